@@ -1,5 +1,5 @@
 /** Converts the numbers, booleans and strings of a caller to tensor data of the right type. */
-import { fromHalf, toHalf } from './half.ts'
+import { fromHalf, halfToFloat32, toHalf } from './half.ts'
 import { throwInvalidInput } from './input-errors.ts'
 
 /** Parameter types whose values are tensors of the same type. */
@@ -87,7 +87,7 @@ export function roundToType(type: ElementType, value: unknown): unknown {
 
 /** Returns data for callers: float16 bits become numbers. */
 export function toReadableData({ type, data }: Pick<Elements, 'type' | 'data'>): ElementData {
-  return type === 'float16' ? Float32Array.from(data as Uint16Array, fromHalf) : data
+  return type === 'float16' ? halfToFloat32(data as Uint16Array) : data
 }
 
 export function countElements(shape: readonly number[]): number {

@@ -1,8 +1,17 @@
 import * as v from 'valibot'
 import { InoriginError, type ErrorDetails } from '../error.ts'
 import type { FieldConflict } from './fields.ts'
-import { findJsonError, type JsonError, MAX_DEPTH, VALUES_REMEDY } from './json.ts'
+import {
+  createJsonCount,
+  findJsonError,
+  type JsonCount,
+  type JsonError,
+  MAX_DEPTH,
+  tooManyValues,
+} from './json.ts'
+import { withArgumentsCount } from './tools.ts'
 import { isObjectOrArray } from '../values/objects.ts'
+import { readStream } from './read-stream.ts'
 import type { RouteContext } from './route.ts'
 
 /** Largest body: 32 MiB, enough for a long conversation with images. */
@@ -18,6 +27,8 @@ export interface ParsedBody<T> {
   sent: unknown
   /** Paths of the fields without effect, such as `messages[].name`. */
   ignored: string[]
+  /** JSON values of the body and of the texts in it that have been checked. */
+  jsonCount: JsonCount
 }
 
 /**
@@ -30,7 +41,10 @@ export async function readBody<T extends v.GenericSchema>(
   findConflict: ConflictFinder<v.InferOutput<T>> = () => undefined,
 ): Promise<ParsedBody<v.InferOutput<T>>> {
   try {
-    return validate(schema, parseJson(await readText(request)), findConflict)
+    const jsonCount = createJsonCount()
+    const input = parseJson(await readText(request), jsonCount)
+    // The check runs at once, so no other request can change the count of the arguments meanwhile.
+    return withArgumentsCount(jsonCount, () => validate(schema, input, findConflict, jsonCount))
   } catch (error) {
     await host.authorize(caller).catch((refusal: unknown) => {
       if (refusal instanceof InoriginError && refusal.kind === 'authentication') throw refusal
@@ -51,8 +65,7 @@ async function readText(request: Request): Promise<string> {
     throw new InoriginError('invalid_request', message, { code: 'invalid_content_type' })
   }
   if (Number(request.headers.get('content-length')) > MAX_BODY_BYTES) throw bodyTooLarge()
-  const bytes = await request.arrayBuffer()
-  if (bytes.byteLength > MAX_BODY_BYTES) throw bodyTooLarge()
+  const bytes = await readBytes(request)
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
   } catch (cause) {
@@ -63,14 +76,45 @@ async function readText(request: Request): Promise<string> {
   }
 }
 
+/** Resolves with the body. Rejects with `too_large` before more than the limit is in memory. */
+async function readBytes(request: Request): Promise<ArrayBuffer | Uint8Array> {
+  // Firefox has no `body`: https://developer.mozilla.org/docs/Web/API/Request/body
+  const body = request.body as ReadableStream<Uint8Array> | null | undefined
+  if (!body) {
+    const bytes = await request.arrayBuffer()
+    if (bytes.byteLength > MAX_BODY_BYTES) throw bodyTooLarge()
+    return bytes
+  }
+  const pieces: Uint8Array[] = []
+  let length = 0
+  // Leaving the loop by an error cancels the stream.
+  for await (const piece of readStream(body)) {
+    length += piece.byteLength
+    if (length > MAX_BODY_BYTES) throw bodyTooLarge()
+    pieces.push(piece)
+  }
+  const [first] = pieces
+  return first?.byteLength === length ? first : joinPieces(pieces, length)
+}
+
+function joinPieces(pieces: readonly Uint8Array[], length: number): Uint8Array {
+  const whole = new Uint8Array(length)
+  let at = 0
+  for (const piece of pieces) {
+    whole.set(piece, at)
+    at += piece.byteLength
+  }
+  return whole
+}
+
 function bodyTooLarge(): InoriginError {
   const message = `The body is larger than ${MAX_BODY_BYTES} bytes. Send less at once.`
   return new InoriginError('too_large', message, { code: 'request_too_large' })
 }
 
 /** Parses JSON after {@link findJsonError} has checked it. */
-function parseJson(text: string): unknown {
-  const jsonError = findJsonError(text)
+function parseJson(text: string, jsonCount: JsonCount): unknown {
+  const jsonError = findJsonError(text, jsonCount)
   if (jsonError) throw toJsonException(jsonError, text)
   return JSON.parse(text)
 }
@@ -90,10 +134,8 @@ function toJsonException(jsonError: JsonError, text: string): InoriginError {
       const message = `\`${param}\` is nested too deeply. Send at most ${MAX_DEPTH} levels.`
       return new InoriginError('invalid_request', message, { code: 'nested_too_deeply', param })
     }
-    case 'size': {
-      const message = `The body has too many JSON values. ${VALUES_REMEDY}`
-      return new InoriginError('too_large', message, { code: 'too_many_values' })
-    }
+    case 'size':
+      return tooManyValues('The body has')
   }
 }
 
@@ -120,6 +162,7 @@ function validate<T extends v.GenericSchema>(
   schema: T,
   input: unknown,
   findConflict: ConflictFinder<v.InferOutput<T>>,
+  jsonCount: JsonCount,
 ): ParsedBody<v.InferOutput<T>> {
   const result = v.safeParse(schema, input, { abortEarly: true })
   if (!result.success) {
@@ -133,7 +176,7 @@ function validate<T extends v.GenericSchema>(
   if (conflict) throw toValidationError(conflict)
   const ignored = new Set<string>()
   collectUnknownFields(input, result.output, '', ignored)
-  return { fields: result.output, sent: input, ignored: [...ignored] }
+  return { fields: result.output, sent: input, ignored: [...ignored], jsonCount }
 }
 
 /** Collects the paths of fields that are in the input but not in the output of the schema. */

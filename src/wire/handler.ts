@@ -151,9 +151,9 @@ const createPrediction: RouteHandler = async (context) => {
 
 const runRemotePrediction: RouteHandler = async (context) => {
   const { host, caller } = context
-  const { fields, ignored } = await readBody(context, remoteBodySchema)
+  const { fields, ignored, jsonCount } = await readBody(context, remoteBodySchema)
   const { tag, signature } = await host.predictor(fields.tag, caller)
-  const { inputs, dialect } = await decodeInputs(fields, signature)
+  const { inputs, dialect } = await decodeInputs(fields, signature, jsonCount)
   const { events } = await host.createRemotePrediction(tag, inputs, caller)
   const encoder = remoteEncoder({ tag, signature, dialect }, fields.stream ?? false)
   return eventResponse(events, encoder, context, [...ignored, ...ignoredByRemote(fields)])

@@ -2,6 +2,7 @@
  * Checks untrusted JSON before it is parsed: its syntax, its depth and its number of values. Unlike
  * `JSON.parse`, the check keeps no values, only the objects and arrays that are open.
  */
+import { InoriginError } from '../error.ts'
 
 /** Largest depth of nested objects and arrays. Code that walks the result may recurse that deep. */
 export const MAX_DEPTH = 100
@@ -24,6 +25,12 @@ export const VALUES_REMEDY =
   `Send at most ${MAX_VALUES} values, and at most ${MAX_NODES} objects, arrays and members of objects. ` +
   'Send long lists of numbers as base64.'
 
+/** Returns the error for a request with too many values in `subject`, such as `The body has`. */
+export function tooManyValues(subject: string): InoriginError {
+  const message = `${subject} too many JSON values. ${VALUES_REMEDY}`
+  return new InoriginError('too_large', message, { code: 'too_many_values' })
+}
+
 /** Number of keys that a message shows of a path. */
 const MAX_PATH_STEPS = 4
 
@@ -31,7 +38,7 @@ const MAX_PATH_STEPS = 4
 export type JsonError =
   | { type: 'syntax'; position: number }
   | { type: 'depth'; path: Array<string | number> }
-  /** The text has more values than {@link MAX_VALUES}, or more nodes than {@link MAX_NODES}. */
+  /** There are more values than {@link MAX_VALUES}, or more nodes than {@link MAX_NODES}. */
   | { type: 'size' }
 
 /** Patterns of tokens, which are matched at a position. */
@@ -50,13 +57,25 @@ interface Container {
   step: number
 }
 
-/** Returns the first fault of a text, or `undefined` if it may be parsed. */
-export function findJsonError(text: string): JsonError | undefined {
+/** Number of values and of nodes in the texts that were checked with this count. */
+export interface JsonCount {
+  values: number
+  nodes: number
+}
+
+/** Creates a count for the body of a request and for the JSON texts in it. */
+export function createJsonCount(): JsonCount {
+  return { values: 0, nodes: 0 }
+}
+
+/**
+ * Returns the first fault of a text, or `undefined` if it may be parsed. The limits apply to all
+ * texts that are checked with the same `count`.
+ */
+export function findJsonError(text: string, count = createJsonCount()): JsonError | undefined {
   const open: Container[] = []
   let expected: Expected = 'value'
   let at = 0
-  let values = 0
-  let nodes = 0
   for (;;) {
     at = skip(SPACE, text, at)
     const container = open.at(-1)
@@ -75,10 +94,10 @@ export function findJsonError(text: string): JsonError | undefined {
     } else {
       const isName = expected.endsWith('name')
       if (container && isName) container.step = at
-      if (isName) nodes += 1
-      else values += 1
+      if (isName) count.nodes += 1
+      else count.values += 1
       if (!isName && (character === '{' || character === '[')) {
-        nodes += 1
+        count.nodes += 1
         open.push({ end: character === '{' ? '}' : ']', step: 0 })
         expected = character === '{' ? 'first name' : 'first value'
         at += 1
@@ -92,7 +111,7 @@ export function findJsonError(text: string): JsonError | undefined {
       }
     }
     if (open.length > MAX_DEPTH) return { type: 'depth', path: toPath(open, text) }
-    if (values > MAX_VALUES || nodes > MAX_NODES) return { type: 'size' }
+    if (count.values > MAX_VALUES || count.nodes > MAX_NODES) return { type: 'size' }
   }
 }
 

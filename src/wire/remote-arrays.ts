@@ -4,14 +4,14 @@
  */
 import { InoriginError } from '../error.ts'
 import { crc32 } from '../values/crc32.ts'
-import { ARRAYS, type Elements, countElements } from '../values/elements.ts'
+import { ARRAYS, countElements, type Elements } from '../values/elements.ts'
 import { throwInvalidInput } from '../values/input-errors.ts'
-import { inflate, isZip, readZip, writeZip, type ZipFile } from './zip.ts'
+import { DEFLATED, inflate, isZip, readZip, STORED, writeZip, type ZipFile } from './zip.ts'
 
 export type NumberType = keyof typeof ARRAYS
 
 /** Numbers with a shape. float16 is stored as bits, bool as bytes of 0 and 1. */
-export type ArrayElements = Elements & {
+export interface ArrayElements extends Elements {
   type: NumberType
   data: InstanceType<(typeof ARRAYS)[NumberType]>
 }
@@ -36,11 +36,17 @@ const NPY_MAGIC = [0x93, 0x4e, 0x55, 0x4d, 0x50, 0x59]
 /** Alignment in bytes of the numbers, to which the header is padded. */
 const HEADER_ALIGNMENT_BYTES = 64
 const ARCHIVE_ENTRY = 'arr_0.npy'
-/** Largest array in an archive: 64 MiB, because a small archive can decompress to any size. */
-const MAX_UNZIPPED_BYTES = 2 ** 26
+/**
+ * Largest size of all arrays of a request: 64 MiB. A small archive can decompress to any size, and
+ * small types can be converted to large ones.
+ */
+export const MAX_ARRAY_BYTES = 2 ** 26
 
 /** Largest number of dimensions of an array, the same as in NumPy. */
 export const MAX_DIMENSIONS = 64
+
+/** Largest number of elements that are reordered, in the thread that answers: 4,194,304. */
+const MAX_REORDERED_ELEMENTS = 2 ** 22
 
 /** Largest header of an array in bytes, the same limit as in NumPy. */
 const MAX_HEADER_BYTES = 10_000
@@ -52,22 +58,41 @@ export function isArrayFile(bytes: Uint8Array): boolean {
   return isZip(bytes) || isNpy(bytes)
 }
 
-/** Resolves with the one array in a NumPy file. Rejects with an error that names `path`. */
+/** Elements in the order of a NumPy file: row-major order, or column-major if `isTransposed`. */
+export interface FileElements extends ArrayElements {
+  shape: readonly number[]
+  isTransposed: boolean
+}
+
+/**
+ * Resolves with the one array in a NumPy file. Rejects with an error that names `path`, also if an
+ * archive decompresses to more than `mostBytes`.
+ */
 export async function decodeArray(
   bytes: Uint8Array<ArrayBuffer>,
   path: string,
-): Promise<ArrayElements> {
-  return decodeNpy(isZip(bytes) ? await unzipArray(bytes, path) : bytes, path)
+  mostBytes: number,
+): Promise<FileElements> {
+  return decodeNpy(isZip(bytes) ? await unzipArray(bytes, path, mostBytes) : bytes, path)
 }
 
 /** Resolves with the content of the only file in an archive. */
-async function unzipArray(archive: Uint8Array<ArrayBuffer>, path: string): Promise<Uint8Array> {
+async function unzipArray(
+  archive: Uint8Array<ArrayBuffer>,
+  path: string,
+  mostBytes: number,
+): Promise<Uint8Array> {
   try {
     const file = readZip(archive)
     if (!file?.name.endsWith('.npy'))
       return throwInvalidInput(path, 'must contain exactly one .npy file.')
-    if (file.size > MAX_UNZIPPED_BYTES) throw tooLarge(path)
-    return file.isCompressed ? await inflateExactly(file, path) : file.stored
+    if (file.size > mostBytes) throw tooLarge(path, mostBytes)
+    if (file.method === STORED) return file.stored
+    if (file.method === DEFLATED) return await inflateExactly(file, path)
+    return throwInvalidInput(
+      path,
+      `is an archive that is compressed by method ${file.method}. Send it with method 8 (deflate).`,
+    )
   } catch (cause) {
     if (cause instanceof InoriginError) throw cause
     return throwInvalidInput(path, 'is an archive that is damaged.', cause)
@@ -88,12 +113,12 @@ async function inflateExactly({ stored, size }: ZipFile, path: string): Promise<
   return whole
 }
 
-function tooLarge(path: string): InoriginError {
-  const what = `${path}: decompresses to more than ${MAX_UNZIPPED_BYTES} bytes. Send less at once.`
+function tooLarge(path: string, mostBytes: number): InoriginError {
+  const what = `${path}: decompresses to more than ${mostBytes} bytes. Send less at once.`
   return new InoriginError('too_large', what, { code: 'request_too_large', param: path })
 }
 
-function decodeNpy(bytes: Uint8Array, path: string): ArrayElements {
+function decodeNpy(bytes: Uint8Array, path: string): FileElements {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   if (!isNpy(bytes) || bytes.length < 12) throwInvalidInput(path, 'is not a NumPy array.')
   const isFirst = view.getUint8(6) === 1
@@ -112,15 +137,21 @@ function decodeNpy(bytes: Uint8Array, path: string): ArrayElements {
       `arrays of ${descr[1]}${descr[2]} are not supported. Send little-endian numbers or booleans.`,
     )
   }
-  const shape = dimensions
-    .split(',')
-    .filter((part) => part.trim() !== '')
-    .map(Number)
-  if (shape.length > MAX_DIMENSIONS)
-    throwInvalidInput(path, `must have at most ${MAX_DIMENSIONS} dimensions.`)
+  const shape = parseDimensions(dimensions, path)
   const elements = decodeElements(type, bytes.subarray(to), shape, path)
-  const isTransposed = /'fortran_order'\s*:\s*True/.test(header)
-  return isTransposed ? { ...elements, data: toRowMajor(elements, shape) } : elements
+  return { ...elements, shape, isTransposed: /'fortran_order'\s*:\s*True/.test(header) }
+}
+
+/** Parses the content of the parentheses of a shape, such as `2, 3` or `2,`. */
+function parseDimensions(dimensions: string, path: string): number[] {
+  const parts = dimensions.split(',').map((part) => part.trim())
+  // A shape of one dimension ends with a comma, and one of none is empty.
+  if (parts.at(-1) === '') parts.pop()
+  if (!parts.every((part) => /^\d+$/.test(part) && Number.isSafeInteger(Number(part))))
+    throwInvalidInput(path, 'has a NumPy header whose shape is not a list of whole numbers.')
+  if (parts.length > MAX_DIMENSIONS)
+    throwInvalidInput(path, `must have at most ${MAX_DIMENSIONS} dimensions.`)
+  return parts.map(Number)
 }
 
 /** Returns the numbers in raw little-endian bytes. Throws `invalid_request` that names `path`. */
@@ -146,19 +177,38 @@ export function decodeElements(
   return { type, data, shape }
 }
 
-/** Converts numbers from column-major to row-major order. */
-function toRowMajor(
-  { type, data }: ArrayElements,
-  shape: readonly number[],
+/** Returns the elements in row-major order. Throws `invalid_request` if they are too many. */
+export function toRowMajor(
+  { type, data, shape, isTransposed }: FileElements,
+  path: string,
+): ArrayElements {
+  // An axis of length 1 has no effect on the order, and each one costs time for each element.
+  const lengths = shape.filter((length) => length !== 1)
+  if (!isTransposed || lengths.length <= 1) return { type, data, shape }
+  if (data.length > MAX_REORDERED_ELEMENTS) {
+    throwInvalidInput(
+      path,
+      `has ${data.length} elements in column-major order, of at most ${MAX_REORDERED_ELEMENTS}. ` +
+        'Send it in row-major order, as numpy.ascontiguousarray returns it.',
+    )
+  }
+  return { type, data: reorder(type, data, lengths), shape }
+}
+
+/** Copies numbers from column-major to row-major order. */
+function reorder(
+  type: NumberType,
+  data: ArrayElements['data'],
+  lengths: readonly number[],
 ): ArrayElements['data'] {
   const rows = new ARRAYS[type](data.length)
-  const index = new Int32Array(shape.length)
-  const steps = shape.map((_, axis) => countElements(shape.slice(0, axis)))
+  const index = new Int32Array(lengths.length)
+  const steps = lengths.map((_, axis) => countElements(lengths.slice(0, axis)))
   let from = 0
   for (let at = 0; at < data.length; at += 1) {
     rows[at] = data[from] as never
-    let axis = shape.length - 1
-    for (; axis >= 0 && index[axis] === shape[axis]! - 1; axis -= 1) {
+    let axis = lengths.length - 1
+    for (; axis >= 0 && index[axis] === lengths[axis]! - 1; axis -= 1) {
       from -= index[axis]! * steps[axis]!
       index[axis] = 0
     }

@@ -3,7 +3,6 @@ import {
   ARRAYS,
   type Elements,
   describeValue,
-  type NumberArray,
   parseElements,
   toReadableData,
   countElements,
@@ -19,7 +18,9 @@ import {
   isArrayFile,
   MAX_DIMENSIONS,
   type NumberType,
+  toRowMajor,
 } from './remote-arrays.ts'
+import { chargeConversion, type InputBudget, toParameterValue } from './remote-conversion.ts'
 import {
   type DataFile,
   decodeDataUrl,
@@ -28,9 +29,6 @@ import {
   encodeTextUrl,
 } from './remote-data.ts'
 import { isObject } from '../values/objects.ts'
-
-/** Largest number of elements that are converted one by one, in the thread that answers. */
-const MAX_CONVERTED_ELEMENTS = 1_000_000
 
 /** Form in which a client writes values. The response uses the same form. */
 export interface Dialect {
@@ -64,13 +62,14 @@ export async function decodeValue(
   inputValue: unknown,
   { type }: InputParameter,
   path: string,
+  budget: InputBudget,
 ): Promise<DecodedValue> {
   if (
     !isObject(inputValue) ||
     !('data' in inputValue) ||
     !('dtype' in inputValue || 'type' in inputValue)
   ) {
-    return decodeJson(inputValue, type, path)
+    return decodeJson(inputValue, type, path, budget)
   }
   const key = 'dtype' in inputValue ? 'dtype' : 'type'
   const { data, shape, [key]: dtype } = inputValue
@@ -84,27 +83,32 @@ export async function decodeValue(
   if (dtype === 'null') return { key, value: null }
   const at = `${path}.data`
   const file = decodeDataUrl(data, at)
-  if (isNumberType(dtype)) return { key, ...(await decodeNumbers(file, dtype, shape, type, path)) }
-  return { key, value: decodeFile(file, dtype, at) }
+  if (!isNumberType(dtype)) return { key, value: decodeFile(file, dtype, at, budget) }
+  return { key, ...(await decodeNumbers(file, dtype, shape, type, path, budget)) }
 }
 
-function decodeJson(inputValue: unknown, type: string, path: string): DecodedValue {
+function decodeJson(
+  inputValue: unknown,
+  type: string,
+  path: string,
+  budget: InputBudget,
+): DecodedValue {
   const isFile = (type === 'image' || type === 'binary') && typeof inputValue === 'string'
-  if (isFile) return { value: decodeFile(decodeDataUrl(inputValue, path), type, path) }
+  if (isFile) return { value: decodeFile(decodeDataUrl(inputValue, path), type, path, budget) }
   return isNumberType(type) && inputValue !== null
     ? { value: inputValue, numbers: 'text' }
     : { value: inputValue }
 }
 
-function decodeFile(file: DataFile, dtype: string, path: string): unknown {
+function decodeFile(file: DataFile, dtype: string, path: string, budget: InputBudget): unknown {
   if (dtype === 'binary') return file.bytes
   if (dtype === 'image') return new Blob([file.bytes], { type: file.mime })
   const text = decodeText(file, path)
-  return dtype === 'string' ? text : parseJson(text, path)
+  return dtype === 'string' ? text : parseJson(text, path, budget)
 }
 
-function parseJson(text: string, path: string): unknown {
-  const jsonError = findJsonError(text)
+function parseJson(text: string, path: string, budget: InputBudget): unknown {
+  const jsonError = findJsonError(text, budget.json)
   switch (jsonError?.type) {
     case undefined:
       return JSON.parse(text)
@@ -123,19 +127,22 @@ async function decodeNumbers(
   shape: unknown,
   type: string,
   path: string,
+  budget: InputBudget,
 ): Promise<DecodedValue> {
   const at = `${path}.data`
   if (file.mime === 'text/plain' || file.mime === 'application/json') {
-    return { numbers: 'text', value: parseJson(decodeText(file, at), at) }
+    return { numbers: 'text', value: parseJson(decodeText(file, at), at, budget) }
   }
   if ((shape ?? null) === null && isArrayFile(file.bytes)) {
-    const elements = await decodeArray(file.bytes, at)
+    const elements = await decodeArray(file.bytes, at, budget.arrayBytes)
     if (elements.type !== dtype)
       throwInvalidInput(at, `has type ${elements.type}, but ${dtype} is declared.`)
-    return { numbers: 'npz', value: toParameterValue(elements, type, at) }
+    chargeConversion(elements, type, at, budget)
+    return { numbers: 'npz', value: toParameterValue(toRowMajor(elements, at), type) }
   }
   const elements = decodeElements(dtype, file.bytes, parseShape(shape, `${path}.shape`), at)
-  return { numbers: 'bytes', value: toParameterValue(elements, type, at) }
+  chargeConversion(elements, type, at, budget)
+  return { numbers: 'bytes', value: toParameterValue(elements, type) }
 }
 
 function parseShape(shape: unknown, path: string): readonly number[] | null {
@@ -147,45 +154,6 @@ function parseShape(shape: unknown, path: string): readonly number[] | null {
   if (lengths.length > MAX_DIMENSIONS)
     throwInvalidInput(path, `must have at most ${MAX_DIMENSIONS} dimensions.`)
   return lengths as number[]
-}
-
-/**
- * Converts elements to a value for a parameter of the type. Clients send any integer as int32, so
- * numbers of another type are passed on one by one, and later refused if they do not fit.
- */
-function toParameterValue(
-  { type, data, shape }: ArrayElements,
-  parameterType: string,
-  path: string,
-): unknown {
-  if (type === parameterType) return shape ? { data, shape } : data
-  const isFloat = parameterType.startsWith('float')
-  if (type !== 'bool' && (parameterType === 'float32' || parameterType === 'float64')) {
-    const numbers = toFloats(toReadableData({ type, data }) as NumberArray, ARRAYS[parameterType])
-    return shape ? { data: numbers, shape } : numbers
-  }
-  if (data.length > MAX_CONVERTED_ELEMENTS) {
-    throwInvalidInput(
-      path,
-      `has ${data.length} elements of type ${type}. Send them as ${parameterType}.`,
-    )
-  }
-  const values = Array.from<unknown, unknown>(toReadableData({ type, data }), (value) => {
-    if (type === 'bool') return value === 1
-    return typeof value === 'bigint' && isFloat ? Number(value) : value
-  })
-  return shape ? { data: values, shape } : values
-}
-
-type Floats = Float32ArrayConstructor | Float64ArrayConstructor
-
-/** Converts numbers to floats, with rounding. */
-function toFloats(values: NumberArray, Floats: Floats): Float32Array | Float64Array {
-  if (!(values instanceof BigInt64Array || values instanceof BigUint64Array))
-    return new Floats(values)
-  const floats = new Floats(values.length)
-  for (let at = 0; at < values.length; at += 1) floats[at] = Number(values[at])
-  return floats
 }
 
 /** Encodes an output. Throws `invalid_request` that names a value which cannot be encoded. */

@@ -9,7 +9,10 @@ import type { PredictionEvent, Signature, Tag } from '../types/index.ts'
 import { type EventEncoder, formatProgress } from './response-body.ts'
 import { anyObject, flag, nonEmptyString, object, optional, string } from './fields.ts'
 import { id } from './id.ts'
+import { MAX_ARRAY_BYTES } from './remote-arrays.ts'
+import type { InputBudget } from './remote-conversion.ts'
 import { type Dialect, decodeValue, encodeValue, type RemoteValue } from './remote-values.ts'
+import type { JsonCount } from './json.ts'
 import { JSON_TYPE, SSE_TYPE } from './http-response.ts'
 import { comment, frame } from './sse.ts'
 
@@ -41,8 +44,10 @@ export interface DecodedInputs {
 export async function decodeInputs(
   { inputs }: RemoteBody,
   signature: Signature,
+  jsonCount: JsonCount,
 ): Promise<DecodedInputs> {
   const dialect: Partial<Dialect> = {}
+  const budget: InputBudget = { json: jsonCount, arrayBytes: MAX_ARRAY_BYTES }
   const decoded: Array<[name: string, value: unknown]> = []
   for (const [name, inputValue] of Object.entries(inputs ?? {})) {
     const path = `inputs.${name}`
@@ -51,7 +56,7 @@ export async function decodeInputs(
       const names = signature.inputs.map((each) => each.name).join(', ') || 'none'
       return throwInvalidInput(path, `unknown input. Expected: ${names}.`)
     }
-    const { value, numbers, key } = await decodeValue(inputValue, parameter, path)
+    const { value, numbers, key } = await decodeValue(inputValue, parameter, path, budget)
     dialect.numbers ??= numbers
     dialect.key ??= key
     decoded.push([name, value])

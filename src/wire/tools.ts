@@ -14,7 +14,14 @@ import {
   stringOr,
   taggedUnion,
 } from './fields.ts'
-import { findJsonError, MAX_DEPTH, MAX_NODES, MAX_VALUES } from './json.ts'
+import {
+  findJsonError,
+  type JsonCount,
+  MAX_DEPTH,
+  MAX_NODES,
+  MAX_VALUES,
+  tooManyValues,
+} from './json.ts'
 import { isObject } from '../values/objects.ts'
 
 const parallel = { disable_parallel_tool_use: optional(flag) }
@@ -106,15 +113,39 @@ export function toTool(definition: v.InferOutput<typeof functionSchema>): Tool {
   return { name, ...(description && { description }), parameters: parameters ?? NO_ARGUMENTS }
 }
 
-/** Accepts the JSON text of an object. An empty text counts as an empty object. */
+/** Count of the request whose body is being validated. A rule of valibot gets no context. */
+let requestCount: JsonCount | undefined
+
+/** Calls `validate`, in which {@link argumentsJson} adds the values of all arguments to `count`. */
+export function withArgumentsCount<T>(count: JsonCount, validate: () => T): T {
+  requestCount = count
+  try {
+    return validate()
+  } finally {
+    requestCount = undefined
+  }
+}
+
+/**
+ * Accepts the JSON text of an object. An empty text counts as an empty object. Throws `too_large` if
+ * the arguments of the request have too many values together.
+ */
 export const argumentsJson = v.lazy((input) => {
   if (typeof input !== 'string') return noObject
   const text = normalizeArguments(input)
   if (!text.trimStart().startsWith('{')) return noObject
-  const jsonError = findJsonError(text)
-  if (!jsonError) return string
-  if (jsonError.type === 'syntax') return noObject
-  return jsonError.type === 'depth' ? tooDeepObject : tooLargeObject
+  const jsonError = findJsonError(text, requestCount)
+  switch (jsonError?.type) {
+    case undefined:
+      return string
+    case 'syntax':
+      return noObject
+    case 'depth':
+      return tooDeepObject
+    case 'size':
+      if (findJsonError(text)?.type === 'size') return tooLargeObject
+      throw tooManyValues('The body and the arguments of its tool calls have')
+  }
 })
 const noObject = v.never('the JSON text of an object')
 const tooDeepObject = v.never(`nested no deeper than ${MAX_DEPTH} levels`)

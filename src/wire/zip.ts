@@ -2,6 +2,7 @@
  * Reads and writes ZIP archives of one file, as NumPy does.
  * https://pkware.cachefly.net/webdocs/casestudies/APPNOTE.TXT
  */
+import { readStream } from './read-stream.ts'
 
 const LOCAL_HEADER_SIGNATURE = 0x04034b50
 const DIRECTORY_SIGNATURE = 0x02014b50
@@ -12,6 +13,11 @@ const [LOCAL_HEADER_BYTES, DIRECTORY_ENTRY_BYTES, END_RECORD_BYTES] = [30, 46, 2
 
 /** Largest comment after the end record, in bytes. */
 const MAX_COMMENT_BYTES = 2 ** 16 - 1
+
+/** Compression method of content that is not compressed. */
+export const STORED = 0
+/** Compression method that {@link inflate} reads. */
+export const DEFLATED = 8
 
 /** Date of a file: 1 January 1980, the first that ZIP can represent. */
 const ZIP_DATE = 0x21
@@ -24,7 +30,8 @@ export interface ZipFile {
   name: string
   /** Number of bytes that the archive declares for the content. */
   size: number
-  isCompressed: boolean
+  /** Compression method as the archive declares it: {@link STORED}, {@link DEFLATED} or another. */
+  method: number
   /** Bytes as they are in the archive. */
   stored: Uint8Array<ArrayBuffer>
 }
@@ -48,13 +55,14 @@ export function readZip(archive: Uint8Array<ArrayBuffer>): ZipFile | undefined {
   }
   if (view.getUint16(end + 8, true) !== 1) return undefined
   const entry = view.getUint32(end + 16, true)
+  const method = view.getUint16(entry + 10, true)
   const nameStart = entry + DIRECTORY_ENTRY_BYTES
   const name = archive.subarray(nameStart, nameStart + view.getUint16(entry + 28, true))
   const from = LOCAL_HEADER_BYTES + view.getUint16(26, true) + view.getUint16(28, true)
   return {
     name: new TextDecoder().decode(name),
     size: view.getUint32(entry + 24, true),
-    isCompressed: view.getUint16(entry + 10, true) !== 0,
+    method,
     stored: archive.subarray(from, from + view.getUint32(entry + 20, true)),
   }
 }
@@ -69,17 +77,7 @@ export async function* inflate(compressed: Uint8Array<ArrayBuffer>): AsyncGenera
       from += INFLATE_STEP_BYTES
     },
   })
-  const reader = source.pipeThrough(new DecompressionStream('deflate-raw')).getReader()
-  try {
-    for (;;) {
-      const { done, value } = await reader.read()
-      if (done) return
-      yield value
-    }
-  } finally {
-    // A damaged stream has reported its error to the reader by now.
-    reader.cancel().catch(() => undefined)
-  }
+  yield* readStream(source.pipeThrough(new DecompressionStream('deflate-raw')))
 }
 
 /** Returns an archive with one uncompressed file. `checksum` is the CRC-32 of the content. */

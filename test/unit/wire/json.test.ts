@@ -282,4 +282,40 @@ describe('the number of values', () => {
     })
     expect(error.message).toContain('must be the JSON text of at most 1200000 values')
   })
+
+  it('in all arguments of a request together is refused with 413', async () => {
+    const many = { name: 'f', arguments: `{"a":${listed('1', 450_000)}}` }
+    const calls = [0, 1, 2].map((id) => ({ id: `${id}`, function: many }))
+    const styles = [
+      [
+        '/v1/chat/completions',
+        (count: number) =>
+          chatOf({
+            messages: [
+              { role: 'assistant', tool_calls: calls.slice(0, count) },
+              { role: 'user', content: 'x' },
+            ],
+          }),
+      ],
+      [
+        '/v1/responses',
+        (count: number) => ({
+          model: chatOf()['model'],
+          input: calls
+            .slice(0, count)
+            .map(({ id }) => ({ type: 'function_call', call_id: id, ...many })),
+        }),
+      ],
+    ] as const
+    for (const [path, bodyWith] of styles) {
+      expect((await send(scriptedHost(), path, { body: bodyWith(2) })).status).toBe(200)
+      const response = await send(scriptedHost(), path, { body: bodyWith(3) })
+      expect(await errorOf(response, 413)).toMatchObject({
+        code: 'too_many_values',
+        message: expect.stringMatching(
+          /^The body and the arguments of its tool calls have too many JSON values\. Send at most /,
+        ),
+      })
+    }
+  })
 })

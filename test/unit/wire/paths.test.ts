@@ -13,6 +13,15 @@ const POSTS = [
   '/v1/predictions/remote',
 ]
 
+/** Request with a body that may be a stream. */
+const streamed = (body: BodyInit): Request =>
+  new Request('http://localhost/v1/chat/completions', {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body,
+    duplex: 'half',
+  } as RequestInit)
+
 describe('paths', () => {
   it.each([
     ['/v1/nothing', 'GET'],
@@ -268,6 +277,41 @@ describe('bodies', () => {
       await send(scriptedHost(), '/v1/messages', { body: ' '.repeat(32 * 1024 * 1024 + 1) }),
       413,
     )
+  })
+
+  it('that are too large are not read to their end', async () => {
+    let sent = 0
+    let canceled = false
+    const body = new ReadableStream<Uint8Array>({
+      pull(controller) {
+        sent += 2 ** 20
+        controller.enqueue(new Uint8Array(2 ** 20))
+        if (sent >= 2 ** 30) controller.close()
+      },
+      cancel() {
+        canceled = true
+      },
+    })
+    await errorOf(await handle(streamed(body), scriptedHost()), 413)
+    expect(canceled).toBe(true)
+    expect(sent).toBeLessThanOrEqual(35 * 2 ** 20)
+  })
+
+  it('in pieces that split a character are read', async () => {
+    const bytes = new TextEncoder().encode(JSON.stringify(chatOf({ user: 'é' })))
+    const body = new ReadableStream<Uint8Array>({
+      start(controller) {
+        for (const byte of bytes) controller.enqueue(Uint8Array.of(byte))
+        controller.close()
+      },
+    })
+    expect((await handle(streamed(body), scriptedHost())).status).toBe(200)
+  })
+
+  it.each([undefined, null])('are read where the stream of a body is %s', async (body) => {
+    const request = streamed(JSON.stringify(chatOf()))
+    Object.defineProperty(request, 'body', { value: body })
+    expect((await handle(request, scriptedHost())).status).toBe(200)
   })
 
   it('that are just as large as may be are read', async () => {
