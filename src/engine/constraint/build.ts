@@ -64,7 +64,7 @@ export function buildGrammar(constraint: Constraint, steps = createStepBudget())
         return cached
       }
       case 'grammar': {
-        const grammar = prune(parseGrammar(part.grammar, `g${scopes++}_`), steps)
+        const grammar = prune(parseGrammar(part.grammar, `g${scopes++}_`, steps), steps)
         for (const [name, body] of grammar.rules) rules.set(name, body)
         return grammar.root
       }

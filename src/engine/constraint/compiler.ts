@@ -38,7 +38,7 @@ export function createConstraintCompiler(table: TokenTable): ConstraintCompiler 
 
   const compile = async (constraint: Constraint): Promise<CachedGrammar> => {
     const steps = createStepBudget()
-    const grammar = buildGrammar(constraint, steps)
+    const grammar = limitDepth(() => buildGrammar(constraint, steps))
     // Writing handles all schemas together, so an error must not name the last one.
     steps.spend(0, '')
     const loose = limitDepth(() => writeEbnf(grammar, false, steps))

@@ -15,8 +15,15 @@ import {
   text,
 } from '../schema/expression.ts'
 import { hasLargeCount, toCounts } from '../schema/pattern.ts'
+import type { StepBudget } from '../schema/step-budget.ts'
 
+/** Maximum length of a grammar in UTF-16 units. Parsing that much takes about 0.1 s. */
+export const MAX_GRAMMAR_CHARACTERS = 200_000
+/** Maximum number of texts, sets, groups and references. More of them would exhaust the stack. */
+const MAX_GRAMMAR_ELEMENTS = 20_000
 const MAX_NESTED_BRACKETS = 100
+/** Maximum length of a rule's name in an error message, in UTF-16 units. */
+const MAX_SHOWN_NAME = 100
 
 const ESCAPES: Readonly<Record<string, string>> = {
   n: '\n',
@@ -32,11 +39,17 @@ const ESCAPES: Readonly<Record<string, string>> = {
 
 /**
  * Parses a grammar whose start rule is `root`. The names of its rules are prefixed with `scope`.
+ * Spends a step for each character.
  */
-export function parseGrammar(source: string, scope: string): Grammar {
+export function parseGrammar(source: string, scope: string, steps: StepBudget): Grammar {
+  if (source.length > MAX_GRAMMAR_CHARACTERS) {
+    throw invalid(`more than ${MAX_GRAMMAR_CHARACTERS} characters. Make it shorter.`)
+  }
+  steps.spend(source.length)
   const read = createReader(source)
   const rules: Rules = new Map()
   const used: string[] = []
+  let elementCount = 0
 
   const alternatives = (depth: number): Expression => {
     if (depth > MAX_NESTED_BRACKETS) read.fail(`more than ${MAX_NESTED_BRACKETS} nested brackets`)
@@ -67,6 +80,8 @@ export function parseGrammar(source: string, scope: string): Grammar {
   }
 
   const counted = (part: Expression): Expression => {
+    if (++elementCount > MAX_GRAMMAR_ELEMENTS)
+      read.fail(`more than ${MAX_GRAMMAR_ELEMENTS} elements`)
     if (read.take('*')) return repeat(part, 0)
     if (read.take('+')) return repeat(part, 1)
     if (read.take('?')) return repeat(part, 0, 1)
@@ -76,23 +91,24 @@ export function parseGrammar(source: string, scope: string): Grammar {
 
   while (!read.done()) {
     const name = read.definition()
-    if (rules.has(scope + name)) read.fail(`a second rule ${name}`)
+    if (rules.has(scope + name)) read.fail(`a second rule ${name.slice(0, MAX_SHOWN_NAME)}`)
     rules.set(scope + name, alternatives(0))
   }
   for (const name of ['root', ...used]) {
-    if (!rules.has(scope + name)) read.fail(`no rule ${name}`)
+    if (!rules.has(scope + name)) read.fail(`no rule ${name.slice(0, MAX_SHOWN_NAME)}`)
   }
   return { root: rule(`${scope}root`), rules }
 }
+
+const invalid = (what: string): InoriginError =>
+  new InoriginError('invalid_request', `The grammar has ${what}`, { code: 'invalid_grammar' })
 
 /** Creates a reader that reads a grammar from left to right and skips blanks and comments. */
 function createReader(source: string) {
   let at = 0
   const fail = (what: string): never => {
     const line = source.slice(0, at).split('\n').length
-    throw new InoriginError('invalid_request', `The grammar has ${what} in line ${line}.`, {
-      code: 'invalid_grammar',
-    })
+    throw invalid(`${what} in line ${line}.`)
   }
   const match = (form: RegExp): RegExpExecArray | null => {
     form.lastIndex = at
@@ -100,7 +116,7 @@ function createReader(source: string) {
     if (found) at = form.lastIndex
     return found
   }
-  const skip = (): void => void match(/(?:\s|#[^\n]*)*/y)
+  const skip = (): void => void match(/(?:\s+|#[^\n]*)*/y)
   const take = (token: string): boolean => {
     skip()
     if (!source.startsWith(token, at)) return false
@@ -166,7 +182,8 @@ function createReader(source: string) {
     },
     braces: (): [number, number] | null => {
       if (!take('{')) return null
-      const found = match(/\s*(\d+)\s*(,)?\s*(\d+)?\s*\}/y) ?? fail('a { without a count')
+      const found =
+        match(/\s*(\d{1,9})\s*(?:(,)\s*(?:(\d{1,9})\s*)?)?\}/y) ?? fail('a { without a count')
       const counts = toCounts(found)
       if (counts[1] < counts[0] || hasLargeCount(counts)) fail('an invalid count')
       return counts

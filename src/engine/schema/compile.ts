@@ -56,8 +56,10 @@ export function compileSchema(
   const value: Compiler['value'] = (nodes) => {
     if (nodes.some(({ keywords }) => keywords === false)) return NOTHING
     const paths = nodes.filter(({ keywords }) => keywords !== true).map(({ path }) => `#${path}`)
-    const key = [...new Set(paths)].sort().join('\n')
-    steps.spend(1 + nodes.length + key.length / CHARACTERS_PER_STEP, nodes[0]?.path)
+    const unique = [...new Set(paths)]
+    const keyLength = unique.reduce((sum, path) => sum + path.length + 1, 0)
+    steps.spend(1 + nodes.length + keyLength / CHARACTERS_PER_STEP, nodes[0]?.path)
+    const key = unique.sort().join('\n')
     const name = cached.get(key)
     if (name !== undefined) return rule(name)
     return define((fresh) => {

@@ -3,7 +3,18 @@
  */
 import { ANNOTATIONS, checkKeywords } from './keywords.ts'
 import type { Expression } from './expression.ts'
-import { child, get, has, list, type Node, node, rejectSchema, toBarePath, under } from './node.ts'
+import {
+  child,
+  get,
+  has,
+  list,
+  type Node,
+  node,
+  rejectSchema,
+  shorten,
+  toBarePath,
+  under,
+} from './node.ts'
 import type { StepBudget } from './step-budget.ts'
 import { isObject } from '../../values/objects.ts'
 
@@ -17,8 +28,8 @@ const MAX_ALTERNATIVES = 200
 /** Returns alternatives, one of which applies if all schemas do. Without any, no value is valid. */
 export function flatten(nodes: readonly Node[], context: Context): readonly Flat[] {
   const { steps, flats } = context
+  steps.spend(nodes.length + keyLengthOf(nodes) / CHARACTERS_PER_STEP, nodes[0]?.path)
   const key = keyOf(nodes)
-  steps.spend(nodes.length + key.length / CHARACTERS_PER_STEP, nodes[0]?.path)
   const cached = flats.get(key)
   if (cached) return cached
   const found = expandAll(nodes, context)
@@ -32,7 +43,14 @@ const COPY_STEPS = 20
 /** Number of characters that are read or written in one step. */
 export const CHARACTERS_PER_STEP = 4
 
+/** Number of characters of a path that are compared in one step. */
+const PATH_CHARACTERS_PER_STEP = 1000
+
 const keyOf = (nodes: readonly Node[]): string => nodes.map(({ path }) => `#${path}`).join('\n')
+
+/** Returns the length of the key without building it, so that its steps are spent first. */
+const keyLengthOf = (nodes: readonly Node[]): number =>
+  nodes.reduce((sum, { path }) => sum + path.length + 2, 0)
 
 function expandAll(nodes: readonly Node[], context: Context): Flat[] {
   const alternatives: Flat[] = []
@@ -41,7 +59,9 @@ function expandAll(nodes: readonly Node[], context: Context): Flat[] {
 
   const expand = (pending: readonly Node[], done: readonly Node[]): void => {
     const [part, ...rest] = pending
-    context.steps.spend(1 + pending.length + done.length, part?.path)
+    const comparisons = 1 + pending.length + done.length
+    const pathSteps = Math.ceil((part?.path.length ?? 0) / PATH_CHARACTERS_PER_STEP)
+    context.steps.spend(comparisons * Math.max(1, pathSteps), part?.path)
     if (!part) {
       alternatives.push(done)
       if (alternatives.length > MAX_ALTERNATIVES) {
@@ -84,8 +104,9 @@ function assertDisjoint(part: Node, others: readonly Node[], context: Context): 
   const { reportedOverlaps, steps, isDisjoint } = context
   // Parts that only refer or describe are left out, so that all references share one result.
   const beside = others.map(withoutCombinations).filter(({ keywords }) => !isEmpty(keywords))
+  const keySteps = keyLengthOf([part, ...beside]) / CHARACTERS_PER_STEP
+  steps.spend(others.length * COPY_STEPS + keySteps, part.path)
   const key = keyOf([part, ...beside])
-  steps.spend(others.length * COPY_STEPS + key.length / CHARACTERS_PER_STEP, part.path)
   if (reportedOverlaps.has(key)) return
   reportedOverlaps.add(key)
   const options = list(part, 'oneOf').map((option) => flatten([option, ...beside], context))
@@ -149,7 +170,7 @@ function resolveReference(part: Node, { root, steps }: Context): Node {
       at = under(at, name)
     }
     if (value === undefined)
-      return rejectSchema(path, `refers to ${reference}, which does not exist.`)
+      return rejectSchema(path, `refers to ${shorten(reference)}, which does not exist.`)
   }
   return node(value, at)
 }

@@ -1,6 +1,6 @@
 /** Defines the supported keywords and the form of their values. All others are rejected. */
 import { NUMBER_FORMATS, formatPattern } from './formats.ts'
-import { type Node, rejectSchema, type TypeName, under } from './node.ts'
+import { type Node, rejectSchema, shorten, type TypeName, under } from './node.ts'
 import { parsePattern, PatternError } from './pattern.ts'
 import type { StepBudget } from './step-budget.ts'
 import { isObject } from '../../values/objects.ts'
@@ -49,19 +49,16 @@ const type: Check = (value, path) => {
   const names: unknown[] = Array.isArray(value) ? value : [value]
   if (new Set(names).size < names.length) rejectSchema(path, 'must list each type once.')
   for (const name of names) {
-    if (typeof name !== 'string' || !(name in TYPE_NAMES)) {
+    if (typeof name !== 'string' || !Object.hasOwn(TYPE_NAMES, name)) {
       rejectSchema(path, `must be one of ${Object.keys(TYPE_NAMES).join(', ')}, or a list of them.`)
     }
   }
 }
 
 const format: Check = (value, path) => {
-  const known = [
-    formatPattern(String(value)) !== undefined,
-    Object.hasOwn(NUMBER_FORMATS, String(value)),
-  ]
-  if (typeof value !== 'string' || !known.includes(true))
-    rejectSchema(path, `must be a supported format, got ${JSON.stringify(value)}.`)
+  if (typeof value !== 'string') return rejectSchema(path, 'must be a string.')
+  if (formatPattern(value) === undefined && !Object.hasOwn(NUMBER_FORMATS, value))
+    rejectSchema(path, `must be a supported format, got ${JSON.stringify(shorten(value))}.`)
 }
 
 const patterns: Check = (value, path, part, steps) => {

@@ -14,7 +14,7 @@ import { listedOf, rangeOf, typesOf } from './flat.ts'
 import { children, type Flat, flatten } from './flatten.ts'
 import { COLON, COMMA, quoted, writeString } from './literal.ts'
 import { otherNames } from './other-names.ts'
-import { get, has, named, type Node, rejectSchema, under } from './node.ts'
+import { get, has, named, type Node, rejectSchema, shorten, under } from './node.ts'
 import { isMatch, patternOf } from './patterns.ts'
 import { isValid, isValidForFlat, propertyOf, requiredOf } from './validate.ts'
 
@@ -90,7 +90,7 @@ function othersOf(
       if (clash !== undefined) {
         rejectSchema(
           kind[0]?.path ?? '',
-          `is not supported together with the property ${JSON.stringify(clash)}.`,
+          `is not supported together with the property ${JSON.stringify(shorten(clash))}.`,
         )
       }
       return [free]

@@ -51,6 +51,8 @@ const CONTROLS: Readonly<Record<string, string>> = {
   0: '\0',
 }
 const MAX_REPETITIONS = 100_000
+/** Maximum length of a pattern in UTF-16 units. Longer ones take seconds, or exhaust the stack. */
+const MAX_PATTERN_CHARACTERS = 50_000
 
 /**
  * Returns the counts of `{min}`, `{min,}` or `{min,max}` from the groups of a match: the minimum, the
@@ -69,6 +71,8 @@ const anything = repeat({ type: 'set', set: ANY }, 0)
 
 /** Returns the texts in which the pattern is found. Throws a {@link PatternError}. */
 export function parsePattern(pattern: string): Expression {
+  if (pattern.length > MAX_PATTERN_CHARACTERS)
+    throw new PatternError(`more than ${MAX_PATTERN_CHARACTERS} characters`)
   const source = Array.from(pattern)
   let at = 0
   const fail = (what: string): never => {

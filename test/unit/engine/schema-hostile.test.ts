@@ -110,9 +110,9 @@ describe('A schema that takes too long is refused, and its place is named', () =
       'properties',
     ],
     [
-      'one long name beside others',
+      'long names beside others',
       {
-        properties: { [`x${'y'.repeat(400_000)}`]: true },
+        properties: Object.fromEntries(times(400, (index) => [`${index}${'y'.repeat(990)}`, true])),
         additionalProperties: true,
       },
       'additionalProperties',
@@ -249,5 +249,61 @@ describe('What is large and not hostile is served, in a tenth of the steps', () 
     expect(() =>
       assertSchemaSupported(schema as JsonSchema, PATH, createStepBudget(MAX_SCHEMA_STEPS / 10)),
     ).not.toThrow()
+  })
+})
+
+describe('Long names, paths, patterns and values are refused with a short message', () => {
+  const long = 'x'.repeat(3_000_000)
+  const nested = (levels: number, inner: Schema): Schema =>
+    levels === 0 ? inner : { properties: { ['x'.repeat(1000)]: nested(levels - 1, inner) } }
+
+  test.each<[string, Schema, string]>([
+    [
+      'a long name with many parts',
+      { properties: { [long]: { allOf: times(1000, () => ({})) } } },
+      'properties has a name of more than 1000 characters.',
+    ],
+    ['a long required name', { required: [long] }, 'required has a name of more than 1000'],
+    [
+      'long names in each other',
+      nested(12, { allOf: times(1000, () => ({})) }),
+      'has a part whose path is longer than 10000 characters.',
+    ],
+    ['a type that every object has', { type: 'constructor' }, 'type must be one of null'],
+    ['a format that cannot be a string', { format: { toString: 1 } }, 'format must be a string.'],
+    ['a format with a long text', { format: { a: long } }, 'format must be a string.'],
+    ['a long format', { format: long }, 'format must be a supported format, got "xxx'],
+    ['a long reference', { $ref: `#/${long}` }, '$ref refers to #/xxx'],
+    [
+      'a long pattern',
+      { type: 'string', pattern: `^${'(xy)'.repeat(500_000)}$` },
+      'pattern is not supported: it has more than 50000 characters.',
+    ],
+    [
+      'a long set',
+      { type: 'string', pattern: `^[${String.raw`\W`.repeat(1_000_000)}]$` },
+      'pattern is not supported: it has more than 50000 characters.',
+    ],
+  ])(
+    '%s',
+    (_what, schema, text) => {
+      const { code, message } = refused(() => assertSchemaSupported(schema as JsonSchema, PATH))
+      expect(code).toBe('unsupported_schema')
+      expect(message).toContain(text)
+      expect(message.length).toBeLessThan(1300)
+    },
+    5_000,
+  )
+
+  test('Many parts with long paths cost more steps than with short ones', () => {
+    const parts = { allOf: times(1000, () => ({})) }
+    const check = (schema: Schema) => () => assertSchemaSupported(schema as JsonSchema, PATH)
+    expect(check(parts)).not.toThrow()
+    expect(refused(check(nested(9, parts))).message).toContain('takes too long to compile')
+  })
+
+  test('Names, paths and patterns as long as they may be are compiled', () => {
+    const schema = nested(9, { type: 'string', pattern: `^${'x'.repeat(49_998)}$` })
+    expect(() => assertSchemaSupported(schema as JsonSchema, PATH)).not.toThrow()
   })
 })

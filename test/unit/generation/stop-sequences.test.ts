@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { createRandom } from '../../../src/engine/sampling/random.ts'
-import { createStopMatcher } from '../../../src/generation/stop-sequences.ts'
+import { createStopMatcher, partialMatchLength } from '../../../src/generation/stop-sequences.ts'
 
 /** What is shown of a text that arrives in the given pieces, and what ended it. */
 function run(
@@ -80,4 +80,56 @@ describe('whatever the pieces', () => {
       expect(run(pieces, stops)).toEqual(slowly(text, stops))
     }
   })
+})
+
+describe('The partial match', () => {
+  const simply = (text: string, words: readonly string[]): number => {
+    let longest = 0
+    for (const word of words) {
+      for (let length = 0; length < word.length && length <= text.length; length += 1) {
+        if (text.endsWith(word.slice(0, length))) longest = Math.max(longest, length)
+      }
+    }
+    return longest
+  }
+
+  test('is the same as in the simple way', () => {
+    const random = createRandom(5)
+    const word = (letters: number): string =>
+      Array.from({ length: Math.floor(random() * letters) }, () =>
+        'ab'.charAt(Math.floor(random() * 2)),
+      ).join('')
+    for (let round = 0; round < 3_000; round += 1) {
+      const words = Array.from({ length: Math.floor(random() * 4) }, () => word(9))
+      const text = word(12)
+      expect(partialMatchLength(text, words)).toBe(simply(text, words))
+    }
+  })
+})
+
+describe('Hostile stop sequences take time in proportion to the text', () => {
+  const stops = Array.from({ length: 64 }, (_, index) =>
+    ['a'.repeat(5_000), 'a'.repeat(5_000 - index)].join('b'),
+  )
+  const TIMEOUT_MS = 4_000
+
+  test(
+    'in one push',
+    () => {
+      expect(partialMatchLength('a'.repeat(10_000), stops)).toBe(5_000)
+      const matcher = createStopMatcher(stops)
+      expect(matcher.push('a'.repeat(10_000)).text).toBe('a'.repeat(5_000))
+    },
+    TIMEOUT_MS,
+  )
+
+  test(
+    'in many pushes',
+    () => {
+      const matcher = createStopMatcher(stops)
+      for (let index = 0; index < 10_000; index += 1) matcher.push('a')
+      expect(matcher.flush()).toBe('a'.repeat(5_000))
+    },
+    TIMEOUT_MS,
+  )
 })
