@@ -13,9 +13,13 @@ import { withArgumentsCount } from './tools.ts'
 import { isObjectOrArray } from '../values/objects.ts'
 import { readStream } from './read-stream.ts'
 import type { RouteContext } from './route.ts'
+import { shorten } from './shorten.ts'
 
 /** Largest body: 32 MiB, enough for a long conversation with images. */
 const MAX_BODY_BYTES = 32 * 1024 * 1024
+
+/** Largest number of characters that a message shows of an invalid value. */
+const MAX_VALUE_CHARACTERS = 60
 
 /** Returns the first conflict between fields that are each valid alone. */
 export type ConflictFinder<T> = (fields: T) => FieldConflict | undefined
@@ -247,6 +251,7 @@ function describeUnsupported(input: unknown): string {
 function formatValue(value: unknown): string {
   if (Array.isArray(value)) return `an array of ${value.length}`
   if (isObjectOrArray(value)) return 'an object'
-  const text = JSON.stringify(value) ?? String(value)
-  return text.length > 60 ? `${text.slice(0, 60)}...` : text
+  // Only the beginning of a string is shown, and a string may be 32 MiB long.
+  const shown = typeof value === 'string' ? value.slice(0, MAX_VALUE_CHARACTERS) : value
+  return shorten(JSON.stringify(shown) ?? String(shown), MAX_VALUE_CHARACTERS)
 }

@@ -16,6 +16,7 @@ import {
   stringOr,
   stringOrParts,
   taggedUnion,
+  tagString,
 } from './fields.ts'
 import { chatImage, rejectedImage } from './images.ts'
 import { outputEffortField } from './reasoning.ts'
@@ -105,7 +106,7 @@ const formatSchema = taggedUnion('type', {
 })
 
 export const chatFields = object({
-  model: nonEmptyString,
+  model: tagString,
   messages: v.pipe(arrayOf(messageSchema), v.minLength(1, 'an array with at least one message')),
   stream: optional(flag),
   stream_options: optional(object({ include_usage: optional(flag) })),

@@ -13,6 +13,7 @@ import {
   rejectedField,
   rejectedWith,
   stringOr,
+  tagString,
   unsupported,
   withMaxLength,
 } from './fields.ts'
@@ -48,7 +49,7 @@ const rejectedPrefix = optional(rejectedWith("put the model's own prefix before 
 
 /** Schema of the body. Fields of other servers that would change a vector are refused. */
 export const embeddingsBodySchema = object({
-  model: nonEmptyString,
+  model: tagString,
   input: inputSchema,
   encoding_format: optional(oneOf(['float', 'base64'])),
   dimensions: optional(integerAtLeast(1)),

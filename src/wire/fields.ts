@@ -11,6 +11,16 @@ export const optional = v.nullish
 export const flag = v.boolean('true or false')
 export const string = v.string('a string')
 export const nonEmptyString = v.pipe(v.string('a string'), v.nonEmpty('a string that is not empty'))
+
+/** Largest number of characters of a tag, which is far more than any has. */
+const MAX_TAG_CHARACTERS = 1000
+
+/** Accepts a tag that may exist. */
+export const tagString = v.pipe(
+  nonEmptyString,
+  v.maxLength(MAX_TAG_CHARACTERS, `a string of at most ${MAX_TAG_CHARACTERS} characters`),
+)
+
 export const anyArray = v.array(v.unknown(), 'an array')
 export const integer = v.pipe(v.number('an integer'), v.integer('an integer'))
 

@@ -47,6 +47,7 @@ import {
   type RouteContext,
   type RouteHandler,
 } from './route.ts'
+import { shorten } from './shorten.ts'
 import { createCancellation } from './cancellation.ts'
 
 /**
@@ -210,7 +211,7 @@ async function routeRequest(path: string, context: RouteContext): Promise<Respon
     return answer({ ...context, param: decodePath(matchPath(pattern, path)?.[1] ?? '') })
   }
   const allow = routes.map(([each]) => (each === 'GET' ? 'GET, HEAD' : each)).join(', ')
-  const message = `${request.method} is not allowed on this path. Use ${allow}.`
+  const message = `${shorten(request.method)} is not allowed on this path. Use ${allow}.`
   const error = new InoriginError('method_not_allowed', message)
   return errorResponse(error, requestId, { headers: { allow } })
 }
@@ -233,6 +234,7 @@ function decodePath(path: string): string {
 function throwNoEndpoint({ method, url }: Request): never {
   const paths = new Set(ROUTES.map(([, path]) => `/v1${path.replace(/\(.*\)/, '...')}`))
   const { pathname } = new URL(url)
-  const what = `${method} ${pathname} is not an endpoint here; use ${[...paths].join(', ')}.`
+  const endpoint = `${shorten(method)} ${shorten(pathname)}`
+  const what = `${endpoint} is not an endpoint here; use ${[...paths].join(', ')}.`
   throw new InoriginError('not_found', what)
 }

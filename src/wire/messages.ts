@@ -5,6 +5,7 @@ import { findLastMessageConflict, isPrefilled, splitPrefilled } from './prefille
 import {
   anyObject,
   arrayOf,
+  type FieldConflict,
   flag,
   integerAtLeast,
   nonEmptyString,
@@ -17,8 +18,8 @@ import {
   string,
   stringOrParts,
   taggedUnion,
+  tagString,
   unsupported,
-  type FieldConflict,
 } from './fields.ts'
 import { imageBlock, rejectedImage, toImage, toUserMessage, type UserContent } from './images.ts'
 import type { FieldNames } from './field-names.ts'
@@ -118,7 +119,7 @@ const format = taggedUnion('type', { json_schema: { schema: anyObject } })
 const thread = rejectedField
 
 const fields = {
-  model: nonEmptyString,
+  model: tagString,
   messages: v.pipe(arrayOf(message), v.minLength(1, 'an array with at least one message')),
   system: optional(systemText),
   tools: optional(arrayOf(tool)),

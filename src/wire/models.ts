@@ -1,5 +1,6 @@
 import { InoriginError } from '../error.ts'
 import type { Model, ModelCapabilities } from '../types/index.ts'
+import { shorten } from './shorten.ts'
 
 const supports = (supported = false) => ({ supported })
 const no = supports()
@@ -78,6 +79,6 @@ export function toPageJson(data: ReadonlyArray<{ id: string }>, has_more: boolea
 export function getModel(models: readonly Model[], tag: string): Model {
   const model = models.find((candidate) => candidate.tag === tag)
   if (model) return model
-  const message = `Model \`${tag}\` not found. GET /v1/models lists the available models.`
+  const message = `Model \`${shorten(tag)}\` not found. GET /v1/models lists the available models.`
   throw new InoriginError('not_found', message, { code: 'model_not_found', param: 'model' })
 }

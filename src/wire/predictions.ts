@@ -1,10 +1,10 @@
 import type * as v from 'valibot'
 import type { Prediction, PredictionRequest, Predictor } from '../types/index.ts'
-import { nonEmptyString, object, optional } from './fields.ts'
+import { nonEmptyString, object, optional, tagString } from './fields.ts'
 
 /** Schema of `POST /v1/predictions`. */
 export const predictionBodySchema = object({
-  tag: nonEmptyString,
+  tag: tagString,
   clientId: nonEmptyString,
   configurationId: optional(nonEmptyString),
   deviceId: optional(nonEmptyString),

@@ -7,18 +7,19 @@ import type { InoriginError } from '../error.ts'
 import { throwInvalidInput } from '../values/input-errors.ts'
 import type { PredictionEvent, Signature, Tag } from '../types/index.ts'
 import { type EventEncoder, formatProgress } from './response-body.ts'
-import { anyObject, flag, nonEmptyString, object, optional, string } from './fields.ts'
+import { anyObject, flag, object, optional, string, tagString } from './fields.ts'
 import { id } from './id.ts'
 import { MAX_ARRAY_BYTES } from './remote-arrays.ts'
 import type { InputBudget } from './remote-conversion.ts'
 import { type Dialect, decodeValue, encodeValue, type RemoteValue } from './remote-values.ts'
 import type { JsonCount } from './json.ts'
 import { JSON_TYPE, SSE_TYPE } from './http-response.ts'
+import { shorten } from './shorten.ts'
 import { comment, frame } from './sse.ts'
 
 /** Schema of the body. `clientId` has no effect and is reported like an unknown field. */
 export const remoteBodySchema = object({
-  tag: nonEmptyString,
+  tag: tagString,
   inputs: optional(anyObject),
   acceleration: optional(string),
   stream: optional(flag),
@@ -50,7 +51,7 @@ export async function decodeInputs(
   const budget: InputBudget = { json: jsonCount, arrayBytes: MAX_ARRAY_BYTES }
   const decoded: Array<[name: string, value: unknown]> = []
   for (const [name, inputValue] of Object.entries(inputs ?? {})) {
-    const path = `inputs.${name}`
+    const path = `inputs.${shorten(name)}`
     const parameter = signature.inputs.find((each) => each.name === name)
     if (!parameter) {
       const names = signature.inputs.map((each) => each.name).join(', ') || 'none'

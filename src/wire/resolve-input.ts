@@ -5,6 +5,7 @@ import type { Caller, Host, StoredItem, StoredResponse } from '../types/index.ts
 import { id } from './id.ts'
 import { itemsSchema, type InputItem } from './responses-input.ts'
 import type { ResponsesBody } from './responses.ts'
+import { shorten } from './shorten.ts'
 import { argumentsJson } from './tools.ts'
 import { isObject } from '../values/objects.ts'
 
@@ -111,8 +112,10 @@ const STORAGE_NOTE =
   'request said so, or the response is too large.'
 const REMEDY = `${STORAGE_NOTE} Send the items themselves, as clients do with store: false.`
 
-/** Shortens an id for a message. Real ids are short, but a client may send any string. */
-const shortenId = (name: string): string => (name.length > 80 ? `${name.slice(0, 80)}...` : name)
+/** Largest number of characters that a message shows of an id. Real ids are shorter. */
+const MAX_ID_CHARACTERS = 80
+
+const shortenId = (name: string): string => shorten(name, MAX_ID_CHARACTERS)
 
 function isReference(item: RawItem): item is RawItem & { id: string } {
   return item['type'] === 'item_reference' && typeof item['id'] === 'string'

@@ -15,6 +15,7 @@ import {
   rejectedWith,
   string,
   taggedUnion,
+  tagString,
   unsupported,
 } from './fields.ts'
 import type { FieldNames } from './field-names.ts'
@@ -68,7 +69,7 @@ const CONVERSATION_ADVICE = 'send previous_response_id, or the whole conversatio
 
 /** Schema of the body. */
 export const responsesBodySchema = object({
-  model: nonEmptyString,
+  model: tagString,
   input: inputSchema,
   instructions: optional(string),
   messages: renamedField('send input instead'),

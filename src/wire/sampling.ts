@@ -9,11 +9,20 @@ const topK = integerAtLeast(0)
 const penalty = optional(numberBetween(-2, 2))
 
 /** Accepts logit biases by token id. */
-const biases = v.lazy((input): typeof bias | typeof notBias =>
-  isObject(input) && Object.keys(input).every((key) => /^\d{1,9}$/.test(key)) ? bias : notBias,
-)
+const biases = v.lazy((input) => {
+  if (!isObject(input)) return notBias
+  const other = Object.keys(input).find((key) => !/^\d{1,9}$/.test(key))
+  if (other === undefined) return bias
+  // The message then ends with the key, such as `not "-1"`.
+  return v.pipe(
+    v.unknown(),
+    v.transform(() => other),
+    notTokenIds,
+  )
+})
 const bias = v.record(v.string(), numberBetween(-100, 100))
 const notBias = v.never('an object that maps token ids to biases')
+const notTokenIds = v.never('an object whose keys are token ids')
 
 export const chatSampling = {
   temperature: optional(numberBetween(0, 2)),

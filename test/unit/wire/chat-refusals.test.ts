@@ -144,11 +144,8 @@ describe('what is wrong', () => {
       { logit_bias: [] },
       'an object that maps token ids to biases, not an array of 0',
     ],
-    [
-      'logit_bias',
-      { logit_bias: { a: 1 } },
-      'an object that maps token ids to biases, not an object',
-    ],
+    ['logit_bias', { logit_bias: { 5: 1, a: 1 } }, 'an object whose keys are token ids, not "a"'],
+    ['logit_bias', { logit_bias: { '-1': 3 } }, 'an object whose keys are token ids, not "-1"'],
     ['logit_bias.5', { logit_bias: { 5: 101 } }, 'a number from -100 to 100, not 101'],
     ['logprobs', { logprobs: 1 }, 'true or false, not 1'],
     ['top_logprobs', { logprobs: true, top_logprobs: 21 }, 'at most 20, not 21'],

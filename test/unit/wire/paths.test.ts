@@ -43,6 +43,16 @@ describe('paths', () => {
     expect(error.message).toContain('/v1/chat/completions')
   })
 
+  it.each([
+    ['/v1/', 404],
+    ['/v1/models/', 404],
+    ['/v1/responses/', 404],
+  ])('%s and a very long name are repeated in part only', async (path, status) => {
+    const response = await send(scriptedHost(), path + 'x'.repeat(1_000_000))
+    expect(response.status).toBe(status)
+    expect((await response.text()).length).toBeLessThan(3000)
+  })
+
   it('of a million slashes are none', async () => {
     const error = await errorOf(await send(scriptedHost(), `/v1/${'/'.repeat(1_000_000)}x/`), 404)
     expect(error.type).toBe('not_found_error')
@@ -277,6 +287,20 @@ describe('bodies', () => {
       await send(scriptedHost(), '/v1/messages', { body: ' '.repeat(32 * 1024 * 1024 + 1) }),
       413,
     )
+  })
+
+  it.each(POSTS)('of %s have a tag of at most 1000 characters', async (path) => {
+    const field = path.startsWith('/v1/predictions') ? 'tag' : 'model'
+    const fields = { ...messageOf(), input: 'Hi', clientId: 'a' }
+    const errorFor = async (length: number) => {
+      const body = { ...fields, [field]: 'x'.repeat(length) }
+      const response = await send(scriptedHost(), path, { body })
+      return ((await response.json()) as { error?: { message: string } }).error?.message ?? ''
+    }
+    expect(await errorFor(1001)).toBe(
+      `\`${field}\` must be a string of at most 1000 characters, not "${'x'.repeat(59)}....`,
+    )
+    expect(await errorFor(1000)).not.toContain('must be a string')
   })
 
   it('that are too large are not read to their end', async () => {

@@ -107,3 +107,9 @@ test('the bytes of all arrays count together, after their conversion', async () 
     'inputs.string.data: decompresses to more than 27108864 bytes. Send less at once.',
   )
 })
+
+test('a long name of an input is repeated in part only', async () => {
+  expect(await refusal({ ['x'.repeat(1_000_000)]: 1 })).toMatch(
+    /^inputs\.x{100}\.\.\.: unknown input\. Expected: /,
+  )
+})
