@@ -57,7 +57,7 @@ export const ARRAYS = {
 } as const
 
 export function isElementType(type: string): type is ElementType {
-  return type === 'string' || type in ARRAYS
+  return type === 'string' || Object.hasOwn(ARRAYS, type)
 }
 
 /**

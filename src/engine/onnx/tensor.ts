@@ -23,7 +23,7 @@ export const typeName = (number: number): Tensor.Type | undefined =>
 
 /** Returns a type's ONNX number and typed array. Throws `unavailable` if it is not supported. */
 export function kindOf(type: Tensor.Type): (typeof TYPES)[SupportedType] {
-  if (type in TYPES) return TYPES[type as SupportedType]
+  if (Object.hasOwn(TYPES, type)) return TYPES[type as SupportedType]
   throw modelUnusable(`tensors of type ${type} are not supported.`)
 }
 

@@ -59,7 +59,7 @@ function namesOf(flat: Flat, { context }: Compiler): string[] {
         ...flat.flatMap((part) => [...named(part, 'properties').keys()]),
         ...requiredOf(flat, context),
         ...(open || flat.every((part) => !has(part, 'properties')) ? listed : []),
-      ].map(String),
+      ].filter((name) => typeof name === 'string'),
     ),
   ]
 }

@@ -48,7 +48,7 @@ export function findParameters(
   if (!isObject(properties) || !Array.isArray(required)) return null
   const names = Object.keys(properties)
   if (names.length > MAX_PARAMETERS || !names.every(isValidName)) return null
-  if (required.some((name) => !names.includes(String(name)))) return null
+  if (required.some((name) => typeof name !== 'string' || !names.includes(name))) return null
   // A reference to the whole schema does not resolve inside a part.
   if (/"\$ref":"#(?!\/(?:\$defs|definitions)\/)/.test(JSON.stringify(schema))) return null
   const shared = {

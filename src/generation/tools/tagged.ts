@@ -64,7 +64,7 @@ function* readFunction(source: Source, sink: CallSink): Reader<boolean> {
 /** Returns a value as JSON. Quotes it unless it is valid JSON and may be something but a string. */
 function toJson(text: string, schema: JsonSchema | undefined): string {
   if (isVerbatimString(schema)) return JSON.stringify(text)
-  const json = LITERALS[text.trim()] ?? text.trim()
+  const json = LITERALS.get(text.trim()) ?? text.trim()
   try {
     JSON.parse(json)
     return json

@@ -5,14 +5,14 @@
 import { consumeRun, hasCharacters, peek, type Reader, skipSpace, type Source } from './reader.ts'
 
 /** Literals of JSON and Python, and the JSON of each. */
-export const LITERALS: Readonly<Record<string, string>> = {
-  true: 'true',
-  false: 'false',
-  null: 'null',
-  True: 'true',
-  False: 'false',
-  None: 'null',
-}
+export const LITERALS: ReadonlyMap<string, string> = new Map([
+  ['true', 'true'],
+  ['false', 'false'],
+  ['null', 'null'],
+  ['True', 'true'],
+  ['False', 'false'],
+  ['None', 'null'],
+])
 const NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/
 
 type Expected = 'value' | 'element' | 'member' | 'key' | 'colon' | 'more'
@@ -82,7 +82,7 @@ export function* readValue(source: Source, emit: (json: string) => void): Reader
     } else {
       const from = source.at
       const word = yield* consumeRun(source, /[\w.+-]+/y)
-      const json = NUMBER.test(word) ? word : LITERALS[word]
+      const json = NUMBER.test(word) ? word : LITERALS.get(word)
       if (json === undefined) {
         source.at = from
         return completion()

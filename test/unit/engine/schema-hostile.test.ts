@@ -295,6 +295,11 @@ describe('Long names, paths, patterns and values are refused with a short messag
     5_000,
   )
 
+  test('Names that cannot be strings are ignored among those that are listed', () => {
+    const schema = { type: 'object', propertyNames: { enum: ['a', 1, { toString: 1 }] } }
+    expect(() => assertSchemaSupported(schema as JsonSchema, PATH)).not.toThrow()
+  })
+
   test('Many parts with long paths cost more steps than with short ones', () => {
     const parts = { allOf: times(1000, () => ({})) }
     const check = (schema: Schema) => () => assertSchemaSupported(schema as JsonSchema, PATH)

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { createRandom } from '../../../src/engine/sampling/random.ts'
 import { TOOL_FORMATS } from '../../../src/catalog/schema.ts'
 import { detectFormat, FORMATS, type ToolFormat } from '../../../src/generation/tools/index.ts'
+import { findParameters } from '../../../src/generation/tools/arguments.ts'
 import { createToolParser, type ParsedPart } from '../../../src/generation/tools/parser.ts'
 import { GOLDEN } from './golden.ts'
 import { SET, TIME, WEATHER } from './scripted.ts'
@@ -292,3 +293,13 @@ test.each(FORMATS.map((format) => [format.name, format] as const))(
     expect(found).toEqual(calls.map((call) => [call.name, JSON.parse(call.arguments)]))
   },
 )
+
+test('a word that every object has as a member is no literal', () => {
+  const written = '<tool_call>\n{"name": "set", "arguments": {"on": constructor}}\n</tool_call>'
+  expect(JSON.stringify(read('hermes', [written]))).not.toContain('native code')
+})
+
+test('a required name that cannot be a string does not fit any format', () => {
+  const parameters = { type: 'object', properties: { a: {} }, required: [{ toString: 1 }] }
+  expect(findParameters({ ...SET, parameters }, () => true)).toBeNull()
+})
