@@ -6,13 +6,13 @@ import { memoize } from '../../values/memoize.ts'
 import type { StepBudget } from '../schema/step-budget.ts'
 import type { Bytes } from './utf8.ts'
 
-export type Item = Bytes | { rule: string }
+export type RuleItem = { rule: string }
+export type Item = Bytes | RuleItem
 /** Items of one alternative of a rule. */
 export type Production = readonly Item[]
 export type Productions = Map<string, readonly Production[]>
 
-const isRule = (item: Item | undefined): item is { rule: string } =>
-  item !== undefined && 'rule' in item
+const isRule = (item: Item | undefined): item is RuleItem => item !== undefined && 'rule' in item
 
 /** Number of added rules at which the work ends. A grammar with more rules is rejected anyway. */
 const MAX_ADDED_RULES = 4000
@@ -135,7 +135,7 @@ export function determinize(
 
   /** Combines several tails into their common items and a rule for the rest. */
   const joined = (tails: readonly Production[]): Production => {
-    const unique = [...new Map(tails.map((tail) => [keyOf(tail), tail])).values()]
+    const unique = distinct(tails, keyOf)
     const [only = [], ...others] = unique
     if (others.length === 0) return only
     let common = 0
@@ -174,6 +174,12 @@ export function createKeys(): (production: Production) => string {
   }
   return (production) => production.map(keyOfItem).join(' ')
 }
+
+/** Returns the productions without those that are equal to another one. */
+export const distinct = (
+  productions: readonly Production[],
+  keyOf: (production: Production) => string,
+): readonly Production[] => [...new Map(productions.map((each) => [keyOf(each), each])).values()]
 
 /** Lists the single bytes of a set. */
 const bytesOf = memoize(
