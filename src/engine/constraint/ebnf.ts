@@ -15,9 +15,9 @@ import {
   type StringOf,
 } from '../schema/expression.ts'
 import type { StepBudget } from '../schema/step-budget.ts'
+import { determinize } from './determinize.ts'
 import {
   countPositions,
-  determinize,
   distinct,
   type Item,
   type Production,
