@@ -14,7 +14,8 @@ import {
   sequence,
   text,
 } from '../schema/expression.ts'
-import { parsePattern, PatternError } from '../schema/pattern.ts'
+import { parsePattern } from '../schema/pattern.ts'
+import { PatternError } from '../schema/pattern-cursor.ts'
 import { prune } from '../schema/prune.ts'
 import { findShortest, MAX_SHORTEST_TEXT } from '../schema/shortest.ts'
 import { createStepBudget } from '../schema/step-budget.ts'
