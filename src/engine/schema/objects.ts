@@ -16,6 +16,7 @@ import { COLON, COMMA, quoted, writeString } from './literal.ts'
 import { otherNames } from './other-names.ts'
 import { get, has, named, type Node, rejectSchema, under } from './node.ts'
 import { isMatch, patternOf } from './patterns.ts'
+import { strings } from './strings.ts'
 import { isValid, isValidForFlat, propertyOf, requiredOf } from './validate.ts'
 
 interface Pair {
@@ -82,7 +83,7 @@ function othersOf(
   const name = choice(
     ...kinds.flatMap((kind): Expression[] => {
       if (listedOf(kind, context) || !typesOf(kind).includes('string')) return []
-      const free = compiler.string(kind)
+      const free = strings(kind, context)
       if (free.type === 'string' && free.min === 0 && free.max === Infinity && plain(kind)) {
         return [otherNames(names, context.steps)]
       }
