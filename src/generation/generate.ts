@@ -6,8 +6,8 @@
  * a prompt from the conversation (`prompt.ts`) and builds the constraint of the answer
  * (`constraint.ts`). Every reason to reject a request surfaces there, before weights are needed.
  * Then `completion.ts` processes the pieces that the engine generates. It splits off reasoning
- * (`reasoning.ts`), parses calls as they arrive (`tools/`), holds back stop sequences
- * (`stop-sequences.ts`), and assigns logprobs to the text they belong to (`logprobs.ts`).
+ * (`reasoning-budget.ts`), parses calls as they arrive (`answer.ts`, `tools/`), holds back stop
+ * sequences, and assigns logprobs to the text they belong to (both in `text-writer.ts`).
  */
 import type { Engine } from '../engine/engine.ts'
 import { InoriginError } from '../error.ts'

@@ -46,7 +46,7 @@ export function findReasoningState(
 }
 
 /** Reasoning and text of one piece, in this order. Either may be empty. */
-interface Split {
+export interface Split {
   reasoning: string
   text: string
 }

@@ -3,18 +3,19 @@
  * The hash is computed incrementally and in order, since `crypto.subtle` needs all bytes in memory.
  * Stored chunks are read on the way; a chunk that changed counts as missing.
  */
-import { createSHA256 } from 'hash-wasm'
+import { createSHA256, type IHasher } from 'hash-wasm'
 import type { Tag } from '../types/index.ts'
 import { UNKNOWN_DIGEST, type WantedResource } from './db.ts'
 import { computeDigest } from './digest.ts'
 import { readChunkContent } from './damaged-chunks.ts'
 import type { Database } from './database.ts'
 import { trackDeletion } from './pending-deletions.ts'
-import { countStoredBytes } from './resources.ts'
+import { countStoredBytes, getChunkLength } from './resources.ts'
 import {
   acquireWriteLease,
   deleteAllChunks,
   deleteChunk,
+  type LeasedResource,
   markVerified,
   putChunk,
   getChunk,
@@ -67,140 +68,170 @@ export interface AssemblyOptions {
   tag?: Tag | undefined
 }
 
+interface AssemblyState {
+  readonly signal: AbortSignal
+  readonly database: Database
+  readonly wanted: WantedResource
+  /** The stored resource, with the right to write it. */
+  readonly record: LeasedResource
+  /** Hash of all bytes before `position`. */
+  readonly hash: IHasher
+  /** State of the hash at the end of the last complete chunk. */
+  hashState: Uint8Array
+  /** Index of the chunk that is being received. */
+  index: number
+  pieces: Uint8Array<ArrayBuffer>[]
+  /** Number of bytes in `pieces`. */
+  filled: number
+  joined: boolean
+  isRepair: boolean
+}
+
 /** Opens an assembly that resumes an earlier download of the resource. */
 export async function openAssembly(
   database: Database,
   wanted: WantedResource,
   { chunkBytes, signal, tag }: AssemblyOptions,
 ): Promise<Assembly> {
-  const { sha256, bytes } = wanted
   const hash = await createSHA256()
-  const lease = await acquireWriteLease(database, wanted, chunkBytes, tag)
-  /** The sha256 of each stored chunk. */
-  let chunks = lease.chunks
-  const { knownDigests } = lease
-  let { etag } = lease
-  let isRepair = knownDigests.length > 0
-  /** State of the hash at the end of the last complete chunk. */
-  let hashState = hash.init().save()
-  let index = 0
-  let pieces: Uint8Array<ArrayBuffer>[] = []
-  let filled = 0
-  let joined = chunks.some((chunk) => chunk !== null)
-
-  const startOf = (chunk: number) => Math.min(chunk * chunkBytes, bytes)
-  const lengthOf = (chunk: number) => startOf(chunk + 1) - startOf(chunk)
-
-  function dropPieces(): void {
-    hash.load(hashState)
-    pieces = []
-    filled = 0
+  const record = await acquireWriteLease(database, wanted, chunkBytes, tag)
+  const { bytes, chunks, knownDigests } = record
+  const state: AssemblyState = {
+    database,
+    wanted,
+    signal,
+    record,
+    hash,
+    hashState: hash.init().save(),
+    index: 0,
+    pieces: [],
+    filled: 0,
+    joined: chunks.some((chunk) => chunk !== null),
+    isRepair: knownDigests.length > 0,
   }
-
-  /** Returns the content of a stored chunk, or `null` if it is damaged. */
-  async function readIntactChunk(at: number): Promise<Uint8Array<ArrayBuffer> | null> {
-    const content = await readChunkContent(await getChunk(database, sha256, at))
-    if (content?.byteLength !== lengthOf(at)) return null
-    const expected = wanted.chunks?.[at] ?? chunks[at]
-    const got = await computeDigest('SHA-256', content)
-    if (expected !== UNKNOWN_DIGEST && expected !== got) return null
-    chunks = chunks.with(at, got)
-    return new Uint8Array(content)
-  }
-
-  /** Hashes the stored chunks up to the next missing one. */
-  async function hashStoredChunks(): Promise<void> {
-    for (; index < chunks.length && chunks[index] !== null; index++) {
-      signal.throwIfAborted()
-      const content = await readIntactChunk(index)
-      if (!content) {
-        await deleteChunk(database, lease, index)
-        chunks = chunks.with(index, null)
-        return
-      }
-      hashState = hash.update(content).save()
-    }
-  }
-
-  async function restart(newEtag: string | null): Promise<void> {
-    const discardedBytes = countStoredBytes({ bytes, chunkBytes, chunks })
-    await trackDeletion(database, discardedBytes, () => deleteAllChunks(database, lease))
-    chunks = chunks.map(() => null)
-    hashState = hash.init().save()
-    index = 0
-    dropPieces()
-    joined = false
-    isRepair = false
-    etag = newEtag
-    if (etag !== null) await setEtag(database, lease, etag)
-  }
-
-  async function storeChunk(): Promise<DigestMismatch | null> {
-    const chunk = new Blob(pieces)
-    const got = await computeDigest('SHA-256', await chunk.arrayBuffer())
-    const expected = wanted.chunks?.[index] || knownDigests[index] || got
-    if (got !== expected) {
-      const mismatch = { index, expected, got }
-      dropPieces()
-      return mismatch
-    }
-    await putChunk(database, lease, index, chunk, got)
-    chunks = chunks.with(index, got)
-    hashState = hash.save()
-    index++
-    dropPieces()
-    await hashStoredChunks()
-    return null
-  }
-
-  async function write(piece: Uint8Array<ArrayBuffer>): Promise<DigestMismatch | null> {
-    for (let rest = piece; rest.length > 0;) {
-      const part = rest.subarray(0, lengthOf(index) - filled)
-      if (part.length === 0) throw new RangeError('More bytes than the resource has.')
-      pieces.push(part)
-      filled += part.length
-      hash.update(part)
-      rest = rest.subarray(part.length)
-      const mismatch = filled === lengthOf(index) ? await storeChunk() : null
-      if (mismatch) return mismatch
-    }
-    return null
-  }
-
-  async function finish(): Promise<DigestMismatch | null> {
-    const got = hash.digest()
-    if (got !== sha256) return { expected: sha256, got }
-    await markVerified(database, lease, chunks)
-    return null
-  }
-
-  await hashStoredChunks()
+  await hashStoredChunks(state)
 
   return {
     get position() {
-      return startOf(index) + filled
+      return Math.min(state.index * chunkBytes, bytes) + state.filled
     },
     get end() {
-      const next = chunks.findIndex((chunk, at) => at > index && chunk !== null)
-      return next === -1 ? bytes : startOf(next)
+      const next = chunks.findIndex((chunk, at) => at > state.index && chunk !== null)
+      return next === -1 ? bytes : next * chunkBytes
     },
     get storedBytes() {
-      return countStoredBytes({ bytes, chunkBytes, chunks }) + filled
+      return countStoredBytes(record) + state.filled
     },
     get etag() {
-      return etag
+      return record.etag
     },
     get joined() {
-      return joined
+      return state.joined
     },
     get isRepair() {
-      return isRepair
+      return state.isRepair
     },
     join() {
-      joined = true
+      state.joined = true
     },
-    write,
-    restart,
-    finish,
+    write: (piece) => write(state, piece),
+    restart: (etag) => restart(state, etag),
+    finish: () => finish(state),
   }
+}
+
+/** Hashes the stored chunks up to the next missing one. */
+async function hashStoredChunks(state: AssemblyState): Promise<void> {
+  const { database, record, hash, signal } = state
+  for (; (record.chunks[state.index] ?? null) !== null; state.index++) {
+    signal.throwIfAborted()
+    const content = await readIntactChunk(state)
+    if (!content) {
+      await deleteChunk(database, record, state.index)
+      record.chunks[state.index] = null
+      return
+    }
+    state.hashState = hash.update(content).save()
+  }
+}
+
+/** Returns the content of the stored chunk at `index`, or `null` if it is damaged. */
+async function readIntactChunk({
+  database,
+  wanted,
+  record,
+  index,
+}: AssemblyState): Promise<Uint8Array<ArrayBuffer> | null> {
+  const content = await readChunkContent(await getChunk(database, record.sha256, index))
+  if (content?.byteLength !== getChunkLength(record, index)) return null
+  const expected = wanted.chunks?.[index] ?? record.chunks[index]
+  const got = await computeDigest('SHA-256', content)
+  if (expected !== UNKNOWN_DIGEST && expected !== got) return null
+  record.chunks[index] = got
+  return new Uint8Array(content)
+}
+
+async function write(
+  state: AssemblyState,
+  piece: Uint8Array<ArrayBuffer>,
+): Promise<DigestMismatch | null> {
+  const { record, hash } = state
+  for (let rest = piece; rest.length > 0;) {
+    if (state.index === record.chunks.length) {
+      throw new RangeError('More bytes than the resource has.')
+    }
+    const length = getChunkLength(record, state.index)
+    const part = rest.subarray(0, length - state.filled)
+    state.pieces.push(part)
+    state.filled += part.length
+    hash.update(part)
+    rest = rest.subarray(part.length)
+    const mismatch = state.filled === length ? await storeChunk(state) : null
+    if (mismatch) return mismatch
+  }
+  return null
+}
+
+async function storeChunk(state: AssemblyState): Promise<DigestMismatch | null> {
+  const { database, wanted, record, hash, index } = state
+  const chunk = new Blob(state.pieces)
+  const got = await computeDigest('SHA-256', await chunk.arrayBuffer())
+  const expected = wanted.chunks?.[index] || record.knownDigests[index] || got
+  if (got !== expected) {
+    dropPieces(state)
+    return { index, expected, got }
+  }
+  await putChunk(database, record, index, chunk, got)
+  record.chunks[index] = got
+  state.hashState = hash.save()
+  state.index++
+  dropPieces(state)
+  await hashStoredChunks(state)
+  return null
+}
+
+function dropPieces(state: AssemblyState): void {
+  state.hash.load(state.hashState)
+  state.pieces = []
+  state.filled = 0
+}
+
+async function restart(state: AssemblyState, etag: string | null): Promise<void> {
+  const { database, record, hash } = state
+  await trackDeletion(database, countStoredBytes(record), () => deleteAllChunks(database, record))
+  record.chunks.fill(null)
+  state.hashState = hash.init().save()
+  state.index = 0
+  dropPieces(state)
+  state.joined = false
+  state.isRepair = false
+  record.etag = etag
+  if (etag !== null) await setEtag(database, record, etag)
+}
+
+async function finish({ database, record, hash }: AssemblyState): Promise<DigestMismatch | null> {
+  const got = hash.digest()
+  if (got !== record.sha256) return { expected: record.sha256, got }
+  await markVerified(database, record, record.chunks)
+  return null
 }

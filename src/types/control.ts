@@ -1,4 +1,4 @@
-/** What pages can ask of the host, beside `/v1`. */
+/** Defines the calls that pages make to the host, beside those of `/v1`. */
 import { HOST_METHODS, type Host } from './host.ts'
 import type { Explanation } from './choice.ts'
 import type { LoadProgress, ModelState, Tag } from './model.ts'
@@ -113,7 +113,7 @@ export const HOST_SERVICE_METHODS: MethodTable<HostService> = {
   ...CONTROL_METHODS,
 }
 
-/** What a page can ask of a predictor's worker over a direct port. */
+/** Calls that a page makes to the worker of a predictor over a direct port. */
 export interface DirectPredictor {
   /** Runs the predictor. */
   predict(inputs: Record<string, unknown>, caller: Caller): Promise<PredictionResult>

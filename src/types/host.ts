@@ -1,4 +1,4 @@
-/** What the handlers of `/v1` can ask of the host. */
+/** Defines the calls that the handlers of `/v1` make to the host. */
 import type { EmbeddingEvent, EmbeddingRequest } from './embedding.ts'
 import type { GenerationEvent, GenerationRequest } from './generation.ts'
 import type { Model, Tag } from './model.ts'

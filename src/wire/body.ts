@@ -13,7 +13,7 @@ import { withArgumentsCount } from './tools.ts'
 import { isObjectOrArray } from '../values/objects.ts'
 import { readStream } from './read-stream.ts'
 import type { RouteContext } from './route.ts'
-import { shorten } from './shorten.ts'
+import { shorten } from '../values/shorten.ts'
 
 /** Largest body: 32 MiB, enough for a long conversation with images. */
 const MAX_BODY_BYTES = 32 * 1024 * 1024

@@ -47,7 +47,7 @@ import {
   type RouteContext,
   type RouteHandler,
 } from './route.ts'
-import { shorten } from './shorten.ts'
+import { shorten } from '../values/shorten.ts'
 import { createCancellation } from './cancellation.ts'
 
 /**

@@ -10,7 +10,7 @@ const MAX_CONVERTED_ELEMENTS = 1_000_000
 /** Bytes of an element that is converted on its own, about as many as a `bigint` takes. */
 const CONVERTED_ELEMENT_BYTES = 32
 
-/** What the inputs of one request may still use. */
+/** Amounts that the inputs of one request may still use. */
 export interface InputBudget {
   json: JsonCount
   /** Bytes of arrays, after their decompression and conversion. */

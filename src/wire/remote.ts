@@ -14,7 +14,7 @@ import type { InputBudget } from './remote-conversion.ts'
 import { type Dialect, decodeValue, encodeValue, type RemoteValue } from './remote-values.ts'
 import type { JsonCount } from './json.ts'
 import { JSON_TYPE, SSE_TYPE } from './http-response.ts'
-import { shorten } from './shorten.ts'
+import { shorten } from '../values/shorten.ts'
 import { comment, frame } from './sse.ts'
 
 /** Schema of the body. `clientId` has no effect and is reported like an unknown field. */

@@ -5,7 +5,7 @@ import type { Caller, Host, StoredItem, StoredResponse } from '../types/index.ts
 import { id } from './id.ts'
 import { itemsSchema, type InputItem } from './responses-input.ts'
 import type { ResponsesBody } from './responses.ts'
-import { shorten } from './shorten.ts'
+import { shorten } from '../values/shorten.ts'
 import { argumentsJson } from './tools.ts'
 import { isObject } from '../values/objects.ts'
 
@@ -56,7 +56,7 @@ async function loadPreviousItems(
 ): Promise<StoredItem[]> {
   const response = await host.getStoredResponse(previous, caller)
   if (response) return [...response.input, ...response.output]
-  const what = `Previous response with id '${shortenId(previous)}' not found. ${REMEDY}`
+  const what = `Previous response with id '${shorten(previous)}' not found. ${REMEDY}`
   throw new InoriginError('invalid_request', what, {
     code: 'previous_response_not_found',
     param: 'previous_response_id',
@@ -76,7 +76,7 @@ async function loadReferencedItems(
     const param = `input[${index}].id`
     // A short body with many references to one item could expand to any amount of text.
     if (paramById.has(itemId)) {
-      const what = `Duplicate item found with id '${shortenId(itemId)}'. Remove it from the input.`
+      const what = `Duplicate item found with id '${shorten(itemId)}'. Remove it from the input.`
       throw new InoriginError('invalid_request', what, { code: 'duplicate_item', param })
     }
     paramById.set(itemId, param)
@@ -85,7 +85,7 @@ async function loadReferencedItems(
   const storedById = new Map(found.flatMap((item) => (item ? [[item.id, item]] : [])))
   for (const [itemId, param] of paramById) {
     if (storedById.has(itemId)) continue
-    const what = `Item with id '${shortenId(itemId)}' not found. ${REMEDY}`
+    const what = `Item with id '${shorten(itemId)}' not found. ${REMEDY}`
     throw new InoriginError('not_found', what, { code: 'item_not_found', param })
   }
   return storedById
@@ -102,7 +102,7 @@ export async function getStoredResponse(
 
 /** Throws `not_found` for a response that is not stored. */
 export function throwNotStored(name: string): never {
-  const what = `Response with id '${shortenId(name)}' not found. ${STORAGE_NOTE}`
+  const what = `Response with id '${shorten(name)}' not found. ${STORAGE_NOTE}`
   throw new InoriginError('not_found', what, { code: 'response_not_found' })
 }
 
@@ -111,11 +111,6 @@ const STORAGE_NOTE =
   'closed or needs the memory. A response that reports store: false is not stored: either the ' +
   'request said so, or the response is too large.'
 const REMEDY = `${STORAGE_NOTE} Send the items themselves, as clients do with store: false.`
-
-/** Largest number of characters that a message shows of an id. Real ids are shorter. */
-const MAX_ID_CHARACTERS = 80
-
-const shortenId = (name: string): string => shorten(name, MAX_ID_CHARACTERS)
 
 function isReference(item: RawItem): item is RawItem & { id: string } {
   return item['type'] === 'item_reference' && typeof item['id'] === 'string'

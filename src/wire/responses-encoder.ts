@@ -113,46 +113,12 @@ const EMPTY_TEXT: CompletionPart = { type: 'text', text: '', logprobs: [] }
 /** Encodes a response as a stream of events. */
 export function responseStreamEncoder(options: ResponseEncoderOptions): EventEncoder {
   const toResponse = createResponseJson(options)
-  const output: StoredItem[] = []
   let isStarted = false
   let body: ResponseJson | null = null
-  let open: OutputItem | null = null
   let number = 0
   const encodeEvent = (type: string, fields: object): string =>
     frame({ type, sequence_number: number++, ...fields }, type)
-  const encodeItemEvents = (events: readonly ResponseEvent[]): string =>
-    events
-      .map(([type, fields]) => encodeEvent(type, { output_index: output.length, ...fields }))
-      .join('')
-
-  const close = (status: 'completed' | 'incomplete'): string => {
-    if (!open) return ''
-    const doneFrames = encodeItemEvents(itemDoneEvents(open, status))
-    output.push(toItemJson(open, status))
-    open = null
-    return doneFrames
-  }
-  const begin = (part: CompletionPart): string => {
-    const doneFrames = close('completed')
-    open = createOutputItem(part, options.encryptReasoning)
-    return doneFrames + encodeItemEvents(itemAddedEvents(open))
-  }
-  const add = (
-    type: CompletionPart['type'],
-    text: string,
-    logprobs: readonly TokenLogprob[] = [],
-  ): string => {
-    if (text === '' && logprobs.length === 0) return ''
-    const addedFrames = open?.part.type === type ? '' : begin(emptyPart(type))
-    if (!open) return addedFrames
-    const { part } = open
-    if (part.type === 'call') part.arguments += text
-    else part.text += text
-    if (part.type === 'text' && options.logprobs) part.logprobs.push(...logprobs)
-    return (
-      addedFrames + encodeItemEvents([itemDeltaEvent(open, text, options.logprobs ? logprobs : [])])
-    )
-  }
+  const output = createOutputEncoder(options, encodeEvent)
 
   return {
     type: SSE_TYPE,
@@ -171,18 +137,18 @@ export function responseStreamEncoder(options: ResponseEncoderOptions): EventEnc
           )
         }
         case 'reasoning':
-          return options.reasoning ? add('reasoning', event.text) : ''
+          return options.reasoning ? output.add('reasoning', event.text) : ''
         case 'text':
-          return add('text', event.text, event.logprobs)
+          return output.add('text', event.text, event.logprobs)
         case 'tool_call':
-          return begin({ type: 'call', id: event.id, name: event.name, arguments: '' })
+          return output.begin({ type: 'call', id: event.id, name: event.name, arguments: '' })
         case 'tool_arguments':
-          return add('call', event.text)
+          return output.add('call', event.text)
         case 'finish': {
           const status = toStatus(event)
-          const emptyItemFrames = output.length === 0 && !open ? begin(EMPTY_TEXT) : ''
-          const last = emptyItemFrames + close(status)
-          body = toResponse(status, output, event.usage)
+          const emptyItemFrames = output.items().length === 0 ? output.begin(EMPTY_TEXT) : ''
+          const last = emptyItemFrames + output.close(status)
+          body = toResponse(status, output.items(), event.usage)
           return last
         }
       }
@@ -198,11 +164,65 @@ export function responseStreamEncoder(options: ResponseEncoderOptions): EventEnc
         const response = await storeResponse(body, options)
         return encodeEvent(`response.${response.status}`, { response })
       }
-      const shownParts = open ? [...output, toItemJson(open, 'incomplete')] : output
-      if (isStarted) await options.store?.(toResponse('incomplete', shownParts, null))
+      if (isStarted) await options.store?.(toResponse('incomplete', output.items(), null))
       return ''
     },
   }
+}
+
+interface OutputEncoder {
+  /** Returns the items so far. One that is not closed is incomplete. */
+  items(): StoredItem[]
+  /** Closes the open item and opens another one. Returns the frames of both. */
+  begin(part: CompletionPart): string
+  /** Extends the open item, or opens one if that has another type. Returns the frames. */
+  add(type: CompletionPart['type'], text: string, logprobs?: readonly TokenLogprob[]): string
+  /** Closes the open item, if there is one. Returns its last frames. */
+  close(status: 'completed' | 'incomplete'): string
+}
+
+/** Creates an encoder of the items of a response. */
+function createOutputEncoder(
+  options: ResponseEncoderOptions,
+  encodeEvent: (type: string, fields: object) => string,
+): OutputEncoder {
+  const closed: StoredItem[] = []
+  let open: OutputItem | null = null
+
+  const encodeItemEvents = (events: readonly ResponseEvent[]): string =>
+    events
+      .map(([type, fields]) => encodeEvent(type, { output_index: closed.length, ...fields }))
+      .join('')
+
+  const close: OutputEncoder['close'] = (status) => {
+    if (!open) return ''
+    const doneFrames = encodeItemEvents(itemDoneEvents(open, status))
+    closed.push(toItemJson(open, status))
+    open = null
+    return doneFrames
+  }
+
+  const begin: OutputEncoder['begin'] = (part) => {
+    const doneFrames = close('completed')
+    open = createOutputItem(part, options.encryptReasoning)
+    return doneFrames + encodeItemEvents(itemAddedEvents(open))
+  }
+
+  const add: OutputEncoder['add'] = (type, text, logprobs = []) => {
+    if (text === '' && logprobs.length === 0) return ''
+    const addedFrames = open?.part.type === type ? '' : begin(emptyPart(type))
+    if (!open) return addedFrames
+    const { part } = open
+    if (part.type === 'call') part.arguments += text
+    else part.text += text
+    if (part.type === 'text' && options.logprobs) part.logprobs.push(...logprobs)
+    return (
+      addedFrames + encodeItemEvents([itemDeltaEvent(open, text, options.logprobs ? logprobs : [])])
+    )
+  }
+
+  const items = (): StoredItem[] => (open ? [...closed, toItemJson(open, 'incomplete')] : closed)
+  return { items, begin, add, close }
 }
 
 function emptyPart(type: CompletionPart['type']): CompletionPart {

@@ -16,14 +16,13 @@ import {
 } from '../schema/expression.ts'
 import { hasLargeCount, toCounts } from '../schema/pattern.ts'
 import type { StepBudget } from '../schema/step-budget.ts'
+import { shorten } from '../../values/shorten.ts'
 
-/** Maximum length of a grammar in UTF-16 units. Parsing that much takes about 0.1 s. */
+/** Maximum length of a grammar in UTF-16 units. Parsing that much takes about 0.2 s. */
 export const MAX_GRAMMAR_CHARACTERS = 200_000
 /** Maximum number of texts, sets, groups and references. More of them would exhaust the stack. */
 const MAX_GRAMMAR_ELEMENTS = 20_000
 const MAX_NESTED_BRACKETS = 100
-/** Maximum length of a rule's name in an error message, in UTF-16 units. */
-const MAX_SHOWN_NAME = 100
 
 const ESCAPES: Readonly<Record<string, string>> = {
   n: '\n',
@@ -46,34 +45,34 @@ export function parseGrammar(source: string, scope: string, steps: StepBudget): 
     throw invalid(`more than ${MAX_GRAMMAR_CHARACTERS} characters. Make it shorter.`)
   }
   steps.spend(source.length)
-  const read = createReader(source)
+  const cursor = createCursor(source)
   const rules: Rules = new Map()
   const used: string[] = []
   let elementCount = 0
 
   const alternatives = (depth: number): Expression => {
-    if (depth > MAX_NESTED_BRACKETS) read.fail(`more than ${MAX_NESTED_BRACKETS} nested brackets`)
+    if (depth > MAX_NESTED_BRACKETS) cursor.fail(`more than ${MAX_NESTED_BRACKETS} nested brackets`)
     const parts = [elements(depth)]
-    while (read.take('|')) parts.push(elements(depth))
+    while (cursor.take('|')) parts.push(elements(depth))
     return choice(...parts)
   }
 
   const elements = (depth: number): Expression => {
     const parts: Expression[] = []
     for (let part = element(depth); part; part = element(depth)) parts.push(counted(part))
-    return parts.length > 0 ? sequence(...parts) : read.fail('no element where one is expected')
+    return parts.length > 0 ? sequence(...parts) : cursor.fail('no element where one is expected')
   }
 
   const element = (depth: number): Expression | null => {
-    if (read.take('"')) return text(read.quoted())
-    if (read.take('[')) return { type: 'set', set: read.bracket() }
-    if (read.take('(')) {
-      if (read.take('=')) read.fail('a look-ahead, which is not supported')
+    if (cursor.take('"')) return text(quoted(cursor))
+    if (cursor.take('[')) return { type: 'set', set: bracket(cursor) }
+    if (cursor.take('(')) {
+      if (cursor.take('=')) cursor.fail('a look-ahead, which is not supported')
       const inner = alternatives(depth + 1)
-      if (!read.take(')')) read.fail('an unclosed (')
+      if (!cursor.take(')')) cursor.fail('an unclosed (')
       return inner
     }
-    const name = read.reference()
+    const name = reference(cursor)
     if (name === null) return null
     used.push(name)
     return rule(scope + name)
@@ -81,21 +80,21 @@ export function parseGrammar(source: string, scope: string, steps: StepBudget): 
 
   const counted = (part: Expression): Expression => {
     if (++elementCount > MAX_GRAMMAR_ELEMENTS)
-      read.fail(`more than ${MAX_GRAMMAR_ELEMENTS} elements`)
-    if (read.take('*')) return repeat(part, 0)
-    if (read.take('+')) return repeat(part, 1)
-    if (read.take('?')) return repeat(part, 0, 1)
-    const [min, max] = read.braces() ?? [1, 1]
+      cursor.fail(`more than ${MAX_GRAMMAR_ELEMENTS} elements`)
+    if (cursor.take('*')) return repeat(part, 0)
+    if (cursor.take('+')) return repeat(part, 1)
+    if (cursor.take('?')) return repeat(part, 0, 1)
+    const [min, max] = braces(cursor) ?? [1, 1]
     return repeat(part, min, max)
   }
 
-  while (!read.done()) {
-    const name = read.definition()
-    if (rules.has(scope + name)) read.fail(`a second rule ${name.slice(0, MAX_SHOWN_NAME)}`)
+  while (!cursor.isAtEnd()) {
+    const name = definition(cursor)
+    if (rules.has(scope + name)) cursor.fail(`a second rule ${shorten(name)}`)
     rules.set(scope + name, alternatives(0))
   }
   for (const name of ['root', ...used]) {
-    if (!rules.has(scope + name)) read.fail(`no rule ${name.slice(0, MAX_SHOWN_NAME)}`)
+    if (!rules.has(scope + name)) cursor.fail(`no rule ${shorten(name)}`)
   }
   return { root: rule(`${scope}root`), rules }
 }
@@ -103,90 +102,104 @@ export function parseGrammar(source: string, scope: string, steps: StepBudget): 
 const invalid = (what: string): InoriginError =>
   new InoriginError('invalid_request', `The grammar has ${what}`, { code: 'invalid_grammar' })
 
-/** Creates a reader that reads a grammar from left to right and skips blanks and comments. */
-function createReader(source: string) {
+interface Cursor {
+  /** Throws `invalid_grammar` with this fault and the current line. */
+  fail(what: string): never
+  /** Moves past what the sticky form matches here. */
+  match(form: RegExp): RegExpExecArray | null
+  /** Moves past blanks and comments. */
+  skip(): void
+  /** Moves past blanks and comments, and past the token if it follows. Returns `true` if it does. */
+  take(token: string): boolean
+  /** Moves past blanks and comments. Returns `true` if nothing follows. */
+  isAtEnd(): boolean
+}
+
+/** Creates a cursor that moves through a grammar from left to right. */
+function createCursor(source: string): Cursor {
   let at = 0
-  const fail = (what: string): never => {
-    const line = source.slice(0, at).split('\n').length
-    throw invalid(`${what} in line ${line}.`)
-  }
-  const match = (form: RegExp): RegExpExecArray | null => {
+  const match: Cursor['match'] = (form) => {
     form.lastIndex = at
     const found = form.exec(source)
     if (found) at = form.lastIndex
     return found
   }
   const skip = (): void => void match(/(?:\s+|#[^\n]*)*/y)
-  const take = (token: string): boolean => {
-    skip()
-    if (!source.startsWith(token, at)) return false
-    at += token.length
-    return true
-  }
-
-  const character = (end: string): number | null => {
-    const [found] = match(/[^]/uy) ?? []
-    if (found === undefined || found === '\n') return fail(`an unclosed ${end}`)
-    if (found === end) return null
-    if (found !== '\\') return found.codePointAt(0) ?? 0
-    const digits = match(/x([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})/y)
-    if (digits) return Number.parseInt(digits[1] ?? digits[2] ?? digits[3] ?? '', 16)
-    const [escaped = ''] = match(/[^]/uy) ?? []
-    const known = ESCAPES[escaped] ?? (/[\w\s]/.test(escaped) ? null : escaped)
-    return known?.codePointAt(0) ?? fail(`an unknown escape \\${escaped}`)
-  }
-
-  const quoted = (): string => {
-    let value = ''
-    for (let code = character('"'); code !== null; code = character('"')) {
-      if (code === 0 || intersection([[code, code]], ANY).length === 0)
-        fail('a text with an invalid character')
-      value += String.fromCodePoint(code)
-    }
-    return value
-  }
-
-  const bracket = (): Characters => {
-    const negated = source.startsWith('^', at) && ++at > 0
-    const ranges: [number, number][] = []
-    for (let code = character(']'); code !== null; code = character(']')) {
-      const dashed = source.startsWith('-', at) && source[at + 1] !== ']' && ++at > 0
-      const last = dashed ? character(']') : code
-      if (last === null || last < code) return fail('an invalid range')
-      ranges.push([code, last])
-    }
-    const set = intersection(characters(ranges), ANY)
-    return negated ? complement(set) : set
-  }
-
   return {
-    fail,
-    take,
-    quoted,
-    bracket,
-    done: (): boolean => {
+    fail: (what) => {
+      const line = source.slice(0, at).split('\n').length
+      throw invalid(`${what} in line ${line}.`)
+    },
+    match,
+    skip,
+    take: (token) => {
+      skip()
+      if (!source.startsWith(token, at)) return false
+      at += token.length
+      return true
+    },
+    isAtEnd: () => {
       skip()
       return at >= source.length
     },
-    /** Reads the name of a rule and the `::=` after it. */
-    definition: (): string => {
-      const found = match(/([A-Za-z_][\w.-]*)\s*::=/y)
-      return found?.[1] ?? fail('no rule where one is expected')
-    },
-    /** Reads the name of a rule that is referred to; `null` if there is none. */
-    reference: (): string | null => {
-      skip()
-      const found = match(/([A-Za-z_][\w.-]*)(?!\s*::=)(?![\w.-])/y)
-      if (found?.[1] === 'TagDispatch') fail('a TagDispatch, which is not supported')
-      return found?.[1] ?? null
-    },
-    braces: (): [number, number] | null => {
-      if (!take('{')) return null
-      const found =
-        match(/\s*(\d{1,9})\s*(?:(,)\s*(?:(\d{1,9})\s*)?)?\}/y) ?? fail('a { without a count')
-      const counts = toCounts(found)
-      if (counts[1] < counts[0] || hasLargeCount(counts)) fail('an invalid count')
-      return counts
-    },
   }
+}
+
+/** Reads the name of a rule and the `::=` after it. */
+function definition(cursor: Cursor): string {
+  const found = cursor.match(/([A-Za-z_][\w.-]*)\s*::=/y)
+  return found?.[1] ?? cursor.fail('no rule where one is expected')
+}
+
+/** Reads the name of a rule that is referred to; `null` if there is none. */
+function reference(cursor: Cursor): string | null {
+  cursor.skip()
+  const found = cursor.match(/([A-Za-z_][\w.-]*)(?!\s*::=)(?![\w.-])/y)
+  if (found?.[1] === 'TagDispatch') cursor.fail('a TagDispatch, which is not supported')
+  return found?.[1] ?? null
+}
+
+function braces(cursor: Cursor): [number, number] | null {
+  if (!cursor.take('{')) return null
+  const found = cursor.match(/\s*(\d{1,9})\s*(?:(,)\s*(?:(\d{1,9})\s*)?)?\}/y)
+  const counts = toCounts(found ?? cursor.fail('a { without a count'))
+  if (counts[1] < counts[0] || hasLargeCount(counts)) cursor.fail('an invalid count')
+  return counts
+}
+
+/** Reads a text after its first quote. */
+function quoted(cursor: Cursor): string {
+  let value = ''
+  for (let code = character(cursor, '"'); code !== null; code = character(cursor, '"')) {
+    if (code === 0 || intersection([[code, code]], ANY).length === 0)
+      cursor.fail('a text with an invalid character')
+    value += String.fromCodePoint(code)
+  }
+  return value
+}
+
+/** Reads a set of characters after its first bracket. */
+function bracket(cursor: Cursor): Characters {
+  const negated = cursor.match(/\^/y)
+  const ranges: [number, number][] = []
+  for (let code = character(cursor, ']'); code !== null; code = character(cursor, ']')) {
+    const last = cursor.match(/-(?!\])/y) ? character(cursor, ']') : code
+    if (last === null || last < code) return cursor.fail('an invalid range')
+    ranges.push([code, last])
+  }
+  const set = intersection(characters(ranges), ANY)
+  return negated ? complement(set) : set
+}
+
+/** Reads a character of a text or set; `null` if it is the one that ends it. */
+function character(cursor: Cursor, end: string): number | null {
+  const [found] = cursor.match(/[^]/uy) ?? []
+  if (found === undefined || found === '\n') return cursor.fail(`an unclosed ${end}`)
+  if (found === end) return null
+  if (found !== '\\') return found.codePointAt(0) ?? 0
+  const digits = cursor.match(/x([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})/y)
+  if (digits) return Number.parseInt(digits[1] ?? digits[2] ?? digits[3] ?? '', 16)
+  const [escaped = ''] = cursor.match(/[^]/uy) ?? []
+  const known = ESCAPES[escaped] ?? (/[\w\s]/.test(escaped) ? null : escaped)
+  return known?.codePointAt(0) ?? cursor.fail(`an unknown escape \\${escaped}`)
 }

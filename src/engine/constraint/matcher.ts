@@ -50,58 +50,13 @@ const MAX_TRIED_TOKENS = 200
 const PROBE_TEXT = 'a'.repeat(LONG_TOKEN_BYTES)
 
 export function createMatcher(options: MatcherOptions): Matcher {
-  const { loose, exact, doubtful, longer, width, onClose } = options
-  const rest = width % 32
-  const last = rest === 0 ? -1 : (1 << rest) - 1
+  const { loose, exact, longer, width, onClose } = options
   let mask: Int32Array | undefined
   let closed = false
 
-  /** Returns `true` if the matcher accepts the next text or token, and leaves it unchanged. */
-  const accepts = (matcher: GrammarMatcher, next: string | number): boolean => {
-    const isAccepted =
-      typeof next === 'string' ? matcher._acceptString(next) : matcher.acceptToken(next)
-    if (isAccepted) matcher.rollBack(1)
-    return isAccepted
-  }
-
-  /**
-   * Computes the token mask. While a string has room, the loose mask is exact except for doubtful
-   * tokens. In free text, it is exact except for tokens that reach far into a string. Elsewhere,
-   * few tokens are possible, so that the exact mask is fast.
-   */
-  const computeBits = async (): Promise<Int32Array> => {
-    const fast = await loose.getNextTokenBitmask()
-    if (!exact) return fast
-    const free = isFull(fast)
-    if (!free && !(accepts(loose, PROBE_TEXT) && accepts(exact, PROBE_TEXT)))
-      return exact.getNextTokenBitmask()
-    for (const token of free ? doubtful.anywhere : doubtful.inStrings) {
-      const word = token >> 5
-      const bit = 1 << (token & 31)
-      const now = fast[word] ?? 0
-      if ((now & bit) !== 0 && !accepts(exact, token)) fast[word] = now & ~bit
-    }
-    return fast
-  }
-
-  const isFull = (words: Int32Array): boolean => {
-    const end = Math.ceil(width / 32) - 1
-    return words.every(
-      (word, index) => index > end || (index === end ? (word & last) === last : word === -1),
-    )
-  }
-
-  const compute = async (): Promise<Int32Array> => {
-    if (loose.isTerminated()) return new Int32Array(Math.ceil(width / 32))
-    const words = (await computeBits()).slice(0, Math.ceil(width / 32))
-    const end = words.length - 1
-    words[end] = (words[end] ?? 0) & last
-    return words
-  }
-
   return {
     mask: async () => {
-      if (mask === undefined) mask = await compute()
+      if (mask === undefined) mask = await computeMask(options)
       return mask
     },
     forced: () => {
@@ -136,4 +91,53 @@ export function createMatcher(options: MatcherOptions): Matcher {
       onClose()
     },
   }
+}
+
+/** Returns `true` if the matcher accepts the next text or token, and leaves it unchanged. */
+function accepts(matcher: GrammarMatcher, next: string | number): boolean {
+  const isAccepted =
+    typeof next === 'string' ? matcher._acceptString(next) : matcher.acceptToken(next)
+  if (isAccepted) matcher.rollBack(1)
+  return isAccepted
+}
+
+/** Returns the bits that tokens use of the last word of a mask. */
+const lastWord = (width: number): number => (width % 32 === 0 ? -1 : (1 << (width % 32)) - 1)
+
+/** Returns `true` if all tokens are allowed. */
+function isFull(words: Int32Array, width: number): boolean {
+  const end = Math.ceil(width / 32) - 1
+  const last = lastWord(width)
+  return words.every(
+    (word, index) => index > end || (index === end ? (word & last) === last : word === -1),
+  )
+}
+
+async function computeMask(options: MatcherOptions): Promise<Int32Array> {
+  const { loose, width } = options
+  const length = Math.ceil(width / 32)
+  if (loose.isTerminated()) return new Int32Array(length)
+  const words = (await computeBits(options)).slice(0, length)
+  words[length - 1] = (words[length - 1] ?? 0) & lastWord(width)
+  return words
+}
+
+/**
+ * Computes the token mask. While a string has room, the loose mask is exact except for doubtful
+ * tokens. In free text, it is exact except for tokens that reach far into a string. Elsewhere, few
+ * tokens are possible, so that the exact mask is fast.
+ */
+async function computeBits({ loose, exact, doubtful, width }: MatcherOptions): Promise<Int32Array> {
+  const fast = await loose.getNextTokenBitmask()
+  if (!exact) return fast
+  const free = isFull(fast, width)
+  if (!free && !(accepts(loose, PROBE_TEXT) && accepts(exact, PROBE_TEXT)))
+    return exact.getNextTokenBitmask()
+  for (const token of free ? doubtful.anywhere : doubtful.inStrings) {
+    const word = token >> 5
+    const bit = 1 << (token & 31)
+    const now = fast[word] ?? 0
+    if ((now & bit) !== 0 && !accepts(exact, token)) fast[word] = now & ~bit
+  }
+  return fast
 }

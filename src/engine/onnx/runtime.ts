@@ -13,7 +13,7 @@ import { isRuntimeMissing, runtimeMissing } from './missing.ts'
 import type { Ort } from './ort.ts'
 import { toChunkedFile } from './chunked-file.ts'
 import { separateWeights } from './separate-weights.ts'
-import { watchGpu } from './watch.ts'
+import { watchGpu, type GpuWatch } from './watch.ts'
 
 interface RuntimeOptions {
   device: Device
@@ -100,30 +100,7 @@ export async function loadRuntime(options: RuntimeOptions): Promise<Runtime> {
   const streams = large && hasSuspension()
   let heap: Heap | null = null
   const watch = gpu ? watchGpu(gpu) : null
-  const exclusive = createLock()
-
-  let crash: InoriginError | null = null
-  const fault = (): InoriginError | null => watch?.failure() ?? crash
-
-  /** Runs one task at a time. Rejects with the device's failure if there is one before or after. */
-  const onDevice = <T>(task: () => Promise<T>, explain: (thrown: unknown) => InoriginError) =>
-    exclusive(async (): Promise<T> => {
-      const failed = fault()
-      if (failed) throw failed
-      let result: T
-      try {
-        result = await task()
-      } catch (thrown) {
-        // A failed run rejects before the browser reports the GPU error that caused it.
-        await watch?.settle()
-        const error = watch?.failure() ?? deviceFailure(thrown) ?? explain(thrown)
-        if (error.code === 'runtime_crashed') crash = error
-        throw error
-      }
-      const late = fault()
-      if (late) throw late
-      return result
-    })
+  const queue = createDeviceQueue(watch)
 
   const unusable = (thrown: unknown): InoriginError =>
     isRuntimeMissing(thrown)
@@ -157,20 +134,20 @@ export async function loadRuntime(options: RuntimeOptions): Promise<Runtime> {
       })
       return ort.InferenceSession.create(bytes, ortOptions)
     }
-    const created = await onDevice(() => (watch ? watch.scope(create) : create()), unusable)
+    const created = await queue.run(() => (watch ? watch.scope(create) : create()), unusable)
     return {
       inputs: created.inputMetadata,
       outputs: created.outputMetadata,
       ...(keepInHeap && heap && { heap }),
       run: (feeds, fetches) =>
-        onDevice(
+        queue.run(
           () => {
             if (device === 'wasm') assertFitsInMemory(weight, feeds)
             return created.run(feeds, fetches ?? created.outputMetadata.map(({ name }) => name))
           },
           (thrown) => InoriginError.from(thrown),
         ),
-      release: () => exclusive(() => created.release()),
+      release: () => queue.exclusive(() => created.release()),
     }
   }
 
@@ -218,6 +195,44 @@ function assertFitsInMemory(weight: number, feeds: Record<string, Tensor>): void
 }
 
 const sum = (numbers: readonly number[]): number => numbers.reduce((total, each) => total + each, 0)
+
+interface DeviceQueue {
+  /** Runs one task at a time. Rejects with the device's failure if there is one before or after. */
+  run<T>(task: () => Promise<T>, explain: (thrown: unknown) => InoriginError): Promise<T>
+  /** Runs one task at a time, whatever the state of the device. */
+  exclusive<T>(task: () => Promise<T>): Promise<T>
+}
+
+/** Creates the queue of the work on one device. `watch` is `null` if that is no GPU. */
+function createDeviceQueue(watch: GpuWatch | null): DeviceQueue {
+  const exclusive = createLock()
+  let crash: InoriginError | null = null
+
+  const throwFailure = (): void => {
+    const failure = watch?.failure() ?? crash
+    if (failure) throw failure
+  }
+
+  return {
+    run: (task, explain) =>
+      exclusive(async () => {
+        throwFailure()
+        let result
+        try {
+          result = await task()
+        } catch (thrown) {
+          // A failed run rejects before the browser reports the GPU error that caused it.
+          await watch?.settle()
+          const error = watch?.failure() ?? deviceFailure(thrown) ?? explain(thrown)
+          if (error.code === 'runtime_crashed') crash = error
+          throw error
+        }
+        throwFailure()
+        return result
+      }),
+    exclusive,
+  }
+}
 
 /** Creates a lock that runs tasks one after the other; a failed task does not stop the next. */
 function createLock(): <T>(task: () => Promise<T>) => Promise<T> {

@@ -4,7 +4,7 @@ import type { InoriginError } from '../../error.ts'
 import { deviceLost, gpuFailure } from '../failure.ts'
 import { openScopes } from './scopes.ts'
 
-interface GpuWatch {
+export interface GpuWatch {
   /** Returns the failure after which results are invalid; `null` while there is none. */
   failure(): InoriginError | null
   /** Runs a task in error scopes and waits for them; an error becomes the `failure`. */

@@ -43,7 +43,7 @@ export interface PolicyState<S> {
   needsCheckpoints: boolean
 }
 
-/** What the decoder runs next. */
+/** Next run of the decoder. */
 export type Decision<S> =
   /** Takes a prefix from the prefix cache and computes nothing. */
   | { type: 'start'; slot: S }

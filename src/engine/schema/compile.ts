@@ -1,5 +1,4 @@
 /** Compiles a schema into the texts of the JSON values that it allows. */
-import { ANY } from './characters.ts'
 import { createContext } from './disjoint.ts'
 import { arrays } from './arrays.ts'
 import type { Compiler } from './types.ts'
@@ -12,14 +11,14 @@ import {
   type Rules,
   text,
 } from './expression.ts'
-import { boundsOf, listedOf, patternsOf, rangeOf, typesOf } from './flat.ts'
-import { CHARACTERS_PER_STEP, type Flat, flatten } from './flatten.ts'
-import { quoted, stringOf, writeJson } from './literal.ts'
-import { findLoop, lengths } from './match.ts'
+import { boundsOf, listedOf, typesOf } from './flat.ts'
+import { CHARACTERS_PER_STEP, type Context, type Flat, flatten } from './flatten.ts'
+import { writeJson } from './literal.ts'
 import { type Node, rejectSchema, type TypeName } from './node.ts'
 import { type Bounds, countNumberSteps, integers, numbers } from './numbers.ts'
 import { objects } from './objects.ts'
 import type { StepBudget } from './step-budget.ts'
+import { strings } from './strings.ts'
 import { isValidForFlat } from './validate.ts'
 
 /** Maximum number of rules of one schema. Writing more takes seconds. */
@@ -64,83 +63,61 @@ export function compileSchema(
     if (name !== undefined) return rule(name)
     return define((fresh) => {
       cached.set(key, fresh)
-      return choice(...flatten(nodes, context).map(oneOf))
+      return choice(...flatten(nodes, context).map((flat) => compileFlat(flat, compiler)))
     })
   }
 
-  const oneOf = (flat: Flat): Expression => {
-    steps.spend(flat.length * PART_STEPS)
-    const listed = listedOf(flat, context)
-    if (!listed) return choice(...typesOf(flat).map((type) => ofType(type, flat)))
-    const fitting = listed.filter((each) => isValidForFlat(flat, each, context))
-    return choice(...fitting.map((each) => text(written(each))))
-  }
-
-  const written = (each: unknown): string => {
-    const made = writeJson(each)
-    steps.spend(1 + made.length)
-    return made
-  }
-
-  const ofType = (type: TypeName, flat: Flat): Expression => {
-    switch (type) {
-      case 'null':
-        return text('null')
-      case 'boolean':
-        return choice(text('true'), text('false'))
-      case 'integer':
-        return typesOf(flat).includes('fraction') ? NOTHING : integers(bounded(flat))
-      case 'fraction':
-        return fraction(flat)
-      case 'string':
-        return string(flat)
-      case 'array':
-        return arrays(flat, compiler)
-      case 'object':
-        return objects(flat, compiler)
-    }
-  }
-
-  const bounded = (flat: Flat): Bounds => {
-    const bounds = boundsOf(flat)
-    steps.spend(countNumberSteps(bounds))
-    return bounds
-  }
-
-  const fraction = (flat: Flat): Expression => {
-    const bounds = bounded(flat)
-    const made = numbers(bounds)
-    if (isNothing(made) && bounds.min < bounds.max) {
-      rejectSchema(
-        flat[0]?.path ?? '',
-        'has bounds so close that no number can be written between them.',
-      )
-    }
-    return made
-  }
-
-  const string: Compiler['string'] = (flat) => {
-    const [min, max] = rangeOf(flat, 'Length')
-    const [first, ...others] = patternsOf(flat, context)
-    if (!first) return stringOf(ANY, min, max)
-    const { pattern, expression, part } = first
-    steps.spend(pattern.length, part.path)
-    if (others.length > 0) {
-      rejectSchema(part.path, 'combines several patterns or formats of one string. Use only one.')
-    }
-    const loop = findLoop(expression)
-    if (loop) return stringOf(loop.set, Math.max(min, loop.min), Math.min(max, loop.max))
-    const [least, most] = lengths(expression)
-    if (most < min || least > max) return NOTHING
-    if (least < min || most > max) {
-      rejectSchema(
-        part.path,
-        'limits the length of a string with a pattern. Limit it in the pattern.',
-      )
-    }
-    return quoted(expression, steps)
-  }
-
-  const compiler: Compiler = { context, value, define, string }
+  const compiler: Compiler = { context, value, define }
   return value([root])
+}
+
+function compileFlat(flat: Flat, compiler: Compiler): Expression {
+  const { context } = compiler
+  context.steps.spend(flat.length * PART_STEPS)
+  const listed = listedOf(flat, context)
+  if (!listed) return choice(...typesOf(flat).map((type) => compileType(type, flat, compiler)))
+  const fitting = listed.filter((each) => isValidForFlat(flat, each, context))
+  return choice(...fitting.map((each) => writeListed(each, context)))
+}
+
+function writeListed(each: unknown, { steps }: Context): Expression {
+  const made = writeJson(each)
+  steps.spend(1 + made.length)
+  return text(made)
+}
+
+function compileType(type: TypeName, flat: Flat, compiler: Compiler): Expression {
+  const { context } = compiler
+  switch (type) {
+    case 'null':
+      return text('null')
+    case 'boolean':
+      return choice(text('true'), text('false'))
+    case 'integer':
+      return typesOf(flat).includes('fraction') ? NOTHING : integers(readBounds(flat, context))
+    case 'fraction':
+      return compileFraction(flat, context)
+    case 'string':
+      return strings(flat, context)
+    case 'array':
+      return arrays(flat, compiler)
+    case 'object':
+      return objects(flat, compiler)
+  }
+}
+
+function readBounds(flat: Flat, { steps }: Context): Bounds {
+  const bounds = boundsOf(flat)
+  steps.spend(countNumberSteps(bounds))
+  return bounds
+}
+
+function compileFraction(flat: Flat, context: Context): Expression {
+  const bounds = readBounds(flat, context)
+  const made = numbers(bounds)
+  if (isNothing(made) && bounds.min < bounds.max) {
+    const why = 'has bounds so close that no number can be written between them.'
+    rejectSchema(flat[0]?.path ?? '', why)
+  }
+  return made
 }

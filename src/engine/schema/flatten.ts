@@ -3,20 +3,10 @@
  */
 import { ANNOTATIONS, checkKeywords } from './keywords.ts'
 import type { Expression } from './expression.ts'
-import {
-  child,
-  get,
-  has,
-  list,
-  type Node,
-  node,
-  rejectSchema,
-  shorten,
-  toBarePath,
-  under,
-} from './node.ts'
+import { child, get, has, list, type Node, node, rejectSchema, toBarePath, under } from './node.ts'
 import type { StepBudget } from './step-budget.ts'
 import { isObject } from '../../values/objects.ts'
+import { shorten } from '../../values/shorten.ts'
 
 /**
  * Schemas that all apply. Their own keywords say everything, without `allOf`, `$ref` and the like.

@@ -1,9 +1,11 @@
 /** Defines the supported keywords and the form of their values. All others are rejected. */
 import { NUMBER_FORMATS, formatPattern } from './formats.ts'
-import { type Node, rejectSchema, shorten, type TypeName, under } from './node.ts'
-import { parsePattern, PatternError } from './pattern.ts'
+import { type Node, rejectSchema, type TypeName, under } from './node.ts'
+import { parsePattern } from './pattern.ts'
+import { PatternError } from './pattern-cursor.ts'
 import type { StepBudget } from './step-budget.ts'
 import { isObject } from '../../values/objects.ts'
+import { shorten } from '../../values/shorten.ts'
 
 type Check = (value: unknown, path: string, part: Node, steps: StepBudget) => void
 

@@ -43,13 +43,6 @@ export const rejectSchema = (rawPath: string, why: string): never => {
   })
 }
 
-/** Maximum length of a value in an error message, in UTF-16 units. */
-const MAX_SHOWN_TEXT = 60
-
-/** Returns the beginning of a text from a request, for an error message. */
-export const shorten = (text: string): string =>
-  text.length > MAX_SHOWN_TEXT ? `${text.slice(0, MAX_SHOWN_TEXT)}…` : text
-
 /** Returns a subschema. Throws if the value is not a schema. */
 export function node(value: unknown, path: string): Node {
   if (typeof value === 'boolean') return { keywords: value, path }

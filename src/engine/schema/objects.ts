@@ -14,9 +14,11 @@ import { listedOf, rangeOf, typesOf } from './flat.ts'
 import { children, type Flat, flatten } from './flatten.ts'
 import { COLON, COMMA, quoted, writeString } from './literal.ts'
 import { otherNames } from './other-names.ts'
-import { get, has, named, type Node, rejectSchema, shorten, under } from './node.ts'
+import { get, has, named, type Node, rejectSchema, under } from './node.ts'
 import { isMatch, patternOf } from './patterns.ts'
+import { strings } from './strings.ts'
 import { isValid, isValidForFlat, propertyOf, requiredOf } from './validate.ts'
+import { shorten } from '../../values/shorten.ts'
 
 interface Pair {
   /** Expression of name and value, without a comma. */
@@ -82,7 +84,7 @@ function othersOf(
   const name = choice(
     ...kinds.flatMap((kind): Expression[] => {
       if (listedOf(kind, context) || !typesOf(kind).includes('string')) return []
-      const free = compiler.string(kind)
+      const free = strings(kind, context)
       if (free.type === 'string' && free.min === 0 && free.max === Infinity && plain(kind)) {
         return [otherNames(names, context.steps)]
       }

@@ -1,6 +1,6 @@
 /** Defines how arrays and objects compile the schemas of their contents. */
 import type { Expression } from './expression.ts'
-import type { Context, Flat } from './flatten.ts'
+import type { Context } from './flatten.ts'
 import type { Node } from './node.ts'
 
 export interface Compiler {
@@ -9,6 +9,4 @@ export interface Compiler {
   value(nodes: readonly Node[]): Expression
   /** Defines a rule under a unique name, and returns a reference to it. */
   define(body: (name: string) => Expression): Expression
-  /** Returns the texts of the strings that the flat schema allows, with their quotes. */
-  string(flat: Flat): Expression
 }

@@ -59,20 +59,7 @@ export function createPromptTokenizer(
   const bounds = createTokenBounds(file, config, textTokens)
   const plain = createPlainTokenizer(file, config, specialTokens, textTokens)
 
-  const splitSections = (text: string): Section[] => {
-    let at = 0
-    const texts = matcher.split(text)
-    return texts.map((section, index) => {
-      const begin = at
-      at += section.length
-      const token = byText.get(section)
-      if (token) return { at: begin, text: section, id: token.id }
-      let strippedText = section
-      if (byText.get(texts[index + 1] ?? '')?.lstrip) strippedText = strippedText.trimEnd()
-      if (byText.get(texts[index - 1] ?? '')?.rstrip) strippedText = strippedText.trimStart()
-      return { at: begin, text: strippedText, id: null }
-    })
-  }
+  const toSections = (text: string): Section[] => splitSections(matcher.split(text), byText)
 
   const toTokens = ({ text, id }: Section, first: boolean): number[] => {
     if (id !== null) return [id]
@@ -98,7 +85,7 @@ export function createPromptTokenizer(
       if (failed && likely > maxTokens) throw promptTooLong(likely, fitting, false)
       throw thrown
     }
-    const sections = splitSections(rendering.text)
+    const sections = toSections(rendering.text)
     const restored = sections.map((section) => ({
       ...section,
       text: specialTokenEscape.restore(section.text),
@@ -116,26 +103,47 @@ export function createPromptTokenizer(
     })
     if (tokens.length > maxTokens) throw promptTooLong(tokens.length, fitting, true)
 
-    const { text, ends, opening, answer } = rendering
-    const openingSection = sections.find(
-      (each) => each.id !== null && each.at + each.text.length > opening,
-    )
-    const boundaries = findMessageEnds(sections, ends, endTokens).map(
+    const boundaries = findMessageEnds(sections, rendering.ends, endTokens).map(
       (index) => sectionStarts[index] ?? tokens.length,
     )
     return {
       tokens,
       boundaries: [...new Set(boundaries)],
-      opening: specialTokenEscape.restore(
-        text.slice(Math.min(opening, openingSection?.at ?? opening), answer),
-      ),
-      ...(answer < text.length && { hasResponsePrefix: true }),
+      opening: specialTokenEscape.restore(findOpening(sections, rendering)),
+      ...(rendering.answer < rendering.text.length && { hasResponsePrefix: true }),
     }
   }
   return {
     encode,
-    encodeTrusted: (text) => splitSections(text).flatMap((section) => toTokens(section, false)),
+    encodeTrusted: (text) => toSections(text).flatMap((section) => toTokens(section, false)),
   }
+}
+
+/** Returns the sections of these texts, which are structural tokens and the text between them. */
+function splitSections(
+  texts: readonly string[],
+  byText: ReadonlyMap<string, AddedToken>,
+): Section[] {
+  let at = 0
+  return texts.map((section, index) => {
+    const begin = at
+    at += section.length
+    const token = byText.get(section)
+    if (token) return { at: begin, text: section, id: token.id }
+    let strippedText = section
+    if (byText.get(texts[index + 1] ?? '')?.lstrip) strippedText = strippedText.trimEnd()
+    if (byText.get(texts[index - 1] ?? '')?.rstrip) strippedText = strippedText.trimStart()
+    return { at: begin, text: strippedText, id: null }
+  })
+}
+
+/** Returns the text that opens the answer, with the whole of a structural token that it cuts. */
+function findOpening(
+  sections: readonly Section[],
+  { text, opening, answer }: Pick<Rendering, 'text' | 'opening' | 'answer'>,
+): string {
+  const first = sections.find((each) => each.id !== null && each.at + each.text.length > opening)
+  return text.slice(Math.min(opening, first?.at ?? opening), answer)
 }
 
 /**

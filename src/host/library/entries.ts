@@ -71,32 +71,9 @@ export function createEntries(
 ): Entries {
   const singleFlight = createSingleFlight()
 
-  async function withStoredLookUps(entry: Entry): Promise<Entry> {
-    let completed = entry
-    if (isUnlistedHubEntry(completed)) {
-      const fact = await getDeviceFact(database, subjectOf(completed.hub), isResolved)
-      if (fact) completed = completeEntry(completed, fact)
-    }
-    for (const record of unlistedRecords(completed)) {
-      const fact = await getDeviceFact(database, subjectOfMlc(record), isMlcFiles)
-      if (fact && completed.type === 'model') completed = completeMlcEntry(completed, record, fact)
-    }
-    return completed
-  }
-
-  /** Resolves with the imported entries whose tag is not in the catalog. */
-  async function imported(entries: readonly Entry[]): Promise<Entry[]> {
-    // Without working storage, nothing was imported.
-    const records = await listImportedEntries(database).catch(() => [])
-    return records
-      .map(({ entry }) => entry)
-      .filter((entry) => v.is(entrySchema, entry))
-      .filter(({ tag }) => !entries.some((entry) => entry.tag === tag))
-  }
-
   /** Stores the fact. If the storage is full, the least recently used resources are evicted. */
   function write(subject: string, fact: unknown, signal: AbortSignal): Promise<void> {
-    return withEviction(database, { signal, catalogIndex: known }, () =>
+    return withEviction(database, { signal, catalogIndex }, () =>
       putDeviceFact(database, subject, fact),
     )
   }
@@ -120,17 +97,20 @@ export function createEntries(
 
   async function all(): Promise<Entry[]> {
     const { entries } = await load()
-    return Promise.all([...entries, ...(await imported(entries))].map(withStoredLookUps))
+    const known = [...entries, ...(await listImported(database, entries))]
+    return Promise.all(known.map((entry) => withStoredLookUps(database, entry)))
   }
 
-  const known = () => createCatalogIndex({ all })
+  const catalogIndex = () => createCatalogIndex({ all })
 
   return {
     all,
     async find(tag, param, fits) {
       const { entries } = await load()
-      const others = entries.some((entry) => entry.tag === tag) ? [] : await imported(entries)
-      return withStoredLookUps(findEntry({ entries: [...entries, ...others] }, tag, param, fits))
+      const isListed = entries.some((entry) => entry.tag === tag)
+      const others = isListed ? [] : await listImported(database, entries)
+      const found = findEntry({ entries: [...entries, ...others] }, tag, param, fits)
+      return withStoredLookUps(database, found)
     },
     async complete(entry, signal) {
       if (!isUnlistedHubEntry(entry)) return entry
@@ -145,7 +125,7 @@ export function createEntries(
       const work = (signal: AbortSignal) =>
         withLookUpWriter(
           database,
-          { tag, signal, catalogIndex: known, onWrite: onDownload, onProgress },
+          { tag, signal, catalogIndex, onWrite: onDownload, onProgress },
           (keeper) => resolveMlc(record, { signal, sink: keeper }),
         )
       return completeMlcEntry(entry, record, await lookUp(subjectOfMlc(record), work, callerSignal))
@@ -156,6 +136,30 @@ export function createEntries(
     },
     storeResolved: ({ hub }, resolved, signal) => write(subjectOf(hub), resolved, signal),
   }
+}
+
+/** Resolves with the entry, completed by the look-ups that are stored. */
+async function withStoredLookUps(database: Database, entry: Entry): Promise<Entry> {
+  let completed = entry
+  if (isUnlistedHubEntry(completed)) {
+    const fact = await getDeviceFact(database, subjectOf(completed.hub), isResolved)
+    if (fact) completed = completeEntry(completed, fact)
+  }
+  for (const record of unlistedRecords(completed)) {
+    const fact = await getDeviceFact(database, subjectOfMlc(record), isMlcFiles)
+    if (fact && completed.type === 'model') completed = completeMlcEntry(completed, record, fact)
+  }
+  return completed
+}
+
+/** Resolves with the imported entries whose tag is not in the catalog. */
+async function listImported(database: Database, entries: readonly Entry[]): Promise<Entry[]> {
+  // Without working storage, nothing was imported.
+  const records = await listImportedEntries(database).catch(() => [])
+  return records
+    .map(({ entry }) => entry)
+    .filter((entry) => v.is(entrySchema, entry))
+    .filter(({ tag }) => !entries.some((entry) => entry.tag === tag))
 }
 
 /** Returns `true` for an entry of a hub whose files have not been listed yet. */

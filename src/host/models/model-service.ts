@@ -1,4 +1,4 @@
-/** What the host can ask of a model worker. */
+/** Defines the calls that the host makes to a model worker. */
 import type { Implementation } from '../../catalog/schema.ts'
 import type { GpuVerdict } from '../../device/gpu-verdict.ts'
 import type { EngineSetup, Files } from '../../engine/engine.ts'

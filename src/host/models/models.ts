@@ -62,25 +62,7 @@ export function createModels(options: ModelsOptions): Models {
   const all = new Map<string, ModelInstance>()
   /** Implementations whose progress is not reported. */
   const background = new WeakSet<ModelInstance>()
-  /** Number of leases of requests, without those of background work. */
-  let leases = 0
-
-  function countRequests(): void {
-    const direct = Array.from(all.values(), ({ directRequests }) => directRequests)
-    idle.update(direct.reduce((sum, requests) => sum + requests, leases))
-  }
-
-  /** Counts a lease of a request until the returned function is called for the first time. */
-  function countLease(): () => void {
-    let isHeld = true
-    leases += 1
-    countRequests()
-    return () => {
-      if (isHeld) leases -= 1
-      isHeld = false
-      countRequests()
-    }
-  }
+  const uses = createUseCounter(idle, all)
 
   function evictIdle(): void {
     for (const instance of Array.from(all.values())) {
@@ -103,11 +85,11 @@ export function createModels(options: ModelsOptions): Models {
       verdict,
       onDirectUse() {
         if (all.get(key) === instance) moveToEnd(key, instance)
-        countRequests()
+        uses.report()
       },
       onClose(closed) {
         if (all.get(key) === closed) all.delete(key)
-        countRequests()
+        uses.report()
       },
       onProgress: (step) => !background.has(instance) && progress.report(step),
     })
@@ -128,7 +110,7 @@ export function createModels(options: ModelsOptions): Models {
       else if (!existing) background.add(instance)
       moveToEnd(key, instance)
       const releaseInstance = instance.retain()
-      const releaseLease = isBackground ? () => {} : countLease()
+      const releaseLease = isBackground ? () => {} : uses.add()
       const release = () => {
         releaseInstance()
         releaseLease()
@@ -160,4 +142,36 @@ export function createModels(options: ModelsOptions): Models {
 function keyOf(entry: Entry, implementation: Implementation): string {
   const hashes = implementation.resources.map((resource) => resource.sha256)
   return [entry.tag, implementation.id, ...hashes].join(' ')
+}
+
+interface UseCounter {
+  /** Counts a lease of a request until the returned function is called for the first time. */
+  add(): () => void
+  /** Reports the number of requests that use models, those over direct ports included. */
+  report(): void
+}
+
+function createUseCounter(
+  idle: IdleMonitor,
+  instances: ReadonlyMap<string, ModelInstance>,
+): UseCounter {
+  /** Number of leases of requests, without those of background work. */
+  let leases = 0
+  const report = () => {
+    const direct = Array.from(instances.values(), ({ directRequests }) => directRequests)
+    idle.update(direct.reduce((sum, requests) => sum + requests, leases))
+  }
+  return {
+    add() {
+      let isHeld = true
+      leases += 1
+      report()
+      return () => {
+        if (isHeld) leases -= 1
+        isHeld = false
+        report()
+      }
+    },
+    report,
+  }
 }

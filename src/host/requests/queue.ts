@@ -1,6 +1,7 @@
 /**
- * The bounded queue of one model, or of all remote predictions. It runs some requests concurrently. The others wait in
- * one line per client, and the lines take turns. So a burst of one tab does not delay the others.
+ * The bounded queue of one model, or of all remote predictions. It runs some requests concurrently.
+ * The others wait in one line per client, and the lines take turns. So a burst of one tab does not
+ * delay the others.
  */
 import { InoriginError } from '../../error.ts'
 import { createAdmission, type Ticket } from './admission.ts'
@@ -43,27 +44,20 @@ interface QueuedRequest {
 }
 
 export function createQueue({ maxRunning, maxPerClient, maxTotal }: QueueLimits): Queue {
-  const running = new Set<QueuedRequest>()
-  /** Waiting requests by client. The client that was served longest ago comes first. */
-  const waitingByClient = new Map<string, QueuedRequest[]>()
-
-  const countWaiting = (): number =>
-    [...waitingByClient.values()].reduce((sum, line) => sum + line.length, 0)
+  const lines = createLines(maxRunning)
   const admission = createAdmission({
     maxWaiting: maxPerClient,
     findRejection,
     getUncertaintyMs,
     enqueue,
   })
-  const countRunning = (client: string): number =>
-    [...running].filter((request) => request.client === client).length
 
   /** Returns an error if the queue has no place for the client. */
   function findRejection(client: string): InoriginError | undefined {
-    const used = (waitingByClient.get(client)?.length ?? 0) + countRunning(client)
-    if (used >= maxPerClient) return queueFull(`This client already has ${maxPerClient}`)
-    if (running.size + countWaiting() >= maxTotal)
-      return queueFull(`The queue already has ${maxTotal}`)
+    const clients = lines.list().map((request) => request.client)
+    if (clients.filter((other) => other === client).length >= maxPerClient)
+      return queueFull(`This client already has ${maxPerClient}`)
+    if (clients.length >= maxTotal) return queueFull(`The queue already has ${maxTotal}`)
     return undefined
   }
 
@@ -73,44 +67,12 @@ export function createQueue({ maxRunning, maxPerClient, maxTotal }: QueueLimits)
    */
   function getUncertaintyMs(): number {
     const now = performance.now()
-    const times = [...running, ...[...waitingByClient.values()].flat()].map(({ confirmedAt }) =>
-      confirmedAt === null ? Infinity : confirmedAt + CANCEL_DELAY_MS - now,
-    )
+    const times = lines
+      .list()
+      .map(({ confirmedAt }) =>
+        confirmedAt === null ? Infinity : confirmedAt + CANCEL_DELAY_MS - now,
+      )
     return Math.max(0, ...times)
-  }
-
-  /** Returns the waiting client with the fewest running requests. */
-  function findNextClient(): string | undefined {
-    const clients = [...waitingByClient.keys()].map((client) => ({
-      client,
-      running: countRunning(client),
-    }))
-    return clients.toSorted((one, other) => one.running - other.running)[0]?.client
-  }
-
-  function startNext(): void {
-    while (running.size < maxRunning) {
-      const client = findNextClient()
-      if (client === undefined) return
-      const [request, ...rest] = waitingByClient.get(client) ?? []
-      waitingByClient.delete(client)
-      if (rest.length > 0) waitingByClient.set(client, rest)
-      if (!request) return
-      running.add(request)
-      request.start()
-    }
-  }
-
-  function remove(request: QueuedRequest): void {
-    if (!running.delete(request)) {
-      const line = waitingByClient.get(request.client)?.filter((other) => other !== request) ?? []
-      // `set` keeps the position of an existing key, so a client that cancels a request keeps its
-      // position.
-      if (line.length > 0) waitingByClient.set(request.client, line)
-      else waitingByClient.delete(request.client)
-    }
-    startNext()
-    admission.retry()
   }
 
   function enqueue(client: string, signal: AbortSignal): Ticket {
@@ -120,7 +82,8 @@ export function createQueue({ maxRunning, maxPerClient, maxTotal }: QueueLimits)
     const request: QueuedRequest = { client, confirmedAt: null, start: () => {} }
     const release = () => {
       signal.removeEventListener('abort', release)
-      remove(request)
+      lines.remove(request)
+      admission.retry()
     }
     const confirm = () => {
       request.confirmedAt ??= performance.now()
@@ -133,12 +96,69 @@ export function createQueue({ maxRunning, maxPerClient, maxTotal }: QueueLimits)
     // A caller that does not await `granted` must not cause an unhandled rejection.
     granted.catch(() => undefined)
     signal.addEventListener('abort', release)
-    waitingByClient.set(client, [...(waitingByClient.get(client) ?? []), request])
-    startNext()
+    lines.add(request)
     return { granted, release, confirm }
   }
 
   return { enqueue, admit: admission.admit }
+}
+
+/** Running requests, and one line of waiting requests per client. */
+interface Lines {
+  /** Returns all running and waiting requests. */
+  list(): QueuedRequest[]
+  /** Adds a request to the line of its client, and starts it in its turn. */
+  add(request: QueuedRequest): void
+  /** Removes a request, running or waiting, and starts those that can run now. */
+  remove(request: QueuedRequest): void
+}
+
+function createLines(maxRunning: number): Lines {
+  const running = new Set<QueuedRequest>()
+  /** Waiting requests by client. The client that was served longest ago comes first. */
+  const waitingByClient = new Map<string, readonly QueuedRequest[]>()
+
+  /** Replaces a line. `set` keeps the position of an existing key, and so that of the client. */
+  function setLine(client: string, line: readonly QueuedRequest[]): void {
+    if (line.length > 0) waitingByClient.set(client, line)
+    else waitingByClient.delete(client)
+  }
+
+  /** Returns the waiting client with the fewest running requests. */
+  function findNextClient(): string | undefined {
+    const clients = [...waitingByClient.keys()].map((client) => ({
+      client,
+      running: [...running].filter((request) => request.client === client).length,
+    }))
+    return clients.toSorted((one, other) => one.running - other.running)[0]?.client
+  }
+
+  function startNext(): void {
+    while (running.size < maxRunning) {
+      const client = findNextClient()
+      if (client === undefined) return
+      const [request, ...rest] = waitingByClient.get(client) ?? []
+      waitingByClient.delete(client)
+      setLine(client, rest)
+      if (!request) return
+      running.add(request)
+      request.start()
+    }
+  }
+
+  return {
+    list: () => [...running, ...[...waitingByClient.values()].flat()],
+    add(request) {
+      setLine(request.client, [...(waitingByClient.get(request.client) ?? []), request])
+      startNext()
+    },
+    remove(request) {
+      const { client } = request
+      const others = waitingByClient.get(client)?.filter((other) => other !== request) ?? []
+      if (!running.delete(request)) setLine(client, others)
+      startNext()
+    },
+  }
 }
 
 function queueFull(what: string): InoriginError {

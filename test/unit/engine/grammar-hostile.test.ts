@@ -28,11 +28,11 @@ describe('A hostile grammar is refused with a short message', () => {
     ['blanks at the end', `root ::= "a"${' '.repeat(10_000_000)}`, 'more than 200000 characters.'],
     ['many alternatives', `root ::= ${'"a"|'.repeat(40_000)}"a"`, 'more than 20000 elements'],
     ['many elements', `root ::= ${'"a"+'.repeat(40_000)}`, 'more than 20000 elements'],
-    ['a long name', `root ::= ${'a'.repeat(150_000)}`, `no rule ${'a'.repeat(100)} in line 1.`],
+    ['a long name', `root ::= ${'a'.repeat(150_000)}`, `no rule ${'a'.repeat(100)}... in line 1.`],
     [
       'a long name twice',
       `root ::= "a"\n${`${'a'.repeat(90_000)} ::= "b"\n`.repeat(2)}`,
-      `a second rule ${'a'.repeat(100)} in line 3.`,
+      `a second rule ${'a'.repeat(100)}... in line 3.`,
     ],
   ])(
     '%s',

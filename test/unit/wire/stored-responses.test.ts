@@ -227,7 +227,7 @@ describe('what is not kept', () => {
   })
 
   it('is named by no more than the beginning of what was sent for an id', async () => {
-    const [id, longer] = ['x'.repeat(80), 'x'.repeat(81)]
+    const [id, longer] = ['x'.repeat(100), 'x'.repeat(101)]
     const named = async (sent: string) => {
       const body = bodyOf({ previous_response_id: sent })
       const { message } = await errorOf(await send(scriptedHost(), PATH, { body }), 400)

@@ -27,7 +27,7 @@ export interface KvBatch {
   readonly kvRows: Set<KvRow>
 }
 
-/** How a run updates KV caches. */
+/** Way in which a run updates KV caches. */
 export type KvLayout =
   /** A run writes into the KV batch that it reads; room is allocated beforehand. */
   | 'in place'
@@ -53,114 +53,119 @@ export interface KvPool {
 /** Tokens that the first KV batch written in place has room for; doubled as a sequence grows. */
 const MIN_CAPACITY_TOKENS = 256
 
+/** Way in which KV batches are stored. */
+interface KvStorage {
+  readonly specs: readonly CacheSpec[]
+  readonly memory: KvMemory
+  readonly layout: KvLayout
+  readonly contextWindow: number
+}
+
 /** Creates the storage for the KV caches of a graph with these caches. */
 export function createKvPool(
   specs: readonly CacheSpec[],
   memory: KvMemory,
-  { layout, contextWindow }: { layout: KvLayout; contextWindow: number },
+  options: { layout: KvLayout; contextWindow: number },
 ): KvPool {
-  const capacityFor = (tokens: number): number => {
-    if (layout !== 'in place') return tokens
-    let capacity = MIN_CAPACITY_TOKENS
-    while (capacity < tokens) capacity *= 2
-    return Math.max(tokens, Math.min(capacity, contextWindow))
+  const storage: KvStorage = { specs, memory, ...options }
+  const isInPlace = options.layout === 'in place'
+  return {
+    gather(kvRows, newTokens) {
+      const longest = Math.max(...kvRows.map(({ length }) => length))
+      const tokens = isInPlace ? longest + newTokens : longest
+      const batch = kvRows[0]?.batch
+      const fits = (capacity: number) => (isInPlace ? capacity >= tokens : capacity === tokens)
+      if (batch && isExactly(batch, kvRows) && fits(batch.capacity)) return batch
+      return move(storage, kvRows, capacityFor(storage, tokens))
+    },
+    replace(kvRows, tensors) {
+      if (isInPlace) return
+      const [spec] = specs
+      const capacity = spec ? (tensors[0]?.dims[spec.axis] ?? 0) : 0
+      const batch = { tensors, rows: kvRows.length, capacity, kvRows: new Set<KvRow>() }
+      assign(
+        storage,
+        kvRows.toSorted((a, b) => a.row - b.row),
+        batch,
+      )
+    },
+    fork({ batch, row }, length) {
+      const copy: KvRow = { batch: null, row: 0, length }
+      if (!batch || length === 0) return copy
+      // In the layout `exact` no run writes to the KV batch, so both sequences can share a row.
+      batch.kvRows.add(copy)
+      Object.assign(copy, { batch, row })
+      if (isInPlace) move(storage, [copy], capacityFor(storage, length))
+      return copy
+    },
+    remove(kvRow) {
+      const { batch } = kvRow
+      if (!batch) return
+      kvRow.batch = null
+      batch.kvRows.delete(kvRow)
+      compact(storage, batch)
+    },
+    bytes: ({ batch }) =>
+      batch ? batch.tensors.reduce((sum, tensor) => sum + bytesOf(tensor), 0) / batch.rows : 0,
   }
+}
 
-  const hasCapacity = ({ capacity }: KvBatch, longest: number, newTokens: number): boolean =>
-    layout === 'in place' ? capacity >= longest + newTokens : capacity === longest
+/** Returns the number of tokens for which a row gets room. */
+function capacityFor({ layout, contextWindow }: KvStorage, tokens: number): number {
+  if (layout !== 'in place') return tokens
+  let capacity = MIN_CAPACITY_TOKENS
+  while (capacity < tokens) capacity *= 2
+  return Math.max(tokens, Math.min(capacity, contextWindow))
+}
 
-  const gather: KvPool['gather'] = (kvRows, newTokens) => {
-    const longest = Math.max(...kvRows.map(({ length }) => length))
-    const batch = kvRows[0]?.batch
-    if (batch && isExactly(batch, kvRows) && hasCapacity(batch, longest, newTokens)) return batch
-    return move(kvRows, capacityFor(layout === 'in place' ? longest + newTokens : longest))
-  }
-
-  const move = (kvRows: readonly KvRow[], capacity: number): KvBatch => {
-    const sourceBatches = new Set(kvRows.flatMap(({ batch }) => batch ?? []))
-    const emptiedBatches = [...sourceBatches].filter((batch) =>
-      [...batch.kvRows].every((kvRow) => kvRows.includes(kvRow)),
-    )
-    const sources = kvRows.map(({ batch }) => [...(batch?.tensors ?? [])])
-    const emptiedTensors = emptiedBatches.map(({ tensors }) => tensors.splice(0))
-    const tensors: Tensor[] = []
-    try {
-      for (const [index, spec] of specs.entries()) {
-        const tensor = memory.allocate(spec, kvRows.length, capacity)
-        tensors.push(tensor)
-        kvRows.forEach(({ row, length }, to) => {
-          const from = sources[to]?.[index]
-          if (from) memory.copy(spec, { tensor: from, row }, { tensor, row: to }, length)
-        })
-        // Freeing tensor by tensor avoids holding all of them twice.
-        memory.flush()
-        for (const source of emptiedTensors) source.shift()?.dispose()
-      }
-    } catch (thrown) {
-      for (const tensor of [...tensors, ...emptiedTensors.flat()]) tensor.dispose()
-      throw thrown
+/** Copies the sequences to a new KV batch, and frees those that become empty. */
+function move(storage: KvStorage, kvRows: readonly KvRow[], capacity: number): KvBatch {
+  const { specs, memory } = storage
+  const sourceBatches = new Set(kvRows.flatMap(({ batch }) => batch ?? []))
+  const emptiedBatches = [...sourceBatches].filter((batch) =>
+    [...batch.kvRows].every((kvRow) => kvRows.includes(kvRow)),
+  )
+  const sources = kvRows.map(({ batch }) => [...(batch?.tensors ?? [])])
+  const emptiedTensors = emptiedBatches.map(({ tensors }) => tensors.splice(0))
+  const tensors: Tensor[] = []
+  try {
+    for (const [index, spec] of specs.entries()) {
+      const tensor = memory.allocate(spec, kvRows.length, capacity)
+      tensors.push(tensor)
+      kvRows.forEach(({ row, length }, to) => {
+        const from = sources[to]?.[index]
+        if (from) memory.copy(spec, { tensor: from, row }, { tensor, row: to }, length)
+      })
+      // Freeing tensor by tensor avoids holding all of them twice.
+      memory.flush()
+      for (const source of emptiedTensors) source.shift()?.dispose()
     }
-    return assign(kvRows, { tensors, rows: kvRows.length, capacity, kvRows: new Set() })
+  } catch (thrown) {
+    for (const tensor of [...tensors, ...emptiedTensors.flat()]) tensor.dispose()
+    throw thrown
   }
+  return assign(storage, kvRows, { tensors, rows: kvRows.length, capacity, kvRows: new Set() })
+}
 
-  const assign = (kvRows: readonly KvRow[], batch: KvBatch): KvBatch => {
-    const previous = kvRows.map((kvRow) => kvRow.batch)
-    kvRows.forEach((kvRow, row) => {
-      kvRow.batch?.kvRows.delete(kvRow)
-      batch.kvRows.add(kvRow)
-      Object.assign(kvRow, { batch, row })
-    })
-    for (const source of new Set(previous)) if (source) compact(source)
-    return batch
+/** Makes the sequences the rows of the KV batch, and compacts those that they leave. */
+function assign(storage: KvStorage, kvRows: readonly KvRow[], batch: KvBatch): KvBatch {
+  const previous = new Set(kvRows.flatMap((kvRow) => kvRow.batch ?? []))
+  kvRows.forEach((kvRow, row) => {
+    kvRow.batch?.kvRows.delete(kvRow)
+    batch.kvRows.add(kvRow)
+    Object.assign(kvRow, { batch, row })
+  })
+  for (const source of previous) compact(storage, source)
+  return batch
+}
+
+/** Frees an empty KV batch, and moves each sequence out of one that is at least half empty. */
+function compact(storage: KvStorage, batch: KvBatch): void {
+  if (batch.kvRows.size === 0) {
+    for (const tensor of batch.tensors.splice(0)) tensor.dispose()
+  } else if (batch.rows > 1 && batch.kvRows.size * 2 <= batch.rows) {
+    for (const kvRow of batch.kvRows) move(storage, [kvRow], capacityFor(storage, kvRow.length))
   }
-
-  /** Frees an empty KV batch, and moves each sequence out of one that is at least half empty. */
-  const compact = (batch: KvBatch): void => {
-    if (batch.kvRows.size === 0) {
-      for (const tensor of batch.tensors.splice(0)) tensor.dispose()
-    } else if (batch.rows > 1 && batch.kvRows.size * 2 <= batch.rows) {
-      for (const kvRow of batch.kvRows) move([kvRow], capacityFor(kvRow.length))
-    }
-  }
-
-  const replace: KvPool['replace'] = (kvRows, tensors) => {
-    if (layout === 'in place') return
-    const [spec] = specs
-    const capacity = spec ? (tensors[0]?.dims[spec.axis] ?? 0) : 0
-    assign(
-      kvRows.toSorted((a, b) => a.row - b.row),
-      {
-        tensors,
-        rows: kvRows.length,
-        capacity,
-        kvRows: new Set(),
-      },
-    )
-  }
-
-  const fork: KvPool['fork'] = (kvRow, length) => {
-    const copy: KvRow = { batch: null, row: 0, length }
-    const { batch, row } = kvRow
-    if (!batch || length === 0) return copy
-    // In the layout `exact` no run writes to the KV batch, so both sequences can share a row.
-    batch.kvRows.add(copy)
-    Object.assign(copy, { batch, row })
-    if (layout === 'in place') move([copy], capacityFor(length))
-    return copy
-  }
-
-  const remove: KvPool['remove'] = (kvRow) => {
-    const { batch } = kvRow
-    if (!batch) return
-    kvRow.batch = null
-    batch.kvRows.delete(kvRow)
-    compact(batch)
-  }
-
-  const bytes: KvPool['bytes'] = ({ batch }) =>
-    batch ? batch.tensors.reduce((sum, tensor) => sum + bytesOf(tensor), 0) / batch.rows : 0
-
-  return { gather, replace, fork, remove, bytes }
 }
 
 /** Returns `true` if the sequences are exactly the rows of the KV batch. */

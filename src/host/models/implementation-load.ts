@@ -1,0 +1,184 @@
+/**
+ * Loads one implementation into its worker, in two steps: the small files, so that requests can be
+ * accepted, and the weights. A predictor is loaded by the first step.
+ */
+import { sumBytes, sumResourceBytes } from '../../catalog/memory-bytes.ts'
+import type {
+  Entry,
+  Implementation,
+  ModelEntry,
+  PredictorEntry,
+  Resource,
+} from '../../catalog/schema.ts'
+import { verdictFromError, type GpuVerdict } from '../../device/gpu-verdict.ts'
+import type { Files } from '../../engine/engine.ts'
+import { toTransferProgress, type TransferProgress } from '../../store/transfer-rate.ts'
+import type { Caller, LoadProgress, Remote, Tag } from '../../types/index.ts'
+import { createLatestValue, type LatestValue } from './latest-value.ts'
+import type { ModelService, ModelSetup, PredictorFiles } from './model-service.ts'
+
+export interface LoadOptions {
+  entry: Entry
+  implementation: Implementation
+  /** URL of the folder with the workers and the runtime. */
+  assets: string
+  /** Resolves with the files of the resources. Missing ones are downloaded first. */
+  ensure(
+    resources: readonly Resource[],
+    options: { signal: AbortSignal; tag: Tag; onProgress: (progress: TransferProgress) => void },
+  ): Promise<Files>
+  /** Verdict on this GPU from an earlier load; `undefined` if there is none. */
+  verdict: GpuVerdict | undefined
+  /** Receives the verdict on the GPU that a load reached. */
+  onVerdict(verdict: GpuVerdict): void
+  onProgress(progress: LoadProgress): void
+}
+
+export interface ImplementationLoad {
+  /** Promise that resolves when the small files are present. */
+  readonly opened: Promise<void>
+  /** `true` if the weights are loaded, too. */
+  readonly ready: boolean
+  /** Progress of the load. It is complete when the load is. */
+  readonly progress: LatestValue<LoadProgress>
+  /** Loads the weights once. Resolves when requests can be answered. */
+  finish(): Promise<void>
+}
+
+/** State that the steps of a load share. */
+interface LoadContext extends LoadOptions {
+  worker: Remote<ModelService>
+  caller: Caller
+  runtime: string
+  totalBytes: number
+  progress: LatestValue<LoadProgress>
+}
+
+/**
+ * Starts a load, which ends when `closing` aborts. Aborts `closing` if the load fails, with the
+ * result of `explain` as the reason.
+ */
+export function startLoad(
+  options: LoadOptions,
+  worker: Remote<ModelService>,
+  closing: AbortController,
+  explain: (error: unknown) => Promise<unknown>,
+): ImplementationLoad {
+  const { entry, implementation, onProgress, onVerdict } = options
+  const { signal } = closing
+  const totalBytes = sumResourceBytes(implementation)
+  const progress = createLatestValue(initialProgress(entry.tag, totalBytes), onProgress)
+  const runtime = new URL('ort/', options.assets).href
+  const caller: Caller = { key: null, signal }
+  const context: LoadContext = { ...options, worker, caller, runtime, totalBytes, progress }
+  let ready = false
+  let finished: Promise<void> | undefined
+
+  /** Throws the reason of the abort if there was one, else the explained error. */
+  async function throwExplained(error: unknown): Promise<never> {
+    throw signal.aborted ? signal.reason : await explain(error)
+  }
+
+  /** Closes the implementation if the step fails. */
+  function orClose(step: Promise<void>): Promise<void> {
+    const explained = step.catch(throwExplained)
+    explained.catch((error: unknown) => {
+      const verdict = verdictFromError(error)
+      if (verdict) onVerdict(verdict)
+      closing.abort(error)
+    })
+    return explained
+  }
+
+  async function loadRest(): Promise<void> {
+    if (entry.type === 'model') await loadWeights(context)
+    ready = true
+    progress.set({ ...progress.latest, phase: 'ready', bytesPerSecond: 0, remainingSeconds: 0 })
+    progress.complete()
+  }
+
+  signal.addEventListener('abort', () => progress.fail(signal.reason))
+  const opened = orClose(
+    entry.type === 'model' ? openModel(context, entry) : openPredictor(context, entry),
+  )
+  return {
+    opened,
+    get ready() {
+      return ready
+    },
+    progress,
+    finish: () => (finished ??= orClose(opened.then(loadRest))),
+  }
+}
+
+const initialProgress = (tag: Tag, totalBytes: number): LoadProgress => ({
+  tag,
+  phase: 'download',
+  loadedBytes: 0,
+  totalBytes,
+  bytesPerSecond: 0,
+  remainingSeconds: null,
+})
+
+/** Returns `true` for files that are needed to accept a request, before the weights are loaded. */
+const isTextResource = ({ type }: Resource) => type === 'tokenizer' || type === 'config'
+
+async function openModel(context: LoadContext, entry: ModelEntry): Promise<void> {
+  const { implementation, worker, caller, runtime, verdict } = context
+  const texts = await getFiles(context, implementation.resources.filter(isTextResource), 0)
+  const setup: ModelSetup = {
+    engine: implementation.engine,
+    device: implementation.device,
+    runtime,
+    texts,
+    maxInputTokens: entry.maxInputTokens,
+    maxOutputTokens: entry.maxOutputTokens,
+    toolFormat: entry.toolFormat,
+    reasons: entry.capabilities && entry.capabilities.thinking === true,
+    reasoningBudget: entry.reasoningBudget ?? 0,
+    features: implementation.requires?.features,
+    overrides: implementation.overrides,
+    verdict,
+  }
+  await worker.openModel(setup, caller)
+}
+
+async function openPredictor(context: LoadContext, entry: PredictorEntry): Promise<void> {
+  const { implementation, worker, caller, runtime, verdict, onVerdict } = context
+  const files = await getFiles(context, implementation.resources, 0)
+  reportCompiling(context)
+  const setup: PredictorFiles = { entry, implementation, files, runtime, verdict }
+  const newVerdict = await worker.openPredictor(setup, caller)
+  if (newVerdict) onVerdict(newVerdict)
+}
+
+async function loadWeights(context: LoadContext): Promise<void> {
+  const { implementation, worker, caller, progress, onVerdict } = context
+  const texts = implementation.resources.filter(isTextResource)
+  const weights = implementation.resources.filter((resource) => !isTextResource(resource))
+  const files = await getFiles(context, weights, sumBytes(texts))
+  reportCompiling(context)
+  const onEvent = () => progress.set({ ...progress.latest, phase: 'warm' })
+  const newVerdict = await worker.loadModel(files, { ...caller, onEvent })
+  if (newVerdict) onVerdict(newVerdict)
+}
+
+function getFiles(
+  { entry, ensure, caller, totalBytes, progress }: LoadContext,
+  wanted: readonly Resource[],
+  bytesBefore: number,
+): Promise<Files> {
+  return ensure(wanted, {
+    signal: caller.signal,
+    tag: entry.tag,
+    onProgress: ({ loadedBytes: addedBytes, bytesPerSecond }) => {
+      const transfer = toTransferProgress(bytesBefore + addedBytes, totalBytes, bytesPerSecond)
+      progress.set({ ...progress.latest, ...transfer })
+    },
+  })
+}
+
+function reportCompiling({ progress, totalBytes }: LoadContext): void {
+  const transferred = { loadedBytes: totalBytes, bytesPerSecond: 0, remainingSeconds: 0 }
+  progress.set({ ...progress.latest, phase: 'compile', ...transferred })
+}
