@@ -40,6 +40,8 @@ export interface KvPool {
    * layout `in place`, it has room for `newTokens` tokens.
    */
   gather(kvRows: readonly KvRow[], newTokens: number): KvBatch
+  /** Returns the number of tokens that a row has room for after `gather` with `newTokens`. */
+  capacityAfter(kvRow: KvRow, newTokens: number): number
   /** Replaces the KV batch of these sequences by the KV tensors that a run returned. */
   replace(kvRows: readonly KvRow[], tensors: Tensor[]): void
   /** Creates another sequence with the first `length` tokens. */
@@ -75,6 +77,9 @@ export function createKvPool(
     if (batch && isExactly(batch, kvRows) && hasCapacity(batch, longest, newTokens)) return batch
     return move(kvRows, capacityFor(layout === 'in place' ? longest + newTokens : longest))
   }
+
+  const capacityAfter: KvPool['capacityAfter'] = ({ batch, length }, newTokens) =>
+    Math.max(batch?.capacity ?? 0, capacityFor(Math.min(length + newTokens, contextWindow)))
 
   const move = (kvRows: readonly KvRow[], capacity: number): KvBatch => {
     const sourceBatches = new Set(kvRows.flatMap(({ batch }) => batch ?? []))
@@ -160,7 +165,7 @@ export function createKvPool(
   const bytes: KvPool['bytes'] = ({ batch }) =>
     batch ? batch.tensors.reduce((sum, tensor) => sum + bytesOf(tensor), 0) / batch.rows : 0
 
-  return { gather, replace, fork, remove, bytes }
+  return { gather, capacityAfter, replace, fork, remove, bytes }
 }
 
 /** Returns `true` if the sequences are exactly the rows of the KV batch. */
