@@ -8,8 +8,8 @@
  *
  * A run replaces states. They are saved at checkpoints (`states.ts`), and a sequence with states
  * can be truncated only to these. `kv-memory.ts` allocates memory on the GPU, in the WebAssembly
- * runtime, or on the CPU. `sequence.ts` is one sequence. `forward.ts` runs the graph for one
- * sequence, or for a batch with one token each.
+ * runtime, or on the CPU. `chunk-limit.ts` limits prefill chunks. `sequence.ts` is one sequence.
+ * `forward.ts` runs the graph for one sequence, or for a batch with one token each.
  */
 import { withTimeout } from '../../../store/timeouts.ts'
 import { InoriginError } from '../../../error.ts'
