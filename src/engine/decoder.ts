@@ -36,6 +36,11 @@ export interface Sequence {
   readonly length: number
   /** Memory that the sequence holds, in bytes. */
   readonly bytes: number
+  /**
+   * Largest number of tokens in the next call of `extend` or `forward`, at least 1. It bounds the
+   * memory that attention needs. Default: `maxChunkTokens` of the decoder.
+   */
+  readonly maxChunkTokens?: number
   /** Appends at most `maxChunkTokens` tokens without computing logits. */
   extend(tokens: readonly number[]): Promise<void>
   /**

@@ -26,8 +26,11 @@ export interface Executor {
   chunkTokens(alone: boolean): number
   /** Gives the slot a sequence: the longest cached prefix of its prompt, or an empty one. */
   start(slot: Slot, running: readonly SequenceEntry[]): Promise<ActiveSlot>
-  /** Computes the first `count` pending tokens. Reads the logits if no tokens are left. */
-  prefill(slot: ActiveSlot, count: number): Promise<void>
+  /**
+   * Computes the first `maxTokens` pending tokens, or as many as the sequence allows in a chunk.
+   * Reads the logits if no tokens are left.
+   */
+  prefill(slot: ActiveSlot, maxTokens: number): Promise<void>
   /**
    * Computes the one pending token of each sequence, and reads the logits. If `drafts` is `true`,
    * draft tokens may follow the pending token of a single sequence.
@@ -68,10 +71,11 @@ export function createExecutor(options: ExecutorOptions): Executor {
       slot.started = true
       return active
     },
-    async prefill(slot, count) {
+    async prefill(slot, maxTokens) {
       // Forced tokens differ from the draft.
       await discardDraft(slot)
       const { sequence, tokens } = slot.entry
+      const count = Math.min(maxTokens, sequence.maxChunkTokens ?? maxTokens)
       const isFirstChunk = tokens.length === 0
       const isLastChunk = count === slot.pending.length
       const start = performance.now()

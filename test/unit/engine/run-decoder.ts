@@ -10,6 +10,8 @@ export const END = 63
 
 export interface FakeOptions {
   chunk?: number
+  /** Largest chunk of a sequence of this length. Default: `chunk`. */
+  chunkAt?: (length: number) => number
   batch?: number
   /** `true` if a sequence can be truncated only to its checkpoints. */
   checkpointsOnly?: boolean
@@ -100,6 +102,7 @@ export function fakeDecoder(options: FakeOptions = {}): FakeDecoder {
       if (!checkpointsOnly) return length
       return Math.max(0, ...[...checkpoints, taken.length].filter((each) => each <= length))
     }
+    const maxChunkTokens = (): number => options.chunkAt?.(sequence.length) ?? chunk
     const sequence: Sequence = {
       get length() {
         return memoryOf(sequence).tokens.length
@@ -107,9 +110,12 @@ export function fakeDecoder(options: FakeOptions = {}): FakeDecoder {
       get bytes() {
         return memoryOf(sequence).tokens.length
       },
+      get maxChunkTokens() {
+        return maxChunkTokens()
+      },
       extend: (more) =>
         exclusive(
-          `extend ${checked(more, chunk)}`,
+          `extend ${checked(more, maxChunkTokens())}`,
           () => {
             memoryOf(sequence).tokens.push(...more)
           },
@@ -117,7 +123,7 @@ export function fakeDecoder(options: FakeOptions = {}): FakeDecoder {
         ),
       forward: (more, rows = 1) =>
         exclusive(
-          `forward ${checked(more, chunk)}`,
+          `forward ${checked(more, maxChunkTokens())}`,
           () => {
             const { tokens: taken } = memoryOf(sequence)
             taken.push(...more)

@@ -104,6 +104,15 @@ describe('a long prompt', () => {
   const long = numbers(600, 5)
   const open = (options: EngineOptions): Engine => (engine = fakeEngine({ clock, ...options }))
 
+  test('has shorter chunks where the sequence allows fewer tokens', async () => {
+    const chunkAt = (length: number): number => (length < 300 ? 256 : 100)
+    const { run, decoder } = open({ chunk: 256, chunkAt })
+    const { text } = await run(long, { maxTokens: 4 }).all()
+    expect(text).toBe(textOf(greedy(long, 4)))
+    const prefill = ['extend 64', 'extend 256', 'extend 100', 'extend 100', 'forward 80']
+    expect(decoder.calls.slice(0, 5)).toEqual(prefill)
+  })
+
   /** Waits between the tokens of those who write while the prompt is taken, and what all write. */
   const beside = async (streams: number, options: EngineOptions) => {
     const { run, decoder } = open({ contextWindow: 4_000, chunk: 256, ...options })

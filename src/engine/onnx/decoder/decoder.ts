@@ -8,13 +8,14 @@
  *
  * A run replaces states. They are saved at checkpoints (`states.ts`), and a sequence with states
  * can be truncated only to these. `kv-memory.ts` allocates memory on the GPU, in the WebAssembly
- * runtime, or on the CPU. `sequence.ts` is one sequence. `forward.ts` runs the graph for one
- * sequence, or for a batch with one token each.
+ * runtime, or on the CPU. `chunk-limit.ts` limits prefill chunks. `sequence.ts` is one sequence.
+ * `forward.ts` runs the graph for one sequence, or for a batch with one token each.
  */
 import { withTimeout } from '../../../store/timeouts.ts'
 import { InoriginError } from '../../../error.ts'
 import type { Runtime, Session } from '../runtime.ts'
 import { bytesOf } from '../tensor.ts'
+import { createChunkLimit } from './chunk-limit.ts'
 import { createKvPool, type KvLayout } from './kv-pool.ts'
 import { cpuKvMemory, gpuKvMemory, heapKvMemory } from './kv-memory.ts'
 import type { Decoder, Sequence } from '../../decoder.ts'
@@ -59,6 +60,7 @@ export function createDecoder(
       ? heapKvMemory(heap)
       : cpuKvMemory(runtime.ort)
   const kvPool = createKvPool(graph.kvCaches, memory, { layout, contextWindow })
+  const chunkLimit = createChunkLimit(graph, kvPool, options)
   const feeds = createFeeds(runtime.ort, graph, options)
   const idleQueue = createIdleQueue()
   const run = createForwardPass({ graph, session, embed, feeds, kvPool, layout })
@@ -76,6 +78,7 @@ export function createDecoder(
       selectsLogits: graph.logitsToKeep !== null,
       hasStates: graph.states.length > 0,
       contextWindow,
+      maxChunkTokens: chunkLimit.maxTokensFor,
       open: addSequence,
       onClose: () => caches.delete(sequence),
     })
@@ -99,7 +102,7 @@ export function createDecoder(
   }
 
   return {
-    maxChunkTokens: graph.logitsToKeep ? 256 : 64,
+    maxChunkTokens: chunkLimit.maxTokens,
     maxBatchSize:
       graph.ragged && layout === 'in place' ? maxBatchSizeOf(graph, contextWindow, gpu) : 1,
     open: () =>

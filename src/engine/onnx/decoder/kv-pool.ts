@@ -40,6 +40,8 @@ export interface KvPool {
    * layout `in place`, it has room for `newTokens` tokens.
    */
   gather(kvRows: readonly KvRow[], newTokens: number): KvBatch
+  /** Returns the number of tokens that a row has room for after `gather` with `newTokens`. */
+  capacityAfter(kvRow: KvRow, newTokens: number): number
   /** Replaces the KV batch of these sequences by the KV tensors that a run returned. */
   replace(kvRows: readonly KvRow[], tensors: Tensor[]): void
   /** Creates another sequence with the first `length` tokens. */
@@ -78,6 +80,11 @@ export function createKvPool(
       if (batch && isExactly(batch, kvRows) && fits(batch.capacity)) return batch
       return move(storage, kvRows, capacityFor(storage, tokens))
     },
+    capacityAfter: ({ batch, length }, newTokens) =>
+      Math.max(
+        batch?.capacity ?? 0,
+        capacityFor(storage, Math.min(length + newTokens, storage.contextWindow)),
+      ),
     replace(kvRows, tensors) {
       if (isInPlace) return
       const [spec] = specs

@@ -1,6 +1,6 @@
 /** One sequence of a decoder. */
 import { InoriginError } from '../../../error.ts'
-import type { KvPool } from './kv-pool.ts'
+import type { KvPool, KvRow } from './kv-pool.ts'
 import type { Sequence } from '../../decoder.ts'
 import type { ForwardPass, SequenceCache } from './forward.ts'
 import type { LogitsWrapper } from './logits.ts'
@@ -17,6 +17,8 @@ interface SequenceOptions {
   hasStates: boolean
   /** Maximum number of tokens. */
   contextWindow: number
+  /** Returns the largest number of tokens in the next run. */
+  maxChunkTokens(kvRow: KvRow): number
   /** Creates a sequence for a forked KV cache. */
   open(cache: SequenceCache): Sequence
   /** Callback of the first `close`. */
@@ -61,6 +63,9 @@ export function createSequence(cache: SequenceCache, options: SequenceOptions): 
     },
     get bytes() {
       return kvPool.bytes(kvRow) + history.bytes
+    },
+    get maxChunkTokens() {
+      return options.maxChunkTokens(kvRow)
     },
     extend,
     forward,

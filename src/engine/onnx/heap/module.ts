@@ -5,6 +5,7 @@
  */
 
 import { outOfMemory } from '../../failure.ts'
+import { setEnvironmentVariable } from './environment.ts'
 
 /** The part of the WebAssembly module that is used: functions of ONNX Runtime's C interface. */
 export interface HeapModule {
@@ -78,6 +79,12 @@ interface ModuleOptions {
   threads: number
 }
 
+/**
+ * Variable that turns off the flash attention of `GroupQueryAttention`, which is several times
+ * slower in WebAssembly: docs/decisions/0009-no-flash-attention-on-wasm.md.
+ */
+const NO_FLASH_ATTENTION = 'ORT_GQA_DISABLE_FLASH_ATTENTION=1'
+
 type Factory = (options: object) => Promise<HeapModule>
 
 /** Log level of the runtime: only errors. */
@@ -88,6 +95,7 @@ export async function openModule({ folder, streams, threads }: ModuleOptions): P
   const url = `${folder}ort-wasm-simd-threaded${streams ? '.jspi' : ''}.mjs`
   const { default: open } = (await import(/* @vite-ignore */ url)) as { default: Factory }
   const module = await open({ numThreads: threads, locateFile: (name: string) => folder + name })
+  setEnvironmentVariable(module.HEAPU8, NO_FLASH_ATTENTION)
   assertOk(module, module._OrtInit(threads, LOG_LEVEL))
   return module
 }
