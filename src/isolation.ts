@@ -8,10 +8,7 @@ const RELOAD_TIMEOUT_MS = 10_000
  * Reloads a page that did not come through the service worker, if the worker isolates pages.
  * Resolves when there is nothing to do, or when the user canceled the reload.
  */
-export async function reloadToIsolate({
-  active,
-  scope,
-}: ServiceWorkerRegistration): Promise<void> {
+export async function reloadToIsolate({ active, scope }: ServiceWorkerRegistration): Promise<void> {
   // A frame is isolated only together with its parent, or when it is next loaded.
   if (crossOriginIsolated || window.top !== window || !active) return
   const status = await getWorkerStatus(active)
