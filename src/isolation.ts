@@ -1,5 +1,7 @@
 /** Page side of isolation: the service worker can only isolate pages that it saw load. */
-import { getWorkerStatus } from './register.ts'
+import type { PageControl } from './control.ts'
+import { HEARTBEAT_INTERVAL_MS } from './link/protocol.ts'
+import { getWorkerStatus, postToWorker } from './register.ts'
 
 /** Time in milliseconds after which a page that is still here counts as not reloaded. */
 const RELOAD_TIMEOUT_MS = 10_000
@@ -17,6 +19,17 @@ export async function reloadToIsolate({ active, scope }: ServiceWorkerRegistrati
   location.reload()
   // A `beforeunload` listener of the app may let the user cancel it.
   await new Promise((resolve) => setTimeout(resolve, RELOAD_TIMEOUT_MS))
+}
+
+/**
+ * Keeps the service worker running while this page is open, in Firefox. It stops an idle one after
+ * 30 s, and with it the downloads that this page started, which are navigations.
+ */
+export function keepAwake(control: PageControl, signal: AbortSignal): void {
+  if (!navigator.userAgent.includes('Firefox/')) return
+  const pulse = () => postToWorker(control.registration, { type: 'inorigin:pulse' })
+  const timer = setInterval(pulse, HEARTBEAT_INTERVAL_MS)
+  signal.addEventListener('abort', () => clearInterval(timer))
 }
 
 /**

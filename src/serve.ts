@@ -6,7 +6,7 @@ import { createServer } from './create-server.ts'
 import { digestOptions } from './host/tab/digest.ts'
 import type { HostSetup } from './host/messages.ts'
 import { hostPage, type HostPage } from './host/tab/page.ts'
-import { reloadToIsolate } from './isolation.ts'
+import { keepAwake, reloadToIsolate } from './isolation.ts'
 import { predictDirectly } from './link/direct-predict.ts'
 import type { Link } from './link/link.ts'
 import { holdLivenessLock } from './link/liveness.ts'
@@ -113,6 +113,7 @@ export async function serve(options: ServeOptions = {}): Promise<Server> {
   })
   if (control && options.isolate && wasUncontrolled) await reloadToIsolate(control.registration)
   closing.signal.throwIfAborted()
+  if (control && options.isolate) keepAwake(control, closing.signal)
   const container = control && navigator.serviceWorker
   const toWorker = (message: PageToWorker) => control && postToWorker(control.registration, message)
   const page = hostPage(setup, container, toWorker)

@@ -81,15 +81,15 @@ export function headersFor(
 
 /**
  * Returns the response with these headers, and streams its body. A header that the web server sent
- * stays. A response with a policy of the web server, a redirect or an error is not changed.
+ * stays. Only pages and scripts are changed, and none that has a policy of the web server.
  */
 export function withHeaders(response: Response, added: HeaderFields): Response {
   const { status, statusText, body } = response
-  // A redirect that the browser follows by itself has the status 0.
-  const cannotBeCopied = status < 200 || status > 599
   const headers = new Headers(response.headers)
+  // This leaves out downloads, and redirects that the browser follows by itself.
+  const isCode = /^[^;]*(html|javascript)/.test(headers.get('content-type') ?? '')
   const hasPolicy = headers.has(EMBEDDER_POLICY) || headers.has(DOCUMENT_POLICY)
-  if (cannotBeCopied || hasPolicy) return response
+  if (!isCode || hasPolicy) return response
   for (const [name, value] of Object.entries(added)) {
     if (!headers.has(name)) headers.set(name, value)
   }

@@ -87,16 +87,20 @@ describe('the headers of a request', () => {
 describe('a response', () => {
   const { document } = embedderPolicy('credentialless')
   const page = (headers: Record<string, string> = {}, status = 200) =>
-    new Response('page', { status, statusText: 'Fine', headers })
+    new Response('page', {
+      status,
+      statusText: 'Fine',
+      headers: { 'content-type': 'text/html; charset=utf-8', ...headers },
+    })
 
   test('keeps its status, headers and body', async () => {
-    const given = page({ 'content-type': 'text/html', 'x-own': 'yes' }, 404)
+    const given = page({ 'x-own': 'yes' }, 404)
     const { body } = given
     const response = withHeaders(given, document)
     expect(response.body).toBe(body)
     expect([response.status, response.statusText]).toEqual([404, 'Fine'])
     expect(Object.fromEntries(response.headers)).toEqual({
-      'content-type': 'text/html',
+      'content-type': 'text/html; charset=utf-8',
       'x-own': 'yes',
       ...document,
     })
@@ -115,13 +119,30 @@ describe('a response', () => {
     }
   })
 
+  test.each(['text/html', 'application/xhtml+xml', 'text/javascript; charset=utf-8'])(
+    'of type %s gets the headers',
+    (type) => {
+      const { headers } = withHeaders(page({ 'content-type': type }), document)
+      expect(Object.fromEntries(headers)).toMatchObject(document)
+    },
+  )
+
+  test.each(['application/pdf', 'application/octet-stream', 'text/plain; note=html', ''])(
+    'of type "%s" is not changed, because it may be a long download',
+    (type) => {
+      const download = page({ 'content-type': type })
+      expect(withHeaders(download, document)).toBe(download)
+    },
+  )
+
   test('without a body is one', () => {
-    expect(withHeaders(new Response(null, { status: 204 }), document).body).toBeNull()
+    const empty = new Response(null, { status: 204, headers: { 'content-type': 'text/html' } })
+    const response = withHeaders(empty, document)
+    expect([response.status, response.body]).toEqual([204, null])
   })
 
   test('that is a redirect for the browser, or an error, is not changed', () => {
     const failed = Response.error()
-    expect(failed.status).toBe(0)
     expect(withHeaders(failed, document)).toBe(failed)
   })
 })
