@@ -16,11 +16,14 @@ const reload = { label: 'Try again', run: () => location.reload() }
 export async function start(): Promise<Server> {
   const query = new URLSearchParams(location.search)
   const device = readDevice(query.get('device'))
-  const catalog = await consented(query.get('catalog'))
+  const wish = query.get('catalog')
+  const catalog = await consented(wish)
   try {
     // Beside the page, so that the playground also works in a sub-folder.
     const worker = new URL('sw.js', document.baseURI)
-    const server = await serve({ worker, device, catalog })
+    const server = await serve({ worker, device, catalog, isolate: true })
+    // The user's answer holds for the reload that isolates the page, and not for later ones.
+    if (wish) sessionStorage.removeItem(wish)
     window.inorigin = server
     tellDifferences(server)
     return server
@@ -49,12 +52,20 @@ async function consented(wish: string | null): Promise<URL | undefined> {
     notice(`"${wish}" is not the address of a catalog. The default catalog is used.`, 'mild')
     return undefined
   }
+  // `serve()` may reload the page to isolate it. The user is not asked again after that.
+  const answer = sessionStorage.getItem(wish) ?? (await askFor(url))
+  sessionStorage.setItem(wish, answer)
+  return answer === 'load' ? url : undefined
+}
+
+/** Asks whether to load the catalog. Resolves with `load` or `default`. */
+async function askFor(url: URL): Promise<string> {
   const dialog = byId('consent', HTMLDialogElement)
   byId('consent-url', HTMLElement).textContent = url.href
   dialog.returnValue = 'default'
   dialog.showModal()
   await new Promise((resolve) => dialog.addEventListener('close', resolve, { once: true }))
-  return dialog.returnValue === 'load' ? url : undefined
+  return dialog.returnValue
 }
 
 function tellDifferences(server: Server): void {

@@ -8,6 +8,7 @@ import {
   getWorkerStatus,
   keepCurrent,
   register,
+  runsScript,
   usesSameProtocol,
   type WorkerScript,
 } from './register.ts'
@@ -52,7 +53,7 @@ export async function takeControl(options: ControlOptions): Promise<PageControl 
   if (!(await usesSameProtocol(container, current, signal))) return undefined
   await shareLocks(current, signal)
   keepCurrent(() => current, signal)
-  const hasController = () => container.controller?.scriptURL === script.url.href
+  const hasController = () => runsScript(container.controller, script)
   let lost = false
 
   async function regain(): Promise<void> {

@@ -2,7 +2,7 @@
  * Page side of the service worker: registers it, lets it control the page, and keeps it current.
  */
 import { InoriginError, messageOf } from './error.ts'
-import { PROTOCOL, type PageToWorker, type WorkerStatus } from './link/protocol.ts'
+import { ISOLATE_PARAM, PROTOCOL, type PageToWorker, type WorkerStatus } from './link/protocol.ts'
 
 /** Timeout in milliseconds for a registered worker to control the page. */
 const CONTROL_TIMEOUT_MS = 20_000
@@ -16,6 +16,20 @@ export interface WorkerScript {
   url: URL
   scope: string
   type: WorkerType
+}
+
+/**
+ * Returns `true` if the worker runs this script. Another page of the scope may have registered it
+ * with or without isolation, which makes no difference to requests.
+ */
+export function runsScript(worker: ServiceWorker | null, { url }: WorkerScript): boolean {
+  return worker !== null && withoutIsolation(worker.scriptURL) === withoutIsolation(url.href)
+}
+
+function withoutIsolation(href: string): string {
+  const url = new URL(href)
+  url.searchParams.delete(ISOLATE_PARAM)
+  return url.href
 }
 
 /** Sends a message to the active worker, even if it does not control this page. */

@@ -6,16 +6,18 @@ import { createServer } from './create-server.ts'
 import { digestOptions } from './host/tab/digest.ts'
 import type { HostSetup } from './host/messages.ts'
 import { hostPage, type HostPage } from './host/tab/page.ts'
+import { keepAwake, reloadToIsolate } from './isolation.ts'
 import { predictDirectly } from './link/direct-predict.ts'
 import type { Link } from './link/link.ts'
 import { holdLivenessLock } from './link/liveness.ts'
 import { currentLocks } from './link/locks.ts'
-import { PROTOCOL, type PageToWorker } from './link/protocol.ts'
+import { ISOLATE_PARAM, PROTOCOL, type PageToWorker } from './link/protocol.ts'
 import { remote } from './link/remote.ts'
 import { postToWorker, type WorkerScript } from './register.ts'
 import type { Server } from './server.ts'
 import { HOST_SERVICE_METHODS } from './types/control.ts'
 import type { Caller, Device, HostService } from './types/index.ts'
+import { parseIsolate } from './validate-arguments.ts'
 
 /** Options of {@link serve}. */
 export interface ServeOptions {
@@ -36,6 +38,12 @@ export interface ServeOptions {
   apiKeys?: readonly string[]
   /** Device that models run on. Default: `auto`, the best implementation for this device. */
   device?: Device | 'auto'
+  /**
+   * `true` to isolate the pages of the scope, so that WASM uses threads. The service worker then
+   * adds headers to navigations, and `serve()` reloads the page once on the first visit. Pass the
+   * same value on every page of the scope. Default: `false`.
+   */
+  isolate?: boolean
   /**
    * Callback for changes of {@link Server.controlled}. The value is `false` when the page lost its
    * service worker to a response with `Clear-Site-Data: "storage"`, and `true` when it is
@@ -94,6 +102,7 @@ export async function serve(options: ServeOptions = {}): Promise<Server> {
     maxAttempts: HOST_ATTEMPTS,
     ackTimeoutMs: HOST_ACK_TIMEOUT_MS,
   }
+  const wasUncontrolled = !navigator.serviceWorker?.controller
   const control = await controlOrNone(script, closing.signal, {
     onLost: () => options.onControlChange?.(false),
     async onRegained() {
@@ -102,7 +111,9 @@ export async function serve(options: ServeOptions = {}): Promise<Server> {
       options.onControlChange?.(true)
     },
   })
+  if (control && options.isolate && wasUncontrolled) await reloadToIsolate(control.registration)
   closing.signal.throwIfAborted()
+  if (control && options.isolate) keepAwake(control, closing.signal)
   const container = control && navigator.serviceWorker
   const toWorker = (message: PageToWorker) => control && postToWorker(control.registration, message)
   const page = hostPage(setup, container, toWorker)
@@ -146,6 +157,7 @@ function locateScript(options: ServeOptions): WorkerScript {
     const todo = `${url.pathname}. Pass a \`worker\` script in the page's folder or above it.`
     throw invalidOption('worker', `${what} ${todo}`)
   }
+  if (parseIsolate(options.isolate, false)) url.searchParams.set(ISOLATE_PARAM, 'true')
   return { url, scope: scope.href, type: options.workerType ?? 'classic' }
 }
 
@@ -167,6 +179,11 @@ function toHostSetup(options: ServeOptions, script: WorkerScript): HostSetup {
   )
   if (assets.origin !== location.origin) {
     throw invalidOption('assets', `assets must be a URL on this page's origin, not ${assets.href}.`)
+  }
+  // Workers of an isolated page start only if the service worker adds headers to their scripts.
+  if (options.isolate && !assets.href.startsWith(script.scope)) {
+    const what = `isolate needs assets inside the scope ${script.scope}, not ${assets.href}.`
+    throw invalidOption('isolate', `${what} Pass another \`scope\` or \`assets\`.`)
   }
   return {
     scope: script.scope,

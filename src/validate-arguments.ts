@@ -72,6 +72,17 @@ export function parseFiles(
   throw invalid('files', `${what}, not ${typeName(input)}. Put a single file into an array.`)
 }
 
+/**
+ * Returns the option `isolate` of `serve` or `attach`.
+ *
+ * @throws InoriginError `invalid_request` for other values than `true`, `false` and `undefined`.
+ */
+export function parseIsolate(isolate: boolean | undefined, byDefault: boolean): boolean {
+  if (isolate === undefined) return byDefault
+  if (typeof isolate === 'boolean') return isolate
+  throw invalid('isolate', `isolate must be true or false, not ${typeName(isolate)}.`)
+}
+
 function invalid(param: string, message: string): InoriginError {
   return new InoriginError('invalid_request', message, { code: 'invalid_value', param })
 }

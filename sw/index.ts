@@ -12,6 +12,7 @@ import { InoriginError } from '../src/error.ts'
 import { holdLivenessLock } from '../src/link/liveness.ts'
 import type { Link, PortEvents } from '../src/link/link.ts'
 import {
+  ISOLATE_PARAM,
   PROTOCOL,
   type AnswerMessage,
   type PageToWorker,
@@ -20,25 +21,47 @@ import {
 import { remote } from '../src/link/remote.ts'
 import { HOST_METHODS } from '../src/types/host.ts'
 import type { Host } from '../src/types/index.ts'
+import { parseIsolate } from '../src/validate-arguments.ts'
 import { handle } from '../src/wire/handler.ts'
 import { createHostFinder } from './host-finder.ts'
+import { chooseIsolationPolicy, headersFor, withHeaders } from './isolation.ts'
 
 declare const self: ServiceWorkerGlobalScope
 
+/** Options of {@link attach}. */
+export interface AttachOptions {
+  /**
+   * `true` to isolate the pages of the scope, so that WASM uses threads: navigations are answered
+   * from the network, with headers added. Default: `true` if the page that registered this script
+   * called `serve({ isolate: true })`, which adds `?isolate=true` to its URL.
+   */
+  isolate?: boolean
+}
+
 /**
- * Answers requests to `/v1/*` below the scope of this service worker, and ignores all others. Call
- * it at the top level of the script, because a service worker must add its listeners there.
+ * Answers requests to `/v1/*` below the scope of this service worker. Ignores all others, unless it
+ * isolates pages. Call it at the top level of the script, because a service worker must add its
+ * listeners there.
+ *
+ * @throws InoriginError `invalid_request` for an invalid option.
  */
-export function attach(): void {
+export function attach(options: AttachOptions = {}): void {
   const base = new URL(self.registration.scope).pathname
+  const byUrl = new URL(self.location.href).searchParams.get(ISOLATE_PARAM) === 'true'
+  const isolationPolicy = parseIsolate(options.isolate, byUrl)
+    ? chooseIsolationPolicy(navigator)
+    : null
   const hostFinder = createHostFinder(self)
   let open = 0
   // The lock is granted at once, and the browser releases it when this worker stops.
   const life = holdLivenessLock(navigator.locks, 'sw')
 
   self.addEventListener('fetch', (event) => {
-    if (!isApiRequest(event.request, base)) return
-    event.respondWith(life.then((name) => respond(event, name)))
+    if (isApiRequest(event.request, base)) {
+      return event.respondWith(life.then((name) => respond(event, name)))
+    }
+    const headers = isolationPolicy && headersFor(event.request, isolationPolicy)
+    if (headers) event.respondWith(isolate(event, headers))
   })
 
   self.addEventListener('message', (event) => {
@@ -79,7 +102,8 @@ export function attach(): void {
 
   async function sendStatus(port: MessagePort | undefined): Promise<void> {
     const name = await life
-    port?.postMessage({ protocol: PROTOCOL, open, life: name } satisfies WorkerStatus)
+    const isolates = isolationPolicy !== null
+    port?.postMessage({ protocol: PROTOCOL, open, life: name, isolates } satisfies WorkerStatus)
   }
 
   function onOpen(): PortEvents {
@@ -95,6 +119,15 @@ export function attach(): void {
       port.postMessage({ type: 'error', error: record } satisfies AnswerMessage)
     }
   }
+}
+
+/** Fetches from the network, or takes the navigation preload that the app's own script enabled. */
+async function isolate(
+  { request, preloadResponse }: FetchEvent,
+  headers: Readonly<Record<string, string>>,
+): Promise<Response> {
+  const preloaded = (await preloadResponse) as Response | undefined
+  return withHeaders(preloaded ?? (await fetch(request)), headers)
 }
 
 /**

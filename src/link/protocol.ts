@@ -15,6 +15,12 @@ import type { ErrorRecord } from '../error.ts'
 export const PROTOCOL = 1
 
 /**
+ * Parameter of the service worker script's URL: `true` lets the script isolate pages. The URL is the
+ * only thing that a restarted service worker knows at once, before it answers a navigation.
+ */
+export const ISOLATE_PARAM = 'isolate'
+
+/**
  * Longest time in milliseconds without a message on a monitored stream. Browsers stop a service
  * worker after 30 s without one.
  */
@@ -103,6 +109,8 @@ export interface WorkerStatus {
   open: number
   /** Name of the lock that it holds while it lives. */
   life: string
+  /** `true` if it isolates pages, and this browser is known to honor that. */
+  isolates: boolean
 }
 
 /** Returns the names of the host's lock and of the database for one scope. */

@@ -135,6 +135,14 @@ describe('the page', () => {
     },
   )
 
+  test('is isolated, so that WASM uses threads', async () => {
+    const { page } = await open()
+    await page.getByText('Runs here').waitFor()
+    await page.getByRole('tab', { name: 'Settings' }).click()
+    await page.getByText(/^\d+ threads$/).waitFor()
+    expect(await page.evaluate(() => crossOriginIsolated)).toBe(true)
+  })
+
   test('names a digit that is drawn', async () => {
     const { page, faults } = await open()
     await page.getByRole('tab', { name: 'Predictors' }).click()

@@ -72,18 +72,24 @@ async function watch(command: string, argsFor: BrowserArgs): Promise<Seen> {
     pages: { '/lifetime.html': PAGE },
     slow: { '/inorigin/models/guide/onnx/model.onnx': LOADING },
   })
-  const profile = mkdtempSync(join(tmpdir(), 'inorigin-'))
-  const browser = spawn(command, argsFor(profile, `${server.url}/lifetime.html`), {
-    stdio: 'ignore',
-  })
+  const closeBrowser = launch(command, argsFor, `${server.url}/lifetime.html`)
   try {
     await expect.poll(() => server.reports.length, { timeout: 200_000, interval: 500 }).toBe(1)
     return JSON.parse(server.reports[0] ?? '') as Seen
   } finally {
-    const ended = new Promise((resolve) => browser.once('exit', resolve))
+    await closeBrowser()
+    await server.close()
+  }
+}
+
+/** Starts a browser with a new profile. Returns a function that ends it. */
+export function launch(command: string, argsFor: BrowserArgs, url: string): () => Promise<void> {
+  const profile = mkdtempSync(join(tmpdir(), 'inorigin-'))
+  const browser = spawn(command, argsFor(profile, url), { stdio: 'ignore' })
+  const ended = new Promise((resolve) => browser.once('exit', resolve))
+  return async () => {
     browser.kill('SIGKILL')
     await ended
-    await server.close()
     rmSync(profile, { recursive: true, force: true, maxRetries: 5 })
   }
 }

@@ -43,6 +43,10 @@ export async function openPlayground(
   })
   if (before) await page.addInitScript(before)
   await page.goto(url)
+  // The first visit is reloaded, unless it cannot be isolated or first has to ask.
+  await page.waitForFunction(
+    () => crossOriginIsolated || document.querySelector('.notice, dialog[open]') !== null,
+  )
   return {
     page,
     faults,

@@ -21,6 +21,8 @@ export interface StaticOptions {
   folders: Readonly<Record<string, string>>
   /** Bodies by path; `.html` and `.js` names give their type. */
   pages?: Readonly<Record<string, string>>
+  /** Paths that are redirected, and where to. */
+  redirects?: Readonly<Record<string, string>>
   /** Headers of all responses, or of those to a path. */
   headers?: Headers | ((pathname: string) => Headers)
   /**
@@ -63,6 +65,8 @@ export async function serveStatic(options: StaticOptions): Promise<StaticServer>
       return
     }
     if (request.method !== 'GET' && request.method !== 'HEAD') return end(response, 405)
+    const target = options.redirects?.[pathname]
+    if (target !== undefined) return response.writeHead(302, { location: target }).end()
     const page = pages[pathname]
     const slow = options.slow?.[pathname]
     if (slow !== undefined) return void trickle(response, fileOf(pathname, options.folders), slow)

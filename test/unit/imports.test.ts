@@ -20,6 +20,7 @@ const LAYERS: readonly (readonly string[])[] = [
     'src/serve.ts',
     'src/create-server.ts',
     'src/control.ts',
+    'src/isolation.ts',
     'src/register.ts',
     'src/cli.ts',
     'src/cli',

@@ -79,9 +79,13 @@ function importOrt(device: Device, large: boolean): Promise<Ort> {
   return hasSuspension() ? import('onnxruntime-web/jspi') : import('onnxruntime-web/webgpu')
 }
 
-/** Returns the number of threads; more than one needs the shared memory of isolated pages. */
+/**
+ * Returns the number of threads; more than one needs the shared memory of isolated pages. Isolated
+ * pages of WebKitGTK 2.50 have none, and the runtime would wait for its threads forever.
+ */
 function threads(): number {
-  return globalThis.crossOriginIsolated ? Math.min(4, navigator.hardwareConcurrency) : 1
+  const hasSharedMemory = globalThis.crossOriginIsolated && typeof SharedArrayBuffer === 'function'
+  return hasSharedMemory ? Math.min(4, navigator.hardwareConcurrency) : 1
 }
 
 /** Loads a build of the runtime. Rejects with `unavailable` if it cannot be imported. */
