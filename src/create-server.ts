@@ -35,8 +35,11 @@ export function createServer(parts: ServerParts): Server {
       const url = new URL(request.url)
       const ours = url.origin === scope.origin && url.pathname.startsWith(`${scope.pathname}v1/`)
       if (!ours) return fetch(request)
-      const { handle } = await import('./wire/handler.ts')
-      return handle(request, host, { base: scope.pathname })
+      const [{ handle }, { withFailover }] = await Promise.all([
+        import('./wire/handler.ts'),
+        import('./link/failover.ts'),
+      ])
+      return handle(request, withFailover(host), { base: scope.pathname })
     },
     models: createModels(host),
     storage: createStorage(host),

@@ -18,6 +18,7 @@ import {
   type PageToWorker,
   type WorkerStatus,
 } from '../src/link/protocol.ts'
+import { withFailover } from '../src/link/failover.ts'
 import { remote } from '../src/link/remote.ts'
 import { HOST_METHODS } from '../src/types/host.ts'
 import type { Host } from '../src/types/index.ts'
@@ -97,7 +98,7 @@ export function attach(options: AttachOptions = {}): void {
       ackTimeoutMs: 2_000,
       onOpen,
     }
-    return handle(request, remote<Host>(link, HOST_METHODS), { base })
+    return handle(request, withFailover(remote<Host>(link, HOST_METHODS)), { base })
   }
 
   async function sendStatus(port: MessagePort | undefined): Promise<void> {

@@ -78,6 +78,8 @@ export interface TextChunk {
   text: string
   /** Number of tokens that went into the text. */
   tokens: number
+  /** Ids of these tokens. */
+  tokenIds?: readonly number[]
   /** Logprobs of the tokens of this text, if requested. */
   logprobs?: readonly TokenLogprob[]
 }
@@ -122,6 +124,12 @@ export interface GenerateOptions {
    * Number of most probable tokens to list with each token, as in a request. Absent: no logprobs.
    */
   logprobs?: number
+  /**
+   * First tokens of the answer, from an interrupted run with the same prompt and options, which has
+   * a seed. They are yielded again as text, and the answer continues after them as that run would
+   * have. Default: none.
+   */
+  resumeTokens?: readonly number[]
   /**
    * Name of a part of the prefix cache. Only runs with the same name share cached prompts. Default:
    * `''`.

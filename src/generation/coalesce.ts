@@ -55,13 +55,17 @@ export async function* coalesceEvents(
 
 /** Merges two events of the same kind, and of the same call for arguments; otherwise `null`. */
 function mergeEvents(first: TextEvent, second: GenerationEvent): TextEvent | null {
-  if (first.type === 'reasoning' && second.type === 'reasoning') {
-    return { ...first, text: first.text + second.text }
+  if (!('text' in second) || first.type !== second.type) return null
+  const merged = { ...first, text: first.text + second.text, ...mergeTokens(first, second) }
+  if (merged.type === 'tool_arguments' && second.type === 'tool_arguments') {
+    return merged.index === second.index ? merged : null
   }
-  if (first.type === 'tool_arguments' && second.type === 'tool_arguments') {
-    return first.index === second.index ? { ...first, text: first.text + second.text } : null
-  }
-  if (first.type !== 'text' || second.type !== 'text') return null
-  const logprobs = first.logprobs && second.logprobs && [...first.logprobs, ...second.logprobs]
-  return { type: 'text', text: first.text + second.text, ...(logprobs && { logprobs }) }
+  if (merged.type !== 'text' || second.type !== 'text') return merged
+  const logprobs = merged.logprobs && second.logprobs && [...merged.logprobs, ...second.logprobs]
+  return logprobs ? { ...merged, logprobs } : merged
+}
+
+function mergeTokens(first: TextEvent, second: TextEvent): Pick<TextEvent, 'tokens'> {
+  if (!second.tokens) return {}
+  return { tokens: [...(first.tokens ?? []), ...second.tokens] }
 }

@@ -14,6 +14,7 @@ import { InoriginError } from '../error.ts'
 import type { GenerationEvent, GenerationRequest } from '../types/index.ts'
 import { createCompletion } from './completion.ts'
 import type { GenerationPlan } from './plan.ts'
+import { createTokenLog } from './token-log.ts'
 
 export interface GenerationOptions {
   /** The result of `plan` for this request. */
@@ -53,6 +54,7 @@ export async function* runGeneration(
     visible,
     ...(constraint && { constraint }),
     ...(request.logprobs !== undefined && { logprobs: request.logprobs }),
+    ...(request.resumeTokens && { resumeTokens: request.resumeTokens }),
     ...(partition !== undefined && { partition }),
     onStart: (start) => {
       cachedTokens = start.cachedTokens
@@ -66,6 +68,7 @@ export async function* runGeneration(
     yield { type: 'start', promptTokens, cachedTokens }
 
     const answer = createCompletion(plan, request, { promptTokens, cachedTokens })
+    const attachTokens = createTokenLog()
     let next = first
     for (;;) {
       const { value, done } = await next
@@ -74,7 +77,7 @@ export async function* runGeneration(
         return
       }
       const { events, steer } = answer.push(value)
-      for (const event of events) {
+      for (const event of attachTokens(events, value.tokenIds)) {
         yield event
         if (event.type === 'finish') return
       }

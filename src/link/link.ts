@@ -54,7 +54,12 @@ export function isUnreachable(error: unknown): boolean {
   return error instanceof InoriginError && error.code === UNREACHABLE
 }
 
+/** Returns `true` if the host died after it had received the request. */
+export function isHostGone(error: unknown): boolean {
+  return error instanceof InoriginError && error.code === GONE
+}
+
 /** Returns `true` if a retry may reach another host. */
 export function isHostLost(error: unknown): boolean {
-  return isUnreachable(error) || (error instanceof InoriginError && error.code === GONE)
+  return isUnreachable(error) || isHostGone(error)
 }

@@ -152,6 +152,11 @@ export interface GenerationRequest {
   reasoningBudget?: number
   /** Number of most probable tokens to report for each token, 0 to 20. Default: no logprobs. */
   logprobs?: number
+  /**
+   * Tokens that a host which stopped had generated for this request, with the same seed. The events
+   * of these tokens come again, and the completion continues after them. Default: none.
+   */
+  resumeTokens?: readonly number[]
 }
 
 /** Exact token counts of one generation. */
@@ -188,6 +193,19 @@ export interface TokenLogprob extends TokenProbability {
 export type FinishReason = 'stop' | 'length' | 'stop_sequence' | 'tool_calls'
 
 /**
+ * The next part of a completion. `tokens` are the ids of the tokens since the last event that had
+ * any. They include those of the event. So another host can continue the completion.
+ */
+export type ContentEvent = { tokens?: readonly number[] } & (
+  | { type: 'reasoning'; text: string }
+  | { type: 'text'; text: string; logprobs?: readonly TokenLogprob[] }
+  /** A tool call starts. `index` counts from 0. Its arguments follow before any other content. */
+  | { type: 'tool_call'; index: number; id: string; name: string }
+  /** The next part of the JSON text of that call's arguments. */
+  | { type: 'tool_arguments'; index: number; text: string }
+)
+
+/**
  * An event of a generation. The order is `start`, then `reasoning`, `text` and tool calls as the
  * model generates them, then `finish`.
  */
@@ -198,10 +216,5 @@ export type GenerationEvent =
   | { type: 'heartbeat' }
   /** Prefill starts; the tokens of the prompt are counted. */
   | { type: 'start'; promptTokens: number; cachedTokens: number }
-  | { type: 'reasoning'; text: string }
-  | { type: 'text'; text: string; logprobs?: readonly TokenLogprob[] }
-  /** A tool call starts. `index` counts from 0. Its arguments follow before any other content. */
-  | { type: 'tool_call'; index: number; id: string; name: string }
-  /** The next part of the JSON text of that call's arguments. */
-  | { type: 'tool_arguments'; index: number; text: string }
+  | ContentEvent
   | { type: 'finish'; reason: FinishReason; stopSequence: string | null; usage: Usage }

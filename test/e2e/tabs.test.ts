@@ -66,44 +66,6 @@ test('the host tab is closed: the next request works', { tags: ['slow'] }, async
   expect(workersOf(two)).toContain('/inorigin/worker.js')
 })
 
-test('the host tab is closed while it answers another: an error frame, not a clean end', async () => {
-  // The model is on its way for long enough that the stream is surely open.
-  await site.close()
-  site = await openSite({ slow: { '/inorigin/models/guide/onnx/model.onnx': 15_000 } })
-  const one = await site.open()
-  await serveIn(one)
-  const two = await site.open()
-  await serveIn(two)
-  const reading = two.evaluate(async () => {
-    const response = await fetch('/v1/messages', {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({
-        model: '@inorigin/guide',
-        max_tokens: 1000,
-        messages: [{ role: 'user', content: 'Tell me all about it' }],
-        stream: true,
-      }),
-    })
-    let text = ''
-    const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader()
-    for (;;) {
-      const { done, value } = await reader.read()
-      if (done) return text
-      text += value
-      Object.assign(globalThis, { begun: true })
-    }
-  })
-  await two.waitForFunction(() => 'begun' in globalThis)
-  await one.close()
-  const text = await reading
-  expect(text).toContain('event: ping')
-  expect(text.trimEnd().split('\n\n').at(-1)).toMatch(
-    /^event: error\ndata: \{"type":"error","error":\{"type":"\w+","message":"/,
-  )
-  expect(text).not.toContain('message_stop')
-})
-
 /** A response; its status and the message where there is none. */
 function respond(page: Page, fields: object) {
   return page.evaluate(async (more) => {

@@ -32,7 +32,7 @@ export async function* runDecodeLoop(
   setup: DecodeLoopSetup,
   { sampler, detokenizer, toLogprob }: Output,
   prompt: Prompt,
-  { maxTokens, signal, constraint, partition = '', onStart }: GenerateOptions,
+  { maxTokens, signal, constraint, resumeTokens = [], partition = '', onStart }: GenerateOptions,
 ): AsyncGenerator<TextChunk, GenerationResult, GenerationUpdate | undefined> {
   const tokenLimit = Math.min(maxTokens, setup.contextWindow - prompt.tokens.length)
   const constraintState = createConstraintState({ ...setup, signal })
@@ -48,18 +48,28 @@ export async function* runDecodeLoop(
   const pending: number[] = []
   let logprobs: TokenLogprob[] = []
   let pendingText = ''
-  let pendingTextTokens = 0
+  let pendingTokenIds: number[] = []
   let completionTokens = 0
 
-  /** Resolves to the next token: a forced one, or a sampled one. */
+  /** Resolves to the next token: a forced one, that of an interrupted run, or a sampled one. */
   const nextToken = async (): Promise<number> => {
-    if (forcedTokens.length > 0 && !toLogprob) return forcedTokens.shift() as number
     const forcedToken = forcedTokens.shift()
-    let token = forcedToken
+    const resumedToken = resumeTokens[completionTokens]
+    const knownToken = forcedToken ?? resumedToken
+    const token = knownToken !== undefined && !toLogprob ? knownToken : await compute(knownToken)
+    if (forcedToken !== undefined) return token
+    if (resumedToken !== undefined) sampler.skip()
+    constraintState.accept(token)
+    return token
+  }
+
+  /** Computes the logits of the next token. Resolves to that token, which is sampled if unknown. */
+  const compute = async (knownToken: number | undefined): Promise<number> => {
+    let token = knownToken
     let candidateRequest: CandidateRequest | undefined
     await slot.computeNext(pending.splice(0), {
       requestCandidates: async (drafted) => {
-        const mask = forcedToken === undefined ? await constraintState.tokenMask() : null
+        const mask = knownToken === undefined ? await constraintState.tokenMask() : null
         const request = sampler.ask(mask, drafted)
         if (drafted.length === 0) candidateRequest = request
         return request
@@ -71,19 +81,19 @@ export async function* runDecodeLoop(
         if (tokenLogprob) logprobs.push(tokenLogprob)
       },
       // A token mask is known for one token at a time, so constrained answers have no drafts.
-      drafter: constraintState.isUnconstrained && forcedToken === undefined ? drafter : null,
+      drafter: constraintState.isUnconstrained && knownToken === undefined ? drafter : null,
       maxDraftTokens: tokenLimit - completionTokens - 1,
     })
-    if (forcedToken === undefined) constraintState.accept(token as number)
     return token as number
   }
 
   const takeChunk = (): TextChunk => {
-    const chunk: TextChunk = { text: pendingText, tokens: pendingTextTokens }
+    const tokenIds = pendingTokenIds
+    const chunk: TextChunk = { text: pendingText, tokens: tokenIds.length, tokenIds }
     if (toLogprob) chunk.logprobs = logprobs
     logprobs = []
     pendingText = ''
-    pendingTextTokens = 0
+    pendingTokenIds = []
     return chunk
   }
 
@@ -97,7 +107,7 @@ export async function* runDecodeLoop(
       sampler.accept(token)
       drafter?.append(token)
       completionTokens += 1
-      pendingTextTokens += 1
+      pendingTokenIds.push(token)
       if (setup.endTokens.has(token)) {
         reason = 'stop'
         break

@@ -31,6 +31,8 @@ export interface Sampler {
     candidates: Candidates,
     row: () => Promise<Float32Array>,
   ): Promise<number>
+  /** Uses up the random number of a token that was chosen in an interrupted run. */
+  skip(): void
   /** Counts a sampled or forced token of the answer for the penalties. */
   accept(token: number): void
 }
@@ -86,7 +88,7 @@ export function createSampler(
     pendingRandom = null
     return token
   }
-  return { ask, choose, accept: penalties.accept }
+  return { ask, choose, skip: () => void random?.(), accept: penalties.accept }
 }
 
 /** Draws a token from a whole row. Sorts no more of the row than needed. */

@@ -1,0 +1,96 @@
+/**
+ * Lets streams survive the death of their host. The asking side keeps the request. The next host
+ * starts embeddings and predictions anew, because they have a single result. It continues a
+ * generation: it computes the tokens that arrived as part of the prompt, sends their events again,
+ * of which `delivery.ts` drops those that were delivered, and generates the rest.
+ */
+import { InoriginError } from '../error.ts'
+import type { Caller, EventStream, GenerationRequest, Host } from '../types/index.ts'
+import { createDelivery } from './delivery.ts'
+import { isHostGone } from './link.ts'
+
+/** Maximum number of failovers of one stream. The request itself may be what ends its hosts. */
+const MAX_FAILOVERS = 3
+
+/** Codes of errors after which a model is loaded again by the next request. */
+const MODEL_LOST_CODES: readonly (string | undefined)[] = ['worker_ended', 'model_unresponsive']
+
+/** Returns the host with streams that continue on the next one when it dies. */
+export function withFailover(host: Host): Host {
+  return {
+    ...host,
+    generate: (request, caller) => generate(host, request, caller),
+    embed: (request, caller) =>
+      openWithFailover(() => host.embed(request, caller), { canContinue: isHostGone }),
+    createRemotePrediction: (tag, inputs, caller) =>
+      openWithFailover(() => host.createRemotePrediction(tag, inputs, caller), {
+        canContinue: isHostGone,
+      }),
+  }
+}
+
+function generate(host: Host, request: GenerationRequest, caller: Caller) {
+  const delivery = createDelivery()
+  const seed = request.sampling.seed ?? createSeed()
+  const sampling = { ...request.sampling, seed }
+  return openWithFailover(
+    () => host.generate({ ...request, sampling, ...delivery.resumption() }, caller),
+    {
+      // Before the start, it is the load that failed, and it would fail again.
+      canContinue: (error) => isHostGone(error) || (delivery.hasStarted && isModelLost(error)),
+      select: delivery.select,
+    },
+  )
+}
+
+/** Events of a stream, of which the one of type `finish` is the last. */
+interface TypedEvent {
+  type: string
+}
+
+interface FailoverOptions<Event> {
+  /** Returns `true` if the stream can be opened again after this error. */
+  canContinue(error: unknown): boolean
+  /** Returns the part of an event that was not delivered; `null` if there is none. Default: all. */
+  select?: (event: Event) => Event | null
+}
+
+/** Opens a stream, and opens it again while that is possible. */
+async function openWithFailover<Event extends TypedEvent, Stream extends EventStream<Event>>(
+  open: () => Promise<Stream & EventStream<Event>>,
+  { canContinue, select = (event) => event }: FailoverOptions<Event>,
+): Promise<Stream> {
+  let failovers = 0
+  const reopen = async (): Promise<Stream> => {
+    for (;;) {
+      try {
+        return await open()
+      } catch (error) {
+        if (!canContinue(error) || (failovers += 1) > MAX_FAILOVERS) throw error
+      }
+    }
+  }
+
+  async function* read(first: Stream): AsyncGenerator<Event> {
+    for (let stream = first; ; stream = await reopen()) {
+      try {
+        for await (const event of stream.events as AsyncIterable<Event>) {
+          const selected = select(event)
+          if (selected !== null) yield selected
+          if (event.type === 'finish') return
+        }
+        return
+      } catch (error) {
+        if (!canContinue(error) || (failovers += 1) > MAX_FAILOVERS) throw error
+      }
+    }
+  }
+  const first = await reopen()
+  return { ...first, events: read(first) }
+}
+
+const isModelLost = (error: unknown): boolean =>
+  error instanceof InoriginError && MODEL_LOST_CODES.includes(error.code)
+
+/** Returns a random seed, because another host could not repeat the choices of one without a seed. */
+const createSeed = (): number => crypto.getRandomValues(new Uint32Array(1))[0] as number

@@ -1,0 +1,178 @@
+/** Answers that go on, token for token, when the tab that computes them dies. */
+import { afterEach, expect, test } from 'vitest'
+import type { Page } from 'playwright'
+import { openSite, serveIn, type Site, type SiteOptions } from '../support/site.ts'
+
+/** The guide's end token. Without it, an answer is as long as its limit. */
+const END_TOKEN = 2034
+const PROMPT = [{ role: 'user', content: 'Tell me all about inorigin.' }]
+
+let site: Site
+/** Tabs that can host, in the order of their election. */
+let hosts: Page[]
+/** A tab that asks and never hosts. */
+let asker: Page
+
+async function openTabs(options?: SiteOptions): Promise<void> {
+  site = await openSite(options)
+  hosts = []
+  for (let count = 0; count < 3; count += 1) {
+    const host = await site.open()
+    await serveIn(host, { device: 'wasm' })
+    hosts.push(host)
+  }
+  asker = await site.open()
+  await asker.exposeFunction('closeHost', () => hosts.shift()?.close())
+}
+
+afterEach(() => site?.close())
+
+const threads = (page: Page): string[] =>
+  page.workers().map((worker) => new URL(worker.url()).pathname)
+
+/** Streams an answer in the asking tab; closes the host after each of these numbers of frames. */
+function stream(path: string, body: object, closings: readonly number[] = []): Promise<string> {
+  return asker.evaluate(
+    async ([url, fields, counts]) => {
+      const { closeHost } = globalThis as unknown as { closeHost(): Promise<void> }
+      const response = await fetch(url, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify({ model: '@inorigin/guide', stream: true, ...fields }),
+      })
+      const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader()
+      const left = [...counts]
+      let text = ''
+      for (;;) {
+        const { done, value } = await reader.read()
+        if (done) return text
+        text += value
+        while (left.length > 0 && text.split('\n\n').length > left[0]!) {
+          left.shift()
+          await closeHost()
+        }
+      }
+    },
+    [path, body, closings] as const,
+  )
+}
+
+interface Frame {
+  id?: string
+  type?: string
+  choices?: { delta: Delta; finish_reason: string | null }[]
+  usage?: { completion_tokens: number; prompt_tokens: number }
+}
+
+interface Delta {
+  content?: string
+  role?: string
+  tool_calls?: { index: number; id?: string; function: { name?: string; arguments?: string } }[]
+}
+
+const framesOf = (text: string): Frame[] =>
+  [...text.matchAll(/^data: (\{.*)$/gm)].map(([, json = '']) => JSON.parse(json) as Frame)
+
+/** What a client of the chat style puts together. */
+function chatOf(text: string) {
+  const frames = framesOf(text)
+  expect(text).not.toContain('"error"')
+  expect(text.trimEnd().endsWith('data: [DONE]')).toBe(true)
+  expect(new Set(frames.map(({ id }) => id)).size).toBe(1)
+  const choices = frames.flatMap((frame) => frame.choices ?? [])
+  const deltas = choices.map(({ delta }) => delta)
+  expect(deltas.filter(({ role }) => role !== undefined)).toHaveLength(1)
+  const calls = deltas.flatMap((delta) => delta.tool_calls ?? [])
+  const usage = frames.findLast((frame) => frame.usage)?.usage
+  return {
+    content: deltas.map(({ content }) => content ?? '').join(''),
+    names: calls.flatMap((call) => call.function.name ?? []),
+    arguments: calls.map((call) => call.function.arguments ?? '').join(''),
+    reasons: choices.flatMap(({ finish_reason }) => finish_reason ?? []),
+    tokens: [usage?.prompt_tokens, usage?.completion_tokens],
+  }
+}
+
+const chat = (fields: object) => ({
+  messages: PROMPT,
+  stream_options: { include_usage: true },
+  ...fields,
+})
+
+const NUMBERS = { type: 'array', items: { type: 'integer' }, minItems: 120, maxItems: 120 }
+const ANIMALS = { type: 'string', pattern: '^[🦊🐻😀é]{150}$' }
+const LIST_TOOL = {
+  type: 'function',
+  function: {
+    name: 'list',
+    parameters: { type: 'object', properties: { numbers: NUMBERS }, required: ['numbers'] },
+  },
+}
+const schema = (value: object) => ({
+  type: 'json_schema',
+  json_schema: { name: 'answer', schema: value, strict: true },
+})
+
+test.each([
+  ['sampled text', { seed: 7, temperature: 1, max_tokens: 600, logit_bias: { [END_TOKEN]: -100 } }],
+  ['JSON', { temperature: 0, max_tokens: 1500, response_format: schema(NUMBERS) }],
+  [
+    'characters of several bytes',
+    { seed: 3, temperature: 2, max_tokens: 1500, response_format: schema(ANIMALS) },
+  ],
+  [
+    'arguments of a call',
+    { seed: 3, temperature: 1, max_tokens: 1500, tools: [LIST_TOOL], tool_choice: 'required' },
+  ],
+])(
+  'a stream of %s is the same when its host is closed twice',
+  { tags: ['slow'] },
+  async (_what, fields) => {
+    await openTabs()
+    const whole = chatOf(await stream('/v1/chat/completions', chat(fields)))
+    const text = await stream('/v1/chat/completions', chat(fields), [3, 40])
+    // The third host computed a part, so the first two had not finished.
+    expect(hosts.map(threads)).toEqual([expect.arrayContaining(['/inorigin/model-worker.js'])])
+    expect(chatOf(text)).toEqual(whole)
+  },
+)
+
+test('the host is closed while it loads the model for a stream', async () => {
+  await openTabs({ slow: { '/inorigin/models/guide/onnx/model.onnx': 5_000 } })
+  const fields = { max_tokens: 20, messages: PROMPT }
+  const text = await stream('/v1/messages', fields, [1])
+  expect(text).toContain('event: ping')
+  expect(text.match(/^event: message_start$/gm)).toHaveLength(1)
+  expect(text.trimEnd().split('\n\n').at(-1)).toMatch(/^event: message_stop\n/)
+})
+
+test('an answer without a stream is whole when its host is closed', async () => {
+  await openTabs()
+  const body = {
+    model: '@inorigin/guide',
+    messages: PROMPT,
+    seed: 7,
+    temperature: 1,
+    max_tokens: 600,
+    logit_bias: { [END_TOKEN]: -100 },
+  }
+  const read = () =>
+    asker.evaluate(async (fields) => {
+      const response = await fetch('/v1/chat/completions', {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify(fields),
+      })
+      Object.assign(globalThis, { accepted: true })
+      const { choices, usage } = await response.json()
+      return { status: response.status, choices, tokens: usage.completion_tokens as number }
+    }, body)
+  const whole = await read()
+  expect(whole).toMatchObject({ status: 200, tokens: 600 })
+  await asker.evaluate(() => Object.assign(globalThis, { accepted: false }))
+  const answer = read()
+  await asker.waitForFunction(() => (globalThis as unknown as { accepted: boolean }).accepted)
+  await hosts.shift()!.close()
+  expect(await answer).toEqual(whole)
+  expect(threads(hosts[0]!)).toContain('/inorigin/model-worker.js')
+})
