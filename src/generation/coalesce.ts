@@ -16,41 +16,48 @@ const FAST_TOKENS_PER_INTERVAL = 3
 
 type TextEvent = Extract<GenerationEvent, { text: string }>
 
+/** Merges events of one generation. */
+export interface Coalescer {
+  /** Returns the events to send after this one has come. Holds it back if it may be merged. */
+  push(event: GenerationEvent): GenerationEvent[]
+  /** Returns the event that was held back, if there is one. */
+  flush(): GenerationEvent[]
+}
+
 /**
- * Yields the same events, but merges consecutive text, reasoning or argument events of the same
- * kind that arrive within the interval.
+ * Creates a coalescer that merges consecutive text, reasoning or argument events of the same kind
+ * that come within the interval.
  */
-export async function* coalesceEvents(
-  events: AsyncIterable<GenerationEvent>,
-  now: () => number = () => performance.now(),
-): AsyncGenerator<GenerationEvent> {
+export function createCoalescer(now: () => number = () => performance.now()): Coalescer {
   let heldEvent: TextEvent | null = null
   let count = 0
   let interval = EVENT_INTERVAL_MS
   let last = -Infinity
-  try {
-    for await (const event of events) {
+
+  const flush = (): GenerationEvent[] => {
+    const events = heldEvent ? [heldEvent] : []
+    heldEvent = null
+    return events
+  }
+
+  return {
+    flush,
+    push(event) {
       const merged: TextEvent | null = heldEvent && mergeEvents(heldEvent, event)
-      if (heldEvent && !merged) yield heldEvent
+      const events = merged ? [] : flush()
       heldEvent = null
-      if (!('text' in event)) {
-        yield event
-        continue
-      }
+      if (!('text' in event)) return [...events, event]
       count = merged ? count + 1 : 1
       const time = now()
-      if (time - last < interval) heldEvent = merged ?? event
-      else {
-        last = time
-        interval = count < FAST_TOKENS_PER_INTERVAL ? EVENT_INTERVAL_MS : FAST_EVENT_INTERVAL_MS
-        yield merged ?? event
+      if (time - last < interval) {
+        heldEvent = merged ?? event
+        return events
       }
-    }
-  } catch (error) {
-    if (heldEvent) yield heldEvent
-    throw error
+      last = time
+      interval = count < FAST_TOKENS_PER_INTERVAL ? EVENT_INTERVAL_MS : FAST_EVENT_INTERVAL_MS
+      return [...events, merged ?? event]
+    },
   }
-  if (heldEvent) yield heldEvent
 }
 
 /** Merges two events of the same kind, and of the same call for arguments; otherwise `null`. */

@@ -12,6 +12,7 @@
 import type { Engine } from '../engine/engine.ts'
 import { InoriginError } from '../error.ts'
 import type { GenerationEvent, GenerationRequest } from '../types/index.ts'
+import type { Coalescer } from './coalesce.ts'
 import { createCompletion } from './completion.ts'
 import type { GenerationPlan } from './plan.ts'
 import { createTokenLog } from './token-log.ts'
@@ -28,6 +29,8 @@ export interface GenerationOptions {
    * call at its end. Default: it may run at once.
    */
   waitForTurn?: () => Promise<() => void>
+  /** Merges the events. Default: each is yielded at once. */
+  coalescer?: Coalescer
 }
 
 /**
@@ -37,7 +40,7 @@ export interface GenerationOptions {
 export async function* runGeneration(
   engine: Engine,
   request: GenerationRequest,
-  { plan, maxOutputTokens, partition, waitForTurn }: GenerationOptions,
+  { plan, maxOutputTokens, partition, waitForTurn, coalescer = uncoalesced }: GenerationOptions,
   signal: AbortSignal,
 ): AsyncGenerator<GenerationEvent> {
   const endTurn = await waitForTurn?.()
@@ -73,17 +76,16 @@ export async function* runGeneration(
     for (;;) {
       const { value, done } = await next
       if (done) {
-        yield* answer.end(value)
+        yield* answer.end(value).flatMap(coalescer.push)
         return
       }
       const { events, steer } = answer.push(value)
-      for (const event of attachTokens(events, value.tokenIds)) {
-        yield event
-        if (event.type === 'finish') return
-      }
+      yield* attachTokens(events, value.tokenIds).flatMap(coalescer.push)
+      if (events.at(-1)?.type === 'finish') return
       next = pieces.next(steer)
     }
   } catch (thrown) {
+    yield* coalescer.flush()
     throw InoriginError.from(thrown)
   } finally {
     // This also runs when the consumer stops early: the engine stops and frees its resources.
@@ -91,3 +93,5 @@ export async function* runGeneration(
     endTurn?.()
   }
 }
+
+const uncoalesced: Coalescer = { push: (event) => [event], flush: () => [] }

@@ -6,7 +6,7 @@ import type { Engine, Files } from '../engine/engine.ts'
 import { openOnnx } from '../engine/onnx/index.ts'
 import { openTrusted } from '../engine/onnx/selftest/open.ts'
 import { InoriginError } from '../error.ts'
-import { coalesceEvents } from '../generation/coalesce.ts'
+import { createCoalescer } from '../generation/coalesce.ts'
 import { runGeneration, type GenerationOptions } from '../generation/generate.ts'
 import { planGeneration } from '../generation/plan.ts'
 import { answer } from '../link/answer.ts'
@@ -229,6 +229,7 @@ async function queueGeneration(
     maxOutputTokens,
     plan: planned,
     partition: key ?? '',
+    coalescer: createCoalescer(),
     async waitForTurn() {
       ticket.confirm()
       await ticket.granted
@@ -236,7 +237,7 @@ async function queueGeneration(
       return ticket.release
     },
   }
-  return { ignored, events: coalesceEvents(runGeneration(engine, request, options, signal)) }
+  return { ignored, events: runGeneration(engine, request, options, signal) }
 }
 
 function notOpen(): InoriginError {

@@ -3,7 +3,7 @@ import { buildGrammar } from '../../../src/engine/constraint/build.ts'
 import { MAX_GRAMMAR_CHARACTERS } from '../../../src/engine/constraint/grammar.ts'
 import { InoriginError } from '../../../src/error.ts'
 
-const TIMEOUT_MS = 5_000
+const TIMEOUT_MS = 60_000
 
 const refused = (grammar: string): InoriginError => {
   try {

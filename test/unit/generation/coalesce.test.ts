@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { coalesceEvents } from '../../../src/generation/coalesce.ts'
+import { createCoalescer } from '../../../src/generation/coalesce.ts'
 import type { GenerationEvent, TokenLogprob } from '../../../src/types/index.ts'
 
 const usage = { promptTokens: 1, cachedTokens: 0, completionTokens: 4, reasoningTokens: 0 }
@@ -19,23 +19,16 @@ const args = (index: number, piece: string): GenerationEvent => ({
   text: piece,
 })
 
-/** Events at given times, in milliseconds. */
+/** Events at given times, in milliseconds. The last may be an error, which ends them. */
 async function run(timed: readonly [number, GenerationEvent | Error][]): Promise<unknown[]> {
   let time = 0
-  async function* events() {
-    for (const [at, event] of timed) {
-      time = at
-      if (event instanceof Error) throw event
-      yield event
-    }
-  }
+  const { push, flush } = createCoalescer(() => time)
   const seen: unknown[] = []
-  try {
-    for await (const event of coalesceEvents(events(), () => time)) seen.push(event)
-  } catch (error) {
-    seen.push(error)
+  for (const [at, event] of timed) {
+    time = at
+    seen.push(...(event instanceof Error ? [...flush(), event] : push(event)))
   }
-  return seen
+  return [...seen, ...flush()]
 }
 
 test('the first text is never held, nor one that comes later than the interval', async () => {
@@ -159,17 +152,4 @@ test('what was held comes before an error, and before an end without one', async
       [1, text('b')],
     ]),
   ).toEqual([text('a'), text('b')])
-})
-
-test('leaving early ends the source', async () => {
-  let ended = false
-  async function* events(): AsyncGenerator<GenerationEvent> {
-    try {
-      for (;;) yield text('a')
-    } finally {
-      ended = true
-    }
-  }
-  for await (const _event of coalesceEvents(events())) break
-  expect(ended).toBe(true)
 })

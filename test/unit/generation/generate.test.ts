@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { InoriginError } from '../../../src/error.ts'
+import { createCoalescer } from '../../../src/generation/coalesce.ts'
 import { ask, collect, scripted, sum, use } from './scripted.ts'
 
 const WORDS = ['Hello', ' wor', 'ld']
@@ -54,6 +55,49 @@ test('starts also with an engine that does not say so', async () => {
     return { reason: 'stop', completionTokens: 2 }
   }
   expect((await collect(engine)).map(({ type }) => type)).toEqual(['start', 'text', 'finish'])
+})
+
+test('merges events, and sends those that were held before an error', async () => {
+  const engine = scripted(WORDS, { ending: new InoriginError('unavailable', 'It broke.') })
+  const events = await ask(engine, {}, { coalescer: createCoalescer(() => 0) })
+  const texts: string[] = []
+  const read = async () => {
+    for await (const event of events) if (event.type === 'text') texts.push(event.text)
+  }
+  await expect(read()).rejects.toMatchObject({ message: 'It broke.' })
+  expect(texts).toEqual(['Hello', ' world'])
+})
+
+describe('the tokens of events', () => {
+  const piece = (text: string, ...tokenIds: number[]) => ({
+    text,
+    tokens: tokenIds.length,
+    tokenIds,
+  })
+
+  test('come with the last event of a piece, and with the next one if it has none', async () => {
+    const pieces = [piece('a', 1, 2), piece('b', 3), piece('c', 4), piece('d', 5)]
+    const events = await collect(scripted(pieces), { stop: ['bcx'] })
+    expect(events.slice(1, -1)).toEqual([
+      { type: 'text', text: 'a', tokens: [1, 2] },
+      { type: 'text', text: 'bcd', tokens: [3, 4, 5] },
+    ])
+  })
+
+  test('are merged with the events', async () => {
+    const engine = scripted([piece('a', 1), piece('b', 2), piece('c', 3)])
+    const events = await collect(engine, {}, { coalescer: createCoalescer(() => 0) })
+    expect(events.slice(1, -1)).toEqual([
+      { type: 'text', text: 'a', tokens: [1] },
+      { type: 'text', text: 'bc', tokens: [2, 3] },
+    ])
+  })
+
+  test('of an interrupted run are passed to the engine', async () => {
+    const engine = scripted(WORDS)
+    await collect(engine, { resumeTokens: [7, 8] })
+    expect(engine.asked[0]?.resumeTokens).toEqual([7, 8])
+  })
 })
 
 describe('stop texts', () => {

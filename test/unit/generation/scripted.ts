@@ -7,6 +7,7 @@ import type {
   TextChunk,
   GenerationUpdate,
 } from '../../../src/engine/engine.ts'
+import type { Coalescer } from '../../../src/generation/coalesce.ts'
 import { type GenerationOptions, runGeneration } from '../../../src/generation/generate.ts'
 import { type ModelTraits, planGeneration } from '../../../src/generation/plan.ts'
 import type {
@@ -100,6 +101,7 @@ export const request = (fields: Partial<GenerationRequest> = {}): GenerationRequ
 interface Asking {
   ways?: ModelTraits
   partition?: string
+  coalescer?: Coalescer
 }
 
 /** The answer to a request, planned as requests are. */
