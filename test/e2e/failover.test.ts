@@ -3,8 +3,8 @@ import { afterEach, expect, test } from 'vitest'
 import type { Page } from 'playwright'
 import { openSite, serveIn, type Site, type SiteOptions } from '../support/site.ts'
 
-/** The guide's end token. Without it, an answer is as long as its limit. */
-const END_TOKEN = 2034
+/** Forbids the guide's end token, so that an answer is as long as its limit. */
+const NO_END = { 2034: -100 }
 const PROMPT = [{ role: 'user', content: 'Tell me all about inorigin.' }]
 
 let site: Site
@@ -13,7 +13,18 @@ let hosts: Page[]
 /** A tab that asks and never hosts. */
 let asker: Page
 
-async function openTabs(options?: SiteOptions): Promise<void> {
+/** Crashes the renderer of a tab, as a lack of memory does. */
+async function crash(page: Page): Promise<void> {
+  const crashed = page.waitForEvent('crash')
+  page.goto('chrome://crash').catch(() => undefined)
+  await crashed
+}
+
+/** Opens the tabs. `ends` are the ways in which the hosts die. Default: all are closed. */
+async function openTabs(
+  options?: SiteOptions,
+  ends: ((page: Page) => Promise<void>)[] = [],
+): Promise<void> {
   site = await openSite(options)
   hosts = []
   for (let count = 0; count < 3; count += 1) {
@@ -22,7 +33,11 @@ async function openTabs(options?: SiteOptions): Promise<void> {
     hosts.push(host)
   }
   asker = await site.open()
-  await asker.exposeFunction('closeHost', () => hosts.shift()?.close())
+  await asker.exposeFunction('closeHost', () => {
+    const host = hosts.shift()!
+    const end = ends.shift()
+    return end ? end(host) : host.close()
+  })
 }
 
 afterEach(() => site?.close())
@@ -70,6 +85,14 @@ interface Delta {
   tool_calls?: { index: number; id?: string; function: { name?: string; arguments?: string } }[]
 }
 
+interface ResponseEvent {
+  type: string
+  sequence_number: number
+  item_id?: string
+  delta?: string
+  response?: { output: { content: { text: string }[] }[] }
+}
+
 const framesOf = (text: string): Frame[] =>
   [...text.matchAll(/^data: (\{.*)$/gm)].map(([, json = '']) => JSON.parse(json) as Frame)
 
@@ -114,7 +137,7 @@ const schema = (value: object) => ({
 })
 
 test.each([
-  ['sampled text', { seed: 7, temperature: 1, max_tokens: 600, logit_bias: { [END_TOKEN]: -100 } }],
+  ['sampled text', { seed: 7, temperature: 1, max_tokens: 600, logit_bias: NO_END }],
   ['JSON', { temperature: 0, max_tokens: 1500, response_format: schema(NUMBERS) }],
   [
     'characters of several bytes',
@@ -137,6 +160,35 @@ test.each([
   },
 )
 
+test('a stream goes on when the renderer of its host crashes', { tags: ['slow'] }, async () => {
+  // The service worker runs in the renderer of the first tab, and a stream ends with it.
+  await openTabs({ ownBrowser: true }, [(first) => first.close(), crash])
+  const fields = chat({ seed: 7, temperature: 1, max_tokens: 600, logit_bias: NO_END })
+  const whole = chatOf(await stream('/v1/chat/completions', fields))
+  const text = await stream('/v1/chat/completions', fields, [10, 40])
+  expect(threads(hosts[0]!)).toContain('/inorigin/model-worker.js')
+  expect(chatOf(text)).toEqual(whole)
+})
+
+test('events of a response keep their numbers and ids', { tags: ['slow'] }, async () => {
+  await openTabs()
+  const fields = {
+    input: PROMPT,
+    text: { format: { type: 'json_schema', name: 'a', schema: NUMBERS } },
+  }
+  const eventsOf = (text: string) =>
+    [...text.matchAll(/^data: (.*)$/gm)].map(([, json = '']) => JSON.parse(json) as ResponseEvent)
+  const textIn = (events: ResponseEvent[]) => events.at(-1)?.response?.output[0]?.content[0]?.text
+  const whole = eventsOf(await stream('/v1/responses', { temperature: 0, ...fields }))
+  const events = eventsOf(await stream('/v1/responses', { temperature: 0, ...fields }, [20]))
+  expect(events.map(({ sequence_number }) => sequence_number)).toEqual([...events.keys()])
+  expect(events.at(-1)?.type).toBe(whole.at(-1)?.type)
+  expect(new Set(events.flatMap(({ item_id }) => item_id ?? [])).size).toBe(1)
+  const deltas = events.filter(({ type }) => type === 'response.output_text.delta')
+  expect(deltas.map(({ delta }) => delta).join('')).toBe(textIn(events))
+  expect(textIn(events)).toBe(textIn(whole))
+})
+
 test('the host is closed while it loads the model for a stream', async () => {
   await openTabs({ slow: { '/inorigin/models/guide/onnx/model.onnx': 5_000 } })
   const fields = { max_tokens: 20, messages: PROMPT }
@@ -154,7 +206,7 @@ test('an answer without a stream is whole when its host is closed', async () => 
     seed: 7,
     temperature: 1,
     max_tokens: 600,
-    logit_bias: { [END_TOKEN]: -100 },
+    logit_bias: NO_END,
   }
   const read = () =>
     asker.evaluate(async (fields) => {
