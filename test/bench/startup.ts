@@ -18,6 +18,8 @@ const OUT = join(ROOT, 'node_modules/.cache/inorigin-bench/startup')
 const VISITS = 7
 /** Milliseconds until a browser that was just launched is idle. */
 const LAUNCH_MS = 2_000
+/** Milliseconds that a browser has to write its profile and end. */
+const CLOSE_MS = 10_000
 /** Milliseconds after which a visit has failed. */
 const VISIT_TIMEOUT_MS = 120_000
 const BAR_MS = 1_200
@@ -36,7 +38,7 @@ export async function measureStartup(): Promise<Figure[]> {
   await buildScripts(join(OUT, 'worker'), { worker: 'startup-worker.ts' })
   const reporting = readFileSync(join(OUT, 'worker/worker.js'), 'utf8')
   const worker = (name: string) =>
-    `${readFileSync(join(DEMO, 'inorigin', name), 'utf8')}\n{\n${reporting}\n}\n`
+    `${readFileSync(join(DEMO, 'inorigin', name), 'utf8')}\n;(() => {\n${reporting}\n})()\n`
   const server = await serveStatic({
     folders: { '/bench/': join(OUT, 'page'), '/': DEMO },
     pages: {
@@ -122,10 +124,16 @@ async function launch(profile: string): Promise<LaunchedBrowser> {
     detached: true,
     stdio: ['ignore', 'ignore', 'pipe'],
   })
-  const ended = new Promise((resolve) => browser.once('exit', resolve))
+  const group = -(browser.pid ?? NaN)
   const close = async (): Promise<void> => {
-    if (browser.pid !== undefined) process.kill(-browser.pid, 'SIGTERM')
-    await ended
+    const deadline = Date.now() + CLOSE_MS
+    // The last process of the group still writes to the profile.
+    let isAlive = signal(group, 'SIGTERM')
+    while (isAlive && Date.now() < deadline) {
+      await sleep(20)
+      isAlive = signal(group, 0)
+    }
+    if (isAlive) signal(group, 'SIGKILL')
   }
   for await (const line of createInterface({ input: browser.stderr })) {
     const address = /DevTools listening on ws:\/\/([^/]+)/.exec(line)?.[1]
@@ -134,6 +142,15 @@ async function launch(profile: string): Promise<LaunchedBrowser> {
     return { url: `http://${address}`, close }
   }
   throw new Error('Chromium ended before it listened.')
+}
+
+/** Returns `false` if there is no such process any more. */
+function signal(pid: number, what: NodeJS.Signals | 0): boolean {
+  try {
+    return process.kill(pid, what)
+  } catch {
+    return false
+  }
 }
 
 const sizeOf = (folder: string): number =>
