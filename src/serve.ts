@@ -111,6 +111,7 @@ export async function serve(options: ServeOptions = {}): Promise<Server> {
       options.onControlChange?.(true)
     },
   })
+  performance.mark('inorigin:controlled')
   if (control && options.isolate && wasUncontrolled) await reloadToIsolate(control.registration)
   closing.signal.throwIfAborted()
   if (control && options.isolate) keepAwake(control, closing.signal)

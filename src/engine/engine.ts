@@ -11,6 +11,9 @@ import type { Constraint } from './constraint.ts'
 /** Files of an implementation by resource name, such as `onnx/model.onnx`. */
 export type Files = ReadonlyMap<string, Blob>
 
+/** Files of an implementation of which only the sizes are known, in bytes, by resource name. */
+export type FileSizes = ReadonlyMap<string, { size: number }>
+
 /** Options of {@link OpenEngine}. */
 export interface EngineSetup {
   device: Device
@@ -26,6 +29,11 @@ export interface EngineSetup {
   features?: readonly string[]
   /** Result of an earlier self-test of this GPU. If absent, `load` runs the self-test first. */
   verdict?: GpuVerdict
+  /**
+   * Sizes in bytes of the files that `load` gets soon. With them, an engine may start its runtime
+   * while the files are read. Default: a load is not expected.
+   */
+  expectedWeights?: FileSizes
 }
 
 /** Input of a chat template. */

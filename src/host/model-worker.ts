@@ -108,6 +108,7 @@ async function openModel(setup: ModelSetup): Promise<void> {
   const open =
     setup.engine === 'mlc' ? (await import('../engine/webllm/index.ts')).openWebllm : openOnnx
   model = { engine: await open(setup), setup }
+  performance.mark('inorigin:tokenizer')
 }
 
 async function loadModel(

@@ -1,7 +1,7 @@
 /**
  * `npm run bench`: the measured figures, each against its bar. Both sides of a ratio are measured in
  * one run, on the same files. `--json FILE` also writes them as one object; `--only NAME` (endpoint,
- * predict, wasm, webgpu, drafts, memory, sizes) measures a part.
+ * startup, predict, wasm, webgpu, drafts, memory, sizes) measures a part.
  */
 import { writeFileSync } from 'node:fs'
 import { cpus } from 'node:os'
@@ -17,6 +17,7 @@ import { measureEndpoint } from './endpoint.ts'
 import { atLeast, atMost, printFigures, type Figure } from './figure.ts'
 import { measureLoad } from './memory.ts'
 import { measurePredict } from './predict.ts'
+import { measureStartup } from './startup.ts'
 
 const FULL: Effort = { rounds: 5, answer: 64 }
 const SOFTWARE: Effort = { rounds: 1, answer: 12 }
@@ -31,6 +32,7 @@ async function main(): Promise<void> {
   buildDemo()
   const figures: Figure[] = []
   if (wanted('endpoint')) figures.push(...(await measureEndpoint()))
+  if (wanted('startup')) figures.push(...(await measureStartup()))
   if (wanted('predict')) figures.push(...(await measurePredict()))
   if (['wasm', 'webgpu', 'drafts', 'memory'].some(wanted)) {
     await prepareComparison()

@@ -1,5 +1,6 @@
 /** A plain static file server, as a user's own would be, with a few pages of the test's own. */
-import { createServer, type ServerResponse } from 'node:http'
+import { createHash } from 'node:crypto'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { createReadStream, readFileSync, statSync } from 'node:fs'
 import { extname, join, normalize } from 'node:path'
 import type { AddressInfo } from 'node:net'
@@ -25,6 +26,8 @@ export interface StaticOptions {
   redirects?: Readonly<Record<string, string>>
   /** Headers of all responses, or of those to a path. */
   headers?: Headers | ((pathname: string) => Headers)
+  /** `true` to let browsers ask whether what they have is still current. Default: `false`. */
+  hasEtags?: boolean
   /**
    * Milliseconds that a file takes, by path: it is sent in even pieces over that time. Or what its last
    * piece waits for.
@@ -70,7 +73,9 @@ export async function serveStatic(options: StaticOptions): Promise<StaticServer>
     const page = pages[pathname]
     const slow = options.slow?.[pathname]
     if (slow !== undefined) return void trickle(response, fileOf(pathname, options.folders), slow)
-    if (page === undefined) return sendFile(response, fileOf(pathname, options.folders))
+    const path = page === undefined ? fileOf(pathname, options.folders) : undefined
+    if (options.hasEtags && isCurrent(request, response, page ?? stampOf(path))) return
+    if (page === undefined) return sendFile(response, path)
     response.setHeader('content-type', typeOf(pathname))
     response.end(page)
   })
@@ -96,6 +101,21 @@ function fileOf(pathname: string, folders: StaticOptions['folders']): string | u
     return join(folder, normalize(`/${path}`))
   }
   return undefined
+}
+
+/** What changes whenever a file does. */
+function stampOf(path: string | undefined): string {
+  const stat = path === undefined ? undefined : statSync(path, { throwIfNoEntry: false })
+  return `${path} ${stat?.size} ${stat?.mtimeMs}`
+}
+
+/** Adds an ETag for the content. Answers with 304 and returns `true` if the browser has it. */
+function isCurrent(request: IncomingMessage, response: ServerResponse, content: string): boolean {
+  const etag = `"${createHash('sha256').update(content).digest('hex')}"`
+  response.setHeader('etag', etag)
+  if (request.headers['if-none-match'] !== etag) return false
+  response.writeHead(304).end()
+  return true
 }
 
 function sendFile(response: ServerResponse, path: string | undefined): void {

@@ -5,10 +5,31 @@
  * memory, and `selftest/` checks that the GPU computes correctly.
  */
 import { openDecoderEngine } from '../decoder-engine.ts'
-import type { OpenEngine } from '../engine.ts'
+import type { FileSizes, OpenEngine } from '../engine.ts'
 import { loadDecoder } from './load.ts'
+import { getModelFiles, hasLargeWeights } from './model-files.ts'
+import { loadRuntime, type Runtime } from './runtime.ts'
 
 /** Opens an engine for a model in the ONNX format. */
-export const openOnnx: OpenEngine = (setup) =>
-  // Drafts save no time on the CPU, where verifying tokens takes as long as decoding them.
-  openDecoderEngine(setup, { load: loadDecoder, drafts: setup.device === 'webgpu' })
+export const openOnnx: OpenEngine = (setup) => {
+  const { device, runtime, expectedWeights } = setup
+  // Compiling WebAssembly takes longer than opening the tokenizer and reading small weights.
+  let started =
+    device === 'wasm' && expectedWeights ? startRuntime(runtime, expectedWeights) : undefined
+  started?.catch(() => undefined)
+  return openDecoderEngine(setup, {
+    load(options, weights, signal) {
+      const loading = loadDecoder({ ...options, started }, weights, signal)
+      started = undefined
+      return loading
+    },
+    // Drafts save no time on the CPU, where verifying tokens takes as long as decoding them.
+    drafts: device === 'webgpu',
+  })
+}
+
+/** Starts the runtime of a load on WASM. Rejects as the load would. */
+async function startRuntime(folder: string, weights: FileSizes): Promise<Runtime> {
+  const large = hasLargeWeights(getModelFiles(weights))
+  return loadRuntime({ device: 'wasm', folder, large, opensHeap: true })
+}

@@ -7,7 +7,7 @@ import { retryOnLostGpu, settleWithTimeout } from '../gpu-retry.ts'
 import { createDecoder } from './decoder/decoder.ts'
 import { staysInHeap, staysOnDevice } from './decoder/graph.ts'
 import { readOperations } from './decoder/operations.ts'
-import { getModelFiles, type GraphFiles, type ModelFiles } from './model-files.ts'
+import { getModelFiles, hasLargeWeights, type GraphFiles, type ModelFiles } from './model-files.ts'
 import { loadRuntime, type Runtime, type Session } from './runtime.ts'
 import { openTrusted } from './selftest/open.ts'
 import { warmUp } from './warm.ts'
@@ -16,6 +16,8 @@ import { warmUp } from './warm.ts'
 interface DecoderSetup extends DecoderLoadOptions {
   /** `true` to run every kind of forward pass once after loading. Default: `true`. */
   warm?: boolean
+  /** Runtime that was started in advance for this load. Default: the load starts one. */
+  started?: Promise<Runtime>
 }
 
 /**
@@ -40,7 +42,7 @@ export async function loadDecoder(
       const verdict = opened.verdict ?? undefined
       await opened.release()
       // Requests are already waiting, and they warm the decoder up themselves.
-      const cold = { ...options, verdict, warm: false }
+      const cold = { ...options, verdict, warm: false, started: undefined }
       opened = await retryOnLostGpu(() => open(cold, files, until), until)
       return opened.decoder
     },
@@ -52,10 +54,11 @@ type Opened = Omit<LoadedDecoder, 'reopen'>
 
 async function open(
   options: DecoderSetup,
-  { decoder: main, embed }: ModelFiles,
+  files: ModelFiles,
   signal: AbortSignal,
 ): Promise<Opened> {
-  const { device, runtime: folder, features, verdict, onWarm, warm = true } = options
+  const { device, runtime: folder, features, verdict, onWarm, warm = true, started } = options
+  const { decoder: main, embed } = files
   const releases: (() => unknown)[] = []
   const release = async (): Promise<void> => {
     for (const each of releases.splice(0).toReversed()) await settleWithTimeout(each())
@@ -63,7 +66,7 @@ async function open(
   const assertNotAborted = (): void => {
     if (signal.aborted) throw loadingCancelled()
   }
-  const large = weightBytes(main) + weightBytes(embed) >= LARGE_WEIGHT_BYTES
+  const large = hasLargeWeights(files)
   const session = async (runtime: Runtime, graph: GraphFiles): Promise<Session> => {
     assertNotAborted()
     const { externalData } = graph
@@ -78,22 +81,30 @@ async function open(
     return created
   }
 
+  // Its reads wait for the disk, and the runtime meanwhile for its own files.
+  const operations = readOperations(main.model)
+  operations.catch(() => undefined)
   try {
     assertNotAborted()
     const trusted =
       device === 'webgpu' ? await openTrusted({ folder, features, verdict }, signal) : null
-    const runtime = trusted?.runtime ?? (await loadRuntime({ device, folder, large }))
+    const runtime = trusted?.runtime ?? (await (started ?? loadRuntime({ device, folder, large })))
     if (trusted) releases.push(() => trusted.gpu.destroy())
     releases.push(() => runtime.release())
     const whole = await session(runtime, main)
     const sessions = embed ? { decoder: whole, embed: await session(runtime, embed) } : whole
     assertNotAborted()
-    const operations = await readOperations(main.model)
-    const decoder = createDecoder(runtime, sessions, { ...options, gpu: trusted?.gpu, operations })
+    const decoder = createDecoder(runtime, sessions, {
+      ...options,
+      gpu: trusted?.gpu,
+      operations: await operations,
+    })
     releases.push(() => decoder.close())
+    performance.mark('inorigin:session')
     if (warm) {
       onWarm?.()
       await warmUp(decoder, options, assertNotAborted)
+      performance.mark('inorigin:warm')
     }
     assertNotAborted()
     return { decoder, verdict: trusted?.verdict ?? null, release }
@@ -102,9 +113,3 @@ async function open(
     throw InoriginError.from(thrown)
   }
 }
-
-/** Size in bytes of weights from which low memory use matters more than a quick start. */
-const LARGE_WEIGHT_BYTES = 150 * 2 ** 20
-
-const weightBytes = (files: GraphFiles | undefined): number =>
-  files?.externalData.reduce((bytes, { data }) => bytes + data.size, files.model.size) ?? 0

@@ -1,20 +1,29 @@
 /** Finds the graphs of a decoder and their external weights among an implementation's files. */
 import { DECODER_NAMES, PRECISION_SUFFIXES } from '../../catalog/hub/variants.ts'
-import type { Files } from '../engine.ts'
 import { modelUnusable, resourceMissing } from '../failure.ts'
 
 /** A graph, and its external weights by the path that the graph refers to. */
-export interface GraphFiles {
-  model: Blob
-  externalData: { path: string; data: Blob }[]
+export interface GraphFiles<File = Blob> {
+  model: File
+  externalData: { path: string; data: File }[]
 }
 
 /** Files of a text model. */
-export interface ModelFiles {
-  decoder: GraphFiles
+export interface ModelFiles<File = Blob> {
+  decoder: GraphFiles<File>
   /** Graph that computes embeddings from tokens, if the decoder does not contain it. */
-  embed?: GraphFiles
+  embed?: GraphFiles<File>
 }
+
+/** Size in bytes of weights from which low memory use matters more than a quick start. */
+const LARGE_WEIGHT_BYTES = 150 * 2 ** 20
+
+/** Returns `true` if low memory use matters more than a quick start for these weights. */
+export const hasLargeWeights = ({ decoder, embed }: ModelFiles<{ size: number }>): boolean =>
+  weightBytes(decoder) + weightBytes(embed) >= LARGE_WEIGHT_BYTES
+
+const weightBytes = (files: GraphFiles<{ size: number }> | undefined): number =>
+  files?.externalData.reduce((bytes, { data }) => bytes + data.size, files.model.size) ?? 0
 
 const PRECISION = new RegExp(`(?:${PRECISION_SUFFIXES.join('|')})$`)
 
@@ -22,7 +31,7 @@ const PRECISION = new RegExp(`(?:${PRECISION_SUFFIXES.join('|')})$`)
  * Returns the only decoder among the files, in any precision; encoders of images and audio are
  * ignored. Throws `unavailable` if there is no decoder or more than one.
  */
-export function getModelFiles(files: Files): ModelFiles {
+export function getModelFiles<File>(files: ReadonlyMap<string, File>): ModelFiles<File> {
   const names = [...files.keys()]
   const graphs = names.filter((name) => name.endsWith('.onnx'))
   const decoder = graphs.length === 1 ? graphs[0] : findDecoder(graphs)
@@ -31,11 +40,11 @@ export function getModelFiles(files: Files): ModelFiles {
   }
   const embeds = graphs.filter((name) => partOf(name) === 'embed_tokens')
   const embed = findClosest(embeds, decoder)
-  const owned = (graph: string): GraphFiles => ({
-    model: files.get(graph) as Blob,
+  const owned = (graph: string): GraphFiles<File> => ({
+    model: files.get(graph) as File,
     externalData: externalDataOf(graph, names).map(({ name, path }) => ({
       path,
-      data: files.get(name) as Blob,
+      data: files.get(name) as File,
     })),
   })
   return {

@@ -26,6 +26,11 @@ interface RuntimeOptions {
    * starts slower. Default: `false`.
    */
   large?: boolean
+  /**
+   * `true` to open the memory for sessions with `keepInHeap` at once, beside the import of the
+   * runtime. Default: `false`, which opens it for the first such session.
+   */
+  opensHeap?: boolean
 }
 
 interface SessionOptions {
@@ -88,12 +93,23 @@ function threads(): number {
   return hasSharedMemory ? Math.min(4, navigator.hardwareConcurrency) : 1
 }
 
+/**
+ * Size in bytes of a model up to which its weights are not separated from its graph: to read a model
+ * of 6 MB in pieces takes longer than to copy it as a whole.
+ */
+const MAX_WHOLE_MODEL_BYTES = 8 * 2 ** 20
+
 /** Loads a build of the runtime. Rejects with `unavailable` if it cannot be imported. */
 export async function loadRuntime(options: RuntimeOptions): Promise<Runtime> {
-  const { device, folder, gpu, large = false } = options
+  const { device, folder, gpu, large = false, opensHeap = false } = options
   if (device === 'webgpu' && !gpu) {
     throw new InoriginError('internal', 'The webgpu runtime needs a GPUDevice.')
   }
+  const streams = large && hasSuspension()
+  const open = () => openModule({ folder, streams, threads: threads() })
+  const opened = opensHeap ? open() : null
+  // The session that needs the module reports its failure.
+  opened?.catch(() => undefined)
   const ort = await importOrt(device, large).catch((cause: unknown) => {
     throw runtimeMissing(folder, cause)
   })
@@ -101,7 +117,6 @@ export async function loadRuntime(options: RuntimeOptions): Promise<Runtime> {
   ort.env.wasm.wasmPaths = folder
   ort.env.wasm.numThreads = threads()
 
-  const streams = large && hasSuspension()
   let heap: Heap | null = null
   const watch = gpu ? watchGpu(gpu) : null
   const queue = createDeviceQueue(watch)
@@ -112,7 +127,10 @@ export async function loadRuntime(options: RuntimeOptions): Promise<Runtime> {
       : modelUnusable(runtimeMessage(thrown), thrown)
 
   const createSession: Runtime['createSession'] = async (model, requested = {}) => {
-    const { graph, externalData } = await separateWeights(model)
+    const isWhole = model.size <= MAX_WHOLE_MODEL_BYTES
+    const { graph, externalData } = isWhole
+      ? { graph: model, externalData: [] }
+      : await separateWeights(model)
     const allExternalData = [...(requested.externalData ?? []), ...externalData].map(
       ({ path, data }) => ({
         path,
@@ -123,7 +141,7 @@ export async function loadRuntime(options: RuntimeOptions): Promise<Runtime> {
     const { keepInHeap } = requested
     const create = async (): Promise<HeapSession> => {
       if (device === 'wasm' && keepInHeap) {
-        heap ??= createHeap(ort, await openModule({ folder, streams, threads: threads() }))
+        heap ??= createHeap(ort, await (opened ?? open()))
         return createHeapSession(heap, graph, {
           externalData: allExternalData,
           streams,

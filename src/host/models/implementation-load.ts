@@ -11,7 +11,7 @@ import type {
   Resource,
 } from '../../catalog/schema.ts'
 import { verdictFromError, type GpuVerdict } from '../../device/gpu-verdict.ts'
-import type { Files } from '../../engine/engine.ts'
+import type { Files, FileSizes } from '../../engine/engine.ts'
 import { toTransferProgress, type TransferProgress } from '../../store/transfer-rate.ts'
 import type { Caller, LoadProgress, Remote, Tag } from '../../types/index.ts'
 import { createLatestValue, type LatestValue } from './latest-value.ts'
@@ -99,7 +99,9 @@ export function startLoad(
 
   signal.addEventListener('abort', () => progress.fail(signal.reason))
   const opened = orClose(
-    entry.type === 'model' ? openModel(context, entry) : openPredictor(context, entry),
+    entry.type === 'model'
+      ? openModel(context, entry, () => finished !== undefined)
+      : openPredictor(context, entry),
   )
   return {
     opened,
@@ -122,10 +124,20 @@ const initialProgress = (tag: Tag, totalBytes: number): LoadProgress => ({
 
 /** Returns `true` for files that are needed to accept a request, before the weights are loaded. */
 const isTextResource = ({ type }: Resource) => type === 'tokenizer' || type === 'config'
+const isWeight = (resource: Resource) => !isTextResource(resource)
 
-async function openModel(context: LoadContext, entry: ModelEntry): Promise<void> {
+const toSizes = (resources: readonly Resource[]): FileSizes =>
+  new Map(resources.map(({ name, bytes }) => [name, { size: bytes }]))
+
+/** Opens the tokenizer. `expectsLoad` returns `true` if the weights will be loaded after it. */
+async function openModel(
+  context: LoadContext,
+  entry: ModelEntry,
+  expectsLoad: () => boolean,
+): Promise<void> {
   const { implementation, worker, caller, runtime, verdict } = context
-  const texts = await getFiles(context, implementation.resources.filter(isTextResource), 0)
+  const { resources } = implementation
+  const texts = await getFiles(context, resources.filter(isTextResource), 0)
   const setup: ModelSetup = {
     engine: implementation.engine,
     device: implementation.device,
@@ -139,6 +151,7 @@ async function openModel(context: LoadContext, entry: ModelEntry): Promise<void>
     features: implementation.requires?.features,
     overrides: implementation.overrides,
     verdict,
+    ...(expectsLoad() && { expectedWeights: toSizes(resources.filter(isWeight)) }),
   }
   await worker.openModel(setup, caller)
 }
@@ -155,7 +168,7 @@ async function openPredictor(context: LoadContext, entry: PredictorEntry): Promi
 async function loadWeights(context: LoadContext): Promise<void> {
   const { implementation, worker, caller, progress, onVerdict } = context
   const texts = implementation.resources.filter(isTextResource)
-  const weights = implementation.resources.filter((resource) => !isTextResource(resource))
+  const weights = implementation.resources.filter(isWeight)
   const files = await getFiles(context, weights, sumBytes(texts))
   reportCompiling(context)
   const onEvent = () => progress.set({ ...progress.latest, phase: 'warm' })

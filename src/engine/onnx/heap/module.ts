@@ -97,6 +97,7 @@ export async function openModule({ folder, streams, threads }: ModuleOptions): P
   const module = await open({ numThreads: threads, locateFile: (name: string) => folder + name })
   setEnvironmentVariable(module.HEAPU8, NO_FLASH_ATTENTION)
   assertOk(module, module._OrtInit(threads, LOG_LEVEL))
+  performance.mark('inorigin:runtime')
   return module
 }
 
