@@ -8,6 +8,7 @@ import { createDecoder } from './decoder/decoder.ts'
 import { staysInHeap, staysOnDevice } from './decoder/graph.ts'
 import { readOperations } from './decoder/operations.ts'
 import { getModelFiles, type GraphFiles, type ModelFiles } from './model-files.ts'
+import { convertToInt8 } from './int8/convert.ts'
 import { loadRuntime, type Runtime, type Session } from './runtime.ts'
 import { openTrusted } from './selftest/open.ts'
 import { warmUp } from './warm.ts'
@@ -52,9 +53,10 @@ type Opened = Omit<LoadedDecoder, 'reopen'>
 
 async function open(
   options: DecoderSetup,
-  { decoder: main, embed }: ModelFiles,
+  { decoder: stored, embed }: ModelFiles,
   signal: AbortSignal,
 ): Promise<Opened> {
+  const main = options.device === 'wasm' ? await toIntegers(stored, signal) : stored
   const { device, runtime: folder, features, verdict, onWarm, warm = true } = options
   const releases: (() => unknown)[] = []
   const release = async (): Promise<void> => {
@@ -99,6 +101,14 @@ async function open(
     return { decoder, verdict: trusted?.verdict ?? null, release }
   } catch (thrown) {
     await release()
+    throw InoriginError.from(thrown)
+  }
+}
+
+async function toIntegers(files: GraphFiles, signal: AbortSignal): Promise<GraphFiles> {
+  try {
+    return await convertToInt8(files, signal)
+  } catch (thrown) {
     throw InoriginError.from(thrown)
   }
 }
