@@ -89,7 +89,7 @@ const open = (runtime: Runtime, { model, externalData }: GraphFiles): Promise<Se
   })
 
 /** The graph at that path, with the weights beside it where there are some. */
-async function readFiles(path: string): Promise<GraphFiles> {
+export async function readFiles(path: string): Promise<GraphFiles> {
   const data = `${path.slice(path.lastIndexOf('/') + 1)}_data`
   const weights = await fetch(`/test/models/${path}_data`)
   const isThere = weights.ok && !weights.headers.get('content-type')?.startsWith('text/html')

@@ -1,14 +1,17 @@
 /** 4-bit weights that were converted to 8-bit integers, beside those that were not. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { loadDecoder } from '../../../src/engine/onnx/load.ts'
 import {
   maxDifference,
   openDecoder,
   openRuntime,
   prefill,
+  readFiles,
   takeRow,
   type OpenedDecoder,
   type OpenedRuntime,
 } from '../../models/layouts.ts'
+import { runtimeFolder } from '../../models/tiny.ts'
 import expected from '../../models/layouts/expected.json'
 
 const Q4 = { device: 'wasm', model: 'layouts/q4/onnx/model_q4.onnx' } as const
@@ -34,7 +37,7 @@ afterAll(async () => {
 })
 
 /** Logits after each prefix of the prompt of that length. */
-async function logits({ decoder }: OpenedDecoder, length: number, chunk?: number) {
+async function logits({ decoder }: Pick<OpenedDecoder, 'decoder'>, length: number, chunk?: number) {
   const sequence = decoder.open()
   const first = await prefill(sequence, prompt.slice(0, length), chunk)
   const second = await takeRow(await sequence.forward([7]))
@@ -71,4 +74,21 @@ test('give the same logits in chunks of any size, and beside other sequences', a
   }
   batch.release()
   for (const sequence of together) sequence.close()
+})
+
+test('are what a load on WASM computes with', async () => {
+  const { model, externalData } = await readFiles(Q4.model)
+  const weights = new Map([
+    ['onnx/model_q4.onnx', model],
+    ...externalData.map(({ path, data }) => [`onnx/${path}`, data] as const),
+  ])
+  const options = { contextWindow: 512, firstPosition: 0, warm: false } as const
+  const loaded = await loadDecoder(
+    { device: 'wasm', runtime: runtimeFolder(), ...options },
+    weights,
+    new AbortController().signal,
+  )
+  const [wanted] = await logits(int8, 9)
+  expect(maxDifference(wanted, (await logits(loaded, 9))[0])).toBeLessThan(EXACT)
+  await loaded.release()
 })
