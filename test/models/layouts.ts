@@ -4,6 +4,8 @@ import type { Decoder, Logits, Sequence } from '../../src/engine/decoder.ts'
 import { createDecoder } from '../../src/engine/onnx/decoder/decoder.ts'
 import { staysInHeap, staysOnDevice } from '../../src/engine/onnx/decoder/graph.ts'
 import { readOperations } from '../../src/engine/onnx/decoder/operations.ts'
+import { convertToInt8 } from '../../src/engine/onnx/int8/convert.ts'
+import type { GraphFiles } from '../../src/engine/onnx/model-files.ts'
 import { loadRuntime, type Runtime, type Session } from '../../src/engine/onnx/runtime.ts'
 import { runtimeFolder } from './tiny.ts'
 
@@ -30,6 +32,8 @@ export interface DecoderSource {
   heads?: number
   /** As of the runtime. */
   large?: boolean
+  /** `true` to convert the weights to 8-bit integers, as a load on WASM does. */
+  int8?: boolean
 }
 
 /** Opens a runtime; models that share it share the shaders that its device has compiled. */
@@ -52,13 +56,13 @@ export async function openDecoder(
   shared?: OpenedRuntime,
 ): Promise<OpenedDecoder> {
   const { device, model, embed, contextWindow = 512, firstPosition = 0 } = source
-  const { heads, large } = source
+  const { heads, large, int8 } = source
   const within = shared ?? (await openRuntime(device, large))
   const { runtime, gpu } = within
-  const graph = await file(model)
-  const session = await open(runtime, model, graph)
-  const first = embed === undefined ? null : await open(runtime, embed, await file(embed))
-  const operations = await readOperations(graph)
+  const files = await readFiles(model)
+  const session = await open(runtime, int8 ? await convertToInt8(files, NEVER) : files)
+  const first = embed === undefined ? null : await open(runtime, await readFiles(embed))
+  const operations = await readOperations(files.model)
   const decoder = createDecoder(runtime, first ? { decoder: session, embed: first } : session, {
     contextWindow,
     firstPosition,
@@ -75,15 +79,24 @@ export async function openDecoder(
   return { decoder, close }
 }
 
-async function open(runtime: Runtime, path: string, graph: Blob): Promise<Session> {
-  const data = `${path.slice(path.lastIndexOf('/') + 1)}_data`
-  const weights = await fetch(`/test/models/${path}_data`)
-  const isThere = weights.ok && !weights.headers.get('content-type')?.startsWith('text/html')
-  return runtime.createSession(graph, {
-    externalData: isThere ? [{ path: data, data: await weights.blob() }] : [],
+const NEVER = new AbortController().signal
+
+const open = (runtime: Runtime, { model, externalData }: GraphFiles): Promise<Session> =>
+  runtime.createSession(model, {
+    externalData,
     keepOnDevice: staysOnDevice,
     keepInHeap: staysInHeap,
   })
+
+/** The graph at that path, with the weights beside it where there are some. */
+export async function readFiles(path: string): Promise<GraphFiles> {
+  const data = `${path.slice(path.lastIndexOf('/') + 1)}_data`
+  const weights = await fetch(`/test/models/${path}_data`)
+  const isThere = weights.ok && !weights.headers.get('content-type')?.startsWith('text/html')
+  return {
+    model: await file(path),
+    externalData: isThere ? [{ path: data, data: await weights.blob() }] : [],
+  }
 }
 
 async function file(path: string): Promise<Blob> {

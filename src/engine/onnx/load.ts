@@ -8,6 +8,7 @@ import { createDecoder } from './decoder/decoder.ts'
 import { staysInHeap, staysOnDevice } from './decoder/graph.ts'
 import { readOperations } from './decoder/operations.ts'
 import { getModelFiles, hasLargeWeights, type GraphFiles, type ModelFiles } from './model-files.ts'
+import { convertToInt8 } from './int8/convert.ts'
 import { loadRuntime, type Runtime, type Session } from './runtime.ts'
 import { openTrusted } from './selftest/open.ts'
 import { warmUp } from './warm.ts'
@@ -58,7 +59,8 @@ async function open(
   signal: AbortSignal,
 ): Promise<Opened> {
   const { device, runtime: folder, features, verdict, onWarm, warm = true, started } = options
-  const { decoder: main, embed } = files
+  const { decoder: stored, embed } = files
+  const main = device === 'wasm' ? await toIntegers(stored, signal) : stored
   const releases: (() => unknown)[] = []
   const release = async (): Promise<void> => {
     for (const each of releases.splice(0).toReversed()) await settleWithTimeout(each())
@@ -110,6 +112,14 @@ async function open(
     return { decoder, verdict: trusted?.verdict ?? null, release }
   } catch (thrown) {
     await release()
+    throw InoriginError.from(thrown)
+  }
+}
+
+async function toIntegers(files: GraphFiles, signal: AbortSignal): Promise<GraphFiles> {
+  try {
+    return await convertToInt8(files, signal)
+  } catch (thrown) {
     throw InoriginError.from(thrown)
   }
 }

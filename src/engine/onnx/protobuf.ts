@@ -101,7 +101,8 @@ function readField(bytes: Uint8Array, at: number): Field | null {
   return size ? { number, from: tag.to, to: tag.to + size } : null
 }
 
-function readNumber(bytes: Uint8Array, at: number): { value: number; to: number } | null {
+/** Parses the varint at an offset; `null` if it is invalid. It is exact up to 2^53. */
+export function readNumber(bytes: Uint8Array, at: number): { value: number; to: number } | null {
   let value = 0
   for (let index = 0; index < 10; index += 1) {
     const byte = bytes[at + index]
@@ -110,6 +111,28 @@ function readNumber(bytes: Uint8Array, at: number): { value: number; to: number 
     if (byte < 0x80) return { value, to: at + index + 1 }
   }
   return null
+}
+
+/**
+ * Resolves with the message in a range of a file, in which the results of `replace` took the place
+ * of fields; `null` keeps a field unchanged. `window` reads the same file.
+ */
+export async function rewriteMessage(
+  file: Blob,
+  window: Window,
+  { from, to }: Pick<Field, 'from' | 'to'>,
+  replace: (field: Field) => Promise<BlobPart[] | null>,
+): Promise<Blob> {
+  const parts: BlobPart[] = []
+  let kept = from
+  let end = from
+  for await (const field of fieldsOfFile(window, from, to)) {
+    const changed = await replace(field)
+    if (changed) parts.push(file.slice(kept, end), ...changed)
+    end = field.to
+    if (changed) kept = end
+  }
+  return new Blob([...parts, file.slice(kept, to)])
 }
 
 /** Encodes a length-delimited field. */

@@ -3,7 +3,14 @@
  * become external data that refers to the same file. The runtime loads a graph as a whole and holds
  * several copies of it, but loads external data tensor by tensor.
  */
-import { createWindow, type Field, fieldsOfFile, message, MODEL_GRAPH, varint } from './protobuf.ts'
+import {
+  createWindow,
+  type Field,
+  message,
+  MODEL_GRAPH,
+  rewriteMessage,
+  varint,
+} from './protobuf.ts'
 
 interface Separated {
   graph: Blob
@@ -24,29 +31,11 @@ const ENTRY = { key: 1, value: 2 }
 
 /** Separates the weights. A model without large tensors, or an invalid file, stays unchanged. */
 export async function separateWeights(model: Blob): Promise<Separated> {
-  const file = createWindow(model)
-  const read = (field: Pick<Field, 'from' | 'to'>) => fieldsOfFile(file, field.from, field.to)
+  const window = createWindow(model)
   let found = false
 
-  /** Resolves with a message in which `anew` replaced fields; `null` keeps a field unchanged. */
-  const rewrite = async (
-    { from, to }: Pick<Field, 'from' | 'to'>,
-    anew: (field: Field) => Promise<BlobPart[] | null>,
-  ): Promise<Blob> => {
-    const parts: BlobPart[] = []
-    let kept = from
-    let end = from
-    for await (const field of read({ from, to })) {
-      const changed = await anew(field)
-      if (changed) parts.push(model.slice(kept, end), ...changed)
-      end = field.to
-      if (changed) kept = end
-    }
-    return new Blob([...parts, model.slice(kept, to)])
-  }
-
   const tensor = (whole: Field): Promise<Blob> =>
-    rewrite(whole, async ({ number, from, to }) => {
+    rewriteMessage(model, window, whole, async ({ number, from, to }) => {
       if (number !== TENSOR.raw || to - from < MAX_INLINE_TENSOR_BYTES) return null
       found = true
       const entries = { location: WEIGHTS_PATH, offset: `${from}`, length: `${to - from}` }
@@ -65,9 +54,9 @@ export async function separateWeights(model: Blob): Promise<Separated> {
       ]
     })
 
-  const graph = await rewrite({ from: 0, to: model.size }, async (field) => {
+  const graph = await rewriteMessage(model, window, { from: 0, to: model.size }, async (field) => {
     if (field.number !== MODEL_GRAPH) return null
-    const inner = await rewrite(field, async (each) => {
+    const inner = await rewriteMessage(model, window, field, async (each) => {
       if (each.number !== GRAPH_INITIALIZER || each.to - each.from < MAX_INLINE_TENSOR_BYTES)
         return null
       return message(GRAPH_INITIALIZER, await tensor(each))
