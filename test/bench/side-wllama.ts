@@ -37,7 +37,10 @@ async function answer(
     temperature: 0,
     ignore_eos: true,
     stream: true,
-    onData({ choices }) {
+    onData({ choices, usage }) {
+      if (usage && usage.prompt_tokens !== tokens.length) {
+        throw new Error(`wllama made ${usage.prompt_tokens} tokens of ${tokens.length}.`)
+      }
       const text = choices[0]?.text ?? ''
       if (text !== '') onPiece(text, countCharacters(text))
     },

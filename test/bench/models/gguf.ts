@@ -26,7 +26,7 @@ interface GgufTensor {
 
 /**
  * Writes the model, unless it is there. All matrices have the format, the embeddings too. The weights
- * are those of the ONNX files, but pair other positions of a head, so texts differ.
+ * are those of the ONNX files before they are quantized.
  */
 export function writeGguf(name: ShapeName, format: GgufFormat, folder: string): void {
   const path = join(folder, ggufPath(format))
@@ -57,12 +57,15 @@ function listTensors(shape: Shape, format: GgufFormat): GgufTensor[] {
     name: string,
     drawn: string,
     [inputs, outputs]: readonly [number, number],
-    kind: WeightKind = 'normal',
+    { kind = 'normal', rotates = false }: { kind?: WeightKind; rotates?: boolean } = {},
   ): GgufTensor => ({
     name: `${name}.weight`,
     type,
     shape: [inputs, outputs],
-    create: () => quantize(transpose(drawWeights(drawn, kind, inputs, outputs), inputs, outputs)),
+    create() {
+      const rows = transpose(drawWeights(drawn, kind, inputs, outputs), inputs, outputs)
+      return quantize(rotates ? interleave(rows, inputs, head) : rows)
+    },
   })
   const norm = (name: string): GgufTensor => ({
     name: `${name}.weight`,
@@ -78,8 +81,8 @@ function listTensors(shape: Shape, format: GgufFormat): GgufTensor[] {
   }
   const blocks = Array.from({ length: layers }, (_, layer) => [
     norm(`blk.${layer}.attn_norm`),
-    matrix(`blk.${layer}.attn_q`, `q${layer}`, [hidden, heads * head]),
-    matrix(`blk.${layer}.attn_k`, `k${layer}`, [hidden, kvHeads * head]),
+    matrix(`blk.${layer}.attn_q`, `q${layer}`, [hidden, heads * head], { rotates: true }),
+    matrix(`blk.${layer}.attn_k`, `k${layer}`, [hidden, kvHeads * head], { rotates: true }),
     matrix(`blk.${layer}.attn_v`, `v${layer}`, [hidden, kvHeads * head]),
     matrix(`blk.${layer}.attn_output`, `o${layer}`, [heads * head, hidden]),
     norm(`blk.${layer}.ffn_norm`),
@@ -87,8 +90,22 @@ function listTensors(shape: Shape, format: GgufFormat): GgufTensor[] {
     matrix(`blk.${layer}.ffn_up`, `up${layer}`, [hidden, feedForward]),
     matrix(`blk.${layer}.ffn_down`, `down${layer}`, [feedForward, hidden]),
   ])
-  const output = matrix('output', 'head', [hidden, vocabulary], 'head')
+  const output = matrix('output', 'head', [hidden, vocabulary], { kind: 'head' })
   return [embeddings, ...blocks.flat(), norm('output_norm'), output]
+}
+
+/**
+ * Reorders the rows of each head: llama.cpp rotates neighbors, and ONNX files a row and the one half a
+ * head behind it.
+ */
+function interleave(rows: Float32Array, length: number, head: number): Float32Array {
+  const reordered = new Float32Array(rows.length)
+  for (let row = 0; row < rows.length / length; row += 1) {
+    const position = row % head
+    const from = row - position + Math.floor(position / 2) + (position % 2) * (head / 2)
+    reordered.set(rows.subarray(from * length, (from + 1) * length), row * length)
+  }
+  return reordered
 }
 
 /** Bytes of 32 numbers, by type. */

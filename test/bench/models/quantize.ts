@@ -15,12 +15,14 @@ interface Blocks {
   scales: Float32Array
 }
 
-export const toHalves = (values: Float32Array): Uint16Array => Uint16Array.from(values, toHalf)
+export const toHalves = (values: Float32Array): Uint16Array =>
+  fill(new Uint16Array(values.length), (index) => toHalf(values[index] as number))
 
 /** Quantizes symmetrically, as onnxruntime does for int8. */
 export function toInt8(values: Float32Array): Scaled<Int8Array> {
   const scale = Math.abs(extreme(values, 0, values.length)) / 127
-  return { data: Int8Array.from(values, (value) => Math.round(value / scale)), scale, zeroPoint: 0 }
+  const quantize = (index: number): number => Math.round((values[index] as number) / scale)
+  return { data: fill(new Int8Array(values.length), quantize), scale, zeroPoint: 0 }
 }
 
 /** Quantizes between the least and the greatest value, as onnxruntime does for uint8. */
@@ -32,8 +34,18 @@ export function toUint8(values: Float32Array): Scaled<Uint8Array> {
   }
   const scale = (greatest - least) / 255
   const zeroPoint = Math.round(-least / scale)
-  const quantize = (value: number): number => Math.min(255, Math.round(value / scale) + zeroPoint)
-  return { data: Uint8Array.from(values, quantize), scale, zeroPoint }
+  const quantize = (index: number): number =>
+    Math.min(255, Math.round((values[index] as number) / scale) + zeroPoint)
+  return { data: fill(new Uint8Array(values.length), quantize), scale, zeroPoint }
+}
+
+/** Fills in place: `from` would make a list of its hundred million arguments first. */
+function fill<T extends Int8Array | Uint8Array | Uint16Array>(
+  target: T,
+  quantize: (index: number) => number,
+): T {
+  for (let index = 0; index < target.length; index += 1) target[index] = quantize(index)
+  return target
 }
 
 /** Numbers in a block of `MatMulNBits`, Q4_0 and Q8_0. */
