@@ -10,6 +10,8 @@ interface Peer {
   label: string
   side: SideName
   format: OnnxFormat | GgufFormat
+  /** `true` if only short prompts are measured, to save minutes. Default: `false`. */
+  short?: boolean
 }
 
 const OURS = 'inorigin'
@@ -19,7 +21,7 @@ const PEERS: readonly Peer[] = [
   { label: 'transformers.js, q8', side: 'transformers', format: 'q8' },
   { label: 'transformers.js, q4', side: 'transformers', format: 'q4' },
   { label: 'wllama, Q4_0', side: 'wllama', format: 'q4_0' },
-  { label: 'wllama, Q8_0', side: 'wllama', format: 'q8_0' },
+  { label: 'wllama, Q8_0', side: 'wllama', format: 'q8_0', short: true },
 ]
 /** The default of transformers.js on WASM is q8. */
 const THEIRS = 'transformers.js, q8'
@@ -31,7 +33,7 @@ const HISTORY = 1_000
 /** Tokens that a second turn adds. */
 const MORE = 24
 /** Tokens of one decode. */
-const ANSWER = 24
+const ANSWER = 16
 /** Rounds of short prompts; the others take up to a minute and are measured once. */
 const ROUNDS = 3
 
@@ -53,8 +55,13 @@ export async function measurePeers(site: Site): Promise<Figure[]> {
   const one = await measureWith(site, 1)
   const rate = ({ decode }: Measured, context: typeof SHORT | typeof LONG) =>
     median(decode[context])
-  const both = (show: (measured: Measured) => string, label: string): string =>
-    [one, two].map((results) => show(find(results, label))).join(' / ')
+  const both = (show: (measured: Measured) => number, label: string): string =>
+    [one, two].map((results) => show(find(results, label)).toFixed(1)).join(' / ')
+  const longCells = (label: string): string[] => [
+    both((measured) => rate(measured, LONG), label),
+    both(({ first }) => (LONG / first) * 1_000, label),
+    ...turnsOf(find(two, label)),
+  ]
   printTable([
     [
       'tokens/s, 1 / 2 threads',
@@ -64,12 +71,10 @@ export async function measurePeers(site: Site): Promise<Figure[]> {
       `prefill of ${HISTORY}, 2 threads`,
       `turn 1 / 2 of ${HISTORY}, 2 threads`,
     ],
-    ...PEERS.map(({ label }) => [
+    ...PEERS.map(({ label, short }) => [
       label,
-      both((measured) => rate(measured, SHORT).toFixed(1), label),
-      both((measured) => rate(measured, LONG).toFixed(1), label),
-      both((measured) => ((LONG / measured.first) * 1_000).toFixed(0), label),
-      ...turnsOf(find(two, label)),
+      both((measured) => rate(measured, SHORT), label),
+      ...(short ? [] : longCells(label)),
     ]),
   ])
   return compare(one, two)
@@ -135,9 +140,11 @@ async function measureWith(site: Site, threads: number): Promise<Results> {
     for (const { side, format } of PEERS) {
       sides.push(await openOnWasm(site, side, { model: '135M', format, threads }))
     }
-    const each = async (measure: (side: OpenSide, label: string) => Promise<void>) => {
-      for (const [index, { label }] of PEERS.entries())
-        await measure(sides[index] as OpenSide, label)
+    type Measure = (side: OpenSide, label: string) => Promise<void>
+    const each = async (measure: Measure, prompt: 'short' | 'long' = 'short'): Promise<void> => {
+      for (const [index, { label, short }] of PEERS.entries()) {
+        if (prompt === 'short' || !short) await measure(sides[index] as OpenSide, label)
+      }
     }
     await each(async (side, label) => {
       // The first run warms up and is not counted.
@@ -155,14 +162,14 @@ async function measureWith(site: Site, threads: number): Promise<Results> {
       const measured = find(results, label)
       measured.decode[LONG].push(rate)
       measured.first = first
-    })
+    }, 'long')
     // One thread would take minutes.
     if (threads > 1) {
       await each(async (side, label) => {
         const task = { prompt: HISTORY, seed: 30, answer: 2 }
         const [one, two] = await side.order({ type: 'turns', task, more: MORE })
         find(results, label).turns = [one.first, two.first]
-      })
+      }, 'long')
     }
     return results
   } finally {
