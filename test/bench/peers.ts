@@ -146,6 +146,8 @@ async function measureWith(site: Site, threads: number): Promise<Results> {
         if (prompt === 'short' || !short) await measure(sides[index] as OpenSide, label)
       }
     }
+    const report = (label: string, text: string): void =>
+      console.log(`${label}, threads ${threads}: ${text}`)
     await each(async (side, label) => {
       // The first run warms up and is not counted.
       await side.run({ prompt: 8, seed: 1, answer: 4 })
@@ -155,6 +157,7 @@ async function measureWith(site: Site, threads: number): Promise<Results> {
       await each(async (side, label) => {
         const { rate } = await side.run({ prompt: SHORT, seed: 10 + round, answer: ANSWER })
         find(results, label).decode[SHORT].push(rate)
+        report(label, `decode at ${SHORT} ${rate.toFixed(1)}`)
       })
     }
     await each(async (side, label) => {
@@ -162,6 +165,7 @@ async function measureWith(site: Site, threads: number): Promise<Results> {
       const measured = find(results, label)
       measured.decode[LONG].push(rate)
       measured.first = first
+      report(label, `decode at ${LONG} ${rate.toFixed(1)}, first token ${first.toFixed(0)} ms`)
     }, 'long')
     // One thread would take minutes.
     if (threads > 1) {
@@ -169,6 +173,7 @@ async function measureWith(site: Site, threads: number): Promise<Results> {
         const task = { prompt: HISTORY, seed: 30, answer: 2 }
         const [one, two] = await side.order({ type: 'turns', task, more: MORE })
         find(results, label).turns = [one.first, two.first]
+        report(label, `turns ${one.first.toFixed(0)} and ${two.first.toFixed(0)} ms`)
       }, 'long')
     }
     return results
