@@ -1,24 +1,32 @@
-/** Ours beside transformers.js: both in dedicated workers, in turns, on files made for the purpose. */
+/** Ours beside others: each in a dedicated worker, on files made for the purpose. */
 import { execFileSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Page } from 'playwright'
 import { openSite, type Site } from '../support/site.ts'
-import { drawModel } from './models/weights.ts'
+import { writeGguf } from './models/gguf.ts'
+import type { GgufFormat, OnnxFormat, ShapeName } from './models/shapes.ts'
+import { writeModel } from './models/write-model.ts'
 import { buildScripts } from './scripts.ts'
-import type { Answers, Order, SideName } from './side.ts'
+import type { Answers, Opening, Order, Run, SideName, Task } from './side.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
 const CACHE = join(ROOT, 'node_modules/.cache/inorigin-bench')
 const SCRIPTS = join(CACHE, 'sides')
-/** Folder of the models that are drawn. */
+/** Folder of the models that are written. */
 export const MODELS = join(CACHE, 'models')
 
 const PAGE = '<!doctype html><meta charset="utf-8"><title>bench</title>'
 
-/** Installs what is compared with, draws the models and builds both workers. */
+/** Headers of a document that may use threads, and of scripts and workers in it. */
+const ISOLATION = {
+  'cross-origin-opener-policy': 'same-origin',
+  'cross-origin-embedder-policy': 'require-corp',
+}
+
+/** Installs what is compared with and builds the workers. */
 export async function prepareComparison(): Promise<void> {
-  if (!existsSync(join(import.meta.dirname, 'node_modules/@huggingface/transformers'))) {
+  if (!existsSync(join(import.meta.dirname, 'node_modules/@wllama/wllama'))) {
     const args = [
       'ci',
       '--ignore-scripts',
@@ -29,21 +37,35 @@ export async function prepareComparison(): Promise<void> {
     ]
     execFileSync('npm', args, { stdio: 'inherit' })
   }
-  for (const name of ['small', 'large']) {
-    drawModel(name, join(MODELS, name), join(ROOT, 'demo/models/guide'))
+  const sides: Record<SideName, string> = {
+    inorigin: 'side-inorigin.ts',
+    transformers: 'side-transformers.ts',
+    wllama: 'side-wllama.ts',
   }
-  const sides = { inorigin: 'side-inorigin.ts', transformers: 'side-transformers.ts' }
   await buildScripts(SCRIPTS, sides, 'error')
 }
 
-/** A site with the models, both sides and their runtimes; on a GPU where the machine has one. */
+/** Writes a model, unless it is there. */
+export function prepareModel(model: ShapeName, format: OnnxFormat | GgufFormat): void {
+  const folder = join(MODELS, model)
+  if (format === 'q4_0' || format === 'q8_0') writeGguf(model, format, folder)
+  else writeModel(model, format, folder)
+}
+
+/** A site with the models, all sides and their runtimes; on a GPU where the machine has one. */
 export async function openComparison(): Promise<Site> {
-  const runtime = join(import.meta.dirname, 'node_modules/onnxruntime-web/dist')
+  const installed = join(import.meta.dirname, 'node_modules')
   const open = (gpu: 'software' | 'hardware'): Promise<Site> =>
     openSite({
       gpu,
-      folders: { '/bench/models/': MODELS, '/bench/sides/': SCRIPTS, '/bench/ort/': runtime },
-      pages: { '/side.html': PAGE },
+      folders: {
+        '/bench/models/': MODELS,
+        '/bench/sides/': SCRIPTS,
+        '/bench/ort/': join(installed, 'onnxruntime-web/dist'),
+        '/bench/wllama/': join(installed, '@wllama/wllama/esm/wasm'),
+      },
+      pages: { '/side.html': PAGE, '/isolated.html': PAGE },
+      headers: (path) => (path === '/side.html' ? {} : ISOLATION),
     })
   const site = await open('hardware')
   const adapter = await findAdapter(site)
@@ -71,29 +93,55 @@ export async function findAdapter(site: Site): Promise<Adapter | null> {
 /** One side in a tab and a worker of its own. */
 export interface OpenSide {
   order<T extends Order['type']>(order: Order & { type: T }): Promise<Answers[T]>
+  /** Runs one task alone. */
+  run(task: Task): Promise<Run>
   page: Page
   close(): Promise<void>
 }
 
-export async function openSide(site: Site, name: SideName): Promise<OpenSide> {
-  const page = await site.open('/side.html')
+export async function openSide(site: Site, name: SideName, threads = 1): Promise<OpenSide> {
+  const page = await site.open(threads > 1 ? '/isolated.html' : '/side.html')
   await page.evaluate((script) => {
     Object.assign(globalThis, { side: new Worker(script, { type: 'module' }) })
   }, `/bench/sides/${name}.js`)
+
+  async function order<T extends Order['type']>(what: Order & { type: T }): Promise<Answers[T]> {
+    const { answer, error } = await page.evaluate((given) => {
+      const { side } = globalThis as unknown as { side: Worker }
+      return new Promise<{ answer?: unknown; error?: string }>((resolve) => {
+        side.onmessage = ({ data }) => resolve(data)
+        side.onerror = ({ message }) => resolve({ error: message })
+        side.postMessage(given)
+      })
+    }, what)
+    if (error !== undefined) throw new Error(`${name}: ${error}`)
+    return answer as Answers[T]
+  }
+
   return {
     page,
-    close: () => page.close(),
-    async order<T extends Order['type']>(order: Order & { type: T }): Promise<Answers[T]> {
-      const { answer, error } = await page.evaluate((what) => {
-        const { side } = globalThis as unknown as { side: Worker }
-        return new Promise<{ answer?: unknown; error?: string }>((resolve) => {
-          side.onmessage = ({ data }) => resolve(data)
-          side.onerror = ({ message }) => resolve({ error: message })
-          side.postMessage(what)
-        })
-      }, order)
-      if (error !== undefined) throw new Error(`${name}: ${error}`)
-      return answer as Answers[T]
+    order,
+    async run(task) {
+      const { runs } = await order({ type: 'run', tasks: [task], together: false })
+      return runs[0] as Run
     },
+    close: () => page.close(),
+  }
+}
+
+/** Opens a side on WASM with a model, which is written if it is not there. */
+export async function openOnWasm(
+  site: Site,
+  name: SideName,
+  opening: Pick<Opening, 'model' | 'format' | 'threads'>,
+): Promise<OpenSide> {
+  prepareModel(opening.model, opening.format)
+  const side = await openSide(site, name, opening.threads)
+  try {
+    await side.order({ type: 'open', device: 'wasm', ...opening })
+    return side
+  } catch (error) {
+    await side.close()
+    throw error
   }
 }

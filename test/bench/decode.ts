@@ -1,6 +1,6 @@
 /** Load, prefill, decode, second turns and streams at once: ours beside transformers.js. */
 import type { Site } from '../support/site.ts'
-import { openSide, type OpenSide } from './compare.ts'
+import { openSide, type OpenSide, prepareModel } from './compare.ts'
 import { median, printTable } from './figure.ts'
 import type { Run, SideName, Task } from './side.ts'
 import type { Work } from './work.ts'
@@ -37,6 +37,8 @@ export interface Measured {
   texts: string[]
 }
 
+/** The model that is compared, as it is opened. */
+export const SMALL = { model: 'small', format: 'fp32', threads: 1 } as const
 const CONTEXTS = [64, 512, 2048]
 const HISTORY = 1_000
 /** Tokens that a second turn adds. */
@@ -49,17 +51,11 @@ export async function measureSide(
   device: Device,
   { rounds, answer }: Effort,
 ): Promise<Measured> {
+  prepareModel('small', 'fp32')
   const side = await openSide(site, name)
   try {
-    const load = await side.order({ type: 'open', model: 'small', device })
-    const once = async (prompt: number, seed: number): Promise<Run> => {
-      const { runs } = await side.order({
-        type: 'run',
-        tasks: [{ prompt, seed, answer }],
-        together: false,
-      })
-      return runs[0] as Run
-    }
+    const load = await side.order({ type: 'open', ...SMALL, device })
+    const once = (prompt: number, seed: number): Promise<Run> => side.run({ prompt, seed, answer })
     const decode: Record<number, number> = {}
     const work: Record<number, Work> = {}
     const texts: string[] = []

@@ -1,9 +1,9 @@
 /** What it is worth to guess tokens ahead: the same decodes with and without it, in turns. */
 import type { Site } from '../support/site.ts'
-import { openSide, type OpenSide } from './compare.ts'
-import type { Effort } from './decode.ts'
+import { openSide, type OpenSide, prepareModel } from './compare.ts'
+import { SMALL, type Effort } from './decode.ts'
 import { atLeast, median, type Figure } from './figure.ts'
-import type { Run, Task } from './side.ts'
+import type { Task } from './side.ts'
 
 /** Random weights know nothing to quote, but repeat themselves where that is rewarded. */
 const REPEATING = { frequencyPenalty: -2 }
@@ -11,11 +11,12 @@ const NEW = { temperature: 2 }
 
 /** On WebGPU. */
 export async function measureDrafts(site: Site, { rounds, answer }: Effort): Promise<Figure[]> {
+  prepareModel('small', 'fp32')
   const sides: OpenSide[] = []
   const open = async (drafts: boolean): Promise<OpenSide> => {
     const side = await openSide(site, 'inorigin')
     sides.push(side)
-    await side.order({ type: 'open', model: 'small', device: 'webgpu', drafts })
+    await side.order({ type: 'open', ...SMALL, device: 'webgpu', drafts })
     return side
   }
   try {
@@ -29,15 +30,11 @@ export async function measureDrafts(site: Site, { rounds, answer }: Effort): Pro
       const dispatches: number[] = []
       // In the first round it learns what a guess costs.
       for (let round = 0; round <= rounds; round += 1) {
-        const once = async (side: OpenSide): Promise<Run> => {
-          const task = { prompt: 16, seed: 300 + round, answer, sampling }
-          const { runs } = await side.order({ type: 'run', tasks: [task], together: false })
-          return runs[0] as Run
-        }
+        const task = { prompt: 16, seed: 300 + round, answer, sampling }
         // Who goes first changes, so that a machine that slows down does not favour one of them.
-        const early = round % 2 === 1 ? await once(guessing) : null
-        const without = await once(plain)
-        const having = early ?? (await once(guessing))
+        const early = round % 2 === 1 ? await guessing.run(task) : null
+        const without = await plain.run(task)
+        const having = early ?? (await guessing.run(task))
         if (without.text !== having.text) throw new Error('Guesses changed the text.')
         if (round === 0) continue
         ratios.push(having.rate / without.rate)

@@ -1,9 +1,10 @@
 /** Measured figures and how they are printed. */
 
-/** A figure that has a bar. */
+/** A measured figure. */
 export interface Figure {
   name: string
   value: number
+  /** The figure that is wanted; empty if there is none. */
   bar: string
   met: boolean
   note: string
@@ -25,6 +26,15 @@ export const atMost = (name: string, value: number, bar: number, note: string): 
   note,
 })
 
+/** A figure that has no bar. */
+export const reported = (name: string, value: number, note: string): Figure => ({
+  name,
+  value,
+  bar: '',
+  met: true,
+  note,
+})
+
 export function median(numbers: readonly number[]): number {
   const sorted = [...numbers].sort((a, b) => a - b)
   const middle = Math.floor(sorted.length / 2)
@@ -38,7 +48,7 @@ export function printFigures(figures: readonly Figure[]): void {
       name,
       value.toFixed(2),
       bar,
-      met ? 'met' : 'NOT MET',
+      bar === '' ? '' : met ? 'met' : 'NOT MET',
       note,
     ]),
   )

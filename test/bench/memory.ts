@@ -3,7 +3,8 @@ import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Site } from '../support/site.ts'
-import { MODELS, openSide } from './compare.ts'
+import { MODELS, openSide, prepareModel } from './compare.ts'
+import { SMALL } from './decode.ts'
 
 export interface LoadPeaks {
   /** With the start of the runtime, whose code a browser compiles while weights arrive. */
@@ -18,6 +19,8 @@ export interface LoadPeaks {
  */
 export async function measureLoad(site: Site): Promise<LoadPeaks | null> {
   if (!existsSync('/proc/self/clear_refs')) return null
+  prepareModel('small', 'fp32')
+  prepareModel('large', 'fp32')
   const side = await openSide(site, 'inorigin')
   const load = async (): Promise<number> => {
     const before = new Map<number, number>()
@@ -26,13 +29,13 @@ export async function measureLoad(site: Site): Promise<LoadPeaks | null> {
       // Begins a new peak.
       writeFileSync(`/proc/${pid}/clear_refs`, '5')
     }
-    await side.order({ type: 'open', model: 'large', device: 'wasm' })
+    await side.order({ type: 'open', ...SMALL, model: 'large', device: 'wasm' })
     const growth = Array.from(before, ([pid, resting]) => memory(pid, 'VmHWM') - resting)
     return Math.max(...growth) / sizeOf('large')
   }
   try {
     // What all models use is there before: tokenizer, templates, sampling.
-    await side.order({ type: 'open', model: 'small', device: 'wasm' })
+    await side.order({ type: 'open', ...SMALL, device: 'wasm' })
     const first = await load()
     // What the first left behind would otherwise be collected meanwhile, and make the second look small.
     await sleep(SETTLED)

@@ -1,7 +1,9 @@
 /**
  * `npm run bench`: the measured figures, each against its bar. Both sides of a ratio are measured in
  * one run, on the same files. `--json FILE` also writes them as one object; `--only NAME` (endpoint,
- * startup, predict, wasm, webgpu, drafts, memory, sizes) measures a part.
+ * startup, predict, wasm, webgpu, drafts, memory, formats, peers, context, sizes) measures a part.
+ * `--peers` is short for `--only peers`. `--dtypes` prints a table of the formats of weights instead,
+ * for all shapes or those of `--shape NAME`.
  */
 import { writeFileSync } from 'node:fs'
 import { cpus } from 'node:os'
@@ -10,12 +12,15 @@ import { parseArgs } from 'node:util'
 import { sizes } from '../../.ci/build/size.ts'
 import { buildDemo } from '../setup/demo.ts'
 import type { Site } from '../support/site.ts'
+import { measureContext } from './context.ts'
 import { type Adapter, findAdapter, openComparison, prepareComparison } from './compare.ts'
 import { measureSide, printComparison, type Device, type Effort, type Measured } from './decode.ts'
 import { measureDrafts } from './drafts.ts'
 import { measureEndpoint } from './endpoint.ts'
 import { atLeast, atMost, printFigures, type Figure } from './figure.ts'
+import { compareDefault, MEASURED_SHAPES, printFormats } from './formats.ts'
 import { measureLoad } from './memory.ts'
+import { measurePeers } from './peers.ts'
 import { measurePredict } from './predict.ts'
 import { measureStartup } from './startup.ts'
 
@@ -24,34 +29,60 @@ const SOFTWARE: Effort = { rounds: 1, answer: 12 }
 /** Where the difference is small. */
 const SOFTWARE_PAIRS: Effort = { rounds: 3, answer: 16 }
 
+const OPTIONS = {
+  json: { type: 'string' },
+  only: { type: 'string', multiple: true },
+  peers: { type: 'boolean', default: false },
+  dtypes: { type: 'boolean', default: false },
+  shape: { type: 'string', multiple: true },
+} as const
+
+/** Parts that need the site where sides are compared. */
+const COMPARED: Readonly<Record<string, (site: Site) => Promise<Figure[]>>> = {
+  wasm: (site) => compareOn(site, 'wasm'),
+  webgpu: (site) => compareOn(site, 'webgpu'),
+  drafts: draftsOn,
+  memory: measureMemory,
+  formats: compareDefault,
+  peers: measurePeers,
+  context: measureContext,
+}
+
 async function main(): Promise<void> {
-  const { values } = parseArgs({
-    options: { json: { type: 'string' }, only: { type: 'string', multiple: true } },
-  })
-  const wanted = (part: string) => values.only === undefined || values.only.includes(part)
+  const { values } = parseArgs({ options: OPTIONS })
   buildDemo()
+  if (values.dtypes) {
+    const shapes = MEASURED_SHAPES.filter((shape) => values.shape?.includes(shape) ?? true)
+    return onSite((site) => printFormats(site, shapes))
+  }
+  const only = values.peers ? ['peers', ...(values.only ?? [])] : values.only
+  const wanted = (part: string) => only === undefined || only.includes(part)
   const figures: Figure[] = []
   if (wanted('endpoint')) figures.push(...(await measureEndpoint()))
   if (wanted('startup')) figures.push(...(await measureStartup()))
   if (wanted('predict')) figures.push(...(await measurePredict()))
-  if (['wasm', 'webgpu', 'drafts', 'memory'].some(wanted)) {
-    await prepareComparison()
-    const site = await openComparison()
-    try {
-      console.log(await describe(site))
-      if (wanted('wasm')) figures.push(...(await compareOn(site, 'wasm')))
-      if (wanted('webgpu')) figures.push(...(await compareOn(site, 'webgpu')))
-      if (wanted('drafts')) figures.push(...(await draftsOn(site)))
-      if (wanted('memory')) figures.push(...(await measureMemory(site)))
-    } finally {
-      await site.close()
-    }
+  const compared = Object.entries(COMPARED).filter(([part]) => wanted(part))
+  if (compared.length > 0) {
+    await onSite(async (site) => {
+      for (const [, measure] of compared) figures.push(...(await measure(site)))
+    })
   }
   if (wanted('sizes')) figures.push(...measureSizes())
   printFigures(figures)
   if (values.json !== undefined) {
     const table = Object.fromEntries(figures.map(({ name, value }) => [name, value]))
     writeFileSync(values.json, `${JSON.stringify(table, null, 2)}\n`)
+  }
+}
+
+async function onSite(measure: (site: Site) => Promise<void>): Promise<void> {
+  await prepareComparison()
+  const site = await openComparison()
+  try {
+    console.log(await describe(site))
+    await measure(site)
+  } finally {
+    await site.close()
   }
 }
 

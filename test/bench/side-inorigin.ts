@@ -2,10 +2,10 @@
 import { openDecoderEngine } from '../../src/engine/decoder-engine.ts'
 import { loadDecoder } from '../../src/engine/onnx/load.ts'
 import type { Engine } from '../../src/engine/engine.ts'
+import { onnxPath, type OnnxFormat, SHAPES } from './models/shapes.ts'
 import { serveSide } from './side.ts'
 
 const TEXTS = ['config.json', 'generation_config.json', 'tokenizer.json', 'tokenizer_config.json']
-const WEIGHTS = ['onnx/model.onnx', 'onnx/model.onnx_data']
 const signal = new AbortController().signal
 
 let engine: Engine
@@ -19,12 +19,13 @@ async function filesOf(model: string, names: readonly string[]): Promise<Map<str
 }
 
 serveSide({
-  async open({ model, device, drafts = device === 'webgpu' }) {
+  async open({ model, format, device, drafts = device === 'webgpu' }) {
+    const graph = onnxPath(format as OnnxFormat)
     const runtime = `${location.origin}/inorigin/ort/`
     const texts = await filesOf(model, TEXTS)
-    const setup = { device, runtime, texts, maxInputTokens: 4096 }
+    const setup = { device, runtime, texts, maxInputTokens: SHAPES[model].context }
     engine = await openDecoderEngine(setup, { load: loadDecoder, drafts })
-    await engine.load(await filesOf(model, WEIGHTS), signal)
+    await engine.load(await filesOf(model, [graph, `${graph}_data`]), signal)
   },
   async continue(tokens, { answer, sampling }, onPiece) {
     const prompt = { tokens, boundaries: [], opening: '' }

@@ -1,5 +1,11 @@
 /** transformers.js, as its documentation uses it. */
-import { AutoModelForCausalLM, env, Tensor, type PreTrainedModel } from '@huggingface/transformers'
+import {
+  AutoModelForCausalLM,
+  type DataType,
+  env,
+  type PreTrainedModel,
+  Tensor,
+} from '@huggingface/transformers'
 import { isTrusted } from '../../src/device/adapter.ts'
 import { createDetokenizerFactory, type Detokenizer } from '../../src/engine/text/detokenizer.ts'
 import { serveSide, type OnPiece, type Task } from './side.ts'
@@ -27,8 +33,10 @@ let model: PreTrainedModel
 let openText: () => Detokenizer
 
 serveSide({
-  async open({ model: name, device }) {
-    model = await AutoModelForCausalLM.from_pretrained(name, { dtype: 'fp32', device })
+  async open({ model: name, format, device, threads }) {
+    // Its own choice is half of the cores.
+    if (wasm) wasm.numThreads = threads
+    model = await AutoModelForCausalLM.from_pretrained(name, { dtype: format as DataType, device })
     const tokenizer = await fetch(`/bench/models/${name}/tokenizer.json`)
     openText = createDetokenizerFactory(await tokenizer.json(), {})
     // Ready when the first answer costs no more than the second, as on the other side.

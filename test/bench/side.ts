@@ -1,8 +1,9 @@
-/** What is measured of either side, on the same files, device and run: ours and transformers.js. */
+/** What is measured of each side, on the same files, device and run: ours and those of others. */
 import type { Sampling } from '../../src/types/index.ts'
+import type { GgufFormat, OnnxFormat, ShapeName } from './models/shapes.ts'
 import { countWork, type Work, workBetween, workDone } from './work.ts'
 
-export type SideName = 'inorigin' | 'transformers'
+export type SideName = 'inorigin' | 'transformers' | 'wllama'
 
 /** One decode of random tokens. */
 export interface Task {
@@ -27,8 +28,12 @@ export interface Run {
 }
 
 export interface Opening {
-  model: string
+  model: ShapeName
+  /** Format of the weights. */
+  format: OnnxFormat | GgufFormat
   device: 'wasm' | 'webgpu'
+  /** Threads on WASM. More than one needs a page that is isolated. */
+  threads: number
   /** Ours only: whether to guess tokens ahead. Default: as it does on that device. */
   drafts?: boolean
 }
@@ -94,6 +99,8 @@ export function serveSide(side: Side): void {
     const begin = performance.now()
     switch (order.type) {
       case 'open':
+        // A side that uses every core uses this many.
+        Object.defineProperty(navigator, 'hardwareConcurrency', { value: order.threads })
         await side.open(order)
         return performance.now() - begin
       case 'run': {

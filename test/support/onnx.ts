@@ -33,7 +33,9 @@ export interface Operator {
   type: string
   inputs: readonly string[]
   outputs: readonly string[]
-  /** Whole numbers only. */
+  /** Set of operators that it belongs to. Default: ONNX's own. */
+  domain?: 'com.microsoft'
+  /** Whole numbers are written as integers, others as floats. */
   attributes?: Readonly<Record<string, number>>
   /** A graph it runs, by the attribute's name. */
   graphs?: Readonly<Record<string, Message>>
@@ -62,6 +64,7 @@ export interface Graph {
 /** The bytes of the file. */
 export function onnxFile(graph: Graph): Uint8Array<ArrayBuffer> {
   const { opset = 17, ir = 8 } = graph
+  const isMicrosoft = graph.nodes.some(({ domain }) => domain === 'com.microsoft')
   return writeMessage([
     [1, ir],
     [7, onnxGraph(graph)],
@@ -72,8 +75,17 @@ export function onnxFile(graph: Graph): Uint8Array<ArrayBuffer> {
         [2, opset],
       ],
     ],
+    ...(isMicrosoft ? [MICROSOFT] : []),
   ])
 }
+
+const MICROSOFT: [number, Value] = [
+  8,
+  [
+    [1, 'com.microsoft'],
+    [2, 1],
+  ],
+]
 
 export function onnxGraph({ inputs, outputs, nodes, weights = [], description }: Graph): Message {
   return [
@@ -98,7 +110,8 @@ export function onnxGraph({ inputs, outputs, nodes, weights = [], description }:
   ]
 }
 
-function operator({ type, inputs, outputs, attributes = {}, graphs = {} }: Operator): Message {
+function operator(node: Operator): Message {
+  const { type, inputs, outputs, domain, attributes = {}, graphs = {} } = node
   return [
     ...inputs.map((name): [number, Value] => [1, name]),
     ...outputs.map((name): [number, Value] => [2, name]),
@@ -106,11 +119,7 @@ function operator({ type, inputs, outputs, attributes = {}, graphs = {} }: Opera
     [4, type],
     ...Object.entries(attributes).map(([name, value]): [number, Value] => [
       5,
-      [
-        [1, name],
-        [3, value],
-        [20, 2],
-      ],
+      [[1, name], ...attribute(value)],
     ]),
     ...Object.entries(graphs).map(([name, graph]): [number, Value] => [
       5,
@@ -120,6 +129,20 @@ function operator({ type, inputs, outputs, attributes = {}, graphs = {} }: Opera
         [20, 5],
       ],
     ]),
+    ...(domain === undefined ? [] : [[7, domain] as [number, Value]]),
+  ]
+}
+
+function attribute(value: number): Message {
+  if (Number.isInteger(value)) {
+    return [
+      [3, value],
+      [20, 2],
+    ]
+  }
+  return [
+    [2, Float32Array.of(value)],
+    [20, 1],
   ]
 }
 

@@ -1,12 +1,16 @@
 /** Protobuf messages as tests write them, and the smallest of ONNX files. */
 
-export type Value = number | string | Uint8Array | Message
+/** A `Float32Array` is one number of 32 bits. */
+export type Value = number | string | Uint8Array | Float32Array | Message
 export type Message = [field: number, value: Value][]
 
-/** A message of numbers, texts, bytes and messages. */
+/** A message of whole numbers, floats, texts, bytes and messages. */
 export function writeMessage(message: Message): Uint8Array<ArrayBuffer> {
   const parts = message.flatMap(([field, value]): Uint8Array[] => {
     if (typeof value === 'number') return [varint(field * 8), varint(value)]
+    if (value instanceof Float32Array) {
+      return [varint(field * 8 + 5), new Uint8Array(value.buffer, value.byteOffset, 4)]
+    }
     const bytes = bytesOf(value)
     return [varint(field * 8 + 2), varint(bytes.length), bytes]
   })
@@ -19,7 +23,7 @@ export function writeMessage(message: Message): Uint8Array<ArrayBuffer> {
   return whole
 }
 
-function bytesOf(value: Exclude<Value, number>): Uint8Array {
+function bytesOf(value: Exclude<Value, number | Float32Array>): Uint8Array {
   if (typeof value === 'string') return new TextEncoder().encode(value)
   return value instanceof Uint8Array ? value : writeMessage(value)
 }
