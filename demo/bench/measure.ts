@@ -57,7 +57,7 @@ export async function measure(options: MeasureOptions): Promise<Measurements> {
   begin('Comparing the implementations on this device')
   const implementation = await findImplementation(server, tag, signal)
   const loads = await repeat('Loading from the store', () => timeLoad(server, tag, signal))
-  begin('Warming up')
+  begin(`Warming up ${implementation.id}`)
   const endpoint = await openEndpoint(server, tag, signal)
   const draw = await createPrompts((text) => endpoint.countTokens(text))
   const answerTokens = await findAnswerTokens(endpoint, draw, effort.answerSeconds)
