@@ -99,7 +99,12 @@ const cli: EnvironmentOptions = {
 const PACKAGE: Record<string, EnvironmentOptions> = { modules, serviceWorker, cli }
 
 const playground: EnvironmentOptions = {
-  build: { outDir: DEMO, emptyOutDir: true, rolldownOptions: { input: at('demo/index.html') } },
+  define: { INORIGIN_VERSION: JSON.stringify(packageJson.version) },
+  build: {
+    outDir: DEMO,
+    emptyOutDir: true,
+    rolldownOptions: { input: [at('demo/index.html'), at('demo/bench.html')] },
+  },
 }
 
 /** Builds the package, then the playground on top of it as any app would. */

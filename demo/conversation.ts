@@ -40,13 +40,24 @@ export function createConversation(): Conversation {
   const log = byId('log', HTMLElement)
   const scroll = byId('scroll', HTMLElement)
   const welcome = byId('welcome', HTMLElement)
+  let isAtEnd = true
+
+  function scrollToEnd(): void {
+    isAtEnd = true
+    scroll.scrollTop = scroll.scrollHeight
+  }
 
   /** Makes a change and stays at the end, unless the user has scrolled away from it. */
   function follow(change: () => void): void {
-    const away = scroll.scrollHeight - scroll.scrollTop - scroll.clientHeight
     change()
-    if (away < NEAR_END) scroll.scrollTop = scroll.scrollHeight
+    if (isAtEnd) scrollToEnd()
   }
+
+  scroll.addEventListener('scroll', () => {
+    isAtEnd = scroll.scrollHeight - scroll.scrollTop - scroll.clientHeight < NEAR_END
+  })
+  // The part below grows with its errors and would cover the end.
+  new ResizeObserver(() => follow(() => {})).observe(scroll)
 
   function add(question: string): TurnView {
     const turn = element('article', 'turn')
@@ -67,7 +78,7 @@ export function createConversation(): Conversation {
     log.ariaBusy = 'true'
     turn.append(element('span', 'hidden', 'You asked:'), element('p', 'question', question))
     log.append(turn)
-    scroll.scrollTop = scroll.scrollHeight
+    scrollToEnd()
     return {
       waiting: (words) =>
         follow(() => {

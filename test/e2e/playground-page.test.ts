@@ -11,6 +11,7 @@ import {
   type PlaygroundOptions,
   type PlaygroundWindow,
 } from '../support/playground.ts'
+import { openSite } from '../support/site.ts'
 
 const PHONE = { viewport: { width: 360, height: 740 }, isMobile: true, hasTouch: true }
 
@@ -260,6 +261,35 @@ describe('the page', () => {
     expect(await opener.evaluate((button) => button.matches(':focus'))).toBe(true)
   })
 
+  test('shows an error card in full at 390 pixels', async () => {
+    const file = '/inorigin/models/guide/onnx/model.onnx'
+    const site = await openSite({ pages: { [file]: 'This is not a model.' } })
+    try {
+      const viewport = { width: 390, height: 844 }
+      playground = await openPlayground(browser, `${site.url}/`, { viewport, isMobile: true })
+      const { page, ask } = playground
+      await page.getByText('@inorigin/guide could not be loaded.').waitFor()
+      // Both name the address of the file, which has no place to break at.
+      for (let round = 0; round < 5; round += 1) await ask('What is inorigin?')
+      const card = page.getByRole('alert').last()
+      expect(await card.innerText()).toContain(file)
+      expect(edge(await card.boundingBox(), 'x', 'width')).toBeLessThanOrEqual(viewport.width)
+      expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(viewport.width)
+      const hidden = async (): Promise<number> => {
+        const scroll = await page.locator('#scroll').boundingBox()
+        return edge(await card.boundingBox(), 'y', 'height') - edge(scroll, 'y', 'height')
+      }
+      await expect.poll(hidden).toBeLessThanOrEqual(0)
+      // The strip below grows when the error of the load comes after that of the question.
+      await page.locator('#loading-text').evaluate((strip) => {
+        strip.textContent = String(strip.textContent).repeat(3)
+      })
+      await expect.poll(hidden).toBeLessThanOrEqual(0)
+    } finally {
+      await site.close()
+    }
+  })
+
   test('is dark where the system is, and remembers another wish', { tags: ['slow'] }, async () => {
     const { page } = await open('', { colorScheme: 'dark' })
     const isDark = () =>
@@ -297,6 +327,14 @@ describe('the page', () => {
     expect(nameless).toEqual([])
   })
 })
+
+type Box = Record<'x' | 'y' | 'width' | 'height', number>
+
+/** Returns the right or the bottom edge of a box. */
+function edge(box: Box | null, start: 'x' | 'y', size: 'width' | 'height'): number {
+  if (!box) throw new Error('The element is not shown.')
+  return box[start] + box[size]
+}
 
 /** A picture of one pixel. */
 const DOT =

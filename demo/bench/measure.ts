@@ -1,0 +1,250 @@
+/** The measurements of the benchmark, all through the public API and `/v1`. */
+import type { Device, LoadProgress, Server, Tag } from '../../src/index.ts'
+import { bytesOf } from '../format.ts'
+import { openEndpoint, type Endpoint, type Message, type Run } from './endpoint.ts'
+import { createPrompts, type DrawPrompt } from './prompt.ts'
+import type { DecodeRate, Effort, Measurements, UsedImplementation } from './result.ts'
+
+/** Size in bytes up to which stored files are deleted, so that their download is measured. */
+const MAX_DELETED_BYTES = 32_000_000
+/** Number of streams that run at once. */
+const STREAMS = 4
+/** Tokens of the prompt before a short answer. */
+const SHORT_PROMPT_TOKENS = 48
+/** Tokens of an answer of which only the first counts. */
+const SHORT_ANSWER_TOKENS = 16
+/** Maximum number of tokens of one measured answer. */
+const MAX_ANSWER_TOKENS = 256
+/** Tokens of the context that stay free for a second turn, and because prompts are estimated. */
+const SPARE_TOKENS = 96
+const DIGITS: Tag = '@inorigin/digits'
+
+export interface MeasureOptions {
+  server: Server
+  tag: Tag
+  effort: Effort
+  signal: AbortSignal
+  /** Callback for the phase and its share of the whole, from 0 to 1. */
+  onProgress: (phase: string, share: number) => void
+}
+
+/** Parts of the benchmark that take rounds, in their order. */
+const PARTS = ['load', 'firstToken', 'short', 'long', 'concurrent'] as const
+
+/** Measures one model. Rejects with the error of the model or with the reason of the signal. */
+export async function measure(options: MeasureOptions): Promise<Measurements> {
+  const { server, tag, effort, signal, onProgress } = options
+  const { rounds } = effort
+  // Beside the rounds: the first load, the comparison, the warm-up and the predictor.
+  const steps = 4 + PARTS.length * rounds
+  let step = 0
+  const begin = (phase: string): void => {
+    signal.throwIfAborted()
+    onProgress(phase, step / steps)
+    step += 1
+  }
+  const repeat = async <T>(phase: string, work: () => Promise<T>): Promise<T[]> => {
+    const results: T[] = []
+    for (let round = 1; round <= rounds; round += 1) {
+      begin(`${phase}, round ${round} of ${rounds}`)
+      results.push(await work())
+    }
+    return results
+  }
+
+  begin('Loading the model')
+  const downloadMs = await loadFirst(options, (phase) => onProgress(phase, 0))
+  begin('Comparing the implementations on this device')
+  const implementation = await findImplementation(server, tag, signal)
+  const loads = await repeat('Loading from the store', () => timeLoad(server, tag, signal))
+  begin(`Warming up ${implementation.id}`)
+  const endpoint = await openEndpoint(server, tag, signal)
+  const draw = await createPrompts((text) => endpoint.countTokens(text))
+  const answerTokens = await findAnswerTokens(endpoint, draw, effort.answerSeconds)
+  const room = (await endpoint.contextTokens()) - answerTokens - SPARE_TOKENS
+  const promptTokens = Math.min(effort.promptTokens, room)
+  const turns = await repeat('Time to the first token', () =>
+    timeTurns(endpoint, draw(promptTokens)),
+  )
+  const short = await repeat('Decoding after a short prompt', () =>
+    endpoint.complete([user(draw(SHORT_PROMPT_TOKENS))], answerTokens),
+  )
+  const context = [user(draw(Math.min(effort.longContextTokens, room)))]
+  const long = await repeat('Decoding at a long context', () =>
+    endpoint.complete(context, answerTokens),
+  )
+  const concurrent = await repeat(`${STREAMS} streams at once`, () =>
+    timeStreams(endpoint, draw, answerTokens),
+  )
+  begin('Running a predictor')
+  const predict = await timePredictions(server, effort.predictions, signal)
+  return {
+    implementation,
+    answerTokens,
+    load: { downloadMs, storedMs: median(loads) },
+    ...summarizeTurns(turns),
+    decode: { short: toRate(short), long: toRate(long) },
+    concurrent: summarizeStreams(concurrent),
+    predict,
+  }
+}
+
+const user = (content: string): Message => ({ role: 'user', content })
+
+export function median(numbers: readonly number[]): number {
+  const sorted = numbers.toSorted((one, other) => one - other)
+  const middle = Math.floor(sorted.length / 2)
+  const [low = 0, high = 0] = [sorted[middle - 1], sorted[middle]]
+  return sorted.length % 2 === 1 ? high : (low + high) / 2
+}
+
+/** Loads the model. Resolves with the milliseconds, or with `null` if nothing was downloaded. */
+async function loadFirst(
+  { server, tag, signal }: MeasureOptions,
+  onPhase: (phase: string) => void,
+): Promise<number | null> {
+  const stored = (await server.storage.list()).find((each) => each.tag === tag)
+  // Pinned files may be the user's own, which nothing can download again.
+  const isKept = stored && (stored.pinned || stored.bytes > MAX_DELETED_BYTES)
+  if (stored && !isKept) await server.storage.remove(tag)
+  const onProgress = ({ phase, loadedBytes, totalBytes }: LoadProgress): void => {
+    const downloaded = `Downloading the model, ${bytesOf(loadedBytes, totalBytes)}`
+    onPhase(phase === 'download' ? downloaded : 'Preparing the model')
+  }
+  const began = performance.now()
+  await server.models.load(tag, { signal, onProgress })
+  return isKept ? null : performance.now() - began
+}
+
+/** Resolves with the implementation that is fastest here, after comparing those that are stored. */
+async function findImplementation(
+  server: Server,
+  tag: Tag,
+  signal: AbortSignal,
+): Promise<UsedImplementation> {
+  const { reasons } = await server.explain(tag, { signal })
+  const used = reasons.find(({ chosen }) => chosen)
+  if (!used) throw new Error(`${tag} cannot run on this device.`)
+  return { id: used.id, device: used.device, bytes: used.bytes ?? 0 }
+}
+
+async function timeLoad(server: Server, tag: Tag, signal: AbortSignal): Promise<number> {
+  await server.models.unload(tag)
+  const began = performance.now()
+  await server.models.load(tag, { signal })
+  return performance.now() - began
+}
+
+/**
+ * Resolves with the number of tokens that take about this many seconds. The answers to find that
+ * out also warm the model up, which may still compile something.
+ */
+async function findAnswerTokens(
+  endpoint: Endpoint,
+  draw: DrawPrompt,
+  seconds: number,
+): Promise<number> {
+  const ask = () => endpoint.complete([user(draw(SHORT_PROMPT_TOKENS))], SHORT_ANSWER_TOKENS)
+  await ask()
+  const { completionTokens, totalMs } = await ask()
+  const tokens = Math.round((1_000 * seconds * completionTokens) / totalMs)
+  return Math.min(MAX_ANSWER_TOKENS, Math.max(SHORT_ANSWER_TOKENS, tokens))
+}
+
+type Turns = readonly [first: Run, second: Run]
+
+/** Asks a question that is new to the model, and then another one in the same conversation. */
+async function timeTurns(endpoint: Endpoint, text: string): Promise<Turns> {
+  const first = await endpoint.complete([user(text)], SHORT_ANSWER_TOKENS)
+  const answer: Message = { role: 'assistant', content: first.text }
+  const messages = [user(text), answer, user('Tell me more about the last part.')]
+  return [first, await endpoint.complete(messages, SHORT_ANSWER_TOKENS)]
+}
+
+function summarizeTurns(
+  turns: readonly Turns[],
+): Pick<Measurements, 'firstToken' | 'prefillTokensPerSecond'> {
+  const middle = (read: (turns: Turns) => number): number => median(turns.map(read))
+  return {
+    firstToken: {
+      promptTokens: middle(([first]) => first.promptTokens),
+      coldMs: middle(([first]) => first.firstMs),
+      secondTurnPromptTokens: middle(([, second]) => second.promptTokens),
+      secondTurnCachedTokens: middle(([, second]) => second.cachedTokens),
+      secondTurnMs: middle(([, second]) => second.firstMs),
+    },
+    prefillTokensPerSecond: middle(
+      ([{ promptTokens, cachedTokens, firstMs }]) =>
+        ((promptTokens - cachedTokens) / firstMs) * 1_000,
+    ),
+  }
+}
+
+function toRate(runs: readonly Run[]): DecodeRate {
+  const rates = runs.flatMap(({ rate }) => rate ?? [])
+  return {
+    contextTokens: median(runs.map(({ promptTokens }) => promptTokens)),
+    tokensPerSecond: rates.length === 0 ? null : median(rates),
+  }
+}
+
+interface StreamRates {
+  alone: number
+  together: number
+}
+
+/** Times one stream, and then several at once. Each has a prompt of its own. */
+async function timeStreams(
+  endpoint: Endpoint,
+  draw: DrawPrompt,
+  tokens: number,
+): Promise<StreamRates> {
+  const rateOf = async (count: number): Promise<number> => {
+    const prompts = Array.from({ length: count }, () => [user(draw(SHORT_PROMPT_TOKENS))])
+    const began = performance.now()
+    const runs = await Promise.all(prompts.map((messages) => endpoint.complete(messages, tokens)))
+    const total = runs.reduce((sum, { completionTokens }) => sum + completionTokens, 0)
+    return (total / (performance.now() - began)) * 1_000
+  }
+  return { alone: await rateOf(1), together: await rateOf(STREAMS) }
+}
+
+function summarizeStreams(rounds: readonly StreamRates[]): Measurements['concurrent'] {
+  return {
+    streams: STREAMS,
+    aloneTokensPerSecond: median(rounds.map(({ alone }) => alone)),
+    togetherTokensPerSecond: median(rounds.map(({ together }) => together)),
+    ratio: median(rounds.map(({ alone, together }) => together / alone)),
+  }
+}
+
+/** Times the predictor of digits on a picture of a stroke. Its first run is not counted. */
+async function timePredictions(
+  server: Server,
+  count: number,
+  signal: AbortSignal,
+): Promise<Measurements['predict']> {
+  const states = await server.models.list()
+  if (!states.some(({ tag }) => tag === DIGITS)) return null
+  const image = drawStroke()
+  let device: Device = 'wasm'
+  const run = async (): Promise<number> => {
+    const began = performance.now()
+    ;({ device } = await server.predict(DIGITS, { image }, { signal }))
+    return performance.now() - began
+  }
+  await run()
+  const times: number[] = []
+  for (let index = 0; index < count; index += 1) times.push(await run())
+  return { tag: DIGITS, device, milliseconds: median(times) }
+}
+
+/** Returns a picture of 64 by 64 pixels with a vertical stroke. */
+function drawStroke(): ImageData {
+  const image = new ImageData(64, 64)
+  image.data.fill(255)
+  for (let y = 10; y < 54; y += 1) {
+    for (let x = 30; x < 35; x += 1) image.data.fill(0, 4 * (64 * y + x), 4 * (64 * y + x) + 3)
+  }
+  return image
+}
