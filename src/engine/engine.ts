@@ -26,6 +26,8 @@ export interface EngineSetup {
   features?: readonly string[]
   /** Result of an earlier self-test of this GPU. If absent, `load` runs the self-test first. */
   verdict?: GpuVerdict
+  /** Number of WASM threads of a page that can have several. Default: a guess. */
+  threads?: number
 }
 
 /** Input of a chat template. */

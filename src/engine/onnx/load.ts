@@ -55,7 +55,7 @@ async function open(
   { decoder: main, embed }: ModelFiles,
   signal: AbortSignal,
 ): Promise<Opened> {
-  const { device, runtime: folder, features, verdict, onWarm, warm = true } = options
+  const { device, runtime: folder, features, verdict, threads, onWarm, warm = true } = options
   const releases: (() => unknown)[] = []
   const release = async (): Promise<void> => {
     for (const each of releases.splice(0).toReversed()) await settleWithTimeout(each())
@@ -82,7 +82,7 @@ async function open(
     assertNotAborted()
     const trusted =
       device === 'webgpu' ? await openTrusted({ folder, features, verdict }, signal) : null
-    const runtime = trusted?.runtime ?? (await loadRuntime({ device, folder, large }))
+    const runtime = trusted?.runtime ?? (await loadRuntime({ device, folder, large, threads }))
     if (trusted) releases.push(() => trusted.gpu.destroy())
     releases.push(() => runtime.release())
     const whole = await session(runtime, main)

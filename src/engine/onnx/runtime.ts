@@ -3,6 +3,7 @@
  * ONNX graphs through this module.
  */
 import type { InferenceSession, Tensor } from 'onnxruntime-web'
+import { guessThreads, hasSharedMemory } from '../../device/threads.ts'
 import { InoriginError } from '../../error.ts'
 import type { Device } from '../../types/index.ts'
 import { deviceFailure, modelUnusable, outOfMemory } from '../failure.ts'
@@ -26,6 +27,8 @@ interface RuntimeOptions {
    * starts slower. Default: `false`.
    */
   large?: boolean
+  /** Number of threads of a page that can have several. Default: a guess. */
+  threads?: number
 }
 
 interface SessionOptions {
@@ -79,18 +82,11 @@ function importOrt(device: Device, large: boolean): Promise<Ort> {
   return hasSuspension() ? import('onnxruntime-web/jspi') : import('onnxruntime-web/webgpu')
 }
 
-/**
- * Returns the number of threads; more than one needs the shared memory of isolated pages. Isolated
- * pages of WebKitGTK 2.50 have none, and the runtime would wait for its threads forever.
- */
-function threads(): number {
-  const hasSharedMemory = globalThis.crossOriginIsolated && typeof SharedArrayBuffer === 'function'
-  return hasSharedMemory ? Math.min(4, navigator.hardwareConcurrency) : 1
-}
-
 /** Loads a build of the runtime. Rejects with `unavailable` if it cannot be imported. */
 export async function loadRuntime(options: RuntimeOptions): Promise<Runtime> {
   const { device, folder, gpu, large = false } = options
+  const guess = guessThreads(navigator.hardwareConcurrency)
+  const threads = hasSharedMemory() ? (options.threads ?? guess) : 1
   if (device === 'webgpu' && !gpu) {
     throw new InoriginError('internal', 'The webgpu runtime needs a GPUDevice.')
   }
@@ -99,7 +95,7 @@ export async function loadRuntime(options: RuntimeOptions): Promise<Runtime> {
   })
   ort.env.logLevel = 'error'
   ort.env.wasm.wasmPaths = folder
-  ort.env.wasm.numThreads = threads()
+  ort.env.wasm.numThreads = threads
 
   const streams = large && hasSuspension()
   let heap: Heap | null = null
@@ -123,7 +119,7 @@ export async function loadRuntime(options: RuntimeOptions): Promise<Runtime> {
     const { keepInHeap } = requested
     const create = async (): Promise<HeapSession> => {
       if (device === 'wasm' && keepInHeap) {
-        heap ??= createHeap(ort, await openModule({ folder, streams, threads: threads() }))
+        heap ??= createHeap(ort, await openModule({ folder, streams, threads }))
         return createHeapSession(heap, graph, {
           externalData: allExternalData,
           streams,
