@@ -7,6 +7,7 @@ import { guessThreads, hasSharedMemory } from '../../device/threads.ts'
 import { InoriginError } from '../../error.ts'
 import type { Device } from '../../types/index.ts'
 import { deviceFailure, modelUnusable, outOfMemory } from '../failure.ts'
+import { readOperations } from './decoder/operations.ts'
 import { createHeap, type Heap } from './heap/heap.ts'
 import { openModule } from './heap/module.ts'
 import { createHeapSession, type HeapSession } from './heap/session.ts'
@@ -97,8 +98,7 @@ export async function loadRuntime(options: RuntimeOptions): Promise<Runtime> {
   ort.env.wasm.wasmPaths = folder
   ort.env.wasm.numThreads = threads
 
-  const streams = large && hasSuspension()
-  let heap: Heap | null = null
+  const createInHeap = createHeapSessions(ort, { folder, large, threads })
   const watch = gpu ? watchGpu(gpu) : null
   const queue = createDeviceQueue(watch)
 
@@ -116,29 +116,21 @@ export async function loadRuntime(options: RuntimeOptions): Promise<Runtime> {
       }),
     )
     const weight = sum(allExternalData.map(({ data }) => data.size))
-    const { keepInHeap } = requested
-    const create = async (): Promise<HeapSession> => {
-      if (device === 'wasm' && keepInHeap) {
-        heap ??= createHeap(ort, await openModule({ folder, streams, threads }))
-        return createHeapSession(heap, graph, {
-          externalData: allExternalData,
-          streams,
-          config: configOf(requested),
-          keeps: keepInHeap,
-        })
+    const all = { ...requested, externalData: allExternalData }
+    const create = async (): Promise<CreatedSession> => {
+      if (device === 'wasm' && (all.keepInHeap || (await hasGroupedAttention(graph)))) {
+        const created = await createInHeap(graph, all)
+        if (all.keepInHeap || hasOnlySupportedTensors(created)) return created
+        await created.release()
       }
       const bytes = new Uint8Array(await graph.arrayBuffer())
-      const ortOptions = sessionOptions(device, gpu, {
-        ...requested,
-        externalData: allExternalData,
-      })
-      return ort.InferenceSession.create(bytes, ortOptions)
+      return ort.InferenceSession.create(bytes, sessionOptions(device, gpu, all))
     }
     const created = await queue.run(() => (watch ? watch.scope(create) : create()), unusable)
     return {
       inputs: created.inputMetadata,
       outputs: created.outputMetadata,
-      ...(keepInHeap && heap && { heap }),
+      ...(all.keepInHeap && { heap: created.heap }),
       run: (feeds, fetches) =>
         queue.run(
           () => {
@@ -153,6 +145,37 @@ export async function loadRuntime(options: RuntimeOptions): Promise<Runtime> {
 
   return { ort, device, createSession, release: () => watch?.stop() }
 }
+
+/** A session of the runtime, or one in the heap. */
+type CreatedSession = HeapSession & { heap?: Heap }
+
+/** Returns a function that creates sessions on `wasm` in one heap, which is opened at first use. */
+function createHeapSessions(
+  ort: Ort,
+  { folder, large, threads }: { folder: string; large: boolean; threads: number },
+): (graph: Blob, options: SessionOptions) => Promise<CreatedSession> {
+  const streams = large && hasSuspension()
+  let heap: Heap | null = null
+  return async (graph, { externalData = [], keepInHeap: keeps = () => false, compact }) => {
+    heap ??= createHeap(ort, await openModule({ folder, streams, threads }))
+    const config = configOf({ compact })
+    return {
+      heap,
+      ...(await createHeapSession(heap, graph, { externalData, streams, config, keeps })),
+    }
+  }
+}
+
+/**
+ * Returns `true` for a graph that needs the heap for speed: only there is the flash attention of
+ * `GroupQueryAttention` off (docs/decisions/0009-no-flash-attention-on-wasm.md).
+ */
+const hasGroupedAttention = async (graph: Blob): Promise<boolean> =>
+  (await readOperations(graph)).some(({ kind }) => kind === 'GroupQueryAttention')
+
+/** Returns `true` unless there is an input or output, such as text, that no heap tensor can hold. */
+const hasOnlySupportedTensors = ({ inputMetadata, outputMetadata }: CreatedSession): boolean =>
+  [...inputMetadata, ...outputMetadata].every(({ isTensor }) => isTensor)
 
 function sessionOptions(
   device: Device,
