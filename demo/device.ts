@@ -15,7 +15,7 @@ export function showDevice(starting: Promise<Server>): () => void {
 
   async function look(): Promise<void> {
     const adapter = ['WebGPU', await describeAdapter()] as const
-    const threads = `${navigator.hardwareConcurrency} threads`
+    const threads = `up to ${navigator.hardwareConcurrency} threads`
     const wasm = [
       'WASM',
       crossOriginIsolated ? threads : '1 thread: the page is not cross-origin isolated',

@@ -38,7 +38,7 @@ interface Candidate {
 }
 
 /** Ratio of times up to which two are considered equal, since measurements fluctuate. */
-const EQUAL_TIME_RATIO = 1.1
+export const EQUAL_TIME_RATIO = 1.1
 
 const SOFTWARE_RANK = 2
 

@@ -1,5 +1,6 @@
 /** Probes the capabilities of the device that the browser exposes. */
 import { describeAdapter, findAdapter, type AdapterDescription } from './adapter.ts'
+import { hasSharedMemory } from './threads.ts'
 
 /** Capabilities of the device, as plain data that can be cloned to another thread and stored. */
 export interface Capabilities {
@@ -38,7 +39,7 @@ export async function probeDevice(): Promise<Capabilities> {
     webgpu: adapter && describeAdapter(adapter),
     wasm: {
       simd: WebAssembly.validate(SIMD_MODULE),
-      threads: globalThis.crossOriginIsolated === true && typeof SharedArrayBuffer === 'function',
+      threads: hasSharedMemory(),
       jspi: 'Suspending' in WebAssembly,
     },
     memory: getDeviceMemoryBytes(),

@@ -34,6 +34,8 @@ export interface EngineSetup {
    * while the files are read. Default: a load is not expected.
    */
   expectedWeights?: FileSizes
+  /** Number of WASM threads of a page that can have several. Default: a guess. */
+  threads?: number
 }
 
 /** Input of a chat template. */

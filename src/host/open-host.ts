@@ -7,6 +7,7 @@ import { ensureResources } from '../store/ensure.ts'
 import type { Control, Host, HostService } from '../types/index.ts'
 import { createGpuVerdicts } from './choice/gpu-verdict.ts'
 import { createSelector } from './choice/selector.ts'
+import { createThreadCount } from './choice/thread-count.ts'
 import { createCatalogIndex } from './library/catalog-index.ts'
 import { createEntries } from './library/entries.ts'
 import { createFailureExplainer } from './library/explain-failure.ts'
@@ -18,6 +19,7 @@ import type { HostSetup } from './messages.ts'
 import { createDirectPortOpener } from './models/direct-ports.ts'
 import { createIdleMonitor } from './models/idle.ts'
 import { createLoadProgressHub } from './models/load-progress.ts'
+import { measureThreads } from './models/measure-threads.ts'
 import { createModels } from './models/models.ts'
 import { createAuthorization } from './requests/authorization.ts'
 import { createLanguageModels } from './requests/language-models.ts'
@@ -41,10 +43,16 @@ export function openHost(setup: HostSetup, onDownload: () => void): HostService 
   const progress = createLoadProgressHub()
   const idle = createIdleMonitor()
   const entries = createEntries(database, catalog, { onDownload, onProgress: progress.report })
+  const threads = createThreadCount({
+    database,
+    device,
+    measure: (count, signal) => measureThreads(assets, count, signal),
+  })
   const models = createModels({
     assets,
     progress,
     idle,
+    threads: threads.get,
     onVerdict: gpuVerdicts.record,
     explain: createFailureExplainer({ database, entries, device, preference }),
     // The signal aborts when the model is unloaded, so its files are in use until then.
@@ -56,7 +64,15 @@ export function openHost(setup: HostSetup, onDownload: () => void): HostService 
         onDownload,
       }),
   })
-  const selector = createSelector({ database, models, idle, device, verdict, preference })
+  const selector = createSelector({
+    database,
+    models,
+    idle,
+    device,
+    verdict,
+    preference,
+    threads,
+  })
   const predictions = createPredictions({ database, scope, entries, device, selector })
   const leases = createLeases({ entries, selector, predictions, models, progress, verdict })
   const authorize = createAuthorization(setup.apiKeys)

@@ -9,6 +9,11 @@ import type { OpenPredictor } from './open-predictor.ts'
 export const MAX_REQUEST_TOKENS = 300_000
 /** Largest number of tokens in a batch, with every text padded to the longest. */
 const MAX_BATCH_TOKENS = 2 ** 13
+/**
+ * Largest number of scores that an attention head computes for a batch. On the CPU it stores them, in
+ * 4 bytes each. A text of more than 2,048 tokens exceeds this by itself.
+ */
+const MAX_BATCH_SCORES = 2 ** 22
 /** Characters per allowed token beyond which the beginning of a text is tokenized first. */
 const MAX_CHARACTERS_PER_TOKEN = 64
 /** Milliseconds of tokenizing after which the worker handles messages, such as aborts. */
@@ -117,7 +122,9 @@ export function createBatches(rows: readonly Tokens[]): number[][] {
   for (const index of [...rows.keys()].toSorted((one, other) => lengthOf(one) - lengthOf(other))) {
     const batch = batches.at(-1)
     // Texts are sorted by length, so this one is the longest of the batch.
-    if (batch && (batch.length + 1) * lengthOf(index) <= MAX_BATCH_TOKENS) batch.push(index)
+    const tokens = ((batch?.length ?? 0) + 1) * lengthOf(index)
+    const fits = tokens <= MAX_BATCH_TOKENS && tokens * lengthOf(index) <= MAX_BATCH_SCORES
+    if (batch && fits) batch.push(index)
     else batches.push([index])
   }
   return batches

@@ -31,6 +31,8 @@ export interface PredictorSetup {
   device: Device
   /** URL of the folder with the runtime's wasm files, with a trailing slash. */
   runtime: string
+  /** Number of WASM threads of a page that can have several. Default: a guess. */
+  threads?: number
 }
 
 /** Loaded predictor. */
@@ -65,7 +67,7 @@ export async function openPredictor(
   setup: PredictorSetup,
   signal?: AbortSignal,
 ): Promise<OpenPredictor> {
-  const { entry, implementation, files, device, runtime: folder } = setup
+  const { entry, implementation, files, device, runtime: folder, threads } = setup
   const cleanups: (() => unknown)[] = []
   const close = async (): Promise<void> => {
     for (const step of cleanups.toReversed()) await step()
@@ -74,7 +76,7 @@ export async function openPredictor(
     assertNotAborted(signal)
     const gpu = device === 'webgpu' ? (await requestGpu(implementation.requires)).device : undefined
     cleanups.push(() => gpu?.destroy())
-    const runtime = await loadRuntime({ device, folder, gpu })
+    const runtime = await loadRuntime({ device, folder, gpu, threads })
     cleanups.push(() => runtime.release())
     assertNotAborted(signal)
     const session = await openSession(entry, implementation, files, runtime)

@@ -57,6 +57,31 @@ test('the first visit is reloaded once, later ones are not, and WASM uses thread
   expect(loads()).toBe(3)
 })
 
+/** Returns the stored number of WASM threads that was fastest, or `undefined`. */
+async function readFastestThreads(): Promise<number | undefined> {
+  const [{ name = '' } = {}] = await indexedDB.databases()
+  const opening = indexedDB.open(name)
+  await new Promise((resolve) => (opening.onsuccess = resolve))
+  const reading = opening.result.transaction('device').objectStore('device').get('threads')
+  await new Promise((resolve) => (reading.onsuccess = resolve))
+  opening.result.close()
+  return reading.result?.threads
+}
+
+test('the fastest number of threads is measured after a model was used', async () => {
+  await openApp()
+  const page = await site.open(APP)
+  await isIsolated(page)
+  await page.evaluate(async () => {
+    await (globalThis as unknown as InPage).server.models.load('@inorigin/guide')
+  })
+  const cores = await page.evaluate(() => navigator.hardwareConcurrency)
+  const counts = [1, 2, 4, 8, cores].filter((count) => count <= cores)
+  await expect
+    .poll(() => page.evaluate(readFastestThreads), { timeout: 60_000 })
+    .toSatisfy((threads) => counts.includes(threads))
+})
+
 test('two tabs at once are reloaded once each at most', async () => {
   await openApp()
   const pages = await Promise.all([site.open(APP), site.open(APP)])

@@ -140,7 +140,7 @@ describe('the page', () => {
     const { page } = await open()
     await page.getByText('Runs here').waitFor()
     await page.getByRole('tab', { name: 'Settings' }).click()
-    await page.getByText(/^\d+ threads$/).waitFor()
+    await page.getByText(/^up to \d+ threads$/).waitFor()
     expect(await page.evaluate(() => crossOriginIsolated)).toBe(true)
   })
 

@@ -5,17 +5,17 @@
  * memory, and `selftest/` checks that the GPU computes correctly.
  */
 import { openDecoderEngine } from '../decoder-engine.ts'
-import type { FileSizes, OpenEngine } from '../engine.ts'
+import type { EngineSetup, FileSizes, OpenEngine } from '../engine.ts'
 import { loadDecoder } from './load.ts'
 import { getModelFiles, hasLargeWeights } from './model-files.ts'
 import { loadRuntime, type Runtime } from './runtime.ts'
 
 /** Opens an engine for a model in the ONNX format. */
 export const openOnnx: OpenEngine = (setup) => {
-  const { device, runtime, expectedWeights } = setup
+  const { device, expectedWeights } = setup
   // Compiling WebAssembly takes longer than opening the tokenizer and reading small weights.
   let started =
-    device === 'wasm' && expectedWeights ? startRuntime(runtime, expectedWeights) : undefined
+    device === 'wasm' && expectedWeights ? startRuntime(setup, expectedWeights) : undefined
   started?.catch(() => undefined)
   return openDecoderEngine(setup, {
     load(options, weights, signal) {
@@ -29,7 +29,10 @@ export const openOnnx: OpenEngine = (setup) => {
 }
 
 /** Starts the runtime of a load on WASM. Rejects as the load would. */
-async function startRuntime(folder: string, weights: FileSizes): Promise<Runtime> {
+async function startRuntime(
+  { runtime: folder, threads }: EngineSetup,
+  weights: FileSizes,
+): Promise<Runtime> {
   const large = hasLargeWeights(getModelFiles(weights))
-  return loadRuntime({ device: 'wasm', folder, large, opensHeap: true })
+  return loadRuntime({ device: 'wasm', folder, large, threads, opensHeap: true })
 }

@@ -58,7 +58,7 @@ async function open(
   files: ModelFiles,
   signal: AbortSignal,
 ): Promise<Opened> {
-  const { device, runtime: folder, features, verdict, onWarm, warm = true, started } = options
+  const { device, runtime: folder, features, verdict, threads, onWarm, warm = true } = options
   const { decoder: stored, embed } = files
   const main = device === 'wasm' ? await toIntegers(stored, signal) : stored
   const releases: (() => unknown)[] = []
@@ -90,7 +90,8 @@ async function open(
     assertNotAborted()
     const trusted =
       device === 'webgpu' ? await openTrusted({ folder, features, verdict }, signal) : null
-    const runtime = trusted?.runtime ?? (await (started ?? loadRuntime({ device, folder, large })))
+    const start = () => options.started ?? loadRuntime({ device, folder, large, threads })
+    const runtime = trusted?.runtime ?? (await start())
     if (trusted) releases.push(() => trusted.gpu.destroy())
     releases.push(() => runtime.release())
     const whole = await session(runtime, main)

@@ -3,11 +3,13 @@
  * ONNX graphs through this module.
  */
 import type { InferenceSession, Tensor } from 'onnxruntime-web'
+import { guessThreads, hasSharedMemory } from '../../device/threads.ts'
 import { InoriginError } from '../../error.ts'
 import type { Device } from '../../types/index.ts'
 import { deviceFailure, modelUnusable, outOfMemory } from '../failure.ts'
+import { readOperations } from './decoder/operations.ts'
 import { createHeap, type Heap } from './heap/heap.ts'
-import { openModule } from './heap/module.ts'
+import { type HeapModule, openModule } from './heap/module.ts'
 import { createHeapSession, type HeapSession } from './heap/session.ts'
 import { isRuntimeMissing, runtimeMissing } from './missing.ts'
 import type { Ort } from './ort.ts'
@@ -31,6 +33,8 @@ interface RuntimeOptions {
    * runtime. Default: `false`, which opens it for the first such session.
    */
   opensHeap?: boolean
+  /** Number of threads of a page that can have several. Default: a guess. */
+  threads?: number
 }
 
 interface SessionOptions {
@@ -85,15 +89,6 @@ function importOrt(device: Device, large: boolean): Promise<Ort> {
 }
 
 /**
- * Returns the number of threads; more than one needs the shared memory of isolated pages. Isolated
- * pages of WebKitGTK 2.50 have none, and the runtime would wait for its threads forever.
- */
-function threads(): number {
-  const hasSharedMemory = globalThis.crossOriginIsolated && typeof SharedArrayBuffer === 'function'
-  return hasSharedMemory ? Math.min(4, navigator.hardwareConcurrency) : 1
-}
-
-/**
  * Size in bytes of a model up to which its weights are not separated from its graph: to read a model
  * of 6 MB in pieces takes longer than to copy it as a whole.
  */
@@ -102,11 +97,13 @@ const MAX_WHOLE_MODEL_BYTES = 8 * 2 ** 20
 /** Loads a build of the runtime. Rejects with `unavailable` if it cannot be imported. */
 export async function loadRuntime(options: RuntimeOptions): Promise<Runtime> {
   const { device, folder, gpu, large = false, opensHeap = false } = options
+  const guess = guessThreads(navigator.hardwareConcurrency)
+  const threads = hasSharedMemory() ? (options.threads ?? guess) : 1
   if (device === 'webgpu' && !gpu) {
     throw new InoriginError('internal', 'The webgpu runtime needs a GPUDevice.')
   }
   const streams = large && hasSuspension()
-  const open = () => openModule({ folder, streams, threads: threads() })
+  const open = () => openModule({ folder, streams, threads })
   const opened = opensHeap ? open() : null
   // The session that needs the module reports its failure.
   opened?.catch(() => undefined)
@@ -115,9 +112,9 @@ export async function loadRuntime(options: RuntimeOptions): Promise<Runtime> {
   })
   ort.env.logLevel = 'error'
   ort.env.wasm.wasmPaths = folder
-  ort.env.wasm.numThreads = threads()
+  ort.env.wasm.numThreads = threads
 
-  let heap: Heap | null = null
+  const createInHeap = createHeapSessions(ort, () => opened ?? open(), streams)
   const watch = gpu ? watchGpu(gpu) : null
   const queue = createDeviceQueue(watch)
 
@@ -138,29 +135,21 @@ export async function loadRuntime(options: RuntimeOptions): Promise<Runtime> {
       }),
     )
     const weight = sum(allExternalData.map(({ data }) => data.size))
-    const { keepInHeap } = requested
-    const create = async (): Promise<HeapSession> => {
-      if (device === 'wasm' && keepInHeap) {
-        heap ??= createHeap(ort, await (opened ?? open()))
-        return createHeapSession(heap, graph, {
-          externalData: allExternalData,
-          streams,
-          config: configOf(requested),
-          keeps: keepInHeap,
-        })
+    const all = { ...requested, externalData: allExternalData }
+    const create = async (): Promise<CreatedSession> => {
+      if (device === 'wasm' && (all.keepInHeap || (await hasGroupedAttention(graph)))) {
+        const created = await createInHeap(graph, all)
+        if (all.keepInHeap || hasOnlySupportedTensors(created)) return created
+        await created.release()
       }
       const bytes = new Uint8Array(await graph.arrayBuffer())
-      const ortOptions = sessionOptions(device, gpu, {
-        ...requested,
-        externalData: allExternalData,
-      })
-      return ort.InferenceSession.create(bytes, ortOptions)
+      return ort.InferenceSession.create(bytes, sessionOptions(device, gpu, all))
     }
     const created = await queue.run(() => (watch ? watch.scope(create) : create()), unusable)
     return {
       inputs: created.inputMetadata,
       outputs: created.outputMetadata,
-      ...(keepInHeap && heap && { heap }),
+      ...(all.keepInHeap && { heap: created.heap }),
       run: (feeds, fetches) =>
         queue.run(
           () => {
@@ -175,6 +164,37 @@ export async function loadRuntime(options: RuntimeOptions): Promise<Runtime> {
 
   return { ort, device, createSession, release: () => watch?.stop() }
 }
+
+/** A session of the runtime, or one in the heap. */
+type CreatedSession = HeapSession & { heap?: Heap }
+
+/** Returns a function that creates sessions on `wasm` in one heap, which is opened at first use. */
+function createHeapSessions(
+  ort: Ort,
+  open: () => Promise<HeapModule>,
+  streams: boolean,
+): (graph: Blob, options: SessionOptions) => Promise<CreatedSession> {
+  let heap: Heap | null = null
+  return async (graph, { externalData = [], keepInHeap: keeps = () => false, compact }) => {
+    heap ??= createHeap(ort, await open())
+    const config = configOf({ compact })
+    return {
+      heap,
+      ...(await createHeapSession(heap, graph, { externalData, streams, config, keeps })),
+    }
+  }
+}
+
+/**
+ * Returns `true` for a graph that needs the heap for speed: only there is the flash attention of
+ * `GroupQueryAttention` off (docs/decisions/0009-no-flash-attention-on-wasm.md).
+ */
+const hasGroupedAttention = async (graph: Blob): Promise<boolean> =>
+  (await readOperations(graph)).some(({ kind }) => kind === 'GroupQueryAttention')
+
+/** Returns `true` unless there is an input or output, such as text, that no heap tensor can hold. */
+const hasOnlySupportedTensors = ({ inputMetadata, outputMetadata }: CreatedSession): boolean =>
+  [...inputMetadata, ...outputMetadata].every(({ isTensor }) => isTensor)
 
 function sessionOptions(
   device: Device,

@@ -17,9 +17,12 @@ export interface ScheduleOptions {
   idle: IdleMonitor
   /** Measures what is missing until the signal aborts. */
   run: (entry: Entry, device: string | undefined, untilRequest: AbortSignal) => Promise<void>
+  /** Measures what concerns all tags, until the signal aborts. It runs whenever the host is idle. */
+  runIdle: (untilRequest: AbortSignal) => Promise<void>
 }
 
-export function createBenchmarkSchedule({ models, idle, run }: ScheduleOptions): BenchmarkSchedule {
+export function createBenchmarkSchedule(options: ScheduleOptions): BenchmarkSchedule {
+  const { models, idle, run, runIdle } = options
   const runningBenchmarks = new Map<string, Promise<void>>()
   /** Entries of used tags to measure when the host is idle. */
   const scheduled = new Map<Tag, Entry>()
@@ -31,14 +34,17 @@ export function createBenchmarkSchedule({ models, idle, run }: ScheduleOptions):
     const running = runningBenchmarks.get(key)
     if (running) return running
     const untilRequest = idle.untilRequest()
-    const benchmarking = lastBenchmark
-      .then(() => run(entry, device, untilRequest))
-      // A failed benchmark leaves the choice unchanged.
-      .catch(() => undefined)
-      .finally(() => runningBenchmarks.delete(key))
+    const benchmarking = enqueue(() => run(entry, device, untilRequest))
     runningBenchmarks.set(key, benchmarking)
-    lastBenchmark = benchmarking
+    void benchmarking.then(() => runningBenchmarks.delete(key))
     return benchmarking
+  }
+
+  /** Runs a benchmark after the latest one. Never rejects. */
+  function enqueue(work: () => Promise<void>): Promise<void> {
+    // A failed benchmark leaves the choice unchanged.
+    lastBenchmark = lastBenchmark.then(work).catch(() => undefined)
+    return lastBenchmark
   }
 
   /** Runs the benchmark that waits for the host to be idle, if no request uses a model now. */
@@ -53,6 +59,8 @@ export function createBenchmarkSchedule({ models, idle, run }: ScheduleOptions):
 
   idle.onIdle(() => {
     for (const tag of scheduled.keys()) void benchmarkScheduled(tag)
+    const untilRequest = idle.untilRequest()
+    void enqueue(() => runIdle(untilRequest))
   })
 
   return {

@@ -13,6 +13,7 @@ import type { IdleMonitor } from '../models/idle.ts'
 import { runBenchmark, selectMeasurable, type BenchmarkOptions } from './benchmark.ts'
 import { createBenchmarkSchedule } from './benchmark-schedule.ts'
 import { createMeasurements } from './measurements.ts'
+import type { ThreadCount } from './thread-count.ts'
 
 export interface ImplementationSelector {
   /**
@@ -39,10 +40,11 @@ export interface SelectorOptions extends BenchmarkOptions {
   idle: IdleMonitor
   device: () => Promise<Capabilities>
   preference: Preference
+  threads: ThreadCount
 }
 
 export function createSelector(options: SelectorOptions): ImplementationSelector {
-  const { database, models, idle, device, preference } = options
+  const { database, models, idle, device, preference, threads } = options
   const measurements = createMeasurements(database)
 
   async function getKnown(entry: Entry, name: string | undefined) {
@@ -83,7 +85,12 @@ export function createSelector(options: SelectorOptions): ImplementationSelector
     }
   }
 
-  const { settle, ...schedule } = createBenchmarkSchedule({ models, idle, run: benchmarkMissing })
+  const { settle, ...schedule } = createBenchmarkSchedule({
+    models,
+    idle,
+    run: benchmarkMissing,
+    runIdle: threads.measure,
+  })
 
   return {
     select,

@@ -29,6 +29,8 @@ export interface LoadOptions {
   ): Promise<Files>
   /** Verdict on this GPU from an earlier load; `undefined` if there is none. */
   verdict: GpuVerdict | undefined
+  /** Resolves with the fastest number of WASM threads; `undefined` if it was not measured. */
+  threads(): Promise<number | undefined>
   /** Receives the verdict on the GPU that a load reached. */
   onVerdict(verdict: GpuVerdict): void
   onProgress(progress: LoadProgress): void
@@ -152,6 +154,7 @@ async function openModel(
     overrides: implementation.overrides,
     verdict,
     ...(expectsLoad() && { expectedWeights: toSizes(resources.filter(isWeight)) }),
+    threads: await findThreads(context),
   }
   await worker.openModel(setup, caller)
 }
@@ -160,7 +163,8 @@ async function openPredictor(context: LoadContext, entry: PredictorEntry): Promi
   const { implementation, worker, caller, runtime, verdict, onVerdict } = context
   const files = await getFiles(context, implementation.resources, 0)
   reportCompiling(context)
-  const setup: PredictorFiles = { entry, implementation, files, runtime, verdict }
+  const threads = await findThreads(context)
+  const setup: PredictorFiles = { entry, implementation, files, runtime, verdict, threads }
   const newVerdict = await worker.openPredictor(setup, caller)
   if (newVerdict) onVerdict(newVerdict)
 }
@@ -190,6 +194,10 @@ function getFiles(
     },
   })
 }
+
+/** Resolves with the measured number of threads; `undefined` if there is none, or no use for it. */
+const findThreads = async ({ implementation, threads }: LoadContext): Promise<number | undefined> =>
+  implementation.device === 'wasm' ? threads() : undefined
 
 function reportCompiling({ progress, totalBytes }: LoadContext): void {
   const transferred = { loadedBytes: totalBytes, bytesPerSecond: 0, remainingSeconds: 0 }

@@ -2,6 +2,7 @@
 import type { Implementation } from '../../catalog/schema.ts'
 import type { GpuVerdict } from '../../device/gpu-verdict.ts'
 import type { EngineSetup, Files } from '../../engine/engine.ts'
+import type { ThreadBenchmarkSetup } from '../../engine/onnx/thread-benchmark.ts'
 import type { PredictorSetup } from '../../predictor/open-predictor.ts'
 import type {
   Caller,
@@ -30,7 +31,7 @@ export interface ModelSetup extends EngineSetup {
 /** Parameters with which a model worker opens a predictor. */
 export interface PredictorFiles extends Pick<
   PredictorSetup,
-  'entry' | 'implementation' | 'files' | 'runtime'
+  'entry' | 'implementation' | 'files' | 'runtime' | 'threads'
 > {
   /** Result of the GPU self-test. Default: the worker runs the self-test. */
   verdict: GpuVerdict | undefined
@@ -61,6 +62,8 @@ export interface ModelService extends DirectPredictor {
    * one token.
    */
   measure(caller: Caller): Promise<number>
+  /** Measures WASM with that number of threads: the milliseconds of a fixed piece of work. */
+  measureThreads(setup: ThreadBenchmarkSetup, caller: Caller): Promise<number>
 }
 
 /** The methods of {@link ModelService}. */
@@ -73,4 +76,5 @@ export const MODEL_METHODS = {
   countTokens: 'call',
   embed: 'stream',
   measure: 'call',
+  measureThreads: 'call',
 } as const satisfies MethodTable<ModelService>

@@ -23,10 +23,12 @@ describe.each([{ large: false }, { large: true }])('on wasm, large: $large', ({ 
   let runtime: Runtime
   let model: Blob
 
-  const openSession = async (): Promise<Session> => {
+  const openSession = async (
+    options: { keepInHeap?: typeof staysInHeap } = { keepInHeap: staysInHeap },
+  ): Promise<Session> => {
     runtime ??= await loadRuntime({ device: 'wasm', folder: runtimeFolder(), large })
     model ??= (await tinyFiles(['onnx/model.onnx'])).get('onnx/model.onnx') as Blob
-    return runtime.createSession(model, { keepInHeap: staysInHeap })
+    return runtime.createSession(model, options)
   }
 
   const computeScores = async (session: Session, chunk: number): Promise<Float32Array> => {
@@ -53,5 +55,14 @@ describe.each([{ large: false }, { large: true }])('on wasm, large: $large', ({ 
     }
     await plain.release()
     await flash.release()
+  })
+
+  test('attention of predictors is plain', async () => {
+    const plain = await openSession()
+    const predictor = await openSession({})
+    expect(predictor.heap).toBe(undefined)
+    expect(await computeScores(predictor, 256)).toEqual(await computeScores(plain, 256))
+    await plain.release()
+    await predictor.release()
   })
 })

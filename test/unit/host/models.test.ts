@@ -43,6 +43,7 @@ function open() {
       reportTransfer = onProgress
       return new Promise(() => undefined)
     },
+    threads: async () => undefined,
     onVerdict: () => undefined,
     explain: async (error) => error,
   })

@@ -123,6 +123,7 @@ function open(plan: Plan, kept = memory(), capabilities = device()) {
     verdict: async () => undefined,
     device: async () => capabilities,
     preference: 'auto',
+    threads: { get: async () => undefined, measure: async () => undefined },
   })
   const chosen = async (entry: Entry, id?: string) =>
     (await selector.select(entry, id)).implementation.id

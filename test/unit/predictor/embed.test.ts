@@ -109,6 +109,14 @@ describe('texts', () => {
     expect(createBatches([])).toEqual([])
   })
 
+  test('have as few texts that the scores of attention stay bounded', () => {
+    const batchesOf = (length: number) =>
+      createBatches(Array.from({ length: 20 }, () => Array<number>(length).fill(1)))
+    expect(batchesOf(512).map(({ length }) => length)).toEqual([16, 4])
+    expect(batchesOf(1024).map(({ length }) => length)).toEqual([4, 4, 4, 4, 4])
+    expect(batchesOf(4096)).toHaveLength(20)
+  })
+
   test('are given up between batches', async () => {
     const controller = new AbortController()
     const opened = fake()

@@ -1,0 +1,95 @@
+/**
+ * Finds the number of WASM threads that is fastest on this device. It is measured once, and again
+ * after the browser, the runtime or the number of processors has changed. Models and predictors that
+ * are loaded later use it.
+ */
+import { EQUAL_TIME_RATIO } from '../../catalog/choose-implementation.ts'
+import type { Capabilities } from '../../device/capabilities.ts'
+import { SELF_TEST_RUNTIME } from '../../device/gpu-verdict.ts'
+import { listThreadCounts } from '../../device/threads.ts'
+import { getDeviceFact, putDeviceFact } from '../../store/device-facts.ts'
+import type { Database } from '../../store/database.ts'
+import { isObject } from '../../values/objects.ts'
+
+export interface ThreadCount {
+  /** Resolves with the fastest number of threads; `undefined` before it was measured. */
+  get(): Promise<number | undefined>
+  /**
+   * Measures each number of threads if a load has asked for the fastest, and it is not known. Takes
+   * about a second for each. Rejects when the signal aborts, and stores nothing then.
+   */
+  measure(untilRequest: AbortSignal): Promise<void>
+}
+
+interface ThreadCountOptions {
+  database: Database
+  device: () => Promise<Capabilities>
+  /** Resolves with the milliseconds of a fixed piece of work with that many threads. */
+  measure(threads: number, signal: AbortSignal): Promise<number>
+}
+
+/** Stored result. */
+interface ThreadFact {
+  /** Browser, runtime and processors of the measurement. It is void with any others. */
+  where: string
+  threads: number
+}
+
+const SUBJECT = 'threads'
+
+/** Timeout in milliseconds for one number of threads, with the start of the runtime. */
+const MEASURE_TIMEOUT_MS = 30_000
+
+export function createThreadCount({ database, device, measure }: ThreadCountOptions): ThreadCount {
+  let latest: ThreadFact | undefined
+  let isNeeded = false
+
+  async function read(where: string): Promise<number | undefined> {
+    // Without working storage, the measurement applies until this host ends.
+    latest ??= await getDeviceFact(database, SUBJECT, isThreadFact).catch(() => undefined)
+    return latest?.where === where ? latest.threads : undefined
+  }
+
+  return {
+    async get() {
+      isNeeded = true
+      return read(environmentOf(await device()))
+    },
+    async measure(untilRequest) {
+      const capabilities = await device()
+      const { wasm, cores } = capabilities
+      const where = environmentOf(capabilities)
+      if (!isNeeded || !wasm.threads || cores === 1 || (await read(where)) !== undefined) return
+      const timesMs = new Map<number, number>()
+      for (const threads of listThreadCounts(cores)) {
+        untilRequest.throwIfAborted()
+        const timeout = AbortSignal.timeout(MEASURE_TIMEOUT_MS)
+        const time = measure(threads, AbortSignal.any([untilRequest, timeout]))
+        // A number with which the runtime does not start is not used.
+        timesMs.set(threads, await time.catch(() => Infinity))
+      }
+      untilRequest.throwIfAborted()
+      isNeeded = false
+      const threads = findFastest(timesMs)
+      if (threads === undefined) return
+      latest = { where, threads }
+      await putDeviceFact(database, SUBJECT, latest).catch(() => undefined)
+    },
+  }
+}
+
+/**
+ * Returns the smallest number of threads that is about as fast as the fastest, because it leaves the
+ * most processors to the page; `undefined` if the runtime started with none.
+ */
+function findFastest(timesMs: ReadonlyMap<number, number>): number | undefined {
+  const leastMs = Math.min(...timesMs.values())
+  if (leastMs === Infinity) return undefined
+  return [...timesMs].find(([, timeMs]) => timeMs <= leastMs * EQUAL_TIME_RATIO)?.[0]
+}
+
+const environmentOf = ({ cores }: Capabilities): string =>
+  [`${cores} cores`, navigator.userAgent, SELF_TEST_RUNTIME].join(' | ')
+
+const isThreadFact = (value: unknown): value is ThreadFact =>
+  isObject(value) && typeof value['where'] === 'string' && typeof value['threads'] === 'number'
