@@ -30,6 +30,7 @@ function start() {
     assets: 'https://app.test/inorigin/',
     ensure: async (wanted) => new Map(wanted.map(({ name }) => [name, new Blob()])),
     verdict: undefined,
+    threads: async () => undefined,
     onVerdict: () => undefined,
     onProgress: () => undefined,
   }
