@@ -37,6 +37,9 @@ export const PRECISION_SUFFIXES: readonly string[] = Object.values(DTYPE_SUFFIXE
  * | q8      | 21.9     | 33.6      |
  * | q4      | 2.8      | 4.6       |
  *
+ * The engine converts q4 when it loads, to nearly the speed of q8 (docs/decisions/0012). The load
+ * takes longer, and the figures above are those without that.
+ *
  * No figures exist yet for the other precisions; their places are guesses.
  *
  * Speed precedes the size of the download: matrices in q8 take about twice the bytes of q4. An app for

@@ -40,8 +40,7 @@ describe('a graph with 4-bit weights', () => {
     const converted = await convertToInt8(files, NEVER)
     const { constants, nodes } = await readGraphFile(converted)
     const used = new Set(nodes.flatMap(({ inputs }) => inputs))
-    // Only older versions of the standard operators have no use for the axis of a reduction.
-    expect([...constants.keys()].filter((name) => !used.has(name))).toEqual(['inorigin/axis'])
+    expect([...constants.keys()].filter((name) => !used.has(name))).toEqual([])
     expect(converted.externalData[0]).toBe(files.externalData[0])
     const sizes = [...constants.values()]
       .filter(({ type }) => type === 3)

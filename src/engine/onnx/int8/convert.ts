@@ -36,7 +36,7 @@ export async function convertToInt8(
   const matrices = new Map(products.map(({ weights, matrix }) => [weights, matrix]))
   const bytes = [...matrices.values()].reduce((sum, { rows, columns }) => sum + rows * columns, 0)
   if (products.length === 0 || bytes > maxBytes) return files
-  const constants: BlobPart[] = sharedConstants()
+  const constants: BlobPart[] = sharedConstants(graph.opset)
   const integers: BlobPart[] = []
   let offset = 0
   for (const [weights, matrix] of matrices) {

@@ -1,5 +1,5 @@
 /** Finds the matrix products of a graph whose weights can become 8-bit integers. */
-import { type Constant, type GraphFile, type Node } from './graph-file.ts'
+import type { GraphFile, Node } from './graph-file.ts'
 import { type BlockQuantized, countBlocks } from './requantize.ts'
 
 /** A product with weights that are quantized in blocks. */
@@ -8,7 +8,7 @@ export interface Product {
   /** Name of the product's input. */
   input: string
   output: string
-  /** Name of the constant with the weights, which several products may share. */
+  /** Name of the new weights: the old ones, joined. Products of the same constants share it. */
   weights: string
   matrix: StoredMatrix
 }
@@ -52,19 +52,20 @@ function toProduct(graph: GraphFile, node: Node): Product | null {
   if ((bits !== 4 && bits !== 8) || rows < 1 || columns < 1 || blockSize < 2) return null
   const blocks = countBlocks({ rows, blockSize })
   const find = (name: string, type: number, bytes: number): Blob | null => {
-    const constant: Constant | undefined = graph.ports.has(name)
-      ? undefined
-      : graph.constants.get(name)
+    const constant = graph.ports.has(name) ? undefined : graph.constants.get(name)
     return constant?.type === type && constant.data?.size === bytes ? constant.data : null
   }
-  const found = {
-    values: find(weights, ELEMENT.uint8, (columns * blocks * blockSize * bits) / 8),
-    scales: find(scales, ELEMENT.float32, columns * blocks * 4),
-    zeroPoints: find(zeroPoints, ELEMENT.uint8, columns * Math.ceil((blocks * bits) / 8)),
+  const values = find(weights, ELEMENT.uint8, (columns * blocks * blockSize * bits) / 8)
+  const factors = find(scales, ELEMENT.float32, columns * blocks * 4)
+  const zeros = find(zeroPoints, ELEMENT.uint8, columns * Math.ceil((blocks * bits) / 8))
+  if (!values || !factors || (zeroPoints !== '' && !zeros)) return null
+  return {
+    node,
+    input,
+    output: outputs[0] ?? '',
+    weights: [weights, scales, zeroPoints].join('/'),
+    matrix: { rows, columns, bits, blockSize, values, scales: factors, zeroPoints: zeros },
   }
-  if (!found.values || !found.scales || (zeroPoints !== '' && !found.zeroPoints)) return null
-  const matrix = { rows, columns, bits, blockSize, ...found } as StoredMatrix
-  return { node, input, output: outputs[0] ?? '', weights, matrix }
 }
 
 /** Returns the constants that only the products use. */

@@ -149,8 +149,8 @@ const inline = (
 ) => initializer(name, type, dims, [[TENSOR.raw, new Uint8Array(buffer)]])
 
 /** Encodes the constants that all converted products share. */
-export const sharedConstants = (): Uint8Array<ArrayBuffer>[] => [
-  inline(SHARED.axis, 'int64', [1], BigInt64Array.of(-1n)),
+export const sharedConstants = (opset: number): Uint8Array<ArrayBuffer>[] => [
+  ...(opset < AXES_INPUT_OPSET ? [] : [inline(SHARED.axis, 'int64', [1], BigInt64Array.of(-1n))]),
   inline(SHARED.least, 'float32', [], Float32Array.of(1e-20)),
   inline(SHARED.step, 'float32', [], Float32Array.of(1 / 127)),
   inline(SHARED.zeroPoint, 'uint8', [], Uint8Array.of(128)),
