@@ -4,7 +4,7 @@ import type { Embedder } from '../catalog/schema.ts'
 import type { GpuVerdict } from '../device/gpu-verdict.ts'
 import type { Engine, Files } from '../engine/engine.ts'
 import { openOnnx } from '../engine/onnx/index.ts'
-import { openThreadBenchmark } from '../engine/onnx/thread-benchmark.ts'
+import { benchmarkThreads } from '../engine/onnx/thread-benchmark.ts'
 import { openTrusted } from '../engine/onnx/selftest/open.ts'
 import { InoriginError } from '../error.ts'
 import { createCoalescer } from '../generation/coalesce.ts'
@@ -70,8 +70,7 @@ const service: ModelService = {
     (await prepare(received, MAX_COUNTED_CONTEXTS)).planned.prompt.tokens.length,
   embed: queueEmbedding,
   measure: ({ signal }) => measure(createMeasuredRun(signal), signal),
-  measureThreads: async (threads, { signal }) =>
-    measure(await openThreadBenchmark(threads), signal),
+  measureThreads: benchmarkThreads,
 }
 
 let directRequests = 0

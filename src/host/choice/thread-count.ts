@@ -16,7 +16,7 @@ export interface ThreadCount {
   get(): Promise<number | undefined>
   /**
    * Measures each number of threads if a load has asked for the fastest, and it is not known. Takes
-   * about a second for each. Rejects when the signal aborts, and stores nothing then.
+   * about four seconds for each. Rejects when the signal aborts, and stores nothing then.
    */
   measure(untilRequest: AbortSignal): Promise<void>
 }
