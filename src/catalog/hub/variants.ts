@@ -29,8 +29,9 @@ export const PRECISION_SUFFIXES: readonly string[] = Object.values(DTYPE_SUFFIXE
 
 /**
  * Precisions by device, the fastest first. WebGPU lists no 8-bit weights, because the runtime has no
- * kernels for them there, and WebAssembly no 16-bit ones, which it computes with conversions. On WebAssembly, 8-bit weights precede
- * 4-bit ones. Measured on a Llama of 135 M parameters in Chromium 156, in decode tokens per second:
+ * kernels for them there. WebAssembly lists no 16-bit ones; q4f16 does run. On WebAssembly, 8-bit
+ * weights precede 4-bit ones. Measured on a Llama of 135 M parameters in Chromium 156, in decode
+ * tokens per second:
  *
  * | weights | 1 thread | 2 threads |
  * | ------- | -------- | --------- |
