@@ -28,22 +28,37 @@ export const PRECISION_SUFFIXES: readonly string[] = Object.values(DTYPE_SUFFIXE
   .filter((suffix) => suffix !== '')
 
 /**
- * Precisions by device, the fastest first. WebGPU lists no 8-bit weights and WebAssembly no 16-bit
- * ones, because the runtime has no kernels for them there. On WebAssembly, 8-bit weights precede
- * 4-bit ones. Measured on a Llama of 135 M parameters in Chromium 156, in decode tokens per second:
+ * Precisions by device, the fastest first. WebGPU lists no 8-bit weights, because the runtime has no
+ * kernels for them there. WebAssembly lists no 16-bit ones; q4f16 does run. On WebAssembly, 8-bit
+ * weights precede 4-bit ones. Measured on a Llama of 135 M parameters in Chromium 156, in decode
+ * tokens per second:
  *
  * | weights | 1 thread | 2 threads |
  * | ------- | -------- | --------- |
  * | q8      | 21.9     | 33.6      |
  * | q4      | 2.8      | 4.6       |
  *
- * The engine converts q4 when it loads, to nearly the speed of q8 (docs/decisions/0012). The load
- * takes longer, and the figures above are those without that.
+ * The engine converts q4 to 8-bit integers when it loads (docs/decisions/0012). Then it is nearly as fast
+ * as q8, and the load takes longer. These figures are without that conversion, but for `q4 converted`.
  *
- * No figures exist yet for the other precisions; their places are guesses.
+ * Another model of 30 M parameters, one / two threads, two busy cores of an Intel Xeon, so that only
+ * large differences count (`npm run bench -- --dtypes`). `q4a4` is `q4` with `accuracy_level` 4; the
+ * row `q4 converted` is of another run, in which q4 had 8.3 / 17.6 and 245 / 439:
  *
- * Speed precedes the size of the download: matrices in q8 take about twice the bytes of q4. An app for
- * metered connections orders the precisions with `dtypes`.
+ * | weights | decode      | prefill of 512 |
+ * | ------- | ----------- | -------------- |
+ * | q8      | 34.3 / 32.5 | 310 / 363      |
+ * | uint8   | 34.3 / 32.6 | 255 / 211      |
+ * | q4 converted | 81 / 50 | 510 / 685     |
+ * | bnb4    | 18.2 / 15.4 | 290 / 346      |
+ * | q4      | 4.6 / 4.6   | 77 / 99        |
+ * | q4a4    | 7.7 / 11.3  | 169 / 309      |
+ * | q4f16   | 8.2 / 8.5   | 140 / 211      |
+ * | fp32    | 31.9 / 33.0 | 267 / 332      |
+ *
+ * fp32 follows the 4-bit weights because it takes three times their bytes and memory. The places of
+ * q2 and q1 are guesses. 8-bit weights precede 4-bit ones although their matrices take about twice the
+ * bytes. An app for metered connections orders the precisions with `dtypes`.
  */
 const PREFERRED_DTYPES: Readonly<Record<Device, readonly Dtype[]>> = {
   webgpu: ['q4f16', 'q4', 'fp16', 'fp32', 'q2f16', 'q2', 'q1f16', 'q1'],
