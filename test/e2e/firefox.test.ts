@@ -1,11 +1,7 @@
-/**
- * Firefox: the life of the service worker, which it stops earlier than others, isolation, and the
- * benchmark page.
- */
-import { readFileSync, writeFileSync } from 'node:fs'
+/** The life of the service worker in Firefox, which stops it earlier than others, and isolation. */
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import type { BenchResult } from '../../demo/bench/result.ts'
 import { findFirefox } from '../setup/firefox.ts'
 import { APP, appPage, reportingWorker } from '../support/isolation.ts'
 import { checkLifetime, launch } from '../support/lifetime.ts'
@@ -49,50 +45,6 @@ test.skipIf(!firefox)(
       expect(server.reports[0]).toBe('isolated: true')
       expect(server.reports).toContain('thread')
       expect(server.requests.filter((request) => request === `GET ${APP}`)).toHaveLength(2)
-    } finally {
-      await closeBrowser()
-      await server.close()
-    }
-  },
-)
-
-/** Starts a short benchmark once it can be started, and reports its JSON or its error. */
-const DRIVE = `
-  const find = (id) => document.getElementById(id)
-  const until = (isMet) => new Promise((resolve) => {
-    const check = () => isMet() && resolve()
-    new MutationObserver(check).observe(document, { subtree: true, attributes: true })
-    check()
-  })
-  await until(() => !find('start').disabled)
-  find('effort').value = 'short'
-  find('start').click()
-  await until(() => !find('report').hidden || !find('problem').hidden)
-  const body = find('report').hidden ? find('problem').textContent : find('json').textContent
-  await fetch('/report', { method: 'POST', body })
-`
-
-test.skipIf(!firefox)(
-  'Firefox: the benchmark page runs to its end',
-  { tags: ['slow', 'firefox'] },
-  async () => {
-    const page = readFileSync('dist-demo/bench.html', 'utf8')
-    const script = '<script type="module" src="./drive.js"></script></body>'
-    const server = await serveStatic({
-      folders: { '/': 'dist-demo' },
-      pages: { '/bench.html': page.replace('</body>', script), '/drive.js': DRIVE },
-    })
-    const closeBrowser = launch(firefox ?? '', argsFor, `${server.url}/bench.html`)
-    try {
-      await expect.poll(() => server.reports, { timeout: 280_000 }).toHaveLength(1)
-      expect(server.reports[0]).toMatch(/^\{/)
-      const result = JSON.parse(server.reports[0] ?? '') as BenchResult
-      expect(result).toMatchObject({
-        environment: { browser: 'Firefox', crossOriginIsolated: true },
-        implementation: { device: 'wasm' },
-        predict: { device: 'wasm' },
-      })
-      expect(result.firstToken.secondTurnCachedTokens).toBeGreaterThan(0)
     } finally {
       await closeBrowser()
       await server.close()
