@@ -38,7 +38,7 @@ export const PRECISION_SUFFIXES: readonly string[] = Object.values(DTYPE_SUFFIXE
  * | q8      | 21.9     | 33.6      |
  * | q4      | 2.8      | 4.6       |
  *
- * The engine converts q4 to 8-bit integers when it loads (docs/decisions/0012). Then it is nearly as fast
+ * The engine converts q4 to 8-bit integers when it loads (docs/decisions/0011). Then it is nearly as fast
  * as q8, and the load takes longer. These figures are without that conversion, but for `q4 converted`.
  *
  * Another model of 30 M parameters, one / two threads, two busy cores of an Intel Xeon, so that only

@@ -1,7 +1,7 @@
 /**
  * Converts a graph whose weights are quantized in blocks of 4 or 8 bits, for which the runtime has no
  * WebAssembly kernel: it would make 32-bit floats of them at every step. Integers of 8 bits have one.
- * docs/decisions/0012-int8-weights-on-wasm.md has the figures.
+ * docs/decisions/0011-int8-weights-on-wasm.md has the figures.
  */
 import { getDeviceMemoryBytes } from '../../../device/capabilities.ts'
 import { loadingCancelled } from '../../failure.ts'
