@@ -20,7 +20,7 @@ export interface Effort {
   predictions: number
 }
 
-/** What the user chose. */
+/** Choices of the user. */
 export interface BenchSettings extends Effort {
   tag: Tag
   device: Device | 'auto'

@@ -83,7 +83,7 @@ async function open(
     return created
   }
 
-  // Its reads wait for the disk, and the runtime meanwhile for its own files.
+  // Reading waits for the disk while the runtime waits for its own files.
   const operations = readOperations(main.model)
   operations.catch(() => undefined)
   try {

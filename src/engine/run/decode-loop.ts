@@ -46,9 +46,7 @@ export async function* runDecodeLoop(
   const drafter = setup.drafts && !toLogprob ? createDrafter(prompt.tokens) : null
   /** Tokens of the answer that the decoder has not computed yet. */
   const pending: number[] = []
-  let logprobs: TokenLogprob[] = []
-  let pendingText = ''
-  let pendingTokenIds: number[] = []
+  const buffer = createChunkBuffer(toLogprob !== undefined)
   let completionTokens = 0
 
   /** Resolves to the next token: a forced one, that of an interrupted run, or a sampled one. */
@@ -78,23 +76,13 @@ export async function* runDecodeLoop(
         const rowLogits = await (toLogprob && row())
         token ??= await sampler.choose((candidateRequest ??= sampler.ask(null)), candidates, row)
         const tokenLogprob = rowLogits && toLogprob?.(rowLogits, token)
-        if (tokenLogprob) logprobs.push(tokenLogprob)
+        if (tokenLogprob) buffer.logprobs.push(tokenLogprob)
       },
       // A token mask is known for one token at a time, so constrained answers have no drafts.
       drafter: constraintState.isUnconstrained && knownToken === undefined ? drafter : null,
       maxDraftTokens: tokenLimit - completionTokens - 1,
     })
     return token as number
-  }
-
-  const takeChunk = (): TextChunk => {
-    const tokenIds = pendingTokenIds
-    const chunk: TextChunk = { text: pendingText, tokens: tokenIds.length, tokenIds }
-    if (toLogprob) chunk.logprobs = logprobs
-    logprobs = []
-    pendingText = ''
-    pendingTokenIds = []
-    return chunk
   }
 
   try {
@@ -107,25 +95,50 @@ export async function* runDecodeLoop(
       sampler.accept(token)
       drafter?.append(token)
       completionTokens += 1
-      pendingTokenIds.push(token)
+      buffer.tokenIds.push(token)
       if (setup.endTokens.has(token)) {
         reason = 'stop'
         break
       }
       pending.push(token)
-      pendingText += detokenizer.push(token)
-      if (pendingText === '' || forcedTokens.length > 0 || completionTokens === tokenLimit) continue
-      const update = yield takeChunk()
+      buffer.text += detokenizer.push(token)
+      if (buffer.text === '' || forcedTokens.length > 0 || completionTokens === tokenLimit) continue
+      const update = yield buffer.take()
       if (update?.append || update?.constraint) detokenizer.drop()
       if (update?.constraint !== undefined) await constraintState.setConstraint(null)
       if (update?.append) constraintState.forceText(update.append)
       if (update?.constraint) await constraintState.setConstraint(update.constraint)
     }
     // Bytes of an incomplete character are dropped, but the logprobs of their tokens are yielded.
-    if (pendingText !== '' || logprobs.length > 0) yield takeChunk()
+    if (buffer.text !== '' || buffer.logprobs.length > 0) yield buffer.take()
     return { reason, completionTokens }
   } finally {
     slot.release()
     constraintState.close()
   }
+}
+
+/** Text that has not been yielded yet, and its tokens. */
+interface ChunkBuffer {
+  text: string
+  readonly tokenIds: number[]
+  readonly logprobs: TokenLogprob[]
+  /** Returns all of it as a chunk, and empties the buffer. */
+  take(): TextChunk
+}
+
+function createChunkBuffer(hasLogprobs: boolean): ChunkBuffer {
+  const buffer: ChunkBuffer = {
+    text: '',
+    tokenIds: [],
+    logprobs: [],
+    take() {
+      const { text } = buffer
+      const tokenIds = buffer.tokenIds.splice(0)
+      const logprobs = buffer.logprobs.splice(0)
+      buffer.text = ''
+      return { text, tokens: tokenIds.length, tokenIds, ...(hasLogprobs && { logprobs }) }
+    },
+  }
+  return buffer
 }
