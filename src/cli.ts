@@ -1,30 +1,23 @@
 #!/usr/bin/env node
-/** The command `inorigin`: parses its arguments and runs a subcommand. */
-import { existsSync, readFileSync } from 'node:fs'
-import { createRequire } from 'node:module'
-import { basename, dirname, join, relative, resolve, sep } from 'node:path'
-import { parseArgs } from 'node:util'
-import { add, type AddOptions } from './cli/add.ts'
-import { refreshCatalog } from './cli/refresh.ts'
-import { HELP } from './cli/help.ts'
-import { init } from './cli/init.ts'
-import { deferInterrupts } from './cli/interrupts.ts'
-import { escapeControls, print } from './cli/output.ts'
-import { createProgress } from './cli/progress.ts'
-import {
-  assertWritable,
-  getRememberedFolder,
-  readProjectOptions,
-  writeProjectOptions,
-} from './cli/project-options.ts'
-import { formatAddReport, formatInitReport } from './cli/report.ts'
-import { generateTypes, writeTypes } from './cli/types.ts'
-import { isUsageError, assertOptions, createUsageError } from './cli/usage.ts'
-import { DTYPES } from './catalog/schema.ts'
+/** The command `inorigin`: finds the subcommand of its arguments and runs it. */
+import { suggest, type Command } from './cli/command.ts'
+import { ADD } from './cli/commands/add.ts'
+import { INIT } from './cli/commands/init.ts'
+import { REFRESH } from './cli/commands/refresh.ts'
+import { TYPES } from './cli/commands/types.ts'
+import { print, printLines } from './cli/output.ts'
+import { readVersion } from './cli/package-files.ts'
+import { createUsageError, isUsageError } from './cli/usage.ts'
 import { InoriginError } from './error.ts'
 
-/** Folder of this script, `dist` of the package. */
-const DIST = import.meta.dirname
+const COMMANDS: readonly Command[] = [INIT, ADD, TYPES, REFRESH]
+
+const OVERVIEW = [
+  ...COMMANDS.map(({ usage }, index) => `${index === 0 ? 'Usage: ' : '       '}${usage}`),
+  '',
+  '`inorigin <command> --help` describes a command, `inorigin --version` prints the version.',
+  'Exit codes: 0 for success, 1 for a failure, 2 for wrong usage, 130 after an interrupt.',
+]
 
 async function main(args: readonly string[]): Promise<number> {
   try {
@@ -44,181 +37,32 @@ async function main(args: readonly string[]): Promise<number> {
   }
 }
 
-function parseCommandLine(args: readonly string[]) {
-  return parseArgs({
-    args: [...args],
-    allowPositionals: true,
-    allowNegative: true,
-    options: {
-      guide: { type: 'boolean' },
-      mlc: { type: 'boolean' },
-      sw: { type: 'string' },
-      'own-sw': { type: 'boolean' },
-      host: { type: 'string' },
-      tag: { type: 'string' },
-      name: { type: 'string' },
-      public: { type: 'string' },
-      'max-file-bytes': { type: 'string' },
-      device: { type: 'string' },
-      dtypes: { type: 'string' },
-      tensor: { type: 'string', multiple: true },
-      force: { type: 'boolean' },
-      out: { type: 'string', short: 'o' },
-      help: { type: 'boolean', short: 'h' },
-      version: { type: 'boolean', short: 'v' },
-    },
-  })
-}
-
-type Flags = ReturnType<typeof parseCommandLine>['values']
-
 function runCommand(args: readonly string[]): number | Promise<number> {
-  const { values, positionals } = parseCommandLine(args)
-  if (values.version) return printLines(readVersion())
-  if (values.help) return printLines(...HELP)
-  const [command, first, second, ...rest] = positionals
-  assertOptions(command, values)
-  if (command === 'init' && second === undefined) return runInit(first, values)
-  if (command === 'add' && first !== undefined && second === undefined) return runAdd(first, values)
-  if (command === 'types' && second === undefined) return runTypes(first, values)
-  const isRefresh = command === 'catalog' && first === 'refresh' && second !== undefined
-  if (isRefresh && rest.length === 0) return runRefresh(second, values.host)
-  print(process.stderr, HELP)
-  return 2
-}
-
-async function runRefresh(file: string, host: string | undefined): Promise<number> {
-  const { refreshed, failed } = await refreshCatalog({
-    file,
-    host,
-    onEntry: (tag, repository) => printLines(`${tag}: looking up ${repository}`),
-    signal: new AbortController().signal,
-  })
-  print(
-    process.stderr,
-    failed.map(({ tag, why }) => `${tag} was not changed. ${why}`),
-  )
-  printLines(`${file}: ${refreshed.length} models refreshed, ${failed.length} not.`)
-  return failed.length > 0 ? 1 : 0
-}
-
-/** Default limit of file sizes in bytes. Hosts of static sites allow 25 MB or more. */
-const MAX_FILE_BYTES = 25_000_000
-
-async function runAdd(source: string, flags: Flags): Promise<number> {
-  const { tag, name, force = false, tensor: tensors = [] } = flags
-  if (tag === undefined)
-    throw createUsageError(`Name a tag for the model: inorigin add ${source} --tag @me/name`)
-  const progress = createProgress(process.stderr)
-  const options: AddOptions = {
-    source,
-    tag,
-    name,
-    force,
-    tensors,
-    publicDir: getPublicFolder(flags.public),
-    maxFileBytes: parseByteCount('--max-file-bytes', flags['max-file-bytes']) ?? MAX_FILE_BYTES,
-    devices:
-      flags.device === undefined
-        ? ['webgpu', 'wasm']
-        : [parseChoice('--device', flags.device, DEVICES)],
-    dtypes: flags.dtypes?.split(',').map((dtype) => parseChoice('--dtypes', dtype, DTYPES)) ?? null,
-    dist: DIST,
-    runtime: findRuntime,
-    signal: deferInterrupts(),
-    onStep: progress.step,
+  const [first] = args
+  if (first === undefined) {
+    print(process.stderr, OVERVIEW)
+    return 2
   }
-  const result = await add(options).finally(progress.end)
-  return printLines(...formatAddReport(result, options))
+  if (first === '--version' || first === '-v') return printLines(readVersion())
+  const command = COMMANDS.find(({ name }) => isCommand(name, args))
+  const isHelp = args.includes('--help') || args.includes('-h')
+  if (isHelp) return printLines(...(command?.help ?? OVERVIEW))
+  if (command) return command.run(args.slice(command.name.split(' ').length))
+  throw unknownCommandError(args)
 }
 
-function runTypes(catalog: string | undefined, { out, ...flags }: Flags): number {
-  const catalogs = catalog === undefined ? findCatalogs(getPublicFolder(flags.public)) : [catalog]
-  const types = generateTypes(catalogs)
-  if (out === undefined) return printLines(...types.text.trimEnd().split('\n'))
-  writeTypes(out, types)
-  return printLines(`${out}: types of ${types.tags.join(', ') || 'no predictors'}.`)
-}
+/** Returns `true` if the arguments begin with the words of the command's name. */
+const isCommand = (name: string, args: readonly string[]): boolean =>
+  name.split(' ').every((word, index) => args[index] === word)
 
-/** Returns the paths of the app's catalog and the package's one, if they exist. */
-function findCatalogs(publicDir: string): string[] {
-  const names = ['catalog.json', join('models', 'catalog.json')]
-  const found = names
-    .map((name) => join(publicDir, 'inorigin', name))
-    .filter((path) => existsSync(path))
-  if (found.length > 0) return found
-  throw createUsageError(
-    `There is no catalog in ${join(publicDir, 'inorigin')}. Name one: inorigin types catalog.json`,
+function unknownCommandError([first = '', second = '']: readonly string[]): Error {
+  const names = COMMANDS.map(({ name }) => name)
+  const isGroup = names.some((name) => name.startsWith(`${first} `))
+  const word = isGroup ? `${first} ${second}`.trim() : first
+  const hint = suggest(word, names)
+  return createUsageError(
+    `${word} is not a command.${hint} Commands: ${names.join(', ')}. See inorigin --help.`,
   )
-}
-
-function getPublicFolder(given: string | undefined): string {
-  const folder = given === undefined ? getRememberedFolder(process.cwd()) : toRelativePath(given)
-  if (folder !== undefined) return folder
-  throw createUsageError(
-    'Name your public folder, such as --public public, or run `inorigin init public` first.',
-  )
-}
-
-const DEVICES = ['webgpu', 'wasm'] as const
-
-function parseChoice<T extends string>(option: string, value: string, possible: readonly T[]): T {
-  const found = possible.find((one) => one === value)
-  if (found !== undefined) return found
-  throw createUsageError(`${option} takes ${possible.join(', ')}, not ${value}`)
-}
-
-function parseByteCount(option: string, value: string | undefined): number | undefined {
-  if (value === undefined || /^[1-9]\d{0,14}$/.test(value))
-    return value === undefined ? value : Number(value)
-  throw createUsageError(`${option} takes a number of bytes, not ${value}`)
-}
-
-function runInit(folder: string | undefined, flags: Flags): number {
-  const app = process.cwd()
-  const before = readProjectOptions(app)
-  const publicDir = folder === undefined ? getRememberedFolder(app) : toRelativePath(folder)
-  if (!publicDir) throw createUsageError('Name your public folder, such as: inorigin init public')
-  // The remembered options belong to the remembered folder, so another folder does not use them.
-  const remembered = publicDir === before?.publicDir ? before : undefined
-  const sw = flags['own-sw'] ? false : (flags.sw ?? remembered?.sw ?? 'sw.js')
-  if (sw !== false && (sw !== basename(sw) || !sw.endsWith('.js') || escapeControls(sw) !== sw)) {
-    throw createUsageError(`--sw takes the name of a script, such as inorigin-sw.js, not ${sw}`)
-  }
-  const guide = flags.guide ?? remembered?.guide ?? true
-  const mlc = flags.mlc ?? remembered?.mlc ?? false
-  assertWritable(app)
-  // An interrupt must not stop the command between two files. It takes only a second.
-  deferInterrupts()
-  const result = init({ publicDir, sw: sw || null, guide, mlc, dist: DIST, runtime: findRuntime() })
-  const isRemembered = writeProjectOptions(app, { publicDir, sw, guide, mlc })
-  return printLines(...formatInitReport(result, { version: readVersion(), sw, isRemembered }))
-}
-
-/** Returns the folder of onnxruntime-web's builds as installed for this package. */
-function findRuntime(): string {
-  try {
-    const file = 'onnxruntime-web/ort-wasm-simd-threaded.wasm'
-    return dirname(createRequire(import.meta.url).resolve(file))
-  } catch (cause) {
-    const what = 'onnxruntime-web, which inorigin depends on, is not installed.'
-    throw new InoriginError('unavailable', `${what} Run npm install, then this again.`, { cause })
-  }
-}
-
-function readVersion(): string {
-  const text = readFileSync(join(DIST, '..', 'package.json'), 'utf8')
-  return (JSON.parse(text) as { version: string }).version
-}
-
-/** Returns a path relative to the current folder, which is valid on other machines too. */
-function toRelativePath(path: string): string {
-  return relative(process.cwd(), resolve(path)).split(sep).join('/') || '.'
-}
-
-function printLines(...lines: string[]): number {
-  print(process.stdout, lines)
-  return 0
 }
 
 // This must be the last statement, since it uses the constants above.

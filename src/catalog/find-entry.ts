@@ -92,10 +92,18 @@ export function getOwner(tag: Tag): string {
   return tag.slice(1, tag.indexOf('/'))
 }
 
-/** Returns the names sorted by similarity to `to`, the most similar first. */
-export function sortBySimilarity(names: readonly string[], to: string): string[] {
+/**
+ * Returns the names sorted by similarity to `to`, the most similar first. Names that differ in more
+ * than `maxLetters` letters are left out.
+ */
+export function sortBySimilarity(
+  names: readonly string[],
+  to: string,
+  maxLetters = Infinity,
+): string[] {
   return names
     .map((name) => ({ name, far: computeEditDistance(name, to) }))
+    .filter(({ far }) => far <= maxLetters)
     .toSorted((one, other) => one.far - other.far)
     .map(({ name }) => name)
 }

@@ -1,12 +1,16 @@
 /** Reads and checks catalog files for commands. */
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import type { Catalog, CatalogDocument } from '../catalog/schema.ts'
 import { MLC_LIST } from '../catalog/mlc/list.ts'
 import { validateCatalog } from '../catalog/validate.ts'
 import { InoriginError } from '../error.ts'
 
-/** Reads a catalog without checking it. Throws `invalid_request` if the file is not JSON. */
+/** Reads a catalog without checking it. Throws `invalid_request` for a missing file or wrong JSON. */
 export function readDocument(path: string): CatalogDocument {
+  if (!existsSync(path)) {
+    const what = `There is no file ${path}. Check the path of the catalog.`
+    throw new InoriginError('invalid_request', what, { code: 'invalid_catalog' })
+  }
   try {
     return JSON.parse(readFileSync(path, 'utf8')) as CatalogDocument
   } catch (cause) {

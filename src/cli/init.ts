@@ -10,6 +10,8 @@ export interface InitOptions {
   publicDir: string
   /** File name of the service worker script in that folder; `null` to write none. */
   sw: string | null
+  /** File name of the script of an earlier run, which is deleted if it has another name now. */
+  formerSw?: string | null
   /** `true` to copy the embedded language model. */
   guide: boolean
   /** `true` to copy WebLLM, which runs models that MLC compiled. */
@@ -26,7 +28,7 @@ export interface InitResult {
   /** Number of files written. `bytes` is their total length. */
   files: number
   bytes: number
-  /** Deleted files of an earlier version, relative to `folder`. */
+  /** Deleted files of an earlier version, relative to `folder`; a script relative to its parent. */
   removed: readonly string[]
 }
 
@@ -58,7 +60,8 @@ interface CatalogFile {
  * folder cannot be written; `unavailable` if the package or onnxruntime-web is incomplete.
  */
 export function init(options: InitOptions): InitResult {
-  const { publicDir, dist, sw } = options
+  const { publicDir, dist, sw, formerSw = null } = options
+  assertParentExists(publicDir)
   const script = sw === null ? null : join(publicDir, sw)
   if (sw !== null) assertOwnScript(publicDir, sw)
   const folder = join(publicDir, INORIGIN_FOLDER)
@@ -76,6 +79,10 @@ export function init(options: InitOptions): InitResult {
   const removed = before.filter((name) => !sources.has(name) && removeFile(folder, name))
   // The script comes last, so that a page that finds it finds the other files too.
   if (sw !== null) written.push(writeBelow(publicDir, sw, { from: join(dist, 'sw.js') }))
+  if (formerSw !== null && formerSw !== sw && isOwnScript(join(publicDir, formerSw))) {
+    rmSync(join(publicDir, formerSw))
+    removed.push(formerSw)
+  }
 
   const bytes = written.reduce((sum, length) => sum + length, 0)
   return { script, folder, files: written.length, bytes, removed }
@@ -111,12 +118,24 @@ function collectSources({ dist, runtime, guide, mlc }: InitOptions): Map<string,
 function assertOwnScript(publicDir: string, sw: string): void {
   assertNoLinks(publicDir, sw)
   const script = join(publicDir, sw)
-  if (!existsSync(script) || readText(script).startsWith(SCRIPT_MARK)) return
+  if (!existsSync(script) || isOwnScript(script)) return
   throw refuse(
     `${script} exists and was not written by inorigin, so it was not changed.`,
     "If your app owns it, call attach() of 'inorigin/sw' in it and run this with --own-sw. " +
       `Otherwise choose another name, \`--sw inorigin-${basename(script)}\`.`,
   )
+}
+
+/** Returns `true` for a file that an earlier run wrote as the service worker script. */
+function isOwnScript(path: string): boolean {
+  return (findStats(path)?.isFile() ?? false) && readText(path).startsWith(SCRIPT_MARK)
+}
+
+/** Throws for a folder below one that does not exist, which is more likely a mistake in the path. */
+function assertParentExists(publicDir: string): void {
+  const parent = dirname(publicDir)
+  if (existsSync(parent)) return
+  throw refuse(`There is no folder ${parent}.`, 'Create it first, or correct the path.')
 }
 
 /** Deletes a file of an earlier version, and its folders if they become empty. */

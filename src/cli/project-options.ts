@@ -1,7 +1,8 @@
 /** Stores the options of `inorigin init` in an app's package.json. */
 import { existsSync, readFileSync } from 'node:fs'
-import { isAbsolute, join, relative, resolve } from 'node:path'
+import { isAbsolute, join, relative, resolve, sep } from 'node:path'
 import { refuse } from '../draft/refuse.ts'
+import { createUsageError } from './usage.ts'
 import { assertNoLinks, writeBelow } from './write-file.ts'
 
 export interface ProjectOptions {
@@ -47,6 +48,20 @@ export function getRememberedFolder(app: string): string | undefined {
     `"publicDir" in ${join(app, PACKAGE_FILE)} is outside of this folder: ${publicDir}`,
     'Name the folder on the command line.',
   )
+}
+
+/** Returns the folder named on the command line, else the stored one. Throws a usage error. */
+export function getPublicFolder(given: string | undefined): string {
+  const folder = given === undefined ? getRememberedFolder(process.cwd()) : toRelativePath(given)
+  if (folder !== undefined) return folder
+  throw createUsageError(
+    'Name your public folder, such as --public public, or run `inorigin init public` first.',
+  )
+}
+
+/** Returns a path relative to the current folder, which is valid on other machines too. */
+export function toRelativePath(path: string): string {
+  return relative(process.cwd(), resolve(path)).split(sep).join('/') || '.'
 }
 
 /** Throws `invalid_request` if {@link writeProjectOptions} could not write. */

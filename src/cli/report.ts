@@ -48,7 +48,8 @@ export function formatInitReport(
     `inorigin ${version}: wrote ${script === null ? '' : `${script} and `}${folder}${sep}, ${files} files, ` +
       `${formatByteCount(bytes)}.`,
   ]
-  if (removed.length > 0) lines.push(`Removed ${removed.length} files that are no longer needed.`)
+  const removedFiles = removed.length === 1 ? '1 file that is' : `${removed.length} files that are`
+  if (removed.length > 0) lines.push(`Removed ${removedFiles} no longer needed.`)
   return [
     ...lines,
     isRemembered

@@ -297,9 +297,9 @@ test.each([
   },
   { args: ['add', 'package.json', '--tag', '@me/x'], says: 'is not an ONNX model', code: 1 },
   { args: ['init', 'public', '--tag', '@me/x'], says: 'inorigin init takes no --tag', code: 2 },
-  { args: ['types', '--no-mlc'], says: 'inorigin types takes no --mlc', code: 2 },
+  { args: ['types', '--no-mlc'], says: 'inorigin types takes no --no-mlc', code: 2 },
   { args: ['types', '-o', 'package.json/x.d.ts'], says: 'cannot be written', code: 1 },
-  { args: ['types', 'nowhere.json'], says: 'nowhere.json cannot be read', code: 1 },
+  { args: ['types', 'nowhere.json'], says: 'There is no file nowhere.json', code: 1 },
 ])('exits with $code: $args', ({ args, says, code }) => {
   const result = inorigin(...args)
   expect(result.code).toBe(code)

@@ -212,9 +212,16 @@ test(
   },
 )
 
-test('says how it is used', () => {
+test('says how it is used, the whole and each command', () => {
   const help = execFileSync(process.execPath, [CLI, '--help'], { encoding: 'utf8' })
   expect(help).toContain('Usage: inorigin init')
+  for (const command of ['init', 'add', 'types', 'catalog refresh']) {
+    expect(help).toContain(`inorigin ${command} `)
+    const { code, out, err } = inorigin(...command.split(' '), '--help')
+    expect([code, err]).toEqual([0, ''])
+    expect(out).toMatch(new RegExp(`^Usage: inorigin ${command} `))
+    expect(out.split('\n').every((line) => line.length <= 110)).toBe(true)
+  }
   const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
   expect(inorigin('--version').out).toBe(`${version}\n`)
 })
@@ -229,9 +236,23 @@ test('a cloned package.json writes nothing outside of its folder, unless it is n
 })
 
 test.each([
-  { args: [], says: 'Usage' },
-  { args: ['add'], says: 'Usage' },
-  { args: ['init', 'one', 'two'], says: 'Usage' },
+  { args: [], says: 'Usage: inorigin init [folder] [options]' },
+  { args: ['add'], says: 'needs model.onnx|folder. Usage: inorigin add <model.onnx|folder>' },
+  { args: ['init', 'one', 'two'], says: 'inorigin init does not expect two. Usage: ' },
+  { args: ['initt'], says: 'initt is not a command. Did you mean init?' },
+  {
+    args: ['xyzzyx'],
+    says: 'xyzzyx is not a command. Commands: init, add, types, catalog refresh',
+  },
+  { args: ['catalog', 'refrsh'], says: 'Did you mean catalog refresh?' },
+  { args: ['catalog'], says: 'catalog is not a command.' },
+  { args: ['catalog', 'refresh'], says: 'inorigin catalog refresh needs file.' },
+  {
+    args: ['init', '--no-guid'],
+    says: 'inorigin init takes no --no-guid. Did you mean --no-guide?',
+  },
+  { args: ['add', 'x.onnx', '--tga=@me/x'], says: 'takes no --tga. Did you mean --tag?' },
+  { args: ['init', 'public', '--sw'], says: "'--sw <value>' argument missing" },
   { args: ['init'], says: 'inorigin init public' },
   { args: ['init', 'public', '--nope'], says: '--nope' },
   { args: ['init', 'public', '--sw', '../sw.js'], says: '../sw.js' },
@@ -247,6 +268,32 @@ test('says which folder cannot be written', () => {
   const { code, err } = inorigin('init', 'public')
   expect(code).toBe(1)
   expect(err).toMatch(/^inorigin: .*public.* cannot be (read|written)/)
+})
+
+test('a folder below a missing one is neither created nor remembered', () => {
+  const { code, err } = inorigin('init', 'nosuch/deep')
+  expect([code, err]).toEqual([1, expect.stringContaining('There is no folder nosuch.')])
+  expect(has('nosuch')).toBe(false)
+  expect(get('package.json')).not.toContain('nosuch')
+})
+
+test('another name of the script removes the former one, unless it is the app’s own', () => {
+  inorigin('init', 'public', '--no-guide')
+  expect(inorigin('init', '--sw', 'worker.js').out).toContain('Removed 1 file')
+  expect([has('public/sw.js'), has('public/worker.js')]).toEqual([false, true])
+  put('public/worker.js', '// mine')
+  expect(inorigin('init', '--sw', 'other.js').code).toBe(0)
+  expect([get('public/worker.js'), has('public/other.js')]).toEqual(['// mine', true])
+  inorigin('init', '--own-sw')
+  expect(has('public/other.js')).toBe(false)
+})
+
+test('a catalog that does not exist is named', () => {
+  const { code, err } = inorigin('types', 'nosuch.json')
+  expect([code, err]).toEqual([
+    1,
+    'inorigin: There is no file nosuch.json. Check the path of the catalog.\n',
+  ])
 })
 
 test('says when package.json is broken, and leaves it as it is', () => {
@@ -288,7 +335,7 @@ test('refuses a package.json that is a link before it writes anything', () => {
 })
 
 test.each([
-  { args: ['init', 'pub\u001b]0;title\u0007lic/\u202e'], code: 0 },
+  { args: ['init', 'pub\u001b]0;title\u0007lic\u202e'], code: 0 },
   { args: ['init', 'package.json/\u009b2J'], code: 1 },
   { args: ['types', '\u001b[2J\n.json'], code: 1 },
   { args: ['add', '\u001b[2J', '--tag', '\u001b[1A', '--public', 'public'], code: 1 },

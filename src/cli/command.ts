@@ -1,0 +1,145 @@
+/** Commands of the CLI: their options, the parser of their arguments, and their help. */
+import { parseArgs, type ParseArgsConfig } from 'node:util'
+import { sortBySimilarity } from '../catalog/find-entry.ts'
+import { createUsageError } from './usage.ts'
+
+type ParsedOption = NonNullable<ParseArgsConfig['options']>[string]
+
+export interface CommandOption extends ParsedOption {
+  /** Name of the value in the help, such as `<tag>`. Absent for a switch. */
+  value?: string
+  /** What the option does, for the help. */
+  about: string
+}
+
+type CommandOptions = Readonly<Record<string, CommandOption>>
+
+/** Values of the options as `parseArgs` types them. */
+type OptionValues<O extends CommandOptions> = ReturnType<
+  typeof parseArgs<{ options: O; allowPositionals: true; allowNegative: true }>
+>['values']
+
+export interface CommandDefinition<O extends CommandOptions> {
+  /** One word, or two such as `catalog refresh`. */
+  name: string
+  /** Arguments in the order of the command line. They come before the options in the help. */
+  operands: readonly { name: string; about: string; isRequired: boolean }[]
+  /** Part of the usage line that follows the operands, such as `--tag @me/name [options]`. */
+  usage: string
+  /** What the command does, in lines. */
+  about: readonly string[]
+  options: O
+  /** Returns the exit code. */
+  run: (values: OptionValues<O>, operands: readonly string[]) => number | Promise<number>
+}
+
+/** A command whose options are known to itself alone. */
+export interface Command {
+  name: string
+  usage: string
+  help: readonly string[]
+  /** Parses the arguments after the command's name and runs it. Returns the exit code. */
+  run: (args: readonly string[]) => number | Promise<number>
+}
+
+export function defineCommand<const O extends CommandOptions>(
+  definition: CommandDefinition<O>,
+): Command {
+  const { name } = definition
+  const usage = formatUsage(definition)
+  const run = (args: readonly string[]) => {
+    assertKnownOptions(definition, args)
+    const { values, positionals } = parseArgs({
+      args: [...args],
+      options: definition.options,
+      allowPositionals: true,
+      allowNegative: true,
+    })
+    assertOperands(definition, positionals, usage)
+    // `parseArgs` cannot express its result for options that are a type parameter.
+    return definition.run(values as OptionValues<O>, positionals)
+  }
+  return { name, usage, help: formatHelp(definition, usage), run }
+}
+
+/** Throws a usage error for the first unknown option, with the most similar one of the command. */
+function assertKnownOptions(
+  { name, options }: CommandDefinition<CommandOptions>,
+  args: readonly string[],
+): void {
+  const { tokens } = parseArgs({
+    args: [...args],
+    options,
+    strict: false,
+    allowPositionals: true,
+    allowNegative: true,
+    tokens: true,
+  })
+  for (const token of tokens ?? []) {
+    if (token.kind !== 'option' || token.name in options) continue
+    const word = token.rawName.replace(/=.*/s, '')
+    const spelled = Object.entries(options).flatMap(([option, { type }]) =>
+      type === 'boolean' ? [`--${option}`, `--no-${option}`] : [`--${option}`],
+    )
+    const hint = suggest(word, spelled)
+    throw createUsageError(`inorigin ${name} takes no ${word}.${hint} ${toHelpHint(name)}`)
+  }
+}
+
+function assertOperands(
+  { name, operands }: CommandDefinition<CommandOptions>,
+  given: readonly string[],
+  usage: string,
+): void {
+  const missing = operands[given.length]
+  if (missing?.isRequired) {
+    throw createUsageError(`inorigin ${name} needs ${missing.name}. Usage: ${usage}`)
+  }
+  const extra = given[operands.length]
+  if (extra === undefined) return
+  throw createUsageError(`inorigin ${name} does not expect ${extra}. Usage: ${usage}`)
+}
+
+/** Maximum edit distance of a word that is suggested. */
+const MAX_TYPO_LETTERS = 3
+
+/** Returns a question that names the most similar known word, or nothing. */
+export function suggest(word: string, known: readonly string[]): string {
+  const [nearest] = sortBySimilarity(known, word, MAX_TYPO_LETTERS)
+  return nearest === undefined ? '' : ` Did you mean ${nearest}?`
+}
+
+export function toHelpHint(name: string): string {
+  return `See inorigin ${name} --help.`
+}
+
+function formatUsage({ name, operands, usage }: CommandDefinition<CommandOptions>): string {
+  const names = operands.map((one) => (one.isRequired ? `<${one.name}>` : `[${one.name}]`))
+  return ['inorigin', name, ...names, usage].filter((part) => part !== '').join(' ')
+}
+
+/** Width in characters of the column that holds the names of options. */
+const OPTION_COLUMN = 26
+
+function formatHelp(
+  { about, operands, options }: CommandDefinition<CommandOptions>,
+  usage: string,
+): string[] {
+  const names = operands.map((one) => formatRow(one.name, one.about))
+  const rows = Object.entries(options).map(([name, { short, value, about: what }]) => {
+    const long = value === undefined ? `--${name}` : `--${name} ${value}`
+    return formatRow(short === undefined ? long : `-${short}, ${long}`, what)
+  })
+  return [
+    `Usage: ${usage}`,
+    '',
+    ...about,
+    '',
+    ...names,
+    ...rows,
+    formatRow('-h, --help', 'Show this help'),
+  ]
+}
+
+const formatRow = (name: string, about: string): string =>
+  `  ${name.padEnd(OPTION_COLUMN)} ${about}`

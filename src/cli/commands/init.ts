@@ -1,0 +1,86 @@
+/** The command `inorigin init`. */
+import { basename } from 'node:path'
+import { defineCommand } from '../command.ts'
+import { init } from '../init.ts'
+import { deferInterrupts } from '../interrupts.ts'
+import { escapeControls, printLines } from '../output.ts'
+import { DIST, findRuntime, readVersion } from '../package-files.ts'
+import {
+  assertWritable,
+  getRememberedFolder,
+  readProjectOptions,
+  toRelativePath,
+  writeProjectOptions,
+} from '../project-options.ts'
+import { formatInitReport } from '../report.ts'
+import { createUsageError } from '../usage.ts'
+
+export const INIT = defineCommand({
+  name: 'init',
+  operands: [
+    {
+      name: 'folder',
+      about: 'Folder that your web server serves at the root of your app, such as public',
+      isRequired: false,
+    },
+  ],
+  usage: '[options]',
+  about: [
+    "Copies the service worker script, the runtime and the embedded models into your app's",
+    'public folder, where serve() finds them. package.json remembers the folder: without an',
+    'argument, `inorigin init` refreshes it, for example after an update of the package.',
+  ],
+  options: {
+    guide: {
+      type: 'boolean',
+      about: 'Include the embedded language model (default); --no-guide leaves it out',
+    },
+    mlc: {
+      type: 'boolean',
+      about: 'Include WebLLM (6 MB) and the list of its models; --no-mlc removes both',
+    },
+    sw: {
+      type: 'string',
+      value: '<name>',
+      about: 'File name of the service worker script (default: sw.js)',
+    },
+    'own-sw': {
+      type: 'boolean',
+      about: "Write no script, because your own one calls attach() of 'inorigin/sw'",
+    },
+  },
+  run({ guide, mlc, sw, 'own-sw': ownSw }, [folder]) {
+    const app = process.cwd()
+    const before = readProjectOptions(app)
+    const publicDir = folder === undefined ? getRememberedFolder(app) : toRelativePath(folder)
+    if (!publicDir) throw createUsageError('Name your public folder, such as: inorigin init public')
+    // The remembered options belong to the remembered folder, so another folder does not use them.
+    const remembered = publicDir === before?.publicDir ? before : undefined
+    const script = ownSw ? false : (sw ?? remembered?.sw ?? 'sw.js')
+    if (script !== false) assertScriptName(script)
+    assertWritable(app)
+    // An interrupt must not stop the command between two files. It takes only a second.
+    deferInterrupts()
+    const options = {
+      guide: guide ?? remembered?.guide ?? true,
+      mlc: mlc ?? remembered?.mlc ?? false,
+    }
+    const result = init({
+      ...options,
+      publicDir,
+      sw: script || null,
+      formerSw: remembered ? (remembered.sw ?? 'sw.js') || null : null,
+      dist: DIST,
+      runtime: findRuntime(),
+    })
+    const isRemembered = writeProjectOptions(app, { publicDir, sw: script, ...options })
+    return printLines(
+      ...formatInitReport(result, { version: readVersion(), sw: script, isRemembered }),
+    )
+  },
+})
+
+function assertScriptName(name: string): void {
+  if (name === basename(name) && name.endsWith('.js') && escapeControls(name) === name) return
+  throw createUsageError(`--sw takes the name of a script, such as inorigin-sw.js, not ${name}`)
+}
