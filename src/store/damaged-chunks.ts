@@ -36,12 +36,13 @@ export async function deleteDamagedChunks(
   return bytes
 }
 
-/** Resolves with the content of a stored chunk; `null` if it is missing or its file is lost. */
-export async function readChunkContent(
-  chunk: Blob | ArrayBuffer | undefined,
-): Promise<ArrayBuffer | null> {
-  if (!chunk) return null
-  return chunk instanceof ArrayBuffer ? chunk : chunk.arrayBuffer().catch(() => null)
+/**
+ * Resolves with the content of a stored chunk; `null` if it is missing, if its file is lost, or if
+ * the record is something else.
+ */
+export async function readChunkContent(chunk: unknown): Promise<ArrayBuffer | null> {
+  if (chunk instanceof ArrayBuffer) return chunk
+  return chunk instanceof Blob ? chunk.arrayBuffer().catch(() => null) : null
 }
 
 /** Deletes a chunk. Its recorded hash stays, and the chunk that replaces it must match. */

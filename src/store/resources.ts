@@ -80,7 +80,8 @@ export async function readResource(database: Database, sha256: string): Promise<
       const chunk = await store.get([sha256, index])
       // Chunks are read one at a time, so that only one ArrayBuffer is in memory.
       const part = chunk instanceof ArrayBuffer ? new Blob([chunk]) : chunk
-      if (part?.size !== getChunkLength(record, index)) return undefined
+      const isWhole = part instanceof Blob && part.size === getChunkLength(record, index)
+      if (!isWhole) return undefined
       parts.push(part)
     }
     return parts

@@ -14,6 +14,9 @@ const BYTES = 100 * KIB + 7
 
 const options = { signal: never(), tuning: QUICK }
 
+/** Returns what a disk has in place of a chunk. */
+type Damage = (chunk: Blob) => unknown
+
 describe('fetches what the browser lost, and that alone:', () => {
   const chunk = QUICK.chunkBytes
   const losses: Record<string, { lost: number[]; ranges: string[] }> = {
@@ -39,9 +42,12 @@ describe('fetches what the browser lost, and that alone:', () => {
     expect(asked.reduce((sum, { sent }) => sum + sent, 0)).toBe(bytes)
   })
 
-  const damages: Record<string, (chunk: Blob) => Blob> = {
+  const damages: Record<string, Damage> = {
     'a chunk that is too short': (whole) => whole.slice(1),
     'a chunk that is another one': (whole) => new Blob([new Uint8Array(whole.size)]),
+    'a chunk that is a text': () => 'not a chunk',
+    'a chunk that is an object of the right size': ({ size }) => ({ size }),
+    'a chunk that is null': () => null,
   }
   test.for(Object.entries(damages))('%s', async ([, damage]) => {
     const database = freshDatabase()
@@ -146,17 +152,33 @@ async function cutOffAt90000(faults: Fault[], partBytes?: number) {
   return { database, ...file }
 }
 
+test.for(['not a chunk', { size: QUICK.chunkBytes }])(
+  'a download goes on over a record that is no chunk: %o',
+  async (record) => {
+    const { database, resource, content } = await cutOffAt90000([])
+    await replace(database, resource.sha256, 1, () => record)
+    const blob = await download(database, resource, options)
+    expect(same(await bytesOf(blob), content)).toBe(true)
+  },
+)
+
+test('a repair replaces a record that is no chunk', async () => {
+  const database = freshDatabase()
+  const { resource, content } = await fileOn({ bytes: BYTES })
+  await download(database, resource, { ...options, tag: '@a/one' })
+  await replace(database, resource.sha256, 2, () => 'not a chunk')
+  expect(await storageOf(database).repair('@a/one', { key: null, signal: never() })).toBe(
+    QUICK.chunkBytes,
+  )
+  expect(same(await bytesOf(await readResource(database, resource.sha256)), content)).toBe(true)
+})
+
 test('a repair says how far it has read and fetched', async () => {
   const database = freshDatabase()
   const { resource } = await fileOn({ bytes: BYTES })
   await download(database, resource, { ...options, tag: '@a/one' })
   await replace(database, resource.sha256, 2, (whole) => new Blob([new Uint8Array(whole.size)]))
-  const storage = createStorage({
-    database,
-    entries: { all: async () => [] } as never,
-    models: {} as never,
-    onDownload: () => undefined,
-  })
+  const storage = storageOf(database)
   const steps: RepairProgress[] = []
   const onEvent = (step: RepairProgress) => void steps.push(step)
   const caller = { key: null, signal: never(), onEvent }
@@ -168,6 +190,16 @@ test('a repair says how far it has read and fetched', async () => {
   expect(await hasResource(database, resource.sha256)).toBe(true)
 })
 
+/** The storage calls of a host whose catalog is empty. */
+function storageOf(database: Database) {
+  return createStorage({
+    database,
+    entries: { all: async () => [] } as never,
+    models: {} as never,
+    onDownload: () => undefined,
+  })
+}
+
 function lose(database: Database, sha256: string, index: number): Promise<void> {
   return database.use((connection) => connection.delete('chunks', [sha256, index]))
 }
@@ -177,10 +209,12 @@ async function replace(
   database: Database,
   sha256: string,
   index: number,
-  damage: (chunk: Blob) => Blob,
+  damage: Damage,
 ): Promise<void> {
   await database.use(async (connection) => {
     const chunk = await connection.get('chunks', [sha256, index])
-    if (chunk instanceof Blob) await connection.put('chunks', damage(chunk), [sha256, index])
+    // The store's own type allows only what it writes itself.
+    const other = chunk instanceof Blob && (damage(chunk) as Blob)
+    if (other !== false) await connection.put('chunks', other, [sha256, index])
   })
 }
