@@ -1,5 +1,7 @@
 /** The server handle: the methods of the host, as a page calls them. */
+import { listAssets, removeAssets } from './link/asset-cache.ts'
 import { followProgress } from './link/follow-progress.ts'
+import { withTransferableInputs } from './predictor/transferable-inputs.ts'
 import type { Models, ModelStorage, PredictOptions, Server } from './server.ts'
 import { askPersistence } from './store/quota.ts'
 import type { Caller, HostService, Tag } from './types/index.ts'
@@ -19,13 +21,10 @@ export interface ServerParts {
 export function createServer(parts: ServerParts): Server {
   const { host, differences, isControlled, close } = parts
   const scope = new URL(parts.scope)
-  /** The imported function. `import()` takes longer than a message even for a loaded module. */
-  let carry: typeof import('./predictor/transferable-inputs.ts').withTransferableInputs | undefined
   // The inputs and outputs of a tag are known only to the type system, so the type is cast.
   const predict = (async (tag: Tag, inputs: Record<string, unknown>, options?: PredictOptions) => {
     const { configuration, ...task } = parseOptions(options)
-    carry ??= (await import('./predictor/transferable-inputs.ts')).withTransferableInputs
-    return carry(inputs, (plain) =>
+    return withTransferableInputs(inputs, (plain) =>
       host.predict(parseTag(tag), plain, configuration, toCaller(task)),
     )
   }) as Server['predict']
@@ -42,7 +41,7 @@ export function createServer(parts: ServerParts): Server {
       return handle(request, withFailover(host), { base: scope.pathname })
     },
     models: createModels(host),
-    storage: createStorage(host),
+    storage: createStorage(host, parts.scope),
     predict,
     async predictor(tag) {
       const described = await host.describePredictor(parseTag(tag), toCaller())
@@ -69,15 +68,23 @@ function createModels(host: HostService): Models {
   }
 }
 
-function createStorage(host: HostService): ModelStorage {
+function createStorage(host: HostService, scope: string): ModelStorage {
   return {
-    usage: () => host.storageUsage(toCaller()),
+    async usage() {
+      const [usage, assets] = await Promise.all([host.storageUsage(toCaller()), listAssets(scope)])
+      return { ...usage, assetBytes: assets.reduce((sum, { bytes }) => sum + bytes, 0) }
+    },
+    assets: () => listAssets(scope),
+    removeAssets: () => removeAssets(scope),
     list: () => host.storedTags(toCaller()),
     resources: () => host.storedResources(toCaller()),
     pin: async (tag) => host.pin(parseTag(tag), true, toCaller()),
     unpin: async (tag) => host.pin(parseTag(tag), false, toCaller()),
     remove: async (tag) => host.remove(parseTag(tag), toCaller()),
-    clear: () => host.clear(toCaller()),
+    async clear() {
+      await host.clear(toCaller())
+      await removeAssets(scope)
+    },
     persist: askPersistence,
     repair: async (tag, options) => host.repair(parseTag(tag), toCaller(options)),
     async import(tag, files, options) {

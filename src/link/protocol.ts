@@ -16,9 +16,13 @@ export const PROTOCOL = 1
 
 /**
  * Parameter of the service worker script's URL: `true` lets the script isolate pages. The URL is the
- * only thing that a restarted service worker knows at once, before it answers a navigation.
+ * only thing that a restarted service worker knows at once, before it answers a request.
  */
 export const ISOLATE_PARAM = 'isolate'
+/** Parameter of that URL: `false` lets the script keep no files. */
+export const OFFLINE_PARAM = 'offline'
+/** Parameter of that URL: path of the assets, unless they are in `inorigin/` beside the script. */
+export const ASSETS_PARAM = 'assets'
 
 /**
  * Longest time in milliseconds without a message on a monitored stream. Browsers stop a service
@@ -113,8 +117,12 @@ export interface WorkerStatus {
   isolates: boolean
 }
 
-/** Returns the names of the host's lock and of the database for one scope. */
-export function names(scope: string): { host: string; database: string } {
-  // The database has its own version, because downloads stay valid when messages change.
-  return { host: `inorigin:${PROTOCOL}:${scope}:host`, database: `inorigin:1:${scope}` }
+/** Returns the names of the host's lock, of the database and of the asset cache for one scope. */
+export function names(scope: string): { host: string; database: string; assets: string } {
+  // What is stored has its own version, because it stays valid when messages change.
+  return {
+    host: `inorigin:${PROTOCOL}:${scope}:host`,
+    database: `inorigin:1:${scope}`,
+    assets: `inorigin:1:${scope}:assets`,
+  }
 }

@@ -30,8 +30,8 @@ export interface Control {
   unload(tag: Tag, caller: Caller): Promise<void>
   /** Unloads the tag and deletes the files that no other tag uses, including partial downloads. */
   remove(tag: Tag, caller: Caller): Promise<void>
-  /** Resolves with the storage in use and available. */
-  storageUsage(caller: Caller): Promise<StorageUsage>
+  /** Resolves with the storage in use and available. Pages add what Cache Storage holds. */
+  storageUsage(caller: Caller): Promise<Omit<StorageUsage, 'assetBytes'>>
   /** Resolves with the stored files, grouped by tag. */
   storedTags(caller: Caller): Promise<StoredTag[]>
   /** Resolves with the stored files. */

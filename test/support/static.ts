@@ -44,6 +44,8 @@ export interface StaticServer {
   reports: string[]
   /** The test's own pages; what is changed here is served from then on. */
   pages: Record<string, string>
+  /** Leaves all requests without an answer from now on. */
+  hang(): void
   close(): Promise<void>
 }
 
@@ -52,9 +54,11 @@ export async function serveStatic(options: StaticOptions): Promise<StaticServer>
   const requests: string[] = []
   const reports: string[] = []
   const pages = { ...options.pages }
+  let hangs = false
   const server = createServer((request, response) => {
     const { pathname } = new URL(request.url ?? '/', 'http://localhost')
     requests.push(`${request.method} ${pathname}`)
+    if (hangs) return
     const { headers = {} } = options
     const own = typeof headers === 'function' ? headers(pathname) : headers
     for (const [name, value] of Object.entries(own)) response.setHeader(name, value)
@@ -86,6 +90,9 @@ export async function serveStatic(options: StaticOptions): Promise<StaticServer>
     requests,
     reports,
     pages,
+    hang() {
+      hangs = true
+    },
     close: () =>
       new Promise((resolve) => {
         server.close(() => resolve())
