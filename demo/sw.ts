@@ -3,6 +3,7 @@
  * keeps what is its own.
  */
 import { attach } from '../sw/index.ts'
+import { unlessSlow } from '../sw/slow-server.ts'
 
 declare const self: ServiceWorkerGlobalScope
 
@@ -37,12 +38,10 @@ async function removeOlder(): Promise<void> {
   await Promise.all(older.map((name) => caches.delete(name)))
 }
 
+/** Answers from the server, or from the cache if the server is down or slow. */
 async function answer(request: Request): Promise<Response> {
-  try {
-    return await fetch(request)
-  } catch (error) {
-    const copy = await caches.match(request, { ignoreSearch: true })
-    if (copy) return copy
-    throw error
-  }
+  const fetching = fetch(request)
+  const fetched = await unlessSlow(fetching.catch(() => undefined))
+  if (fetched && fetched.status < 500) return fetched
+  return (await caches.match(request, { ignoreSearch: true })) ?? fetching
 }

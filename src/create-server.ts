@@ -1,5 +1,4 @@
 /** The server handle: the methods of the host, as a page calls them. */
-import { listAssets, removeAssets } from './link/asset-cache.ts'
 import { followProgress } from './link/follow-progress.ts'
 import { withTransferableInputs } from './predictor/transferable-inputs.ts'
 import type { Models, ModelStorage, PredictOptions, Server } from './server.ts'
@@ -41,7 +40,7 @@ export function createServer(parts: ServerParts): Server {
       return handle(request, withFailover(host), { base: scope.pathname })
     },
     models: createModels(host),
-    storage: createStorage(host, parts.scope),
+    storage: createStorage(host),
     predict,
     async predictor(tag) {
       const described = await host.describePredictor(parseTag(tag), toCaller())
@@ -68,23 +67,17 @@ function createModels(host: HostService): Models {
   }
 }
 
-function createStorage(host: HostService, scope: string): ModelStorage {
+function createStorage(host: HostService): ModelStorage {
   return {
-    async usage() {
-      const [usage, assets] = await Promise.all([host.storageUsage(toCaller()), listAssets(scope)])
-      return { ...usage, assetBytes: assets.reduce((sum, { bytes }) => sum + bytes, 0) }
-    },
-    assets: () => listAssets(scope),
-    removeAssets: () => removeAssets(scope),
+    usage: () => host.storageUsage(toCaller()),
     list: () => host.storedTags(toCaller()),
     resources: () => host.storedResources(toCaller()),
+    assets: () => host.storedAssets(toCaller()),
+    removeAssets: () => host.removeAssets(toCaller()),
     pin: async (tag) => host.pin(parseTag(tag), true, toCaller()),
     unpin: async (tag) => host.pin(parseTag(tag), false, toCaller()),
     remove: async (tag) => host.remove(parseTag(tag), toCaller()),
-    async clear() {
-      await host.clear(toCaller())
-      await removeAssets(scope)
-    },
+    clear: () => host.clear(toCaller()),
     persist: askPersistence,
     repair: async (tag, options) => host.repair(parseTag(tag), toCaller(options)),
     async import(tag, files, options) {

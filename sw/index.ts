@@ -9,12 +9,12 @@
  * This module only adds listeners. `src/wire` parses the requests, and the hosting tab answers.
  */
 import { InoriginError } from '../src/error.ts'
-import { removeAssets } from '../src/link/asset-cache.ts'
 import { holdLivenessLock } from '../src/link/liveness.ts'
 import type { Link, PortEvents } from '../src/link/link.ts'
 import {
   ASSETS_PARAM,
   ISOLATE_PARAM,
+  names,
   OFFLINE_PARAM,
   PROTOCOL,
   type AnswerMessage,
@@ -26,10 +26,12 @@ import { remote } from '../src/link/remote.ts'
 import { HOST_METHODS } from '../src/types/host.ts'
 import type { Host } from '../src/types/index.ts'
 import { parseFlag } from '../src/validate-arguments.ts'
+import { removeAssets } from '../src/values/asset-cache.ts'
 import { handle } from '../src/wire/handler.ts'
 import { createAssets } from './assets.ts'
 import { createHostFinder } from './host-finder.ts'
 import { chooseIsolationPolicy, headersFor, withHeaders } from './isolation.ts'
+import { unlessSlow } from './slow-server.ts'
 
 declare const self: ServiceWorkerGlobalScope
 
@@ -137,15 +139,15 @@ interface Files {
 }
 
 function openFiles({ isolate, offline }: AttachOptions): Files {
-  const { scope } = self.registration
+  const { database } = names(self.registration.scope)
   const params = new URL(self.location.href).searchParams
   const isIsolating = parseFlag('isolate', isolate, params.get(ISOLATE_PARAM) === 'true')
   const policy = isIsolating ? chooseIsolationPolicy(navigator) : null
   const folder = new URL(params.get(ASSETS_PARAM) ?? 'inorigin/', self.location.href)
   const isKeeping = parseFlag('offline', offline, params.get(OFFLINE_PARAM) !== 'false')
-  const assets = isKeeping ? createAssets(scope, folder.href) : null
+  const assets = isKeeping ? createAssets(database, folder.href) : null
   self.addEventListener('activate', (event) => {
-    if (!assets) event.waitUntil(removeAssets(scope))
+    if (!assets) event.waitUntil(removeAssets(database))
   })
   return {
     isolates: policy !== null,
@@ -166,16 +168,13 @@ async function addHeaders(
 
 /**
  * Fetches from the network, or takes the navigation preload that the app's own script enabled. If
- * both fail, finds the page in a cache of the app's own.
+ * both fail or are slow, finds the page in a cache of the app's own.
  */
 async function fetchOrFind({ request, preloadResponse }: FetchEvent): Promise<Response> {
-  try {
-    return ((await preloadResponse) as Response | undefined) ?? (await fetch(request))
-  } catch (error) {
-    const page = await caches.match(request, { ignoreSearch: true })
-    if (page) return page
-    throw error
-  }
+  const fetching = (async () =>
+    ((await preloadResponse) as Response | undefined) ?? (await fetch(request)))()
+  const fetched = await unlessSlow(fetching.catch(() => undefined))
+  return fetched ?? (await caches.match(request, { ignoreSearch: true })) ?? fetching
 }
 
 /**

@@ -35,7 +35,7 @@ export interface CatalogCopies {
  * Resolves with all entries, the app's first. `source` is the URL or document of the app's catalog,
  * or `null` for none. `defaultUrl` is the URL of the package's catalog. Relative URLs resolve
  * against the catalog's URL, or against `base` in a document. With an app catalog, the package's
- * one may be missing. `copies` answer for the app's catalog while its server fails. Rejects with
+ * one may be missing. `copies` answer for the app's catalog while its server does not send it. Rejects with
  * `unavailable` if a catalog cannot be fetched, and with `invalid_request` if it is not a catalog.
  */
 export async function loadCatalog(
@@ -95,9 +95,7 @@ async function parseCatalog(
   try {
     document = JSON.parse(text)
   } catch (thrown) {
-    // Servers of single-page apps send their index page for missing files.
-    if (/^\s*</.test(text))
-      throw catalogUnavailableError(url, 'the response is an HTML page, not JSON')
+    if (isPage(text)) throw catalogUnavailableError(url, 'the response is an HTML page, not JSON')
     throw invalidCatalogError(`The catalog ${url} is not JSON: ${messageOf(thrown)}.`, thrown)
   }
   return validateDocument(document, { source: url, base, embedded })
@@ -115,9 +113,10 @@ async function fetchText(url: string, copy?: CatalogText): Promise<CatalogText> 
       cache: 'no-cache',
       signal: AbortSignal.timeout(copy ? COPY_TIMEOUT_MS : FETCH_TIMEOUT_MS),
     })
-    if (copy && response.status >= 500) return copy
+    if (copy && !response.ok) return copy
     if (!response.ok) throw catalogUnavailableError(url, `the server returned ${response.status}`)
-    return { text: await readText(response, url), base: response.url }
+    const text = await readText(response, url)
+    return copy && isPage(text) ? copy : { text, base: response.url }
   } catch (thrown) {
     if (thrown instanceof InoriginError) throw thrown
     if (copy) return copy
@@ -125,6 +124,9 @@ async function fetchText(url: string, copy?: CatalogText): Promise<CatalogText> 
     throw catalogUnavailableError(url, `${messageOf(thrown)} (${hint})`, thrown)
   }
 }
+
+/** Servers of single-page apps send their index page for missing files, captive portals their own. */
+const isPage = (text: string): boolean => /^\s*</.test(text)
 
 async function readText({ body }: Response, url: string): Promise<string> {
   const decoder = new TextDecoder()

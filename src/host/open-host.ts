@@ -12,6 +12,7 @@ import { createCatalogCopies } from './library/catalog-copies.ts'
 import { createCatalogIndex } from './library/catalog-index.ts'
 import { createEntries } from './library/entries.ts'
 import { createFailureExplainer } from './library/explain-failure.ts'
+import { keepFilesWhenIdle } from './library/offline-files.ts'
 import { createImporter } from './library/import.ts'
 import { createPredictions } from './library/predictions.ts'
 import { createResources } from './library/resources.ts'
@@ -38,12 +39,13 @@ export function openHost(setup: HostSetup, onDownload: () => void): HostService 
   const { scope, assets, device: preference, offline } = setup
   const database = openDatabase(names(scope).database)
   const embedded = new URL('models/catalog.json', assets).href
-  const copies = offline ? createCatalogCopies(scope) : undefined
+  const copies = offline ? createCatalogCopies(database.name) : undefined
   const catalog = cacheSuccess(() => loadCatalog(setup.catalog, embedded, scope, copies))
   const gpuVerdicts = createGpuVerdicts(database, cacheSuccess(probeDevice))
   const { capabilities: device, verdict } = gpuVerdicts
   const progress = createLoadProgressHub()
   const idle = createIdleMonitor()
+  if (offline) keepFilesWhenIdle(database.name, assets, idle)
   const entries = createEntries(database, catalog, { onDownload, onProgress: progress.report })
   const threads = createThreadCount({
     database,

@@ -117,12 +117,8 @@ export interface WorkerStatus {
   isolates: boolean
 }
 
-/** Returns the names of the host's lock, of the database and of the asset cache for one scope. */
-export function names(scope: string): { host: string; database: string; assets: string } {
-  // What is stored has its own version, because it stays valid when messages change.
-  return {
-    host: `inorigin:${PROTOCOL}:${scope}:host`,
-    database: `inorigin:1:${scope}`,
-    assets: `inorigin:1:${scope}:assets`,
-  }
+/** Returns the names of the host's lock and of the database for one scope. */
+export function names(scope: string): { host: string; database: string } {
+  // The database has its own version, because downloads stay valid when messages change.
+  return { host: `inorigin:${PROTOCOL}:${scope}:host`, database: `inorigin:1:${scope}` }
 }

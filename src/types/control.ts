@@ -11,6 +11,7 @@ import type {
   ImportWishes,
   RepairProgress,
   StorageUsage,
+  StoredAsset,
   StoredResource,
   StoredTag,
 } from './storage.ts'
@@ -30,12 +31,16 @@ export interface Control {
   unload(tag: Tag, caller: Caller): Promise<void>
   /** Unloads the tag and deletes the files that no other tag uses, including partial downloads. */
   remove(tag: Tag, caller: Caller): Promise<void>
-  /** Resolves with the storage in use and available. Pages add what Cache Storage holds. */
-  storageUsage(caller: Caller): Promise<Omit<StorageUsage, 'assetBytes'>>
+  /** Resolves with the storage in use and available. */
+  storageUsage(caller: Caller): Promise<StorageUsage>
   /** Resolves with the stored files, grouped by tag. */
   storedTags(caller: Caller): Promise<StoredTag[]>
   /** Resolves with the stored files. */
   storedResources(caller: Caller): Promise<StoredResource[]>
+  /** Resolves with the files that let the app start without a network. */
+  storedAssets(caller: Caller): Promise<StoredAsset[]>
+  /** Deletes those files. */
+  removeAssets(caller: Caller): Promise<void>
   /** Protects the files of the tag from eviction, or ends that protection. */
   pin(tag: Tag, pinned: boolean, caller: Caller): Promise<void>
   /**
@@ -93,6 +98,8 @@ const CONTROL_METHODS = {
   storageUsage: 'call',
   storedTags: 'call',
   storedResources: 'call',
+  storedAssets: 'call',
+  removeAssets: 'call',
   pin: 'call',
   repair: 'call',
   clear: 'call',

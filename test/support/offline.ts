@@ -4,10 +4,10 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Page } from 'playwright'
 import { expect } from 'vitest'
-import type { Server } from '../../src/index.ts'
+import type { ServeOptions, Server } from '../../src/index.ts'
 import type { FileList } from '../../src/types/index.ts'
 import { fetchIn } from './answers.ts'
-import type { Site } from './site.ts'
+import { serveIn, type Site } from './site.ts'
 
 interface InPage {
   server: Server
@@ -25,7 +25,7 @@ export function keysIn(site: Site, page: Page): Promise<string[]> {
 }
 
 /** The list that a mark is set on; `null` if there is none. */
-export function markIn(site: Site, page: Page, mark: 'current' | 'complete') {
+export function markIn(site: Site, page: Page, mark: 'latest' | 'current' | 'complete') {
   return page.evaluate(
     async ([name, key]) => {
       const found = await (await caches.open(name)).match(key)
@@ -110,6 +110,13 @@ export async function listenIn(page: Page): Promise<() => Promise<string[]>> {
     channel.addEventListener('message', ({ data }) => ran.push(data))
   })
   return () => page.evaluate(() => (globalThis as unknown as { ran: string[] }).ran)
+}
+
+/** Opens another tab of the same options, which hosts when the first is closed. */
+export async function openFollower(site: Site, options: ServeOptions = {}): Promise<Page> {
+  const page = await site.open()
+  await serveIn(page, { device: 'wasm', ...options })
+  return page
 }
 
 /** Answers of the endpoints that need nothing but the library and the embedded models. */

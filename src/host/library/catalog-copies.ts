@@ -1,16 +1,16 @@
 /** Keeps copies of the app's catalogs beside the library's own files, in Cache Storage. */
 import type { CatalogCopies } from '../../catalog/load.ts'
-import { openAssetCache, toAssetKey, toStoredResponse } from '../../link/asset-cache.ts'
+import { openAssetCache, toAssetKey, toStoredResponse } from '../../values/asset-cache.ts'
 
 /** Variant of the keys; the library's own files have their digest there. */
 const COPY = 'copy'
 
-/** Creates the copies of one scope. There are none where the browser lets a site store nothing. */
-export function createCatalogCopies(scope: string): CatalogCopies {
+/** Creates the copies that are kept beside the database of that name. There are none where the browser lets a site store nothing. */
+export function createCatalogCopies(database: string): CatalogCopies {
   return {
     async find(url) {
       try {
-        const copy = await (await openAssetCache(scope)).match(toAssetKey(url, COPY))
+        const copy = await (await openAssetCache(database)).match(toAssetKey(url, COPY))
         return (
           copy && { text: await copy.text(), base: copy.headers.get('content-location') ?? url }
         )
@@ -23,7 +23,7 @@ export function createCatalogCopies(scope: string): CatalogCopies {
         'content-type': 'application/json',
         'content-location': base,
       })
-      const cache = await openAssetCache(scope).catch(() => undefined)
+      const cache = await openAssetCache(database).catch(() => undefined)
       await cache?.put(toAssetKey(url, COPY), copy).catch(() => undefined)
     },
   }
