@@ -114,7 +114,7 @@ export interface ModelStorage {
   resources(): Promise<StoredResource[]>
   /**
    * Resolves with the files that let the app start without a network; see `offline` of `serve()`.
-   * They are not evicted to make room for models.
+   * They are deleted if a model needs their space.
    */
   assets(): Promise<StoredAsset[]>
   /**

@@ -39,9 +39,9 @@ declare const self: ServiceWorkerGlobalScope
 export interface AttachOptions {
   /**
    * `true` to isolate the pages of the scope, so that WASM uses threads: navigations are answered
-   * from the network, with headers added, or from Cache Storage if the network fails. Default:
-   * `true` if the page that registered this script called `serve({ isolate: true })`, which adds
-   * `?isolate=true` to its URL.
+   * from the network, with headers added, or from Cache Storage if the network fails or takes 3 s.
+   * Default: `true` if the page that registered this script called `serve({ isolate: true })`, which
+   * adds `?isolate=true` to its URL.
    */
   isolate?: boolean
   /**
