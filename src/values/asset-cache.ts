@@ -107,16 +107,16 @@ export function toStoredResponse(bytes: ArrayBuffer, headers?: HeadersInit): Res
 
 /** Resolves with the kept files, and with none where a site can store nothing. */
 export async function listAssets(database: string): Promise<StoredAsset[]> {
-  // `has` first, because `open` creates the cache.
-  const exists = await globalThis.caches?.has(nameOf(database)).catch(() => false)
-  if (!exists) return []
-  const cache = await openAssetCache(database)
+  const cache = await findAssetCache(database)
+  const keys = (await cache?.keys()) ?? []
   return Promise.all(
-    (await cache.keys()).map(async ({ url: key }) => {
+    keys.map(async ({ url: key }) => {
       const url = new URL(key)
       url.searchParams.delete(KEY_PARAM)
-      const length = (await cache.match(key))?.headers.get('content-length')
-      return { url: url.href, bytes: Number(length ?? 0) }
+      const copy = await cache?.match(key)
+      // Chromium does not free a deleted file of which a response may still be read.
+      await copy?.body?.cancel()
+      return { url: url.href, bytes: Number(copy?.headers.get('content-length') ?? 0) }
     }),
   )
 }
@@ -128,5 +128,15 @@ export async function countAssetBytes(database: string): Promise<number> {
 
 /** Deletes the kept files. */
 export async function removeAssets(database: string): Promise<void> {
-  await globalThis.caches?.delete(nameOf(database)).catch(() => false)
+  const cache = await findAssetCache(database)
+  if (!cache) return
+  // Chromium frees the files of a deleted cache only when no thread holds the cache any more.
+  for (const key of await cache.keys()) await cache.delete(key)
+  await caches.delete(nameOf(database))
+}
+
+/** Resolves with the cache if it exists. `caches.open` would create it. */
+async function findAssetCache(database: string): Promise<Cache | undefined> {
+  const exists = await globalThis.caches?.has(nameOf(database)).catch(() => false)
+  return exists ? openAssetCache(database) : undefined
 }

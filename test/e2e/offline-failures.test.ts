@@ -13,7 +13,9 @@ import {
   useAll,
   versionOf,
 } from '../support/offline.ts'
+import type { ServedFile } from '../support/content.ts'
 import { openSite, serveIn, type Site, type SiteOptions } from '../support/site.ts'
+import { entryOf, load, MIB } from '../support/stored.ts'
 
 let site: Site
 
@@ -154,38 +156,16 @@ describe('models come first:', () => {
   })
 
   test('kept files stay if the model is refused all the same', async () => {
-    const { page } = await openUsed()
+    const url = 'http://localhost/huge.onnx'
+    const resource = { url, name: 'huge.onnx', bytes: 300 * MIB, sha256: '0'.repeat(64) }
+    const entry = entryOf('@me/huge', { resource } as ServedFile)
+    site = await openSite()
+    const page = await openFollower(site, { catalog: { version: 1, entries: [entry] } })
+    await untilKept(site, page)
     const before = await assetBytes(page)
     await limitStorage(page, 30_000_000)
-    const resource = {
-      type: 'onnx',
-      name: 'model.onnx',
-      url: `${site.url}/huge.onnx`,
-      bytes: 300_000_000,
-      sha256: '0'.repeat(64),
-    }
-    const entry = {
-      tag: '@me/huge',
-      type: 'predictor',
-      name: 'Huge',
-      signature: { inputs: [], outputs: [] },
-      implementations: [{ name: 'one', engine: 'onnx', device: 'wasm', resources: [resource] }],
-    }
-    const code = await page.evaluate(async (added) => {
-      const { server, serve } = globalThis as unknown as InPage & {
-        serve: typeof import('../../src/index.ts').serve
-      }
-      server.close()
-      const catalog = { version: 1, entries: [added] } as never
-      const own = await serve({ device: 'wasm', catalog })
-      Object.assign(globalThis, { server: own })
-      return own.models.load('@me/huge').then(
-        () => 'loaded',
-        (error: { code: string; message: string }) => `${error.code} ${error.message}`,
-      )
-    }, entry)
-    expect(code).toMatch(/^storage_full /)
-    expect(await assetBytes(page)).toBeGreaterThanOrEqual(before)
+    expect(await load(page, '@me/huge')).toBe('storage_full')
+    expect(await assetBytes(page)).toBe(before)
   })
 })
 
@@ -202,13 +182,7 @@ test('a model that was half downloaded fails without the server, and says why', 
   expect((await asking).text).not.toContain('"content"')
   const { status, text } = await fetchIn(page, '/v1/models')
   expect(status, text).toBe(200)
-  const failed = page.evaluate(() =>
-    (globalThis as unknown as InPage).server.models.load('@inorigin/guide').then(
-      () => 'loaded',
-      (error: { code: string; message: string }) => `${error.code}: ${error.message}`,
-    ),
-  )
-  expect(await failed).toBe('')
+  expect(await load(page, '@inorigin/guide')).toBe('download_failed')
 })
 
 test('a file with a wrong type is kept with the right one', async () => {

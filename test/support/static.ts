@@ -47,7 +47,7 @@ export interface StaticServer {
   reports: string[]
   /** The test's own pages; what is changed here is served from then on. */
   pages: Record<string, string>
-  /** Answers all requests like this from now on, or when the promise resolves; `null`: as before. */
+  /** Answers all requests but reports like this from now on, or when the promise resolves; `null`: as before. */
   answerAll(how: Outage | null): void
   close(): Promise<void>
 }
@@ -61,11 +61,6 @@ export async function serveStatic(options: StaticOptions): Promise<StaticServer>
   const server = createServer(async (request, response) => {
     const { pathname } = new URL(request.url ?? '/', 'http://localhost')
     requests.push(`${request.method} ${pathname}`)
-    if (outage instanceof Promise) await outage
-    else if (outage) {
-      response.writeHead(outage.status, { 'content-type': 'text/html' }).end(outage.html)
-      return
-    }
     const { headers = {} } = options
     const own = typeof headers === 'function' ? headers(pathname) : headers
     for (const [name, value] of Object.entries(own)) response.setHeader(name, value)
@@ -76,6 +71,11 @@ export async function serveStatic(options: StaticOptions): Promise<StaticServer>
         reports.push(body)
         response.end('ok')
       })
+      return
+    }
+    if (outage instanceof Promise) await outage
+    else if (outage) {
+      response.writeHead(outage.status, { 'content-type': 'text/html' }).end(outage.html)
       return
     }
     if (request.method !== 'GET' && request.method !== 'HEAD') return end(response, 405)
