@@ -9,7 +9,7 @@ import {
   type UserConfig,
 } from 'vite'
 import { defineConfig } from 'vitest/config'
-import { emitCatalogSchema, emitMlcCatalog, emitModels } from './.ci/build/emit.ts'
+import { describeShell, emitCatalogSchema, emitMlcCatalog, emitModels } from './.ci/build/emit.ts'
 import { writeLicenses } from './.ci/build/licenses.ts'
 import { devFolder, strictPolicy } from './.ci/build/serve.ts'
 import { sizeReport } from './.ci/build/size.ts'
@@ -65,6 +65,9 @@ const serviceWorker: EnvironmentOptions = {
   build: {
     outDir: DIST,
     emptyOutDir: false,
+    // Every start of the service worker reads it: 33.8 kB after gzip in place of 34.5.
+    minify: 'terser',
+    terserOptions: { compress: { passes: 3 } },
     license: { fileName: 'licenses/sw.json' },
     lib: {
       entry: at('sw/classic.ts'),
@@ -107,10 +110,34 @@ const playground: EnvironmentOptions = {
   },
 }
 
+/** The playground's own service worker, which is built after the page that it keeps. */
+const playgroundWorker: EnvironmentOptions = {
+  consumer: 'client',
+  define,
+  build: {
+    outDir: DEMO,
+    emptyOutDir: false,
+    lib: {
+      entry: at('demo/sw.ts'),
+      formats: ['iife'],
+      name: 'playground',
+      fileName: () => 'playground-sw.js',
+    },
+    rolldownOptions: { output: { postBanner: () => describeShell(DEMO) } },
+  },
+}
+
+/** What a build consists of, in its order. */
+const BUILT: Record<string, EnvironmentOptions> = {
+  ...PACKAGE,
+  client: playground,
+  playgroundWorker,
+}
+
 /** Builds the package, then the playground on top of it as any app would. */
 const builder: UserConfig['builder'] = {
   async buildApp(vite) {
-    for (const name of [...Object.keys(PACKAGE), 'client']) {
+    for (const name of Object.keys(BUILT)) {
       const environment = vite.environments[name]
       if (environment) await vite.build(environment)
     }
@@ -153,7 +180,7 @@ export default defineConfig(({ command }) => ({
   appType: 'mpa',
   publicDir: false,
   resolve: { conditions },
-  environments: { client: playground, ...(command === 'build' ? PACKAGE : {}) },
+  environments: command === 'build' ? BUILT : { client: playground },
   builder,
   optimizeDeps: {
     // Found late, a dependency makes the page reload: in the middle of a test, or of an answer.

@@ -20,7 +20,7 @@ export async function start(): Promise<Server> {
   const catalog = await consented(wish)
   try {
     // Beside the page, so that the playground also works in a sub-folder.
-    const worker = new URL('sw.js', document.baseURI)
+    const worker = new URL('playground-sw.js', document.baseURI)
     const server = await serve({ worker, device, catalog, isolate: true })
     // The user's answer holds for the reload that isolates the page, and not for later ones.
     if (wish) sessionStorage.removeItem(wish)

@@ -46,6 +46,7 @@ export type {
   RepairProgress,
   Signature,
   StorageUsage,
+  StoredAsset,
   StoredResource,
   StoredTag,
   Tag,

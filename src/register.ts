@@ -2,7 +2,14 @@
  * Page side of the service worker: registers it, lets it control the page, and keeps it current.
  */
 import { InoriginError, messageOf } from './error.ts'
-import { ISOLATE_PARAM, PROTOCOL, type PageToWorker, type WorkerStatus } from './link/protocol.ts'
+import {
+  ASSETS_PARAM,
+  ISOLATE_PARAM,
+  OFFLINE_PARAM,
+  PROTOCOL,
+  type PageToWorker,
+  type WorkerStatus,
+} from './link/protocol.ts'
 
 /** Timeout in milliseconds for a registered worker to control the page. */
 const CONTROL_TIMEOUT_MS = 20_000
@@ -20,15 +27,15 @@ export interface WorkerScript {
 
 /**
  * Returns `true` if the worker runs this script. Another page of the scope may have registered it
- * with or without isolation, which makes no difference to requests.
+ * with other parameters, which makes no difference to requests.
  */
 export function runsScript(worker: ServiceWorker | null, { url }: WorkerScript): boolean {
-  return worker !== null && withoutIsolation(worker.scriptURL) === withoutIsolation(url.href)
+  return worker !== null && withoutParams(worker.scriptURL) === withoutParams(url.href)
 }
 
-function withoutIsolation(href: string): string {
+function withoutParams(href: string): string {
   const url = new URL(href)
-  url.searchParams.delete(ISOLATE_PARAM)
+  for (const param of [ISOLATE_PARAM, OFFLINE_PARAM, ASSETS_PARAM]) url.searchParams.delete(param)
   return url.href
 }
 

@@ -11,13 +11,19 @@ import { predictDirectly } from './link/direct-predict.ts'
 import type { Link } from './link/link.ts'
 import { holdLivenessLock } from './link/liveness.ts'
 import { currentLocks } from './link/locks.ts'
-import { ISOLATE_PARAM, PROTOCOL, type PageToWorker } from './link/protocol.ts'
+import {
+  ASSETS_PARAM,
+  ISOLATE_PARAM,
+  OFFLINE_PARAM,
+  PROTOCOL,
+  type PageToWorker,
+} from './link/protocol.ts'
 import { remote } from './link/remote.ts'
 import { postToWorker, type WorkerScript } from './register.ts'
 import type { Server } from './server.ts'
 import { HOST_SERVICE_METHODS } from './types/control.ts'
 import type { Caller, Device, HostService } from './types/index.ts'
-import { parseIsolate } from './validate-arguments.ts'
+import { parseFlag } from './validate-arguments.ts'
 
 /** Options of {@link serve}. */
 export interface ServeOptions {
@@ -44,6 +50,12 @@ export interface ServeOptions {
    * same value on every page of the scope. Default: `false`.
    */
   isolate?: boolean
+  /**
+   * `true` to keep the library's own files in Cache Storage, and a copy of the catalog, so that the
+   * models answer without a network once they were used. `false` keeps none of these, and deletes
+   * those that were kept. Pass the same value on every page of the scope. Default: `true`.
+   */
+  offline?: boolean
   /**
    * Callback for changes of {@link Server.controlled}. The value is `false` when the page lost its
    * service worker to a response with `Clear-Site-Data: "storage"`, and `true` when it is
@@ -89,8 +101,9 @@ let life: { locks: LockManager; name: Promise<string> } | undefined
  */
 export async function serve(options: ServeOptions = {}): Promise<Server> {
   if (!isSecureContext) throw insecureContextError()
-  const script = locateScript(options)
-  const setup = toHostSetup(options, script)
+  const located = locateScript(options)
+  const setup = toHostSetup(options, located)
+  const script = withParams(located, options, setup)
   const closing = new AbortController()
   options.signal?.throwIfAborted()
   options.signal?.addEventListener('abort', () => closing.abort(options.signal?.reason))
@@ -158,8 +171,25 @@ function locateScript(options: ServeOptions): WorkerScript {
     const todo = `${url.pathname}. Pass a \`worker\` script in the page's folder or above it.`
     throw invalidOption('worker', `${what} ${todo}`)
   }
-  if (parseIsolate(options.isolate, false)) url.searchParams.set(ISOLATE_PARAM, 'true')
   return { url, scope: scope.href, type: options.workerType ?? 'classic' }
+}
+
+/** Returns the script with the parameters for options that differ from the default. */
+function withParams(
+  script: WorkerScript,
+  options: ServeOptions,
+  { assets, offline }: HostSetup,
+): WorkerScript {
+  const url = new URL(script.url)
+  const byDefault = new URL('inorigin/', url).href
+  if (parseFlag('isolate', options.isolate, false)) {
+    url.searchParams.set(ISOLATE_PARAM, 'true')
+  }
+  if (!offline) url.searchParams.set(OFFLINE_PARAM, 'false')
+  else if (assets !== byDefault) {
+    url.searchParams.set(ASSETS_PARAM, new URL(assets).pathname)
+  }
+  return { ...script, url }
 }
 
 function toHostSetup(options: ServeOptions, script: WorkerScript): HostSetup {
@@ -192,6 +222,7 @@ function toHostSetup(options: ServeOptions, script: WorkerScript): HostSetup {
     catalog: byUrl ? new URL(catalog, document.baseURI).href : catalog ? toPlain(catalog) : null,
     apiKeys: apiKeys ?? null,
     device,
+    offline: parseFlag('offline', options.offline, true),
   }
 }
 

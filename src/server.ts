@@ -10,6 +10,7 @@ import type {
   Predictor,
   RepairProgress,
   StorageUsage,
+  StoredAsset,
   StoredResource,
   StoredTag,
   Tag,
@@ -112,6 +113,15 @@ export interface ModelStorage {
    */
   resources(): Promise<StoredResource[]>
   /**
+   * Resolves with the files that let the app start without a network; see `offline` of `serve()`.
+   * They are deleted if a model needs their space.
+   */
+  assets(): Promise<StoredAsset[]>
+  /**
+   * Deletes those files, for example to free space. They are kept again when they are next used.
+   */
+  removeAssets(): Promise<void>
+  /**
    * Pins the tag: its current and future files are not evicted when another download needs space.
    *
    * @throws InoriginError `not_found` for a tag that is neither listed nor stored.
@@ -126,7 +136,10 @@ export interface ModelStorage {
    * @throws InoriginError `not_found` for a tag that is neither listed nor stored.
    */
   remove(tag: Tag): Promise<void>
-  /** Unloads everything and deletes all files and pins. Measurements of this device stay. */
+  /**
+   * Unloads everything and deletes all files and pins, those of {@link ModelStorage.assets} too.
+   * Measurements of this device stay.
+   */
   clear(): Promise<void>
   /**
    * Asks the browser to keep the stored data until the user clears it. Some browsers ask the user.

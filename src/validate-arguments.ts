@@ -73,14 +73,18 @@ export function parseFiles(
 }
 
 /**
- * Returns the option `isolate` of `serve` or `attach`.
+ * Returns the value of an option of `serve` or `attach` that is `true` or `false`.
  *
  * @throws InoriginError `invalid_request` for other values than `true`, `false` and `undefined`.
  */
-export function parseIsolate(isolate: boolean | undefined, byDefault: boolean): boolean {
-  if (isolate === undefined) return byDefault
-  if (typeof isolate === 'boolean') return isolate
-  throw invalid('isolate', `isolate must be true or false, not ${typeName(isolate)}.`)
+export function parseFlag(
+  option: 'isolate' | 'offline',
+  value: boolean | undefined,
+  byDefault: boolean,
+): boolean {
+  if (value === undefined) return byDefault
+  if (typeof value === 'boolean') return value
+  throw invalid(option, `${option} must be true or false, not ${typeName(value)}.`)
 }
 
 function invalid(param: string, message: string): InoriginError {

@@ -12,7 +12,10 @@ import { InoriginError } from '../src/error.ts'
 import { holdLivenessLock } from '../src/link/liveness.ts'
 import type { Link, PortEvents } from '../src/link/link.ts'
 import {
+  ASSETS_PARAM,
   ISOLATE_PARAM,
+  names,
+  OFFLINE_PARAM,
   PROTOCOL,
   type AnswerMessage,
   type PageToWorker,
@@ -22,10 +25,13 @@ import { withFailover } from '../src/link/failover.ts'
 import { remote } from '../src/link/remote.ts'
 import { HOST_METHODS } from '../src/types/host.ts'
 import type { Host } from '../src/types/index.ts'
-import { parseIsolate } from '../src/validate-arguments.ts'
+import { parseFlag } from '../src/validate-arguments.ts'
+import { removeAssets } from '../src/values/asset-cache.ts'
 import { handle } from '../src/wire/handler.ts'
+import { createAssets } from './assets.ts'
 import { createHostFinder } from './host-finder.ts'
 import { chooseIsolationPolicy, headersFor, withHeaders } from './isolation.ts'
+import { unlessSlow } from './slow-server.ts'
 
 declare const self: ServiceWorkerGlobalScope
 
@@ -33,25 +39,29 @@ declare const self: ServiceWorkerGlobalScope
 export interface AttachOptions {
   /**
    * `true` to isolate the pages of the scope, so that WASM uses threads: navigations are answered
-   * from the network, with headers added. Default: `true` if the page that registered this script
-   * called `serve({ isolate: true })`, which adds `?isolate=true` to its URL.
+   * from the network, with headers added, or from Cache Storage if the network fails or takes 3 s.
+   * Default: `true` if the page that registered this script called `serve({ isolate: true })`, which
+   * adds `?isolate=true` to its URL.
    */
   isolate?: boolean
+  /**
+   * `true` to keep the library's own files, so that a host starts without a network. Default:
+   * `true`, unless the page that registered this script called `serve({ offline: false })`, which
+   * adds `?offline=false` to its URL.
+   */
+  offline?: boolean
 }
 
 /**
- * Answers requests to `/v1/*` below the scope of this service worker. Ignores all others, unless it
- * isolates pages. Call it at the top level of the script, because a service worker must add its
- * listeners there.
+ * Answers requests to `/v1/*` below the scope of this service worker, and those for the scripts,
+ * runtimes and catalog of the folder `inorigin/`. Ignores all others, unless it isolates pages.
+ * Call it at the top level of the script, because a service worker must add its listeners there.
  *
  * @throws InoriginError `invalid_request` for an invalid option.
  */
 export function attach(options: AttachOptions = {}): void {
   const base = new URL(self.registration.scope).pathname
-  const byUrl = new URL(self.location.href).searchParams.get(ISOLATE_PARAM) === 'true'
-  const isolationPolicy = parseIsolate(options.isolate, byUrl)
-    ? chooseIsolationPolicy(navigator)
-    : null
+  const files = openFiles(options)
   const hostFinder = createHostFinder(self)
   let open = 0
   // The lock is granted at once, and the browser releases it when this worker stops.
@@ -61,8 +71,8 @@ export function attach(options: AttachOptions = {}): void {
     if (isApiRequest(event.request, base)) {
       return event.respondWith(life.then((name) => respond(event, name)))
     }
-    const headers = isolationPolicy && headersFor(event.request, isolationPolicy)
-    if (headers) event.respondWith(isolate(event, headers))
+    const file = files.respond(event)
+    if (file) event.respondWith(file)
   })
 
   self.addEventListener('message', (event) => {
@@ -102,9 +112,8 @@ export function attach(options: AttachOptions = {}): void {
   }
 
   async function sendStatus(port: MessagePort | undefined): Promise<void> {
-    const name = await life
-    const isolates = isolationPolicy !== null
-    port?.postMessage({ protocol: PROTOCOL, open, life: name, isolates } satisfies WorkerStatus)
+    const status = { protocol: PROTOCOL, open, life: await life, isolates: files.isolates }
+    port?.postMessage(status satisfies WorkerStatus)
   }
 
   function onOpen(): PortEvents {
@@ -122,13 +131,50 @@ export function attach(options: AttachOptions = {}): void {
   }
 }
 
-/** Fetches from the network, or takes the navigation preload that the app's own script enabled. */
-async function isolate(
-  { request, preloadResponse }: FetchEvent,
+interface Files {
+  /** `true` if pages are isolated, and this browser is known to honor that. */
+  isolates: boolean
+  /** Returns the answer to a request for a page, or for a file of the library; `null` for others. */
+  respond(event: FetchEvent): Promise<Response> | null
+}
+
+function openFiles({ isolate, offline }: AttachOptions): Files {
+  const { database } = names(self.registration.scope)
+  const params = new URL(self.location.href).searchParams
+  const isIsolating = parseFlag('isolate', isolate, params.get(ISOLATE_PARAM) === 'true')
+  const policy = isIsolating ? chooseIsolationPolicy(navigator) : null
+  const folder = new URL(params.get(ASSETS_PARAM) ?? 'inorigin/', self.location.href)
+  const isKeeping = parseFlag('offline', offline, params.get(OFFLINE_PARAM) !== 'false')
+  const assets = isKeeping ? createAssets(database, folder.href) : null
+  self.addEventListener('activate', (event) => {
+    if (!assets) event.waitUntil(removeAssets(database))
+  })
+  return {
+    isolates: policy !== null,
+    respond(event) {
+      const headers = policy && headersFor(event.request, policy)
+      const asset = assets?.respond(event) ?? null
+      return headers ? addHeaders(asset ?? fetchOrFind(event), headers) : asset
+    },
+  }
+}
+
+async function addHeaders(
+  response: Promise<Response>,
   headers: Readonly<Record<string, string>>,
 ): Promise<Response> {
-  const preloaded = (await preloadResponse) as Response | undefined
-  return withHeaders(preloaded ?? (await fetch(request)), headers)
+  return withHeaders(await response, headers)
+}
+
+/**
+ * Fetches from the network, or takes the navigation preload that the app's own script enabled. If
+ * both fail or are slow, finds the page in a cache of the app's own.
+ */
+async function fetchOrFind({ request, preloadResponse }: FetchEvent): Promise<Response> {
+  const fetching = (async () =>
+    ((await preloadResponse) as Response | undefined) ?? (await fetch(request)))()
+  const fetched = await unlessSlow(fetching.catch(() => undefined))
+  return fetched ?? (await caches.match(request, { ignoreSearch: true })) ?? fetching
 }
 
 /**

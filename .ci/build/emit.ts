@@ -1,7 +1,7 @@
 /** Vite plugins that put into the package what is not code. */
 import { createHash } from 'node:crypto'
-import { existsSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
+import { join, sep } from 'node:path'
 import type { Plugin } from 'vite'
 import { toMlcCatalog } from '../../src/catalog/mlc/list-catalog.ts'
 import { MLC_LIST } from '../../src/catalog/mlc/list.ts'
@@ -78,4 +78,17 @@ export function emitModels(folder: string): Plugin {
       }
     },
   }
+}
+
+/**
+ * The line before the playground's service worker: the files of its page in `folder`, and a version
+ * that changes with any of them, because their names have digests and `index.html` leads to all.
+ */
+export function describeShell(folder: string): string {
+  const names = readdirSync(folder, { recursive: true, encoding: 'utf8' })
+  const isFile = (name: string) => statSync(join(folder, name)).isFile()
+  const files = names.filter(isFile).map((name) => name.split(sep).join('/'))
+  const page = readFileSync(join(folder, 'index.html'))
+  const version = createHash('sha256').update(page).digest('hex')
+  return `const SHELL = ${JSON.stringify({ version, files: ['./', ...files] })};`
 }

@@ -42,7 +42,7 @@ export function strictPolicy(): Plugin {
 export interface DevPaths {
   /** Sources of the scripts in `inorigin/`, by file name. */
   scripts: Readonly<Record<string, string>>
-  /** Source of the service worker script. */
+  /** Source of the service worker script, which keeps no page here, so that none is stale. */
   sw: string
   /** Folders in `inorigin/` whose files are served as they are, by name. */
   folders: Readonly<Record<string, string>>
@@ -54,7 +54,7 @@ export interface DevPaths {
  */
 export function devFolder({ scripts, sw, folders }: DevPaths): Plugin {
   async function answer(path: string, response: ServerResponse): Promise<boolean> {
-    if (path === '/sw.js') return send(response, await bundle(sw))
+    if (path === '/playground-sw.js') return send(response, await bundle(sw))
     const [top, name = '', ...rest] = path.replace(/^\/inorigin\//, './').split('/')
     if (top !== '.') return false
     const script = scripts[name]

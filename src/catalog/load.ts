@@ -13,18 +13,36 @@ export const MAX_CATALOG_BYTES = 4 * 1024 * 1024
 
 /** Timeout in milliseconds for fetching a catalog. */
 const FETCH_TIMEOUT_MS = 30_000
+/** The same timeout if there is a copy of the catalog. */
+const COPY_TIMEOUT_MS = 3_000
+
+/** A catalog that was fetched. */
+export interface CatalogText {
+  text: string
+  /** URL that the catalog came from, against which its relative URLs are resolved. */
+  base: string
+}
+
+/** Copies of catalogs, for starts without a network. */
+export interface CatalogCopies {
+  /** Resolves with the copy of the catalog that was fetched from that URL last. */
+  find(url: string): Promise<CatalogText | undefined>
+  /** Keeps a copy, if there is space for it. */
+  put(url: string, catalog: CatalogText): Promise<void>
+}
 
 /**
  * Resolves with all entries, the app's first. `source` is the URL or document of the app's catalog,
  * or `null` for none. `defaultUrl` is the URL of the package's catalog. Relative URLs resolve
  * against the catalog's URL, or against `base` in a document. With an app catalog, the package's
- * one may be missing. Rejects with `unavailable` if a catalog cannot be fetched, and with
- * `invalid_request` if it is not a catalog.
+ * one may be missing. `copies` answer for the app's catalog while its server does not send it. Rejects with
+ * `unavailable` if a catalog cannot be fetched, and with `invalid_request` if it is not a catalog.
  */
 export async function loadCatalog(
   source: string | CatalogDocument | null,
   defaultUrl: string,
   base: string = defaultUrl,
+  copies?: CatalogCopies,
 ): Promise<Catalog> {
   if (source === null) return loadEmbedded(defaultUrl)
   const url = typeof source === 'string' ? parseCatalogUrl(source, base) : null
@@ -32,7 +50,7 @@ export async function loadCatalog(
   const [own, embedded] = await Promise.all([
     url === null
       ? validateDocument(source, { source: 'given to serve()', base, embedded: false })
-      : fetchCatalog(url, false),
+      : fetchCatalog(url, false, copies),
     fetchCatalog(defaultUrl, true).catch((thrown: unknown) => {
       if (thrown instanceof InoriginError && thrown.kind === 'unavailable') return null
       throw thrown
@@ -57,15 +75,27 @@ async function loadEmbedded(url: string): Promise<Catalog> {
   }
 }
 
-async function fetchCatalog(url: string, embedded: boolean): Promise<Catalog> {
-  const { text, base } = await fetchText(url)
+async function fetchCatalog(
+  url: string,
+  embedded: boolean,
+  copies?: CatalogCopies,
+): Promise<Catalog> {
+  const fetched = await fetchText(url, await copies?.find(url))
+  const found = await parseCatalog(fetched, url, embedded)
+  await copies?.put(url, fetched)
+  return found
+}
+
+async function parseCatalog(
+  { text, base }: CatalogText,
+  url: string,
+  embedded: boolean,
+): Promise<Catalog> {
   let document: unknown
   try {
     document = JSON.parse(text)
   } catch (thrown) {
-    // Servers of single-page apps send their index page for missing files.
-    if (/^\s*</.test(text))
-      throw catalogUnavailableError(url, 'the response is an HTML page, not JSON')
+    if (isPage(text)) throw catalogUnavailableError(url, 'the response is an HTML page, not JSON')
     throw invalidCatalogError(`The catalog ${url} is not JSON: ${messageOf(thrown)}.`, thrown)
   }
   return validateDocument(document, { source: url, base, embedded })
@@ -76,21 +106,27 @@ async function validateDocument(document: unknown, options: ValidateOptions): Pr
   return validateCatalog(document, { ...options, mlc })
 }
 
-async function fetchText(url: string): Promise<{ text: string; base: string }> {
+async function fetchText(url: string, copy?: CatalogText): Promise<CatalogText> {
   try {
     // `no-cache` revalidates a cached copy with the server.
     const response = await fetch(url, {
       cache: 'no-cache',
-      signal: AbortSignal.timeout(FETCH_TIMEOUT_MS),
+      signal: AbortSignal.timeout(copy ? COPY_TIMEOUT_MS : FETCH_TIMEOUT_MS),
     })
+    if (copy && !response.ok) return copy
     if (!response.ok) throw catalogUnavailableError(url, `the server returned ${response.status}`)
-    return { text: await readText(response, url), base: response.url }
+    const text = await readText(response, url)
+    return copy && isPage(text) ? copy : { text, base: response.url }
   } catch (thrown) {
     if (thrown instanceof InoriginError) throw thrown
+    if (copy) return copy
     const hint = 'a server on another origin must allow this origin by CORS'
     throw catalogUnavailableError(url, `${messageOf(thrown)} (${hint})`, thrown)
   }
 }
+
+/** Servers of single-page apps send their index page for missing files, captive portals their own. */
+const isPage = (text: string): boolean => /^\s*</.test(text)
 
 async function readText({ body }: Response, url: string): Promise<string> {
   const decoder = new TextDecoder()

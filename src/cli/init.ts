@@ -1,8 +1,10 @@
 /** Copies the files that `serve()` needs into an app's public folder. */
+import { createHash } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync, rmdirSync, rmSync, statSync } from 'node:fs'
 import { basename, dirname, join, relative, sep } from 'node:path'
 import { refuse } from '../draft/refuse.ts'
 import { InoriginError } from '../error.ts'
+import type { FileList, ListedFile } from '../types/index.ts'
 import { type Content, assertNoLinks, findStats, writeBelow } from './write-file.ts'
 
 export interface InitOptions {
@@ -35,6 +37,7 @@ export interface InitResult {
 /** Prefix of the names of WebLLM's chunks. */
 const MLC_CHUNK_PREFIX = 'mlc-'
 const MLC_CATALOG = 'catalogs/mlc.json'
+const EMBEDDED_CATALOG = 'models/catalog.json'
 /** Tag of the model that `--no-guide` omits. */
 const GUIDE_TAG = '@inorigin/guide'
 const SCRIPTS = ['index.js', 'worker.js', 'model-worker.js', 'catalog.schema.json', 'licenses.md']
@@ -44,7 +47,10 @@ const RUNTIME_FILES = ['.jspi', '.asyncify', ''].flatMap((build) =>
 )
 /** Name of the folder beside the script. */
 const INORIGIN_FOLDER = 'inorigin'
-/** Name of the file that lists the written files, so that a refresh deletes only those. */
+/**
+ * Name of the file that lists the written files. A refresh deletes only those, and the service
+ * worker tells by it which of them it keeps, and whether there is a new version.
+ */
 const FILE_LIST = 'files.json'
 /** Start of the first line of the package's service worker script. */
 const SCRIPT_MARK = '/*! inorigin '
@@ -74,7 +80,8 @@ export function init(options: InitOptions): InitResult {
   const write = (name: string, content: Content) =>
     writeBelow(publicDir, `${INORIGIN_FOLDER}/${name}`, content)
   const written = [...sources].map(([name, source]) => write(name, source))
-  const list = { written_by: 'inorigin init', files: [...sources.keys()] }
+  const files = Array.from(sources, ([name, source]) => describeFile(name, source))
+  const list: FileList = { written_by: 'inorigin init', files }
   written.push(write(FILE_LIST, { text: `${JSON.stringify(list, null, 2)}\n` }))
   const removed = before.filter((name) => !sources.has(name) && removeFile(folder, name))
   // The script comes last, so that a page that finds it finds the other files too.
@@ -97,9 +104,9 @@ function collectSources({ dist, runtime, guide, mlc }: InitOptions): Map<string,
   for (const name of scripts) sources.set(name, { from: join(dist, name) })
   for (const name of RUNTIME_FILES) sources.set(`ort/${name}`, { from: join(runtime, name) })
 
-  const catalog = JSON.parse(readText(join(dist, 'models', 'catalog.json'))) as CatalogFile
+  const catalog = JSON.parse(readText(join(dist, EMBEDDED_CATALOG))) as CatalogFile
   const entries = catalog.entries.filter((entry) => guide || entry.tag !== GUIDE_TAG)
-  sources.set('models/catalog.json', {
+  sources.set(EMBEDDED_CATALOG, {
     text: `${JSON.stringify({ ...catalog, entries }, null, 2)}\n`,
   })
   for (const { implementations = [] } of entries) {
@@ -113,6 +120,21 @@ function collectSources({ dist, runtime, guide, mlc }: InitOptions): Map<string,
   }
   for (const source of sources.values()) if ('from' in source) assertExists(source.from)
   return sources
+}
+
+function describeFile(name: string, source: Content): ListedFile {
+  const content = 'from' in source ? readFileSync(source.from) : source.text
+  return {
+    name,
+    sha256: createHash('sha256').update(content).digest('hex'),
+    precache: isPrecached(name),
+  }
+}
+
+/** Returns `true` for our scripts and the catalog: 0.7 MB compressed, which any feature may need. */
+function isPrecached(name: string): boolean {
+  if (name.startsWith(`chunks/${MLC_CHUNK_PREFIX}`)) return false
+  return name === EMBEDDED_CATALOG || /^(chunks\/)?[^/]+\.js$/.test(name)
 }
 
 function assertOwnScript(publicDir: string, sw: string): void {
@@ -154,8 +176,11 @@ function readFileList(folder: string): string[] {
   const path = join(folder, FILE_LIST)
   if (!existsSync(path)) return []
   try {
-    const { files } = JSON.parse(readText(path)) as { files: unknown[] }
-    return files.filter((name) => typeof name === 'string').filter((name) => isInside(folder, name))
+    const { files } = JSON.parse(readText(path)) as { files: Partial<ListedFile>[] }
+    return files
+      .map(({ name }) => name)
+      .filter((name) => typeof name === 'string')
+      .filter((name) => isInside(folder, name))
   } catch (cause) {
     const what = `${path} is not a file list of \`inorigin init\`.`
     throw refuse(what, 'Delete it, then run this again.', cause)

@@ -15,6 +15,8 @@ export interface HostSetup {
   /** API keys to accept; `null` accepts any key, or none. */
   apiKeys: readonly string[] | null
   device: Device | 'auto'
+  /** `true` to keep a copy of the catalog for starts without a network. */
+  offline: boolean
 }
 
 /** Messages from a page to its dedicated worker. */

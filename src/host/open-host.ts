@@ -8,9 +8,11 @@ import type { Control, Host, HostService } from '../types/index.ts'
 import { createGpuVerdicts } from './choice/gpu-verdict.ts'
 import { createSelector } from './choice/selector.ts'
 import { createThreadCount } from './choice/thread-count.ts'
+import { createCatalogCopies } from './library/catalog-copies.ts'
 import { createCatalogIndex } from './library/catalog-index.ts'
 import { createEntries } from './library/entries.ts'
 import { createFailureExplainer } from './library/explain-failure.ts'
+import { keepFilesWhenIdle } from './library/offline-files.ts'
 import { createImporter } from './library/import.ts'
 import { createPredictions } from './library/predictions.ts'
 import { createResources } from './library/resources.ts'
@@ -34,14 +36,16 @@ import { digestOptions, findDifferences } from './tab/digest.ts'
  * use. `onDownload` is called whenever a file must be downloaded.
  */
 export function openHost(setup: HostSetup, onDownload: () => void): HostService {
-  const { scope, assets, device: preference } = setup
+  const { scope, assets, device: preference, offline } = setup
   const database = openDatabase(names(scope).database)
   const embedded = new URL('models/catalog.json', assets).href
-  const catalog = cacheSuccess(() => loadCatalog(setup.catalog, embedded, scope))
+  const copies = offline ? createCatalogCopies(database.name) : undefined
+  const catalog = cacheSuccess(() => loadCatalog(setup.catalog, embedded, scope, copies))
   const gpuVerdicts = createGpuVerdicts(database, cacheSuccess(probeDevice))
   const { capabilities: device, verdict } = gpuVerdicts
   const progress = createLoadProgressHub()
   const idle = createIdleMonitor()
+  if (offline) keepFilesWhenIdle(database.name, assets, idle)
   const entries = createEntries(database, catalog, { onDownload, onProgress: progress.report })
   const threads = createThreadCount({
     database,

@@ -16,9 +16,13 @@ export const PROTOCOL = 1
 
 /**
  * Parameter of the service worker script's URL: `true` lets the script isolate pages. The URL is the
- * only thing that a restarted service worker knows at once, before it answers a navigation.
+ * only thing that a restarted service worker knows at once, before it answers a request.
  */
 export const ISOLATE_PARAM = 'isolate'
+/** Parameter of that URL: `false` lets the script keep no files. */
+export const OFFLINE_PARAM = 'offline'
+/** Parameter of that URL: path of the assets, unless they are in `inorigin/` beside the script. */
+export const ASSETS_PARAM = 'assets'
 
 /**
  * Longest time in milliseconds without a message on a monitored stream. Browsers stop a service

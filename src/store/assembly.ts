@@ -6,7 +6,7 @@
 import { createSHA256, type IHasher } from 'hash-wasm'
 import type { Tag } from '../types/index.ts'
 import { UNKNOWN_DIGEST, type WantedResource } from './db.ts'
-import { computeDigest } from './digest.ts'
+import { computeDigest } from '../values/digest.ts'
 import { readChunkContent } from './damaged-chunks.ts'
 import type { Database } from './database.ts'
 import { trackDeletion } from './pending-deletions.ts'

@@ -1,6 +1,6 @@
 /** Checks stored resources for damage. */
 import { UNKNOWN_DIGEST } from './db.ts'
-import { computeDigest } from './digest.ts'
+import { computeDigest } from '../values/digest.ts'
 import { runWrite, type Database } from './database.ts'
 import { getChunkLength, findResourceRecord } from './resources.ts'
 import { getChunk } from './resource-writer.ts'

@@ -1,6 +1,7 @@
 /** Makes space for downloads by evicting resources, and reports a shortage of storage. */
 import { InoriginError } from '../error.ts'
 import type { StoredTag } from '../types/index.ts'
+import { countAssetBytes, removeAssets } from '../values/asset-cache.ts'
 import { runExclusive } from './exclusive.ts'
 import type { ResourceRecord } from './db.ts'
 import {
@@ -37,7 +38,8 @@ const reservations = new Set<Reservation>()
  * downloads and imports in progress. Resolves with a function that ends the reservation. Evicts the
  * least recently used resources, but none that is pinned or in use. Waits for the browser to free
  * their space. If eviction cannot make enough space, evicts nothing and rejects with `unavailable`,
- * naming the missing bytes and what could be removed.
+ * naming the missing bytes and what could be removed. The library's own files, which are kept again
+ * later, are removed if they make enough space, or if the resources alone do not.
  */
 export function reserveSpace(
   database: Database,
@@ -68,8 +70,8 @@ export function reserveSpace(
 
 /**
  * Runs a write for which {@link reserveSpace} found space, and resolves with its result. If the
- * browser still reports a full disk, evicts more and retries while anything is evictable. Then
- * rejects as {@link reserveSpace} does.
+ * browser still reports a full disk, removes the library's own files, evicts more, and retries while
+ * anything is evictable. Then rejects as {@link reserveSpace} does.
  */
 export async function withEviction<T>(
   database: Database,
@@ -82,6 +84,11 @@ export async function withEviction<T>(
       return await write()
     } catch (error) {
       if (!isStorageFullError(error)) throw error
+    }
+    // These may have been kept after the space was reserved.
+    if ((await countAssetBytes(database.name)) > 0) {
+      await removeAssets(database.name)
+      continue
     }
     await runEvictionExclusive(database, options, async () => {
       // The rejected write needs at least one byte.
@@ -137,8 +144,14 @@ async function evictUntilFree(
   const catalog = await catalogIndex?.().catch(() => undefined)
   const inventory = await loadInventory(database, catalog)
   const evictable = listEvictable(inventory, catalog)
-  if (free + sumStoredBytes(evictable) < needed)
+  const evictableBytes = sumStoredBytes(evictable)
+  const assetBytes = await countAssetBytes(database.name)
+  if (free + evictableBytes + assetBytes < needed)
     throw quotaShortageError(needed, needed - free, inventory)
+  if (free + assetBytes >= needed || free + evictableBytes < needed) {
+    await removeAssets(database.name)
+    free += assetBytes
+  }
   for (const record of evictable) {
     if (free >= needed) break
     const bytes = countStoredBytes(record)

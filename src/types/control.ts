@@ -11,6 +11,7 @@ import type {
   ImportWishes,
   RepairProgress,
   StorageUsage,
+  StoredAsset,
   StoredResource,
   StoredTag,
 } from './storage.ts'
@@ -36,6 +37,10 @@ export interface Control {
   storedTags(caller: Caller): Promise<StoredTag[]>
   /** Resolves with the stored files. */
   storedResources(caller: Caller): Promise<StoredResource[]>
+  /** Resolves with the files that let the app start without a network. */
+  storedAssets(caller: Caller): Promise<StoredAsset[]>
+  /** Deletes those files. */
+  removeAssets(caller: Caller): Promise<void>
   /** Protects the files of the tag from eviction, or ends that protection. */
   pin(tag: Tag, pinned: boolean, caller: Caller): Promise<void>
   /**
@@ -93,6 +98,8 @@ const CONTROL_METHODS = {
   storageUsage: 'call',
   storedTags: 'call',
   storedResources: 'call',
+  storedAssets: 'call',
+  removeAssets: 'call',
   pin: 'call',
   repair: 'call',
   clear: 'call',

@@ -1,6 +1,7 @@
 export type * from './choice.ts'
 export type * from './control.ts'
 export type * from './embedding.ts'
+export type * from './file-list.ts'
 export type * from './generation.ts'
 export type * from './host.ts'
 export type * from './model.ts'

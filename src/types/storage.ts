@@ -5,6 +5,8 @@ import type { Tag } from './model.ts'
 export interface StorageUsage {
   /** Size in bytes of all stored models and predictors, including unfinished downloads. */
   bytes: number
+  /** Size in bytes of the files that let the app start without a network. */
+  assetBytes: number
   /** Browser's estimate in bytes of everything that this origin stores; `null` if there is none. */
   originBytes: number | null
   /**
@@ -17,6 +19,17 @@ export interface StorageUsage {
    * the data when the disk is full.
    */
   persisted: boolean
+}
+
+/**
+ * A file that lets the app start without a network: a script or runtime of the library, its catalog
+ * or list of files, or a copy of the app's catalog.
+ */
+export interface StoredAsset {
+  /** URL of the file. */
+  url: string
+  /** Size of the file in bytes. */
+  bytes: number
 }
 
 /** The stored files of a tag. */

@@ -1,4 +1,5 @@
 /** The command, as it is built, in apps of temporary folders. */
+import { createHash } from 'node:crypto'
 import { execFileSync, spawn, spawnSync } from 'node:child_process'
 import {
   cpSync,
@@ -16,6 +17,7 @@ import { once } from 'node:events'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
+import type { FileList } from '../../src/types/index.ts'
 import { licenseSections } from '../support/licenses.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
@@ -77,6 +79,18 @@ test('fills a folder that is not there yet and remembers it', () => {
   expect(get('package.json')).toBe(remembered)
 })
 
+test('lists the digests of what it wrote, and what is kept before it is used', () => {
+  inorigin('init', 'public', '--mlc')
+  const { files } = JSON.parse(get('public/inorigin/files.json')) as FileList
+  for (const { name, sha256 } of files) {
+    const content = readFileSync(join(app, 'public/inorigin', name))
+    expect(createHash('sha256').update(content).digest('hex'), name).toBe(sha256)
+  }
+  const isFirst = ({ name }: { name: string }) =>
+    name === 'models/catalog.json' || (name.endsWith('.js') && !name.startsWith('chunks/mlc-'))
+  expect(files.filter(({ precache }) => precache)).toEqual(files.filter(isFirst))
+})
+
 test('lays every file of the catalog beside it', () => {
   inorigin('init', 'public')
   const { entries } = JSON.parse(get('public/inorigin/models/catalog.json'))
@@ -111,8 +125,8 @@ test('copies a license for every part of what it copies', () => {
   const sections = licenseSections(get('public/inorigin/licenses.md'))
   expect(sections.filter(([, text]) => text.length < 100)).toEqual([])
   const named = new Set(sections.map(([name]) => name))
-  const { files } = JSON.parse(get('public/inorigin/files.json')) as { files: string[] }
-  const parts = files.map((name) => {
+  const { files } = JSON.parse(get('public/inorigin/files.json')) as FileList
+  const parts = files.map(({ name }) => {
     if (name.startsWith('ort/')) return 'onnxruntime-web'
     return name.startsWith('chunks/mlc-') ? '@mlc-ai/web-llm' : 'inorigin'
   })
@@ -147,7 +161,7 @@ test('an app that owns its service worker gets everything else, now and at a ref
 test('deletes what an earlier version wrote, and nothing else', { tags: ['slow'] }, () => {
   inorigin('init', 'public')
   const list = JSON.parse(get('public/inorigin/files.json'))
-  list.files.push('chunks/old/gone.js', '../kept.js')
+  list.files.push({ name: 'chunks/old/gone.js' }, { name: '../kept.js' })
   put('public/inorigin/files.json', JSON.stringify(list))
   put('public/inorigin/chunks/old/gone.js', '')
   put('public/inorigin/models/mine.onnx', 'mine')
@@ -314,7 +328,7 @@ test('an interrupt leaves no half of a file', async () => {
   watcher.close()
   child.kill('SIGINT')
   expect(await ended).toEqual([0, null])
-  const { files } = JSON.parse(get('public/inorigin/files.json')) as { files: string[] }
+  const { files } = JSON.parse(get('public/inorigin/files.json')) as FileList
   const found = readdirSync(join(app, 'public'), {
     recursive: true,
     encoding: 'utf8',

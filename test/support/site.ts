@@ -16,6 +16,8 @@ export interface Site extends StaticServer {
   browser: Browser
   /** A tab on an empty page; in the same browser profile unless a context is given. */
   open(path?: string, context?: BrowserContext): Promise<Page>
+  /** Ends the web server. The tabs stay open. */
+  endServer(): Promise<void>
   context: BrowserContext
 }
 
@@ -49,6 +51,7 @@ export async function openSite(options: SiteOptions = {}): Promise<Site> {
       await page.goto(server.url + path)
       return page
     },
+    endServer: server.close,
     async close() {
       await context.close()
       await browser.close()

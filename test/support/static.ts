@@ -35,6 +35,9 @@ export interface StaticOptions {
   slow?: Readonly<Record<string, number | (() => boolean)>>
 }
 
+/** Status and page of a proxy whose server is down, or of a captive portal; or a wait for the answer. */
+export type Outage = { status: number; html: string } | Promise<unknown>
+
 export interface StaticServer {
   /** Without a trailing slash. */
   url: string
@@ -44,6 +47,8 @@ export interface StaticServer {
   reports: string[]
   /** The test's own pages; what is changed here is served from then on. */
   pages: Record<string, string>
+  /** Answers all requests but reports like this from now on, or when the promise resolves; `null`: as before. */
+  answerAll(how: Outage | null): void
   close(): Promise<void>
 }
 
@@ -52,7 +57,8 @@ export async function serveStatic(options: StaticOptions): Promise<StaticServer>
   const requests: string[] = []
   const reports: string[] = []
   const pages = { ...options.pages }
-  const server = createServer((request, response) => {
+  let outage: Outage | null = null
+  const server = createServer(async (request, response) => {
     const { pathname } = new URL(request.url ?? '/', 'http://localhost')
     requests.push(`${request.method} ${pathname}`)
     const { headers = {} } = options
@@ -65,6 +71,11 @@ export async function serveStatic(options: StaticOptions): Promise<StaticServer>
         reports.push(body)
         response.end('ok')
       })
+      return
+    }
+    if (outage instanceof Promise) await outage
+    else if (outage) {
+      response.writeHead(outage.status, { 'content-type': 'text/html' }).end(outage.html)
       return
     }
     if (request.method !== 'GET' && request.method !== 'HEAD') return end(response, 405)
@@ -86,6 +97,9 @@ export async function serveStatic(options: StaticOptions): Promise<StaticServer>
     requests,
     reports,
     pages,
+    answerAll(how) {
+      outage = how
+    },
     close: () =>
       new Promise((resolve) => {
         server.close(() => resolve())
@@ -121,7 +135,8 @@ function isCurrent(request: IncomingMessage, response: ServerResponse, content: 
 function sendFile(response: ServerResponse, path: string | undefined): void {
   const stat = path === undefined ? undefined : statSync(path, { throwIfNoEntry: false })
   if (path === undefined || !stat?.isFile()) return end(response, 404)
-  response.setHeader('content-type', typeOf(path))
+  // A test may send a wrong type.
+  if (!response.hasHeader('content-type')) response.setHeader('content-type', typeOf(path))
   response.setHeader('content-length', stat.size)
   createReadStream(path).pipe(response)
 }

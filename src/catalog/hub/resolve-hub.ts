@@ -1,6 +1,6 @@
 /** Resolves a short entry into a full one with the files of its repository. */
 import { InoriginError } from '../../error.ts'
-import { computeDigest } from '../../store/digest.ts'
+import { computeDigest } from '../../values/digest.ts'
 import { findContextTokens } from '../context-length.ts'
 import { estimateMemoryBytes } from '../memory-bytes.ts'
 import type { HubSource, Implementation, ModelEntry, Resource } from '../schema.ts'

@@ -1,7 +1,7 @@
 /** Finds a model's files on a server that is no hub, by name, and hashes them while reading. */
 import { createSHA256 } from 'hash-wasm'
 import { InoriginError } from '../../error.ts'
-import { computeDigest } from '../../store/digest.ts'
+import { computeDigest } from '../../values/digest.ts'
 import { fetchBounded, type Pieces, MAX_SMALL_FILE_BYTES, readAll } from '../hub/bounded-fetch.ts'
 import { parseJsonObject, type HubAccess, type HubFile } from '../hub/listing.ts'
 import type { Repository } from '../hub/resolve-hub.ts'

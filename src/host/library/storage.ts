@@ -16,13 +16,22 @@ import { startProgressReports, createProgressMeter } from '../../store/transfer-
 import { countStoredBytes } from '../../store/resources.ts'
 import { estimateQuota, isPersisted } from '../../store/quota.ts'
 import type { Control, Tag } from '../../types/index.ts'
+import { countAssetBytes, listAssets, removeAssets } from '../../values/asset-cache.ts'
 import { createCatalogIndex, resourcesOf } from './catalog-index.ts'
 import type { Entries } from './entries.ts'
 import type { Models } from '../models/models.ts'
 
 type StorageCalls = Pick<
   Control,
-  'storageUsage' | 'storedTags' | 'storedResources' | 'pin' | 'repair' | 'remove' | 'clear'
+  | 'storageUsage'
+  | 'storedTags'
+  | 'storedResources'
+  | 'storedAssets'
+  | 'removeAssets'
+  | 'pin'
+  | 'repair'
+  | 'remove'
+  | 'clear'
 >
 
 export interface StorageOptions {
@@ -50,9 +59,14 @@ export function createStorage({
 
   return {
     async storageUsage() {
-      const [{ records }, room] = await Promise.all([loadInventory(database), estimateQuota()])
+      const [{ records }, room, assetBytes] = await Promise.all([
+        loadInventory(database),
+        estimateQuota(),
+        countAssetBytes(database.name),
+      ])
       return {
         bytes: records.reduce((sum, record) => sum + countStoredBytes(record), 0),
+        assetBytes,
         originBytes: room.usage,
         quotaBytes: room.quota,
         persisted: await isPersisted(),
@@ -67,6 +81,8 @@ export function createStorage({
     async storedResources() {
       return listStoredResources(await loadInventory(database, await known()))
     },
+    storedAssets: () => listAssets(database.name),
+    removeAssets: () => removeAssets(database.name),
     async pin(tag, pinned) {
       if (pinned) await recordsOf(tag)
       await setPin(database, tag, pinned)
@@ -103,6 +119,7 @@ export function createStorage({
         models.unload(tag)
       }
       await clearResources(database)
+      await removeAssets(database.name)
     },
   }
 }

@@ -1,5 +1,5 @@
 /** Digests of the options on which tabs that share a host must agree. They hide the API keys. */
-import { computeDigest } from '../../store/digest.ts'
+import { computeDigest } from '../../values/digest.ts'
 import type { OptionDigest } from '../../types/index.ts'
 import type { HostSetup } from '../messages.ts'
 

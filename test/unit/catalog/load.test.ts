@@ -1,7 +1,12 @@
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { MAX_CATALOG_BYTES, loadCatalog } from '../../../src/catalog/load.ts'
+import {
+  MAX_CATALOG_BYTES,
+  loadCatalog,
+  type CatalogCopies,
+  type CatalogText,
+} from '../../../src/catalog/load.ts'
 import { catalog, model, predictor } from './entries.ts'
 
 const embedded = catalog(model({ tag: '@inorigin/guide' }))
@@ -54,6 +59,32 @@ test("has the app's entries first, from a URL or a document", async () => {
 
 test('may be the embedded one by its URL', async () => {
   expect(tagsOf(await loadCatalog(defaultUrl(), defaultUrl()))).toEqual(['@inorigin/guide'])
+})
+
+test("a copy answers for the app's catalog while its server sends none, and for nothing else", async () => {
+  const kept = new Map<string, CatalogText>()
+  const copies: CatalogCopies = {
+    find: async (url) => kept.get(url),
+    put: async (url, fetched) => void kept.set(url, fetched),
+  }
+  const load = (url: string) => loadCatalog(url, defaultUrl(), `${origin}/`, copies)
+  const found = await load(`${origin}/latest.json`)
+  expect([...kept]).toEqual([
+    [`${origin}/latest.json`, { text: JSON.stringify(own), base: `${origin}/v3/own.json` }],
+  ])
+  const [copy] = kept.values()
+  if (!copy) throw new Error('There is no copy.')
+  const failing = ['busy.json', 'missing.json', 'app.html'].map((name) => `${origin}/${name}`)
+  for (const url of [...failing, 'http://127.0.0.1:9/own.json']) {
+    await expect(load(url)).rejects.toMatchObject({ code: 'catalog_unavailable' })
+    kept.set(url, copy)
+    expect(await load(url)).toEqual(found)
+  }
+  // A catalog that is wrong must be noticed.
+  const url = `${origin}/wrong.json`
+  kept.set(url, copy)
+  await expect(load(url)).rejects.toMatchObject({ code: 'invalid_catalog' })
+  expect(kept.get(url)).toBe(copy)
 })
 
 test('starts relative URLs from where a redirect led', async () => {

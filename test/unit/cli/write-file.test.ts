@@ -112,7 +112,10 @@ test('init refuses a script that is a link to nothing yet', () => {
 test('init deletes nothing through a link', () => {
   const { folder, fill } = built()
   fill()
-  writeFileSync(join(folder, 'public/inorigin/files.json'), '{"files": ["old/mine.txt", "."]}')
+  writeFileSync(
+    join(folder, 'public/inorigin/files.json'),
+    '{"files": [{"name": "old/mine.txt"}, {"name": "."}]}',
+  )
   mkdirSync(join(folder, 'outside'))
   writeFileSync(join(folder, 'outside/mine.txt'), 'mine')
   symlinkSync('../../outside', join(folder, 'public/inorigin/old'))

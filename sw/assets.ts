@@ -1,0 +1,183 @@
+/**
+ * Answers requests for the library's own files. The web server answers while it can, so that
+ * nothing is stale; kept files answer if it does not, or if it has another version by now.
+ */
+import type { ListedFile } from '../src/types/index.ts'
+import { LIST_NAME, parseVersion, type Version } from '../src/values/asset-cache.ts'
+import { createKeptFiles, readListed, type KeptFiles } from './kept-files.ts'
+import { unlessSlow } from './slow-server.ts'
+
+/** Script of the host. Its start decides which version the host and its models run. */
+const HOST_SCRIPT = 'worker.js'
+/** Module of pages without a bundler. It is requested before there is a host. */
+const PAGE_SCRIPT = 'index.js'
+
+/** Milliseconds for which a server that timed out is not waited for, unless it answers by then. */
+const SERVER_PAUSE_MS = 30_000
+
+interface State {
+  /** URL of the folder, with a trailing slash. */
+  readonly folder: string
+  readonly kept: KeptFiles
+  /** Version of the running host, if that has a list; `undefined` until it was read. */
+  current: Promise<Version | null | undefined> | undefined
+  /** Time in milliseconds since 1970 until which the web server is not waited for. */
+  pausedUntil: number
+}
+
+/** Answers to requests for the library's own files. */
+export interface Assets {
+  /** Returns the answer, or `null` for a request that is not for one of these files. */
+  respond(event: FetchEvent): Promise<Response> | null
+}
+
+/** Creates the answers for the folder that `inorigin init` created. */
+export function createAssets(database: string, folder: string): Assets {
+  const kept = createKeptFiles(database, folder)
+  const state: State = { folder, kept, current: undefined, pausedUntil: 0 }
+  return {
+    respond(event) {
+      const name = findName(event.request, folder)
+      if (name === null) return null
+      const isStart = name === HOST_SCRIPT && event.request.destination === 'worker'
+      return isStart ? startHost(state, event) : answer(state, event, name)
+    },
+  }
+}
+
+/**
+ * Returns the name of a file that may be kept, or `null`. Files of models have a store of their own.
+ * A request that names the digest of its file is the host's, which keeps the file itself.
+ */
+function findName({ method, mode, integrity, url }: Request, folder: string): string | null {
+  if (method !== 'GET' || mode === 'navigate' || integrity || !url.startsWith(folder)) return null
+  const name = url.slice(folder.length)
+  return /^models\/catalog\.json$|^(?!models\/)[^?]+\.(m?js|wasm|json)$/.test(name) ? name : null
+}
+
+/** What the web server sent. */
+interface Fetched {
+  /** `false` if the server failed: proxies and captive portals answer in place of one. */
+  isUsable: boolean
+}
+
+interface FetchedFile extends Fetched {
+  response: Response
+  /** Bytes of the response; `null` unless they are those of the list. */
+  bytes: Promise<ArrayBuffer | null>
+}
+
+interface FetchedVersion extends Fetched {
+  /** Version on the server; `null` if it has no list. */
+  version: Version | null
+}
+
+async function fetchFile(
+  request: Request,
+  file: ListedFile | undefined,
+  cache: RequestCache,
+): Promise<FetchedFile> {
+  const response = await fetch(request, { cache })
+  const isPage = response.headers.get('content-type')?.startsWith('text/html')
+  const bytes = file ? readListed(response.clone(), file).catch(() => null) : Promise.resolve(null)
+  return { response, bytes, isUsable: response.ok && !isPage }
+}
+
+async function fetchVersion(folder: string): Promise<FetchedVersion> {
+  const response = await fetch(folder + LIST_NAME, { cache: 'no-cache' })
+  const version = response.ok ? parseVersion(await response.text()) : null
+  return { version, isUsable: response.status < 500 }
+}
+
+/** The host's script and its version, both revalidated by the server. */
+interface Start extends FetchedFile, FetchedVersion {
+  /** `true` if the script is the one of the version. */
+  isListed: boolean
+}
+
+/** Answers the request for the host's script, and sets the version that the host runs. */
+async function startHost(state: State, event: FetchEvent): Promise<Response> {
+  const { kept } = state
+  const fetching = fetchStart(state, event.request)
+  // A server that is slow is heard all the same, so that the next start has its version.
+  event.waitUntil(fetching.catch(() => undefined))
+  const start = await inTime(state, fetching)
+  const complete = await kept.readMark('complete')
+  // A script that is not in the list of the same version was changed by hand, or by a proxy.
+  const isFresh =
+    start && (!start.version || start.isListed || start.version.text === complete?.text)
+  const copy = isFresh ? undefined : await kept.find(complete?.files.get(HOST_SCRIPT))
+  const { version, response } = copy ? { version: complete, response: copy } : await fetching
+  await setCurrent(state, version ?? null)
+  return response
+}
+
+async function fetchStart({ folder, kept }: State, request: Request): Promise<Start> {
+  const [{ version, isUsable }, fetched] = await Promise.all([
+    fetchVersion(folder),
+    fetchFile(request, undefined, 'no-cache'),
+  ])
+  const file = version?.files.get(HOST_SCRIPT)
+  const bytes = file ? await readListed(fetched.response.clone(), file) : null
+  const start = { ...fetched, version, isListed: bytes !== null }
+  if (!isUsable || !fetched.isUsable) return { ...start, isUsable: false }
+  if (file && bytes) await kept.put(file, bytes, fetched.response.headers)
+  await kept.setMark('latest', version)
+  return start
+}
+
+/** Answers the request for any other file. */
+async function answer(state: State, event: FetchEvent, name: string): Promise<Response> {
+  const { kept, folder } = state
+  // A page may be newer than the host that another tab runs, but not older than the server.
+  const file = name === PAGE_SCRIPT ? undefined : (await currentOf(state))?.files.get(name)
+  const isChunk = name.startsWith('chunks/')
+  // Names of chunks have a digest, and a runtime is only checked in time if it is read from here.
+  const isFixed = isChunk || name.endsWith('.wasm')
+  const first = isFixed && (await kept.find(file))
+  if (first) return first
+  const fetching = fetchFile(event.request, file, isChunk ? 'default' : 'no-cache')
+  const checking = fetching.then(async (fetched) => {
+    if (!isFixed) await fetched.bytes
+    return fetched
+  })
+  const fetched = await inTime(state, checking)
+  if (fetched) {
+    const { response, bytes } = fetched
+    if (!file) return response
+    const { headers } = response
+    event.waitUntil(bytes.then((listed) => listed && kept.put(file, listed, headers)))
+    if (isFixed || (await bytes)) return response
+    // The server has another version by now, or the file was changed by hand.
+    const now = await inTime(state, fetchVersion(folder))
+    if (now?.version?.text === (await currentOf(state))?.text) return response
+  }
+  const listed = file ?? (await kept.readMark('complete'))?.files.get(name)
+  return (await kept.find(listed)) ?? (await fetching).response
+}
+
+function currentOf(state: State): Promise<Version | null | undefined> {
+  return (state.current ??= state.kept.readMark('current'))
+}
+
+/** Persists the version before its host starts, because this thread may end before the host. */
+async function setCurrent(state: State, version: Version | null): Promise<void> {
+  if ((await currentOf(state))?.text === version?.text) return
+  state.current = Promise.resolve(version)
+  await state.kept.setMark('current', version)
+}
+
+/** Resolves with what the server sent; `undefined` if it failed or took too long. */
+async function inTime<T extends Fetched>(state: State, work: Promise<T>): Promise<T | undefined> {
+  const settled = work.then(
+    (found) => {
+      state.pausedUntil = 0
+      return found.isUsable ? found : undefined
+    },
+    () => undefined,
+  )
+  if (Date.now() < state.pausedUntil) return undefined
+  return unlessSlow(settled, () => {
+    state.pausedUntil = Date.now() + SERVER_PAUSE_MS
+  })
+}
