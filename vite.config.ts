@@ -238,6 +238,19 @@ export default defineConfig(({ command }) => ({
       {
         extends: true,
         test: {
+          name: 'browsers',
+          include: ['test/browsers/**/*.test.ts'],
+          environment: 'node',
+          globalSetup: 'test/setup/build.ts',
+          fileParallelism: false,
+          testTimeout: 300_000,
+          hookTimeout: 120_000,
+          sequence: { groupOrder: 4 },
+        },
+      },
+      {
+        extends: true,
+        test: {
           name: 'mlc',
           include: ['test/mlc/**/*.test.ts'],
           environment: 'node',
