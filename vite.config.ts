@@ -188,10 +188,7 @@ export default defineConfig(({ command }) => ({
     // A second, the default, is little where many processes share a core.
     expect: { poll: { timeout: 20_000 } },
     sequence: { sequencer: LongestFirst },
-    tags: [
-      { name: 'slow', description: 'Left out of `npm test`. `npm run test:all` runs it.' },
-      { name: 'firefox', description: 'Needs Firefox. `npm run test:firefox` installs it.' },
-    ],
+    tags: [{ name: 'slow', description: 'Left out of `npm test`. `npm run test:all` runs it.' }],
     projects: [
       {
         extends: true,

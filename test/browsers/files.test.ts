@@ -1,6 +1,6 @@
 /** Downloads, predictors and isolation. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { Server } from '../../src/index.ts'
+import type { Catalog, Server } from '../../src/index.ts'
 import { fetchIn } from '../support/answers.ts'
 import { fileOn } from '../support/content.ts'
 import { type FaultServer, openFaults } from '../support/faults.ts'
@@ -10,9 +10,40 @@ import { CHUNK, digest, entryOf, load, MIB, storage } from '../support/stored.ts
 import { AGENT, type Tab } from '../support/tabs.ts'
 import { ENGINES, GUIDE, useEngine } from './setting.ts'
 
+const FILES = {
+  config: 'mlc-chat-config.json',
+  tokenizer: 'tokenizer.json',
+  mlc: 'tensor-cache.json',
+  wasm: 'library.wasm',
+}
+
 interface InPage {
   server: Server
   loadedBytes: number
+}
+
+/** A model of WebLLM. Its files are not there, because it is refused before it asks for them. */
+const COMPILED: Catalog['entries'][number] = {
+  type: 'model',
+  tag: '@me/compiled',
+  name: 'Compiled',
+  created: '2026-01-01T00:00:00Z',
+  maxInputTokens: 128,
+  maxOutputTokens: 64,
+  implementations: [
+    {
+      id: 'mlc',
+      engine: 'mlc',
+      device: 'webgpu',
+      resources: (['config', 'tokenizer', 'mlc', 'wasm'] as const).map((type, index) => ({
+        type,
+        name: FILES[type],
+        url: `nowhere/${FILES[type]}`,
+        bytes: 8,
+        sha256: `${index}`.repeat(64),
+      })),
+    },
+  ],
 }
 
 let faults: FaultServer
@@ -100,18 +131,18 @@ describe.each(ENGINES)('$name', (engine) => {
   })
 
   test('WebGPU is refused by name where the browser has none', async () => {
-    const page = await serve({ device: 'webgpu' })
-    const refusal = await page.evaluate(async () => {
-      const { server } = globalThis as unknown as InPage
-      const adapter = await navigator.gpu?.requestAdapter()
-      if (adapter) return null
-      const refuse = ({ code, message }: { code: string; message: string }) => [code, message]
-      return server.models.load('@inorigin/guide').then(() => 'loaded', refuse)
-    })
-    const expected = [
-      'no_implementation',
-      expect.stringContaining('this browser offers no WebGPU here'),
-    ]
-    expect(refusal).toEqual(engine.name === 'Chromium' ? null : expected)
+    const page = await serve({ device: 'webgpu', catalog: { version: 1, entries: [COMPILED] } })
+    const refusals = await page.evaluate(
+      async (tags) => {
+        const { server } = globalThis as unknown as InPage
+        const adapter = await navigator.gpu?.requestAdapter()
+        if (adapter) return null
+        const refuse = ({ code, message }: { code: string; message: string }) => [code, message]
+        return Promise.all(tags.map((tag) => server.models.load(tag).then(() => 'loaded', refuse)))
+      },
+      [GUIDE, COMPILED.tag],
+    )
+    const refused = ['no_implementation', expect.stringContaining('this browser offers no WebGPU')]
+    expect(refusals).toEqual(engine.name === 'Chromium' ? null : [refused, refused])
   })
 })

@@ -13,8 +13,10 @@ export const GUIDE = '@inorigin/guide'
 /** A page that imports `serve()` and nothing else. */
 export const PAGE = '/blank.html'
 
+const INSTALL_TIMEOUT_MS = 600_000
+
 export interface Setting {
-  /** The web server of the test; without it, one of the built package. */
+  /** Starts a web server for the pages that are opened next. Without it, one serves the built package. */
   openSite(options?: Partial<StaticOptions>): Promise<StaticServer>
   /** Opens a tab on a page of the site. */
   open(path?: string): Promise<Tab>
@@ -25,29 +27,31 @@ export interface Setting {
 /** Starts the browser before the tests of a `describe`, and ends it after them. */
 export function useEngine(engine: Engine): Setting {
   let tabs: Tabs | undefined
-  let site: StaticServer | undefined
+  let sites: StaticServer[] = []
 
+  // The browser may have to be installed first.
   beforeAll(async () => {
     tabs = await openTabs(engine)
-  })
+  }, INSTALL_TIMEOUT_MS)
   afterEach(async () => {
     await tabs?.closeAll()
-    await site?.close()
-    site = undefined
+    await Promise.all(sites.map((site) => site.close()))
+    sites = []
   })
   afterAll(() => tabs?.close())
 
   async function openSite(options: Partial<StaticOptions> = {}): Promise<StaticServer> {
     const { folders = {}, pages = {}, ...rest } = options
-    site = await serveStatic({
+    const site = await serveStatic({
       folders: { ...folders, '/': 'dist-demo' },
       pages: { [PAGE]: BLANK + AGENT, ...pages },
       ...rest,
     })
+    sites.push(site)
     return site
   }
   async function open(path = PAGE): Promise<Tab> {
-    const { url } = site ?? (await openSite())
+    const { url } = sites.at(-1) ?? (await openSite())
     return tabs!.open(url + path)
   }
   return {

@@ -84,9 +84,12 @@ export async function openTabs(engine: Engine): Promise<Tabs> {
       const path = `/${tabs.size}`
       const tab = new AgentTab(`ws://localhost:${port}${path}`)
       tabs.set(path, tab)
-      const opened = tab.connection()
-      await first.evaluate((given) => void open(given, '_blank', 'noopener'), `${url}#${tab.address}`)
-      await opened
+      const connection = tab.connection()
+      await first.evaluate(
+        (given) => void open(given, '_blank', 'noopener'),
+        `${url}#${tab.address}`,
+      )
+      await connection
       return tab
     },
     async closeAll() {
@@ -160,12 +163,15 @@ interface Pending {
 
 /** A tab, known by the address that its agent connects to. */
 class AgentTab implements Tab {
+  readonly address: string
   #socket: WebSocket | undefined
   #onConnection = new Set<() => void>()
   #pending = new Map<number, Pending>()
   #commands = 0
 
-  constructor(readonly address: string) {}
+  constructor(address: string) {
+    this.address = address
+  }
 
   /** Resolves when a page of this address connects next. */
   connection(): Promise<void> {
@@ -208,8 +214,7 @@ class AgentTab implements Tab {
     })
   }
 
-  evaluate = ((run: unknown, argument?: unknown) =>
-    this.#run(run, argument)) as AnyPage['evaluate']
+  evaluate = ((run: unknown, argument?: unknown) => this.#run(run, argument)) as AnyPage['evaluate']
 
   waitForFunction = ((run: unknown, argument?: unknown) =>
     this.#run(run, argument, true)) as AnyPage['waitForFunction']
