@@ -73,8 +73,9 @@ describe.each(ENGINES)('$name', (engine) => {
   const { open, openSite, serve } = useEngine(engine)
 
   test('a download that breaks off twice, and with its page, goes on where it was', async () => {
-    // The second response stalls until the page is reloaded.
-    const cuts = [{ cut: 20 * MIB }, { stall: 20 * MIB }]
+    // A browser may drop what came before the cut. Whatever it keeps, the second response goes beyond two
+    // chunks, and then stalls until the page is reloaded.
+    const cuts = [{ cut: 20 * MIB }, { stall: 40 * MIB }]
     const file = await fileOn(faults.url, { bytes: 64 * MIB, piece: MIB / 4, faults: cuts })
     const catalog = { version: 1 as const, entries: [entryOf('@me/one', file)] }
     const page = await serve({ catalog })
@@ -99,7 +100,6 @@ describe.each(ENGINES)('$name', (engine) => {
     const ranges = (await file.seen()).map(({ range }) => range)
     expect(ranges[0]).toBeNull()
     const starts = ranges.slice(1).map((range) => Number(/^bytes=(\d+)-/.exec(range ?? '')?.[1]))
-    expect(starts[0]).toBeGreaterThanOrEqual(CHUNK)
     expect(starts.at(-1)).toBeGreaterThanOrEqual(least)
   })
 
