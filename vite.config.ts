@@ -215,10 +215,7 @@ export default defineConfig(({ command }) => ({
     // A second, the default, is little where many processes share a core.
     expect: { poll: { timeout: 20_000 } },
     sequence: { sequencer: LongestFirst },
-    tags: [
-      { name: 'slow', description: 'Left out of `npm test`. `npm run test:all` runs it.' },
-      { name: 'firefox', description: 'Needs Firefox. `npm run test:firefox` installs it.' },
-    ],
+    tags: [{ name: 'slow', description: 'Left out of `npm test`. `npm run test:all` runs it.' }],
     projects: [
       {
         extends: true,
@@ -260,6 +257,19 @@ export default defineConfig(({ command }) => ({
           testTimeout: 300_000,
           hookTimeout: 300_000,
           sequence: { groupOrder: 0 },
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: 'browsers',
+          include: ['test/browsers/**/*.test.ts'],
+          environment: 'node',
+          globalSetup: 'test/setup/build.ts',
+          fileParallelism: false,
+          testTimeout: 300_000,
+          hookTimeout: 120_000,
+          sequence: { groupOrder: 4 },
         },
       },
       {

@@ -6,7 +6,13 @@
 import { afterEach, expect, test } from 'vitest'
 import { fetchIn } from '../support/answers.ts'
 import { openSite, serveIn, type Site } from '../support/site.ts'
-import { beginStream, ENDLESS, readStream, streamHas } from '../support/streamed.ts'
+import {
+  abortBeforeHeaders,
+  beginStream,
+  ENDLESS,
+  readStream,
+  streamHas,
+} from '../support/streamed.ts'
 
 const GUIDE = '@inorigin/guide'
 let site: Site
@@ -23,26 +29,7 @@ test('twenty that are aborted before their headers leave room for the next, and 
   await beginStream(page, 'open', GUIDE, ENDLESS)
   await streamHas(page, 'open', 'content_block_delta')
   const ask = { model: GUIDE, max_tokens: 4, messages: [{ role: 'user', content: LONG }] }
-  const names = await page.evaluate(
-    async (body) => {
-      const given = {
-        method: 'POST',
-        headers: { 'content-type': 'application/json' },
-        body: JSON.stringify(body),
-      }
-      const asked = Array.from({ length: 20 }, async () => {
-        const abort = new AbortController()
-        const asking = fetch('/v1/messages', { ...given, signal: abort.signal })
-        setTimeout(() => abort.abort())
-        return asking.then(
-          () => 'headers',
-          (error: Error) => error.name,
-        )
-      })
-      return Promise.all(asked)
-    },
-    { ...ask, stream: true },
-  )
+  const names = await abortBeforeHeaders(page, { ...ask, stream: true }, 20)
   expect(new Set(names)).toEqual(new Set(['AbortError']))
   expect((await readStream(page, 'open')).end).toBeUndefined()
   const next = await fetchIn(page, '/v1/messages', ask)

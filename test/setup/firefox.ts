@@ -1,4 +1,4 @@
-/** Firefox for `npm run test:firefox`: one that is installed, else Debian's package. */
+/** Firefox for `npm run test:browsers`: one that is installed, else Debian's package. */
 import { hasApt, installPackage, onPath, say, starts } from './programs.ts'
 
 const COMMANDS = ['firefox-esr', 'firefox']

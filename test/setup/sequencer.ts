@@ -5,7 +5,7 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node'
  * End-to-end tests that take about a minute beside others, the longest first. Most of that time is a time limit of the
  * product or of a browser, or lies in a hook, so neither the size nor the last result of a file tells it.
  */
-const LONG = ['firefox', 'conformance', 'lifetime', 'storage', 'watchdog', 'choice', 'tabs', 'lost']
+const LONG = ['conformance', 'storage', 'watchdog', 'choice', 'tabs', 'lost']
 
 const rankOf = ({ moduleId }: TestSpecification): number => {
   const rank = LONG.findIndex((name) => moduleId.endsWith(`/test/e2e/${name}.test.ts`))

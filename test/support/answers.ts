@@ -1,4 +1,4 @@
-import type { Page } from 'playwright'
+import type { AnyPage } from './any-page.ts'
 
 export interface Answer {
   status: number
@@ -8,7 +8,7 @@ export interface Answer {
 
 /** What the page's own `fetch` gives; a body makes it a POST. */
 export function fetchIn(
-  page: Page,
+  page: AnyPage,
   path: string,
   body?: unknown,
   headers: Record<string, string> = {},

@@ -2,11 +2,12 @@
 import { chromium, type Browser, type BrowserContext, type Page } from 'playwright'
 import type { ServeOptions } from '../../src/index.ts'
 import { chromiumLaunch, type Gpu } from '../setup/chromium.ts'
+import type { AnyPage } from './any-page.ts'
 import { openBrowser } from './browser.ts'
 import { serveStatic, type StaticOptions, type StaticServer } from './static.ts'
 
 /** Nothing but the library: what a page without a bundler imports. */
-const BLANK = `<!doctype html><meta charset="utf-8"><title>blank</title>
+export const BLANK = `<!doctype html><meta charset="utf-8"><title>blank</title>
 <script type="module">
   import { serve } from './inorigin/index.js'
   globalThis.serve = serve
@@ -73,7 +74,7 @@ async function openContext({
 }
 
 /** Calls `serve()` of the built package in that page and leaves the server as `server`. */
-export async function serveIn(page: Page, options: ServeOptions = {}): Promise<void> {
+export async function serveIn(page: AnyPage, options: ServeOptions = {}): Promise<void> {
   await page.waitForFunction(() => 'serve' in globalThis)
   await page.evaluate(async (given) => {
     const { serve } = globalThis as unknown as typeof import('../../src/index.ts')

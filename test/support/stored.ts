@@ -1,6 +1,6 @@
 /** Files of the fault server as tags of a catalog, and what a page does with them. */
-import type { Page } from 'playwright'
 import type { ModelStorage, PredictorEntry, Server, Tag } from '../../src/index.ts'
+import type { AnyPage } from './any-page.ts'
 import type { ServedFile } from './content.ts'
 
 export const MIB = 2 ** 20
@@ -38,7 +38,7 @@ interface InPage {
 }
 
 /** Loads until it is loaded or fails; answers the code of the error, `null` when there is none. */
-export function load(page: Page, tag: Tag): Promise<string | null> {
+export function load(page: AnyPage, tag: Tag): Promise<string | null> {
   return page.evaluate(async (name) => {
     const { server } = globalThis as unknown as InPage
     return server.models.load(name).then(
@@ -52,7 +52,7 @@ export function load(page: Page, tag: Tag): Promise<string | null> {
 export function storage<
   Name extends 'usage' | 'list' | 'resources' | 'pin' | 'unpin' | 'remove' | 'clear' | 'repair',
 >(
-  page: Page,
+  page: AnyPage,
   name: Name,
   ...args: Parameters<ModelStorage[Name]>
 ): Promise<Awaited<ReturnType<ModelStorage[Name]>>> {
@@ -70,7 +70,7 @@ export function storage<
  * The sha256 of a resource as the page is served it. `failed` when it is refused, or breaks off: headers
  * may go out before it is downloaded.
  */
-export function digest(page: Page, sha256: string): Promise<string> {
+export function digest(page: AnyPage, sha256: string): Promise<string> {
   return page.evaluate(async (name) => {
     const { server } = globalThis as unknown as InPage
     const response = await server.fetch(`/v1/resources/${name}`)

@@ -1,5 +1,5 @@
 /** A streamed answer that a page reads while the test does something else. */
-import type { Page } from 'playwright'
+import type { AnyPage } from './any-page.ts'
 
 export interface Streamed {
   status: number
@@ -25,22 +25,23 @@ export const ENDLESS = {
   },
 }
 
-/** Begins a streamed message of the model `tag`; `name` is what the test calls it. */
+/** Begins a streamed answer of the model `tag`; `name` is what the test calls it. Default: a message. */
 export async function beginStream(
-  page: Page,
+  page: AnyPage,
   name: string,
   tag: string,
   fields: object = {},
+  path = '/v1/messages',
 ): Promise<void> {
   await page.evaluate(
-    ([key, model, more]) => {
+    ([key, model, more, url]) => {
       const kept = globalThis as unknown as InPage
       const state: Streamed = { status: 0, text: '' }
       const abort = new AbortController()
       kept.streamed = { ...kept.streamed, [key]: state }
       kept.aborts = { ...kept.aborts, [key]: abort }
       const read = async () => {
-        const response = await fetch('/v1/messages', {
+        const response = await fetch(url, {
           method: 'POST',
           headers: { 'content-type': 'application/json' },
           body: JSON.stringify({
@@ -65,20 +66,44 @@ export async function beginStream(
         (error: Error) => (state.end = error.name),
       )
     },
-    [name, tag, fields] as const,
+    [name, tag, fields, path] as const,
   )
 }
 
-export function abortStream(page: Page, name: string): Promise<void> {
+/** Sends as many messages at once, aborts each before its headers, and says how each ended. */
+export function abortBeforeHeaders(page: AnyPage, body: object, count: number): Promise<string[]> {
+  return page.evaluate(
+    async ([fields, times]) => {
+      const given = {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify(fields),
+      }
+      const asked = Array.from({ length: times }, async () => {
+        const abort = new AbortController()
+        const asking = fetch('/v1/messages', { ...given, signal: abort.signal })
+        setTimeout(() => abort.abort())
+        return asking.then(
+          () => 'headers',
+          (error: Error) => error.name,
+        )
+      })
+      return Promise.all(asked)
+    },
+    [body, count] as const,
+  )
+}
+
+export function abortStream(page: AnyPage, name: string): Promise<void> {
   return page.evaluate((key) => (globalThis as unknown as InPage).aborts[key]!.abort(), name)
 }
 
-export function readStream(page: Page, name: string): Promise<Streamed> {
+export function readStream(page: AnyPage, name: string): Promise<Streamed> {
   return page.evaluate((key) => (globalThis as unknown as InPage).streamed[key]!, name)
 }
 
 /** Resolves when the body holds that text. */
-export async function streamHas(page: Page, name: string, text: string): Promise<void> {
+export async function streamHas(page: AnyPage, name: string, text: string): Promise<void> {
   await page.waitForFunction(
     ([key, part]) => (globalThis as unknown as InPage).streamed[key]?.text.includes(part),
     [name, text] as const,
@@ -86,7 +111,7 @@ export async function streamHas(page: Page, name: string, text: string): Promise
 }
 
 /** The whole stream, once it has ended. */
-export async function streamEnd(page: Page, name: string): Promise<Streamed> {
+export async function streamEnd(page: AnyPage, name: string): Promise<Streamed> {
   const ended = (key: string) => (globalThis as unknown as InPage).streamed[key]?.end !== undefined
   await page.waitForFunction(ended, name, { timeout: 120_000 })
   return readStream(page, name)
