@@ -24,6 +24,8 @@ const THEIRS: Peer = { label: 'transformers.js, q8', side: 'transformers', forma
 const THEIRS_Q4: Peer = { label: 'transformers.js, q4', side: 'transformers', format: 'q4' }
 const WLLAMA: Peer = { label: 'wllama, Q4_0', side: 'wllama', format: 'q4_0' }
 const WLLAMA_Q8: Peer = { label: 'wllama, Q8_0', side: 'wllama', format: 'q8_0' }
+/** Sides that take up to a minute for a long prompt, which is measured once. */
+const SLOW = [THEIRS_Q4, WLLAMA].map(({ label }) => label)
 /** What the catalog chooses where a hub has both formats. */
 const CHOSEN = defaultFormat(['q8', 'q4']) === 'q8' ? OURS_Q8 : OURS_Q4
 
@@ -34,9 +36,8 @@ const HISTORY = 1_000
 const MORE = 24
 /** Tokens of one decode. */
 const ANSWER = 16
-const SHORT_ROUNDS = 5
-/** A long prompt takes some sides half a minute. */
-const LONG_ROUNDS = 2
+/** Rounds by tokens of the prompt, so that a part takes less than 8 minutes on a slow machine. */
+const ROUNDS = { [SHORT]: 5, [LONG]: 3, [HISTORY]: 2 } as const
 
 /** The parts by name. `npm run bench -- --peers` runs all of them. */
 export const PEER_PARTS: Readonly<Record<string, (site: Site) => Promise<Figure[]>>> = {
@@ -49,17 +50,9 @@ export const PEER_PARTS: Readonly<Record<string, (site: Site) => Promise<Figure[
 async function measureDecode(site: Site): Promise<Figure[]> {
   const peers = [OURS_Q8, OURS_Q4, THEIRS, THEIRS_Q4, WLLAMA, WLLAMA_Q8]
   return withSides(site, peers, 2, async (sides) => {
-    const short = await takeTurns(sides, SHORT_ROUNDS, SHORT)
-    const long = await takeTurns(sides, LONG_ROUNDS, LONG)
-    printTable([
-      ['tokens/s, 2 threads', `decode at ${SHORT}`, `decode at ${LONG}`, `prefill of ${LONG}`],
-      ...peers.map(({ label }) => [
-        label,
-        rateOf(short, label).toFixed(1),
-        rateOf(long, label).toFixed(1),
-        prefillOf(long, label, LONG).toFixed(0),
-      ]),
-    ])
+    const short = await takeTurns(sides, SHORT)
+    const long = await takeTurns(without(sides, WLLAMA_Q8), LONG)
+    printRates('2 threads', short, long)
     const over = (other: Peer): number =>
       Math.min(...[short, long].map((runs) => ratioOf(runs, CHOSEN, other, ({ rate }) => rate)))
     const note = (other: Peer): string =>
@@ -73,41 +66,50 @@ async function measureDecode(site: Site): Promise<Figure[]> {
 
 /** Prompts of {@link LONG} and {@link HISTORY} tokens and a second turn, with two threads. */
 async function measurePrefill(site: Site): Promise<Figure[]> {
-  const peers = [OURS_Q8, OURS_Q4, THEIRS, WLLAMA]
-  return withSides(site, peers, 2, async (sides) => {
-    const long = await takeTurns(sides, LONG_ROUNDS, LONG)
-    const history = await takeTurns(sides, LONG_ROUNDS, HISTORY)
-    const seconds = await secondTurns(sides)
-    const firstOf = (label: string): number => median(find(history, label).map(({ first }) => first))
+  return withSides(site, [OURS_Q8, OURS_Q4, THEIRS, WLLAMA], 2, async (sides) => {
+    const long = await takeTurns(sides, LONG)
+    const history = await takeTurns(without(sides, WLLAMA), HISTORY)
+    const seconds = await secondTurns(without(sides, WLLAMA))
+    const turnsOf = (label: string): string =>
+      [firstOf(history, label), find(seconds, label)].map(inSeconds).join(' / ')
     printTable([
       ['2 threads', `prefill of ${LONG}`, `prefill of ${HISTORY}`, `turn 1 / 2 of ${HISTORY}`],
-      ...peers.map(({ label }) => [
+      ...[...sides.keys()].map((label) => [
         label,
-        `${prefillOf(long, label, LONG).toFixed(0)} tokens/s`,
-        `${prefillOf(history, label, HISTORY).toFixed(0)} tokens/s`,
-        `${inSeconds(firstOf(label))} / ${inSeconds(find(seconds, label))} s`,
+        `${prefillOf(long, label, LONG)} tokens/s`,
+        ...(history.has(label)
+          ? [`${prefillOf(history, label, HISTORY)} tokens/s`, `${turnsOf(label)} s`]
+          : []),
       ]),
     ])
     const speed = ({ first }: Run): number => 1 / first
     const ratios = [long, history].map((runs) => ratioOf(runs, OURS_Q8, THEIRS, speed))
-    const cold = median(find(long, CHOSEN.label).map(({ first }) => first))
+    const each = ratios.map((ratio) => ratio.toFixed(2)).join(' and ')
     return [
       atLeast(
         'wasm_prefill_vs_transformers',
         Math.min(...ratios),
         4,
-        `q8, two threads: ${ratios.map((ratio) => ratio.toFixed(2)).join(' and ')} at ${LONG} and ${HISTORY} tokens`,
+        `q8, two threads: ${each} at ${LONG} and ${HISTORY} tokens`,
       ),
-      reported('wasm_ttft_512_ms', cold, `cold prompt of ${LONG} tokens, ${CHOSEN.label}, 2 threads`),
+      reported(
+        'wasm_ttft_512_ms',
+        firstOf(long, CHOSEN.label),
+        `cold prompt of ${LONG} tokens, ${CHOSEN.label}, two threads`,
+      ),
     ]
   })
 }
 
-/** The second turn after the last prompt of {@link HISTORY} tokens, which is in the cache if there is one. */
+/**
+ * Resolves with the milliseconds to the first token of a second turn, by label. It continues the last
+ * prompt of {@link HISTORY} tokens, which a side with a cache still has.
+ */
 async function secondTurns(sides: Sides): Promise<Map<string, number>> {
   const milliseconds = new Map<string, number>()
   for (const [label, side] of sides) {
-    const task = { ...taskOf(HISTORY, LONG_ROUNDS - 1), more: MORE }
+    // Tokens of the same seed begin alike.
+    const task = { ...taskOf(HISTORY, ROUNDS[HISTORY] - 1), prompt: HISTORY + MORE }
     const { first } = await side.run(task)
     milliseconds.set(label, first)
     console.log(`${label}: turn 2 ${first.toFixed(0)} ms`)
@@ -115,30 +117,38 @@ async function secondTurns(sides: Sides): Promise<Map<string, number>> {
   return milliseconds
 }
 
-/** One thread, and ours with two beside it on the same page. */
+/** One thread, and ours with two beside it. */
 async function measureThreads(site: Site): Promise<Figure[]> {
-  const peers = [OURS_Q8, OURS_Q4, THEIRS, THEIRS_Q4, WLLAMA, WLLAMA_Q8]
-  return withSides(site, peers, 1, (sides) =>
-    withSides(site, [CHOSEN], 2, async (isolated) => {
+  return withSides(site, [OURS_Q8, OURS_Q4, THEIRS, WLLAMA], 1, (sides) =>
+    withSides(site, [CHOSEN], 2, async (threaded) => {
       const two = `${CHOSEN.label}, two threads`
-      const all = new Map([...sides, [two, find(isolated, CHOSEN.label)]])
-      const short = await takeTurns(all, SHORT_ROUNDS, SHORT)
-      const long = await takeTurns(all, 1, LONG)
-      printTable([
-        ['tokens/s, 1 thread', `decode at ${SHORT}`, `decode at ${LONG}`, `prefill of ${LONG}`],
-        ...[...all.keys()].map((label) => [
-          label,
-          rateOf(short, label).toFixed(1),
-          rateOf(long, label).toFixed(1),
-          prefillOf(long, label, LONG).toFixed(0),
-        ]),
-      ])
+      const all = new Map([...sides, [two, find(threaded, CHOSEN.label)]])
+      const short = await takeTurns(all, SHORT)
+      // With one thread, wllama takes minutes for it.
+      const long = await takeTurns(without(all, WLLAMA), LONG)
+      printRates('1 thread', short, long)
       const ratio = ratioOf(short, { label: two }, CHOSEN, ({ rate }) => rate)
       return [atLeast('wasm_threads2_vs_1', ratio, 1.4, `decode at ${SHORT}, ${CHOSEN.label}`)]
     }),
   )
 }
 
+/** Prints tokens per second of all sides; `long` may lack some. */
+function printRates(threads: string, short: Runs, long: Runs): void {
+  const rateOf = (runs: Runs, label: string): string =>
+    median(find(runs, label).map(({ rate }) => rate)).toFixed(1)
+  printTable([
+    [`tokens/s, ${threads}`, `decode at ${SHORT}`, `decode at ${LONG}`, `prefill of ${LONG}`],
+    ...[...short.keys()].map((label) => [
+      label,
+      rateOf(short, label),
+      ...(long.has(label) ? [rateOf(long, label), prefillOf(long, label, LONG)] : []),
+    ]),
+  ])
+}
+
+/** A length of prompts. */
+type Prompt = keyof typeof ROUNDS
 /** Sides by label. */
 type Sides = ReadonlyMap<string, OpenSide>
 /** Runs by label, one a round. */
@@ -164,18 +174,22 @@ async function withSides<T>(
   }
 }
 
+const without = (sides: Sides, { label }: Peer): Sides =>
+  new Map([...sides].filter(([other]) => other !== label))
+
 /** Prompts of different rounds share no prefix. */
-const taskOf = (prompt: number, round: number): Task => ({
+const taskOf = (prompt: Prompt, round: number): Task => ({
   prompt,
   seed: prompt + 10 * round,
   answer: ANSWER,
 })
 
-/** Runs a prompt of that length on each side, and again in the next round. */
-async function takeTurns(sides: Sides, rounds: number, prompt: number): Promise<Runs> {
+/** Runs a prompt of that length on each side, and another one in the next round. */
+async function takeTurns(sides: Sides, prompt: Prompt): Promise<Runs> {
   const runs = new Map([...sides.keys()].map((label): [string, Run[]] => [label, []]))
-  for (let round = 0; round < rounds; round += 1) {
+  for (let round = 0; round < ROUNDS[prompt]; round += 1) {
     for (const [label, side] of sides) {
+      if (round > 0 && prompt > SHORT && SLOW.includes(label)) continue
       const run = await side.run(taskOf(prompt, round))
       find(runs, label).push(run)
       const rate = `${run.rate.toFixed(1)} tokens/s`
@@ -191,12 +205,13 @@ function find<T>(byLabel: ReadonlyMap<string, T>, label: string): T {
   return found
 }
 
-const rateOf = (runs: Runs, label: string): number =>
-  median(find(runs, label).map(({ rate }) => rate))
+/** Milliseconds to the first token. */
+const firstOf = (runs: Runs, label: string): number =>
+  median(find(runs, label).map(({ first }) => first))
 
 /** Tokens of the prompt per second. */
-const prefillOf = (runs: Runs, label: string, tokens: number): number =>
-  (tokens / median(find(runs, label).map(({ first }) => first))) * 1_000
+const prefillOf = (runs: Runs, label: string, tokens: Prompt): string =>
+  ((tokens / firstOf(runs, label)) * 1_000).toFixed(0)
 
 const inSeconds = (milliseconds: number): string => (milliseconds / 1_000).toFixed(2)
 
@@ -207,6 +222,9 @@ function ratioOf(
   other: Pick<Peer, 'label'>,
   speed: (run: Run) => number,
 ): number {
-  const others = find(runs, other.label).map(speed)
-  return median(find(runs, one.label).map((run, round) => speed(run) / (others[round] ?? NaN)))
+  const [ones, others] = [one, other].map(({ label }) => find(runs, label).map(speed)) as [
+    number[],
+    number[],
+  ]
+  return median(others.map((rate, round) => (ones[round] ?? NaN) / rate))
 }
