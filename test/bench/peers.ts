@@ -51,8 +51,16 @@ async function measureDecode(site: Site): Promise<Figure[]> {
   const peers = [OURS_Q8, OURS_Q4, THEIRS, THEIRS_Q4, WLLAMA, WLLAMA_Q8]
   return withSides(site, peers, 2, async (sides) => {
     const short = await takeTurns(sides, SHORT)
-    const long = await takeTurns(without(sides, WLLAMA_Q8), LONG)
-    printRates('2 threads', short, long)
+    const measured = [...sides].filter(([label]) => label !== WLLAMA_Q8.label)
+    const long = await takeTurns(new Map(measured), LONG)
+    printTable([
+      ['tokens/s, 2 threads', `decode at ${SHORT}`, `decode at ${LONG}`, `prefill of ${LONG}`],
+      ...[...sides.keys()].map((label) => [
+        label,
+        rateOf(short, label),
+        ...(long.has(label) ? [rateOf(long, label), prefillOf(long, label, LONG)] : []),
+      ]),
+    ])
     const over = (other: Peer): number =>
       Math.min(...[short, long].map((runs) => ratioOf(runs, CHOSEN, other, ({ rate }) => rate)))
     const note = (other: Peer): string =>
@@ -66,10 +74,10 @@ async function measureDecode(site: Site): Promise<Figure[]> {
 
 /** Prompts of {@link LONG} and {@link HISTORY} tokens and a second turn, with two threads. */
 async function measurePrefill(site: Site): Promise<Figure[]> {
-  return withSides(site, [OURS_Q8, OURS_Q4, THEIRS, WLLAMA], 2, async (sides) => {
+  return withSides(site, [OURS_Q8, OURS_Q4, THEIRS], 2, async (sides) => {
     const long = await takeTurns(sides, LONG)
-    const history = await takeTurns(without(sides, WLLAMA), HISTORY)
-    const seconds = await secondTurns(without(sides, WLLAMA))
+    const history = await takeTurns(sides, HISTORY)
+    const seconds = await secondTurns(sides)
     const turnsOf = (label: string): string =>
       [firstOf(history, label), find(seconds, label)].map(inSeconds).join(' / ')
     printTable([
@@ -77,9 +85,8 @@ async function measurePrefill(site: Site): Promise<Figure[]> {
       ...[...sides.keys()].map((label) => [
         label,
         `${prefillOf(long, label, LONG)} tokens/s`,
-        ...(history.has(label)
-          ? [`${prefillOf(history, label, HISTORY)} tokens/s`, `${turnsOf(label)} s`]
-          : []),
+        `${prefillOf(history, label, HISTORY)} tokens/s`,
+        `${turnsOf(label)} s`,
       ]),
     ])
     const speed = ({ first }: Run): number => 1 / first
@@ -117,34 +124,21 @@ async function secondTurns(sides: Sides): Promise<Map<string, number>> {
   return milliseconds
 }
 
-/** One thread, and ours with two beside it. */
+/** Decoding with one thread, and ours with two beside it. */
 async function measureThreads(site: Site): Promise<Figure[]> {
   return withSides(site, [OURS_Q8, OURS_Q4, THEIRS, WLLAMA], 1, (sides) =>
     withSides(site, [CHOSEN], 2, async (threaded) => {
       const two = `${CHOSEN.label}, two threads`
       const all = new Map([...sides, [two, find(threaded, CHOSEN.label)]])
       const short = await takeTurns(all, SHORT)
-      // With one thread, wllama takes minutes for it.
-      const long = await takeTurns(without(all, WLLAMA), LONG)
-      printRates('1 thread', short, long)
+      printTable([
+        ['tokens/s, 1 thread', `decode at ${SHORT}`],
+        ...[...all.keys()].map((label) => [label, rateOf(short, label)]),
+      ])
       const ratio = ratioOf(short, { label: two }, CHOSEN, ({ rate }) => rate)
       return [atLeast('wasm_threads2_vs_1', ratio, 1.4, `decode at ${SHORT}, ${CHOSEN.label}`)]
     }),
   )
-}
-
-/** Prints tokens per second of all sides; `long` may lack some. */
-function printRates(threads: string, short: Runs, long: Runs): void {
-  const rateOf = (runs: Runs, label: string): string =>
-    median(find(runs, label).map(({ rate }) => rate)).toFixed(1)
-  printTable([
-    [`tokens/s, ${threads}`, `decode at ${SHORT}`, `decode at ${LONG}`, `prefill of ${LONG}`],
-    ...[...short.keys()].map((label) => [
-      label,
-      rateOf(short, label),
-      ...(long.has(label) ? [rateOf(long, label), prefillOf(long, label, LONG)] : []),
-    ]),
-  ])
 }
 
 /** A length of prompts. */
@@ -174,9 +168,6 @@ async function withSides<T>(
   }
 }
 
-const without = (sides: Sides, { label }: Peer): Sides =>
-  new Map([...sides].filter(([other]) => other !== label))
-
 /** Prompts of different rounds share no prefix. */
 const taskOf = (prompt: Prompt, round: number): Task => ({
   prompt,
@@ -204,6 +195,10 @@ function find<T>(byLabel: ReadonlyMap<string, T>, label: string): T {
   if (found === undefined) throw new Error(`${label} was not measured.`)
   return found
 }
+
+/** Tokens per second of the answers. */
+const rateOf = (runs: Runs, label: string): string =>
+  median(find(runs, label).map(({ rate }) => rate)).toFixed(1)
 
 /** Milliseconds to the first token. */
 const firstOf = (runs: Runs, label: string): number =>
