@@ -21,7 +21,13 @@ export interface DeviceSummary {
   id: string
   /** The GPU; `null` if there is no WebGPU, or if the GPU failed its self-test. */
   gpu: { name: string; software: boolean; features: string[] } | null
-  wasm: { simd: boolean; threads: boolean }
+  wasm: {
+    simd: boolean
+    /** `true` if WebAssembly can use threads, because the page is cross-origin isolated. */
+    threads: boolean
+    /** Number of threads with which a model that is loaded now runs on WASM. */
+    threadCount: number
+  }
   /** Memory in bytes as the browser reports it; `null` if it does not. */
   memory: number | null
   /** Number of logical CPU cores. */

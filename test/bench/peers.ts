@@ -1,31 +1,33 @@
-/** Ours beside transformers.js and wllama on WASM: a model of 135 M parameters, in turns. */
+/**
+ * Ours beside transformers.js and wllama on WASM, with a model of 135 M parameters. All sides of a part
+ * are open at once and take turns, so that a machine that slows down favors none. Each part takes
+ * minutes and can be run alone.
+ */
 import type { Site } from '../support/site.ts'
 import { openOnWasm, type OpenSide } from './compare.ts'
 import { defaultFormat } from './default-format.ts'
 import { atLeast, type Figure, median, printTable, reported } from './figure.ts'
 import type { GgufFormat, OnnxFormat } from './models/shapes.ts'
-import type { SideName } from './side.ts'
+import type { Run, SideName, Task } from './side.ts'
 
 interface Peer {
   label: string
   side: SideName
   format: OnnxFormat | GgufFormat
-  /** `true` if only short prompts are measured, to save minutes. Default: `false`. */
-  short?: boolean
 }
 
 const OURS = 'inorigin'
-const PEERS: readonly Peer[] = [
-  { label: `${OURS}, q8`, side: 'inorigin', format: 'q8' },
-  { label: `${OURS}, q4`, side: 'inorigin', format: 'q4' },
-  { label: 'transformers.js, q8', side: 'transformers', format: 'q8' },
-  { label: 'transformers.js, q4', side: 'transformers', format: 'q4' },
-  { label: 'wllama, Q4_0', side: 'wllama', format: 'q4_0' },
-  { label: 'wllama, Q8_0', side: 'wllama', format: 'q8_0', short: true },
-]
-/** The default of transformers.js on WASM is q8. */
-const THEIRS = 'transformers.js, q8'
-const WLLAMA = 'wllama, Q4_0'
+const OURS_Q8: Peer = { label: `${OURS}, q8`, side: 'inorigin', format: 'q8' }
+const OURS_Q4: Peer = { label: `${OURS}, q4`, side: 'inorigin', format: 'q4' }
+/** The default of transformers.js on WASM. */
+const THEIRS: Peer = { label: 'transformers.js, q8', side: 'transformers', format: 'q8' }
+const THEIRS_Q4: Peer = { label: 'transformers.js, q4', side: 'transformers', format: 'q4' }
+const WLLAMA: Peer = { label: 'wllama, Q4_0', side: 'wllama', format: 'q4_0' }
+const WLLAMA_Q8: Peer = { label: 'wllama, Q8_0', side: 'wllama', format: 'q8_0' }
+/** Sides that take up to a minute for a long prompt, which is measured once. */
+const SLOW = [THEIRS_Q4, WLLAMA].map(({ label }) => label)
+/** What the catalog chooses where a hub has both formats. */
+const CHOSEN = defaultFormat(['q8', 'q4']) === 'q8' ? OURS_Q8 : OURS_Q4
 
 const SHORT = 64
 const LONG = 512
@@ -34,150 +36,190 @@ const HISTORY = 1_000
 const MORE = 24
 /** Tokens of one decode. */
 const ANSWER = 16
-/** Rounds of short prompts; the others take up to a minute and are measured once. */
-const ROUNDS = 3
+/** Rounds by tokens of the prompt, so that a part takes less than 8 minutes on a slow machine. */
+const ROUNDS = { [SHORT]: 5, [LONG]: 3, [HISTORY]: 2 } as const
 
-/** Figures of one side. Lists have one number a round. */
-interface Measured {
-  /** Tokens per second after a prompt of that length. */
-  decode: Record<typeof SHORT | typeof LONG, number[]>
-  /** Milliseconds to the first token of a cold prompt of {@link LONG} tokens. */
-  first: number
-  /** Milliseconds to the first token of the first and the second turn. */
-  turns: [number, number] | null
+/** The parts by name. `npm run bench -- --peers` runs all of them. */
+export const PEER_PARTS: Readonly<Record<string, (site: Site) => Promise<Figure[]>>> = {
+  'peers-decode': measureDecode,
+  'peers-prefill': measurePrefill,
+  'peers-threads': measureThreads,
 }
 
-type Results = ReadonlyMap<string, Measured>
-
-/** Prints the table and returns the ratios. */
-export async function measurePeers(site: Site): Promise<Figure[]> {
-  const two = await measureWith(site, 2)
-  const one = await measureWith(site, 1)
-  const rate = ({ decode }: Measured, context: typeof SHORT | typeof LONG) =>
-    median(decode[context])
-  const both = (show: (measured: Measured) => number, label: string): string =>
-    [one, two].map((results) => show(find(results, label)).toFixed(1)).join(' / ')
-  const longCells = (label: string): string[] => [
-    both((measured) => rate(measured, LONG), label),
-    both(({ first }) => (LONG / first) * 1_000, label),
-    ...turnsOf(find(two, label)),
-  ]
-  printTable([
-    [
-      'tokens/s, 1 / 2 threads',
-      `decode at ${SHORT}`,
-      `decode at ${LONG}`,
-      `prefill of ${LONG}`,
-      `prefill of ${HISTORY}, 2 threads`,
-      `turn 1 / 2 of ${HISTORY}, 2 threads`,
-    ],
-    ...PEERS.map(({ label, short }) => [
-      label,
-      both((measured) => rate(measured, SHORT), label),
-      ...(short ? [] : longCells(label)),
-    ]),
-  ])
-  return compare(one, two)
+/** Decoding with two threads, at {@link SHORT} and {@link LONG} tokens of context. */
+async function measureDecode(site: Site): Promise<Figure[]> {
+  const peers = [OURS_Q8, OURS_Q4, THEIRS, THEIRS_Q4, WLLAMA, WLLAMA_Q8]
+  return withSides(site, peers, 2, async (sides) => {
+    const short = await takeTurns(sides, SHORT)
+    const measured = [...sides].filter(([label]) => label !== WLLAMA_Q8.label)
+    const long = await takeTurns(new Map(measured), LONG)
+    printTable([
+      ['tokens/s, 2 threads', `decode at ${SHORT}`, `decode at ${LONG}`, `prefill of ${LONG}`],
+      ...[...sides.keys()].map((label) => [
+        label,
+        rateOf(short, label),
+        ...(long.has(label) ? [rateOf(long, label), prefillOf(long, label, LONG)] : []),
+      ]),
+    ])
+    const over = (other: Peer): number =>
+      Math.min(...[short, long].map((runs) => ratioOf(runs, CHOSEN, other, ({ rate }) => rate)))
+    const note = (other: Peer): string =>
+      `${CHOSEN.label} over ${other.label}, the lesser of ${SHORT} and ${LONG} tokens of context, two threads`
+    return [
+      atLeast('wasm_decode_vs_wllama', over(WLLAMA), 1.5, note(WLLAMA)),
+      atLeast('wasm_decode_vs_transformers', over(THEIRS), 1.2, note(THEIRS)),
+    ]
+  })
 }
 
-function turnsOf({ turns }: Measured): string[] {
-  if (!turns) return ['', '']
-  const [first, second] = turns.map((milliseconds) => milliseconds / 1_000) as [number, number]
-  return [(HISTORY / first).toFixed(0), `${first.toFixed(2)} / ${second.toFixed(2)} s`]
+/** Prompts of {@link LONG} and {@link HISTORY} tokens and a second turn, with two threads. */
+async function measurePrefill(site: Site): Promise<Figure[]> {
+  return withSides(site, [OURS_Q8, OURS_Q4, THEIRS], 2, async (sides) => {
+    const long = await takeTurns(sides, LONG)
+    const history = await takeTurns(sides, HISTORY)
+    const seconds = await secondTurns(sides)
+    const turnsOf = (label: string): string =>
+      [firstOf(history, label), find(seconds, label)].map(inSeconds).join(' / ')
+    printTable([
+      ['2 threads', `prefill of ${LONG}`, `prefill of ${HISTORY}`, `turn 1 / 2 of ${HISTORY}`],
+      ...[...sides.keys()].map((label) => [
+        label,
+        `${prefillOf(long, label, LONG)} tokens/s`,
+        `${prefillOf(history, label, HISTORY)} tokens/s`,
+        `${turnsOf(label)} s`,
+      ]),
+    ])
+    const speed = ({ first }: Run): number => 1 / first
+    const ratios = [long, history].map((runs) => ratioOf(runs, OURS_Q8, THEIRS, speed))
+    const each = ratios.map((ratio) => ratio.toFixed(2)).join(' and ')
+    return [
+      atLeast(
+        'wasm_prefill_vs_transformers',
+        Math.min(...ratios),
+        4,
+        `q8, two threads: ${each} at ${LONG} and ${HISTORY} tokens`,
+      ),
+      reported(
+        'wasm_ttft_512_ms',
+        firstOf(long, CHOSEN.label),
+        `cold prompt of ${LONG} tokens, ${CHOSEN.label}, two threads`,
+      ),
+    ]
+  })
 }
 
-function find(results: Results, label: string): Measured {
-  const found = results.get(label)
-  if (!found) throw new Error(`${label} was not measured.`)
+/**
+ * Resolves with the milliseconds to the first token of a second turn, by label. It continues the last
+ * prompt of {@link HISTORY} tokens, which a side with a cache still has.
+ */
+async function secondTurns(sides: Sides): Promise<Map<string, number>> {
+  const milliseconds = new Map<string, number>()
+  for (const [label, side] of sides) {
+    // Tokens of the same seed begin alike.
+    const task = { ...taskOf(HISTORY, ROUNDS[HISTORY] - 1), prompt: HISTORY + MORE }
+    const { first } = await side.run(task)
+    milliseconds.set(label, first)
+    console.log(`${label}: turn 2 ${first.toFixed(0)} ms`)
+  }
+  return milliseconds
+}
+
+/** Decoding with one thread, and ours with two beside it. */
+async function measureThreads(site: Site): Promise<Figure[]> {
+  return withSides(site, [OURS_Q8, OURS_Q4, THEIRS, WLLAMA], 1, (sides) =>
+    withSides(site, [CHOSEN], 2, async (threaded) => {
+      const two = `${CHOSEN.label}, two threads`
+      const all = new Map([...sides, [two, find(threaded, CHOSEN.label)]])
+      const short = await takeTurns(all, SHORT)
+      printTable([
+        ['tokens/s, 1 thread', `decode at ${SHORT}`],
+        ...[...all.keys()].map((label) => [label, rateOf(short, label)]),
+      ])
+      const ratio = ratioOf(short, { label: two }, CHOSEN, ({ rate }) => rate)
+      return [atLeast('wasm_threads2_vs_1', ratio, 1.4, `decode at ${SHORT}, ${CHOSEN.label}`)]
+    }),
+  )
+}
+
+/** A length of prompts. */
+type Prompt = keyof typeof ROUNDS
+/** Sides by label. */
+type Sides = ReadonlyMap<string, OpenSide>
+/** Runs by label, one a round. */
+type Runs = ReadonlyMap<string, Run[]>
+
+/** Opens the sides, runs each once to warm it up, and closes them in the end. */
+async function withSides<T>(
+  site: Site,
+  peers: readonly Peer[],
+  threads: number,
+  measure: (sides: Sides) => Promise<T>,
+): Promise<T> {
+  const sides = new Map<string, OpenSide>()
+  try {
+    for (const { label, side, format } of peers) {
+      const opened = await openOnWasm(site, side, { model: '135M', format, threads })
+      sides.set(label, opened)
+      await opened.run({ prompt: 8, seed: 1, answer: 4 })
+    }
+    return await measure(sides)
+  } finally {
+    for (const side of sides.values()) await side.close()
+  }
+}
+
+/** Prompts of different rounds share no prefix. */
+const taskOf = (prompt: Prompt, round: number): Task => ({
+  prompt,
+  seed: prompt + 10 * round,
+  answer: ANSWER,
+})
+
+/** Runs a prompt of that length on each side, and another one in the next round. */
+async function takeTurns(sides: Sides, prompt: Prompt): Promise<Runs> {
+  const runs = new Map([...sides.keys()].map((label): [string, Run[]] => [label, []]))
+  for (let round = 0; round < ROUNDS[prompt]; round += 1) {
+    for (const [label, side] of sides) {
+      if (round > 0 && prompt > SHORT && SLOW.includes(label)) continue
+      const run = await side.run(taskOf(prompt, round))
+      find(runs, label).push(run)
+      const rate = `${run.rate.toFixed(1)} tokens/s`
+      console.log(`${label}: ${rate} after ${prompt}, first token ${run.first.toFixed(0)} ms`)
+    }
+  }
+  return runs
+}
+
+function find<T>(byLabel: ReadonlyMap<string, T>, label: string): T {
+  const found = byLabel.get(label)
+  if (found === undefined) throw new Error(`${label} was not measured.`)
   return found
 }
 
-function compare(one: Results, two: Results): Figure[] {
-  const chosen = `${OURS}, ${defaultFormat(['q8', 'q4'])}`
-  const ours = find(two, chosen)
-  const [theirs, wllama] = [find(two, THEIRS), find(two, WLLAMA)]
-  const decode = (a: Measured, b: Measured): number =>
-    Math.min(...([SHORT, LONG] as const).map((at) => median(a.decode[at]) / median(b.decode[at])))
-  const note = `the lesser of ${SHORT} and ${LONG} tokens of context, two threads`
-  const same = find(two, `${OURS}, q8`)
-  const prefill = Math.min(theirs.first / same.first, firstTurn(theirs) / firstTurn(same))
-  const threads = median(ours.decode[SHORT]) / median(find(one, chosen).decode[SHORT])
-  return [
-    atLeast(
-      'wasm_decode_vs_wllama',
-      decode(ours, wllama),
-      1.5,
-      `${chosen} over ${WLLAMA}, ${note}`,
-    ),
-    atLeast(
-      'wasm_decode_vs_transformers',
-      decode(ours, theirs),
-      1.2,
-      `${chosen} over ${THEIRS}, ${note}`,
-    ),
-    atLeast(
-      'wasm_prefill_vs_transformers',
-      prefill,
-      4,
-      `q8, the lesser of ${LONG} and ${HISTORY} tokens`,
-    ),
-    atLeast('wasm_threads2_vs_1', threads, 1.4, `decode, ${chosen}`),
-    reported(
-      'wasm_ttft_512_ms',
-      ours.first,
-      `cold prompt of ${LONG} tokens, ${chosen}, two threads`,
-    ),
+/** Tokens per second of the answers. */
+const rateOf = (runs: Runs, label: string): string =>
+  median(find(runs, label).map(({ rate }) => rate)).toFixed(1)
+
+/** Milliseconds to the first token. */
+const firstOf = (runs: Runs, label: string): number =>
+  median(find(runs, label).map(({ first }) => first))
+
+/** Tokens of the prompt per second. */
+const prefillOf = (runs: Runs, label: string, tokens: Prompt): string =>
+  ((tokens / firstOf(runs, label)) * 1_000).toFixed(0)
+
+const inSeconds = (milliseconds: number): string => (milliseconds / 1_000).toFixed(2)
+
+/** Median of the ratios of the rounds, since both sides of a round met the same machine. */
+function ratioOf(
+  runs: Runs,
+  one: Pick<Peer, 'label'>,
+  other: Pick<Peer, 'label'>,
+  speed: (run: Run) => number,
+): number {
+  const [ones, others] = [one, other].map(({ label }) => find(runs, label).map(speed)) as [
+    number[],
+    number[],
   ]
-}
-
-const firstTurn = ({ turns }: Measured): number => turns?.[0] ?? NaN
-
-/** All sides are open at once and take turns, so that a machine that slows down favors none. */
-async function measureWith(site: Site, threads: number): Promise<Results> {
-  const sides: OpenSide[] = []
-  const results = new Map<string, Measured>()
-  try {
-    for (const { side, format } of PEERS) {
-      sides.push(await openOnWasm(site, side, { model: '135M', format, threads }))
-    }
-    type Measure = (side: OpenSide, label: string) => Promise<void>
-    const each = async (measure: Measure, prompt: 'short' | 'long' = 'short'): Promise<void> => {
-      for (const [index, { label, short }] of PEERS.entries()) {
-        if (prompt === 'short' || !short) await measure(sides[index] as OpenSide, label)
-      }
-    }
-    const report = (label: string, text: string): void =>
-      console.log(`${label}, threads ${threads}: ${text}`)
-    await each(async (side, label) => {
-      // The first run warms up and is not counted.
-      await side.run({ prompt: 8, seed: 1, answer: 4 })
-      results.set(label, { decode: { [SHORT]: [], [LONG]: [] }, first: NaN, turns: null })
-    })
-    for (let round = 0; round < ROUNDS; round += 1) {
-      await each(async (side, label) => {
-        const { rate } = await side.run({ prompt: SHORT, seed: 10 + round, answer: ANSWER })
-        find(results, label).decode[SHORT].push(rate)
-        report(label, `decode at ${SHORT} ${rate.toFixed(1)}`)
-      })
-    }
-    await each(async (side, label) => {
-      const { rate, first } = await side.run({ prompt: LONG, seed: 20, answer: ANSWER })
-      const measured = find(results, label)
-      measured.decode[LONG].push(rate)
-      measured.first = first
-      report(label, `decode at ${LONG} ${rate.toFixed(1)}, first token ${first.toFixed(0)} ms`)
-    }, 'long')
-    // One thread would take minutes.
-    if (threads > 1) {
-      await each(async (side, label) => {
-        const task = { prompt: HISTORY, seed: 30, answer: 2 }
-        const [one, two] = await side.order({ type: 'turns', task, more: MORE })
-        find(results, label).turns = [one.first, two.first]
-        report(label, `turns ${one.first.toFixed(0)} and ${two.first.toFixed(0)} ms`)
-      }, 'long')
-    }
-    return results
-  } finally {
-    for (const side of sides) await side.close()
-  }
+  return median(others.map((rate, round) => (ones[round] ?? NaN) / rate))
 }

@@ -1,11 +1,12 @@
 /**
  * `npm run bench`: the measured figures, each against its bar. Both sides of a ratio are measured in
- * one run, on the same files. `--json FILE` also writes them as one object; `--only NAME` (endpoint,
- * startup, predict, wasm, webgpu, drafts, memory, formats, peers, context, sizes) measures a part.
- * `--peers` is short for `--only peers`. `--dtypes` prints a table of the formats of weights instead,
- * for all shapes or those of `--shape NAME`.
+ * one run, on the same files. `--json FILE` also writes them into the object in that file, where figures
+ * that this run did not measure stay. `--only NAME` (endpoint, startup, predict, wasm, webgpu, drafts,
+ * memory, formats, peers-decode, peers-prefill, peers-threads, context, sizes) measures a part.
+ * `--peers` is short for the three parts with the peers. `--dtypes` prints a table of the formats of
+ * weights instead, for all shapes or those of `--shape NAME`.
  */
-import { writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { cpus } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
@@ -20,7 +21,7 @@ import { measureEndpoint } from './endpoint.ts'
 import { atLeast, atMost, printFigures, type Figure } from './figure.ts'
 import { compareDefault, MEASURED_SHAPES, printFormats } from './formats.ts'
 import { measureLoad } from './memory.ts'
-import { measurePeers } from './peers.ts'
+import { PEER_PARTS } from './peers.ts'
 import { measurePredict } from './predict.ts'
 import { measureStartup } from './startup.ts'
 
@@ -44,7 +45,7 @@ const COMPARED: Readonly<Record<string, (site: Site) => Promise<Figure[]>>> = {
   drafts: draftsOn,
   memory: measureMemory,
   formats: compareDefault,
-  peers: measurePeers,
+  ...PEER_PARTS,
   context: measureContext,
 }
 
@@ -55,7 +56,7 @@ async function main(): Promise<void> {
     const shapes = MEASURED_SHAPES.filter((shape) => values.shape?.includes(shape) ?? true)
     return onSite((site) => printFormats(site, shapes))
   }
-  const only = values.peers ? ['peers', ...(values.only ?? [])] : values.only
+  const only = values.peers ? [...Object.keys(PEER_PARTS), ...(values.only ?? [])] : values.only
   const wanted = (part: string) => only === undefined || only.includes(part)
   const figures: Figure[] = []
   if (wanted('endpoint')) figures.push(...(await measureEndpoint()))
@@ -69,10 +70,14 @@ async function main(): Promise<void> {
   }
   if (wanted('sizes')) figures.push(...measureSizes())
   printFigures(figures)
-  if (values.json !== undefined) {
-    const table = Object.fromEntries(figures.map(({ name, value }) => [name, value]))
-    writeFileSync(values.json, `${JSON.stringify(table, null, 2)}\n`)
-  }
+  if (values.json !== undefined) writeFigures(values.json, figures)
+}
+
+/** Adds the figures to those of the file, so that parts which take minutes can be run one by one. */
+function writeFigures(file: string, figures: readonly Figure[]): void {
+  const before = existsSync(file) ? (JSON.parse(readFileSync(file, 'utf8')) as object) : {}
+  const measured = Object.fromEntries(figures.map(({ name, value }) => [name, value]))
+  writeFileSync(file, `${JSON.stringify({ ...before, ...measured }, null, 2)}\n`)
 }
 
 async function onSite(measure: (site: Site) => Promise<void>): Promise<void> {

@@ -1,5 +1,6 @@
 /** The benchmark page: built, in a real browser, with nothing cached. */
 import { readFileSync } from 'node:fs'
+import { availableParallelism } from 'node:os'
 import { text } from 'node:stream/consumers'
 import type { Browser, BrowserContextOptions, Page } from 'playwright'
 import { afterAll, afterEach, beforeAll, describe, expect, inject, test } from 'vitest'
@@ -93,9 +94,11 @@ test('runs to its end, and its JSON has the documented fields with sane values',
   expect(environment).toMatchObject({
     browserVersion: expect.stringMatching(/^\d+/),
     crossOriginIsolated: true,
-    wasm: { simd: true, threads: true },
+    wasm: { simd: true, threads: true, threadCount: expect.any(Number) },
     adapter: { software: true },
   })
+  expect(environment.wasm.threadCount).toBeGreaterThanOrEqual(1)
+  expect(environment.wasm.threadCount).toBeLessThanOrEqual(availableParallelism())
   expect(implementation).toMatchObject({ id: 'fp32-wasm', device: 'wasm', bytes: 6_475_960 })
   expect(result.version).toMatch(/^\d+\.\d+\.\d+/)
   expect(result.answerTokens).toBeGreaterThanOrEqual(16)

@@ -103,19 +103,23 @@ export function createSelector(options: SelectorOptions): ImplementationSelector
         tag: entry.tag,
         chosen: chosen?.id ?? null,
         reasons,
-        device: summary(id, capabilities),
+        device: summary(id, capabilities, await threads.current()),
       }
     },
   }
 }
 
-function summary(id: string, { webgpu, wasm, memory, cores }: Capabilities): DeviceSummary {
+function summary(
+  id: string,
+  { webgpu, wasm, memory, cores }: Capabilities,
+  threadCount: number,
+): DeviceSummary {
   const { vendor, architecture, description, software = false, features = [] } = webgpu ?? {}
   const name = [vendor, architecture, description].filter(Boolean).join(' ')
   return {
     id,
     gpu: webgpu && { name, software, features },
-    wasm: { simd: wasm.simd, threads: wasm.threads },
+    wasm: { simd: wasm.simd, threads: wasm.threads, threadCount },
     memory,
     cores,
   }

@@ -6,7 +6,7 @@
 import { EQUAL_TIME_RATIO } from '../../catalog/choose-implementation.ts'
 import type { Capabilities } from '../../device/capabilities.ts'
 import { SELF_TEST_RUNTIME } from '../../device/gpu-verdict.ts'
-import { listThreadCounts } from '../../device/threads.ts'
+import { guessThreads, listThreadCounts } from '../../device/threads.ts'
 import { getDeviceFact, putDeviceFact } from '../../store/device-facts.ts'
 import type { Database } from '../../store/database.ts'
 import { isObject } from '../../values/objects.ts'
@@ -14,6 +14,8 @@ import { isObject } from '../../values/objects.ts'
 export interface ThreadCount {
   /** Resolves with the fastest number of threads; `undefined` before it was measured. */
   get(): Promise<number | undefined>
+  /** Resolves with the number of threads of a load at this time: the fastest, or a guess before that. */
+  current(): Promise<number>
   /**
    * Measures each number of threads if a load has asked for the fastest, and it is not known. Takes
    * about four seconds for each. Rejects when the signal aborts, and stores nothing then.
@@ -54,6 +56,12 @@ export function createThreadCount({ database, device, measure }: ThreadCountOpti
     async get() {
       isNeeded = true
       return read(environmentOf(await device()))
+    },
+    async current() {
+      const capabilities = await device()
+      const { wasm, cores } = capabilities
+      if (!wasm.threads) return 1
+      return (await read(environmentOf(capabilities))) ?? guessThreads(cores)
     },
     async measure(untilRequest) {
       const capabilities = await device()

@@ -25,6 +25,8 @@ export function createFailureExplainer(options: ExplainOptions) {
   const { database, entries, device, preference } = options
   const checkDamage = createDamageCheck(database)
   return async (error: unknown, entry: Entry, failed: Implementation): Promise<unknown> => {
+    // The reader of a stream cancels it after the last event, so this is the end of most requests.
+    if (InoriginError.from(error).kind === 'aborted') return error
     const damage = await checkDamage(error, failed)
     if (damage) return damage
     const [all, capabilities] = await Promise.all([entries.all(), device()])

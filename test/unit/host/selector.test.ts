@@ -123,7 +123,11 @@ function open(plan: Plan, kept = memory(), capabilities = device()) {
     verdict: async () => undefined,
     device: async () => capabilities,
     preference: 'auto',
-    threads: { get: async () => undefined, measure: async () => undefined },
+    threads: {
+      get: async () => undefined,
+      current: async () => 1,
+      measure: async () => undefined,
+    },
   })
   const chosen = async (entry: Entry, id?: string) =>
     (await selector.select(entry, id)).implementation.id
@@ -320,7 +324,7 @@ test('an explanation waits for the comparison that is under way, and describes t
     memory: null,
     cores: 4,
     gpu: { name: 'acme one', software: false, features: [] },
-    wasm: { simd: true, threads: false },
+    wasm: { simd: true, threads: false, threadCount: 1 },
   })
 })
 

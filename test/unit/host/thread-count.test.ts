@@ -64,6 +64,19 @@ test('the fastest number of threads is measured once, and another host knows it'
   expect(next.measured).toEqual([])
 })
 
+test('the number of a load is a guess until the fastest is known, and needs shared memory', async () => {
+  const { current, get, measure, measured, database } = open({ 1: 40, 2: 21, 4: 12, 6: 10 })
+  expect(await current()).toBe(4)
+  await measure(never)
+  // To ask for the number is no load.
+  expect(measured).toEqual([])
+  await get()
+  await measure(never)
+  expect(await current()).toBe(6)
+  const plain = { ...device.wasm, threads: false }
+  expect(await open({}, { database, wasm: plain }).current()).toBe(1)
+})
+
 test('fewer threads that are about as fast are preferred', async () => {
   const { get, measure } = open({ 1: 40, 2: 21, 4: 10.9, 6: 10 })
   await get()
