@@ -15,6 +15,7 @@ export const ERROR_CODES = [
   'gpu_untrusted',
   'hash_mismatch',
   'host_gone',
+  'host_replaced',
   'host_unreachable',
   'hub_not_found',
   'hub_refused',
