@@ -1,5 +1,6 @@
 /** The reason codes of errors. `docs/errors.md` gives cause and remedy of each; a test compares the two. */
 export const ERROR_CODES = [
+  'background_full',
   'catalog_unavailable',
   'constraint_dead_end',
   'constraint_too_large',
@@ -49,6 +50,7 @@ export const ERROR_CODES = [
   'no_webgpu',
   'not_controlled',
   'not_finite',
+  'not_in_background',
   'out_of_memory',
   'prediction_not_found',
   'predictor_unusable',
@@ -59,6 +61,7 @@ export const ERROR_CODES = [
   'request_too_large',
   'resource_gone',
   'resource_unreachable',
+  'response_not_finished',
   'response_not_found',
   'runtime_crashed',
   'runtime_missing',

@@ -126,8 +126,13 @@ export interface ModelStorage {
    * @throws InoriginError `not_found` for a tag that is neither listed nor stored.
    */
   remove(tag: Tag): Promise<void>
-  /** Unloads everything and deletes all files and pins. Measurements of this device stay. */
+  /**
+   * Unloads everything and deletes all files, pins and background responses. Measurements of this
+   * device stay.
+   */
   clear(): Promise<void>
+  /** Ends and deletes all background responses, of all API keys. */
+  clearResponses(): Promise<void>
   /**
    * Asks the browser to keep the stored data until the user clears it. Some browsers ask the user.
    * Resolves with `true` if the browser agrees.

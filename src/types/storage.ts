@@ -5,6 +5,8 @@ import type { Tag } from './model.ts'
 export interface StorageUsage {
   /** Size in bytes of all stored models and predictors, including unfinished downloads. */
   bytes: number
+  /** Estimated size in bytes of all background responses, of all API keys. */
+  responseBytes: number
   /** Browser's estimate in bytes of everything that this origin stores; `null` if there is none. */
   originBytes: number | null
   /**

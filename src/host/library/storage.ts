@@ -1,5 +1,7 @@
 /** Storage calls of the page's server handle: list, pin, repair and remove what is stored. */
 import { sumBytes } from '../../catalog/memory-bytes.ts'
+import { sumBytes as sumRecordBytes } from '../../store/background-limits.ts'
+import { listBackgroundRecords } from '../../store/background-records.ts'
 import type { ResourceRecord, WantedResource } from '../../store/db.ts'
 import { ensureResources } from '../../store/ensure.ts'
 import { deleteDamagedChunks } from '../../store/damaged-chunks.ts'
@@ -22,7 +24,14 @@ import type { Models } from '../models/models.ts'
 
 type StorageCalls = Pick<
   Control,
-  'storageUsage' | 'storedTags' | 'storedResources' | 'pin' | 'repair' | 'remove' | 'clear'
+  | 'storageUsage'
+  | 'storedTags'
+  | 'storedResources'
+  | 'pin'
+  | 'repair'
+  | 'remove'
+  | 'clear'
+  | 'clearResponses'
 >
 
 export interface StorageOptions {
@@ -30,6 +39,7 @@ export interface StorageOptions {
   entries: Entries
   models: Models
   onDownload: () => void
+  background: { clear(): Promise<void> }
 }
 
 export function createStorage({
@@ -37,6 +47,7 @@ export function createStorage({
   entries,
   models,
   onDownload,
+  background,
 }: StorageOptions): StorageCalls {
   const known = () => createCatalogIndex(entries)
 
@@ -50,9 +61,14 @@ export function createStorage({
 
   return {
     async storageUsage() {
-      const [{ records }, room] = await Promise.all([loadInventory(database), estimateQuota()])
+      const [{ records }, responses, room] = await Promise.all([
+        loadInventory(database),
+        listBackgroundRecords(database),
+        estimateQuota(),
+      ])
       return {
         bytes: records.reduce((sum, record) => sum + countStoredBytes(record), 0),
+        responseBytes: sumRecordBytes(responses),
         originBytes: room.usage,
         quotaBytes: room.quota,
         persisted: await isPersisted(),
@@ -103,7 +119,9 @@ export function createStorage({
         models.unload(tag)
       }
       await clearResources(database)
+      await background.clear()
     },
+    clearResponses: () => background.clear(),
   }
 }
 
