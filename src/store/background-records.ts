@@ -13,6 +13,9 @@ const STORES: ['background', 'backgroundParts'] = ['background', 'backgroundPart
 /** Number of parts that are read at once, so that a long response never is in memory as a whole. */
 const PARTS_READ_AT_ONCE = 64
 
+/** Growth of a response in bytes after which the limits are checked again. */
+const LIMIT_CHECK_BYTES = 16 * 1024
+
 /** Key range of all parts of a response from that index on. */
 const partsFrom = (id: string, index: number): IDBKeyRange =>
   IDBKeyRange.bound([id, index], [id, Infinity])
@@ -82,33 +85,37 @@ export async function createBackgroundRecord(
 }
 
 /**
- * Appends events as part number `index`. Default: the next number. Resolves with `false` if the response is finished or
- * deleted. Rejects with `background_full` if there is no room; a last event is always stored.
+ * Appends events as the next part. Resolves with `false` if the response is finished or deleted.
+ * Rejects with `background_full` if there is no room, except for a last event that comes alone.
  */
 export function appendBackgroundEvents(
   store: BackgroundStore,
   id: string,
   events: readonly BackgroundEvent[],
-  index?: number,
 ): Promise<boolean> {
   return write(store, async (stores) => {
     const record = await stores.records.get(id)
     if (!record || record.isFinished) return false
-    // A transaction is repeated if the connection is lost. Then the part may be there already.
-    const part = index ?? record.parts
     const isFinished = events.at(-1)?.type === 'finish'
     const grown: BackgroundRecord = {
       ...record,
       isFinished,
-      bytes: record.bytes + (part < record.parts ? 0 : estimateBytes(events)),
-      parts: part + 1,
+      bytes: record.bytes + estimateBytes(events),
+      parts: record.parts + 1,
       idleHosts: 0,
     }
-    if (isFinished) await stores.records.put(grown)
+    const isOnlyEnd = isFinished && events.length === 1
+    if (isOnlyEnd || !isLimitCheckDue(record, grown)) await stores.records.put(grown)
     else await putWithinLimits(stores, grown, store.limits)
-    await stores.parts.put(events, [id, part])
+    await stores.parts.put(events, [id, record.parts])
     return true
   })
+}
+
+/** Returns `true` once in {@link LIMIT_CHECK_BYTES}, since the check reads all records. */
+function isLimitCheckDue(before: BackgroundRecord, grown: BackgroundRecord): boolean {
+  const stepsOf = ({ bytes }: BackgroundRecord): number => Math.floor(bytes / LIMIT_CHECK_BYTES)
+  return stepsOf(before) < stepsOf(grown)
 }
 
 /** Stores a record, and deletes the oldest finished ones for which there is no room then. */

@@ -42,9 +42,9 @@ export function createBackgroundReaders(database: Database): BackgroundReaders {
 
   /** Yields all events, and the progress of loads between them. */
   async function* readAll(id: string, signal: AbortSignal): AsyncGenerator<BackgroundEvent> {
-    const ownChanges = changesOf(id)
     let part = yield* readStored(id, 1)
-    for await (const progress of ownChanges.read(signal)) {
+    // The first value comes at once, so events that were stored since the first look are not missed.
+    for await (const progress of changesOf(id).read(signal)) {
       part = yield* readStored(id, part)
       if (progress) yield { type: 'progress', progress }
     }
