@@ -66,7 +66,7 @@ test('a response is queued, then whole, and can be referred to', async () => {
   expect(created).toMatchObject({ status: 'queued', background: true, output: [], usage: null })
   const got = await jsonOf(await send(host, `${PATH}/${created.id}`))
   expect(got).toMatchObject({ status: 'completed', created_at: created['created_at'] })
-  checkResponse(JSON.stringify(got))
+  checkResponse(got)
   const reference = { type: 'item_reference', id: got.output[0]!.id }
   await send(host, PATH, { body: { model: '@acme/tiny', input: [reference] } })
   await send(host, PATH, {
