@@ -37,10 +37,11 @@ export function createDelivery(): Delivery {
   }
 
   /** Replaces the tokens of an event by those that no delivered event had. */
-  function withNewTokens({ tokens: _, ...event }: ContentEvent): ContentEvent {
+  function withNewTokens(event: ContentEvent): ContentEvent {
+    const { tokens: _, ...content } = event
     const newTokens = tokens.slice(deliveredTokens)
     deliveredTokens = tokens.length
-    return newTokens.length > 0 ? { ...event, tokens: newTokens } : event
+    return newTokens.length > 0 ? { ...content, tokens: newTokens } : content
   }
 
   function selectContent(event: ContentEvent): GenerationEvent | null {

@@ -61,8 +61,8 @@ async function openTab(
   await page.evaluate((apiKey) => {
     const { sdks } = globalThis as unknown as { sdks: { OpenAI: new (o: object) => object } }
     const baseURL = `${location.origin}/v1`
-    const options = { apiKey, baseURL, dangerouslyAllowBrowser: true, maxRetries: 0 }
-    Object.assign(globalThis, { openai: new sdks.OpenAI(options) })
+    const settings = { apiKey, baseURL, dangerouslyAllowBrowser: true, maxRetries: 0 }
+    Object.assign(globalThis, { openai: new sdks.OpenAI(settings) })
   }, key)
   return page
 }
@@ -191,11 +191,9 @@ test('the client puts a stream that it reads again together', async () => {
   const { text, first } = await page.evaluate(async (id) => {
     const { openai } = globalThis as unknown as { openai: import('openai').OpenAI }
     const stream = openai.responses.stream({ response_id: id, starting_after: 3 })
-    let first = -1
-    stream.on('event', (event) => {
-      if (first === -1) first = event.sequence_number
-    })
-    return { text: (await stream.finalResponse()).output_text, first }
+    const numbers: number[] = []
+    stream.on('event', (event) => numbers.push(event.sequence_number))
+    return { text: (await stream.finalResponse()).output_text, first: numbers[0] }
   }, created.id)
   expect(first).toBe(4)
   expect(text).toBe(((await call(page, 'retrieve', created.id)) as ResponseBody).output_text)
