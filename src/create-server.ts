@@ -78,6 +78,7 @@ function createStorage(host: HostService): ModelStorage {
     unpin: async (tag) => host.pin(parseTag(tag), false, toCaller()),
     remove: async (tag) => host.remove(parseTag(tag), toCaller()),
     clear: () => host.clear(toCaller()),
+    clearResponses: () => host.clearResponses(toCaller()),
     persist: askPersistence,
     repair: async (tag, options) => host.repair(parseTag(tag), toCaller(options)),
     async import(tag, files, options) {

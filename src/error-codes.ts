@@ -1,5 +1,6 @@
 /** The reason codes of errors. `docs/errors.md` gives cause and remedy of each; a test compares the two. */
 export const ERROR_CODES = [
+  'background_full',
   'catalog_unavailable',
   'constraint_dead_end',
   'constraint_too_large',
@@ -15,6 +16,7 @@ export const ERROR_CODES = [
   'gpu_untrusted',
   'hash_mismatch',
   'host_gone',
+  'host_replaced',
   'host_unreachable',
   'hub_not_found',
   'hub_refused',
@@ -48,6 +50,7 @@ export const ERROR_CODES = [
   'no_webgpu',
   'not_controlled',
   'not_finite',
+  'not_in_background',
   'out_of_memory',
   'prediction_not_found',
   'predictor_unusable',
@@ -58,6 +61,7 @@ export const ERROR_CODES = [
   'request_too_large',
   'resource_gone',
   'resource_unreachable',
+  'response_not_finished',
   'response_not_found',
   'runtime_crashed',
   'runtime_missing',

@@ -137,10 +137,12 @@ export interface ModelStorage {
    */
   remove(tag: Tag): Promise<void>
   /**
-   * Unloads everything and deletes all files and pins, those of {@link ModelStorage.assets} too.
-   * Measurements of this device stay.
+   * Unloads everything and deletes all files, those of {@link ModelStorage.assets} too, pins and
+   * background responses. Measurements of this device stay.
    */
   clear(): Promise<void>
+  /** Ends and deletes all background responses, of all API keys. */
+  clearResponses(): Promise<void>
   /**
    * Asks the browser to keep the stored data until the user clears it. Some browsers ask the user.
    * Resolves with `true` if the browser agrees.

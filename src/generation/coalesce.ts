@@ -14,7 +14,7 @@ const FAST_EVENT_INTERVAL_MS = 16
 /** Number of tokens within one interval from which the longer interval applies. */
 const FAST_TOKENS_PER_INTERVAL = 3
 
-type TextEvent = Extract<GenerationEvent, { text: string }>
+export type TextEvent = Extract<GenerationEvent, { text: string }>
 
 /** Merges events of one generation. */
 export interface Coalescer {
@@ -61,7 +61,7 @@ export function createCoalescer(now: () => number = () => performance.now()): Co
 }
 
 /** Merges two events of the same kind, and of the same call for arguments; otherwise `null`. */
-function mergeEvents(first: TextEvent, second: GenerationEvent): TextEvent | null {
+export function mergeEvents(first: TextEvent, second: GenerationEvent): TextEvent | null {
   if (!('text' in second) || first.type !== second.type) return null
   const merged = { ...first, text: first.text + second.text, ...mergeTokens(first, second) }
   if (merged.type === 'tool_arguments' && second.type === 'tool_arguments') {

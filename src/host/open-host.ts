@@ -4,6 +4,7 @@ import { probeDevice } from '../device/capabilities.ts'
 import { names } from '../link/protocol.ts'
 import { openDatabase } from '../store/database.ts'
 import { ensureResources } from '../store/ensure.ts'
+import { raiseEpoch } from '../store/epoch.ts'
 import type { Control, Host, HostService } from '../types/index.ts'
 import { createGpuVerdicts } from './choice/gpu-verdict.ts'
 import { createSelector } from './choice/selector.ts'
@@ -24,7 +25,8 @@ import { createLoadProgressHub } from './models/load-progress.ts'
 import { measureThreads } from './models/measure-threads.ts'
 import { createModels } from './models/models.ts'
 import { createAuthorization } from './requests/authorization.ts'
-import { createLanguageModels } from './requests/language-models.ts'
+import { createBackground } from './requests/background.ts'
+import { createGenerator, createLanguageModels } from './requests/language-models.ts'
 import { createLeases } from './requests/leases.ts'
 import { createLoading } from './requests/loading.ts'
 import { createHttpPredictors, createPredictorControl } from './requests/predictors.ts'
@@ -38,6 +40,7 @@ import { digestOptions, findDifferences } from './tab/digest.ts'
 export function openHost(setup: HostSetup, onDownload: () => void): HostService {
   const { scope, assets, device: preference, offline } = setup
   const database = openDatabase(names(scope).database)
+  const epoch = cacheSuccess(() => raiseEpoch(database))
   const embedded = new URL('models/catalog.json', assets).href
   const copies = offline ? createCatalogCopies(database.name) : undefined
   const catalog = cacheSuccess(() => loadCatalog(setup.catalog, embedded, scope, copies))
@@ -80,20 +83,23 @@ export function openHost(setup: HostSetup, onDownload: () => void): HostService 
   const predictions = createPredictions({ database, scope, entries, device, selector })
   const leases = createLeases({ entries, selector, predictions, models, progress, verdict })
   const authorize = createAuthorization(setup.apiKeys)
+  const generate = createGenerator({ entries, leases })
+  const background = createBackground({ authorize, database, epoch, generate })
   const library = { database, entries, models, selector, predictions, onDownload }
   const predictors = createPredictorControl({ entries, leases })
   const resources = createResources({ ...library, ensure: ensureResources })
   const host: Host = {
     authorize: async (caller) => authorize(caller),
-    ...createLanguageModels({ authorize, catalog, entries, leases }),
+    ...createLanguageModels({ authorize, catalog, entries, leases, generate }),
     ...createResponseStore(authorize),
+    ...background.methods,
     ...createHttpPredictors({ authorize, predictions }, predictors),
     resourceInfo: (sha256) => resources.info(sha256),
     resource: (sha256, { signal }) => resources.body(sha256, signal),
   }
   const control: Control = {
     ...createLoading({ ...library, leases }),
-    ...createStorage(library),
+    ...createStorage({ ...library, background }),
     ...predictors,
     importTag: createImporter(library),
     async compareOptions(options) {
@@ -103,6 +109,10 @@ export function openHost(setup: HostSetup, onDownload: () => void): HostService 
     },
     openDirectPort: createDirectPortOpener(models, leases.resolvePredictor),
   }
+  // A store that cannot be opened has no responses to continue. Later calls report its error.
+  epoch()
+    .then(background.resume)
+    .catch(() => undefined)
   return { ...host, ...control }
 }
 

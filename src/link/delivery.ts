@@ -28,10 +28,20 @@ export function createDelivery(): Delivery {
   let received = noContent()
   /** Tokens of the present host so far. */
   let receivedTokens = 0
+  /** Number of tokens that were delivered with an event. */
+  let deliveredTokens = 0
 
   function logTokens({ tokens: ids = [] }: ContentEvent): void {
     tokens.splice(receivedTokens, ids.length, ...ids)
     receivedTokens += ids.length
+  }
+
+  /** Replaces the tokens of an event by those that no delivered event had. */
+  function withNewTokens(event: ContentEvent): ContentEvent {
+    const { tokens: _, ...content } = event
+    const newTokens = tokens.slice(deliveredTokens)
+    deliveredTokens = tokens.length
+    return newTokens.length > 0 ? { ...content, tokens: newTokens } : content
   }
 
   function selectContent(event: ContentEvent): GenerationEvent | null {
@@ -41,7 +51,7 @@ export function createDelivery(): Delivery {
     const selected = 'text' in event ? cut(event, before, delivered) : event
     const isNew = 'text' in event ? selected !== null : received.calls > delivered.calls
     delivered = maximum(delivered, received)
-    return isNew ? selected : null
+    return isNew && selected ? withNewTokens(selected) : null
   }
 
   return {

@@ -5,8 +5,8 @@
  * of which `delivery.ts` drops those that were delivered, and generates the rest.
  */
 import { InoriginError } from '../error.ts'
-import type { Caller, EventStream, GenerationRequest, Host } from '../types/index.ts'
-import { createDelivery } from './delivery.ts'
+import type { Caller, EventStream, Generation, GenerationRequest, Host } from '../types/index.ts'
+import { createDelivery, type Delivery } from './delivery.ts'
 import { isHostGone } from './link.ts'
 
 /** Maximum number of failovers of one stream. The request itself may be what ends its hosts. */
@@ -19,7 +19,10 @@ const MODEL_LOST_CODES: readonly (string | undefined)[] = ['worker_ended', 'mode
 export function withFailover(host: Host): Host {
   return {
     ...host,
-    generate: (request, caller) => generate(host, request, caller),
+    generate: (request, caller) =>
+      continueGeneration(host.generate, withSeed(request), caller, createDelivery()),
+    followBackground: (id, skippedEvents, caller) =>
+      followBackground(host, id, skippedEvents, caller),
     embed: (request, caller) =>
       openWithFailover(() => host.embed(request, caller), { canContinue: isHostGone }),
     createRemotePrediction: (tag, inputs, caller) =>
@@ -29,18 +32,39 @@ export function withFailover(host: Host): Host {
   }
 }
 
-function generate(host: Host, request: GenerationRequest, caller: Caller) {
-  const delivery = createDelivery()
-  const seed = request.sampling.seed ?? createSeed()
-  const sampling = { ...request.sampling, seed }
-  return openWithFailover(
-    () => host.generate({ ...request, sampling, ...delivery.resumption() }, caller),
-    {
-      // Before the start, it is the load that failed, and it would fail again.
-      canContinue: (error) => isHostGone(error) || (delivery.hasStarted && isModelLost(error)),
-      select: delivery.select,
+/**
+ * Generates what `delivery` lacks of a response, and continues when a host or its model dies. The
+ * request must have a seed, so that each host makes the same choices.
+ */
+export function continueGeneration(
+  generate: Host['generate'],
+  request: GenerationRequest,
+  caller: Caller,
+  delivery: Delivery,
+): Promise<Generation> {
+  return openWithFailover(() => generate({ ...request, ...delivery.resumption() }, caller), {
+    // Before the start, it is the load that failed, and it would fail again.
+    canContinue: (error) => isHostGone(error) || (delivery.hasStarted && isModelLost(error)),
+    select: delivery.select,
+  })
+}
+
+/** Returns the request with a seed, because another host could not repeat choices without one. */
+export function withSeed(request: GenerationRequest): GenerationRequest {
+  const { sampling } = request
+  return { ...request, sampling: { ...sampling, seed: sampling.seed ?? createSeed() } }
+}
+
+/** Follows a background response, which the next host continues by itself. */
+function followBackground(host: Host, id: string, skippedEvents: number, caller: Caller) {
+  let received = skippedEvents
+  return openWithFailover(() => host.followBackground(id, received, caller), {
+    canContinue: isHostGone,
+    select(event) {
+      if (event.type !== 'progress' && event.type !== 'heartbeat') received += 1
+      return event
     },
-  )
+  })
 }
 
 /** Events of a stream, of which the one of type `finish` is the last. */
@@ -92,5 +116,4 @@ async function openWithFailover<Event extends TypedEvent, Stream extends EventSt
 const isModelLost = (error: unknown): boolean =>
   error instanceof InoriginError && MODEL_LOST_CODES.includes(error.code)
 
-/** Returns a random seed, because another host could not repeat the choices of one without a seed. */
 const createSeed = (): number => crypto.getRandomValues(new Uint32Array(1))[0] as number

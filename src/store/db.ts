@@ -3,7 +3,7 @@
  * Only the host worker writes; the service worker reads resources.
  */
 import type { DBSchema } from 'idb'
-import type { ResourceType, Tag } from '../types/index.ts'
+import type { BackgroundEvent, BackgroundResponse, ResourceType, Tag } from '../types/index.ts'
 
 /** Number of bytes of every chunk except the last one of a resource. */
 export const CHUNK_BYTES = 16 * 1024 * 1024
@@ -88,6 +88,23 @@ export interface PredictionRecord {
   lastUsed?: number
 }
 
+/** State of a background response. Its request and its events are in `backgroundParts`. */
+export interface BackgroundRecord {
+  id: string
+  /** SHA-256 of the API key; empty if none was sent. */
+  owner: string
+  /** Time of creation in milliseconds since 1970. */
+  created: number
+  /** `true` once the last event is stored. */
+  isFinished: boolean
+  /** Estimated size in bytes of all parts. */
+  bytes: number
+  /** Number of parts, including the request. */
+  parts: number
+  /** Number of hosts in a row that continued the response and stored no further event of it. */
+  idleHosts: number
+}
+
 export interface StoreSchema extends DBSchema {
   /** Keyed by sha256. */
   resources: { key: string; value: ResourceRecord; indexes: { lastUsed: number } }
@@ -105,6 +122,13 @@ export interface StoreSchema extends DBSchema {
       asker: [tag: string, clientId: string, configurationId: string]
       configuration: string
     }
+  }
+  /** Background responses, keyed by id. */
+  background: { key: string; value: BackgroundRecord }
+  /** Keyed by [id, index]. The first part is the response, the others are its events. */
+  backgroundParts: {
+    key: [id: string, index: number]
+    value: BackgroundResponse | readonly BackgroundEvent[]
   }
   /** Facts about this device, keyed by subject. */
   device: { key: string; value: unknown }

@@ -7,7 +7,7 @@ type Transaction = IDBPTransaction<StoreSchema, StoreNames<StoreSchema>[], 'vers
 type MigrationStep = (connection: Connection, transaction: Transaction) => void | Promise<void>
 
 /** Steps from each version to the next. Steps are only added, never changed. */
-const STEPS: readonly MigrationStep[] = [createStores, addChunkDigests, addEntries]
+const STEPS: readonly MigrationStep[] = [createStores, addChunkDigests, addEntries, addBackground]
 
 /** Version of the database, which is the number of steps. */
 export const DB_VERSION = STEPS.length
@@ -60,4 +60,10 @@ async function addChunkDigests(connection: Connection, transaction: Transaction)
 /** Adds the store for the catalog entries of imported tags. */
 function addEntries(connection: Connection): void {
   connection.createObjectStore('entries', { keyPath: 'tag' })
+}
+
+/** Adds the stores for background responses. */
+function addBackground(connection: Connection): void {
+  connection.createObjectStore('background', { keyPath: 'id' })
+  connection.createObjectStore('backgroundParts')
 }

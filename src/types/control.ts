@@ -48,8 +48,10 @@ export interface Control {
    * number of damaged bytes.
    */
   repair(tag: Tag, caller: Caller<RepairProgress>): Promise<number>
-  /** Unloads everything and deletes all resources. */
+  /** Unloads everything and deletes all resources and all background responses. */
   clear(caller: Caller): Promise<void>
+  /** Ends and deletes all background responses, of all API keys. */
+  clearResponses(caller: Caller): Promise<void>
   /**
    * Stores the user's files as the resources of the tag. If no catalog lists the tag, it drafts a
    * catalog entry from the files.
@@ -103,6 +105,7 @@ const CONTROL_METHODS = {
   pin: 'call',
   repair: 'call',
   clear: 'call',
+  clearResponses: 'call',
   importTag: 'call',
   describePredictor: 'call',
   predict: 'call',

@@ -3,7 +3,13 @@ import type { EmbeddingEvent, EmbeddingRequest } from './embedding.ts'
 import type { GenerationEvent, GenerationRequest } from './generation.ts'
 import type { Model, Tag } from './model.ts'
 import type { Prediction, PredictionEvent, PredictionRequest, Predictor } from './predictor.ts'
-import type { StoredItem, StoredResponse } from './response.ts'
+import type {
+  BackgroundLog,
+  BackgroundResponse,
+  BackgroundStream,
+  StoredItem,
+  StoredResponse,
+} from './response.ts'
 import type { Caller, EventStream, MethodTable } from './service.ts'
 
 /** A generation that has been accepted, or whose model is still being loaded. */
@@ -64,6 +70,26 @@ export interface Host {
   getStoredItems(ids: readonly string[], caller: Caller): Promise<Array<StoredItem | null>>
   /** Deletes a stored response. Resolves with `true` if it existed. */
   deleteStoredResponse(id: string, caller: Caller): Promise<boolean>
+  /**
+   * Stores a response on this device and computes it in the background, whoever leaves. Resolves
+   * with the fields that have no effect when the request is accepted, or after 5 s. Rejects as
+   * `generate` does, and if the API key has too many background responses.
+   */
+  createBackground(response: BackgroundResponse, caller: Caller): Promise<{ ignored: string[] }>
+  /** Resolves with a background response; `null` if there is none for this API key. */
+  getBackground(id: string, caller: Caller): Promise<BackgroundLog | null>
+  /**
+   * Streams the events of a background response, first the stored ones, then those to come. It
+   * skips the first `skippedEvents` stored events. Rejects with `not_found`.
+   */
+  followBackground(id: string, skippedEvents: number, caller: Caller): Promise<BackgroundStream>
+  /**
+   * Ends a background response that is not finished. Resolves with `true` if a background response
+   * with that id exists for this API key.
+   */
+  cancelBackground(id: string, caller: Caller): Promise<boolean>
+  /** Deletes a background response, and ends it first. Resolves with `true` if it existed. */
+  deleteBackground(id: string, caller: Caller): Promise<boolean>
   /** Resolves with the catalog's description of a predictor. Rejects with `not_found`. */
   predictor(tag: Tag, caller: Caller): Promise<Predictor>
   /** Chooses an implementation for this device, or finds the one that was chosen earlier. */
@@ -100,6 +126,11 @@ export const HOST_METHODS = {
   getStoredResponse: 'call',
   getStoredItems: 'call',
   deleteStoredResponse: 'call',
+  createBackground: 'call',
+  getBackground: 'call',
+  followBackground: 'monitored',
+  cancelBackground: 'call',
+  deleteBackground: 'call',
   predictor: 'call',
   createPrediction: 'call',
   createRemotePrediction: 'monitored',

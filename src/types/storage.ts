@@ -7,6 +7,8 @@ export interface StorageUsage {
   bytes: number
   /** Size in bytes of the files that let the app start without a network. */
   assetBytes: number
+  /** Estimated size in bytes of all background responses, of all API keys. */
+  responseBytes: number
   /** Browser's estimate in bytes of everything that this origin stores; `null` if there is none. */
   originBytes: number | null
   /**

@@ -2,6 +2,7 @@
 import * as v from 'valibot'
 import { InoriginError } from '../error.ts'
 import type { Caller, Host, StoredItem, StoredResponse } from '../types/index.ts'
+import { assertFinished, findBackgroundItem, findResponse } from './background.ts'
 import { id } from './id.ts'
 import { itemsSchema, type InputItem } from './responses-input.ts'
 import type { ResponsesBody } from './responses.ts'
@@ -54,8 +55,11 @@ async function loadPreviousItems(
   host: Host,
   caller: Caller,
 ): Promise<StoredItem[]> {
-  const response = await host.getStoredResponse(previous, caller)
-  if (response) return [...response.input, ...response.output]
+  const response = await findResponse(previous, host, caller)
+  if (response) {
+    assertFinished(response)
+    return [...response.input, ...response.output]
+  }
   const what = `Previous response with id '${shorten(previous)}' not found. ${REMEDY}`
   throw new InoriginError('invalid_request', what, {
     code: 'previous_response_not_found',
@@ -84,7 +88,11 @@ async function loadReferencedItems(
   const found = paramById.size > 0 ? await host.getStoredItems([...paramById.keys()], caller) : []
   const storedById = new Map(found.flatMap((item) => (item ? [[item.id, item]] : [])))
   for (const [itemId, param] of paramById) {
-    if (storedById.has(itemId)) continue
+    const item = storedById.get(itemId) ?? (await findBackgroundItem(itemId, host, caller))
+    if (item) {
+      storedById.set(itemId, item)
+      continue
+    }
     const what = `Item with id '${shorten(itemId)}' not found. ${REMEDY}`
     throw new InoriginError('not_found', what, { code: 'item_not_found', param })
   }
@@ -97,7 +105,7 @@ export async function getStoredResponse(
   host: Host,
   caller: Caller,
 ): Promise<StoredResponse> {
-  return (await host.getStoredResponse(name, caller)) ?? throwNotStored(name)
+  return (await findResponse(name, host, caller)) ?? throwNotStored(name)
 }
 
 /** Throws `not_found` for a response that is not stored. */
@@ -108,8 +116,9 @@ export function throwNotStored(name: string): never {
 
 const STORAGE_NOTE =
   'Responses are stored in memory, per API key, by the tab that hosts the models, until it is ' +
-  'closed or needs the memory. A response that reports store: false is not stored: either the ' +
-  'request said so, or the response is too large.'
+  'closed or needs the memory. Only those with background: true are stored on disk, until they are ' +
+  'deleted or make room for newer ones. A response that reports store: false is not stored: ' +
+  'either the request said so, or the response is too large.'
 const REMEDY = `${STORAGE_NOTE} Send the items themselves, as clients do with store: false.`
 
 function isReference(item: RawItem): item is RawItem & { id: string } {

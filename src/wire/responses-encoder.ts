@@ -1,10 +1,16 @@
 /** Encodes a response, as one JSON body or as a stream of events about its items. */
-import type { StoredItem, TokenLogprob, Usage } from '../types/index.ts'
+import type { BackgroundEvent, StoredItem, TokenLogprob } from '../types/index.ts'
 import { type EventEncoder, formatProgress } from './response-body.ts'
 import { wireError } from './errors.ts'
-import { id, nowInSeconds } from './id.ts'
 import { jsonEncoder, type CompletionPart, type FinishEvent } from './completion-parts.ts'
 import { SSE_TYPE } from './http-response.ts'
+import {
+  createItemIds,
+  createResponseJson,
+  type ResponseEncoderOptions,
+  type ResponseJson,
+  type ResponseStatus,
+} from './response-json.ts'
 import {
   createOutputItem,
   itemAddedEvents,
@@ -13,72 +19,8 @@ import {
   toItemJson,
   type OutputItem,
   type ResponseEvent,
-  type Status,
 } from './responses-items.ts'
-import type { ResponsesBody } from './responses.ts'
 import { comment, frame } from './sse.ts'
-
-/** Options that decide what a response contains. */
-export interface ResponseEncoderOptions {
-  /** Body of the request. The response repeats some of its fields. */
-  requestBody: ResponsesBody
-  reasoning: boolean
-  logprobs: boolean
-  /** `true` if the client asked for `reasoning.encrypted_content`, to send reasoning back. */
-  encryptReasoning: boolean
-  /** Stores the response; resolves with `false` if it cannot. Absent: it is not stored. */
-  store?(body: ResponseJson): Promise<boolean>
-}
-
-/** Response as it is sent, complete or partial. */
-export interface ResponseJson extends Readonly<Record<string, unknown>> {
-  id: string
-  status: Status
-  output: readonly StoredItem[]
-}
-
-/** Returns a function that creates the response object with all fields that clients expect. */
-function createResponseJson({ requestBody }: ResponseEncoderOptions) {
-  const head = { id: id('resp_'), object: 'response', created_at: nowInSeconds() }
-  const { reasoning, text, tools, ...fields } = requestBody
-  const repeatedFields = {
-    background: false,
-    error: null,
-    instructions: fields.instructions ?? null,
-    max_output_tokens: fields.max_output_tokens ?? null,
-    metadata: fields.metadata ?? {},
-    model: fields.model,
-    parallel_tool_calls: fields.parallel_tool_calls ?? true,
-    previous_response_id: fields.previous_response_id ?? null,
-    reasoning: { effort: reasoning?.effort ?? null, summary: reasoning?.summary ?? null },
-    store: fields.store ?? true,
-    temperature: fields.temperature ?? null,
-    text: { format: text?.format ?? { type: 'text' } },
-    tool_choice: fields.tool_choice ?? 'auto',
-    tools: (tools ?? []).map((tool) => ({ strict: true, parameters: {}, ...tool })),
-    top_p: fields.top_p ?? null,
-    truncation: 'disabled',
-  }
-  return (status: Status, output: readonly StoredItem[], usage: Usage | null): ResponseJson => ({
-    ...head,
-    status,
-    ...repeatedFields,
-    // A response that was aborted has no usage, and no reason that clients know.
-    incomplete_details: status === 'incomplete' && usage ? { reason: 'max_output_tokens' } : null,
-    output,
-    usage: usage && toUsageJson(usage),
-  })
-}
-
-function toUsageJson({ promptTokens, cachedTokens, completionTokens, reasoningTokens }: Usage) {
-  return {
-    input_tokens: promptTokens,
-    input_tokens_details: { cached_tokens: cachedTokens },
-    output_tokens: completionTokens,
-    output_tokens_details: { reasoning_tokens: reasoningTokens },
-    total_tokens: promptTokens + completionTokens,
-  }
-}
 
 const toStatus = ({ reason }: FinishEvent) => (reason === 'length' ? 'incomplete' : 'completed')
 
@@ -110,29 +52,63 @@ async function storeResponse(
 /** Text of an empty completion, which becomes one empty message. */
 const EMPTY_TEXT: CompletionPart = { type: 'text', text: '', logprobs: [] }
 
-/** Encodes a response as a stream of events. */
-export function responseStreamEncoder(options: ResponseEncoderOptions): EventEncoder {
+/** Encodes a response as a stream of events, and knows the response so far. */
+export interface ResponseStreamEncoder extends EventEncoder<BackgroundEvent> {
+  /** Returns the response so far. */
+  snapshot(): ResponseJson
+}
+
+export function responseStreamEncoder(options: ResponseEncoderOptions): ResponseStreamEncoder {
   const toResponse = createResponseJson(options)
-  let isStarted = false
+  const { background } = options
+  let status: 'none' | 'queued' | 'in_progress' = 'none'
   let body: ResponseJson | null = null
   let number = 0
-  const encodeEvent = (type: string, fields: object): string =>
-    frame({ type, sequence_number: number++, ...fields }, type)
+  const encodeEvent = (type: string, fields: object): string => {
+    const sequence_number = number++
+    if (background && sequence_number <= background.after) return ''
+    return frame({ type, sequence_number, ...fields }, type)
+  }
   const output = createOutputEncoder(options, encodeEvent)
+  const snapshot = (): ResponseJson =>
+    body ?? toResponse(status === 'queued' ? status : 'in_progress', output.items(), null)
+
+  function finish(event: FinishOf<BackgroundEvent>): string {
+    if (event.reason === 'failed' || event.reason === 'cancelled') {
+      const last = output.close('incomplete')
+      const failure = event.reason === 'failed' ? event.error : undefined
+      body = toResponse(event.reason, output.items(), null, failure)
+      return last
+    }
+    const emptyItemFrames = output.items().length === 0 ? output.begin(EMPTY_TEXT) : ''
+    const last = emptyItemFrames + output.close(toStatus(event))
+    body = toResponse(toStatus(event), output.items(), event.usage)
+    return last
+  }
 
   return {
     type: SSE_TYPE,
+    snapshot,
     encode(event) {
       switch (event.type) {
         case 'progress':
           return comment(formatProgress(event.progress))
         case 'heartbeat':
           return comment('heartbeat')
-        case 'start': {
-          isStarted = true
-          const response = toResponse('in_progress', [], null)
+        case 'queued': {
+          status = 'queued'
+          const response = snapshot()
           return (
             encodeEvent('response.created', { response }) +
+            encodeEvent('response.queued', { response })
+          )
+        }
+        case 'start': {
+          const wasQueued = status === 'queued'
+          status = 'in_progress'
+          const response = snapshot()
+          return (
+            (wasQueued ? '' : encodeEvent('response.created', { response })) +
             encodeEvent('response.in_progress', { response })
           )
         }
@@ -144,31 +120,35 @@ export function responseStreamEncoder(options: ResponseEncoderOptions): EventEnc
           return output.begin({ type: 'call', id: event.id, name: event.name, arguments: '' })
         case 'tool_arguments':
           return output.add('call', event.text)
-        case 'finish': {
-          const status = toStatus(event)
-          const emptyItemFrames = output.items().length === 0 ? output.begin(EMPTY_TEXT) : ''
-          const last = emptyItemFrames + output.close(status)
-          body = toResponse(status, output.items(), event.usage)
-          return last
-        }
+        case 'finish':
+          return finish(event)
       }
     },
     fail: (error) => {
       // Some clients read the fields of the event, others those of `error`.
       const fields = wireError(error)
-      return frame({ ...fields, type: 'error', sequence_number: number++, error: fields }, 'error')
+      // A background response goes on, so this event must not take the number of a stored one.
+      const sequence_number = background ? number - 1 : number++
+      return frame({ ...fields, type: 'error', sequence_number, error: fields }, 'error')
     },
     // A client that aborted the stream may refer to the items that it received.
     settle: async () => {
       if (body) {
         const response = await storeResponse(body, options)
-        return encodeEvent(`response.${response.status}`, { response })
+        return encodeEvent(`response.${LAST_EVENT[response.status] ?? response.status}`, {
+          response,
+        })
       }
-      if (isStarted) await options.store?.(toResponse('incomplete', output.items(), null))
+      if (status !== 'none') await options.store?.(toResponse('incomplete', output.items(), null))
       return ''
     },
   }
 }
+
+type FinishOf<Event> = Extract<Event, { type: 'finish' }>
+
+/** Names of last events that differ from the status, because clients know no event of that name. */
+const LAST_EVENT: Readonly<Partial<Record<ResponseStatus, string>>> = { cancelled: 'incomplete' }
 
 interface OutputEncoder {
   /** Returns the items so far. One that is not closed is incomplete. */
@@ -188,6 +168,7 @@ function createOutputEncoder(
 ): OutputEncoder {
   const closed: StoredItem[] = []
   let open: OutputItem | null = null
+  const createId = options.background && createItemIds(options.background.id)
 
   const encodeItemEvents = (events: readonly ResponseEvent[]): string =>
     events
@@ -204,7 +185,7 @@ function createOutputEncoder(
 
   const begin: OutputEncoder['begin'] = (part) => {
     const doneFrames = close('completed')
-    open = createOutputItem(part, options.encryptReasoning)
+    open = createOutputItem(part, options.encryptReasoning, createId)
     return doneFrames + encodeItemEvents(itemAddedEvents(open))
   }
 

@@ -13,6 +13,9 @@ export interface OutputItem {
 }
 
 export type Status = 'in_progress' | 'completed' | 'incomplete'
+
+/** Creates the id of an item with that prefix. */
+export type CreateId = (prefix: string) => string
 /** Type of a stream event, and its fields apart from those that all events have. */
 export type ResponseEvent = readonly [type: string, fields: object]
 
@@ -33,10 +36,14 @@ const EVENTS = {
 } as const
 
 /** Creates the item of a part. The part is copied, so that deltas can extend it. */
-export function createOutputItem(part: CompletionPart, isEncrypted: boolean): OutputItem {
-  const item = { id: id(PREFIX[part.type]), part: { ...part } }
+export function createOutputItem(
+  part: CompletionPart,
+  isEncrypted: boolean,
+  createId: CreateId = id,
+): OutputItem {
+  const item = { id: createId(PREFIX[part.type]), part: { ...part } }
   return isEncrypted && part.type === 'reasoning'
-    ? { ...item, encryptedContent: id('seal_') }
+    ? { ...item, encryptedContent: createId('seal_') }
     : item
 }
 

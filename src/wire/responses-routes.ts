@@ -1,6 +1,7 @@
-/** Routes of `/v1/responses`: create a response, read a stored one and its input, delete it. */
+/** Routes of `/v1/responses`: create a response, read a stored one and its input, end or delete it. */
 import { InoriginError } from '../error.ts'
 import type { Caller, Host, StoredItem } from '../types/index.ts'
+import { followResponse, respondInBackground, toEncoderOptions } from './background.ts'
 import { readBody } from './body.ts'
 import { toPageJson } from './models.ts'
 import {
@@ -9,20 +10,14 @@ import {
   throwNotStored,
   type ResolvedInput,
 } from './resolve-input.ts'
-import {
-  responseJsonEncoder,
-  responseStreamEncoder,
-  type ResponseJson,
-} from './responses-encoder.ts'
+import type { ResponseJson } from './response-json.ts'
+import { responseJsonEncoder, responseStreamEncoder } from './responses-encoder.ts'
 import {
   findResponsesConflict,
   ignoredByResponses,
-  includesEncryptedReasoning,
   responsesBodySchema,
   responsesFieldNames,
-  toResponsesReasoning,
   toResponsesRequest,
-  toTopLogprobs,
 } from './responses.ts'
 import {
   countPromptTokens,
@@ -54,14 +49,9 @@ async function parseResponsesRequest(context: RouteContext) {
 
 const createResponse: RouteHandler = async (context) => {
   const { fields, resolved, ...parsed } = await parseResponsesRequest(context)
+  if (fields.background) return respondInBackground(parsed, fields, resolved.stored, context)
   const store = createResponseStore(resolved, context.host, context.caller)
-  const options = {
-    requestBody: fields,
-    reasoning: toResponsesReasoning(fields).shown,
-    logprobs: toTopLogprobs(fields) !== undefined,
-    encryptReasoning: includesEncryptedReasoning(fields),
-    ...(fields.store !== false && { store }),
-  }
+  const options = { ...toEncoderOptions(fields), ...(fields.store !== false && { store }) }
   const encoder = fields.stream ? responseStreamEncoder(options) : responseJsonEncoder(options)
   return respondWithGeneration(parsed, encoder, context)
 }
@@ -90,18 +80,42 @@ const countInputTokens: RouteHandler = async (context) => {
   return jsonResponse({ object: 'response.input_tokens', input_tokens }, parsed.ignored)
 }
 
-const getResponse: RouteHandler = async ({ request, param, host, caller }) => {
-  const { body } = await getStoredResponse(param, host, caller)
-  if (new URL(request.url).searchParams.get('stream') !== 'true') return jsonResponse(body)
-  const what = '`stream` = "true" is not supported by this server; leave it out.'
-  throw new InoriginError('invalid_request', what, {
+const getResponse: RouteHandler = async (context) => {
+  const { request, param, host, caller } = context
+  const query = new URL(request.url).searchParams
+  if (query.get('stream') !== 'true')
+    return jsonResponse((await getStoredResponse(param, host, caller)).body)
+  if (!(await host.getStoredResponse(param, caller)))
+    return followResponse(param, toSequenceNumber(query), context)
+  const what = 'Only responses that were created with background: true can be streamed again.'
+  throw new InoriginError('invalid_request', `${what} Leave \`stream\` out.`, {
     code: 'unsupported_parameter',
     param: 'stream',
   })
 }
 
+/** Returns the sequence number after which a stream starts; -1 for the whole stream. */
+function toSequenceNumber(query: URLSearchParams): number {
+  const after = query.get('starting_after')
+  if (after === null) return -1
+  if (/^\d{1,15}$/.test(after)) return Number(after)
+  throw invalidQuery('starting_after', 'an integer of at least 0', after)
+}
+
+const cancelResponse: RouteHandler = async ({ param, host, caller }) => {
+  const isCanceled = await host.cancelBackground(param, caller)
+  const { body } = await getStoredResponse(param, host, caller)
+  if (isCanceled) return jsonResponse(body)
+  const what = 'Only responses that were created with background: true can be canceled.'
+  throw new InoriginError('invalid_request', `${what} Abort the request instead.`, {
+    code: 'not_in_background',
+  })
+}
+
 const deleteResponse: RouteHandler = async ({ param: id, host, caller }) => {
-  if (!(await host.deleteStoredResponse(id, caller))) throwNotStored(id)
+  const isDeleted =
+    (await host.deleteStoredResponse(id, caller)) || (await host.deleteBackground(id, caller))
+  if (!isDeleted) throwNotStored(id)
   return jsonResponse({ id, object: 'response', deleted: true })
 }
 
@@ -137,5 +151,6 @@ export const responsesRoutes: readonly Route[] = [
   ['POST', '/responses/input_tokens', countInputTokens],
   ['GET', '/responses/([^/]+)', getResponse],
   ['DELETE', '/responses/([^/]+)', deleteResponse],
+  ['POST', '/responses/([^/]+)/cancel', cancelResponse],
   ['GET', '/responses/([^/]+)/input_items', listInputItems],
 ]

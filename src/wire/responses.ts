@@ -18,6 +18,7 @@ import {
   tagString,
   unsupported,
 } from './fields.ts'
+import type { FieldConflict } from './fields.ts'
 import type { FieldNames } from './field-names.ts'
 import {
   effortField,
@@ -105,7 +106,7 @@ export const responsesBodySchema = object({
   store: optional(flag),
   metadata: optional(anyObject),
   prompt: rejectedField,
-  background: unsupported(flag, (on) => !on),
+  background: optional(flag),
   truncation: unsupported(
     oneOf(['disabled', 'auto']),
     (way) => way === 'disabled',
@@ -118,7 +119,12 @@ export const responsesBodySchema = object({
 export type ResponsesBody = v.InferOutput<typeof responsesBodySchema>
 
 /** Returns the conflict between the fields of a body, if any. */
-export function findResponsesConflict({ thinking, max_output_tokens }: ResponsesBody) {
+export function findResponsesConflict(body: ResponsesBody): FieldConflict | undefined {
+  const { thinking, max_output_tokens, background, store } = body
+  if (background && store === false) {
+    const message = 'true or absent with background: true, which stores the response'
+    return { path: ['store'], message, input: store }
+  }
   return findBudgetConflict(thinking, max_output_tokens)
 }
 

@@ -1,5 +1,7 @@
 /** Storage calls of the page's server handle: list, pin, repair and remove what is stored. */
 import { sumBytes } from '../../catalog/memory-bytes.ts'
+import { sumBytes as sumRecordBytes } from '../../store/background-limits.ts'
+import { listBackgroundRecords } from '../../store/background-records.ts'
 import type { ResourceRecord, WantedResource } from '../../store/db.ts'
 import { ensureResources } from '../../store/ensure.ts'
 import { deleteDamagedChunks } from '../../store/damaged-chunks.ts'
@@ -32,6 +34,7 @@ type StorageCalls = Pick<
   | 'repair'
   | 'remove'
   | 'clear'
+  | 'clearResponses'
 >
 
 export interface StorageOptions {
@@ -39,6 +42,7 @@ export interface StorageOptions {
   entries: Entries
   models: Models
   onDownload: () => void
+  background: { clear(): Promise<void> }
 }
 
 export function createStorage({
@@ -46,6 +50,7 @@ export function createStorage({
   entries,
   models,
   onDownload,
+  background,
 }: StorageOptions): StorageCalls {
   const known = () => createCatalogIndex(entries)
 
@@ -59,14 +64,16 @@ export function createStorage({
 
   return {
     async storageUsage() {
-      const [{ records }, room, assetBytes] = await Promise.all([
+      const [{ records }, responses, room, assetBytes] = await Promise.all([
         loadInventory(database),
+        listBackgroundRecords(database),
         estimateQuota(),
         countAssetBytes(database.name),
       ])
       return {
         bytes: records.reduce((sum, record) => sum + countStoredBytes(record), 0),
         assetBytes,
+        responseBytes: sumRecordBytes(responses),
         originBytes: room.usage,
         quotaBytes: room.quota,
         persisted: await isPersisted(),
@@ -120,7 +127,9 @@ export function createStorage({
       }
       await clearResources(database)
       await removeAssets(database.name)
+      await background.clear()
     },
+    clearResponses: () => background.clear(),
   }
 }
 

@@ -15,6 +15,20 @@ export interface LanguageModelOptions {
   catalog: () => Promise<Catalog>
   entries: Entries
   leases: Leases
+  /** Generates without a check of the API key. */
+  generate: Host['generate']
+}
+
+/** Creates the function that generates, without a check of the API key. */
+export function createGenerator({
+  entries,
+  leases,
+}: Pick<LanguageModelOptions, 'entries' | 'leases'>): Host['generate'] {
+  return (request, caller) => {
+    const acquireLease = () =>
+      findModel(entries, request).then((entry) => leases.acquire(entry, caller.signal))
+    return streamGeneration(acquireLease, request, caller)
+  }
 }
 
 export function createLanguageModels({
@@ -22,6 +36,7 @@ export function createLanguageModels({
   catalog,
   entries,
   leases,
+  generate,
 }: LanguageModelOptions): Pick<Host, 'models' | 'generate' | 'countTokens' | 'embed'> {
   return {
     async models(caller) {
@@ -31,9 +46,7 @@ export function createLanguageModels({
     },
     async generate(request, caller) {
       authorize(caller)
-      const acquireLease = () =>
-        findModel(entries, request).then((entry) => leases.acquire(entry, caller.signal))
-      return streamGeneration(acquireLease, request, caller)
+      return generate(request, caller)
     },
     async countTokens(request, caller) {
       authorize(caller)

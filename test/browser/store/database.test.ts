@@ -26,7 +26,16 @@ test('makes every store and index of the schema', async () => {
   const database = freshDatabase()
   await database.use(async (connection) => {
     const stores = [...connection.objectStoreNames]
-    expect(stores).toEqual(['chunks', 'device', 'entries', 'pins', 'predictions', 'resources'])
+    expect(stores).toEqual([
+      'background',
+      'backgroundParts',
+      'chunks',
+      'device',
+      'entries',
+      'pins',
+      'predictions',
+      'resources',
+    ])
     const { store } = connection.transaction('predictions')
     expect([...store.indexNames]).toEqual(['asker', 'configuration'])
     expect([...connection.transaction('resources').store.indexNames]).toEqual(['lastUsed'])

@@ -197,6 +197,7 @@ function storageOf(database: Database) {
     entries: { all: async () => [] } as never,
     models: {} as never,
     onDownload: () => undefined,
+    background: { clear: async () => undefined },
   })
 }
 

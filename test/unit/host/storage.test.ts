@@ -81,6 +81,7 @@ test('of tags that share all their files, the one that is loaded is in use', asy
   const storage = createStorage({
     database,
     onDownload: () => undefined,
+    background: { clear: async () => undefined },
     entries: { all: async () => [] } as never,
     models: { ofTag: (tag: string) => (tag === '@me/two' ? [{}] : []) } as never,
   })

@@ -103,7 +103,7 @@ const ROWS: Row[] = [
   ['previous_response_id', 'resp_1', 'refused'],
   ['conversation', 'conv_1', 'refused'],
   ['prompt', { id: 'p' }, 'refused'],
-  ['background', true, 'refused'],
+  ['background', true, { answers: /"background":true/ }],
   ['background', false, 'as ever'],
   ['truncation', 'auto', 'refused'],
   ['truncation', 'disabled', 'as ever'],

@@ -188,7 +188,6 @@ describe('what cannot be honoured', () => {
     ['reasoning.mode', { reasoning: { mode: 'pro' } }],
     ['reasoning.context', { reasoning: { context: 'all_turns' } }],
     ['prompt', { prompt: { id: 'p' } }],
-    ['background', { background: true }],
     ['truncation', { truncation: 'auto' }],
     ['tools[0]', { tools: [{ type: 'web_search' }] }],
     ['tools[1]', { tools: [tool, { type: 'custom', name: 'x' }] }],

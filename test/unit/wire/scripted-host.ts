@@ -12,6 +12,7 @@ import type {
   Usage,
 } from '../../../src/types/index.ts'
 import { handle } from '../../../src/wire/handler.ts'
+import { backgroundHost } from './background-host.ts'
 import { lengths } from './vectors.ts'
 
 export const KEY = 'sk-good'
@@ -165,6 +166,7 @@ export function scriptedHost({
       return { events: lengths(request) }
     },
     ...createResponseStore(admit),
+    ...backgroundHost((request, caller) => host.generate(request, caller)),
     async predictor(tag, caller) {
       admit(caller)
       if (tag !== AREA.tag) throw new InoriginError('not_found', `There is no predictor ${tag}.`)

@@ -1,0 +1,82 @@
+/** Streams the stored events of background responses to any number of readers. */
+import { InoriginError } from '../../error.ts'
+import { readBackgroundParts } from '../../store/background-records.ts'
+import type { Database } from '../../store/database.ts'
+import type { BackgroundEvent, LoadProgress } from '../../types/index.ts'
+import { createLatestValue, type LatestValue } from '../models/latest-value.ts'
+
+export interface BackgroundReaders {
+  /** Says that a response has new stored events, or that its model is loading. */
+  notify(id: string, progress: LoadProgress | null): void
+  /** Says that no more events of a response come, because it is finished or deleted. */
+  complete(id: string): void
+  /**
+   * Yields the stored events of a response except the first `skippedEvents`, then those to come.
+   * Each reader reads the store at its own pace. Throws `not_found` if the response is deleted.
+   */
+  read(id: string, skippedEvents: number, signal: AbortSignal): AsyncGenerator<BackgroundEvent>
+}
+
+export function createBackgroundReaders(database: Database): BackgroundReaders {
+  /** Changes of the responses that are computed or read. The value is the progress of a load. */
+  const changes = new Map<string, LatestValue<LoadProgress | null>>()
+
+  function changesOf(id: string): LatestValue<LoadProgress | null> {
+    const existing = changes.get(id)
+    if (existing) return existing
+    const created = createLatestValue<LoadProgress | null>(null)
+    changes.set(id, created)
+    return created
+  }
+
+  /** Yields the events from a part on. Returns the number of the next part. */
+  async function* readStored(id: string, from: number): AsyncGenerator<BackgroundEvent, number> {
+    for (let part = from; ;) {
+      const { isStored, batches } = await readBackgroundParts(database, id, part)
+      if (!isStored) throw noBackgroundResponse()
+      if (batches.length === 0) return part
+      for (const batch of batches) yield* batch
+      part += batches.length
+    }
+  }
+
+  /** Yields all events, and the progress of loads between them. */
+  async function* readAll(id: string, signal: AbortSignal): AsyncGenerator<BackgroundEvent> {
+    let part = yield* readStored(id, 1)
+    // The first value comes at once, so events that were stored since the first look are not missed.
+    for await (const progress of changesOf(id).read(signal)) {
+      part = yield* readStored(id, part)
+      if (progress) yield { type: 'progress', progress }
+    }
+    yield* readStored(id, part)
+    throw responseInterrupted()
+  }
+
+  return {
+    notify: (id, progress) => changesOf(id).set(progress),
+    complete(id) {
+      changes.get(id)?.complete()
+      changes.delete(id)
+    },
+    async *read(id, skippedEvents, signal) {
+      let left = skippedEvents
+      for await (const event of readAll(id, signal)) {
+        const isStored = event.type !== 'progress'
+        if (!isStored || left === 0) yield event
+        else left -= 1
+        if (event.type === 'finish') return
+      }
+    },
+  }
+}
+
+export function noBackgroundResponse(): InoriginError {
+  const what = 'There is no background response with this id for this API key.'
+  const why = 'It may have been deleted by a request, or to make room for newer ones.'
+  return new InoriginError('not_found', `${what} ${why}`, { code: 'response_not_found' })
+}
+
+function responseInterrupted(): InoriginError {
+  const what = 'The events of the background response could not be stored. Retrieve it again.'
+  return new InoriginError('unavailable', what, { code: 'store_unavailable', retryAfter: 5 })
+}

@@ -1,0 +1,116 @@
+/**
+ * Background responses: the host computes them by itself and stores their events. Whoever reads
+ * one gets the stored events, so a reader never has an event that a dying host could take back.
+ */
+import { withSeed } from '../../link/failover.ts'
+import { BACKGROUND_LIMITS, type BackgroundLimits } from '../../store/background-limits.ts'
+import {
+  appendBackgroundEvents,
+  clearBackgroundRecords,
+  createBackgroundRecord,
+  deleteBackgroundRecord,
+  findBackgroundRecord,
+  listBackgroundRecords,
+  readBackgroundLog,
+  readBackgroundResponse,
+} from '../../store/background-records.ts'
+import type { Database } from '../../store/database.ts'
+import { computeDigest } from '../../store/digest.ts'
+import type { Caller, Host } from '../../types/index.ts'
+import type { Authorize } from './authorization.ts'
+import { createBackgroundJobs } from './background-jobs.ts'
+import { createBackgroundReaders, noBackgroundResponse } from './background-readers.ts'
+
+export interface BackgroundOptions {
+  authorize: Authorize
+  database: Database
+  /** Resolves with the epoch of this host. */
+  epoch: () => Promise<number>
+  /** Generates without a check of the API key, which is not stored. */
+  generate: Host['generate']
+  limits?: BackgroundLimits
+}
+
+export interface Background {
+  methods: Pick<
+    Host,
+    | 'createBackground'
+    | 'getBackground'
+    | 'followBackground'
+    | 'cancelBackground'
+    | 'deleteBackground'
+  >
+  /** Continues the responses that earlier hosts have not finished. */
+  resume(): Promise<void>
+  /** Ends and deletes all responses, of all API keys. */
+  clear(): Promise<void>
+}
+
+export function createBackground(options: BackgroundOptions): Background {
+  const { authorize, database, epoch, generate, limits = BACKGROUND_LIMITS } = options
+  const store = { database, epoch, limits }
+  const readers = createBackgroundReaders(database)
+  const jobs = createBackgroundJobs({ store, readers, generate })
+
+  /** Resolves with `true` if that response exists for the API key of the caller. */
+  async function isOwned(id: string, caller: Caller): Promise<boolean> {
+    authorize(caller)
+    const record = await findBackgroundRecord(database, id)
+    return record !== undefined && record.owner === (await toOwner(caller.key))
+  }
+
+  async function remove(id: string): Promise<void> {
+    await deleteBackgroundRecord(store, id)
+    jobs.end(id)
+  }
+
+  const methods: Background['methods'] = {
+    async createBackground(response, caller) {
+      authorize(caller)
+      const owner = await toOwner(caller.key)
+      const seeded = { ...response, request: withSeed(response.request) }
+      await createBackgroundRecord(store, owner, seeded)
+      try {
+        return await jobs.start({ response: seeded, events: [] }, owner, caller.key)
+      } catch (error) {
+        await remove(response.id)
+        throw error
+      }
+    },
+    async getBackground(id, caller) {
+      return (await isOwned(id, caller)) ? readBackgroundLog(database, id) : null
+    },
+    async followBackground(id, skippedEvents, caller) {
+      const isFound = await isOwned(id, caller)
+      const response = isFound ? await readBackgroundResponse(database, id) : undefined
+      if (!response) throw noBackgroundResponse()
+      return { response, events: readers.read(id, skippedEvents, caller.signal) }
+    },
+    async cancelBackground(id, caller) {
+      if (!(await isOwned(id, caller))) return false
+      await appendBackgroundEvents(store, id, [{ type: 'finish', reason: 'cancelled' }])
+      jobs.end(id)
+      return true
+    },
+    async deleteBackground(id, caller) {
+      const isFound = await isOwned(id, caller)
+      if (isFound) await remove(id)
+      return isFound
+    },
+  }
+
+  return {
+    methods,
+    resume: jobs.resume,
+    async clear() {
+      const records = await listBackgroundRecords(database)
+      await clearBackgroundRecords(store)
+      for (const { id } of records) jobs.end(id)
+    },
+  }
+}
+
+/** Resolves with the name under which the responses of an API key are stored. */
+async function toOwner(key: string | null): Promise<string> {
+  return key === null ? '' : computeDigest('SHA-256', new TextEncoder().encode(key))
+}

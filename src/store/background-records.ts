@@ -1,0 +1,232 @@
+/**
+ * Stores background responses: a small record of each, its request, and its events in batches as
+ * they come. Only the present host writes.
+ */
+import type { BackgroundEvent, BackgroundLog, BackgroundResponse } from '../types/index.ts'
+import { selectDeleted, type BackgroundLimits } from './background-limits.ts'
+import type { BackgroundRecord } from './db.ts'
+import type { Database } from './database.ts'
+import { runFencedWrite } from './epoch.ts'
+
+const STORES: ['background', 'backgroundParts'] = ['background', 'backgroundParts']
+
+/** Number of parts that are read at once, so that a long response never is in memory as a whole. */
+const PARTS_READ_AT_ONCE = 64
+
+/** Growth of a response in bytes after which the limits are checked again. */
+const LIMIT_CHECK_BYTES = 16 * 1024
+
+/** Key range of all parts of a response from that index on. */
+const partsFrom = (id: string, index: number): IDBKeyRange =>
+  IDBKeyRange.bound([id, index], [id, Infinity])
+
+/** Database, and the epoch of the host that writes. */
+export interface BackgroundStore {
+  database: Database
+  epoch: () => Promise<number>
+  limits: BackgroundLimits
+}
+
+/** Runs `work` in a transaction of this host on both stores. */
+async function write<T>(
+  { database, epoch }: BackgroundStore,
+  work: (stores: Stores) => Promise<T>,
+): Promise<T> {
+  return runFencedWrite(database, await epoch(), STORES, (transaction) =>
+    work({
+      records: transaction.objectStore('background'),
+      parts: transaction.objectStore('backgroundParts'),
+    }),
+  )
+}
+
+/** The operations of the two object stores that writes need. */
+interface Stores {
+  records: {
+    get(id: string): Promise<BackgroundRecord | undefined>
+    getAll(): Promise<BackgroundRecord[]>
+    put(record: BackgroundRecord): Promise<string>
+    delete(id: string): Promise<void>
+  }
+  parts: {
+    put(
+      part: BackgroundResponse | readonly BackgroundEvent[],
+      key: [id: string, index: number],
+    ): Promise<unknown>
+    delete(range: IDBKeyRange): Promise<void>
+  }
+}
+
+/**
+ * Stores a new response and its first event. The oldest finished responses are deleted if there is
+ * no room. Rejects with `background_full` if that is not enough.
+ */
+export async function createBackgroundRecord(
+  store: BackgroundStore,
+  owner: string,
+  response: BackgroundResponse,
+): Promise<void> {
+  const { id } = response
+  const first: BackgroundEvent[] = [{ type: 'queued' }]
+  const record: BackgroundRecord = {
+    id,
+    owner,
+    created: Date.now(),
+    isFinished: false,
+    bytes: estimateBytes(response) + estimateBytes(first),
+    parts: 2,
+    idleHosts: 0,
+  }
+  await write(store, async (stores) => {
+    await putWithinLimits(stores, record, store.limits)
+    await stores.parts.put(response, [id, 0])
+    await stores.parts.put(first, [id, 1])
+  })
+}
+
+/**
+ * Appends events as the next part. Resolves with `false` if the response is finished or deleted.
+ * Rejects with `background_full` if there is no room, except for a last event that comes alone.
+ */
+export function appendBackgroundEvents(
+  store: BackgroundStore,
+  id: string,
+  events: readonly BackgroundEvent[],
+): Promise<boolean> {
+  return write(store, async (stores) => {
+    const record = await stores.records.get(id)
+    if (!record || record.isFinished) return false
+    const isFinished = events.at(-1)?.type === 'finish'
+    const grown: BackgroundRecord = {
+      ...record,
+      isFinished,
+      bytes: record.bytes + estimateBytes(events),
+      parts: record.parts + 1,
+      idleHosts: 0,
+    }
+    const isOnlyEnd = isFinished && events.length === 1
+    if (isOnlyEnd || !isLimitCheckDue(record, grown)) await stores.records.put(grown)
+    else await putWithinLimits(stores, grown, store.limits)
+    await stores.parts.put(events, [id, record.parts])
+    return true
+  })
+}
+
+/** Returns `true` once in {@link LIMIT_CHECK_BYTES}, since the check reads all records. */
+function isLimitCheckDue(before: BackgroundRecord, grown: BackgroundRecord): boolean {
+  const stepsOf = ({ bytes }: BackgroundRecord): number => Math.floor(bytes / LIMIT_CHECK_BYTES)
+  return stepsOf(before) < stepsOf(grown)
+}
+
+/** Stores a record, and deletes the oldest finished ones for which there is no room then. */
+async function putWithinLimits(
+  stores: Stores,
+  record: BackgroundRecord,
+  limits: BackgroundLimits,
+): Promise<void> {
+  const others = (await stores.records.getAll()).filter(({ id }) => id !== record.id)
+  for (const { id } of selectDeleted([...others, record], record, limits)) {
+    await deleteFrom(stores, id)
+  }
+  await stores.records.put(record)
+}
+
+async function deleteFrom({ records, parts }: Stores, id: string): Promise<void> {
+  await records.delete(id)
+  await parts.delete(partsFrom(id, 0))
+}
+
+/** Counts a host that continues a response. Resolves with the number of those without progress. */
+export function countIdleHost(store: BackgroundStore, id: string): Promise<number> {
+  return write(store, async ({ records }) => {
+    const record = await records.get(id)
+    if (!record) return 0
+    const idleHosts = record.idleHosts + 1
+    await records.put({ ...record, idleHosts })
+    return idleHosts
+  })
+}
+
+/** Deletes a response. */
+export function deleteBackgroundRecord(store: BackgroundStore, id: string): Promise<void> {
+  return write(store, (stores) => deleteFrom(stores, id))
+}
+
+/** Deletes all responses, of all API keys. */
+export function clearBackgroundRecords({ database, epoch }: BackgroundStore): Promise<void> {
+  return epoch().then((number) =>
+    runFencedWrite(database, number, STORES, async (transaction) => {
+      await transaction.objectStore('background').clear()
+      await transaction.objectStore('backgroundParts').clear()
+    }),
+  )
+}
+
+/** Resolves with the record of that id. */
+export function findBackgroundRecord(
+  database: Database,
+  id: string,
+): Promise<BackgroundRecord | undefined> {
+  return database.use((connection) => connection.get('background', id))
+}
+
+/** Resolves with all records, the oldest first. */
+export async function listBackgroundRecords(database: Database): Promise<BackgroundRecord[]> {
+  const records = await database.use((connection) => connection.getAll('background'))
+  return records.toSorted((one, other) => one.created - other.created)
+}
+
+/** Some parts of a response. `isStored` is `false` if the response was deleted. */
+export interface BackgroundParts {
+  isStored: boolean
+  batches: (readonly BackgroundEvent[])[]
+}
+
+/** Reads at most {@link PARTS_READ_AT_ONCE} batches of events from that part on. */
+export function readBackgroundParts(
+  database: Database,
+  id: string,
+  index: number,
+): Promise<BackgroundParts> {
+  return database.use(async (connection) => {
+    const transaction = connection.transaction(STORES)
+    const [record, parts] = await Promise.all([
+      transaction.objectStore('background').getKey(id),
+      transaction.objectStore('backgroundParts').getAll(partsFrom(id, index), PARTS_READ_AT_ONCE),
+    ])
+    const batches = parts as (readonly BackgroundEvent[])[]
+    return { isStored: record !== undefined, batches }
+  })
+}
+
+/** Reads a response without its events; `undefined` if it is not stored. */
+export async function readBackgroundResponse(
+  database: Database,
+  id: string,
+): Promise<BackgroundResponse | undefined> {
+  const part = await database.use((connection) => connection.get('backgroundParts', [id, 0]))
+  return part as BackgroundResponse | undefined
+}
+
+/** Reads a response and all its events; `null` if it is not stored. */
+export function readBackgroundLog(database: Database, id: string): Promise<BackgroundLog | null> {
+  return database.use(async (connection) => {
+    const [response, ...batches] = await connection.getAll('backgroundParts', partsFrom(id, 0))
+    if (!response) return null
+    return {
+      response: response as BackgroundResponse,
+      events: (batches as (readonly BackgroundEvent[])[]).flat(),
+    }
+  })
+}
+
+/** Estimates the size of a value in bytes: that of its JSON in UTF-16, and of its typed arrays. */
+function estimateBytes(value: unknown): number {
+  let bytes = 0
+  const json = JSON.stringify(value, (_, each: unknown) => {
+    if (!(each instanceof Uint8Array)) return each
+    bytes += each.byteLength
+    return null
+  })
+  return bytes + 2 * json.length
+}

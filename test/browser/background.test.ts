@@ -1,0 +1,183 @@
+/** Background responses on a real database, of hosts that come one after the other. */
+import { expect, test } from 'vitest'
+import { createBackground } from '../../src/host/requests/background.ts'
+import type { BackgroundLimits } from '../../src/store/background-limits.ts'
+import type { Database } from '../../src/store/database.ts'
+import { raiseEpoch } from '../../src/store/epoch.ts'
+import type {
+  BackgroundEvent,
+  BackgroundResponse,
+  GenerationEvent,
+  GenerationRequest,
+  Host,
+} from '../../src/types/index.ts'
+import { freshDatabase } from './store/fixture.ts'
+
+const LIMITS: BackgroundLimits = {
+  responsesPerKey: 3,
+  bytesPerKey: 20_000,
+  runningPerKey: 2,
+  bytesTotal: 100_000,
+}
+const START: GenerationEvent = { type: 'start', promptTokens: 5, cachedTokens: 0 }
+const FINISH: GenerationEvent = {
+  type: 'finish',
+  reason: 'stop',
+  stopSequence: null,
+  usage: { promptTokens: 5, cachedTokens: 0, completionTokens: 4, reasoningTokens: 0 },
+}
+const text = (token: number): GenerationEvent => ({
+  type: 'text',
+  text: `w${token} `,
+  tokens: [token],
+})
+/** Four words, as each host generates them. */
+const WORDS = [1, 2, 3, 4].map(text)
+
+const callerOf = (key: string | null = null) => ({ key, signal: new AbortController().signal })
+
+function responseOf(id: string): BackgroundResponse {
+  const request = { model: '@a/b', messages: [], sampling: {}, stop: [] } as const
+  return {
+    id,
+    createdAt: 1,
+    request: { ...request, messages: [], stop: [] },
+    fields: {},
+    input: [],
+  }
+}
+
+interface TestHost extends Pick<ReturnType<typeof createBackground>, 'resume' | 'clear'> {
+  methods: ReturnType<typeof createBackground>['methods']
+  requests: GenerationRequest[]
+}
+
+/** Elects a host whose model generates `events`, and then nothing more unless they end. */
+async function elect(
+  database: Database,
+  events: readonly GenerationEvent[],
+  error?: Error,
+): Promise<TestHost> {
+  const requests: GenerationRequest[] = []
+  const generate: Host['generate'] = async (request, { signal }) => {
+    requests.push(request)
+    const generated = async function* () {
+      yield* structuredClone(events)
+      if (error) throw error
+      if (events.at(-1)?.type === 'finish') return
+      await new Promise((_, reject) =>
+        signal.addEventListener('abort', () => reject(signal.reason)),
+      )
+    }
+    return { ignored: [], events: generated() }
+  }
+  const epoch = await raiseEpoch(database)
+  const options = { authorize: () => {}, database, epoch: async () => epoch, generate }
+  return { ...createBackground({ ...options, limits: LIMITS }), requests }
+}
+
+/** Reads a response until the event that `isLast` accepts. */
+async function read(
+  host: TestHost,
+  id: string,
+  isLast: (event: BackgroundEvent, all: BackgroundEvent[]) => boolean = ({ type }) =>
+    type === 'finish',
+): Promise<BackgroundEvent[]> {
+  const all: BackgroundEvent[] = []
+  for await (const event of (await host.methods.followBackground(id, 0, callerOf())).events) {
+    all.push(event)
+    if (isLast(event, all)) break
+  }
+  return all
+}
+
+const textOf = (events: readonly BackgroundEvent[]): string =>
+  events.map((event) => (event.type === 'text' ? event.text : '')).join('')
+
+test('the next host continues from the stored tokens, and the earlier one writes no more', async () => {
+  const database = freshDatabase()
+  const first = await elect(database, [START, ...WORDS.slice(0, 2)])
+  await first.methods.createBackground(responseOf('resp_1'), callerOf())
+  const before = await read(first, 'resp_1', (_, all) => textOf(all) === 'w1 w2 ')
+
+  const second = await elect(database, [START, ...WORDS, FINISH])
+  await expect(first.methods.cancelBackground('resp_1', callerOf())).rejects.toMatchObject({
+    code: 'host_replaced',
+  })
+  await second.resume()
+  const all = await read(second, 'resp_1')
+  expect(all.slice(0, before.length)).toEqual(before)
+  expect(textOf(all)).toBe('w1 w2 w3 w4 ')
+  expect(all.filter(({ type }) => type === 'start')).toHaveLength(1)
+  expect(second.requests[0]).toMatchObject({
+    resumeTokens: [1, 2],
+    sampling: { seed: first.requests[0]?.sampling.seed },
+  })
+  // The tokens of the log are those of the answer, so a third host could continue it as well.
+  expect(all.flatMap((event) => ('tokens' in event && event.tokens) || [])).toEqual([1, 2, 3, 4])
+  // A host that comes later has nothing to do.
+  const third = await elect(database, [])
+  await third.resume()
+  expect(third.requests).toEqual([])
+})
+
+test('a response fails after five hosts that stored nothing of it', async () => {
+  const database = freshDatabase()
+  const first = await elect(database, [START])
+  await first.methods.createBackground(responseOf('resp_1'), callerOf())
+  await read(first, 'resp_1', ({ type }) => type === 'start')
+  for (let count = 0; count < 5; count += 1) await (await elect(database, [])).resume()
+  const last = await elect(database, [])
+  await last.resume()
+  expect((await read(last, 'resp_1')).at(-1)).toMatchObject({
+    reason: 'failed',
+    error: { code: 'host_gone' },
+  })
+})
+
+test('an error of the model is the last event', async () => {
+  const host = await elect(freshDatabase(), [START, ...WORDS], new Error('It broke.'))
+  await host.methods.createBackground(responseOf('resp_1'), callerOf())
+  const events = await read(host, 'resp_1')
+  expect(textOf(events)).toBe('w1 w2 w3 w4 ')
+  expect(events.at(-1)).toMatchObject({ reason: 'failed', error: { message: 'It broke.' } })
+})
+
+test('responses of other keys do not exist, and the oldest finished one makes room', async () => {
+  const host = await elect(freshDatabase(), [START, ...WORDS, FINISH])
+  const { methods } = host
+  for (const id of ['resp_1', 'resp_2', 'resp_3', 'resp_4']) {
+    await methods.createBackground(responseOf(id), callerOf())
+    await read(host, id)
+  }
+  const found = await Promise.all(
+    [1, 2, 3, 4].map((number) => methods.getBackground(`resp_${number}`, callerOf())),
+  )
+  expect(found.map((log) => log?.response.id)).toEqual([undefined, 'resp_2', 'resp_3', 'resp_4'])
+  for (const key of ['other', '']) {
+    expect(await methods.getBackground('resp_4', callerOf(key))).toBe(null)
+    expect(await methods.cancelBackground('resp_4', callerOf(key))).toBe(false)
+    expect(await methods.deleteBackground('resp_4', callerOf(key))).toBe(false)
+    await expect(methods.followBackground('resp_4', 0, callerOf(key))).rejects.toMatchObject({
+      kind: 'not_found',
+    })
+  }
+})
+
+test('running responses are limited, and one that grows too large fails', async () => {
+  const database = freshDatabase()
+  const host = await elect(database, [START])
+  const { methods } = host
+  await methods.createBackground(responseOf('resp_1'), callerOf())
+  await methods.createBackground(responseOf('resp_2'), callerOf())
+  const third = methods.createBackground(responseOf('resp_3'), callerOf())
+  await expect(third).rejects.toMatchObject({ kind: 'rate_limit', code: 'background_full' })
+  await host.clear()
+  const long: GenerationEvent = { type: 'text', text: 'x'.repeat(12_000), tokens: [1] }
+  const next = await elect(database, [START, long, FINISH])
+  await next.methods.createBackground(responseOf('resp_4'), callerOf())
+  expect((await read(next, 'resp_4')).at(-1)).toMatchObject({
+    reason: 'failed',
+    error: { code: 'background_full' },
+  })
+})
