@@ -15,7 +15,7 @@ import {
   readBackgroundResponse,
 } from '../../store/background-records.ts'
 import type { Database } from '../../store/database.ts'
-import { computeDigest } from '../../store/digest.ts'
+import { computeDigest } from '../../values/digest.ts'
 import type { Caller, Host } from '../../types/index.ts'
 import type { Authorize } from './authorization.ts'
 import { createBackgroundJobs } from './background-jobs.ts'
