@@ -3,18 +3,20 @@
  * does a random damage to the host meanwhile, and compares each answer with the undisturbed one.
  * The number of a step and the seed determine the step, so `--from` continues a soak.
  */
+import { appendFileSync, existsSync, readFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { ask, type Received } from '../support/asking.ts'
 import { toTranscript, type Transcript } from '../support/transcript.ts'
 import { buildDemo } from '../setup/demo.ts'
 import { FAULTS, type FaultName, type Scene } from './faults.ts'
-import { sampleMemory, type MemorySample } from './memory.ts'
+import { sampleMemory } from './memory.ts'
 import { judge, type Outcome } from './outcome.ts'
 import { planStep, type Step } from './plan.ts'
 import { call, openStage, within, type Stage } from './stage.ts'
 import { isGood, printMemory, printResults, type Result } from './table.ts'
 
-const USAGE = 'npm run test:soak -- [--streams N] [--seed S] [--from I] [--fault NAME] [--built]'
+const USAGE =
+  'npm run test:soak -- [--streams N] [--seed S] [--from I] [--fault NAME] [--results FILE] [--built]'
 /**
  * Bound in milliseconds for an answer, from the request to its end. It is far above what an answer
  * takes, because a frozen host is noticed after 30 s, and a GPU that is made of software is slow.
@@ -29,6 +31,8 @@ interface Wish {
   seed: number
   from: number
   fault: FaultName | undefined
+  /** File to which each result is added; the tables count all results in it. */
+  file: string | undefined
   /** `true` to use the playground that is already built. */
   isBuilt: boolean
 }
@@ -40,10 +44,11 @@ function readArguments(): Wish {
       seed: { type: 'string', default: '1' },
       from: { type: 'string', default: '0' },
       fault: { type: 'string' },
+      results: { type: 'string' },
       built: { type: 'boolean', default: false },
     },
   })
-  const { streams, seed, from, fault, built } = values
+  const { streams, seed, from, fault, results: file, built } = values
   const numbers = { streams: Number(streams), seed: Number(seed), from: Number(from) }
   for (const [name, value] of Object.entries(numbers)) {
     if (!Number.isSafeInteger(value) || value < 0)
@@ -51,34 +56,41 @@ function readArguments(): Wish {
   }
   if (fault !== undefined && !Object.hasOwn(FAULTS, fault))
     throw new Error(`Unknown fault "${fault}". Expected one of: ${Object.keys(FAULTS).join(', ')}.`)
-  return { ...numbers, fault: fault as FaultName | undefined, isBuilt: built }
+  return { ...numbers, fault: fault as FaultName | undefined, file, isBuilt: built }
 }
 
 /** Runs the steps and prints what came of them. Resolves with `true` if every one is good. */
-async function soak({ streams, seed, from, fault }: Wish): Promise<boolean> {
+async function soak({ streams, seed, from, fault, file }: Wish): Promise<boolean> {
   const stage = await openStage()
   const wholes = new Map<string, Transcript>()
-  const results: Result[] = []
-  const samples: MemorySample[] = []
+  const results: Result[] = readResults(file)
   try {
     for (let index = from; index < from + streams; index += 1) {
       const step = planStep(seed, index, fault)
       const outcome = await runStep(stage, step, wholes).catch(toFailure)
-      const result = { ...outcome, index, fault: step.fault }
+      const memory = await sampleMemory(stage)
+      const result = { ...outcome, index, fault: step.fault, memory }
       results.push(result)
+      if (file !== undefined) appendFileSync(file, `${JSON.stringify(result)}\n`)
       if (!isGood(result)) console.log(describe(step, result))
-      samples.push(await sampleMemory(stage))
       if (results.length % REPORT_INTERVAL_STEPS === 0)
         console.log(`${results.length} streams, ${results.filter(isGood).length} good`)
     }
     const halves = await countHalfStored(stage)
     printResults(results)
-    printMemory(samples)
+    printMemory(results)
     console.log(`${halves} half-stored files`)
     return halves === 0 && results.every(isGood)
   } finally {
     await stage.close()
   }
+}
+
+/** Returns the results of the steps before these. */
+function readResults(file: string | undefined): Result[] {
+  if (file === undefined || !existsSync(file)) return []
+  const lines = readFileSync(file, 'utf8').split('\n').filter(Boolean)
+  return lines.map((line) => JSON.parse(line) as Result)
 }
 
 /** One request and its fault. */

@@ -7,6 +7,7 @@ import type { FaultName } from './faults.ts'
 export interface Result extends Outcome {
   index: number
   fault: FaultName
+  memory: MemorySample
 }
 
 const VERDICTS: readonly Verdict[] = ['same', 'prefix', 'allowed error', 'wrong', 'hang', 'failed']
@@ -39,7 +40,8 @@ function toRow(name: string, results: readonly Result[]): string[] {
 }
 
 /** Prints the memory in the first and the last quarter of the steps. */
-export function printMemory(samples: readonly MemorySample[]): void {
+export function printMemory(results: readonly Result[]): void {
+  const samples = results.map(({ memory }) => memory)
   const quarter = Math.max(1, Math.floor(samples.length / 4))
   const mean = (kind: keyof MemorySample, part: readonly MemorySample[]): string => {
     const numbers = part.flatMap((sample) => sample[kind] ?? [])
