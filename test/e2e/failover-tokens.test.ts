@@ -28,9 +28,11 @@ beforeAll(async () => {
     pages: { '/inorigin/model-worker.js': fault.script },
   })
   await site.context.exposeFunction('reached', () => undefined)
-  hosts = []
-  await fillHosts()
+  // The service worker runs in the renderer of the first tab, and would end with its crash.
+  hosts = [await openHost()]
   asker = await site.open()
+  await hosts[0]!.close()
+  await fillHosts()
 })
 
 afterAll(async () => {
@@ -38,14 +40,16 @@ afterAll(async () => {
   await fault?.close()
 })
 
+async function openHost(): Promise<Page> {
+  const host = await site.open()
+  await serveIn(host, { device: 'wasm' })
+  return host
+}
+
 /** Has two tabs that can host: the first one hosts. */
 async function fillHosts(): Promise<void> {
   hosts = hosts.filter((host) => !host.isClosed())
-  while (hosts.length < 2) {
-    const host = await site.open()
-    await serveIn(host, { device: 'wasm' })
-    hosts.push(host)
-  }
+  while (hosts.length < 2) hosts.push(await openHost())
 }
 
 type Way = 'tab closed' | 'renderer crashed' | 'host worker ended' | 'model worker ended'
@@ -80,7 +84,12 @@ const ROWS: Row[] = [
     CASES.map((content): Row => ({ style, content, stream: true, way: 'tab closed' })),
   ),
   ...STYLES.map((style): Row => ({ style, content: 'sampled', stream: false, way: 'tab closed' })),
-  ...WAYS.slice(1).map((way): Row => ({ style: 'messages', content: 'sampled', stream: true, way })),
+  ...WAYS.slice(1).map((way): Row => ({
+    style: 'messages',
+    content: 'sampled',
+    stream: true,
+    way,
+  })),
 ]
 
 /** Returns the numbers of tokens after which the host of a row dies. */

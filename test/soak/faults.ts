@@ -133,8 +133,9 @@ async function update({ stage: { site }, asker, chance }: Scene): Promise<void> 
 /** Moves the clock of every thread of the host, and of the service worker. */
 async function jumpClocks({ stage, host, chance }: Scene): Promise<void> {
   const milliseconds = chance.pick([CLOCK_JUMP_MS, -CLOCK_JUMP_MS])
-  const threads = [host, ...host.workers(), ...stage.site.context.serviceWorkers()]
-  for (const thread of threads) await thread.evaluate(jump, milliseconds).catch(() => undefined)
+  await host.evaluate(jump, milliseconds)
+  for (const worker of [...host.workers(), ...stage.site.context.serviceWorkers()])
+    await worker.evaluate(jump, milliseconds).catch(() => undefined)
 }
 
 function jump(milliseconds: number): void {

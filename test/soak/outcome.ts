@@ -32,7 +32,9 @@ export function judge(received: Received, circumstances: Circumstances): Outcome
   if (received.end === 'aborted') {
     const seen = toTranscript(question.style, received.text, { stream: question.stream, cut: true })
     const [longer, shorter] = [contentOf(circumstances.whole), contentOf(seen)]
-    return longer.startsWith(shorter) ? verdict('prefix') : verdict('wrong', differ(longer, shorter))
+    return longer.startsWith(shorter)
+      ? verdict('prefix')
+      : verdict('wrong', differ(longer, shorter))
   }
   if (received.end !== 'done') {
     const allowed = question.client === 'fetch' && circumstances.lostServiceWorker

@@ -68,6 +68,7 @@ async function soak({ streams, seed, from, fault, file }: Wish): Promise<boolean
     for (let index = from; index < from + streams; index += 1) {
       const step = planStep(seed, index, fault)
       const outcome = await runStep(stage, step, wholes).catch(toFailure)
+      await stage.fill()
       const memory = await sampleMemory(stage)
       const result = { ...outcome, index, fault: step.fault, memory }
       results.push(result)

@@ -20,7 +20,12 @@ export function printResults(results: readonly Result[]): void {
   const rows = [...new Set(results.map(({ fault }) => fault))].sort()
   printTable([
     ['fault', 'streams', ...VERDICTS, 'recovered', 'median ms', 'p95 ms', 'longest ms'],
-    ...rows.map((fault) => toRow(fault, results.filter((one) => one.fault === fault))),
+    ...rows.map((fault) =>
+      toRow(
+        fault,
+        results.filter((one) => one.fault === fault),
+      ),
+    ),
     toRow('all', results),
   ])
 }

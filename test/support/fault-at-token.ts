@@ -16,32 +16,36 @@ export interface TokenFault {
   close(): Promise<void>
 }
 
+interface Armed {
+  tokens: number
+  reached: () => void
+}
+
 /**
  * Starts the server that the script asks. The script sends each token at once, instead of merging
  * events that come within milliseconds.
  */
 export async function openTokenFault(): Promise<TokenFault> {
-  let armed: { tokens: number; reached: () => void } | null = null
-  let struck: typeof armed = null
-  let waiting: ServerResponse | undefined
+  const state: { armed?: Armed; struck?: Armed; waiting?: ServerResponse } = {}
   const server = createServer((request, response) => {
     response.setHeader('access-control-allow-origin', '*')
     // The worker that waits for this response stands still.
     if (request.url === '/reached') {
-      waiting = response
-      return struck?.reached()
+      state.waiting = response
+      return state.struck?.reached()
     }
-    struck = armed ?? struck
+    const { armed } = state
+    state.armed = undefined
+    state.struck = armed ?? state.struck
     response.end(String(armed?.tokens ?? 'none'))
-    armed = null
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   const url = `http://localhost:${(server.address() as AddressInfo).port}`
   const built = readFileSync('dist-demo/inorigin/model-worker.js', 'utf8')
   return {
     script: `(${interrupt.toString()})(${JSON.stringify(url)})\n${built}`,
-    at: (tokens) => new Promise((reached) => (armed = { tokens, reached })),
-    endWorker: () => void waiting?.end(),
+    at: (tokens) => new Promise((reached) => (state.armed = { tokens, reached })),
+    endWorker: () => void state.waiting?.end(),
     close: () =>
       new Promise((resolve) => {
         server.close(() => resolve())

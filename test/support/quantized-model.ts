@@ -74,7 +74,7 @@ async function readShapes(model: Blob): Promise<Map<string, number[]>> {
 /** Reads varints, of which there are several where a list is packed. */
 function readNumbers(bytes: Uint8Array): number[] {
   const numbers: number[] = []
-  for (let at = 0; at < bytes.length; ) {
+  for (let at = 0; at < bytes.length;) {
     const { value, to } = readNumber(bytes, at)!
     numbers.push(value)
     at = to

@@ -139,8 +139,7 @@ const toCall = ({ name, arguments: args }: { name: string; arguments: string }) 
   arguments: args,
 })
 
-const join = (parts: readonly { text: string }[]): string =>
-  parts.map(({ text }) => text).join('')
+const join = (parts: readonly { text: string }[]): string => parts.map(({ text }) => text).join('')
 
 const toText = (value: unknown): string => (typeof value === 'string' ? value : '')
 

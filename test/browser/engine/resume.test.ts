@@ -1,4 +1,8 @@
-/** Answers of the embedded model that another engine continues after any number of tokens. */
+/**
+ * Answers of the embedded model that are continued after any number of their tokens, as another host does.
+ *
+ * @module-tag slow
+ */
 import { afterAll, describe, expect, test } from 'vitest'
 import type { Engine, GenerateOptions } from '../../../src/engine/engine.ts'
 import { openOnnx } from '../../../src/engine/onnx/index.ts'
@@ -9,6 +13,8 @@ import { never, run, textOf } from './run-engine.ts'
 const FOLDER = '/demo/models/guide/'
 const TEXTS = ['config.json', 'generation_config.json', 'tokenizer.json', 'tokenizer_config.json']
 const TOKENS = 60
+/** Every so many tokens, an answer is continued from there. */
+const STEP = 3
 /** Forbids the end token, so that an answer is as long as its limit. */
 const LONG = { logitBias: { 2034: -100 } }
 
@@ -32,7 +38,7 @@ async function openGuide(format: 'fp32' | 'q8' | 'q4'): Promise<Engine> {
   return engine
 }
 
-const QUESTIONS = ['Tell me all about inorigin.', 'What is 17 plus 25?', 'How do I add a model?']
+const QUESTIONS = ['Tell me all about inorigin.', 'What is 17 plus 25?']
 const ARRAY = {
   type: 'json',
   schema: { type: 'array', items: { type: 'integer' }, minItems: 99 },
@@ -45,7 +51,7 @@ const KINDS: Readonly<Record<string, Kind>> = {
   JSON: { sampling: { temperature: 1, seed: 7 }, constraint: ARRAY },
 }
 
-/** Continues an answer after each number of its tokens. Resolves with the texts. */
+/** Continues an answer from many of its tokens. Resolves with the texts. */
 async function continueEverywhere(
   engine: Engine,
   question: string,
@@ -58,7 +64,7 @@ async function continueEverywhere(
   const { pieces } = await answer(`${question} whole`)
   const ids = pieces.flatMap(({ tokenIds }) => tokenIds ?? [])
   const continued: string[] = []
-  for (let count = 1; count < ids.length; count += 1) {
+  for (let count = 1; count < ids.length; count += STEP) {
     const resumed = await answer(`${question} ${count}`, ids.slice(0, count))
     continued.push(textOf(resumed.pieces))
   }
@@ -80,11 +86,12 @@ describe.each(['fp32', 'q4', 'q8'] as const)('weights of %s', (format) => {
     let count = 0
     for (const question of QUESTIONS) {
       const { whole, continued } = await continueEverywhere(engine, question, kind)
-      expect(continued.length).toBeGreaterThan(20)
+      expect(continued.length).toBeGreaterThan(10)
       for (const text of continued) if (text !== whole) different += 1
       count += continued.length
       // A continuation that differs is as valid as the answer.
-      if (kind.constraint) for (const text of continued) expect(text).toMatch(/^\[(-?\d+, ?)*-?\d*,? ?$/)
+      if (kind.constraint)
+        for (const text of continued) expect(text).toMatch(/^\[(-?\d+, ?)*-?\d*,? ?$/)
     }
     console.log(`${format} ${name}: ${different} of ${count} continuations differ`)
     expect(different / count).toBeLessThanOrEqual(MAX_DIFFERENT[format])
