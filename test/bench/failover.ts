@@ -1,7 +1,7 @@
 /** The pause of a stream whose host tab is closed, beside the time that its model takes to load. */
 import type { Page } from 'playwright'
 import type { Server } from '../../src/index.ts'
-import { ask } from '../support/asking.ts'
+import { ask, findPause } from '../support/asking.ts'
 import { openTokenFault } from '../support/fault-at-token.ts'
 import { bodyOf } from '../support/generation-cases.ts'
 import { openSite, serveIn, type Site } from '../support/site.ts'
@@ -69,9 +69,9 @@ async function interrupt(asker: Page, host: Page, reached: Promise<void>): Promi
   const closedAt = Date.now()
   await host.close()
   const { arrivals, end } = await answer
-  const next = arrivals.find((time) => time > closedAt)
-  if (end !== 'done' || next === undefined) throw new Error(`The stream did not go on: ${end}`)
-  return next - closedAt
+  const pause = findPause(arrivals, closedAt)
+  if (end !== 'done' || pause === null) throw new Error(`The stream was not interrupted: ${end}`)
+  return pause
 }
 
 async function measureLoad(page: Page): Promise<number> {

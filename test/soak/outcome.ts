@@ -1,5 +1,5 @@
 /** Compares an answer with the undisturbed one. */
-import type { Question, Received } from '../support/asking.ts'
+import { findPause, type Question, type Received } from '../support/asking.ts'
 import { toTranscript, type Transcript } from '../support/transcript.ts'
 import type { Fault } from './faults.ts'
 
@@ -27,7 +27,7 @@ interface Circumstances {
 
 export function judge(received: Received, circumstances: Circumstances): Outcome {
   const { question, struckAt } = circumstances
-  const recoveryMs = struckAt === null ? null : findRecovery(received.arrivals, struckAt)
+  const recoveryMs = struckAt === null ? null : findPause(received.arrivals, struckAt)
   const verdict = (name: Verdict, note = ''): Outcome => ({ verdict: name, note, recoveryMs })
   if (received.end === 'aborted') {
     const seen = toTranscript(question.style, received.text, { stream: question.stream, cut: true })
@@ -70,13 +70,3 @@ function differ(expected: string, got: string): string {
   const part = (text: string) => JSON.stringify(text.slice(Math.max(0, at - 20), at + 40))
   return `at ${at} of ${expected.length}: ${part(got)} instead of ${part(expected)}`
 }
-
-/** The longest pause in the content that ends after the fault, from the fault to its end. */
-function findRecovery(arrivals: readonly number[], struckAt: number): number | null {
-  const gaps = arrivals.slice(1).map((time, index) => ({ time, gap: time - arrivals[index]! }))
-  const [longest] = gaps.filter(({ time }) => time > struckAt).sort((a, b) => b.gap - a.gap)
-  return longest && longest.gap > MIN_PAUSE_MS ? longest.time - struckAt : null
-}
-
-/** Shorter pauses are no interruption. */
-const MIN_PAUSE_MS = 100

@@ -94,3 +94,16 @@ async function receive({ path, fields, client, frames, abortAfter }: Wish): Prom
   if (!isReached) reached()
   return seen
 }
+
+/** Shorter pauses in milliseconds are no interruption. */
+const MIN_PAUSE_MS = 100
+
+/**
+ * Returns the milliseconds from a moment to the end of the longest pause after it; `null` if the content
+ * came without an interruption.
+ */
+export function findPause(arrivals: readonly number[], since: number): number | null {
+  const gaps = arrivals.slice(1).map((time, index) => ({ time, gap: time - arrivals[index]! }))
+  const [longest] = gaps.filter(({ time }) => time > since).sort((a, b) => b.gap - a.gap)
+  return longest && longest.gap > MIN_PAUSE_MS ? longest.time - since : null
+}

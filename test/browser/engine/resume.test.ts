@@ -71,29 +71,26 @@ async function continueEverywhere(
   return { whole: textOf(pieces), continued }
 }
 
-/**
- * Largest share of continuations that may differ, by the format of the weights. Measured: 0 of floats,
- * and MEASURED of integers.
- */
-const MAX_DIFFERENT = { fp32: 0, q4: 1, q8: 1 } as const
+/** The beginning of an array of integers. */
+const CUT_ARRAY = /^\[(\s*-?\d+\s*,)*\s*-?\d*\s*$/
 
 describe.each(['fp32', 'q4', 'q8'] as const)('weights of %s', (format) => {
   let engine: Engine | undefined
 
   test.each(Object.entries(KINDS))('%s answers', async (name, kind) => {
     engine ??= await openGuide(format)
-    let different = 0
+    const different: string[] = []
     let count = 0
     for (const question of QUESTIONS) {
       const { whole, continued } = await continueEverywhere(engine, question, kind)
       expect(continued.length).toBeGreaterThan(10)
-      for (const text of continued) if (text !== whole) different += 1
+      different.push(...continued.filter((text) => text !== whole))
       count += continued.length
-      // A continuation that differs is as valid as the answer.
-      if (kind.constraint)
-        for (const text of continued) expect(text).toMatch(/^\[(-?\d+, ?)*-?\d*,? ?$/)
     }
-    console.log(`${format} ${name}: ${different} of ${count} continuations differ`)
-    expect(different / count).toBeLessThanOrEqual(MAX_DIFFERENT[format])
+    console.log(`${format} ${name}: ${different.length} of ${count} continuations differ`)
+    // The scales of 8-bit activations depend on the rows of a run, so the next token can be another one.
+    if (format !== 'q8') expect(different).toEqual([])
+    // A continuation that differs is as valid as the answer, which is cut in the middle of an array.
+    if (kind.constraint) for (const text of different) expect(text).toMatch(CUT_ARRAY)
   })
 })
