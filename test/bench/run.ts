@@ -1,8 +1,8 @@
 /**
  * `npm run bench`: the measured figures, each against its bar. Both sides of a ratio are measured in
  * one run, on the same files. `--json FILE` also writes them into the object in that file, where figures
- * that this run did not measure stay. `--only NAME` (endpoint, startup, predict, wasm, webgpu, drafts,
- * memory, formats, peers-decode, peers-prefill, peers-threads, context, sizes) measures a part.
+ * that this run did not measure stay. `--only NAME` (endpoint, startup, failover, predict, wasm, webgpu,
+ * drafts, memory, formats, peers-decode, peers-prefill, peers-threads, context, sizes) measures a part.
  * `--peers` is short for the three parts with the peers. `--dtypes` prints a table of the formats of
  * weights instead, for all shapes or those of `--shape NAME`.
  */
@@ -18,6 +18,7 @@ import { type Adapter, findAdapter, openComparison, prepareComparison } from './
 import { measureSide, printComparison, type Device, type Effort, type Measured } from './decode.ts'
 import { measureDrafts } from './drafts.ts'
 import { measureEndpoint } from './endpoint.ts'
+import { measureFailover } from './failover.ts'
 import { atLeast, atMost, printFigures, type Figure } from './figure.ts'
 import { compareDefault, MEASURED_SHAPES, printFormats } from './formats.ts'
 import { measureLoad } from './memory.ts'
@@ -61,6 +62,7 @@ async function main(): Promise<void> {
   const figures: Figure[] = []
   if (wanted('endpoint')) figures.push(...(await measureEndpoint()))
   if (wanted('startup')) figures.push(...(await measureStartup()))
+  if (wanted('failover')) figures.push(...(await measureFailover()))
   if (wanted('predict')) figures.push(...(await measurePredict()))
   const compared = Object.entries(COMPARED).filter(([part]) => wanted(part))
   if (compared.length > 0) {

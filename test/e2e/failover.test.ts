@@ -170,6 +170,22 @@ test('a stream goes on when the renderer of its host crashes', { tags: ['slow'] 
   expect(chatOf(text)).toEqual(whole)
 })
 
+test(
+  'a crash does not reach a service worker whose script has a COEP header',
+  {
+    tags: ['slow'],
+  },
+  async () => {
+    const headers = (path: string): Record<string, string> =>
+      path === '/sw.js' ? { 'cross-origin-embedder-policy': 'require-corp' } : {}
+    // The first tab registers the service worker, which would otherwise run in its renderer.
+    await openTabs({ ownBrowser: true, headers }, [crash])
+    const fields = chat({ seed: 7, temperature: 1, max_tokens: 600, logit_bias: NO_END })
+    const whole = chatOf(await stream('/v1/chat/completions', fields))
+    expect(chatOf(await stream('/v1/chat/completions', fields, [10]))).toEqual(whole)
+  },
+)
+
 test('events of a response keep their numbers and ids', { tags: ['slow'] }, async () => {
   await openTabs()
   const fields = {
