@@ -35,7 +35,7 @@ let running: AbortController | undefined
 /** Starts the server of this page with a device, after closing the earlier one. */
 async function startServer(choice: DeviceChoice): Promise<Server> {
   server?.close()
-  const worker = new URL('sw.js', document.baseURI)
+  const worker = new URL('playground-sw.js', document.baseURI)
   server = await serve({ worker, device: choice, isolate: true })
   if (!server.differences.includes('device')) return server
   throw new Error(
