@@ -19,7 +19,8 @@ export interface HostSetup {
 
 /** Messages from a page to its dedicated worker. */
 export type PageToHost =
-  | { type: 'start'; setup: HostSetup }
+  /** `isElected` is `false` in a page that hosts for itself only. */
+  | { type: 'start'; setup: HostSetup; isElected: boolean }
   /** Comes with a port that carries one request. */
   | { type: 'port' }
 

@@ -4,6 +4,7 @@ import { probeDevice } from '../device/capabilities.ts'
 import { names } from '../link/protocol.ts'
 import { openDatabase } from '../store/database.ts'
 import { ensureResources } from '../store/ensure.ts'
+import { withFence } from '../store/fence.ts'
 import type { Control, Host, HostService } from '../types/index.ts'
 import { createGpuVerdicts } from './choice/gpu-verdict.ts'
 import { createSelector } from './choice/selector.ts'
@@ -29,13 +30,27 @@ import { createHttpPredictors, createPredictorControl } from './requests/predict
 import { createResponseStore } from './requests/response-store.ts'
 import { digestOptions, findDifferences } from './tab/digest.ts'
 
+/** Callbacks of the host's worker. */
+export interface HostEvents {
+  /** Called whenever a file must be downloaded. */
+  onDownload(): void
+  /** Called when a later host was elected. This one must end. */
+  onReplaced(): void
+}
+
 /**
  * Opens the host with the given options. The catalog, the device and the database are read on first
- * use. `onDownload` is called whenever a file must be downloaded.
+ * use.
  */
-export function openHost(setup: HostSetup, onDownload: () => void): HostService {
+export function openHost(
+  setup: HostSetup,
+  isElected: boolean,
+  { onDownload, onReplaced }: HostEvents,
+): HostService {
   const { scope, assets, device: preference } = setup
-  const database = openDatabase(names(scope).database)
+  const opened = openDatabase(names(scope).database)
+  // Several pages without a service worker may host at once, each for itself. None replaces another.
+  const database = isElected ? withFence(opened, onReplaced) : opened
   const embedded = new URL('models/catalog.json', assets).href
   const catalog = cacheSuccess(() => loadCatalog(setup.catalog, embedded, scope))
   const gpuVerdicts = createGpuVerdicts(database, cacheSuccess(probeDevice))

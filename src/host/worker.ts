@@ -21,7 +21,7 @@ let watchRequests = 0
 self.onmessage = (event: MessageEvent<PageToHost>) => {
   const message = event.data
   if (message.type === 'start') {
-    started = start(message.setup)
+    started = start(message.setup, message.isElected)
     return
   }
   const port = event.ports[0]
@@ -35,10 +35,14 @@ setInterval(() => {
   if (openRequests > watchRequests) postToPage({ type: 'pulse' })
 }, HEARTBEAT_INTERVAL_MS)
 
-async function start(setup: HostSetup): Promise<StartedHost> {
+async function start(setup: HostSetup, isElected: boolean): Promise<StartedHost> {
   const livenessLock = navigator.locks ? await holdLivenessLock(navigator.locks, 'host') : null
   postToPage({ type: 'started', protocol: PROTOCOL, life: livenessLock })
-  const host = openHost(setup, () => postToPage({ type: 'downloading' }))
+  const host = openHost(setup, isElected, {
+    onDownload: () => postToPage({ type: 'downloading' }),
+    // The page may hang or be frozen, so it may not know yet that it lost the election.
+    onReplaced: () => self.close(),
+  })
   return { service: withWatchCount(host), livenessLock }
 }
 

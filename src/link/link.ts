@@ -35,6 +35,8 @@ export interface PortEvents {
 
 const UNREACHABLE = 'host_unreachable'
 const GONE = 'host_gone'
+/** Code of the error of a host that lost an election while it was frozen. */
+const REPLACED = 'host_replaced'
 
 /** Creates the error for a request that was not acknowledged in time. A retry may succeed. */
 export function unreachable(): InoriginError {
@@ -54,9 +56,9 @@ export function isUnreachable(error: unknown): boolean {
   return error instanceof InoriginError && error.code === UNREACHABLE
 }
 
-/** Returns `true` if the host died after it had received the request. */
+/** Returns `true` if the host died, or was replaced, after it had received the request. */
 export function isHostGone(error: unknown): boolean {
-  return error instanceof InoriginError && error.code === GONE
+  return error instanceof InoriginError && (error.code === GONE || error.code === REPLACED)
 }
 
 /** Returns `true` if a retry may reach another host. */

@@ -1,5 +1,5 @@
 /** Stores facts about this device: test results and measurements, each under a subject. */
-import type { Database } from './database.ts'
+import { runWrite, type Database } from './database.ts'
 
 /**
  * Resolves with the fact of that subject, or `undefined` if there is none. `isFact` checks the
@@ -20,7 +20,9 @@ export async function putDeviceFact<T>(
   subject: string,
   fact: T,
 ): Promise<void> {
-  await database.use((connection) => connection.put('device', fact, subject))
+  await runWrite(database, ['device'], (transaction) =>
+    transaction.objectStore('device').put(fact, subject),
+  )
 }
 
 /**
@@ -37,20 +39,19 @@ export async function trimDeviceFacts(
     getLastUsed,
   }: { maxFacts: number; keepSubject: string; getLastUsed: (fact: unknown) => number },
 ): Promise<void> {
-  await database.use(async (connection) => {
+  await runWrite(database, ['device'], async (transaction) => {
+    const device = transaction.objectStore('device')
     const range = IDBKeyRange.bound(prefix, `${prefix}\uffff`)
-    const subjects = await connection.getAllKeys('device', range)
+    const subjects = await device.getAllKeys(range)
     if (subjects.length <= maxFacts) return
     const facts = await Promise.all(
-      subjects.map(
-        async (subject) => [subject, getLastUsed(await connection.get('device', subject))] as const,
-      ),
+      subjects.map(async (subject) => [subject, getLastUsed(await device.get(subject))] as const),
     )
     const oldest = facts
       .filter(([subject]) => subject !== keepSubject)
       .toSorted(([, one], [, other]) => one - other)
     for (const [subject] of oldest.slice(0, subjects.length - maxFacts)) {
-      await connection.delete('device', subject)
+      await device.delete(subject)
     }
   })
 }

@@ -17,6 +17,8 @@ export interface HostThread {
 }
 
 export interface HostThreadOptions {
+  /** `false` in a page that hosts for itself only. */
+  isElected: boolean
   postToServiceWorker(message: PageToWorker): void
   /** Called when the worker could not be started. */
   onFailure(error: InoriginError): void
@@ -36,7 +38,8 @@ export function startHostThread(setup: HostSetup, options: HostThreadOptions): H
   worker.onerror = (event) => {
     if (held) options.onFailure(notStarted(setup, event.message))
   }
-  worker.postMessage({ type: 'start', setup } satisfies PageToHost)
+  const { isElected } = options
+  worker.postMessage({ type: 'start', setup, isElected } satisfies PageToHost)
 
   function handleMessage(message: HostToPage): void {
     if (message.type === 'pulse') return options.postToServiceWorker({ type: 'inorigin:pulse' })
