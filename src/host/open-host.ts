@@ -7,6 +7,7 @@ import { ensureResources } from '../store/ensure.ts'
 import { withFence } from '../store/fence.ts'
 import type { Control, Host, HostService } from '../types/index.ts'
 import { createGpuVerdicts } from './choice/gpu-verdict.ts'
+import { createLoadCrashes, type HostLives } from './choice/load-crashes.ts'
 import { createSelector } from './choice/selector.ts'
 import { createThreadCount } from './choice/thread-count.ts'
 import { createCatalogIndex } from './library/catalog-index.ts'
@@ -45,16 +46,18 @@ export interface HostEvents {
 export function openHost(
   setup: HostSetup,
   isElected: boolean,
+  lives: HostLives,
   { onDownload, onReplaced }: HostEvents,
 ): HostService {
   const { scope, assets, device: preference } = setup
   const opened = openDatabase(names(scope).database)
   // Several pages without a service worker may host at once, each for itself. None replaces another.
-  const database = isElected ? withFence(opened, onReplaced) : opened
+  const database = isElected ? withFence(opened, names(scope).host, onReplaced) : opened
   const embedded = new URL('models/catalog.json', assets).href
   const catalog = cacheSuccess(() => loadCatalog(setup.catalog, embedded, scope))
   const gpuVerdicts = createGpuVerdicts(database, cacheSuccess(probeDevice))
   const { capabilities: device, verdict } = gpuVerdicts
+  const crashes = createLoadCrashes(database, lives)
   const progress = createLoadProgressHub()
   const idle = createIdleMonitor()
   const entries = createEntries(database, catalog, { onDownload, onProgress: progress.report })
@@ -67,6 +70,7 @@ export function openHost(
     assets,
     progress,
     idle,
+    crashes,
     threads: threads.get,
     onVerdict: gpuVerdicts.record,
     explain: createFailureExplainer({ database, entries, device, preference }),
@@ -87,6 +91,7 @@ export function openHost(
     verdict,
     preference,
     threads,
+    crashes,
   })
   const predictions = createPredictions({ database, scope, entries, device, selector })
   const leases = createLeases({ entries, selector, predictions, models, progress, verdict })
@@ -103,7 +108,7 @@ export function openHost(
     resource: (sha256, { signal }) => resources.body(sha256, signal),
   }
   const control: Control = {
-    ...createLoading({ ...library, leases }),
+    ...createLoading({ ...library, leases, crashes }),
     ...createStorage(library),
     ...predictors,
     importTag: createImporter(library),

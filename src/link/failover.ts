@@ -7,13 +7,20 @@
 import { InoriginError } from '../error.ts'
 import type { Caller, EventStream, GenerationRequest, Host } from '../types/index.ts'
 import { createDelivery } from './delivery.ts'
-import { isHostGone } from './link.ts'
+import { isHostGone, isHostLost } from './link.ts'
 
 /** Maximum number of failovers of one stream. The request itself may be what ends its hosts. */
 const MAX_FAILOVERS = 3
 
-/** Codes of errors after which a model is loaded again by the next request. */
-const MODEL_LOST_CODES: readonly (string | undefined)[] = ['worker_ended', 'model_unresponsive']
+/**
+ * Maximum number of failovers of one stream by the code of an error after which the next request
+ * loads the model again. A request that hangs its model would hang the next one for minutes, too.
+ */
+const MODEL_FAILOVERS: Readonly<Record<string, number>> = {
+  worker_ended: MAX_FAILOVERS,
+  model_unresponsive: 1,
+  storage_damaged: 1,
+}
 
 /** Returns the host with streams that continue on the next one when it dies. */
 export function withFailover(host: Host): Host {
@@ -33,6 +40,7 @@ function generate(host: Host, request: GenerationRequest, caller: Caller) {
   const delivery = createDelivery()
   const seed = request.sampling.seed ?? createSeed()
   const sampling = { ...request.sampling, seed }
+  const isModelLost = createModelLossCheck()
   return openWithFailover(
     () => host.generate({ ...request, sampling, ...delivery.resumption() }, caller),
     {
@@ -66,7 +74,9 @@ async function openWithFailover<Event extends TypedEvent, Stream extends EventSt
       try {
         return await open()
       } catch (error) {
-        if (!canContinue(error) || (failovers += 1) > MAX_FAILOVERS) throw error
+        // After a death, the election of the next host may take longer than one search for it.
+        const canReopen = canContinue(error) || (failovers > 0 && isHostLost(error))
+        if (!canReopen || (failovers += 1) > MAX_FAILOVERS) throw error
       }
     }
   }
@@ -89,8 +99,16 @@ async function openWithFailover<Event extends TypedEvent, Stream extends EventSt
   return { ...first, events: read(first) }
 }
 
-const isModelLost = (error: unknown): boolean =>
-  error instanceof InoriginError && MODEL_LOST_CODES.includes(error.code)
+/** Returns a check of the errors of one stream: `true` if the model may be loaded again after it. */
+function createModelLossCheck(): (error: unknown) => boolean {
+  const counts = new Map<string, number>()
+  return (error) => {
+    const { code = '' } = InoriginError.from(error)
+    const count = (counts.get(code) ?? 0) + 1
+    counts.set(code, count)
+    return count <= (MODEL_FAILOVERS[code] ?? 0)
+  }
+}
 
 /** Returns a random seed, because another host could not repeat the choices of one without a seed. */
 const createSeed = (): number => crypto.getRandomValues(new Uint32Array(1))[0] as number

@@ -15,7 +15,10 @@ export interface Link {
   ackTimeoutMs: number
   /** Maximum number of events that the other side may send ahead of the reader. Default: 64. */
   window?: number
-  /** Timeout in milliseconds between two messages of a monitored stream. Default: 30 s. */
+  /**
+   * Timeout in milliseconds between two messages of a call or a monitored stream. Default: 30 s.
+   * `Infinity` means no timeout.
+   */
   messageTimeoutMs?: number
   /** Signal that aborts when the other side ends, with an `InoriginError` as its reason. */
   endSignal?: AbortSignal

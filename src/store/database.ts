@@ -217,7 +217,9 @@ function toOpenError(thrown: unknown): unknown {
   if (thrown instanceof DOMException && thrown.name === 'VersionError') {
     return new InoriginError(
       'unavailable',
-      'The store on this device was written by a newer version of this app. Reload the page.',
+      'The store on this device was written by a newer version of this app. Reload all tabs of it. ' +
+        'If the app was set back to an older version, deploy the newer one again, or clear the ' +
+        "site's data; models are then downloaded again.",
       { code: 'store_newer', cause: thrown },
     )
   }

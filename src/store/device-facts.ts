@@ -25,6 +25,36 @@ export async function putDeviceFact<T>(
   )
 }
 
+/** Resolves with the facts whose subjects start with `prefix`, as `[subject, fact]`. */
+export async function listDeviceFacts<T>(
+  database: Database,
+  prefix: string,
+  isFact: (value: unknown) => value is T,
+): Promise<[subject: string, fact: T][]> {
+  return database.use(async (connection) => {
+    const range = toSubjectRange(prefix)
+    const subjects = await connection.getAllKeys('device', range)
+    const facts: unknown[] = await connection.getAll('device', range)
+    return subjects.flatMap((subject, index) => {
+      const fact = facts[index]
+      return isFact(fact) ? [[subject, fact] as [string, T]] : []
+    })
+  })
+}
+
+/** Deletes the facts of these subjects. */
+export async function deleteDeviceFacts(
+  database: Database,
+  subjects: readonly string[],
+): Promise<void> {
+  await runWrite(database, ['device'], async (transaction) => {
+    const device = transaction.objectStore('device')
+    for (const subject of subjects) await device.delete(subject)
+  })
+}
+
+const toSubjectRange = (prefix: string): IDBKeyRange => IDBKeyRange.bound(prefix, `${prefix}\uffff`)
+
 /**
  * Deletes the least recently used facts whose subjects start with `prefix`, until `maxFacts` are
  * left. Never deletes that of `keepSubject`. `getLastUsed` returns a fact's last use in
@@ -41,8 +71,7 @@ export async function trimDeviceFacts(
 ): Promise<void> {
   await runWrite(database, ['device'], async (transaction) => {
     const device = transaction.objectStore('device')
-    const range = IDBKeyRange.bound(prefix, `${prefix}\uffff`)
-    const subjects = await device.getAllKeys(range)
+    const subjects = await device.getAllKeys(toSubjectRange(prefix))
     if (subjects.length <= maxFacts) return
     const facts = await Promise.all(
       subjects.map(async (subject) => [subject, getLastUsed(await device.get(subject))] as const),

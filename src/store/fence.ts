@@ -6,16 +6,18 @@ import type { Database, Fence } from './database.ts'
 import { assertEpoch, raiseEpoch } from './epoch.ts'
 
 /**
- * Raises the epoch at once, and returns the database with writes that are rejected with
- * `host_replaced` as soon as another host has raised it again. `onReplaced` is called then, also if
- * this host writes nothing.
+ * Raises the epoch of the election at once, and returns the database with writes that are rejected
+ * with `host_replaced` as soon as another host has raised it again. `onReplaced` is called then, also
+ * if this host writes nothing. `election` is the name of the lock that the host holds: hosts of two
+ * protocol versions are elected independently, and do not replace each other.
  */
-export function withFence(database: Database, onReplaced: () => void): Database {
-  const channel = new BroadcastChannel(`${database.name}:epoch`)
+export function withFence(database: Database, election: string, onReplaced: () => void): Database {
+  const subject = `epoch ${election}`
+  const channel = new BroadcastChannel(subject)
   let raised: Promise<number> | undefined
 
   async function raise(): Promise<number> {
-    const epoch = await raiseEpoch(database)
+    const epoch = await raiseEpoch(database, subject)
     channel.onmessage = ({ data }: MessageEvent<number>) => {
       if (data > epoch) onReplaced()
     }
@@ -30,7 +32,7 @@ export function withFence(database: Database, onReplaced: () => void): Database 
         throw error
       })),
     async check(facts, epoch) {
-      await assertEpoch(facts, epoch).catch((error: unknown) => {
+      await assertEpoch(facts, epoch, subject).catch((error: unknown) => {
         onReplaced()
         throw error
       })

@@ -64,7 +64,7 @@ const WRITES: Record<string, (database: Database) => Promise<unknown>> = {
 
 /** A connection to the database of a host that is elected now. */
 function elect(name: string, onReplaced = () => {}): Database {
-  const database = withFence(openDatabase(name), onReplaced)
+  const database = withFence(openDatabase(name), name, onReplaced)
   onTestFinished(() => database.close())
   return database
 }
@@ -113,7 +113,7 @@ test('a host hears of its replacement although it writes nothing, and the later 
   const earlier = elect(name, early)
   await earlier.fence!.epoch()
   const later = elect(name, late)
-  await vi.waitFor(() => expect(early).toHaveBeenCalled())
+  await vi.waitFor(() => expect(early).toHaveBeenCalled(), 20_000)
   await setPin(later, '@a/b', true)
   expect(late).not.toHaveBeenCalled()
 })
@@ -145,10 +145,21 @@ test('a database that opens late raises its epoch before its first write', async
       use: (work) =>
         failures-- > 0 ? Promise.reject(new Error('The disk is asleep.')) : broken.use(work),
     },
+    name,
     () => expect.unreachable(),
   )
   onTestFinished(() => database.close())
   await expect(setPin(database, '@a/b', true)).rejects.toThrow('asleep')
   await setPin(database, '@a/b', true)
   expect(await database.fence!.epoch()).toBe(1)
+})
+
+test('hosts of two protocol versions do not replace each other', async () => {
+  const { name } = freshDatabase()
+  const databases = ['one', 'two'].map((election) =>
+    withFence(openDatabase(name), election, () => expect.unreachable()),
+  )
+  onTestFinished(() => databases.forEach((database) => database.close()))
+  for (const database of databases) await setPin(database, '@a/b', true)
+  for (const database of databases) await setPin(database, '@a/b', false)
 })
