@@ -77,7 +77,8 @@ export async function takeControl(options: ControlOptions): Promise<PageControl>
       }
     }
     lost = false
-    await options.onRegained()
+    isShared = await speaksProtocol(container.controller)
+    if (isShared) await options.onRegained()
   }
 
   async function share(): Promise<void> {

@@ -92,6 +92,8 @@ test.concurrent('a script that the open tabs cannot reach does not take over', a
   onTestFinished(() => site.close())
   const old = await site.open()
   await serveIn(old)
+  // A worker that starts later is one of the new version.
+  expect((await fetchIn(old, '/v1/messages', QUESTION)).status).toBe(200)
   deployNext(site)
   await old.evaluate(async () => {
     const registration = await navigator.serviceWorker.ready
