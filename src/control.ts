@@ -9,6 +9,7 @@ import {
   keepCurrent,
   register,
   runsScript,
+  speaksProtocol,
   usesSameProtocol,
   type WorkerScript,
 } from './register.ts'
@@ -27,6 +28,8 @@ export interface PageControl {
   readonly registration: ServiceWorkerRegistration
   /** `true` while this page's requests reach the worker of that registration. */
   readonly controlled: boolean
+  /** `false` until the worker uses the protocol version of this page. The page is then on its own. */
+  readonly isShared: boolean
 }
 
 export interface ControlOptions {
@@ -35,23 +38,25 @@ export interface ControlOptions {
   signal: AbortSignal
   /** Called when this page's requests start to reach the web server. */
   onLost(): void
-  /** Called when they reach the service worker again. `currentLocks()` may have changed by then. */
+  /**
+   * Called when they reach the service worker again, or when it uses this page's protocol version
+   * at last. `currentLocks()` may have changed by then.
+   */
   onRegained(): Promise<void>
 }
 
 /**
  * Registers the script and resolves when it controls this page. Takes control again whenever it is
- * lost, until the signal aborts. Resolves with `undefined` if the worker uses another protocol
- * version.
+ * lost, until the signal aborts. A worker with another protocol version serves its own tabs until it
+ * has no open streams. The control is shared when the script of this version has replaced it.
  *
  * @throws InoriginError like {@link register} and {@link usesSameProtocol}.
  */
-export async function takeControl(options: ControlOptions): Promise<PageControl | undefined> {
+export async function takeControl(options: ControlOptions): Promise<PageControl> {
   const { container, script, signal } = options
   let current = await register(container, script, signal)
-  // A script with another protocol version serves its own tabs until it has no open streams.
-  if (!(await usesSameProtocol(container, current, signal))) return undefined
-  await shareLocks(current, signal)
+  let isShared = await usesSameProtocol(container, current, signal)
+  if (isShared) await shareLocks(current, signal)
   keepCurrent(() => current, signal)
   const hasController = () => runsScript(container.controller, script)
   let lost = false
@@ -72,11 +77,20 @@ export async function takeControl(options: ControlOptions): Promise<PageControl 
       }
     }
     lost = false
+    isShared = await speaksProtocol(container.controller)
+    if (isShared) await options.onRegained()
+  }
+
+  async function share(): Promise<void> {
+    if (!(await speaksProtocol(container.controller)) || isShared || signal.aborted) return
+    await shareLocks(current, signal)
+    isShared = true
     await options.onRegained()
   }
 
   const onControllerChange = (): void => {
-    if (lost || hasController()) return
+    if (lost) return
+    if (hasController()) return void (isShared || share())
     lost = true
     options.onLost()
     void regain()
@@ -88,7 +102,10 @@ export async function takeControl(options: ControlOptions): Promise<PageControl 
       return current
     },
     get controlled() {
-      return !lost && hasController()
+      return !lost && isShared && hasController()
+    },
+    get isShared() {
+      return isShared
     },
   }
 }

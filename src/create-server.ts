@@ -60,7 +60,11 @@ export function createServer(parts: ServerParts): Server {
 function createModels(host: HostService): Models {
   return {
     list: () => host.modelStates(toCaller()),
-    load: async (tag, options) => host.load(parseTag(tag), toCaller(options)),
+    async load(tag, options) {
+      const { retryCrashed, ...task } = parseOptions(options)
+      if (retryCrashed) await host.forgetCrashes(parseTag(tag), toCaller())
+      return host.load(parseTag(tag), toCaller(task))
+    },
     progress: (options) => followProgress(host, parseOptions(options).signal),
     unload: async (tag) => host.unload(parseTag(tag), toCaller()),
     remove: async (tag) => host.remove(parseTag(tag), toCaller()),

@@ -38,6 +38,7 @@ export const ERROR_CODES = [
   'invalid_numbers',
   'invalid_value',
   'item_not_found',
+  'load_crashed',
   'missing_required_parameter',
   'model_not_found',
   'model_unresponsive',

@@ -4,6 +4,7 @@ export { InoriginError } from './error.ts'
 export type { ServeOptions } from './serve.ts'
 export type {
   ImportOptions,
+  LoadOptions,
   ModelStorage,
   Models,
   PredictOptions,

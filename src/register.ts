@@ -114,6 +114,12 @@ export async function getWorkerStatus(worker: ServiceWorker): Promise<WorkerStat
   })
 }
 
+/** Resolves with `true` if the worker uses the protocol version of this page. */
+export async function speaksProtocol(worker: ServiceWorker | null): Promise<boolean> {
+  const status = worker && (await getWorkerStatus(worker))
+  return status?.protocol === PROTOCOL
+}
+
 /**
  * Resolves with `true` if the worker that controls this page uses the same protocol version. An
  * older script is updated first if possible.
@@ -126,14 +132,14 @@ export async function usesSameProtocol(
   registration: ServiceWorkerRegistration,
   signal: AbortSignal,
 ): Promise<boolean> {
-  const deadline = Date.now() + UPDATE_TIMEOUT_MS
+  const deadline = performance.now() + UPDATE_TIMEOUT_MS
   for (let first = true; ; first = false) {
     const workerStatus = container.controller && (await getWorkerStatus(container.controller))
     signal.throwIfAborted()
     if (workerStatus?.protocol === PROTOCOL) return true
     if (first) await registration.update().catch(() => undefined)
     if (registration.waiting) await activateIfIdle(registration, registration.waiting)
-    if (Date.now() > deadline) {
+    if (performance.now() > deadline) {
       if (!workerStatus) throw foreignWorkerError(registration)
       return false
     }
@@ -141,7 +147,7 @@ export async function usesSameProtocol(
   }
 }
 
-/** Lets a waiting script take over as soon as the active one has no open requests. */
+/** Lets a waiting script take over as soon as {@link activateIfIdle} allows it. */
 export function keepCurrent(current: () => ServiceWorkerRegistration, signal: AbortSignal): void {
   const timer = setInterval(() => {
     const registration = current()
@@ -150,10 +156,16 @@ export function keepCurrent(current: () => ServiceWorkerRegistration, signal: Ab
   signal.addEventListener('abort', () => clearInterval(timer))
 }
 
+/**
+ * Lets a waiting script take over if the active one has no open requests. A script with another
+ * protocol version has to wait for a page of that version, because it cannot reach this page.
+ */
 async function activateIfIdle(
   registration: ServiceWorkerRegistration,
   waiting: ServiceWorker,
 ): Promise<void> {
+  const next = await getWorkerStatus(waiting)
+  if (next && next.protocol !== PROTOCOL) return
   const active = registration.active && (await getWorkerStatus(registration.active))
   if (!active || active.open === 0) {
     waiting.postMessage({ type: 'inorigin:update' } satisfies PageToWorker)

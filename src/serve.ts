@@ -120,17 +120,26 @@ export async function serve(options: ServeOptions = {}): Promise<Server> {
     onLost: () => options.onControlChange?.(false),
     async onRegained() {
       link.livenessLock = await holdPageLife()
-      page.followLocks()
+      if (isAlone) joinOthers()
+      else page.followLocks()
       options.onControlChange?.(true)
     },
   })
   performance.mark('inorigin:controlled')
-  if (control && options.isolate && wasUncontrolled) await reloadToIsolate(control.registration)
+  const shared = control?.isShared ? control : undefined
+  if (shared && options.isolate && wasUncontrolled) await reloadToIsolate(shared.registration)
   closing.signal.throwIfAborted()
   if (control && options.isolate) keepAwake(control, closing.signal)
-  const container = control && navigator.serviceWorker
   const toWorker = (message: PageToWorker) => control && postToWorker(control.registration, message)
-  const page = hostPage(setup, container, toWorker)
+  let isAlone = !shared
+  let page = hostPage(setup, isAlone ? undefined : navigator.serviceWorker, toWorker)
+
+  /** Ends the host of this page only. Its open streams continue on the host of all pages. */
+  function joinOthers(): void {
+    isAlone = false
+    page.close()
+    page = hostPage(setup, navigator.serviceWorker, toWorker)
+  }
   closing.signal.addEventListener('abort', () => page.close())
   try {
     link.livenessLock = await holdPageLife()
@@ -138,7 +147,7 @@ export async function serve(options: ServeOptions = {}): Promise<Server> {
     const caller: Caller = { key: null, signal: closing.signal }
     const differences = await host.compareOptions(await digestOptions(setup), caller)
     if (differences.length > 0) console.warn(describeDifferences(differences))
-    if (!control) console.warn(describeOwnHost())
+    if (isAlone) console.warn(describeOwnHost())
     return createServer({
       scope: script.scope,
       host: { ...host, predict: predictDirectly(link, host) },
@@ -268,7 +277,7 @@ function connectVia(
   port: MessagePort,
   attempt: number,
 ): void | Promise<void> {
-  if (page.hosting || !control) return page.connect(port, attempt)
+  if (page.hosting || !control?.isShared) return page.connect(port, attempt)
   const message: PageToWorker = { type: 'inorigin:forward', protocol: PROTOCOL, attempt }
   control.registration.active?.postMessage(message, [port])
 }
@@ -287,6 +296,6 @@ function describeDifferences(names: string[]): string {
 
 function describeOwnHost(): string {
   const what =
-    'inorigin: this page has no service worker, so fetch("/v1/...") would reach the web server.'
+    'inorigin: this page has no service worker of its version, so fetch("/v1/...") does not reach it.'
   return `${what} Use server.fetch instead.`
 }

@@ -24,6 +24,15 @@ export interface TaskOptions {
   onProgress?: (progress: LoadProgress) => void
 }
 
+/** Options of {@link Models.load}. */
+export interface LoadOptions extends TaskOptions {
+  /**
+   * `true` to try implementations again whose loads ended the page or its worker twice within an
+   * hour. Default: `false`, which takes a smaller implementation or fails with `load_crashed`.
+   */
+  retryCrashed?: boolean
+}
+
 /** Options of {@link Server.predict}. */
 export interface PredictOptions extends TaskOptions {
   /**
@@ -43,7 +52,7 @@ export interface Models {
    *
    * @throws InoriginError `not_found` for an unknown tag.
    */
-  load(tag: Tag, options?: TaskOptions): Promise<void>
+  load(tag: Tag, options?: LoadOptions): Promise<void>
   /**
    * Yields the progress of every load, whichever tab or request started it. It ends when the signal
    * aborts, or when the loop is left.

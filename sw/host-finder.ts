@@ -3,6 +3,7 @@
  * lost. The finder then asks all tabs again.
  */
 import { InoriginError } from '../src/error.ts'
+import { startInactivityTimeout } from '../src/link/inactivity.ts'
 import { unreachable } from '../src/link/link.ts'
 import { PROTOCOL, type WorkerToPage } from '../src/link/protocol.ts'
 
@@ -55,28 +56,28 @@ export function createHostFinder(worker: ServiceWorkerGlobalScope): HostFinder {
   }
 
   /**
-   * Asks a visible candidate to steal the lock, because a frozen tab keeps its lock and does not
-   * answer. Returns `false` if there is no such tab, or if the last steal was too recent.
+   * Asks a candidate to steal the lock, because a frozen tab keeps its lock and does not answer. A
+   * hidden tab may be frozen next, so a visible one comes first. Returns `false` if there is no
+   * candidate, or if the last steal was too recent.
    */
   function askToSteal(clients: readonly WindowClient[]): boolean {
-    if (Date.now() - lastSteal < STEAL_REQUEST_INTERVAL_MS) return false
-    const candidate = clients.find(
-      ({ id, visibilityState }) => candidates.has(id) && visibilityState === 'visible',
-    )
+    if (performance.now() - lastSteal < STEAL_REQUEST_INTERVAL_MS) return false
+    const able = clients.filter(({ id }) => candidates.has(id))
+    const candidate = able.find(({ visibilityState }) => visibilityState === 'visible') ?? able[0]
     if (!candidate) return false
-    lastSteal = Date.now()
+    lastSteal = performance.now()
     candidate.postMessage(message('inorigin:steal'))
     return true
   }
 
   function waitForHost(timeoutMs: number): Promise<string> {
     return new Promise((resolve, reject) => {
-      const timer = setTimeout(() => {
+      const stopTimeout = startInactivityTimeout(timeoutMs, () => {
         waiting.delete(onHost)
         reject(candidates.size > 0 ? unreachable() : noHostError())
-      }, timeoutMs)
+      })
       const onHost = (clientId: string) => {
-        clearTimeout(timer)
+        stopTimeout()
         waiting.delete(onHost)
         resolve(clientId)
       }
@@ -102,8 +103,12 @@ export function createHostFinder(worker: ServiceWorkerGlobalScope): HostFinder {
 
 function noHostError(): InoriginError {
   const what = 'No open tab of this origin hosts the models.'
-  return new InoriginError('unavailable', `${what} Open a page that calls serve().`, {
-    code: 'no_host',
-    retryAfter: 1,
-  })
+  return new InoriginError(
+    'unavailable',
+    `${what} Open a page that calls serve(), or reload the open ones.`,
+    {
+      code: 'no_host',
+      retryAfter: 1,
+    },
+  )
 }

@@ -17,6 +17,9 @@ export type Measurement =
 /** Measurements by implementation id. Unmeasured ones are absent. */
 export type Measurements = ReadonlyMap<string, Measurement>
 
+/** Why implementations must not be loaded here although the device could run them, by id. */
+export type Refusals = ReadonlyMap<string, string>
+
 export interface ImplementationChoice {
   implementation: Implementation
   /** One reason for each implementation, in the catalog's order. */
@@ -53,12 +56,19 @@ export function chooseImplementation(
   capabilities: Capabilities,
   preference: Preference = 'auto',
   measured: Measurements = new Map(),
+  refusals: Refusals = new Map(),
 ): ImplementationChoice {
-  const { chosen, reasons } = findImplementation(entry, capabilities, preference, measured)
+  const { chosen, reasons } = findImplementation(
+    entry,
+    capabilities,
+    preference,
+    measured,
+    refusals,
+  )
   if (chosen) return { implementation: chosen, reasons }
   const list = reasons.map(({ id, why }) => `${id}: ${why}`).join('. ')
   throw new InoriginError('unavailable', `${entry.tag} cannot run on this device. ${list}.`, {
-    code: 'no_implementation',
+    code: refusals.size > 0 ? 'load_crashed' : 'no_implementation',
     details: { tag: entry.tag, reasons },
   })
 }
@@ -69,8 +79,9 @@ export function findImplementation(
   capabilities: Capabilities,
   preference: Preference = 'auto',
   measured: Measurements = new Map(),
+  refusals: Refusals = new Map(),
 ): { chosen: Implementation | undefined; reasons: Reason[] } {
-  const candidates = toCandidates(entry, capabilities, preference, measured)
+  const candidates = toCandidates(entry, capabilities, preference, measured, refusals)
   const best = findFastest(sortRunnable(candidates))
   const reasons = candidates.map((candidate): Reason => {
     const { implementation, obstacles, timeMs = Infinity } = candidate
@@ -96,8 +107,9 @@ export function listComparable(
   entry: TagImplementations,
   capabilities: Capabilities,
   preference: Preference = 'auto',
+  refusals: Refusals = new Map(),
 ): Implementation[] {
-  const candidates = toCandidates(entry, capabilities, preference, new Map())
+  const candidates = toCandidates(entry, capabilities, preference, new Map(), refusals)
   return selectComparable(sortRunnable(candidates)).map(({ implementation }) => implementation)
 }
 
@@ -106,12 +118,15 @@ function toCandidates(
   capabilities: Capabilities,
   preference: Preference,
   measured: Measurements,
+  refusals: Refusals,
 ): Candidate[] {
   return implementations.map((implementation) => {
     const measurement = measured.get(implementation.id)
+    const refusal = refusals.get(implementation.id)
+    const obstacles = listObstacles(implementation, capabilities, preference)
     return {
       implementation,
-      obstacles: listObstacles(implementation, capabilities, preference),
+      obstacles: refusal === undefined ? obstacles : [...obstacles, refusal],
       rank: toRank(implementation.device, capabilities),
       timeMs: measurement && toTimeMs(measurement),
       ...(measurement && 'failure' in measurement && { failure: measurement.failure }),

@@ -21,7 +21,11 @@ export interface HostSetup {
 
 /** Messages from a page to its dedicated worker. */
 export type PageToHost =
-  | { type: 'start'; setup: HostSetup }
+  /**
+   * `isElected` is `false` in a page that hosts for itself only. `lastEnded` is the name of the
+   * liveness lock of the last host that ended in order.
+   */
+  | { type: 'start'; setup: HostSetup; isElected: boolean; lastEnded: string | null }
   /** Comes with a port that carries one request. */
   | { type: 'port' }
 

@@ -5,8 +5,10 @@ import { names } from '../link/protocol.ts'
 import { openDatabase } from '../store/database.ts'
 import { ensureResources } from '../store/ensure.ts'
 import { raiseEpoch } from '../store/epoch.ts'
+import { withFence } from '../store/fence.ts'
 import type { Control, Host, HostService } from '../types/index.ts'
 import { createGpuVerdicts } from './choice/gpu-verdict.ts'
+import { createLoadCrashes, type HostLives } from './choice/load-crashes.ts'
 import { createSelector } from './choice/selector.ts'
 import { createThreadCount } from './choice/thread-count.ts'
 import { createCatalogCopies } from './library/catalog-copies.ts'
@@ -33,19 +35,35 @@ import { createHttpPredictors, createPredictorControl } from './requests/predict
 import { createResponseStore } from './requests/response-store.ts'
 import { digestOptions, findDifferences } from './tab/digest.ts'
 
+/** Callbacks of the host's worker. */
+export interface HostEvents {
+  /** Called whenever a file must be downloaded. */
+  onDownload(): void
+  /** Called when a later host was elected. This one must end. */
+  onReplaced(): void
+}
+
 /**
  * Opens the host with the given options. The catalog, the device and the database are read on first
- * use. `onDownload` is called whenever a file must be downloaded.
+ * use.
  */
-export function openHost(setup: HostSetup, onDownload: () => void): HostService {
+export function openHost(
+  setup: HostSetup,
+  isElected: boolean,
+  lives: HostLives,
+  { onDownload, onReplaced }: HostEvents,
+): HostService {
   const { scope, assets, device: preference, offline } = setup
-  const database = openDatabase(names(scope).database)
+  const opened = openDatabase(names(scope).database)
+  // Several pages without a service worker may host at once, each for itself. None replaces another.
+  const database = isElected ? withFence(opened, names(scope).host, onReplaced) : opened
   const epoch = cacheSuccess(() => raiseEpoch(database))
   const embedded = new URL('models/catalog.json', assets).href
   const copies = offline ? createCatalogCopies(database.name) : undefined
   const catalog = cacheSuccess(() => loadCatalog(setup.catalog, embedded, scope, copies))
   const gpuVerdicts = createGpuVerdicts(database, cacheSuccess(probeDevice))
   const { capabilities: device, verdict } = gpuVerdicts
+  const crashes = createLoadCrashes(database, lives)
   const progress = createLoadProgressHub()
   const idle = createIdleMonitor()
   if (offline) keepFilesWhenIdle(database.name, assets, idle)
@@ -59,6 +77,7 @@ export function openHost(setup: HostSetup, onDownload: () => void): HostService 
     assets,
     progress,
     idle,
+    crashes,
     threads: threads.get,
     onVerdict: gpuVerdicts.record,
     explain: createFailureExplainer({ database, entries, device, preference }),
@@ -79,6 +98,7 @@ export function openHost(setup: HostSetup, onDownload: () => void): HostService 
     verdict,
     preference,
     threads,
+    crashes,
   })
   const predictions = createPredictions({ database, scope, entries, device, selector })
   const leases = createLeases({ entries, selector, predictions, models, progress, verdict })
@@ -98,7 +118,7 @@ export function openHost(setup: HostSetup, onDownload: () => void): HostService 
     resource: (sha256, { signal }) => resources.body(sha256, signal),
   }
   const control: Control = {
-    ...createLoading({ ...library, leases }),
+    ...createLoading({ ...library, leases, crashes }),
     ...createStorage({ ...library, background }),
     ...predictors,
     importTag: createImporter(library),

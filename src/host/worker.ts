@@ -1,11 +1,13 @@
 /** Entry of the host's dedicated worker. It opens the host and answers the ports from its page. */
 import { answer } from '../link/answer.ts'
-import { holdLivenessLock } from '../link/liveness.ts'
+import { holdLivenessLock, listLivenessLocks } from '../link/liveness.ts'
 import { HEARTBEAT_INTERVAL_MS, PROTOCOL } from '../link/protocol.ts'
 import { HOST_SERVICE_METHODS } from '../types/control.ts'
 import type { HostService } from '../types/index.ts'
-import type { HostSetup, HostToPage, PageToHost } from './messages.ts'
+import type { HostToPage, PageToHost } from './messages.ts'
 import { openHost } from './open-host.ts'
+
+type StartMessage = Extract<PageToHost, { type: 'start' }>
 
 interface StartedHost {
   service: HostService
@@ -21,7 +23,7 @@ let watchRequests = 0
 self.onmessage = (event: MessageEvent<PageToHost>) => {
   const message = event.data
   if (message.type === 'start') {
-    started = start(message.setup)
+    started = start(message)
     return
   }
   const port = event.ports[0]
@@ -35,10 +37,15 @@ setInterval(() => {
   if (openRequests > watchRequests) postToPage({ type: 'pulse' })
 }, HEARTBEAT_INTERVAL_MS)
 
-async function start(setup: HostSetup): Promise<StartedHost> {
+async function start({ setup, isElected, lastEnded }: StartMessage): Promise<StartedHost> {
   const livenessLock = navigator.locks ? await holdLivenessLock(navigator.locks, 'host') : null
   postToPage({ type: 'started', protocol: PROTOCOL, life: livenessLock })
-  const host = openHost(setup, () => postToPage({ type: 'downloading' }))
+  const lives = { own: livenessLock, lastEnded, living: () => listLivenessLocks('host') }
+  const host = openHost(setup, isElected, lives, {
+    onDownload: () => postToPage({ type: 'downloading' }),
+    // The page may hang or be frozen, so it may not know yet that it lost the election.
+    onReplaced: () => self.close(),
+  })
   return { service: withWatchCount(host), livenessLock }
 }
 

@@ -26,6 +26,15 @@ export function answer<Service extends object>(
     if (!signal.aborted) port.postMessage(message, ports)
   }
 
+  async function whileBeating<T>(work: () => Promise<T> | undefined): Promise<T | undefined> {
+    const timer = setInterval(() => send({ type: 'heartbeat' }), HEARTBEAT_INTERVAL_MS / 2)
+    try {
+      return await work()
+    } finally {
+      clearInterval(timer)
+    }
+  }
+
   async function run({ protocol, method, args, key, client }: CallMessage): Promise<void> {
     if (protocol !== PROTOCOL) throw otherProtocol(protocol)
     if (!Object.hasOwn(methods, method))
@@ -34,13 +43,12 @@ export function answer<Service extends object>(
     const onEvent = (event: unknown) =>
       send({ type: 'event', event }, event instanceof MessagePort ? [event] : [])
     const caller: Caller<unknown> = { key, client, signal, onEvent, handOver: pipe.handOver }
-    const value = await (service as Record<string, AnyMethod>)[method]?.(...args, caller)
-    if (kind === 'call') return send({ type: 'result', value })
-    const { events, ...accepted } = value as EventStream<unknown>
+    const start = () => (service as Record<string, AnyMethod>)[method]?.(...args, caller)
+    if (kind === 'call') return send({ type: 'result', value: await whileBeating(start) })
+    const { events, ...accepted } = (await start()) as EventStream<unknown>
     send({ type: 'result', value: accepted })
-    const beat = () => send({ type: 'heartbeat' })
-    const timer = kind === 'monitored' ? setInterval(beat, HEARTBEAT_INTERVAL_MS / 2) : undefined
-    await pipe.write(events).finally(() => clearInterval(timer))
+    const write = () => pipe.write(events)
+    await (kind === 'monitored' ? whileBeating(write) : write())
   }
 
   return new Promise((resolve) => {

@@ -5,8 +5,13 @@ import type { Link } from './link.ts'
 import { HEARTBEAT_INTERVAL_MS } from './protocol.ts'
 import { openRequest, type RequestPort } from './request-port.ts'
 
-/** Timeout in milliseconds between two messages of a monitored stream: three heartbeat intervals. */
+/**
+ * Timeout in milliseconds between two messages of a call or a monitored stream: three heartbeat
+ * intervals. A frozen host keeps its lock, so its silence is the only sign.
+ */
 const MESSAGE_TIMEOUT_MS = 3 * HEARTBEAT_INTERVAL_MS
+
+const timeoutOf = ({ messageTimeoutMs = MESSAGE_TIMEOUT_MS }: Link): number => messageTimeoutMs
 
 /** Sends a request and resolves with its result. */
 export async function call(
@@ -19,7 +24,7 @@ export async function call(
   try {
     caller.onAck?.()
     for (;;) {
-      const message = await request.next()
+      const message = await request.next(timeoutOf(link))
       if (message.type === 'result') return message.value
       if (message.type === 'event') caller.onEvent?.(message.event as never)
     }
@@ -37,16 +42,14 @@ export async function stream(
   caller: Caller,
 ): Promise<RemoteStream<unknown>> {
   const request = await openRequest(link, method, args, caller)
+  const timeoutMs = isMonitored ? timeoutOf(link) : undefined
   try {
-    const accepted = await request.next()
+    const accepted = await request.next(timeoutMs)
     if (accepted.type !== 'result')
       throw new InoriginError('internal', 'The host sent events before it accepted the request.')
     return {
       ...(accepted.value as object),
-      events: readEvents(
-        request,
-        isMonitored ? (link.messageTimeoutMs ?? MESSAGE_TIMEOUT_MS) : undefined,
-      ),
+      events: readEvents(request, timeoutMs),
       pipeTo: (port) => waitForEnd(request, port),
     }
   } catch (error) {

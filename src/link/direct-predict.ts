@@ -79,6 +79,8 @@ function createDirectLinks(link: Link, host: DirectHost): DirectLinks {
       connect: (request) => port.postMessage(null, [request]),
       maxAttempts: 1,
       ackTimeoutMs: DIRECT_ACK_TIMEOUT_MS,
+      // A run blocks the worker. The open call of `openDirectPort` tells if its host dies.
+      messageTimeoutMs: Infinity,
       endSignal,
     }
     return remote<DirectPredictor>(workerLink, DIRECT_METHODS)

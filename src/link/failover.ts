@@ -7,13 +7,20 @@
 import { InoriginError } from '../error.ts'
 import type { Caller, EventStream, Generation, GenerationRequest, Host } from '../types/index.ts'
 import { createDelivery, type Delivery } from './delivery.ts'
-import { isHostGone } from './link.ts'
+import { isHostGone, isHostLost } from './link.ts'
 
 /** Maximum number of failovers of one stream. The request itself may be what ends its hosts. */
 const MAX_FAILOVERS = 3
 
-/** Codes of errors after which a model is loaded again by the next request. */
-const MODEL_LOST_CODES: readonly (string | undefined)[] = ['worker_ended', 'model_unresponsive']
+/**
+ * Maximum number of failovers of one stream by the code of an error after which the next request
+ * loads the model again. A request that hangs its model would hang the next one for minutes, too.
+ */
+const MODEL_FAILOVERS: Readonly<Record<string, number>> = {
+  worker_ended: MAX_FAILOVERS,
+  model_unresponsive: 1,
+  storage_damaged: 1,
+}
 
 /** Returns the host with streams that continue on the next one when it dies. */
 export function withFailover(host: Host): Host {
@@ -42,6 +49,7 @@ export function continueGeneration(
   caller: Caller,
   delivery: Delivery,
 ): Promise<Generation> {
+  const isModelLost = createModelLossCheck()
   return openWithFailover(() => generate({ ...request, ...delivery.resumption() }, caller), {
     // Before the start, it is the load that failed, and it would fail again.
     canContinue: (error) => isHostGone(error) || (delivery.hasStarted && isModelLost(error)),
@@ -90,7 +98,9 @@ async function openWithFailover<Event extends TypedEvent, Stream extends EventSt
       try {
         return await open()
       } catch (error) {
-        if (!canContinue(error) || (failovers += 1) > MAX_FAILOVERS) throw error
+        // After a death, the election of the next host may take longer than one search for it.
+        const canReopen = canContinue(error) || (failovers > 0 && isHostLost(error))
+        if (!canReopen || (failovers += 1) > MAX_FAILOVERS) throw error
       }
     }
   }
@@ -113,7 +123,15 @@ async function openWithFailover<Event extends TypedEvent, Stream extends EventSt
   return { ...first, events: read(first) }
 }
 
-const isModelLost = (error: unknown): boolean =>
-  error instanceof InoriginError && MODEL_LOST_CODES.includes(error.code)
+/** Returns a check of the errors of one stream: `true` if the model may be loaded again after it. */
+function createModelLossCheck(): (error: unknown) => boolean {
+  const counts = new Map<string, number>()
+  return (error) => {
+    const { code = '' } = InoriginError.from(error)
+    const count = (counts.get(code) ?? 0) + 1
+    counts.set(code, count)
+    return count <= (MODEL_FAILOVERS[code] ?? 0)
+  }
+}
 
 const createSeed = (): number => crypto.getRandomValues(new Uint32Array(1))[0] as number

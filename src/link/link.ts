@@ -15,7 +15,10 @@ export interface Link {
   ackTimeoutMs: number
   /** Maximum number of events that the other side may send ahead of the reader. Default: 64. */
   window?: number
-  /** Timeout in milliseconds between two messages of a monitored stream. Default: 30 s. */
+  /**
+   * Timeout in milliseconds between two messages of a call or a monitored stream. Default: 30 s.
+   * `Infinity` means no timeout.
+   */
   messageTimeoutMs?: number
   /** Signal that aborts when the other side ends, with an `InoriginError` as its reason. */
   endSignal?: AbortSignal
@@ -35,6 +38,8 @@ export interface PortEvents {
 
 const UNREACHABLE = 'host_unreachable'
 const GONE = 'host_gone'
+/** Code of the error of a host that lost an election while it was frozen. */
+const REPLACED = 'host_replaced'
 
 /** Creates the error for a request that was not acknowledged in time. A retry may succeed. */
 export function unreachable(): InoriginError {
@@ -54,9 +59,9 @@ export function isUnreachable(error: unknown): boolean {
   return error instanceof InoriginError && error.code === UNREACHABLE
 }
 
-/** Returns `true` if the host died after it had received the request. */
+/** Returns `true` if the host died, or was replaced, after it had received the request. */
 export function isHostGone(error: unknown): boolean {
-  return error instanceof InoriginError && error.code === GONE
+  return error instanceof InoriginError && (error.code === GONE || error.code === REPLACED)
 }
 
 /** Returns `true` if a retry may reach another host. */

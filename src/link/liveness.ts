@@ -6,7 +6,7 @@
 
 /** Acquires a lock until this thread ends. Resolves with its name when the lock is held. */
 export function holdLivenessLock(locks: LockManager, kind: string): Promise<string> {
-  const name = `inorigin:life:${kind}:${crypto.randomUUID()}`
+  const name = toPrefix(kind) + crypto.randomUUID()
   return new Promise((resolve, reject) => {
     const never = () => new Promise<never>(() => resolve(name))
     locks.request(name, never).catch(reject)
@@ -44,3 +44,12 @@ function awaitRelease(locks: LockManager, name: string): Set<() => void> {
   locks.request(name, { mode: 'shared' }, onDeath).catch(remove)
   return callbacks
 }
+
+/** Resolves with the names of the liveness locks of living threads of that kind. */
+export async function listLivenessLocks(kind: string): Promise<Set<string>> {
+  const { held = [] } = await navigator.locks.query()
+  const names = held.flatMap(({ name = '' }) => (name.startsWith(toPrefix(kind)) ? [name] : []))
+  return new Set(names)
+}
+
+const toPrefix = (kind: string): string => `inorigin:life:${kind}:`

@@ -25,7 +25,7 @@ export const OFFLINE_PARAM = 'offline'
 export const ASSETS_PARAM = 'assets'
 
 /**
- * Longest time in milliseconds without a message on a monitored stream. Browsers stop a service
+ * Longest time in milliseconds without a message on a call or a monitored stream. Browsers stop a service
  * worker after 30 s without one.
  */
 export const HEARTBEAT_INTERVAL_MS = 10_000
@@ -58,7 +58,7 @@ export type AnswerMessage =
   /** Reports something that happened before the result. */
   | { type: 'event'; event: unknown }
   | { type: 'result'; value: unknown }
-  /** Comes twice in each heartbeat interval while a monitored stream is open. */
+  /** Comes twice in each heartbeat interval while a call or a monitored stream is open. */
   | { type: 'heartbeat' }
   | { type: 'end' }
   | { type: 'error'; error: ErrorRecord }

@@ -149,7 +149,7 @@ interface Acknowledgment {
 }
 
 function createAcknowledgment(onTimeout: () => void): Acknowledgment {
-  let timer: ReturnType<typeof setTimeout> | undefined
+  let stopTimeout: (() => void) | undefined
   const settle = { resolve: () => {}, reject: (_error: unknown) => {} }
   const received = new Promise<void>((resolve, reject) =>
     Object.assign(settle, { resolve, reject }),
@@ -158,8 +158,8 @@ function createAcknowledgment(onTimeout: () => void): Acknowledgment {
   received.catch(() => undefined)
 
   function startTimer(timeoutMs: number): void {
-    clearTimeout(timer)
-    if (timeoutMs !== Infinity) timer = setTimeout(onTimeout, timeoutMs)
+    stopTimeout?.()
+    stopTimeout = startInactivityTimeout(timeoutMs, onTimeout)
   }
 
   return {
@@ -168,8 +168,8 @@ function createAcknowledgment(onTimeout: () => void): Acknowledgment {
     reject: (error) => settle.reject(error),
     setTimeout: startTimer,
     async wait(timeoutMs) {
-      if (timer === undefined) startTimer(timeoutMs)
-      await received.finally(() => clearTimeout(timer))
+      if (!stopTimeout) startTimer(timeoutMs)
+      await received.finally(() => stopTimeout?.())
     },
   }
 }

@@ -47,5 +47,7 @@ export async function readChunkContent(chunk: unknown): Promise<ArrayBuffer | nu
 
 /** Deletes a chunk. Its recorded hash stays, and the chunk that replaces it must match. */
 function deleteChunkData(database: Database, sha256: string, index: number): Promise<void> {
-  return runWrite(database, ['chunks'], ({ store }) => store.delete([sha256, index]))
+  return runWrite(database, ['chunks'], (transaction) =>
+    transaction.objectStore('chunks').delete([sha256, index]),
+  )
 }

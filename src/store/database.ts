@@ -8,8 +8,23 @@ import { isQuotaExceeded, storageFullError } from './quota.ts'
 export type Connection = IDBPDatabase<StoreSchema>
 type StoreName = StoreNames<StoreSchema>
 
+/** Check that a host may still write: it may not once a later host was elected. */
+export interface Fence {
+  /** Resolves with the epoch of this host, which it raises before its first write. */
+  epoch(): Promise<number>
+  /** Rejects with `host_replaced` in a transaction that must not write. `facts` is its `device`. */
+  check(facts: Facts, epoch: number): Promise<void>
+}
+
+/** The store `device` of a transaction. */
+interface Facts {
+  get(subject: string): Promise<unknown>
+}
+
 export interface Database {
   readonly name: string
+  /** Fence of an elected host. It is absent in a page that hosts for itself only. */
+  readonly fence?: Fence
   /**
    * Runs `work` on an open connection and resolves with its result. If the connection is lost,
    * `work` runs once more on a new one, so it must be safe to repeat. Rejects with `unavailable`
@@ -111,16 +126,26 @@ export function openDatabase(
   }
 }
 
-/** Runs `work` in a transaction that writes, and resolves as {@link runAndCommit}. */
-export function runWrite<Names extends [StoreName, ...StoreName[]], T>(
+/**
+ * Runs `work` in a transaction that writes, and resolves as {@link runAndCommit}. Rejects with
+ * `host_replaced`, and writes nothing, if the {@link Fence} of the database forbids it. `work` must
+ * name its stores, because the transaction of a fenced database has one more.
+ */
+export async function runWrite<Names extends [StoreName, ...StoreName[]], T>(
   database: Database,
   stores: Names,
   work: (transaction: IDBPTransaction<StoreSchema, Names, 'readwrite'>) => Promise<T>,
   options?: IDBTransactionOptions,
 ): Promise<T> {
+  const { fence } = database
+  const epoch = await fence?.epoch()
   return database.use((connection) => {
-    const transaction = connection.transaction(stores, 'readwrite', options)
-    return runAndCommit(transaction, () => work(transaction))
+    const names = (fence ? [...new Set([...stores, 'device'])] : stores) as Names
+    const transaction = connection.transaction(names, 'readwrite', options)
+    return runAndCommit(transaction, async () => {
+      if (epoch !== undefined) await fence?.check(transaction.objectStore('device'), epoch)
+      return work(transaction)
+    })
   })
 }
 
@@ -192,7 +217,9 @@ function toOpenError(thrown: unknown): unknown {
   if (thrown instanceof DOMException && thrown.name === 'VersionError') {
     return new InoriginError(
       'unavailable',
-      'The store on this device was written by a newer version of this app. Reload the page.',
+      'The store on this device was written by a newer version of this app. Reload all tabs of it. ' +
+        'If the app was set back to an older version, deploy the newer one again, or clear the ' +
+        "site's data; models are then downloaded again.",
       { code: 'store_newer', cause: thrown },
     )
   }

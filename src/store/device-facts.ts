@@ -1,5 +1,5 @@
 /** Stores facts about this device: test results and measurements, each under a subject. */
-import type { Database } from './database.ts'
+import { runWrite, type Database } from './database.ts'
 
 /**
  * Resolves with the fact of that subject, or `undefined` if there is none. `isFact` checks the
@@ -20,8 +20,40 @@ export async function putDeviceFact<T>(
   subject: string,
   fact: T,
 ): Promise<void> {
-  await database.use((connection) => connection.put('device', fact, subject))
+  await runWrite(database, ['device'], (transaction) =>
+    transaction.objectStore('device').put(fact, subject),
+  )
 }
+
+/** Resolves with the facts whose subjects start with `prefix`, as `[subject, fact]`. */
+export async function listDeviceFacts<T>(
+  database: Database,
+  prefix: string,
+  isFact: (value: unknown) => value is T,
+): Promise<[subject: string, fact: T][]> {
+  return database.use(async (connection) => {
+    const range = toSubjectRange(prefix)
+    const subjects = await connection.getAllKeys('device', range)
+    const facts: unknown[] = await connection.getAll('device', range)
+    return subjects.flatMap((subject, index) => {
+      const fact = facts[index]
+      return isFact(fact) ? [[subject, fact] as [string, T]] : []
+    })
+  })
+}
+
+/** Deletes the facts of these subjects. */
+export async function deleteDeviceFacts(
+  database: Database,
+  subjects: readonly string[],
+): Promise<void> {
+  await runWrite(database, ['device'], async (transaction) => {
+    const device = transaction.objectStore('device')
+    for (const subject of subjects) await device.delete(subject)
+  })
+}
+
+const toSubjectRange = (prefix: string): IDBKeyRange => IDBKeyRange.bound(prefix, `${prefix}\uffff`)
 
 /**
  * Deletes the least recently used facts whose subjects start with `prefix`, until `maxFacts` are
@@ -37,20 +69,18 @@ export async function trimDeviceFacts(
     getLastUsed,
   }: { maxFacts: number; keepSubject: string; getLastUsed: (fact: unknown) => number },
 ): Promise<void> {
-  await database.use(async (connection) => {
-    const range = IDBKeyRange.bound(prefix, `${prefix}\uffff`)
-    const subjects = await connection.getAllKeys('device', range)
+  await runWrite(database, ['device'], async (transaction) => {
+    const device = transaction.objectStore('device')
+    const subjects = await device.getAllKeys(toSubjectRange(prefix))
     if (subjects.length <= maxFacts) return
     const facts = await Promise.all(
-      subjects.map(
-        async (subject) => [subject, getLastUsed(await connection.get('device', subject))] as const,
-      ),
+      subjects.map(async (subject) => [subject, getLastUsed(await device.get(subject))] as const),
     )
     const oldest = facts
       .filter(([subject]) => subject !== keepSubject)
       .toSorted(([, one], [, other]) => one - other)
     for (const [subject] of oldest.slice(0, subjects.length - maxFacts)) {
-      await connection.delete('device', subject)
+      await device.delete(subject)
     }
   })
 }

@@ -8,16 +8,19 @@ import { InoriginError } from '../error.ts'
 import { runWrite, type Database } from './database.ts'
 import type { StoreSchema } from './db.ts'
 
-/** Subject of the epoch in the store `device`. */
+/** Default subject of the epoch in the store `device`. */
 const EPOCH_SUBJECT = 'epoch'
 
 type StoreName = StoreNames<StoreSchema>
 
-/** Raises the epoch and resolves with it. The database rejects writes of lower epochs from then on. */
-export function raiseEpoch(database: Database): Promise<number> {
+/**
+ * Raises the epoch and resolves with it. The database rejects writes of lower epochs from then on.
+ * Epochs of different subjects are independent.
+ */
+export function raiseEpoch(database: Database, subject = EPOCH_SUBJECT): Promise<number> {
   return runWrite(database, ['device'], async ({ store }) => {
-    const epoch = toEpoch(await store.get(EPOCH_SUBJECT)) + 1
-    await store.put(epoch, EPOCH_SUBJECT)
+    const epoch = toEpoch(await store.get(subject)) + 1
+    await store.put(epoch, subject)
     return epoch
   })
 }
@@ -29,8 +32,9 @@ export function raiseEpoch(database: Database): Promise<number> {
 export async function assertEpoch(
   facts: { get(subject: string): Promise<unknown> },
   epoch: number,
+  subject = EPOCH_SUBJECT,
 ): Promise<void> {
-  if (toEpoch(await facts.get(EPOCH_SUBJECT)) > epoch) throw hostReplaced()
+  if (toEpoch(await facts.get(subject)) > epoch) throw hostReplaced()
 }
 
 /**

@@ -55,9 +55,10 @@ export function isPinned({ tags }: Pick<ResourceRecord, 'tags'>, pins: ReadonlyS
 
 /** Pins or unpins a tag. Resources of a pinned tag, stored now or later, are not evicted. */
 export async function setPin(database: Database, tag: Tag, pinned: boolean): Promise<void> {
-  await database.use(async (connection) => {
-    if (pinned) await connection.put('pins', { tag, since: new Date().toISOString() })
-    else await connection.delete('pins', tag)
+  await runWrite(database, ['pins'], async (transaction) => {
+    const pins = transaction.objectStore('pins')
+    if (pinned) await pins.put({ tag, since: new Date().toISOString() })
+    else await pins.delete(tag)
   })
 }
 

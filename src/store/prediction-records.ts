@@ -20,7 +20,8 @@ export async function putPrediction(
   record: PredictionRecord,
   maxRecords = MAX_PREDICTIONS,
 ): Promise<void> {
-  await runWrite(database, ['predictions'], async ({ store }) => {
+  await runWrite(database, ['predictions'], async (transaction) => {
+    const store = transaction.objectStore('predictions')
     await store.put(record)
     if ((await store.count()) <= maxRecords) return
     const all = await store.getAll()
@@ -39,7 +40,9 @@ export async function putPrediction(
 export async function touchPrediction(database: Database, record: PredictionRecord): Promise<void> {
   const lastUsed = Date.now()
   if (lastUsed - getLastUsedMs(record) < TOUCH_INTERVAL_MS) return
-  await database.use((connection) => connection.put('predictions', { ...record, lastUsed }))
+  await runWrite(database, ['predictions'], (transaction) =>
+    transaction.objectStore('predictions').put({ ...record, lastUsed }),
+  )
 }
 
 /** Finds the prediction with that id. */

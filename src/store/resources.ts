@@ -120,7 +120,8 @@ export function touchResources(
   tag?: Tag,
 ): Promise<void> {
   const now = Date.now()
-  const touch = async ({ store }: IDBPTransaction<StoreSchema, ['resources'], 'readwrite'>) => {
+  const touch = async (transaction: IDBPTransaction<StoreSchema, ['resources'], 'readwrite'>) => {
+    const store = transaction.objectStore('resources')
     for (const sha256 of hashes) {
       const record = await store.get(sha256)
       if (record) await store.put({ ...record, tags: mergeTag(record.tags, tag), lastUsed: now })

@@ -25,6 +25,8 @@ export interface Control {
   modelStates(caller: Caller): Promise<ModelState[]>
   /** Loads the tag, and downloads its missing files first. */
   load(tag: Tag, caller: Caller<LoadProgress>): Promise<void>
+  /** Lets implementations of the tag be loaded again whose loads ended their page or worker. */
+  forgetCrashes(tag: Tag, caller: Caller): Promise<void>
   /** Streams the progress of every load, whichever tab started it. It ends with the signal. */
   progress(caller: Caller): Promise<EventStream<LoadProgress>>
   /** Frees the memory of the tag. Its stored files stay. */
@@ -94,6 +96,7 @@ export interface Control {
 const CONTROL_METHODS = {
   modelStates: 'call',
   load: 'call',
+  forgetCrashes: 'call',
   progress: 'stream',
   unload: 'call',
   remove: 'call',

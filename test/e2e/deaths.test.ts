@@ -4,14 +4,7 @@ import type { Page, Worker } from 'playwright'
 import type { Server } from '../../src/index.ts'
 import { fetchIn } from '../support/answers.ts'
 import { openSite, serveIn, type Site } from '../support/site.ts'
-import {
-  beginStream,
-  ENDLESS,
-  errorOf,
-  streamEnd,
-  streamHas,
-  type Streamed,
-} from '../support/streamed.ts'
+import { beginStream, ENDLESS, errorOf, streamEnd, streamHas, textOf } from '../support/streamed.ts'
 
 const GUIDE = '@inorigin/guide'
 let site: Site
@@ -29,13 +22,6 @@ async function end(page: Page, script: string): Promise<void> {
   const ended = worker!.waitForEvent('close')
   await worker!.evaluate(() => self.close()).catch(() => undefined)
   await ended
-}
-
-/** The text that a stream put together. */
-function textOf({ text }: Streamed): string {
-  expect(text.trimEnd().split('\n\n').at(-1)).toMatch(/^event: message_stop/)
-  const parts = text.matchAll(/"type":"text_delta","text":("(?:[^"\\]|\\.)*")/g)
-  return [...parts].map(([, part = '']) => JSON.parse(part) as string).join('')
 }
 
 /** The text of the same answer without a death. */

@@ -123,3 +123,11 @@ export function errorOf({ text }: Streamed): { type: string; message: string } |
   if (!last.startsWith('event: error\n')) return undefined
   return JSON.parse(last.slice(last.indexOf('data: ') + 'data: '.length)).error
 }
+
+/** The text of a whole stream of messages. Throws if it did not come to its end. */
+export function textOf({ text }: Streamed): string {
+  const last = text.trimEnd().split('\n\n').at(-1) ?? ''
+  if (!last.startsWith('event: message_stop')) throw new Error(`The stream ended with ${last}`)
+  const parts = text.matchAll(/"type":"text_delta","text":("(?:[^"\\]|\\.)*")/g)
+  return [...parts].map(([, part = '']) => JSON.parse(part) as string).join('')
+}

@@ -15,11 +15,25 @@ const FIRST_ALLOWANCE_MS = 10_000
 const TOKEN_ALLOWANCE_MS = 500
 
 /**
+ * Time in milliseconds that the first long call counts at most. It looks long if the computer slept
+ * in the meantime.
+ */
+const FIRST_LONG_CALL_MS = FIRST_ALLOWANCE_MS / 2
+
+/**
  * Returns the matcher with a limit on the total time of all its calls. Once it is exceeded, the
  * next call of `mask` rejects, and the next call of the others throws, with `constraint_too_slow`.
  */
 export function limitTime(matcher: Matcher): Matcher {
   let left = FIRST_ALLOWANCE_MS
+  let wasLong = false
+
+  function count(start: number): void {
+    const elapsed = performance.now() - start
+    const isFirstLong = elapsed > FIRST_LONG_CALL_MS && !wasLong
+    wasLong ||= isFirstLong
+    left -= isFirstLong ? FIRST_LONG_CALL_MS : elapsed
+  }
 
   function measure<Result>(work: () => Result): Result {
     if (left < 0) throw tooSlow()
@@ -27,7 +41,7 @@ export function limitTime(matcher: Matcher): Matcher {
     try {
       return work()
     } finally {
-      left -= performance.now() - start
+      count(start)
     }
   }
 
@@ -36,7 +50,7 @@ export function limitTime(matcher: Matcher): Matcher {
       if (left < 0) throw tooSlow()
       const start = performance.now()
       const bits = await matcher.mask()
-      left -= performance.now() - start
+      count(start)
       return bits
     },
     forced: () => measure(() => matcher.forced()),

@@ -12,6 +12,7 @@ import type { DeviceSummary, Explanation } from '../../types/index.ts'
 import type { IdleMonitor } from '../models/idle.ts'
 import { runBenchmark, selectMeasurable, type BenchmarkOptions } from './benchmark.ts'
 import { createBenchmarkSchedule } from './benchmark-schedule.ts'
+import type { LoadCrashes } from './load-crashes.ts'
 import { createMeasurements } from './measurements.ts'
 import type { ThreadCount } from './thread-count.ts'
 
@@ -41,21 +42,23 @@ export interface SelectorOptions extends BenchmarkOptions {
   device: () => Promise<Capabilities>
   preference: Preference
   threads: ThreadCount
+  crashes: Pick<LoadCrashes, 'find'>
 }
 
 export function createSelector(options: SelectorOptions): ImplementationSelector {
-  const { database, models, idle, device, preference, threads } = options
+  const { database, models, idle, device, preference, threads, crashes } = options
   const measurements = createMeasurements(database)
 
   async function getKnown(entry: Entry, name: string | undefined) {
     const capabilities = await device()
     const id = name ?? toDeviceId(capabilities)
-    return { capabilities, id, ...(await measurements.get(entry, id, capabilities)) }
+    const refusals = await crashes.find(entry)
+    return { capabilities, id, refusals, ...(await measurements.get(entry, id, capabilities)) }
   }
 
   async function select(entry: Entry, name?: string): Promise<ImplementationChoice> {
-    const { capabilities, measured } = await getKnown(entry, name)
-    return chooseImplementation(entry, capabilities, preference, measured)
+    const { capabilities, measured, refusals } = await getKnown(entry, name)
+    return chooseImplementation(entry, capabilities, preference, measured, refusals)
   }
 
   async function benchmarkMissing(
@@ -64,8 +67,8 @@ export function createSelector(options: SelectorOptions): ImplementationSelector
     untilRequest: AbortSignal,
   ): Promise<void> {
     untilRequest.throwIfAborted()
-    const { capabilities, id, tried } = await getKnown(entry, name)
-    const comparable = listComparable(entry, capabilities, preference)
+    const { capabilities, id, refusals, tried } = await getKnown(entry, name)
+    const comparable = listComparable(entry, capabilities, preference, refusals)
     const decided = comparable.filter((one) => tried.has(one.id))
     // This runs whenever the host is idle, and mostly nothing is left to measure.
     if (comparable.length < 2 || decided.length === comparable.length) return
@@ -97,8 +100,14 @@ export function createSelector(options: SelectorOptions): ImplementationSelector
     ...schedule,
     async explain(entry) {
       await settle(entry)
-      const { capabilities, id, measured } = await getKnown(entry, undefined)
-      const { chosen, reasons } = findImplementation(entry, capabilities, preference, measured)
+      const { capabilities, id, measured, refusals } = await getKnown(entry, undefined)
+      const { chosen, reasons } = findImplementation(
+        entry,
+        capabilities,
+        preference,
+        measured,
+        refusals,
+      )
       return {
         tag: entry.tag,
         chosen: chosen?.id ?? null,

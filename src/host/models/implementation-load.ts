@@ -14,8 +14,17 @@ import { verdictFromError, type GpuVerdict } from '../../device/gpu-verdict.ts'
 import type { Files, FileSizes } from '../../engine/engine.ts'
 import { toTransferProgress, type TransferProgress } from '../../store/transfer-rate.ts'
 import type { Caller, LoadProgress, Remote, Tag } from '../../types/index.ts'
+import { InoriginError } from '../../error.ts'
 import { createLatestValue, type LatestValue } from './latest-value.ts'
 import type { ModelService, ModelSetup, PredictorFiles } from './model-service.ts'
+
+/** Record of a load in progress, which tells the next host about a crash. */
+export interface LoadRecord {
+  /** Removes the record: the load has ended, and its thread lives. */
+  end(): Promise<void>
+  /** Counts the load as a crash: its worker ended by itself. */
+  crashed(): Promise<void>
+}
 
 export interface LoadOptions {
   entry: Entry
@@ -31,6 +40,11 @@ export interface LoadOptions {
   verdict: GpuVerdict | undefined
   /** Resolves with the fastest number of WASM threads; `undefined` if it was not measured. */
   threads(): Promise<number | undefined>
+  /** Records the loads that may end the page. */
+  crashes: {
+    /** Writes the record of a load. Rejects with `load_crashed` if it must not be loaded. */
+    begin(entry: Entry, implementation: Implementation): Promise<LoadRecord>
+  }
   /** Receives the verdict on the GPU that a load reached. */
   onVerdict(verdict: GpuVerdict): void
   onProgress(progress: LoadProgress): void
@@ -165,7 +179,7 @@ async function openPredictor(context: LoadContext, entry: PredictorEntry): Promi
   reportCompiling(context)
   const threads = await findThreads(context)
   const setup: PredictorFiles = { entry, implementation, files, runtime, verdict, threads }
-  const newVerdict = await worker.openPredictor(setup, caller)
+  const newVerdict = await withRecord(context, () => worker.openPredictor(setup, caller))
   if (newVerdict) onVerdict(newVerdict)
 }
 
@@ -176,8 +190,26 @@ async function loadWeights(context: LoadContext): Promise<void> {
   const files = await getFiles(context, weights, sumBytes(texts))
   reportCompiling(context)
   const onEvent = () => progress.set({ ...progress.latest, phase: 'warm' })
-  const newVerdict = await worker.loadModel(files, { ...caller, onEvent })
+  const newVerdict = await withRecord(context, () =>
+    worker.loadModel(files, { ...caller, onEvent }),
+  )
   if (newVerdict) onVerdict(newVerdict)
+}
+
+/** Runs the part of a load in which memory may run out. The record outlives it only after a crash. */
+async function withRecord<T>(
+  { entry, implementation, crashes }: LoadContext,
+  load: () => Promise<T>,
+): Promise<T> {
+  const record = await crashes.begin(entry, implementation)
+  try {
+    const result = await load()
+    void record.end()
+    return result
+  } catch (error) {
+    await (InoriginError.from(error).code === 'worker_ended' ? record.crashed() : record.end())
+    throw error
+  }
 }
 
 function getFiles(

@@ -35,8 +35,9 @@ export interface ModelInstance {
    */
   retain(): () => void
   /**
-   * Resolves with the error to report for a failed run; its message refers to this catalog. A lost
-   * device cannot recover within its thread, so a device error also terminates the worker.
+   * Resolves with the error to report for a failed run; its message refers to this catalog. Also
+   * terminates the worker if its thread cannot recover: after a device error, and if the weights in
+   * its memory came from damaged files.
    */
   explainFailure(error: unknown): Promise<unknown>
   /** Opens a port that leads directly to the worker. It accepts the ports of `predict` calls. */
@@ -65,6 +66,10 @@ const FATAL_DEVICE_CODES: ReadonlySet<string> = new Set([
   'out_of_memory',
   'runtime_crashed',
 ])
+
+const codeOf = (error: unknown) => (error instanceof InoriginError ? error.code : undefined)
+
+const isFatal = (error: unknown): boolean => FATAL_DEVICE_CODES.has(codeOf(error) ?? '')
 
 /** Starts the worker and loads the small files. The weights are loaded by `load`. */
 export function createModelInstance(options: ModelInstanceOptions): ModelInstance {
@@ -105,9 +110,7 @@ export function createModelInstance(options: ModelInstanceOptions): ModelInstanc
     },
     async explainFailure(error) {
       const explained = await explain(error)
-      if (error instanceof InoriginError && FATAL_DEVICE_CODES.has(error.code ?? '')) {
-        closing.abort(explained)
-      }
+      if (isFatal(error) || codeOf(explained) === 'storage_damaged') closing.abort(explained)
       return explained
     },
     openDirectPort: thread.openDirectPort,

@@ -66,6 +66,7 @@ export function startModelThread(
       maxAttempts: 1,
       // Compiling a graph blocks the thread for an unknown time. The watchdog limits the rest.
       ackTimeoutMs: Infinity,
+      messageTimeoutMs: Infinity,
       endSignal: closing.signal,
       // A slow reader must not block the model for the others, so the window fits a whole response.
       window: RESPONSE_WINDOW_EVENTS,

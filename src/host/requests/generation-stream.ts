@@ -21,6 +21,8 @@ const NOT_ACCEPTED_YET = Promise.resolve({ ignored: [] as string[] })
 interface Attempt {
   lease: Promise<Lease>
   accepted: Promise<Generation & RemoteStream<GenerationEvent>>
+  /** `true` once the model writes the answer. Only the asking side knows what has arrived then. */
+  isAnswering: boolean
 }
 
 /**
@@ -45,8 +47,7 @@ export async function streamGeneration(
         yield* readAttempt(attempt, caller)
         return
       } catch (error) {
-        // The load failed before the first token, so the client has received nothing to take back.
-        if (!shouldRetry(error)) throw error
+        if (attempt.isAnswering || !shouldRetry(error)) throw error
         attempt = createAttempt(acquireLease, request, caller)
       }
     }
@@ -90,13 +91,14 @@ function createAttempt(
   })
   // The reader of the events gets this error.
   accepted.catch(ignore)
-  return { lease, accepted }
+  return { lease, accepted, isAnswering: false }
 }
 
 async function* readAttempt(
-  { lease, accepted }: Attempt,
+  attempt: Attempt,
   { signal, handOver }: Caller,
 ): AsyncGenerator<GenerationEvent> {
+  const { lease, accepted } = attempt
   // A rejected request must not wait for the weights.
   const rejected = new AbortController()
   accepted.catch((error: unknown) => rejected.abort(error))
@@ -106,6 +108,7 @@ async function* readAttempt(
     for await (const progress of instance.progress.read(untilRejected))
       yield { type: 'progress', progress }
     const stream = await accepted
+    attempt.isAnswering = true
     if (handOver) await handOver(stream)
     else yield* stream.events
   } catch (error) {

@@ -2,6 +2,7 @@
 import type { Control } from '../../types/index.ts'
 import { modelStateOf, type StateOptions } from '../library/model-state.ts'
 import type { Entries } from '../library/entries.ts'
+import type { LoadCrashes } from '../choice/load-crashes.ts'
 import type { ImplementationSelector } from '../choice/selector.ts'
 import type { Models } from '../models/models.ts'
 import { waitUntilLoaded, type Leases } from './leases.ts'
@@ -12,12 +13,13 @@ export interface LoadingOptions extends StateOptions {
   leases: Leases
   models: Models
   selector: ImplementationSelector
+  crashes: Pick<LoadCrashes, 'forget'>
 }
 
 export function createLoading(
   options: LoadingOptions,
-): Pick<Control, 'modelStates' | 'load' | 'progress' | 'unload' | 'explain'> {
-  const { entries, leases, models, selector } = options
+): Pick<Control, 'modelStates' | 'load' | 'forgetCrashes' | 'progress' | 'unload' | 'explain'> {
+  const { entries, leases, models, selector, crashes } = options
   return {
     async modelStates() {
       return Promise.all((await entries.all()).map((entry) => modelStateOf(entry, options)))
@@ -27,6 +29,10 @@ export function createLoading(
         const lease = await leases.acquire(await entries.find(tag, 'tag'), signal, onEvent)
         await waitUntilLoaded(lease, signal, onEvent).finally(lease.release)
       })
+    },
+    async forgetCrashes(tag) {
+      await entries.find(tag, 'tag')
+      await crashes.forget(tag)
     },
     progress: async ({ signal }) => ({ events: models.progress(signal) }),
     async unload(tag) {

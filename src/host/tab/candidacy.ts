@@ -39,7 +39,7 @@ export function createCandidacy(
   isAlone: boolean,
   postToServiceWorker: PostToServiceWorker,
 ): Candidacy {
-  const worker = createSupervisor(setup, postToServiceWorker, retryLater)
+  const worker = createSupervisor(setup, !isAlone, postToServiceWorker, retryLater)
   let election: Election | undefined
   let retryTimer: ReturnType<typeof setTimeout> | undefined
   /** Lock manager of the latest candidacy; `undefined` before the first. */
@@ -93,6 +93,7 @@ interface Supervisor {
  */
 function createSupervisor(
   setup: HostSetup,
+  isElected: boolean,
   postToServiceWorker: PostToServiceWorker,
   onFailure: () => void,
 ): Supervisor {
@@ -100,7 +101,7 @@ function createSupervisor(
   let lastRestart = -Infinity
 
   function start(): void {
-    const options = { postToServiceWorker, onFailure: fail, onDeath: restart }
+    const options = { isElected, postToServiceWorker, onFailure: fail, onDeath: restart }
     try {
       thread = startHostThread(setup, options)
       postToServiceWorker({ type: 'inorigin:hosting', protocol: PROTOCOL })

@@ -70,8 +70,10 @@ export function joinElection(name: string, candidate: Candidate, locks: LockMana
       return isLeader
     },
     steal() {
-      if (isLeader || hasLeft || Date.now() - lastSteal < STEAL_INTERVAL_MS) return
-      lastSteal = Date.now()
+      // The clock of the computer may be set back, so this one is not used.
+      const now = performance.now()
+      if (isLeader || hasLeft || now - lastSteal < STEAL_INTERVAL_MS) return
+      lastSteal = now
       queued.abort()
       request({ steal: true })
     },

@@ -8,6 +8,7 @@ import { currentLocks } from '../../link/locks.ts'
 import { PROTOCOL, type AnswerMessage, type PageToWorker } from '../../link/protocol.ts'
 import { requestPersistence } from '../../store/quota.ts'
 import type { HostSetup, HostToPage, PageToHost } from '../messages.ts'
+import { readLastEnded, recordEnded } from './last-ended.ts'
 
 export interface HostThread {
   /** Passes a port to the worker. Ports that arrive before the worker has started are held. */
@@ -17,6 +18,8 @@ export interface HostThread {
 }
 
 export interface HostThreadOptions {
+  /** `false` in a page that hosts for itself only. */
+  isElected: boolean
   postToServiceWorker(message: PageToWorker): void
   /** Called when the worker could not be started. */
   onFailure(error: InoriginError): void
@@ -36,17 +39,34 @@ export function startHostThread(setup: HostSetup, options: HostThreadOptions): H
   worker.onerror = (event) => {
     if (held) options.onFailure(notStarted(setup, event.message))
   }
-  worker.postMessage({ type: 'start', setup } satisfies PageToHost)
+  const { isElected } = options
+  const lastEnded = readLastEnded()
+  worker.postMessage({ type: 'start', setup, isElected, lastEnded } satisfies PageToHost)
+  /** Name of the worker's liveness lock; `null` before it has started, and after its death. */
+  let life: string | null = null
 
   function handleMessage(message: HostToPage): void {
     if (message.type === 'pulse') return options.postToServiceWorker({ type: 'inorigin:pulse' })
     if (message.type === 'downloading') return void requestPersistence()
     if (message.protocol !== PROTOCOL) return options.onFailure(otherVersion(script))
-    if (message.life)
-      watchLivenessLock(currentLocks(), message.life, stopped.signal, options.onDeath)
+    life = message.life
+    if (life) {
+      watchLivenessLock(currentLocks(), life, stopped.signal, onDeath)
+      document.addEventListener('visibilitychange', followVisibility, { signal: stopped.signal })
+      followVisibility()
+    }
     const ports = held ?? []
     held = undefined
     for (const port of ports) send(port)
+  }
+
+  function onDeath(): void {
+    life = null
+    options.onDeath()
+  }
+
+  function followVisibility(): void {
+    if (life) recordEnded(life, document.visibilityState === 'hidden')
   }
 
   function send(port: MessagePort): void {
@@ -63,6 +83,7 @@ export function startHostThread(setup: HostSetup, options: HostThreadOptions): H
     stop(error) {
       stopped.abort()
       worker.terminate()
+      if (life) recordEnded(life)
       const last: AnswerMessage = error
         ? { type: 'error', error: error.toRecord() }
         : { type: 'moved' }

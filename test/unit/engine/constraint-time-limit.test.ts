@@ -47,3 +47,13 @@ test('a first mask that takes long is allowed for', async () => {
   expect(matcher.accept(1)).toBe(true)
   expect(() => matcher.forced()).toThrow('takes too long at each token')
 })
+
+test('a computer that sleeps during a token does not end the answer', async () => {
+  const matcher = slowMatcher(1)
+  const limited = limitTime(matcher)
+  expect(await tokensOf(limited, 10)).toBe(10)
+  vi.mocked(performance.now).mockReturnValueOnce(0).mockReturnValueOnce(45_000)
+  await limited.mask()
+  vi.mocked(performance.now).mockReturnValue(45_000)
+  expect(await tokensOf(limited, 10)).toBe(10)
+})

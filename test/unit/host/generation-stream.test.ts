@@ -182,15 +182,20 @@ test.each(['before', 'after'])(
   },
 )
 
-test('files that turn out to be damaged when the model runs are loaded again', async () => {
+test('files that turn out to be damaged in an answer are left to the asking thread', async () => {
   async function* damaged(): AsyncGenerator<GenerationEvent> {
-    yield* write(0)
+    yield* write(2)
     throw new InoriginError('unavailable', 'Damaged.', { code: 'storage_damaged' })
   }
   const { ask, seen } = open([{ generate: damaged }, { generate: () => write(100) }])
   const { events } = await ask.generate(REQUEST, caller())
-  expect((await collect(events)).slice(-100)).toEqual(said(100))
-  expect(seen).toMatchObject({ attempts: 2, explained: [{ code: 'storage_damaged' }] })
+  const texts: unknown[] = []
+  const reading = async () => {
+    for await (const event of events) if (event.type === 'text') texts.push(event.text)
+  }
+  await expect(reading()).rejects.toMatchObject({ code: 'storage_damaged' })
+  expect(texts).toEqual(said(2))
+  expect(seen).toMatchObject({ attempts: 1, explained: [{ code: 'storage_damaged' }] })
 })
 
 test('what fails late is explained by the host, after all events', async () => {

@@ -31,6 +31,7 @@ function start() {
     ensure: async (wanted) => new Map(wanted.map(({ name }) => [name, new Blob()])),
     verdict: undefined,
     threads: async () => undefined,
+    crashes: { begin: async () => ({ end: async () => {}, crashed: async () => {} }) },
     onVerdict: () => undefined,
     onProgress: () => undefined,
   }

@@ -1,8 +1,8 @@
 import { afterEach, expect, test, vi } from 'vitest'
 import { createMeasurements } from '../../../src/host/choice/measurements.ts'
 import type { Capabilities } from '../../../src/device/capabilities.ts'
-import type { Database } from '../../../src/store/database.ts'
 import { predictor } from '../catalog/entries.ts'
+import { memoryDatabase } from '../../support/memory-database.ts'
 
 afterEach(() => {
   vi.unstubAllGlobals()
@@ -25,7 +25,7 @@ function memory() {
     getAllKeys: async () => [...facts.keys()].toSorted(),
     delete: async (_store: string, subject: string) => void facts.delete(subject),
   }
-  return { facts, database: { name: 'test', use: (work) => work(connection as never) } as Database }
+  return { facts, database: memoryDatabase(connection) }
 }
 
 test('what is learnt of devices by the hundred is forgotten by its last use, not by its name', async () => {
@@ -73,7 +73,7 @@ test('devices by the thousand, named by whoever asks, are not all kept in memory
   vi.stubGlobal('navigator', { userAgent: 'Browser/1' })
   const read: string[] = []
   const connection = { get: async (_store: string, subject: string) => void read.push(subject) }
-  const database = { name: 'test', use: (work) => work(connection as never) } as Database
+  const database = memoryDatabase(connection)
   const measurements = createMeasurements(database)
   const ask = (name: string) => measurements.get(predictor(), name, device)
   await ask('first')

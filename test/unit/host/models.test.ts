@@ -44,6 +44,7 @@ function open() {
       return new Promise(() => undefined)
     },
     threads: async () => undefined,
+    crashes: { begin: async () => ({ end: async () => {}, crashed: async () => {} }) },
     onVerdict: () => undefined,
     explain: async (error) => error,
   })

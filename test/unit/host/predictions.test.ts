@@ -1,9 +1,9 @@
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { createPredictions } from '../../../src/host/library/predictions.ts'
 import type { PredictionRecord } from '../../../src/store/db.ts'
-import type { Database } from '../../../src/store/database.ts'
 import type { PredictionRequest } from '../../../src/types/index.ts'
 import { HASH, predictor } from '../catalog/entries.ts'
+import { memoryDatabase } from '../../support/memory-database.ts'
 
 afterEach(() => {
   vi.unstubAllGlobals()
@@ -46,7 +46,7 @@ function open(status = 404) {
       index === 'configuration' && key === record.configuration ? [record] : [],
     put: async () => undefined,
   }
-  const database = { name: 'test', use: (work) => work(connection as never) } as Database
+  const database = memoryDatabase(connection)
   return createPredictions({
     database,
     scope: 'https://app.test/',

@@ -6,8 +6,8 @@ import { createSelector } from '../../../src/host/choice/selector.ts'
 import { createIdleMonitor, IDLE_DELAY_MS } from '../../../src/host/models/idle.ts'
 import type { ModelInstance } from '../../../src/host/models/model-instance.ts'
 import type { Models } from '../../../src/host/models/models.ts'
-import type { Database } from '../../../src/store/database.ts'
 import { model, predictor } from '../catalog/entries.ts'
+import { memoryDatabase } from '../../support/memory-database.ts'
 
 const MB = 1e6
 
@@ -64,7 +64,7 @@ function memory(stored: readonly string[] = []) {
     delete: async (_store: string, key: string) => void facts.delete(key),
   }
   vi.stubGlobal('IDBKeyRange', { bound: () => null })
-  const database = { name: 'test', use: (work) => work(connection as never) } as Database
+  const database = memoryDatabase(connection)
   return { database, facts }
 }
 
@@ -112,7 +112,12 @@ function models(plan: Plan) {
   return { models: made as unknown as Models, made, measured, closed, most: () => most }
 }
 
-function open(plan: Plan, kept = memory(), capabilities = device()) {
+function open(
+  plan: Plan,
+  kept = memory(),
+  capabilities = device(),
+  refusals: ReadonlyMap<string, string> = new Map(),
+) {
   vi.stubGlobal('navigator', { userAgent: 'Browser/1' })
   const recorder = models(plan)
   const idle = createIdleMonitor()
@@ -128,11 +133,34 @@ function open(plan: Plan, kept = memory(), capabilities = device()) {
       current: async () => 1,
       measure: async () => undefined,
     },
+    crashes: { find: async () => refusals },
   })
   const chosen = async (entry: Entry, id?: string) =>
     (await selector.select(entry, id)).implementation.id
   return { ...recorder, ...selector, chosen, kept, idle }
 }
+
+test('an implementation whose loads crashed is neither chosen nor measured, and named as such', async () => {
+  const refused = (...ids: string[]) => new Map(ids.map((id) => [id, 'its load crashed']))
+  const { benchmark, chosen, explain, measured } = open(
+    { webgpu: 3, wasm: 30, 'wasm-other': 20 },
+    memory(),
+    device(),
+    refused('webgpu'),
+  )
+  const entry = entryOf(gpu, wasm, other)
+  await benchmark(entry)
+  expect(await chosen(entry)).toBe('wasm-other')
+  expect(measured).toEqual(['wasm', 'wasm-other'])
+  const { reasons } = await explain(entry)
+  expect(reasons[0]).toMatchObject({ id: 'webgpu', chosen: false, why: 'its load crashed' })
+  const none = open({}, memory(), device(), refused('webgpu', 'wasm'))
+  await expect(none.chosen(entryOf(gpu, wasm))).rejects.toMatchObject({
+    kind: 'unavailable',
+    code: 'load_crashed',
+    message: expect.stringContaining('webgpu: its load crashed'),
+  })
+})
 
 describe('a comparison', () => {
   test('finds the fastest, one after the other, once, and closes the rest', async () => {

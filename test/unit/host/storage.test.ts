@@ -18,7 +18,8 @@ beforeEach(() => {
 function open() {
   const looked: string[] = []
   const record = { verified: true, bytes: 1000, chunkBytes: 1000, chunks: ['noted'] }
-  const transaction = { done: Promise.resolve(), store: { delete: async () => undefined } }
+  const objectStore = () => ({ delete: async () => undefined })
+  const transaction = { done: Promise.resolve(), objectStore }
   const connection = {
     get: async (store: string, key: string) => {
       if (store === 'resources') looked.push(key)

@@ -2,6 +2,7 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import type { Capabilities } from '../../../src/device/capabilities.ts'
 import { createThreadCount } from '../../../src/host/choice/thread-count.ts'
 import type { Database } from '../../../src/store/database.ts'
+import { memoryDatabase } from '../../support/memory-database.ts'
 
 beforeEach(() => {
   vi.stubGlobal('navigator', { userAgent: 'Browser/1' })
@@ -25,7 +26,7 @@ function memory(): Database {
     get: async (_store: string, subject: string) => facts.get(subject),
     put: async (_store: string, fact: unknown, subject: string) => void facts.set(subject, fact),
   }
-  return { name: 'test', use: (work) => work(connection as never) } as Database
+  return memoryDatabase(connection)
 }
 
 const never = new AbortController().signal

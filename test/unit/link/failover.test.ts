@@ -187,7 +187,7 @@ describe('a generation', () => {
     expect([events.length, requests.length]).toEqual([whole.length, 1])
   })
 
-  test.each(['worker_ended', 'model_unresponsive'] as const)(
+  test.each(['worker_ended', 'model_unresponsive', 'storage_damaged'] as const)(
     'whose model ends with %s continues once it has started',
     async (code) => {
       const late = await read([
@@ -199,6 +199,24 @@ describe('a generation', () => {
       expect(early.error).toMatchObject({ code })
     },
   )
+
+  test.each([
+    ['worker_ended', 4],
+    ['model_unresponsive', 2],
+    ['storage_damaged', 2],
+  ] as const)('whose model keeps ending with %s runs %i times', async (code, runs) => {
+    const error = failure(code)
+    const lives = Array.from({ length: 9 }, () => ({ events: whole.slice(0, 4), error }))
+    const result = await read(lives)
+    expect(result.error).toBe(error)
+    expect(result.requests).toHaveLength(runs)
+  })
+
+  test('waits for an election that takes longer than one search', async () => {
+    const lost = failure('host_unreachable')
+    const lives = [{ events: whole.slice(0, 4), error: gone }, { error: lost }, { events: again }]
+    expect(join((await read(lives)).events)).toEqual(join(whole))
+  })
 
   test('starts on the next host if the first dies before it accepts the request', async () => {
     const { events, requests } = await read([{ error: gone }, { events: whole }])

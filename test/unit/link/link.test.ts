@@ -253,6 +253,22 @@ describe('stream', () => {
     expect(seen).toEqual([0])
   })
 
+  test.each(['double', 'count'] as const)(
+    'a host that falls silent before the result of %s counts as gone',
+    async (method) => {
+      const { ask } = connect({
+        messageTimeoutMs: 300,
+        connect: (port) => {
+          port.onmessage = ({ data }) => {
+            if (data.type === 'call') port.postMessage({ type: 'ack', life: null })
+          }
+        },
+      })
+      const asked = ask[method](1, anyone())
+      await expect(asked).rejects.toMatchObject({ kind: 'unavailable', code: 'host_gone' })
+    },
+  )
+
   test('a window as long as the stream lets the writer finish without a reader', async () => {
     const { ask, seen } = connect({ window: 1000 })
     const reply = await ask.count(500, anyone())

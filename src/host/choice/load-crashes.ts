@@ -1,0 +1,156 @@
+/**
+ * Remembers loads that ended the page or its worker, as browsers do when memory runs out. A record is
+ * written before the weights are loaded, and removed after that, also if the load fails. A record
+ * that is left behind is a crash. An implementation with two crashes within an hour is not loaded
+ * again until the user or a new version of the browser allows it.
+ */
+import { getMemoryBytes } from '../../catalog/memory-bytes.ts'
+import type { Entry, Implementation } from '../../catalog/schema.ts'
+import { InoriginError } from '../../error.ts'
+import { deleteDeviceFacts, listDeviceFacts, putDeviceFact } from '../../store/device-facts.ts'
+import type { Database } from '../../store/database.ts'
+import type { Tag } from '../../types/index.ts'
+import { isObject } from '../../values/objects.ts'
+import type { LoadRecord } from '../models/implementation-load.ts'
+
+export interface LoadCrashes {
+  /** Resolves with why implementations of the entry must not be loaded, by id. */
+  find(entry: Pick<Entry, 'tag' | 'implementations'>): Promise<ReadonlyMap<string, string>>
+  /** Writes the record of a load. Rejects with `load_crashed` if it must not be loaded. */
+  begin(
+    entry: Pick<Entry, 'tag' | 'implementations'>,
+    implementation: Implementation,
+  ): Promise<LoadRecord>
+  /** Forgets the crashes of the tag, so that it is loaded again. */
+  forget(tag: Tag): Promise<void>
+}
+
+/** Ends of hosts that are no crashes. */
+export interface HostLives {
+  /** Name of the liveness lock of this host; `null` without Web Locks. */
+  own: string | null
+  /** Name of the lock of the last host whose tab was closed or that lost an election. */
+  lastEnded: string | null
+  /** Resolves with the names of the locks of living hosts. */
+  living(): Promise<ReadonlySet<string>>
+}
+
+/** Number of crashes after which an implementation is not loaded again. */
+const MAX_CRASHES = 2
+
+/** Time in milliseconds after which a crash no longer counts. A closed laptop may look like one. */
+const CRASH_EXPIRY_MS = 3_600_000
+
+const SUBJECT_PREFIX = 'load '
+
+/** Stored crashes of an implementation. */
+interface CrashFact {
+  /** Browser of the crashes. They are void with any other. */
+  where: string
+  /** Times of loads that crashed, in milliseconds since 1970. */
+  crashes: number[]
+  /** Load in progress: its time, and the liveness lock of its host. */
+  loading: { since: number; life: string | null } | null
+}
+
+export function createLoadCrashes(database: Database, lives: HostLives): LoadCrashes {
+  const facts = new Map<string, CrashFact>()
+  // Without working storage, crashes are not remembered, and loads go on.
+  const settled = settle().catch(() => undefined)
+
+  /** Reads the facts, and counts the records that dead hosts left behind. */
+  async function settle(): Promise<void> {
+    const stored = await listDeviceFacts(database, SUBJECT_PREFIX, isCrashFact)
+    const living = stored.length > 0 ? await lives.living() : new Set<string>()
+    for (const [subject, fact] of stored) {
+      facts.set(subject, fact)
+      const { loading } = fact
+      if (!loading || (loading.life !== null && living.has(loading.life))) continue
+      const isCrash = loading.life !== null && loading.life !== lives.lastEnded
+      await put(subject, isCrash ? withCrash(fact, loading.since) : { ...fact, loading: null })
+    }
+  }
+
+  async function put(subject: string, fact: CrashFact): Promise<void> {
+    const current = { ...fact, crashes: fact.crashes.filter(isRecent) }
+    if (current.crashes.length === 0 && !current.loading) {
+      facts.delete(subject)
+      return deleteDeviceFacts(database, [subject])
+    }
+    facts.set(subject, current)
+    await putDeviceFact(database, subject, current)
+  }
+
+  function read(tag: Tag, { id }: Implementation): CrashFact {
+    const fact = facts.get(subjectOf(tag, id))
+    const where = navigator.userAgent
+    return fact?.where === where ? fact : { where, crashes: [], loading: null }
+  }
+
+  const hasCrashed = (tag: Tag, implementation: Implementation): boolean =>
+    read(tag, implementation).crashes.filter(isRecent).length >= MAX_CRASHES
+
+  const find: LoadCrashes['find'] = async ({ tag, implementations }) => {
+    await settled
+    const crashed = implementations.filter((one) => hasCrashed(tag, one))
+    const least = Math.min(...crashed.map(getMemoryBytes))
+    const tooLarge = implementations.filter((one) => getMemoryBytes(one) > least)
+    return new Map([
+      ...tooLarge.map(({ id }) => [id, `it is larger than one that ended this page`] as const),
+      ...crashed.map(({ id }) => [id, describeCrash(tag)] as const),
+    ])
+  }
+
+  return {
+    find,
+    async begin(entry, implementation) {
+      if (lives.own === null) return { end: async () => {}, crashed: async () => {} }
+      const { tag } = entry
+      await settled
+      if (hasCrashed(tag, implementation)) throw loadCrashed(tag, implementation)
+      const subject = subjectOf(tag, implementation.id)
+      const fact = read(tag, implementation)
+      const since = Date.now()
+      await put(subject, { ...fact, loading: { since, life: lives.own } }).catch(() => undefined)
+      return {
+        end: () => put(subject, { ...fact, loading: null }).catch(() => undefined),
+        crashed: () => put(subject, withCrash(fact, since)).catch(() => undefined),
+      }
+    },
+    async forget(tag) {
+      await settled
+      const subjects = [...facts.keys()].filter((subject) => subject.startsWith(subjectOf(tag, '')))
+      for (const subject of subjects) facts.delete(subject)
+      await deleteDeviceFacts(database, subjects)
+    },
+  }
+}
+
+const subjectOf = (tag: Tag, id: string): string => `${SUBJECT_PREFIX}${tag} ${id}`
+
+const withCrash = (fact: CrashFact, since: number): CrashFact => ({
+  ...fact,
+  crashes: [...fact.crashes, since],
+  loading: null,
+})
+
+/** Returns `true` for a time in the last hour. A wrong clock may have recorded one in the future. */
+const isRecent = (time: number): boolean => Math.abs(Date.now() - time) < CRASH_EXPIRY_MS
+
+const describeCrash = (tag: Tag): string =>
+  'its load ended this page or its worker twice within an hour, most likely because memory ran ' +
+  `out; server.models.load('${tag}', { retryCrashed: true }) tries it again`
+
+function loadCrashed(tag: Tag, { id }: Implementation): InoriginError {
+  const what = `The implementation ${id} of ${tag} is not loaded: ${describeCrash(tag)}.`
+  return new InoriginError('unavailable', what, { code: 'load_crashed', details: { tag } })
+}
+
+function isCrashFact(value: unknown): value is CrashFact {
+  return (
+    isObject(value) &&
+    typeof value['where'] === 'string' &&
+    Array.isArray(value['crashes']) &&
+    'loading' in value
+  )
+}
