@@ -5,7 +5,9 @@ import { names } from '../link/protocol.ts'
 import { openDatabase } from '../store/database.ts'
 import { ensureResources } from '../store/ensure.ts'
 import type { Control, Host, HostService } from '../types/index.ts'
+import { createGpuComparisons } from './choice/gpu-comparisons.ts'
 import { createGpuVerdicts } from './choice/gpu-verdict.ts'
+import { createRecentInputs } from './choice/recent-inputs.ts'
 import { createSelector } from './choice/selector.ts'
 import { createThreadCount } from './choice/thread-count.ts'
 import { createCatalogIndex } from './library/catalog-index.ts'
@@ -48,11 +50,14 @@ export function openHost(setup: HostSetup, onDownload: () => void): HostService 
     device,
     measure: (count, signal) => measureThreads(assets, count, signal),
   })
+  const comparisons = createGpuComparisons(database, device)
+  const recentInputs = createRecentInputs()
   const models = createModels({
     assets,
     progress,
     idle,
     threads: threads.get,
+    comparisons,
     onVerdict: gpuVerdicts.record,
     explain: createFailureExplainer({ database, entries, device, preference }),
     // The signal aborts when the model is unloaded, so its files are in use until then.
@@ -72,16 +77,18 @@ export function openHost(setup: HostSetup, onDownload: () => void): HostService 
     verdict,
     preference,
     threads,
+    comparisons,
+    recentInputs,
   })
   const predictions = createPredictions({ database, scope, entries, device, selector })
   const leases = createLeases({ entries, selector, predictions, models, progress, verdict })
   const authorize = createAuthorization(setup.apiKeys)
   const library = { database, entries, models, selector, predictions, onDownload }
-  const predictors = createPredictorControl({ entries, leases })
+  const predictors = createPredictorControl({ entries, leases, recentInputs })
   const resources = createResources({ ...library, ensure: ensureResources })
   const host: Host = {
     authorize: async (caller) => authorize(caller),
-    ...createLanguageModels({ authorize, catalog, entries, leases }),
+    ...createLanguageModels({ authorize, catalog, entries, leases, recentInputs }),
     ...createResponseStore(authorize),
     ...createHttpPredictors({ authorize, predictions }, predictors),
     resourceInfo: (sha256) => resources.info(sha256),

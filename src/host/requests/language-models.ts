@@ -3,6 +3,7 @@ import { findEmbedder, isEmbedder, toModel } from '../../catalog/find-entry.ts'
 import type { Catalog } from '../../catalog/schema.ts'
 import { assertDimensions } from '../../predictor/embed.ts'
 import type { Host } from '../../types/index.ts'
+import type { RecentInputs } from '../choice/recent-inputs.ts'
 import type { Entries } from '../library/entries.ts'
 import { findModel } from '../library/find-entry.ts'
 import type { Authorize } from './authorization.ts'
@@ -15,6 +16,7 @@ export interface LanguageModelOptions {
   catalog: () => Promise<Catalog>
   entries: Entries
   leases: Leases
+  recentInputs: RecentInputs
 }
 
 export function createLanguageModels({
@@ -22,6 +24,7 @@ export function createLanguageModels({
   catalog,
   entries,
   leases,
+  recentInputs,
 }: LanguageModelOptions): Pick<Host, 'models' | 'generate' | 'countTokens' | 'embed'> {
   return {
     async models(caller) {
@@ -51,7 +54,8 @@ export function createLanguageModels({
       authorize(caller)
       const entry = findEmbedder(await catalog(), request.model)
       assertDimensions(entry, request.dimensions)
-      return streamEmbeddings(() => leases.acquire(entry, caller.signal), request, caller)
+      const acquireLease = () => leases.acquire(entry, caller.signal)
+      return streamEmbeddings(acquireLease, request, caller, recentInputs)
     },
   }
 }
