@@ -27,6 +27,9 @@ export interface GpuComparison {
 /** Runtime of the self-test. Another version may have other kernels and needs a new test. */
 export const SELF_TEST_RUNTIME = 'onnxruntime-web 1.30.0'
 
+/** Version of the self-test. Verdicts of an earlier one are void. */
+const SELF_TEST = 'gpu 2'
+
 /** Features that make a device faster, but with which some drivers compute wrong numbers. */
 const OPTIONAL_FEATURES = ['shader-f16']
 
@@ -34,7 +37,7 @@ const OPTIONAL_FEATURES = ['shader-f16']
 export function toVerdictKey(adapter: AdapterDescription, userAgent: string): string {
   const { vendor, architecture, device, description, features } = adapter
   const parts = [vendor, architecture, device, description, features.join(' '), userAgent]
-  return ['gpu', SELF_TEST_RUNTIME, ...parts].join(' | ')
+  return [SELF_TEST, SELF_TEST_RUNTIME, ...parts].join(' | ')
 }
 
 /** Returns `true` if a stored value has the shape of a {@link GpuVerdict}. */

@@ -31,6 +31,11 @@ function start() {
     ensure: async (wanted) => new Map(wanted.map(({ name }) => [name, new Blob()])),
     verdict: undefined,
     threads: async () => undefined,
+    comparisons: {
+      find: async () => undefined,
+      mustCompare: () => false,
+      record: () => undefined,
+    },
     onVerdict: () => undefined,
     onProgress: () => undefined,
   }

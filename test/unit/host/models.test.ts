@@ -44,6 +44,11 @@ function open() {
       return new Promise(() => undefined)
     },
     threads: async () => undefined,
+    comparisons: {
+      find: async () => undefined,
+      mustCompare: () => false,
+      record: () => undefined,
+    },
     onVerdict: () => undefined,
     explain: async (error) => error,
   })

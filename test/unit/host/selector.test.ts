@@ -2,6 +2,8 @@ import { afterEach, describe, expect, test, vi } from 'vitest'
 import type { Entry, Implementation, PredictorEntry } from '../../../src/catalog/schema.ts'
 import type { Capabilities } from '../../../src/device/capabilities.ts'
 import { InoriginError } from '../../../src/error.ts'
+import { createGpuComparisons } from '../../../src/host/choice/gpu-comparisons.ts'
+import { createRecentInputs } from '../../../src/host/choice/recent-inputs.ts'
 import { createSelector } from '../../../src/host/choice/selector.ts'
 import { createIdleMonitor, IDLE_DELAY_MS } from '../../../src/host/models/idle.ts'
 import type { ModelInstance } from '../../../src/host/models/model-instance.ts'
@@ -112,10 +114,13 @@ function models(plan: Plan) {
   return { models: made as unknown as Models, made, measured, closed, most: () => most }
 }
 
-function open(plan: Plan, kept = memory(), capabilities = device()) {
+function open(plan: Plan, kept = memory(), capabilities = device(), hasInputs = true) {
   vi.stubGlobal('navigator', { userAgent: 'Browser/1' })
   const recorder = models(plan)
   const idle = createIdleMonitor()
+  const comparisons = createGpuComparisons(kept.database, async () => capabilities)
+  const recentInputs = createRecentInputs()
+  if (hasInputs) recentInputs.keep(entryOf(gpu, wasm), { x: 1 })
   const selector = createSelector({
     database: kept.database,
     models: recorder.models,
@@ -124,10 +129,12 @@ function open(plan: Plan, kept = memory(), capabilities = device()) {
     device: async () => capabilities,
     preference: 'auto',
     threads: { get: async () => undefined, measure: async () => undefined },
+    comparisons,
+    recentInputs,
   })
   const chosen = async (entry: Entry, id?: string) =>
     (await selector.select(entry, id)).implementation.id
-  return { ...recorder, ...selector, chosen, kept, idle }
+  return { ...recorder, ...selector, chosen, kept, idle, comparisons, recentInputs }
 }
 
 describe('a comparison', () => {
