@@ -175,7 +175,8 @@ function describeDifference(name: string, our: Tensor, their: Tensor): string {
   let most = 0
   for (let index = 0; index < theirs.length; index += 1) {
     const far = Math.abs(Number(ours[index]) - Number(theirs[index]))
-    if (far > most) [at, most] = [index, far]
+    if (far > most || (Number.isNaN(far) && most < Infinity))
+      [at, most] = [index, Number.isNaN(far) ? Infinity : far]
   }
   const show = (value: unknown) =>
     typeof value === 'number' ? String(Number(value.toPrecision(4))) : String(value)

@@ -1,5 +1,5 @@
 /** Queues the work on one device: two runs of a runtime at once hang its thread. */
-import { InoriginError } from '../../error.ts'
+import type { InoriginError } from '../../error.ts'
 import { deviceFailure } from '../failure.ts'
 import type { GpuWatch } from './watch.ts'
 

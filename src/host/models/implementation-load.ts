@@ -178,9 +178,9 @@ async function openModel(
 
 async function openPredictor(context: LoadContext, entry: PredictorEntry): Promise<void> {
   const { implementation, worker, caller, runtime, verdict, onVerdict, comparisons } = context
+  const files = await getFiles(context, implementation.resources, 0)
   const comparison = await comparisons.find(entry, implementation)
   if (comparison?.agrees === false) throw gpuDiffers(comparison)
-  const files = await getFiles(context, implementation.resources, 0)
   reportCompiling(context)
   const threads = await findThreads(context)
   const setup: PredictorFiles = {

@@ -391,3 +391,31 @@ describe('a used tag is measured when the host is idle:', () => {
     expect((await explain(entry)).chosen).toBe('wasm')
   })
 })
+
+test('predictors are measured on inputs of callers only, and a wrong GPU never wins', async () => {
+  const entry = entryOf(gpu, wasm)
+  const untouched = open({ webgpu: 5, wasm: 30 }, memory(), device(), false)
+  await untouched.benchmark(entry)
+  expect(untouched.measured).toEqual([])
+
+  const kept = memory()
+  const { benchmark, chosen, comparisons, explain, recentInputs } = open(
+    { webgpu: 5, wasm: 30 },
+    kept,
+  )
+  await benchmark(entry)
+  expect(await chosen(entry)).toBe('webgpu')
+  await benchmark(entry)
+  expect(recentInputs.find(entry.tag)).toBeUndefined()
+  const why = 'y[0] is 1 on the GPU and 2 on the CPU'
+  comparisons.record(entry, gpu, { agrees: false, why })
+  expect(await chosen(entry)).toBe('wasm')
+  expect((await explain(entry)).reasons[0]?.why).toContain(`computes wrong numbers for it: ${why}`)
+  // It is stored for this adapter alone, and the files.
+  const subject = `comparison ${entry.tag}`
+  await vi.waitFor(() => expect([...kept.facts.keys()]).toContain(subject), 20_000)
+  expect(await open({}, kept).chosen(entry)).toBe('wasm')
+  expect(await open({}, kept, device('two')).chosen(entry)).toBe('webgpu')
+  const only = open({}, kept)
+  await expect(only.select(entryOf(gpu))).rejects.toMatchObject({ code: 'gpu_untrusted' })
+})

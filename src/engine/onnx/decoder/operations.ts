@@ -10,8 +10,8 @@ export interface Operation {
   kind: string
   inputs: readonly string[]
   outputs: readonly string[]
-  /** Attribute `axis`; `undefined` if the node has none. */
-  axis: number | undefined
+  /** Attribute `axis`; absent if the node has none. */
+  axis?: number | undefined
 }
 
 /** Numbers of the fields that are read, from onnx.proto. */
