@@ -13,6 +13,8 @@ export type Measurement =
   | { milliseconds: number }
   /** Error message of a run that failed. */
   | { failure: string }
+  /** Difference of its outputs on the GPU from those on the CPU. It must not be used. */
+  | { differs: string }
 
 /** Measurements by implementation id. Unmeasured ones are absent. */
 export type Measurements = ReadonlyMap<string, Measurement>
@@ -49,7 +51,7 @@ const SOFTWARE_RANK = 2
  * Chooses the implementation for a device. The order is: real GPUs, WASM, software GPUs, then the
  * catalog's order. With a preference, only that device is considered. If the first one was
  * measured, the fastest of the measured ones is chosen instead. Throws `unavailable` with the
- * obstacles of each one if none can run.
+ * obstacles of each one if none can run; the code is `gpu_untrusted` if the GPU is wrong for one.
  */
 export function chooseImplementation(
   entry: TagImplementations,
@@ -67,8 +69,9 @@ export function chooseImplementation(
   )
   if (chosen) return { implementation: chosen, reasons }
   const list = reasons.map(({ id, why }) => `${id}: ${why}`).join('. ')
+  const isUntrusted = [...measured.values()].some((measurement) => 'differs' in measurement)
   throw new InoriginError('unavailable', `${entry.tag} cannot run on this device. ${list}.`, {
-    code: refusals.size > 0 ? 'load_crashed' : 'no_implementation',
+    code: isUntrusted ? 'gpu_untrusted' : refusals.size > 0 ? 'load_crashed' : 'no_implementation',
     details: { tag: entry.tag, reasons },
   })
 }
@@ -108,8 +111,9 @@ export function listComparable(
   capabilities: Capabilities,
   preference: Preference = 'auto',
   refusals: Refusals = new Map(),
+  measured: Measurements = new Map(),
 ): Implementation[] {
-  const candidates = toCandidates(entry, capabilities, preference, new Map(), refusals)
+  const candidates = toCandidates(entry, capabilities, preference, measured, refusals)
   return selectComparable(sortRunnable(candidates)).map(({ implementation }) => implementation)
 }
 
@@ -123,16 +127,22 @@ function toCandidates(
   return implementations.map((implementation) => {
     const measurement = measured.get(implementation.id)
     const refusal = refusals.get(implementation.id)
-    const obstacles = listObstacles(implementation, capabilities, preference)
     return {
       implementation,
-      obstacles: refusal === undefined ? obstacles : [...obstacles, refusal],
+      obstacles: [
+        ...listObstacles(implementation, capabilities, preference),
+        ...(measurement && 'differs' in measurement ? [describeDifference(measurement)] : []),
+        ...(refusal === undefined ? [] : [refusal]),
+      ],
       rank: toRank(implementation.device, capabilities),
       timeMs: measurement && toTimeMs(measurement),
       ...(measurement && 'failure' in measurement && { failure: measurement.failure }),
     }
   })
 }
+
+const describeDifference = ({ differs }: { differs: string }): string =>
+  `the GPU computes wrong numbers for it: ${differs}`
 
 function toTimeMs(measurement: Measurement): number {
   return 'milliseconds' in measurement ? measurement.milliseconds : Infinity

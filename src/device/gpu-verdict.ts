@@ -1,5 +1,6 @@
 /** Result of the GPU self-test, which finds the features with which a GPU computes correctly. */
 import { InoriginError } from '../error.ts'
+import { isObject } from '../values/objects.ts'
 import type { AdapterDescription } from './adapter.ts'
 import type { Capabilities } from './capabilities.ts'
 
@@ -14,8 +15,20 @@ export interface GpuVerdict {
   late?: boolean
 }
 
+/** Result of comparing a predictor's outputs on the GPU with those on the CPU. */
+export interface GpuComparison {
+  agrees: boolean
+  /** Description of the difference, or of what was compared, without a period. */
+  why: string
+  /** `true` if a later load must compare again. */
+  isTransient?: boolean
+}
+
 /** Runtime of the self-test. Another version may have other kernels and needs a new test. */
 export const SELF_TEST_RUNTIME = 'onnxruntime-web 1.30.0'
+
+/** Version of the self-test. Verdicts of an earlier one are void. */
+const SELF_TEST = 'gpu 2'
 
 /** Features that make a device faster, but with which some drivers compute wrong numbers. */
 const OPTIONAL_FEATURES = ['shader-f16']
@@ -24,7 +37,7 @@ const OPTIONAL_FEATURES = ['shader-f16']
 export function toVerdictKey(adapter: AdapterDescription, userAgent: string): string {
   const { vendor, architecture, device, description, features } = adapter
   const parts = [vendor, architecture, device, description, features.join(' '), userAgent]
-  return ['gpu', SELF_TEST_RUNTIME, ...parts].join(' | ')
+  return [SELF_TEST, SELF_TEST_RUNTIME, ...parts].join(' | ')
 }
 
 /** Returns `true` if a stored value has the shape of a {@link GpuVerdict}. */
@@ -43,6 +56,26 @@ export function verdictFromError(error: unknown): GpuVerdict | null {
   const verdict: unknown = isUntrusted ? error.details?.['verdict'] : null
   return isGpuVerdict(verdict) ? verdict : null
 }
+
+/** Returns the error for a predictor whose outputs on the GPU differ from those of the CPU. */
+export function gpuDiffers(comparison: GpuComparison): InoriginError {
+  const what = `The GPU computes wrong numbers for this predictor: ${comparison.why}.`
+  return new InoriginError('unavailable', `${what} Use device: "wasm", or another browser.`, {
+    code: 'gpu_untrusted',
+    details: { comparison },
+  })
+}
+
+/** Returns the comparison for which a prediction rejected the GPU, or `null` for any other error. */
+export function comparisonFromError(error: unknown): GpuComparison | null {
+  const isUntrusted = error instanceof InoriginError && error.code === 'gpu_untrusted'
+  const comparison: unknown = isUntrusted ? error.details?.['comparison'] : null
+  return isGpuComparison(comparison) ? comparison : null
+}
+
+/** Returns `true` if a stored value has the shape of a {@link GpuComparison}. */
+export const isGpuComparison = (value: unknown): value is GpuComparison =>
+  isObject(value) && typeof value['agrees'] === 'boolean' && typeof value['why'] === 'string'
 
 /**
  * Returns the sets of optional features to test in turn. The first set has all available features;

@@ -1,5 +1,6 @@
 /** The messages between a page, its host worker and the model workers, beside those on ports. */
 import type { CatalogDocument } from '../catalog/schema.ts'
+import type { GpuComparison } from '../device/gpu-verdict.ts'
 import type { Device } from '../types/index.ts'
 
 /** Parameters with which the host worker is started. */
@@ -42,6 +43,8 @@ export type HostToModel =
 export type ModelToHost =
   /** Reports the number of unanswered requests that arrived over direct ports. */
   | { type: 'use'; requests: number }
+  /** Reports whether a predictor computes the same on the GPU as on the CPU. */
+  | { type: 'compared'; comparison: GpuComparison }
   /** Reports the name of a lock that the model worker holds while it lives. */
   | { type: 'life'; life: string }
   | { type: 'pong' }

@@ -1,7 +1,7 @@
 /** Entry of the dedicated worker that runs one language model or predictor. */
 import { isEmbedder } from '../catalog/find-entry.ts'
 import type { Embedder } from '../catalog/schema.ts'
-import type { GpuVerdict } from '../device/gpu-verdict.ts'
+import type { GpuComparison, GpuVerdict } from '../device/gpu-verdict.ts'
 import type { Engine, Files } from '../engine/engine.ts'
 import { openOnnx } from '../engine/onnx/index.ts'
 import { benchmarkThreads } from '../engine/onnx/thread-benchmark.ts'
@@ -69,7 +69,7 @@ const service: ModelService = {
   countTokens: async (received) =>
     (await prepare(received, MAX_COUNTED_CONTEXTS)).planned.prompt.tokens.length,
   embed: queueEmbedding,
-  measure: ({ signal }) => measure(createMeasuredRun(signal), signal),
+  measure: (inputs, { signal }) => measure(createMeasuredRun(inputs, signal), signal),
   measureThreads: benchmarkThreads,
 }
 
@@ -155,7 +155,10 @@ async function loadPredictor(
 ): Promise<GpuVerdict | null> {
   const { device } = setup.implementation
   const verdict = device === 'webgpu' ? await testGpu(setup, signal) : null
-  predictor = await openPredictor({ ...setup, device }, signal)
+  const onComparison = setup.mustCompare
+    ? (comparison: GpuComparison) => postToHost({ type: 'compared', comparison })
+    : undefined
+  predictor = await openPredictor({ ...setup, device }, signal, onComparison)
   embedder = isEmbedder(setup.entry) ? setup.entry : undefined
   return verdict
 }
@@ -185,13 +188,15 @@ async function testGpu(
 }
 
 /**
- * Returns a function that runs the loaded model once on sample inputs. It resolves with the number
- * of generated tokens, or with 1 for a predictor.
+ * Returns a function that runs the loaded model once: a predictor on the inputs, a language model on
+ * a fixed prompt. It resolves with the number of generated tokens, or with 1 for a predictor.
  */
-function createMeasuredRun(signal: AbortSignal): () => Promise<number> {
+function createMeasuredRun(
+  inputs: Record<string, unknown>,
+  signal: AbortSignal,
+): () => Promise<number> {
   if (predictor) {
-    const { predict, sample } = predictor
-    const inputs = sample()
+    const { predict } = predictor
     return () => predict(inputs, signal).then(() => 1)
   }
   return async () => {

@@ -7,8 +7,10 @@ import { ensureResources } from '../store/ensure.ts'
 import { raiseEpoch } from '../store/epoch.ts'
 import { withFence } from '../store/fence.ts'
 import type { Control, Host, HostService } from '../types/index.ts'
+import { createGpuComparisons } from './choice/gpu-comparisons.ts'
 import { createGpuVerdicts } from './choice/gpu-verdict.ts'
 import { createLoadCrashes, type HostLives } from './choice/load-crashes.ts'
+import { createRecentInputs } from './choice/recent-inputs.ts'
 import { createSelector } from './choice/selector.ts'
 import { createThreadCount } from './choice/thread-count.ts'
 import { createCatalogCopies } from './library/catalog-copies.ts'
@@ -73,12 +75,15 @@ export function openHost(
     device,
     measure: (count, signal) => measureThreads(assets, count, signal),
   })
+  const comparisons = createGpuComparisons(database, device)
+  const recentInputs = createRecentInputs()
   const models = createModels({
     assets,
     progress,
     idle,
     crashes,
     threads: threads.get,
+    comparisons,
     onVerdict: gpuVerdicts.record,
     explain: createFailureExplainer({ database, entries, device, preference }),
     // The signal aborts when the model is unloaded, so its files are in use until then.
@@ -99,6 +104,8 @@ export function openHost(
     preference,
     threads,
     crashes,
+    comparisons,
+    recentInputs,
   })
   const predictions = createPredictions({ database, scope, entries, device, selector })
   const leases = createLeases({ entries, selector, predictions, models, progress, verdict })
@@ -106,11 +113,11 @@ export function openHost(
   const generate = createGenerator({ entries, leases })
   const background = createBackground({ authorize, database, epoch, generate })
   const library = { database, entries, models, selector, predictions, onDownload }
-  const predictors = createPredictorControl({ entries, leases })
+  const predictors = createPredictorControl({ entries, leases, recentInputs })
   const resources = createResources({ ...library, ensure: ensureResources })
   const host: Host = {
     authorize: async (caller) => authorize(caller),
-    ...createLanguageModels({ authorize, catalog, entries, leases, generate }),
+    ...createLanguageModels({ authorize, catalog, entries, leases, generate, recentInputs }),
     ...createResponseStore(authorize),
     ...background.methods,
     ...createHttpPredictors({ authorize, predictions }, predictors),

@@ -1,6 +1,7 @@
 /** Loads a predictor and runs predictions: inputs by name in, outputs by name out. */
 import type { Tensor } from 'onnxruntime-web'
 import type { Implementation, PredictorEntry } from '../catalog/schema.ts'
+import type { GpuComparison } from '../device/gpu-verdict.ts'
 import { requestGpu } from '../device/gpu.ts'
 import { gpuRejected } from '../engine/failure.ts'
 import type { Files } from '../engine/engine.ts'
@@ -10,13 +11,14 @@ import { loadRuntime, type Runtime, type Session } from '../engine/onnx/runtime.
 import { InoriginError } from '../error.ts'
 import type { Device, PredictionResult } from '../types/index.ts'
 import { bindSignature, type BoundSignature } from './bind.ts'
-import type { ElementData, ElementType } from '../values/elements.ts'
+import type { ElementData } from '../values/elements.ts'
 import { findUnsupportedTensor } from './unsupported-tensor.ts'
 import { findGpuShortage, findInputMismatch } from './runtime-errors.ts'
 import { throwInvalidInput, throwPredictorUnusable } from '../values/input-errors.ts'
-import { sampleInputs } from './sample.ts'
 import { type ParsedInput, parseInputs } from './parse-inputs.ts'
-import type { RawTensor } from './tensor.ts'
+import { createGpuCheck, type GpuCheck } from './gpu-check.ts'
+import { openReference } from './open-reference.ts'
+import { fromTensor, type RawTensor } from './tensor.ts'
 import { openTokenizers, tokenizeText } from './text.ts'
 import { decodeOutput, encodeInput } from './tensor-codec.ts'
 import { unlessAborted } from '../values/unless-aborted.ts'
@@ -53,19 +55,19 @@ export interface OpenPredictor {
     rows: readonly (readonly number[])[],
     signal: AbortSignal,
   ): Promise<PredictionResult>
-  /** Returns generated inputs that fit the signature. */
-  sample(): Record<string, unknown>
   /** Frees the model after the current prediction. */
   close(): Promise<void>
 }
 
 /**
  * Loads a predictor. Rejects with `unavailable` if its files, its entry or the device cannot be
- * used, after freeing everything.
+ * used, after freeing everything. With `onComparison`, which receives the result, its first outputs
+ * on `webgpu` are compared with those of the CPU.
  */
 export async function openPredictor(
   setup: PredictorSetup,
   signal?: AbortSignal,
+  onComparison?: (comparison: GpuComparison) => void,
 ): Promise<OpenPredictor> {
   const { entry, implementation, files, device, runtime: folder, threads } = setup
   const cleanups: (() => unknown)[] = []
@@ -79,24 +81,27 @@ export async function openPredictor(
     const runtime = await loadRuntime({ device, folder, gpu, threads })
     cleanups.push(() => runtime.release())
     assertNotAborted(signal)
-    const session = await openSession(entry, implementation, files, runtime)
+    const session = await openSession(setup, runtime)
     cleanups.push(() => session.release())
+    const check =
+      device === 'webgpu' && onComparison && createCheck(setup, runtime, session, onComparison)
+    if (check) cleanups.push(() => check.release())
+    const runUnchecked: GpuCheck['run'] = async (feeds, wanted) => ({
+      results: await session.run(feeds, wanted),
+      device,
+    })
     assertNotAborted(signal)
     const tokenizers = await openTokenizers(entry, implementation, files)
     const bound = bindSignature(entry, implementation, session, tokenizers)
-    return createPredictor(setup, runtime.ort, session, bound, close)
+    return createPredictor(setup, runtime.ort, check ? check.run : runUnchecked, bound, close)
   } catch (thrown) {
     await close().catch(() => undefined)
     throw thrown
   }
 }
 
-async function openSession(
-  { tag }: PredictorEntry,
-  { resources }: Implementation,
-  files: Files,
-  runtime: Runtime,
-): Promise<Session> {
+/** Returns the files of the graph and of its weights. */
+function getGraphFiles({ entry: { tag }, implementation: { resources }, files }: PredictorSetup) {
   const file = (name: string): Blob =>
     files.get(name) ?? throwPredictorUnusable(tag, `resources.${name}`, 'the file is missing.')
   const [model, ...others] = resources.filter((resource) => resource.type === 'onnx')
@@ -106,10 +111,33 @@ async function openSession(
   const externalData = resources
     .filter((resource) => resource.type === 'data')
     .map(({ name }) => ({ path: name.replace(folder, ''), data: file(name) }))
+  return { graph: file(model.name), externalData }
+}
+
+function createCheck(
+  setup: PredictorSetup,
+  runtime: Runtime,
+  session: Session,
+  onComparison: (comparison: GpuComparison) => void,
+): GpuCheck {
+  const { graph, externalData } = getGraphFiles(setup)
+  return createGpuCheck({
+    session,
+    openReference: (wanted) =>
+      openReference(session, wanted, graph, (adapted) =>
+        runtime.createSession(adapted, { externalData, onCpu: true }),
+      ),
+    onComparison,
+  })
+}
+
+async function openSession(setup: PredictorSetup, runtime: Runtime): Promise<Session> {
+  const { tag } = setup.entry
+  const { graph, externalData } = getGraphFiles(setup)
   try {
-    return await runtime.createSession(file(model.name), { externalData })
+    return await runtime.createSession(graph, { externalData })
   } catch (thrown) {
-    const foreign = await findUnsupportedTensor(file(model.name))
+    const foreign = await findUnsupportedTensor(graph)
     if (!foreign) throw thrown
     const { side, name, type } = foreign
     const what = `the model's ${name} is ${type}, which the runtime does not support in browsers.`
@@ -123,9 +151,9 @@ async function openSession(
 }
 
 function createPredictor(
-  { entry: { tag, signature }, device }: PredictorSetup,
+  { entry: { tag, signature } }: PredictorSetup,
   ort: Ort,
-  session: Session,
+  runGraph: GpuCheck['run'],
   bound: BoundSignature,
   close: () => Promise<void>,
 ): OpenPredictor {
@@ -137,7 +165,7 @@ function createPredictor(
   async function run(
     checked: ReadonlyMap<string, ParsedInput>,
     signal: AbortSignal,
-  ): Promise<Record<string, unknown>> {
+  ): Promise<Pick<PredictionResult, 'outputs' | 'device'>> {
     const tensors: Tensor[] = []
     try {
       const feeds: Record<string, Tensor> = {}
@@ -150,15 +178,14 @@ function createPredictor(
         }
       }
       assertNotAborted(signal)
-      const results = await session.run(feeds, wanted).catch(rethrowRunError)
+      const { results, device } = await runGraph(feeds, wanted).catch(rethrowRunError)
       tensors.push(...Object.values(results))
-      return Object.fromEntries(
-        bound.outputs.map(({ parameter, tensor, spec }) => {
-          const result = results[tensor]
-          if (!result) throw new InoriginError('internal', `The model returned no ${tensor}.`)
-          return [parameter.name, decodeOutput(parameter, fromTensor(result), spec)]
-        }),
-      )
+      const outputs = bound.outputs.map(({ parameter, tensor, spec }) => {
+        const result = results[tensor]
+        if (!result) throw new InoriginError('internal', `The model returned no ${tensor}.`)
+        return [parameter.name, decodeOutput(parameter, fromTensor(result), spec)] as const
+      })
+      return { outputs: Object.fromEntries(outputs), device }
     } finally {
       for (const tensor of tensors) tensor.dispose()
     }
@@ -178,7 +205,7 @@ function createPredictor(
       return run(checked, signal)
     })
     last = queued.catch(() => undefined)
-    const outputs = await unlessAborted(queued, signal, () => cancelledError(signal))
+    const { outputs, device } = await unlessAborted(queued, signal, () => cancelledError(signal))
     return { tag, outputs, latency: performance.now() - start, device }
   }
 
@@ -198,7 +225,6 @@ function createPredictor(
       const checked = parseInputs({ ...signature, inputs }, {})
       return predict(checked.set(name, { form: 'tokens', rows }), signal)
     },
-    sample: () => sampleInputs(bound.inputs),
     close() {
       closing ??= last.then(() => {
         yielder.close()
@@ -213,18 +239,6 @@ function toTensor(ort: Ort, { type, data, shape }: RawTensor): Tensor {
   return type === 'string'
     ? new ort.Tensor(type, data as string[], shape)
     : new ort.Tensor(type, data as Exclude<ElementData, string[]>, shape)
-}
-
-function fromTensor(tensor: Tensor): RawTensor {
-  const type = tensor.type as ElementType
-  const data = tensor.data as ElementData
-  // The runtime returns a Float16Array where browsers have one. Its bits work everywhere.
-  const isHalf = type === 'float16' && !(data instanceof Uint16Array) && ArrayBuffer.isView(data)
-  return {
-    type,
-    data: isHalf ? new Uint16Array(data.buffer, data.byteOffset, data.length) : data,
-    shape: tensor.dims,
-  }
 }
 
 /** Rethrows a runtime error, as `invalid_request` if the model rejected the inputs. */

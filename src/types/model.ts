@@ -47,6 +47,11 @@ export interface LoadProgress {
   bytesPerSecond: number
   /** Estimated time in seconds until the download ends; `null` while no bytes arrive. */
   remainingSeconds: number | null
+  /**
+   * Difference between the GPU and the CPU, in the event that says that the GPU is no longer used for
+   * this predictor. Absent in all other events.
+   */
+  gpuDifference?: string
 }
 
 /** State of a catalog entry on this device. */

@@ -21,7 +21,7 @@ import {
   type Traits,
 } from '../support/contract.ts'
 import { serveStatic, type StaticServer } from '../support/static.ts'
-import { checkGpu, checkNetwork, readSetting } from './setting.ts'
+import { checkGpu, checkNetwork, limitTokens, readSetting } from './setting.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
 const TAG = '@test/real'
@@ -105,7 +105,7 @@ const question = {
 }
 
 test('knows what its weights know, in both wire styles', async () => {
-  const asked = { model: TAG, ...chat({ ...question, max_tokens: 200 }) }
+  const asked = { model: TAG, ...chat({ ...question, max_tokens: limitTokens(200) }) }
   const completion = JSON.parse(
     (await endpoint.post(CHAT, { ...asked, reasoning_effort: 'none' })).text,
   ) as Answered
@@ -125,7 +125,7 @@ test('an answer that is given up leaves another as it is, and the model free', a
       messages: [{ role: 'user', content: 'Count to a thousand.' }],
     }),
   }
-  const other = { model: TAG, ...chat({ ...question, max_tokens: 16 }) }
+  const other = { model: TAG, ...chat({ ...question, max_tokens: limitTokens(16) }) }
   const [alone, together, took] = await page.evaluate(
     async ([path, long, short]) => {
       const init = (json: unknown, signal?: AbortSignal): RequestInit => ({
@@ -153,7 +153,7 @@ test('an answer that is given up leaves another as it is, and the model free', a
 
 test('tells how fast it is', async () => {
   const asked = chat({
-    max_tokens: 128,
+    max_tokens: limitTokens(128),
     messages: [{ role: 'user', content: 'Tell a long story about a lighthouse.' }],
   })
   const start = performance.now()

@@ -21,7 +21,7 @@ const USAGE = `
   MLC_MODEL     id in WebLLM's list. Default: SmolLM2-360M-Instruct-q4f32_1-MLC (about 200 MB)
   MLC_WEIGHTS   folder or URL that has mlc-chat-config.json, weights and tokenizer; instead of the list's
   MLC_LIBRARY   path or URL of the library, a .wasm file that was compiled for it; goes with MLC_WEIGHTS
-  MLC_GPU       "software" to run on SwiftShader where there is no GPU`
+  MLC_GPU       "software" to run on SwiftShader where there is no GPU, with fewer tokens`
 
 /** Throws with what is missing, and how to give it. */
 export function readSetting(): Setting {
@@ -60,6 +60,13 @@ export function readSetting(): Setting {
     software,
   }
 }
+
+/** Tokens that a test asks for at most on a GPU made of software, which takes seconds for each. */
+const MAX_SOFTWARE_TOKENS = 8
+
+/** Returns how many tokens a test that needs no particular number asks for. */
+export const limitTokens = (wanted: number): number =>
+  env['MLC_GPU'] === 'software' ? Math.min(wanted, MAX_SOFTWARE_TOKENS) : wanted
 
 /** Throws where something that has to be downloaded cannot be. */
 export async function checkNetwork({ remote }: Setting): Promise<void> {

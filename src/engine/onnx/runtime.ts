@@ -6,8 +6,9 @@ import type { InferenceSession, Tensor } from 'onnxruntime-web'
 import { guessThreads, hasSharedMemory } from '../../device/threads.ts'
 import { InoriginError } from '../../error.ts'
 import type { Device } from '../../types/index.ts'
-import { deviceFailure, modelUnusable, outOfMemory } from '../failure.ts'
+import { modelUnusable, outOfMemory } from '../failure.ts'
 import { readOperations } from './decoder/operations.ts'
+import { createDeviceQueue } from './device-queue.ts'
 import { createHeap, type Heap } from './heap/heap.ts'
 import { type HeapModule, openModule } from './heap/module.ts'
 import { createHeapSession, type HeapSession } from './heap/session.ts'
@@ -15,7 +16,7 @@ import { isRuntimeMissing, runtimeMissing } from './missing.ts'
 import type { Ort } from './ort.ts'
 import { toChunkedFile } from './chunked-file.ts'
 import { separateWeights } from './separate-weights.ts'
-import { watchGpu, type GpuWatch } from './watch.ts'
+import { watchGpu } from './watch.ts'
 
 interface RuntimeOptions {
   device: Device
@@ -52,6 +53,11 @@ interface SessionOptions {
    * given, inputs may be there too. Sessions of a runtime share that memory.
    */
   keepInHeap?: (output: string) => boolean
+  /**
+   * `true` to run on the CPU although the runtime is one for `webgpu`, with its WebAssembly. Default:
+   * `false`.
+   */
+  onCpu?: boolean
 }
 
 /** A graph ready to run. Runs of one runtime are queued, because two at once hang the thread. */
@@ -143,7 +149,10 @@ export async function loadRuntime(options: RuntimeOptions): Promise<Runtime> {
         await created.release()
       }
       const bytes = new Uint8Array(await graph.arrayBuffer())
-      return ort.InferenceSession.create(bytes, sessionOptions(device, gpu, all))
+      return ort.InferenceSession.create(
+        bytes,
+        sessionOptions(all.onCpu ? 'wasm' : device, gpu, all),
+      )
     }
     const created = await queue.run(() => (watch ? watch.scope(create) : create()), unusable)
     return {
@@ -153,7 +162,7 @@ export async function loadRuntime(options: RuntimeOptions): Promise<Runtime> {
       run: (feeds, fetches) =>
         queue.run(
           () => {
-            if (device === 'wasm') assertFitsInMemory(weight, feeds)
+            if (device === 'wasm' || all.onCpu) assertFitsInMemory(weight, feeds)
             return created.run(feeds, fetches ?? created.outputMetadata.map(({ name }) => name))
           },
           (thrown) => InoriginError.from(thrown),
@@ -237,54 +246,6 @@ function assertFitsInMemory(weight: number, feeds: Record<string, Tensor>): void
 }
 
 const sum = (numbers: readonly number[]): number => numbers.reduce((total, each) => total + each, 0)
-
-interface DeviceQueue {
-  /** Runs one task at a time. Rejects with the device's failure if there is one before or after. */
-  run<T>(task: () => Promise<T>, explain: (thrown: unknown) => InoriginError): Promise<T>
-  /** Runs one task at a time, whatever the state of the device. */
-  exclusive<T>(task: () => Promise<T>): Promise<T>
-}
-
-/** Creates the queue of the work on one device. `watch` is `null` if that is no GPU. */
-function createDeviceQueue(watch: GpuWatch | null): DeviceQueue {
-  const exclusive = createLock()
-  let crash: InoriginError | null = null
-
-  const throwFailure = (): void => {
-    const failure = watch?.failure() ?? crash
-    if (failure) throw failure
-  }
-
-  return {
-    run: (task, explain) =>
-      exclusive(async () => {
-        throwFailure()
-        let result
-        try {
-          result = await task()
-        } catch (thrown) {
-          // A failed run rejects before the browser reports the GPU error that caused it.
-          await watch?.settle()
-          const error = watch?.failure() ?? deviceFailure(thrown) ?? explain(thrown)
-          if (error.code === 'runtime_crashed') crash = error
-          throw error
-        }
-        throwFailure()
-        return result
-      }),
-    exclusive,
-  }
-}
-
-/** Creates a lock that runs tasks one after the other; a failed task does not stop the next. */
-function createLock(): <T>(task: () => Promise<T>) => Promise<T> {
-  let last: Promise<unknown> = Promise.resolve()
-  return (task) => {
-    const result = last.then(task, task)
-    last = result.catch(() => undefined)
-    return result
-  }
-}
 
 /** Returns the runtime's message without its error code, as a sentence. */
 function runtimeMessage(thrown: unknown): string {

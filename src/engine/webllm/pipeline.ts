@@ -9,6 +9,7 @@ import { MODEL_URL, openArtifacts } from './artifacts.ts'
 import type { Pipeline } from './decoder.ts'
 import { watchDevice } from './device.ts'
 import { readChatConfig } from './config-files.ts'
+import { findForeignRelease } from './library-release.ts'
 
 /** Pipeline of a loaded model. */
 export interface LoadedPipeline extends Pipeline {
@@ -81,7 +82,12 @@ export async function openPipeline(
     await device.guard(() => load(engine, options, signal))
   } catch (thrown) {
     await release()
-    throw signal.aborted ? loadingCancelled() : loadingFailure(thrown)
+    if (signal.aborted) throw loadingCancelled()
+    const file = files.get(library)
+    throw (
+      (file && isLinkFailure(thrown) && (await findForeignRelease(library, file, thrown))) ||
+      loadingFailure(thrown)
+    )
   }
 
   const run = async (tokens: readonly number[]): Promise<unknown> => {
@@ -124,6 +130,10 @@ async function load(engine: MLCEngine, options: ChatOptions, signal: AbortSignal
     signal.removeEventListener('abort', stop)
   }
 }
+
+/** Returns `true` if the library imports a function that there is not. */
+const isLinkFailure = (thrown: unknown): boolean =>
+  thrown instanceof WebAssembly.LinkError || /\bImport #\d/.test(String(thrown))
 
 /** Device limitations by the name of WebLLM's error. */
 const DEVICE_LACKS: Readonly<Record<string, string>> = {

@@ -1,13 +1,14 @@
 /** Measures the implementations of a tag, to find the fastest one on this device. */
 import { sumResourceBytes, hasResources } from '../../catalog/memory-bytes.ts'
 import type { Entry, Implementation } from '../../catalog/schema.ts'
-import { verdictFromError, type GpuVerdict } from '../../device/gpu-verdict.ts'
+import { comparisonFromError, verdictFromError, type GpuVerdict } from '../../device/gpu-verdict.ts'
 import { unlessAborted } from '../../values/unless-aborted.ts'
 import { InoriginError } from '../../error.ts'
 import { areStored } from '../../store/resources.ts'
 import type { Database } from '../../store/database.ts'
 import type { MeasurementResult } from './measurements.ts'
 import type { Models } from '../models/models.ts'
+import type { RecentInputs } from './recent-inputs.ts'
 
 /** Size in bytes below which an implementation is downloaded only to be measured. */
 const MAX_MEASUREMENT_DOWNLOAD_BYTES = 8_000_000
@@ -40,6 +41,8 @@ export interface BenchmarkOptions {
   database: Database
   models: Models
   verdict: () => Promise<GpuVerdict | undefined>
+  /** Inputs of callers, on which predictors are measured. */
+  recentInputs: RecentInputs
 }
 
 /**
@@ -65,17 +68,20 @@ export async function selectMeasurable(
 
 /**
  * Measures the implementations one after the other, because they would disturb each other, and
- * reports each result. The measurement is `null` for an implementation that rejects sample inputs.
- * A download that times out is not reported. It ends early when `untilRequest` aborts, or when
+ * reports each result. A predictor is measured on inputs that a caller sent, and not before. The
+ * measurement is `null` for an implementation that rejects them. A GPU that computes other numbers
+ * than the CPU has no measurement. A download that times out is not reported. It ends early when `untilRequest` aborts, or when
  * requests use the language model.
  */
 export async function runBenchmark(
-  { models, verdict }: BenchmarkOptions,
+  { models, verdict, recentInputs }: BenchmarkOptions,
   entry: Entry,
   implementations: readonly Implementation[],
   untilRequest: AbortSignal,
   onResult: (implementation: Implementation, result: MeasurementResult) => Promise<void>,
 ): Promise<void> {
+  const inputs = entry.type === 'predictor' ? recentInputs.find(entry.tag) : {}
+  if (!inputs) return
   const deadline = AbortSignal.any([untilRequest, AbortSignal.timeout(BENCHMARK_TIMEOUT_MS)])
   for (const implementation of implementations) {
     if (deadline.aborted || !models.hasCapacity) return
@@ -89,10 +95,12 @@ export async function runBenchmark(
       await unlessAborted(instance.load(), signal)
       if (isShared()) return
       signal = withTimeout(MEASURE_TIMEOUT_MS)
-      const milliseconds = await instance.worker.measure({ key: null, signal })
+      const milliseconds = await instance.worker.measure(inputs, { key: null, signal })
       if (isShared()) return
       await onResult(implementation, { measurement: { milliseconds } })
     } catch (error) {
+      // A GPU that computes other numbers is recorded, and left.
+      if (comparisonFromError(error)) await instance.explainFailure(error)
       const failure = signal.aborted && !deadline.aborted ? tooSlow() : InoriginError.from(error)
       // A slow network and a rejected GPU say nothing about the speed of the implementation.
       const isConclusive =
@@ -100,6 +108,7 @@ export async function runBenchmark(
       if (
         isConclusive &&
         verdictFromError(error) === null &&
+        comparisonFromError(error) === null &&
         !IGNORED_ERROR_CODES.has(failure.code)
       ) {
         const measurement = failure.kind === 'invalid_request' ? null : { failure: failure.message }

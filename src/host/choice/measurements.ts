@@ -20,7 +20,7 @@ export interface KnownMeasurements {
 
 /** Result of measuring an implementation. */
 export interface MeasurementResult {
-  /** Measurement; `null` if the implementation rejects sample inputs and cannot be measured. */
+  /** Measurement; `null` if the implementation rejects the inputs of callers. */
   measurement: Measurement | null
   /** `true` if the failure may be temporary. The next visit measures the implementation again. */
   isTransient?: boolean

@@ -10,6 +10,7 @@ import type { Entry } from '../../catalog/schema.ts'
 import { toDeviceId, type Capabilities } from '../../device/capabilities.ts'
 import type { DeviceSummary, Explanation } from '../../types/index.ts'
 import type { IdleMonitor } from '../models/idle.ts'
+import type { GpuComparisonRecords } from '../models/implementation-load.ts'
 import { runBenchmark, selectMeasurable, type BenchmarkOptions } from './benchmark.ts'
 import { createBenchmarkSchedule } from './benchmark-schedule.ts'
 import type { LoadCrashes } from './load-crashes.ts'
@@ -43,17 +44,24 @@ export interface SelectorOptions extends BenchmarkOptions {
   preference: Preference
   threads: ThreadCount
   crashes: Pick<LoadCrashes, 'find'>
+  comparisons: GpuComparisonRecords
 }
 
 export function createSelector(options: SelectorOptions): ImplementationSelector {
-  const { database, models, idle, device, preference, threads, crashes } = options
+  const { database, models, idle, device, preference, threads } = options
+  const { crashes, comparisons, recentInputs } = options
   const measurements = createMeasurements(database)
 
   async function getKnown(entry: Entry, name: string | undefined) {
     const capabilities = await device()
     const id = name ?? toDeviceId(capabilities)
     const refusals = await crashes.find(entry)
-    return { capabilities, id, refusals, ...(await measurements.get(entry, id, capabilities)) }
+    const { measured, tried } = await measurements.get(entry, id, capabilities)
+    for (const implementation of entry.implementations) {
+      const comparison = await comparisons.find(entry, implementation)
+      if (comparison?.agrees === false) measured.set(implementation.id, { differs: comparison.why })
+    }
+    return { capabilities, id, refusals, measured, tried }
   }
 
   async function select(entry: Entry, name?: string): Promise<ImplementationChoice> {
@@ -67,11 +75,12 @@ export function createSelector(options: SelectorOptions): ImplementationSelector
     untilRequest: AbortSignal,
   ): Promise<void> {
     untilRequest.throwIfAborted()
-    const { capabilities, id, refusals, tried } = await getKnown(entry, name)
-    const comparable = listComparable(entry, capabilities, preference, refusals)
+    const { capabilities, id, refusals, measured, tried } = await getKnown(entry, name)
+    const comparable = listComparable(entry, capabilities, preference, refusals, measured)
     const decided = comparable.filter((one) => tried.has(one.id))
     // This runs whenever the host is idle, and mostly nothing is left to measure.
-    if (comparable.length < 2 || decided.length === comparable.length) return
+    if (comparable.length < 2 || decided.length === comparable.length)
+      return recentInputs.finish(entry.tag)
     const measurable = await selectMeasurable(database, comparable)
     const unmeasured = measurable.filter((one) => !decided.includes(one))
     // A benchmark needs the default choice and at least one other implementation.

@@ -10,7 +10,12 @@ import type {
   PredictorEntry,
   Resource,
 } from '../../catalog/schema.ts'
-import { verdictFromError, type GpuVerdict } from '../../device/gpu-verdict.ts'
+import {
+  gpuDiffers,
+  verdictFromError,
+  type GpuComparison,
+  type GpuVerdict,
+} from '../../device/gpu-verdict.ts'
 import type { Files, FileSizes } from '../../engine/engine.ts'
 import { toTransferProgress, type TransferProgress } from '../../store/transfer-rate.ts'
 import type { Caller, LoadProgress, Remote, Tag } from '../../types/index.ts'
@@ -24,6 +29,16 @@ export interface LoadRecord {
   end(): Promise<void>
   /** Counts the load as a crash: its worker ended by itself. */
   crashed(): Promise<void>
+}
+
+/** Knows for which predictors the GPU computes the same as the CPU. */
+export interface GpuComparisonRecords {
+  /** Resolves with the comparison of the implementation on this GPU; `undefined` if there is none. */
+  find(entry: Entry, implementation: Implementation): Promise<GpuComparison | undefined>
+  /** Returns `true` if the implementation must be compared before its outputs are trusted. */
+  mustCompare(entry: Entry, implementation: Implementation): boolean
+  /** Applies the comparison at once, and stores it. */
+  record(entry: Entry, implementation: Implementation, comparison: GpuComparison): void
 }
 
 export interface LoadOptions {
@@ -45,6 +60,8 @@ export interface LoadOptions {
     /** Writes the record of a load. Rejects with `load_crashed` if it must not be loaded. */
     begin(entry: Entry, implementation: Implementation): Promise<LoadRecord>
   }
+  /** Comparisons of predictors on the GPU with the CPU. */
+  comparisons: GpuComparisonRecords
   /** Receives the verdict on the GPU that a load reached. */
   onVerdict(verdict: GpuVerdict): void
   onProgress(progress: LoadProgress): void
@@ -174,11 +191,21 @@ async function openModel(
 }
 
 async function openPredictor(context: LoadContext, entry: PredictorEntry): Promise<void> {
-  const { implementation, worker, caller, runtime, verdict, onVerdict } = context
+  const { implementation, worker, caller, runtime, verdict, onVerdict, comparisons } = context
   const files = await getFiles(context, implementation.resources, 0)
+  const comparison = await comparisons.find(entry, implementation)
+  if (comparison?.agrees === false) throw gpuDiffers(comparison)
   reportCompiling(context)
   const threads = await findThreads(context)
-  const setup: PredictorFiles = { entry, implementation, files, runtime, verdict, threads }
+  const setup: PredictorFiles = {
+    entry,
+    implementation,
+    files,
+    runtime,
+    verdict,
+    mustCompare: comparison === undefined && comparisons.mustCompare(entry, implementation),
+    threads,
+  }
   const newVerdict = await withRecord(context, () => worker.openPredictor(setup, caller))
   if (newVerdict) onVerdict(newVerdict)
 }

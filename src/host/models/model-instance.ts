@@ -3,6 +3,7 @@
  * a worker is the only way to free WASM memory, so each implementation has its own worker.
  */
 import type { Entry, Implementation } from '../../catalog/schema.ts'
+import { comparisonFromError, gpuDiffers, type GpuComparison } from '../../device/gpu-verdict.ts'
 import { InoriginError } from '../../error.ts'
 import { remote } from '../../link/remote.ts'
 import type { LoadProgress, Remote } from '../../types/index.ts'
@@ -76,10 +77,18 @@ export function createModelInstance(options: ModelInstanceOptions): ModelInstanc
   const { entry, implementation, onClose } = options
   const explain = (error: unknown) => options.explain(error, entry, implementation)
   const closing = new AbortController()
-  const thread = startModelThread(entry, options.assets, closing, options.onDirectUse)
+  const thread = startModelThread(entry, options.assets, closing, options.onDirectUse, onComparison)
   const worker = remote<ModelService>(thread.link, MODEL_METHODS)
   const loading = startLoad(options, worker, closing, explain)
   let references = 0
+
+  /** Records the comparison. The worker ends if the GPU is wrong, because it computes nothing more. */
+  function onComparison(comparison: GpuComparison): void {
+    options.comparisons.record(entry, implementation, comparison)
+    if (comparison.agrees || closing.signal.aborted) return
+    options.onProgress({ ...loading.progress.latest, gpuDifference: comparison.why })
+    closing.abort(gpuDiffers(comparison))
+  }
 
   const instance: ModelInstance = {
     entry,
@@ -109,6 +118,8 @@ export function createModelInstance(options: ModelInstanceOptions): ModelInstanc
       }
     },
     async explainFailure(error) {
+      const comparison = comparisonFromError(error)
+      if (comparison) onComparison(comparison)
       const explained = await explain(error)
       if (isFatal(error) || codeOf(explained) === 'storage_damaged') closing.abort(explained)
       return explained

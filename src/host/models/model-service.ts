@@ -35,6 +35,8 @@ export interface PredictorFiles extends Pick<
 > {
   /** Result of the GPU self-test. Default: the worker runs the self-test. */
   verdict: GpuVerdict | undefined
+  /** `true` to compare the first outputs of the GPU with those of the CPU. */
+  mustCompare: boolean
 }
 
 /** The methods of a model worker. The watchdog knows the time that each of them may take. */
@@ -58,10 +60,10 @@ export interface ModelService extends DirectPredictor {
   /** Accepts a request when its texts are tokenized and queued. The only event has all vectors. */
   embed(request: EmbeddingRequest, caller: Caller): Promise<EventStream<Embeddings>>
   /**
-   * Measures one run with sample inputs in milliseconds. For a language model it is the time for
-   * one token.
+   * Measures one run of a predictor with the inputs, in milliseconds. For a language model, which
+   * takes no inputs here, it is the time for one token.
    */
-  measure(caller: Caller): Promise<number>
+  measure(inputs: Record<string, unknown>, caller: Caller): Promise<number>
   /** Measures WASM with that number of threads: the milliseconds of a fixed piece of work. */
   measureThreads(setup: ThreadBenchmarkSetup, caller: Caller): Promise<number>
 }

@@ -1,5 +1,6 @@
 /** Starts the worker of one model or predictor, links to it, and notices when it dies or hangs. */
 import type { Entry } from '../../catalog/schema.ts'
+import type { GpuComparison } from '../../device/gpu-verdict.ts'
 import { InoriginError } from '../../error.ts'
 import type { Link } from '../../link/link.ts'
 import { watchLivenessLock } from '../../link/liveness.ts'
@@ -20,12 +21,14 @@ const RESPONSE_WINDOW_EVENTS = 2 ** 20
 /**
  * Starts the worker, which is terminated when `closing` aborts. This function aborts `closing` when
  * the worker fails, ends by itself or does not respond. The reason is the error for its requests.
+ * `onComparison` receives the result of comparing the GPU with the CPU.
  */
 export function startModelThread(
   { tag, type }: Pick<Entry, 'tag' | 'type'>,
   assets: string,
   closing: AbortController,
   onDirectUse: () => void,
+  onComparison: (comparison: GpuComparison) => void = () => undefined,
 ): ModelThread {
   const script = new URL('model-worker.js', assets)
   const worker = new Worker(script, { type: 'module', name: `inorigin ${tag}` })
@@ -40,6 +43,7 @@ export function startModelThread(
 
   function handleMessage(message: ModelToHost): void {
     if (message.type === 'pong') return watchdog.pong()
+    if (message.type === 'compared') return onComparison(message.comparison)
     if (message.type === 'life') {
       const onDeath = () => closing.abort(workerEnded(tag))
       return watchLivenessLock(navigator.locks, message.life, closing.signal, onDeath)

@@ -49,7 +49,7 @@ export interface Models {
 
 export interface ModelsOptions extends Pick<
   ModelInstanceOptions,
-  'assets' | 'ensure' | 'threads' | 'crashes' | 'onVerdict' | 'explain'
+  'assets' | 'ensure' | 'threads' | 'crashes' | 'comparisons' | 'onVerdict' | 'explain'
 > {
   progress: LoadProgressHub
   /** Is notified of the number of requests that use models. */

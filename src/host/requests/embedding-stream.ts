@@ -1,4 +1,6 @@
 /** Accepts an embedding request: loads its model, then streams its vectors. */
+import { isEmbedder } from '../../catalog/find-entry.ts'
+import type { Entry } from '../../catalog/schema.ts'
 import type {
   Caller,
   EmbeddingEvent,
@@ -6,8 +8,9 @@ import type {
   Embeddings,
   EventStream,
 } from '../../types/index.ts'
+import type { RecentInputs } from '../choice/recent-inputs.ts'
 import type { Lease } from '../models/models.ts'
-import { withRetry } from './retry.ts'
+import { createRetryPolicy, withRetry } from './retry.ts'
 import { untilStatus } from './status-timeout.ts'
 
 /** A request whose texts have been read and queued. */
@@ -21,21 +24,42 @@ export async function streamEmbeddings(
   acquireLease: () => Promise<Lease>,
   request: EmbeddingRequest,
   caller: Caller,
+  recentInputs: RecentInputs,
 ): Promise<EventStream<EmbeddingEvent>> {
-  const accepted = withRetry(() => startEmbedding(acquireLease, request, caller))
+  const shouldRetry = createRetryPolicy()
+  const start = () => withRetry(() => startEmbedding(acquireLease, request, caller), shouldRetry)
+  let accepted = start()
   await untilStatus(accepted)
   return { events: events() }
 
   async function* events(): AsyncGenerator<EmbeddingEvent> {
-    const { instance, release, events: results } = await accepted
-    try {
-      for await (const embeddings of results) yield { type: 'finish', embeddings }
-    } catch (error) {
-      throw await instance.explainFailure(error)
-    } finally {
-      release()
+    for (;;) {
+      const { instance, release, events: results } = await accepted
+      try {
+        for await (const embeddings of results) {
+          recentInputs.keep(instance.entry, toInputs(instance.entry, request))
+          yield { type: 'finish', embeddings }
+        }
+        return
+      } catch (error) {
+        const explained = await instance.explainFailure(error)
+        if (!shouldRetry(explained)) throw explained
+        accepted = start()
+      } finally {
+        release()
+      }
     }
   }
+}
+
+/** Returns the first text as the input of the predictor. */
+function toInputs(entry: Entry, { input: [text = ''] }: EmbeddingRequest): Record<string, unknown> {
+  if (entry.type !== 'predictor' || !isEmbedder(entry)) return {}
+  const { input: name } = entry.embeddings
+  const isList = entry.signature.inputs.some(
+    (input) => input.name === name && input.type === 'list',
+  )
+  return { [name]: isList ? [text] : text }
 }
 
 async function startEmbedding(

@@ -3,6 +3,7 @@ import { findEmbedder, isEmbedder, toModel } from '../../catalog/find-entry.ts'
 import type { Catalog } from '../../catalog/schema.ts'
 import { assertDimensions } from '../../predictor/embed.ts'
 import type { Host } from '../../types/index.ts'
+import type { RecentInputs } from '../choice/recent-inputs.ts'
 import type { Entries } from '../library/entries.ts'
 import { findModel } from '../library/find-entry.ts'
 import type { Authorize } from './authorization.ts'
@@ -17,6 +18,7 @@ export interface LanguageModelOptions {
   leases: Leases
   /** Generates without a check of the API key. */
   generate: Host['generate']
+  recentInputs: RecentInputs
 }
 
 /** Creates the function that generates, without a check of the API key. */
@@ -37,6 +39,7 @@ export function createLanguageModels({
   entries,
   leases,
   generate,
+  recentInputs,
 }: LanguageModelOptions): Pick<Host, 'models' | 'generate' | 'countTokens' | 'embed'> {
   return {
     async models(caller) {
@@ -64,7 +67,8 @@ export function createLanguageModels({
       authorize(caller)
       const entry = findEmbedder(await catalog(), request.model)
       assertDimensions(entry, request.dimensions)
-      return streamEmbeddings(() => leases.acquire(entry, caller.signal), request, caller)
+      const acquireLease = () => leases.acquire(entry, caller.signal)
+      return streamEmbeddings(acquireLease, request, caller, recentInputs)
     },
   }
 }

@@ -2,6 +2,7 @@
 import { toPredictor } from '../../catalog/find-entry.ts'
 import { closeImages } from '../../predictor/transferable-inputs.ts'
 import type { Control, Host } from '../../types/index.ts'
+import type { RecentInputs } from '../choice/recent-inputs.ts'
 import type { Entries } from '../library/entries.ts'
 import { findPredictor } from '../library/find-entry.ts'
 import type { Predictions } from '../library/predictions.ts'
@@ -15,9 +16,11 @@ import { withRetry } from './retry.ts'
 export function createPredictorControl({
   entries,
   leases,
+  recentInputs,
 }: {
   entries: Entries
   leases: Leases
+  recentInputs: RecentInputs
 }): Pick<Control, 'describePredictor' | 'predict'> {
   return {
     describePredictor: async (tag) => toPredictor(await findPredictor(entries, tag)),
@@ -27,7 +30,9 @@ export function createPredictorControl({
         const { instance, release } = lease
         try {
           await waitUntilLoaded(lease, signal, onEvent)
-          return await instance.worker.predict(inputs, { key: null, signal })
+          const result = await instance.worker.predict(inputs, { key: null, signal })
+          recentInputs.keep(instance.entry, inputs)
+          return result
         } catch (error) {
           throw await instance.explainFailure(error)
         } finally {

@@ -1,5 +1,5 @@
 /** Retries of requests whose load rejected the GPU or found damaged files. */
-import { verdictFromError } from '../../device/gpu-verdict.ts'
+import { comparisonFromError, verdictFromError } from '../../device/gpu-verdict.ts'
 import { InoriginError } from '../../error.ts'
 
 /** Returns `true` if a request must be retried after the error. One instance serves one request. */
@@ -16,7 +16,7 @@ export function createRetryPolicy(): ShouldRetry {
   let attempts = 1
   let repaired = false
   return (error) => {
-    if (verdictFromError(error) !== null) return ++attempts <= MAX_ATTEMPTS
+    if (verdictFromError(error) ?? comparisonFromError(error)) return ++attempts <= MAX_ATTEMPTS
     const isDamaged = error instanceof InoriginError && error.code === 'storage_damaged'
     const isRetried = isDamaged && !repaired
     repaired ||= isDamaged

@@ -32,6 +32,11 @@ function start() {
     verdict: undefined,
     threads: async () => undefined,
     crashes: { begin: async () => ({ end: async () => {}, crashed: async () => {} }) },
+    comparisons: {
+      find: async () => undefined,
+      mustCompare: () => false,
+      record: () => undefined,
+    },
     onVerdict: () => undefined,
     onProgress: () => undefined,
   }

@@ -45,6 +45,11 @@ function open() {
     },
     threads: async () => undefined,
     crashes: { begin: async () => ({ end: async () => {}, crashed: async () => {} }) },
+    comparisons: {
+      find: async () => undefined,
+      mustCompare: () => false,
+      record: () => undefined,
+    },
     onVerdict: () => undefined,
     explain: async (error) => error,
   })

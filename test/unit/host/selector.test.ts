@@ -2,6 +2,8 @@ import { afterEach, describe, expect, test, vi } from 'vitest'
 import type { Entry, Implementation, PredictorEntry } from '../../../src/catalog/schema.ts'
 import type { Capabilities } from '../../../src/device/capabilities.ts'
 import { InoriginError } from '../../../src/error.ts'
+import { createGpuComparisons } from '../../../src/host/choice/gpu-comparisons.ts'
+import { createRecentInputs } from '../../../src/host/choice/recent-inputs.ts'
 import { createSelector } from '../../../src/host/choice/selector.ts'
 import { createIdleMonitor, IDLE_DELAY_MS } from '../../../src/host/models/idle.ts'
 import type { ModelInstance } from '../../../src/host/models/model-instance.ts'
@@ -116,11 +118,14 @@ function open(
   plan: Plan,
   kept = memory(),
   capabilities = device(),
-  refusals: ReadonlyMap<string, string> = new Map(),
+  { hasInputs = true, refusals = new Map() as ReadonlyMap<string, string> } = {},
 ) {
   vi.stubGlobal('navigator', { userAgent: 'Browser/1' })
   const recorder = models(plan)
   const idle = createIdleMonitor()
+  const comparisons = createGpuComparisons(kept.database, async () => capabilities)
+  const recentInputs = createRecentInputs()
+  if (hasInputs) recentInputs.keep(entryOf(gpu, wasm), { x: 1 })
   const selector = createSelector({
     database: kept.database,
     models: recorder.models,
@@ -134,10 +139,12 @@ function open(
       measure: async () => undefined,
     },
     crashes: { find: async () => refusals },
+    comparisons,
+    recentInputs,
   })
   const chosen = async (entry: Entry, id?: string) =>
     (await selector.select(entry, id)).implementation.id
-  return { ...recorder, ...selector, chosen, kept, idle }
+  return { ...recorder, ...selector, chosen, kept, idle, comparisons, recentInputs }
 }
 
 test('an implementation whose loads crashed is neither chosen nor measured, and named as such', async () => {
@@ -146,7 +153,7 @@ test('an implementation whose loads crashed is neither chosen nor measured, and 
     { webgpu: 3, wasm: 30, 'wasm-other': 20 },
     memory(),
     device(),
-    refused('webgpu'),
+    { refusals: refused('webgpu') },
   )
   const entry = entryOf(gpu, wasm, other)
   await benchmark(entry)
@@ -154,7 +161,7 @@ test('an implementation whose loads crashed is neither chosen nor measured, and 
   expect(measured).toEqual(['wasm', 'wasm-other'])
   const { reasons } = await explain(entry)
   expect(reasons[0]).toMatchObject({ id: 'webgpu', chosen: false, why: 'its load crashed' })
-  const none = open({}, memory(), device(), refused('webgpu', 'wasm'))
+  const none = open({}, memory(), device(), { refusals: refused('webgpu', 'wasm') })
   await expect(none.chosen(entryOf(gpu, wasm))).rejects.toMatchObject({
     kind: 'unavailable',
     code: 'load_crashed',
@@ -415,4 +422,32 @@ describe('a used tag is measured when the host is idle:', () => {
     vi.useRealTimers()
     expect((await explain(entry)).chosen).toBe('wasm')
   })
+})
+
+test('predictors are measured on inputs of callers only, and a wrong GPU never wins', async () => {
+  const entry = entryOf(gpu, wasm)
+  const untouched = open({ webgpu: 5, wasm: 30 }, memory(), device(), { hasInputs: false })
+  await untouched.benchmark(entry)
+  expect(untouched.measured).toEqual([])
+
+  const kept = memory()
+  const { benchmark, chosen, comparisons, explain, recentInputs } = open(
+    { webgpu: 5, wasm: 30 },
+    kept,
+  )
+  await benchmark(entry)
+  expect(await chosen(entry)).toBe('webgpu')
+  await benchmark(entry)
+  expect(recentInputs.find(entry.tag)).toBeUndefined()
+  const why = 'y[0] is 1 on the GPU and 2 on the CPU'
+  comparisons.record(entry, gpu, { agrees: false, why })
+  expect(await chosen(entry)).toBe('wasm')
+  expect((await explain(entry)).reasons[0]?.why).toContain(`computes wrong numbers for it: ${why}`)
+  // It is stored for this adapter alone, and the files.
+  const subject = `comparison ${entry.tag}`
+  await vi.waitFor(() => expect([...kept.facts.keys()]).toContain(subject), 20_000)
+  expect(await open({}, kept).chosen(entry)).toBe('wasm')
+  expect(await open({}, kept, device('two')).chosen(entry)).toBe('webgpu')
+  const only = open({}, kept)
+  await expect(only.select(entryOf(gpu))).rejects.toMatchObject({ code: 'gpu_untrusted' })
 })

@@ -49,7 +49,6 @@ function fake(made?: (rows: readonly (readonly number[])[]) => unknown): Fake {
     characters: 0,
     predict,
     close: async () => undefined,
-    sample: () => ({}),
     tokenize(name, text) {
       expect(name).toBe('text')
       opened.characters += text.length

@@ -1,0 +1,107 @@
+/**
+ * Stores for which predictors the GPU computes the same as the CPU. Each is compared once for every
+ * adapter, driver, browser and runtime.
+ */
+import { sumBytes } from '../../catalog/memory-bytes.ts'
+import type { Implementation } from '../../catalog/schema.ts'
+import type { Capabilities } from '../../device/capabilities.ts'
+import { type GpuComparison, isGpuComparison, toVerdictKey } from '../../device/gpu-verdict.ts'
+import type { GpuComparisonRecords } from '../models/implementation-load.ts'
+import type { Database } from '../../store/database.ts'
+import { getDeviceFact, putDeviceFact, trimDeviceFacts } from '../../store/device-facts.ts'
+import type { Tag } from '../../types/index.ts'
+import { isObject } from '../../values/objects.ts'
+
+/**
+ * Largest size in bytes of the graph and weights that are opened on the CPU as well, for the time of
+ * the comparison. For larger predictors, the self-test of the GPU must do.
+ */
+export const MAX_COMPARED_BYTES = 64 * 2 ** 20
+
+const SUBJECT_PREFIX = 'comparison '
+
+/** Maximum number of stored tags. The least recently compared are deleted. */
+const MAX_RECORDS = 200
+
+/** Comparisons of a tag, by implementation. They are void on any other GPU or browser. */
+interface StoredComparisons {
+  where: string
+  comparisons: Record<string, GpuComparison>
+  /** Time of the last comparison in milliseconds since 1970. */
+  recorded: number
+}
+
+export function createGpuComparisons(
+  database: Database,
+  probe: () => Promise<Capabilities>,
+): GpuComparisonRecords {
+  /** Comparisons of this host, by implementation. They apply before they are stored. */
+  const recent = new Map<string, GpuComparison>()
+  const stored = new Map<Tag, Promise<StoredComparisons | undefined>>()
+
+  async function getEnvironment(): Promise<string | undefined> {
+    const { webgpu } = await probe()
+    return webgpu ? toVerdictKey(webgpu, navigator.userAgent) : undefined
+  }
+
+  async function read(tag: Tag): Promise<Record<string, GpuComparison>> {
+    const where = await getEnvironment()
+    // Without working storage, every host compares again.
+    const reading =
+      stored.get(tag) ??
+      getDeviceFact(database, subjectOf(tag), isStoredComparisons).catch(() => undefined)
+    stored.set(tag, reading)
+    const fact = await reading
+    return fact?.where === where ? (fact?.comparisons ?? {}) : {}
+  }
+
+  async function store(tag: Tag, key: string, comparison: GpuComparison): Promise<void> {
+    const where = await getEnvironment()
+    if (where === undefined) return
+    const comparisons = { ...(await read(tag)), [key]: comparison }
+    const fact: StoredComparisons = { where, comparisons, recorded: Date.now() }
+    stored.set(tag, Promise.resolve(fact))
+    const subject = subjectOf(tag)
+    await putDeviceFact(database, subject, fact)
+    await trimDeviceFacts(database, SUBJECT_PREFIX, {
+      maxFacts: MAX_RECORDS,
+      keepSubject: subject,
+      getLastUsed: (other) => (isStoredComparisons(other) ? other.recorded : 0),
+    })
+  }
+
+  return {
+    async find({ tag, type }, implementation) {
+      if (type !== 'predictor' || implementation.device !== 'webgpu') return undefined
+      const key = keyOf(implementation)
+      return recent.get(`${tag} ${key}`) ?? (await read(tag))[key]
+    },
+    mustCompare({ type }, { device, resources }) {
+      const graph = resources.filter((resource) => isGraphFile(resource.type))
+      return type === 'predictor' && device === 'webgpu' && sumBytes(graph) <= MAX_COMPARED_BYTES
+    },
+    record({ tag }, implementation, comparison) {
+      const key = keyOf(implementation)
+      recent.set(`${tag} ${key}`, comparison)
+      if (!comparison.isTransient) store(tag, key, comparison).catch(() => undefined)
+    },
+  }
+}
+
+const isGraphFile = (type: string): boolean => type === 'onnx' || type === 'data'
+
+const subjectOf = (tag: Tag): string => `${SUBJECT_PREFIX}${tag}`
+
+/** Returns the key of an implementation. Its digests cause changed files to be compared again. */
+const keyOf = ({ id, resources }: Implementation): string =>
+  [id, ...resources.map(({ sha256 }) => sha256)].join(' ')
+
+function isStoredComparisons(value: unknown): value is StoredComparisons {
+  return (
+    isObject(value) &&
+    typeof value['where'] === 'string' &&
+    typeof value['recorded'] === 'number' &&
+    isObject(value['comparisons']) &&
+    Object.values(value['comparisons']).every(isGpuComparison)
+  )
+}
