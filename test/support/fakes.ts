@@ -45,7 +45,9 @@ export function endlessAnswer(): void {
 export function missingScript(): void {
   const real = window.fetch
   window.fetch = async (input, init) =>
-    /\/playground-sw\.js(\?|$)/.test(String(input)) ? new Response(null, { status: 404 }) : real(input, init)
+    /\/playground-sw\.js(\?|$)/.test(String(input))
+      ? new Response(null, { status: 404 })
+      : real(input, init)
   navigator.serviceWorker.register = () => Promise.reject(new TypeError('a bad HTTP response code'))
 }
 
