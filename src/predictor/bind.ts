@@ -1,21 +1,15 @@
 /** Binds the parameters of a signature to the tensors of a model, and checks that they match. */
 import type { InferenceSession } from 'onnxruntime-web'
-import type {
-  Binding,
-  ImageLayout,
-  Implementation,
-  PredictorEntry,
-  TextLayout,
-} from '../catalog/schema.ts'
+import type { Binding, Implementation, PredictorEntry, TextLayout } from '../catalog/schema.ts'
 import { InoriginError } from '../error.ts'
 import type { InputParameter, OutputParameter, ParameterType } from '../types/index.ts'
 import { ARRAYS, type ElementType, isElementType } from '../values/elements.ts'
-import { countChannels, createRasterizer, getLayoutSize } from './image.ts'
-import { toImageShape } from './image-tensor.ts'
+import { parseImageLayout } from './bind-image.ts'
+import { createRasterizer } from './image.ts'
 import { throwPredictorUnusable } from '../values/input-errors.ts'
 import { parseInput } from './parse-inputs.ts'
 import type { TextTensorSpec, Tokenizers } from './text.ts'
-import { fitsShape, type Shape } from './tensor.ts'
+import type { Shape } from './tensor.ts'
 import type { InputTensorSpec, OutputTensorSpec } from './tensor-codec.ts'
 
 /** Tensors of a session that parameters are bound to. */
@@ -169,30 +163,4 @@ function createTextSlot(
   const { tokenizer } = layout
   const tokenize = tokenizers.get(tokenizer) ?? fail(`there is no tokenizer ${tokenizer}.`)
   return { layout, tokenize }
-}
-
-function parseImageLayout(
-  { image: layout, tensor }: Binding,
-  type: ElementType,
-  shape: Shape | null,
-  fail: Fail,
-): ImageLayout {
-  if (!layout) return fail('is an image, so its binding must have `image`.')
-  const depth = countChannels(layout)
-  for (const key of ['mean', 'std'] as const) {
-    const given = layout[key]
-    if (!given) continue
-    if (type === 'uint8') fail(`the model takes raw bytes, so \`${key}\` is not allowed.`)
-    if (given.length !== 1 && given.length !== depth)
-      fail(`\`${key}\` must have 1 or ${depth} numbers.`)
-  }
-  if ((layout.width === undefined) !== (layout.height === undefined))
-    fail('`width` and `height` must be set together.')
-  // If images keep their own size, the model must accept any width and height.
-  const expected = toImageShape(layout, shape, getLayoutSize(layout) ?? [NaN, NaN])
-  if (shape && !fitsShape(expected, shape)) {
-    const shown = expected.map((length) => (Number.isNaN(length) ? 'any' : length)).join(', ')
-    fail(`its layout has the shape [${shown}], which ${tensor} does not accept.`)
-  }
-  return layout
 }

@@ -2,7 +2,6 @@
 import type { InputParameter } from '../types/index.ts'
 import type { BoundInput } from './bind.ts'
 import { countElements } from '../values/elements.ts'
-import { getLayoutSize } from './image.ts'
 import type { Shape } from './tensor.ts'
 import type { InputTensorSpec } from './tensor-codec.ts'
 import { isObject } from '../values/objects.ts'
@@ -47,10 +46,8 @@ function createSample(parameter: InputParameter, spec: InputTensorSpec): unknown
 }
 
 function createPicture({ image }: InputTensorSpec): ImageData {
-  const [width, height] = (image && getLayoutSize(image.layout)) ?? [
-    SAMPLE_IMAGE_SIDE_PIXELS,
-    SAMPLE_IMAGE_SIDE_PIXELS,
-  ]
+  const { width = SAMPLE_IMAGE_SIDE_PIXELS, height = SAMPLE_IMAGE_SIDE_PIXELS } =
+    image?.layout ?? {}
   const pixels = new ImageData(width, height)
   for (let at = 0; at < pixels.data.length; at += 1) pixels.data[at] = at % 4 === 3 ? 255 : at % 251
   return pixels

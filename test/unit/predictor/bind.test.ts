@@ -87,6 +87,15 @@ describe('what fits', () => {
   })
 })
 
+test('an image with one side needs a length that the model leaves open', () => {
+  const { inputs } = bound({
+    inputs: [{ name: 'x', type: 'image' }],
+    bindings: { x: { tensor: 'x', image: { height: 48, channels: 'bgr', order: 'nchw' } } },
+    model: { inputs: { x: ['float32', 'n', 3, 48, 'w'] } },
+  })
+  expect(inputs[0]?.spec).toMatchObject({ shape: [null, 3, 48, null], image: {} })
+})
+
 test('an image without a size needs lengths that the model leaves open', () => {
   const { inputs } = bound({
     inputs: [{ name: 'x', type: 'image' }],
@@ -121,9 +130,41 @@ describe('what does not fit', () => {
       {
         inputs: x({ type: 'image' }),
         bindings: image({ width: undefined }),
+        model: { inputs: { x: ['float32', 1, 3, 2, 4] } },
+      },
+      'inputs.x: its layout has the shape [1, 3, 2, any], which x does not accept.',
+    ],
+    [
+      {
+        inputs: x({ type: 'image' }),
+        bindings: image({ padding: {} }),
         model: { inputs: { x: ['float32'] } },
       },
-      'inputs.x: `width` and `height` must be set together.',
+      "inputs.x: `padding` needs `fit: 'pad'`.",
+    ],
+    [
+      {
+        inputs: x({ type: 'image' }),
+        bindings: image({ fit: 'pad', padding: { value: [1, 2] } }),
+        model: { inputs: { x: ['float32'] } },
+      },
+      'inputs.x: `padding.value` must have 1 or 3 numbers.',
+    ],
+    [
+      {
+        inputs: x({ type: 'image' }),
+        bindings: image({ multipleOf: 32 }),
+        model: { inputs: { x: ['float32'] } },
+      },
+      'inputs.x: `multipleOf` is for sides that are not set, but both are.',
+    ],
+    [
+      {
+        inputs: x({ type: 'image' }),
+        bindings: image({ channels: 'rgba', resample: 'lanczos' }),
+        model: { inputs: { x: ['float32'] } },
+      },
+      'inputs.x: `resample` is not possible with `rgba`.',
     ],
     [
       {
