@@ -1,6 +1,6 @@
 /** The server handle: the methods of the host, as a page calls them. */
 import { followProgress } from './link/follow-progress.ts'
-import type { Models, ModelStorage, PredictOptions, Server } from './server.ts'
+import type { Models, ModelStorage, PredictOptions, Server, TaskOptions } from './server.ts'
 import { askPersistence } from './store/quota.ts'
 import type { Caller, HostService, Tag } from './types/index.ts'
 import { parseFiles, parseOptions, parseTag } from './validate-arguments.ts'
@@ -29,6 +29,28 @@ export function createServer(parts: ServerParts): Server {
       host.predict(parseTag(tag), plain, configuration, toCaller(task)),
     )
   }) as Server['predict']
+  const session = (async (tag: Tag, options?: Pick<PredictOptions, 'configuration'>) => {
+    const { configuration } = parseOptions(options)
+    const [{ createStateChain }, { withTransferableInputs }] = await Promise.all([
+      import('./predictor/session.ts'),
+      import('./predictor/transferable-inputs.ts'),
+      host.describePredictor(parseTag(tag), toCaller()),
+    ])
+    const { next, reset, close } = createStateChain()
+    return {
+      predict: (inputs: Record<string, unknown>, task?: TaskOptions) =>
+        // The inputs are captured now, although the prediction may have to wait.
+        withTransferableInputs(inputs, (plain) =>
+          next(
+            (state) => host.predictNext(tag, plain, configuration, state, toCaller(task)),
+            task?.signal,
+          ),
+        ),
+      reset,
+      close,
+      [Symbol.dispose]: close,
+    }
+  }) as Server['session']
   return {
     fetch: async (input, init) => {
       const request = new Request(input, init)
@@ -44,6 +66,7 @@ export function createServer(parts: ServerParts): Server {
     models: createModels(host),
     storage: createStorage(host),
     predict,
+    session,
     async predictor(tag) {
       const described = await host.describePredictor(parseTag(tag), toCaller())
       return { ...described, predict: (inputs, options) => predict(tag, inputs, options) }

@@ -1,5 +1,6 @@
 /** Defines the schema of an implementation: its files, requirements and tensor layouts. */
 import * as v from 'valibot'
+import { stepSchema } from './step-schema.ts'
 import {
   countSchema,
   nonEmptyArray,
@@ -110,6 +111,21 @@ export const textLayoutSchema = v.strictObject({
   most: countSchema,
 })
 
+/** Conversion of sound to a tensor of mono samples from -1 to 1. */
+export const audioLayoutSchema = v.strictObject({
+  /** Samples per second that the model expects. */
+  rate: countSchema,
+  /**
+   * Number of new samples that the model takes at once. Longer sound is cut into windows, and each
+   * output gets a first dimension for them. Default: the tensor's length if it is fixed, else all.
+   */
+  window: optionalCount,
+  /** Number of samples before the window that the model takes too, 0 at first. Default: 0. */
+  context: optionalCount,
+  /** Factor of the samples, such as 32768 for a model that takes 16-bit values. Default: 1. */
+  scale: v.optional(v.pipe(v.number(), v.minValue(Number.MIN_VALUE))),
+})
+
 /** Mapping of a signature parameter to a tensor of the model. */
 export const bindingSchema = v.strictObject({
   /** Name of the model's input or output. */
@@ -122,6 +138,10 @@ export const bindingSchema = v.strictObject({
   text: v.optional(textLayoutSchema),
   /** Names of the values of a `dict`, in the order of the tensor. */
   keys: v.optional(nonEmptyArray(textSchema)),
+  /** Conversion of sound, if the tensor holds its samples. */
+  audio: v.optional(audioLayoutSchema),
+  /** Steps that are applied to the tensor of an output, in order. Only the last returns no tensor. */
+  steps: v.optional(nonEmptyArray(stepSchema)),
 })
 
 /** One way to run a tag: its files and requirements. */

@@ -5,8 +5,12 @@ import { InoriginError } from '../error.ts'
 import type { InputParameter, OutputParameter, ParameterType } from '../types/index.ts'
 import { ARRAYS, type ElementType, isElementType } from '../values/elements.ts'
 import { parseImageLayout } from './bind-image.ts'
+import { bindSound, bindStates } from './bind-carried.ts'
+import { endsTensor, openSteps } from './bind-steps.ts'
+import type { BoundSound, BoundState } from './carry.ts'
 import { createRasterizer } from './image.ts'
 import { throwPredictorUnusable } from '../values/input-errors.ts'
+import type { LabelTable } from './labels.ts'
 import { parseInput } from './parse-inputs.ts'
 import type { TextTensorSpec, Tokenizers } from './text.ts'
 import type { Shape } from './tensor.ts'
@@ -24,26 +28,39 @@ export interface BoundInput {
   spec: InputTensorSpec
 }
 
-interface BoundOutput {
+export interface BoundOutput {
   parameter: OutputParameter
   tensor: string
+  /** Type of the tensor's elements. */
+  type: ElementType
   spec: OutputTensorSpec
 }
 
 export interface BoundSignature {
   inputs: readonly BoundInput[]
   outputs: readonly BoundOutput[]
+  states: readonly BoundState[]
+  /** Input that takes sound, or `null`. */
+  sound: BoundSound | null
 }
 
 const ALL_ELEMENT_TYPES = ['string', ...(Object.keys(ARRAYS) as (keyof typeof ARRAYS)[])] as const
 
 /** Returns the tensor types that a parameter of the type can be bound to. */
-function listTensorTypes(type: ParameterType, { text }: Binding): readonly ElementType[] {
+function listTensorTypes(type: ParameterType, binding: Binding): readonly ElementType[] {
+  const { text } = binding
+  if (endsTensor(binding)) return Object.keys(ARRAYS) as (keyof typeof ARRAYS)[]
   if (text) return type === 'string' || type === 'list' ? ['int64', 'int32'] : []
   if (type === 'list' || type === 'dict') return ALL_ELEMENT_TYPES
   if (type === 'image') return ['float32', 'float16', 'uint8']
   if (type === 'binary') return ['uint8']
   return isElementType(type) ? [type] : []
+}
+
+/** Contents of the files that bindings refer to. */
+export interface BoundFiles {
+  tokenizers?: Tokenizers
+  labels?: LabelTable
 }
 
 /**
@@ -54,7 +71,7 @@ export function bindSignature(
   entry: PredictorEntry,
   implementation: Implementation,
   model: ModelTensors,
-  tokenizers: Tokenizers = new Map(),
+  { tokenizers = new Map(), labels = new Map() }: BoundFiles = {},
 ): BoundSignature {
   const { tag, signature } = entry
   const failAt =
@@ -82,10 +99,12 @@ export function bindSignature(
     const fail = failAt(`outputs.${parameter.name}`)
     const binding = bindingOf(parameter.name)
     const { type } = findTensor(model.outputs, binding, parameter.type, fail)
-    const spec: OutputTensorSpec = {}
+    const steps = openSteps(binding, parameter.type, labels, fail)
+    const spec: OutputTensorSpec = steps.length > 0 ? { steps, fail } : {}
+    if (steps.length > 0) return { parameter, tensor: binding.tensor, type, spec }
     if (parameter.type === 'image') spec.layout = parseImageLayout(binding, type, null, fail)
     if (parameter.type === 'dict') spec.keys = getKeys(binding, fail)
-    return { parameter, tensor: binding.tensor, spec }
+    return { parameter, tensor: binding.tensor, type, spec }
   })
 
   for (const { name } of model.inputs) {
@@ -96,7 +115,15 @@ export function bindSignature(
       )
     }
   }
-  return { inputs, outputs }
+  const layouts = new Map(
+    [...bindings].flatMap(([name, { audio }]) => (audio ? [[name, audio]] : [])),
+  )
+  return {
+    inputs,
+    outputs,
+    states: bindStates(entry, inputs, outputs, failAt),
+    sound: bindSound(inputs, layouts, failAt),
+  }
 }
 
 function listTensorNames({ tensor, spec: { text } }: BoundInput): (string | undefined)[] {

@@ -8,17 +8,20 @@ import { createYielder } from '../engine/run/yielder.ts'
 import type { Ort } from '../engine/onnx/ort.ts'
 import { loadRuntime, type Runtime, type Session } from '../engine/onnx/runtime.ts'
 import { InoriginError } from '../error.ts'
-import type { Device, PredictionResult } from '../types/index.ts'
+import type { Device, PredictionResult, SessionPrediction } from '../types/index.ts'
 import { bindSignature, type BoundSignature } from './bind.ts'
 import type { ElementData, ElementType } from '../values/elements.ts'
+import { type Carried, type PlannedRuns, planRuns, toNextTensors } from './carry.ts'
 import { findUnsupportedTensor } from './unsupported-tensor.ts'
 import { findGpuShortage, findInputMismatch } from './runtime-errors.ts'
 import { throwInvalidInput, throwPredictorUnusable } from '../values/input-errors.ts'
+import { openLabels } from './labels.ts'
 import { sampleInputs } from './sample.ts'
 import { type ParsedInput, parseInputs } from './parse-inputs.ts'
 import type { RawTensor } from './tensor.ts'
 import { openTokenizers, tokenizeText } from './text.ts'
-import { decodeOutput, encodeInput } from './tensor-codec.ts'
+import { decodeRuns } from './decode-runs.ts'
+import { encodeInput } from './tensor-codec.ts'
 import { unlessAborted } from '../values/unless-aborted.ts'
 
 /** Options of {@link openPredictor}. They can be posted to the worker that runs the predictor. */
@@ -42,6 +45,15 @@ export interface OpenPredictor {
    * invalid input. Rejects with `aborted` at once, although a run that has started still completes.
    */
   predict(inputs: unknown, signal: AbortSignal): Promise<PredictionResult>
+  /**
+   * Runs the next prediction of a session, from the state of the one before; `null` for the first.
+   * It rejects like {@link predict}.
+   */
+  predictNext(
+    inputs: unknown,
+    carried: Carried | null,
+    signal: AbortSignal,
+  ): Promise<SessionPrediction>
   /**
    * Tokenizes a text for the input of that name. Throws `invalid_request` that names `path` if the
    * tokenizer cannot encode it.
@@ -82,8 +94,11 @@ export async function openPredictor(
     const session = await openSession(entry, implementation, files, runtime)
     cleanups.push(() => session.release())
     assertNotAborted(signal)
-    const tokenizers = await openTokenizers(entry, implementation, files)
-    const bound = bindSignature(entry, implementation, session, tokenizers)
+    const [tokenizers, labels] = await Promise.all([
+      openTokenizers(entry, implementation, files),
+      openLabels(entry, implementation, files),
+    ])
+    const bound = bindSignature(entry, implementation, session, { tokenizers, labels })
     return createPredictor(setup, runtime.ort, session, bound, close)
   } catch (thrown) {
     await close().catch(() => undefined)
@@ -134,10 +149,13 @@ function createPredictor(
   let last: Promise<unknown> = Promise.resolve()
   let closing: Promise<void> | null = null
 
-  async function run(
+  async function runOnce(
     checked: ReadonlyMap<string, ParsedInput>,
     signal: AbortSignal,
-  ): Promise<Record<string, unknown>> {
+  ): Promise<Map<string, RawTensor>> {
+    // The pause lets the worker receive abort messages between two runs.
+    await yielder.next()
+    assertNotAborted(signal)
     const tensors: Tensor[] = []
     try {
       const feeds: Record<string, Tensor> = {}
@@ -152,11 +170,11 @@ function createPredictor(
       assertNotAborted(signal)
       const results = await session.run(feeds, wanted).catch(rethrowRunError)
       tensors.push(...Object.values(results))
-      return Object.fromEntries(
-        bound.outputs.map(({ parameter, tensor, spec }) => {
+      return new Map(
+        bound.outputs.map(({ parameter, tensor }) => {
           const result = results[tensor]
           if (!result) throw new InoriginError('internal', `The model returned no ${tensor}.`)
-          return [parameter.name, decodeOutput(parameter, fromTensor(result), spec)]
+          return [parameter.name, fromTensor(result)]
         }),
       )
     } finally {
@@ -164,28 +182,47 @@ function createPredictor(
     }
   }
 
-  async function predict(
-    checked: ReadonlyMap<string, ParsedInput>,
+  async function runAll(
+    planned: PlannedRuns,
+    carried: Carried | null,
     signal: AbortSignal,
-  ): Promise<PredictionResult> {
+  ): Promise<Pick<SessionPrediction, 'outputs' | 'state'>> {
+    let tensors = carried?.tensors ?? {}
+    const runs: Map<string, RawTensor>[] = []
+    for (let index = 0; index < planned.count; index++) {
+      const outputs = await runOnce(planned.check(index, tensors), signal)
+      tensors = toNextTensors(bound.states, outputs)
+      runs.push(outputs)
+    }
+    const outputs = decodeRuns(bound, runs, planned.isWindowed, carried !== null)
+    return { outputs, state: { tensors, sound: planned.sound ?? carried?.sound ?? null } }
+  }
+
+  async function enqueue(
+    planned: PlannedRuns,
+    carried: Carried | null,
+    signal: AbortSignal,
+  ): Promise<SessionPrediction> {
     assertNotAborted(signal)
     if (closing) throw new InoriginError('unavailable', `${tag} has been unloaded. Load it again.`)
     const start = performance.now()
-    const queued = last.then(async () => {
-      // The pause lets the worker receive abort messages between two runs.
-      await yielder.next()
-      assertNotAborted(signal)
-      return run(checked, signal)
-    })
+    const queued = last.then(() => runAll(planned, carried, signal))
     last = queued.catch(() => undefined)
-    const outputs = await unlessAborted(queued, signal, () => cancelledError(signal))
-    return { tag, outputs, latency: performance.now() - start, device }
+    const { outputs, state } = await unlessAborted(queued, signal, () => cancelledError(signal))
+    return { tag, outputs, latency: performance.now() - start, device, state }
   }
 
   return {
     async predict(inputs, signal) {
       assertNotAborted(signal)
-      return predict(parseInputs(signature, inputs), signal)
+      const planned = await planRuns(bound, signature, inputs, null)
+      const { state: _, ...result } = await enqueue(planned, null, signal)
+      return result
+    },
+    async predictNext(inputs, carried, signal) {
+      assertNotAborted(signal)
+      const before = carried ?? { tensors: {}, sound: null }
+      return enqueue(await planRuns(bound, signature, inputs, before), before, signal)
     },
     tokenize(name, text, path) {
       const spec = bound.inputs.find(({ parameter }) => parameter.name === name)?.spec.text
@@ -195,8 +232,10 @@ function createPredictor(
     },
     async predictTokens(name, rows, signal) {
       const inputs = signature.inputs.filter((parameter) => parameter.name !== name)
-      const checked = parseInputs({ ...signature, inputs }, {})
-      return predict(checked.set(name, { form: 'tokens', rows }), signal)
+      const checked = parseInputs({ ...signature, inputs }, {}).set(name, { form: 'tokens', rows })
+      const planned = { count: 1, isWindowed: false, check: () => checked, sound: null }
+      const { state: _, ...result } = await enqueue(planned, null, signal)
+      return result
     },
     sample: () => sampleInputs(bound.inputs),
     close() {
