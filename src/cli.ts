@@ -5,6 +5,7 @@ import { createRequire } from 'node:module'
 import { basename, dirname, join, relative, resolve, sep } from 'node:path'
 import { parseArgs } from 'node:util'
 import { add, type AddOptions } from './cli/add.ts'
+import { parseBindingFlags } from './cli/add/binding-flags.ts'
 import { refreshCatalog } from './cli/refresh.ts'
 import { HELP } from './cli/help.ts'
 import { init } from './cli/init.ts'
@@ -62,6 +63,17 @@ function parseCommandLine(args: readonly string[]) {
       device: { type: 'string' },
       dtypes: { type: 'string' },
       tensor: { type: 'string', multiple: true },
+      image: { type: 'string', multiple: true },
+      mean: { type: 'string' },
+      std: { type: 'string' },
+      size: { type: 'string' },
+      'multiple-of': { type: 'string' },
+      channels: { type: 'string' },
+      fit: { type: 'string' },
+      output: { type: 'string', multiple: true },
+      state: { type: 'string', multiple: true },
+      audio: { type: 'string', multiple: true },
+      window: { type: 'string' },
       force: { type: 'boolean' },
       out: { type: 'string', short: 'o' },
       help: { type: 'boolean', short: 'h' },
@@ -116,6 +128,7 @@ async function runAdd(source: string, flags: Flags): Promise<number> {
     name,
     force,
     tensors,
+    wishes: parseBindingFlags(flags),
     publicDir: getPublicFolder(flags.public),
     maxFileBytes: parseByteCount('--max-file-bytes', flags['max-file-bytes']) ?? MAX_FILE_BYTES,
     devices:

@@ -36,19 +36,18 @@ export function createServer(parts: ServerParts): Server {
       import('./predictor/transferable-inputs.ts'),
       host.describePredictor(parseTag(tag), toCaller()),
     ])
-    const { next, reset, close } = createStateChain()
+    const chain = createStateChain()
     return {
       predict: (inputs: Record<string, unknown>, task?: TaskOptions) =>
         // The inputs are captured now, although the prediction may have to wait.
         withTransferableInputs(inputs, (plain) =>
-          next(
+          chain.next(
             (state) => host.predictNext(tag, plain, configuration, state, toCaller(task)),
             task?.signal,
           ),
         ),
-      reset,
-      close,
-      [Symbol.dispose]: close,
+      reset: chain.reset,
+      close: chain.close,
     }
   }) as Server['session']
   return {

@@ -195,8 +195,6 @@ export interface Session<Name extends Tag = Tag> {
   reset(): void
   /** Frees the state, and rejects predictions that wait with `aborted`. */
   close(): void
-  /** Closes the session at the end of a `using` block. */
-  [Symbol.dispose](): void
 }
 
 /** This page's origin as an inference server. */

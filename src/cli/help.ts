@@ -31,6 +31,17 @@ a model compiled by MLC, with its library, becomes a chat model that WebLLM runs
   --device <device>        Use only webgpu, or only wasm (default: both)
   --dtypes <list>          Add only these precisions of a folder, such as q4,q4f16
   --tensor <input>         Keep an input that looks like an image as a tensor; may be repeated
+  --image <input>          Make an input an image; may be repeated
+  --size <w>x<h>           Size of images, such as 224x224, or x48 for a free width
+  --multiple-of <n>        Make free sides of images multiples of n
+  --channels <name>        Channels of images: gray, rgb, bgr or rgba
+  --fit <mode>             Resize images by stretch, contain, cover or pad
+  --mean <numbers>         Mean to subtract from images, such as 0.485,0.456,0.406
+  --std <numbers>          Standard deviation to divide images by
+  --output <name>          Declare only this output; may be repeated
+  --state <in>=<out>       Carry an output to the next prediction of a session
+  --audio <input>=<rate>   Let an input take sound with that many samples per second
+  --window <n>             Number of samples that the model takes at once
   --force        Replace an entry of that tag and its files
 
 types

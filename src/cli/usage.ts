@@ -12,7 +12,27 @@ export function isUsageError(error: unknown): error is Error {
 /** Options that each command accepts. */
 const COMMAND_OPTIONS: Readonly<Record<string, readonly string[]>> = {
   init: ['guide', 'mlc', 'sw', 'own-sw'],
-  add: ['tag', 'name', 'public', 'max-file-bytes', 'device', 'dtypes', 'tensor', 'force'],
+  add: [
+    'tag',
+    'name',
+    'public',
+    'max-file-bytes',
+    'device',
+    'dtypes',
+    'tensor',
+    'image',
+    'mean',
+    'std',
+    'size',
+    'multiple-of',
+    'channels',
+    'fit',
+    'output',
+    'state',
+    'audio',
+    'window',
+    'force',
+  ],
   types: ['public', 'out'],
   catalog: ['host'],
 }

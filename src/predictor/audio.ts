@@ -42,8 +42,9 @@ async function readSound(value: unknown, rate: number, path: string): Promise<So
   if (value instanceof Blob) return readFile(new Uint8Array(await value.arrayBuffer()), path)
   if (value instanceof ArrayBuffer) return readFile(new Uint8Array(value), path)
   if (value instanceof Uint8Array) return readFile(value, path)
-  if (Array.isArray(value) && value.every((sample) => typeof sample === 'number'))
-    return { data: Float32Array.from(value), sampleRate: rate }
+  const samples: unknown[] | null = Array.isArray(value) ? value.flat(Infinity) : null
+  if (samples?.every((sample): sample is number => typeof sample === 'number'))
+    return { data: Float32Array.from(samples), sampleRate: rate }
   if (isObject(value) && 'data' in value) {
     const { data, sampleRate = rate } = value
     if (typeof sampleRate !== 'number')

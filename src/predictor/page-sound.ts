@@ -17,7 +17,9 @@ interface DecodedSound extends Sound {
 /** Returns `true` for an `AudioBuffer`, and for a file of sound or video by its type. */
 export const isPageSound = (value: unknown): value is AudioBuffer | Blob =>
   isInstanceOf(value, ['AudioBuffer']) ||
-  (value instanceof Blob && /^(audio|video)\//.test(value.type) && 'OfflineAudioContext' in globalThis)
+  (value instanceof Blob &&
+    /^(audio|video)\//.test(value.type) &&
+    'OfflineAudioContext' in globalThis)
 
 /** Resolves with the mono samples. Rejects with `invalid_request` for a file without sound. */
 export async function toPageSound(value: AudioBuffer | Blob, path: string): Promise<DecodedSound> {

@@ -22,17 +22,18 @@ export function createStateChain(): StateChain {
   let last: Promise<unknown> = Promise.resolve()
   return {
     next(run, signal) {
+      const toError = () =>
+        new InoriginError('aborted', 'The prediction was canceled.', { cause: signal?.reason })
       const running = last.then(async () => {
-        if (isClosed) throw new InoriginError('aborted', 'The session was closed. Open another one.')
+        if (isClosed)
+          throw new InoriginError('aborted', 'The session was closed. Open another one.')
+        if (signal?.aborted) throw toError()
         const { state: following, ...result } = await run(state)
         state = isClosed ? null : following
         return result
       })
       last = running.catch(() => undefined)
-      if (!signal) return running
-      const toError = () =>
-        new InoriginError('aborted', 'The prediction was canceled.', { cause: signal.reason })
-      return unlessAborted(running, signal, toError)
+      return signal ? unlessAborted(running, signal, toError) : running
     },
     reset() {
       last = last.then(() => (state = null))
