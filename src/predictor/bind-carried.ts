@@ -1,8 +1,7 @@
 /** Binds what is more than one tensor of one run: states between runs, and sound in windows. */
 import type { AudioLayout, PredictorEntry } from '../catalog/schema.ts'
 import { countElements } from '../values/elements.ts'
-import type { BoundInput, BoundOutput } from './bind.ts'
-import type { BoundSound, BoundState } from './carry.ts'
+import type { BoundInput, BoundOutput, BoundSound, BoundState } from './bound.ts'
 
 /** Returns the function that throws `unavailable` for a parameter. */
 type FailAt = (param: string) => (why: string) => never

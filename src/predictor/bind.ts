@@ -2,12 +2,12 @@
 import type { InferenceSession } from 'onnxruntime-web'
 import type { Binding, Implementation, PredictorEntry, TextLayout } from '../catalog/schema.ts'
 import { InoriginError } from '../error.ts'
-import type { InputParameter, OutputParameter, ParameterType } from '../types/index.ts'
+import type { InputParameter, ParameterType } from '../types/index.ts'
 import { ARRAYS, type ElementType, isElementType } from '../values/elements.ts'
 import { parseImageLayout } from './bind-image.ts'
 import { bindSound, bindStates } from './bind-carried.ts'
 import { endsTensor, openSteps } from './bind-steps.ts'
-import type { BoundSound, BoundState } from './carry.ts'
+import type { BoundInput, BoundOutput, BoundSignature } from './bound.ts'
 import { createRasterizer } from './image.ts'
 import { throwPredictorUnusable } from '../values/input-errors.ts'
 import type { LabelTable } from './labels.ts'
@@ -20,28 +20,6 @@ import type { InputTensorSpec, OutputTensorSpec } from './tensor-codec.ts'
 interface ModelTensors {
   readonly inputs: readonly InferenceSession.ValueMetadata[]
   readonly outputs: readonly InferenceSession.ValueMetadata[]
-}
-
-export interface BoundInput {
-  parameter: InputParameter
-  tensor: string
-  spec: InputTensorSpec
-}
-
-export interface BoundOutput {
-  parameter: OutputParameter
-  tensor: string
-  /** Type of the tensor's elements. */
-  type: ElementType
-  spec: OutputTensorSpec
-}
-
-export interface BoundSignature {
-  inputs: readonly BoundInput[]
-  outputs: readonly BoundOutput[]
-  states: readonly BoundState[]
-  /** Input that takes sound, or `null`. */
-  sound: BoundSound | null
 }
 
 const ALL_ELEMENT_TYPES = ['string', ...(Object.keys(ARRAYS) as (keyof typeof ARRAYS)[])] as const

@@ -1,11 +1,10 @@
 /** Prepares the runs of one call: the windows of its sound, and the states between runs. */
-import type { AudioLayout } from '../catalog/schema.ts'
 import type { InputParameter, Signature, TensorValue } from '../types/index.ts'
-import { countElements, type ElementType, toReadableData } from '../values/elements.ts'
+import { countElements, toReadableData } from '../values/elements.ts'
 import { throwInvalidInput } from '../values/input-errors.ts'
 import { isObject } from '../values/objects.ts'
 import { parseSound } from './audio.ts'
-import type { BoundInput, BoundSignature } from './bind.ts'
+import type { BoundSignature, BoundState } from './bound.ts'
 import { type ParsedInput, parseInputs } from './parse-inputs.ts'
 import { cutWindows, type SoundState } from './sound-windows.ts'
 import type { RawTensor } from './tensor.ts'
@@ -15,13 +14,6 @@ export interface Carried {
   /** Values of the states by the name of their input. */
   tensors: Record<string, TensorValue>
   sound: SoundState | null
-}
-
-/** Input with a conversion of sound. */
-export interface BoundSound extends BoundInput {
-  layout: AudioLayout
-  /** Number of new samples of each run; `null` for all of them. */
-  window: number | null
 }
 
 /** Runs of one call. */
@@ -95,15 +87,6 @@ function toSamples(
     )
   if (type === 'float64') return Float64Array.from(samples, (one) => one * scale)
   return scale === 1 ? samples : samples.map((one) => one * scale)
-}
-
-/** Input and output of a state. */
-export interface BoundState {
-  input: string
-  output: string
-  type: Exclude<ElementType, 'string'>
-  /** Shape of the first value, which is zeros; `null` if the parameter has a default value. */
-  shape: readonly number[] | null
 }
 
 function toInitial(states: readonly BoundState[]): Record<string, unknown> {

@@ -1,6 +1,6 @@
 /** Joins the outputs of the runs of one call. */
 import { ARRAYS, countElements, type ElementData, isElementType } from '../values/elements.ts'
-import type { BoundOutput, BoundSignature } from './bind.ts'
+import type { BoundOutput, BoundSignature } from './bound.ts'
 import type { RawTensor } from './tensor.ts'
 import { decodeOutput } from './tensor-codec.ts'
 

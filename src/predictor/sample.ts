@@ -1,6 +1,6 @@
 /** Generates inputs for a predictor, to measure its speed before it has received any. */
 import type { InputParameter } from '../types/index.ts'
-import type { BoundInput } from './bind.ts'
+import type { BoundInput } from './bound.ts'
 import { countElements } from '../values/elements.ts'
 import type { Shape } from './tensor.ts'
 import type { InputTensorSpec } from './tensor-codec.ts'

@@ -2,7 +2,8 @@ import type { InferenceSession } from 'onnxruntime-web'
 import { describe, expect, test } from 'vitest'
 import type { Implementation, PredictorEntry } from '../../../src/catalog/schema.ts'
 import { InoriginError } from '../../../src/error.ts'
-import { bindSignature, type BoundSignature } from '../../../src/predictor/bind.ts'
+import { bindSignature } from '../../../src/predictor/bind.ts'
+import type { BoundSignature } from '../../../src/predictor/bound.ts'
 import type { InputParameter, OutputParameter } from '../../../src/types/index.ts'
 
 type Tensors = Record<string, [type: string, ...shape: (number | string)[]]>
