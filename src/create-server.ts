@@ -29,7 +29,7 @@ export function createServer(parts: ServerParts): Server {
       host.predict(parseTag(tag), plain, configuration, toCaller(task)),
     )
   }) as Server['predict']
-  const session = (async (tag: Tag, options?: Pick<PredictOptions, 'configuration'>) => {
+  const session = (async (tag: Tag, options?: PredictOptions) => {
     const { configuration } = parseOptions(options)
     const [{ createStateChain }, { withTransferableInputs }] = await Promise.all([
       import('./predictor/session.ts'),

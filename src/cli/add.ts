@@ -23,7 +23,7 @@ import { planKind } from '../draft/kind.ts'
 import { openFolder } from './onnx/disk-folder.ts'
 import type { Item } from '../draft/items.ts'
 import type { Plan, Planned } from '../draft/plan.ts'
-import type { BindingWishes } from '../draft/wishes.ts'
+import { type BindingWishes, toImageOption } from '../draft/wishes.ts'
 import { refuse } from '../draft/refuse.ts'
 import { assertModelOpens } from './onnx/open-model.ts'
 import { assertNoLinks, toTemporaryPath, writeBelow } from './write-file.ts'
@@ -105,6 +105,7 @@ export async function add(options: AddOptions): Promise<AddResult> {
     ...options,
     tensors: new Set(options.tensors),
     keep: (name) => `--tensor ${name}`,
+    makeImage: toImageOption,
   })
   await testPlan(root, plan, options)
 

@@ -52,7 +52,7 @@ export async function planGraph(folder: Folder, path: string, options: PlanOptio
     ? applyWishes(drafted, model, wishes)
     : { ...drafted, states: undefined }
   checkTensors(model, options)
-  notes.push(...noteLargeOutputs(model, signature))
+  if (wishes) notes.push(...noteLargeOutputs(model, signature))
   const items = itemsOf(folder, path, model)
   if (isDecoder(model)) {
     notes.push(

@@ -21,6 +21,8 @@ export interface KeepTensor {
   tensors: ReadonlySet<string>
   /** Returns the option that keeps an input a tensor, such as `--tensor x`. */
   keep: (name: string) => string
+  /** Returns the option that makes an input an image, such as `--image x`. Default: there is none. */
+  makeImage?: (name: string) => string
 }
 
 export interface DraftOptions extends KeepTensor {
@@ -39,11 +41,8 @@ export function draftSignature(model: OnnxModel, options: DraftOptions): Draft {
     signature.inputs.push(image ? imageParameter(value) : parameterOf(value))
     bindings[value.name] = { ...bindingOf(value), ...(image && { image }) }
     if (found) notes.push(imageNote(value, found, options))
-    else if (layoutOf(value) && !options.tensors.has(value.name))
-      notes.push(
-        `The input ${value.name} stays a tensor, although its shape could be that of an image. ` +
-          `To make it one, use --image ${value.name}.`,
-      )
+    else if (options.makeImage && layoutOf(value) && !options.tensors.has(value.name))
+      notes.push(tensorNote(value.name, options.makeImage(value.name)))
   }
   if (texts && options.tokenizer) {
     const {
@@ -194,6 +193,11 @@ function imageNote(
     `${listed(shape ?? [])}. ${scale}. To keep it a tensor, use ${keep(name)}.`
   )
 }
+
+/** Returns the note on an input that has the shape of an image, but no other evidence. */
+export const tensorNote = (name: string, option: string): string =>
+  `The input ${name} stays a tensor, although its shape could be that of an image. ` +
+  `To make it one, use ${option}.`
 
 interface TextInputs {
   ids: string

@@ -2,7 +2,7 @@
 import type { AudioLayout, Binding, ImageLayout, PredictorEntry } from '../catalog/schema.ts'
 import type { OnnxModel, Value } from './model.ts'
 import { refuse } from './refuse.ts'
-import { type Draft, layoutOf } from './signature.ts'
+import { type Draft, layoutOf, tensorNote } from './signature.ts'
 
 /** What the author knows. Errors name the options of the command line. */
 export interface BindingWishes {
@@ -17,6 +17,9 @@ export interface BindingWishes {
   /** Layouts of inputs that take sound, by name. */
   sounds: ReadonlyMap<string, AudioLayout>
 }
+
+/** Returns the option that makes an input an image. */
+export const toImageOption = (name: string): string => `--image ${name}`
 
 type States = NonNullable<PredictorEntry['states']>
 
@@ -52,11 +55,12 @@ export function applyWishes(
     findValue(outputs, '--state', output)
   }
   keepOutputs(signature, bindings, wishes, outputs)
+  const answered = images.map((name) => tensorNote(name, toImageOption(name)))
   return {
     ...draft,
     signature,
     bindings,
-    notes: draft.notes.filter((note) => !images.some((name) => note.includes(`--image ${name}`))),
+    notes: draft.notes.filter((note) => !answered.includes(note)),
     ...(states.size > 0 && {
       states: Array.from(states, ([input, output]) => ({ input, output })),
     }),

@@ -1,6 +1,6 @@
 /** Sessions, sound, padded batches and masks over the real runtime. */
 import { describe, expect, test } from 'vitest'
-import type { Binding, PredictorEntry } from '../../../src/catalog/schema.ts'
+import type { Binding, ImageLayout, PredictorEntry } from '../../../src/catalog/schema.ts'
 import { openPredictor, type OpenPredictor } from '../../../src/predictor/open-predictor.ts'
 import { toPageSound } from '../../../src/predictor/page-sound.ts'
 import { toTransferable } from '../../../src/predictor/transferable-inputs.ts'
@@ -159,7 +159,7 @@ describe('sound', () => {
 })
 
 test('a batch of images with a fixed height is padded to the widest', async () => {
-  const image = {
+  const image: ImageLayout = {
     height: 2,
     channels: 'bgr',
     order: 'nhwc',
@@ -167,7 +167,7 @@ test('a batch of images with a fixed height is padded to the widest', async () =
     fit: 'pad',
     resample: 'bilinear',
     padding: { value: [9] },
-  } as const
+  }
   const port = { type: 'float32', shape: ['n', 2, 'w', 3] } as const
   const model = await open({
     graph: {

@@ -56,6 +56,7 @@ test('a name is evidence of an image, and the note says the evidence', () => {
   const drafted = draftSignature(model({ inputs: [value({ shape: ['N', 76, 32, 1] })] }), {
     tensors: new Set(),
     keep,
+    makeImage: (name) => `--image ${name}`,
   })
   expect(drafted.signature.inputs[0]?.type).toBe('float32')
   expect(drafted.notes).toEqual([expect.stringContaining('--image x')])

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { type BindingFlags, parseBindingFlags } from '../../../src/cli/add/binding-flags.ts'
 import type { OnnxModel, Value } from '../../../src/draft/model.ts'
 import { draftSignature } from '../../../src/draft/signature.ts'
-import { applyWishes } from '../../../src/draft/wishes.ts'
+import { applyWishes, toImageOption } from '../../../src/draft/wishes.ts'
 
 const value = (name: string, shape: Value['shape'], type = 'float32'): Value => ({
   name,
@@ -25,7 +25,7 @@ const MODEL: OnnxModel = {
 
 function draft(flags: BindingFlags) {
   const keep = (name: string) => `--tensor ${name}`
-  const drafted = draftSignature(MODEL, { tensors: new Set(), keep })
+  const drafted = draftSignature(MODEL, { tensors: new Set(), keep, makeImage: toImageOption })
   return applyWishes(drafted, MODEL, parseBindingFlags(flags))
 }
 
