@@ -19,10 +19,11 @@ interface Case {
   inputs: InputParameter[]
   outputs?: OutputParameter[]
   bindings?: Implementation['bindings']
+  states?: PredictorEntry['states']
   model: { inputs: Tensors; outputs?: Tensors }
 }
 
-function bound({ inputs, outputs = [], bindings, model }: Case): BoundSignature {
+function bound({ inputs, outputs = [], bindings, states, model }: Case): BoundSignature {
   const implementation: Implementation = {
     id: 'only',
     engine: 'onnx',
@@ -36,6 +37,7 @@ function bound({ inputs, outputs = [], bindings, model }: Case): BoundSignature 
     name: 'Case',
     created: '2026-01-01T00:00:00Z',
     signature: { inputs, outputs },
+    states,
     implementations: [implementation],
   }
   return bindSignature(entry, implementation, {
@@ -104,6 +106,24 @@ test('an image without a size needs lengths that the model leaves open', () => {
     model: { inputs: { x: ['float32', 1, 'h', 'w', 3] } },
   })
   expect(inputs[0]?.spec).toMatchObject({ shape: [1, null, null, 3], image: {} })
+})
+
+test('a state begins with zeros of its shape, and sound is cut into windows', () => {
+  const { states, sound } = bound({
+    inputs: [
+      { name: 'wave', type: 'float32' },
+      { name: 'h', type: 'float32' },
+    ],
+    outputs: [{ name: 'hn', type: 'float32' }],
+    bindings: { wave: { tensor: 'wave', audio: { rate: 16_000, context: 64 } } },
+    states: [{ input: 'h', output: 'hn' }],
+    model: {
+      inputs: { wave: ['float32', 1, 576], h: ['float32', 2, 'batch', 64] },
+      outputs: { hn: ['float32', 2, 'batch', 64] },
+    },
+  })
+  expect(states).toEqual([{ input: 'h', output: 'hn', type: 'float32', shape: [2, 1, 64] }])
+  expect(sound).toMatchObject({ tensor: 'wave', window: 512 })
 })
 
 describe('what does not fit', () => {
@@ -198,6 +218,40 @@ describe('what does not fit', () => {
         model: { inputs: { x: ['int64', 1, 'length'] } },
       },
       'inputs.x: there is no tokenizer tokenizer.json.',
+    ],
+    [
+      {
+        inputs: x({ type: 'int32' }),
+        bindings: { x: { tensor: 'x', audio: { rate: 8000 } } },
+        model: { inputs: { x: ['int32', 1, 'n'] } },
+      },
+      'inputs.x: takes sound, so it must be float32 or float16 or float64 or int16.',
+    ],
+    [
+      {
+        inputs: x({}),
+        bindings: { x: { tensor: 'x', audio: { rate: 8000, window: 5 } } },
+        model: { inputs: { x: ['float32', 1, 8] } },
+      },
+      'inputs.x: takes 8 samples, not 5 of window and context.',
+    ],
+    [
+      {
+        inputs: x({}),
+        outputs: [{ name: 'y', type: 'float32' }],
+        states: [{ input: 'x', output: 'y' }],
+        model: { inputs: { x: ['float32'] }, outputs: { y: ['float32'] } },
+      },
+      'states.x: has no shape. Set `shape` in its binding.',
+    ],
+    [
+      {
+        inputs: x({}),
+        outputs: [{ name: 'y', type: 'int32' }],
+        states: [{ input: 'x', output: 'y' }],
+        model: { inputs: { x: ['float32', 1] }, outputs: { y: ['int32', 1] } },
+      },
+      'states.x: is float32, so the output y must be float32 without steps.',
     ],
     [
       { inputs: x({}), model: { inputs: { z: ['float32'] } } },
