@@ -1,8 +1,6 @@
 /** Loads a predictor and runs predictions: inputs by name in, outputs by name out. */
-import type { Tensor } from 'onnxruntime-web'
 import type { Implementation, PredictorEntry } from '../catalog/schema.ts'
 import { requestGpu } from '../device/gpu.ts'
-import { gpuRejected } from '../engine/failure.ts'
 import type { Files } from '../engine/engine.ts'
 import { createYielder } from '../engine/run/yielder.ts'
 import type { Ort } from '../engine/onnx/ort.ts'
@@ -11,18 +9,16 @@ import { InoriginError } from '../error.ts'
 import type { Device, PredictionResult, SessionPrediction } from '../types/index.ts'
 import { bindSignature } from './bind.ts'
 import type { BoundSignature } from './bound.ts'
-import type { ElementData, ElementType } from '../values/elements.ts'
 import { type Carried, type PlannedRuns, planRuns, toNextTensors } from './carry.ts'
 import { findUnsupportedTensor } from './unsupported-tensor.ts'
-import { findGpuShortage, findInputMismatch } from './runtime-errors.ts'
-import { throwInvalidInput, throwPredictorUnusable } from '../values/input-errors.ts'
+import { throwPredictorUnusable } from '../values/input-errors.ts'
 import { openLabels } from './labels.ts'
+import { assertNotAborted, cancelledError, runGraph } from './run-graph.ts'
 import { sampleInputs } from './sample.ts'
-import { type ParsedInput, parseInputs } from './parse-inputs.ts'
+import { parseInputs } from './parse-inputs.ts'
 import type { RawTensor } from './tensor.ts'
 import { openTokenizers, tokenizeText } from './text.ts'
 import { decodeRuns } from './decode-runs.ts'
-import { encodeInput } from './tensor-codec.ts'
 import { unlessAborted } from '../values/unless-aborted.ts'
 
 /** Options of {@link openPredictor}. They can be posted to the worker that runs the predictor. */
@@ -145,43 +141,9 @@ function createPredictor(
   bound: BoundSignature,
   close: () => Promise<void>,
 ): OpenPredictor {
-  const wanted = bound.outputs.map((output) => output.tensor)
   const yielder = createYielder()
   let last: Promise<unknown> = Promise.resolve()
   let closing: Promise<void> | null = null
-
-  async function runOnce(
-    checked: ReadonlyMap<string, ParsedInput>,
-    signal: AbortSignal,
-  ): Promise<Map<string, RawTensor>> {
-    // The pause lets the worker receive abort messages between two runs.
-    await yielder.next()
-    assertNotAborted(signal)
-    const tensors: Tensor[] = []
-    try {
-      const feeds: Record<string, Tensor> = {}
-      for (const { parameter, tensor, spec } of bound.inputs) {
-        const value = checked.get(parameter.name)
-        if (!value) continue
-        const path = `inputs.${parameter.name}`
-        for (const [name, raw] of await encodeInput(value, tensor, spec, path)) {
-          tensors.push((feeds[name] = toTensor(ort, raw)))
-        }
-      }
-      assertNotAborted(signal)
-      const results = await session.run(feeds, wanted).catch(rethrowRunError)
-      tensors.push(...Object.values(results))
-      return new Map(
-        bound.outputs.map(({ parameter, tensor }) => {
-          const result = results[tensor]
-          if (!result) throw new InoriginError('internal', `The model returned no ${tensor}.`)
-          return [parameter.name, fromTensor(result)]
-        }),
-      )
-    } finally {
-      for (const tensor of tensors) tensor.dispose()
-    }
-  }
 
   async function runAll(
     planned: PlannedRuns,
@@ -191,7 +153,10 @@ function createPredictor(
     let tensors = carried?.tensors ?? {}
     const runs: Map<string, RawTensor>[] = []
     for (let index = 0; index < planned.count; index++) {
-      const outputs = await runOnce(planned.check(index, tensors), signal)
+      // The pause lets the worker receive abort messages between two runs.
+      await yielder.next()
+      assertNotAborted(signal)
+      const outputs = await runGraph(ort, session, bound, planned.check(index, tensors), signal)
       tensors = toNextTensors(bound.states, outputs)
       runs.push(outputs)
     }
@@ -247,40 +212,4 @@ function createPredictor(
       return closing
     },
   }
-}
-
-function toTensor(ort: Ort, { type, data, shape }: RawTensor): Tensor {
-  return type === 'string'
-    ? new ort.Tensor(type, data as string[], shape)
-    : new ort.Tensor(type, data as Exclude<ElementData, string[]>, shape)
-}
-
-function fromTensor(tensor: Tensor): RawTensor {
-  const type = tensor.type as ElementType
-  const data = tensor.data as ElementData
-  // The runtime returns a Float16Array where browsers have one. Its bits work everywhere.
-  const isHalf = type === 'float16' && !(data instanceof Uint16Array) && ArrayBuffer.isView(data)
-  return {
-    type,
-    data: isHalf ? new Uint16Array(data.buffer, data.byteOffset, data.length) : data,
-    shape: tensor.dims,
-  }
-}
-
-/** Rethrows a runtime error, as `invalid_request` if the model rejected the inputs. */
-function rethrowRunError(thrown: unknown): never {
-  const error = InoriginError.from(thrown)
-  const rejection = error.kind === 'internal' ? findInputMismatch(error.message) : null
-  if (rejection !== null)
-    throwInvalidInput('inputs', `the model rejected them: ${rejection}`, thrown)
-  const shortage = error.kind === 'internal' ? findGpuShortage(error.message) : null
-  throw shortage === null ? error : gpuRejected(shortage, thrown)
-}
-
-function assertNotAborted(signal: AbortSignal | undefined): void {
-  if (signal?.aborted) throw cancelledError(signal)
-}
-
-function cancelledError(signal: AbortSignal): InoriginError {
-  return new InoriginError('aborted', 'The prediction was canceled.', { cause: signal.reason })
 }
