@@ -29,27 +29,6 @@ export function createServer(parts: ServerParts): Server {
       host.predict(parseTag(tag), plain, configuration, toCaller(task)),
     )
   }) as Server['predict']
-  const session = (async (tag: Tag, options?: PredictOptions) => {
-    const { configuration } = parseOptions(options)
-    const [{ createStateChain }, { withTransferableInputs }] = await Promise.all([
-      import('./predictor/session.ts'),
-      import('./predictor/transferable-inputs.ts'),
-      host.describePredictor(parseTag(tag), toCaller()),
-    ])
-    const chain = createStateChain()
-    return {
-      predict: (inputs: Record<string, unknown>, task?: TaskOptions) =>
-        // The inputs are captured now, although the prediction may have to wait.
-        withTransferableInputs(inputs, (plain) =>
-          chain.next(
-            (state) => host.predictNext(tag, plain, configuration, state, toCaller(task)),
-            task?.signal,
-          ),
-        ),
-      reset: chain.reset,
-      close: chain.close,
-    }
-  }) as Server['session']
   return {
     fetch: async (input, init) => {
       const request = new Request(input, init)
@@ -65,7 +44,7 @@ export function createServer(parts: ServerParts): Server {
     models: createModels(host),
     storage: createStorage(host),
     predict,
-    session,
+    session: createSessionOpener(host),
     async predictor(tag) {
       const described = await host.describePredictor(parseTag(tag), toCaller())
       return { ...described, predict: (inputs, options) => predict(tag, inputs, options) }
@@ -79,6 +58,30 @@ export function createServer(parts: ServerParts): Server {
     differences,
     close,
   }
+}
+
+/** Creates the method that opens sessions. */
+function createSessionOpener(host: HostService): Server['session'] {
+  const open = async (tag: Tag, options?: PredictOptions) => {
+    const { configuration } = parseOptions(options)
+    const [{ createStateChain }, { withTransferableInputs }] = await Promise.all([
+      import('./predictor/session.ts'),
+      import('./predictor/transferable-inputs.ts'),
+      host.describePredictor(parseTag(tag), toCaller()),
+    ])
+    const chain = createStateChain()
+    const predict = (inputs: Record<string, unknown>, task?: TaskOptions) =>
+      // The inputs are captured now, although the prediction may have to wait.
+      withTransferableInputs(inputs, (plain) =>
+        chain.next(
+          (state) => host.predictNext(tag, plain, configuration, state, toCaller(task)),
+          task?.signal,
+        ),
+      )
+    return { predict, reset: chain.reset, close: chain.close }
+  }
+  // The inputs and outputs of a tag are known only to the type system, so the type is cast.
+  return open as Server['session']
 }
 
 function createModels(host: HostService): Models {
