@@ -130,10 +130,14 @@ function findTensor(
   }
   // The runtime reports an empty shape both for a scalar and for an unknown shape.
   const own = found.shape.length
-    ? found.shape.map((length) => (typeof length === 'number' ? length : null))
+    ? found.shape.map((length) => (isFixedLength(length) ? length : null))
     : null
   return { type: found.type as ElementType, shape: binding.shape ?? own }
 }
+
+/** The runtime reports an unnamed free dimension as -1 in 32 bits without a sign. */
+const isFixedLength = (length: number | string): length is number =>
+  typeof length === 'number' && length < 2 ** 31
 
 function assertDefault(parameter: InputParameter, fail: Fail): void {
   const value = parameter.defaultValue ?? null

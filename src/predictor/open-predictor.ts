@@ -164,31 +164,35 @@ function createPredictor(
     return { outputs, state: { tensors, sound: planned.sound ?? carried?.sound ?? null } }
   }
 
+  /** Runs a plan in its turn. An invalid plan rejects at once. */
   async function enqueue(
-    planned: PlannedRuns,
+    planned: Promise<PlannedRuns>,
     carried: Carried | null,
     signal: AbortSignal,
   ): Promise<SessionPrediction> {
+    const planning = planned.then((plan) => ({ plan, start: performance.now() }))
+    // The turn reports the same error later.
+    planning.catch(() => undefined)
     assertNotAborted(signal)
     if (closing) throw new InoriginError('unavailable', `${tag} has been unloaded. Load it again.`)
-    const start = performance.now()
-    const queued = last.then(() => runAll(planned, carried, signal))
+    const queued = last.then(async () => runAll((await planning).plan, carried, signal))
     last = queued.catch(() => undefined)
-    const { outputs, state } = await unlessAborted(queued, signal, () => cancelledError(signal))
-    return { tag, outputs, latency: performance.now() - start, device, state }
+    const done = Promise.all([planning, queued])
+    const [{ start }, ran] = await unlessAborted(done, signal, () => cancelledError(signal))
+    return { tag, ...ran, latency: performance.now() - start, device }
   }
 
   return {
     async predict(inputs, signal) {
       assertNotAborted(signal)
-      const planned = await planRuns(bound, signature, inputs, null)
+      const planned = planRuns(bound, signature, inputs, null)
       const { state: _, ...result } = await enqueue(planned, null, signal)
       return result
     },
     async predictNext(inputs, carried, signal) {
       assertNotAborted(signal)
       const before = carried ?? { tensors: {}, sound: null }
-      return enqueue(await planRuns(bound, signature, inputs, before), before, signal)
+      return enqueue(planRuns(bound, signature, inputs, before), before, signal)
     },
     tokenize(name, text, path) {
       const spec = bound.inputs.find(({ parameter }) => parameter.name === name)?.spec.text
@@ -200,7 +204,7 @@ function createPredictor(
       const inputs = signature.inputs.filter((parameter) => parameter.name !== name)
       const checked = parseInputs({ ...signature, inputs }, {}).set(name, { form: 'tokens', rows })
       const planned = { count: 1, isWindowed: false, check: () => checked, sound: null }
-      const { state: _, ...result } = await enqueue(planned, null, signal)
+      const { state: _, ...result } = await enqueue(Promise.resolve(planned), null, signal)
       return result
     },
     sample: () => sampleInputs(bound.inputs),

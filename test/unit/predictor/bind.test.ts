@@ -59,6 +59,14 @@ describe('what fits', () => {
     expect(outputs[0]).toMatchObject({ tensor: 'y' })
   })
 
+  test('a free length without a name is open', () => {
+    const { inputs } = bound({
+      inputs: [{ name: 'x', type: 'float32' }],
+      model: { inputs: { x: ['float32', 2 ** 32 - 1, 3] } },
+    })
+    expect(inputs[0]?.spec.shape).toEqual([null, 3])
+  })
+
   test('a binding names another tensor and its shape', () => {
     const { inputs } = bound({
       inputs: [{ name: 'x', type: 'float32' }],
