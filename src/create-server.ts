@@ -1,7 +1,7 @@
 /** The server handle: the methods of the host, as a page calls them. */
 import { followProgress } from './link/follow-progress.ts'
 import { withTransferableInputs } from './predictor/transferable-inputs.ts'
-import type { Models, ModelStorage, PredictOptions, Server } from './server.ts'
+import type { Models, ModelStorage, PredictOptions, Server, TaskOptions } from './server.ts'
 import { askPersistence } from './store/quota.ts'
 import type { Caller, HostService, Tag } from './types/index.ts'
 import { parseFiles, parseOptions, parseTag } from './validate-arguments.ts'
@@ -42,6 +42,7 @@ export function createServer(parts: ServerParts): Server {
     models: createModels(host),
     storage: createStorage(host),
     predict,
+    session: createSessionOpener(host),
     async predictor(tag) {
       const described = await host.describePredictor(parseTag(tag), toCaller())
       return { ...described, predict: (inputs, options) => predict(tag, inputs, options) }
@@ -55,6 +56,30 @@ export function createServer(parts: ServerParts): Server {
     differences,
     close,
   }
+}
+
+/** Creates the method that opens sessions. */
+function createSessionOpener(host: HostService): Server['session'] {
+  const open = async (tag: Tag, options?: PredictOptions) => {
+    const { configuration } = parseOptions(options)
+    const [{ createStateChain }, { withTransferableInputs }] = await Promise.all([
+      import('./predictor/session.ts'),
+      import('./predictor/transferable-inputs.ts'),
+      host.describePredictor(parseTag(tag), toCaller()),
+    ])
+    const chain = createStateChain()
+    const predict = (inputs: Record<string, unknown>, task?: TaskOptions) =>
+      // The inputs are captured now, although the prediction may have to wait.
+      withTransferableInputs(inputs, (plain) =>
+        chain.next(
+          (state) => host.predictNext(tag, plain, configuration, state, toCaller(task)),
+          task?.signal,
+        ),
+      )
+    return { predict, reset: chain.reset, close: chain.close }
+  }
+  // The inputs and outputs of a tag are known only to the type system, so the type is cast.
+  return open as Server['session']
 }
 
 function createModels(host: HostService): Models {

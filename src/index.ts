@@ -11,11 +11,13 @@ export type {
   PredictorHandle,
   RepairOptions,
   Server,
+  Session,
   TaskOptions,
 } from './server.ts'
 export type { ErrorCode } from './error-codes.ts'
 export type { ErrorDetails, ErrorKind } from './error.ts'
 export type {
+  AudioLayout,
   Binding,
   CatalogDocument as Catalog,
   Dtype,
@@ -27,6 +29,7 @@ export type {
   PredictorEntry,
   Requirements,
   Resource,
+  Step,
 } from './catalog/schema.ts'
 export type {
   Device,

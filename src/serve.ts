@@ -150,7 +150,7 @@ export async function serve(options: ServeOptions = {}): Promise<Server> {
     if (isAlone) console.warn(describeOwnHost())
     return createServer({
       scope: script.scope,
-      host: { ...host, predict: predictDirectly(link, host) },
+      host: { ...host, ...predictDirectly(link, host) },
       differences,
       isControlled: () => control?.controlled ?? false,
       close: () => closing.abort(),

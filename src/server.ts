@@ -201,6 +201,26 @@ export interface PredictorHandle<Name extends Tag = Tag> extends Predictor {
   ): Promise<PredictionResult<OutputsOf<Name>>>
 }
 
+/**
+ * Predictions that follow each other, such as those of the frames of a stream. It carries the
+ * states that the predictor's catalog entry declares, and the sound that fills no window yet. They
+ * are in the page, so they survive the host. Predictions run in the order of the calls.
+ */
+export interface Session<Name extends Tag = Tag> {
+  /**
+   * Runs the predictor, like {@link Server.predict}. Inputs that are states may be left out, and the
+   * outputs have no states. A prediction that fails leaves the state of the one before.
+   */
+  predict(
+    inputs: Partial<InputsOf<Name>>,
+    options?: TaskOptions,
+  ): Promise<PredictionResult<OutputsOf<Name>>>
+  /** Starts over with the next prediction. */
+  reset(): void
+  /** Frees the state, and rejects predictions that wait with `aborted`. */
+  close(): void
+}
+
 /** This page's origin as an inference server. */
 export interface Server {
   /**
@@ -236,6 +256,20 @@ export interface Server {
     inputs: InputsOf<Name>,
     options?: PredictOptions,
   ): Promise<PredictionResult<OutputsOf<Name>>>
+  /**
+   * Resolves with a session, whose predictions continue each other. It loads nothing yet.
+   *
+   * @example
+   * ```ts
+   * const session = await server.session('@me/vad')
+   * for await (const input of chunks) console.log((await session.predict({ input })).outputs)
+   * ```
+   * @throws InoriginError `not_found` for an unknown tag, and for the tag of a language model.
+   */
+  session<Name extends TypedTag>(
+    tag: Name,
+    options?: Pick<PredictOptions, 'configuration'>,
+  ): Promise<Session<Name>>
   /**
    * Resolves with a handle of one predictor, with its signature. It downloads nothing.
    *

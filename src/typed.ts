@@ -46,6 +46,15 @@ export type ImageInput =
   | HTMLImageElement
   | HTMLVideoElement
 
+/** Sound: mono samples from -1 to 1 with their rate, or what a browser can decode. */
+export type SoundInput =
+  | AudioBuffer
+  | AudioData
+  | Blob
+  | ArrayBuffer
+  | Float32Array
+  | { readonly data: Float32Array; readonly sampleRate: number }
+
 /** Typed arrays accepted for each parameter type. Outputs use the first one. */
 interface Arrays {
   float16: Float32Array | Float64Array | Uint16Array

@@ -1,5 +1,6 @@
 /** Defines the schema of an implementation: its files, requirements and tensor layouts. */
 import * as v from 'valibot'
+import { stepSchema } from './step-schema.ts'
 import {
   countSchema,
   nonEmptyArray,
@@ -45,23 +46,56 @@ export const requirementsSchema = v.strictObject({
   memory: optionalCount,
 })
 
-/** Conversion of an image to a tensor: resize, then `(value / 255 - mean) / std` per channel. */
+/** Padding beside an image that keeps its aspect ratio, with `fit: 'pad'`. */
+const paddingSchema = v.strictObject({
+  /** Side of the padding: after the image (right, bottom), before it, or both. Default: `end`. */
+  side: v.optional(v.picklist(['start', 'end', 'both'])),
+  /**
+   * Value of the padding as if it were a pixel, from 0 to 255, before it is normalized: one number,
+   * or one for each channel. Default: 0.
+   */
+  value: v.optional(v.array(v.number())),
+})
+
+/**
+ * Conversion of an image to a tensor: resize, then `(value * scale - mean) / std` per channel. A
+ * side that is not set follows from the other one by the aspect ratio. Without both sides, the image
+ * keeps its own size.
+ */
 export const imageLayoutSchema = v.strictObject({
-  /** Width in pixels, set together with `height`. Default: the image's own. */
+  /** Width in pixels. Default: it follows from the height or is the image's own. */
   width: optionalCount,
-  /** Height in pixels, set together with `width`. Default: the image's own. */
+  /** Height in pixels. Default: it follows from the width or is the image's own. */
   height: optionalCount,
-  /** Channels of each pixel. */
-  channels: v.picklist(['gray', 'rgb', 'rgba']),
+  /**
+   * Number of pixels of which the sides that are not set become multiples: the nearest one if the
+   * image is stretched, the next larger one if it is padded, the next smaller one if it is cropped.
+   */
+  multipleOf: optionalCount,
+  /** Channels of each pixel, in the order of the tensor. */
+  channels: v.picklist(['gray', 'rgb', 'bgr', 'rgba']),
   /** Memory order of the channels: planes (`nchw`) or interleaved in each pixel (`nhwc`). */
   order: v.picklist(['nchw', 'nhwc']),
-  /** Mean to subtract: one number, or one for each channel. Default: 0. */
+  /** Factor of the pixels' bytes. Default: 1 / 255, so that values are from 0 to 1. */
+  scale: v.optional(v.pipe(v.number(), v.minValue(Number.MIN_VALUE))),
+  /** Mean to subtract: one number, or one for each channel of the tensor. Default: 0. */
   mean: v.optional(v.array(v.number())),
   /** Standard deviation to divide by: one number, or one for each channel. Default: 1. */
   std: v.optional(v.array(v.pipe(v.number(), v.minValue(Number.MIN_VALUE)))),
-  /** Resize mode: `contain` pads with the background, `cover` crops, `stretch` distorts. */
-  fit: v.optional(v.picklist(['stretch', 'contain', 'cover'])),
-  /** CSS color behind transparent pixels and in padding. Default: black. */
+  /**
+   * Resize mode: `contain` centers the image on the background, `cover` crops, `stretch` distorts,
+   * `pad` keeps the aspect ratio and fills the rest with `padding`. A batch of images of different
+   * sizes needs `pad`, which fills up to the largest. Default: `stretch`.
+   */
+  fit: v.optional(v.picklist(['stretch', 'contain', 'cover', 'pad'])),
+  /** Padding of `fit: 'pad'`. */
+  padding: v.optional(paddingSchema),
+  /**
+   * Filter that gives the same pixels as Pillow. Not possible with `rgba`. Default: the browser's
+   * own, which is faster but differs between browsers.
+   */
+  resample: v.optional(v.picklist(['box', 'bilinear', 'bicubic', 'lanczos'])),
+  /** CSS color behind transparent pixels, and around the image with `contain`. Default: black. */
   background: optionalText,
 })
 
@@ -77,6 +111,21 @@ export const textLayoutSchema = v.strictObject({
   most: countSchema,
 })
 
+/** Conversion of sound to a tensor of mono samples from -1 to 1. */
+export const audioLayoutSchema = v.strictObject({
+  /** Samples per second that the model expects. */
+  rate: countSchema,
+  /**
+   * Number of new samples that the model takes at once. Longer sound is cut into windows, and each
+   * output gets a first dimension for them. Default: the tensor's length if it is fixed, else all.
+   */
+  window: optionalCount,
+  /** Number of samples before the window that the model takes too, 0 at first. Default: 0. */
+  context: optionalCount,
+  /** Factor of the samples, such as 32768 for a model that takes 16-bit values. Default: 1. */
+  scale: v.optional(v.pipe(v.number(), v.minValue(Number.MIN_VALUE))),
+})
+
 /** Mapping of a signature parameter to a tensor of the model. */
 export const bindingSchema = v.strictObject({
   /** Name of the model's input or output. */
@@ -89,6 +138,10 @@ export const bindingSchema = v.strictObject({
   text: v.optional(textLayoutSchema),
   /** Names of the values of a `dict`, in the order of the tensor. */
   keys: v.optional(nonEmptyArray(textSchema)),
+  /** Conversion of sound, if the tensor holds its samples. */
+  audio: v.optional(audioLayoutSchema),
+  /** Steps that are applied to the tensor of an output, in order. Only the last returns no tensor. */
+  steps: v.optional(nonEmptyArray(stepSchema)),
 })
 
 /** One way to run a tag: its files and requirements. */

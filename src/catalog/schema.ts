@@ -5,6 +5,7 @@
  */
 import * as v from 'valibot'
 import {
+  type audioLayoutSchema,
   type bindingSchema,
   type imageLayoutSchema,
   type requirementsSchema,
@@ -13,7 +14,8 @@ import {
   implementationSchema,
 } from './implementation-schema.ts'
 import { mlcSchema, publishedMlcSchema, type MlcRecord } from './mlc/record-schema.ts'
-import { embeddingsSchema, signatureSchema } from './signature-schema.ts'
+import { embeddingsSchema, signatureSchema, stateSchema } from './signature-schema.ts'
+import type { stepSchema } from './step-schema.ts'
 import {
   nonEmptyArray,
   optionalFlag,
@@ -187,6 +189,8 @@ export const predictorEntrySchema = v.strictObject({
   ...listedFields,
   /** Parameters that embed texts. They make the predictor a model of `/v1/embeddings`. */
   embeddings: v.optional(embeddingsSchema),
+  /** States that are passed from one run to the next, such as those of a recurrent model. */
+  states: v.optional(nonEmptyArray(stateSchema)),
   /** Inputs and outputs. */
   signature: signatureSchema,
 })
@@ -222,6 +226,9 @@ export type Resource = v.InferOutput<typeof resourceSchema>
 export type Requirements = v.InferOutput<typeof requirementsSchema>
 export type ImageLayout = v.InferOutput<typeof imageLayoutSchema>
 export type TextLayout = v.InferOutput<typeof textLayoutSchema>
+export type AudioLayout = v.InferOutput<typeof audioLayoutSchema>
+export type Step = v.InferOutput<typeof stepSchema>
+export type Labels = NonNullable<Extract<Step, { step: 'top-k' }>['labels']>
 export type Binding = v.InferOutput<typeof bindingSchema>
 export type Dtype = (typeof DTYPES)[number]
 export type Implementation = v.InferOutput<typeof implementationSchema>

@@ -80,6 +80,14 @@ export const signatureSchema = v.strictObject({
   outputs: v.array(outputParameterSchema),
 })
 
+/** Input and output that hold the same state of a model, before and after a run. */
+export const stateSchema = v.strictObject({
+  /** Input that takes the state. Its default is the tensor's shape filled with zeros. */
+  input: textSchema,
+  /** Output that returns the next state. */
+  output: textSchema,
+})
+
 /** Parameters of a predictor that turns texts into comparable vectors. */
 export const embeddingsSchema = v.strictObject({
   /** Input that takes the texts. Every implementation must bind it with `text` and a `mask`. */

@@ -12,7 +12,7 @@ type Members = NonNullable<Input['enumeration']>
  * Several values of an enumeration may share a name, since classes of data sets often do.
  */
 export function validateParameters(
-  { signature, implementations }: PredictorEntry,
+  { signature, implementations, states = [] }: PredictorEntry,
   path: string,
   report: ReportProblem,
 ): void {
@@ -22,13 +22,30 @@ export function validateParameters(
   for (const [index, input] of signature.inputs.entries()) {
     validateInput(input, `${path}.signature.inputs[${index}]`, report)
   }
+  for (const [index, { input, output }] of states.entries()) {
+    const at = `${path}.states[${index}]`
+    if (!signature.inputs.some(({ name }) => name === input))
+      report(`${at}.input`, `there is no input ${input}`)
+    if (!signature.outputs.some(({ name }) => name === output))
+      report(`${at}.output`, `there is no output ${output}`)
+  }
   const known = new Set([...signature.inputs, ...signature.outputs].map(({ name }) => name))
   for (const [index, { bindings = {}, resources }] of implementations.entries()) {
-    for (const [name, { text }] of Object.entries(bindings)) {
+    for (const [name, { text, steps = [] }] of Object.entries(bindings)) {
       const at = `${path}.implementations[${index}].bindings[${JSON.stringify(name)}]`
       if (!known.has(name)) report(at, `there is no parameter ${name}`)
       if (text && !resources.some((resource) => resource.name === text.tokenizer)) {
         report(`${at}.text.tokenizer`, `there is no resource ${text.tokenizer}`)
+      }
+      for (const [step, { labels }] of steps
+        .map((each) => ({ labels: undefined, ...each }))
+        .entries()) {
+        if (
+          labels &&
+          'file' in labels &&
+          !resources.some((resource) => resource.name === labels.file)
+        )
+          report(`${at}.steps[${step}].labels.file`, `there is no resource ${labels.file}`)
       }
     }
   }

@@ -23,6 +23,7 @@ import { planKind } from '../draft/kind.ts'
 import { openFolder } from './onnx/disk-folder.ts'
 import type { Item } from '../draft/items.ts'
 import type { Plan, Planned } from '../draft/plan.ts'
+import { type BindingWishes, toImageOption } from '../draft/wishes.ts'
 import { refuse } from '../draft/refuse.ts'
 import { assertModelOpens } from './onnx/open-model.ts'
 import { assertNoLinks, toTemporaryPath, writeBelow } from './write-file.ts'
@@ -40,6 +41,8 @@ export interface AddOptions {
   dtypes: readonly Dtype[] | null
   /** Names of inputs to keep as tensors although they look like images. */
   tensors: readonly string[]
+  /** What the author knows of the inputs and outputs. */
+  wishes?: BindingWishes
   /** Maximum length of a file in bytes. Larger files are split. */
   maxFileBytes: number
   /** `true` to replace an entry of that tag and its files. */
@@ -102,6 +105,7 @@ export async function add(options: AddOptions): Promise<AddResult> {
     ...options,
     tensors: new Set(options.tensors),
     keep: (name) => `--tensor ${name}`,
+    makeImage: toImageOption,
   })
   await testPlan(root, plan, options)
 

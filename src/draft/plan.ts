@@ -6,6 +6,7 @@ import type { HubFile } from '../catalog/hub/listing.ts'
 import { estimateMemoryBytes } from '../catalog/memory-bytes.ts'
 import type { Dtype, Implementation, ModelEntry, PredictorEntry } from '../catalog/schema.ts'
 import type { Device } from '../types/index.ts'
+import { countElements } from '../values/elements.ts'
 import { checkModel } from './check.ts'
 import { readJson, type Folder } from './folder.ts'
 import { itemsOf, type Item } from './items.ts'
@@ -13,6 +14,7 @@ import { readModel, type OnnxModel } from './model.ts'
 import { refuse } from './refuse.ts'
 import { draftSignature, type KeepTensor } from './signature.ts'
 import { capabilitiesOf, titleOf } from './texts.ts'
+import { applyWishes, type BindingWishes } from './wishes.ts'
 
 /** An implementation whose files have not been copied yet. */
 export interface Planned extends Omit<Implementation, 'resources'> {
@@ -29,6 +31,8 @@ export interface Plan {
 }
 
 export interface PlanOptions extends KeepTensor {
+  /** What the author knows of the inputs and outputs of a graph. Default: nothing. */
+  wishes?: BindingWishes
   devices: readonly Device[]
   /** Precisions to include from a folder; `null` for all of them. */
   dtypes: readonly Dtype[] | null
@@ -42,8 +46,13 @@ const DEFAULT_MAX_TEXT_TOKENS = 512
  */
 export async function planGraph(folder: Folder, path: string, options: PlanOptions): Promise<Plan> {
   const model = await readChecked(folder, path)
-  const { signature, bindings, notes } = draftSignature(model, options)
+  const drafted = draftSignature(model, options)
+  const { wishes } = options
+  const { signature, bindings, notes, states } = wishes
+    ? applyWishes(drafted, model, wishes)
+    : { ...drafted, states: undefined }
   checkTensors(model, options)
+  if (wishes) notes.push(...noteLargeOutputs(model, signature))
   const items = itemsOf(folder, path, model)
   if (isDecoder(model)) {
     notes.push(
@@ -52,7 +61,13 @@ export async function planGraph(folder: Folder, path: string, options: PlanOptio
     )
   }
   return {
-    entry: { type: 'predictor', name: titleOf(path), ...describedBy(model), signature },
+    entry: {
+      type: 'predictor',
+      name: titleOf(path),
+      ...describedBy(model),
+      ...(states && { states }),
+      signature,
+    },
     implementations: options.devices.map((device) =>
       implementation(device, device, model.usesHalves, items, bindings),
     ),
@@ -224,6 +239,26 @@ function checkTensors({ inputs }: OnnxModel, { tensors, keep }: KeepTensor): voi
     if (names.includes(tensor)) continue
     throw refuse(`${keep(tensor)}: unknown input.`, `Expected: ${names.join(', ') || 'none'}.`)
   }
+}
+
+/** Bytes of outputs of one run from which a note names them. */
+const LARGE_OUTPUT_BYTES = 2 ** 24
+
+/** Notes that outputs are large, since each of them is copied for every prediction. */
+function noteLargeOutputs(
+  { outputs }: OnnxModel,
+  { outputs: declared }: PredictorEntry['signature'],
+): string[] {
+  if (declared.length < 2) return []
+  const bytes = outputs
+    .filter(({ name }) => declared.some((output) => output.name === name))
+    .map(({ shape }) => 4 * countElements((shape ?? []).map((length) => Number(length) || 1)))
+    .reduce((sum, each) => sum + each, 0)
+  if (bytes < LARGE_OUTPUT_BYTES) return []
+  const megabytes = Math.round(bytes / 1e6)
+  return [
+    `The ${declared.length} outputs have ${megabytes} MB or more for each prediction. To declare only those that you need, use --output.`,
+  ]
 }
 
 function describedBy({ description }: OnnxModel): { description?: string } {

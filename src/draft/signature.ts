@@ -21,6 +21,8 @@ export interface KeepTensor {
   tensors: ReadonlySet<string>
   /** Returns the option that keeps an input a tensor, such as `--tensor x`. */
   keep: (name: string) => string
+  /** Returns the option that makes an input an image, such as `--image x`. Default: there is none. */
+  makeImage?: (name: string) => string
 }
 
 export interface DraftOptions extends KeepTensor {
@@ -34,10 +36,13 @@ export function draftSignature(model: OnnxModel, options: DraftOptions): Draft {
   const texts = options.tokenizer ? textInputs(model.inputs) : null
   for (const value of model.inputs) {
     if (texts?.all.includes(value.name)) continue
-    const image = options.tensors.has(value.name) ? null : imageOf(value)
+    const found = options.tensors.has(value.name) ? null : findImage(value)
+    const image = found?.layout
     signature.inputs.push(image ? imageParameter(value) : parameterOf(value))
     bindings[value.name] = { ...bindingOf(value), ...(image && { image }) }
-    if (image) notes.push(imageNote(value, image, options))
+    if (found) notes.push(imageNote(value, found, options))
+    else if (options.makeImage && layoutOf(value) && !options.tensors.has(value.name))
+      notes.push(tensorNote(value.name, options.makeImage(value.name)))
   }
   if (texts && options.tokenizer) {
     const {
@@ -97,21 +102,58 @@ const CHANNELS = { 1: 'gray', 3: 'rgb', 4: 'rgba' } as const
 /** Least length of an image's edge. Shorter edges belong to kernels and feature maps. */
 const MIN_IMAGE_EDGE = 16
 
-/** Returns the image layout that the shape of the value implies; `null` if it is ambiguous. */
-export function imageOf({ type, shape, isTensor }: Value): ImageLayout | null {
+/** Returns the layout of an image with the shape of the value; `null` if no image has it. */
+export function layoutOf({ type, shape, isTensor }: Value): ImageLayout | null {
   if (!isTensor || !['float32', 'float16', 'uint8'].includes(type) || shape?.length !== 4)
     return null
-  const [batch, ...rest] = shape
-  if (typeof batch === 'number' && batch !== 1) return null
   for (const order of ['nchw', 'nhwc'] as const) {
+    const [, ...rest] = shape
     const [depth, height, width] = order === 'nchw' ? rest : [rest[2], rest[0], rest[1]]
     const channels = CHANNELS[depth as keyof typeof CHANNELS]
-    if (!channels || !isEdge(height, 'h') || !isEdge(width, 'w')) continue
-    const isSized = typeof height === 'number' && typeof width === 'number'
-    if (!isSized && (typeof height === 'number' || typeof width === 'number')) continue
-    return { ...(isSized && { width, height }), channels, order }
+    if (!channels) continue
+    return {
+      ...(typeof width === 'number' && { width }),
+      ...(typeof height === 'number' && { height }),
+      channels,
+      order,
+    }
   }
   return null
+}
+
+/** Words in the names of inputs that are images. */
+const IMAGE_NAME = /image|img|pixel|photo|picture|frame|rgb/i
+
+/** An image layout, and the reasons to draft it. */
+interface ImageEvidence {
+  layout: ImageLayout
+  evidence: string
+}
+
+/**
+ * Returns the layout of an image if the shape and the name of the value are good evidence for one;
+ * otherwise `null`. One channel alone is none, since embeddings and spectrograms have it too.
+ */
+export function findImage(value: Value): ImageEvidence | null {
+  const layout = layoutOf(value)
+  const [batch, ...rest] = value.shape ?? []
+  if (!layout || (typeof batch === 'number' && batch !== 1)) return null
+  const [height, width] = layout.order === 'nchw' ? rest.slice(1) : rest
+  const sides = [isEdge(height, 'h'), isEdge(width, 'w')]
+  const tooSmall = [height, width].some((side) => typeof side === 'number' && side < MIN_IMAGE_EDGE)
+  if (tooSmall) return null
+  const isNamed = IMAGE_NAME.test(value.name) || IMAGE_NAME.test(value.description)
+  const sidesAreNamed =
+    typeof height === 'string' && typeof width === 'string' && sides.every(Boolean)
+  const hasColor = layout.channels !== 'gray'
+  const reasons = [
+    ...(isNamed ? ['its name'] : []),
+    ...(sidesAreNamed ? ['the names of its sides'] : []),
+    ...(hasColor && sides.some((side) => side)
+      ? [`${toDepth(layout)} channels and its sides`]
+      : []),
+  ]
+  return reasons.length > 0 ? { layout, evidence: reasons.join(', ') } : null
 }
 
 /** Returns `true` for the length of an edge, or for a name such as `height`, `in_h` or `H`. */
@@ -123,6 +165,8 @@ function isEdge(length: number | string | null | undefined, letter: 'h' | 'w'): 
     'i',
   ).test(length)
 }
+
+const toDepth = ({ channels }: ImageLayout): number => (channels === 'rgba' ? 4 : 3)
 
 const CONFIRM_NOTE = 'To be confirmed: recognized as an image by its shape'
 
@@ -137,7 +181,7 @@ function imageParameter({ name, shape, description }: Value): Parameter {
 
 function imageNote(
   { name, type, shape }: Value,
-  { channels, order }: ImageLayout,
+  { layout: { channels, order }, evidence }: ImageEvidence,
   { keep }: KeepTensor,
 ): string {
   const scale =
@@ -145,10 +189,15 @@ function imageNote(
       ? 'Its bytes are passed unchanged'
       : 'Its values are scaled to 0 to 1; set "mean" and "std" if the model expects another range'
   return (
-    `The input ${name} is treated as an image (${channels}, ${order}) by its shape ` +
+    `The input ${name} is treated as an image (${channels}, ${order}) by ${evidence}: ` +
     `${listed(shape ?? [])}. ${scale}. To keep it a tensor, use ${keep(name)}.`
   )
 }
+
+/** Returns the note on an input that has the shape of an image, but no other evidence. */
+export const tensorNote = (name: string, option: string): string =>
+  `The input ${name} stays a tensor, although its shape could be that of an image. ` +
+  `To make it one, use ${option}.`
 
 interface TextInputs {
   ids: string

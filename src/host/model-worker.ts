@@ -13,6 +13,7 @@ import { planGeneration } from '../generation/plan.ts'
 import { answer } from '../link/answer.ts'
 import { holdLivenessLock } from '../link/liveness.ts'
 import { embedTexts, tokenizeTexts } from '../predictor/embed.ts'
+import type { Carried } from '../predictor/carry.ts'
 import { openPredictor, type OpenPredictor } from '../predictor/open-predictor.ts'
 import { closeImages } from '../predictor/transferable-inputs.ts'
 import { DIRECT_METHODS } from '../types/control.ts'
@@ -64,7 +65,10 @@ const service: ModelService = {
   openModel,
   loadModel,
   openPredictor: loadPredictor,
-  predict: runPredictor,
+  predict: (inputs, { signal }) => runPredictor(inputs, (opened) => opened.predict(inputs, signal)),
+  predictNext: (inputs, state, { signal }) =>
+    // Only `predictNext` makes states, and pages return them unchanged.
+    runPredictor(inputs, (opened) => opened.predictNext(inputs, state as Carried | null, signal)),
   generate: queueGeneration,
   countTokens: async (received) =>
     (await prepare(received, MAX_COUNTED_CONTEXTS)).planned.prompt.tokens.length,
@@ -163,13 +167,13 @@ async function loadPredictor(
   return verdict
 }
 
-async function runPredictor(
+async function runPredictor<Result extends PredictionResult>(
   inputs: Record<string, unknown>,
-  { signal }: Caller,
-): Promise<PredictionResult> {
+  run: (opened: OpenPredictor) => Promise<Result>,
+): Promise<Result> {
   if (!predictor) throw notOpen()
   // The inputs were copied when they crossed the port, so the caller keeps its own.
-  return predictor.predict(inputs, signal).finally(() => closeImages(inputs))
+  return run(predictor).finally(() => closeImages(inputs))
 }
 
 /**

@@ -5,7 +5,7 @@
  */
 import { InoriginError } from '../error.ts'
 import { DIRECT_METHODS } from '../types/control.ts'
-import type { DirectPredictor, HostService, LoadProgress, Tag } from '../types/index.ts'
+import type { Caller, DirectPredictor, HostService, LoadProgress, Tag } from '../types/index.ts'
 import { isHostLost, type Link } from './link.ts'
 import { remote } from './remote.ts'
 
@@ -22,13 +22,23 @@ interface DirectLink {
  */
 const DIRECT_ACK_TIMEOUT_MS = 20_000
 
-type DirectHost = Pick<HostService, 'predict' | 'openDirectPort'>
+type DirectHost = Pick<HostService, 'predict' | 'predictNext' | 'openDirectPort'>
 
-/** Returns a `predict` that uses direct ports. `link` leads to the host. */
-export function predictDirectly(link: Link, host: DirectHost): HostService['predict'] {
+/** Returns the calls of predictors, which use direct ports. `link` leads to the host. */
+export function predictDirectly(
+  link: Link,
+  host: DirectHost,
+): Pick<HostService, 'predict' | 'predictNext'> {
   const directLinks = createDirectLinks(link, host)
 
-  return async (tag, inputs, configuration, caller) => {
+  /** Calls the worker over its direct port, or the host if there is none or it fails. */
+  async function call<Result>(
+    tag: Tag,
+    configuration: string | undefined,
+    caller: Caller<LoadProgress>,
+    callWorker: (worker: DirectPredictor, caller: Caller) => Promise<Result>,
+    callHost: (caller: Caller<LoadProgress>) => Promise<Result>,
+  ): Promise<Result> {
     const directLink = directLinks.get(tag, configuration)
     if (directLink) {
       let isAcknowledged = false
@@ -38,7 +48,7 @@ export function predictDirectly(link: Link, host: DirectHost): HostService['pred
       }
       try {
         const { signal } = caller
-        return await directLink.predictor.predict(inputs, { key: null, signal, onAck })
+        return await callWorker(directLink.predictor, { key: null, signal, onAck })
       } catch (error) {
         if (isAcknowledged && isFinal(error)) throw error
         // The next prediction then does not wait for the same timeout.
@@ -50,9 +60,28 @@ export function predictDirectly(link: Link, host: DirectHost): HostService['pred
       latest = progress
       caller.onEvent?.(progress)
     }
-    const result = await host.predict(tag, inputs, configuration, { ...caller, onEvent })
+    const result = await callHost({ ...caller, onEvent })
     void directLinks.open(tag, configuration, latest)
     return result
+  }
+
+  return {
+    predict: (tag, inputs, configuration, caller) =>
+      call(
+        tag,
+        configuration,
+        caller,
+        (worker, own) => worker.predict(inputs, own),
+        (own) => host.predict(tag, inputs, configuration, own),
+      ),
+    predictNext: (tag, inputs, configuration, state, caller) =>
+      call(
+        tag,
+        configuration,
+        caller,
+        (worker, own) => worker.predictNext(inputs, state, own),
+        (own) => host.predictNext(tag, inputs, configuration, state, own),
+      ),
   }
 }
 

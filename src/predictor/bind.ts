@@ -1,21 +1,19 @@
 /** Binds the parameters of a signature to the tensors of a model, and checks that they match. */
 import type { InferenceSession } from 'onnxruntime-web'
-import type {
-  Binding,
-  ImageLayout,
-  Implementation,
-  PredictorEntry,
-  TextLayout,
-} from '../catalog/schema.ts'
+import type { Binding, Implementation, PredictorEntry, TextLayout } from '../catalog/schema.ts'
 import { InoriginError } from '../error.ts'
-import type { InputParameter, OutputParameter, ParameterType } from '../types/index.ts'
+import type { InputParameter, ParameterType } from '../types/index.ts'
 import { ARRAYS, type ElementType, isElementType } from '../values/elements.ts'
-import { countChannels, createRasterizer, getLayoutSize } from './image.ts'
-import { toImageShape } from './image-tensor.ts'
+import { parseImageLayout } from './bind-image.ts'
+import { bindSound, bindStates } from './bind-carried.ts'
+import { endsTensor, openSteps } from './bind-steps.ts'
+import type { BoundInput, BoundOutput, BoundSignature } from './bound.ts'
+import { createRasterizer } from './image.ts'
 import { throwPredictorUnusable } from '../values/input-errors.ts'
+import type { LabelTable } from './labels.ts'
 import { parseInput } from './parse-inputs.ts'
 import type { TextTensorSpec, Tokenizers } from './text.ts'
-import { fitsShape, type Shape } from './tensor.ts'
+import type { Shape } from './tensor.ts'
 import type { InputTensorSpec, OutputTensorSpec } from './tensor-codec.ts'
 
 /** Tensors of a session that parameters are bound to. */
@@ -24,32 +22,23 @@ interface ModelTensors {
   readonly outputs: readonly InferenceSession.ValueMetadata[]
 }
 
-export interface BoundInput {
-  parameter: InputParameter
-  tensor: string
-  spec: InputTensorSpec
-}
-
-interface BoundOutput {
-  parameter: OutputParameter
-  tensor: string
-  spec: OutputTensorSpec
-}
-
-export interface BoundSignature {
-  inputs: readonly BoundInput[]
-  outputs: readonly BoundOutput[]
-}
-
 const ALL_ELEMENT_TYPES = ['string', ...(Object.keys(ARRAYS) as (keyof typeof ARRAYS)[])] as const
 
 /** Returns the tensor types that a parameter of the type can be bound to. */
-function listTensorTypes(type: ParameterType, { text }: Binding): readonly ElementType[] {
+function listTensorTypes(type: ParameterType, binding: Binding): readonly ElementType[] {
+  const { text } = binding
+  if (endsTensor(binding)) return Object.keys(ARRAYS) as (keyof typeof ARRAYS)[]
   if (text) return type === 'string' || type === 'list' ? ['int64', 'int32'] : []
   if (type === 'list' || type === 'dict') return ALL_ELEMENT_TYPES
   if (type === 'image') return ['float32', 'float16', 'uint8']
   if (type === 'binary') return ['uint8']
   return isElementType(type) ? [type] : []
+}
+
+/** Contents of the files that bindings refer to. */
+export interface BoundFiles {
+  tokenizers?: Tokenizers
+  labels?: LabelTable
 }
 
 /**
@@ -60,7 +49,7 @@ export function bindSignature(
   entry: PredictorEntry,
   implementation: Implementation,
   model: ModelTensors,
-  tokenizers: Tokenizers = new Map(),
+  { tokenizers = new Map(), labels = new Map() }: BoundFiles = {},
 ): BoundSignature {
   const { tag, signature } = entry
   const failAt =
@@ -88,10 +77,12 @@ export function bindSignature(
     const fail = failAt(`outputs.${parameter.name}`)
     const binding = bindingOf(parameter.name)
     const { type } = findTensor(model.outputs, binding, parameter.type, fail)
-    const spec: OutputTensorSpec = {}
+    const steps = openSteps(binding, parameter.type, labels, fail)
+    const spec: OutputTensorSpec = steps.length > 0 ? { steps, fail } : {}
+    if (steps.length > 0) return { parameter, tensor: binding.tensor, type, spec }
     if (parameter.type === 'image') spec.layout = parseImageLayout(binding, type, null, fail)
     if (parameter.type === 'dict') spec.keys = getKeys(binding, fail)
-    return { parameter, tensor: binding.tensor, spec }
+    return { parameter, tensor: binding.tensor, type, spec }
   })
 
   for (const { name } of model.inputs) {
@@ -102,7 +93,15 @@ export function bindSignature(
       )
     }
   }
-  return { inputs, outputs }
+  const layouts = new Map(
+    [...bindings].flatMap(([name, { audio }]) => (audio ? [[name, audio]] : [])),
+  )
+  return {
+    inputs,
+    outputs,
+    states: bindStates(entry, inputs, outputs, failAt),
+    sound: bindSound(inputs, layouts, failAt),
+  }
 }
 
 function listTensorNames({ tensor, spec: { text } }: BoundInput): (string | undefined)[] {
@@ -131,10 +130,14 @@ function findTensor(
   }
   // The runtime reports an empty shape both for a scalar and for an unknown shape.
   const own = found.shape.length
-    ? found.shape.map((length) => (typeof length === 'number' ? length : null))
+    ? found.shape.map((length) => (isFixedLength(length) ? length : null))
     : null
   return { type: found.type as ElementType, shape: binding.shape ?? own }
 }
+
+/** The runtime reports an unnamed free dimension as -1 in 32 bits without a sign. */
+const isFixedLength = (length: number | string): length is number =>
+  typeof length === 'number' && length < 2 ** 31
 
 function assertDefault(parameter: InputParameter, fail: Fail): void {
   const value = parameter.defaultValue ?? null
@@ -169,30 +172,4 @@ function createTextSlot(
   const { tokenizer } = layout
   const tokenize = tokenizers.get(tokenizer) ?? fail(`there is no tokenizer ${tokenizer}.`)
   return { layout, tokenize }
-}
-
-function parseImageLayout(
-  { image: layout, tensor }: Binding,
-  type: ElementType,
-  shape: Shape | null,
-  fail: Fail,
-): ImageLayout {
-  if (!layout) return fail('is an image, so its binding must have `image`.')
-  const depth = countChannels(layout)
-  for (const key of ['mean', 'std'] as const) {
-    const given = layout[key]
-    if (!given) continue
-    if (type === 'uint8') fail(`the model takes raw bytes, so \`${key}\` is not allowed.`)
-    if (given.length !== 1 && given.length !== depth)
-      fail(`\`${key}\` must have 1 or ${depth} numbers.`)
-  }
-  if ((layout.width === undefined) !== (layout.height === undefined))
-    fail('`width` and `height` must be set together.')
-  // If images keep their own size, the model must accept any width and height.
-  const expected = toImageShape(layout, shape, getLayoutSize(layout) ?? [NaN, NaN])
-  if (shape && !fitsShape(expected, shape)) {
-    const shown = expected.map((length) => (Number.isNaN(length) ? 'any' : length)).join(', ')
-    fail(`its layout has the shape [${shown}], which ${tensor} does not accept.`)
-  }
-  return layout
 }

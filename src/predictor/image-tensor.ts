@@ -2,15 +2,9 @@
 import type { ImageLayout } from '../catalog/schema.ts'
 import { toHalf } from '../values/half.ts'
 import { type ElementType, toReadableData } from '../values/elements.ts'
-import {
-  countChannels,
-  denormalizePixels,
-  type Extent,
-  type ImageSource,
-  MAX_TENSOR_PIXELS,
-  normalizePixels,
-  type Rasterize,
-} from './image.ts'
+import { type ImageSource, MAX_TENSOR_PIXELS, type Raster, type Rasterize } from './image.ts'
+import { type Extent, getPaddingBefore } from './image-fit.ts'
+import { countChannels, denormalizePixels, writePixels } from './pixels.ts'
 import { throwInvalidInput } from '../values/input-errors.ts'
 import type { RawTensor, Shape } from './tensor.ts'
 
@@ -50,49 +44,50 @@ export async function encodeImages(
       `must be ${wanted ?? 'at least 1'} at a time for this model, not ${count}.`,
     )
   }
-  const parts: Float32Array[] = []
-  let size: Extent | null = null
+  const rasters: Raster[] = []
+  let size: Extent = [0, 0]
   for (const [index, source] of sources.entries()) {
     const at = count > 1 ? `${path}[${index}]` : path
-    const { rgba, extent } = await rasterize(source, at)
-    size ??= extent
-    if (extent.join() !== size.join()) {
+    const raster = await rasterize(source, at)
+    const isSame = index === 0 || raster.size.join() === size.join()
+    if (!isSame && layout.fit !== 'pad') {
       throwInvalidInput(
         at,
-        `has ${extent.join(' x ')} pixels but the first ${size.join(' x ')}. Send them one by one.`,
+        `has ${raster.size.join(' x ')} pixels but the first ${size.join(' x ')}. Send them one by one.`,
       )
     }
-    if (count * extent[0] * extent[1] > MAX_TENSOR_PIXELS) {
+    size = [Math.max(size[0], raster.size[0]), Math.max(size[1], raster.size[1])]
+    if (count * size[0] * size[1] > MAX_TENSOR_PIXELS) {
       throwInvalidInput(
         path,
         `${count} images have more than ${MAX_TENSOR_PIXELS} pixels together. Send fewer at once.`,
       )
     }
-    // A model that takes bytes scales them itself.
-    parts.push(normalizePixels(rgba, type === 'uint8' ? toByteLayout(layout) : layout))
+    rasters.push(raster)
   }
-  const numbers = concatenate(parts)
+  // A model that takes bytes scales them itself.
+  const numbers = joinRasters(rasters, size, type === 'uint8' ? toByteLayout(layout) : layout)
   return {
     type,
     data: toTypedData(numbers, type),
-    shape: toImageShape(layout, shape, size ?? [0, 0], count),
+    shape: toImageShape(layout, shape, size, count),
   }
 }
 
+/** Returns the layout without normalization. */
 const toByteLayout = (layout: ImageLayout): ImageLayout => ({
   ...layout,
+  scale: 1,
   mean: [0],
-  std: [1 / 255],
+  std: [1],
 })
 
-function concatenate(parts: readonly Float32Array[]): Float32Array {
-  const [first, ...others] = parts
-  if (first && others.length === 0) return first
-  const numbers = new Float32Array(parts.reduce((sum, part) => sum + part.length, 0))
-  let at = 0
-  for (const part of parts) {
-    numbers.set(part, at)
-    at += part.length
+function joinRasters(rasters: readonly Raster[], size: Extent, layout: ImageLayout): Float32Array {
+  const length = size[0] * size[1] * countChannels(layout)
+  const numbers = new Float32Array(rasters.length * length)
+  for (const [index, { rgba, extent }] of rasters.entries()) {
+    const before = getPaddingBefore(size, extent, layout)
+    writePixels(numbers, rgba, layout, { start: index * length, size, extent, before })
   }
   return numbers
 }

@@ -1,16 +1,22 @@
-/** Converts images to numbers and back, in the layout of an implementation. */
+/** Reads images as pixels of the size that the layout of an implementation requires. */
 import type { ImageLayout } from '../catalog/schema.ts'
-import { IMAGE_FORMATS, type ImageSize, MAX_HEADER_BYTES, readImageSize } from './image-size.ts'
 import { throwInvalidInput } from '../values/input-errors.ts'
 import { isInstanceOf } from '../values/instances.ts'
+import { type Pixels, resample } from '../values/resample.ts'
+import { createImageCanvas, type Drawable, type ImageCanvas } from './image-canvas.ts'
+import {
+  centerRectangle,
+  type Extent,
+  findRegion,
+  getLayoutSize,
+  placeImage,
+  type Placement,
+  toWholePixels,
+} from './image-fit.ts'
+import { IMAGE_FORMATS, MAX_HEADER_BYTES, readImageSize } from './image-size.ts'
 
 /** Images that a worker can draw. `transferable-inputs.ts` converts page elements to these. */
 export type ImageSource = ImageData | ImageBitmap | Blob | OffscreenCanvas | VideoFrame
-
-const CHANNELS = { gray: 1, rgb: 3, rgba: 4 } as const
-
-/** Weights of red, green and blue in the perceived brightness (ITU-R BT.601). */
-const [RED, GREEN, BLUE] = [0.299, 0.587, 0.114] as const
 
 /** Names of the classes of {@link ImageSource}. */
 export const IMAGE_CLASSES = [
@@ -24,13 +30,6 @@ export const IMAGE_CLASSES = [
 export const isImageSource = (value: unknown): value is ImageSource =>
   isInstanceOf(value, IMAGE_CLASSES)
 
-export function countChannels(layout: ImageLayout): number {
-  return CHANNELS[layout.channels]
-}
-
-/** Width and height in pixels. */
-export type Extent = ImageSize
-
 /** Largest number of pixels in a batch of images that keep their size, at up to 16 bytes each. */
 export const MAX_TENSOR_PIXELS = 2 ** 24
 
@@ -40,65 +39,88 @@ export const MAX_TENSOR_PIXELS = 2 ** 24
  */
 const MAX_DECODED_PIXELS = 2 ** 26
 
-/** Function that reads an image as RGBA pixels, scaled to the layout's size if it has one. */
+/** Function that reads an image as RGBA pixels, scaled as the layout requires. */
 export type Rasterize = (source: ImageSource, path: string) => Promise<Raster>
 
-interface Raster {
+/** Pixels of an image, and the size of its tensor. */
+export interface Raster {
   /** RGBA pixels, which must not be modified: they may be the caller's. */
   rgba: Uint8ClampedArray
+  /** Size of the pixels. */
   extent: Extent
+  /** Size of the tensor's image. It is larger than `extent` if the image is padded. */
+  size: Extent
 }
 
 export function createRasterizer(layout: ImageLayout): Rasterize {
-  const { background } = layout
-  let context: OffscreenCanvasRenderingContext2D | null = null
-  const fill = background ?? (layout.channels === 'rgba' ? null : 'black')
-
+  const canvas = createImageCanvas(
+    layout.background ?? (layout.channels === 'rgba' ? null : 'black'),
+  )
   return async (source, path) => {
-    if (matchesLayout(source, layout))
-      return { rgba: source.data, extent: [source.width, source.height] }
-    const maxPixels = getLayoutSize(layout) ? MAX_DECODED_PIXELS : MAX_TENSOR_PIXELS
+    const unchanged = findUnchanged(source, layout)
+    if (unchanged) return unchanged
+    const isSized = getLayoutSize(layout) !== null
+    const maxPixels = isSized ? MAX_DECODED_PIXELS : MAX_TENSOR_PIXELS
     const drawable = await toDrawable(source, maxPixels, path)
-    const own = getExtent(drawable, path)
-    const [width, height] = getLayoutSize(layout) ?? assertPixelLimit(own, maxPixels, path)
-    context ??= new OffscreenCanvas(width, height).getContext('2d', { willReadFrequently: true })
-    if (!context) throwInvalidInput(path, 'this browser provides no 2D canvas to read images.')
-    const { canvas } = context
-    if (canvas.width !== width || canvas.height !== height) Object.assign(canvas, { width, height })
-    const [x, y, w, h] = fitRectangle(own, [width, height], layout.fit)
-    context.clearRect(0, 0, width, height)
-    if (fill) {
-      context.fillStyle = fill
-      context.fillRect(0, 0, width, height)
-    }
-    context.imageSmoothingQuality = 'high'
     try {
-      context.drawImage(drawable, x, y, w, h)
-    } catch (cause) {
-      throwInvalidInput(path, 'the image cannot be drawn; was it closed or transferred?', cause)
+      const own = getExtent(drawable, path)
+      const placement = placeImage(own, layout)
+      if (!isSized)
+        for (const size of [own, placement.size]) assertPixelLimit(size, maxPixels, path)
+      const pixels = layout.resample
+        ? resampleInto(drawable, layout, placement, canvas, path)
+        : drawInto(drawable, layout, placement, canvas, path)
+      const { rgba, width, height } = pixels
+      return { rgba, extent: [width, height], size: placement.size }
     } finally {
       if (drawable !== source && drawable instanceof ImageBitmap) drawable.close()
     }
-    return { rgba: context.getImageData(0, 0, width, height).data, extent: [width, height] }
   }
 }
 
-/** Returns `true` if drawing the pixels would not change them. */
-function matchesLayout(source: ImageSource, layout: ImageLayout): source is ImageData {
-  if (!(source instanceof ImageData)) return false
+/** Lets the browser scale the image. */
+function drawInto(
+  image: Drawable,
+  { fit }: ImageLayout,
+  placement: Placement,
+  canvas: ImageCanvas,
+  path: string,
+): Pixels {
+  const { size, scaled } = placement
+  if (fit === 'pad') return canvas.draw(image, scaled, [0, 0, ...scaled], path)
+  return canvas.draw(image, size, centerRectangle(placement), path)
+}
+
+/** Scales the image with the filter of the layout. */
+function resampleInto(
+  image: Drawable,
+  { fit, resample: filter = 'bilinear' }: ImageLayout,
+  placement: Placement,
+  canvas: ImageCanvas,
+  path: string,
+): Pixels {
+  const own = getExtent(image, path)
+  const isInside = fit === 'contain' || fit === 'pad'
+  const [width, height] = isInside ? toWholePixels(placement.scaled) : placement.size
+  assertPixelLimit(own, MAX_DECODED_PIXELS, path)
+  // The rows are scaled first, so this is the size of the image between the passes.
+  assertPixelLimit([width, own[1]], MAX_DECODED_PIXELS, path)
+  const pixels = canvas.draw(image, own, [0, 0, ...own], path)
+  const scaled = resample(pixels, width, height, filter, findRegion(own, placement))
+  return fit === 'contain' ? canvas.center(scaled, placement.size, path) : scaled
+}
+
+/** Returns pixels that need no drawing, because it would not change them. */
+function findUnchanged(source: ImageSource, layout: ImageLayout): Raster | null {
+  if (!(source instanceof ImageData) || !(source.data instanceof Uint8ClampedArray)) return null
   const { data, width, height } = source
-  const [wantedWidth, wantedHeight] = getLayoutSize(layout) ?? [width, height]
-  if (width !== wantedWidth || height !== wantedHeight || width * height > MAX_TENSOR_PIXELS)
-    return false
-  for (let alpha = 3; alpha < data.length; alpha += 4) if (data[alpha] !== 255) return false
-  return data instanceof Uint8ClampedArray
+  const { size, scaled } = placeImage([width, height], layout)
+  const isScaled = scaled[0] !== width || scaled[1] !== height
+  const isFramed = layout.fit !== 'pad' && (size[0] !== width || size[1] !== height)
+  if (isScaled || isFramed || width * height > MAX_TENSOR_PIXELS) return null
+  for (let alpha = 3; alpha < data.length; alpha += 4) if (data[alpha] !== 255) return null
+  return { rgba: data, extent: [width, height], size }
 }
-
-/** Returns the size that a layout requires, or `null`. */
-export function getLayoutSize({ width, height }: ImageLayout): Extent | null {
-  return width === undefined || height === undefined ? null : [width, height]
-}
-
 function assertPixelLimit([width, height]: Extent, maxPixels: number, path: string): Extent {
   if (width * height <= maxPixels) return [width, height]
   return throwInvalidInput(
@@ -107,11 +129,7 @@ function assertPixelLimit([width, height]: Extent, maxPixels: number, path: stri
   )
 }
 
-async function toDrawable(
-  source: ImageSource,
-  maxPixels: number,
-  path: string,
-): Promise<ImageBitmap | OffscreenCanvas | VideoFrame> {
+async function toDrawable(source: ImageSource, maxPixels: number, path: string): Promise<Drawable> {
   if (!(source instanceof Blob) && !(source instanceof ImageData)) return source
   if (source instanceof Blob) assertPixelLimit(await readFileExtent(source, path), maxPixels, path)
   try {
@@ -136,74 +154,11 @@ function throwUnreadableImage(source: Blob | ImageData, path: string, cause?: un
   )
 }
 
-function getExtent(drawable: ImageBitmap | OffscreenCanvas | VideoFrame, path: string): Extent {
+function getExtent(drawable: Drawable, path: string): Extent {
   const isFrame = 'displayWidth' in drawable
   const width = isFrame ? drawable.displayWidth : drawable.width
   const height = isFrame ? drawable.displayHeight : drawable.height
   if (!width || !height)
     throwInvalidInput(path, 'the image has no pixels; was it closed or transferred?')
   return [width, height]
-}
-
-/** Returns the rectangle on the target that the whole source is drawn to: x, y, width, height. */
-export function fitRectangle(
-  source: Extent,
-  target: Extent,
-  fit: ImageLayout['fit'] = 'stretch',
-): [number, number, number, number] {
-  if (fit === 'stretch') return [0, 0, ...target]
-  const scales = [target[0] / source[0], target[1] / source[1]] as const
-  const scale = fit === 'contain' ? Math.min(...scales) : Math.max(...scales)
-  const [width, height] = [source[0] * scale, source[1] * scale]
-  return [(target[0] - width) / 2, (target[1] - height) / 2, width, height]
-}
-
-/** Converts RGBA pixels to `(value / 255 - mean) / std` for each channel, in the layout's order. */
-export function normalizePixels(rgba: Uint8ClampedArray, layout: ImageLayout): Float32Array {
-  const depth = countChannels(layout)
-  const pixels = rgba.length / 4
-  const numbers = new Float32Array(pixels * depth)
-  const planar = layout.order === 'nchw'
-  for (let channel = 0; channel < depth; channel++) {
-    const [mean, std] = getMoments(layout, channel)
-    const [scale, offset] = [1 / (255 * std), mean / std]
-    for (let pixel = 0; pixel < pixels; pixel++) {
-      const value = depth === 1 ? toBrightness(rgba, pixel * 4) : (rgba[pixel * 4 + channel] ?? 0)
-      numbers[planar ? channel * pixels + pixel : pixel * depth + channel] = value * scale - offset
-    }
-  }
-  return numbers
-}
-
-function toBrightness(rgba: Uint8ClampedArray, at: number): number {
-  return RED * (rgba[at] ?? 0) + GREEN * (rgba[at + 1] ?? 0) + BLUE * (rgba[at + 2] ?? 0)
-}
-
-/** Inverts {@link normalizePixels} for images of any size. Gray becomes three equal channels. */
-export function denormalizePixels(
-  numbers: ArrayLike<number>,
-  layout: ImageLayout,
-  [width, height]: Extent,
-): Uint8ClampedArray<ArrayBuffer> {
-  const depth = countChannels(layout)
-  const pixels = width * height
-  const rgba = new Uint8ClampedArray(pixels * 4)
-  const planar = layout.order === 'nchw'
-  for (let pixel = 0; pixel < pixels; pixel++) {
-    for (let target = 0; target < 4; target++) {
-      const channel = depth === 1 ? 0 : target
-      if (target >= Math.max(depth, 3)) {
-        rgba[pixel * 4 + target] = 255
-        continue
-      }
-      const [mean, std] = getMoments(layout, channel)
-      const at = planar ? channel * pixels + pixel : pixel * depth + channel
-      rgba[pixel * 4 + target] = ((numbers[at] ?? 0) * std + mean) * 255
-    }
-  }
-  return rgba
-}
-
-function getMoments({ mean, std }: ImageLayout, channel: number): [mean: number, std: number] {
-  return [mean?.[channel] ?? mean?.[0] ?? 0, std?.[channel] ?? std?.[0] ?? 1]
 }

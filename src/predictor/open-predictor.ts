@@ -1,26 +1,26 @@
 /** Loads a predictor and runs predictions: inputs by name in, outputs by name out. */
-import type { Tensor } from 'onnxruntime-web'
 import type { Implementation, PredictorEntry } from '../catalog/schema.ts'
 import type { GpuComparison } from '../device/gpu-verdict.ts'
 import { requestGpu } from '../device/gpu.ts'
-import { gpuRejected } from '../engine/failure.ts'
 import type { Files } from '../engine/engine.ts'
 import { createYielder } from '../engine/run/yielder.ts'
 import type { Ort } from '../engine/onnx/ort.ts'
 import { loadRuntime, type Runtime, type Session } from '../engine/onnx/runtime.ts'
 import { InoriginError } from '../error.ts'
-import type { Device, PredictionResult } from '../types/index.ts'
-import { bindSignature, type BoundSignature } from './bind.ts'
-import type { ElementData } from '../values/elements.ts'
+import type { Device, PredictionResult, SessionPrediction } from '../types/index.ts'
+import { bindSignature } from './bind.ts'
+import type { BoundSignature } from './bound.ts'
+import { type Carried, type PlannedRuns, planRuns, toNextTensors } from './carry.ts'
 import { findUnsupportedTensor } from './unsupported-tensor.ts'
-import { findGpuShortage, findInputMismatch } from './runtime-errors.ts'
-import { throwInvalidInput, throwPredictorUnusable } from '../values/input-errors.ts'
-import { type ParsedInput, parseInputs } from './parse-inputs.ts'
+import { throwPredictorUnusable } from '../values/input-errors.ts'
 import { createGpuCheck, type GpuCheck } from './gpu-check.ts'
+import { openLabels } from './labels.ts'
 import { openReference } from './open-reference.ts'
-import { fromTensor, type RawTensor } from './tensor.ts'
+import { assertNotAborted, cancelledError, runGraph } from './run-graph.ts'
+import { parseInputs } from './parse-inputs.ts'
+import type { RawTensor } from './tensor.ts'
 import { openTokenizers, tokenizeText } from './text.ts'
-import { decodeOutput, encodeInput } from './tensor-codec.ts'
+import { decodeRuns } from './decode-runs.ts'
 import { unlessAborted } from '../values/unless-aborted.ts'
 
 /** Options of {@link openPredictor}. They can be posted to the worker that runs the predictor. */
@@ -44,6 +44,15 @@ export interface OpenPredictor {
    * invalid input. Rejects with `aborted` at once, although a run that has started still completes.
    */
   predict(inputs: unknown, signal: AbortSignal): Promise<PredictionResult>
+  /**
+   * Runs the next prediction of a session, from the state of the one before; `null` for the first.
+   * It rejects like {@link predict}.
+   */
+  predictNext(
+    inputs: unknown,
+    carried: Carried | null,
+    signal: AbortSignal,
+  ): Promise<SessionPrediction>
   /**
    * Tokenizes a text for the input of that name. Throws `invalid_request` that names `path` if the
    * tokenizer cannot encode it.
@@ -91,8 +100,11 @@ export async function openPredictor(
       device,
     })
     assertNotAborted(signal)
-    const tokenizers = await openTokenizers(entry, implementation, files)
-    const bound = bindSignature(entry, implementation, session, tokenizers)
+    const [tokenizers, labels] = await Promise.all([
+      openTokenizers(entry, implementation, files),
+      openLabels(entry, implementation, files),
+    ])
+    const bound = bindSignature(entry, implementation, session, { tokenizers, labels })
     return createPredictor(setup, runtime.ort, check ? check.run : runUnchecked, bound, close)
   } catch (thrown) {
     await close().catch(() => undefined)
@@ -151,68 +163,68 @@ async function openSession(setup: PredictorSetup, runtime: Runtime): Promise<Ses
 }
 
 function createPredictor(
-  { entry: { tag, signature } }: PredictorSetup,
+  { entry, device: wantedDevice }: PredictorSetup,
   ort: Ort,
-  runGraph: GpuCheck['run'],
+  run: GpuCheck['run'],
   bound: BoundSignature,
   close: () => Promise<void>,
 ): OpenPredictor {
-  const wanted = bound.outputs.map((output) => output.tensor)
+  const { tag, signature } = entry
   const yielder = createYielder()
   let last: Promise<unknown> = Promise.resolve()
   let closing: Promise<void> | null = null
 
-  async function run(
-    checked: ReadonlyMap<string, ParsedInput>,
+  async function runAll(
+    planned: PlannedRuns,
+    carried: Carried | null,
     signal: AbortSignal,
-  ): Promise<Pick<PredictionResult, 'outputs' | 'device'>> {
-    const tensors: Tensor[] = []
-    try {
-      const feeds: Record<string, Tensor> = {}
-      for (const { parameter, tensor, spec } of bound.inputs) {
-        const value = checked.get(parameter.name)
-        if (!value) continue
-        const path = `inputs.${parameter.name}`
-        for (const [name, raw] of await encodeInput(value, tensor, spec, path)) {
-          tensors.push((feeds[name] = toTensor(ort, raw)))
-        }
-      }
-      assertNotAborted(signal)
-      const { results, device } = await runGraph(feeds, wanted).catch(rethrowRunError)
-      tensors.push(...Object.values(results))
-      const outputs = bound.outputs.map(({ parameter, tensor, spec }) => {
-        const result = results[tensor]
-        if (!result) throw new InoriginError('internal', `The model returned no ${tensor}.`)
-        return [parameter.name, decodeOutput(parameter, fromTensor(result), spec)] as const
-      })
-      return { outputs: Object.fromEntries(outputs), device }
-    } finally {
-      for (const tensor of tensors) tensor.dispose()
-    }
-  }
-
-  async function predict(
-    checked: ReadonlyMap<string, ParsedInput>,
-    signal: AbortSignal,
-  ): Promise<PredictionResult> {
-    assertNotAborted(signal)
-    if (closing) throw new InoriginError('unavailable', `${tag} has been unloaded. Load it again.`)
-    const start = performance.now()
-    const queued = last.then(async () => {
+  ): Promise<Pick<SessionPrediction, 'outputs' | 'state' | 'device'>> {
+    let tensors = carried?.tensors ?? {}
+    let device = wantedDevice
+    const runs: Map<string, RawTensor>[] = []
+    for (let index = 0; index < planned.count; index++) {
       // The pause lets the worker receive abort messages between two runs.
       await yielder.next()
       assertNotAborted(signal)
-      return run(checked, signal)
-    })
+      const ran = await runGraph(ort, run, bound, planned.check(index, tensors), signal)
+      device = ran.device
+      tensors = toNextTensors(bound.states, ran.outputs)
+      runs.push(ran.outputs)
+    }
+    const outputs = decodeRuns(bound, runs, planned.isWindowed, carried !== null)
+    const state = { tensors, sound: planned.sound ?? carried?.sound ?? null }
+    return { outputs, state, device }
+  }
+
+  /** Runs a plan in its turn. An invalid plan rejects at once. */
+  async function enqueue(
+    planned: Promise<PlannedRuns>,
+    carried: Carried | null,
+    signal: AbortSignal,
+  ): Promise<SessionPrediction> {
+    const planning = planned.then((plan) => ({ plan, start: performance.now() }))
+    // The turn reports the same error later.
+    planning.catch(() => undefined)
+    assertNotAborted(signal)
+    if (closing) throw new InoriginError('unavailable', `${tag} has been unloaded. Load it again.`)
+    const queued = last.then(async () => runAll((await planning).plan, carried, signal))
     last = queued.catch(() => undefined)
-    const { outputs, device } = await unlessAborted(queued, signal, () => cancelledError(signal))
-    return { tag, outputs, latency: performance.now() - start, device }
+    const done = Promise.all([planning, queued])
+    const [{ start }, ran] = await unlessAborted(done, signal, () => cancelledError(signal))
+    return { tag, ...ran, latency: performance.now() - start }
   }
 
   return {
     async predict(inputs, signal) {
       assertNotAborted(signal)
-      return predict(parseInputs(signature, inputs), signal)
+      const planned = planRuns(bound, signature, inputs, null)
+      const { state: _, ...result } = await enqueue(planned, null, signal)
+      return result
+    },
+    async predictNext(inputs, carried, signal) {
+      assertNotAborted(signal)
+      const before = carried ?? { tensors: {}, sound: null }
+      return enqueue(planRuns(bound, signature, inputs, before), before, signal)
     },
     tokenize(name, text, path) {
       const spec = bound.inputs.find(({ parameter }) => parameter.name === name)?.spec.text
@@ -222,8 +234,10 @@ function createPredictor(
     },
     async predictTokens(name, rows, signal) {
       const inputs = signature.inputs.filter((parameter) => parameter.name !== name)
-      const checked = parseInputs({ ...signature, inputs }, {})
-      return predict(checked.set(name, { form: 'tokens', rows }), signal)
+      const checked = parseInputs({ ...signature, inputs }, {}).set(name, { form: 'tokens', rows })
+      const planned = { count: 1, isWindowed: false, check: () => checked, sound: null }
+      const { state: _, ...result } = await enqueue(Promise.resolve(planned), null, signal)
+      return result
     },
     close() {
       closing ??= last.then(() => {
@@ -233,28 +247,4 @@ function createPredictor(
       return closing
     },
   }
-}
-
-function toTensor(ort: Ort, { type, data, shape }: RawTensor): Tensor {
-  return type === 'string'
-    ? new ort.Tensor(type, data as string[], shape)
-    : new ort.Tensor(type, data as Exclude<ElementData, string[]>, shape)
-}
-
-/** Rethrows a runtime error, as `invalid_request` if the model rejected the inputs. */
-function rethrowRunError(thrown: unknown): never {
-  const error = InoriginError.from(thrown)
-  const rejection = error.kind === 'internal' ? findInputMismatch(error.message) : null
-  if (rejection !== null)
-    throwInvalidInput('inputs', `the model rejected them: ${rejection}`, thrown)
-  const shortage = error.kind === 'internal' ? findGpuShortage(error.message) : null
-  throw shortage === null ? error : gpuRejected(shortage, thrown)
-}
-
-function assertNotAborted(signal: AbortSignal | undefined): void {
-  if (signal?.aborted) throw cancelledError(signal)
-}
-
-function cancelledError(signal: AbortSignal): InoriginError {
-  return new InoriginError('aborted', 'The prediction was canceled.', { cause: signal.reason })
 }

@@ -10,6 +10,7 @@ import {
 import { fromHalf } from '../values/half.ts'
 import { IMAGE_CLASSES, type ImageSource, isImageSource } from './image.ts'
 import { throwInvalidInput } from '../values/input-errors.ts'
+import { isObject } from '../values/objects.ts'
 import { assertMatchesSchema } from './json-schema.ts'
 
 /** Checked value of one parameter, ready to become a tensor. */
@@ -83,6 +84,8 @@ function parseImage(value: unknown, path: string): ImageSource {
 function parseBytes(value: unknown, path: string): Uint8Array | Blob {
   if (value instanceof Blob || value instanceof Uint8Array) return value
   if (value instanceof ArrayBuffer) return new Uint8Array(value)
+  // A page has decoded the sound of the file, but this input takes the file.
+  if (isObject(value) && value['file'] instanceof Blob) return value['file']
   return throwWrongType(path, 'bytes (Uint8Array, ArrayBuffer or Blob)', value)
 }
 

@@ -13,6 +13,7 @@ import type { Rasterize } from './image.ts'
 import { decodeImages, encodeImages } from './image-tensor.ts'
 import { throwInvalidInput } from '../values/input-errors.ts'
 import { type ParsedInput, isSameValue } from './parse-inputs.ts'
+import { applySteps, type OpenStep, type StepResult } from './steps.ts'
 import { fitsShape, type RawTensor, type Shape } from './tensor.ts'
 import { encodeTokens, encodeText, type TextTensorSpec } from './text.ts'
 
@@ -103,6 +104,10 @@ function resolveShape(
     return [...given]
   }
   const fixed = countElements(spec.map((wanted) => wanted ?? 1))
+  // A flat array for `[any, any]` is a batch of one.
+  const isOneOfBatch = spec[0] === null && spec.filter((wanted) => wanted === null).length === 2
+  if (isOneOfBatch && !scalar && !given)
+    return resolveShape(length, given, [1, ...spec.slice(1)], path)
   const free = spec.filter((wanted) => wanted === null).length
   if (free > 1 && !scalar)
     throwInvalidInput(
@@ -127,6 +132,10 @@ function formatShape(shape: Shape): string {
 export interface OutputTensorSpec {
   layout?: ImageLayout
   keys?: readonly string[]
+  /** Steps that are applied first. */
+  steps?: readonly OpenStep[]
+  /** Throws `unavailable` if the steps do not fit the tensor. */
+  fail?: (why: string) => never
 }
 
 /**
@@ -137,8 +146,14 @@ export interface OutputTensorSpec {
 export function decodeOutput(
   parameter: OutputParameter,
   tensor: RawTensor,
-  { layout, keys }: OutputTensorSpec = {},
+  { layout, keys, steps, fail }: OutputTensorSpec = {},
 ): unknown {
+  if (steps && fail) {
+    const result = applySteps(tensor, steps, fail)
+    return 'tensor' in result
+      ? decodeOutput(parameter, result.tensor)
+      : toStepValue(parameter, result)
+  }
   if (parameter.type === 'image' && layout) return decodeImages(tensor, layout)
   if (parameter.type === 'binary') return tensor.data
   if (parameter.type === 'list') return toNestedArrays(toPlainElements(tensor), tensor.shape)
@@ -160,6 +175,19 @@ export function decodeOutput(
   if (!scalar) return { data: toReadableData(tensor), shape } satisfies TensorValue
   const element = toReadableData(tensor)[0]
   return tensor.type === 'bool' ? element === 1 : element
+}
+
+/** Returns the value of a single row, or those of several rows of a batch. */
+function toStepValue(
+  { type }: OutputParameter,
+  result: Exclude<StepResult, { tensor: RawTensor }>,
+): unknown {
+  if (result.step === 'ctc') {
+    if (type === 'list') return result.rows
+    const texts = result.rows.map(({ text }) => text)
+    return texts.length === 1 ? texts[0] : { data: texts, shape: [texts.length] }
+  }
+  return result.rows.length === 1 ? result.rows[0] : result.rows
 }
 
 /** Returns the elements with booleans instead of 0 and 1. */

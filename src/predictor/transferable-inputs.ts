@@ -1,7 +1,8 @@
-/** Prepares inputs for a worker: elements that exist only in pages become bitmaps. */
+/** Prepares inputs for a worker: elements and sound that exist only in pages are replaced. */
 import { InoriginError } from '../error.ts'
 import { throwInvalidInput } from '../values/input-errors.ts'
 import { isInstanceOf } from '../values/instances.ts'
+import { isPageSound, toPageSound } from './page-sound.ts'
 
 /**
  * Calls `send` with inputs that can be posted, and frees the bitmaps that were made for it. Rejects
@@ -25,7 +26,7 @@ export async function withTransferableInputs<T>(
     // Bitmaps of the caller stay open.
     const own = new Set(Object.values(inputs).flatMap(toArray))
     for (const value of Object.values(plain).flatMap(toArray)) {
-      if (isOwnedImage(value) && !own.has(value)) value.close()
+      if (isOwned(value) && !own.has(value)) value.close()
     }
   }
 }
@@ -58,7 +59,7 @@ function toArray(value: unknown): unknown[] {
 
 /**
  * Resolves with the inputs, where canvases, images and videos are replaced by bitmaps of their
- * current content. Rejects with `invalid_request` that names an input without content, or with
+ * current content, and sound by its samples. Rejects with `invalid_request` that names an input without content, or with
  * content of another origin.
  */
 export async function toTransferable(
@@ -67,6 +68,7 @@ export async function toTransferable(
   const plain = { ...inputs }
   const created: ImageBitmap[] = []
   const replaced = async (value: unknown, path: string): Promise<unknown> => {
+    if (isPageSound(value)) return toPageSound(value, path)
     if (!isPageImage(value)) return value
     const bitmap = await captureBitmap(value, path)
     created.push(bitmap)
@@ -76,7 +78,7 @@ export async function toTransferable(
     for (const [name, value] of Object.entries(inputs)) {
       const path = `inputs.${name}`
       const several = toArray(value)
-      if (!several.some(isPageImage)) continue
+      if (!several.some((one) => isPageImage(one) || isPageSound(one))) continue
       const bitmaps = several.map((one, index) =>
         replaced(one, value === several ? `${path}[${index}]` : path),
       )
@@ -90,13 +92,17 @@ export async function toTransferable(
   }
 }
 
-/** Closes the images of received inputs after use, before the garbage collector would. */
+/** Closes the images and sound of received inputs, before the garbage collector would. */
 export function closeImages(inputs: Record<string, unknown>): void {
-  for (const value of Object.values(inputs).flatMap(toArray)) if (isOwnedImage(value)) value.close()
+  for (const value of Object.values(inputs).flatMap(toArray)) if (isOwned(value)) value.close()
 }
 
 const isOwnedImage = (value: unknown): value is ImageBitmap | VideoFrame =>
   isInstanceOf(value, ['ImageBitmap', 'VideoFrame'])
+
+/** Returns `true` for a value that holds memory until it is closed. */
+const isOwned = (value: unknown): value is ImageBitmap | VideoFrame | AudioData =>
+  isOwnedImage(value) || isInstanceOf(value, ['AudioData'])
 
 type PageImage = HTMLCanvasElement | HTMLImageElement | HTMLVideoElement | OffscreenCanvas
 

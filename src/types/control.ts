@@ -2,7 +2,7 @@
 import { HOST_METHODS, type Host } from './host.ts'
 import type { Explanation } from './choice.ts'
 import type { LoadProgress, ModelState, Tag } from './model.ts'
-import type { PredictionResult, Predictor } from './predictor.ts'
+import type { PredictionResult, Predictor, SessionPrediction } from './predictor.ts'
 import type { Caller, EventStream, MethodTable } from './service.ts'
 import type {
   ChosenFile,
@@ -77,6 +77,17 @@ export interface Control {
     caller: Caller<LoadProgress>,
   ): Promise<PredictionResult>
   /**
+   * Runs the next prediction of a session, like {@link predict}. `state` is that of the prediction
+   * before; `null` for the first. The page keeps it, so nothing is lost with the host.
+   */
+  predictNext(
+    tag: Tag,
+    inputs: Record<string, unknown>,
+    configuration: string | undefined,
+    state: unknown,
+    caller: Caller<LoadProgress>,
+  ): Promise<SessionPrediction>
+  /**
    * Passes a port to the caller that leads directly to the predictor's worker, and answers
    * {@link DIRECT_METHODS}. It loads nothing. Resolves if the predictor is not loaded, or when the
    * signal aborts. Rejects with the error with which the worker of the predictor ended.
@@ -112,6 +123,7 @@ const CONTROL_METHODS = {
   importTag: 'call',
   describePredictor: 'call',
   predict: 'call',
+  predictNext: 'call',
   openDirectPort: 'call',
   explain: 'call',
   compareOptions: 'call',
@@ -130,10 +142,19 @@ export const HOST_SERVICE_METHODS: MethodTable<HostService> = {
 export interface DirectPredictor {
   /** Runs the predictor. */
   predict(inputs: Record<string, unknown>, caller: Caller): Promise<PredictionResult>
+  /** Runs the next prediction of a session from the state of the one before. */
+  predictNext(
+    inputs: Record<string, unknown>,
+    state: unknown,
+    caller: Caller,
+  ): Promise<SessionPrediction>
 }
 
 /** The methods of {@link DirectPredictor}. */
-export const DIRECT_METHODS = { predict: 'call' } as const satisfies MethodTable<DirectPredictor>
+export const DIRECT_METHODS = {
+  predict: 'call',
+  predictNext: 'call',
+} as const satisfies MethodTable<DirectPredictor>
 
 /** Digests of the options that all tabs must share. The API keys never leave their tab. */
 export interface OptionDigest {

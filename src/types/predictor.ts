@@ -141,6 +141,11 @@ export interface PredictionResult<Outputs = Record<string, unknown>> {
   device: 'webgpu' | 'wasm'
 }
 
+/** Result of a prediction of a session, with the opaque state for the next one. */
+export interface SessionPrediction extends PredictionResult {
+  state: unknown
+}
+
 /** An event of a prediction that was accepted. */
 export type PredictionEvent =
   | { type: 'progress'; progress: LoadProgress }

@@ -1,6 +1,7 @@
 /** The command `inorigin add`. */
 import { DTYPES } from '../../catalog/schema.ts'
 import { add, type AddOptions } from '../add.ts'
+import { BINDING_OPTIONS, parseBindingFlags } from '../add/binding-flags.ts'
 import { defineCommand } from '../command.ts'
 import { deferInterrupts } from '../interrupts.ts'
 import { printLines } from '../output.ts'
@@ -65,6 +66,7 @@ export const ADD = defineCommand({
       value: '<input>',
       about: 'Keep an input that looks like an image as a tensor; may be repeated',
     },
+    ...BINDING_OPTIONS,
     force: { type: 'boolean', about: 'Replace an entry of that tag and its files' },
   },
   async run(flags, [source = '']) {
@@ -78,6 +80,7 @@ export const ADD = defineCommand({
       name,
       force,
       tensors,
+      wishes: parseBindingFlags(flags),
       publicDir: getPublicFolder(flags.public),
       maxFileBytes: parseByteCount('--max-file-bytes', flags['max-file-bytes']) ?? MAX_FILE_BYTES,
       devices:

@@ -5,12 +5,19 @@ import { toStringLiteral, toUnionType } from './code.ts'
 import { toSchemaType } from './schema-type.ts'
 
 /** Returns the type of an input's values. */
-export function toInputType({ type, enumeration, schema }: InputParameter): string {
+export function toInputType(
+  { name: parameter, type, enumeration, schema }: InputParameter,
+  implementations: readonly Implementation[],
+): string {
+  if (implementations.some(({ bindings = {} }) => bindings[parameter]?.audio)) return 'SoundInput'
   if ((type === 'list' || type === 'dict') && schema) return toSchemaType(schema, 'input')
   const names = enumeration?.map(({ name }) => toStringLiteral(name)) ?? []
   const members = names.length > 0 ? `, ${toUnionType(names)}` : ''
   return `InputValue<${toStringLiteral(type)}${members}>`
 }
+
+/** Type of the value of an output with the step `top-k`, for one row. */
+const RANKED_CLASSES = '{ label: string; index: number; score: number }[]'
 
 /** Returns the type of an output's values. */
 export function toOutputType(
@@ -21,6 +28,8 @@ export function toOutputType(
     Object.hasOwn(all, name) ? all[name] : undefined,
   )
   if ((type === 'list' || type === 'dict') && schema) return toSchemaType(schema, 'output')
+  if (bindings[0]?.steps?.at(-1)?.step === 'top-k')
+    return toUnionType([RANKED_CLASSES, `(${RANKED_CLASSES})[]`])
   if (type === 'dict') {
     const keys = bindings[0]?.keys
     const isSame = bindings.every((binding) => binding?.keys?.join() === keys?.join())
@@ -29,7 +38,10 @@ export function toOutputType(
   }
   const sizes = new Set(bindings.map((binding) => findMultiplicity(type, binding?.shape)))
   const [size] = sizes
-  const known = sizes.size === 1 ? (size ?? null) : null
+  const hasWindows = implementations.some(({ bindings: all = {} }) =>
+    Object.values(all).some(({ audio }) => audio?.window),
+  )
+  const known = hasWindows ? 'many' : sizes.size === 1 ? (size ?? null) : null
   if (enumeration?.length) {
     const one = toUnionType(enumeration.map((member) => toStringLiteral(member.name)))
     const many = `{ data: (${one})[]; shape: readonly number[] }`

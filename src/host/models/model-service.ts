@@ -74,6 +74,7 @@ export const MODEL_METHODS = {
   loadModel: 'call',
   openPredictor: 'call',
   predict: 'call',
+  predictNext: 'call',
   generate: 'stream',
   countTokens: 'call',
   embed: 'stream',

@@ -1,7 +1,14 @@
 /** The operations of predictors, over HTTP and for the page's server handle. */
 import { toPredictor } from '../../catalog/find-entry.ts'
 import { closeImages } from '../../predictor/transferable-inputs.ts'
-import type { Control, Host } from '../../types/index.ts'
+import type {
+  Caller,
+  Control,
+  DirectPredictor,
+  Host,
+  LoadProgress,
+  Tag,
+} from '../../types/index.ts'
 import type { RecentInputs } from '../choice/recent-inputs.ts'
 import type { Entries } from '../library/entries.ts'
 import { findPredictor } from '../library/find-entry.ts'
@@ -21,28 +28,48 @@ export function createPredictorControl({
   entries: Entries
   leases: Leases
   recentInputs: RecentInputs
-}): Pick<Control, 'describePredictor' | 'predict'> {
+}): Pick<Control, 'describePredictor' | 'predict' | 'predictNext'> {
+  /** Calls the worker of a predictor, and loads it first if necessary. */
+  function callWorker<Result>(
+    { tag, inputs, configuration }: PredictorCall,
+    { signal, onEvent }: Caller<LoadProgress>,
+    call: (worker: DirectPredictor, caller: Caller) => Promise<Result>,
+  ): Promise<Result> {
+    const run = async () => {
+      const lease = await leases.acquirePredictor(tag, configuration, signal)
+      const { instance, release } = lease
+      try {
+        await waitUntilLoaded(lease, signal, onEvent)
+        const result = await call(instance.worker, { key: null, signal })
+        recentInputs.keep(instance.entry, inputs)
+        return result
+      } catch (error) {
+        throw await instance.explainFailure(error)
+      } finally {
+        release()
+      }
+    }
+    // The inputs were copied when they crossed the port, so the caller keeps its own.
+    return withRetry(run).finally(() => closeImages(inputs))
+  }
+
   return {
     describePredictor: async (tag) => toPredictor(await findPredictor(entries, tag)),
-    async predict(tag, inputs, configuration, { signal, onEvent }) {
-      const run = async () => {
-        const lease = await leases.acquirePredictor(tag, configuration, signal)
-        const { instance, release } = lease
-        try {
-          await waitUntilLoaded(lease, signal, onEvent)
-          const result = await instance.worker.predict(inputs, { key: null, signal })
-          recentInputs.keep(instance.entry, inputs)
-          return result
-        } catch (error) {
-          throw await instance.explainFailure(error)
-        } finally {
-          release()
-        }
-      }
-      // The inputs were copied when they crossed the port, so the caller keeps its own.
-      return withRetry(run).finally(() => closeImages(inputs))
-    },
+    predict: (tag, inputs, configuration, caller) =>
+      callWorker({ tag, inputs, configuration }, caller, (worker, own) =>
+        worker.predict(inputs, own),
+      ),
+    predictNext: (tag, inputs, configuration, state, caller) =>
+      callWorker({ tag, inputs, configuration }, caller, (worker, own) =>
+        worker.predictNext(inputs, state, own),
+      ),
   }
+}
+
+interface PredictorCall {
+  tag: Tag
+  inputs: Record<string, unknown>
+  configuration: string | undefined
 }
 
 /** Creates the operations over HTTP. They run the predictors of `control`. */

@@ -100,6 +100,11 @@ test.each<[string, object, string]>([
     { bindings: { x: TEXT } },
     'entries[0].implementations[0].bindings["x"].text.tokenizer: there is no resource tokenizer.json',
   ],
+  [
+    'labels',
+    { bindings: { x: { tensor: 'x', steps: [{ step: 'ctc', labels: { file: 'keys.txt' } }] } } },
+    'entries[0].implementations[0].bindings["x"].steps[0].labels.file: there is no resource keys.txt',
+  ],
 ])(
   'parameters that do not go together are named: %s',
   (_, { bindings, ...signature }: { bindings?: object }, problem) => {
@@ -270,3 +275,11 @@ test.each(['model.onnx', 'onnx/model_q4.onnx_data', '.hidden/..file..', 'a b/ü#
     ).toBe(name)
   },
 )
+
+test('a state of unknown parameters is named', () => {
+  const signature = { inputs: [INPUT], outputs: [] }
+  const entry = predictor({ signature, states: [{ input: 'z', output: 'w' }] } as never)
+  const problems = problemsOf(catalog(entry))
+  expect(problems).toContain('entries[0].states[0].input: there is no input z')
+  expect(problems).toContain('entries[0].states[0].output: there is no output w')
+})

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { checkModel } from '../../../src/draft/check.ts'
-import { draftSignature, imageOf } from '../../../src/draft/signature.ts'
+import { draftSignature, findImage } from '../../../src/draft/signature.ts'
 import type { OnnxModel, Value } from '../../../src/draft/model.ts'
 
 const value = (given: Partial<Value>): Value => ({
@@ -27,12 +27,17 @@ const model = (given: Partial<OnnxModel>): OnnxModel => ({
 
 test.each<[Value['shape'], object | null]>([
   [[1, 3, 224, 224], { width: 224, height: 224, channels: 'rgb', order: 'nchw' }],
-  [['N', 1, 28, 32], { width: 32, height: 28, channels: 'gray', order: 'nchw' }],
+  // A recognizer of text has a fixed height.
+  [['N', 3, 48, 'any'], { height: 48, channels: 'rgb', order: 'nchw' }],
+  [[1, 1, 'h', 'w'], { channels: 'gray', order: 'nchw' }],
+  // An embedding of a wake word, and a spectrogram.
+  [['N', 76, 32, 1], null],
+  [['N', 1, 28, 32], null],
   [[1, 300, 400, 4], { width: 400, height: 300, channels: 'rgba', order: 'nhwc' }],
   [[1, 3, 'height', 'width'], { channels: 'rgb', order: 'nchw' }],
   [[null, 'in_h', 'in_w', 3], { channels: 'rgb', order: 'nhwc' }],
   [[1, 3, 'a', 'b'], null],
-  [[1, 3, 224, 'width'], null],
+  [[1, 3, 224, 'width'], { height: 224, channels: 'rgb', order: 'nchw' }],
   [[8, 3, 224, 224], null],
   [[1, 3, 7, 7], null],
   [[1, 64, 56, 56], null],
@@ -40,8 +45,21 @@ test.each<[Value['shape'], object | null]>([
   [[1, 3, null, null], null],
   [null, null],
 ])('takes %j for an image as its shape says: %j', (shape, layout) => {
-  expect(imageOf(value({ shape }))).toEqual(layout)
-  expect(imageOf(value({ shape, type: 'int64' }))).toBeNull()
+  expect(findImage(value({ shape }))?.layout ?? null).toEqual(layout)
+  expect(findImage(value({ shape, type: 'int64' }))).toBeNull()
+})
+
+test('a name is evidence of an image, and the note says the evidence', () => {
+  const named = value({ name: 'pixel_values', shape: ['n', 1, 28, 28] })
+  expect(findImage(named)?.evidence).toBe('its name')
+  expect(findImage(value({ shape: [1, 3, 32, 32] }))?.evidence).toBe('3 channels and its sides')
+  const drafted = draftSignature(model({ inputs: [value({ shape: ['N', 76, 32, 1] })] }), {
+    tensors: new Set(),
+    keep,
+    makeImage: (name) => `--image ${name}`,
+  })
+  expect(drafted.signature.inputs[0]?.type).toBe('float32')
+  expect(drafted.notes).toEqual([expect.stringContaining('--image x')])
 })
 
 test('an image is marked to be confirmed, and stays a tensor when that is said', () => {

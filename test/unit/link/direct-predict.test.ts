@@ -30,8 +30,12 @@ afterEach(() => {
   for (const port of opened.splice(0)) port.close()
 })
 
-type Host = Pick<HostService, 'predict' | 'openDirectPort'>
-const METHODS: MethodTable<Host> = { predict: 'call', openDirectPort: 'call' }
+type Host = Pick<HostService, 'predict' | 'predictNext' | 'openDirectPort'>
+const METHODS: MethodTable<Host> = {
+  predict: 'call',
+  predictNext: 'call',
+  openDirectPort: 'call',
+}
 
 type Run = (signal: AbortSignal) => Promise<string>
 
@@ -51,12 +55,20 @@ function open(worker: Run = async () => 'worker') {
       asked.worker += 1
       return resultOf(await state.worker(signal))
     },
+    async predictNext(_inputs, carried, { signal }) {
+      asked.worker += 1
+      return { ...resultOf(await state.worker(signal)), state: Number(carried) + 1 }
+    },
   }
   const host: Host = {
     async predict(_tag, _inputs, _configuration, { onEvent }) {
       asked.host += 1
       onEvent?.(READY)
       return resultOf('host')
+    },
+    async predictNext(_tag, _inputs, _configuration, carried) {
+      asked.host += 1
+      return { ...resultOf('host'), state: Number(carried) + 1 }
     },
     async openDirectPort(tag, configuration, { onEvent }) {
       asked.loans.push([tag, configuration])
@@ -76,7 +88,7 @@ function open(worker: Run = async () => 'worker') {
     maxAttempts: 1,
     ackTimeoutMs: 1_000,
   }
-  const predictOn = predictDirectly(link, remote<Host>(link, METHODS))
+  const { predict: predictOn, predictNext } = predictDirectly(link, remote<Host>(link, METHODS))
   const told: string[] = []
   const predict = async (
     inputs: Record<string, unknown> = {},
@@ -92,6 +104,7 @@ function open(worker: Run = async () => 'worker') {
   }
   return {
     predictOn,
+    predictNext,
     predict,
     asked,
     told,
@@ -108,6 +121,20 @@ async function lent(worker?: Run) {
   await arrived()
   return opening
 }
+
+test('a session carries its state over the host and then over the worker', async () => {
+  const { predictNext, asked } = open()
+  const caller = { key: null, signal: new AbortController().signal }
+  const first = await predictNext(TAG, {}, undefined, 0, caller)
+  await arrived()
+  const second = await predictNext(TAG, {}, undefined, first.state, caller)
+  expect([first.outputs['said'], second.outputs['said'], second.state]).toEqual([
+    'host',
+    'worker',
+    2,
+  ])
+  expect(asked).toMatchObject({ host: 1, worker: 1 })
+})
 
 function failure(kind: ErrorKind, code?: ErrorCode): InoriginError {
   return new InoriginError(kind, `It failed: ${code ?? kind}.`, code === undefined ? {} : { code })

@@ -2,7 +2,8 @@ import type { InferenceSession } from 'onnxruntime-web'
 import { describe, expect, test } from 'vitest'
 import type { Implementation, PredictorEntry } from '../../../src/catalog/schema.ts'
 import { InoriginError } from '../../../src/error.ts'
-import { bindSignature, type BoundSignature } from '../../../src/predictor/bind.ts'
+import { bindSignature } from '../../../src/predictor/bind.ts'
+import type { BoundSignature } from '../../../src/predictor/bound.ts'
 import type { InputParameter, OutputParameter } from '../../../src/types/index.ts'
 
 type Tensors = Record<string, [type: string, ...shape: (number | string)[]]>
@@ -18,10 +19,11 @@ interface Case {
   inputs: InputParameter[]
   outputs?: OutputParameter[]
   bindings?: Implementation['bindings']
+  states?: PredictorEntry['states']
   model: { inputs: Tensors; outputs?: Tensors }
 }
 
-function bound({ inputs, outputs = [], bindings, model }: Case): BoundSignature {
+function bound({ inputs, outputs = [], bindings, states, model }: Case): BoundSignature {
   const implementation: Implementation = {
     id: 'only',
     engine: 'onnx',
@@ -35,6 +37,7 @@ function bound({ inputs, outputs = [], bindings, model }: Case): BoundSignature 
     name: 'Case',
     created: '2026-01-01T00:00:00Z',
     signature: { inputs, outputs },
+    states,
     implementations: [implementation],
   }
   return bindSignature(entry, implementation, {
@@ -54,6 +57,14 @@ describe('what fits', () => {
     })
     expect(inputs[0]).toMatchObject({ tensor: 'x', spec: { type: 'float32', shape: [null, 3] } })
     expect(outputs[0]).toMatchObject({ tensor: 'y' })
+  })
+
+  test('a free length without a name is open', () => {
+    const { inputs } = bound({
+      inputs: [{ name: 'x', type: 'float32' }],
+      model: { inputs: { x: ['float32', 2 ** 32 - 1, 3] } },
+    })
+    expect(inputs[0]?.spec.shape).toEqual([null, 3])
   })
 
   test('a binding names another tensor and its shape', () => {
@@ -87,6 +98,15 @@ describe('what fits', () => {
   })
 })
 
+test('an image with one side needs a length that the model leaves open', () => {
+  const { inputs } = bound({
+    inputs: [{ name: 'x', type: 'image' }],
+    bindings: { x: { tensor: 'x', image: { height: 48, channels: 'bgr', order: 'nchw' } } },
+    model: { inputs: { x: ['float32', 'n', 3, 48, 'w'] } },
+  })
+  expect(inputs[0]?.spec).toMatchObject({ shape: [null, 3, 48, null], image: {} })
+})
+
 test('an image without a size needs lengths that the model leaves open', () => {
   const { inputs } = bound({
     inputs: [{ name: 'x', type: 'image' }],
@@ -94,6 +114,24 @@ test('an image without a size needs lengths that the model leaves open', () => {
     model: { inputs: { x: ['float32', 1, 'h', 'w', 3] } },
   })
   expect(inputs[0]?.spec).toMatchObject({ shape: [1, null, null, 3], image: {} })
+})
+
+test('a state begins with zeros of its shape, and sound is cut into windows', () => {
+  const { states, sound } = bound({
+    inputs: [
+      { name: 'wave', type: 'float32' },
+      { name: 'h', type: 'float32' },
+    ],
+    outputs: [{ name: 'hn', type: 'float32' }],
+    bindings: { wave: { tensor: 'wave', audio: { rate: 16_000, context: 64 } } },
+    states: [{ input: 'h', output: 'hn' }],
+    model: {
+      inputs: { wave: ['float32', 1, 576], h: ['float32', 2, 'batch', 64] },
+      outputs: { hn: ['float32', 2, 'batch', 64] },
+    },
+  })
+  expect(states).toEqual([{ input: 'h', output: 'hn', type: 'float32', shape: [2, 1, 64] }])
+  expect(sound).toMatchObject({ tensor: 'wave', window: 512 })
 })
 
 describe('what does not fit', () => {
@@ -121,9 +159,41 @@ describe('what does not fit', () => {
       {
         inputs: x({ type: 'image' }),
         bindings: image({ width: undefined }),
+        model: { inputs: { x: ['float32', 1, 3, 2, 4] } },
+      },
+      'inputs.x: its layout has the shape [1, 3, 2, any], which x does not accept.',
+    ],
+    [
+      {
+        inputs: x({ type: 'image' }),
+        bindings: image({ padding: {} }),
         model: { inputs: { x: ['float32'] } },
       },
-      'inputs.x: `width` and `height` must be set together.',
+      "inputs.x: `padding` needs `fit: 'pad'`.",
+    ],
+    [
+      {
+        inputs: x({ type: 'image' }),
+        bindings: image({ fit: 'pad', padding: { value: [1, 2] } }),
+        model: { inputs: { x: ['float32'] } },
+      },
+      'inputs.x: `padding.value` must have 1 or 3 numbers.',
+    ],
+    [
+      {
+        inputs: x({ type: 'image' }),
+        bindings: image({ multipleOf: 32 }),
+        model: { inputs: { x: ['float32'] } },
+      },
+      'inputs.x: `multipleOf` is for sides that are not set, but both are.',
+    ],
+    [
+      {
+        inputs: x({ type: 'image' }),
+        bindings: image({ channels: 'rgba', resample: 'lanczos' }),
+        model: { inputs: { x: ['float32'] } },
+      },
+      'inputs.x: `resample` is not possible with `rgba`.',
     ],
     [
       {
@@ -156,6 +226,40 @@ describe('what does not fit', () => {
         model: { inputs: { x: ['int64', 1, 'length'] } },
       },
       'inputs.x: there is no tokenizer tokenizer.json.',
+    ],
+    [
+      {
+        inputs: x({ type: 'int32' }),
+        bindings: { x: { tensor: 'x', audio: { rate: 8000 } } },
+        model: { inputs: { x: ['int32', 1, 'n'] } },
+      },
+      'inputs.x: takes sound, so it must be float32 or float16 or float64 or int16.',
+    ],
+    [
+      {
+        inputs: x({}),
+        bindings: { x: { tensor: 'x', audio: { rate: 8000, window: 5 } } },
+        model: { inputs: { x: ['float32', 1, 8] } },
+      },
+      'inputs.x: takes 8 samples, not 5 of window and context.',
+    ],
+    [
+      {
+        inputs: x({}),
+        outputs: [{ name: 'y', type: 'float32' }],
+        states: [{ input: 'x', output: 'y' }],
+        model: { inputs: { x: ['float32'] }, outputs: { y: ['float32'] } },
+      },
+      'states.x: has no shape. Set `shape` in its binding.',
+    ],
+    [
+      {
+        inputs: x({}),
+        outputs: [{ name: 'y', type: 'int32' }],
+        states: [{ input: 'x', output: 'y' }],
+        model: { inputs: { x: ['float32', 1] }, outputs: { y: ['int32', 1] } },
+      },
+      'states.x: is float32, so the output y must be float32 without steps.',
     ],
     [
       { inputs: x({}), model: { inputs: { z: ['float32'] } } },

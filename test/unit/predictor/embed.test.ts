@@ -48,6 +48,7 @@ function fake(made?: (rows: readonly (readonly number[])[]) => unknown): Fake {
     runs: [],
     characters: 0,
     predict,
+    predictNext: predict,
     close: async () => undefined,
     tokenize(name, text) {
       expect(name).toBe('text')

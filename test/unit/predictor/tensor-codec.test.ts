@@ -31,6 +31,12 @@ describe('the shape of an input', () => {
     ],
     [[], [null, 2], [0, 2]],
     [[[1, 2]], [null, null], [1, 2]],
+    [
+      [1, 2, 3],
+      [null, null],
+      [1, 3],
+    ],
+    [new Float32Array(6), [null, 2, null], [1, 2, 3]],
     [{ data: [1, 2], shape: [2, 1] }, [null, 1], [2, 1]],
     [{ data: [1, 2], shape: [2, 1] }, null, [2, 1]],
   ])('%j in %j is %j', async (value, spec, shape) => {
@@ -43,8 +49,13 @@ describe('the shape of an input', () => {
     [[1, 2], [3], 'inputs.x: 2 values do not fill the shape [3].'],
     [
       [1, 2],
-      [null, null],
-      'inputs.x: must be given as { data, shape } with a shape like [any, any].',
+      [2, null, null],
+      'inputs.x: must be given as { data, shape } with a shape like [2, any, any].',
+    ],
+    [
+      [1, 2],
+      [null, null, null],
+      'inputs.x: must be given as { data, shape } with a shape like [any, any, any].',
     ],
     [[[1, 2]], [2, 1], 'inputs.x: must have the shape [2, 1], not [1, 2].'],
     [{ data: [1, 2], shape: [2] }, [1, 2], 'inputs.x: must have the shape [1, 2], not [2].'],

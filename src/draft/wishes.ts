@@ -1,0 +1,100 @@
+/** Applies what an author knows about a model, and its file does not say, to its draft. */
+import type { AudioLayout, Binding, ImageLayout, PredictorEntry } from '../catalog/schema.ts'
+import type { OnnxModel, Value } from './model.ts'
+import { refuse } from './refuse.ts'
+import { type Draft, layoutOf, tensorNote } from './signature.ts'
+
+/** What the author knows. Errors name the options of the command line. */
+export interface BindingWishes {
+  /** Names of inputs that are images. */
+  images: readonly string[]
+  /** Fields of the layout of all images. */
+  layout: Partial<ImageLayout>
+  /** Names of the outputs to declare; empty for all. */
+  outputs: readonly string[]
+  /** Names of the outputs that are the next state, by the names of their inputs. */
+  states: ReadonlyMap<string, string>
+  /** Layouts of inputs that take sound, by name. */
+  sounds: ReadonlyMap<string, AudioLayout>
+}
+
+/** Returns the option that makes an input an image. */
+export const toImageOption = (name: string): string => `--image ${name}`
+
+type States = NonNullable<PredictorEntry['states']>
+
+/** Returns the draft with the wishes, and the states. Throws `invalid_request` for unknown names. */
+export function applyWishes(
+  draft: Draft,
+  { inputs, outputs }: OnnxModel,
+  wishes: BindingWishes,
+): Draft & { states?: States } {
+  const { images, layout, states, sounds } = wishes
+  const bindings: Record<string, Binding> = { ...draft.bindings }
+  const signature = structuredClone(draft.signature)
+  for (const name of images) {
+    const value = findValue(inputs, '--image', name)
+    const image = layoutOf(value) ?? refuseImage(name)
+    bindings[name] = { ...bindings[name], tensor: name, image }
+    const parameter = signature.inputs.find((input) => input.name === name)
+    if (parameter) parameter.type = 'image'
+  }
+  const drafted = signature.inputs.filter(({ type }) => type === 'image').map(({ name }) => name)
+  if (Object.keys(layout).length > 0 && drafted.length === 0)
+    throw refuse('No input is an image, but options describe one.', 'Name it with --image.')
+  for (const name of drafted) {
+    const binding = bindings[name]
+    if (binding?.image) bindings[name] = { ...binding, image: { ...binding.image, ...layout } }
+  }
+  for (const [name, audio] of sounds) {
+    findValue(inputs, '--audio', name)
+    bindings[name] = { ...bindings[name], tensor: name, audio }
+  }
+  for (const [input, output] of states) {
+    findValue(inputs, '--state', input)
+    findValue(outputs, '--state', output)
+  }
+  keepOutputs(signature, bindings, wishes, outputs)
+  const answered = images.map((name) => tensorNote(name, toImageOption(name)))
+  return {
+    ...draft,
+    signature,
+    bindings,
+    notes: draft.notes.filter((note) => !answered.includes(note)),
+    ...(states.size > 0 && {
+      states: Array.from(states, ([input, output]) => ({ input, output })),
+    }),
+  }
+}
+
+/** Removes the outputs that were not named. States stay, since the next run needs them. */
+function keepOutputs(
+  signature: Draft['signature'],
+  bindings: Record<string, Binding>,
+  { outputs: names, states }: BindingWishes,
+  outputs: readonly Value[],
+): void {
+  for (const name of names) findValue(outputs, '--output', name)
+  if (names.length === 0) return
+  const kept = new Set([...names, ...states.values()])
+  const isInput = (name: string) => signature.inputs.some((input) => input.name === name)
+  for (const { name } of signature.outputs)
+    if (!kept.has(name) && !isInput(name)) delete bindings[name]
+  signature.outputs = [...kept].flatMap(
+    (name) => signature.outputs.find((one) => one.name === name) ?? [],
+  )
+}
+
+function findValue(values: readonly Value[], option: string, name: string): Value {
+  const found = values.find((value) => value.name === name)
+  if (found) return found
+  const names = values.map((value) => value.name).join(', ')
+  throw refuse(`${option} ${name}: the model has no tensor of that name.`, `Expected: ${names}.`)
+}
+
+function refuseImage(name: string): never {
+  throw refuse(
+    `--image ${name}: the input is no image.`,
+    'Its tensor must have 4 dimensions, of which one has 1, 3 or 4 channels.',
+  )
+}

@@ -1,0 +1,129 @@
+import { describe, expect, test } from 'vitest'
+import type { Step } from '../../../src/catalog/schema.ts'
+import { endsTensor, openSteps } from '../../../src/predictor/bind-steps.ts'
+import { applySteps } from '../../../src/predictor/steps.ts'
+import { decodeOutput } from '../../../src/predictor/tensor-codec.ts'
+import type { RawTensor } from '../../../src/predictor/tensor.ts'
+import type { ParameterType } from '../../../src/types/index.ts'
+
+const fail = (why: string): never => {
+  throw new Error(why)
+}
+
+const source = { file: 'labels.txt' }
+const labels = new Map([[JSON.stringify(source), ['a', 'b', 'c']]])
+
+const floats = (data: number[], shape: number[]): RawTensor => ({
+  type: 'float32',
+  data: Float32Array.from(data),
+  shape,
+})
+
+function decode(steps: Step[], type: ParameterType, tensor: RawTensor): unknown {
+  const opened = openSteps({ tensor: 'y', steps }, type, labels, fail)
+  return decodeOutput({ name: 'y', type }, tensor, { steps: opened, fail })
+}
+
+test('softmax and sigmoid give probabilities', () => {
+  const scores = floats([0, Math.log(3), 1000, 1000], [2, 2])
+  const { data, shape } = decode([{ step: 'softmax' }], 'float32', scores) as RawTensor
+  expect(shape).toEqual([2, 2])
+  expect([...data]).toEqual([0.25, 0.75, 0.5, 0.5].map((each) => expect.closeTo(each, 6)))
+  const each = decode([{ step: 'sigmoid' }], 'float32', floats([0, 1000, -1000], [3]))
+  expect(each).toEqual({ data: Float32Array.of(0.5, 1, 0), shape: [3] })
+})
+
+describe('classes', () => {
+  const topK = { step: 'top-k', count: 2, labels: source } as const
+
+  test('are named, the best first, after a softmax', () => {
+    const scores = floats([0, Math.log(2), 0], [1, 3])
+    const [best, second, ...others] = decode(
+      [{ step: 'softmax' }, topK],
+      'list',
+      scores,
+    ) as unknown[]
+    expect(best).toEqual({ label: 'b', index: 1, score: expect.closeTo(0.5, 6) })
+    expect(second).toEqual({ label: 'a', index: 0, score: expect.closeTo(0.25, 6) })
+    expect(others).toEqual([])
+  })
+
+  test('below the threshold are left out, and a batch has a list for each row', () => {
+    const scores = floats([0.5, 0.25, 0.125, 0, 0, 0], [2, 3])
+    expect(decode([{ ...topK, threshold: 0.25 }], 'list', scores)).toEqual([
+      [
+        { label: 'a', index: 0, score: 0.5 },
+        { label: 'b', index: 1, score: 0.25 },
+      ],
+      [],
+    ])
+  })
+
+  test('without labels have their index, also in half precision', () => {
+    const halves = { type: 'float16', data: Uint16Array.of(0x3800, 0x3c00), shape: [2] } as const
+    const [best] = decode([{ step: 'top-k', count: 1 }], 'list', halves) as unknown[]
+    expect(best).toEqual({ label: '1', index: 1, score: 1 })
+  })
+
+  test('of which some have no label are refused', () => {
+    expect(() => decode([topK], 'list', floats([1, 2, 3, 4], [4]))).toThrow(
+      'has 4 classes, but there are 3 labels.',
+    )
+  })
+})
+
+describe('text', () => {
+  /** Scores of one step, of which one class is chosen with that score. */
+  const chosen = (classes: number, at: number, score = 1): number[] =>
+    Array.from({ length: classes }, (_, index) => (index === at ? score : 0))
+  const ctc = { step: 'ctc', labels: source } as const
+
+  test('has no blanks and repetitions', () => {
+    const steps = [1, 1, 0, 1, 2, 2, 0].flatMap((at) => chosen(4, at))
+    expect(decode([ctc], 'string', floats(steps, [1, 7, 4]))).toBe('aab')
+  })
+
+  test('has a last class for spaces, and a blank in another place', () => {
+    const withSpace = [1, 4, 2].flatMap((at) => chosen(5, at))
+    expect(decode([{ ...ctc, space: true }], 'string', floats(withSpace, [3, 5]))).toBe('a b')
+    const blankLast = [0, 3, 1].flatMap((at) => chosen(4, at))
+    expect(decode([{ ...ctc, blank: 3 }], 'string', floats(blankLast, [3, 4]))).toBe('ab')
+  })
+
+  test('of a batch is a tensor, or a list with scores', () => {
+    const steps = [...chosen(4, 1, 0.5), ...chosen(4, 2, 0.25), ...chosen(4, 0), ...chosen(4, 0)]
+    const tensor = floats(steps, [2, 2, 4])
+    expect(decode([ctc], 'string', tensor)).toEqual({ data: ['ab', ''], shape: [2] })
+    expect(decode([ctc], 'list', tensor)).toEqual([
+      { text: 'ab', score: 0.375 },
+      { text: '', score: 0 },
+    ])
+  })
+
+  test('of another set of characters is refused', () => {
+    expect(() => decode([ctc], 'string', floats(chosen(5, 1), [1, 5]))).toThrow(
+      'has 5 classes, but there are 3 characters and a blank.',
+    )
+  })
+})
+
+test.each<[Step[], ParameterType, string]>([
+  [
+    [{ step: 'top-k', count: 1 }],
+    'float32',
+    'is declared float32, but the step top-k returns list.',
+  ],
+  [[{ step: 'mask' }, { step: 'softmax' }], 'image', 'the step mask must be the last.'],
+  [[{ step: 'softmax' }], 'int64', 'is declared int64, but the step softmax returns float32.'],
+  [[{ step: 'ctc', labels: { metadata: 'none' } }], 'string', 'its labels are missing.'],
+])('%j for %s is refused', (steps, type, why) => {
+  expect(() => openSteps({ tensor: 'y', steps }, type, labels, fail)).toThrow(why)
+})
+
+test('a mask is no tensor of its parameter, and softmax is', () => {
+  expect(endsTensor({ tensor: 'y', steps: [{ step: 'mask' }] })).toBe(true)
+  expect(endsTensor({ tensor: 'y', steps: [{ step: 'softmax' }] })).toBe(false)
+  expect(() =>
+    applySteps(floats([], [0, 4]), [{ step: { step: 'mask' }, labels: [] }], fail),
+  ).toThrow('has the shape [0, 4], which is no mask.')
+})
