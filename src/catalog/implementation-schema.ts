@@ -92,7 +92,7 @@ export const imageLayoutSchema = v.strictObject({
   padding: v.optional(paddingSchema),
   /**
    * Filter that gives the same pixels as Pillow. Not possible with `rgba`. Default: the browser's
-   * own, which is faster but differs between browsers.
+   * own, which differs between browsers.
    */
   resample: v.optional(v.picklist(['box', 'bilinear', 'bicubic', 'lanczos'])),
   /** CSS color behind transparent pixels, and around the image with `contain`. Default: black. */
