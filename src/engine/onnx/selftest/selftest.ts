@@ -1,8 +1,7 @@
 /**
  * The GPU self-test. It runs a small decoder, with the kernels of language models, in the same ways
  * as the engine and compares the logits with known values, and in 32 bits a graph of other operators.
- * Faulty drivers compute wrong numbers
- * without any error.
+ * Faulty drivers compute wrong numbers without any error.
  */
 import type { Tensor } from 'onnxruntime-web'
 import { STORAGE_USAGE } from '../../../device/gpu.ts'
@@ -49,12 +48,27 @@ export async function computesCorrectly(
     for await (const error of errorsOf(runtime, gpu, precision)) {
       if (error > TOLERANCE[precision]) return false
     }
-    return precision === 'float16' || (await findOperatorError(runtime)) <= OPERATOR_TOLERANCE
+    return precision === 'float16' || (await computesOperators(runtime))
   } catch (thrown) {
     const error = InoriginError.from(thrown)
     if (error.code === 'device_lost' || error.code === 'out_of_memory') throw error
     return false
   }
+}
+
+/** Message of the runtime for a kernel that needs more buffers than the adapter has. */
+const TOO_FEW_BUFFERS = /Too many storage buffers in shader/
+
+/**
+ * Resolves with `true` if the operators' outputs are correct. An adapter with too few buffers for
+ * one of them, such as 8 for the 9 of an LSTM, refuses models with it and computes nothing wrong.
+ */
+async function computesOperators(runtime: Runtime): Promise<boolean> {
+  const error = await findOperatorError(runtime).catch((thrown: unknown) => {
+    if (TOO_FEW_BUFFERS.test(InoriginError.from(thrown).message)) return 0
+    throw thrown
+  })
+  return error <= OPERATOR_TOLERANCE
 }
 
 /** Yields the largest error of each run. */
