@@ -1,6 +1,5 @@
 /** The server handle: the methods of the host, as a page calls them. */
 import { followProgress } from './link/follow-progress.ts'
-import { withTransferableInputs } from './predictor/transferable-inputs.ts'
 import type { Models, ModelStorage, PredictOptions, Server, TaskOptions } from './server.ts'
 import { askPersistence } from './store/quota.ts'
 import type { Caller, HostService, Tag } from './types/index.ts'
@@ -20,10 +19,13 @@ export interface ServerParts {
 export function createServer(parts: ServerParts): Server {
   const { host, differences, isControlled, close } = parts
   const scope = new URL(parts.scope)
+  /** The imported function. `import()` takes longer than a message even for a loaded module. */
+  let carry: typeof import('./predictor/transferable-inputs.ts').withTransferableInputs | undefined
   // The inputs and outputs of a tag are known only to the type system, so the type is cast.
   const predict = (async (tag: Tag, inputs: Record<string, unknown>, options?: PredictOptions) => {
     const { configuration, ...task } = parseOptions(options)
-    return withTransferableInputs(inputs, (plain) =>
+    carry ??= (await import('./predictor/transferable-inputs.ts')).withTransferableInputs
+    return carry(inputs, (plain) =>
       host.predict(parseTag(tag), plain, configuration, toCaller(task)),
     )
   }) as Server['predict']
