@@ -1,7 +1,8 @@
 /**
- * A convolution that onnxruntime-web 1.30 computes wrongly on every WebGPU adapter: its input channels
- * are a multiple of 3 but not of 4, there are more than 3, and its output channels are a multiple of 4.
- * With 8 input channels the same graph is right.
+ * A convolution that onnxruntime-web 1.30 computes wrongly on SwiftShader, the only adapter it was tried
+ * on. The kernel seems to be the cause and not the adapter: the input channels are a multiple of 3 but
+ * not of 4, there are more than 3, and the output channels are a multiple of 4. With 8 input channels
+ * the same graph is right.
  */
 import { createChance } from '../support/random.ts'
 import { onnxFile } from '../support/onnx.ts'
