@@ -70,8 +70,8 @@ test('the stream goes on when the GPU process dies, and has each token that WASM
   await plain.context().close()
 
   const page = await site.open()
-  // A GPU made of software takes its time, above all for the shaders of the self-test: 30 s on two idle
-  // cores, and several times as long beside other work.
+  // A GPU made of software takes its time, above all for the shaders of the self-test. The whole test took
+  // 63 s when little else ran, and more than 100 s for the first text beside the other tests.
   page.setDefaultTimeout(200_000)
   await serveIn(page, { device: 'webgpu' })
   await begin(page)
