@@ -15,7 +15,7 @@ import {
 } from './implementation-schema.ts'
 import { mlcSchema, publishedMlcSchema, type MlcRecord } from './mlc/record-schema.ts'
 import { embeddingsSchema, signatureSchema, stateSchema } from './signature-schema.ts'
-import type { stepSchema } from './step-schema.ts'
+import type { Step } from './step-schema.ts'
 import {
   nonEmptyArray,
   optionalFlag,
@@ -227,7 +227,7 @@ export type Requirements = v.InferOutput<typeof requirementsSchema>
 export type ImageLayout = v.InferOutput<typeof imageLayoutSchema>
 export type TextLayout = v.InferOutput<typeof textLayoutSchema>
 export type AudioLayout = v.InferOutput<typeof audioLayoutSchema>
-export type Step = v.InferOutput<typeof stepSchema>
+export type { Step }
 export type Labels = NonNullable<Extract<Step, { step: 'top-k' }>['labels']>
 export type Binding = v.InferOutput<typeof bindingSchema>
 export type Dtype = (typeof DTYPES)[number]

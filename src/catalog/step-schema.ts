@@ -20,8 +20,7 @@ const labelsSchema = v.union([
   }),
 ])
 
-/** Step that is applied to an output of the model. */
-export const stepSchema = v.variant('step', [
+const variants = v.variant('step', [
   v.strictObject({
     /** Turns scores into probabilities over the last dimension. */
     step: v.literal('softmax'),
@@ -57,3 +56,9 @@ export const stepSchema = v.variant('step', [
     threshold: v.optional(v.number()),
   }),
 ])
+
+/** Step that is applied to an output of the model. */
+export type Step = v.InferOutput<typeof variants>
+
+// The type is given because TypeScript infers types of catalogs only to a certain depth.
+export const stepSchema: v.GenericSchema<Step> = variants
