@@ -21,11 +21,14 @@ export function createServer(parts: ServerParts): Server {
   const scope = new URL(parts.scope)
   /** The imported function. `import()` takes longer than a message even for a loaded module. */
   let carry: typeof import('./predictor/transferable-inputs.ts').withTransferableInputs | undefined
+  const loadCarry = async () =>
+    (carry ??= (await import('./predictor/transferable-inputs.ts')).withTransferableInputs)
+  // The network may be gone when the first prediction needs it.
+  void loadCarry().catch(() => undefined)
   // The inputs and outputs of a tag are known only to the type system, so the type is cast.
   const predict = (async (tag: Tag, inputs: Record<string, unknown>, options?: PredictOptions) => {
     const { configuration, ...task } = parseOptions(options)
-    carry ??= (await import('./predictor/transferable-inputs.ts')).withTransferableInputs
-    return carry(inputs, (plain) =>
+    return (carry ?? (await loadCarry()))(inputs, (plain) =>
       host.predict(parseTag(tag), plain, configuration, toCaller(task)),
     )
   }) as Server['predict']

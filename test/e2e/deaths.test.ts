@@ -4,7 +4,15 @@ import type { Page, Worker } from 'playwright'
 import type { Server } from '../../src/index.ts'
 import { fetchIn } from '../support/answers.ts'
 import { openSite, serveIn, type Site } from '../support/site.ts'
-import { beginStream, ENDLESS, errorOf, streamEnd, streamHas, textOf } from '../support/streamed.ts'
+import {
+  beginStream,
+  ENDLESS,
+  errorOf,
+  streamEnd,
+  streamHas,
+  textOf,
+  type Streamed,
+} from '../support/streamed.ts'
 
 const GUIDE = '@inorigin/guide'
 let site: Site
@@ -120,11 +128,24 @@ test(
     await serveIn(page)
     await beginStream(page, 'open', GUIDE, ENDLESS)
     await streamHas(page, 'open', 'message_start')
-    // Each is ended as soon as it is there, long before it could write the rest.
+    // Each is ended as soon as it writes, long before it could write the rest. A worker that ends while it
+    // loads would count as a crash of the load.
+    const countWritten = (before: number) =>
+      page.waitForFunction(
+        (least) => {
+          const { streamed } = globalThis as unknown as { streamed: Record<string, Streamed> }
+          const written = (streamed['open']?.text ?? '').split('text_delta').length
+          return written >= least && written
+        },
+        before,
+        { timeout: 60_000 },
+      )
     for (let workers = 1; workers <= 4; workers += 1) {
       await expect
         .poll(() => workersOf(page, 'model-worker.js').length, { timeout: 60_000, interval: 10 })
         .toBe(1)
+      const written = Number(await (await countWritten(0)).jsonValue())
+      await countWritten(written + 1)
       await end(page, 'model-worker.js')
     }
     // A host that found it out by silence would say so instead.
