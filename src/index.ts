@@ -2,6 +2,8 @@
 export { serve } from './serve.ts'
 export { InoriginError } from './error.ts'
 export type { ServeOptions } from './serve.ts'
+export type { UpstreamServer } from './upstreams.ts'
+export type { Upstream } from './catalog/upstream-schema.ts'
 export type {
   ImportOptions,
   LoadOptions,
@@ -17,7 +19,7 @@ export type { ErrorCode } from './error-codes.ts'
 export type { ErrorDetails, ErrorKind } from './error.ts'
 export type {
   Binding,
-  CatalogDocument as Catalog,
+  CatalogInput as Catalog,
   Dtype,
   HubEntry,
   ImageLayout,
@@ -45,6 +47,7 @@ export type {
   Predictor,
   Reason,
   RepairProgress,
+  Route,
   Signature,
   StorageUsage,
   StoredAsset,
