@@ -19,7 +19,8 @@ export type { ErrorCode } from './error-codes.ts'
 export type { ErrorDetails, ErrorKind } from './error.ts'
 export type {
   Binding,
-  CatalogInput as Catalog,
+  CatalogDocument as Catalog,
+  CatalogInput,
   Dtype,
   HubEntry,
   ImageLayout,

@@ -111,16 +111,14 @@ export function withUpstreamReasons(
       ? { ...reason, chosen: false, why: `${reason.why}, but ${used.id} always answers` }
       : reason,
   )
-  const upstream = upstreams.map(
-    (one): Reason => ({
-      id: one.id,
-      device: 'upstream',
-      chosen: one === used,
-      why: describeUpstream(one, used, chosenLocally?.id),
-      bytes: 0,
-      milliseconds: null,
-    }),
-  )
+  const upstream = upstreams.map((one): Reason => ({
+    id: one.id,
+    device: 'upstream',
+    chosen: one === used,
+    why: describeUpstream(one, used, chosenLocally?.id),
+    bytes: 0,
+    milliseconds: null,
+  }))
   return { chosen: used?.id ?? chosenLocally?.id ?? null, reasons: [...reasons, ...upstream] }
 }
 
@@ -134,7 +132,8 @@ function describeUpstream(
   if (when.includes('never')) return 'its catalog entry says that it is never used'
   if (isOffline(upstream)) return 'it needs a network, and the browser is offline'
   const conditions = when.join(', ')
-  if (upstream !== used) return `${url} answers when: ${conditions}; now ${used?.id ?? local ?? 'nothing'} answers`
+  if (upstream !== used)
+    return `${url} answers when: ${conditions}; now ${used?.id ?? local ?? 'nothing'} answers`
   return when.includes('always')
     ? `${url} always answers`
     : `no implementation can run on this device, so ${url} answers`

@@ -85,8 +85,7 @@ function resolveDocument(
   const entries = catalog.entries.map((written, position): Entry => {
     const path = `entries[${position}]`
     const { local, places, upstreams } = divide(written, path, options, report)
-    const entry =
-      isLookedUp(local) ? expandEntry(local, path) : local
+    const entry = isLookedUp(local) ? expandEntry(local, path) : local
     if (!embedded && getOwner(entry.tag) === RESERVED_OWNER) {
       report(
         `${path}.tag`,

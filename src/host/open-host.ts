@@ -65,7 +65,9 @@ export function openHost(
   const epoch = cacheSuccess(() => raiseEpoch(database))
   const embedded = new URL('models/catalog.json', assets).href
   const copies = offline ? createCatalogCopies(database.name) : undefined
-  const catalog = cacheSuccess(() => loadCatalog(setup.catalog, embedded, scope, copies, setup.upstreams))
+  const catalog = cacheSuccess(() =>
+    loadCatalog(setup.catalog, embedded, scope, copies, setup.upstreams),
+  )
   const gpuVerdicts = createGpuVerdicts(database, cacheSuccess(probeDevice))
   const { capabilities: device, verdict } = gpuVerdicts
   const crashes = createLoadCrashes(database, lives)

@@ -24,7 +24,11 @@ export type RouteHandler = (context: RouteContext) => Promise<Response>
  * Method, path and handler of a route. The path is a regular expression for the whole path below
  * `/v1`, with at most one group: the variable part.
  */
-export type RouteEntry = readonly [method: 'GET' | 'POST' | 'DELETE', path: string, answer: RouteHandler]
+export type RouteEntry = readonly [
+  method: 'GET' | 'POST' | 'DELETE',
+  path: string,
+  answer: RouteHandler,
+]
 
 /** Parsed body: the request for the host, and the mapping of its fields back to the body's. */
 export interface ParsedRequest {

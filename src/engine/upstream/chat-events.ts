@@ -48,7 +48,11 @@ export function createChunkReader(url: string, { stop, logprobs }: GenerationReq
     const tokens = toTokenLogprobs(choice['logprobs'])
     if (text && logprobs !== undefined && !tokens) throw noLogprobsError()
     if (text || tokens?.length)
-      events.push({ type: 'text', text, ...(logprobs !== undefined && tokens && { logprobs: tokens }) })
+      events.push({
+        type: 'text',
+        text,
+        ...(logprobs !== undefined && tokens && { logprobs: tokens }),
+      })
     events.push(...calls.read(delta['tool_calls']))
     readReason(choice)
     return events

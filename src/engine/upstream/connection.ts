@@ -59,7 +59,12 @@ export async function postUpstream(
 }
 
 /** Headers of a POST request. Those of the app cannot replace the content type. */
-async function createHeaders({ upstream, key, signal, getHeaders }: UpstreamCall): Promise<Headers> {
+async function createHeaders({
+  upstream,
+  key,
+  signal,
+  getHeaders,
+}: UpstreamCall): Promise<Headers> {
   const own = await getHeaders(upstream.url, signal)
   let headers: Headers
   try {

@@ -32,7 +32,8 @@ export async function modelStateOf(
     type,
     name,
     status: instance ? (instance.ready ? 'loaded' : 'loading') : stored,
-    bytes: isKnown || entry.upstreams ? sumResourceBytes(implementation ?? { resources: [] }) : null,
+    bytes:
+      isKnown || entry.upstreams ? sumResourceBytes(implementation ?? { resources: [] }) : null,
     device: implementation?.device ?? null,
     servedBy: findServer(entry, implementation !== undefined, instance?.ready ?? false),
   }
