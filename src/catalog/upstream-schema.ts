@@ -53,8 +53,8 @@ export const upstreamSchema = v.strictObject({
   /** `true` to send the API key of a request to the server. Default: `false`. */
   forwardAuthorization: optionalFlag,
   /**
-   * `true` if it may continue an answer that this device cannot finish. The server must accept
-   * `continue_final_message`. Default: `false`.
+   * `true` if the server accepts `continue_final_message`, which prefilled answers need. Default:
+   * `false`, which refuses them.
    */
   continues: optionalFlag,
   /** Fields that the server does not honor. Requests that need one are refused. Default: none. */
