@@ -111,13 +111,7 @@ export function createSelector(options: SelectorOptions): ImplementationSelector
     async explain(entry) {
       await settle(entry)
       const { capabilities, id, measured, refusals } = await getKnown(entry, undefined)
-      const { reasons } = findImplementation(
-        entry,
-        capabilities,
-        preference,
-        measured,
-        refusals,
-      )
+      const { reasons } = findImplementation(entry, capabilities, preference, measured, refusals)
       return {
         tag: entry.tag,
         ...withUpstreamReasons(entry, reasons),
