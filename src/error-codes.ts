@@ -82,6 +82,13 @@ export const ERROR_CODES = [
   'unsupported_model',
   'unsupported_parameter',
   'unsupported_schema',
+  'upstream_error',
+  'upstream_headers',
+  'upstream_invalid',
+  'upstream_not_allowed',
+  'upstream_refused',
+  'upstream_timeout',
+  'upstream_unreachable',
   'worker_ended',
   'worker_not_started',
 ] as const

@@ -37,6 +37,8 @@ export interface ErrorDetails {
   param?: string
   /** Time in seconds to wait before a retry. An `unavailable` error without it is permanent. */
   retryAfter?: number
+  /** HTTP status of an upstream server's error. Default: the status of the kind. */
+  upstreamStatus?: number
   /** Additional machine-readable data, such as `{ unsupported: ['thread'] }`. */
   details?: Readonly<Record<string, unknown>>
   /** The error that caused this one. */
@@ -56,6 +58,7 @@ export class InoriginError extends Error {
   readonly code: ErrorCode | undefined
   readonly param: string | undefined
   readonly retryAfter: number | undefined
+  readonly upstreamStatus: number | undefined
   readonly details: Readonly<Record<string, unknown>> | undefined
 
   constructor(kind: ErrorKind, message: string, details: ErrorDetails = {}) {
@@ -64,18 +67,19 @@ export class InoriginError extends Error {
     this.code = details.code
     this.param = details.param
     this.retryAfter = details.retryAfter
+    this.upstreamStatus = details.upstreamStatus
     this.details = details.details
   }
 
-  /** HTTP status of the kind. */
+  /** HTTP status of the kind, or of the upstream server's error. */
   get status(): number {
-    return STATUS[this.kind]
+    return this.upstreamStatus ?? STATUS[this.kind]
   }
 
   /** Returns the error as a plain object, without its cause. */
   toRecord(): ErrorRecord {
-    const { kind, message, code, param, retryAfter, details } = this
-    return { kind, message, code, param, retryAfter, details }
+    const { kind, message, code, param, retryAfter, upstreamStatus, details } = this
+    return { kind, message, code, param, retryAfter, upstreamStatus, details }
   }
 
   /** Creates an error from its plain object form. */

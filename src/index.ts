@@ -2,6 +2,8 @@
 export { serve } from './serve.ts'
 export { InoriginError } from './error.ts'
 export type { ServeOptions } from './serve.ts'
+export type { UpstreamServer } from './upstreams.ts'
+export type { Upstream } from './catalog/upstream-schema.ts'
 export type {
   ImportOptions,
   LoadOptions,
@@ -20,6 +22,7 @@ export type {
   AudioLayout,
   Binding,
   CatalogDocument as Catalog,
+  CatalogInput,
   Dtype,
   HubEntry,
   ImageLayout,
@@ -48,6 +51,7 @@ export type {
   Predictor,
   Reason,
   RepairProgress,
+  Route,
   Signature,
   StorageUsage,
   StoredAsset,

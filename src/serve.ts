@@ -1,10 +1,11 @@
 /** The entry point of a page: `serve()` makes the page's origin answer `/v1`. */
-import type { CatalogDocument } from './catalog/schema.ts'
+import type { CatalogInput } from './catalog/schema.ts'
 import { takeControl, type ControlOptions, type PageControl } from './control.ts'
 import { InoriginError } from './error.ts'
 import { createServer } from './create-server.ts'
 import { digestOptions } from './host/tab/digest.ts'
 import type { HostSetup } from './host/messages.ts'
+import type { PageSetup } from './host/tab/host-thread.ts'
 import { hostPage, type HostPage } from './host/tab/page.ts'
 import { keepAwake, reloadToIsolate } from './isolation.ts'
 import { predictDirectly } from './link/direct-predict.ts'
@@ -21,6 +22,7 @@ import {
 import { remote } from './link/remote.ts'
 import { postToWorker, type WorkerScript } from './register.ts'
 import type { Server } from './server.ts'
+import { parseUpstreams, type UpstreamServer } from './upstreams.ts'
 import { HOST_SERVICE_METHODS } from './types/control.ts'
 import type { Caller, Device, HostService } from './types/index.ts'
 import { parseFlag } from './validate-arguments.ts'
@@ -28,7 +30,7 @@ import { parseFlag } from './validate-arguments.ts'
 /** Options of {@link serve}. */
 export interface ServeOptions {
   /** Catalog, or its URL, to use in addition to the default one. Default: only the default one. */
-  catalog?: string | URL | CatalogDocument
+  catalog?: string | URL | CatalogInput
   /** URL of the service worker script. Its folder is the default scope. Default: `/sw.js`. */
   worker?: string | URL
   /** Type of the script: `module` for an app's own module service worker. Default: `classic`. */
@@ -56,6 +58,12 @@ export interface ServeOptions {
    * those that were kept. Pass the same value on every page of the scope. Default: `true`.
    */
   offline?: boolean
+  /**
+   * Servers that may answer in place of this device, in addition to those of this origin and those
+   * of a catalog that is passed as a document. Without this consent, the upstream URLs of a catalog
+   * from a URL are not used. Default: none.
+   */
+  upstreams?: readonly (string | URL | UpstreamServer)[]
   /**
    * Callback for changes of {@link Server.controlled}. The value is `false` when the page lost its
    * service worker to a response with `Clear-Site-Data: "storage"`, and `true` when it is
@@ -201,7 +209,7 @@ function withParams(
   return { ...script, url }
 }
 
-function toHostSetup(options: ServeOptions, script: WorkerScript): HostSetup {
+function toHostSetup(options: ServeOptions, script: WorkerScript): PageSetup {
   const { apiKeys, catalog, device = 'auto' } = options
   // A string has `includes`, too: every part of it would be accepted as a key.
   if (apiKeys !== undefined && !(Array.isArray(apiKeys) && apiKeys.every(isKey))) {
@@ -232,6 +240,7 @@ function toHostSetup(options: ServeOptions, script: WorkerScript): HostSetup {
     apiKeys: apiKeys ?? null,
     device,
     offline: parseFlag('offline', options.offline, true),
+    ...parseUpstreams(options.upstreams),
   }
 }
 
@@ -239,7 +248,7 @@ const isKey = (value: unknown) =>
   typeof value === 'string' && /^[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?$/.test(value)
 
 /** Returns a plain copy of the catalog. Throws `invalid_request` if it cannot be cloned. */
-function toPlain(catalog: CatalogDocument): CatalogDocument {
+function toPlain(catalog: CatalogInput): CatalogInput {
   try {
     return structuredClone(catalog)
   } catch {

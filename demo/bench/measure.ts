@@ -124,7 +124,7 @@ async function findImplementation(
 ): Promise<UsedImplementation> {
   const { reasons } = await server.explain(tag, { signal })
   const used = reasons.find(({ chosen }) => chosen)
-  if (!used) throw new Error(`${tag} cannot run on this device.`)
+  if (!used || used.device === 'upstream') throw new Error(`${tag} cannot run on this device.`)
   return { id: used.id, device: used.device, bytes: used.bytes ?? 0 }
 }
 

@@ -5,6 +5,7 @@ import type { Device, Reason } from '../types/index.ts'
 import { sumResourceBytes, hasResources } from './memory-bytes.ts'
 import { listObstacles } from './obstacles.ts'
 import type { Entry, Implementation } from './schema.ts'
+import { withUpstreamReasons } from './upstreams.ts'
 
 export type Preference = Device | 'auto'
 
@@ -28,7 +29,7 @@ export interface ImplementationChoice {
   reasons: Reason[]
 }
 
-type TagImplementations = Pick<Entry, 'tag' | 'implementations'>
+type TagImplementations = Pick<Entry, 'tag' | 'implementations' | 'upstreams'>
 
 /** Implementation with the reasons why it cannot run here, if any. */
 interface Candidate {
@@ -68,11 +69,12 @@ export function chooseImplementation(
     refusals,
   )
   if (chosen) return { implementation: chosen, reasons }
-  const list = reasons.map(({ id, why }) => `${id}: ${why}`).join('. ')
+  const all = withUpstreamReasons(entry, reasons).reasons
+  const list = all.map(({ id, why }) => `${id}: ${why}`).join('. ')
   const isUntrusted = [...measured.values()].some((measurement) => 'differs' in measurement)
   throw new InoriginError('unavailable', `${entry.tag} cannot run on this device. ${list}.`, {
     code: isUntrusted ? 'gpu_untrusted' : refusals.size > 0 ? 'load_crashed' : 'no_implementation',
-    details: { tag: entry.tag, reasons },
+    details: { tag: entry.tag, reasons: all },
   })
 }
 

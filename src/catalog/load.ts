@@ -1,6 +1,7 @@
 /** Loads the catalog of a server: the app's own, then the one of the package. */
 import { InoriginError, messageOf } from '../error.ts'
-import type { Catalog, CatalogDocument } from './schema.ts'
+import type { Catalog, CatalogInput } from './schema.ts'
+import type { UpstreamPolicy } from './upstreams.ts'
 import {
   referencesMlcList,
   toAbsoluteUrl,
@@ -35,22 +36,25 @@ export interface CatalogCopies {
  * Resolves with all entries, the app's first. `source` is the URL or document of the app's catalog,
  * or `null` for none. `defaultUrl` is the URL of the package's catalog. Relative URLs resolve
  * against the catalog's URL, or against `base` in a document. With an app catalog, the package's
- * one may be missing. `copies` answer for the app's catalog while its server does not send it. Rejects with
- * `unavailable` if a catalog cannot be fetched, and with `invalid_request` if it is not a catalog.
+ * one may be missing. `copies` answer for the app's catalog while its server does not send it.
+ * `allowedUpstreams` are the URLs that the app allows as upstream of a catalog from a URL. Rejects
+ * with `unavailable` if a catalog cannot be fetched, and with `invalid_request` if it is none.
  */
 export async function loadCatalog(
-  source: string | CatalogDocument | null,
+  source: string | CatalogInput | null,
   defaultUrl: string,
   base: string = defaultUrl,
   copies?: CatalogCopies,
+  allowedUpstreams: readonly string[] = [],
 ): Promise<Catalog> {
   if (source === null) return loadEmbedded(defaultUrl)
   const url = typeof source === 'string' ? parseCatalogUrl(source, base) : null
+  const upstreams = { scope: base, isGiven: url === null, allowed: allowedUpstreams }
   if (url === defaultUrl) return loadEmbedded(defaultUrl)
   const [own, embedded] = await Promise.all([
     url === null
-      ? validateDocument(source, { source: 'given to serve()', base, embedded: false })
-      : fetchCatalog(url, false, copies),
+      ? validateDocument(source, { source: 'given to serve()', base, embedded: false, upstreams })
+      : fetchCatalog(url, false, copies, upstreams),
     fetchCatalog(defaultUrl, true).catch((thrown: unknown) => {
       if (thrown instanceof InoriginError && thrown.kind === 'unavailable') return null
       throw thrown
@@ -79,9 +83,10 @@ async function fetchCatalog(
   url: string,
   embedded: boolean,
   copies?: CatalogCopies,
+  upstreams?: UpstreamPolicy,
 ): Promise<Catalog> {
   const fetched = await fetchText(url, await copies?.find(url))
-  const found = await parseCatalog(fetched, url, embedded)
+  const found = await parseCatalog(fetched, url, { embedded, upstreams })
   await copies?.put(url, fetched)
   return found
 }
@@ -89,7 +94,7 @@ async function fetchCatalog(
 async function parseCatalog(
   { text, base }: CatalogText,
   url: string,
-  embedded: boolean,
+  rules: Pick<ValidateOptions, 'embedded' | 'upstreams'>,
 ): Promise<Catalog> {
   let document: unknown
   try {
@@ -98,7 +103,7 @@ async function parseCatalog(
     if (isPage(text)) throw catalogUnavailableError(url, 'the response is an HTML page, not JSON')
     throw invalidCatalogError(`The catalog ${url} is not JSON: ${messageOf(thrown)}.`, thrown)
   }
-  return validateDocument(document, { source: url, base, embedded })
+  return validateDocument(document, { ...rules, source: url, base })
 }
 
 async function validateDocument(document: unknown, options: ValidateOptions): Promise<Catalog> {

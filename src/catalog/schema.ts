@@ -16,6 +16,7 @@ import {
 import { mlcSchema, publishedMlcSchema, type MlcRecord } from './mlc/record-schema.ts'
 import { embeddingsSchema, signatureSchema, stateSchema } from './signature-schema.ts'
 import type { Step } from './step-schema.ts'
+import { upstreamSchema, type Upstream } from './upstream-schema.ts'
 import {
   nonEmptyArray,
   optionalFlag,
@@ -55,6 +56,8 @@ export const TOOL_FORMATS = [
   'xml',
 ] as const
 
+const anyImplementationSchema = v.variant('engine', [implementationSchema, upstreamSchema])
+
 const ownerSchema = v.strictObject({
   /** Name of the owner, as in tags. */
   username: textSchema,
@@ -77,15 +80,15 @@ const describedFields = {
   access: v.optional(v.picklist(['public', 'private', 'unlisted'])),
 }
 
-const listedFields = {
+const createListedFields = <const T extends v.GenericSchema>(implementation: T) => ({
   ...describedFields,
   /** Display name. */
   name: textSchema,
   /** Time when it was created or added, in RFC 3339. */
   created: timestampSchema,
   /** Ways to run it. Each device uses one that suits it; among equals, the first one. */
-  implementations: nonEmptyArray(implementationSchema),
-}
+  implementations: nonEmptyArray(implementation),
+})
 
 /** Abilities of a model beyond text input and text output. */
 const capabilitiesSchema = v.strictObject({
@@ -108,18 +111,21 @@ const dialogFields = {
 }
 
 /** Language model that is listed with its files. */
-const modelEntrySchema = v.strictObject({
-  /** Marks a language model. */
-  type: v.literal('model'),
-  ...listedFields,
-  ...dialogFields,
-  /** Maximum number of tokens of prompt and output together. */
-  maxInputTokens: tokenCountSchema,
-  /** Maximum number of output tokens. */
-  maxOutputTokens: tokenCountSchema,
-  /** Abilities beyond text input and text output. */
-  capabilities: v.optional(capabilitiesSchema),
-})
+const createModelSchema = <const T extends v.GenericSchema>(implementation: T) =>
+  v.strictObject({
+    /** Marks a language model. */
+    type: v.literal('model'),
+    ...createListedFields(implementation),
+    ...dialogFields,
+    /** Maximum number of tokens of prompt and output together. */
+    maxInputTokens: tokenCountSchema,
+    /** Maximum number of output tokens. */
+    maxOutputTokens: tokenCountSchema,
+    /** Abilities beyond text input and text output. */
+    capabilities: v.optional(capabilitiesSchema),
+  })
+
+const modelEntrySchema = createModelSchema(implementationSchema)
 
 const repositorySchema = v.pipe(
   v.string(),
@@ -152,7 +158,7 @@ const lookedUpFields = {
   capabilities: v.optional(capabilitiesSchema),
   ...dialogFields,
   /** Ways to run it. Written by `inorigin catalog refresh`, or looked up at the hub. */
-  implementations: v.optional(nonEmptyArray(implementationSchema)),
+  implementations: v.optional(nonEmptyArray(anyImplementationSchema)),
 }
 
 /**
@@ -183,20 +189,29 @@ const createMlcEntrySchema = <const T extends v.GenericSchema>(mlc: T) =>
 const mlcEntrySchema = createMlcEntrySchema(mlcSchema)
 
 /** Compiled model with a typed signature. */
-export const predictorEntrySchema = v.strictObject({
-  /** Marks a compiled model with a typed signature. */
-  type: v.literal('predictor'),
-  ...listedFields,
-  /** Parameters that embed texts. They make the predictor a model of `/v1/embeddings`. */
-  embeddings: v.optional(embeddingsSchema),
-  /** States that are passed from one run to the next, such as those of a recurrent model. */
-  states: v.optional(nonEmptyArray(stateSchema)),
-  /** Inputs and outputs. */
-  signature: signatureSchema,
-})
+const createPredictorSchema = <const T extends v.GenericSchema>(implementation: T) =>
+  v.strictObject({
+    /** Marks a compiled model with a typed signature. */
+    type: v.literal('predictor'),
+    ...createListedFields(implementation),
+    /** Parameters that embed texts. They make the predictor a model of `/v1/embeddings`. */
+    embeddings: v.optional(embeddingsSchema),
+    /** States that are passed from one run to the next, such as those of a recurrent model. */
+    states: v.optional(nonEmptyArray(stateSchema)),
+    /** Inputs and outputs. */
+    signature: signatureSchema,
+  })
 
-/** Entry that lists its implementations. */
+export const predictorEntrySchema = createPredictorSchema(implementationSchema)
+
+/** Entry whose implementations run on this device, as the store keeps it. */
 export const entrySchema = v.variant('type', [modelEntrySchema, predictorEntrySchema])
+
+/** Entry of a catalog that lists its implementations, also those on other servers. */
+const listedEntrySchema = v.variant('type', [
+  createModelSchema(anyImplementationSchema),
+  createPredictorSchema(anyImplementationSchema),
+])
 
 const createCatalogSchema = <const T extends v.GenericSchema>(entry: T) =>
   v.strictObject({
@@ -210,16 +225,16 @@ const createCatalogSchema = <const T extends v.GenericSchema>(entry: T) =>
 
 /** Schema for validation. It picks the kind of an entry by its keys, so that messages fit it. */
 export const catalogSchema = createCatalogSchema(
-  v.lazy((input): typeof mlcEntrySchema | typeof hubEntrySchema | typeof entrySchema => {
+  v.lazy((input): typeof mlcEntrySchema | typeof hubEntrySchema | typeof listedEntrySchema => {
     const has = (key: string) => typeof input === 'object' && input !== null && key in input
     if (has('mlc')) return mlcEntrySchema
-    return has('huggingface') ? hubEntrySchema : entrySchema
+    return has('huggingface') ? hubEntrySchema : listedEntrySchema
   }),
 )
 
 /** Schema for external tools, which cannot inspect the input: a union of all kinds. */
 export const publishedCatalogSchema = createCatalogSchema(
-  v.union([createMlcEntrySchema(publishedMlcSchema), hubEntrySchema, entrySchema]),
+  v.union([createMlcEntrySchema(publishedMlcSchema), hubEntrySchema, listedEntrySchema]),
 )
 
 export type Resource = v.InferOutput<typeof resourceSchema>
@@ -232,15 +247,32 @@ export type Labels = NonNullable<Extract<Step, { step: 'top-k' }>['labels']>
 export type Binding = v.InferOutput<typeof bindingSchema>
 export type Dtype = (typeof DTYPES)[number]
 export type Implementation = v.InferOutput<typeof implementationSchema>
-export type HubEntry = v.InferOutput<typeof hubEntrySchema>
-export type MlcEntry = v.InferOutput<typeof mlcEntrySchema>
-export type PredictorEntry = v.InferOutput<typeof predictorEntrySchema>
+export type HubEntry = WithLocal<v.InferOutput<typeof hubEntrySchema>>
+export type MlcEntry = WithLocal<v.InferOutput<typeof mlcEntrySchema>>
+export type PredictorEntry = v.InferOutput<typeof predictorEntrySchema> & Routed
+
+/** Entry as written, whose list of implementations is divided when a catalog is validated. */
+type WithLocal<T extends { implementations?: unknown }> = Omit<T, 'implementations'> & {
+  /** Implementations that run on this device. */
+  implementations?: Implementation[] | undefined
+}
+
+/** Part of an entry that only {@link Catalog} has: its implementations on other servers. */
+interface Routed {
+  /** Upstream implementations, in the catalog's order. Absent if there are none. */
+  upstreams?: readonly Upstream[]
+}
 
 /** Predictor that embeds texts. */
 export type Embedder = PredictorEntry & { embeddings: v.InferOutput<typeof embeddingsSchema> }
 
-/** Catalog as written in the JSON document. */
-export type CatalogDocument = v.InferOutput<typeof catalogSchema>
+/** Catalog as an app writes it in a JSON document, with implementations on other servers. */
+export type CatalogInput = v.InferOutput<typeof catalogSchema>
+
+/** Catalog as the package itself writes it: all implementations run on this device. */
+export type CatalogDocument = Omit<CatalogInput, 'entries'> & {
+  entries: (MlcEntry | HubEntry | v.InferOutput<typeof entrySchema>)[]
+}
 
 /** Repository that lists the files of a model. */
 export interface HubSource {
@@ -260,10 +292,11 @@ export interface HubSource {
  * Language model. A hub model has no implementations until its files are listed. An MLC model has
  * one implementation for each record, without resources until its files are listed.
  */
-export type ModelEntry = v.InferOutput<typeof modelEntrySchema> & {
-  hub?: HubSource
-  mlc?: readonly MlcRecord[]
-}
+export type ModelEntry = v.InferOutput<typeof modelEntrySchema> &
+  Routed & {
+    hub?: HubSource
+    mlc?: readonly MlcRecord[]
+  }
 export type Entry = ModelEntry | PredictorEntry
 
 /** Validated catalog, with absolute URLs and default values filled in. */

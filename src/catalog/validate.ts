@@ -7,11 +7,14 @@ import { expandHubEntry, PUBLIC_HUB_URL } from './hub/hub-entry.ts'
 import { expandMlcEntry } from './mlc/expand-entry.ts'
 import type { MlcList } from './mlc/list.ts'
 import { expandRecords } from './mlc/expand-records.ts'
+import { resolveUpstream, type UpstreamPolicy } from './upstreams.ts'
+import type { WrittenUpstream } from './upstream-schema.ts'
 import { validateParameters, reportDuplicates, type ReportProblem } from './validate-parameters.ts'
 import {
   catalogSchema,
   type Catalog,
   type CatalogDocument,
+  type CatalogInput,
   type Entry,
   type HubEntry,
   type Implementation,
@@ -30,6 +33,8 @@ export interface ValidateOptions {
   embedded: boolean
   /** WebLLM's model list, required if {@link referencesMlcList} returns `true`. */
   mlc?: MlcList | undefined
+  /** The app's rules for upstream URLs. Default: none is allowed. */
+  upstreams?: UpstreamPolicy | undefined
 }
 
 /** Maximum number of problems in a message. */
@@ -70,16 +75,17 @@ export function referencesMlcList(document: unknown): boolean {
 
 /** Checks rules that a schema cannot express, and makes every URL absolute. */
 function resolveDocument(
-  catalog: CatalogDocument,
-  { base, embedded, mlc }: ValidateOptions,
+  catalog: CatalogInput,
+  options: ValidateOptions,
   problems: string[],
 ): Catalog {
+  const { base, embedded, mlc } = options
   const report = (path: string, problem: string) => problems.push(`${path}: ${problem}`)
   reportDuplicates(catalog.entries, 'tag', 'entries', report)
-  const entries = catalog.entries.map((written, index): Entry => {
-    const path = `entries[${index}]`
-    const entry =
-      'mlc' in written || 'huggingface' in written ? expandEntry(written, path) : written
+  const entries = catalog.entries.map((written, position): Entry => {
+    const path = `entries[${position}]`
+    const { local, places, upstreams } = divide(written, path, options, report)
+    const entry = isLookedUp(local) ? expandEntry(local, path) : local
     if (!embedded && getOwner(entry.tag) === RESERVED_OWNER) {
       report(
         `${path}.tag`,
@@ -93,8 +99,10 @@ function resolveDocument(
       validateParameters(entry, path, report)
       validateEmbeddings(entry, `${path}.embeddings`, report)
     }
-    reportDuplicates(entry.implementations, 'id', `${path}.implementations`, report)
-    const implementations = entry.implementations.map((implementation, at): Implementation => {
+    const all = [...entry.implementations, ...upstreams]
+    reportDuplicates(all, 'id', `${path}.implementations`, report)
+    const implementations = entry.implementations.map((implementation, index): Implementation => {
+      const at = places.get(implementation) ?? index
       validateEngine(implementation, entry.type, `${path}.implementations[${at}]`, report)
       const list = `${path}.implementations[${at}].resources`
       reportDuplicates(implementation.resources, 'name', list, report)
@@ -106,7 +114,10 @@ function resolveDocument(
       })
       return { ...implementation, resources }
     })
-    return { ...entry, implementations }
+    if (upstreams.length === 0) return { ...entry, implementations }
+    if (entry.type === 'predictor' && !entry.embeddings)
+      report(`${path}.implementations`, 'upstream answers only for models and embeddings')
+    return { ...entry, implementations, upstreams }
   })
   return { version: catalog.version, entries }
 
@@ -124,6 +135,38 @@ function resolveDocument(
     )
     return expandMlcEntry(entry, records, host ?? undefined)
   }
+}
+
+/** Divides the implementations of an entry into those on this device and those on other servers. */
+function divide(
+  written: CatalogInput['entries'][number],
+  path: string,
+  { base, upstreams: policy }: ValidateOptions,
+  report: ReportProblem,
+) {
+  const listed = written.implementations ?? []
+  const isUpstream = (one: (typeof listed)[number]) => one.engine === 'upstream'
+  const own = listed.filter((one): one is Implementation => !isUpstream(one))
+  const upstreams = listed.flatMap((one, at) =>
+    one.engine === 'upstream'
+      ? [resolveUpstream(one, base, policy, report, `${path}.implementations[${at}]`)]
+      : [],
+  )
+  const places = new Map(listed.map((one, at) => [one, at] as const))
+  // A hub lists the files of an entry without local implementations, as if it had no list.
+  const implementations = isLookedUp(written) && own.length === 0 ? undefined : own
+  return {
+    local: { ...written, implementations } as CatalogDocument['entries'][number],
+    places: places as ReadonlyMap<Implementation | WrittenUpstream, number>,
+    upstreams,
+  }
+}
+
+/** Returns `true` for an entry whose files are looked up. */
+function isLookedUp<T extends object>(
+  entry: T,
+): entry is Extract<T, { mlc: unknown } | { huggingface: string }> {
+  return 'mlc' in entry || 'huggingface' in entry
 }
 
 function validateEmbeddings(entry: PredictorEntry, path: string, report: ReportProblem): void {

@@ -9,6 +9,7 @@ import type {
   CatalogDocument,
   HubEntry,
   HubSource,
+  Implementation,
   MlcEntry,
   ModelEntry,
 } from '../catalog/schema.ts'
@@ -59,7 +60,7 @@ export async function refreshCatalog(options: RefreshOptions): Promise<RefreshRe
     try {
       const look =
         'mlc' in written ? refreshMlc(written, entry, options) : refreshHub(written, entry, options)
-      entries.push(await look)
+      entries.push(withUpstreams(await look, written))
       result.refreshed.push(entry.tag)
     } catch (error) {
       entries.push(written)
@@ -78,6 +79,15 @@ type WrittenEntry = CatalogDocument['entries'][number]
 /** Returns `true` for an entry that can be looked up. */
 const needsLookUp = (written: WrittenEntry): written is HubEntry | MlcEntry =>
   'mlc' in written || 'huggingface' in written
+
+/** Returns the refreshed entry with the upstream implementations that the file lists. */
+function withUpstreams(refreshed: HubEntry | MlcEntry, written: WrittenEntry): WrittenEntry {
+  const { implementations = [] } = refreshed
+  const listed: readonly Implementation[] = written.implementations ?? []
+  const upstreams = listed.filter(({ engine }) => (engine as string) === 'upstream')
+  const others = implementations.filter((one) => !upstreams.includes(one))
+  return { ...refreshed, implementations: [...others, ...upstreams] }
+}
 
 type LookUpAccess = Pick<RefreshOptions, 'host' | 'signal'>
 

@@ -1,5 +1,5 @@
 /** The messages between a page, its host worker and the model workers, beside those on ports. */
-import type { CatalogDocument } from '../catalog/schema.ts'
+import type { CatalogInput } from '../catalog/schema.ts'
 import type { GpuComparison } from '../device/gpu-verdict.ts'
 import type { Device } from '../types/index.ts'
 
@@ -12,12 +12,14 @@ export interface HostSetup {
    */
   assets: string
   /** Additional catalog or its URL; `null` if there is only the default one. */
-  catalog: string | CatalogDocument | null
+  catalog: string | CatalogInput | null
   /** API keys to accept; `null` accepts any key, or none. */
   apiKeys: readonly string[] | null
   device: Device | 'auto'
   /** `true` to keep a copy of the catalog for starts without a network. */
   offline: boolean
+  /** URLs that the app allows as upstream of a catalog from a URL. */
+  upstreams: readonly string[]
 }
 
 /** Messages from a page to its dedicated worker. */
@@ -29,6 +31,8 @@ export type PageToHost =
   | { type: 'start'; setup: HostSetup; isElected: boolean; lastEnded: string | null }
   /** Comes with a port that carries one request. */
   | { type: 'port' }
+  /** Answers a message `headers`. `error` is set if the app's function failed. */
+  | { type: 'headers'; id: number; headers: Record<string, string>; error?: string }
 
 /** Messages from the host to a model worker. */
 export type HostToModel =
@@ -57,3 +61,5 @@ export type HostToPage =
   | { type: 'pulse' }
   /** Reports that a download starts. The page then asks the browser for persistent storage. */
   | { type: 'downloading' }
+  /** Requests the headers that the app adds to requests to an upstream URL. */
+  | { type: 'headers'; id: number; url: string }

@@ -35,6 +35,7 @@ import { createLeases } from './requests/leases.ts'
 import { createLoading } from './requests/loading.ts'
 import { createHttpPredictors, createPredictorControl } from './requests/predictors.ts'
 import { createResponseStore } from './requests/response-store.ts'
+import { createUpstreams, type UpstreamsOptions } from './requests/upstreams.ts'
 import { digestOptions, findDifferences } from './tab/digest.ts'
 
 /** Callbacks of the host's worker. */
@@ -43,6 +44,8 @@ export interface HostEvents {
   onDownload(): void
   /** Called when a later host was elected. This one must end. */
   onReplaced(): void
+  /** Resolves with the headers that the app adds to requests to the upstream URL. */
+  getUpstreamHeaders: UpstreamsOptions['getHeaders']
 }
 
 /**
@@ -53,7 +56,7 @@ export function openHost(
   setup: HostSetup,
   isElected: boolean,
   lives: HostLives,
-  { onDownload, onReplaced }: HostEvents,
+  { onDownload, onReplaced, getUpstreamHeaders }: HostEvents,
 ): HostService {
   const { scope, assets, device: preference, offline } = setup
   const opened = openDatabase(names(scope).database)
@@ -62,7 +65,9 @@ export function openHost(
   const epoch = cacheSuccess(() => raiseEpoch(database))
   const embedded = new URL('models/catalog.json', assets).href
   const copies = offline ? createCatalogCopies(database.name) : undefined
-  const catalog = cacheSuccess(() => loadCatalog(setup.catalog, embedded, scope, copies))
+  const catalog = cacheSuccess(() =>
+    loadCatalog(setup.catalog, embedded, scope, copies, setup.upstreams),
+  )
   const gpuVerdicts = createGpuVerdicts(database, cacheSuccess(probeDevice))
   const { capabilities: device, verdict } = gpuVerdicts
   const crashes = createLoadCrashes(database, lives)
@@ -110,14 +115,23 @@ export function openHost(
   const predictions = createPredictions({ database, scope, entries, device, selector })
   const leases = createLeases({ entries, selector, predictions, models, progress, verdict })
   const authorize = createAuthorization(setup.apiKeys)
-  const generate = createGenerator({ entries, leases })
+  const upstreams = createUpstreams({ selector, leases, models, getHeaders: getUpstreamHeaders })
+  const generate = createGenerator({ entries, leases, upstreams })
   const background = createBackground({ authorize, database, epoch, generate })
   const library = { database, entries, models, selector, predictions, onDownload }
   const predictors = createPredictorControl({ entries, leases, recentInputs })
   const resources = createResources({ ...library, ensure: ensureResources })
   const host: Host = {
     authorize: async (caller) => authorize(caller),
-    ...createLanguageModels({ authorize, catalog, entries, leases, generate, recentInputs }),
+    ...createLanguageModels({
+      authorize,
+      catalog,
+      entries,
+      leases,
+      upstreams,
+      generate,
+      recentInputs,
+    }),
     ...createResponseStore(authorize),
     ...background.methods,
     ...createHttpPredictors({ authorize, predictions }, predictors),

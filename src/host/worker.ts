@@ -6,6 +6,7 @@ import { HOST_SERVICE_METHODS } from '../types/control.ts'
 import type { HostService } from '../types/index.ts'
 import type { HostToPage, PageToHost } from './messages.ts'
 import { openHost } from './open-host.ts'
+import { createUpstreamHeaders } from './requests/upstream-headers.ts'
 
 type StartMessage = Extract<PageToHost, { type: 'start' }>
 
@@ -14,6 +15,7 @@ interface StartedHost {
   livenessLock: string | null
 }
 
+const upstreamHeaders = createUpstreamHeaders(postToPage)
 let started: Promise<StartedHost> | undefined
 /** Number of requests in progress. */
 let openRequests = 0
@@ -26,6 +28,7 @@ self.onmessage = (event: MessageEvent<PageToHost>) => {
     started = start(message)
     return
   }
+  if (message.type === 'headers') return upstreamHeaders.receive(message)
   const port = event.ports[0]
   if (port) void answerRequest(port)
 }
@@ -45,6 +48,7 @@ async function start({ setup, isElected, lastEnded }: StartMessage): Promise<Sta
     onDownload: () => postToPage({ type: 'downloading' }),
     // The page may hang or be frozen, so it may not know yet that it lost the election.
     onReplaced: () => self.close(),
+    getUpstreamHeaders: upstreamHeaders.request,
   })
   return { service: withWatchCount(host), livenessLock }
 }

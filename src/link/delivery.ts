@@ -4,6 +4,8 @@ import type { ContentEvent, GenerationEvent, GenerationRequest, Usage } from '..
 export interface Delivery {
   /** `true` once prefill had started on a host. */
   readonly hasStarted: boolean
+  /** `false` once another server has sent content, which no host can continue or repeat. */
+  readonly canContinue: boolean
   /** Returns the fields of the request with which the next host continues. */
   resumption(): Pick<GenerationRequest, 'resumeTokens'>
   /** Returns the part of an event that was not delivered before; `null` if there is none. */
@@ -23,6 +25,7 @@ type TextEvent = Extract<ContentEvent, { text: string }>
 export function createDelivery(): Delivery {
   let started: Pick<Usage, 'promptTokens' | 'cachedTokens'> | null = null
   const tokens: number[] = []
+  let isUpstream = false
   let delivered = noContent()
   /** Content of the present host so far. */
   let received = noContent()
@@ -58,6 +61,9 @@ export function createDelivery(): Delivery {
     get hasStarted() {
       return started !== null
     },
+    get canContinue() {
+      return !isUpstream || (delivered.characters === 0 && delivered.calls === 0)
+    },
     resumption() {
       received = noContent()
       receivedTokens = 0
@@ -72,6 +78,9 @@ export function createDelivery(): Delivery {
         case 'progress':
           return started ? { type: 'heartbeat' } : event
         case 'heartbeat':
+          return event
+        case 'served_by':
+          isUpstream = event.servedBy === 'upstream'
           return event
         case 'finish':
           // The next host prefills the prompt anew, or has parts of it in its own prefix cache.

@@ -52,7 +52,8 @@ export function continueGeneration(
   const isModelLost = createModelLossCheck()
   return openWithFailover(() => generate({ ...request, ...delivery.resumption() }, caller), {
     // Before the start, it is the load that failed, and it would fail again.
-    canContinue: (error) => isHostGone(error) || (delivery.hasStarted && isModelLost(error)),
+    canContinue: (error) =>
+      delivery.canContinue && (isHostGone(error) || (delivery.hasStarted && isModelLost(error))),
     select: delivery.select,
   })
 }

@@ -4,7 +4,7 @@ import type { Device, Tag } from './model.ts'
 export interface Reason {
   /** Id of the implementation, unique within its tag. */
   id: string
-  device: Device
+  device: Device | 'upstream'
   /** `true` for the implementation that this device uses. */
   chosen: boolean
   /** The reason as English text, for display. */
@@ -39,7 +39,7 @@ export interface Explanation {
   tag: Tag
   /** Id of the implementation; `null` if none can run on this device. */
   chosen: string | null
-  /** One reason for each implementation, in the order of the catalog. */
+  /** One reason for each implementation, in the order of the catalog, those upstream last. */
   reasons: Reason[]
   device: DeviceSummary
 }

@@ -161,4 +161,6 @@ export interface OptionDigest {
   catalog: string
   apiKeys: string
   device: string
+  /** Upstream URLs that the app allows. */
+  upstreams: string
 }

@@ -1,4 +1,4 @@
-import type { Tag } from './model.ts'
+import type { Route, Tag } from './model.ts'
 
 /** The parsed body of `POST /v1/embeddings`. */
 export interface EmbeddingRequest {
@@ -7,6 +7,8 @@ export interface EmbeddingRequest {
   input: readonly string[]
   /** Length of the vectors. Default: the length that the model produces. */
   dimensions?: number
+  /** The only place where the request may be answered. Default: any that the catalog allows. */
+  route?: Route
 }
 
 /** One vector for each text, in the order of the texts. */

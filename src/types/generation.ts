@@ -1,4 +1,4 @@
-import type { LoadProgress, Tag } from './model.ts'
+import type { LoadProgress, Route, Tag } from './model.ts'
 
 /** A JSON Schema. An unsupported schema is rejected before generation starts. */
 export type JsonSchema = boolean | { readonly [keyword: string]: unknown }
@@ -157,6 +157,8 @@ export interface GenerationRequest {
    * of these tokens come again, and the completion continues after them. Default: none.
    */
   resumeTokens?: readonly number[]
+  /** The only place where the request may be answered. Default: any that the catalog allows. */
+  route?: Route
 }
 
 /** Exact token counts of one generation. */
@@ -214,6 +216,8 @@ export type GenerationEvent =
   | { type: 'progress'; progress: LoadProgress }
   /** A sign of life, sent when there was no other event for about 10 s. */
   | { type: 'heartbeat' }
+  /** Another server answers. This event comes before its `start`. */
+  | { type: 'served_by'; servedBy: Route }
   /** Prefill starts; the tokens of the prompt are counted. */
   | { type: 'start'; promptTokens: number; cachedTokens: number }
   | ContentEvent

@@ -1,7 +1,7 @@
 /** Defines the calls that the handlers of `/v1` make to the host. */
 import type { EmbeddingEvent, EmbeddingRequest } from './embedding.ts'
 import type { GenerationEvent, GenerationRequest } from './generation.ts'
-import type { Model, Tag } from './model.ts'
+import type { Model, Route, Tag } from './model.ts'
 import type { Prediction, PredictionEvent, PredictionRequest, Predictor } from './predictor.ts'
 import type {
   BackgroundLog,
@@ -16,6 +16,14 @@ import type { Caller, EventStream, MethodTable } from './service.ts'
 export interface Generation extends EventStream<GenerationEvent> {
   /** Fields of {@link GenerationRequest} that have no effect, as far as known so far. */
   ignored: string[]
+  /** Where the request is answered. Absent if that is not decided yet. */
+  servedBy?: Route
+}
+
+/** Embeddings that have been accepted, or whose model is still being loaded. */
+export interface EmbeddingStream extends EventStream<EmbeddingEvent> {
+  /** Where the request is answered. Absent if that is not decided yet. */
+  servedBy?: Route
 }
 
 /** Description of a resource, available before its bytes are. */
@@ -58,7 +66,7 @@ export interface Host {
    * Embeds texts. Resolves when the texts are tokenized and queued, or after 5 s. Rejects if the
    * request fails before that. The events end after `finish` and throw later errors.
    */
-  embed(request: EmbeddingRequest, caller: Caller): Promise<EventStream<EmbeddingEvent>>
+  embed(request: EmbeddingRequest, caller: Caller): Promise<EmbeddingStream>
   /**
    * Stores a response for later requests with the same API key. It is stored in memory only, until
    * the host ends or it is evicted. Resolves with `false` if there is no room for it.

@@ -72,7 +72,15 @@ export interface ModelState {
   bytes: number | null
   /** Device that it runs on, or would run on; `null` if no implementation can run here. */
   device: Device | null
+  /**
+   * Where a request that begins now is answered: on this device, or by the app's upstream server.
+   * It is `null` if nothing can answer.
+   */
+  servedBy: Route | null
 }
 
 /** Device that an implementation runs on. */
 export type Device = 'webgpu' | 'wasm'
+
+/** Place where a request is answered: on this device, or by another server that the app named. */
+export type Route = 'local' | 'upstream'

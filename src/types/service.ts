@@ -4,6 +4,8 @@
 export interface Caller<Event = never> {
   /** API key as it was sent, without `Bearer`; `null` if none was sent. */
   key: string | null
+  /** `true` if `key` is only a hash of the API key, for a request that is resumed later. */
+  isKeyHashed?: boolean
   /** Id of the tab that sent the request, if known. Requests of different tabs take turns. */
   client?: string
   /** Signal that cancels the request. Generation then stops within one token. */

@@ -29,6 +29,7 @@ import {
 import {
   eventResponse,
   jsonResponse,
+  parseRoute,
   rethrowWithBodyFieldNames,
   type ParsedRequest,
   type RouteContext,
@@ -58,7 +59,7 @@ export async function respondInBackground(
   const response: BackgroundResponse = {
     id: id(RESPONSE_PREFIX),
     createdAt: nowInSeconds(),
-    request,
+    request: { ...request, ...parseRoute(context) },
     fields: repeatedFields,
     input,
   }
@@ -78,8 +79,8 @@ export async function followResponse(
   ignored: readonly string[] = [],
 ): Promise<Response> {
   const { host, caller } = context
-  const { response, events } = await host.followBackground(responseId, 0, caller)
-  return eventResponse(events, openEncoder(response, after), context, ignored)
+  const background = await host.followBackground(responseId, 0, caller)
+  return eventResponse(background, openEncoder(background.response, after), context, ignored)
 }
 
 /** Returns the background response as far as it is computed. */

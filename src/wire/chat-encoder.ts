@@ -94,6 +94,8 @@ export function chatStreamEncoder(
       switch (event.type) {
         case 'progress':
           return comment(formatProgress(event.progress))
+        case 'served_by':
+          return comment(`served by ${event.servedBy}`)
         case 'heartbeat':
           return comment('heartbeat')
         case 'start':

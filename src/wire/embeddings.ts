@@ -2,7 +2,7 @@
 import * as v from 'valibot'
 import type { EmbeddingEvent, EmbeddingRequest, Embeddings } from '../types/index.ts'
 import type { EventEncoder } from './response-body.ts'
-import { toBase64 } from './base64.ts'
+import { toBase64 } from '../values/base64.ts'
 import {
   flag,
   integerAtLeast,

@@ -40,10 +40,11 @@ import {
   countPromptTokens,
   eventResponse,
   jsonResponse,
+  parseRoute,
   respondWithGeneration,
   rethrowWithBodyFieldNames,
   type ParsedRequest,
-  type Route,
+  type RouteEntry,
   type RouteContext,
   type RouteHandler,
 } from './route.ts'
@@ -126,10 +127,10 @@ const countMessageTokens: RouteHandler = async (context) => {
 const createEmbeddings: RouteHandler = async (context) => {
   const { fields, ignored } = await readBody(context, embeddingsBodySchema)
   const fieldNames = embeddingsFieldNames(fields)
-  const { events } = await context.host
-    .embed(toEmbeddingsRequest(fields), context.caller)
+  const embedding = await context.host
+    .embed({ ...toEmbeddingsRequest(fields), ...parseRoute(context) }, context.caller)
     .catch(rethrowWithBodyFieldNames(fieldNames))
-  return eventResponse(events, embeddingsEncoder(fields), context, ignored, fieldNames)
+  return eventResponse(embedding, embeddingsEncoder(fields), context, ignored, fieldNames)
 }
 
 const listModels: RouteHandler = async ({ request, host, caller }) =>
@@ -155,9 +156,9 @@ const runRemotePrediction: RouteHandler = async (context) => {
   const { fields, ignored, jsonCount } = await readBody(context, remoteBodySchema)
   const { tag, signature } = await host.predictor(fields.tag, caller)
   const { inputs, dialect } = await decodeInputs(fields, signature, jsonCount)
-  const { events } = await host.createRemotePrediction(tag, inputs, caller)
+  const prediction = await host.createRemotePrediction(tag, inputs, caller)
   const encoder = remoteEncoder({ tag, signature, dialect }, fields.stream ?? false)
-  return eventResponse(events, encoder, context, [...ignored, ...ignoredByRemote(fields)])
+  return eventResponse(prediction, encoder, context, [...ignored, ...ignoredByRemote(fields)])
 }
 
 const getResource: RouteHandler = async (context) => {
@@ -171,7 +172,7 @@ const getResource: RouteHandler = async (context) => {
  * All routes. A fixed path comes before a pattern that would match it. The slash of a tag may be
  * raw or encoded.
  */
-const ROUTES: readonly Route[] = [
+const ROUTES: readonly RouteEntry[] = [
   ['POST', '/chat/completions', createChatCompletion],
   ...responsesRoutes,
   ['POST', '/messages', createMessage],

@@ -1,7 +1,7 @@
 /** Schemas of images in messages. Image data comes in the body; URLs are never fetched. */
 import * as v from 'valibot'
 import type { Image, UserMessage } from '../types/index.ts'
-import { fromBase64 } from './base64.ts'
+import { fromBase64 } from '../values/base64.ts'
 import {
   object,
   oneOf,

@@ -92,6 +92,8 @@ export function messageStreamEncoder({ model, reasoning }: MessageEncoderOptions
       switch (event.type) {
         case 'progress':
           return comment(formatProgress(event.progress)) + ping
+        case 'served_by':
+          return comment(`served by ${event.servedBy}`)
         case 'heartbeat':
           return ping
         case 'start': {

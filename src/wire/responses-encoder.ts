@@ -93,6 +93,8 @@ export function responseStreamEncoder(options: ResponseEncoderOptions): Response
       switch (event.type) {
         case 'progress':
           return comment(formatProgress(event.progress))
+        case 'served_by':
+          return comment(`served by ${event.servedBy}`)
         case 'heartbeat':
           return comment('heartbeat')
         case 'queued': {

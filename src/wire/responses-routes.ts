@@ -23,7 +23,7 @@ import {
   countPromptTokens,
   jsonResponse,
   respondWithGeneration,
-  type Route,
+  type RouteEntry,
   type RouteContext,
   type RouteHandler,
 } from './route.ts'
@@ -146,7 +146,7 @@ function invalidQuery(param: string, what: string, sent: string): InoriginError 
   return new InoriginError('invalid_request', message, { code: 'invalid_value', param })
 }
 
-export const responsesRoutes: readonly Route[] = [
+export const responsesRoutes: readonly RouteEntry[] = [
   ['POST', '/responses', createResponse],
   ['POST', '/responses/input_tokens', countInputTokens],
   ['GET', '/responses/([^/]+)', getResponse],

@@ -1,6 +1,7 @@
 /** Types that all route handlers share, and the responses that they return. */
 import { InoriginError } from '../error.ts'
-import type { Caller, GenerationRequest, Host } from '../types/index.ts'
+import type { Caller, EventStream, GenerationRequest, Host, Route } from '../types/index.ts'
+import { shorten } from '../values/shorten.ts'
 import { createResponseBody, type EventEncoder } from './response-body.ts'
 import { toBodyFields, withBodyFieldNames, type FieldNames } from './field-names.ts'
 import { httpResponse } from './http-response.ts'
@@ -23,7 +24,11 @@ export type RouteHandler = (context: RouteContext) => Promise<Response>
  * Method, path and handler of a route. The path is a regular expression for the whole path below
  * `/v1`, with at most one group: the variable part.
  */
-export type Route = readonly [method: 'GET' | 'POST' | 'DELETE', path: string, answer: RouteHandler]
+export type RouteEntry = readonly [
+  method: 'GET' | 'POST' | 'DELETE',
+  path: string,
+  answer: RouteHandler,
+]
 
 /** Parsed body: the request for the host, and the mapping of its fields back to the body's. */
 export interface ParsedRequest {
@@ -39,10 +44,25 @@ export async function respondWithGeneration(
   context: RouteContext,
 ): Promise<Response> {
   const generation = await context.host
-    .generate(request, context.caller)
+    .generate({ ...request, ...parseRoute(context) }, context.caller)
     .catch(rethrowWithBodyFieldNames(fieldNames))
   const ignoredFields = [...ignored, ...toBodyFields(fieldNames, generation.ignored)]
-  return eventResponse(generation.events, encoder, context, ignoredFields, fieldNames)
+  return eventResponse(generation, encoder, context, ignoredFields, fieldNames)
+}
+
+/**
+ * Returns the only place where the request may be answered, by its header `x-inorigin-route`. A value
+ * that is misspelled is refused, because the prompt could leave the device otherwise.
+ */
+export function parseRoute({ request }: RouteContext): { route?: Route } {
+  const route = request.headers.get('x-inorigin-route')
+  if (route === null) return {}
+  if (route === 'local' || route === 'upstream') return { route }
+  const what = `The header x-inorigin-route must be local or upstream, not ${JSON.stringify(shorten(route))}.`
+  throw new InoriginError('invalid_request', what, {
+    code: 'invalid_value',
+    param: 'x-inorigin-route',
+  })
 }
 
 /** Returns the number of tokens of the prompt. */
@@ -62,7 +82,7 @@ export function rethrowWithBodyFieldNames(fieldNames: FieldNames): (thrown: unkn
 
 /** Returns a response with the encoded events. Late errors name the fields of the body. */
 export function eventResponse<Event extends { type: string }>(
-  events: AsyncIterable<Event>,
+  { events, servedBy }: EventStream<Event> & { servedBy?: Route },
   encoder: EventEncoder<Event>,
   { cancellation }: RouteContext,
   ignored: readonly string[],
@@ -72,7 +92,11 @@ export function eventResponse<Event extends { type: string }>(
     withBodyFieldNames(fieldNames, error),
   )
   return httpResponse(body, {
-    headers: { 'content-type': encoder.type, ...ignoredFieldsHeader(ignored) },
+    headers: {
+      'content-type': encoder.type,
+      ...ignoredFieldsHeader(ignored),
+      ...(servedBy && { 'x-inorigin-served-by': servedBy }),
+    },
   })
 }
 

@@ -1,7 +1,7 @@
 /**
  * `npm run bench`: the measured figures, each against its bar. Both sides of a ratio are measured in
  * one run, on the same files. `--json FILE` also writes them into the object in that file, where figures
- * that this run did not measure stay. `--only NAME` (endpoint, startup, failover, predict, wasm, webgpu,
+ * that this run did not measure stay. `--only NAME` (endpoint, startup, failover, upstream, predict, wasm, webgpu,
  * drafts, memory, formats, peers-decode, peers-prefill, peers-threads, context, sizes) measures a part.
  * `--peers` is short for the three parts with the peers. `--dtypes` prints a table of the formats of
  * weights instead, for all shapes or those of `--shape NAME`.
@@ -25,6 +25,7 @@ import { measureLoad } from './memory.ts'
 import { PEER_PARTS } from './peers.ts'
 import { measurePredict } from './predict.ts'
 import { measureStartup } from './startup.ts'
+import { measureUpstream } from './upstream.ts'
 
 const FULL: Effort = { rounds: 5, answer: 64 }
 const SOFTWARE: Effort = { rounds: 1, answer: 12 }
@@ -63,6 +64,7 @@ async function main(): Promise<void> {
   if (wanted('endpoint')) figures.push(...(await measureEndpoint()))
   if (wanted('startup')) figures.push(...(await measureStartup()))
   if (wanted('failover')) figures.push(...(await measureFailover()))
+  if (wanted('upstream')) figures.push(...(await measureUpstream()))
   if (wanted('predict')) figures.push(...(await measurePredict()))
   const compared = Object.entries(COMPARED).filter(([part]) => wanted(part))
   if (compared.length > 0) {

@@ -36,7 +36,8 @@ export function openHubPage(server: Server): HubPage {
       await post(server, 'predictions', { tag, clientId: 'test-hub' })
       const { reasons } = await server.explain(tag)
       const used = reasons.find(({ chosen }) => chosen)
-      if (!used) throw new Error(reasons.map(({ id, why }) => `${id}: ${why}`).join('. '))
+      if (!used || used.device === 'upstream')
+        throw new Error(reasons.map(({ id, why }) => `${id}: ${why}`).join('. '))
       return { id: used.id, device: used.device, bytes: used.bytes ?? 0 }
     },
     measure: (tag) =>

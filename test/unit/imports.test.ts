@@ -22,6 +22,7 @@ const LAYERS: readonly (readonly string[])[] = [
     'src/control.ts',
     'src/isolation.ts',
     'src/register.ts',
+    'src/upstreams.ts',
     'src/cli.ts',
     'src/cli',
   ],
@@ -40,7 +41,7 @@ const LAYERS: readonly (readonly string[])[] = [
   ['src/link'],
   ['src/generation'],
   ['src/predictor'],
-  ['src/engine/onnx', 'src/engine/webllm'],
+  ['src/engine/onnx', 'src/engine/webllm', 'src/engine/upstream'],
   // What the engines share.
   ['src/engine'],
   ['src/catalog'],
@@ -63,7 +64,7 @@ const SECRETS: Readonly<Record<string, readonly string[]>> = {
     'src/store',
     'src/values',
   ],
-  'src/generation': ['src/engine/onnx', 'src/engine/webllm'],
+  'src/generation': ['src/engine/onnx', 'src/engine/webllm', 'src/engine/upstream'],
   'src/engine/onnx': ['src/engine/webllm'],
   'src/engine/webllm': ['src/engine/onnx'],
 }

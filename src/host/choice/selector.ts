@@ -7,6 +7,7 @@ import {
   type Preference,
 } from '../../catalog/choose-implementation.ts'
 import type { Entry } from '../../catalog/schema.ts'
+import { withUpstreamReasons } from '../../catalog/upstreams.ts'
 import { toDeviceId, type Capabilities } from '../../device/capabilities.ts'
 import type { DeviceSummary, Explanation } from '../../types/index.ts'
 import type { IdleMonitor } from '../models/idle.ts'
@@ -110,17 +111,10 @@ export function createSelector(options: SelectorOptions): ImplementationSelector
     async explain(entry) {
       await settle(entry)
       const { capabilities, id, measured, refusals } = await getKnown(entry, undefined)
-      const { chosen, reasons } = findImplementation(
-        entry,
-        capabilities,
-        preference,
-        measured,
-        refusals,
-      )
+      const { reasons } = findImplementation(entry, capabilities, preference, measured, refusals)
       return {
         tag: entry.tag,
-        chosen: chosen?.id ?? null,
-        reasons,
+        ...withUpstreamReasons(entry, reasons),
         device: summary(id, capabilities, await threads.current()),
       }
     },

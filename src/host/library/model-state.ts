@@ -5,6 +5,7 @@ import type { Database } from '../../store/database.ts'
 import type { ModelState } from '../../types/index.ts'
 import { areStored } from '../../store/resources.ts'
 import type { Models } from '../models/models.ts'
+import { findUpstream } from '../../catalog/upstreams.ts'
 import type { ImplementationSelector } from '../choice/selector.ts'
 
 export interface StateOptions {
@@ -31,9 +32,21 @@ export async function modelStateOf(
     type,
     name,
     status: instance ? (instance.ready ? 'loaded' : 'loading') : stored,
-    bytes: isKnown ? sumResourceBytes(implementation ?? { resources: [] }) : null,
+    bytes:
+      isKnown || entry.upstreams ? sumResourceBytes(implementation ?? { resources: [] }) : null,
     device: implementation?.device ?? null,
+    servedBy: findServer(entry, implementation !== undefined, instance?.ready ?? false),
   }
+}
+
+/** Returns where a request that begins now is answered. */
+function findServer(entry: Entry, canRun: boolean, isReady: boolean): ModelState['servedBy'] {
+  const isUpstream =
+    findUpstream(entry, 'always') ??
+    findUpstream(entry, 'unavailable', canRun ? 'local' : undefined) ??
+    findUpstream(entry, 'not-loaded', isReady ? 'local' : undefined)
+  if (isUpstream) return 'upstream'
+  return canRun ? 'local' : null
 }
 
 function findSelected(

@@ -22,7 +22,7 @@ const PROBE_TIMEOUT_MS = 10_000
 
 /** Returns the data needed to run the implementation, as plain data without texts for people. */
 export function toStoredEntry({ entry, implementation }: ResolvedImplementation): unknown {
-  const { card: _, description: __, ...rest } = entry
+  const { card: _, description: __, upstreams: _____, ...rest } = entry
   if (rest.type === 'predictor') return { ...rest, implementations: [implementation] }
   const { hub: ___, mlc: ____, ...model } = rest
   return { ...model, implementations: [implementation] }

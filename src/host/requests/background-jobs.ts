@@ -91,7 +91,7 @@ export function createBackgroundJobs(options: BackgroundJobsOptions): Background
     if (!log) return end(id)
     try {
       if ((await countIdleHost(store, id)) > MAX_IDLE_HOSTS) throw hostsEnded()
-      const caller = toCaller(owner, owner || null, signal)
+      const caller = { ...toCaller(owner, owner || null, signal), isKeyHashed: true }
       const generation = await whenQueued(() => continueLog(generate, log, caller), signal)
       void run(id, generation, signal)
     } catch (error) {

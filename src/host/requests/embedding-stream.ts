@@ -5,6 +5,7 @@ import type {
   Caller,
   EmbeddingEvent,
   EmbeddingRequest,
+  EmbeddingStream,
   Embeddings,
   EventStream,
 } from '../../types/index.ts'
@@ -18,21 +19,38 @@ interface AcceptedEmbedding extends Lease, EventStream<Embeddings> {}
 
 /**
  * Resolves when the texts have been read and are queued, or after 5 s. Rejects with errors before
- * that. The events throw later errors.
+ * that. The events throw later errors. `openInstead` takes over after an error of this device.
  */
 export async function streamEmbeddings(
   acquireLease: () => Promise<Lease>,
   request: EmbeddingRequest,
   caller: Caller,
   recentInputs: RecentInputs,
-): Promise<EventStream<EmbeddingEvent>> {
+  openInstead: (error: unknown) => Promise<EmbeddingStream> | undefined = () => undefined,
+): Promise<EmbeddingStream> {
   const shouldRetry = createRetryPolicy()
   const start = () => withRetry(() => startEmbedding(acquireLease, request, caller), shouldRetry)
   let accepted = start()
-  await untilStatus(accepted)
-  return { events: events() }
+  try {
+    await untilStatus(accepted)
+  } catch (error) {
+    const instead = openInstead(error)
+    if (!instead) throw error
+    return instead
+  }
+  return { servedBy: 'local', events: events() }
 
   async function* events(): AsyncGenerator<EmbeddingEvent> {
+    try {
+      yield* localEvents()
+    } catch (error) {
+      const instead = openInstead(error)
+      if (!instead) throw error
+      yield* (await instead).events
+    }
+  }
+
+  async function* localEvents(): AsyncGenerator<EmbeddingEvent> {
     for (;;) {
       const { instance, release, events: results } = await accepted
       try {

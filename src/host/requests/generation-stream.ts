@@ -6,6 +6,7 @@ import type {
   GenerationRequest,
   RemoteStream,
 } from '../../types/index.ts'
+import type { InoriginError } from '../../error.ts'
 import { withTimeout } from '../../store/timeouts.ts'
 import type { Lease } from '../models/models.ts'
 import { createRetryPolicy, withRetry } from './retry.ts'
@@ -16,6 +17,14 @@ const LOAD_FAILURE_GRACE_MS = 1_000
 
 /** Result for a request that is not accepted by the time its headers must be sent. */
 const NOT_ACCEPTED_YET = Promise.resolve({ ignored: [] as string[] })
+
+/** What happens if the local model does not answer. */
+export interface Fallback {
+  /** Opens another answer after an error; `undefined` if there is none. */
+  openInstead?: (error: unknown) => Promise<Generation> | undefined
+  /** Error for a request that the local model would answer, but must not. It loads no weights. */
+  refusal?: InoriginError | undefined
+}
 
 /** One attempt to have a model answer the request. */
 interface Attempt {
@@ -29,17 +38,20 @@ interface Attempt {
  * Resolves after 5 s at the latest, or when the prompt is templated and tokenized, fits the context
  * and is queued. Rejects if that fails or if the model fails to load at once. The events throw
  * later errors. They report the load; the model worker writes the others directly to the caller.
- * `acquireLease` is called again if the GPU turns out to compute wrong numbers.
+ * `acquireLease` is called again if the GPU turns out to compute wrong numbers. `fallback` takes over
+ * if the local model fails before its answer begins.
  */
 export async function streamGeneration(
   acquireLease: () => Promise<Lease>,
   request: GenerationRequest,
   caller: Caller,
+  { openInstead = () => undefined, refusal }: Fallback = {},
 ): Promise<Generation> {
   const shouldRetry = createRetryPolicy()
-  let attempt = await withRetry(() => startAttempt(acquireLease, request, caller), shouldRetry)
+  const start = () => startAttempt(acquireLease, request, caller, refusal)
+  let attempt = await withRetry(start, shouldRetry)
   const { ignored } = await Promise.race([attempt.accepted, NOT_ACCEPTED_YET])
-  return { ignored, events: events() }
+  return { ignored, servedBy: 'local', events: events() }
 
   async function* events(): AsyncGenerator<GenerationEvent> {
     for (;;) {
@@ -47,8 +59,15 @@ export async function streamGeneration(
         yield* readAttempt(attempt, caller)
         return
       } catch (error) {
-        if (attempt.isAnswering || !shouldRetry(error)) throw error
-        attempt = createAttempt(acquireLease, request, caller)
+        if (attempt.isAnswering) throw error
+        if (shouldRetry(error)) {
+          attempt = createAttempt(acquireLease, request, caller, refusal)
+          continue
+        }
+        const instead = openInstead(error)
+        if (!instead) throw error
+        yield* (await instead).events
+        return
       }
     }
   }
@@ -59,8 +78,9 @@ async function startAttempt(
   acquireLease: () => Promise<Lease>,
   request: GenerationRequest,
   caller: Caller,
+  refusal: InoriginError | undefined,
 ): Promise<Attempt> {
-  const attempt = createAttempt(acquireLease, request, caller)
+  const attempt = createAttempt(acquireLease, request, caller, refusal)
   const { lease, accepted } = attempt
   const started = accepted.then(async () => {
     const { instance } = await lease
@@ -79,15 +99,18 @@ function createAttempt(
   acquireLease: () => Promise<Lease>,
   request: GenerationRequest,
   caller: Caller,
+  refusal: InoriginError | undefined,
 ): Attempt {
   const { signal } = caller
   const lease = acquireLease()
   const accepted = lease.then(async ({ instance, release }) => {
     signal.addEventListener('abort', release)
     if (signal.aborted) release()
-    instance.load().catch(ignore)
+    if (!refusal) instance.load().catch(ignore)
     await instance.opened
-    return instance.worker.generate(request, caller)
+    const generation = await instance.worker.generate(request, caller)
+    if (refusal) throw refusal
+    return generation
   })
   // The reader of the events gets this error.
   accepted.catch(ignore)

@@ -2,7 +2,13 @@
 import { findEmbedder, isEmbedder, toModel } from '../../catalog/find-entry.ts'
 import type { Catalog } from '../../catalog/schema.ts'
 import { assertDimensions } from '../../predictor/embed.ts'
-import type { Host } from '../../types/index.ts'
+import type {
+  Caller,
+  Generation,
+  GenerationEvent,
+  GenerationRequest,
+  Host,
+} from '../../types/index.ts'
 import type { RecentInputs } from '../choice/recent-inputs.ts'
 import type { Entries } from '../library/entries.ts'
 import { findModel } from '../library/find-entry.ts'
@@ -10,12 +16,15 @@ import type { Authorize } from './authorization.ts'
 import { streamEmbeddings } from './embedding-stream.ts'
 import { streamGeneration } from './generation-stream.ts'
 import type { Leases } from './leases.ts'
+import { untilStatus } from './status-timeout.ts'
+import { notAllowed, type Upstreams } from './upstreams.ts'
 
 export interface LanguageModelOptions {
   authorize: Authorize
   catalog: () => Promise<Catalog>
   entries: Entries
   leases: Leases
+  upstreams: Upstreams
   /** Generates without a check of the API key. */
   generate: Host['generate']
   recentInputs: RecentInputs
@@ -25,11 +34,44 @@ export interface LanguageModelOptions {
 export function createGenerator({
   entries,
   leases,
-}: Pick<LanguageModelOptions, 'entries' | 'leases'>): Host['generate'] {
-  return (request, caller) => {
+  upstreams,
+}: Pick<LanguageModelOptions, 'entries' | 'leases' | 'upstreams'>): Host['generate'] {
+  async function open(request: GenerationRequest, caller: Caller): Promise<Generation> {
+    const { route, resumeTokens } = request
+    const entry = await findModel(entries, request)
+    // A server cannot continue the tokens of a local model.
+    const first = resumeTokens ? undefined : await upstreams.findFirst(entry, route)
+    if (first) return upstreams.generate(first, entry, request, caller)
     const acquireLease = () =>
-      findModel(entries, request).then((entry) => leases.acquire(entry, caller.signal))
-    return streamGeneration(acquireLease, request, caller)
+      findModel(entries, request).then((found) => leases.acquire(found, caller.signal))
+    const openInstead = (error: unknown) => {
+      const after = resumeTokens ? undefined : upstreams.findAfter(entry, route, error)
+      return after && upstreams.generate(after, entry, request, caller)
+    }
+    const refusal = route === 'upstream' ? notAllowed(entry) : undefined
+    try {
+      return await streamGeneration(acquireLease, request, caller, { openInstead, refusal })
+    } catch (error) {
+      const instead = openInstead(error)
+      if (!instead) throw error
+      return instead
+    }
+  }
+
+  return (request, caller) => withEarlyStatus(open(request, caller))
+}
+
+/** Resolves as the generation does, or after 5 s with a stream that waits for it. */
+async function withEarlyStatus(opened: Promise<Generation>): Promise<Generation> {
+  await untilStatus(opened)
+  const undecided: Promise<Pick<Generation, 'ignored' | 'servedBy'>> = Promise.resolve({
+    ignored: [],
+  })
+  const { ignored, servedBy } = await Promise.race([opened, undecided])
+  return { ignored, ...(servedBy && { servedBy }), events: events() }
+
+  async function* events(): AsyncGenerator<GenerationEvent> {
+    yield* (await opened).events
   }
 }
 
@@ -38,6 +80,7 @@ export function createLanguageModels({
   catalog,
   entries,
   leases,
+  upstreams,
   generate,
   recentInputs,
 }: LanguageModelOptions): Pick<Host, 'models' | 'generate' | 'countTokens' | 'embed'> {
@@ -67,8 +110,16 @@ export function createLanguageModels({
       authorize(caller)
       const entry = findEmbedder(await catalog(), request.model)
       assertDimensions(entry, request.dimensions)
+      const { route } = request
+      const first = await upstreams.findFirst(entry, route)
+      if (first) return upstreams.embed(first, entry, request, caller)
+      if (route === 'upstream') throw notAllowed(entry)
       const acquireLease = () => leases.acquire(entry, caller.signal)
-      return streamEmbeddings(acquireLease, request, caller, recentInputs)
+      const openInstead = (error: unknown) => {
+        const after = upstreams.findAfter(entry, route, error)
+        return after && upstreams.embed(after, entry, request, caller)
+      }
+      return streamEmbeddings(acquireLease, request, caller, recentInputs, openInstead)
     },
   }
 }

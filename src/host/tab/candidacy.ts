@@ -5,9 +5,8 @@
 import { InoriginError } from '../../error.ts'
 import { currentLocks } from '../../link/locks.ts'
 import { PROTOCOL, names, type PageToWorker } from '../../link/protocol.ts'
-import type { HostSetup } from '../messages.ts'
 import { joinElection, type Election } from './election.ts'
-import { notStarted, startHostThread, type HostThread } from './host-thread.ts'
+import { notStarted, startHostThread, type HostThread, type PageSetup } from './host-thread.ts'
 
 /** Sends a message to the service worker, if there is one. */
 export type PostToServiceWorker = (message: PageToWorker) => void
@@ -35,7 +34,7 @@ export interface Candidacy {
 
 /** Creates the candidacy of a page. One that is alone needs no election. */
 export function createCandidacy(
-  setup: HostSetup,
+  setup: PageSetup,
   isAlone: boolean,
   postToServiceWorker: PostToServiceWorker,
 ): Candidacy {
@@ -92,7 +91,7 @@ interface Supervisor {
  * called when it cannot be started or ends again soon.
  */
 function createSupervisor(
-  setup: HostSetup,
+  setup: PageSetup,
   isElected: boolean,
   postToServiceWorker: PostToServiceWorker,
   onFailure: () => void,

@@ -10,12 +10,13 @@ export async function digestOptions(setup: HostSetup): Promise<OptionDigest> {
     catalog: await digest(setup.scope, setup.catalog),
     apiKeys: await digest(setup.scope, keys),
     device: setup.device,
+    upstreams: await digest(setup.scope, [...setup.upstreams].sort()),
   }
 }
 
 /** Returns the names of the options that differ. */
 export function findDifferences(one: OptionDigest, other: OptionDigest): string[] {
-  const names = ['catalog', 'apiKeys', 'device'] as const
+  const names = ['catalog', 'apiKeys', 'device', 'upstreams'] as const
   return names.filter((name) => one[name] !== other[name])
 }
 

@@ -2,13 +2,19 @@
  * The page's view of the host's dedicated worker. It starts the worker, holds ports until the
  * worker has started, and notices when the worker dies.
  */
-import { InoriginError } from '../../error.ts'
+import { InoriginError, messageOf } from '../../error.ts'
 import { watchLivenessLock } from '../../link/liveness.ts'
 import { currentLocks } from '../../link/locks.ts'
 import { PROTOCOL, type AnswerMessage, type PageToWorker } from '../../link/protocol.ts'
 import { requestPersistence } from '../../store/quota.ts'
 import type { HostSetup, HostToPage, PageToHost } from '../messages.ts'
 import { readLastEnded, recordEnded } from './last-ended.ts'
+
+/** Parameters of the host, with what only its page can do. */
+export interface PageSetup extends HostSetup {
+  /** Resolves with the headers that the app adds to requests to an upstream URL. */
+  getHeaders(url: string): Promise<Record<string, string>>
+}
 
 export interface HostThread {
   /** Passes a port to the worker. Ports that arrive before the worker has started are held. */
@@ -28,7 +34,10 @@ export interface HostThreadOptions {
 }
 
 /** Starts the worker. Throws if the browser rejects its script. */
-export function startHostThread(setup: HostSetup, options: HostThreadOptions): HostThread {
+export function startHostThread(
+  { getHeaders, ...setup }: PageSetup,
+  options: HostThreadOptions,
+): HostThread {
   const stopped = new AbortController()
   /** Ports that are held until the worker has started; `undefined` after that. */
   let held: MessagePort[] | undefined = []
@@ -48,6 +57,7 @@ export function startHostThread(setup: HostSetup, options: HostThreadOptions): H
   function handleMessage(message: HostToPage): void {
     if (message.type === 'pulse') return options.postToServiceWorker({ type: 'inorigin:pulse' })
     if (message.type === 'downloading') return void requestPersistence()
+    if (message.type === 'headers') return void sendHeaders(message)
     if (message.protocol !== PROTOCOL) return options.onFailure(otherVersion(script))
     life = message.life
     if (life) {
@@ -58,6 +68,14 @@ export function startHostThread(setup: HostSetup, options: HostThreadOptions): H
     const ports = held ?? []
     held = undefined
     for (const port of ports) send(port)
+  }
+
+  async function sendHeaders({ id, url }: { id: number; url: string }): Promise<void> {
+    const found = await getHeaders(url).then(
+      (headers) => ({ headers }),
+      (error: unknown) => ({ headers: {}, error: messageOf(error) }),
+    )
+    worker.postMessage({ type: 'headers', id, ...found } satisfies PageToHost)
   }
 
   function onDeath(): void {

@@ -4,8 +4,8 @@
  */
 import { unreachable, type Link } from '../../link/link.ts'
 import { PROTOCOL, type AnswerMessage, type WorkerToPage } from '../../link/protocol.ts'
-import type { HostSetup } from '../messages.ts'
 import { createCandidacy, type PostToServiceWorker } from './candidacy.ts'
+import type { PageSetup } from './host-thread.ts'
 
 export interface HostPage {
   /** `true` if this tab currently hosts. */
@@ -26,7 +26,7 @@ const openPages = new Map<string, { page: HostPage; users: number }>()
  * the page hosts at once, and for itself only. The options of the first opener in this page apply.
  */
 export function hostPage(
-  setup: HostSetup,
+  setup: PageSetup,
   container: ServiceWorkerContainer | undefined,
   postToServiceWorker: PostToServiceWorker,
 ): HostPage {
@@ -56,7 +56,7 @@ export function hostPage(
 }
 
 function createPage(
-  setup: HostSetup,
+  setup: PageSetup,
   container: ServiceWorkerContainer | undefined,
   postToServiceWorker: PostToServiceWorker,
 ): HostPage {

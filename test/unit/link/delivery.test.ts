@@ -27,3 +27,12 @@ test('each token is delivered once, although the next host sends it in other pie
   for (const event of [...before, ...after]) next.select(event)
   expect(next.resumption()).toEqual({ resumeTokens: [1, 2, 3, 4] })
 })
+
+test('an answer of another server is not continued, because no host can repeat it', () => {
+  const delivery = createDelivery()
+  delivery.select({ type: 'served_by', servedBy: 'upstream' })
+  delivery.select({ type: 'start', promptTokens: 1, cachedTokens: 0 })
+  expect(delivery.canContinue).toBe(true)
+  delivery.select({ type: 'text', text: 'One ' })
+  expect(delivery.canContinue).toBe(false)
+})

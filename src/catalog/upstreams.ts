@@ -1,0 +1,140 @@
+/** Decides which upstream implementations may answer, and explains it. */
+import type { Reason, Route } from '../types/index.ts'
+import type { Condition, Upstream, WrittenUpstream } from './upstream-schema.ts'
+import { isBelow } from './upstream-url.ts'
+import type { ReportProblem } from './validate-parameters.ts'
+
+/** The app's rules for upstream URLs. */
+export interface UpstreamPolicy {
+  /** URL of the scope, with a trailing slash. */
+  scope: string
+  /** `true` for a catalog that the app passed as a document, which is consent by itself. */
+  isGiven: boolean
+  /** URLs that the app allows in catalogs from a URL. A URL includes all paths below it. */
+  allowed: readonly string[]
+}
+
+/** Entry with its implementations on other servers. */
+export interface RoutedEntry {
+  upstreams?: readonly Upstream[] | undefined
+}
+
+const WITHOUT_POLICY: UpstreamPolicy = { scope: '', isGiven: false, allowed: [] }
+
+/** Returns the upstream with an absolute URL and defaults, and reports what is wrong with it. */
+export function resolveUpstream(
+  written: WrittenUpstream,
+  base: string,
+  policy: UpstreamPolicy = WITHOUT_POLICY,
+  report: ReportProblem = () => undefined,
+  path = '',
+): Upstream {
+  const { id, model, when = 'unavailable', unsupported = [] } = written
+  const { forwardAuthorization = false, continues = false } = written
+  const parsed = URL.canParse(written.url, base) ? new URL(written.url, base) : null
+  if (!parsed || !/^https?:$/.test(parsed.protocol)) {
+    report(`${path}.url`, `"${written.url}" is not an http or https URL`)
+  } else if (parsed.search || parsed.hash || parsed.username || parsed.password) {
+    report(`${path}.url`, `"${written.url}" must not have a query, a fragment or credentials`)
+  } else if (isOwnApi(parsed, policy.scope)) {
+    report(`${path}.url`, `"${written.url}" is inside the /v1 that inorigin itself answers`)
+  }
+  const conditions = [when].flat()
+  if (conditions.includes('never') && conditions.length > 1) {
+    report(`${path}.when`, '"never" excludes all other conditions')
+  }
+  const refusal = parsed && isAllowed(parsed, policy) ? null : describeRefusal(written.url)
+  const url = (parsed?.href ?? '').replace(/\/+$/, '')
+  return {
+    id,
+    url,
+    model,
+    when: conditions,
+    forwardAuthorization,
+    continues,
+    unsupported,
+    refusal,
+  }
+}
+
+function isAllowed(url: URL, { scope, isGiven, allowed }: UpstreamPolicy): boolean {
+  if (isGiven || (URL.canParse(scope) && new URL(scope).origin === url.origin)) return true
+  return allowed.some((one) => isBelow(url, one))
+}
+
+const isOwnApi = (url: URL, scope: string): boolean =>
+  URL.canParse(scope) && isBelow(url, new URL('v1', scope).href)
+
+const describeRefusal = (url: string): string =>
+  `its catalog comes from a URL, and the app does not allow ${url}; pass it to serve({ upstreams })`
+
+/**
+ * Returns the upstream that answers a request under the condition; `undefined` if none may. This is
+ * the only way to one: a request with the route `local` never gets any.
+ */
+export function findUpstream(
+  { upstreams = [] }: RoutedEntry,
+  condition: Condition,
+  route?: Route,
+): Upstream | undefined {
+  if (route === 'local') return undefined
+  return upstreams.find((upstream) => isUsable(upstream) && upstream.when.includes(condition))
+}
+
+/** Returns `true` if some request may be answered upstream under one of the conditions. */
+export function mayAnswerUpstream(entry: RoutedEntry, conditions: readonly Condition[]): boolean {
+  return conditions.some((condition) => findUpstream(entry, condition) !== undefined)
+}
+
+const isUsable = (upstream: Upstream): boolean =>
+  !upstream.when.includes('never') && upstream.refusal === null && !isOffline(upstream)
+
+/** Returns `true` if the browser has no network and the server is on another machine. */
+function isOffline({ url }: Upstream): boolean {
+  const { onLine } = globalThis.navigator ?? { onLine: true }
+  return onLine === false && !/^(localhost|127\.|\[::1\])/.test(new URL(url).hostname)
+}
+
+/**
+ * Adds a reason for each upstream to the reasons for the local implementations, and returns the id
+ * of the implementation that a request gets now; `null` if there is none.
+ */
+export function withUpstreamReasons(
+  { upstreams = [] }: RoutedEntry,
+  local: readonly Reason[],
+): { chosen: string | null; reasons: Reason[] } {
+  const chosenLocally = local.find(({ chosen }) => chosen)
+  const always = findUpstream({ upstreams }, 'always')
+  const used = always ?? (chosenLocally ? undefined : findUpstream({ upstreams }, 'unavailable'))
+  const reasons = local.map((reason) =>
+    reason.chosen && used
+      ? { ...reason, chosen: false, why: `${reason.why}, but ${used.id} always answers` }
+      : reason,
+  )
+  const upstream = upstreams.map((one): Reason => ({
+    id: one.id,
+    device: 'upstream',
+    chosen: one === used,
+    why: describeUpstream(one, used, chosenLocally?.id),
+    bytes: 0,
+    milliseconds: null,
+  }))
+  return { chosen: used?.id ?? chosenLocally?.id ?? null, reasons: [...reasons, ...upstream] }
+}
+
+function describeUpstream(
+  upstream: Upstream,
+  used: Upstream | undefined,
+  local: string | undefined,
+): string {
+  const { when, refusal, url } = upstream
+  if (refusal !== null) return refusal
+  if (when.includes('never')) return 'its catalog entry says that it is never used'
+  if (isOffline(upstream)) return 'it needs a network, and the browser is offline'
+  const conditions = when.join(', ')
+  if (upstream !== used)
+    return `${url} answers when: ${conditions}; now ${used?.id ?? local ?? 'nothing'} answers`
+  return when.includes('always')
+    ? `${url} always answers`
+    : `no implementation can run on this device, so ${url} answers`
+}

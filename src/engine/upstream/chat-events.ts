@@ -1,0 +1,176 @@
+/** Turns the chunks of a streamed chat completion into generation events. */
+import { InoriginError } from '../../error.ts'
+import type {
+  ContentEvent,
+  FinishReason,
+  GenerationEvent,
+  GenerationRequest,
+  TokenLogprob,
+  TokenProbability,
+  Usage,
+} from '../../types/index.ts'
+import { isObject } from '../../values/objects.ts'
+import { invalidResponseError, upstreamStreamError } from './errors.ts'
+
+type JsonObject = Record<string, unknown>
+
+/** Reader of the chunks of one completion. */
+export interface ChunkReader {
+  /** Returns the events of a chunk. Throws if the chunk is an error or none of a completion. */
+  read(chunk: unknown): GenerationEvent[]
+  /** Returns the last event. Throws if no chunk has said why the completion ended. */
+  finish(): GenerationEvent
+}
+
+/** Reasons why a server ends a completion, by its words for them. */
+const FINISH_REASONS: Readonly<Record<string, FinishReason>> = {
+  stop: 'stop',
+  eos: 'stop',
+  length: 'length',
+  tool_calls: 'tool_calls',
+  function_call: 'tool_calls',
+}
+
+/** Creates a reader. `url` names the server in errors. */
+export function createChunkReader(url: string, { stop, logprobs }: GenerationRequest): ChunkReader {
+  const calls = createCallReader(url)
+  let hasStarted = false
+  let usage: Usage = { promptTokens: 0, cachedTokens: 0, completionTokens: 0, reasoningTokens: 0 }
+  let reason: FinishReason | null = null
+  let stopSequence: string | null = null
+
+  function readChoice(choice: JsonObject): ContentEvent[] {
+    const delta = objectOf(choice['delta'])
+    const reasoning = textOf(delta['reasoning_content']) || textOf(delta['reasoning'])
+    const text = textOf(delta['content'])
+    const events: ContentEvent[] = []
+    if (reasoning) events.push({ type: 'reasoning', text: reasoning })
+    const tokens = toTokenLogprobs(choice['logprobs'])
+    if (text && logprobs !== undefined && !tokens) throw noLogprobsError()
+    if (text || tokens?.length)
+      events.push({
+        type: 'text',
+        text,
+        ...(logprobs !== undefined && tokens && { logprobs: tokens }),
+      })
+    events.push(...calls.read(delta['tool_calls']))
+    readReason(choice)
+    return events
+  }
+
+  function readReason(choice: JsonObject): void {
+    const given = choice['finish_reason']
+    if (typeof given !== 'string') return
+    if (given === 'content_filter') throw filteredError(url)
+    const known = FINISH_REASONS[given] ?? 'stop'
+    reason = known === 'stop' && calls.count > 0 ? 'tool_calls' : known
+    // vLLM and SGLang say which stop sequence they found.
+    const matched = choice['stop_reason'] ?? choice['matched_stop']
+    if (reason !== 'stop' || typeof matched !== 'string' || !stop.includes(matched)) return
+    reason = 'stop_sequence'
+    stopSequence = matched
+  }
+
+  return {
+    read(chunk) {
+      if (!isObject(chunk)) throw invalidResponseError(url, 'a chunk is not a JSON object')
+      if (chunk['error'] !== undefined && chunk['error'] !== null)
+        throw upstreamStreamError(url, chunk['error'])
+      if (isObject(chunk['usage'])) usage = toUsage(chunk['usage'])
+      const { choices } = chunk
+      const [choice] = Array.isArray(choices) ? choices : []
+      if (choice === undefined) return []
+      const content = readChoice(objectOf(choice))
+      if (hasStarted) return content
+      hasStarted = true
+      const { promptTokens, cachedTokens } = usage
+      return [{ type: 'start', promptTokens, cachedTokens }, ...content]
+    },
+    finish() {
+      if (reason === null) throw invalidResponseError(url, 'its stream ended in the middle')
+      return { type: 'finish', reason, stopSequence, usage }
+    },
+  }
+}
+
+/** Reads the deltas of tool calls. Each call is complete before the next one begins. */
+function createCallReader(url: string) {
+  let count = 0
+  let current: { index: unknown; id: string } | null = null
+
+  function readCall(call: JsonObject): ContentEvent[] {
+    const { index = 0 } = call
+    const given = objectOf(call['function'])
+    const name = textOf(given['name'])
+    const id = textOf(call['id'])
+    const events: ContentEvent[] = []
+    // Some servers give every call the index 0, so a new id begins a call, too.
+    if (!current || current.index !== index || (id !== '' && id !== current.id)) {
+      if (name === '') throw invalidResponseError(url, 'a tool call has no name')
+      current = { index, id: id || `call_${crypto.randomUUID().replaceAll('-', '')}` }
+      events.push({ type: 'tool_call', index: count, id: current.id, name })
+      count += 1
+    }
+    const text = textOf(given['arguments'])
+    if (text) events.push({ type: 'tool_arguments', index: count - 1, text })
+    return events
+  }
+
+  return {
+    get count() {
+      return count
+    },
+    read: (deltas: unknown): ContentEvent[] =>
+      Array.isArray(deltas) ? deltas.flatMap((delta) => readCall(objectOf(delta))) : [],
+  }
+}
+
+const objectOf = (value: unknown): JsonObject => (isObject(value) ? value : {})
+const textOf = (value: unknown): string => (typeof value === 'string' ? value : '')
+const countOf = (value: unknown): number =>
+  typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? value : 0
+
+function toUsage(given: JsonObject): Usage {
+  return {
+    promptTokens: countOf(given['prompt_tokens']),
+    cachedTokens: countOf(objectOf(given['prompt_tokens_details'])['cached_tokens']),
+    completionTokens: countOf(given['completion_tokens']),
+    reasoningTokens: countOf(objectOf(given['completion_tokens_details'])['reasoning_tokens']),
+  }
+}
+
+/** Returns the log probabilities of a choice; `undefined` if it has none. */
+function toTokenLogprobs(logprobs: unknown): TokenLogprob[] | undefined {
+  const { content } = objectOf(logprobs)
+  if (!Array.isArray(content)) return undefined
+  return content.map(objectOf).map((token) => {
+    const top = token['top_logprobs']
+    return {
+      ...toProbability(token),
+      top: Array.isArray(top) ? top.map(objectOf).map(toProbability) : [],
+    }
+  })
+}
+
+function toProbability(token: JsonObject): TokenProbability {
+  const text = textOf(token['token'])
+  const { bytes, logprob } = token
+  return {
+    text,
+    bytes: Array.isArray(bytes) ? bytes.map(countOf) : [...new TextEncoder().encode(text)],
+    logprob: typeof logprob === 'number' ? logprob : -Infinity,
+  }
+}
+
+function noLogprobsError(): InoriginError {
+  const what = 'The upstream server sends no log probabilities. Leave `logprobs` out.'
+  return new InoriginError('invalid_request', what, {
+    code: 'unsupported_parameter',
+    param: 'logprobs',
+  })
+}
+
+function filteredError(url: string): InoriginError {
+  const what = `The upstream server ${url} ended the answer because of its content filter.`
+  return new InoriginError('permission', `${what} Change the prompt.`, { code: 'upstream_refused' })
+}

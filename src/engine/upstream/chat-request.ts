@@ -1,0 +1,198 @@
+/** Converts a generation request to the body of a chat completion. */
+import type { OptionalField, Upstream } from '../../catalog/upstream-schema.ts'
+import { InoriginError } from '../../error.ts'
+import type {
+  AnswerFormat,
+  ChatMessage,
+  GenerationRequest,
+  Image,
+  Sampling,
+  ToolUse,
+  UserMessage,
+} from '../../types/index.ts'
+import { toBase64 } from '../../values/base64.ts'
+
+/** Body of a chat completion, and the fields of the request that have no effect. */
+export interface ChatCompletionBody {
+  body: object
+  ignored: string[]
+}
+
+/** Properties of the catalog entry that the body depends on. */
+export interface UpstreamModel {
+  upstream: Upstream
+  maxOutputTokens: number
+  /** `true` if the model writes reasoning. */
+  thinks: boolean
+}
+
+/** Fields without which an answer is still one to the request. */
+const LISTED_FIELDS: ReadonlySet<OptionalField> = new Set([
+  'frequency_penalty',
+  'min_p',
+  'presence_penalty',
+  'reasoning_effort',
+  'repetition_penalty',
+  'seed',
+  'temperature',
+  'top_k',
+  'top_p',
+])
+
+/** Fields of a request that are refused, and their names in {@link GenerationRequest}. */
+const REQUEST_FIELDS: Readonly<Record<string, string>> = {
+  logprobs: 'logprobs',
+  response_format: 'format',
+  stop: 'stop',
+  tools: 'tools',
+}
+
+/**
+ * Returns the body of a streamed chat completion. Throws `invalid_request` that names a field which
+ * the server does not honor and without which the answer would be another one.
+ */
+export function toChatCompletion(
+  request: GenerationRequest,
+  { upstream, maxOutputTokens, thinks }: UpstreamModel,
+): ChatCompletionBody {
+  const { sampling, stop, logprobs, format, tools, maxTokens = maxOutputTokens } = request
+  if (sampling.logitBias) throw notHonored('logit_bias', 'its token ids are those of another model')
+  if (format?.type === 'grammar') throw notHonored('format', 'no server has the same grammars')
+  if (request.responsePrefix !== undefined && !upstream.continues)
+    throw notHonored('messages', 'it does not continue an assistant message')
+  const optional: Partial<Record<OptionalField, unknown>> = {
+    ...toSamplingFields(sampling),
+    ...(stop.length > 0 && { stop }),
+    ...(logprobs !== undefined && { logprobs: true, top_logprobs: logprobs }),
+    ...(format && { response_format: toResponseFormat(format) }),
+    ...(tools && tools.tools.length > 0 && toToolFields(tools)),
+    ...(thinks && toReasoningFields(request.reasoningBudget)),
+  }
+  const dropped = upstream.unsupported.filter((field) => optional[field] !== undefined)
+  const refused = dropped.find((field) => !LISTED_FIELDS.has(field))
+  if (refused) throw notHonored(REQUEST_FIELDS[refused] ?? refused, 'its catalog entry says so')
+  for (const field of dropped) delete optional[field]
+  const isReasoningIgnored = !thinks && request.reasoningBudget
+  const names = dropped.map((field) => (field === 'reasoning_effort' ? 'reasoningBudget' : field))
+  return {
+    body: {
+      model: upstream.model,
+      messages: toMessages(request, thinks),
+      max_tokens: Math.min(maxTokens, maxOutputTokens),
+      ...optional,
+      ...(request.responsePrefix !== undefined && CONTINUATION),
+      stream: true,
+      stream_options: { include_usage: true },
+    },
+    ignored: isReasoningIgnored ? [...names, 'reasoningBudget'] : names,
+  }
+}
+
+/** Fields that make vLLM, SGLang and inorigin continue the last message. */
+const CONTINUATION = { continue_final_message: true, add_generation_prompt: false }
+
+function notHonored(param: string, why: string): InoriginError {
+  const what = `The upstream server does not honor \`${param}\`: ${why}.`
+  return new InoriginError('invalid_request', `${what} Leave it out, or use a local model.`, {
+    code: 'unsupported_parameter',
+    param,
+  })
+}
+
+function toSamplingFields(sampling: Sampling) {
+  return {
+    temperature: sampling.temperature,
+    top_p: sampling.topP,
+    top_k: sampling.topK,
+    min_p: sampling.minP,
+    frequency_penalty: sampling.frequencyPenalty,
+    presence_penalty: sampling.presencePenalty,
+    repetition_penalty: sampling.repetitionPenalty,
+    seed: sampling.seed,
+  }
+}
+
+function toResponseFormat(format: AnswerFormat): object {
+  if (format.type !== 'json_schema') return { type: 'json_object' }
+  return {
+    type: 'json_schema',
+    json_schema: { name: 'answer', schema: format.schema, strict: true },
+  }
+}
+
+function toToolFields({ tools, choice, only, parallel }: ToolUse) {
+  const callable = tools.filter(({ name }) => only?.includes(name) ?? true)
+  const [single, ...others] = callable
+  const isNamed = choice === 'required' && only !== undefined && single && others.length === 0
+  return {
+    tools: callable.map(({ name, description, parameters }) => ({
+      type: 'function',
+      function: { name, ...(description !== undefined && { description }), parameters },
+    })),
+    tool_choice: isNamed ? { type: 'function', function: { name: single.name } } : choice,
+    ...(!parallel && { parallel_tool_calls: false }),
+  }
+}
+
+/** Upper bounds in tokens of the budgets that the efforts stand for, the smallest first. */
+const EFFORTS: ReadonlyArray<readonly [budgetTokens: number, effort: string]> = [
+  [0, 'none'],
+  [64, 'minimal'],
+  [256, 'low'],
+  [1_024, 'medium'],
+  [4_096, 'high'],
+]
+
+function toReasoningFields(budgetTokens: number | undefined) {
+  if (budgetTokens === undefined) return {}
+  const effort = EFFORTS.find(([most]) => budgetTokens <= most)?.[1] ?? 'xhigh'
+  return { reasoning_effort: effort }
+}
+
+function toMessages({ messages, responsePrefix }: GenerationRequest, thinks: boolean): object[] {
+  const converted = messages.map((message) => toMessage(message, thinks))
+  if (responsePrefix === undefined) return converted
+  return [...converted, { role: 'assistant', content: responsePrefix }]
+}
+
+function toMessage(message: ChatMessage, thinks: boolean): object {
+  switch (message.role) {
+    case 'system':
+      return { role: 'system', content: message.content }
+    case 'user':
+      return { role: 'user', content: toContent(message) }
+    case 'tool':
+      return { role: 'tool', tool_call_id: message.toolCallId, content: message.content }
+    case 'assistant': {
+      const { content, reasoning, toolCalls = [] } = message
+      const calls = toolCalls.map(({ id, name, arguments: text }) => ({
+        id,
+        type: 'function',
+        function: { name, arguments: text },
+      }))
+      return {
+        role: 'assistant',
+        content: content === '' && calls.length > 0 ? null : content,
+        ...(thinks && reasoning !== undefined && { reasoning_content: reasoning }),
+        ...(calls.length > 0 && { tool_calls: calls }),
+      }
+    }
+  }
+}
+
+/** Returns the text, or a list of its parts if there are images between them. */
+function toContent({ content, images = [] }: UserMessage): string | object[] {
+  if (images.length === 0) return content
+  const parts: object[] = []
+  let from = 0
+  for (const image of images) {
+    if (image.at > from) parts.push({ type: 'text', text: content.slice(from, image.at) })
+    parts.push({ type: 'image_url', image_url: { url: toDataUrl(image) } })
+    from = image.at
+  }
+  if (from < content.length) parts.push({ type: 'text', text: content.slice(from) })
+  return parts
+}
+
+const toDataUrl = ({ mediaType, bytes }: Image): string =>
+  `data:${mediaType};base64,${toBase64(bytes)}`

@@ -1,0 +1,144 @@
+/** Answers requests on another server, which speaks chat completions and embeddings. */
+import { createParser } from 'eventsource-parser'
+import type {
+  EmbeddingRequest,
+  Embeddings,
+  Generation,
+  GenerationEvent,
+  GenerationRequest,
+} from '../../types/index.ts'
+import { isObject } from '../../values/objects.ts'
+import { createChunkReader } from './chat-events.ts'
+import { toChatCompletion, type UpstreamModel } from './chat-request.ts'
+import { postUpstream, type UpstreamCall, type UpstreamResponse } from './connection.ts'
+import { invalidResponseError } from './errors.ts'
+
+/** Maximum number of UTF-16 units of one event of a stream. */
+const MAX_EVENT_CHARACTERS = 4 * 1024 * 1024
+/** Maximum number of bytes of one response. */
+const MAX_RESPONSE_BYTES = 256 * 1024 * 1024
+
+/**
+ * Generates on the upstream server. Resolves when its answer begins. Rejects with the server's
+ * error, and with `invalid_request` for fields that it does not honor. An abort closes the
+ * connection.
+ */
+export async function generateUpstream(
+  request: GenerationRequest,
+  model: Omit<UpstreamModel, 'upstream'>,
+  call: UpstreamCall,
+): Promise<Generation> {
+  const { upstream } = call
+  const { body, ignored } = toChatCompletion(request, { ...model, upstream })
+  const response = await postUpstream('chat/completions', body, call)
+  const chunks = readChunks(response, upstream.url)
+  const reader = createChunkReader(upstream.url, request)
+  const first = await readNext()
+  return { ignored, servedBy: 'upstream', events: events() }
+
+  /** Resolves with the events of the next chunk; `null` at the end of the stream. */
+  async function readNext(): Promise<GenerationEvent[] | null> {
+    try {
+      const { done, value } = await chunks.next()
+      return done ? null : reader.read(value)
+    } catch (error) {
+      response.close()
+      throw error
+    }
+  }
+
+  async function* events(): AsyncGenerator<GenerationEvent> {
+    try {
+      yield { type: 'served_by', servedBy: 'upstream' }
+      for (let next = first; next; next = await readNext()) yield* next
+      yield reader.finish()
+    } finally {
+      response.close()
+    }
+  }
+}
+
+/** Yields the JSON values of an event stream up to its end marker, which must not be missing. */
+async function* readChunks(response: UpstreamResponse, url: string): AsyncGenerator<unknown> {
+  if (!response.contentType.startsWith('text/event-stream')) {
+    response.close()
+    throw invalidResponseError(url, `its type is "${response.contentType}", not text/event-stream`)
+  }
+  const arrived: string[] = []
+  const parser = createParser({
+    onEvent: ({ data }) => arrived.push(data),
+    onError(error) {
+      if (error.type === 'max-buffer-size-exceeded') throw error
+    },
+    maxBufferSize: MAX_EVENT_CHARACTERS,
+  })
+  const decoder = new TextDecoder()
+  for await (const bytes of readLimited(response, url)) {
+    feed(decoder.decode(bytes, { stream: true }))
+    for (const data of arrived.splice(0)) {
+      if (data === '[DONE]') return
+      yield parseChunk(data)
+    }
+  }
+  throw invalidResponseError(url, 'its stream ended without [DONE]')
+
+  function feed(text: string): void {
+    try {
+      parser.feed(text)
+    } catch (cause) {
+      throw invalidResponseError(url, 'an event is too long', cause)
+    }
+  }
+
+  function parseChunk(data: string): unknown {
+    try {
+      return JSON.parse(data)
+    } catch (cause) {
+      throw invalidResponseError(url, 'an event is not JSON', cause)
+    }
+  }
+}
+
+async function* readLimited(response: UpstreamResponse, url: string): AsyncGenerator<Uint8Array> {
+  let total = 0
+  for await (const bytes of response.readBytes()) {
+    total += bytes.length
+    if (total > MAX_RESPONSE_BYTES) throw invalidResponseError(url, 'it is too long')
+    yield bytes
+  }
+}
+
+/** Embeds texts on the upstream server. Resolves with one vector for each text. */
+export async function embedUpstream(
+  { input, dimensions }: EmbeddingRequest,
+  expectedDimensions: number,
+  call: UpstreamCall,
+): Promise<Embeddings> {
+  const { upstream } = call
+  const { url, model } = upstream
+  const body = { model, input, encoding_format: 'float', ...(dimensions && { dimensions }) }
+  const response = await postUpstream('embeddings', body, call)
+  const pieces: Uint8Array<ArrayBuffer>[] = []
+  for await (const bytes of readLimited(response, url)) pieces.push(new Uint8Array(bytes))
+  const length = dimensions ?? expectedDimensions
+  const invalid = (what: string, cause?: unknown) => invalidResponseError(url, what, cause)
+  let parsed: unknown
+  try {
+    parsed = JSON.parse(await new Blob(pieces).text())
+  } catch (cause) {
+    throw invalid('it is not JSON', cause)
+  }
+  const { data, usage } = isObject(parsed) ? parsed : {}
+  if (!Array.isArray(data) || data.length !== input.length)
+    throw invalid(`it has not ${input.length} vectors`)
+  const vectors = new Float32Array(length * input.length)
+  data.forEach((item, position) => {
+    const { embedding, index = position } = isObject(item) ? item : {}
+    const isVector = Array.isArray(embedding) && embedding.every((one) => Number.isFinite(one))
+    if (!isVector || embedding.length !== length || typeof index !== 'number' || !(index in data))
+      throw invalid(`vector ${position} is not ${length} numbers`)
+    vectors.set(embedding as number[], index * length)
+  })
+  const tokens = isObject(usage) ? Number(usage['prompt_tokens'] ?? 0) : 0
+  return { vectors, dimensions: length, tokens }
+}

@@ -1,0 +1,145 @@
+/** Decides whether a request is answered on this device or by an upstream server. */
+import type { Condition, Upstream } from '../../catalog/upstream-schema.ts'
+import type { Embedder, ModelEntry } from '../../catalog/schema.ts'
+import { findUpstream, mayAnswerUpstream } from '../../catalog/upstreams.ts'
+import { embedUpstream, generateUpstream } from '../../engine/upstream/index.ts'
+import type { UpstreamCall } from '../../engine/upstream/connection.ts'
+import { InoriginError } from '../../error.ts'
+import type {
+  Caller,
+  EmbeddingRequest,
+  EmbeddingStream,
+  Generation,
+  GenerationRequest,
+  Route,
+} from '../../types/index.ts'
+import type { ImplementationSelector } from '../choice/selector.ts'
+import { isUnlistedHubEntry } from '../library/entries.ts'
+import type { Models } from '../models/models.ts'
+import type { Leases } from './leases.ts'
+import { untilStatus } from './status-timeout.ts'
+
+/** Entry that may have upstream implementations. */
+type Routed = ModelEntry | Embedder
+
+export interface Upstreams {
+  /**
+   * Resolves with the upstream that answers in place of this device; `undefined` if this device is
+   * tried first. Rejects with `upstream_not_allowed` if the request must be answered upstream, but
+   * the catalog entry does not allow it now.
+   */
+  findFirst(entry: Routed, route: Route | undefined): Promise<Upstream | undefined>
+  /** Returns the upstream that answers after the error of this device; `undefined` if none may. */
+  findAfter(entry: Routed, route: Route | undefined, error: unknown): Upstream | undefined
+  generate(
+    upstream: Upstream,
+    entry: ModelEntry,
+    request: GenerationRequest,
+    caller: Caller,
+  ): Promise<Generation>
+  embed(
+    upstream: Upstream,
+    entry: Embedder,
+    request: EmbeddingRequest,
+    caller: Caller,
+  ): Promise<EmbeddingStream>
+}
+
+export interface UpstreamsOptions {
+  selector: Pick<ImplementationSelector, 'select'>
+  leases: Pick<Leases, 'acquire'>
+  models: Pick<Models, 'ofTag'>
+  getHeaders: UpstreamCall['getHeaders']
+}
+
+/** Conditions that only the local model can find out about a request. */
+const LATE_CONDITIONS: readonly Condition[] = ['busy', 'too-long']
+
+/** Codes of errors that say nothing about this device. */
+const PASSING_CODES: ReadonlySet<string | undefined> = new Set(['unloaded', 'replaced'])
+
+export function createUpstreams(options: UpstreamsOptions): Upstreams {
+  const { selector, leases, models, getHeaders } = options
+
+  const toCall = (upstream: Upstream, { key, isKeyHashed, signal }: Caller): UpstreamCall => ({
+    upstream,
+    key: isKeyHashed ? null : key,
+    signal,
+    getHeaders,
+  })
+
+  /** Loads the local model, whether or not the request that needs it is still there. */
+  function startLoading(entry: Routed): void {
+    leases
+      .acquire(entry, new AbortController().signal)
+      .then(({ instance, release }) => instance.load().finally(release))
+      // The next request tries again, and a request without an upstream reports the error.
+      .catch(() => undefined)
+  }
+
+  async function findEarly(entry: Routed, route: Route | undefined): Promise<Upstream | undefined> {
+    const always = findUpstream(entry, 'always', route)
+    if (always) return always
+    if (!(await canRun(entry, selector))) return findUpstream(entry, 'unavailable', route)
+    const isLoaded = models.ofTag(entry.tag).some(({ ready }) => ready)
+    const meanwhile = isLoaded ? undefined : findUpstream(entry, 'not-loaded', route)
+    if (meanwhile) startLoading(entry)
+    return meanwhile
+  }
+
+  return {
+    async findFirst(entry, route) {
+      const early = entry.upstreams && (await findEarly(entry, route))
+      if (!early && route === 'upstream' && !mayAnswerUpstream(entry, LATE_CONDITIONS))
+        throw notAllowed(entry)
+      return early
+    },
+    findAfter(entry, route, error) {
+      const condition = toCondition(error)
+      return condition && findUpstream(entry, condition, route)
+    },
+    generate(upstream, entry, request, caller) {
+      const { maxOutputTokens, capabilities } = entry
+      const model = { maxOutputTokens, thinks: capabilities?.thinking ?? false }
+      return generateUpstream(request, model, toCall(upstream, caller))
+    },
+    async embed(upstream, { embeddings: { dimensions } }, request, caller) {
+      const embedded = embedUpstream(request, dimensions, toCall(upstream, caller))
+      await untilStatus(embedded)
+      async function* events() {
+        yield { type: 'finish' as const, embeddings: await embedded }
+      }
+      return { servedBy: 'upstream', events: events() }
+    },
+  }
+}
+
+/** Resolves with `true` if an implementation can run on this device, as far as is known. */
+async function canRun(
+  entry: Routed,
+  selector: Pick<ImplementationSelector, 'select'>,
+): Promise<boolean> {
+  if (isUnlistedHubEntry(entry)) return true
+  return selector.select(entry).then(
+    () => true,
+    () => false,
+  )
+}
+
+/** Returns the condition that an error of the local model stands for. */
+function toCondition(error: unknown): Condition | undefined {
+  if (!(error instanceof InoriginError)) return undefined
+  if (error.code === 'queue_full') return 'busy'
+  if (error.code === 'context_length_exceeded') return 'too-long'
+  return error.kind === 'unavailable' && !PASSING_CODES.has(error.code) ? 'unavailable' : undefined
+}
+
+/** Creates the error for a request that must be answered upstream, although that is not allowed. */
+export function notAllowed({ tag, upstreams = [] }: Routed): InoriginError {
+  const conditions = upstreams.map(({ id, when }) => `${id} answers when: ${when.join(', ')}`)
+  const why = conditions.length > 0 ? `now (${conditions.join('; ')})` : 'at all'
+  const what = `${tag} must not be answered upstream ${why}.`
+  return new InoriginError('permission', `${what} Leave the header x-inorigin-route out.`, {
+    code: 'upstream_not_allowed',
+  })
+}
