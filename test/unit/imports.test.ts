@@ -24,6 +24,8 @@ const LAYERS: readonly (readonly string[])[] = [
     'src/register.ts',
     'src/cli.ts',
     'src/cli',
+    'src/vite.ts',
+    'src/vite',
   ],
   ['src/server.ts', 'src/typed.ts', 'src/validate-arguments.ts'],
   ['src/wire'],
