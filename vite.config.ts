@@ -99,7 +99,7 @@ const cli: EnvironmentOptions = {
 }
 
 /** The Vite plugin, which runs in the Vite of an app. */
-const plugin: EnvironmentOptions = {
+const vitePlugin: EnvironmentOptions = {
   ...cli,
   build: {
     ...cli.build,
@@ -110,7 +110,7 @@ const plugin: EnvironmentOptions = {
 }
 
 /** What the package consists of, in the order it is built: the first empties the folder. */
-const PACKAGE: Record<string, EnvironmentOptions> = { modules, serviceWorker, cli, plugin }
+const PACKAGE: Record<string, EnvironmentOptions> = { modules, serviceWorker, cli, vitePlugin }
 
 const playground: EnvironmentOptions = {
   define: { INORIGIN_VERSION: JSON.stringify(packageJson.version) },

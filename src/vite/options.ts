@@ -29,7 +29,9 @@ export interface InoriginOptions {
 }
 
 /** Options with their defaults. `models` is `null` for Vite's public folder. */
-export interface PluginSettings extends Required<Omit<InoriginOptions, 'models' | 'serviceWorker'>> {
+export interface PluginSettings extends Required<
+  Omit<InoriginOptions, 'models' | 'serviceWorker'>
+> {
   models: string | null
   /** Path of the app's own script; `null` for the library's. */
   serviceWorker: string | false | null

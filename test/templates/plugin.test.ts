@@ -93,10 +93,7 @@ test('finds its files from every entry, below any base, with source maps', async
   const pages = `{ input: ['index.html', 'nested/other.html'] }`
   app.write(
     'vite.config.js',
-    config(
-      '{ guide: false }',
-      `base: './', build: { sourcemap: true, rolldownOptions: ${pages} }`,
-    ),
+    config('{ guide: false }', `base: './', build: { sourcemap: true, rolldownOptions: ${pages} }`),
   )
   const url = await serveBuild('/some/where/')
   expect(existsSync(join(app.folder, 'dist/inorigin/models/guide'))).toBe(false)

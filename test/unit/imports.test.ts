@@ -14,6 +14,7 @@ const LAYERS: readonly (readonly string[])[] = [
   ['demo'],
   // What `npm run ask` shares with the tests.
   ['test/setup'],
+  ['src/vite.ts', 'src/vite'],
   ['sw'],
   [
     'src/index.ts',
@@ -24,8 +25,6 @@ const LAYERS: readonly (readonly string[])[] = [
     'src/register.ts',
     'src/cli.ts',
     'src/cli',
-    'src/vite.ts',
-    'src/vite',
   ],
   ['src/server.ts', 'src/typed.ts', 'src/validate-arguments.ts'],
   ['src/wire'],
