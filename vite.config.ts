@@ -95,8 +95,19 @@ const cli: EnvironmentOptions = {
   },
 }
 
+/** The Vite plugin, which runs in the Vite of an app. */
+const vitePlugin: EnvironmentOptions = {
+  ...cli,
+  build: {
+    ...cli.build,
+    license: { fileName: 'licenses/vite.json' },
+    lib: { entry: at('src/vite.ts'), formats: ['es'], fileName: () => 'vite.js' },
+    rolldownOptions: { platform: 'node', external: [/^node:/, 'vite'] },
+  },
+}
+
 /** What the package consists of, in the order it is built: the first empties the folder. */
-const PACKAGE: Record<string, EnvironmentOptions> = { modules, serviceWorker, cli }
+const PACKAGE: Record<string, EnvironmentOptions> = { modules, serviceWorker, cli, vitePlugin }
 
 const playground: EnvironmentOptions = {
   define: { INORIGIN_VERSION: JSON.stringify(packageJson.version) },
@@ -205,7 +216,8 @@ export default defineConfig(({ command }) => ({
         Object.entries(SCRIPTS).map(([name, path]) => [`${name}.js`, path]),
       ),
       sw: at('sw/classic.ts'),
-      folders: { ort: RUNTIME, models: MODELS },
+      folders: { models: MODELS },
+      runtime: RUNTIME,
     }),
   ],
   test: {
@@ -279,6 +291,19 @@ export default defineConfig(({ command }) => ({
           testTimeout: 600_000,
           hookTimeout: 600_000,
           sequence: { groupOrder: 3 },
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: 'templates',
+          include: ['test/templates/**/*.test.ts'],
+          environment: 'node',
+          globalSetup: 'test/templates/setup.ts',
+          fileParallelism: false,
+          testTimeout: 600_000,
+          hookTimeout: 600_000,
+          sequence: { groupOrder: 4 },
         },
       },
       {

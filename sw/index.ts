@@ -33,6 +33,8 @@ import { createHostFinder } from './host-finder.ts'
 import { chooseIsolationPolicy, headersFor, withHeaders } from './isolation.ts'
 import { unlessSlow } from './slow-server.ts'
 
+export { keepApp, type AppFiles } from './keep-app.ts'
+
 declare const self: ServiceWorkerGlobalScope
 
 /** Options of {@link attach}. */

@@ -1,8 +1,10 @@
 /** Vite plugins for the two servers of the playground. */
-import { createReadStream, existsSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import type { ServerResponse } from 'node:http'
 import { extname, join } from 'node:path'
 import { build, type Plugin } from 'vite'
+import { listRuntimeFiles } from '../../src/cli/library-files.ts'
+import { readContent } from '../../src/cli/write-file.ts'
 
 const TYPES: Readonly<Record<string, string>> = {
   '.mjs': 'text/javascript',
@@ -46,13 +48,15 @@ export interface DevPaths {
   sw: string
   /** Folders in `inorigin/` whose files are served as they are, by name. */
   folders: Readonly<Record<string, string>>
+  /** Folder of onnxruntime-web's builds, which are `inorigin/ort/`. */
+  runtime: string
 }
 
 /**
  * While developing: what `inorigin init` would have put beside the page, made from the sources at each
  * request, so that a reload shows a change.
  */
-export function devFolder({ scripts, sw, folders }: DevPaths): Plugin {
+export function devFolder({ scripts, sw, folders, runtime }: DevPaths): Plugin {
   async function answer(path: string, response: ServerResponse): Promise<boolean> {
     if (path === '/playground-sw.js') return send(response, await bundle(sw))
     const [top, name = '', ...rest] = path.replace(/^\/inorigin\//, './').split('/')
@@ -60,9 +64,11 @@ export function devFolder({ scripts, sw, folders }: DevPaths): Plugin {
     const script = scripts[name]
     if (script) return send(response, `export * from '/@fs/${script}'\n`)
     const file = join(folders[name] ?? '', ...rest)
-    if (!folders[name] || !existsSync(file)) return false
+    const isThere = folders[name] !== undefined && existsSync(file)
+    const content = name === 'ort' ? listRuntimeFiles(runtime).get(rest.join('/')) : undefined
+    if (!content && !isThere) return false
     response.setHeader('content-type', TYPES[extname(file)] ?? 'application/octet-stream')
-    createReadStream(file).pipe(response)
+    response.end(readContent(content ?? { from: file }))
     return true
   }
   return {

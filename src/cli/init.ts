@@ -1,27 +1,25 @@
 /** Copies the files that `serve()` needs into an app's public folder. */
-import { createHash } from 'node:crypto'
-import { existsSync, readdirSync, readFileSync, rmdirSync, rmSync, statSync } from 'node:fs'
-import { basename, dirname, join, relative, sep } from 'node:path'
+import { existsSync, readdirSync, rmdirSync, rmSync } from 'node:fs'
+import { basename, dirname, join, relative } from 'node:path'
 import { refuse } from '../draft/refuse.ts'
-import { InoriginError } from '../error.ts'
-import type { FileList, ListedFile } from '../types/index.ts'
+import type { ListedFile } from '../types/index.ts'
+import {
+  collectLibraryFiles,
+  FILE_LIST,
+  INORIGIN_FOLDER,
+  type LibraryChoice,
+  readText,
+  serializeFileList,
+} from './library-files.ts'
 import { type Content, assertNoLinks, findStats, writeBelow } from './write-file.ts'
 
-export interface InitOptions {
+export interface InitOptions extends LibraryChoice {
   /** Folder that the app's web server serves. It is created if missing. */
   publicDir: string
   /** File name of the service worker script in that folder; `null` to write none. */
   sw: string | null
   /** File name of the script of an earlier run, which is deleted if it has another name now. */
   formerSw?: string | null
-  /** `true` to copy the embedded language model. */
-  guide: boolean
-  /** `true` to copy WebLLM, which runs models that MLC compiled. */
-  mlc: boolean
-  /** Folder `dist` of the built package. */
-  dist: string
-  /** Folder of onnxruntime-web that contains the wasm builds. */
-  runtime: string
 }
 
 export interface InitResult {
@@ -34,30 +32,8 @@ export interface InitResult {
   removed: readonly string[]
 }
 
-/** Prefix of the names of WebLLM's chunks. */
-const MLC_CHUNK_PREFIX = 'mlc-'
-const MLC_CATALOG = 'catalogs/mlc.json'
-const EMBEDDED_CATALOG = 'models/catalog.json'
-/** Tag of the model that `--no-guide` omits. */
-const GUIDE_TAG = '@inorigin/guide'
-const SCRIPTS = ['index.js', 'worker.js', 'model-worker.js', 'catalog.schema.json', 'licenses.md']
-/** Builds that are loaded. The fourth build, jsep, is not used. */
-const RUNTIME_FILES = ['.jspi', '.asyncify', ''].flatMap((build) =>
-  ['mjs', 'wasm'].map((type) => `ort-wasm-simd-threaded${build}.${type}`),
-)
-/** Name of the folder beside the script. */
-const INORIGIN_FOLDER = 'inorigin'
-/**
- * Name of the file that lists the written files. A refresh deletes only those, and the service
- * worker tells by it which of them it keeps, and whether there is a new version.
- */
-const FILE_LIST = 'files.json'
 /** Start of the first line of the package's service worker script. */
 const SCRIPT_MARK = '/*! inorigin '
-
-interface CatalogFile {
-  entries: { tag: string; implementations?: { resources: { url: string }[] }[] }[]
-}
 
 /**
  * Writes the service worker script and the folder `inorigin/` beside it.
@@ -71,7 +47,7 @@ export function init(options: InitOptions): InitResult {
   const script = sw === null ? null : join(publicDir, sw)
   if (sw !== null) assertOwnScript(publicDir, sw)
   const folder = join(publicDir, INORIGIN_FOLDER)
-  const sources = collectSources(options)
+  const sources = collectLibraryFiles(options)
   for (const name of [FILE_LIST, ...sources.keys()])
     assertNoLinks(publicDir, `${INORIGIN_FOLDER}/${name}`)
   const before = readFileList(folder)
@@ -80,9 +56,7 @@ export function init(options: InitOptions): InitResult {
   const write = (name: string, content: Content) =>
     writeBelow(publicDir, `${INORIGIN_FOLDER}/${name}`, content)
   const written = [...sources].map(([name, source]) => write(name, source))
-  const files = Array.from(sources, ([name, source]) => describeFile(name, source))
-  const list: FileList = { written_by: 'inorigin init', files }
-  written.push(write(FILE_LIST, { text: `${JSON.stringify(list, null, 2)}\n` }))
+  written.push(write(FILE_LIST, { text: serializeFileList(sources) }))
   const removed = before.filter((name) => !sources.has(name) && removeFile(folder, name))
   // The script comes last, so that a page that finds it finds the other files too.
   if (sw !== null) written.push(writeBelow(publicDir, sw, { from: join(dist, 'sw.js') }))
@@ -93,48 +67,6 @@ export function init(options: InitOptions): InitResult {
 
   const bytes = written.reduce((sum, length) => sum + length, 0)
   return { script, folder, files: written.length, bytes, removed }
-}
-
-function collectSources({ dist, runtime, guide, mlc }: InitOptions): Map<string, Content> {
-  const sources = new Map<string, Content>()
-  const chunks = listFilesBelow(join(dist, 'chunks'))
-    .filter((name) => mlc || !name.startsWith(MLC_CHUNK_PREFIX))
-    .map((name) => `chunks/${name}`)
-  const scripts = [...SCRIPTS, ...chunks, ...(mlc ? [MLC_CATALOG] : [])]
-  for (const name of scripts) sources.set(name, { from: join(dist, name) })
-  for (const name of RUNTIME_FILES) sources.set(`ort/${name}`, { from: join(runtime, name) })
-
-  const catalog = JSON.parse(readText(join(dist, EMBEDDED_CATALOG))) as CatalogFile
-  const entries = catalog.entries.filter((entry) => guide || entry.tag !== GUIDE_TAG)
-  sources.set(EMBEDDED_CATALOG, {
-    text: `${JSON.stringify({ ...catalog, entries }, null, 2)}\n`,
-  })
-  for (const { implementations = [] } of entries) {
-    for (const { url } of implementations.flatMap((one) => one.resources)) {
-      if (URL.canParse(url)) continue
-      sources.set(`models/${url}`, { from: join(dist, 'models', url) })
-      // Licenses of training data may require their notice to stay with copies of the model.
-      const notice = `models/${url.split('/', 1)[0] ?? ''}/NOTICE.md`
-      if (existsSync(join(dist, notice))) sources.set(notice, { from: join(dist, notice) })
-    }
-  }
-  for (const source of sources.values()) if ('from' in source) assertExists(source.from)
-  return sources
-}
-
-function describeFile(name: string, source: Content): ListedFile {
-  const content = 'from' in source ? readFileSync(source.from) : source.text
-  return {
-    name,
-    sha256: createHash('sha256').update(content).digest('hex'),
-    precache: isPrecached(name),
-  }
-}
-
-/** Returns `true` for our scripts and the catalog: 0.7 MB compressed, which any feature may need. */
-function isPrecached(name: string): boolean {
-  if (name.startsWith(`chunks/${MLC_CHUNK_PREFIX}`)) return false
-  return name === EMBEDDED_CATALOG || /^(chunks\/)?[^/]+\.js$/.test(name)
 }
 
 function assertOwnScript(publicDir: string, sw: string): void {
@@ -149,7 +81,7 @@ function assertOwnScript(publicDir: string, sw: string): void {
 }
 
 /** Returns `true` for a file that an earlier run wrote as the service worker script. */
-function isOwnScript(path: string): boolean {
+export function isOwnScript(path: string): boolean {
   return (findStats(path)?.isFile() ?? false) && readText(path).startsWith(SCRIPT_MARK)
 }
 
@@ -189,28 +121,4 @@ function readFileList(folder: string): string[] {
 
 function isInside(folder: string, name: string): boolean {
   return !relative(folder, join(folder, name)).startsWith('..')
-}
-
-function assertExists(path: string): void {
-  if (existsSync(path)) return
-  const what = `${path} is missing, so the installation is not complete.`
-  throw new InoriginError('unavailable', `${what} Install inorigin and onnxruntime-web again.`)
-}
-
-function readText(path: string): string {
-  try {
-    return readFileSync(path, 'utf8')
-  } catch (cause) {
-    const what = `${path} cannot be read: ${InoriginError.from(cause).message}.`
-    throw new InoriginError('invalid_request', what, { cause })
-  }
-}
-
-/** Returns the paths of all files below a folder, relative to it, with forward slashes. */
-function listFilesBelow(folder: string): string[] {
-  if (!existsSync(folder)) return []
-  return readdirSync(folder, { recursive: true, encoding: 'utf8' })
-    .filter((name) => statSync(join(folder, name)).isFile())
-    .map((name) => name.split(sep).join('/'))
-    .toSorted()
 }

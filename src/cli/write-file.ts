@@ -6,6 +6,7 @@ import {
   copyFileSync,
   lstatSync,
   mkdirSync,
+  readFileSync,
   readlinkSync,
   renameSync,
   rmSync,
@@ -16,8 +17,22 @@ import { basename, dirname, join, normalize, sep } from 'node:path'
 import { refuse } from '../draft/refuse.ts'
 import { InoriginError } from '../error.ts'
 
-/** Content of a file to write: a copy of another file, or a text. */
-export type Content = { from: string } | { text: string }
+/** Content of a file to write: a copy of another file or of a range of its bytes, or a text. */
+export type Content = FileContent | { text: string }
+
+interface FileContent {
+  from: string
+  /** First byte of the range. Default: 0. */
+  start?: number
+  /** End of the range, which is not part of it. Default: the end of the file. */
+  end?: number
+}
+
+/** Reads the content. */
+export function readContent(content: Content): Uint8Array {
+  if ('text' in content) return Buffer.from(content.text)
+  return readFileSync(content.from).subarray(content.start, content.end)
+}
 
 /**
  * Writes a file below a folder, which may be a link itself, and returns its length in bytes.
@@ -31,8 +46,9 @@ export function writeBelow(folder: string, path: string, content: Content): numb
   try {
     mkdirSync(dirname(to), { recursive: true })
     // Both ways of writing fail on an existing link instead of following it.
-    if ('from' in content) copyFileSync(content.from, next, constants.COPYFILE_EXCL)
-    else writeFileSync(next, content.text, { flag: 'wx' })
+    const isWhole = 'from' in content && content.end === undefined
+    if (isWhole) copyFileSync(content.from, next, constants.COPYFILE_EXCL)
+    else writeFileSync(next, readContent(content), { flag: 'wx' })
     const before = findStats(to)
     if (before && 'text' in content) chmodSync(next, before.mode & 0o777)
     assertNoLinks(folder, path)

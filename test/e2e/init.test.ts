@@ -66,8 +66,9 @@ test('fills a folder that is not there yet and remembers it', () => {
   }
   expect(get('public/sw.js')).toBe(readFileSync(join(ROOT, 'dist/sw.js'), 'utf8'))
   expect(readdirSync(join(app, 'public/inorigin/ort')).toSorted()).toEqual([
+    'ort-wasm-simd-threaded.asyncify.0.wasm',
+    'ort-wasm-simd-threaded.asyncify.1.wasm',
     'ort-wasm-simd-threaded.asyncify.mjs',
-    'ort-wasm-simd-threaded.asyncify.wasm',
     'ort-wasm-simd-threaded.jspi.mjs',
     'ort-wasm-simd-threaded.jspi.wasm',
     'ort-wasm-simd-threaded.mjs',
@@ -77,6 +78,18 @@ test('fills a folder that is not there yet and remembers it', () => {
   const remembered =
     '{\n    "name": "app",\n    "inorigin": {\n        "publicDir": "public"\n    }\n}\n'
   expect(get('package.json')).toBe(remembered)
+})
+
+test('writes no file over 25 MiB, and the parts of a split one are its bytes', () => {
+  inorigin('init', 'public', '--mlc')
+  const { files } = JSON.parse(get('public/inorigin/files.json')) as FileList
+  const read = (name: string) => readFileSync(join(app, 'public/inorigin', name))
+  const large = files.filter(({ name }) => read(name).length > 25 * 2 ** 20)
+  expect(large).toEqual([])
+  const whole = 'ort-wasm-simd-threaded.asyncify.wasm'
+  const parts = [0, 1].map((index) => read(`ort/${whole.replace(/wasm$/, `${index}.wasm`)}`))
+  const installed = readFileSync(join(ROOT, 'node_modules/onnxruntime-web/dist', whole))
+  expect(Buffer.concat(parts).equals(installed)).toBe(true)
 })
 
 test('lists the digests of what it wrote, and what is kept before it is used', () => {
@@ -130,8 +143,9 @@ test('copies a license for every part of what it copies', () => {
     if (name.startsWith('ort/')) return 'onnxruntime-web'
     return name.startsWith('chunks/mlc-') ? '@mlc-ai/web-llm' : 'inorigin'
   })
+  // The plugin uses the Vite of the app.
   const imported = [...importedIn('src'), ...importedIn('sw')].filter(
-    (name) => name !== 'inorigin' && name !== 'node',
+    (name) => !['inorigin', 'node', 'vite'].includes(name),
   )
   expect(new Set(imported).size).toBeGreaterThan(7)
   expect([...parts, ...imported].filter((name) => !named.has(name))).toEqual([])

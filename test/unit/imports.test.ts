@@ -14,6 +14,7 @@ const LAYERS: readonly (readonly string[])[] = [
   ['demo'],
   // What `npm run ask` shares with the tests.
   ['test/setup'],
+  ['src/vite.ts', 'src/vite'],
   ['sw'],
   [
     'src/index.ts',

@@ -17,6 +17,7 @@ import type { Ort } from './ort.ts'
 import { toChunkedFile } from './chunked-file.ts'
 import { separateWeights } from './separate-weights.ts'
 import { watchGpu } from './watch.ts'
+import { fetchSplitRuntime } from './split-runtime.ts'
 
 interface RuntimeOptions {
   device: Device
@@ -113,11 +114,16 @@ export async function loadRuntime(options: RuntimeOptions): Promise<Runtime> {
   const opened = opensHeap ? open() : null
   // The session that needs the module reports its failure.
   opened?.catch(() => undefined)
-  const ort = await importOrt(device, large).catch((cause: unknown) => {
+  const isSplit = device === 'webgpu' && !hasSuspension()
+  const [ort, binary] = await Promise.all([
+    importOrt(device, large),
+    isSplit ? fetchSplitRuntime(folder) : undefined,
+  ]).catch((cause: unknown) => {
     throw runtimeMissing(folder, cause)
   })
   ort.env.logLevel = 'error'
   ort.env.wasm.wasmPaths = folder
+  if (binary) ort.env.wasm.wasmBinary = binary
   ort.env.wasm.numThreads = threads
 
   const createInHeap = createHeapSessions(ort, () => opened ?? open(), streams)

@@ -1,0 +1,142 @@
+/** The library's files that a page needs: all that lies in `inorigin/`. */
+import { createHash } from 'node:crypto'
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
+import { join, sep } from 'node:path'
+import { InoriginError } from '../error.ts'
+import type { FileList, ListedFile } from '../types/index.ts'
+import { RUNTIME_PARTS, SPLIT_RUNTIME_FILE } from '../values/runtime-files.ts'
+import { type Content, readContent } from './write-file.ts'
+
+export interface LibraryChoice {
+  /** `true` to include the embedded language model. */
+  guide: boolean
+  /** `true` to include WebLLM, which runs models that MLC compiled. */
+  mlc: boolean
+  /** Folder `dist` of the built package. */
+  dist: string
+  /** Folder of onnxruntime-web that contains the wasm builds. */
+  runtime: string
+}
+
+/** Name of the folder beside the service worker script. */
+export const INORIGIN_FOLDER = 'inorigin'
+
+/**
+ * Name of the file that lists the others. A refresh deletes only those, and the service worker tells
+ * by it which of them it keeps, and whether there is a new version.
+ */
+export const FILE_LIST = 'files.json'
+
+/** Prefix of the names of WebLLM's chunks. */
+const MLC_CHUNK_PREFIX = 'mlc-'
+const MLC_CATALOG = 'catalogs/mlc.json'
+const EMBEDDED_CATALOG = 'models/catalog.json'
+/** Tag of the model that `--no-guide` omits. */
+const GUIDE_TAG = '@inorigin/guide'
+const SCRIPTS = ['index.js', 'worker.js', 'model-worker.js', 'catalog.schema.json', 'licenses.md']
+/** Builds that are loaded. The fourth build, jsep, is not used. */
+const RUNTIME_FILES = ['.jspi', '.asyncify', ''].flatMap((build) =>
+  ['mjs', 'wasm'].map((type) => `ort-wasm-simd-threaded${build}.${type}`),
+)
+
+interface CatalogFile {
+  entries: { tag: string; implementations?: { resources: { url: string }[] }[] }[]
+}
+
+/**
+ * Returns the files of the folder by their names, in the order in which they are written. Throws
+ * `unavailable` if the package or onnxruntime-web is incomplete.
+ */
+export function collectLibraryFiles(choice: LibraryChoice): Map<string, Content> {
+  const { dist, runtime, guide, mlc } = choice
+  const sources = new Map<string, Content>()
+  const chunks = listFilesBelow(join(dist, 'chunks'))
+    .filter((name) => mlc || !name.startsWith(MLC_CHUNK_PREFIX))
+    .map((name) => `chunks/${name}`)
+  const scripts = [...SCRIPTS, ...chunks, ...(mlc ? [MLC_CATALOG] : [])]
+  for (const name of scripts) sources.set(name, { from: join(dist, name) })
+  for (const [name, source] of listRuntimeFiles(runtime)) sources.set(`ort/${name}`, source)
+
+  const catalog = JSON.parse(readText(join(dist, EMBEDDED_CATALOG))) as CatalogFile
+  const entries = catalog.entries.filter((entry) => guide || entry.tag !== GUIDE_TAG)
+  sources.set(EMBEDDED_CATALOG, {
+    text: `${JSON.stringify({ ...catalog, entries }, null, 2)}\n`,
+  })
+  for (const { implementations = [] } of entries) {
+    for (const { url } of implementations.flatMap((one) => one.resources)) {
+      if (URL.canParse(url)) continue
+      sources.set(`models/${url}`, { from: join(dist, 'models', url) })
+      // Licenses of training data may require their notice to stay with copies of the model.
+      const notice = `models/${url.split('/', 1)[0] ?? ''}/NOTICE.md`
+      if (existsSync(join(dist, notice))) sources.set(notice, { from: join(dist, notice) })
+    }
+  }
+  for (const source of sources.values()) if ('from' in source) assertExists(source.from)
+  return sources
+}
+
+/** Returns the file as the list of files describes it. Reads the file. */
+function describeFile(name: string, source: Content): ListedFile {
+  return {
+    name,
+    sha256: createHash('sha256').update(readContent(source)).digest('hex'),
+    precache: isPrecached(name),
+  }
+}
+
+/** Returns `true` for our scripts and the catalog: 0.7 MB compressed, which any feature may need. */
+function isPrecached(name: string): boolean {
+  if (name.startsWith(`chunks/${MLC_CHUNK_PREFIX}`)) return false
+  return name === EMBEDDED_CATALOG || /^(chunks\/)?[^/]+\.js$/.test(name)
+}
+
+/** Returns the text of the list of these files. Reads all of them. */
+export function serializeFileList(sources: ReadonlyMap<string, Content>): string {
+  const files = Array.from(sources, ([name, source]) => describeFile(name, source))
+  const list: FileList = { written_by: 'inorigin init', files }
+  return `${JSON.stringify(list, null, 2)}\n`
+}
+
+/** Returns the files of `ort/` by their names there; one of them in parts. */
+export function listRuntimeFiles(runtime: string): Map<string, Content> {
+  return new Map(
+    RUNTIME_FILES.flatMap((name): [string, Content][] => {
+      const from = join(runtime, name)
+      return name === SPLIT_RUNTIME_FILE ? splitRuntime(from) : [[name, { from }]]
+    }),
+  )
+}
+
+function splitRuntime(from: string): [string, Content][] {
+  assertExists(from)
+  const partBytes = Math.ceil(statSync(from).size / RUNTIME_PARTS.length)
+  return RUNTIME_PARTS.map((name, index) => [
+    name,
+    { from, start: index * partBytes, end: (index + 1) * partBytes },
+  ])
+}
+
+function assertExists(path: string): void {
+  if (existsSync(path)) return
+  const what = `${path} is missing, so the installation is not complete.`
+  throw new InoriginError('unavailable', `${what} Install inorigin and onnxruntime-web again.`)
+}
+
+/** Reads a text. Throws `invalid_request` if it cannot be read. */
+export function readText(path: string): string {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch (cause) {
+    const what = `${path} cannot be read: ${InoriginError.from(cause).message}.`
+    throw new InoriginError('invalid_request', what, { cause })
+  }
+}
+
+/** Returns the paths of all files below a folder, relative to it, with forward slashes. */
+function listFilesBelow(folder: string): string[] {
+  if (!existsSync(folder)) return []
+  return readdirSync(folder, { recursive: true, encoding: 'utf8' })
+    .filter((name) => statSync(join(folder, name)).isFile())
+    .map((name) => name.split(sep).join('/'))
+    .toSorted()
+}

@@ -1,0 +1,52 @@
+import { useState } from 'react'
+import { chat } from './chat.js'
+import { useModel } from './model.js'
+
+/** Any tag of the catalog: `server.models.list()` lists them. */
+const MODEL = '@inorigin/guide'
+
+export function App() {
+  const { server, progress, error } = useModel(MODEL)
+  const [messages, setMessages] = useState([])
+  const [isBusy, setBusy] = useState(false)
+
+  async function send(event) {
+    event.preventDefault()
+    const form = event.currentTarget
+    const asked = [...messages, { role: 'user', content: new FormData(form).get('question') }]
+    form.reset()
+    setBusy(true)
+    let content = ''
+    const show = () => setMessages([...asked, { role: 'assistant', content }])
+    try {
+      for await (const piece of chat(server, MODEL, asked)) {
+        content += piece
+        show()
+      }
+    } catch (failure) {
+      content = `Error: ${failure.message}`
+      show()
+    }
+    setBusy(false)
+  }
+
+  return (
+    <main>
+      <h1>__NAME__</h1>
+      {error && <p id="status">Error: {error.message}</p>}
+      {!error && <p id="status">{server ? `${MODEL} is ready.` : `Loading ${MODEL} ...`}</p>}
+      {!server && <progress value={progress} />}
+      <div id="log" aria-live="polite">
+        {messages.map(({ role, content }, index) => (
+          <p key={index} className={role}>
+            {content}
+          </p>
+        ))}
+      </div>
+      <form onSubmit={send}>
+        <input name="question" placeholder="Ask something" autoComplete="off" required />
+        <button disabled={!server || isBusy}>Send</button>
+      </form>
+    </main>
+  )
+}

@@ -1,0 +1,10 @@
+import react from '@vitejs/plugin-react'
+import { inorigin } from 'inorigin/vite'
+import { defineConfig } from 'vite'
+
+export default defineConfig({
+  // Relative, so that the build runs in any folder of any static host.
+  base: './',
+  // `keepApp` lets the page open without a network after the first visit.
+  plugins: [react(), inorigin({ keepApp: true })],
+})
