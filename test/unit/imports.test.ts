@@ -15,6 +15,8 @@ const LAYERS: readonly (readonly string[])[] = [
   // What `npm run ask` shares with the tests.
   ['test/setup'],
   ['sw'],
+  // Entry points on top of a server: a store for frameworks, a server for tests.
+  ['src/adapters'],
   [
     'src/index.ts',
     'src/serve.ts',
