@@ -32,6 +32,12 @@ const SCRIPTS = {
   'model-worker': at('src/host/model-worker.ts'),
 }
 
+/** Entry points for an app's bundler and tests. */
+const ADAPTERS = {
+  store: at('src/adapters/store.ts'),
+  testing: at('src/adapters/testing/server.ts'),
+}
+
 /** The first makes onnxruntime-web leave its wasm files where they are, instead of inlining them. */
 const conditions = ['onnxruntime-web-use-extern-wasm', ...defaultClientConditions]
 
@@ -46,7 +52,7 @@ const modules: EnvironmentOptions = {
     outDir: DIST,
     emptyOutDir: true,
     license: { fileName: 'licenses/modules.json' },
-    lib: { entry: { ...SCRIPTS, 'sw/index': at('sw/index.ts') }, formats: ['es'] },
+    lib: { entry: { ...SCRIPTS, ...ADAPTERS, 'sw/index': at('sw/index.ts') }, formats: ['es'] },
     rolldownOptions: {
       output: {
         entryFileNames: '[name].js',

@@ -1,5 +1,5 @@
 /** The server handle: the methods of the host, as a page calls them. */
-import { followProgress } from './link/follow-progress.ts'
+import { followEvents } from './link/follow-events.ts'
 import type { Models, ModelStorage, PredictOptions, Server, TaskOptions } from './server.ts'
 import { askPersistence } from './store/quota.ts'
 import type { Caller, HostService, Tag } from './types/index.ts'
@@ -53,6 +53,7 @@ export function createServer(parts: ServerParts): Server {
       return { ...described, predict: (inputs, options) => predict(tag, inputs, options) }
     },
     explain: async (tag, options) => host.explain(parseTag(tag), toCaller(options)),
+    trace: (options) => followEvents(host.trace, parseOptions(options).signal),
     baseURL: `${scope.href}v1`,
     origin: scope.href.replace(/\/$/, ''),
     get controlled() {
@@ -95,7 +96,9 @@ function createModels(host: HostService): Models {
       if (retryCrashed) await host.forgetCrashes(parseTag(tag), toCaller())
       return host.load(parseTag(tag), toCaller(task))
     },
-    progress: (options) => followProgress(host, parseOptions(options).signal),
+    progress: (options) => followEvents(host.progress, parseOptions(options).signal),
+    pause: async (tag) => host.pause(parseTag(tag), toCaller()),
+    cancel: async (tag) => host.cancel(parseTag(tag), toCaller()),
     unload: async (tag) => host.unload(parseTag(tag), toCaller()),
     remove: async (tag) => host.remove(parseTag(tag), toCaller()),
   }

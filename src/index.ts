@@ -58,6 +58,9 @@ export type {
   StoredResource,
   StoredTag,
   Tag,
+  TracedError,
+  TracedOperation,
+  TraceEvent,
 } from './types/index.ts'
 // Exported as a whole, so that an app can merge declarations into `Predictors`.
 export type * from './typed.ts'

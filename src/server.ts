@@ -14,6 +14,7 @@ import type {
   StoredResource,
   StoredTag,
   Tag,
+  TraceEvent,
 } from './types/index.ts'
 
 /** Options of long-running operations. */
@@ -64,6 +65,21 @@ export interface Models {
    */
   progress(options?: { signal?: AbortSignal }): AsyncIterable<LoadProgress>
   /**
+   * Pauses the load of the tag for everyone who waits for it, whichever tab or request started it.
+   * They get the error `load_paused`, which clients do not retry. Bytes that were downloaded stay
+   * stored, and the next `load` or request resumes the download. A loaded model stays in memory.
+   *
+   * @throws InoriginError `not_found` for an unknown tag.
+   */
+  pause(tag: Tag): Promise<void>
+  /**
+   * Cancels the load of the tag like {@link Models.pause}, and deletes the bytes of an unfinished
+   * download that no other tag uses. Complete downloads stay stored.
+   *
+   * @throws InoriginError `not_found` for an unknown tag.
+   */
+  cancel(tag: Tag): Promise<void>
+  /**
    * Frees the memory of the tag, or cancels its load for everyone who waits for it. Stored files
    * stay.
    *
@@ -107,9 +123,8 @@ export interface RepairOptions {
  * The files of models and predictors on this device, shared by all tabs of the origin.
  *
  * To pause a download, abort the signal that it was started with, or call
- * `server.models.unload(tag)` in any tab. Its bytes stay stored, and `server.models.load(tag)`
- * resumes it, even after a reload. {@link ModelStorage.remove} cancels a download and deletes its
- * bytes.
+ * `server.models.pause(tag)` in any tab. Its bytes stay stored, and `server.models.load(tag)`
+ * resumes it, even after a reload. {@link Models.cancel} also deletes its bytes.
  */
 export interface ModelStorage {
   /** Resolves with the bytes in use and the quota. */
@@ -284,6 +299,19 @@ export interface Server {
    * @throws InoriginError `not_found` for an unknown tag.
    */
   explain(tag: Tag, options?: { signal?: AbortSignal }): Promise<Explanation>
+  /**
+   * Yields what the host does, for logs: requests of all tabs, choices, loads and failures. Events
+   * contain tags, times and error codes, but no prompts, completions, inputs or outputs. Requests
+   * with an invalid body do not reach the host, and neither do repeated calls of `predict`, which
+   * the page sends directly to the predictor's worker. It ends when the signal aborts, or when the
+   * loop is left.
+   *
+   * @example
+   * ```ts
+   * for await (const event of server.trace()) console.debug(event)
+   * ```
+   */
+  trace(options?: { signal?: AbortSignal }): AsyncIterable<TraceEvent>
   /** Base URL for OpenAI-style clients. It ends in `/v1`. */
   readonly baseURL: string
   /** Base URL for Anthropic-style clients. It does not end in `/v1`. */

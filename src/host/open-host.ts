@@ -6,7 +6,7 @@ import { openDatabase } from '../store/database.ts'
 import { ensureResources } from '../store/ensure.ts'
 import { raiseEpoch } from '../store/epoch.ts'
 import { withFence } from '../store/fence.ts'
-import type { Control, Host, HostService } from '../types/index.ts'
+import type { Control, Host, HostService, LoadProgress } from '../types/index.ts'
 import { createGpuComparisons } from './choice/gpu-comparisons.ts'
 import { createGpuVerdicts } from './choice/gpu-verdict.ts'
 import { createLoadCrashes, type HostLives } from './choice/load-crashes.ts'
@@ -25,7 +25,8 @@ import { createStorage } from './library/storage.ts'
 import type { HostSetup } from './messages.ts'
 import { createDirectPortOpener } from './models/direct-ports.ts'
 import { createIdleMonitor } from './models/idle.ts'
-import { createLoadProgressHub } from './models/load-progress.ts'
+import { createEventHub } from './models/event-hub.ts'
+import { createLoadTrace } from './models/load-trace.ts'
 import { measureThreads } from './models/measure-threads.ts'
 import { createModels } from './models/models.ts'
 import { createAuthorization } from './requests/authorization.ts'
@@ -35,6 +36,7 @@ import { createLeases } from './requests/leases.ts'
 import { createLoading } from './requests/loading.ts'
 import { createHttpPredictors, createPredictorControl } from './requests/predictors.ts'
 import { createResponseStore } from './requests/response-store.ts'
+import { createTrace, withTrace } from './requests/trace.ts'
 import { createUpstreams, type UpstreamsOptions } from './requests/upstreams.ts'
 import { digestOptions, findDifferences } from './tab/digest.ts'
 
@@ -71,7 +73,8 @@ export function openHost(
   const gpuVerdicts = createGpuVerdicts(database, cacheSuccess(probeDevice))
   const { capabilities: device, verdict } = gpuVerdicts
   const crashes = createLoadCrashes(database, lives)
-  const progress = createLoadProgressHub()
+  const progress = createEventHub<LoadProgress>()
+  const trace = createTrace()
   const idle = createIdleMonitor()
   if (offline) keepFilesWhenIdle(database.name, assets, idle)
   const entries = createEntries(database, catalog, { onDownload, onProgress: progress.report })
@@ -85,6 +88,7 @@ export function openHost(
   const models = createModels({
     assets,
     progress,
+    trace: createLoadTrace(trace.report),
     idle,
     crashes,
     threads: threads.get,
@@ -113,7 +117,15 @@ export function openHost(
     recentInputs,
   })
   const predictions = createPredictions({ database, scope, entries, device, selector })
-  const leases = createLeases({ entries, selector, predictions, models, progress, verdict })
+  const leases = createLeases({
+    entries,
+    selector,
+    predictions,
+    models,
+    progress,
+    verdict,
+    trace: trace.report,
+  })
   const authorize = createAuthorization(setup.apiKeys)
   const upstreams = createUpstreams({ selector, leases, models, getHeaders: getUpstreamHeaders })
   const generate = createGenerator({ entries, leases, upstreams })
@@ -139,7 +151,7 @@ export function openHost(
     resource: (sha256, { signal }) => resources.body(sha256, signal),
   }
   const control: Control = {
-    ...createLoading({ ...library, leases, crashes }),
+    ...createLoading({ ...library, leases, crashes, trace }),
     ...createStorage({ ...library, background }),
     ...predictors,
     importTag: createImporter(library),
@@ -154,7 +166,8 @@ export function openHost(
   epoch()
     .then(background.resume)
     .catch(() => undefined)
-  return { ...host, ...control }
+  const service: HostService = { ...host, ...control }
+  return { ...service, ...withTrace(service, trace) }
 }
 
 /** Returns a function that runs the work once. It runs the work again after a failure. */

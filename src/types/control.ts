@@ -15,6 +15,7 @@ import type {
   StoredResource,
   StoredTag,
 } from './storage.ts'
+import type { TraceEvent } from './trace.ts'
 
 /**
  * The operations of the page's server handle, in addition to `/v1`. They use the same ports and
@@ -29,6 +30,15 @@ export interface Control {
   forgetCrashes(tag: Tag, caller: Caller): Promise<void>
   /** Streams the progress of every load, whichever tab started it. It ends with the signal. */
   progress(caller: Caller): Promise<EventStream<LoadProgress>>
+  /**
+   * Streams what the host does: requests, choices, loads and failures, of all tabs. It ends with
+   * the signal.
+   */
+  trace(caller: Caller): Promise<EventStream<TraceEvent>>
+  /** Ends the load of the tag, whoever started it. Bytes that were downloaded stay stored. */
+  pause(tag: Tag, caller: Caller): Promise<void>
+  /** Ends the load of the tag like `pause`, and deletes the bytes of an unfinished download. */
+  cancel(tag: Tag, caller: Caller): Promise<void>
   /** Frees the memory of the tag. Its stored files stay. */
   unload(tag: Tag, caller: Caller): Promise<void>
   /** Unloads the tag and deletes the files that no other tag uses, including partial downloads. */
@@ -109,6 +119,9 @@ const CONTROL_METHODS = {
   load: 'call',
   forgetCrashes: 'call',
   progress: 'stream',
+  trace: 'stream',
+  pause: 'call',
+  cancel: 'call',
   unload: 'call',
   remove: 'call',
   storageUsage: 'call',

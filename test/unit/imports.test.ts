@@ -16,6 +16,8 @@ const LAYERS: readonly (readonly string[])[] = [
   ['test/setup'],
   ['src/vite.ts', 'src/vite'],
   ['sw'],
+  // Entry points on top of a server: a store for frameworks, a server for tests.
+  ['src/adapters'],
   [
     'src/index.ts',
     'src/serve.ts',

@@ -9,6 +9,7 @@ import { remote } from '../../link/remote.ts'
 import type { LoadProgress, Remote } from '../../types/index.ts'
 import { type LoadOptions, startLoad } from './implementation-load.ts'
 import type { LatestValue } from './latest-value.ts'
+import { loadPaused } from './load-paused.ts'
 import { MODEL_METHODS, type ModelService } from './model-service.ts'
 import { startModelThread } from './model-thread.ts'
 
@@ -45,9 +46,9 @@ export interface ModelInstance {
   openDirectPort(): MessagePort
   /**
    * Terminates the worker. `replaced` means that another implementation needs the memory or is used
-   * instead. The default is `unloaded`.
+   * instead, `paused` that the user ended the load. The default is `unloaded`.
    */
-  close(why?: 'unloaded' | 'replaced'): void
+  close(why?: 'unloaded' | 'replaced' | 'paused'): void
 }
 
 export interface ModelInstanceOptions extends LoadOptions {
@@ -126,6 +127,7 @@ export function createModelInstance(options: ModelInstanceOptions): ModelInstanc
     },
     openDirectPort: thread.openDirectPort,
     close(why = 'unloaded') {
+      if (why === 'paused') return closing.abort(loadPaused(entry.tag))
       const what = `${entry.tag} was ${why} while it was in use. Try again.`
       closing.abort(new InoriginError('unavailable', what, { code: why, retryAfter: 1 }))
     },

@@ -2,8 +2,9 @@
 import type { Entry, Implementation } from '../../catalog/schema.ts'
 import type { GpuVerdict } from '../../device/gpu-verdict.ts'
 import type { LoadProgress, Tag } from '../../types/index.ts'
+import type { LoadTrace } from './load-trace.ts'
 import type { IdleMonitor } from './idle.ts'
-import type { LoadProgressHub } from './load-progress.ts'
+import type { EventHub } from './event-hub.ts'
 import {
   createModelInstance,
   type ModelInstance,
@@ -43,6 +44,8 @@ export interface Models {
   /** Returns the loaded and loading implementations of the tag. */
   ofTag(tag: Tag): ModelInstance[]
   unload(tag: Tag): void
+  /** Ends the loads of the tag. Loaded implementations stay in memory. */
+  pause(tag: Tag): void
   /** Yields every progress of every load until the signal aborts. */
   progress(signal: AbortSignal): AsyncGenerator<LoadProgress>
 }
@@ -51,13 +54,14 @@ export interface ModelsOptions extends Pick<
   ModelInstanceOptions,
   'assets' | 'ensure' | 'threads' | 'crashes' | 'comparisons' | 'onVerdict' | 'explain'
 > {
-  progress: LoadProgressHub
+  progress: EventHub<LoadProgress>
+  trace: LoadTrace
   /** Is notified of the number of requests that use models. */
   idle: IdleMonitor
 }
 
 export function createModels(options: ModelsOptions): Models {
-  const { progress, idle } = options
+  const { progress, idle, trace } = options
   /** Loaded and loading implementations by key, the least recently used first. */
   const all = new Map<string, ModelInstance>()
   /** Implementations whose progress is not reported. */
@@ -89,9 +93,14 @@ export function createModels(options: ModelsOptions): Models {
       },
       onClose(closed) {
         if (all.get(key) === closed) all.delete(key)
+        if (!background.has(closed)) trace.ended(closed)
         uses.report()
       },
-      onProgress: (step) => !background.has(instance) && progress.report(step),
+      onProgress(step) {
+        if (background.has(instance)) return
+        progress.report(step)
+        if (step.phase === 'ready') trace.ready(instance)
+      },
     })
     return instance
   }
@@ -106,8 +115,9 @@ export function createModels(options: ModelsOptions): Models {
       const key = keyOf(entry, implementation)
       const existing = all.get(key)
       const instance = existing ?? start(key, { entry, implementation }, verdict)
-      if (!isBackground) background.delete(instance)
-      else if (!existing) background.add(instance)
+      if (isBackground) {
+        if (!existing) background.add(instance)
+      } else if (background.delete(instance) || !existing) trace.started(instance)
       moveToEnd(key, instance)
       const releaseInstance = instance.retain()
       const releaseLease = isBackground ? () => {} : uses.add()
@@ -124,6 +134,9 @@ export function createModels(options: ModelsOptions): Models {
     ofTag: (tag) => [...all.values()].filter((instance) => instance.entry.tag === tag),
     unload(tag) {
       for (const instance of this.ofTag(tag)) instance.close()
+    },
+    pause(tag) {
+      for (const instance of this.ofTag(tag)) if (!instance.ready) instance.close('paused')
     },
     progress(signal) {
       const loading = [...all.values()].filter((one) => !one.ready && !background.has(one))

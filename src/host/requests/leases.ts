@@ -1,13 +1,14 @@
 /** Leases models and predictors to requests: chooses the implementation and starts its load. */
 import type { Entry } from '../../catalog/schema.ts'
 import type { GpuVerdict } from '../../device/gpu-verdict.ts'
-import type { LoadProgress, Tag } from '../../types/index.ts'
+import type { LoadProgress, Tag, TraceReport } from '../../types/index.ts'
 import type { ImplementationSelector } from '../choice/selector.ts'
 import type { Entries } from '../library/entries.ts'
 import { findPredictor, notPredictor } from '../library/find-entry.ts'
 import type { Predictions } from '../library/predictions.ts'
 import { resolveImplementation } from '../library/resolve-implementation.ts'
-import type { LoadProgressHub } from '../models/load-progress.ts'
+import type { EventHub } from '../models/event-hub.ts'
+import { loadPaused } from '../models/load-paused.ts'
 import type { Lease, Models, ResolvedImplementation } from '../models/models.ts'
 
 export interface Leases {
@@ -28,6 +29,8 @@ export interface Leases {
     configuration: string | undefined,
     signal: AbortSignal,
   ): Promise<ResolvedImplementation>
+  /** Ends the loads of the tag for everyone who waits for them, and look-ups of its files. */
+  pause(tag: Tag): void
 }
 
 export interface LeasesOptions {
@@ -35,21 +38,35 @@ export interface LeasesOptions {
   selector: ImplementationSelector
   predictions: Predictions
   models: Models
-  progress: LoadProgressHub
+  progress: EventHub<LoadProgress>
+  trace: (event: TraceReport) => void
   verdict: () => Promise<GpuVerdict | undefined>
 }
 
 export function createLeases(options: LeasesOptions): Leases {
   const { entries, selector, predictions, models, progress, verdict } = options
 
-  const lease = async ({ entry, implementation }: ResolvedImplementation): Promise<Lease> =>
-    models.acquire(entry, implementation, await verdict())
+  const pauses = createPauses()
+
+  async function lease(
+    { entry, implementation }: ResolvedImplementation,
+    paused: AbortSignal,
+  ): Promise<Lease> {
+    const { id, device } = implementation
+    const known = await verdict()
+    paused.throwIfAborted()
+    options.trace({ type: 'choice', tag: entry.tag, implementation: id, device })
+    return models.acquire(entry, implementation, known)
+  }
 
   const acquire: Leases['acquire'] = async (entry, signal, onProgress = () => undefined) => {
     const unsubscribe = progress.subscribe((step) => step.tag === entry.tag && onProgress(step))
-    const resolved = await resolveImplementation(options, entry, signal).finally(unsubscribe)
-    selector.benchmarkWhenIdle(resolved.entry)
-    return lease(resolved)
+    return pauses.run(entry.tag, async (paused) => {
+      const either = AbortSignal.any([signal, paused])
+      const resolved = await resolveImplementation(options, entry, either).finally(unsubscribe)
+      selector.benchmarkWhenIdle(resolved.entry)
+      return lease(resolved, paused)
+    })
   }
 
   const resolvePredictor: Leases['resolvePredictor'] = async (tag, configuration, signal) => {
@@ -64,9 +81,37 @@ export function createLeases(options: LeasesOptions): Leases {
     acquire,
     async acquirePredictor(tag, configuration, signal) {
       if (configuration === undefined) return acquire(await findPredictor(entries, tag), signal)
-      return lease(await resolvePredictor(tag, configuration, signal))
+      return pauses.run(tag, async (paused) =>
+        lease(await resolvePredictor(tag, configuration, signal), paused),
+      )
     },
     resolvePredictor,
+    pause(tag) {
+      pauses.abort(tag)
+      models.pause(tag)
+    },
+  }
+}
+
+/** Work that precedes loads, such as look-ups of files, which `pause` ends. */
+function createPauses() {
+  const running = new Map<Tag, Set<AbortController>>()
+  return {
+    /** Runs the work with a signal that aborts when loads of the tag are paused. */
+    async run<T>(tag: Tag, work: (paused: AbortSignal) => Promise<T>): Promise<T> {
+      const controller = new AbortController()
+      const controllers = running.get(tag) ?? new Set()
+      running.set(tag, controllers.add(controller))
+      try {
+        return await work(controller.signal)
+      } finally {
+        controllers.delete(controller)
+        if (controllers.size === 0) running.delete(tag)
+      }
+    },
+    abort(tag: Tag): void {
+      for (const controller of running.get(tag) ?? []) controller.abort(loadPaused(tag))
+    },
   }
 }
 

@@ -1,6 +1,8 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { createIdleMonitor } from '../../../src/host/models/idle.ts'
-import { createLoadProgressHub } from '../../../src/host/models/load-progress.ts'
+import type { TraceReport } from '../../../src/types/index.ts'
+import { createEventHub } from '../../../src/host/models/event-hub.ts'
+import { createLoadTrace } from '../../../src/host/models/load-trace.ts'
 import { createModels } from '../../../src/host/models/models.ts'
 import type { Implementation } from '../../../src/catalog/schema.ts'
 import type { ModelToHost } from '../../../src/host/messages.ts'
@@ -35,8 +37,10 @@ afterEach(() => {
 function open() {
   let reportTransfer = (_transfer: TransferProgress): void => undefined
   const idle = createIdleMonitor()
+  const traced: TraceReport[] = []
   const models = createModels({
-    progress: createLoadProgressHub(),
+    progress: createEventHub(),
+    trace: createLoadTrace((event) => traced.push(event)),
     idle,
     assets: 'https://app.test/inorigin/',
     ensure: (_resources, { onProgress }) => {
@@ -63,7 +67,7 @@ function open() {
     reportTransfer({ loadedBytes, totalBytes: 10, bytesPerSecond: 1, remainingSeconds: 1 })
     return new Promise((resolve) => setTimeout(resolve))
   }
-  return { models, idle, told, here, stop: () => (leaving.abort(), watching) }
+  return { models, idle, traced, told, here, stop: () => (leaving.abort(), watching) }
 }
 
 const entry = predictor()
@@ -131,6 +135,41 @@ test('requests make the host busy, over direct ports too, and what is only measu
     [false, true, false, true, false],
     true,
     false,
+  ])
+  await stop()
+})
+
+test('a paused load ends for everyone with an error that clients do not retry', async () => {
+  const { models, traced, here, stop } = open()
+  const [one, other] = [
+    models.acquire(entry, implementation),
+    models.acquire(entry, implementation),
+  ]
+  await here(1)
+  models.pause(entry.tag)
+  expect(models.ofTag(entry.tag)).toEqual([])
+  expect(other.instance).toBe(one.instance)
+  const { reason } = one.instance.ended
+  expect(reason).toMatchObject({ code: 'load_paused', retryAfter: undefined })
+  const { id, device } = implementation
+  const load = { type: 'load', tag: entry.tag, implementation: id, device }
+  expect(traced).toEqual([
+    { ...load, status: 'started' },
+    { ...load, status: 'ended', error: { kind: 'unavailable', code: 'load_paused' } },
+  ])
+  await stop()
+})
+
+test('the trace has a load that was only measured from when a request needs it', async () => {
+  const { models, traced, stop } = open()
+  models.acquire(entry, implementation, undefined, true)
+  expect(traced).toEqual([])
+  models.acquire(entry, implementation)
+  models.acquire(entry, implementation)
+  models.unload(entry.tag)
+  expect(traced).toMatchObject([
+    { status: 'started' },
+    { status: 'ended', error: { code: 'unloaded' } },
   ])
   await stop()
 })

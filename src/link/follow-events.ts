@@ -1,20 +1,19 @@
-/** Follows the progress of all loads, whichever tab hosts. */
-import type { HostService, LoadProgress } from '../types/index.ts'
+/** Follows a stream of the host's events, whichever tab hosts. */
+import type { Caller, EventStream } from '../types/index.ts'
 import { isHostLost } from './link.ts'
 
 /** Delay in milliseconds before the next host is tried after one was lost. */
 const HOST_RETRY_DELAY_MS = 500
 
-/** Yields the progress of all loads, and continues with the next host when one is lost. */
-export function followProgress(
-  host: Pick<HostService, 'progress'>,
-  signal: AbortSignal,
-): AsyncIterable<LoadProgress> {
+type Open<Event> = (caller: Caller) => Promise<EventStream<Event>>
+
+/** Yields the events of the stream, and continues with the next host when one is lost. */
+export function followEvents<Event>(open: Open<Event>, signal: AbortSignal): AsyncIterable<Event> {
   return {
     [Symbol.asyncIterator]() {
       // A generator that waits cannot return, so leaving the loop aborts its signal.
       const returned = new AbortController()
-      const generator = readProgress(host, AbortSignal.any([signal, returned.signal]))
+      const generator = readEvents(open, AbortSignal.any([signal, returned.signal]))
       return {
         next: () => generator.next(),
         return: () => {
@@ -26,13 +25,10 @@ export function followProgress(
   }
 }
 
-async function* readProgress(
-  host: Pick<HostService, 'progress'>,
-  signal: AbortSignal,
-): AsyncGenerator<LoadProgress> {
+async function* readEvents<Event>(open: Open<Event>, signal: AbortSignal): AsyncGenerator<Event> {
   while (!signal.aborted) {
     try {
-      const { events } = await host.progress({ key: null, signal })
+      const { events } = await open({ key: null, signal })
       yield* events
     } catch (error) {
       if (signal.aborted) return

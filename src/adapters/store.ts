@@ -1,0 +1,236 @@
+/**
+ * A store of the models and their progress that any framework can subscribe to: `inorigin/store`.
+ * Its snapshots never change; a change makes a new one.
+ */
+import { InoriginError } from '../error.ts'
+import type { Server, TaskOptions } from '../server.ts'
+import type { Device, LoadProgress, ModelState, Tag, TraceEvent } from '../types/index.ts'
+
+/** The parts of a server that the store needs. */
+export type StoredServer = Pick<Server, 'models' | 'trace' | 'predict'>
+
+/** A model or predictor as the app sees it. */
+export interface ModelView {
+  tag: Tag
+  /** Display name; the tag until the server is open. */
+  name: string
+  /**
+   * `unknown` until the server is open, and for a tag that no catalog lists; `paused` after a load
+   * was paused; the others are those of {@link ModelState.status}.
+   */
+  state: ModelState['status'] | 'paused' | 'unknown'
+  /** Download size in bytes; `null` if it is not known yet. */
+  bytes: number | null
+  /** Device that it runs on, or would run on; `null` if no implementation can run here. */
+  device: Device | null
+  /** Progress of the load; `null` while it is not loading. */
+  progress: LoadProgress | null
+  /** Error of the last call of this store; `null` if there is none. */
+  error: InoriginError | null
+}
+
+/** What the store knows at one time. */
+export interface StoreSnapshot<S extends StoredServer = Server> {
+  /** The server; `null` until it is open. */
+  server: S | null
+  /** Error of the start, or of the connection to the host; `null` if there is none. */
+  error: InoriginError | null
+  /** The models and predictors by tag. */
+  models: Readonly<Record<Tag, ModelView>>
+}
+
+/** Store of the models of one server. */
+export interface ModelStore<S extends StoredServer = Server> {
+  getSnapshot(): StoreSnapshot<S>
+  /** Calls the listener after each change. Returns a function that ends this. */
+  subscribe(listener: () => void): () => void
+  /** Opens the server on the first call, and again after a failure. Resolves when that is done. */
+  open(): Promise<void>
+  /** Returns the view of the tag, which is the same object until it changes. */
+  view(tag: Tag): ModelView
+  /** Loads the tag. Resolves when it is loaded, or when the view has the error. */
+  load(tag: Tag, options?: TaskOptions): Promise<void>
+  /** Pauses the load of the tag, whoever started it. Its bytes stay stored. */
+  pause(tag: Tag): Promise<void>
+  /** Cancels the load of the tag, and deletes the bytes of an unfinished download. */
+  cancel(tag: Tag): Promise<void>
+  /** Frees the memory of the tag. */
+  unload(tag: Tag): Promise<void>
+  /** Stops following the server, which stays open. */
+  close(): void
+}
+
+/** Ends of a load that somebody asked for. They are no errors to show. */
+const WANTED_ENDS: readonly (string | undefined)[] = ['load_paused', 'unloaded', 'replaced']
+
+/**
+ * Creates a store. `open` is called by {@link ModelStore.open}, and resolves with the server.
+ *
+ * @example
+ * ```ts
+ * const store = createModelStore(() => serve())
+ * store.subscribe(() => render(store.view('@inorigin/guide')))
+ * await store.open()
+ * ```
+ */
+export function createModelStore<S extends StoredServer>(open: () => Promise<S>): ModelStore<S> {
+  const listeners = new Set<() => void>()
+  const closing = new AbortController()
+  let snapshot: StoreSnapshot<S> = { server: null, error: null, models: {} }
+  let opening: Promise<void> | undefined
+
+  function update(change: Partial<StoreSnapshot<S>>): void {
+    snapshot = { ...snapshot, ...change }
+    for (const listener of listeners) listener()
+  }
+
+  const unknownViews = new Map<Tag, ModelView>()
+
+  function view(tag: Tag): ModelView {
+    const known = snapshot.models[tag] ?? unknownViews.get(tag)
+    if (known) return known
+    const created = unknownView(tag)
+    unknownViews.set(tag, created)
+    return created
+  }
+
+  function setView(tag: Tag, change: Partial<ModelView>): void {
+    update({ models: { ...snapshot.models, [tag]: { ...view(tag), ...change } } })
+  }
+
+  const refresh = coalesce(async () => {
+    const states = (await snapshot.server?.models.list()) ?? []
+    const views = states.map((state) => [state.tag, mergeState(view(state.tag), state)] as const)
+    update({ models: { ...snapshot.models, ...Object.fromEntries(views) } })
+  })
+
+  function onTrace(event: TraceEvent): void {
+    if (event.type !== 'load' && event.type !== 'host') return
+    if (event.type === 'load' && event.status === 'ended') {
+      const isPaused = event.error.code === 'load_paused'
+      setView(event.tag, { progress: null, ...(isPaused && { state: 'paused' }) })
+    }
+    refresh().catch(report)
+  }
+
+  function onProgress(progress: LoadProgress): void {
+    const isReady = progress.phase === 'ready'
+    setView(progress.tag, {
+      state: isReady ? 'loaded' : 'loading',
+      progress: isReady ? null : progress,
+      error: null,
+    })
+  }
+
+  const report = (thrown: unknown) => {
+    if (!closing.signal.aborted) update({ error: InoriginError.from(thrown) })
+  }
+
+  async function start(): Promise<void> {
+    const server = await open()
+    update({ server, error: null })
+    const { signal } = closing
+    follow(server.models.progress({ signal }), onProgress).catch(report)
+    follow(server.trace({ signal }), onTrace).catch(report)
+    await refresh()
+  }
+
+  /** Runs a call of the server. Its error becomes part of the view. */
+  async function act(tag: Tag, call: (models: S['models']) => Promise<void>): Promise<void> {
+    try {
+      await api.open()
+      const { server, error } = snapshot
+      if (!server) throw error
+      setView(tag, { error: null })
+      await call(server.models)
+    } catch (thrown) {
+      const error = InoriginError.from(thrown)
+      const isWanted = error.kind === 'aborted' || WANTED_ENDS.includes(error.code)
+      if (!isWanted) setView(tag, { error })
+    }
+    await refresh().catch(report)
+  }
+
+  const api: ModelStore<S> = {
+    getSnapshot: () => snapshot,
+    subscribe(listener) {
+      listeners.add(listener)
+      return () => listeners.delete(listener)
+    },
+    open() {
+      opening ??= start().catch((thrown: unknown) => {
+        opening = undefined
+        report(thrown)
+      })
+      return opening
+    },
+    view,
+    load: (tag, options) => act(tag, (models) => models.load(tag, options)),
+    pause: (tag) => act(tag, (models) => models.pause(tag)),
+    async cancel(tag) {
+      await act(tag, (models) => models.cancel(tag))
+      if (view(tag).state === 'paused') setView(tag, { state: 'remote' })
+    },
+    unload: (tag) => act(tag, (models) => models.unload(tag)),
+    close: () => closing.abort(),
+  }
+  return api
+}
+
+const unknownView = (tag: Tag): ModelView => ({
+  tag,
+  name: tag,
+  state: 'unknown',
+  bytes: null,
+  device: null,
+  progress: null,
+  error: null,
+})
+
+/**
+ * Returns the view with the state that the server reports, or the same view if nothing changed. A
+ * paused load stays paused.
+ */
+function mergeState(view: ModelView, { tag, name, status, bytes, device }: ModelState): ModelView {
+  const isPaused = view.state === 'paused' && status === 'remote'
+  const progress = status === 'loading' ? view.progress : null
+  const change = {
+    tag,
+    name,
+    bytes,
+    device,
+    progress,
+    state: isPaused ? 'paused' : status,
+  } as const
+  const isSame = Object.entries(change).every(
+    ([key, value]) => view[key as keyof ModelView] === value,
+  )
+  return isSame ? view : { ...view, ...change }
+}
+
+async function follow<Event>(
+  events: AsyncIterable<Event>,
+  onEvent: (event: Event) => void,
+): Promise<void> {
+  for await (const event of events) onEvent(event)
+}
+
+/** Returns the work such that calls during a run share one later run. */
+function coalesce(work: () => Promise<void>): () => Promise<void> {
+  let running: Promise<void> | undefined
+  let next: Promise<void> | undefined
+  const run = () => {
+    running = work().finally(() => (running = undefined))
+    return running
+  }
+  return () => {
+    if (!running) return run()
+    next ??= running
+      .catch(() => undefined)
+      .then(() => {
+        next = undefined
+        return run()
+      })
+    return next
+  }
+}

@@ -1,0 +1,110 @@
+/** Turns scripted answers into the events of a generation. */
+import { InoriginError } from '../../error.ts'
+import type { GenerationEvent, GenerationRequest } from '../../types/index.ts'
+
+/** A tool call of a scripted answer. */
+export interface ScriptedCall {
+  /** Name of a tool that the request offers. */
+  name: string
+  arguments: Readonly<Record<string, unknown>>
+}
+
+/** A scripted answer: its text, or its parts. */
+export type ScriptedAnswer =
+  | string
+  | {
+      reasoning?: string
+      text?: string
+      toolCalls?: readonly ScriptedCall[]
+      /** Error with which the answer ends after the other parts. */
+      error?: InoriginError
+    }
+
+/**
+ * Yields the events of the answer, one word at a time. A token is a word with the spaces before it.
+ * It keeps to the limit of tokens and to the stop sequences of the request.
+ *
+ * @throws InoriginError `scripted_answer` if it calls a tool that the request does not offer.
+ */
+export async function* playAnswer(
+  answer: ScriptedAnswer,
+  request: GenerationRequest,
+  signal: AbortSignal,
+): AsyncGenerator<GenerationEvent> {
+  const { reasoning = '', text = '', toolCalls = [], error } = toParts(answer)
+  const cut = cutAtStop(text, request.stop)
+  const limit = request.maxTokens ?? Infinity
+  const written = splitWords(cut.text).slice(0, limit)
+  const thought = splitWords(reasoning)
+  const promptTokens = countPromptTokens(request)
+  yield { type: 'start', promptTokens, cachedTokens: 0 }
+  for (const word of thought) {
+    signal.throwIfAborted()
+    yield { type: 'reasoning', text: word }
+  }
+  for (const word of written) {
+    signal.throwIfAborted()
+    yield { type: 'text', text: word }
+  }
+  for (const [index, call] of toolCalls.entries()) {
+    assertOffered(call.name, request)
+    yield {
+      type: 'tool_call',
+      index,
+      id: `call_${createCallNumber(request)}_${index}`,
+      name: call.name,
+    }
+    yield { type: 'tool_arguments', index, text: JSON.stringify(call.arguments) }
+  }
+  if (error) throw error
+  const isCutOff = written.length < splitWords(cut.text).length
+  yield {
+    type: 'finish',
+    reason: toReason(isCutOff, toolCalls.length > 0, cut.stop),
+    stopSequence: isCutOff ? null : cut.stop,
+    usage: {
+      promptTokens,
+      cachedTokens: 0,
+      completionTokens: thought.length + written.length + toolCalls.length + 1,
+      reasoningTokens: thought.length,
+    },
+  }
+}
+
+/** Returns the number of words of all messages, which stands for the tokens of the prompt. */
+export function countPromptTokens({ messages }: GenerationRequest): number {
+  return messages.reduce((sum, { content }) => sum + splitWords(content).length, 0)
+}
+
+const toParts = (answer: ScriptedAnswer) => (typeof answer === 'string' ? { text: answer } : answer)
+
+const splitWords = (text: string): string[] => text.match(/\s*\S+|\s+$/g) ?? []
+
+/** Calls of one conversation have different ids, because each answer adds a message. */
+const createCallNumber = ({ messages }: GenerationRequest): number => messages.length
+
+function cutAtStop(text: string, stops: readonly string[]): { text: string; stop: string | null } {
+  const found = stops
+    .map((stop) => ({ stop, at: text.indexOf(stop) }))
+    .filter(({ at }) => at >= 0)
+    .toSorted((one, other) => one.at - other.at)[0]
+  return found ? { text: text.slice(0, found.at), stop: found.stop } : { text, stop: null }
+}
+
+function toReason(isCutOff: boolean, hasCalls: boolean, stop: string | null) {
+  if (isCutOff) return 'length'
+  if (hasCalls) return 'tool_calls'
+  return stop === null ? 'stop' : 'stop_sequence'
+}
+
+function assertOffered(name: string, { model, tools }: GenerationRequest): void {
+  const offered = tools?.tools.map((tool) => tool.name) ?? []
+  if (offered.includes(name)) return
+  const what = `The scripted answer of ${model} calls ${name}, which the request does not offer.`
+  throw scriptError(`${what} Tools of the request: ${offered.join(', ') || 'none'}.`)
+}
+
+/** Returns an error in the script of a test. Clients do not retry it. */
+export function scriptError(message: string): InoriginError {
+  return new InoriginError('unavailable', message, { code: 'scripted_answer' })
+}

@@ -1,0 +1,111 @@
+/**
+ * A server for an app's own tests, `inorigin/testing`: the endpoints of `/v1` with scripted answers
+ * in place of models. It runs in Node.js and in a page, without service worker and weights.
+ */
+import { withTrace, createTrace } from '../../host/requests/trace.ts'
+import type { Server, TaskOptions } from '../../server.ts'
+import type { Caller, GenerationRequest, LoadProgress, Tag } from '../../types/index.ts'
+import { InoriginError } from '../../error.ts'
+import { handle } from '../../wire/handler.ts'
+import { createScriptedHost } from './scripted-host.ts'
+import { createLoads, type Loadable, type Loads } from './loads.ts'
+import type { TestEntry, TestServerOptions } from './options.ts'
+
+/** The parts of a server that need no browser, and a record of the requests. */
+export interface TestServer extends Pick<
+  Server,
+  'fetch' | 'models' | 'predict' | 'trace' | 'baseURL' | 'origin'
+> {
+  /** The generation requests so far, parsed: model, messages, tools, sampling and limits. */
+  readonly requests: readonly GenerationRequest[]
+}
+
+const DEFAULT_BYTES = 1_000
+
+/**
+ * Creates a server whose models give scripted answers. The same requests get the same answers.
+ *
+ * @example
+ * ```ts
+ * const server = createTestServer({
+ *   models: [{ tag: '@inorigin/guide', answers: ['Hello', { toolCalls: [call] }] }],
+ * })
+ * const client = new OpenAI({ baseURL: server.baseURL, fetch: server.fetch, apiKey: 'none' })
+ * ```
+ */
+export function createTestServer(options: TestServerOptions = {}): TestServer {
+  const { models = [], predictors = [] } = options
+  const origin = options.origin ?? globalThis.location?.origin ?? 'http://localhost'
+  const trace = createTrace()
+  const items = [
+    ...models.map((model) => toLoadable(model, 'model')),
+    ...predictors.map((predictor) => toLoadable(predictor, 'predictor')),
+  ]
+  const loads = createLoads(items, trace)
+
+  function find(tag: Tag): Loadable {
+    const item = items.find((one) => one.tag === tag)
+    if (item) return item
+    const known = items.map((one) => one.tag).join(', ') || 'none'
+    const what = `There is no model or predictor ${tag} in this test server. It has: ${known}.`
+    throw new InoriginError('not_found', what, { code: 'model_not_found', param: 'model' })
+  }
+
+  const load: Load = async (tag, { signal, onEvent }) => loads.load(find(tag), signal, onEvent)
+  const scripted = createScriptedHost({ models, predictors, load, find })
+  const host = { ...scripted.host, ...withTrace(scripted.host, trace) }
+  return {
+    requests: scripted.requests,
+    origin,
+    baseURL: `${origin}/v1`,
+    async fetch(input, init) {
+      const address = input instanceof Request ? input : new URL(input, origin)
+      const request = new Request(address, init)
+      const { origin: target, pathname } = new URL(request.url)
+      if (target !== new URL(origin).origin || !pathname.startsWith('/v1/')) return fetch(request)
+      return handle(request, host)
+    },
+    // The inputs and outputs of a tag are known only to the type system, so the type is cast.
+    predict: (async (tag: Tag, inputs: Record<string, unknown>, task: TaskOptions = {}) =>
+      host.predict(tag, inputs, undefined, toCaller(task))) as Server['predict'],
+    trace: ({ signal = neverAborted() } = {}) => trace.read(signal),
+    models: createTestModels(loads, find, load),
+  }
+}
+
+type Load = (tag: Tag, caller: Caller<LoadProgress>) => Promise<void>
+
+function createTestModels(
+  loads: Loads,
+  find: (tag: Tag) => Loadable,
+  load: Load,
+): Server['models'] {
+  return {
+    list: async () => loads.states(),
+    load: async (tag, task = {}) => load(tag, toCaller(task)),
+    progress: ({ signal = neverAborted() } = {}) => loads.progress(signal),
+    pause: async (tag) => loads.pause(find(tag).tag),
+    cancel: async (tag) => loads.pause(find(tag).tag),
+    unload: async (tag) => loads.unload(find(tag).tag),
+    async remove(tag) {
+      loads.unload(find(tag).tag)
+      loads.remove(tag)
+    },
+  }
+}
+
+function toLoadable(entry: TestEntry, type: Loadable['type']): Loadable {
+  const { tag, name = tag, bytes = DEFAULT_BYTES, load = () => undefined } = entry
+  return { tag, name, type, bytes, load }
+}
+
+const neverAborted = (): AbortSignal => new AbortController().signal
+
+const toCaller = ({ signal = neverAborted(), onProgress }: TaskOptions): Caller<LoadProgress> => ({
+  key: null,
+  signal,
+  onEvent: onProgress,
+})
+
+export type { ScriptedAnswer, ScriptedCall } from './answers.ts'
+export type { TestModel, TestPredictor, TestServerOptions } from './options.ts'
