@@ -24,6 +24,8 @@ import { createForwardPass, type ForwardPass, type SequenceCache } from './forwa
 import { readGraph, type Graph, type GraphSources } from './graph.ts'
 import { createIdleQueue } from './idle-queue.ts'
 import { createLogitsWrapper } from './logits.ts'
+import { createEmbedTokens } from '../vision/embed.ts'
+import type { ImageRows } from '../vision/image-store.ts'
 import { assertFits, createSequence } from './sequence.ts'
 import { createStateHistory } from './states.ts'
 
@@ -34,6 +36,8 @@ type Sessions = Session | { decoder: Session; embed: Session }
 interface DecoderOptions extends FeedsOptions, Omit<GraphSources, 'embed'> {
   /** Device of the runtime on `webgpu`, where KV caches and logits stay. */
   gpu?: GPUDevice
+  /** Rows of images in prompts. Default: prompts have no images. */
+  images?: ImageRows
 }
 
 /** Maximum number of sequences in a batch; larger ones gain little, as KV caches are not shared. */
@@ -48,7 +52,7 @@ export function createDecoder(
   sessions: Sessions,
   options: DecoderOptions,
 ): Decoder {
-  const { contextWindow, gpu } = options
+  const { contextWindow, gpu, images } = options
   const { decoder: session, embed } =
     'decoder' in sessions ? sessions : { decoder: sessions, embed: undefined }
   const graph = readGraph(session, { ...options, embed })
@@ -63,7 +67,8 @@ export function createDecoder(
   const chunkLimit = createChunkLimit(graph, kvPool, options)
   const feeds = createFeeds(runtime.ort, graph, options)
   const idleQueue = createIdleQueue()
-  const run = createForwardPass({ graph, session, embed, feeds, kvPool, layout })
+  const embedTokens = embed && createEmbedTokens(runtime, embed, graph.embedded, images)
+  const run = createForwardPass({ graph, session, embed: embedTokens, feeds, kvPool, layout })
   const forwardPass: ForwardPass = (entries, keep) => idleQueue.run(() => run(entries, keep))
   const logitsWrapper = createLogitsWrapper(gpu)
   const caches = new Map<Sequence, SequenceCache>()
