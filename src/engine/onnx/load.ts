@@ -110,7 +110,7 @@ async function open(
       ...options,
       gpu: trusted?.gpu,
       operations: await operations,
-      ...(images && { images }),
+      images: images ?? undefined,
     })
     releases.push(() => decoder.close())
     performance.mark('inorigin:session')
