@@ -19,6 +19,7 @@ import { createChunkLimit } from './chunk-limit.ts'
 import { createKvPool, type KvLayout } from './kv-pool.ts'
 import { cpuKvMemory, gpuKvMemory, heapKvMemory } from './kv-memory.ts'
 import type { Decoder, Sequence } from '../../decoder.ts'
+import { isImageRow } from '../../images.ts'
 import { createFeeds, type FeedsOptions } from './feeds.ts'
 import { createForwardPass, type ForwardPass, type SequenceCache } from './forward.ts'
 import { readGraph, type Graph, type GraphSources } from './graph.ts'
@@ -107,6 +108,9 @@ export function createDecoder(
   }
 
   return {
+    ...(images && {
+      encodeNext: (tokens) => idleQueue.run(() => images.encodeNext(tokens.filter(isImageRow))),
+    }),
     maxChunkTokens: chunkLimit.maxTokens,
     maxBatchSize:
       graph.ragged && layout === 'in place' ? maxBatchSizeOf(graph, contextWindow, gpu) : 1,
