@@ -164,7 +164,9 @@ export function fakeDecoder(options: FakeOptions = {}): FakeDecoder {
 
   const { encodes } = options
   const decoder: FakeDecoder = {
-    ...(encodes && { encodeNext: (tokens) => exclusive('encode', () => encodes(tokens)) }),
+    ...(encodes && {
+      encodeNext: (tokens: readonly number[]) => exclusive('encode', () => encodes(tokens)),
+    }),
     maxChunkTokens: chunk,
     maxBatchSize: batch,
     calls,

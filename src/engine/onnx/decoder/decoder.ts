@@ -109,7 +109,8 @@ export function createDecoder(
 
   return {
     ...(images && {
-      encodeNext: (tokens) => idleQueue.run(() => images.encodeNext(tokens.filter(isImageRow))),
+      encodeNext: (tokens: readonly number[]) =>
+        idleQueue.run(() => images.encodeNext(tokens.filter(isImageRow))),
     }),
     maxChunkTokens: chunkLimit.maxTokens,
     maxBatchSize:
