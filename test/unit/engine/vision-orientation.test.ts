@@ -8,7 +8,8 @@ const big = (value: number, bytes: number): number[] =>
 const little = (value: number, bytes: number): number[] => big(value, bytes).toReversed()
 
 const segment = (marker: number, content: readonly number[]): number[] => [
-  ...[0xff, marker],
+  0xff,
+  marker,
   ...big(content.length + 2, 2),
   ...content,
 ]
@@ -21,7 +22,7 @@ function exif(orientation: number, write: typeof big): number[] {
     ...write(3, 2),
     ...write(1, 4),
     ...write(value, 2),
-    ...[0, 0],
+    ...write(0, 2),
   ]
   const directory = [...write(2, 2), ...entry(0x010f, 7), ...entry(0x0112, orientation)]
   const tiff = [...order, ...write(42, 2), ...write(8, 4), ...directory, ...write(0, 4)]
