@@ -3,8 +3,8 @@
  * question through its `/v1`, and prints the answer as it arrives. Only the answer goes to stdout.
  */
 import { execFileSync } from 'node:child_process'
-import { existsSync } from 'node:fs'
-import { join } from 'node:path'
+import { existsSync, readFileSync } from 'node:fs'
+import { extname, join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { chromium, type Page } from 'playwright'
 import { chromiumLaunch } from '../test/setup/chromium.ts'
@@ -19,7 +19,8 @@ import { summary } from './wire/summary.ts'
 const ROOT = join(import.meta.dirname, '..')
 const STYLES = { completions, messages }
 const USAGE =
-  'npm run ask -- "What is inorigin?" [--device webgpu|wasm] [--style completions|messages] [--url URL]'
+  'npm run ask -- "What is inorigin?" [--model TAG] [--image FILE]... [--device webgpu|wasm] ' +
+  '[--style completions|messages] [--url URL]'
 
 /** Window of the page, for functions that run inside it. */
 interface AskedWindow extends Window {
@@ -35,6 +36,10 @@ interface Wish {
   question: string
   device: string
   style: keyof typeof STYLES
+  /** Tag of the model; the first one of the listing if it is `undefined`. */
+  model: string | undefined
+  /** Images to ask about, as data URLs. */
+  images: string[]
   /** URL of a playground that is already served. */
   url: string | undefined
 }
@@ -44,26 +49,44 @@ function readArguments(): Wish {
     allowPositionals: true,
     options: {
       device: { type: 'string', default: 'auto' },
+      image: { type: 'string', multiple: true, default: [] },
+      model: { type: 'string' },
       style: { type: 'string', default: 'completions' },
       url: { type: 'string' },
     },
   })
-  const { device, style, url } = values
+  const { device, style, model, url } = values
   const question = positionals.join(' ').trim()
   if (question === '') throw new Error('Pass a question.')
   if (!['auto', 'webgpu', 'wasm'].includes(device)) throw new Error(`Unknown device "${device}".`)
   if (style !== 'completions' && style !== 'messages') throw new Error(`Unknown style "${style}".`)
-  return { question, device, style, url }
+  return { question, device, style, model, images: values.image.map(toDataUrl), url }
 }
 
-async function main({ question, device, style, url }: Wish): Promise<void> {
+const MEDIA_TYPES: Readonly<Record<string, string>> = {
+  '.png': 'image/png',
+  '.jpg': 'image/jpeg',
+  '.jpeg': 'image/jpeg',
+  '.gif': 'image/gif',
+  '.webp': 'image/webp',
+}
+
+/** Reads an image file. Throws an error for a file whose name has another ending. */
+function toDataUrl(path: string): string {
+  const type = MEDIA_TYPES[extname(path).toLowerCase()]
+  if (!type) throw new Error(`${path} is not named .png, .jpg, .gif or .webp.`)
+  return `data:${type};base64,${readFileSync(path, 'base64')}`
+}
+
+async function main(asked: Wish): Promise<void> {
+  const { device, url } = asked
   const demo = url === undefined ? await serveBuilt() : undefined
   try {
     const browser = await chromium.launch(chromiumLaunch())
     try {
       const page = await browser.newPage()
       await open(page, new URL(`?device=${device}`, url ?? demo?.url))
-      await ask(page, question, style)
+      await ask(page, asked)
     } finally {
       await browser.close()
     }
@@ -92,16 +115,17 @@ async function open(page: Page, url: URL): Promise<void> {
   if (!outcome) throw new Error((await failed.textContent()) ?? 'The server did not start.')
 }
 
-async function ask(page: Page, question: string, name: Wish['style']): Promise<void> {
-  const { baseURL, model } = await page.evaluate(async () => {
+async function ask(page: Page, { question, style: name, model: tag, images }: Wish): Promise<void> {
+  const { baseURL, first } = await page.evaluate(async () => {
     const { inorigin: server } = window as unknown as AskedWindow
     if (!server) throw new Error('The server has stopped.')
     const listing = await (await fetch(`${server.baseURL}/models`)).json()
-    return { baseURL: server.baseURL, model: String(listing.data[0]?.id) }
+    return { baseURL: server.baseURL, first: String(listing.data[0]?.id) }
   })
+  const model = tag ?? first
   await load(page, model)
   const style = STYLES[name]
-  const request = style.request({ model, history: [], question, settings: {} })
+  const request = style.request({ model, history: [], question, images, settings: {} })
   const answer: Answer = { style, url: `${baseURL}/${request.path}`, request, raw: '', text: '' }
   let printed = 0
   const print = (): void => {

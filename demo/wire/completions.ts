@@ -8,15 +8,17 @@ interface Chunk {
 
 /** Style of `POST /v1/chat/completions`: the system prompt is a message, the end is `[DONE]`. */
 export const completions: WireStyle = {
-  request({ model, history, question, settings }) {
+  request({ model, history, question, images = [], settings }) {
     const { system, temperature, maxTokens, seed } = settings
+    const toPart = (url: string) => ({ type: 'image_url', image_url: { url } })
+    const text = { type: 'text', text: question }
     const messages = [
       ...(system ? [{ role: 'system', content: system }] : []),
       ...history.flatMap((past) => [
         { role: 'user', content: past.question },
         { role: 'assistant', content: past.answer },
       ]),
-      { role: 'user', content: question },
+      { role: 'user', content: images.length > 0 ? [...images.map(toPart), text] : question },
     ]
     const limits = { temperature, max_completion_tokens: maxTokens, seed }
     const stream = { stream: true, stream_options: { include_usage: true } }

@@ -20,14 +20,16 @@ type Frame =
 
 /** Style of `POST /v1/messages`: a separate system prompt, no seed, the end is `message_stop`. */
 export const messages: WireStyle = {
-  request({ model, modelMaxTokens, history, question, settings }) {
+  request({ model, modelMaxTokens, history, question, images = [], settings }) {
     const { system, temperature, maxTokens } = settings
+    const toBlock = (url: string) => ({ type: 'image', source: { type: 'url', url } })
+    const text = { type: 'text', text: question }
     const turns = [
       ...history.flatMap((past) => [
         { role: 'user', content: past.question },
         { role: 'assistant', content: past.answer },
       ]),
-      { role: 'user', content: question },
+      { role: 'user', content: images.length > 0 ? [...images.map(toBlock), text] : question },
     ]
     const limits = { max_tokens: maxTokens ?? modelMaxTokens ?? MAX_TOKENS, temperature }
     return {

@@ -21,6 +21,8 @@ export interface Question {
   /** Earlier exchanges, oldest first. */
   history: readonly Exchange[]
   question: string
+  /** Images of the question as data URLs. Default: none. */
+  images?: readonly string[]
   settings: Settings
 }
 

@@ -108,6 +108,11 @@ const dialogFields = {
   toolFormat: v.optional(v.picklist(TOOL_FORMATS)),
   /** Maximum number of reasoning tokens if a request sets none. Default: 0, no reasoning. */
   reasoningBudget: v.optional(wholeNumberSchema),
+  /**
+   * Detail of images whose request gives none: `low` is the whole image at the encoder's size, `high`
+   * adds tiles at full resolution, which costs many tokens. Default: `low`.
+   */
+  imageDetail: v.optional(v.picklist(['low', 'high'])),
 }
 
 /** Language model that is listed with its files. */
@@ -286,6 +291,8 @@ export interface HubSource {
   maxInputTokens: number | null
   maxOutputTokens: number | null
   created: string | null
+  /** `true` if the catalog says that the model accepts images. Default: `false`. */
+  imageInput?: boolean
 }
 
 /**

@@ -2,6 +2,7 @@
 import { findContextTokens } from '../catalog/context-length.ts'
 import { toTokenLimits } from '../catalog/hub/hub-entry.ts'
 import { findVariants, TEXT_FILES, type Variant } from '../catalog/hub/variants.ts'
+import { isVisionModel } from '../engine/onnx/vision/families.ts'
 import type { HubFile } from '../catalog/hub/listing.ts'
 import { estimateMemoryBytes } from '../catalog/memory-bytes.ts'
 import type { Dtype, Implementation, ModelEntry, PredictorEntry } from '../catalog/schema.ts'
@@ -84,7 +85,12 @@ export async function planLayout(
   options: PlanOptions,
 ): Promise<Plan> {
   const { devices, dtypes } = options
-  const variants = findVariants(files, dtypes).filter(({ device }) => devices.includes(device))
+  const config = await readJson(folder, 'config.json')
+  const seesImages =
+    isVisionModel(config) && files.some(({ path }) => path.startsWith('onnx/vision_encoder'))
+  const variants = findVariants(files, dtypes, seesImages).filter(({ device }) =>
+    devices.includes(device),
+  )
   if (variants.length === 0) {
     const wanted = dtypes ? ` in ${dtypes.join(' or ')}` : ''
     const what = `${folder.nameOf('')} has no onnx/model*.onnx${wanted} for ${devices.join(' or ')}.`
@@ -109,9 +115,8 @@ export async function planLayout(
   }
   const [best] = planned
   if (!best) throw refuse(`${folder.nameOf('')} has no graph.`, 'Check its files.')
-  const config = await readJson(folder, 'config.json')
   return isDecoder(best.model)
-    ? planDecoder(folder, planned, config, options)
+    ? planDecoder(folder, planned, { config, seesImages }, options)
     : planEncoder(folder, [best, ...planned.slice(1)], config, options)
 }
 
@@ -126,7 +131,7 @@ type Config = Readonly<Record<string, unknown>>
 async function planDecoder(
   folder: Folder,
   planned: readonly PlannedVariant[],
-  config: Config,
+  { config, seesImages }: { config: Config; seesImages: boolean },
   options: PlanOptions,
 ): Promise<Plan> {
   refuseTensors(options)
@@ -134,7 +139,10 @@ async function planDecoder(
     { maxInputTokens: null, maxOutputTokens: null },
     findContextTokens(config),
   )
-  const capabilities = await capabilitiesOf(folder)
+  const capabilities = {
+    ...(await capabilitiesOf(folder)),
+    ...(seesImages && { imageInput: true }),
+  }
   return {
     entry: { type: 'model', name: titleOf(folder.nameOf('')), ...limits, capabilities },
     implementations: planned.map((variant) => toPlanned(variant)),

@@ -13,6 +13,7 @@ import type { GpuVerdict } from '../device/gpu-verdict.ts'
 import { InoriginError } from '../error.ts'
 import type { Decoder } from './decoder.ts'
 import type { Engine, EngineSetup, Files } from './engine.ts'
+import type { ImageReader, PromptImage } from './images.ts'
 import { unlessAborted } from '../values/unless-aborted.ts'
 import { loadingCancelled } from './failure.ts'
 import { runDecodeLoop, type DecodeLoopSetup } from './run/decode-loop.ts'
@@ -31,6 +32,8 @@ export interface DecoderBackend {
    * `true` if logits of several tokens cost little more than those of one, so that drafts pay off.
    */
   drafts: boolean
+  /** Reader of images in prompts; `null` if the model sees none. Default: `null`. */
+  images?: (ImageReader & { close(): void }) | null
 }
 
 /** Options of {@link DecoderBackend.load} that are known before the weights are read. */
@@ -68,7 +71,8 @@ export async function openDecoderEngine(
   const { endTokens, firstPosition, heads, templates } = config
   const contextWindow = Math.min(maxInputTokens, config.contextWindow)
   const createOutput = createOutputFactory(config)
-  const { prepare, encodeTrusted } = createPromptBuilder(config, contextWindow)
+  const images = backend.images ?? null
+  const { prepare, encodeTrusted } = createPromptBuilder(config, contextWindow, images?.placeholder)
   const constraints = createModelConstraints(config)
   const closing = new AbortController()
   let current: LoadedDecoder | null = null
@@ -118,7 +122,8 @@ export async function openDecoderEngine(
       contextWindow,
       drafts: backend.drafts,
     }
-    return runDecodeLoop(decodeLoopSetup, createOutput(prompt, options), prompt, options)
+    const run = () => runDecodeLoop(decodeLoopSetup, createOutput(prompt, options), prompt, options)
+    return images && prompt.images ? whileRetained(images, prompt.images, run) : run()
   }
 
   const close: Engine['close'] = async () => {
@@ -129,11 +134,13 @@ export async function openDecoderEngine(
     await current?.release()
     current = null
     constraints.close()
+    images?.close()
   }
   const template = templates.tools ?? templates.plain
   return {
     contextWindow,
     template,
+    images,
     get verdict() {
       return current?.verdict ?? null
     },
@@ -142,5 +149,19 @@ export async function openDecoderEngine(
     check,
     generate,
     close,
+  }
+}
+
+/** Runs a generation, during which the rows of its images can be computed. */
+async function* whileRetained(
+  reader: ImageReader,
+  images: readonly PromptImage[],
+  run: () => ReturnType<Engine['generate']>,
+): ReturnType<Engine['generate']> {
+  const release = reader.retain(images)
+  try {
+    return yield* run()
+  } finally {
+    release()
   }
 }

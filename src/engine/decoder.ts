@@ -17,6 +17,12 @@ export interface Decoder {
    * length that needs a checkpoint. Default: `true`.
    */
   readonly checkpoints?: boolean
+  /**
+   * Encodes the first image that these numbers of a prompt have rows of, or a part of it, unless it
+   * is encoded. Resolves to `true` if there was something to encode. Absent if prompts have no
+   * images.
+   */
+  encodeNext?(tokens: readonly number[]): Promise<boolean>
   /** Returns a new, empty sequence. */
   open(): Sequence
   /**

@@ -7,6 +7,7 @@
 import type { GpuVerdict } from '../device/gpu-verdict.ts'
 import type { ChatMessage, Device, Sampling, TokenLogprob, Tool, ToolCall } from '../types/index.ts'
 import type { Constraint } from './constraint.ts'
+import type { ImageReader, PromptImage } from './images.ts'
 
 /** Files of an implementation by resource name, such as `onnx/model.onnx`. */
 export type Files = ReadonlyMap<string, Blob>
@@ -54,6 +55,8 @@ export interface Conversation {
    * the text of the calls themselves; the function must use no other text of the conversation.
    */
   serializeCalls?: (calls: readonly ToolCall[]) => string
+  /** Images of the messages, by their places in the request. Default: there are none. */
+  images?: ReadonlyMap<string, PromptImage>
   /** Beginning of the answer, which the prompt ends with. */
   responsePrefix?: ResponsePrefix
 }
@@ -68,6 +71,7 @@ interface ResponsePrefix {
 
 /** A prompt ready to run: rendered by the chat template and tokenized. */
 export interface Prompt {
+  /** Token ids, and numbers of rows of images (`FIRST_IMAGE_ROW`). */
   readonly tokens: readonly number[]
   /**
    * Lengths in tokens at which a message ends, ascending. Another conversation is likely to share
@@ -81,6 +85,8 @@ export interface Prompt {
    * completion is kept.
    */
   readonly hasResponsePrefix?: boolean
+  /** Images of which `tokens` has rows. */
+  readonly images?: readonly PromptImage[]
 }
 
 /** Text that the model generated. */
@@ -160,9 +166,9 @@ export interface Engine {
    */
   readonly template: string | null
   /**
-   * `true` if the engine reads images in messages. Otherwise it receives none. Default: `false`.
+   * Reader of images in messages. If it is absent or `null`, the engine receives no images.
    */
-  readonly supportsImages?: boolean
+  readonly images?: ImageReader | null
   /** Result of the GPU self-test in `load`, for later loads. `null` before `load` and on WASM. */
   readonly verdict?: GpuVerdict | null
   /**

@@ -4,12 +4,13 @@
  */
 import type { Constraint } from '../engine/constraint.ts'
 import type { Conversation, Engine, Prompt } from '../engine/engine.ts'
+import type { ImageDetail } from '../engine/images.ts'
 import { assertSchemaSupported } from '../engine/schema.ts'
 import { createStepBudget } from '../engine/schema/step-budget.ts'
 import { InoriginError } from '../error.ts'
 import type { GenerationRequest, Tool, ToolUse } from '../types/index.ts'
 import { completionConstraint, type ReasoningPrefix, withReasoningPrefix } from './constraint.ts'
-import { refuseImages } from './images.ts'
+import { describeImages, type ImageOptions } from './images.ts'
 import { createConversation, rendersCalls, rendersTools, type ToolRendering } from './prompt.ts'
 import {
   detectReasoningTags,
@@ -26,6 +27,8 @@ export interface ModelTraits {
   toolFormat?: string
   /** `false` if the model does not reason. Otherwise, its chat template decides. */
   reasons?: boolean
+  /** Detail of images that request none. Default: `low`. */
+  imageDetail?: ImageDetail | undefined
 }
 
 export interface GenerationPlan {
@@ -54,10 +57,12 @@ export async function planGeneration(
   engine: Engine,
   request: GenerationRequest,
   traits: ModelTraits = {},
+  imageOptions: Omit<ImageOptions, 'detail'> = {},
 ): Promise<GenerationPlan> {
   const { template } = engine
   const { tools: use, format: answerFormat, reasoningBudget } = request
-  if (!engine.supportsImages) refuseImages(request)
+  const { imageDetail: detail } = traits
+  const images = await describeImages(engine, request, { ...imageOptions, detail })
   if (use) assertValidTools(use)
   if (request.responsePrefix) assertNoConstraint(request)
 
@@ -67,7 +72,10 @@ export async function planGeneration(
   const tags = request.responsePrefix ? null : detected
   const budget = request.responsePrefix ? 0 : reasoningBudget
   const thinking = detected && budget !== undefined ? budget > 0 : undefined
-  const conversation = createConversation(request, rendering, thinking)
+  const conversation = {
+    ...createConversation(request, rendering, thinking),
+    ...(images.size > 0 && { images }),
+  }
   const prompt = preparePrompt(engine, conversation, detected)
   // Calls that must be the whole answer cannot follow a prefilled beginning.
   const excludesCalls = request.responsePrefix && rendering.format.isExclusive

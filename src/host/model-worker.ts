@@ -9,6 +9,7 @@ import { openTrusted } from '../engine/onnx/selftest/open.ts'
 import { InoriginError } from '../error.ts'
 import { createCoalescer } from '../generation/coalesce.ts'
 import { runGeneration, type GenerationOptions } from '../generation/generate.ts'
+import type { ImageOptions } from '../generation/images.ts'
 import { planGeneration } from '../generation/plan.ts'
 import { answer } from '../link/answer.ts'
 import { holdLivenessLock } from '../link/liveness.ts'
@@ -71,7 +72,8 @@ const service: ModelService = {
     runPredictor(inputs, (opened) => opened.predictNext(inputs, state as Carried | null, signal)),
   generate: queueGeneration,
   countTokens: async (received) =>
-    (await prepare(received, MAX_COUNTED_CONTEXTS)).planned.prompt.tokens.length,
+    (await prepare(received, { decodes: false }, MAX_COUNTED_CONTEXTS)).planned.prompt.tokens
+      .length,
   embed: queueEmbedding,
   measure: (inputs, { signal }) => measure(createMeasuredRun(inputs, signal), signal),
   measureThreads: benchmarkThreads,
@@ -217,14 +219,19 @@ function createMeasuredRun(
  * Resolves with the request, completed with the model's defaults, and with its generation plan.
  * Rejects if the request cannot be answered. The prompt may be as long as `contexts` contexts.
  */
-async function prepare(received: GenerationRequest, contexts = 1) {
+async function prepare(received: GenerationRequest, images: ImageOptions, contexts = 1) {
   if (!model) throw notOpen()
   const { engine, setup } = model
-  const { maxOutputTokens, toolFormat, reasons } = setup
+  const { maxOutputTokens, toolFormat, reasons, imageDetail } = setup
   const reasoningBudget = received.reasoningBudget ?? setup.reasoningBudget
   const request = { ...received, reasoningBudget }
   const reader: Engine = { ...engine, prepare: (prompt) => engine.prepare(prompt, contexts) }
-  const planned = await planGeneration(reader, request, { toolFormat, reasons })
+  const planned = await planGeneration(
+    reader,
+    request,
+    { toolFormat, reasons, imageDetail },
+    images,
+  )
   return { engine, request, planned, maxOutputTokens }
 }
 
@@ -233,14 +240,15 @@ async function queueGeneration(
   received: GenerationRequest,
   { key, client = '', signal }: Caller,
 ): Promise<Generation> {
-  const { engine, request, planned, maxOutputTokens } = await prepare(received)
+  const partition = key ?? ''
+  const { engine, request, planned, maxOutputTokens } = await prepare(received, { partition })
   const ticket = await queue.admit(client, signal)
   // A budget of 0 is never ignored: a model without reasoning complies with it.
   const ignored = received.reasoningBudget && !planned.reasoning ? ['reasoningBudget'] : []
   const options: GenerationOptions = {
     maxOutputTokens,
     plan: planned,
-    partition: key ?? '',
+    partition,
     coalescer: createCoalescer(),
     async waitForTurn() {
       ticket.confirm()

@@ -44,6 +44,11 @@ export interface Image {
   /** Number of characters of the message's content that come before the image. */
   at: number
   /**
+   * Resolution at which the model sees the image: `high` shows small things, and costs more tokens
+   * and time. Default: the model's own.
+   */
+  detail?: 'low' | 'high'
+  /**
    * Path of the image in the request body, such as `messages[0].content[1]`; for error messages.
    */
   place: string

@@ -11,6 +11,7 @@ export type TracedOperation =
   | 'createRemotePrediction'
   | 'createBackground'
   | 'predict'
+  | 'predictNext'
 
 /** Fields of all events of one request. */
 interface TracedRequest {

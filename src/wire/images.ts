@@ -5,6 +5,7 @@ import { fromBase64 } from '../values/base64.ts'
 import {
   object,
   oneOf,
+  optional,
   rejected,
   rejectedField,
   rejectedWith,
@@ -61,11 +62,13 @@ function decodeImage(text: string): Image['bytes'] | undefined {
   }
 }
 
-/** Fields of a part of a chat message. Its `detail` has no effect. */
-export const chatImage = { image_url: stringOr(imageUrl, object({ url: imageUrl })) }
+const detail = optional(oneOf(['auto', 'low', 'high', 'original']))
+
+/** Fields of a part of a chat message. */
+export const chatImage = { image_url: stringOr(imageUrl, object({ url: imageUrl, detail })) }
 
 /** Fields of a part of an input item of a response. */
-export const inputImage = { image_url: imageUrl, file_id: rejectedField }
+export const inputImage = { image_url: imageUrl, detail, file_id: rejectedField }
 
 /** Fields of a block of a message in the Anthropic style. */
 export const imageBlock = {
@@ -77,7 +80,10 @@ export const imageBlock = {
 }
 
 type ImagePart =
-  | { image_url: v.InferOutput<typeof chatImage.image_url | typeof imageUrl> }
+  | {
+      image_url: v.InferOutput<typeof chatImage.image_url | typeof imageUrl>
+      detail?: v.InferOutput<typeof detail>
+    }
   | { source: v.InferOutput<typeof imageBlock.source> }
 
 /** Part of a user message: a text, or an image with its path in the body. */
@@ -87,11 +93,18 @@ export type UserContent = string | Omit<Image, 'at'>
 export function toImage(part: ImagePart, path: string): UserContent {
   if ('image_url' in part) {
     const { image_url: imageField } = part
-    return { ...('url' in imageField ? imageField.url : imageField), place: path }
+    const image = 'url' in imageField ? imageField.url : imageField
+    return { ...image, ...toDetail('url' in imageField ? imageField : part), place: path }
   }
   const { source } = part
   if (source.type === 'url') return { ...source.url, place: path }
   return { mediaType: source.media_type, bytes: source.data, place: path }
+}
+
+/** `original` is the same as `high`, and `auto` as no detail. */
+function toDetail(part: { detail?: v.InferOutput<typeof detail> }): Pick<Image, 'detail'> {
+  if (!part.detail || part.detail === 'auto') return {}
+  return { detail: part.detail === 'low' ? 'low' : 'high' }
 }
 
 /** Joins texts and images to one user message. */

@@ -21,6 +21,7 @@ export function expandHubEntry(entry: HubEntry, host: string | undefined): Model
     maxInputTokens: entry.maxInputTokens ?? null,
     maxOutputTokens: entry.maxOutputTokens ?? null,
     created: entry.created ?? null,
+    ...(entry.capabilities?.imageInput && { imageInput: true }),
   }
   return {
     ...described,

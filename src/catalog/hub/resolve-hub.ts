@@ -61,7 +61,7 @@ export async function resolveRepository(
   { revision, created, files, sha256, read }: Repository,
 ): Promise<ResolvedHub> {
   const known = new Map(files.map((file) => [file.path, file]))
-  const variants = findVariants(files, source.dtypes)
+  const variants = findVariants(files, source.dtypes, source.imageInput)
   const configFile = known.get('config.json')
   if (variants.length === 0 || !configFile || !known.has('tokenizer.json'))
     throw noModelError(source)

@@ -68,11 +68,14 @@ const PREFERRED_DTYPES: Readonly<Record<Device, readonly Dtype[]>> = {
 /** Names of decoder graphs, newest layout first. The first that exists is used. */
 export const DECODER_NAMES = ['model', 'decoder_model_merged', 'decoder_with_past_model']
 const EMBEDDING_NAME = 'embed_tokens'
+const VISION_NAME = 'vision_encoder'
 
 /** Small files with the configuration, tokenizer and chat template of a model. */
 export const TEXT_FILES: readonly { path: string; type: 'config' | 'tokenizer' }[] = [
   { path: 'config.json', type: 'config' },
   { path: 'generation_config.json', type: 'config' },
+  { path: 'preprocessor_config.json', type: 'config' },
+  { path: 'processor_config.json', type: 'config' },
   { path: 'tokenizer.json', type: 'tokenizer' },
   { path: 'tokenizer_config.json', type: 'tokenizer' },
   { path: 'chat_template.jinja', type: 'tokenizer' },
@@ -94,14 +97,20 @@ export interface Variant {
   files: HubFile[]
 }
 
-/** Returns all variants that the files provide, best first. `dtypes` restricts and orders them. */
+/**
+ * Returns all variants that the files provide, best first. `dtypes` restricts and orders them. With
+ * `seesImages`, only those that have an image encoder.
+ */
 export function findVariants(
   files: readonly HubFile[],
   dtypes: readonly Dtype[] | null,
+  seesImages = false,
 ): Variant[] {
   return (['webgpu', 'wasm'] as const).flatMap((device) =>
     (dtypes ?? PREFERRED_DTYPES[device]).flatMap((dtype): Variant[] => {
-      const found = findVariantFiles(files, dtype)
+      const text = findVariantFiles(files, dtype)
+      const vision = seesImages ? findVisionFiles(files, dtype, device) : []
+      const found = text && vision && [...vision, ...text]
       const features = device === 'webgpu' && dtype.endsWith('16') ? ['shader-f16'] : []
       return found ? [{ dtype, device, features, files: found }] : []
     }),
@@ -121,6 +130,24 @@ function findVariantFiles(files: readonly HubFile[], dtype: Dtype): HubFile[] | 
     .map((each) => findGraphFiles(files, EMBEDDING_NAME, each))
     .find((found) => found !== null)
   return embedding ? [...embedding, ...decoder] : null
+}
+
+/**
+ * Finds the image encoder for a decoder's precision. 8-bit encoders come first on WASM, where their
+ * matrices are fastest, and never run on WebGPU, where they compute wrong numbers.
+ */
+function findVisionFiles(
+  files: readonly HubFile[],
+  dtype: Dtype,
+  device: Device,
+): HubFile[] | null {
+  const halves: Dtype[] = dtype.endsWith('16') ? ['fp16'] : []
+  const alike: Dtype[] =
+    device === 'wasm' ? ['q8', 'int8', 'uint8', dtype, 'fp32'] : [dtype, ...halves, 'fp32']
+  return (
+    alike.map((each) => findGraphFiles(files, VISION_NAME, each)).find((found) => found !== null) ??
+    null
+  )
 }
 
 /** Finds a graph and its files of weights: `x.onnx`, `x.onnx_data`, `x.onnx_data_1`, and so on. */

@@ -2,29 +2,35 @@
  * The engine for decoders in the ONNX format. `load.ts` loads weights into a `decoder/`, which runs
  * the graph and keeps the KV caches. `runtime.ts` is the only interface to ONNX Runtime. On WASM,
  * `heap/` keeps tensors in the runtime's memory. On GPUs, `logits/` finds the highest logits in GPU
- * memory, and `selftest/` checks that the GPU computes correctly.
+ * memory, and `selftest/` checks that the GPU computes correctly. `vision/`
+ * reads images of prompts.
  */
 import { openDecoderEngine } from '../decoder-engine.ts'
 import type { EngineSetup, FileSizes, OpenEngine } from '../engine.ts'
 import { loadDecoder } from './load.ts'
 import { getModelFiles, hasLargeWeights } from './model-files.ts'
 import { loadRuntime, type Runtime } from './runtime.ts'
+import { readVisionFamily } from './vision/families.ts'
+import { createImageStore } from './vision/image-store.ts'
 
 /** Opens an engine for a model in the ONNX format. */
-export const openOnnx: OpenEngine = (setup) => {
+export const openOnnx: OpenEngine = async (setup) => {
   const { device, expectedWeights } = setup
   // Compiling WebAssembly takes longer than opening the tokenizer and reading small weights.
   let started =
     device === 'wasm' && expectedWeights ? startRuntime(setup, expectedWeights) : undefined
   started?.catch(() => undefined)
+  const family = await readVisionFamily(setup.texts)
+  const images = family && createImageStore(family)
   return openDecoderEngine(setup, {
     load(options, weights, signal) {
-      const loading = loadDecoder({ ...options, started }, weights, signal)
+      const loading = loadDecoder({ ...options, started, images }, weights, signal)
       started = undefined
       return loading
     },
     // Drafts save no time on the CPU, where verifying tokens takes as long as decoding them.
     drafts: device === 'webgpu',
+    images,
   })
 }
 

@@ -2,7 +2,7 @@
 import { InoriginError } from '../../error.ts'
 import type { LoadedDecoder, DecoderLoadOptions } from '../decoder-engine.ts'
 import type { Files } from '../engine.ts'
-import { loadingCancelled } from '../failure.ts'
+import { loadingCancelled, resourceMissing } from '../failure.ts'
 import { retryOnLostGpu, settleWithTimeout } from '../gpu-retry.ts'
 import { createDecoder } from './decoder/decoder.ts'
 import { staysInHeap, staysOnDevice } from './decoder/graph.ts'
@@ -10,6 +10,8 @@ import { readOperations } from './decoder/operations.ts'
 import { getModelFiles, hasLargeWeights, type GraphFiles, type ModelFiles } from './model-files.ts'
 import { convertToInt8 } from './int8/convert.ts'
 import { loadRuntime, type Runtime, type Session } from './runtime.ts'
+import { createEncoder } from './vision/encoder.ts'
+import type { ImageStore } from './vision/image-store.ts'
 import { openTrusted } from './selftest/open.ts'
 import { warmUp } from './warm.ts'
 
@@ -19,6 +21,8 @@ interface DecoderSetup extends DecoderLoadOptions {
   warm?: boolean
   /** Runtime that was started in advance for this load. Default: the load starts one. */
   started?: Promise<Runtime>
+  /** Images in prompts, if the model sees any. */
+  images?: ImageStore | null
 }
 
 /**
@@ -59,7 +63,8 @@ async function open(
   signal: AbortSignal,
 ): Promise<Opened> {
   const { device, runtime: folder, features, verdict, threads, onWarm, warm = true } = options
-  const { decoder: stored, embed } = files
+  const { decoder: stored, embed, vision } = files
+  const { images } = options
   const main = device === 'wasm' ? await toIntegers(stored, signal) : stored
   const releases: (() => unknown)[] = []
   const release = async (): Promise<void> => {
@@ -96,11 +101,16 @@ async function open(
     releases.push(() => runtime.release())
     const whole = await session(runtime, main)
     const sessions = embed ? { decoder: whole, embed: await session(runtime, embed) } : whole
+    if (images) {
+      if (!vision || !embed) throw resourceMissing('onnx/vision_encoder.onnx')
+      images.setEncoder(createEncoder(runtime, await session(runtime, vision)))
+    }
     assertNotAborted()
     const decoder = createDecoder(runtime, sessions, {
       ...options,
       gpu: trusted?.gpu,
       operations: await operations,
+      images: images ?? undefined,
     })
     releases.push(() => decoder.close())
     performance.mark('inorigin:session')

@@ -13,14 +13,20 @@ export interface ModelFiles<File = Blob> {
   decoder: GraphFiles<File>
   /** Graph that computes embeddings from tokens, if the decoder does not contain it. */
   embed?: GraphFiles<File>
+  /** Graph that encodes images, if there is one. */
+  vision?: GraphFiles<File>
 }
 
 /** Size in bytes of weights from which low memory use matters more than a quick start. */
 const LARGE_WEIGHT_BYTES = 150 * 2 ** 20
 
 /** Returns `true` if low memory use matters more than a quick start for these weights. */
-export const hasLargeWeights = ({ decoder, embed }: ModelFiles<{ size: number }>): boolean =>
-  weightBytes(decoder) + weightBytes(embed) >= LARGE_WEIGHT_BYTES
+export const hasLargeWeights = ({
+  decoder,
+  embed,
+  vision,
+}: ModelFiles<{ size: number }>): boolean =>
+  weightBytes(decoder) + weightBytes(embed) + weightBytes(vision) >= LARGE_WEIGHT_BYTES
 
 const weightBytes = (files: GraphFiles<{ size: number }> | undefined): number =>
   files?.externalData.reduce((bytes, { data }) => bytes + data.size, files.model.size) ?? 0
@@ -28,8 +34,8 @@ const weightBytes = (files: GraphFiles<{ size: number }> | undefined): number =>
 const PRECISION = new RegExp(`(?:${PRECISION_SUFFIXES.join('|')})$`)
 
 /**
- * Returns the only decoder among the files, in any precision; encoders of images and audio are
- * ignored. Throws `unavailable` if there is no decoder or more than one.
+ * Returns the only decoder among the files, in any precision, with the graphs that it needs;
+ * encoders of audio are ignored. Throws `unavailable` if there is no decoder or more than one.
  */
 export function getModelFiles<File>(files: ReadonlyMap<string, File>): ModelFiles<File> {
   const names = [...files.keys()]
@@ -40,6 +46,8 @@ export function getModelFiles<File>(files: ReadonlyMap<string, File>): ModelFile
   }
   const embeds = graphs.filter((name) => partOf(name) === 'embed_tokens')
   const embed = findClosest(embeds, decoder)
+  const encoders = graphs.filter((name) => partOf(name) === 'vision_encoder')
+  const vision = findClosest(encoders, decoder)
   const owned = (graph: string): GraphFiles<File> => ({
     model: files.get(graph) as File,
     externalData: externalDataOf(graph, names).map(({ name, path }) => ({
@@ -50,6 +58,7 @@ export function getModelFiles<File>(files: ReadonlyMap<string, File>): ModelFile
   return {
     decoder: owned(decoder),
     ...(embed !== undefined && partOf(decoder) !== 'model' && { embed: owned(embed) }),
+    ...(vision !== undefined && { vision: owned(vision) }),
   }
 }
 

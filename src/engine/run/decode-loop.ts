@@ -8,6 +8,7 @@ import type {
   GenerationUpdate,
 } from '../engine.ts'
 import type { CandidateRequest } from '../decoder.ts'
+import { withoutImageRows } from '../images.ts'
 import { createDrafter } from './drafter.ts'
 import type { Output } from './output.ts'
 import { createConstraintState, type ConstraintStateOptions } from './constraint-state.ts'
@@ -43,7 +44,7 @@ export async function* runDecodeLoop(
     signal,
     onStart: (started) => onStart?.(started),
   })
-  const drafter = setup.drafts && !toLogprob ? createDrafter(prompt.tokens) : null
+  const drafter = setup.drafts && !toLogprob ? createDrafter(withoutImageRows(prompt.tokens)) : null
   /** Tokens of the answer that the decoder has not computed yet. */
   const pending: number[] = []
   const buffer = createChunkBuffer(toLogprob !== undefined)

@@ -28,7 +28,8 @@ export interface Executor {
   start(slot: Slot, running: readonly SequenceEntry[]): Promise<ActiveSlot>
   /**
    * Computes the first `maxTokens` pending tokens, or as many as the sequence allows in a chunk.
-   * Reads the logits if no tokens are left.
+   * Reads the logits if no tokens are left. If an image in them is not encoded, only encodes it, or
+   * a part of it: other sequences wait for no more than that.
    */
   prefill(slot: ActiveSlot, maxTokens: number): Promise<void>
   /**
@@ -76,6 +77,7 @@ export function createExecutor(options: ExecutorOptions): Executor {
       await discardDraft(slot)
       const { sequence, tokens } = slot.entry
       const count = Math.min(maxTokens, sequence.maxChunkTokens ?? maxTokens)
+      if (await decoder.encodeNext?.(slot.pending.slice(0, count))) return
       const isFirstChunk = tokens.length === 0
       const isLastChunk = count === slot.pending.length
       const start = performance.now()

@@ -1,6 +1,7 @@
 /** Creates the sampler, detokenizer and logprobs of an answer. */
 import type { TokenLogprob, TokenProbability } from '../../types/index.ts'
 import type { GenerateOptions, Prompt } from '../engine.ts'
+import { withoutImageRows } from '../images.ts'
 import { memoize } from '../../values/memoize.ts'
 import { computeLogprobs } from '../sampling/logprobs.ts'
 import { createSampler, type Sampler } from '../sampling/sampler.ts'
@@ -38,7 +39,7 @@ export function createOutputFactory({
   )
 
   return (prompt, { sampling, visible = [], logprobs }) => ({
-    sampler: createSampler(sampling, defaults, prompt.tokens),
+    sampler: createSampler(sampling, defaults, withoutImageRows(prompt.tokens)),
     detokenizer: openDetokenizer(visible, prompt.hasResponsePrefix),
     ...(logprobs !== undefined && {
       toLogprob: createToLogprob(

@@ -1,6 +1,6 @@
 /** Renders a conversation with the model's chat template into the text that the model continues. */
 import { InoriginError } from '../../error.ts'
-import type { AssistantMessage, ChatMessage } from '../../types/index.ts'
+import type { AssistantMessage, ChatMessage, UserMessage } from '../../types/index.ts'
 import type { Conversation } from '../engine.ts'
 import { modelUnusable } from '../failure.ts'
 import { commonPrefixLength } from './common-prefix.ts'
@@ -49,6 +49,24 @@ export function parseTemplate(
   const program = parseTemplateProgram(source)
   const hasThinkBlocks = source.includes('</think>')
   let callForm: ToolCallForm | null = null
+  let needsParts: boolean | null = null
+
+  /** Returns `true` if the template writes the text of a sample, as a text or as a list of parts. */
+  const writesText = (asParts: boolean): boolean => {
+    const variables = toTemplateVariables(
+      SAMPLE_QUESTION,
+      DEFAULT_TOOL_CALL_FORM,
+      hasThinkBlocks,
+      (text) => text,
+      asParts,
+    )
+    const limits = { characters: QUESTION.length, messages: 1 }
+    try {
+      return renderTemplate(program, { ...tokens, ...variables }, limits).includes(QUESTION)
+    } catch {
+      return false
+    }
+  }
 
   const renderOnce: RenderOnce = (
     conversation,
@@ -57,7 +75,14 @@ export function parseTemplate(
     opening = true,
     attemptedForm = callForm ?? DEFAULT_TOOL_CALL_FORM,
   ) => {
-    const variables = toTemplateVariables(conversation, attemptedForm, hasThinkBlocks, escape)
+    const variables = toTemplateVariables(
+      conversation,
+      attemptedForm,
+      hasThinkBlocks,
+      escape,
+      // Templates of some models with images leave out a text that is not in a list of parts.
+      (needsParts ??= !writesText(false) && writesText(true)),
+    )
     const withMarkers = markers ? markers.insert(variables) : variables
     return renderTemplate(
       program,
@@ -160,6 +185,10 @@ function toTemplateError(thrown: unknown): InoriginError {
   return modelUnusable(`its chat template failed (${String(thrown)}).`, thrown)
 }
 
+const QUESTION = 'How warm is it?'
+
+const SAMPLE_QUESTION: Conversation = { messages: [{ role: 'user', content: QUESTION }] }
+
 /** Renders a sample with a tool call, to find out which form of calls the template expects. */
 function detectCallForm(renderOnce: RenderOnce): ToolCallForm {
   const tryForm = (callForm: ToolCallForm): string | null => {
@@ -192,7 +221,7 @@ const ARGUMENTS = '{"place":"Zurich"}'
 
 const SAMPLE: Conversation = {
   messages: [
-    { role: 'user', content: 'How warm is it?' },
+    { role: 'user', content: QUESTION },
     {
       role: 'assistant',
       content: '',
@@ -237,11 +266,19 @@ function mergeSystemMessages(conversation: Conversation): Conversation {
     const last = merged.at(-1)
     if (last?.role !== turn.role || turn.role === 'tool') merged.push(turn)
     else {
+      const offset = last.content.length + 2
       last.content += `\n\n${turn.content}`
+      if (last.role === 'user' && turn.role === 'user') appendImages(last, turn, offset)
       if (last.role === 'assistant' && turn.role === 'assistant') appendMessage(last, turn)
     }
   }
   return { ...conversation, messages: merged }
+}
+
+/** Appends the images of `next` to `last`, whose text precedes that of `next` by `offset`. */
+function appendImages(last: UserMessage, next: UserMessage, offset: number): void {
+  const moved = (next.images ?? []).map((image) => ({ ...image, at: image.at + offset }))
+  if (moved.length > 0) last.images = [...(last.images ?? []), ...moved]
 }
 
 /** Appends the reasoning and tool calls of `next` to `last`. */

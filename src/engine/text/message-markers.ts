@@ -40,6 +40,11 @@ interface Message {
   tool_calls?: readonly Call[]
 }
 
+/** Part of a message: a text, or an image, which has none. */
+interface Part {
+  text?: string
+}
+
 interface Call {
   function: { name: string }
 }
@@ -70,6 +75,11 @@ export function createMessageMarkers(text: string): MessageMarkers {
       messages: messages.map((message, owner) => ({
         ...message,
         ...(typeof message.content === 'string' && { content: surround(message.content, owner) }),
+        ...(Array.isArray(message.content) && {
+          content: message.content.map((part: Part) =>
+            part.text === undefined ? part : { ...part, text: surround(part.text, owner) },
+          ),
+        }),
         ...(message.tool_calls && {
           tool_calls: message.tool_calls.map((call) => appendTo(call, owner)),
         }),

@@ -18,14 +18,19 @@ export interface PromptBuilder {
 
 /**
  * Parses the model's templates. `contextWindow` is the limit of prompt and answer together, in
- * tokens. Changes the tokenizer in `config`.
+ * tokens. `placeholder` is the text of the token that templates write in place of an image. Changes the
+ * tokenizer in `config`.
  */
-export function createPromptBuilder(config: ModelConfig, contextWindow: number): PromptBuilder {
+export function createPromptBuilder(
+  config: ModelConfig,
+  contextWindow: number,
+  placeholder?: string,
+): PromptBuilder {
   const { tokenizer, tokenizerConfig, templates, tokenNames, endTokens } = config
   const plain = parseTemplate(templates.plain, tokenNames)
   const tools = templates.tools === null ? plain : parseTemplate(templates.tools, tokenNames)
   const source = templates.plain + (templates.tools ?? '')
-  const encoder = createPromptTokenizer(tokenizer, tokenizerConfig, source, endTokens)
+  const encoder = createPromptTokenizer(tokenizer, tokenizerConfig, source, endTokens, placeholder)
 
   // An answer needs at least one token.
   const maxPromptTokens = contextWindow - 1

@@ -4,6 +4,7 @@
  */
 import { InoriginError } from '../../error.ts'
 import type { Conversation, Prompt } from '../engine.ts'
+import { assertPlaced, expandImage, listImages, textOnly } from './image-placeholders.ts'
 import { createSpecialTokenEscapes } from './special-token-escape.ts'
 import type { AddedToken, TokenizerFile } from './tokenizer-file.ts'
 import type { TextRange } from './message-markers.ts'
@@ -37,7 +38,8 @@ interface Section {
 
 /**
  * Creates a tokenizer of prompts. `template` is the source of the chat template; tokens that it
- * names are structural. `endTokens` end messages. Changes `file`.
+ * names are structural. `endTokens` end messages. `placeholder` is the text of the token that stands
+ * for an image. Changes `file`.
  *
  * All text of a request that could be structural, alone or with the text around it, is escaped
  * before the template reads it. The rendered text is split at the remaining structural tokens,
@@ -49,6 +51,7 @@ export function createPromptTokenizer(
   config: object,
   template: string,
   endTokens: ReadonlySet<number> = new Set(),
+  placeholder?: string,
 ): PromptTokenizer {
   const specialTokens = file.added_tokens.filter((token) => isSpecialToken(token, template))
   const words = specialTokens.map(({ content }) => content)
@@ -66,6 +69,9 @@ export function createPromptTokenizer(
     return text === '' ? [] : plain.encode(text, first)
   }
 
+  const encodeTrusted = (text: string): number[] =>
+    toSections(text).flatMap((section) => toTokens(section, false))
+
   const encode: PromptTokenizer['encode'] = (
     conversation,
     render,
@@ -75,7 +81,9 @@ export function createPromptTokenizer(
     for (const { parameters } of conversation.tools ?? []) assertShallow(parameters)
     const { least, likely } = bounds.conversation(conversation)
     if (least > maxTokens) throw promptTooLong(least, fitting, false)
-    const specialTokenEscape = specialTokenEscapes(template + JSON.stringify(conversation))
+    const specialTokenEscape = specialTokenEscapes(
+      template + JSON.stringify(conversation, textOnly),
+    )
     let rendering
     try {
       rendering = render(conversation, specialTokenEscape.escape)
@@ -90,15 +98,24 @@ export function createPromptTokenizer(
       ...section,
       text: specialTokenEscape.restore(section.text),
     }))
+    const images = listImages(conversation)
+    assertPlaced(images, sections, placeholder)
     const leastTokens = restored.reduce(
       (sum, { text, id }) => sum + (id === null ? bounds.text(plain.normalize(text)) : 1),
-      0,
+      images.reduce((sum, { rowCount }) => sum + rowCount, 0),
     )
     if (leastTokens > maxTokens) throw promptTooLong(leastTokens, fitting, false)
     const tokens: number[] = []
+    let imagesBefore = 0
     const sectionStarts = restored.map((section, index) => {
       const tokensBefore = tokens.length
-      for (const token of toTokens(section, index === 0)) tokens.push(token)
+      const image = section.text === placeholder ? images[imagesBefore] : undefined
+      if (image && section.id !== null) imagesBefore += 1
+      const added =
+        image && section.id !== null
+          ? expandImage(image, encodeTrusted)
+          : toTokens(section, index === 0)
+      for (const token of added) tokens.push(token)
       return tokensBefore
     })
     if (tokens.length > maxTokens) throw promptTooLong(tokens.length, fitting, true)
@@ -111,12 +128,10 @@ export function createPromptTokenizer(
       boundaries: [...new Set(boundaries)],
       opening: specialTokenEscape.restore(findOpening(sections, rendering)),
       ...(rendering.answer < rendering.text.length && { hasResponsePrefix: true }),
+      ...(images.length > 0 && { images }),
     }
   }
-  return {
-    encode,
-    encodeTrusted: (text) => toSections(text).flatMap((section) => toTokens(section, false)),
-  }
+  return { encode, encodeTrusted }
 }
 
 /** Returns the sections of these texts, which are structural tokens and the text between them. */

@@ -1,6 +1,7 @@
 /** Converts a conversation into the variables of a chat template. */
 import { InoriginError } from '../../error.ts'
 import type { AssistantMessage, ChatMessage, Tool, ToolCall } from '../../types/index.ts'
+import { toContentParts, withParts } from './content-parts.ts'
 import type { Conversation } from '../engine.ts'
 import { isObject } from '../../values/objects.ts'
 
@@ -34,13 +35,14 @@ type Json = Record<string, unknown>
 
 /**
  * Returns the template variables of a conversation, with all texts escaped. `hasThinkBlocks` is
- * `true` if the template handles `<think>` blocks.
+ * `true` if the template handles `<think>` blocks, `needsParts` if it reads no content that is a text.
  */
 export function toTemplateVariables(
   { messages, tools, thinking, serializeCalls }: Conversation,
   form: ToolCallForm,
   hasThinkBlocks: boolean,
   escape: EscapeText,
+  needsParts = false,
 ): Json {
   const names = new Map(
     messages.flatMap((message) =>
@@ -52,7 +54,8 @@ export function toTemplateVariables(
   const plainVariables = {
     messages: messages
       .map((message) => (serializeCalls ? writeCallsOut(message, serializeCalls, escape) : message))
-      .map((message) => toTemplateMessage(message, form, hasThinkBlocks, names)),
+      .map((message) => toTemplateMessage(message, form, hasThinkBlocks, names))
+      .map((message) => (needsParts ? withParts(message) : message)),
     ...(tools && tools.length > 0 && { tools: tools.map(toTemplateTool) }),
   }
   return {
@@ -118,6 +121,8 @@ function toTemplateMessage(
       const name = message.name || (names.get(id) ?? '')
       return { role, name, tool_call_id: form.shortIds ? toShortId(id) : id, content }
     }
+    case 'user':
+      return { role, content: message.images?.length ? toContentParts(message) : content }
     default:
       return { role, content }
   }
@@ -238,11 +243,14 @@ const TEMPLATE_KEYS = new Set(
     'function name description arguments parameters properties required items enum const default title ' +
     'examples format pattern anyOf oneOf allOf not nullable additionalProperties prefixItems minimum ' +
     'maximum exclusiveMinimum exclusiveMaximum minLength maxLength minItems maxItems uniqueItems ' +
-    'minProperties maxProperties multipleOf return $ref $defs $schema definitions'
+    'minProperties maxProperties multipleOf return text image $ref $defs $schema definitions'
   ).split(' '),
 )
 
 const TEMPLATE_WORDS = new Map([
   ['role', new Set(['system', 'user', 'assistant', 'tool'])],
-  ['type', new Set('function string number integer boolean object array null'.split(' '))],
+  [
+    'type',
+    new Set('function string number integer boolean object array null text image'.split(' ')),
+  ],
 ])

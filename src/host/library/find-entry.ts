@@ -2,11 +2,11 @@
 import { isEmbedder, unsupportedModelError } from '../../catalog/find-entry.ts'
 import type { ModelEntry, PredictorEntry } from '../../catalog/schema.ts'
 import { InoriginError } from '../../error.ts'
-import { refuseImages } from '../../generation/images.ts'
+import { hasImages, imagesRefused } from '../../generation/images.ts'
 import type { GenerationRequest, Tag } from '../../types/index.ts'
 import type { Entries } from './entries.ts'
 
-type EntryFinder = Pick<Entries, 'find'>
+type EntryFinder = Pick<Entries, 'find' | 'all'>
 
 /**
  * Resolves with the requested model. Rejects if the tag is not a language model; the message names
@@ -23,12 +23,22 @@ export async function findModel(
   if (entry.type !== 'model') {
     throw wrongType(tag, 'model', 'is a predictor; run it with server.predict()')
   }
-  if (!entry.capabilities?.imageInput) refuseImages(request)
+  if (!entry.capabilities?.imageInput && hasImages(request))
+    throw imagesRefused(request, await findImageModel(entries))
   return entry
 }
 
+/** Resolves with the tag of the first model that accepts images; `undefined` if there is none. */
+async function findImageModel(entries: EntryFinder): Promise<Tag | undefined> {
+  const all = await entries.all()
+  return all.find((entry) => entry.type === 'model' && entry.capabilities?.imageInput)?.tag
+}
+
 /** Resolves with the predictor. Rejects with `not_found` if the tag is unknown or a model. */
-export async function findPredictor(entries: EntryFinder, tag: Tag): Promise<PredictorEntry> {
+export async function findPredictor(
+  entries: Pick<Entries, 'find'>,
+  tag: Tag,
+): Promise<PredictorEntry> {
   const entry = await entries.find(tag, 'tag')
   if (entry.type === 'predictor') return entry
   throw notPredictor(tag)

@@ -181,6 +181,7 @@ async function openModel(
     toolFormat: entry.toolFormat,
     reasons: entry.capabilities && entry.capabilities.thinking === true,
     reasoningBudget: entry.reasoningBudget ?? 0,
+    imageDetail: entry.imageDetail,
     features: implementation.requires?.features,
     overrides: implementation.overrides,
     verdict,

@@ -26,6 +26,8 @@ export interface ModelSetup extends EngineSetup {
   reasons: boolean | undefined
   /** Maximum number of reasoning tokens of a request that does not set one. */
   reasoningBudget: number
+  /** Detail of images that request none. Default: `low`. */
+  imageDetail: 'low' | 'high' | undefined
 }
 
 /** Parameters with which a model worker opens a predictor. */

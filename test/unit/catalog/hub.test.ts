@@ -183,6 +183,24 @@ describe('findVariants', () => {
     )
   })
 
+  test('takes the image encoder of a model that sees images, in a precision for the device', () => {
+    const paths = [
+      'embed_tokens',
+      'decoder_model_merged_q4',
+      'vision_encoder_q4',
+      'vision_encoder_quantized',
+    ].map((path) => `onnx/${path}.onnx`)
+    const seeing = (given: string[]) =>
+      findVariants(files(...given), ['q4'], true).map(({ device, files: used }) =>
+        [device, ...used.map(({ path }) => path)].join(' '),
+      )
+    expect(seeing(paths)).toEqual([
+      'webgpu onnx/vision_encoder_q4.onnx onnx/embed_tokens.onnx onnx/decoder_model_merged_q4.onnx',
+      'wasm onnx/vision_encoder_quantized.onnx onnx/embed_tokens.onnx onnx/decoder_model_merged_q4.onnx',
+    ])
+    expect(seeing(paths.slice(0, 2))).toEqual([])
+  })
+
   test('takes a merged decoder that reads tokens itself', () => {
     expect(found(['onnx/decoder_model_merged_quantized.onnx'])).toEqual([
       'q8 wasm onnx/decoder_model_merged_quantized.onnx',

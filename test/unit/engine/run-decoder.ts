@@ -17,6 +17,8 @@ export interface FakeOptions {
   checkpointsOnly?: boolean
   /** Throws in the middle of the call with this number, counted from 1. */
   fail?: (call: number, what: string) => Error | null
+  /** Returns `true` if an image in these tokens has to be encoded. Default: there are no images. */
+  encodes?: (tokens: readonly number[]) => boolean
   /** Spoils scores. */
   change?: (scores: Float32Array) => void
   /** Logits of the token that follows these; default: {@link logitsOf}. */
@@ -160,7 +162,11 @@ export function fakeDecoder(options: FakeOptions = {}): FakeDecoder {
     return sequence
   }
 
+  const { encodes } = options
   const decoder: FakeDecoder = {
+    ...(encodes && {
+      encodeNext: (tokens: readonly number[]) => exclusive('encode', () => encodes(tokens)),
+    }),
     maxChunkTokens: chunk,
     maxBatchSize: batch,
     calls,

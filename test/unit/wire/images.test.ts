@@ -1,5 +1,6 @@
 /** Images of all styles: taken as bytes in their place, for models that look at them. */
 import { describe, expect, it } from 'vitest'
+import { FIRST_IMAGE_ROW, type ImageReader } from '../../../src/engine/images.ts'
 import { planGeneration } from '../../../src/generation/plan.ts'
 import type { Image } from '../../../src/types/index.ts'
 import { scripted } from '../generation/scripted.ts'
@@ -10,7 +11,10 @@ const CHAT = '/v1/chat/completions'
 const MESSAGES = '/v1/messages'
 const RESPONSES = '/v1/responses'
 
-const PNG = [0x89, 0x50, 0x4e, 0x47, 0xff, 0x00]
+/** The header of a PNG of 2 x 3 pixels, and a byte that is not text. */
+const PNG = Uint8Array.from(atob('iVBORw0KGgoAAAANSUhEUgAAAAIAAAAD/w=='), (character) =>
+  character.charCodeAt(0),
+)
 const DATA = btoa(String.fromCharCode(...PNG))
 const URL_OF_PNG = `data:image/png;base64,${DATA}`
 
@@ -115,10 +119,27 @@ describe('images', () => {
     expect(error).toMatchObject({ code: 'invalid_value', param })
   })
 
-  it('say how closely to look in vain, and are told so', async () => {
-    const image_url = { url: URL_OF_PNG, detail: 'high' }
-    const { ignored } = await askedOf(CHAT, chat({ type: 'image_url', image_url }))
-    expect(ignored).toBe('messages[].content[].image_url.detail')
+  it.each([
+    ['low', 'low'],
+    ['high', 'high'],
+    ['original', 'high'],
+    ['auto', undefined],
+  ])('say how closely to look: %s', async (detail, expected) => {
+    const image_url = { url: URL_OF_PNG, detail }
+    const asked = await askedOf(CHAT, chat({ type: 'image_url', image_url }))
+    const response_ = await askedOf(RESPONSES, response({ ...inputPart(), detail }))
+    for (const { ignored, request } of [asked, response_]) {
+      expect(ignored).toBeNull()
+      const [first] = request.messages
+      expect(first?.role === 'user' && first.images?.[0]?.detail).toBe(expected)
+    }
+  })
+
+  it('with an unknown detail are refused', async () => {
+    const image_url = { url: URL_OF_PNG, detail: 'close' }
+    const body = chat({ type: 'image_url', image_url })
+    const error = await errorOf(await send(scriptedHost(), CHAT, { body }), 400)
+    expect(error.param).toBe('messages[0].content[0].image_url.detail')
   })
 
   it('in results are shown by the user behind the last of them, in both styles that have them', async () => {
@@ -241,11 +262,11 @@ describe('images that cannot be', () => {
   })
 
   /** A host whose engine looks at images, or not. */
-  const planning = (supportsImages: boolean | undefined) =>
+  const planning = (images: ImageReader | null) =>
     scriptedHost({
       overrides: {
         async generate(request) {
-          const engine = Object.assign(scripted([]), { supportsImages })
+          const engine = Object.assign(scripted([]), { images })
           await planGeneration(engine, structuredClone(request))
           const [, last] = engine.conversations[0]?.messages ?? []
           expect(last).toMatchObject({ images: [{ bytes: Uint8Array.from(PNG) }] })
@@ -253,6 +274,12 @@ describe('images that cannot be', () => {
         },
       },
     })
+  const reader: ImageReader = {
+    placeholder: '<image>',
+    describe: (input) => ({ pieces: [], firstRow: FIRST_IMAGE_ROW, rowCount: 0, input }),
+    assertReadable: async () => undefined,
+    retain: () => () => undefined,
+  }
   const history = { role: 'system', content: 'S' }
 
   it.each([
@@ -264,14 +291,14 @@ describe('images that cannot be', () => {
     [MESSAGES, { ...message(block()), system: 'S' }, 'messages[0].content[0]'],
     [RESPONSES, { ...response(inputPart()), instructions: 'S' }, 'input[0].content[0]'],
   ])('looked at by an engine are refused by their place in %s', async (path, body, param) => {
-    const error = await errorOf(await send(planning(undefined), path, { body }), 400)
+    const error = await errorOf(await send(planning(null), path, { body }), 400)
     expect(error).toMatchObject({
       param,
       code: 'unsupported_parameter',
       details: { unsupported: [param] },
     })
     expect(error.message).toContain(`\`${param}\` is an image, but @acme/tiny does not accept`)
-    const taken = await errorOf(await send(planning(true), path, { body }), 500)
+    const taken = await errorOf(await send(planning(reader), path, { body }), 500)
     expect(taken.message).toBe('It came as far as the engine.')
   })
 })

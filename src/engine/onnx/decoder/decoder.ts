@@ -19,11 +19,14 @@ import { createChunkLimit } from './chunk-limit.ts'
 import { createKvPool, type KvLayout } from './kv-pool.ts'
 import { cpuKvMemory, gpuKvMemory, heapKvMemory } from './kv-memory.ts'
 import type { Decoder, Sequence } from '../../decoder.ts'
+import { isImageRow } from '../../images.ts'
 import { createFeeds, type FeedsOptions } from './feeds.ts'
 import { createForwardPass, type ForwardPass, type SequenceCache } from './forward.ts'
 import { readGraph, type Graph, type GraphSources } from './graph.ts'
 import { createIdleQueue } from './idle-queue.ts'
 import { createLogitsWrapper } from './logits.ts'
+import { createEmbedTokens } from '../vision/embed.ts'
+import type { ImageRows } from '../vision/image-store.ts'
 import { assertFits, createSequence } from './sequence.ts'
 import { createStateHistory } from './states.ts'
 
@@ -34,6 +37,8 @@ type Sessions = Session | { decoder: Session; embed: Session }
 interface DecoderOptions extends FeedsOptions, Omit<GraphSources, 'embed'> {
   /** Device of the runtime on `webgpu`, where KV caches and logits stay. */
   gpu?: GPUDevice
+  /** Rows of images in prompts. Default: prompts have no images. */
+  images?: ImageRows
 }
 
 /** Maximum number of sequences in a batch; larger ones gain little, as KV caches are not shared. */
@@ -48,7 +53,7 @@ export function createDecoder(
   sessions: Sessions,
   options: DecoderOptions,
 ): Decoder {
-  const { contextWindow, gpu } = options
+  const { contextWindow, gpu, images } = options
   const { decoder: session, embed } =
     'decoder' in sessions ? sessions : { decoder: sessions, embed: undefined }
   const graph = readGraph(session, { ...options, embed })
@@ -63,7 +68,8 @@ export function createDecoder(
   const chunkLimit = createChunkLimit(graph, kvPool, options)
   const feeds = createFeeds(runtime.ort, graph, options)
   const idleQueue = createIdleQueue()
-  const run = createForwardPass({ graph, session, embed, feeds, kvPool, layout })
+  const embedTokens = embed && createEmbedTokens(runtime, embed, graph.embedded, images)
+  const run = createForwardPass({ graph, session, embed: embedTokens, feeds, kvPool, layout })
   const forwardPass: ForwardPass = (entries, keep) => idleQueue.run(() => run(entries, keep))
   const logitsWrapper = createLogitsWrapper(gpu)
   const caches = new Map<Sequence, SequenceCache>()
@@ -102,6 +108,10 @@ export function createDecoder(
   }
 
   return {
+    ...(images && {
+      encodeNext: (tokens: readonly number[]) =>
+        idleQueue.run(() => images.encodeNext(tokens.filter(isImageRow))),
+    }),
     maxChunkTokens: chunkLimit.maxTokens,
     maxBatchSize:
       graph.ragged && layout === 'in place' ? maxBatchSizeOf(graph, contextWindow, gpu) : 1,

@@ -1,5 +1,6 @@
 /** Creates the inputs of a run besides its caches: tokens, attention mask and positions. */
 import type { Tensor } from 'onnxruntime-web'
+import { isImageRow } from '../../images.ts'
 import type { Ort } from '../ort.ts'
 import type { Graph } from './graph.ts'
 
@@ -47,7 +48,8 @@ export function createFeeds(
     int64(
       BigInt64Array.from(
         rows.flatMap((row) => row.tokens),
-        BigInt,
+        // Any valid id will do for a row of an image, which replaces its embedding.
+        (token) => BigInt(isImageRow(token) ? 0 : token),
       ),
       [rows.length, tokensPerRow(rows)],
     )

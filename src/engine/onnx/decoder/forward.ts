@@ -2,6 +2,7 @@
 import type { Tensor } from 'onnxruntime-web'
 import { modelUnusable } from '../../failure.ts'
 import type { Session } from '../runtime.ts'
+import type { EmbedTokens } from '../vision/embed.ts'
 import type { KvBatch, KvPool, KvLayout, KvRow } from './kv-pool.ts'
 import type { Feeds } from './feeds.ts'
 import type { Graph } from './graph.ts'
@@ -31,7 +32,8 @@ export type ForwardPass = (entries: readonly ForwardEntry[], keep: number) => Pr
 interface ForwardPassOptions {
   graph: Graph
   session: Session
-  embed?: Session
+  /** Function of the graph that makes embeddings, if it is a separate one. */
+  embed?: EmbedTokens
   feeds: Feeds
   kvPool: KvPool
   layout: KvLayout
@@ -54,7 +56,8 @@ export function createForwardPass(options: ForwardPassOptions): ForwardPass {
     const longest = Math.max(...rows.map(({ pastLength }) => pastLength)) + newTokens
 
     const ids = feeds.tokens(rows)
-    const embedded = embed ? await embed.run({ input_ids: ids }, [...graph.embedded]) : {}
+    const allTokens = rows.flatMap(({ tokens }) => tokens)
+    const embedded = embed ? await embed(ids, allTokens) : {}
     const results = await session
       .run(
         {

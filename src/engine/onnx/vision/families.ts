@@ -1,0 +1,21 @@
+/** Chooses the family of a model that sees images. */
+import type { Files } from '../../engine.ts'
+import type { VisionFamily } from './family.ts'
+import { createIdefics3 } from './idefics3.ts'
+import { type ProcessorSettings, readProcessorSettings } from './settings.ts'
+
+const FAMILIES: Readonly<Record<string, (settings: ProcessorSettings) => VisionFamily>> = {
+  idefics3: createIdefics3,
+  smolvlm: createIdefics3,
+}
+
+/** Returns `true` if the configuration is that of a model that sees images. */
+export const isVisionModel = (config: Readonly<Record<string, unknown>>): boolean =>
+  Object.hasOwn(FAMILIES, String(config['model_type']))
+
+/** Resolves with the family of a model; `null` if it has none that is supported. */
+export async function readVisionFamily(texts: Files): Promise<VisionFamily | null> {
+  const settings = await readProcessorSettings(texts)
+  const create = isVisionModel(settings.config) ? FAMILIES[settings.modelType] : undefined
+  return create?.(settings) ?? null
+}

@@ -1,0 +1,162 @@
+/** A model that sees images, compared with Pillow and numpy (`test/models/vision.py`). */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { Engine, Prompt, StartInfo } from '../../../src/engine/engine.ts'
+import type { PromptImage } from '../../../src/engine/images.ts'
+import { openOnnx } from '../../../src/engine/onnx/index.ts'
+import { loadRuntime, type Runtime, type Session } from '../../../src/engine/onnx/runtime.ts'
+import { createEncoder, type RunEncoder } from '../../../src/engine/onnx/vision/encoder.ts'
+import { readVisionFamily } from '../../../src/engine/onnx/vision/families.ts'
+import { createImageStore, type ImageStore } from '../../../src/engine/onnx/vision/image-store.ts'
+import { runtimeFolder } from '../../models/tiny.ts'
+import {
+  VISION_CASES,
+  VISION_GRAPHS,
+  VISION_TEXTS,
+  visionFiles,
+  visionImage,
+} from '../../models/vision.ts'
+import { decoded, GREEDY, never } from './run-engine.ts'
+
+const numbersOf = ({ firstRow, rowCount }: PromptImage): number[] =>
+  Array.from({ length: rowCount }, (_, index) => firstRow + index)
+
+describe('rows of images', () => {
+  let runtime: Runtime
+  let session: Session
+  let store: ImageStore
+  let runs = 0
+
+  beforeAll(async () => {
+    runtime = await loadRuntime({ device: 'wasm', folder: runtimeFolder() })
+    const files = await visionFiles(['onnx/vision_encoder.onnx'])
+    session = await runtime.createSession(files.get('onnx/vision_encoder.onnx') ?? new Blob())
+    const family = await readVisionFamily(await visionFiles(VISION_TEXTS))
+    if (!family) throw new Error('the family is unknown')
+    store = createImageStore(family)
+    const encoder = createEncoder(runtime, session)
+    const counted: RunEncoder = (...given) => {
+      runs += 1
+      return encoder(...given)
+    }
+    store.setEncoder(counted)
+  })
+  afterAll(async () => {
+    await session.release()
+    runtime.release()
+  })
+
+  test.each(VISION_CASES)(
+    'of $image in $detail detail are those of Pillow and numpy',
+    async (each) => {
+      const image = store.describe(await visionImage(each))
+      expect(image.rowCount).toBe(each.rows.length)
+      const release = store.retain([image])
+      const rows = await store.load(numbersOf(image))
+      release()
+      const differences = rows.flatMap((row, index) =>
+        [...row].map((number, at) => Math.abs(number - (each.rows[index]?.[at] ?? NaN))),
+      )
+      expect(differences).toHaveLength(each.rows.length * 32)
+      expect(Math.max(...differences)).toBeLessThan(2e-4)
+    },
+  )
+
+  test('are computed once for an image, and again for another partition', async () => {
+    const [first] = VISION_CASES
+    if (!first) throw new Error('a case is needed')
+    const load = async (partition: string): Promise<number> => {
+      const image = store.describe(await visionImage(first, partition))
+      const release = store.retain([image])
+      const before = runs
+      await store.load(numbersOf(image))
+      release()
+      return runs - before
+    }
+    expect(await load('one')).toBe(1)
+    expect(await load('one')).toBe(0)
+    expect(await load('two')).toBe(1)
+  })
+
+  test('of an image that no request retains are refused', async () => {
+    const [first] = VISION_CASES
+    if (!first) throw new Error('a case is needed')
+    const image = store.describe(await visionImage(first, 'nobody'))
+    await expect(store.load(numbersOf(image))).rejects.toMatchObject({ kind: 'internal' })
+  })
+})
+
+describe('an engine', () => {
+  let engine: Engine
+  beforeAll(async () => {
+    engine = await openOnnx({
+      device: 'wasm',
+      maxInputTokens: 512,
+      runtime: runtimeFolder(),
+      texts: await visionFiles(VISION_TEXTS),
+    })
+    await engine.load(await visionFiles(VISION_GRAPHS), never)
+  })
+  afterAll(() => engine.close())
+
+  const describeCase = async (at: number): Promise<{ prompt: Prompt; text: string }> => {
+    const each = VISION_CASES[at]
+    const reader = engine.images
+    if (!each || !reader) throw new Error('a case and a reader of images are needed')
+    const image = reader.describe(await visionImage(each))
+    const tokens = [...each.before, ...numbersOf(image), ...each.after]
+    return {
+      prompt: { tokens, boundaries: [], opening: '', images: [image] },
+      text: decoded(each.greedy),
+    }
+  }
+
+  const answer = async (prompt: Prompt): Promise<{ text: string; cachedTokens: number }> => {
+    let text = ''
+    let cachedTokens = 0
+    const onStart = (info: StartInfo) => (cachedTokens = info.cachedTokens)
+    const options = { ...GREEDY, maxTokens: 10, onStart }
+    for await (const piece of engine.generate(prompt, options)) text += piece.text
+    return { text, cachedTokens }
+  }
+
+  test.each(VISION_CASES.map((each, at) => ({ ...each, at })))(
+    'answers about $image in $detail detail as the reference does',
+    async ({ at }) => {
+      const { prompt, text } = await describeCase(at)
+      expect((await answer(prompt)).text).toBe(text)
+    },
+  )
+
+  test('finds an image again in the prefix cache, but not another of the same size', async () => {
+    const { prompt } = await describeCase(0)
+    const first = await answer(prompt)
+    const again = await describeCase(0)
+    expect(again.prompt.tokens).toEqual(prompt.tokens)
+    expect(await answer(again.prompt)).toEqual({
+      text: first.text,
+      cachedTokens: prompt.tokens.length - 1,
+    })
+    const other = await describeCase(6)
+    const [before, rows] = [VISION_CASES[0]?.before ?? [], VISION_CASES[0]?.rows.length ?? 0]
+    const swapped = [
+      ...before,
+      ...other.prompt.tokens.slice(before.length, before.length + rows),
+      ...prompt.tokens.slice(before.length + rows),
+    ]
+    const different = await answer({ ...other.prompt, tokens: swapped })
+    expect(different.cachedTokens).toBeLessThanOrEqual(before.length)
+    expect(different.text).not.toBe(first.text)
+  })
+
+  test('refuses a file that is not whole', async () => {
+    const [first] = VISION_CASES
+    const reader = engine.images
+    if (!first || !reader) throw new Error('a case and a reader of images are needed')
+    const input = await visionImage(first, 'broken')
+    const broken = reader.describe({ ...input, bytes: input.bytes.slice(0, 60) })
+    await expect(reader.assertReadable(broken)).rejects.toMatchObject({
+      code: 'invalid_image',
+      param: 'messages[0].content[0]',
+    })
+  })
+})
