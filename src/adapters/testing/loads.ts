@@ -57,7 +57,7 @@ export function createLoads(all: readonly Loadable[], trace: Trace) {
   function stateOf({ tag, type, name, bytes }: Loadable): ModelState {
     const held = stored.has(tag) ? 'stored' : 'remote'
     const status = loaded.has(tag) ? 'loaded' : loading.has(tag) ? 'loading' : held
-    return { tag, type, name, status, bytes, device: 'wasm' }
+    return { tag, type, name, status, bytes, device: 'wasm', servedBy: 'local' }
   }
 
   return {

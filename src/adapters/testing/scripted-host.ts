@@ -70,7 +70,7 @@ export function createScriptedHost({ models, predictors, load, find }: ScriptedO
     return { tag, outputs, latency: performance.now() - startedAt, device: 'wasm' }
   }
 
-  const host: Host & Pick<HostService, 'predict'> = {
+  const host: Host & Pick<HostService, 'predict' | 'predictNext'> = {
     authorize: async () => undefined,
     models: async () => models.map(toModel),
     generate,
@@ -89,6 +89,7 @@ export function createScriptedHost({ models, predictors, load, find }: ScriptedO
     resourceInfo: () => unsupported('files of models'),
     resource: () => unsupported('files of models'),
     predict,
+    predictNext: () => unsupported('sessions'),
   }
   return { host, requests }
 }
