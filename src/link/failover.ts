@@ -20,6 +20,7 @@ const MODEL_FAILOVERS: Readonly<Record<string, number>> = {
   worker_ended: MAX_FAILOVERS,
   model_unresponsive: 1,
   storage_damaged: 1,
+  runtime_crashed: 1,
 }
 
 /** Returns the host with streams that continue on the next one when it dies. */

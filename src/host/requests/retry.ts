@@ -1,4 +1,4 @@
-/** Retries of requests whose load rejected the GPU or found damaged files. */
+/** Retries of requests whose load rejected the GPU, found damaged files or crashed the runtime. */
 import { comparisonFromError, verdictFromError } from '../../device/gpu-verdict.ts'
 import { InoriginError } from '../../error.ts'
 
@@ -9,18 +9,27 @@ export type ShouldRetry = (error: unknown) => boolean
 const MAX_ATTEMPTS = 3
 
 /**
+ * Codes after which the next load may succeed: it replaces the damaged files, or starts a runtime
+ * with a memory of its own.
+ */
+const RETRIED_CODES: ReadonlySet<string | undefined> = new Set([
+  'storage_damaged',
+  'runtime_crashed',
+])
+
+/**
  * Creates the retry decision for one request. It allows retries after a rejected GPU, as long as
- * another choice is left, and one retry after damaged files, which the next load replaces.
+ * another choice is left, and one retry after each of {@link RETRIED_CODES}.
  */
 export function createRetryPolicy(): ShouldRetry {
   let attempts = 1
-  let repaired = false
+  const retried = new Set<string | undefined>()
   return (error) => {
     if (verdictFromError(error) ?? comparisonFromError(error)) return ++attempts <= MAX_ATTEMPTS
-    const isDamaged = error instanceof InoriginError && error.code === 'storage_damaged'
-    const isRetried = isDamaged && !repaired
-    repaired ||= isDamaged
-    return isRetried
+    const { code } = InoriginError.from(error)
+    if (!RETRIED_CODES.has(code) || retried.has(code)) return false
+    retried.add(code)
+    return true
   }
 }
 

@@ -39,6 +39,15 @@ describe('withRetry', () => {
     expect(shouldRetry(untrusted())).toBe(false)
   })
 
+  test.each(['storage_damaged', 'runtime_crashed'] as const)(
+    'tries once more after %s',
+    async (code) => {
+      const error = new InoriginError('unavailable', 'Broken.', { code })
+      expect(await withRetry(work(1, error))).toBe(2)
+      await expect(withRetry(work(2, error))).rejects.toBe(error)
+    },
+  )
+
   test('leaves every other failure alone', async () => {
     const lost = new InoriginError('unavailable', 'Gone.', { code: 'device_lost' })
     await expect(withRetry(work(1, lost))).rejects.toBe(lost)

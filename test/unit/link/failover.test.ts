@@ -187,7 +187,7 @@ describe('a generation', () => {
     expect([events.length, requests.length]).toEqual([whole.length, 1])
   })
 
-  test.each(['worker_ended', 'model_unresponsive', 'storage_damaged'] as const)(
+  test.each(['worker_ended', 'model_unresponsive', 'storage_damaged', 'runtime_crashed'] as const)(
     'whose model ends with %s continues once it has started',
     async (code) => {
       const late = await read([
@@ -204,6 +204,7 @@ describe('a generation', () => {
     ['worker_ended', 4],
     ['model_unresponsive', 2],
     ['storage_damaged', 2],
+    ['runtime_crashed', 2],
   ] as const)('whose model keeps ending with %s runs %i times', async (code, runs) => {
     const error = failure(code)
     const lives = Array.from({ length: 9 }, () => ({ events: whole.slice(0, 4), error }))
