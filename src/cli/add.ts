@@ -25,7 +25,8 @@ import type { Item } from '../draft/items.ts'
 import type { Plan, Planned } from '../draft/plan.ts'
 import { type BindingWishes, toImageOption } from '../draft/wishes.ts'
 import { refuse } from '../draft/refuse.ts'
-import { assertModelOpens } from './onnx/open-model.ts'
+import { testModel } from './onnx/open-model.ts'
+import type { ExampleShapes } from './onnx/try-example.ts'
 import { assertNoLinks, toTemporaryPath, writeBelow } from './write-file.ts'
 
 export interface AddOptions {
@@ -66,6 +67,8 @@ export interface AddResult {
   /** Names of the files that were split. */
   splitFiles: string[]
   notes: string[]
+  /** Shapes of tensors with which the model ran. Empty if it was not run. */
+  shapes: ExampleShapes
   /** `true` if `inorigin init` has filled the folder. */
   isReady: boolean
 }
@@ -107,7 +110,7 @@ export async function add(options: AddOptions): Promise<AddResult> {
     keep: (name) => `--tensor ${name}`,
     makeImage: toImageOption,
   })
-  await testPlan(root, plan, options)
+  const shapes = await testPlan(root, plan, options)
 
   const all = plan.implementations.flatMap((one) => one.items)
   const items = [...new Map(all.map((one) => [one.name, one])).values()]
@@ -135,6 +138,7 @@ export async function add(options: AddOptions): Promise<AddResult> {
         .map(({ name }) => name)
         .filter((name) => copied.get(name)?.partBytes !== undefined),
       notes: plan.notes,
+      shapes,
       isReady: existsSync(join(home, 'index.js')),
     }
   } catch (thrown) {
@@ -165,31 +169,39 @@ function assertNotPresent(isThere: boolean, folder: string, { tag }: AddOptions)
   if (existsSync(folder)) throw refuse(`${folder} already exists.`, todo)
 }
 
+/** Opens and runs the graph. Resolves with the shapes of its inputs, which are empty if it did not run. */
 async function testPlan(
   root: ModelRoot,
   plan: Plan,
   { runtime, onStep }: AddOptions,
-): Promise<void> {
-  if (plan.entry.type !== 'predictor') return
+): Promise<ExampleShapes> {
+  if (plan.entry.type !== 'predictor') return new Map()
   const items = plan.implementations.find(({ device }) => device === 'wasm')?.items ?? []
   const [graph] = items.filter(({ type }) => type === 'onnx')
-  if (!graph) return
+  if (!graph) return new Map()
   if (sumBytes(items) > MAX_TESTED_BYTES) {
     plan.notes.push('The model is too large to test here. Test it in a page.')
-    return
+    return new Map()
   }
   onStep('Testing it in the runtime')
   const base = graph.name.slice(0, graph.name.lastIndexOf('/') + 1)
   const data = items
     .filter(({ type }) => type === 'data')
     .map(({ name, path }) => ({ path: name.slice(base.length), file: path }))
-  await assertModelOpens({
+  const { shapes, failure } = await testModel({
     graph: graph.path,
     data,
     name: join(root.path, graph.path),
     runtime: runtime(),
     read: (path) => readInside(root, path),
   })
+  if (failure) {
+    plan.notes.push(
+      `The example below fails, because the model ran on none of the inputs that were tried: ${failure} ` +
+        'Give it the shapes and values that it expects.',
+    )
+  }
+  return shapes
 }
 
 async function copyAll(

@@ -9,7 +9,7 @@ export function formatAddReport(
   result: AddResult,
   { publicDir }: Pick<AddOptions, 'publicDir'>,
 ): string[] {
-  const { entry, folder, catalog, files, bytes, splitFiles, notes, isReady } = result
+  const { entry, folder, catalog, files, bytes, splitFiles, notes, shapes, isReady } = result
   const url = `/${relative(publicDir, catalog).split(sep).join('/')}`
   const what = entry.type === 'predictor' ? 'predictor' : 'chat model'
   const lines = [
@@ -27,7 +27,7 @@ export function formatAddReport(
   if (notes.length > 0) lines.push('', 'Please check:', ...notes.map((note) => `- ${note}`))
   lines.push('', `Its entry is in ${catalog}. You can edit it.`)
   if (!isReady) lines.push(`The runtime is missing: run \`npx inorigin init ${publicDir}\`.`)
-  const code = createSnippet(entry, url).split('\n')
+  const code = createSnippet(entry, url, shapes).split('\n')
   return [...lines, '', 'In your page:', '', ...code.map((line) => line && `  ${line}`)]
 }
 

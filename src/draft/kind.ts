@@ -1,7 +1,9 @@
 /** Drafts models by their kind: one graph, the layout of web exports, or a folder of MLC. */
 import type { HubFile } from '../catalog/hub/listing.ts'
 import { CONFIG_FILE } from '../catalog/mlc/model-files.ts'
+import type { InoriginError } from '../error.ts'
 import type { Folder } from './folder.ts'
+import { findFormatByPath } from './formats.ts'
 import { planMlc } from './mlc.ts'
 import { planGraph, planLayout, refuseTensors, type Plan, type PlanOptions } from './plan.ts'
 import { refuse } from './refuse.ts'
@@ -23,14 +25,23 @@ export function kindOf(folder: string, files: readonly HubFile[]): Kind {
   if (has('config.json') && has('tokenizer.json') && hasGraphs) return { kind: 'layout' }
   const graphs = paths.filter((path) => path.endsWith('.onnx'))
   const [only] = graphs
-  if (only === undefined) {
-    throw refuse(`${folder} has no .onnx file.`, `Choose a folder with one, or with ${LAYOUT}.`)
-  }
+  if (only === undefined) throw noGraph(folder, paths)
   if (graphs.length === 1) return { kind: 'graph', path: only }
   throw refuse(
     `${folder} has ${graphs.length} graphs: ${graphs.join(', ')}.`,
     `Choose one of them, or add ${LAYOUT}.`,
   )
+}
+
+/** Returns the error for a folder without a graph. It names the other format if the folder has one. */
+function noGraph(folder: string, paths: readonly string[]): InoriginError {
+  for (const path of paths) {
+    const format = findFormatByPath(path)
+    const whole = `${folder.replace(/[/\\]$/, '')}/${path}`
+    if (format)
+      return refuse(`${folder} has no .onnx file. ${path} ${format.what}`, format.todo(whole))
+  }
+  return refuse(`${folder} has no .onnx file.`, `Choose a folder with one, or with ${LAYOUT}.`)
 }
 
 /** Resolves with the plan. Item paths are relative to the folder. Rejects with `invalid_request`. */

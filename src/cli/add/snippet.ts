@@ -1,19 +1,28 @@
 /** Generates example code for a model that was added. */
-import type { Entry, PredictorEntry } from '../../catalog/schema.ts'
+import type { Binding, Entry, PredictorEntry } from '../../catalog/schema.ts'
 import { ARRAYS, countElements } from '../../values/elements.ts'
+import type { ExampleShapes } from '../onnx/try-example.ts'
 import { toMemberName, toStringLiteral } from '../types/code.ts'
+import { isSampleRate, MAX_EXAMPLE_ELEMENTS, SAMPLE_RATE_HZ } from './example-values.ts'
 
-/** Maximum length of a tensor that the example creates as an array. */
-const MAX_EXAMPLE_ELEMENTS = 2 ** 24
-
-/** Returns the code of a page's script. `catalog` is the URL of the app's catalog. */
-export function createSnippet(entry: Entry, catalog: string): string {
+/**
+ * Returns the code of a page's script.
+ *
+ * @param catalog URL of the app's catalog.
+ * @param shapes Shapes of tensors with which the model ran. Other free dimensions are 1.
+ */
+export function createSnippet(
+  entry: Entry,
+  catalog: string,
+  shapes: ExampleShapes = new Map(),
+): string {
   const start = [
     "import { serve } from 'inorigin'",
     '',
     `const server = await serve({ catalog: '${catalog}' })`,
   ]
-  const lines = entry.type === 'predictor' ? createPredictLines(entry) : createChatLines(entry.tag)
+  const lines =
+    entry.type === 'predictor' ? createPredictLines(entry, shapes) : createChatLines(entry.tag)
   return [...start, ...lines].join('\n')
 }
 
@@ -28,36 +37,61 @@ function createChatLines(tag: string): string[] {
   ]
 }
 
-function createPredictLines({ tag, signature, implementations }: PredictorEntry): string[] {
+function createPredictLines(
+  { tag, signature, states = [], implementations }: PredictorEntry,
+  shapes: ExampleShapes,
+): string[] {
   const bindings = implementations[0]?.bindings ?? {}
-  const inputs = signature.inputs.map(
-    ({ name, type }) => `  ${toMemberName(name)}: ${createExample(type, bindings[name]?.shape)},`,
-  )
-  const first = signature.outputs[0]?.name ?? ''
+  const given = signature.inputs.filter(({ name }) => !states.some(({ input }) => input === name))
+  const inputs = given.map((parameter) => {
+    const binding = bindings[parameter.name]
+    const tried = shapes.get(binding?.tensor ?? parameter.name)
+    return `  ${toMemberName(parameter.name)}: ${createExample(parameter, binding, tried)},`
+  })
+  const nextStates = new Set(states.map(({ output }) => output))
+  const first = signature.outputs.find(({ name }) => !nextStates.has(name))?.name ?? ''
   const output = toMemberName(first) === first ? `.${first}` : `[${toStringLiteral(first)}]`
-  return [
-    `const { outputs } = await server.predict('${tag}', {`,
-    ...inputs,
-    '})',
-    `console.log(outputs${output})`,
-  ]
+  const call =
+    states.length > 0
+      ? [
+          `const session = await server.session('${tag}')`,
+          'const { outputs } = await session.predict({',
+        ]
+      : [`const { outputs } = await server.predict('${tag}', {`]
+  return [...call, ...inputs, '})', `console.log(outputs${output})`]
 }
 
 /** Returns the name of the typed array for a tensor type. Half floats use `Float32Array`. */
 const getArrayName = (type: string): string =>
   ARRAYS[type === 'float16' ? 'float32' : (type as keyof typeof ARRAYS)].name
 
-/** Returns an example value of that type and shape. Dynamic dimensions are 1. */
-function createExample(type: string, shape: readonly (number | null)[] | undefined): string {
+type Parameter = PredictorEntry['signature']['inputs'][number]
+
+/** Returns an example value of the parameter. */
+function createExample(
+  { name, type }: Parameter,
+  binding: Binding | undefined,
+  tried: readonly number[] | undefined,
+): string {
   if (type === 'image') return 'document.images[0]'
-  const lengths = (shape ?? []).map((length) => length ?? 1)
+  if (binding?.audio) return `new Float32Array(${binding.audio.window ?? binding.audio.rate})`
+  const lengths = (binding?.shape ?? tried ?? []).map(
+    (length, index) => length ?? tried?.[index] ?? 1,
+  )
   const count = countElements(lengths)
   if (type === 'string' && count === 1 && lengths.length < 2) return "'text'"
-  if (lengths.length === 0 || count > MAX_EXAMPLE_ELEMENTS) {
-    if (type === 'bool') return 'true'
-    return type === 'int64' || type === 'uint64' ? '0n' : '0'
-  }
-  const data =
-    type === 'string' ? `Array(${count}).fill('text')` : `new ${getArrayName(type)}(${count})`
-  return `{ data: ${data}, shape: [${lengths.join(', ')}] }`
+  if (lengths.length === 0 || count > MAX_EXAMPLE_ELEMENTS) return createNumber(name, type)
+  return `{ data: ${createData(name, type, count)}, shape: [${lengths.join(', ')}] }`
+}
+
+function createNumber(name: string, type: string): string {
+  if (type === 'bool') return 'true'
+  const number = isSampleRate(name, type) ? SAMPLE_RATE_HZ : 0
+  return type === 'int64' || type === 'uint64' ? `${number}n` : `${number}`
+}
+
+function createData(name: string, type: string, count: number): string {
+  if (type === 'string') return `Array(${count}).fill('text')`
+  const array = `new ${getArrayName(type)}(${count})`
+  return isSampleRate(name, type) ? `${array}.fill(${createNumber(name, type)})` : array
 }

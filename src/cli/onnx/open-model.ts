@@ -1,8 +1,9 @@
-/** Opens a model in the runtime that browsers use, on WebAssembly in Node. */
+/** Tests a model in the runtime that browsers use, on WebAssembly in Node. */
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { refuse } from '../../draft/refuse.ts'
 import { InoriginError } from '../../error.ts'
+import { tryExample, type ExampleShapes } from './try-example.ts'
 
 /** Graph and its external weights, each with the path that the graph refers to. */
 export interface ModelFiles {
@@ -15,14 +16,24 @@ export interface ModelFiles {
   runtime: string
 }
 
-/** Opens the model once. Rejects with `invalid_request` and the runtime's reason if that fails. */
-export async function assertModelOpens({
+export interface TestedModel {
+  /** Shapes of inputs with which the model ran. Empty if it did not run. */
+  shapes: ExampleShapes
+  /** The runtime's reason if the model did not run on the inputs that were tried. */
+  failure?: string
+}
+
+/**
+ * Opens the model and runs it on the inputs of the example code. Rejects with `invalid_request` and
+ * the runtime's reason if the model cannot be opened.
+ */
+export async function testModel({
   graph,
   data,
   name,
   read,
   runtime,
-}: ModelFiles): Promise<void> {
+}: ModelFiles): Promise<TestedModel> {
   const build = pathToFileURL(join(runtime, 'ort.node.min.mjs')).href
   const ort = (await import(build)) as typeof import('onnxruntime-web')
   ort.env.logLevel = 'fatal'
@@ -31,20 +42,20 @@ export async function assertModelOpens({
   const externalData = await Promise.all(
     data.map(async ({ path, file }) => ({ path, data: await read(file) })),
   )
-  try {
-    const session = await ort.InferenceSession.create(bytes, {
-      executionProviders: ['wasm'],
-      externalData,
-      logSeverityLevel: 4,
-    })
-    await session.release()
-  } catch (cause) {
+  const options = { executionProviders: ['wasm'], externalData, logSeverityLevel: 4 } as const
+  const session = await ort.InferenceSession.create(bytes, options).catch((cause: unknown) => {
     throw refuse(
       `The runtime cannot open ${name}: ${toReason(cause)}`,
       'Export the model again without the part that this names. If only WebAssembly lacks it, ' +
         'add the model with --device webgpu.',
       cause,
     )
+  })
+  try {
+    const { shapes, failure } = await tryExample(session, ort.Tensor)
+    return { shapes, ...(failure !== undefined && { failure: toReason(failure) }) }
+  } finally {
+    await session.release()
   }
 }
 

@@ -1,0 +1,93 @@
+/** Finds inputs with which a model runs, so that the example code works as it is printed. */
+import type { InferenceSession, Tensor, TensorConstructor } from 'onnxruntime-web'
+import { ARRAYS, countElements } from '../../values/elements.ts'
+import { isSampleRate, MAX_EXAMPLE_ELEMENTS, SAMPLE_RATE_HZ } from '../add/example-values.ts'
+
+/** Shapes by input with which the model ran. */
+export type ExampleShapes = ReadonlyMap<string, readonly number[]>
+
+export interface TriedExample {
+  /** Shapes of the inputs. Empty if the model ran with none of the tried ones. */
+  shapes: ExampleShapes
+  /** Reason for which the model did not run; `undefined` if it ran. */
+  failure?: unknown
+}
+
+/**
+ * Lengths that are tried for free dimensions, from the smallest. They are those of states, of
+ * windows of sound at 16 kHz, of images and of a second of sound.
+ */
+const FREE_LENGTHS = [1, 2, 16, 64, 224, 512, 1_280, 16_000]
+
+type Inputs = InferenceSession['inputMetadata']
+
+/**
+ * Runs the model on zeros of growing shapes until it runs. Resolves with these shapes, or with the
+ * failure of the smallest ones. The inputs are those that the example code has.
+ */
+export async function tryExample(
+  session: InferenceSession,
+  tensor: TensorConstructor,
+): Promise<TriedExample> {
+  const inputs = session.inputMetadata
+  const isFree = inputs.some((one) => one.isTensor && one.shape.some(isFreeLength))
+  let failure: unknown
+  for (const length of isFree ? FREE_LENGTHS : FREE_LENGTHS.slice(0, 1)) {
+    const shapes = toShapes(inputs, length)
+    if ([...shapes.values()].some((shape) => countElements(shape) > MAX_EXAMPLE_ELEMENTS)) break
+    try {
+      const outputs = await session.run(toFeeds(inputs, shapes, tensor))
+      for (const output of Object.values(outputs)) output.dispose()
+      return { shapes }
+    } catch (error) {
+      failure ??= error
+    }
+  }
+  return { shapes: new Map(), failure }
+}
+
+const isFreeLength = (length: number | string): boolean => typeof length === 'string' || length <= 0
+
+/** Returns the shapes with this length for free dimensions, except for batches, which are 1. */
+function toShapes(inputs: Inputs, length: number): Map<string, number[]> {
+  const tensors = inputs.filter((one) => one.isTensor)
+  const batches = new Set(
+    tensors.flatMap(({ shape }) => (shape.length > 1 ? shape.slice(0, 1) : [])),
+  )
+  return new Map(
+    tensors.map(({ name, shape }) => [
+      name,
+      shape.map((one, index) => {
+        if (!isFreeLength(one)) return Number(one)
+        const isBatch = typeof one === 'string' && one !== '' ? batches.has(one) : index === 0
+        return isBatch && shape.length > 1 ? 1 : length
+      }),
+    ]),
+  )
+}
+
+function toFeeds(
+  inputs: Inputs,
+  shapes: ExampleShapes,
+  Constructor: TensorConstructor,
+): Record<string, Tensor> {
+  return Object.fromEntries(
+    inputs
+      .filter((input) => input.isTensor)
+      .map(({ name, type }): [string, Tensor] => {
+        const shape = shapes.get(name) ?? []
+        const count = countElements(shape)
+        if (type === 'string')
+          return [name, new Constructor('string', Array<string>(count).fill('text'), shape)]
+        const data = isSampleRate(name, type)
+          ? createRates(type, count)
+          : new ARRAYS[type as keyof typeof ARRAYS](count)
+        return [name, new Constructor(type as 'float32', data as Float32Array, shape)]
+      }),
+  )
+}
+
+const createRates = (type: string, count: number): BigInt64Array | Int32Array =>
+  type === 'int64'
+    ? new BigInt64Array(count).fill(BigInt(SAMPLE_RATE_HZ))
+    : new Int32Array(count).fill(SAMPLE_RATE_HZ)
