@@ -8,7 +8,7 @@ type ParsedOption = NonNullable<ParseArgsConfig['options']>[string]
 export interface CommandOption extends ParsedOption {
   /** Name of the value in the help, such as `<tag>`. Absent for a switch. */
   value?: string
-  /** What the option does, for the help. */
+  /** Description of the option for the help. */
   about: string
 }
 
@@ -26,7 +26,7 @@ export interface CommandDefinition<O extends CommandOptions> {
   operands: readonly { name: string; about: string; isRequired: boolean }[]
   /** Part of the usage line that follows the operands, such as `--tag @me/name [options]`. */
   usage: string
-  /** What the command does, in lines. */
+  /** Description of the command for the help, in lines. */
   about: readonly string[]
   options: O
   /** Returns the exit code. */
@@ -76,7 +76,7 @@ function assertKnownOptions(
     tokens: true,
   })
   for (const token of tokens ?? []) {
-    if (token.kind !== 'option' || token.name in options) continue
+    if (token.kind !== 'option' || Object.hasOwn(options, token.name)) continue
     const word = token.rawName.replace(/=.*/s, '')
     const spelled = Object.entries(options).flatMap(([option, { type }]) =>
       type === 'boolean' ? [`--${option}`, `--no-${option}`] : [`--${option}`],

@@ -32,7 +32,7 @@ export interface Plan {
 }
 
 export interface PlanOptions extends KeepTensor {
-  /** What the author knows of the inputs and outputs of a graph. Default: nothing. */
+  /** Facts that the author states about the inputs and outputs of a graph. Default: none. */
   wishes?: BindingWishes
   devices: readonly Device[]
   /** Precisions to include from a folder; `null` for all of them. */

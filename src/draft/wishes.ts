@@ -4,7 +4,7 @@ import type { OnnxModel, Value } from './model.ts'
 import { refuse } from './refuse.ts'
 import { type Draft, layoutOf, tensorNote } from './signature.ts'
 
-/** What the author knows. Errors name the options of the command line. */
+/** Facts that the author states. Errors name the options of the command line. */
 export interface BindingWishes {
   /** Names of inputs that are images. */
   images: readonly string[]

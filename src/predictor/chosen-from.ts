@@ -8,8 +8,8 @@ import { countElements, toReadableData } from '../values/elements.ts'
 import type { RawTensor } from './tensor.ts'
 
 /**
- * How numbers become integers: as the position of a number along an axis, by a comparison of two
- * numbers, or by rounding.
+ * Way in which numbers become integers: as the position of a number along an axis, by a comparison
+ * of two numbers, or by rounding.
  */
 type Choice = { by: 'position'; axis: number } | { by: 'comparison' } | { by: 'rounding' }
 

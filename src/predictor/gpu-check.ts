@@ -21,7 +21,7 @@ const RANDOM = 'the model computes random numbers, so its outputs were not compa
 /** Session on the CPU with the same files. */
 export interface ReferenceSession {
   session: Session
-  /** What integer and boolean outputs were chosen from, by output. */
+  /** Numbers from which integer and boolean outputs were chosen, by output. */
   sources: ReadonlyMap<string, ChoiceSource>
 }
 

@@ -1,6 +1,6 @@
 /** Converts sound to another number of samples per second, also in pieces of a stream. */
 
-/** What the next piece of a stream needs of the pieces before. It can be posted and stored. */
+/** Part of the earlier pieces that the next one of a stream needs. It can be posted and stored. */
 export interface SoundTail {
   /** Last samples of the pieces before, at the rate of the source. */
   samples: Float32Array

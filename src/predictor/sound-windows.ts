@@ -4,7 +4,7 @@ import { throwInvalidInput } from '../values/input-errors.ts'
 import type { Sound } from './audio.ts'
 import { concatenate, resampleSound, type SoundTail } from './resample-sound.ts'
 
-/** What the next call of a session needs of the sound before. It can be posted. */
+/** Part of the earlier sound that the next call of a session needs. It can be posted. */
 export interface SoundState {
   /** Samples at the model's rate: the context, and those that fill no window yet. */
   rest: Float32Array

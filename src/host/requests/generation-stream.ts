@@ -18,7 +18,7 @@ const LOAD_FAILURE_GRACE_MS = 1_000
 /** Result for a request that is not accepted by the time its headers must be sent. */
 const NOT_ACCEPTED_YET = Promise.resolve({ ignored: [] as string[] })
 
-/** What happens if the local model does not answer. */
+/** Alternative to an answer of the local model. */
 export interface Fallback {
   /** Opens another answer after an error; `undefined` if there is none. */
   openInstead?: (error: unknown) => Promise<Generation> | undefined
