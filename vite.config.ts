@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import {
   defaultClientConditions,
@@ -7,6 +7,7 @@ import {
   type UserConfig,
 } from 'vite'
 import { defineConfig } from 'vitest/config'
+import { toLlmsText, writeDocs } from './.ci/build/docs.ts'
 import { describeShell, emitCatalogSchema, emitMlcCatalog, emitModels } from './.ci/build/emit.ts'
 import { writeLicenses } from './.ci/build/licenses.ts'
 import { devFolder, strictPolicy } from './.ci/build/serve.ts'
@@ -156,6 +157,9 @@ const builder: UserConfig['builder'] = {
     const { name, version, license: identifier } = packageJson
     writeLicenses(DIST, { name, version, identifier, text: readFileSync(at('LICENSE'), 'utf8') })
     init({ publicDir: DEMO, sw: 'sw.js', guide: true, mlc: false, dist: DIST, runtime: RUNTIME })
+    writeDocs(import.meta.dirname, DEMO, packageJson)
+    const pages = readFileSync(at('docs/README.md'), 'utf8')
+    writeFileSync(at('dist/llms.txt'), toLlmsText(pages, packageJson, '../docs'))
     vite.config.logger.info(sizeReport(DIST))
   },
 }
