@@ -1,6 +1,4 @@
-import { playwright } from '@vitest/browser-playwright'
-import { readFileSync } from 'node:fs'
-import { availableParallelism } from 'node:os'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import {
   defaultClientConditions,
@@ -9,13 +7,14 @@ import {
   type UserConfig,
 } from 'vite'
 import { defineConfig } from 'vitest/config'
+import { toLlmsText, writeDocs } from './.ci/build/docs.ts'
 import { describeShell, emitCatalogSchema, emitMlcCatalog, emitModels } from './.ci/build/emit.ts'
 import { writeLicenses } from './.ci/build/licenses.ts'
 import { devFolder, strictPolicy } from './.ci/build/serve.ts'
 import { sizeReport } from './.ci/build/size.ts'
+import { TEST_PROJECTS } from './.ci/build/test-projects.ts'
 import packageJson from './package.json' with { type: 'json' }
 import { init } from './src/cli/init.ts'
-import { chromiumArgs, SHORT_LIVED_ARGS } from './test/setup/chromium.ts'
 import { LongestFirst } from './test/setup/sequencer.ts'
 
 const at = (path: string): string => resolve(import.meta.dirname, path)
@@ -158,6 +157,9 @@ const builder: UserConfig['builder'] = {
     const { name, version, license: identifier } = packageJson
     writeLicenses(DIST, { name, version, identifier, text: readFileSync(at('LICENSE'), 'utf8') })
     init({ publicDir: DEMO, sw: 'sw.js', guide: true, mlc: false, dist: DIST, runtime: RUNTIME })
+    writeDocs(import.meta.dirname, DEMO, packageJson)
+    const pages = readFileSync(at('docs/README.md'), 'utf8')
+    writeFileSync(at('dist/llms.txt'), toLlmsText(pages, packageJson, '../docs'))
     vite.config.logger.info(sizeReport(DIST))
   },
 }
@@ -166,28 +168,6 @@ const inModules = (plugin: Plugin): Plugin => ({
   ...plugin,
   applyToEnvironment: ({ name }) => name === 'modules',
 })
-
-/**
- * Test files that run at once, beside the browser tests, which are one after the other. Many
- * end-to-end tests wait for time limits of the product, and leave their core to another meanwhile.
- */
-const WORKERS = Math.ceil(availableParallelism() * 1.5)
-
-const browserTests = {
-  enabled: true,
-  headless: true,
-  screenshotFailures: false,
-  fileParallelism: false,
-  provider: playwright({
-    launchOptions: {
-      get executablePath() {
-        return process.env['CHROMIUM_PATH']
-      },
-      args: [...chromiumArgs(), ...SHORT_LIVED_ARGS],
-    },
-  }),
-  instances: [{ browser: 'chromium' as const }],
-}
 
 export default defineConfig(({ command }) => ({
   root: process.env['VITEST'] ? import.meta.dirname : at('demo'),
@@ -231,100 +211,6 @@ export default defineConfig(({ command }) => ({
     expect: { poll: { timeout: 20_000 } },
     sequence: { sequencer: LongestFirst },
     tags: [{ name: 'slow', description: 'Left out of `npm test`. `npm run test:all` runs it.' }],
-    projects: [
-      {
-        extends: true,
-        test: {
-          name: 'unit',
-          include: ['test/unit/**/*.test.ts'],
-          environment: 'node',
-          // Modules are evaluated once a worker: 128 s of CPU in place of 187 s on two cores. So no file
-          // may mock a module, and what a test replaces is put back after it.
-          isolate: false,
-          restoreMocks: true,
-          unstubGlobals: true,
-          maxWorkers: WORKERS,
-          testTimeout: 180_000,
-          sequence: { groupOrder: 0 },
-        },
-      },
-      {
-        extends: true,
-        test: {
-          name: 'browser',
-          include: ['test/browser/**/*.test.ts'],
-          globalSetup: ['test/setup/browser.ts', 'test/setup/faults.ts'],
-          maxWorkers: WORKERS,
-          testTimeout: 180_000,
-          sequence: { groupOrder: 0 },
-          browser: browserTests,
-        },
-      },
-      {
-        extends: true,
-        test: {
-          name: 'e2e',
-          include: ['test/e2e/**/*.test.ts'],
-          environment: 'node',
-          globalSetup: 'test/setup/demo.ts',
-          isolate: false,
-          maxWorkers: WORKERS,
-          testTimeout: 300_000,
-          hookTimeout: 300_000,
-          sequence: { groupOrder: 0 },
-        },
-      },
-      {
-        extends: true,
-        test: {
-          name: 'browsers',
-          include: ['test/browsers/**/*.test.ts'],
-          environment: 'node',
-          globalSetup: 'test/setup/build.ts',
-          fileParallelism: false,
-          testTimeout: 300_000,
-          hookTimeout: 120_000,
-          sequence: { groupOrder: 4 },
-        },
-      },
-      {
-        extends: true,
-        test: {
-          name: 'mlc',
-          include: ['test/mlc/**/*.test.ts'],
-          environment: 'node',
-          globalSetup: 'test/setup/demo.ts',
-          testTimeout: 600_000,
-          hookTimeout: 600_000,
-          sequence: { groupOrder: 3 },
-        },
-      },
-      {
-        extends: true,
-        test: {
-          name: 'templates',
-          include: ['test/templates/**/*.test.ts'],
-          environment: 'node',
-          globalSetup: 'test/templates/setup.ts',
-          fileParallelism: false,
-          testTimeout: 600_000,
-          hookTimeout: 600_000,
-          sequence: { groupOrder: 4 },
-        },
-      },
-      {
-        extends: true,
-        test: {
-          name: 'long',
-          include: ['test/long/**/*.test.ts'],
-          environment: 'node',
-          globalSetup: 'test/setup/demo.ts',
-          fileParallelism: false,
-          testTimeout: 3_600_000,
-          hookTimeout: 120_000,
-          sequence: { groupOrder: 2 },
-        },
-      },
-    ],
+    projects: TEST_PROJECTS,
   },
 }))

@@ -62,6 +62,9 @@ export async function register(
   const options: RegistrationOptions = { scope, type, updateViaCache: 'none' }
   const registration = await container
     .register(script.url, options)
+    // Playwright resolves with nothing if a context blocks service workers:
+    // https://playwright.dev/docs/api/class-browser#browser-new-context-option-service-workers
+    .then((registered) => registered ?? Promise.reject(new Error('The browser blocks it.')))
     .catch(async (error: unknown) => {
       throw await toRegistrationError(script, error)
     })

@@ -271,13 +271,23 @@ interface Routed {
 /** Predictor that embeds texts. */
 export type Embedder = PredictorEntry & { embeddings: v.InferOutput<typeof embeddingsSchema> }
 
+/** Catalog before it is validated. It is not inferred, which is too deep for the compiler of an app. */
+interface Written<T> {
+  /** Location of the schema, for editors: `inorigin/catalog.schema.json` of the package. */
+  $schema?: string | undefined
+  /** Version of the catalog format. */
+  version: 1
+  /** Models and predictors to serve. Each tag may appear once. */
+  entries: T[]
+}
+
 /** Catalog as an app writes it in a JSON document, with implementations on other servers. */
-export type CatalogInput = v.InferOutput<typeof catalogSchema>
+export type CatalogInput = Written<
+  v.InferOutput<typeof mlcEntrySchema | typeof hubEntrySchema | typeof listedEntrySchema>
+>
 
 /** Catalog as the package itself writes it: all implementations run on this device. */
-export type CatalogDocument = Omit<CatalogInput, 'entries'> & {
-  entries: (MlcEntry | HubEntry | v.InferOutput<typeof entrySchema>)[]
-}
+export type CatalogDocument = Written<MlcEntry | HubEntry | v.InferOutput<typeof entrySchema>>
 
 /** Repository that lists the files of a model. */
 export interface HubSource {

@@ -136,6 +136,13 @@ describe('the page', () => {
     },
   )
 
+  test('answers where Playwright blocks service workers', { tags: ['slow'] }, async () => {
+    const { page, ask, answer } = await open('', { serviceWorkers: 'block' })
+    await page.getByText('This browser allows no service worker here').waitFor()
+    await ask('Who are you?')
+    expect(await answer()).not.toBe('')
+  })
+
   test('is isolated, so that WASM uses threads', async () => {
     const { page } = await open()
     await page.getByText('Runs here').waitFor()

@@ -1,7 +1,7 @@
 /**
  * `npm run test:hub`: downloads the models of the default catalog from their hub, one by one, asks
- * each through `/v1` in Chromium, and prints a table for the README. It needs a network and
- * downloads gigabytes, so it is no part of CI.
+ * each through `/v1` in Chromium, and prints a table for `docs/choosing-a-model.md`. It needs a
+ * network and downloads gigabytes, so it is no part of CI.
  */
 import { mkdtempSync, readFileSync, rmSync, statfsSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -1,4 +1,4 @@
-/** The table that `npm run test:hub` prints for the README. */
+/** The table that `npm run test:hub` prints for `docs/choosing-a-model.md`. */
 import { bytes, duration, rate } from '../../demo/format.ts'
 import type { Measurements } from '../../demo/bench/result.ts'
 import type { Tag } from '../../src/index.ts'

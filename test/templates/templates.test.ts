@@ -37,6 +37,19 @@ function listFiles(folder: string): string[] {
     .filter((path) => statSync(path).isFile())
 }
 
+/** Opens what `npm run dev` serves, and resolves when its model is loaded. */
+async function develop(app: App): Promise<void> {
+  const { url, stop } = await app.start('npm', 'run', 'dev')
+  const context = await browser.newContext()
+  try {
+    const page = await visit(context, url)
+    await page.getByText(/is ready/).waitFor({ timeout: 120_000 })
+  } finally {
+    await context.close()
+    stop()
+  }
+}
+
 test.each([
   { template: 'vanilla', output: 'dist' },
   { template: 'react', output: 'dist' },
@@ -48,6 +61,7 @@ test.each([
   const isCode = (line: string) => !/^\s*($|\/\/|\/\*\*)/.test(line)
   expect(lines.filter(isCode).length).toBeLessThan(MAX_LINES)
   await install(app)
+  await develop(app)
   await app.run('npm', 'run', 'build')
   const built = join(app.folder, output)
   expect(listFiles(built).filter((path) => statSync(path).size > MAX_FILE_BYTES)).toEqual([])

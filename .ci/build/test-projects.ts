@@ -1,0 +1,123 @@
+import { playwright } from '@vitest/browser-playwright'
+import { availableParallelism } from 'node:os'
+import type { TestProjectConfiguration } from 'vitest/config'
+import { chromiumArgs, SHORT_LIVED_ARGS } from '../../test/setup/chromium.ts'
+
+/**
+ * Test files that run at once, beside the browser tests, which are one after the other. Many
+ * end-to-end tests wait for time limits of the product, and leave their core to another meanwhile.
+ */
+const WORKERS = Math.ceil(availableParallelism() * 1.5)
+
+const browserTests = {
+  enabled: true,
+  headless: true,
+  screenshotFailures: false,
+  fileParallelism: false,
+  provider: playwright({
+    launchOptions: {
+      get executablePath() {
+        return process.env['CHROMIUM_PATH']
+      },
+      args: [...chromiumArgs(), ...SHORT_LIVED_ARGS],
+    },
+  }),
+  instances: [{ browser: 'chromium' as const }],
+}
+
+/** Levels of tests, each with its folder and its environment. */
+export const TEST_PROJECTS: TestProjectConfiguration[] = [
+  {
+    extends: true,
+    test: {
+      name: 'unit',
+      include: ['test/unit/**/*.test.ts'],
+      environment: 'node',
+      // Modules are evaluated once a worker: 128 s of CPU in place of 187 s on two cores. So no file
+      // may mock a module, and what a test replaces is put back after it.
+      isolate: false,
+      restoreMocks: true,
+      unstubGlobals: true,
+      maxWorkers: WORKERS,
+      testTimeout: 180_000,
+      sequence: { groupOrder: 0 },
+    },
+  },
+  {
+    extends: true,
+    test: {
+      name: 'browser',
+      include: ['test/browser/**/*.test.ts'],
+      globalSetup: ['test/setup/browser.ts', 'test/setup/faults.ts'],
+      maxWorkers: WORKERS,
+      testTimeout: 180_000,
+      sequence: { groupOrder: 0 },
+      browser: browserTests,
+    },
+  },
+  {
+    extends: true,
+    test: {
+      name: 'e2e',
+      include: ['test/e2e/**/*.test.ts'],
+      environment: 'node',
+      globalSetup: 'test/setup/demo.ts',
+      isolate: false,
+      maxWorkers: WORKERS,
+      testTimeout: 300_000,
+      hookTimeout: 300_000,
+      sequence: { groupOrder: 0 },
+    },
+  },
+  {
+    extends: true,
+    test: {
+      name: 'browsers',
+      include: ['test/browsers/**/*.test.ts'],
+      environment: 'node',
+      globalSetup: 'test/setup/build.ts',
+      fileParallelism: false,
+      testTimeout: 300_000,
+      hookTimeout: 120_000,
+      sequence: { groupOrder: 4 },
+    },
+  },
+  {
+    extends: true,
+    test: {
+      name: 'mlc',
+      include: ['test/mlc/**/*.test.ts'],
+      environment: 'node',
+      globalSetup: 'test/setup/demo.ts',
+      testTimeout: 600_000,
+      hookTimeout: 600_000,
+      sequence: { groupOrder: 3 },
+    },
+  },
+  {
+    extends: true,
+    test: {
+      name: 'templates',
+      include: ['test/templates/**/*.test.ts'],
+      environment: 'node',
+      globalSetup: 'test/templates/setup.ts',
+      fileParallelism: false,
+      testTimeout: 600_000,
+      hookTimeout: 600_000,
+      sequence: { groupOrder: 4 },
+    },
+  },
+  {
+    extends: true,
+    test: {
+      name: 'long',
+      include: ['test/long/**/*.test.ts'],
+      environment: 'node',
+      globalSetup: 'test/setup/demo.ts',
+      fileParallelism: false,
+      testTimeout: 3_600_000,
+      hookTimeout: 120_000,
+      sequence: { groupOrder: 2 },
+    },
+  },
+]

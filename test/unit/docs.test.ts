@@ -1,0 +1,97 @@
+/** The documentation: its links, its list of pages, and the facts in it that the code knows. */
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join, relative, resolve } from 'node:path'
+import { expect, test } from 'vitest'
+import { toLlmsText, writeDocs } from '../../.ci/build/docs.ts'
+import hub from '../../demo/models/hub.json' with { type: 'json' }
+import packageJson from '../../package.json' with { type: 'json' }
+
+const ROOT = join(import.meta.dirname, '../..')
+
+const read = (...path: string[]): string => readFileSync(join(...path), 'utf8')
+const listPages = (folder: string): string[] =>
+  readdirSync(folder)
+    .filter((name) => name.endsWith('.md'))
+    .map((name) => join(folder, name))
+
+const inDocs = (site: string) =>
+  ['docs', 'docs/decisions'].flatMap((at) => listPages(join(site, at)))
+
+/** Returns the targets of the links of a page that are not on another site. */
+function listLinks(page: string): string[] {
+  const text = read(page)
+    .replace(/```.*?```/gs, '')
+    .replace(/`[^`\n]*`(?!\])/g, '')
+  const targets = Array.from(text.matchAll(/\]\(([^)\s]+)\)/g), ([, target = '']) => target)
+  return targets.filter((target) => !URL.canParse(target))
+}
+
+/** Returns the anchors of a page as GitHub makes them of its headings. */
+function listAnchors(page: string): string[] {
+  const headings =
+    read(page)
+      .replace(/```.*?```/gs, '')
+      .match(/^#+ .*$/gm) ?? []
+  return headings.map((heading) =>
+    heading
+      .replace(/^#+ /, '')
+      .toLowerCase()
+      .replace(/[^\p{Letter}\p{Number}\s_-]/gu, '')
+      .replaceAll(' ', '-'),
+  )
+}
+
+function isBroken(page: string, target: string): boolean {
+  const [path = '', anchor] = target.split('#')
+  const file = path === '' ? page : resolve(dirname(page), path)
+  const found = statSync(file, { throwIfNoEntry: false })
+  return !found || (anchor !== undefined && !listAnchors(file).includes(anchor))
+}
+
+const findBroken = (pages: readonly string[]): string[] =>
+  pages.flatMap((page) =>
+    listLinks(page)
+      .filter((target) => isBroken(page, target))
+      .map((target) => `${relative(ROOT, page)}: ${target}`),
+  )
+
+test('all links lead to a file, and to a heading in it', () => {
+  const pages = [...listPages(ROOT), ...inDocs(ROOT)]
+  expect(pages.flatMap(listLinks).length).toBeGreaterThan(100)
+  expect(findBroken(pages)).toEqual([])
+})
+
+test('the list of pages has each page once', () => {
+  const listed = listLinks(join(ROOT, 'docs/README.md')).filter((target) => !target.includes('/'))
+  const pages = listPages(join(ROOT, 'docs')).map((page) => relative(join(ROOT, 'docs'), page))
+  expect(listed.toSorted()).toEqual(pages.filter((page) => page !== 'README.md').toSorted())
+})
+
+test('the table of models is that of the catalog', () => {
+  const rows = read(ROOT, 'docs/choosing-a-model.md').matchAll(/^\| `(@.*?)` \| ([\d,]+) \|/gm)
+  expect(Array.from(rows, ([, tag, context]) => `${tag} ${context?.replace(',', '')}`)).toEqual(
+    hub.map(({ tag, maxInputTokens }) => `${tag} ${maxInputTokens}`),
+  )
+})
+
+test('llms.txt leads to pages of the site, whose links work there', () => {
+  const site = mkdtempSync(join(tmpdir(), 'inorigin-docs-'))
+  try {
+    writeDocs(ROOT, site, packageJson)
+    expect(read(site, 'llms.txt')).toMatch(
+      /^# inorigin\n\n> Makes a web page's own origin .*\n\n## /,
+    )
+    const listed = listLinks(join(site, 'llms.txt'))
+    expect(listed).toContain('docs/start.md')
+    expect(findBroken([join(site, 'llms.txt'), ...inDocs(site)])).toEqual([])
+  } finally {
+    rmSync(site, { recursive: true })
+  }
+})
+
+test('llms.txt of the package leads to its documentation', () => {
+  const text = toLlmsText(read(ROOT, 'docs/README.md'), packageJson, '../docs')
+  const targets = Array.from(text.matchAll(/\]\((.*?)\)/g), ([, target = '']) => target)
+  expect(targets.filter((target) => isBroken(join(ROOT, 'dist/llms.txt'), target))).toEqual([])
+})
