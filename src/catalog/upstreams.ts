@@ -43,6 +43,9 @@ export function resolveUpstream(
   if (conditions.includes('never') && conditions.length > 1) {
     report(`${path}.when`, '"never" excludes all other conditions')
   }
+  if (conditions.includes('interrupted') && !continues) {
+    report(`${path}.when`, '"interrupted" needs `continues: true`, which says that the server can')
+  }
   const refusal = parsed && isAllowed(parsed, policy) ? null : describeRefusal(written.url)
   const url = (parsed?.href ?? '').replace(/\/+$/, '')
   return {

@@ -49,7 +49,8 @@ export async function generateUpstream(
 
   async function* events(): AsyncGenerator<GenerationEvent> {
     try {
-      yield { type: 'served_by', servedBy: 'upstream' }
+      const continues = request.interrupted !== undefined
+      yield { type: 'served_by', servedBy: 'upstream', ...(continues && { continues }) }
       for (let next = first; next; next = await readNext()) yield* next
       yield reader.finish()
     } finally {

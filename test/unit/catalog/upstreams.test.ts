@@ -54,6 +54,7 @@ test.each([
   [{ url: 'https://a.test/?key=1' }, '.url: "https://a.test/?key=1" must not have'],
   [{ when: ['never', 'busy'] }, '.when: "never" excludes all other conditions'],
   [{ when: 'sometimes' }, '.when: '],
+  [{ when: ['busy', 'interrupted'] }, '.when: "interrupted" needs `continues: true`'],
   [{ device: 'wasm' }, '.device: '],
 ])('%j is refused', (change, problem) => {
   const { implementations: local } = model()
