@@ -61,9 +61,7 @@ export function withTrace(host: TracedMethods, trace: Pick<Trace, 'report'>): Tr
     predict: (tag, inputs, configuration, caller) =>
       begin('predict', tag).whole(host.predict(tag, inputs, configuration, caller)),
     predictNext: (tag, inputs, configuration, state, caller) =>
-      begin('predictNext', tag).whole(
-        host.predictNext(tag, inputs, configuration, state, caller),
-      ),
+      begin('predictNext', tag).whole(host.predictNext(tag, inputs, configuration, state, caller)),
   }
 }
 

@@ -281,13 +281,13 @@ describe('an answer that its device cannot finish', () => {
     const life = { events: whole.slice(0, 4), error: lost('worker_ended') }
     const { requests, error } = await read([life, life, life, life, { events: elsewhere }])
     expect([error, requests[4]?.interrupted]).toEqual([undefined, { text: 'One ', tokens: 2 }])
-    const again = await read([
+    const next = await read([
       { events: whole.slice(0, 4), error: lost() },
       { error: gone },
       { events: elsewhere },
     ])
-    expect(again.requests[2]?.interrupted).toEqual({ text: 'One ', tokens: 2 })
-    expect(join(again.events).text).toBe('One , three')
+    expect(next.requests[2]?.interrupted).toEqual({ text: 'One ', tokens: 2 })
+    expect(join(next.events).text).toBe('One , three')
   })
 
   test.each([
