@@ -36,6 +36,9 @@ export function resolveUpstream(
     report(`${path}.url`, `"${written.url}" is not an http or https URL`)
   } else if (parsed.search || parsed.hash || parsed.username || parsed.password) {
     report(`${path}.url`, `"${written.url}" must not have a query, a fragment or credentials`)
+  } else if (/%2f|%5c/i.test(parsed.pathname)) {
+    // Some servers decode them, and would leave the folder that the app allows.
+    report(`${path}.url`, `"${written.url}" must not have an encoded slash`)
   } else if (isOwnApi(parsed, policy.scope)) {
     report(`${path}.url`, `"${written.url}" is inside the /v1 that inorigin itself answers`)
   }
