@@ -39,6 +39,8 @@ export interface ErrorDetails {
   retryAfter?: number
   /** HTTP status of an upstream server's error. Default: the status of the kind. */
   upstreamStatus?: number
+  /** `true` if an upstream server may continue the answer that the error ends. Default: `false`. */
+  mayContinueUpstream?: boolean
   /** Additional machine-readable data, such as `{ unsupported: ['thread'] }`. */
   details?: Readonly<Record<string, unknown>>
   /** The error that caused this one. */
@@ -59,6 +61,7 @@ export class InoriginError extends Error {
   readonly param: string | undefined
   readonly retryAfter: number | undefined
   readonly upstreamStatus: number | undefined
+  readonly mayContinueUpstream: boolean | undefined
   readonly details: Readonly<Record<string, unknown>> | undefined
 
   constructor(kind: ErrorKind, message: string, details: ErrorDetails = {}) {
@@ -68,6 +71,7 @@ export class InoriginError extends Error {
     this.param = details.param
     this.retryAfter = details.retryAfter
     this.upstreamStatus = details.upstreamStatus
+    this.mayContinueUpstream = details.mayContinueUpstream
     this.details = details.details
   }
 
@@ -79,7 +83,8 @@ export class InoriginError extends Error {
   /** Returns the error as a plain object, without its cause. */
   toRecord(): ErrorRecord {
     const { kind, message, code, param, retryAfter, upstreamStatus, details } = this
-    return { kind, message, code, param, retryAfter, upstreamStatus, details }
+    const { mayContinueUpstream } = this
+    return { kind, message, code, param, retryAfter, upstreamStatus, mayContinueUpstream, details }
   }
 
   /** Creates an error from its plain object form. */

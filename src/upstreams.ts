@@ -44,8 +44,13 @@ export function parseUpstreams(
       const server = servers.find(({ href }) => isBelow(new URL(url), href))
       const { headers = {} } = server ?? {}
       const found: unknown = await (typeof headers === 'function' ? headers() : headers)
-      // A `Headers` object or a function cannot be sent to the worker as it is.
-      return Object.fromEntries(new Headers(found as HeadersInit))
+      try {
+        // A `Headers` object or a function cannot be sent to the worker as it is.
+        return Object.fromEntries(new Headers(found as HeadersInit))
+      } catch {
+        // The browser's own message may quote the value, which may be a key.
+        throw new TypeError('they are not valid HTTP headers')
+      }
     },
   }
 }

@@ -9,6 +9,7 @@ export const CONDITIONS = [
   'not-loaded',
   'busy',
   'too-long',
+  'interrupted',
   'always',
 ] as const
 
@@ -47,14 +48,15 @@ export const upstreamSchema = v.strictObject({
   /**
    * Conditions under which it answers, one or a list. Default: `unavailable`, if no implementation
    * can run on this device or the device failed. `not-loaded`: while the local model is not in
-   * memory; `busy`: its queue is full; `too-long`: the prompt does not fit; `always`; `never`.
+   * memory; `busy`: its queue is full; `too-long`: the prompt does not fit; `interrupted`: this
+   * device cannot finish an answer that it began, so the server continues it; `always`; `never`.
    */
   when: v.optional(v.union([conditionSchema, nonEmptyArray(conditionSchema)])),
   /** `true` to send the API key of a request to the server. Default: `false`. */
   forwardAuthorization: optionalFlag,
   /**
-   * `true` if the server accepts `continue_final_message`, which prefilled answers need. Default:
-   * `false`, which refuses them.
+   * `true` if the server accepts `continue_final_message`, which prefilled answers and the
+   * condition `interrupted` need. Default: `false`, which refuses them.
    */
   continues: optionalFlag,
   /** Fields that the server does not honor. Requests that need one are refused. Default: none. */

@@ -36,12 +36,18 @@ export function resolveUpstream(
     report(`${path}.url`, `"${written.url}" is not an http or https URL`)
   } else if (parsed.search || parsed.hash || parsed.username || parsed.password) {
     report(`${path}.url`, `"${written.url}" must not have a query, a fragment or credentials`)
+  } else if (/%2f|%5c/i.test(parsed.pathname)) {
+    // Some servers decode them, and would leave the folder that the app allows.
+    report(`${path}.url`, `"${written.url}" must not have an encoded slash`)
   } else if (isOwnApi(parsed, policy.scope)) {
     report(`${path}.url`, `"${written.url}" is inside the /v1 that inorigin itself answers`)
   }
   const conditions = [when].flat()
   if (conditions.includes('never') && conditions.length > 1) {
     report(`${path}.when`, '"never" excludes all other conditions')
+  }
+  if (conditions.includes('interrupted') && !continues) {
+    report(`${path}.when`, '"interrupted" needs `continues: true`, which says that the server can')
   }
   const refusal = parsed && isAllowed(parsed, policy) ? null : describeRefusal(written.url)
   const url = (parsed?.href ?? '').replace(/\/+$/, '')

@@ -6,8 +6,13 @@ export interface Delivery {
   readonly hasStarted: boolean
   /** `false` once another server has sent content, which no host can continue or repeat. */
   readonly canContinue: boolean
-  /** Returns the fields of the request with which the next host continues. */
-  resumption(): Pick<GenerationRequest, 'resumeTokens'>
+  /**
+   * Has an upstream server continue from now on. Returns `false` if no server could: before the
+   * start, within reasoning, after a tool call, and if one has already tried.
+   */
+  interrupt(): boolean
+  /** Returns the fields of the request with which the next host or server continues. */
+  resumption(): Pick<GenerationRequest, 'resumeTokens' | 'interrupted'>
   /** Returns the part of an event that was not delivered before; `null` if there is none. */
   select(event: GenerationEvent): GenerationEvent | null
 }
@@ -26,6 +31,11 @@ export function createDelivery(): Delivery {
   let started: Pick<Usage, 'promptTokens' | 'cachedTokens'> | null = null
   const tokens: number[] = []
   let isUpstream = false
+  /** `true` once an upstream server continues an answer that a host began. */
+  let isInterrupted = false
+  /** Text that was delivered, without reasoning. */
+  let text = ''
+  let reasoningTokens = 0
   let delivered = noContent()
   /** Content of the present host so far. */
   let received = noContent()
@@ -44,6 +54,7 @@ export function createDelivery(): Delivery {
     const { tokens: _, ...content } = event
     const newTokens = tokens.slice(deliveredTokens)
     deliveredTokens = tokens.length
+    if (event.type === 'reasoning') reasoningTokens += newTokens.length
     return newTokens.length > 0 ? { ...content, tokens: newTokens } : content
   }
 
@@ -54,7 +65,18 @@ export function createDelivery(): Delivery {
     const selected = 'text' in event ? cut(event, before, delivered) : event
     const isNew = 'text' in event ? selected !== null : received.calls > delivered.calls
     delivered = maximum(delivered, received)
-    return isNew && selected ? withNewTokens(selected) : null
+    if (!isNew || !selected) return null
+    if (selected.type === 'text') text += selected.text
+    return withNewTokens(selected)
+  }
+
+  /** Returns the output tokens of both, if a host began the answer and a server continued it. */
+  function totalOutput(usage: Usage): Pick<Usage, 'completionTokens' | 'reasoningTokens'> {
+    if (!isInterrupted) return usage
+    return {
+      completionTokens: usage.completionTokens + deliveredTokens,
+      reasoningTokens: usage.reasoningTokens + reasoningTokens,
+    }
   }
 
   return {
@@ -64,7 +86,18 @@ export function createDelivery(): Delivery {
     get canContinue() {
       return !isUpstream || (delivered.characters === 0 && delivered.calls === 0)
     },
+    interrupt() {
+      const isText = delivered.calls === 0 && (text !== '' || delivered.characters === 0)
+      const isPossible = started !== null && !isUpstream && !isInterrupted && isText
+      isInterrupted ||= isPossible
+      return isPossible
+    },
     resumption() {
+      if (isInterrupted) {
+        // The server sends only what is new.
+        received = delivered
+        return { interrupted: { text, tokens: deliveredTokens } }
+      }
       received = noContent()
       receivedTokens = 0
       return tokens.length > 0 ? { resumeTokens: [...tokens] } : {}
@@ -84,7 +117,7 @@ export function createDelivery(): Delivery {
           return event
         case 'finish':
           // The next host prefills the prompt anew, or has parts of it in its own prefix cache.
-          return { ...event, usage: { ...event.usage, ...started } }
+          return { ...event, usage: { ...event.usage, ...totalOutput(event.usage), ...started } }
         default:
           return selectContent(event)
       }

@@ -55,6 +55,8 @@ export function continueGeneration(
     // Before the start, it is the load that failed, and it would fail again.
     canContinue: (error) =>
       delivery.canContinue && (isHostGone(error) || (delivery.hasStarted && isModelLost(error))),
+    openElsewhere: (error) =>
+      error instanceof InoriginError && error.mayContinueUpstream === true && delivery.interrupt(),
     select: delivery.select,
   })
 }
@@ -85,6 +87,11 @@ interface TypedEvent {
 interface FailoverOptions<Event> {
   /** Returns `true` if the stream can be opened again after this error. */
   canContinue(error: unknown): boolean
+  /**
+   * Returns `true` if the stream, which cannot be opened again as it was, continues on another
+   * server from now on. Default: never.
+   */
+  openElsewhere?: (error: unknown) => boolean
   /** Returns the part of an event that was not delivered; `null` if there is none. Default: all. */
   select?: (event: Event) => Event | null
 }
@@ -92,9 +99,10 @@ interface FailoverOptions<Event> {
 /** Opens a stream, and opens it again while that is possible. */
 async function openWithFailover<Event extends TypedEvent, Stream extends EventStream<Event>>(
   open: () => Promise<Stream & EventStream<Event>>,
-  { canContinue, select = (event) => event }: FailoverOptions<Event>,
+  { canContinue, openElsewhere = () => false, select = (event) => event }: FailoverOptions<Event>,
 ): Promise<Stream> {
   let failovers = 0
+  const isWithinLimit = () => (failovers += 1) <= MAX_FAILOVERS
   const reopen = async (): Promise<Stream> => {
     for (;;) {
       try {
@@ -102,7 +110,7 @@ async function openWithFailover<Event extends TypedEvent, Stream extends EventSt
       } catch (error) {
         // After a death, the election of the next host may take longer than one search for it.
         const canReopen = canContinue(error) || (failovers > 0 && isHostLost(error))
-        if (!canReopen || (failovers += 1) > MAX_FAILOVERS) throw error
+        if (!(canReopen && isWithinLimit()) && !openElsewhere(error)) throw error
       }
     }
   }
@@ -117,7 +125,7 @@ async function openWithFailover<Event extends TypedEvent, Stream extends EventSt
         }
         return
       } catch (error) {
-        if (!canContinue(error) || (failovers += 1) > MAX_FAILOVERS) throw error
+        if (!(canContinue(error) && isWithinLimit()) && !openElsewhere(error)) throw error
       }
     }
   }

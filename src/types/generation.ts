@@ -162,8 +162,20 @@ export interface GenerationRequest {
    * of these tokens come again, and the completion continues after them. Default: none.
    */
   resumeTokens?: readonly number[]
+  /**
+   * What was delivered of a local answer that this device cannot finish. An upstream server
+   * continues it if the catalog entry allows that. Default: nothing.
+   */
+  interrupted?: InterruptedAnswer
   /** The only place where the request may be answered. Default: any that the catalog allows. */
   route?: Route
+}
+
+/** Beginning of an answer that another server continues. */
+export interface InterruptedAnswer {
+  text: string
+  /** Number of tokens that were generated for it, including reasoning. */
+  tokens: number
 }
 
 /** Exact token counts of one generation. */
@@ -221,8 +233,11 @@ export type GenerationEvent =
   | { type: 'progress'; progress: LoadProgress }
   /** A sign of life, sent when there was no other event for about 10 s. */
   | { type: 'heartbeat' }
-  /** Another server answers. This event comes before its `start`. */
-  | { type: 'served_by'; servedBy: Route }
+  /**
+   * Another server answers. This event comes before its `start`. `continues` marks an answer that
+   * began on this device, which the server continues from here.
+   */
+  | { type: 'served_by'; servedBy: Route; continues?: boolean }
   /** Prefill starts; the tokens of the prompt are counted. */
   | { type: 'start'; promptTokens: number; cachedTokens: number }
   | ContentEvent

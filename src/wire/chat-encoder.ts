@@ -1,5 +1,5 @@
 import type { FinishReason, TokenLogprob, TokenProbability, Usage } from '../types/index.ts'
-import { type EventEncoder, formatProgress } from './response-body.ts'
+import { type EventEncoder, formatProgress, formatServedBy } from './response-body.ts'
 import type { CallFormat } from './chat-calls.ts'
 import { wireError } from './errors.ts'
 import { id, nowInSeconds } from './id.ts'
@@ -95,7 +95,7 @@ export function chatStreamEncoder(
         case 'progress':
           return comment(formatProgress(event.progress))
         case 'served_by':
-          return comment(`served by ${event.servedBy}`)
+          return comment(formatServedBy(event))
         case 'heartbeat':
           return comment('heartbeat')
         case 'start':

@@ -1,5 +1,5 @@
 import type { FinishReason, Usage } from '../types/index.ts'
-import { type EventEncoder, formatProgress } from './response-body.ts'
+import { type EventEncoder, formatProgress, formatServedBy } from './response-body.ts'
 import { wireError } from './errors.ts'
 import { id } from './id.ts'
 import { jsonEncoder, type CompletionPart, type FinishEvent } from './completion-parts.ts'
@@ -93,7 +93,7 @@ export function messageStreamEncoder({ model, reasoning }: MessageEncoderOptions
         case 'progress':
           return comment(formatProgress(event.progress)) + ping
         case 'served_by':
-          return comment(`served by ${event.servedBy}`)
+          return comment(formatServedBy(event))
         case 'heartbeat':
           return ping
         case 'start': {

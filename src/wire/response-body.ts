@@ -86,6 +86,12 @@ async function returnIterator(iterator: AsyncIterator<unknown>): Promise<void> {
   }
 }
 
+/** Formats the place that answers from here on, such as `served by upstream`. */
+export const formatServedBy = ({ servedBy, continues }: ServedBy): string =>
+  `${continues ? 'continued' : 'served'} by ${servedBy}`
+
+type ServedBy = Extract<GenerationEvent, { type: 'served_by' }>
+
 const PHASE_TEXT = {
   download: 'downloading',
   compile: 'compiling',

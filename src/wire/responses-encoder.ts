@@ -1,6 +1,6 @@
 /** Encodes a response, as one JSON body or as a stream of events about its items. */
 import type { BackgroundEvent, StoredItem, TokenLogprob } from '../types/index.ts'
-import { type EventEncoder, formatProgress } from './response-body.ts'
+import { type EventEncoder, formatProgress, formatServedBy } from './response-body.ts'
 import { wireError } from './errors.ts'
 import { jsonEncoder, type CompletionPart, type FinishEvent } from './completion-parts.ts'
 import { SSE_TYPE } from './http-response.ts'
@@ -94,7 +94,7 @@ export function responseStreamEncoder(options: ResponseEncoderOptions): Response
         case 'progress':
           return comment(formatProgress(event.progress))
         case 'served_by':
-          return comment(`served by ${event.servedBy}`)
+          return comment(formatServedBy(event))
         case 'heartbeat':
           return comment('heartbeat')
         case 'queued': {

@@ -4,7 +4,10 @@ import { InoriginError } from '../../error.ts'
 import { sleep } from '../../store/timeouts.ts'
 import { silentError, unreachableError, upstreamStatusError } from './errors.ts'
 
-/** Time in milliseconds without a byte after which a server counts as dead. */
+/**
+ * Time in milliseconds that a reader waits for a response, for the next event of a stream, or for the
+ * whole of another body. Single bytes do not start it anew.
+ */
 export const SILENCE_TIMEOUT_MS = 120_000
 /** Maximum number of retries of a request that the server rejects with `retry-after`. */
 export const MAX_RETRIES = 2
@@ -12,6 +15,8 @@ export const MAX_RETRIES = 2
 export const MAX_RETRY_WAIT_MS = 10_000
 /** Statuses with which a server asks to come back later. */
 const RETRIED_STATUSES: readonly number[] = [429, 503]
+/** Minimum length in UTF-16 units of a part of a header that errors must not quote. */
+const MIN_SECRET_CHARACTERS = 8
 /** Maximum number of bytes that are read of the body of an error. */
 const MAX_ERROR_BYTES = 64 * 1024
 
@@ -28,8 +33,15 @@ export interface UpstreamCall {
 /** An open response. Its body must be read with `readBytes`, or closed. */
 export interface UpstreamResponse {
   contentType: string
-  /** Yields the body. Throws if the server is silent for too long or the connection breaks. */
+  /**
+   * Yields the body. Throws if the server takes too long or the connection breaks. Time in which
+   * nobody reads does not count.
+   */
   readBytes(): AsyncGenerator<Uint8Array>
+  /** Starts the time limit anew. The reader calls it for each event. */
+  heard(): void
+  /** Returns the text without values of the headers that were sent, which a server may quote. */
+  redact(text: string): string
   close(): void
 }
 
@@ -42,15 +54,16 @@ export async function postUpstream(
   let waitedMs = 0
   for (let retries = 0; ; retries += 1) {
     const connection = openConnection(call)
-    const response = await send(path, body, call, connection)
-    if (response.ok) return toUpstreamResponse(response, connection)
+    const { response, redact } = await send(path, body, call, connection)
+    if (response.ok) return toUpstreamResponse(response, connection, redact)
     const { status } = response
     const retryAfter = parseRetryAfter(response.headers.get('retry-after'))
     const waitMs = (retryAfter ?? Infinity) * 1000
     const isRetried = RETRIED_STATUSES.includes(status) && retries < MAX_RETRIES
     if (!isRetried || waitedMs + waitMs > MAX_RETRY_WAIT_MS) {
-      const text = await readErrorText(response, connection)
-      throw upstreamStatusError(call.upstream.url, status, text, retryAfter)
+      const text = await readErrorText(toUpstreamResponse(response, connection, redact))
+      if (call.signal.aborted) throwAborted(call.signal)
+      throw upstreamStatusError(call.upstream.url, status, redact(text), retryAfter)
     }
     connection.close()
     waitedMs += waitMs
@@ -69,9 +82,10 @@ async function createHeaders({
   let headers: Headers
   try {
     headers = new Headers(own)
-  } catch (cause) {
+  } catch {
+    // The cause would quote the value, which may be a key.
     const what = `The headers for ${upstream.url} are not valid HTTP headers. Check serve({ upstreams }).`
-    throw new InoriginError('unavailable', what, { code: 'upstream_headers', cause })
+    throw new InoriginError('unavailable', what, { code: 'upstream_headers' })
   }
   if (upstream.forwardAuthorization && key !== null) headers.set('authorization', `Bearer ${key}`)
   headers.set('content-type', 'application/json')
@@ -83,10 +97,10 @@ async function send(
   body: object,
   call: UpstreamCall,
   connection: Connection,
-): Promise<Response> {
+): Promise<{ response: Response; redact: (text: string) => string }> {
   try {
     const headers = await createHeaders(call)
-    return await fetch(`${call.upstream.url}/${path}`, {
+    const responding = fetch(`${call.upstream.url}/${path}`, {
       method: 'POST',
       headers,
       body: JSON.stringify(body),
@@ -96,16 +110,30 @@ async function send(
       // A redirect would send the prompt to a server that the app did not name.
       redirect: 'error',
     })
+    const response = await connection.limit(responding)
+    connection.heard()
+    return { response, redact: createRedaction(headers) }
   } catch (cause) {
     connection.close()
     throw connection.explain(cause)
   }
 }
 
-/** Limits the silence of one connection. */
+/** Returns a function that replaces the parts of the headers' values in a text. */
+function createRedaction(headers: Headers): (text: string) => string {
+  const secrets = [...headers]
+    .filter(([name]) => name !== 'content-type')
+    .flatMap(([, value]) => value.split(/\s+/))
+    .filter((part) => part.length >= MIN_SECRET_CHARACTERS)
+  return (text) => secrets.reduce((left, secret) => left.replaceAll(secret, '[redacted]'), text)
+}
+
+/** Limits the time that a reader waits for one connection. */
 interface Connection {
   /** Signal that aborts with the request, on silence, and when the connection is closed. */
   signal: AbortSignal
+  /** Resolves as the work does, which uses up the time limit. */
+  limit<T>(work: Promise<T>): Promise<T>
   /** Starts the time limit anew. */
   heard(): void
   /** Returns the error for a failed fetch or read. */
@@ -115,18 +143,27 @@ interface Connection {
 
 function openConnection({ upstream: { url }, signal }: UpstreamCall): Connection {
   const ending = new AbortController()
+  let leftMs = SILENCE_TIMEOUT_MS
   let timer: ReturnType<typeof setTimeout> | undefined
   const abort = () => ending.abort(signal.reason)
-  const heard = () => {
-    clearTimeout(timer)
-    timer = setTimeout(() => ending.abort(silentError(url, SILENCE_TIMEOUT_MS)), SILENCE_TIMEOUT_MS)
-  }
+  const expire = () => ending.abort(silentError(url, SILENCE_TIMEOUT_MS))
   if (signal.aborted) abort()
   signal.addEventListener('abort', abort, { once: true })
-  heard()
   return {
     signal: ending.signal,
-    heard,
+    async limit(work) {
+      const startedAt = performance.now()
+      timer = setTimeout(expire, leftMs)
+      try {
+        return await work
+      } finally {
+        clearTimeout(timer)
+        leftMs -= performance.now() - startedAt
+      }
+    },
+    heard() {
+      leftMs = SILENCE_TIMEOUT_MS
+    },
     explain(cause) {
       if (signal.aborted) return InoriginError.from(signal.reason)
       if (cause instanceof InoriginError) return cause
@@ -141,15 +178,20 @@ function openConnection({ upstream: { url }, signal }: UpstreamCall): Connection
   }
 }
 
-function toUpstreamResponse(response: Response, connection: Connection): UpstreamResponse {
+function toUpstreamResponse(
+  response: Response,
+  connection: Connection,
+  redact: (text: string) => string,
+): UpstreamResponse {
   return {
+    redact,
+    heard: connection.heard,
     contentType: response.headers.get('content-type') ?? '',
     async *readBytes() {
       const reader = response.body?.getReader()
       try {
         for (;;) {
-          const piece = await reader?.read()
-          connection.heard()
+          const piece = reader && (await connection.limit(reader.read()))
           if (!piece || piece.done) return
           yield piece.value
         }
@@ -163,12 +205,12 @@ function toUpstreamResponse(response: Response, connection: Connection): Upstrea
   }
 }
 
-async function readErrorText(response: Response, connection: Connection): Promise<string> {
+async function readErrorText(response: UpstreamResponse): Promise<string> {
   const decoder = new TextDecoder()
   let text = ''
   let bytes = 0
   try {
-    for await (const piece of toUpstreamResponse(response, connection).readBytes()) {
+    for await (const piece of response.readBytes()) {
       bytes += piece.length
       text += decoder.decode(piece, { stream: true })
       if (bytes > MAX_ERROR_BYTES) break

@@ -38,7 +38,7 @@ export function upstreamStatusError(
 
 /** Returns the error that a server reported within a stream. */
 export function upstreamStreamError(url: string, error: unknown): InoriginError {
-  const why = shorten(findMessage(JSON.stringify({ error })), MAX_MESSAGE_CHARACTERS)
+  const why = shorten(describeError(error), MAX_MESSAGE_CHARACTERS)
   return unavailable('upstream_error', `The upstream server ${url} ended its answer: ${why}`)
 }
 
@@ -49,9 +49,9 @@ export function unreachableError(url: string, cause: unknown): InoriginError {
   return unavailable('upstream_unreachable', `${what} ${todo}`, cause)
 }
 
-/** Returns the error for a server that was silent for that many milliseconds. */
+/** Returns the error for a server that sent nothing of use for that many milliseconds. */
 export function silentError(url: string, milliseconds: number): InoriginError {
-  const what = `The upstream server ${url} sent nothing for ${milliseconds / 1000} s.`
+  const what = `The upstream server ${url} sent no event or whole response for ${milliseconds / 1000} s.`
   return unavailable('upstream_timeout', `${what} Try again, or check the server.`)
 }
 
@@ -70,10 +70,18 @@ function unavailable(code: ErrorCode, message: string, cause?: unknown): Inorigi
 function findMessage(body: string): string {
   try {
     const parsed: unknown = JSON.parse(body)
-    const error = isObject(parsed) ? (parsed['error'] ?? parsed) : parsed
-    const message = isObject(error) ? (error['message'] ?? error['detail']) : error
-    return typeof message === 'string' ? message : JSON.stringify(message ?? error)
+    return describeError(isObject(parsed) ? (parsed['error'] ?? parsed) : parsed)
   } catch {
     return body.trim()
+  }
+}
+
+function describeError(error: unknown): string {
+  const message = isObject(error) ? (error['message'] ?? error['detail']) : error
+  if (typeof message === 'string') return message
+  try {
+    return JSON.stringify(message ?? error)
+  } catch {
+    return 'its message is nested too deeply'
   }
 }

@@ -1,5 +1,6 @@
 /** Answers requests on another server, which speaks chat completions and embeddings. */
 import { createParser } from 'eventsource-parser'
+import { InoriginError } from '../../error.ts'
 import type {
   EmbeddingRequest,
   Embeddings,
@@ -15,8 +16,11 @@ import { invalidResponseError } from './errors.ts'
 
 /** Maximum number of UTF-16 units of one event of a stream. */
 const MAX_EVENT_CHARACTERS = 4 * 1024 * 1024
-/** Maximum number of bytes of one response. */
-const MAX_RESPONSE_BYTES = 256 * 1024 * 1024
+/** Maximum number of bytes of one stream. */
+const MAX_STREAM_BYTES = 256 * 1024 * 1024
+/** Maximum number of bytes of a response with vectors, for each number and for the rest. */
+const MAX_NUMBER_BYTES = 32
+const MAX_EMBEDDING_REST_BYTES = 1024 * 1024
 
 /**
  * Generates on the upstream server. Resolves when its answer begins. Rejects with the server's
@@ -43,13 +47,14 @@ export async function generateUpstream(
       return done ? null : reader.read(value)
     } catch (error) {
       response.close()
-      throw error
+      throw withoutSecrets(error, response)
     }
   }
 
   async function* events(): AsyncGenerator<GenerationEvent> {
     try {
-      yield { type: 'served_by', servedBy: 'upstream' }
+      const continues = request.interrupted !== undefined
+      yield { type: 'served_by', servedBy: 'upstream', ...(continues && { continues }) }
       for (let next = first; next; next = await readNext()) yield* next
       yield reader.finish()
     } finally {
@@ -66,14 +71,19 @@ async function* readChunks(response: UpstreamResponse, url: string): AsyncGenera
   }
   const arrived: string[] = []
   const parser = createParser({
-    onEvent: ({ data }) => arrived.push(data),
+    onEvent({ data }) {
+      response.heard()
+      arrived.push(data)
+    },
+    // Servers send comments while a request waits in their queue.
+    onComment: response.heard,
     onError(error) {
       if (error.type === 'max-buffer-size-exceeded') throw error
     },
     maxBufferSize: MAX_EVENT_CHARACTERS,
   })
   const decoder = new TextDecoder()
-  for await (const bytes of readLimited(response, url)) {
+  for await (const bytes of readLimited(response, url, MAX_STREAM_BYTES)) {
     feed(decoder.decode(bytes, { stream: true }))
     for (const data of arrived.splice(0)) {
       if (data === '[DONE]') return
@@ -99,11 +109,21 @@ async function* readChunks(response: UpstreamResponse, url: string): AsyncGenera
   }
 }
 
-async function* readLimited(response: UpstreamResponse, url: string): AsyncGenerator<Uint8Array> {
+/** Returns the error of a stream without the headers that the server may quote in it. */
+function withoutSecrets(error: unknown, { redact }: UpstreamResponse): unknown {
+  if (!(error instanceof InoriginError) || redact(error.message) === error.message) return error
+  return new InoriginError(error.kind, redact(error.message), error.toRecord())
+}
+
+async function* readLimited(
+  response: UpstreamResponse,
+  url: string,
+  maxBytes: number,
+): AsyncGenerator<Uint8Array> {
   let total = 0
   for await (const bytes of response.readBytes()) {
     total += bytes.length
-    if (total > MAX_RESPONSE_BYTES) throw invalidResponseError(url, 'it is too long')
+    if (total > maxBytes) throw invalidResponseError(url, 'it is too long')
     yield bytes
   }
 }
@@ -118,9 +138,10 @@ export async function embedUpstream(
   const { url, model } = upstream
   const body = { model, input, encoding_format: 'float', ...(dimensions && { dimensions }) }
   const response = await postUpstream('embeddings', body, call)
-  const pieces: Uint8Array<ArrayBuffer>[] = []
-  for await (const bytes of readLimited(response, url)) pieces.push(new Uint8Array(bytes))
   const length = dimensions ?? expectedDimensions
+  const maxBytes = MAX_EMBEDDING_REST_BYTES + input.length * length * MAX_NUMBER_BYTES
+  const pieces: Uint8Array<ArrayBuffer>[] = []
+  for await (const bytes of readLimited(response, url, maxBytes)) pieces.push(new Uint8Array(bytes))
   const invalid = (what: string, cause?: unknown) => invalidResponseError(url, what, cause)
   let parsed: unknown
   try {

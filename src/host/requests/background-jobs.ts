@@ -132,6 +132,7 @@ function continueLog(
 ): Promise<Generation> {
   const delivery = createDelivery()
   for (const event of events) if (isGenerated(event)) delivery.select(event)
+  if (!delivery.canContinue) return Promise.reject(upstreamLost())
   return continueGeneration(generate, request, caller, delivery)
 }
 
@@ -169,6 +170,11 @@ async function storeFailure(
       await sleep(STORE_RETRY_DELAY_MS, signal).catch(() => undefined)
     }
   }
+}
+
+function upstreamLost(): InoriginError {
+  const what = 'The hosting tab was closed while an upstream server answered.'
+  return new InoriginError('unavailable', `${what} Send the request again.`, { code: 'host_gone' })
 }
 
 function hostsEnded(): InoriginError {

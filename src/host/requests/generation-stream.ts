@@ -24,6 +24,8 @@ export interface Fallback {
   openInstead?: (error: unknown) => Promise<Generation> | undefined
   /** Error for a request that the local model would answer, but must not. It loads no weights. */
   refusal?: InoriginError | undefined
+  /** Returns the error with which the answer ends. Default: the error itself. */
+  markError?: (error: unknown) => unknown
 }
 
 /** One attempt to have a model answer the request. */
@@ -45,7 +47,7 @@ export async function streamGeneration(
   acquireLease: () => Promise<Lease>,
   request: GenerationRequest,
   caller: Caller,
-  { openInstead = () => undefined, refusal }: Fallback = {},
+  { openInstead = () => undefined, refusal, markError = (error) => error }: Fallback = {},
 ): Promise<Generation> {
   const shouldRetry = createRetryPolicy()
   const start = () => startAttempt(acquireLease, request, caller, refusal)
@@ -59,13 +61,13 @@ export async function streamGeneration(
         yield* readAttempt(attempt, caller)
         return
       } catch (error) {
-        if (attempt.isAnswering) throw error
+        if (attempt.isAnswering) throw markError(error)
         if (shouldRetry(error)) {
           attempt = createAttempt(acquireLease, request, caller, refusal)
           continue
         }
         const instead = openInstead(error)
-        if (!instead) throw error
+        if (!instead) throw markError(error)
         yield* (await instead).events
         return
       }

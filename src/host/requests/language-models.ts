@@ -15,6 +15,7 @@ import { findModel } from '../library/find-entry.ts'
 import type { Authorize } from './authorization.ts'
 import { streamEmbeddings } from './embedding-stream.ts'
 import { streamGeneration } from './generation-stream.ts'
+import { markInterruption } from './interruption.ts'
 import type { Leases } from './leases.ts'
 import { untilStatus } from './status-timeout.ts'
 import { notAllowed, type Upstreams } from './upstreams.ts'
@@ -37,8 +38,9 @@ export function createGenerator({
   upstreams,
 }: Pick<LanguageModelOptions, 'entries' | 'leases' | 'upstreams'>): Host['generate'] {
   async function open(request: GenerationRequest, caller: Caller): Promise<Generation> {
-    const { route, resumeTokens } = request
+    const { route, resumeTokens, interrupted } = request
     const entry = await findModel(entries, request)
+    if (interrupted) return upstreams.continueAnswer(entry, request, interrupted, caller)
     // A server cannot continue the tokens of a local model.
     const first = resumeTokens ? undefined : await upstreams.findFirst(entry, route)
     if (first) return upstreams.generate(first, entry, request, caller)
@@ -48,12 +50,17 @@ export function createGenerator({
       const after = resumeTokens ? undefined : upstreams.findAfter(entry, route, error)
       return after && upstreams.generate(after, entry, request, caller)
     }
+    const markError = (error: unknown) => markInterruption(entry, request, error)
     const refusal = route === 'upstream' ? notAllowed(entry) : undefined
     try {
-      return await streamGeneration(acquireLease, request, caller, { openInstead, refusal })
+      return await streamGeneration(acquireLease, request, caller, {
+        openInstead,
+        refusal,
+        markError,
+      })
     } catch (error) {
       const instead = openInstead(error)
-      if (!instead) throw error
+      if (!instead) throw markError(error)
       return instead
     }
   }

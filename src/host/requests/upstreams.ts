@@ -11,13 +11,16 @@ import type {
   EmbeddingStream,
   Generation,
   GenerationRequest,
+  InterruptedAnswer,
   Route,
 } from '../../types/index.ts'
 import type { ImplementationSelector } from '../choice/selector.ts'
 import { isUnlistedHubEntry } from '../library/entries.ts'
 import type { Models } from '../models/models.ts'
+import { toContinuation } from './interruption.ts'
 import type { Leases } from './leases.ts'
 import { untilStatus } from './status-timeout.ts'
+import { toCondition } from './upstream-conditions.ts'
 
 /** Entry that may have upstream implementations. */
 type Routed = ModelEntry | Embedder
@@ -37,6 +40,16 @@ export interface Upstreams {
     request: GenerationRequest,
     caller: Caller,
   ): Promise<Generation>
+  /**
+   * Has a server continue an answer that this device cannot finish. Rejects with
+   * `upstream_not_allowed` if the catalog entry does not allow it.
+   */
+  continueAnswer(
+    entry: ModelEntry,
+    request: GenerationRequest,
+    interrupted: InterruptedAnswer,
+    caller: Caller,
+  ): Promise<Generation>
   embed(
     upstream: Upstream,
     entry: Embedder,
@@ -54,9 +67,6 @@ export interface UpstreamsOptions {
 
 /** Conditions that only the local model can find out about a request. */
 const LATE_CONDITIONS: readonly Condition[] = ['busy', 'too-long']
-
-/** Codes of errors that say nothing about this device. */
-const PASSING_CODES: ReadonlySet<string | undefined> = new Set(['unloaded', 'replaced'])
 
 export function createUpstreams(options: UpstreamsOptions): Upstreams {
   const { selector, leases, models, getHeaders } = options
@@ -87,6 +97,16 @@ export function createUpstreams(options: UpstreamsOptions): Upstreams {
     return meanwhile
   }
 
+  async function generate(
+    upstream: Upstream,
+    { maxOutputTokens, capabilities }: ModelEntry,
+    request: GenerationRequest,
+    caller: Caller,
+  ): Promise<Generation> {
+    const model = { maxOutputTokens, thinks: capabilities?.thinking ?? false }
+    return generateUpstream(request, model, toCall(upstream, caller))
+  }
+
   return {
     async findFirst(entry, route) {
       const early = entry.upstreams && (await findEarly(entry, route))
@@ -98,10 +118,11 @@ export function createUpstreams(options: UpstreamsOptions): Upstreams {
       const condition = toCondition(error)
       return condition && findUpstream(entry, condition, route)
     },
-    generate(upstream, entry, request, caller) {
-      const { maxOutputTokens, capabilities } = entry
-      const model = { maxOutputTokens, thinks: capabilities?.thinking ?? false }
-      return generateUpstream(request, model, toCall(upstream, caller))
+    generate,
+    async continueAnswer(entry, request, interrupted, caller) {
+      const upstream = findUpstream(entry, 'interrupted', request.route)
+      if (!upstream) throw notAllowed(entry)
+      return generate(upstream, entry, toContinuation(entry, request, interrupted), caller)
     },
     async embed(upstream, { embeddings: { dimensions } }, request, caller) {
       const embedded = embedUpstream(request, dimensions, toCall(upstream, caller))
@@ -124,14 +145,6 @@ async function canRun(
     () => true,
     () => false,
   )
-}
-
-/** Returns the condition that an error of the local model stands for. */
-function toCondition(error: unknown): Condition | undefined {
-  if (!(error instanceof InoriginError)) return undefined
-  if (error.code === 'queue_full') return 'busy'
-  if (error.code === 'context_length_exceeded') return 'too-long'
-  return error.kind === 'unavailable' && !PASSING_CODES.has(error.code) ? 'unavailable' : undefined
 }
 
 /** Creates the error for a request that must be answered upstream, although that is not allowed. */

@@ -53,7 +53,12 @@ test.each([
   [{ url: 'https://me:pw@a.test' }, '.url: "https://me:pw@a.test" must not have'],
   [{ url: 'https://a.test/?key=1' }, '.url: "https://a.test/?key=1" must not have'],
   [{ when: ['never', 'busy'] }, '.when: "never" excludes all other conditions'],
+  [
+    { url: 'https://a.test/v1/..%2fadmin' },
+    '.url: "https://a.test/v1/..%2fadmin" must not have an',
+  ],
   [{ when: 'sometimes' }, '.when: '],
+  [{ when: ['busy', 'interrupted'] }, '.when: "interrupted" needs `continues: true`'],
   [{ device: 'wasm' }, '.device: '],
 ])('%j is refused', (change, problem) => {
   const { implementations: local } = model()

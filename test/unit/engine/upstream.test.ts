@@ -2,14 +2,19 @@
 import { afterEach, describe, expect, test } from 'vitest'
 import type { Upstream } from '../../../src/catalog/upstream-schema.ts'
 import { embedUpstream, generateUpstream } from '../../../src/engine/upstream/index.ts'
-import type { UpstreamCall } from '../../../src/engine/upstream/connection.ts'
 import { InoriginError } from '../../../src/error.ts'
-import type { GenerationEvent, GenerationRequest } from '../../../src/types/index.ts'
+import {
+  askUpstream,
+  failureOf,
+  MODEL,
+  openUpstreamCall,
+  readAll,
+  REQUEST,
+} from '../../support/upstream-call.ts'
 import {
   chunkOf,
   DONE,
   sendEvents,
-  startUpstream,
   type Respond,
   type UpstreamServer,
 } from '../../support/upstream-server.ts'
@@ -23,56 +28,14 @@ const USAGE = {
 const END = [{ choices: [], usage: USAGE }, DONE]
 const HELLO = [chunkOf({ role: 'assistant', content: 'Hel' }), chunkOf({ content: 'lo' }, 'stop')]
 
-const REQUEST: GenerationRequest = {
-  model: '@a/b',
-  messages: [{ role: 'user', content: 'Hi' }],
-  sampling: {},
-  stop: [],
-}
-
 let server: UpstreamServer | undefined
 afterEach(() => server?.close())
 
 async function open(respond: Respond, changes: Partial<Upstream> = {}) {
-  server = await startUpstream(respond)
-  const abort = new AbortController()
-  const call: UpstreamCall = {
-    upstream: {
-      id: 'server',
-      url: server.url,
-      model: 'big',
-      when: ['always'],
-      forwardAuthorization: false,
-      continues: false,
-      unsupported: [],
-      refusal: null,
-      ...changes,
-    },
-    key: 'sk-client',
-    signal: abort.signal,
-    getHeaders: async () => ({ 'x-app': 'token' }),
-  }
-  return { call, abort, received: server.received, server }
+  const opened = await openUpstreamCall(respond, changes)
+  server = opened.server
+  return opened
 }
-
-const model = { maxOutputTokens: 50, thinks: true }
-
-async function readAll(events: AsyncIterable<GenerationEvent>): Promise<GenerationEvent[]> {
-  const all: GenerationEvent[] = []
-  for await (const event of events) all.push(event)
-  return all
-}
-
-async function ask(call: UpstreamCall, request: Partial<GenerationRequest> = {}) {
-  const { ignored, events } = await generateUpstream({ ...REQUEST, ...request }, model, call)
-  return { ignored, events: await readAll(events) }
-}
-
-const failureOf = (work: Promise<unknown>): Promise<InoriginError> =>
-  work.then(
-    () => Promise.reject(new Error('It did not fail.')),
-    (error: InoriginError) => error,
-  )
 
 const answers =
   (...chunks: unknown[]): Respond =>
@@ -84,7 +47,10 @@ const answers =
 describe('an answer', () => {
   test('is text with its usage', async () => {
     const { call, received } = await open(answers(...HELLO, ...END))
-    const { events } = await ask(call, { sampling: { temperature: 0.5, seed: 3 }, maxTokens: 999 })
+    const { events } = await askUpstream(call, {
+      sampling: { temperature: 0.5, seed: 3 },
+      maxTokens: 999,
+    })
     expect(events).toEqual([
       { type: 'served_by', servedBy: 'upstream' },
       { type: 'start', promptTokens: 0, cachedTokens: 0 },
@@ -128,7 +94,7 @@ describe('an answer', () => {
         ...END,
       ),
     )
-    const { events } = await ask(call, { logprobs: 1 })
+    const { events } = await askUpstream(call, { logprobs: 1 })
     expect(events.slice(2)).toMatchObject([
       { type: 'reasoning', text: 'Hm' },
       { type: 'text', text: 'é', logprobs: [{ text: 'é', bytes: [195, 169], logprob: -1 }] },
@@ -144,7 +110,7 @@ describe('an answer', () => {
     const { call } = await open(
       answers(chunkOf({ content: 'a' }, 'stop', { stop_reason: 'X' }), ...END),
     )
-    const { events } = await ask(call, { stop: ['X'] })
+    const { events } = await askUpstream(call, { stop: ['X'] })
     expect(events.at(-1)).toMatchObject({ reason: 'stop_sequence', stopSequence: 'X' })
   })
 
@@ -155,7 +121,7 @@ describe('an answer', () => {
     ['a filtered end', [chunkOf({ content: 'a' }, 'content_filter'), DONE], 'upstream_refused'],
   ])('fails with %s', async (_name, chunks, code) => {
     const { call } = await open(answers(...chunks))
-    expect(await failureOf(ask(call))).toMatchObject({ code })
+    expect(await failureOf(askUpstream(call))).toMatchObject({ code })
   })
 
   test('fails if its connection breaks', async () => {
@@ -163,7 +129,7 @@ describe('an answer', () => {
       sendEvents(response, [HELLO[0]])
       response.write('data: {', () => response.destroy())
     })
-    expect(await failureOf(ask(call))).toMatchObject({ code: 'upstream_unreachable' })
+    expect(await failureOf(askUpstream(call))).toMatchObject({ code: 'upstream_unreachable' })
   })
 
   test('that is no stream is refused, and so is a redirect', async () => {
@@ -171,13 +137,13 @@ describe('an answer', () => {
       if (path === '/v1/chat/completions') response.writeHead(307, { location: '/elsewhere' }).end()
       else answers(...HELLO, ...END)(response, target.received[0] as never, 1)
     })
-    expect(await failureOf(ask(call))).toMatchObject({ code: 'upstream_unreachable' })
+    expect(await failureOf(askUpstream(call))).toMatchObject({ code: 'upstream_unreachable' })
     expect(target.received.map(({ path }) => path)).toEqual(['/v1/chat/completions'])
     await target.close()
     const plain = await open((response) => {
       response.writeHead(200, { 'content-type': 'application/json' }).end('{}')
     })
-    expect(await failureOf(ask(plain.call))).toMatchObject({ code: 'upstream_invalid' })
+    expect(await failureOf(askUpstream(plain.call))).toMatchObject({ code: 'upstream_invalid' })
   })
 })
 
@@ -186,7 +152,7 @@ describe('a request', () => {
     const { call } = await open((response) => {
       response.writeHead(422).end(JSON.stringify({ error: { message: 'no such sampler' } }))
     })
-    const error = await failureOf(ask(call))
+    const error = await failureOf(askUpstream(call))
     expect(error).toMatchObject({ kind: 'invalid_request', status: 422, code: 'upstream_error' })
     expect(error.message).toContain(
       `${call.upstream.url} responded with status 422: no such sampler`,
@@ -200,13 +166,13 @@ describe('a request', () => {
       else answers(...HELLO, ...END)(response, _request, attempt)
     }
     const { call, received, server: first } = await open(busy)
-    await ask(call)
+    await askUpstream(call)
     expect(received).toHaveLength(3)
     await first.close()
     const never = await open((response) => {
       response.writeHead(503, { 'retry-after': '0' }).end()
     })
-    expect(await failureOf(ask(never.call))).toMatchObject({ status: 503, retryAfter: 0 })
+    expect(await failureOf(askUpstream(never.call))).toMatchObject({ status: 503, retryAfter: 0 })
     expect(never.received).toHaveLength(3)
   })
 
@@ -214,7 +180,7 @@ describe('a request', () => {
     const { call, received } = await open((response) => {
       response.writeHead(429, { 'retry-after': '60' }).end()
     })
-    expect(await failureOf(ask(call))).toMatchObject({ status: 429, retryAfter: 60 })
+    expect(await failureOf(askUpstream(call))).toMatchObject({ status: 429, retryAfter: 60 })
     expect(received).toHaveLength(1)
   })
 
@@ -226,7 +192,7 @@ describe('a request', () => {
     } = await open((response) => {
       sendEvents(response, [HELLO[0]])
     })
-    const { events } = await generateUpstream(REQUEST, model, call)
+    const { events } = await generateUpstream(REQUEST, MODEL, call)
     const reading = failureOf(readAll(events))
     const closed = target.closed()
     abort.abort()
@@ -236,7 +202,7 @@ describe('a request', () => {
 
   test('forwards the key of the client only if the entry says so', async () => {
     const { call, received } = await open(answers(...HELLO, ...END), { forwardAuthorization: true })
-    await ask(call)
+    await askUpstream(call)
     expect(received[0]?.headers.authorization).toBe('Bearer sk-client')
   })
 
@@ -244,7 +210,10 @@ describe('a request', () => {
     const { call, received } = await open(answers(...HELLO, ...END), {
       unsupported: ['top_k', 'response_format', 'reasoning_effort'],
     })
-    const { ignored } = await ask(call, { sampling: { topK: 3, topP: 0.5 }, reasoningBudget: 64 })
+    const { ignored } = await askUpstream(call, {
+      sampling: { topK: 3, topP: 0.5 },
+      reasoningBudget: 64,
+    })
     expect(ignored).toEqual(['top_k', 'reasoningBudget'])
     expect(received[0]?.body).toMatchObject({ top_p: 0.5 })
     expect(received[0]?.body).not.toHaveProperty('top_k')
@@ -255,7 +224,7 @@ describe('a request', () => {
       [{ responsePrefix: 'Once' }, 'messages'],
       [{ logprobs: 2 }, 'logprobs'],
     ] as const)
-      expect(await failureOf(ask(call, changes))).toMatchObject({
+      expect(await failureOf(askUpstream(call, changes))).toMatchObject({
         kind: 'invalid_request',
         code: 'unsupported_parameter',
         param,

@@ -164,6 +164,17 @@ function openHost(entry: ModelEntry | Embedder, fault: Fault = NO_FAULT, isReady
   return { seen: local.seen, host: withFailover(host) }
 }
 
+function openUpstreams(entry: ModelEntry) {
+  const local = openModel(NO_FAULT, entry, true)
+  const upstreams = createUpstreams({
+    leases: { acquire: local.acquire },
+    models: { ofTag: () => [] },
+    selector: { select: local.select as never },
+    getHeaders: async () => ({}),
+  })
+  return { entry, upstreams }
+}
+
 const chatOf = (tag: string) => ({ model: tag, messages: [{ role: 'user', content: 'Hi' }] })
 
 async function post(host: Host, path: string, body: object, route?: string) {
@@ -241,6 +252,58 @@ describe('a condition', () => {
   })
 })
 
+describe('an answer that this device cannot finish', () => {
+  const lost: Fault = { phase: 'middle', error: DEVICE_LOST }
+  const entryOf = (when: Condition[]) =>
+    model({ upstreams: [upstreamOf({ when, continues: true })] })
+
+  test('is continued by the server if the catalog entry says so', async () => {
+    const { host } = openHost(entryOf(['interrupted']), lost)
+    const { status, served, text } = await ask(host)
+    expect([status, served]).toEqual([200, 'local'])
+    const parts = ['"content":"near"', ': continued by upstream', '"content":"far"', '[DONE]']
+    const places = parts.map((part) => text.indexOf(part))
+    expect(places).toEqual(places.toSorted((one, other) => one - other))
+    expect(places[0]).toBeGreaterThan(0)
+    expect(server.received.at(-1)?.body).toMatchObject({
+      messages: [
+        { role: 'user', content: 'Hi' },
+        { role: 'assistant', content: 'near' },
+      ],
+      max_tokens: entryOf([]).maxOutputTokens - 1,
+      continue_final_message: true,
+    })
+    const message = { ...chatOf('@acme/tiny'), max_tokens: 9 }
+    const whole = await post(host, 'messages', message)
+    expect(JSON.parse(whole.text)).toMatchObject({ content: [{ type: 'text', text: 'nearfar' }] })
+  })
+
+  test.each([
+    ['the entry does not say so', ['unavailable', 'busy'], {}, undefined],
+    ['the request is local', ['interrupted'], {}, 'local'],
+    ['it has a format', ['interrupted'], { response_format: { type: 'json_object' } }, undefined],
+  ] as const)('fails here if %s', async (_why, when, changes, route) => {
+    const { host } = openHost(entryOf([...when]), lost)
+    const before = server.counts()
+    const body = { ...chatOf('@acme/tiny'), stream: true, ...changes }
+    const { text } = await post(host, 'chat/completions', body, route)
+    expect(text).toContain('device_lost')
+    expect(server.counts()).toEqual(before)
+  })
+
+  test('is not continued for a request that says so by itself', async () => {
+    const { upstreams, entry } = openUpstreams(entryOf(['unavailable', 'busy']))
+    const before = server.counts()
+    const request = { model: entry.tag, messages: [], sampling: {}, stop: [] }
+    const caller = { key: null, signal: new AbortController().signal }
+    const begun = { text: 'near', tokens: 1 }
+    await expect(upstreams.continueAnswer(entry, request, begun, caller)).rejects.toMatchObject({
+      code: 'upstream_not_allowed',
+    })
+    expect(server.counts()).toEqual(before)
+  })
+})
+
 describe('the header x-inorigin-route', () => {
   test('narrows to upstream, and never widens', async () => {
     const always = model({ upstreams: [upstreamOf({ when: ['always'] })] })
@@ -268,13 +331,21 @@ test('1,000 local-only requests send no byte over all fault paths', async () => 
   const before = server.counts()
   const statuses = new Map<number, number>()
   const paths = ['chat/completions', 'messages', 'responses', 'embeddings', 'messages/count_tokens']
-  const all: Condition[] = ['unavailable', 'not-loaded', 'busy', 'too-long', 'always']
+  const all: Condition[] = [
+    'unavailable',
+    'not-loaded',
+    'busy',
+    'too-long',
+    'interrupted',
+    'always',
+  ]
   for (let at = 0; at < 1_000; at += 1) {
     // Either the request says so, or the app has not allowed the server, or there is none.
     const reason = pick(['header', 'header', 'refusal', 'never', 'none'] as const)
     const upstream = upstreamOf({
       when: reason === 'never' ? ['never'] : all,
       refusal: reason === 'refusal' ? 'The app does not allow it.' : null,
+      continues: true,
       forwardAuthorization: true,
     })
     const upstreams = reason === 'none' ? [] : [upstream]

@@ -242,6 +242,73 @@ describe('a generation', () => {
   )
 })
 
+describe('an answer that its device cannot finish', () => {
+  const lost = (code: ErrorCode = 'device_lost') =>
+    new InoriginError('unavailable', 'It is lost.', { code, mayContinueUpstream: true })
+  const elsewhere: GenerationEvent[] = [
+    { type: 'served_by', servedBy: 'upstream', continues: true },
+    { type: 'start', promptTokens: 20, cachedTokens: 3 },
+    { type: 'text', text: ', three' },
+    finish(3),
+  ]
+
+  test('is continued by a server, which is marked, with the tokens of both', async () => {
+    const { events, requests, error } = await read([
+      { events: whole.slice(0, 5), error: lost() },
+      { events: elsewhere },
+    ])
+    expect(error).toBeUndefined()
+    expect(requests[1]?.interrupted).toEqual({ text: 'One two', tokens: 3 })
+    expect(requests[1]).not.toHaveProperty('resumeTokens')
+    const usage = { promptTokens: 9, cachedTokens: 0, completionTokens: 9, reasoningTokens: 4 }
+    expect(events).toEqual([
+      ...whole.slice(0, 5),
+      elsewhere[0],
+      elsewhere[2],
+      { type: 'finish', reason: 'stop', stopSequence: null, usage },
+    ])
+  })
+
+  test('is asked for anew on a server if nothing of it was delivered', async () => {
+    const { events, requests } = await read([
+      { events: [start(0)], error: lost() },
+      { events: elsewhere },
+    ])
+    expect(requests[1]?.interrupted).toEqual({ text: '', tokens: 0 })
+    expect(join(events)).toMatchObject({ text: ', three', starts: 1, ends: 1 })
+  })
+
+  test('is continued there after all hosts have failed, and by the next host if one dies', async () => {
+    const life = { events: whole.slice(0, 4), error: lost('worker_ended') }
+    const { requests, error } = await read([life, life, life, life, { events: elsewhere }])
+    expect([error, requests[4]?.interrupted]).toEqual([undefined, { text: 'One ', tokens: 2 }])
+    const next = await read([
+      { events: whole.slice(0, 4), error: lost() },
+      { error: gone },
+      { events: elsewhere },
+    ])
+    expect(next.requests[2]?.interrupted).toEqual({ text: 'One ', tokens: 2 })
+    expect(join(next.events).text).toBe('One , three')
+  })
+
+  test.each([
+    ['without consent', [{ events: whole.slice(0, 5), error: failure('device_lost') }]],
+    ['before its start', [{ events: [progress], error: lost() }]],
+    ['within its reasoning', [{ events: whole.slice(0, 3), error: lost() }]],
+    ['after a tool call', [{ events: whole.slice(0, 7), error: lost() }]],
+    [
+      'twice',
+      [
+        { events: whole.slice(0, 5), error: lost() },
+        { events: elsewhere.slice(0, 3), error: lost() },
+      ],
+    ],
+  ])('is not continued %s', async (_when, lives) => {
+    const { error, requests } = await read([...lives, { events: elsewhere }])
+    expect([(error as InoriginError).code, requests.length]).toEqual(['device_lost', lives.length])
+  })
+})
+
 describe('a stream with one result', () => {
   const result = { type: 'finish', result: 1 }
 
