@@ -3,9 +3,9 @@ import { messageOf } from '../error.ts'
 import { unlessAborted } from '../values/unless-aborted.ts'
 import { readStream } from '../wire/read-stream.ts'
 import {
-  MAX_BODY_BYTES,
   WINDOW_BYTES,
   splitIntoPieces,
+  type CreditMessage,
   type Piece,
   type RequestMessage,
   type ServerMessage,
@@ -45,33 +45,6 @@ interface OpenRequest {
 export function createAnswers(options: AnswersOptions): Answers {
   const open = new Map<number, OpenRequest>()
 
-  function begin(message: RequestMessage): boolean {
-    if (open.has(message.id)) return false
-    const request: OpenRequest = {
-      message,
-      abort: new AbortController(),
-      body: new Uint8Array(message.bodyBytes),
-      filled: 0,
-      credit: WINDOW_BYTES,
-      onCredit: () => {},
-    }
-    open.set(message.id, request)
-    options.onCount(open.size)
-    if (message.bodyBytes === 0) void answer(request)
-    return true
-  }
-
-  function addPiece({ id, bytes }: Piece): boolean {
-    const request = open.get(id)
-    // The rest of a body may arrive after the request was canceled.
-    if (!request) return true
-    if (request.filled + bytes.byteLength > request.body.byteLength) return false
-    request.body.set(bytes, request.filled)
-    request.filled += bytes.byteLength
-    if (request.filled === request.body.byteLength) void answer(request)
-    return true
-  }
-
   async function answer(request: OpenRequest): Promise<void> {
     const { id } = request.message
     try {
@@ -86,7 +59,6 @@ export function createAnswers(options: AnswersOptions): Answers {
     forget(id)
   }
 
-  /** Removes the request, unless another one has its id by now. */
   function forget(id: number): void {
     if (open.delete(id)) options.onCount(open.size)
   }
@@ -96,36 +68,64 @@ export function createAnswers(options: AnswersOptions): Answers {
     forget(id)
   }
 
-  function addCredit(id: number, bytes: number): boolean {
-    const request = open.get(id)
-    if (!request) return true
-    request.credit += bytes
-    request.onCredit()
-    return request.credit <= MAX_BODY_BYTES
+  function begin(message: RequestMessage): boolean {
+    if (open.has(message.id)) return false
+    const request = createOpenRequest(message)
+    open.set(message.id, request)
+    options.onCount(open.size)
+    if (message.bodyBytes === 0) void answer(request)
+    return true
   }
 
+  /** Handles a message about a request that is open. */
+  function update(request: OpenRequest, message: Piece | CreditMessage): boolean {
+    if ('type' in message) return addCredit(request, message.bytes)
+    if (!addPiece(request, message.bytes)) return false
+    if (request.filled === request.body.byteLength) void answer(request)
+    return true
+  }
   return {
     receive(message) {
-      if (!('type' in message)) return addPiece(message)
-      switch (message.type) {
-        case 'request':
-          return begin(message)
-        case 'credit':
-          return addCredit(message.id, message.bytes)
-        case 'cancel':
-          cancel(message.id)
-          return true
-        case 'ping':
-          options.send({ type: 'pong' })
-          return true
-        case 'welcome':
-          return true
+      if (!('type' in message) || message.type === 'credit') {
+        const request = open.get(message.id)
+        // The rest of a body, and credit, may arrive after the request was canceled.
+        return request === undefined || update(request, message)
       }
+      if (message.type === 'request') return begin(message)
+      if (message.type === 'cancel') cancel(message.id)
+      if (message.type === 'ping') options.send({ type: 'pong' })
+      return true
     },
     cancelAll() {
       for (const id of open.keys()) cancel(id)
     },
   }
+}
+
+function createOpenRequest(message: RequestMessage): OpenRequest {
+  return {
+    message,
+    abort: new AbortController(),
+    body: new Uint8Array(message.bodyBytes),
+    filled: 0,
+    credit: WINDOW_BYTES,
+    onCredit: () => {},
+  }
+}
+
+/** Returns `false` for more bytes than the request has. */
+function addPiece(request: OpenRequest, bytes: Uint8Array): boolean {
+  if (request.filled + bytes.byteLength > request.body.byteLength) return false
+  request.body.set(bytes, request.filled)
+  request.filled += bytes.byteLength
+  return true
+}
+
+/** Returns `false` for more credit than a window. */
+function addCredit(request: OpenRequest, bytes: number): boolean {
+  request.credit += bytes
+  request.onCredit()
+  return request.credit <= WINDOW_BYTES
 }
 
 /** Resolves when the whole response was sent. Rejects when the request is canceled or fails. */

@@ -88,6 +88,7 @@ const tabMessageSchema = v.variant('type', [
 export type TabCapability = v.InferOutput<typeof capabilitySchema>
 export type ServerMessage = v.InferOutput<typeof serverMessageSchema>
 export type TabMessage = v.InferOutput<typeof tabMessageSchema>
+export type CreditMessage = Extract<ServerMessage, { type: 'credit' }>
 export type RequestMessage = Extract<ServerMessage, { type: 'request' }>
 
 /** Piece of a body. */

@@ -9,9 +9,9 @@ import {
   type ServerMessage,
   type TabCapability,
   type TabMessage,
-  WINDOW_BYTES,
 } from '../../bridge/protocol.ts'
 import { InoriginError } from '../../error.ts'
+import { createExchange, tabGoneError, type Exchange, type TabResponse } from './exchange.ts'
 
 /** Request of a client, read to its end, so that another tab can answer it too. */
 export interface ClientRequest {
@@ -20,13 +20,6 @@ export interface ClientRequest {
   path: string
   headers: [string, string][]
   body: Uint8Array
-}
-
-export interface TabResponse {
-  status: number
-  headers: [string, string][]
-  /** Body. It fails with `bridge_tab_gone` if the tab is closed. */
-  body: ReadableStream<Uint8Array>
 }
 
 export interface Tab {
@@ -53,14 +46,6 @@ export interface TabTimes {
 /** A page's main thread may be busy for seconds. Its requests run in workers. */
 export const TAB_TIMES: TabTimes = { pingIntervalMs: 15_000, pongTimeoutMs: 15_000 }
 
-interface Exchange {
-  onResponse(status: number, headers: [string, string][]): void
-  /** Returns `false` if the tab sent more than it may. */
-  onPiece(bytes: Uint8Array): boolean
-  onEnd(): void
-  onError(error: InoriginError): void
-}
-
 export function createTab(
   socket: WebSocket,
   facts: { capability: TabCapability; origin: string },
@@ -83,34 +68,13 @@ export function createTab(
     exchanges.clear()
   }
 
-  function receive(message: TabMessage | Piece | undefined): boolean {
-    if (!message) return false
-    if ('type' in message && message.type === 'pong') {
-      pings.pong()
-      return true
-    }
-    if ('type' in message && message.type === 'hello') return false
-    const exchange = exchanges.get(message.id)
-    // What a canceled request still sends has nobody left who would read it.
-    if (!exchange) return true
-    if (!('type' in message)) return exchange.onPiece(message.bytes)
-    if (message.type === 'response') exchange.onResponse(message.status, message.headers)
-    else forget(message.id)
-    if (message.type === 'end') exchange.onEnd()
-    if (message.type === 'fail') exchange.onError(new InoriginError('internal', message.message))
-    return true
-  }
-
-  function forget(id: number): void {
-    exchanges.delete(id)
-    if (exchanges.size === 0) pings.stop()
-  }
-
   socket.on('message', (data, isBinary) => {
-    if (!receive(parseTabFrame(toFrame(data, isBinary)))) {
+    const message = parseTabFrame(toFrame(data, isBinary))
+    if (message && 'type' in message && message.type === 'pong') pings.pong()
+    else if (!message || !dispatch(message, exchanges)) {
       socket.close(CLOSE_CODES.invalidMessage, 'The page sent an invalid message.')
       failAll()
-    }
+    } else if (exchanges.size === 0) pings.stop()
   })
   const closed = new Promise<void>((resolve) => {
     socket.on('close', () => {
@@ -125,8 +89,8 @@ export function createTab(
       const { exchange, response } = createExchange({
         grant: (bytes) => send({ type: 'credit', id, bytes }),
         cancel() {
-          if (!exchanges.has(id)) return
-          forget(id)
+          if (!exchanges.delete(id)) return
+          if (exchanges.size === 0) pings.stop()
           send({ type: 'cancel', id })
         },
         signal,
@@ -146,84 +110,21 @@ export function createTab(
   }
 }
 
-interface ExchangeOptions {
-  grant(bytes: number): void
-  cancel(): void
-  signal: AbortSignal
-}
-
-/** Creates the two ends of a request: the tab's messages, and the response that they make. */
-function createExchange({ grant, cancel, signal }: ExchangeOptions): {
-  exchange: Exchange
-  response: Promise<TabResponse>
-} {
-  let controller: ReadableStreamDefaultController<Uint8Array>
-  /** Bytes that the tab may still send, and those that it sent since the last credit. */
-  let allowed = WINDOW_BYTES
-  let received = 0
-  let isOver = false
-  const body = new ReadableStream<Uint8Array>(
-    {
-      start: (given) => void (controller = given),
-      // It runs while less than half of a window waits for the client.
-      pull() {
-        if (isOver || received === 0) return
-        allowed += received
-        grant(received)
-        received = 0
-      },
-      cancel() {
-        isOver = true
-        cancel()
-      },
-    },
-    new ByteLengthQueuingStrategy({ highWaterMark: WINDOW_BYTES / 2 }),
-  )
-  const { promise, resolve, reject } = createDeferred<TabResponse>()
-  let hasStatus = false
-  const fail = (error: unknown): void => {
-    if (isOver) return
-    isOver = true
-    reject(error)
-    controller.error(error)
-  }
-  const stop = (): void => {
-    cancel()
-    fail(signal.reason)
-  }
-  if (signal.aborted) stop()
-  else signal.addEventListener('abort', stop, { once: true })
-  return {
-    response: promise,
-    exchange: {
-      onResponse(status, headers) {
-        hasStatus = true
-        resolve({ status, headers, body })
-      },
-      onPiece(bytes) {
-        if (isOver) return true
-        allowed -= bytes.byteLength
-        received += bytes.byteLength
-        if (allowed < 0) return false
-        controller.enqueue(bytes)
-        return true
-      },
-      onEnd() {
-        if (isOver) return
-        if (!hasStatus) return fail(new InoriginError('internal', 'The tab sent no response.'))
-        isOver = true
-        controller.close()
-      },
-      onError: fail,
-    },
-  }
-}
-
-function createDeferred<T>() {
-  let resolve!: (value: T) => void
-  let reject!: (reason: unknown) => void
-  const promise = new Promise<T>((...given) => ([resolve, reject] = given))
-  return { promise, resolve, reject }
+/**
+ * Passes a message to its request, and removes the request if it is the last one. Returns `false`
+ * if the message breaks the protocol.
+ */
+function dispatch(message: TabMessage | Piece, exchanges: Map<number, Exchange>): boolean {
+  if ('type' in message && (message.type === 'hello' || message.type === 'pong')) return false
+  const exchange = exchanges.get(message.id)
+  // What a canceled request still sends has nobody left who would read it.
+  if (!exchange) return true
+  if (!('type' in message)) return exchange.onPiece(message.bytes)
+  if (message.type === 'response') exchange.onResponse(message.status, message.headers)
+  else exchanges.delete(message.id)
+  if (message.type === 'end') exchange.onEnd()
+  if (message.type === 'fail') exchange.onError(new InoriginError('internal', message.message))
+  return true
 }
 
 /** Asks the page whether it lives, again and again while it has requests. */
@@ -254,12 +155,4 @@ export function toFrame(data: RawData, isBinary: boolean): string | ArrayBuffer 
   const bytes = Array.isArray(data) ? Buffer.concat(data) : Buffer.from(data as Uint8Array)
   if (!isBinary) return bytes.toString('utf8')
   return new Uint8Array(bytes).buffer
-}
-
-function tabGoneError(): InoriginError {
-  const what = 'The tab that answered was closed, or it stopped to react.'
-  return new InoriginError('unavailable', `${what} Send the request again.`, {
-    code: 'bridge_tab_gone',
-    retryAfter: 1,
-  })
 }

@@ -1,7 +1,8 @@
 /** The connected tabs, and the choice among them. */
 import type { TabCapability } from '../../bridge/protocol.ts'
 import { InoriginError } from '../../error.ts'
-import type { ClientRequest, Tab, TabResponse } from './tab.ts'
+import type { TabResponse } from './exchange.ts'
+import type { ClientRequest, Tab } from './tab.ts'
 
 /** Maximum number of connected tabs. */
 export const MAX_TABS = 16
