@@ -35,6 +35,8 @@ const SCRIPTS = {
 const ADAPTERS = {
   store: at('src/adapters/store.ts'),
   testing: at('src/adapters/testing/server.ts'),
+  // The page that `inorigin bridge` serves.
+  'bridge-page': at('src/adapters/bridge-page.ts'),
 }
 
 /** The first makes onnxruntime-web leave its wasm files where they are, instead of inlining them. */

@@ -2,6 +2,7 @@
 /** The command `inorigin`: finds the subcommand of its arguments and runs it. */
 import { suggest, type Command } from './cli/command.ts'
 import { ADD } from './cli/commands/add.ts'
+import { BRIDGE } from './cli/commands/bridge.ts'
 import { CREATE } from './cli/commands/create.ts'
 import { INIT } from './cli/commands/init.ts'
 import { REFRESH } from './cli/commands/refresh.ts'
@@ -11,7 +12,7 @@ import { readVersion } from './cli/package-files.ts'
 import { createUsageError, isUsageError } from './cli/usage.ts'
 import { InoriginError } from './error.ts'
 
-const COMMANDS: readonly Command[] = [INIT, ADD, TYPES, REFRESH, CREATE]
+const COMMANDS: readonly Command[] = [INIT, ADD, TYPES, REFRESH, CREATE, BRIDGE]
 
 const OVERVIEW = [
   ...COMMANDS.map(({ usage }, index) => `${index === 0 ? 'Usage: ' : '       '}${usage}`),

@@ -12,12 +12,14 @@ export interface ServerParts {
   /** Names of the options in which this tab differs from the hosting one. */
   differences: string[]
   isControlled: () => boolean
+  /** Signal that is aborted when the server is closed. */
+  closing: AbortSignal
   close: () => void
 }
 
 /** Creates the handle of a host, which validates the arguments of its methods. */
 export function createServer(parts: ServerParts): Server {
-  const { host, differences, isControlled, close } = parts
+  const { host, differences, isControlled, closing, close } = parts
   const scope = new URL(parts.scope)
   /** The imported function. `import()` takes longer than a message even for a loaded module. */
   let carry: typeof import('./predictor/transferable-inputs.ts').withTransferableInputs | undefined
@@ -32,18 +34,20 @@ export function createServer(parts: ServerParts): Server {
       host.predict(parseTag(tag), plain, configuration, toCaller(task)),
     )
   }) as Server['predict']
+  const origin = scope.href.replace(/\/$/, '')
+  const answer: typeof fetch = async (input, init) => {
+    const request = new Request(input, init)
+    const url = new URL(request.url)
+    const ours = url.origin === scope.origin && url.pathname.startsWith(`${scope.pathname}v1/`)
+    if (!ours) return fetch(request)
+    const [{ handle }, { withFailover }] = await Promise.all([
+      import('./wire/handler.ts'),
+      import('./link/failover.ts'),
+    ])
+    return handle(request, withFailover(host), { base: scope.pathname })
+  }
   return {
-    fetch: async (input, init) => {
-      const request = new Request(input, init)
-      const url = new URL(request.url)
-      const ours = url.origin === scope.origin && url.pathname.startsWith(`${scope.pathname}v1/`)
-      if (!ours) return fetch(request)
-      const [{ handle }, { withFailover }] = await Promise.all([
-        import('./wire/handler.ts'),
-        import('./link/failover.ts'),
-      ])
-      return handle(request, withFailover(host), { base: scope.pathname })
-    },
+    fetch: answer,
     models: createModels(host),
     storage: createStorage(host),
     predict,
@@ -54,8 +58,12 @@ export function createServer(parts: ServerParts): Server {
     },
     explain: async (tag, options) => host.explain(parseTag(tag), toCaller(options)),
     trace: (options) => followEvents(host.trace, parseOptions(options).signal),
+    async bridge(url, options) {
+      const { lend } = await import('./bridge/lend.ts')
+      return lend(url, parseOptions(options), { origin, fetch: answer, closing })
+    },
     baseURL: `${scope.href}v1`,
-    origin: scope.href.replace(/\/$/, ''),
+    origin,
     get controlled() {
       return isControlled()
     },

@@ -1,6 +1,10 @@
 /** The reason codes of errors. `docs/errors.md` gives cause and remedy of each; a test compares the two. */
 export const ERROR_CODES = [
   'background_full',
+  'bridge_no_tab',
+  'bridge_refused',
+  'bridge_tab_gone',
+  'bridge_unreachable',
   'catalog_unavailable',
   'constraint_dead_end',
   'constraint_too_large',

@@ -35,6 +35,9 @@ export type {
   Step,
 } from './catalog/schema.ts'
 export type {
+  Bridge,
+  BridgeOptions,
+  BridgeState,
   Device,
   DeviceSummary,
   EnumerationMember,

@@ -161,6 +161,7 @@ export async function serve(options: ServeOptions = {}): Promise<Server> {
       host: { ...host, ...predictDirectly(link, host) },
       differences,
       isControlled: () => control?.controlled ?? false,
+      closing: closing.signal,
       close: () => closing.abort(),
     })
   } catch (error) {

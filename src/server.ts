@@ -1,6 +1,8 @@
 /** The types of the server handle that `serve()` resolves with. */
 import type { InputsOf, OutputsOf, TypedTag } from './typed.ts'
 import type {
+  Bridge,
+  BridgeOptions,
   Explanation,
   ImportProgress,
   Imported,
@@ -312,6 +314,15 @@ export interface Server {
    * ```
    */
   trace(options?: { signal?: AbortSignal }): AsyncIterable<TraceEvent>
+  /**
+   * Lends this tab to programs outside the browser, by the command `inorigin bridge` at that URL,
+   * such as `http://127.0.0.1:11435`. Ask the user first. Resolves when the command accepted the
+   * tab. The connection is not opened again after it was closed.
+   *
+   * @throws InoriginError `bridge_unreachable` if nothing answers at the URL; `bridge_refused` for a
+   * wrong token or another version of the command.
+   */
+  bridge(url: string | URL, options: BridgeOptions): Promise<Bridge>
   /** Base URL for OpenAI-style clients. It ends in `/v1`. */
   readonly baseURL: string
   /** Base URL for Anthropic-style clients. It does not end in `/v1`. */

@@ -1,3 +1,4 @@
+export type * from './bridge.ts'
 export type * from './choice.ts'
 export type * from './control.ts'
 export type * from './embedding.ts'

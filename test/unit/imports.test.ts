@@ -30,6 +30,8 @@ const LAYERS: readonly (readonly string[])[] = [
     'src/cli',
   ],
   ['src/server.ts', 'src/typed.ts', 'src/validate-arguments.ts'],
+  // What a tab and `inorigin bridge` say to each other, and the tab's end of it.
+  ['src/bridge'],
   ['src/wire'],
   // The entries of the two workers, and the host that they serve.
   ['src/host'],
