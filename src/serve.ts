@@ -5,6 +5,7 @@ import { InoriginError } from './error.ts'
 import { createServer } from './create-server.ts'
 import { digestOptions } from './host/tab/digest.ts'
 import type { HostSetup } from './host/messages.ts'
+import { parseImageUrls } from './image-urls.ts'
 import type { PageSetup } from './host/tab/host-thread.ts'
 import { hostPage, type HostPage } from './host/tab/page.ts'
 import { keepAwake, reloadToIsolate } from './isolation.ts'
@@ -64,6 +65,11 @@ export interface ServeOptions {
    * from a URL are not used. Default: none.
    */
   upstreams?: readonly (string | URL | UpstreamServer)[]
+  /**
+   * URLs from which the host fetches images that requests name by an https URL, also from below
+   * them. Their servers must allow the page by CORS. Default: none; images come in the request.
+   */
+  imageUrls?: readonly (string | URL)[]
   /**
    * Callback for changes of {@link Server.controlled}. The value is `false` when the page lost its
    * service worker to a response with `Clear-Site-Data: "storage"`, and `true` when it is
@@ -242,6 +248,7 @@ function toHostSetup(options: ServeOptions, script: WorkerScript): PageSetup {
     device,
     offline: parseFlag('offline', options.offline, true),
     ...parseUpstreams(options.upstreams),
+    imageUrls: parseImageUrls(options.imageUrls),
   }
 }
 

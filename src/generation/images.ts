@@ -41,7 +41,7 @@ export async function describeImages(
     return described
   }
   const images = listImages(request)
-  assertCount(images)
+  assertImageCount(images)
   for (const image of images) {
     const { bytes, mediaType, place } = image
     const digest = await computeDigest('SHA-256', bytes)
@@ -74,10 +74,12 @@ export function imagesRefused(request: GenerationRequest, instead?: string): Ino
   )
 }
 
-const listImages = ({ messages }: GenerationRequest): Image[] =>
+/** Returns the images of a request, in order. */
+export const listImages = ({ messages }: GenerationRequest): Image[] =>
   messages.flatMap((message) => (message.role === 'user' ? (message.images ?? []) : []))
 
-function assertCount(images: readonly Image[]): void {
+/** Throws `invalid_request` if a request has too many images. */
+export function assertImageCount(images: readonly Image[]): void {
   const first = images[MAX_IMAGES]
   if (!first) return
   const what = `The request has ${images.length} images; at most ${MAX_IMAGES} are accepted.`

@@ -20,6 +20,8 @@ export interface HostSetup {
   offline: boolean
   /** URLs that the app allows as upstream of a catalog from a URL. */
   upstreams: readonly string[]
+  /** URLs from which, and from below which, images of requests are fetched. */
+  imageUrls: readonly string[]
 }
 
 /** Messages from a page to its dedicated worker. */

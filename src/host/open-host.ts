@@ -31,6 +31,7 @@ import { measureThreads } from './models/measure-threads.ts'
 import { createModels } from './models/models.ts'
 import { createAuthorization } from './requests/authorization.ts'
 import { createBackground } from './requests/background.ts'
+import { createImageFetcher } from './requests/image-fetcher.ts'
 import { createGenerator, createLanguageModels } from './requests/language-models.ts'
 import { createLeases } from './requests/leases.ts'
 import { createLoading } from './requests/loading.ts'
@@ -128,7 +129,8 @@ export function openHost(
   })
   const authorize = createAuthorization(setup.apiKeys)
   const upstreams = createUpstreams({ selector, leases, models, getHeaders: getUpstreamHeaders })
-  const generate = createGenerator({ entries, leases, upstreams })
+  const fetchImages = createImageFetcher(setup.imageUrls)
+  const generate = createGenerator({ entries, leases, upstreams, fetchImages })
   const background = createBackground({ authorize, database, epoch, generate })
   const library = { database, entries, models, selector, predictions, onDownload }
   const predictors = createPredictorControl({ entries, leases, recentInputs })
@@ -142,6 +144,7 @@ export function openHost(
       leases,
       upstreams,
       generate,
+      fetchImages,
       recentInputs,
     }),
     ...createResponseStore(authorize),

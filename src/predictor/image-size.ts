@@ -43,6 +43,18 @@ const SIZE_READERS: readonly (readonly [mark: string, read: SizeReader])[] = [
   ['BM', readBmp],
 ]
 
+/** Media types of the formats that language models accept, by the same bytes. */
+const MEDIA_TYPES = [
+  ['\x89PNG\r\n\x1a\n', 'image/png'],
+  ['\xff\xd8', 'image/jpeg'],
+  ['GIF8', 'image/gif'],
+  ['RIFF????WEBP', 'image/webp'],
+] as const
+
+/** Returns the media type of a file of PNG, JPEG, GIF or WebP; `undefined` for another file. */
+export const readMediaType = (bytes: Uint8Array): (typeof MEDIA_TYPES)[number][1] | undefined =>
+  MEDIA_TYPES.find(([mark]) => startsWith(bytes, mark))?.[1]
+
 function startsWith(bytes: Uint8Array, mark: string): boolean {
   return [...mark].every((sign, at) => sign === '?' || bytes[at] === sign.charCodeAt(0))
 }

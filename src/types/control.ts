@@ -176,4 +176,6 @@ export interface OptionDigest {
   device: string
   /** Upstream URLs that the app allows. */
   upstreams: string
+  /** URLs from which images are fetched. */
+  imageUrls: string
 }

@@ -39,7 +39,10 @@ export interface UserMessage {
 
 /** An encoded image. Its bytes are not decoded yet. */
 export interface Image {
-  mediaType: 'image/png' | 'image/jpeg' | 'image/gif' | 'image/webp'
+  /** Media type; `application/octet-stream` until the image of a URL is fetched. */
+  mediaType: 'image/png' | 'image/jpeg' | 'image/gif' | 'image/webp' | 'application/octet-stream'
+  /** URL from which the host fetches the image; `bytes` is empty until then. Default: not fetched. */
+  url?: string
   bytes: Uint8Array<ArrayBuffer>
   /** Number of characters of the message's content that come before the image. */
   at: number

@@ -1,4 +1,4 @@
-/** Schemas of images in messages. Image data comes in the body; URLs are never fetched. */
+/** Schemas of images in messages. Image data comes in the body, or the host fetches it from a URL. */
 import * as v from 'valibot'
 import type { Image, UserMessage } from '../types/index.ts'
 import { fromBase64 } from '../values/base64.ts'
@@ -21,15 +21,21 @@ export const rejectedImage = rejectedWith('put images into a message of role use
 /** Accepts an image in base64 and decodes it. */
 const base64 = v.pipe(v.string('a string in base64'), decodedBy('an image in base64', decodeImage))
 
+/** Maximum length of the URL of an image that is fetched. */
+const MAX_URL_CHARACTERS = 8_192
+
 const imageUrl = v.pipe(
-  v.string('a data: URL'),
-  v.check((url) => !/^(?:https?:)?\/\//i.test(url), 'images are not fetched; send a data: URL'),
-  decodedBy(`a data: URL in base64 of one of ${MEDIA_TYPES.join(', ')}`, (url) => {
-    const comma = url.indexOf(',')
-    const mediaType = parseMediaType(url.slice(0, Math.max(comma, 0)))
-    const bytes = mediaType && decodeImage(url.slice(comma + 1))
-    return bytes && { mediaType, bytes }
-  }),
+  v.string('a URL'),
+  decodedBy(
+    `a data: URL in base64 of one of ${MEDIA_TYPES.join(', ')}, or an https: URL`,
+    (url) => {
+      if (/^https?:\/\//i.test(url)) return toRemoteImage(url)
+      const comma = url.indexOf(',')
+      const mediaType = parseMediaType(url.slice(0, Math.max(comma, 0)))
+      const bytes = mediaType && decodeImage(url.slice(comma + 1))
+      return bytes && { mediaType, bytes }
+    },
+  ),
 )
 
 /** Replaces a string by what `decode` returns, or refuses it if that is nothing. */
@@ -40,6 +46,11 @@ function decodedBy<T extends object>(message: string, decode: (text: string) => 
     addIssue({ message })
     return NEVER
   })
+}
+
+function toRemoteImage(url: string): Pick<Image, 'url' | 'mediaType' | 'bytes'> | undefined {
+  if (url.length > MAX_URL_CHARACTERS || !URL.canParse(url)) return undefined
+  return { url, mediaType: 'application/octet-stream', bytes: new Uint8Array() }
 }
 
 /**
@@ -93,8 +104,8 @@ export type UserContent = string | Omit<Image, 'at'>
 export function toImage(part: ImagePart, path: string): UserContent {
   if ('image_url' in part) {
     const { image_url: imageField } = part
-    const image = 'url' in imageField ? imageField.url : imageField
-    return { ...image, ...toDetail('url' in imageField ? imageField : part), place: path }
+    if ('bytes' in imageField) return { ...imageField, ...toDetail(part), place: path }
+    return { ...imageField.url, ...toDetail(imageField), place: path }
   }
   const { source } = part
   if (source.type === 'url') return { ...source.url, place: path }

@@ -25,6 +25,7 @@ const LAYERS: readonly (readonly string[])[] = [
     'src/control.ts',
     'src/isolation.ts',
     'src/register.ts',
+    'src/image-urls.ts',
     'src/upstreams.ts',
     'src/cli.ts',
     'src/cli',

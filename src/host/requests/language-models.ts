@@ -15,6 +15,7 @@ import { findModel } from '../library/find-entry.ts'
 import type { Authorize } from './authorization.ts'
 import { streamEmbeddings } from './embedding-stream.ts'
 import { streamGeneration } from './generation-stream.ts'
+import type { FetchImages } from './image-fetcher.ts'
 import { markInterruption } from './interruption.ts'
 import type { Leases } from './leases.ts'
 import { untilStatus } from './status-timeout.ts'
@@ -28,6 +29,7 @@ export interface LanguageModelOptions {
   upstreams: Upstreams
   /** Generates without a check of the API key. */
   generate: Host['generate']
+  fetchImages: FetchImages
   recentInputs: RecentInputs
 }
 
@@ -36,10 +38,15 @@ export function createGenerator({
   entries,
   leases,
   upstreams,
-}: Pick<LanguageModelOptions, 'entries' | 'leases' | 'upstreams'>): Host['generate'] {
-  async function open(request: GenerationRequest, caller: Caller): Promise<Generation> {
-    const { route, resumeTokens, interrupted } = request
-    const entry = await findModel(entries, request)
+  fetchImages,
+}: Pick<
+  LanguageModelOptions,
+  'entries' | 'leases' | 'upstreams' | 'fetchImages'
+>): Host['generate'] {
+  async function open(received: GenerationRequest, caller: Caller): Promise<Generation> {
+    const { route, resumeTokens, interrupted } = received
+    const entry = await findModel(entries, received)
+    const request = await fetchImages(received, caller.signal)
     if (interrupted) return upstreams.continueAnswer(entry, request, interrupted, caller)
     // A server cannot continue the tokens of a local model.
     const first = resumeTokens ? undefined : await upstreams.findFirst(entry, route)
@@ -89,6 +96,7 @@ export function createLanguageModels({
   leases,
   upstreams,
   generate,
+  fetchImages,
   recentInputs,
 }: LanguageModelOptions): Pick<Host, 'models' | 'generate' | 'countTokens' | 'embed'> {
   return {
@@ -101,10 +109,12 @@ export function createLanguageModels({
       authorize(caller)
       return generate(request, caller)
     },
-    async countTokens(request, caller) {
+    async countTokens(received, caller) {
       authorize(caller)
       const { signal } = caller
-      const { instance, release } = await leases.acquire(await findModel(entries, request), signal)
+      const entry = await findModel(entries, received)
+      const request = await fetchImages(received, signal)
+      const { instance, release } = await leases.acquire(entry, signal)
       signal.addEventListener('abort', release)
       try {
         await instance.opened

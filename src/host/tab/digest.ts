@@ -11,12 +11,13 @@ export async function digestOptions(setup: HostSetup): Promise<OptionDigest> {
     apiKeys: await digest(setup.scope, keys),
     device: setup.device,
     upstreams: await digest(setup.scope, [...setup.upstreams].sort()),
+    imageUrls: await digest(setup.scope, [...setup.imageUrls].sort()),
   }
 }
 
 /** Returns the names of the options that differ. */
 export function findDifferences(one: OptionDigest, other: OptionDigest): string[] {
-  const names = ['catalog', 'apiKeys', 'device', 'upstreams'] as const
+  const names = ['catalog', 'apiKeys', 'device', 'upstreams', 'imageUrls'] as const
   return names.filter((name) => one[name] !== other[name])
 }
 

@@ -9,6 +9,7 @@ import type { Entries } from '../../../src/host/library/entries.ts'
 import { createLatestValue } from '../../../src/host/models/latest-value.ts'
 import type { ModelInstance } from '../../../src/host/models/model-instance.ts'
 import type { Lease } from '../../../src/host/models/models.ts'
+import { createImageFetcher } from '../../../src/host/requests/image-fetcher.ts'
 import {
   createGenerator,
   createLanguageModels,
@@ -150,7 +151,8 @@ function openHost(entry: ModelEntry | Embedder, fault: Fault = NO_FAULT, isReady
   })
   const entries = { find: async () => entry } as unknown as Entries
   const catalog = async (): Promise<Catalog> => ({ version: 1, entries: [entry] })
-  const generate = createGenerator({ entries, leases, upstreams })
+  const fetchImages = createImageFetcher([])
+  const generate = createGenerator({ entries, leases, upstreams, fetchImages })
   const methods = createLanguageModels({
     authorize: () => undefined,
     catalog,
@@ -158,6 +160,7 @@ function openHost(entry: ModelEntry | Embedder, fault: Fault = NO_FAULT, isReady
     leases,
     upstreams,
     generate,
+    fetchImages,
     recentInputs: createRecentInputs(),
   })
   const host: Host = scriptedHost({ overrides: methods })

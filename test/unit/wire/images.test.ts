@@ -120,6 +120,18 @@ describe('images', () => {
   })
 
   it.each([
+    [CHAT, chat(chatPart('https://example.com/a.png')), 'messages[0].content[0]'],
+    [MESSAGES, message(block({ type: 'url', url: 'HTTPS://example.com/a.png' })), 'messages[0]'],
+    [RESPONSES, response(inputPart('https://example.com/a.png')), 'input[0].content[0]'],
+  ])('of %s by URL are left to the host', async (path, body, place) => {
+    const [first] = (await askedOf(path, body)).request.messages
+    const image = first?.role === 'user' ? first.images?.[0] : undefined
+    expect(image?.url?.toLowerCase()).toBe('https://example.com/a.png')
+    expect(image?.bytes).toEqual(new Uint8Array())
+    expect(image?.place.startsWith(place)).toBe(true)
+  })
+
+  it.each([
     ['low', 'low'],
     ['high', 'high'],
     ['original', 'high'],
@@ -187,13 +199,9 @@ describe('images that cannot be', () => {
   const source = 'messages[0].content[0].source'
 
   it.each([
-    [
-      CHAT,
-      chatUrl,
-      chat(chatPart('https://example.com/a.png')),
-      'images are not fetched; send a data: URL',
-    ],
-    [CHAT, chatUrl, chat(chatPart('//example.com/a.png')), 'images are not fetched'],
+    [CHAT, chatUrl, chat(chatPart(`https://example.com/${'a'.repeat(8_200)}`)), 'https: URL'],
+    [CHAT, chatUrl, chat(chatPart('https://')), 'https: URL'],
+    [CHAT, chatUrl, chat(chatPart('//example.com/a.png')), 'https: URL'],
     [CHAT, chatUrl, chat(chatPart('data:image/png;base64,')), BASE64],
     [CHAT, chatUrl, chat(chatPart('data:image/png;base64,*')), BASE64],
     [CHAT, chatUrl, chat(chatPart('data:image/png,abcd')), BASE64],
@@ -201,13 +209,13 @@ describe('images that cannot be', () => {
     [CHAT, chatUrl, chat(chatPart('data:text/plain;base64,abcd')), BASE64],
     [CHAT, chatUrl, chat(chatPart('abcd')), BASE64],
     [CHAT, chatUrl, chat(chatPart('')), BASE64],
-    [CHAT, chatUrl, chat(chatPart(null)), 'a data: URL, not null'],
+    [CHAT, chatUrl, chat(chatPart(null)), 'a URL, not null'],
     [CHAT, 'messages[0].content[0].image_url', chat({ type: 'image_url' }), 'is required'],
     [
       MESSAGES,
       `${source}.url`,
-      message(block({ type: 'url', url: 'http://example.com/a' })),
-      'images are not fetched',
+      message(block({ type: 'url', url: 'ftp://example.com/a' })),
+      'https: URL',
     ],
     [MESSAGES, source, message(block({ type: 'file', file_id: 'f' })), 'leave it out'],
     [
@@ -244,8 +252,8 @@ describe('images that cannot be', () => {
     [
       RESPONSES,
       'input[0].content[0].image_url',
-      response(inputPart('https://example.com/a.png')),
-      'images are not fetched',
+      response(inputPart('blob:https://example.com/a')),
+      'https: URL',
     ],
     [
       RESPONSES,
