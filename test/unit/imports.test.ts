@@ -16,7 +16,7 @@ const LAYERS: readonly (readonly string[])[] = [
   ['test/setup'],
   ['src/vite.ts', 'src/vite'],
   ['sw'],
-  // Entry points on top of a server: a store for frameworks, a server for tests.
+  // Entry points on top of a server: a store for frameworks, hooks, a server for tests.
   ['src/adapters'],
   [
     'src/index.ts',
