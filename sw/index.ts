@@ -31,9 +31,11 @@ import { handle } from '../src/wire/handler.ts'
 import { createAssets } from './assets.ts'
 import { createHostFinder } from './host-finder.ts'
 import { chooseIsolationPolicy, headersFor, withHeaders } from './isolation.ts'
+import { parseRoutes, runRoute, type AppRoutes, type RouteServer } from './routes.ts'
 import { unlessSlow } from './slow-server.ts'
 
 export { keepApp, type AppFiles } from './keep-app.ts'
+export type { AppRoute, AppRoutes, RouteServer } from './routes.ts'
 
 declare const self: ServiceWorkerGlobalScope
 
@@ -52,6 +54,11 @@ export interface AttachOptions {
    * adds `?offline=false` to its URL.
    */
   offline?: boolean
+  /**
+   * Routes of the app that this service worker answers, by their path below the scope. Each gets
+   * the request, and a `fetch` that reaches `/v1`. Default: none.
+   */
+  routes?: AppRoutes
 }
 
 /**
@@ -64,6 +71,7 @@ export interface AttachOptions {
 export function attach(options: AttachOptions = {}): void {
   const base = new URL(self.registration.scope).pathname
   const files = openFiles(options)
+  const routes = parseRoutes(options.routes ?? {}, base)
   const hostFinder = createHostFinder(self)
   let open = 0
   // The lock is granted at once, and the browser releases it when this worker stops.
@@ -73,6 +81,9 @@ export function attach(options: AttachOptions = {}): void {
     if (isApiRequest(event.request, base)) {
       return event.respondWith(life.then((name) => respond(event, name)))
     }
+    const { origin, pathname } = new URL(event.request.url)
+    const route = origin === self.location.origin && routes.get(pathname)
+    if (route) return event.respondWith(runRoute(route, event.request, routeServer(event)))
     const file = files.respond(event)
     if (file) event.respondWith(file)
   })
@@ -101,7 +112,21 @@ export function attach(options: AttachOptions = {}): void {
     }
   })
 
-  async function respond({ request, clientId }: FetchEvent, name: string): Promise<Response> {
+  function routeServer(event: FetchEvent): RouteServer {
+    return {
+      baseURL: `${self.registration.scope}v1`,
+      async fetch(input, init) {
+        const request = new Request(input, init)
+        if (!isApiRequest(request, base)) return fetch(request)
+        return respond({ request, clientId: event.clientId }, await life)
+      },
+    }
+  }
+
+  async function respond(
+    { request, clientId }: Pick<FetchEvent, 'request' | 'clientId'>,
+    name: string,
+  ): Promise<Response> {
     const link: Link = {
       connect: hostFinder.connect,
       livenessLock: name,
