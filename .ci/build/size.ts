@@ -10,6 +10,10 @@ export const BUDGETS = [
   { name: 'model store', file: 'store.js', limit: 3 },
   { name: 'React hooks', file: 'react.js', limit: 4 },
   { name: 'test server', file: 'testing.js', limit: 50 },
+  { name: 'own service worker', file: 'sw/index.js', limit: 55 },
+  { name: 'host worker', file: 'worker.js', limit: 120 },
+  { name: 'Vite plugin', file: 'vite.js', limit: 15 },
+  { name: 'list of MLC models', file: 'catalogs/mlc.js', limit: 8 },
 ] as const
 
 export interface Size {

@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join, posix } from 'node:path'
 import { parseSync, Visitor } from 'vite'
 import { expect, test } from 'vitest'
-import { sizeReport, sizes } from '../../.ci/build/size.ts'
+import { BUDGETS, sizeReport, sizes } from '../../.ci/build/size.ts'
 import { toMlcCatalog } from '../../src/catalog/mlc/list-catalog.ts'
 import { MLC_LIST } from '../../src/catalog/mlc/list.ts'
 
@@ -20,6 +20,17 @@ test('stays within its size', () => {
     sizes(DIST).filter(({ size, limit }) => size > limit),
     sizeReport(DIST),
   ).toEqual([])
+})
+
+test('every entry point has a limit of its size', () => {
+  const { exports } = JSON.parse(readFileSync(join(DIST, '../package.json'), 'utf8')) as {
+    exports: Record<string, string | { default: string }>
+  }
+  const scripts = Object.values(exports)
+    .map((entry) => (typeof entry === 'string' ? entry : entry.default))
+    .filter((path) => path.endsWith('.js'))
+  const limited = BUDGETS.map(({ file }) => `./dist/${file}`)
+  expect(limited.toSorted()).toEqual(scripts.toSorted())
 })
 
 test('the service worker is one classic script', () => {
