@@ -41,7 +41,7 @@ test('an agent of LangChain calls a tool', async () => {
     }),
     tools: [
       tool(
-        ({ city }) => {
+        ({ city }: { city: string }) => {
           cities.push(city)
           return '21 degrees'
         },
