@@ -1,3 +1,4 @@
+/// <reference lib="esnext.disposable" preserve="true" />
 /** The types of the server handle that `serve()` resolves with. */
 import type { ModelStorage } from './model-storage.ts'
 import type { InputsOf, OutputsOf, TypedTag } from './typed.ts'
@@ -98,7 +99,7 @@ export interface PredictorHandle<Name extends Tag = Tag> extends Predictor {
  * states that the predictor's catalog entry declares, and the sound that fills no window yet. They
  * are in the page, so they survive the host. Predictions run in the order of the calls.
  */
-export interface Session<Name extends Tag = Tag> {
+export interface Session<Name extends Tag = Tag> extends Disposable {
   /**
    * Runs the predictor, like {@link Server.predict}. Inputs that are states may be left out, and the
    * outputs have no states. A prediction that fails leaves the state of the one before.
@@ -113,8 +114,11 @@ export interface Session<Name extends Tag = Tag> {
   close(): void
 }
 
-/** This page's origin as an inference server. */
-export interface Server {
+/**
+ * This page's origin as an inference server. `using server = await serve()` closes it at the end of
+ * the block.
+ */
+export interface Server extends Disposable {
   /**
    * Answers requests to `/v1` without the service worker, for SDKs that accept a `fetch` option and
    * for pages without a service worker. It passes all other requests to the browser's own `fetch`.

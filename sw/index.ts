@@ -25,7 +25,7 @@ import { withFailover } from '../src/link/failover.ts'
 import { remote } from '../src/link/remote.ts'
 import { HOST_METHODS } from '../src/types/host.ts'
 import type { Host } from '../src/types/index.ts'
-import { parseFlag } from '../src/validate-arguments.ts'
+import { assertKnownOptions, type OptionNames, parseFlag } from '../src/validate-arguments.ts'
 import { removeAssets } from '../src/values/asset-cache.ts'
 import { handle } from '../src/wire/handler.ts'
 import { createAssets } from './assets.ts'
@@ -61,6 +61,8 @@ export interface AttachOptions {
   routes?: AppRoutes
 }
 
+const ATTACH_OPTIONS: OptionNames<AttachOptions> = { isolate: true, offline: true, routes: true }
+
 /**
  * Answers requests to `/v1/*` below the scope of this service worker, and those for the scripts,
  * runtimes and catalog of the folder `inorigin/`. Ignores all others, unless it isolates pages.
@@ -69,6 +71,7 @@ export interface AttachOptions {
  * @throws InoriginError `invalid_request` for an invalid option.
  */
 export function attach(options: AttachOptions = {}): void {
+  assertKnownOptions(options, ATTACH_OPTIONS)
   const base = new URL(self.registration.scope).pathname
   const files = openFiles(options)
   const routes = parseRoutes(options.routes ?? {}, base)

@@ -29,7 +29,13 @@ const LAYERS: readonly (readonly string[])[] = [
     'src/cli.ts',
     'src/cli',
   ],
-  ['src/server.ts', 'src/model-storage.ts', 'src/typed.ts', 'src/validate-arguments.ts'],
+  [
+    'src/server.ts',
+    'src/model-storage.ts',
+    'src/option-names.ts',
+    'src/typed.ts',
+    'src/validate-arguments.ts',
+  ],
   ['src/wire'],
   // The entries of the two workers, and the host that they serve.
   ['src/host'],
