@@ -34,6 +34,7 @@ const SCRIPTS = {
 /** Entry points for an app's bundler and tests. */
 const ADAPTERS = {
   store: at('src/adapters/store.ts'),
+  react: at('src/adapters/react.ts'),
   testing: at('src/adapters/testing/server.ts'),
   // The page that `inorigin bridge` serves.
   'bridge-page': at('src/adapters/bridge-page.ts'),
@@ -55,6 +56,7 @@ const modules: EnvironmentOptions = {
     license: { fileName: 'licenses/modules.json' },
     lib: { entry: { ...SCRIPTS, ...ADAPTERS, 'sw/index': at('sw/index.ts') }, formats: ['es'] },
     rolldownOptions: {
+      external: ['react'],
       output: {
         entryFileNames: '[name].js',
         // `inorigin init` leaves out what only models compiled by MLC need, by this name.
@@ -188,6 +190,8 @@ export default defineConfig(({ command }) => ({
       '@mlc-ai/web-xgrammar',
       'hash-wasm',
       'idb',
+      'react',
+      'react-dom/client',
       'valibot',
     ],
     exclude: ['onnxruntime-web'],

@@ -170,7 +170,7 @@ async function fetchIn(page: Page): Promise<typeof fetch> {
     const request = { url: String(input), init: { method, headers, body } as RequestInit }
     const over = page.evaluate(async (sent) => {
       const { tellNews } = window as unknown as AskedWindow
-      const answer = await fetch(sent.url, sent.init)
+      const answer = await fetch(sent.url, sent.init as RequestInit)
       await tellNews({ status: answer.status, headers: Object.fromEntries(answer.headers) })
       const reader = answer.body?.pipeThrough(new TextDecoderStream()).getReader()
       for (let part = await reader?.read(); part?.value; part = await reader?.read()) {

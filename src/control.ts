@@ -3,6 +3,7 @@
  * example on logout, ends that control. `fetch('/v1/...')` then reaches the web server until this
  * module takes control again.
  */
+import { InoriginError } from './error.ts'
 import { currentLocks, replaceLocks } from './link/locks.ts'
 import {
   getWorkerStatus,
@@ -45,6 +46,22 @@ export interface ControlOptions {
   onRegained(): Promise<void>
 }
 
+/** Takes control of this page. Resolves with `undefined` if the browser has no service workers. */
+export async function takeControlIfPossible(
+  script: WorkerScript,
+  signal: AbortSignal,
+  listeners: Pick<ControlOptions, 'onLost' | 'onRegained'>,
+): Promise<PageControl | undefined> {
+  const { serviceWorker: container } = navigator
+  if (!container || !navigator.locks) return undefined
+  try {
+    return await takeControl({ container, script, signal, ...listeners })
+  } catch (error) {
+    if (error instanceof InoriginError && error.code === 'no_service_worker') return undefined
+    throw error
+  }
+}
+
 /**
  * Registers the script and resolves when it controls this page. Takes control again whenever it is
  * lost, until the signal aborts. A worker with another protocol version serves its own tabs until it
@@ -52,7 +69,7 @@ export interface ControlOptions {
  *
  * @throws InoriginError like {@link register} and {@link usesSameProtocol}.
  */
-export async function takeControl(options: ControlOptions): Promise<PageControl> {
+async function takeControl(options: ControlOptions): Promise<PageControl> {
   const { container, script, signal } = options
   let current = await register(container, script, signal)
   let isShared = await usesSameProtocol(container, current, signal)

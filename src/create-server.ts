@@ -1,9 +1,18 @@
 /** The server handle: the methods of the host, as a page calls them. */
 import { followEvents } from './link/follow-events.ts'
-import type { Models, ModelStorage, PredictOptions, Server, TaskOptions } from './server.ts'
+import type { ModelStorage } from './model-storage.ts'
+import * as names from './option-names.ts'
+import type { Models, PredictOptions, Server, TaskOptions } from './server.ts'
 import { askPersistence } from './store/quota.ts'
 import type { Caller, HostService, Tag } from './types/index.ts'
-import { parseFiles, parseOptions, parseTag } from './validate-arguments.ts'
+import {
+  assertKnownOptions,
+  neverAborted,
+  parseFiles,
+  parseOptions,
+  parseTag,
+} from './validate-arguments.ts'
+import { disposeKey } from './values/dispose-key.ts'
 
 export interface ServerParts {
   /** URL of the scope, with a trailing slash. */
@@ -29,7 +38,7 @@ export function createServer(parts: ServerParts): Server {
   void loadCarry().catch(() => undefined)
   // The inputs and outputs of a tag are known only to the type system, so the type is cast.
   const predict = (async (tag: Tag, inputs: Record<string, unknown>, options?: PredictOptions) => {
-    const { configuration, ...task } = parseOptions(options)
+    const { configuration, ...task } = parseOptions(options, names.PREDICT_OPTIONS)
     return (carry ?? (await loadCarry()))(inputs, (plain) =>
       host.predict(parseTag(tag), plain, configuration, toCaller(task)),
     )
@@ -56,11 +65,18 @@ export function createServer(parts: ServerParts): Server {
       const described = await host.describePredictor(parseTag(tag), toCaller())
       return { ...described, predict: (inputs, options) => predict(tag, inputs, options) }
     },
-    explain: async (tag, options) => host.explain(parseTag(tag), toCaller(options)),
-    trace: (options) => followEvents(host.trace, parseOptions(options).signal),
+    async explain(tag, options) {
+      const { signal } = parseOptions(options, names.SIGNAL_ONLY)
+      return host.explain(parseTag(tag), toCaller({ signal }))
+    },
+    trace: (options) => followEvents(host.trace, parseOptions(options, names.SIGNAL_ONLY).signal),
     async bridge(url, options) {
       const { lend } = await import('./bridge/lend.ts')
-      return lend(url, parseOptions(options), { origin, fetch: answer, closing })
+      return lend(url, parseOptions(options, names.BRIDGE_OPTIONS), {
+        origin,
+        fetch: answer,
+        closing,
+      })
     },
     baseURL: `${scope.href}v1`,
     origin,
@@ -69,28 +85,32 @@ export function createServer(parts: ServerParts): Server {
     },
     differences,
     close,
+    [disposeKey]: close,
   }
 }
 
 /** Creates the method that opens sessions. */
 function createSessionOpener(host: HostService): Server['session'] {
-  const open = async (tag: Tag, options?: PredictOptions) => {
-    const { configuration } = parseOptions(options)
+  const open = async (tag: Tag, options: Pick<PredictOptions, 'configuration'> = {}) => {
+    assertKnownOptions(options, names.CONFIGURATION_ONLY)
+    const { configuration } = options
     const [{ createStateChain }, { withTransferableInputs }] = await Promise.all([
       import('./predictor/session.ts'),
       import('./predictor/transferable-inputs.ts'),
       host.describePredictor(parseTag(tag), toCaller()),
     ])
     const chain = createStateChain()
-    const predict = (inputs: Record<string, unknown>, task?: TaskOptions) =>
+    const predict = async (inputs: Record<string, unknown>, task?: TaskOptions) => {
+      const caller = toCaller(parseOptions(task, names.TASK_OPTIONS))
       // The inputs are captured now, although the prediction may have to wait.
-      withTransferableInputs(inputs, (plain) =>
+      return withTransferableInputs(inputs, (plain) =>
         chain.next(
-          (state) => host.predictNext(tag, plain, configuration, state, toCaller(task)),
+          (state) => host.predictNext(tag, plain, configuration, state, caller),
           task?.signal,
         ),
       )
-    return { predict, reset: chain.reset, close: chain.close }
+    }
+    return { predict, reset: chain.reset, close: chain.close, [disposeKey]: chain.close }
   }
   // The inputs and outputs of a tag are known only to the type system, so the type is cast.
   return open as Server['session']
@@ -100,11 +120,12 @@ function createModels(host: HostService): Models {
   return {
     list: () => host.modelStates(toCaller()),
     async load(tag, options) {
-      const { retryCrashed, ...task } = parseOptions(options)
+      const { retryCrashed, ...task } = parseOptions(options, names.LOAD_OPTIONS)
       if (retryCrashed) await host.forgetCrashes(parseTag(tag), toCaller())
       return host.load(parseTag(tag), toCaller(task))
     },
-    progress: (options) => followEvents(host.progress, parseOptions(options).signal),
+    progress: (options) =>
+      followEvents(host.progress, parseOptions(options, names.SIGNAL_ONLY).signal),
     pause: async (tag) => host.pause(parseTag(tag), toCaller()),
     cancel: async (tag) => host.cancel(parseTag(tag), toCaller()),
     unload: async (tag) => host.unload(parseTag(tag), toCaller()),
@@ -125,24 +146,22 @@ function createStorage(host: HostService): ModelStorage {
     clear: () => host.clear(toCaller()),
     clearResponses: () => host.clearResponses(toCaller()),
     persist: askPersistence,
-    repair: async (tag, options) => host.repair(parseTag(tag), toCaller(options)),
+    repair: async (tag, options) =>
+      host.repair(parseTag(tag), toCaller(parseOptions(options, names.REPAIR_OPTIONS))),
     async import(tag, files, options) {
-      const { name, tensors } = parseOptions(options)
-      const wishes = { name, tensors }
-      return host.importTag(parseTag(tag), parseFiles(files), wishes, toCaller(options))
+      const { name, tensors, ...task } = parseOptions(options, names.IMPORT_OPTIONS)
+      return host.importTag(parseTag(tag), parseFiles(files), { name, tensors }, toCaller(task))
     },
   }
 }
 
-/**
- * Returns the caller of a request with these options.
- *
- * @throws InoriginError `invalid_request` that names an invalid option.
- */
-function toCaller<Event>(options?: {
+/** Returns the caller of a request with these parsed options. */
+function toCaller<Event>({
+  signal = neverAborted,
+  onProgress,
+}: {
   signal?: AbortSignal
   onProgress?: (progress: Event) => void
-}): Caller<Event> {
-  const { signal, onProgress } = parseOptions(options)
+} = {}): Caller<Event> {
   return { key: null, signal, onEvent: onProgress }
 }

@@ -5,17 +5,15 @@ export type { ServeOptions } from './serve.ts'
 export type { UpstreamServer } from './upstreams.ts'
 export type { Upstream } from './catalog/upstream-schema.ts'
 export type {
-  ImportOptions,
   LoadOptions,
-  ModelStorage,
   Models,
   PredictOptions,
   PredictorHandle,
-  RepairOptions,
   Server,
   Session,
   TaskOptions,
 } from './server.ts'
+export type { ImportOptions, ModelStorage, RepairOptions } from './model-storage.ts'
 export type { ErrorCode } from './error-codes.ts'
 export type { ErrorDetails, ErrorKind } from './error.ts'
 export type {

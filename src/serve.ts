@@ -1,6 +1,6 @@
 /** The entry point of a page: `serve()` makes the page's origin answer `/v1`. */
 import type { CatalogInput } from './catalog/schema.ts'
-import { takeControl, type ControlOptions, type PageControl } from './control.ts'
+import { takeControlIfPossible, type PageControl } from './control.ts'
 import { InoriginError } from './error.ts'
 import { createServer } from './create-server.ts'
 import { digestOptions } from './host/tab/digest.ts'
@@ -11,8 +11,7 @@ import { hostPage, type HostPage } from './host/tab/page.ts'
 import { keepAwake, reloadToIsolate } from './isolation.ts'
 import { predictDirectly } from './link/direct-predict.ts'
 import type { Link } from './link/link.ts'
-import { holdLivenessLock } from './link/liveness.ts'
-import { currentLocks } from './link/locks.ts'
+import { holdPageLock } from './link/page-lock.ts'
 import {
   ASSETS_PARAM,
   ISOLATE_PARAM,
@@ -26,7 +25,7 @@ import type { Server } from './server.ts'
 import { parseUpstreams, type UpstreamServer } from './upstreams.ts'
 import { HOST_SERVICE_METHODS } from './types/control.ts'
 import type { Caller, Device, HostService } from './types/index.ts'
-import { parseFlag } from './validate-arguments.ts'
+import { assertKnownOptions, type OptionNames, parseFlag } from './validate-arguments.ts'
 
 /** Options of {@link serve}. */
 export interface ServeOptions {
@@ -81,15 +80,25 @@ export interface ServeOptions {
   signal?: AbortSignal
 }
 
+const SERVE_OPTIONS: OptionNames<ServeOptions> = {
+  catalog: true,
+  worker: true,
+  workerType: true,
+  scope: true,
+  assets: true,
+  apiKeys: true,
+  device: true,
+  isolate: true,
+  offline: true,
+  upstreams: true,
+  imageUrls: true,
+  onControlChange: true,
+  signal: true,
+}
+
 /** Number of attempts to reach a host: one may be starting, or the next tab may be taking over. */
 const HOST_ATTEMPTS = 3
 const HOST_ACK_TIMEOUT_MS = 8_000
-
-/**
- * Lock of this page, shared by all servers that the page opens. The browser releases it with the
- * page.
- */
-let life: { locks: LockManager; name: Promise<string> } | undefined
 
 /**
  * Turns this page's origin into an inference server. Resolves when the service worker controls the
@@ -115,6 +124,7 @@ let life: { locks: LockManager; name: Promise<string> } | undefined
  */
 export async function serve(options: ServeOptions = {}): Promise<Server> {
   if (!isSecureContext) throw insecureContextError()
+  assertKnownOptions(options, SERVE_OPTIONS)
   const located = locateScript(options)
   const setup = toHostSetup(options, located)
   const script = withParams(located, options, setup)
@@ -130,10 +140,10 @@ export async function serve(options: ServeOptions = {}): Promise<Server> {
     ackTimeoutMs: HOST_ACK_TIMEOUT_MS,
   }
   const wasUncontrolled = !navigator.serviceWorker?.controller
-  const control = await controlOrNone(script, closing.signal, {
+  const control = await takeControlIfPossible(script, closing.signal, {
     onLost: () => options.onControlChange?.(false),
     async onRegained() {
-      link.livenessLock = await holdPageLife()
+      link.livenessLock = await holdPageLock()
       if (isAlone) joinOthers()
       else page.followLocks()
       options.onControlChange?.(true)
@@ -156,7 +166,7 @@ export async function serve(options: ServeOptions = {}): Promise<Server> {
   }
   closing.signal.addEventListener('abort', () => page.close())
   try {
-    link.livenessLock = await holdPageLife()
+    link.livenessLock = await holdPageLock()
     const host = remote<HostService>(link, HOST_SERVICE_METHODS)
     const caller: Caller = { key: null, signal: closing.signal }
     const differences = await host.compareOptions(await digestOptions(setup), caller)
@@ -268,22 +278,6 @@ function invalidOption(param: string, message: string): InoriginError {
   return new InoriginError('invalid_request', message, { param })
 }
 
-/** Takes control of this page. Resolves with `undefined` if the browser has no service workers. */
-async function controlOrNone(
-  script: WorkerScript,
-  signal: AbortSignal,
-  listeners: Pick<ControlOptions, 'onLost' | 'onRegained'>,
-): Promise<PageControl | undefined> {
-  const { serviceWorker: container } = navigator
-  if (!container || !navigator.locks) return undefined
-  try {
-    return await takeControl({ container, script, signal, ...listeners })
-  } catch (error) {
-    if (error instanceof InoriginError && error.code === 'no_service_worker') return undefined
-    throw error
-  }
-}
-
 /**
  * Connects the port to this tab's dedicated worker if this tab hosts. Otherwise the service worker
  * forwards it to the hosting tab.
@@ -297,13 +291,6 @@ function connectVia(
   if (page.hosting || !control?.isShared) return page.connect(port, attempt)
   const message: PageToWorker = { type: 'inorigin:forward', protocol: PROTOCOL, attempt }
   control.registration.active?.postMessage(message, [port])
-}
-
-async function holdPageLife(): Promise<string | null> {
-  if (!navigator.locks) return null
-  const locks = currentLocks()
-  if (life?.locks !== locks) life = { locks, name: holdLivenessLock(locks, 'page') }
-  return life.name
 }
 
 function describeDifferences(names: string[]): string {

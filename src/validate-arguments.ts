@@ -5,13 +5,16 @@
 import { InoriginError } from './error.ts'
 import type { ChosenFile, Tag } from './types/index.ts'
 import { isObjectOrArray } from './values/objects.ts'
+import { shorten } from './values/shorten.ts'
+import { findSimilar } from './values/similar-names.ts'
 
 interface Options {
   signal?: AbortSignal | undefined
   onProgress?: ((progress: never) => void) | undefined
 }
 
-const neverAborted = new AbortController().signal
+/** Default of the option `signal`. */
+export const neverAborted = new AbortController().signal
 const noop = () => {}
 
 /**
@@ -24,18 +27,41 @@ export function parseTag(tag: Tag): Tag {
   throw invalid('tag', `tag must be a string such as @owner/name, not ${typeName(tag)}.`)
 }
 
+/** Names of all options of a function. The type makes sure that none is missing. */
+export type OptionNames<Input extends object> = Readonly<Record<keyof Input, true>>
+
 /**
- * Returns the options with their defaults.
+ * Checks that the options are an object without unknown ones.
  *
- * @throws InoriginError `invalid_request` that names the invalid option.
+ * @throws InoriginError `invalid_request` that names the unknown option and a similar known one.
  */
-export function parseOptions<Input extends Options>(
-  input: Input | undefined,
-): Input & { signal: AbortSignal; onProgress: NonNullable<Input['onProgress']> } {
-  const options: unknown = input ?? (input === undefined ? {} : null)
+export function assertKnownOptions<Input extends object>(
+  input: Input,
+  names: OptionNames<Input>,
+): void {
+  const options: unknown = input
   if (typeof options !== 'object' || options === null) {
     throw invalid('options', `options must be an object or undefined, not ${typeName(options)}.`)
   }
+  const unknown = Object.keys(options).find((name) => !Object.hasOwn(names, name))
+  if (unknown === undefined) return
+  const known = Object.keys(names)
+  const similar = findSimilar(unknown, known)
+  const todo = similar ? `Did you mean ${similar}?` : `Known options: ${known.join(', ')}.`
+  throw invalid(shorten(unknown), `Unknown option "${shorten(unknown)}". ${todo}`)
+}
+
+/**
+ * Returns the options with their defaults.
+ *
+ * @throws InoriginError `invalid_request` that names the invalid or unknown option.
+ */
+export function parseOptions<Input extends Options>(
+  input: Input | undefined,
+  names: OptionNames<Input>,
+): Input & { signal: AbortSignal; onProgress: NonNullable<Input['onProgress']> } {
+  const options = input === undefined ? ({} as Input) : input
+  assertKnownOptions(options, names)
   const { signal = neverAborted, onProgress = noop } = options as Options
   if (typeof signal?.addEventListener !== 'function' || !('aborted' in signal)) {
     throw invalid('signal', `signal must be an AbortSignal, not ${typeName(signal)}.`)
@@ -44,7 +70,7 @@ export function parseOptions<Input extends Options>(
     throw invalid('onProgress', `onProgress must be a function, not ${typeName(onProgress)}.`)
   }
   return {
-    ...(options as Input),
+    ...options,
     signal,
     onProgress: onProgress as NonNullable<Input['onProgress']>,
   }

@@ -25,15 +25,17 @@ import { withFailover } from '../src/link/failover.ts'
 import { remote } from '../src/link/remote.ts'
 import { HOST_METHODS } from '../src/types/host.ts'
 import type { Host } from '../src/types/index.ts'
-import { parseFlag } from '../src/validate-arguments.ts'
+import { assertKnownOptions, type OptionNames, parseFlag } from '../src/validate-arguments.ts'
 import { removeAssets } from '../src/values/asset-cache.ts'
 import { handle } from '../src/wire/handler.ts'
 import { createAssets } from './assets.ts'
 import { createHostFinder } from './host-finder.ts'
 import { chooseIsolationPolicy, headersFor, withHeaders } from './isolation.ts'
+import { parseRoutes, runRoute, type AppRoutes, type RouteServer } from './routes.ts'
 import { unlessSlow } from './slow-server.ts'
 
 export { keepApp, type AppFiles } from './keep-app.ts'
+export type { AppRoute, AppRoutes, RouteServer } from './routes.ts'
 
 declare const self: ServiceWorkerGlobalScope
 
@@ -52,7 +54,14 @@ export interface AttachOptions {
    * adds `?offline=false` to its URL.
    */
   offline?: boolean
+  /**
+   * Routes of the app that this service worker answers, by their path below the scope. Each gets
+   * the request, and a `fetch` that reaches `/v1`. Default: none.
+   */
+  routes?: AppRoutes
 }
+
+const ATTACH_OPTIONS: OptionNames<AttachOptions> = { isolate: true, offline: true, routes: true }
 
 /**
  * Answers requests to `/v1/*` below the scope of this service worker, and those for the scripts,
@@ -62,8 +71,10 @@ export interface AttachOptions {
  * @throws InoriginError `invalid_request` for an invalid option.
  */
 export function attach(options: AttachOptions = {}): void {
+  assertKnownOptions(options, ATTACH_OPTIONS)
   const base = new URL(self.registration.scope).pathname
   const files = openFiles(options)
+  const routes = parseRoutes(options.routes ?? {}, base)
   const hostFinder = createHostFinder(self)
   let open = 0
   // The lock is granted at once, and the browser releases it when this worker stops.
@@ -73,6 +84,9 @@ export function attach(options: AttachOptions = {}): void {
     if (isApiRequest(event.request, base)) {
       return event.respondWith(life.then((name) => respond(event, name)))
     }
+    const { origin, pathname } = new URL(event.request.url)
+    const route = origin === self.location.origin && routes.get(pathname)
+    if (route) return event.respondWith(runRoute(route, event.request, routeServer(event)))
     const file = files.respond(event)
     if (file) event.respondWith(file)
   })
@@ -101,7 +115,21 @@ export function attach(options: AttachOptions = {}): void {
     }
   })
 
-  async function respond({ request, clientId }: FetchEvent, name: string): Promise<Response> {
+  function routeServer(event: FetchEvent): RouteServer {
+    return {
+      baseURL: `${self.registration.scope}v1`,
+      async fetch(input, init) {
+        const request = new Request(input, init)
+        if (!isApiRequest(request, base)) return fetch(request)
+        return respond({ request, clientId: event.clientId }, await life)
+      },
+    }
+  }
+
+  async function respond(
+    { request, clientId }: Pick<FetchEvent, 'request' | 'clientId'>,
+    name: string,
+  ): Promise<Response> {
     const link: Link = {
       connect: hostFinder.connect,
       livenessLock: name,

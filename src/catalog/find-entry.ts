@@ -1,6 +1,7 @@
 /** Finds the entry of a tag, and converts entries to what `/v1` shows. */
 import { InoriginError } from '../error.ts'
 import type { Model, Predictor, Tag } from '../types/index.ts'
+import { sortBySimilarity } from '../values/similar-names.ts'
 import type { Catalog, Embedder, Entry, ModelEntry, PredictorEntry } from './schema.ts'
 
 /** Maximum number of tags in an error message. */
@@ -90,36 +91,4 @@ export function toPredictor(entry: PredictorEntry): Predictor {
 /** Returns `owner` of `@owner/name`. */
 export function getOwner(tag: Tag): string {
   return tag.slice(1, tag.indexOf('/'))
-}
-
-/**
- * Returns the names sorted by similarity to `to`, the most similar first. Names that differ in more
- * than `maxLetters` letters are left out.
- */
-export function sortBySimilarity(
-  names: readonly string[],
-  to: string,
-  maxLetters = Infinity,
-): string[] {
-  return names
-    .map((name) => ({ name, far: computeEditDistance(name, to) }))
-    .filter(({ far }) => far <= maxLetters)
-    .toSorted((one, other) => one.far - other.far)
-    .map(({ name }) => name)
-}
-
-/** Returns the edit distance of two names: insertions, deletions and substitutions of letters. */
-function computeEditDistance(one: string, other: string): number {
-  // Requests may send names of any length, and longer ones would not be similar anyway.
-  const text = Array.from(other.slice(0, 100).toLowerCase())
-  let row = Array.from({ length: text.length + 1 }, (_, index) => index)
-  for (const [line, letter] of Array.from(one.slice(0, 100).toLowerCase()).entries()) {
-    const next = [line + 1]
-    for (const [column, same] of text.entries()) {
-      const change = (row[column] ?? 0) + (same === letter ? 0 : 1)
-      next.push(Math.min(change, (row[column + 1] ?? 0) + 1, (next[column] ?? 0) + 1))
-    }
-    row = next
-  }
-  return row.at(-1) ?? 0
 }

@@ -1,6 +1,6 @@
 /** Commands of the CLI: their options, the parser of their arguments, and their help. */
 import { parseArgs, type ParseArgsConfig } from 'node:util'
-import { sortBySimilarity } from '../catalog/find-entry.ts'
+import { findSimilar } from '../values/similar-names.ts'
 import { createUsageError } from './usage.ts'
 
 type ParsedOption = NonNullable<ParseArgsConfig['options']>[string]
@@ -100,12 +100,9 @@ function assertOperands(
   throw createUsageError(`inorigin ${name} does not expect ${extra}. Usage: ${usage}`)
 }
 
-/** Maximum edit distance of a word that is suggested. */
-const MAX_TYPO_LETTERS = 3
-
 /** Returns a question that names the most similar known word, or nothing. */
 export function suggest(word: string, known: readonly string[]): string {
-  const [nearest] = sortBySimilarity(known, word, MAX_TYPO_LETTERS)
+  const nearest = findSimilar(word, known)
   return nearest === undefined ? '' : ` Did you mean ${nearest}?`
 }
 

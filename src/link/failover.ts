@@ -116,15 +116,18 @@ async function openWithFailover<Event extends TypedEvent, Stream extends EventSt
   }
 
   async function* read(first: Stream): AsyncGenerator<Event> {
+    let isFinished = false
     for (let stream = first; ; stream = await reopen()) {
       try {
         for await (const event of stream.events as AsyncIterable<Event>) {
+          if (isFinished) continue
           const selected = select(event)
+          isFinished = event.type === 'finish'
           if (selected !== null) yield selected
-          if (event.type === 'finish') return
         }
         return
       } catch (error) {
+        if (isFinished) return
         if (!(canContinue(error) && isWithinLimit()) && !openElsewhere(error)) throw error
       }
     }

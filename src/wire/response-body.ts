@@ -19,8 +19,8 @@ export interface EventEncoder<Event = GenerationEvent> {
 
 /**
  * Creates the body of a response. Events are read when the consumer asks for more, up to the one of
- * type `finish`. Cancelling the body cancels the work, and aborted work makes the body fail, as in
- * `fetch`. `translateError` translates a late error to the field names of the body.
+ * type `finish`; after it, the end of the stream is read. Cancelling the body cancels the work, and
+ * aborted work makes the body fail, as in `fetch`. `translateError` translates a late error to the field names of the body.
  */
 export function createResponseBody<Event extends { type: string }>(
   events: AsyncIterable<Event>,
@@ -48,6 +48,7 @@ export function createResponseBody<Event extends { type: string }>(
       async pull(controller) {
         let text = ''
         let last = false
+        let leave = readEnd
         try {
           while (text === '' && !last) {
             const { done, value } = await iterator.next()
@@ -56,6 +57,7 @@ export function createResponseBody<Event extends { type: string }>(
             last = value.type === 'finish'
           }
         } catch (thrown) {
+          leave = returnIterator
           const error = translateError(InoriginError.from(thrown))
           if (encoder.fail === undefined) return controller.error(error)
           text = encoder.fail(error)
@@ -66,7 +68,7 @@ export function createResponseBody<Event extends { type: string }>(
         controller.enqueue(utf8.encode(text))
         if (!last) return
         controller.close()
-        void returnIterator(iterator)
+        void leave(iterator)
       },
       // WebKit hangs every later fetch of the origin if an abort listener runs inside of `cancel`.
       cancel() {
@@ -76,6 +78,15 @@ export function createResponseBody<Event extends { type: string }>(
     // The stream reads nothing ahead, so a consumer that stops reading stops the model.
     { highWaterMark: 0 },
   )
+}
+
+/** Reads the end of a finished stream. To its writer, leaving it before would be a cancellation. */
+async function readEnd(iterator: AsyncIterator<unknown>): Promise<void> {
+  try {
+    while (!(await iterator.next()).done);
+  } catch {
+    // The response is complete, so nobody can receive this error.
+  }
 }
 
 async function returnIterator(iterator: AsyncIterator<unknown>): Promise<void> {

@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join, posix } from 'node:path'
 import { parseSync, Visitor } from 'vite'
 import { expect, test } from 'vitest'
-import { sizeReport, sizes } from '../../.ci/build/size.ts'
+import { BUDGETS, sizeReport, sizes } from '../../.ci/build/size.ts'
 import { toMlcCatalog } from '../../src/catalog/mlc/list-catalog.ts'
 import { MLC_LIST } from '../../src/catalog/mlc/list.ts'
 
@@ -22,6 +22,17 @@ test('stays within its size', () => {
   ).toEqual([])
 })
 
+test('every entry point has a limit of its size', () => {
+  const { exports } = JSON.parse(readFileSync(join(DIST, '../package.json'), 'utf8')) as {
+    exports: Record<string, string | { default: string }>
+  }
+  const scripts = Object.values(exports)
+    .map((entry) => (typeof entry === 'string' ? entry : entry.default))
+    .filter((path) => path.endsWith('.js'))
+  const limited = BUDGETS.map(({ file }) => `./dist/${file}`)
+  expect(limited.toSorted()).toEqual(scripts.toSorted())
+})
+
 test('the service worker is one classic script', () => {
   const { program, errors } = parseSync('sw.js', read('sw.js'), { sourceType: 'script' })
   expect(errors).toEqual([])
@@ -30,7 +41,7 @@ test('the service worker is one classic script', () => {
   expect(imports).toEqual([])
 })
 
-test('modules for the browser import nothing that a bundler would have to find', () => {
+test('modules for the browser import nothing that a bundler would have to find, but React', () => {
   const modules = files().filter(
     (name) => name.endsWith('.js') && !/^(sw|cli|vite)\.js$/.test(name),
   )
@@ -46,7 +57,7 @@ test('modules for the browser import nothing that a bundler would have to find',
     expect(
       requests.filter((request) => !request.startsWith('.')),
       name,
-    ).toEqual([])
+    ).toEqual(name === 'react.js' ? ['react'] : [])
   }
 })
 

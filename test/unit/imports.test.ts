@@ -16,7 +16,7 @@ const LAYERS: readonly (readonly string[])[] = [
   ['test/setup'],
   ['src/vite.ts', 'src/vite'],
   ['sw'],
-  // Entry points on top of a server: a store for frameworks, a server for tests.
+  // Entry points on top of a server: a store for frameworks, hooks, a server for tests.
   ['src/adapters'],
   [
     'src/index.ts',
@@ -30,7 +30,13 @@ const LAYERS: readonly (readonly string[])[] = [
     'src/cli.ts',
     'src/cli',
   ],
-  ['src/server.ts', 'src/typed.ts', 'src/validate-arguments.ts'],
+  [
+    'src/server.ts',
+    'src/model-storage.ts',
+    'src/option-names.ts',
+    'src/typed.ts',
+    'src/validate-arguments.ts',
+  ],
   // What a tab and `inorigin bridge` say to each other, and the tab's end of it.
   ['src/bridge'],
   ['src/wire'],

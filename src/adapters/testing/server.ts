@@ -3,9 +3,16 @@
  * in place of models. It runs in Node.js and in a page, without service worker and weights.
  */
 import { withTrace, createTrace } from '../../host/requests/trace.ts'
-import type { Server, TaskOptions } from '../../server.ts'
+import * as names from '../../option-names.ts'
+import type { PredictOptions, Server, TaskOptions } from '../../server.ts'
 import type { Caller, GenerationRequest, LoadProgress, Tag } from '../../types/index.ts'
 import { InoriginError } from '../../error.ts'
+import {
+  assertKnownOptions,
+  neverAborted,
+  type OptionNames,
+  parseOptions,
+} from '../../validate-arguments.ts'
 import { handle } from '../../wire/handler.ts'
 import { createScriptedHost } from './scripted-host.ts'
 import { createLoads, type Loadable, type Loads } from './loads.ts'
@@ -18,6 +25,12 @@ export interface TestServer extends Pick<
 > {
   /** The generation requests so far, parsed: model, messages, tools, sampling and limits. */
   readonly requests: readonly GenerationRequest[]
+}
+
+const SERVER_OPTIONS: OptionNames<TestServerOptions> = {
+  models: true,
+  predictors: true,
+  origin: true,
 }
 
 const DEFAULT_BYTES = 1_000
@@ -34,6 +47,7 @@ const DEFAULT_BYTES = 1_000
  * ```
  */
 export function createTestServer(options: TestServerOptions = {}): TestServer {
+  assertKnownOptions(options, SERVER_OPTIONS)
   const { models = [], predictors = [] } = options
   const origin = options.origin ?? globalThis.location?.origin ?? 'http://localhost'
   const trace = createTrace()
@@ -66,9 +80,11 @@ export function createTestServer(options: TestServerOptions = {}): TestServer {
       return handle(request, host)
     },
     // The inputs and outputs of a tag are known only to the type system, so the type is cast.
-    predict: (async (tag: Tag, inputs: Record<string, unknown>, task: TaskOptions = {}) =>
-      host.predict(tag, inputs, undefined, toCaller(task))) as Server['predict'],
-    trace: ({ signal = neverAborted() } = {}) => trace.read(signal),
+    predict: (async (tag: Tag, inputs: Record<string, unknown>, task?: PredictOptions) => {
+      const caller = toCaller(parseOptions(task, names.PREDICT_OPTIONS))
+      return host.predict(tag, inputs, undefined, caller)
+    }) as Server['predict'],
+    trace: (task) => trace.read(parseOptions(task, names.SIGNAL_ONLY).signal),
     models: createTestModels(loads, find, load),
   }
 }
@@ -82,8 +98,8 @@ function createTestModels(
 ): Server['models'] {
   return {
     list: async () => loads.states(),
-    load: async (tag, task = {}) => load(tag, toCaller(task)),
-    progress: ({ signal = neverAborted() } = {}) => loads.progress(signal),
+    load: async (tag, task) => load(tag, toCaller(parseOptions(task, names.LOAD_OPTIONS))),
+    progress: (task) => loads.progress(parseOptions(task, names.SIGNAL_ONLY).signal),
     pause: async (tag) => loads.pause(find(tag).tag),
     cancel: async (tag) => loads.pause(find(tag).tag),
     unload: async (tag) => loads.unload(find(tag).tag),
@@ -99,9 +115,7 @@ function toLoadable(entry: TestEntry, type: Loadable['type']): Loadable {
   return { tag, name, type, bytes, load }
 }
 
-const neverAborted = (): AbortSignal => new AbortController().signal
-
-const toCaller = ({ signal = neverAborted(), onProgress }: TaskOptions): Caller<LoadProgress> => ({
+const toCaller = ({ signal = neverAborted, onProgress }: TaskOptions): Caller<LoadProgress> => ({
   key: null,
   signal,
   onEvent: onProgress,

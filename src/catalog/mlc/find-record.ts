@@ -1,5 +1,5 @@
 /** Finds models in WebLLM's list by id, and their variants. */
-import { sortBySimilarity } from '../find-entry.ts'
+import { sortBySimilarity } from '../../values/similar-names.ts'
 import type { MlcList } from './list.ts'
 import type { MlcRecord } from './record-schema.ts'
 

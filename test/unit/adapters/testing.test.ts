@@ -88,6 +88,12 @@ describe('loads', () => {
     let allow = (): void => undefined
     const load = () => new Promise<void>((resolve) => (allow = resolve))
     const { server, ask } = open(['Hello', 'Hello'], { load, bytes: 10 })
+    let attempts = 0
+    const pauseOrAllow = async () => {
+      attempts += 1
+      if (attempts === 1) await server.models.pause(tag)
+      else allow()
+    }
     const phases: string[] = []
     const following = (async () => {
       for await (const { phase, loadedBytes } of server.models.progress()) {
@@ -96,12 +102,6 @@ describe('loads', () => {
         if (phase === 'ready') return
       }
     })()
-    let attempts = 0
-    const pauseOrAllow = async () => {
-      attempts += 1
-      if (attempts === 1) await server.models.pause(tag)
-      else allow()
-    }
     await expect(ask('Hi')).rejects.toThrow(/was paused/)
     expect(await server.models.list()).toMatchObject([{ status: 'remote' }])
     expect((await ask('Hi')).choices[0]?.message.content).toBe('Hello')

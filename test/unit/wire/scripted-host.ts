@@ -99,7 +99,7 @@ export interface ScriptedHost extends Host {
   authorized: number
   /** Events that were taken from the last generation. */
   read: number
-  /** Whether the last generation was told to end. */
+  /** Whether the last generation ended, or was told to end. */
   returned: boolean
 }
 
@@ -214,7 +214,10 @@ function play(
           signal.throwIfAborted()
           const event = script[at++]
           if (event instanceof Error) throw event
-          if (event === undefined) return { done: true, value: undefined }
+          if (event === undefined) {
+            host.returned = true
+            return { done: true, value: undefined }
+          }
           host.read = at
           return { done: false, value: event }
         },
