@@ -315,10 +315,10 @@ describe('stream', () => {
         }
       },
     })
-    const asked = expect(ask.double(1, anyone())).rejects.toMatchObject({ code: 'host_gone' })
+    const asked = ask.double(1, anyone())
     await expect.poll(() => told).toEqual(['ack'])
     die()
-    await asked
+    await expect(asked).rejects.toMatchObject({ code: 'host_gone' })
     expect(told).toEqual(['ack', 'death', 'close'])
   })
 })
