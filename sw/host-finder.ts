@@ -22,6 +22,11 @@ export interface HostFinder {
   connect(port: MessagePort, attempt: number): Promise<void>
   /** Records that this tab hosts. */
   setHost(clientId: string): void
+  /**
+   * Forgets which tab hosts. Browsers still list a tab that closes, and a request to it would wait for
+   * an answer.
+   */
+  forgetHost(): void
   /** Records that this tab does not host, but is a candidate. */
   addCandidate(clientId: string): void
 }
@@ -94,6 +99,9 @@ export function createHostFinder(worker: ServiceWorkerGlobalScope): HostFinder {
     setHost(clientId) {
       host = clientId
       for (const onHost of waiting) onHost(clientId)
+    },
+    forgetHost() {
+      host = undefined
     },
     addCandidate(clientId) {
       candidates.add(clientId)

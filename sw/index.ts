@@ -104,6 +104,8 @@ export function attach(options: AttachOptions = {}): void {
       case 'inorigin:hosting':
         if (source && message.protocol === PROTOCOL) hostFinder.setHost(source.id)
         return
+      case 'inorigin:left':
+        return hostFinder.forgetHost()
       case 'inorigin:standing':
         if (source && message.protocol === PROTOCOL) hostFinder.addCandidate(source.id)
         return
@@ -148,7 +150,7 @@ export function attach(options: AttachOptions = {}): void {
 
   function onOpen(): PortEvents {
     open += 1
-    return { onClose: () => (open -= 1) }
+    return { onClose: () => (open -= 1), onDeath: hostFinder.forgetHost }
   }
 
   async function forward(port: MessagePort, attempt: number): Promise<void> {

@@ -32,6 +32,8 @@ export interface PortEvents {
   onAck?(): void
   /** Called when the result has arrived, or when a stream was accepted. */
   onResult?(): void
+  /** Called when the other side has died after the acknowledgment, before `onClose`. */
+  onDeath?(): void
   /** Called when the port is closed. */
   onClose(): void
 }

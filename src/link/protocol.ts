@@ -99,6 +99,8 @@ export type PageToWorker =
   | { type: 'inorigin:update' }
   /** Says that the tab hosts: the answer to `who-hosts`, also sent when a tab becomes the host. */
   | { type: 'inorigin:hosting'; protocol: number }
+  /** Says that the tab, which hosted, stops or closes. */
+  | { type: 'inorigin:left' }
   /** Answers `who-hosts` in a tab that does not host, but is a candidate. */
   | { type: 'inorigin:standing'; protocol: number }
   /** Comes with a port to forward to the host. `attempt` is the number of earlier attempts. */

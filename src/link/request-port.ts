@@ -105,7 +105,10 @@ function createRequestPort(
   function handleAck(life: string | null): void {
     acknowledgment.resolve()
     listener?.onAck?.()
-    const onDeath = () => close(hostGone())
+    const onDeath = () => {
+      listener?.onDeath?.()
+      close(hostGone())
+    }
     if (life !== null) watchLivenessLock(currentLocks(), life, closing.signal, onDeath)
   }
   failOnAbort(signal, closing.signal, (reason) => close(InoriginError.from(reason)))

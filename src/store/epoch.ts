@@ -8,7 +8,11 @@ import { InoriginError } from '../error.ts'
 import { runWrite, type Database } from './database.ts'
 import type { StoreSchema } from './db.ts'
 
-/** Default subject of the epoch in the store `device`. */
+/**
+ * Subject of the epoch of background responses. All hosts raise it, since all of them continue these
+ * responses: hosts of two protocol versions, and pages that host for themselves. The epoch of an
+ * election (`fence.ts`) would let each of them continue the same response.
+ */
 const EPOCH_SUBJECT = 'epoch'
 
 type StoreName = StoreNames<StoreSchema>

@@ -14,7 +14,7 @@ import { join } from 'node:path'
 import type { Browser, Page } from 'playwright'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Server } from '../../src/index.ts'
-import { openBrowser } from '../support/browser.ts'
+import { makePatient, openBrowser } from '../support/browser.ts'
 import { fetchIn } from '../support/answers.ts'
 import { type Graph, onnxFile } from '../support/onnx.ts'
 import { serveStatic, type StaticServer } from '../support/static.ts'
@@ -177,7 +177,7 @@ test('what a model calls itself and its parts takes no control of the terminal',
 })
 
 test('the model runs through server.predict', async () => {
-  page = await browser.newPage()
+  page = makePatient(await browser.newPage())
   await page.goto(`${site.url}/app.html`)
   await page.waitForFunction(() => 'server' in globalThis)
   const outputs = await page.evaluate(async () => {

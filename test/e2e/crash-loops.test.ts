@@ -49,9 +49,7 @@ async function beginLoad(page: Page): Promise<void> {
   await page.evaluate((tag) => {
     ;(globalThis as unknown as InPage).server.models.load(tag).catch(() => undefined)
   }, TAG)
-  await expect
-    .poll(() => site.requests.slice(before).some((one) => RUNTIME.test(one)), { timeout: 30_000 })
-    .toBe(true)
+  await expect.poll(() => site.requests.slice(before).some((one) => RUNTIME.test(one))).toBe(true)
 }
 
 const load = (page: Page, options?: LoadOptions): Promise<string | null> =>

@@ -67,7 +67,7 @@ test(
   'load tells bytes and phases; unload and remove give back memory and disk',
   { tags: ['slow'] },
   async () => {
-    site = await openSite({ slow: { '/inorigin/models/guide/onnx/model.onnx': 1_500 } })
+    site = await openSite({ slow: { '/inorigin/models/guide/onnx/model.onnx': 4_000 } })
     const page = await site.open()
     await serveIn(page)
     const told = await page.evaluate(async () => {

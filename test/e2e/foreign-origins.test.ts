@@ -2,6 +2,7 @@
 import type { Page, Response } from 'playwright'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import type { Server } from '../../src/index.ts'
+import { makePatient } from '../support/browser.ts'
 import { openSite, serveIn, type Site } from '../support/site.ts'
 import { serveStatic, type StaticServer } from '../support/static.ts'
 
@@ -35,7 +36,7 @@ afterEach(async () => {
 })
 
 async function openForeign(): Promise<Page> {
-  const page = await site.context.newPage()
+  const page = makePatient(await site.context.newPage())
   await page.goto(`${foreign.url}/page.html`)
   return page
 }

@@ -114,7 +114,7 @@ describe('resources', () => {
         return held.some((lock) => lock.name?.endsWith(`download:${sha256}`))
       }
       const until = async (state: boolean) => {
-        const end = performance.now() + 20_000
+        const end = performance.now() + 60_000
         while ((await downloading()) !== state && performance.now() < end) {
           // oxlint-disable-next-line tests/no-fixed-wait -- This is a poll: locks have no events.
           await new Promise((resolve) => setTimeout(resolve, 50))

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import type { Page } from 'playwright'
 import { afterEach, describe, expect, test } from 'vitest'
 import type { Server, ServeOptions } from '../../src/index.ts'
+import { makePatient } from '../support/browser.ts'
 import { APP, appPage, reportingWorker } from '../support/isolation.ts'
 import { openSite, type Site, type SiteOptions } from '../support/site.ts'
 import { serveStatic } from '../support/static.ts'
@@ -78,7 +79,7 @@ test('the fastest number of threads is measured after a model was used', async (
   const cores = await page.evaluate(() => navigator.hardwareConcurrency)
   const counts = [1, 2, 4, 8, cores].filter((count) => count <= cores)
   await expect
-    .poll(() => page.evaluate(readFastestThreads), { timeout: 60_000 })
+    .poll(() => page.evaluate(readFastestThreads), { timeout: 120_000 })
     .toSatisfy((threads) => counts.includes(threads))
 })
 
@@ -151,7 +152,7 @@ test('a page that cannot be isolated is reloaded once, and not on later visits',
 
 test('a page that bypasses the service worker each time is reloaded once', async () => {
   await openApp()
-  const page = await site.context.newPage()
+  const page = makePatient(await site.context.newPage())
   const session = await site.context.newCDPSession(page)
   // As "Bypass for network" of the developer tools does.
   await session.send('Network.enable')

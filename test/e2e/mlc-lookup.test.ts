@@ -11,7 +11,7 @@ import { chromium, type Browser, type Page } from 'playwright'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Catalog, LoadProgress, Server } from '../../src/index.ts'
 import { chromiumLaunch } from '../setup/chromium.ts'
-import { openBrowser } from '../support/browser.ts'
+import { makePatient, openBrowser } from '../support/browser.ts'
 import { fetchIn } from '../support/answers.ts'
 import { openHub, repositoryOf, type Hub } from '../support/hub.ts'
 import { LIBRARY, mlcFiles } from '../support/mlc.ts'
@@ -99,7 +99,7 @@ async function openIn(where: Browser): Promise<Page> {
       body: Buffer.from(LIBRARY),
     }),
   )
-  const tab = await context.newPage()
+  const tab = makePatient(await context.newPage())
   await tab.goto(`${site.url}/app.html`)
   await tab.waitForFunction(() => 'server' in globalThis)
   return tab

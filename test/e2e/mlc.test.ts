@@ -11,7 +11,7 @@ import { join } from 'node:path'
 import type { Browser, Page } from 'playwright'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Catalog, Server } from '../../src/index.ts'
-import { openBrowser } from '../support/browser.ts'
+import { makePatient, openBrowser } from '../support/browser.ts'
 import { fetchIn } from '../support/answers.ts'
 import { LIBRARY, mlcFiles } from '../support/mlc.ts'
 import { serveStatic, type StaticServer } from '../support/static.ts'
@@ -142,7 +142,7 @@ beforeAll(async () => {
   for (const [name, content] of Object.entries(FILES))
     writeFileSync(join(app, 'mlc', name), content)
   browser = await openBrowser()
-  page = await browser.newPage()
+  page = makePatient(await browser.newPage())
   await page.goto(`${site.url}/app.html`)
   await page.waitForFunction(() => 'server' in globalThis)
 })

@@ -102,7 +102,7 @@ describe('the server is down:', () => {
     const ask = async () => {
       await page.getByLabel('Your question').fill('Who are you?')
       await page.getByRole('button', { name: 'Send' }).click()
-      await page.locator('.turn > .meta').first().waitFor({ timeout: 90_000 })
+      await page.locator('.turn > .meta').first().waitFor()
       return page.locator('.answer').last().innerText()
     }
     await page.waitForFunction(() => crossOriginIsolated)

@@ -11,7 +11,7 @@ import { tmpdir } from 'node:os'
 import { dirname, extname, join, normalize } from 'node:path'
 import type { Browser } from 'playwright'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { openBrowser } from '../support/browser.ts'
+import { makePatient, openBrowser } from '../support/browser.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
 const TYPES: Readonly<Record<string, string>> = {
@@ -160,7 +160,7 @@ async function serveFiles(folder: string): Promise<{ url: string; stop(): void }
 async function answerAt(url: string): Promise<string> {
   const context = await browser.newContext()
   try {
-    const tab = await context.newPage()
+    const tab = makePatient(await context.newPage())
     const failed = new Promise<never>((_, reject) => {
       tab.on('pageerror', (error) => reject(error))
       tab.on('console', (line) => {
@@ -168,7 +168,7 @@ async function answerAt(url: string): Promise<string> {
       })
     })
     await tab.goto(url)
-    const shown = tab.locator('#answer:not(:empty)').textContent({ timeout: 90_000 })
+    const shown = tab.locator('#answer:not(:empty)').textContent()
     const completion = JSON.parse((await Promise.race([shown, failed])) ?? '')
     return completion.choices[0].message.content
   } finally {

@@ -161,7 +161,7 @@ describe('the page', () => {
     await page.mouse.down()
     await page.mouse.move(...at(0.5, 0.85), { steps: 12 })
     await page.mouse.up()
-    await page.getByText(/^One, \d+ %/).waitFor({ timeout: 60_000 })
+    await page.getByText(/^One, \d+ %/).waitFor()
     expect(await page.locator('.scores .best').innerText()).toMatch(/^1\b/)
     expect(faults).toEqual([])
   })
@@ -181,7 +181,7 @@ describe('the page', () => {
           return data.reduce((sum, byte, at) => (at % 4 === 3 ? sum : sum + byte), 0) / data.length
         })
       const changed = async (before: number) => {
-        await expect.poll(light, { timeout: 60_000 }).not.toBe(before)
+        await expect.poll(light).not.toBe(before)
         return light()
       }
       expect(await light()).toBe(0)
@@ -221,7 +221,7 @@ describe('the page', () => {
         .getByLabel('Others')
         .fill(`The soup needs more salt\n\n${attack}\nI forgot my login credentials`)
       await page.getByRole('button', { name: 'Compare' }).click()
-      await page.getByText(/^4 vectors of 128 numbers · \d+ tokens · /).waitFor({ timeout: 60_000 })
+      await page.getByText(/^4 vectors of 128 numbers · \d+ tokens · /).waitFor()
       const rows = page.getByRole('list', { name: 'Similarity' }).getByRole('listitem')
       expect(await rows.count()).toBe(3)
       expect(await rows.first().innerText()).toMatch(/^I forgot my login credentials\s+\d+ %$/)

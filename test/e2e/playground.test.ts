@@ -4,6 +4,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, inject, test } from '
 import { openBrowser } from '../support/browser.ts'
 import { brokenAnswer, endlessAnswer, hostileAnswer } from '../support/fakes.ts'
 import { openPlayground, type Playground, type PlaygroundOptions } from '../support/playground.ts'
+import { openSite } from '../support/site.ts'
 
 let browser: Browser
 let playground: Playground | undefined
@@ -81,13 +82,22 @@ describe('the chat', () => {
     'stops while the model is still loading, and answers after',
     { tags: ['slow'] },
     async () => {
-      const { page, ask, answer } = await open()
-      await page.getByLabel('Your question').fill('Who are you?')
-      await page.keyboard.press('Enter')
-      await page.getByRole('button', { name: 'Stop' }).click()
-      expect(await page.locator('.meta').innerText()).toMatch(/^stopped/)
-      await ask('Who are you?')
-      expect(await answer()).not.toBe('')
+      let isReleased = false
+      const file = '/inorigin/models/guide/onnx/model.onnx'
+      const site = await openSite({ slow: { [file]: () => isReleased } })
+      try {
+        playground = await openPlayground(browser, `${site.url}/`)
+        const { page, ask, answer } = playground
+        await page.getByLabel('Your question').fill('Who are you?')
+        await page.keyboard.press('Enter')
+        await page.getByRole('button', { name: 'Stop' }).click()
+        expect(await page.locator('.meta').innerText()).toMatch(/^stopped/)
+        isReleased = true
+        await ask('Who are you?')
+        expect(await answer()).not.toBe('')
+      } finally {
+        await site.close()
+      }
     },
   )
 

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Page } from 'playwright'
 import type { Server } from '../../src/index.ts'
 import { fetchIn } from '../support/answers.ts'
+import { makePatient } from '../support/browser.ts'
 import { openSite, serveIn, type Site } from '../support/site.ts'
 
 let site: Site
@@ -167,7 +168,7 @@ test('a wrong input is refused by name', async () => {
 test('a resource is never shown as a page', async () => {
   const { text } = await ask('/v1/predictions', { tag: '@inorigin/digits', clientId: 'test' })
   const [{ url }] = JSON.parse(text).resources
-  const tab = await site.context.newPage()
+  const tab = makePatient(await site.context.newPage())
   const response = await tab.goto(url)
   expect(response?.status()).toBe(403)
   await tab.close()

@@ -80,7 +80,7 @@ test(
     site = await openSite()
     const page = await site.open()
     // It stops in the second chunk, however late the abort arrives.
-    const stalled = [{ slow: 8, stall: 24 * MIB }, { slow: 8 }]
+    const stalled = [{ slow: 30, stall: 24 * MIB }, { slow: 8 }]
     const weights = await file({ bytes: 40 * MIB, faults: stalled })
     const other = await file({ bytes: 40 * MIB, faults: stalled })
     const tags = { '@me/one': [weights], '@me/two': [other] }

@@ -69,7 +69,7 @@ test.concurrent('a new version rolls out under an open stream, which ends on the
   await old.evaluate(() => fetch('/report', { method: 'POST', body: 'go on' }))
   expect(await direct).toBe('message')
   expect(textOf(await streamEnd(old, 'open'))).not.toBe('')
-  await expect.poll(() => isControlled(next), { timeout: 60_000 }).toBe(true)
+  await expect.poll(() => isControlled(next)).toBe(true)
   // The next requests run on the new version, also those of the old tab.
   await Promise.all([old, next].map((page) => page.evaluate(() => navigator.serviceWorker.ready)))
   for (const page of [next, old]) {

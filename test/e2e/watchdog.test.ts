@@ -6,16 +6,10 @@
 import { test } from 'vitest'
 import type { Page } from 'playwright'
 import { fetchIn } from '../support/answers.ts'
+import { openTokenFault } from '../support/fault-at-token.ts'
 import { withSlowTokenizer } from '../support/hostile.ts'
 import { openSite, serveIn } from '../support/site.ts'
-import {
-  abortStream,
-  beginStream,
-  ENDLESS,
-  errorOf,
-  streamEnd,
-  streamHas,
-} from '../support/streamed.ts'
+import { abortStream, beginStream, ENDLESS, errorOf, streamEnd } from '../support/streamed.ts'
 
 const GUIDE = '@inorigin/guide'
 
@@ -24,14 +18,6 @@ const ask = (page: Page, model: string, content: string) =>
 
 const modelWorker = (page: Page) =>
   page.workers().find((one) => one.url().endsWith('/model-worker.js'))!
-
-/** Stops the thread of the model until it is ended. It sleeps, so as to leave the CPU to the other tests. */
-async function hang(page: Page): Promise<void> {
-  await modelWorker(page).evaluate(() => {
-    const { buffer } = new WebAssembly.Memory({ initial: 1, maximum: 1, shared: true })
-    setTimeout(() => Atomics.wait(new Int32Array(buffer), 0, 0))
-  })
-}
 
 test.concurrent('a prompt that a tokenizer never gets through ends its worker, and the next one is answered', async ({
   expect,
@@ -59,13 +45,15 @@ test.concurrent('a worker that does not notice a cancellation is ended when othe
   expect,
   onTestFinished,
 }) => {
-  const site = await openSite()
+  const fault = await openTokenFault()
+  onTestFinished(() => fault.close())
+  const site = await openSite({ pages: { '/inorigin/model-worker.js': fault.script } })
   onTestFinished(() => site.close())
   const page = await site.open()
   await serveIn(page)
+  const hanging = fault.at(5)
   await beginStream(page, 'canceled', GUIDE, ENDLESS)
-  await streamHas(page, 'canceled', 'content_block_delta')
-  await hang(page)
+  await hanging
   await beginStream(page, 'waiting', GUIDE)
   await abortStream(page, 'canceled')
   const error = errorOf(await streamEnd(page, 'waiting'))

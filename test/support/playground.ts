@@ -1,6 +1,7 @@
 /** The built playground in a browser profile that has never seen it, and what went wrong in it. */
 import type { Browser, BrowserContextOptions, Page } from 'playwright'
 import type { Server } from '../../src/index.ts'
+import { makePatient } from './browser.ts'
 
 export interface PlaygroundWindow extends Window {
   inorigin?: Server
@@ -28,7 +29,7 @@ export async function openPlayground(
   { before, ...options }: PlaygroundOptions = {},
 ): Promise<Playground> {
   const context = await browser.newContext(options)
-  const page = await context.newPage()
+  const page = makePatient(await context.newPage())
   const faults: string[] = []
   page.on('console', (message) => {
     if (message.type() === 'error') faults.push(message.text())
@@ -55,7 +56,7 @@ export async function openPlayground(
       const count = await ended.count()
       await page.getByLabel('Your question').fill(question)
       await page.getByRole('button', { name: 'Send' }).click()
-      await ended.nth(count).waitFor({ timeout: 90_000 })
+      await ended.nth(count).waitFor()
     },
     answer: () => page.locator('.answer').last().innerText(),
     close: () => context.close(),

@@ -3,7 +3,7 @@ import { chromium, type Browser, type BrowserContext, type Page } from 'playwrig
 import type { ServeOptions } from '../../src/index.ts'
 import { chromiumLaunch, type Gpu } from '../setup/chromium.ts'
 import type { AnyPage } from './any-page.ts'
-import { openBrowser } from './browser.ts'
+import { makePatient, openBrowser } from './browser.ts'
 import { serveStatic, type StaticOptions, type StaticServer } from './static.ts'
 
 /** Nothing but the library: what a page without a bundler imports. */
@@ -48,7 +48,7 @@ export async function openSite(options: SiteOptions = {}): Promise<Site> {
     browser,
     context,
     async open(path = `${base}blank.html`, where = context) {
-      const page = await where.newPage()
+      const page = makePatient(await where.newPage())
       await page.goto(server.url + path)
       return page
     },

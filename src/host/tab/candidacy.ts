@@ -60,6 +60,7 @@ export function createCandidacy(
 
   function leave(): void {
     clearTimeout(retryTimer)
+    if (worker.thread) postToServiceWorker({ type: 'inorigin:left' })
     election?.leave()
     election = undefined
     worker.stop()

@@ -44,7 +44,7 @@ describe('on WASM', () => {
   })
 })
 
-describe('on WebGPU', { timeout: 180_000 }, () => {
+describe('on WebGPU', { timeout: 600_000 }, () => {
   test('a run that needs more than a buffer can hold', async () => {
     const { device: gpu, adapter } = await requestGpu()
     const runtime = await loadRuntime({ device: 'webgpu', folder, gpu })

@@ -26,7 +26,7 @@ afterEach(() => {
 })
 
 // A software GPU compiles shaders for seconds, on a busy machine for many.
-describe('the trial', { timeout: 180_000 }, () => {
+describe('the trial', { timeout: 600_000 }, () => {
   test.each(['float32', 'float16'] as const)(
     'has the answers that WASM gives, %s',
     async (precision) => {

@@ -8,7 +8,7 @@ import { convolution, noise, SIDE } from '../../models/wrong-conv.ts'
 import { runtime, tagsOf } from './embedded.ts'
 
 const { signal } = new AbortController()
-const options = { tags: tagsOf('webgpu'), timeout: 120_000 }
+const options = { tags: tagsOf('webgpu'), timeout: 300_000 }
 
 /** A convolution, with what its check concludes. */
 async function openConvolution(channels: 8 | 9, device: Device = 'webgpu') {

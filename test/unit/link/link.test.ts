@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import { InoriginError } from '../../../src/error.ts'
 import { answer } from '../../../src/link/answer.ts'
 import { call } from '../../../src/link/ask.ts'
@@ -6,6 +6,7 @@ import { unreachable, type Link } from '../../../src/link/link.ts'
 import { remote } from '../../../src/link/remote.ts'
 import type { Caller, EventStream, MethodTable } from '../../../src/types/index.ts'
 import { arrived } from '../../support/arrived.ts'
+import { createLocks } from '../../support/locks.ts'
 
 interface Service {
   double(value: number, caller: Caller<string>): Promise<number>
@@ -294,5 +295,30 @@ describe('stream', () => {
     expect(told).toEqual(['open count', 'ack', 'result'])
     for await (const _number of reply.events) expect(told).toHaveLength(3)
     expect(told).toEqual(['open count', 'ack', 'result', 'close'])
+  })
+
+  test('tells of the death of the other side before the port is closed', async () => {
+    const locks = createLocks()
+    vi.stubGlobal('navigator', { locks })
+    let die = (): void => undefined
+    void locks.request('life', () => new Promise<void>((resolve) => (die = resolve)))
+    const told: string[] = []
+    const { ask } = connect({
+      onOpen: () => ({
+        onAck: () => told.push('ack'),
+        onDeath: () => told.push('death'),
+        onClose: () => told.push('close'),
+      }),
+      connect: (port) => {
+        port.onmessage = ({ data }) => {
+          if (data.type === 'call') port.postMessage({ type: 'ack', life: 'life' })
+        }
+      },
+    })
+    const asked = ask.double(1, anyone())
+    await expect.poll(() => told).toEqual(['ack'])
+    die()
+    await expect(asked).rejects.toMatchObject({ code: 'host_gone' })
+    expect(told).toEqual(['ack', 'death', 'close'])
   })
 })
