@@ -10,7 +10,7 @@ export const CONFIGURATION_ONLY: OptionNames<Pick<PredictOptions, 'configuration
 export const TASK_OPTIONS: OptionNames<TaskOptions> = { signal: true, onProgress: true }
 export const LOAD_OPTIONS: OptionNames<LoadOptions> = { ...TASK_OPTIONS, retryCrashed: true }
 export const PREDICT_OPTIONS: OptionNames<PredictOptions> = { ...TASK_OPTIONS, configuration: true }
-export const REPAIR_OPTIONS: OptionNames<RepairOptions> = { signal: true, onProgress: true }
+export const REPAIR_OPTIONS: OptionNames<RepairOptions> = TASK_OPTIONS
 export const IMPORT_OPTIONS: OptionNames<ImportOptions> = {
   ...REPAIR_OPTIONS,
   name: true,
