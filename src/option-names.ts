@@ -16,7 +16,7 @@ export const BRIDGE_OPTIONS: OptionNames<BridgeOptions> = {
   onChange: true,
   signal: true,
 }
-export const REPAIR_OPTIONS: OptionNames<RepairOptions> = { signal: true, onProgress: true }
+export const REPAIR_OPTIONS: OptionNames<RepairOptions> = TASK_OPTIONS
 export const IMPORT_OPTIONS: OptionNames<ImportOptions> = {
   ...REPAIR_OPTIONS,
   name: true,

@@ -5,7 +5,6 @@
 import { InoriginError } from './error.ts'
 import type { ChosenFile, Tag } from './types/index.ts'
 import { isObjectOrArray } from './values/objects.ts'
-import { shorten } from './values/shorten.ts'
 import { findSimilar } from './values/similar-names.ts'
 
 interface Options {
@@ -48,7 +47,7 @@ export function assertKnownOptions<Input extends object>(
   const known = Object.keys(names)
   const similar = findSimilar(unknown, known)
   const todo = similar ? `Did you mean ${similar}?` : `Known options: ${known.join(', ')}.`
-  throw invalid(shorten(unknown), `Unknown option "${shorten(unknown)}". ${todo}`)
+  throw invalid(unknown, `Unknown option "${unknown}". ${todo}`)
 }
 
 /**

@@ -1,6 +1,7 @@
 /** The options and the handle of `serve()` in Chromium. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Server, ServeOptions } from '../../src/index.ts'
+import { bundleScript } from '../support/sdks.ts'
 import { openSite, serveIn, type Site } from '../support/site.ts'
 
 interface InPage {
@@ -10,15 +11,9 @@ interface InPage {
 
 let site: Site
 
-const OWN_WORKER = `import { attach } from './inorigin/sw/index.js'
-try {
-  attach({ isolated: true })
-} catch (error) {
-  addEventListener('message', ({ ports }) => ports[0].postMessage(error.message))
-}`
-
 beforeAll(async () => {
-  site = await openSite({ pages: { '/own-sw.js': OWN_WORKER } })
+  const worker = await bundleScript('./mistyped-worker.ts', 'mistyped')
+  site = await openSite({ pages: { '/own-sw.js': worker } })
 })
 
 afterAll(() => site?.close())
@@ -64,10 +59,7 @@ test('serve and the methods of its handle refuse unknown options', async () => {
 test('attach refuses unknown options', async () => {
   const page = await site.open()
   const message = await page.evaluate(async () => {
-    const registration = await navigator.serviceWorker.register('/own-sw.js', {
-      type: 'module',
-      scope: '/own/',
-    })
+    const registration = await navigator.serviceWorker.register('/own-sw.js', { scope: '/own/' })
     const { port1, port2 } = new MessageChannel()
     const answer = new Promise((resolve) => (port1.onmessage = ({ data }) => resolve(data)))
     const worker = registration.installing ?? registration.waiting ?? registration.active
