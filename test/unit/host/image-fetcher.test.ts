@@ -55,6 +55,8 @@ const remote = (path: string, at = 0): Image => ({
 
 const requestOf = (...images: Image[]): GenerationRequest => ({
   model: '@me/vision',
+  sampling: {},
+  stop: [],
   messages: [
     { role: 'system', content: 'S' },
     { role: 'user', content: 'See.', images },
