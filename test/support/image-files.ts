@@ -48,8 +48,10 @@ export const gifPixel = (color: readonly [red: number, green: number, blue: numb
  */
 export function cmykJpeg(color: readonly number[]): Buffer {
   const segment = (marker: number, ...data: number[]): number[] => [
-    ...[0xff, marker],
-    ...[(data.length + 2) >> 8, (data.length + 2) & 0xff],
+    0xff,
+    marker,
+    (data.length + 2) >> 8,
+    (data.length + 2) & 0xff,
     ...data,
   ]
   const components = color.map((_, index) => index + 1)
@@ -64,7 +66,8 @@ export function cmykJpeg(color: readonly number[]): Buffer {
   const bits = color.map((level) => `${levelBits(level - 128)}0`).join('')
   const scan = bits.padEnd(Math.ceil(bits.length / 8) * 8, '1').match(/.{8}/g) ?? []
   return Buffer.from([
-    ...[0xff, 0xd8],
+    0xff,
+    0xd8,
     ...segment(0xee, ...Buffer.from('Adobe'), 0, 100, 0, 0, 0, 0, 0),
     ...segment(0xdb, 0, ...divisors),
     ...segment(0xc0, 8, 0, 8, 0, 8, 4, ...components.flatMap((id) => [id, 0x11, 0])),
@@ -73,7 +76,8 @@ export function cmykJpeg(color: readonly number[]): Buffer {
     ...segment(0xda, 4, ...components.flatMap((id) => [id, 0]), 0, 63, 0),
     // A byte of ones is followed by a zero, so that it is no marker.
     ...scan.flatMap((byte) => (byte === '11111111' ? [0xff, 0] : [parseInt(byte, 2)])),
-    ...[0xff, 0xd9],
+    0xff,
+    0xd9,
   ])
 }
 
