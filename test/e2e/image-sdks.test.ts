@@ -95,12 +95,9 @@ function defineClients(): void {
       ]
       const messages = [{ role: 'user' as const, content }]
       try {
-        const answer = await anthropic.messages.create({
-          model,
-          messages,
-          max_tokens: 4,
-          temperature: 0,
-        })
+        // The SDK's types no longer have the temperature, which the endpoint takes.
+        const body = { model, messages, max_tokens: 4, temperature: 0 }
+        const answer = await anthropic.messages.create(body)
         const { input_tokens, cache_read_input_tokens } = answer.usage
         const [block] = answer.content
         const written = block?.type === 'text' ? block.text : ''
