@@ -4,7 +4,7 @@ import type { AssistantMessage, ChatMessage, UserMessage } from '../../types/ind
 import type { Conversation } from '../engine.ts'
 import { modelUnusable } from '../failure.ts'
 import { commonPrefixLength } from './common-prefix.ts'
-import { parseTemplateProgram, renderTemplate, TemplateRejection } from './jinja.ts'
+import { LimitExceeded, parseTemplateProgram, renderTemplate, TemplateRejection } from './jinja.ts'
 import { createMessageMarkers, type MessageMarkers, type TextRange } from './message-markers.ts'
 import { countCharacters } from './token-bounds.ts'
 import {
@@ -63,7 +63,9 @@ export function parseTemplate(
     const limits = { characters: QUESTION.length, messages: 1 }
     try {
       return renderTemplate(program, { ...tokens, ...variables }, limits).includes(QUESTION)
-    } catch {
+    } catch (thrown) {
+      // The conversation would exceed the limit again, after as long a time.
+      if (thrown instanceof LimitExceeded) throw thrown
       return false
     }
   }

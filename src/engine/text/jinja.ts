@@ -26,7 +26,7 @@ type Program = Template['parsed']
 export class TemplateRejection extends Error {}
 
 /** Error of a template that exceeds a limit. */
-class LimitExceeded extends Error {}
+export class LimitExceeded extends Error {}
 
 /** Parses a template. Throws `model_unusable` if it is invalid. */
 export function parseTemplateProgram(source: string): Program {

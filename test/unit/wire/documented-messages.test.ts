@@ -68,7 +68,11 @@ const SHARED: Row[] = [
     { type: 'url', url: 'data:image/gif;base64,AA==' },
     message(0, { images: [{ mediaType: 'image/gif' }] }),
   ],
-  ['messages[0].content[1].source', { type: 'url', url: 'https://example.com/a.gif' }, 'refused'],
+  [
+    'messages[0].content[1].source',
+    { type: 'url', url: 'https://example.com/a.gif' },
+    message(0, { images: [{ url: 'https://example.com/a.gif' }] }),
+  ],
   ['messages[0].content[1].type', 'video', 'refused'],
   ['messages[0].content[1].cache_control', { type: 'ephemeral' }, 'ignored'],
   ['messages[0].content[1].transformations', [], 'ignored'],
