@@ -135,6 +135,23 @@ test('a response fails after five hosts that stored nothing of it', async () => 
   })
 })
 
+test('the next host does not mix an answer of a server with another one', async () => {
+  const database = freshDatabase()
+  const far: GenerationEvent[] = [
+    { type: 'served_by', servedBy: 'upstream' },
+    START,
+    { type: 'text', text: 'far' },
+  ]
+  const first = await elect(database, far)
+  await first.methods.createBackground(responseOf('resp_1'), callerOf())
+  await read(first, 'resp_1', (_, all) => textOf(all) === 'far')
+  const second = await elect(database, [START, ...WORDS, FINISH])
+  await second.resume()
+  const all = await read(second, 'resp_1')
+  expect([textOf(all), second.requests]).toEqual(['far', []])
+  expect(all.at(-1)).toMatchObject({ reason: 'failed', error: { code: 'host_gone' } })
+})
+
 test('an error of the model is the last event', async () => {
   const host = await elect(freshDatabase(), [START, ...WORDS], new Error('It broke.'))
   await host.methods.createBackground(responseOf('resp_1'), callerOf())

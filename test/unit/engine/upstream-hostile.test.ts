@@ -155,13 +155,15 @@ describe('a server that is slow', () => {
   })
 
   test('is not blamed for the pause of a reader', async () => {
-    const { call } = await open((response) => {
-      sendEvents(response, [FIRST, chunkOf({ content: '!' }, 'stop')])
-      response.end(`data: ${DONE}\n\n`)
+    let response: ServerResponse | undefined
+    const { call } = await open((given) => {
+      response = given
+      sendEvents(given, [FIRST])
     })
     fakeTime()
     const { events } = await generateUpstream(REQUEST, MODEL, call)
     await pass(2 * SILENCE_TIMEOUT_MS)
+    response?.end(`data: ${JSON.stringify(chunkOf({}, 'stop'))}\n\ndata: ${DONE}\n\n`)
     expect((await readAll(events)).at(-1)).toMatchObject({ type: 'finish' })
   })
 })
