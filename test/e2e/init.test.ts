@@ -143,9 +143,9 @@ test('copies a license for every part of what it copies', () => {
     if (name.startsWith('ort/')) return 'onnxruntime-web'
     return name.startsWith('chunks/mlc-') ? '@mlc-ai/web-llm' : 'inorigin'
   })
-  // The plugin uses the Vite of the app.
+  // The plugin uses the Vite of the app, and the hooks its React.
   const imported = [...importedIn('src'), ...importedIn('sw')].filter(
-    (name) => !['inorigin', 'node', 'vite'].includes(name),
+    (name) => !['inorigin', 'node', 'react', 'vite'].includes(name),
   )
   expect(new Set(imported).size).toBeGreaterThan(7)
   expect([...parts, ...imported].filter((name) => !named.has(name))).toEqual([])
