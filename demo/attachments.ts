@@ -66,7 +66,7 @@ export function createAttachments(): Attachments {
   return {
     take() {
       const taken = [...urls.values()]
-      for (const item of [...urls.keys()]) remove(item)
+      for (const item of urls.keys()) remove(item)
       return taken
     },
   }
