@@ -1,4 +1,5 @@
 import type { Server } from '../src/index.ts'
+import type { Attachments } from './attachments.ts'
 import type { Composer } from './composer.ts'
 import type { Action, Conversation, TurnView } from './conversation.ts'
 import { byId } from './dom.ts'
@@ -11,12 +12,16 @@ import { AnswerError, receive, type Answer } from './wire/answer.ts'
 import type { Exchange } from './wire/style.ts'
 import { summary } from './wire/summary.ts'
 
+/** A question with its images, which are data URLs. */
+type Asked = Pick<Exchange, 'question' | 'images'>
+
 export interface ChatParts {
   server: Promise<Server>
   models: Models
   loading: Loading
   settings: SettingsForm
   composer: Composer
+  attachments: Attachments
   conversation: Conversation
   inspector: Inspector
 }
@@ -24,46 +29,48 @@ export interface ChatParts {
 /** Creates the chat, which sends a question with `fetch` and shows its answer piece by piece. */
 export function createChat(parts: ChatParts): void {
   const { server: starting, models, loading, settings, composer, conversation, inspector } = parts
+  const { attachments } = parts
   const newChat = byId('new-chat', HTMLButtonElement)
   let history: Exchange[] = []
   let running: AbortController | undefined
 
-  async function ask(question: string): Promise<void> {
+  async function ask(question: string, images: readonly string[] = []): Promise<void> {
     if (running) return
+    const asked: Asked = { question, images }
     const { signal } = (running = new AbortController())
-    const turn = conversation.add(question)
+    const turn = conversation.add(question, images)
     let answer: Answer | undefined
     setBusy(true)
     turn.waiting('Starting the server')
     try {
       const server = await unlessAborted(starting, signal)
-      answer = await compose(server, question, signal)
+      answer = await compose(server, asked, signal)
       turn.waiting('Waiting for the first token')
       await exchange(server, answer, turn, signal)
       turn.end(summary(answer))
-      finish(signal, question, answer)
+      finish(signal, asked, answer)
     } catch (error) {
       if (signal.aborted) turn.end(['stopped', ...(answer ? [summary(answer)] : [])].join(' · '))
-      else turn.fail(explain(error), actions(error, question, turn))
-      finish(signal, question, signal.aborted ? answer : undefined)
+      else turn.fail(explain(error), actions(error, asked, turn))
+      finish(signal, asked, signal.aborted ? answer : undefined)
     }
   }
 
   /** Adds the exchange to the history, unless a new chat has begun. */
-  function finish(signal: AbortSignal, question: string, answer: Answer | undefined): void {
+  function finish(signal: AbortSignal, asked: Asked, answer: Answer | undefined): void {
     if (running?.signal !== signal) return
-    if (answer?.text) history.push({ question, answer: answer.text })
+    if (answer?.text) history.push({ ...asked, answer: answer.text })
     setBusy(false)
   }
 
-  async function compose(server: Server, question: string, signal: AbortSignal): Promise<Answer> {
+  async function compose(server: Server, asked: Asked, signal: AbortSignal): Promise<Answer> {
     const { id: model, max_tokens } = await unlessAborted(models.chosen(), signal)
     // The request would load the model, too. This call only shows the progress.
     loading.load(model).catch(() => {})
     const style = settings.style()
     const modelMaxTokens = max_tokens ?? undefined
     const read = settings.read()
-    const request = style.request({ model, modelMaxTokens, history, question, settings: read })
+    const request = style.request({ model, modelMaxTokens, history, ...asked, settings: read })
     return { style, url: `${server.baseURL}/${request.path}`, request, raw: '', text: '' }
   }
 
@@ -90,10 +97,10 @@ export function createChat(parts: ChatParts): void {
     }
   }
 
-  function actions(error: unknown, question: string, turn: TurnView): Action[] {
+  function actions(error: unknown, { question, images }: Asked, turn: TurnView): Action[] {
     const again = (): void => {
       turn.remove()
-      void ask(question)
+      void ask(question, images)
     }
     const list: Action[] = [{ label: 'Ask again', run: again }]
     if (error instanceof AnswerError && error.code === 'context_length_exceeded') {
@@ -114,6 +121,7 @@ export function createChat(parts: ChatParts): void {
     running?.abort()
     history = []
     conversation.clear()
+    attachments.take()
     setBusy(false)
     newChat.disabled = true
     composer.focus()
@@ -121,7 +129,7 @@ export function createChat(parts: ChatParts): void {
 
   composer.onSend((question) => {
     composer.clear()
-    void ask(question)
+    void ask(question, attachments.take())
   })
   composer.onStop(() => running?.abort())
   conversation.onSuggestion((question) => {

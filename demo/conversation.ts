@@ -29,7 +29,8 @@ export interface TurnView {
 }
 
 export interface Conversation {
-  add(question: string): TurnView
+  /** Adds a question with its images, which are data URLs. */
+  add(question: string, images: readonly string[]): TurnView
   clear(): void
   /** Shows suggested first questions, and calls `ask` with the one that is selected. */
   onSuggestion(ask: (question: string) => void): void
@@ -59,7 +60,7 @@ export function createConversation(): Conversation {
   // The part below grows with its errors and would cover the end.
   new ResizeObserver(() => follow(() => {})).observe(scroll)
 
-  function add(question: string): TurnView {
+  function add(question: string, images: readonly string[]): TurnView {
     const turn = element('article', 'turn')
     const wait = element('p', 'wait')
     const answer = element('p', 'answer')
@@ -77,6 +78,7 @@ export function createConversation(): Conversation {
     // Screen readers announce the answer once it is complete, not word by word.
     log.ariaBusy = 'true'
     turn.append(element('span', 'hidden', 'You asked:'), element('p', 'question', question))
+    if (images.length > 0) turn.append(gallery(images))
     log.append(turn)
     scrollToEnd()
     return {
@@ -121,4 +123,13 @@ export function createConversation(): Conversation {
       byId('first-questions', HTMLElement).replaceChildren(...items)
     },
   }
+}
+
+function gallery(images: readonly string[]): HTMLElement {
+  const row = element('p', 'gallery')
+  const shown = images.map((url, at) =>
+    Object.assign(new Image(), { src: url, alt: `Image ${at + 1} of the question` }),
+  )
+  row.append(...shown)
+  return row
 }

@@ -1,4 +1,5 @@
 /** Entry of the playground, which creates its parts. Each part is one module. */
+import { createAttachments } from './attachments.ts'
 import { createChat } from './chat.ts'
 import { createComposer } from './composer.ts'
 import { createConversation } from './conversation.ts'
@@ -26,6 +27,7 @@ createChat({
   models: createModels(server, loading),
   settings: createSettings(),
   composer: createComposer(),
+  attachments: createAttachments(),
   conversation: createConversation(),
   inspector: createInspector(),
 })

@@ -6,19 +6,23 @@ interface Chunk {
   error?: { message: string }
 }
 
+function toContent(question: string, images: readonly string[] = []): string | object[] {
+  if (images.length === 0) return question
+  const parts = images.map((url) => ({ type: 'image_url', image_url: { url } }))
+  return [...parts, { type: 'text', text: question }]
+}
+
 /** Style of `POST /v1/chat/completions`: the system prompt is a message, the end is `[DONE]`. */
 export const completions: WireStyle = {
-  request({ model, history, question, images = [], settings }) {
+  request({ model, history, question, images, settings }) {
     const { system, temperature, maxTokens, seed } = settings
-    const toPart = (url: string) => ({ type: 'image_url', image_url: { url } })
-    const text = { type: 'text', text: question }
     const messages = [
       ...(system ? [{ role: 'system', content: system }] : []),
       ...history.flatMap((past) => [
-        { role: 'user', content: past.question },
+        { role: 'user', content: toContent(past.question, past.images) },
         { role: 'assistant', content: past.answer },
       ]),
-      { role: 'user', content: images.length > 0 ? [...images.map(toPart), text] : question },
+      { role: 'user', content: toContent(question, images) },
     ]
     const limits = { temperature, max_completion_tokens: maxTokens, seed }
     const stream = { stream: true, stream_options: { include_usage: true } }

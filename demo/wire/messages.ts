@@ -18,18 +18,22 @@ type Frame =
   | { type: 'error'; error: { message: string } }
   | { type: 'ping' | 'content_block_start' | 'content_block_stop' }
 
+function toContent(question: string, images: readonly string[] = []): string | object[] {
+  if (images.length === 0) return question
+  const blocks = images.map((url) => ({ type: 'image', source: { type: 'url', url } }))
+  return [...blocks, { type: 'text', text: question }]
+}
+
 /** Style of `POST /v1/messages`: a separate system prompt, no seed, the end is `message_stop`. */
 export const messages: WireStyle = {
-  request({ model, modelMaxTokens, history, question, images = [], settings }) {
+  request({ model, modelMaxTokens, history, question, images, settings }) {
     const { system, temperature, maxTokens } = settings
-    const toBlock = (url: string) => ({ type: 'image', source: { type: 'url', url } })
-    const text = { type: 'text', text: question }
     const turns = [
       ...history.flatMap((past) => [
-        { role: 'user', content: past.question },
+        { role: 'user', content: toContent(past.question, past.images) },
         { role: 'assistant', content: past.answer },
       ]),
-      { role: 'user', content: images.length > 0 ? [...images.map(toBlock), text] : question },
+      { role: 'user', content: toContent(question, images) },
     ]
     const limits = { max_tokens: maxTokens ?? modelMaxTokens ?? MAX_TOKENS, temperature }
     return {

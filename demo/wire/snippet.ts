@@ -19,9 +19,17 @@ while (true) {
 `
 }
 
+/** Number of characters of a data URL that the code shows. Images have millions. */
+const SHOWN_DATA_CHARACTERS = 60
+
+const shortenData = (text: string): string =>
+  text.startsWith('data:') && text.length > SHOWN_DATA_CHARACTERS
+    ? `${text.slice(0, SHOWN_DATA_CHARACTERS)}…`
+    : text
+
 /** Returns a value as handwritten JavaScript: bare names, and strings in single quotes. */
 function literal(value: unknown): string {
-  if (typeof value === 'string') return quote(value)
+  if (typeof value === 'string') return quote(shortenData(value))
   if (typeof value !== 'object' || value === null) return JSON.stringify(value)
   const isList = Array.isArray(value)
   const items = Object.entries(value)

@@ -3,6 +3,8 @@ import type { ServerSentEvent } from './sse.ts'
 /** One question with its answer, independent of the wire style. */
 export interface Exchange {
   question: string
+  /** Images of the question as data URLs. Default: none. */
+  images?: readonly string[]
   answer: string
 }
 

@@ -1,0 +1,115 @@
+/** Images in the playground's chat: chosen, pasted and dropped; shown, removed, and sent. */
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Browser } from 'playwright'
+import { afterAll, afterEach, beforeAll, expect, inject, test } from 'vitest'
+import { openBrowser } from '../support/browser.ts'
+import { hostileAnswer } from '../support/fakes.ts'
+import { openPlayground, type Playground, type PlaygroundOptions } from '../support/playground.ts'
+
+const FILE = join(import.meta.dirname, '../models/vision/wide.png')
+const DATA = readFileSync(FILE).toString('base64')
+
+let browser: Browser
+let playground: Playground | undefined
+
+beforeAll(async () => {
+  browser = await openBrowser()
+})
+
+afterAll(() => browser?.close())
+
+afterEach(async () => {
+  await playground?.close()
+  playground = undefined
+})
+
+async function open(options?: PlaygroundOptions): Promise<Playground> {
+  playground = await openPlayground(browser, inject('demo'), options)
+  return playground
+}
+
+/** Records the bodies of chats in `window.bodies`, and answers them without a model. */
+function recordBodies(): void {
+  const real = window.fetch
+  const bodies: unknown[] = []
+  Object.assign(window, { bodies })
+  const chunk = { choices: [{ index: 0, delta: { content: 'Seen.' }, finish_reason: 'stop' }] }
+  window.fetch = async (input, init) => {
+    if (!String(input).endsWith('/chat/completions')) return real(input, init)
+    bodies.push(JSON.parse(String(init?.body)))
+    return new Response(`data: ${JSON.stringify(chunk)}\n\ndata: [DONE]\n\n`)
+  }
+}
+
+/** Fires an event that carries the file, as a paste or a drop does. */
+const transfer = ({ page }: Playground, type: 'paste' | 'drop', mediaType = 'image/png') =>
+  page.locator('#input').evaluate(
+    (target, [name, data, media]) => {
+      const bytes = Uint8Array.from(atob(data), (character) => character.charCodeAt(0))
+      const files = new DataTransfer()
+      files.items.add(new File([bytes], `${name}.png`, { type: media }))
+      const init = { bubbles: true, cancelable: true }
+      const event =
+        name === 'paste'
+          ? new ClipboardEvent(name, { ...init, clipboardData: files })
+          : new DragEvent(name, { ...init, dataTransfer: files })
+      target.dispatchEvent(event)
+    },
+    [type, DATA, mediaType] as const,
+  )
+
+test('an image is chosen, pasted and dropped, shown, removed, and sent again later', async () => {
+  const opened = await open({ before: recordBodies })
+  const { page, ask, faults } = opened
+  const images = page.getByRole('list', { name: 'Images to send' }).locator('img')
+  await page.locator('#image-file').setInputFiles(FILE)
+  await images.nth(0).waitFor()
+  await transfer(opened, 'paste')
+  await images.nth(1).waitFor()
+  await transfer(opened, 'drop')
+  await images.nth(2).waitFor()
+  await page.getByRole('button', { name: 'Remove paste.png' }).click()
+  expect(await images.count()).toBe(2)
+
+  await ask('What is this?')
+  expect(await images.count()).toBe(0)
+  expect(await page.locator('.turn .gallery img').count()).toBe(2)
+  await ask('And now?')
+  const part = { type: 'image_url', image_url: { url: `data:image/png;base64,${DATA}` } }
+  const question = {
+    role: 'user',
+    content: [part, part, { type: 'text', text: 'What is this?' }],
+  }
+  expect(await page.evaluate(() => Reflect.get(window, 'bodies'))).toMatchObject([
+    { messages: [question] },
+    {
+      messages: [
+        question,
+        { role: 'assistant', content: 'Seen.' },
+        { role: 'user', content: 'And now?' },
+      ],
+    },
+  ])
+  // The request that is shown has no megabytes of base64.
+  const code = (await page.locator('#request').textContent()) ?? ''
+  expect(code).toContain('data:image/png;base64,')
+  expect(code).not.toContain(DATA)
+  expect(faults).toEqual([])
+})
+
+test('a model without images refuses one and names a model that takes it', async () => {
+  const { page, ask } = await open()
+  await page.locator('#image-file').setInputFiles(FILE)
+  await page.locator('#images img').waitFor()
+  await ask('What is this?')
+  const problem = page.getByRole('alert')
+  expect(await problem.innerText()).toMatch(/does not accept images.* use @\S+/)
+})
+
+test('a file that is no image is named, and not added', async () => {
+  const opened = await open({ before: hostileAnswer })
+  await transfer(opened, 'drop', 'application/pdf')
+  await opened.page.locator('.notice', { hasText: 'drop.png is not an image' }).waitFor()
+  expect(await opened.page.locator('#images img').count()).toBe(0)
+})
