@@ -1,7 +1,6 @@
 /**
- * A GPU that goes away in the middle of an answer.
- *
- * @module-tag slow
+ * A GPU process that crashes in the middle of an answer. On a GPU of software the self-test and the
+ * shaders take minutes beside other tests; `test/browser/engine/run-lost.test.ts` covers the rest.
  */
 import type { Page } from 'playwright'
 import { afterEach, expect, test } from 'vitest'
