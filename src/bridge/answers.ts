@@ -133,14 +133,15 @@ async function sendAnswer(request: OpenRequest, options: AnswersOptions): Promis
   const { message, abort, body } = request
   const { id, method, path, headers } = message
   const { signal } = abort
-  const response = await options.fetch(
-    new Request(options.origin + path, {
-      method,
-      headers,
-      body: body.byteLength > 0 ? body : null,
-      signal,
-    }),
-  )
+  const asked = new Request(options.origin + path, {
+    method,
+    headers,
+    body: body.byteLength > 0 ? body : null,
+    signal,
+  })
+  // `/v1/../account` would be a page of the app, fetched with the cookies of its user.
+  if (!asked.url.startsWith(`${options.origin}/v1/`)) throw new Error('The path is not in /v1/.')
+  const response = await options.fetch(asked)
   signal.throwIfAborted()
   options.send({ type: 'response', id, status: response.status, headers: [...response.headers] })
   if (!response.body) return

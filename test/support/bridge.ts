@@ -56,12 +56,17 @@ export interface Answered {
 /** Sends a request with headers that `fetch` does not allow. Rejects if the connection breaks. */
 export function ask(
   url: string,
-  { method = 'GET', headers = {}, body = '' }: { method?: string; headers?: object; body?: string },
+  {
+    method = 'GET',
+    headers = {},
+    body = '',
+    ...rest
+  }: { method?: string; headers?: object; body?: string; path?: string },
 ): Promise<Answered> {
   return new Promise((resolve, reject) => {
     const asked = httpRequest(
       url,
-      { method, headers: { ...headers }, agent: false },
+      { method, headers: { ...headers }, agent: false, ...rest },
       (response) => {
         let text = ''
         response.setEncoding('utf8')

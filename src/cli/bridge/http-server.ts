@@ -4,6 +4,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net'
 import { SOCKET_PATH } from '../../bridge/protocol.ts'
 import { InoriginError } from '../../error.ts'
+import { shorten } from '../../values/shorten.ts'
 import { errorResponse } from '../../wire/errors.ts'
 import { id } from '../../wire/id.ts'
 import { assertHost, checkOrigin, toPreflightHeaders, type GuardOptions } from './guard.ts'
@@ -52,14 +53,14 @@ export async function openBridgeServer(options: BridgeServerOptions): Promise<Br
 
   async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     assertHost(request)
-    const [path = ''] = (request.url ?? '').split('?', 1)
-    if (!/^\/v1(\/|$)/.test(path)) return options.files.send(request, response, path)
+    const { pathname, search } = parsePath(request)
+    if (!pathname.startsWith('/v1/')) return options.files.send(request, response, pathname)
     const cors = checkOrigin(request, options)
     for (const [name, value] of Object.entries(cors)) response.setHeader(name, value)
     if (request.method === 'OPTIONS') {
       return void response.writeHead(204, toPreflightHeaders(request)).end()
     }
-    await relay.pass(request, response)
+    await relay.pass(pathname + search, request, response)
   }
 
   server.on('upgrade', (request, socket, head) => {
@@ -86,6 +87,13 @@ export async function openBridgeServer(options: BridgeServerOptions): Promise<Br
       await closed
     },
   }
+}
+
+/** Returns the path without dot segments, which would lead a tab out of `/v1`. */
+function parsePath({ url = '' }: IncomingMessage): URL {
+  const whole = `http://${LOOPBACK}${url}`
+  if (url.startsWith('/') && URL.canParse(whole)) return new URL(whole)
+  throw new InoriginError('not_found', `There is no ${shorten(url)}. Use a path below /v1.`)
 }
 
 async function listen(server: Server, port: number): Promise<void> {

@@ -35,24 +35,28 @@ const CONNECTION_HEADERS = ['connection', 'keep-alive', 'transfer-encoding', 'up
 
 export interface Relay {
   /**
-   * Resolves when the response was sent. Rejects before the first byte was sent, or if the client
+   * Passes a request for the path, with its query. Resolves when the response was sent. Rejects before the first byte was sent, or if the client
    * left, or if the tab was closed in the middle.
    */
-  pass(request: IncomingMessage, response: ServerResponse): Promise<void>
+  pass(path: string, request: IncomingMessage, response: ServerResponse): Promise<void>
 }
 
 export function createRelay(tabs: Tabs, guard: GuardOptions): Relay {
   const memory: Memory = { waitingBytes: 0 }
   let openRequests = 0
 
-  async function passToTab(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  async function passToTab(
+    path: string,
+    request: IncomingMessage,
+    response: ServerResponse,
+  ): Promise<void> {
     const headers = pickHeaders(request)
     assertKey(headers, guard)
     // The key was for the bridge. An app with keys of its own would refuse it.
     if (guard.requireKey) for (const name of KEY_HEADERS) headers.delete(name)
     const left = new AbortController()
     response.once('close', () => left.abort())
-    const { method = 'GET', url: path = '/' } = request
+    const { method = 'GET' } = request
     const answer = await withBody(request, memory, (body) =>
       tabs.request({ method, path, headers: [...headers], body }, left.signal),
     )
@@ -61,10 +65,10 @@ export function createRelay(tabs: Tabs, guard: GuardOptions): Relay {
     await pipeline(Readable.fromWeb(answer.body as NodeStream), response)
   }
   return {
-    async pass(request, response) {
+    async pass(path, request, response) {
       if (openRequests >= MAX_OPEN_REQUESTS) throw fullError(`${MAX_OPEN_REQUESTS} requests`)
       openRequests += 1
-      await passToTab(request, response).finally(() => (openRequests -= 1))
+      await passToTab(path, request, response).finally(() => (openRequests -= 1))
     },
   }
 }

@@ -1,7 +1,8 @@
 /** The two ends of the bridge over a real WebSocket and real HTTP. */
 import { request as httpRequest } from 'node:http'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { WINDOW_BYTES } from '../../../src/bridge/protocol.ts'
+import { createAnswers } from '../../../src/bridge/answers.ts'
+import { type TabMessage, WINDOW_BYTES } from '../../../src/bridge/protocol.ts'
 import type { BridgeState } from '../../../src/types/index.ts'
 import { ask, openBridge, TOKEN, type OpenBridge } from '../../support/bridge.ts'
 
@@ -58,6 +59,24 @@ test('a request reaches the tab as it was sent, and its response comes back', as
     ['content-type', 'application/json'],
   ])
 })
+
+test.each(['/v1/../account', '/v1/%2e%2e/account', '/v1', '/v1x'])(
+  'a tab fetches nothing outside of /v1/, whatever the command says: %s',
+  async (path) => {
+    const fetch = vi.fn<typeof globalThis.fetch>()
+    const sent: TabMessage[] = []
+    const answers = createAnswers({
+      origin: 'https://app.example',
+      fetch,
+      send: (message) => sent.push(message),
+      sendPiece: () => undefined,
+      onCount: () => undefined,
+    })
+    answers.receive({ type: 'request', id: 1, method: 'GET', path, headers: [], bodyBytes: 0 })
+    await vi.waitFor(() => expect(sent).toMatchObject([{ type: 'fail', id: 1 }]), 20_000)
+    expect(fetch).not.toHaveBeenCalled()
+  },
+)
 
 test('bodies of many requests at once are not mixed', async () => {
   await bridge.lend((request) => new Response(request.body, { status: 200 }))

@@ -36,6 +36,14 @@ test.each(['evil.example', 'evil.example:PORT', '127.0.0.1', '127.0.0.1:1', '192
   },
 )
 
+test.each(['/v1/../account', '/v1/%2e%2e/account', '/v1', '/v1x', '//v1/models', '*'])(
+  'a path outside of /v1/ never reaches a tab: %s',
+  async (path) => {
+    expect(await ask(models(), { path })).toMatchObject({ status: 404 })
+    expect(asked).toEqual([])
+  },
+)
+
 test('a WebSocket with another Host or path is refused before it opens', async () => {
   const refusal = (path: string, host: string) =>
     new Promise<number | undefined>((resolve) => {
