@@ -46,15 +46,21 @@ test('another protocol: server.fetch serves until the script is replaced', async
   expect(await page.evaluate(async () => (await fetch('/v1/models')).status)).toBe(200)
 })
 
+/** A stream of the page whose first piece has arrived. */
+interface OpenStream {
+  reader: ReadableStreamDefaultReader<string>
+  text: string
+  /** Promise that resolves when the page has asked whether a new script may take over. */
+  asked: Promise<void>
+}
+
 test('a new script of the same protocol takes over only when nothing streams', async () => {
   // The model comes late, so that the stream is open for that long.
   const late = () => site.reports.length > 0
   site = await openSite({ slow: { '/inorigin/models/guide/onnx/model.onnx': late } })
   const page = await site.open()
   await serveIn(page)
-  site.pages['/sw.js'] = `${readFileSync('dist-demo/sw.js', 'utf8')}\n// a later build`
-  const seen = await page.evaluate(async () => {
-    const registration = await navigator.serviceWorker.ready
+  await page.evaluate(async () => {
     const response = await fetch('/v1/messages', {
       method: 'POST',
       headers: { 'content-type': 'application/json' },
@@ -66,8 +72,7 @@ test('a new script of the same protocol takes over only when nothing streams', a
       }),
     })
     const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader()
-    let text = (await reader.read()).value ?? ''
-    const before = registration.active
+    const text = (await reader.read()).value ?? ''
     // The page asks the active worker at intervals whether the new script may take over.
     const asked = new Promise<void>((resolve) => {
       const post = ServiceWorker.prototype.postMessage
@@ -77,11 +82,21 @@ test('a new script of the same protocol takes over only when nothing streams', a
         Reflect.apply(post, this, given)
       }
     })
+    Object.assign(globalThis, { open: { reader, text, asked } satisfies OpenStream })
+  })
+  // The browser looks for a new script by itself, too, so it must not find one before the stream is open.
+  site.pages['/sw.js'] = `${readFileSync('dist-demo/sw.js', 'utf8')}\n// a later build`
+  const seen = await page.evaluate(async () => {
+    const { open } = globalThis as unknown as { open: OpenStream }
+    const registration = await navigator.serviceWorker.ready
+    const before = registration.active
     await registration.update()
-    await asked
+    await open.asked
     const waited = registration.active === before && registration.waiting !== null
     await fetch('/report', { method: 'POST', body: 'waited' })
-    for (let next = await reader.read(); !next.done; next = await reader.read()) text += next.value
+    let { text } = open
+    for (let next = await open.reader.read(); !next.done; next = await open.reader.read())
+      text += next.value
     const whole = text.includes('message_stop')
     const { serviceWorker } = navigator
     if (registration.active === before) {
