@@ -55,7 +55,7 @@ function findName({ method, mode, integrity, url }: Request, folder: string): st
   return /^models\/catalog\.json$|^(?!models\/)[^?]+\.(m?js|wasm|json)$/.test(name) ? name : null
 }
 
-/** What the web server sent. */
+/** Response of the web server. */
 interface Fetched {
   /** `false` if the server failed: proxies and captive portals answer in place of one. */
   isUsable: boolean

@@ -29,7 +29,7 @@ export interface ModelView {
   error: InoriginError | null
 }
 
-/** What the store knows at one time. */
+/** State of the store at one time. */
 export interface StoreSnapshot<S extends StoredServer = Server> {
   /** The server; `null` until it is open. */
   server: S | null

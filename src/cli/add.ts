@@ -42,7 +42,7 @@ export interface AddOptions {
   dtypes: readonly Dtype[] | null
   /** Names of inputs to keep as tensors although they look like images. */
   tensors: readonly string[]
-  /** What the author knows of the inputs and outputs. */
+  /** Facts about inputs and outputs that only the author knows. */
   wishes?: BindingWishes
   /** Maximum length of a file in bytes. Larger files are split. */
   maxFileBytes: number

@@ -78,7 +78,7 @@ export function inorigin(options: InoriginOptions = {}): Plugin {
   }
 }
 
-/** What the hooks know of the app once its configuration is resolved. */
+/** Facts about the app, which the hooks read once its configuration is resolved. */
 interface App {
   config: ResolvedConfig
   settings: PluginSettings

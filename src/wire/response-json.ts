@@ -22,7 +22,7 @@ export interface ResponseEncoderOptions {
   background?: BackgroundHead
 }
 
-/** What is fixed of a background response, because its events are encoded anew for each reader. */
+/** Fields of a background response that stay, because its events are encoded anew for each reader. */
 export interface BackgroundHead {
   id: string
   /** Time of creation in seconds since 1970. */

@@ -7,7 +7,7 @@ import type { Trace } from '../../host/requests/trace.ts'
 import { InoriginError } from '../../error.ts'
 import type { LoadPhase, LoadProgress, ModelState, Tag } from '../../types/index.ts'
 
-/** What can be loaded: a model or predictor of the test. */
+/** A model or predictor of the test, which can be loaded. */
 export interface Loadable {
   tag: Tag
   name: string

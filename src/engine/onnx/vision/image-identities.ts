@@ -11,7 +11,7 @@ import { isLyingJpeg } from './orientation.ts'
 /** Images whose numbers are remembered. A forgotten one is computed again. */
 const MAX_KNOWN_IMAGES = 4_096
 
-/** What is known of an image, apart from its bytes. */
+/** Facts about an image, apart from its bytes. */
 export interface KnownImage extends Pick<PromptImage, 'pieces' | 'firstRow' | 'rowCount'> {
   /** Size of the upright image. */
   size: Extent
