@@ -39,7 +39,16 @@ export interface DecoderBackend {
 /** Options of {@link DecoderBackend.load} that are known before the weights are read. */
 export interface DecoderLoadOptions
   extends
-    Pick<EngineSetup, 'device' | 'runtime' | 'features' | 'verdict' | 'threads'>,
+    Pick<
+      EngineSetup,
+      | 'device'
+      | 'runtime'
+      | 'features'
+      | 'verdict'
+      | 'threads'
+      | 'encoderComparison'
+      | 'onEncoderComparison'
+    >,
     Pick<ModelConfig, 'contextWindow' | 'firstPosition' | 'heads'> {
   /** Called when the weights are on the device and the warm-up begins. */
   onWarm?: () => void

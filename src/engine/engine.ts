@@ -4,7 +4,7 @@
  * `load` reads the weights. So a request that does not fit is rejected with an HTTP status before
  * gigabytes of weights are read.
  */
-import type { GpuVerdict } from '../device/gpu-verdict.ts'
+import type { GpuComparison, GpuVerdict } from '../device/gpu-verdict.ts'
 import type { ChatMessage, Device, Sampling, TokenLogprob, Tool, ToolCall } from '../types/index.ts'
 import type { Constraint } from './constraint.ts'
 import type { ImageReader, PromptImage } from './images.ts'
@@ -26,6 +26,12 @@ export interface EngineSetup {
   maxInputTokens: number
   /** Values that override parts of MLC's own configuration of a model. Default: none. */
   overrides?: Readonly<Record<string, unknown>>
+  /** `false` to open a model without its image encoder. Default: as its configuration says. */
+  takesImages?: boolean
+  /** Result of an earlier comparison of the image encoder on this GPU with the CPU. */
+  encoderComparison?: GpuComparison
+  /** Receives the result of that comparison. Default: the encoder is not compared. */
+  onEncoderComparison?: (comparison: GpuComparison) => void
   /** WebGPU features that the weights need, such as `shader-f16`. Default: none. */
   features?: readonly string[]
   /** Result of an earlier self-test of this GPU. If absent, `load` runs the self-test first. */

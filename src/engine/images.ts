@@ -33,6 +33,12 @@ export interface ImageInput {
   place: string
 }
 
+/** Places of the rows of an image, row by row. */
+export interface ImageGrid {
+  columns: number
+  rows: number
+}
+
 /** Text in which special tokens count, or a number of rows of the image. */
 export type PromptPiece = string | number
 

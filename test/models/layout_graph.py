@@ -5,7 +5,7 @@ from onnx import TensorProto as T
 from layout_builder import Builder, scalar, value
 from layout_mixers import MIXERS, bias
 from layout_weights import (
-    BRANCHES, EXTRA, HALVES, HIDDEN, LAYOUTS, QUARTERS, VOCAB, quantize,
+    BRANCHES, EXTRA, HALVES, HIDDEN, LAYOUTS, QUARTERS, SECTIONS, VOCAB, quantize,
 )
 
 ROWS = "batch_size", "sequence_length"
@@ -43,6 +43,8 @@ def export(name, made):
     if name == "recurrent":
         inputs.append(value("position_ids", T.INT64, 3, *ROWS))
         positions = b.add("Gather", ["position_ids", scalar(b, 0)], axis=0)
+    elif name == "axes":
+        inputs.append(value("position_ids", T.INT64, 3, *ROWS))
     elif "grouped" not in layout:
         inputs.append(value("position_ids", T.INT64, *ROWS))
     if name in BRANCHES:
@@ -52,6 +54,8 @@ def export(name, made):
 
     width = b.add("Gather", [b.add("Shape", ["attention_mask"]), scalar(b, 1)], axis=0)
     shared = {"positions": positions, "width": width}
+    if name == "axes":
+        shared |= on_axes(b, width)
     if "grouped" in layout:
         total = b.add("ReduceSum", ["attention_mask", b.ints(1)], keepdims=0)
         less = b.add("Sub", [total, b.ints(1)])
@@ -84,6 +88,23 @@ def export(name, made):
         inputs.append(value(past, kind, *shape))
         outputs.append(value(present, kind, *grown))
     return b.graph(name, inputs, outputs), before
+
+
+def on_axes(b, width):
+    """Angles by frame, row and column; and where each token is in its sequence."""
+    shared = {}
+    for table in ("cos", "sin"):
+        parts, first = [], 0
+        for axis, count in enumerate(SECTIONS):
+            positions = b.add("Gather", ["position_ids", scalar(b, axis)], axis=0)
+            rows = b.add("Gather", [table, positions])
+            parts.append(b.add("Slice", [rows, b.ints(first), b.ints(first + count), b.ints(2)]))
+            first += count
+        shared[table] = b.add("Concat", parts, axis=2)
+    count = b.add("Gather", [b.add("Shape", ["position_ids"]), scalar(b, 2)], axis=0)
+    past = b.add("Sub", [width, count])
+    indices = b.add("Range", [past, width, scalar(b, 1)])
+    return shared | {"indices": b.add("Unsqueeze", [indices, b.ints(0)])}
 
 
 def embedder(given):

@@ -10,7 +10,8 @@ from layout_weights import DECAY, HEAD, HEADS, HIDDEN, KV_HEADS, MEMORY, TAPS
 def bias(b, shared):
     """0 where a token may look, which is not ahead, and a large negative number elsewhere."""
     keys = b.add("Range", [scalar(b, 0), shared["width"], scalar(b, 1)])
-    queries = b.add("Unsqueeze", [shared["positions"], b.ints(1, 3)])
+    places = shared.get("indices", shared["positions"])
+    queries = b.add("Unsqueeze", [places, b.ints(1, 3)])
     here = b.add("Unsqueeze", [b.add("Cast", ["attention_mask"], to=T.BOOL), b.ints(1, 2)])
     seen = b.add("And", [b.add("LessOrEqual", [keys, queries]), here])
     return b.add("Where", [seen, b.number(0.0), b.number(-6e4 if b.kind == T.FLOAT16 else -1e9)])
@@ -55,7 +56,7 @@ def plain(b, x, layer, shared, caches):
     def rotate(states):
         tables = []
         for table in ("cos", "sin"):
-            rows = b.add("Gather", [table, shared["positions"]])
+            rows = shared.get(table) or b.add("Gather", [table, shared["positions"]])
             tables.append(b.add("Unsqueeze", [rows, b.ints(1)]))
         cos, sin = tables
         low, high = f"{states}.low", f"{states}.high"

@@ -7,6 +7,8 @@ from tiny import tokenizer
 HIDDEN, HEADS, KV_HEADS, HEAD, FFN, CONTEXT = 32, 4, 2, 16, 32, 512
 TAPS, MEMORY, EXTRA, BLOCK = 3, 16, 8, 32
 EPSILON, DECAY = 1e-5, 0.9
+# Pairs of a head that turn with the frame, the row and the column of a token.
+SECTIONS = 2, 3, 3
 
 FILES = tokenizer()
 VOCAB = len(FILES["model"]["vocab"]) + len(FILES["added_tokens"])

@@ -4,11 +4,13 @@
 
 The script needs numpy and onnx. The graph has recurrent cells, `If`, `Loop`, padding by reflection, and
 convolutions of the layouts in use: of one and two dimensions, with strides, by channel, of length 1, and
-of patches. The weights are drawn as in `selftest.py`, so only the graph is stored. The script computes
+of patches. Like an image encoder, it has layer normalization and attention without a mask, both as
+single operators and in parts, as exports have them. The weights are drawn as in `selftest.py`, so only the graph is stored. The script computes
 the expected outputs in double precision.
 """
 
 import base64
+import math
 import pathlib
 
 import numpy as np
@@ -20,6 +22,7 @@ from onnx import numpy_helper as nh
 OUT = pathlib.Path(__file__).parents[2] / "src/engine/onnx/selftest/operator-graph.ts"
 LOCATION = "weights"
 CELLS = 8
+ROWS, WIDTH, HEADS = 12, 16, 2
 SHAPES = {
     "sound": [1, 8, 20],
     "picture": [1, 3, 16, 16],
@@ -37,6 +40,10 @@ SHAPES = {
     "w2_channel": [16, 1, 3, 3],
     "w2_one": [8, 16, 1, 1],
     "w2_patch": [8, 8, 4, 4],
+    "rows": [1, ROWS, WIDTH],
+    "norm": [WIDTH],
+    "norm_bias": [WIDTH],
+    **{f"{part}{layer}": [WIDTH, WIDTH] for layer in (0, 1) for part in "qkv"},
 }
 
 
@@ -71,6 +78,11 @@ def export(made):
     small = {"pads": [0, 0, 2, 0, 0, 2], "one": [1], "cells": [1, CELLS], "rounds": 3}
     initializers += [nh.from_array(np.array(value, np.int64), name) for name, value in small.items()]
     initializers += [nh.from_array(np.array(value, np.float32), name) for name, value in {"low": -1000, "two": 2}.items()]
+
+    split = {"heads": [1, ROWS, HEADS, WIDTH // HEADS], "whole": [1, ROWS, WIDTH]}
+    initializers += [nh.from_array(np.array(value, np.int64), name) for name, value in split.items()]
+    numbers = {"epsilon": 1e-5, "share": (WIDTH / HEADS) ** -0.5}
+    initializers += [nh.from_array(np.array(value, np.float32), name) for name, value in numbers.items()]
 
     def value(name, *shape, kind=T.FLOAT):
         return h.make_tensor_value_info(name, kind, shape)
@@ -122,11 +134,57 @@ def export(made):
         h.make_node("Conv", ["p2", "w2_channel"], ["p3"], group=16, pads=[1, 1, 1, 1]),
         h.make_node("Conv", ["p3", "w2_one"], ["p4"]),
         h.make_node("Conv", ["p4", "w2_patch"], ["convolved"], strides=[4, 4]),
+        *attention_nodes(),
     ]
     outputs = [value("recurrent", 1, CELLS), value("convolved", 1, 8, 2, 2)]
+    outputs.append(value("attended", 1, ROWS, WIDTH))
     graph = h.make_graph(nodes, "operators", [value("scale")], outputs, initializers)
-    model = h.make_model(graph, opset_imports=[h.make_opsetid("", 17)], ir_version=8)
+    model = h.make_model(graph, opset_imports=[h.make_opsetid("", 17), h.make_opsetid("com.microsoft", 1)], ir_version=8)
     return model.SerializeToString()
+
+
+def attention_nodes():
+    """Two layers of an image encoder: the first in parts, the second of single operators."""
+    nodes = [
+        h.make_node("Mul", ["rows", "scale"], ["rows_in"]),
+        h.make_node("ReduceMean", ["rows_in"], ["mean"], axes=[-1]),
+        h.make_node("Sub", ["rows_in", "mean"], ["apart"]),
+        h.make_node("Pow", ["apart", "two"], ["squares"]),
+        h.make_node("ReduceMean", ["squares"], ["variance"], axes=[-1]),
+        h.make_node("Add", ["variance", "epsilon"], ["above"]),
+        h.make_node("Sqrt", ["above"], ["deviation"]),
+        h.make_node("Div", ["apart", "deviation"], ["even"]),
+        h.make_node("Mul", ["even", "norm"], ["scaled"]),
+        h.make_node("Add", ["scaled", "norm_bias"], ["normed0"]),
+    ]
+    first, second = (
+        [h.make_node("MatMul", [f"normed{layer}", f"{part}{layer}"], [f"{part}{layer}_out"]) for part in "qkv"]
+        for layer in (0, 1)
+    )
+    nodes += first
+    for part, order in (("q", [0, 2, 1, 3]), ("k", [0, 2, 3, 1]), ("v", [0, 2, 1, 3])):
+        nodes.append(h.make_node("Reshape", [f"{part}0_out", "heads"], [f"{part}_heads"]))
+        nodes.append(h.make_node("Transpose", [f"{part}_heads"], [f"{part}_turned"], perm=order))
+    return [
+        *nodes,
+        h.make_node("MatMul", ["q_turned", "k_turned"], ["raw"]),
+        h.make_node("Mul", ["raw", "share"], ["scores"]),
+        h.make_node("Softmax", ["scores"], ["shares"], axis=-1),
+        h.make_node("MatMul", ["shares", "v_turned"], ["seen"]),
+        h.make_node("Transpose", ["seen"], ["seen_rows"], perm=[0, 2, 1, 3]),
+        h.make_node("Reshape", ["seen_rows", "whole"], ["first_rows"]),
+        h.make_node("Add", ["rows_in", "first_rows"], ["sum0"]),
+        h.make_node("LayerNormalization", ["sum0", "norm", "norm_bias"], ["normed1"], epsilon=1e-5),
+        *second,
+        h.make_node(
+            "MultiHeadAttention",
+            ["q1_out", "k1_out", "v1_out"],
+            ["second_rows"],
+            domain="com.microsoft",
+            num_heads=HEADS,
+        ),
+        h.make_node("Gelu", ["second_rows"], ["attended"], domain="com.microsoft"),
+    ]
 
 
 def convolve(x, w, stride=1, pad=0, group=1):
@@ -142,6 +200,25 @@ def convolve(x, w, stride=1, pad=0, group=1):
             window = tuple(slice(a * stride, a * stride + k) for a, k in zip(at, w.shape[2:]))
             y[(0, out, *at)] = (x[(0, slice(first, first + per_in), *window)] * w[out]).sum()
     return y
+
+
+def attend(t, rows, layer):
+    def heads(part):
+        return (rows @ t[f"{part}{layer}"]).reshape(ROWS, HEADS, -1).transpose(1, 0, 2)
+
+    q, k, v = heads("q"), heads("k"), heads("v")
+    raw = np.exp(q @ k.transpose(0, 2, 1) * (WIDTH / HEADS) ** -0.5)
+    return (raw / raw.sum(-1, keepdims=True) @ v).transpose(1, 0, 2).reshape(ROWS, WIDTH)
+
+
+def encode(t):
+    def normed(rows):
+        even = (rows - rows.mean(-1, keepdims=True)) / np.sqrt(rows.var(-1, keepdims=True) + 1e-5)
+        return even * t["norm"] + t["norm_bias"]
+
+    rows = t["rows"][0]
+    rows = attend(t, normed(rows + attend(t, normed(rows), 0)), 1)
+    return 0.5 * rows * (1 + np.vectorize(math.erf)(rows / math.sqrt(2)))
 
 
 def forward(t):
@@ -168,7 +245,8 @@ def forward(t):
         state = np.tanh(state @ t["w_loop"])
     x = np.maximum(convolve(t["picture"], t["w2"], stride=2, pad=1), 0)
     x = convolve(convolve(x, t["w2_channel"], pad=1, group=16), t["w2_one"])
-    return {"recurrent": state, "convolved": convolve(x, t["w2_patch"], stride=4).ravel()}
+    convolved = convolve(x, t["w2_patch"], stride=4).ravel()
+    return {"recurrent": state, "convolved": convolved, "attended": encode(t).ravel()}
 
 
 def main():

@@ -64,9 +64,7 @@ def up(length):
 
 def tiles(image, splits):
     """The tiles of an image in order, as the Python class cuts them."""
-    rgba = image.convert("RGBA")
-    white = Image.new("RGBA", image.size, (255, 255, 255))
-    image = Image.alpha_composite(white, rgba).convert("RGB")
+    image = opaque(image)
     ratio = image.width / image.height
     if ratio >= 1:
         size = LONGEST, even(LONGEST / ratio)
@@ -149,9 +147,9 @@ def embedder(embed):
     return b.graph("embed", [ids], [out])
 
 
-def make(vocabulary):
-    LAYOUTS["vision"] = {"layers": ["grouped", "grouped"]}
-    made = weights("vision", 51)
+def make(vocabulary, name="vision", layers=("grouped", "grouped"), patch_shape=(3, PATCH, PATCH)):
+    LAYOUTS[name] = {"layers": list(layers)}
+    made = weights(name, 51)
     random = np.random.default_rng(52)
     more = vocabulary - len(made["embed"])
     embed = random.standard_normal((more, HIDDEN)).astype(np.float32)
@@ -159,7 +157,7 @@ def make(vocabulary):
     # Like the other added tokens, these are out of reach.
     head = (random.standard_normal((HIDDEN, more)) * 0.006).astype(np.float32)
     made["head"] = np.concatenate([made["head"], head], 1)
-    patch = random.standard_normal((HIDDEN, 3, PATCH, PATCH)) * 0.15
+    patch = random.standard_normal((HIDDEN, *patch_shape)) * 0.15
     connect = random.standard_normal((4 * HIDDEN, HIDDEN)) * 0.15
     seen = {"patch": patch.astype(np.float32), "connect": connect.astype(np.float32)}
     return made, seen
@@ -204,7 +202,8 @@ def cases(made, seen):
             }
 
 
-def main():
+def tokens(added):
+    """The tokenizer with more special tokens, and the id of the first of them."""
     files = tokenizer()
     first = len(files["model"]["vocab"]) + len(files["added_tokens"])
     files["added_tokens"] += [
@@ -217,8 +216,19 @@ def main():
             "normalized": False,
             "special": True,
         }
-        for index, content in enumerate(ADDED)
+        for index, content in enumerate(added)
     ]
+    return files, first
+
+
+def opaque(image):
+    """The image on white."""
+    white = Image.new("RGBA", image.size, (255, 255, 255))
+    return Image.alpha_composite(white, image.convert("RGBA")).convert("RGB")
+
+
+def main():
+    files, first = tokens(ADDED)
     vocabulary = first + len(ADDED)
     made, seen = make(vocabulary)
     (FOLDER / "onnx").mkdir(parents=True, exist_ok=True)

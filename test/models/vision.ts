@@ -1,17 +1,19 @@
-/** The model of `vision.py`, which sees images. */
+/** The models of `vision.py` and `vision_twins.py`, which see images. */
 import type { ImageInput } from '../../src/engine/images.ts'
 import type { ImageDetail } from '../../src/engine/images.ts'
-import expected from './vision/expected.json'
+import lfm2 from './vision-lfm2/expected.json'
+import qwen2 from './vision-qwen2/expected.json'
+import qwen35 from './vision-qwen35/expected.json'
+import idefics3 from './vision/expected.json'
 
-export const VISION_TEXTS = [
+const VISION_TEXTS = [
   'config.json',
   'preprocessor_config.json',
-  'processor_config.json',
   'tokenizer.json',
   'tokenizer_config.json',
 ]
 
-export const VISION_GRAPHS = [
+const VISION_GRAPHS = [
   'onnx/embed_tokens.onnx',
   'onnx/vision_encoder.onnx',
   'onnx/decoder_model_merged.onnx',
@@ -29,26 +31,55 @@ interface VisionCase {
   greedy: number[]
 }
 
-export const VISION_CASES = expected as unknown as readonly VisionCase[]
+/** A model by the name of its folder. */
+export interface VisionModel {
+  folder: string
+  cases: readonly VisionCase[]
+  /** Small files besides the graphs. */
+  texts: readonly string[]
+}
 
-export async function visionFiles(names: readonly string[]): Promise<Map<string, Blob>> {
+const modelOf = (folder: string, cases: unknown, more: readonly string[] = []): VisionModel => ({
+  folder,
+  cases: cases as readonly VisionCase[],
+  texts: [...VISION_TEXTS, ...more],
+})
+
+export const IDEFICS3 = modelOf('vision', idefics3, ['processor_config.json'])
+
+export const VISION_MODELS = [
+  IDEFICS3,
+  modelOf('vision-lfm2', lfm2),
+  modelOf('vision-qwen2', qwen2),
+  modelOf('vision-qwen35', qwen35),
+]
+
+export const visionTexts = ({ folder, texts }: VisionModel): Promise<Map<string, Blob>> =>
+  visionFiles(folder, texts)
+
+export const visionGraphs = (
+  { folder }: VisionModel,
+  names: readonly string[] = VISION_GRAPHS,
+): Promise<Map<string, Blob>> => visionFiles(folder, names)
+
+async function visionFiles(folder: string, names: readonly string[]): Promise<Map<string, Blob>> {
   return new Map(
-    await Promise.all(names.map(async (name) => [name, await visionFile(name)] as const)),
+    await Promise.all(names.map(async (name) => [name, await visionFile(folder, name)] as const)),
   )
 }
 
-async function visionFile(name: string): Promise<Blob> {
-  const response = await fetch(`/test/models/vision/${name}`)
+async function visionFile(folder: string, name: string): Promise<Blob> {
+  const response = await fetch(`/test/models/${folder}/${name}`)
   if (!response.ok) throw new Error(`${name}: ${response.status}`)
   return response.blob()
 }
 
-/** The image of a case, as a request describes it. */
+/** The image of a case, as a request describes it. All models see the same images. */
 export async function visionImage(
   { image, size, detail }: VisionCase,
   partition = '',
 ): Promise<ImageInput> {
-  const bytes = new Uint8Array(await (await visionFile(`${image}.png`)).arrayBuffer())
+  const bytes = new Uint8Array(await (await visionFile('vision', `${image}.png`)).arrayBuffer())
   const place = `messages[0].content[0]`
   return { bytes, mediaType: 'image/png', size, detail, digest: image, partition, place }
 }

@@ -20,7 +20,7 @@ export const openOnnx: OpenEngine = async (setup) => {
   let started =
     device === 'wasm' && expectedWeights ? startRuntime(setup, expectedWeights) : undefined
   started?.catch(() => undefined)
-  const family = await readVisionFamily(setup.texts)
+  const family = setup.takesImages === false ? null : await readVisionFamily(setup.texts)
   const images = family && createImageStore(family)
   return openDecoderEngine(setup, {
     load(options, weights, signal) {

@@ -10,8 +10,8 @@ import { readOperations } from './decoder/operations.ts'
 import { getModelFiles, hasLargeWeights, type GraphFiles, type ModelFiles } from './model-files.ts'
 import { convertToInt8 } from './int8/convert.ts'
 import { loadRuntime, type Runtime, type Session } from './runtime.ts'
-import { createEncoder } from './vision/encoder.ts'
 import type { ImageStore } from './vision/image-store.ts'
+import { openEncoder } from './vision/open-encoder.ts'
 import { openTrusted } from './selftest/open.ts'
 import { warmUp } from './warm.ts'
 
@@ -30,11 +30,12 @@ interface DecoderSetup extends DecoderLoadOptions {
  * used, and with `aborted` when the signal aborts.
  */
 export async function loadDecoder(
-  options: DecoderSetup,
+  setup: DecoderSetup,
   weights: Files,
   signal: AbortSignal,
 ): Promise<LoadedDecoder> {
   const files = getModelFiles(weights)
+  const options = withRememberedComparison(setup)
   let opened = await open(options, files, signal)
   return {
     get decoder() {
@@ -53,6 +54,20 @@ export async function loadDecoder(
     },
     release: () => opened.release(),
   }
+}
+
+/** Returns options that keep the comparison of the image encoder, for the time after a lost device. */
+function withRememberedComparison(options: DecoderSetup): DecoderSetup {
+  const { onEncoderComparison } = options
+  if (!onEncoderComparison) return options
+  const remembering: DecoderSetup = {
+    ...options,
+    onEncoderComparison(comparison) {
+      remembering.encoderComparison = comparison
+      onEncoderComparison(comparison)
+    },
+  }
+  return remembering
 }
 
 type Opened = Omit<LoadedDecoder, 'reopen'>
@@ -74,18 +89,20 @@ async function open(
     if (signal.aborted) throw loadingCancelled()
   }
   const large = hasLargeWeights(files)
-  const session = async (runtime: Runtime, graph: GraphFiles): Promise<Session> => {
-    assertNotAborted()
+  const session = async (runtime: Runtime, graph: GraphFiles, onCpu = false): Promise<Session> => {
     const { externalData } = graph
     const sessionOptions = {
       externalData,
       compact: large,
       keepOnDevice: staysOnDevice,
       keepInHeap: staysInHeap,
+      onCpu,
     }
     const created = await runtime.createSession(graph.model, sessionOptions)
-    releases.push(() => created.release())
-    return created
+    let released: Promise<void> | undefined
+    const releaseOnce = (): Promise<void> => (released ??= created.release())
+    releases.push(releaseOnce)
+    return { ...created, release: releaseOnce }
   }
 
   // Reading waits for the disk while the runtime waits for its own files.
@@ -99,11 +116,15 @@ async function open(
     const runtime = trusted?.runtime ?? (await start())
     if (trusted) releases.push(() => trusted.gpu.destroy())
     releases.push(() => runtime.release())
+    assertNotAborted()
     const whole = await session(runtime, main)
+    assertNotAborted()
     const sessions = embed ? { decoder: whole, embed: await session(runtime, embed) } : whole
     if (images) {
       if (!vision || !embed) throw resourceMissing('onnx/vision_encoder.onnx')
-      images.setEncoder(createEncoder(runtime, await session(runtime, vision)))
+      assertNotAborted()
+      const createSession = (onCpu: boolean) => session(runtime, vision, onCpu)
+      images.setEncoder(await openEncoder({ runtime, graph: vision, createSession }, options))
     }
     assertNotAborted()
     const decoder = createDecoder(runtime, sessions, {

@@ -122,14 +122,13 @@ function toResponseFormat(format: AnswerFormat): object {
 
 function toToolFields({ tools, choice, only, parallel }: ToolUse) {
   const callable = tools.filter(({ name }) => only?.includes(name) ?? true)
-  const [single, ...others] = callable
-  const isNamed = choice === 'required' && only !== undefined && single && others.length === 0
   return {
     tools: callable.map(({ name, description, parameters }) => ({
       type: 'function',
       function: { name, ...(description !== undefined && { description }), parameters },
     })),
-    tool_choice: isNamed ? { type: 'function', function: { name: single.name } } : choice,
+    // It never names a tool, which llama-server would take for "auto". The list has only that tool.
+    tool_choice: choice,
     ...(!parallel && { parallel_tool_calls: false }),
   }
 }

@@ -26,8 +26,12 @@ export function drawWeights(
 }
 
 /** Columns become rows, as the formats of blocks have them. */
-export function transpose(values: Float32Array, rows: number, columns: number): Float32Array {
-  const turned = new Float32Array(values.length)
+export function transpose<T extends Float32Array | Uint16Array>(
+  values: T,
+  rows: number,
+  columns: number,
+): T {
+  const turned = values.slice() as T
   for (let column = 0; column < columns; column += 1) {
     const start = column * rows
     for (let row = 0; row < rows; row += 1) {

@@ -323,8 +323,12 @@ describe('a key', () => {
       },
       { forwardAuthorization: true },
     )
+    // Each request has a signal of its own, as those of pages have.
     const ask = (name: string) =>
-      askUpstream({ ...call, key: `sk-${name}` }, { messages: [{ role: 'user', content: name }] })
+      askUpstream(
+        { ...call, key: `sk-${name}`, signal: new AbortController().signal },
+        { messages: [{ role: 'user', content: name }] },
+      )
     const names = Array.from({ length: 20 }, (_, at) => `client-${at}`)
     await Promise.all(names.map(ask))
     const pairs = received.map(({ headers, body }) => [

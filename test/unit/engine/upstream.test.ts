@@ -206,6 +206,23 @@ describe('a request', () => {
     expect(received[0]?.headers.authorization).toBe('Bearer sk-client')
   })
 
+  test('names a tool by leaving out the others, which every server understands', async () => {
+    const { call, received } = await open(answers(...HELLO, ...END))
+    const tools = ['add', 'now'].map((name) => ({ name, parameters: { type: 'object' } }))
+    const use = { tools, choice: 'required', parallel: true } as const
+    await askUpstream(call, { tools: { ...use, only: ['now'] } })
+    await askUpstream(call, { tools: use })
+    const sent = received.map(({ body }) => body)
+    expect(sent[0]).toMatchObject({
+      tools: [{ function: { name: 'now' } }],
+      tool_choice: 'required',
+    })
+    expect(sent[1]).toMatchObject({
+      tools: [{ function: { name: 'add' } }, { function: { name: 'now' } }],
+      tool_choice: 'required',
+    })
+  })
+
   test('refuses or lists what the server does not honor', async () => {
     const { call, received } = await open(answers(...HELLO, ...END), {
       unsupported: ['top_k', 'response_format', 'reasoning_effort'],

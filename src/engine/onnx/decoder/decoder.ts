@@ -9,10 +9,12 @@
  * A run replaces states. They are saved at checkpoints (`states.ts`), and a sequence with states
  * can be truncated only to these. `kv-memory.ts` allocates memory on the GPU, in the WebAssembly
  * runtime, or on the CPU. `chunk-limit.ts` limits prefill chunks. `sequence.ts` is one sequence.
- * `forward.ts` runs the graph for one sequence, or for a batch with one token each.
+ * `forward.ts` runs the graph for one sequence, or for a batch with one token each. `positions.ts` places
+ * rows of images on three axes.
  */
 import { withTimeout } from '../../../store/timeouts.ts'
 import { InoriginError } from '../../../error.ts'
+import { modelUnusable } from '../../failure.ts'
 import type { Runtime, Session } from '../runtime.ts'
 import { bytesOf } from '../tensor.ts'
 import { createChunkLimit } from './chunk-limit.ts'
@@ -25,6 +27,7 @@ import { createForwardPass, type ForwardPass, type SequenceCache } from './forwa
 import { readGraph, type Graph, type GraphSources } from './graph.ts'
 import { createIdleQueue } from './idle-queue.ts'
 import { createLogitsWrapper } from './logits.ts'
+import { AXES, createPositions } from './positions.ts'
 import { createEmbedTokens } from '../vision/embed.ts'
 import type { ImageRows } from '../vision/image-store.ts'
 import { assertFits, createSequence } from './sequence.ts'
@@ -53,10 +56,13 @@ export function createDecoder(
   sessions: Sessions,
   options: DecoderOptions,
 ): Decoder {
-  const { contextWindow, gpu, images } = options
+  const { contextWindow, firstPosition, gpu, images } = options
   const { decoder: session, embed } =
     'decoder' in sessions ? sessions : { decoder: sessions, embed: undefined }
   const graph = readGraph(session, { ...options, embed })
+  const locate = images?.locate
+  if (locate && graph.positions?.copies !== AXES)
+    throw modelUnusable(`its decoder takes no positions on ${AXES} axes.`)
   const { heap } = session
   const layout: KvLayout = graph.grouped && (gpu ?? heap) ? 'in place' : 'exact'
   const memory = gpu
@@ -119,6 +125,7 @@ export function createDecoder(
       addSequence({
         kvRow: { batch: null, row: 0, length: 0 },
         history: createStateHistory(createZeroStates),
+        positions: locate && createPositions(locate, firstPosition),
       }),
     step,
     // A lost device may never settle, hence the timeout; the next run reports the loss.

@@ -3,6 +3,7 @@ import type { Tensor } from 'onnxruntime-web'
 import { isImageRow } from '../../images.ts'
 import type { Ort } from '../ort.ts'
 import type { Graph } from './graph.ts'
+import { AXES, type Positions } from './positions.ts'
 
 /** One sequence of a run. */
 interface FeedRow {
@@ -10,6 +11,8 @@ interface FeedRow {
   tokens: readonly number[]
   /** Number of tokens before them. */
   pastLength: number
+  /** Positions on three axes. Default: a token's index is its position. */
+  positions?: Positions | undefined
 }
 
 export interface Feeds {
@@ -67,9 +70,14 @@ export function createFeeds(
   const positionIds = (rows: readonly FeedRow[], copies: number): Tensor => {
     const count = tokensPerRow(rows)
     const values = new BigInt64Array(Math.max(copies, 1) * rows.length * count)
-    for (let at = 0; at < values.length; at += count) {
-      const pastLength = rows[(at / count) % rows.length]?.pastLength ?? 0
-      values.set(positions.subarray(pastLength, pastLength + count), at)
+    const part = (copy: number, row: number): BigInt64Array => {
+      const start = (copy * rows.length + row) * count
+      return values.subarray(start, start + count)
+    }
+    for (const [index, { pastLength, positions: placed, ...row }] of rows.entries()) {
+      const parts = Array.from({ length: Math.max(copies, 1) }, (_, copy) => part(copy, index))
+      if (placed && copies === AXES) placed.write(row.tokens, pastLength, parts)
+      else for (const each of parts) each.set(positions.subarray(pastLength, pastLength + count))
     }
     const dims = [rows.length, count]
     return int64(values, copies === 0 ? dims : [copies, ...dims])

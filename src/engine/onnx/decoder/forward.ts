@@ -6,12 +6,15 @@ import type { EmbedTokens } from '../vision/embed.ts'
 import type { KvBatch, KvPool, KvLayout, KvRow } from './kv-pool.ts'
 import type { Feeds } from './feeds.ts'
 import type { Graph } from './graph.ts'
+import type { Positions } from './positions.ts'
 import type { StateHistory } from './states.ts'
 
 /** KV cache and states of a sequence. */
 export interface SequenceCache {
   kvRow: KvRow
   history: StateHistory
+  /** Positions on three axes, if the model places rows of images so. */
+  positions?: Positions | undefined
 }
 
 /** A sequence and the tokens to append to it. */
@@ -52,7 +55,11 @@ export function createForwardPass(options: ForwardPassOptions): ForwardPass {
     )
     const ordered = entries.toSorted((one, other) => one.cache.kvRow.row - other.cache.kvRow.row)
     const kvRows = ordered.map(({ cache }) => cache.kvRow)
-    const rows = ordered.map(({ tokens, cache }) => ({ tokens, pastLength: cache.kvRow.length }))
+    const rows = ordered.map(({ tokens, cache }) => ({
+      tokens,
+      pastLength: cache.kvRow.length,
+      positions: cache.positions,
+    }))
     const longest = Math.max(...rows.map(({ pastLength }) => pastLength)) + newTokens
 
     const ids = feeds.tokens(rows)

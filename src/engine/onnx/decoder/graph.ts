@@ -6,6 +6,7 @@ import type { InferenceSession, Tensor } from 'onnxruntime-web'
 import { modelUnusable } from '../../failure.ts'
 import type { Session } from '../runtime.ts'
 import type { Operation } from './operations.ts'
+import { AXES } from './positions.ts'
 
 /** A cache of the graph: the tensor `output` of a run is the `input` of the next run. */
 export interface CacheSpec {
@@ -167,8 +168,9 @@ function sizeOf(dimension: number | string, heads: number | undefined): number |
   }, 1)
 }
 
+/** Returns the copies of position ids. A dimension without a size is that of the three axes. */
 const leadingSize = (dimension: number | string | undefined): number =>
-  typeof dimension === 'number' ? dimension : 1
+  typeof dimension === 'number' ? dimension : AXES
 
 function scalarShape(inputs: ReadonlyMap<string, Metadata>, name: string): number[] | null {
   return inputs.get(name)?.shape.map(() => 1) ?? null

@@ -78,7 +78,11 @@ export function createSequence(cache: SequenceCache, options: SequenceOptions): 
     },
     async fork(length) {
       assertReusable(length)
-      return options.open({ kvRow: kvPool.fork(kvRow, length), history: history.fork(length) })
+      return options.open({
+        kvRow: kvPool.fork(kvRow, length),
+        history: history.fork(length),
+        positions: cache.positions?.fork(length),
+      })
     },
     close() {
       if (closed) return

@@ -2,11 +2,18 @@
 import type { Files } from '../../engine.ts'
 import type { VisionFamily } from './family.ts'
 import { createIdefics3 } from './idefics3.ts'
+import { createLfm2 } from './lfm2.ts'
+import { createQwen } from './qwen.ts'
 import { type ProcessorSettings, readProcessorSettings } from './settings.ts'
 
 const FAMILIES: Readonly<Record<string, (settings: ProcessorSettings) => VisionFamily>> = {
   idefics3: createIdefics3,
   smolvlm: createIdefics3,
+  lfm2_vl: createLfm2,
+  qwen2_vl: createQwen,
+  qwen2_5_vl: createQwen,
+  qwen3_vl: createQwen,
+  qwen3_5: createQwen,
 }
 
 /** Returns `true` if the configuration is that of a model that sees images. */

@@ -1,6 +1,6 @@
 /** Contract of a family of models that see images. */
 import type { Pixels, ResampleFilter } from '../../../values/resample.ts'
-import type { ImageDetail, PromptPiece } from '../../images.ts'
+import type { ImageDetail, ImageGrid, PromptPiece } from '../../images.ts'
 
 /** Width and height in pixels. */
 export type Extent = readonly [width: number, height: number]
@@ -11,6 +11,11 @@ export interface ImageArrangement {
   pieces: readonly PromptPiece[]
   /** Rows that each run of the encoder makes, in order. */
   runs: readonly number[]
+  /**
+   * Places of the rows, row by row, if the decoder knows them by their positions on three axes.
+   * Default: a row is placed like a token.
+   */
+  grid?: ImageGrid
 }
 
 /** A decoded image, upright and opaque. */
@@ -36,6 +41,10 @@ export interface VisionFamily {
   readonly placeholder: string
   /** Detail of an image that requests none. */
   readonly defaultDetail: ImageDetail
+  /** Largest ratio of the longer to the shorter side. Default: all images are accepted. */
+  readonly maxAspectRatio?: number
+  /** `true` if arrangements have grids. Default: `false`. */
+  readonly placesRows?: boolean
   /** Arranges an upright image of that size. */
   arrange(size: Extent, detail: ImageDetail): ImageArrangement
   /**

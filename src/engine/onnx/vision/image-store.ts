@@ -1,6 +1,7 @@
 /** Describes images for prompts, and computes their rows when the decoder needs them. */
 import { InoriginError } from '../../../error.ts'
 import type { ImageReader, PromptImage } from '../../images.ts'
+import type { LocateImage } from '../decoder/positions.ts'
 import type { RunEncoder } from './encoder.ts'
 import type { EncoderInputs, VisionFamily } from './family.ts'
 import { createIdentities, type KnownImage } from './image-identities.ts'
@@ -16,6 +17,8 @@ export interface ImageRows {
    * rows of a chunk of a prompt fit into the memory of rows.
    */
   encodeNext(numbers: readonly number[]): Promise<boolean>
+  /** Returns the places of the rows of an image. Absent if rows are placed like tokens. */
+  locate?: LocateImage
 }
 
 export interface ImageStore extends ImageReader, ImageRows {
@@ -124,7 +127,13 @@ export function createImageStore(family: VisionFamily): ImageStore {
     return false
   }
 
+  const locate: LocateImage = (row) => {
+    const { grid, firstRow } = findRetained(retained.values(), row).known
+    return grid && { grid, firstRow }
+  }
+
   return {
+    ...(family.placesRows && { locate }),
     placeholder: family.placeholder,
     describe,
     assertReadable,

@@ -61,20 +61,21 @@ export type Normalization = readonly { factor: number; offset: number }[]
 /** Returns the conversion of bytes to numbers. */
 export function readNormalization(
   { image }: ProcessorSettings,
-  mean = 0.5,
-  std = 0.5,
+  mean: readonly number[] = [0.5, 0.5, 0.5],
+  std: readonly number[] = [0.5, 0.5, 0.5],
 ): Normalization {
   const scale = image['do_rescale'] === false ? 1 : readNumber(image['rescale_factor'], 1 / 255)
   const normalizes = image['do_normalize'] !== false
   return [0, 1, 2].map((channel) => {
-    const deviation = normalizes ? readChannel(image['image_std'], channel, std) : 1
-    const center = normalizes ? readChannel(image['image_mean'], channel, mean) : 0
+    const deviation = normalizes ? readChannel(image['image_std'] ?? std, channel) : 1
+    const center = normalizes ? readChannel(image['image_mean'] ?? mean, channel) : 0
     return { factor: scale / deviation, offset: center / deviation }
   })
 }
 
-const readChannel = (value: unknown, channel: number, fallback: number): number =>
-  readNumber(Array.isArray(value) ? value[channel] : value, fallback)
+const readChannel = (value: unknown, channel: number): number =>
+  readNumber(Array.isArray(value) ? value[channel] : value, 0.5)
 
-const readNumber = (value: unknown, fallback: number): number =>
+/** Returns a finite number; `fallback` for any other value. */
+export const readNumber = (value: unknown, fallback: number): number =>
   typeof value === 'number' && Number.isFinite(value) ? value : fallback
