@@ -15,7 +15,10 @@ export interface GpuVerdict {
   late?: boolean
 }
 
-/** Result of comparing a predictor's outputs on the GPU with those on the CPU. */
+/**
+ * Result of comparing a predictor's outputs, or the rows of a model's image encoder, on the GPU with
+ * those on the CPU.
+ */
 export interface GpuComparison {
   agrees: boolean
   /** Description of the difference, or of what was compared, without a period. */
@@ -28,7 +31,7 @@ export interface GpuComparison {
 export const SELF_TEST_RUNTIME = 'onnxruntime-web 1.30.0'
 
 /** Version of the self-test. Verdicts of an earlier one are void. */
-const SELF_TEST = 'gpu 2'
+const SELF_TEST = 'gpu 3'
 
 /** Features that make a device faster, but with which some drivers compute wrong numbers. */
 const OPTIONAL_FEATURES = ['shader-f16']

@@ -1,7 +1,7 @@
 /** The messages between a page, its host worker and the model workers, beside those on ports. */
 import type { CatalogInput } from '../catalog/schema.ts'
 import type { GpuComparison } from '../device/gpu-verdict.ts'
-import type { Device } from '../types/index.ts'
+import type { Device, StoredResponse } from '../types/index.ts'
 
 /** Parameters with which the host worker is started. */
 export interface HostSetup {
@@ -24,13 +24,42 @@ export interface HostSetup {
   imageUrls: readonly string[]
 }
 
+/** A response that a host stores in memory. */
+export interface ResponseCopy {
+  response: StoredResponse
+  /** API key of the owner; `null` if it sent none. */
+  key: string | null
+}
+
+/** The stored responses that a host takes over from an earlier one. */
+export interface ResponseHandover {
+  /** Name of the `BroadcastChannel` on which hosts publish changes. */
+  channelName: string
+  copies: ResponseCopy[]
+}
+
+/** Messages on the channel of stored responses. */
+export type CopyMessage =
+  /** A page has joined and needs all responses. */
+  | { type: 'join' }
+  /** The host has stored these, or answers `join` with all. */
+  | { type: 'stored'; copies: ResponseCopy[] }
+  /** The host has deleted or evicted these. */
+  | { type: 'removed'; ids: string[] }
+
 /** Messages from a page to its dedicated worker. */
 export type PageToHost =
   /**
    * `isElected` is `false` in a page that hosts for itself only. `lastEnded` is the name of the
    * liveness lock of the last host that ended in order.
    */
-  | { type: 'start'; setup: HostSetup; isElected: boolean; lastEnded: string | null }
+  | {
+      type: 'start'
+      setup: HostSetup
+      isElected: boolean
+      lastEnded: string | null
+      responses: ResponseHandover
+    }
   /** Comes with a port that carries one request. */
   | { type: 'port' }
   /** Answers a message `headers`. `error` is set if the app's function failed. */

@@ -115,7 +115,9 @@ async function openModel(setup: ModelSetup): Promise<void> {
   // WebLLM is large, so it is only loaded for models that need it.
   const open =
     setup.engine === 'mlc' ? (await import('../engine/webllm/index.ts')).openWebllm : openOnnx
-  model = { engine: await open(setup), setup }
+  const onEncoderComparison = (comparison: GpuComparison): void =>
+    postToHost({ type: 'compared', comparison })
+  model = { engine: await open({ ...setup, onEncoderComparison }), setup }
   performance.mark('inorigin:tokenizer')
 }
 

@@ -22,7 +22,7 @@ import { createImporter } from './library/import.ts'
 import { createPredictions } from './library/predictions.ts'
 import { createResources } from './library/resources.ts'
 import { createStorage } from './library/storage.ts'
-import type { HostSetup } from './messages.ts'
+import type { HostSetup, ResponseHandover } from './messages.ts'
 import { createDirectPortOpener } from './models/direct-ports.ts'
 import { createIdleMonitor } from './models/idle.ts'
 import { createEventHub } from './models/event-hub.ts'
@@ -36,7 +36,7 @@ import { createGenerator, createLanguageModels } from './requests/language-model
 import { createLeases } from './requests/leases.ts'
 import { createLoading } from './requests/loading.ts'
 import { createHttpPredictors, createPredictorControl } from './requests/predictors.ts'
-import { createResponseStore } from './requests/response-store.ts'
+import { createSharedResponses } from './requests/shared-responses.ts'
 import { createTrace, withTrace } from './requests/trace.ts'
 import { createUpstreams, type UpstreamsOptions } from './requests/upstreams.ts'
 import { digestOptions, findDifferences } from './tab/digest.ts'
@@ -51,6 +51,12 @@ export interface HostEvents {
   getUpstreamHeaders: UpstreamsOptions['getHeaders']
 }
 
+/** State that a host takes over from earlier ones. */
+export interface Predecessors {
+  lives: HostLives
+  responses: ResponseHandover
+}
+
 /**
  * Opens the host with the given options. The catalog, the device and the database are read on first
  * use.
@@ -58,7 +64,7 @@ export interface HostEvents {
 export function openHost(
   setup: HostSetup,
   isElected: boolean,
-  lives: HostLives,
+  { lives, responses }: Predecessors,
   { onDownload, onReplaced, getUpstreamHeaders }: HostEvents,
 ): HostService {
   const { scope, assets, device: preference, offline } = setup
@@ -147,7 +153,7 @@ export function openHost(
       fetchImages,
       recentInputs,
     }),
-    ...createResponseStore(authorize),
+    ...createSharedResponses(authorize, responses),
     ...background.methods,
     ...createHttpPredictors({ authorize, predictions }, predictors),
     resourceInfo: (sha256) => resources.info(sha256),

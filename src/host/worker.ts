@@ -40,16 +40,26 @@ setInterval(() => {
   if (openRequests > watchRequests) postToPage({ type: 'pulse' })
 }, HEARTBEAT_INTERVAL_MS)
 
-async function start({ setup, isElected, lastEnded }: StartMessage): Promise<StartedHost> {
+async function start({
+  setup,
+  isElected,
+  lastEnded,
+  responses,
+}: StartMessage): Promise<StartedHost> {
   const livenessLock = navigator.locks ? await holdLivenessLock(navigator.locks, 'host') : null
   postToPage({ type: 'started', protocol: PROTOCOL, life: livenessLock })
   const lives = { own: livenessLock, lastEnded, living: () => listLivenessLocks('host') }
-  const host = openHost(setup, isElected, lives, {
-    onDownload: () => postToPage({ type: 'downloading' }),
-    // The page may hang or be frozen, so it may not know yet that it lost the election.
-    onReplaced: () => self.close(),
-    getUpstreamHeaders: upstreamHeaders.request,
-  })
+  const host = openHost(
+    setup,
+    isElected,
+    { lives, responses },
+    {
+      onDownload: () => postToPage({ type: 'downloading' }),
+      // The page may hang or be frozen, so it may not know yet that it lost the election.
+      onReplaced: () => self.close(),
+      getUpstreamHeaders: upstreamHeaders.request,
+    },
+  )
   return { service: withWatchCount(host), livenessLock }
 }
 

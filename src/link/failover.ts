@@ -52,9 +52,8 @@ export function continueGeneration(
 ): Promise<Generation> {
   const isModelLost = createModelLossCheck()
   return openWithFailover(() => generate({ ...request, ...delivery.resumption() }, caller), {
-    // Before the start, it is the load that failed, and it would fail again.
     canContinue: (error) =>
-      delivery.canContinue && (isHostGone(error) || (delivery.hasStarted && isModelLost(error))),
+      delivery.canContinue && (isHostGone(error) || isModelLost(error, delivery.hasStarted)),
     openElsewhere: (error) =>
       error instanceof InoriginError && error.mayContinueUpstream === true && delivery.interrupt(),
     select: delivery.select,
@@ -136,13 +135,18 @@ async function openWithFailover<Event extends TypedEvent, Stream extends EventSt
   return { ...first, events: read(first) }
 }
 
-/** Returns a check of the errors of one stream: `true` if the model may be loaded again after it. */
-function createModelLossCheck(): (error: unknown) => boolean {
+/**
+ * Returns a check of the errors of one stream: `true` if the model may be loaded again after it.
+ * Before the start, the load may have failed, and would fail again. A worker that ended then gets one
+ * more attempt, because it may have ended between the load and the start.
+ */
+function createModelLossCheck(): (error: unknown, hasStarted: boolean) => boolean {
   const counts = new Map<string, number>()
-  return (error) => {
+  return (error, hasStarted) => {
     const { code = '' } = InoriginError.from(error)
     const count = (counts.get(code) ?? 0) + 1
     counts.set(code, count)
+    if (!hasStarted) return code === 'worker_ended' && count === 1
     return count <= (MODEL_FAILOVERS[code] ?? 0)
   }
 }

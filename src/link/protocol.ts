@@ -119,8 +119,21 @@ export interface WorkerStatus {
   isolates: boolean
 }
 
-/** Returns the names of the host's lock and of the database for one scope. */
-export function names(scope: string): { host: string; database: string } {
-  // The database has its own version, because downloads stay valid when messages change.
-  return { host: `inorigin:${PROTOCOL}:${scope}:host`, database: `inorigin:1:${scope}` }
+/** Names of what the threads of one scope share. */
+export interface SharedNames {
+  /** Lock of the host. */
+  host: string
+  /** `BroadcastChannel` of the stored responses. */
+  responses: string
+  database: string
+}
+
+/** Returns the names for one scope. */
+export function names(scope: string): SharedNames {
+  return {
+    host: `inorigin:${PROTOCOL}:${scope}:host`,
+    responses: `inorigin:${PROTOCOL}:${scope}:responses`,
+    // The database has its own version, because downloads stay valid when messages change.
+    database: `inorigin:1:${scope}`,
+  }
 }

@@ -115,8 +115,8 @@ export function throwNotStored(name: string): never {
 }
 
 const STORAGE_NOTE =
-  'Responses are stored in memory, per API key, by the tab that hosts the models, until it is ' +
-  'closed or needs the memory. Only those with background: true are stored on disk, until they are ' +
+  'Responses are stored in memory, per API key, until the last tab of the app is closed or the ' +
+  'memory is needed. Only those with background: true are stored on disk, until they are ' +
   'deleted or make room for newer ones. A response that reports store: false is not stored: ' +
   'either the request said so, or the response is too large.'
 const REMEDY = `${STORAGE_NOTE} Send the items themselves, as clients do with store: false.`

@@ -43,23 +43,21 @@ const ENTRY: PredictorEntry = {
     ],
   },
   states: [{ input: 'h', output: 'hn' }],
-  implementations: [
-    {
-      id: 'wasm',
-      engine: 'onnx',
-      device: 'wasm',
-      resources: [
-        {
-          type: 'onnx',
-          url: '/sum/sum.onnx',
-          name: 'sum.onnx',
-          bytes: file.length,
-          sha256: createHash('sha256').update(file).digest('hex'),
-        },
-      ],
-      bindings: { wave: { tensor: 'wave', audio: { rate: 8000, window: 2 } } },
-    },
-  ],
+  implementations: (['webgpu', 'wasm'] as const).map((device) => ({
+    id: device,
+    engine: 'onnx',
+    device,
+    resources: [
+      {
+        type: 'onnx',
+        url: '/sum/sum.onnx',
+        name: 'sum.onnx',
+        bytes: file.length,
+        sha256: createHash('sha256').update(file).digest('hex'),
+      },
+    ],
+    bindings: { wave: { tensor: 'wave', audio: { rate: 8000, window: 2 } } },
+  })),
 }
 
 const folder = mkdtempSync(join(tmpdir(), 'session-'))
@@ -71,7 +69,7 @@ beforeAll(async () => {
   const pages = { '/catalog.json': JSON.stringify({ version: 1, entries: [ENTRY] }) }
   site = await openSite({ folders: { '/sum/': folder }, pages })
   page = await site.open()
-  await serveIn(page, { catalog: '/catalog.json' })
+  await serveIn(page, { catalog: '/catalog.json', device: 'wasm' })
 })
 
 afterAll(async () => {
@@ -107,6 +105,32 @@ test('a session carries sound and state, starts over, and is apart from others',
     lists: [[2], [4, 6], [8], [2], [2]],
     closed: 'The session was closed. Open another one.',
   })
+})
+
+const ON_WEBGPU = { tags: ['slow'], timeout: 300_000 }
+
+test('a session on WebGPU answers the same, or WebGPU is left by name', ON_WEBGPU, async () => {
+  const gpu = await site.open('/blank.html', await site.browser.newContext())
+  await serveIn(gpu, { catalog: '/catalog.json', device: 'webgpu' })
+  const seen = await gpu.evaluate(async () => {
+    const wave = new Float32Array(3).fill(1)
+    const { chosen, reasons } = await server.explain('@test/sum')
+    if (chosen === null) return reasons.map(({ why }) => why)
+    const session = await server.session('@test/sum')
+    const results = [await session.predict({ wave }), await session.predict({ wave })]
+    session.close()
+    return results.map(({ outputs, device }) => [
+      ...(outputs['sum'] as { data: Float32Array }).data,
+      device,
+    ])
+  })
+  if (typeof seen[0] === 'string') expect(seen[0]).toMatch(/GPU.*(timed out|wrong numbers)/)
+  else
+    expect(seen).toEqual([
+      [2, 'webgpu'],
+      [4, 6, 'webgpu'],
+    ])
+  await gpu.context().close()
 })
 
 test('an unknown tag has no session', async () => {

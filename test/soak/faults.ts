@@ -88,15 +88,7 @@ export const FAULTS: Readonly<Record<FaultName, Fault>> = {
     strike: ({ host }) => setLifecycle(host, 'frozen'),
     restore: ({ host }) => setLifecycle(host, 'active'),
   },
-  'device destroyed': {
-    async prepare({ stage }) {
-      await stage.closeTabs()
-    },
-    strike: ({ host }) => destroyDevice(host),
-    async restore({ stage }) {
-      await stage.closeTabs()
-    },
-  },
+  'device destroyed': { strike: ({ host }) => destroyDevice(host) },
 }
 
 /** Crashes the renderer of a tab, as a lack of memory does. */

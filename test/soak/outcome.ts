@@ -48,12 +48,14 @@ function compare(
   { question: { style, stream }, fault, whole }: Circumstances,
   verdict: (name: Verdict, note?: string) => Outcome,
 ): Outcome {
-  const seen = toTranscript(style, received.text, { stream })
-  if (seen.error !== null) {
-    const note = JSON.stringify(seen.error)
+  const judgeError = (note: string): Outcome => {
     const isAllowed = fault.allowedCode !== undefined && note.includes(fault.allowedCode)
     return verdict(isAllowed ? 'allowed error' : 'wrong', note)
   }
+  // A request that is refused has an error in its body, streamed or not.
+  if (received.status !== 200) return judgeError(received.text)
+  const seen = toTranscript(style, received.text, { stream })
+  if (seen.error !== null) return judgeError(JSON.stringify(seen.error))
   const [expected, got] = [JSON.stringify(whole), JSON.stringify(seen)]
   return expected === got ? verdict('same') : verdict('wrong', differ(expected, got))
 }

@@ -1,6 +1,6 @@
 /**
- * Stores for which predictors the GPU computes the same as the CPU. Each is compared once for every
- * adapter, driver, browser and runtime.
+ * Stores for which predictors and image encoders the GPU computes the same as the CPU. Each is compared
+ * once for every adapter, driver, browser and runtime.
  */
 import { sumBytes } from '../../catalog/memory-bytes.ts'
 import type { Implementation } from '../../catalog/schema.ts'
@@ -70,12 +70,22 @@ export function createGpuComparisons(
     })
   }
 
+  async function findOnGpu(
+    tag: Tag,
+    implementation: Implementation,
+  ): Promise<GpuComparison | undefined> {
+    if (implementation.device !== 'webgpu') return undefined
+    const key = keyOf(implementation)
+    return recent.get(`${tag} ${key}`) ?? (await read(tag))[key]
+  }
+
   return {
-    async find({ tag, type }, implementation) {
-      if (type !== 'predictor' || implementation.device !== 'webgpu') return undefined
-      const key = keyOf(implementation)
-      return recent.get(`${tag} ${key}`) ?? (await read(tag))[key]
-    },
+    find: async ({ tag, type }, implementation) =>
+      type === 'predictor' ? findOnGpu(tag, implementation) : undefined,
+    findEncoder: async (entry, implementation) =>
+      entry.type === 'model' && entry.capabilities?.imageInput
+        ? findOnGpu(entry.tag, implementation)
+        : undefined,
     mustCompare({ type }, { device, resources }) {
       const graph = resources.filter((resource) => isGraphFile(resource.type))
       return type === 'predictor' && device === 'webgpu' && sumBytes(graph) <= MAX_COMPARED_BYTES

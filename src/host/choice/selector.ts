@@ -9,7 +9,7 @@ import {
 import type { Entry } from '../../catalog/schema.ts'
 import { withUpstreamReasons } from '../../catalog/upstreams.ts'
 import { toDeviceId, type Capabilities } from '../../device/capabilities.ts'
-import type { DeviceSummary, Explanation } from '../../types/index.ts'
+import type { DeviceSummary, Explanation, Reason } from '../../types/index.ts'
 import type { IdleMonitor } from '../models/idle.ts'
 import type { GpuComparisonRecords } from '../models/implementation-load.ts'
 import { runBenchmark, selectMeasurable, type BenchmarkOptions } from './benchmark.ts'
@@ -65,6 +65,23 @@ export function createSelector(options: SelectorOptions): ImplementationSelector
     return { capabilities, id, refusals, measured, tried }
   }
 
+  /** Adds to the reasons where image encoders run, if it is not on the device of the model. */
+  async function withEncoders(entry: Entry, reasons: readonly Reason[]): Promise<Reason[]> {
+    const found = await Promise.all(
+      entry.implementations.map(async (implementation) => {
+        const comparison = await comparisons.findEncoder(entry, implementation)
+        return comparison?.agrees === false ? [[implementation.id, comparison.why] as const] : []
+      }),
+    )
+    const wrong = new Map(found.flat())
+    return reasons.map((reason) => {
+      const why = wrong.get(reason.id)
+      return why
+        ? { ...reason, why: `${reason.why}; its image encoder runs on WASM: ${why}` }
+        : reason
+    })
+  }
+
   async function select(entry: Entry, name?: string): Promise<ImplementationChoice> {
     const { capabilities, measured, refusals } = await getKnown(entry, name)
     return chooseImplementation(entry, capabilities, preference, measured, refusals)
@@ -114,7 +131,7 @@ export function createSelector(options: SelectorOptions): ImplementationSelector
       const { reasons } = findImplementation(entry, capabilities, preference, measured, refusals)
       return {
         tag: entry.tag,
-        ...withUpstreamReasons(entry, reasons),
+        ...withUpstreamReasons(entry, await withEncoders(entry, reasons)),
         device: summary(id, capabilities, await threads.current()),
       }
     },

@@ -35,6 +35,8 @@ export interface LoadRecord {
 export interface GpuComparisonRecords {
   /** Resolves with the comparison of the implementation on this GPU; `undefined` if there is none. */
   find(entry: Entry, implementation: Implementation): Promise<GpuComparison | undefined>
+  /** Resolves with the comparison of the image encoder; `undefined` if there is none. */
+  findEncoder(entry: Entry, implementation: Implementation): Promise<GpuComparison | undefined>
   /** Returns `true` if the implementation must be compared before its outputs are trusted. */
   mustCompare(entry: Entry, implementation: Implementation): boolean
   /** Applies the comparison at once, and stores it. */
@@ -168,7 +170,7 @@ async function openModel(
   entry: ModelEntry,
   expectsLoad: () => boolean,
 ): Promise<void> {
-  const { implementation, worker, caller, runtime, verdict } = context
+  const { implementation, worker, caller, runtime, verdict, comparisons } = context
   const { resources } = implementation
   const texts = await getFiles(context, resources.filter(isTextResource), 0)
   const setup: ModelSetup = {
@@ -182,6 +184,8 @@ async function openModel(
     reasons: entry.capabilities && entry.capabilities.thinking === true,
     reasoningBudget: entry.reasoningBudget ?? 0,
     imageDetail: entry.imageDetail,
+    takesImages: entry.capabilities?.imageInput === true,
+    encoderComparison: await comparisons.findEncoder(entry, implementation),
     features: implementation.requires?.features,
     overrides: implementation.overrides,
     verdict,

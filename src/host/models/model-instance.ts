@@ -83,10 +83,13 @@ export function createModelInstance(options: ModelInstanceOptions): ModelInstanc
   const loading = startLoad(options, worker, closing, explain)
   let references = 0
 
-  /** Records the comparison. The worker ends if the GPU is wrong, because it computes nothing more. */
+  /**
+   * Records the comparison. The worker of a predictor ends if the GPU is wrong, because it computes
+   * nothing more. A language model goes on with its image encoder on the CPU.
+   */
   function onComparison(comparison: GpuComparison): void {
     options.comparisons.record(entry, implementation, comparison)
-    if (comparison.agrees || closing.signal.aborted) return
+    if (comparison.agrees || entry.type === 'model' || closing.signal.aborted) return
     options.onProgress({ ...loading.progress.latest, gpuDifference: comparison.why })
     closing.abort(gpuDiffers(comparison))
   }

@@ -1,5 +1,6 @@
 /** Stores responses of `/v1/responses` in memory, for later requests that refer to them. */
 import type { Caller, Host, StoredResponse } from '../../types/index.ts'
+import type { ResponseCopy } from '../messages.ts'
 
 /** Limits of the stored responses. */
 export interface ResponseLimits {
@@ -11,32 +12,50 @@ export interface ResponseLimits {
 /** Default limits: enough for days of chatting, as a conversation fits into a model's context. */
 const DEFAULT_LIMITS: ResponseLimits = { responses: 1000, bytes: 32 * 2 ** 20 }
 
-interface StoredEntry {
-  response: StoredResponse
-  /** API key of the owner; `null` if it sent none. */
-  key: string | null
+interface StoredEntry extends ResponseCopy {
   bytes: number
 }
 
-type Responses = Pick<
+export type ResponseMethods = Pick<
   Host,
   'storeResponse' | 'getStoredResponse' | 'getStoredItems' | 'deleteStoredResponse'
 >
 
+export interface ResponseStoreOptions {
+  limits?: ResponseLimits
+  /** Responses of an earlier host, the oldest first. */
+  initial?: readonly ResponseCopy[]
+  onStored?(copy: ResponseCopy): void
+  /** Called with the ids of responses that were deleted or evicted. */
+  onRemoved?(ids: string[]): void
+}
+
+export interface ResponseStore {
+  methods: ResponseMethods
+  /** Returns all stored responses, the least recently used first. */
+  list(): ResponseCopy[]
+}
+
 /**
- * Creates the response methods of a host. A key can only read its own responses. Beyond the limits,
- * the least recently used response of the key that stores the most is evicted. A key cannot evict
- * the responses of a key that stores less; its own new response is not stored then. `authorize`
- * throws for an invalid key.
+ * Creates the store of a host. A key can only read its own responses. Beyond the limits, the least
+ * recently used response of the key that stores the most is evicted. A key cannot evict the
+ * responses of a key that stores less; its own new response is not stored then. `authorize` throws
+ * for an invalid key.
  */
 export function createResponseStore(
   authorize: (caller: Caller) => void,
-  limits: ResponseLimits = DEFAULT_LIMITS,
-): Responses {
+  { limits = DEFAULT_LIMITS, initial = [], onStored, onRemoved }: ResponseStoreOptions = {},
+): ResponseStore {
   /** Responses by id, the least recently used first. */
   const stored = new Map<string, StoredEntry>()
   /** Ids of responses by the ids of their output items. */
   const responseIdByItem = new Map<string, string>()
+
+  function add({ response, key }: ResponseCopy): void {
+    const { id, output } = response
+    stored.set(id, { response, key, bytes: 2 * JSON.stringify(response).length })
+    for (const item of output) responseIdByItem.set(item.id, id)
+  }
 
   function find(id: string, key: string | null): StoredResponse | null {
     const found = stored.get(id)
@@ -51,19 +70,21 @@ export function createResponseStore(
     stored.delete(id)
   }
 
-  return {
+  initial.forEach(add)
+  const methods: ResponseMethods = {
     async storeResponse(response, caller) {
       authorize(caller)
-      const { id, output } = response
-      remove(id)
-      stored.set(id, { response, key: caller.key, bytes: 2 * JSON.stringify(response).length })
+      const copy = { response, key: caller.key }
+      remove(response.id)
+      add(copy)
       const evicted = selectEvicted(stored, limits)
-      if (evicted.includes(id)) {
-        stored.delete(id)
+      if (evicted.includes(response.id)) {
+        remove(response.id)
         return false
       }
       evicted.forEach(remove)
-      for (const item of output) responseIdByItem.set(item.id, id)
+      onStored?.(copy)
+      if (evicted.length > 0) onRemoved?.(evicted)
       return true
     },
     async getStoredResponse(id, caller) {
@@ -79,10 +100,15 @@ export function createResponseStore(
     },
     async deleteStoredResponse(id, caller) {
       authorize(caller)
-      const isFound = find(id, caller.key) !== null
-      if (isFound) remove(id)
-      return isFound
+      if (find(id, caller.key) === null) return false
+      remove(id)
+      onRemoved?.([id])
+      return true
     },
+  }
+  return {
+    methods,
+    list: () => Array.from(stored.values(), ({ response, key }) => ({ response, key })),
   }
 }
 

@@ -1,4 +1,4 @@
-/** Retries of requests whose load rejected the GPU, found damaged files or crashed the runtime. */
+/** Retries of requests whose load rejected or lost the GPU, found damaged files or crashed the runtime. */
 import { comparisonFromError, verdictFromError } from '../../device/gpu-verdict.ts'
 import { InoriginError } from '../../error.ts'
 
@@ -10,9 +10,10 @@ const MAX_ATTEMPTS = 3
 
 /**
  * Codes after which the next load may succeed: it replaces the damaged files, or starts a runtime
- * with a memory of its own.
+ * with a memory and a device of its own.
  */
 const RETRIED_CODES: ReadonlySet<string | undefined> = new Set([
+  'device_lost',
   'storage_damaged',
   'runtime_crashed',
 ])

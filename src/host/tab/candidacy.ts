@@ -6,6 +6,7 @@ import { InoriginError } from '../../error.ts'
 import { currentLocks } from '../../link/locks.ts'
 import { PROTOCOL, names, type PageToWorker } from '../../link/protocol.ts'
 import { joinElection, type Election } from './election.ts'
+import { createResponseCopies, type ResponseCopies } from './response-copies.ts'
 import { notStarted, startHostThread, type HostThread, type PageSetup } from './host-thread.ts'
 
 /** Sends a message to the service worker, if there is one. */
@@ -38,7 +39,9 @@ export function createCandidacy(
   isAlone: boolean,
   postToServiceWorker: PostToServiceWorker,
 ): Candidacy {
-  const worker = createSupervisor(setup, !isAlone, postToServiceWorker, retryLater)
+  // A page that is alone shares its responses with its own worker only.
+  const copies = createResponseCopies(isAlone ? crypto.randomUUID() : names(setup.scope).responses)
+  const worker = createSupervisor(setup, !isAlone, copies, postToServiceWorker, retryLater)
   let election: Election | undefined
   let retryTimer: ReturnType<typeof setTimeout> | undefined
   /** Lock manager of the latest candidacy; `undefined` before the first. */
@@ -52,6 +55,7 @@ export function createCandidacy(
 
   function enter(): void {
     clearTimeout(retryTimer)
+    copies.open()
     if (isAlone) return worker.start()
     const candidate = { onElected: worker.start, onDeposed: worker.stop }
     locks = currentLocks()
@@ -64,6 +68,7 @@ export function createCandidacy(
     election?.leave()
     election = undefined
     worker.stop()
+    copies.close()
   }
 
   return {
@@ -94,6 +99,7 @@ interface Supervisor {
 function createSupervisor(
   setup: PageSetup,
   isElected: boolean,
+  copies: ResponseCopies,
   postToServiceWorker: PostToServiceWorker,
   onFailure: () => void,
 ): Supervisor {
@@ -101,7 +107,8 @@ function createSupervisor(
   let lastRestart = -Infinity
 
   function start(): void {
-    const options = { isElected, postToServiceWorker, onFailure: fail, onDeath: restart }
+    const responses = copies.handOver()
+    const options = { isElected, responses, postToServiceWorker, onFailure: fail, onDeath: restart }
     try {
       thread = startHostThread(setup, options)
       postToServiceWorker({ type: 'inorigin:hosting', protocol: PROTOCOL })

@@ -7,7 +7,7 @@ import { watchLivenessLock } from '../../link/liveness.ts'
 import { currentLocks } from '../../link/locks.ts'
 import { PROTOCOL, type AnswerMessage, type PageToWorker } from '../../link/protocol.ts'
 import { requestPersistence } from '../../store/quota.ts'
-import type { HostSetup, HostToPage, PageToHost } from '../messages.ts'
+import type { HostSetup, HostToPage, PageToHost, ResponseHandover } from '../messages.ts'
 import { readLastEnded, recordEnded } from './last-ended.ts'
 
 /** Parameters of the host, with what only its page can do. */
@@ -26,6 +26,7 @@ export interface HostThread {
 export interface HostThreadOptions {
   /** `false` in a page that hosts for itself only. */
   isElected: boolean
+  responses: ResponseHandover
   postToServiceWorker(message: PageToWorker): void
   /** Called when the worker could not be started. */
   onFailure(error: InoriginError): void
@@ -48,9 +49,10 @@ export function startHostThread(
   worker.onerror = (event) => {
     if (held) options.onFailure(notStarted(setup, event.message))
   }
-  const { isElected } = options
+  const { isElected, responses } = options
   const lastEnded = readLastEnded()
-  worker.postMessage({ type: 'start', setup, isElected, lastEnded } satisfies PageToHost)
+  const start: PageToHost = { type: 'start', setup, isElected, lastEnded, responses }
+  worker.postMessage(start)
   /** Name of the worker's liveness lock; `null` before it has started, and after its death. */
   let life: string | null = null
 

@@ -34,6 +34,7 @@ function start() {
     crashes: { begin: async () => ({ end: async () => {}, crashed: async () => {} }) },
     comparisons: {
       find: async () => undefined,
+      findEncoder: () => Promise.resolve(undefined),
       mustCompare: () => false,
       record: () => undefined,
     },

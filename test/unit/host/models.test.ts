@@ -51,6 +51,7 @@ function open() {
     crashes: { begin: async () => ({ end: async () => {}, crashed: async () => {} }) },
     comparisons: {
       find: async () => undefined,
+      findEncoder: () => Promise.resolve(undefined),
       mustCompare: () => false,
       record: () => undefined,
     },

@@ -16,7 +16,7 @@ const responseOf = (id: string, text = 'Hello'): StoredResponse => ({
 })
 
 const open = (limits?: { responses: number; bytes: number }) =>
-  createResponseStore(() => {}, limits)
+  createResponseStore(() => {}, { limits }).methods
 
 it('are given again as they were kept, as a whole or an item of what was answered', async () => {
   const host = open()
@@ -119,9 +119,35 @@ it('count once when they are kept again', async () => {
 it('are nothing to whoever has no good key', async () => {
   const host = createResponseStore(() => {
     throw new InoriginError('authentication', 'No.')
-  })
+  }).methods
   await expect(host.storeResponse(responseOf('a'), ANN)).rejects.toThrow('No.')
   await expect(host.getStoredResponse('resp_a', ANN)).rejects.toThrow('No.')
   await expect(host.getStoredItems(['msg_a'], ANN)).rejects.toThrow('No.')
   await expect(host.deleteStoredResponse('resp_a', ANN)).rejects.toThrow('No.')
+})
+
+it('report what changes, and begin with those of an earlier store', async () => {
+  const changes: unknown[] = []
+  const limits = { responses: 2, bytes: 1e6 }
+  const { methods, list } = createResponseStore(() => {}, {
+    limits,
+    onStored: ({ response, key }) => changes.push(['stored', response.id, key]),
+    onRemoved: (ids) => changes.push(['removed', ids]),
+  })
+  for (const id of ['a', 'b', 'c']) await methods.storeResponse(responseOf(id), ANN)
+  await methods.deleteStoredResponse('resp_c', BEA)
+  await methods.deleteStoredResponse('resp_c', ANN)
+  await methods.storeResponse(responseOf('d', 'long '.repeat(1e6)), ANN)
+  expect(changes).toEqual([
+    ['stored', 'resp_a', 'ann'],
+    ['stored', 'resp_b', 'ann'],
+    ['stored', 'resp_c', 'ann'],
+    ['removed', ['resp_a']],
+    ['removed', ['resp_c']],
+  ])
+
+  const next = createResponseStore(() => {}, { initial: list() }).methods
+  expect(await next.getStoredResponse('resp_b', ANN)).toEqual(responseOf('b'))
+  expect(await next.getStoredResponse('resp_b', BEA)).toBeNull()
+  expect(await next.getStoredItems(['msg_b'], ANN)).toEqual([{ id: 'msg_b', text: 'Hello' }])
 })

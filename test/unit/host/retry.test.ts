@@ -39,7 +39,7 @@ describe('withRetry', () => {
     expect(shouldRetry(untrusted())).toBe(false)
   })
 
-  test.each(['storage_damaged', 'runtime_crashed'] as const)(
+  test.each(['device_lost', 'storage_damaged', 'runtime_crashed'] as const)(
     'tries once more after %s',
     async (code) => {
       const error = new InoriginError('unavailable', 'Broken.', { code })
@@ -49,8 +49,8 @@ describe('withRetry', () => {
   )
 
   test('leaves every other failure alone', async () => {
-    const lost = new InoriginError('unavailable', 'Gone.', { code: 'device_lost' })
-    await expect(withRetry(work(1, lost))).rejects.toBe(lost)
+    const full = new InoriginError('unavailable', 'Full.', { code: 'out_of_memory' })
+    await expect(withRetry(work(1, full))).rejects.toBe(full)
   })
 })
 

@@ -195,8 +195,23 @@ describe('a generation', () => {
         { events: again },
       ])
       expect(join(late.events)).toEqual(join(whole))
-      const early = await read([{ events: [progress], error: failure(code) }])
-      expect(early.error).toMatchObject({ code })
+    },
+  )
+
+  test.each([
+    ['worker_ended', 2],
+    ['model_unresponsive', 1],
+    ['storage_damaged', 1],
+    ['runtime_crashed', 1],
+  ] as const)(
+    'whose model ends with %s before the start runs at most %i times',
+    async (code, runs) => {
+      const error = failure(code)
+      const life = { events: [progress], error }
+      const result = await read(Array.from({ length: 9 }, () => life))
+      expect([result.error, result.requests.length]).toEqual([error, runs])
+      if (runs > 1)
+        expect(join((await read([life, { events: whole }])).events)).toEqual(join(whole))
     },
   )
 

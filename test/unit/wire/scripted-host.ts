@@ -165,7 +165,7 @@ export function scriptedHost({
       host.embedded.push(request)
       return { events: lengths(request) }
     },
-    ...createResponseStore(admit),
+    ...createResponseStore(admit).methods,
     ...backgroundHost((request, caller) => host.generate(request, caller)),
     async predictor(tag, caller) {
       admit(caller)
