@@ -17,18 +17,21 @@ async function lendThisTab(): Promise<void> {
   const { serve } = (await import(/* @vite-ignore */ url)) as typeof Library
   // The command always has the files of its own version.
   const server = await serve({ offline: false })
-  const bridge = await server.bridge(location.origin, { token, onChange: show })
+  const bridge = await server.bridge(location.origin, { token, reconnect: true, onChange: show })
   stop.disabled = false
   stop.addEventListener('click', bridge.close)
   await bridge.closed
 }
 
-function show({ status, requests, answered }: BridgeState): void {
-  stop.disabled = status === 'closed'
-  state.textContent =
-    status === 'closed'
-      ? `This tab is not lent anymore. It answered ${answered} requests.`
-      : `This tab is lent to the programs of this machine. It answers ${requests} requests now, and answered ${answered}.`
+function show(bridge: BridgeState): void {
+  stop.disabled = bridge.status === 'closed'
+  state.textContent = describe(bridge)
+}
+
+function describe({ status, requests, answered }: BridgeState): string {
+  if (status === 'closed') return `This tab is not lent anymore. It answered ${answered} requests.`
+  if (status === 'reconnecting') return 'The bridge does not answer. This tab waits for it.'
+  return `This tab is lent to the programs of this machine. It answers ${requests} requests now, and answered ${answered}.`
 }
 
 try {

@@ -1,18 +1,11 @@
 /** Lends this tab to programs outside the browser: connects it to `inorigin bridge`. */
 import { probeDevice, type Capabilities } from '../device/capabilities.ts'
 import { InoriginError } from '../error.ts'
+import { computeBackoffMs, sleep } from '../store/timeouts.ts'
 import type { Bridge, BridgeOptions, BridgeState } from '../types/index.ts'
-import { createAnswers, type Answers } from './answers.ts'
-import {
-  CLOSE_CODES,
-  encodePiece,
-  parseServerFrame,
-  SOCKET_PATH,
-  SUBPROTOCOL,
-  TOKEN_PREFIX,
-  type TabCapability,
-  type TabMessage,
-} from './protocol.ts'
+import { disposeKey } from '../values/dispose-key.ts'
+import { connect, type Connection, type ConnectionOptions } from './connection.ts'
+import { SOCKET_PATH, type TabCapability } from './protocol.ts'
 
 /** The server in this page. */
 export interface LentServer {
@@ -23,13 +16,8 @@ export interface LentServer {
   closing: AbortSignal
 }
 
-/** Time in milliseconds until a connection must be welcome. */
-const CONNECT_TIMEOUT_MS = 15_000
-
-/** Code of a WebSocket that a page closes without an error. */
-const NORMAL_CLOSURE = 1000
-
-const noop = (): void => {}
+/** Time in milliseconds before the first attempt to connect again. */
+const FIRST_RECONNECT_MS = 1_000
 
 /**
  * Connects the tab to the command at that URL. Resolves when the command accepted the tab.
@@ -43,52 +31,98 @@ export async function lend(
   server: LentServer,
 ): Promise<Bridge> {
   const address = toSocketAddress(url)
-  const protocols = [SUBPROTOCOL, TOKEN_PREFIX + parseToken(options.token)]
-  const signals = [server.closing, ...(options.signal ? [options.signal] : [])]
-  const capability = toCapability(await probeDevice())
-  for (const signal of signals) signal.throwIfAborted()
-
-  const socket = new WebSocket(address, protocols)
-  socket.binaryType = 'arraybuffer'
-  const { report, getState } = createReport(options.onChange ?? noop)
-  const answers = createAnswers({
-    origin: server.origin,
-    fetch: server.fetch,
-    send: (message) => sendMessage(socket, message),
-    sendPiece: ({ id, bytes }) => sendFrame(socket, encodePiece(id, bytes)),
-    onCount: (requests) => report({ requests }),
-  })
-  let isClosing = false
-  const close = (): void => {
-    isClosing = true
-    answers.cancelAll()
-    socket.close(NORMAL_CLOSURE)
-  }
-  const accepted = receiveFrames(socket, answers)
-  socket.addEventListener('open', () => sendMessage(socket, { type: 'hello', capability }))
-  const closed = waitForClose(socket, (event) => (isClosing ? null : toCloseError(event, address)))
-  for (const signal of signals) signal.addEventListener('abort', close)
-  const settled = closed.catch(noop).then(() => {
-    answers.cancelAll()
-    for (const signal of signals) signal.removeEventListener('abort', close)
-  })
-  const timer = setTimeout(() => socket.close(NORMAL_CLOSURE), CONNECT_TIMEOUT_MS)
-  await Promise.race([accepted, closed]).finally(() => clearTimeout(timer))
-  for (const signal of signals) signal.throwIfAborted()
-  report({})
-  void settled.then(() => report({ status: 'closed' }))
-  return {
-    get state() {
-      return getState()
-    },
-    closed,
-    close,
+  const token = parseToken(options.token)
+  const ending = joinSignals([server.closing, ...(options.signal ? [options.signal] : [])])
+  const { report, getState } = createReport(options.onChange ?? (() => undefined))
+  try {
+    const capability = toCapability(await probeDevice())
+    ending.signal.throwIfAborted()
+    const { origin, fetch } = server
+    const onCount = (requests: number): void => report({ requests })
+    const request = { address, token, capability, origin, fetch, onCount, signal: ending.signal }
+    const connection = await connect(request)
+    report({})
+    const closed = stayConnected(connection, request, options.reconnect ?? false, report)
+    const finish = (): void => {
+      ending.release()
+      report({ status: 'closed' })
+    }
+    closed.then(finish, finish)
+    return {
+      get state() {
+        return getState()
+      },
+      closed,
+      close: ending.abort,
+      [disposeKey]: ending.abort,
+    }
+  } catch (error) {
+    ending.release()
+    throw error
   }
 }
 
+/**
+ * Resolves when the signal ended the connection. If the command ended it, rejects with the error, or
+ * connects again until the command is back or refuses the tab.
+ */
+async function stayConnected(
+  first: Connection,
+  options: ConnectionOptions,
+  reconnects: boolean,
+  report: Report,
+): Promise<void> {
+  for (let { closed } = first; ;) {
+    const error = await closed
+    if (!error) return
+    if (!reconnects || !isTemporary(error)) throw error
+    report({ status: 'reconnecting' })
+    const next = await reconnect(options)
+    if (!next) return
+    report({ status: 'connected' })
+    closed = next.closed
+  }
+}
+
+/** Resolves with a connection when the command is back; with `null` if the signal ends the wait. */
+async function reconnect(options: ConnectionOptions): Promise<Connection | null> {
+  for (let attempts = 1; ; attempts += 1) {
+    try {
+      await sleep(computeBackoffMs(attempts, FIRST_RECONNECT_MS), options.signal)
+      return await connect(options)
+    } catch (error) {
+      if (options.signal.aborted) return null
+      if (!isTemporary(error)) throw error
+    }
+  }
+}
+
+/** Returns `false` for a refusal, which would be the same the next time. */
+const isTemporary = (error: unknown): boolean =>
+  error instanceof InoriginError && error.code === 'bridge_unreachable'
+
+/** Creates a signal that is aborted with any of the given ones, and by `abort`. */
+function joinSignals(signals: readonly AbortSignal[]) {
+  const controller = new AbortController()
+  const listeners = signals.map((signal) => {
+    const abort = (): void => controller.abort(signal.reason)
+    if (signal.aborted) abort()
+    signal.addEventListener('abort', abort)
+    return () => signal.removeEventListener('abort', abort)
+  })
+  return {
+    signal: controller.signal,
+    abort: () => controller.abort(),
+    /** Removes the listeners from the given signals. */
+    release: () => listeners.forEach((remove) => remove()),
+  }
+}
+
+type Report = (changed: Partial<Pick<BridgeState, 'status' | 'requests'>>) => void
+
 /** Creates the state of a bridge, and the function that changes it. */
 function createReport(onChange: (state: BridgeState) => void): {
-  report(changed: Partial<Pick<BridgeState, 'status' | 'requests'>>): void
+  report: Report
   getState(): BridgeState
 } {
   let state: BridgeState = { status: 'connected', requests: 0, answered: 0 }
@@ -101,39 +135,6 @@ function createReport(onChange: (state: BridgeState) => void): {
     },
     getState: () => state,
   }
-}
-
-/** Passes all frames to the answers. Resolves when the server accepts the tab. */
-function receiveFrames(socket: WebSocket, answers: Answers): Promise<void> {
-  return new Promise((resolve) => {
-    socket.addEventListener('message', ({ data }: MessageEvent<string | ArrayBuffer>) => {
-      const message = parseServerFrame(data)
-      if (!message || !answers.receive(message)) socket.close(CLOSE_CODES.invalidMessage)
-      else if ('type' in message && message.type === 'welcome') resolve()
-    })
-  })
-}
-
-/** Settles when the connection is closed. Rejects with the error, if it is one. */
-function waitForClose(
-  socket: WebSocket,
-  toError: (event: CloseEvent) => InoriginError | null,
-): Promise<void> {
-  return new Promise((resolve, reject) => {
-    socket.addEventListener('close', (event) => {
-      const error = toError(event)
-      if (error) reject(error)
-      else resolve()
-    })
-  })
-}
-
-const sendMessage = (socket: WebSocket, message: TabMessage): void =>
-  sendFrame(socket, JSON.stringify(message))
-
-/** Sends a frame, unless the connection is closed: an answer may end after it. */
-function sendFrame(socket: WebSocket, frame: string | Uint8Array<ArrayBuffer>): void {
-  if (socket.readyState === WebSocket.OPEN) socket.send(frame)
 }
 
 const LOOPBACK = /^(localhost|127(\.\d+){3}|\[::1\])$/
@@ -163,13 +164,4 @@ function toCapability({ webgpu, memory, cores, wasm }: Capabilities): TabCapabil
     memoryBytes: memory ?? 0,
     threads: wasm.threads ? cores : 1,
   }
-}
-
-function toCloseError({ code, reason }: CloseEvent, address: string): InoriginError {
-  if (code === CLOSE_CODES.wrongToken || code === CLOSE_CODES.wrongVersion) {
-    return new InoriginError('authentication', reason, { code: 'bridge_refused' })
-  }
-  const what = `The bridge at ${address} ${reason ? `closed the connection: ${reason}` : 'is not reachable.'}`
-  const todo = 'Start `inorigin bridge`, and allow the connection if the browser asks.'
-  return new InoriginError('unavailable', `${what} ${todo}`, { code: 'bridge_unreachable' })
 }

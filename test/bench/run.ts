@@ -1,8 +1,9 @@
 /**
  * `npm run bench`: the measured figures, each against its bar. Both sides of a ratio are measured in
  * one run, on the same files. `--json FILE` also writes them into the object in that file, where figures
- * that this run did not measure stay. `--only NAME` (endpoint, startup, failover, upstream, predict, wasm, webgpu,
- * drafts, memory, formats, peers-decode, peers-prefill, peers-threads, context, sizes) measures a part.
+ * that this run did not measure stay. `--only NAME` (endpoint, startup, failover, images, upstream, bridge, predict,
+ * session, wasm, webgpu, drafts, memory, formats, peers-decode, peers-prefill, peers-threads, context, sizes) measures a
+ * part.
  * `--peers` is short for the three parts with the peers. `--dtypes` prints a table of the formats of
  * weights instead, for all shapes or those of `--shape NAME`.
  */
@@ -13,6 +14,7 @@ import { parseArgs } from 'node:util'
 import { sizes } from '../../.ci/build/size.ts'
 import { buildDemo } from '../setup/demo.ts'
 import type { Site } from '../support/site.ts'
+import { measureBridge } from './bridge.ts'
 import { measureContext } from './context.ts'
 import { type Adapter, findAdapter, openComparison, prepareComparison } from './compare.ts'
 import { measureSide, printComparison, type Device, type Effort, type Measured } from './decode.ts'
@@ -21,9 +23,11 @@ import { measureEndpoint } from './endpoint.ts'
 import { measureFailover } from './failover.ts'
 import { atLeast, atMost, printFigures, type Figure } from './figure.ts'
 import { compareDefault, MEASURED_SHAPES, printFormats } from './formats.ts'
+import { measureImages } from './images.ts'
 import { measureLoad } from './memory.ts'
 import { PEER_PARTS } from './peers.ts'
 import { measurePredict } from './predict.ts'
+import { measureSession } from './session.ts'
 import { measureStartup } from './startup.ts'
 import { measureUpstream } from './upstream.ts'
 
@@ -64,8 +68,11 @@ async function main(): Promise<void> {
   if (wanted('endpoint')) figures.push(...(await measureEndpoint()))
   if (wanted('startup')) figures.push(...(await measureStartup()))
   if (wanted('failover')) figures.push(...(await measureFailover()))
+  if (wanted('images')) figures.push(...(await measureImages()))
   if (wanted('upstream')) figures.push(...(await measureUpstream()))
+  if (wanted('bridge')) figures.push(...(await measureBridge()))
   if (wanted('predict')) figures.push(...(await measurePredict()))
+  if (wanted('session')) figures.push(...(await measureSession()))
   const compared = Object.entries(COMPARED).filter(([part]) => wanted(part))
   if (compared.length > 0) {
     await onSite(async (site) => {

@@ -42,16 +42,16 @@ afterEach(async () => {
 })
 
 /** Opens a tab that serves and lends itself. */
-async function lendTab(): Promise<Page> {
+async function lendTab(reconnect = false): Promise<Page> {
   const tab = await site.open()
   await serveIn(tab)
   await tab.evaluate(
-    async ([url, token]) => {
+    async ([url, token, lasts]) => {
       const kept = globalThis as unknown as InPage
-      kept.bridge = await kept.server.bridge(url, { token })
+      kept.bridge = await kept.server.bridge(url, { token, reconnect: lasts })
       kept.bridge.closed.catch(({ code }: { code: string }) => (kept.ended = code))
     },
-    [command.url, TOKEN] as const,
+    [command.url, TOKEN, reconnect] as const,
   )
   return tab
 }
@@ -208,6 +208,22 @@ test('the tab learns that the command ended, in the middle of an answer', async 
   })
   expect(seen).toEqual(['bridge_unreachable', 'closed', 0])
   command = await startBridge()
+})
+
+test('a tab connects again to a command with the same port and token', async () => {
+  await page.close()
+  page = await lendTab(true)
+  const becomes = (status: string) =>
+    page.waitForFunction(
+      (expected) => (globalThis as unknown as InPage).bridge.state.status === expected,
+      status,
+    )
+  await command.end()
+  await becomes('reconnecting')
+  command = await startBridge('--port', new URL(command.url).port)
+  await becomes('connected')
+  const next = await openai().chat.completions.create({ model: GUIDE, messages, max_tokens: 1 })
+  expect(next.usage?.completion_tokens).toBe(1)
 })
 
 test('a headless Chromium of the command answers, with the token as the key', async () => {

@@ -4,7 +4,7 @@ import { vi } from 'vitest'
 import { WebSocket } from 'ws'
 import { lend } from '../../src/bridge/lend.ts'
 import { openBridgeServer, type BridgeServer } from '../../src/cli/bridge/http-server.ts'
-import type { Bridge, BridgeState } from '../../src/types/index.ts'
+import type { Bridge, BridgeOptions } from '../../src/types/index.ts'
 
 export const TOKEN = 'token-of-the-test'
 
@@ -13,19 +13,21 @@ export interface OpenBridge {
   /** Lends a tab that answers by the function. */
   lend(
     fetch: (request: Request) => Promise<Response> | Response,
-    options?: { cores?: number; onChange?: (state: BridgeState) => void },
+    options?: { cores?: number } & Pick<BridgeOptions, 'reconnect' | 'onChange'>,
   ): Promise<Bridge>
 }
 
-/** Opens a server on a free port. `cores` of a tab are what it is ranked by. */
+/** Opens a server, on a free port by default. `cores` of a tab are what it is ranked by. */
 export async function openBridge(options: {
+  port?: number
+  token?: string
   requireKey?: boolean
   origins?: readonly string[]
 }): Promise<OpenBridge> {
   vi.stubGlobal('WebSocket', WebSocket)
   const server = await openBridgeServer({
-    port: 0,
-    token: TOKEN,
+    port: options.port ?? 0,
+    token: options.token ?? TOKEN,
     requireKey: options.requireKey ?? false,
     origins: options.origins ?? [],
     files: { send: (_request, response) => void response.writeHead(404).end() },
@@ -33,14 +35,14 @@ export async function openBridge(options: {
   })
   return {
     server,
-    lend(fetch, { cores = 1, onChange } = {}) {
+    lend(fetch, { cores = 1, ...rest } = {}) {
       vi.stubGlobal('crossOriginIsolated', true)
       vi.stubGlobal('navigator', { hardwareConcurrency: cores })
       const { signal: closing } = new AbortController()
       const origin = 'http://localhost:1'
       return lend(
         server.url,
-        { token: TOKEN, onChange },
+        { token: options.token ?? TOKEN, ...rest },
         { origin, fetch: async (request) => fetch(request), closing },
       )
     },

@@ -1,6 +1,7 @@
 /**
  * `npm run test:upstream -- --url URL [--model NAME] [--key KEY]`: asks any server that speaks chat
- * completions as an upstream implementation, in all styles, and prints what passed.
+ * completions as an upstream implementation, in all styles, and prints what passed. `--reasons` and
+ * `--continues` add the cases of servers that can do that.
  */
 import { parseArgs } from 'node:util'
 import type { ModelEntry } from '../../src/catalog/schema.ts'
@@ -8,10 +9,11 @@ import { resolveUpstream } from '../../src/catalog/upstreams.ts'
 import { generateUpstream } from '../../src/engine/upstream/index.ts'
 import type { Host } from '../../src/types/index.ts'
 import { scriptedHost } from '../unit/wire/scripted-host.ts'
-import { CASES, type Ask } from './cases.ts'
+import { CASES, type Ability, type Ask } from './cases.ts'
 import { handle } from '../../src/wire/handler.ts'
 
-const USAGE = 'npm run test:upstream -- --url URL [--model NAME] [--key KEY] [--reasons]'
+const USAGE =
+  'npm run test:upstream -- --url URL [--model NAME] [--key KEY] [--reasons] [--continues]'
 const MAX_OUTPUT_TOKENS = 1_024
 
 async function main(): Promise<void> {
@@ -21,13 +23,15 @@ async function main(): Promise<void> {
       model: { type: 'string', default: 'default' },
       key: { type: 'string' },
       reasons: { type: 'boolean', default: false },
+      continues: { type: 'boolean', default: false },
     },
   })
-  const { url, model, key, reasons } = values
+  const { url, model, key, ...abilities } = values
   if (url === undefined) throw new Error(`--url is missing. Usage: ${USAGE}`)
-  const host = openHost({ url, model, reasons }, key ?? null)
+  const host = openHost({ url, model, ...abilities }, key ?? null)
+  const cases = CASES.filter(({ needs }) => needs === undefined || abilities[needs])
   let failures = 0
-  for (const { name, run } of CASES) {
+  for (const { name, run } of cases) {
     const began = performance.now()
     const failure = await run(askOf(host)).then(
       () => null,
@@ -39,18 +43,18 @@ async function main(): Promise<void> {
       `${failure === null ? 'passed' : 'FAILED'}  ${name} (${seconds} s) ${failure ?? ''}`,
     )
   }
-  console.log(`${CASES.length - failures} of ${CASES.length} passed`)
+  console.log(`${cases.length - failures} of ${cases.length} passed`)
   if (failures > 0) process.exitCode = 1
 }
 
 /** Returns a host whose only model is the one on the server. */
 function openHost(
-  { url, model, reasons }: { url: string; model: string; reasons: boolean },
+  { url, model, reasons, continues }: { url: string; model: string } & Record<Ability, boolean>,
   key: string | null,
 ): Host {
   const policy = { scope: '', isGiven: true, allowed: [] }
   const upstream = resolveUpstream(
-    { id: 'server', engine: 'upstream', url, model, forwardAuthorization: true },
+    { id: 'server', engine: 'upstream', url, model, forwardAuthorization: true, continues },
     url,
     policy,
     (path, problem) => {

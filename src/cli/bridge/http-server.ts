@@ -106,7 +106,7 @@ async function listen(server: Server, port: number): Promise<void> {
   }
 }
 
-/** Sends the error, or closes the connection of a response that has begun. */
+/** Sends the error, or closes the connection of a response that has started. */
 async function refuse(response: ServerResponse, thrown: unknown): Promise<void> {
   if (response.headersSent || response.destroyed) return void response.destroy()
   const error = errorResponse(InoriginError.from(thrown), id('req_'))

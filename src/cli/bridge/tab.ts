@@ -117,7 +117,7 @@ export function createTab(
 function dispatch(message: TabMessage | Piece, exchanges: Map<number, Exchange>): boolean {
   if ('type' in message && (message.type === 'hello' || message.type === 'pong')) return false
   const exchange = exchanges.get(message.id)
-  // What a canceled request still sends has nobody left who would read it.
+  // A canceled request may still send something, which nobody reads.
   if (!exchange) return true
   if (!('type' in message)) return exchange.onPiece(message.bytes)
   if (message.type === 'response') exchange.onResponse(message.status, message.headers)
