@@ -242,18 +242,28 @@ export const publishedCatalogSchema = createCatalogSchema(
   v.union([createMlcEntrySchema(publishedMlcSchema), hubEntrySchema, listedEntrySchema]),
 )
 
+/** A file of an implementation: its URL, size and digest. */
 export type Resource = v.InferOutput<typeof resourceSchema>
+/** Features and limits that a device needs for an implementation. */
 export type Requirements = v.InferOutput<typeof requirementsSchema>
+/** Size, channels and range of the pixels that an input or output has. */
 export type ImageLayout = v.InferOutput<typeof imageLayoutSchema>
 export type TextLayout = v.InferOutput<typeof textLayoutSchema>
+/** Rate and window of the sound that an input takes. */
 export type AudioLayout = v.InferOutput<typeof audioLayoutSchema>
 export type { Step }
 export type Labels = NonNullable<Extract<Step, { step: 'top-k' }>['labels']>
+/** Connection of a parameter with an input or output of the graph. */
 export type Binding = v.InferOutput<typeof bindingSchema>
+/** Precision of the weights in a repository of a hub. */
 export type Dtype = (typeof DTYPES)[number]
+/** One way to run a tag: an engine, its requirements and its resources. */
 export type Implementation = v.InferOutput<typeof implementationSchema>
+/** A catalog entry for a model in a repository of a hub. */
 export type HubEntry = WithLocal<v.InferOutput<typeof hubEntrySchema>>
+/** A catalog entry for a model that was compiled by MLC. */
 export type MlcEntry = WithLocal<v.InferOutput<typeof mlcEntrySchema>>
+/** A catalog entry for a predictor, with its signature. */
 export type PredictorEntry = v.InferOutput<typeof predictorEntrySchema> & Routed
 
 /** Entry as written, whose list of implementations is divided when a catalog is validated. */
@@ -310,10 +320,7 @@ export interface HubSource {
  * one implementation for each record, without resources until its files are listed.
  */
 export type ModelEntry = v.InferOutput<typeof modelEntrySchema> &
-  Routed & {
-    hub?: HubSource
-    mlc?: readonly MlcRecord[]
-  }
+  Routed & { hub?: HubSource; mlc?: readonly MlcRecord[] }
 export type Entry = ModelEntry | PredictorEntry
 
 /** Validated catalog, with absolute URLs and default values filled in. */

@@ -219,10 +219,20 @@ function validateChunkCount(
   }
 }
 
-/** Returns an absolute http or https URL, or `null` if it is none. */
+/**
+ * Returns an absolute http or https URL, or `null` if it is none. Files of a page with another scheme,
+ * such as that of a browser extension, may lie beside its catalog.
+ */
 export function toAbsoluteUrl(url: string, base: string): string | null {
   const resolvedUrl = URL.canParse(url, base) ? new URL(url, base) : null
-  return resolvedUrl && /^https?:$/.test(resolvedUrl.protocol) ? resolvedUrl.href : null
+  if (!resolvedUrl) return null
+  const isAllowed = /^https?:$/.test(resolvedUrl.protocol) || isSameHost(resolvedUrl, new URL(base))
+  return isAllowed ? resolvedUrl.href : null
+}
+
+/** Compares what `origin` does not tell for other schemes, such as those of browser extensions. */
+function isSameHost(one: URL, other: URL): boolean {
+  return one.host !== '' && one.host === other.host && one.protocol === other.protocol
 }
 
 /** Formats a path, such as `entries[3].implementations[0].bindings["input.1"]`. */

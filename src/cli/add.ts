@@ -17,15 +17,15 @@ import {
   withEntry,
 } from './add/app-catalog.ts'
 import { copyItem, type CopiedFile } from './add/copy-file.ts'
-import { readInside, type ModelRoot } from './add/model-root.ts'
+import type { ModelRoot } from './add/model-root.ts'
 import { findSource, toServedPath } from './add/source.ts'
 import { planKind } from '../draft/kind.ts'
 import { openFolder } from './onnx/disk-folder.ts'
 import type { Item } from '../draft/items.ts'
 import type { Plan, Planned } from '../draft/plan.ts'
-import { type BindingWishes, toImageOption } from '../draft/wishes.ts'
+import { type BindingWishes, createWishes, toImageOption } from '../draft/wishes.ts'
 import { refuse } from '../draft/refuse.ts'
-import { testModel } from './onnx/open-model.ts'
+import { testPlan } from './onnx/test-plan.ts'
 import type { ExampleShapes } from './onnx/try-example.ts'
 import { assertNoLinks, toTemporaryPath, writeBelow } from './write-file.ts'
 
@@ -73,9 +73,6 @@ export interface AddResult {
   isReady: boolean
 }
 
-/** Maximum bytes of weights of a model to test in the runtime before anything is written. */
-const MAX_TESTED_BYTES = 512 * 2 ** 20
-
 /** Name of the folder that `inorigin init` fills too. */
 const INORIGIN_FOLDER = 'inorigin'
 
@@ -107,15 +104,16 @@ export async function add(options: AddOptions): Promise<AddResult> {
   const plan = await planKind(openFolder(root), kind, files, {
     ...options,
     tensors: new Set(options.tensors),
+    wishes: options.wishes && createWishes(options.wishes),
     keep: (name) => `--tensor ${name}`,
     makeImage: toImageOption,
   })
-  const shapes = await testPlan(root, plan, options)
 
   const all = plan.implementations.flatMap((one) => one.items)
   const items = [...new Map(all.map((one) => [one.name, one])).values()]
   const staging = toTemporaryPath(folder)
   try {
+    const shapes = await testPlan(root, plan, options)
     const copied = await copyAll(root, items, staging, options)
     const entry = toEntry(plan, copied, options)
     const next = withEntry(appCatalog, entry)
@@ -167,41 +165,6 @@ function assertNotPresent(isThere: boolean, folder: string, { tag }: AddOptions)
   const todo = 'Choose another tag, or replace it with --force.'
   if (isThere) throw refuse(`${tag} is already in the catalog.`, todo)
   if (existsSync(folder)) throw refuse(`${folder} already exists.`, todo)
-}
-
-/** Opens and runs the graph. Resolves with the shapes of its inputs, which are empty if it did not run. */
-async function testPlan(
-  root: ModelRoot,
-  plan: Plan,
-  { runtime, onStep }: AddOptions,
-): Promise<ExampleShapes> {
-  if (plan.entry.type !== 'predictor') return new Map()
-  const items = plan.implementations.find(({ device }) => device === 'wasm')?.items ?? []
-  const [graph] = items.filter(({ type }) => type === 'onnx')
-  if (!graph) return new Map()
-  if (sumBytes(items) > MAX_TESTED_BYTES) {
-    plan.notes.push('The model is too large to test here. Test it in a page.')
-    return new Map()
-  }
-  onStep('Testing it in the runtime')
-  const base = graph.name.slice(0, graph.name.lastIndexOf('/') + 1)
-  const data = items
-    .filter(({ type }) => type === 'data')
-    .map(({ name, path }) => ({ path: name.slice(base.length), file: path }))
-  const { shapes, failure } = await testModel({
-    graph: graph.path,
-    data,
-    name: join(root.path, graph.path),
-    runtime: runtime(),
-    read: (path) => readInside(root, path),
-  })
-  if (failure) {
-    plan.notes.push(
-      `The example below fails, because the model ran on none of the inputs that were tried: ${failure} ` +
-        'Give it the shapes and values that it expects.',
-    )
-  }
-  return shapes
 }
 
 async function copyAll(

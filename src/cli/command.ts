@@ -38,6 +38,8 @@ export interface Command {
   name: string
   usage: string
   help: readonly string[]
+  /** Throws for arguments that the command does not take. */
+  validate: (args: readonly string[]) => void
   /** Parses the arguments after the command's name and runs it. Returns the exit code. */
   run: (args: readonly string[]) => number | Promise<number>
 }
@@ -47,7 +49,7 @@ export function defineCommand<const O extends CommandOptions>(
 ): Command {
   const { name } = definition
   const usage = formatUsage(definition)
-  const run = (args: readonly string[]) => {
+  const parse = (args: readonly string[]) => {
     assertKnownOptions(definition, args)
     const { values, positionals } = parseArgs({
       args: [...args],
@@ -57,9 +59,14 @@ export function defineCommand<const O extends CommandOptions>(
     })
     assertOperands(definition, positionals, usage)
     // `parseArgs` cannot express its result for options that are a type parameter.
-    return definition.run(values as OptionValues<O>, positionals)
+    return { values: values as OptionValues<O>, positionals }
   }
-  return { name, usage, help: formatHelp(definition, usage), run }
+  const run = (args: readonly string[]) => {
+    const { values, positionals } = parse(args)
+    return definition.run(values, positionals)
+  }
+  const validate = (args: readonly string[]) => void parse(args)
+  return { name, usage, help: formatHelp(definition, usage), validate, run }
 }
 
 /** Throws a usage error for the first unknown option, with the most similar one of the command. */

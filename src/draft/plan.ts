@@ -13,9 +13,8 @@ import { readJson, type Folder } from './folder.ts'
 import { itemsOf, type Item } from './items.ts'
 import { readModel, type OnnxModel } from './model.ts'
 import { refuse } from './refuse.ts'
-import { draftSignature, type KeepTensor } from './signature.ts'
+import { type Draft, draftSignature, type KeepTensor } from './signature.ts'
 import { capabilitiesOf, titleOf } from './texts.ts'
-import { applyWishes, type BindingWishes } from './wishes.ts'
 
 /** An implementation whose files have not been copied yet. */
 export interface Planned extends Omit<Implementation, 'resources'> {
@@ -31,9 +30,19 @@ export interface Plan {
   notes: string[]
 }
 
+/**
+ * Applies what an author states to a draft. Only the command line has it, so it is no part of the
+ * host worker.
+ */
+export interface Wishes {
+  apply(draft: Draft, model: OnnxModel): Draft & Pick<PredictorEntry, 'states'>
+  /** Returns further files that the implementation needs. */
+  listItems(folder: Folder, graph: string): Item[]
+}
+
 export interface PlanOptions extends KeepTensor {
   /** Facts that the author states about the inputs and outputs of a graph. Default: none. */
-  wishes?: BindingWishes
+  wishes?: Wishes
   devices: readonly Device[]
   /** Precisions to include from a folder; `null` for all of them. */
   dtypes: readonly Dtype[] | null
@@ -50,11 +59,12 @@ export async function planGraph(folder: Folder, path: string, options: PlanOptio
   const drafted = draftSignature(model, options)
   const { wishes } = options
   const { signature, bindings, notes, states } = wishes
-    ? applyWishes(drafted, model, wishes)
+    ? wishes.apply(drafted, model)
     : { ...drafted, states: undefined }
   checkTensors(model, options)
   if (wishes) notes.push(...noteLargeOutputs(model, signature))
   const items = itemsOf(folder, path, model)
+  if (wishes) items.push(...wishes.listItems(folder, path))
   if (isDecoder(model)) {
     notes.push(
       'This graph is the decoder of a language model. To chat with it, add the folder that also has ' +

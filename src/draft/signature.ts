@@ -189,10 +189,13 @@ function imageNote(
       ? 'Its bytes are passed unchanged'
       : 'Its values are scaled to 0 to 1; set "mean" and "std" if the model expects another range'
   return (
-    `The input ${name} is treated as an image (${channels}, ${order}) by ${evidence}: ` +
+    `${imageClaim(name)} (${channels}, ${order}) by ${evidence}: ` +
     `${listed(shape ?? [])}. ${scale}. To keep it a tensor, use ${keep(name)}.`
   )
 }
+
+/** Returns the beginning of the note on an input that is drafted as an image. */
+export const imageClaim = (name: string): string => `The input ${name} is treated as an image`
 
 /** Returns the note on an input that has the shape of an image, but no other evidence. */
 export const tensorNote = (name: string, option: string): string =>

@@ -2,16 +2,19 @@
 import type { AudioLayout, Binding, ImageLayout, PredictorEntry } from '../catalog/schema.ts'
 import type { OnnxModel, Value } from './model.ts'
 import { refuse } from './refuse.ts'
-import { type Draft, layoutOf, tensorNote } from './signature.ts'
+import { isSampleRate } from './sample-rate.ts'
+import { type Draft, imageClaim, layoutOf, tensorNote } from './signature.ts'
+import type { Wishes } from './plan.ts'
+import { addSteps, labelItems, type OutputWishes } from './step-wishes.ts'
 
 /** Facts that the author states. Errors name the options of the command line. */
-export interface BindingWishes {
+export interface BindingWishes extends OutputWishes {
   /** Names of inputs that are images. */
   images: readonly string[]
   /** Fields of the layout of all images. */
   layout: Partial<ImageLayout>
-  /** Names of the outputs to declare; empty for all. */
-  outputs: readonly string[]
+  /** Tensors of the outputs to declare, by the names that they get; empty for all outputs. */
+  outputs: ReadonlyMap<string, string>
   /** Names of the outputs that are the next state, by the names of their inputs. */
   states: ReadonlyMap<string, string>
   /** Layouts of inputs that take sound, by name. */
@@ -20,6 +23,12 @@ export interface BindingWishes {
 
 /** Returns the option that makes an input an image. */
 export const toImageOption = (name: string): string => `--image ${name}`
+
+/** Returns the wishes in the form in which a plan applies them. */
+export const createWishes = (wishes: BindingWishes): Wishes => ({
+  apply: (draft, model) => applyWishes(draft, model, wishes),
+  listItems: (folder, graph) => labelItems(folder, graph, wishes),
+})
 
 type States = NonNullable<PredictorEntry['states']>
 
@@ -49,40 +58,59 @@ export function applyWishes(
   for (const [name, audio] of sounds) {
     findValue(inputs, '--audio', name)
     bindings[name] = { ...bindings[name], tensor: name, audio }
+    setSampleRate(signature, audio)
   }
   for (const [input, output] of states) {
     findValue(inputs, '--state', input)
     findValue(outputs, '--state', output)
   }
   keepOutputs(signature, bindings, wishes, outputs)
-  const answered = images.map((name) => tensorNote(name, toImageOption(name)))
+  addSteps(signature, bindings, new Set(states.values()), wishes)
+  const isAnswered = (note: string): boolean =>
+    images.some(
+      (name) => note === tensorNote(name, toImageOption(name)) || note.startsWith(imageClaim(name)),
+    )
   return {
     ...draft,
     signature,
     bindings,
-    notes: draft.notes.filter((note) => !answered.includes(note)),
+    notes: draft.notes.filter((note) => !isAnswered(note)),
     ...(states.size > 0 && {
       states: Array.from(states, ([input, output]) => ({ input, output })),
     }),
   }
 }
 
+/** Makes the rate of the sound the default of an input whose name says that it takes the rate. */
+function setSampleRate({ inputs }: Draft['signature'], { rate }: AudioLayout): void {
+  for (const input of inputs)
+    if (isSampleRate(input.name, input.type))
+      Object.assign(input, { optional: true, defaultValue: rate })
+}
+
 /** Removes the outputs that were not named. States stay, since the next run needs them. */
 function keepOutputs(
   signature: Draft['signature'],
   bindings: Record<string, Binding>,
-  { outputs: names, states }: BindingWishes,
+  { outputs: named, states }: BindingWishes,
   outputs: readonly Value[],
 ): void {
-  for (const name of names) findValue(outputs, '--output', name)
-  if (names.length === 0) return
-  const kept = new Set([...names, ...states.values()])
+  for (const tensor of named.values()) findValue(outputs, '--output', tensor)
+  if (named.size === 0) return
   const isInput = (name: string) => signature.inputs.some((input) => input.name === name)
-  for (const { name } of signature.outputs)
-    if (!kept.has(name) && !isInput(name)) delete bindings[name]
-  signature.outputs = [...kept].flatMap(
-    (name) => signature.outputs.find((one) => one.name === name) ?? [],
+  const all = new Map([...named, ...Array.from(states.values(), (name) => [name, name] as const)])
+  const drafted = new Map(
+    signature.outputs.map((output) => [output.name, { output, binding: bindings[output.name] }]),
   )
+  for (const name of drafted.keys()) if (!isInput(name)) delete bindings[name]
+  signature.outputs = Array.from(all).flatMap(([name, tensor]) => {
+    const { output, binding } = drafted.get(tensor) ?? {}
+    if (!output) return []
+    if (name !== tensor && isInput(name))
+      throw refuse(`--output ${name}=${tensor}: an input has that name.`, 'Choose another one.')
+    bindings[name] ??= { ...binding, tensor }
+    return { ...output, name }
+  })
 }
 
 function findValue(values: readonly Value[], option: string, name: string): Value {

@@ -2,6 +2,8 @@
 import type { AudioLayout, ImageLayout } from '../../catalog/schema.ts'
 import type { BindingWishes } from '../../draft/wishes.ts'
 import { createUsageError } from '../usage.ts'
+import { parseCount, parseName, parseNumbers, parsePair } from './flag-values.ts'
+import { parseLabelFlags, parseStepFlags } from './step-flags.ts'
 
 /** Options that describe inputs and outputs. */
 export const BINDING_OPTIONS = {
@@ -31,6 +33,11 @@ export const BINDING_OPTIONS = {
     value: '<mode>',
     about: 'Resize images by stretch, contain, cover or pad',
   },
+  padding: {
+    type: 'string',
+    value: '<numbers>',
+    about: 'Pixels beside a padded image, from 0 to 255 (default: 0)',
+  },
   mean: {
     type: 'string',
     value: '<numbers>',
@@ -41,11 +48,28 @@ export const BINDING_OPTIONS = {
     value: '<numbers>',
     about: 'Standard deviation to divide images by',
   },
+  resample: {
+    type: 'string',
+    value: '<filter>',
+    about: 'Resize as Pillow does: box, bilinear, bicubic, lanczos (default: as the browser)',
+  },
   output: {
     type: 'string',
     multiple: true,
-    value: '<name>',
-    about: 'Declare only this output; may be repeated',
+    value: '[<name>=]<out>',
+    about: 'Declare only this output, and rename it; may be repeated',
+  },
+  step: {
+    type: 'string',
+    multiple: true,
+    value: '<out>=<step>',
+    about: 'Apply softmax, sigmoid, top-k,count=5, ctc or mask,threshold=0.5; may be repeated',
+  },
+  labels: {
+    type: 'string',
+    multiple: true,
+    value: '<out>=<file>',
+    about: 'Name classes by a file beside the model, or by metadata:<key> of the model',
   },
   state: {
     type: 'string',
@@ -64,6 +88,11 @@ export const BINDING_OPTIONS = {
     value: '<n>',
     about: 'Number of samples that the model takes at once',
   },
+  context: {
+    type: 'string',
+    value: '<n>',
+    about: 'Number of earlier samples that the model takes before each window',
+  },
 } as const
 
 type BindingOptions = typeof BINDING_OPTIONS
@@ -80,14 +109,20 @@ export function parseBindingFlags(flags: BindingFlags): BindingWishes {
   return {
     images: flags.image ?? [],
     layout: parseLayout(flags),
-    outputs: flags.output ?? [],
+    outputs: new Map((flags.output ?? []).map((text) => parseOutput(text))),
     states: new Map((flags.state ?? []).map((text) => parsePair('--state', text, 'input=output'))),
     sounds: parseSounds(flags),
+    steps: parseStepFlags(flags.step),
+    labels: parseLabelFlags(flags.labels),
   }
 }
 
+/** Parses `tensor` or `name=tensor`. */
+const parseOutput = (text: string): [string, string] =>
+  text.includes('=') ? parsePair('--output', text, 'name=output') : [text, text]
+
 function parseLayout(flags: BindingFlags): Partial<ImageLayout> {
-  const { mean, std, size, channels, fit } = flags
+  const { mean, std, size, channels, fit, padding, resample } = flags
   const multipleOf = flags['multiple-of']
   const [width, height] = size === undefined ? [] : parseSize(size)
   return {
@@ -96,6 +131,8 @@ function parseLayout(flags: BindingFlags): Partial<ImageLayout> {
     ...(multipleOf !== undefined && { multipleOf: parseCount('--multiple-of', multipleOf) }),
     ...(channels !== undefined && { channels: parseName('--channels', channels, CHANNELS) }),
     ...(fit !== undefined && { fit: parseName('--fit', fit, FITS) }),
+    ...(resample !== undefined && { resample: parseName('--resample', resample, FILTERS) }),
+    ...(padding !== undefined && { padding: { value: parseNumbers('--padding', padding) } }),
     ...(mean !== undefined && { mean: parseNumbers('--mean', mean) }),
     ...(std !== undefined && { std: parseNumbers('--std', std) }),
   }
@@ -103,6 +140,7 @@ function parseLayout(flags: BindingFlags): Partial<ImageLayout> {
 
 const CHANNELS = ['gray', 'rgb', 'bgr', 'rgba'] as const
 const FITS = ['stretch', 'contain', 'cover', 'pad'] as const
+const FILTERS = ['box', 'bilinear', 'bicubic', 'lanczos'] as const
 
 /** Parses `320x48`, or `x48` and `320x` for one side. */
 function parseSize(text: string): [width: number | undefined, height: number | undefined] {
@@ -115,37 +153,16 @@ function parseSize(text: string): [width: number | undefined, height: number | u
   ]
 }
 
-function parseNumbers(option: string, text: string): number[] {
-  const numbers = text.split(',').map((part) => (part.trim() === '' ? NaN : Number(part)))
-  if (numbers.every((number) => Number.isFinite(number))) return numbers
-  throw createUsageError(`${option} takes numbers such as 0.5 or 0.485,0.456,0.406, not ${text}`)
-}
-
-function parseCount(option: string, text: string): number {
-  if (/^[1-9]\d{0,8}$/.test(text)) return Number(text)
-  throw createUsageError(`${option} takes a number of at least 1, not ${text}`)
-}
-
-function parseName<T extends string>(option: string, text: string, names: readonly T[]): T {
-  const found = names.find((name) => name === text)
-  if (found !== undefined) return found
-  throw createUsageError(`${option} takes ${names.join(', ')}, not ${text}`)
-}
-
-function parsePair(option: string, text: string, form: string): [string, string] {
-  const at = text.indexOf('=')
-  if (at > 0 && at < text.length - 1) return [text.slice(0, at), text.slice(at + 1)]
-  throw createUsageError(`${option} takes ${form}, not ${text}`)
-}
-
-function parseSounds({ audio = [], window }: BindingFlags): Map<string, AudioLayout> {
-  if (window !== undefined && audio.length === 0)
-    throw createUsageError('--window needs --audio, which names the input that takes sound')
+function parseSounds({ audio = [], window, context }: BindingFlags): Map<string, AudioLayout> {
+  for (const [option, value] of Object.entries({ '--window': window, '--context': context }))
+    if (value !== undefined && audio.length === 0)
+      throw createUsageError(`${option} needs --audio, which names the input that takes sound`)
   return new Map(
     audio.map((text) => {
       const [name, rate] = parsePair('--audio', text, 'input=rate, such as input=16000')
       const layout: AudioLayout = { rate: parseCount('--audio', rate) }
       if (window !== undefined) layout.window = parseCount('--window', window)
+      if (context !== undefined) layout.context = parseCount('--context', context)
       return [name, layout]
     }),
   )

@@ -5,8 +5,3 @@ export const MAX_EXAMPLE_ELEMENTS = 2 ** 24
 
 /** Sample rate in the example, which most models of speech expect. */
 export const SAMPLE_RATE_HZ = 16_000
-
-/** Returns `true` for an integer input whose name says that it is a sample rate. */
-export function isSampleRate(name: string, type: string): boolean {
-  return /^int(32|64)$/.test(type) && /^(sr|fs|sample_?rate|sampling_?rate)$/i.test(name)
-}

@@ -3,7 +3,8 @@ import type { Binding, Entry, PredictorEntry } from '../../catalog/schema.ts'
 import { ARRAYS, countElements } from '../../values/elements.ts'
 import type { ExampleShapes } from '../onnx/try-example.ts'
 import { toMemberName, toStringLiteral } from '../types/code.ts'
-import { isSampleRate, MAX_EXAMPLE_ELEMENTS, SAMPLE_RATE_HZ } from './example-values.ts'
+import { isSampleRate } from '../../draft/sample-rate.ts'
+import { MAX_EXAMPLE_ELEMENTS, SAMPLE_RATE_HZ } from './example-values.ts'
 
 /**
  * Returns the code of a page's script.
@@ -42,7 +43,9 @@ function createPredictLines(
   shapes: ExampleShapes,
 ): string[] {
   const bindings = implementations[0]?.bindings ?? {}
-  const given = signature.inputs.filter(({ name }) => !states.some(({ input }) => input === name))
+  const given = signature.inputs.filter(
+    ({ name, optional }) => !optional && !states.some(({ input }) => input === name),
+  )
   const inputs = given.map((parameter) => {
     const binding = bindings[parameter.name]
     const tried = shapes.get(binding?.tensor ?? parameter.name)

@@ -1,14 +1,17 @@
 /** Finds inputs with which a model runs, so that the example code works as it is printed. */
 import type { InferenceSession, Tensor, TensorConstructor } from 'onnxruntime-web'
 import { ARRAYS, countElements } from '../../values/elements.ts'
-import { isSampleRate, MAX_EXAMPLE_ELEMENTS, SAMPLE_RATE_HZ } from '../add/example-values.ts'
+import { isSampleRate } from '../../draft/sample-rate.ts'
+import { MAX_EXAMPLE_ELEMENTS, SAMPLE_RATE_HZ } from '../add/example-values.ts'
 
-/** Shapes by input with which the model ran. */
+/** Shapes by input or output with which the model ran. */
 export type ExampleShapes = ReadonlyMap<string, readonly number[]>
 
 export interface TriedExample {
   /** Shapes of the inputs. Empty if the model ran with none of the tried ones. */
   shapes: ExampleShapes
+  /** Shapes of the outputs of that run. */
+  outputs: ExampleShapes
   /** Reason for which the model did not run; `undefined` if it ran. */
   failure?: unknown
 }
@@ -23,27 +26,31 @@ type Inputs = InferenceSession['inputMetadata']
 
 /**
  * Runs the model on zeros of growing shapes until it runs. Resolves with these shapes, or with the
- * failure of the smallest ones. The inputs are those that the example code has.
+ * failure of the smallest ones. The inputs are those that the example code has. Rejects with the
+ * reason of the signal, which is read between two runs: a run itself cannot be interrupted.
  */
 export async function tryExample(
-  session: InferenceSession,
+  session: Pick<InferenceSession, 'inputMetadata' | 'run'>,
   tensor: TensorConstructor,
+  signal: AbortSignal,
 ): Promise<TriedExample> {
   const inputs = session.inputMetadata
   const isFree = inputs.some((one) => one.isTensor && one.shape.some(isFreeLength))
   let failure: unknown
   for (const length of isFree ? FREE_LENGTHS : FREE_LENGTHS.slice(0, 1)) {
+    signal.throwIfAborted()
     const shapes = toShapes(inputs, length)
     if ([...shapes.values()].some((shape) => countElements(shape) > MAX_EXAMPLE_ELEMENTS)) break
     try {
       const outputs = await session.run(toFeeds(inputs, shapes, tensor))
+      const returned = new Map(Object.entries(outputs).map(([name, { dims }]) => [name, dims]))
       for (const output of Object.values(outputs)) output.dispose()
-      return { shapes }
+      return { shapes, outputs: returned }
     } catch (error) {
       failure ??= error
     }
   }
-  return { shapes: new Map(), failure }
+  return { shapes: new Map(), outputs: new Map(), failure }
 }
 
 const isFreeLength = (length: number | string): boolean => typeof length === 'string' || length <= 0

@@ -4,8 +4,9 @@ import type { Binding, ImageLayout, PredictorEntry } from '../../../src/catalog/
 import { openPredictor, type OpenPredictor } from '../../../src/predictor/open-predictor.ts'
 import { toPageSound } from '../../../src/predictor/page-sound.ts'
 import { toTransferable } from '../../../src/predictor/transferable-inputs.ts'
+import type { Device } from '../../../src/types/index.ts'
 import { type Graph, onnxFile } from '../../support/onnx.ts'
-import { runtime } from './embedded.ts'
+import { runtime, tagsOf } from './embedded.ts'
 
 const { signal } = new AbortController()
 
@@ -16,11 +17,14 @@ interface Given {
   states?: PredictorEntry['states']
 }
 
-function open({ graph, signature, bindings, states }: Given): Promise<OpenPredictor> {
+function open(
+  { graph, signature, bindings, states }: Given,
+  device: Device = 'wasm',
+): Promise<OpenPredictor> {
   const resources = [
     { type: 'onnx' as const, url: 'm', name: 'm.onnx', bytes: 1, sha256: '0'.repeat(64) },
   ]
-  const implementation = { id: 'i', engine: 'onnx', device: 'wasm', resources, bindings } as const
+  const implementation = { id: 'i', engine: 'onnx', device, resources, bindings } as const
   const entry: PredictorEntry = {
     type: 'predictor',
     tag: '@test/carried',
@@ -31,7 +35,7 @@ function open({ graph, signature, bindings, states }: Given): Promise<OpenPredic
     implementations: [implementation],
   }
   const files = new Map([['m.onnx', new Blob([onnxFile(graph)])]])
-  return openPredictor({ entry, implementation, files, device: 'wasm', runtime })
+  return openPredictor({ entry, implementation, files, device, runtime })
 }
 
 /** A model that adds the sum of a window to its state, as a voice detector would. */
@@ -108,15 +112,26 @@ describe('sound', () => {
     await model.close()
   })
 
-  test('of a stream fills windows over several calls', async () => {
-    const model = await open(heard(2))
-    const first = await model.predictNext({ x: Float32Array.of(1) }, null, signal)
-    expect(first.outputs['y']).toMatchObject({ data: new Float32Array(0) })
-    const chunk = { x: Float32Array.of(1, 1, 1, 1) }
-    const second = await model.predictNext(chunk, first.state as never, signal)
-    expect(second.outputs['y']).toEqual({ data: Float32Array.of(2, 4), shape: [2, 1, 1] })
-    await model.close()
-  })
+  for (const used of ['wasm', 'webgpu'] as const) {
+    const options = { tags: tagsOf(used), timeout: 300_000 }
+    test(`of a stream fills windows over several calls on ${used}`, options, async () => {
+      const model = await open(heard(2), used)
+      const first = await model.predictNext({ x: Float32Array.of(1) }, null, signal)
+      expect(first.outputs['y']).toMatchObject({ data: new Float32Array(0) })
+      const chunk = { x: Float32Array.of(1, 1, 1, 1) }
+      const second = await model.predictNext(chunk, first.state as never, signal)
+      expect(second.outputs['y']).toEqual({ data: Float32Array.of(2, 4), shape: [2, 1, 1] })
+      // The fifth sample of the first two calls fills a window with this one.
+      const third = await model.predictNext(
+        { x: Float32Array.of(0.5) },
+        structuredClone(second.state as never),
+        signal,
+      )
+      expect(third.outputs['y']).toEqual({ data: Float32Array.of(5.5), shape: [1, 1, 1] })
+      expect(third.device).toBe(used)
+      await model.close()
+    })
+  }
 
   test('of an AudioBuffer is mixed and converted', async () => {
     const buffer = new AudioBuffer({ length: 4800, numberOfChannels: 2, sampleRate: 48_000 })

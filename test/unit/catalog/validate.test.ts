@@ -202,6 +202,15 @@ test.each(['javascript:alert(1)', 'file:///etc/passwd', 'data:,x', 'blob:https:/
   },
 )
 
+test('takes files that lie beside the catalog of a browser extension', () => {
+  const base = 'chrome-extension://abc/inorigin/models/catalog.json'
+  const found = validateCatalog(catalog(model()), { ...options, base })
+  const [url] = found.entries.map((entry) => entry.implementations[0]?.resources[0]?.url)
+  expect(url).toBe('chrome-extension://abc/inorigin/models/tiny/m.onnx')
+  const elsewhere = changed([...resource, 'url'], 'chrome-extension://def/m.onnx')
+  expect(() => validateCatalog(elsewhere, { ...options, base })).toThrow('is not an http')
+})
+
 test('refuses tags of @inorigin, unless it comes with the package', () => {
   const document = catalog(model({ tag: '@inorigin/guide' }))
   expect(problemsOf(document)[0]).toMatch(/^entries\[0\]\.tag: tags of @inorigin are reserved/)

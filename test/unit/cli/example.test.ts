@@ -1,6 +1,8 @@
 /** The code that `inorigin add` prints, and what it says of other formats. */
+import { type InferenceSession, Tensor } from 'onnxruntime-web'
 import { expect, test } from 'vitest'
 import { createSnippet } from '../../../src/cli/add/snippet.ts'
+import { tryExample } from '../../../src/cli/onnx/try-example.ts'
 import type { BindingWishes } from '../../../src/draft/wishes.ts'
 import type { Graph } from '../../support/onnx.ts'
 import { addIn, freshFolder } from './graphs.ts'
@@ -43,12 +45,29 @@ test('the code to begin with has inputs with which the model was run', async () 
   expect(code).toContain('state: { data: new Float32Array(8), shape: [2, 1, 4] },')
 })
 
+test('tries no further input after an interruption', async () => {
+  const interrupt = new AbortController()
+  let runs = 0
+  const session: Pick<InferenceSession, 'inputMetadata' | 'run'> = {
+    inputMetadata: [{ name: 'x', isTensor: true, type: 'float32', shape: ['n'] }],
+    async run() {
+      runs += 1
+      interrupt.abort()
+      throw new Error('The input is too short.')
+    },
+  }
+  await expect(tryExample(session, Tensor, interrupt.signal)).rejects.toThrow('aborted')
+  expect(runs).toBe(1)
+})
+
 test('the code to begin with opens a session for a model with states', async () => {
   const folder = freshFolder({ 'm.onnx': SPEECH })
   const wishes: BindingWishes = {
     images: [],
     layout: {},
-    outputs: [],
+    outputs: new Map(),
+    steps: new Map(),
+    labels: new Map(),
     states: new Map([['state', 'stateN']]),
     sounds: new Map([['x', { rate: 16_000, window: 512 }]]),
   }

@@ -77,6 +77,43 @@ test('sound, a state and the wanted outputs are declared', () => {
   expect(Object.keys(bindings)).toEqual(['x', 'wave', 'h', 'y', 'hn'])
 })
 
+test('steps and labels turn outputs into what a person reads, under names of their own', () => {
+  const { signature, bindings } = draft({
+    output: ['classes=y', 'side'],
+    step: ['classes=softmax', 'classes=top-k,count=3,threshold=0.1', 'side=ctc,space,blank=8'],
+    labels: ['classes=metadata:names', 'side=keys.txt'],
+  })
+  expect(signature.outputs).toEqual([
+    { name: 'classes', type: 'list', description: 'The best classes.' },
+    { name: 'side', type: 'list', description: 'Texts with scores.' },
+  ])
+  expect(bindings['classes']).toEqual({
+    tensor: 'y',
+    shape: [null, 2],
+    steps: [
+      { step: 'softmax' },
+      { step: 'top-k', count: 3, threshold: 0.1, labels: { metadata: 'names' } },
+    ],
+  })
+  expect(bindings['side']?.steps).toEqual([
+    { step: 'ctc', space: true, blank: 8, labels: { file: 'keys.txt' } },
+  ])
+  expect(bindings).not.toHaveProperty('y')
+})
+
+test('sound has context, and its rate is the default of an input that takes it', () => {
+  const model = { ...MODEL, inputs: [...MODEL.inputs, value('sr', [], 'int64')] }
+  const options = { audio: ['wave=16000'], window: '512', context: '64' }
+  const drafted = draftSignature(model, { tensors: new Set(), keep: (name) => name })
+  const { signature, bindings } = applyWishes(drafted, model, parseBindingFlags(options))
+  expect(bindings['wave']?.audio).toEqual({ rate: 16_000, window: 512, context: 64 })
+  expect(signature.inputs.at(-1)).toMatchObject({
+    name: 'sr',
+    optional: true,
+    defaultValue: 16_000,
+  })
+})
+
 describe('what is refused', () => {
   test.each<[BindingFlags, string]>([
     [{ image: ['z'] }, '--image z: the model has no tensor of that name. Expected: x, wave, h.'],
@@ -89,6 +126,21 @@ describe('what is refused', () => {
     [{ window: '512' }, '--window needs --audio'],
     [{ size: '48' }, '--size takes a width and a height such as 320x48 or x48, not 48'],
     [{ mean: '1,,2' }, '--mean takes numbers such as 0.5'],
+    [{ context: '64' }, '--context needs --audio'],
+    [{ resample: 'nearest' }, '--resample takes box, bilinear, bicubic, lanczos, not nearest'],
+    [{ output: ['h=y'] }, '--output h=y: an input has that name.'],
+    [{ step: ['z=softmax'] }, '--step z: there is no such output. Expected: y, side, hn.'],
+    [{ step: ['y'] }, '--step takes output=step, such as y=softmax, not y'],
+    [{ step: ['y=argmax'] }, '--step takes softmax, sigmoid, top-k, ctc, mask, not argmax'],
+    [{ step: ['y=mask,count=2'] }, 'count=2 is unknown: mask takes threshold'],
+    [{ step: ['y=softmax,x'] }, 'x is unknown: softmax takes no settings'],
+    [{ step: ['y=top-k,count=0'] }, 'count=0 has an invalid value'],
+    [{ step: ['y=top-k,toString=1'] }, 'toString=1 is unknown'],
+    [{ step: ['y=ctc'] }, '--step y: ctc needs the characters of the classes.'],
+    [{ step: ['y=mask', 'y=softmax'] }, '--step y: mask must be the last step.'],
+    [{ step: ['hn=softmax'], state: ['h=hn'] }, '--step hn: the output is a state'],
+    [{ labels: ['y=a.txt'] }, '--labels y: the output has no step.'],
+    [{ labels: ['y=a.txt'], step: ['y=softmax'] }, '--labels y: its steps take no labels.'],
     [{ fit: 'fill' }, '--fit takes stretch, contain, cover, pad, not fill'],
   ])('%j', (flags, message) => {
     expect(() => draft(flags)).toThrow(message)
