@@ -59,6 +59,7 @@ export type {
   StoredResource,
   StoredTag,
   Tag,
+  TensorValue,
   TracedError,
   TracedOperation,
   TraceEvent,

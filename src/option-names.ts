@@ -13,6 +13,7 @@ export const LOAD_OPTIONS: OptionNames<LoadOptions> = { ...TASK_OPTIONS, retryCr
 export const PREDICT_OPTIONS: OptionNames<PredictOptions> = { ...TASK_OPTIONS, configuration: true }
 export const BRIDGE_OPTIONS: OptionNames<BridgeOptions> = {
   token: true,
+  reconnect: true,
   onChange: true,
   signal: true,
 }

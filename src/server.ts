@@ -198,7 +198,7 @@ export interface Server extends Disposable {
   /**
    * Lends this tab to programs outside the browser, by the command `inorigin bridge` at that URL,
    * such as `http://127.0.0.1:11435`. Ask the user first. Resolves when the command accepted the
-   * tab. The connection is not opened again after it was closed.
+   * tab. The connection is opened again after its end only with the option `reconnect`.
    *
    * @throws InoriginError `bridge_unreachable` if nothing answers at the URL; `bridge_refused` for a
    * wrong token or another version of the command.

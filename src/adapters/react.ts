@@ -4,7 +4,8 @@ import { InoriginError } from '../error.ts'
 import type { PredictOptions, Server } from '../server.ts'
 import type { InputsOf, OutputsOf, TypedTag } from '../typed.ts'
 import type { Tag } from '../types/index.ts'
-import { createModelStore, type ModelView, type StoredServer, type StoreSnapshot } from './store.ts'
+import { createModelStore, type ModelActions, type ModelView } from './store.ts'
+import type { StoredServer, StoreSnapshot } from './store.ts'
 /** Function of the first `useServer` that was rendered. All hooks of the page share one server. */
 let openServer: (() => Promise<StoredServer>) | undefined
 const store = createModelStore(async () => {
@@ -27,8 +28,7 @@ export function useServer<S extends StoredServer = Server>(
 }
 
 /** State of a model or predictor, and functions that change it. */
-export interface UsedModel
-  extends ModelView, Record<'load' | 'pause' | 'cancel' | 'unload', () => Promise<void>> {}
+export interface UsedModel extends ModelView, ModelActions {}
 
 /** Returns the state of the tag. The component renders again when it changes. */
 export function useModel(tag: Tag): UsedModel {

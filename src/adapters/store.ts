@@ -5,6 +5,7 @@
 import { InoriginError } from '../error.ts'
 import type { Server, TaskOptions } from '../server.ts'
 import type { Device, LoadProgress, ModelState, Tag, TraceEvent } from '../types/index.ts'
+import { disposeKey } from '../values/dispose-key.ts'
 
 /** The parts of a server that the store needs. */
 export type StoredServer = Pick<Server, 'models' | 'trace' | 'predict'>
@@ -29,6 +30,18 @@ export interface ModelView {
   error: InoriginError | null
 }
 
+/** Functions that change the state of one model or predictor. */
+export interface ModelActions {
+  /** Loads it. Resolves when it is loaded, or when its view has the error. */
+  load(): Promise<void>
+  /** Pauses its load, whoever started it. The bytes stay stored. */
+  pause(): Promise<void>
+  /** Cancels its load, and deletes the bytes of an unfinished download. */
+  cancel(): Promise<void>
+  /** Frees its memory. */
+  unload(): Promise<void>
+}
+
 /** State of the store at one time. */
 export interface StoreSnapshot<S extends StoredServer = Server> {
   /** The server; `null` until it is open. */
@@ -39,8 +52,9 @@ export interface StoreSnapshot<S extends StoredServer = Server> {
   models: Readonly<Record<Tag, ModelView>>
 }
 
-/** Store of the models of one server. */
-export interface ModelStore<S extends StoredServer = Server> {
+/** Store of the models of one server. `using` closes it at the end of a block. */
+export interface ModelStore<S extends StoredServer = Server> extends Disposable {
+  /** Returns the state, which is the same object until it changes. */
   getSnapshot(): StoreSnapshot<S>
   /** Calls the listener after each change. Returns a function that ends this. */
   subscribe(listener: () => void): () => void
@@ -151,6 +165,7 @@ export function createModelStore<S extends StoredServer>(open: () => Promise<S>)
     await refresh().catch(report)
   }
 
+  const close = () => closing.abort()
   const api: ModelStore<S> = {
     getSnapshot: () => snapshot,
     subscribe(listener) {
@@ -172,7 +187,8 @@ export function createModelStore<S extends StoredServer>(open: () => Promise<S>)
       if (view(tag).state === 'paused') setView(tag, { state: 'remote' })
     },
     unload: (tag) => act(tag, (models) => models.unload(tag)),
-    close: () => closing.abort(),
+    close,
+    [disposeKey]: close,
   }
   return api
 }

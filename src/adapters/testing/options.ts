@@ -29,6 +29,7 @@ export interface TestModel extends TestEntry {
 /** A predictor whose outputs the test computes. */
 export interface TestPredictor extends TestEntry {
   signature: Signature
+  /** Returns the outputs for the inputs, both by name. */
   predict(
     inputs: Record<string, unknown>,
   ): Record<string, unknown> | Promise<Record<string, unknown>>

@@ -76,7 +76,7 @@ export function createScriptedHost({ models, predictors, load, find }: ScriptedO
     generate,
     countTokens: async (request) => countPromptTokens(request),
     embed: () => unsupported('embeddings'),
-    ...createResponseStore(() => undefined),
+    ...createResponseStore(() => undefined).methods,
     createBackground: () => unsupported('background responses'),
     getBackground: async () => null,
     followBackground: () => unsupported('background responses'),

@@ -1,0 +1,68 @@
+/** The object on which `create()` reports the download. */
+import { defineEventHandler } from './event-handler.ts'
+
+const createKey = Symbol('create')
+
+/** Target of the event `downloadprogress`. */
+export class CreateMonitor extends EventTarget {
+  /** Handler of the event `downloadprogress`; `null` if there is none. */
+  declare ondownloadprogress: ((this: CreateMonitor, event: ProgressEvent) => unknown) | null
+
+  /** @internal */
+  constructor(...key: unknown[]) {
+    if (key[0] !== createKey) throw new TypeError('Illegal constructor')
+    super()
+  }
+}
+
+defineEventHandler(CreateMonitor.prototype, 'downloadprogress')
+Object.defineProperty(CreateMonitor.prototype, Symbol.toStringTag, {
+  value: 'CreateMonitor',
+  configurable: true,
+})
+
+export const newCreateMonitor = (): CreateMonitor => new CreateMonitor(createKey)
+
+/** Number of steps between 0 and 1, so that the events do not tell the size of the model. */
+const STEPS = 0x10000
+
+/** Time in milliseconds between two events. */
+const PERIOD_MS = 50
+
+/** Reports a download as fractions that only grow. */
+export interface ProgressReport {
+  /** Reports bytes on this device. Those of the first call count as there before. */
+  bytes(loaded: number, total: number): void
+  /** Reports 0 if nothing was reported before, and 1. */
+  end(): void
+}
+
+/** Creates a report to the monitor, which ends with the signal. */
+export function createProgressReport(monitor: CreateMonitor, signal: AbortSignal): ProgressReport {
+  let last = -1
+  let lastTime = -Infinity
+  let before: number | undefined
+
+  function fire(loaded: number): void {
+    if (signal.aborted || loaded <= last) return
+    last = loaded
+    lastTime = performance.now()
+    const init = { loaded, total: 1, lengthComputable: true }
+    monitor.dispatchEvent(new ProgressEvent('downloadprogress', init))
+  }
+
+  return {
+    bytes(loaded, total) {
+      fire(0)
+      before ??= loaded
+      const fraction = total > before ? (loaded - before) / (total - before) : 0
+      // The end is reported once, when everything is there.
+      const step = Math.min(Math.floor(fraction * STEPS), STEPS - 1) / STEPS
+      if (performance.now() - lastTime > PERIOD_MS) fire(step)
+    },
+    end() {
+      fire(0)
+      fire(1)
+    },
+  }
+}

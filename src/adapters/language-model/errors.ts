@@ -1,0 +1,90 @@
+/** The exceptions of the Prompt API. */
+import { messageOf } from '../../error.ts'
+
+/** Names of `DOMException` by the reason codes of the server. */
+const NAMES: Readonly<Record<string, string>> = {
+  constraint_dead_end: 'SyntaxError',
+  constraint_too_large: 'NotSupportedError',
+  constraint_too_slow: 'NotSupportedError',
+  invalid_grammar: 'NotSupportedError',
+  unsupported_constraint: 'NotSupportedError',
+  unsupported_parameter: 'NotSupportedError',
+  unsupported_schema: 'NotSupportedError',
+  invalid_image: 'EncodingError',
+  image_too_large: 'EncodingError',
+  too_many_images: 'NotSupportedError',
+  invalid_api_key: 'NotAllowedError',
+  download_failed: 'NetworkError',
+  download_replaced: 'NetworkError',
+  hash_mismatch: 'NetworkError',
+  hub_not_found: 'NetworkError',
+  hub_refused: 'NetworkError',
+  hub_unreachable: 'NetworkError',
+  load_paused: 'NetworkError',
+  resource_unreachable: 'NetworkError',
+  storage_full: 'NetworkError',
+}
+
+/** An error that the server answered with. */
+export class AnswerError extends Error {
+  readonly code: string
+
+  constructor(message: string, code: string) {
+    super(message)
+    this.code = code
+  }
+}
+
+/** Creates a `DOMException`, with its cause if there is one. */
+export function domException(name: string, message: string, cause?: unknown): DOMException {
+  const exception = new DOMException(message, name)
+  if (cause !== undefined) Object.defineProperty(exception, 'cause', { value: cause })
+  return exception
+}
+
+/**
+ * Returns the exception for an error of the server. Exceptions of the page stay as they are. Errors
+ * without a name of their own get `otherwise`.
+ */
+export function toException(thrown: unknown, otherwise: string): unknown {
+  const code = readCode(thrown)
+  if (code === undefined) return thrown
+  return domException(NAMES[code] ?? otherwise, messageOf(thrown), thrown)
+}
+
+/** Returns the reason code of an error of the server; `undefined` for other values. */
+export function readCode(thrown: unknown): string | undefined {
+  if (!(thrown instanceof Error) || thrown instanceof DOMException) return undefined
+  if (thrown.name === 'InoriginError' && !('code' in thrown && thrown.code)) return ''
+  return 'code' in thrown && typeof thrown.code === 'string' ? thrown.code : undefined
+}
+
+interface QuotaFields {
+  /** Number of tokens that were asked for. */
+  requested: number
+  /** Number of tokens that the context window has. */
+  quota: number
+}
+
+type QuotaExceededErrorClass = new (message: string, fields: QuotaFields) => DOMException
+
+/** `QuotaExceededError` where the browser has only a `DOMException` of that name. */
+class QuotaExceeded extends DOMException {
+  readonly requested: number
+  readonly quota: number
+
+  constructor(message: string, { requested, quota }: QuotaFields) {
+    super(message, 'QuotaExceededError')
+    this.requested = requested
+    this.quota = quota
+  }
+}
+
+/** Creates the exception for a prompt that is larger than the context window. */
+export function quotaExceeded(requested: number, quota: number): DOMException {
+  const { QuotaExceededError: Own = QuotaExceeded } = globalThis as {
+    QuotaExceededError?: QuotaExceededErrorClass
+  }
+  const message = `The context window has ${quota} tokens, and ${requested} are needed. Shorten the prompt.`
+  return new Own(message, { requested, quota })
+}

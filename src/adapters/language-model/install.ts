@@ -1,0 +1,91 @@
+/** Puts the Prompt API into a page: `inorigin/language-model`. */
+import { assertKnownOptions, type OptionNames, parseTag } from '../../validate-arguments.ts'
+import { InoriginError } from '../../error.ts'
+import { CreateMonitor } from './create-monitor.ts'
+import type { Endpoint } from './endpoint.ts'
+import { defineInterface, type LanguageModelConstructor } from './language-model.ts'
+import {
+  LanguageModelToolCall,
+  LanguageModelToolError,
+  LanguageModelToolSuccess,
+} from './tool-values.ts'
+import type { InstallOptions, LanguageModelOptions, LanguageModelServer } from './types.ts'
+
+const OPTIONS: OptionNames<LanguageModelOptions> = {
+  server: true,
+  model: true,
+  apiKey: true,
+  languages: true,
+  legacy: true,
+}
+
+const INSTALL_OPTIONS: OptionNames<InstallOptions> = { ...OPTIONS, force: true }
+
+/** Interfaces that a page finds beside `LanguageModel`. */
+const OTHERS = {
+  CreateMonitor,
+  LanguageModelToolCall,
+  LanguageModelToolSuccess,
+  LanguageModelToolError,
+}
+
+/**
+ * Defines the global `LanguageModel`, unless the browser has its own. Returns the one that the page
+ * has now.
+ *
+ * @example
+ * ```ts
+ * installLanguageModel({ server: serve, model: '@inorigin/guide' })
+ * const session = await LanguageModel.create()
+ * console.log(await session.prompt('What is inorigin?'))
+ * ```
+ * @throws InoriginError `invalid_request` that names the invalid or unknown option.
+ */
+export function installLanguageModel(options: InstallOptions): LanguageModelConstructor {
+  assertKnownOptions(options, INSTALL_OPTIONS)
+  const { force = false, ...rest } = options
+  const defined = defineLanguageModel(rest)
+  const page = globalThis as { LanguageModel?: LanguageModelConstructor }
+  if (page.LanguageModel && !force) return page.LanguageModel
+  for (const [name, value] of Object.entries({ ...OTHERS, LanguageModel: defined })) {
+    Object.defineProperty(globalThis, name, { value, configurable: true, writable: true })
+  }
+  return defined
+}
+
+/**
+ * Returns a `LanguageModel` without making it global.
+ *
+ * @throws InoriginError `invalid_request` that names the invalid or unknown option.
+ */
+export function defineLanguageModel(options: LanguageModelOptions): LanguageModelConstructor {
+  assertKnownOptions(options, OPTIONS)
+  const { server, model, apiKey, languages, legacy = false } = options
+  const tag = parseTag(model)
+  const open = createOpener(server)
+  return defineInterface({
+    legacy,
+    ...(languages && { languages: Intl.getCanonicalLocales([...languages]) }),
+    open: async (): Promise<Endpoint> => ({ server: await open(), model: tag, apiKey }),
+  })
+}
+
+/** Returns a function that opens the server once, and again after a failure. */
+function createOpener(server: LanguageModelOptions['server']): () => Promise<LanguageModelServer> {
+  if (typeof server !== 'function') {
+    if (typeof server?.fetch === 'function') return async () => server
+    throw new InoriginError(
+      'invalid_request',
+      'server must be what serve() resolves with, or a function that opens it.',
+      { code: 'invalid_value', param: 'server' },
+    )
+  }
+  let opening: Promise<LanguageModelServer> | undefined
+  return () => {
+    opening ??= server().catch((thrown: unknown) => {
+      opening = undefined
+      throw thrown
+    })
+    return opening
+  }
+}

@@ -1,0 +1,49 @@
+/** Prints what came of the web platform tests. */
+import type { WptReport, WptResult } from './bootstrap.ts'
+
+/** A file of tests, and what came of it or why it did not run. */
+export interface FileReport {
+  name: string
+  skipped: string | undefined
+  report: WptReport | undefined
+}
+
+const VERDICTS = ['passed', 'FAILED', 'TIMED OUT', 'NOT RUN', 'not supported'] as const
+
+/** Returns one line for each file, and one for each of its tests that did not pass. */
+export function toTable(reports: readonly FileReport[]): string {
+  return reports.map(toLines).join('\n')
+}
+
+function toLines({ name, skipped, report }: FileReport): string {
+  if (!report) return `- ${name}: left out, because it ${skipped}`
+  const { tests, status, message } = report
+  const count = `${tests.filter(isPassed).length}/${tests.filter(isRequired).length}`
+  const failures = tests
+    .filter((test) => !isPassed(test))
+    .map((test) => `    ${VERDICTS[test.status]}: ${test.name}: ${test.message ?? ''}`)
+  const harness = status === 0 && tests.length > 0 ? [] : [`    no result: ${message ?? ''}`]
+  return [`${count} ${name}`, ...harness, ...failures].join('\n')
+}
+
+/** Returns the numbers of all tests that ran, without those of what a model does not support. */
+export function summarize(reports: readonly FileReport[]): string {
+  const all = reports.flatMap(({ report }) => report?.tests ?? [])
+  const ran = all.filter(isRequired)
+  const passed = ran.filter(isPassed).length
+  const skipped = reports.filter(({ report }) => !report).length
+  const share = ran.length > 0 ? ((100 * passed) / ran.length).toFixed(1) : '0'
+  const optional = all.length - ran.length
+  return [
+    `${passed} of ${ran.length} tests passed (${share} %)`,
+    `${optional} test what the model does not support, and ${skipped} files were left out`,
+  ].join('; ')
+}
+
+/** Status of a test of something optional that is not there. */
+const NOT_SUPPORTED = 4
+
+/** Returns `false` for a test of something that the model does not support. */
+export const isRequired = ({ status }: WptResult): boolean => status !== NOT_SUPPORTED
+
+export const isPassed = ({ status }: WptResult): boolean => status === 0
