@@ -14,6 +14,9 @@ export function createBar(label: string, meaning: string): Bar {
   const figure = element('span', '')
   meter.role = 'meter'
   meter.ariaLabel = `${meaning}, in percent`
+  meter.ariaValueMin = '0'
+  meter.ariaValueMax = '100'
+  meter.ariaValueNow = '0'
   meter.append(bar)
   item.append(element('span', '', label), meter, figure)
   return {

@@ -1,18 +1,26 @@
+import type { Server } from '../src/index.ts'
 import { byId, copies, element } from './dom.ts'
 import { duration, rate } from './format.ts'
-import { tokensPerSecond, type Answer } from './wire/answer.ts'
-import { snippet } from './wire/snippet.ts'
+import { createCodeView } from './inspector/code-view.ts'
+import { createHeadersView } from './inspector/headers.ts'
+import { createTimelineView } from './inspector/timeline-view.ts'
+import { createTranslation } from './inspector/translation.ts'
+import { notice, wordsOf } from './notice.ts'
+import { receive, tokensPerSecond, type Answer } from './wire/answer.ts'
 
 export interface Inspector {
   /** Shows the answer so far. Call it again when more of it has arrived. */
   show(answer: Answer): void
 }
 
-/** Creates the view of the last exchange: its request as code, and its events as received. */
-export function createInspector(): Inspector {
+/** Creates the view of the last exchange: its request as code, its events, and when they arrived. */
+export function createInspector(starting: Promise<Server>): Inspector {
   const facts = byId('facts', HTMLElement)
-  const request = byId('request', HTMLElement)
   const events = byId('events', HTMLElement)
+  const code = createCodeView()
+  const timeline = createTimelineView()
+  const headers = createHeadersView()
+  const translation = createTranslation()
   let shown: Answer | undefined
   let raw = document.createTextNode('')
 
@@ -20,28 +28,69 @@ export function createInspector(): Inspector {
     shown = answer
     raw = document.createTextNode('')
     events.replaceChildren(raw)
-    request.textContent = snippet(answer.url, answer.request)
+    code.show(answer)
+    timeline.begin(answer)
+    translation.show(answer)
     byId('wire-empty', HTMLElement).hidden = true
     byId('wire-last', HTMLElement).hidden = false
   }
 
-  copies(byId('copy-request', HTMLButtonElement), () => request.textContent ?? '')
-  copies(byId('copy-events', HTMLButtonElement), () => raw.data)
-
-  return {
-    show(answer) {
-      if (answer !== shown) begin(answer)
-      const atEnd = events.scrollHeight - events.scrollTop - events.clientHeight < 40
-      raw.appendData(answer.raw.slice(raw.length))
-      if (atEnd) events.scrollTop = events.scrollHeight
-      facts.replaceChildren(
-        ...factsOf(answer).flatMap(([name, value]) => [
-          element('dt', '', name),
-          element('dd', '', value),
-        ]),
-      )
-    },
+  function show(answer: Answer): void {
+    if (answer !== shown) begin(answer)
+    const atEnd = events.scrollHeight - events.scrollTop - events.clientHeight < 40
+    raw.appendData(answer.raw.slice(raw.length))
+    if (atEnd) events.scrollTop = events.scrollHeight
+    timeline.show()
+    headers.show(answer)
+    facts.replaceChildren(
+      ...factsOf(answer).flatMap(([name, value]) => [
+        element('dt', '', name),
+        element('dd', '', value),
+      ]),
+    )
   }
+
+  byId('wire-more', HTMLElement).append(timeline.element, headers.element, translation.element)
+  copies(byId('copy-events', HTMLButtonElement), () => raw.data)
+  createReplay(starting, () => shown, show)
+  return { show }
+}
+
+/** Makes a button send the shown request again, outside of the chat, and stop it. */
+function createReplay(
+  starting: Promise<Server>,
+  read: () => Answer | undefined,
+  show: (answer: Answer) => void,
+): void {
+  const trigger = byId('replay', HTMLButtonElement)
+  let running: AbortController | undefined
+
+  async function send({ style, url, request, question }: Answer, signal: AbortSignal) {
+    const server = await starting
+    const answer: Answer = { style, url, request, question, raw: '', text: '' }
+    const update = (): void => {
+      // Another answer may be shown by now.
+      if (read() === answer) show(answer)
+    }
+    show(answer)
+    await receive(answer, server.controlled ? fetch : server.fetch, signal, update)
+  }
+
+  trigger.addEventListener('click', () => {
+    if (running) return running.abort()
+    const answer = read()
+    if (!answer) return
+    const { signal } = (running = new AbortController())
+    trigger.textContent = 'Stop'
+    send(answer, signal)
+      .catch((error: unknown) => {
+        if (!signal.aborted) notice(`The request failed. ${wordsOf(error)}`, 'mild')
+      })
+      .finally(() => {
+        running = undefined
+        trigger.textContent = 'Replay'
+      })
+  })
 }
 
 function factsOf(answer: Answer): [name: string, value: string][] {

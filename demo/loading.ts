@@ -1,67 +1,159 @@
 import type { LoadProgress, Server, Tag } from '../src/index.ts'
 import { byId } from './dom.ts'
-import { bytes, bytesOf } from './format.ts'
-import { wordsOf } from './notice.ts'
+import { bytes, bytesOf, duration } from './format.ts'
+import { createStrip, type StripAction } from './strip.ts'
+import { codeOf, troubleWith } from './trouble.ts'
 
 export interface Loading {
-  /** Loads a model. Joins its running load, or cancels the load of another tag. */
-  load(tag: Tag): Promise<void>
+  /**
+   * Loads a model. Joins its running load, or pauses the load of another tag. With `isQuiet`, the
+   * caller shows the error of a load that fails.
+   */
+  load(tag: Tag, options?: { isQuiet?: boolean }): Promise<void>
   /** Shows a text in place of progress, until the next load. */
-  say(text: string): void
+  say(text: string, actions?: readonly StripAction[]): void
+  /** Shows that something is being done, until the next call. */
+  wait(text: string): void
+  /** Hides the strip, unless a model is being loaded. */
+  clear(): void
+  /** Sets the function that returns the way out of a load that failed. */
+  onFailure(remedies: (tag: Tag) => readonly StripAction[]): void
+  /** Sets the function that is called when a load has ended, well or not. */
+  onEnd(callback: () => void): void
+}
+
+interface Current {
+  tag: Tag
+  done: Promise<void>
+  giveUp: AbortController
+  isQuiet: boolean
+  isCanceled: boolean
+  /** `true` if the answer that waited for the load was stopped. */
+  isStopped: boolean
+  /** Latest progress of the download; `undefined` before and after. */
+  download?: LoadProgress
 }
 
 /** Creates the strip above the composer that shows the progress of the server and the model. */
 export function createLoading(starting: Promise<Server>): Loading {
-  const strip = byId('loading', HTMLElement)
-  const text = byId('loading-text', HTMLElement)
-  const bar = byId('loading-bar', HTMLProgressElement)
-  let current: { tag: Tag; done: Promise<void>; giveUp: AbortController } | undefined
+  const strip = createStrip()
+  let current: Current | undefined
+  let remediesOf = (_tag: Tag): readonly StripAction[] => []
+  let tellEnd = (): void => {}
 
-  function show(words: string, part?: number): void {
-    strip.hidden = false
-    text.textContent = words
-    bar.hidden = false
-    if (part === undefined) bar.removeAttribute('value')
-    else bar.value = part
+  function showProgress(load: Current, progress: LoadProgress): void {
+    if (progress.phase !== 'download') {
+      load.download = undefined
+      strip.show(`Preparing ${nameOf(load.tag)} for this device …`, { actions: [] })
+      return
+    }
+    const isFirst = load.download === undefined
+    load.download = progress
+    const actions = isFirst ? downloadActions(load) : undefined
+    const prefix = load.isStopped ? 'The answer was stopped. ' : ''
+    strip.show(prefix + wordsFor(progress), { part: shareOf(progress), actions })
   }
 
-  function say(words: string): void {
-    show(words)
-    bar.hidden = true
+  const downloadActions = (load: Current): StripAction[] => [
+    { label: 'Pause', run: () => end(load, 'pause') },
+    { label: 'Cancel download', run: () => end(load, 'cancel') },
+  ]
+
+  function end(load: Current, how: 'pause' | 'cancel'): void {
+    load.isCanceled = how === 'cancel'
+    strip.show(how === 'pause' ? 'Pausing …' : 'Canceling …', { actions: [] })
+    const failed = (error: unknown): void => strip.say(troubleWith(load.tag, error))
+    starting.then(({ models }) => models[how](load.tag)).catch(failed)
   }
 
-  async function run(tag: Tag, signal: AbortSignal): Promise<void> {
-    const server = await starting
+  function showEnd({ tag, isCanceled, isQuiet, download }: Current, error: unknown): void {
+    const name = nameOf(tag)
+    const again = (label: string): StripAction => ({ label, run: () => void start(tag) })
+    if (isCanceled) return strip.say(`The download of ${name} was canceled.`, remediesOf(tag))
+    if (codeOf(error) === 'load_paused') {
+      const size = download ? ` at ${bytesOf(download.loadedBytes, download.totalBytes)}` : ''
+      const cancel = { label: 'Cancel download', run: () => void cancelPaused(tag) }
+      return strip.say(`The download of ${name} is paused${size}.`, [again('Resume'), cancel])
+    }
+    if (isQuiet) return strip.hide()
+    return strip.say(troubleWith(tag, error), [again('Try again'), ...remediesOf(tag)])
+  }
+
+  async function cancelPaused(tag: Tag): Promise<void> {
     try {
-      const onProgress = (progress: LoadProgress): void => {
-        if (!signal.aborted) show(wordsFor(progress), shareOf(progress))
-      }
-      await server.models.load(tag, { signal, onProgress })
-      if (!signal.aborted) strip.hidden = true
+      const { models } = await starting
+      await models.cancel(tag)
+      strip.say(`The download of ${nameOf(tag)} was canceled.`, remediesOf(tag))
     } catch (error) {
-      if (!signal.aborted) say(`${tag} could not be loaded. ${wordsOf(error)}`)
-      throw error
-    } finally {
-      if (current?.tag === tag) current = undefined
+      strip.say(troubleWith(tag, error))
     }
   }
 
-  void showStart(starting, show).then(
-    () => (strip.hidden = current === undefined),
-    () => (strip.hidden = true),
+  async function run(load: Current): Promise<void> {
+    const { tag } = load
+    const { signal } = load.giveUp
+    try {
+      const server = await starting
+      const onProgress = (progress: LoadProgress): void => {
+        if (!signal.aborted) showProgress(load, progress)
+      }
+      await server.models.load(tag, { signal, onProgress })
+      if (!signal.aborted) strip.hide()
+    } catch (error) {
+      if (!signal.aborted) showEnd(load, error)
+      throw error
+    } finally {
+      if (current === load) current = undefined
+      tellEnd()
+    }
+  }
+
+  function start(tag: Tag, isQuiet = false): Promise<void> {
+    if (current?.tag === tag) {
+      current.isQuiet ||= isQuiet
+      current.isStopped = false
+      return current.done
+    }
+    current?.giveUp.abort()
+    const load: Current = {
+      tag,
+      isQuiet,
+      isCanceled: false,
+      isStopped: false,
+      giveUp: new AbortController(),
+      done: Promise.resolve(),
+    }
+    current = load
+    load.done = run(load)
+    load.done.catch(() => {})
+    return load.done
+  }
+
+  // A stopped answer leaves the download running, so the strip says so beside its buttons.
+  byId('stop', HTMLButtonElement).addEventListener('click', () => {
+    if (!current) return
+    current.isQuiet = false
+    current.isStopped = true
+    if (current.download) showProgress(current, current.download)
+  })
+  void showStart(starting, (words) => strip.show(words)).then(
+    () => current === undefined && strip.hide(),
+    () => strip.hide(),
   )
 
   return {
-    load(tag) {
-      if (current?.tag === tag) return current.done
-      current?.giveUp.abort()
-      const giveUp = new AbortController()
-      const done = run(tag, giveUp.signal)
-      done.catch(() => {})
-      current = { tag, done, giveUp }
-      return done
+    load: (tag, { isQuiet = false } = {}) => start(tag, isQuiet),
+    say: strip.say,
+    wait: (text) => strip.show(text, { actions: [] }),
+    clear() {
+      if (!current) strip.hide()
     },
-    say,
+    onFailure(remedies) {
+      remediesOf = remedies
+    },
+    onEnd(callback) {
+      tellEnd = callback
+    },
   }
 }
 
@@ -79,13 +171,18 @@ async function showStart(starting: Promise<Server>, show: (words: string) => voi
   await starting.finally(() => over.abort())
 }
 
-function wordsFor({ tag, phase, loadedBytes, totalBytes, bytesPerSecond }: LoadProgress): string {
-  const name = tag.slice(tag.indexOf('/') + 1)
-  if (phase !== 'download') return `Preparing ${name} for this device …`
-  const speed = bytesPerSecond > 0 ? ` · ${bytes(bytesPerSecond)}/s` : ''
-  return `Downloading ${name} · ${bytesOf(loadedBytes, totalBytes)}${speed}`
+const nameOf = (tag: Tag): string => tag.slice(tag.indexOf('/') + 1)
+
+/** Returns a line about a download: bytes, rate and remaining time. */
+export function wordsFor(progress: LoadProgress): string {
+  const { tag, loadedBytes, totalBytes, bytesPerSecond, remainingSeconds } = progress
+  const facts = [`Downloading ${nameOf(tag)}`, bytesOf(loadedBytes, totalBytes)]
+  if (bytesPerSecond > 0) facts.push(`${bytes(bytesPerSecond)}/s`)
+  if (remainingSeconds !== null) facts.push(`${duration(1_000 * remainingSeconds)} left`)
+  return facts.join(' · ')
 }
 
-function shareOf({ phase, loadedBytes, totalBytes }: LoadProgress): number | undefined {
+/** Returns the part of a download that is done. */
+export function shareOf({ phase, loadedBytes, totalBytes }: LoadProgress): number | undefined {
   return phase === 'download' && totalBytes > 0 ? loadedBytes / totalBytes : undefined
 }

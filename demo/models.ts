@@ -1,12 +1,25 @@
 import type { ModelState, Server, Tag } from '../src/index.ts'
 import { describeAdapter } from './device.ts'
 import { byId, element } from './dom.ts'
+import { askToDownload } from './download-question.ts'
 import { bytes } from './format.ts'
+import { keepModel, keptModel } from './kept.ts'
 import type { Loading } from './loading.ts'
+import { lookUp } from './look-up.ts'
 import { notice, wordsOf } from './notice.ts'
+import type { StripAction } from './strip.ts'
+import { troubleWith } from './trouble.ts'
+import { whenWanted } from './wanted.ts'
+import { AnswerError } from './wire/answer.ts'
 
-/** Largest download in bytes that starts with the page. A larger one waits for a question. */
+/** Largest download in bytes that starts without a question to the visitor. */
 const EAGER_BYTES = 32_000_000
+
+/** Model that comes with the page, so it needs no other site. */
+const GUIDE = '@inorigin/guide'
+
+/** Code of the error of a question whose model is not there. */
+const UNAVAILABLE = 'model_unavailable'
 
 const reload = { label: 'Reload', run: () => location.reload() }
 
@@ -15,87 +28,202 @@ export interface ListedModel {
   id: Tag
   display_name: string
   max_tokens?: number | null
-  capabilities?: { embeddings?: { supported: boolean } } | null
+  max_input_tokens?: number | null
+  capabilities?: Record<string, { supported?: boolean } | undefined> | null
 }
 
 export interface Models {
-  /** Resolves with the selected model once the listing has arrived. */
+  /**
+   * Resolves with the selected model once the listing has arrived, and the visitor has agreed to a
+   * large download.
+   */
   chosen(): Promise<ListedModel>
-  /** Locks or unlocks the selector. */
-  lock(locked: boolean): void
+  /** Resolves with the selected model, if any, once the listing has arrived. It downloads nothing. */
+  selected(): Promise<ListedModel | undefined>
+  /** Selects a model that chats, as if the visitor had done it. */
+  select(tag: Tag): void
+  /** Reads the listing and the states again, for example after a download or an import. */
+  refresh(): Promise<void>
+  /** Returns the ways out if the selected model cannot be loaded. */
+  remedies(): readonly StripAction[]
 }
 
 /** Creates the selector of models: those that `GET /v1/models` lists and that chat. */
 export function createModels(starting: Promise<Server>, loading: Loading): Models {
   const select = byId('model', HTMLSelectElement)
   const place = byId('place', HTMLElement)
-  let locked = false
+  const agreed = new Set<Tag>()
+  let isWanted = false
 
+  const isOffered = (tag: string): boolean => [...select.options].some(({ value }) => value === tag)
+
+  const remedies = (tag: Tag): readonly StripAction[] =>
+    tag === GUIDE || !isOffered(GUIDE) ? [] : [{ label: 'Use the guide', run: () => choose(GUIDE) }]
+
+  /** Prepares the selected model as far as nobody has to be asked for it. */
   async function prepare(): Promise<void> {
-    const server = await starting
     const tag = select.value
-    const states = await server.models.list()
-    const state = states.find((one) => one.tag === tag)
+    const state = await readState(tag)
     if (!state || select.value !== tag) return
-    place.textContent = await placeOf(state)
-    const size = state.bytes
-    if (state.status === 'remote' && (size === null || size > EAGER_BYTES)) {
-      const what = size === null ? 'to be downloaded' : `${bytes(size)} to download`
-      loading.say(`${state.name}: ${what} with your first question.`)
-    } else await loading.load(tag)
+    if (state.status === 'remote' && !(isSmall(state) && isWanted)) {
+      const words = await announce(await starting, state)
+      // A question may have started the load meanwhile.
+      if (select.value === tag && !(isSmall(state) && isWanted)) loading.say(words)
+    } else if (state.device !== null) await loading.load(tag)
+  }
+
+  async function readState(tag: Tag): Promise<ModelState | undefined> {
+    const { models } = await starting
+    const states = await models.list()
+    const state = states.find((one) => one.tag === tag)
+    if (state && select.value === tag) place.textContent = await placeOf(state)
+    return state
+  }
+
+  /** Looks the model up and asks the visitor. Resolves with `true` if it may be downloaded. */
+  async function consent(tag: Tag): Promise<boolean> {
+    const state = await readState(tag)
+    if (!state || state.status !== 'remote' || isSmall(state) || agreed.has(tag)) return true
+    if (state.bytes === null) loading.wait(`Looking up the size of ${state.name} …`)
+    const facts = await lookUp(await starting, tag).catch((error: unknown) => {
+      loading.clear()
+      throw new AnswerError(troubleWith(state.name, error), 0, UNAVAILABLE)
+    })
+    loading.say(await announce(await starting, facts.state))
+    if (isSmall(facts.state)) return true
+    const answer = await askToDownload(facts, remedies(tag).length > 0)
+    if (answer === 'download') agreed.add(tag)
+    if (answer === 'guide') choose(GUIDE)
+    return answer === 'download'
+  }
+
+  function choose(tag: Tag): void {
+    select.value = tag
+    keepModel(tag)
+    isWanted = true
+    void consent(tag).then(
+      (isFine) => {
+        if (isFine && select.value === tag) loading.load(tag).catch(ignore)
+      },
+      (error: unknown) => {
+        const again = { label: 'Try again', run: () => choose(tag) }
+        loading.say(wordsOf(error), [again, ...remedies(tag)])
+      },
+    )
   }
 
   async function refresh(): Promise<ListedModel[]> {
-    const models = await starting.then(list)
-    select.replaceChildren(...models.map(toOption))
+    const server = await starting
+    const [models, states] = await Promise.all([list(server), server.models.list()])
+    const before = select.value
+    select.replaceChildren(...toGroups(models, states))
     // The user named a catalog in the address to use its models, which come first.
-    const own = new URLSearchParams(location.search).has('catalog') ? models[0] : undefined
-    if (own) select.value = own.id
-    select.disabled = locked
-    prepare().catch(ignore)
+    const own = new URLSearchParams(location.search).has('catalog') ? models[0]?.id : undefined
+    const kept = [before, own, keptModel(), GUIDE].find((tag) => tag && isOffered(tag))
+    select.value = kept ?? models[0]?.id ?? ''
+    select.disabled = select.value === ''
     return models
   }
 
   let listing = refresh()
-  listing.catch((error: unknown) => {
+  listing.then(prepare).catch((error: unknown) => {
+    if (select.options.length > 0 && select.value !== '' && !select.disabled) return
     select.replaceChildren(new Option('No model', ''))
     // A server that did not start has shown its own error.
     if (window.inorigin) notice(`The models could not be listed. ${wordsOf(error)}`, 'bad', reload)
   })
-  select.addEventListener('change', () => void prepare().catch(ignore))
+  select.addEventListener('change', () => choose(select.value))
+  loading.onFailure(remedies)
+  // A model that was loaded is on this device now.
+  loading.onEnd(() => void refresh().catch(ignore))
+  whenWanted(() => {
+    isWanted = true
+    void listing.then(prepare).catch(ignore)
+  })
 
   return {
     async chosen() {
+      isWanted = true
       const models = await listing.catch(() => (listing = refresh()))
       const model = models.find(({ id }) => id === select.value)
       if (!model) throw new Error('The catalog lists no chat model. Use another catalog.')
-      return model
+      if (await consent(model.id)) return model
+      const what = `${model.display_name} was not downloaded, so nothing was asked.`
+      throw new AnswerError(what, 0, UNAVAILABLE)
     },
-    lock(next) {
-      locked = next
-      select.disabled = locked || select.value === ''
+    async selected() {
+      return (await listing).find(({ id }) => id === select.value)
     },
+    select(tag) {
+      // A model that was just added may not be in the listing yet.
+      const listed = isOffered(tag) ? Promise.resolve() : refresh()
+      void listed.then(() => choose(tag)).catch(ignore)
+    },
+    async refresh() {
+      listing = refresh()
+      await listing
+    },
+    remedies: () => remedies(select.value),
   }
 }
 
+const isSmall = ({ bytes: size }: ModelState): boolean => size !== null && size <= EAGER_BYTES
+
 async function list(server: Server): Promise<ListedModel[]> {
+  const models = await listModels(server)
+  return models.filter(({ capabilities }) => !capabilities?.['embeddings']?.supported)
+}
+
+/** Resolves with all models of `GET /v1/models`. */
+export async function listModels(server: Server): Promise<ListedModel[]> {
   const ask = server.controlled ? fetch : server.fetch
   const response = await ask(`${server.baseURL}/models`)
   const body = (await response.json()) as { data: ListedModel[]; error?: { message: string } }
   if (!response.ok)
     throw new Error(body.error?.message ?? `GET /v1/models failed: ${response.status}.`)
-  return body.data.filter(({ capabilities }) => !capabilities?.embeddings?.supported)
+  return body.data
 }
 
-function toOption(model: ListedModel): HTMLOptionElement {
-  const option = element('option', '', model.display_name)
+/** Returns the options of the selector: the models on this device first, then the others. */
+function toGroups(models: readonly ListedModel[], states: readonly ModelState[]): HTMLElement[] {
+  const isHere = ({ id }: ListedModel): boolean =>
+    states.some(({ tag, status }) => tag === id && status !== 'remote')
+  const groups = [
+    ['On this device', models.filter(isHere)],
+    ['To download', models.filter((model) => !isHere(model))],
+  ] as const
+  return groups.flatMap(([label, members]) => {
+    if (members.length === 0) return []
+    const group = element('optgroup', '')
+    group.label = label
+    group.append(...members.map((model) => toOption(model, states)))
+    return [group]
+  })
+}
+
+function toOption(model: ListedModel, states: readonly ModelState[]): HTMLOptionElement {
+  const size = states.find(({ tag }) => tag === model.id)?.bytes
+  const option = element('option', '', model.display_name + (size ? ` · ${bytes(size)}` : ''))
   option.value = model.id
   option.title = model.id
   return option
 }
 
+/** Returns what the first question will download. */
+async function announce(
+  { storage }: Server,
+  { name, bytes: size, device }: ModelState,
+): Promise<string> {
+  if (device === null && size !== null) return `${name} does not run on this device.`
+  const what = size === null ? 'to be downloaded' : `${bytes(size)} to download`
+  const assets = await storage.assets()
+  const hasRuntime = assets.some(({ url }) => url.includes('/ort/'))
+  const runtime = hasRuntime ? '' : ' The runtime follows once: 14 to 27 MB.'
+  return `${name}: ${what} with your first question.${runtime}`
+}
+
 async function placeOf({ device, bytes: size }: ModelState): Promise<string> {
-  if (size === null) return 'Its files are looked up on the hub with your first question'
+  if (size === null) return 'Its files are looked up on the hub before a download'
   if (device === null) return 'This device cannot run this model'
   if (device === 'wasm') return 'Runs here, on WASM'
   return `Runs here, on WebGPU: ${await describeAdapter()}`

@@ -1,36 +1,36 @@
 import { byId } from './dom.ts'
 
-const TABS = ['wire', 'predictors', 'settings'] as const
-type Tab = (typeof TABS)[number]
-
 export interface Panel {
-  /** Calls these functions each time the tab becomes visible. */
-  onShow(tab: Tab, refresh: readonly (() => void)[]): void
+  /** Calls these functions each time the tab that controls the element becomes visible. */
+  onShow(name: string, refresh: readonly (() => void)[]): void
 }
 
-/** Creates the panel beside the chat and its tabs. On a narrow page it opens over the chat. */
+/**
+ * Creates the panel beside the chat. Each tab of the page controls the element that it names. On a
+ * narrow page the panel opens over the chat.
+ */
 export function createPanel(): Panel {
   const panel = byId('panel', HTMLElement)
   const opener = byId('panel-open', HTMLButtonElement)
   const beside = matchMedia('(min-width: 66rem)')
   const behind = document.querySelectorAll<HTMLElement>('.bar, .chat')
-  const tabs = TABS.map((name) => byId(`tab-${name}`, HTMLButtonElement))
-  const refreshers = new Map<Tab, (() => void)[]>()
+  const tabs = [...panel.querySelectorAll<HTMLButtonElement>('[role=tab]')]
+  const refreshers = new Map<string, (() => void)[]>()
   let open = false
-  let shown: Tab = 'wire'
+  let shown = tabs[0]
 
   function tell(): void {
-    if (open || beside.matches) refreshers.get(shown)?.forEach((refresh) => refresh())
+    if (open || beside.matches) refreshers.get(nameOf(shown))?.forEach((refresh) => refresh())
   }
 
-  function select(tab: Tab): void {
+  function select(tab: HTMLButtonElement | undefined): void {
     shown = tab
-    TABS.forEach((name, index) => {
-      const selected = name === tab
-      byId(name, HTMLElement).hidden = !selected
-      tabs[index]?.setAttribute('aria-selected', String(selected))
-      if (tabs[index]) tabs[index].tabIndex = selected ? 0 : -1
-    })
+    for (const each of tabs) {
+      const selected = each === tab
+      byId(nameOf(each), HTMLElement).hidden = !selected
+      each.setAttribute('aria-selected', String(selected))
+      each.tabIndex = selected ? 0 : -1
+    }
     tell()
   }
 
@@ -41,18 +41,18 @@ export function createPanel(): Panel {
     for (const part of behind) part.inert = open
     if (open) {
       tell()
-      byId(`tab-${shown}`, HTMLButtonElement).focus()
+      shown?.focus()
     } else opener.focus()
   }
 
   tabs.forEach((tab, index) => {
-    tab.addEventListener('click', () => select(TABS[index] ?? 'wire'))
+    tab.addEventListener('click', () => select(tab))
     tab.addEventListener('keydown', ({ key }) => {
       const step = key === 'ArrowRight' ? 1 : key === 'ArrowLeft' ? -1 : 0
       if (step === 0) return
-      const next = (index + step + tabs.length) % tabs.length
-      select(TABS[next] ?? 'wire')
-      tabs[next]?.focus()
+      const next = tabs[(index + step + tabs.length) % tabs.length]
+      select(next)
+      next?.focus()
     })
   })
   opener.addEventListener('click', () => setOpen(true))
@@ -74,3 +74,6 @@ export function createPanel(): Panel {
     },
   }
 }
+
+/** Returns the id of the element that a tab controls. */
+const nameOf = (tab: HTMLElement | undefined): string => tab?.getAttribute('aria-controls') ?? ''

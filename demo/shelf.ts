@@ -10,14 +10,15 @@ const STATUS: Readonly<Record<ModelState['status'], string>> = {
   loaded: 'in memory',
 }
 
-/** Lists the models and their state on this device. Returns a function that refreshes the list. */
+/** Lists the models that are on this device. Returns a function that refreshes the list. */
 export function createShelf(starting: Promise<Server>): () => void {
   const shelf = byId('shelf', HTMLElement)
 
   async function refresh(): Promise<void> {
     const server = await starting
-    const states = await server.models.list()
-    shelf.replaceChildren(...states.map((state) => row(server, state)))
+    const here = (await server.models.list()).filter(({ status }) => status !== 'remote')
+    if (here.length > 0) shelf.replaceChildren(...here.map((state) => row(server, state)))
+    else shelf.replaceChildren(element('li', 'quiet', 'No model is on this device yet.'))
   }
 
   function row(server: Server, state: ModelState): HTMLElement {

@@ -2,6 +2,7 @@
 import { serve, type Device, type Server } from '../src/index.ts'
 import { byId } from './dom.ts'
 import { notice, wordsOf } from './notice.ts'
+import { ownCatalog } from './own-catalog.ts'
 
 declare global {
   interface Window {
@@ -17,7 +18,7 @@ export async function start(): Promise<Server> {
   const query = new URLSearchParams(location.search)
   const device = readDevice(query.get('device'))
   const wish = query.get('catalog')
-  const catalog = await consented(wish)
+  const catalog = (await consented(wish)) ?? ownCatalog()
   try {
     // Beside the page, so that the playground also works in a sub-folder.
     const worker = new URL('playground-sw.js', document.baseURI)

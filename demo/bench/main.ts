@@ -134,16 +134,26 @@ function show(result: BenchResult): void {
   report.hidden = false
 }
 
-/** Saves the JSON that the page shows as a file. */
-function save(): void {
-  const { browser, browserVersion } = (JSON.parse(json.textContent ?? '') as BenchResult)
-    .environment
+/** Saves content as a file whose name has the browser's. */
+function save(content: Blob, ending: string): void {
+  const { browser, browserVersion } = readResult().environment
   const name = `${browser}-${browserVersion}`.toLowerCase().replace(/[^a-z0-9.]+/g, '-')
   const link = element('a', '')
-  link.href = URL.createObjectURL(new Blob([json.textContent ?? ''], { type: 'application/json' }))
-  link.download = `inorigin-bench-${name}.json`
+  link.href = URL.createObjectURL(content)
+  link.download = `inorigin-bench-${name}.${ending}`
   link.click()
   URL.revokeObjectURL(link.href)
+}
+
+/** Returns the result that the page shows. */
+const readResult = (): BenchResult => JSON.parse(json.textContent ?? '') as BenchResult
+
+const saveJson = (): void =>
+  save(new Blob([json.textContent ?? ''], { type: 'application/json' }), 'json')
+
+async function savePicture(): Promise<void> {
+  const { drawPicture } = await import('./picture.ts')
+  save(await drawPicture(readResult()), 'png')
 }
 
 form.addEventListener('submit', (event) => {
@@ -152,5 +162,8 @@ form.addEventListener('submit', (event) => {
 })
 cancel.addEventListener('click', () => running?.abort())
 copies(byId('copy', HTMLButtonElement), () => json.textContent ?? '')
-byId('save', HTMLButtonElement).addEventListener('click', save)
+byId('save', HTMLButtonElement).addEventListener('click', saveJson)
+byId('save-picture', HTMLButtonElement).addEventListener('click', () => {
+  savePicture().catch(fail)
+})
 void listModels()

@@ -28,7 +28,7 @@ const shortenData = (text: string): string =>
     : text
 
 /** Returns a value as handwritten JavaScript: bare names, and strings in single quotes. */
-function literal(value: unknown): string {
+export function literal(value: unknown): string {
   if (typeof value === 'string') return quote(shortenData(value))
   if (typeof value !== 'object' || value === null) return JSON.stringify(value)
   const isList = Array.isArray(value)
@@ -45,10 +45,10 @@ function key(name: string): string {
   return /^[A-Za-z_$][\w$]*$/.test(name) ? name : quote(name)
 }
 
-function quote(text: string): string {
+export function quote(text: string): string {
   return `'${JSON.stringify(text).slice(1, -1).replaceAll('\\"', '"').replaceAll("'", "\\'")}'`
 }
 
-function indent(text: string): string {
+export function indent(text: string): string {
   return text.replaceAll('\n', '\n  ')
 }

@@ -1,3 +1,4 @@
+import type { ToolRound } from '../tools/types.ts'
 import type { ServerSentEvent } from './sse.ts'
 
 /** One question with its answer, independent of the wire style. */
@@ -5,15 +6,33 @@ export interface Exchange {
   question: string
   /** Images of the question as data URLs. Default: none. */
   images?: readonly string[]
+  /** Rounds of tool calls between the question and the answer. Default: none. */
+  rounds?: readonly ToolRound[]
   answer: string
 }
+
+/** Reasoning efforts of the endpoints, least first. */
+export const EFFORTS = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'] as const
+export type Effort = (typeof EFFORTS)[number]
 
 /** Settings of the user. The model's default applies to an absent field. */
 export interface Settings {
   system?: string
   temperature?: number
+  topP?: number
+  topK?: number
+  minP?: number
+  frequencyPenalty?: number
+  presencePenalty?: number
+  repetitionPenalty?: number
+  /** Biases by token id. */
+  logitBias?: Record<string, number>
   maxTokens?: number
   seed?: number
+  stop?: string[]
+  effort?: Effort
+  /** JSON schema that the answer follows. */
+  schema?: Record<string, unknown>
 }
 
 export interface Question {
@@ -25,15 +44,22 @@ export interface Question {
   question: string
   /** Images of the question as data URLs. Default: none. */
   images?: readonly string[]
+  /** Text of the answer that the model continues. Only for a style that `canContinue`. */
+  prefill?: string
   settings: Settings
 }
 
 /** Content of one event of an answer. */
 export interface Piece {
   text?: string
+  reasoning?: string
   /** Number of tokens generated so far, as the server counts them. */
   completionTokens?: number
+  /** Those of the generated tokens that are reasoning. */
+  reasoningTokens?: number
   promptTokens?: number
+  /** Those of the prompt's tokens that were computed for an earlier request. */
+  cachedTokens?: number
   /** Finish reason, in the words of the style. */
   finish?: string
   /** Message of an error in the middle of the answer. */
@@ -51,6 +77,27 @@ export interface WireRequest {
 
 /** Encoder of a question and parser of its answer for one wire style. */
 export interface WireStyle {
+  /** Settings that the style does not take, each with the reason. */
+  unsupported: Partial<Record<keyof Settings, string>>
+  /** Reasoning efforts that the style has. */
+  efforts: readonly Effort[]
+  /** `true` if the style has a prefilled assistant message, which the model continues. */
+  canContinue: boolean
   request(question: Question): WireRequest
   read(event: ServerSentEvent): Piece
+}
+
+/** Returns the sampling fields, which have the same names in all styles of this server. */
+export function samplingFields(settings: Settings): Record<string, unknown> {
+  return {
+    temperature: settings.temperature,
+    top_p: settings.topP,
+    top_k: settings.topK,
+    min_p: settings.minP,
+    frequency_penalty: settings.frequencyPenalty,
+    presence_penalty: settings.presencePenalty,
+    repetition_penalty: settings.repetitionPenalty,
+    logit_bias: settings.logitBias,
+    seed: settings.seed,
+  }
 }

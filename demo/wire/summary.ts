@@ -1,20 +1,41 @@
 import { duration, rate } from '../format.ts'
 import { tokensPerSecond, type Answer } from './answer.ts'
 
-/** Finish reasons of both styles for an answer that ended at the token limit. */
-const CUT = new Set(['length', 'max_tokens'])
+/** Finish reasons of all styles for an answer that ended at the token limit. */
+const CUT = new Set(['length', 'max_tokens', 'max_output_tokens'])
+
+/** What is measured of an answer. */
+export type Facts = Pick<
+  Answer,
+  | 'finish'
+  | 'promptTokens'
+  | 'cachedTokens'
+  | 'completionTokens'
+  | 'reasoningTokens'
+  | 'firstText'
+  | 'reasoningTime'
+  | 'end'
+>
+
+/** Returns `true` if the answer ended at the token limit. */
+export function isCut({ finish }: Facts): boolean {
+  return finish !== undefined && CUT.has(finish)
+}
 
 /** Returns one line about an answer: its endpoint, length and speed. */
-export function summary(answer: Answer): string {
-  const { completionTokens, firstText, finish, text } = answer
+export function summary(answer: Facts & Pick<Answer, 'url' | 'text'>): string {
+  const { completionTokens, promptTokens, cachedTokens, firstText, finish, text } = answer
   const speed = tokensPerSecond(answer)
-  const facts = [new URL(answer.url).pathname]
+  const facts = [new URL(answer.url, location.href).pathname]
   if (completionTokens !== undefined) {
     facts.push(`${completionTokens} ${completionTokens === 1 ? 'token' : 'tokens'}`)
   }
   if (speed !== undefined) facts.push(`${rate(speed)} tokens/s`)
   if (firstText !== undefined) facts.push(`first token after ${duration(firstText)}`)
+  if (promptTokens !== undefined) {
+    facts.push(`prompt of ${promptTokens}${cachedTokens ? `, ${cachedTokens} cached` : ''}`)
+  }
   if (text === '' && finish !== undefined) facts.push('an empty answer')
-  if (finish !== undefined && CUT.has(finish)) facts.push('cut at the token limit')
+  if (isCut(answer)) facts.push('cut at the token limit')
   return facts.join(' · ')
 }

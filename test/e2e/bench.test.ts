@@ -1,7 +1,7 @@
 /** The benchmark page: built, in a real browser, with nothing cached. */
 import { readFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
-import { text } from 'node:stream/consumers'
+import { buffer, text } from 'node:stream/consumers'
 import type { Browser, BrowserContextOptions, Page } from 'playwright'
 import { afterAll, afterEach, beforeAll, describe, expect, inject, test } from 'vitest'
 import type { BenchResult } from '../../demo/bench/result.ts'
@@ -153,6 +153,16 @@ test('saves and copies the JSON that it shows, and fits a phone', { tags: ['slow
   const file = await download
   expect(file.suggestedFilename()).toMatch(/^inorigin-bench-[a-z]+-\d+\.json$/)
   expect(await text(await file.createReadStream())).toBe(json)
+  const drawn = page.waitForEvent('download')
+  await page.getByRole('button', { name: 'Save picture' }).tap()
+  const picture = await drawn
+  expect(picture.suggestedFilename()).toMatch(/^inorigin-bench-[a-z]+-\d+\.png$/)
+  const png = await buffer(await picture.createReadStream())
+  expect(png.subarray(1, 4).toString()).toBe('PNG')
+  // Its width, and a height for every row of the table.
+  const rows = await page.getByRole('row').count()
+  expect(png.readUInt32BE(16)).toBe(1_200)
+  expect(png.readUInt32BE(20)).toBeGreaterThan(30 * rows)
   await page.getByRole('button', { name: 'Copy JSON' }).tap()
   await page.getByRole('button', { name: 'Copied' }).waitFor()
   expect(await page.evaluate(() => navigator.clipboard.readText())).toBe(json)

@@ -78,7 +78,7 @@ function defineClients(): void {
       ]
       const messages = [{ role: 'user' as const, content }]
       try {
-        const body = { model, messages, temperature: 0, max_completion_tokens: 4 }
+        const body = { model, messages, temperature: 0, max_completion_tokens: 8 }
         const { choices, usage } = await openai.chat.completions.create(body)
         const written = choices[0]?.message.content ?? ''
         return { status: 200, text: written, promptTokens: usage?.prompt_tokens }
@@ -96,7 +96,7 @@ function defineClients(): void {
       const messages = [{ role: 'user' as const, content }]
       try {
         // The SDK's types no longer have the temperature, which the endpoint takes.
-        const body = { model, messages, max_tokens: 4, temperature: 0 }
+        const body = { model, messages, max_tokens: 8, temperature: 0 }
         const answer = await anthropic.messages.create(body)
         const { input_tokens, cache_read_input_tokens } = answer.usage
         const [block] = answer.content
@@ -119,7 +119,7 @@ function defineClients(): void {
           model: compatible(model),
           messages: [{ role: 'user', content }],
           temperature: 0,
-          maxOutputTokens: 4,
+          maxOutputTokens: 8,
           maxRetries: 0,
         })
         return { status: 200, text: answer.text, promptTokens: answer.usage.inputTokens }
@@ -181,12 +181,30 @@ test.for(CLIENTS)('%s: the same pixels in two files have one answer', async (cli
   }
 })
 
+/** Returns the image as the page shows it, in a PNG. */
+async function asShown(file: Buffer, mediaType: string): Promise<Buffer> {
+  const url = await page.evaluate(
+    async (source) => {
+      const image = new Image()
+      image.src = source
+      await image.decode()
+      const canvas = document.createElement('canvas')
+      Object.assign(canvas, { width: image.naturalWidth, height: image.naturalHeight })
+      canvas.getContext('2d')!.drawImage(image, 0, 0)
+      return canvas.toDataURL()
+    },
+    `data:${mediaType};base64,${file.toString('base64')}`,
+  )
+  return Buffer.from(url.slice(url.indexOf(',') + 1), 'base64')
+}
+
 test.for(CLIENTS)('%s: a JPEG that lies on its side is seen upright', async (client) => {
   const lying = withOrientation(await drawn('image/jpeg', [90, 20]), 6)
-  const upright = await ask(client, await drawn('image/png', [20, 90]), 'image/png')
+  const upright = await ask(client, await asShown(lying, 'image/jpeg'), 'image/png')
   const wide = await ask(client, await drawn('image/png', [90, 20]), 'image/png')
   const seen = await ask(client, lying, 'image/jpeg')
-  expect(seen).toMatchObject({ status: 200, promptTokens: upright.promptTokens })
+  expect(upright).toMatchObject({ status: 200, text: expect.stringMatching(/./) })
+  expect(seen).toEqual(upright)
   // The text around the rows of tiles differs.
   expect(seen.promptTokens).not.toBe(wide.promptTokens)
 })
@@ -195,6 +213,15 @@ test.for(CLIENTS)('%s: 64 megapixels are scaled', { timeout: 120_000 }, async (c
   const row = new Uint8Array(1_000).fill(0b10101010)
   const large = pngFile([8_000, 8_000], { depth: 1, colorType: 0 }, () => row)
   expect(await ask(client, large, 'image/png')).toMatchObject({ status: 200 })
+})
+
+test.for(CLIENTS)('%s: more pixels than the limit are a 400, by the header', async (client) => {
+  // The file has one row of them, which is never read.
+  const rows = pngFile([8_193, 1], { depth: 1, colorType: 0 }, () => new Uint8Array(1_025))
+  rows.writeUInt32BE(8_193, 20)
+  const outcome = await ask(client, rows, 'image/png')
+  expect(outcome).toMatchObject({ status: 400, code: 'image_too_large' })
+  expect(outcome.message).toContain('`messages[0].content[0]`')
 })
 
 test.for(CLIENTS)('%s: a file that cannot be read is a 400 that names it', async (client) => {

@@ -275,6 +275,7 @@ describe('the page', () => {
       const viewport = { width: 390, height: 844 }
       playground = await openPlayground(browser, `${site.url}/`, { viewport, isMobile: true })
       const { page, ask } = playground
+      await page.getByLabel('Your question').click()
       await page.getByText('@inorigin/guide could not be loaded.').waitFor()
       // Both name the address of the file, which has no place to break at.
       for (let round = 0; round < 5; round += 1) await ask('What is inorigin?')
@@ -287,9 +288,11 @@ describe('the page', () => {
         return edge(await card.boundingBox(), 'y', 'height') - edge(scroll, 'y', 'height')
       }
       await expect.poll(hidden).toBeLessThanOrEqual(0)
-      // The strip below grows when the error of the load comes after that of the question.
-      await page.locator('#loading-text').evaluate((strip) => {
-        strip.textContent = String(strip.textContent).repeat(3)
+      // The strip below grows when another load fails after the question.
+      await page.locator('#loading').evaluate((strip: HTMLElement) => {
+        strip.hidden = false
+        const text = strip.querySelector('p')
+        if (text) text.textContent = String(text.textContent).repeat(3)
       })
       await expect.poll(hidden).toBeLessThanOrEqual(0)
     } finally {

@@ -81,7 +81,7 @@ function respond(page: Page, fields: object) {
 }
 
 test(
-  'responses are kept by the host tab, also where they were cut, and are gone with it',
+  'responses are kept, also where they were cut, and are gone with the last tab',
   { tags: ['slow'] },
   async () => {
     const one = await site.open()
@@ -122,6 +122,11 @@ test(
 
     await one.close()
     await expect.poll(() => respond(two, { input: 'Hi' })).toMatchObject({ status: 200 })
+    expect(await respond(two, after)).toMatchObject({ status: 200 })
+    expect(await respond(two, referring)).toMatchObject({ status: 200 })
+
+    await two.reload()
+    await serveIn(two)
     const lost = await respond(two, after)
     expect(lost).toMatchObject({ status: 400 })
     expect(lost.error).toMatch(

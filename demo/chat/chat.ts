@@ -1,0 +1,266 @@
+import type { Server } from '../../src/index.ts'
+import type { Attachments } from '../attachments.ts'
+import type { Composer } from '../composer.ts'
+import { byId } from '../dom.ts'
+import type { HistoryStore } from '../history/store.ts'
+import type { Inspector } from '../inspector.ts'
+import type { Loading } from '../loading.ts'
+import { prepareMarkdown } from '../markdown/view.ts'
+import type { Models } from '../models.ts'
+import { notice, wordsOf } from '../notice.ts'
+import type { SettingsForm } from '../settings.ts'
+import { unlessAborted } from '../task.ts'
+import type { Tools } from '../tools/index.ts'
+import { AnswerError, type Answer } from '../wire/answer.ts'
+import { createConversationView } from './conversation.ts'
+import { explain } from './explain.ts'
+import { createKeeper } from './keeper.ts'
+import { toKeptAnswer } from './kept.ts'
+import { createRequests, type Exchanged } from './requests.ts'
+import {
+  addTurn,
+  branchesOf,
+  choose,
+  createConversation,
+  pathOf,
+  removeTurn,
+  touch,
+  type Conversation,
+  type Turn,
+} from './tree.ts'
+import type { Action, TurnActions, TurnView } from './turn.ts'
+
+export interface ChatParts {
+  server: Promise<Server>
+  models: Models
+  loading: Loading
+  settings: SettingsForm
+  composer: Composer
+  attachments: Attachments
+  inspector: Inspector
+  history: HistoryStore
+  tools: Tools
+}
+
+export interface Chat {
+  /** Shows a conversation of the history. Stops a running answer. */
+  open(id: string): Promise<void>
+}
+
+/** Creates the chat, which sends a question with `fetch` and shows its answer piece by piece. */
+export function createChat(parts: ChatParts): Chat {
+  const { server: starting, models, settings, composer, attachments, tools } = parts
+  const newChat = byId('new-chat', HTMLButtonElement)
+  const view = createConversationView(actionsFor)
+  const keeper = createKeeper(parts.history)
+  const { compose, exchange } = createRequests({ ...parts, keeper })
+  let conversation = createConversation()
+  let running: AbortController | undefined
+  /** `true` if another tab has changed the conversation while an answer arrived here. */
+  let hasMissed = false
+
+  /** Shows the conversation. `asked` is a turn whose answer is yet to come. */
+  function render(asked?: Turn): Map<Turn, TurnView> {
+    const { views, added } = view.show(conversation)
+    newChat.disabled = conversation.turns.length === 0
+    for (const turn of added) {
+      const turnView = views.get(turn)
+      if (turn === asked) continue
+      void (turn.error === undefined ? turnView?.end() : turnView?.fail(actionsAfter(turn)))
+    }
+    return views
+  }
+
+  function ask(question: string, images: readonly string[], parent: string | null): void {
+    if (running) return
+    const turn = addTurn(conversation, { parent, question, images })
+    void run(turn)
+  }
+
+  async function askNext(question: string, images: readonly string[] = []): Promise<void> {
+    await restored
+    ask(question, images, pathOf(conversation).at(-1)?.id ?? null)
+  }
+
+  /** Sends a turn and shows its answer; with `prefill` what follows that text. */
+  async function run(turn: Turn, prefill = ''): Promise<void> {
+    const own = conversation
+    const { signal } = (running = new AbortController())
+    const turnView = render(turn).get(turn)
+    if (!turnView) return setBusy(false)
+    let answer: Answer | undefined
+    setBusy(true)
+    if (prefill === '') view.scrollToEnd()
+    keeper.remember(own.id)
+    void keeper.save(own)
+    turnView.waiting('Starting the server')
+    let error: unknown
+    try {
+      const server = await unlessAborted(starting, signal)
+      answer = await compose(server, { own, turn, turnView, prefill }, signal)
+      turnView.waiting('Waiting for the first token')
+      const send = (next: Answer): Promise<void> =>
+        exchange(server, (answer = next), { own, turn, turnView, prefill }, signal)
+      // A prefilled answer continues in words, so it offers no tools.
+      if (prefill === '') await tools.converse(answer, turnView, send, signal)
+      else await send(answer)
+    } catch (caught) {
+      error = caught
+    }
+    await settle(
+      { own, turn, turnView, prefill },
+      answer,
+      signal.aborted ? undefined : error,
+      signal,
+    )
+    if (running?.signal !== signal) return
+    setBusy(false)
+    if (hasMissed) await takeOver(own.id)
+  }
+
+  /** Keeps and shows what an exchange came to. */
+  async function settle(
+    { own, turn, turnView, prefill }: Exchanged,
+    answer: Answer | undefined,
+    error: unknown,
+    signal: AbortSignal,
+  ): Promise<void> {
+    if (answer) turn.answer = toKeptAnswer(answer, prefill)
+    turn.stopped = signal.aborted || undefined
+    touch(own, turn)
+    const isContinued = prefill !== ''
+    if (error !== undefined && !isContinued) turn.error = explain(error)
+    await keeper.save(own)
+    // What an answer already has is kept, and shown as before.
+    if (error !== undefined && isContinued) notice(explain(error), 'mild')
+    if (turn.error === undefined) await turnView.end()
+    else await turnView.fail(actionsAfter(turn, error))
+  }
+
+  function actionsFor(turn: Turn): TurnActions {
+    return {
+      edit: (question) => ask(question, turn.images, turn.parent),
+      regenerate: () => ask(turn.question, turn.images, turn.parent),
+      resume() {
+        const { answer } = turn
+        if (running || !answer) return
+        if (settings.style().canContinue) return void run(turn, answer.text.trimEnd())
+        notice('/v1/responses cannot continue an answer. Choose another wire style.', 'mild')
+      },
+      remove: () => remove(turn),
+      step(step) {
+        if (running) return
+        const branches = branchesOf(conversation, turn)
+        const next = branches[branches.indexOf(turn) + step]
+        if (!next) return
+        choose(conversation, next)
+        render().get(next)?.branches.focus(step)
+        void keeper.save(conversation)
+      },
+    }
+  }
+
+  function actionsAfter(turn: Turn, error?: unknown): Action[] {
+    const again = (): void => {
+      if (running) return
+      removeTurn(conversation, turn)
+      ask(turn.question, turn.images, turn.parent)
+    }
+    const isTooLong = error instanceof AnswerError && error.code === 'context_length_exceeded'
+    if (isTooLong) return [{ label: 'New chat', run: () => show(createConversation()) }]
+    const list: Action[] = [{ label: 'Ask again', run: again }]
+    if (error === undefined) return list
+    if (error instanceof AnswerError) return [...list, ...models.remedies()]
+    return [...list, { label: 'Reload the page', run: () => location.reload() }]
+  }
+
+  function remove(turn: Turn): void {
+    if (running) return
+    removeTurn(conversation, turn)
+    render()
+    void keeper.save(conversation)
+    composer.focus()
+  }
+
+  function setBusy(busy: boolean): void {
+    if (!busy) running = undefined
+    composer.setBusy(busy)
+    view.setBusy(busy)
+    newChat.disabled = conversation.turns.length === 0
+  }
+
+  /** Shows another conversation. Stops a running answer, which stays in its own conversation. */
+  function show(next: Conversation): void {
+    running?.abort()
+    conversation = next
+    keeper.remember(next.turns.length > 0 ? next.id : undefined)
+    attachments.take()
+    render()
+    setBusy(false)
+    view.scrollToEnd()
+    composer.focus()
+  }
+
+  composer.onSend((question) => {
+    if (!settings.validate()) return
+    composer.clear()
+    void askNext(question, attachments.take())
+    prepareMarkdown()
+  })
+  composer.onStop(() => running?.abort())
+  view.onSuggestion((question) => {
+    if (!settings.validate()) return
+    void askNext(question)
+    composer.focus()
+  })
+  newChat.addEventListener('click', () => show(createConversation()))
+  parts.history.onChange(({ type, id }, isOwn) => {
+    if (isOwn && type === 'saved') return
+    if (id !== conversation.id) return
+    if (running) hasMissed = true
+    else if (type === 'removed') show(createConversation())
+    else void takeOver(id)
+  })
+
+  /** Shows what another tab has added to this conversation. */
+  async function takeOver(id: string): Promise<void> {
+    hasMissed = false
+    const found = await parts.history.get(id)
+    if (!found || found.id !== conversation.id || running) return
+    const own = new Map(conversation.turns.map((turn) => [turn.id, turn]))
+    const turns = found.turns.map((turn) => {
+      const known = own.get(turn.id)
+      return known?.changed === turn.changed ? known : turn
+    })
+    conversation = { ...found, turns }
+    render()
+  }
+
+  async function open(id: string): Promise<void> {
+    if (id === conversation.id) return
+    const found = await parts.history.get(id)
+    if (found) show(found)
+  }
+
+  /** Shows the conversation of a link in the address; at the start else that before a reload. */
+  async function restore(isStart: boolean): Promise<void> {
+    const found = (await keeper.fromAddress()) ?? (isStart ? await keeper.restore() : undefined)
+    if (found) show(found)
+  }
+
+  const tell = (error: unknown): void => void notice(wordsOf(error), 'mild')
+
+  /** Disables the settings that the chosen model does not take. */
+  const fit = (): void =>
+    void models.selected().then(
+      (model) => model && settings.fit(model),
+      () => {},
+    )
+  byId('model', HTMLSelectElement).addEventListener('change', fit)
+  fit()
+
+  addEventListener('hashchange', () => void restore(false).catch(tell))
+  const restored = restore(true).catch(tell)
+  composer.focus()
+  return { open }
+}

@@ -1,0 +1,90 @@
+/** The conversation on the page: the turns of the chosen branches. */
+import { button, byId, element } from '../dom.ts'
+import { createTurnView, type TurnActions, type TurnView } from './turn.ts'
+import { branchesOf, pathOf, type Conversation, type Turn } from './tree.ts'
+
+/** Distance in pixels from its end at which the conversation follows new text. */
+const NEAR_END = 96
+
+const FIRST_QUESTIONS = [
+  'What is inorigin?',
+  'How does it work?',
+  'Do my prompts leave this device?',
+  'How do I install it?',
+  'What is 27 + 15?',
+]
+
+export interface ConversationView {
+  /**
+   * Shows the chosen branches of a conversation. Keeps the views of turns that were shown before.
+   * Returns the view of each turn, and the turns whose view is new.
+   */
+  show(conversation: Conversation): { views: Map<Turn, TurnView>; added: Turn[] }
+  /** Notes whether an answer arrives. Screen readers announce it once it is complete. */
+  setBusy(busy: boolean): void
+  scrollToEnd(): void
+  /** Shows suggested first questions, and calls `ask` with the one that is selected. */
+  onSuggestion(ask: (question: string) => void): void
+}
+
+/** Creates the view. `actionsFor` returns what the user can do with a turn. */
+export function createConversationView(actionsFor: (turn: Turn) => TurnActions): ConversationView {
+  const log = byId('log', HTMLElement)
+  const scroll = byId('scroll', HTMLElement)
+  const welcome = byId('welcome', HTMLElement)
+  let shown = new Map<Turn, TurnView>()
+  let isAtEnd = true
+
+  function scrollToEnd(): void {
+    isAtEnd = true
+    scroll.scrollTop = scroll.scrollHeight
+  }
+
+  /** Makes a change and stays at the end, unless the user has scrolled away from it. */
+  function follow(change: () => void): void {
+    change()
+    if (isAtEnd) scrollToEnd()
+  }
+
+  scroll.addEventListener('scroll', () => {
+    isAtEnd = scroll.scrollHeight - scroll.scrollTop - scroll.clientHeight < NEAR_END
+  })
+  // The part below grows with its errors and would cover the end.
+  new ResizeObserver(() => follow(() => {})).observe(scroll)
+
+  return {
+    show(conversation) {
+      const path = pathOf(conversation)
+      const added: Turn[] = []
+      const views = new Map<Turn, TurnView>()
+      for (const turn of path) {
+        const view = shown.get(turn) ?? createTurnView(turn, actionsFor(turn), follow)
+        if (!shown.delete(turn)) added.push(turn)
+        views.set(turn, view)
+      }
+      for (const view of shown.values()) view.remove()
+      shown = views
+      for (const [at, [turn, view]] of [...views].entries()) {
+        const there = log.children[at] ?? null
+        if (there !== view.element) log.insertBefore(view.element, there)
+        const branches = branchesOf(conversation, turn)
+        view.branches.show(branches.indexOf(turn) + 1, branches.length)
+      }
+      welcome.hidden = path.length > 0
+      return { views, added }
+    },
+    setBusy(busy) {
+      log.ariaBusy = String(busy)
+      log.classList.toggle('busy', busy)
+    },
+    scrollToEnd,
+    onSuggestion(ask) {
+      const items = FIRST_QUESTIONS.map((question) => {
+        const item = element('li', '')
+        item.append(button(question, '', () => ask(question)))
+        return item
+      })
+      byId('first-questions', HTMLElement).replaceChildren(...items)
+    },
+  }
+}

@@ -1,0 +1,178 @@
+/** Markdown of answers in the playground: what it shows, what it never does, and how fast. */
+import type { Browser, Page } from 'playwright'
+import { afterAll, afterEach, beforeAll, describe, expect, inject, test } from 'vitest'
+import { openBrowser } from '../support/browser.ts'
+import { scriptedAnswers, type ScriptedAnswer, type ScriptedWindow } from '../support/fakes.ts'
+import { HOSTILE_ANSWERS } from '../support/hostile-answers.ts'
+import { watchMainThread } from '../support/main-thread.ts'
+import { openPlayground, type Playground, type PlaygroundOptions } from '../support/playground.ts'
+
+/** Longest time in milliseconds for which the main thread may be busy without a break. */
+const LONG_TASK_MS = 50
+
+let browser: Browser
+let playground: Playground | undefined
+
+beforeAll(async () => {
+  browser = await openBrowser()
+})
+
+afterAll(() => browser?.close())
+
+afterEach(async () => {
+  await playground?.close()
+  playground = undefined
+})
+
+async function open(options?: PlaygroundOptions): Promise<Playground> {
+  playground = await openPlayground(browser, inject('demo'), {
+    before: scriptedAnswers,
+    ...options,
+  })
+  return playground
+}
+
+/** Puts answers into the script of the page. */
+async function script(page: Page, ...answers: ScriptedAnswer[]): Promise<void> {
+  await page.evaluate((given) => {
+    ;(window as unknown as ScriptedWindow).script.push(...given)
+  }, answers)
+}
+
+const whole = (content: string): ScriptedAnswer => ({ deltas: [{ content }] })
+
+describe('an answer in Markdown', () => {
+  test('has headings, lists, tables, code and formulas, and breaks no rule', async () => {
+    const { page, ask, faults } = await open()
+    const text =
+      '## A title\n\nText with **bold** and `code`.\n\n1. one\n2. two\n\n| a | b |\n|--:|---|\n' +
+      '| 1 | 2 |\n\n```js\nconst a = "b" // c\n```\n\n$$\n\\frac{1}{x^2}\n$$\n\n[a](https://x.test/)'
+    await script(page, whole(text))
+    await ask('Show all.')
+    const answer = page.locator('.answer')
+    expect(await answer.getByRole('heading', { name: 'A title' }).isVisible()).toBe(true)
+    expect(await answer.locator('strong').innerText()).toBe('bold')
+    expect(await answer.locator('ol > li').allInnerTexts()).toEqual(['one', 'two'])
+    expect(await answer.locator('td.align-right').innerText()).toBe('1')
+    expect(await answer.locator('pre .hljs-keyword').innerText()).toBe('const')
+    expect(await answer.locator('math mfrac > *').count()).toBe(2)
+    const box = await answer.locator('math').boundingBox()
+    expect(box?.height).toBeGreaterThan(20)
+    const link = answer.getByRole('link', { name: 'a', exact: true })
+    expect(await link.getAttribute('rel')).toContain('noopener')
+    expect(faults).toEqual([])
+  })
+
+  test('copies its code, and itself as it was written', async () => {
+    const permissions = ['clipboard-read', 'clipboard-write']
+    const { page, ask } = await open({ permissions })
+    const read = () => page.evaluate(() => navigator.clipboard.readText())
+    await script(page, whole('Run **this**:\n\n```sh\nls -la\n```'))
+    await ask('How?')
+    await page.locator('.answer').getByRole('button', { name: 'Copy' }).click()
+    await page.getByRole('button', { name: 'Copied' }).waitFor()
+    expect(await read()).toBe('ls -la')
+    await page.locator('.turn-tools').getByRole('button', { name: 'Copy' }).click()
+    await expect.poll(read).toBe('Run **this**:\n\n```sh\nls -la\n```')
+  })
+
+  test('stays readable when the parser cannot be loaded', async () => {
+    const { page, ask, answer } = await open()
+    await page.evaluate(() => {
+      window.Worker = new Proxy(Worker, {
+        // The workers of the library have other names.
+        construct: (Real, [url, options]: [string | URL, WorkerOptions]) =>
+          new Real(/worker-/.test(String(url)) ? '/missing.js' : url, options),
+      })
+    })
+    await script(page, whole('A **bold** word.'))
+    await ask('Hello?')
+    expect(await answer()).toBe('A **bold** word.')
+    expect(await page.locator('.answer.plain-text').count()).toBe(1)
+  })
+})
+
+test(
+  `${HOSTILE_ANSWERS.length} kinds of hostile answers load nothing and run nothing`,
+  { tags: ['slow'], timeout: 900_000 },
+  async () => {
+    expect(HOSTILE_ANSWERS.length).toBeGreaterThan(200)
+    const { page, ask, faults } = await open()
+    const foreign: string[] = []
+    const origin = new URL(inject('demo')).origin
+    const note = (url: string) => {
+      if (!url.startsWith(origin) && /^(?:https?|wss?):/.test(url)) foreign.push(url)
+    }
+    page.context().on('request', (request) => note(request.url()))
+    page.on('framenavigated', (frame) => note(frame.url()))
+    page.on('dialog', (dialog) => void faults.push(dialog.message()))
+    const found: string[] = []
+    for (const [at, text] of HOSTILE_ANSWERS.entries()) {
+      // Each conversation holds a few of them, so that requests stay short.
+      if (at % 20 === 0 && at > 0) await page.getByRole('button', { name: 'New chat' }).click()
+      await script(page, whole(text))
+      await ask(`Attack ${at}`)
+      found.push(...(await findDangers(page)).map((danger) => `${at}: ${danger}`))
+    }
+    expect(found).toEqual([])
+    expect(foreign).toEqual([])
+    expect(await page.evaluate(() => Reflect.get(window, 'stolen'))).toBeUndefined()
+    expect(faults).toEqual([])
+  },
+)
+
+/** Returns elements and attributes of the answers that could load or run something. */
+function findDangers(page: Page): Promise<string[]> {
+  return page.locator('.log').evaluate((log) =>
+    [...log.querySelectorAll('.answer *')].flatMap((found) => {
+      const { localName, attributes } = found
+      const isForm = ['script', 'iframe', 'img', 'svg', 'style', 'link', 'form', 'input', 'object']
+      const names = isForm.includes(localName) ? [localName] : []
+      for (const { name, value } of attributes) {
+        const isAddress = /^(?:href|src|srcset|action|formaction|data|poster|xlink:href)$/.test(
+          name,
+        )
+        const isSafe = name === 'href' && /^(?:https?:\/\/|mailto:)/.test(value)
+        if (/^on|^style$|^id$/.test(name) || (isAddress && !isSafe)) names.push(`${name}=${value}`)
+      }
+      return names
+    }),
+  )
+}
+
+test(
+  '10,000 tokens at full speed never block the page for long, nor shift what is read',
+  { tags: ['slow'] },
+  async () => {
+    const { page, ask } = await open()
+    // The panel shows the raw events only where its tab is open.
+    await page.getByRole('tab', { name: 'Settings' }).click()
+    await script(page, whole('Ready. `x` $y$\n\n```js\nlet a\n```'))
+    await ask('Prepare.')
+    // The load of the guide, which answers nothing here, would move the composer.
+    await page.evaluate(() => window.inorigin?.models.load('@inorigin/guide'))
+    await page.locator('#loading').waitFor({ state: 'hidden' })
+    await script(page, { deltas: longAnswer().map((content) => ({ content })) })
+    const watched = await watchMainThread(browser, page)
+    await ask('Tell me everything.')
+    expect(await page.locator('.turn').last().locator('.block').count()).toBeGreaterThan(500)
+    const { busiest, tasks, shift } = await watched.end()
+    expect(tasks).toBeGreaterThan(20)
+    expect(busiest).toBeLessThan(LONG_TASK_MS)
+    expect(shift).toBeLessThan(0.01)
+  },
+)
+
+/** 10,000 tokens of text, lists, tables and code. */
+function longAnswer(): string[] {
+  const block = [
+    ...'A paragraph with **bold words**, some `code` and [a link](https://x.test/). '.split(
+      /(?<= )/,
+    ),
+    '\n\n',
+    ...'- one item\n- another item with *emphasis*\n\n'.split(/(?<=\s)/),
+    ...'```js\nconst value = call("text") // why\n```\n\n'.split(/(?<=\s)/),
+    ...'| a | b |\n|---|---|\n| 1 | 2 |\n\n'.split(/(?<=\s)/),
+  ]
+  return Array.from({ length: 10_000 }, (_, at) => block[at % block.length] ?? '')
+}

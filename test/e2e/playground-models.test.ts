@@ -1,0 +1,187 @@
+/**
+ * The page of models: cards, fit, downloads, files, and models that the visitor adds.
+ *
+ * @module-tag slow
+ */
+import { join } from 'node:path'
+import type { Browser, Locator, Page } from 'playwright'
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import { findAccessibilityProblems } from '../support/axe.ts'
+import { openBrowser } from '../support/browser.ts'
+import { openHub, repositoryOf, type Hub } from '../support/hub.ts'
+import { openPlayground, type Playground, type PlaygroundOptions } from '../support/playground.ts'
+import { openSite, type Site, type SiteOptions } from '../support/site.ts'
+
+const MODELS = join(import.meta.dirname, '../../demo/models')
+const FILE = '/inorigin/models/guide/onnx/model.onnx'
+const PHONE = { viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true }
+
+let browser: Browser
+let site: Site
+let hub: Hub | undefined
+let playground: Playground | undefined
+
+beforeAll(async () => {
+  browser = await openBrowser()
+})
+
+afterAll(() => browser?.close())
+
+afterEach(async () => {
+  await playground?.close()
+  await site?.close()
+  await hub?.close()
+  hub = undefined
+  playground = undefined
+})
+
+interface Opening {
+  served?: SiteOptions
+  options?: PlaygroundOptions
+  /** Entries that the visitor added before. */
+  entries?: readonly object[]
+}
+
+/** Opens the page of models, on WASM. */
+async function open({ served, options, entries = [] }: Opening = {}): Promise<Page> {
+  site = await openSite(served)
+  const localStorage = [{ name: 'playground:own-catalog', value: JSON.stringify(entries) }]
+  playground = await openPlayground(browser, `${site.url}/?device=wasm`, {
+    ...options,
+    storageState: { cookies: [], origins: [{ origin: site.url, localStorage }] },
+  })
+  const { page } = playground
+  await page.waitForFunction(() => 'inorigin' in window)
+  await openPage(page)
+  return page
+}
+
+async function openPage(page: Page): Promise<void> {
+  await page.locator('#models-open').click()
+  await page.getByText(/^\d+ of \d+ entries of the catalog$/).waitFor()
+}
+
+const cardOf = (page: Page, name: string): Locator =>
+  page.locator('.card').filter({ has: page.getByRole('heading', { name, exact: true }) })
+
+const press = (card: Locator, label: string): Promise<void> =>
+  card.getByRole('button', { name: new RegExp(`^${label}`) }).click()
+
+test('a card tells size, abilities and fit, and its model is loaded, pinned, checked and deleted', async () => {
+  const page = await open()
+  const card = cardOf(page, 'Guide')
+  expect(await card.innerText()).toMatch(/text\s+tools\s+reasoning\s+JSON Schema/)
+  expect(await card.innerText()).toMatch(/Download\s+6\.5 MB/)
+  await card.getByText('Fits: runs on WASM. Why').click()
+  await card.getByText(/^fp32-wasm, chosen/).waitFor()
+  await card.getByText(/^fp32-webgpu/).waitFor()
+
+  await press(card, 'Download')
+  await card.getByText('in memory').waitFor()
+  const here = page.getByRole('region', { name: 'On this device' })
+  await here.getByRole('heading', { name: 'Guide', exact: true }).waitFor()
+  await press(card, 'Pin')
+  await card.getByText('in memory, pinned').waitFor()
+  await press(card, 'Unpin')
+  await press(card, 'Unload')
+  await card.getByText('on this device', { exact: true }).waitFor()
+  await press(card, 'Check files')
+  await card.getByText('All files are intact.').waitFor()
+  await press(card, 'Delete')
+  await card.getByText('not downloaded').waitFor()
+  expect(await here.isVisible()).toBe(false)
+  expect(playground?.faults).toEqual([])
+})
+
+test('a download is paused, resumed and canceled at its card, after the page was closed, too', async () => {
+  const page = await open({ served: { slow: { [FILE]: () => false } } })
+  const card = cardOf(page, 'Guide')
+  await press(card, 'Download')
+  await card.getByText(/^Downloading guide · /).waitFor()
+  await page.keyboard.press('Escape')
+  await page.locator('.page').waitFor({ state: 'detached' })
+  await openPage(page)
+  await press(card, 'Pause')
+  await card.getByText(/, paused$/).waitFor()
+  await press(card, 'Resume')
+  await card.getByText(/^Downloading guide · /).waitFor()
+  await press(card, 'Cancel')
+  await card.getByRole('button', { name: /^Download/ }).waitFor()
+  expect(await card.getByText('Stored').count()).toBe(0)
+})
+
+test('a search narrows the cards by name and ability', async () => {
+  const page = await open()
+  const shown = page.locator('.card:visible')
+  const all = await shown.count()
+  await page.getByRole('searchbox').fill('qwen3 reasoning')
+  await page.getByText(`3 of ${all} entries of the catalog`).waitFor()
+  const names = ['Qwen3 0.6B', 'Qwen3 1.7B', 'Qwen3.5 0.8B']
+  expect(await shown.getByRole('heading').allInnerTexts()).toEqual(names)
+})
+
+test('a model of a hub is looked up on demand; a hub that is down is said in short', async () => {
+  hub = await openHub({ 'me/guide': repositoryOf(join(MODELS, 'guide'), 'a'.repeat(40)) })
+  hub.refuseWith = 503
+  const entry = { tag: '@me/guide', huggingface: 'me/guide', host: hub.url, name: 'Mine' }
+  const page = await open({ entries: [entry] })
+  const card = cardOf(page, 'Mine')
+  expect(await card.innerText()).toContain('not looked up yet')
+  await card.getByText('Look up its size and fit').click()
+  await card.getByText('The hub that has @me/guide cannot be reached now.').waitFor()
+  hub.refuseWith = 0
+  await card.locator('summary').click()
+  await card.locator('summary').click()
+  await card.getByText(/, chosen/).waitFor()
+  expect(hub.asked.some((path) => path.endsWith('.onnx'))).toBe(false)
+
+  await press(card, 'Remove from my catalog')
+  await page.waitForFunction(() => 'inorigin' in window && !document.querySelector('.page'))
+  await openPage(page)
+  expect(await card.count()).toBe(0)
+})
+
+test('files and folders become models of the visitor, and answer', async () => {
+  const page = await open()
+  await page.getByLabel('Files of a model').setInputFiles(join(MODELS, 'digits/model.onnx'))
+  await page.getByText('@me/model was added.').waitFor()
+  const imported = page.locator('.card').filter({ hasText: '@me/model' })
+  expect(await imported.innerText()).toMatch(/predictor[^]*pinned/)
+
+  await page.getByLabel('A folder of a model').setInputFiles(join(MODELS, 'guide'))
+  await page.getByText('@me/guide was added.').waitFor()
+  const card = page.locator('.card').filter({ hasText: '@me/guide' })
+  await press(card, 'Use in chat')
+  await page.locator('.page').waitFor({ state: 'detached' })
+  expect(await page.locator('#model').inputValue()).toBe('@me/guide')
+  await playground?.ask('Who are you?')
+  expect(await playground?.answer()).not.toBe('')
+  expect(site.requests.some((request) => request.endsWith(FILE))).toBe(false)
+})
+
+test('a model is added by the address of its file, and a wrong name is said to be one', async () => {
+  const page = await open()
+  const input = page.getByLabel('Repository of the hub, or an address')
+  await input.fill('neither')
+  await page.keyboard.press('Enter')
+  await page.getByText('"neither" is neither owner/name nor an address.').waitFor()
+  await input.fill(`${site.url}/inorigin/models/digits/model.onnx`)
+  await page.keyboard.press('Enter')
+  await page.getByText('@me/model was added.').waitFor()
+  await input.fill('https://huggingface.co/Some-Owner/Some.Model/tree/main')
+  await page.keyboard.press('Enter')
+  // The page loads again, with the model in its catalog.
+  const added = page.locator('option[value="@some-owner/some.model"]')
+  await added.waitFor({ state: 'attached' })
+  expect(await added.innerText()).toBe('Some.Model')
+})
+
+test('the page has no finding of axe, light and dark, and fits a phone', async () => {
+  const page = await open({ options: { ...PHONE, colorScheme: 'dark' } })
+  expect(await findAccessibilityProblems(page)).toEqual([])
+  await page.emulateMedia({ colorScheme: 'light' })
+  expect(await findAccessibilityProblems(page)).toEqual([])
+  const width = await page.locator('.page-body').evaluate((body) => body.scrollWidth)
+  expect(width).toBeLessThanOrEqual(PHONE.viewport.width)
+  expect(playground?.faults).toEqual([])
+})

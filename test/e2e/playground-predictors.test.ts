@@ -1,0 +1,303 @@
+/**
+ * Forms of any predictor in the playground: each kind of input and output, and the requests.
+ *
+ * @module-tag slow
+ */
+import { createHash } from 'node:crypto'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { buffer } from 'node:stream/consumers'
+import type { Browser, Locator, Page } from 'playwright'
+import { afterAll, afterEach, beforeAll, expect, inject, test } from 'vitest'
+import type { Binding, PredictorEntry } from '../../src/index.ts'
+import { findAccessibilityProblems } from '../support/axe.ts'
+import { openBrowser } from '../support/browser.ts'
+import { onnxFile } from '../support/onnx.ts'
+import { openPlayground, type Playground, type PlaygroundOptions } from '../support/playground.ts'
+import { openSite, type Site } from '../support/site.ts'
+import { MIXED, VALUES, valuesCatalog } from '../support/values.ts'
+
+const PICTURE = join(import.meta.dirname, '../models/vision/wide.png')
+
+/** Files of predictors that return what they get, by name. */
+const FILES = {
+  sound: echoFile('float32', [1, 'samples']),
+  bytes: echoFile('uint8', ['length']),
+}
+
+function echoFile(type: 'float32' | 'uint8', shape: (number | string)[]): Uint8Array {
+  return onnxFile({
+    inputs: [{ name: 'given', type, shape }],
+    outputs: [{ name: 'same', type, shape }],
+    nodes: [{ type: 'Identity', inputs: ['given'], outputs: ['same'] }],
+  })
+}
+
+function echoEntry(
+  name: keyof typeof FILES,
+  type: 'float32' | 'binary',
+  bindings: Record<string, Binding>,
+): PredictorEntry {
+  const file = FILES[name]
+  const resource = {
+    type: 'onnx' as const,
+    url: `/echo/${name}.onnx`,
+    name: `${name}.onnx`,
+    bytes: file.length,
+    sha256: createHash('sha256').update(file).digest('hex'),
+  }
+  return {
+    type: 'predictor',
+    tag: `@test/${name}`,
+    name,
+    created: '2026-01-01T00:00:00Z',
+    signature: { inputs: [{ name: 'given', type }], outputs: [{ name: 'same', type }] },
+    implementations: [
+      { id: 'wasm', engine: 'onnx', device: 'wasm', resources: [resource], bindings },
+    ],
+  }
+}
+
+const SOUND = echoEntry('sound', 'float32', {
+  given: { tensor: 'given', audio: { rate: 8000, window: 4000 } },
+})
+const BYTES = echoEntry('bytes', 'binary', {})
+
+const folder = mkdtempSync(join(tmpdir(), 'echo-'))
+let browser: Browser
+let site: Site
+let playground: Playground | undefined
+
+beforeAll(async () => {
+  for (const [name, file] of Object.entries(FILES))
+    writeFileSync(join(folder, `${name}.onnx`), file)
+  const pages = { '/catalog.json': JSON.stringify(valuesCatalog(MIXED, SOUND, BYTES)) }
+  site = await openSite({ folders: { ...VALUES, '/echo/': folder }, pages })
+  browser = await openBrowser()
+})
+
+afterAll(async () => {
+  await browser?.close()
+  await site?.close()
+  rmSync(folder, { recursive: true })
+})
+
+afterEach(async () => {
+  await playground?.close()
+  playground = undefined
+})
+
+/** Opens the form of a predictor of the default catalog, or of the catalog of this test. */
+async function openForm(tag: string, options?: PlaygroundOptions): Promise<Page> {
+  const isOwn = !tag.startsWith('@inorigin/')
+  const url = isOwn ? `${site.url}/?catalog=/catalog.json` : inject('demo')
+  playground = await openPlayground(browser, url, options)
+  const { page } = playground
+  if (isOwn) await page.getByRole('button', { name: 'Load this catalog' }).click()
+  // The first visit is reloaded.
+  await page.waitForFunction(() => crossOriginIsolated && 'inorigin' in window)
+  const opener = page.getByRole('button', { name: 'Wire, predictors and settings' })
+  if (await opener.isVisible()) await opener.click()
+  await page.getByRole('tab', { name: 'Predictors' }).click()
+  const select = page.getByLabel('Predictor', { exact: true })
+  await select.locator(`option[value="${tag}"]`).waitFor({ state: 'attached' })
+  await select.selectOption(tag)
+  await page.getByRole('form', { name: `Inputs of ${tag}` }).waitFor()
+  return page
+}
+
+const outputsOf = (page: Page): Locator => page.getByRole('region', { name: 'Outputs' })
+
+async function predict(page: Page): Promise<void> {
+  await page.getByRole('button', { name: 'Predict', exact: true }).click()
+  await page
+    .getByText(/^\d.* on WASM$/)
+    .first()
+    .waitFor()
+}
+
+/** Runs the code that is shown for one form of the request, and returns what it logs first. */
+async function runCode(page: Page, name: string): Promise<unknown> {
+  await page.getByText(`As ${name}`, { exact: true }).click()
+  const code = await page.getByLabel(`Request with ${name}`, { exact: true }).innerText()
+  expect(code).toContain(name === 'fetch' ? '/v1/predictions/remote' : 'inorigin.predict(')
+  return page.evaluate(`(async () => {
+    let logged
+    const console = { log: (value) => { logged = value } }
+    ${code}
+    const toPlain = (key, value) =>
+      value instanceof ImageData ? value.width + ' × ' + value.height
+        : typeof value === 'bigint' ? String(value)
+          : ArrayBuffer.isView(value) ? [...value].slice(0, 3).map(String) : value
+    return JSON.parse(JSON.stringify(logged, toPlain))
+  })()`)
+}
+
+test('edges: an image, a slider, a list of names, a flag, a dict and a list', async () => {
+  const page = await openForm('@inorigin/edges')
+  await page.getByRole('button', { name: 'Predict', exact: true }).click()
+  await page.getByText('This input is required.').waitFor()
+  await page.locator('#predictor-image-value').setInputFiles(PICTURE)
+  await page.getByRole('img', { name: 'Image for image' }).waitFor()
+  await page.getByLabel('strength, slider').fill('2.4')
+  expect(await page.getByLabel('strength', { exact: true }).inputValue()).toBe('2.4')
+  await page.getByLabel('strength', { exact: true }).fill('17')
+  await page.getByText('17 is too large. The maximum is 16.').waitFor()
+  await page.getByLabel('strength', { exact: true }).fill('4')
+  await page.getByLabel('mode', { exact: true }).selectOption('outline')
+  await page.getByLabel('invert').check()
+  await page.getByLabel('weights').fill('{"red": 1, "green": 0, "blue": 9}')
+  await page.getByText('"blue": ').waitFor()
+  await page.getByLabel('weights').fill('{"red": 1, "green": 0, "blue": 0}')
+  await page.getByLabel('kernel').fill('[1,')
+  await page.getByText('This is not JSON.').waitFor()
+  await page.getByLabel('kernel').fill('')
+  await predict(page)
+  await outputsOf(page)
+    .getByRole('img', { name: /^edges, \d+ × \d+$/ })
+    .waitFor()
+  expect(await findAccessibilityProblems(page, '#any-predictor')).toEqual([])
+
+  const code = page.getByLabel('Request with server.predict', { exact: true })
+  expect(await code.textContent()).toContain('mode: "outline"')
+  const outputs = await runCode(page, 'server.predict')
+  expect(outputs).toEqual({ edges: expect.stringMatching(/^\d+ × \d+$/) })
+  const results = (await runCode(page, 'fetch')) as { data: string; dtype: string }[]
+  expect(results).toMatchObject([
+    { dtype: 'image', data: expect.stringMatching(/^data:image\/png/) },
+  ])
+  expect(playground?.faults).toEqual([])
+})
+
+test('digits: a camera frame, and scores as bars with the names of the digits', async () => {
+  const page = await openForm('@inorigin/digits', { before: fakeCamera })
+  await page.getByRole('button', { name: 'Use the camera' }).click()
+  await page.getByRole('button', { name: 'Take this frame' }).click()
+  await page.getByRole('img', { name: 'Image for image' }).waitFor()
+  await page.getByRole('button', { name: 'Turn the camera off' }).click()
+  expect(await page.evaluate(() => Reflect.get(window, 'cameraState')())).toBe('ended')
+  await predict(page)
+  const bars = outputsOf(page).getByRole('list', { name: 'scores' })
+  expect(await bars.getByRole('listitem').count()).toBe(10)
+  expect(await bars.locator('.best').innerText()).toMatch(/^one\s+\d+ %$/)
+  expect(await outputsOf(page).getByText('one', { exact: true }).count()).toBe(2)
+})
+
+test('embed: texts, one on each line, and a table of numbers', { tags: ['slow'] }, async () => {
+  const page = await openForm('@inorigin/embed', { colorScheme: 'dark' })
+  await page.getByLabel('text', { exact: true }).fill('one cat\ntwo dogs')
+  await page.getByLabel('Each line is a text of a list').check()
+  await predict(page)
+  const table = outputsOf(page).getByRole('table', { name: 'vector' })
+  expect(await table.innerText()).toContain('2 × 128, the first are shown')
+  expect(await table.getByRole('row').count()).toBe(2)
+  expect(await findAccessibilityProblems(page, '#any-predictor')).toEqual([])
+})
+
+test('numbers, tensors, 64 bits and texts are checked as they are typed', async () => {
+  const page = await openForm('@values/mixed', { viewport: { width: 390, height: 844 } })
+  const matrix = page.getByLabel('matrix', { exact: true })
+  await matrix.fill('[[1, "two", 3]]')
+  await page.getByText('"two" is not a number.').waitFor()
+  await matrix.fill('[[1, 2, 3], [4, 5, 6]]')
+  const count = page.getByLabel('count', { exact: true })
+  await count.fill('1.5')
+  await page.getByText('1.5 is not a whole number.').waitFor()
+  await count.fill('9223372036854775808')
+  await page.getByText('does not fit into int64').waitFor()
+  await count.fill('9007199254740993')
+  await page.getByLabel('texts', { exact: true }).fill('word')
+  await page.getByLabel('Each line is a text of a list').check()
+  await predict(page)
+  const shown = outputsOf(page)
+  expect(await shown.getByRole('table', { name: 'scaled' }).innerText()).toContain('2 × 3')
+  expect(await shown.getByText('21', { exact: true }).isVisible()).toBe(true)
+  expect(await shown.getByText('9007199254740994').isVisible()).toBe(true)
+  const overflow = await page.evaluate(
+    () => document.documentElement.scrollWidth - window.innerWidth,
+  )
+  expect(overflow).toBe(0)
+  expect(await runCode(page, 'server.predict')).toMatchObject({ next: '9007199254740994' })
+  // JSON has no integers of 64 bits.
+  await count.fill('41')
+  await predict(page)
+  await shown.getByText('42', { exact: true }).waitFor()
+  const results = (await runCode(page, 'fetch')) as { dtype: string }[]
+  expect(results.map(({ dtype }) => dtype)).toEqual([
+    'float32',
+    'float32',
+    'float16',
+    'float64',
+    'int64',
+    'bool',
+    'string',
+  ])
+})
+
+test('sound of the microphone, in and out', async () => {
+  const page = await openForm('@test/sound', { before: fakeMicrophone })
+  await page.getByText('Sound for given').click()
+  await page.getByLabel('Sound file').setInputFiles(PICTURE)
+  await page.getByText('This browser cannot read wide.png as sound.').waitFor()
+  await page.getByRole('button', { name: 'Record the microphone' }).click()
+  await page.getByText(/^Recording, [1-9]/).waitFor()
+  await page.getByRole('button', { name: 'End the recording' }).click()
+  await page.getByText(/^recording\.wav, \d.* is used\.$/).waitFor()
+  await predict(page)
+  await outputsOf(page).getByRole('button', { name: 'Play as sound' }).waitFor()
+  expect(await findAccessibilityProblems(page, '#any-predictor')).toEqual([])
+  const results = (await runCode(page, 'fetch')) as { dtype: string }[]
+  expect(results.map(({ dtype }) => dtype)).toEqual(['float32'])
+})
+
+test('bytes of a file, in and out', async () => {
+  const page = await openForm('@test/bytes')
+  await page.getByLabel('given', { exact: true }).setInputFiles(PICTURE)
+  await predict(page)
+  const { length } = readFileSync(PICTURE)
+  await outputsOf(page)
+    .getByText(`${(length / 1_000).toFixed(1)} kB`)
+    .waitFor()
+  const [download] = await Promise.all([
+    page.waitForEvent('download'),
+    outputsOf(page).getByRole('button', { name: 'Save' }).click(),
+  ])
+  expect(await buffer(await download.createReadStream())).toEqual(readFileSync(PICTURE))
+  const [result] = (await runCode(page, 'fetch')) as { dtype: string; data: string }[]
+  expect(result?.dtype).toBe('binary')
+  expect(result?.data).toContain(readFileSync(PICTURE).toString('base64'))
+})
+
+/** A camera that films a stroke. `cameraState()` tells whether it is on. */
+function fakeCamera(): void {
+  navigator.mediaDevices.getUserMedia = async () => {
+    const canvas = document.createElement('canvas')
+    Object.assign(canvas, { width: 200, height: 200 })
+    const context = canvas.getContext('2d')!
+    const draw = (): void => {
+      context.fillStyle = 'white'
+      context.fillRect(0, 0, 200, 200)
+      context.fillStyle = 'black'
+      context.fillRect(92, 30, 16, 140)
+      requestAnimationFrame(draw)
+    }
+    draw()
+    const stream = canvas.captureStream()
+    const [track] = stream.getTracks()
+    Object.assign(window, { cameraState: () => track?.readyState })
+    return stream
+  }
+}
+
+/** A microphone that hears a tone. */
+function fakeMicrophone(): void {
+  navigator.mediaDevices.getUserMedia = async () => {
+    const context = new AudioContext()
+    const tone = new OscillatorNode(context)
+    const target = context.createMediaStreamDestination()
+    tone.connect(new GainNode(context, { gain: 0.4 })).connect(target)
+    tone.start()
+    return target.stream
+  }
+}
