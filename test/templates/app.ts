@@ -6,6 +6,8 @@ import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import type { BrowserContext, Page } from 'playwright'
 import { expect, inject } from 'vitest'
+import { findFile } from '../support/docs-code/blocks.ts'
+import type { Recipe } from '../support/docs-code/recipes.ts'
 
 const shell = process.platform === 'win32'
 const run = promisify(execFile)
@@ -59,6 +61,15 @@ export async function install(app: App): Promise<void> {
 export async function openFixture(name: string): Promise<App> {
   const app = openApp()
   cpSync(join(import.meta.dirname, 'apps', name), app.folder, { recursive: true })
+  await install(app)
+  return app
+}
+
+/** Returns the app of a recipe, installed: its folder in `apps/`, with the blocks of the page. */
+export async function openRecipe({ name, page, files }: Recipe): Promise<App> {
+  const app = openApp()
+  cpSync(join(import.meta.dirname, 'apps', name), app.folder, { recursive: true })
+  for (const file of files) app.write(file, findFile(page, file))
   await install(app)
   return app
 }

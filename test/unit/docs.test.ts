@@ -3,7 +3,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:f
 import { tmpdir } from 'node:os'
 import { dirname, join, relative, resolve } from 'node:path'
 import { expect, test } from 'vitest'
-import { toLlmsText, writeDocs } from '../../.ci/build/docs.ts'
+import { toLlmsText, writeDocs, writePageList } from '../../.ci/build/docs.ts'
 import hub from '../../demo/models/hub.json' with { type: 'json' }
 import packageJson from '../../package.json' with { type: 'json' }
 
@@ -85,6 +85,20 @@ test('llms.txt leads to pages of the site, whose links work there', () => {
     const listed = listLinks(join(site, 'llms.txt'))
     expect(listed).toContain('docs/start.md')
     expect(findBroken([join(site, 'llms.txt'), ...inDocs(site)])).toEqual([])
+  } finally {
+    rmSync(site, { recursive: true })
+  }
+})
+
+test('the list of pages at site/ leads to them', () => {
+  const site = mkdtempSync(join(tmpdir(), 'inorigin-docs-'))
+  try {
+    writeDocs(ROOT, site, packageJson)
+    writePageList(ROOT, site, packageJson)
+    const page = join(site, 'site/index.html')
+    const targets = Array.from(read(page).matchAll(/href="(.*?)"/g), ([, target = '']) => target)
+    expect(targets.length).toBeGreaterThan(25)
+    expect(targets.filter((target) => isBroken(page, target))).toEqual([])
   } finally {
     rmSync(site, { recursive: true })
   }

@@ -1,0 +1,2 @@
+/** @module inorigin */
+export * from '../../src/index.ts'

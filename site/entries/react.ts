@@ -1,0 +1,2 @@
+/** @module inorigin/react */
+export * from '../../src/adapters/react.ts'

@@ -1,0 +1,2 @@
+/** @module inorigin/store */
+export * from '../../src/adapters/store.ts'

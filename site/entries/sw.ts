@@ -1,0 +1,2 @@
+/** @module inorigin/sw */
+export * from '../../sw/index.ts'

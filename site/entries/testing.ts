@@ -1,0 +1,2 @@
+/** @module inorigin/testing */
+export * from '../../src/adapters/testing/server.ts'

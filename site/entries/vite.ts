@@ -1,0 +1,2 @@
+/** @module inorigin/vite */
+export * from '../../src/vite.ts'

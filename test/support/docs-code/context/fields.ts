@@ -1,0 +1,2 @@
+export const input = document.createElement('input')
+input.type = 'file'

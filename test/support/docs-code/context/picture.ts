@@ -1,0 +1,3 @@
+import { canvas } from './canvas.ts'
+
+export const dataUrl = canvas.toDataURL()

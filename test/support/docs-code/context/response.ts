@@ -1,0 +1,2 @@
+export const model = '@inorigin/guide'
+export const input = 'What is inorigin?'

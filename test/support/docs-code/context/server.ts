@@ -1,0 +1,3 @@
+import { serve } from 'inorigin'
+
+export const server = await serve()

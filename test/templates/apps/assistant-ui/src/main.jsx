@@ -1,0 +1,4 @@
+import { createRoot } from 'react-dom/client'
+import { Assistant } from './Assistant.jsx'
+
+createRoot(document.querySelector('#app')).render(<Assistant />)
