@@ -7,12 +7,19 @@ import {
   type UserConfig,
 } from 'vite'
 import { defineConfig } from 'vitest/config'
-import { toLlmsText, writeDocs } from './.ci/build/docs.ts'
-import { describeShell, emitCatalogSchema, emitMlcCatalog, emitModels } from './.ci/build/emit.ts'
+import { toLlmsText, writeDocs, writePageList } from './.ci/build/docs.ts'
+import {
+  describeShell,
+  emitCatalogSchema,
+  emitManifest,
+  emitMlcCatalog,
+  emitModels,
+} from './.ci/build/emit.ts'
 import { writeLicenses } from './.ci/build/licenses.ts'
 import { devFolder, strictPolicy } from './.ci/build/serve.ts'
 import { sizeReport } from './.ci/build/size.ts'
 import { TEST_PROJECTS } from './.ci/build/test-projects.ts'
+import { emitWorkerLicenses } from './.ci/build/worker-licenses.ts'
 import packageJson from './package.json' with { type: 'json' }
 import { init } from './src/cli/init.ts'
 import { LongestFirst } from './test/setup/sequencer.ts'
@@ -36,6 +43,7 @@ const ADAPTERS = {
   store: at('src/adapters/store.ts'),
   react: at('src/adapters/react.ts'),
   testing: at('src/adapters/testing/server.ts'),
+  'language-model': at('src/adapters/language-model/index.ts'),
   // The page that `inorigin bridge` serves.
   'bridge-page': at('src/adapters/bridge-page.ts'),
 }
@@ -118,12 +126,24 @@ const vitePlugin: EnvironmentOptions = {
 /** What the package consists of, in the order it is built: the first empties the folder. */
 const PACKAGE: Record<string, EnvironmentOptions> = { modules, serviceWorker, cli, vitePlugin }
 
+/** Languages that `demo/markdown/languages.ts` imports. */
+const CODE_LANGUAGES = readFileSync(at('demo/markdown/languages.ts'), 'utf8').match(
+  /(?<=languages\/)\w+/g,
+)
+
+/** The parser of answers runs in a worker, where the entry that packages have for pages needs a document. */
+const alias = {
+  'decode-named-character-reference': at('node_modules/decode-named-character-reference/index.js'),
+}
+
 const playground: EnvironmentOptions = {
   define: { INORIGIN_VERSION: JSON.stringify(packageJson.version) },
   build: {
     outDir: DEMO,
     emptyOutDir: true,
-    rolldownOptions: { input: [at('demo/index.html'), at('demo/bench.html')] },
+    rolldownOptions: {
+      input: [at('demo/index.html'), at('demo/bench.html'), at('demo/sandbox.html')],
+    },
   },
 }
 
@@ -162,6 +182,7 @@ const builder: UserConfig['builder'] = {
     writeLicenses(DIST, { name, version, identifier, text: readFileSync(at('LICENSE'), 'utf8') })
     init({ publicDir: DEMO, sw: 'sw.js', guide: true, mlc: false, dist: DIST, runtime: RUNTIME })
     writeDocs(import.meta.dirname, DEMO, packageJson)
+    writePageList(import.meta.dirname, DEMO, packageJson)
     const pages = readFileSync(at('docs/README.md'), 'utf8')
     writeFileSync(at('dist/llms.txt'), toLlmsText(pages, packageJson, '../docs'))
     vite.config.logger.info(sizeReport(DIST))
@@ -177,7 +198,9 @@ export default defineConfig(({ command }) => ({
   root: process.env['VITEST'] ? import.meta.dirname : at('demo'),
   appType: 'mpa',
   publicDir: false,
-  resolve: { conditions },
+  resolve: { conditions, alias },
+  // The worker of the playground loads parts of itself later.
+  worker: { format: 'es', plugins: () => [emitWorkerLicenses('licenses-worker.md')] },
   environments: command === 'build' ? BUILT : { client: playground },
   builder,
   optimizeDeps: {
@@ -188,10 +211,18 @@ export default defineConfig(({ command }) => ({
       '@huggingface/tokenizers',
       '@mlc-ai/web-llm',
       '@mlc-ai/web-xgrammar',
+      ...(CODE_LANGUAGES ?? []).map((name) => `highlight.js/lib/languages/${name}`),
       'hash-wasm',
       'idb',
+      'lowlight',
+      'mdast-util-from-markdown',
+      'mdast-util-gfm',
+      'mdast-util-math',
+      'micromark-extension-gfm',
+      'micromark-extension-math',
       'react',
       'react-dom/client',
+      'temml',
       'valibot',
     ],
     exclude: ['onnxruntime-web'],
@@ -202,6 +233,11 @@ export default defineConfig(({ command }) => ({
     inModules(emitCatalogSchema()),
     inModules(emitMlcCatalog()),
     inModules(emitModels(MODELS)),
+    {
+      ...emitManifest(at('demo')),
+      applyToEnvironment: ({ name }) => name === 'client',
+      apply: 'build',
+    },
     strictPolicy(),
     devFolder({
       scripts: Object.fromEntries(

@@ -80,6 +80,19 @@ export function emitModels(folder: string): Plugin {
   }
 }
 
+/** What makes the playground installable: its manifest and icons, whose names have no digests. */
+export function emitManifest(folder: string): Plugin {
+  return {
+    name: 'inorigin:manifest',
+    generateBundle() {
+      const icons = readdirSync(join(folder, 'icons')).map((name) => `icons/${name}`)
+      for (const fileName of ['manifest.webmanifest', ...icons]) {
+        this.emitFile({ type: 'asset', fileName, source: readFileSync(join(folder, fileName)) })
+      }
+    },
+  }
+}
+
 /**
  * The line before the playground's service worker: the files of its page in `folder`, and a version
  * that changes with any of them, because their names have digests and `index.html` leads to all.

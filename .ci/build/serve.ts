@@ -12,28 +12,35 @@ const TYPES: Readonly<Record<string, string>> = {
   '.wasm': 'application/wasm',
 }
 
-/** The policy that an app needs, at its strictest; only catalogs may come from elsewhere. */
+/** The policy that an app needs, at its strictest. Catalogs and the bridge may be elsewhere. */
 const POLICY = [
   "default-src 'none'",
   "script-src 'self' 'wasm-unsafe-eval'",
   "worker-src 'self'",
-  "connect-src 'self' https: http://localhost:* http://127.0.0.1:*",
+  "connect-src 'self' https: http://localhost:* http://127.0.0.1:* ws://localhost:* ws://127.0.0.1:*",
   "style-src 'self'",
   "img-src 'self' data: blob:",
   "font-src 'self'",
   "manifest-src 'self'",
+  "frame-src 'self'",
   "base-uri 'none'",
   "form-action 'none'",
   "frame-ancestors 'none'",
 ].join('; ')
 
-/** Every answer of the preview server carries the policy: workers obey that of their own script. */
+/** The document in which the playground runs code has a policy of its own, and is framed. */
+const FRAMED = { path: '/sandbox.html', policy: "frame-ancestors 'self'" }
+
+/** Every answer of the preview server but the documentation carries the policy: workers obey that of their own script. */
 export function strictPolicy(): Plugin {
   return {
     name: 'inorigin:policy',
     configurePreviewServer(server) {
-      server.middlewares.use((_request, response, next) => {
-        response.setHeader('content-security-policy', POLICY)
+      server.middlewares.use((request, response, next) => {
+        // The documentation has inline styles and scripts of its generator, and no models.
+        if (request.url?.startsWith('/site/')) return next()
+        const isFramed = request.url?.split('?', 1)[0] === FRAMED.path
+        response.setHeader('content-security-policy', isFramed ? FRAMED.policy : POLICY)
         response.setHeader('x-content-type-options', 'nosniff')
         next()
       })

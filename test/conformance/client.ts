@@ -11,6 +11,24 @@ export interface Settings {
   model: string
   /** A model of vectors. */
   embedder: string
+  /** A model that sees images. */
+  seer: Seer
+}
+
+/** A model that sees images, and what it is shown. */
+export interface Seer {
+  model: string
+  /** Two PNG files of the same size in base64. */
+  images: readonly [one: string, other: string]
+  /** Tokens of each of them in a prompt. */
+  tokens: number
+}
+
+export interface UserTurn {
+  role: 'user'
+  text: string
+  /** PNG in base64, behind the text. */
+  image?: string
 }
 
 export interface Call {
@@ -21,7 +39,7 @@ export interface Call {
 
 /** `Own` is what the client itself wants to be given back: a message, or several. */
 export type Turn<Own> =
-  | { role: 'user'; text: string }
+  | UserTurn
   | { role: 'assistant'; own: Own }
   | { role: 'results'; results: ReadonlyArray<{ call: Call; text: string }> }
 

@@ -10,7 +10,8 @@ const ROWS: Readonly<Record<string, string>> = { ...FEATURES, ...REQUESTS }
 const INTRODUCTION = `# Conformance
 
 This page shows what existing clients can do with a page's own origin as their server. Each cell is a check that ran
-in Chromium, through the service worker, with the embedded model \`@inorigin/guide\`. \`npm run test:all\` runs all checks,
+in Chromium, through the service worker, with the embedded model \`@inorigin/guide\`. Images go to a small model of
+random weights: it must count their tokens, and answer differently to two images. \`npm run test:all\` runs all checks,
 and fails if the results differ from this page. \`npm run conformance\` runs only these checks. \`npm run conformance --
 --write\` writes this page again.
 

@@ -5,6 +5,7 @@ import { openSite, serveIn } from '../support/site.ts'
 import type { Settings } from './client.ts'
 import { judgeExchanges } from './exchanges.ts'
 import type { Column, Seen } from './page.ts'
+import { openSeer } from './seer.ts'
 import type { Tokens } from './suite.ts'
 
 export const MODEL = '@inorigin/guide'
@@ -38,7 +39,8 @@ export async function runConformance({
   tell = () => {},
   wanted = () => true,
 }: RunOptions = {}): Promise<Result[]> {
-  const site = await openSite({ pages: { '/conformance.js': await bundlePage() } })
+  const { hub, pages, seer } = await openSeer()
+  const site = await openSite({ pages: { ...pages, '/conformance.js': await bundlePage() } })
   try {
     const page = await site.open()
     const faults: string[] = []
@@ -46,13 +48,14 @@ export async function runConformance({
     await serveIn(page, { apiKeys: [KEY] })
     await page.addScriptTag({ url: '/conformance.js' })
     const columns = await page.evaluate(
-      ([model, apiKey, tokens]) => {
+      ([model, apiKey, tokens, seen]) => {
         const { conformance, server } = globalThis as unknown as InPage
         const { origin, baseURL } = server
-        const settings: Settings = { origin, baseURL, apiKey, model, embedder: '@inorigin/embed' }
+        const embedder = '@inorigin/embed'
+        const settings: Settings = { origin, baseURL, apiKey, model, embedder, seer: seen }
         return conformance.open(settings, tokens)
       },
-      [MODEL, KEY, readTokens()] as const,
+      [MODEL, KEY, readTokens(), seer] as const,
     )
     const results: Result[] = []
     for (const [index, column] of columns.entries()) {
@@ -72,6 +75,7 @@ export async function runConformance({
     return results
   } finally {
     await site.close()
+    await hub.close()
   }
 }
 

@@ -220,6 +220,17 @@ export function checksOf<Own>(
       add(THOUGHTFUL)
       judgeThought(await stream(THINKING))
     },
+    async image() {
+      add(GREEDY)
+      const seer = kind.create({ ...settings, model: settings.seer.model })
+      const see = (image?: string): Promise<Answer<Own>> =>
+        seer.ask([{ role: 'user', text: QUESTION, ...(image && { image }) }], { limit: 8 })
+      const [one, other] = settings.seer.images
+      const [none, first, second] = [await see(), await see(one), await see(other)]
+      const more = first.usage.input - none.usage.input
+      equal(more, settings.seer.tokens, 'tokens of an image')
+      ensure(first.text !== second.text, `two images have the answer "${first.text}"`)
+    },
     invalid: fails('invalid', '`top_p`', () => ask([say()], { topP: 9 })),
     unauthorised: fails('unauthorised', 'key', () =>
       kind.create({ ...settings, apiKey: 'wrong' }).ask([say()], { limit: 1 }),

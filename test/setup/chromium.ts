@@ -74,7 +74,7 @@ export function findChromium(gpu: Gpu = 'software'): string | undefined {
       `${name} is ${path}, which is not a program that can be run. Correct or unset it.`,
     )
   }
-  const windowed = [...onPath(WINDOWED), ...(PLACES[process.platform] ?? [])]
+  const windowed = listWindowed()
   const shell = onPath([SHELL])
   const installed = (gpu === 'hardware' ? [...windowed, ...shell] : [...shell, ...windowed]).find(
     starts,
@@ -83,6 +83,11 @@ export function findChromium(gpu: Gpu = 'software'): string | undefined {
   const own = chromium.executablePath()
   return own && existsSync(own) ? own : undefined
 }
+
+const listWindowed = () => [...onPath(WINDOWED), ...(PLACES[process.platform] ?? [])]
+
+/** Path of a Chromium that is not the headless shell, or undefined. Only it has extensions. */
+export const findWindowedChromium = (): string | undefined => listWindowed().find(starts)
 
 /** Path of Chromium, installing one if there is none. Throws with what to do when that fails. */
 export function ensureChromium(gpu: Gpu = 'software'): string {

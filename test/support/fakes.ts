@@ -56,3 +56,55 @@ export function refusedWorker(): void {
   const refusal = new DOMException('The operation is insecure.', 'SecurityError')
   navigator.serviceWorker.register = () => Promise.reject(refusal)
 }
+
+/** An answer of `scriptedAnswers`. */
+export interface ScriptedAnswer {
+  deltas: { content?: string; reasoning_content?: string }[]
+  /** Default: `stop`. */
+  finish?: string
+  usage?: object
+  /** `true` for a stream that does not end by itself. */
+  isOpen?: boolean
+}
+
+export interface ScriptedWindow extends Window {
+  /** Answers to come. Without one, an answer is its number, such as `Answer 1.` */
+  script: ScriptedAnswer[]
+  /** Bodies of the requests so far. */
+  bodies: Record<string, unknown>[]
+}
+
+/** Answers of chat completions that the test puts into `window.script`. */
+export function scriptedAnswers(): void {
+  const real = window.fetch
+  const scripted = Object.assign(window as unknown as ScriptedWindow, { script: [], bodies: [] })
+  const chunk = (choices: object[], rest: object = {}) =>
+    `data: ${JSON.stringify({ choices, ...rest })}\n\n`
+  window.fetch = async (input, init) => {
+    if (!String(input).endsWith('/chat/completions')) return real(input, init)
+    scripted.bodies.push(JSON.parse(String(init?.body)))
+    const plain = { deltas: [{ content: `Answer ${scripted.bodies.length}.` }] }
+    const given: ScriptedAnswer = scripted.script.shift() ?? plain
+    const { deltas, finish = 'stop', usage, isOpen = false } = given
+    const events = deltas.map((delta) => chunk([{ index: 0, delta, finish_reason: null }]))
+    if (!isOpen) {
+      events.push(chunk([{ index: 0, delta: {}, finish_reason: finish }]))
+      if (usage) events.push(chunk([], { usage }))
+      events.push('data: [DONE]\n\n')
+    }
+    const body = new ReadableStream<Uint8Array>({
+      start(controller) {
+        init?.signal?.addEventListener('abort', () => {
+          if (isOpen) controller.error(init.signal?.reason)
+        })
+      },
+      // A few at a time, as fast as they are read.
+      pull(controller) {
+        const text = events.splice(0, 20).join('')
+        if (text !== '') controller.enqueue(new TextEncoder().encode(text))
+        else if (!isOpen) controller.close()
+      },
+    })
+    return new Response(body)
+  }
+}

@@ -2,4 +2,4 @@
 export { default as OpenAI } from 'openai'
 export { default as Anthropic } from '@anthropic-ai/sdk'
 export { createOpenAICompatible } from '@ai-sdk/openai-compatible'
-export { APICallError, generateText } from 'ai'
+export { APICallError, generateText, streamText } from 'ai'

@@ -11,7 +11,7 @@ const FOLDER = 'dist-demo'
 const PLACES: readonly RegExp[] = [
   /protocol:\s?()1\b/g,
   /protocol\s?[!=]==\s?()1\b/g,
-  /`inorigin:()1:\$\{\w+\}:host`/g,
+  /`inorigin:()1:\$\{\w+\}:(?:host|responses)`/g,
   /protocol:\s?(\w+)\b[^]{0,120}?if \(\1 !== 1\b/g,
 ]
 

@@ -258,14 +258,6 @@ function createClient(provider: Provider): Client<Own> {
     },
 
     refused: {
-      image: () =>
-        generateText({
-          model,
-          messages: asking({
-            type: 'image',
-            image: new Uint8Array([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]),
-          }),
-        }),
       document: () =>
         generateText({
           model,
@@ -287,7 +279,19 @@ const asking = (part: Part): ModelMessage[] => [
 ]
 
 function messagesOf(turn: Turn<Own>): ModelMessage[] {
-  if (turn.role === 'user') return [{ role: 'user', content: turn.text }]
+  if (turn.role === 'user') {
+    const { text, image } = turn
+    if (image === undefined) return [{ role: 'user', content: text }]
+    return [
+      {
+        role: 'user',
+        content: [
+          { type: 'text', text },
+          { type: 'image', image },
+        ],
+      },
+    ]
+  }
   if (turn.role === 'assistant') return turn.own
   const content = turn.results.map(({ call, text }) => ({
     type: 'tool-result' as const,

@@ -6,7 +6,7 @@ import Anthropic0, { APIError as APIError0 } from 'anthropic-sdk-0'
 import { betaZodTool as betaZodTool0 } from 'anthropic-sdk-0/helpers/beta/zod'
 import { zodOutputFormat as zodOutputFormat0 } from 'anthropic-sdk-0/helpers/zod'
 import * as z from 'zod'
-import type { Answer, Client, Failure, Kind, Options, Settings, Turn } from '../client.ts'
+import type { Answer, Client, Failure, Kind, Options, Settings, Turn, UserTurn } from '../client.ts'
 import type { Feature } from '../features.ts'
 import { ensure, equal } from '../judge.ts'
 import { CLOCK, REPORT, TOOLS, WEATHER } from '../tools.ts'
@@ -171,13 +171,6 @@ function createClient({ origin, apiKey, model }: Settings, line: Line): Client<C
     },
 
     refused: {
-      image: () =>
-        anthropic.messages.create(
-          asking(model, {
-            type: 'image',
-            source: { type: 'base64', media_type: 'image/png', data: 'iVBORw0KGgo=' },
-          }),
-        ),
       document: () =>
         anthropic.messages.create(
           asking(model, {
@@ -208,6 +201,14 @@ const asking = (model: string, block: Anthropic.ContentBlockParam): Params => ({
   messages: [{ role: 'user', content: [block] }],
 })
 
+const contentOf = ({ text, image }: UserTurn): string | Anthropic.ContentBlockParam[] =>
+  image === undefined
+    ? text
+    : [
+        { type: 'text', text },
+        { type: 'image', source: { type: 'base64', media_type: 'image/png', data: image } },
+      ]
+
 const toolOf = ({ name, description, input }: (typeof TOOLS)[number]): Anthropic.Tool => ({
   name,
   description,
@@ -220,7 +221,7 @@ function paramsOf(model: string, turns: ReadonlyArray<Turn<Content>>, options: O
     model,
     max_tokens: limit,
     messages: turns.map((turn): Anthropic.MessageParam => {
-      if (turn.role === 'user') return { role: 'user', content: turn.text }
+      if (turn.role === 'user') return { role: 'user', content: contentOf(turn) }
       if (turn.role === 'assistant') return { role: 'assistant', content: turn.own }
       return {
         role: 'user',

@@ -12,7 +12,17 @@ import {
 } from '@langchain/core/messages'
 import { tool } from '@langchain/core/tools'
 import { ChatOpenAI, OpenAIEmbeddings } from '@langchain/openai'
-import type { Answer, Client, End, Failure, Kind, Options, Settings, Turn } from '../client.ts'
+import type {
+  Answer,
+  Client,
+  End,
+  Failure,
+  Kind,
+  Options,
+  Settings,
+  Turn,
+  UserTurn,
+} from '../client.ts'
 import type { Feature } from '../features.ts'
 import { ensure, equal } from '../judge.ts'
 import { REPORT, TOOLS } from '../tools.ts'
@@ -136,12 +146,6 @@ function createClient({ make, call, telling, embeddings }: Maker): Client<AIMess
     ...(options.signal && { signal: options.signal }),
     ...(!options.tools && call(options)),
   })
-  const asking = (part: object) => [
-    new HumanMessage({
-      content: [{ type: 'text', text: 'What is this?' }, part as { type: 'text'; text: string }],
-    }),
-  ]
-
   return {
     async ask(turns, options = {}) {
       const messages = messagesOf(turns, options)
@@ -194,22 +198,22 @@ function createClient({ make, call, telling, embeddings }: Maker): Client<AIMess
         },
       }),
     },
-
-    refused: {
-      image: () =>
-        make({ limit: 24 }).invoke(
-          asking({
-            type: 'image_url',
-            image_url: { url: 'data:image/png;base64,iVBORw0KGgo=' },
-          }),
-        ),
-    },
   }
+}
+
+function humanOf({ text, image }: UserTurn): HumanMessage {
+  if (image === undefined) return new HumanMessage(text)
+  const url = `data:image/png;base64,${image}`
+  const content = [
+    { type: 'text', text },
+    { type: 'image_url', image_url: { url } },
+  ]
+  return new HumanMessage({ content })
 }
 
 function messagesOf(turns: ReadonlyArray<Turn<AIMessage>>, { system }: Options): BaseMessage[] {
   const messages = turns.flatMap((turn): BaseMessage[] => {
-    if (turn.role === 'user') return [new HumanMessage(turn.text)]
+    if (turn.role === 'user') return [humanOf(turn)]
     if (turn.role === 'assistant') return [turn.own]
     return turn.results.map(
       ({ call, text }) =>

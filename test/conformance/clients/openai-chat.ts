@@ -2,7 +2,7 @@
 import OpenAI from 'openai'
 import { zodFunction, zodResponseFormat } from 'openai/helpers/zod'
 import * as z from 'zod'
-import type { Answer, Client, Kind, Options, Settings, Turn } from '../client.ts'
+import type { Answer, Client, Kind, Options, Settings, Turn, UserTurn } from '../client.ts'
 import { ensure, equal } from '../judge.ts'
 import { CLOCK, REPORT, TOOLS, WEATHER } from '../tools.ts'
 import { judgeModels, judgeVectors } from './common.ts'
@@ -179,29 +179,24 @@ function createClient({ baseURL, apiKey, model, embedder }: Settings): Client<Me
     },
 
     refused: {
-      image: () =>
-        completions.create({
-          model,
-          messages: [
-            {
-              role: 'user',
-              content: [
-                { type: 'text', text: 'What is this?' },
-                { type: 'image_url', image_url: { url: 'data:image/png;base64,iVBORw0KGgo=' } },
-              ],
-            },
-          ],
-        }),
       serverTool: () => completions.create({ ...question, web_search_options: {} }),
       several: () => completions.create({ ...question, n: 2 }),
     },
   }
 }
 
+const contentOf = ({ text, image }: UserTurn): string | OpenAI.ChatCompletionContentPart[] =>
+  image === undefined
+    ? text
+    : [
+        { type: 'text', text },
+        { type: 'image_url', image_url: { url: `data:image/png;base64,${image}` } },
+      ]
+
 function paramsOf(model: string, turns: ReadonlyArray<Turn<Message>>, options: Options): Params {
   const { system, limit, stop, tools, single, json, think, topP } = options
   const messages = turns.flatMap((turn): Message[] => {
-    if (turn.role === 'user') return [{ role: 'user', content: turn.text }]
+    if (turn.role === 'user') return [{ role: 'user', content: contentOf(turn) }]
     if (turn.role === 'assistant') return [turn.own]
     return turn.results.map(({ call, text }) => ({
       role: 'tool',

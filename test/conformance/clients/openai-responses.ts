@@ -1,7 +1,7 @@
 /** OpenAI's SDK: responses, which the server keeps. */
 import OpenAI, { NotFoundError } from 'openai'
 import { zodResponsesFunction, zodTextFormat } from 'openai/helpers/zod'
-import type { Answer, Client, End, Kind, Options, Settings, Turn } from '../client.ts'
+import type { Answer, Client, End, Kind, Options, Settings, Turn, UserTurn } from '../client.ts'
 import { ensure, equal, thrownBy } from '../judge.ts'
 import { REPORT, TOOLS } from '../tools.ts'
 import { openaiComplaint, openaiError } from './openai-errors.ts'
@@ -123,15 +123,6 @@ function createClient({ baseURL, apiKey, model }: Settings): Client<Items> {
     },
 
     refused: {
-      image: () =>
-        openai.responses.create({
-          model,
-          input: asking({
-            type: 'input_image',
-            image_url: 'data:image/png;base64,iVBORw0KGgo=',
-            detail: 'auto',
-          }),
-        }),
       document: () =>
         openai.responses.create({
           model,
@@ -150,6 +141,17 @@ const asking = (part: OpenAI.Responses.ResponseInputContent): Items => [
   { role: 'user', content: [{ type: 'input_text', text: 'What is this?' }, part] },
 ]
 
+const contentOf = ({
+  text,
+  image,
+}: UserTurn): string | OpenAI.Responses.ResponseInputMessageContentList =>
+  image === undefined
+    ? text
+    : [
+        { type: 'input_text', text },
+        { type: 'input_image', image_url: `data:image/png;base64,${image}`, detail: 'auto' },
+      ]
+
 const parse = (text: string): unknown => JSON.parse(text)
 
 function paramsOf(model: string, turns: ReadonlyArray<Turn<Items>>, options: Options): Params {
@@ -158,7 +160,7 @@ function paramsOf(model: string, turns: ReadonlyArray<Turn<Items>>, options: Opt
     model,
     instructions: system,
     input: turns.flatMap((turn): Items => {
-      if (turn.role === 'user') return [{ role: 'user', content: turn.text }]
+      if (turn.role === 'user') return [{ role: 'user', content: contentOf(turn) }]
       if (turn.role === 'assistant') return turn.own
       return turn.results.map(({ call, text }) => ({
         type: 'function_call_output',
