@@ -131,7 +131,7 @@ export function createChat(parts: ChatParts): Chat {
     const isContinued = prefill !== ''
     if (error !== undefined && !isContinued) turn.error = explain(error)
     await keeper.save(own)
-    // What an answer already has is kept, and shown as before.
+    // The answer keeps the text that it had, so it shows no error of its own.
     if (error !== undefined && isContinued) notice(explain(error), 'mild')
     if (turn.error === undefined) await turnView.end()
     else await turnView.fail(actionsAfter(turn, error))

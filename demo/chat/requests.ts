@@ -11,7 +11,7 @@ import { toExchanges, toKeptAnswer } from './kept.ts'
 import { turnsBefore, type Conversation, type Turn } from './tree.ts'
 import type { TurnView } from './turn.ts'
 
-/** What an exchange changes. */
+/** The objects that an exchange changes. */
 export interface Exchanged {
   own: Conversation
   turn: Turn

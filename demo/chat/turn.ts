@@ -17,7 +17,7 @@ export interface Action {
   run: () => void
 }
 
-/** What the user can do with a turn. */
+/** Actions that the user can take on a turn. */
 export interface TurnActions {
   /** Asks another question in place of this one, as a branch. */
   edit(question: string): void
@@ -59,7 +59,7 @@ export function createTurnView(turn: Turn, act: TurnActions, follow: Follow): Tu
   let answer = element('div', 'answer')
   let reasoning = createReasoning()
   const branches = createBranchSwitch(act.step)
-  /** What stands below the answer. */
+  /** Elements below the answer. */
   let last: HTMLElement[] = []
   let markdown: MarkdownView | undefined
   /** Text of the answer that is shown. */

@@ -136,7 +136,7 @@ function createDialog(store: HistoryStore, chat: Chat): Dialog {
   }
 }
 
-/** What the user can do with a conversation of the list. */
+/** Actions that the user can take on a conversation of the list. */
 interface RowActions {
   open(): void
   rename(title: string): void

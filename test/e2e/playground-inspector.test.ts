@@ -158,7 +158,7 @@ test('the time line, headers and usage tell what arrived; the request is replaye
   await page.getByRole('button', { name: 'Replay' }).click()
   await page.waitForFunction(() => Reflect.get(window, 'asked') === 2)
   await page.getByText(/^7 events · /).waitFor()
-  // What is replayed is no turn of the chat.
+  // A replayed request adds no turn to the chat.
   expect(await page.locator('.turn').count()).toBe(1)
   expect(await findAccessibilityProblems(page)).toEqual([])
   expect(faults).toEqual([])

@@ -1,4 +1,4 @@
-/** What the main thread of a page does, as the browser's own trace tells it. */
+/** The work of a page's main thread, as the browser's own trace reports it. */
 import type { Browser, Page } from 'playwright'
 
 const MARK = 'watch-main-thread'

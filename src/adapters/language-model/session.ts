@@ -1,4 +1,4 @@
-/** What stands behind a `LanguageModel`: its conversation, and the order of its operations. */
+/** The state of a `LanguageModel`: its conversation, and the order of its operations. */
 import { unlessAborted } from '../../values/unless-aborted.ts'
 import { readConstraint, type ResponseConstraint } from './constraint.ts'
 import { type ConversationState, createConversation } from './conversation.ts'
@@ -18,7 +18,7 @@ import type {
   LanguageModelTool,
 } from './types.ts'
 
-/** What a session is created with. */
+/** Everything that a new session needs. */
 export interface SessionStart {
   endpoint: Endpoint
   contextWindow: number
