@@ -42,6 +42,8 @@ export interface TurnView {
   show(answer: Growing): void
   /** Adds an element after the text so far. Later text appears after it. */
   insert(node: HTMLElement): void
+  /** Adds an element below the text, which is the last. */
+  append(node: HTMLElement): void
   /** Shows the whole turn with a line of facts about it, once that is on the page. */
   end(): Promise<void>
   /** Shows the error of the turn and the actions that may help. */
@@ -143,6 +145,7 @@ export function createTurnView(turn: Turn, act: TurnActions, follow: Follow): Tu
         article.append(node)
       })
     },
+    append: (node) => follow(() => article.append(node)),
     async end() {
       await showWhole()
       const { answer: kept } = turn

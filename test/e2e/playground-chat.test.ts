@@ -146,6 +146,26 @@ describe('an answer', () => {
     await expect.poll(answer).toBe('Half and whole.')
   })
 
+  test('can be continued again after its continuation failed', async () => {
+    const { page, ask, answer } = await open()
+    await script(page, { deltas: [{ content: 'Once upon' }], finish: 'length' })
+    await ask('Tell a story.')
+    await page.evaluate(() => {
+      const scripted = window.fetch
+      window.fetch = async (input, init) => {
+        if (!String(input).endsWith('/chat/completions')) return scripted(input, init)
+        window.fetch = scripted
+        return new Response('{"error":{"message":"Out of ink"}}', { status: 500 })
+      }
+    })
+    await tool(page, 'Continue').click()
+    await page.locator('.notice', { hasText: 'Out of ink' }).waitFor()
+    expect(await answer()).toBe('Once upon')
+    await script(page, { deltas: [{ content: ' a time.' }] })
+    await tool(page, 'Continue').click()
+    await expect.poll(answer).toBe('Once upon a time.')
+  })
+
   test('folds its reasoning and counts its tokens', async () => {
     const { page, ask, answer } = await open()
     await script(page, {
