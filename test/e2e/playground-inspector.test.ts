@@ -4,37 +4,23 @@
  * @module-tag slow
  */
 import { execFileSync } from 'node:child_process'
-import type { Browser, Page } from 'playwright'
-import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import type { Page } from 'playwright'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { findAccessibilityProblems } from '../support/axe.ts'
-import { openBrowser } from '../support/browser.ts'
-import { openPlayground, type Playground } from '../support/playground.ts'
+import { usePlayground } from '../support/playground.ts'
 import { bundleSdks } from '../support/sdks.ts'
 import { openSite, type Site } from '../support/site.ts'
 
-let browser: Browser
 let site: Site
-let playground: Playground | undefined
 
 beforeAll(async () => {
-  browser = await openBrowser()
   site = await openSite({ pages: { '/sdks.js': await bundleSdks() } })
 })
 
-afterAll(async () => {
-  await site?.close()
-  await browser?.close()
-})
+afterAll(() => site?.close())
 
-afterEach(async () => {
-  await playground?.close()
-  playground = undefined
-})
-
-async function open(before?: () => void): Promise<Playground> {
-  playground = await openPlayground(browser, `${site.url}/?device=wasm`, { before })
-  return playground
-}
+const openAt = usePlayground()
+const open = (before?: () => void) => openAt(`${site.url}/?device=wasm`, { before })
 
 const codeOf = async (page: Page): Promise<string> =>
   (await page.locator('#request').textContent()) ?? ''

@@ -1,28 +1,11 @@
 /** Tools in the playground: their editor, the loop of calls, approval, and the sandbox. */
-import type { Browser, Page } from 'playwright'
-import { afterAll, afterEach, beforeAll, expect, inject, test } from 'vitest'
+import type { Page } from 'playwright'
+import { expect, inject, test } from 'vitest'
 import { findAccessibilityProblems } from '../support/axe.ts'
-import { openBrowser } from '../support/browser.ts'
-import { openPlayground, type Playground, type PlaygroundOptions } from '../support/playground.ts'
+import { usePlayground, type PlaygroundOptions } from '../support/playground.ts'
 
-let browser: Browser
-let playground: Playground | undefined
-
-beforeAll(async () => {
-  browser = await openBrowser()
-})
-
-afterAll(() => browser?.close())
-
-afterEach(async () => {
-  await playground?.close()
-  playground = undefined
-})
-
-async function open(options?: PlaygroundOptions): Promise<Playground> {
-  playground = await openPlayground(browser, inject('demo'), options)
-  return playground
-}
+const openAt = usePlayground()
+const open = (options?: PlaygroundOptions) => openAt(undefined, options)
 
 /** Turns tools on before the page starts. */
 const withSettings = (settings: object) => ({
