@@ -53,9 +53,8 @@ export async function converse(
     const results = await runAll(agent, calls, view, signal)
     rounds.push({ text: answer.text, results })
     if (signal.aborted) {
-      // The turn keeps the calls, which the page shows, and no text after them.
-      answer.rounds = rounds
-      answer.text = ''
+      // The turn keeps the calls, which the page shows, and nothing after them.
+      Object.assign(answer, { rounds, text: '', reasoning: undefined })
       return
     }
     const isLast = rounds.length === agent.maxRounds

@@ -46,7 +46,8 @@ function scriptedCalls(): void {
         id: `call_${bodies.length}_${index}`,
         function: { name, arguments: JSON.stringify(args) },
       }))
-      const delta = calls.length > 0 ? { content: text, tool_calls } : { content: text }
+      const called = { reasoning_content: 'Hm.', tool_calls }
+      const delta = { content: text, ...(calls.length > 0 && called) }
       const whole = chunks([{ choices: [{ index: 0, delta, finish_reason: finish ?? 'stop' }] }])
       return new Response(`${whole.join('')}data: [DONE]\n\n`)
     }
@@ -221,6 +222,7 @@ test('the loop ends after the limit of rounds, and stops with the answer', async
   // A stopped turn keeps its calls, and shows nothing twice.
   await page.locator('.turn > .meta', { hasText: 'stopped' }).waitFor()
   expect((await answers.allInnerTexts()).slice(3)).toEqual(['Answer 4.'])
+  expect(await page.locator('.turn').last().locator('.reasoning').count()).toBe(1)
   await page.reload()
   const kept = page.locator('.turn').last()
   await kept.getByText('The user stopped this call.').waitFor()
