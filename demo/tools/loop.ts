@@ -54,7 +54,7 @@ export async function converse(
     rounds.push({ text: answer.text, results })
     if (signal.aborted) {
       // The turn keeps the calls, which the page shows, and nothing after them.
-      Object.assign(answer, { rounds, text: '', reasoning: undefined })
+      Object.assign(answer, { rounds, text: '', reasoning: undefined, finish: undefined })
       return
     }
     const isLast = rounds.length === agent.maxRounds
