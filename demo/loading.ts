@@ -37,57 +37,9 @@ interface Current {
 /** Creates the strip above the composer that shows the progress of the server and the model. */
 export function createLoading(starting: Promise<Server>): Loading {
   const strip = createStrip()
+  const view = createLoadView(strip, starting, (tag) => void start(tag))
   let current: Current | undefined
-  let remediesOf = (_tag: Tag): readonly StripAction[] => []
   let tellEnd = (): void => {}
-
-  function showProgress(load: Current, progress: LoadProgress): void {
-    if (progress.phase !== 'download') {
-      load.download = undefined
-      strip.show(`Preparing ${nameOf(load.tag)} for this device …`, { actions: [] })
-      return
-    }
-    const isFirst = load.download === undefined
-    load.download = progress
-    const actions = isFirst ? downloadActions(load) : undefined
-    const prefix = load.isStopped ? 'The answer was stopped. ' : ''
-    strip.show(prefix + wordsFor(progress), { part: shareOf(progress), actions })
-  }
-
-  const downloadActions = (load: Current): StripAction[] => [
-    { label: 'Pause', run: () => end(load, 'pause') },
-    { label: 'Cancel download', run: () => end(load, 'cancel') },
-  ]
-
-  function end(load: Current, how: 'pause' | 'cancel'): void {
-    load.isCanceled = how === 'cancel'
-    strip.show(how === 'pause' ? 'Pausing …' : 'Canceling …', { actions: [] })
-    const failed = (error: unknown): void => strip.say(troubleWith(load.tag, error))
-    starting.then(({ models }) => models[how](load.tag)).catch(failed)
-  }
-
-  function showEnd({ tag, isCanceled, isQuiet, download }: Current, error: unknown): void {
-    const name = nameOf(tag)
-    const again = (label: string): StripAction => ({ label, run: () => void start(tag) })
-    if (isCanceled) return strip.say(`The download of ${name} was canceled.`, remediesOf(tag))
-    if (codeOf(error) === 'load_paused') {
-      const size = download ? ` at ${bytesOf(download.loadedBytes, download.totalBytes)}` : ''
-      const cancel = { label: 'Cancel download', run: () => void cancelPaused(tag) }
-      return strip.say(`The download of ${name} is paused${size}.`, [again('Resume'), cancel])
-    }
-    if (isQuiet) return strip.hide()
-    return strip.say(troubleWith(tag, error), [again('Try again'), ...remediesOf(tag)])
-  }
-
-  async function cancelPaused(tag: Tag): Promise<void> {
-    try {
-      const { models } = await starting
-      await models.cancel(tag)
-      strip.say(`The download of ${nameOf(tag)} was canceled.`, remediesOf(tag))
-    } catch (error) {
-      strip.say(troubleWith(tag, error))
-    }
-  }
 
   async function run(load: Current): Promise<void> {
     const { tag } = load
@@ -95,12 +47,12 @@ export function createLoading(starting: Promise<Server>): Loading {
     try {
       const server = await starting
       const onProgress = (progress: LoadProgress): void => {
-        if (!signal.aborted) showProgress(load, progress)
+        if (!signal.aborted) view.showProgress(load, progress)
       }
       await server.models.load(tag, { signal, onProgress })
       if (!signal.aborted) strip.hide()
     } catch (error) {
-      if (!signal.aborted) showEnd(load, error)
+      if (!signal.aborted) view.showEnd(load, error)
       throw error
     } finally {
       if (current === load) current = undefined
@@ -115,14 +67,7 @@ export function createLoading(starting: Promise<Server>): Loading {
       return current.done
     }
     current?.giveUp.abort()
-    const load: Current = {
-      tag,
-      isQuiet,
-      isCanceled: false,
-      isStopped: false,
-      giveUp: new AbortController(),
-      done: Promise.resolve(),
-    }
+    const load = createLoad(tag, isQuiet)
     current = load
     load.done = run(load)
     load.done.catch(() => {})
@@ -134,25 +79,95 @@ export function createLoading(starting: Promise<Server>): Loading {
     if (!current) return
     current.isQuiet = false
     current.isStopped = true
-    if (current.download) showProgress(current, current.download)
+    if (current.download) view.showProgress(current, current.download)
   })
-  void showStart(starting, (words) => strip.show(words)).then(
-    () => current === undefined && strip.hide(),
-    () => strip.hide(),
-  )
+  const clear = (): void => {
+    if (!current) strip.hide()
+  }
+  void showStart(starting, (words) => strip.show(words)).then(clear, () => strip.hide())
 
   return {
     load: (tag, { isQuiet = false } = {}) => start(tag, isQuiet),
     say: strip.say,
     wait: (text) => strip.show(text, { actions: [] }),
-    clear() {
-      if (!current) strip.hide()
-    },
-    onFailure(remedies) {
-      remediesOf = remedies
-    },
+    clear,
+    onFailure: view.setRemedies,
     onEnd(callback) {
       tellEnd = callback
+    },
+  }
+}
+
+const createLoad = (tag: Tag, isQuiet: boolean): Current => ({
+  tag,
+  isQuiet,
+  isCanceled: false,
+  isStopped: false,
+  giveUp: new AbortController(),
+  done: Promise.resolve(),
+})
+
+/** Creates the view of loads in the strip, with the buttons that pause, cancel and repeat them. */
+function createLoadView(
+  strip: ReturnType<typeof createStrip>,
+  starting: Promise<Server>,
+  repeat: (tag: Tag) => void,
+) {
+  let remediesOf = (_tag: Tag): readonly StripAction[] => []
+
+  const downloadActions = (load: Current): StripAction[] => [
+    { label: 'Pause', run: () => end(load, 'pause') },
+    { label: 'Cancel download', run: () => end(load, 'cancel') },
+  ]
+
+  function end(load: Current, how: 'pause' | 'cancel'): void {
+    load.isCanceled = how === 'cancel'
+    strip.show(how === 'pause' ? 'Pausing …' : 'Canceling …', { actions: [] })
+    const failed = (error: unknown): void => strip.say(troubleWith(load.tag, error))
+    starting.then(({ models }) => models[how](load.tag)).catch(failed)
+  }
+
+  const sayCanceled = (tag: Tag): void =>
+    strip.say(`The download of ${nameOf(tag)} was canceled.`, remediesOf(tag))
+
+  async function cancelPaused(tag: Tag): Promise<void> {
+    try {
+      const { models } = await starting
+      await models.cancel(tag)
+      sayCanceled(tag)
+    } catch (error) {
+      strip.say(troubleWith(tag, error))
+    }
+  }
+
+  return {
+    setRemedies(remedies: (tag: Tag) => readonly StripAction[]): void {
+      remediesOf = remedies
+    },
+    showProgress(load: Current, progress: LoadProgress): void {
+      if (progress.phase !== 'download') {
+        load.download = undefined
+        strip.show(`Preparing ${nameOf(load.tag)} for this device …`, { actions: [] })
+        return
+      }
+      const isFirst = load.download === undefined
+      load.download = progress
+      const actions = isFirst ? downloadActions(load) : undefined
+      const prefix = load.isStopped ? 'The answer was stopped. ' : ''
+      strip.show(prefix + wordsFor(progress), { part: shareOf(progress), actions })
+    },
+    /** Shows the error of a load that has failed, or was paused or canceled. */
+    showEnd({ tag, isCanceled, isQuiet, download }: Current, error: unknown): void {
+      const again = (label: string): StripAction => ({ label, run: () => repeat(tag) })
+      if (isCanceled) return sayCanceled(tag)
+      if (codeOf(error) === 'load_paused') {
+        const size = download ? ` at ${bytesOf(download.loadedBytes, download.totalBytes)}` : ''
+        const cancel = { label: 'Cancel download', run: () => void cancelPaused(tag) }
+        const words = `The download of ${nameOf(tag)} is paused${size}.`
+        return strip.say(words, [again('Resume'), cancel])
+      }
+      if (isQuiet) return strip.hide()
+      return strip.say(troubleWith(tag, error), [again('Try again'), ...remediesOf(tag)])
     },
   }
 }

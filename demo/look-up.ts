@@ -1,4 +1,4 @@
-/** What is known of a model before it is downloaded: its size, its fit and the space for it. */
+/** Facts about a model before its download: its size, its fit and the space for it. */
 import type { Explanation, ModelState, Server, StorageUsage, Tag } from '../src/index.ts'
 
 export interface ModelFacts {

@@ -52,10 +52,8 @@ export interface Models {
 export function createModels(starting: Promise<Server>, loading: Loading): Models {
   const select = byId('model', HTMLSelectElement)
   const place = byId('place', HTMLElement)
-  const agreed = new Set<Tag>()
+  const { isOffered, refresh } = createListing(starting, select)
   let isWanted = false
-
-  const isOffered = (tag: string): boolean => [...select.options].some(({ value }) => value === tag)
 
   const remedies = (tag: Tag): readonly StripAction[] =>
     tag === GUIDE || !isOffered(GUIDE) ? [] : [{ label: 'Use the guide', run: () => choose(GUIDE) }]
@@ -80,22 +78,13 @@ export function createModels(starting: Promise<Server>, loading: Loading): Model
     return state
   }
 
-  /** Looks the model up and asks the visitor. Resolves with `true` if it may be downloaded. */
-  async function consent(tag: Tag): Promise<boolean> {
-    const state = await readState(tag)
-    if (!state || state.status !== 'remote' || isSmall(state) || agreed.has(tag)) return true
-    if (state.bytes === null) loading.wait(`Looking up the size of ${state.name} …`)
-    const facts = await lookUp(await starting, tag).catch((error: unknown) => {
-      loading.clear()
-      throw new AnswerError(troubleWith(state.name, error), 0, UNAVAILABLE)
-    })
-    loading.say(await announce(await starting, facts.state))
-    if (isSmall(facts.state)) return true
-    const answer = await askToDownload(facts, remedies(tag).length > 0)
-    if (answer === 'download') agreed.add(tag)
-    if (answer === 'guide') choose(GUIDE)
-    return answer === 'download'
-  }
+  const consent = createConsent({
+    starting,
+    loading,
+    readState,
+    canUseGuide: (tag) => remedies(tag).length > 0,
+    useGuide: () => choose(GUIDE),
+  })
 
   function choose(tag: Tag): void {
     select.value = tag
@@ -110,19 +99,6 @@ export function createModels(starting: Promise<Server>, loading: Loading): Model
         loading.say(wordsOf(error), [again, ...remedies(tag)])
       },
     )
-  }
-
-  async function refresh(): Promise<ListedModel[]> {
-    const server = await starting
-    const [models, states] = await Promise.all([list(server), server.models.list()])
-    const before = select.value
-    select.replaceChildren(...toGroups(models, states))
-    // The user named a catalog in the address to use its models, which come first.
-    const own = new URLSearchParams(location.search).has('catalog') ? models[0]?.id : undefined
-    const kept = [before, own, keptModel(), GUIDE].find((tag) => tag && isOffered(tag))
-    select.value = kept ?? models[0]?.id ?? ''
-    select.disabled = select.value === ''
-    return models
   }
 
   let listing = refresh()
@@ -164,6 +140,60 @@ export function createModels(starting: Promise<Server>, loading: Loading): Model
       await listing
     },
     remedies: () => remedies(select.value),
+  }
+}
+
+/** Creates the list of the selector. */
+function createListing(starting: Promise<Server>, select: HTMLSelectElement) {
+  const isOffered = (tag: string): boolean => [...select.options].some(({ value }) => value === tag)
+  return {
+    isOffered,
+    /** Fills the selector anew. Resolves with the models that it offers. */
+    async refresh(): Promise<ListedModel[]> {
+      const server = await starting
+      const [models, states] = await Promise.all([list(server), server.models.list()])
+      const before = select.value
+      select.replaceChildren(...toGroups(models, states))
+      // The user named a catalog in the address to use its models, which come first.
+      const own = new URLSearchParams(location.search).has('catalog') ? models[0]?.id : undefined
+      const kept = [before, own, keptModel(), GUIDE].find((tag) => tag && isOffered(tag))
+      select.value = kept ?? models[0]?.id ?? ''
+      select.disabled = select.value === ''
+      return models
+    },
+  }
+}
+
+interface ConsentParts {
+  starting: Promise<Server>
+  loading: Loading
+  readState(tag: Tag): Promise<ModelState | undefined>
+  /** Returns `true` if the visitor can use the guide in place of the model. */
+  canUseGuide(tag: Tag): boolean
+  useGuide(): void
+}
+
+/**
+ * Creates the question before a large download, which a visitor answers once for each model. The
+ * function resolves with `true` if the model may be downloaded.
+ */
+function createConsent(parts: ConsentParts): (tag: Tag) => Promise<boolean> {
+  const { starting, loading } = parts
+  const agreed = new Set<Tag>()
+  return async (tag) => {
+    const state = await parts.readState(tag)
+    if (!state || state.status !== 'remote' || isSmall(state) || agreed.has(tag)) return true
+    if (state.bytes === null) loading.wait(`Looking up the size of ${state.name} …`)
+    const facts = await lookUp(await starting, tag).catch((error: unknown) => {
+      loading.clear()
+      throw new AnswerError(troubleWith(state.name, error), 0, UNAVAILABLE)
+    })
+    loading.say(await announce(await starting, facts.state))
+    if (isSmall(facts.state)) return true
+    const answer = await askToDownload(facts, parts.canUseGuide(tag))
+    if (answer === 'download') agreed.add(tag)
+    if (answer === 'guide') parts.useGuide()
+    return answer === 'download'
   }
 }
 

@@ -9,14 +9,13 @@ import { prepareMarkdown } from '../markdown/view.ts'
 import type { Models } from '../models.ts'
 import { notice, wordsOf } from '../notice.ts'
 import type { SettingsForm } from '../settings.ts'
-import { unlessAborted } from '../task.ts'
 import type { Tools } from '../tools/index.ts'
-import { AnswerError, type Answer } from '../wire/answer.ts'
+import { AnswerError } from '../wire/answer.ts'
 import { createConversationView } from './conversation.ts'
 import { explain } from './explain.ts'
 import { createKeeper } from './keeper.ts'
 import { toKeptAnswer } from './kept.ts'
-import { createRequests, type Exchanged } from './requests.ts'
+import { createExchange, type Exchanged, type Outcome } from './requests.ts'
 import {
   addTurn,
   branchesOf,
@@ -49,11 +48,11 @@ export interface Chat {
 
 /** Creates the chat, which sends a question with `fetch` and shows its answer piece by piece. */
 export function createChat(parts: ChatParts): Chat {
-  const { server: starting, models, settings, composer, attachments, tools } = parts
+  const { models, settings, composer, attachments } = parts
   const newChat = byId('new-chat', HTMLButtonElement)
   const view = createConversationView(actionsFor)
   const keeper = createKeeper(parts.history)
-  const { compose, exchange } = createRequests({ ...parts, keeper })
+  const exchange = createExchange({ ...parts, keeper })
   let conversation = createConversation()
   let running: AbortController | undefined
   /** `true` if another tab has changed the conversation while an answer arrived here. */
@@ -88,31 +87,13 @@ export function createChat(parts: ChatParts): Chat {
     const { signal } = (running = new AbortController())
     const turnView = render(turn).get(turn)
     if (!turnView) return setBusy(false)
-    let answer: Answer | undefined
+    const exchanged = { own, turn, turnView, prefill }
     setBusy(true)
     if (prefill === '') view.scrollToEnd()
     keeper.remember(own.id)
     void keeper.save(own)
-    turnView.waiting('Starting the server')
-    let error: unknown
-    try {
-      const server = await unlessAborted(starting, signal)
-      answer = await compose(server, { own, turn, turnView, prefill }, signal)
-      turnView.waiting('Waiting for the first token')
-      const send = (next: Answer): Promise<void> =>
-        exchange(server, (answer = next), { own, turn, turnView, prefill }, signal)
-      // A prefilled answer continues in words, so it offers no tools.
-      if (prefill === '') await tools.converse(answer, turnView, send, signal)
-      else await send(answer)
-    } catch (caught) {
-      error = caught
-    }
-    await settle(
-      { own, turn, turnView, prefill },
-      answer,
-      signal.aborted ? undefined : error,
-      signal,
-    )
+    const outcome = await exchange(exchanged, signal)
+    await settle(exchanged, outcome, signal.aborted)
     if (running?.signal !== signal) return
     setBusy(false)
     if (hasMissed) await takeOver(own.id)
@@ -121,17 +102,17 @@ export function createChat(parts: ChatParts): Chat {
   /** Keeps and shows what an exchange came to. */
   async function settle(
     { own, turn, turnView, prefill }: Exchanged,
-    answer: Answer | undefined,
-    error: unknown,
-    signal: AbortSignal,
+    { answer, error }: Outcome,
+    isStopped: boolean,
   ): Promise<void> {
     if (answer) turn.answer = toKeptAnswer(answer, prefill)
-    turn.stopped = signal.aborted || undefined
-    touch(own, turn)
     const isContinued = prefill !== ''
+    // A continuation that failed can be tried again.
+    turn.stopped = isStopped || (isContinued && error !== undefined) || undefined
+    touch(own, turn)
     if (error !== undefined && !isContinued) turn.error = explain(error)
     await keeper.save(own)
-    // What an answer already has is kept, and shown as before.
+    // The answer keeps the text that it had, so it shows no error of its own.
     if (error !== undefined && isContinued) notice(explain(error), 'mild')
     if (turn.error === undefined) await turnView.end()
     else await turnView.fail(actionsAfter(turn, error))

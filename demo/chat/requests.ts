@@ -5,13 +5,14 @@ import type { Loading } from '../loading.ts'
 import type { Models } from '../models.ts'
 import type { SettingsForm } from '../settings.ts'
 import { unlessAborted } from '../task.ts'
+import type { Tools } from '../tools/index.ts'
 import { receive, type Answer } from '../wire/answer.ts'
 import type { Keeper } from './keeper.ts'
 import { toExchanges, toKeptAnswer } from './kept.ts'
 import { turnsBefore, type Conversation, type Turn } from './tree.ts'
 import type { TurnView } from './turn.ts'
 
-/** What an exchange changes. */
+/** The objects that an exchange changes. */
 export interface Exchanged {
   own: Conversation
   turn: Turn
@@ -20,48 +21,34 @@ export interface Exchanged {
   prefill: string
 }
 
+/** End of an exchange: its last answer, if a request was composed, and its error. */
+export interface Outcome {
+  answer?: Answer
+  /** Absent if the user stopped the answer. */
+  error?: unknown
+}
+
 export interface RequestParts {
+  server: Promise<Server>
   models: Models
   loading: Loading
   settings: SettingsForm
   inspector: Inspector
+  tools: Tools
   keeper: Keeper
 }
 
-export interface Requests {
-  /** Resolves with the answer of a turn before it is sent. */
-  compose(server: Server, exchanged: Exchanged, signal: AbortSignal): Promise<Answer>
+/**
+ * Returns the function that sends a turn, and the requests that follow from its tool calls. It shows
+ * and keeps the answer as it arrives, and never rejects.
+ */
+export function createExchange(
+  parts: RequestParts,
+): (exchanged: Exchanged, signal: AbortSignal) => Promise<Outcome> {
+  const { inspector, tools, keeper } = parts
+
   /** Sends the request of an answer, and shows and keeps the answer as it arrives. */
-  exchange(server: Server, answer: Answer, exchanged: Exchanged, signal: AbortSignal): Promise<void>
-}
-
-export function createRequests(parts: RequestParts): Requests {
-  const { models, loading, settings, inspector, keeper } = parts
-
-  async function compose(
-    server: Server,
-    { own, turn, prefill }: Exchanged,
-    signal: AbortSignal,
-  ): Promise<Answer> {
-    const { id: model, max_tokens } = await unlessAborted(models.chosen(), signal)
-    // The request would load the model, too. This call only shows the progress.
-    loading.load(model, { isQuiet: true }).catch(() => {})
-    const style = settings.style()
-    const question = {
-      model,
-      modelMaxTokens: max_tokens ?? undefined,
-      history: toExchanges(turnsBefore(own, turn)),
-      question: turn.question,
-      images: turn.images,
-      prefill,
-      settings: settings.read(),
-    }
-    const request = style.request(question)
-    const url = `${server.baseURL}/${request.path}`
-    return { style, url, request, question, raw: '', text: '' }
-  }
-
-  async function exchange(
+  async function send(
     server: Server,
     answer: Answer,
     { own, turn, turnView, prefill }: Exchanged,
@@ -80,15 +67,59 @@ export function createRequests(parts: RequestParts): Requests {
       })
     }
     update()
-    const send = server.controlled ? fetch : server.fetch
+    const ask = server.controlled ? fetch : server.fetch
     try {
       // Tokens can arrive faster than a screen shows them.
-      await receive(answer, send, signal, () => (frame ||= requestAnimationFrame(update)))
+      await receive(answer, ask, signal, () => (frame ||= requestAnimationFrame(update)))
     } finally {
       cancelAnimationFrame(frame)
       update()
     }
   }
 
-  return { compose, exchange }
+  return async (exchanged, signal) => {
+    const { turnView, prefill } = exchanged
+    let answer: Answer | undefined
+    try {
+      turnView.waiting('Starting the server')
+      const server = await unlessAborted(parts.server, signal)
+      answer = await compose(parts, server, exchanged, signal)
+      turnView.waiting('Waiting for the first token')
+      const sendNext = (next: Answer): Promise<void> =>
+        send(server, (answer = next), exchanged, signal)
+      // A prefilled answer continues in words, so it offers no tools.
+      if (prefill === '') await tools.converse(answer, turnView, sendNext, signal)
+      else await sendNext(answer)
+      return { answer }
+    } catch (error) {
+      return { answer, error: signal.aborted ? undefined : error }
+    }
+  }
+}
+
+/** Resolves with the answer of a turn before it is sent. */
+async function compose(
+  { models, loading, settings }: RequestParts,
+  server: Server,
+  { own, turn, prefill }: Exchanged,
+  signal: AbortSignal,
+): Promise<Answer> {
+  const { id: model, max_tokens } = await unlessAborted(models.chosen(), signal)
+  // The request would load the model, too. This call only shows the progress.
+  loading.load(model, { isQuiet: true }).catch(() => {})
+  const style = settings.style()
+  const rounds = prefill === '' ? undefined : turn.answer?.rounds
+  const question = {
+    model,
+    modelMaxTokens: max_tokens ?? undefined,
+    history: toExchanges(turnsBefore(own, turn)),
+    question: turn.question,
+    images: turn.images,
+    rounds,
+    prefill,
+    settings: settings.read(),
+  }
+  const request = style.request(question)
+  const url = `${server.baseURL}/${request.path}`
+  return { style, url, request, question, raw: '', text: '', rounds }
 }

@@ -25,7 +25,7 @@ export interface Turn {
   /** Data URLs. */
   images: readonly string[]
   answer?: KeptAnswer
-  /** `true` if the user stopped the answer, or a reload did. */
+  /** `true` if the user stopped the answer, a reload did, or its continuation failed. */
   stopped?: boolean
   /** Message of the error that ended the answer. */
   error?: string

@@ -17,7 +17,7 @@ export interface Action {
   run: () => void
 }
 
-/** What the user can do with a turn. */
+/** Actions that the user can take on a turn. */
 export interface TurnActions {
   /** Asks another question in place of this one, as a branch. */
   edit(question: string): void
@@ -42,6 +42,8 @@ export interface TurnView {
   show(answer: Growing): void
   /** Adds an element after the text so far. Later text appears after it. */
   insert(node: HTMLElement): void
+  /** Adds an element below the text, which is the last. */
+  append(node: HTMLElement): void
   /** Shows the whole turn with a line of facts about it, once that is on the page. */
   end(): Promise<void>
   /** Shows the error of the turn and the actions that may help. */
@@ -59,7 +61,7 @@ export function createTurnView(turn: Turn, act: TurnActions, follow: Follow): Tu
   let answer = element('div', 'answer')
   let reasoning = createReasoning()
   const branches = createBranchSwitch(act.step)
-  /** What stands below the answer. */
+  /** Elements below the answer. */
   let last: HTMLElement[] = []
   let markdown: MarkdownView | undefined
   /** Text of the answer that is shown. */
@@ -143,6 +145,7 @@ export function createTurnView(turn: Turn, act: TurnActions, follow: Follow): Tu
         article.append(node)
       })
     },
+    append: (node) => follow(() => article.append(node)),
     async end() {
       await showWhole()
       const { answer: kept } = turn

@@ -1,7 +1,7 @@
 /** Results of a comparison, and their export. */
 import { duration, rate } from '../format.ts'
 
-/** What one column asked with. An absent setting has the default of the model. */
+/** Settings of the requests of one column. An absent setting has the default of the model. */
 export interface ColumnSettings {
   model: string
   system?: string

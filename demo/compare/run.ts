@@ -6,7 +6,7 @@ import { receive, tokensPerSecond, type Answer } from '../wire/answer.ts'
 import { completions } from '../wire/completions.ts'
 import type { ColumnResult, ColumnSettings } from './result.ts'
 
-/** What a column shows while it runs. */
+/** Functions that show the state of a column while it runs. */
 export interface RunView {
   say(text: string): void
   show(result: ColumnResult): void

@@ -1,4 +1,4 @@
-/** What the browser tells about its WebGPU adapter. */
+/** Facts that the browser reports about its WebGPU adapter. */
 export interface GpuFacts {
   name: string
   isSoftware: boolean

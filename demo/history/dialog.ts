@@ -1,5 +1,6 @@
 /** The history: a dialog that lists the conversations of this device. */
 import type { Chat } from '../chat/chat.ts'
+import type { Conversation } from '../chat/tree.ts'
 import { button, element } from '../dom.ts'
 import { notice, wordsOf } from '../notice.ts'
 import { MAX_FILE_BYTES, parseJson, toFileName, toJson, toMarkdown } from './exchange-format.ts'
@@ -56,6 +57,14 @@ function createDialog(store: HistoryStore, chat: Chat): Dialog {
     )
   }
 
+  /** Does a piece of work with a conversation, unless another tab has deleted it. */
+  function use(id: string, work: (found: Conversation) => Promise<string | void>): void {
+    attempt(async () => {
+      const found = await store.get(id)
+      return found && work(found)
+    })
+  }
+
   function row(heading: Heading): HTMLElement {
     return createRow(heading, {
       open() {
@@ -65,43 +74,24 @@ function createDialog(store: HistoryStore, chat: Chat): Dialog {
       rename: (name) => attempt(() => store.rename(heading.id, name)),
       remove: () => attempt(() => store.remove(heading.id)),
       markdown: () =>
-        attempt(async () => {
-          const found = await store.get(heading.id)
-          if (found) save(toFileName(found.title, 'md'), toMarkdown(found), 'text/markdown')
-        }),
+        use(heading.id, async (found) =>
+          save(toFileName(found.title, 'md'), toMarkdown(found), 'text/markdown'),
+        ),
       json: () =>
-        attempt(async () => {
-          const found = await store.get(heading.id)
-          if (found) save(toFileName(found.title, 'json'), toJson([found]), 'application/json')
-        }),
+        use(heading.id, async (found) =>
+          save(toFileName(found.title, 'json'), toJson([found]), 'application/json'),
+        ),
       link: () =>
-        attempt(async () => {
-          const found = await store.get(heading.id)
-          if (!found) return undefined
+        use(heading.id, async (found) => {
           await navigator.clipboard.writeText(await toLink(found, location.href))
           return 'The link is copied. The conversation is in it, and is sent to no server.'
         }),
     })
   }
 
-  async function importFile(chosen: File): Promise<string> {
-    if (chosen.size > MAX_FILE_BYTES) {
-      throw new Error(`${chosen.name} is too large: at most ${MAX_FILE_BYTES} bytes are imported.`)
-    }
-    const conversations = parseJson(await chosen.text())
-    for (const conversation of conversations) {
-      const known = await store.get(conversation.id)
-      // A file cannot change what is stored, so another conversation of that id gets a new one.
-      if (known && JSON.stringify(known) === JSON.stringify(conversation)) continue
-      await store.add(known ? { ...conversation, id: crypto.randomUUID() } : conversation)
-    }
-    const { length } = conversations
-    return length === 1 ? '1 conversation is imported.' : `${length} conversations are imported.`
-  }
-
   file.addEventListener('change', () => {
     const [chosen] = file.files ?? []
-    if (chosen) attempt(() => importFile(chosen))
+    if (chosen) attempt(() => importFile(store, chosen))
     file.value = ''
   })
   search.addEventListener('input', () => attempt(refresh))
@@ -136,7 +126,23 @@ function createDialog(store: HistoryStore, chat: Chat): Dialog {
   }
 }
 
-/** What the user can do with a conversation of the list. */
+/** Stores the conversations of a file. Resolves with the words that say how many. */
+async function importFile(store: HistoryStore, chosen: File): Promise<string> {
+  if (chosen.size > MAX_FILE_BYTES) {
+    throw new Error(`${chosen.name} is too large: at most ${MAX_FILE_BYTES} bytes are imported.`)
+  }
+  const conversations = parseJson(await chosen.text())
+  for (const conversation of conversations) {
+    const known = await store.get(conversation.id)
+    // A file cannot change what is stored, so another conversation of that id gets a new one.
+    if (known && JSON.stringify(known) === JSON.stringify(conversation)) continue
+    await store.add(known ? { ...conversation, id: crypto.randomUUID() } : conversation)
+  }
+  const { length } = conversations
+  return length === 1 ? '1 conversation is imported.' : `${length} conversations are imported.`
+}
+
+/** Actions that the user can take on a conversation of the list. */
 interface RowActions {
   open(): void
   rename(title: string): void

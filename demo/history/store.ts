@@ -12,7 +12,7 @@ interface Schema extends DBSchema {
 /** A conversation in the list. */
 export type Heading = Pick<Conversation, 'id' | 'title' | 'changed'> & { turnCount: number }
 
-/** What another tab has done to a conversation. */
+/** A change that another tab has made to a conversation. */
 export interface HistoryChange {
   type: 'saved' | 'removed'
   id: string

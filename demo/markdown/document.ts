@@ -28,7 +28,7 @@ export interface MarkdownDocument {
 /** Creates an answer without text. */
 export function createDocument(): MarkdownDocument {
   let text = ''
-  /** Where the open blocks begin: in the text, and in the list of blocks. */
+  /** Start of the open blocks: in the text, and in the list of blocks. */
   let open = { offset: 0, index: 0 }
   let shown: string[] = []
 

@@ -29,8 +29,8 @@ export interface MarkdownView {
 
 interface Open {
   receive(rendered: Rendered): void
-  /** Notes that a new worker needs the whole text, and sends it if the old one owed an answer. */
-  restart(isOwed: boolean): void
+  /** Notes that a new worker needs the whole text, and sends it if the old one had not answered. */
+  restart(wasWaiting: boolean): void
   /** Shows the source. */
   giveUp(): void
 }
@@ -75,10 +75,11 @@ function replaceWorker(): void {
   clearTimeout(timer)
   worker?.terminate()
   worker = undefined
-  const [failed, ...owed] = waiting
+  const [failed, ...unanswered] = waiting
   waiting = []
   if (failed !== undefined) open.get(failed)?.giveUp()
-  for (const [answer, view] of open) if (answer !== failed) view.restart(owed.includes(answer))
+  for (const [answer, view] of open)
+    if (answer !== failed) view.restart(unanswered.includes(answer))
 }
 
 /** Loads the parser, so that the first answer need not wait for it. */
@@ -93,7 +94,7 @@ export function createMarkdownView(parent: HTMLElement): MarkdownView {
   let text = ''
   let sent = 0
   let isWhole = false
-  /** What the worker has been sent and has not returned. */
+  /** Request that the worker has not answered yet: none, a part of the text, or its end. */
   let pending: 'nothing' | 'part' | 'whole' = 'nothing'
   let plain: Text | undefined
   let onShown = (): void => {}
@@ -152,9 +153,9 @@ export function createMarkdownView(parent: HTMLElement): MarkdownView {
 
   open.set(answer, {
     receive: (rendered) => void receive(rendered),
-    restart(isOwed) {
+    restart(wasWaiting) {
       sent = 0
-      if (!isOwed) return
+      if (!wasWaiting) return
       pending = 'nothing'
       request()
     },

@@ -1,4 +1,4 @@
-/** What can be done with one entry: its download, its memory and its files. */
+/** Actions on one entry: on its download, its memory and its files. */
 import type { Server, Tag } from '../../src/index.ts'
 import { button, element } from '../dom.ts'
 import { askToDownload } from '../download-question.ts'

@@ -1,30 +1,25 @@
 /** The page that reads the text of an image. */
+import { createPage } from './page.ts'
 import { readText, type TextLine } from './read-text.ts'
-import { find, run, showValues, start, tell } from './start.ts'
+import { start } from './start.ts'
 
-const file = find('#file', HTMLInputElement)
-const canvas = find('#image', HTMLCanvasElement)
-const lines = find('#lines', HTMLOListElement)
 const starting = start()
-
-file.addEventListener('change', () => {
-  const [chosen] = file.files ?? []
-  if (chosen) void run(() => read(chosen))
-})
-
-find('#example', HTMLButtonElement).addEventListener('click', () => {
-  void run(async () => read(await (await fetch(new URL('./example.png', import.meta.url))).blob()))
+const { canvas, list, tell, showValues } = createPage({
+  label: 'Image',
+  accept: 'image/*',
+  example: new URL('./example.png', import.meta.url),
+  use: read,
 })
 
 async function read(image: Blob): Promise<void> {
   tell('Reading …')
-  lines.replaceChildren()
+  list.replaceChildren()
   const bitmap = await createImageBitmap(image)
   const begin = performance.now()
   const found = await readText(await starting, bitmap)
   const seconds = (performance.now() - begin) / 1000
   drawBoxes(bitmap, found)
-  lines.replaceChildren(...found.map(toItem))
+  list.replaceChildren(...found.map(toItem))
   showValues(found)
   tell(`${found.length} lines in ${seconds.toFixed(1)} s.`)
 }

@@ -1,31 +1,34 @@
 /** The page that shows where somebody speaks in a file, or into the microphone. */
+import { button } from '../dom.ts'
 import { findSegments, listen, type Sound, WINDOW_SECONDS } from './find-speech.ts'
+import { createPage } from './page.ts'
 import { microphone, soundOf } from './sounds.ts'
-import { find, run, showValues, start, tell } from './start.ts'
+import { start } from './start.ts'
 
-const file = find('#file', HTMLInputElement)
-const canvas = find('#probabilities', HTMLCanvasElement)
-const list = find('#segments', HTMLOListElement)
-const stop = find('#stop', HTMLButtonElement)
 const starting = start()
-
-file.addEventListener('change', () => {
-  const [chosen] = file.files ?? []
-  if (chosen) void run(async () => show(await soundOf(chosen)))
+const { controls, canvas, list, tell, showValues, run } = createPage({
+  label: 'Sound',
+  accept: 'audio/*',
+  example: new URL('./example.wav', import.meta.url),
+  use: async (file) => show(await soundOf(file)),
 })
 
-find('#example', HTMLButtonElement).addEventListener('click', () => {
-  void run(async () =>
-    show(await soundOf(await (await fetch(new URL('./example.wav', import.meta.url))).blob())),
-  )
-})
+canvas.id = 'probabilities'
+canvas.width = 600
+canvas.height = 80
+addMicrophone()
 
-find('#microphone', HTMLButtonElement).addEventListener('click', () => {
-  const stopping = new AbortController()
-  stop.hidden = false
-  stop.onclick = () => stopping.abort()
-  void run(async () => show(microphone(stopping.signal))).finally(() => (stop.hidden = true))
-})
+function addMicrophone(): void {
+  let stopping = new AbortController()
+  const stop = button('Stop', '', () => stopping.abort())
+  const begin = button('Use the microphone', '', () => {
+    stopping = new AbortController()
+    stop.hidden = false
+    void run(async () => show(microphone(stopping.signal))).finally(() => (stop.hidden = true))
+  })
+  stop.hidden = true
+  controls.append(begin, stop)
+}
 
 async function show(sounds: AsyncIterable<Sound> | Iterable<Sound>): Promise<void> {
   tell('Listening …')

@@ -1,4 +1,4 @@
-/** What every field of a generated form has in common. */
+/** The parts that all fields of a generated form have in common. */
 import type { InputParameter } from '../../src/index.ts'
 import { element } from '../dom.ts'
 

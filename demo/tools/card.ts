@@ -7,7 +7,7 @@ type Outcome = Omit<ToolResult, 'call'>
 
 export interface CallCard {
   card: HTMLElement
-  /** Resolves when the call has run, failed, or was declined. It rejects only with the signal. */
+  /** Resolves when the call has run, failed, or was declined or stopped. */
   result: Promise<Outcome>
 }
 
@@ -53,10 +53,9 @@ export function askFor(
     }
   }
 
-  const result = run().catch((error: unknown) => {
-    settle({ content: '', isError: true }, 'Stopped')
-    throw error
-  })
+  const result = run().catch(() =>
+    settle({ content: 'The user stopped this call.', isError: true }, 'Stopped'),
+  )
   if (problem === undefined) focusSoon(card)
   return { card, result }
 }

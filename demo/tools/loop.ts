@@ -18,6 +18,8 @@ export interface Agent {
 export interface LoopView {
   /** Adds an element after the text so far. Later text appears after it. */
   insert(node: HTMLElement): void
+  /** Adds an element below the text, which is the last. */
+  append(node: HTMLElement): void
   waiting(text: string): void
 }
 
@@ -43,13 +45,18 @@ export async function converse(
     const calls = readCalls(answer.request, answer.raw)
     if (calls.length === 0) return
     if (rounds.length === agent.maxRounds) {
-      view.insert(
+      view.append(
         note(`The model still calls tools after ${agent.maxRounds} rounds. It ends here.`),
       )
       return
     }
     const results = await runAll(agent, calls, view, signal)
     rounds.push({ text: answer.text, results })
+    if (signal.aborted) {
+      // The turn keeps the calls, which the page shows, and nothing after them.
+      Object.assign(answer, { rounds, text: '', reasoning: undefined, finish: undefined })
+      return
+    }
     const isLast = rounds.length === agent.maxRounds
     if (isLast) view.insert(note(`Round ${rounds.length} of ${agent.maxRounds} was the last.`))
     const offered = withTools(request, agent.tools, isLast ? 'none' : 'auto')
@@ -60,7 +67,7 @@ export async function converse(
   }
 }
 
-/** Shows a card for each call. Resolves when all of them have a result. */
+/** Shows a card for each call. Resolves when all of them have a result, or were stopped. */
 async function runAll(
   { tools }: Agent,
   calls: readonly ToolCall[],

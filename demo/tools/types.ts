@@ -32,7 +32,7 @@ export interface ToolResult {
   isError: boolean
 }
 
-/** What a model said and called in one request, with the results that the next request contains. */
+/** Text and tool calls of one request, with the results that the next request contains. */
 export interface ToolRound {
   text: string
   results: readonly ToolResult[]

@@ -6,7 +6,7 @@ import { eventReader } from '../wire/sse.ts'
 import type { WireRequest } from '../wire/style.ts'
 import type { ToolCall, ToolDefinition, ToolResult, ToolRound } from './types.ts'
 
-/** How a request lets the model call tools: if it likes to, at least one, or none. */
+/** Rule for calls of tools in one request: the model decides, calls at least one, or calls none. */
 export type ToolChoice = 'auto' | 'required' | 'none'
 
 /** The tools of one endpoint. */

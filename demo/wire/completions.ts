@@ -28,7 +28,7 @@ export const completions: WireStyle = {
   unsupported: {},
   efforts: EFFORTS,
   canContinue: true,
-  request({ model, history, question, images, prefill, settings }) {
+  request({ model, history, question, images, rounds = [], prefill, settings }) {
     const { system, maxTokens, stop, effort, schema } = settings
     const messages = [
       ...(system ? [{ role: 'system', content: system }] : []),
@@ -38,6 +38,7 @@ export const completions: WireStyle = {
         { role: 'assistant', content: past.answer },
       ]),
       { role: 'user', content: toContent(question, images) },
+      ...rounds.flatMap((round) => roundMessages('chat/completions', round)),
       ...(prefill ? [{ role: 'assistant', content: prefill }] : []),
     ]
     const limits = { ...samplingFields(settings), max_completion_tokens: maxTokens, stop }

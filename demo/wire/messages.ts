@@ -39,7 +39,7 @@ export const messages: WireStyle = {
   unsupported: {},
   efforts: EFFORTS.filter((effort) => effort !== 'minimal'),
   canContinue: true,
-  request({ model, modelMaxTokens, history, question, images, prefill, settings }) {
+  request({ model, modelMaxTokens, history, question, images, rounds = [], prefill, settings }) {
     const { system, maxTokens, stop, effort, schema } = settings
     const turns = [
       ...history.flatMap((past) => [
@@ -48,6 +48,7 @@ export const messages: WireStyle = {
         { role: 'assistant', content: past.answer },
       ]),
       { role: 'user', content: toContent(question, images) },
+      ...rounds.flatMap((round) => roundMessages('messages', round)),
       // A space at the end is refused.
       ...(prefill ? [{ role: 'assistant', content: prefill.trimEnd() }] : []),
     ]

@@ -44,6 +44,8 @@ export interface Question {
   question: string
   /** Images of the question as data URLs. Default: none. */
   images?: readonly string[]
+  /** Rounds of tool calls between the question and the text to continue. Default: none. */
+  rounds?: readonly ToolRound[]
   /** Text of the answer that the model continues. Only for a style that `canContinue`. */
   prefill?: string
   settings: Settings

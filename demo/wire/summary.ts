@@ -4,7 +4,7 @@ import { tokensPerSecond, type Answer } from './answer.ts'
 /** Finish reasons of all styles for an answer that ended at the token limit. */
 const CUT = new Set(['length', 'max_tokens', 'max_output_tokens'])
 
-/** What is measured of an answer. */
+/** The fields of an answer that its summary needs. */
 export type Facts = Pick<
   Answer,
   | 'finish'

@@ -20,7 +20,7 @@ export type Measurement =
 /** Measurements by implementation id. Unmeasured ones are absent. */
 export type Measurements = ReadonlyMap<string, Measurement>
 
-/** Why implementations must not be loaded here although the device could run them, by id. */
+/** Reasons not to load implementations that the device could run, by id. */
 export type Refusals = ReadonlyMap<string, string>
 
 export interface ImplementationChoice {

@@ -78,6 +78,6 @@ export interface Upstream {
   forwardAuthorization: boolean
   continues: boolean
   unsupported: readonly OptionalField[]
-  /** Why the app does not allow requests to that URL; `null` if it does. */
+  /** Reason why the app does not allow requests to that URL; `null` if it does. */
   refusal: string | null
 }

@@ -6,14 +6,14 @@ import type { TextWriter } from './text-writer.ts'
 import { createCallId } from './tools/id.ts'
 import { createToolParser, type ParsedPart } from './tools/parser.ts'
 
-/** Why an answer is over. */
+/** Reason why an answer is over. */
 export interface Ending {
   reason: FinishReason
   stopSequence: string | null
 }
 
 interface Answer {
-  /** Why the answer is over; `null` while it is not. */
+  /** Reason why the answer is over; `null` while it is not. */
   readonly ending: Ending | null
   /** Adds text that begins at this position, in characters of all that the engine produced. */
   push(text: string, position: number): void

@@ -1,6 +1,6 @@
 import type { Device, Tag } from './model.ts'
 
-/** Why one implementation is or is not the one that this device uses. */
+/** Reason why this device uses one implementation or does not. */
 export interface Reason {
   /** Id of the implementation, unique within its tag. */
   id: string

@@ -166,7 +166,7 @@ export interface GenerationRequest {
    */
   resumeTokens?: readonly number[]
   /**
-   * What was delivered of a local answer that this device cannot finish. An upstream server
+   * The delivered part of a local answer that this device cannot finish. An upstream server
    * continues it if the catalog entry allows that. Default: nothing.
    */
   interrupted?: InterruptedAnswer

@@ -16,13 +16,13 @@ import type { Caller, EventStream, MethodTable } from './service.ts'
 export interface Generation extends EventStream<GenerationEvent> {
   /** Fields of {@link GenerationRequest} that have no effect, as far as known so far. */
   ignored: string[]
-  /** Where the request is answered. Absent if that is not decided yet. */
+  /** Place that answers the request. Absent if that is not decided yet. */
   servedBy?: Route
 }
 
 /** Embeddings that have been accepted, or whose model is still being loaded. */
 export interface EmbeddingStream extends EventStream<EmbeddingEvent> {
-  /** Where the request is answered. Absent if that is not decided yet. */
+  /** Place that answers the request. Absent if that is not decided yet. */
   servedBy?: Route
 }
 

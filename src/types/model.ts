@@ -73,7 +73,7 @@ export interface ModelState {
   /** Device that it runs on, or would run on; `null` if no implementation can run here. */
   device: Device | null
   /**
-   * Where a request that begins now is answered: on this device, or by the app's upstream server.
+   * Place that answers a request that begins now: this device, or the app's upstream server.
    * It is `null` if nothing can answer.
    */
   servedBy: Route | null

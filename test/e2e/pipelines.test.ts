@@ -24,7 +24,7 @@ test('the text of an image is read as by onnxruntime-node', OPTIONS, async (cont
   const page = await pipelines.open(context, 'ocr.html?device=wasm')
   await page.click('#example')
   expect(await readResult(page)).toEqual(toClose(EXPECTED.lines))
-  expect(await page.locator('#lines li').allInnerTexts()).toContain('Thank you for your order')
+  expect(await page.locator('#results li').allInnerTexts()).toContain('Thank you for your order')
 })
 
 interface Heard {

@@ -1,38 +1,12 @@
 /** The playground's chat beyond a first answer: branches, continuing, reasoning, parameters. */
-import type { Browser, Page } from 'playwright'
-import { afterAll, afterEach, beforeAll, describe, expect, inject, test } from 'vitest'
+import type { Page } from 'playwright'
+import { describe, expect, test } from 'vitest'
 import { findAccessibilityProblems } from '../support/axe.ts'
-import { openBrowser } from '../support/browser.ts'
-import { scriptedAnswers, type ScriptedAnswer, type ScriptedWindow } from '../support/fakes.ts'
-import { openPlayground, type Playground, type PlaygroundOptions } from '../support/playground.ts'
+import { scriptedAnswers, type ScriptedWindow } from '../support/fakes.ts'
+import { scriptAnswers, usePlayground, type PlaygroundOptions } from '../support/playground.ts'
 
-let browser: Browser
-let playground: Playground | undefined
-
-beforeAll(async () => {
-  browser = await openBrowser()
-})
-
-afterAll(() => browser?.close())
-
-afterEach(async () => {
-  await playground?.close()
-  playground = undefined
-})
-
-async function open(options?: PlaygroundOptions): Promise<Playground> {
-  playground = await openPlayground(browser, inject('demo'), {
-    before: scriptedAnswers,
-    ...options,
-  })
-  return playground
-}
-
-async function script(page: Page, ...answers: ScriptedAnswer[]): Promise<void> {
-  await page.evaluate((given) => {
-    ;(window as unknown as ScriptedWindow).script.push(...given)
-  }, answers)
-}
+const openAt = usePlayground({ before: scriptedAnswers })
+const open = (options?: PlaygroundOptions) => openAt(undefined, options)
 
 /** Messages of the last request, as `role: content`. */
 function lastMessages(page: Page): Promise<string[]> {
@@ -112,7 +86,7 @@ describe('branches', () => {
 describe('an answer', () => {
   test('that was cut continues where it ended', async () => {
     const { page, ask } = await open()
-    await script(
+    await scriptAnswers(
       page,
       { deltas: [{ content: 'Once upon ' }], finish: 'length' },
       { deltas: [{ content: ' a time.' }] },
@@ -131,7 +105,7 @@ describe('an answer', () => {
 
   test('that was stopped continues, too, and says why where a style cannot', async () => {
     const { page, answer } = await open()
-    await script(page, { deltas: [{ content: 'Half' }], isOpen: true })
+    await scriptAnswers(page, { deltas: [{ content: 'Half' }], isOpen: true })
     await page.getByLabel('Your question').fill('Count.')
     await page.keyboard.press('Enter')
     await page.locator('.answer', { hasText: 'Half' }).waitFor()
@@ -141,14 +115,34 @@ describe('an answer', () => {
     await tool(page, 'Continue').click()
     await page.getByText('/v1/responses cannot continue an answer.').waitFor()
     await page.getByLabel('/v1/chat/completions').check()
-    await script(page, { deltas: [{ content: ' and whole.' }] })
+    await scriptAnswers(page, { deltas: [{ content: ' and whole.' }] })
     await tool(page, 'Continue').click()
     await expect.poll(answer).toBe('Half and whole.')
   })
 
+  test('can be continued again after its continuation failed', async () => {
+    const { page, ask, answer } = await open()
+    await scriptAnswers(page, { deltas: [{ content: 'Once upon' }], finish: 'length' })
+    await ask('Tell a story.')
+    await page.evaluate(() => {
+      const scripted = window.fetch
+      window.fetch = async (input, init) => {
+        if (!String(input).endsWith('/chat/completions')) return scripted(input, init)
+        window.fetch = scripted
+        return new Response('{"error":{"message":"Out of ink"}}', { status: 500 })
+      }
+    })
+    await tool(page, 'Continue').click()
+    await page.locator('.notice', { hasText: 'Out of ink' }).waitFor()
+    expect(await answer()).toBe('Once upon')
+    await scriptAnswers(page, { deltas: [{ content: ' a time.' }] })
+    await tool(page, 'Continue').click()
+    await expect.poll(answer).toBe('Once upon a time.')
+  })
+
   test('folds its reasoning and counts its tokens', async () => {
     const { page, ask, answer } = await open()
-    await script(page, {
+    await scriptAnswers(page, {
       deltas: [
         { reasoning_content: 'Let me ' },
         { reasoning_content: '<b>think</b>.' },
@@ -276,7 +270,7 @@ test.each(['light', 'dark'] as const)(
   { tags: ['slow'] },
   async (colorScheme) => {
     const { page, ask } = await open({ viewport: { width: 390, height: 844 }, colorScheme })
-    await script(page, {
+    await scriptAnswers(page, {
       deltas: [
         { reasoning_content: 'Hm.' },
         {

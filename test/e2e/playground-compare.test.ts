@@ -1,35 +1,18 @@
 /** The comparison of models and settings, the command palette, and the shortcuts. */
 import { readFileSync } from 'node:fs'
 import { text as readText } from 'node:stream/consumers'
-import type { Browser, Page } from 'playwright'
-import { afterAll, afterEach, beforeAll, describe, expect, inject, test } from 'vitest'
+import type { Page } from 'playwright'
+import { describe, expect, test } from 'vitest'
 import type { Comparison } from '../../demo/compare/result.ts'
 import { findAccessibilityProblems } from '../support/axe.ts'
-import { openBrowser } from '../support/browser.ts'
 import { endlessAnswer } from '../support/fakes.ts'
-import { openPlayground, type Playground, type PlaygroundOptions } from '../support/playground.ts'
+import { usePlayground, type PlaygroundOptions } from '../support/playground.ts'
 import { openSite } from '../support/site.ts'
 
 const PHONE = { viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true }
 
-let browser: Browser
-let playground: Playground | undefined
-
-beforeAll(async () => {
-  browser = await openBrowser()
-})
-
-afterAll(() => browser?.close())
-
-afterEach(async () => {
-  await playground?.close()
-  playground = undefined
-})
-
-async function open(options?: PlaygroundOptions, url = inject('demo')): Promise<Page> {
-  playground = await openPlayground(browser, url, options)
-  return playground.page
-}
+const openAt = usePlayground()
+const open = (options?: PlaygroundOptions, url?: string) => openAt(url, options)
 
 async function openCompare(page: Page): Promise<void> {
   await page.getByRole('button', { name: 'Side by side' }).click()
@@ -79,7 +62,7 @@ function secondGuide(): string {
 
 describe('the comparison', () => {
   test('asks one model with two settings, shows figures, and exports them', async () => {
-    const page = await open({ before: countChats })
+    const { page, faults } = await open({ before: countChats })
     await openCompare(page)
     const prompt = page.getByLabel('Prompt for all columns')
     await page.getByRole('button', { name: 'Run', exact: true }).click()
@@ -121,7 +104,7 @@ describe('the comparison', () => {
     expect(markdown).toMatch(/\| Settings \| temperature 0 \| maxTokens 3 \|/)
     expect(markdown).toMatch(/\| Tokens \| \d+ \| 3 \|/)
     expect(markdown).toContain(one?.text)
-    expect(playground?.faults).toEqual([])
+    expect(faults).toEqual([])
   })
 
   test('asks three columns of two models, one after the other', { tags: ['slow'] }, async () => {
@@ -129,7 +112,7 @@ describe('the comparison', () => {
     try {
       site.pages['/second.json'] = secondGuide()
       const url = `${site.url}/?catalog=/second.json`
-      const page = await open({ before: countChats, ...PHONE }, url)
+      const { page } = await open({ before: countChats, ...PHONE }, url)
       await page.getByRole('button', { name: 'Load this catalog' }).click()
       await page.getByText('Runs here').waitFor()
       await openCompare(page)
@@ -168,7 +151,7 @@ describe('the comparison', () => {
   })
 
   test('stops, keeps what came, and says what a model refuses', async () => {
-    const page = await open({ before: endlessAnswer, colorScheme: 'dark' })
+    const { page } = await open({ before: endlessAnswer, colorScheme: 'dark' })
     await openCompare(page)
     await page.getByLabel('Prompt for all columns').fill('Count.')
     for (const select of await page.getByRole('dialog').getByLabel('Model').all())
@@ -186,7 +169,7 @@ describe('the comparison', () => {
 
 describe('the palette', () => {
   test('finds and runs commands by keyboard, and returns the focus', async () => {
-    const page = await open()
+    const { page, faults } = await open()
     await page.getByText('Runs here').waitFor()
     await page.keyboard.press('Control+K')
     const palette = page.getByRole('dialog', { name: 'Commands' })
@@ -208,11 +191,11 @@ describe('the palette', () => {
     await palette.waitFor()
     await page.keyboard.press('Control+K')
     await palette.waitFor({ state: 'hidden' })
-    expect(playground?.faults).toEqual([])
+    expect(faults).toEqual([])
   })
 
   test('shortcuts run commands, but not while text is written', async () => {
-    const page = await open()
+    const { page } = await open()
     await page.getByText('Runs here').waitFor()
     const input = page.getByLabel('Your question')
     await input.focus()
@@ -239,7 +222,7 @@ describe('the palette', () => {
   })
 
   test('opens the panel of a phone by touch', { tags: ['slow'] }, async () => {
-    const page = await open(PHONE)
+    const { page } = await open(PHONE)
     await page.getByText('Runs here').waitFor()
     await page.getByRole('button', { name: 'Commands' }).tap()
     await page.getByRole('option', { name: 'Show the settings' }).tap()

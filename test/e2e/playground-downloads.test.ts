@@ -4,46 +4,23 @@
  * @module-tag slow
  */
 import { join } from 'node:path'
-import type { Browser, Page } from 'playwright'
-import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import type { Page } from 'playwright'
+import { afterEach, expect, test } from 'vitest'
 import { findAccessibilityProblems } from '../support/axe.ts'
-import { openBrowser } from '../support/browser.ts'
 import { openHub, repositoryOf, type Hub } from '../support/hub.ts'
-import { openPlayground, type Playground, type PlaygroundWindow } from '../support/playground.ts'
-import { openSite, type Site, type SiteOptions } from '../support/site.ts'
+import { useSitePlayground, type PlaygroundWindow } from '../support/playground.ts'
 
 const MODEL = '/inorigin/models/guide/onnx/model.onnx'
 const GUIDE = join(import.meta.dirname, '../../demo/models/guide')
 
-let browser: Browser
-let site: Site
 let hub: Hub | undefined
-let playground: Playground | undefined
-
-beforeAll(async () => {
-  browser = await openBrowser()
-})
-
-afterAll(() => browser?.close())
 
 afterEach(async () => {
-  await playground?.close()
-  await site?.close()
   await hub?.close()
   hub = undefined
-  playground = undefined
 })
 
-/** Opens the playground on WASM, with entries that the visitor added before. */
-async function open(options: SiteOptions = {}, entries: readonly object[] = []): Promise<Page> {
-  site = await openSite(options)
-  const localStorage = [{ name: 'playground:own-catalog', value: JSON.stringify(entries) }]
-  playground = await openPlayground(browser, `${site.url}/?device=wasm`, {
-    storageState: { cookies: [], origins: [{ origin: site.url, localStorage }] },
-  })
-  await playground.page.waitForFunction(() => 'inorigin' in window)
-  return playground.page
-}
+const open = useSitePlayground()
 
 const strip = (page: Page) => page.locator('#loading')
 
@@ -70,7 +47,7 @@ function largeEntry(): object {
 }
 
 test('a visit downloads neither model nor runtime before the visitor touches the composer', async () => {
-  const page = await open()
+  const { page, site } = await open()
   await page.getByText('Guide: 6.5 MB to download with your first question.').waitFor()
   // The host keeps its scripts when it is idle, and this one comes late in their order.
   await page.waitForFunction(async () => {
@@ -86,7 +63,9 @@ test('a visit downloads neither model nor runtime before the visitor touches the
 
 test('a download is paused, resumed, and canceled after Stop, beside a picker that works', async () => {
   let isReleased = false
-  const page = await open({ slow: { [MODEL]: () => isReleased } })
+  const { page, ask, answer, faults } = await open({
+    served: { slow: { [MODEL]: () => isReleased } },
+  })
   await page.getByLabel('Your question').click()
   await button(page, 'Pause').click()
   await page.getByText(/^The download of guide is paused at /).waitFor()
@@ -102,13 +81,13 @@ test('a download is paused, resumed, and canceled after Stop, beside a picker th
   await page.getByText('The download of guide was canceled.').waitFor()
   expect(await stored(page)).toEqual([])
   isReleased = true
-  await playground?.ask('Who are you?')
-  expect(await playground?.answer()).not.toBe('')
-  expect(playground?.faults).toEqual([])
+  await ask('Who are you?')
+  expect(await answer()).not.toBe('')
+  expect(faults).toEqual([])
 })
 
 test('a large model is downloaded only after a question with its size and fit', async () => {
-  const page = await open({}, [largeEntry()])
+  const { page } = await open({ entries: [largeEntry()] })
   await page.locator('#model').selectOption('@me/large')
   const dialog = page.getByRole('dialog', { name: 'Download Large?' })
   await dialog.waitFor()
@@ -135,11 +114,12 @@ test('a large model is downloaded only after a question with its size and fit', 
 test('a hub that is down is said once, in short, with a way back; it is looked up again later', async () => {
   hub = await openHub({ 'me/guide': repositoryOf(GUIDE, 'a'.repeat(40)) })
   hub.refuseWith = 503
-  const page = await open({}, [{ tag: '@me/guide', huggingface: 'me/guide', host: hub.url }])
+  const entries = [{ tag: '@me/guide', huggingface: 'me/guide', host: hub.url }]
+  const { page, ask, answer } = await open({ entries })
   await page.locator('#model').selectOption('@me/guide')
   const words = 'The hub that has guide cannot be reached now. Try again later.'
   await strip(page).getByText(words).waitFor()
-  await playground?.ask('Hello')
+  await ask('Hello')
   expect(await page.getByText('cannot be reached').count()).toBe(1)
   expect(await page.getByRole('alert').innerText()).toContain(words)
   expect(await page.getByRole('heading', { level: 1 }).count()).toBe(1)
@@ -148,11 +128,11 @@ test('a hub that is down is said once, in short, with a way back; it is looked u
   hub.refuseWith = 0
   await page.getByRole('alert').getByRole('button', { name: 'Ask again' }).click()
   await page.locator('.turn > .meta').waitFor()
-  expect(await playground?.answer()).not.toBe('')
+  expect(await answer()).not.toBe('')
 })
 
 test('the model and the wire style that were chosen survive a reload', async () => {
-  const page = await open({}, [largeEntry()])
+  const { page } = await open({ entries: [largeEntry()] })
   await page.locator('#model').selectOption('@me/large')
   await page.getByRole('dialog', { name: 'Download Large?' }).waitFor()
   await page.keyboard.press('Escape')

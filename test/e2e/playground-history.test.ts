@@ -1,29 +1,12 @@
 /** The playground's history: conversations that survive reloads, tabs, files and links. */
-import type { Browser, Page } from 'playwright'
-import { afterAll, afterEach, beforeAll, describe, expect, inject, test } from 'vitest'
+import type { Page } from 'playwright'
+import { describe, expect, inject, test } from 'vitest'
 import { findAccessibilityProblems } from '../support/axe.ts'
-import { makePatient, openBrowser } from '../support/browser.ts'
+import { makePatient } from '../support/browser.ts'
 import { scriptedAnswers, type ScriptedWindow } from '../support/fakes.ts'
-import { openPlayground, type Playground, type PlaygroundOptions } from '../support/playground.ts'
+import { usePlayground } from '../support/playground.ts'
 
-let browser: Browser
-let playground: Playground | undefined
-
-beforeAll(async () => {
-  browser = await openBrowser()
-})
-
-afterAll(() => browser?.close())
-
-afterEach(async () => {
-  await playground?.close()
-  playground = undefined
-})
-
-async function open(url = inject('demo'), options?: PlaygroundOptions): Promise<Playground> {
-  playground = await openPlayground(browser, url, { before: scriptedAnswers, ...options })
-  return playground
-}
+const open = usePlayground({ before: scriptedAnswers })
 
 const tool = (page: Page, name: string) => page.getByRole('button', { name, exact: true })
 const questions = (page: Page) => page.locator('.question').allInnerTexts()

@@ -1,33 +1,15 @@
 /** Images in the playground's chat: chosen, pasted and dropped; shown, removed, and sent. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Browser } from 'playwright'
-import { afterAll, afterEach, beforeAll, expect, inject, test } from 'vitest'
-import { openBrowser } from '../support/browser.ts'
+import { expect, test } from 'vitest'
 import { hostileAnswer } from '../support/fakes.ts'
-import { openPlayground, type Playground, type PlaygroundOptions } from '../support/playground.ts'
+import { usePlayground, type Playground, type PlaygroundOptions } from '../support/playground.ts'
 
 const FILE = join(import.meta.dirname, '../models/vision/wide.png')
 const DATA = readFileSync(FILE).toString('base64')
 
-let browser: Browser
-let playground: Playground | undefined
-
-beforeAll(async () => {
-  browser = await openBrowser()
-})
-
-afterAll(() => browser?.close())
-
-afterEach(async () => {
-  await playground?.close()
-  playground = undefined
-})
-
-async function open(options?: PlaygroundOptions): Promise<Playground> {
-  playground = await openPlayground(browser, inject('demo'), options)
-  return playground
-}
+const openAt = usePlayground()
+const open = (options?: PlaygroundOptions) => openAt(undefined, options)
 
 /** Records the bodies of chats in `window.bodies`, and answers them without a model. */
 function recordBodies(): void {

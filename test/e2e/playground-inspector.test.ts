@@ -4,37 +4,23 @@
  * @module-tag slow
  */
 import { execFileSync } from 'node:child_process'
-import type { Browser, Page } from 'playwright'
-import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import type { Page } from 'playwright'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { findAccessibilityProblems } from '../support/axe.ts'
-import { openBrowser } from '../support/browser.ts'
-import { openPlayground, type Playground } from '../support/playground.ts'
+import { usePlayground } from '../support/playground.ts'
 import { bundleSdks } from '../support/sdks.ts'
 import { openSite, type Site } from '../support/site.ts'
 
-let browser: Browser
 let site: Site
-let playground: Playground | undefined
 
 beforeAll(async () => {
-  browser = await openBrowser()
   site = await openSite({ pages: { '/sdks.js': await bundleSdks() } })
 })
 
-afterAll(async () => {
-  await site?.close()
-  await browser?.close()
-})
+afterAll(() => site?.close())
 
-afterEach(async () => {
-  await playground?.close()
-  playground = undefined
-})
-
-async function open(before?: () => void): Promise<Playground> {
-  playground = await openPlayground(browser, `${site.url}/?device=wasm`, { before })
-  return playground
-}
+const openAt = usePlayground()
+const open = (before?: () => void) => openAt(`${site.url}/?device=wasm`, { before })
 
 const codeOf = async (page: Page): Promise<string> =>
   (await page.locator('#request').textContent()) ?? ''
@@ -158,7 +144,7 @@ test('the time line, headers and usage tell what arrived; the request is replaye
   await page.getByRole('button', { name: 'Replay' }).click()
   await page.waitForFunction(() => Reflect.get(window, 'asked') === 2)
   await page.getByText(/^7 events · /).waitFor()
-  // What is replayed is no turn of the chat.
+  // A replayed request adds no turn to the chat.
   expect(await page.locator('.turn').count()).toBe(1)
   expect(await findAccessibilityProblems(page)).toEqual([])
   expect(faults).toEqual([])

@@ -1,43 +1,16 @@
 /** Markdown of answers in the playground: what it shows, what it never does, and how fast. */
-import type { Browser, Page } from 'playwright'
-import { afterAll, afterEach, beforeAll, describe, expect, inject, test } from 'vitest'
-import { openBrowser } from '../support/browser.ts'
-import { scriptedAnswers, type ScriptedAnswer, type ScriptedWindow } from '../support/fakes.ts'
+import type { Page } from 'playwright'
+import { describe, expect, inject, test } from 'vitest'
+import { scriptedAnswers, type ScriptedAnswer } from '../support/fakes.ts'
 import { HOSTILE_ANSWERS } from '../support/hostile-answers.ts'
 import { watchMainThread } from '../support/main-thread.ts'
-import { openPlayground, type Playground, type PlaygroundOptions } from '../support/playground.ts'
+import { scriptAnswers, usePlayground, type PlaygroundOptions } from '../support/playground.ts'
 
 /** Longest time in milliseconds for which the main thread may be busy without a break. */
 const LONG_TASK_MS = 50
 
-let browser: Browser
-let playground: Playground | undefined
-
-beforeAll(async () => {
-  browser = await openBrowser()
-})
-
-afterAll(() => browser?.close())
-
-afterEach(async () => {
-  await playground?.close()
-  playground = undefined
-})
-
-async function open(options?: PlaygroundOptions): Promise<Playground> {
-  playground = await openPlayground(browser, inject('demo'), {
-    before: scriptedAnswers,
-    ...options,
-  })
-  return playground
-}
-
-/** Puts answers into the script of the page. */
-async function script(page: Page, ...answers: ScriptedAnswer[]): Promise<void> {
-  await page.evaluate((given) => {
-    ;(window as unknown as ScriptedWindow).script.push(...given)
-  }, answers)
-}
+const openAt = usePlayground({ before: scriptedAnswers })
+const open = (options?: PlaygroundOptions) => openAt(undefined, options)
 
 const whole = (content: string): ScriptedAnswer => ({ deltas: [{ content }] })
 
@@ -47,7 +20,7 @@ describe('an answer in Markdown', () => {
     const text =
       '## A title\n\nText with **bold** and `code`.\n\n1. one\n2. two\n\n| a | b |\n|--:|---|\n' +
       '| 1 | 2 |\n\n```js\nconst a = "b" // c\n```\n\n$$\n\\frac{1}{x^2}\n$$\n\n[a](https://x.test/)'
-    await script(page, whole(text))
+    await scriptAnswers(page, whole(text))
     await ask('Show all.')
     const answer = page.locator('.answer')
     expect(await answer.getByRole('heading', { name: 'A title' }).isVisible()).toBe(true)
@@ -67,7 +40,7 @@ describe('an answer in Markdown', () => {
     const permissions = ['clipboard-read', 'clipboard-write']
     const { page, ask } = await open({ permissions })
     const read = () => page.evaluate(() => navigator.clipboard.readText())
-    await script(page, whole('Run **this**:\n\n```sh\nls -la\n```'))
+    await scriptAnswers(page, whole('Run **this**:\n\n```sh\nls -la\n```'))
     await ask('How?')
     await page.locator('.answer').getByRole('button', { name: 'Copy' }).click()
     await page.getByRole('button', { name: 'Copied' }).waitFor()
@@ -85,7 +58,7 @@ describe('an answer in Markdown', () => {
           new Real(/worker-/.test(String(url)) ? '/missing.js' : url, options),
       })
     })
-    await script(page, whole('A **bold** word.'))
+    await scriptAnswers(page, whole('A **bold** word.'))
     await ask('Hello?')
     expect(await answer()).toBe('A **bold** word.')
     expect(await page.locator('.answer.plain-text').count()).toBe(1)
@@ -110,7 +83,7 @@ test(
     for (const [at, text] of HOSTILE_ANSWERS.entries()) {
       // Each conversation holds a few of them, so that requests stay short.
       if (at % 20 === 0 && at > 0) await page.getByRole('button', { name: 'New chat' }).click()
-      await script(page, whole(text))
+      await scriptAnswers(page, whole(text))
       await ask(`Attack ${at}`)
       found.push(...(await findDangers(page)).map((danger) => `${at}: ${danger}`))
     }
@@ -147,13 +120,13 @@ test(
     const { page, ask } = await open()
     // The panel shows the raw events only where its tab is open.
     await page.getByRole('tab', { name: 'Settings' }).click()
-    await script(page, whole('Ready. `x` $y$\n\n```js\nlet a\n```'))
+    await scriptAnswers(page, whole('Ready. `x` $y$\n\n```js\nlet a\n```'))
     await ask('Prepare.')
     // The load of the guide, which answers nothing here, would move the composer.
     await page.evaluate(() => window.inorigin?.models.load('@inorigin/guide'))
     await page.locator('#loading').waitFor({ state: 'hidden' })
-    await script(page, { deltas: longAnswer().map((content) => ({ content })) })
-    const watched = await watchMainThread(browser, page)
+    await scriptAnswers(page, { deltas: longAnswer().map((content) => ({ content })) })
+    const watched = await watchMainThread(page)
     await ask('Tell me everything.')
     expect(await page.locator('.turn').last().locator('.block').count()).toBeGreaterThan(500)
     const { busiest, tasks, shift } = await watched.end()

@@ -4,56 +4,32 @@
  * @module-tag slow
  */
 import { join } from 'node:path'
-import type { Browser, Locator, Page } from 'playwright'
-import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import type { Locator, Page } from 'playwright'
+import { afterEach, expect, test } from 'vitest'
 import { findAccessibilityProblems } from '../support/axe.ts'
-import { openBrowser } from '../support/browser.ts'
 import { openHub, repositoryOf, type Hub } from '../support/hub.ts'
-import { openPlayground, type Playground, type PlaygroundOptions } from '../support/playground.ts'
-import { openSite, type Site, type SiteOptions } from '../support/site.ts'
+import { useSitePlayground, type Playground, type SiteOpening } from '../support/playground.ts'
+import type { Site } from '../support/site.ts'
 
 const MODELS = join(import.meta.dirname, '../../demo/models')
 const FILE = '/inorigin/models/guide/onnx/model.onnx'
 const PHONE = { viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true }
 
-let browser: Browser
-let site: Site
 let hub: Hub | undefined
-let playground: Playground | undefined
-
-beforeAll(async () => {
-  browser = await openBrowser()
-})
-
-afterAll(() => browser?.close())
+let playground: (Playground & { site: Site }) | undefined
 
 afterEach(async () => {
-  await playground?.close()
-  await site?.close()
   await hub?.close()
   hub = undefined
-  playground = undefined
 })
 
-interface Opening {
-  served?: SiteOptions
-  options?: PlaygroundOptions
-  /** Entries that the visitor added before. */
-  entries?: readonly object[]
-}
+const openSitePlayground = useSitePlayground()
 
 /** Opens the page of models, on WASM. */
-async function open({ served, options, entries = [] }: Opening = {}): Promise<Page> {
-  site = await openSite(served)
-  const localStorage = [{ name: 'playground:own-catalog', value: JSON.stringify(entries) }]
-  playground = await openPlayground(browser, `${site.url}/?device=wasm`, {
-    ...options,
-    storageState: { cookies: [], origins: [{ origin: site.url, localStorage }] },
-  })
-  const { page } = playground
-  await page.waitForFunction(() => 'inorigin' in window)
-  await openPage(page)
-  return page
+async function open(opening?: SiteOpening): Promise<Page> {
+  playground = await openSitePlayground(opening)
+  await openPage(playground.page)
+  return playground.page
 }
 
 async function openPage(page: Page): Promise<void> {
@@ -156,7 +132,7 @@ test('files and folders become models of the visitor, and answer', async () => {
   expect(await page.locator('#model').inputValue()).toBe('@me/guide')
   await playground?.ask('Who are you?')
   expect(await playground?.answer()).not.toBe('')
-  expect(site.requests.some((request) => request.endsWith(FILE))).toBe(false)
+  expect(playground?.site.requests.some((request) => request.endsWith(FILE))).toBe(false)
 })
 
 test('a model is added by the address of its file, and a wrong name is said to be one', async () => {
@@ -165,7 +141,7 @@ test('a model is added by the address of its file, and a wrong name is said to b
   await input.fill('neither')
   await page.keyboard.press('Enter')
   await page.getByText('"neither" is neither owner/name nor an address.').waitFor()
-  await input.fill(`${site.url}/inorigin/models/digits/model.onnx`)
+  await input.fill(`${playground?.site.url}/inorigin/models/digits/model.onnx`)
   await page.keyboard.press('Enter')
   await page.getByText('@me/model was added.').waitFor()
   await input.fill('https://huggingface.co/Some-Owner/Some.Model/tree/main')

@@ -1,13 +1,10 @@
 /** The playground around its chat: what the address chooses, the predictors, phones, themes. */
 import { createServer, type Server as HttpServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import type { Browser } from 'playwright'
-import { afterAll, afterEach, beforeAll, describe, expect, inject, test } from 'vitest'
-import { openBrowser } from '../support/browser.ts'
+import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
 import { hostileAnswer, missingScript, refusedWorker } from '../support/fakes.ts'
 import {
-  openPlayground,
-  type Playground,
+  usePlayground,
   type PlaygroundOptions,
   type PlaygroundWindow,
 } from '../support/playground.ts'
@@ -15,24 +12,9 @@ import { openSite } from '../support/site.ts'
 
 const PHONE = { viewport: { width: 360, height: 740 }, isMobile: true, hasTouch: true }
 
-let browser: Browser
-let playground: Playground | undefined
-
-beforeAll(async () => {
-  browser = await openBrowser()
-})
-
-afterAll(() => browser?.close())
-
-afterEach(async () => {
-  await playground?.close()
-  playground = undefined
-})
-
-async function open(query = '', options?: PlaygroundOptions): Promise<Playground> {
-  playground = await openPlayground(browser, `${inject('demo')}${query}`, options)
-  return playground
-}
+const openAt = usePlayground()
+const open = (query = '', options?: PlaygroundOptions) =>
+  openAt(`${inject('demo')}${query}`, options)
 
 describe('the address', () => {
   test.each(['wasm', 'webgpu'])(
@@ -273,8 +255,7 @@ describe('the page', () => {
     const site = await openSite({ pages: { [file]: 'This is not a model.' } })
     try {
       const viewport = { width: 390, height: 844 }
-      playground = await openPlayground(browser, `${site.url}/`, { viewport, isMobile: true })
-      const { page, ask } = playground
+      const { page, ask } = await openAt(`${site.url}/`, { viewport, isMobile: true })
       await page.getByLabel('Your question').click()
       await page.getByText('@inorigin/guide could not be loaded.').waitFor()
       // Both name the address of the file, which has no place to break at.

@@ -1,28 +1,11 @@
 /** Tools in the playground: their editor, the loop of calls, approval, and the sandbox. */
-import type { Browser, Page } from 'playwright'
-import { afterAll, afterEach, beforeAll, expect, inject, test } from 'vitest'
+import type { Page } from 'playwright'
+import { expect, inject, test } from 'vitest'
 import { findAccessibilityProblems } from '../support/axe.ts'
-import { openBrowser } from '../support/browser.ts'
-import { openPlayground, type Playground, type PlaygroundOptions } from '../support/playground.ts'
+import { usePlayground, type PlaygroundOptions } from '../support/playground.ts'
 
-let browser: Browser
-let playground: Playground | undefined
-
-beforeAll(async () => {
-  browser = await openBrowser()
-})
-
-afterAll(() => browser?.close())
-
-afterEach(async () => {
-  await playground?.close()
-  playground = undefined
-})
-
-async function open(options?: PlaygroundOptions): Promise<Playground> {
-  playground = await openPlayground(browser, inject('demo'), options)
-  return playground
-}
+const openAt = usePlayground()
+const open = (options?: PlaygroundOptions) => openAt(undefined, options)
 
 /** Turns tools on before the page starts. */
 const withSettings = (settings: object) => ({
@@ -39,7 +22,7 @@ const withSettings = (settings: object) => ({
 
 /**
  * Answers the chats of both styles with the calls in `window.script`, one list for each request, and
- * then with words. It records the bodies in `window.bodies`.
+ * then with words, which end for the reason `window.finish`. It records the bodies in `window.bodies`.
  */
 function scriptedCalls(): void {
   const real = window.fetch
@@ -56,14 +39,16 @@ function scriptedCalls(): void {
     const calls = script[bodies.length] ?? []
     bodies.push(body)
     const text = `Answer ${bodies.length}.`
+    const finish = calls.length > 0 ? 'tool_calls' : Reflect.get(window, 'finish')
     if (isChat) {
       const tool_calls = calls.map(([name, args], index) => ({
         index,
         id: `call_${bodies.length}_${index}`,
         function: { name, arguments: JSON.stringify(args) },
       }))
-      const delta = calls.length > 0 ? { content: text, tool_calls } : { content: text }
-      const whole = chunks([{ choices: [{ index: 0, delta, finish_reason: 'stop' }] }])
+      const called = { reasoning_content: 'Hm.', tool_calls }
+      const delta = { content: text, ...(calls.length > 0 && called) }
+      const whole = chunks([{ choices: [{ index: 0, delta, finish_reason: finish ?? 'stop' }] }])
       return new Response(`${whole.join('')}data: [DONE]\n\n`)
     }
     const blocks = calls.flatMap(([name, args], at) => {
@@ -79,7 +64,13 @@ function scriptedCalls(): void {
       ]
     })
     const said = { type: 'content_block_delta', index: 0, delta: { type: 'text_delta', text } }
-    return new Response(frames([said, ...blocks, { type: 'message_stop' }]).join(''))
+    const usage = { output_tokens: 1 }
+    const stop_reason = finish === 'length' ? 'max_tokens' : 'end_turn'
+    const ended = [
+      { type: 'message_delta', delta: { stop_reason }, usage },
+      { type: 'message_stop' },
+    ]
+    return new Response(frames([said, ...blocks, ...ended]).join(''))
   }
 }
 
@@ -218,6 +209,8 @@ test('the loop ends after the limit of rounds, and stops with the answer', async
   await page.locator('.turn > .meta').waitFor()
   const bodies = await bodiesOf(page)
   expect(bodies.map((body) => body['tool_choice'])).toEqual(['auto', 'auto', 'none'])
+  const answers = page.locator('.answer')
+  expect(await answers.allInnerTexts()).toEqual(['Answer 1.', 'Answer 2.', 'Answer 3.'])
 
   await send(page, 'Once more.')
   await run.waitFor()
@@ -225,7 +218,40 @@ test('the loop ends after the limit of rounds, and stops with the answer', async
   await page.getByText('Stopped', { exact: true }).waitFor()
   expect(await run.count()).toBe(0)
   expect(await bodiesOf(page)).toHaveLength(4)
+
+  // A stopped turn keeps its calls, and shows nothing twice.
+  await page.locator('.turn > .meta', { hasText: 'stopped' }).waitFor()
+  expect((await answers.allInnerTexts()).slice(3)).toEqual(['Answer 4.'])
+  expect(await page.locator('.turn').last().locator('.reasoning').count()).toBe(1)
+  await page.reload()
+  const kept = page.locator('.turn').last()
+  await kept.getByText('The user stopped this call.').waitFor()
+  await kept.locator('.meta').waitFor()
+  expect(await kept.locator('.answer').allInnerTexts()).toEqual(['Answer 4.'])
 })
+
+test.each(['/v1/chat/completions', '/v1/messages'])(
+  '%s: an answer after calls continues with them, and keeps them',
+  async (style) => {
+    const { page } = await open({ before: scriptedCalls, ...withSettings(CALCULATOR) })
+    await page.getByLabel(style).check()
+    await setScript(page, [[['calculator', { expression: '6 * 7' }]]])
+    await page.evaluate(() => void Reflect.set(window, 'finish', 'length'))
+    await send(page, 'How much?')
+    await page.getByRole('button', { name: 'Run', exact: true }).click()
+    await page.getByRole('button', { name: 'Continue' }).click()
+    await expect.poll(async () => (await bodiesOf(page)).length).toBe(3)
+    await expect
+      .poll(() => page.locator('.answer').allInnerTexts())
+      .toEqual(['Answer 1.', 'Answer 2.Answer 3.'])
+    const [, second, third] = (await bodiesOf(page)).map(({ messages }) => messages as object[])
+    expect(third?.slice(0, -1)).toEqual(second)
+    expect(third?.at(-1)).toMatchObject({ role: 'assistant', content: 'Answer 2.' })
+    await page.locator('.turn > .meta').waitFor()
+    await page.reload()
+    await page.locator('.tool-card', { hasText: '42' }).waitFor()
+  },
+)
 
 /** Runs code as the tool `javascript` does, and returns what its card shows. */
 async function runCode(page: Page, code: string): Promise<string> {

@@ -1,29 +1,12 @@
 /** The playground's chat as a newcomer meets it: built, in a real browser, with nothing cached. */
-import type { Browser } from 'playwright'
-import { afterAll, afterEach, beforeAll, describe, expect, inject, test } from 'vitest'
-import { openBrowser } from '../support/browser.ts'
+import { describe, expect, inject, test } from 'vitest'
 import { brokenAnswer, endlessAnswer, hostileAnswer } from '../support/fakes.ts'
-import { openPlayground, type Playground, type PlaygroundOptions } from '../support/playground.ts'
+import { usePlayground, type PlaygroundOptions } from '../support/playground.ts'
 import { openSite } from '../support/site.ts'
 
-let browser: Browser
-let playground: Playground | undefined
-
-beforeAll(async () => {
-  browser = await openBrowser()
-})
-
-afterAll(() => browser?.close())
-
-afterEach(async () => {
-  await playground?.close()
-  playground = undefined
-})
-
-async function open(query = '', options?: PlaygroundOptions): Promise<Playground> {
-  playground = await openPlayground(browser, `${inject('demo')}${query}`, options)
-  return playground
-}
+const openAt = usePlayground()
+const open = (query = '', options?: PlaygroundOptions) =>
+  openAt(`${inject('demo')}${query}`, options)
 
 describe('the chat', () => {
   test('streams the first answer with nothing cached and breaks no rule of its policy', async () => {
@@ -86,8 +69,7 @@ describe('the chat', () => {
       const file = '/inorigin/models/guide/onnx/model.onnx'
       const site = await openSite({ slow: { [file]: () => isReleased } })
       try {
-        playground = await openPlayground(browser, `${site.url}/`)
-        const { page, ask, answer } = playground
+        const { page, ask, answer } = await openAt(`${site.url}/`)
         await page.getByLabel('Your question').fill('Who are you?')
         await page.keyboard.press('Enter')
         await page.getByRole('button', { name: 'Stop' }).click()

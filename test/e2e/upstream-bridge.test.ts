@@ -6,7 +6,7 @@ import Anthropic from '@anthropic-ai/sdk'
 import OpenAI from 'openai'
 import type { Page } from 'playwright'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { Bridge, CatalogInput, Server, ServeOptions } from '../../src/index.ts'
+import type { Bridge, CatalogInput, Server, ServeOptions, TraceEvent } from '../../src/index.ts'
 import { startBridge, TOKEN, type BridgeCommand } from '../support/bridge-command.ts'
 import { CHAT, MESSAGES, type Answered, type Clients } from '../support/chain/requests.ts'
 import { bundleScript } from '../support/sdks.ts'
@@ -20,6 +20,8 @@ interface InPage {
   chain: typeof import('../support/chain/entry.ts')
   clients: Clients
   abort: AbortController
+  /** Ends of the requests that the answering page has received: answered, or failed. */
+  ends: TraceEvent['type'][]
 }
 
 const TAG = '@app/assistant'
@@ -61,6 +63,11 @@ async function openAnswering(): Promise<Page> {
     async ([url, token]) => {
       const kept = globalThis as unknown as InPage
       kept.bridge = await kept.server.bridge(url, { token })
+      kept.ends = []
+      void (async () => {
+        for await (const { type } of kept.server.trace())
+          if (type === 'response' || type === 'failure') kept.ends.push(type)
+      })()
     },
     [command.url, TOKEN] as const,
   )
@@ -232,8 +239,13 @@ test.each([
   )
   expect(servedBy).toBe('upstream')
   await answers(1)
+  await answering.evaluate(() => void ((globalThis as unknown as InPage).ends = []))
   await asking.evaluate(() => (globalThis as unknown as InPage).abort.abort())
   await answers(0)
+  // An answer that went on to its last token would have been answered.
+  await expect
+    .poll(() => answering.evaluate(() => (globalThis as unknown as InPage).ends))
+    .toEqual(['failure'])
 })
 
 test('the error of the far end keeps its status and says where it comes from', async () => {

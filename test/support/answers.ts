@@ -6,7 +6,7 @@ export interface Answer {
   text: string
 }
 
-/** What the page's own `fetch` gives; a body makes it a POST. */
+/** Resolves with the response to the page's own `fetch`. With a body, the method is POST. */
 export function fetchIn(
   page: AnyPage,
   path: string,

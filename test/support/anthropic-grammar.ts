@@ -5,9 +5,9 @@ export interface MessageBlock {
   type: string
   /** Text, thinking, or the JSON of a tool's input. */
   text: string
-  /** Of a thinking block. */
+  /** Signature of a thinking block. */
   signature: string
-  /** Of a tool call. */
+  /** Id of a tool call. */
   id: string
   name: string
 }
@@ -22,7 +22,7 @@ export interface MessageTranscript {
   stopSequence: string | null
   startUsage: Fields
   usage: Fields | null
-  /** How the stream ended instead of `message_stop`. */
+  /** Error that ended the stream instead of `message_stop`. */
   error: Fields | null
 }
 

@@ -19,7 +19,7 @@ export interface Question {
   abortAfter: number | null
 }
 
-/** What the page received. */
+/** The response that the page received. */
 export interface Received {
   status: number
   text: string

@@ -29,7 +29,7 @@ export function chunkHashes(
   return Promise.all(pieces.map(sha256Of))
 }
 
-/** What the server does with one request instead of answering it well. */
+/** A fault that replaces the good answer to one request. */
 export interface Fault {
   /** Bytes of the body after which the connection breaks. */
   cut?: number

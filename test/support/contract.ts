@@ -1,6 +1,6 @@
 /**
- * What an engine is held to through both wire styles, whatever the model: what it writes is checked for
- * its form alone.
+ * The contract of an engine through both wire styles. It checks the form of answers alone, so it holds
+ * for every model.
  */
 import { expect, test } from 'vitest'
 import { checkMessageStream } from './anthropic-grammar.ts'
@@ -11,7 +11,7 @@ export const MESSAGES = '/v1/messages'
 
 export type Body = Record<string, unknown>
 
-/** Of both wire styles, what is looked at. */
+/** The fields of both wire styles that the contract looks at. */
 export interface Answered {
   choices: [
     {
@@ -37,7 +37,7 @@ export interface Answered {
 
 type Case = readonly [path: string, body: Body, check: (json: Answered) => void]
 
-/** Where a model answers. */
+/** A server that has the model. */
 export interface Endpoint {
   post(path: string, body: Body): Promise<{ status: number; ignored: string | null; text: string }>
 }

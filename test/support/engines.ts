@@ -5,7 +5,7 @@ import { chromiumArgs, ensureChromium } from '../setup/chromium.ts'
 import { ensureFirefox } from '../setup/firefox.ts'
 import { ensureWebKit } from '../setup/webkit.ts'
 
-/** How to start a browser with a profile of its own, and its first page. */
+/** A browser that starts with a profile of its own, and its first page. */
 export interface Engine {
   name: 'Chromium' | 'Firefox' | 'WebKitGTK'
   /** Returns the path of the program, which is installed first if it is missing. */
@@ -14,7 +14,7 @@ export interface Engine {
   argsFor(profile: string, url: string): string[]
   /** Environment variables of a profile, beside those of the test. */
   env(profile: string): Record<string, string>
-  /** Whether the program needs a display. Those that do not are headless. */
+  /** `true` if the program needs a display. The others are headless. */
   needsDisplay: boolean
 }
 

@@ -1,6 +1,6 @@
 /**
- * What cannot be had from a real model or browser at will. Each function runs in the page before its own
- * scripts, so it stands alone.
+ * Faults and states that no real model or browser produces at will. Each function runs in the page before
+ * its own scripts, so it stands alone.
  */
 
 /** An answer full of HTML, whole at once. */

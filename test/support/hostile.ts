@@ -8,7 +8,7 @@ const PATH = '/hostile/tokenizer.json'
 
 export interface HostileModel {
   catalog: CatalogDocument
-  /** What the site must serve beside the demo. */
+  /** Pages that the site must serve beside the demo. */
   pages: Record<string, string>
 }
 

@@ -13,7 +13,7 @@ import { openSite, serveIn } from './site.ts'
 import { digest, entryOf, MIB } from './stored.ts'
 
 export interface Loss {
-  /** How it ended. */
+  /** Name of the way in which the download was ended. */
   way: string
   /** Bytes that had been told to be here. */
   told: number
@@ -23,7 +23,7 @@ export interface Loss {
 
 export interface Kills {
   losses: Loss[]
-  /** Whether each file was right in the end. */
+  /** `true` for each file that was right in the end. */
   right: boolean[]
 }
 

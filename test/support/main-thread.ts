@@ -1,5 +1,5 @@
-/** What the main thread of a page does, as the browser's own trace tells it. */
-import type { Browser, Page } from 'playwright'
+/** The work of a page's main thread, as the browser's own trace reports it. */
+import type { Page } from 'playwright'
 
 const MARK = 'watch-main-thread'
 
@@ -27,10 +27,9 @@ export interface MainThread {
  * middle of a task. So its length is the time that the CPU spent on it, and not what the Long
  * Tasks API says.
  */
-export async function watchMainThread(
-  browser: Browser,
-  page: Page,
-): Promise<{ end(): Promise<MainThread> }> {
+export async function watchMainThread(page: Page): Promise<{ end(): Promise<MainThread> }> {
+  const browser = page.context().browser()
+  if (!browser) throw new Error('A persistent context has no browser that could trace the page.')
   const categories = ['toplevel', 'blink.user_timing', 'disabled-by-default-devtools.timeline']
   await browser.startTracing(page, { categories })
   await page.evaluate((mark) => {

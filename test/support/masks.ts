@@ -4,14 +4,14 @@ import { join } from 'node:path'
 import type { Site } from './site.ts'
 
 export interface Mask {
-  /** What the adapter says of itself; `null`: there is no WebGPU. Absent: as it is. */
+  /** Replaces facts of the adapter; `null` takes WebGPU away. Default: the real adapter. */
   gpu?: { vendor: string; architecture: string; isFallbackAdapter?: boolean } | null
   /** Features of the adapter. */
   features?: readonly string[]
   limits?: Readonly<Record<string, number>>
   /** GiB that the browser tells. */
   memory?: number
-  /** Whether WebAssembly has SIMD. */
+  /** `true` if WebAssembly has SIMD. */
   simd?: boolean
   /** Every device has the feature with which the adapter of the tests computes wrong numbers. */
   wrong?: boolean

@@ -1,4 +1,4 @@
-/** What the library keeps for starts without a network, as tests look at it. */
+/** The files that the library keeps for starts without a network, as tests look at them. */
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -45,7 +45,7 @@ export interface Weight {
   name: string
   type: Element
   shape: readonly number[]
-  /** Its bytes, or where they are. */
+  /** The bytes, or the place of the bytes. */
   data: Uint8Array | { location: string; offset?: number; length?: number }
 }
 

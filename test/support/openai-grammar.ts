@@ -25,15 +25,15 @@ export interface ChatTranscript {
   toolCalls: ChatToolCall[]
   /** In the form that was there before tools. */
   functionCall: Omit<ChatToolCall, 'id'> | null
-  /** Of all tokens of the content, where they were asked for. */
+  /** Log probabilities of all tokens of the content, if the request asked for them. */
   logprobs: Fields[]
   finishReason: string | null
   usage: Fields | null
-  /** How the stream ended instead of `[DONE]`. */
+  /** Error that ended the stream instead of `[DONE]`. */
   error: Fields | null
 }
 
-/** Where in the grammar the stream is; a stream never goes back. */
+/** Stages of a stream; a stream never goes back. */
 const STAGES = ['role', 'reasoning', 'content', 'tools', 'usage', 'done', 'closed'] as const
 type Stage = (typeof STAGES)[number]
 

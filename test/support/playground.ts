@@ -1,7 +1,10 @@
 /** The built playground in a browser profile that has never seen it, and what went wrong in it. */
 import type { Browser, BrowserContextOptions, Page } from 'playwright'
+import { afterAll, afterEach, beforeAll, inject } from 'vitest'
 import type { Server } from '../../src/index.ts'
-import { makePatient } from './browser.ts'
+import { makePatient, openBrowser } from './browser.ts'
+import type { ScriptedAnswer, ScriptedWindow } from './fakes.ts'
+import { openSite, type Site, type SiteOptions } from './site.ts'
 
 export interface PlaygroundWindow extends Window {
   inorigin?: Server
@@ -61,4 +64,59 @@ export async function openPlayground(
     answer: () => page.locator('.answer').last().innerText(),
     close: () => context.close(),
   }
+}
+
+/**
+ * Opens the browser of a test file. Returns the function that opens the playground of a test, which is
+ * closed after the test. Its address is that of the built demo by default.
+ */
+export function usePlayground(defaults?: PlaygroundOptions) {
+  let browser: Browser
+  let playground: Playground | undefined
+  beforeAll(async () => {
+    browser = await openBrowser()
+  })
+  afterAll(() => browser?.close())
+  afterEach(async () => {
+    await playground?.close()
+    playground = undefined
+  })
+  return async (url = inject('demo'), options?: PlaygroundOptions): Promise<Playground> => {
+    playground = await openPlayground(browser, url, { ...defaults, ...options })
+    return playground
+  }
+}
+
+export interface SiteOpening {
+  served?: SiteOptions
+  options?: PlaygroundOptions
+  /** Entries that the visitor added before. */
+  entries?: readonly object[]
+}
+
+/** As `usePlayground`, on WASM and on a site of its own for each test. */
+export function useSitePlayground() {
+  let site: Site | undefined
+  afterEach(async () => {
+    await site?.close()
+    site = undefined
+  })
+  const open = usePlayground()
+  return async ({ served, options, entries = [] }: SiteOpening = {}) => {
+    site = await openSite(served)
+    const localStorage = [{ name: 'playground:own-catalog', value: JSON.stringify(entries) }]
+    const playground = await open(`${site.url}/?device=wasm`, {
+      ...options,
+      storageState: { cookies: [], origins: [{ origin: site.url, localStorage }] },
+    })
+    await playground.page.waitForFunction(() => 'inorigin' in window)
+    return { ...playground, site }
+  }
+}
+
+/** Adds answers to those of a page with `scriptedAnswers`. */
+export async function scriptAnswers(page: Page, ...answers: ScriptedAnswer[]): Promise<void> {
+  await page.evaluate((given) => {
+    ;(window as unknown as ScriptedWindow).script.push(...given)
+  }, answers)
 }

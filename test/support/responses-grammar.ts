@@ -28,7 +28,7 @@ export interface ResponseTranscript {
   error: Fields | null
 }
 
-/** What an item of each type goes through. */
+/** Events of an item of each type, in order. */
 const COURSES = {
   message: ['content_part.added', 'output_text.delta', 'output_text.done', 'content_part.done'],
   reasoning: [

@@ -71,7 +71,7 @@ export function randomSchema(chance: Chance): Sample {
   return tree(chance)
 }
 
-/** What tools take: an object. */
+/** Parameters of a tool: an object. */
 export const randomParameters = (chance: Chance): Sample => objects(chance, 2)
 
 function anySchema(chance: Chance, depth: number): Sample {

@@ -23,7 +23,7 @@ export interface Site extends StaticServer {
 }
 
 export interface SiteOptions extends Partial<StaticOptions> {
-  /** Where the demo lies. */
+  /** Path of the demo on the site. */
   base?: string
   /** The adapter of a browser of its own. Default: the software adapter of the run's one browser. */
   gpu?: Gpu

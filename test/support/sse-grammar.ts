@@ -1,4 +1,4 @@
-/** What the grammar checkers share: strict framing, and shapes that must match to the key. */
+/** Functions that the grammar checkers share: strict framing, and shapes that must match to the key. */
 
 export interface SseFrame {
   event: string | null

@@ -41,7 +41,7 @@ export type Outage = { status: number; html: string } | Promise<unknown>
 export interface StaticServer {
   /** Without a trailing slash. */
   url: string
-  /** What was asked for, in order: method and path. */
+  /** Requests in order: method and path. */
   requests: string[]
   /** Bodies posted to `/report`. */
   reports: string[]
@@ -117,7 +117,7 @@ function fileOf(pathname: string, folders: StaticOptions['folders']): string | u
   return undefined
 }
 
-/** What changes whenever a file does. */
+/** Returns a text that changes whenever the file does. */
 function stampOf(path: string | undefined): string {
   const stat = path === undefined ? undefined : statSync(path, { throwIfNoEntry: false })
   return `${path} ${stat?.size} ${stat?.mtimeMs}`

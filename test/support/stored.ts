@@ -5,7 +5,7 @@ import type { ServedFile } from './content.ts'
 
 export const MIB = 2 ** 20
 
-/** Of every chunk but the last. */
+/** Bytes of every chunk but the last. */
 export const CHUNK = 16 * MIB
 
 /** A predictor of that tag, which consists of those files. What they hold does not run. */

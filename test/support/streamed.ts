@@ -5,7 +5,7 @@ export interface Streamed {
   status: number
   /** The body so far. */
   text: string
-  /** How reading ended: `done`, or the name of what it threw. Absent while it goes on. */
+  /** End of the reading: `done`, or the name of its error. Absent while the page reads. */
   end?: string
 }
 

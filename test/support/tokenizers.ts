@@ -31,7 +31,7 @@ const added = (first: number, contents: readonly string[]): object[] =>
 
 const shell = { version: '1.0', truncation: null, padding: null, post_processor: null }
 
-/** What a chat template writes for a turn: the texts below hold whatever the tokenizer's kind. */
+/** A chat template. The texts below are right with every kind of tokenizer. */
 export const TEMPLATE =
   '{{ bos_token }}{% for m in messages %}' +
   '<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}' +

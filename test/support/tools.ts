@@ -12,7 +12,7 @@ import { walk } from './walk.ts'
 
 const signal = new AbortController().signal
 
-/** What is written where calls are demanded is one call or several, whose arguments are valid. */
+/** Checks that a demanded answer is one call or several, whose arguments are valid. */
 export async function tallyTools(
   vocabulary: TokenTable,
   from: number,

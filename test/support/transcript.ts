@@ -1,4 +1,4 @@
-/** What a client puts together from an answer, in the same form for all wire styles. */
+/** The answer as a client puts it together, in the same form for all wire styles. */
 import { checkMessageStream } from './anthropic-grammar.ts'
 import type { Style } from './generation-cases.ts'
 import { checkChatStream } from './openai-grammar.ts'

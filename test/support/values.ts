@@ -6,7 +6,7 @@ import type { Binding, Catalog, PredictorEntry, Signature } from '../../src/inde
 
 const FOLDER = join(import.meta.dirname, '../models/values')
 
-/** Where a site has them: to be spread into its options. */
+/** Folders of a site that serves them, which its options take. */
 export const VALUES = { '/values/': FOLDER }
 
 /** An entry `@values/<name>`, on WASM. */

@@ -44,7 +44,7 @@ export async function walk(
   return { text: '', ended: false, stuck: false }
 }
 
-/** Whether the matcher takes the text, in the longest tokens there are, and may end behind it. */
+/** Resolves with `true` if the matcher takes the text, in its longest tokens, and may end behind it. */
 export async function takes(
   matcher: Matcher,
   { bytes, endTokens }: TokenTable,

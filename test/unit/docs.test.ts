@@ -75,6 +75,17 @@ test('the table of models is that of the catalog', () => {
   )
 })
 
+test('the tests that the page of the playground names exist', () => {
+  const page = read(ROOT, 'docs/playground.md')
+  const named = Array.from(page.matchAll(/`([\w-]+\.test\.ts)`, "(.*?)"(?=;| \|)/g))
+  const rows = page.match(/^\|.*\.test\.ts`.*\|$/gm) ?? []
+  expect(named.length).toBeGreaterThanOrEqual(rows.length)
+  const missing = named.filter(
+    ([, file = '', title = '']) => !read(ROOT, 'test/e2e', file).includes(title),
+  )
+  expect(missing.map(([text]) => text)).toEqual([])
+})
+
 test('llms.txt leads to pages of the site, whose links work there', () => {
   const site = mkdtempSync(join(tmpdir(), 'inorigin-docs-'))
   try {

@@ -41,7 +41,7 @@ export async function computeAvailability(
 }
 
 function toAvailability({ status, servedBy, device, bytes }: ModelState): Availability {
-  // Whether a model of a hub can run is known after its files were looked up, and so is its size.
+  // The size of a hub's model is unknown until its files were looked up, and so is its fit.
   const isUnfit = servedBy === null && device === null && bytes !== null
   if (isUnfit) return 'unavailable'
   if (servedBy === 'upstream' || status === 'loaded' || status === 'stored') return 'available'

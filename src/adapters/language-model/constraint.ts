@@ -11,7 +11,7 @@ export interface ResponseFormat {
 
 /** A constraint of the page. */
 export interface ResponseConstraint {
-  /** What the model is told of it. */
+  /** Sentence that describes the constraint to the model. */
   hint: string
   /** Resolves with the format of an answer that continues the prefix. */
   toFormat(prefix: string): Promise<ResponseFormat>

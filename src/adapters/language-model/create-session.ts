@@ -19,7 +19,7 @@ export interface Backend {
   legacy: boolean
 }
 
-/** What a session is created with, and the signal that ends it. */
+/** Everything that a new session needs, and the signal that ends it. */
 export interface CreatedSession {
   start: SessionStart
   signal: AbortSignal | undefined

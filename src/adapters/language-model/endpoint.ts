@@ -11,7 +11,7 @@ export interface Endpoint {
   apiKey: string | undefined
 }
 
-/** What the model wrote in one answer. */
+/** Text and tool calls of one answer of the model. */
 export interface ChatAnswer {
   text: string
   calls: readonly ToolCallText[]

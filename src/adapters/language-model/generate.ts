@@ -16,7 +16,7 @@ import {
 /** Number of answers with calls after which the model has to answer in words. */
 const MAX_ROUNDS = 8
 
-/** What a session asks of the model. */
+/** A request of a session to the model. */
 export interface GenerateRequest {
   endpoint: Endpoint
   /** The whole conversation. */

@@ -23,7 +23,7 @@ const TEMPERATURES: Readonly<Record<Exclude<LanguageModelSamplingMode, 'balanced
   'most-creative': 1.5,
 }
 
-/** How a session samples. */
+/** Sampling parameters of a session. */
 export interface Sampling {
   /** `null` if the page gave parameters instead. */
   mode: LanguageModelSamplingMode | null

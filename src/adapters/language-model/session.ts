@@ -1,4 +1,4 @@
-/** What stands behind a `LanguageModel`: its conversation, and the order of its operations. */
+/** The state of a `LanguageModel`: its conversation, and the order of its operations. */
 import { unlessAborted } from '../../values/unless-aborted.ts'
 import { readConstraint, type ResponseConstraint } from './constraint.ts'
 import { type ConversationState, createConversation } from './conversation.ts'
@@ -18,7 +18,7 @@ import type {
   LanguageModelTool,
 } from './types.ts'
 
-/** What a session is created with. */
+/** Everything that a new session needs. */
 export interface SessionStart {
   endpoint: Endpoint
   contextWindow: number
@@ -153,8 +153,8 @@ function withHint(
   const value = asked ? `\n\n${constraint.hint}` : constraint.hint
   const hint = { type: 'text', value } as const
   if (asked) return messages.with(index, { ...asked, content: [...asked.content, hint] })
-  const added = { role: 'user', content: [hint], prefix: false } as const
+  const added: ReadMessage = { role: 'user', content: [hint], prefix: false }
   // The text that the answer continues stays the last message.
   const at = messages.at(-1)?.prefix ? messages.length - 1 : messages.length
-  return messages.toSpliced(at, 0, { ...added, content: [hint] })
+  return messages.toSpliced(at, 0, added)
 }

@@ -26,14 +26,12 @@ export function createLoads(all: readonly Loadable[], trace: Trace) {
   const stored = new Set<Tag>()
   const loading = new Map<Tag, AbortController>()
 
-  function report({ tag, bytes }: Loadable, phase: LoadPhase, loadedBytes = bytes): void {
-    const idle = { bytesPerSecond: 0, remainingSeconds: null }
-    progress.report({ tag, phase, loadedBytes, totalBytes: bytes, ...idle })
-  }
+  const report = (item: Loadable, phase: LoadPhase, loadedBytes?: number): void =>
+    progress.report(toProgress(item, phase, loadedBytes))
 
   async function start(item: Loadable, signal: AbortSignal): Promise<void> {
     const { tag, bytes } = item
-    const load = { type: 'load', tag, implementation: 'test', device: 'wasm' } as const
+    const load = toTraced(tag)
     const pausing = new AbortController()
     loading.set(tag, pausing)
     trace.report({ ...load, status: 'started' })
@@ -78,11 +76,17 @@ export function createLoads(all: readonly Loadable[], trace: Trace) {
       const error = new InoriginError('unavailable', `${tag} was unloaded.`, { code: 'unloaded' })
       loading.get(tag)?.abort(error)
       if (!loaded.delete(tag)) return
-      const load = { type: 'load', tag, implementation: 'test', device: 'wasm' } as const
-      trace.report({ ...load, status: 'ended', error: toTracedError(error) })
+      trace.report({ ...toTraced(tag), status: 'ended', error: toTracedError(error) })
     },
     remove: (tag: Tag) => stored.delete(tag),
   }
+}
+
+const toTraced = (tag: Tag) =>
+  ({ type: 'load', tag, implementation: 'test', device: 'wasm' }) as const
+
+function toProgress({ tag, bytes }: Loadable, phase: LoadPhase, loadedBytes = bytes): LoadProgress {
+  return { tag, phase, loadedBytes, totalBytes: bytes, bytesPerSecond: 0, remainingSeconds: null }
 }
 
 function rejectOnAbort(signal: AbortSignal): Promise<never> {

@@ -53,17 +53,14 @@ export function createScriptedHost({ models, predictors, load, find }: ScriptedO
     yield* playAnswer(answer, request, signal)
   }
 
-  function describePredictor(tag: Tag) {
+  function findPredictor(tag: Tag): TestPredictor {
     const found = predictors.find((one) => one.tag === tag)
-    if (!found) throw new InoriginError('not_found', `There is no predictor ${find(tag).tag}.`)
-    const { name = tag, signature } = found
-    const owner = { username: tag.slice(1).split('/')[0] ?? '', created: CREATED }
-    const texts = { description: '', card: '', status: 'active', access: 'public' } as const
-    return { ...found, described: { tag, owner, name, signature, ...texts } }
+    if (found) return found
+    throw new InoriginError('not_found', `There is no predictor ${find(tag).tag}.`)
   }
 
   const predict: HostService['predict'] = async (tag, inputs, _configuration, caller) => {
-    const predictor = describePredictor(tag)
+    const predictor = findPredictor(tag)
     await load(tag, caller)
     const startedAt = performance.now()
     const outputs = await predictor.predict(inputs)
@@ -82,7 +79,7 @@ export function createScriptedHost({ models, predictors, load, find }: ScriptedO
     followBackground: () => unsupported('background responses'),
     cancelBackground: async () => false,
     deleteBackground: async () => false,
-    predictor: async (tag) => describePredictor(tag).described,
+    predictor: async (tag) => toRemotePredictor(findPredictor(tag)),
     createPrediction: () => unsupported('files of predictors'),
     createRemotePrediction: (tag, inputs, caller) =>
       streamPrediction((onEvent) => predict(tag, inputs, undefined, { ...caller, onEvent })),
@@ -124,6 +121,12 @@ const toModel = ({ tag, name = tag, maxInputTokens = DEFAULT_CONTEXT_TOKENS }: T
   maxOutputTokens: maxInputTokens,
   capabilities: CAPABILITIES,
 })
+
+function toRemotePredictor({ tag, name = tag, signature }: TestPredictor) {
+  const owner = { username: tag.slice(1).split('/')[0] ?? '', created: CREATED }
+  const texts = { description: '', card: '', status: 'active', access: 'public' } as const
+  return { tag, owner, name, signature, ...texts }
+}
 
 async function unsupported(what: string): Promise<never> {
   throw new InoriginError('invalid_request', `inorigin/testing has no ${what}.`)

@@ -53,7 +53,7 @@ export function createTab(
 ): Tab {
   const exchanges = new Map<number, Exchange>()
   let lastId = 0
-  const send = (message: ServerMessage): void => socket.send(JSON.stringify(message))
+  const send = (message: ServerMessage): void => sendMessage(socket, message)
   const pings = createPings(times, {
     ping: () => send({ type: 'ping' }),
     fail() {
@@ -76,12 +76,8 @@ export function createTab(
       failAll()
     } else if (exchanges.size === 0) pings.stop()
   })
-  const closed = new Promise<void>((resolve) => {
-    socket.on('close', () => {
-      failAll()
-      resolve()
-    })
-  })
+  socket.on('close', failAll)
+  const closed = new Promise<void>((resolve) => socket.on('close', () => resolve()))
   return {
     ...facts,
     request(request, signal) {
@@ -98,9 +94,7 @@ export function createTab(
       if (socket.readyState !== socket.OPEN) exchange.onError(tabGoneError())
       else if (!signal.aborted) {
         exchanges.set(id, exchange)
-        const { body, ...head } = request
-        send({ type: 'request', id, ...head, bodyBytes: body.byteLength })
-        for (const piece of splitIntoPieces(body)) socket.send(encodePiece(id, piece))
+        sendRequest(socket, id, request)
         pings.start()
       }
       return response
@@ -108,6 +102,14 @@ export function createTab(
     closed,
     close: (code, reason) => socket.close(code, reason),
   }
+}
+
+const sendMessage = (socket: WebSocket, message: ServerMessage): void =>
+  socket.send(JSON.stringify(message))
+
+function sendRequest(socket: WebSocket, id: number, { body, ...head }: ClientRequest): void {
+  sendMessage(socket, { type: 'request', id, ...head, bodyBytes: body.byteLength })
+  for (const piece of splitIntoPieces(body)) socket.send(encodePiece(id, piece))
 }
 
 /**

@@ -18,7 +18,7 @@ export function keepFilesWhenIdle(database: string, folder: string, idle: IdleMo
   let running: Promise<void> | undefined
   const run = () => {
     if (idle.isBusy) return
-    // What fails, as without a network or with a full disk, is tried again when the host is idle.
+    // A failure, as without a network or with a full disk, is retried when the host is idle again.
     running ??= keepFiles(database, folder, idle.untilRequest())
       .catch(() => undefined)
       .finally(() => (running = undefined))

@@ -46,69 +46,81 @@ export function createResponseStore(
   authorize: (caller: Caller) => void,
   { limits = DEFAULT_LIMITS, initial = [], onStored, onRemoved }: ResponseStoreOptions = {},
 ): ResponseStore {
-  /** Responses by id, the least recently used first. */
-  const stored = new Map<string, StoredEntry>()
-  /** Ids of responses by the ids of their output items. */
-  const responseIdByItem = new Map<string, string>()
+  const index = createIndex(initial)
 
-  function add({ response, key }: ResponseCopy): void {
-    const { id, output } = response
-    stored.set(id, { response, key, bytes: 2 * JSON.stringify(response).length })
-    for (const item of output) responseIdByItem.set(item.id, id)
-  }
-
-  function find(id: string, key: string | null): StoredResponse | null {
-    const found = stored.get(id)
-    if (!found || found.key !== key) return null
-    stored.delete(id)
-    stored.set(id, found)
-    return found.response
-  }
-
-  function remove(id: string): void {
-    for (const item of stored.get(id)?.response.output ?? []) responseIdByItem.delete(item.id)
-    stored.delete(id)
-  }
-
-  initial.forEach(add)
   const methods: ResponseMethods = {
     async storeResponse(response, caller) {
       authorize(caller)
       const copy = { response, key: caller.key }
-      remove(response.id)
-      add(copy)
-      const evicted = selectEvicted(stored, limits)
+      index.remove(response.id)
+      index.add(copy)
+      const evicted = selectEvicted(index.entries, limits)
       if (evicted.includes(response.id)) {
-        remove(response.id)
+        index.remove(response.id)
         return false
       }
-      evicted.forEach(remove)
+      evicted.forEach(index.remove)
       onStored?.(copy)
       if (evicted.length > 0) onRemoved?.(evicted)
       return true
     },
     async getStoredResponse(id, caller) {
       authorize(caller)
-      return find(id, caller.key)
+      return index.find(id, caller.key)
     },
     async getStoredItems(ids, caller) {
       authorize(caller)
-      return ids.map((id) => {
-        const response = find(responseIdByItem.get(id) ?? '', caller.key)
-        return response?.output.find((item) => item.id === id) ?? null
-      })
+      return ids.map((id) => index.findItem(id, caller.key))
     },
     async deleteStoredResponse(id, caller) {
       authorize(caller)
-      if (find(id, caller.key) === null) return false
-      remove(id)
+      if (index.find(id, caller.key) === null) return false
+      index.remove(id)
       onRemoved?.([id])
       return true
     },
   }
   return {
     methods,
-    list: () => Array.from(stored.values(), ({ response, key }) => ({ response, key })),
+    list: () => Array.from(index.entries.values(), ({ response, key }) => ({ response, key })),
+  }
+}
+
+/** Creates the index of responses: by id, and by the ids of their output items. */
+function createIndex(initial: readonly ResponseCopy[]) {
+  /** Responses by id, the least recently used first. */
+  const entries = new Map<string, StoredEntry>()
+  const responseIdByItem = new Map<string, string>()
+
+  function add({ response, key }: ResponseCopy): void {
+    const { id, output } = response
+    entries.set(id, { response, key, bytes: 2 * JSON.stringify(response).length })
+    for (const item of output) responseIdByItem.set(item.id, id)
+  }
+
+  function find(id: string, key: string | null): StoredResponse | null {
+    const found = entries.get(id)
+    if (!found || found.key !== key) return null
+    entries.delete(id)
+    entries.set(id, found)
+    return found.response
+  }
+
+  initial.forEach(add)
+  return {
+    entries,
+    add,
+    /** Returns a response of this key, which then counts as used; `null` if there is none. */
+    find,
+    /** Returns an output item of a response of this key; `null` if there is none. */
+    findItem(id: string, key: string | null) {
+      const response = find(responseIdByItem.get(id) ?? '', key)
+      return response?.output.find((item) => item.id === id) ?? null
+    },
+    remove(id: string): void {
+      for (const item of entries.get(id)?.response.output ?? []) responseIdByItem.delete(item.id)
+      entries.delete(id)
+    },
   }
 }
 

@@ -78,22 +78,13 @@ export function createUpstreams(options: UpstreamsOptions): Upstreams {
     getHeaders,
   })
 
-  /** Loads the local model, whether or not the request that needs it is still there. */
-  function startLoading(entry: Routed): void {
-    leases
-      .acquire(entry, new AbortController().signal)
-      .then(({ instance, release }) => instance.load().finally(release))
-      // The next request tries again, and a request without an upstream reports the error.
-      .catch(() => undefined)
-  }
-
   async function findEarly(entry: Routed, route: Route | undefined): Promise<Upstream | undefined> {
     const always = findUpstream(entry, 'always', route)
     if (always) return always
     if (!(await canRun(entry, selector))) return findUpstream(entry, 'unavailable', route)
     const isLoaded = models.ofTag(entry.tag).some(({ ready }) => ready)
     const meanwhile = isLoaded ? undefined : findUpstream(entry, 'not-loaded', route)
-    if (meanwhile) startLoading(entry)
+    if (meanwhile) startLoading(entry, leases)
     return meanwhile
   }
 
@@ -133,6 +124,15 @@ export function createUpstreams(options: UpstreamsOptions): Upstreams {
       return { servedBy: 'upstream', events: events() }
     },
   }
+}
+
+/** Loads the local model, whether or not the request that needs it is still there. */
+function startLoading(entry: Routed, leases: UpstreamsOptions['leases']): void {
+  leases
+    .acquire(entry, new AbortController().signal)
+    .then(({ instance, release }) => instance.load().finally(release))
+    // The next request tries again, and a request without an upstream reports the error.
+    .catch(() => undefined)
 }
 
 /** Resolves with `true` if an implementation can run on this device, as far as is known. */

@@ -41,7 +41,13 @@ export function createCandidacy(
 ): Candidacy {
   // A page that is alone shares its responses with its own worker only.
   const copies = createResponseCopies(isAlone ? crypto.randomUUID() : names(setup.scope).responses)
-  const worker = createSupervisor(setup, !isAlone, copies, postToServiceWorker, retryLater)
+  const worker = createSupervisor({
+    setup,
+    isElected: !isAlone,
+    copies,
+    postToServiceWorker,
+    onFailure: retryLater,
+  })
   let election: Election | undefined
   let retryTimer: ReturnType<typeof setTimeout> | undefined
   /** Lock manager of the latest candidacy; `undefined` before the first. */
@@ -86,23 +92,24 @@ export function createCandidacy(
   }
 }
 
+interface SupervisorOptions {
+  setup: PageSetup
+  isElected: boolean
+  copies: ResponseCopies
+  postToServiceWorker: PostToServiceWorker
+  /** Called when the worker cannot be started, or ends again soon. */
+  onFailure(): void
+}
+
 interface Supervisor {
   readonly thread: HostThread | undefined
   readonly start: () => void
   readonly stop: () => void
 }
 
-/**
- * Creates what starts the host's worker, and restarts it when it ends by itself. `onFailure` is
- * called when it cannot be started or ends again soon.
- */
-function createSupervisor(
-  setup: PageSetup,
-  isElected: boolean,
-  copies: ResponseCopies,
-  postToServiceWorker: PostToServiceWorker,
-  onFailure: () => void,
-): Supervisor {
+/** Creates a supervisor, which starts the host's worker and restarts it when it ends by itself. */
+function createSupervisor(supervised: SupervisorOptions): Supervisor {
+  const { setup, isElected, copies, postToServiceWorker, onFailure } = supervised
   let thread: HostThread | undefined
   let lastRestart = -Infinity
 

@@ -11,7 +11,7 @@ import { createRoot } from 'react-dom/client'
 import type { Server } from '../../../src/index.ts'
 import { createAgent } from './agent.ts'
 
-/** What the page shows, and its functions. */
+/** State that the page shows, and its functions. */
 export type Chat = Pick<
   ReturnType<typeof useChat>,
   'messages' | 'status' | 'error' | 'sendMessage' | 'addToolApprovalResponse' | 'stop'

@@ -1,4 +1,4 @@
-/** What is right in an answer. ../recipe/evaluate.py has the same rules. */
+/** Rules that mark an answer. ../recipe/evaluate.py has the same ones. */
 
 /** `{ right }`, or `{ name, arguments }` where calls are wanted, of an assistant's message. */
 export function marks(want, { content, tool_calls: made }) {

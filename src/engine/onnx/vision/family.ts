@@ -5,7 +5,7 @@ import type { ImageDetail, ImageGrid, PromptPiece } from '../../images.ts'
 /** Width and height in pixels. */
 export type Extent = readonly [width: number, height: number]
 
-/** How an image appears in a prompt. It follows from the size of the image alone. */
+/** The pieces of a prompt for one image. They follow from the size of the image alone. */
 export interface ImageArrangement {
   /** Pieces of the prompt, in order. Their numbers are counts of rows. */
   pieces: readonly PromptPiece[]

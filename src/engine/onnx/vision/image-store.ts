@@ -1,11 +1,12 @@
 /** Describes images for prompts, and computes their rows when the decoder needs them. */
 import { InoriginError } from '../../../error.ts'
-import type { ImageReader, PromptImage } from '../../images.ts'
+import type { ImageInput, ImageReader, PromptImage } from '../../images.ts'
 import type { LocateImage } from '../decoder/positions.ts'
 import type { RunEncoder } from './encoder.ts'
 import type { EncoderInputs, VisionFamily } from './family.ts'
 import { createIdentities, type KnownImage } from './image-identities.ts'
 import { openPicture } from './picture.ts'
+import { createRetainedImages, type DescribedImage } from './retained-images.ts'
 import { createRowCache } from './row-cache.ts'
 
 /** Computes rows of images that prompts in progress retain. */
@@ -28,107 +29,41 @@ export interface ImageStore extends ImageReader, ImageRows {
   close(): void
 }
 
-interface Retained {
-  image: PromptImage
-  known: KnownImage
-  users: number
-}
-
 /** Creates a store for the images of one model. */
 export function createImageStore(family: VisionFamily): ImageStore {
-  const identify = createIdentities(family)
-  const retained = new Map<number, Retained>()
-  const described = new WeakMap<PromptImage, KnownImage>()
+  const { describe, findKnown, assertReadable } = createDescriptions(family)
+  const preparation = createPreparation(family)
+  const retained = createRetainedImages(preparation.forget)
   const rows = createRowCache()
   let encoder: RunEncoder | null = null
-  /** The image whose tiles were needed last. A chunk of a prompt rarely needs two. */
-  let prepared: { firstRow: number; inputs: (run: number) => EncoderInputs } | null = null
 
-  const describe: ImageStore['describe'] = (input) => {
-    const found = identify(input)
-    const { pieces, firstRow, rowCount } = found
-    const image = { pieces, firstRow, rowCount, input }
-    described.set(image, found)
-    return image
-  }
-
-  const findKnown = (image: PromptImage): KnownImage => {
-    const found = described.get(image)
-    if (found) return found
-    throw new InoriginError('internal', 'The image belongs to another model.')
-  }
-
-  const assertReadable: ImageStore['assertReadable'] = async (image) => {
-    const found = findKnown(image)
-    if (found.isReadable) return
-    const picture = await openPicture(image.input)
-    picture.close()
-    found.isReadable = true
-  }
-
-  const retain: ImageStore['retain'] = (images) => {
-    for (const image of images) {
-      const entry = retained.get(image.firstRow)
-      if (entry) entry.users += 1
-      else retained.set(image.firstRow, { image, known: findKnown(image), users: 1 })
-    }
-    return () => {
-      for (const { firstRow } of images) {
-        const entry = retained.get(firstRow)
-        if (!entry) continue
-        entry.users -= 1
-        if (entry.users > 0) continue
-        retained.delete(firstRow)
-        if (prepared?.firstRow === firstRow) prepared = null
-      }
-    }
-  }
-
-  const prepare = async ({
-    image,
-    known: { size, detail },
-  }: Retained): Promise<(run: number) => EncoderInputs> => {
-    if (prepared?.firstRow === image.firstRow) return prepared.inputs
-    const picture = await openPicture(image.input)
-    try {
-      const inputs = family.prepare(picture, size, detail)
-      prepared = { firstRow: image.firstRow, inputs }
-      return inputs
-    } finally {
-      picture.close()
-    }
-  }
-
-  const encode = async (entry: Retained, { run, firstRow, count }: Run): Promise<Float32Array> => {
+  const encode = async (image: DescribedImage, run: Run): Promise<Float32Array> => {
     if (!encoder) throw new InoriginError('internal', 'The image encoder is not loaded.')
-    const inputs = await prepare(entry)
-    const block = await encoder(inputs(run), count)
-    rows.set(firstRow, block)
+    const inputs = await preparation.prepare(image)
+    const block = await encoder(inputs(run.run), run.count)
+    rows.set(run.firstRow, block)
     return block
   }
 
   const loadRow = async (number: number): Promise<Float32Array> => {
-    const entry = findRetained(retained.values(), number)
-    const run = findRun(entry.known, number)
-    const block = rows.get(run.firstRow) ?? (await encode(entry, run))
-    const width = block.length / run.count
-    const at = (number - run.firstRow) * width
-    return block.subarray(at, at + width)
+    const image = retained.find(number)
+    const run = findRun(image.known, number)
+    return cutRow(rows.get(run.firstRow) ?? (await encode(image, run)), run, number)
   }
 
   const encodeNext: ImageStore['encodeNext'] = async (numbers) => {
     for (const number of numbers) {
-      const entry = findRetained(retained.values(), number)
-      const run = findRun(entry.known, number)
+      const image = retained.find(number)
+      const run = findRun(image.known, number)
       if (rows.get(run.firstRow)) continue
-      await encode(entry, run)
+      await encode(image, run)
       return true
     }
     return false
   }
 
   const locate: LocateImage = (row) => {
-    const { grid, firstRow } = findRetained(retained.values(), row).known
+    const { grid, firstRow } = retained.find(row).known
     return grid && { grid, firstRow }
   }
 
@@ -137,7 +72,8 @@ export function createImageStore(family: VisionFamily): ImageStore {
     placeholder: family.placeholder,
     describe,
     assertReadable,
-    retain,
+    retain: (images) =>
+      retained.retain(images.map((image) => ({ image, known: findKnown(image) }))),
     encodeNext,
     async load(numbers) {
       const loaded: Float32Array[] = []
@@ -149,18 +85,66 @@ export function createImageStore(family: VisionFamily): ImageStore {
     },
     close() {
       rows.clear()
-      prepared = null
+      preparation.clear()
       encoder = null
     },
   }
 }
 
-function findRetained(entries: Iterable<Retained>, number: number): Retained {
-  for (const entry of entries) {
-    const { firstRow, rowCount } = entry.known
-    if (number >= firstRow && number < firstRow + rowCount) return entry
+/** Describes images by their bytes, and remembers the facts about each. */
+function createDescriptions(family: VisionFamily) {
+  const identify = createIdentities(family)
+  const described = new WeakMap<PromptImage, KnownImage>()
+
+  const findKnown = (image: PromptImage): KnownImage => {
+    const found = described.get(image)
+    if (found) return found
+    throw new InoriginError('internal', 'The image belongs to another model.')
   }
-  throw new InoriginError('internal', 'The prompt has an image that no request retains.')
+
+  return {
+    findKnown,
+    describe(input: ImageInput): PromptImage {
+      const found = identify(input)
+      const { pieces, firstRow, rowCount } = found
+      const image = { pieces, firstRow, rowCount, input }
+      described.set(image, found)
+      return image
+    },
+    /** Rejects with `invalid_request` if the browser cannot decode the image. */
+    async assertReadable(image: PromptImage): Promise<void> {
+      const found = findKnown(image)
+      if (found.isReadable) return
+      const picture = await openPicture(image.input)
+      picture.close()
+      found.isReadable = true
+    },
+  }
+}
+
+/** Creates the inputs of the encoder. Those of one image are kept: a chunk rarely needs two. */
+function createPreparation(family: VisionFamily) {
+  let prepared: { firstRow: number; inputs: (run: number) => EncoderInputs } | null = null
+  return {
+    /** Resolves with a function that returns the inputs of each run of the encoder. */
+    async prepare({ image, known: { size, detail } }: DescribedImage) {
+      if (prepared?.firstRow === image.firstRow) return prepared.inputs
+      const picture = await openPicture(image.input)
+      try {
+        const inputs = family.prepare(picture, size, detail)
+        prepared = { firstRow: image.firstRow, inputs }
+        return inputs
+      } finally {
+        picture.close()
+      }
+    },
+    forget({ firstRow }: PromptImage): void {
+      if (prepared?.firstRow === firstRow) prepared = null
+    },
+    clear(): void {
+      prepared = null
+    },
+  }
 }
 
 /** A run of the encoder for an image, and the rows that it makes. */
@@ -178,4 +162,11 @@ function findRun({ firstRow: first, runs }: KnownImage, number: number): Run {
     firstRow += count
   }
   throw new InoriginError('internal', 'The image has fewer rows.')
+}
+
+/** Returns a row of the block that a run has made. */
+function cutRow(block: Float32Array, { firstRow, count }: Run, number: number): Float32Array {
+  const width = block.length / count
+  const at = (number - firstRow) * width
+  return block.subarray(at, at + width)
 }
