@@ -2,7 +2,7 @@
 import { findContextTokens } from '../catalog/context-length.ts'
 import { toTokenLimits } from '../catalog/hub/hub-entry.ts'
 import { findVariants, TEXT_FILES, type Variant } from '../catalog/hub/variants.ts'
-import { isVisionModel } from '../engine/onnx/vision/families.ts'
+import { isVisionModel, VISION_MODEL_TYPES } from '../engine/onnx/vision/families.ts'
 import type { HubFile } from '../catalog/hub/listing.ts'
 import { estimateMemoryBytes } from '../catalog/memory-bytes.ts'
 import type { Dtype, Implementation, ModelEntry, PredictorEntry } from '../catalog/schema.ts'
@@ -156,8 +156,18 @@ async function planDecoder(
   return {
     entry: { type: 'model', name: titleOf(folder.nameOf('')), ...limits, capabilities },
     implementations: planned.map((variant) => toPlanned(variant)),
-    notes: [],
+    notes: seesImages ? [] : noteUnreadImages(config),
   }
+}
+
+/** Returns a note if the model sees images in a way that no engine reads. */
+function noteUnreadImages({ model_type: type, vision_config: vision }: Config): string[] {
+  if (vision === undefined) return []
+  const supported = VISION_MODEL_TYPES.join(', ')
+  const reason = VISION_MODEL_TYPES.includes(String(type))
+    ? 'the folder has no onnx/vision_encoder*.onnx'
+    : `the layout ${JSON.stringify(type)} is not supported (supported: ${supported})`
+  return [`The model answers text only: it sees images, but ${reason}.`]
 }
 
 function planEncoder(

@@ -165,6 +165,28 @@ test('a folder of a chat model becomes one, in every precision that is there or 
   ])
 })
 
+test('a folder whose images no engine reads becomes a model of text, and says so', async () => {
+  const folder = freshFolder()
+  cpSync(GUIDE, join(folder, 'm'), { recursive: true })
+  const config = JSON.parse(readFileSync(join(GUIDE, 'config.json'), 'utf8'))
+  const addAs = async (type: string) => {
+    const seeing = { ...config, model_type: type, vision_config: {} }
+    writeFileSync(join(folder, 'm/config.json'), JSON.stringify(seeing))
+    return addIn(folder, 'm', { force: true })
+  }
+  const { entry, notes } = await addAs('llava')
+  expect(entry).toMatchObject({ type: 'model', capabilities: { structuredOutputs: true } })
+  expect(entry).not.toMatchObject({ capabilities: { imageInput: true } })
+  expect(notes).toEqual([
+    expect.stringMatching(
+      /^The model answers text only: .* the layout "llava" is not supported \(supported: idefics3, .*qwen3_5\)\.$/,
+    ),
+  ])
+  expect((await addAs('idefics3')).notes).toEqual([
+    expect.stringMatching(/but the folder has no onnx\/vision_encoder\*\.onnx\.$/),
+  ])
+})
+
 test('a model that nobody can chat with is refused', async () => {
   const folder = freshFolder({ 'm/tokenizer_config.json': '{"chat_template": ""}' })
   for (const name of ['config.json', 'tokenizer.json', 'onnx/model.onnx']) {

@@ -20,6 +20,9 @@ const FAMILIES: Readonly<Record<string, (settings: ProcessorSettings) => VisionF
 export const isVisionModel = (config: Readonly<Record<string, unknown>>): boolean =>
   Object.hasOwn(FAMILIES, String(config['model_type']))
 
+/** Values of `model_type` of the models that see images, in the order of the documentation. */
+export const VISION_MODEL_TYPES: readonly string[] = Object.keys(FAMILIES)
+
 /** Resolves with the family of a model; `null` if it has none that is supported. */
 export async function readVisionFamily(texts: Files): Promise<VisionFamily | null> {
   const settings = await readProcessorSettings(texts)
