@@ -46,6 +46,22 @@ export interface ControlOptions {
   onRegained(): Promise<void>
 }
 
+/**
+ * Warns if the page sent a request to `/v1` before the service worker controlled it. Such a request
+ * reaches the web server only on a first visit, so whoever develops the app may never see it fail.
+ */
+export function warnOfEarlyRequests(scope: string): void {
+  const early = performance
+    .getEntriesByType('resource')
+    .filter((entry) => entry instanceof PerformanceResourceTiming)
+    .find(({ name, workerStart }) => workerStart === 0 && name.startsWith(`${scope}v1/`))
+  if (early === undefined) return
+  const what = `inorigin: ${new URL(early.name).pathname} was requested before serve() resolved.`
+  console.warn(
+    `${what} The request went to your web server. Await serve() before the first request.`,
+  )
+}
+
 /** Takes control of this page. Resolves with `undefined` if the browser has no service workers. */
 export async function takeControlIfPossible(
   script: WorkerScript,

@@ -1,6 +1,6 @@
 /** The entry point of a page: `serve()` makes the page's origin answer `/v1`. */
 import type { CatalogInput } from './catalog/schema.ts'
-import { takeControlIfPossible, type PageControl } from './control.ts'
+import { takeControlIfPossible, type PageControl, warnOfEarlyRequests } from './control.ts'
 import { InoriginError } from './error.ts'
 import { createServer } from './create-server.ts'
 import { digestOptions } from './host/tab/digest.ts'
@@ -150,6 +150,7 @@ export async function serve(options: ServeOptions = {}): Promise<Server> {
     },
   })
   performance.mark('inorigin:controlled')
+  if (control && wasUncontrolled) warnOfEarlyRequests(script.scope)
   const shared = control?.isShared ? control : undefined
   if (shared && options.isolate && wasUncontrolled) await reloadToIsolate(shared.registration)
   closing.signal.throwIfAborted()
@@ -170,7 +171,7 @@ export async function serve(options: ServeOptions = {}): Promise<Server> {
     const host = remote<HostService>(link, HOST_SERVICE_METHODS)
     const caller: Caller = { key: null, signal: closing.signal }
     const differences = await host.compareOptions(await digestOptions(setup), caller)
-    if (differences.length > 0) console.warn(describeDifferences(differences))
+    if (differences.length > 0) console.warn(describeDifferences(differences, page.hosting))
     if (isAlone) console.warn(describeOwnHost())
     return createServer({
       scope: script.scope,
@@ -293,9 +294,10 @@ function connectVia(
   control.registration.active?.postMessage(message, [port])
 }
 
-function describeDifferences(names: string[]): string {
-  const what = `inorigin: the hosting tab has different options than this one: ${names.join(', ')}.`
-  return `${what} Its options apply to this tab too, until it is closed.`
+function describeDifferences(names: string[], isHere: boolean): string {
+  const other = isHere ? 'an earlier server of this page' : 'the hosting tab'
+  const what = `inorigin: ${other} has different options than this one: ${names.join(', ')}.`
+  return `${what} Its options apply here too, until it is closed.`
 }
 
 function describeOwnHost(): string {

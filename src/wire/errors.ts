@@ -1,3 +1,4 @@
+import type { ErrorCode } from '../error-codes.ts'
 import type { ErrorKind, InoriginError } from '../error.ts'
 import { httpResponse } from './http-response.ts'
 
@@ -15,6 +16,15 @@ const TYPE: Readonly<Record<ErrorKind, string>> = {
   unavailable: 'overloaded_error',
 }
 
+/** Codes of `unavailable` that are no overload of this server: another server cannot be reached. */
+const UNREACHABLE: ReadonlySet<string | null> = new Set<ErrorCode>([
+  'catalog_unavailable',
+  'download_failed',
+  'hub_unreachable',
+  'resource_unreachable',
+  'upstream_unreachable',
+])
+
 /** Object `error` of a failed stream or body, as OpenAI's clients read it. */
 export interface WireError {
   message: string
@@ -26,7 +36,8 @@ export interface WireError {
 /** Returns the `error` object for an error. */
 export function wireError(error: InoriginError): WireError {
   const { message, kind, param = null, code = null } = error
-  return { message, type: TYPE[kind], param, code }
+  const type = UNREACHABLE.has(code) ? 'api_error' : TYPE[kind]
+  return { message, type, param, code }
 }
 
 /**

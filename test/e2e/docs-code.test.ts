@@ -31,7 +31,6 @@ const OUTCOMES: Readonly<Record<string, readonly (RegExp | string)[]>> = {
   'docs/isolation.md': [RELOAD],
   'docs/lifetime.md': [/^$/],
   'docs/mlc.md': [HUB],
-  'docs/nextjs.md': [TOOL, RELOAD],
   'docs/offline.md': [/^$/],
   'docs/own-models.md': [FILE, /^$/],
   'docs/pipelines.md': [PIPELINES, PIPELINES],

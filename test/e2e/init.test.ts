@@ -80,11 +80,11 @@ test('fills a folder that is not there yet and remembers it', () => {
   expect(get('package.json')).toBe(remembered)
 })
 
-test('writes no file over 25 MiB, and the parts of a split one are its bytes', () => {
+test('writes no file over 25 MB, and the parts of a split one are its bytes', () => {
   inorigin('init', 'public', '--mlc')
   const { files } = JSON.parse(get('public/inorigin/files.json')) as FileList
   const read = (name: string) => readFileSync(join(app, 'public/inorigin', name))
-  const large = files.filter(({ name }) => read(name).length > 25 * 2 ** 20)
+  const large = files.filter(({ name }) => read(name).length > 25_000_000)
   expect(large).toEqual([])
   const whole = 'ort-wasm-simd-threaded.asyncify.wasm'
   const parts = [0, 1].map((index) => read(`ort/${whole.replace(/wasm$/, `${index}.wasm`)}`))

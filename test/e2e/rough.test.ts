@@ -52,6 +52,38 @@ test('a catalog or assets that no worker can take are refused at once', async ()
   expect(seen).toEqual({ assets: refused, catalog: refused, keys: refused })
 })
 
+/** Resolves with what the page logs while it runs the program, which has `serve`. */
+async function collectWarnings(page: Page, program: string): Promise<string[]> {
+  await page.waitForFunction(() => 'serve' in globalThis)
+  const warnings: string[] = []
+  page.on('console', (line) => line.type() === 'warning' && warnings.push(line.text()))
+  await page.evaluate(`(async () => { ${program} })()`)
+  return warnings
+}
+
+test('a request before serve() resolves is warned of, on the first visit', async () => {
+  site = await openSite()
+  const page = await site.open()
+  const warnings = await collectWarnings(
+    page,
+    `const serving = serve()
+    const early = await fetch('/v1/models')
+    if (early.status !== 404) throw new Error('The web server did not answer.')
+    await serving`,
+  )
+  expect(warnings).toEqual([expect.stringMatching('/v1/models was requested before serve')])
+  expect(await collectWarnings(await site.open(), 'await serve()')).toEqual([])
+})
+
+test('a second server of a page warns only of other options, and names this page', async () => {
+  site = await openSite()
+  const page = await site.open()
+  expect(await collectWarnings(page, 'await serve(); await serve()')).toEqual([])
+  expect(await collectWarnings(page, `await serve({ device: 'wasm' })`)).toEqual([
+    expect.stringMatching(/^inorigin: an earlier server of this page .*: device\./),
+  ])
+})
+
 test(
   'two servers of one page are one host; closing one leaves the other',
   { tags: ['slow'] },

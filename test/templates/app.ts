@@ -15,7 +15,7 @@ const run = promisify(execFile)
 /** What npm and the tools of an app see: not that a test runs them. */
 function environment(): NodeJS.ProcessEnv {
   const { VITEST: _, NODE_ENV: __, ...env } = process.env
-  return { ...env, NO_COLOR: '1', FORCE_COLOR: '0' }
+  return { ...env, NO_COLOR: '1', FORCE_COLOR: '0', NEXT_TELEMETRY_DISABLED: '1' }
 }
 
 export interface App {

@@ -19,10 +19,14 @@ beforeAll(async () => {
 afterAll(() => browser?.close())
 
 /** Builds the recipe, and uses it from a static server in a browser that has never seen it. */
-async function withRecipe(recipe: Recipe, use: (page: Page) => Promise<void>): Promise<void> {
+async function withRecipe(
+  recipe: Recipe,
+  use: (page: Page) => Promise<void>,
+  output = 'dist',
+): Promise<void> {
   const app = await openRecipe(recipe)
   await app.run('npm', 'run', 'build')
-  const site = await serveStatic({ folders: { '/': join(app.folder, 'dist') } })
+  const site = await serveStatic({ folders: { '/': join(app.folder, output) } })
   const context = await browser.newContext()
   try {
     await use(await visit(context, `${site.url}/`))
@@ -56,6 +60,17 @@ test('assistant-ui: sends a message, and shows the answer', () =>
       .toMatch(/browser|inorigin/)
     expect(await page.locator('.user').textContent()).toBe('What is inorigin?')
   }))
+
+test('next: answers from a static export, in an isolated page', () =>
+  withRecipe(
+    RECIPES.next,
+    async (page) => {
+      const answer = page.locator('p:not(:empty)')
+      expect(await answer.textContent({ timeout: 180_000 })).toMatch(/browser|inorigin/)
+      expect(await page.evaluate(() => crossOriginIsolated)).toBe(true)
+    },
+    'out',
+  ))
 
 test('pwa: answers after a reload when the web server is gone', async () => {
   const app = await openRecipe(RECIPES.pwa)

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import packageJson from '../../package.json' with { type: 'json' }
 import { openBrowser } from '../support/browser.ts'
 import { ROOT } from '../support/docs-code/blocks.ts'
 import { serveStatic } from '../support/static.ts'
@@ -42,6 +43,12 @@ test('every address in the pages is below the path, and leads to a file', () => 
   }
   expect(targets.length).toBeGreaterThan(1_000)
   expect([...new Set(targets)].filter((target) => !isFound(target))).toEqual([])
+})
+
+test('every entry point of the package has a page of the reference', () => {
+  const modules = Object.keys(packageJson.exports).filter((name) => !name.endsWith('.json'))
+  const pages = modules.map((name) => join('api', `${join('inorigin', name)}.html`))
+  expect(listFiles('.html')).toEqual(expect.arrayContaining(pages))
 })
 
 test('llms.txt leads to Markdown pages of the site', () => {

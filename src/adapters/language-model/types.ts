@@ -35,6 +35,7 @@ export interface InstallOptions extends LanguageModelOptions {
   force?: boolean
 }
 
+/** State of a model with certain options: whether `create()` works, and whether it downloads first. */
 export type Availability = 'unavailable' | 'downloadable' | 'downloading' | 'available'
 
 export const SAMPLING_MODES = [
@@ -47,16 +48,20 @@ export const SAMPLING_MODES = [
   'most-creative',
 ] as const
 
+/** Preset of the sampler, from the most probable tokens to the most varied ones. */
 export type LanguageModelSamplingMode = (typeof SAMPLING_MODES)[number]
 
 export const ROLES = ['system', 'user', 'assistant'] as const
 
+/** Author of a message. */
 export type LanguageModelMessageRole = (typeof ROLES)[number]
 
 export const MESSAGE_TYPES = ['text', 'image', 'audio', 'tool-call', 'tool-response'] as const
 
+/** Kind of one part of a message. */
 export type LanguageModelMessageType = (typeof MESSAGE_TYPES)[number]
 
+/** Value of one part of a message, which must fit its type. */
 export type LanguageModelMessageValue =
   | ImageBitmapSource
   | BufferSource
@@ -65,11 +70,13 @@ export type LanguageModelMessageValue =
   | LanguageModelToolSuccess
   | LanguageModelToolError
 
+/** One part of a message. */
 export interface LanguageModelMessageContent {
   type: LanguageModelMessageType
   value: LanguageModelMessageValue
 }
 
+/** A message of a conversation. */
 export interface LanguageModelMessage {
   role: LanguageModelMessageRole
   content: string | LanguageModelMessageContent[]
@@ -77,6 +84,7 @@ export interface LanguageModelMessage {
   prefix?: boolean
 }
 
+/** Input of a prompt: the text of a user, or messages. */
 export type LanguageModelPrompt = string | LanguageModelMessage[]
 
 /** A message whose content is a list, as all messages are inside of a session. */
@@ -85,6 +93,7 @@ export interface Message extends LanguageModelMessage {
   prefix: boolean
 }
 
+/** A kind of inputs or outputs that a session needs. `create()` fails if the model lacks it. */
 export interface LanguageModelExpected {
   type: LanguageModelMessageType
   languages?: string[]
@@ -103,6 +112,7 @@ export interface LanguageModelTool {
   execute?: (input: never) => Promise<string> | string
 }
 
+/** Options of `availability()`, which are also options of `create()`. */
 export interface LanguageModelCreateCoreOptions {
   /** Number of most probable tokens to choose from; has an effect only with `legacy`. */
   topK?: number
@@ -114,12 +124,16 @@ export interface LanguageModelCreateCoreOptions {
   tools?: LanguageModelTool[]
 }
 
+/** Options of `create()`. */
 export interface LanguageModelCreateOptions extends LanguageModelCreateCoreOptions {
+  /** Signal that cancels the creation, and afterwards destroys the session. */
   signal?: AbortSignal
+  /** Called once with an event target for the progress of the download. */
   monitor?: (monitor: CreateMonitor) => void
   initialPrompts?: LanguageModelMessage[]
 }
 
+/** Options of `prompt()`, `promptStreaming()` and `measureContextUsage()`. */
 export interface LanguageModelPromptOptions {
   /** JSON Schema or regular expression that the answer matches. */
   responseConstraint?: object
@@ -128,6 +142,7 @@ export interface LanguageModelPromptOptions {
   signal?: AbortSignal
 }
 
+/** Options of `append()` and `clone()`. */
 export interface LanguageModelSignalOptions {
   signal?: AbortSignal
 }

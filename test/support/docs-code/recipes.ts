@@ -21,6 +21,11 @@ export const RECIPES = {
     page: 'docs/frameworks.md',
     files: ['src/Assistant.jsx'],
   },
+  next: {
+    name: 'next',
+    page: 'docs/nextjs.md',
+    files: ['next.config.mjs', 'app/page.jsx'],
+  },
   pwa: {
     name: 'pwa',
     page: 'docs/offline.md',

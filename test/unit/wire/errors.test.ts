@@ -51,6 +51,11 @@ describe('errors of the host', () => {
     await errorOf(response, status)
   })
 
+  it('of another server that cannot be reached is no overload', async () => {
+    const error = new InoriginError('unavailable', 'No answer.', { code: 'hub_unreachable' })
+    expect(await errorOf(await refused(error), 503)).toMatchObject({ type: 'api_error' })
+  })
+
   it('that is full says a second when it says nothing', async () => {
     expect(
       (await refused(new InoriginError('rate_limit', 'Full.'))).headers.get('retry-after'),

@@ -1,0 +1,2 @@
+/** @module inorigin/language-model */
+export * from '../../src/adapters/language-model/index.ts'
