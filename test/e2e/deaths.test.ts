@@ -1,54 +1,39 @@
 /** Workers that end by themselves, as they do when memory runs out, while their page lives on. */
 import { afterEach, expect, test } from 'vitest'
-import type { Page, Worker } from 'playwright'
+import type { Page } from 'playwright'
 import type { Server } from '../../src/index.ts'
-import { fetchIn } from '../support/answers.ts'
+import { askBriefly, fetchIn } from '../support/answers.ts'
 import { makePatient } from '../support/browser.ts'
+import { endWorker, workersOf, type WorkerScript } from '../support/dying.ts'
 import { openTokenFault } from '../support/fault-at-token.ts'
 import { openSite, serveIn, type Site } from '../support/site.ts'
-import { beginStream, ENDLESS, errorOf, streamEnd, streamHas, textOf } from '../support/streamed.ts'
+import {
+  beginEndless,
+  beginStream,
+  ENDLESS,
+  errorOf,
+  readEndless,
+  streamEnd,
+  textOf,
+} from '../support/streamed.ts'
 
 const GUIDE = '@inorigin/guide'
 let site: Site
 
 afterEach(() => site?.close())
 
-/** The workers of a page that run this script. */
-function workersOf(page: Page, script: string): Worker[] {
-  return page.workers().filter((worker) => worker.url().endsWith(`/${script}`))
-}
-
-/** Ends the worker from within: nobody calls `terminate`, and no error event is fired. */
-async function end(page: Page, script: string): Promise<void> {
-  const [worker] = workersOf(page, script)
-  const ended = worker!.waitForEvent('close')
-  await worker!.evaluate(() => self.close()).catch(() => undefined)
-  await ended
-}
-
-/** The text of the same answer without a death. */
-async function wholeText(page: Page): Promise<string> {
-  await beginStream(page, 'whole', GUIDE, ENDLESS)
-  return textOf(await streamEnd(page, 'whole'))
-}
-
-const ask = (page: Page) =>
-  fetchIn(page, '/v1/messages', {
-    model: GUIDE,
-    max_tokens: 4,
-    messages: [{ role: 'user', content: 'Hello' }],
-  })
+const end = (page: Page, script: WorkerScript): Promise<void> =>
+  endWorker(workersOf(page, script)[0]!)
 
 test('the host worker of a lone tab ends: its stream goes on and the next request is answered', async () => {
   site = await openSite()
   const page = await site.open()
   await serveIn(page)
-  await beginStream(page, 'open', GUIDE, ENDLESS)
-  await streamHas(page, 'open', 'content_block_delta')
+  await beginEndless(page, 'open')
   await end(page, 'worker.js')
-  const next = await ask(page)
+  const next = await askBriefly(page)
   expect([next.status, JSON.parse(next.text).type]).toEqual([200, 'message'])
-  expect(textOf(await streamEnd(page, 'open'))).toBe(await wholeText(page))
+  expect(textOf(await streamEnd(page, 'open'))).toBe(await readEndless(page))
 })
 
 test(
@@ -105,10 +90,9 @@ test(
     site = await openSite()
     const page = await site.open()
     await serveIn(page)
-    await beginStream(page, 'open', GUIDE, ENDLESS)
-    await streamHas(page, 'open', 'content_block_delta')
+    await beginEndless(page, 'open')
     await end(page, 'model-worker.js')
-    expect(textOf(await streamEnd(page, 'open'))).toBe(await wholeText(page))
+    expect(textOf(await streamEnd(page, 'open'))).toBe(await readEndless(page))
     expect(workersOf(page, 'model-worker.js')).toHaveLength(1)
   },
 )
@@ -135,7 +119,7 @@ test(
     expect(errorOf(await streamEnd(page, 'open'))?.message).toMatch(
       /^The worker of @inorigin\/guide ended .*Try again/,
     )
-    const next = await ask(page)
+    const next = await askBriefly(page)
     expect([next.status, JSON.parse(next.text).type]).toEqual([200, 'message'])
     expect(workersOf(page, 'model-worker.js')).toHaveLength(1)
   },
