@@ -25,6 +25,14 @@ afterEach(() => site?.close())
 const end = (page: Page, script: WorkerScript): Promise<void> =>
   endWorker(workersOf(page, script)[0]!)
 
+/** Recognizes a digit, and resolves with the number of outputs. */
+const predict = (page: Page): Promise<number> =>
+  page.evaluate(async () => {
+    const { server } = globalThis as unknown as { server: Server }
+    const { outputs } = await server.predict('@inorigin/digits', { image: new ImageData(28, 28) })
+    return Object.keys(outputs).length
+  })
+
 test('the host worker of a lone tab ends: its stream goes on and the next request is answered', async () => {
   site = await openSite()
   const page = await site.open()
@@ -132,17 +140,27 @@ test(
     site = await openSite()
     const page = await site.open()
     await serveIn(page)
-    const predict = () =>
-      page.evaluate(async () => {
-        const { server } = globalThis as unknown as { server: Server }
-        const { outputs } = await server.predict('@inorigin/digits', {
-          image: new ImageData(28, 28),
-        })
-        return Object.keys(outputs).length
-      })
     // From the second on the page asks the worker itself.
-    for (let count = 0; count < 3; count += 1) expect(await predict()).toBeGreaterThan(0)
+    for (let count = 0; count < 3; count += 1) expect(await predict(page)).toBeGreaterThan(0)
     await end(page, 'model-worker.js')
-    expect(await predict()).toBeGreaterThan(0)
+    expect(await predict(page)).toBeGreaterThan(0)
+  },
+)
+
+test(
+  'the host is closed while it loads a predictor: the next one computes the prediction',
+  { tags: ['slow'] },
+  async () => {
+    const file = '/inorigin/models/digits/model.onnx'
+    site = await openSite({ slow: { [file]: () => site.reports.length > 0 } })
+    const host = await site.open()
+    await serveIn(host, { device: 'wasm' })
+    const page = await site.open()
+    await serveIn(page, { device: 'wasm' })
+    const predicted = predict(page)
+    await expect.poll(() => site.requests.some((one) => one.endsWith(` ${file}`))).toBe(true)
+    await host.close()
+    await page.evaluate(() => fetch('/report', { method: 'POST', body: 'go on' }))
+    expect(await predicted).toBeGreaterThan(0)
   },
 )
