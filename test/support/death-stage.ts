@@ -61,7 +61,7 @@ export async function openDeathStage(): Promise<DeathStage> {
   await registering.close()
   let hosts: Page[] = []
 
-  /** Has two tabs that can host: the first one hosts. */
+  /** Has two tabs that can host. One whose host worker ends twice in ten seconds leaves it to the other. */
   async function fillHosts(): Promise<void> {
     hosts = hosts.filter((host) => !host.isClosed())
     while (hosts.length < 2) hosts.push(await openHost())
@@ -97,7 +97,7 @@ export async function openDeathStage(): Promise<DeathStage> {
       const reached = fault.at(tokens)
       const answer = readAnswer(row)
       await Promise.race([reached, answer])
-      await endHost[row.way](hosts[0]!)
+      await endHost[row.way](hosts.find((host) => workersOf(host, 'worker.js').length > 0)!)
       return answer
     },
     async close() {
