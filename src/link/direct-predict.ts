@@ -8,6 +8,7 @@ import { DIRECT_METHODS } from '../types/control.ts'
 import type { Caller, DirectPredictor, HostService, LoadProgress, Tag } from '../types/index.ts'
 import { isHostLost, type Link } from './link.ts'
 import { remote } from './remote.ts'
+import { rerunOnDeath } from './rerun.ts'
 
 interface DirectLink {
   predictor: DirectPredictor
@@ -60,7 +61,7 @@ export function predictDirectly(
       latest = progress
       caller.onEvent?.(progress)
     }
-    const result = await callHost({ ...caller, onEvent })
+    const result = await rerunOnDeath(() => callHost({ ...caller, onEvent }))
     void directLinks.open(tag, configuration, latest)
     return result
   }

@@ -8,9 +8,7 @@ import { InoriginError } from '../error.ts'
 import type { Caller, EventStream, Generation, GenerationRequest, Host } from '../types/index.ts'
 import { createDelivery, type Delivery } from './delivery.ts'
 import { isHostGone, isHostLost } from './link.ts'
-
-/** Maximum number of failovers of one stream. The request itself may be what ends its hosts. */
-const MAX_FAILOVERS = 3
+import { MAX_FAILOVERS } from './rerun.ts'
 
 /**
  * Maximum number of failovers of one stream by the code of an error after which the next request

@@ -9,11 +9,10 @@ import { serveIn } from '../support/site.ts'
 import {
   abortBeforeHeaders,
   abortStream,
-  beginStream,
+  beginEndless,
   ENDLESS,
   readStream,
   streamEnd,
-  streamHas,
 } from '../support/streamed.ts'
 import { webkit } from '../support/engines.ts'
 import { ENGINES, GUIDE, useEngine } from './setting.ts'
@@ -41,12 +40,6 @@ async function expectAnswer(page: AnyPage): Promise<void> {
 async function expectRoom(page: AnyPage): Promise<void> {
   const ask = async () => (await fetchIn(page, '/v1/messages', { ...CHAT, max_tokens: 4 })).status
   await expect.poll(ask, { timeout: 60_000 }).toBe(200)
-}
-
-/** Begins an answer that does not end by itself, and resolves when a part of its text has come. */
-async function beginEndless(page: AnyPage, name: string): Promise<void> {
-  await beginStream(page, name, GUIDE, ENDLESS)
-  await streamHas(page, name, 'content_block_delta')
 }
 
 describe.each(ENGINES)('$name', (engine) => {

@@ -1,8 +1,7 @@
 /** Several tabs of an origin: which one hosts, and what happens when it goes. */
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
-import { fetchIn } from '../support/answers.ts'
-import type { AnyPage } from '../support/any-page.ts'
+import { askGuide } from '../support/answers.ts'
 import { checkChatStream } from '../support/openai-grammar.ts'
 import { serveIn } from '../support/site.ts'
 import { beginStream, streamEnd, streamHas } from '../support/streamed.ts'
@@ -16,17 +15,9 @@ const REPORTING_HOST = {
 fetch('/report', { method: 'POST', body: 'host' })`,
 }
 
-const QUESTION = { role: 'user', content: 'Tell me all about inorigin.' }
-
-async function ask(page: AnyPage): Promise<string> {
-  const body = { model: GUIDE, messages: [QUESTION], temperature: 0, max_tokens: 8 }
-  const { status, text } = await fetchIn(page, '/v1/chat/completions', body)
-  return status === 200 ? JSON.parse(text).choices[0].message.content : `${status} ${text}`
-}
-
 /** A sampled answer that is as long as its limit: the end token of the guide is forbidden. */
 const LONG = {
-  messages: [QUESTION],
+  messages: [{ role: 'user', content: 'Tell me all about inorigin.' }],
   seed: 7,
   temperature: 1,
   max_tokens: 600,
@@ -40,10 +31,10 @@ describe.each(ENGINES)('$name', (engine) => {
     const site = await openSite({ pages: REPORTING_HOST })
     const one = await serve()
     const two = await serve()
-    const text = await ask(one)
+    const text = await askGuide(one)
     expect(text).not.toMatch(/^\d{3} /)
-    expect(await ask(two)).toBe(text)
-    expect(await ask(await open())).toBe(text)
+    expect(await askGuide(two)).toBe(text)
+    expect(await askGuide(await open())).toBe(text)
     expect(site.reports).toEqual(['host'])
   })
 
@@ -51,9 +42,9 @@ describe.each(ENGINES)('$name', (engine) => {
     const site = await openSite({ pages: REPORTING_HOST })
     const one = await serve()
     const two = await serve()
-    const text = await ask(two)
+    const text = await askGuide(two)
     await one.close()
-    await expect.poll(() => ask(two), { timeout: 60_000 }).toBe(text)
+    await expect.poll(() => askGuide(two), { timeout: 60_000 }).toBe(text)
     expect(site.reports).toEqual(['host', 'host'])
   })
 
@@ -67,7 +58,7 @@ describe.each(ENGINES)('$name', (engine) => {
     expect(whole).toMatchObject({ error: null, finishReason: 'length' })
 
     await stream('moved')
-    await streamHas(asker, 'moved', '"content":"')
+    await streamHas(asker, 'moved', '"delta":{"content":"')
     await hosts[0]!.close()
     const moved = checkChatStream((await streamEnd(asker, 'moved')).text)
     expect(moved).toMatchObject({ error: null, finishReason: 'length', content: whole.content })
@@ -76,16 +67,16 @@ describe.each(ENGINES)('$name', (engine) => {
 
   test('a page is reloaded, and is served without another reload', async () => {
     const page = await serve()
-    const text = await ask(page)
+    const text = await askGuide(page)
     await page.reload()
     await serveIn(page, { device: 'wasm' })
-    expect(await ask(page)).toBe(text)
+    expect(await askGuide(page)).toBe(text)
   })
 
   test('the host goes to another page and back, and its requests are answered', async () => {
     await openSite()
     const page = await serve()
-    const text = await ask(page)
+    const text = await askGuide(page)
     await page.leave(() => location.assign(location.href.replace('blank.html', 'blank.html?other')))
     expect(await page.evaluate(() => location.search)).toBe('?other')
     await page.leave(() => history.back())
@@ -93,6 +84,6 @@ describe.each(ENGINES)('$name', (engine) => {
     if (!(await page.evaluate(() => 'server' in globalThis))) {
       await serveIn(page, { device: 'wasm' })
     }
-    await expect.poll(() => ask(page), { timeout: 60_000 }).toBe(text)
+    await expect.poll(() => askGuide(page), { timeout: 60_000 }).toBe(text)
   })
 })

@@ -6,15 +6,8 @@
 import { afterEach, expect, test } from 'vitest'
 import { fetchIn } from '../support/answers.ts'
 import { openSite, serveIn, type Site } from '../support/site.ts'
-import {
-  abortBeforeHeaders,
-  beginStream,
-  ENDLESS,
-  readStream,
-  streamHas,
-} from '../support/streamed.ts'
+import { abortBeforeHeaders, beginEndless, readStream } from '../support/streamed.ts'
 
-const GUIDE = '@inorigin/guide'
 let site: Site
 
 afterEach(() => site?.close())
@@ -26,9 +19,12 @@ test('twenty that are aborted before their headers leave room for the next, and 
   site = await openSite()
   const page = await site.open()
   await serveIn(page)
-  await beginStream(page, 'open', GUIDE, ENDLESS)
-  await streamHas(page, 'open', 'content_block_delta')
-  const ask = { model: GUIDE, max_tokens: 4, messages: [{ role: 'user', content: LONG }] }
+  await beginEndless(page, 'open')
+  const ask = {
+    model: '@inorigin/guide',
+    max_tokens: 4,
+    messages: [{ role: 'user', content: LONG }],
+  }
   const names = await abortBeforeHeaders(page, { ...ask, stream: true }, 20)
   expect(new Set(names)).toEqual(new Set(['AbortError']))
   expect((await readStream(page, 'open')).end).toBeUndefined()

@@ -6,6 +6,7 @@ import { chromium, type BrowserContext, type Page } from 'playwright'
 import { afterEach, beforeAll, expect, test } from 'vitest'
 import type { ServeOptions } from '../../src/index.ts'
 import { chromiumLaunch } from '../setup/chromium.ts'
+import { threadsOf } from '../support/dying.ts'
 import { openSite, serveIn, type Site } from '../support/site.ts'
 import { bundleSdks } from '../support/sdks.ts'
 
@@ -215,9 +216,7 @@ test('the next host continues by itself, and readers with it', { tags: ['slow'] 
   const events = await reading
   expectWhole(events, text)
   expect(await follow(third, created.id)).toEqual(events)
-  expect(third.workers().map((worker) => new URL(worker.url()).pathname)).toContain(
-    '/inorigin/model-worker.js',
-  )
+  expect(threadsOf(third)).toContain('/inorigin/model-worker.js')
 })
 
 test('the browser is restarted with the same profile', { tags: ['slow'] }, async () => {

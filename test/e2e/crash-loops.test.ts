@@ -8,6 +8,7 @@ import { readFileSync } from 'node:fs'
 import { afterEach, expect, test } from 'vitest'
 import type { Page } from 'playwright'
 import type { LoadOptions, PredictorEntry, ServeOptions, Server } from '../../src/index.ts'
+import { crash, endWorker, workersOf } from '../support/dying.ts'
 import { openSite, serveIn, type Site } from '../support/site.ts'
 
 const TAG = '@me/pair'
@@ -65,14 +66,6 @@ const load = (page: Page, options?: LoadOptions): Promise<string | null> =>
 const explain = (page: Page) =>
   page.evaluate((tag) => (globalThis as unknown as InPage).server.explain(tag), TAG)
 
-async function crash(page: Page): Promise<void> {
-  const crashed = page.waitForEvent('crash')
-  const session = await page.context().newCDPSession(page)
-  session.send('Page.crash').catch(() => undefined)
-  await crashed
-  await page.close()
-}
-
 /** A site whose runtime does not arrive until the test reports that the loads may go on. */
 async function openSlow(): Promise<void> {
   const files = ['', '.jspi', '.asyncify'].map(
@@ -99,6 +92,7 @@ test('a load that crashes its page twice takes the smaller implementation the ne
     expect((await explain(page)).chosen).toBe('large')
     await beginLoad(page)
     await crash(page)
+    await page.close()
   }
   const page = await openTab()
   const { chosen, reasons } = await explain(page)
@@ -116,10 +110,8 @@ test('a load that ends its worker twice is refused if there is nothing smaller',
   for (const id of ['large', 'large', 'small', 'small']) {
     expect((await explain(page)).chosen).toBe(id)
     await beginLoad(page)
-    const [worker] = page.workers().filter((one) => one.url().endsWith('/model-worker.js'))
-    const ended = worker!.waitForEvent('close')
-    await worker!.evaluate(() => self.close()).catch(() => undefined)
-    await ended
+    const [worker] = workersOf(page, 'model-worker.js')
+    await endWorker(worker!)
     await expect.poll(() => page.workers()).not.toContain(worker)
   }
   await expect.poll(async () => (await explain(page)).chosen).toBeNull()

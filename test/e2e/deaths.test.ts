@@ -1,54 +1,47 @@
 /** Workers that end by themselves, as they do when memory runs out, while their page lives on. */
 import { afterEach, expect, test } from 'vitest'
-import type { Page, Worker } from 'playwright'
+import type { Page } from 'playwright'
 import type { Server } from '../../src/index.ts'
-import { fetchIn } from '../support/answers.ts'
+import { askBriefly, fetchIn } from '../support/answers.ts'
 import { makePatient } from '../support/browser.ts'
+import { endWorker, workersOf, type WorkerScript } from '../support/dying.ts'
 import { openTokenFault } from '../support/fault-at-token.ts'
 import { openSite, serveIn, type Site } from '../support/site.ts'
-import { beginStream, ENDLESS, errorOf, streamEnd, streamHas, textOf } from '../support/streamed.ts'
+import {
+  beginEndless,
+  beginStream,
+  ENDLESS,
+  errorOf,
+  readEndless,
+  streamEnd,
+  textOf,
+} from '../support/streamed.ts'
 
 const GUIDE = '@inorigin/guide'
 let site: Site
 
 afterEach(() => site?.close())
 
-/** The workers of a page that run this script. */
-function workersOf(page: Page, script: string): Worker[] {
-  return page.workers().filter((worker) => worker.url().endsWith(`/${script}`))
-}
+const end = (page: Page, script: WorkerScript): Promise<void> =>
+  endWorker(workersOf(page, script)[0]!)
 
-/** Ends the worker from within: nobody calls `terminate`, and no error event is fired. */
-async function end(page: Page, script: string): Promise<void> {
-  const [worker] = workersOf(page, script)
-  const ended = worker!.waitForEvent('close')
-  await worker!.evaluate(() => self.close()).catch(() => undefined)
-  await ended
-}
-
-/** The text of the same answer without a death. */
-async function wholeText(page: Page): Promise<string> {
-  await beginStream(page, 'whole', GUIDE, ENDLESS)
-  return textOf(await streamEnd(page, 'whole'))
-}
-
-const ask = (page: Page) =>
-  fetchIn(page, '/v1/messages', {
-    model: GUIDE,
-    max_tokens: 4,
-    messages: [{ role: 'user', content: 'Hello' }],
+/** Recognizes a digit, and resolves with the number of outputs. */
+const predict = (page: Page): Promise<number> =>
+  page.evaluate(async () => {
+    const { server } = globalThis as unknown as { server: Server }
+    const { outputs } = await server.predict('@inorigin/digits', { image: new ImageData(28, 28) })
+    return Object.keys(outputs).length
   })
 
 test('the host worker of a lone tab ends: its stream goes on and the next request is answered', async () => {
   site = await openSite()
   const page = await site.open()
   await serveIn(page)
-  await beginStream(page, 'open', GUIDE, ENDLESS)
-  await streamHas(page, 'open', 'content_block_delta')
+  await beginEndless(page, 'open')
   await end(page, 'worker.js')
-  const next = await ask(page)
+  const next = await askBriefly(page)
   expect([next.status, JSON.parse(next.text).type]).toEqual([200, 'message'])
-  expect(textOf(await streamEnd(page, 'open'))).toBe(await wholeText(page))
+  expect(textOf(await streamEnd(page, 'open'))).toBe(await readEndless(page))
 })
 
 test(
@@ -105,10 +98,9 @@ test(
     site = await openSite()
     const page = await site.open()
     await serveIn(page)
-    await beginStream(page, 'open', GUIDE, ENDLESS)
-    await streamHas(page, 'open', 'content_block_delta')
+    await beginEndless(page, 'open')
     await end(page, 'model-worker.js')
-    expect(textOf(await streamEnd(page, 'open'))).toBe(await wholeText(page))
+    expect(textOf(await streamEnd(page, 'open'))).toBe(await readEndless(page))
     expect(workersOf(page, 'model-worker.js')).toHaveLength(1)
   },
 )
@@ -135,7 +127,7 @@ test(
     expect(errorOf(await streamEnd(page, 'open'))?.message).toMatch(
       /^The worker of @inorigin\/guide ended .*Try again/,
     )
-    const next = await ask(page)
+    const next = await askBriefly(page)
     expect([next.status, JSON.parse(next.text).type]).toEqual([200, 'message'])
     expect(workersOf(page, 'model-worker.js')).toHaveLength(1)
   },
@@ -148,17 +140,27 @@ test(
     site = await openSite()
     const page = await site.open()
     await serveIn(page)
-    const predict = () =>
-      page.evaluate(async () => {
-        const { server } = globalThis as unknown as { server: Server }
-        const { outputs } = await server.predict('@inorigin/digits', {
-          image: new ImageData(28, 28),
-        })
-        return Object.keys(outputs).length
-      })
     // From the second on the page asks the worker itself.
-    for (let count = 0; count < 3; count += 1) expect(await predict()).toBeGreaterThan(0)
+    for (let count = 0; count < 3; count += 1) expect(await predict(page)).toBeGreaterThan(0)
     await end(page, 'model-worker.js')
-    expect(await predict()).toBeGreaterThan(0)
+    expect(await predict(page)).toBeGreaterThan(0)
+  },
+)
+
+test(
+  'the host is closed while it loads a predictor: the next one computes the prediction',
+  { tags: ['slow'] },
+  async () => {
+    const file = '/inorigin/models/digits/model.onnx'
+    site = await openSite({ slow: { [file]: () => site.reports.length > 0 } })
+    const host = await site.open()
+    await serveIn(host, { device: 'wasm' })
+    const page = await site.open()
+    await serveIn(page, { device: 'wasm' })
+    const predicted = predict(page)
+    await expect.poll(() => site.requests.some((one) => one.endsWith(` ${file}`))).toBe(true)
+    await host.close()
+    await page.evaluate(() => fetch('/report', { method: 'POST', body: 'go on' }))
+    expect(await predicted).toBeGreaterThan(0)
   },
 )

@@ -3,6 +3,7 @@ import { chromium, type Page } from 'playwright'
 import { afterEach, expect, test } from 'vitest'
 import type { LoadProgress, Server } from '../../src/index.ts'
 import { chromiumLaunch } from '../setup/chromium.ts'
+import { workersOf } from '../support/dying.ts'
 import { openSite, serveIn, type Site } from '../support/site.ts'
 
 let site: Site
@@ -93,8 +94,7 @@ test(
         const { server } = globalThis as unknown as InPage
         await server.models[name]('@inorigin/guide')
       }, what)
-    const workers = () =>
-      page.workers().filter((worker) => worker.url().endsWith('model-worker.js')).length
+    const workers = () => workersOf(page, 'model-worker.js').length
     expect((await list(page))[0]?.[1]).toBe('loaded')
     expect(workers()).toBe(1)
     await act('unload')

@@ -1,7 +1,9 @@
 /** Answers that go on, token for token, when the tab that computes them dies. */
 import { afterEach, expect, test } from 'vitest'
 import type { Page } from 'playwright'
+import { crash, threadsOf } from '../support/dying.ts'
 import { openSite, serveIn, type Site, type SiteOptions } from '../support/site.ts'
+import { toTranscript, type Transcript } from '../support/transcript.ts'
 
 /** Forbids the guide's end token, so that an answer is as long as its limit. */
 const NO_END = { 2034: -100 }
@@ -12,13 +14,6 @@ let site: Site
 let hosts: Page[]
 /** A tab that asks and never hosts. */
 let asker: Page
-
-/** Crashes the renderer of a tab, as a lack of memory does. */
-async function crash(page: Page): Promise<void> {
-  const crashed = page.waitForEvent('crash')
-  page.goto('chrome://crash').catch(() => undefined)
-  await crashed
-}
 
 /** Opens the tabs. `ends` are the ways in which the hosts die. Default: all are closed. */
 async function openTabs(
@@ -41,9 +36,6 @@ async function openTabs(
 }
 
 afterEach(() => site?.close())
-
-const threads = (page: Page): string[] =>
-  page.workers().map((worker) => new URL(worker.url()).pathname)
 
 /** Streams an answer in the asking tab; closes the host after each of these numbers of frames. */
 function stream(path: string, body: object, closings: readonly number[] = []): Promise<string> {
@@ -72,19 +64,6 @@ function stream(path: string, body: object, closings: readonly number[] = []): P
   )
 }
 
-interface Frame {
-  id?: string
-  type?: string
-  choices?: { delta: Delta; finish_reason: string | null }[]
-  usage?: { completion_tokens: number; prompt_tokens: number }
-}
-
-interface Delta {
-  content?: string
-  role?: string
-  tool_calls?: { index: number; id?: string; function: { name?: string; arguments?: string } }[]
-}
-
 interface ResponseEvent {
   type: string
   sequence_number: number
@@ -93,27 +72,11 @@ interface ResponseEvent {
   response?: { output: { content: { text: string }[] }[] }
 }
 
-const framesOf = (text: string): Frame[] =>
-  [...text.matchAll(/^data: (\{.*)$/gm)].map(([, json = '']) => JSON.parse(json) as Frame)
-
-/** What a client of the chat style puts together. */
-function chatOf(text: string) {
-  const frames = framesOf(text)
-  expect(text).not.toContain('"error"')
-  expect(text.trimEnd().endsWith('data: [DONE]')).toBe(true)
-  expect(new Set(frames.map(({ id }) => id)).size).toBe(1)
-  const choices = frames.flatMap((frame) => frame.choices ?? [])
-  const deltas = choices.map(({ delta }) => delta)
-  expect(deltas.filter(({ role }) => role !== undefined)).toHaveLength(1)
-  const calls = deltas.flatMap((delta) => delta.tool_calls ?? [])
-  const usage = frames.findLast((frame) => frame.usage)?.usage
-  return {
-    content: deltas.map(({ content }) => content ?? '').join(''),
-    names: calls.flatMap((call) => call.function.name ?? []),
-    arguments: calls.map((call) => call.function.arguments ?? '').join(''),
-    reasons: choices.flatMap(({ finish_reason }) => finish_reason ?? []),
-    tokens: [usage?.prompt_tokens, usage?.completion_tokens],
-  }
+/** What a client of the chat style puts together. Fails if the stream ended with an error. */
+function chatOf(text: string): Transcript {
+  const transcript = toTranscript('chat', text, { stream: true })
+  expect(transcript.error).toBeNull()
+  return transcript
 }
 
 const chat = (fields: object) => ({
@@ -155,7 +118,7 @@ test.each([
     const whole = chatOf(await stream('/v1/chat/completions', chat(fields)))
     const text = await stream('/v1/chat/completions', chat(fields), [3, 40])
     // The third host computed a part, so the first two had not finished.
-    expect(hosts.map(threads)).toEqual([expect.arrayContaining(['/inorigin/model-worker.js'])])
+    expect(hosts.map(threadsOf)).toEqual([expect.arrayContaining(['/inorigin/model-worker.js'])])
     expect(chatOf(text)).toEqual(whole)
   },
 )
@@ -166,7 +129,7 @@ test('a stream goes on when the renderer of its host crashes', { tags: ['slow'] 
   const fields = chat({ seed: 7, temperature: 1, max_tokens: 600, logit_bias: NO_END })
   const whole = chatOf(await stream('/v1/chat/completions', fields))
   const text = await stream('/v1/chat/completions', fields, [10, 40])
-  expect(threads(hosts[0]!)).toContain('/inorigin/model-worker.js')
+  expect(threadsOf(hosts[0]!)).toContain('/inorigin/model-worker.js')
   expect(chatOf(text)).toEqual(whole)
 })
 
@@ -242,5 +205,5 @@ test('an answer without a stream is whole when its host is closed', async () => 
   await asker.waitForFunction(() => (globalThis as unknown as { accepted: boolean }).accepted)
   await hosts.shift()!.close()
   expect(await answer).toEqual(whole)
-  expect(threads(hosts[0]!)).toContain('/inorigin/model-worker.js')
+  expect(threadsOf(hosts[0]!)).toContain('/inorigin/model-worker.js')
 })

@@ -6,12 +6,11 @@
 import { test } from 'vitest'
 import type { Page } from 'playwright'
 import type { Server } from '../../src/index.ts'
-import { fetchIn } from '../support/answers.ts'
+import { askBriefly } from '../support/answers.ts'
+import { threadsOf } from '../support/dying.ts'
 import { findProcessOf, sleep } from '../support/frozen.ts'
 import { openSite, serveIn, type Site } from '../support/site.ts'
-import { beginStream, ENDLESS, streamEnd, streamHas, textOf } from '../support/streamed.ts'
-
-const GUIDE = '@inorigin/guide'
+import { beginEndless, readEndless, streamEnd, textOf } from '../support/streamed.ts'
 
 /** Silence after which a host counts as gone, with the search for the next one, in milliseconds. */
 const TAKEOVER_MS = 45_000
@@ -29,27 +28,6 @@ async function openTabs(site: Site): Promise<{ host: Page; next: Page; asker: Pa
   return { host, next, asker }
 }
 
-async function wholeText(page: Page): Promise<string> {
-  await beginStream(page, 'whole', GUIDE, ENDLESS)
-  return textOf(await streamEnd(page, 'whole'))
-}
-
-/** Begins the answer that is interrupted. It resolves when the first of its words are there. */
-async function beginAnswer(page: Page): Promise<void> {
-  await beginStream(page, 'open', GUIDE, ENDLESS)
-  await streamHas(page, 'open', 'content_block_delta')
-}
-
-const ask = (page: Page) =>
-  fetchIn(page, '/v1/messages', {
-    model: GUIDE,
-    max_tokens: 4,
-    messages: [{ role: 'user', content: 'Hello' }],
-  })
-
-const threads = (page: Page): string[] =>
-  page.workers().map((worker) => new URL(worker.url()).pathname)
-
 test.concurrent('a stream goes on in a visible tab when its host is frozen, which ends its workers when it thaws', async ({
   expect,
   onTestFinished,
@@ -57,20 +35,20 @@ test.concurrent('a stream goes on in a visible tab when its host is frozen, whic
   const site = await openSite({ ownBrowser: true })
   onTestFinished(() => site.close())
   const { host, next, asker } = await openTabs(site)
-  const whole = await wholeText(asker)
+  const whole = await readEndless(asker)
   const frozen = await findProcessOf(host)
-  await beginAnswer(asker)
+  await beginEndless(asker, 'open')
   process.kill(frozen, 'SIGSTOP')
   onTestFinished(() => void process.kill(frozen, 'SIGCONT'))
   await expect
-    .poll(() => threads(next), { timeout: 2 * TAKEOVER_MS })
+    .poll(() => threadsOf(next), { timeout: 2 * TAKEOVER_MS })
     .toContain('/inorigin/worker.js')
   expect(textOf(await streamEnd(asker, 'open'))).toBe(whole)
-  expect(threads(next)).toContain('/inorigin/model-worker.js')
+  expect(threadsOf(next)).toContain('/inorigin/model-worker.js')
   process.kill(frozen, 'SIGCONT')
-  await expect.poll(() => threads(host)).toEqual([])
-  expect((await ask(asker)).status).toBe(200)
-  expect(threads(host)).toEqual([])
+  await expect.poll(() => threadsOf(host)).toEqual([])
+  expect((await askBriefly(asker)).status).toBe(200)
+  expect(threadsOf(host)).toEqual([])
 })
 
 test.concurrent('a call to a host that is frozen before its result fails within a bound', async ({
@@ -100,13 +78,13 @@ test.concurrent('a stream goes on in the same worker after the computer slept', 
   const site = await openSite({ ownBrowser: true })
   onTestFinished(() => site.close())
   const { host, next, asker } = await openTabs(site)
-  const whole = await wholeText(asker)
+  const whole = await readEndless(asker)
   const workers = host.workers()
-  await beginAnswer(asker)
+  await beginEndless(asker, 'open')
   // Longer than the silence after which a host counts as gone.
   await sleep(site.browser, TAKEOVER_MS)
   expect(textOf(await streamEnd(asker, 'open'))).toBe(whole)
-  expect((await ask(asker)).status).toBe(200)
+  expect((await askBriefly(asker)).status).toBe(200)
   expect(host.workers()).toEqual(workers)
-  expect(threads(next)).toEqual([])
+  expect(threadsOf(next)).toEqual([])
 })

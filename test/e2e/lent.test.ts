@@ -6,6 +6,7 @@
 import type { Page } from 'playwright'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import type { Server } from '../../src/index.ts'
+import { workersOf } from '../support/dying.ts'
 import { openSite, serveIn, type Site } from '../support/site.ts'
 import { MIXED, SLOW, VALUES, valuesCatalog } from '../support/values.ts'
 
@@ -90,8 +91,7 @@ const asked = (tab: Page, count: number): Promise<number> =>
     return globals.passed - before
   }, count)
 
-const modelWorkers = (tab: Page) =>
-  tab.workers().filter((worker) => worker.url().endsWith('/model-worker.js'))
+const modelWorkers = (tab: Page) => workersOf(tab, 'model-worker.js')
 
 test('the host is not asked while it lasts; an unloaded predictor is loaded again by whoever asks', async () => {
   const tab = await openTab()

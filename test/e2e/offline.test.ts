@@ -3,6 +3,7 @@ import type { Page } from 'playwright'
 import { afterEach, describe, expect, test } from 'vitest'
 import type { Server, ServeOptions } from '../../src/index.ts'
 import { fetchIn } from '../support/answers.ts'
+import { threadsOf } from '../support/dying.ts'
 import { APP, appPage } from '../support/isolation.ts'
 import { builtFile, keysIn, untilKept, useAll } from '../support/offline.ts'
 import { openSite, serveIn, type Site, type SiteOptions } from '../support/site.ts'
@@ -40,9 +41,7 @@ describe('the server is down:', () => {
     await site.endServer()
     await page.close()
     expect(await useAll(other)).toEqual(used)
-    expect(other.workers().map((worker) => new URL(worker.url()).pathname)).toContain(
-      '/inorigin/worker.js',
-    )
+    expect(threadsOf(other)).toContain('/inorigin/worker.js')
   })
 
   test('a feature that was not used yet has its script', async () => {

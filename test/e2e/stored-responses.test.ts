@@ -3,6 +3,7 @@ import type { Page } from 'playwright'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { names } from '../../src/link/protocol.ts'
 import { fetchIn } from '../support/answers.ts'
+import { endWorker, workersOf } from '../support/dying.ts'
 import { openSite, serveIn, type Site } from '../support/site.ts'
 
 const ANN = { authorization: 'Bearer ann' }
@@ -80,9 +81,6 @@ test('a tab that joins later gets the responses, too', { tags: ['slow'] }, async
 test("a lone tab's host worker ends: its responses stay", { tags: ['slow'] }, async () => {
   const page = await openTab()
   const { id } = await respond(page)
-  const worker = page.workers().find((one) => one.url().endsWith('/worker.js'))
-  const ended = worker!.waitForEvent('close')
-  await worker!.evaluate(() => self.close()).catch(() => undefined)
-  await ended
+  await endWorker(workersOf(page, 'worker.js')[0]!)
   expect(await getStatus(page, id)).toBe(200)
 })

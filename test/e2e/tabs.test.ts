@@ -1,6 +1,8 @@
 /** Several tabs, and what happens to them: sharing a host, losing it, reloading, hanging. */
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import type { Page } from 'playwright'
+import { askGuide } from '../support/answers.ts'
+import { threadsOf } from '../support/dying.ts'
 import { openSite, serveIn, type Site } from '../support/site.ts'
 
 let site: Site
@@ -11,47 +13,23 @@ beforeEach(async () => {
 
 afterEach(() => site?.close())
 
-/** A whole answer of the embedded model; its status when it is refused. */
-function ask(page: Page, max_tokens = 8): Promise<string> {
-  return page.evaluate(async (limit) => {
-    const response = await fetch('/v1/chat/completions', {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({
-        model: '@inorigin/guide',
-        messages: [{ role: 'user', content: 'What is inorigin?' }],
-        max_tokens: limit,
-      }),
-    })
-    const body = await response.json()
-    return response.ok
-      ? String(body.choices[0].message.content)
-      : `${response.status} ${body.error.message}`
-  }, max_tokens)
-}
-
-/** Names of the dedicated workers that the browser runs for that tab. */
-function workersOf(page: Page): string[] {
-  return page.workers().map((worker) => new URL(worker.url()).pathname)
-}
-
 test('two tabs share one host', async () => {
   const one = await site.open()
   await serveIn(one)
   const two = await site.open()
   await serveIn(two)
-  const text = await ask(one)
+  const text = await askGuide(one)
   expect(text).not.toMatch(/^\d{3} /)
-  expect(await ask(two)).toBe(text)
-  expect(workersOf(one)).toContain('/inorigin/worker.js')
-  expect(workersOf(two)).toEqual([])
+  expect(await askGuide(two)).toBe(text)
+  expect(threadsOf(one)).toContain('/inorigin/worker.js')
+  expect(threadsOf(two)).toEqual([])
 })
 
 test('a tab that never calls serve() is served too', { tags: ['slow'] }, async () => {
   const one = await site.open()
   await serveIn(one)
   const two = await site.open()
-  expect(await ask(two)).toBe(await ask(one))
+  expect(await askGuide(two)).toBe(await askGuide(one))
 })
 
 test('the host tab is closed: the next request works', { tags: ['slow'] }, async () => {
@@ -59,11 +37,11 @@ test('the host tab is closed: the next request works', { tags: ['slow'] }, async
   await serveIn(one)
   const two = await site.open()
   await serveIn(two)
-  await ask(one)
+  await askGuide(one)
   await one.close()
   expect(await two.evaluate(async () => (await fetch('/v1/models')).status)).toBe(200)
-  expect(await ask(two)).not.toMatch(/^\d{3} /)
-  expect(workersOf(two)).toContain('/inorigin/worker.js')
+  expect(await askGuide(two)).not.toMatch(/^\d{3} /)
+  expect(threadsOf(two)).toContain('/inorigin/worker.js')
 })
 
 /** A response; its status and the message where there is none. */
@@ -141,23 +119,23 @@ test(
 test('a hard reload: the page is controlled again without another reload', async () => {
   const page = await site.open()
   await serveIn(page)
-  await ask(page)
+  await askGuide(page)
   const session = await site.context.newCDPSession(page)
   await Promise.all([page.waitForEvent('load'), session.send('Page.reload', { ignoreCache: true })])
   expect(await page.evaluate(() => navigator.serviceWorker.controller)).toBeNull()
   await serveIn(page)
-  expect(await ask(page)).not.toMatch(/^\d{3} /)
+  expect(await askGuide(page)).not.toMatch(/^\d{3} /)
   expect(site.requests.filter((request) => request.includes('/v1/'))).toEqual([])
 })
 
 test('the service worker is stopped between two requests', { tags: ['slow'] }, async () => {
   const page = await site.open()
   await serveIn(page)
-  const text = await ask(page)
+  const text = await askGuide(page)
   const session = await site.context.newCDPSession(page)
   await session.send('ServiceWorker.enable')
   await session.send('ServiceWorker.stopAllWorkers')
-  expect(await ask(page)).toBe(text)
+  expect(await askGuide(page)).toBe(text)
 })
 
 test(
@@ -171,19 +149,19 @@ test(
     await serveIn(one)
     const two = await site.open()
     await serveIn(two)
-    await ask(two)
+    await askGuide(two)
     const awake = one.evaluate(() => {
       const request = new XMLHttpRequest()
       // Not asynchronous: the page stands still until it has the whole file.
       request.open('GET', '/inorigin/licenses.md', false)
       request.send()
     })
-    expect(await ask(two)).not.toMatch(/^\d{3} /)
-    expect(workersOf(two)).toContain('/inorigin/worker.js')
+    expect(await askGuide(two)).not.toMatch(/^\d{3} /)
+    expect(threadsOf(two)).toContain('/inorigin/worker.js')
     isAwake = true
     await awake
-    await expect.poll(() => workersOf(one)).toEqual([])
-    expect(await ask(one)).not.toMatch(/^\d{3} /)
+    await expect.poll(() => threadsOf(one)).toEqual([])
+    expect(await askGuide(one)).not.toMatch(/^\d{3} /)
   },
 )
 
@@ -201,7 +179,7 @@ test("options that differ from the host's are named", { tags: ['slow'] }, async 
   expect(seen).toEqual(['apiKeys', 'device'])
   expect(warnings.join()).toContain('apiKeys, device')
   // The options of the host apply: it takes any key.
-  expect(await ask(two)).not.toMatch(/^\d{3} /)
+  expect(await askGuide(two)).not.toMatch(/^\d{3} /)
 })
 
 test(
@@ -223,9 +201,9 @@ test(
     })
     // Otherwise the service worker would ask this tab first until the browser no longer lists it.
     expect(sent).toContain('inorigin:left')
-    expect(await ask(page)).toMatch(/^503 /)
+    expect(await askGuide(page)).toMatch(/^503 /)
     await serveIn(page)
-    expect(await ask(page)).not.toMatch(/^503 /)
+    expect(await askGuide(page)).not.toMatch(/^503 /)
   },
 )
 

@@ -6,9 +6,16 @@
 import { test } from 'vitest'
 import type { Page } from 'playwright'
 import type { Server } from '../../src/index.ts'
-import { fetchIn } from '../support/answers.ts'
+import { askBriefly } from '../support/answers.ts'
 import { openSite, serveIn } from '../support/site.ts'
-import { beginStream, ENDLESS, streamEnd, streamHas, textOf } from '../support/streamed.ts'
+import {
+  beginEndless,
+  beginStream,
+  ENDLESS,
+  streamEnd,
+  streamHas,
+  textOf,
+} from '../support/streamed.ts'
 import { deployNext } from '../support/versions.ts'
 
 const GUIDE = '@inorigin/guide'
@@ -73,7 +80,7 @@ test.concurrent('a new version rolls out under an open stream, which ends on the
   // The next requests run on the new version, also those of the old tab.
   await Promise.all([old, next].map((page) => page.evaluate(() => navigator.serviceWorker.ready)))
   for (const page of [next, old]) {
-    const { status, text } = await fetchIn(page, '/v1/messages', QUESTION)
+    const { status, text } = await askBriefly(page)
     expect([status, JSON.parse(text).type]).toEqual([200, 'message'])
   }
   expect(await askDirectly(next)).toBe('message')
@@ -93,7 +100,7 @@ test.concurrent('a script that the open tabs cannot reach does not take over', a
   const old = await site.open()
   await serveIn(old)
   // A worker that starts later is one of the new version.
-  expect((await fetchIn(old, '/v1/messages', QUESTION)).status).toBe(200)
+  expect((await askBriefly(old)).status).toBe(200)
   deployNext(site)
   await old.evaluate(async () => {
     const registration = await navigator.serviceWorker.ready
@@ -109,7 +116,7 @@ test.concurrent('a script that the open tabs cannot reach does not take over', a
     await registration.update()
     await asked
   })
-  expect((await fetchIn(old, '/v1/messages', QUESTION)).status).toBe(200)
+  expect((await askBriefly(old)).status).toBe(200)
   expect(await isControlled(old)).toBe(true)
 })
 
@@ -121,8 +128,7 @@ test.concurrent('a stream ends although a later version migrates the database un
   onTestFinished(() => site.close())
   const [old, next] = [await site.open(), await site.open()]
   await serveIn(old)
-  await beginStream(old, 'open', GUIDE, ENDLESS)
-  await streamHas(old, 'open', 'content_block_delta')
+  await beginEndless(old, 'open')
   await migrate(next)
   expect(textOf(await streamEnd(old, 'open'))).not.toBe('')
 })
@@ -136,7 +142,7 @@ test.concurrent('a version that was set back says so, and what to do', async ({
   const page = await site.open()
   await migrate(page)
   await serveIn(page)
-  const { status, text } = await fetchIn(page, '/v1/messages', QUESTION)
+  const { status, text } = await askBriefly(page)
   const { error } = JSON.parse(text)
   expect([status, error.code ?? text]).toEqual([503, 'store_newer'])
   expect(error.message).toMatch(/newer version .* Reload .* set back .* clear the site's data/)

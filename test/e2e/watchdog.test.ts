@@ -6,6 +6,7 @@
 import { test } from 'vitest'
 import type { Page } from 'playwright'
 import { fetchIn } from '../support/answers.ts'
+import { workersOf } from '../support/dying.ts'
 import { openTokenFault } from '../support/fault-at-token.ts'
 import { withSlowTokenizer } from '../support/hostile.ts'
 import { openSite, serveIn } from '../support/site.ts'
@@ -15,9 +16,6 @@ const GUIDE = '@inorigin/guide'
 
 const ask = (page: Page, model: string, content: string) =>
   fetchIn(page, '/v1/messages', { model, max_tokens: 4, messages: [{ role: 'user', content }] })
-
-const modelWorker = (page: Page) =>
-  page.workers().find((one) => one.url().endsWith('/model-worker.js'))!
 
 test.concurrent('a prompt that a tokenizer never gets through ends its worker, and the next one is answered', async ({
   expect,
@@ -29,7 +27,7 @@ test.concurrent('a prompt that a tokenizer never gets through ends its worker, a
   const page = await site.open()
   await serveIn(page, { catalog })
   expect((await ask(page, '@me/hostile', 'Hello')).status).toBe(200)
-  const worker = modelWorker(page)
+  const [worker] = workersOf(page, 'model-worker.js')
   await beginStream(page, 'endless', '@me/hostile', {
     messages: [{ role: 'user', content: 'a'.repeat(60) }],
   })

@@ -5,70 +5,33 @@
 import type { Page } from 'playwright'
 import { afterEach, expect, test } from 'vitest'
 import { wear } from '../support/masks.ts'
+import { checkChatStream } from '../support/openai-grammar.ts'
 import { openSite, serveIn, type Site } from '../support/site.ts'
+import { beginStream, readStream, streamEnd, streamHas } from '../support/streamed.ts'
 
 let site: Site
 
 afterEach(() => site?.close())
 
-/** A greedy answer that is long enough to be interrupted; `texts` in the page grows as it comes. */
-function begin(page: Page): Promise<void> {
-  return page.evaluate(async () => {
-    const state = { texts: [] as string[], end: '' }
-    Object.assign(globalThis, { state })
-    const response = await fetch('/v1/chat/completions', {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({
-        model: '@inorigin/guide',
-        temperature: 0,
-        max_tokens: 48,
-        // Forbids the guide's end token.
-        logit_bias: { 2034: -100 },
-        stream: true,
-        messages: [{ role: 'user', content: 'What is inorigin?' }],
-      }),
-    })
-    void (async () => {
-      const decoder = new TextDecoder()
-      const reader = response.body?.getReader()
-      for (let rest = ''; ;) {
-        const { value, done } = (await reader?.read()) ?? { done: true, value: undefined }
-        if (done) break
-        const frames = (rest + decoder.decode(value, { stream: true })).split('\n\n')
-        rest = frames.pop() ?? ''
-        for (const frame of frames.filter((one) => one.startsWith('data: '))) {
-          const data = frame.slice('data: '.length)
-          if (data === '[DONE]') state.end = 'done'
-          else if ('error' in JSON.parse(data)) state.end = JSON.parse(data).error.message
-          else state.texts.push(JSON.parse(data).choices[0]?.delta.content ?? '')
-        }
-      }
-      state.end ||= 'cut'
-    })()
-  })
+/** A greedy answer that is long enough to be interrupted. The bias forbids the guide's end token. */
+const LONG = {
+  messages: [{ role: 'user', content: 'What is inorigin?' }],
+  temperature: 0,
+  max_tokens: 48,
+  logit_bias: { 2034: -100 },
 }
 
-interface State {
-  texts: string[]
-  end: string
-}
+const begin = (page: Page): Promise<void> =>
+  beginStream(page, 'chat', '@inorigin/guide', LONG, '/v1/chat/completions')
 
-const stateOf = (page: Page) =>
-  page.evaluate(() => (globalThis as unknown as { state: State }).state)
-
-async function end(page: Page): Promise<State> {
-  await page.waitForFunction(() => (globalThis as unknown as { state: State }).state.end !== '')
-  return stateOf(page)
-}
+const read = async (page: Page) => checkChatStream((await streamEnd(page, 'chat')).text)
 
 test('the stream goes on when the GPU process dies, and has each token that WASM writes', async () => {
   site = await openSite({ ownBrowser: true })
   const plain = await site.open('/blank.html', await site.browser.newContext())
   await serveIn(plain, { device: 'wasm' })
   await begin(plain)
-  const whole = await end(plain)
-  expect(whole.end).toBe('done')
+  const whole = await read(plain)
   await plain.context().close()
 
   // The self-test takes this GPU of software minutes beside other tests. It fails with the adapter's features
@@ -85,14 +48,10 @@ test('the stream goes on when the GPU process dies, and has each token that WASM
   const first = await gpuProcess()
   expect(first).toBeGreaterThan(0)
   await begin(page)
-  await page.waitForFunction(
-    () => (globalThis as unknown as { state: State }).state.texts.join('').length > 8,
-  )
+  await streamHas(page, 'chat', '"delta":{"content":"')
   // The headless shell ignores chrome://gpucrash.
   await session.send('Browser.crashGpuProcess')
   await expect.poll(gpuProcess).not.toBe(first)
-  expect((await stateOf(page)).end).toBe('')
-  const after = await end(page)
-  expect(after.end).toBe('done')
-  expect(after.texts.join('')).toBe(whole.texts.join(''))
+  expect((await readStream(page, 'chat')).end).toBeUndefined()
+  expect(await read(page)).toMatchObject({ error: null, content: whole.content })
 }, 600_000)

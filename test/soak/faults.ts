@@ -1,6 +1,7 @@
 /** What happens to the host, the service worker or the storage while an answer is computed. */
 import type { Page } from 'playwright'
-import { call, waitFor, workerOf, type Stage } from './stage.ts'
+import { crash, endWorker, workersOf, type WorkerScript } from '../support/dying.ts'
+import { call, waitFor, type Stage } from './stage.ts'
 import type { Chance } from '../support/random.ts'
 
 export type FaultName =
@@ -58,8 +59,8 @@ export const FAULTS: Readonly<Record<FaultName, Fault>> = {
     restore: ({ host }) => host.close(),
   },
   'renderer crashed': { losesHost: true, strike: ({ host }) => crash(host), restore: closeHost },
-  'host worker ended': { strike: ({ host }) => endWorker(host, 'worker.js') },
-  'model worker ended': { strike: ({ host }) => endWorker(host, 'model-worker.js') },
+  'host worker ended': { strike: ({ host }) => endWorkerOf(host, 'worker.js') },
+  'model worker ended': { strike: ({ host }) => endWorkerOf(host, 'model-worker.js') },
   'service worker stopped': { strike: ({ stage }) => stage.stopServiceWorkers() },
   'service worker updated': { strike: update },
   'clock jump': { strike: jumpClocks },
@@ -91,24 +92,13 @@ export const FAULTS: Readonly<Record<FaultName, Fault>> = {
   'device destroyed': { strike: ({ host }) => destroyDevice(host) },
 }
 
-/** Crashes the renderer of a tab, as a lack of memory does. */
-export async function crash(page: Page): Promise<void> {
-  const crashed = page.waitForEvent('crash')
-  page.goto('chrome://crash').catch(() => undefined)
-  await crashed
-}
-
 /** A crashed tab keeps its place until it is closed. */
 async function closeHost({ host }: Scene): Promise<void> {
   await host.close()
 }
 
-/** Ends a worker from within: nobody calls `terminate`, and no error event is fired. */
-async function endWorker(page: Page, script: string): Promise<void> {
-  const worker = await waitFor(() => workerOf(page, script), script)
-  const ended = new Promise((resolve) => worker.once('close', resolve))
-  await worker.evaluate(() => self.close()).catch(() => undefined)
-  await ended
+async function endWorkerOf(page: Page, script: WorkerScript): Promise<void> {
+  await endWorker(await waitFor(() => workersOf(page, script)[0], script))
 }
 
 /** Publishes another service worker script, and has the browser find it. */
@@ -153,7 +143,7 @@ async function setLifecycle(page: Page, state: 'frozen' | 'active'): Promise<voi
 
 /** The device of the model worker is lost. */
 async function destroyDevice(page: Page): Promise<void> {
-  const worker = await waitFor(() => workerOf(page, 'model-worker.js'), 'a model worker')
+  const worker = await waitFor(() => workersOf(page, 'model-worker.js')[0], 'a model worker')
   await worker.evaluate(() => {
     const { devices = [] } = globalThis as unknown as { devices?: GPUDevice[] }
     for (const device of devices) device.destroy()

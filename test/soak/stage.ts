@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs'
 import type { CDPSession, Page } from 'playwright'
 import type { Server } from '../../src/index.ts'
+import { workersOf } from '../support/dying.ts'
 import { openSite, serveIn, type Site } from '../support/site.ts'
 import { openDownloadServer, type DownloadServer } from './download-server.ts'
 
@@ -59,7 +60,10 @@ export async function openStage(): Promise<Stage> {
     async fill() {
       tabs = tabs.filter((tab) => !tab.isClosed())
       while (tabs.length < TABS) tabs.push(await openTab(stage))
-      return waitFor(() => tabs.find((tab) => workerOf(tab, 'worker.js')), 'a tab that hosts')
+      return waitFor(
+        () => tabs.find((tab) => workersOf(tab, 'worker.js').length > 0),
+        'a tab that hosts',
+      )
     },
     async closeTabs() {
       for (const tab of tabs) await tab.close()
@@ -84,9 +88,6 @@ async function openTab({ site, downloads, device }: Stage): Promise<Page> {
   await within(serveIn(page, { device, catalog: downloads.catalog }), 'serve()')
   return page
 }
-
-export const workerOf = (page: Page, script: string) =>
-  page.workers().find((worker) => worker.url().endsWith(`/${script}`))
 
 /** Resolves with the result of `find` as soon as there is one. */
 export async function waitFor<T>(find: () => T | undefined, what: string): Promise<T> {

@@ -33,3 +33,23 @@ export function fetchIn(
     [path, body, headers] as const,
   )
 }
+
+/** Asks the guide in eight tokens. Resolves with its text, or with the status and body of a refusal. */
+export async function askGuide(page: AnyPage): Promise<string> {
+  const { status, text } = await fetchIn(page, '/v1/chat/completions', {
+    model: '@inorigin/guide',
+    messages: [{ role: 'user', content: 'What is inorigin?' }],
+    temperature: 0,
+    max_tokens: 8,
+  })
+  return status === 200 ? JSON.parse(text).choices[0].message.content : `${status} ${text}`
+}
+
+/** Asks the guide for a message of four tokens. */
+export const askBriefly = (page: AnyPage): Promise<Answer> =>
+  fetchIn(page, '/v1/messages', {
+    model: '@inorigin/guide',
+    temperature: 0,
+    max_tokens: 4,
+    messages: [{ role: 'user', content: 'Hello' }],
+  })

@@ -1,6 +1,7 @@
 /** Answers of 60 tokens, in every style, whose host dies after a token of the test's choice. */
 import type { Page } from 'playwright'
 import { ask } from './asking.ts'
+import { crash, endWorker, workersOf } from './dying.ts'
 import { openTokenFault } from './fault-at-token.ts'
 import { bodyOf, CASES, STYLES, type Case, type Style } from './generation-cases.ts'
 import { openSite, serveIn } from './site.ts'
@@ -60,7 +61,7 @@ export async function openDeathStage(): Promise<DeathStage> {
   await registering.close()
   let hosts: Page[] = []
 
-  /** Has two tabs that can host: the first one hosts. */
+  /** Has two tabs that can host. One whose host worker ends twice in ten seconds leaves it to the other. */
   async function fillHosts(): Promise<void> {
     hosts = hosts.filter((host) => !host.isClosed())
     while (hosts.length < 2) hosts.push(await openHost())
@@ -69,15 +70,10 @@ export async function openDeathStage(): Promise<DeathStage> {
   const endHost: Readonly<Record<Way, (host: Page) => Promise<void>>> = {
     'tab closed': (host) => host.close(),
     async 'renderer crashed'(host) {
-      const crashed = host.waitForEvent('crash')
-      host.goto('chrome://crash').catch(() => undefined)
-      await crashed
+      await crash(host)
       await host.close()
     },
-    async 'host worker ended'(host) {
-      const worker = host.workers().find((one) => one.url().endsWith('/worker.js'))!
-      await worker.evaluate(() => self.close()).catch(() => undefined)
-    },
+    'host worker ended': (host) => endWorker(workersOf(host, 'worker.js')[0]!),
     async 'model worker ended'() {
       fault.endWorker()
     },
@@ -101,7 +97,7 @@ export async function openDeathStage(): Promise<DeathStage> {
       const reached = fault.at(tokens)
       const answer = readAnswer(row)
       await Promise.race([reached, answer])
-      await endHost[row.way](hosts[0]!)
+      await endHost[row.way](hosts.find((host) => workersOf(host, 'worker.js').length > 0)!)
       return answer
     },
     async close() {

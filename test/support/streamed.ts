@@ -70,6 +70,18 @@ export async function beginStream(
   )
 }
 
+/** Begins an endless message of the guide, and resolves when the first of its text has come. */
+export async function beginEndless(page: AnyPage, name: string): Promise<void> {
+  await beginStream(page, name, '@inorigin/guide', ENDLESS)
+  await streamHas(page, name, 'content_block_delta')
+}
+
+/** The whole text of that message. */
+export async function readEndless(page: AnyPage): Promise<string> {
+  await beginStream(page, 'whole', '@inorigin/guide', ENDLESS)
+  return textOf(await streamEnd(page, 'whole'))
+}
+
 /** Sends as many messages at once, aborts each before its headers, and says how each ended. */
 export function abortBeforeHeaders(page: AnyPage, body: object, count: number): Promise<string[]> {
   return page.evaluate(

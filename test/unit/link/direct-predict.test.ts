@@ -42,7 +42,7 @@ type Run = (signal: AbortSignal) => Promise<string>
 /** A host and a worker of a predictor; what is answered says which of them was asked. */
 function open(worker: Run = async () => 'worker') {
   const asked = { loans: [] as unknown[], host: 0, worker: 0 }
-  const state = { lends: true, isDeaf: false, worker }
+  const state = { lends: true, isDeaf: false, worker, deaths: [] as InoriginError[] }
   const ends: Array<(error: unknown) => void> = []
   const resultOf = (said: string): PredictionResult => ({
     tag: TAG,
@@ -64,6 +64,8 @@ function open(worker: Run = async () => 'worker') {
     async predict(_tag, _inputs, _configuration, { onEvent }) {
       asked.host += 1
       onEvent?.(READY)
+      const death = state.deaths.shift()
+      if (death) throw death
       return resultOf('host')
     },
     async predictNext(_tag, _inputs, _configuration, carried) {
@@ -209,6 +211,19 @@ test.each<[ErrorCode, string]>([
   await arrived()
   end(failure('unavailable', code))
   expect(await answered).toBe(expected)
+})
+
+test.each<[ErrorCode[], string]>([
+  [['host_gone'], 'host'],
+  [['host_replaced', 'host_unreachable', 'host_gone'], 'host'],
+  [['host_unreachable'], 'rejected: host_unreachable'],
+  [['host_gone', 'out_of_memory'], 'rejected: out_of_memory'],
+  [['host_gone', 'host_gone', 'host_gone', 'host_gone'], 'rejected: host_gone'],
+])('a prediction whose hosts end with %s', async (codes, expected) => {
+  const { predict, state, asked } = open()
+  state.deaths = codes.map((code) => failure('unavailable', code))
+  const answered = await predict().catch((error: InoriginError) => `rejected: ${error.code}`)
+  expect([answered, asked.host]).toEqual([expected, codes.length + (expected === 'host' ? 1 : 0)])
 })
 
 test("one that had not reached it is the host's, whatever it ended with", async () => {
