@@ -75,7 +75,7 @@ export interface ModelState {
    * size of its files. Browsers do not report the memory of one model. It is `null` like `bytes`.
    */
   memory: number | null
-  /** Number of requests, of all tabs, that use it now or wait for it. */
+  /** Number of requests and loads, of all tabs, that use it now or wait for it. */
   users: number
   /** Device that it runs on, or would run on; `null` if no implementation can run here. */
   device: Device | null

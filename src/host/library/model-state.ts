@@ -10,7 +10,7 @@ import type { ImplementationSelector } from '../choice/selector.ts'
 
 export interface StateOptions {
   database: Database
-  models: Pick<Models, 'ofTag'>
+  models: Pick<Models, 'ofTag' | 'countUsers'>
   selector: Pick<ImplementationSelector, 'select'>
 }
 
@@ -35,7 +35,7 @@ export async function modelStateOf(
     status: instance ? (instance.ready ? 'loaded' : 'loading') : stored,
     bytes: isSized ? sumResourceBytes(implementation ?? { resources: [] }) : null,
     memory: isSized ? getMemoryBytes(implementation ?? { resources: [] }) : null,
-    users: all.reduce((sum, { referenceCount }) => sum + referenceCount, 0),
+    users: models.countUsers(tag),
     device: implementation?.device ?? null,
     servedBy: findServer(entry, implementation !== undefined, instance?.ready ?? false),
   }
