@@ -155,7 +155,7 @@ function guideWith(settings: { url: string; text: string }): object {
   const changed = { url: settings.url, bytes: settings.text.length, sha256 }
   const files = resources.map((file) => ({
     ...file,
-    url: `inorigin/models/${file.url}`,
+    url: `/inorigin/models/${file.url}`,
     ...(file.name === 'generation_config.json' && changed),
   }))
   const implementations = [{ id, engine, device, resources: files }]
@@ -164,8 +164,8 @@ function guideWith(settings: { url: string; text: string }): object {
 
 test('a stored model whose files changed in the catalog is said to have an update', async () => {
   const text = readFileSync(join(MODELS, 'guide/generation_config.json'), 'utf8')
-  const first = { url: 'first.json', text }
-  const second = { url: 'second.json', text: `${text} ` }
+  const first = { url: '/first.json', text }
+  const second = { url: '/second.json', text: `${text} ` }
   const pages = { '/first.json': first.text, '/second.json': second.text }
   const page = await open({ served: { pages }, entries: [guideWith(first)] })
   const card = cardOf(page, 'Mine')
