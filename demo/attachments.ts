@@ -1,4 +1,5 @@
 import { button, byId, element } from './dom.ts'
+import { receiveFiles } from './files.ts'
 import { notice } from './notice.ts'
 
 /** Media types that `/v1` takes. */
@@ -41,14 +42,6 @@ export function createAttachments(): Attachments {
     }
   }
 
-  /** Takes the files of an event, and nothing else that is pasted or dropped. */
-  function receive(event: Event, transfer: DataTransfer | null): void {
-    const files = [...(transfer?.files ?? [])]
-    if (files.length === 0) return
-    event.preventDefault()
-    void add(files)
-  }
-
   byId('attach', HTMLButtonElement).addEventListener('click', () => input.click())
   input.addEventListener('change', () => {
     void add([...(input.files ?? [])])
@@ -56,12 +49,7 @@ export function createAttachments(): Attachments {
     input.value = ''
   })
   const chat = byId('scroll', HTMLElement).parentElement ?? document.body
-  chat.addEventListener('paste', (event) => receive(event, event.clipboardData))
-  chat.addEventListener('dragover', (event) => {
-    // Without this, the browser opens a dropped file in place of the page.
-    if (event.dataTransfer?.types.includes('Files')) event.preventDefault()
-  })
-  chat.addEventListener('drop', (event) => receive(event, event.dataTransfer))
+  receiveFiles(chat, (files) => void add(files))
 
   return {
     take() {

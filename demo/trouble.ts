@@ -2,6 +2,8 @@
 import type { ErrorCode } from '../src/index.ts'
 import { wordsOf } from './notice.ts'
 
+const WITHOUT_GPU = 'or add ?device=wasm to the address of this page.'
+
 const WORDS: Partial<Record<ErrorCode, (name: string) => string>> = {
   hub_unreachable: (name) => `The hub that has ${name} cannot be reached now. Try again later.`,
   hub_not_found: (name) => `The hub has no model under the name of ${name}.`,
@@ -13,6 +15,12 @@ const WORDS: Partial<Record<ErrorCode, (name: string) => string>> = {
   load_crashed: (name) => `${name} ended this page twice, so it is not loaded again here.`,
   no_implementation: (name) => `${name} does not run on this device.`,
   load_paused: (name) => `The download of ${name} is paused.`,
+  import_lost: (name) => `The imported files of ${name} are gone. Add them again to your models.`,
+  runtime_crashed: (name) => `${name} crashed, most likely for lack of memory. Try again.`,
+  model_unresponsive: (name) => `${name} did not respond in time. Try again, or use another model.`,
+  device_lost: () => `The GPU stopped. Try again, ${WITHOUT_GPU}`,
+  gpu_error: (name) => `The GPU cannot run ${name}. Use another model, ${WITHOUT_GPU}`,
+  gpu_untrusted: () => `The GPU computes wrong numbers. Use another browser, ${WITHOUT_GPU}`,
 }
 
 /** Returns the error code for programs that an error carries, if any. */

@@ -31,6 +31,12 @@ const POLICY = [
 /** The document in which the playground runs code has a policy of its own, and is framed. */
 const FRAMED = { path: '/sandbox.html', policy: "frame-ancestors 'self'" }
 
+/** Firefox and Safari frame it in the isolated page only with this header. */
+function sendFramed(response: ServerResponse): void {
+  response.setHeader('content-security-policy', FRAMED.policy)
+  response.setHeader('cross-origin-embedder-policy', 'require-corp')
+}
+
 /** Every answer of the preview server but the documentation carries the policy: workers obey that of their own script. */
 export function strictPolicy(): Plugin {
   return {
@@ -40,7 +46,8 @@ export function strictPolicy(): Plugin {
         // The documentation has inline styles and scripts of its generator, and no models.
         if (request.url?.startsWith('/site/')) return next()
         const isFramed = request.url?.split('?', 1)[0] === FRAMED.path
-        response.setHeader('content-security-policy', isFramed ? FRAMED.policy : POLICY)
+        if (isFramed) sendFramed(response)
+        else response.setHeader('content-security-policy', POLICY)
         response.setHeader('x-content-type-options', 'nosniff')
         next()
       })

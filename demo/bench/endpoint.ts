@@ -34,6 +34,8 @@ export interface Endpoint {
   countTokens(text: string): Promise<number>
   /** Resolves with the maximum number of tokens of prompt and answer together. */
   contextTokens(): Promise<number>
+  /** Resolves with the milliseconds of a request that computes nothing. */
+  timeRequest(): Promise<number>
 }
 
 interface Chunk {
@@ -96,6 +98,11 @@ export async function openEndpoint(
     async contextTokens() {
       const url = `${server.baseURL}/models/${tag}`
       return (await get<{ max_input_tokens: number }>(url)).max_input_tokens
+    },
+    async timeRequest() {
+      const began = performance.now()
+      await get(`${server.baseURL}/models/${tag}`)
+      return performance.now() - began
     },
   }
 }

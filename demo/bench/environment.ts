@@ -1,5 +1,5 @@
 /** Properties of this browser and device. They name no person, no address and no full user agent. */
-import type { Server, Tag } from '../../src/index.ts'
+import type { Explanation, Server, Tag } from '../../src/index.ts'
 import type { AdapterInfo, Environment } from './result.ts'
 
 /** Parts of `navigator` that TypeScript's types lack, because only some browsers have them. */
@@ -11,15 +11,36 @@ interface NavigatorExtras {
 /** Resolves with the properties of this browser and device. */
 export async function readEnvironment(server: Server, tag: Tag): Promise<Environment> {
   const { deviceMemory = null } = navigator as NavigatorExtras
-  const { device } = await server.explain(tag)
+  const [explanation, stored] = await Promise.all([server.explain(tag), server.storage.list()])
+  const files = stored.find((each) => each.tag === tag)?.resources ?? []
   return {
     ...readBrowser(),
     cores: navigator.hardwareConcurrency,
     deviceMemory,
     crossOriginIsolated,
-    wasm: device.wasm,
+    wasm: explanation.device.wasm,
     adapter: await readAdapter(),
+    selfTest: describeSelfTest(
+      explanation,
+      files.map(({ name }) => name),
+    ),
   }
+}
+
+/**
+ * Returns `passed` if the model ran on the GPU, since the self-test precedes every ONNX model there.
+ * Otherwise returns why the GPU was not used or not tested.
+ */
+export function describeSelfTest(
+  { reasons }: Pick<Explanation, 'reasons'>,
+  files: readonly string[],
+): string {
+  const used = reasons.find(({ chosen }) => chosen)
+  if (used?.device !== 'webgpu') {
+    const why = reasons.find(({ device }) => device === 'webgpu')?.why
+    return `not run: ${why ?? 'the model has no implementation for the GPU'}`
+  }
+  return files.some((name) => name.endsWith('.onnx')) ? 'passed' : 'not run: the model is no ONNX'
 }
 
 type Browser = Pick<Environment, 'browser' | 'browserVersion' | 'platform'>

@@ -29,29 +29,40 @@ export interface MeasureOptions {
 }
 
 /** Parts of the benchmark that take rounds, in their order. */
-const PARTS = ['load', 'firstToken', 'short', 'long', 'concurrent'] as const
+const PARTS = ['load', 'firstToken', 'short', 'middle', 'long', 'concurrent'] as const
 
-/** Measures one model. Rejects with the error of the model or with the reason of the signal. */
-export async function measure(options: MeasureOptions): Promise<Measurements> {
-  const { server, tag, effort, signal, onProgress } = options
-  const { rounds } = effort
-  // Beside the rounds: the first load, the comparison, the warm-up and the predictor.
-  const steps = 4 + PARTS.length * rounds
+interface Steps {
+  /** Tells the next phase. Throws the reason of the signal. */
+  begin(phase: string): void
+  /** Runs the work once in each round. */
+  repeat<T>(phase: string, work: () => Promise<T>): Promise<T[]>
+}
+
+function createSteps({ effort: { rounds }, signal, onProgress }: MeasureOptions): Steps {
+  // Beside the rounds: the first load, the comparison, the warm-up, the requests and the predictor.
+  const steps = 5 + PARTS.length * rounds
   let step = 0
   const begin = (phase: string): void => {
     signal.throwIfAborted()
     onProgress(phase, step / steps)
     step += 1
   }
-  const repeat = async <T>(phase: string, work: () => Promise<T>): Promise<T[]> => {
-    const results: T[] = []
-    for (let round = 1; round <= rounds; round += 1) {
-      begin(`${phase}, round ${round} of ${rounds}`)
-      results.push(await work())
-    }
-    return results
+  return {
+    begin,
+    async repeat(phase, work) {
+      let round = 0
+      return times(rounds, () => {
+        begin(`${phase}, round ${(round += 1)} of ${rounds}`)
+        return work()
+      })
+    },
   }
+}
 
+/** Measures one model. Rejects with the error of the model or with the reason of the signal. */
+export async function measure(options: MeasureOptions): Promise<Measurements> {
+  const { server, tag, effort, signal, onProgress } = options
+  const { begin, repeat } = createSteps(options)
   begin('Loading the model')
   const downloadMs = await loadFirst(options, (phase) => onProgress(phase, 0))
   begin('Comparing the implementations on this device')
@@ -69,13 +80,18 @@ export async function measure(options: MeasureOptions): Promise<Measurements> {
   const short = await repeat('Decoding after a short prompt', () =>
     endpoint.complete([user(draw(SHORT_PROMPT_TOKENS))], answerTokens),
   )
-  const context = [user(draw(Math.min(effort.longContextTokens, room)))]
-  const long = await repeat('Decoding at a long context', () =>
-    endpoint.complete(context, answerTokens),
-  )
+  const longTokens = Math.min(effort.longContextTokens, room)
+  const decodeAt = (name: string, tokens: number): Promise<Run[]> => {
+    const context = [user(draw(tokens))]
+    return repeat(`Decoding at a ${name} context`, () => endpoint.complete(context, answerTokens))
+  }
+  const middle = await decodeAt('middle', longTokens / 2)
+  const long = await decodeAt('long', longTokens)
   const concurrent = await repeat(`${STREAMS} streams at once`, () =>
     timeStreams(endpoint, draw, answerTokens),
   )
+  begin('Timing requests that compute nothing')
+  const requests = await times(effort.predictions, endpoint.timeRequest)
   begin('Running a predictor')
   const predict = await timePredictions(server, effort.predictions, signal)
   return {
@@ -83,7 +99,8 @@ export async function measure(options: MeasureOptions): Promise<Measurements> {
     answerTokens,
     load: { downloadMs, storedMs: median(loads) },
     ...summarizeTurns(turns),
-    decode: { short: toRate(short), long: toRate(long) },
+    decode: { short: toRate(short), middle: toRate(middle), long: toRate(long) },
+    overheadMs: median(requests),
     concurrent: summarizeStreams(concurrent),
     predict,
   }
@@ -96,6 +113,13 @@ export function median(numbers: readonly number[]): number {
   const middle = Math.floor(sorted.length / 2)
   const [low = 0, high = 0] = [sorted[middle - 1], sorted[middle]]
   return sorted.length % 2 === 1 ? high : (low + high) / 2
+}
+
+/** Runs the work this many times, one after the other. */
+async function times<T>(count: number, work: () => Promise<T>): Promise<T[]> {
+  const results: T[] = []
+  for (let index = 0; index < count; index += 1) results.push(await work())
+  return results
 }
 
 /** Loads the model. Resolves with the milliseconds, or with `null` if nothing was downloaded. */
@@ -234,9 +258,8 @@ async function timePredictions(
     return performance.now() - began
   }
   await run()
-  const times: number[] = []
-  for (let index = 0; index < count; index += 1) times.push(await run())
-  return { tag: DIGITS, device, milliseconds: median(times) }
+  const runs = await times(count, run)
+  return { tag: DIGITS, device, milliseconds: median(runs) }
 }
 
 /** Returns a picture of 64 by 64 pixels with a vertical stroke. */

@@ -30,11 +30,13 @@ function measurementRows(result: BenchResult): Row[] {
     ['First token, second turn', `${duration(firstToken.secondTurnMs)} (${reused})`],
     ['Prefill', perSecond(result.prefillTokensPerSecond)],
     ['Decode, short context', describeRate(decode.short)],
+    ['Decode, middle context', describeRate(decode.middle)],
     ['Decode, long context', describeRate(decode.long)],
     [
       `${concurrent.streams} streams at once`,
       `${perSecond(concurrent.togetherTokensPerSecond)}, ${concurrent.ratio.toFixed(2)} times one`,
     ],
+    ['Request that computes nothing', duration(result.overheadMs)],
     ['Predictor', predict ? `${duration(predict.milliseconds)} (${predict.tag})` : 'none'],
   ]
 }
@@ -68,6 +70,7 @@ function environmentRows({ environment }: BenchResult): Row[] {
         .join(', '),
     ],
     ['WebGPU adapter', adapter ? describeAdapter(adapter) : 'none'],
+    ['Self-test of the GPU', environment.selfTest],
   ]
 }
 

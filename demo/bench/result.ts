@@ -41,6 +41,8 @@ export interface Environment {
   wasm: Explanation['device']['wasm']
   /** WebGPU adapter; `null` if there is none. */
   adapter: AdapterInfo | null
+  /** Verdict of the library's self-test of the GPU: `passed`, or why there is none. */
+  selfTest: string
 }
 
 export interface AdapterInfo {
@@ -90,7 +92,9 @@ export interface Measurements {
   }
   /** Tokens of the cold prompt over the time to its first token. */
   prefillTokensPerSecond: number
-  decode: { short: DecodeRate; long: DecodeRate }
+  decode: { short: DecodeRate; middle: DecodeRate; long: DecodeRate }
+  /** Time of a request to `/v1` that computes nothing. */
+  overheadMs: number
   concurrent: {
     streams: number
     /** Tokens per second of one stream alone, with its prompt. */

@@ -81,6 +81,14 @@ export function createChat(parts: ChatParts): Chat {
     ask(question, images, pathOf(conversation).at(-1)?.id ?? null)
   }
 
+  /** Asks the question that waited for the server when the page was reloaded to isolate it. */
+  async function askAgain(question: string): Promise<void> {
+    await restored
+    const last = pathOf(conversation).at(-1)
+    const isOpen = last?.question === question && !last.answer && !last.stopped && !last.error
+    await (last && isOpen ? run(last) : askNext(question))
+  }
+
   /** Sends a turn and shows its answer; with `prefill` what follows that text. */
   async function run(turn: Turn, prefill = ''): Promise<void> {
     const own = conversation
@@ -241,7 +249,9 @@ export function createChat(parts: ChatParts): Chat {
   fit()
 
   addEventListener('hashchange', () => void restore(false).catch(tell))
+  const waiting = keeper.takeWaiting()
   const restored = restore(true).catch(tell)
+  if (waiting !== undefined) void askAgain(waiting)
   composer.focus()
   return { open }
 }

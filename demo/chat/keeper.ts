@@ -4,6 +4,7 @@ import { notice, wordsOf } from '../notice.ts'
 import type { Conversation } from './tree.ts'
 
 const KEY = 'playground:conversation'
+const WAITING = 'playground:waiting'
 
 /** Milliseconds between two saves while an answer arrives. */
 const SAVE_INTERVAL_MS = 2_000
@@ -15,6 +16,10 @@ export interface Keeper {
   saveLater(conversation: Conversation, update: () => void): void
   /** Notes which conversation a reload shows. */
   remember(id: string | undefined): void
+  /** Notes the question that waits for the server to start; `undefined` if none does. */
+  setWaiting(question: string | undefined): void
+  /** Returns the question that waited when the page was reloaded, which isolates it. Forgets it. */
+  takeWaiting(): string | undefined
   /** Stores the conversation of a link. The address forgets it, so that a reload does not repeat it. */
   fromAddress(): Promise<Conversation | undefined>
   /** Resolves with the conversation of this tab before a reload. */
@@ -25,10 +30,12 @@ export function createKeeper(history: HistoryStore): Keeper {
   let lastSave = 0
   let hasFailed = false
 
-  function remember(id: string | undefined): void {
-    if (id === undefined) sessionStorage.removeItem(KEY)
-    else sessionStorage.setItem(KEY, id)
+  function note(key: string, value: string | undefined): void {
+    if (value === undefined) sessionStorage.removeItem(key)
+    else sessionStorage.setItem(key, value)
   }
+
+  const remember = (id: string | undefined): void => note(KEY, id)
 
   async function save(conversation: Conversation): Promise<void> {
     lastSave = performance.now()
@@ -64,6 +71,12 @@ export function createKeeper(history: HistoryStore): Keeper {
       void save(conversation)
     },
     remember,
+    setWaiting: (question) => note(WAITING, question),
+    takeWaiting() {
+      const question = sessionStorage.getItem(WAITING) ?? undefined
+      note(WAITING, undefined)
+      return question
+    },
     fromAddress,
     async restore() {
       const id = sessionStorage.getItem(KEY)

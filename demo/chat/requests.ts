@@ -80,9 +80,12 @@ export function createExchange(
   return async (exchanged, signal) => {
     const { turnView, prefill } = exchanged
     let answer: Answer | undefined
+    if (prefill === '') keeper.setWaiting(exchanged.turn.question)
     try {
       turnView.waiting('Starting the server')
-      const server = await unlessAborted(parts.server, signal)
+      const server = await unlessAborted(parts.server, signal).finally(() =>
+        keeper.setWaiting(undefined),
+      )
       answer = await compose(parts, server, exchanged, signal)
       turnView.waiting('Waiting for the first token')
       const sendNext = (next: Answer): Promise<void> =>

@@ -33,17 +33,17 @@ export function createHostView(server: Server, signal: AbortSignal) {
   function tableOf(loaded: readonly ModelState[]): HTMLElement {
     const table = element('table', '')
     const head = element('tr', '')
-    const titles = ['Model in memory', 'State', 'Device', 'Files', 'Requests']
+    const titles = ['Model in memory', 'State', 'Device', 'Files', 'Memory, estimated', 'Users']
     for (const title of titles) {
       const cell = element('th', '', title)
       cell.scope = 'col'
       head.append(cell)
     }
     table.append(head)
-    for (const { tag, status, device, bytes: size } of loaded) {
-      const users = [...running.values()].filter((one) => one === tag).length
+    for (const { tag, status, device, bytes: size, memory, users } of loaded) {
       const row = element('tr', '')
-      const values = [tag, status, device ?? '', bytes(size ?? 0), String(users)]
+      const sizes = [size, memory].map((one) => bytes(one ?? 0))
+      const values = [tag, status, device ?? '', ...sizes, String(users)]
       row.append(...values.map((value) => element('td', '', value)))
       table.append(row)
     }

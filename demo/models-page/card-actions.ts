@@ -94,7 +94,8 @@ export function createCardActions({ server, tag, signal, onChange, use, say }: C
         actions.push(action('Pause', () => models.pause(tag)))
         actions.push(action('Cancel', () => models.cancel(tag)))
       } else if (state.status === 'remote' && canLoad) {
-        actions.push(action(stored ? 'Resume' : 'Download', download))
+        const label = stored?.outdated ? 'Update' : stored ? 'Resume' : 'Download'
+        actions.push(action(label, download))
       }
       if (canChat) actions.push(button('Use in chat', 'plain', () => use(tag)))
       if (state.status === 'loaded') actions.push(action('Unload', () => models.unload(tag)))

@@ -1,5 +1,5 @@
 /** The card of one entry: what it is, where it runs, and what can be done with its files. */
-import type { LoadProgress, Server, Tag } from '../../src/index.ts'
+import type { LoadProgress, ModelState, Server, StoredTag, Tag } from '../../src/index.ts'
 import { element } from '../dom.ts'
 import { bytes, bytesOf } from '../format.ts'
 import { shareOf, wordsFor } from '../loading.ts'
@@ -98,11 +98,11 @@ export function createCard({ server, tag, signal, onChange, use }: CardOptions):
 function rowsOf(tag: Tag, { state, stored, listed }: EntryFacts): [name: string, value: string][] {
   const rows: [string, string][] = [
     ['Tag', tag],
-    ['State', STATUS[state.status] + (stored?.pinned ? ', pinned' : '')],
+    ['State', stateOf(state, stored)],
     ['Download', state.bytes === null ? 'not looked up yet' : bytes(state.bytes)],
   ]
-  if (stored)
-    rows.push(['Stored', stored.status === 'partial' ? partOf(stored) : bytes(stored.bytes)])
+  const isPart = stored?.status === 'partial' && !stored.outdated
+  if (stored) rows.push(['Stored', isPart ? partOf(stored) : bytes(stored.bytes)])
   if (stored) rows.push(['Freed by deleting', bytes(stored.ownBytes)])
   if (listed?.max_input_tokens) {
     rows.push(['Context', `${listed.max_input_tokens.toLocaleString('en')} tokens`])
@@ -110,7 +110,12 @@ function rowsOf(tag: Tag, { state, stored, listed }: EntryFacts): [name: string,
   return rows
 }
 
-function partOf({ bytes: here, resources }: NonNullable<EntryFacts['stored']>): string {
+function stateOf({ status }: ModelState, stored: StoredTag | undefined): string {
+  if (stored?.outdated) return 'update available: the next load downloads the newer version'
+  return STATUS[status] + (stored?.pinned ? ', pinned' : '')
+}
+
+function partOf({ bytes: here, resources }: StoredTag): string {
   const total = resources.reduce((sum, resource) => sum + resource.bytes, 0)
   return `${bytesOf(here, total)}, paused`
 }

@@ -1,6 +1,7 @@
 /** A field for an image: a file, a paste, a drop, or a frame of the camera. */
 import type { InputParameter } from '../../src/index.ts'
 import { button, element } from '../dom.ts'
+import { receiveFiles } from '../files.ts'
 import { wordsOf } from '../notice.ts'
 import { createLabelled, idOf, type Field, type FieldValue } from './field.ts'
 
@@ -36,19 +37,13 @@ export function createImageField(parameter: InputParameter): Field {
   }
 
   file.addEventListener('change', () => void take(file.files?.[0]))
-  frame.element.addEventListener('paste', ({ clipboardData }) => {
-    void take(clipboardData?.files[0])
-  })
-  frame.element.addEventListener('dragover', (event) => event.preventDefault())
-  frame.element.addEventListener('drop', (event) => {
-    event.preventDefault()
-    void take(event.dataTransfer?.files[0])
-  })
+  receiveFiles(frame.element, ([given]) => void take(given))
   const camera = createCamera(row, problem, (video) =>
     draw(video, video.videoWidth, video.videoHeight),
   )
   frame.add(file)
-  frame.element.append(row, problem, picture.canvas)
+  const hint = element('p', 'quiet', 'Choose a file, or drop or paste an image here.')
+  frame.element.append(hint, row, problem, picture.canvas)
   return {
     element: frame.element,
     read: picture.read,

@@ -1,6 +1,7 @@
 /** Files as values: bytes for a binary input, and sound from a file or the microphone. */
 import type { InputParameter } from '../../src/index.ts'
 import { button, element } from '../dom.ts'
+import { receiveFiles } from '../files.ts'
 import { bytes } from '../format.ts'
 import { wordsOf } from '../notice.ts'
 import { createLabelled, type Field } from './field.ts'
@@ -72,7 +73,12 @@ export function createFloatField(parameter: InputParameter): Field {
   const row = element('div', 'row')
   row.append(recorder.trigger, forget)
   file.addEventListener('change', () => void take(file.files?.[0], file.files?.[0]?.name ?? ''))
-  box.append(element('summary', '', `Sound for ${parameter.name}`), label, row, said)
+  receiveFiles(numbers.element, ([given]) => {
+    box.open = true
+    void take(given, given?.name ?? '')
+  })
+  const hint = element('p', 'quiet', 'If it listens, choose a sound, or drop or paste one here.')
+  box.append(element('summary', '', `Sound for ${parameter.name}`), hint, label, row, said)
   numbers.element.append(box)
   file.id = `predictor-sound-${parameter.name.replaceAll(/[^\w-]/g, '_')}`
   const found = `document.querySelector('#${file.id}').files[0]`

@@ -3,6 +3,8 @@
 const DEADLINE_MS = 5_000
 /** Time for the document to load. The deadline of the code begins after it. */
 const LOAD_TIMEOUT_MS = 10_000
+/** Time from the end of the load to the first message. The page of an error sends none. */
+const READY_TIMEOUT_MS = 1_000
 const MAX_CHARACTERS = 20_000
 
 export interface SandboxOptions {
@@ -56,6 +58,7 @@ async function exchange(
   let timer: ReturnType<typeof setTimeout> | undefined
   try {
     return await new Promise<Outcome>((resolve, reject) => {
+      let isReady = false
       const expect = (milliseconds: number, text: string): void => {
         clearTimeout(timer)
         timer = setTimeout(() => reject(new Error(text)), milliseconds)
@@ -64,19 +67,29 @@ async function exchange(
         // The document has no origin, so only the window that sent the message tells who did.
         if (source !== frame.contentWindow) return
         if (data !== 'ready') return resolve(data)
+        isReady = true
         expect(deadline, `The code did not end within ${deadline / 1_000} s.`)
         frame.contentWindow?.postMessage(task, '*')
       }
       const until = { signal: listening.signal }
       addEventListener('message', onMessage, until)
       signal?.addEventListener('abort', () => reject(signal.reason), until)
-      expect(LOAD_TIMEOUT_MS, 'The sandbox did not load. The server must allow to frame it.')
+      const notLoaded = explainNotLoaded()
+      frame.addEventListener('load', () => isReady || expect(READY_TIMEOUT_MS, notLoaded), until)
+      expect(LOAD_TIMEOUT_MS, notLoaded)
       document.body.append(frame)
     })
   } finally {
     clearTimeout(timer)
     listening.abort()
   }
+}
+
+/** Returns why the document may not have loaded, and what to do. */
+function explainNotLoaded(): string {
+  const what = 'The sandbox did not load. The server must let this page frame sandbox.html'
+  if (!crossOriginIsolated) return `${what}.`
+  return `${what}, and send it with the header "Cross-Origin-Embedder-Policy: require-corp".`
 }
 
 function toText({ error, value = '', logs = [] }: Outcome): string {

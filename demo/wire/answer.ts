@@ -116,7 +116,7 @@ export async function receive(
 }
 
 function take(answer: Answer, piece: Piece, at: number): void {
-  if (piece.error !== undefined) throw new AnswerError(piece.error, 200)
+  if (piece.error !== undefined) throw new AnswerError(piece.error, 200, piece.code)
   if (piece.reasoning) {
     answer.reasoning = (answer.reasoning ?? '') + piece.reasoning
     answer.firstText ??= at

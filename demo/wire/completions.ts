@@ -1,5 +1,5 @@
 import { roundMessages } from '../tools/wire.ts'
-import { EFFORTS, samplingFields, type Piece, type WireStyle } from './style.ts'
+import { EFFORTS, samplingFields, toFailure, type Piece, type WireStyle } from './style.ts'
 
 interface Usage {
   prompt_tokens: number
@@ -14,7 +14,7 @@ interface Chunk {
     finish_reason?: string | null
   }[]
   usage?: Usage | null
-  error?: { message: string }
+  error?: { message: string; code?: string | null }
 }
 
 function toContent(question: string, images: readonly string[] = []): string | object[] {
@@ -59,7 +59,7 @@ export const completions: WireStyle = {
   read({ data }) {
     if (data === '[DONE]') return { done: true }
     const chunk = JSON.parse(data) as Chunk
-    if (chunk.error) return { error: chunk.error.message }
+    if (chunk.error) return toFailure(chunk.error)
     const [choice] = chunk.choices ?? []
     const piece: Piece = {}
     if (choice?.delta?.content) piece.text = choice.delta.content

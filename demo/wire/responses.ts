@@ -1,9 +1,9 @@
 import { roundMessages } from '../tools/wire.ts'
-import { EFFORTS, samplingFields, type Piece, type WireStyle } from './style.ts'
+import { EFFORTS, samplingFields, toFailure, type Piece, type WireStyle } from './style.ts'
 
 interface ResponseBody {
   incomplete_details?: { reason?: string } | null
-  error?: { message?: string } | null
+  error?: { message?: string; code?: string | null } | null
   usage?: {
     input_tokens: number
     output_tokens: number
@@ -19,7 +19,7 @@ type ResponseEvent =
       type: 'response.completed' | 'response.incomplete' | 'response.failed'
       response: ResponseBody
     }
-  | { type: 'error'; message: string }
+  | { type: 'error'; message: string; code?: string | null }
 
 function toContent(question: string, images: readonly string[] = []): string | object[] {
   if (images.length === 0) return question
@@ -28,7 +28,7 @@ function toContent(question: string, images: readonly string[] = []): string | o
 }
 
 function toLastPiece(type: string, { usage, incomplete_details, error }: ResponseBody): Piece {
-  if (type === 'response.failed') return { error: error?.message ?? 'The response failed.' }
+  if (type === 'response.failed') return toFailure(error ?? {})
   return {
     done: true,
     finish: incomplete_details?.reason ?? type.replace('response.', ''),
@@ -84,7 +84,7 @@ export const responses: WireStyle = {
       case 'response.failed':
         return toLastPiece(event.type, event.response)
       case 'error':
-        return { error: event.message }
+        return toFailure(event)
       default:
         return {}
     }

@@ -66,8 +66,15 @@ export interface Piece {
   finish?: string
   /** Message of an error in the middle of the answer. */
   error?: string
+  /** Code of that error for programs. The messages style has none. */
+  code?: string
   /** `true` for the last event. An answer that ends without one was cut off. */
   done?: boolean
+}
+
+/** Returns the piece for an error in the middle of the answer. */
+export function toFailure(error: { message?: string; code?: string | null }): Piece {
+  return { error: error.message ?? 'The response failed.', code: error.code ?? undefined }
 }
 
 export interface WireRequest {

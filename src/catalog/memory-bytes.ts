@@ -24,5 +24,8 @@ export const hasResources = ({ resources }: Pick<Implementation, 'resources'>): 
   resources.length > 0
 
 /** Returns the bytes of memory needed, from the catalog or estimated from the files. */
-export const getMemoryBytes = ({ requires, resources }: Implementation): number =>
+export const getMemoryBytes = ({
+  requires,
+  resources,
+}: Pick<Implementation, 'requires' | 'resources'>): number =>
   requires?.memory ?? estimateMemoryBytes(resources)

@@ -90,10 +90,12 @@ export function listStoredTags(inventory: Inventory, catalogIndex?: CatalogIndex
         tag,
         new Set(stored.map(({ sha256 }) => sha256)),
       )
+      const hasUnlisted = stored.some(({ sha256 }) => catalogIndex?.needs(tag, sha256) === false)
       const own = tagResources.filter((resource) => resource.tags.length === 1)
       return {
         tag,
         status: (isTagComplete ?? stored.length === tagResources.length) ? 'stored' : 'partial',
+        outdated: hasUnlisted && isTagComplete === false,
         bytes: sumOf(tagResources),
         ownBytes: sumOf(own),
         pinned: inventory.pins.has(tag),

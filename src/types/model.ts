@@ -70,6 +70,13 @@ export interface ModelState {
    * is `null` for a model from a hub whose files are looked up at its first load.
    */
   bytes: number | null
+  /**
+   * Memory in bytes that this implementation needs, as the catalog states it or as estimated from the
+   * size of its files. Browsers do not report the memory of one model. It is `null` like `bytes`.
+   */
+  memory: number | null
+  /** Number of requests and loads, of all tabs, that use it now or wait for it. */
+  users: number
   /** Device that it runs on, or would run on; `null` if no implementation can run here. */
   device: Device | null
   /**

@@ -39,6 +39,11 @@ export interface StoredTag {
   tag: Tag
   /** `partial`: some of the files are missing, and the next load downloads only those. */
   status: 'stored' | 'partial'
+  /**
+   * `true` if the catalog lists other files for the tag than those that were stored, and has no
+   * implementation whose files are complete here. The next load downloads the new version.
+   */
+  outdated: boolean
   /** Number of bytes of its resources that are stored. */
   bytes: number
   /** Number of these bytes that removing the tag frees, because no other tag uses them. */

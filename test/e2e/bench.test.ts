@@ -110,6 +110,9 @@ test('runs to its end, and its JSON has the documented fields with sane values',
   expect(firstToken.promptTokens).toBeGreaterThan(0.8 * settings.promptTokens)
   expect(firstToken.promptTokens).toBeLessThan(1.2 * settings.promptTokens)
   expect(decode.long.contextTokens).toBeGreaterThan(0.8 * settings.longContextTokens)
+  const middle = decode.middle.contextTokens / decode.long.contextTokens
+  expect(middle).toBeGreaterThan(0.4)
+  expect(middle).toBeLessThan(0.6)
   // The second turn reuses the first one, and the first one nothing.
   expect(firstToken.secondTurnCachedTokens).toBeGreaterThan(0.9 * firstToken.promptTokens)
   expect(result.prefillTokensPerSecond).toBeCloseTo(
@@ -117,11 +120,15 @@ test('runs to its end, and its JSON has the documented fields with sane values',
     0,
   )
   expect(decode.short.contextTokens).toBeLessThan(100)
+  expect(concurrent.streams).toBe(4)
   expect(concurrent.aloneTokensPerSecond).toBeGreaterThan(0)
   expect(concurrent.ratio).toBeCloseTo(
     concurrent.togetherTokensPerSecond / concurrent.aloneTokensPerSecond,
     1,
   )
+  expect(result.overheadMs).toBeGreaterThan(0)
+  expect(result.overheadMs).toBeLessThan(firstToken.coldMs)
+  expect(environment.selfTest).toMatch(/^not run: .*WASM was requested/)
   expect(result.predict).toMatchObject({ tag: '@inorigin/digits', device: 'wasm' })
 
   // The table shows the same, and everything came from the page's own origin.

@@ -84,6 +84,23 @@ describe('branches', () => {
 })
 
 describe('an answer', () => {
+  test('that fails in its middle keeps its text, says why in plain words, and can be asked again', async () => {
+    const { page, ask } = await open()
+    const message = 'Cannot reach https://hub.example/x: status 503. Call server.storage.remove().'
+    const error = { message, type: 'overloaded_error', param: null, code: 'hub_unreachable' }
+    await scriptAnswers(page, { deltas: [{ content: 'Half an' }], error })
+    await ask('One?')
+    expect(await answers(page)).toEqual(['Half an'])
+    const problem = page.getByRole('alert')
+    expect(await problem.locator('p').innerText()).toBe(
+      'The hub that has the model cannot be reached now. Try again later.',
+    )
+    await problem.getByRole('button', { name: 'Ask again' }).click()
+    await expect.poll(() => answers(page)).toEqual(['Answer 2.'])
+    expect(await problem.count()).toBe(0)
+    expect(await lastMessages(page)).toEqual(['user: One?'])
+  })
+
   test('that was cut continues where it ended', async () => {
     const { page, ask } = await open()
     await scriptAnswers(

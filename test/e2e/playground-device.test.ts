@@ -10,7 +10,7 @@ import { findAccessibilityProblems } from '../support/axe.ts'
 import { openBrowser } from '../support/browser.ts'
 import { untilKept } from '../support/offline.ts'
 import { openPlayground, type Playground, type PlaygroundOptions } from '../support/playground.ts'
-import { openSite, type Site } from '../support/site.ts'
+import { openSite, type Site, type SiteOptions } from '../support/site.ts'
 
 const PHONE = { viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true }
 
@@ -30,8 +30,8 @@ afterEach(async () => {
   playground = undefined
 })
 
-async function open(options?: PlaygroundOptions): Promise<Playground> {
-  site = await openSite()
+async function open(options?: PlaygroundOptions, served?: SiteOptions): Promise<Playground> {
+  site = await openSite(served)
   playground = await openPlayground(browser, `${site.url}/?device=wasm`, options)
   await playground.page.waitForFunction(() => 'inorigin' in window)
   return playground
@@ -49,6 +49,14 @@ async function openDevice(page: Page): Promise<void> {
 const factOf = (page: Page, name: string) =>
   page.locator('.page dt', { hasText: new RegExp(`^${name}$`) }).locator('+ dd')
 
+/** Row of the guide in the table of the models in memory. */
+const guideRow = (page: Page) =>
+  page
+    .locator('section')
+    .filter({ has: page.getByRole('heading', { name: 'Host' }) })
+    .getByRole('row')
+    .filter({ hasText: '@inorigin/guide' })
+
 test('the device page has the adapter, threads, storage, host, loaded models and the log', async () => {
   const { page, ask, faults } = await open({ permissions: ['clipboard-read', 'clipboard-write'] })
   await ask('Who are you?')
@@ -60,9 +68,9 @@ test('the device page has the adapter, threads, storage, host, loaded models and
   expect(await factOf(page, 'Hosting tab').innerText()).toBe('this tab')
   await page.getByText(/^Limits of the adapter: \d+$/).click()
   expect(await factOf(page, 'maxBufferSize').innerText()).toMatch(/^\d+(,\d{3})+$/)
-  const host = page.locator('section').filter({ has: page.getByRole('heading', { name: 'Host' }) })
-  const loaded = host.getByRole('row').filter({ hasText: '@inorigin/guide' })
-  expect(await loaded.innerText()).toMatch(/@inorigin\/guide\s+loaded\s+wasm\s+6\.5 MB\s+0/)
+  expect(await guideRow(page).innerText()).toMatch(
+    /@inorigin\/guide\s+loaded\s+wasm\s+6\.5 MB\s+8\.1 MB\s+0/,
+  )
 
   await page.evaluate(() => {
     const { inorigin: server } =
@@ -81,6 +89,21 @@ test('the device page has the adapter, threads, storage, host, loaded models and
   )
   expect(await findAccessibilityProblems(page)).toEqual([])
   expect(faults).toEqual([])
+})
+
+test('a model in memory has its users, also those that wait for it', async () => {
+  let isReleased = false
+  const { page } = await open(undefined, {
+    slow: { '/inorigin/models/guide/onnx/model.onnx': () => isReleased },
+  })
+  await page.getByLabel('Your question').fill('Who are you?')
+  await page.keyboard.press('Enter')
+  await page.getByText(/^Downloading guide · /).waitFor()
+  await openDevice(page)
+  const row = guideRow(page)
+  await expect.poll(() => row.innerText()).toMatch(/loading\s+wasm\s+6\.5 MB\s+8\.1 MB\s+[1-9]$/)
+  isReleased = true
+  await expect.poll(() => row.innerText()).toMatch(/loaded\s+wasm\s+6\.5 MB\s+8\.1 MB\s+0$/)
 })
 
 test('another tab is said to be the host', async () => {

@@ -3,9 +3,12 @@
  *
  * @module-tag slow
  */
+import { createHash } from 'node:crypto'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Locator, Page } from 'playwright'
 import { afterEach, expect, test } from 'vitest'
+import type { Catalog, Implementation } from '../../src/catalog/schema.ts'
 import { findAccessibilityProblems } from '../support/axe.ts'
 import { openHub, repositoryOf, type Hub } from '../support/hub.ts'
 import { useSitePlayground, type Playground, type SiteOpening } from '../support/playground.ts'
@@ -115,6 +118,53 @@ test('a model of a hub is looked up on demand; a hub that is down is said in sho
   await page.waitForFunction(() => 'inorigin' in window && !document.querySelector('.page'))
   await openPage(page)
   expect(await card.count()).toBe(0)
+})
+
+/** Entry of the guide under a tag of the visitor, with this file as its settings. */
+function guideWith(settings: { url: string; text: string }): object {
+  const { entries } = JSON.parse(readFileSync(join(MODELS, 'catalog.json'), 'utf8')) as Catalog
+  const guide = entries.find(({ tag }) => tag === '@inorigin/guide') as Catalog['entries'][number]
+  const [{ id, engine, device, resources }] = guide.implementations.filter(
+    (one) => one.device === 'wasm',
+  ) as [Implementation]
+  const sha256 = createHash('sha256').update(settings.text).digest('hex')
+  const changed = { url: settings.url, bytes: settings.text.length, sha256 }
+  const files = resources.map((file) => ({
+    ...file,
+    url: `/inorigin/models/${file.url}`,
+    ...(file.name === 'generation_config.json' && changed),
+  }))
+  const implementations = [{ id, engine, device, resources: files }]
+  return { ...guide, tag: '@me/guide', name: 'Mine', implementations }
+}
+
+test('a stored model whose files changed in the catalog is said to have an update', async () => {
+  const text = readFileSync(join(MODELS, 'guide/generation_config.json'), 'utf8')
+  const first = { url: '/first.json', text }
+  const second = { url: '/second.json', text: `${text} ` }
+  const pages = { '/first.json': first.text, '/second.json': second.text }
+  const page = await open({ served: { pages }, entries: [guideWith(first)] })
+  const card = cardOf(page, 'Mine')
+  await press(card, 'Download')
+  await card.getByText('in memory').waitFor()
+  expect(await card.innerText()).not.toMatch(/update/i)
+
+  await page.evaluate(
+    (entries) => {
+      localStorage.setItem('playground:own-catalog', entries)
+    },
+    JSON.stringify([guideWith(second)]),
+  )
+  await page.reload()
+  await page.waitForFunction(() => 'inorigin' in window)
+  await openPage(page)
+  expect(await card.innerText()).toMatch(/update available: the next load downloads/)
+  await press(card, 'Update')
+  await card.getByText('in memory').waitFor()
+  expect(await card.innerText()).not.toMatch(/update/i)
+  expect(
+    playground?.site.requests.filter((request) => request === 'GET /second.json'),
+  ).toHaveLength(1)
 })
 
 test('files and folders become models of the visitor, and answer', async () => {

@@ -235,6 +235,69 @@ test('numbers, tensors, 64 bits and texts are checked as they are typed', async 
   ])
 })
 
+const SOUND_FILE = join(import.meta.dirname, '../../demo/pipelines/example.wav')
+
+/** Drops a file on an element, or pastes it there. Resolves with whether the element took it. */
+const give = (target: Locator, how: 'drop' | 'paste', path: string, type: string) =>
+  target.evaluate(
+    (element, [name, data, media]) => {
+      const bytes = Uint8Array.from(atob(data), (character) => character.charCodeAt(0))
+      const files = new DataTransfer()
+      files.items.add(new File([bytes], `${name}ped.file`, { type: media }))
+      const init = { bubbles: true, cancelable: true }
+      const over = new DragEvent('dragover', { ...init, dataTransfer: files })
+      if (name === 'drop' && element.dispatchEvent(over)) return false
+      const event =
+        name === 'paste'
+          ? new ClipboardEvent(name, { ...init, clipboardData: files })
+          : new DragEvent(name, { ...init, dataTransfer: files })
+      return !element.dispatchEvent(event)
+    },
+    [how, readFileSync(path, 'base64'), type] as const,
+  )
+
+test('an image is dropped and pasted', async () => {
+  const page = await openForm('@inorigin/edges')
+  const hint = page.getByText('Choose a file, or drop or paste an image here.')
+  const picture = page.getByRole('img', { name: 'Image for image' })
+  for (const how of ['drop', 'paste'] as const) {
+    expect(await give(hint, how, PICTURE, 'image/png')).toBe(true)
+    await picture.waitFor()
+    expect(await picture.evaluate((canvas) => (canvas as HTMLCanvasElement).width)).toBe(
+      readFileSync(PICTURE).readUInt32BE(16),
+    )
+    await predict(page)
+    await picture.evaluate((canvas) => {
+      Object.assign(canvas, { width: 1, hidden: true })
+    })
+  }
+  expect(await give(hint, 'drop', SOUND_FILE, 'audio/wav')).toBe(true)
+  await page.getByText('This browser cannot read dropped.file as an image.').waitFor()
+})
+
+test('a sound is dropped and pasted in place of numbers, and given back for them', async () => {
+  const page = await openForm('@test/sound')
+  const numbers = page.getByLabel('given', { exact: true })
+  expect(await page.getByText('Sound for given').isVisible()).toBe(true)
+  for (const how of ['drop', 'paste'] as const) {
+    expect(await give(numbers, how, SOUND_FILE, 'audio/wav')).toBe(true)
+    await page.getByText(`${how}ped.wav, 102 kB, is used.`).waitFor()
+    await predict(page)
+    await outputsOf(page).getByRole('button', { name: 'Play as sound' }).waitFor()
+    await page.getByRole('button', { name: 'Use the numbers' }).click()
+    expect(await page.getByText('is used.').count()).toBe(0)
+  }
+  // A text is still pasted into the numbers.
+  const isTaken = await numbers.evaluate((control) => {
+    const clipboardData = new DataTransfer()
+    clipboardData.setData('text/plain', '[1, 2]')
+    return !control.dispatchEvent(
+      new ClipboardEvent('paste', { clipboardData, cancelable: true, bubbles: true }),
+    )
+  })
+  expect(isTaken).toBe(false)
+})
+
 test('sound of the microphone, in and out', async () => {
   const page = await openForm('@test/sound', { before: fakeMicrophone })
   await page.getByText('Sound for given').click()

@@ -1,5 +1,6 @@
 /** The playground's chat as a newcomer meets it: built, in a real browser, with nothing cached. */
 import { describe, expect, inject, test } from 'vitest'
+import { makePatient } from '../support/browser.ts'
 import { brokenAnswer, endlessAnswer, hostileAnswer } from '../support/fakes.ts'
 import { usePlayground, type PlaygroundOptions } from '../support/playground.ts'
 import { openSite } from '../support/site.ts'
@@ -59,6 +60,25 @@ describe('the chat', () => {
       { role: 'user' },
     ])
     expect(await page.locator('.meta').innerText()).toContain('3 tokens')
+  })
+
+  test('answers a question that was asked before the first visit was reloaded', async () => {
+    let isReleased = false
+    const site = await openSite({ slow: { '/playground-sw.js': () => isReleased } })
+    const page = makePatient(await site.open('/'))
+    try {
+      await page.getByLabel('Your question').fill('Who are you?')
+      await page.keyboard.press('Enter')
+      await page.locator('.turn .wait').waitFor()
+      expect(await page.evaluate(() => crossOriginIsolated)).toBe(false)
+      isReleased = true
+      await page.waitForFunction(() => crossOriginIsolated)
+      await page.locator('.turn .meta', { hasText: 'first token after' }).waitFor()
+      expect(await page.locator('.question').allInnerTexts()).toEqual(['Who are you?'])
+      expect(await page.locator('.answer').innerText()).not.toBe('')
+    } finally {
+      await site.close()
+    }
   })
 
   test(

@@ -63,6 +63,8 @@ export interface ScriptedAnswer {
   /** Default: `stop`. */
   finish?: string
   usage?: object
+  /** Error that ends the stream in place of the finish. */
+  error?: object
   /** `true` for a stream that does not end by itself. */
   isOpen?: boolean
 }
@@ -85,9 +87,10 @@ export function scriptedAnswers(): void {
     scripted.bodies.push(JSON.parse(String(init?.body)))
     const plain = { deltas: [{ content: `Answer ${scripted.bodies.length}.` }] }
     const given: ScriptedAnswer = scripted.script.shift() ?? plain
-    const { deltas, finish = 'stop', usage, isOpen = false } = given
+    const { deltas, finish = 'stop', usage, error, isOpen = false } = given
     const events = deltas.map((delta) => chunk([{ index: 0, delta, finish_reason: null }]))
-    if (!isOpen) {
+    if (error) events.push(chunk([], { error }))
+    else if (!isOpen) {
       events.push(chunk([{ index: 0, delta: {}, finish_reason: finish }]))
       if (usage) events.push(chunk([], { usage }))
       events.push('data: [DONE]\n\n')

@@ -55,7 +55,18 @@ export function createLoads(all: readonly Loadable[], trace: Trace) {
   function stateOf({ tag, type, name, bytes }: Loadable): ModelState {
     const held = stored.has(tag) ? 'stored' : 'remote'
     const status = loaded.has(tag) ? 'loaded' : loading.has(tag) ? 'loading' : held
-    return { tag, type, name, status, bytes, device: 'wasm', servedBy: 'local' }
+    const users = loading.has(tag) ? 1 : 0
+    return {
+      tag,
+      type,
+      name,
+      status,
+      bytes,
+      memory: bytes,
+      users,
+      device: 'wasm',
+      servedBy: 'local',
+    }
   }
 
   return {

@@ -1,5 +1,5 @@
 /** State of a tag on this device: whether it is loaded, stored or remote, and its size. */
-import { sumResourceBytes, hasResources } from '../../catalog/memory-bytes.ts'
+import { getMemoryBytes, hasResources, sumResourceBytes } from '../../catalog/memory-bytes.ts'
 import type { Entry, Implementation } from '../../catalog/schema.ts'
 import type { Database } from '../../store/database.ts'
 import type { ModelState } from '../../types/index.ts'
@@ -10,7 +10,7 @@ import type { ImplementationSelector } from '../choice/selector.ts'
 
 export interface StateOptions {
   database: Database
-  models: Pick<Models, 'ofTag'>
+  models: Pick<Models, 'ofTag' | 'countUsers'>
   selector: Pick<ImplementationSelector, 'select'>
 }
 
@@ -26,14 +26,16 @@ export async function modelStateOf(
     ? hasResources(implementation)
     : entry.implementations.some(hasResources)
   const isHere = implementation && isKnown && (await areStored(database, implementation))
+  const isSized = isKnown || entry.upstreams !== undefined
   const stored = isHere ? 'stored' : 'remote'
   return {
     tag,
     type,
     name,
     status: instance ? (instance.ready ? 'loaded' : 'loading') : stored,
-    bytes:
-      isKnown || entry.upstreams ? sumResourceBytes(implementation ?? { resources: [] }) : null,
+    bytes: isSized ? sumResourceBytes(implementation ?? { resources: [] }) : null,
+    memory: isSized ? getMemoryBytes(implementation ?? { resources: [] }) : null,
+    users: models.countUsers(tag),
     device: implementation?.device ?? null,
     servedBy: findServer(entry, implementation !== undefined, instance?.ready ?? false),
   }

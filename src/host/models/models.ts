@@ -43,6 +43,8 @@ export interface Models {
   readonly hasCapacity: boolean
   /** Returns the loaded and loading implementations of the tag. */
   ofTag(tag: Tag): ModelInstance[]
+  /** Returns the number of requests and loads that hold the tag, without background work. */
+  countUsers(tag: Tag): number
   unload(tag: Tag): void
   /** Ends the loads of the tag. Loaded implementations stay in memory. */
   pause(tag: Tag): void
@@ -120,7 +122,7 @@ export function createModels(options: ModelsOptions): Models {
       } else if (background.delete(instance) || !existing) trace.started(instance)
       moveToEnd(key, instance)
       const releaseInstance = instance.retain()
-      const releaseLease = isBackground ? () => {} : uses.add()
+      const releaseLease = isBackground ? () => {} : uses.add(instance)
       const release = () => {
         releaseInstance()
         releaseLease()
@@ -132,6 +134,9 @@ export function createModels(options: ModelsOptions): Models {
       return all.size < MAX_LOADED
     },
     ofTag: (tag) => [...all.values()].filter((instance) => instance.entry.tag === tag),
+    countUsers(tag) {
+      return this.ofTag(tag).reduce((sum, instance) => sum + uses.count(instance), 0)
+    },
     unload(tag) {
       for (const instance of this.ofTag(tag)) instance.close()
     },
@@ -159,7 +164,9 @@ function keyOf(entry: Entry, implementation: Implementation): string {
 
 interface UseCounter {
   /** Counts a lease of a request until the returned function is called for the first time. */
-  add(): () => void
+  add(instance: ModelInstance): () => void
+  /** Returns the number of requests that use the instance. */
+  count(instance: ModelInstance): number
   /** Reports the number of requests that use models, those over direct ports included. */
   report(): void
 }
@@ -168,22 +175,25 @@ function createUseCounter(
   idle: IdleMonitor,
   instances: ReadonlyMap<string, ModelInstance>,
 ): UseCounter {
-  /** Number of leases of requests, without those of background work. */
-  let leases = 0
+  /** Leases of requests, without those of background work. A closed instance may still have some. */
+  const leases = new Set<{ instance: ModelInstance }>()
   const report = () => {
     const direct = Array.from(instances.values(), ({ directRequests }) => directRequests)
-    idle.update(direct.reduce((sum, requests) => sum + requests, leases))
+    idle.update(direct.reduce((sum, requests) => sum + requests, leases.size))
   }
   return {
-    add() {
-      let isHeld = true
-      leases += 1
+    add(instance) {
+      const lease = { instance }
+      leases.add(lease)
       report()
       return () => {
-        if (isHeld) leases -= 1
-        isHeld = false
+        leases.delete(lease)
         report()
       }
+    },
+    count(instance) {
+      const own = [...leases].filter((lease) => lease.instance === instance)
+      return own.length + instance.directRequests
     },
     report,
   }

@@ -94,6 +94,24 @@ test('and goes on being told while it is measured too', async () => {
   await stop()
 })
 
+test('users are requests of all ways, each until its end, and no measurements', async () => {
+  const { models, stop } = open()
+  const count = () => models.countUsers(entry.tag)
+  const { release: endMeasurement } = models.acquire(entry, implementation, undefined, true)
+  expect(count()).toBe(0)
+  const [first, second] = [1, 2].map(() => models.acquire(entry, implementation))
+  workers[0]?.onmessage?.({ data: { type: 'use', requests: 3 } })
+  expect(count()).toBe(5)
+  first?.release()
+  first?.release()
+  endMeasurement()
+  expect(count()).toBe(4)
+  workers[0]?.onmessage?.({ data: { type: 'use', requests: 0 } })
+  second?.release()
+  expect(count()).toBe(0)
+  await stop()
+})
+
 test('what pages use without asking the host stays, and was used last', async () => {
   const { models, stop } = open()
   const begin = (id: string) => models.acquire(entry, { ...implementation, id })
