@@ -4,6 +4,11 @@
  * `MessagePort` does not work in all browsers (https://github.com/whatwg/html/issues/1766).
  */
 
+/**
+ * Timeout in milliseconds for a worker to name its lock. Nothing else tells of one that dies before.
+ */
+export const START_TIMEOUT_MS = 60_000
+
 /** Acquires a lock until this thread ends. Resolves with its name when the lock is held. */
 export function holdLivenessLock(locks: LockManager, kind: string): Promise<string> {
   const name = toPrefix(kind) + crypto.randomUUID()

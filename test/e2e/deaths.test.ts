@@ -164,3 +164,23 @@ test(
     expect(await predicted).toBeGreaterThan(0)
   },
 )
+
+test.each(['worker.js', 'model-worker.js'] as const)(
+  'a worker that ends before it has started is replaced: %s',
+  { tags: ['slow'] },
+  async (script) => {
+    const path = `/inorigin/${script}`
+    site = await openSite()
+    const page = await site.open()
+    await serveIn(page)
+    const starts = () => site.requests.filter((one) => one.endsWith(` ${path}`)).length
+    const before = starts()
+    site.pages[path] = 'self.close()'
+    if (script === 'worker.js') await end(page, script)
+    await beginStream(page, 'open', GUIDE)
+    await expect.poll(starts).toBeGreaterThan(before)
+    delete site.pages[path]
+    const status = async () => (await askBriefly(page)).status
+    await expect.poll(status, { timeout: 120_000, interval: 500 }).toBe(200)
+  },
+)

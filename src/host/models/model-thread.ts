@@ -2,8 +2,9 @@
 import type { Entry } from '../../catalog/schema.ts'
 import type { GpuComparison } from '../../device/gpu-verdict.ts'
 import { InoriginError } from '../../error.ts'
+import { startInactivityTimeout } from '../../link/inactivity.ts'
 import type { Link } from '../../link/link.ts'
-import { watchLivenessLock } from '../../link/liveness.ts'
+import { START_TIMEOUT_MS, watchLivenessLock } from '../../link/liveness.ts'
 import type { HostToModel, ModelToHost } from '../messages.ts'
 import { createWatchdog, type Stage } from './watchdog.ts'
 
@@ -39,12 +40,17 @@ export function startModelThread(
     ping: () => send({ type: 'ping' }),
     onTimeout: (stage, milliseconds) => closing.abort(modelUnresponsive(tag, stage, milliseconds)),
   })
+  const stopStartTimeout = startInactivityTimeout(
+    navigator.locks ? START_TIMEOUT_MS : Infinity,
+    () => closing.abort(workerEnded(tag)),
+  )
   let directRequests = 0
 
   function handleMessage(message: ModelToHost): void {
     if (message.type === 'pong') return watchdog.pong()
     if (message.type === 'compared') return onComparison(message.comparison)
     if (message.type === 'life') {
+      stopStartTimeout()
       const onDeath = () => closing.abort(workerEnded(tag))
       return watchLivenessLock(navigator.locks, message.life, closing.signal, onDeath)
     }
@@ -59,6 +65,7 @@ export function startModelThread(
     closing.abort(new InoriginError('internal', `${what} Try again, or unload the model.`))
   }
   closing.signal.addEventListener('abort', () => {
+    stopStartTimeout()
     watchdog.stop()
     worker.terminate()
   })

@@ -3,7 +3,8 @@
  * worker has started, and notices when the worker dies.
  */
 import { InoriginError, messageOf } from '../../error.ts'
-import { watchLivenessLock } from '../../link/liveness.ts'
+import { startInactivityTimeout } from '../../link/inactivity.ts'
+import { START_TIMEOUT_MS, watchLivenessLock } from '../../link/liveness.ts'
 import { currentLocks } from '../../link/locks.ts'
 import { PROTOCOL, type AnswerMessage, type PageToWorker } from '../../link/protocol.ts'
 import { requestPersistence } from '../../store/quota.ts'
@@ -53,6 +54,9 @@ export function startHostThread(
   const lastEnded = readLastEnded()
   const start: PageToHost = { type: 'start', setup, isElected, lastEnded, responses }
   worker.postMessage(start)
+  const stopStartTimeout = startInactivityTimeout(START_TIMEOUT_MS, () =>
+    options.onFailure(notStarted(setup, `no answer for ${START_TIMEOUT_MS / 1000} s`)),
+  )
   /** Name of the worker's liveness lock; `null` before it has started, and after its death. */
   let life: string | null = null
 
@@ -60,6 +64,7 @@ export function startHostThread(
     if (message.type === 'pulse') return options.postToServiceWorker({ type: 'inorigin:pulse' })
     if (message.type === 'downloading') return void requestPersistence()
     if (message.type === 'headers') return void sendHeaders(message)
+    stopStartTimeout()
     if (message.protocol !== PROTOCOL) return options.onFailure(otherVersion(script))
     life = message.life
     if (life) {
@@ -102,6 +107,7 @@ export function startHostThread(
     },
     stop(error) {
       stopped.abort()
+      stopStartTimeout()
       worker.terminate()
       if (life) recordEnded(life)
       const last: AnswerMessage = error
