@@ -31,10 +31,11 @@ const POLICY = [
 /** The document in which the playground runs code has a policy of its own, and is framed. */
 const FRAMED = { path: '/sandbox.html', policy: "frame-ancestors 'self'" }
 
-/** Firefox and Safari frame it in the isolated page only with this header. */
+/** Firefox frames it in an isolated page only with both of these headers. */
 function sendFramed(response: ServerResponse): void {
   response.setHeader('content-security-policy', FRAMED.policy)
   response.setHeader('cross-origin-embedder-policy', 'require-corp')
+  response.setHeader('cross-origin-resource-policy', 'cross-origin')
 }
 
 /** Every answer of the preview server but the documentation carries the policy: workers obey that of their own script. */

@@ -89,7 +89,9 @@ async function exchange(
 function explainNotLoaded(): string {
   const what = 'The sandbox did not load. The server must let this page frame sandbox.html'
   if (!crossOriginIsolated) return `${what}.`
-  return `${what}, and send it with the header "Cross-Origin-Embedder-Policy: require-corp".`
+  const headers =
+    '"Cross-Origin-Embedder-Policy: require-corp" and "Cross-Origin-Resource-Policy: cross-origin"'
+  return `${what}, and send it with ${headers}.`
 }
 
 function toText({ error, value = '', logs = [] }: Outcome): string {
