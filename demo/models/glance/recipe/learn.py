@@ -1,7 +1,8 @@
 """Trains the model in three stages, resumable at any time.
 
 `see` trains the encoder alone, to find the labels of the cells. `all` trains everything on questions, and the decoder on
-the guide's chats in every fifth step. `finish` is `all` with a rate that falls to zero.
+chats without pictures in every third step, so that they are about a fifth of all tokens. `finish` is `all` with a rate
+that falls to zero.
 """
 import argparse
 import json
@@ -19,25 +20,25 @@ import torch.nn.functional as F
 # The places of the guide's modules come first.
 from places import KEPT_DIR, Sight
 from labels import LABELS
-from loader import Batches
+from loader import Ahead, batch as picture_batch
 from guide_weights import guide
 from settings import Shape
 from sight import Glance, to_input
-from sight_tokens import tokenizer
-from train import Shards, batches, logger, loss_of, mean, optimizers
+from talk import shard
+from train import batches, logger, loss_of, mean, optimizers
 
 STAGES = ('see', 'all', 'finish')
 # Pictures in a step of each stage, and steps of which one is text.
 PICTURES = {'see': 32, 'all': 16, 'finish': 16}
-TEXT_EVERY, TEXT_TOKENS, TEXT_CHATS = 5, 3072, 4000
+TEXT_EVERY, TEXT_TOKENS, TEXT_CHATS = 3, 3072, 2000
 # Weight of the auxiliary loss beside that of the answers; share of the rate that the decoder has.
 AUXILIARY, DECODER_RATE = 0.3, 0.4
-WARM = 60
+WARM, SAVE_SECONDS = 60, 120
 
 
-def texts(first: int):
-    """(number of the shard, batch) of the guide's own chats, from a shard on."""
-    for number, data in enumerate(Shards(tokenizer(), TEXT_CHATS, first), first):
+def texts(shards: Ahead):
+    """(number of the shard, batch) of chats without pictures."""
+    for number, data in shards:
         for x, learn in batches(*data, np.random.default_rng(number), TEXT_TOKENS):
             yield number, x, learn
 
@@ -118,35 +119,49 @@ class Run:
 
     def stage(self, stage: str, steps: int):
         """Runs the rest of a stage."""
-        args, at = self.args, self.at
-        if at['step'] >= steps:
+        if self.at['step'] >= steps:
             return
-        size, asked = PICTURES[stage], stage != 'see'
-        source = Batches(at['batch'], args.workers, size, self.model.encoder.s, asked)
-        chats = texts(at['shard']) if asked else None
+        asked = stage != 'see'
+        pictures = Ahead(picture_batch, self.at['batch'], self.args.workers, PICTURES[stage], self.model.encoder.s, asked)
+        shards = Ahead(shard, self.at['shard'], 1, TEXT_CHATS) if asked else None
+        chats = texts(shards) if shards else None
         losses, begun, saved = defaultdict(list), time.time(), time.time()
-        for number, batch in source:
-            if chats and at['step'] % TEXT_EVERY == 0:
-                at['shard'], x, learn = next(chats)
-                _, loss = loss_of(self.model.guide, x, learn, 0.1)
-                losses['text'].append(loss.detach())
-                loss.backward()
-            seen, said = picture_loss(self.model, batch)
-            (said + AUXILIARY * seen if asked else seen).backward()
-            losses['cells'].append(seen.detach())
-            losses['answers'].append(said.detach())
+        for number, batch in pictures:
+            if chats and self.at['step'] % TEXT_EVERY == 0:
+                self.talk(chats, losses)
+            self.look(batch, losses)
             self.update(self.rate(stage, steps))
-            at['step'], at['batch'], at['pictures'] = at['step'] + 1, number + 1, at['pictures'] + size
-            at['spent'], begun = at['spent'] + time.time() - begun, time.time()
-            if at['step'] % args.every == 0:
+            self.count(number, len(batch.pixels), time.time() - begun)
+            begun = time.time()
+            if self.at['step'] % self.args.every == 0:
                 self.report(stage, losses)
                 losses.clear()
-            if time.time() - saved > 120 or at['step'] == steps:
+            done = self.at['step'] >= steps
+            if done or time.time() - saved > SAVE_SECONDS:
                 self.save()
                 saved = time.time()
-            if at['step'] >= steps:
+            if done:
                 break
-        source.close()
+        for source in filter(None, (pictures, shards)):
+            source.close()
+
+    def talk(self, chats, losses):
+        """Adds the gradient of a batch of chats without pictures."""
+        self.at['shard'], x, learn = next(chats)
+        _, loss = loss_of(self.model.guide, x, learn, 0.1)
+        loss.backward()
+        losses['text'].append(loss.detach())
+
+    def look(self, batch, losses):
+        """Adds the gradient of a batch of pictures."""
+        seen, said = picture_loss(self.model, batch)
+        (said + AUXILIARY * seen if batch.groups else seen).backward()
+        losses['cells'].append(seen.detach())
+        losses['answers'].append(said.detach())
+
+    def count(self, number: int, pictures: int, seconds: float):
+        at = self.at
+        at |= {'step': at['step'] + 1, 'batch': number + 1, 'pictures': at['pictures'] + pictures, 'spent': at['spent'] + seconds}
 
     def report(self, stage: str, losses):
         at = self.at
@@ -163,7 +178,7 @@ class Run:
 
 def arguments():
     args = argparse.ArgumentParser(description=__doc__)
-    args.add_argument('--steps', type=int, nargs=3, default=[3000, 9000, 3000], help='steps of each stage')
+    args.add_argument('--steps', type=int, nargs=3, default=[2000, 6000, 2200], help='steps of each stage')
     args.add_argument('--rate', type=float, default=2e-3)
     args.add_argument('--threads', type=int, default=2)
     args.add_argument('--workers', type=int, default=1, help='processes that draw')

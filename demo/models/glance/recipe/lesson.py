@@ -27,8 +27,10 @@ class Lesson:
 
 
 def squeeze(c: Canvas, tile: int) -> np.ndarray:
-    """The page as a square, as the processor makes it."""
-    image = c.image if c.image.size == (tile, tile) else c.image.resize((tile, tile), Image.LANCZOS)
+    """The page as a square, as the processor makes it: first the longest side, then both."""
+    image, longest = c.image, max(c.width, c.height)
+    for size in ((round(c.width * tile / longest), round(c.height * tile / longest)), (tile, tile)):
+        image = image if image.size == size else image.resize(size, Image.LANCZOS)
     return np.asarray(image)
 
 

@@ -97,20 +97,20 @@ def grouped(rows) -> list[Rows]:
     return out
 
 
-def fill(queue, first: int, step: int, *options):
+def fill(queue, make, first: int, step: int, options):
     number = first
     while True:
-        queue.put((number, batch(number, *options)))
+        queue.put((number, make(number, *options)))
         number += step
 
 
-class Batches:
-    """Batch after batch from a number on, each drawn by one of some processes."""
+class Ahead:
+    """(number, `make(number, *options)`) of each number from `first` on, made by other processes ahead of time."""
 
-    def __init__(self, first: int, workers: int, *options):
+    def __init__(self, make, first: int, workers: int, *options):
         spawn = get_context('spawn')
         self.queues = [spawn.Queue(6) for _ in range(workers)]
-        self.workers = [spawn.Process(target=fill, args=(queue, first + at, workers, *options), daemon=True) for at, queue in enumerate(self.queues)]
+        self.workers = [spawn.Process(target=fill, args=(queue, make, first + at, workers, options), daemon=True) for at, queue in enumerate(self.queues)]
         for worker in self.workers:
             worker.start()
 
