@@ -1,18 +1,23 @@
-"""Compares the exported graphs, run by ONNX Runtime, with the checkpoint: rows of pictures, and scores of the next token.
+"""Compares the exported files with the checkpoint: the chat template, rows of pictures, and scores of the next token.
 
-Weights of 8 bits differ a little; the highest score should nearly always be that of the same token. Needs onnxruntime.
+Weights of 8 bits differ a little; the highest score should nearly always be that of the same token. Needs onnxruntime
+and jinja2.
 """
 import argparse
+import json
 
+import jinja2
 import numpy as np
 import onnxruntime
 import torch
 
-from places import KEPT_DIR, OUT_DIR
+from places import IMAGE, KEPT_DIR, OUT_DIR
 from lesson import lesson
 from loader import assemble
 from score import load
 from sight import to_input
+from sight_tokens import PICTURE, encode, tokenizer
+from template import dump
 
 PICTURES = 12
 
@@ -27,6 +32,20 @@ def decode(decoder, embeds: np.ndarray, shape) -> np.ndarray:
     past = {f'past_key_values.{layer}.{part}': empty for layer in range(shape.num_hidden_layers) for part in ('key', 'value')}
     feeds = {'inputs_embeds': embeds, 'attention_mask': np.ones(embeds.shape[:2], np.int64), 'num_logits_to_keep': np.array(0, np.int64), **past}
     return decoder.run(['logits'], feeds)[0]
+
+
+def compare_template():
+    """Fails unless the template writes what the training has, whether the picture is the first part or the last."""
+    env = jinja2.Environment(trim_blocks=True, lstrip_blocks=True)
+    env.filters['tojson'] = dump
+    template = env.from_string(json.loads((OUT_DIR / 'tokenizer_config.json').read_text())['chat_template'])
+    question, system = {'type': 'text', 'text': 'What is it?'}, {'role': 'system', 'content': 'Be brief.'}
+    for before in ([], [system]):
+        plain = [*before, {'role': 'user', 'content': 'What is it?'}]
+        ours = tokenizer().decode(encode(plain, add_generation_prompt=True)[0]).replace(PICTURE, IMAGE)
+        for parts in ([question, {'type': 'image'}], [{'type': 'image'}, question]):
+            theirs = template.render(messages=[*before, {'role': 'user', 'content': parts}], add_generation_prompt=True)
+            assert theirs == ours, f'The template writes\n{theirs}\ninstead of\n{ours}'
 
 
 @torch.no_grad()
@@ -57,4 +76,5 @@ def compare(model):
 if __name__ == '__main__':
     args = argparse.ArgumentParser(description=__doc__)
     args.add_argument('--checkpoint', default=str(KEPT_DIR / 'glance.pt'))
+    compare_template()
     compare(load(args.parse_args().checkpoint)[0])

@@ -79,6 +79,15 @@ def unlike(rng: random.Random, others) -> str:
             return name
 
 
+def readable(rng: random.Random, ground: str) -> str:
+    """A color in which text on that ground can be read."""
+    return rng.choice([name for name in COLORS if abs(lightness(name) - lightness(ground)) > 70])
+
+
+def lightness(color: str) -> float:
+    return float(np.dot(COLORS[color], (0.3, 0.59, 0.11)))
+
+
 def distance(a: str, b: str) -> float:
     return float(np.linalg.norm(np.subtract(COLORS[a], COLORS[b])))
 

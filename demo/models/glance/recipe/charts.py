@@ -1,6 +1,6 @@
 """Simple bar charts with two to five labeled bars."""
 from ask import counted, listed, say
-from canvas import Canvas, fitted, new_canvas, tone, unlike
+from canvas import Canvas, fitted, new_canvas, readable, tone, unlike
 from prints import word
 
 
@@ -31,7 +31,7 @@ def chart(d) -> Canvas:
     labels, values = bar_labels(d, count), heights(d, count)
     one = unlike(c.rng, [c.ground]) if d.chance(0.5) else None
     colors = [one or unlike(c.rng, [c.ground]) for _ in labels]
-    ink = tone(c.rng, unlike(c.rng, [c.ground]) if c.ground != 'white' else 'black')
+    ink = tone(c.rng, readable(c.rng, c.ground) if c.ground != 'white' else 'black')
     slot = c.width * 0.92 / count
     face, size = fitted(d, c, max(labels, key=len), 13, 18, 0.86 / count)
     floor, top, numbers = c.height - size * 1.7, size * 1.8, d.chance(0.6)

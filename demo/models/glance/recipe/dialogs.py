@@ -1,6 +1,6 @@
 """Dialogs with a title, a message and one or two buttons, which can be clicked with a tool."""
 from ask import say
-from canvas import Canvas, new_canvas, tone, unlike
+from canvas import Canvas, new_canvas, readable, tone, unlike
 from prints import word
 
 TITLES = ['Error', 'Warning', 'Info', 'Save', 'Delete', 'Update', 'Login', 'Print', 'Exit', 'Settings', 'Help', 'Question']
@@ -24,7 +24,7 @@ def dialog(d) -> Canvas:
     c.pen.rectangle([x, y, x + w, y + h], fill=tone(c.rng, face_color), outline=tone(c.rng, 'black'))
     c.pen.rectangle([x, y, x + w, y + size * 1.7], fill=tone(c.rng, bar))
     c.boxes += [(x, y, x + w, y + h, 'dialog')]
-    c.text(x + size * 0.5, y + size * 0.3, title, face, tone(c.rng, unlike(c.rng, [bar])))
+    c.text(x + size * 0.5, y + size * 0.3, title, face, tone(c.rng, readable(c.rng, bar)))
     c.text(x + size * 0.7, y + size * 2.4, message, face, tone(c.rng, 'black'))
     buttons = place_buttons(c, (x, y, w, h), face, size, face_color)
     questions(c, title, message, buttons)
@@ -35,7 +35,7 @@ def place_buttons(c: Canvas, box, face, size: int, around: str) -> list:
     """Draws one or two buttons in the last line of a box. Returns (label, color, x, y) of each."""
     x, y, w, h = box
     fill = unlike(c.rng, [around])
-    ink = tone(c.rng, unlike(c.rng, [fill]))
+    ink = tone(c.rng, readable(c.rng, fill))
     labels = c.rng.sample(BUTTONS, 1 if c.d.chance(0.7) else 2)
     widths = [face.getlength(label) + size * 1.2 for label in labels]
     left = x + c.rng.uniform(0.3, 1) * max(0, w - sum(widths) - size * len(labels)) + size * 0.4

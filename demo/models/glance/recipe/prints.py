@@ -1,6 +1,6 @@
 """Pictures of printed words and numbers: plain lines, signs, price tags and buttons."""
 from ask import say
-from canvas import Canvas, fitted, ground_color, new_canvas, tone, unlike
+from canvas import Canvas, fitted, ground_color, new_canvas, readable, tone, unlike
 
 SIGNS = ['STOP', 'EXIT', 'OPEN', 'CLOSED', 'SALE', 'PUSH', 'PULL', 'SLOW', 'DANGER', 'TAXI', 'BUS', 'HOTEL', 'CAFE', 'PARKING', 'WELCOME', 'NO ENTRY', 'TOILET', 'FREE', 'NEW', 'WARNING']
 CURRENCIES = ['${}', '${}', '{} EUR', '{} USD']
@@ -26,7 +26,7 @@ def price(d) -> str:
 def lines(d) -> Canvas:
     """One to three lines of words or a number."""
     c = new_canvas(d)
-    ink = unlike(c.rng, [c.ground])
+    ink = readable(c.rng, c.ground)
     if d.chance(0.3):
         texts = [number(d)]
         c.ask('number', say(d, 'number'), f'The number is {texts[0]}.')
@@ -63,7 +63,7 @@ def sign(d) -> Canvas:
     c = new_canvas(d, ground_color(d))
     kind = d.one(['sign', 'price', 'button'])
     fill = unlike(c.rng, [c.ground])
-    ink = unlike(c.rng, [fill])
+    ink = readable(c.rng, fill)
     if kind == 'price':
         text = price(d)
         boxed(c, text, fill, ink, 'sign')

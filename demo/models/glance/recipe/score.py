@@ -1,9 +1,11 @@
 """Scores a checkpoint on held-out pictures: their pairs, words and fonts are none that training drew. Writes scores.json.
 
-An answer is right if greedy decoding gives exactly the text that the recipe would have written.
+An answer is right if greedy decoding gives exactly the text that the recipe would have written. A click is right if it
+is near the center of the button.
 """
 import argparse
 import json
+import re
 from collections import defaultdict
 
 import torch
@@ -15,8 +17,11 @@ from lesson import KINDS, lesson
 from loader import assemble
 from settings import Shape
 from sight import Glance, to_input
+from sight_tokens import tokenizer
 
 BATCH = 16
+# Largest distance of a click from the center, in percent of the picture's sides; tokens of a call at most.
+NEAR, CALL_TOKENS = 5, 60
 
 
 def load(path) -> tuple[Glance, dict]:
@@ -59,6 +64,28 @@ def cell_scores(model: Glance, rows, labels, right):
         right[f'cells: {family}'] += hits.tolist()
 
 
+def greedy(model: Glance, past, owner: int, ids: list, limit: int) -> str:
+    """What the model says after the ids, about one picture."""
+    past, said, end = [(k[owner:owner + 1], v[owner:owner + 1]) for k, v in past], [], tokenizer().id['<|im_end|>']
+    ids = torch.tensor([ids])
+    while len(said) < limit:
+        hidden, past = model.guide.hidden(ids, past)
+        ids = model.guide.logits(hidden[:, -1:]).argmax(-1)
+        if ids.item() == end:
+            break
+        said.append(ids.item())
+    return tokenizer().decode(said)
+
+
+def clicks_near(model: Glance, past, group, at: int) -> bool:
+    """`True` if the call of a row has x and y near those of the expected call."""
+    ids, learn = group.ids[at], group.learn[at]
+    places = lambda text: [int(number) for number in re.findall(r'"[xy]": (\d+)', text)]
+    said = places(greedy(model, past, int(group.owner[at]), ids[:learn.argmax()].tolist(), CALL_TOKENS))
+    wanted = places(tokenizer().decode(ids[learn].tolist()))
+    return len(said) == 2 and all(abs(a - b) <= NEAR for a, b in zip(said, wanted))
+
+
 def answer_scores(model: Glance, rows, batch, names, right):
     """Greedy decoding gives an answer if each of its tokens has the highest score after those before it."""
     past = model.read(rows, torch.from_numpy(batch.prefix))
@@ -67,7 +94,8 @@ def answer_scores(model: Glance, rows, batch, names, right):
         hits = scores.argmax(-1) == targets
         row = torch.from_numpy(group.learn[:, 1:]).nonzero()[:, 0]
         for at, source in enumerate(group.source):
-            right[names[source]].append(bool(hits[row == at].all()))
+            name = names[source]
+            right[name].append(clicks_near(model, past, group, at) if name == 'click' else bool(hits[row == at].all()))
 
 
 @torch.no_grad()

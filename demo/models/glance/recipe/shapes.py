@@ -1,5 +1,6 @@
 """Pictures of one to six shapes, and what can be asked about them."""
 import math
+from collections import Counter
 from dataclasses import dataclass
 
 from ask import a, counted, listed, plural, say
@@ -183,7 +184,8 @@ def caption(c: Canvas, things) -> str:
     places = [place(c, t) for t in things]
     if len(things) <= 3 and None not in places:
         return f'I see {listed([f"{a(t.name)} {at(where)}" for t, where in zip(things, places)])}.'
-    return f'I see {listed([a(t.name) for t in things])}.'
+    counts = Counter(t.name for t in things)
+    return f'I see {listed([a(name) if count == 1 else f"{count} {plural(name, count)}" for name, count in counts.items()])}.'
 
 
 def scene(d) -> Canvas:
