@@ -1,7 +1,6 @@
 """Compares the exported files with the checkpoint: the chat template, rows of pictures, and scores of the next token.
 
-Weights of 8 bits differ a little; the highest score should nearly always be that of the same token. Needs onnxruntime
-and jinja2.
+The checkpoint is rounded as it ships. Needs onnxruntime and jinja2.
 """
 import argparse
 import json
@@ -14,6 +13,7 @@ import torch
 from places import IMAGE, KEPT_DIR, OUT_DIR
 from lesson import lesson
 from loader import assemble
+from packed import as_packed
 from score import load
 from sight import to_input
 from sight_tokens import PICTURE, encode, tokenizer
@@ -57,7 +57,7 @@ def compare(model):
     pixels = to_input(batch.pixels)
     rows = model.encoder(pixels)
     shipped = encoder.run(None, {'pixel_values': pixels[:, None].contiguous().numpy()})[0]
-    print(f'rows: largest difference {np.abs(shipped - rows.numpy()).max():.4f}, largest number {rows.abs().max():.2f}')
+    print(f'rows: largest difference {np.abs(shipped - rows.numpy()).max():.6f}, largest number {rows.abs().max():.2f}')
     past, same, of = model.read(rows, torch.from_numpy(batch.prefix)), 0, 0
     image = np.flatnonzero(batch.prefix == np.bincount(batch.prefix).argmax())
     for group in batch.groups:
@@ -77,4 +77,4 @@ if __name__ == '__main__':
     args = argparse.ArgumentParser(description=__doc__)
     args.add_argument('--checkpoint', default=str(KEPT_DIR / 'glance.pt'))
     compare_template()
-    compare(load(args.parse_args().checkpoint)[0])
+    compare(as_packed(load(args.parse_args().checkpoint)[0]))

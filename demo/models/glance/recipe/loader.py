@@ -19,7 +19,7 @@ from values import Draw
 # Questions for each picture, and the part of the rows that have a second question behind the first.
 QUESTIONS, FOLLOWED = 6, 0.25
 # Rows of like length run together; this is the number of such groups.
-GROUPS = 3
+GROUPS = 5
 
 
 @dataclass

@@ -29,6 +29,7 @@ def main():
 
     step('learn.py', *([] if args.resume else ['--fresh']), *('--steps 8 6 3 --every 1'.split() if args.quick else []))
     step('score.py', *(['--count', '4'] if args.quick else []))
+    step('score_talk.py', *('--count 2 --sample 1'.split() if args.quick else []))
     step('ship.py')
     step('agree.py')
 

@@ -1,4 +1,4 @@
-"""Scores a checkpoint on held-out pictures: their pairs, words and fonts are none that training drew. Writes scores.json.
+"""Scores a checkpoint, rounded as it ships, on held-out pictures: their pairs, words and fonts are none that training drew. Writes scores.json.
 
 An answer is right if greedy decoding gives exactly the text that the recipe would have written. A click is right if it
 is near the center of the button.
@@ -15,6 +15,7 @@ from labels import COLORS, INDEX, LETTERS, SHAPES
 from clicks import click_tool
 from lesson import KINDS, lesson
 from loader import assemble
+from packed import as_packed
 from settings import Shape
 from sight import Glance, to_input
 from sight_tokens import tokenizer
@@ -122,7 +123,7 @@ def main():
     args = args.parse_args()
     torch.set_num_threads(args.threads)
     model, at = load(args.checkpoint)
-    scores = score(model, args.count, not args.seen, not args.cells)
+    scores = score(as_packed(model), args.count, not args.seen, not args.cells)
     for name, (hits, of) in scores.items():
         print(f'{name}: {hits} of {of} ({100 * hits / max(1, of):.1f} %)')
     path = KEPT_DIR / f'scores{"-seen" if args.seen else ""}.json'

@@ -10,7 +10,7 @@ import torch
 from onnx import TensorProto as T, helper as h
 
 from places import GUIDE, KEPT_DIR, MARKERS, OUT_DIR, Sight
-from export import configs, decode, finish, integers
+from export import begin, configs, decode, finish, integers
 from packed import PackedGraph
 from score import load
 from settings import RESERVED
@@ -103,7 +103,7 @@ def embed_tokens(model: Glance) -> onnx.ModelProto:
 def decoder(model: Glance) -> onnx.ModelProto:
     s, g = model.guide.s, PackedGraph()
     g.inputs = [h.make_tensor_value_info('inputs_embeds', T.FLOAT, ['batch_size', 'sequence_length', s.hidden_size]), integers('attention_mask', ['batch_size', 'total_sequence_length'])]
-    g.outputs = [h.make_tensor_value_info('logits', T.FLOAT, ['batch_size', 'num_logits_to_keep', s.vocab_size])]
+    begin(g, model.guide)
     decode(g, model.guide, 'inputs_embeds', g.weight('embed_tokens', model.guide.embed_tokens.weight, BY_TOKEN))
     return finish(g, 'decoder_model_merged')
 

@@ -73,12 +73,17 @@ def block(g: Graph, s: Shape, i: int, w: dict, x: str, n: str):
     return f'l{i}.x', f'l{i}.n'
 
 
-def decode(g: Graph, model: Guide, x: str, table: str):
-    """From the embeddings x to the logits. `table` is the embedding matrix, which the head shares."""
-    s, w = model.s, model.state_dict()
-    head(g, s)
+def begin(g: Graph, model: Guide):
+    """The logits as an output, lengths, and the tables of positions."""
+    g.outputs = [h.make_tensor_value_info('logits', T.FLOAT, ['batch_size', 'num_logits_to_keep', model.s.vocab_size])]
+    head(g, model.s)
     g.const('cos_cache', model.cos.numpy())
     g.const('sin_cache', model.sin.numpy())
+
+
+def decode(g: Graph, model: Guide, x: str, table: str):
+    """From the embeddings x to the logits. `table` is the embedding matrix, which the head shares. `begin` comes first."""
+    s, w = model.s, model.state_dict()
     n = g.node('SimplifiedLayerNormalization', [x, g.weight('first_norm', w['layers.0.input_layernorm.weight'])], ['l.n'],
                axis=-1, epsilon=s.rms_norm_eps)
     for i in range(s.num_hidden_layers):
@@ -103,10 +108,10 @@ def finish(g: Graph, name: str) -> onnx.ModelProto:
 
 
 def build(model: Guide) -> onnx.ModelProto:
-    s, g = model.s, Graph()
+    g = Graph()
     g.inputs = [integers('input_ids', ['batch_size', 'sequence_length']),
                 integers('attention_mask', ['batch_size', 'total_sequence_length'])]
-    g.outputs = [h.make_tensor_value_info('logits', T.FLOAT, ['batch_size', 'num_logits_to_keep', s.vocab_size])]
+    begin(g, model)
     table = g.weight('embed_tokens', model.embed_tokens.weight)
     decode(g, model, g.node('Gather', [table, 'input_ids'], ['embedded']), table)
     return finish(g, 'guide')
