@@ -28,7 +28,7 @@ from talk import shard
 from train import batches, logger, loss_of, mean, optimizers
 
 STAGES = ('see', 'all', 'finish')
-# Pictures in a step of each stage, and steps of which one is text.
+# Pictures in a step of each stage. One of so many steps has chats, too; their tokens; and the chats of a shard.
 PICTURES = {'see': 32, 'all': 16, 'finish': 16}
 TEXT_EVERY, TEXT_TOKENS, TEXT_CHATS = 3, 3072, 2000
 # Weight of the auxiliary loss beside that of the answers; share of the rate that the decoder has.
@@ -147,7 +147,9 @@ class Run:
 
     def talk(self, chats, losses):
         """Adds the gradient of a batch of chats without pictures."""
-        self.at['shard'], x, learn = next(chats)
+        number, x, learn = next(chats)
+        # A training that was cut goes on with new chats.
+        self.at['shard'] = number + 1
         _, loss = loss_of(self.model.guide, x, learn, 0.1)
         loss.backward()
         losses['text'].append(loss.detach())
