@@ -27,7 +27,7 @@ def open_graph(name: str):
 
 
 def decode(decoder, embeds: np.ndarray, shape) -> np.ndarray:
-    """Logits of every position, [1, length, vocabulary]."""
+    """Returns logits of every position, [1, length, vocabulary]."""
     empty = np.zeros((1, shape.num_key_value_heads, 0, shape.head_dim), np.float32)
     past = {f'past_key_values.{layer}.{part}': empty for layer in range(shape.num_hidden_layers) for part in ('key', 'value')}
     feeds = {'inputs_embeds': embeds, 'attention_mask': np.ones(embeds.shape[:2], np.int64), 'num_logits_to_keep': np.array(0, np.int64), **past}

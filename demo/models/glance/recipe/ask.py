@@ -34,7 +34,7 @@ SAY = {
 
 
 def say(d, kind: str, **words) -> str:
-    """A question of that kind, in one of many wordings."""
+    """Returns a question of that kind, in one of many wordings."""
     return vary(d.rng, expand(d.rng, d.one(SAY[kind]).format(**words)), 0.5)
 
 
@@ -43,7 +43,7 @@ def a(thing: str) -> str:
 
 
 def listed(things) -> str:
-    """`a, b and c`."""
+    """Returns `a, b and c`."""
     *first, last = things
     return f'{", ".join(first)} and {last}' if first else last
 
@@ -53,5 +53,5 @@ def plural(word: str, count: int) -> str:
 
 
 def counted(count: int, word: str) -> str:
-    """`There are 2 stars.`"""
+    """Returns `There are 2 stars.`"""
     return f'There are no {plural(word, 0)}.' if count == 0 else f'There {"is" if count == 1 else "are"} {count} {plural(word, count)}.'

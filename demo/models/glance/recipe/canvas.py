@@ -67,12 +67,12 @@ class Canvas:
 
 
 def tone(rng: random.Random, color: str) -> tuple:
-    """A shade of a named color."""
+    """Returns a shade of a named color."""
     return tuple(max(0, min(255, round(value + rng.gauss(0, 9)))) for value in COLORS[color])
 
 
 def unlike(rng: random.Random, others) -> str:
-    """A color that is easily told from the others."""
+    """Returns a color that is easily told from the others."""
     while True:
         name = rng.choice(list(COLORS))
         if all(distance(name, other) > 120 for other in others):
@@ -80,7 +80,7 @@ def unlike(rng: random.Random, others) -> str:
 
 
 def readable(rng: random.Random, ground: str) -> str:
-    """A color in which text on that ground can be read."""
+    """Returns a color in which text on that ground can be read."""
     return rng.choice([name for name in COLORS if abs(lightness(name) - lightness(ground)) > 70])
 
 
@@ -93,7 +93,7 @@ def distance(a: str, b: str) -> float:
 
 
 def new_canvas(d: Draw, ground: str | None = None, stretch=1.25) -> Canvas:
-    """An empty page. Its sides differ by at most `stretch`; the model always sees a square."""
+    """Returns an empty page. Its sides differ by at most `stretch`; the model always sees a square."""
     ratio = 1 if d.chance(0.6) else d.rng.uniform(1 / stretch, stretch)
     # Most pages are drawn at the size at which the model sees them, which saves time.
     size = 256 if d.chance(0.7) else d.rng.randint(200, 400)
@@ -106,7 +106,7 @@ def ground_color(d: Draw) -> str:
 
 
 def fitted(d: Draw, canvas: Canvas, longest: str, smallest=14, largest=40, share=0.9):
-    """A font in which the text takes at most that share of the width; sizes are for a page of 256 pixels."""
+    """Returns a font in which the text takes at most that share of the width; sizes are for a page of 256 pixels."""
     scale = canvas.width / 256
     size = round(d.rng.uniform(smallest, largest) * scale)
     face = canvas.font(size)

@@ -16,7 +16,7 @@ def bar_labels(d, count: int) -> list:
 
 
 def heights(d, count: int) -> list:
-    """Values whose largest and smallest are clear."""
+    """Returns values whose largest and smallest are clear."""
     top = d.one([10, 50, 100])
     while True:
         values = d.rng.sample(range(max(1, top // 10), top + 1), count)

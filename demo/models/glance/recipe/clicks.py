@@ -11,6 +11,6 @@ def click_tool(d) -> dict:
 
 
 def call(tool: dict, place: tuple) -> dict:
-    """The assistant's message that calls the tool."""
+    """Returns the assistant's message that calls the tool."""
     function = {'name': tool['function']['name'], 'arguments': {'x': place[0], 'y': place[1]}}
     return {'role': 'assistant', 'content': None, 'tool_calls': [{'type': 'function', 'function': function}]}

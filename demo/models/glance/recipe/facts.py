@@ -43,7 +43,7 @@ KNOWN = {a.lower() for relation in RELATIONS if relation.name in ('capital', 'co
 
 
 def fact(d) -> tuple[str, str]:
-    """A question and its answer. With `held`, the wording is one that training never has."""
+    """Returns a question and its answer. With `held`, the wording is one that training never has."""
     relation = d.rng.choices(RELATIONS, SIZES)[0]
     a, b = d.one(relation.pairs)
     asked = expand(d.rng, d.one(relation.held_out if d.held else relation.wordings).replace('{a}', a))
@@ -59,7 +59,7 @@ ENDS = [('first', 'begin', 0), ('last', 'end', -1)]
 
 
 def spelling(d) -> tuple[str, str]:
-    """A question about the letters of a word, and its answer."""
+    """Returns a question about the letters of a word, and its answer."""
     word = d.word().replace(' ', '')[:9].lower()
     kind = d.rng.randrange(3)
     if kind == 0:

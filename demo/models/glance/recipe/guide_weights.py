@@ -12,7 +12,7 @@ NORMS = {'first_norm': 'layers.0.input_layernorm.weight'}
 
 
 def name_of(stored: str, layers: int) -> str:
-    """The name of a weight in the model, by its name in the file."""
+    """Returns the name of a weight in the model, by its name in the file."""
     if stored in NORMS:
         return NORMS[stored]
     if stored == 'embed_tokens':
@@ -26,7 +26,7 @@ def name_of(stored: str, layers: int) -> str:
 
 
 def guide() -> Guide:
-    """The guide as it is shipped."""
+    """Returns the guide as it is shipped."""
     model, state = Guide(Shape()), {}
     for tensor in onnx.load(GUIDE / 'onnx' / 'model.onnx').graph.initializer:
         if tensor.name.endswith('_f16'):

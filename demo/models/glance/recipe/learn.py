@@ -37,7 +37,7 @@ WARM, SAVE_SECONDS = 60, 120
 
 
 def texts(shards: Ahead):
-    """(number of the shard, batch) of chats without pictures."""
+    """Yields (number of the shard, batch) of chats without pictures."""
     for number, data in shards:
         for x, learn in batches(*data, np.random.default_rng(number), TEXT_TOKENS):
             yield number, x, learn
@@ -50,7 +50,7 @@ def create() -> Glance:
 
 
 def all_optimizers(model: Glance, rate: float) -> list:
-    """Those of the encoder, and those of the decoder with a lower rate. Each group keeps its share of the rate."""
+    """Returns those of the encoder, and those of the decoder with a lower rate. Each group keeps its share of the rate."""
     matrices = [p for block in model.encoder.blocks for p in block.parameters() if p.ndim == 2] + [model.encoder.connect.weight]
     taken = {id(p) for p in matrices}
     rest = [p for part in (model.encoder, model.head) for p in part.parameters() if id(p) not in taken]
@@ -65,13 +65,13 @@ def all_optimizers(model: Glance, rate: float) -> list:
 
 
 def label_loss(model: Glance, rows, labels):
-    """Cross entropy of each label in each cell. Sums over labels, so that rare ones count."""
+    """Returns cross entropy of each label in each cell. Sums over labels, so that rare ones count."""
     scores = model.labels(rows).float()
     return F.binary_cross_entropy_with_logits(scores, torch.from_numpy(labels).float()) * len(LABELS)
 
 
 def picture_loss(model: Glance, batch):
-    """(loss of the labels, mean loss of the answers' tokens; 0 without questions)"""
+    """Returns (loss of the labels, mean loss of the answers' tokens; 0 without questions)"""
     with torch.autocast('cpu', torch.bfloat16):
         rows = model.encoder(to_input(batch.pixels).contiguous(memory_format=torch.channels_last))
         seen = label_loss(model, rows, batch.labels)

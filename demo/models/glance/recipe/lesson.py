@@ -27,7 +27,7 @@ class Lesson:
 
 
 def squeeze(c: Canvas, tile: int) -> np.ndarray:
-    """The page as a square, as the processor makes it: first the longest side, then both."""
+    """Returns the page as a square, as the processor makes it: first the longest side, then both."""
     image, longest = c.image, max(c.width, c.height)
     for size in ((round(c.width * tile / longest), round(c.height * tile / longest)), (tile, tile)):
         image = image if image.size == size else image.resize(size, Image.LANCZOS)
@@ -47,7 +47,7 @@ def cell_labels(c: Canvas, cells: int) -> np.ndarray:
 
 
 def lesson(seed, sight: Sight, held=False, kind=None) -> Lesson:
-    """The lesson of a seed. With `held`, pairs, words and fonts are those that training never draws."""
+    """Returns the lesson of a seed. With `held`, pairs, words and fonts are those that training never draws."""
     rng = random.Random(seed)
     d = Draw(rng, held)
     c = (kind or rng.choices(list(KINDS), KINDS.values())[0])(d)
@@ -57,7 +57,7 @@ def lesson(seed, sight: Sight, held=False, kind=None) -> Lesson:
 
 
 def noisy(c: Canvas) -> Image.Image:
-    """The page with weak noise in its pixels."""
+    """Returns the page with weak noise in its pixels."""
     dice = np.random.default_rng(c.rng.getrandbits(32))
     grain = dice.integers(-12, 13, (c.height, c.width, 1), np.int16)
     return Image.fromarray(np.uint8(np.clip(np.asarray(c.image, np.int16) + grain, 0, 255)))

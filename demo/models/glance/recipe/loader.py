@@ -43,7 +43,7 @@ class Batch:
 
 
 def context(d: Draw) -> tuple[list, dict | None]:
-    """The system message of a batch, if it has one, and the tool `click` in a quarter of the batches."""
+    """Returns the system message of a batch, if it has one, and the tool `click` in a quarter of the batches."""
     return [{'role': 'system', 'content': d.one(SYSTEMS)}] if d.chance(0.25) else [], click_tool(d) if d.chance(0.25) else None
 
 
@@ -53,7 +53,7 @@ def answered(ask, tool) -> list:
 
 
 def chosen(d: Draw, asks, tool) -> list:
-    """Lists of one or two questions. Clicks are asked only with a tool, and then most often."""
+    """Returns lists of one or two questions. Clicks are asked only with a tool, and then most often."""
     asks = [ask for ask in asks if tool or not ask.click]
     weights = [d.rng.random() * (4 if ask.click else 1) for ask in asks]
     order = [ask for _, ask in sorted(zip(weights, asks), key=lambda each: -each[0])][:QUESTIONS]
@@ -61,7 +61,7 @@ def chosen(d: Draw, asks, tool) -> list:
 
 
 def batch(number: int, size: int, sight: Sight, asked=True) -> Batch:
-    """The batch of a number; without `asked` it has only pictures and labels."""
+    """Returns the batch of a number; without `asked` it has only pictures and labels."""
     lessons = [lesson(f'glance-{number}-{at}', sight) for at in range(size)]
     if not asked:
         return Batch(*stacked(lessons), None, [])
@@ -75,7 +75,7 @@ def stacked(lessons) -> tuple:
 
 
 def assemble(lessons, sight: Sight, before: list, tool: dict | None, turns_of) -> Batch:
-    """A batch of all lists of questions that `turns_of` makes of a picture's."""
+    """Returns a batch of all lists of questions that `turns_of` makes of a picture's."""
     rows = []
     for owner, each in enumerate(lessons):
         for turns in turns_of(each.asks):
@@ -105,7 +105,7 @@ def fill(queue, make, first: int, step: int, options):
 
 
 class Ahead:
-    """(number, `make(number, *options)`) of each number from `first` on, made by other processes ahead of time."""
+    """Iterable of (number, `make(number, *options)`) from `first` on, which other processes make ahead of time."""
 
     def __init__(self, make, first: int, workers: int, *options):
         spawn = get_context('spawn')

@@ -14,7 +14,7 @@ LARGEST = 127
 
 
 def pack(array: np.ndarray, axes: tuple) -> tuple[np.ndarray, np.ndarray]:
-    """(int8, float32 scales) of an array. `axes` are those that share a scale."""
+    """Returns (int8, float32 scales) of an array. `axes` are those that share a scale."""
     scale = np.maximum(np.abs(array).max(axis=axes, keepdims=True), 1e-8).astype(np.float32) / LARGEST
     return np.rint(array / scale).astype(np.int8), scale
 
@@ -33,7 +33,7 @@ def as_packed(model: nn.Module) -> nn.Module:
 
 class PackedGraph(Graph):
     def weight(self, name, tensor, axes=(0,)):
-        """The name of a weight. A matrix has the axes [inputs, outputs] unless `axes` says which ones share a scale."""
+        """Returns the name of a weight. A matrix has the axes [inputs, outputs] unless `axes` says which ones share a scale."""
         if tensor.ndim == 1:
             return super().weight(name, tensor)
         numbers, scale = pack(tensor.detach().numpy(), axes)

@@ -34,10 +34,10 @@ class Sight:
 
     @property
     def grid(self) -> int:
-        """Rows of the decoder along a side of a tile."""
+        """Returns rows of the decoder along a side of a tile."""
         return self.tile // (4 << (len(self.stem) - 1))
 
     @property
     def rows(self) -> int:
-        """Rows that a tile becomes in the decoder."""
+        """Returns rows that a tile becomes in the decoder."""
         return self.grid ** 2

@@ -7,7 +7,7 @@ CURRENCIES = ['${}', '${}', '{} EUR', '{} USD']
 
 
 def word(d) -> str:
-    """A word or a code of three to eight characters."""
+    """Returns a word or a code of three to eight characters."""
     while True:
         text = d.one([d.noun, d.noun, d.coined, d.name, d.place, lambda: ''.join(d.rng.choices('abcdefghijklmnopqrstuvwxyz', k=d.rng.randint(3, 5)))])()
         if 3 <= len(text) <= 8 and text.isascii() and text.isalpha():
@@ -24,7 +24,7 @@ def price(d) -> str:
 
 
 def lines(d) -> Canvas:
-    """One to three lines of words or a number."""
+    """Draws one to three lines of words or a number."""
     c = new_canvas(d)
     ink = readable(c.rng, c.ground)
     if d.chance(0.3):
@@ -46,7 +46,7 @@ def lines(d) -> Canvas:
 
 
 def boxed(c: Canvas, text: str, fill: str, ink: str, kind: str, around=0.5):
-    """Text in the middle of a colored box at a random place. Returns the center of the box."""
+    """Draws text in the middle of a colored box at a random place. Returns the center of the box."""
     face, size = fitted(c.d, c, text, 16, 36, 0.7)
     w, h = face.getlength(text), size
     pad = around * size
@@ -59,7 +59,7 @@ def boxed(c: Canvas, text: str, fill: str, ink: str, kind: str, around=0.5):
 
 
 def sign(d) -> Canvas:
-    """A sign, a price tag or a button alone on a page."""
+    """Draws a sign, a price tag or a button alone on a page."""
     c = new_canvas(d, ground_color(d))
     kind = d.one(['sign', 'price', 'button'])
     fill = unlike(c.rng, [c.ground])

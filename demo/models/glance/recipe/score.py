@@ -26,7 +26,7 @@ NEAR, CALL_TOKENS = 5, 60
 
 
 def load(path) -> tuple[Glance, dict]:
-    """(the model of a checkpoint, its state)"""
+    """Returns (the model of a checkpoint, its state)"""
     state = torch.load(path, weights_only=True)
     sight = {**state['sight'], 'stem': tuple(tuple(stage) for stage in state['sight']['stem'])}
     model = Glance(Sight(**sight), Shape(**state['shape']))
@@ -47,7 +47,7 @@ class Plain:
 
 
 def cases(count: int, sight: Sight, held: bool):
-    """Lessons of each kind, in batches."""
+    """Yields the name of each kind with batches of its lessons."""
     for kind in KINDS:
         lessons = [lesson(f'score-{kind.__name__}-{at}', sight, held, kind) for at in range(count)]
         for start in range(0, count, BATCH):
@@ -66,7 +66,7 @@ def cell_scores(model: Glance, rows, labels, right):
 
 
 def greedy(model: Glance, past, owner: int, ids: list, limit: int) -> str:
-    """What the model says after the ids, about one picture."""
+    """Returns what the model says after the ids, about one picture."""
     past, said, end = [(k[owner:owner + 1], v[owner:owner + 1]) for k, v in past], [], tokenizer().id['<|im_end|>']
     ids = torch.tensor([ids])
     while len(said) < limit:
@@ -79,7 +79,7 @@ def greedy(model: Glance, past, owner: int, ids: list, limit: int) -> str:
 
 
 def clicks_near(model: Glance, past, group, at: int) -> bool:
-    """`True` if the call of a row has x and y near those of the expected call."""
+    """Returns `True` if the call of a row has x and y near those of the expected call."""
     ids, learn = group.ids[at], group.learn[at]
     places = lambda text: [int(number) for number in re.findall(r'"[xy]": (\d+)', text)]
     said = places(greedy(model, past, int(group.owner[at]), ids[:learn.argmax()].tolist(), CALL_TOKENS))
@@ -88,7 +88,7 @@ def clicks_near(model: Glance, past, group, at: int) -> bool:
 
 
 def answer_scores(model: Glance, rows, batch, names, right):
-    """Greedy decoding gives an answer if each of its tokens has the highest score after those before it."""
+    """Counts answers that greedy decoding gives: each token has the highest score after those before it."""
     past = model.read(rows, torch.from_numpy(batch.prefix))
     for group in batch.groups:
         scores, targets = model.answer(past, group)
@@ -101,7 +101,7 @@ def answer_scores(model: Glance, rows, batch, names, right):
 
 @torch.no_grad()
 def score(model: Glance, count: int, held=True, answers=True) -> dict:
-    """(right, of) for each group of questions and family of labels."""
+    """Returns (right, of) for each group of questions and family of labels."""
     right, sight = defaultdict(list), model.encoder.s
     for name, lessons in cases(count, sight, held):
         tool = click_tool(Plain) if name == 'dialog' else None

@@ -27,12 +27,12 @@ class Thing:
 
 
 def held_pair(shape: str, color: str) -> bool:
-    """Pairs that training never draws: one color for each shape, and the evaluation draws only them."""
+    """Returns `True` for pairs that training never draws: one color of each shape."""
     return NAMES[(3 * SHAPES.index(shape) + 1) % len(NAMES)] == color
 
 
 def outline(shape: str, x: float, y: float, r: float, turn: float) -> list:
-    """The corners of a shape. Its area is about that of a circle with this radius."""
+    """Returns the corners of a shape. Its area is about that of a circle with this radius."""
     ring = lambda count, radii, start: [(x + radii[i % len(radii)] * math.cos(start + turn + i * math.tau / count), y + radii[i % len(radii)] * math.sin(start + turn + i * math.tau / count)) for i in range(count)]
     if shape == 'heart':
         points = [math.tau * i / 28 for i in range(28)]
@@ -69,7 +69,7 @@ def put(c: Canvas, thing: Thing):
 
 
 def scatter(c: Canvas, count: int) -> list:
-    """Things that do not touch each other."""
+    """Draws things that do not touch each other."""
     side, things = min(c.width, c.height), []
     for _ in range(60):
         r = side * c.rng.uniform(*c.d.one([(0.055, 0.08), (0.08, 0.13), (0.13, 0.24)]))
@@ -84,7 +84,7 @@ def scatter(c: Canvas, count: int) -> list:
 
 
 def pair(c: Canvas, things) -> tuple:
-    """A shape and a color for the next thing, sometimes those of an earlier one."""
+    """Returns a shape and a color for the next thing, sometimes those of an earlier one."""
     held = c.d.held and (not things or c.d.chance(0.8))
     while True:
         shape = c.d.one(things).shape if things and c.d.chance(0.3) else c.d.one(SHAPES)
@@ -94,7 +94,7 @@ def pair(c: Canvas, things) -> tuple:
 
 
 def stripes(c: Canvas):
-    """Weak lines on the ground."""
+    """Draws weak lines on the ground."""
     base = c.image.getpixel((0, 0))
     weak = tuple(max(0, min(255, v + c.d.one([-1, 1]) * 14)) for v in base)
     for at in range(0, c.width, c.rng.randint(10, 40)):
@@ -102,7 +102,7 @@ def stripes(c: Canvas):
 
 
 def place(c: Canvas, t: Thing) -> str | None:
-    """The name of one of nine places; `None` near a border between two."""
+    """Returns the name of one of nine places; `None` near a border between two."""
     fractions = t.x / c.width, t.y / c.height
     if any(abs(f - edge) < BORDER for f in fractions for edge in (1 / 3, 2 / 3)):
         return None
@@ -111,7 +111,7 @@ def place(c: Canvas, t: Thing) -> str | None:
 
 
 def names(things) -> list:
-    """The shortest name of each thing that fits no other: its shape or its color and shape; `None` if there is none."""
+    """Returns the shortest name of each thing that fits no other: its shape or its color and shape; `None` if there is none."""
     unique = lambda key, t: sum(key(o) == key(t) for o in things) == 1
     return [t.shape if unique(lambda o: o.shape, t) else t.name if unique(lambda o: o.name, t) else None for t in things]
 
@@ -189,7 +189,7 @@ def caption(c: Canvas, things) -> str:
 
 
 def scene(d) -> Canvas:
-    """A picture of shapes."""
+    """Draws a picture of shapes."""
     c = new_canvas(d)
     if d.chance(0.15):
         stripes(c)

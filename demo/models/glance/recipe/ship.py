@@ -26,7 +26,7 @@ BY_TOKEN = (1,)
 
 
 def convolve(g: PackedGraph, name: str, layer: Convolution, x: str) -> str:
-    """A convolution, with its normalization folded in, and the rectifier."""
+    """Adds a convolution, with its normalization folded in, and the rectifier."""
     norm, conv = layer.norm, layer.convolution
     factor = norm.weight / torch.sqrt(norm.running_var + norm.eps)
     weight = g.weight(f'{name}.weight', conv.weight * factor[:, None, None, None], (1, 2, 3))
@@ -45,7 +45,7 @@ def multiply(g: PackedGraph, name: str, weight, x: str) -> str:
 
 
 def attend(g: PackedGraph, name: str, block: Block, x: str, cells: int) -> str:
-    """Attention of all cells to all. The scale is part of the queries' weights."""
+    """Adds attention of all cells to all. The scale is part of the queries' weights."""
     width = block.out.weight.shape[0]
     size = width // block.heads
     apart = g.const(f'{name}.apart', np.array([-1, cells, block.heads, size], np.int64))
@@ -72,7 +72,7 @@ def transform(g: PackedGraph, name: str, block: Block, x: str, cells: int) -> st
 
 
 def vision_encoder(encoder: Encoder) -> onnx.ModelProto:
-    """`pixel_values` [batch_size, tiles, 3, tile, tile] to `image_features` [batch_size * tiles, rows, width]."""
+    """Returns the graph from `pixel_values` [batch_size, tiles, 3, tile, tile] to `image_features` [batch_size * tiles, rows, width]."""
     s, g = encoder.s, PackedGraph()
     inner = s.stem[-1][0]
     g.inputs = [h.make_tensor_value_info('pixel_values', T.FLOAT, ['batch_size', 'tiles', 3, s.tile, s.tile])]
@@ -109,7 +109,7 @@ def decoder(model: Glance) -> onnx.ModelProto:
 
 
 def texts(model: Glance) -> dict:
-    """The small files by name."""
+    """Returns the small files by name."""
     s: Sight = model.encoder.s
     text, generation = configs(model.guide.s)
     renamed = json.loads((GUIDE / 'tokenizer.json').read_text())

@@ -101,13 +101,13 @@ class Glance(nn.Module):
         nn.init.constant_(self.head.bias, -5)
 
     def labels(self, rows):
-        """Scores of the labels in each fine cell, [N, cells, cells, labels], from the rows of tiles."""
+        """Returns scores of the labels in each fine cell, [N, cells, cells, labels], from the rows of tiles."""
         s = self.encoder.s
         x = self.head(rows).view(-1, s.grid, s.grid, s.fine, s.fine, len(LABELS))
         return x.transpose(2, 3).reshape(-1, s.grid * s.fine, s.grid * s.fine, len(LABELS))
 
     def read(self, rows, prefix):
-        """Keys and values of each layer after the ids of `prefix`, for each picture's rows."""
+        """Returns keys and values of each layer after the ids of `prefix`, for each picture's rows."""
         embedded = self.guide.embed_tokens(prefix).expand(len(rows), -1, -1).to(rows.dtype)
         image = (prefix == marker_ids()[IMAGE]).nonzero()[:, 0]
         first, last = int(image[0]), int(image[-1]) + 1
@@ -115,12 +115,12 @@ class Glance(nn.Module):
         return past
 
     def answer(self, past, group):
-        """(scores of the next token, the tokens) at all learnt places of a group of rows."""
+        """Returns (scores of the next token, the tokens) at all learnt places of a group of rows."""
         ids, learn, owner = (torch.from_numpy(each) for each in (group.ids, group.learn, group.owner))
         hidden, _ = self.guide.hidden(ids[:, :-1], [(k[owner], v[owner]) for k, v in past])
         return self.guide.logits(hidden[learn[:, 1:]]), ids[:, 1:][learn[:, 1:]]
 
 
 def to_input(pixels) -> torch.Tensor:
-    """Bytes [N, tile, tile, 3] as the encoder's input."""
+    """Returns bytes [N, tile, tile, 3] as the encoder's input."""
     return torch.from_numpy(pixels).permute(0, 3, 1, 2).to(torch.float32).div_(127.5).sub_(1)

@@ -14,7 +14,7 @@ def tokenizer() -> Tokenizer:
 
 @cache
 def marker_ids() -> dict:
-    """The id of each marker: that of a reserved token of the guide's."""
+    """Returns the id of each marker: that of a reserved token of the guide's."""
     return {marker: tokenizer().id[reserved] for marker, reserved in zip(MARKERS, RESERVED)}
 
 
@@ -23,7 +23,7 @@ PICTURE = RESERVED[1] + RESERVED[2] + RESERVED[0] + RESERVED[1]
 
 
 def encode(messages, tools=None, **options) -> tuple[list, list]:
-    """(ids, mask of what the assistant says). A picture precedes the first question."""
+    """Returns (ids, mask of what the assistant says). A picture precedes the first question."""
     first = next(at for at, message in enumerate(messages) if message['role'] == 'user')
     messages = [{**message, 'content': PICTURE + message['content']} if at == first else message for at, message in enumerate(messages)]
     ids, learn = [], []
@@ -35,6 +35,6 @@ def encode(messages, tools=None, **options) -> tuple[list, list]:
 
 
 def split(ids: list, rows: int) -> tuple[list, int]:
-    """(the ids up to the end of the picture with one id for each of its rows, how many of `ids` that part had)."""
+    """Returns (the ids up to the end of the picture with one id for each of its rows, how many of `ids` that part had)."""
     at = ids.index(marker_ids()['<image>'])
     return [*ids[:at], *[ids[at]] * rows, ids[at + 1]], at + 2

@@ -16,7 +16,7 @@ TOOLS = (2, 6)
 
 
 def everyday_box(d: Draw) -> list:
-    """Several everyday tools with different subjects."""
+    """Returns several everyday tools with different subjects."""
     out, wanted = [], d.rng.randint(*TOOLS)
     while len(out) < wanted:
         tool = everyday(d)
@@ -41,7 +41,7 @@ def facts(d: Draw):
 
 
 def tools(d: Draw):
-    """Everyday tools: half of the turns need none, in the others one is called and its result told."""
+    """Returns a chat with everyday tools. Half of its turns need none; the others have a call, its result and a sentence."""
     box, messages = everyday_box(d), start(d)
     for _ in range(d.rng.choices([1, 2, 3], [50, 30, 20])[0]):
         if d.chance(0.5):
@@ -57,12 +57,12 @@ def tools(d: Draw):
 
 
 def contradicts(messages) -> bool:
-    """`True` if the guide says that it does not know, about something that the facts may answer."""
+    """Returns `True` if the guide says that it does not know, about something that the facts may answer."""
     return any(name in (message.get('content') or '').lower() for message in messages if message['role'] == 'user' for name in KNOWN) and any("don't know" in (message.get('content') or '') for message in messages)
 
 
 def chat(rng: random.Random, held=False):
-    """(messages, tools) of one chat."""
+    """Returns (messages, tools) of one chat."""
     kind = rng.choices(list(SHARES), SHARES.values())[0]
     if kind != 'guide':
         return {'facts': facts, 'tools': tools}[kind](Draw(rng, held))
@@ -72,7 +72,7 @@ def chat(rng: random.Random, held=False):
 
 
 def shard(number: int, chats: int):
-    """Ids, mask of what is learnt, and ends of the chats of a number, as the guide's `batches` takes them."""
+    """Returns ids, mask of what is learnt, and ends of the chats of a number, as the guide's `batches` takes them."""
     rng, ids, learn, ends = random.Random(f'talk-{number}'), [], [], []
     for _ in range(chats):
         one, mask = encode(tokenizer(), *chat(rng))

@@ -11,7 +11,7 @@ ASKED = ['caption', 'caption', 'read', 'number', 'ground', 'largest', 'count']
 
 
 def octaves(c: Canvas) -> np.ndarray:
-    """Noise of several sizes, as clouds, leaves and walls have it."""
+    """Returns noise of several sizes, as clouds, leaves and walls have it."""
     dice = np.random.default_rng(c.rng.getrandbits(32))
     out = np.zeros((c.height, c.width, 3), np.float32)
     fall = dice.uniform(0.45, 0.8)
@@ -24,7 +24,7 @@ def octaves(c: Canvas) -> np.ndarray:
 
 
 def crowd(c: Canvas):
-    """Many small forms of any shade over each other."""
+    """Draws many small forms of any shade over each other."""
     for _ in range(c.rng.randint(40, 120)):
         x, y, r = c.rng.uniform(0, c.width), c.rng.uniform(0, c.height), c.rng.uniform(4, 40)
         color = tuple(c.rng.randrange(256) for _ in range(3))

@@ -95,7 +95,7 @@ class Guide(nn.Module):
         return self.run(self.embed_tokens(ids), past)
 
     def run(self, x, past=None):
-        """The same from embeddings [batch, length, hidden_size]."""
+        """Returns the same from embeddings [batch, length, hidden_size]."""
         begin = 0 if past is None else past[0][0].shape[2]
         cos, sin = self.cos[begin:begin + x.shape[1]], self.sin[begin:begin + x.shape[1]]
         present = []
