@@ -1,7 +1,7 @@
 """Trains the model in three stages, resumable at any time.
 
 `see` trains the encoder alone, to find the labels of the cells. `all` trains everything on questions, and the decoder on
-chats without pictures in every third step, so that they are about a fifth of all tokens. `finish` is `all` with a rate
+chats without pictures in every second step, so that they are about a sixth of all tokens. `finish` is `all` with a rate
 that falls to zero.
 """
 import argparse
@@ -28,9 +28,9 @@ from talk import shard
 from train import batches, logger, loss_of, mean, optimizers
 
 STAGES = ('see', 'all', 'finish')
-# Pictures in a step of each stage. One of so many steps has chats, too; their tokens; and the chats of a shard.
-PICTURES = {'see': 32, 'all': 16, 'finish': 16}
-TEXT_EVERY, TEXT_TOKENS, TEXT_CHATS = 3, 3072, 2000
+# Pictures in a step of each stage; the optimizers cost as much as two pictures. One of so many steps has chats, too; their tokens; and the chats of a shard.
+PICTURES = {'see': 32, 'all': 24, 'finish': 24}
+TEXT_EVERY, TEXT_TOKENS, TEXT_CHATS = 2, 3072, 2000
 # Weight of the auxiliary loss beside that of the answers; share of the rate that the decoder has.
 AUXILIARY, DECODER_RATE = 0.3, 0.4
 WARM, SAVE_SECONDS = 60, 120
@@ -180,7 +180,7 @@ class Run:
 
 def arguments():
     args = argparse.ArgumentParser(description=__doc__)
-    args.add_argument('--steps', type=int, nargs=3, default=[2000, 6000, 2200], help='steps of each stage')
+    args.add_argument('--steps', type=int, nargs=3, default=[1800, 2700, 1100], help='steps of each stage')
     args.add_argument('--rate', type=float, default=2e-3)
     args.add_argument('--threads', type=int, default=2)
     args.add_argument('--workers', type=int, default=1, help='processes that draw')
