@@ -94,8 +94,8 @@ def marks(want: dict, said: str) -> dict:
     return {'right': right}
 
 
-def evaluate(checkpoint, show=0, sample=0, log=print):
-    model, tokenizer = as_shipped(export.load(checkpoint)), Tokenizer.load()
+def evaluate(model, show=0, sample=0, log=print):
+    tokenizer = Tokenizer.load()
     for name in ('templates', 'free'):
         document = json.loads((FOLDER / f'{name}.json').read_text())
         cases, taken = document['cases'], Counter()
@@ -126,7 +126,8 @@ if __name__ == '__main__':
     args.add_argument('--ask', help='only answer this')
     args = args.parse_args()
     torch.set_num_threads(args.threads)
+    model = as_shipped(export.load(args.checkpoint))
     if args.ask:
-        print(answers(as_shipped(export.load(args.checkpoint)), Tokenizer.load(), [prompt({'say': args.ask}, {})])[0])
+        print(answers(model, Tokenizer.load(), [prompt({'say': args.ask}, {})])[0])
     else:
-        evaluate(args.checkpoint, args.show, args.sample)
+        evaluate(model, args.show, args.sample)

@@ -73,17 +73,17 @@ def block(g: Graph, s: Shape, i: int, w: dict, x: str, n: str):
     return f'l{i}.x', f'l{i}.n'
 
 
-def build(model: Guide) -> onnx.ModelProto:
-    s, w, g = model.s, model.state_dict(), Graph()
-    ids = lambda name, dims: h.make_tensor_value_info(name, T.INT64, dims)
-    g.inputs = [ids('input_ids', ['batch_size', 'sequence_length']),
-                ids('attention_mask', ['batch_size', 'total_sequence_length'])]
-    g.outputs = [h.make_tensor_value_info('logits', T.FLOAT, ['batch_size', 'num_logits_to_keep', s.vocab_size])]
-    head(g, s)
+def begin(g: Graph, model: Guide):
+    """The logits as an output, lengths, and the tables of positions."""
+    g.outputs = [h.make_tensor_value_info('logits', T.FLOAT, ['batch_size', 'num_logits_to_keep', model.s.vocab_size])]
+    head(g, model.s)
     g.const('cos_cache', model.cos.numpy())
     g.const('sin_cache', model.sin.numpy())
-    table = g.weight('embed_tokens', w['embed_tokens.weight'])
-    x = g.node('Gather', [table, 'input_ids'], ['embedded'])
+
+
+def decode(g: Graph, model: Guide, x: str, table: str):
+    """From the embeddings x to the logits. `table` is the embedding matrix, which the head shares. `begin` comes first."""
+    s, w = model.s, model.state_dict()
     n = g.node('SimplifiedLayerNormalization', [x, g.weight('first_norm', w['layers.0.input_layernorm.weight'])], ['l.n'],
                axis=-1, epsilon=s.rms_norm_eps)
     for i in range(s.num_hidden_layers):
@@ -94,10 +94,27 @@ def build(model: Guide) -> onnx.ModelProto:
     g.node('Slice', [n, 'keep_from_1d', g.const('to_end', np.array([np.iinfo(np.int64).max], np.int64)), 'axis_1'], ['kept'])
     g.node('Transpose', [table], ['lm_head'], perm=[1, 0])
     g.node('MatMul', ['kept', 'lm_head'], ['logits'])
-    g.inputs.append(ids('num_logits_to_keep', []))
-    graph = h.make_graph(g.nodes, 'guide', g.inputs, g.outputs, g.inits)
+    g.inputs.append(integers('num_logits_to_keep', []))
+
+
+def integers(name: str, dims: list):
+    return h.make_tensor_value_info(name, T.INT64, dims)
+
+
+def finish(g: Graph, name: str) -> onnx.ModelProto:
+    graph = h.make_graph(g.nodes, name, g.inputs, g.outputs, g.inits)
     return h.make_model(graph, producer_name='inorigin', ir_version=8,
                         opset_imports=[h.make_opsetid('', 17), h.make_opsetid(MS, 1)])
+
+
+def build(model: Guide) -> onnx.ModelProto:
+    g = Graph()
+    g.inputs = [integers('input_ids', ['batch_size', 'sequence_length']),
+                integers('attention_mask', ['batch_size', 'total_sequence_length'])]
+    begin(g, model)
+    table = g.weight('embed_tokens', model.embed_tokens.weight)
+    decode(g, model, g.node('Gather', [table, 'input_ids'], ['embedded']), table)
+    return finish(g, 'guide')
 
 
 def configs(s: Shape):

@@ -92,9 +92,13 @@ class Guide(nn.Module):
 
     def hidden(self, ids, past=None):
         """Final hidden states, and the keys and values of every layer."""
+        return self.run(self.embed_tokens(ids), past)
+
+    def run(self, x, past=None):
+        """Returns the same from embeddings [batch, length, hidden_size]."""
         begin = 0 if past is None else past[0][0].shape[2]
-        cos, sin = self.cos[begin:begin + ids.shape[1]], self.sin[begin:begin + ids.shape[1]]
-        x, present = self.embed_tokens(ids), []
+        cos, sin = self.cos[begin:begin + x.shape[1]], self.sin[begin:begin + x.shape[1]]
+        present = []
         for i, layer in enumerate(self.layers):
             x, kv = layer(x, cos, sin, past[i] if past else None)
             present.append(kv)

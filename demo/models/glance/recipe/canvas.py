@@ -1,0 +1,116 @@
+"""A page to draw on, and what is known about it: marks for the auxiliary loss, and questions with answers."""
+import random
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+import numpy as np
+from PIL import Image, ImageDraw, ImageFont
+
+from labels import COLORS
+from values import Draw
+
+FONT_DIR = '/usr/share/fonts/truetype/'
+FONTS = ['dejavu/DejaVuSans', 'dejavu/DejaVuSans-Bold', 'dejavu/DejaVuSerif', 'dejavu/DejaVuSansMono', 'liberation/LiberationSans-Regular', 'liberation/LiberationSans-Bold',
+         'liberation/LiberationSerif-Regular', 'liberation/LiberationSerif-Bold', 'liberation/LiberationMono-Regular', 'freefont/FreeSans', 'freefont/FreeSansBold', 'freefont/FreeMonoBold']
+HELD_FONTS = ['freefont/FreeSerif', 'freefont/FreeSerifBold', 'liberation/LiberationSansNarrow-Regular', 'dejavu/DejaVuSerif-Bold']
+# Two letters of one line are rarely nearer than this.
+MIN_TEXT = 13
+
+
+@lru_cache(maxsize=2000)
+def font(name: str, size: int):
+    return ImageFont.truetype(f'{FONT_DIR}{name}.ttf', size)
+
+
+@dataclass
+class Ask:
+    """A question with its answer. `tool` says that the answer is a call of `click`, as its arguments."""
+    group: str
+    question: str
+    answer: str
+    click: tuple | None = None
+
+
+@dataclass
+class Canvas:
+    """`marks` are (x, y, label) and boxes (x0, y0, x1, y1, label), in pixels of the page."""
+    d: Draw
+    width: int
+    height: int
+    ground: str
+    image: Image.Image = None
+    marks: list = field(default_factory=list)
+    boxes: list = field(default_factory=list)
+    asks: list = field(default_factory=list)
+
+    @property
+    def rng(self) -> random.Random:
+        return self.d.rng
+
+    def __post_init__(self):
+        self.image = Image.new('RGB', (self.width, self.height), tone(self.rng, self.ground))
+        self.pen = ImageDraw.Draw(self.image)
+
+    def ask(self, group: str, question: str, answer: str, click=None):
+        self.asks.append(Ask(group, question, answer, click))
+
+    def font(self, size: int):
+        return font(self.d.one(HELD_FONTS if self.d.held else FONTS), size)
+
+    def text(self, x: float, y: float, text: str, face, color):
+        """Writes a line with its upper left corner at that place. Marks each letter."""
+        self.pen.text((x, y), text, font=face, fill=color)
+        top, bottom = face.getbbox(text)[1::2]
+        for at, letter in enumerate(text):
+            left, right = face.getlength(text[:at]), face.getlength(text[:at + 1])
+            self.marks.append((x + (left + right) / 2, y + (top + bottom) / 2, letter.lower()))
+
+
+def tone(rng: random.Random, color: str) -> tuple:
+    """Returns a shade of a named color."""
+    return tuple(max(0, min(255, round(value + rng.gauss(0, 9)))) for value in COLORS[color])
+
+
+def unlike(rng: random.Random, others) -> str:
+    """Returns a color that is easily told from the others."""
+    while True:
+        name = rng.choice(list(COLORS))
+        if all(distance(name, other) > 120 for other in others):
+            return name
+
+
+def readable(rng: random.Random, ground: str) -> str:
+    """Returns a color in which text on that ground can be read."""
+    return rng.choice([name for name in COLORS if abs(lightness(name) - lightness(ground)) > 70])
+
+
+def lightness(color: str) -> float:
+    return float(np.dot(COLORS[color], (0.3, 0.59, 0.11)))
+
+
+def distance(a: str, b: str) -> float:
+    return float(np.linalg.norm(np.subtract(COLORS[a], COLORS[b])))
+
+
+def new_canvas(d: Draw, ground: str | None = None, stretch=1.25) -> Canvas:
+    """Returns an empty page. Its sides differ by at most `stretch`; the model always sees a square."""
+    ratio = 1 if d.chance(0.6) else d.rng.uniform(1 / stretch, stretch)
+    # Most pages are drawn at the size at which the model sees them, which saves time.
+    size = 256 if d.chance(0.7) else d.rng.randint(200, 400)
+    width, height = (size, round(size / ratio)) if ratio >= 1 else (round(size * ratio), size)
+    return Canvas(d, width, height, ground or ground_color(d))
+
+
+def ground_color(d: Draw) -> str:
+    return 'white' if d.chance(0.55) else d.one(list(COLORS))
+
+
+def fitted(d: Draw, canvas: Canvas, longest: str, smallest=14, largest=40, share=0.9):
+    """Returns a font in which the text takes at most that share of the width; sizes are for a page of 256 pixels."""
+    scale = canvas.width / 256
+    size = round(d.rng.uniform(smallest, largest) * scale)
+    face = canvas.font(size)
+    while face.getlength(longest) > share * canvas.width and size > MIN_TEXT * scale:
+        size = round(size * 0.85)
+        face = canvas.font(size)
+    return face, size

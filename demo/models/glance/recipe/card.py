@@ -1,0 +1,25 @@
+"""Prints the table of scores for the model's card, from the file that `score.py` wrote."""
+import json
+
+from places import KEPT_DIR
+
+# Groups of questions in the order of the card, with a remark.
+GROUPS = {
+    'color': 'of a shape, a sign, a button or a bar', 'shape': 'by its color', 'count': 'all shapes, those of a form, those of a color', 'place': 'nine places', 'at': 'the shape at a place',
+    'relation': 'left, right, above, below', 'larger': 'of two, or of all', 'presence': 'half of them are not there', 'negative': 'questions about what is not there', 'ground': 'the color of the background',
+    'caption': 'a sentence with everything in the picture', 'words': 'every character right', 'ink': 'the color of the text', 'number': 'every digit right', 'price': 'every digit right',
+    'bars': 'how many', 'most': 'the largest and the smallest bar', 'value': 'the number on a bar', 'click': 'x and y within 5 percent of the center of the button', 'photo': '"I can only see simple pictures" is right', 'empty': 'a picture of one color',
+}
+
+
+def main():
+    scores = json.loads((KEPT_DIR / 'scores.json').read_text())['scores']
+    print('| group | right | of | |\n| --- | --- | --- | --- |')
+    for group, remark in GROUPS.items():
+        if group in scores:
+            right, of = scores[group]
+            print(f'| {group} | {100 * right / of:.1f} % | {of} | {remark} |')
+
+
+if __name__ == '__main__':
+    main()

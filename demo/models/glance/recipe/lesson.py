@@ -1,0 +1,63 @@
+"""A picture as the model sees it, with the labels of its cells, and its questions."""
+import random
+from dataclasses import dataclass
+
+import numpy as np
+from PIL import Image
+
+from canvas import Ask, Canvas
+from charts import chart
+from dialogs import dialog
+from labels import INDEX, LABELS
+from places import Sight
+from prints import lines, sign
+from shapes import scene
+from textures import texture
+from values import Draw
+
+KINDS = {scene: 42, lines: 20, sign: 12, chart: 10, dialog: 11, texture: 5}
+
+
+@dataclass
+class Lesson:
+    """`pixels` is uint8 [tile, tile, 3]; `labels` is bool [cells, cells, labels]."""
+    pixels: np.ndarray
+    labels: np.ndarray
+    asks: list[Ask]
+
+
+def squeeze(c: Canvas, tile: int) -> np.ndarray:
+    """Returns the page as a square, as the processor makes it: first the longest side, then both."""
+    image, longest = c.image, max(c.width, c.height)
+    for size in ((round(c.width * tile / longest), round(c.height * tile / longest)), (tile, tile)):
+        image = image if image.size == size else image.resize(size, Image.LANCZOS)
+    return np.asarray(image)
+
+
+def cell_labels(c: Canvas, cells: int) -> np.ndarray:
+    out = np.zeros((cells, cells, len(LABELS)), bool)
+    wide, high = c.width / cells, c.height / cells
+    at = lambda value, size: min(cells - 1, max(0, int(value / size)))
+    for x, y, name in c.marks:
+        if name in INDEX:
+            out[at(y, high), at(x, wide), INDEX[name]] = True
+    for x0, y0, x1, y1, name in c.boxes:
+        out[at(y0, high):at(y1, high) + 1, at(x0, wide):at(x1, wide) + 1, INDEX[name]] = True
+    return out
+
+
+def lesson(seed, sight: Sight, held=False, kind=None) -> Lesson:
+    """Returns the lesson of a seed. With `held`, pairs, words and fonts are those that training never draws."""
+    rng = random.Random(seed)
+    d = Draw(rng, held)
+    c = (kind or rng.choices(list(KINDS), KINDS.values())[0])(d)
+    if d.chance(0.15):
+        c.image = noisy(c)
+    return Lesson(squeeze(c, sight.tile), cell_labels(c, sight.grid * sight.fine), c.asks)
+
+
+def noisy(c: Canvas) -> Image.Image:
+    """Returns the page with weak noise in its pixels."""
+    dice = np.random.default_rng(c.rng.getrandbits(32))
+    grain = dice.integers(-12, 13, (c.height, c.width, 1), np.int16)
+    return Image.fromarray(np.uint8(np.clip(np.asarray(c.image, np.int16) + grain, 0, 255)))

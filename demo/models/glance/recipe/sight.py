@@ -1,0 +1,126 @@
+"""The image encoder, and the model of encoder and decoder.
+
+A stem of convolutions makes a grid of cells, pre-norm blocks without a causal mask mix them, and each becomes a row of
+the decoder's width. The decoder is the guide's. Convolutions are cheap on a CPU: a block over 256 cells costs more than
+all of the stem, so the blocks have 64.
+"""
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from labels import LABELS
+from places import IMAGE, Sight
+from model import Guide
+from settings import Shape
+from sight_tokens import marker_ids
+
+
+class Convolution(nn.Module):
+    """A convolution with batch normalization, which the export folds into it."""
+
+    def __init__(self, before: int, after: int, kernel=3, stride=1, padding=1):
+        super().__init__()
+        self.convolution = nn.Conv2d(before, after, kernel, stride, padding, bias=False)
+        self.norm = nn.BatchNorm2d(after, momentum=0.02)
+
+    def forward(self, x):
+        return self.norm(self.convolution(x))
+
+
+class Stage(nn.Module):
+    """A convolution with a stride, and residual convolutions."""
+
+    def __init__(self, before: int, after: int, more: int, first: bool):
+        super().__init__()
+        self.shrink = Convolution(before, after, 6, 4, 1) if first else Convolution(before, after, 3, 2, 1)
+        self.more = nn.ModuleList(Convolution(after, after) for _ in range(more))
+
+    def forward(self, x):
+        x = F.relu(self.shrink(x))
+        for convolution in self.more:
+            x = x + F.relu(convolution(x))
+        return x
+
+
+class Block(nn.Module):
+    """A transformer block that sees all cells."""
+
+    def __init__(self, width: int, heads: int, mlp: int):
+        super().__init__()
+        self.heads = heads
+        self.attention_norm = nn.RMSNorm(width, eps=1e-5)
+        self.qkv = nn.Linear(width, 3 * width, bias=False)
+        self.out = nn.Linear(width, width, bias=False)
+        self.mlp_norm = nn.RMSNorm(width, eps=1e-5)
+        self.up = nn.Linear(width, mlp, bias=False)
+        self.down = nn.Linear(mlp, width, bias=False)
+
+    def forward(self, x):
+        batch, cells, width = x.shape
+        q, k, v = self.qkv(self.attention_norm(x)).view(batch, cells, 3, self.heads, -1).permute(2, 0, 3, 1, 4)
+        mixed = F.scaled_dot_product_attention(q, k, v)
+        x = x + self.out(mixed.transpose(1, 2).reshape(batch, cells, width))
+        return x + self.down(F.relu(self.up(self.mlp_norm(x))))
+
+
+class Encoder(nn.Module):
+    """Tiles as [N, 3, tile, tile], from -1 to 1, to rows [N, rows, width]."""
+
+    def __init__(self, s: Sight):
+        super().__init__()
+        self.s, inner = s, s.stem[-1][0]
+        sizes = [3, *(channels for channels, _ in s.stem)]
+        self.stem = nn.ModuleList(Stage(before, *stage, at == 0) for at, (before, stage) in enumerate(zip(sizes, s.stem)))
+        self.places = nn.Parameter(torch.randn(s.rows, inner) * 0.02)
+        self.blocks = nn.ModuleList(Block(inner, s.heads, s.mlp) for _ in range(s.blocks))
+        self.norm = nn.RMSNorm(inner, eps=1e-5)
+        self.connect = nn.Linear(inner, s.width, bias=False)
+        for module in self.modules():
+            if isinstance(module, nn.Linear):
+                nn.init.normal_(module.weight, std=0.02)
+
+    def forward(self, pixels):
+        x = pixels
+        for stage in self.stem:
+            x = stage(x)
+        x = x.flatten(2).transpose(1, 2) + self.places
+        for block in self.blocks:
+            x = block(x)
+        return self.connect(self.norm(x))
+
+
+class Glance(nn.Module):
+    """The encoder, the guide, and the head of the auxiliary loss, which is not exported."""
+
+    def __init__(self, sight: Sight, shape: Shape):
+        super().__init__()
+        self.encoder = Encoder(sight)
+        self.guide = Guide(shape)
+        self.head = nn.Linear(sight.width, sight.fine ** 2 * len(LABELS))
+        # Few cells have a label.
+        nn.init.constant_(self.head.bias, -5)
+
+    def labels(self, rows):
+        """Returns scores of the labels in each fine cell, [N, cells, cells, labels], from the rows of tiles."""
+        s = self.encoder.s
+        x = self.head(rows).view(-1, s.grid, s.grid, s.fine, s.fine, len(LABELS))
+        return x.transpose(2, 3).reshape(-1, s.grid * s.fine, s.grid * s.fine, len(LABELS))
+
+    def read(self, rows, prefix):
+        """Returns keys and values of each layer after the ids of `prefix`, for each picture's rows."""
+        embedded = self.guide.embed_tokens(prefix).expand(len(rows), -1, -1).to(rows.dtype)
+        image = (prefix == marker_ids()[IMAGE]).nonzero()[:, 0]
+        first, last = int(image[0]), int(image[-1]) + 1
+        _, past = self.guide.run(torch.cat([embedded[:, :first], rows, embedded[:, last:]], 1))
+        return past
+
+    def answer(self, past, group):
+        """Returns (scores of the next token, the tokens) at all learnt places of a group of rows."""
+        ids, learn, owner = (torch.from_numpy(each) for each in (group.ids, group.learn, group.owner))
+        hidden, _ = self.guide.hidden(ids[:, :-1], [(k[owner], v[owner]) for k, v in past])
+        return self.guide.logits(hidden[learn[:, 1:]]), ids[:, 1:][learn[:, 1:]]
+
+
+def to_input(pixels) -> torch.Tensor:
+    """Returns bytes [N, tile, tile, 3] as the encoder's input."""
+    return torch.from_numpy(pixels).permute(0, 3, 1, 2).to(torch.float32).div_(127.5).sub_(1)

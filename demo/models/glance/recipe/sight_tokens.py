@@ -1,0 +1,40 @@
+"""Chats about a picture as token ids: the part up to the picture, which all questions share, and the rest."""
+from functools import cache
+
+from places import MARKERS
+from settings import RESERVED
+from template import pieces
+from tokenizer import Tokenizer
+
+
+@cache
+def tokenizer() -> Tokenizer:
+    return Tokenizer.load()
+
+
+@cache
+def marker_ids() -> dict:
+    """Returns the id of each marker: that of a reserved token of the guide's."""
+    return {marker: tokenizer().id[reserved] for marker, reserved in zip(MARKERS, RESERVED)}
+
+
+# An image in a text, before it becomes rows: border, whole, image, border.
+PICTURE = RESERVED[1] + RESERVED[2] + RESERVED[0] + RESERVED[1]
+
+
+def encode(messages, tools=None, **options) -> tuple[list, list]:
+    """Returns (ids, mask of what the assistant says). A picture precedes the first question."""
+    first = next(at for at, message in enumerate(messages) if message['role'] == 'user')
+    messages = [{**message, 'content': PICTURE + message['content']} if at == first else message for at, message in enumerate(messages)]
+    ids, learn = [], []
+    for text, said in pieces(messages, tools, **options):
+        part = tokenizer().encode(text)
+        ids += part
+        learn += [said] * len(part)
+    return ids, learn
+
+
+def split(ids: list, rows: int) -> tuple[list, int]:
+    """Returns (the ids up to the end of the picture with one id for each of its rows, how many of `ids` that part had)."""
+    at = ids.index(marker_ids()['<image>'])
+    return [*ids[:at], *[ids[at]] * rows, ids[at + 1]], at + 2

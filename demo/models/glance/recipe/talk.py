@@ -1,0 +1,82 @@
+"""Chats without pictures: the guide's own, and chats about common facts, spelling and everyday tools."""
+import random
+
+import numpy as np
+
+import results
+from facts import KNOWN, fact, spelling
+from generate import LONGEST, SYSTEMS, chat as guide_chat, encode
+from sight_tokens import tokenizer
+from tools import everyday
+from values import Draw
+
+# Shares of the guide's chats, of facts and spelling, and of everyday tools.
+SHARES = {'guide': 60, 'facts': 25, 'tools': 15}
+TOOLS = (2, 6)
+
+
+def everyday_box(d: Draw) -> list:
+    """Returns several everyday tools with different subjects."""
+    out, wanted = [], d.rng.randint(*TOOLS)
+    while len(out) < wanted:
+        tool = everyday(d)
+        if all(tool.name != t.name and tool.subject != t.subject for t in out):
+            out.append(tool)
+    return out
+
+
+def start(d: Draw) -> list:
+    return [{'role': 'system', 'content': d.one(SYSTEMS)}] if d.chance(0.3) else []
+
+
+def said(question: str, answer: str) -> list:
+    return [{'role': 'user', 'content': question}, {'role': 'assistant', 'content': answer}]
+
+
+def facts(d: Draw):
+    messages = start(d)
+    for _ in range(d.rng.choices([1, 2, 3, 4], [50, 25, 15, 10])[0]):
+        messages += said(*(spelling(d) if d.chance(0.2) else fact(d)))
+    return messages, None
+
+
+def tools(d: Draw):
+    """Returns a chat with everyday tools. Half of its turns need none; the others have a call, its result and a sentence."""
+    box, messages = everyday_box(d), start(d)
+    for _ in range(d.rng.choices([1, 2, 3], [50, 30, 20])[0]):
+        if d.chance(0.5):
+            messages += said(*(spelling(d) if d.chance(0.15) else fact(d)))
+            continue
+        tool = d.one(box)
+        asked, arguments = tool.request(d)
+        call = {'type': 'function', 'function': {'name': tool.name, 'arguments': arguments}}
+        content, sentence = results.result(d, tool, arguments)
+        messages += [{'role': 'user', 'content': asked[:1].upper() + asked[1:] if d.chance(0.6) else asked}, {'role': 'assistant', 'content': None, 'tool_calls': [call]},
+                     {'role': 'tool', 'content': content}, {'role': 'assistant', 'content': sentence}]
+    return messages, [tool.schema(d) for tool in box]
+
+
+def contradicts(messages) -> bool:
+    """Returns `True` if the guide says that it does not know, about something that the facts may answer."""
+    return any(name in (message.get('content') or '').lower() for message in messages if message['role'] == 'user' for name in KNOWN) and any("don't know" in (message.get('content') or '') for message in messages)
+
+
+def chat(rng: random.Random, held=False):
+    """Returns (messages, tools) of one chat."""
+    kind = rng.choices(list(SHARES), SHARES.values())[0]
+    if kind != 'guide':
+        return {'facts': facts, 'tools': tools}[kind](Draw(rng, held))
+    while contradicts((made := guide_chat(rng))[0]):
+        pass
+    return made
+
+
+def shard(number: int, chats: int):
+    """Returns ids, mask of what is learnt, and ends of the chats of a number, as the guide's `batches` takes them."""
+    rng, ids, learn, ends = random.Random(f'talk-{number}'), [], [], []
+    for _ in range(chats):
+        one, mask = encode(tokenizer(), *chat(rng))
+        ids += one[:LONGEST]
+        learn += mask[:LONGEST]
+        ends.append(len(ids))
+    return np.array(ids, np.uint16), np.array(learn, bool), np.array(ends)
