@@ -210,24 +210,24 @@ test('the loop ends after the limit of rounds, and stops with the answer', async
   const bodies = await bodiesOf(page)
   expect(bodies.map((body) => body['tool_choice'])).toEqual(['auto', 'auto', 'none'])
   const answers = page.locator('.answer')
-  expect(await answers.allInnerTexts()).toEqual(['Answer 1.', 'Answer 2.', 'Answer 3.'])
+  await expect.poll(() => answers.allInnerTexts()).toEqual(['Answer 1.', 'Answer 2.', 'Answer 3.'])
 
   await send(page, 'Once more.')
   await run.waitFor()
   await page.getByRole('button', { name: 'Stop' }).click()
   await page.getByText('Stopped', { exact: true }).waitFor()
-  expect(await run.count()).toBe(0)
+  await expect.poll(() => run.count()).toBe(0)
   expect(await bodiesOf(page)).toHaveLength(4)
 
   // A stopped turn keeps its calls, and shows nothing twice.
   await page.locator('.turn > .meta', { hasText: 'stopped' }).waitFor()
-  expect((await answers.allInnerTexts()).slice(3)).toEqual(['Answer 4.'])
+  await expect.poll(async () => (await answers.allInnerTexts()).slice(3)).toEqual(['Answer 4.'])
   expect(await page.locator('.turn').last().locator('.reasoning').count()).toBe(1)
   await page.reload()
   const kept = page.locator('.turn').last()
   await kept.getByText('The user stopped this call.').waitFor()
   await kept.locator('.meta').waitFor()
-  expect(await kept.locator('.answer').allInnerTexts()).toEqual(['Answer 4.'])
+  await expect.poll(() => kept.locator('.answer').allInnerTexts()).toEqual(['Answer 4.'])
 })
 
 test.each(['/v1/chat/completions', '/v1/messages'])(
