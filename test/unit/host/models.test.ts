@@ -27,6 +27,7 @@ class FakeWorker {
 beforeEach(() => {
   workers = []
   vi.stubGlobal('Worker', FakeWorker)
+  vi.stubGlobal('navigator', {})
 })
 
 afterEach(() => {
