@@ -28,7 +28,8 @@ const modules = readdirSync(join(PAGES, 'api'), { recursive: true, encoding: 'ut
 
 const reference = {
   text: 'API reference',
-  items: modules.map((name) => ({ text: name.replace(/\/index$/, ''), link: `/api/${name}` })),
+  // The name of `sw.js` looks like that of a file, to which VitePress adds no base.
+  items: modules.map((name) => ({ text: name.replace(/\/index$/, ''), link: `/api/${name}.html` })),
 }
 
 export default defineConfig({
