@@ -30,9 +30,9 @@ export function createLikeness(starting: Promise<Server>): void {
     try {
       const server = await starting
       if (signal.aborted) return
-      const begun = performance.now()
+      const start = performance.now()
       const { data, usage } = await ask(server, [first.value, ...texts], signal)
-      const took = performance.now() - begun
+      const took = performance.now() - start
       const [wanted = [], ...vectors] = data.map(({ embedding }) => embedding)
       const alike = vectors
         .map((vector, index) => ({ text: texts[index] ?? '', near: dot(wanted, vector) }))

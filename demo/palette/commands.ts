@@ -44,7 +44,7 @@ export function matchesKeys(keys: string, event: KeyboardEvent): boolean {
   const parts = keys.split('+')
   const key = parts.at(-1) ?? ''
   const control = isMac() ? event.metaKey : event.ctrlKey
-  // Alt writes another letter on a Mac, so letters and digits are told by their place.
+  // Alt writes another letter on a Mac, so the code of the key identifies letters.
   const isKey = event.key.toLowerCase() === key.toLowerCase() || event.code === `Key${key}`
   return isKey && control === parts.includes('Ctrl') && event.altKey === parts.includes('Alt')
 }

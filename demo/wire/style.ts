@@ -57,10 +57,10 @@ export interface Piece {
   reasoning?: string
   /** Number of tokens generated so far, as the server counts them. */
   completionTokens?: number
-  /** Those of the generated tokens that are reasoning. */
+  /** Number of generated tokens that are reasoning. */
   reasoningTokens?: number
   promptTokens?: number
-  /** Those of the prompt's tokens that were computed for an earlier request. */
+  /** Number of tokens of the prompt that were computed for an earlier request. */
   cachedTokens?: number
   /** Finish reason, in the words of the style. */
   finish?: string

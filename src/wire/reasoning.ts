@@ -54,7 +54,7 @@ export interface ReasoningSettings {
   shown: boolean
   /** Fields that the budget comes from. */
   fields: string[]
-  /** Those fields that ask for another budget, and have no effect. */
+  /** Fields that state another budget. They have no effect. */
   ignored: string[]
 }
 

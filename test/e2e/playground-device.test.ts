@@ -3,39 +3,20 @@
  *
  * @module-tag slow
  */
-import type { Browser, Page } from 'playwright'
-import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import type { Page } from 'playwright'
+import { expect, test } from 'vitest'
 import type { TraceEvent } from '../../src/index.ts'
 import { findAccessibilityProblems } from '../support/axe.ts'
-import { openBrowser } from '../support/browser.ts'
 import { untilKept } from '../support/offline.ts'
-import { openPlayground, type Playground, type PlaygroundOptions } from '../support/playground.ts'
-import { openSite, type Site, type SiteOptions } from '../support/site.ts'
+import { type PlaygroundOptions, useSitePlayground } from '../support/playground.ts'
+import type { SiteOptions } from '../support/site.ts'
 
 const PHONE = { viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true }
 
-let browser: Browser
-let site: Site
-let playground: Playground | undefined
+const openSitePlayground = useSitePlayground()
 
-beforeAll(async () => {
-  browser = await openBrowser()
-})
-
-afterAll(() => browser?.close())
-
-afterEach(async () => {
-  await playground?.close()
-  await site?.close()
-  playground = undefined
-})
-
-async function open(options?: PlaygroundOptions, served?: SiteOptions): Promise<Playground> {
-  site = await openSite(served)
-  playground = await openPlayground(browser, `${site.url}/?device=wasm`, options)
-  await playground.page.waitForFunction(() => 'inorigin' in window)
-  return playground
-}
+const open = (options?: PlaygroundOptions, served?: SiteOptions) =>
+  openSitePlayground({ options, served })
 
 async function openDevice(page: Page): Promise<void> {
   const opener = page.locator('#panel-open')
@@ -129,7 +110,7 @@ test('the page of a device fits a phone in the dark, and the panel has no findin
 })
 
 test('the manifest makes the page installable, and its icons have their sizes', async () => {
-  const { page } = await open()
+  const { page, site } = await open()
   const session = await page.context().newCDPSession(page)
   const { errors, data } = await session.send('Page.getAppManifest')
   expect(errors).toEqual([])
@@ -154,7 +135,7 @@ test('the manifest makes the page installable, and its icons have their sizes', 
 })
 
 test('the page is opened again and answers after its web server has ended', async () => {
-  const { page, ask, answer } = await open()
+  const { page, site, ask, answer } = await open()
   await ask('Who are you?')
   await untilKept(site, page)
   // The page keeps its own files by itself.

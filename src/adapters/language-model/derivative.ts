@@ -1,6 +1,6 @@
 /**
- * Brzozowski's derivative: the expression of what may follow a text. So an answer that the page has
- * begun can be kept to a format.
+ * Brzozowski's derivative: the expression of what may follow a text. With it, a format
+ * can constrain an answer whose beginning the page wrote.
  */
 import { contains } from '../../engine/schema/characters.ts'
 import { inString } from '../../engine/schema/escape.ts'

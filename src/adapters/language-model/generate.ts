@@ -52,14 +52,14 @@ export async function generate(request: GenerateRequest): Promise<Generated> {
       signal,
     )
     const own = cutter.rest(text)
-    const begun = round === 0 ? prefix : ''
+    const prefill = round === 0 ? prefix : ''
     written += own
     if (calls.length === 0 || round >= MAX_ROUNDS) {
       assertValid(constraint, prefix + written, finishReason)
-      added.push(toAssistantMessage(begun + own))
+      added.push(toAssistantMessage(prefill + own))
       return { answer: written, added }
     }
-    added.push({ role: 'assistant', text: begun + own, calls })
+    added.push({ role: 'assistant', text: prefill + own, calls })
     const executed = calls.map((call) => findExecute(tools, call))
     if (executed.includes(undefined)) return { answer: toParts(own, calls), added }
     const results = await Promise.all(

@@ -50,7 +50,7 @@ async function readPart(part: LanguageModelMessageContent): Promise<ReadContent>
   if (part.type !== 'image') return part
   const { value } = part
   if (!isImageSource(value)) throw new TypeError('The value of an image must be an image.')
-  // Its content may change while it is decoded.
+  // The page may change the bytes while they are decoded.
   const source = isBytes(value) ? new Blob([copyBytes(value)]) : value
   return { type: 'image', url: await toDataUrl(source) }
 }
