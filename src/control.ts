@@ -1,14 +1,16 @@
 /**
  * Keeps this page controlled by the service worker. A response that clears the site's data, for
- * example on logout, ends that control. `fetch('/v1/...')` then reaches the web server until this
- * module takes control again.
+ * example on logout, ends that control, and so does the end of a worker that is taking over.
+ * `fetch('/v1/...')` then reaches the web server until this module takes control again.
  */
 import { InoriginError } from './error.ts'
 import { currentLocks, replaceLocks } from './link/locks.ts'
+import { requestsReachWorker } from './probe.ts'
 import {
   getWorkerStatus,
   keepCurrent,
   register,
+  retakeControl,
   runsScript,
   speaksProtocol,
   usesSameProtocol,
@@ -86,32 +88,38 @@ export async function takeControlIfPossible(
  * @throws InoriginError like {@link register} and {@link usesSameProtocol}.
  */
 async function takeControl(options: ControlOptions): Promise<PageControl> {
-  const { container, script, signal } = options
+  const { container, signal } = options
+  let { script } = options
   let current = await register(container, script, signal)
   let isShared = await usesSameProtocol(container, current, signal)
-  if (isShared) await shareLocks(current, signal)
   keepCurrent(() => current, signal)
   const hasController = () => runsScript(container.controller, script)
+  const isReached = () => requestsReachWorker(script.scope, signal)
   let lost = false
 
-  async function regain(): Promise<void> {
-    for (
-      let delayMs = FIRST_RETRY_DELAY_MS;
-      ;
-      delayMs = Math.min(2 * delayMs, MAX_RETRY_DELAY_MS)
-    ) {
-      try {
-        current = await register(container, script, signal)
-        await shareLocks(current, signal)
-        if (hasController()) break
-      } catch {
-        if (signal.aborted) return
-        await delay(delayMs)
-      }
+  async function tryToRegain(): Promise<boolean> {
+    current = await register(container, script, signal)
+    if (!(await isReached())) {
+      script = await retakeControl(container, script, signal)
+      if (!(await isReached())) return false
     }
+    await shareLocks(current, signal)
+    return hasController()
+  }
+
+  async function regain(): Promise<void> {
+    await retryUntilTrue(tryToRegain, signal)
+    if (signal.aborted) return
     lost = false
     isShared = await speaksProtocol(container.controller)
     if (isShared) await options.onRegained()
+  }
+
+  function lose(): void {
+    if (lost || signal.aborted) return
+    lost = true
+    options.onLost()
+    void regain()
   }
 
   async function share(): Promise<void> {
@@ -121,14 +129,17 @@ async function takeControl(options: ControlOptions): Promise<PageControl> {
     await options.onRegained()
   }
 
-  const onControllerChange = (): void => {
+  async function onControllerChange(): Promise<void> {
     if (lost) return
-    if (hasController()) return void (isShared || share())
-    lost = true
-    options.onLost()
-    void regain()
+    if (!hasController()) return lose()
+    if (!isShared) await share()
+    if (isShared && !(await isReached())) lose()
   }
-  container.addEventListener('controllerchange', onControllerChange, { signal })
+  container.addEventListener('controllerchange', () => void onControllerChange(), { signal })
+  if (isShared) {
+    const [reached] = await Promise.all([isReached(), shareLocks(current, signal)])
+    if (!reached && !(await tryToRegain().catch(() => false))) lose()
+  }
 
   return {
     get registration() {
@@ -140,6 +151,15 @@ async function takeControl(options: ControlOptions): Promise<PageControl> {
     get isShared() {
       return isShared
     },
+  }
+}
+
+/** Runs the attempt until it resolves with `true`, with growing delays, or the signal aborts. */
+async function retryUntilTrue(attempt: () => Promise<boolean>, signal: AbortSignal): Promise<void> {
+  let delayMs = FIRST_RETRY_DELAY_MS
+  while (!(await attempt().catch(() => false)) && !signal.aborted) {
+    await delay(delayMs)
+    delayMs = Math.min(2 * delayMs, MAX_RETRY_DELAY_MS)
   }
 }
 

@@ -7,6 +7,7 @@ import {
   ISOLATE_PARAM,
   OFFLINE_PARAM,
   PROTOCOL,
+  RETAKE_PARAM,
   type PageToWorker,
   type WorkerStatus,
 } from './link/protocol.ts'
@@ -35,7 +36,9 @@ export function runsScript(worker: ServiceWorker | null, { url }: WorkerScript):
 
 function withoutParams(href: string): string {
   const url = new URL(href)
-  for (const param of [ISOLATE_PARAM, OFFLINE_PARAM, ASSETS_PARAM]) url.searchParams.delete(param)
+  for (const param of [ISOLATE_PARAM, OFFLINE_PARAM, ASSETS_PARAM, RETAKE_PARAM]) {
+    url.searchParams.delete(param)
+  }
   return url.href
 }
 
@@ -72,6 +75,36 @@ export async function register(
   await waitUntilActive(registration, signal)
   await waitUntilControlled(container, registration, signal)
   return registration
+}
+
+/**
+ * Registers the script under another URL, which makes it a new script for the browser, and resolves
+ * with that script when it has taken over from the one that controls this page. Tabs that do so at
+ * the same time use the same URL.
+ *
+ * @throws InoriginError like {@link register}.
+ */
+export async function retakeControl(
+  container: ServiceWorkerContainer,
+  script: WorkerScript,
+  signal: AbortSignal,
+): Promise<WorkerScript> {
+  const url = new URL(script.url)
+  const controlling = new URL(container.controller?.scriptURL ?? script.url)
+  if (controlling.searchParams.has(RETAKE_PARAM)) url.searchParams.delete(RETAKE_PARAM)
+  else url.searchParams.set(RETAKE_PARAM, 'true')
+  const retaken = { ...script, url }
+  const registration = await register(container, retaken, signal)
+  const isRetaken = () => container.controller?.scriptURL === url.href
+  if (isRetaken()) return retaken
+  await waitFor(signal, notControlledError, (done, listen) => {
+    const activate = () =>
+      registration.waiting && void activateIfIdle(registration, registration.waiting)
+    container.addEventListener('controllerchange', () => isRetaken() && done(), listen)
+    registration.installing?.addEventListener('statechange', activate, listen)
+    activate()
+  })
+  return retaken
 }
 
 async function waitUntilActive(

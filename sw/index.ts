@@ -16,6 +16,8 @@ import {
   ISOLATE_PARAM,
   names,
   OFFLINE_PARAM,
+  PROBE_HEADER,
+  PROBE_PATH,
   PROTOCOL,
   type AnswerMessage,
   type PageToWorker,
@@ -81,6 +83,9 @@ export function attach(options: AttachOptions = {}): void {
   const life = holdLivenessLock(navigator.locks, 'sw')
 
   self.addEventListener('fetch', (event) => {
+    if (event.request.url === self.registration.scope + PROBE_PATH) {
+      return event.respondWith(new Response(null, { headers: { [PROBE_HEADER]: 'true' } }))
+    }
     if (isApiRequest(event.request, base)) {
       return event.respondWith(life.then((name) => respond(event, name)))
     }

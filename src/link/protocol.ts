@@ -23,6 +23,14 @@ export const ISOLATE_PARAM = 'isolate'
 export const OFFLINE_PARAM = 'offline'
 /** Parameter of that URL: path of the assets, unless they are in `inorigin/` beside the script. */
 export const ASSETS_PARAM = 'assets'
+/**
+ * Parameter of the script that makes it a new script for the browser, so that it takes over again.
+ */
+export const RETAKE_PARAM = 'retake'
+
+/** Path below the scope that the service worker answers by itself, with this header. */
+export const PROBE_PATH = 'v1/inorigin-probe'
+export const PROBE_HEADER = 'x-inorigin-probe'
 
 /**
  * Longest time in milliseconds without a message on a call or a monitored stream. Browsers stop a service

@@ -1,4 +1,5 @@
 /** Control over a page that is lost while it is open, and which frames have it. */
+import { readFileSync } from 'node:fs'
 import type { Page } from 'playwright'
 import { afterEach, expect, test } from 'vitest'
 import type { Server, ServeOptions } from '../../src/index.ts'
@@ -154,6 +155,45 @@ test(
     expect(await ask(page)).not.toMatch(/^\d{3}$/)
   },
 )
+
+test('an update after which requests pass by the worker: the page is told, and retakes control', async () => {
+  site = await openSite()
+  const [page, other] = [await site.open(), await site.open()]
+  for (const each of [page, other]) await serveIn(each)
+  // Chromium has such a state of its own, but no command that brings it about.
+  const session = await site.context.newCDPSession(page)
+  await session.send('Network.enable')
+  await session.send('Network.setBypassServiceWorker', { bypass: true })
+  site.pages['/sw.js'] = `${readFileSync('dist-demo/sw.js', 'utf8')}\n// a later build`
+  await page.evaluate(async () => {
+    const registration = await navigator.serviceWorker.ready
+    await registration.update()
+  })
+  expect(await changesOf(page, 1)).toEqual([[false, false]])
+  // Another script of the same content takes over.
+  const retaken = () =>
+    page.waitForFunction(() =>
+      navigator.serviceWorker.controller?.scriptURL.endsWith('?retake=true'),
+    )
+  await retaken()
+  await session.send('Network.setBypassServiceWorker', { bypass: false })
+  expect(await changesOf(page, 2)).toEqual([
+    [false, false],
+    [true, true],
+  ])
+  expect(await status(page, '/v1/models')).toBe(200)
+  // The other tab was never without the worker.
+  expect(await other.evaluate(() => (globalThis as unknown as InPage).changes)).toEqual([])
+  expect(await status(other, '/v1/models')).toBe(200)
+  // The page reached the web server only to find out that it does.
+  expect(new Set(leaked())).toEqual(new Set(['GET /v1/inorigin-probe']))
+
+  // The next visit registers the script by its own URL again.
+  await page.reload()
+  await serveIn(page)
+  await page.waitForFunction(() => navigator.serviceWorker.controller?.scriptURL.endsWith('/sw.js'))
+  expect(await status(page, '/v1/models')).toBe(200)
+})
 
 test('frames of this origin without an address of their own', { tags: ['slow'] }, async () => {
   site = await openSite()
