@@ -27,7 +27,8 @@ interface Current {
   done: Promise<void>
   giveUp: AbortController
   isQuiet: boolean
-  isCanceled: boolean
+  /** Promise that resolves when the load is canceled and its bytes are deleted, if it is. */
+  canceling?: Promise<void>
   /** `true` if the answer that waited for the load was stopped. */
   isStopped: boolean
   /** Latest progress of the download; `undefined` before and after. */
@@ -52,7 +53,7 @@ export function createLoading(starting: Promise<Server>): Loading {
       await server.models.load(tag, { signal, onProgress })
       if (!signal.aborted) strip.hide()
     } catch (error) {
-      if (!signal.aborted) view.showEnd(load, error)
+      if (!signal.aborted) await view.showEnd(load, error)
       throw error
     } finally {
       if (current === load) current = undefined
@@ -101,7 +102,6 @@ export function createLoading(starting: Promise<Server>): Loading {
 const createLoad = (tag: Tag, isQuiet: boolean): Current => ({
   tag,
   isQuiet,
-  isCanceled: false,
   isStopped: false,
   giveUp: new AbortController(),
   done: Promise.resolve(),
@@ -115,26 +115,30 @@ function createLoadView(
 ) {
   let remediesOf = (_tag: Tag): readonly StripAction[] => []
 
+  const cancelAction = (load: Current): StripAction => ({
+    label: 'Cancel download',
+    run: () => void (load.canceling = cancel(load)),
+  })
+
   const downloadActions = (load: Current): StripAction[] => [
-    { label: 'Pause', run: () => end(load, 'pause') },
-    { label: 'Cancel download', run: () => end(load, 'cancel') },
+    { label: 'Pause', run: () => pause(load) },
+    cancelAction(load),
   ]
 
-  function end(load: Current, how: 'pause' | 'cancel'): void {
-    load.isCanceled = how === 'cancel'
-    strip.show(how === 'pause' ? 'Pausing …' : 'Canceling …', { actions: [] })
-    const failed = (error: unknown): void => strip.say(troubleWith(load.tag, error))
-    starting.then(({ models }) => models[how](load.tag)).catch(failed)
+  function pause({ tag }: Current): void {
+    strip.show('Pausing …', { actions: [] })
+    const failed = (error: unknown): void => strip.say(troubleWith(tag, error))
+    starting.then(({ models }) => models.pause(tag)).catch(failed)
   }
 
-  const sayCanceled = (tag: Tag): void =>
-    strip.say(`The download of ${nameOf(tag)} was canceled.`, remediesOf(tag))
-
-  async function cancelPaused(tag: Tag): Promise<void> {
+  /** Cancels the load, which ends before its bytes are deleted. Only then it says so. */
+  async function cancel({ tag, giveUp }: Current): Promise<void> {
+    strip.show('Canceling …', { actions: [] })
     try {
       const { models } = await starting
       await models.cancel(tag)
-      sayCanceled(tag)
+      if (giveUp.signal.aborted) return
+      strip.say(`The download of ${nameOf(tag)} was canceled.`, remediesOf(tag))
     } catch (error) {
       strip.say(troubleWith(tag, error))
     }
@@ -157,14 +161,14 @@ function createLoadView(
       strip.show(prefix + wordsFor(progress), { part: shareOf(progress), actions })
     },
     /** Shows the error of a load that has failed, or was paused or canceled. */
-    showEnd({ tag, isCanceled, isQuiet, download }: Current, error: unknown): void {
+    async showEnd(load: Current, error: unknown): Promise<void> {
+      const { tag, isQuiet, download, canceling } = load
       const again = (label: string): StripAction => ({ label, run: () => repeat(tag) })
-      if (isCanceled) return sayCanceled(tag)
+      if (canceling) return canceling
       if (codeOf(error) === 'load_paused') {
         const size = download ? ` at ${bytesOf(download.loadedBytes, download.totalBytes)}` : ''
-        const cancel = { label: 'Cancel download', run: () => void cancelPaused(tag) }
         const words = `The download of ${nameOf(tag)} is paused${size}.`
-        return strip.say(words, [again('Resume'), cancel])
+        return strip.say(words, [again('Resume'), cancelAction(load)])
       }
       if (isQuiet) return strip.hide()
       return strip.say(troubleWith(tag, error), [again('Try again'), ...remediesOf(tag)])
