@@ -107,7 +107,7 @@ const createLoad = (tag: Tag, isQuiet: boolean): Current => ({
   done: Promise.resolve(),
 })
 
-/** Creates the view of loads in the strip, with the buttons that pause, cancel and repeat them. */
+/** Creates the view of loads in the strip, with the buttons that end and repeat them. */
 function createLoadView(
   strip: ReturnType<typeof createStrip>,
   starting: Promise<Server>,
@@ -115,34 +115,7 @@ function createLoadView(
 ) {
   let remediesOf = (_tag: Tag): readonly StripAction[] => []
 
-  const cancelAction = (load: Current): StripAction => ({
-    label: 'Cancel download',
-    run: () => void (load.canceling = cancel(load)),
-  })
-
-  const downloadActions = (load: Current): StripAction[] => [
-    { label: 'Pause', run: () => pause(load) },
-    cancelAction(load),
-  ]
-
-  function pause({ tag }: Current): void {
-    strip.show('Pausing …', { actions: [] })
-    const failed = (error: unknown): void => strip.say(troubleWith(tag, error))
-    starting.then(({ models }) => models.pause(tag)).catch(failed)
-  }
-
-  /** Cancels the load, which ends before its bytes are deleted. Only then it says so. */
-  async function cancel({ tag, giveUp }: Current): Promise<void> {
-    strip.show('Canceling …', { actions: [] })
-    try {
-      const { models } = await starting
-      await models.cancel(tag)
-      if (giveUp.signal.aborted) return
-      strip.say(`The download of ${nameOf(tag)} was canceled.`, remediesOf(tag))
-    } catch (error) {
-      strip.say(troubleWith(tag, error))
-    }
-  }
+  const buttons = createButtons(strip, starting, (tag) => remediesOf(tag))
 
   return {
     setRemedies(remedies: (tag: Tag) => readonly StripAction[]): void {
@@ -156,7 +129,7 @@ function createLoadView(
       }
       const isFirst = load.download === undefined
       load.download = progress
-      const actions = isFirst ? downloadActions(load) : undefined
+      const actions = isFirst ? [buttons.pause(load), buttons.cancel(load)] : undefined
       const prefix = load.isStopped ? 'The answer was stopped. ' : ''
       strip.show(prefix + wordsFor(progress), { part: shareOf(progress), actions })
     },
@@ -168,11 +141,45 @@ function createLoadView(
       if (codeOf(error) === 'load_paused') {
         const size = download ? ` at ${bytesOf(download.loadedBytes, download.totalBytes)}` : ''
         const words = `The download of ${nameOf(tag)} is paused${size}.`
-        return strip.say(words, [again('Resume'), cancelAction(load)])
+        return strip.say(words, [again('Resume'), buttons.cancel(load)])
       }
       if (isQuiet) return strip.hide()
       return strip.say(troubleWith(tag, error), [again('Try again'), ...remediesOf(tag)])
     },
+  }
+}
+
+/** Creates the buttons that end a load: one keeps what was downloaded, the other deletes it. */
+function createButtons(
+  strip: ReturnType<typeof createStrip>,
+  starting: Promise<Server>,
+  remediesOf: (tag: Tag) => readonly StripAction[],
+) {
+  function pause({ tag }: Current): void {
+    strip.show('Pausing …', { actions: [] })
+    const failed = (error: unknown): void => strip.say(troubleWith(tag, error))
+    starting.then(({ models }) => models.pause(tag)).catch(failed)
+  }
+
+  /** Cancels the load, and says so when its bytes are deleted, which is after it has ended. */
+  async function cancel({ tag, giveUp }: Current): Promise<void> {
+    strip.show('Canceling …', { actions: [] })
+    try {
+      const { models } = await starting
+      await models.cancel(tag)
+      if (giveUp.signal.aborted) return
+      strip.say(`The download of ${nameOf(tag)} was canceled.`, remediesOf(tag))
+    } catch (error) {
+      strip.say(troubleWith(tag, error))
+    }
+  }
+
+  return {
+    pause: (load: Current): StripAction => ({ label: 'Pause', run: () => pause(load) }),
+    cancel: (load: Current): StripAction => ({
+      label: 'Cancel download',
+      run: () => void (load.canceling = cancel(load)),
+    }),
   }
 }
 
