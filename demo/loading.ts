@@ -27,7 +27,8 @@ interface Current {
   done: Promise<void>
   giveUp: AbortController
   isQuiet: boolean
-  isCanceled: boolean
+  /** Promise that resolves when the load is canceled and its bytes are deleted, if it is. */
+  canceling?: Promise<void>
   /** `true` if the answer that waited for the load was stopped. */
   isStopped: boolean
   /** Latest progress of the download; `undefined` before and after. */
@@ -52,7 +53,7 @@ export function createLoading(starting: Promise<Server>): Loading {
       await server.models.load(tag, { signal, onProgress })
       if (!signal.aborted) strip.hide()
     } catch (error) {
-      if (!signal.aborted) view.showEnd(load, error)
+      if (!signal.aborted) await view.showEnd(load, error)
       throw error
     } finally {
       if (current === load) current = undefined
@@ -101,13 +102,12 @@ export function createLoading(starting: Promise<Server>): Loading {
 const createLoad = (tag: Tag, isQuiet: boolean): Current => ({
   tag,
   isQuiet,
-  isCanceled: false,
   isStopped: false,
   giveUp: new AbortController(),
   done: Promise.resolve(),
 })
 
-/** Creates the view of loads in the strip, with the buttons that pause, cancel and repeat them. */
+/** Creates the view of loads in the strip, with the buttons that end and repeat them. */
 function createLoadView(
   strip: ReturnType<typeof createStrip>,
   starting: Promise<Server>,
@@ -115,30 +115,7 @@ function createLoadView(
 ) {
   let remediesOf = (_tag: Tag): readonly StripAction[] => []
 
-  const downloadActions = (load: Current): StripAction[] => [
-    { label: 'Pause', run: () => end(load, 'pause') },
-    { label: 'Cancel download', run: () => end(load, 'cancel') },
-  ]
-
-  function end(load: Current, how: 'pause' | 'cancel'): void {
-    load.isCanceled = how === 'cancel'
-    strip.show(how === 'pause' ? 'Pausing …' : 'Canceling …', { actions: [] })
-    const failed = (error: unknown): void => strip.say(troubleWith(load.tag, error))
-    starting.then(({ models }) => models[how](load.tag)).catch(failed)
-  }
-
-  const sayCanceled = (tag: Tag): void =>
-    strip.say(`The download of ${nameOf(tag)} was canceled.`, remediesOf(tag))
-
-  async function cancelPaused(tag: Tag): Promise<void> {
-    try {
-      const { models } = await starting
-      await models.cancel(tag)
-      sayCanceled(tag)
-    } catch (error) {
-      strip.say(troubleWith(tag, error))
-    }
-  }
+  const buttons = createButtons(strip, starting, (tag) => remediesOf(tag))
 
   return {
     setRemedies(remedies: (tag: Tag) => readonly StripAction[]): void {
@@ -152,23 +129,57 @@ function createLoadView(
       }
       const isFirst = load.download === undefined
       load.download = progress
-      const actions = isFirst ? downloadActions(load) : undefined
+      const actions = isFirst ? [buttons.pause(load), buttons.cancel(load)] : undefined
       const prefix = load.isStopped ? 'The answer was stopped. ' : ''
       strip.show(prefix + wordsFor(progress), { part: shareOf(progress), actions })
     },
     /** Shows the error of a load that has failed, or was paused or canceled. */
-    showEnd({ tag, isCanceled, isQuiet, download }: Current, error: unknown): void {
+    async showEnd(load: Current, error: unknown): Promise<void> {
+      const { tag, isQuiet, download, canceling } = load
       const again = (label: string): StripAction => ({ label, run: () => repeat(tag) })
-      if (isCanceled) return sayCanceled(tag)
+      if (canceling) return canceling
       if (codeOf(error) === 'load_paused') {
         const size = download ? ` at ${bytesOf(download.loadedBytes, download.totalBytes)}` : ''
-        const cancel = { label: 'Cancel download', run: () => void cancelPaused(tag) }
         const words = `The download of ${nameOf(tag)} is paused${size}.`
-        return strip.say(words, [again('Resume'), cancel])
+        return strip.say(words, [again('Resume'), buttons.cancel(load)])
       }
       if (isQuiet) return strip.hide()
       return strip.say(troubleWith(tag, error), [again('Try again'), ...remediesOf(tag)])
     },
+  }
+}
+
+/** Creates the buttons that end a load: one keeps what was downloaded, the other deletes it. */
+function createButtons(
+  strip: ReturnType<typeof createStrip>,
+  starting: Promise<Server>,
+  remediesOf: (tag: Tag) => readonly StripAction[],
+) {
+  function pause({ tag }: Current): void {
+    strip.show('Pausing …', { actions: [] })
+    const failed = (error: unknown): void => strip.say(troubleWith(tag, error))
+    starting.then(({ models }) => models.pause(tag)).catch(failed)
+  }
+
+  /** Cancels the load, and says so when its bytes are deleted, which is after it has ended. */
+  async function cancel({ tag, giveUp }: Current): Promise<void> {
+    strip.show('Canceling …', { actions: [] })
+    try {
+      const { models } = await starting
+      await models.cancel(tag)
+      if (giveUp.signal.aborted) return
+      strip.say(`The download of ${nameOf(tag)} was canceled.`, remediesOf(tag))
+    } catch (error) {
+      strip.say(troubleWith(tag, error))
+    }
+  }
+
+  return {
+    pause: (load: Current): StripAction => ({ label: 'Pause', run: () => pause(load) }),
+    cancel: (load: Current): StripAction => ({
+      label: 'Cancel download',
+      run: () => void (load.canceling = cancel(load)),
+    }),
   }
 }
 

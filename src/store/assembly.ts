@@ -94,7 +94,7 @@ export async function openAssembly(
   { chunkBytes, signal, tag }: AssemblyOptions,
 ): Promise<Assembly> {
   const hash = await createSHA256()
-  const record = await acquireWriteLease(database, wanted, chunkBytes, tag)
+  const record = await acquireWriteLease(database, wanted, chunkBytes, { tag, signal })
   const { bytes, chunks, knownDigests } = record
   const state: AssemblyState = {
     database,

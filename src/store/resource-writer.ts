@@ -21,19 +21,30 @@ export interface LeasedResource extends Omit<ResourceRecord, 'writer'>, WriteLea
   knownDigests: readonly (string | null)[]
 }
 
+/** Download or import that acquires a lease. */
+export interface LeaseOptions {
+  /** Tag that the resource is for. */
+  tag?: Tag | undefined
+  /** Signal that forbids the lease, so that nothing is stored after a deletion that follows it. */
+  signal?: AbortSignal
+}
+
 /**
- * Acquires the lease to write the resource, for `tag`. Resolves with a record of the stored chunks.
- * Chunks of an earlier download are reused if they have the same size; otherwise they are deleted.
+ * Acquires the lease to write the resource. Resolves with a record of the stored chunks. Chunks of
+ * an earlier download are reused if they have the same size; otherwise they are deleted. Rejects
+ * with the reason of the signal, as an `InoriginError`, if it has aborted.
  */
 export function acquireWriteLease(
   database: Database,
   wanted: WantedResource,
   chunkBytes: number,
-  tag?: Tag,
+  { tag, signal }: LeaseOptions = {},
 ): Promise<LeasedResource> {
   const { sha256, type, name, url, bytes } = wanted
   const writer = crypto.randomUUID()
   return writeResource(database, async (resources, chunks) => {
+    // A deletion that follows the abort begins its transaction after this one, and sees the record.
+    if (signal?.aborted) throw InoriginError.from(signal.reason)
     const before = await resources.get(sha256)
     const isResumable = before && before.bytes === bytes && before.chunkBytes === chunkBytes
     if (!isResumable) await chunks.delete(toChunkKeyRange(sha256))

@@ -157,6 +157,8 @@ interface Reply {
 }
 
 interface Pending {
+  /** Connection that the command was sent over. */
+  socket: WebSocket
   resolve: (value: unknown) => void
   reject: (error: Error) => void
 }
@@ -189,10 +191,13 @@ class AgentTab implements Tab {
     this.#socket = socket
     socket.on('message', (data) => this.#reply(JSON.parse(String(data)) as Reply))
     socket.on('close', () => {
-      if (this.#socket !== socket) return
-      this.#socket = undefined
-      for (const { reject } of this.#pending.values()) reject(new Error('The page was left.'))
-      this.#pending.clear()
+      // After a reload, the next page may connect before the connection of this one is closed.
+      if (this.#socket === socket) this.#socket = undefined
+      for (const [id, pending] of this.#pending) {
+        if (pending.socket !== socket) continue
+        this.#pending.delete(id)
+        pending.reject(new Error('The page was left.'))
+      }
     })
     for (const resolve of this.#onConnection) resolve()
     this.#onConnection.clear()
@@ -207,10 +212,11 @@ class AgentTab implements Tab {
 
   #run(run: unknown, argument?: unknown, untilTrue = false): Promise<unknown> {
     return new Promise((resolve, reject) => {
-      if (!this.#socket) return reject(new Error('The tab is not open.'))
+      const socket = this.#socket
+      if (!socket) return reject(new Error('The tab is not open.'))
       const id = (this.#commands += 1)
-      this.#pending.set(id, { resolve, reject })
-      this.#socket.send(JSON.stringify({ id, code: String(run), argument, untilTrue }))
+      this.#pending.set(id, { socket, resolve, reject })
+      socket.send(JSON.stringify({ id, code: String(run), argument, untilTrue }))
     })
   }
 

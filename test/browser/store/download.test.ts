@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { InoriginError } from '../../../src/error.ts'
 import { CHUNK_BYTES } from '../../../src/store/db.ts'
+import type { Database } from '../../../src/store/database.ts'
 import { download } from '../../../src/store/download.ts'
 import { hasResource, readResource, findResourceRecord } from '../../../src/store/resources.ts'
 import { chunkHashes, type Fault } from '../../support/content.ts'
@@ -129,6 +130,21 @@ test('names the expected and the received hash, and deletes what came', async ()
   expect(await findResourceRecord(database, resource.sha256)).toBeUndefined()
   const keys = await database.use((connection) => connection.getAllKeys('chunks'))
   expect(keys).toEqual([])
+})
+
+test('stores nothing when it is canceled before it writes', async () => {
+  const database = freshDatabase()
+  const { resource, seen } = await fileOn({ bytes: BYTES })
+  const canceling = new AbortController()
+  // The first use reads whether the resource is stored.
+  const canceled: Database = {
+    ...database,
+    use: (work) => database.use(work).finally(() => canceling.abort()),
+  }
+  const late = download(canceled, resource, { ...options, signal: canceling.signal })
+  await expect(late).rejects.toMatchObject({ kind: 'aborted' })
+  expect(await findResourceRecord(database, resource.sha256)).toBeUndefined()
+  expect(await seen()).toEqual([])
 })
 
 test('goes on in a later visit and fetches at most one chunk twice', async () => {

@@ -72,7 +72,7 @@ function elect(name: string, onReplaced = () => {}): Database {
 /** A database with a verified resource whose only chunk is damaged, and with a fact. */
 async function filled(): Promise<Database> {
   const database = freshDatabase()
-  const lease = await acquireWriteLease(database, WANTED, 4, '@a/b')
+  const lease = await acquireWriteLease(database, WANTED, 4, { tag: '@a/b' })
   await putChunk(database, lease, 0, new Blob(['xxxx']), 'another')
   await markVerified(database, lease, ['another'])
   await putDeviceFact(database, 'speed', 1)

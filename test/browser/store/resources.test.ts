@@ -161,8 +161,8 @@ test('takes chunks in any order, and the same one twice', async () => {
 
 test('notes for which tags it is', async () => {
   const database = freshDatabase()
-  await acquireWriteLease(database, wantedOf('a'), CHUNK, '@a/one')
-  await acquireWriteLease(database, wantedOf('a'), CHUNK, '@a/two')
+  await acquireWriteLease(database, wantedOf('a'), CHUNK, { tag: '@a/one' })
+  await acquireWriteLease(database, wantedOf('a'), CHUNK, { tag: '@a/two' })
   await touchResources(database, ['a'], '@a/three')
   await touchResources(database, ['a'], '@a/one')
   const tags = ['@a/one', '@a/two', '@a/three']
