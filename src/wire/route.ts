@@ -94,6 +94,9 @@ export function eventResponse<Event extends { type: string }>(
   return httpResponse(body, {
     headers: {
       'content-type': encoder.type,
+      // With `no-store`, Chromium counts a body that is read to its end by a reader as aborted:
+      // https://github.com/microsoft/playwright/issues/42742
+      'cache-control': 'no-cache',
       ...ignoredFieldsHeader(ignored),
       ...(servedBy && { 'x-inorigin-served-by': servedBy }),
     },

@@ -1,6 +1,6 @@
 /** The generation endpoints from the console of a page: plain `fetch`, service worker, embedded model. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { Page } from 'playwright'
+import type { Page, Request } from 'playwright'
 import { fetchIn } from '../support/answers.ts'
 import { checkMessageStream } from '../support/anthropic-grammar.ts'
 import { checkChatStream } from '../support/openai-grammar.ts'
@@ -230,6 +230,28 @@ describe('messages', () => {
     expect(await count({ messages: history })).toBeGreaterThan(bare)
   })
 })
+
+test.each(['/v1/chat/completions', '/v1/messages'])(
+  '%s: the browser does not count a stream that is read to its end as aborted',
+  async (path) => {
+    const isAsked = (request: Request) => request.url() === site.url + path
+    const ended = Promise.race([
+      page.waitForEvent('requestfinished', isAsked),
+      page.waitForEvent('requestfailed', isAsked),
+    ])
+    const body = JSON.stringify({ model, messages, max_tokens: 24, stream: true })
+    await page.evaluate(
+      async ([url, json]) => {
+        const headers = { 'content-type': 'application/json' }
+        const response = await fetch(url, { method: 'POST', headers, body: json })
+        const reader = response.body!.getReader()
+        while (!(await reader.read()).done);
+      },
+      [path, body] as const,
+    )
+    expect((await ended).failure()).toBeNull()
+  },
+)
 
 describe('calls and schemas', () => {
   test('a tool that must be called is called as its schema says, in every style', async () => {

@@ -12,7 +12,7 @@ async function streamed(fields: object, script: Script = HELLO): Promise<string>
   })
   expect(response.status).toBe(200)
   expect(response.headers.get('content-type')).toBe('text/event-stream; charset=utf-8')
-  expect(response.headers.get('cache-control')).toBe('no-store')
+  expect(response.headers.get('cache-control')).toBe('no-cache')
   return response.text()
 }
 
