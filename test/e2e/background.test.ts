@@ -24,13 +24,16 @@ afterEach(async () => {
   profile = undefined
 })
 
-/** Forbids the guide's end token, so that an answer is as long as its limit. */
+/**
+ * Forbids the guide's end token, so that an answer is as long as its limit. It is long, because tabs
+ * are closed while it is written.
+ */
 const LONG = {
   model: '@inorigin/guide',
   input: 'Tell me all about inorigin.',
   seed: 7,
   temperature: 1,
-  max_output_tokens: 400,
+  max_output_tokens: 1000,
   logit_bias: { 2034: -100 },
 }
 
