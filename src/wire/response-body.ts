@@ -75,7 +75,7 @@ export function createResponseBody<Event extends { type: string }>(
         queueMicrotask(() => cancellation.cancel())
       },
     },
-    // The stream reads nothing ahead, so a consumer that stops reading stops the model.
+    // Events wait in the model's worker, whose window has a bound, and not in this stream.
     { highWaterMark: 0 },
   )
 }
