@@ -60,11 +60,7 @@ export function readSetting(scratch: string): Setting {
     folders[path] = isFolder ? file : dirname(file)
     return path + (isFolder ? '' : file.slice(dirname(file).length + 1))
   }
-  if (isSoftware) {
-    writeRandomWeights(scratch, library)
-    // WebLLM itself looks for them there.
-    folders['/weights/resolve/main/'] = scratch
-  }
+  if (isSoftware) writeRandomWeights(scratch, library)
   const model = urlOf(weights.replace(/\/?$/, '/'), '/weights/', 'mlc-chat-config.json')
   return {
     mlc: { model_id: id, model, model_lib: urlOf(library, '/library/', '') },

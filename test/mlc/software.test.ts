@@ -5,7 +5,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Answered, CHAT, chat, user } from '../support/contract.ts'
 import { checkChatStream } from '../support/openai-grammar.ts'
-import { askWebllm, type Reference } from './reference.ts'
 import { isSoftware } from './setting.ts'
 import { openStage, removeModel, type Stage, TAG } from './stage.ts'
 
@@ -13,7 +12,8 @@ const HOUR = 3_600_000
 
 describe.runIf(isSoftware)('on a GPU made of software', () => {
   let stage: Stage | undefined
-  let reference: Reference
+  /** What was answered first. */
+  let answered = ''
 
   const post = async (more: object): Promise<string> => {
     const { status, text } = await (stage as Stage).endpoint.post(CHAT, {
@@ -26,22 +26,17 @@ describe.runIf(isSoftware)('on a GPU made of software', () => {
 
   beforeAll(async () => {
     stage = await openStage()
-    const start = performance.now()
-    reference = await askWebllm(stage.page, stage.setting, [user], 3)
-    console.info(`WebLLM itself: ${((performance.now() - start) / 1000).toFixed(1)} s`, reference)
     await stage.load()
   }, HOUR)
 
   afterAll(() => stage?.close())
 
-  test('streams what WebLLM itself answers, as far as a stop sequence', async () => {
-    const { content, promptTokens } = reference
-    const stop = content.slice(-3)
-    const asked = { stop, stream: true, stream_options: { include_usage: true } }
+  test('streams the most probable tokens', async () => {
+    const asked = { max_tokens: 3, stream: true, stream_options: { include_usage: true } }
     const streamed = checkChatStream(await post(asked), { includeUsage: true })
-    expect(streamed.content).toBe(content.slice(0, content.indexOf(stop)))
-    expect(streamed.usage).toMatchObject({ prompt_tokens: promptTokens })
-    expect(streamed.finishReason).toBe('stop')
+    expect(streamed.usage).toMatchObject({ completion_tokens: 3 })
+    expect(streamed.finishReason).toBe('length')
+    answered = streamed.content
   })
 
   test('after an answer that is given up, a second turn goes on from the first', async () => {
@@ -59,7 +54,9 @@ describe.runIf(isSoftware)('on a GPU made of software', () => {
       [CHAT, body] as const,
     )
     const first = JSON.parse(await post({ max_tokens: 1 })) as Answered
-    expect(reference.content.startsWith(first.choices[0].message.content)).toBe(true)
+    const { content } = first.choices[0].message
+    expect(content).not.toBe('')
+    expect(answered.startsWith(content)).toBe(true)
     const messages = [user, { role: 'assistant', content: 'yes' }, user]
     const schema = { type: 'array', items: { type: 'integer' } }
     const response_format = { type: 'json_schema', json_schema: { name: 'a', schema } }

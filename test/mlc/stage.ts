@@ -13,11 +13,9 @@ import { checkGpu, checkNetwork, readSetting, type Setting } from './setting.ts'
 
 export const TAG = '@test/real'
 const ROOT = join(import.meta.dirname, '../..')
-const WEBLLM = join(ROOT, 'node_modules/@mlc-ai/web-llm/lib')
 const PAGE = `<!doctype html><title>App</title><link rel="icon" href="data:,">
 <script type="module">
   import { serve } from './inorigin/index.js'
-  globalThis.importWebllm = () => import('/web-llm/index.js')
   globalThis.server = await serve({ catalog: '/catalog.json' })
 </script>`
 
@@ -41,7 +39,7 @@ export async function openStage(): Promise<Stage> {
   if (status !== 0) throw new Error(`inorigin init failed: ${stderr}`)
   const catalog = { version: 1, entries: [{ tag: TAG, mlc: setting.mlc }] }
   const site = await serveStatic({
-    folders: { ...setting.folders, '/web-llm/': WEBLLM, '/': join(app, 'public') },
+    folders: { ...setting.folders, '/': join(app, 'public') },
     pages: { '/app.html': PAGE, '/catalog.json': JSON.stringify(catalog) },
   })
   const browser = await chromium.launch(chromiumLaunch(setting.software ? 'software' : 'hardware'))
