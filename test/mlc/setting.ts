@@ -3,6 +3,7 @@ import { existsSync, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import type { Page } from 'playwright'
 import { readList } from './list.ts'
+import { writeRandomWeights } from './random-weights.ts'
 
 const { env } = process
 
@@ -13,7 +14,7 @@ export interface Setting {
   folders: Record<string, string>
   /** What has to be reached elsewhere. */
   remote: string[]
-  /** Whether a GPU made of software will do: slow, and only weights of 32 bits. */
+  /** Whether a GPU made of software and random weights will do. */
   software: boolean
 }
 
@@ -21,23 +22,30 @@ const USAGE = `
   MLC_MODEL     id in WebLLM's list. Default: SmolLM2-360M-Instruct-q4f32_1-MLC (about 200 MB)
   MLC_WEIGHTS   folder or URL that has mlc-chat-config.json, weights and tokenizer; instead of the list's
   MLC_LIBRARY   path or URL of the library, a .wasm file that was compiled for it; goes with MLC_WEIGHTS
-  MLC_GPU       "software" to run on SwiftShader where there is no GPU, with fewer tokens`
+  MLC_GPU       "software" for a few tests on SwiftShader, where there is no GPU. It makes random weights
+                for MLC_LIBRARY, a file whose weights are q0f32 or q4f32_1`
 
-/** Throws with what is missing, and how to give it. */
-export function readSetting(): Setting {
+/** Whether the few tests for a GPU made of software are run, in place of the others. */
+export const isSoftware = env['MLC_GPU'] === 'software'
+
+/** Throws with what is missing, and how to give it. Weights that are made go to the folder `scratch`. */
+export function readSetting(scratch: string): Setting {
   const id = env['MLC_MODEL'] ?? 'SmolLM2-360M-Instruct-q4f32_1-MLC'
-  const { MLC_WEIGHTS: weights, MLC_LIBRARY: library, MLC_GPU: gpu } = env
-  const software = gpu === 'software'
-  if (gpu !== undefined && !software)
+  const { MLC_WEIGHTS: given, MLC_LIBRARY: library, MLC_GPU: gpu } = env
+  if (gpu !== undefined && !isSoftware)
     throw new Error(`MLC_GPU is ${gpu}; it can be "software".${USAGE}`)
+  const weights = isSoftware ? scratch : given
   if ((weights === undefined) !== (library === undefined)) {
-    throw new Error(`MLC_WEIGHTS and MLC_LIBRARY go together.${USAGE}`)
+    const what = isSoftware
+      ? 'MLC_GPU needs MLC_LIBRARY'
+      : 'MLC_WEIGHTS and MLC_LIBRARY go together'
+    throw new Error(`${what}.${USAGE}`)
   }
   if (weights === undefined || library === undefined) {
     const record = readList().find(({ model_id }) => model_id === id)
     if (!record) throw new Error(`WebLLM's list has no ${id}.${USAGE}`)
     const config = `${record.model}/resolve/main/mlc-chat-config.json`
-    return { mlc: id, folders: {}, remote: [config, record.model_lib], software }
+    return { mlc: id, folders: {}, remote: [config, record.model_lib], software: isSoftware }
   }
   const folders: Record<string, string> = {}
   const remote: string[] = []
@@ -52,21 +60,15 @@ export function readSetting(): Setting {
     folders[path] = isFolder ? file : dirname(file)
     return path + (isFolder ? '' : file.slice(dirname(file).length + 1))
   }
+  if (isSoftware) writeRandomWeights(scratch, library)
   const model = urlOf(weights.replace(/\/?$/, '/'), '/weights/', 'mlc-chat-config.json')
   return {
     mlc: { model_id: id, model, model_lib: urlOf(library, '/library/', '') },
     folders,
     remote,
-    software,
+    software: isSoftware,
   }
 }
-
-/** Tokens that a test asks for at most on a GPU made of software, which takes seconds for each. */
-const MAX_SOFTWARE_TOKENS = 8
-
-/** Returns how many tokens a test that needs no particular number asks for. */
-export const limitTokens = (wanted: number): number =>
-  env['MLC_GPU'] === 'software' ? Math.min(wanted, MAX_SOFTWARE_TOKENS) : wanted
 
 /** Throws where something that has to be downloaded cannot be. */
 export async function checkNetwork({ remote }: Setting): Promise<void> {
@@ -94,7 +96,7 @@ export async function checkGpu(page: Page, { software }: Setting): Promise<strin
     )
   if (adapter.isFallbackAdapter && !software) {
     throw new Error(
-      `Not run: there is no GPU here, only ${adapter.name}, which is software. MLC_GPU=software runs it all the same.`,
+      `Not run: there is no GPU here, only ${adapter.name}, which is software. MLC_GPU=software runs a few tests on it.`,
     )
   }
   return adapter.name
