@@ -1,6 +1,6 @@
 /**
- * The shortest way through a model that MLC really compiled, on a GPU made of software, which takes
- * half a minute for each token. `MLC_GPU=software npm run test:mlc`; see `setting.ts`.
+ * A short way through a model that MLC really compiled, on a GPU made of software, which takes half a
+ * minute for each token. `MLC_GPU=software npm run test:mlc`; see `setting.ts`.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Answered, CHAT, chat, user } from '../support/contract.ts'
