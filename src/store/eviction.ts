@@ -200,17 +200,19 @@ function quotaShortageError(
   pendingBytes = 0,
 ): InoriginError {
   const tags = listRemovable(inventory)
-  const named = tags.map(({ tag, ownBytes, pinned, inUse }) => {
-    const why = [pinned && 'pinned', inUse && 'in use'].filter(Boolean).join(', ')
-    return `${tag} (${formatMegabytes(ownBytes)}${why && `, ${why}`})`
-  })
+  const named = tags
+    .filter(({ inUse }) => !inUse)
+    .map(
+      ({ tag, ownBytes, pinned }) =>
+        `${tag} (${formatMegabytes(ownBytes)}${pinned ? ', pinned' : ''})`,
+    )
   const todo =
     pendingBytes > 0
       ? `The browser has not given back ${formatMegabytes(pendingBytes)} of what was removed. Close other tabs ` +
         'of this site, or try again in a few minutes.'
       : named.length > 0
         ? `You can remove these with server.storage.remove(): ${named.join(', ')}.`
-        : 'No stored model can be removed. Free space on the disk.'
+        : 'No model is stored that is not in use. Free space on the disk.'
   const freeBytesLeft = Math.max(0, bytes - missingBytes)
   return new InoriginError(
     'unavailable',

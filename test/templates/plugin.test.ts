@@ -128,6 +128,19 @@ test('serves models of a folder, and passes their catalog', async () => {
   }
 })
 
+test('answers from `vite preview`, in an isolated page', async () => {
+  app.write('main.js', main('built'))
+  app.write('vite.config.js', config('{}', `base: '/app/'`))
+  await app.run('npx', 'vite', 'build')
+  const { url, stop } = await app.start('npx', 'vite', 'preview', '--port', '0')
+  stops.push(stop)
+  const page = await open(url)
+  await untilState(page, 'built')
+  expect(await page.evaluate(() => crossOriginIsolated)).toBe(true)
+  const read = () => fetch('/app/v1/models').then((response) => response.text())
+  expect(await page.evaluate(read)).toContain('@inorigin/guide')
+})
+
 test('calls attach() in a service worker of the app', async () => {
   app.write(
     'src/sw.js',

@@ -3,8 +3,9 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { chromium, type Browser, type BrowserContext, type Page } from 'playwright'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { openBrowser } from '../support/browser.ts'
+import { findFile } from '../support/docs-code/blocks.ts'
 import { RECIPES, type Recipe } from '../support/docs-code/recipes.ts'
 import { serveStatic } from '../support/static.ts'
 import { chromiumArgs, findWindowedChromium } from '../setup/chromium.ts'
@@ -19,14 +20,10 @@ beforeAll(async () => {
 afterAll(() => browser?.close())
 
 /** Builds the recipe, and uses it from a static server in a browser that has never seen it. */
-async function withRecipe(
-  recipe: Recipe,
-  use: (page: Page) => Promise<void>,
-  output = 'dist',
-): Promise<void> {
+async function withRecipe(recipe: Recipe, use: (page: Page) => Promise<void>): Promise<void> {
   const app = await openRecipe(recipe)
   await app.run('npm', 'run', 'build')
-  const site = await serveStatic({ folders: { '/': join(app.folder, output) } })
+  const site = await serveStatic({ folders: { '/': join(app.folder, 'dist') } })
   const context = await browser.newContext()
   try {
     await use(await visit(context, `${site.url}/`))
@@ -61,16 +58,58 @@ test('assistant-ui: sends a message, and shows the answer', () =>
     expect(await page.locator('.user').textContent()).toBe('What is inorigin?')
   }))
 
-test('next: answers from a static export, in an isolated page', () =>
-  withRecipe(
-    RECIPES.next,
-    async (page) => {
+describe('next', () => {
+  let app: App
+
+  beforeAll(async () => {
+    app = await openRecipe(RECIPES.next)
+    await app.run('npm', 'run', 'build')
+  })
+
+  afterAll(() => app?.remove())
+
+  /** Opens that address in a browser that has never seen it, and expects an answer. */
+  async function expectAnswer(url: string): Promise<void> {
+    const context = await browser.newContext()
+    try {
+      const page = await visit(context, url)
       const answer = page.locator('p:not(:empty)')
       expect(await answer.textContent({ timeout: 180_000 })).toMatch(/browser|inorigin/)
       expect(await page.evaluate(() => crossOriginIsolated)).toBe(true)
-    },
-    'out',
-  ))
+    } finally {
+      await context.close()
+    }
+  }
+
+  async function expectExport(base: string): Promise<void> {
+    const site = await serveStatic({ folders: { [base]: join(app.folder, 'out') } })
+    try {
+      await expectAnswer(site.url + base)
+    } finally {
+      await site.close()
+    }
+  }
+
+  test('answers from a static export, in an isolated page', () => expectExport('/'))
+
+  test('answers while developing', async () => {
+    const { url, stop } = await app.start('npx', 'next', 'dev', '--port', '0')
+    try {
+      await expectAnswer(url)
+    } finally {
+      stop()
+    }
+  })
+
+  test('answers from a static export below a path', async () => {
+    const rewrite = (file: string, from: string, to: string) =>
+      app.write(file, findFile(RECIPES.next.page, file).replace(from, to))
+    rewrite('next.config.mjs', '{ ', "{ basePath: '/app', ")
+    rewrite('app/page.jsx', 'serve({ ', "serve({ worker: '/app/sw.js', ")
+    await app.run('npm', 'run', 'build')
+    await expectExport('/app/')
+  })
+})
 
 test('pwa: answers after a reload when the web server is gone', async () => {
   const app = await openRecipe(RECIPES.pwa)

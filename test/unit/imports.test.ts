@@ -23,6 +23,7 @@ const LAYERS: readonly (readonly string[])[] = [
     'src/serve.ts',
     'src/create-server.ts',
     'src/control.ts',
+    'src/probe.ts',
     'src/isolation.ts',
     'src/register.ts',
     'src/image-urls.ts',

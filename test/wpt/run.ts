@@ -40,7 +40,7 @@ function readArguments(): Wish {
   const folder = resolve(values.dir)
   const harness = resolve(values.harness ?? join(folder, 'resources/testharness.js'))
   if (!existsSync(harness)) {
-    const todo = 'Pass a testharness.js as --harness, such as that of the npm package wpt-runner.'
+    const todo = 'Pass a testharness.js as --harness, such as that of wpt-runner 7 on npm.'
     throw new Error(`${harness} does not exist. ${todo}`)
   }
   const { only, json, built } = values

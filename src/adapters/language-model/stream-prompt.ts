@@ -1,4 +1,5 @@
 /** Returns the answer of a prompt as a stream. */
+import { makeIterable } from './iterable-stream.ts'
 import type { Session } from './session.ts'
 import type {
   LanguageModelChunk,
@@ -22,7 +23,7 @@ export function streamPrompt(
   const canceling = new AbortController()
   const signals = [canceling.signal, ...(options.signal ? [options.signal] : [])]
   const signal = AbortSignal.any(signals)
-  return new ReadableStream<LanguageModelChunk>({
+  const stream = new ReadableStream<LanguageModelChunk>({
     start(controller) {
       const write = (part: LanguageModelChunk): void => controller.enqueue(part)
       session.prompt(prompt, { ...options, signal }, write).then(
@@ -42,4 +43,5 @@ export function streamPrompt(
       canceling.abort()
     },
   })
+  return makeIterable(stream)
 }

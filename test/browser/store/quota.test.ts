@@ -239,6 +239,32 @@ test('a disk that is full says what is missing and could be removed, and nothing
   expect(record?.chunks.filter((chunk) => chunk !== null)).toHaveLength(1)
 })
 
+test('a refusal does not suggest to remove a model that is in use', async () => {
+  const database = freshDatabase()
+  const closing = new AbortController()
+  onTestFinished(() => closing.abort())
+  const used = await fileOn({ bytes: 40 * KIB, name: 'used' })
+  const inUse = { ...options, tag: '@a/used', inUse: closing.signal } as const
+  await ensureResources(database, [used.resource], inUse)
+  limitDisk(50 * KIB)
+  const refuse = async () => {
+    const file = await fileOn({ bytes: 900 * KIB })
+    const thrown: unknown = await ensureResources(database, [file.resource], options).catch(
+      (error) => error,
+    )
+    return thrown
+  }
+  expect(await refuse()).toMatchObject({
+    code: 'storage_full',
+    message: expect.stringMatching(/No model is stored that is not in use\./),
+    details: { removable: [{ tag: '@a/used', inUse: true }] },
+  })
+  await storeTags(database, ['@a/old'], 10 * KIB)
+  expect(await refuse()).toMatchObject({
+    message: expect.stringMatching(/server\.storage\.remove\(\): @a\/old \(0\.0 MB\)\.$/),
+  })
+})
+
 test('files of the user make room as downloads do', async () => {
   const database = freshDatabase()
   limitDisk(100 * KIB)
