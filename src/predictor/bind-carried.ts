@@ -2,6 +2,7 @@
 import type { AudioLayout, PredictorEntry } from '../catalog/schema.ts'
 import { countElements } from '../values/elements.ts'
 import type { BoundInput, BoundOutput, BoundSound, BoundState } from './bound.ts'
+import type { Shape } from './tensor.ts'
 
 /** Returns the function that throws `unavailable` for a parameter. */
 type FailAt = (param: string) => (why: string) => never
@@ -36,6 +37,16 @@ export function bindStates(
   })
 }
 
+/** Returns the number of samples that a tensor takes; `null` if it is free. A free batch is of 1. */
+function countSamples(shape: Shape | null): number | null {
+  const [first, ...rest] = shape ?? []
+  const lengths = first === null && rest.length > 0 ? rest : shape
+  if (!lengths?.every((length) => length !== null)) return null
+  const samples = countElements(lengths)
+  // A single number after a free length is a channel.
+  return lengths === rest && samples === 1 ? null : samples
+}
+
 const SAMPLE_TYPES = ['float32', 'float16', 'float64', 'int16']
 
 /** Returns the input that takes sound, or `null`. `layouts` are those of the inputs, by name. */
@@ -53,8 +64,7 @@ export function bindSound(
   if (sound.parameter.type !== type || !SAMPLE_TYPES.includes(type))
     fail(`takes sound, so it must be ${SAMPLE_TYPES.join(' or ')}.`)
   const { window = null, context = 0 } = layout
-  const isFixed = shape?.every((length) => length !== null) ?? false
-  const samples = isFixed ? countElements(shape as number[]) : null
+  const samples = countSamples(shape)
   if (samples !== null && window !== null && window + context !== samples)
     fail(`takes ${samples} samples, not ${window + context} of window and context.`)
   return { ...sound, layout, window: window ?? (samples === null ? null : samples - context) }

@@ -41,7 +41,7 @@ export async function planRuns(
     const check = (tensors: Carried['tensors']) =>
       parseInputs(
         signature,
-        isObject(inputs) ? { ...toInitial(states), ...tensors, ...inputs } : inputs,
+        isObject(inputs) ? { ...inputs, ...findStates(states, inputs, tensors) } : inputs,
       )
     if (states.length > 0) {
       check({})
@@ -63,10 +63,11 @@ export async function planRuns(
   )
   const check: PlannedRuns['check'] = (index, tensors) => {
     const samples = toSamples(parameter, windows[index] ?? new Float32Array(0), layout.scale)
+    // A state that the caller gives is the one before the first window.
+    const given = index === 0 ? inputs : {}
     return parseInputs(signature, {
-      ...toInitial(states),
-      ...tensors,
       ...inputs,
+      ...findStates(states, given, tensors),
       [parameter.name]: samples,
     })
   }
@@ -89,9 +90,18 @@ function toSamples(
   return scale === 1 ? samples : samples.map((one) => one * scale)
 }
 
-function toInitial(states: readonly BoundState[]): Record<string, unknown> {
+/** Returns the states before a run: the given ones, else those that the last run left, else zeros. */
+function findStates(
+  states: readonly BoundState[],
+  given: Record<string, unknown>,
+  left: Carried['tensors'],
+): Record<string, unknown> {
   return Object.fromEntries(
     states.flatMap(({ input, type, shape }) => {
+      const valueIn = (values: Record<string, unknown>) =>
+        Object.hasOwn(values, input) ? values[input] : null
+      const value = valueIn(given) ?? valueIn(left) ?? null
+      if (value !== null) return [[input, value]]
       if (!shape) return []
       const count = countElements(shape)
       const zeros: unknown[] = Array.from({ length: count }, () => (type === 'bool' ? false : 0))

@@ -7,11 +7,17 @@ import { message, MODEL_GRAPH } from '../engine/onnx/protobuf.ts'
 import { countElements, toReadableData } from '../values/elements.ts'
 import type { RawTensor } from './tensor.ts'
 
+/** Direction in which a number is rounded. */
+type Rounding = 'nearest' | 'down' | 'up' | 'zero'
+
 /**
  * Way in which numbers become integers: as the position of a number along an axis, by a comparison
  * of two numbers, or by rounding.
  */
-type Choice = { by: 'position'; axis: number } | { by: 'comparison' } | { by: 'rounding' }
+type Choice =
+  | { by: 'position'; axis: number }
+  | { by: 'comparison' }
+  | { by: 'rounding'; to: Rounding }
 
 /** A choice and the names of the tensors that it compares. */
 export interface ChoiceSource {
@@ -28,9 +34,13 @@ export interface ChosenFrom {
 /** Smallest scale: smaller differences among scores are compared as if one of them had it. */
 export const MIN_SCALE = 0.001
 
+/** Relative difference beyond which one input is enough for a verdict. */
+export const GROSS_DIFFERENCE = 0.25
+
 /** Operators that keep the elements of a tensor and their order. */
 const PASSING: ReadonlySet<string> = new Set([
   'Cast',
+  'Clip',
   'Flatten',
   'Identity',
   'Reshape',
@@ -44,7 +54,11 @@ const COMPARING: ReadonlySet<string> = new Set([
   'Less',
   'LessOrEqual',
 ])
-const ROUNDING: ReadonlySet<string> = new Set(['Ceil', 'Clip', 'Floor', 'Round'])
+const ROUNDING: ReadonlyMap<string, Rounding> = new Map([
+  ['Ceil', 'up'],
+  ['Floor', 'down'],
+  ['Round', 'nearest'],
+])
 
 /** Maximum number of operators between a choice and its output. */
 const MAX_STEPS = 16
@@ -67,12 +81,15 @@ export function findChoiceSource(
       return { choice: { by: 'position', axis: axis ?? -1 }, tensors: [first] }
     if (COMPARING.has(kind) && second)
       return { choice: { by: 'comparison' }, tensors: [first, second] }
-    if (ROUNDING.has(kind)) return { choice: { by: 'rounding' }, tensors: [first] }
+    const to = ROUNDING.get(kind)
+    if (to) return { choice: { by: 'rounding', to }, tensors: [first] }
     if (!PASSING.has(kind)) break
     if (kind === 'Cast') cast = first
     name = first
   }
-  return cast === undefined ? undefined : { choice: { by: 'rounding' }, tensors: [cast] }
+  return cast === undefined
+    ? undefined
+    : { choice: { by: 'rounding', to: 'zero' }, tensors: [cast] }
 }
 
 /** Field numbers from onnx.proto. */
@@ -101,10 +118,9 @@ export function createMargins(
   const scale = findScale(scores)
   const choices = reference.data.length
   if (choice.by === 'rounding') {
-    // The results of a near-tie are neighbors.
+    if (scores.length !== choices) return () => undefined
     return (index) =>
-      Math.max(0, Math.abs(Number(computed.data[index]) - Number(reference.data[index])) - 1) /
-      scale
+      toRounding(scores[index] ?? NaN, Number(computed.data[index]), choice.to) / scale
   }
   if (choice.by === 'comparison') {
     const others = second && toReadableData(second)
@@ -115,32 +131,43 @@ export function createMargins(
       return Math.abs((scores[index] ?? NaN) - limit) / Math.max(scale, Math.abs(limit))
     }
   }
-  const scoreAt = createScoreReader(scores, first.shape, choice.axis, choices)
+  const rowAt = createRowReader(scores, first.shape, choice.axis, choices)
   return (index) => {
-    const chosen = scoreAt(index, Number(computed.data[index]))
-    const right = scoreAt(index, Number(reference.data[index]))
-    return chosen === undefined || right === undefined
-      ? undefined
-      : Math.abs(chosen - right) / scale
+    const row = rowAt(index)
+    const [chosen, right] = [row[Number(computed.data[index])], row[Number(reference.data[index])]]
+    if (chosen === undefined || right === undefined) return undefined
+    const difference = Math.abs(chosen - right)
+    // A difference in one row never is gross: its scores may be small beside those of the others.
+    return Math.max(difference / scale, Math.min(difference / findScale(row), GROSS_DIFFERENCE))
   }
 }
 
-/** Returns a function from the index of a choice and a position on its axis to the score there. */
-function createScoreReader(
+/** Returns how much a number must change to be rounded to that integer. */
+function toRounding(score: number, integer: number, to: Rounding): number {
+  const isUp = to === 'up' || (to === 'zero' && integer < 0)
+  const isDown = to === 'down' || (to === 'zero' && integer > 0)
+  const half = to === 'nearest' ? 0.5 : 1
+  const lowest = integer - (isDown ? 0 : half)
+  const highest = integer + (isUp ? 0 : half)
+  return Math.max(0, lowest - score, score - highest)
+}
+
+/** Returns a function from the index of a choice to the scores that it was chosen from. */
+function createRowReader(
   scores: Float32Array,
   shape: readonly number[],
   axis: number,
   choices: number,
-): (index: number, position: number) => number | undefined {
+): (index: number) => Float32Array {
   const at = axis < 0 ? axis + shape.length : axis
   const length = shape[at] ?? 1
   const inner = countElements(shape.slice(at + 1))
   /** Number of choices along the axis: 1, or the number of the best that are wanted. */
   const perRow = (choices * length) / scores.length
-  return (index, position) => {
+  return (index) => {
     const outer = Math.floor(index / (inner * perRow))
-    const isInside = position >= 0 && position < length
-    return isInside ? scores[(outer * length + position) * inner + (index % inner)] : undefined
+    const first = outer * length * inner + (index % inner)
+    return Float32Array.from({ length }, (_, position) => scores[first + position * inner] ?? NaN)
   }
 }
 

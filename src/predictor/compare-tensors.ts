@@ -1,6 +1,6 @@
 /** Compares tensors that two devices computed from the same inputs. */
 import { type ElementType, toReadableData } from '../values/elements.ts'
-import { createMargins, MIN_SCALE, type ChosenFrom } from './chosen-from.ts'
+import { createMargins, GROSS_DIFFERENCE, MIN_SCALE, type ChosenFrom } from './chosen-from.ts'
 import type { RawTensor } from './tensor.ts'
 
 /**
@@ -18,9 +18,6 @@ const TOLERANCES: Partial<Record<ElementType, number>> = {
   float32: 0.01,
   float64: 0.01,
 }
-
-/** Relative difference beyond which one input is enough for a verdict. */
-const GROSS_DIFFERENCE = 0.25
 
 /**
  * Slices of tensors have a scale of their own, since a tensor may hold coordinates and scores. An

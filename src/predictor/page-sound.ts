@@ -6,8 +6,11 @@ import { mixChannels, type Sound } from './audio.ts'
 /** Maximum size in bytes of a file that is decoded. Its samples take about ten times as much. */
 const MAX_FILE_BYTES = 2 ** 24
 
-/** Samples per second to which the browser decodes files. */
+/** Samples per second to which the browser decodes files that are not WAV. */
 const DECODED_RATE = 48_000
+
+/** Minimum and maximum of samples per second to which every browser can decode. */
+const DECODABLE_RATES = [8000, 96_000] as const
 
 /** Mono samples with the file that they were decoded from. */
 interface DecodedSound extends Sound {
@@ -26,12 +29,21 @@ export async function toPageSound(value: AudioBuffer | Blob, path: string): Prom
   if (!(value instanceof Blob)) return toSound(value)
   if (value.size > MAX_FILE_BYTES)
     throwInvalidInput(path, `is larger than ${MAX_FILE_BYTES} bytes. Send it in parts.`)
-  const context = new OfflineAudioContext(1, 1, DECODED_RATE)
+  const bytes = await value.arrayBuffer()
+  const context = new OfflineAudioContext(1, 1, findRate(bytes))
   try {
-    return { ...toSound(await context.decodeAudioData(await value.arrayBuffer())), file: value }
+    return { ...toSound(await context.decodeAudioData(bytes)), file: value }
   } catch (cause) {
     return throwInvalidInput(path, `this browser cannot decode its sound (${value.type}).`, cause)
   }
+}
+
+/** Returns the rate of a WAV file, so that its samples stay as they are, or the one of other files. */
+function findRate(file: ArrayBuffer): number {
+  const [min, max] = DECODABLE_RATES
+  const isWav = /^RIFF.{4}WAVEfmt $/s.test(new TextDecoder('latin1').decode(file.slice(0, 16)))
+  const rate = isWav && file.byteLength >= 28 ? new DataView(file).getUint32(24, true) : 0
+  return rate >= min && rate <= max ? rate : DECODED_RATE
 }
 
 function toSound(buffer: AudioBuffer): Sound {

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { refuse } from '../../draft/refuse.ts'
 import { InoriginError } from '../../error.ts'
+import type { ModelTensors } from './check-bindings.ts'
 import { tryExample, type ExampleShapes } from './try-example.ts'
 
 /** Graph and its external weights, each with the path that the graph refers to. */
@@ -24,6 +25,7 @@ export interface TestedModel {
   outputs: ExampleShapes
   /** The runtime's reason if the model did not run on the inputs that were tried. */
   failure?: string
+  tensors: ModelTensors
 }
 
 /**
@@ -49,7 +51,8 @@ export async function testModel({
   })
   try {
     const { failure, ...ran } = await tryExample(session, ort.Tensor, signal)
-    return { ...ran, ...(failure !== undefined && { failure: toReason(failure) }) }
+    const tensors = { inputs: session.inputMetadata, outputs: session.outputMetadata }
+    return { ...ran, tensors, ...(failure !== undefined && { failure: toReason(failure) }) }
   } finally {
     await session.release()
   }

@@ -4,6 +4,7 @@ import { sumBytes } from '../../catalog/memory-bytes.ts'
 import type { Item } from '../../draft/items.ts'
 import type { Plan } from '../../draft/plan.ts'
 import { readInside, type ModelRoot } from '../add/model-root.ts'
+import { checkBindings, type ModelTensors } from './check-bindings.ts'
 import { checkSteps } from './check-steps.ts'
 import { openFolder } from './disk-folder.ts'
 import { testGraph, testModel } from './open-model.ts'
@@ -23,7 +24,7 @@ const MAX_RUN_BYTES = 512 * 2 ** 20
 
 /**
  * Opens and runs the graph. Resolves with the shapes of its inputs, which are empty if it did not
- * run. Rejects with `invalid_request` if the runtime or the steps of an output do not fit the model.
+ * run. Rejects with `invalid_request` if the runtime or the inputs and outputs do not fit the model.
  */
 export async function testPlan(
   root: ModelRoot,
@@ -36,10 +37,11 @@ export async function testPlan(
   const [graph] = items.filter(({ type }) => type === 'onnx')
   if (!graph) return new Map()
   options.onStep('Testing it in the runtime')
-  const { shapes, outputs } =
+  const { shapes, outputs, tensors } =
     sumBytes(items) > MAX_RUN_BYTES
       ? await openLarge(root, graph, plan, options)
       : await run(root, graph, items, plan, options)
+  if (tensors) checkBindings(plan.entry, bindings, tensors, outputs)
   const base = graph.path.slice(0, graph.path.lastIndexOf('/') + 1)
   await checkSteps(bindings, outputs, {
     graph: () => readInside(root, graph.path),
@@ -51,6 +53,8 @@ export async function testPlan(
 interface Tested {
   shapes: ExampleShapes
   outputs: ExampleShapes
+  /** Tensors of a model that was opened whole. */
+  tensors?: ModelTensors
 }
 
 async function openLarge(

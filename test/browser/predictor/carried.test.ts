@@ -165,6 +165,35 @@ describe('sound', () => {
     await model.close()
   })
 
+  test('of a WAV file has its samples, at the rate of the file', async () => {
+    const bytes = new Uint8Array(48)
+    const view = new DataView(bytes.buffer)
+    const text = { 0: 'RIFF', 8: 'WAVEfmt ', 36: 'data' }
+    for (const [at, marks] of Object.entries(text))
+      bytes.set(new TextEncoder().encode(marks), Number(at))
+    for (const [at, value] of [
+      [4, 40],
+      [16, 16],
+      [24, 8000],
+      [28, 16_000],
+      [40, 4],
+    ] as const)
+      view.setUint32(at, value, true)
+    // Whole numbers, 1 channel, 2 bytes a frame, 16 bits, and two samples.
+    for (const [at, value] of [
+      [20, 1],
+      [22, 1],
+      [32, 2],
+      [34, 16],
+      [44, 0x4000],
+      [46, 0x2000],
+    ] as const)
+      view.setUint16(at, value, true)
+    const sound = await toPageSound(new Blob([bytes], { type: 'audio/wav' }), 'inputs.x')
+    expect(sound.sampleRate).toBe(8000)
+    expect([...sound.data].map((sample) => Math.round(sample * 1000))).toEqual([500, 250])
+  })
+
   test('that the browser cannot decode is refused by name', async () => {
     const file = new Blob(['no sound'], { type: 'audio/ogg' })
     await expect(toPageSound(file, 'inputs.x')).rejects.toThrow(

@@ -116,7 +116,12 @@ test('an image without a size needs lengths that the model leaves open', () => {
   expect(inputs[0]?.spec).toMatchObject({ shape: [1, null, null, 3], image: {} })
 })
 
-test('a state begins with zeros of its shape, and sound is cut into windows', () => {
+test.each([
+  ['the length of its tensor', [1, 576], 512],
+  ['that length, also of a free batch', ['batch', 576], 512],
+  ['all of it if the length is free', ['batch', 'samples'], null],
+  ['all of it if only the channel is fixed', ['samples', 1], null],
+])('a state begins with zeros of its shape, and sound has %s', (_, shape, window) => {
   const { states, sound } = bound({
     inputs: [
       { name: 'wave', type: 'float32' },
@@ -126,12 +131,12 @@ test('a state begins with zeros of its shape, and sound is cut into windows', ()
     bindings: { wave: { tensor: 'wave', audio: { rate: 16_000, context: 64 } } },
     states: [{ input: 'h', output: 'hn' }],
     model: {
-      inputs: { wave: ['float32', 1, 576], h: ['float32', 2, 'batch', 64] },
+      inputs: { wave: ['float32', ...shape], h: ['float32', 2, 'batch', 64] },
       outputs: { hn: ['float32', 2, 'batch', 64] },
     },
   })
   expect(states).toEqual([{ input: 'h', output: 'hn', type: 'float32', shape: [2, 1, 64] }])
-  expect(sound).toMatchObject({ tensor: 'wave', window: 512 })
+  expect(sound).toMatchObject({ tensor: 'wave', window })
 })
 
 describe('what does not fit', () => {

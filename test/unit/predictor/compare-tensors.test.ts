@@ -71,6 +71,12 @@ describe('integers', () => {
     expect(compareTensors(integers(chosen), integers([1, 0]), byPosition)).toBe(expected)
   })
 
+  test('of a row whose scores are small beside those of another', () => {
+    const rows = floats([300, 1, 2, 1, 0.02, 0.3], [2, 3])
+    const source: ChosenFrom = { choice: { by: 'position', axis: 1 }, tensors: [rows] }
+    expect(compareTensors(integers([0, 1]), integers([0, 0]), source)).toBe('different')
+  })
+
   test('on the first axis, and several of them', () => {
     const columns = floats([1, 5, 4, 5.001], [2, 2])
     const source: ChosenFrom = { choice: { by: 'position', axis: -2 }, tensors: [columns] }
@@ -96,9 +102,30 @@ describe('integers', () => {
     })
     expect(compareTensors(booleans([0, 1]), booleans([1, 1]), limit)).toBe('same')
     expect(compareTensors(booleans([1, 0]), booleans([1, 1]), limit)).toBe('gross')
-    const rounded: ChosenFrom = { choice: { by: 'rounding' }, tensors: [floats([1.5, 100])] }
+    const rounded: ChosenFrom = {
+      choice: { by: 'rounding', to: 'nearest' },
+      tensors: [floats([1.5, 100])],
+    }
     expect(compareTensors(integers([1, 100]), integers([2, 100]), rounded)).toBe('same')
     expect(compareTensors(integers([2, 90]), integers([2, 100]), rounded)).toBe('different')
+  })
+
+  test.each([
+    ['nearest', 5.49, 5, 6, 'same'],
+    ['nearest', 5.1, 5, 6, 'different'],
+    ['nearest', 5.1, 5, 4, 'different'],
+    ['down', 4.99, 4, 5, 'same'],
+    ['down', 5.01, 5, 4, 'same'],
+    ['down', 5.01, 5, 6, 'different'],
+    ['up', 5.01, 6, 5, 'same'],
+    ['up', 5.99, 6, 5, 'different'],
+    ['zero', -4.99, -4, -5, 'same'],
+    ['zero', 5.3, 5, 6, 'different'],
+    ['zero', 0.5, 0, -1, 'different'],
+    ['zero', 0.99, 0, 1, 'same'],
+  ] as const)('rounded to %s: %d is %d, and %d is %s', (to, source, right, ours, expected) => {
+    const rounded: ChosenFrom = { choice: { by: 'rounding', to }, tensors: [floats([source, 6])] }
+    expect(compareTensors(integers([ours, 6]), integers([right, 6]), rounded)).toBe(expected)
   })
 
   test('of an unknown source count as different, but never as gross', () => {
@@ -141,7 +168,16 @@ describe('findChoiceSource', () => {
     [
       'a cast',
       [node('MatMul', ['a', 'b'], ['c']), node('Cast', ['c'], ['y'])],
-      { choice: { by: 'rounding' }, tensors: ['c'] },
+      { choice: { by: 'rounding', to: 'zero' }, tensors: ['c'] },
+    ],
+    [
+      'a rounding behind a clip and a cast',
+      [
+        node('Round', ['a'], ['b']),
+        node('Clip', ['b', 'min', 'max'], ['c']),
+        node('Cast', ['c'], ['y']),
+      ],
+      { choice: { by: 'rounding', to: 'nearest' }, tensors: ['a'] },
     ],
     ['nothing known', [node('NonMaxSuppression', ['boxes', 'scores'], ['y'])], undefined],
   ])('finds %s', (_, operations, expected) => {
