@@ -18,6 +18,9 @@ const MAX_SAMPLES = 2 ** 26
 /** Minimum and maximum of samples per second. */
 const RATES = [1000, 768_000] as const
 
+/** Maximum number of lists around the samples, such as those of a batch with channels. */
+const MAX_NESTED_LISTS = 3
+
 /**
  * Resolves with the sound of an input: {@link Sound}, samples at the model's own rate, `AudioData`
  * or a WAV file. Rejects with `invalid_request` that names `path` for anything else.
@@ -34,6 +37,17 @@ export async function parseSound(value: unknown, rate: number, path: string): Pr
 }
 
 async function readSound(value: unknown, rate: number, path: string): Promise<Sound> {
+  if (!isObject(value) || !('data' in value)) return readSource(value, rate, path)
+  const { data, sampleRate } = value
+  const sound = await readSource(data, rate, `${path}.data`)
+  // A file says its rate by itself.
+  if (sampleRate === undefined) return sound
+  if (typeof sampleRate === 'number') return { ...sound, sampleRate }
+  const what = `must be a number, not ${describeValue(sampleRate)}.`
+  return throwInvalidInput(`${path}.sampleRate`, what)
+}
+
+async function readSource(value: unknown, rate: number, path: string): Promise<Sound> {
   if (value instanceof Float32Array || value instanceof Float64Array)
     return { data: Float32Array.from(value), sampleRate: rate }
   if (value instanceof Int16Array)
@@ -42,15 +56,9 @@ async function readSound(value: unknown, rate: number, path: string): Promise<So
   if (value instanceof Blob) return readFile(new Uint8Array(await value.arrayBuffer()), path)
   if (value instanceof ArrayBuffer) return readFile(new Uint8Array(value), path)
   if (value instanceof Uint8Array) return readFile(value, path)
-  const samples: unknown[] | null = Array.isArray(value) ? value.flat(Infinity) : null
+  const samples: unknown[] | null = Array.isArray(value) ? value.flat(MAX_NESTED_LISTS) : null
   if (samples?.every((sample): sample is number => typeof sample === 'number'))
     return { data: Float32Array.from(samples), sampleRate: rate }
-  if (isObject(value) && 'data' in value) {
-    const { data, sampleRate = rate } = value
-    if (typeof sampleRate !== 'number')
-      throwInvalidInput(`${path}.sampleRate`, `must be a number, not ${describeValue(sampleRate)}.`)
-    return { ...(await readSound(data, rate, `${path}.data`)), sampleRate }
-  }
   return throwInvalidInput(
     path,
     `must be sound (AudioBuffer, AudioData, a file, Float32Array or { data, sampleRate }), not ${describeValue(value)}.`,

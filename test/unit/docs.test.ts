@@ -75,6 +75,44 @@ test('the table of models is that of the catalog', () => {
   )
 })
 
+test.each([
+  ['Body', 'wire/body.ts', 'MAX_BODY_BYTES', 2 ** 20],
+  ['JSON values in a body', 'wire/json.ts', 'MAX_VALUES', 1],
+  ['Objects, arrays and members of objects in a body', 'wire/json.ts', 'MAX_NODES', 1],
+  ['Nested objects and arrays', 'wire/json.ts', 'MAX_DEPTH', 1],
+  ['Items in the input of a response', 'wire/responses-input.ts', 'MAX_INPUT_ITEMS', 1],
+  ['Stop sequences', 'wire/fields.ts', 'MAX_STOP_SEQUENCES', 1],
+  ['Alternatives of each token', 'wire/shared-fields.ts', 'MAX_TOP_LOGPROBS', 1],
+  ['Texts in a request for embeddings', 'wire/embeddings.ts', 'MAX_TEXTS', 1],
+  ['Keywords, names and values of a JSON', 'engine/schema/limits.ts', 'MAX_SCHEMA_VALUES', 1],
+  ['Names in an object of a schema', 'engine/schema/limits.ts', 'MAX_OBJECT_NAMES', 1],
+  ['Grammar', 'engine/constraint/grammar.ts', 'MAX_GRAMMAR_CHARACTERS', 1],
+  ['Images in a request', 'generation/images.ts', 'MAX_IMAGES', 1],
+  ['Pixels of an image', 'generation/images.ts', 'MAX_IMAGE_PIXELS', 1],
+  ['Side of an image', 'generation/images.ts', 'MAX_IMAGE_SIDE_PIXELS', 1],
+  ['Images by URL', 'host/requests/image-fetcher.ts', 'MAX_FETCHED_BYTES', 2 ** 20],
+  ['Sound of one prediction', 'predictor/audio.ts', 'MAX_SAMPLES', 1],
+  ['Models in memory', 'host/models/models.ts', 'MAX_LOADED', 1],
+  ['Times that a request continues', 'link/rerun.ts', 'MAX_FAILOVERS', 1],
+])('the page of limits states the limit of %s', (row, file, name, unit) => {
+  const [, stated = ''] =
+    new RegExp(`^\\| ${row}[^|]*\\| ([\\d,]+)`, 'm').exec(read(ROOT, 'docs/limits.md')) ?? []
+  const [, value = ''] =
+    new RegExp(`const ${name} = ([\\d_ *]+)`).exec(read(ROOT, 'src', file)) ?? []
+  const [base = NaN, ...factors] = value
+    .replaceAll('_', '')
+    .split(/(?<!\*) \* (?!\*)/)
+    .map(power)
+  const limit = factors.reduce((product, factor) => product * factor, base)
+  expect(Number(stated.replaceAll(',', ''))).toBe(limit / unit)
+})
+
+/** Parses `a` or `a ** b`. */
+function power(text: string): number {
+  const [base, exponent = 1] = text.split('**').map(Number)
+  return (base ?? NaN) ** exponent
+}
+
 test('the tests that the page of the playground names exist', () => {
   const page = read(ROOT, 'docs/playground.md')
   const named = Array.from(page.matchAll(/`([\w-]+\.test\.ts)`, "(.*?)"(?=;| \|)/g))

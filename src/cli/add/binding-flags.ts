@@ -109,7 +109,7 @@ export function parseBindingFlags(flags: BindingFlags): BindingWishes {
   return {
     images: flags.image ?? [],
     layout: parseLayout(flags),
-    outputs: new Map((flags.output ?? []).map((text) => parseOutput(text))),
+    outputs: parseOutputs(flags.output ?? []),
     states: new Map((flags.state ?? []).map((text) => parsePair('--state', text, 'input=output'))),
     sounds: parseSounds(flags),
     steps: parseStepFlags(flags.step),
@@ -117,9 +117,18 @@ export function parseBindingFlags(flags: BindingFlags): BindingWishes {
   }
 }
 
-/** Parses `tensor` or `name=tensor`. */
-const parseOutput = (text: string): [string, string] =>
-  text.includes('=') ? parsePair('--output', text, 'name=output') : [text, text]
+/** Parses each `tensor` or `name=tensor`. */
+function parseOutputs(texts: readonly string[]): Map<string, string> {
+  const outputs = new Map<string, string>()
+  for (const text of texts) {
+    const [name, tensor] = text.includes('=')
+      ? parsePair('--output', text, 'name=output')
+      : [text, text]
+    if (outputs.has(name)) throw createUsageError(`--output names ${name} twice`)
+    outputs.set(name, tensor)
+  }
+  return outputs
+}
 
 function parseLayout(flags: BindingFlags): Partial<ImageLayout> {
   const { mean, std, size, channels, fit, padding, resample } = flags
@@ -134,8 +143,14 @@ function parseLayout(flags: BindingFlags): Partial<ImageLayout> {
     ...(resample !== undefined && { resample: parseName('--resample', resample, FILTERS) }),
     ...(padding !== undefined && { padding: { value: parseNumbers('--padding', padding) } }),
     ...(mean !== undefined && { mean: parseNumbers('--mean', mean) }),
-    ...(std !== undefined && { std: parseNumbers('--std', std) }),
+    ...(std !== undefined && { std: parseDeviations(std) }),
   }
+}
+
+function parseDeviations(text: string): number[] {
+  const deviations = parseNumbers('--std', text)
+  if (deviations.every((deviation) => deviation > 0)) return deviations
+  throw createUsageError(`--std takes numbers greater than 0, not ${text}`)
 }
 
 const CHANNELS = ['gray', 'rgb', 'bgr', 'rgba'] as const

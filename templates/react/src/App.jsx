@@ -1,14 +1,20 @@
-import { useState } from 'react'
+import { serve } from 'inorigin'
+import { useModel, useServer } from 'inorigin/react'
+import { useEffect, useState } from 'react'
 import { chat } from './chat.js'
-import { useModel } from './model.js'
 
 /** Any tag of the catalog: `server.models.list()` lists them. */
 const MODEL = '@inorigin/guide'
 
 export function App() {
-  const { server, progress, error } = useModel(MODEL)
+  const { server, error: startError } = useServer(serve)
+  const { state, progress, error: loadError, load } = useModel(MODEL)
+  const error = startError ?? loadError
+  const isReady = state === 'loaded'
   const [messages, setMessages] = useState([])
   const [isBusy, setBusy] = useState(false)
+
+  useEffect(() => void load(), [load])
 
   async function send(event) {
     event.preventDefault()
@@ -34,8 +40,8 @@ export function App() {
     <main>
       <h1>__NAME__</h1>
       {error && <p id="status">Error: {error.message}</p>}
-      {!error && <p id="status">{server ? `${MODEL} is ready.` : `Loading ${MODEL} ...`}</p>}
-      {!server && <progress value={progress} />}
+      {!error && <p id="status">{isReady ? `${MODEL} is ready.` : `${MODEL}: ${state}`}</p>}
+      {progress && <progress value={progress.loadedBytes} max={progress.totalBytes || 1} />}
       <div id="log" aria-live="polite">
         {messages.map(({ role, content }, index) => (
           <p key={index} className={role}>

@@ -124,6 +124,8 @@ describe('what is refused', () => {
     [{ state: ['h'] }, '--state takes input=output, not h'],
     [{ audio: ['wave=fast'] }, '--audio takes a number of at least 1, not fast'],
     [{ window: '512' }, '--window needs --audio'],
+    [{ image: ['x'], std: '0.2,0' }, '--std takes numbers greater than 0, not 0.2,0'],
+    [{ output: ['a=y', 'a=side'] }, '--output names a twice'],
     [{ size: '48' }, '--size takes a width and a height such as 320x48 or x48, not 48'],
     [{ mean: '1,,2' }, '--mean takes numbers such as 0.5'],
     [{ context: '64' }, '--context needs --audio'],

@@ -15,6 +15,14 @@ interface Format {
   write: (view: DataView, at: number, sample: number) => void
 }
 
+/** Samples of 16 bits in one channel. */
+const PCM: Format = {
+  code: 1,
+  bits: 16,
+  channels: 1,
+  write: (view, at, sample) => view.setInt16(at, sample, true),
+}
+
 /** A WAV file, with a chunk of odd length before the samples. */
 function wav(samples: readonly number[], { code, bits, channels, write }: Format): Uint8Array {
   const bytes = new Uint8Array(12 + 24 + 10 + 8 + (samples.length * bits) / 8)
@@ -96,22 +104,31 @@ describe('a WAV file', () => {
   })
 
   test('that is cut or compressed', async () => {
-    const format: Format = {
-      code: 1,
-      bits: 16,
-      channels: 1,
-      write: (view, at, one) => view.setInt16(at, one),
-    }
-    const bytes = wav([0, 0, 0, 0], format)
+    const bytes = wav([0, 0, 0, 0], PCM)
     for (let length = 0; length < bytes.length; length++)
       expect(() => readWav(bytes.subarray(0, length))).not.toThrow()
     expect(readWav(bytes.subarray(0, bytes.length - 3))?.data[0]).toHaveLength(2)
-    const compressed = wav([0], { ...format, code: 85 })
+    const compressed = wav([0], { ...PCM, code: 85 })
     expect(readWav(compressed)).toBeNull()
     await expect(parseSound(compressed, 16_000, 'inputs.x')).rejects.toThrow(
       'inputs.x: is not a WAV file',
     )
   })
+})
+
+test('a file in an object has the rate of the file', async () => {
+  const data = wav([0, 16_384], PCM)
+  const sound = await parseSound({ data }, 16_000, 'inputs.x')
+  expect(sound).toEqual({ data: Float32Array.of(0, 0.5), sampleRate: 8000 })
+})
+
+test('what contains itself is no sound', async () => {
+  const object: Record<string, unknown> = {}
+  object['data'] = object
+  const list: unknown[] = [0]
+  list.push(list)
+  await expect(parseSound(object, 16_000, 'inputs.x')).rejects.toThrow('inputs.x.data: must be')
+  await expect(parseSound(list, 16_000, 'inputs.x')).rejects.toThrow('inputs.x: must be')
 })
 
 test.each<[unknown, string]>([
