@@ -1,5 +1,6 @@
 /** Defines the schema of an implementation: its files, requirements and tensor layouts. */
 import * as v from 'valibot'
+import { SAMPLE_RATES } from '../values/sample-rates.ts'
 import { stepSchema } from './step-schema.ts'
 import {
   countSchema,
@@ -113,8 +114,8 @@ export const textLayoutSchema = v.strictObject({
 
 /** Conversion of sound to a tensor of mono samples from -1 to 1. */
 export const audioLayoutSchema = v.strictObject({
-  /** Samples per second that the model expects. */
-  rate: countSchema,
+  /** Samples per second that the model expects, 1,000 to 768,000. */
+  rate: v.pipe(countSchema, v.minValue(SAMPLE_RATES[0]), v.maxValue(SAMPLE_RATES[1])),
   /**
    * Number of new samples that the model takes at once. Longer sound is cut into windows, and each
    * output gets a first dimension for them. Default: the tensor's length if it is fixed, else all.

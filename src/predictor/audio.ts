@@ -3,6 +3,7 @@ import { describeValue } from '../values/elements.ts'
 import { throwInvalidInput } from '../values/input-errors.ts'
 import { isInstanceOf } from '../values/instances.ts'
 import { isObject } from '../values/objects.ts'
+import { SAMPLE_RATES } from '../values/sample-rates.ts'
 import { readWav } from './wav.ts'
 
 /** Mono samples from -1 to 1. */
@@ -15,9 +16,6 @@ export interface Sound {
 /** Maximum number of samples of one call: 23 minutes at 48 kHz. */
 const MAX_SAMPLES = 2 ** 26
 
-/** Minimum and maximum of samples per second. */
-const RATES = [1000, 768_000] as const
-
 /** Maximum number of lists around the samples, such as those of a batch with channels. */
 const MAX_NESTED_LISTS = 3
 
@@ -28,7 +26,7 @@ const MAX_NESTED_LISTS = 3
 export async function parseSound(value: unknown, rate: number, path: string): Promise<Sound> {
   const sound = await readSound(value, rate, path)
   const { data, sampleRate } = sound
-  const [min, max] = RATES
+  const [min, max] = SAMPLE_RATES
   if (!(sampleRate >= min && sampleRate <= max))
     throwInvalidInput(`${path}.sampleRate`, `must be from ${min} to ${max}, not ${sampleRate}.`)
   if (data.length > MAX_SAMPLES)

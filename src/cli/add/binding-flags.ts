@@ -1,6 +1,7 @@
 /** Parses the options of `inorigin add` that describe inputs and outputs. */
 import type { AudioLayout, ImageLayout } from '../../catalog/schema.ts'
 import type { BindingWishes } from '../../draft/wishes.ts'
+import { SAMPLE_RATES } from '../../values/sample-rates.ts'
 import { createUsageError } from '../usage.ts'
 import { parseCount, parseName, parseNumbers, parsePair } from './flag-values.ts'
 import { parseLabelFlags, parseStepFlags } from './step-flags.ts'
@@ -175,10 +176,17 @@ function parseSounds({ audio = [], window, context }: BindingFlags): Map<string,
   return new Map(
     audio.map((text) => {
       const [name, rate] = parsePair('--audio', text, 'input=rate, such as input=16000')
-      const layout: AudioLayout = { rate: parseCount('--audio', rate) }
+      const layout: AudioLayout = { rate: parseRate(rate) }
       if (window !== undefined) layout.window = parseCount('--window', window)
       if (context !== undefined) layout.context = parseCount('--context', context)
       return [name, layout]
     }),
   )
+}
+
+function parseRate(text: string): number {
+  const rate = parseCount('--audio', text)
+  const [min, max] = SAMPLE_RATES
+  if (rate >= min && rate <= max) return rate
+  throw createUsageError(`--audio takes ${min} to ${max} samples per second, not ${text}`)
 }

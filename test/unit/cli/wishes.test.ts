@@ -123,6 +123,7 @@ describe('what is refused', () => {
     [{ state: ['h=z'] }, '--state z:'],
     [{ state: ['h'] }, '--state takes input=output, not h'],
     [{ audio: ['wave=fast'] }, '--audio takes a number of at least 1, not fast'],
+    [{ audio: ['wave=1'] }, '--audio takes 1000 to 768000 samples per second, not 1'],
     [{ window: '512' }, '--window needs --audio'],
     [{ image: ['x'], std: '0.2,0' }, '--std takes numbers greater than 0, not 0.2,0'],
     [{ output: ['a=y', 'a=side'] }, '--output names a twice'],
