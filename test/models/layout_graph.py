@@ -1,11 +1,13 @@
 """The graph of a layout, and the one before it where there is one."""
 
+from itertools import groupby
+
 from onnx import TensorProto as T
 
 from layout_builder import Builder, scalar, value
 from layout_mixers import MIXERS, bias
 from layout_weights import (
-    BRANCHES, EXTRA, HALVES, HIDDEN, LAYOUTS, QUARTERS, SECTIONS, VOCAB, quantize,
+    BRANCHES, EXTRA, HALVES, HEAD, HIDDEN, LAYOUTS, QUARTERS, TURNS, VOCAB, quantize,
 )
 
 ROWS = "batch_size", "sequence_length"
@@ -43,7 +45,7 @@ def export(name, made):
     if name == "recurrent":
         inputs.append(value("position_ids", T.INT64, 3, *ROWS))
         positions = b.add("Gather", ["position_ids", scalar(b, 0)], axis=0)
-    elif name == "axes":
+    elif name in TURNS:
         inputs.append(value("position_ids", T.INT64, 3, *ROWS))
     elif "grouped" not in layout:
         inputs.append(value("position_ids", T.INT64, *ROWS))
@@ -54,9 +56,13 @@ def export(name, made):
 
     width = b.add("Gather", [b.add("Shape", ["attention_mask"]), scalar(b, 1)], axis=0)
     shared = {"positions": positions, "width": width}
-    if name == "axes":
-        shared |= on_axes(b, width)
-    if "grouped" in layout:
+    if name in TURNS:
+        shared |= on_axes(b, TURNS[name])
+    if "turned" in layout:
+        shared |= one_by_one(b, shared)
+    elif name in TURNS:
+        shared["indices"] = in_sequence(b, width)
+    if "grouped" in layout or "turned" in layout:
         total = b.add("ReduceSum", ["attention_mask", b.ints(1)], keepdims=0)
         less = b.add("Sub", [total, b.ints(1)])
         shared["lengths"] = b.add("Cast", [less], to=T.INT32)
@@ -90,21 +96,37 @@ def export(name, made):
     return b.graph(name, inputs, outputs), before
 
 
-def on_axes(b, width):
-    """Angles by frame, row and column; and where each token is in its sequence."""
+def on_axes(b, turns):
+    """Angles of tokens by frame, row and column."""
     shared = {}
     for table in ("cos", "sin"):
         parts, first = [], 0
-        for axis, count in enumerate(SECTIONS):
+        for axis, pairs in groupby(turns):
+            end = first + len(list(pairs))
             positions = b.add("Gather", ["position_ids", scalar(b, axis)], axis=0)
             rows = b.add("Gather", [table, positions])
-            parts.append(b.add("Slice", [rows, b.ints(first), b.ints(first + count), b.ints(2)]))
-            first += count
+            parts.append(b.add("Slice", [rows, b.ints(first), b.ints(end), b.ints(2)]))
+            first = end
         shared[table] = b.add("Concat", parts, axis=2)
+    return shared
+
+
+def in_sequence(b, width):
+    """Where each token is in its sequence."""
     count = b.add("Gather", [b.add("Shape", ["position_ids"]), scalar(b, 2)], axis=0)
     past = b.add("Sub", [width, count])
     indices = b.add("Range", [past, width, scalar(b, 1)])
-    return shared | {"indices": b.add("Unsqueeze", [indices, b.ints(0)])}
+    return b.add("Unsqueeze", [indices, b.ints(0)])
+
+
+def one_by_one(b, shared):
+    """Tables with a line for each token of a batch, and the line of each token."""
+    flat = b.ints(-1, HEAD // 2)
+    tables = {f"flat_{each}": b.add("Reshape", [shared[each], flat]) for each in ("cos", "sin")}
+    count = b.add("Div", [b.add("Size", ["position_ids"]), scalar(b, 3)])
+    lines = b.add("Range", [scalar(b, 0), count, scalar(b, 1)])
+    shape = b.add("Slice", [b.add("Shape", ["position_ids"]), b.ints(1), b.ints(3)])
+    return tables | {"order": b.add("Reshape", [lines, shape])}
 
 
 def embedder(given):

@@ -33,17 +33,30 @@ def lists(caches, layer):
     return pasts(caches, layer, *shapes)
 
 
-def grouped(b, x, layer, shared, caches):
+def group_query(b, projected, layer, shared, caches, tables):
+    """Attention that turns queries and keys by the tables, if there are some."""
     key, val = lists(caches, layer)
-    projected = [b.linear(x, f"{part}{layer}") for part in "qkv"]
     return b.microsoft(
         "GroupQueryAttention",
-        [*projected, key[0], val[0], shared["lengths"], shared["total"], "cos", "sin"],
+        [*projected, key[0], val[0], shared["lengths"], shared["total"], *tables],
         *(f"attended{layer}", key[1], val[1]),
         num_heads=HEADS,
         kv_num_heads=KV_HEADS,
-        do_rotary=1,
+        do_rotary=int(len(tables) > 0),
     )
+
+
+def grouped(b, x, layer, shared, caches):
+    projected = [b.linear(x, f"{part}{layer}") for part in "qkv"]
+    return group_query(b, projected, layer, shared, caches, ("cos", "sin"))
+
+
+def turned(b, x, layer, shared, caches):
+    """The same, where queries and keys are turned before, each token by angles of its own."""
+    queries, keys, values = (b.linear(x, f"{part}{layer}") for part in "qkv")
+    angles = [shared[each] for each in ("order", "flat_cos", "flat_sin")]
+    queries, keys = (b.microsoft("RotaryEmbedding", [each, *angles]) for each in (queries, keys))
+    return group_query(b, (queries, keys, values), layer, shared, caches, ())
 
 
 def plain(b, x, layer, shared, caches):
@@ -158,4 +171,11 @@ def recurrent(b, x, layer, shared, caches):
     return f"read{layer}"
 
 
-MIXERS = {"grouped": grouped, "plain": plain, "branch": branch, "conv": conv, "recurrent": recurrent}
+MIXERS = {
+    "grouped": grouped,
+    "turned": turned,
+    "plain": plain,
+    "branch": branch,
+    "conv": conv,
+    "recurrent": recurrent,
+}

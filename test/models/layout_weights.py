@@ -7,8 +7,9 @@ from tiny import tokenizer
 HIDDEN, HEADS, KV_HEADS, HEAD, FFN, CONTEXT = 32, 4, 2, 16, 32, 512
 TAPS, MEMORY, EXTRA, BLOCK = 3, 16, 8, 32
 EPSILON, DECAY = 1e-5, 0.9
-# Pairs of a head that turn with the frame, the row and the column of a token.
-SECTIONS = 2, 3, 3
+# For each pair of a head: whether it turns with the frame (0), the row (1) or the column (2) of a
+# token. Newer models of Qwen interleave them.
+TURNS = {"axes": (0, 0, 1, 1, 1, 2, 2, 2), "interleaved": (0, 1, 2, 0, 1, 2, 0, 0)}
 
 FILES = tokenizer()
 VOCAB = len(FILES["model"]["vocab"]) + len(FILES["added_tokens"])

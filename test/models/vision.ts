@@ -3,6 +3,8 @@ import type { ImageInput } from '../../src/engine/images.ts'
 import type { ImageDetail } from '../../src/engine/images.ts'
 import lfm2 from './vision-lfm2/expected.json'
 import qwen2 from './vision-qwen2/expected.json'
+import qwen25 from './vision-qwen25/expected.json'
+import qwen3 from './vision-qwen3/expected.json'
 import qwen35 from './vision-qwen35/expected.json'
 import idefics3 from './vision/expected.json'
 
@@ -51,6 +53,8 @@ export const VISION_MODELS = [
   IDEFICS3,
   modelOf('vision-lfm2', lfm2),
   modelOf('vision-qwen2', qwen2),
+  modelOf('vision-qwen25', qwen25),
+  modelOf('vision-qwen3', qwen3, ['processor_config.json']),
   modelOf('vision-qwen35', qwen35),
 ]
 

@@ -130,4 +130,5 @@ LFM2 = SimpleNamespace(
         "do_image_splitting": True,
         "resample": 2,
     },
+    processor=None,
 )

@@ -1,9 +1,9 @@
-"""Builds models with random weights that see images: `vision-lfm2/`, `vision-qwen2/`, `vision-qwen35/`.
+"""Builds models with random weights that see images: `vision-lfm2/` and four `vision-qwen*/`.
 
     /usr/bin/python3 test/models/vision_twins.py
 
-Needs numpy, onnx and Pillow. They have the layouts of lfm2_vl, qwen2_vl and qwen3_5, and see the
-images of `vision/`. `expected.json` has the rows of the encoder in double precision, and greedy
+Needs numpy, onnx and Pillow. They have the layouts of lfm2_vl, qwen2_vl, qwen2_5_vl, qwen3_vl and
+qwen3_5, and see the images of `vision/`. `expected.json` has the rows of the encoder in double precision, and greedy
 continuations in which no choice is close. `vision-sizes.json` has sizes from the settings of real models.
 """
 
@@ -16,11 +16,11 @@ from PIL import Image
 
 from layout_graph import export
 from layout_reference import forward
-from layout_weights import CONTEXT, HEAD, HEADS, KV_HEADS, SECTIONS, TAPS
+from layout_weights import CONTEXT, HEAD, HEADS, KV_HEADS, TAPS, TURNS
 from tiny import tokenizer
 from vision import embedder, make, opaque, pictures, tokens, without_embeddings
 from vision_lfm2 import LFM2, grid_of, smart_resize as lfm2_resize
-from vision_qwen import QWEN2, QWEN35, smart_resize as qwen_resize
+from vision_qwen import QWEN2, QWEN25, QWEN3, QWEN35, smart_resize as qwen_resize
 
 FOLDER = pathlib.Path(__file__).parent
 
@@ -35,19 +35,15 @@ def template(image):
     )
 
 
-def on_axes(tables, before, grid, after, more):
+def on_axes(turns, tables, before, grid, after, more):
     """Angles of tokens, of the rows of an image, and of tokens behind it."""
     places = [(at, at, at) for at in range(before)]
     height, width = grid
     places += [(before, before + y, before + x) for y in range(height) for x in range(width)]
     start = before + max(grid)
     places += [(start + at,) * 3 for at in range(after + more)]
-    ends = np.cumsum(SECTIONS)
-    made = []
-    for table in tables:
-        parts = [table[[place[axis] for place in places]] for axis in range(3)]
-        made.append(np.concatenate([part[:, end - count : end] for part, count, end in zip(parts, SECTIONS, ends)], 1))
-    return made
+    ids = np.array(places)[:, list(turns)]
+    return [table[ids, np.arange(len(turns))] for table in tables]
 
 
 def continuation(family, made, rows, grid, before, after, count=10):
@@ -57,7 +53,9 @@ def continuation(family, made, rows, grid, before, after, count=10):
     wide["embed"] = np.concatenate([wide["embed"], rows])
     if grid:
         tables = wide["cos"], wide["sin"]
-        wide["cos"], wide["sin"] = on_axes(tables, len(before), grid, len(after), count)
+        wide["cos"], wide["sin"] = on_axes(
+            TURNS[family.layout], tables, len(before), grid, len(after), count
+        )
     ids, margins = [*before, *range(words, words + len(rows)), *after], []
     length = len(ids)
     for _ in range(count):
@@ -121,6 +119,8 @@ def build(family):
         "tokenizer_config.json": {"eos_token": "<|im_end|>", "chat_template": template(family.written)},
         "expected.json": list(cases(family, made, seen)),
     }
+    if family.processor:
+        texts["processor_config.json"] = family.processor
     for name, content in texts.items():
         (folder / name).write_text(json.dumps(content, ensure_ascii=False) + "\n")
 
@@ -146,7 +146,7 @@ def sizes():
 
 
 def main():
-    for family in (LFM2, QWEN2, QWEN35):
+    for family in (LFM2, QWEN2, QWEN25, QWEN3, QWEN35):
         build(family)
     listed = ",\n".join(json.dumps(each) for each in sizes())
     (FOLDER / "vision-sizes.json").write_text(f"[\n{listed}\n]\n")

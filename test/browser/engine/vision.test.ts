@@ -125,6 +125,12 @@ describe.each(VISION_MODELS)('an engine of $folder', (model) => {
     },
   )
 
+  test('answers about several images at once as about each alone', async () => {
+    const questions = await Promise.all(model.cases.map((_, at) => describeCase(at, 'at once')))
+    const answers = await Promise.all(questions.map(({ prompt }) => answer(prompt)))
+    expect(answers.map(({ text }) => text)).toEqual(questions.map(({ text }) => text))
+  })
+
   test('finds an image again in the prefix cache, but not another of the same size', async () => {
     const { prompt, start, end } = await describeCase(0)
     const first = await answer(prompt)

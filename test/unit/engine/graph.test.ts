@@ -165,6 +165,8 @@ test.each([
   [{ inputs_embeds: IDS }, ['logits'], 'input_ids'],
   [{ input_ids: IDS }, ['last_hidden_state'], 'logits'],
   [{ input_ids: IDS, token_type_ids: IDS }, ['logits'], 'token_type_ids'],
+  // Features of deeper layers of the encoder, in exports of Qwen3-VL for another runtime.
+  [{ input_ids: IDS, deepstack_features_0: IDS }, ['logits'], 'deepstack_features_0'],
   [{ input_ids: IDS }, ['logits', 'present.0.key'], 'no inputs for a KV cache'],
 ])('refuses what it cannot feed: %j', (inputs, outputs, named) => {
   expect(() => readGraph(session(inputs as unknown as Inputs, outputs))).toThrow(

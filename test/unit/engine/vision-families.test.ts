@@ -22,6 +22,7 @@ async function open(type: string, image: object, processor: object = {}): Promis
 
 /** Keys of LFM2.5-VL 450M; their values are the defaults of the class. */
 const LFM2 = { tile_size: 512, max_tiles: 10, encoder_patch_size: 16, downsample_factor: 2 }
+const QWEN25 = { patch_size: 14, min_pixels: 3_136, max_pixels: 12_845_056 }
 const QWEN35 = { patch_size: 16, size: { shortest_edge: 65_536, longest_edge: 16_777_216 } }
 
 interface Row {
@@ -73,18 +74,30 @@ test('lfm2_vl reads the settings of tiles from both files', async () => {
   expect(arrange([8000, 8000], 'high').runs).toHaveLength(1)
 })
 
-test('models of Qwen have the sizes of the Python class, and few rows in low detail', async () => {
-  const qwen2 = await open('qwen2_vl', {})
-  const newer = await open('qwen3_5', QWEN35)
-  for (const { size, qwen2: old, qwen35, qwen35Low } of ROWS) {
-    const placed = ([width, height]: Extent, factor: number) => ({
-      rows: height / factor,
-      columns: width / factor,
-    })
-    expect(qwen2.arrange(size, 'high').grid).toEqual(placed(old, 28))
-    expect(newer.arrange(size, 'high').grid).toEqual(placed(qwen35, 32))
-    const low = newer.arrange(size, 'low')
-    expect(low.grid).toEqual(placed(qwen35Low, 32))
+const placed = ([width, height]: Extent, factor: number) => ({
+  rows: height / factor,
+  columns: width / factor,
+})
+
+test.each([
+  ['qwen2_vl', {}],
+  ['qwen2_5_vl', QWEN25],
+])('%s has the sizes of the Python class', async (type, settings) => {
+  const { arrange } = await open(type, settings)
+  for (const { size, qwen2 } of ROWS)
+    expect({ size, ...arrange(size, 'high').grid }).toEqual({ size, ...placed(qwen2, 28) })
+})
+
+test.each([
+  ['qwen3_vl', QWEN35, {}],
+  ['qwen3_vl', {}, { image_processor: QWEN35 }],
+  ['qwen3_5', QWEN35, {}],
+])('%s has them, and few rows in low detail: %j, %j', async (type, settings, processor) => {
+  const { arrange } = await open(type, settings, processor)
+  for (const { size, qwen35, qwen35Low } of ROWS) {
+    expect({ size, ...arrange(size, 'high').grid }).toEqual({ size, ...placed(qwen35, 32) })
+    const low = arrange(size, 'low')
+    expect({ size, ...low.grid }).toEqual({ size, ...placed(qwen35Low, 32) })
     expect(low.pieces).toEqual([countOf(qwen35Low, 32)])
   }
 })
