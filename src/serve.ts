@@ -98,6 +98,8 @@ const SERVE_OPTIONS: OptionNames<ServeOptions> = {
 
 /** Number of attempts to reach a host: one may be starting, or the next tab may be taking over. */
 const HOST_ATTEMPTS = 3
+/** The same while the page starts: if `serve()` fails, the app has no server to try again with. */
+const FIRST_CALL_ATTEMPTS = 6
 const HOST_ACK_TIMEOUT_MS = 8_000
 
 /**
@@ -170,7 +172,11 @@ export async function serve(options: ServeOptions = {}): Promise<Server> {
     link.livenessLock = await holdPageLock()
     const host = remote<HostService>(link, HOST_SERVICE_METHODS)
     const caller: Caller = { key: null, signal: closing.signal }
-    const differences = await host.compareOptions(await digestOptions(setup), caller)
+    const starting = remote<HostService>(
+      { ...link, maxAttempts: FIRST_CALL_ATTEMPTS },
+      HOST_SERVICE_METHODS,
+    )
+    const differences = await starting.compareOptions(await digestOptions(setup), caller)
     if (differences.length > 0) console.warn(describeDifferences(differences, page.hosting))
     if (isAlone) console.warn(describeOwnHost())
     return createServer({

@@ -68,7 +68,6 @@ async function soak({ streams, seed, from, fault, file }: Wish): Promise<boolean
     for (let index = from; index < from + streams; index += 1) {
       const step = planStep(seed, index, fault)
       const outcome = await runStep(stage, step, wholes).catch(toFailure)
-      await stage.fill()
       const memory = await sampleMemory(stage)
       const result = { ...outcome, index, fault: step.fault, memory }
       results.push(result)
@@ -113,14 +112,18 @@ async function runStep(
     asker: askers[step.asker % askers.length]!,
     chance: step.chance,
   }
+  let outcome: Outcome
   try {
     await fault.prepare?.(scene)
-    return await disturb(scene, step, whole)
+    outcome = await disturb(scene, step, whole)
   } finally {
     await within(fault.restore?.(scene) ?? Promise.resolve(), 'the end of the fault')
     if (isDevice) await stage.closeTabs()
     stage.device = 'wasm'
   }
+  // Memory is that of all tabs.
+  await stage.fill()
+  return outcome
 }
 
 async function disturb(scene: Scene, step: Step, whole: Transcript): Promise<Outcome> {

@@ -85,8 +85,13 @@ export async function openStage(): Promise<Stage> {
 
 async function openTab({ site, downloads, device }: Stage): Promise<Page> {
   const page = await site.open()
-  await within(serveIn(page, { device, catalog: downloads.catalog }), 'serve()')
-  return page
+  try {
+    await within(serveIn(page, { device, catalog: downloads.catalog }), 'serve()')
+    return page
+  } catch (error) {
+    await page.close()
+    throw error
+  }
 }
 
 /** Resolves with the result of `find` as soon as there is one. */
