@@ -37,8 +37,8 @@ export interface Fault {
   losesHost?: boolean
   /** `true` if the model has to be downloaded for the request. */
   downloads?: boolean
-  /** Code of an error with which the answer may end. */
-  allowedCode?: string
+  /** Part of the message of an error with which the answer may end. Some frames have no code. */
+  allowedMessage?: string
 }
 
 /** Milliseconds by which the clock jumps: an hour, as in a laptop that slept. */
@@ -76,7 +76,7 @@ export const FAULTS: Readonly<Record<FaultName, Fault>> = {
   },
   'quota exhausted': {
     downloads: true,
-    allowedCode: 'storage_full',
+    allowedMessage: 'Not enough storage',
     async prepare(scene) {
       await removeModel(scene)
       const usage = await call(scene.asker, async () => (await navigator.storage.estimate()).usage)

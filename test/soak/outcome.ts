@@ -49,7 +49,7 @@ function compare(
   verdict: (name: Verdict, note?: string) => Outcome,
 ): Outcome {
   const judgeError = (note: string): Outcome => {
-    const isAllowed = fault.allowedCode !== undefined && note.includes(fault.allowedCode)
+    const isAllowed = fault.allowedMessage !== undefined && note.includes(fault.allowedMessage)
     return verdict(isAllowed ? 'allowed error' : 'wrong', note)
   }
   // A request that is refused has an error in its body, streamed or not.
