@@ -119,13 +119,20 @@ export async function within<T>(
   return Promise.race([promise, late]).finally(() => clearTimeout(timer))
 }
 
+/** Asks again each second, because a message to a service worker that is just being ended is lost. */
 async function askLife(): Promise<string | null> {
-  const { port1, port2 } = new MessageChannel()
-  const answer = new Promise<string | null>((resolve) => {
-    port1.onmessage = ({ data }) => resolve(data.life)
+  return new Promise<string | null>((resolve) => {
+    const ask = () => {
+      const { port1, port2 } = new MessageChannel()
+      port1.onmessage = ({ data }) => {
+        clearInterval(timer)
+        resolve(data.life)
+      }
+      navigator.serviceWorker.controller?.postMessage({ type: 'inorigin:status' }, [port2])
+    }
+    const timer = setInterval(ask, 1_000)
+    ask()
   })
-  navigator.serviceWorker.controller?.postMessage({ type: 'inorigin:status' }, [port2])
-  return answer
 }
 
 /** Ends the target of each service worker of the origin, and detaches at once. */
