@@ -109,6 +109,7 @@ test('finds its files from every entry, below any base, with source maps', async
 })
 
 test('serves models of a folder, and passes their catalog', async () => {
+  app.write('main.js', main('built'))
   app.write('models/inorigin/@me/model/readme.txt', 'mine')
   const entry = `{ "type": "model", "tag": "@me/model", "huggingface": "me/model" }`
   app.write('models/inorigin/catalog.json', `{ "version": 1, "entries": [${entry}] }`)
@@ -142,6 +143,7 @@ test('answers from `vite preview`, in an isolated page', async () => {
 })
 
 test('calls attach() in a service worker of the app', async () => {
+  app.write('main.js', main('built'))
   app.write(
     'src/sw.js',
     `addEventListener('fetch', (event) => {
