@@ -253,8 +253,9 @@ async function toRegistrationError(
   if (!isScript) {
     const what = `There is no service worker script at ${url.pathname}: ${reason}`
     const todo =
-      'Run `npx inorigin init <public folder>`, or pass `worker` with the URL of the script.'
-    return new InoriginError('unavailable', `${what} ${todo}`, { code: 'script_missing', cause })
+      'Run `npx inorigin init <public folder>`, or pass `worker` with the URL of the script'
+    const message = `${what} ${todo}${exampleBeside(url)}.`
+    return new InoriginError('unavailable', message, { code: 'script_missing', cause })
   }
   const above = !new URL(scope).pathname.startsWith(new URL('.', url).pathname)
   const what = `Cannot register a service worker for ${scope}: ${reason}`
@@ -262,4 +263,10 @@ async function toRegistrationError(
     code: above ? 'scope_refused' : 'no_service_worker',
     cause,
   })
+}
+
+/** Returns the script beside the page as an example, for an app that is served below a path. */
+function exampleBeside({ pathname }: URL): string {
+  const beside = new URL('sw.js', document.baseURI).pathname
+  return beside === pathname ? '' : `, such as ${beside}`
 }

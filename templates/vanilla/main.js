@@ -9,11 +9,9 @@ const [status, progress, log, form, input] = ['status', 'progress', 'log', 'form
 )
 const messages = []
 
-function show(role, text) {
-  const line = log.appendChild(document.createElement('p'))
-  line.className = role
-  line.textContent = text
-  return line
+function show(className, textContent) {
+  const line = Object.assign(document.createElement('p'), { className, textContent })
+  return log.appendChild(line)
 }
 
 form.addEventListener('submit', async (event) => {

@@ -243,7 +243,7 @@ test(
 test('says how it is used, the whole and each command', () => {
   const help = execFileSync(process.execPath, [CLI, '--help'], { encoding: 'utf8' })
   expect(help).toContain('Usage: inorigin init')
-  for (const command of ['init', 'add', 'types', 'catalog refresh']) {
+  for (const command of ['init', 'add', 'types', 'catalog refresh', 'create', 'bridge']) {
     expect(help).toContain(`inorigin ${command} `)
     const { code, out, err } = inorigin(...command.split(' '), '--help')
     expect([code, err]).toEqual([0, ''])
@@ -280,6 +280,10 @@ test.each([
     says: 'inorigin init takes no --no-guid. Did you mean --no-guide?',
   },
   { args: ['add', 'x.onnx', '--tga=@me/x'], says: 'takes no --tga. Did you mean --tag?' },
+  {
+    args: ['create', 'my-app', '--template', 'raect'],
+    says: '--template takes vanilla, react, static, not raect. Did you mean react?',
+  },
   { args: ['init', 'public', '--sw'], says: "'--sw <value>' argument missing" },
   { args: ['init'], says: 'inorigin init public' },
   { args: ['init', 'public', '--nope'], says: '--nope' },
@@ -303,6 +307,21 @@ test('a folder below a missing one is neither created nor remembered', () => {
   expect([code, err]).toEqual([1, expect.stringContaining('There is no folder nosuch.')])
   expect(has('nosuch')).toBe(false)
   expect(get('package.json')).not.toContain('nosuch')
+})
+
+test('create writes into an empty folder only, whose name npm takes', () => {
+  put('full/mine.txt', 'mine')
+  const refusals = ['full', 'package.json', 'My App'].map((name) => inorigin('create', name))
+  expect(refusals.map(({ code, err }) => [code, err])).toEqual([
+    [1, 'inorigin: full has files already. Name a new folder.\n'],
+    [1, 'inorigin: package.json is a file. Name a new folder.\n'],
+    [1, expect.stringContaining('My App cannot be the name of a package. Use lower-case letters')],
+  ])
+  expect([readdirSync(join(app, 'full')), has('My App')]).toEqual([['mine.txt'], false])
+  mkdirSync(join(app, 'empty'))
+  expect(inorigin('create', 'empty').code).toBe(0)
+  expect([has('empty/.gitignore'), has('empty/_gitignore')]).toEqual([true, false])
+  expect(get('empty/package.json')).toContain('"name": "empty"')
 })
 
 test('another name of the script removes the former one, unless it is the app’s own', () => {

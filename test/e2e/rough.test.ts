@@ -1,7 +1,7 @@
 /** What goes wrong around a host: workers that do not start, servers opened twice, loads given up. */
 import { afterEach, expect, test } from 'vitest'
 import type { Page } from 'playwright'
-import type { ServeOptions, Server } from '../../src/index.ts'
+import type { InoriginError, ServeOptions, Server } from '../../src/index.ts'
 import { fetchIn } from '../support/answers.ts'
 import { openSite, serveIn, type Site } from '../support/site.ts'
 
@@ -31,6 +31,21 @@ test(
     await expect.poll(() => statusOf(three), { interval: 500 }).toBe(200)
   },
 )
+
+test('an app below a path that passes no `worker` is told which one to pass', async () => {
+  site = await openSite({ base: '/app/' })
+  const page = await site.open()
+  await page.waitForFunction(() => 'serve' in globalThis)
+  const { code, message } = await page.evaluate(() => {
+    const { serve } = globalThis as unknown as InPage
+    return serve().then(
+      () => ({ code: 'served', message: '' }),
+      (error: InoriginError) => ({ code: error.code, message: error.message }),
+    )
+  })
+  expect(code).toBe('script_missing')
+  expect(message).toMatch(/no service worker script at \/sw\.js.* such as \/app\/sw\.js\.$/s)
+})
 
 test('a catalog or assets that no worker can take are refused at once', async () => {
   site = await openSite()

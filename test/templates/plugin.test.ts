@@ -109,6 +109,7 @@ test('finds its files from every entry, below any base, with source maps', async
 })
 
 test('serves models of a folder, and passes their catalog', async () => {
+  app.write('main.js', main('built'))
   app.write('models/inorigin/@me/model/readme.txt', 'mine')
   const entry = `{ "type": "model", "tag": "@me/model", "huggingface": "me/model" }`
   app.write('models/inorigin/catalog.json', `{ "version": 1, "entries": [${entry}] }`)
@@ -142,13 +143,17 @@ test('answers from `vite preview`, in an isolated page', async () => {
 })
 
 test('calls attach() in a service worker of the app', async () => {
+  app.write('main.js', main('built'))
   app.write(
     'src/sw.js',
     `addEventListener('fetch', (event) => {
       if (event.request.url.endsWith('/mine')) event.respondWith(new Response('from my worker'))
     })\n`,
   )
-  app.write('vite.config.js', config(`{ serviceWorker: 'src/sw.js', keepApp: true }`))
+  app.write(
+    'vite.config.js',
+    config(`{ serviceWorker: 'src/sw.js', keepApp: true }`, 'build: { sourcemap: true }'),
+  )
   const started = await app.start('npx', 'vite', '--port', '0')
   stops.push(started.stop)
   for (const url of [started.url, await serveBuild()]) {
@@ -158,7 +163,10 @@ test('calls attach() in a service worker of the app', async () => {
     expect(await page.evaluate(read, '/mine')).toBe('from my worker')
     expect(await page.evaluate(read, '/v1/models')).toContain('@inorigin/guide')
   }
-  expect(readFileSync(join(app.folder, 'dist/sw.js'), 'utf8')).toContain('from my worker')
+  const read = (name: string) => readFileSync(join(app.folder, 'dist', name), 'utf8')
+  expect(read('sw.js')).toContain('from my worker')
+  expect(read('sw.js')).toMatch(/\/\/# sourceMappingURL=sw\.js\.map\s*$/)
+  expect(JSON.parse(read('sw.js.map')).sources).toContain('../src/sw.js')
 })
 
 test.each([

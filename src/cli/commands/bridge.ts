@@ -45,7 +45,7 @@ export const BRIDGE = defineCommand({
     profile: {
       type: 'string',
       value: '<folder>',
-      about: 'Profile of the headless Chromium, which keeps models (default: in ~/.cache/inorigin)',
+      about: 'Profile of that Chromium, which keeps models (default: in ~/.cache/inorigin)',
     },
     'require-key': { type: 'boolean', about: 'Answer only clients whose API key is the token' },
     origin: {

@@ -8,13 +8,6 @@ import { createUsageError } from '../usage.ts'
 
 const NAMES = Object.keys(TEMPLATES) as Template[]
 
-/** Commands that start an app of a template. */
-const START: Readonly<Record<Template, readonly string[]>> = {
-  vanilla: ['npm run dev'],
-  react: ['npm run dev'],
-  static: ['npm run build', 'npm start'],
-}
-
 export const CREATE = defineCommand({
   name: 'create',
   operands: [{ name: 'folder', about: 'Folder of the new app', isRequired: true }],
@@ -43,7 +36,7 @@ export const CREATE = defineCommand({
     return printLines(
       `Created ${folder} from the template ${found}: ${files.length} files. Start it:`,
       '',
-      ...[`cd ${folder}`, 'npm install', ...START[found]].map((line) => `  ${line}`),
+      ...[`cd ${folder}`, 'npm install', 'npm run dev'].map((line) => `  ${line}`),
     )
   },
 })

@@ -1,10 +1,9 @@
 /** Streams the text of an answer. `messages` is the conversation so far. */
-export async function* chat(server, model, messages, signal) {
+export async function* chat(server, model, messages) {
   const response = await server.fetch(`${server.baseURL}/chat/completions`, {
     method: 'POST',
     headers: { 'content-type': 'application/json' },
     body: JSON.stringify({ model, messages, stream: true, max_tokens: 300 }),
-    signal,
   })
   if (!response.ok) throw new Error((await response.json()).error.message)
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader()

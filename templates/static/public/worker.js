@@ -1,9 +1,8 @@
 // The library's part: it answers /v1 and keeps its own files.
 importScripts('sw.js')
 
-/** Change this with each deployment, so that the files below are kept anew. */
-const VERSION = '1'
-const CACHE = `__NAME__:${VERSION}`
+/** Change the number with each deployment, so that the files below are kept anew. */
+const CACHE = '__NAME__:1'
 const FILES = ['./', 'main.js', 'chat.js', 'style.css'].map((file) => new URL(file, location).href)
 
 addEventListener('install', (event) => {

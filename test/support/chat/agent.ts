@@ -1,4 +1,4 @@
-/** The agent of the chat's page and of its service worker, as docs/chat.md has it. */
+/** The agent of the chat's page and of its service worker, as docs/frameworks.md has it. */
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible'
 import { stepCountIs, tool, ToolLoopAgent } from 'ai'
 import * as z from 'zod'
