@@ -1,6 +1,6 @@
 import { InvalidParameter, PARAMETERS, type Parameter } from './chat/parameters.ts'
 import { byId, element } from './dom.ts'
-import type { ListedModel } from './models.ts'
+import type { ListedModel } from './listing.ts'
 import { notice } from './notice.ts'
 import { completions } from './wire/completions.ts'
 import { messages } from './wire/messages.ts'

@@ -1,6 +1,7 @@
 /** Entry of the benchmark page. */
 import { serve, type Device, type Server } from '../../src/index.ts'
 import { byId, copies, element } from '../dom.ts'
+import { saveFile } from '../files.ts'
 import { bytes, duration } from '../format.ts'
 import { wordsOf } from '../notice.ts'
 import { EFFORTS } from './effort.ts'
@@ -138,11 +139,7 @@ function show(result: BenchResult): void {
 function save(content: Blob, ending: string): void {
   const { browser, browserVersion } = readResult().environment
   const name = `${browser}-${browserVersion}`.toLowerCase().replace(/[^a-z0-9.]+/g, '-')
-  const link = element('a', '')
-  link.href = URL.createObjectURL(content)
-  link.download = `inorigin-bench-${name}.${ending}`
-  link.click()
-  URL.revokeObjectURL(link.href)
+  saveFile(`inorigin-bench-${name}.${ending}`, content)
 }
 
 /** Returns the result that the page shows. */

@@ -17,9 +17,9 @@ const FIRST_QUESTIONS = [
 export interface ConversationView {
   /**
    * Shows the chosen branches of a conversation. Keeps the views of turns that were shown before.
-   * Returns the view of each turn, and the turns whose view is new.
+   * `asked` is a turn whose answer is yet to come. Returns the view of each turn.
    */
-  show(conversation: Conversation): { views: Map<Turn, TurnView>; added: Turn[] }
+  show(conversation: Conversation, asked?: Turn): Map<Turn, TurnView>
   /** Notes whether an answer arrives. Screen readers announce it once it is complete. */
   setBusy(busy: boolean): void
   scrollToEnd(): void
@@ -32,6 +32,7 @@ export function createConversationView(actionsFor: (turn: Turn) => TurnActions):
   const log = byId('log', HTMLElement)
   const scroll = byId('scroll', HTMLElement)
   const welcome = byId('welcome', HTMLElement)
+  const newChat = byId('new-chat', HTMLButtonElement)
   let shown = new Map<Turn, TurnView>()
   let isAtEnd = true
 
@@ -53,13 +54,12 @@ export function createConversationView(actionsFor: (turn: Turn) => TurnActions):
   new ResizeObserver(() => follow(() => {})).observe(scroll)
 
   return {
-    show(conversation) {
-      const path = pathOf(conversation)
-      const added: Turn[] = []
+    show(conversation, asked) {
+      const added: TurnView[] = []
       const views = new Map<Turn, TurnView>()
-      for (const turn of path) {
+      for (const turn of pathOf(conversation)) {
         const view = shown.get(turn) ?? createTurnView(turn, actionsFor(turn), follow)
-        if (!shown.delete(turn)) added.push(turn)
+        if (!shown.delete(turn) && turn !== asked) added.push(view)
         views.set(turn, view)
       }
       for (const view of shown.values()) view.remove()
@@ -70,21 +70,25 @@ export function createConversationView(actionsFor: (turn: Turn) => TurnActions):
         const branches = branchesOf(conversation, turn)
         view.branches.show(branches.indexOf(turn) + 1, branches.length)
       }
-      welcome.hidden = path.length > 0
-      return { views, added }
+      welcome.hidden = views.size > 0
+      newChat.disabled = conversation.turns.length === 0
+      for (const view of added) void view.end()
+      return views
     },
     setBusy(busy) {
       log.ariaBusy = String(busy)
       log.classList.toggle('busy', busy)
     },
     scrollToEnd,
-    onSuggestion(ask) {
-      const items = FIRST_QUESTIONS.map((question) => {
-        const item = element('li', '')
-        item.append(button(question, '', () => ask(question)))
-        return item
-      })
-      byId('first-questions', HTMLElement).replaceChildren(...items)
-    },
+    onSuggestion: suggest,
   }
+}
+
+function suggest(ask: (question: string) => void): void {
+  const items = FIRST_QUESTIONS.map((question) => {
+    const item = element('li', '')
+    item.append(button(question, '', () => ask(question)))
+    return item
+  })
+  byId('first-questions', HTMLElement).replaceChildren(...items)
 }

@@ -139,6 +139,16 @@ export function removeTurn(conversation: Conversation, turn: Turn): void {
   touch(conversation)
 }
 
+/** Returns a stored conversation with those turns of `own` that are the same in it. */
+export function takeOver(stored: Conversation, own: Conversation): Conversation {
+  const known = new Map(own.turns.map((turn) => [turn.id, turn]))
+  const turns = stored.turns.map((turn) => {
+    const same = known.get(turn.id)
+    return same?.changed === turn.changed ? same : turn
+  })
+  return { ...stored, turns }
+}
+
 /**
  * Returns one conversation of two copies that tabs have changed apart: all turns of both, except
  * deleted ones, each as it was changed last.

@@ -1,16 +1,9 @@
 /** One question and its answer on the page. */
 import { button, copies, element } from '../dom.ts'
-import { createMarkdownView, type MarkdownView } from '../markdown/view.ts'
-import type { ToolRound } from '../tools/types.ts'
-import type { Answer } from '../wire/answer.ts'
 import { isCut, summary } from '../wire/summary.ts'
-import {
-  createBranchSwitch,
-  createReasoning,
-  editInPlace,
-  type BranchSwitch,
-} from './turn-parts.ts'
+import { createAnswerView, type Follow, type Growing } from './answer-view.ts'
 import type { Turn } from './tree.ts'
+import { createBranchSwitch, editInPlace, type BranchSwitch } from './turn-parts.ts'
 
 export interface Action {
   label: string
@@ -28,10 +21,9 @@ export interface TurnActions {
   remove(): void
   /** Shows the branch before or after this one. */
   step(step: -1 | 1): void
+  /** Returns what may help after an error; `undefined` stands for an error before a reload. */
+  after(error: unknown): Action[]
 }
-
-/** State of an answer that arrives. */
-export type Growing = Pick<Answer, 'text' | 'reasoning' | 'reasoningTime' | 'reasoningTokens'>
 
 export interface TurnView {
   readonly element: HTMLElement
@@ -44,85 +36,29 @@ export interface TurnView {
   insert(node: HTMLElement): void
   /** Adds an element below the text, which is the last. */
   append(node: HTMLElement): void
-  /** Shows the whole turn with a line of facts about it, once that is on the page. */
-  end(): Promise<void>
-  /** Shows the error of the turn and the actions that may help. */
-  fail(actions: readonly Action[]): Promise<void>
+  /**
+   * Shows the whole turn, and then a line of facts about it; if it has failed, the message of its
+   * error and the actions that may help.
+   */
+  end(error?: unknown): Promise<void>
   remove(): void
 }
-
-/** Function that makes a change and keeps the end of the conversation in view. */
-export type Follow = (change: () => void) => void
 
 /** Creates the view of a turn, without its answer. */
 export function createTurnView(turn: Turn, act: TurnActions, follow: Follow): TurnView {
   const article = element('article', 'turn')
-  const wait = element('p', 'wait')
-  let answer = element('div', 'answer')
-  let reasoning = createReasoning()
   const branches = createBranchSwitch(act.step)
+  const view = createAnswerView(article, follow)
   /** Elements below the answer. */
   let last: HTMLElement[] = []
-  let markdown: MarkdownView | undefined
-  /** Text of the answer that is shown. */
-  let text = ''
-  /** `true` once the rounds of tool calls are on the page. */
-  let hasRounds = false
 
   article.append(...questionParts(turn, act, branches))
 
-  function show(given: Growing): void {
-    if (given.reasoning) {
-      reasoning.show(given)
-      if (!reasoning.element.isConnected)
-        (wait.isConnected ? wait : answer).before(reasoning.element)
-    }
-    text = given.text
-    if (text === '') return
-    markdown ??= createMarkdownView(answer)
-    if (answer.isConnected) wait.remove()
-    else wait.replaceWith(element('span', 'hidden', 'Answer:'), answer)
-  }
-
   function settle(...parts: HTMLElement[]): void {
-    wait.remove()
-    answer.classList.remove('live')
+    view.still()
     for (const part of last) part.remove()
     last = parts
     article.append(...parts)
-  }
-
-  /** Ends the part of the answer that is shown. Later text gets a part of its own. */
-  function closePart(): void {
-    hasRounds = true
-    wait.remove()
-    answer.classList.remove('live')
-    void markdown?.end(text)
-    markdown = undefined
-    answer = element('div', 'answer')
-    reasoning = createReasoning()
-    text = ''
-  }
-
-  /** Shows the rounds of tool calls of an earlier visit. */
-  async function showRounds(rounds: readonly ToolRound[]): Promise<void> {
-    const { createPastCard } = await import('../tools/card.ts')
-    for (const round of rounds) {
-      article.append(wait)
-      show(round)
-      closePart()
-      article.append(...round.results.map(createPastCard))
-    }
-  }
-
-  async function showWhole(): Promise<void> {
-    const { answer: kept } = turn
-    if (!kept) return
-    if (kept.rounds && !hasRounds) await showRounds(kept.rounds)
-    if (!wait.isConnected && !answer.isConnected) article.append(wait)
-    follow(() => show(kept))
-    await markdown?.end(kept.text)
-    markdown = undefined
   }
 
   return {
@@ -131,37 +67,22 @@ export function createTurnView(turn: Turn, act: TurnActions, follow: Follow): Tu
     waiting: (words) =>
       follow(() => {
         settle()
-        wait.textContent = words
-        article.append(wait)
+        view.waiting(words)
       }),
-    show(given) {
-      follow(() => show(given))
-      answer.classList.add('live')
-      markdown?.show(given.text, () => follow(() => {}))
-    },
-    insert(node) {
-      follow(() => {
-        closePart()
-        article.append(node)
-      })
-    },
+    show: view.show,
+    insert: view.insert,
     append: (node) => follow(() => article.append(node)),
-    async end() {
-      await showWhole()
-      const { answer: kept } = turn
-      const facts = kept ? [summary(kept)] : []
-      if (turn.stopped) facts.unshift('stopped')
-      // Another tab may be waiting for it.
-      else if (!kept) facts.push('no answer yet')
-      const meta = element('p', 'meta', facts.join(' · '))
-      follow(() => settle(meta, tools(turn, act)))
-    },
-    async fail(actions) {
-      await showWhole()
-      follow(() => settle(problem(turn.error ?? '', actions)))
+    async end(error) {
+      const { answer, error: message } = turn
+      if (answer) await view.end(answer)
+      follow(() =>
+        message === undefined
+          ? settle(facts(turn), tools(turn, act))
+          : settle(problem(message, act.after(error))),
+      )
     },
     remove() {
-      markdown?.close()
+      view.close()
       article.remove()
     },
   }
@@ -182,6 +103,14 @@ function questionParts(turn: Turn, act: TurnActions, branches: BranchSwitch): HT
   row.append(branches.element, edit)
   const pictures = turn.images.length > 0 ? [gallery(turn.images)] : []
   return [element('h2', 'hidden', 'You asked:'), question, ...pictures, row]
+}
+
+function facts({ answer, stopped }: Turn): HTMLElement {
+  const list = answer ? [summary(answer)] : []
+  if (stopped) list.unshift('stopped')
+  // Another tab may be waiting for it.
+  else if (!answer) list.push('no answer yet')
+  return element('p', 'meta', list.join(' · '))
 }
 
 function tools(turn: Turn, act: TurnActions): HTMLElement {

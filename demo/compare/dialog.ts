@@ -1,6 +1,8 @@
 /** The dialog that compares two or three answers to one prompt. */
 import type { Server } from '../../src/index.ts'
 import { button, copies, element } from '../dom.ts'
+import { saveFile } from '../files.ts'
+import { listChatModels } from '../listing.ts'
 import { showModal } from '../modal.ts'
 import { wordsOf } from '../notice.ts'
 import { createColumn, type Choice, type Column } from './column.ts'
@@ -9,12 +11,6 @@ import { runComparison, type Lane } from './run.ts'
 
 const MIN_COLUMNS = 2
 const MAX_COLUMNS = 3
-
-interface Part {
-  id: string
-  display_name: string
-  capabilities?: { embeddings?: { supported: boolean } } | null
-}
 
 let opened: HTMLDialogElement | undefined
 
@@ -29,7 +25,8 @@ async function createDialog(server: Server): Promise<HTMLDialogElement> {
   const title = element('h2', '', 'Compare')
   const label = element('label', 'compare-prompt', 'Prompt for all columns')
   const prompt = element('textarea', '')
-  const columns = createColumns(await listModels(server))
+  const models = await listChatModels(server)
+  const columns = createColumns(models.map(({ id, display_name: name }) => ({ id, name })))
   const together = createTogether()
   const said = element('p', 'quiet')
   const exports = createExports()
@@ -166,12 +163,14 @@ function createExports(): Exports {
   let comparison: Comparison | undefined
   const text = (write: (from: Comparison) => string): string =>
     comparison ? write(comparison) : ''
+  const save = (name: string, write: (from: Comparison) => string): void =>
+    saveFile(name, new Blob([text(write)]))
   const copy = button('Copy as Markdown', 'plain', () => {})
   copies(copy, () => text(toMarkdown))
   const buttons = [
     copy,
-    button('Save as Markdown', 'plain', () => save('comparison.md', text(toMarkdown))),
-    button('Save as JSON', 'plain', () => save('comparison.json', text(toJson))),
+    button('Save as Markdown', 'plain', () => save('comparison.md', toMarkdown)),
+    button('Save as JSON', 'plain', () => save('comparison.json', toJson)),
   ]
   const set = (next: Comparison | undefined): void => {
     comparison = next
@@ -179,22 +178,4 @@ function createExports(): Exports {
   }
   set(undefined)
   return { buttons, set }
-}
-
-function save(name: string, text: string): void {
-  const link = element('a', '')
-  link.href = URL.createObjectURL(new Blob([text]))
-  link.download = name
-  link.click()
-  URL.revokeObjectURL(link.href)
-}
-
-async function listModels(server: Server): Promise<Choice[]> {
-  const ask = server.controlled ? fetch : server.fetch
-  const response = await ask(`${server.baseURL}/models`)
-  if (!response.ok) throw new Error(`GET /v1/models failed with status ${response.status}.`)
-  const { data } = (await response.json()) as { data: Part[] }
-  return data
-    .filter(({ capabilities }) => !capabilities?.embeddings?.supported)
-    .map(({ id, display_name: name }) => ({ id, name }))
 }

@@ -2,13 +2,14 @@
 import type { Chat } from '../chat/chat.ts'
 import type { Conversation } from '../chat/tree.ts'
 import { button, element } from '../dom.ts'
+import { saveFile } from '../files.ts'
 import { notice, wordsOf } from '../notice.ts'
 import { MAX_FILE_BYTES, parseJson, toFileName, toJson, toMarkdown } from './exchange-format.ts'
 import { toLink } from './link.ts'
+import { confirmed, createRow, type RowActions } from './row.ts'
 import type { Heading, HistoryStore } from './store.ts'
 
 interface Dialog {
-  element: HTMLDialogElement
   show(): Promise<void>
 }
 
@@ -23,22 +24,13 @@ export async function openHistory(store: HistoryStore, chat: Chat): Promise<void
 function createDialog(store: HistoryStore, chat: Chat): Dialog {
   const box = element('dialog', 'history')
   const title = element('h2', '', 'History')
-  const search = element('input', '')
   const list = element('ul', 'conversations')
   const empty = element('p', 'quiet')
-  const said = element('p', 'quiet')
-  const file = element('input', '')
+  const { said, attempt } = createStatus()
+  const search = createSearch(() => attempt(refresh))
   title.id = 'history-title'
   box.setAttribute('aria-labelledby', title.id)
-  search.type = 'search'
-  search.placeholder = 'Search'
-  search.ariaLabel = 'Search the history'
   list.ariaLabel = 'Conversations'
-  said.role = 'status'
-  file.type = 'file'
-  file.accept = 'application/json,.json'
-  file.hidden = true
-  file.ariaLabel = 'File to import'
 
   async function refresh(): Promise<void> {
     const headings = await store.list(search.value)
@@ -47,75 +39,22 @@ function createDialog(store: HistoryStore, chat: Chat): Dialog {
     list.replaceChildren(...headings.map(row))
   }
 
-  /** Does a piece of work and says how it failed. */
-  function attempt(work: () => Promise<string | void>): void {
-    work().then(
-      (done) => {
-        if (done !== undefined) said.textContent = done
-      },
-      (error: unknown) => void (said.textContent = wordsOf(error)),
-    )
-  }
-
-  /** Does a piece of work with a conversation, unless another tab has deleted it. */
-  function use(id: string, work: (found: Conversation) => Promise<string | void>): void {
-    attempt(async () => {
-      const found = await store.get(id)
-      return found && work(found)
-    })
-  }
-
   function row(heading: Heading): HTMLElement {
-    return createRow(heading, {
-      open() {
-        box.close()
-        void chat.open(heading.id)
-      },
-      rename: (name) => attempt(() => store.rename(heading.id, name)),
-      remove: () => attempt(() => store.remove(heading.id)),
-      markdown: () =>
-        use(heading.id, async (found) =>
-          save(toFileName(found.title, 'md'), toMarkdown(found), 'text/markdown'),
-        ),
-      json: () =>
-        use(heading.id, async (found) =>
-          save(toFileName(found.title, 'json'), toJson([found]), 'application/json'),
-        ),
-      link: () =>
-        use(heading.id, async (found) => {
-          await navigator.clipboard.writeText(await toLink(found, location.href))
-          return 'The link is copied. The conversation is in it, and is sent to no server.'
-        }),
-    })
+    const open = (): void => {
+      box.close()
+      void chat.open(heading.id)
+    }
+    return createRow(heading, { open, ...actionsFor(heading, store, attempt) })
   }
 
-  file.addEventListener('change', () => {
-    const [chosen] = file.files ?? []
-    if (chosen) attempt(() => importFile(store, chosen))
-    file.value = ''
-  })
-  search.addEventListener('input', () => attempt(refresh))
   store.onChange(() => {
     if (box.open) attempt(refresh)
   })
-  const exportAll = button('Export all', 'plain', () =>
-    attempt(async () =>
-      save('inorigin-conversations.json', toJson(await store.all()), 'application/json'),
-    ),
-  )
-  const tools = element('div', 'row')
-  tools.append(
-    button('Import', 'plain', () => file.click()),
-    exportAll,
-    confirmed('Delete all', 'Delete all for good?', 'plain', () =>
-      attempt(() => store.removeAll()),
-    ),
-    button('Close', 'plain strong', () => box.close()),
-  )
-  box.append(title, search, list, empty, said, file, tools)
+  const tools = createTools(store, attempt)
+  tools.append(button('Close', 'plain strong', () => box.close()))
+  box.append(title, search, list, empty, said, tools)
   document.body.append(box)
   return {
-    element: box,
     async show() {
       if (!box.open) box.showModal()
       await refresh().catch((error: unknown) => {
@@ -124,6 +63,85 @@ function createDialog(store: HistoryStore, chat: Chat): Dialog {
       })
     },
   }
+}
+
+/** Does a piece of work, and says what it resolves with or how it failed. */
+type Attempt = (work: () => Promise<string | void>) => void
+
+function createStatus(): { said: HTMLElement; attempt: Attempt } {
+  const said = element('p', 'quiet')
+  said.role = 'status'
+  const attempt: Attempt = (work) =>
+    void work().then(
+      (done) => {
+        if (done !== undefined) said.textContent = done
+      },
+      (error: unknown) => void (said.textContent = wordsOf(error)),
+    )
+  return { said, attempt }
+}
+
+function createSearch(onInput: () => void): HTMLInputElement {
+  const search = element('input', '')
+  search.type = 'search'
+  search.placeholder = 'Search'
+  search.ariaLabel = 'Search the history'
+  search.addEventListener('input', onInput)
+  return search
+}
+
+/** Returns what can be done with a conversation without leaving the list. */
+function actionsFor(
+  { id }: Heading,
+  store: HistoryStore,
+  attempt: Attempt,
+): Omit<RowActions, 'open'> {
+  /** Does a piece of work with the conversation, unless another tab has deleted it. */
+  const use = (work: (found: Conversation) => Promise<string | void>) => (): void =>
+    attempt(async () => {
+      const found = await store.get(id)
+      return found && work(found)
+    })
+  return {
+    rename: (name) => attempt(() => store.rename(id, name)),
+    remove: () => attempt(() => store.remove(id)),
+    markdown: use(async (found) =>
+      save(toFileName(found.title, 'md'), toMarkdown(found), 'text/markdown'),
+    ),
+    json: use(async (found) =>
+      save(toFileName(found.title, 'json'), toJson([found]), 'application/json'),
+    ),
+    link: use(async (found) => {
+      await navigator.clipboard.writeText(await toLink(found, location.href))
+      return 'The link is copied. The conversation is in it, and is sent to no server.'
+    }),
+  }
+}
+
+/** Creates the buttons for all conversations. */
+function createTools(store: HistoryStore, attempt: Attempt): HTMLElement {
+  const file = element('input', '')
+  file.type = 'file'
+  file.accept = 'application/json,.json'
+  file.hidden = true
+  file.ariaLabel = 'File to import'
+  file.addEventListener('change', () => {
+    const [chosen] = file.files ?? []
+    if (chosen) attempt(() => importFile(store, chosen))
+    file.value = ''
+  })
+  const exportAll = async (): Promise<void> =>
+    save('inorigin-conversations.json', toJson(await store.all()), 'application/json')
+  const tools = element('div', 'row')
+  tools.append(
+    file,
+    button('Import', 'plain', () => file.click()),
+    button('Export all', 'plain', () => attempt(exportAll)),
+    confirmed('Delete all', 'Delete all for good?', 'plain', () =>
+      attempt(() => store.removeAll()),
+    ),
+  )
+  return tools
 }
 
 /** Stores the conversations of a file. Resolves with the words that say how many. */
@@ -142,87 +160,6 @@ async function importFile(store: HistoryStore, chosen: File): Promise<string> {
   return length === 1 ? '1 conversation is imported.' : `${length} conversations are imported.`
 }
 
-/** Actions that the user can take on a conversation of the list. */
-interface RowActions {
-  open(): void
-  rename(title: string): void
-  remove(): void
-  markdown(): void
-  json(): void
-  link(): void
-}
-
-function createRow({ title, changed, turnCount }: Heading, act: RowActions): HTMLElement {
-  const item = element('li', '')
-  const name = title || 'Untitled'
-  const open = button(name, 'open', act.open)
-  const when = new Date(changed).toLocaleString()
-  const facts = element(
-    'p',
-    'quiet',
-    `${when} · ${turnCount} ${turnCount === 1 ? 'turn' : 'turns'}`,
-  )
-  const tools = element('div', 'turn-tools')
-  const labeled = (made: HTMLButtonElement): HTMLButtonElement => {
-    made.ariaDescription = name
-    return made
-  }
-  const rename = button('Rename', 'small', () => {
-    const input = element('input', '')
-    input.value = title
-    input.ariaLabel = 'New title'
-    input.maxLength = 200
-    let isOver = false
-    const end = (isKept: boolean): void => {
-      if (isOver) return
-      isOver = true
-      input.replaceWith(open)
-      const next = input.value.trim()
-      if (isKept && next !== '' && next !== title) act.rename(next)
-      else rename.focus()
-    }
-    input.addEventListener('keydown', (event) => {
-      if (event.key !== 'Enter' && event.key !== 'Escape') return
-      // Escape would close the dialog.
-      event.preventDefault()
-      end(event.key === 'Enter')
-    })
-    input.addEventListener('blur', () => end(true))
-    open.replaceWith(input)
-    input.select()
-  })
-  tools.append(
-    labeled(rename),
-    labeled(button('Markdown', 'small', act.markdown)),
-    labeled(button('JSON', 'small', act.json)),
-    labeled(button('Copy link', 'small', act.link)),
-    labeled(confirmed('Delete', 'Delete for good?', 'small', act.remove)),
-  )
-  item.append(open, facts, tools)
-  return item
-}
-
-/** Creates a button that acts only when it is pressed twice. */
-function confirmed(
-  label: string,
-  question: string,
-  className: string,
-  run: () => void,
-): HTMLButtonElement {
-  const made = button(label, className, () => {
-    const isSure = made.textContent === question
-    made.textContent = isSure ? label : question
-    if (isSure) run()
-  })
-  made.addEventListener('blur', () => (made.textContent = label))
-  return made
-}
-
-/** Offers a file to save. */
 function save(name: string, content: string, type: string): void {
-  const link = document.createElement('a')
-  link.href = URL.createObjectURL(new Blob([content], { type }))
-  link.download = name
-  link.click()
-  setTimeout(() => URL.revokeObjectURL(link.href), 60_000)
+  saveFile(name, new Blob([content], { type }))
 }

@@ -1,5 +1,6 @@
 /** A syntax tree of Markdown to the tree that the page shows. */
-import type { Nodes, Parents, RootContent, Table } from 'mdast'
+import type { List, ListItem, Nodes, Parents, RootContent, Table, TableRow } from 'mdast'
+import type { InlineMath } from 'mdast-util-math'
 import { highlight } from './code.ts'
 import { toMath } from './math.ts'
 import {
@@ -17,6 +18,14 @@ export type Definitions = ReadonlyMap<string, string>
 /** Thrown inside this module when a block has too many nodes. */
 class TooLarge extends Error {}
 
+/** A block that is being converted. */
+interface Conversion {
+  source: string
+  definitions: Definitions
+  /** Number of nodes that the block may still have. */
+  left: number
+}
+
 /**
  * Returns what the page shows of a block; nothing for a definition. A block that is too large is
  * shown as its source.
@@ -27,153 +36,158 @@ export function convertBlock(
   definitions: Definitions,
 ): RenderNode[] {
   try {
-    return createConverter(source, definitions).node(block, 0)
+    return convert(block, 0, { source, definitions, left: MAX_BLOCK_NODES })
   } catch (error) {
     if (!(error instanceof TooLarge)) throw error
     return [{ tag: 'p', attributes: { class: 'html' }, children: [sourceOf(block, source)] }]
   }
 }
 
-function createConverter(source: string, definitions: Definitions) {
-  let left = MAX_BLOCK_NODES
+/** Elements of the nodes that only wrap their children. */
+const WRAPPERS = {
+  paragraph: 'p',
+  strong: 'strong',
+  emphasis: 'em',
+  delete: 'del',
+  blockquote: 'blockquote',
+} as const
 
-  /** Counts nodes that another library made. A page lays out deep nesting by recursion. */
-  function spend(nodes: readonly RenderNode[], depth = 0): readonly RenderNode[] {
+function convert(node: Nodes, depth: number, conversion: Conversion): RenderNode[] {
+  countNode(conversion)
+  const { source, definitions } = conversion
+  const children = (parent: Parents): RenderNode[] => childrenOf(parent, depth, conversion)
+  if (depth > MAX_DEPTH) return [sourceOf(node, source)]
+  switch (node.type) {
+    case 'text':
+      return [node.value]
+    case 'html':
+      return depth > 0
+        ? [node.value]
+        : [{ tag: 'p', attributes: { class: 'html' }, children: [node.value] }]
+    case 'paragraph':
+    case 'strong':
+    case 'emphasis':
+    case 'delete':
+    case 'blockquote':
+      return [{ tag: WRAPPERS[node.type], children: children(node) }]
+    case 'heading':
+      // The page itself has the heading of the first level.
+      return [{ tag: `h${Math.min(6, node.depth + 1)}`, children: children(node) }]
+    case 'break':
+      return [{ tag: 'br' }]
+    case 'thematicBreak':
+      return [{ tag: 'hr' }]
+    case 'inlineCode':
+      return [{ tag: 'code', children: [node.value] }]
+    case 'code':
+      return code(node.value, node.lang ?? '', conversion)
+    case 'math':
+      return spend(toMath(node.value, true), conversion)
+    case 'inlineMath':
+      return inlineMath(node, conversion)
+    case 'list':
+      return list(node, depth, conversion)
+    case 'listItem':
+      return listItem(node, depth, conversion)
+    case 'table':
+      return table(node, depth, conversion)
+    case 'link':
+      return link(node.url, children(node))
+    case 'image':
+      return image(node.alt, node.url)
+    case 'linkReference':
+      return link(definitions.get(node.identifier), children(node))
+    case 'imageReference':
+      return image(node.alt, definitions.get(node.identifier))
+    case 'footnoteReference':
+      return [{ tag: 'sup', children: [node.label ?? node.identifier] }]
+    case 'footnoteDefinition':
+      return [{ tag: 'div', children: [`${node.label ?? node.identifier}: `, ...children(node)] }]
+    default:
+      return []
+  }
+}
+
+function countNode(conversion: Conversion): void {
+  conversion.left -= 1
+  if (conversion.left < 0) throw new TooLarge()
+}
+
+/** Counts nodes that another library made. A page lays out deep nesting by recursion. */
+function spend(nodes: RenderNode[], conversion: Conversion): RenderNode[] {
+  const count = (some: readonly RenderNode[], depth: number): void => {
     if (depth > MAX_FORMULA_DEPTH) throw new TooLarge()
-    for (const one of nodes) {
-      left -= 1
-      if (left < 0) throw new TooLarge()
-      if (typeof one !== 'string' && one.children) spend(one.children, depth + 1)
-    }
-    return nodes
-  }
-
-  function children(parent: Parents, depth: number): RenderNode[] {
-    return parent.children.flatMap((child) => node(child, depth + 1))
-  }
-
-  function link(address: string, content: RenderNode[]): RenderNode[] {
-    const href = safeHref(address)
-    return href === undefined ? content : [{ tag: 'a', attributes: { href }, children: content }]
-  }
-
-  function image(alt: string, address: string): RenderNode[] {
-    return link(address, [`[${alt || 'image'}]`])
-  }
-
-  function table({ align, children: rows }: Table, depth: number): RenderNode[] {
-    const cells = (row: Table['children'][number], tag: 'td' | 'th'): RenderNode => ({
-      tag: 'tr',
-      children: row.children.map((cell, at) => {
-        const side = align?.[at]
-        const attributes = side ? { class: `align-${side}` } : undefined
-        return { tag, attributes, children: children(cell, depth + 2) }
-      }),
-    })
-    const [head, ...body] = rows
-    return [
-      {
-        tag: 'table',
-        children: [
-          ...(head ? [{ tag: 'thead', children: [cells(head, 'th')] }] : []),
-          { tag: 'tbody', children: body.map((row) => cells(row, 'td')) },
-        ],
-      },
-    ]
-  }
-
-  function wrap(tag: string, parent: Parents, depth: number): RenderNode[] {
-    return [{ tag, children: children(parent, depth) }]
-  }
-
-  function node(given: Nodes, depth: number): RenderNode[] {
-    left -= 1
-    if (left < 0) throw new TooLarge()
-    if (depth > MAX_DEPTH) return [sourceOf(given, source)]
-    switch (given.type) {
-      case 'text':
-        return [given.value]
-      case 'html':
-        return depth === 0
-          ? [{ tag: 'p', attributes: { class: 'html' }, children: [given.value] }]
-          : [given.value]
-      case 'paragraph':
-        return wrap('p', given, depth)
-      case 'heading':
-        // The page itself has the heading of the first level.
-        return wrap(`h${Math.min(6, given.depth + 1)}`, given, depth)
-      case 'strong':
-        return wrap('strong', given, depth)
-      case 'emphasis':
-        return wrap('em', given, depth)
-      case 'delete':
-        return wrap('del', given, depth)
-      case 'blockquote':
-        return wrap('blockquote', given, depth)
-      case 'break':
-        return [{ tag: 'br' }]
-      case 'thematicBreak':
-        return [{ tag: 'hr' }]
-      case 'inlineCode':
-        return [{ tag: 'code', children: [given.value] }]
-      case 'code':
-        return [
-          {
-            tag: 'code',
-            attributes: { language: given.lang ?? '' },
-            children: spend(highlight(given.value, given.lang ?? '')),
-          },
-        ]
-      case 'math':
-        return [...spend(toMath(given.value, true))]
-      case 'inlineMath':
-        return inlineMath(given.value, sourceOf(given, source), given.position?.end.offset)
-      case 'list': {
-        const start = given.ordered && given.start !== 1 ? given.start : undefined
-        const attributes =
-          start === undefined || start === null ? undefined : { start: String(start) }
-        const items = children(given, depth)
-        return [{ tag: given.ordered ? 'ol' : 'ul', attributes, children: items }]
-      }
-      case 'listItem': {
-        const isTight = !given.spread
-        const content = given.children.flatMap((child) =>
-          isTight && child.type === 'paragraph'
-            ? children(child, depth + 1)
-            : node(child, depth + 1),
-        )
-        const mark = typeof given.checked === 'boolean' ? [given.checked ? '☑ ' : '☐ '] : []
-        return [{ tag: 'li', children: [...mark, ...content] }]
-      }
-      case 'table':
-        return table(given, depth)
-      case 'link':
-        return link(given.url, children(given, depth))
-      case 'image':
-        return image(given.alt ?? '', given.url)
-      case 'linkReference':
-        return link(definitions.get(given.identifier) ?? '', children(given, depth))
-      case 'imageReference':
-        return image(given.alt ?? '', definitions.get(given.identifier) ?? '')
-      case 'footnoteReference':
-        return [{ tag: 'sup', children: [given.label ?? given.identifier] }]
-      case 'footnoteDefinition': {
-        const label = `${given.label ?? given.identifier}: `
-        return [{ tag: 'div', children: [label, ...children(given, depth)] }]
-      }
-      default:
-        return []
+    for (const one of some) {
+      countNode(conversion)
+      if (typeof one !== 'string' && one.children) count(one.children, depth + 1)
     }
   }
+  count(nodes, 0)
+  return nodes
+}
 
-  /** Returns a formula, or the text if the dollar signs are prices, such as `$5 and $10`. */
-  function inlineMath(value: string, written: string, end = 0): RenderNode[] {
-    const isSingle = written.startsWith('$') && !written.startsWith('$$')
-    const isPrice =
-      isSingle && (/^\$\s|\s\$$/.test(written) || /\d/.test(source.slice(end, end + 1)))
-    if (isPrice) return [written]
-    return [...spend(toMath(value, false))]
-  }
+function childrenOf(parent: Parents, depth: number, conversion: Conversion): RenderNode[] {
+  return parent.children.flatMap((child) => convert(child, depth + 1, conversion))
+}
 
-  return { node }
+function link(address: string | undefined, content: RenderNode[]): RenderNode[] {
+  const href = safeHref(address ?? '')
+  return href === undefined ? content : [{ tag: 'a', attributes: { href }, children: content }]
+}
+
+function image(alt: string | null | undefined, address: string | undefined): RenderNode[] {
+  return link(address, [`[${alt || 'image'}]`])
+}
+
+function code(text: string, language: string, conversion: Conversion): RenderNode[] {
+  const tokens = spend(highlight(text, language), conversion)
+  return [{ tag: 'code', attributes: { language }, children: tokens }]
+}
+
+/** Returns a formula, or the text if the dollar signs are prices, such as `$5 and $10`. */
+function inlineMath(node: InlineMath, conversion: Conversion): RenderNode[] {
+  const { source } = conversion
+  const written = sourceOf(node, source)
+  const end = node.position?.end.offset ?? 0
+  const isSingle = written.startsWith('$') && !written.startsWith('$$')
+  const isPrice = isSingle && (/^\$\s|\s\$$/.test(written) || /\d/.test(source.slice(end, end + 1)))
+  return isPrice ? [written] : spend(toMath(node.value, false), conversion)
+}
+
+function list(node: List, depth: number, conversion: Conversion): RenderNode[] {
+  const { ordered, start } = node
+  const hasStart = ordered && start !== 1 && start !== undefined && start !== null
+  const attributes = hasStart ? { start: String(start) } : undefined
+  const items = childrenOf(node, depth, conversion)
+  return [{ tag: ordered ? 'ol' : 'ul', attributes, children: items }]
+}
+
+function listItem(node: ListItem, depth: number, conversion: Conversion): RenderNode[] {
+  const isTight = !node.spread
+  const content = node.children.flatMap((child) =>
+    isTight && child.type === 'paragraph'
+      ? childrenOf(child, depth + 1, conversion)
+      : convert(child, depth + 1, conversion),
+  )
+  const mark = typeof node.checked === 'boolean' ? [node.checked ? '☑ ' : '☐ '] : []
+  return [{ tag: 'li', children: [...mark, ...content] }]
+}
+
+function table(
+  { align, children: rows }: Table,
+  depth: number,
+  conversion: Conversion,
+): RenderNode[] {
+  const cells = (row: TableRow, tag: 'td' | 'th'): RenderNode => ({
+    tag: 'tr',
+    children: row.children.map((cell, at) => {
+      const side = align?.[at]
+      const attributes = side ? { class: `align-${side}` } : undefined
+      return { tag, attributes, children: childrenOf(cell, depth + 2, conversion) }
+    }),
+  })
+  const [head, ...body] = rows
+  const parts = head ? [{ tag: 'thead', children: [cells(head, 'th')] }] : []
+  parts.push({ tag: 'tbody', children: body.map((row) => cells(row, 'td')) })
+  return [{ tag: 'table', children: parts }]
 }

@@ -1,6 +1,6 @@
 /** Everything that is known of the entries of the catalog. */
 import type { ModelState, Server, StoredTag, Tag } from '../../src/index.ts'
-import { listModels, type ListedModel } from '../models.ts'
+import { listModels, type ListedModel } from '../listing.ts'
 
 /** Facts of one entry. */
 export interface EntryFacts {

@@ -2,6 +2,7 @@
 import type { OutputParameter, PredictionResult, Signature } from '../../src/index.ts'
 import { createBar } from '../bars.ts'
 import { button, element } from '../dom.ts'
+import { saveFile } from '../files.ts'
 import { bytes } from '../format.ts'
 import { createTable } from './table.ts'
 import { createPlayer, isSound } from './player.ts'
@@ -126,13 +127,9 @@ function toCanvas(image: ImageData, name: string): HTMLCanvasElement {
 
 function toDownload(content: Uint8Array, name: string): HTMLElement {
   const row = element('div', 'row')
-  const save = button('Save', 'plain', () => {
-    const link = element('a', '')
-    link.href = URL.createObjectURL(new Blob([new Uint8Array(content)]))
-    link.download = `${name}.bin`
-    link.click()
-    URL.revokeObjectURL(link.href)
-  })
+  const save = button('Save', 'plain', () =>
+    saveFile(`${name}.bin`, new Blob([new Uint8Array(content)])),
+  )
   row.append(element('p', 'predictor-value', bytes(content.length)), save)
   return row
 }

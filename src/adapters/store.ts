@@ -4,31 +4,17 @@
  */
 import { InoriginError } from '../error.ts'
 import type { Server, TaskOptions } from '../server.ts'
-import type { Device, LoadProgress, ModelState, Tag, TraceEvent } from '../types/index.ts'
+import type { Tag } from '../types/index.ts'
 import { disposeKey } from '../values/dispose-key.ts'
+import { createFollower } from './follow-server.ts'
+import {
+  createStoreState,
+  type ModelView,
+  type StoredServer,
+  type StoreSnapshot,
+} from './store-state.ts'
 
-/** The parts of a server that the store needs. */
-export type StoredServer = Pick<Server, 'models' | 'trace' | 'predict'>
-
-/** A model or predictor as the app sees it. */
-export interface ModelView {
-  tag: Tag
-  /** Display name; the tag until the server is open. */
-  name: string
-  /**
-   * `unknown` until the server is open, and for a tag that no catalog lists; `paused` after a load
-   * was paused; the others are those of {@link ModelState.status}.
-   */
-  state: ModelState['status'] | 'paused' | 'unknown'
-  /** Download size in bytes; `null` if it is not known yet. */
-  bytes: number | null
-  /** Device that it runs on, or would run on; `null` if no implementation can run here. */
-  device: Device | null
-  /** Progress of the load; `null` while it is not loading. */
-  progress: LoadProgress | null
-  /** Error of the last call of this store; `null` if there is none. */
-  error: InoriginError | null
-}
+export type { ModelView, StoredServer, StoreSnapshot } from './store-state.ts'
 
 /** Functions that change the state of one model or predictor. */
 export interface ModelActions {
@@ -40,16 +26,6 @@ export interface ModelActions {
   cancel(): Promise<void>
   /** Frees its memory. */
   unload(): Promise<void>
-}
-
-/** State of the store at one time. */
-export interface StoreSnapshot<S extends StoredServer = Server> {
-  /** The server; `null` until it is open. */
-  server: S | null
-  /** Error of the start, or of the connection to the host; `null` if there is none. */
-  error: InoriginError | null
-  /** The models and predictors by tag. */
-  models: Readonly<Record<Tag, ModelView>>
 }
 
 /** Store of the models of one server. `using` closes it at the end of a block. */
@@ -88,165 +64,50 @@ const WANTED_ENDS: readonly (string | undefined)[] = ['load_paused', 'unloaded',
  * ```
  */
 export function createModelStore<S extends StoredServer>(open: () => Promise<S>): ModelStore<S> {
-  const listeners = new Set<() => void>()
   const closing = new AbortController()
-  let snapshot: StoreSnapshot<S> = { server: null, error: null, models: {} }
+  const state = createStoreState<S>()
+  const follower = createFollower(state, closing.signal)
   let opening: Promise<void> | undefined
 
-  function update(change: Partial<StoreSnapshot<S>>): void {
-    snapshot = { ...snapshot, ...change }
-    for (const listener of listeners) listener()
-  }
-
-  const unknownViews = new Map<Tag, ModelView>()
-
-  function view(tag: Tag): ModelView {
-    const known = snapshot.models[tag] ?? unknownViews.get(tag)
-    if (known) return known
-    const created = unknownView(tag)
-    unknownViews.set(tag, created)
-    return created
-  }
-
-  function setView(tag: Tag, change: Partial<ModelView>): void {
-    update({ models: { ...snapshot.models, [tag]: { ...view(tag), ...change } } })
-  }
-
-  const refresh = coalesce(async () => {
-    const states = (await snapshot.server?.models.list()) ?? []
-    const views = states.map((state) => [state.tag, mergeState(view(state.tag), state)] as const)
-    update({ models: { ...snapshot.models, ...Object.fromEntries(views) } })
-  })
-
-  function onTrace(event: TraceEvent): void {
-    if (event.type !== 'load' && event.type !== 'host') return
-    if (event.type === 'load' && event.status === 'ended') {
-      const isPaused = event.error.code === 'load_paused'
-      setView(event.tag, { progress: null, ...(isPaused && { state: 'paused' }) })
-    }
-    refresh().catch(report)
-  }
-
-  function onProgress(progress: LoadProgress): void {
-    const isReady = progress.phase === 'ready'
-    setView(progress.tag, {
-      state: isReady ? 'loaded' : 'loading',
-      progress: isReady ? null : progress,
-      error: null,
-    })
-  }
-
-  const report = (thrown: unknown) => {
-    if (!closing.signal.aborted) update({ error: InoriginError.from(thrown) })
-  }
-
-  async function start(): Promise<void> {
-    const server = await open()
-    update({ server, error: null })
-    const { signal } = closing
-    follow(server.models.progress({ signal }), onProgress).catch(report)
-    follow(server.trace({ signal }), onTrace).catch(report)
-    await refresh()
-  }
+  const start = async (): Promise<void> => follower.start(await open())
 
   /** Runs a call of the server. Its error becomes part of the view. */
   async function act(tag: Tag, call: (models: S['models']) => Promise<void>): Promise<void> {
     try {
       await api.open()
-      const { server, error } = snapshot
+      const { server, error } = state.snapshot
       if (!server) throw error
-      setView(tag, { error: null })
+      state.setView(tag, { error: null })
       await call(server.models)
     } catch (thrown) {
       const error = InoriginError.from(thrown)
       const isWanted = error.kind === 'aborted' || WANTED_ENDS.includes(error.code)
-      if (!isWanted) setView(tag, { error })
+      if (!isWanted) state.setView(tag, { error })
     }
-    await refresh().catch(report)
+    await follower.refresh().catch(follower.report)
   }
 
   const close = () => closing.abort()
   const api: ModelStore<S> = {
-    getSnapshot: () => snapshot,
-    subscribe(listener) {
-      listeners.add(listener)
-      return () => listeners.delete(listener)
-    },
+    getSnapshot: () => state.snapshot,
+    subscribe: state.subscribe,
     open() {
       opening ??= start().catch((thrown: unknown) => {
         opening = undefined
-        report(thrown)
+        follower.report(thrown)
       })
       return opening
     },
-    view,
+    view: state.view,
     load: (tag, options) => act(tag, (models) => models.load(tag, options)),
     pause: (tag) => act(tag, (models) => models.pause(tag)),
     async cancel(tag) {
       await act(tag, (models) => models.cancel(tag))
-      if (view(tag).state === 'paused') setView(tag, { state: 'remote' })
+      if (state.view(tag).state === 'paused') state.setView(tag, { state: 'remote' })
     },
     unload: (tag) => act(tag, (models) => models.unload(tag)),
     close,
     [disposeKey]: close,
   }
   return api
-}
-
-const unknownView = (tag: Tag): ModelView => ({
-  tag,
-  name: tag,
-  state: 'unknown',
-  bytes: null,
-  device: null,
-  progress: null,
-  error: null,
-})
-
-/**
- * Returns the view with the state that the server reports, or the same view if nothing changed. A
- * paused load stays paused.
- */
-function mergeState(view: ModelView, { tag, name, status, bytes, device }: ModelState): ModelView {
-  const isPaused = view.state === 'paused' && status === 'remote'
-  const progress = status === 'loading' ? view.progress : null
-  const change = {
-    tag,
-    name,
-    bytes,
-    device,
-    progress,
-    state: isPaused ? 'paused' : status,
-  } as const
-  const isSame = Object.entries(change).every(
-    ([key, value]) => view[key as keyof ModelView] === value,
-  )
-  return isSame ? view : { ...view, ...change }
-}
-
-async function follow<Event>(
-  events: AsyncIterable<Event>,
-  onEvent: (event: Event) => void,
-): Promise<void> {
-  for await (const event of events) onEvent(event)
-}
-
-/** Returns the work such that calls during a run share one later run. */
-function coalesce(work: () => Promise<void>): () => Promise<void> {
-  let running: Promise<void> | undefined
-  let next: Promise<void> | undefined
-  const run = () => {
-    running = work().finally(() => (running = undefined))
-    return running
-  }
-  return () => {
-    if (!running) return run()
-    next ??= running
-      .catch(() => undefined)
-      .then(() => {
-        next = undefined
-        return run()
-      })
-    return next
-  }
 }

@@ -1,6 +1,7 @@
 /** The messages of a session, and which of them still fit into the context window. */
 import type { Endpoint } from './endpoint.ts'
 import { quotaExceeded } from './errors.ts'
+import { assertSystemFirst } from './messages.ts'
 import { countTokens } from './tokens.ts'
 import type { HistoryMessage } from './wire-messages.ts'
 
@@ -17,15 +18,13 @@ export interface ConversationState {
 /** The messages of one session. */
 export interface Conversation {
   readonly usage: number
-  /** `true` if there are no messages. */
-  readonly isEmpty: boolean
   readonly messages: readonly HistoryMessage[]
   /** Returns a copy of the state, for another session. */
   copy(): ConversationState
   /**
    * Drops the oldest exchanges until the new messages fit, with an answer if there will be one.
    * Resolves with `true` if it dropped any. Rejects with `QuotaExceededError`, and drops nothing, if
-   * the initial messages leave no space.
+   * the initial messages leave no space. Rejects with `TypeError` if a system message is not first.
    */
   makeRoom(
     added: readonly HistoryMessage[],
@@ -54,14 +53,12 @@ export function createConversation(
     get usage() {
       return usage
     },
-    get isEmpty() {
-      return initial.length + later.length === 0
-    },
     get messages() {
       return [...initial, ...later]
     },
     copy: () => ({ initial, later, toolTokens, usage }),
     async makeRoom(added, isAnswered, signal) {
+      assertSystemFirst(added[0]?.role, initial.length + later.length > 0)
       const room = Math.min(MAX_ANSWER_ROOM, Math.floor(window * ANSWER_SHARE))
       const fits = (tokens: number): boolean => tokens + (isAnswered ? room : 0) <= window
       if (fits(await count([...initial, ...later, ...added], signal))) return false

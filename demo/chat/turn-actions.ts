@@ -1,0 +1,68 @@
+/** What the user can do with a turn of the conversation. */
+import type { Composer } from '../composer.ts'
+import type { Models } from '../models.ts'
+import { notice } from '../notice.ts'
+import type { SettingsForm } from '../settings.ts'
+import { AnswerError } from '../wire/answer.ts'
+import type { Answering } from './answering.ts'
+import type { Current } from './current.ts'
+import type { Keeper } from './keeper.ts'
+import { branchesOf, choose, createConversation, removeTurn, type Turn } from './tree.ts'
+import type { Action, TurnActions } from './turn.ts'
+
+interface Parts {
+  current: Current
+  answering: Answering
+  keeper: Keeper
+  models: Models
+  settings: SettingsForm
+  composer: Composer
+}
+
+/** Returns the function that returns the actions of a turn. While an answer arrives they do nothing. */
+export function createTurnActions(parts: Parts): (turn: Turn) => TurnActions {
+  const { current, answering, keeper, settings } = parts
+  return (turn) => ({
+    edit: (question) => answering.ask(question, turn.images, turn.parent),
+    regenerate: () => answering.ask(turn.question, turn.images, turn.parent),
+    resume() {
+      const { answer } = turn
+      if (current.isBusy || !answer) return
+      if (settings.style().canContinue) return void answering.run(turn, answer.text.trimEnd())
+      notice('/v1/responses cannot continue an answer. Choose another wire style.', 'mild')
+    },
+    remove() {
+      if (current.isBusy) return
+      removeTurn(current.conversation, turn)
+      current.render()
+      void keeper.save(current.conversation)
+      parts.composer.focus()
+    },
+    step(step) {
+      if (current.isBusy) return
+      const { conversation } = current
+      const branches = branchesOf(conversation, turn)
+      const next = branches[branches.indexOf(turn) + step]
+      if (!next) return
+      choose(conversation, next)
+      current.render().get(next)?.branches.focus(step)
+      void keeper.save(conversation)
+    },
+    after: (error) => remediesOf(turn, error, parts),
+  })
+}
+
+function remediesOf(turn: Turn, error: unknown, { current, answering, models }: Parts): Action[] {
+  if (error instanceof AnswerError && error.code === 'context_length_exceeded') {
+    return [{ label: 'New chat', run: () => current.show(createConversation()) }]
+  }
+  const again = (): void => {
+    if (current.isBusy) return
+    removeTurn(current.conversation, turn)
+    answering.ask(turn.question, turn.images, turn.parent)
+  }
+  const askAgain = { label: 'Ask again', run: again }
+  if (error === undefined) return [askAgain]
+  if (error instanceof AnswerError) return [askAgain, ...models.remedies()]
+  return [askAgain, { label: 'Reload the page', run: () => location.reload() }]
+}

@@ -1,0 +1,114 @@
+/** Preparation of the selected model: what is downloaded for it at once, and what after a question. */
+import type { ModelState, Server, Tag } from '../src/index.ts'
+import { describeAdapter } from './device.ts'
+import { byId } from './dom.ts'
+import { askToDownload } from './download-question.ts'
+import { bytes } from './format.ts'
+import type { ListedModel } from './listing.ts'
+import type { Loading } from './loading.ts'
+import { lookUp } from './look-up.ts'
+import { troubleWith } from './trouble.ts'
+import { AnswerError } from './wire/answer.ts'
+
+/** Largest download in bytes that starts without a question to the visitor. */
+const EAGER_BYTES = 32_000_000
+
+/** Code of the error of a question whose model is not there. */
+const UNAVAILABLE = 'model_unavailable'
+
+interface Parts {
+  starting: Promise<Server>
+  loading: Loading
+  select: HTMLSelectElement
+  /** Returns `true` if the visitor can use the guide in place of the model. */
+  canUseGuide(tag: Tag): boolean
+  useGuide(): void
+}
+
+export interface Preparation {
+  /** Notes that the visitor is about to ask, so that a small model may be downloaded. */
+  want(): void
+  /** Prepares the selected model as far as nobody has to be asked for it. */
+  prepare(): Promise<void>
+  /**
+   * Asks before a large download, once for each model. Resolves with `true` if the model may be
+   * downloaded.
+   */
+  consent(tag: Tag): Promise<boolean>
+  /** Asks likewise. Rejects if the model may not be downloaded. */
+  assertConsent(model: ListedModel): Promise<void>
+}
+
+export function createPreparation(parts: Parts): Preparation {
+  const { starting, loading, select } = parts
+  const place = byId('place', HTMLElement)
+  const agreed = new Set<Tag>()
+  let isWanted = false
+
+  async function readState(tag: Tag): Promise<ModelState | undefined> {
+    const { models } = await starting
+    const states = await models.list()
+    const state = states.find((one) => one.tag === tag)
+    if (state && select.value === tag) place.textContent = await placeOf(state)
+    return state
+  }
+
+  async function consent(tag: Tag): Promise<boolean> {
+    const state = await readState(tag)
+    if (!state || state.status !== 'remote' || isSmall(state) || agreed.has(tag)) return true
+    if (state.bytes === null) loading.wait(`Looking up the size of ${state.name} …`)
+    const facts = await lookUp(await starting, tag).catch((error: unknown) => {
+      loading.clear()
+      throw new AnswerError(troubleWith(state.name, error), 0, UNAVAILABLE)
+    })
+    loading.say(await announce(await starting, facts.state))
+    if (isSmall(facts.state)) return true
+    const answer = await askToDownload(facts, parts.canUseGuide(tag))
+    if (answer === 'download') agreed.add(tag)
+    if (answer === 'guide') parts.useGuide()
+    return answer === 'download'
+  }
+
+  return {
+    want() {
+      isWanted = true
+    },
+    async prepare() {
+      const tag = select.value
+      const state = await readState(tag)
+      if (!state || select.value !== tag) return
+      if (state.status === 'remote' && !(isSmall(state) && isWanted)) {
+        const words = await announce(await starting, state)
+        // A question may have started the load meanwhile.
+        if (select.value === tag && !(isSmall(state) && isWanted)) loading.say(words)
+      } else if (state.device !== null) await loading.load(tag)
+    },
+    consent,
+    async assertConsent({ id, display_name: name }) {
+      if (await consent(id)) return
+      throw new AnswerError(`${name} was not downloaded, so nothing was asked.`, 0, UNAVAILABLE)
+    },
+  }
+}
+
+const isSmall = ({ bytes: size }: ModelState): boolean => size !== null && size <= EAGER_BYTES
+
+/** Returns what the first question will download. */
+async function announce(
+  { storage }: Server,
+  { name, bytes: size, device }: ModelState,
+): Promise<string> {
+  if (device === null && size !== null) return `${name} does not run on this device.`
+  const what = size === null ? 'to be downloaded' : `${bytes(size)} to download`
+  const assets = await storage.assets()
+  const hasRuntime = assets.some(({ url }) => url.includes('/ort/'))
+  const runtime = hasRuntime ? '' : ' The runtime follows once: 14 to 27 MB.'
+  return `${name}: ${what} with your first question.${runtime}`
+}
+
+async function placeOf({ device, bytes: size }: ModelState): Promise<string> {
+  if (size === null) return 'Its files are looked up on the hub before a download'
+  if (device === null) return 'This device cannot run this model'
+  if (device === 'wasm') return 'Runs here, on WASM'
+  return `Runs here, on WebGPU: ${await describeAdapter()}`
+}
