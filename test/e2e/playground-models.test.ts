@@ -37,7 +37,8 @@ async function open(opening?: SiteOpening): Promise<Page> {
 
 async function openPage(page: Page): Promise<void> {
   await page.locator('#models-open').click()
-  await page.getByText(/^\d+ of \d+ entries of the catalog$/).waitFor()
+  // The search comes together with the cards.
+  await page.getByRole('searchbox').waitFor()
 }
 
 const cardOf = (page: Page, name: string): Locator =>

@@ -14,10 +14,8 @@ interface TraceEvent {
 }
 
 export interface MainThread {
-  /** Longest task in milliseconds that the CPU spent on it. */
-  busiest: number
-  /** Number of tasks. */
-  tasks: number
+  /** Milliseconds that the CPU spent on each task. */
+  tasks: number[]
   /** Sum of the layout shifts. */
   shift: number
 }
@@ -50,16 +48,10 @@ export async function watchMainThread(page: Page): Promise<{ end(): Promise<Main
       }
       const mark = trace.traceEvents.find(({ name }) => name === MARK)
       if (!mark) throw new Error('The trace does not name the main thread of the page.')
-      const times = trace.traceEvents.flatMap(({ name, pid, tid, tdur }) =>
-        name.endsWith('RunTask') && pid === mark.pid && tid === mark.tid
-          ? [(tdur ?? 0) / 1_000]
-          : [],
+      const tasks = trace.traceEvents.flatMap(({ name, pid, tid, tdur }) =>
+        name === 'RunTask' && pid === mark.pid && tid === mark.tid ? [(tdur ?? 0) / 1_000] : [],
       )
-      return {
-        busiest: times.reduce((most, one) => Math.max(most, one), 0),
-        tasks: times.length,
-        shift,
-      }
+      return { tasks, shift }
     },
   }
 }
