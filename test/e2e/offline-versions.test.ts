@@ -54,9 +54,10 @@ test('a new version is noticed at the next start, and replaces the old one', asy
   expect((await useAll(page, '@inorigin/guide2')).chat).toBe(200)
   expect(await now()).toEqual(both(2))
   await untilKept(site, page)
-  const keys = await keysIn(site, page)
+  // The files of the old version are removed after those of the new one are complete.
   for (const name of ['worker.js', 'model-worker.js', 'models/catalog.json']) {
-    expect(keys.filter((key) => key.startsWith(name))).toHaveLength(1)
+    const kept = async () => (await keysIn(site, page)).filter((key) => key.startsWith(name))
+    await expect.poll(kept).toHaveLength(1)
   }
   // The runtime is the same in both versions, and was not fetched again.
   const fetched = site.requests.filter((request) => request.endsWith('simd-threaded.wasm'))
