@@ -25,9 +25,9 @@ export function createAnswering(parts: Parts): Answering {
 
   async function run(turn: Turn, prefill = ''): Promise<void> {
     const own = current.conversation
-    const begun = current.begin(turn)
-    if (!begun) return
-    const { turnView, signal } = begun
+    const started = current.begin(turn)
+    if (!started) return
+    const { turnView, signal } = started
     const exchanged = { own, turn, turnView, prefill }
     if (prefill === '') view.scrollToEnd()
     keeper.remember(own.id)

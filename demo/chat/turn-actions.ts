@@ -1,4 +1,4 @@
-/** What the user can do with a turn of the conversation. */
+/** Actions of the user on a turn of the conversation. */
 import type { Composer } from '../composer.ts'
 import type { Models } from '../models.ts'
 import { notice } from '../notice.ts'
