@@ -6,6 +6,7 @@ import {
   ASSETS_PARAM,
   ISOLATE_PARAM,
   OFFLINE_PARAM,
+  PROBE_PATH,
   PROTOCOL,
   RETAKE_PARAM,
   type PageToWorker,
@@ -19,6 +20,8 @@ const STATUS_TIMEOUT_MS = 2_000
 const UPDATE_TIMEOUT_MS = 6_000
 /** Milliseconds between checks whether a waiting script may take over. */
 const UPDATE_CHECK_INTERVAL_MS = 5_000
+/** Interval in milliseconds between requests that wake a worker which keeps another one waiting. */
+const WAKE_INTERVAL_MS = 300
 
 export interface WorkerScript {
   url: URL
@@ -103,8 +106,29 @@ export async function retakeControl(
     container.addEventListener('controllerchange', () => isRetaken() && done(), listen)
     registration.installing?.addEventListener('statechange', activate, listen)
     activate()
+    wakeActiveWorker(script.scope, listen.signal)
   })
   return retaken
+}
+
+/**
+ * Navigates a hidden frame again and again, until the signal aborts. Its requests reach the active
+ * worker, though those of this page pass it by. In Chromium 156, a worker that was ended while it
+ * took over can keep the next script waiting for over 20 seconds. Such a request ends the wait.
+ */
+function wakeActiveWorker(scope: string, signal: AbortSignal): void {
+  const frame = document.createElement('iframe')
+  frame.hidden = true
+  // If the web server answers, scripts of its page must not run.
+  frame.sandbox.add('allow-same-origin')
+  const timer = setInterval(() => {
+    frame.src = scope + PROBE_PATH
+    if (!frame.isConnected) document.documentElement.append(frame)
+  }, WAKE_INTERVAL_MS)
+  signal.addEventListener('abort', () => {
+    clearInterval(timer)
+    frame.remove()
+  })
 }
 
 async function waitUntilActive(
