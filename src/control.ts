@@ -5,6 +5,7 @@
  */
 import { InoriginError } from './error.ts'
 import { currentLocks, replaceLocks } from './link/locks.ts'
+import { PROBE_PATH } from './link/protocol.ts'
 import { requestsReachWorker } from './probe.ts'
 import {
   getWorkerStatus,
@@ -56,7 +57,8 @@ export function warnOfEarlyRequests(scope: string): void {
   const early = performance
     .getEntriesByType('resource')
     .filter((entry) => entry instanceof PerformanceResourceTiming)
-    .find(({ name, workerStart }) => workerStart === 0 && name.startsWith(`${scope}v1/`))
+    .filter(({ name }) => name.startsWith(`${scope}v1/`) && name !== scope + PROBE_PATH)
+    .find(({ workerStart }) => workerStart === 0)
   if (early === undefined) return
   const what = `inorigin: ${new URL(early.name).pathname} was requested before serve() resolved.`
   console.warn(
@@ -191,7 +193,8 @@ let frame: HTMLIFrameElement | undefined
 function locksOfNewFrame(): LockManager {
   frame?.remove()
   frame = document.createElement('iframe')
-  frame.hidden = true
+  // An app's style for frames would show one that is only `hidden`.
+  frame.style.display = 'none'
   document.documentElement.append(frame)
   return (frame.contentWindow ?? window).navigator.locks
 }

@@ -118,7 +118,7 @@ export async function retakeControl(
  */
 function wakeActiveWorker(scope: string, signal: AbortSignal): void {
   const frame = document.createElement('iframe')
-  frame.hidden = true
+  frame.style.display = 'none'
   // If the web server answers, scripts of its page must not run.
   frame.sandbox.add('allow-same-origin')
   const timer = setInterval(() => {

@@ -63,6 +63,13 @@ export interface AttachOptions {
   routes?: AppRoutes
 }
 
+/** Headers of the answer to a probe. An isolated page opens only frames with an embedder policy. */
+const PROBE_HEADERS = {
+  [PROBE_HEADER]: 'true',
+  'cache-control': 'no-store',
+  'cross-origin-embedder-policy': 'require-corp',
+}
+
 const ATTACH_OPTIONS: OptionNames<AttachOptions> = { isolate: true, offline: true, routes: true }
 
 /**
@@ -84,7 +91,7 @@ export function attach(options: AttachOptions = {}): void {
 
   self.addEventListener('fetch', (event) => {
     if (event.request.url === self.registration.scope + PROBE_PATH) {
-      return event.respondWith(new Response(null, { headers: { [PROBE_HEADER]: 'true' } }))
+      return event.respondWith(new Response(null, { headers: PROBE_HEADERS }))
     }
     if (isApiRequest(event.request, base)) {
       return event.respondWith(life.then((name) => respond(event, name)))

@@ -6,8 +6,8 @@ import type { Agreement } from './compare-tensors.ts'
 const DECISIVE_INPUTS = 2
 
 /**
- * Maximum number of runs of a check. A caller that only ever sends the same input, or silence, gives
- * no further evidence.
+ * Number of runs after which a single input decides, for a caller that only ever sends the same one.
+ * Silence never decides.
  */
 const MAX_RUNS = 64
 
@@ -68,7 +68,7 @@ export function createEvidence(): Evidence {
       if (agreement === 'gross') differing = DECISIVE_INPUTS
       else if (!isRepeated) differing += 1
     },
-    isComplete: () => agreeing >= DECISIVE_INPUTS || runs >= MAX_RUNS,
+    isComplete: () => agreeing >= (runs < MAX_RUNS ? DECISIVE_INPUTS : 1),
     isRefuted,
     describe: () =>
       isRefuted() ? difference : `it agrees with the CPU on ${runs} of the first inputs`,

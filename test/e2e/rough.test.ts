@@ -81,10 +81,15 @@ test('a request before serve() resolves is warned of, on the first visit', async
   const page = await site.open()
   const warnings = await collectWarnings(
     page,
-    `const serving = serve()
+    `const recorded = new Promise((resolve) => {
+      new PerformanceObserver((list) => list.getEntriesByName(location.origin + '/v1/models').forEach(resolve))
+        .observe({ type: 'resource' })
+    })
     const early = await fetch('/v1/models')
     if (early.status !== 404) throw new Error('The web server did not answer.')
-    await serving`,
+    await early.text()
+    await recorded
+    await serve()`,
   )
   expect(warnings).toEqual([expect.stringMatching('/v1/models was requested before serve')])
   expect(await collectWarnings(await site.open(), 'await serve()')).toEqual([])

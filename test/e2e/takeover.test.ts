@@ -1,6 +1,6 @@
 /**
  * A service worker that is ended while it takes over from an older version. In Chromium 156, about
- * one in six of these leaves open pages whose requests pass by the worker.
+ * one in twenty of these leaves open pages whose requests pass by the worker.
  *
  * @module-tag slow
  */
@@ -9,7 +9,7 @@ import type { Page } from 'playwright'
 import { afterEach, expect, test } from 'vitest'
 import { openSite, serveIn, type Site } from '../support/site.ts'
 
-/** Takeovers. Without recovery, the chance that all of them go well is less than one percent. */
+/** Takeovers. Without recovery, about one in eight runs of this test would see none that fails. */
 const TAKEOVERS = 40
 /** Requests of a tab after a takeover. They take some seconds. */
 const MAX_REQUESTS = 2000

@@ -23,6 +23,7 @@ const POLICY = [
   "default-src 'none'",
   "script-src 'self' 'wasm-unsafe-eval'",
   "worker-src 'self'",
+  "frame-src 'self'",
   "connect-src 'self' https: ws://127.0.0.1:* ws://localhost:*",
   "base-uri 'none'",
   "form-action 'none'",
