@@ -22,6 +22,7 @@ from places import KEPT_DIR, Sight
 from labels import LABELS
 from loader import Ahead, batch as picture_batch
 from guide_weights import guide
+from muon import Muon, has_bfloat16
 from settings import Shape
 from sight import Glance, to_input
 from talk import shard
@@ -54,7 +55,7 @@ def all_optimizers(model: Glance, rate: float) -> list:
     matrices = [p for block in model.encoder.blocks for p in block.parameters() if p.ndim == 2] + [model.encoder.connect.weight]
     taken = {id(p) for p in matrices}
     rest = [p for part in (model.encoder, model.head) for p in part.parameters() if id(p) not in taken]
-    muon = torch.optim.Muon(matrices, lr=rate, momentum=0.95, weight_decay=0.02, adjust_lr_fn='match_rms_adamw')
+    muon = Muon(matrices, rate)
     adam = torch.optim.AdamW(rest, lr=rate, betas=(0.9, 0.95), weight_decay=0.01)
     seeing, saying = [muon, adam], optimizers(model.guide, rate)
     for opts, share in ((seeing, 1), (saying, DECODER_RATE)):
@@ -72,7 +73,7 @@ def label_loss(model: Glance, rows, labels):
 
 def picture_loss(model: Glance, batch):
     """Returns (loss of the labels, mean loss of the answers' tokens; 0 without questions)"""
-    with torch.autocast('cpu', torch.bfloat16):
+    with torch.autocast('cpu', torch.bfloat16, enabled=has_bfloat16('cpu')):
         rows = model.encoder(to_input(batch.pixels).contiguous(memory_format=torch.channels_last))
         seen = label_loss(model, rows, batch.labels)
         if not batch.groups:

@@ -1,4 +1,4 @@
-"""Train the decoder on the generated chats: bfloat16 on the CPU, batches of chats of like length, resumable at any time.
+"""Train the decoder on the generated chats: bfloat16 where the device computes it, batches of chats of like length, resumable at any time.
 
 Matrices learn with Muon, embeddings and norms with AdamW. The trunk of the training keeps one learning rate, so that it
 can be cut or prolonged anywhere; its state is trunk.pt. `--finish N` branches off: from the trunk's weights the rate
@@ -21,6 +21,7 @@ import torch.nn.functional as F
 
 import generate
 from model import Guide, count
+from muon import Muon, has_bfloat16
 from settings import ADDED, VOCAB, WORK_DIR, Shape
 from tokenizer import Tokenizer
 
@@ -100,7 +101,7 @@ class Shards:
 def optimizers(model, rate):
     matrices = [p for layer in model.layers for p in layer.parameters() if p.ndim == 2]
     rest = [p for n, p in model.named_parameters() if p.ndim < 2 or n == 'embed_tokens.weight']
-    muon = torch.optim.Muon(matrices, lr=rate, momentum=0.95, weight_decay=0.02, adjust_lr_fn='match_rms_adamw')
+    muon = Muon(matrices, rate)
     adam = torch.optim.AdamW(rest, lr=rate, betas=(0.9, 0.95), weight_decay=0.0, fused=True)
     return [muon, adam]
 
@@ -110,7 +111,7 @@ def loss_of(model, x, learn, prompt):
     target = x[:, 1:]
     said = learn[:, 1:]
     rest = (target != PAD) & ~said
-    with torch.autocast(x.device.type, torch.bfloat16):
+    with torch.autocast(x.device.type, torch.bfloat16, enabled=has_bfloat16(x.device.type)):
         hidden, _ = model.hidden(x[:, :-1])
         logits = model.logits(hidden[said])
         others = model.logits(hidden[rest]) if prompt else None
