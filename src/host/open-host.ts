@@ -1,22 +1,7 @@
 /** The host: it serves `/v1` and the page's server handle from the host's dedicated worker. */
-import { loadCatalog } from '../catalog/load.ts'
-import { probeDevice } from '../device/capabilities.ts'
-import { names } from '../link/protocol.ts'
-import { openDatabase } from '../store/database.ts'
 import { ensureResources } from '../store/ensure.ts'
-import { raiseEpoch } from '../store/epoch.ts'
-import { withFence } from '../store/fence.ts'
 import type { Control, Host, HostService, LoadProgress } from '../types/index.ts'
-import { createGpuComparisons } from './choice/gpu-comparisons.ts'
-import { createGpuVerdicts } from './choice/gpu-verdict.ts'
-import { createLoadCrashes, type HostLives } from './choice/load-crashes.ts'
-import { createRecentInputs } from './choice/recent-inputs.ts'
-import { createSelector } from './choice/selector.ts'
-import { createThreadCount } from './choice/thread-count.ts'
-import { createCatalogCopies } from './library/catalog-copies.ts'
-import { createCatalogIndex } from './library/catalog-index.ts'
-import { createEntries } from './library/entries.ts'
-import { createFailureExplainer } from './library/explain-failure.ts'
+import type { HostLives } from './choice/load-crashes.ts'
 import { keepFilesWhenIdle } from './library/offline-files.ts'
 import { createImporter } from './library/import.ts'
 import { createPredictions } from './library/predictions.ts'
@@ -27,8 +12,8 @@ import { createDirectPortOpener } from './models/direct-ports.ts'
 import { createIdleMonitor } from './models/idle.ts'
 import { createEventHub } from './models/event-hub.ts'
 import { createLoadTrace } from './models/load-trace.ts'
-import { measureThreads } from './models/measure-threads.ts'
-import { createModels } from './models/models.ts'
+import { openLibrary } from './open-library.ts'
+import { openModels } from './open-models.ts'
 import { createAuthorization } from './requests/authorization.ts'
 import { createBackground } from './requests/background.ts'
 import { createImageFetcher } from './requests/image-fetcher.ts'
@@ -67,92 +52,32 @@ export function openHost(
   { lives, responses }: Predecessors,
   { onDownload, onReplaced, getUpstreamHeaders }: HostEvents,
 ): HostService {
-  const { scope, assets, device: preference, offline } = setup
-  const opened = openDatabase(names(scope).database)
-  // Several pages without a service worker may host at once, each for itself. None replaces another.
-  const database = isElected ? withFence(opened, names(scope).host, onReplaced) : opened
-  const epoch = cacheSuccess(() => raiseEpoch(database))
-  const embedded = new URL('models/catalog.json', assets).href
-  const copies = offline ? createCatalogCopies(database.name) : undefined
-  const catalog = cacheSuccess(() =>
-    loadCatalog(setup.catalog, embedded, scope, copies, setup.upstreams),
-  )
-  const gpuVerdicts = createGpuVerdicts(database, cacheSuccess(probeDevice))
-  const { capabilities: device, verdict } = gpuVerdicts
-  const crashes = createLoadCrashes(database, lives)
+  const { scope, assets, offline } = setup
   const progress = createEventHub<LoadProgress>()
   const trace = createTrace()
   const idle = createIdleMonitor()
+  const events = { onDownload, onReplaced, onProgress: progress.report }
+  const { database, epoch, catalog, entries } = openLibrary(setup, isElected, events)
   if (offline) keepFilesWhenIdle(database.name, assets, idle)
-  const entries = createEntries(database, catalog, { onDownload, onProgress: progress.report })
-  const threads = createThreadCount({
-    database,
-    device,
-    measure: (count, signal) => measureThreads(assets, count, signal),
-  })
-  const comparisons = createGpuComparisons(database, device)
-  const recentInputs = createRecentInputs()
-  const models = createModels({
-    assets,
-    progress,
-    trace: createLoadTrace(trace.report),
-    idle,
-    crashes,
-    threads: threads.get,
-    comparisons,
-    onVerdict: gpuVerdicts.record,
-    explain: createFailureExplainer({ database, entries, device, preference }),
-    // The signal aborts when the model is unloaded, so its files are in use until then.
-    ensure: (resources, options) =>
-      ensureResources(database, resources, {
-        ...options,
-        inUse: options.signal,
-        catalogIndex: () => createCatalogIndex(entries),
-        onDownload,
-      }),
-  })
-  const selector = createSelector({
-    database,
-    models,
-    idle,
-    device,
-    verdict,
-    preference,
-    threads,
-    crashes,
-    comparisons,
-    recentInputs,
-  })
-  const predictions = createPredictions({ database, scope, entries, device, selector })
-  const leases = createLeases({
-    entries,
-    selector,
-    predictions,
-    models,
-    progress,
-    verdict,
-    trace: trace.report,
-  })
+  const loadTrace = createLoadTrace(trace.report)
+  const loading = { setup, database, entries, lives, progress, trace: loadTrace, idle, onDownload }
+  const { models, selector, crashes, recentInputs, device, verdict } = openModels(loading)
+
+  const predictions = createPredictions({ scope, database, entries, device, selector })
+  const choice = { entries, selector, predictions, models }
+  const leases = createLeases({ ...choice, progress, verdict, trace: trace.report })
   const authorize = createAuthorization(setup.apiKeys)
   const upstreams = createUpstreams({ selector, leases, models, getHeaders: getUpstreamHeaders })
   const fetchImages = createImageFetcher(setup.imageUrls)
   const generate = createGenerator({ entries, leases, upstreams, fetchImages })
+  const requests = { authorize, catalog, entries, leases, upstreams, generate, fetchImages }
   const background = createBackground({ authorize, database, epoch, generate })
-  const library = { database, entries, models, selector, predictions, onDownload }
+  const library = { ...choice, database, onDownload }
   const predictors = createPredictorControl({ entries, leases, recentInputs })
   const resources = createResources({ ...library, ensure: ensureResources })
   const host: Host = {
     authorize: async (caller) => authorize(caller),
-    ...createLanguageModels({
-      authorize,
-      catalog,
-      entries,
-      leases,
-      upstreams,
-      generate,
-      fetchImages,
-      recentInputs,
-    }),
+    ...createLanguageModels({ ...requests, recentInputs }),
     ...createSharedResponses(authorize, responses),
     ...background.methods,
     ...createHttpPredictors({ authorize, predictions }, predictors),
@@ -177,16 +102,4 @@ export function openHost(
     .catch(() => undefined)
   const service: HostService = { ...host, ...control }
   return { ...service, ...withTrace(service, trace) }
-}
-
-/** Returns a function that runs the work once. It runs the work again after a failure. */
-function cacheSuccess<T>(work: () => Promise<T>): () => Promise<T> {
-  let result: Promise<T> | undefined
-  return () => {
-    result ??= work().catch((error: unknown) => {
-      result = undefined
-      throw error
-    })
-    return result
-  }
 }
