@@ -1,10 +1,21 @@
 /** Compares an answer with the undisturbed one. */
 import { findPause, type Question, type Received } from '../support/asking.ts'
 import { toTranscript, type Transcript } from '../support/transcript.ts'
+import type { Passage } from './control.ts'
 import type { Fault } from './faults.ts'
 
-/** `same`: the undisturbed answer. `prefix`: its beginning, because the client left. */
-export type Verdict = 'same' | 'prefix' | 'allowed error' | 'wrong' | 'hang' | 'failed'
+/**
+ * `same`: the undisturbed answer. `prefix`: its beginning, because the client left. `passed by`: the
+ * web server got the request while the page was without control, and the page was told.
+ */
+export type Verdict =
+  | 'same'
+  | 'prefix'
+  | 'allowed error'
+  | 'passed by'
+  | 'wrong'
+  | 'hang'
+  | 'failed'
 
 export interface Outcome {
   verdict: Verdict
@@ -23,13 +34,17 @@ interface Circumstances {
   struckAt: number | null
   /** `true` if the service worker ended while it answered. */
   lostServiceWorker: boolean
+  /** How the request reached the web server. */
+  passage: Passage
 }
 
 export function judge(received: Received, circumstances: Circumstances): Outcome {
-  const { question, struckAt } = circumstances
+  const { question, struckAt, passage } = circumstances
   const recoveryMs = struckAt === null ? null : findPause(received.arrivals, struckAt)
   const verdict = (name: Verdict, note = ''): Outcome => ({ verdict: name, note, recoveryMs })
   const { style, stream, client } = question
+  if (passage === 'told') return verdict('passed by')
+  if (passage === 'untold') return verdict('wrong', 'The web server got the request.')
   /** Judges an answer that has no end. */
   const judgePart = (good: Verdict, note?: string): Outcome => {
     const seen = toTranscript(style, received.text, { stream, cut: true })
