@@ -42,27 +42,21 @@ export function judge(received: Received, circumstances: Circumstances): Outcome
   const { question, struckAt, passage } = circumstances
   const recoveryMs = struckAt === null ? null : findPause(received.arrivals, struckAt)
   const verdict = (name: Verdict, note = ''): Outcome => ({ verdict: name, note, recoveryMs })
-  const { style, stream, client } = question
   if (passage === 'told') return verdict('passed by')
   if (passage === 'untold') return verdict('wrong', 'The web server got the request.')
-  /** Judges an answer that has no end. */
-  const judgePart = (good: Verdict, note?: string): Outcome => {
+  if (received.end === 'aborted') {
+    const { style, stream } = question
     const seen = toTranscript(style, received.text, { stream, cut: true })
     const [longer, shorter] = [contentOf(circumstances.whole), contentOf(seen)]
     return longer.startsWith(shorter)
-      ? verdict(good, note)
+      ? verdict('prefix')
       : verdict('wrong', differ(longer, shorter))
   }
-  if (received.end === 'aborted') return judgePart('prefix')
-  const isLost = client === 'fetch' && circumstances.lostServiceWorker
-  if (received.end !== 'done') return verdict(isLost ? 'allowed error' : 'wrong', received.end)
-  try {
-    return compare(received, circumstances, verdict)
-  } catch (error) {
-    // Chromium rarely ends the body of a service worker that died as if it were complete.
-    if (isLost && stream) return judgePart('allowed error', 'The body ended in the middle.')
-    throw error
+  if (received.end !== 'done') {
+    const isAllowed = question.client === 'fetch' && circumstances.lostServiceWorker
+    return verdict(isAllowed ? 'allowed error' : 'wrong', received.end)
   }
+  return compare(received, circumstances, verdict)
 }
 
 function compare(
