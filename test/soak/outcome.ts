@@ -1,10 +1,21 @@
 /** Compares an answer with the undisturbed one. */
 import { findPause, type Question, type Received } from '../support/asking.ts'
 import { toTranscript, type Transcript } from '../support/transcript.ts'
+import type { Passage } from './control.ts'
 import type { Fault } from './faults.ts'
 
-/** `same`: the undisturbed answer. `prefix`: its beginning, because the client left. */
-export type Verdict = 'same' | 'prefix' | 'allowed error' | 'wrong' | 'hang' | 'failed'
+/**
+ * `same`: the undisturbed answer. `prefix`: its beginning, because the client left. `passed by`: the
+ * web server got the request while the page was without control, and the page was told.
+ */
+export type Verdict =
+  | 'same'
+  | 'prefix'
+  | 'allowed error'
+  | 'passed by'
+  | 'wrong'
+  | 'hang'
+  | 'failed'
 
 export interface Outcome {
   verdict: Verdict
@@ -23,31 +34,29 @@ interface Circumstances {
   struckAt: number | null
   /** `true` if the service worker ended while it answered. */
   lostServiceWorker: boolean
+  /** How the request reached the web server. */
+  passage: Passage
 }
 
 export function judge(received: Received, circumstances: Circumstances): Outcome {
-  const { question, struckAt } = circumstances
+  const { question, struckAt, passage } = circumstances
   const recoveryMs = struckAt === null ? null : findPause(received.arrivals, struckAt)
   const verdict = (name: Verdict, note = ''): Outcome => ({ verdict: name, note, recoveryMs })
-  const { style, stream, client } = question
-  /** Judges an answer that has no end. */
-  const judgePart = (good: Verdict, note?: string): Outcome => {
+  if (passage === 'told') return verdict('passed by')
+  if (passage === 'untold') return verdict('wrong', 'The web server got the request.')
+  if (received.end === 'aborted') {
+    const { style, stream } = question
     const seen = toTranscript(style, received.text, { stream, cut: true })
     const [longer, shorter] = [contentOf(circumstances.whole), contentOf(seen)]
     return longer.startsWith(shorter)
-      ? verdict(good, note)
+      ? verdict('prefix')
       : verdict('wrong', differ(longer, shorter))
   }
-  if (received.end === 'aborted') return judgePart('prefix')
-  const isLost = client === 'fetch' && circumstances.lostServiceWorker
-  if (received.end !== 'done') return verdict(isLost ? 'allowed error' : 'wrong', received.end)
-  try {
-    return compare(received, circumstances, verdict)
-  } catch (error) {
-    // Chromium rarely ends the body of a service worker that died as if it were complete.
-    if (isLost && stream) return judgePart('allowed error', 'The body ended in the middle.')
-    throw error
+  if (received.end !== 'done') {
+    const isAllowed = question.client === 'fetch' && circumstances.lostServiceWorker
+    return verdict(isAllowed ? 'allowed error' : 'wrong', received.end)
   }
+  return compare(received, circumstances, verdict)
 }
 
 function compare(

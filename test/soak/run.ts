@@ -5,9 +5,10 @@
  */
 import { appendFileSync, existsSync, readFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
-import { ask, type Received } from '../support/asking.ts'
+import { ask, type Question, type Received } from '../support/asking.ts'
 import { toTranscript, type Transcript } from '../support/transcript.ts'
 import { buildDemo } from '../setup/demo.ts'
+import { watchPassage } from './control.ts'
 import { FAULTS, type FaultName, type Scene } from './faults.ts'
 import { sampleMemory } from './memory.ts'
 import { judge, type Outcome } from './outcome.ts'
@@ -131,6 +132,7 @@ async function disturb(scene: Scene, step: Step, whole: Transcript): Promise<Out
   const { question } = step
   const fault = FAULTS[step.fault]
   const life = await stage.serviceWorkerLife(asker)
+  const endPassage = await watchPassage(stage, asker)
   const reached = new Promise<void>((resolve) => (stage.onReached = resolve))
   const isSlow = step.fault === 'device destroyed' || step.fault === 'host frozen'
   const answer = within(
@@ -145,7 +147,8 @@ async function disturb(scene: Scene, step: Step, whole: Transcript): Promise<Out
   if (received === null)
     return { verdict: 'hang', note: 'The answer did not end.', recoveryMs: null }
   const lostServiceWorker = (await stage.serviceWorkerLife(asker)) !== life
-  return judge(received, { question, fault, whole, struckAt, lostServiceWorker })
+  const passage = await endPassage()
+  return judge(received, { question, fault, whole, struckAt, lostServiceWorker, passage })
 }
 
 /** Returns the undisturbed answer, which is asked for once. */
@@ -160,14 +163,24 @@ async function findWhole(
   const key = JSON.stringify([body, stream])
   const known = wholes.get(key)
   if (known) return known
-  const host = await stage.fill()
   const undisturbed = { ...question, body, frames: null, abortAfter: null }
-  const { text, end } = await within(ask(host, undisturbed), 'the undisturbed answer')
+  const { status, text, end } = await askUndisturbed(stage, undisturbed)
   if (end !== 'done') throw new Error(`The undisturbed answer failed: ${end}`)
+  if (status !== 200) throw new Error(`The undisturbed request got status ${status}: ${text}`)
   const whole = toTranscript(style, text, { stream })
   if (whole.error !== null) throw new Error(`Undisturbed: ${JSON.stringify(whole.error)}`)
   wholes.set(key, whole)
   return whole
+}
+
+/** Asks once more if control was lost, because the fault before this step may have ended a takeover. */
+async function askUndisturbed(stage: Stage, question: Question): Promise<Received> {
+  for (let attempt = 1; ; attempt += 1) {
+    const host = await stage.fill()
+    const endPassage = await watchPassage(stage, host)
+    const received = await within(ask(host, question), 'the undisturbed answer')
+    if (attempt === 2 || (await endPassage()) !== 'told') return received
+  }
 }
 
 /** Counts the files of which the store has a part. */

@@ -3,7 +3,8 @@ import { readFileSync } from 'node:fs'
 import type { CDPSession, Page } from 'playwright'
 import type { Server } from '../../src/index.ts'
 import { workersOf } from '../support/dying.ts'
-import { openSite, serveIn, type Site } from '../support/site.ts'
+import { openSite, type Site } from '../support/site.ts'
+import { serveAndWatch, waitForControl } from './control.ts'
 import { openDownloadServer, type DownloadServer } from './download-server.ts'
 
 /** Number of tabs. */
@@ -31,7 +32,7 @@ export interface Stage {
   device: 'wasm' | 'webgpu'
   /** Called when the page has received as much as its question says. */
   onReached(): void
-  /** Opens tabs until there are three, and resolves with the one that hosts. */
+  /** Opens tabs until there are three, and resolves with the one that hosts, when all have control. */
   fill(): Promise<Page>
   closeTabs(): Promise<void>
   /** Resolves with the lock that the service worker holds while it lives. */
@@ -60,6 +61,7 @@ export async function openStage(): Promise<Stage> {
     async fill() {
       tabs = tabs.filter((tab) => !tab.isClosed())
       while (tabs.length < TABS) tabs.push(await openTab(stage))
+      await Promise.all(tabs.map(waitForControl))
       return waitFor(
         () => tabs.find((tab) => workersOf(tab, 'worker.js').length > 0),
         'a tab that hosts',
@@ -86,7 +88,7 @@ export async function openStage(): Promise<Stage> {
 async function openTab({ site, downloads, device }: Stage): Promise<Page> {
   const page = await site.open()
   try {
-    await within(serveIn(page, { device, catalog: downloads.catalog }), 'serve()')
+    await within(serveAndWatch(page, { device, catalog: downloads.catalog }), 'serve()')
     return page
   } catch (error) {
     await page.close()

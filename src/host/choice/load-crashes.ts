@@ -1,8 +1,8 @@
 /**
  * Remembers loads that ended the page or its worker, as browsers do when memory runs out. A record is
  * written before the weights are loaded, and removed after that, also if the load fails. A record
- * that is left behind is a crash. An implementation with two crashes within an hour is not loaded
- * again until the user or a new version of the browser allows it.
+ * that is left behind is a crash. An implementation with two crashes within an hour, and no complete
+ * load in between, is not loaded again until the user or a new version of the browser allows it.
  */
 import { getMemoryBytes } from '../../catalog/memory-bytes.ts'
 import type { Entry, Implementation } from '../../catalog/schema.ts'
@@ -35,13 +35,20 @@ export interface HostLives {
   living(): Promise<ReadonlySet<string>>
 }
 
-/** Number of crashes after which an implementation is not loaded again. */
+/** Number of crashes in a row after which an implementation is not loaded again. */
 const MAX_CRASHES = 2
 
 /** Time in milliseconds after which a crash no longer counts. A closed laptop may look like one. */
 const CRASH_EXPIRY_MS = 3_600_000
 
 const SUBJECT_PREFIX = 'load '
+
+/** Record where loads are not watched. */
+export const NO_RECORD: LoadRecord = {
+  completed: async () => {},
+  failed: async () => {},
+  crashed: async () => {},
+}
 
 /** Stored crashes of an implementation. */
 interface CrashFact {
@@ -104,7 +111,7 @@ export function createLoadCrashes(database: Database, lives: HostLives): LoadCra
   return {
     find,
     async begin(entry, implementation) {
-      if (lives.own === null) return { end: async () => {}, crashed: async () => {} }
+      if (lives.own === null) return NO_RECORD
       const { tag } = entry
       await settled
       if (hasCrashed(tag, implementation)) throw loadCrashed(tag, implementation)
@@ -112,9 +119,12 @@ export function createLoadCrashes(database: Database, lives: HostLives): LoadCra
       const fact = read(tag, implementation)
       const since = Date.now()
       await put(subject, { ...fact, loading: { since, life: lives.own } }).catch(() => undefined)
+      const store = (next: CrashFact) => put(subject, next).catch(() => undefined)
       return {
-        end: () => put(subject, { ...fact, loading: null }).catch(() => undefined),
-        crashed: () => put(subject, withCrash(fact, since)).catch(() => undefined),
+        // A tab may crash in a load for another reason, so a load that succeeds acquits the others.
+        completed: () => store({ ...fact, crashes: [], loading: null }),
+        failed: () => store({ ...fact, loading: null }),
+        crashed: () => store(withCrash(fact, since)),
       }
     },
     async forget(tag) {
@@ -138,8 +148,8 @@ const withCrash = (fact: CrashFact, since: number): CrashFact => ({
 const isRecent = (time: number): boolean => Math.abs(Date.now() - time) < CRASH_EXPIRY_MS
 
 const describeCrash = (tag: Tag): string =>
-  'its load ended this page or its worker twice within an hour, most likely because memory ran ' +
-  `out; server.models.load('${tag}', { retryCrashed: true }) tries it again`
+  'its load ended this page or its worker twice in a row within an hour, most likely because ' +
+  `memory ran out; server.models.load('${tag}', { retryCrashed: true }) tries it again`
 
 function loadCrashed(tag: Tag, { id }: Implementation): InoriginError {
   const what = `The implementation ${id} of ${tag} is not loaded: ${describeCrash(tag)}.`

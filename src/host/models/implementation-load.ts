@@ -25,8 +25,10 @@ import type { ModelService, ModelSetup, PredictorFiles } from './model-service.t
 
 /** Record of a load in progress, which tells the next host about a crash. */
 export interface LoadRecord {
-  /** Removes the record: the load has ended, and its thread lives. */
-  end(): Promise<void>
+  /** Removes the record, and the crashes before it: the load has succeeded. */
+  completed(): Promise<void>
+  /** Removes the record: the load has failed, and its thread lives. */
+  failed(): Promise<void>
   /** Counts the load as a crash: its worker ended by itself. */
   crashed(): Promise<void>
 }
@@ -236,10 +238,10 @@ async function withRecord<T>(
   const record = await crashes.begin(entry, implementation)
   try {
     const result = await load()
-    void record.end()
+    void record.completed()
     return result
   } catch (error) {
-    await (InoriginError.from(error).code === 'worker_ended' ? record.crashed() : record.end())
+    await (InoriginError.from(error).code === 'worker_ended' ? record.crashed() : record.failed())
     throw error
   }
 }

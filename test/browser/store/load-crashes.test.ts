@@ -52,7 +52,9 @@ test('two loads that ended their hosts rule out the implementation, and larger o
   const host = nextHost(database)
   const refusals = await host.find(entry)
   expect([...refusals.keys()].toSorted()).toEqual(['large', 'middle'])
-  expect(refusals.get('middle')).toMatch(/twice within an hour.*'@a\/b', { retryCrashed: true }/)
+  expect(refusals.get('middle')).toMatch(
+    /twice in a row within an hour.*'@a\/b', { retryCrashed: true }/,
+  )
   await expect(host.begin(entry, middle)).rejects.toMatchObject({
     kind: 'unavailable',
     code: 'load_crashed',
@@ -63,17 +65,37 @@ test('two loads that ended their hosts rule out the implementation, and larger o
   expect(await refusedIn(database)).toEqual([])
 })
 
-test('a load that ends, or whose host ended in order, is no crash', async () => {
+test('a load that fails, or whose host ended in order, is no crash', async () => {
   const database = freshDatabase()
   for (const own of ['one', 'two', 'three']) {
     const record = await nextHost(database, { own }).begin(entry, middle)
-    await record.end()
+    await record.failed()
   }
   expect(await refusedIn(database)).toEqual([])
   for (const own of ['four', 'five', 'six']) {
     await beginLoad(database, own)
     expect(await refusedIn(database, { lastEnded: own })).toEqual([])
   }
+})
+
+test('a load that succeeds between two crashes acquits the implementation', async () => {
+  const database = freshDatabase()
+  await beginLoad(database, 'one')
+  const record = await nextHost(database).begin(entry, middle)
+  await record.completed()
+  await beginLoad(database, 'two')
+  expect(await refusedIn(database)).toEqual([])
+  await beginLoad(database, 'three')
+  expect(await refusedIn(database)).toEqual(['large', 'middle'])
+})
+
+test('a load that fails between two crashes does not acquit it', async () => {
+  const database = freshDatabase()
+  await beginLoad(database, 'one')
+  const record = await nextHost(database).begin(entry, middle)
+  await record.failed()
+  await beginLoad(database, 'two')
+  expect(await refusedIn(database)).toEqual(['large', 'middle'])
 })
 
 test('a load of a host that lives is no crash', async () => {

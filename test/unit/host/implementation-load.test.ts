@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { NO_RECORD } from '../../../src/host/choice/load-crashes.ts'
 import { startLoad, type LoadOptions } from '../../../src/host/models/implementation-load.ts'
 import type { ModelService, ModelSetup } from '../../../src/host/models/model-service.ts'
 import type { Remote } from '../../../src/types/index.ts'
@@ -31,7 +32,7 @@ function start() {
     ensure: async (wanted) => new Map(wanted.map(({ name }) => [name, new Blob()])),
     verdict: undefined,
     threads: async () => undefined,
-    crashes: { begin: async () => ({ end: async () => {}, crashed: async () => {} }) },
+    crashes: { begin: async () => NO_RECORD },
     comparisons: {
       find: async () => undefined,
       findEncoder: () => Promise.resolve(undefined),

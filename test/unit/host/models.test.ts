@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { NO_RECORD } from '../../../src/host/choice/load-crashes.ts'
 import { createIdleMonitor } from '../../../src/host/models/idle.ts'
 import type { TraceReport } from '../../../src/types/index.ts'
 import { createEventHub } from '../../../src/host/models/event-hub.ts'
@@ -49,7 +50,7 @@ function open() {
       return new Promise(() => undefined)
     },
     threads: async () => undefined,
-    crashes: { begin: async () => ({ end: async () => {}, crashed: async () => {} }) },
+    crashes: { begin: async () => NO_RECORD },
     comparisons: {
       find: async () => undefined,
       findEncoder: () => Promise.resolve(undefined),
