@@ -38,7 +38,10 @@ const SPEECH: Graph = {
 test('the code to begin with has inputs with which the model was run', async () => {
   const folder = freshFolder({ 'm.onnx': SPEECH })
   const { entry, shapes, notes } = await addIn(folder, 'm.onnx')
-  expect(notes).toEqual([])
+  expect(notes).toEqual([
+    expect.stringContaining('--audio x=16000'),
+    expect.stringContaining('--state state=stateN'),
+  ])
   const code = createSnippet(entry, '/c.json', shapes)
   expect(code).toContain('x: { data: new Float32Array(64), shape: [1, 64] },')
   expect(code).toContain('sr: 16000n,')
@@ -71,7 +74,8 @@ test('the code to begin with opens a session for a model with states', async () 
     states: new Map([['state', 'stateN']]),
     sounds: new Map([['x', { rate: 16_000, window: 512 }]]),
   }
-  const { entry, shapes } = await addIn(folder, 'm.onnx', { wishes })
+  const { entry, shapes, notes } = await addIn(folder, 'm.onnx', { wishes })
+  expect(notes).toEqual([])
   const code = createSnippet(entry, '/c.json', shapes)
   expect(code).toContain("const session = await server.session('@me/model')")
   expect(code).toContain('x: new Float32Array(512),')
