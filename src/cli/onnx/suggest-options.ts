@@ -39,15 +39,15 @@ const SOUND_NAME = /audio|wave?(form)?$|sound|speech|pcm|^(samples|signal)$/i
 const SAMPLE_TYPES = ['float32', 'float16', 'float64', 'int16']
 
 /** Returns the input of samples that its name tells, or that stands beside a sample rate. */
-function findSound({ tensors: { inputs } }: RanModel): string | undefined {
-  const hasRate = inputs.some(({ name, ...one }) => one.isTensor && isSampleRate(name, one.type))
-  const holdsSamples = (one: (typeof inputs)[number]): boolean =>
-    one.isTensor &&
-    SAMPLE_TYPES.includes(one.type) &&
-    one.shape.length <= 3 &&
-    one.shape.slice(0, -1).every((length) => typeof length !== 'number' || length <= 1) &&
-    one.shape.at(-1) !== 1
-  return inputs.filter(holdsSamples).find(({ name }) => hasRate || SOUND_NAME.test(name))?.name
+function findSound({ tensors: { inputs }, shapes }: RanModel): string | undefined {
+  const tensors = inputs.filter((one) => one.isTensor)
+  const hasRate = tensors.some(({ name, type }) => isSampleRate(name, type))
+  return tensors.find(({ name, type }) => {
+    const shape = shapes.get(name) ?? []
+    const [samples = 1, ...others] = shape.toReversed()
+    const isRow = samples > 1 && others.length <= 2 && others.every((length) => length === 1)
+    return isRow && SAMPLE_TYPES.includes(type) && (hasRate || SOUND_NAME.test(name))
+  })?.name
 }
 
 interface Port {
