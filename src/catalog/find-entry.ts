@@ -82,9 +82,15 @@ function toEmbeddingModel({ tag, name, created, embeddings }: Embedder): Model {
 
 /** Returns a predictor in the form of `/v1/predictors/{tag}`, with defaults filled in. */
 export function toPredictor(entry: PredictorEntry): Predictor {
-  const { tag, name, description = '', card = '', signature } = entry
+  const { tag, name, description = '', card = '', states = [] } = entry
   const { status = 'active', access = 'public' } = entry
   const owner = entry.owner ?? { username: getOwner(tag), created: entry.created }
+  // A state that is left out is the one before the first run.
+  const isState = (input: string) => states.some((state) => state.input === input)
+  const inputs = entry.signature.inputs.map((input) =>
+    isState(input.name) ? { ...input, optional: true } : input,
+  )
+  const signature = { ...entry.signature, inputs }
   return { tag, owner, name, description, card, status, access, signature }
 }
 

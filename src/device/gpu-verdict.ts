@@ -36,10 +36,10 @@ const SELF_TEST = 'gpu 3'
 /** Features that make a device faster, but with which some drivers compute wrong numbers. */
 const OPTIONAL_FEATURES = ['shader-f16']
 
-/** Returns the key of the stored verdict, which is unique per GPU, driver, browser and runtime. */
-export function toVerdictKey(adapter: AdapterDescription, userAgent: string): string {
+/** Returns the key of the stored verdict, which is unique per GPU, browser and runtime. */
+export function toVerdictKey(adapter: AdapterDescription, browser: string): string {
   const { vendor, architecture, device, description, features } = adapter
-  const parts = [vendor, architecture, device, description, features.join(' '), userAgent]
+  const parts = [vendor, architecture, device, description, features.join(' '), browser]
   return [SELF_TEST, SELF_TEST_RUNTIME, ...parts].join(' | ')
 }
 

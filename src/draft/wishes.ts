@@ -66,8 +66,9 @@ export function applyWishes(
   }
   keepOutputs(signature, bindings, wishes, outputs)
   addSteps(signature, bindings, new Set(states.values()), wishes)
+  const described = [...images, ...sounds.keys(), ...states.keys()]
   const isAnswered = (note: string): boolean =>
-    images.some(
+    described.some(
       (name) => note === tensorNote(name, toImageOption(name)) || note.startsWith(imageClaim(name)),
     )
   return {

@@ -13,7 +13,7 @@ import { throwPredictorUnusable } from '../values/input-errors.ts'
 import type { LabelTable } from './labels.ts'
 import { parseInput } from './parse-inputs.ts'
 import type { TextTensorSpec, Tokenizers } from './text.ts'
-import type { Shape } from './tensor.ts'
+import { isFixedLength, type Shape } from './tensor.ts'
 import type { InputTensorSpec, OutputTensorSpec } from './tensor-codec.ts'
 
 /** Tensors of a session that parameters are bound to. */
@@ -134,10 +134,6 @@ function findTensor(
     : null
   return { type: found.type as ElementType, shape: binding.shape ?? own }
 }
-
-/** The runtime reports an unnamed free dimension as -1 in 32 bits without a sign. */
-const isFixedLength = (length: number | string): length is number =>
-  typeof length === 'number' && length < 2 ** 31
 
 function assertDefault(parameter: InputParameter, fail: Fail): void {
   const value = parameter.defaultValue ?? null

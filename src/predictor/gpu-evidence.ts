@@ -25,6 +25,8 @@ type Input = ReadonlyMap<string, Copy>
 export interface Evidence {
   /** Returns `true` for the input of the last comparison, if both devices agreed. */
   isKnown(feeds: Feeds): boolean
+  /** Counts a further run of a known input, on which the GPU computed the same again. */
+  addRepetition(): void
   /** Adds the comparison of an input; `why` describes the difference. */
   add(feeds: Feeds, agreement: Agreement, why: string): void
   /** Returns `true` if enough inputs agreed. */
@@ -49,11 +51,8 @@ export function createEvidence(): Evidence {
     (runs >= MAX_RUNS && differing > 0 && agreeing < DECISIVE_INPUTS)
 
   return {
-    isKnown(feeds) {
-      const isKnown = last?.agrees === true && isSameInput(last.input, feeds)
-      if (isKnown) runs += 1
-      return isKnown
-    },
+    isKnown: (feeds) => last?.agrees === true && isSameInput(last.input, feeds),
+    addRepetition: () => void (runs += 1),
     add(feeds, agreement, why) {
       const isRepeated = last !== undefined && isSameInput(last.input, feeds)
       last = { input: copyOf(feeds), agrees: agreement === 'same' }
@@ -61,7 +60,7 @@ export function createEvidence(): Evidence {
       if (agreement === 'same') {
         const uniform = findUniform(feeds)
         for (const name of Object.keys(feeds)) if (!uniform.includes(name)) varied.add(name)
-        if (uniform.every((name) => varied.has(name))) agreeing += 1
+        if (!isRepeated && uniform.every((name) => varied.has(name))) agreeing += 1
         return
       }
       difference = why

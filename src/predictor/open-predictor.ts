@@ -5,9 +5,10 @@ import { requestGpu } from '../device/gpu.ts'
 import type { Files } from '../engine/engine.ts'
 import { createYielder } from '../engine/run/yielder.ts'
 import type { Ort } from '../engine/onnx/ort.ts'
+import { pruneGraph } from '../engine/onnx/pruned-graph.ts'
 import { loadRuntime, type Runtime, type Session } from '../engine/onnx/runtime.ts'
 import { InoriginError } from '../error.ts'
-import type { Device, PredictionResult, SessionPrediction } from '../types/index.ts'
+import type { Device, PredictionResult, SessionPrediction, Tag } from '../types/index.ts'
 import { bindSignature } from './bind.ts'
 import type { BoundSignature } from './bound.ts'
 import { type Carried, type PlannedRuns, planRuns, toNextTensors } from './carry.ts'
@@ -90,10 +91,11 @@ export async function openPredictor(
     const runtime = await loadRuntime({ device, folder, gpu, threads })
     cleanups.push(() => runtime.release())
     assertNotAborted(signal)
-    const session = await openSession(setup, runtime)
+    const graphFiles = await getGraphFiles(setup)
+    const session = await openSession(entry.tag, graphFiles, runtime)
     cleanups.push(() => session.release())
     const check =
-      device === 'webgpu' && onComparison && createCheck(setup, runtime, session, onComparison)
+      device === 'webgpu' && onComparison && createCheck(graphFiles, runtime, session, onComparison)
     if (check) cleanups.push(() => check.release())
     const runUnchecked: GpuCheck['run'] = async (feeds, wanted) => ({
       results: await session.run(feeds, wanted),
@@ -112,8 +114,17 @@ export async function openPredictor(
   }
 }
 
-/** Returns the files of the graph and of its weights. */
-function getGraphFiles({ entry: { tag }, implementation: { resources }, files }: PredictorSetup) {
+interface GraphFiles {
+  graph: Blob
+  externalData: { path: string; data: Blob }[]
+}
+
+/** Resolves with the graph, of which only the declared outputs are computed, and with its weights. */
+async function getGraphFiles({
+  entry: { tag, signature },
+  implementation: { resources, bindings = {} },
+  files,
+}: PredictorSetup): Promise<GraphFiles> {
   const file = (name: string): Blob =>
     files.get(name) ?? throwPredictorUnusable(tag, `resources.${name}`, 'the file is missing.')
   const [model, ...others] = resources.filter((resource) => resource.type === 'onnx')
@@ -123,16 +134,16 @@ function getGraphFiles({ entry: { tag }, implementation: { resources }, files }:
   const externalData = resources
     .filter((resource) => resource.type === 'data')
     .map(({ name }) => ({ path: name.replace(folder, ''), data: file(name) }))
-  return { graph: file(model.name), externalData }
+  const declared = signature.outputs.map(({ name }) => bindings[name]?.tensor ?? name)
+  return { graph: await pruneGraph(file(model.name), new Set(declared)), externalData }
 }
 
 function createCheck(
-  setup: PredictorSetup,
+  { graph, externalData }: GraphFiles,
   runtime: Runtime,
   session: Session,
   onComparison: (comparison: GpuComparison) => void,
 ): GpuCheck {
-  const { graph, externalData } = getGraphFiles(setup)
   return createGpuCheck({
     session,
     openReference: (wanted) =>
@@ -143,9 +154,11 @@ function createCheck(
   })
 }
 
-async function openSession(setup: PredictorSetup, runtime: Runtime): Promise<Session> {
-  const { tag } = setup.entry
-  const { graph, externalData } = getGraphFiles(setup)
+async function openSession(
+  tag: Tag,
+  { graph, externalData }: GraphFiles,
+  runtime: Runtime,
+): Promise<Session> {
   try {
     return await runtime.createSession(graph, { externalData })
   } catch (thrown) {

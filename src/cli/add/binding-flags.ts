@@ -39,6 +39,11 @@ export const BINDING_OPTIONS = {
     value: '<numbers>',
     about: 'Pixels beside a padded image, from 0 to 255 (default: 0)',
   },
+  scale: {
+    type: 'string',
+    value: '<number>',
+    about: 'Factor of pixels, from 0 to 255 (default: 1/255), or of samples, from -1 to 1',
+  },
   mean: {
     type: 'string',
     value: '<numbers>',
@@ -132,7 +137,7 @@ function parseOutputs(texts: readonly string[]): Map<string, string> {
 }
 
 function parseLayout(flags: BindingFlags): Partial<ImageLayout> {
-  const { mean, std, size, channels, fit, padding, resample } = flags
+  const { mean, std, scale, size, channels, fit, padding, resample } = flags
   const multipleOf = flags['multiple-of']
   const [width, height] = size === undefined ? [] : parseSize(size)
   return {
@@ -144,14 +149,22 @@ function parseLayout(flags: BindingFlags): Partial<ImageLayout> {
     ...(resample !== undefined && { resample: parseName('--resample', resample, FILTERS) }),
     ...(padding !== undefined && { padding: { value: parseNumbers('--padding', padding) } }),
     ...(mean !== undefined && { mean: parseNumbers('--mean', mean) }),
-    ...(std !== undefined && { std: parseDeviations(std) }),
+    ...(std !== undefined && { std: parsePositive('--std', std) }),
+    // A factor beside --audio is that of the samples.
+    ...(scale !== undefined && !flags.audio && { scale: parseScale(scale) }),
   }
 }
 
-function parseDeviations(text: string): number[] {
-  const deviations = parseNumbers('--std', text)
-  if (deviations.every((deviation) => deviation > 0)) return deviations
-  throw createUsageError(`--std takes numbers greater than 0, not ${text}`)
+function parsePositive(option: string, text: string): number[] {
+  const numbers = parseNumbers(option, text)
+  if (numbers.every((number) => number > 0)) return numbers
+  throw createUsageError(`${option} takes numbers greater than 0, not ${text}`)
+}
+
+function parseScale(text: string): number {
+  const [scale, ...others] = parsePositive('--scale', text)
+  if (scale !== undefined && others.length === 0) return scale
+  throw createUsageError(`--scale takes one number, not ${text}`)
 }
 
 const CHANNELS = ['gray', 'rgb', 'bgr', 'rgba'] as const
@@ -169,7 +182,12 @@ function parseSize(text: string): [width: number | undefined, height: number | u
   ]
 }
 
-function parseSounds({ audio = [], window, context }: BindingFlags): Map<string, AudioLayout> {
+function parseSounds({
+  audio = [],
+  window,
+  context,
+  scale,
+}: BindingFlags): Map<string, AudioLayout> {
   for (const [option, value] of Object.entries({ '--window': window, '--context': context }))
     if (value !== undefined && audio.length === 0)
       throw createUsageError(`${option} needs --audio, which names the input that takes sound`)
@@ -179,6 +197,7 @@ function parseSounds({ audio = [], window, context }: BindingFlags): Map<string,
       const layout: AudioLayout = { rate: parseRate(rate) }
       if (window !== undefined) layout.window = parseCount('--window', window)
       if (context !== undefined) layout.context = parseCount('--context', context)
+      if (scale !== undefined) layout.scale = parseScale(scale)
       return [name, layout]
     }),
   )

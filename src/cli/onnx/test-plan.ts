@@ -9,6 +9,7 @@ import { checkSteps } from './check-steps.ts'
 import { openFolder } from './disk-folder.ts'
 import { testGraph, testModel } from './open-model.ts'
 import { stripWeights } from './strip-weights.ts'
+import { suggestOptions } from './suggest-options.ts'
 import type { ExampleShapes } from './try-example.ts'
 
 export interface TestOptions {
@@ -41,7 +42,11 @@ export async function testPlan(
     sumBytes(items) > MAX_RUN_BYTES
       ? await openLarge(root, graph, plan, options)
       : await run(root, graph, items, plan, options)
-  if (tensors) checkBindings(plan.entry, bindings, tensors, outputs)
+  if (tensors) {
+    checkBindings(plan.entry, bindings, tensors, outputs)
+    const hasStates = plan.entry.states !== undefined
+    plan.notes.push(...suggestOptions({ tensors, shapes, outputs }, bindings, hasStates))
+  }
   const base = graph.path.slice(0, graph.path.lastIndexOf('/') + 1)
   await checkSteps(bindings, outputs, {
     graph: () => readInside(root, graph.path),

@@ -2,6 +2,7 @@
 import type { InferenceSession, Tensor, TensorConstructor } from 'onnxruntime-web'
 import { ARRAYS, countElements } from '../../values/elements.ts'
 import { isSampleRate } from '../../draft/sample-rate.ts'
+import { isFixedLength } from '../../predictor/tensor.ts'
 import { MAX_EXAMPLE_ELEMENTS, SAMPLE_RATE_HZ } from '../add/example-values.ts'
 
 /** Shapes by input or output with which the model ran. */
@@ -37,10 +38,12 @@ export async function tryExample(
   const inputs = session.inputMetadata
   const isFree = inputs.some((one) => one.isTensor && one.shape.some(isFreeLength))
   let failure: unknown
-  for (const length of isFree ? FREE_LENGTHS : FREE_LENGTHS.slice(0, 1)) {
+  const tries = (isFree ? FREE_LENGTHS : FREE_LENGTHS.slice(0, 1)).flatMap((length) =>
+    listShapes(inputs, length),
+  )
+  for (const shapes of tries) {
     signal.throwIfAborted()
-    const shapes = toShapes(inputs, length)
-    if ([...shapes.values()].some((shape) => countElements(shape) > MAX_EXAMPLE_ELEMENTS)) break
+    if ([...shapes.values()].some((shape) => countElements(shape) > MAX_EXAMPLE_ELEMENTS)) continue
     try {
       const outputs = await session.run(toFeeds(inputs, shapes, tensor))
       const returned = new Map(Object.entries(outputs).map(([name, { dims }]) => [name, dims]))
@@ -53,10 +56,24 @@ export async function tryExample(
   return { shapes: new Map(), outputs: new Map(), failure }
 }
 
-const isFreeLength = (length: number | string): boolean => typeof length === 'string' || length <= 0
+const isFreeLength = (length: number | string): boolean => !isFixedLength(length) || length <= 0
 
-/** Returns the shapes with this length for free dimensions, except for batches, which are 1. */
-function toShapes(inputs: Inputs, length: number): Map<string, number[]> {
+/**
+ * Returns the shapes with this length for all free dimensions, and those with it for the last one of a
+ * tensor only: others without a name can be batches, as in the state of a recurrent model.
+ */
+function listShapes(inputs: Inputs, length: number): Map<string, number[]>[] {
+  const all = toShapes(inputs, length, length)
+  const last = toShapes(inputs, length, 1)
+  const isSame = [...all].every(([name, shape]) => shape.join() === last.get(name)?.join())
+  return isSame ? [all] : [all, last]
+}
+
+/**
+ * Returns the shapes with `length` for free dimensions, except for batches, which are 1. Unnamed ones
+ * that are not the last get the length `inner`.
+ */
+function toShapes(inputs: Inputs, length: number, inner: number): Map<string, number[]> {
   const tensors = inputs.filter((one) => one.isTensor)
   const batches = new Set(
     tensors.flatMap(({ shape }) => (shape.length > 1 ? shape.slice(0, 1) : [])),
@@ -66,8 +83,10 @@ function toShapes(inputs: Inputs, length: number): Map<string, number[]> {
       name,
       shape.map((one, index) => {
         if (!isFreeLength(one)) return Number(one)
-        const isBatch = typeof one === 'string' && one !== '' ? batches.has(one) : index === 0
-        return isBatch && shape.length > 1 ? 1 : length
+        const isNamed = typeof one === 'string' && one !== ''
+        const isBatch = isNamed ? batches.has(one) : index === 0
+        if (isBatch && shape.length > 1) return 1
+        return isNamed || index === shape.length - 1 ? length : inner
       }),
     ]),
   )

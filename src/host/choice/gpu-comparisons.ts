@@ -1,9 +1,10 @@
 /**
  * Stores for which predictors and image encoders the GPU computes the same as the CPU. Each is compared
- * once for every adapter, driver, browser and runtime.
+ * once for every adapter, version of the browser, and runtime.
  */
 import { sumBytes } from '../../catalog/memory-bytes.ts'
 import type { Implementation } from '../../catalog/schema.ts'
+import { getBrowserName } from '../../device/browser-name.ts'
 import type { Capabilities } from '../../device/capabilities.ts'
 import { type GpuComparison, isGpuComparison, toVerdictKey } from '../../device/gpu-verdict.ts'
 import type { GpuComparisonRecords } from '../models/implementation-load.ts'
@@ -41,7 +42,7 @@ export function createGpuComparisons(
 
   async function getEnvironment(): Promise<string | undefined> {
     const { webgpu } = await probe()
-    return webgpu ? toVerdictKey(webgpu, navigator.userAgent) : undefined
+    return webgpu ? toVerdictKey(webgpu, await getBrowserName()) : undefined
   }
 
   async function read(tag: Tag): Promise<Record<string, GpuComparison>> {

@@ -1,4 +1,5 @@
 /** Capabilities of this device, limited to those with which its GPU computes correct numbers. */
+import { getBrowserName } from '../../device/browser-name.ts'
 import type { Capabilities } from '../../device/capabilities.ts'
 import {
   isGpuVerdict,
@@ -28,7 +29,7 @@ export function createGpuVerdicts(
   async function verdict(): Promise<GpuVerdict | undefined> {
     const { webgpu } = await probe()
     if (recorded || !webgpu) return recorded
-    const subject = toVerdictKey(webgpu, navigator.userAgent)
+    const subject = toVerdictKey(webgpu, await getBrowserName())
     storedVerdict ??= getDeviceFact(database, subject, isGpuVerdict).catch((error: unknown) => {
       storedVerdict = undefined
       throw error
@@ -39,7 +40,8 @@ export function createGpuVerdicts(
 
   async function store(newVerdict: GpuVerdict): Promise<void> {
     const { webgpu } = await probe()
-    if (webgpu) await putDeviceFact(database, toVerdictKey(webgpu, navigator.userAgent), newVerdict)
+    if (!webgpu) return
+    await putDeviceFact(database, toVerdictKey(webgpu, await getBrowserName()), newVerdict)
   }
 
   return {

@@ -58,6 +58,12 @@ test('shows what a predictor says of itself', () => {
   expect(toPredictor(predictor(said))).toMatchObject(said)
 })
 
+test('shows that a state may be left out', () => {
+  const entry = predictor({ states: [{ input: 'image', output: 'digit' }] })
+  expect(toPredictor(entry).signature.inputs).toMatchObject([{ name: 'image', optional: true }])
+  expect(toPredictor(predictor()).signature.inputs[0]).not.toHaveProperty('optional')
+})
+
 test('takes the owner out of a tag', () => {
   expect(getOwner('@acme/tiny')).toBe('acme')
 })

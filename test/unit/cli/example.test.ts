@@ -38,10 +38,36 @@ const SPEECH: Graph = {
 test('the code to begin with has inputs with which the model was run', async () => {
   const folder = freshFolder({ 'm.onnx': SPEECH })
   const { entry, shapes, notes } = await addIn(folder, 'm.onnx')
-  expect(notes).toEqual([])
+  expect(notes).toEqual([
+    expect.stringContaining('--audio x=16000'),
+    expect.stringContaining('--state state=stateN'),
+  ])
   const code = createSnippet(entry, '/c.json', shapes)
   expect(code).toContain('x: { data: new Float32Array(64), shape: [1, 64] },')
   expect(code).toContain('sr: 16000n,')
+  expect(code).toContain('state: { data: new Float32Array(8), shape: [2, 1, 4] },')
+})
+
+test('free lengths without names are tried, and one in a state is a batch', async () => {
+  const { inputs, outputs, nodes, weights = [] } = SPEECH
+  const shapes: Record<string, (number | string)[]> = { x: ['', ''], sr: [], state: [2, '', 4] }
+  const unnamed: Graph = {
+    inputs: inputs.map((input) => ({ ...input, shape: shapes[input.name] ?? [] })),
+    outputs,
+    nodes: nodes.map((node) =>
+      node.outputs[0] === 'stateN'
+        ? { type: 'Reshape', inputs: ['state', 'cells'], outputs: ['stateN'] }
+        : node,
+    ),
+    weights: [
+      ...weights,
+      { name: 'cells', type: 'int64', shape: [3], data: toBytes(BigInt64Array.of(2n, 1n, 4n)) },
+    ],
+  }
+  const found = await addIn(freshFolder({ 'm.onnx': unnamed }), 'm.onnx')
+  expect(found.notes.join(' ')).toMatch(/--audio x=16000.*--state state=stateN/)
+  const code = createSnippet(found.entry, '/c.json', found.shapes)
+  expect(code).toContain('x: { data: new Float32Array(64), shape: [1, 64] },')
   expect(code).toContain('state: { data: new Float32Array(8), shape: [2, 1, 4] },')
 })
 
@@ -71,7 +97,8 @@ test('the code to begin with opens a session for a model with states', async () 
     states: new Map([['state', 'stateN']]),
     sounds: new Map([['x', { rate: 16_000, window: 512 }]]),
   }
-  const { entry, shapes } = await addIn(folder, 'm.onnx', { wishes })
+  const { entry, shapes, notes } = await addIn(folder, 'm.onnx', { wishes })
+  expect(notes).toEqual([])
   const code = createSnippet(entry, '/c.json', shapes)
   expect(code).toContain("const session = await server.session('@me/model')")
   expect(code).toContain('x: new Float32Array(512),')

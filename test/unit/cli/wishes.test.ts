@@ -114,6 +114,22 @@ test('sound has context, and its rate is the default of an input that takes it',
   })
 })
 
+test('a factor is that of pixels, or that of samples beside sound', () => {
+  expect(draft({ image: ['x'], scale: '1' }).bindings['x']?.image).toMatchObject({ scale: 1 })
+  const { bindings } = draft({ audio: ['wave=16000'], scale: '32768' })
+  expect(bindings['wave']?.audio).toEqual({ rate: 16_000, scale: 32_768 })
+})
+
+test('a state that could be an image needs no note', () => {
+  const cache = value('cache', [2, 1, 33, 16])
+  const model = { ...MODEL, inputs: [cache], outputs: [...MODEL.outputs, value('next', [2, 1])] }
+  const keep = (name: string) => `--tensor ${name}`
+  const drafted = draftSignature(model, { tensors: new Set(), keep, makeImage: toImageOption })
+  expect(drafted.notes).toHaveLength(1)
+  const flags = parseBindingFlags({ state: ['cache=next'] })
+  expect(applyWishes(drafted, model, flags).notes).toEqual([])
+})
+
 describe('what is refused', () => {
   test.each<[BindingFlags, string]>([
     [{ image: ['z'] }, '--image z: the model has no tensor of that name. Expected: x, wave, h.'],
@@ -126,6 +142,8 @@ describe('what is refused', () => {
     [{ audio: ['wave=1'] }, '--audio takes 1000 to 768000 samples per second, not 1'],
     [{ window: '512' }, '--window needs --audio'],
     [{ image: ['x'], std: '0.2,0' }, '--std takes numbers greater than 0, not 0.2,0'],
+    [{ image: ['x'], scale: '0' }, '--scale takes numbers greater than 0, not 0'],
+    [{ image: ['x'], scale: '1,2' }, '--scale takes one number, not 1,2'],
     [{ output: ['a=y', 'a=side'] }, '--output names a twice'],
     [{ size: '48' }, '--size takes a width and a height such as 320x48 or x48, not 48'],
     [{ mean: '1,,2' }, '--mean takes numbers such as 0.5'],

@@ -61,8 +61,10 @@ test('a comparison holds for the adapter, the browser and the files that were co
   const entry = predictor()
   const compared = implementation('webgpu', 1, 1)
   const found = { agrees: false, why: 'y[0] is 1 on the GPU and 2 on the CPU' }
-  const openAs = (browser: string, architecture = 'one') => {
-    vi.stubGlobal('navigator', { userAgent: browser })
+  const openAs = (browser: string, architecture = 'one', version = '1.0.0.1') => {
+    const fullVersionList = [{ brand: 'Browser', version }]
+    const userAgentData = { getHighEntropyValues: async () => ({ fullVersionList }) }
+    vi.stubGlobal('navigator', { userAgent: browser, userAgentData })
     return createGpuComparisons(database, async () => device(architecture))
   }
   openAs('Browser/1').record(entry, compared, found)
@@ -71,6 +73,8 @@ test('a comparison holds for the adapter, the browser and the files that were co
     20_000,
   )
   expect(await openAs('Browser/2').find(entry, compared)).toBeUndefined()
+  // An update of which the user agent string tells nothing.
+  expect(await openAs('Browser/1', 'one', '1.0.0.2').find(entry, compared)).toBeUndefined()
   expect(await openAs('Browser/1', 'two').find(entry, compared)).toBeUndefined()
   const changed = {
     ...compared,

@@ -78,17 +78,30 @@ test('one input of three may differ', async () => {
   expect([cpu.runs, cpu.released]).toEqual([runs, true])
 })
 
-test('an input that is all the same counts once others were seen, and the check ends', async () => {
+test('an input that is all the same counts once others were seen', async () => {
   const { run, comparisons } = openCheck((x) => x)
   // Each input is another one, but none tells more than silence.
-  for (let level = 1; level < 64; level += 1) await run(level, level)
+  for (let level = 0; level < 70; level += 1) await run(level, level)
   expect(comparisons).toEqual([])
-  await run(0, 0)
+  // After 64 runs, one input is enough.
+  await run(1, 2)
   expect(comparisons).toMatchObject([{ agrees: true }])
   const varied = openCheck((x) => x)
   await varied.run(1, 2)
   await varied.run(0, 0)
   expect(varied.comparisons).toMatchObject([{ agrees: true }])
+})
+
+test('a GPU that is wrong only when an input comes again is found', async () => {
+  let gpuRuns = 0
+  const { run, comparisons } = openCheck(
+    (x) => ((gpuRuns += 1) > 4 ? x * 1.1 : x),
+    (x) => x,
+  )
+  // The second run of the same input is compared with what the CPU computed for the first.
+  for (let time = 0; time < 2; time += 1) expect(await run(1, 2)).toEqual(['webgpu', 1, 2])
+  expect(await run(1, 2)).toEqual(['wasm', 1, 2])
+  expect(comparisons).toEqual([])
 })
 
 test('a model of random numbers, or one that the CPU cannot run, is not compared', async () => {
