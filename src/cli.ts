@@ -17,7 +17,8 @@ const COMMANDS: readonly Command[] = [INIT, ADD, TYPES, REFRESH, CREATE, BRIDGE]
 const OVERVIEW = [
   ...COMMANDS.map(({ usage }, index) => `${index === 0 ? 'Usage: ' : '       '}${usage}`),
   '',
-  '`inorigin <command> --help` describes a command, `inorigin --version` prints the version.',
+  '`inorigin <command> --help` describes a command, and so does `inorigin help <command>`.',
+  '`inorigin --version` prints the version.',
   'Exit codes: 0 for success, 1 for a failure, 2 for wrong usage, 130 after an interrupt.',
 ]
 
@@ -40,18 +41,29 @@ async function main(args: readonly string[]): Promise<number> {
 }
 
 function runCommand(args: readonly string[]): number | Promise<number> {
-  const [first] = args
+  const [first, ...others] = args
   if (first === undefined) {
     print(process.stderr, OVERVIEW)
     return 2
   }
   if (first === '--version' || first === '-v') return printLines(readVersion())
-  const command = COMMANDS.find(({ name }) => isCommand(name, args))
-  const isHelp = args.includes('--help') || args.includes('-h')
-  if (isHelp) return printLines(...(command?.help ?? OVERVIEW))
+  if (first === 'help') return showHelp(others)
+  if (args.includes('--help') || args.includes('-h')) return showHelp(args)
+  const command = findCommand(args)
   if (command) return command.run(args.slice(command.name.split(' ').length))
   throw unknownCommandError(args)
 }
+
+/** Prints the help of the command that the arguments name, or of all if they name none. */
+function showHelp(args: readonly string[]): number {
+  const command = findCommand(args)
+  const namesNone = args[0] === undefined || args[0].startsWith('-')
+  if (!command && !namesNone) throw unknownCommandError(args)
+  return printLines(...(command?.help ?? OVERVIEW))
+}
+
+const findCommand = (args: readonly string[]): Command | undefined =>
+  COMMANDS.find(({ name }) => isCommand(name, args))
 
 /** Returns `true` if the arguments begin with the words of the command's name. */
 const isCommand = (name: string, args: readonly string[]): boolean =>

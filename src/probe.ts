@@ -23,7 +23,10 @@ export async function requestsReachWorker(scope: string, signal: AbortSignal): P
         cache: 'no-store',
         signal: AbortSignal.any([signal, AbortSignal.timeout(PROBE_TIMEOUT_MS)]),
       })
-      return response.headers.has(PROBE_HEADER)
+      const isWorker = response.headers.has(PROBE_HEADER)
+      // Chromium shows a response without a body as canceled if the page does not read it.
+      if (isWorker) await response.arrayBuffer()
+      return isWorker
     } catch {
       // The browser reports a worker that ended during the request as a failure of the network.
     }

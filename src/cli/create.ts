@@ -14,7 +14,7 @@ export const TEMPLATES = {
 export type Template = keyof typeof TEMPLATES
 
 export interface CreateOptions {
-  /** Path of the new app. It may exist if it is empty. */
+  /** Path of the new app. It may exist if it is empty, or holds nothing but `.git`. */
   folder: string
   template: Template
   /** Folder `templates` of the package. */
@@ -57,7 +57,7 @@ export function create({ folder, template, templates, version }: CreateOptions):
 function assertEmpty(folder: string): void {
   if (!existsSync(folder)) return
   const isFolder = statSync(folder).isDirectory()
-  if (isFolder && readdirSync(folder).length === 0) return
+  if (isFolder && readdirSync(folder).every((name) => name === '.git')) return
   const what = isFolder ? `${folder} has files already.` : `${folder} is a file.`
   throw refuse(what, 'Name a new folder.')
 }

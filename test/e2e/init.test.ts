@@ -243,11 +243,13 @@ test(
 test('says how it is used, the whole and each command', () => {
   const help = execFileSync(process.execPath, [CLI, '--help'], { encoding: 'utf8' })
   expect(help).toContain('Usage: inorigin init')
+  expect(inorigin('help').out).toBe(help)
   for (const command of ['init', 'add', 'types', 'catalog refresh', 'create', 'bridge']) {
     expect(help).toContain(`inorigin ${command} `)
     const { code, out, err } = inorigin(...command.split(' '), '--help')
     expect([code, err]).toEqual([0, ''])
     expect(out).toMatch(new RegExp(`^Usage: inorigin ${command} `))
+    expect(inorigin('help', ...command.split(' ')).out).toBe(out)
     expect(out.split('\n').every((line) => line.length <= 110)).toBe(true)
   }
   const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
@@ -274,6 +276,8 @@ test.each([
   },
   { args: ['catalog', 'refrsh'], says: 'Did you mean catalog refresh?' },
   { args: ['catalog'], says: 'catalog is not a command.' },
+  { args: ['creat', '--help'], says: 'creat is not a command. Did you mean create?' },
+  { args: ['help', 'creat'], says: 'creat is not a command. Did you mean create?' },
   { args: ['catalog', 'refresh'], says: 'inorigin catalog refresh needs file.' },
   {
     args: ['init', '--no-guid'],
@@ -322,6 +326,16 @@ test('create writes into an empty folder only, whose name npm takes', () => {
   expect(inorigin('create', 'empty').code).toBe(0)
   expect([has('empty/.gitignore'), has('empty/_gitignore')]).toEqual([true, false])
   expect(get('empty/package.json')).toContain('"name": "empty"')
+})
+
+test('create takes the folder it runs in, and one that is a new repository', () => {
+  mkdirSync(join(app, 'cloned/.git'), { recursive: true })
+  expect(inorigin('create', 'cloned').out).toContain('\n  cd cloned\n  npm install\n')
+  app = join(app, 'here')
+  mkdirSync(app)
+  expect(inorigin('create', '.').out).toMatch(/Start it:\n\n {2}npm install\n/)
+  expect(get('package.json')).toContain('"name": "here"')
+  app = join(app, '..')
 })
 
 test('another name of the script removes the former one, unless it is the app’s own', () => {

@@ -1,7 +1,8 @@
 /** What goes wrong around a host: workers that do not start, servers opened twice, loads given up. */
 import { afterEach, expect, test } from 'vitest'
-import type { Page } from 'playwright'
+import type { Page, Request } from 'playwright'
 import type { InoriginError, ServeOptions, Server } from '../../src/index.ts'
+import { PROBE_PATH } from '../../src/link/protocol.ts'
 import { fetchIn } from '../support/answers.ts'
 import { openSite, serveIn, type Site } from '../support/site.ts'
 
@@ -93,6 +94,19 @@ test('a request before serve() resolves is warned of, on the first visit', async
   )
   expect(warnings).toEqual([expect.stringMatching('/v1/models was requested before serve')])
   expect(await collectWarnings(await site.open(), 'await serve()')).toEqual([])
+})
+
+test('no request of a start shows as canceled in the network panel', async () => {
+  site = await openSite()
+  const ended: { url: string; failure: string | null }[] = []
+  const record = (request: Request) =>
+    void ended.push({ url: request.url(), failure: request.failure()?.errorText ?? null })
+  site.context.on('requestfinished', record)
+  site.context.on('requestfailed', record)
+  for (const page of [await site.open(), await site.open()]) await serveIn(page)
+  const isProbe = ({ url }: { url: string }) => url.endsWith(PROBE_PATH)
+  await expect.poll(() => ended.filter(isProbe).length).toBeGreaterThan(1)
+  expect(ended.filter(({ failure }) => failure !== null)).toEqual([])
 })
 
 test('a second server of a page warns only of other options, and names this page', async () => {

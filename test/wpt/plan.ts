@@ -15,6 +15,8 @@ export interface Planned {
   isLegacy: boolean
   /** Why it does not run; absent if it does. */
   skipped?: string
+  /** Names of its tests that need the echo model of Chromium, and whose results do not count. */
+  echoTests: readonly string[]
 }
 
 /** What needs a browser's own implementation, by a part of the file's name or of its text. */
@@ -24,12 +26,18 @@ const INTERNALS: readonly (readonly [RegExp, string])[] = [
 ]
 
 const INTERNAL_TEXTS: readonly (readonly [RegExp, string])[] = [
-  [/EchoAILanguageModel|echo model|GenerateSimpleToolCalls/i, 'needs the echo model of Chromium'],
   [/^\s*gc\(\)/m, 'collects garbage, which only browsers for tests let a page do'],
 ]
 
-/** Names in tests of earlier versions of the specification. */
-const LEGACY_NAMES = /inputUsage|inputQuota|measureInputUsage|onquotaoverflow/
+/** Tests of a script: the code, and the name if there is one. */
+const TEST = /^promise_test\(([\s\S]*?)^\}(?:,\s*(['"`])(.*?)\2)?\s*\);/gm
+
+/** Found in tests whose model has to repeat the prompt, or to call a tool at a sign. */
+const ECHO = /EchoAILanguageModel|echo model|should echo back|TOOL_CALL_TRIGGER/i
+
+/** Names that only `legacy` has, in tests of earlier versions of the specification. */
+const LEGACY_NAMES =
+  /inputUsage|inputQuota|measureInputUsage|quotaoverflow|params\(|topK|temperature/
 
 /**
  * Returns the tests of a checkout, those that do not run with a reason.
@@ -53,6 +61,8 @@ export function planTests(folder: string): Planned[] {
 function plan(root: string, name: string): Planned {
   const text = readFileSync(join(root, name), 'utf8')
   const scripts = [...text.matchAll(/^\/\/ META: script=(\S+)$/gm)].map(([, path = '']) => path)
+  const tests = Array.from(text.matchAll(TEST), ([, code = '', , test = '']) => ({ code, test }))
+  const echoTests = tests.filter(({ code }) => ECHO.test(code)).map(({ test }) => test)
   const skipped =
     (name.endsWith('.html') ? 'is a page of its own, for frames' : undefined) ??
     INTERNALS.find(([form]) => form.test(name))?.[1] ??
@@ -62,6 +72,7 @@ function plan(root: string, name: string): Planned {
     scripts,
     isLegacy: LEGACY_NAMES.test(text),
     ...(skipped !== undefined && { skipped }),
+    echoTests,
   }
 }
 

@@ -11,7 +11,7 @@ import { buildDemo } from '../setup/demo.ts'
 import { openSite, type Site } from '../support/site.ts'
 import { BLESS, BOOTSTRAP, REPORT, type WptReport } from './bootstrap.ts'
 import { pageOf, type Planned, planTests, TESTS } from './plan.ts'
-import { type FileReport, isPassed, isRequired, summarize, toTable } from './table.ts'
+import { type FileReport, isPassed, isRequired, summarize, toFileReport, toTable } from './table.ts'
 
 const USAGE = 'npm run test:wpt -- --dir DIR [--harness FILE] [--only TEXT] [--json FILE] [--built]'
 
@@ -69,8 +69,9 @@ async function main({ folder, harness, only, json, isBuilt }: Wish): Promise<boo
   try {
     const reports: FileReport[] = []
     for (const test of planned) {
-      const report = test.skipped === undefined ? await runFile(site, test) : undefined
-      reports.push({ name: test.name, skipped: test.skipped, report })
+      const { name, skipped, echoTests } = test
+      const report = skipped === undefined ? await runFile(site, test) : undefined
+      reports.push(toFileReport({ name, skipped, report, echoTests }))
       console.log(toTable(reports.slice(-1)))
     }
     console.log(summarize(reports))

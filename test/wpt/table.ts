@@ -5,25 +5,41 @@ import type { WptReport, WptResult } from './bootstrap.ts'
 export interface FileReport {
   name: string
   skipped: string | undefined
+  /** What came of its tests, without those that were left out. */
   report: WptReport | undefined
+  /** Number of its tests that were left out, because they need the echo model of Chromium. */
+  left: number
 }
 
 const VERDICTS = ['passed', 'FAILED', 'TIMED OUT', 'NOT RUN', 'not supported'] as const
+
+/** Takes the tests that need the echo model out of a report. */
+export function toFileReport({
+  name,
+  skipped,
+  report,
+  echoTests,
+}: Omit<FileReport, 'left'> & { echoTests: readonly string[] }): FileReport {
+  if (!report) return { name, skipped, report, left: 0 }
+  const tests = report.tests.filter((test) => !echoTests.includes(test.name))
+  return { name, skipped, report: { ...report, tests }, left: report.tests.length - tests.length }
+}
 
 /** Returns one line for each file, and one for each of its tests that did not pass. */
 export function toTable(reports: readonly FileReport[]): string {
   return reports.map(toLines).join('\n')
 }
 
-function toLines({ name, skipped, report }: FileReport): string {
+function toLines({ name, skipped, report, left }: FileReport): string {
   if (!report) return `- ${name}: left out, because it ${skipped}`
   const { tests, status, message } = report
   const count = `${tests.filter(isPassed).length}/${tests.filter(isRequired).length}`
   const failures = tests
     .filter((test) => !isPassed(test))
     .map((test) => `    ${VERDICTS[test.status]}: ${test.name}: ${test.message ?? ''}`)
-  const harness = status === 0 && tests.length > 0 ? [] : [`    no result: ${message ?? ''}`]
-  return [`${count} ${name}`, ...harness, ...failures].join('\n')
+  const harness = status === 0 && tests.length + left > 0 ? [] : [`    no result: ${message ?? ''}`]
+  const echo = left > 0 ? [`    left out: ${left} tests that need the echo model of Chromium`] : []
+  return [`${count} ${name}`, ...harness, ...failures, ...echo].join('\n')
 }
 
 /** Returns the numbers of all tests that ran, without those of what a model does not support. */
@@ -34,9 +50,11 @@ export function summarize(reports: readonly FileReport[]): string {
   const skipped = reports.filter(({ report }) => !report).length
   const share = ran.length > 0 ? ((100 * passed) / ran.length).toFixed(1) : '0'
   const optional = all.length - ran.length
+  const left = reports.reduce((sum, report) => sum + report.left, 0)
   return [
     `${passed} of ${ran.length} tests passed (${share} %)`,
-    `${optional} test what the model does not support, and ${skipped} files were left out`,
+    `${optional} test what the model does not support`,
+    `${left} tests and ${skipped} files were left out`,
   ].join('; ')
 }
 

@@ -1,5 +1,5 @@
 /** The command `inorigin create`. */
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import { defineCommand, suggest } from '../command.ts'
 import { create, type Template, TEMPLATES } from '../create.ts'
 import { printLines } from '../output.ts'
@@ -33,10 +33,12 @@ export const CREATE = defineCommand({
     }
     const templates = join(DIST, '..', 'templates')
     const files = create({ folder, template: found, templates, version: readVersion() })
+    const isHere = resolve(folder) === process.cwd()
+    const steps = [...(isHere ? [] : [`cd ${folder}`]), 'npm install', 'npm run dev']
     return printLines(
       `Created ${folder} from the template ${found}: ${files.length} files. Start it:`,
       '',
-      ...[`cd ${folder}`, 'npm install', 'npm run dev'].map((line) => `  ${line}`),
+      ...steps.map((line) => `  ${line}`),
     )
   },
 })
