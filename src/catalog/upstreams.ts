@@ -87,9 +87,13 @@ export function findUpstream(
   return upstreams.find((upstream) => isUsable(upstream) && upstream.when.includes(condition))
 }
 
-/** Returns `true` if some request may be answered upstream under one of the conditions. */
-export function mayAnswerUpstream(entry: RoutedEntry, conditions: readonly Condition[]): boolean {
-  return conditions.some((condition) => findUpstream(entry, condition) !== undefined)
+/** Returns `true` if a request may be answered upstream under one of the conditions. */
+export function mayAnswerUpstream(
+  entry: RoutedEntry,
+  conditions: readonly Condition[],
+  route?: Route,
+): boolean {
+  return conditions.some((condition) => findUpstream(entry, condition, route) !== undefined)
 }
 
 const isUsable = (upstream: Upstream): boolean =>

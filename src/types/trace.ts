@@ -1,6 +1,6 @@
 import type { ErrorKind } from '../error.ts'
 import type { ErrorCode } from '../error-codes.ts'
-import type { Device, Tag } from './model.ts'
+import type { Device, Route, Tag } from './model.ts'
 
 /** Operation of the host that a request needs. */
 export type TracedOperation =
@@ -49,8 +49,12 @@ export type TraceEvent = {
     | { type: 'host' }
     /** The host received a request of any tab. */
     | (TracedRequest & { type: 'request' })
-    /** The request was answered. `milliseconds` is the time since it was received. */
-    | (TracedRequest & { type: 'response'; milliseconds: number })
+    /**
+     * The request was answered. `milliseconds` is the time since it was received. `servedBy` is the
+     * place that answered; it is absent if the operation has no upstream servers, or if the place of
+     * an embedding was not known after 5 s.
+     */
+    | (TracedRequest & { type: 'response'; milliseconds: number; servedBy?: Route })
     /** The request failed or was canceled. */
     | (TracedRequest & { type: 'failure'; milliseconds: number; error: TracedError })
     /** An implementation was chosen for a request or a load. */

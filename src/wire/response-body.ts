@@ -20,7 +20,8 @@ export interface EventEncoder<Event = GenerationEvent> {
 /**
  * Creates the body of a response. Events are read when the consumer asks for more, up to the one of
  * type `finish`; after it, the end of the stream is read. Cancelling the body cancels the work, and
- * aborted work makes the body fail, as in `fetch`. `translateError` translates a late error to the field names of the body.
+ * aborted work makes the body fail, as in `fetch`. `translateError` translates a late error to the
+ * field names of the body.
  */
 export function createResponseBody<Event extends { type: string }>(
   events: AsyncIterable<Event>,

@@ -35,8 +35,8 @@ const CONNECTION_HEADERS = ['connection', 'keep-alive', 'transfer-encoding', 'up
 
 export interface Relay {
   /**
-   * Passes a request for the path, with its query. Resolves when the response was sent. Rejects before the first byte was sent, or if the client
-   * left, or if the tab was closed in the middle.
+   * Passes a request for the path, with its query. Resolves when the response was sent. Rejects before
+   * the first byte was sent, or if the client left, or if the tab was closed in the middle.
    */
   pass(path: string, request: IncomingMessage, response: ServerResponse): Promise<void>
 }

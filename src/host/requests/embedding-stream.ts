@@ -1,6 +1,7 @@
 /** Accepts an embedding request: loads its model, then streams its vectors. */
 import { isEmbedder } from '../../catalog/find-entry.ts'
 import type { Entry } from '../../catalog/schema.ts'
+import { InoriginError } from '../../error.ts'
 import type {
   Caller,
   EmbeddingEvent,
@@ -18,56 +19,72 @@ import { untilStatus } from './status-timeout.ts'
 interface AcceptedEmbedding extends Lease, EventStream<Embeddings> {}
 
 /**
- * Resolves when the texts have been read and are queued, or after 5 s. Rejects with errors before
- * that. The events throw later errors. `openInstead` takes over after an error of this device.
+ * Resolves with the first vectors, or after 5 s with a stream that waits for them. Rejects with errors
+ * before that. The events throw later errors. `openInstead` takes over after an error of this device;
+ * it is absent if this device answers or nobody.
  */
 export async function streamEmbeddings(
   acquireLease: () => Promise<Lease>,
   request: EmbeddingRequest,
   caller: Caller,
   recentInputs: RecentInputs,
-  openInstead: (error: unknown) => Promise<EmbeddingStream> | undefined = () => undefined,
+  openInstead?: (error: unknown) => Promise<EmbeddingStream> | undefined,
 ): Promise<EmbeddingStream> {
-  const shouldRetry = createRetryPolicy()
-  const start = () => withRetry(() => startEmbedding(acquireLease, request, caller), shouldRetry)
-  let accepted = start()
+  let isDecided = openInstead === undefined
+  const local = computeEmbeddings(acquireLease, request, caller, recentInputs)
+  local.then(() => (isDecided = true), ignore)
   try {
-    await untilStatus(accepted)
+    await untilStatus(local)
   } catch (error) {
-    const instead = openInstead(error)
+    const instead = openInstead?.(error)
     if (!instead) throw error
     return instead
   }
-  return { servedBy: 'local', events: events() }
+  return { ...(isDecided && { servedBy: 'local' }), events: events() }
 
   async function* events(): AsyncGenerator<EmbeddingEvent> {
     try {
-      yield* localEvents()
+      yield { type: 'finish', embeddings: await local }
     } catch (error) {
-      const instead = openInstead(error)
+      const instead = openInstead?.(error)
       if (!instead) throw error
       yield* (await instead).events
     }
   }
+}
 
-  async function* localEvents(): AsyncGenerator<EmbeddingEvent> {
-    for (;;) {
-      const { instance, release, events: results } = await accepted
-      try {
-        for await (const embeddings of results) {
-          recentInputs.keep(instance.entry, toInputs(instance.entry, request))
-          yield { type: 'finish', embeddings }
-        }
-        return
-      } catch (error) {
-        const explained = await instance.explainFailure(error)
-        if (!shouldRetry(explained)) throw explained
-        accepted = start()
-      } finally {
-        release()
-      }
+/** Computes the vectors on this device, with the retries that its errors allow. */
+async function computeEmbeddings(
+  acquireLease: () => Promise<Lease>,
+  request: EmbeddingRequest,
+  caller: Caller,
+  recentInputs: RecentInputs,
+): Promise<Embeddings> {
+  const shouldRetry = createRetryPolicy()
+  for (;;) {
+    const { instance, release, events } = await withRetry(
+      () => startEmbedding(acquireLease, request, caller),
+      shouldRetry,
+    )
+    try {
+      const embeddings = await readOnly(events)
+      recentInputs.keep(instance.entry, toInputs(instance.entry, request))
+      return embeddings
+    } catch (error) {
+      const explained = await instance.explainFailure(error)
+      if (!shouldRetry(explained)) throw explained
+    } finally {
+      release()
     }
   }
+}
+
+/** Resolves with the value of a stream at its end: its writer takes an earlier leave for a cancel. */
+async function readOnly(events: AsyncIterable<Embeddings>): Promise<Embeddings> {
+  let found: Embeddings | undefined
+  for await (const embeddings of events) found = embeddings
+  if (!found) throw new InoriginError('internal', 'The model sent no vectors.')
+  return found
 }
 
 /** Returns the first text as the input of the predictor. */
@@ -98,3 +115,5 @@ async function startEmbedding(
     throw await instance.explainFailure(error)
   }
 }
+
+const ignore = () => {}

@@ -8,6 +8,7 @@ import type {
 } from '../../types/index.ts'
 import type { InoriginError } from '../../error.ts'
 import { withTimeout } from '../../store/timeouts.ts'
+import type { ModelInstance } from '../models/model-instance.ts'
 import type { Lease } from '../models/models.ts'
 import { createRetryPolicy, withRetry } from './retry.ts'
 import { untilStatus } from './status-timeout.ts'
@@ -20,8 +21,11 @@ const NOT_ACCEPTED_YET = Promise.resolve({ ignored: [] as string[] })
 
 /** Alternative to an answer of the local model. */
 export interface Fallback {
-  /** Opens another answer after an error; `undefined` if there is none. */
-  openInstead?: (error: unknown) => Promise<Generation> | undefined
+  /**
+   * Opens another answer after an error; `undefined` if there is none. Absent if this device answers
+   * or nobody.
+   */
+  openInstead?: ((error: unknown) => Promise<Generation> | undefined) | undefined
   /** Error for a request that the local model would answer, but must not. It loads no weights. */
   refusal?: InoriginError | undefined
   /** Returns the error with which the answer ends. Default: the error itself. */
@@ -32,6 +36,8 @@ export interface Fallback {
 interface Attempt {
   lease: Promise<Lease>
   accepted: Promise<Generation & RemoteStream<GenerationEvent>>
+  /** The model, once it has accepted the request. */
+  instance: Pick<ModelInstance, 'ready'> | null
   /** `true` once the model writes the answer. Only the asking side knows what has arrived then. */
   isAnswering: boolean
 }
@@ -47,18 +53,20 @@ export async function streamGeneration(
   acquireLease: () => Promise<Lease>,
   request: GenerationRequest,
   caller: Caller,
-  { openInstead = () => undefined, refusal, markError = (error) => error }: Fallback = {},
+  { openInstead, refusal, markError = (error) => error }: Fallback = {},
 ): Promise<Generation> {
   const shouldRetry = createRetryPolicy()
   const start = () => startAttempt(acquireLease, request, caller, refusal)
   let attempt = await withRetry(start, shouldRetry)
   const { ignored } = await Promise.race([attempt.accepted, NOT_ACCEPTED_YET])
-  return { ignored, servedBy: 'local', events: events() }
+  // The weights of a model that is not ready may fail to load, and then a server answers.
+  const isDecided = !openInstead || attempt.instance?.ready === true
+  return { ignored, ...(isDecided && { servedBy: 'local' }), events: events() }
 
   async function* events(): AsyncGenerator<GenerationEvent> {
     for (;;) {
       try {
-        yield* readAttempt(attempt, caller)
+        yield* readAttempt(attempt, caller, isDecided)
         return
       } catch (error) {
         if (attempt.isAnswering) throw markError(error)
@@ -66,7 +74,7 @@ export async function streamGeneration(
           attempt = createAttempt(acquireLease, request, caller, refusal)
           continue
         }
-        const instead = openInstead(error)
+        const instead = openInstead?.(error)
         if (!instead) throw markError(error)
         yield* (await instead).events
         return
@@ -112,16 +120,19 @@ function createAttempt(
     await instance.opened
     const generation = await instance.worker.generate(request, caller)
     if (refusal) throw refusal
+    attempt.instance = instance
     return generation
   })
+  const attempt: Attempt = { lease, accepted, instance: null, isAnswering: false }
   // The reader of the events gets this error.
   accepted.catch(ignore)
-  return { lease, accepted, isAnswering: false }
+  return attempt
 }
 
 async function* readAttempt(
   attempt: Attempt,
   { signal, handOver }: Caller,
+  isAnnounced: boolean,
 ): AsyncGenerator<GenerationEvent> {
   const { lease, accepted } = attempt
   // A rejected request must not wait for the weights.
@@ -133,6 +144,7 @@ async function* readAttempt(
     for await (const progress of instance.progress.read(untilRejected))
       yield { type: 'progress', progress }
     const stream = await accepted
+    if (!isAnnounced) yield { type: 'served_by', servedBy: 'local' }
     attempt.isAnswering = true
     if (handOver) await handOver(stream)
     else yield* stream.events

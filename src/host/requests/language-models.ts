@@ -53,20 +53,20 @@ export function createGenerator({
     if (first) return upstreams.generate(first, entry, request, caller)
     const acquireLease = () =>
       findModel(entries, request).then((found) => leases.acquire(found, caller.signal))
+    const mayOpenInstead = !resumeTokens && upstreams.mayAnswerAfter(entry, route)
     const openInstead = (error: unknown) => {
-      const after = resumeTokens ? undefined : upstreams.findAfter(entry, route, error)
+      const after = upstreams.findAfter(entry, route, error)
       return after && upstreams.generate(after, entry, request, caller)
     }
     const markError = (error: unknown) => markInterruption(entry, request, error)
-    const refusal = route === 'upstream' ? notAllowed(entry) : undefined
     try {
       return await streamGeneration(acquireLease, request, caller, {
-        openInstead,
-        refusal,
+        openInstead: mayOpenInstead ? openInstead : undefined,
+        refusal: route === 'upstream' ? notAllowed(entry) : undefined,
         markError,
       })
     } catch (error) {
-      const instead = openInstead(error)
+      const instead = mayOpenInstead ? openInstead(error) : undefined
       if (!instead) throw markError(error)
       return instead
     }
@@ -85,7 +85,10 @@ async function withEarlyStatus(opened: Promise<Generation>): Promise<Generation>
   return { ignored, ...(servedBy && { servedBy }), events: events() }
 
   async function* events(): AsyncGenerator<GenerationEvent> {
-    yield* (await opened).events
+    const generation = await opened
+    // A server says it by itself.
+    if (!servedBy && generation.servedBy === 'local') yield { type: 'served_by', servedBy: 'local' }
+    yield* generation.events
   }
 }
 
@@ -136,7 +139,9 @@ export function createLanguageModels({
         const after = upstreams.findAfter(entry, route, error)
         return after && upstreams.embed(after, entry, request, caller)
       }
-      return streamEmbeddings(acquireLease, request, caller, recentInputs, openInstead)
+      const mayOpenInstead = upstreams.mayAnswerAfter(entry, route)
+      const other = mayOpenInstead ? openInstead : undefined
+      return streamEmbeddings(acquireLease, request, caller, recentInputs, other)
     },
   }
 }

@@ -2,7 +2,9 @@
 import { createEventHub } from '../models/event-hub.ts'
 import { toTracedError } from '../models/load-trace.ts'
 import type {
+  EventStream,
   HostService,
+  Route,
   Tag,
   TracedOperation,
   TraceEvent,
@@ -38,21 +40,21 @@ export function withTrace(host: TracedMethods, trace: Pick<Trace, 'report'>): Tr
     async generate(request, caller) {
       const span = begin('generate', request.model)
       const stream = await span.failing(host.generate(request, caller))
-      return { ...stream, events: span.reading(stream.events) }
+      return { ...stream, events: span.reading(stream) }
     },
     countTokens: (request, caller) =>
       begin('countTokens', request.model).whole(host.countTokens(request, caller)),
     async embed(request, caller) {
       const span = begin('embed', request.model)
       const stream = await span.failing(host.embed(request, caller))
-      return { ...stream, events: span.reading(stream.events) }
+      return { ...stream, events: span.reading(stream) }
     },
     createPrediction: (request, caller) =>
       begin('createPrediction', request.tag).whole(host.createPrediction(request, caller)),
     async createRemotePrediction(tag, inputs, caller) {
       const span = begin('createRemotePrediction', tag)
       const stream = await span.failing(host.createRemotePrediction(tag, inputs, caller))
-      return { ...stream, events: span.reading(stream.events) }
+      return { ...stream, events: span.reading(stream) }
     },
     createBackground: (response, caller) =>
       begin('createBackground', response.request.model).whole(
@@ -70,13 +72,15 @@ function beginRequest({ report }: Pick<Trace, 'report'>, operation: TracedOperat
   const request = { id: crypto.randomUUID(), operation, tag }
   const startedAt = performance.now()
   let isOpen = true
+  let servedBy: Route | undefined
   report({ ...request, type: 'request' })
 
   function end(failure?: { thrown: unknown }): void {
     if (!isOpen) return
     isOpen = false
     const milliseconds = Math.round(performance.now() - startedAt)
-    if (!failure) return report({ ...request, type: 'response', milliseconds })
+    if (!failure)
+      return report({ ...request, type: 'response', milliseconds, ...(servedBy && { servedBy }) })
     const error = toTracedError(failure.thrown)
     report({ ...request, type: 'failure', milliseconds, error })
   }
@@ -98,22 +102,35 @@ function beginRequest({ report }: Pick<Trace, 'report'>, operation: TracedOperat
       return result
     },
     /** Passes the events on. Leaving the loop before the end counts as a canceled request. */
-    reading: <Event>(events: AsyncIterable<Event>): AsyncIterable<Event> => ({
-      [Symbol.asyncIterator]() {
-        const iterator = events[Symbol.asyncIterator]()
-        return {
-          async next() {
-            const result = await failing(iterator.next())
-            if (result.done) end()
-            return result
-          },
-          async return() {
-            end({ thrown: new DOMException('The reader left.', 'AbortError') })
-            await iterator.return?.()
-            return { done: true, value: undefined }
-          },
-        }
-      },
-    }),
+    reading<Event extends object>(stream: TracedStream<Event>): AsyncIterable<Event> {
+      const { events } = stream
+      servedBy = stream.servedBy
+      return {
+        [Symbol.asyncIterator]() {
+          const iterator = events[Symbol.asyncIterator]()
+          return {
+            async next() {
+              const result = await failing(iterator.next())
+              if (result.done) end()
+              else servedBy = findServedBy(result.value) ?? servedBy
+              return result
+            },
+            async return() {
+              end({ thrown: new DOMException('The reader left.', 'AbortError') })
+              await iterator.return?.()
+              return { done: true, value: undefined }
+            },
+          }
+        },
+      }
+    },
   }
 }
+
+/** Events of a request, and the place that answers it if it is decided. */
+interface TracedStream<Event> extends EventStream<Event> {
+  servedBy?: Route
+}
+
+/** Returns the place that an event names. */
+const findServedBy = (event: { servedBy?: Route }): Route | undefined => event.servedBy

@@ -32,6 +32,8 @@ export interface Upstreams {
    * the catalog entry does not allow it now.
    */
   findFirst(entry: Routed, route: Route | undefined): Promise<Upstream | undefined>
+  /** Returns `true` if an upstream may answer after some error of this device. */
+  mayAnswerAfter(entry: Routed, route: Route | undefined): boolean
   /** Returns the upstream that answers after the error of this device; `undefined` if none may. */
   findAfter(entry: Routed, route: Route | undefined, error: unknown): Upstream | undefined
   generate(
@@ -105,6 +107,8 @@ export function createUpstreams(options: UpstreamsOptions): Upstreams {
         throw notAllowed(entry)
       return early
     },
+    mayAnswerAfter: (entry, route) =>
+      mayAnswerUpstream(entry, ['unavailable', ...LATE_CONDITIONS], route),
     findAfter(entry, route, error) {
       const condition = toCondition(error)
       return condition && findUpstream(entry, condition, route)

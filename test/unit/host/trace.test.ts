@@ -82,3 +82,29 @@ test('a stream that fails or is left ends its request once', async () => {
     { type: 'failure', error: { kind: 'aborted' } },
   ])
 })
+
+test('a response says where it was answered', async () => {
+  async function* events(): AsyncGenerator<GenerationEvent> {
+    yield { type: 'served_by', servedBy: 'upstream' }
+    yield* (await scriptedHost().generate(request, caller())).events
+  }
+  const answers = [
+    { servedBy: 'local', events: events() },
+    { servedBy: 'local', events: (await scriptedHost().generate(request, caller())).events },
+  ] as const
+  const { host, finish } = open({
+    embed: async () => ({ servedBy: 'upstream', events: (async function* () {})() }),
+    generate: async () => ({ ignored: [], ...(answers[at++] ?? answers[0]) }),
+  })
+  let at = 0
+  const read = async (stream: Promise<{ events: AsyncIterable<unknown> }>) => {
+    for await (const _ of (await stream).events);
+  }
+  await read(host.generate(request, caller()))
+  await read(host.generate(request, caller()))
+  await read(host.embed({ model: TINY.tag, input: ['a'] }, caller()))
+  const responses = (await finish()).filter(({ type }) => type === 'response')
+  expect(responses).toMatchObject(
+    ['upstream', 'local', 'upstream'].map((servedBy) => ({ servedBy })),
+  )
+})
