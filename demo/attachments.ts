@@ -1,6 +1,7 @@
 import { button, byId, element } from './dom.ts'
 import { receiveFiles } from './files.ts'
-import { notice } from './notice.ts'
+import type { ListedModel } from './listing.ts'
+import { notice, wordsOf } from './notice.ts'
 
 /** Media types that `/v1` takes. */
 const MEDIA_TYPES = ['image/png', 'image/jpeg', 'image/gif', 'image/webp']
@@ -9,13 +10,19 @@ const MEDIA_TYPES = ['image/png', 'image/jpeg', 'image/gif', 'image/webp']
 export interface Attachments {
   /** Returns the images as data URLs, and removes them. */
   take(): string[]
+  /** Takes images only if the model does. */
+  fit(model: ListedModel): void
 }
 
-/** Creates the list of images. They come from files, from the clipboard, or are dropped on the page. */
+/** Creates the list of images: files, pictures of the camera, and what is pasted or dropped. */
 export function createAttachments(): Attachments {
   const list = byId('images', HTMLUListElement)
   const input = byId('image-file', HTMLInputElement)
   const urls = new Map<HTMLElement, string>()
+  const buttons = [byId('attach', HTMLButtonElement), byId('camera', HTMLButtonElement)] as const
+  const titles = buttons.map(({ title }) => title)
+  /** Why no image is taken now, if none is. */
+  let refusal: string | undefined
 
   function remove(item: HTMLElement): void {
     urls.delete(item)
@@ -36,13 +43,24 @@ export function createAttachments(): Attachments {
   }
 
   async function add(files: readonly File[]): Promise<void> {
+    if (refusal !== undefined) return void notice(refusal, 'mild')
     for (const file of files) {
       if (MEDIA_TYPES.includes(file.type)) show(file.name, await toDataUrl(file))
       else notice(`${file.name} is not an image of PNG, JPEG, GIF or WebP.`, 'mild')
     }
   }
 
-  byId('attach', HTMLButtonElement).addEventListener('click', () => input.click())
+  /** Adds a picture of the camera, whose dialog is loaded now. */
+  async function photograph(): Promise<void> {
+    const { takePicture } = await import('./camera.ts')
+    const picture = await takePicture()
+    if (picture) await add([picture])
+  }
+
+  buttons[0].addEventListener('click', () => input.click())
+  buttons[1].addEventListener('click', () => {
+    photograph().catch((error: unknown) => notice(wordsOf(error), 'mild'))
+  })
   input.addEventListener('change', () => {
     void add([...(input.files ?? [])])
     // The same file can be chosen again after it was removed.
@@ -56,6 +74,14 @@ export function createAttachments(): Attachments {
       const taken = [...urls.values()]
       for (const item of urls.keys()) remove(item)
       return taken
+    },
+    fit({ display_name: name, capabilities }) {
+      const canSee = capabilities?.['image_input']?.supported !== false
+      refusal = canSee ? undefined : `${name} takes no images. Choose another model for them.`
+      for (const [at, each] of buttons.entries()) {
+        each.disabled = !canSee
+        each.title = refusal ?? titles[at] ?? ''
+      }
     },
   }
 }

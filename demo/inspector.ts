@@ -1,12 +1,13 @@
 import type { Server } from '../src/index.ts'
-import { byId, copies, element } from './dom.ts'
-import { duration, rate } from './format.ts'
+import { byId, copies } from './dom.ts'
 import { createCodeView } from './inspector/code-view.ts'
+import { createEventsView } from './inspector/events-view.ts'
+import { createFactsView } from './inspector/facts.ts'
 import { createHeadersView } from './inspector/headers.ts'
 import { createTimelineView } from './inspector/timeline-view.ts'
 import { createTranslation } from './inspector/translation.ts'
 import { notice, wordsOf } from './notice.ts'
-import { receive, tokensPerSecond, type Answer } from './wire/answer.ts'
+import { receive, type Answer } from './wire/answer.ts'
 
 export interface Inspector {
   /** Shows the answer so far. Call it again when more of it has arrived. */
@@ -15,19 +16,17 @@ export interface Inspector {
 
 /** Creates the view of the last exchange: its request as code, its events, and when they arrived. */
 export function createInspector(starting: Promise<Server>): Inspector {
-  const facts = byId('facts', HTMLElement)
-  const events = byId('events', HTMLElement)
+  const facts = createFactsView()
+  const events = createEventsView()
   const code = createCodeView()
   const timeline = createTimelineView()
   const headers = createHeadersView()
   const translation = createTranslation()
   let shown: Answer | undefined
-  let raw = document.createTextNode('')
 
   function begin(answer: Answer): void {
     shown = answer
-    raw = document.createTextNode('')
-    events.replaceChildren(raw)
+    events.clear()
     code.show(answer)
     timeline.begin(answer)
     translation.show(answer)
@@ -37,21 +36,14 @@ export function createInspector(starting: Promise<Server>): Inspector {
 
   function show(answer: Answer): void {
     if (answer !== shown) begin(answer)
-    const atEnd = events.scrollHeight - events.scrollTop - events.clientHeight < 40
-    raw.appendData(answer.raw.slice(raw.length))
-    if (atEnd) events.scrollTop = events.scrollHeight
+    events.show(answer.raw)
     timeline.show()
     headers.show(answer)
-    facts.replaceChildren(
-      ...factsOf(answer).flatMap(([name, value]) => [
-        element('dt', '', name),
-        element('dd', '', value),
-      ]),
-    )
+    facts.show(answer)
   }
 
   byId('wire-more', HTMLElement).append(timeline.element, headers.element, translation.element)
-  copies(byId('copy-events', HTMLButtonElement), () => raw.data)
+  copies(byId('copy-events', HTMLButtonElement), () => shown?.raw ?? '')
   createReplay(starting, () => shown, show)
   return { show }
 }
@@ -91,22 +83,4 @@ function createReplay(
         trigger.textContent = 'Replay'
       })
   })
-}
-
-function factsOf(answer: Answer): [name: string, value: string][] {
-  const { status, headers, promptTokens, completionTokens, firstText, finish } = answer
-  const speed = tokensPerSecond(answer)
-  const ignored = headers?.get('x-inorigin-ignored')
-  const type = headers?.get('content-type')
-  const list: [string, string | undefined][] = [
-    ['Endpoint', `POST ${new URL(answer.url).pathname}`],
-    ['Status', status === undefined ? 'waiting' : [status, type].filter(Boolean).join(' · ')],
-    ['First token', firstText === undefined ? undefined : duration(firstText)],
-    ['Rate', speed === undefined ? undefined : `${rate(speed)} tokens/s`],
-    ['Prompt', promptTokens === undefined ? undefined : `${promptTokens} tokens`],
-    ['Answer', completionTokens === undefined ? undefined : `${completionTokens} tokens`],
-    ['Finish', finish],
-    ['Without effect', ignored ?? undefined],
-  ]
-  return list.flatMap(([name, value]) => (value === undefined ? [] : [[name, value]]))
 }

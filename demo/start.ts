@@ -1,5 +1,5 @@
 /** Starts the server in this page, with the options that its address names. */
-import { serve, type Device, type Server } from '../src/index.ts'
+import type { Device, Server } from '../src/index.ts'
 import { byId } from './dom.ts'
 import { notice, wordsOf } from './notice.ts'
 import { ownCatalog } from './own-catalog.ts'
@@ -22,6 +22,8 @@ export async function start(): Promise<Server> {
   try {
     // Beside the page, so that the playground also works in a sub-folder.
     const worker = new URL('playground-sw.js', document.baseURI)
+    // The page is there before the library, which is half of its script.
+    const { serve } = await import('../src/index.ts')
     const server = await serve({ worker, device, catalog, isolate: true })
     // The user's answer holds for the reload that isolates the page, and not for later ones.
     if (wish) sessionStorage.removeItem(wish)

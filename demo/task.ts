@@ -1,13 +1,13 @@
 /** Helpers for work that takes more than one task. */
 
+const { port1, port2 } = new MessageChannel()
+const waiting: (() => void)[] = []
+port1.onmessage = () => waiting.shift()?.()
+
 /** Resolves in a later task, so that the page can paint and react before. */
 export function nextTask(): Promise<void> {
   return new Promise((resolve) => {
-    const { port1, port2 } = new MessageChannel()
-    port1.onmessage = () => {
-      port1.close()
-      resolve()
-    }
+    waiting.push(resolve)
     port2.postMessage(null)
   })
 }

@@ -6,6 +6,7 @@ import { prepareMarkdown } from '../markdown/parser.ts'
 import type { Models } from '../models.ts'
 import { notice, wordsOf } from '../notice.ts'
 import type { SettingsForm } from '../settings.ts'
+import { createAnnouncer } from './announcer.ts'
 import { createAnswering } from './answering.ts'
 import { createConversationView } from './conversation.ts'
 import { createCurrent, type Current } from './current.ts'
@@ -14,7 +15,7 @@ import type { RequestParts } from './requests.ts'
 import { createConversation, pathOf } from './tree.ts'
 import { createTurnActions } from './turn-actions.ts'
 
-export interface ChatParts extends Omit<RequestParts, 'keeper'> {
+export interface ChatParts extends Omit<RequestParts, 'keeper' | 'announcer'> {
   composer: Composer
   attachments: Attachments
   history: HistoryStore
@@ -29,9 +30,10 @@ export interface Chat {
 export function createChat(parts: ChatParts): Chat {
   const { settings, composer, attachments, history } = parts
   const keeper = createKeeper(history)
+  const announcer = createAnnouncer()
   const view = createConversationView((turn) => actionsFor(turn))
   const current = createCurrent({ ...parts, keeper, view })
-  const answering = createAnswering({ ...parts, keeper, view, current })
+  const answering = createAnswering({ ...parts, keeper, announcer, view, current })
   const actionsFor = createTurnActions({ ...parts, keeper, current, answering })
 
   /** Shows the conversation of a link in the address; at the start else that before a reload. */
@@ -69,7 +71,7 @@ export function createChat(parts: ChatParts): Chat {
     current.show(createConversation()),
   )
   followHistory(history, current)
-  fitSettings(parts.models, settings)
+  fitToModel(parts.models, [settings, attachments])
 
   const tell = (error: unknown): void => void notice(wordsOf(error), 'mild')
   addEventListener('hashchange', () => void restore(false).catch(tell))
@@ -96,11 +98,11 @@ function followHistory(history: HistoryStore, current: Current): void {
   })
 }
 
-/** Disables the settings that the chosen model does not take. */
-function fitSettings(models: Models, settings: SettingsForm): void {
+/** Disables what the chosen model does not take. */
+function fitToModel(models: Models, parts: readonly Pick<SettingsForm, 'fit'>[]): void {
   const fit = (): void =>
     void models.selected().then(
-      (model) => model && settings.fit(model),
+      (model) => model && parts.forEach((part) => part.fit(model)),
       () => {},
     )
   byId('model', HTMLSelectElement).addEventListener('change', fit)

@@ -20,7 +20,7 @@ export interface ConversationView {
    * `asked` is a turn whose answer is yet to come. Returns the view of each turn.
    */
   show(conversation: Conversation, asked?: Turn): Map<Turn, TurnView>
-  /** Notes whether an answer arrives. Screen readers announce it once it is complete. */
+  /** Notes whether an answer arrives. */
   setBusy(busy: boolean): void
   scrollToEnd(): void
   /** Shows suggested first questions, and calls `ask` with the one that is selected. */
@@ -44,7 +44,8 @@ export function createConversationView(actionsFor: (turn: Turn) => TurnActions):
   /** Makes a change and stays at the end, unless the user has scrolled away from it. */
   function follow(change: () => void): void {
     change()
-    if (isAtEnd) scrollToEnd()
+    // The first screen is read from its top, also where it does not fit.
+    if (isAtEnd && welcome.hidden) scrollToEnd()
   }
 
   scroll.addEventListener('scroll', () => {
@@ -76,7 +77,6 @@ export function createConversationView(actionsFor: (turn: Turn) => TurnActions):
       return views
     },
     setBusy(busy) {
-      log.ariaBusy = String(busy)
       log.classList.toggle('busy', busy)
     },
     scrollToEnd,

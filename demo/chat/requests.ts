@@ -7,6 +7,7 @@ import type { SettingsForm } from '../settings.ts'
 import { unlessAborted } from '../task.ts'
 import type { Tools } from '../tools/index.ts'
 import { receive, type Answer } from '../wire/answer.ts'
+import type { Announcer } from './announcer.ts'
 import type { Keeper } from './keeper.ts'
 import { toExchanges, toKeptAnswer } from './kept.ts'
 import { turnsBefore, type Conversation, type Turn } from './tree.ts'
@@ -36,6 +37,7 @@ export interface RequestParts {
   inspector: Inspector
   tools: Tools
   keeper: Keeper
+  announcer: Announcer
 }
 
 /**
@@ -45,7 +47,7 @@ export interface RequestParts {
 export function createExchange(
   parts: RequestParts,
 ): (exchanged: Exchanged, signal: AbortSignal) => Promise<Outcome> {
-  const { inspector, tools, keeper } = parts
+  const { inspector, tools, keeper, announcer } = parts
 
   /** Sends the request of an answer, and shows and keeps the answer as it arrives. */
   async function send(
@@ -60,6 +62,7 @@ export function createExchange(
       if (answer.text !== '' || answer.reasoning) {
         turnView.show({ ...answer, text: prefill + answer.text })
       }
+      announcer.follow(answer.text)
       inspector.show(answer)
       keeper.saveLater(own, () => {
         turn.answer = toKeptAnswer(answer, prefill)
@@ -74,6 +77,7 @@ export function createExchange(
     } finally {
       cancelAnimationFrame(frame)
       update()
+      announcer.end(answer.text)
     }
   }
 

@@ -5,8 +5,16 @@ import { update } from './build.ts'
 import type { Changes } from './document.ts'
 import type { RenderNode } from './nodes.ts'
 
-/** Milliseconds after which the page may paint before it builds more blocks. */
-const SLICE_MS = 8
+/** Milliseconds after which the page may paint before it builds more of the answer. */
+const SLICE_MS = 6
+
+/** Number of blocks in a part. The layout of a long answer passes over parts that have not changed. */
+const PART_BLOCKS = 16
+
+interface Block {
+  box: HTMLElement
+  nodes: RenderNode[]
+}
 
 /**
  * Returns the function that changes the blocks in `parent`. It calls `onShown` before each pause and
@@ -15,11 +23,16 @@ const SLICE_MS = 8
 export function createBlocks(
   parent: HTMLElement,
 ): (changes: Changes, onShown: () => void) => Promise<void> {
-  const blocks: { box: HTMLElement; nodes: RenderNode[] }[] = []
+  const blocks: Block[] = []
+  let part: HTMLElement | undefined
 
-  function addBlock(): { box: HTMLElement; nodes: RenderNode[] } {
+  function addBlock(): Block {
     const box = element('div', 'block')
-    parent.append(box)
+    if (!part || part.childElementCount >= PART_BLOCKS) {
+      part = element('div', 'part')
+      parent.append(part)
+    }
+    part.append(box)
     return { box, nodes: [] }
   }
 
@@ -29,12 +42,14 @@ export function createBlocks(
     let began = performance.now()
     for (const [index, nodes] of changed) {
       const block = (blocks[index] ??= addBlock())
-      update(block.box, block.nodes, nodes)
+      const { nodes: before } = block
       block.nodes = nodes
-      if (performance.now() - began < SLICE_MS) continue
-      onShown()
-      await nextTask()
-      began = performance.now()
+      for (const _ of update(block.box, before, nodes)) {
+        if (performance.now() - began < SLICE_MS) continue
+        onShown()
+        await nextTask()
+        began = performance.now()
+      }
     }
     for (const { box } of blocks.splice(count)) box.remove()
     onShown()

@@ -12,45 +12,55 @@ import {
 
 const MATHML = 'http://www.w3.org/1998/Math/MathML'
 
-/** Makes the children of `parent`, which show `before`, show `after`. Keeps what is equal. */
-export function update(
+/**
+ * Makes the children of `parent`, which show `before`, show `after`. Keeps what is equal. It pauses
+ * after each node, so that a large block need not be built in one task.
+ */
+export function* update(
   parent: Element,
   before: readonly RenderNode[],
   after: readonly RenderNode[],
-): void {
-  after.forEach((node, at) => {
+): Generator<void, void, void> {
+  for (const [at, node] of after.entries()) {
     const old = before[at]
     const there = parent.childNodes[at]
-    if (old === undefined || !there) parent.append(create(node))
-    else if (typeof node === 'string' && there instanceof Text) setText(there, node)
-    else if (typeof node !== 'string' && typeof old !== 'string' && isSameElement(old, node)) {
-      update(contentOf(there as Element), old.children ?? [], node.children ?? [])
-    } else there.replaceWith(create(node))
-  })
+    if (typeof node === 'string') setText(parent, there, node)
+    else if (there instanceof Element && isSameElement(old, node)) {
+      yield* update(contentOf(there), old.children ?? [], node.children ?? [])
+    } else {
+      const made = create(node)
+      place(parent, there, made)
+      if (made instanceof Element) yield* update(contentOf(made), [], node.children ?? [])
+    }
+    yield
+  }
   while (parent.childNodes.length > after.length) parent.lastChild?.remove()
 }
 
-function setText(there: Text, text: string): void {
+function setText(parent: Element, there: Node | undefined, text: string): void {
+  if (!(there instanceof Text)) return place(parent, there, document.createTextNode(text))
   if (there.data === text) return
   // Appending keeps the selection of the user.
   if (text.startsWith(there.data)) there.appendData(text.slice(there.length))
   else there.data = text
 }
 
-function isSameElement(one: RenderElement, other: RenderElement): boolean {
-  if (one.tag !== other.tag) return false
+/** Puts a node in the place of another one, or at the end. */
+function place(parent: Element, there: Node | undefined, made: Node): void {
+  if (there) parent.replaceChild(made, there)
+  else parent.append(made)
+}
+
+function isSameElement(one: RenderNode | undefined, other: RenderElement): one is RenderElement {
+  if (typeof one !== 'object' || one.tag !== other.tag) return false
   const [a, b] = [Object.entries(one.attributes ?? {}), other.attributes ?? {}]
   return a.length === Object.keys(b).length && a.every(([name, value]) => b[name] === value)
 }
 
-function create(node: RenderNode): Node {
-  if (typeof node === 'string') return document.createTextNode(node)
-  const { tag, attributes = {}, children = [] } = node
-  const made = createElement(tag, attributes)
-  if (!made) return document.createTextNode(textOf(node))
-  const content = contentOf(made)
-  for (const child of children) content.append(create(child))
-  return made
+/** Creates an element without its children. One that is not allowed becomes its text. */
+function create(node: RenderElement): Node {
+  const { tag, attributes = {} } = node
+  return createElement(tag, attributes) ?? document.createTextNode(textOf(node))
 }
 
 /** Creates an element of the list of allowed ones, with attributes of the list. */

@@ -1,7 +1,7 @@
 /** One answer that grows. Only its last blocks are parsed again when text arrives. */
 import { convertBlock } from './convert.ts'
 import type { RenderNode } from './nodes.ts'
-import { parseMarkdown } from './parse.ts'
+import { parseMarkdown, type Parsed } from './parse.ts'
 
 /**
  * Number of last blocks that more text may still change: a line that begins an item of a list is a
@@ -21,7 +21,10 @@ export interface Changes {
 export interface MarkdownDocument {
   /** Adds text. Returns all text that is not settled yet. */
   append(text: string): string
-  /** Parses what is open; with `isWhole` everything, as a last line may define earlier links. */
+  /**
+   * Parses what is open. With `isWhole` it parses everything again if the answer defines links or
+   * footnotes, because a last line may define an earlier one.
+   */
   render(isWhole: boolean): Changes
 }
 
@@ -31,6 +34,13 @@ export function createDocument(): MarkdownDocument {
   /** Start of the open blocks: in the text, and in the list of blocks. */
   let open = { offset: 0, index: 0 }
   let shown: string[] = []
+  let hasDefinitions = false
+
+  function parseOpen(): Parsed {
+    const parsed = parseMarkdown(text.slice(open.offset))
+    hasDefinitions ||= parsed.blocks.some(({ type }) => /definition$/i.test(type))
+    return parsed
+  }
 
   return {
     append(more) {
@@ -38,9 +48,13 @@ export function createDocument(): MarkdownDocument {
       return text.slice(open.offset)
     },
     render(isWhole) {
-      if (isWhole) open = { offset: 0, index: 0 }
+      let parsed = parseOpen()
+      if (isWhole && hasDefinitions && open.offset > 0) {
+        open = { offset: 0, index: 0 }
+        parsed = parseOpen()
+      }
       const from = open
-      const { blocks, source } = parseMarkdown(text.slice(from.offset))
+      const { blocks, source } = parsed
       const definitions = new Map(
         blocks.flatMap((block) =>
           block.type === 'definition' ? [[block.identifier, block.url] as const] : [],

@@ -2,7 +2,7 @@
 import type { Began, Growth, Rendered } from './worker.ts'
 
 /** Milliseconds in which the worker must parse what has arrived. Then the source is shown. */
-const PARSE_TIMEOUT_MS = 5_000
+const PARSE_TIMEOUT_MS = 10_000
 
 /** Milliseconds in which the worker must load what it needs for that. */
 const LOAD_TIMEOUT_MS = 60_000

@@ -2,7 +2,8 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { hostileAnswer } from '../support/fakes.ts'
+import { findAccessibilityProblems } from '../support/axe.ts'
+import { fakeCamera } from '../support/fakes.ts'
 import { usePlayground, type Playground, type PlaygroundOptions } from '../support/playground.ts'
 
 const FILE = join(import.meta.dirname, '../models/vision/wide.png')
@@ -11,13 +12,18 @@ const DATA = readFileSync(FILE).toString('base64')
 const openAt = usePlayground()
 const open = (options?: PlaygroundOptions) => openAt(undefined, options)
 
-/** Records the bodies of chats in `window.bodies`, and answers them without a model. */
+/** Records the bodies of chats in `window.bodies`, and answers them as a model that takes images. */
 function recordBodies(): void {
   const real = window.fetch
   const bodies: unknown[] = []
   Object.assign(window, { bodies })
   const chunk = { choices: [{ index: 0, delta: { content: 'Seen.' }, finish_reason: 'stop' }] }
   window.fetch = async (input, init) => {
+    if (String(input).endsWith('/models')) {
+      const text = await (await real(input, init)).text()
+      const images = '"image_input":{"supported":true}'
+      return new Response(text.replaceAll('"image_input":{"supported":false}', images))
+    }
     if (!String(input).endsWith('/chat/completions')) return real(input, init)
     bodies.push(JSON.parse(String(init?.body)))
     return new Response(`data: ${JSON.stringify(chunk)}\n\ndata: [DONE]\n\n`)
@@ -80,17 +86,38 @@ test('an image is chosen, pasted and dropped, shown, removed, and sent again lat
   expect(faults).toEqual([])
 })
 
-test('a model without images refuses one and names a model that takes it', async () => {
-  const { page, ask } = await open()
-  await page.locator('#image-file').setInputFiles(FILE)
+test('a picture of the camera is taken, and the camera is turned off', async () => {
+  const { page, ask, faults } = await open({ before: recordBodies })
+  await page.evaluate(fakeCamera)
+  await page.getByRole('button', { name: 'Use the camera' }).click()
+  const dialog = page.getByRole('dialog', { name: 'Camera' })
+  await dialog.getByText('The picture stays in this page.').waitFor()
+  expect(await findAccessibilityProblems(page)).toEqual([])
+  expect(await page.evaluate(() => Reflect.get(window, 'cameraState')())).toBe('live')
+  await dialog.getByRole('button', { name: 'Take the picture' }).click()
   await page.locator('#images img').waitFor()
+  expect(await page.evaluate(() => Reflect.get(window, 'cameraState')())).toBe('ended')
   await ask('What is this?')
-  const problem = page.getByRole('alert')
-  expect(await problem.innerText()).toMatch(/does not accept images.* use @\S+/)
+  const bodies = await page.evaluate(() => JSON.stringify(Reflect.get(window, 'bodies')))
+  expect(bodies).toContain('data:image/jpeg;base64,')
+  expect(faults).toEqual([])
+})
+
+test('a model without images has no button for them, and a pasted one is refused', async () => {
+  const opened = await open()
+  const { page } = opened
+  const say = 'Guide takes no images. Choose another model for them.'
+  for (const id of ['#attach', '#camera']) {
+    await expect.poll(() => page.locator(id).getAttribute('title')).toBe(say)
+    expect(await page.locator(id).isDisabled()).toBe(true)
+  }
+  await transfer(opened, 'paste')
+  await page.locator('.notice', { hasText: say }).waitFor()
+  expect(await page.locator('#images img').count()).toBe(0)
 })
 
 test('a file that is no image is named, and not added', async () => {
-  const opened = await open({ before: hostileAnswer })
+  const opened = await open({ before: recordBodies })
   await transfer(opened, 'drop', 'application/pdf')
   await opened.page.locator('.notice', { hasText: 'drop.png is not an image' }).waitFor()
   expect(await opened.page.locator('#images img').count()).toBe(0)

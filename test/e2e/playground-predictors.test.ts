@@ -12,6 +12,7 @@ import type { Browser, Locator, Page } from 'playwright'
 import { afterAll, afterEach, beforeAll, expect, inject, test } from 'vitest'
 import type { Binding, PredictorEntry } from '../../src/index.ts'
 import { findAccessibilityProblems } from '../support/axe.ts'
+import { fakeCamera } from '../support/fakes.ts'
 import { openBrowser } from '../support/browser.ts'
 import { onnxFile } from '../support/onnx.ts'
 import { openPlayground, type Playground, type PlaygroundOptions } from '../support/playground.ts'
@@ -331,27 +332,6 @@ test('bytes of a file, in and out', async () => {
   expect(result?.dtype).toBe('binary')
   expect(result?.data).toContain(readFileSync(PICTURE).toString('base64'))
 })
-
-/** A camera that films a stroke. `cameraState()` tells whether it is on. */
-function fakeCamera(): void {
-  navigator.mediaDevices.getUserMedia = async () => {
-    const canvas = document.createElement('canvas')
-    Object.assign(canvas, { width: 200, height: 200 })
-    const context = canvas.getContext('2d')!
-    const draw = (): void => {
-      context.fillStyle = 'white'
-      context.fillRect(0, 0, 200, 200)
-      context.fillStyle = 'black'
-      context.fillRect(92, 30, 16, 140)
-      requestAnimationFrame(draw)
-    }
-    draw()
-    const stream = canvas.captureStream()
-    const [track] = stream.getTracks()
-    Object.assign(window, { cameraState: () => track?.readyState })
-    return stream
-  }
-}
 
 /** A microphone that hears a tone. */
 function fakeMicrophone(): void {

@@ -111,3 +111,24 @@ export function scriptedAnswers(): void {
     return new Response(body)
   }
 }
+
+/** A camera that films a stroke. `cameraState()` tells whether it is on. */
+export function fakeCamera(): void {
+  navigator.mediaDevices.getUserMedia = async () => {
+    const canvas = document.createElement('canvas')
+    Object.assign(canvas, { width: 200, height: 200 })
+    const context = canvas.getContext('2d')!
+    const draw = (): void => {
+      context.fillStyle = 'white'
+      context.fillRect(0, 0, 200, 200)
+      context.fillStyle = 'black'
+      context.fillRect(92, 30, 16, 140)
+      requestAnimationFrame(draw)
+    }
+    draw()
+    const stream = canvas.captureStream()
+    const [track] = stream.getTracks()
+    Object.assign(window, { cameraState: () => track?.readyState })
+    return stream
+  }
+}

@@ -117,6 +117,33 @@ test('an answer that grows by letters becomes the same as one that comes whole',
   expect(blocks.join('\n')).toBe(await render(text))
 })
 
+test.each([
+  ['See [a].\n\nOne.\n\nTwo.\n\nThree.\n\n[a]: https://x.test/', '<a href=https://x.test/>a</a>'],
+  ['See [^1].\n\nOne.\n\nTwo.\n\nThree.\n\n[^1]: Note', '<sup>1</sup>'],
+])('a last line of %j defines what its first paragraph names', (text, tags) => {
+  const growing = createDocument()
+  let first = ''
+  for (const letter of text) {
+    growing.append(letter)
+    growing.render(false)
+  }
+  for (const [at, nodes] of growing.render(true).blocks) {
+    if (at === 0) first = nodes.map(toTags).join('')
+  }
+  expect(first).toContain(tags)
+})
+
+test('an answer that defines nothing is not parsed again at its end', () => {
+  const growing = createDocument()
+  const paragraphs = 'One paragraph.\n\n'.repeat(20)
+  growing.append(paragraphs)
+  growing.render(false)
+  expect(growing.append('The end.').length).toBeLessThan(60)
+  const { blocks, count } = growing.render(true)
+  expect(blocks.map(([at]) => at)).toEqual([20])
+  expect(count).toBe(21)
+})
+
 test('only what is not settled is parsed again', () => {
   const document = createDocument()
   for (let count = 0; count < 50; count += 1) {
