@@ -71,9 +71,9 @@ export interface ServeOptions {
   imageUrls?: readonly (string | URL)[]
   /**
    * Callback for changes of {@link Server.controlled}. The value is `false` when the page lost its
-   * service worker to a response with `Clear-Site-Data: "storage"`, and `true` when it is
-   * controlled again. In between, `fetch('/v1/...')` reaches the web server, including its prompt
-   * and API key.
+   * service worker: to a response with `Clear-Site-Data: "storage"`, or to a crash while a new
+   * version took over. It is `true` when the page is controlled again. In between,
+   * `fetch('/v1/...')` reaches the web server, including its prompt and API key.
    */
   onControlChange?: (controlled: boolean) => void
   /** Signal that cancels the start, and later closes the server. */

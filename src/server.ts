@@ -210,8 +210,8 @@ export interface Server extends Disposable {
   readonly origin: string
   /**
    * `true` while the service worker answers this page's `fetch('/v1/...')`. Otherwise only
-   * {@link Server.fetch} answers. The value changes when the site's data are cleared; see
-   * `onControlChange` of `serve()`.
+   * {@link Server.fetch} answers. The page loses its service worker when the site's data are
+   * cleared, or in a crash during an update; see `onControlChange` of `serve()`.
    */
   readonly controlled: boolean
   /** Names of the options in which this tab differs from the hosting tab, whose options apply. */
