@@ -18,6 +18,7 @@ import {
 import { writeLicenses } from './.ci/build/licenses.ts'
 import { devFolder, strictPolicy } from './.ci/build/serve.ts'
 import { sizeReport } from './.ci/build/size.ts'
+import { writeSource } from './.ci/build/source.ts'
 import { TEST_PROJECTS } from './.ci/build/test-projects.ts'
 import { emitWorkerLicenses } from './.ci/build/worker-licenses.ts'
 import packageJson from './package.json' with { type: 'json' }
@@ -183,6 +184,7 @@ const builder: UserConfig['builder'] = {
     init({ publicDir: DEMO, sw: 'sw.js', guide: true, mlc: false, dist: DIST, runtime: RUNTIME })
     writeDocs(import.meta.dirname, DEMO, packageJson)
     writePageList(import.meta.dirname, DEMO, packageJson)
+    writeSource(import.meta.dirname, DEMO)
     const pages = readFileSync(at('docs/README.md'), 'utf8')
     writeFileSync(at('dist/llms.txt'), toLlmsText(pages, packageJson, '../docs'))
     vite.config.logger.info(sizeReport(DIST))

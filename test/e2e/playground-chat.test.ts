@@ -185,6 +185,21 @@ describe('an answer', () => {
     expect(meta).toContain('first token after')
   })
 
+  test('is read to screen readers by sentences, while it arrives', async () => {
+    const { page, answer } = await open()
+    const log = page.getByRole('log', { name: 'Answer as it arrives' })
+    const text = 'It **runs** here. It is not'
+    await scriptAnswers(page, { deltas: [{ content: text }], isOpen: true })
+    await page.getByLabel('Your question').fill('Where?')
+    await page.getByRole('button', { name: 'Send' }).click()
+    await expect.poll(() => log.innerText()).toBe('It runs here.')
+    expect(await answer()).toContain('It is not')
+    await page.getByRole('button', { name: 'Stop' }).click()
+    await expect
+      .poll(() => log.locator('p').allInnerTexts())
+      .toEqual(['It runs here.', 'It is not'])
+  })
+
   test('comes from /v1/responses as well', { tags: ['slow'] }, async () => {
     const { page, ask, answer, faults } = await open({ before: undefined })
     await page.getByLabel('/v1/responses').check()

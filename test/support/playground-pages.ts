@@ -60,14 +60,14 @@ export const PLAYGROUND_PAGES: readonly PlaygroundPage[] = [
     name: 'tools',
     async reach(page) {
       await page.locator('#tools-open').click()
-      await page.getByRole('button', { name: 'New tool' }).click()
+      await page.locator('summary', { hasText: 'New tool' }).click()
     },
   },
   {
     name: 'commands',
     async reach(page) {
       await page.locator('#palette-open').click()
-      await page.getByRole('option').first().waitFor()
+      await page.locator('.palette-list li').first().waitFor()
     },
   },
   {

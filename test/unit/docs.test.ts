@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join, relative, resolve } from 'node:path'
 import { expect, test } from 'vitest'
 import { toLlmsText, writeDocs, writePageList } from '../../.ci/build/docs.ts'
+import { writeSource } from '../../.ci/build/source.ts'
 import hub from '../../demo/models/hub.json' with { type: 'json' }
 import packageJson from '../../package.json' with { type: 'json' }
 
@@ -148,6 +149,19 @@ test('the list of pages at site/ leads to them', () => {
     const targets = Array.from(read(page).matchAll(/href="(.*?)"/g), ([, target = '']) => target)
     expect(targets.length).toBeGreaterThan(25)
     expect(targets.filter((target) => isBroken(page, target))).toEqual([])
+  } finally {
+    rmSync(site, { recursive: true })
+  }
+})
+
+test('the page at source/ has the modules of the playground as text', () => {
+  const site = mkdtempSync(join(tmpdir(), 'inorigin-docs-'))
+  try {
+    writeSource(ROOT, site)
+    const page = read(site, 'source/index.html')
+    expect(page).toContain('<summary>demo/markdown/build.ts</summary>')
+    expect(page).toContain("const { serve } = await import('../src/index.ts')")
+    expect(page.match(/<(?:script|link|img|iframe)\b/g)).toBeNull()
   } finally {
     rmSync(site, { recursive: true })
   }
