@@ -27,7 +27,7 @@ beforeEach(async () => {
   writeFileSync(join(folder, 'xdg-open'), OPENER, { mode: 0o700 })
   vi.stubEnv('PATH', folder + delimiter + process.env['PATH'])
   command = await startBridge('--open')
-  await expect.poll(readOpened).toContain('bridge.html')
+  await vi.waitFor(readOpened, 20_000)
   page = makePatient(await (await browser.newContext()).newPage())
 })
 afterEach(async () => {
@@ -41,6 +41,7 @@ const askStatus = async (): Promise<number> => (await fetch(`${command.url}/v1/m
 
 test('the user opens it, sees that the tab is lent, and stops', async () => {
   const opened = readOpened()
+  expect(opened).toContain('bridge.html')
   // Only the user may read the file, and the arguments of no process have the token.
   expect(statSync(opened).mode & 0o077).toBe(0)
   expect(readFileSync(opened, 'utf8')).toContain(TOKEN)

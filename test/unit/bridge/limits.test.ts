@@ -7,7 +7,7 @@ import { SUBPROTOCOL } from '../../../src/bridge/protocol.ts'
 import { ask, openBridge, TOKEN, type OpenBridge } from '../../support/bridge.ts'
 
 let bridge: OpenBridge
-const sockets: Array<{ destroy(): void }> = []
+const sockets: Socket[] = []
 beforeEach(async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
   bridge = await openBridge({})
@@ -79,4 +79,5 @@ test('at most 256 connections are open, and the next one is closed at once', asy
   const last = await open()
   last.on('error', () => undefined)
   await once(last, 'close')
+  expect(sockets.filter(({ closed }) => closed)).toEqual([last])
 })
