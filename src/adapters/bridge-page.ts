@@ -29,10 +29,12 @@ function show(bridge: BridgeState): void {
 }
 
 function describe({ status, requests, answered }: BridgeState): string {
-  if (status === 'closed') return `This tab is not lent anymore. It answered ${answered} requests.`
+  if (status === 'closed') return `This tab is not lent anymore. It answered ${count(answered)}.`
   if (status === 'reconnecting') return 'The bridge does not answer. This tab waits for it.'
-  return `This tab is lent to the programs of this machine. It answers ${requests} requests now, and answered ${answered}.`
+  return `This tab is lent to the programs of this machine. It answers ${count(requests)} now, and answered ${answered} before.`
 }
+
+const count = (requests: number): string => (requests === 1 ? '1 request' : `${requests} requests`)
 
 try {
   await lendThisTab()
