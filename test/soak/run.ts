@@ -178,7 +178,8 @@ async function askUndisturbed(stage: Stage, question: Question): Promise<Receive
   for (let attempt = 1; ; attempt += 1) {
     const host = await stage.fill()
     const endPassage = await watchPassage(stage, host)
-    const received = await within(ask(host, question), 'the undisturbed answer')
+    const asking = ask(host, question)
+    const received = await within(asking, 'the undisturbed answer', ANSWER_TIMEOUT_MS)
     if (attempt === 2 || (await endPassage()) !== 'told') return received
   }
 }
