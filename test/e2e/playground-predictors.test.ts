@@ -173,8 +173,9 @@ test('edges: an image, a slider, a list of names, a flag, a dict and a list', as
 
 test('digits: a camera frame, and scores as bars with the names of the digits', async () => {
   const page = await openForm('@inorigin/digits', { before: fakeCamera })
-  await page.getByRole('button', { name: 'Use the camera' }).click()
-  await page.getByRole('button', { name: 'Take this frame' }).click()
+  const form = page.getByRole('form', { name: 'Inputs of @inorigin/digits' })
+  await form.getByRole('button', { name: 'Use the camera' }).click()
+  await form.getByRole('button', { name: 'Take this frame' }).click()
   await page.getByRole('img', { name: 'Image for image' }).waitFor()
   await page.getByRole('button', { name: 'Turn the camera off' }).click()
   expect(await page.evaluate(() => Reflect.get(window, 'cameraState')())).toBe('ended')
