@@ -179,7 +179,7 @@ describe('the palette', () => {
     await page.getByText('No command has this name.').waitFor()
     await page.getByRole('combobox', { name: 'Find a command' }).fill('show the')
     const options = palette.getByRole('option')
-    expect(await options.allInnerTexts()).toHaveLength(4)
+    expect(await options.allInnerTexts()).toHaveLength(5)
     await page.keyboard.press('ArrowDown')
     expect(await options.nth(1).getAttribute('aria-selected')).toBe('true')
     await page.keyboard.press('Enter')
