@@ -66,18 +66,34 @@ export async function register(
   const { scope, type } = script
   // Updates of the script must be found even if its cache headers allow an old copy.
   const options: RegistrationOptions = { scope, type, updateViaCache: 'none' }
-  const registration = await container
-    .register(script.url, options)
-    // Playwright resolves with nothing if a context blocks service workers:
-    // https://playwright.dev/docs/api/class-browser#browser-new-context-option-service-workers
-    .then((registered) => registered ?? Promise.reject(new Error('The browser blocks it.')))
-    .catch(async (error: unknown) => {
-      throw await toRegistrationError(script, error)
-    })
+  const registration =
+    (await findControlling(container, script)) ??
+    (await container
+      .register(script.url, options)
+      // Playwright resolves with nothing if a context blocks service workers:
+      // https://playwright.dev/docs/api/class-browser#browser-new-context-option-service-workers
+      .then((registered) => registered ?? Promise.reject(new Error('The browser blocks it.')))
+      .catch(async (error: unknown) => {
+        throw await toRegistrationError(script, error)
+      }))
   signal.throwIfAborted()
   await waitUntilActive(registration, signal)
   await waitUntilControlled(container, registration, signal)
   return registration
+}
+
+/**
+ * Resolves with the registration of this script if it controls this page already. To register it
+ * again would change nothing, and would wait for an update check that a hanging server never ends:
+ * https://w3c.github.io/ServiceWorker/#register-algorithm
+ */
+async function findControlling(
+  container: ServiceWorkerContainer,
+  { url, scope }: WorkerScript,
+): Promise<ServiceWorkerRegistration | undefined> {
+  if (container.controller?.scriptURL !== url.href) return undefined
+  const found = await container.getRegistration(scope)
+  return found?.active?.scriptURL === url.href ? found : undefined
 }
 
 /**
