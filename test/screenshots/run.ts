@@ -8,15 +8,15 @@ import { existsSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { chromium, type Browser } from 'playwright'
-import { chromiumLaunch } from '../test/setup/chromium.ts'
-import { serveDemo } from '../test/setup/demo.ts'
+import { chromiumLaunch } from '../setup/chromium.ts'
+import { serveDemo } from '../setup/demo.ts'
 import {
   openPlaygroundPage,
   PLAYGROUND_PAGES,
   type PlaygroundPage,
-} from '../test/support/playground-pages.ts'
+} from '../support/playground-pages.ts'
 
-const ROOT = join(import.meta.dirname, '..')
+const ROOT = join(import.meta.dirname, '../..')
 const FOLDER = join(ROOT, 'screenshots')
 const WIDTHS = { 1280: 800, 390: 844 } as const
 const SCHEMES = ['light', 'dark'] as const
