@@ -1,4 +1,4 @@
-/** What a host knows before it loads a model: its database, its catalogs and their entries. */
+/** Opens the database, the catalogs and the entries of a host, which it needs before any model. */
 import { loadCatalog } from '../catalog/load.ts'
 import type { Catalog } from '../catalog/schema.ts'
 import { names } from '../link/protocol.ts'

@@ -56,7 +56,7 @@ export function createGpuCheck(options: GpuCheckOptions): GpuCheck {
   const evidence = createEvidence()
   let reference: Promise<ReferenceSession> | undefined
   let comparison: GpuComparison | undefined
-  /** What the CPU computed from the last input on which both agreed. */
+  /** Results of the CPU for the last input on which both devices agreed. */
   let lastAgreed: ReferenceRun | undefined
 
   function keepAgreed(run: ReferenceRun | undefined): void {
