@@ -1,5 +1,6 @@
 /** A column of the comparison: a model with settings, its answer, and its figures. */
 import { button, element } from '../dom.ts'
+import { createMarkdownView, type MarkdownView } from '../markdown/view.ts'
 import { figuresOf, type ColumnResult, type ColumnSettings } from './result.ts'
 
 /** A model that can be chosen. */
@@ -16,8 +17,10 @@ export interface Column {
   read(): ColumnSettings | null
   /** Shows a state, such as the progress of the load. */
   say(text: string): void
-  /** Shows the result so far. */
+  /** Shows the result so far, whose text only grows. */
   show(result: ColumnResult): void
+  /** Resolves when the whole text is shown. */
+  end(): Promise<void>
   clear(): void
   setBusy(isBusy: boolean): void
 }
@@ -28,7 +31,7 @@ export function createColumn(choices: readonly Choice[], remove: () => void): Co
   const fields = createFields(choices)
   const title = element('h3', '')
   const said = element('p', 'quiet')
-  const answer = element('p', 'answer compare-answer')
+  const answer = element('div', 'answer compare-answer')
   const figures = element('dl', 'facts')
   const head = element('div', 'compare-head')
   const bin = button('Remove', 'plain', remove)
@@ -38,8 +41,23 @@ export function createColumn(choices: readonly Choice[], remove: () => void): Co
   head.append(title, bin)
   column.append(head, fields.form, said, answer, figures)
 
+  let markdown: MarkdownView | undefined
+  let shown = ''
+
+  function clear(): void {
+    markdown?.close()
+    markdown = undefined
+    answer.replaceChildren()
+    answer.classList.remove('plain-text')
+    show({ text: '' })
+  }
+
   function show({ text, error, ...rest }: Omit<ColumnResult, 'settings'>): void {
-    answer.textContent = text
+    shown = text
+    if (text !== '') {
+      markdown ??= createMarkdownView(answer)
+      markdown.show(text, () => {})
+    }
     said.textContent = error ?? ''
     said.classList.toggle('compare-error', error !== undefined)
     figures.replaceChildren(
@@ -61,7 +79,8 @@ export function createColumn(choices: readonly Choice[], remove: () => void): Co
     read: fields.read,
     say: (text) => (said.textContent = text),
     show,
-    clear: () => show({ text: '' }),
+    end: async () => markdown?.end(shown),
+    clear,
     setBusy(isBusy) {
       bin.disabled = isBusy
       fields.setDisabled(isBusy)

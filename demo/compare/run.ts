@@ -10,6 +10,8 @@ import type { ColumnResult, ColumnSettings } from './result.ts'
 export interface RunView {
   say(text: string): void
   show(result: ColumnResult): void
+  /** Resolves when the whole text is shown. */
+  end(): Promise<void>
 }
 
 export interface Lane {
@@ -55,6 +57,7 @@ export async function runComparison(
   else for (const [at, lane] of lanes.entries()) await ask(lane, at)
   cancelAnimationFrame(frame)
   showAll()
+  await Promise.all(lanes.map(({ view }) => view.end()))
   return results
 }
 

@@ -5,8 +5,8 @@ import type { Page } from 'playwright'
 import { describe, expect, test } from 'vitest'
 import type { Comparison } from '../../demo/compare/result.ts'
 import { findAccessibilityProblems } from '../support/axe.ts'
-import { endlessAnswer } from '../support/fakes.ts'
-import { usePlayground, type PlaygroundOptions } from '../support/playground.ts'
+import { endlessAnswer, scriptedAnswers } from '../support/fakes.ts'
+import { scriptAnswers, usePlayground, type PlaygroundOptions } from '../support/playground.ts'
 import { openSite } from '../support/site.ts'
 
 const PHONE = { viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true }
@@ -104,6 +104,23 @@ describe('the comparison', () => {
     expect(markdown).toMatch(/\| Settings \| temperature 0 \| maxTokens 3 \|/)
     expect(markdown).toMatch(/\| Tokens \| \d+ \| 3 \|/)
     expect(markdown).toContain(one?.text)
+    expect(faults).toEqual([])
+  })
+
+  test('shows the answers as Markdown, anew in each run', async () => {
+    const { page, faults } = await open({ before: scriptedAnswers })
+    await openCompare(page)
+    await page.getByLabel('Prompt for all columns').fill('Show it.')
+    for (const word of ['first', 'second']) {
+      const answer = { deltas: [{ content: `A **${word}** word.\n\n- one\n- two` }] }
+      await scriptAnswers(page, answer, answer)
+      await run(page)
+      for (const at of [1, 2]) {
+        const shown = page.getByLabel(`Answer ${at}`)
+        expect(await shown.locator('strong').allInnerTexts()).toEqual([word])
+        expect(await shown.locator('li').allInnerTexts()).toEqual(['one', 'two'])
+      }
+    }
     expect(faults).toEqual([])
   })
 
