@@ -31,7 +31,8 @@ export async function openPlayground(
   url: string,
   { before, ...options }: PlaygroundOptions = {},
 ): Promise<Playground> {
-  const context = await browser.newContext(options)
+  // An animation without end took 0.5 s of CPU while the first model was loaded.
+  const context = await browser.newContext({ reducedMotion: 'reduce', ...options })
   const page = makePatient(await context.newPage())
   const faults: string[] = []
   page.on('console', (message) => {

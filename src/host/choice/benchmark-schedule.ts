@@ -4,6 +4,12 @@ import type { Tag } from '../../types/index.ts'
 import type { IdleMonitor } from '../models/idle.ts'
 import type { Models } from '../models/models.ts'
 
+/**
+ * Time in milliseconds without any request before work that uses all processors for seconds: to count
+ * the threads took 6.6 s of CPU on two cores. A visitor who reads a short answer asks again before that.
+ */
+const LONG_IDLE_DELAY_MS = 10_000
+
 export interface BenchmarkSchedule {
   /** Measures the entry now, or after a running benchmark. See `ImplementationSelector`. */
   benchmark(entry: Entry, device?: string): Promise<void>
@@ -17,7 +23,10 @@ export interface ScheduleOptions {
   idle: IdleMonitor
   /** Measures what is missing until the signal aborts. */
   run: (entry: Entry, device: string | undefined, untilRequest: AbortSignal) => Promise<void>
-  /** Measures what concerns all tags, until the signal aborts. It runs whenever the host is idle. */
+  /**
+   * Measures what concerns all tags, until the signal aborts. It runs whenever the host was idle for
+   * `LONG_IDLE_DELAY_MS`.
+   */
   runIdle: (untilRequest: AbortSignal) => Promise<void>
 }
 
@@ -59,9 +68,11 @@ export function createBenchmarkSchedule(options: ScheduleOptions): BenchmarkSche
 
   idle.onIdle(() => {
     for (const tag of scheduled.keys()) void benchmarkScheduled(tag)
+  })
+  idle.onIdle(() => {
     const untilRequest = idle.untilRequest()
     void enqueue(() => runIdle(untilRequest))
-  })
+  }, LONG_IDLE_DELAY_MS)
 
   return {
     benchmark,

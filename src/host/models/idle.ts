@@ -8,17 +8,17 @@ export interface IdleMonitor {
   readonly isBusy: boolean
   /** Records how many requests use models now. */
   update(requests: number): void
-  /** Calls the listener each time that no request has used a model for `IDLE_DELAY_MS`. */
-  onIdle(listener: () => void): void
+  /** Calls the listener each time that no request has used a model for `delayMs`. Default: `IDLE_DELAY_MS`. */
+  onIdle(listener: () => void, delayMs?: number): void
   /** Returns a signal that aborts when the next request begins to use a model. */
   untilRequest(): AbortSignal
 }
 
 export function createIdleMonitor(): IdleMonitor {
-  const listeners: (() => void)[] = []
+  const listeners: { listener: () => void; delayMs: number }[] = []
   let current = 0
   let nextRequest = new AbortController()
-  let timer: ReturnType<typeof setTimeout> | undefined
+  let timers: ReturnType<typeof setTimeout>[] = []
   return {
     get isBusy() {
       return current > 0
@@ -26,15 +26,16 @@ export function createIdleMonitor(): IdleMonitor {
     update(requests) {
       const hasBegun = requests > current
       current = requests
-      clearTimeout(timer)
-      if (requests === 0) {
-        timer = setTimeout(() => listeners.forEach((listener) => listener()), IDLE_DELAY_MS)
-      }
+      for (const timer of timers) clearTimeout(timer)
+      timers =
+        requests === 0
+          ? listeners.map(({ listener, delayMs }) => setTimeout(listener, delayMs))
+          : []
       if (!hasBegun) return
       nextRequest.abort()
       nextRequest = new AbortController()
     },
-    onIdle: (listener) => void listeners.push(listener),
+    onIdle: (listener, delayMs = IDLE_DELAY_MS) => void listeners.push({ listener, delayMs }),
     untilRequest: () => nextRequest.signal,
   }
 }
