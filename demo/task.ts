@@ -1,13 +1,14 @@
 /** Helpers for work that takes more than one task. */
 
-const { port1, port2 } = new MessageChannel()
-const waiting: (() => void)[] = []
-port1.onmessage = () => waiting.shift()?.()
-
 /** Resolves in a later task, so that the page can paint and react before. */
 export function nextTask(): Promise<void> {
+  const { port1, port2 } = new MessageChannel()
   return new Promise((resolve) => {
-    waiting.push(resolve)
+    port1.onmessage = () => {
+      // A port that stays open keeps a Node process, such as `npm run ask`, from ending.
+      port1.close()
+      resolve()
+    }
     port2.postMessage(null)
   })
 }

@@ -7,6 +7,9 @@ import { expect, inject, test } from 'vitest'
 
 const ROOT = join(import.meta.dirname, '../..')
 
+/** Time in milliseconds after which a command that does not end is stopped. Its exit code is then `null`. */
+const ASK_TIMEOUT_MS = 120_000
+
 interface Outcome {
   code: number | null
   stdout: string
@@ -20,6 +23,7 @@ function ask(args: readonly string[], onPiece = (): void => {}): Promise<Outcome
   const child = spawn(process.execPath, ['.ci/build/run.mjs', 'demo/ask.ts', ...args], {
     cwd: ROOT,
     env,
+    timeout: ASK_TIMEOUT_MS,
   })
   const outcome: Outcome = { code: null, stdout: '', stderr: '', pieces: 0 }
   child.stdout.on('data', (data: Buffer) => {
