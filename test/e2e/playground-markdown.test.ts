@@ -104,13 +104,18 @@ test(
 /** Shows a stored conversation with these answers. Resolves when all of them are rendered. */
 async function importAnswers(page: Page, answers: readonly string[]): Promise<void> {
   const turns = answers.map((text, at) => ({
-    ...{ id: `turn-${at}`, parent: at === 0 ? null : `turn-${at - 1}`, created: at, changed: at },
-    ...{ question: `Attack ${at}`, images: [] },
+    id: `turn-${at}`,
+    parent: at === 0 ? null : `turn-${at - 1}`,
+    created: at,
+    changed: at,
+    question: `Attack ${at}`,
+    images: [],
     answer: { text, model: '@inorigin/guide', url: '/v1/chat/completions', finish: 'stop' },
   }))
   const conversation = { id: 'attacks', title: 'Attacks', created: 0, changed: 0, turns }
   const file = {
-    ...{ format: 'inorigin-playground', version: 1 },
+    format: 'inorigin-playground',
+    version: 1,
     conversations: [{ ...conversation, chosen: {}, deleted: [] }],
   }
   const buffer = Buffer.from(JSON.stringify(file))
