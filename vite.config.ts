@@ -181,7 +181,8 @@ const builder: UserConfig['builder'] = {
     }
     const { name, version, license: identifier } = packageJson
     writeLicenses(DIST, { name, version, identifier, text: readFileSync(at('LICENSE'), 'utf8') })
-    init({ publicDir: DEMO, sw: 'sw.js', guide: true, mlc: false, dist: DIST, runtime: RUNTIME })
+    const choice = { guide: true, mlc: false, webgpu: true }
+    init({ publicDir: DEMO, sw: 'sw.js', ...choice, dist: DIST, runtime: RUNTIME })
     writeDocs(import.meta.dirname, DEMO, packageJson)
     writePageList(import.meta.dirname, DEMO, packageJson)
     writeSource(import.meta.dirname, DEMO)

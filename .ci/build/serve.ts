@@ -80,7 +80,7 @@ export function devFolder({ scripts, sw, folders, runtime }: DevPaths): Plugin {
     if (script) return send(response, `export * from '/@fs/${script}'\n`)
     const file = join(folders[name] ?? '', ...rest)
     const isThere = folders[name] !== undefined && existsSync(file)
-    const content = name === 'ort' ? listRuntimeFiles(runtime).get(rest.join('/')) : undefined
+    const content = name === 'ort' ? listRuntimeFiles(runtime, true).get(rest.join('/')) : undefined
     if (!content && !isThere) return false
     response.setHeader('content-type', TYPES[extname(file)] ?? 'application/octet-stream')
     response.end(readContent(content ?? { from: file }))

@@ -62,7 +62,7 @@ export async function loadCatalog(
   ])
   const tags = new Set(own.entries.map((entry) => entry.tag))
   const others = embedded?.entries.filter((entry) => !tags.has(entry.tag)) ?? []
-  return { ...own, entries: [...own.entries, ...others] }
+  return { ...embedded, ...own, entries: [...own.entries, ...others] }
 }
 
 async function loadEmbedded(url: string): Promise<Catalog> {

@@ -49,6 +49,7 @@ function listGpuObstacles(
   { features = [], limits = {} }: ImplementationRequirements,
   { webgpu, doubt, unsound = [] }: Capabilities,
 ): string[] {
+  if (doubt === 'no-runtime') return ['this app was set up without WebGPU']
   const fault = doubt === 'late' ? 'timed out in the self-test' : 'computes wrong numbers'
   if (!webgpu && doubt) return [`the GPU here ${fault}`]
   if (!webgpu) return ['this browser offers no WebGPU here']

@@ -11,8 +11,10 @@ import {
   type requirementsSchema,
   type resourceSchema,
   type textLayoutSchema,
+  deviceSchema,
   implementationSchema,
 } from './implementation-schema.ts'
+import type { Device } from '../types/index.ts'
 import { mlcSchema, publishedMlcSchema, type MlcRecord } from './mlc/record-schema.ts'
 import { embeddingsSchema, signatureSchema, stateSchema } from './signature-schema.ts'
 import type { Step } from './step-schema.ts'
@@ -226,6 +228,11 @@ const createCatalogSchema = <const T extends v.GenericSchema>(entry: T) =>
     version: v.literal(1),
     /** Models and predictors to serve. Each tag may appear once. */
     entries: v.array(entry),
+    /**
+     * Devices whose runtimes were copied into the app. Only the package's own catalog has it, if they
+     * are not all. Default: all.
+     */
+    devices: v.optional(v.array(deviceSchema)),
   })
 
 /** Schema for validation. It picks the kind of an entry by its keys, so that messages fit it. */
@@ -289,6 +296,8 @@ interface Written<T> {
   version: 1
   /** Models and predictors to serve. Each tag may appear once. */
   entries: T[]
+  /** Devices whose runtimes were copied into the app; only in the package's own catalog. */
+  devices?: Device[] | undefined
 }
 
 /** Catalog as an app writes it in a JSON document, with implementations on other servers. */
@@ -327,4 +336,6 @@ export type Entry = ModelEntry | PredictorEntry
 export interface Catalog {
   version: 1
   entries: Entry[]
+  /** Devices whose runtimes were copied into the app. Default: all. */
+  devices?: Device[] | undefined
 }

@@ -119,7 +119,9 @@ function resolveDocument(
       report(`${path}.implementations`, 'upstream answers only for models and embeddings')
     return { ...entry, implementations, upstreams }
   })
-  return { version: catalog.version, entries }
+  const { devices } = catalog
+  if (devices && !embedded) report('devices', "only the package's own catalog has it; delete it")
+  return { version: catalog.version, entries, ...(devices && { devices }) }
 
   function expandEntry(entry: HubEntry | MlcEntry, path: string): ModelEntry {
     const { host: given = PUBLIC_HUB_URL } = entry

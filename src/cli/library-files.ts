@@ -12,6 +12,8 @@ export interface LibraryChoice {
   guide: boolean
   /** `true` to include WebLLM, which runs models that MLC compiled. */
   mlc: boolean
+  /** `true` to include the builds of ONNX Runtime for WebGPU. */
+  webgpu: boolean
   /** Folder `dist` of the built package. */
   dist: string
   /** Folder of onnxruntime-web that contains the wasm builds. */
@@ -34,10 +36,10 @@ const EMBEDDED_CATALOG = 'models/catalog.json'
 /** Tag of the model that `--no-guide` omits. */
 const GUIDE_TAG = '@inorigin/guide'
 const SCRIPTS = ['index.js', 'worker.js', 'model-worker.js', 'catalog.schema.json', 'licenses.md']
-/** Builds that are loaded. The fourth build, jsep, is not used. */
-const RUNTIME_FILES = ['.jspi', '.asyncify', ''].flatMap((build) =>
-  ['mjs', 'wasm'].map((type) => `ort-wasm-simd-threaded${build}.${type}`),
-)
+/** Builds for WebGPU. A browser loads the one that it can run. The fourth build, jsep, is not used. */
+const GPU_BUILDS = ['.jspi', '.asyncify']
+/** Prefixes of the names of the chunks that load those builds. */
+const GPU_CHUNK_PREFIXES = ['ort.jspi.', 'ort.webgpu.']
 
 interface CatalogFile {
   entries: { tag: string; implementations?: { resources: { url: string }[] }[] }[]
@@ -48,19 +50,21 @@ interface CatalogFile {
  * `unavailable` if the package or onnxruntime-web is incomplete.
  */
 export function collectLibraryFiles(choice: LibraryChoice): Map<string, Content> {
-  const { dist, runtime, guide, mlc } = choice
+  const { dist, runtime, guide, mlc, webgpu } = choice
   const sources = new Map<string, Content>()
+  const omitted = [...(mlc ? [] : [MLC_CHUNK_PREFIX]), ...(webgpu ? [] : GPU_CHUNK_PREFIXES)]
   const chunks = listFilesBelow(join(dist, 'chunks'))
-    .filter((name) => mlc || !name.startsWith(MLC_CHUNK_PREFIX))
+    .filter((name) => !omitted.some((prefix) => name.startsWith(prefix)))
     .map((name) => `chunks/${name}`)
   const scripts = [...SCRIPTS, ...chunks, ...(mlc ? [MLC_CATALOG] : [])]
   for (const name of scripts) sources.set(name, { from: join(dist, name) })
-  for (const [name, source] of listRuntimeFiles(runtime)) sources.set(`ort/${name}`, source)
+  for (const [name, source] of listRuntimeFiles(runtime, webgpu)) sources.set(`ort/${name}`, source)
 
   const catalog = JSON.parse(readText(join(dist, EMBEDDED_CATALOG))) as CatalogFile
   const entries = catalog.entries.filter((entry) => guide || entry.tag !== GUIDE_TAG)
+  const devices = webgpu ? undefined : ['wasm']
   sources.set(EMBEDDED_CATALOG, {
-    text: `${JSON.stringify({ ...catalog, entries }, null, 2)}\n`,
+    text: `${JSON.stringify({ ...catalog, devices, entries }, null, 2)}\n`,
   })
   for (const { implementations = [] } of entries) {
     for (const { url } of implementations.flatMap((one) => one.resources)) {
@@ -98,9 +102,12 @@ export function serializeFileList(sources: ReadonlyMap<string, Content>): string
 }
 
 /** Returns the files of `ort/` by their names there; one of them in parts. */
-export function listRuntimeFiles(runtime: string): Map<string, Content> {
+export function listRuntimeFiles(runtime: string, webgpu: boolean): Map<string, Content> {
+  const names = [...(webgpu ? GPU_BUILDS : []), ''].flatMap((build) =>
+    ['mjs', 'wasm'].map((type) => `ort-wasm-simd-threaded${build}.${type}`),
+  )
   return new Map(
-    RUNTIME_FILES.flatMap((name): [string, Content][] => {
+    names.flatMap((name): [string, Content][] => {
       const from = join(runtime, name)
       return name === SPLIT_RUNTIME_FILE ? splitRuntime(from) : [[name, { from }]]
     }),

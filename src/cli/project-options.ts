@@ -13,6 +13,8 @@ export interface ProjectOptions {
   guide?: boolean
   /** `true` to include WebLLM. Default: false. */
   mlc?: boolean
+  /** `true` to include the runtimes for WebGPU. Default: true. */
+  webgpu?: boolean
 }
 
 const PACKAGE_FILE = 'package.json'
@@ -23,7 +25,7 @@ export function readProjectOptions(app: string): ProjectOptions | undefined {
   if (!existsSync(path)) return undefined
   const { inorigin } = parsePackage(path, readFileSync(path, 'utf8'))
   if (inorigin === undefined) return undefined
-  const { publicDir, sw, guide, mlc } = inorigin as Partial<ProjectOptions>
+  const { publicDir, sw, guide, mlc, webgpu } = inorigin as Partial<ProjectOptions>
   if (typeof publicDir !== 'string') {
     throw refuse(`"inorigin" in ${path} has no "publicDir".`, 'Run `inorigin init <folder>`.')
   }
@@ -32,6 +34,7 @@ export function readProjectOptions(app: string): ProjectOptions | undefined {
     ...((typeof sw === 'string' || sw === false) && { sw }),
     ...(typeof guide === 'boolean' && { guide }),
     ...(typeof mlc === 'boolean' && { mlc }),
+    ...(typeof webgpu === 'boolean' && { webgpu }),
   }
 }
 
@@ -72,7 +75,7 @@ export function assertWritable(app: string): void {
 /** Stores the options and keeps the indentation. Returns `false` if there is no package.json. */
 export function writeProjectOptions(
   app: string,
-  { publicDir, sw, guide, mlc }: Required<ProjectOptions>,
+  { publicDir, sw, guide, mlc, webgpu }: Required<ProjectOptions>,
 ): boolean {
   const path = join(app, PACKAGE_FILE)
   if (!existsSync(path)) return false
@@ -82,6 +85,7 @@ export function writeProjectOptions(
     ...(sw !== 'sw.js' && { sw }),
     ...(!guide && { guide }),
     ...(mlc && { mlc }),
+    ...(!webgpu && { webgpu }),
   }
   const indent = /^[ \t]+/m.exec(text)?.[0] ?? 2
   const end = text.endsWith('\n') ? '\n' : ''

@@ -7,10 +7,10 @@ export interface Capabilities {
   /** Description of the GPU adapter; `null` if there is no WebGPU or the GPU is not trusted. */
   webgpu: AdapterDescription | null
   /**
-   * Reason why the GPU or one of its features is not trusted: the self-test computed wrong numbers
-   * or timed out.
+   * Reason why the GPU or one of its features is not used: the self-test computed wrong numbers or
+   * timed out, or the app has no runtime for it.
    */
-  doubt?: 'wrong' | 'late'
+  doubt?: 'wrong' | 'late' | 'no-runtime'
   /** Features of the GPU that are not trusted; `webgpu.features` excludes them. */
   unsound?: readonly string[]
   wasm: {

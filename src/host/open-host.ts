@@ -60,8 +60,9 @@ export function openHost(
   const { database, epoch, catalog, entries } = openLibrary(setup, isElected, events)
   if (offline) keepFilesWhenIdle(database.name, assets, idle)
   const loadTrace = createLoadTrace(trace.report)
-  const loading = { setup, database, entries, lives, progress, trace: loadTrace, idle, onDownload }
-  const { models, selector, crashes, recentInputs, device, verdict } = openModels(loading)
+  const { models, selector, crashes, recentInputs, device, verdict } = openModels({
+    ...{ setup, database, catalog, entries, lives, progress, trace: loadTrace, idle, onDownload },
+  })
 
   const predictions = createPredictions({ scope, database, entries, device, selector })
   const choice = { entries, selector, predictions, models }

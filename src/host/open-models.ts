@@ -1,4 +1,5 @@
 /** The models of a host: those in memory, and the choice of an implementation for this device. */
+import type { Catalog } from '../catalog/schema.ts'
 import { type Capabilities, probeDevice } from '../device/capabilities.ts'
 import type { GpuVerdict } from '../device/gpu-verdict.ts'
 import { ensureResources } from '../store/ensure.ts'
@@ -20,7 +21,7 @@ import { measureThreads } from './models/measure-threads.ts'
 import { createModels, type Models } from './models/models.ts'
 import type { Library } from './open-library.ts'
 
-interface HostModelsOptions extends Pick<Library, 'database' | 'entries'> {
+interface HostModelsOptions extends Pick<Library, 'database' | 'entries' | 'catalog'> {
   setup: HostSetup
   lives: HostLives
   progress: EventHub<LoadProgress>
@@ -41,9 +42,10 @@ export interface HostModels {
 
 /** Opens the models of a host. The device is probed on first use. */
 export function openModels(options: HostModelsOptions): HostModels {
-  const { setup, database, entries, idle, onDownload, progress, trace } = options
+  const { setup, database, entries, catalog, idle, onDownload, progress, trace } = options
   const { assets, device: preference } = setup
-  const gpuVerdicts = createGpuVerdicts(database, cacheSuccess(probeDevice))
+  const probe = cacheSuccess(async () => withInstalled(await probeDevice(), await catalog()))
+  const gpuVerdicts = createGpuVerdicts(database, probe)
   const { capabilities: device, verdict } = gpuVerdicts
   const crashes = createLoadCrashes(database, options.lives)
   const comparisons = createGpuComparisons(database, device)
@@ -76,4 +78,10 @@ export function openModels(options: HostModelsOptions): HostModels {
   const known = { device, verdict, preference, threads, crashes, comparisons, recentInputs }
   const selector = createSelector({ database, models, idle, ...known })
   return { models, selector, crashes, recentInputs, device, verdict }
+}
+
+/** Returns the capabilities without the GPU if the app has no runtime for it. */
+function withInstalled(capabilities: Capabilities, { devices }: Catalog): Capabilities {
+  if (!devices || devices.includes('webgpu')) return capabilities
+  return { ...capabilities, webgpu: null, doubt: 'no-runtime' }
 }

@@ -8,6 +8,11 @@ export interface InoriginOptions {
   /** `true` to include WebLLM, 6 MB, and the list of its models. Default: `false`. */
   mlc?: boolean
   /**
+   * `true` to include the runtimes for WebGPU, 44 MB. Without them, models run on WASM only. Default:
+   * `true`.
+   */
+  webgpu?: boolean
+  /**
    * Folder with models of your own, as passed to `inorigin add --public`, relative to the root.
    * Default: Vite's public folder.
    */
@@ -42,6 +47,7 @@ type Kind = 'boolean' | 'string'
 const KINDS: Readonly<Record<keyof InoriginOptions, readonly Kind[]>> = {
   guide: ['boolean'],
   mlc: ['boolean'],
+  webgpu: ['boolean'],
   models: ['string'],
   serviceWorker: ['string', 'boolean'],
   isolate: ['boolean'],
@@ -59,7 +65,7 @@ export function parsePluginOptions(options: InoriginOptions): PluginSettings {
     if (value === undefined || kinds.some((kind) => typeof value === kind)) continue
     throw invalidOption(name, `${name} of inorigin() must be a ${kinds.join(' or ')}.`)
   }
-  const { guide = true, mlc = false, isolate = true, keepApp = false } = options
+  const { guide = true, mlc = false, webgpu = true, isolate = true, keepApp = false } = options
   const { models = null, serviceWorker = null } = options
   if ((serviceWorker as unknown) === true) {
     const what = 'serviceWorker of inorigin() must be the path of a script or false, not true.'
@@ -69,7 +75,7 @@ export function parsePluginOptions(options: InoriginOptions): PluginSettings {
     const what = 'keepApp of inorigin() needs a service worker, but serviceWorker is false.'
     throw invalidOption('keepApp', `${what} Call keepApp() of 'inorigin/sw' in your own one.`)
   }
-  return { guide, mlc, isolate, keepApp, models, serviceWorker }
+  return { guide, mlc, webgpu, isolate, keepApp, models, serviceWorker }
 }
 
 function invalidOption(param: string, message: string): InoriginError {

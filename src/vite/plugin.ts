@@ -94,8 +94,8 @@ interface App {
 }
 
 function openApp(settings: PluginSettings, config: ResolvedConfig): App {
-  const { guide, mlc, keepApp, models, serviceWorker } = settings
-  const choice = { guide, mlc, dist: DIST, runtime: findRuntime() }
+  const { guide, mlc, webgpu, keepApp, models, serviceWorker } = settings
+  const choice = { guide, mlc, webgpu, dist: DIST, runtime: findRuntime() }
   const own = typeof serviceWorker === 'string' ? resolve(config.root, serviceWorker) : null
   const needsBundle = own !== null || (keepApp && config.command === 'build')
   return {

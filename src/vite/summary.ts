@@ -32,10 +32,11 @@ export function summarize(
     `predictors ${sum(isModel)}`,
     `scripts ${sum((name) => !isRuntime(name) && !name.startsWith('models/'))}`,
   ]
+  const hasGpu = sizes.some(({ name }) => isRuntime(name) && name.includes('.jspi.'))
   const what = script === null ? 'inorigin/' : `${script} and inorigin/`
   return [
     `inorigin ${version}: ${verb} ${what} ${where}: ${library.size} files, ${sum(() => true)}`,
-    `  ${parts.join(', ')}. A page loads one runtime of 14 to 27 MB, and the models it uses.`,
+    `  ${parts.join(', ')}. A page loads one runtime of ${hasGpu ? '14 to 27' : '14'} MB, and the models it uses.`,
     isolate
       ? '  serve() isolates pages, so that WASM uses threads. isolate: false turns it off.'
       : '  serve() does not isolate pages, so WASM uses one thread.',

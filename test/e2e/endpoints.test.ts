@@ -376,10 +376,12 @@ describe('errors', () => {
 
   test('nothing outside /v1 is touched', async () => {
     site.requests.length = 0
+    // The host may fetch its own files meanwhile, to keep them for starts without the server.
+    const received = () => site.requests.filter((line) => !line.startsWith('GET /inorigin/'))
     expect((await ask('/v2/models')).text).toBe('404')
     expect((await ask('/v1x')).text).toBe('404')
-    expect(site.requests).toEqual(['GET /v2/models', 'GET /v1x'])
+    expect(received()).toEqual(['GET /v2/models', 'GET /v1x'])
     await ask('/v1/models')
-    expect(site.requests).toHaveLength(2)
+    expect(received()).toHaveLength(2)
   })
 })

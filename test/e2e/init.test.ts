@@ -216,6 +216,28 @@ test('--no-guide leaves the language model out until --guide', { tags: ['slow'] 
   expect(has('public/inorigin/models/guide')).toBe(true)
 })
 
+test('--no-webgpu leaves the runtimes for WebGPU out until --webgpu', { tags: ['slow'] }, () => {
+  const files = (): string[] =>
+    (JSON.parse(get('public/inorigin/files.json')) as FileList).files.map(({ name }) => name)
+  const gpuFiles = (): string[] => files().filter((name) => /jspi|asyncify|ort\.webgpu/.test(name))
+  const devices = () => JSON.parse(get('public/inorigin/models/catalog.json')).devices
+  inorigin('init', 'public')
+  // Two builds, one of them in two parts, and a chunk that loads each.
+  expect(gpuFiles()).toHaveLength(7)
+  expect(devices()).toBeUndefined()
+  inorigin('init', '--no-webgpu')
+  expect(gpuFiles()).toEqual([])
+  expect(readdirSync(join(app, 'public/inorigin/ort')).toSorted()).toEqual([
+    'ort-wasm-simd-threaded.mjs',
+    'ort-wasm-simd-threaded.wasm',
+  ])
+  expect(devices()).toEqual(['wasm'])
+  inorigin('init')
+  expect(gpuFiles()).toEqual([])
+  inorigin('init', '--webgpu')
+  expect(gpuFiles()).toHaveLength(7)
+})
+
 test('--mlc adds the engine for models compiled by MLC until --no-mlc', { tags: ['slow'] }, () => {
   const engines = () =>
     readdirSync(join(app, 'public/inorigin/chunks')).filter((name) => name.startsWith('mlc-'))

@@ -54,7 +54,7 @@ const HTML = `<!doctype html>
 
 /** Finds the files of the package at `dist`. Throws `unavailable` if it is incomplete. */
 export function openPageFiles(dist: string, runtime: string): PageFiles {
-  const library = collectLibraryFiles({ guide: true, mlc: true, dist, runtime })
+  const library = collectLibraryFiles({ guide: true, mlc: true, webgpu: true, dist, runtime })
   const files = new Map<string, Content>([
     ['/', { text: HTML }],
     ['/sw.js', { from: join(dist, 'sw.js') }],

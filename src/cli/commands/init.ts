@@ -39,6 +39,10 @@ export const INIT = defineCommand({
       type: 'boolean',
       about: 'Include WebLLM (6 MB) and the list of its models; --no-mlc removes both',
     },
+    webgpu: {
+      type: 'boolean',
+      about: 'Include the runtimes for WebGPU, 44 MB (default); --no-webgpu leaves them out',
+    },
     sw: {
       type: 'string',
       value: '<name>',
@@ -49,7 +53,7 @@ export const INIT = defineCommand({
       about: "Write no script, because your own one calls attach() of 'inorigin/sw'",
     },
   },
-  run({ guide, mlc, sw, 'own-sw': ownSw }, [folder]) {
+  run({ guide, mlc, webgpu, sw, 'own-sw': ownSw }, [folder]) {
     const app = process.cwd()
     const before = readProjectOptions(app)
     const publicDir = folder === undefined ? getRememberedFolder(app) : toRelativePath(folder)
@@ -64,6 +68,7 @@ export const INIT = defineCommand({
     const options = {
       guide: guide ?? remembered?.guide ?? true,
       mlc: mlc ?? remembered?.mlc ?? false,
+      webgpu: webgpu ?? remembered?.webgpu ?? true,
     }
     const result = init({
       ...options,

@@ -90,10 +90,15 @@ export interface Runtime {
  */
 const hasSuspension = (): boolean => 'Suspending' in WebAssembly
 
-function importOrt(device: Device, large: boolean): Promise<Ort> {
-  if (device === 'wasm' && !(large && hasSuspension())) return import('onnxruntime-web/wasm')
-  return hasSuspension() ? import('onnxruntime-web/jspi') : import('onnxruntime-web/webgpu')
-}
+const importForGpu = (): Promise<Ort> =>
+  hasSuspension() ? import('onnxruntime-web/jspi') : import('onnxruntime-web/webgpu')
+
+/**
+ * Imports the build that reads weights one by one, which is one of those for WebGPU. Resolves with
+ * `null` where WebAssembly cannot suspend, and in an app that was set up without WebGPU.
+ */
+const importStreaming = (): Promise<Ort | null> =>
+  hasSuspension() ? import('onnxruntime-web/jspi').catch(() => null) : Promise.resolve(null)
 
 /**
  * Size in bytes of a model up to which its weights are not separated from its graph: to read a model
@@ -109,14 +114,15 @@ export async function loadRuntime(options: RuntimeOptions): Promise<Runtime> {
   if (device === 'webgpu' && !gpu) {
     throw new InoriginError('internal', 'The webgpu runtime needs a GPUDevice.')
   }
-  const streams = large && hasSuspension()
+  const streaming = large && device === 'wasm' ? await importStreaming() : null
+  const streams = streaming !== null
   const open = () => openModule({ folder, streams, threads })
   const opened = opensHeap ? open() : null
   // The session that needs the module reports its failure.
   opened?.catch(() => undefined)
   const isSplit = device === 'webgpu' && !hasSuspension()
   const [ort, binary] = await Promise.all([
-    importOrt(device, large),
+    device === 'webgpu' ? importForGpu() : (streaming ?? import('onnxruntime-web/wasm')),
     isSplit ? fetchSplitRuntime(folder) : undefined,
   ]).catch((cause: unknown) => {
     throw runtimeMissing(folder, cause)

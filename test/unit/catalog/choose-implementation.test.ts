@@ -280,6 +280,12 @@ describe('when nothing fits, says what each one lacks:', () => {
       'auto',
       ['webgpu-full: the GPU here computes wrong numbers'],
     ],
+    [
+      [full],
+      device({ webgpu: null, doubt: 'no-runtime' }),
+      'auto',
+      ['webgpu-full: this app was set up without WebGPU'],
+    ],
     [[wasm], noSimd, 'auto', ['no WebAssembly SIMD']],
   ])('%#', (all, on, preference, words) => {
     const error = thrownBy(() =>

@@ -217,6 +217,16 @@ test('refuses tags of @inorigin, unless it comes with the package', () => {
   expect(validateCatalog(document, { ...options, embedded: true }).entries).toHaveLength(1)
 })
 
+test('takes the devices that an app has runtimes for from the package alone', () => {
+  const document = { ...catalog(model()), devices: ['wasm'] }
+  expect(problemsOf(document)).toEqual([
+    "devices: only the package's own catalog has it; delete it",
+  ])
+  expect(validateCatalog(document, { ...options, embedded: true }).devices).toEqual(['wasm'])
+  const unknown = { ...catalog(model()), devices: ['npu'] }
+  expect(problemsOf(unknown)[0]).toMatch(/^devices\[0\]: /)
+})
+
 test('refuses chunk hashes that cannot be all of them', () => {
   const path = [...resource, 'chunks']
   expect(validateCatalog(changed(path, [HASH]), options).entries).toHaveLength(2)

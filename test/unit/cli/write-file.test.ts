@@ -47,6 +47,7 @@ function built(): { folder: string; fill: () => unknown } {
       sw: 'sw.js',
       guide: true,
       mlc: false,
+      webgpu: true,
       dist: join(folder, 'dist'),
       runtime: join(folder, 'ort'),
     })
@@ -180,7 +181,13 @@ test.each<[string, (path: string, folder: string) => unknown]>([
   [
     'package.json',
     (_, folder) =>
-      writeProjectOptions(folder, { publicDir: 'public', sw: 'sw.js', guide: true, mlc: false }),
+      writeProjectOptions(folder, {
+        publicDir: 'public',
+        sw: 'sw.js',
+        guide: true,
+        mlc: false,
+        webgpu: true,
+      }),
   ],
   [
     'catalog refresh',
