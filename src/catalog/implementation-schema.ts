@@ -37,8 +37,6 @@ export const resourceSchema = v.strictObject({
   partBytes: optionalCount,
 })
 
-export const deviceSchema = v.picklist(['webgpu', 'wasm'])
-
 /** Requirements that a device must meet to run an implementation. */
 export const requirementsSchema = v.strictObject({
   /** WebGPU features, such as `shader-f16`; for `wasm`: `simd`, `threads`, `jspi`. */
@@ -154,7 +152,7 @@ export const implementationSchema = v.strictObject({
   /** Engine that runs it. */
   engine: v.picklist(['onnx', 'mlc']),
   /** Device that it runs on. */
-  device: deviceSchema,
+  device: v.picklist(['webgpu', 'wasm']),
   /** Requirements on the device. Default: none. */
   requires: v.optional(requirementsSchema),
   /** Files of the implementation. */

@@ -11,10 +11,8 @@ import {
   type requirementsSchema,
   type resourceSchema,
   type textLayoutSchema,
-  deviceSchema,
   implementationSchema,
 } from './implementation-schema.ts'
-import type { Device } from '../types/index.ts'
 import { mlcSchema, publishedMlcSchema, type MlcRecord } from './mlc/record-schema.ts'
 import { embeddingsSchema, signatureSchema, stateSchema } from './signature-schema.ts'
 import type { Step } from './step-schema.ts'
@@ -183,9 +181,8 @@ const createMlcEntrySchema = <const T extends v.GenericSchema>(mlc: T) =>
   v.strictObject({
     ...lookedUpFields,
     /**
-     * Model that MLC compiled: an id of WebLLM's model list, a WebLLM record, or an array of both,
-     * best first. A single id includes the variant with 32-bit floats, for GPUs without 16-bit
-     * floats.
+     * Model that MLC compiled: an id of WebLLM's model list, a WebLLM record, or an array of both, best
+     * first. A single id includes the variant for GPUs without 16-bit floats.
      */
     mlc,
     /** Repository of the same model, for devices that can run none of the records. */
@@ -228,11 +225,8 @@ const createCatalogSchema = <const T extends v.GenericSchema>(entry: T) =>
     version: v.literal(1),
     /** Models and predictors to serve. Each tag may appear once. */
     entries: v.array(entry),
-    /**
-     * Devices whose runtimes were copied into the app. Only the package's own catalog has it, if they
-     * are not all. Default: all.
-     */
-    devices: v.optional(v.array(deviceSchema)),
+    /** Devices that the app has runtimes for; only in the package's own catalog. Default: all. */
+    devices: v.optional(v.array(implementationSchema.entries.device)),
   })
 
 /** Schema for validation. It picks the kind of an entry by its keys, so that messages fit it. */
@@ -296,8 +290,7 @@ interface Written<T> {
   version: 1
   /** Models and predictors to serve. Each tag may appear once. */
   entries: T[]
-  /** Devices whose runtimes were copied into the app; only in the package's own catalog. */
-  devices?: Device[] | undefined
+  devices?: Implementation['device'][] | undefined
 }
 
 /** Catalog as an app writes it in a JSON document, with implementations on other servers. */
@@ -333,9 +326,7 @@ export type ModelEntry = v.InferOutput<typeof modelEntrySchema> &
 export type Entry = ModelEntry | PredictorEntry
 
 /** Validated catalog, with absolute URLs and default values filled in. */
-export interface Catalog {
+export interface Catalog extends Pick<CatalogDocument, 'devices'> {
   version: 1
   entries: Entry[]
-  /** Devices whose runtimes were copied into the app. Default: all. */
-  devices?: Device[] | undefined
 }

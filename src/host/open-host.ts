@@ -60,9 +60,10 @@ export function openHost(
   const { database, epoch, catalog, entries } = openLibrary(setup, isElected, events)
   if (offline) keepFilesWhenIdle(database.name, assets, idle)
   const loadTrace = createLoadTrace(trace.report)
-  const { models, selector, crashes, recentInputs, device, verdict } = openModels({
-    ...{ setup, database, catalog, entries, lives, progress, trace: loadTrace, idle, onDownload },
-  })
+  const stored = { setup, database, catalog, entries, lives }
+  const watched = { progress, trace: loadTrace, idle, onDownload }
+  const known = openModels({ ...stored, ...watched })
+  const { models, selector, crashes, recentInputs, device, verdict } = known
 
   const predictions = createPredictions({ scope, database, entries, device, selector })
   const choice = { entries, selector, predictions, models }
