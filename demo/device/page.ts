@@ -98,7 +98,8 @@ function gpuRows(gpu: GpuFacts | undefined, explanation: Explanation | undefined
 
 /** Returns the verdict of the library's own test of the GPU. */
 function selfTestOf(explanation: Explanation | undefined): string {
-  if (explanation?.device.gpu) return 'passed, or not needed yet: the GPU may be used'
+  const gpu = explanation?.device.gpu
+  if (gpu) return gpu.tested ? 'passed' : 'not run yet: the first model on this GPU starts it'
   const why = explanation?.reasons.find(({ device }) => device === 'webgpu')?.why
   return why ? `the GPU is not used: ${why}` : 'the GPU is not used'
 }

@@ -20,7 +20,13 @@ export interface DeviceSummary {
   /** Id of the device. Its measurements are stored under this id. */
   id: string
   /** The GPU; `null` if there is no WebGPU, or if the GPU failed its self-test. */
-  gpu: { name: string; software: boolean; features: string[] } | null
+  gpu: {
+    name: string
+    software: boolean
+    features: string[]
+    /** `true` if it passed the self-test here; `false` before the first model that uses it is loaded. */
+    tested: boolean
+  } | null
   wasm: {
     simd: boolean
     /** `true` if WebAssembly can use threads, because the page is cross-origin isolated. */

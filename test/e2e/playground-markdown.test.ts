@@ -149,10 +149,13 @@ function findDangers(page: Page): Promise<string[]> {
   )
 }
 
-test(
-  '10,000 tokens at full speed never block the page for long, nor shift what is read',
+test.each([
+  ['text', longAnswer],
+  ['formulas', manyFormulas],
+])(
+  '10,000 tokens of %s at full speed never block the page for long, nor shift what is read',
   { tags: ['slow'] },
-  async () => {
+  async (_what, write) => {
     const { page, ask } = await open()
     // The wire beside the chat shows the events as they arrive.
     expect(await page.locator('#wire').isVisible()).toBe(true)
@@ -161,7 +164,7 @@ test(
     // The load of the guide, which answers nothing here, would move the composer.
     await page.evaluate(() => window.inorigin?.models.load('@inorigin/guide'))
     await page.locator('#loading').waitFor({ state: 'hidden' })
-    await scriptAnswers(page, { deltas: longAnswer().map((content) => ({ content })) })
+    await scriptAnswers(page, { deltas: write().map((content) => ({ content })) })
     const watched = await watchMainThread(page)
     await ask('Tell me everything.')
     expect(await page.locator('.turn').last().locator('.block').count()).toBeGreaterThan(500)
@@ -185,5 +188,15 @@ function longAnswer(): string[] {
     ...'```js\nconst value = call("text") // why\n```\n\n'.split(/(?<=\s)/),
     ...'| a | b |\n|---|---|\n| 1 | 2 |\n\n'.split(/(?<=\s)/),
   ]
-  return Array.from({ length: 10_000 }, (_, at) => block[at % block.length] ?? '')
+  return repeat(block)
 }
+
+/** 10,000 tokens of formulas, in lines and in blocks. */
+function manyFormulas(): string[] {
+  const text =
+    'If $x^2 + \\frac{a}{b} = 1$ then\n\n$$\n\\sum_{i=1}^{n} \\sqrt{\\frac{x_i}{i}} + \\int_0^1 f(x) dx\n$$\n\n'
+  return repeat(text.match(/[^]{1,4}/g) ?? [])
+}
+
+const repeat = (tokens: readonly string[]): string[] =>
+  Array.from({ length: 10_000 }, (_, at) => tokens[at % tokens.length] ?? '')

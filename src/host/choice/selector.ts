@@ -49,7 +49,7 @@ export interface SelectorOptions extends BenchmarkOptions {
 }
 
 export function createSelector(options: SelectorOptions): ImplementationSelector {
-  const { database, models, idle, device, preference, threads } = options
+  const { database, models, idle, device, verdict, preference, threads } = options
   const { crashes, comparisons, recentInputs } = options
   const measurements = createMeasurements(database)
 
@@ -132,7 +132,7 @@ export function createSelector(options: SelectorOptions): ImplementationSelector
       return {
         tag: entry.tag,
         ...withUpstreamReasons(entry, await withEncoders(entry, reasons)),
-        device: summary(id, capabilities, await threads.current()),
+        device: summary(id, capabilities, await threads.current(), (await verdict()) !== undefined),
       }
     },
   }
@@ -142,12 +142,13 @@ function summary(
   id: string,
   { webgpu, wasm, memory, cores }: Capabilities,
   threadCount: number,
+  tested: boolean,
 ): DeviceSummary {
   const { vendor, architecture, description, software = false, features = [] } = webgpu ?? {}
   const name = [vendor, architecture, description].filter(Boolean).join(' ')
   return {
     id,
-    gpu: webgpu && { name, software, features },
+    gpu: webgpu && { name, software, features, tested },
     wasm: { simd: wasm.simd, threads: wasm.threads, threadCount },
     memory,
     cores,
