@@ -67,7 +67,9 @@ function open() {
 test('a wrong image encoder leaves its model on the GPU, and explain names it', async () => {
   const seer = model({ implementations, capabilities: { imageInput: true } })
   const { select, comparisons, explain } = open()
-  expect((await explain(seer)).reasons[0]?.why).not.toContain('image encoder')
+  const before = await explain(seer)
+  expect(before.device.gpu).toMatchObject({ tested: false })
+  expect(before.reasons[0]?.why).not.toContain('image encoder')
   comparisons.record(seer, gpu, { agrees: false, why: 'its rows differ' })
   expect((await select(seer)).implementation.id).toBe('webgpu')
   const [first, second] = (await explain(seer)).reasons

@@ -5,7 +5,6 @@ import { InoriginError } from '../../../src/error.ts'
 import { createGpuComparisons } from '../../../src/host/choice/gpu-comparisons.ts'
 import { createRecentInputs } from '../../../src/host/choice/recent-inputs.ts'
 import { createSelector } from '../../../src/host/choice/selector.ts'
-import type { GpuVerdict } from '../../../src/device/gpu-verdict.ts'
 import { createIdleMonitor, IDLE_DELAY_MS } from '../../../src/host/models/idle.ts'
 import type { ModelInstance } from '../../../src/host/models/model-instance.ts'
 import type { Models } from '../../../src/host/models/models.ts'
@@ -119,11 +118,7 @@ function open(
   plan: Plan,
   kept = memory(),
   capabilities = device(),
-  {
-    hasInputs = true,
-    refusals = new Map() as ReadonlyMap<string, string>,
-    verdict = undefined as GpuVerdict | undefined,
-  } = {},
+  { hasInputs = true, refusals = new Map() as ReadonlyMap<string, string> } = {},
 ) {
   vi.stubGlobal('navigator', { userAgent: 'Browser/1' })
   const recorder = models(plan)
@@ -135,7 +130,7 @@ function open(
     database: kept.database,
     models: recorder.models,
     idle,
-    verdict: async () => verdict,
+    verdict: async () => ({ features: [] }),
     device: async () => capabilities,
     preference: 'auto',
     threads: {
@@ -363,15 +358,9 @@ test('an explanation waits for the comparison that is under way, and describes t
     id: 'dev_acme-one-4cpu',
     memory: null,
     cores: 4,
-    gpu: { name: 'acme one', software: false, features: [], tested: false },
+    gpu: { name: 'acme one', software: false, features: [], tested: true },
     wasm: { simd: true, threads: false, threadCount: 1 },
   })
-})
-
-test('an explanation says whether the GPU has passed its self-test', async () => {
-  const verdict = { features: [] }
-  const { explain } = open({ webgpu: 5, wasm: 30 }, memory(), device(), { verdict })
-  expect((await explain(entryOf(gpu, wasm))).device.gpu).toMatchObject({ tested: true })
 })
 
 describe('a used tag is measured when the host is idle:', () => {
