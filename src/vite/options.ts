@@ -71,6 +71,10 @@ export function parsePluginOptions(options: InoriginOptions): PluginSettings {
     const what = 'serviceWorker of inorigin() must be the path of a script or false, not true.'
     throw invalidOption('serviceWorker', what)
   }
+  if (mlc && !webgpu) {
+    const what = 'mlc of inorigin() needs WebGPU, but webgpu is false. Leave one of them out.'
+    throw invalidOption('webgpu', what)
+  }
   if (keepApp && serviceWorker === false) {
     const what = 'keepApp of inorigin() needs a service worker, but serviceWorker is false.'
     throw invalidOption('keepApp', `${what} Call keepApp() of 'inorigin/sw' in your own one.`)

@@ -172,6 +172,7 @@ test('calls attach() in a service worker of the app', async () => {
 test.each([
   [`{ guid: false }`, 'inorigin() of Vite has no option guid. Options: guide, mlc'],
   [`{ isolate: 'yes' }`, 'isolate of inorigin() must be a boolean.'],
+  [`{ mlc: true, webgpu: false }`, 'mlc of inorigin() needs WebGPU, but webgpu is false.'],
   [`{ serviceWorker: true }`, 'must be the path of a script or false, not true'],
 ])('refuses %s', async (options, message) => {
   app.write('vite.config.js', config(options))

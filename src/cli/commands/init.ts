@@ -70,6 +70,8 @@ export const INIT = defineCommand({
       mlc: mlc ?? remembered?.mlc ?? false,
       webgpu: webgpu ?? remembered?.webgpu ?? true,
     }
+    if (options.mlc && !options.webgpu)
+      throw createUsageError('WebLLM runs on WebGPU alone: leave --mlc or --no-webgpu out')
     const result = init({
       ...options,
       publicDir,
