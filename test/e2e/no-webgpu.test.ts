@@ -60,7 +60,8 @@ test('answers on WASM, and says why the GPU is not used', { tags: ['slow'] }, as
 })
 
 test('refuses WebGPU by name where the app asks for it', { tags: ['slow'] }, async () => {
-  const page = await site.open('/blank.html')
+  // The other page hosts with other options.
+  const page = await site.open('/blank.html', await site.browser.newContext())
   await serveIn(page, { device: 'webgpu' })
   const error = await page.evaluate(async () => {
     const { server } = globalThis as unknown as { server: Server }
