@@ -166,29 +166,33 @@ test('a background response is polled until it is finished', async () => {
   expect(again?.[0]?.id).toBe(polled.output[0]?.id)
 })
 
-test('a reader that leaves continues in another tab, after the last event that it has', async () => {
-  site = await openSite()
-  const host = await openTab()
-  const text = await undisturbedText(host)
-  const reader = await openTab(null)
-  const first = await read(reader, 'create', [{ ...LONG, background: true, stream: true }], 8)
-  await reader.close()
-  const { id } = first[0]!.response!
-  const other = await openTab(null)
-  const [rest, all, third] = await Promise.all([
-    follow(other, id, first.at(-1)!.sequence_number),
-    follow(host, id),
-    follow(other, id, 2),
-  ])
-  expectWhole([...first, ...rest], text)
-  expect(all).toEqual([...first, ...rest])
-  expect(third).toEqual(all.slice(3))
-  // It is the same when it is finished.
-  expect(await follow(host, id)).toEqual(all)
-  expect(await follow(host, id, all.length - 1)).toEqual([])
-})
+test(
+  'a reader that leaves continues in another tab, after the last event that it has',
+  { tags: ['slow'] },
+  async () => {
+    site = await openSite()
+    const host = await openTab()
+    const text = await undisturbedText(host)
+    const reader = await openTab(null)
+    const first = await read(reader, 'create', [{ ...LONG, background: true, stream: true }], 8)
+    await reader.close()
+    const { id } = first[0]!.response!
+    const other = await openTab(null)
+    const [rest, all, third] = await Promise.all([
+      follow(other, id, first.at(-1)!.sequence_number),
+      follow(host, id),
+      follow(other, id, 2),
+    ])
+    expectWhole([...first, ...rest], text)
+    expect(all).toEqual([...first, ...rest])
+    expect(third).toEqual(all.slice(3))
+    // It is the same when it is finished.
+    expect(await follow(host, id)).toEqual(all)
+    expect(await follow(host, id, all.length - 1)).toEqual([])
+  },
+)
 
-test('the client puts a stream that it reads again together', async () => {
+test('the client puts a stream that it reads again together', { tags: ['slow'] }, async () => {
   site = await openSite()
   const page = await openTab()
   const created = await create(page, { max_output_tokens: 20 })
@@ -241,7 +245,7 @@ test('the browser is restarted with the same profile', { tags: ['slow'] }, async
   }
 })
 
-test('a response is canceled, and deleted', async () => {
+test('a response is canceled, and deleted', { tags: ['slow'] }, async () => {
   site = await openSite()
   const page = await openTab()
   const created = await create(page)
@@ -267,36 +271,40 @@ test('a response is canceled, and deleted', async () => {
   await undisturbedText(page, { max_output_tokens: 5 })
 })
 
-test('each API key has its own responses, and room for 16 that run', async () => {
-  site = await openSite()
-  const options = { device: 'wasm', apiKeys: ['one', 'two'] } as const
-  const one = await openTab(options, 'one')
-  const two = await openTab(null, 'two')
-  const created = await create(one)
-  const missing = { status: 404, code: 'response_not_found' }
-  for (const method of ['retrieve', 'cancel', 'delete'])
-    expect(await call(two, method, created.id)).toEqual(missing)
-  expect(await call(two, 'retrieve', created.id, { stream: true })).toEqual(missing)
-  expect(await call(two, 'create', { ...LONG, previous_response_id: created.id })).toMatchObject({
-    status: 400,
-    code: 'previous_response_not_found',
-  })
-  // None of them ends before the last one was created.
-  for (let count = 1; count < 16; count += 1) await create(one, { max_output_tokens: 1_000 })
-  expect(await create(one)).toEqual({ status: 429, code: 'background_full' })
-  expect(await create(two, { max_output_tokens: 1 })).toMatchObject({ status: 'queued' })
-  expect(await create(two, { store: false })).toMatchObject({ status: 400 })
-  expect(await create(two, { input: 'word '.repeat(9_000) })).toMatchObject({
-    status: 400,
-    code: 'context_length_exceeded',
-  })
-  const usage = await one.evaluate(async () => {
-    const { server } = globalThis as unknown as { server: import('../../src/index.ts').Server }
-    const { responseBytes: before } = await server.storage.usage()
-    await server.storage.clearResponses()
-    return { before, after: (await server.storage.usage()).responseBytes }
-  })
-  expect(usage.before).toBeGreaterThan(16_000)
-  expect(usage.after).toBe(0)
-  expect(await call(one, 'retrieve', created.id)).toEqual(missing)
-})
+test(
+  'each API key has its own responses, and room for 16 that run',
+  { tags: ['slow'] },
+  async () => {
+    site = await openSite()
+    const options = { device: 'wasm', apiKeys: ['one', 'two'] } as const
+    const one = await openTab(options, 'one')
+    const two = await openTab(null, 'two')
+    const created = await create(one)
+    const missing = { status: 404, code: 'response_not_found' }
+    for (const method of ['retrieve', 'cancel', 'delete'])
+      expect(await call(two, method, created.id)).toEqual(missing)
+    expect(await call(two, 'retrieve', created.id, { stream: true })).toEqual(missing)
+    expect(await call(two, 'create', { ...LONG, previous_response_id: created.id })).toMatchObject({
+      status: 400,
+      code: 'previous_response_not_found',
+    })
+    // None of them ends before the last one was created.
+    for (let count = 1; count < 16; count += 1) await create(one, { max_output_tokens: 1_000 })
+    expect(await create(one)).toEqual({ status: 429, code: 'background_full' })
+    expect(await create(two, { max_output_tokens: 1 })).toMatchObject({ status: 'queued' })
+    expect(await create(two, { store: false })).toMatchObject({ status: 400 })
+    expect(await create(two, { input: 'word '.repeat(9_000) })).toMatchObject({
+      status: 400,
+      code: 'context_length_exceeded',
+    })
+    const usage = await one.evaluate(async () => {
+      const { server } = globalThis as unknown as { server: import('../../src/index.ts').Server }
+      const { responseBytes: before } = await server.storage.usage()
+      await server.storage.clearResponses()
+      return { before, after: (await server.storage.usage()).responseBytes }
+    })
+    expect(usage.before).toBeGreaterThan(16_000)
+    expect(usage.after).toBe(0)
+    expect(await call(one, 'retrieve', created.id)).toEqual(missing)
+  },
+)

@@ -187,7 +187,7 @@ test('uses the selected device only', { tags: ['slow'] }, async () => {
 })
 
 describe('Cancel', () => {
-  test('stops a run with its requests, and another one can begin', async () => {
+  test('stops a run with its requests, and another one can begin', { tags: ['slow'] }, async () => {
     const { page, faults, requests } = await open()
     await start(page, 'wasm', 'thorough')
     await page.getByText(/^Decoding after a short prompt/).waitFor()

@@ -134,7 +134,7 @@ test('the AI SDK in Node: text and a stream', async () => {
   expect(streamed).toBe(text)
 })
 
-test('curl: a stream, and what is refused', async () => {
+test('curl: a stream, and what is refused', { tags: ['slow'] }, async () => {
   const run = promisify(execFile)
   const curl = async (...args: string[]) => (await run('curl', ['-sS', ...args])).stdout
   const url = `${command.url}/v1/chat/completions`
@@ -152,7 +152,7 @@ test('curl: a stream, and what is refused', async () => {
   expect(await curl(...status, url, '-d', 'model=x')).toBe('400')
 })
 
-test('a client that aborts cancels the answer in the tab', async () => {
+test('a client that aborts cancels the answer in the tab', { tags: ['slow'] }, async () => {
   const abort = new AbortController()
   const response = await beginEndless(abort.signal)
   await response.body?.getReader().read()
@@ -163,7 +163,7 @@ test('a client that aborts cancels the answer in the tab', async () => {
   expect(next.usage?.completion_tokens).toBe(1)
 })
 
-test('the next tab takes over, and without one the error says so', async () => {
+test('the next tab takes over, and without one the error says so', { tags: ['slow'] }, async () => {
   const second = await lendTab()
   const response = await beginEndless()
   const reader = response.body?.getReader()
@@ -185,7 +185,7 @@ test('the next tab takes over, and without one the error says so', async () => {
   await second.close()
 })
 
-test('a wrong token is refused in the page', async () => {
+test('a wrong token is refused in the page', { tags: ['slow'] }, async () => {
   const code = await page.evaluate(
     (url) =>
       (globalThis as unknown as InPage).server.bridge(url, { token: 'wrong' }).then(
@@ -197,48 +197,64 @@ test('a wrong token is refused in the page', async () => {
   expect(code).toBe('bridge_refused')
 })
 
-test('the tab learns that the command ended, in the middle of an answer', async () => {
-  const response = await beginEndless()
-  const reader = response.body?.getReader()
-  await reader?.read()
-  await answers(page, 1)
-  expect(await command.end()).toBe(130)
-  await page.waitForFunction(() => (globalThis as unknown as InPage).ended !== undefined)
-  const seen = await page.evaluate(() => {
-    const { ended, bridge } = globalThis as unknown as InPage
-    return [ended, bridge.state.status, bridge.state.requests]
-  })
-  expect(seen).toEqual(['bridge_unreachable', 'closed', 0])
-  command = await startBridge()
-})
+test(
+  'the tab learns that the command ended, in the middle of an answer',
+  { tags: ['slow'] },
+  async () => {
+    const response = await beginEndless()
+    const reader = response.body?.getReader()
+    await reader?.read()
+    await answers(page, 1)
+    expect(await command.end()).toBe(130)
+    await page.waitForFunction(() => (globalThis as unknown as InPage).ended !== undefined)
+    const seen = await page.evaluate(() => {
+      const { ended, bridge } = globalThis as unknown as InPage
+      return [ended, bridge.state.status, bridge.state.requests]
+    })
+    expect(seen).toEqual(['bridge_unreachable', 'closed', 0])
+    command = await startBridge()
+  },
+)
 
-test('a tab connects again to a command with the same port and token', async () => {
-  await page.close()
-  page = await lendTab(true)
-  const becomes = (status: string) =>
-    page.waitForFunction(
-      (expected) => (globalThis as unknown as InPage).bridge.state.status === expected,
-      status,
-    )
-  await command.end()
-  await becomes('reconnecting')
-  command = await startBridge('--port', new URL(command.url).port)
-  await becomes('connected')
-  const next = await openai().chat.completions.create({ model: GUIDE, messages, max_tokens: 1 })
-  expect(next.usage?.completion_tokens).toBe(1)
-})
+test(
+  'a tab connects again to a command with the same port and token',
+  { tags: ['slow'] },
+  async () => {
+    await page.close()
+    page = await lendTab(true)
+    const becomes = (status: string) =>
+      page.waitForFunction(
+        (expected) => (globalThis as unknown as InPage).bridge.state.status === expected,
+        status,
+      )
+    await command.end()
+    await becomes('reconnecting')
+    command = await startBridge('--port', new URL(command.url).port)
+    await becomes('connected')
+    const next = await openai().chat.completions.create({ model: GUIDE, messages, max_tokens: 1 })
+    expect(next.usage?.completion_tokens).toBe(1)
+  },
+)
 
-test('a headless Chromium of the command answers, with the token as the key', async () => {
-  const profile = mkdtempSync(join(tmpdir(), 'inorigin-bridge-'))
-  const headless = await startBridge('--headless', '--require-key', '--profile', profile)
-  try {
-    await headless.prints('is connected')
-    expect((await fetch(`${headless.url}/v1/models`)).status).toBe(401)
-    const client = new OpenAI({ baseURL: `${headless.url}/v1`, apiKey: TOKEN, maxRetries: 0 })
-    const answered = await client.chat.completions.create({ model: GUIDE, messages, max_tokens: 3 })
-    expect(answered.usage?.completion_tokens).toBe(3)
-  } finally {
-    expect(await headless.end()).toBe(130)
-    rmSync(profile, { recursive: true, force: true, maxRetries: 10, retryDelay: 200 })
-  }
-})
+test(
+  'a headless Chromium of the command answers, with the token as the key',
+  { tags: ['slow'] },
+  async () => {
+    const profile = mkdtempSync(join(tmpdir(), 'inorigin-bridge-'))
+    const headless = await startBridge('--headless', '--require-key', '--profile', profile)
+    try {
+      await headless.prints('is connected')
+      expect((await fetch(`${headless.url}/v1/models`)).status).toBe(401)
+      const client = new OpenAI({ baseURL: `${headless.url}/v1`, apiKey: TOKEN, maxRetries: 0 })
+      const answered = await client.chat.completions.create({
+        model: GUIDE,
+        messages,
+        max_tokens: 3,
+      })
+      expect(answered.usage?.completion_tokens).toBe(3)
+    } finally {
+      expect(await headless.end()).toBe(130)
+      rmSync(profile, { recursive: true, force: true, maxRetries: 10, retryDelay: 200 })
+    }
+  },
+)

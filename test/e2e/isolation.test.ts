@@ -69,21 +69,25 @@ async function readFastestThreads(): Promise<number | undefined> {
   return reading.result?.threads
 }
 
-test('the fastest number of threads is measured after a model was used', async () => {
-  await openApp()
-  const page = await site.open(APP)
-  await isIsolated(page)
-  await page.evaluate(async () => {
-    await (globalThis as unknown as InPage).server.models.load('@inorigin/guide')
-  })
-  const cores = await page.evaluate(() => navigator.hardwareConcurrency)
-  const counts = [1, 2, 4, 8, cores].filter((count) => count <= cores)
-  await expect
-    .poll(() => page.evaluate(readFastestThreads), { timeout: 120_000 })
-    .toSatisfy((threads) => counts.includes(threads))
-})
+test(
+  'the fastest number of threads is measured after a model was used',
+  { tags: ['slow'] },
+  async () => {
+    await openApp()
+    const page = await site.open(APP)
+    await isIsolated(page)
+    await page.evaluate(async () => {
+      await (globalThis as unknown as InPage).server.models.load('@inorigin/guide')
+    })
+    const cores = await page.evaluate(() => navigator.hardwareConcurrency)
+    const counts = [1, 2, 4, 8, cores].filter((count) => count <= cores)
+    await expect
+      .poll(() => page.evaluate(readFastestThreads), { timeout: 120_000 })
+      .toSatisfy((threads) => counts.includes(threads))
+  },
+)
 
-test('two tabs at once are reloaded once each at most', async () => {
+test('two tabs at once are reloaded once each at most', { tags: ['slow'] }, async () => {
   await openApp()
   const pages = await Promise.all([site.open(APP), site.open(APP)])
   const isolated = await Promise.all(pages.map(isIsolated))
@@ -91,40 +95,44 @@ test('two tabs at once are reloaded once each at most', async () => {
   expect(loads()).toBeLessThanOrEqual(4)
 })
 
-test('a pop-up keeps its opener, and a frame of another site loads', async () => {
-  await openApp()
-  const page = await site.open(APP)
-  expect(await isIsolated(page)).toBe(true)
-  const other = await serveStatic({
-    folders: {},
-    pages: {
-      '/popup.html': `<script>opener.postMessage('from the pop-up', '*'); close()</script>`,
-      '/frame.html': `<script>parent.postMessage('from the frame', '*')</script>`,
-    },
-  })
-  const heard = await page.evaluate(
-    async (url) => {
-      const next = () =>
-        new Promise((resolve) =>
-          addEventListener('message', ({ data }) => resolve(data), { once: true }),
-        )
-      const popup = next()
-      open(`${url}/popup.html`)
-      const first = await popup
-      const frame = document.createElement('iframe')
-      frame.src = `${url}/frame.html`
-      const framed = next()
-      document.body.append(frame)
-      return [first, await framed]
-      // Another site than localhost.
-    },
-    other.url.replace('localhost', '127.0.0.1'),
-  )
-  await other.close()
-  expect(heard).toEqual(['from the pop-up', 'from the frame'])
-})
+test(
+  'a pop-up keeps its opener, and a frame of another site loads',
+  { tags: ['slow'] },
+  async () => {
+    await openApp()
+    const page = await site.open(APP)
+    expect(await isIsolated(page)).toBe(true)
+    const other = await serveStatic({
+      folders: {},
+      pages: {
+        '/popup.html': `<script>opener.postMessage('from the pop-up', '*'); close()</script>`,
+        '/frame.html': `<script>parent.postMessage('from the frame', '*')</script>`,
+      },
+    })
+    const heard = await page.evaluate(
+      async (url) => {
+        const next = () =>
+          new Promise((resolve) =>
+            addEventListener('message', ({ data }) => resolve(data), { once: true }),
+          )
+        const popup = next()
+        open(`${url}/popup.html`)
+        const first = await popup
+        const frame = document.createElement('iframe')
+        frame.src = `${url}/frame.html`
+        const framed = next()
+        document.body.append(frame)
+        return [first, await framed]
+        // Another site than localhost.
+      },
+      other.url.replace('localhost', '127.0.0.1'),
+    )
+    await other.close()
+    expect(heard).toEqual(['from the pop-up', 'from the frame'])
+  },
+)
 
-test('a model of another origin is downloaded', async () => {
+test('a model of another origin is downloaded', { tags: ['slow'] }, async () => {
   const { entries } = JSON.parse(readFileSync('demo/models/catalog.json', 'utf8'))
   const guide = entries.find(({ tag }: { tag: string }) => tag === '@inorigin/guide')
   const other = await serveStatic({
@@ -140,70 +148,93 @@ test('a model of another origin is downloaded', async () => {
   expect(other.requests.filter((request) => request.includes('model.onnx'))).not.toEqual([])
 })
 
-test('a page that cannot be isolated is reloaded once, and not on later visits', async () => {
-  // The web server decides, so the service worker leaves the page as it is.
-  await openApp({ headers: { 'cross-origin-embedder-policy': 'unsafe-none' } })
-  const page = await site.open(APP)
-  expect(await isIsolated(page)).toBe(false)
-  expect(loads()).toBe(2)
-  expect(await isIsolated(await site.open(APP))).toBe(false)
-  expect(loads()).toBe(3)
-})
+test(
+  'a page that cannot be isolated is reloaded once, and not on later visits',
+  { tags: ['slow'] },
+  async () => {
+    // The web server decides, so the service worker leaves the page as it is.
+    await openApp({ headers: { 'cross-origin-embedder-policy': 'unsafe-none' } })
+    const page = await site.open(APP)
+    expect(await isIsolated(page)).toBe(false)
+    expect(loads()).toBe(2)
+    expect(await isIsolated(await site.open(APP))).toBe(false)
+    expect(loads()).toBe(3)
+  },
+)
 
-test('a page that bypasses the service worker each time is reloaded once', async () => {
-  await openApp()
-  const page = makePatient(await site.context.newPage())
-  const session = await site.context.newCDPSession(page)
-  // As "Bypass for network" of the developer tools does.
-  await session.send('Network.enable')
-  await session.send('Network.setBypassServiceWorker', { bypass: true })
-  await page.goto(`${site.url}${APP}`)
-  expect(await isIsolated(page)).toBe(false)
-  expect(loads()).toBe(2)
-  await page.goto(`${site.url}/missing.html`)
-  await page.goto(`${site.url}${APP}`)
-  expect(await isIsolated(page)).toBe(false)
-  expect(loads()).toBe(3)
-})
+test(
+  'a page that bypasses the service worker each time is reloaded once',
+  { tags: ['slow'] },
+  async () => {
+    await openApp()
+    const page = makePatient(await site.context.newPage())
+    const session = await site.context.newCDPSession(page)
+    // As "Bypass for network" of the developer tools does.
+    await session.send('Network.enable')
+    await session.send('Network.setBypassServiceWorker', { bypass: true })
+    await page.goto(`${site.url}${APP}`)
+    expect(await isIsolated(page)).toBe(false)
+    expect(loads()).toBe(2)
+    await page.goto(`${site.url}/missing.html`)
+    await page.goto(`${site.url}${APP}`)
+    expect(await isIsolated(page)).toBe(false)
+    expect(loads()).toBe(3)
+  },
+)
 
-test('a hard reload is not reloaded again, and the next load is isolated', async () => {
-  await openApp()
-  const page = await site.open(APP)
-  await isIsolated(page)
-  const session = await site.context.newCDPSession(page)
-  await Promise.all([page.waitForEvent('load'), session.send('Page.reload', { ignoreCache: true })])
-  expect(await isIsolated(page)).toBe(false)
-  expect(loads()).toBe(3)
-  await page.reload()
-  expect(await isIsolated(page)).toBe(true)
-  expect(loads()).toBe(4)
-})
+test(
+  'a hard reload is not reloaded again, and the next load is isolated',
+  { tags: ['slow'] },
+  async () => {
+    await openApp()
+    const page = await site.open(APP)
+    await isIsolated(page)
+    const session = await site.context.newCDPSession(page)
+    await Promise.all([
+      page.waitForEvent('load'),
+      session.send('Page.reload', { ignoreCache: true }),
+    ])
+    expect(await isIsolated(page)).toBe(false)
+    expect(loads()).toBe(3)
+    await page.reload()
+    expect(await isIsolated(page)).toBe(true)
+    expect(loads()).toBe(4)
+  },
+)
 
-test('a page that its web server isolates is neither reloaded nor changed', async () => {
-  const headers = {
-    'cross-origin-opener-policy': 'same-origin',
-    'cross-origin-embedder-policy': 'require-corp',
-  }
-  await openApp({ headers })
-  const page = await site.open(APP)
-  expect(await isIsolated(page)).toBe(true)
-  expect(loads()).toBe(1)
-  const response = await page.reload()
-  expect(await response?.allHeaders()).toMatchObject(headers)
-  expect(await response?.allHeaders()).not.toHaveProperty('document-isolation-policy')
-})
+test(
+  'a page that its web server isolates is neither reloaded nor changed',
+  { tags: ['slow'] },
+  async () => {
+    const headers = {
+      'cross-origin-opener-policy': 'same-origin',
+      'cross-origin-embedder-policy': 'require-corp',
+    }
+    await openApp({ headers })
+    const page = await site.open(APP)
+    expect(await isIsolated(page)).toBe(true)
+    expect(loads()).toBe(1)
+    const response = await page.reload()
+    expect(await response?.allHeaders()).toMatchObject(headers)
+    expect(await response?.allHeaders()).not.toHaveProperty('document-isolation-policy')
+  },
+)
 
-test('without the option, navigations do not pass through the service worker', async () => {
-  await openApp({ pages: { [APP]: appPage({}) } })
-  const page = await site.open(APP)
-  expect(await isIsolated(page)).toBe(false)
-  expect(loads()).toBe(1)
-  const response = await page.reload()
-  expect(response?.fromServiceWorker()).toBe(false)
-  expect(await isIsolated(page)).toBe(false)
-})
+test(
+  'without the option, navigations do not pass through the service worker',
+  { tags: ['slow'] },
+  async () => {
+    await openApp({ pages: { [APP]: appPage({}) } })
+    const page = await site.open(APP)
+    expect(await isIsolated(page)).toBe(false)
+    expect(loads()).toBe(1)
+    const response = await page.reload()
+    expect(response?.fromServiceWorker()).toBe(false)
+    expect(await isIsolated(page)).toBe(false)
+  },
+)
 
-test('errors and redirects of the web server stay as they are', async () => {
+test('errors and redirects of the web server stay as they are', { tags: ['slow'] }, async () => {
   await openApp({ redirects: { '/old.html': APP } })
   const page = await site.open(APP)
   await isIsolated(page)
@@ -219,7 +250,7 @@ test('errors and redirects of the web server stay as they are', async () => {
   await expect(page.goto(`${site.url}${APP}`)).rejects.toThrow(/net::ERR_/)
 })
 
-test('a streamed document is not buffered', async () => {
+test('a streamed document is not buffered', { tags: ['slow'] }, async () => {
   const folder = mkdtempSync(join(tmpdir(), 'inorigin-'))
   const first = `<!doctype html><script>fetch('/report', { method: 'POST', body: 'seen' })</script>`
   writeFileSync(join(folder, 'page.html'), `${first}<!--${'.'.repeat(20_000)}--><p>last</p>`)
@@ -261,24 +292,32 @@ describe("an app's own service worker", () => {
     },
   )
 
-  test('attach({ isolate: true }) alone isolates from the second visit on', async () => {
-    const page = await openOwn('attach({ isolate: true })', {})
-    expect(await isIsolated(page)).toBe(false)
-    expect(loads()).toBe(1)
-    await page.goto(`${site.url}${APP}`)
-    expect(await isIsolated(page)).toBe(true)
-    expect(loads()).toBe(2)
-  })
+  test(
+    'attach({ isolate: true }) alone isolates from the second visit on',
+    { tags: ['slow'] },
+    async () => {
+      const page = await openOwn('attach({ isolate: true })', {})
+      expect(await isIsolated(page)).toBe(false)
+      expect(loads()).toBe(1)
+      await page.goto(`${site.url}${APP}`)
+      expect(await isIsolated(page)).toBe(true)
+      expect(loads()).toBe(2)
+    },
+  )
 
-  test('attach({ isolate: false }) never isolates, so there is no reload', async () => {
-    const page = await openOwn('attach({ isolate: false })', { isolate: true })
-    expect(await isIsolated(page)).toBe(false)
-    expect(loads()).toBe(1)
-    const response = await page.reload()
-    expect(response?.fromServiceWorker()).toBe(false)
-  })
+  test(
+    'attach({ isolate: false }) never isolates, so there is no reload',
+    { tags: ['slow'] },
+    async () => {
+      const page = await openOwn('attach({ isolate: false })', { isolate: true })
+      expect(await isIsolated(page)).toBe(false)
+      expect(loads()).toBe(1)
+      const response = await page.reload()
+      expect(response?.fromServiceWorker()).toBe(false)
+    },
+  )
 
-  test('attach() throws for another value', async () => {
+  test('attach() throws for another value', { tags: ['slow'] }, async () => {
     const report = `try { attach({ isolate: 'yes' }) } catch (error) {
       fetch('/report', { method: 'POST', body: String(error) })
     }`
@@ -311,7 +350,7 @@ test('pages that disagree on the option keep their control', { tags: ['slow'] },
   expect(loads()).toBe(2)
 })
 
-test('the options that are wrong are said to be that', async () => {
+test('the options that are wrong are said to be that', { tags: ['slow'] }, async () => {
   site = await openSite()
   const page = await site.open()
   await page.waitForFunction(() => 'serve' in globalThis)

@@ -99,7 +99,7 @@ describe('a new version', () => {
     return { page, ran: async () => [...new Set(await ran())].toSorted() }
   }
 
-  test('runs at the first start after the server was down', async () => {
+  test('runs at the first start after the server was down', { tags: ['slow'] }, async () => {
     const { page, ran } = await openFirst()
     site.answerAll({ status: 503, html: LOGIN })
     // The service worker notices that the server is down.
@@ -112,30 +112,34 @@ describe('a new version', () => {
     expect(await ran()).toEqual([...both(1), ...both(2)].toSorted())
   })
 
-  test('is kept although the server sends it too late for this start', async () => {
-    const { page, ran } = await openFirst()
-    const other = await openFollower(site)
-    const next = await openFollower(site)
-    let release = (): void => {}
-    site.answerAll(new Promise<void>((resolve) => (release = resolve)))
-    Object.assign(site.pages, versionOf(2))
-    await page.close()
-    // The host that runs stays in its version, also in what it starts later.
-    expect((await fetchIn(other, '/v1/models')).status).toBe(200)
-    release()
-    site.answerAll(null)
-    await untilKept(site, other)
-    expect((await useAll(other, '@inorigin/guide1')).chat).toBe(200)
-    expect(await ran()).toEqual(both(1))
-    await site.endServer()
-    await other.close()
-    expect((await useAll(next, '@inorigin/guide2')).chat).toBe(200)
-    expect(await ran()).toEqual([...both(1), ...both(2)].toSorted())
-  })
+  test(
+    'is kept although the server sends it too late for this start',
+    { tags: ['slow'] },
+    async () => {
+      const { page, ran } = await openFirst()
+      const other = await openFollower(site)
+      const next = await openFollower(site)
+      let release = (): void => {}
+      site.answerAll(new Promise<void>((resolve) => (release = resolve)))
+      Object.assign(site.pages, versionOf(2))
+      await page.close()
+      // The host that runs stays in its version, also in what it starts later.
+      expect((await fetchIn(other, '/v1/models')).status).toBe(200)
+      release()
+      site.answerAll(null)
+      await untilKept(site, other)
+      expect((await useAll(other, '@inorigin/guide1')).chat).toBe(200)
+      expect(await ran()).toEqual(both(1))
+      await site.endServer()
+      await other.close()
+      expect((await useAll(next, '@inorigin/guide2')).chat).toBe(200)
+      expect(await ran()).toEqual([...both(1), ...both(2)].toSorted())
+    },
+  )
 })
 
 describe('models come first:', () => {
-  test('kept files make space for a model', async () => {
+  test('kept files make space for a model', { tags: ['slow'] }, async () => {
     site = await openSite()
     const page = await site.open()
     await limitStorage(page, 8_500_000)
@@ -153,7 +157,7 @@ describe('models come first:', () => {
     expect(stored).toEqual(['@inorigin/guide stored'])
   })
 
-  test('kept files stay if the model is refused all the same', async () => {
+  test('kept files stay if the model is refused all the same', { tags: ['slow'] }, async () => {
     const url = 'http://localhost/huge.onnx'
     const resource = { url, name: 'huge.onnx', bytes: 300 * MIB, sha256: '0'.repeat(64) }
     const entry = entryOf('@me/huge', { resource } as ServedFile)
@@ -167,23 +171,27 @@ describe('models come first:', () => {
   })
 })
 
-test('a model that was half downloaded fails without the server, and says why', async () => {
-  const weights = '/inorigin/models/guide/onnx/model.onnx'
-  site = await openSite({ slow: { [weights]: () => false } })
-  const page = await openFollower(site)
-  await untilKept(site, page)
-  const asking = fetchIn(page, '/v1/chat/completions', GUIDE).catch((error: Error) => ({
-    text: error.message,
-  }))
-  await expect.poll(() => site.requests).toContain(`GET ${weights}`)
-  await site.endServer()
-  expect((await asking).text).not.toContain('"content"')
-  const { status, text } = await fetchIn(page, '/v1/models')
-  expect(status, text).toBe(200)
-  expect(await load(page, '@inorigin/guide')).toBe('download_failed')
-})
+test(
+  'a model that was half downloaded fails without the server, and says why',
+  { tags: ['slow'] },
+  async () => {
+    const weights = '/inorigin/models/guide/onnx/model.onnx'
+    site = await openSite({ slow: { [weights]: () => false } })
+    const page = await openFollower(site)
+    await untilKept(site, page)
+    const asking = fetchIn(page, '/v1/chat/completions', GUIDE).catch((error: Error) => ({
+      text: error.message,
+    }))
+    await expect.poll(() => site.requests).toContain(`GET ${weights}`)
+    await site.endServer()
+    expect((await asking).text).not.toContain('"content"')
+    const { status, text } = await fetchIn(page, '/v1/models')
+    expect(status, text).toBe(200)
+    expect(await load(page, '@inorigin/guide')).toBe('download_failed')
+  },
+)
 
-test('a file with a wrong type is kept with the right one', async () => {
+test('a file with a wrong type is kept with the right one', { tags: ['slow'] }, async () => {
   const headers = (path: string): Record<string, string> =>
     path.endsWith('.wasm') ? { 'content-type': 'text/plain' } : {}
   const { page } = await openUsed({ headers })
@@ -195,7 +203,7 @@ test('a file with a wrong type is kept with the right one', async () => {
   expect(types).toBe('application/wasm')
 })
 
-test('a redirected script is kept', async () => {
+test('a redirected script is kept', { tags: ['slow'] }, async () => {
   const redirects = { '/inorigin/worker.js': '/moved/worker.js' }
   const { page, used } = await openUsed({ redirects, folders: { '/moved/': 'dist-demo/inorigin' } })
   const other = await openFollower(site)
@@ -204,7 +212,7 @@ test('a redirected script is kept', async () => {
   expect(await useAll(other)).toEqual(used)
 })
 
-test('a response that clears the HTTP cache leaves what is kept', async () => {
+test('a response that clears the HTTP cache leaves what is kept', { tags: ['slow'] }, async () => {
   const headers = (path: string): Record<string, string> =>
     path === '/logout' ? { 'clear-site-data': '"cache"' } : {}
   const { page, used } = await openUsed({ headers, pages: { '/logout': 'Bye.' } })
@@ -217,7 +225,7 @@ test('a response that clears the HTTP cache leaves what is kept', async () => {
   expect(await useAll(other)).toEqual(used)
 })
 
-test('a scope below the root starts without the server, too', async () => {
+test('a scope below the root starts without the server, too', { tags: ['slow'] }, async () => {
   site = await openSite({ base: '/app/' })
   const options = { worker: '/app/sw.js' }
   const page = await openFollower(site, options)
@@ -240,13 +248,17 @@ test('a scope below the root starts without the server, too', async () => {
   expect(contentOf((await ask(other)).text)).toBe(contentOf(first.text))
 })
 
-test('the playground starts although the server hangs, and comes from the server while it can', async () => {
-  site = await openSite()
-  const page = await site.open('/?device=wasm')
-  await page.waitForFunction(() => crossOriginIsolated && 'inorigin' in globalThis)
-  await untilKept(site, page)
-  expect(await markIn(site, page, 'latest')).toBe(await markIn(site, page, 'complete'))
-  site.answerAll(new Promise(() => {}))
-  await page.reload({ waitUntil: 'commit' })
-  await page.waitForFunction(() => crossOriginIsolated && 'inorigin' in globalThis)
-})
+test(
+  'the playground starts although the server hangs, and comes from the server while it can',
+  { tags: ['slow'] },
+  async () => {
+    site = await openSite()
+    const page = await site.open('/?device=wasm')
+    await page.waitForFunction(() => crossOriginIsolated && 'inorigin' in globalThis)
+    await untilKept(site, page)
+    expect(await markIn(site, page, 'latest')).toBe(await markIn(site, page, 'complete'))
+    site.answerAll(new Promise(() => {}))
+    await page.reload({ waitUntil: 'commit' })
+    await page.waitForFunction(() => crossOriginIsolated && 'inorigin' in globalThis)
+  },
+)

@@ -70,32 +70,37 @@ describe('the server is down:', () => {
     ).toBe(200)
   })
 
-  test('an app whose own service worker keeps the page starts, isolated by its headers', async () => {
-    // Firefox and Safari need a header on scripts of workers; Chromium honors their policy, too.
-    const own = `import { attach } from '/package/sw/index.js'
+  test(
+    'an app whose own service worker keeps the page starts, isolated by its headers',
+    { tags: ['slow'] },
+    async () => {
+      // Firefox and Safari need a header on scripts of workers; Chromium honors their policy, too.
+      const own = `import { attach } from '/package/sw/index.js'
       Object.defineProperty(navigator, 'userAgentData', { value: undefined })
       Object.defineProperty(navigator, 'userAgent', { value: 'Firefox/153.0' })
       attach()
       addEventListener('install', (event) =>
         event.waitUntil(caches.open('mine').then((cache) => cache.add('${APP}'))))
       addEventListener('activate', (event) => event.waitUntil(clients.claim()))`
-    const options = { worker: '/own.js', workerType: 'module', isolate: true }
-    site = await openSite({
-      folders: { '/package/': 'dist' },
-      pages: { '/own.js': own, [APP]: appPage(options) },
-    })
-    const page = await site.open(APP)
-    const started = () => page.waitForFunction(() => 'server' in globalThis && crossOriginIsolated)
-    await started()
-    const used = await useAll(page)
-    await untilKept(site, page)
-    await site.endServer()
-    await page.reload()
-    await started()
-    expect(await useAll(page)).toEqual(used)
-  })
+      const options = { worker: '/own.js', workerType: 'module', isolate: true }
+      site = await openSite({
+        folders: { '/package/': 'dist' },
+        pages: { '/own.js': own, [APP]: appPage(options) },
+      })
+      const page = await site.open(APP)
+      const started = () =>
+        page.waitForFunction(() => 'server' in globalThis && crossOriginIsolated)
+      await started()
+      const used = await useAll(page)
+      await untilKept(site, page)
+      await site.endServer()
+      await page.reload()
+      await started()
+      expect(await useAll(page)).toEqual(used)
+    },
+  )
 
-  test('the playground starts after one visit', async () => {
+  test('the playground starts after one visit', { tags: ['slow'] }, async () => {
     site = await openSite()
     const page = await site.open('/?device=wasm')
     const ask = async () => {
@@ -113,7 +118,7 @@ describe('the server is down:', () => {
     expect(await ask()).toBe(text)
   })
 
-  test("the app's own catalog is there", async () => {
+  test("the app's own catalog is there", { tags: ['slow'] }, async () => {
     const pages = { '/own.json': '{"version": 1, "entries": []}' }
     const { page, used } = await openUsed({ catalog: '/own.json' }, { pages })
     const other = await site.open()
@@ -123,7 +128,7 @@ describe('the server is down:', () => {
     expect(await useAll(other)).toEqual(used)
   })
 
-  test('a server that never answers is not waited for', async () => {
+  test('a server that never answers is not waited for', { tags: ['slow'] }, async () => {
     const { page, used } = await openUsed()
     const other = await site.open()
     await serveIn(other, { device: 'wasm' })
@@ -133,36 +138,42 @@ describe('the server is down:', () => {
   })
 })
 
-test('storage lists what is kept and removes it; the app goes on, and keeps it again', async () => {
-  const { page, used } = await openUsed()
-  const { assets, usage } = await storage(page)
-  const names = assets.map(({ url }) => url.replace(`${site.url}/inorigin/`, ''))
-  expect(names).toEqual(expect.arrayContaining(['worker.js', 'models/catalog.json', 'files.json']))
-  // Of the three builds of the runtime, this device needs one.
-  expect(names.filter((name) => name.endsWith('.wasm'))).toEqual([
-    'ort/ort-wasm-simd-threaded.wasm',
-  ])
-  expect(names.filter((name) => name.startsWith('models/'))).toEqual(['models/catalog.json'])
-  const worker = assets.find(({ url }) => url.endsWith('/inorigin/worker.js'))
-  expect(worker?.bytes).toBe(Buffer.byteLength(builtFile('worker.js')))
-  expect(usage.assetBytes).toBe(assets.reduce((sum, { bytes }) => sum + bytes, 0))
+test(
+  'storage lists what is kept and removes it; the app goes on, and keeps it again',
+  { tags: ['slow'] },
+  async () => {
+    const { page, used } = await openUsed()
+    const { assets, usage } = await storage(page)
+    const names = assets.map(({ url }) => url.replace(`${site.url}/inorigin/`, ''))
+    expect(names).toEqual(
+      expect.arrayContaining(['worker.js', 'models/catalog.json', 'files.json']),
+    )
+    // Of the three builds of the runtime, this device needs one.
+    expect(names.filter((name) => name.endsWith('.wasm'))).toEqual([
+      'ort/ort-wasm-simd-threaded.wasm',
+    ])
+    expect(names.filter((name) => name.startsWith('models/'))).toEqual(['models/catalog.json'])
+    const worker = assets.find(({ url }) => url.endsWith('/inorigin/worker.js'))
+    expect(worker?.bytes).toBe(Buffer.byteLength(builtFile('worker.js')))
+    expect(usage.assetBytes).toBe(assets.reduce((sum, { bytes }) => sum + bytes, 0))
 
-  const removed = () =>
-    page.evaluate(async () => {
-      const { storage: calls } = (globalThis as unknown as InPage).server
-      await calls.removeAssets()
-      return calls.assets()
-    })
-  expect(await removed()).toEqual([])
-  expect(await useAll(page)).toEqual(used)
-  await page.reload()
-  await serveIn(page, { device: 'wasm' })
-  await untilKept(site, page)
-  await page.evaluate(() => (globalThis as unknown as InPage).server.storage.clear())
-  expect((await storage(page)).usage).toMatchObject({ bytes: 0, assetBytes: 0 })
-})
+    const removed = () =>
+      page.evaluate(async () => {
+        const { storage: calls } = (globalThis as unknown as InPage).server
+        await calls.removeAssets()
+        return calls.assets()
+      })
+    expect(await removed()).toEqual([])
+    expect(await useAll(page)).toEqual(used)
+    await page.reload()
+    await serveIn(page, { device: 'wasm' })
+    await untilKept(site, page)
+    await page.evaluate(() => (globalThis as unknown as InPage).server.storage.clear())
+    expect((await storage(page)).usage).toMatchObject({ bytes: 0, assetBytes: 0 })
+  },
+)
 
-test('offline: false keeps nothing, and deletes what was kept', async () => {
+test('offline: false keeps nothing, and deletes what was kept', { tags: ['slow'] }, async () => {
   const { page } = await openUsed()
   await page.reload()
   await serveIn(page, { device: 'wasm', offline: false })
@@ -175,29 +186,40 @@ test('offline: false keeps nothing, and deletes what was kept', async () => {
   expect(await cacheNames()).toEqual([])
 })
 
-test('a runtime that does not fit is not kept, and breaks nothing', async () => {
-  site = await openSite()
-  const page = await site.open()
-  const session = await site.context.newCDPSession(page)
-  // The embedded model and the scripts fit, the runtime of 14 MB beside them does not.
-  await session.send('Storage.overrideQuotaForOrigin', { origin: site.url, quotaSize: 12_000_000 })
-  await serveIn(page, { device: 'wasm' })
-  const used = await useAll(page)
-  expect([used.models, used.chat]).toEqual([200, 200])
-  const keys = await keysIn(site, page)
-  expect(keys.filter((key) => key.includes('.wasm?'))).toEqual([])
-  expect(keys.filter((key) => key.startsWith('worker.js'))).toHaveLength(1)
-})
+test(
+  'a runtime that does not fit is not kept, and breaks nothing',
+  { tags: ['slow'] },
+  async () => {
+    site = await openSite()
+    const page = await site.open()
+    const session = await site.context.newCDPSession(page)
+    // The embedded model and the scripts fit, the runtime of 14 MB beside them does not.
+    await session.send('Storage.overrideQuotaForOrigin', {
+      origin: site.url,
+      quotaSize: 12_000_000,
+    })
+    await serveIn(page, { device: 'wasm' })
+    const used = await useAll(page)
+    expect([used.models, used.chat]).toEqual([200, 200])
+    const keys = await keysIn(site, page)
+    expect(keys.filter((key) => key.includes('.wasm?'))).toEqual([])
+    expect(keys.filter((key) => key.startsWith('worker.js'))).toHaveLength(1)
+  },
+)
 
-test('without a list, as on a development server, nothing is kept', async () => {
-  site = await openSite({ pages: { '/inorigin/files.json': '<!doctype html>' } })
-  const page = await site.open()
-  await serveIn(page, { device: 'wasm' })
-  expect((await useAll(page)).chat).toBe(200)
-  expect(await keysIn(site, page)).toEqual([])
-})
+test(
+  'without a list, as on a development server, nothing is kept',
+  { tags: ['slow'] },
+  async () => {
+    site = await openSite({ pages: { '/inorigin/files.json': '<!doctype html>' } })
+    const page = await site.open()
+    await serveIn(page, { device: 'wasm' })
+    expect((await useAll(page)).chat).toBe(200)
+    expect(await keysIn(site, page)).toEqual([])
+  },
+)
 
-test('assets elsewhere in the scope are kept, too', async () => {
+test('assets elsewhere in the scope are kept, too', { tags: ['slow'] }, async () => {
   site = await openSite({ folders: { '/library/': 'dist-demo/inorigin' } })
   const page = await site.open()
   const options: ServeOptions = { device: 'wasm', assets: '/library/' }

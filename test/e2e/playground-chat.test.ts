@@ -84,24 +84,29 @@ describe('branches', () => {
 })
 
 describe('an answer', () => {
-  test('that fails in its middle keeps its text, says why in plain words, and can be asked again', async () => {
-    const { page, ask } = await open()
-    const message = 'Cannot reach https://hub.example/x: status 503. Call server.storage.remove().'
-    const error = { message, type: 'overloaded_error', param: null, code: 'hub_unreachable' }
-    await scriptAnswers(page, { deltas: [{ content: 'Half an' }], error })
-    await ask('One?')
-    expect(await answers(page)).toEqual(['Half an'])
-    const problem = page.getByRole('alert')
-    expect(await problem.locator('p').innerText()).toBe(
-      'The hub that has the model cannot be reached now. Try again later.',
-    )
-    await problem.getByRole('button', { name: 'Ask again' }).click()
-    await expect.poll(() => answers(page)).toEqual(['Answer 2.'])
-    expect(await problem.count()).toBe(0)
-    expect(await lastMessages(page)).toEqual(['user: One?'])
-  })
+  test(
+    'that fails in its middle keeps its text, says why in plain words, and can be asked again',
+    { tags: ['slow'] },
+    async () => {
+      const { page, ask } = await open()
+      const message =
+        'Cannot reach https://hub.example/x: status 503. Call server.storage.remove().'
+      const error = { message, type: 'overloaded_error', param: null, code: 'hub_unreachable' }
+      await scriptAnswers(page, { deltas: [{ content: 'Half an' }], error })
+      await ask('One?')
+      expect(await answers(page)).toEqual(['Half an'])
+      const problem = page.getByRole('alert')
+      expect(await problem.locator('p').innerText()).toBe(
+        'The hub that has the model cannot be reached now. Try again later.',
+      )
+      await problem.getByRole('button', { name: 'Ask again' }).click()
+      await expect.poll(() => answers(page)).toEqual(['Answer 2.'])
+      expect(await problem.count()).toBe(0)
+      expect(await lastMessages(page)).toEqual(['user: One?'])
+    },
+  )
 
-  test('that was cut continues where it ended', async () => {
+  test('that was cut continues where it ended', { tags: ['slow'] }, async () => {
     const { page, ask } = await open()
     await scriptAnswers(
       page,
@@ -120,24 +125,28 @@ describe('an answer', () => {
     expect(await tool(page, 'Continue').count()).toBe(0)
   })
 
-  test('that was stopped continues, too, and says why where a style cannot', async () => {
-    const { page, answer } = await open()
-    await scriptAnswers(page, { deltas: [{ content: 'Half' }], isOpen: true })
-    await page.getByLabel('Your question').fill('Count.')
-    await page.keyboard.press('Enter')
-    await page.locator('.answer', { hasText: 'Half' }).waitFor()
-    await page.keyboard.press('Escape')
-    await tool(page, 'Continue').waitFor()
-    await page.getByLabel('/v1/responses').check()
-    await tool(page, 'Continue').click()
-    await page.getByText('/v1/responses cannot continue an answer.').waitFor()
-    await page.getByLabel('/v1/chat/completions').check()
-    await scriptAnswers(page, { deltas: [{ content: ' and whole.' }] })
-    await tool(page, 'Continue').click()
-    await expect.poll(answer).toBe('Half and whole.')
-  })
+  test(
+    'that was stopped continues, too, and says why where a style cannot',
+    { tags: ['slow'] },
+    async () => {
+      const { page, answer } = await open()
+      await scriptAnswers(page, { deltas: [{ content: 'Half' }], isOpen: true })
+      await page.getByLabel('Your question').fill('Count.')
+      await page.keyboard.press('Enter')
+      await page.locator('.answer', { hasText: 'Half' }).waitFor()
+      await page.keyboard.press('Escape')
+      await tool(page, 'Continue').waitFor()
+      await page.getByLabel('/v1/responses').check()
+      await tool(page, 'Continue').click()
+      await page.getByText('/v1/responses cannot continue an answer.').waitFor()
+      await page.getByLabel('/v1/chat/completions').check()
+      await scriptAnswers(page, { deltas: [{ content: ' and whole.' }] })
+      await tool(page, 'Continue').click()
+      await expect.poll(answer).toBe('Half and whole.')
+    },
+  )
 
-  test('can be continued again after its continuation failed', async () => {
+  test('can be continued again after its continuation failed', { tags: ['slow'] }, async () => {
     const { page, ask, answer } = await open()
     await scriptAnswers(page, { deltas: [{ content: 'Once upon' }], finish: 'length' })
     await ask('Tell a story.')
@@ -157,7 +166,7 @@ describe('an answer', () => {
     await expect.poll(answer).toBe('Once upon a time.')
   })
 
-  test('folds its reasoning and counts its tokens', async () => {
+  test('folds its reasoning and counts its tokens', { tags: ['slow'] }, async () => {
     const { page, ask, answer } = await open()
     await scriptAnswers(page, {
       deltas: [
@@ -185,7 +194,7 @@ describe('an answer', () => {
     expect(meta).toContain('first token after')
   })
 
-  test('is read to screen readers by sentences, while it arrives', async () => {
+  test('is read to screen readers by sentences, while it arrives', { tags: ['slow'] }, async () => {
     const { page, answer } = await open()
     const log = page.getByRole('log', { name: 'Answer as it arrives' })
     const text = 'It **runs** here. It is not'
@@ -218,28 +227,32 @@ describe('an answer', () => {
 })
 
 describe('the parameters', () => {
-  test('a value that is not possible is said at its field, and not sent', async () => {
-    const { page, ask } = await open()
-    await page.getByRole('tab', { name: 'Settings' }).click()
-    const temperature = page.getByLabel('Temperature')
-    await temperature.fill('9')
-    const note = page.getByText('Temperature must be a number between 0 and 2, got "9".')
-    await note.first().waitFor()
-    expect(await temperature.getAttribute('aria-invalid')).toBe('true')
-    await page.getByLabel('Your question').fill('Hello?')
-    await page.getByRole('button', { name: 'Send' }).click()
-    await page.locator('.notice', { hasText: 'Correct it in the settings.' }).waitFor()
-    expect(await page.locator('.turn').count()).toBe(0)
-    expect(await page.getByLabel('Your question').inputValue()).toBe('Hello?')
-    await temperature.fill('0,5')
-    await ask('Hello?')
-    expect(await page.locator('.notice').count()).toBe(0)
-    expect(await page.evaluate(() => (window as unknown as ScriptedWindow).bodies)).toMatchObject([
-      { temperature: 0.5 },
-    ])
-  })
+  test(
+    'a value that is not possible is said at its field, and not sent',
+    { tags: ['slow'] },
+    async () => {
+      const { page, ask } = await open()
+      await page.getByRole('tab', { name: 'Settings' }).click()
+      const temperature = page.getByLabel('Temperature')
+      await temperature.fill('9')
+      const note = page.getByText('Temperature must be a number between 0 and 2, got "9".')
+      await note.first().waitFor()
+      expect(await temperature.getAttribute('aria-invalid')).toBe('true')
+      await page.getByLabel('Your question').fill('Hello?')
+      await page.getByRole('button', { name: 'Send' }).click()
+      await page.locator('.notice', { hasText: 'Correct it in the settings.' }).waitFor()
+      expect(await page.locator('.turn').count()).toBe(0)
+      expect(await page.getByLabel('Your question').inputValue()).toBe('Hello?')
+      await temperature.fill('0,5')
+      await ask('Hello?')
+      expect(await page.locator('.notice').count()).toBe(0)
+      expect(await page.evaluate(() => (window as unknown as ScriptedWindow).bodies)).toMatchObject(
+        [{ temperature: 0.5 }],
+      )
+    },
+  )
 
-  test('are all sent, and survive a reload', async () => {
+  test('are all sent, and survive a reload', { tags: ['slow'] }, async () => {
     const { page, ask } = await open()
     const settings = {
       'Top p': '0.9',
@@ -272,26 +285,30 @@ describe('the parameters', () => {
     })
   })
 
-  test('that a style does not take are disabled and say why; a schema is checked', async () => {
-    const { page } = await open()
-    await page.getByRole('tab', { name: 'Settings' }).click()
-    const stop = page.getByLabel('Stop sequences')
-    expect(await stop.isEnabled()).toBe(true)
-    await page.getByLabel('/v1/responses').check()
-    expect(await stop.isEnabled()).toBe(false)
-    await page.getByText('/v1/responses has no stop sequences.').waitFor()
-    const schema = page.getByLabel('JSON schema of the answer')
-    await schema.fill('{ "type": ')
-    await page.getByText('The schema is not JSON').waitFor()
-    await schema.fill('{ "properties": { "a": { "type": "text" } } }')
-    await page.getByText('$.properties.a.type must be one of string, number').waitFor()
-    await schema.fill('{ "properties": { "a": { "type": "string" } } }')
-    await page.getByText('$.properties').waitFor({ state: 'detached' })
-    expect(await schema.getAttribute('aria-invalid')).toBe('false')
-  })
+  test(
+    'that a style does not take are disabled and say why; a schema is checked',
+    { tags: ['slow'] },
+    async () => {
+      const { page } = await open()
+      await page.getByRole('tab', { name: 'Settings' }).click()
+      const stop = page.getByLabel('Stop sequences')
+      expect(await stop.isEnabled()).toBe(true)
+      await page.getByLabel('/v1/responses').check()
+      expect(await stop.isEnabled()).toBe(false)
+      await page.getByText('/v1/responses has no stop sequences.').waitFor()
+      const schema = page.getByLabel('JSON schema of the answer')
+      await schema.fill('{ "type": ')
+      await page.getByText('The schema is not JSON').waitFor()
+      await schema.fill('{ "properties": { "a": { "type": "text" } } }')
+      await page.getByText('$.properties.a.type must be one of string, number').waitFor()
+      await schema.fill('{ "properties": { "a": { "type": "string" } } }')
+      await page.getByText('$.properties').waitFor({ state: 'detached' })
+      expect(await schema.getAttribute('aria-invalid')).toBe('false')
+    },
+  )
 })
 
-test('the first screen says what the guide knows', async () => {
+test('the first screen says what the guide knows', { tags: ['slow'] }, async () => {
   const { page } = await open()
   const welcome = page.locator('#welcome')
   expect(await welcome.innerText()).toMatch(/The guide, .* answers only questions about\s+inorigin/)

@@ -167,7 +167,7 @@ describe('the comparison', () => {
     }
   })
 
-  test('stops, keeps what came, and says what a model refuses', async () => {
+  test('stops, keeps what came, and says what a model refuses', { tags: ['slow'] }, async () => {
     const { page } = await open({ before: endlessAnswer, colorScheme: 'dark' })
     await openCompare(page)
     await page.getByLabel('Prompt for all columns').fill('Count.')
@@ -185,33 +185,37 @@ describe('the comparison', () => {
 })
 
 describe('the palette', () => {
-  test('finds and runs commands by keyboard, and returns the focus', async () => {
-    const { page, faults } = await open()
-    await page.getByText('Runs here').waitFor()
-    await page.keyboard.press('Control+K')
-    const palette = page.getByRole('dialog', { name: 'Commands' })
-    await palette.waitFor()
-    expect(await findAccessibilityProblems(page)).toEqual([])
-    await page.keyboard.type('zzz')
-    await page.getByText('No command has this name.').waitFor()
-    await page.getByRole('combobox', { name: 'Find a command' }).fill('show the')
-    const options = palette.getByRole('option')
-    expect(await options.allInnerTexts()).toHaveLength(5)
-    await page.keyboard.press('ArrowDown')
-    expect(await options.nth(1).getAttribute('aria-selected')).toBe('true')
-    await page.keyboard.press('Enter')
-    expect(await palette.count()).toBe(0)
-    const tab = page.getByRole('tab', { name: 'Predictors' })
-    expect(await tab.getAttribute('aria-selected')).toBe('true')
+  test(
+    'finds and runs commands by keyboard, and returns the focus',
+    { tags: ['slow'] },
+    async () => {
+      const { page, faults } = await open()
+      await page.getByText('Runs here').waitFor()
+      await page.keyboard.press('Control+K')
+      const palette = page.getByRole('dialog', { name: 'Commands' })
+      await palette.waitFor()
+      expect(await findAccessibilityProblems(page)).toEqual([])
+      await page.keyboard.type('zzz')
+      await page.getByText('No command has this name.').waitFor()
+      await page.getByRole('combobox', { name: 'Find a command' }).fill('show the')
+      const options = palette.getByRole('option')
+      expect(await options.allInnerTexts()).toHaveLength(5)
+      await page.keyboard.press('ArrowDown')
+      expect(await options.nth(1).getAttribute('aria-selected')).toBe('true')
+      await page.keyboard.press('Enter')
+      expect(await palette.count()).toBe(0)
+      const tab = page.getByRole('tab', { name: 'Predictors' })
+      expect(await tab.getAttribute('aria-selected')).toBe('true')
 
-    await page.keyboard.press('Control+K')
-    await palette.waitFor()
-    await page.keyboard.press('Control+K')
-    await palette.waitFor({ state: 'hidden' })
-    expect(faults).toEqual([])
-  })
+      await page.keyboard.press('Control+K')
+      await palette.waitFor()
+      await page.keyboard.press('Control+K')
+      await palette.waitFor({ state: 'hidden' })
+      expect(faults).toEqual([])
+    },
+  )
 
-  test('shortcuts run commands, but not while text is written', async () => {
+  test('shortcuts run commands, but not while text is written', { tags: ['slow'] }, async () => {
     const { page } = await open()
     await page.getByText('Runs here').waitFor()
     const input = page.getByLabel('Your question')

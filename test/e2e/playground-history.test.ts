@@ -51,7 +51,7 @@ test('a chat survives a reload, and "New chat" keeps the old one', async () => {
   expect(faults).toEqual([])
 })
 
-test('conversations are searched, renamed, and deleted for good', async () => {
+test('conversations are searched, renamed, and deleted for good', { tags: ['slow'] }, async () => {
   const { page, ask } = await open()
   for (const question of ['Apples?', 'Pears?']) {
     await ask(question)
@@ -115,7 +115,7 @@ describe('two tabs', () => {
     await ended.nth(count).waitFor()
   }
 
-  test('that change one conversation keep what both have asked', async () => {
+  test('that change one conversation keep what both have asked', { tags: ['slow'] }, async () => {
     const { page, ask } = await open()
     await ask('Start?')
     const second = await duplicate(page)
@@ -139,7 +139,7 @@ describe('two tabs', () => {
     await page.locator('.answer', { hasText: 'Half' }).waitFor()
   }
 
-  test('that answer at the same time keep what both have asked', async () => {
+  test('that answer at the same time keep what both have asked', { tags: ['slow'] }, async () => {
     const { page, ask } = await open()
     await ask('Start?')
     const second = await duplicate(page)
@@ -155,7 +155,7 @@ describe('two tabs', () => {
     await expect.poll(() => questions(page)).toEqual(all)
   })
 
-  test('do not bring back what the other one has deleted', async () => {
+  test('do not bring back what the other one has deleted', { tags: ['slow'] }, async () => {
     const { page, ask } = await open()
     await ask('Start?')
     const second = await duplicate(page)
@@ -172,7 +172,7 @@ describe('two tabs', () => {
     expect(await titles(page)).toEqual([])
   })
 
-  test('show a new chat where the other one deletes theirs', async () => {
+  test('show a new chat where the other one deletes theirs', { tags: ['slow'] }, async () => {
     const { page, ask } = await open()
     await ask('Start?')
     const second = await duplicate(page)
@@ -187,27 +187,31 @@ describe('two tabs', () => {
 })
 
 describe('files', () => {
-  test('a conversation is exported, deleted, and imported with its branches', async () => {
-    const { page, ask } = await open()
-    await ask('One?')
-    await tool(page, 'Regenerate').click()
-    await page.getByText('2 / 2').waitFor()
-    await tool(page, 'Regenerate').waitFor()
-    await openHistory(page)
-    const markdown = await download(page, 'Markdown')
-    expect(markdown.name).toBe('One.md')
-    expect(markdown.text).toContain('# One?\n\n> One?\n\nAnswer 2.')
-    const json = await download(page, 'Export all')
-    await inHistory(page, 'Delete all').click()
-    await inHistory(page, 'Delete all for good?').click()
-    await page.getByText('No conversation is stored yet.').waitFor()
-    const file = { name: 'a.json', mimeType: 'application/json', buffer: Buffer.from(json.text) }
-    await page.getByLabel('File to import').setInputFiles(file)
-    await page.getByText('1 conversation is imported.').waitFor()
-    await expect.poll(() => titles(page)).toEqual(['One?'])
-    await inHistory(page, 'One?').click()
-    await page.getByText('2 / 2').waitFor()
-  })
+  test(
+    'a conversation is exported, deleted, and imported with its branches',
+    { tags: ['slow'] },
+    async () => {
+      const { page, ask } = await open()
+      await ask('One?')
+      await tool(page, 'Regenerate').click()
+      await page.getByText('2 / 2').waitFor()
+      await tool(page, 'Regenerate').waitFor()
+      await openHistory(page)
+      const markdown = await download(page, 'Markdown')
+      expect(markdown.name).toBe('One.md')
+      expect(markdown.text).toContain('# One?\n\n> One?\n\nAnswer 2.')
+      const json = await download(page, 'Export all')
+      await inHistory(page, 'Delete all').click()
+      await inHistory(page, 'Delete all for good?').click()
+      await page.getByText('No conversation is stored yet.').waitFor()
+      const file = { name: 'a.json', mimeType: 'application/json', buffer: Buffer.from(json.text) }
+      await page.getByLabel('File to import').setInputFiles(file)
+      await page.getByText('1 conversation is imported.').waitFor()
+      await expect.poll(() => titles(page)).toEqual(['One?'])
+      await inHistory(page, 'One?').click()
+      await page.getByText('2 / 2').waitFor()
+    },
+  )
 
   test.each([
     ['no JSON', 'hello', 'The file is not JSON'],
@@ -237,27 +241,31 @@ function fileWith(fields: object): object {
 }
 
 describe('a link', () => {
-  test('carries a conversation to another browser, and no server sees it', async () => {
-    const permissions = ['clipboard-read', 'clipboard-write']
-    const { page, ask, close } = await open(undefined, { permissions })
-    await ask('Shared?')
-    await openHistory(page)
-    await inHistory(page, 'Copy link').click()
-    await page.getByText('The link is copied.').waitFor()
-    const link = await page.evaluate(() => navigator.clipboard.readText())
-    await close()
-    const other = await open(link)
-    const seen: string[] = []
-    other.page.on('request', (request) => seen.push(request.url()))
-    await expect.poll(() => questions(other.page)).toEqual(['Shared?'])
-    await expect.poll(() => other.page.locator('.answer').innerText()).toBe('Answer 1.')
-    expect(new URL(other.page.url()).hash).toBe('')
-    await other.page.reload()
-    await expect.poll(() => questions(other.page)).toEqual(['Shared?'])
-    expect(seen.filter((url) => url.includes('chat='))).toEqual([])
-  })
+  test(
+    'carries a conversation to another browser, and no server sees it',
+    { tags: ['slow'] },
+    async () => {
+      const permissions = ['clipboard-read', 'clipboard-write']
+      const { page, ask, close } = await open(undefined, { permissions })
+      await ask('Shared?')
+      await openHistory(page)
+      await inHistory(page, 'Copy link').click()
+      await page.getByText('The link is copied.').waitFor()
+      const link = await page.evaluate(() => navigator.clipboard.readText())
+      await close()
+      const other = await open(link)
+      const seen: string[] = []
+      other.page.on('request', (request) => seen.push(request.url()))
+      await expect.poll(() => questions(other.page)).toEqual(['Shared?'])
+      await expect.poll(() => other.page.locator('.answer').innerText()).toBe('Answer 1.')
+      expect(new URL(other.page.url()).hash).toBe('')
+      await other.page.reload()
+      await expect.poll(() => questions(other.page)).toEqual(['Shared?'])
+      expect(seen.filter((url) => url.includes('chat='))).toEqual([])
+    },
+  )
 
-  test('that is damaged says so', async () => {
+  test('that is damaged says so', { tags: ['slow'] }, async () => {
     const { page } = await open(`${inject('demo')}#chat=damaged`)
     await page.getByText('The link holds no conversation that can be read').waitFor()
     expect(await questions(page)).toEqual([])

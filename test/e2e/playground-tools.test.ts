@@ -266,78 +266,90 @@ async function runCode(page: Page, code: string): Promise<string> {
   return page.locator('.tool-card').last().getByLabel('Result').innerText()
 }
 
-test('code runs without the page, its origin and a network, and ends', async () => {
-  const settings = { enabled: ['javascript'] }
-  const { page } = await open({ before: scriptedCalls, ...withSettings(settings) })
-  const requests: string[] = []
-  page.on('request', (request) => requests.push(request.url()))
-  expect(await runCode(page, '[1, 2, 3].map((x) => x * 2)')).toBe('[2,4,6]')
-  expect(await runCode(page, 'const x = await Promise.resolve(6)\nreturn x * 7')).toBe('42')
-  expect(await runCode(page, 'null.x')).toMatch(/TypeError/)
-  expect(await runCode(page, 'self.origin + " " + typeof document')).toBe('null undefined')
-  const outside = `https://example.com/${'x'.repeat(8)}`
-  const tries = [
-    `await fetch('${inject('demo')}').then(() => 'reached')`,
-    `await fetch('${outside}').then(() => 'reached')`,
-    `importScripts('${outside}')`,
-    `await new Promise((resolve, reject) => Object.assign(new WebSocket('wss://example.com'), { onopen: resolve, onerror: () => reject(new Error('blocked')) }))`,
-    `await new Promise((resolve, reject) => Object.assign(indexedDB.open('x'), { onsuccess: () => resolve('reached'), onerror: () => reject(new Error('blocked')) }))`,
-    `await caches.keys()`,
-  ]
-  for (const code of tries) expect(await runCode(page, code), code).toMatch(/Error/)
-  expect(requests.filter((url) => url.includes('example.com'))).toEqual([])
+test(
+  'code runs without the page, its origin and a network, and ends',
+  { tags: ['slow'] },
+  async () => {
+    const settings = { enabled: ['javascript'] }
+    const { page } = await open({ before: scriptedCalls, ...withSettings(settings) })
+    const requests: string[] = []
+    page.on('request', (request) => requests.push(request.url()))
+    expect(await runCode(page, '[1, 2, 3].map((x) => x * 2)')).toBe('[2,4,6]')
+    expect(await runCode(page, 'const x = await Promise.resolve(6)\nreturn x * 7')).toBe('42')
+    expect(await runCode(page, 'null.x')).toMatch(/TypeError/)
+    expect(await runCode(page, 'self.origin + " " + typeof document')).toBe('null undefined')
+    const outside = `https://example.com/${'x'.repeat(8)}`
+    const tries = [
+      `await fetch('${inject('demo')}').then(() => 'reached')`,
+      `await fetch('${outside}').then(() => 'reached')`,
+      `importScripts('${outside}')`,
+      `await new Promise((resolve, reject) => Object.assign(new WebSocket('wss://example.com'), { onopen: resolve, onerror: () => reject(new Error('blocked')) }))`,
+      `await new Promise((resolve, reject) => Object.assign(indexedDB.open('x'), { onsuccess: () => resolve('reached'), onerror: () => reject(new Error('blocked')) }))`,
+      `await caches.keys()`,
+    ]
+    for (const code of tries) expect(await runCode(page, code), code).toMatch(/Error/)
+    expect(requests.filter((url) => url.includes('example.com'))).toEqual([])
 
-  const workers = page.workers().length
-  expect(await runCode(page, 'for (;;) {}')).toBe('The code did not end within 5 s.')
-  await expect.poll(() => page.locator('iframe').count()).toBe(0)
-  await expect.poll(() => page.workers().length).toBe(workers)
-})
+    const workers = page.workers().length
+    expect(await runCode(page, 'for (;;) {}')).toBe('The code did not end within 5 s.')
+    await expect.poll(() => page.locator('iframe').count()).toBe(0)
+    await expect.poll(() => page.workers().length).toBe(workers)
+  },
+)
 
-test('the document of the sandbox runs nothing in a tab of its own', async () => {
-  const { page } = await open()
-  await page.goto(`${inject('demo')}sandbox.html`)
-  const answered = await page.evaluate(
-    () =>
-      new Promise((resolve) => {
-        addEventListener('message', ({ data }) => {
-          if (data !== 'end' && !('code' in data)) resolve(data)
-          if (data === 'end') resolve('silent')
-        })
-        postMessage({ code: '1 + 1', args: {} }, '*')
-        postMessage('end', '*')
-      }),
-  )
-  expect(answered).toBe('silent')
-  expect(page.workers()).toEqual([])
-})
+test(
+  'the document of the sandbox runs nothing in a tab of its own',
+  { tags: ['slow'] },
+  async () => {
+    const { page } = await open()
+    await page.goto(`${inject('demo')}sandbox.html`)
+    const answered = await page.evaluate(
+      () =>
+        new Promise((resolve) => {
+          addEventListener('message', ({ data }) => {
+            if (data !== 'end' && !('code' in data)) resolve(data)
+            if (data === 'end') resolve('silent')
+          })
+          postMessage({ code: '1 + 1', args: {} }, '*')
+          postMessage('end', '*')
+        }),
+    )
+    expect(answered).toBe('silent')
+    expect(page.workers()).toEqual([])
+  },
+)
 
-test('read_page reads text of this site only, and the dialog fits a phone', async () => {
-  const settings = { enabled: ['read_page'] }
-  const viewport = { width: 390, height: 844 }
-  const { page } = await open({ before: scriptedCalls, ...withSettings(settings), viewport })
-  const calls: [string, object][] = [
-    ['read_page', { path: 'llms.txt' }],
-    ['read_page', { path: 'https://example.com/' }],
-    ['read_page', { path: 'favicon.ico' }],
-  ]
-  await setScript(page, [calls])
-  await send(page, 'Read.')
-  const run = page.getByRole('button', { name: 'Run', exact: true })
-  for (const left of [3, 2, 1]) {
-    await expect.poll(() => run.count()).toBe(left)
-    await run.first().click()
-  }
-  await page.locator('.turn > .meta').waitFor()
-  const results = await page.locator('.tool-card').getByLabel('Result').allInnerTexts()
-  expect(results[0]).toMatch(/^# inorigin/)
-  expect(results[0]?.length).toBeLessThan(8_100)
-  expect(results[1]).toMatch(/not a path of this site/)
-  expect(results[2]).toMatch(/favicon\.ico failed with status 404/)
-  await page.getByRole('button', { name: 'Tools: 1' }).click()
-  await page.getByText('New tool').click()
-  const overflow = await page.evaluate(
-    () => document.documentElement.scrollWidth - window.innerWidth,
-  )
-  expect(overflow).toBe(0)
-  expect(await findAccessibilityProblems(page)).toEqual([])
-})
+test(
+  'read_page reads text of this site only, and the dialog fits a phone',
+  { tags: ['slow'] },
+  async () => {
+    const settings = { enabled: ['read_page'] }
+    const viewport = { width: 390, height: 844 }
+    const { page } = await open({ before: scriptedCalls, ...withSettings(settings), viewport })
+    const calls: [string, object][] = [
+      ['read_page', { path: 'llms.txt' }],
+      ['read_page', { path: 'https://example.com/' }],
+      ['read_page', { path: 'favicon.ico' }],
+    ]
+    await setScript(page, [calls])
+    await send(page, 'Read.')
+    const run = page.getByRole('button', { name: 'Run', exact: true })
+    for (const left of [3, 2, 1]) {
+      await expect.poll(() => run.count()).toBe(left)
+      await run.first().click()
+    }
+    await page.locator('.turn > .meta').waitFor()
+    const results = await page.locator('.tool-card').getByLabel('Result').allInnerTexts()
+    expect(results[0]).toMatch(/^# inorigin/)
+    expect(results[0]?.length).toBeLessThan(8_100)
+    expect(results[1]).toMatch(/not a path of this site/)
+    expect(results[2]).toMatch(/favicon\.ico failed with status 404/)
+    await page.getByRole('button', { name: 'Tools: 1' }).click()
+    await page.getByText('New tool').click()
+    const overflow = await page.evaluate(
+      () => document.documentElement.scrollWidth - window.innerWidth,
+    )
+    expect(overflow).toBe(0)
+    expect(await findAccessibilityProblems(page)).toEqual([])
+  },
+)
