@@ -10,8 +10,8 @@ import { scriptAnswers, usePlayground, type PlaygroundOptions } from '../support
 const LONG_TASK_MS = 50
 /**
  * Number of long tasks that are allowed. Alone there is mostly none: the longest took 28 ms of the CPU for
- * text, and 51 ms for formulas, where the next one took 40 ms. Tests that use the same caches make tasks longer. Work that grows with
- * the answer makes dozens of them.
+ * text, and 51 ms for formulas, where the next one took 40 ms. Tests that use the same caches make tasks
+ * longer. Work that grows with the answer makes dozens of them.
  */
 const MAX_LONG_TASKS = 2
 /** One of so many hostile answers arrives as a stream. */
