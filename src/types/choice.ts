@@ -19,7 +19,7 @@ export interface Reason {
 export interface DeviceSummary {
   /** Id of the device. Its measurements are stored under this id. */
   id: string
-  /** The GPU; `null` if there is no WebGPU, or if the GPU failed its self-test. */
+  /** The GPU; `null` if the browser or the app has no WebGPU, or if the GPU failed its self-test. */
   gpu: {
     name: string
     software: boolean
