@@ -4,6 +4,7 @@ The checkpoint is rounded as it ships. Needs onnxruntime and jinja2.
 """
 import argparse
 import json
+from pathlib import Path
 
 import jinja2
 import numpy as np
@@ -41,7 +42,7 @@ def compare_template():
     template = env.from_string(json.loads((OUT_DIR / 'tokenizer_config.json').read_text())['chat_template'])
     question, system = {'type': 'text', 'text': 'What is it?'}, {'role': 'system', 'content': 'Be brief.'}
     for before in ([], [system]):
-        plain = [*before, {'role': 'user', 'content': 'What is it?'}]
+        plain = [*before, {'role': 'user', 'content': 'What is it?', 'picture': True}]
         ours = tokenizer().decode(encode(plain, add_generation_prompt=True)[0]).replace(PICTURE, IMAGE)
         for parts in ([question, {'type': 'image'}], [{'type': 'image'}, question]):
             theirs = template.render(messages=[*before, {'role': 'user', 'content': parts}], add_generation_prompt=True)
@@ -53,15 +54,15 @@ def compare(model):
     encoder, embed, decoder = (open_graph(name) for name in ('vision_encoder', 'embed_tokens', 'decoder_model_merged'))
     sight, shape = model.encoder.s, model.guide.s
     lessons = [lesson(f'agree-{at}', sight, True) for at in range(PICTURES)]
-    batch = assemble(lessons, sight, [], None, lambda asks: [[asks[0]]] if not asks[0].click else [])
+    batch = assemble(lessons, sight, [], None, [], lambda asks: [[asks[0]]] if not asks[0].click else [])
     pixels = to_input(batch.pixels)
     rows = model.encoder(pixels)
     shipped = encoder.run(None, {'pixel_values': pixels[:, None].contiguous().numpy()})[0]
     print(f'rows: largest difference {np.abs(shipped - rows.numpy()).max():.6f}, largest number {rows.abs().max():.2f}')
-    past, same, of = model.read(rows, torch.from_numpy(batch.prefix)), 0, 0
+    past, same, of = model.read(rows, batch.prefix), 0, 0
     image = np.flatnonzero(batch.prefix == np.bincount(batch.prefix).argmax())
     for group in batch.groups:
-        scores, _ = model.answer(past, group)
+        scores, _ = model.answer(past, group, rows)
         ours = scores.argmax(-1).numpy()
         theirs = []
         for ids, learn, owner in zip(group.ids, group.learn, group.owner):
@@ -75,6 +76,6 @@ def compare(model):
 
 if __name__ == '__main__':
     args = argparse.ArgumentParser(description=__doc__)
-    args.add_argument('--checkpoint', default=str(KEPT_DIR / 'glance.pt'))
+    args.add_argument('--checkpoint', type=Path, default=KEPT_DIR)
     compare_template()
     compare(as_packed(load(args.parse_args().checkpoint)[0]))

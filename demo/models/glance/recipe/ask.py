@@ -3,9 +3,27 @@ from noise import vary
 from topics import expand
 
 SAY = {
+    'color it': ['(what|which) color is (it|this|that)', 'what is its color', '(what|which) color does it have', 'what color do you see', 'color', 'name the color'],
+    'if': ['is the {s} {c}', 'is the color of the {s} {c}', 'does the {s} have the color {c}', 'the {s} is {c}, right'],
+    'smallest': ['which shape is the smallest', 'what is the smallest (shape|thing|object)', 'smallest shape', 'which (thing|object) is the smallest'],
+    'any text': ['is there [any] text [in the (picture|image)]', 'do you see [any] text', 'does the (picture|image) (have|contain) [any] text', 'are there [any] (words|letters) [in the (picture|image)]'],
+    'which': ['(what|which) shape is (this|it|that|shown)', 'what shape do you see', 'which shape is in the (picture|image)', 'what (figure|shape) is there', 'name the shape', 'what is the shape', 'identify the shape'],
+    'shapes': ['(what|which) shapes (are there|do you see|are in the (picture|image))', '(name|list) the shapes', 'what shapes can you see', 'list [all] the shapes [in the (picture|image)]', 'which shapes does the (picture|image) show'],
+    'colors': ['(what|which) colors (are there|do you see|are in the (picture|image)|are used)', '(name|list) the colors', 'what colors do the shapes have', 'what colors are the shapes'],
+    'more': ['are there more {a} than {b}', 'do you see more {a} than {b}', 'are the {a} more than the {b}', 'does the (picture|image) have more {a} than {b}'],
+    'half x': ['is the {o} on the left or [on] the right [side]', 'on which side is the {o}', 'is the {o} left or right', 'which side is the {o} on'],
+    'half y': ['is the {o} at the top or [at] the bottom', 'is the {o} in the upper or [in the] lower half', 'is the {o} up or down', 'is the {o} (near|closer to) the top or the bottom'],
+    'most left': ['(what|which) (shape|thing|object) is (furthest|farthest|most) [to the] left', 'what is the leftmost (shape|thing|object)', 'which (shape|one) is on the left side', 'name the leftmost shape', '(what|which shape) is on the left', 'what is the (shape|object) on the left'],
+    'most right': ['(what|which) (shape|thing|object) is (furthest|farthest|most) [to the] right', 'what is the rightmost (shape|thing|object)', 'which (shape|one) is on the right side', 'name the rightmost shape', '(what|which shape) is on the right', 'what is the (shape|object) on the right'],
+    'most top': ['(what|which) (shape|thing|object) is (the highest|at the very top|topmost)', 'what is the topmost (shape|thing|object)', 'which shape is the uppermost', 'which shape is above all others'],
+    'most bottom': ['(what|which) (shape|thing|object) is (the lowest|at the very bottom)', 'what is the lowest (shape|thing|object)', 'which shape is the lowermost', 'which shape is below all others'],
+    'click it': ['(click|press|tap) [on] the {o}', 'please (click|tap) the {o}', '(select|choose|hit|touch) the {o}', 'click the {o} please', 'can you click [on] the {o}'],
+    'buttons': ['(what|which) buttons (are there|do you see|does the (dialog|window) have)', 'what are the buttons', '(name|list) the buttons', 'what do the buttons say', 'which buttons can I (press|click)', 'what (choices|options) are there'],
+    'bar pair': ['is {a} (larger|higher|taller|greater|more) than {b}', 'is the bar [of] {a} (larger|higher|taller) than the bar [of] {b}', 'does {a} have (a higher value|more) than {b}'],
+    'bar names': ['(what|which) bars are there', 'what are the (labels|categories|names) [of the bars]', '(name|list) the bars', 'what do the bars stand for'],
     'color': ['(what|which) color is the {s}', 'what is the color of the {s}', 'color of the {s}', 'what color does the {s} have', 'the {s} is what color', 'tell me the color of the {s}'],
     'shape': ['(what|which) shape is {c}', 'what is the {c} (shape|thing|object)', 'what {c} (shape|thing|object) is there', 'which shape is the {c} one', 'what shape does the {c} (thing|object) have'],
-    'count': ['how many {p} are there [in the (picture|image)]', 'how many {p} (do|can) you see', 'count the {p}', 'how many {p}', 'number of {p}', 'what is the number of {p}'],
+    'count': ['how many {p} are there [in the (picture|image)]', 'how many {p} (do|can) you see', 'count the {p}', 'how many {p}', 'how many {p} are in (this|the) (picture|image|drawing)', 'how many {p} does the (picture|image) (show|have)', 'number of {p}', 'what is the number of {p}'],
     'where': ['where is the {o}', 'in which (part|place) is the {o}', 'what is the (position|place) of the {o}', 'where do you see the {o}', 'where in the picture is the {o}'],
     'at': ['what is (in|at) the {w}', 'what do you see (in|at) the {w}', 'what is there (in|at) the {w}', 'which shape is (in|at) the {w}', 'what can be seen (in|at) the {w}'],
     'left': ['is the {a} (to the left|on the left|left) of the {b}', 'is the {a} more to the left than the {b}'],
@@ -15,9 +33,9 @@ SAY = {
     'larger': ['which is (larger|bigger), the {a} or the {b}', '(what|which one) is (larger|bigger): the {a} or the {b}', 'is the {a} or the {b} (larger|bigger)'],
     'largest': ['which shape is the (largest|biggest)', 'what is the (largest|biggest) (shape|thing|object)', '(largest|biggest) shape', 'which (thing|object) is the (largest|biggest)'],
     'exists': ['is there a {o} [in the (picture|image)]', '(can|do) you see a {o}', 'does the (picture|image) (show|have|contain) a {o}', 'is a {o} (there|visible|in the picture)'],
-    'caption': ['describe the (picture|image)', 'what is (in|on) (the|this) (picture|image)', 'what do you see', 'what is (this|shown)', 'caption', 'what does the (picture|image) show', 'describe what you see', 'what can you see [here]', '(explain|describe) this'],
+    'caption': ['describe the (picture|image)', 'what is (in|on) (the|this) (picture|image)', 'what do you see', 'what is (this|shown)', 'caption', 'what does the (picture|image) show', 'describe what you see', 'what can you see [here]', '(explain|describe) this', "what's in (this|the) (picture|image)", "what's (this|that|in it)", '[please] describe this (picture|image|drawing) [for me]', 'tell me what you see', 'what is in this (image|picture|drawing)', 'look at this', 'what do you see in (this|the) (image|picture)', 'can you describe (this|the image)'],
     'ground': ['what color is the background', 'what is the background color', 'which color does the background have', 'background color'],
-    'read': ['what does it say', 'read the (text|words|word)', 'what is written [there|here]', 'what (text|words) (do|can) you see', '(what|which) text is in the (picture|image)', 'what does the {t} say', 'read it', 'what is the text'],
+    'read': ['what does it say', 'read the (text|words|word)', 'what is written [there|here]', 'what (text|words) (do|can) you see', '(what|which) text is in the (picture|image)', 'what does the {t} say', 'read it', 'what is the text', 'what does (this|the picture|the image) say', 'read (this|the image|the text in this image)', 'which (word|words) (is|are) (here|there|in the picture)', '(what|which) word is (this|written|shown)', 'what is the word', 'transcribe (this|the text)', 'tell me the text', 'what does the text say', 'can you read (this|it)'],
     'number': ['(what|which) number is (shown|there|written|it)', 'what number do you see', 'read the number', 'what is the number'],
     'ink': ['what color is the (text|writing)', 'which color does the text have', 'what is the color of the (text|letters|writing)'],
     'price': ['how much does it cost', 'what is the price', 'what does it cost', 'how much is it', 'read the price', 'price'],
@@ -29,13 +47,14 @@ SAY = {
     'least': ['which bar is the (shortest|lowest|smallest)', 'what is the (smallest|lowest) bar', 'which one is the (smallest|lowest|shortest)', 'what has the (smallest|lowest|least) value'],
     'value': ['what is the value of {b}', 'how (much|large|high) is {b}', 'value of {b}', 'what value does {b} have', 'which number belongs to {b}'],
     'bar color': ['what color is the bar [of] {b}', 'which color does {b} have', 'color of [the bar] {b}'],
+    'click one': ['(click|press|push|tap|choose|select|hit) [on] [the] {b} [button]', 'please (click|press) [on] [the] {b} [button]', '(click|press) the button {b}', 'I want to (click|press) {b}'],
     'click': ['(click|press|push|tap) [on] [the] {b} [button]', '(click|press|tap) the button', 'please (click|press) {b}', 'hit the {b} button', 'choose {b}'],
 }
 
 
-def say(d, kind: str, **words) -> str:
+def say(d, kind: str, s='', **words) -> str:
     """Returns a question of that kind, in one of many wordings."""
-    return vary(d.rng, expand(d.rng, d.one(SAY[kind]).format(**words)), 0.5)
+    return vary(d.rng, expand(d.rng, d.one(SAY[kind]).format(s=s, **words)), 0.5)
 
 
 def a(thing: str) -> str:

@@ -6,13 +6,14 @@ from functools import lru_cache
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
-from labels import COLORS
+from labels import COLORS, SHADES
 from values import Draw
 
 FONT_DIR = '/usr/share/fonts/truetype/'
 FONTS = ['dejavu/DejaVuSans', 'dejavu/DejaVuSans-Bold', 'dejavu/DejaVuSerif', 'dejavu/DejaVuSansMono', 'liberation/LiberationSans-Regular', 'liberation/LiberationSans-Bold',
          'liberation/LiberationSerif-Regular', 'liberation/LiberationSerif-Bold', 'liberation/LiberationMono-Regular', 'freefont/FreeSans', 'freefont/FreeSansBold', 'freefont/FreeMonoBold']
 HELD_FONTS = ['freefont/FreeSerif', 'freefont/FreeSerifBold', 'liberation/LiberationSansNarrow-Regular', 'dejavu/DejaVuSerif-Bold']
+BRIEFLY = ['Answer in one word.', 'One word.', 'answer with one word', 'Just one word please.', 'Answer with a single word.', '(one word)', 'Only the answer.', 'Reply with the answer only.', 'Answer briefly.', 'Be brief.', 'short answer please']
 # Two letters of one line are rarely nearer than this.
 MIN_TEXT = 13
 
@@ -48,10 +49,14 @@ class Canvas:
         return self.d.rng
 
     def __post_init__(self):
-        self.image = Image.new('RGB', (self.width, self.height), tone(self.rng, self.ground))
+        self.paper = tone(self.rng, self.ground)
+        self.image = Image.new('RGB', (self.width, self.height), self.paper)
         self.pen = ImageDraw.Draw(self.image)
 
-    def ask(self, group: str, question: str, answer: str, click=None):
+    def ask(self, group: str, question: str, answer: str, click=None, short: str | None = None):
+        """Notes a question. Some of those with a `short` answer ask for it."""
+        if short and self.d.chance(0.1):
+            question, answer = question.rstrip('?.! ') + self.d.one(['?', '.', '', '?']) + ' ' + self.d.one(BRIEFLY), short
         self.asks.append(Ask(group, question, answer, click))
 
     def font(self, size: int):
@@ -67,8 +72,19 @@ class Canvas:
 
 
 def tone(rng: random.Random, color: str) -> tuple:
-    """Returns a shade of a named color."""
-    return tuple(max(0, min(255, round(value + rng.gauss(0, 9)))) for value in COLORS[color])
+    """Returns a shade of a named color: near its middle, or near one that others use."""
+    if rng.random() < 0.35:
+        return tuple(max(0, min(255, round(value + rng.gauss(0, 9)))) for value in COLORS[color])
+    shade, spread = rng.choice(SHADES[color]), rng.choice([0, 0, 5])
+    return tuple(max(0, min(255, round(int(shade[at:at + 2], 16) + rng.gauss(0, spread)))) for at in (0, 2, 4))
+
+
+def clear(rng: random.Random, color: str, around: tuple, least=75) -> tuple:
+    """Returns a shade of a named color that is well seen on a color around it."""
+    for _ in range(20):
+        if np.linalg.norm(np.subtract(shade := tone(rng, color), around)) > least:
+            break
+    return shade
 
 
 def unlike(rng: random.Random, others) -> str:
@@ -92,17 +108,21 @@ def distance(a: str, b: str) -> float:
     return float(np.linalg.norm(np.subtract(COLORS[a], COLORS[b])))
 
 
-def new_canvas(d: Draw, ground: str | None = None, stretch=1.25) -> Canvas:
+# Sides of common pictures.
+RATIOS = [4 / 3, 3 / 2, 16 / 9, 3 / 4, 2 / 3, 2]
+
+
+def new_canvas(d: Draw, ground: str | None = None, stretch=1.34) -> Canvas:
     """Returns an empty page. Its sides differ by at most `stretch`; the model always sees a square."""
-    ratio = 1 if d.chance(0.6) else d.rng.uniform(1 / stretch, stretch)
-    # Most pages are drawn at the size at which the model sees them, which saves time.
-    size = 256 if d.chance(0.7) else d.rng.randint(200, 400)
+    ratio = 1 if d.chance(0.5) else d.rng.uniform(1 / stretch, stretch) if d.chance(0.5) else d.one([r for r in RATIOS if 1 / stretch <= r <= stretch])
+    # Larger pages have smooth edges when they are made smaller.
+    size = d.rng.choices([256, d.rng.randint(200, 320), d.rng.randint(320, 520), d.rng.randint(520, 800)], [15, 20, 45, 20])[0]
     width, height = (size, round(size / ratio)) if ratio >= 1 else (round(size * ratio), size)
     return Canvas(d, width, height, ground or ground_color(d))
 
 
 def ground_color(d: Draw) -> str:
-    return 'white' if d.chance(0.55) else d.one(list(COLORS))
+    return 'white' if d.chance(0.5) else d.one(list(COLORS))
 
 
 def fitted(d: Draw, canvas: Canvas, longest: str, smallest=14, largest=40, share=0.9):

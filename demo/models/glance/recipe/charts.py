@@ -1,18 +1,23 @@
 """Simple bar charts with two to five labeled bars."""
 from ask import counted, listed, say
-from canvas import Canvas, fitted, new_canvas, readable, tone, unlike
+from canvas import Canvas, clear, fitted, new_canvas, readable, tone, unlike
 from prints import word
 
 
+SETS = ['Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec'.split(), 'Mon Tue Wed Thu Fri Sat Sun'.split(), 'Q1 Q2 Q3 Q4'.split(), 'Red Blue Green Pink'.split(), 'North South East West'.split(), 'Cats Dogs Birds Fish Cows'.split(),
+        'Apples Pears Plums Grapes'.split(), 'Tea Coffee Juice Water'.split(), 'Car Bus Train Bike Walk'.split()]
+TITLES = ['Sales', 'Results', 'Visitors', 'Fruit', 'Animals', 'Points', 'Income', 'Users', 'Votes', 'Rain', 'Scores', 'Sales by month', 'Cost', 'Profit']
+
+
 def bar_labels(d, count: int) -> list:
-    start = d.rng.randint(0, 20)
     own = []
     while len(own) < count:
-        text = word(d).capitalize()[:5]
+        text = word(d).capitalize()[:d.one([5, 7])]
         if text not in own:
             own.append(text)
-    years = d.rng.randint(1990, 2025)
-    return d.one([[chr(65 + start + i) for i in range(count)], [chr(65 + i) for i in range(count)], own, own, [str(years + i) for i in range(count)]])
+    years, start, known = d.rng.randint(1990, 2026), d.rng.randint(0, 20), d.one([each for each in SETS if len(each) >= count])
+    first = d.rng.randint(0, len(known) - count)
+    return d.one([[chr(65 + start + i) for i in range(count)], [chr(65 + i) for i in range(count)], own, own, known[first:first + count], known[first:first + count], [str(years + i) for i in range(count)]])
 
 
 def heights(d, count: int) -> list:
@@ -26,36 +31,77 @@ def heights(d, count: int) -> list:
 
 
 def chart(d) -> Canvas:
-    c = new_canvas(d, 'white' if d.chance(0.8) else None)
-    count = d.rng.randint(2, 5)
+    c = new_canvas(d, 'white' if d.chance(0.8) else None, 1.8)
+    count = d.rng.choices([2, 3, 4, 5, 6], [18, 28, 26, 20, 8])[0]
     labels, values = bar_labels(d, count), heights(d, count)
     one = unlike(c.rng, [c.ground]) if d.chance(0.5) else None
     colors = [one or unlike(c.rng, [c.ground]) for _ in labels]
-    ink = tone(c.rng, readable(c.rng, c.ground) if c.ground != 'white' else 'black')
-    slot = c.width * 0.92 / count
-    face, size = fitted(d, c, max(labels, key=len), 13, 18, 0.86 / count)
-    floor, top, numbers = c.height - size * 1.7, size * 1.8, d.chance(0.6)
-    for at, (label, value, color) in enumerate(zip(labels, values, colors)):
+    ink = clear(c.rng, 'black' if c.ground == 'white' else readable(c.rng, c.ground), c.paper, 110)
+    shades = [clear(c.rng, color, c.paper) for color in ([one] if one else colors)] * (count if one else 1)
+    title, numbers = heading(c, ink) if d.chance(0.3) else (None, 0), d.chance(0.6)
+    (bars if d.chance(0.75) else lying_bars)(c, labels, values, colors, shades, ink, title[1], numbers)
+    questions(c, labels, values, colors if not one else [one] * count, numbers)
+    if title[0]:
+        c.ask('words', say(d, 'title').replace('dialog', 'chart').replace('window', 'chart'), f'The title is {title[0]}.')
+    return c
+
+
+def heading(c: Canvas, ink) -> tuple:
+    """Writes a title. Returns it and the height that it takes."""
+    text = c.d.one(TITLES) if c.d.chance(0.5) else f'{word(c.d).capitalize()}'
+    face, size = fitted(c.d, c, text, 14, 22)
+    c.text((c.width - face.getlength(text)) / 2, size * 0.3, text, face, ink)
+    return text, size * 1.5
+
+
+def bars(c: Canvas, labels, values, colors, shades, ink, below: float, numbers: bool):
+    """Draws standing bars below a title."""
+    slot = c.width * 0.92 / len(labels)
+    face, size = fitted(c.d, c, max(labels, key=len), 13, 18, 0.86 / len(labels))
+    floor, top, thick = c.height - size * 1.7, below + size * 1.8, c.rng.uniform(0.22, 0.42)
+    if c.d.chance(0.3):
+        for line in range(4):
+            y = floor - (floor - top) * line / 3
+            c.pen.line([(c.width * 0.04, y), (c.width * 0.97, y)], fill=tuple(int(0.85 * p + 0.15 * i) for p, i in zip(c.paper, ink)))
+    for at, (label, value, color, shade) in enumerate(zip(labels, values, colors, shades)):
         x, y = c.width * 0.05 + at * slot, floor - (floor - top) * value / max(values)
-        c.pen.rectangle([x + slot * 0.15, y, x + slot * 0.85, floor], fill=tone(c.rng, color))
-        c.boxes += [(x + slot * 0.15, y, x + slot * 0.85, floor, name) for name in ('bar', color)]
+        box = [x + slot * (0.5 - thick), y, x + slot * (0.5 + thick), floor]
+        c.pen.rectangle(box, fill=shade)
+        c.boxes += [(*box, name) for name in ('bar', color)]
         middle = x + slot / 2
         c.text(middle - face.getlength(label) / 2, floor + size * 0.2, label, face, ink)
         if numbers:
             c.text(middle - face.getlength(str(value)) / 2, y - size * 1.35, str(value), face, ink)
-    c.pen.line([(c.width * 0.04, floor), (c.width * 0.97, floor)], fill=ink, width=2)
-    questions(c, labels, values, colors if not one else None, numbers)
-    return c
+    c.pen.line([(c.width * 0.04, floor), (c.width * 0.97, floor)], fill=ink, width=max(1, c.width // 160))
+
+
+def lying_bars(c: Canvas, labels, values, colors, shades, ink, below: float, numbers: bool):
+    """Draws bars from left to right, with their labels before them."""
+    slot = (c.height - below) * 0.94 / len(labels)
+    face, size = fitted(c.d, c, max(labels, key=len), 13, 17, 0.3)
+    start = max(face.getlength(label) for label in labels) + size * 0.8
+    end, thick = c.width - face.getlength(str(max(values))) - size, c.rng.uniform(0.25, 0.42)
+    for at, (label, value, color, shade) in enumerate(zip(labels, values, colors, shades)):
+        middle = below + c.height * 0.02 + (at + 0.5) * slot
+        box = [start, middle - slot * thick, start + (end - start) * value / max(values), middle + slot * thick]
+        c.pen.rectangle(box, fill=shade)
+        c.boxes += [(*box, name) for name in ('bar', color)]
+        c.text(start - face.getlength(label) - size * 0.3, middle - size * 0.6, label, face, ink)
+        if numbers:
+            c.text(box[2] + size * 0.3, middle - size * 0.6, str(value), face, ink)
 
 
 def questions(c: Canvas, labels, values, colors, numbers: bool):
     d = c.d
-    c.ask('bars', say(d, 'bars'), counted(len(labels), 'bar'))
-    c.ask('most', say(d, 'most'), f'{labels[values.index(max(values))]} is the largest.')
-    c.ask('most', say(d, 'least'), f'{labels[values.index(min(values))]} is the smallest.')
+    c.ask('bars', say(d, 'bars'), counted(len(labels), 'bar'), short=str(len(labels)))
+    c.ask('most', say(d, 'most'), f'{labels[values.index(max(values))]} is the largest.', short=labels[values.index(max(values))])
+    c.ask('most', say(d, 'least'), f'{labels[values.index(min(values))]} is the smallest.', short=labels[values.index(min(values))])
     c.ask('caption', say(d, 'caption'), f'It is a bar chart of {listed(labels)}.')
-    at = d.rng.randrange(len(labels))
+    c.ask('bars', say(d, 'bar names'), f'The bars are {listed(labels)}.')
+    at, other = d.rng.sample(range(len(labels)), 2)
+    if max(values[at], values[other]) > 1.12 * min(values[at], values[other]):
+        more = values[at] > values[other]
+        c.ask('relation', say(d, 'bar pair', a=labels[at], b=labels[other]), f'{"Yes" if more else "No"}, {labels[at]} is {"larger" if more else "smaller"} than {labels[other]}.', short='Yes' if more else 'No')
     if numbers:
-        c.ask('value', say(d, 'value', b=labels[at]), f'The value of {labels[at]} is {values[at]}.')
-    if colors:
-        c.ask('color', say(d, 'bar color', b=labels[at]), f'{labels[at]} is {colors[at]}.')
+        c.ask('value', say(d, 'value', b=labels[at]), f'The value of {labels[at]} is {values[at]}.', short=str(values[at]))
+    c.ask('color', say(d, 'bar color', b=labels[at]), f'{labels[at]} is {colors[at]}.', short=colors[at])

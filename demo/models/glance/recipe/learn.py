@@ -1,15 +1,16 @@
-"""Trains the model in three stages, resumable at any time.
+"""Trains the model on pictures with questions and on chats without pictures, resumable at any time.
 
-`see` trains the encoder alone, to find the labels of the cells. `all` trains everything on questions, and the decoder on
-chats without pictures in every second step, so that they are about a sixth of all tokens. `finish` is `all` with a rate
-that falls to zero.
+Each step has a batch of both. The rate is constant for the first half of the run and then falls to zero. The run ends
+after `--steps` or `--minutes`, whichever is first.
 """
 import argparse
 import json
 import os
+import threading
 import time
-from collections import defaultdict
+from collections import defaultdict, deque
 from dataclasses import asdict
+from queue import Empty, Queue
 
 # Threads that wait must not spin on a shared machine.
 os.environ.setdefault('OMP_WAIT_POLICY', 'passive')
@@ -20,7 +21,7 @@ import torch.nn.functional as F
 # The places of the guide's modules come first.
 from places import KEPT_DIR, Sight
 from labels import LABELS
-from loader import Ahead, batch as picture_batch
+from loader import Ahead, batch as picture_batch, moved
 from guide_weights import guide
 from muon import Muon, has_bfloat16
 from settings import Shape
@@ -28,19 +29,41 @@ from sight import Glance, to_input
 from talk import shard
 from train import batches, logger, loss_of, mean, optimizers
 
-STAGES = ('see', 'all', 'finish')
-# Pictures in a step of each stage; the optimizers cost as much as two pictures. One of so many steps has chats, too; their tokens; and the chats of a shard.
-PICTURES = {'see': 32, 'all': 24, 'finish': 24}
-TEXT_EVERY, TEXT_TOKENS, TEXT_CHATS = 2, 3072, 2000
-# Weight of the auxiliary loss beside that of the answers; share of the rate that the decoder has.
-AUXILIARY, DECODER_RATE = 0.3, 0.4
-WARM, SAVE_SECONDS = 60, 120
+# Chats of a shard.
+TEXT_CHATS = 3000
+# Weight of the auxiliary loss beside that of the answers.
+AUXILIARY = 0.3
+# Steps until the full rate, the share of the run with that rate, and seconds between two checkpoints.
+WARM, FLAT, SAVE_SECONDS = 100, 0.5, 60
 
 
-def texts(shards: Ahead):
+class Feed:
+    """Batches on the device. A batch comes once more while the next one is being made, so that the device never waits."""
+
+    def __init__(self, source, device):
+        self.ready, self.used = Queue(3), deque(maxlen=50)
+        self.fresh = self.again = 0
+        threading.Thread(target=self.fill, args=(source, device), daemon=True).start()
+
+    def fill(self, source, device):
+        for number, batch in source:
+            self.ready.put((number, moved(batch, device)))
+
+    def take(self):
+        try:
+            number, batch = self.ready.get(block=not self.used)
+        except Empty:
+            self.again += 1
+            return self.used.popleft()
+        self.fresh += 1
+        self.used.append((number, batch))
+        return number, batch
+
+
+def texts(shards: Ahead, tokens: int):
     """Yields (number of the shard, batch) of chats without pictures."""
     for number, data in shards:
-        for x, learn in batches(*data, np.random.default_rng(number), TEXT_TOKENS):
+        for x, learn in batches(*data, np.random.default_rng(number), tokens):
             yield number, x, learn
 
 
@@ -50,36 +73,35 @@ def create() -> Glance:
     return model.to(memory_format=torch.channels_last)
 
 
-def all_optimizers(model: Glance, rate: float) -> list:
-    """Returns those of the encoder, and those of the decoder with a lower rate. Each group keeps its share of the rate."""
+def all_optimizers(model: Glance, rate: float, share: float) -> list:
+    """Returns those of the encoder, and those of the decoder with a share of the rate."""
     matrices = [p for block in model.encoder.blocks for p in block.parameters() if p.ndim == 2] + [model.encoder.connect.weight]
     taken = {id(p) for p in matrices}
     rest = [p for part in (model.encoder, model.head) for p in part.parameters() if id(p) not in taken]
     muon = Muon(matrices, rate)
     adam = torch.optim.AdamW(rest, lr=rate, betas=(0.9, 0.95), weight_decay=0.01)
     seeing, saying = [muon, adam], optimizers(model.guide, rate)
-    for opts, share in ((seeing, 1), (saying, DECODER_RATE)):
+    for opts, part in ((seeing, 1), (saying, share)):
         for opt in opts:
             for group in opt.param_groups:
-                group['share'] = share
+                group['share'] = part
     return seeing + saying
 
 
 def label_loss(model: Glance, rows, labels):
     """Returns cross entropy of each label in each cell. Sums over labels, so that rare ones count."""
     scores = model.labels(rows).float()
-    return F.binary_cross_entropy_with_logits(scores, torch.from_numpy(labels).float()) * len(LABELS)
+    return F.binary_cross_entropy_with_logits(scores, labels.float()) * len(LABELS)
 
 
 def picture_loss(model: Glance, batch):
-    """Returns (loss of the labels, mean loss of the answers' tokens; 0 without questions)"""
-    with torch.autocast('cpu', torch.bfloat16, enabled=has_bfloat16('cpu')):
+    """Returns (loss of the labels, mean loss of the answers' tokens)"""
+    device = batch.pixels.device.type
+    with torch.autocast(device, torch.bfloat16, enabled=has_bfloat16(device)):
         rows = model.encoder(to_input(batch.pixels).contiguous(memory_format=torch.channels_last))
         seen = label_loss(model, rows, batch.labels)
-        if not batch.groups:
-            return seen, torch.zeros(())
-        past = model.read(rows, torch.from_numpy(batch.prefix))
-        said = [model.answer(past, group) for group in batch.groups]
+        past = model.read(rows, batch.prefix)
+        said = [model.answer(past, group, rows) for group in batch.groups]
     scores, targets = (torch.cat(each) for each in zip(*said))
     return seen, F.cross_entropy(scores.float(), targets)
 
@@ -88,103 +110,104 @@ class Run:
     """A training with its state: what is saved and restored."""
 
     def __init__(self, args, log):
-        self.args, self.log, self.path = args, log, KEPT_DIR / 'glance.pt'
+        self.args, self.log = args, log
         torch.manual_seed(1)
-        self.model = create()
-        self.opts = all_optimizers(self.model, args.rate)
-        self.at = {'stage': 0, 'step': 0, 'batch': 0, 'shard': 0, 'spent': 0.0, 'pictures': 0}
-        if self.path.exists() and not args.fresh:
-            state = torch.load(self.path, weights_only=True)
-            self.model.load_state_dict(state['model'])
-            for opt, saved in zip(self.opts, state['optimizers']):
-                opt.load_state_dict(saved)
-            self.at = state['at']
+        self.model = create().to(args.device)
+        self.opts = all_optimizers(self.model, args.rate, args.decoder)
+        self.at = {'step': 0, 'batch': 0, 'shard': 0, 'spent': 0.0, 'pictures': 0, 'tokens': 0}
+        if (KEPT_DIR / 'glance.json').exists() and not args.fresh:
+            self.restore()
+
+    def restore(self):
+        read = lambda name: torch.load(KEPT_DIR / f'{name}.pt', weights_only=True, map_location=self.args.device)
+        self.model.load_state_dict({**read('encoder'), **read('decoder')})
+        for opt, saved in zip(self.opts, read('optimizers')):
+            opt.load_state_dict(saved)
+        self.at = json.loads((KEPT_DIR / 'glance.json').read_text())['at']
 
     def save(self):
-        state = {'model': self.model.state_dict(), 'optimizers': [opt.state_dict() for opt in self.opts], 'at': self.at,
-                 'sight': asdict(self.model.encoder.s), 'shape': asdict(self.model.guide.s)}
-        torch.save(state, self.path.with_suffix('.part'))
-        self.path.with_suffix('.part').rename(self.path)
+        """Writes the encoder, the decoder and the optimizers, and last the file that says that they are whole."""
+        state = self.model.state_dict()
+        decoder = {name: value for name, value in state.items() if name.startswith('guide.')}
+        parts = {'encoder': {name: value for name, value in state.items() if name not in decoder}, 'decoder': decoder, 'optimizers': [opt.state_dict() for opt in self.opts]}
+        for name, part in parts.items():
+            torch.save(part, KEPT_DIR / f'{name}.part')
+        for name in parts:
+            (KEPT_DIR / f'{name}.part').rename(KEPT_DIR / f'{name}.pt')
+        (KEPT_DIR / 'glance.json').write_text(json.dumps({'at': self.at, 'sight': asdict(self.model.encoder.s), 'shape': asdict(self.model.guide.s)}))
 
-    def rate(self, stage: str, steps: int) -> float:
-        step = self.at['step']
-        return self.args.rate * (1 - step / steps if stage == 'finish' else min(1, (step + 1) / WARM))
+    def progress(self) -> float:
+        return max(self.at['step'] / self.args.steps, self.at['spent'] / (60 * self.args.minutes))
 
-    def update(self, rate: float):
+    def update(self):
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
+        rate = self.args.rate * min(1, (self.at['step'] + 1) / WARM, (1 - self.progress()) / (1 - FLAT))
         for opt in self.opts:
             for group in opt.param_groups:
                 group['lr'] = rate * group['share']
             opt.step()
             opt.zero_grad(set_to_none=True)
 
-    def stage(self, stage: str, steps: int):
-        """Runs the rest of a stage."""
-        if self.at['step'] >= steps:
-            return
-        asked = stage != 'see'
-        pictures = Ahead(picture_batch, self.at['batch'], self.args.workers, PICTURES[stage], self.model.encoder.s, asked)
-        shards = Ahead(shard, self.at['shard'], 1, TEXT_CHATS) if asked else None
-        chats = texts(shards) if shards else None
-        losses, begun, saved = defaultdict(list), time.time(), time.time()
-        for number, batch in pictures:
-            if chats and self.at['step'] % TEXT_EVERY == 0:
-                self.talk(chats, losses)
+    def all(self):
+        args, at = self.args, self.at
+        sources = [Ahead(picture_batch, at['batch'], args.workers, args.pictures, self.model.encoder.s), Ahead(shard, at['shard'], args.writers, TEXT_CHATS)]
+        pictures, chats = Feed(sources[0], args.device), texts(sources[1], args.tokens)
+        losses, saved, begun = defaultdict(list), time.time(), None
+        while self.progress() < 1 and at['spent'] < 60 * args.pause:
+            number, batch = pictures.take()
+            begun = begun or time.time()
             self.look(batch, losses)
-            self.update(self.rate(stage, steps))
-            self.count(number, len(batch.pixels), time.time() - begun)
+            if args.tokens:
+                self.talk(chats, losses)
+            self.update()
+            at |= {'step': at['step'] + 1, 'batch': max(at['batch'], number + 1), 'pictures': at['pictures'] + len(batch.pixels), 'spent': at['spent'] + time.time() - begun}
             begun = time.time()
-            if self.at['step'] % self.args.every == 0:
-                self.report(stage, losses)
+            if at['step'] % args.every == 0:
+                self.report(losses, pictures)
                 losses.clear()
-            done = self.at['step'] >= steps
-            if done or time.time() - saved > SAVE_SECONDS:
+            if time.time() - saved > SAVE_SECONDS:
                 self.save()
                 saved = time.time()
-            if done:
-                break
-        for source in filter(None, (pictures, shards)):
+        self.save()
+        for source in sources:
             source.close()
 
     def talk(self, chats, losses):
         """Adds the gradient of a batch of chats without pictures."""
         number, x, learn = next(chats)
         # A training that was cut goes on with new chats.
-        self.at['shard'] = number + 1
-        _, loss = loss_of(self.model.guide, x, learn, 0.1)
+        self.at['shard'] = max(self.at['shard'], number + 1)
+        self.at['tokens'] += x.numel()
+        _, loss = loss_of(self.model.guide, x.to(self.args.device), learn.to(self.args.device), 0.1)
         loss.backward()
         losses['text'].append(loss.detach())
 
     def look(self, batch, losses):
         """Adds the gradient of a batch of pictures."""
         seen, said = picture_loss(self.model, batch)
-        (said + AUXILIARY * seen if batch.groups else seen).backward()
+        (said + AUXILIARY * seen).backward()
         losses['cells'].append(seen.detach())
         losses['answers'].append(said.detach())
 
-    def count(self, number: int, pictures: int, seconds: float):
-        at = self.at
-        at |= {'step': at['step'] + 1, 'batch': number + 1, 'pictures': at['pictures'] + pictures, 'spent': at['spent'] + seconds}
-
-    def report(self, stage: str, losses):
+    def report(self, losses, pictures: Feed):
         at = self.at
         parts = ' '.join(f'{name} {mean(values):.4f}' for name, values in losses.items())
-        self.log(f'{stage} step {at["step"]} {parts} pictures {at["pictures"]:,} {at["spent"] / 60:.1f} min, {time.process_time():.0f} s of processor in this run')
-
-    def all(self, steps: list):
-        for number, (stage, count) in enumerate(zip(STAGES, steps)):
-            if number == self.at['stage']:
-                self.stage(stage, count)
-                self.at |= {'stage': number + 1, 'step': 0}
-                self.save()
+        self.log(f'step {at["step"]} {parts} pictures {at["pictures"]:,} ({100 * pictures.again // max(1, pictures.fresh + pictures.again)} % twice) tokens {at["tokens"]:,} {at["spent"] / 60:.2f} min')
 
 
 def arguments():
     args = argparse.ArgumentParser(description=__doc__)
-    args.add_argument('--steps', type=int, nargs=3, default=[1800, 2700, 1100], help='steps of each stage')
+    args.add_argument('--steps', type=int, default=1_000_000)
+    args.add_argument('--minutes', type=float, default=1e6)
+    args.add_argument('--pause', type=float, default=1e6, help='minutes after which the run stops, to be continued by the same command')
+    args.add_argument('--pictures', type=int, default=24, help='pictures of a step')
+    args.add_argument('--tokens', type=int, default=3072, help='tokens of chats without pictures in a step')
     args.add_argument('--rate', type=float, default=2e-3)
+    args.add_argument('--decoder', type=float, default=0.7, help='share of the rate that the decoder has')
+    args.add_argument('--device', default='cuda' if torch.cuda.is_available() else 'cpu')
     args.add_argument('--threads', type=int, default=2)
     args.add_argument('--workers', type=int, default=1, help='processes that draw')
+    args.add_argument('--writers', type=int, default=1, help='processes that write chats')
     args.add_argument('--every', type=int, default=50)
     args.add_argument('--fresh', action='store_true', help='begin anew')
     return args.parse_args()
@@ -195,4 +218,4 @@ if __name__ == '__main__':
     torch.set_num_threads(args.threads)
     log = logger(KEPT_DIR / 'train.log')
     log(json.dumps(vars(args)))
-    Run(args, log).all(args.steps)
+    Run(args, log).all()

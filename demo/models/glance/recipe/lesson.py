@@ -1,4 +1,5 @@
 """A picture as the model sees it, with the labels of its cells, and its questions."""
+import io
 import random
 from dataclasses import dataclass
 
@@ -15,7 +16,7 @@ from shapes import scene
 from textures import texture
 from values import Draw
 
-KINDS = {scene: 42, lines: 20, sign: 12, chart: 10, dialog: 11, texture: 5}
+KINDS = {scene: 42, lines: 20, sign: 12, chart: 10, dialog: 11, texture: 6}
 
 
 @dataclass
@@ -26,11 +27,11 @@ class Lesson:
     asks: list[Ask]
 
 
-def squeeze(c: Canvas, tile: int) -> np.ndarray:
+def squeeze(c: Canvas, tile: int, way) -> np.ndarray:
     """Returns the page as a square, as the processor makes it: first the longest side, then both."""
     image, longest = c.image, max(c.width, c.height)
     for size in ((round(c.width * tile / longest), round(c.height * tile / longest)), (tile, tile)):
-        image = image if image.size == size else image.resize(size, Image.LANCZOS)
+        image = image if image.size == size else image.resize(size, way)
     return np.asarray(image)
 
 
@@ -51,13 +52,23 @@ def lesson(seed, sight: Sight, held=False, kind=None) -> Lesson:
     rng = random.Random(seed)
     d = Draw(rng, held)
     c = (kind or rng.choices(list(KINDS), KINDS.values())[0])(d)
+    # The page may have been made smaller before, by other means.
+    pixels = squeeze(c, sight.tile, Image.LANCZOS if d.chance(0.7) else d.one([Image.BILINEAR, Image.BICUBIC, Image.BOX]))
     if d.chance(0.15):
-        c.image = noisy(c)
-    return Lesson(squeeze(c, sight.tile), cell_labels(c, sight.grid * sight.fine), c.asks)
+        pixels = noisy(d, pixels)
+    if d.chance(0.12):
+        pixels = compressed(d, pixels)
+    return Lesson(pixels, cell_labels(c, sight.grid * sight.fine), c.asks)
 
 
-def noisy(c: Canvas) -> Image.Image:
-    """Returns the page with weak noise in its pixels."""
-    dice = np.random.default_rng(c.rng.getrandbits(32))
-    grain = dice.integers(-12, 13, (c.height, c.width, 1), np.int16)
-    return Image.fromarray(np.uint8(np.clip(np.asarray(c.image, np.int16) + grain, 0, 255)))
+def noisy(d: Draw, pixels: np.ndarray) -> np.ndarray:
+    """Returns pixels with weak noise."""
+    grain = np.random.default_rng(d.rng.getrandbits(32)).integers(-12, 13, (*pixels.shape[:2], 1), np.int16)
+    return np.uint8(np.clip(pixels + grain, 0, 255))
+
+
+def compressed(d: Draw, pixels: np.ndarray) -> np.ndarray:
+    """Returns pixels as they come back from a JPEG file."""
+    file = io.BytesIO()
+    Image.fromarray(pixels).save(file, 'JPEG', quality=d.rng.randint(40, 92))
+    return np.asarray(Image.open(file))

@@ -1,55 +1,75 @@
 """Batches of pictures with questions, drawn by other processes ahead of time.
 
-The questions of a batch share their system message, so the decoder reads it and the picture once for each picture and
-goes on from there with each question.
+The questions of a batch share what precedes the picture, so the decoder reads that and the picture once for each picture
+and goes on from there with each question. Some rows have a second picture.
 """
 import random
-from dataclasses import dataclass
-from multiprocessing import get_context
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
+import torch
+from torch.multiprocessing import get_context
 
+from canvas import Ask
 from clicks import call, click_tool
+from facts import fact
 from generate import SYSTEMS
 from lesson import lesson
 from places import Sight
-from sight_tokens import encode, split
+from sight_tokens import encode, split, widen
+from tools import everyday
 from values import Draw
 
 # Questions for each picture, and the part of the rows that have a second question behind the first.
 QUESTIONS, FOLLOWED = 6, 0.25
-# Rows of like length run together; this is the number of such groups.
-GROUPS = 5
+# The part of the pictures with a row that goes on with another picture, and that with a question about something else.
+ANOTHER, ELSEWHERE = 0.3, 0.15
+# Rows of like length run together; these are the shares of the rows in such groups, the shortest first.
+GROUPS = (0.6, 0.3, 0.1)
 
 
 @dataclass
 class Rows:
-    """Questions and answers as ids [rows, length], the mask of what is learnt, and the picture of each row.
-
-    `source` has the number of each row before the rows were sorted.
+    """Questions and answers as ids [rows, length], the mask of what is learnt, the picture of each row, and the number of
+    its second picture or -1. `source` has the number of each row before the rows were sorted.
     """
-    ids: np.ndarray
-    learn: np.ndarray
-    owner: np.ndarray
-    source: np.ndarray
+    ids: torch.Tensor
+    learn: torch.Tensor
+    owner: torch.Tensor
+    second: torch.Tensor
+    source: torch.Tensor
 
 
 @dataclass
 class Batch:
-    pixels: np.ndarray
-    labels: np.ndarray
-    prefix: np.ndarray | None
+    """`pixels` is uint8 [pictures, tile, tile, 3], `labels` bool [pictures, cells, cells, labels], `prefix` the shared ids."""
+    pixels: torch.Tensor
+    labels: torch.Tensor
+    prefix: torch.Tensor | None
     groups: list[Rows]
 
 
-def context(d: Draw) -> tuple[list, dict | None]:
-    """Returns the system message of a batch, if it has one, and the tool `click` in a quarter of the batches."""
-    return [{'role': 'system', 'content': d.one(SYSTEMS)}] if d.chance(0.25) else [], click_tool(d) if d.chance(0.25) else None
+def moved(part, device):
+    """Returns a batch or rows on a device."""
+    to = lambda value: value.to(device, non_blocking=True) if isinstance(value, torch.Tensor) else [moved(each, device) for each in value] if isinstance(value, list) else value
+    return replace(part, **{field.name: to(getattr(part, field.name)) for field in fields(part)})
 
 
-def answered(ask, tool) -> list:
+def context(d: Draw) -> tuple[list, dict | None, list]:
+    """Returns what precedes the picture in a batch, and in some batches the tool `click` and all tools."""
+    before = [{'role': 'system', 'content': d.one(SYSTEMS)}] if d.chance(0.25) else []
+    if d.chance(0.2):
+        question, answer = fact(d)
+        before += [{'role': 'user', 'content': question}, {'role': 'assistant', 'content': answer}]
+    if not d.chance(0.25):
+        return before, None, []
+    tools = [tool := click_tool(d)] + [everyday(d).schema(d) for _ in range(d.one([0, 0, 0, 1, 2]))]
+    return before, tool, d.rng.sample(tools, len(tools))
+
+
+def answered(ask, tool, picture: bool) -> list:
     answer = call(tool, ask.click) if ask.click else {'role': 'assistant', 'content': ask.answer}
-    return [{'role': 'user', 'content': ask.question}, answer]
+    return [{'role': 'user', 'content': ask.question, 'picture': picture}, answer]
 
 
 def chosen(d: Draw, asks, tool) -> list:
@@ -57,47 +77,55 @@ def chosen(d: Draw, asks, tool) -> list:
     asks = [ask for ask in asks if tool or not ask.click]
     weights = [d.rng.random() * (4 if ask.click else 1) for ask in asks]
     order = [ask for _, ask in sorted(zip(weights, asks), key=lambda each: -each[0])][:QUESTIONS]
+    if d.chance(ELSEWHERE):
+        order.append(Ask('elsewhere', *fact(d)))
     return [[ask, d.one(asks)] if len(asks) > 1 and d.chance(FOLLOWED) else [ask] for ask in order]
 
 
-def batch(number: int, size: int, sight: Sight, asked=True) -> Batch:
-    """Returns the batch of a number; without `asked` it has only pictures and labels."""
+def batch(number: int, size: int, sight: Sight) -> Batch:
+    """Returns the batch of a number."""
     lessons = [lesson(f'glance-{number}-{at}', sight) for at in range(size)]
-    if not asked:
-        return Batch(*stacked(lessons), None, [])
     d = Draw(random.Random(f'asked-{number}'))
-    before, tool = context(d)
-    return assemble(lessons, sight, before, tool, lambda asks: chosen(d, asks, tool))
+    before, tool, tools = context(d)
+    return assemble(lessons, sight, before, tool, tools, lambda asks: chosen(d, asks, tool), lambda: d.rng.randrange(size) if d.chance(ANOTHER) else -1)
 
 
-def stacked(lessons) -> tuple:
-    return np.stack([each.pixels for each in lessons]), np.stack([each.labels for each in lessons])
+def assemble(lessons, sight: Sight, before: list, tool: dict | None, tools: list, turns_of, another=lambda: -1) -> Batch:
+    """Returns a batch of all lists of questions that `turns_of` makes of a picture's.
 
-
-def assemble(lessons, sight: Sight, before: list, tool: dict | None, turns_of) -> Batch:
-    """Returns a batch of all lists of questions that `turns_of` makes of a picture's."""
+    `another` returns the number of a picture that one more row goes on with, or -1.
+    """
     rows = []
     for owner, each in enumerate(lessons):
-        for turns in turns_of(each.asks):
-            ids, learn = encode(before + [message for ask in turns for message in answered(ask, tool)], [tool] if tool else None)
+        made = [(turns, -1) for turns in turns_of(each.asks)]
+        if (second := another()) >= 0:
+            made.append(([made[0][0][0], turns_of(lessons[second].asks)[0][0]], second))
+        for turns, second in made:
+            said = [message for at, ask in enumerate(turns) for message in answered(ask, tool, at == 0 or second >= 0)]
+            ids, learn = encode(before + said, tools or None)
             prefix, start = split(ids, sight.rows)
-            rows.append((owner, ids[start:], learn[start:]))
-    return Batch(*stacked(lessons), np.array(prefix), grouped(rows))
+            rows.append((owner, *widen(ids[start:], learn[start:], sight.rows), second))
+    pixels, labels = (torch.from_numpy(np.stack([getattr(each, name) for each in lessons])) for name in ('pixels', 'labels'))
+    return Batch(pixels, labels, torch.tensor(prefix), grouped(rows))
 
 
 def grouped(rows) -> list[Rows]:
     order, out = sorted(range(len(rows)), key=lambda at: len(rows[at][1])), []
-    for part in np.array_split(order, GROUPS):
+    for part in np.split(np.array(order), np.rint(np.cumsum(GROUPS[:-1]) * len(order)).astype(int)):
+        if not len(part):
+            continue
         length = max(len(rows[at][1]) for at in part)
         ids, learn = np.zeros((len(part), length), np.int64), np.zeros((len(part), length), bool)
         for row, at in enumerate(part):
             n = len(rows[at][1])
             ids[row, :n], learn[row, :n] = rows[at][1], rows[at][2]
-        out.append(Rows(ids, learn, np.array([rows[at][0] for at in part]), part))
+        out.append(Rows(*map(torch.from_numpy, (ids, learn, np.array([rows[at][0] for at in part]), np.array([rows[at][3] for at in part]), part))))
     return out
 
 
 def fill(queue, make, first: int, step: int, options):
+    # A picture is small work; threads of one process would wait for each other.
+    torch.set_num_threads(1)
     number = first
     while True:
         queue.put((number, make(number, *options)))
@@ -105,19 +133,21 @@ def fill(queue, make, first: int, step: int, options):
 
 
 class Ahead:
-    """Iterable of (number, `make(number, *options)`) from `first` on, which other processes make ahead of time."""
+    """Iterable of (number, `make(number, *options)`) from `first` on, which other processes make ahead of time.
+
+    What is made first comes first, so the order differs between runs.
+    """
 
     def __init__(self, make, first: int, workers: int, *options):
         spawn = get_context('spawn')
-        self.queues = [spawn.Queue(6) for _ in range(workers)]
-        self.workers = [spawn.Process(target=fill, args=(queue, make, first + at, workers, options), daemon=True) for at, queue in enumerate(self.queues)]
+        self.queue = spawn.Queue(2 * workers)
+        self.workers = [spawn.Process(target=fill, args=(self.queue, make, first + at, workers, options), daemon=True) for at in range(workers)]
         for worker in self.workers:
             worker.start()
 
     def __iter__(self):
         while True:
-            for queue in self.queues:
-                yield queue.get()
+            yield self.queue.get()
 
     def close(self):
         for worker in self.workers:

@@ -26,7 +26,7 @@ class Sight:
     """
     tile: int = 256
     stem: tuple = ((48, 0), (96, 1), (160, 2), (192, 0))
-    blocks: int = 3
+    blocks: int = 4
     heads: int = 6
     mlp: int = 576
     width: int = 192

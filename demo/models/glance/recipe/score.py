@@ -7,6 +7,7 @@ import argparse
 import json
 import re
 from collections import defaultdict
+from pathlib import Path
 
 import torch
 
@@ -26,11 +27,12 @@ NEAR, CALL_TOKENS = 5, 60
 
 
 def load(path) -> tuple[Glance, dict]:
-    """Returns (the model of a checkpoint, its state)"""
-    state = torch.load(path, weights_only=True)
+    """Returns (the model of a checkpoint's folder, its state)"""
+    state = json.loads((path / 'glance.json').read_text())
     sight = {**state['sight'], 'stem': tuple(tuple(stage) for stage in state['sight']['stem'])}
     model = Glance(Sight(**sight), Shape(**state['shape']))
-    model.load_state_dict(state['model'])
+    read = lambda name: torch.load(path / f'{name}.pt', weights_only=True, map_location='cpu')
+    model.load_state_dict({**read('encoder'), **read('decoder')})
     return model.eval(), state['at']
 
 
@@ -59,7 +61,7 @@ def cell_scores(model: Glance, rows, labels, right):
     scores = model.labels(rows)
     for family, names in (('shape', SHAPES), ('color', COLORS), ('letter', LETTERS)):
         at = [INDEX[name] for name in names]
-        wanted = torch.from_numpy(labels)[..., at]
+        wanted = labels[..., at]
         single = wanted.sum(-1) == 1
         hits = scores[..., at].argmax(-1)[single] == wanted[single].float().argmax(-1)
         right[f'cells: {family}'] += hits.tolist()
@@ -82,19 +84,19 @@ def clicks_near(model: Glance, past, group, at: int) -> bool:
     """Returns `True` if the call of a row has x and y near those of the expected call."""
     ids, learn = group.ids[at], group.learn[at]
     places = lambda text: [int(number) for number in re.findall(r'"[xy]": (\d+)', text)]
-    said = places(greedy(model, past, int(group.owner[at]), ids[:learn.argmax()].tolist(), CALL_TOKENS))
+    said = places(greedy(model, past, int(group.owner[at]), ids[:learn.int().argmax()].tolist(), CALL_TOKENS))
     wanted = places(tokenizer().decode(ids[learn].tolist()))
     return len(said) == 2 and all(abs(a - b) <= NEAR for a, b in zip(said, wanted))
 
 
 def answer_scores(model: Glance, rows, batch, names, right):
     """Counts answers that greedy decoding gives: each token has the highest score after those before it."""
-    past = model.read(rows, torch.from_numpy(batch.prefix))
+    past = model.read(rows, batch.prefix)
     for group in batch.groups:
-        scores, targets = model.answer(past, group)
+        scores, targets = model.answer(past, group, rows)
         hits = scores.argmax(-1) == targets
-        row = torch.from_numpy(group.learn[:, 1:]).nonzero()[:, 0]
-        for at, source in enumerate(group.source):
+        row = group.learn[:, 1:].nonzero()[:, 0]
+        for at, source in enumerate(group.source.tolist()):
             name = names[source]
             right[name].append(clicks_near(model, past, group, at) if name == 'click' else bool(hits[row == at].all()))
 
@@ -105,17 +107,17 @@ def score(model: Glance, count: int, held=True, answers=True) -> dict:
     right, sight = defaultdict(list), model.encoder.s
     for name, lessons in cases(count, sight, held):
         tool = click_tool(Plain) if name == 'dialog' else None
-        batch = assemble(lessons, sight, [], tool, lambda asks: [[ask] for ask in asks])
+        batch = assemble(lessons, sight, [], tool, [tool] if tool else [], lambda asks: [[ask] for ask in asks if tool or not ask.click])
         rows = model.encoder(to_input(batch.pixels))
         cell_scores(model, rows, batch.labels, right)
         if answers:
-            answer_scores(model, rows, batch, [ask.group for each in lessons for ask in each.asks], right)
+            answer_scores(model, rows, batch, [ask.group for each in lessons for ask in each.asks if tool or not ask.click], right)
     return {name: (sum(hits), len(hits)) for name, hits in sorted(right.items())}
 
 
 def main():
     args = argparse.ArgumentParser(description=__doc__)
-    args.add_argument('--checkpoint', default=str(KEPT_DIR / 'glance.pt'))
+    args.add_argument('--checkpoint', type=Path, default=KEPT_DIR)
     args.add_argument('--count', type=int, default=64, help='pictures of each kind')
     args.add_argument('--seen', action='store_true', help='score pictures like those of the training instead')
     args.add_argument('--cells', action='store_true', help='score only the labels of the cells')

@@ -1,6 +1,7 @@
 """Scores the chats without pictures of a checkpoint, rounded as it ships: the guide's cases, and facts in held-out wordings."""
 import argparse
 import random
+from pathlib import Path
 
 import torch
 
@@ -25,7 +26,7 @@ def score_facts(guide, count: int):
 
 if __name__ == '__main__':
     args = argparse.ArgumentParser(description=__doc__)
-    args.add_argument('--checkpoint', default=str(KEPT_DIR / 'glance.pt'))
+    args.add_argument('--checkpoint', type=Path, default=KEPT_DIR)
     args.add_argument('--count', type=int, default=20, help='facts of each relation')
     args.add_argument('--sample', type=int, default=0, help='cases of each group of the guide; 0 means all')
     args = args.parse_args()

@@ -3,6 +3,7 @@ import argparse
 import json
 import math
 import os
+from pathlib import Path
 
 import numpy as np
 import onnx
@@ -145,6 +146,6 @@ def ship(model: Glance, out=OUT_DIR) -> int:
 
 if __name__ == '__main__':
     args = argparse.ArgumentParser(description=__doc__)
-    args.add_argument('--checkpoint', default=str(KEPT_DIR / 'glance.pt'))
+    args.add_argument('--checkpoint', type=Path, default=KEPT_DIR)
     model, at = load(args.parse_args().checkpoint)
     print(f'{ship(model):,} bytes of graphs, from {at}')

@@ -108,19 +108,25 @@ class Glance(nn.Module):
 
     def read(self, rows, prefix):
         """Returns keys and values of each layer after the ids of `prefix`, for each picture's rows."""
-        embedded = self.guide.embed_tokens(prefix).expand(len(rows), -1, -1).to(rows.dtype)
+        embedded = self.guide.embed_tokens(prefix.to(rows.device)).expand(len(rows), -1, -1).to(rows.dtype)
         image = (prefix == marker_ids()[IMAGE]).nonzero()[:, 0]
         first, last = int(image[0]), int(image[-1]) + 1
         _, past = self.guide.run(torch.cat([embedded[:, :first], rows, embedded[:, last:]], 1))
         return past
 
-    def answer(self, past, group):
-        """Returns (scores of the next token, the tokens) at all learnt places of a group of rows."""
-        ids, learn, owner = (torch.from_numpy(each) for each in (group.ids, group.learn, group.owner))
-        hidden, _ = self.guide.hidden(ids[:, :-1], [(k[owner], v[owner]) for k, v in past])
-        return self.guide.logits(hidden[learn[:, 1:]]), ids[:, 1:][learn[:, 1:]]
+    def answer(self, past, group, rows):
+        """Returns (scores of the next token, the tokens) at all learnt places of a group of questions.
+
+        `rows` are those of all pictures, for the questions that show a second one.
+        """
+        embedded = self.guide.embed_tokens(group.ids[:, :-1]).to(rows.dtype)
+        image = (group.ids[:, :-1] == marker_ids()[IMAGE]) & (group.second >= 0)[:, None]
+        if image.any():
+            embedded = embedded.masked_scatter(image[..., None], rows[group.second[group.second >= 0]])
+        hidden, _ = self.guide.run(embedded, [(k[group.owner], v[group.owner]) for k, v in past])
+        return self.guide.logits(hidden[group.learn[:, 1:]]), group.ids[:, 1:][group.learn[:, 1:]]
 
 
-def to_input(pixels) -> torch.Tensor:
+def to_input(pixels: torch.Tensor) -> torch.Tensor:
     """Returns bytes [N, tile, tile, 3] as the encoder's input."""
-    return torch.from_numpy(pixels).permute(0, 3, 1, 2).to(torch.float32).div_(127.5).sub_(1)
+    return pixels.permute(0, 3, 1, 2).to(torch.float32).div_(127.5).sub_(1)

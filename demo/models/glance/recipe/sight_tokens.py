@@ -23,9 +23,8 @@ PICTURE = RESERVED[1] + RESERVED[2] + RESERVED[0] + RESERVED[1]
 
 
 def encode(messages, tools=None, **options) -> tuple[list, list]:
-    """Returns (ids, mask of what the assistant says). A picture precedes the first question."""
-    first = next(at for at, message in enumerate(messages) if message['role'] == 'user')
-    messages = [{**message, 'content': PICTURE + message['content']} if at == first else message for at, message in enumerate(messages)]
+    """Returns (ids, mask of what the assistant says). A picture precedes the text of each message with `picture`."""
+    messages = [{**message, 'content': PICTURE + message['content']} if message.get('picture') else message for message in messages]
     ids, learn = [], []
     for text, said in pieces(messages, tools, **options):
         part = tokenizer().encode(text)
@@ -35,6 +34,16 @@ def encode(messages, tools=None, **options) -> tuple[list, list]:
 
 
 def split(ids: list, rows: int) -> tuple[list, int]:
-    """Returns (the ids up to the end of the picture with one id for each of its rows, how many of `ids` that part had)."""
+    """Returns (the ids up to the end of the first picture with one id for each of its rows, how many of `ids` that part had)."""
     at = ids.index(marker_ids()['<image>'])
     return [*ids[:at], *[ids[at]] * rows, ids[at + 1]], at + 2
+
+
+def widen(ids: list, learn: list, rows: int) -> tuple[list, list]:
+    """Returns both lists with one id for each row of a picture that is in them."""
+    image, wide, mask = marker_ids()['<image>'], [], []
+    for token, said in zip(ids, learn):
+        times = rows if token == image else 1
+        wide += [token] * times
+        mask += [said] * times
+    return wide, mask

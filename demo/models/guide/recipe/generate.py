@@ -36,7 +36,7 @@ SYSTEMS = ['You are a helpful assistant.'] * 8 + [
 MORE = ['tell me more', 'more', 'go on', 'and', 'more please', 'can you say more', 'anything else', 'what else', 'continue', 'explain more', 'say more about that', 'keep going']
 AGAIN = ['can you repeat that', 'say that again', 'repeat', 'what did you say', 'once more', 'please repeat', 'come again', 'say it again', 'what was that', 'repeat that please']
 NO_MORE = 'That is all I know about it.'
-NO_TOOL = "I don't know that, and no tool here fits."
+NO_TOOL = ["I don't know that, and no tool here fits.", "No tool here fits, and I don't know that.", "Sorry, I don't know that. No tool here can do it."]
 TIMES = ['what is {a} times {b}', 'what is {a} * {b}', '{a} * {b}', '{a} times {b}', 'what is {a} divided by {b}', '{a} / {b}', 'multiply {a} by {b}', 'divide {a} by {b}', '{a} x {b}', 'what is {a} percent of {b}', 'how much is {a} * {b}',
          'how much is {a} divided by {b}', 'calculate {a} * {b}', 'compute {a} / {b}', 'the product of {a} and {b}', 'square root of {a}', '{a} to the power of {b}', '{a} squared']
 AND = [' and ', ', and ', ' and also ', ', then ', '. Then ', '. Also ', ', and then ', ' and then ', '; ', '. And ']
@@ -98,11 +98,11 @@ class Chat:
             other = tools.everyday(self.d) if self.d.chance(0.5) else tools.invented(self.d, self.d.one(self.box) if self.box and self.d.chance(0.4) else None)
             if all(other.subject != t.subject for t in self.box) and not other.name.startswith(('calc', 'comp', 'eval', 'math')):
                 text, _ = other.request(self.d)
-                return self.add(finish(self.rng, text, False), NO_TOOL if self.box else self.rng.choice(unknown.ANSWERS), 'I do not know this.')
+                return self.add(finish(self.rng, text, False), self.rng.choice(NO_TOOL) if self.box else self.rng.choice(unknown.ANSWERS), 'I do not know this.')
         question = unknown.question(self.d)
         if any(t.subject.split()[0] in question for t in self.box) or any(t.subject in ('get_weather', 'search_web', 'define_word', 'get_recipe', 'get_news', 'translate', 'get_distance', 'get_directions', 'get_time', 'calculator', 'book_flight', 'get_rate', 'get_score') for t in self.box):
             return self.about_topic()
-        self.add(vary(self.rng, question, 0.7), NO_TOOL if self.box else self.rng.choice(unknown.ANSWERS), 'I do not know this.')
+        self.add(vary(self.rng, question, 0.7), self.rng.choice(NO_TOOL) if self.box else self.rng.choice(unknown.ANSWERS), 'I do not know this.')
 
     def follow(self):
         if not self.said:
@@ -156,7 +156,7 @@ class Chat:
 
 # Turns of topics, sums, memory, the unknown, follow-ups and calls, in chats of each kind.
 MIXES = [((52, 19, 12, 13, 4, 0), 40), ((1, 97, 1, 1, 0, 0), 13), ((18, 5, 72, 5, 0, 0), 15), ((20, 5, 5, 70, 0, 0), 7)]
-TOOLED = (9, 5, 5, 16, 1, 64)
+TOOLED = (9, 5, 5, 26, 1, 54)
 
 
 def chat(rng: random.Random, long=False):

@@ -3,6 +3,8 @@
 torch.optim.Muon always computes in bfloat16, and a processor without instructions for that emulates them: on an AVX2
 processor, a step of both models took 1.6 s in place of 0.1 s, and their gradients 8.7 s in place of 0.8 s.
 """
+from collections import defaultdict
+
 import torch
 
 # Coefficients and steps of the iteration, as in torch.optim.Muon.
@@ -15,14 +17,14 @@ def has_bfloat16(device: str) -> bool:
 
 
 def orthogonal(update):
-    """Returns the matrix with all singular values near 1."""
+    """Returns matrices [number, rows, columns] with all singular values near 1."""
     x = update.bfloat16() if has_bfloat16(update.device.type) else update.float()
-    wide = x if x.size(0) <= x.size(1) else x.T
-    wide = wide / wide.norm().clamp(min=1e-7)
+    wide = x if x.size(-2) <= x.size(-1) else x.mT
+    wide = wide / wide.norm(dim=(-2, -1), keepdim=True).clamp(min=1e-7)
     for _ in range(ROUNDS):
-        gram = wide @ wide.T
+        gram = wide @ wide.mT
         wide = A * wide + (B * gram + C * gram @ gram) @ wide
-    return wide if x.size(0) <= x.size(1) else wide.T
+    return wide if x.size(-2) <= x.size(-1) else wide.mT
 
 
 class Muon(torch.optim.Optimizer):
@@ -34,15 +36,22 @@ class Muon(torch.optim.Optimizer):
     @torch.no_grad()
     def step(self):
         for group in self.param_groups:
+            # Matrices of one shape are one batch: a GPU waits for small steps.
+            shapes = defaultdict(list)
             for param in group['params']:
                 if param.grad is not None:
-                    self.update(param, group)
+                    shapes[param.shape].append(param)
+            for params in shapes.values():
+                self.update(params, group)
 
-    def update(self, param, group):
-        state = self.state[param]
-        if 'momentum_buffer' not in state:
-            state['momentum_buffer'] = torch.zeros_like(param)
-        average = state['momentum_buffer'].lerp_(param.grad, 1 - group['momentum'])
-        step = orthogonal(param.grad.lerp(average, group['momentum']))
-        param.mul_(1 - group['lr'] * group['weight_decay'])
-        param.add_(step, alpha=-group['lr'] * 0.2 * max(param.shape) ** 0.5)
+    def update(self, params, group):
+        looks = []
+        for param in params:
+            state = self.state[param]
+            if 'momentum_buffer' not in state:
+                state['momentum_buffer'] = torch.zeros_like(param)
+            average = state['momentum_buffer'].lerp_(param.grad, 1 - group['momentum'])
+            looks.append(param.grad.lerp(average, group['momentum']))
+        steps = orthogonal(torch.stack(looks)).float()
+        torch._foreach_mul_(params, 1 - group['lr'] * group['weight_decay'])
+        torch._foreach_add_(params, list(steps.unbind()), alpha=-group['lr'] * 0.2 * max(params[0].shape) ** 0.5)

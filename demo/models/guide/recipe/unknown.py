@@ -21,7 +21,7 @@ COUNTRIES = ('France Germany Spain Italy Portugal Japan China India Brazil Canad
              'Russia Ukraine Chile Peru Argentina Australia Iceland Ireland Austria Hungary Vietnam Thailand Korea Morocco Nigeria').split()
 
 FRAMES, FIXED = lines('unknown-frames'), lines('unknown-questions')
-ANSWERS = ["I don't know that. I know about inorigin and small sums.", "Sorry, I don't know. I can only talk about inorigin and do small sums."]
+ANSWERS = ["I don't know that. I know about inorigin and small sums.", "Sorry, I don't know. I can only talk about inorigin and do small sums.", "I don't know that. I am a very small model.", "Sorry, I don't know that."]
 FACT = "don't know"
 # Words that are never in the training text, for the evaluation.
 HELD_NOUNS = ['a kangaroo', 'the moon landing', 'an umbrella', 'basketball', 'a cathedral', 'penicillin', 'a submarine', 'origami', 'the olympic games', 'a violin', 'karate',
