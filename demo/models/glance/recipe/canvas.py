@@ -15,7 +15,7 @@ FONTS = ['dejavu/DejaVuSans', 'dejavu/DejaVuSans-Bold', 'dejavu/DejaVuSerif', 'd
 HELD_FONTS = ['freefont/FreeSerif', 'freefont/FreeSerifBold', 'liberation/LiberationSansNarrow-Regular', 'dejavu/DejaVuSerif-Bold']
 BRIEFLY = ['Answer in one word.', 'One word.', 'answer with one word', 'Just one word please.', 'Answer with a single word.', '(one word)', 'Only the answer.', 'Reply with the answer only.', 'Answer briefly.', 'Be brief.', 'short answer please']
 # Two letters of one line are rarely nearer than this.
-MIN_TEXT = 13
+MIN_TEXT = 10
 
 
 @lru_cache(maxsize=2000)
@@ -125,7 +125,7 @@ def ground_color(d: Draw) -> str:
     return 'white' if d.chance(0.5) else d.one(list(COLORS))
 
 
-def fitted(d: Draw, canvas: Canvas, longest: str, smallest=14, largest=40, share=0.9):
+def fitted(d: Draw, canvas: Canvas, longest: str, smallest=12, largest=40, share=0.9):
     """Returns a font in which the text takes at most that share of the width; sizes are for a page of 256 pixels."""
     scale = canvas.width / 256
     size = round(d.rng.uniform(smallest, largest) * scale)

@@ -1,7 +1,7 @@
 """Trains the model on pictures with questions and on chats without pictures, resumable at any time.
 
-Each step has a batch of both. The rate is constant for the first half of the run and then falls to zero. The run ends
-after `--steps` or `--minutes`, whichever is first.
+The rate is constant for the first part of the run and then falls to zero. The run ends after `--steps` or `--minutes`,
+whichever is first. `--from` begins with the weights of another run.
 """
 import argparse
 import json
@@ -10,6 +10,7 @@ import threading
 import time
 from collections import defaultdict, deque
 from dataclasses import asdict
+from pathlib import Path
 from queue import Empty, Queue
 
 # Threads that wait must not spin on a shared machine.
@@ -21,9 +22,10 @@ import torch.nn.functional as F
 # The places of the guide's modules come first.
 from places import KEPT_DIR, Sight
 from labels import LABELS
-from loader import Ahead, batch as picture_batch, moved
+from loader import Ahead, batch as picture_batch, moved, pages
 from guide_weights import guide
 from muon import Muon, has_bfloat16
+from score import load
 from settings import Shape
 from sight import Glance, to_input
 from talk import shard
@@ -33,8 +35,8 @@ from train import batches, logger, loss_of, mean, optimizers
 TEXT_CHATS = 3000
 # Weight of the auxiliary loss beside that of the answers.
 AUXILIARY = 0.3
-# Steps until the full rate, the share of the run with that rate, and seconds between two checkpoints.
-WARM, FLAT, SAVE_SECONDS = 100, 0.5, 60
+# Steps until the full rate, and seconds between two checkpoints.
+WARM, SAVE_SECONDS = 100, 60
 
 
 class Feed:
@@ -100,6 +102,8 @@ def picture_loss(model: Glance, batch):
     with torch.autocast(device, torch.bfloat16, enabled=has_bfloat16(device)):
         rows = model.encoder(to_input(batch.pixels).contiguous(memory_format=torch.channels_last))
         seen = label_loss(model, rows, batch.labels)
+        if not batch.groups:
+            return seen, torch.zeros((), device=device)
         past = model.read(rows, batch.prefix)
         said = [model.answer(past, group, rows) for group in batch.groups]
     scores, targets = (torch.cat(each) for each in zip(*said))
@@ -117,6 +121,8 @@ class Run:
         self.at = {'step': 0, 'batch': 0, 'shard': 0, 'spent': 0.0, 'pictures': 0, 'tokens': 0}
         if (KEPT_DIR / 'glance.json').exists() and not args.fresh:
             self.restore()
+        elif args.start:
+            self.model.load_state_dict(load(args.start)[0].state_dict())
 
     def restore(self):
         read = lambda name: torch.load(KEPT_DIR / f'{name}.pt', weights_only=True, map_location=self.args.device)
@@ -141,7 +147,7 @@ class Run:
 
     def update(self):
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
-        rate = self.args.rate * min(1, (self.at['step'] + 1) / WARM, (1 - self.progress()) / (1 - FLAT))
+        rate = self.args.rate * min(1, (self.at['step'] + 1) / WARM, (1 - self.progress()) / (1 - self.args.flat))
         for opt in self.opts:
             for group in opt.param_groups:
                 group['lr'] = rate * group['share']
@@ -152,12 +158,17 @@ class Run:
         args, at = self.args, self.at
         sources = [Ahead(picture_batch, at['batch'], args.workers, args.pictures, self.model.encoder.s), Ahead(shard, at['shard'], args.writers, TEXT_CHATS)]
         pictures, chats = Feed(sources[0], args.device), texts(sources[1], args.tokens)
+        if args.pages:
+            sources.append(Ahead(pages, at['batch'], args.workers, args.pages, self.model.encoder.s))
+            full = Feed(sources[-1], args.device)
         losses, saved, begun = defaultdict(list), time.time(), None
         while self.progress() < 1 and at['spent'] < 60 * args.pause:
             number, batch = pictures.take()
             begun = begun or time.time()
             self.look(batch, losses)
-            if args.tokens:
+            if args.pages:
+                self.look(full.take()[1], losses)
+            if at['step'] % args.talk == 0:
                 self.talk(chats, losses)
             self.update()
             at |= {'step': at['step'] + 1, 'batch': max(at['batch'], number + 1), 'pictures': at['pictures'] + len(batch.pixels), 'spent': at['spent'] + time.time() - begun}
@@ -186,8 +197,9 @@ class Run:
         """Adds the gradient of a batch of pictures."""
         seen, said = picture_loss(self.model, batch)
         (said + AUXILIARY * seen).backward()
-        losses['cells'].append(seen.detach())
-        losses['answers'].append(said.detach())
+        losses['cells' if batch.groups else 'pages'].append(seen.detach())
+        if batch.groups:
+            losses['answers'].append(said.detach())
 
     def report(self, losses, pictures: Feed):
         at = self.at
@@ -202,6 +214,9 @@ def arguments():
     args.add_argument('--pause', type=float, default=1e6, help='minutes after which the run stops, to be continued by the same command')
     args.add_argument('--pictures', type=int, default=24, help='pictures of a step')
     args.add_argument('--tokens', type=int, default=3072, help='tokens of chats without pictures in a step')
+    args.add_argument('--talk', type=int, default=1, help='one of so many steps has chats without pictures')
+    args.add_argument('--pages', type=int, default=0, help='pages full of text in a step, which only the encoder learns from')
+    args.add_argument('--flat', type=float, default=0.5, help='share of the run with the full rate')
     args.add_argument('--rate', type=float, default=2e-3)
     args.add_argument('--decoder', type=float, default=0.7, help='share of the rate that the decoder has')
     args.add_argument('--device', default='cuda' if torch.cuda.is_available() else 'cpu')
@@ -209,6 +224,7 @@ def arguments():
     args.add_argument('--workers', type=int, default=1, help='processes that draw')
     args.add_argument('--writers', type=int, default=1, help='processes that write chats')
     args.add_argument('--every', type=int, default=50)
+    args.add_argument('--from', dest='start', type=Path, help='folder of a checkpoint whose weights the run begins with')
     args.add_argument('--fresh', action='store_true', help='begin anew')
     return args.parse_args()
 
@@ -217,5 +233,5 @@ if __name__ == '__main__':
     args = arguments()
     torch.set_num_threads(args.threads)
     log = logger(KEPT_DIR / 'train.log')
-    log(json.dumps(vars(args)))
+    log(json.dumps(vars(args), default=str))
     Run(args, log).all()

@@ -16,6 +16,7 @@ from facts import fact
 from generate import SYSTEMS
 from lesson import lesson
 from places import Sight
+from prints import page
 from sight_tokens import encode, split, widen
 from tools import everyday
 from values import Draw
@@ -90,6 +91,15 @@ def batch(number: int, size: int, sight: Sight) -> Batch:
     return assemble(lessons, sight, before, tool, tools, lambda asks: chosen(d, asks, tool), lambda: d.rng.randrange(size) if d.chance(ANOTHER) else -1)
 
 
+def pages(number: int, size: int, sight: Sight) -> Batch:
+    """Returns a batch of pages full of text, which have only labels."""
+    return Batch(*stacked([lesson(f'page-{number}-{at}', sight, kind=page) for at in range(size)]), None, [])
+
+
+def stacked(lessons) -> list:
+    return [torch.from_numpy(np.stack([getattr(each, name) for each in lessons])) for name in ('pixels', 'labels')]
+
+
 def assemble(lessons, sight: Sight, before: list, tool: dict | None, tools: list, turns_of, another=lambda: -1) -> Batch:
     """Returns a batch of all lists of questions that `turns_of` makes of a picture's.
 
@@ -105,8 +115,7 @@ def assemble(lessons, sight: Sight, before: list, tool: dict | None, tools: list
             ids, learn = encode(before + said, tools or None)
             prefix, start = split(ids, sight.rows)
             rows.append((owner, *widen(ids[start:], learn[start:], sight.rows), second))
-    pixels, labels = (torch.from_numpy(np.stack([getattr(each, name) for each in lessons])) for name in ('pixels', 'labels'))
-    return Batch(pixels, labels, torch.tensor(prefix), grouped(rows))
+    return Batch(*stacked(lessons), torch.tensor(prefix), grouped(rows))
 
 
 def grouped(rows) -> list[Rows]:

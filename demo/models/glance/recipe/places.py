@@ -30,7 +30,7 @@ class Sight:
     heads: int = 6
     mlp: int = 576
     width: int = 192
-    fine: int = 2
+    fine: int = 4
 
     @property
     def grid(self) -> int:

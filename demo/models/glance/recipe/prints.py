@@ -36,6 +36,23 @@ def price(d) -> str:
     return d.one(CURRENCIES).format(amount)
 
 
+def page(d) -> Canvas:
+    """Draws a page full of text, without questions: much to read in one picture, for the auxiliary loss."""
+    c = new_canvas(d)
+    scale, y = c.width / 256, c.rng.uniform(0, 6)
+    while y < c.height - 12 * scale:
+        size = round(d.rng.choice([d.rng.uniform(9, 14), d.rng.uniform(12, 22), d.rng.uniform(18, 44)]) * scale)
+        face, x, shade = c.font(size), c.rng.uniform(0, 0.15) * c.width, clear(c.rng, readable(c.rng, c.ground), c.paper, 110)
+        while x < c.width * 0.97:
+            text = d.one([word, word, number, price, mixed])(d)
+            wide = face.getlength(text)
+            if x + wide < c.width and y + size * 1.1 < c.height:
+                c.text(x, y, text, face, shade)
+            x += wide + size * d.rng.uniform(0.25, 1.5)
+        y += size * d.rng.uniform(1.1, 1.5)
+    return c
+
+
 def lines(d) -> Canvas:
     """Draws one to three lines of words or a number."""
     c = new_canvas(d, stretch=2)

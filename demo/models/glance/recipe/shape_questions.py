@@ -53,8 +53,8 @@ def ask_looks(c: Canvas, things):
         c.ask('negative', say(c.d, 'color', missing), f'There is no {missing}.')
     c.ask('ground', say(c.d, 'ground'), f'The background is {c.ground}.', short=c.ground)
     c.ask('list', say(c.d, 'shapes'), f'I see {kinds(Counter(t.shape for t in things))}.')
-    if len(colors := list(dict.fromkeys(t.color for t in things))) > 1:
-        c.ask('list', say(c.d, 'colors'), f'The colors are {listed(colors)}.')
+    colors = list(dict.fromkeys(t.color for t in things))
+    c.ask('list', say(c.d, 'colors'), f'The colors are {listed(colors)}.' if len(colors) > 1 else f'The color is {colors[0]}.')
 
 
 def ask_if(c: Canvas, name: str, color: str):
@@ -144,6 +144,8 @@ def ask_presence(c: Canvas, things):
     there = [t.shape, t.name, t.name]
     c.ask('presence', say(c.d, 'exists', o=(o := c.d.one(there))), f'Yes, there is {a(o)}.', short='Yes')
     color, shape = c.d.one(things).color if c.d.chance(0.5) else c.d.one(NAMES), c.d.one(things).shape if c.d.chance(0.5) else c.d.one(SHAPES)
+    missing = [each for each in SHAPES if all(o.shape != each for o in things)]
+    c.ask('presence', say(c.d, 'exists', o=(o := c.d.one(missing))), f'No, there is no {o}.', short='No')
     if all((o.shape, o.color) != (shape, color) for o in things):
         c.ask('presence', say(c.d, 'exists', o=f'{color} {shape}'), f'No, there is no {color} {shape}.', short='No')
 

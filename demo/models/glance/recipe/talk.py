@@ -4,8 +4,9 @@ import random
 import numpy as np
 
 import results
-from facts import KNOWN, fact, spelling
-from generate import LONGEST, SYSTEMS, chat as guide_chat, encode
+import unknown
+from facts import answers, beyond, fact, spelling
+from generate import LONGEST, NO_TOOL, SYSTEMS, chat as guide_chat, encode
 from sight_tokens import tokenizer
 from tools import everyday
 from values import Draw
@@ -36,7 +37,8 @@ def said(question: str, answer: str) -> list:
 def facts(d: Draw):
     messages = start(d)
     for _ in range(d.rng.choices([1, 2, 3, 4], [50, 25, 15, 10])[0]):
-        messages += said(*(spelling(d) if d.chance(0.2) else fact(d)))
+        roll = d.rng.random()
+        messages += said(beyond(d), d.one(unknown.ANSWERS)) if roll < 0.3 else said(*(spelling(d) if roll < 0.45 else fact(d)))
     return messages, None
 
 
@@ -45,7 +47,8 @@ def tools(d: Draw):
     box, messages = everyday_box(d), start(d)
     for _ in range(d.rng.choices([1, 2, 3], [50, 30, 20])[0]):
         if d.chance(0.5):
-            messages += said(*(spelling(d) if d.chance(0.15) else fact(d)))
+            roll = d.rng.random()
+            messages += said(beyond(d), d.one(NO_TOOL)) if roll < 0.4 else said(*(spelling(d) if roll < 0.5 else fact(d)))
             continue
         tool = d.one(box)
         asked, arguments = tool.request(d)
@@ -58,7 +61,7 @@ def tools(d: Draw):
 
 def contradicts(messages) -> bool:
     """Returns `True` if the guide says that it does not know, about something that the facts may answer."""
-    return any(name in (message.get('content') or '').lower() for message in messages if message['role'] == 'user' for name in KNOWN) and any("don't know" in (message.get('content') or '') for message in messages)
+    return any("don't know" in (message.get('content') or '') for message in messages) and any(answers(message.get('content') or '') for message in messages if message['role'] == 'user')
 
 
 def chat(rng: random.Random, held=False):
