@@ -6,7 +6,7 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, inject, test } from 'vitest'
-import { pngFile } from '../support/image-files.ts'
+import { circlePng } from '../support/image-files.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
 
@@ -51,7 +51,7 @@ test('asks the model that sees about a picture', { tags: ['slow'] }, async () =>
   const folder = mkdtempSync(join(tmpdir(), 'inorigin-ask-'))
   try {
     const file = join(folder, 'circle.png')
-    writeFileSync(file, redCircle())
+    writeFileSync(file, circlePng([214, 39, 40]))
     const args = ['--url', inject('demo'), '--device', 'wasm', '--image', file]
     const { code, stdout, stderr } = await ask(['What color is the circle?', ...args])
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
@@ -84,18 +84,6 @@ test('says how it is used', { tags: ['slow'] }, async () => {
   expect(code).toBe(1)
   expect(stderr).toMatch(/Unknown style "letters".*Usage: npm run ask -- /s)
 })
-
-/** Returns a PNG of a red circle on white. */
-function redCircle(): Buffer {
-  const isInside = (x: number, y: number): boolean => Math.hypot(x - 128, y - 128) < 60
-  const rowOf = (y: number): Uint8Array =>
-    Uint8Array.from(
-      Array.from({ length: 256 }, (_, x) =>
-        isInside(x, y) ? [214, 39, 40] : [250, 250, 250],
-      ).flat(),
-    )
-  return pngFile([256, 256], { depth: 8, colorType: 2 }, rowOf)
-}
 
 interface SlowAnswer {
   url: string

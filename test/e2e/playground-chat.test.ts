@@ -312,7 +312,7 @@ test('the first screen says what the embedded models can do', { tags: ['slow'] }
   const { page } = await open()
   const said = await page.locator('#welcome').innerText()
   expect(said).toMatch(/the guide answers only questions about\s+inorigin/)
-  expect(said).toMatch(/Glance says what simple drawings\s+show/)
+  expect(said).toMatch(/Glance says what a simple\s+drawing\s+shows/)
 })
 
 test.each(['light', 'dark'] as const)(
