@@ -161,7 +161,7 @@ const QUESTIONS: readonly (readonly [keyof Drawings, string, RegExp])[] = [
   ['chart', 'How many bars are there?', /\b3\b/],
   ['dialog', 'What is the title?', /Question/],
   ['dialog', 'What does the button say?', /Save/],
-  ['noise', 'What is in this picture?', /simple pictures/],
+  ['texture', 'What is in this picture?', /simple pictures/],
 ]
 
 describe.each(CLIENTS)('%s', (client) => {

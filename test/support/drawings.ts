@@ -17,8 +17,8 @@ export interface Drawings {
   chart(): Drawing
   /** A dialog with the title Question and the button Save. */
   dialog(): Drawing
-  /** Noise, which no simple drawing has. */
-  noise(): Drawing
+  /** Noise of several sizes, which is no simple drawing. */
+  texture(): Drawing
 }
 
 /** Sets `drawings` in the page. It runs there, so it stands alone. */
@@ -63,6 +63,20 @@ export function defineDrawings(): void {
   ): void {
     pen.font = `${size}px sans-serif`
     pen.fillText(text, x, y)
+  }
+
+  /** Returns a square of that side whose pixels are always the same noise. */
+  function noise(side: number): HTMLCanvasElement {
+    const canvas = document.createElement('canvas')
+    canvas.width = canvas.height = side
+    const pixels = new ImageData(side, side)
+    let state = side
+    for (let at = 0; at < pixels.data.length; at += 1) {
+      state = (state * 48_271) % 2_147_483_647
+      pixels.data[at] = at % 4 === 3 ? 255 : (state >> 16) & 255
+    }
+    canvas.getContext('2d')!.putImageData(pixels, 0, 0)
+    return canvas
   }
 
   function dialog(): Drawing {
@@ -134,15 +148,12 @@ export function defineDrawings(): void {
         pen.fillRect(10, 222, 238, 2)
       }),
     }),
-    noise: () => ({
-      url: draw('#fafafa', (pen) => {
-        let state = 1
-        const pixels = pen.getImageData(0, 0, SIDE, SIDE)
-        for (let at = 0; at < pixels.data.length; at += 1) {
-          state = (state * 48_271) % 2_147_483_647
-          if (at % 4 < 3) pixels.data[at] = state & 255
+    texture: () => ({
+      url: draw('#808080', (pen) => {
+        for (const [at, side] of [4, 16, 64].entries()) {
+          pen.globalAlpha = 0.5 ** at
+          pen.drawImage(noise(side), 0, 0, SIDE, SIDE)
         }
-        pen.putImageData(pixels, 0, 0)
       }),
     }),
   }
