@@ -32,11 +32,16 @@ interface AskedWindow extends Window {
 /** Message of the page about a response: its headers first, then pieces of its text. */
 type News = { status: number; headers: Record<string, string> } | { text: string }
 
+/** Answer of `GET /v1/models`. */
+interface ModelList {
+  data: { id: string; capabilities?: { image_input?: { supported?: boolean } } | null }[]
+}
+
 interface Wish {
   question: string
   device: string
   style: keyof typeof STYLES
-  /** Tag of the model; the first one of the listing if it is `undefined`. */
+  /** Tag of the model; if it is `undefined`, the first one of the listing that takes what is asked. */
   model: string | undefined
   /** Images to ask about, as data URLs. */
   images: string[]
@@ -116,13 +121,14 @@ async function open(page: Page, url: URL): Promise<void> {
 }
 
 async function ask(page: Page, { question, style: name, model: tag, images }: Wish): Promise<void> {
-  const { baseURL, first } = await page.evaluate(async () => {
+  const { baseURL, listed } = await page.evaluate(async () => {
     const { inorigin: server } = window as unknown as AskedWindow
     if (!server) throw new Error('The server has stopped.')
-    const listing = await (await fetch(`${server.baseURL}/models`)).json()
-    return { baseURL: server.baseURL, first: String(listing.data[0]?.id) }
+    const { data } = (await (await fetch(`${server.baseURL}/models`)).json()) as ModelList
+    return { baseURL: server.baseURL, listed: data }
   })
-  const model = tag ?? first
+  const seeing = listed.find(({ capabilities }) => capabilities?.image_input?.supported)
+  const model = tag ?? (images.length > 0 ? seeing : undefined)?.id ?? String(listed[0]?.id)
   await load(page, model)
   const style = STYLES[name]
   const request = style.request({ model, history: [], question, images, settings: {} })

@@ -1,28 +1,32 @@
 import { button, byId, element } from './dom.ts'
 import { receiveFiles } from './files.ts'
-import type { ListedModel } from './listing.ts'
+import type { Composer } from './composer.ts'
 import { notice, wordsOf } from './notice.ts'
 
 /** Media types that `/v1` takes. */
 const MEDIA_TYPES = ['image/png', 'image/jpeg', 'image/gif', 'image/webp']
 
+/** Question about images whose sender has typed nothing yet. */
+const QUESTION = 'What is in this picture?'
+
+interface Parts {
+  composer: Pick<Composer, 'suggest'>
+  /** Resolves with `false` if no model takes images. */
+  admit(): Promise<boolean>
+}
+
 /** Images that are sent with the next question. */
 export interface Attachments {
   /** Returns the images as data URLs, and removes them. */
   take(): string[]
-  /** Takes images only if the model does. */
-  fit(model: ListedModel): void
 }
 
 /** Creates the list of images: files, pictures of the camera, and what is pasted or dropped. */
-export function createAttachments(): Attachments {
+export function createAttachments({ composer, admit }: Parts): Attachments {
   const list = byId('images', HTMLUListElement)
   const input = byId('image-file', HTMLInputElement)
   const urls = new Map<HTMLElement, string>()
   const buttons = [byId('attach', HTMLButtonElement), byId('camera', HTMLButtonElement)] as const
-  const titles = buttons.map(({ title }) => title)
-  /** Why no image is taken now, if none is. */
-  let refusal: string | undefined
 
   function remove(item: HTMLElement): void {
     urls.delete(item)
@@ -43,12 +47,17 @@ export function createAttachments(): Attachments {
   }
 
   async function add(files: readonly File[]): Promise<void> {
-    if (refusal !== undefined) return void notice(refusal, 'mild')
-    for (const file of files) {
-      if (MEDIA_TYPES.includes(file.type)) show(file.name, await toDataUrl(file))
-      else notice(`${file.name} is not an image of PNG, JPEG, GIF or WebP.`, 'mild')
+    const images = files.filter(({ type }) => MEDIA_TYPES.includes(type))
+    for (const { name } of files.filter((file) => !images.includes(file))) {
+      notice(`${name} is not an image of PNG, JPEG, GIF or WebP.`, 'mild')
     }
+    if (images.length === 0 || !(await admit())) return
+    for (const file of images) show(file.name, await toDataUrl(file))
+    composer.suggest(QUESTION)
   }
+
+  const addOrTell = (files: readonly File[]): void => void add(files).catch(tell)
+  const tell = (error: unknown): void => void notice(wordsOf(error), 'mild')
 
   /** Adds a picture of the camera, whose dialog is loaded now. */
   async function photograph(): Promise<void> {
@@ -58,30 +67,20 @@ export function createAttachments(): Attachments {
   }
 
   buttons[0].addEventListener('click', () => input.click())
-  buttons[1].addEventListener('click', () => {
-    photograph().catch((error: unknown) => notice(wordsOf(error), 'mild'))
-  })
+  buttons[1].addEventListener('click', () => void photograph().catch(tell))
   input.addEventListener('change', () => {
-    void add([...(input.files ?? [])])
+    addOrTell([...(input.files ?? [])])
     // The same file can be chosen again after it was removed.
     input.value = ''
   })
   const chat = byId('scroll', HTMLElement).parentElement ?? document.body
-  receiveFiles(chat, (files) => void add(files))
+  receiveFiles(chat, addOrTell)
 
   return {
     take() {
       const taken = [...urls.values()]
       for (const item of urls.keys()) remove(item)
       return taken
-    },
-    fit({ display_name: name, capabilities }) {
-      const canSee = capabilities?.['image_input']?.supported !== false
-      refusal = canSee ? undefined : `${name} takes no images. Choose another model for them.`
-      for (const [at, each] of buttons.entries()) {
-        each.disabled = !canSee
-        each.title = refusal ?? titles[at] ?? ''
-      }
     },
   }
 }

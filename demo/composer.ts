@@ -5,6 +5,8 @@ export interface Composer {
   onStop(stop: () => void): void
   /** Shows the stop button in place of the send button. */
   setBusy(busy: boolean): void
+  /** Writes a question into an empty input and selects it, so that typing replaces it. */
+  suggest(question: string): void
   clear(): void
   focus(): void
 }
@@ -35,6 +37,11 @@ export function createComposer(): Composer {
   })
   fit()
 
+  function focus(): void {
+    // On a touch screen, focus would raise the keyboard over the answer.
+    if (matchMedia('(pointer: fine)').matches) input.focus()
+  }
+
   return {
     onSend(callback) {
       form.addEventListener('submit', (event) => {
@@ -53,13 +60,17 @@ export function createComposer(): Composer {
       send.hidden = busy
       if (held && !busy) input.focus()
     },
+    suggest(question) {
+      if (input.value !== '') return
+      input.value = question
+      fit()
+      focus()
+      input.select()
+    },
     clear() {
       input.value = ''
       fit()
     },
-    focus() {
-      // On a touch screen, focus would raise the keyboard over the answer.
-      if (matchMedia('(pointer: fine)').matches) input.focus()
-    },
+    focus,
   }
 }

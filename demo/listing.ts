@@ -7,6 +7,9 @@ import { keptModel } from './kept.ts'
 /** Model that comes with the page, so it needs no other site. */
 export const GUIDE = '@inorigin/guide'
 
+/** Model that comes with the page and sees simple pictures. */
+const GLANCE = '@inorigin/glance'
+
 /** Part of an element of `GET /v1/models` that the playground reads. */
 export interface ListedModel {
   id: Tag
@@ -41,6 +44,18 @@ export function createListing(starting: Promise<Server>, select: HTMLSelectEleme
       return models
     },
   }
+}
+
+/**
+ * Returns the model that answers a question with images: the selected one if it takes them, else the
+ * one that comes with the page. Returns `undefined` if neither does.
+ */
+export function findSeeing(
+  models: readonly ListedModel[],
+  selected: ListedModel,
+): ListedModel | undefined {
+  if (selected.capabilities?.['image_input']?.supported !== false) return selected
+  return models.find(({ id }) => id === GLANCE)
 }
 
 /** Resolves with the models of `GET /v1/models` that chat. */

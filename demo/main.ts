@@ -31,14 +31,15 @@ const loading = createLoading(server)
 const models = createModels(server, loading)
 const history = createHistoryStore()
 const tools = createTools()
+const composer = createComposer()
 
 const chat = createChat({
   server,
   loading,
   models,
   settings: createSettings(),
-  composer: createComposer(),
-  attachments: createAttachments(),
+  composer,
+  attachments: createAttachments({ composer, admit: models.admitImages }),
   inspector: createInspector(server),
   history,
   tools,

@@ -1,7 +1,7 @@
 import type { Server, Tag } from '../src/index.ts'
 import { byId } from './dom.ts'
 import { keepModel } from './kept.ts'
-import { createListing, GUIDE, type ListedModel } from './listing.ts'
+import { createListing, findSeeing, GUIDE, type ListedModel } from './listing.ts'
 import type { Loading } from './loading.ts'
 import { notice, wordsOf } from './notice.ts'
 import { createPreparation } from './preparation.ts'
@@ -16,6 +16,11 @@ export interface Models {
   chosen(): Promise<ListedModel>
   /** Resolves with the selected model, if any, once the listing has arrived. It downloads nothing. */
   selected(): Promise<ListedModel | undefined>
+  /**
+   * Selects the model that comes with the page and sees, if the selected one takes no images, and
+   * says so. Resolves with `false` if no model takes them, which is said likewise.
+   */
+  admitImages(): Promise<boolean>
   /** Selects a model that chats, as if the visitor had done it. */
   select(tag: Tag): void
   /** Reads the listing and the states again, for example after a download or an import. */
@@ -30,7 +35,7 @@ export function createModels(starting: Promise<Server>, loading: Loading): Model
   const { isOffered, refresh } = createListing(starting, select)
 
   const canUseGuide = (tag: Tag): boolean => tag !== GUIDE && isOffered(GUIDE)
-  const useGuide = (): void => void choose(GUIDE)
+  const useGuide = (): void => pick(GUIDE)
   const remedies = (tag: Tag): readonly StripAction[] =>
     canUseGuide(tag) ? [{ label: 'Use the guide', run: useGuide }] : []
   const preparation = createPreparation({ starting, loading, select, canUseGuide, useGuide })
@@ -38,14 +43,19 @@ export function createModels(starting: Promise<Server>, loading: Loading): Model
   const findSelected = (models: readonly ListedModel[]): ListedModel | undefined =>
     models.find(({ id }) => id === select.value)
 
-  async function choose(tag: Tag): Promise<void> {
+  /** Selects a model as the visitor does, so that the parts of the page that depend on it follow. */
+  function pick(tag: Tag): void {
     select.value = tag
+    select.dispatchEvent(new Event('change'))
+  }
+
+  async function choose(tag: Tag): Promise<void> {
     keepModel(tag)
     preparation.want()
     try {
       if ((await preparation.consent(tag)) && select.value === tag) loading.load(tag).catch(ignore)
     } catch (error) {
-      const again = { label: 'Try again', run: () => void choose(tag) }
+      const again = { label: 'Try again', run: () => pick(tag) }
       loading.say(wordsOf(error), [again, ...remedies(tag)])
     }
   }
@@ -73,10 +83,23 @@ export function createModels(starting: Promise<Server>, loading: Loading): Model
       return model
     },
     selected: async () => findSelected(await listing),
+    async admitImages() {
+      const models = await listing
+      const model = findSelected(models)
+      if (!model) return true
+      const seeing = findSeeing(models, model)
+      const what = `${model.display_name} takes no images`
+      if (!seeing) notice(`${what}. Choose another model for them.`, 'mild')
+      else if (seeing !== model) {
+        pick(seeing.id)
+        notice(`${what}, so ${seeing.display_name} answers from now on.`, 'mild')
+      }
+      return seeing !== undefined
+    },
     select(tag) {
       // A model that was just added may not be in the listing yet.
       const listed = isOffered(tag) ? Promise.resolve() : refresh()
-      void listed.then(() => choose(tag)).catch(ignore)
+      void listed.then(() => pick(tag)).catch(ignore)
     },
     async refresh() {
       listing = refresh()

@@ -47,6 +47,10 @@ export function createChat(parts: ChatParts): Chat {
     answering.ask(question, images, pathOf(current.conversation).at(-1)?.id ?? null)
   }
 
+  async function askSuggested(question: string, images: readonly string[]): Promise<void> {
+    if (images.length === 0 || (await parts.models.admitImages())) await askNext(question, images)
+  }
+
   /** Asks the question that waited for the server when the page was reloaded to isolate it. */
   async function askAgain(question: string): Promise<void> {
     await restored
@@ -62,16 +66,16 @@ export function createChat(parts: ChatParts): Chat {
     prepareMarkdown()
   })
   composer.onStop(current.stop)
-  view.onSuggestion((question) => {
+  view.onSuggestion((question, images) => {
     if (!settings.validate()) return
-    void askNext(question)
+    void askSuggested(question, images).catch(tell)
     composer.focus()
   })
   byId('new-chat', HTMLButtonElement).addEventListener('click', () =>
     current.show(createConversation()),
   )
   followHistory(history, current)
-  fitToModel(parts.models, [settings, attachments])
+  fitToModel(parts.models, settings)
 
   const tell = (error: unknown): void => void notice(wordsOf(error), 'mild')
   addEventListener('hashchange', () => void restore(false).catch(tell))
@@ -98,11 +102,11 @@ function followHistory(history: HistoryStore, current: Current): void {
   })
 }
 
-/** Disables what the chosen model does not take. */
-function fitToModel(models: Models, parts: readonly Pick<SettingsForm, 'fit'>[]): void {
+/** Disables the settings that the chosen model does not take. */
+function fitToModel(models: Models, settings: SettingsForm): void {
   const fit = (): void =>
     void models.selected().then(
-      (model) => model && parts.forEach((part) => part.fit(model)),
+      (model) => model && settings.fit(model),
       () => {},
     )
   byId('model', HTMLSelectElement).addEventListener('change', fit)

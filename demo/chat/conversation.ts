@@ -1,17 +1,25 @@
 /** The conversation on the page: the turns of the chosen branches. */
 import { button, byId, element } from '../dom.ts'
+import { drawShapes } from '../drawn.ts'
 import { createTurnView, type TurnActions, type TurnView } from './turn.ts'
 import { branchesOf, pathOf, type Conversation, type Turn } from './tree.ts'
 
 /** Distance in pixels from its end at which the conversation follows new text. */
 const NEAR_END = 96
 
-const FIRST_QUESTIONS = [
-  'What is inorigin?',
-  'How does it work?',
-  'Do my prompts leave this device?',
-  'How do I install it?',
-  'What is 27 + 15?',
+interface FirstQuestion {
+  question: string
+  /** Draws the picture that is sent with the question, and returns it as a data URL. */
+  draw?: () => string
+}
+
+const FIRST_QUESTIONS: readonly FirstQuestion[] = [
+  { question: 'What is inorigin?' },
+  { question: 'How does it work?' },
+  { question: 'What is in this picture?', draw: drawShapes },
+  { question: 'Do my prompts leave this device?' },
+  { question: 'How do I install it?' },
+  { question: 'What is 27 + 15?' },
 ]
 
 export interface ConversationView {
@@ -23,8 +31,8 @@ export interface ConversationView {
   /** Notes whether an answer arrives. */
   setBusy(busy: boolean): void
   scrollToEnd(): void
-  /** Shows suggested first questions, and calls `ask` with the one that is selected. */
-  onSuggestion(ask: (question: string) => void): void
+  /** Shows suggested first questions, and calls `ask` with the one that is selected and its images. */
+  onSuggestion(ask: (question: string, images: readonly string[]) => void): void
 }
 
 /** Creates the view. `actionsFor` returns what the user can do with a turn. */
@@ -84,10 +92,14 @@ export function createConversationView(actionsFor: (turn: Turn) => TurnActions):
   }
 }
 
-function suggest(ask: (question: string) => void): void {
-  const items = FIRST_QUESTIONS.map((question) => {
+function suggest(ask: (question: string, images: readonly string[]) => void): void {
+  const items = FIRST_QUESTIONS.map(({ question, draw }) => {
+    const images = draw ? [draw()] : []
     const item = element('li', '')
-    item.append(button(question, '', () => ask(question)))
+    const chip = button(question, '', () => ask(question, images))
+    // The question names the button, so the picture needs no text of its own.
+    chip.prepend(...images.map((src) => Object.assign(new Image(), { src, alt: '' })))
+    item.append(chip)
     return item
   })
   byId('first-questions', HTMLElement).replaceChildren(...items)

@@ -33,5 +33,30 @@ const guide = {
   ]),
 }
 
+const glance = {
+  type: 'model',
+  tag: '@inorigin/glance',
+  name: 'Glance',
+  description:
+    'Sees simple drawings: shapes, colors, printed words and numbers, bar charts and dialogs, on ' +
+    'whose buttons it can click with a tool. Without a picture, it talks like the guide.',
+  created: '2026-11-26T00:00:00Z',
+  owner,
+  maxInputTokens: 2048,
+  maxOutputTokens: 1024,
+  capabilities: { imageInput: true, tools: true, thinking: true, structuredOutputs: true },
+  implementations: onBoth([
+    { type: 'config', name: 'config.json' },
+    { type: 'config', name: 'generation_config.json' },
+    { type: 'config', name: 'preprocessor_config.json' },
+    { type: 'config', name: 'processor_config.json' },
+    { type: 'tokenizer', name: 'tokenizer.json' },
+    { type: 'tokenizer', name: 'tokenizer_config.json' },
+    { type: 'onnx', name: 'onnx/vision_encoder.onnx' },
+    { type: 'onnx', name: 'onnx/embed_tokens.onnx' },
+    { type: 'onnx', name: 'onnx/decoder_model_merged.onnx' },
+  ]),
+}
+
 /** Entries by folder. */
-export const entries = { guide, digits, edges, embed }
+export const entries = { guide, glance, digits, edges, embed }

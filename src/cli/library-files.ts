@@ -8,7 +8,7 @@ import { RUNTIME_PARTS, SPLIT_RUNTIME_FILE } from '../values/runtime-files.ts'
 import { type Content, readContent } from './write-file.ts'
 
 export interface LibraryChoice {
-  /** `true` to include the embedded language model. */
+  /** `true` to include the embedded language models. */
   guide: boolean
   /** `true` to include WebLLM, which runs models that MLC compiled. */
   mlc: boolean
@@ -33,8 +33,8 @@ export const FILE_LIST = 'files.json'
 const MLC_CHUNK_PREFIX = 'mlc-'
 const MLC_CATALOG = 'catalogs/mlc.json'
 const EMBEDDED_CATALOG = 'models/catalog.json'
-/** Tag of the model that `--no-guide` omits. */
-const GUIDE_TAG = '@inorigin/guide'
+/** Tags of the language models that `--no-guide` omits. */
+const GUIDE_TAGS = ['@inorigin/guide', '@inorigin/glance']
 const SCRIPTS = ['index.js', 'worker.js', 'model-worker.js', 'catalog.schema.json', 'licenses.md']
 /** Builds for WebGPU. A browser loads the one that it can run. The fourth build, jsep, is not used. */
 const GPU_BUILDS = ['.jspi', '.asyncify']
@@ -61,7 +61,7 @@ export function collectLibraryFiles(choice: LibraryChoice): Map<string, Content>
   for (const [name, source] of listRuntimeFiles(runtime, webgpu)) sources.set(`ort/${name}`, source)
 
   const catalog = JSON.parse(readText(join(dist, EMBEDDED_CATALOG))) as CatalogFile
-  const entries = catalog.entries.filter((entry) => guide || entry.tag !== GUIDE_TAG)
+  const entries = catalog.entries.filter((entry) => guide || !GUIDE_TAGS.includes(entry.tag))
   const devices = webgpu ? undefined : ['wasm']
   sources.set(EMBEDDED_CATALOG, {
     text: `${JSON.stringify({ ...catalog, devices, entries }, null, 2)}\n`,

@@ -9,7 +9,7 @@ export interface ProjectOptions {
   publicDir: string
   /** File name of the script; `false` if the app has its own. Default: `sw.js`. */
   sw?: string | false
-  /** `true` to include the embedded language model. Default: true. */
+  /** `true` to include the embedded language models. Default: true. */
   guide?: boolean
   /** `true` to include WebLLM. Default: false. */
   mlc?: boolean

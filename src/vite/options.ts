@@ -3,7 +3,10 @@ import { InoriginError } from '../error.ts'
 
 /** Options of `inorigin()`. */
 export interface InoriginOptions {
-  /** `true` to include the embedded language model, 6.5 MB. Default: `true`. */
+  /**
+   * `true` to include the embedded language models, the guide and the one that sees simple pictures,
+   * 13 MB. Default: `true`.
+   */
   guide?: boolean
   /** `true` to include WebLLM, 6 MB, and the list of its models. Default: `false`. */
   mlc?: boolean

@@ -24,11 +24,11 @@ export function summarize(
     return formatByteCount(counted.reduce((total, { bytes }) => total + bytes, 0))
   }
   const isRuntime = (name: string) => name.startsWith('ort/')
-  const isGuide = (name: string) => name.startsWith('models/guide/')
-  const isModel = (name: string) => name.startsWith('models/') && !isGuide(name)
+  const isChat = (name: string) => /^models\/(guide|glance)\//.test(name)
+  const isModel = (name: string) => name.startsWith('models/') && !isChat(name)
   const parts = [
     `runtimes ${sum(isRuntime)}`,
-    ...(sizes.some(({ name }) => isGuide(name)) ? [`@inorigin/guide ${sum(isGuide)}`] : []),
+    ...(sizes.some(({ name }) => isChat(name)) ? [`language models ${sum(isChat)}`] : []),
     `predictors ${sum(isModel)}`,
     `scripts ${sum((name) => !isRuntime(name) && !name.startsWith('models/'))}`,
   ]

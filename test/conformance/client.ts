@@ -18,8 +18,9 @@ export interface Settings {
 /** A model that sees images, and what it is shown. */
 export interface Seer {
   model: string
-  /** Two PNG files of the same size in base64. */
-  images: readonly [one: string, other: string]
+  question: string
+  /** PNG files in base64, each with the color that the answer names. */
+  images: ReadonlyArray<{ data: string; color: string }>
   /** Tokens of each of them in a prompt. */
   tokens: number
 }

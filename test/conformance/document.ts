@@ -10,8 +10,8 @@ const ROWS: Readonly<Record<string, string>> = { ...FEATURES, ...REQUESTS }
 const INTRODUCTION = `# Conformance
 
 This page shows what existing clients can do with a page's own origin as their server. Each cell is a check that ran
-in Chromium, through the service worker, with the embedded model \`@inorigin/guide\`. Images go to a small model of
-random weights: it must count their tokens, and answer differently to two images. \`npm run test:all\` runs all checks,
+in Chromium, through the service worker, with the embedded model \`@inorigin/guide\`. Images go to the embedded model
+\`@inorigin/glance\`: it must count their tokens, and name the color of a circle. \`npm run test:all\` runs all checks,
 and fails if the results differ from this page. \`npm run conformance\` runs only these checks. \`npm run conformance --
 --write\` writes this page again.
 
@@ -23,8 +23,8 @@ and fails if the results differ from this page. \`npm run conformance\` runs onl
 - **-**: The client cannot request the feature, or does not send it.
 
 Every stream that a client received was also checked, event by event, against a strict grammar. Every error was checked
-against the one error body that all clients read. No check depends on what the model prefers to write. If a check needs a
-tool call, reasoning, an end or a long answer, it changes the probability of a token with \`logit_bias\`.
+against the one error body that all clients read. No check but that of images depends on what the model prefers to write.
+If a check needs a tool call, reasoning, an end or a long answer, it changes the probability of a token with \`logit_bias\`.
 `
 
 /** Returns the whole page. */

@@ -5,7 +5,7 @@ import { openSite, serveIn } from '../support/site.ts'
 import type { Settings } from './client.ts'
 import { judgeExchanges } from './exchanges.ts'
 import type { Column, Seen } from './page.ts'
-import { openSeer } from './seer.ts'
+import { SEER } from './seer.ts'
 import type { Tokens } from './suite.ts'
 
 export const MODEL = '@inorigin/guide'
@@ -39,8 +39,7 @@ export async function runConformance({
   tell = () => {},
   wanted = () => true,
 }: RunOptions = {}): Promise<Result[]> {
-  const { hub, pages, seer } = await openSeer()
-  const site = await openSite({ pages: { ...pages, '/conformance.js': await bundlePage() } })
+  const site = await openSite({ pages: { '/conformance.js': await bundlePage() } })
   try {
     const page = await site.open()
     const faults: string[] = []
@@ -55,7 +54,7 @@ export async function runConformance({
         const settings: Settings = { origin, baseURL, apiKey, model, embedder, seer: seen }
         return conformance.open(settings, tokens)
       },
-      [MODEL, KEY, readTokens(), seer] as const,
+      [MODEL, KEY, readTokens(), SEER] as const,
     )
     const results: Result[] = []
     for (const [index, column] of columns.entries()) {
@@ -75,7 +74,6 @@ export async function runConformance({
     return results
   } finally {
     await site.close()
-    await hub.close()
   }
 }
 

@@ -1,9 +1,12 @@
 /** `npm run ask`, as it is run from a terminal. */
 import { spawn } from 'node:child_process'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, inject, test } from 'vitest'
+import { circlePng } from '../support/image-files.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
 
@@ -42,6 +45,20 @@ test.each(['completions', 'messages'])('answers in style %s', { tags: ['slow'] }
   expect(code).toBe(0)
   expect(stdout.length).toBeGreaterThan(1)
   expect(stdout.endsWith('\n')).toBe(true)
+})
+
+test('asks the model that sees about a picture', { tags: ['slow'] }, async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'inorigin-ask-'))
+  try {
+    const file = join(folder, 'circle.png')
+    writeFileSync(file, circlePng([214, 39, 40]))
+    const args = ['--url', inject('demo'), '--device', 'wasm', '--image', file]
+    const { code, stdout, stderr } = await ask(['What color is the circle?', ...args])
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+    expect(stdout).toMatch(/red/i)
+  } finally {
+    rmSync(folder, { recursive: true })
+  }
 })
 
 test('prints each token when it comes', async () => {

@@ -27,7 +27,7 @@ const OUTCOMES: Readonly<Record<string, readonly (RegExp | string)[]>> = {
   'docs/endpoints.md': [/^$/],
   'docs/errors.md': [/^not_found .*\n404 .*@me\/missing/],
   'docs/frameworks.md': [/loaded/, /^$/, /^$/, WORKER, /tool: It is 12/, /^$/, 'never ends', /^$/],
-  'docs/images.md': [HUB],
+  'docs/images.md': [/^$/, /click.*x.*y/],
   'docs/isolation.md': [RELOAD],
   'docs/lifetime.md': [/^$/],
   'docs/mlc.md': [HUB],

@@ -203,17 +203,19 @@ test('leaves a foreign service worker alone, and takes another name for its own'
   expect(has('public/inorigin-sw.js')).toBe(true)
 })
 
-test('--no-guide leaves the language model out until --guide', { tags: ['slow'] }, () => {
+test('--no-guide leaves the language models out until --guide', { tags: ['slow'] }, () => {
+  const chats = ['guide', 'glance']
+  const written = (): string[] => chats.filter((name) => has(`public/inorigin/models/${name}`))
   inorigin('init', 'public')
-  expect(has('public/inorigin/models/guide')).toBe(true)
+  expect(written()).toEqual(chats)
   inorigin('init', '--no-guide')
-  expect(has('public/inorigin/models/guide')).toBe(false)
-  expect(tags()).not.toContain('@inorigin/guide')
+  expect(written()).toEqual([])
+  for (const name of chats) expect(tags()).not.toContain(`@inorigin/${name}`)
   expect(tags().length).toBeGreaterThan(0)
   inorigin('init')
-  expect(has('public/inorigin/models/guide')).toBe(false)
+  expect(written()).toEqual([])
   inorigin('init', '--guide')
-  expect(has('public/inorigin/models/guide')).toBe(true)
+  expect(written()).toEqual(chats)
 })
 
 test('--no-webgpu leaves the runtimes for WebGPU out until --webgpu', { tags: ['slow'] }, () => {

@@ -308,10 +308,11 @@ describe('the parameters', () => {
   )
 })
 
-test('the first screen says what the guide knows', { tags: ['slow'] }, async () => {
+test('the first screen says what the embedded models can do', { tags: ['slow'] }, async () => {
   const { page } = await open()
-  const welcome = page.locator('#welcome')
-  expect(await welcome.innerText()).toMatch(/The guide, .* answers only questions about\s+inorigin/)
+  const said = await page.locator('#welcome').innerText()
+  expect(said).toMatch(/the guide answers only questions about\s+inorigin/)
+  expect(said).toMatch(/Glance says what a simple\s+drawing\s+shows/)
 })
 
 test.each(['light', 'dark'] as const)(

@@ -30,6 +30,18 @@ function recordBodies(): void {
   }
 }
 
+/** Removes the embedded model that sees from the listing, as `--no-guide` does. */
+function hideGlance(): void {
+  const real = window.fetch
+  window.fetch = async (input, init) => {
+    const response = await real(input, init)
+    if (!String(input).endsWith('/models')) return response
+    const body = (await response.json()) as { data: { id: string }[] }
+    const data = body.data.filter(({ id }) => id !== '@inorigin/glance')
+    return Response.json({ ...body, data })
+  }
+}
+
 /** Fires an event that carries the file, as a paste or a drop does. */
 const transfer = ({ page }: Playground, type: 'paste' | 'drop', mediaType = 'image/png') =>
   page.locator('#input').evaluate(
@@ -103,17 +115,43 @@ test('a picture of the camera is taken, and the camera is turned off', async () 
   expect(faults).toEqual([])
 })
 
-test('a model without images has no button for them, and a pasted one is refused', async () => {
+const SWITCHED = 'Guide takes no images, so Glance answers from now on.'
+
+test('a picture that is dropped first is answered by the model that sees, which is said', async () => {
   const opened = await open()
-  const { page } = opened
+  const { page, faults } = opened
+  await page.getByLabel('Model').locator('option').nth(1).waitFor({ state: 'attached' })
+  expect(await page.getByLabel('Model').inputValue()).toBe('@inorigin/guide')
+  await transfer(opened, 'drop')
+  await page.locator('.notice', { hasText: SWITCHED }).waitFor()
+  expect(await page.getByLabel('Model').inputValue()).toBe('@inorigin/glance')
+  await page.locator('#images img').waitFor()
+  // Nobody has to think of a question, and typing replaces it.
+  expect(await page.getByLabel('Your question').inputValue()).toBe('What is in this picture?')
+  await page.getByRole('button', { name: 'Send' }).click()
+  await page.locator('.turn > .meta').waitFor()
+  expect(await page.locator('.turn .gallery img').count()).toBe(1)
+  expect(await page.locator('.answer').innerText()).not.toBe('')
+  expect(faults).toEqual([])
+})
+
+test('a suggested question brings its picture, whose shapes are named', async () => {
+  const { page, answer, faults } = await open()
+  await page.getByRole('button', { name: 'What is in this picture?' }).click()
+  await page.locator('.turn > .meta').waitFor()
+  expect(await page.locator('.turn .gallery img').count()).toBe(1)
+  const said = await answer()
+  for (const shape of ['red circle', 'blue square', 'yellow star']) expect(said).toContain(shape)
+  expect(faults).toEqual([])
+})
+
+test('without a model that sees, an image is refused', async () => {
+  const opened = await open({ before: hideGlance })
   const say = 'Guide takes no images. Choose another model for them.'
-  for (const id of ['#attach', '#camera']) {
-    await expect.poll(() => page.locator(id).getAttribute('title')).toBe(say)
-    expect(await page.locator(id).isDisabled()).toBe(true)
-  }
   await transfer(opened, 'paste')
-  await page.locator('.notice', { hasText: say }).waitFor()
-  expect(await page.locator('#images img').count()).toBe(0)
+  await opened.page.locator('.notice', { hasText: say }).waitFor()
+  expect(await opened.page.locator('#images img').count()).toBe(0)
+  expect(await opened.page.getByLabel('Your question').inputValue()).toBe('')
 })
 
 test('a file that is no image is named, and not added', async () => {

@@ -34,6 +34,15 @@ function pngChunk(name: string, data: Buffer): Buffer {
   return Buffer.concat([length, body, sum])
 }
 
+/** Returns a PNG of 256 x 256 pixels: a circle of that color on white. */
+export function circlePng(color: readonly [red: number, green: number, blue: number]): Buffer {
+  const colorAt = (x: number, y: number) =>
+    Math.hypot(x - 128, y - 128) < 60 ? color : [250, 250, 250]
+  const rowOf = (y: number) =>
+    Uint8Array.from(Array.from({ length: 256 }, (_, x) => colorAt(x, y)).flat())
+  return pngFile([256, 256], { depth: 8, colorType: 2 }, rowOf)
+}
+
 /** Returns a GIF of one pixel of that color. */
 export const gifPixel = (color: readonly [red: number, green: number, blue: number]): Buffer =>
   Buffer.concat([

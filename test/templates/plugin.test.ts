@@ -96,7 +96,8 @@ test('finds its files from every entry, below any base, with source maps', async
     config('{ guide: false }', `base: './', build: { sourcemap: true, rolldownOptions: ${pages} }`),
   )
   const url = await serveBuild('/some/where/')
-  expect(existsSync(join(app.folder, 'dist/inorigin/models/guide'))).toBe(false)
+  for (const name of ['guide', 'glance'])
+    expect(existsSync(join(app.folder, 'dist/inorigin/models', name))).toBe(false)
   const maps = readdirSync(join(app.folder, 'dist/assets')).filter((name) => name.endsWith('.map'))
   const read = (name: string) => readFileSync(join(app.folder, 'dist/assets', name), 'utf8')
   expect(maps.some((name) => JSON.parse(read(name)).sources.includes('../../main.js'))).toBe(true)

@@ -1,0 +1,161 @@
+/** Drawings that the embedded model sees. They are drawn on a canvas in the page. */
+
+export interface Drawing {
+  /** PNG as a data URL. */
+  url: string
+  /** Edges of the button of a dialog, in percent of the sides of the drawing. */
+  button?: { left: number; top: number; right: number; bottom: number }
+}
+
+export interface Drawings {
+  /** A red circle and a green triangle. */
+  shapes(): Drawing
+  /** Three blue stars. */
+  stars(): Drawing
+  word(): Drawing
+  /** Bars A, B and C, of which B is the largest. */
+  chart(): Drawing
+  /** A dialog with the title Question and the button Save. */
+  dialog(): Drawing
+  /** Noise of several sizes, which is no simple drawing. */
+  texture(): Drawing
+}
+
+/** Sets `drawings` in the page. It runs there, so it stands alone. */
+export function defineDrawings(): void {
+  const SIDE = 256
+  const RED = '#d62728'
+  const GREEN = '#22963c'
+  const BLUE = '#1e50dc'
+
+  function draw(ground: string, paint: (pen: CanvasRenderingContext2D) => void): string {
+    const canvas = document.createElement('canvas')
+    canvas.width = canvas.height = SIDE
+    const pen = canvas.getContext('2d')!
+    pen.fillStyle = ground
+    pen.fillRect(0, 0, SIDE, SIDE)
+    pen.textBaseline = 'top'
+    paint(pen)
+    return canvas.toDataURL()
+  }
+
+  /** Draws corners around a place, at distances that take turns. */
+  function polygon(
+    pen: CanvasRenderingContext2D,
+    [x, y]: readonly [number, number],
+    corners: number,
+    radii: readonly number[],
+  ): void {
+    pen.beginPath()
+    for (let corner = 0; corner < corners; corner += 1) {
+      const radius = radii[corner % radii.length] ?? 0
+      const angle = (2 * Math.PI * corner) / corners - Math.PI / 2
+      pen.lineTo(x + radius * Math.cos(angle), y + radius * Math.sin(angle))
+    }
+    pen.fill()
+  }
+
+  function write(
+    pen: CanvasRenderingContext2D,
+    text: string,
+    [x, y]: readonly [number, number],
+    size: number,
+  ): void {
+    pen.font = `${size}px sans-serif`
+    pen.fillText(text, x, y)
+  }
+
+  /** Returns a square of that side whose pixels are always the same noise. */
+  function noise(side: number): HTMLCanvasElement {
+    const canvas = document.createElement('canvas')
+    canvas.width = canvas.height = side
+    const pixels = new ImageData(side, side)
+    let state = side
+    for (let at = 0; at < pixels.data.length; at += 1) {
+      state = (state * 48_271) % 2_147_483_647
+      pixels.data[at] = at % 4 === 3 ? 255 : (state >> 16) & 255
+    }
+    canvas.getContext('2d')!.putImageData(pixels, 0, 0)
+    return canvas
+  }
+
+  function dialog(): Drawing {
+    const [left, top, right, bottom] = [130, 156, 204, 188]
+    const url = draw('#808080', (pen) => {
+      const box = (fill: string, x: number, y: number, width: number, height: number): void => {
+        pen.fillStyle = fill
+        pen.fillRect(x, y, width, height)
+      }
+      box('#fafafa', 30, 48, 196, 152)
+      pen.strokeRect(30.5, 48.5, 195, 151)
+      box(BLUE, 30, 48, 196, 31)
+      pen.fillStyle = '#fafafa'
+      write(pen, 'Question', [39, 54], 18)
+      pen.fillStyle = '#0f0f0f'
+      write(pen, 'Save file?', [43, 92], 18)
+      box(GREEN, left, top, right - left, bottom - top)
+      pen.strokeRect(left, top, right - left, bottom - top)
+      pen.fillStyle = '#fafafa'
+      write(pen, 'Save', [146, 162], 18)
+    })
+    const percent = (pixels: number): number => (100 * pixels) / SIDE
+    const edges = { left: percent(left), top: percent(top) }
+    return { url, button: { ...edges, right: percent(right), bottom: percent(bottom) } }
+  }
+
+  const drawings: Drawings = {
+    dialog,
+    shapes: () => ({
+      url: draw('#fafafa', (pen) => {
+        pen.fillStyle = RED
+        pen.beginPath()
+        pen.arc(70, 70, 42, 0, 2 * Math.PI)
+        pen.fill()
+        pen.fillStyle = GREEN
+        polygon(pen, [186, 190], 3, [50])
+      }),
+    }),
+    stars: () => ({
+      url: draw('#fafafa', (pen) => {
+        pen.fillStyle = BLUE
+        for (const place of [
+          [60, 70],
+          [190, 60],
+          [128, 190],
+        ] as const) {
+          polygon(pen, place, 10, [38, 16])
+        }
+      }),
+    }),
+    word: () => ({
+      url: draw('#fafafa', (pen) => {
+        pen.fillStyle = '#0f0f0f'
+        write(pen, 'HELLO', [52, 104], 40)
+      }),
+    }),
+    chart: () => ({
+      url: draw('#fafafa', (pen) => {
+        const values = { A: 40, B: 90, C: 60 }
+        for (const [at, [label, value]] of Object.entries(values).entries()) {
+          const x = 24 + at * 76
+          const height = 2 * value
+          pen.fillStyle = BLUE
+          pen.fillRect(x, 222 - height, 54, height)
+          pen.fillStyle = '#0f0f0f'
+          write(pen, label, [x + 21, 226], 18)
+          write(pen, String(value), [x + 17, 200 - height], 18)
+        }
+        pen.fillRect(10, 222, 238, 2)
+      }),
+    }),
+    texture: () => ({
+      url: draw('#808080', (pen) => {
+        for (const [at, side] of [4, 16, 64].entries()) {
+          pen.globalAlpha = 0.5 ** at
+          pen.drawImage(noise(side), 0, 0, SIDE, SIDE)
+        }
+      }),
+    }),
+  }
+  Object.assign(globalThis, { drawings })
+}
