@@ -12,7 +12,7 @@ export interface ConstraintStateOptions {
 }
 
 /** The constraint and the forced tokens of one answer. */
-interface ConstraintState {
+export interface ConstraintState {
   /** Forced tokens that come next. The caller removes them from the front. */
   readonly forcedTokens: number[]
   /** `true` without a constraint. */
