@@ -1,6 +1,7 @@
 import { InoriginError } from '../error.ts'
 import type { GenerationEvent, LoadProgress } from '../types/index.ts'
 import type { Cancellation } from './cancellation.ts'
+import { comment } from './sse.ts'
 
 /** Encoder of the events of a generation or prediction in one API style. */
 export interface EventEncoder<Event = GenerationEvent> {
@@ -98,11 +99,20 @@ async function returnIterator(iterator: AsyncIterator<unknown>): Promise<void> {
   }
 }
 
-/** Formats the place that answers from here on, such as `served by upstream`. */
-export const formatServedBy = ({ servedBy, continues }: ServedBy): string =>
-  `${continues ? 'continued' : 'served'} by ${servedBy}`
+/** Event about the work on a response, which has no content. */
+type StatusEvent = Extract<GenerationEvent, { type: 'progress' | 'served_by' | 'heartbeat' }>
 
-type ServedBy = Extract<GenerationEvent, { type: 'served_by' }>
+/** Encodes an event about the work as a comment, such as `served by upstream`. */
+export function encodeStatus(event: StatusEvent): string {
+  switch (event.type) {
+    case 'progress':
+      return comment(formatProgress(event.progress))
+    case 'served_by':
+      return comment(`${event.continues ? 'continued' : 'served'} by ${event.servedBy}`)
+    case 'heartbeat':
+      return comment('heartbeat')
+  }
+}
 
 const PHASE_TEXT = {
   download: 'downloading',
@@ -112,7 +122,7 @@ const PHASE_TEXT = {
 } as const
 
 /** Formats progress, such as `downloading @acme/tiny 45% 3.1 MB/s`. */
-export function formatProgress({
+function formatProgress({
   tag,
   phase,
   loadedBytes,
