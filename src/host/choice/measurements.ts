@@ -62,6 +62,44 @@ const MAX_TRANSIENT_FAILURES = 3
 const LAST_USED_RESOLUTION_MS = 86_400_000
 
 export function createMeasurements(database: Database): Measurements {
+  const facts = createFacts(database)
+
+  return {
+    async get({ tag, implementations }, deviceId, capabilities) {
+      const { runs, untilRestart } = await facts.read(
+        subjectOf(tag, deviceId),
+        environmentOf(capabilities),
+      )
+      const measured = new Map<string, Measurement>()
+      const tried = new Set<string>()
+      for (const implementation of implementations) {
+        const key = keyOf(implementation)
+        const run = runs[key] === undefined ? untilRestart?.[key] : runs[key]
+        if (run !== undefined) tried.add(implementation.id)
+        if (run) measured.set(implementation.id, run)
+      }
+      return { measured, tried }
+    },
+    async record({ tag, implementation, ...result }, deviceId, capabilities) {
+      const subject = subjectOf(tag, deviceId)
+      const fact = withResult(
+        await facts.read(subject, environmentOf(capabilities)),
+        keyOf(implementation),
+        result,
+      )
+      await facts.write(subject, fact)
+    },
+  }
+}
+
+interface Facts {
+  /** Resolves with the measurements that were made at `where`. */
+  read(subject: string, where: string): Promise<CachedMeasurements>
+  /** Applies measurements at once. Resolves after they are stored. */
+  write(subject: string, fact: CachedMeasurements): Promise<void>
+}
+
+function createFacts(database: Database): Facts {
   const cache = new Map<string, CachedMeasurements>()
 
   /** Caches the most recently used facts. Evicted ones are read from the database again. */
@@ -85,11 +123,11 @@ export function createMeasurements(database: Database): Measurements {
     const fact = await getDeviceFact(database, subject, isStoredMeasurements).catch(() => undefined)
     // A wrong clock may have recorded a time in the future.
     const isUseRecorded = Math.abs(Date.now() - (fact?.lastUsed ?? 0)) < LAST_USED_RESOLUTION_MS
-    if (fact && !isUseRecorded) void write(subject, fact)
+    if (fact && !isUseRecorded) void store(subject, fact)
     return fact
   }
 
-  async function write(
+  async function store(
     subject: string,
     { where, runs, failed }: StoredMeasurements,
   ): Promise<void> {
@@ -111,30 +149,10 @@ export function createMeasurements(database: Database): Measurements {
   }
 
   return {
-    async get({ tag, implementations }, deviceId, capabilities) {
-      const { runs, untilRestart } = await read(
-        subjectOf(tag, deviceId),
-        environmentOf(capabilities),
-      )
-      const measured = new Map<string, Measurement>()
-      const tried = new Set<string>()
-      for (const implementation of implementations) {
-        const key = keyOf(implementation)
-        const run = runs[key] === undefined ? untilRestart?.[key] : runs[key]
-        if (run !== undefined) tried.add(implementation.id)
-        if (run) measured.set(implementation.id, run)
-      }
-      return { measured, tried }
-    },
-    async record({ tag, implementation, ...result }, deviceId, capabilities) {
-      const subject = subjectOf(tag, deviceId)
-      const fact = withResult(
-        await read(subject, environmentOf(capabilities)),
-        keyOf(implementation),
-        result,
-      )
+    read,
+    write(subject, fact) {
       putInCache(subject, fact)
-      await write(subject, fact)
+      return store(subject, fact)
     },
   }
 }
