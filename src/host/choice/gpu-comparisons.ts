@@ -38,6 +38,38 @@ export function createGpuComparisons(
 ): GpuComparisonRecords {
   /** Comparisons of this host, by implementation. They apply before they are stored. */
   const recent = new Map<string, GpuComparison>()
+  const { read, store } = createStoredComparisons(database, probe)
+
+  async function findOnGpu(
+    tag: Tag,
+    implementation: Implementation,
+  ): Promise<GpuComparison | undefined> {
+    if (implementation.device !== 'webgpu') return undefined
+    const key = keyOf(implementation)
+    return recent.get(`${tag} ${key}`) ?? (await read(tag))[key]
+  }
+
+  return {
+    find: async ({ tag, type }, implementation) =>
+      type === 'predictor' ? findOnGpu(tag, implementation) : undefined,
+    findEncoder: async (entry, implementation) =>
+      entry.type === 'model' && entry.capabilities?.imageInput
+        ? findOnGpu(entry.tag, implementation)
+        : undefined,
+    mustCompare({ type }, { device, resources }) {
+      const graph = resources.filter((resource) => isGraphFile(resource.type))
+      return type === 'predictor' && device === 'webgpu' && sumBytes(graph) <= MAX_COMPARED_BYTES
+    },
+    record({ tag }, implementation, comparison) {
+      const key = keyOf(implementation)
+      recent.set(`${tag} ${key}`, comparison)
+      if (!comparison.isTransient) store(tag, key, comparison).catch(() => undefined)
+    },
+  }
+}
+
+/** Reads and stores comparisons on this GPU. */
+function createStoredComparisons(database: Database, probe: () => Promise<Capabilities>) {
   const stored = new Map<Tag, Promise<StoredComparisons | undefined>>()
 
   async function getEnvironment(): Promise<string | undefined> {
@@ -71,32 +103,7 @@ export function createGpuComparisons(
     })
   }
 
-  async function findOnGpu(
-    tag: Tag,
-    implementation: Implementation,
-  ): Promise<GpuComparison | undefined> {
-    if (implementation.device !== 'webgpu') return undefined
-    const key = keyOf(implementation)
-    return recent.get(`${tag} ${key}`) ?? (await read(tag))[key]
-  }
-
-  return {
-    find: async ({ tag, type }, implementation) =>
-      type === 'predictor' ? findOnGpu(tag, implementation) : undefined,
-    findEncoder: async (entry, implementation) =>
-      entry.type === 'model' && entry.capabilities?.imageInput
-        ? findOnGpu(entry.tag, implementation)
-        : undefined,
-    mustCompare({ type }, { device, resources }) {
-      const graph = resources.filter((resource) => isGraphFile(resource.type))
-      return type === 'predictor' && device === 'webgpu' && sumBytes(graph) <= MAX_COMPARED_BYTES
-    },
-    record({ tag }, implementation, comparison) {
-      const key = keyOf(implementation)
-      recent.set(`${tag} ${key}`, comparison)
-      if (!comparison.isTransient) store(tag, key, comparison).catch(() => undefined)
-    },
-  }
+  return { read, store }
 }
 
 const isGraphFile = (type: string): boolean => type === 'onnx' || type === 'data'
