@@ -26,8 +26,7 @@ export function createLoads(all: readonly Loadable[], trace: Trace) {
   const stored = new Set<Tag>()
   const loading = new Map<Tag, AbortController>()
 
-  const report = (item: Loadable, phase: LoadPhase, loadedBytes?: number): void =>
-    progress.report(toProgress(item, phase, loadedBytes))
+  const report = (...step: Parameters<typeof toProgress>) => progress.report(toProgress(...step))
 
   async function start(item: Loadable, signal: AbortSignal): Promise<void> {
     const { tag, bytes } = item
@@ -54,8 +53,7 @@ export function createLoads(all: readonly Loadable[], trace: Trace) {
 
   function statusOf(tag: Tag): ModelState['status'] {
     if (loaded.has(tag)) return 'loaded'
-    if (loading.has(tag)) return 'loading'
-    return stored.has(tag) ? 'stored' : 'remote'
+    return loading.has(tag) ? 'loading' : stored.has(tag) ? 'stored' : 'remote'
   }
 
   return {

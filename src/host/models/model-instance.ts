@@ -81,7 +81,9 @@ export function createModelInstance(options: ModelInstanceOptions): ModelInstanc
   const thread = startModelThread(entry, options.assets, closing, options.onDirectUse, onComparison)
   const worker = remote<ModelService>(thread.link, MODEL_METHODS)
   const loading = startLoad(options, worker, closing, explain)
-  let references = 0
+  const references = createReferences(() => {
+    if (instance.referenceCount === 0 && !loading.ready) instance.close()
+  })
 
   /**
    * Records the comparison. The worker of a predictor ends if the GPU is wrong, because it computes
@@ -105,22 +107,13 @@ export function createModelInstance(options: ModelInstanceOptions): ModelInstanc
       return loading.ready
     },
     get referenceCount() {
-      return references + thread.directRequests
+      return references.count + thread.directRequests
     },
     get directRequests() {
       return thread.directRequests
     },
     load: loading.finish,
-    retain() {
-      references += 1
-      let isHeld = true
-      return () => {
-        if (!isHeld) return
-        isHeld = false
-        references -= 1
-        if (instance.referenceCount === 0 && !loading.ready) instance.close()
-      }
-    },
+    retain: references.add,
     async explainFailure(error) {
       const comparison = comparisonFromError(error)
       if (comparison) onComparison(comparison)
@@ -137,4 +130,23 @@ export function createModelInstance(options: ModelInstanceOptions): ModelInstanc
   }
   closing.signal.addEventListener('abort', () => onClose(instance))
   return instance
+}
+
+function createReferences(onRelease: () => void) {
+  let count = 0
+  return {
+    get count() {
+      return count
+    },
+    add(): () => void {
+      count += 1
+      let isHeld = true
+      return () => {
+        if (!isHeld) return
+        isHeld = false
+        count -= 1
+        onRelease()
+      }
+    },
+  }
 }
