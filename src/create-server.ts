@@ -3,7 +3,7 @@ import { followEvents } from './link/follow-events.ts'
 import type { ModelStorage } from './model-storage.ts'
 import * as names from './option-names.ts'
 import type { Models, PredictOptions, Server, TaskOptions } from './server.ts'
-import { askPersistence } from './store/quota.ts'
+import { askPersistence } from './store/persistence.ts'
 import type { Caller, HostService, Tag } from './types/index.ts'
 import {
   assertKnownOptions,

@@ -7,7 +7,7 @@ import { startInactivityTimeout } from '../../link/inactivity.ts'
 import { START_TIMEOUT_MS, watchLivenessLock } from '../../link/liveness.ts'
 import { currentLocks } from '../../link/locks.ts'
 import { PROTOCOL, type AnswerMessage, type PageToWorker } from '../../link/protocol.ts'
-import { requestPersistence } from '../../store/quota.ts'
+import { requestPersistence } from '../../store/persistence.ts'
 import type { HostSetup, HostToPage, PageToHost, ResponseHandover } from '../messages.ts'
 import { readLastEnded, recordEnded } from './last-ended.ts'
 
