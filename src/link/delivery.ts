@@ -128,11 +128,10 @@ function createContentLog(): ContentLog {
       const { tokens: ids = [] } = event
       tokens.splice(receivedTokens, ids.length, ...ids)
       receivedTokens += ids.length
-      const before = received
+      const selected = 'text' in event ? cut(event, received, delivered) : event
       received = addContent(received, event)
-      const selected = 'text' in event ? cut(event, before, delivered) : event
       const isNew = 'text' in event ? selected !== null : received.calls > delivered.calls
-      Object.assign(delivered, maximum(delivered, received))
+      for (const key of AMOUNTS) delivered[key] = Math.max(delivered[key], received[key])
       if (!isNew || !selected) return null
       if (selected.type === 'text') delivered.text += selected.text
       return withNewTokens(selected)
@@ -145,6 +144,8 @@ function createContentLog(): ContentLog {
   }
 }
 
+const AMOUNTS = ['characters', 'calls', 'logprobs'] as const satisfies (keyof Amounts)[]
+
 const noContent = (): Amounts => ({ characters: 0, calls: 0, logprobs: 0 })
 
 function addContent({ characters, calls, logprobs }: Amounts, event: ContentEvent): Amounts {
@@ -154,12 +155,6 @@ function addContent({ characters, calls, logprobs }: Amounts, event: ContentEven
     logprobs: logprobs + (event.type === 'text' ? (event.logprobs?.length ?? 0) : 0),
   }
 }
-
-const maximum = (one: Amounts, other: Amounts): Amounts => ({
-  characters: Math.max(one.characters, other.characters),
-  calls: Math.max(one.calls, other.calls),
-  logprobs: Math.max(one.logprobs, other.logprobs),
-})
 
 /** Removes from an event that comes after `before` what was delivered. */
 function cut(event: TextEvent, before: Amounts, delivered: Amounts): TextEvent | null {

@@ -149,10 +149,11 @@ interface Acknowledgment {
 
 function createAcknowledgment(onTimeout: () => void): Acknowledgment {
   let stopTimeout: (() => void) | undefined
-  const settle = { resolve: () => {}, reject: (_error: unknown) => {} }
-  const received = new Promise<void>((resolve, reject) =>
-    Object.assign(settle, { resolve, reject }),
-  )
+  let resolve = (): void => {}
+  let reject = (_error: unknown): void => {}
+  const received = new Promise<void>((...callbacks) => {
+    ;[resolve, reject] = callbacks
+  })
   // Nobody awaits the acknowledgment of a port that is closed before it.
   received.catch(() => undefined)
 
@@ -163,8 +164,8 @@ function createAcknowledgment(onTimeout: () => void): Acknowledgment {
 
   return {
     received,
-    resolve: () => settle.resolve(),
-    reject: (error) => settle.reject(error),
+    resolve,
+    reject,
     setTimeout: startTimer,
     async wait(timeoutMs) {
       if (!stopTimeout) startTimer(timeoutMs)

@@ -42,7 +42,7 @@ export function createResponseBody<Event extends { type: string }>(
         const stop = (): void => {
           controller.error(signal.reason)
           void settle()
-          void returnIterator(iterator)
+          void leave(iterator, false)
         }
         if (signal.aborted) stop()
         else signal.addEventListener('abort', stop, { once: true })
@@ -50,7 +50,7 @@ export function createResponseBody<Event extends { type: string }>(
       async pull(controller) {
         let text = ''
         let last = false
-        let leave = readEnd
+        let hasFailed = false
         try {
           while (text === '' && !last) {
             const { done, value } = await iterator.next()
@@ -59,7 +59,7 @@ export function createResponseBody<Event extends { type: string }>(
             last = value.type === 'finish'
           }
         } catch (thrown) {
-          leave = returnIterator
+          hasFailed = true
           const error = translateError(InoriginError.from(thrown))
           if (encoder.fail === undefined) return controller.error(error)
           text = encoder.fail(error)
@@ -70,7 +70,7 @@ export function createResponseBody<Event extends { type: string }>(
         controller.enqueue(utf8.encode(text))
         if (!last) return
         controller.close()
-        void leave(iterator)
+        void leave(iterator, !hasFailed)
       },
       // WebKit hangs every later fetch of the origin if an abort listener runs inside of `cancel`.
       cancel() {
@@ -82,20 +82,16 @@ export function createResponseBody<Event extends { type: string }>(
   )
 }
 
-/** Reads the end of a finished stream. To its writer, leaving it before would be a cancellation. */
-async function readEnd(iterator: AsyncIterator<unknown>): Promise<void> {
+/**
+ * Leaves the events. The end of a finished stream is read, because leaving before it would be a
+ * cancellation to its writer.
+ */
+async function leave(iterator: AsyncIterator<unknown>, isFinished: boolean): Promise<void> {
   try {
-    while (!(await iterator.next()).done);
+    if (isFinished) while (!(await iterator.next()).done);
+    else await iterator.return?.()
   } catch {
-    // The response is complete, so nobody can receive this error.
-  }
-}
-
-async function returnIterator(iterator: AsyncIterator<unknown>): Promise<void> {
-  try {
-    await iterator.return?.()
-  } catch {
-    // The consumer has left, so nobody can receive this error.
+    // The response is complete, or the consumer has left, so nobody can receive this error.
   }
 }
 

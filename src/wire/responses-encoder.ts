@@ -1,9 +1,16 @@
 /** Encodes a response, as one JSON body or as a stream of events about its items. */
 import type { InoriginError } from '../error.ts'
-import type { BackgroundEvent, ContentEvent, StoredItem, TokenLogprob } from '../types/index.ts'
+import type { BackgroundEvent, ContentEvent, StoredItem } from '../types/index.ts'
 import { encodeStatus, type EventEncoder } from './response-body.ts'
 import { wireError } from './errors.ts'
-import { jsonEncoder, type CompletionPart, type FinishEvent } from './completion-parts.ts'
+import {
+  extendPart,
+  findPart,
+  jsonEncoder,
+  logprobsOf,
+  type CompletionPart,
+  type FinishEvent,
+} from './completion-parts.ts'
 import { SSE_TYPE } from './http-response.ts'
 import {
   createItemIds,
@@ -185,52 +192,20 @@ function createOutputEncoder(
     return doneFrames + encodeItemEvents(itemAddedEvents(open))
   }
 
-  /** Extends the open item, or opens one if that has another type. Returns the frames. */
-  const add = (
-    type: CompletionPart['type'],
-    text: string,
-    logprobs: readonly TokenLogprob[] = [],
-  ): string => {
-    if (text === '' && logprobs.length === 0) return ''
-    const addedFrames = open?.part.type === type ? '' : begin(emptyPart(type))
-    if (!open) return addedFrames
-    const shownLogprobs = options.logprobs ? logprobs : []
-    extendPart(open.part, text, shownLogprobs)
-    return addedFrames + encodeItemEvents([itemDeltaEvent(open, text, shownLogprobs)])
-  }
-
   const items = (): StoredItem[] => (open ? [...closed, toItemJson(open, 'incomplete')] : closed)
   const complete: OutputEncoder['complete'] = (status) =>
     (items().length === 0 ? begin(EMPTY_TEXT) : '') + close(status)
 
   const encode: OutputEncoder['encode'] = (event) => {
-    switch (event.type) {
-      case 'reasoning':
-        return options.reasoning ? add('reasoning', event.text) : ''
-      case 'text':
-        return add('text', event.text, event.logprobs)
-      case 'tool_call':
-        return begin({ type: 'call', id: event.id, name: event.name, arguments: '' })
-      case 'tool_arguments':
-        return add('call', event.text)
-    }
+    const logprobs = logprobsOf(event)
+    if ('text' in event && event.text === '' && logprobs.length === 0) return ''
+    if (event.type === 'reasoning' && !options.reasoning) return ''
+    const part = findPart(event, open?.part)
+    const addedFrames = part && part !== open?.part ? begin(part) : ''
+    if (!open || !('text' in event)) return addedFrames
+    const shownLogprobs = options.logprobs ? logprobs : []
+    extendPart(open.part, event.text, shownLogprobs)
+    return addedFrames + encodeItemEvents([itemDeltaEvent(open, event.text, shownLogprobs)])
   }
   return { items, encode, close, complete }
-}
-
-function extendPart(part: CompletionPart, text: string, logprobs: readonly TokenLogprob[]): void {
-  if (part.type === 'call') part.arguments += text
-  else part.text += text
-  if (part.type === 'text') part.logprobs.push(...logprobs)
-}
-
-function emptyPart(type: CompletionPart['type']): CompletionPart {
-  switch (type) {
-    case 'call':
-      return { type, id: '', name: '', arguments: '' }
-    case 'reasoning':
-      return { type, text: '' }
-    case 'text':
-      return { type, text: '', logprobs: [] }
-  }
 }
