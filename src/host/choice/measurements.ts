@@ -3,7 +3,7 @@ import type { Measurement } from '../../catalog/choose-implementation.ts'
 import type { Entry, Implementation } from '../../catalog/schema.ts'
 import type { Capabilities } from '../../device/capabilities.ts'
 import { SELF_TEST_RUNTIME } from '../../device/gpu-verdict.ts'
-import { getDeviceFact, trimDeviceFacts, putDeviceFact } from '../../store/device-facts.ts'
+import { type FactGroup, getDeviceFact, putFactOfGroup } from '../../store/device-facts.ts'
 import type { Database } from '../../store/database.ts'
 import type { Tag } from '../../types/index.ts'
 import { isObject } from '../../values/objects.ts'
@@ -50,10 +50,12 @@ interface CachedMeasurements extends StoredMeasurements {
   untilRestart?: Record<string, Measurement>
 }
 
-const SUBJECT_PREFIX = 'speed '
-
-/** Maximum number of facts, one for each tag and device. Clients may use any device names. */
-const MAX_RECORDS = 200
+/** The facts, one for each tag and device. Clients may use any device names. */
+const SPEEDS: FactGroup = {
+  prefix: 'speed ',
+  maxFacts: 200,
+  getLastUsed: (fact) => (isStoredMeasurements(fact) ? (fact.lastUsed ?? 0) : 0),
+}
 
 /** Number of visits with a temporary failure after which an implementation is not tried again. */
 const MAX_TRANSIENT_FAILURES = 3
@@ -107,7 +109,7 @@ function createFacts(database: Database): Facts {
     cache.delete(subject)
     cache.set(subject, fact)
     const [oldest] = cache.keys()
-    if (cache.size > MAX_RECORDS && oldest !== undefined) cache.delete(oldest)
+    if (cache.size > SPEEDS.maxFacts && oldest !== undefined) cache.delete(oldest)
   }
 
   async function read(subject: string, where: string): Promise<CachedMeasurements> {
@@ -137,15 +139,7 @@ function createFacts(database: Database): Facts {
       ...(failed && { failed }),
       lastUsed: Date.now(),
     }
-    const writeAndTrim = async () => {
-      await putDeviceFact(database, subject, fact)
-      await trimDeviceFacts(database, SUBJECT_PREFIX, {
-        maxFacts: MAX_RECORDS,
-        keepSubject: subject,
-        getLastUsed: lastUseOf,
-      })
-    }
-    await writeAndTrim().catch(() => undefined)
+    await putFactOfGroup(database, SPEEDS, subject, fact).catch(() => undefined)
   }
 
   return {
@@ -174,9 +168,7 @@ function withResult(
   return { ...fact, failed: others, runs: { ...fact.runs, [key]: measurement } }
 }
 
-const lastUseOf = (fact: unknown): number => (isStoredMeasurements(fact) ? (fact.lastUsed ?? 0) : 0)
-
-const subjectOf = (tag: Tag, deviceId: string): string => `${SUBJECT_PREFIX}${deviceId} ${tag}`
+const subjectOf = (tag: Tag, deviceId: string): string => `${SPEEDS.prefix}${deviceId} ${tag}`
 
 function environmentOf({ webgpu, wasm }: Capabilities): string {
   const { vendor, architecture, device, description } = webgpu ?? {}
