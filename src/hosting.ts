@@ -1,4 +1,4 @@
-/** The part of one server in hosting: a link to the host, and this page's candidacy for it. */
+/** The link of one server to its host, and the candidacy of its page. */
 import type { PageControl } from './control.ts'
 import type { PageSetup } from './host/tab/host-thread.ts'
 import { hostPage, type HostPage } from './host/tab/page.ts'
@@ -20,7 +20,7 @@ export interface Hosting {
   readonly isHere: boolean
   /** Enters the election, or hosts for this page only without a control that is shared. */
   start(control: PageControl | undefined): Promise<void>
-  /** Follows a change of control: the page takes part with the locks that it has now. */
+  /** Takes part with the locks that the page has after control was regained. */
   followControl(): Promise<void>
   close(): void
 }

@@ -146,7 +146,7 @@ export async function serve(options: ServeOptions = {}): Promise<Server> {
     await hosting.start(control)
     const { link } = hosting
     const host = remote<HostService>(link, HOST_SERVICE_METHODS)
-    const differences = await compareOptions(link, setup, closing.signal)
+    const differences = await listDifferences(link, setup, closing.signal)
     if (differences.length > 0) console.warn(describeDifferences(differences, hosting.isHere))
     if (hosting.isAlone) console.warn(describeOwnHost())
     return createServer({
@@ -165,7 +165,7 @@ export async function serve(options: ServeOptions = {}): Promise<Server> {
 }
 
 /** Resolves with the names of the options in which the host differs from this page. */
-async function compareOptions(
+async function listDifferences(
   link: Link,
   setup: PageSetup,
   signal: AbortSignal,

@@ -1,4 +1,4 @@
-/** Runs the calls of a predictor one after the other, the graph as often as a call needs it. */
+/** Runs the calls of a predictor one after the other. A call may need several runs of its graph. */
 import type { PredictorEntry } from '../catalog/schema.ts'
 import type { Ort } from '../engine/onnx/ort.ts'
 import { createYielder } from '../engine/run/yielder.ts'

@@ -64,7 +64,7 @@ export interface FactGroup {
   getLastUsed(fact: unknown): number
 }
 
-/** Stores a fact of a group. Deletes the least recently used others that are too many. */
+/** Stores a fact of a group. Deletes the least recently used ones beyond `maxFacts`. */
 export async function putFactOfGroup<T>(
   database: Database,
   { prefix, maxFacts, getLastUsed }: FactGroup,

@@ -143,7 +143,7 @@ async function fetchUntilVerified(
   }
 }
 
-/** Outcome of a request that another one may mend. */
+/** Outcome of a failed request, after which another one may succeed. */
 type FailedRange = Extract<RangeOutcome, { type: 'ended' | 'retry' }>
 
 /** Counts failures in a row. */

@@ -35,7 +35,7 @@ export async function requestRange(
   const connection = openConnection(signal, stallTimeoutMs)
   try {
     const { part, from, end, last } = nextRange(wanted, assembly)
-    const response = await connection.wait(
+    const { value: response, retry } = await connection.wait(
       () =>
         fetch(part.url, {
           // This simple form of a range needs no CORS preflight, but `If-Range` would.
@@ -46,22 +46,22 @@ export async function requestRange(
         }),
       'it cannot be reached, or its server rejects this origin (CORS)',
     )
-    if ('retry' in response) return response.retry
+    if (retry) return retry
     const file = { ...wanted, url: part.url, bytes: part.bytes }
     // The recorded ETag is that of the first part.
     const etag = part.start === 0 ? assembly.etag : null
-    const action = interpretResponse(response.value, file, from, etag)
+    const action = interpretResponse(response, file, from, etag)
     if (action.type !== 'take') return action
-    if (part.start === 0 && mustRestart(response.value, assembly))
-      await assembly.restart(getEtag(response.value))
+    if (part.start === 0 && mustRestart(response, assembly))
+      await assembly.restart(getEtag(response))
     else if (from > 0) assembly.join()
     /** Number of stored bytes that a server without range support sends again. */
     let resentBytes = assembly.position - part.start - action.from
-    if (!response.value.body) return { type: 'ended' }
-    const reader = response.value.body.getReader()
+    if (!response.body) return { type: 'ended' }
+    const reader = response.body.getReader()
     for (;;) {
       const read = await connection.wait(() => reader.read(), 'the connection failed')
-      if ('retry' in read) return read.retry
+      if (read.retry) return read.retry
       const piece = read.value.value
       const isThere = assembly.position >= end && end < wanted.bytes
       if (!piece) return { type: isThere ? 'next' : 'ended' }
@@ -95,14 +95,16 @@ function nextRange(wanted: WantedResource, assembly: Assembly) {
   return { part, from: assembly.position - part.start, end, last }
 }
 
-/** One request, which ends when no data arrive for some time. */
+type Received<T> = { value: T; retry?: undefined } | { value?: undefined; retry: RangeOutcome }
+
+/** Connection of one request, which ends when no data arrive for some time. */
 interface Connection {
   signal: AbortSignal
   /**
    * Waits for data. Resolves with `retry` if they do not come, for the reason `why`. Rejects if the
    * caller aborted the request.
    */
-  wait<T>(work: () => Promise<T>, why: string): Promise<{ value: T } | { retry: RangeOutcome }>
+  wait<T>(work: () => Promise<T>, why: string): Promise<Received<T>>
   /** Cancels the request. */
   close(): void
 }

@@ -133,7 +133,10 @@ type FinishOf<Event> = Extract<Event, { type: 'finish' }>
 const lastEventOf = ({ status }: ResponseJson): string =>
   `response.${status === 'cancelled' ? 'incomplete' : status}`
 
-/** Numbers the events of a response and encodes them, for a background response those after `after`. */
+/**
+ * Creates an encoder that numbers the events of a response. Of a background response it encodes only
+ * those after `after`.
+ */
 function createEventNumbers(background: BackgroundHead | undefined) {
   let number = 0
   return {

@@ -58,7 +58,7 @@ export function createToolParser(options: ToolParserOptions): ToolParser {
   }
 }
 
-/** What was read of an answer so far. */
+/** State of reading an answer. */
 interface ReadState {
   /** Position after the last complete call. */
   consumed: number

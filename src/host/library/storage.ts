@@ -107,7 +107,7 @@ export function createStorage(options: StorageOptions): StorageCalls {
   }
 }
 
-/** Checks the records of a tag, and deletes damaged chunks. Resolves with their bytes. */
+/** Checks the records of a tag, and deletes damaged chunks. Resolves with the number of their bytes. */
 async function deleteDamaged(
   database: Database,
   tag: Tag,
