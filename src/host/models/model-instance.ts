@@ -81,8 +81,8 @@ export function createModelInstance(options: ModelInstanceOptions): ModelInstanc
   const thread = startModelThread(entry, options.assets, closing, options.onDirectUse, onComparison)
   const worker = remote<ModelService>(thread.link, MODEL_METHODS)
   const loading = startLoad(options, worker, closing, explain)
-  const references = createReferences(() => {
-    if (instance.referenceCount === 0 && !loading.ready) instance.close()
+  const references = createReferences((count) => {
+    if (count + thread.directRequests === 0 && !loading.ready) close()
   })
 
   /**
@@ -94,6 +94,12 @@ export function createModelInstance(options: ModelInstanceOptions): ModelInstanc
     if (comparison.agrees || entry.type === 'model' || closing.signal.aborted) return
     options.onProgress({ ...loading.progress.latest, gpuDifference: comparison.why })
     closing.abort(gpuDiffers(comparison))
+  }
+
+  function close(why: 'unloaded' | 'replaced' | 'paused' = 'unloaded'): void {
+    if (why === 'paused') return closing.abort(loadPaused(entry.tag))
+    const what = `${entry.tag} was ${why} while it was in use. Try again.`
+    closing.abort(new InoriginError('unavailable', what, { code: why, retryAfter: 1 }))
   }
 
   const instance: ModelInstance = {
@@ -122,17 +128,14 @@ export function createModelInstance(options: ModelInstanceOptions): ModelInstanc
       return explained
     },
     openDirectPort: thread.openDirectPort,
-    close(why = 'unloaded') {
-      if (why === 'paused') return closing.abort(loadPaused(entry.tag))
-      const what = `${entry.tag} was ${why} while it was in use. Try again.`
-      closing.abort(new InoriginError('unavailable', what, { code: why, retryAfter: 1 }))
-    },
+    close,
   }
   closing.signal.addEventListener('abort', () => onClose(instance))
   return instance
 }
 
-function createReferences(onRelease: () => void) {
+/** Counts references. `onRelease` gets the number that is left. */
+function createReferences(onRelease: (count: number) => void) {
   let count = 0
   return {
     get count() {
@@ -145,7 +148,7 @@ function createReferences(onRelease: () => void) {
         if (!isHeld) return
         isHeld = false
         count -= 1
-        onRelease()
+        onRelease(count)
       }
     },
   }
