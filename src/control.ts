@@ -91,26 +91,13 @@ export async function takeControlIfPossible(
  */
 async function takeControl(options: ControlOptions): Promise<PageControl> {
   const { container, signal } = options
-  let { script } = options
-  let current = await register(container, script, signal)
-  let isShared = await usesSameProtocol(container, current, signal)
-  keepCurrent(() => current, signal)
-  const hasController = () => runsScript(container.controller, script)
-  const isReached = () => requestsReachWorker(script.scope, signal)
+  const worker = await registerWorker(options)
+  let isShared = await usesSameProtocol(container, worker.registration, signal)
+  keepCurrent(() => worker.registration, signal)
   let lost = false
 
-  async function tryToRegain(): Promise<boolean> {
-    current = await register(container, script, signal)
-    if (!(await isReached())) {
-      script = await retakeControl(container, script, signal)
-      if (!(await isReached())) return false
-    }
-    await shareLocks(current, signal)
-    return hasController()
-  }
-
   async function regain(): Promise<void> {
-    await retryUntilTrue(tryToRegain, signal)
+    await retryUntilTrue(worker.regain, signal)
     if (signal.aborted) return
     lost = false
     isShared = await speaksProtocol(container.controller)
@@ -126,34 +113,69 @@ async function takeControl(options: ControlOptions): Promise<PageControl> {
 
   async function share(): Promise<void> {
     if (!(await speaksProtocol(container.controller)) || isShared || signal.aborted) return
-    await shareLocks(current, signal)
+    await shareLocks(worker.registration, signal)
     isShared = true
     await options.onRegained()
   }
 
   async function onControllerChange(): Promise<void> {
     if (lost) return
-    if (!hasController()) return lose()
+    if (!worker.hasController()) return lose()
     if (!isShared) await share()
-    if (isShared && !(await isReached())) lose()
+    if (isShared && !(await worker.isReached())) lose()
   }
   container.addEventListener('controllerchange', () => void onControllerChange(), { signal })
   if (isShared) {
-    const [reached] = await Promise.all([isReached(), shareLocks(current, signal)])
-    if (!reached && !(await tryToRegain().catch(() => false))) lose()
+    const { registration } = worker
+    const [reached] = await Promise.all([worker.isReached(), shareLocks(registration, signal)])
+    if (!reached && !(await worker.regain().catch(() => false))) lose()
   }
 
   return {
     get registration() {
-      return current
+      return worker.registration
     },
     get controlled() {
-      return !lost && isShared && hasController()
+      return !lost && isShared && worker.hasController()
     },
     get isShared() {
       return isShared
     },
   }
+}
+
+/** The worker that a page has registered. */
+interface RegisteredWorker {
+  registration: ServiceWorkerRegistration
+  /** Returns `true` if the worker is the controller of this page. */
+  hasController(): boolean
+  /** Resolves with `true` if requests of this page reach the worker. */
+  isReached(): Promise<boolean>
+  /** Registers the worker again. Resolves with `true` if it controls this page. */
+  regain(): Promise<boolean>
+}
+
+async function registerWorker({
+  container,
+  signal,
+  ...options
+}: ControlOptions): Promise<RegisteredWorker> {
+  let { script } = options
+  const worker: RegisteredWorker = {
+    registration: await register(container, script, signal),
+    hasController: () => runsScript(container.controller, script),
+    isReached: () => requestsReachWorker(script.scope, signal),
+    async regain() {
+      worker.registration = await register(container, script, signal)
+      if (!(await worker.isReached())) {
+        script = await retakeControl(container, script, signal)
+        if (!(await worker.isReached())) return false
+      }
+      await shareLocks(worker.registration, signal)
+      return worker.hasController()
+    },
+  }
+  return worker
 }
 
 /** Runs the attempt until it resolves with `true`, with growing delays, or the signal aborts. */

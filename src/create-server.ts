@@ -3,7 +3,7 @@ import { followEvents } from './link/follow-events.ts'
 import type { ModelStorage } from './model-storage.ts'
 import * as names from './option-names.ts'
 import type { Models, PredictOptions, Server, TaskOptions } from './server.ts'
-import { askPersistence } from './store/quota.ts'
+import { askPersistence } from './store/persistence.ts'
 import type { Caller, HostService, Tag } from './types/index.ts'
 import {
   assertKnownOptions,
@@ -44,17 +44,7 @@ export function createServer(parts: ServerParts): Server {
     )
   }) as Server['predict']
   const origin = scope.href.replace(/\/$/, '')
-  const answer: typeof fetch = async (input, init) => {
-    const request = new Request(input, init)
-    const url = new URL(request.url)
-    const ours = url.origin === scope.origin && url.pathname.startsWith(`${scope.pathname}v1/`)
-    if (!ours) return fetch(request)
-    const [{ handle }, { withFailover }] = await Promise.all([
-      import('./wire/handler.ts'),
-      import('./link/failover.ts'),
-    ])
-    return handle(request, withFailover(host), { base: scope.pathname })
-  }
+  const answer = createFetch(scope, host)
   return {
     fetch: answer,
     models: createModels(host),
@@ -86,6 +76,21 @@ export function createServer(parts: ServerParts): Server {
     differences,
     close,
     [disposeKey]: close,
+  }
+}
+
+/** Creates a `fetch` that answers requests to `/v1` of the scope in this page. */
+function createFetch(scope: URL, host: HostService): typeof fetch {
+  return async (input, init) => {
+    const request = new Request(input, init)
+    const url = new URL(request.url)
+    const ours = url.origin === scope.origin && url.pathname.startsWith(`${scope.pathname}v1/`)
+    if (!ours) return fetch(request)
+    const [{ handle }, { withFailover }] = await Promise.all([
+      import('./wire/handler.ts'),
+      import('./link/failover.ts'),
+    ])
+    return handle(request, withFailover(host), { base: scope.pathname })
   }
 }
 

@@ -2,7 +2,7 @@
 export { serve } from './serve.ts'
 export { InoriginError } from './error.ts'
 export type { ServeOptions } from './serve.ts'
-export type { UpstreamServer } from './upstreams.ts'
+export type { UpstreamServer } from './allowed-servers.ts'
 export type { Upstream } from './catalog/upstream-schema.ts'
 export type {
   LoadOptions,

@@ -1,30 +1,22 @@
 /** The entry point of a page: `serve()` makes the page's origin answer `/v1`. */
 import type { CatalogInput } from './catalog/schema.ts'
-import { takeControlIfPossible, type PageControl, warnOfEarlyRequests } from './control.ts'
+import { takeControlIfPossible, warnOfEarlyRequests } from './control.ts'
 import { InoriginError } from './error.ts'
 import { createServer } from './create-server.ts'
 import { digestOptions } from './host/tab/digest.ts'
 import type { HostSetup } from './host/messages.ts'
-import { parseImageUrls } from './image-urls.ts'
 import type { PageSetup } from './host/tab/host-thread.ts'
-import { hostPage, type HostPage } from './host/tab/page.ts'
+import { createHosting } from './hosting.ts'
 import { keepAwake, reloadToIsolate } from './isolation.ts'
 import { predictDirectly } from './link/direct-predict.ts'
 import type { Link } from './link/link.ts'
-import { holdPageLock } from './link/page-lock.ts'
-import {
-  ASSETS_PARAM,
-  ISOLATE_PARAM,
-  OFFLINE_PARAM,
-  PROTOCOL,
-  type PageToWorker,
-} from './link/protocol.ts'
+import { ASSETS_PARAM, ISOLATE_PARAM, OFFLINE_PARAM } from './link/protocol.ts'
 import { remote } from './link/remote.ts'
-import { postToWorker, type WorkerScript } from './register.ts'
+import type { WorkerScript } from './register.ts'
 import type { Server } from './server.ts'
-import { parseUpstreams, type UpstreamServer } from './upstreams.ts'
+import type { UpstreamServer } from './allowed-servers.ts'
 import { HOST_SERVICE_METHODS } from './types/control.ts'
-import type { Caller, Device, HostService } from './types/index.ts'
+import type { Device, HostService } from './types/index.ts'
 import { assertKnownOptions, type OptionNames, parseFlag } from './validate-arguments.ts'
 
 /** Options of {@link serve}. */
@@ -96,11 +88,11 @@ const SERVE_OPTIONS: OptionNames<ServeOptions> = {
   signal: true,
 }
 
-/** Number of attempts to reach a host: one may be starting, or the next tab may be taking over. */
-const HOST_ATTEMPTS = 3
-/** The same while the page starts: if `serve()` fails, the app has no server to try again with. */
+/**
+ * Number of attempts to reach a host while the page starts: if `serve()` fails, the app has no server
+ * to try again with.
+ */
 const FIRST_CALL_ATTEMPTS = 6
-const HOST_ACK_TIMEOUT_MS = 8_000
 
 /**
  * Turns this page's origin into an inference server. Resolves when the service worker controls the
@@ -128,57 +120,35 @@ export async function serve(options: ServeOptions = {}): Promise<Server> {
   if (!isSecureContext) throw insecureContextError()
   assertKnownOptions(options, SERVE_OPTIONS)
   const located = locateScript(options)
-  const setup = toHostSetup(options, located)
+  const setup = await toHostSetup(options, located)
   const script = withParams(located, options, setup)
   const closing = new AbortController()
   options.signal?.throwIfAborted()
   options.signal?.addEventListener('abort', () => closing.abort(options.signal?.reason))
 
-  const link: Link = {
-    connect: (port, attempt) => connectVia(page, control, port, attempt),
-    livenessLock: null,
-    client: crypto.randomUUID(),
-    maxAttempts: HOST_ATTEMPTS,
-    ackTimeoutMs: HOST_ACK_TIMEOUT_MS,
-  }
+  const hosting = createHosting(setup)
   const wasUncontrolled = !navigator.serviceWorker?.controller
   const control = await takeControlIfPossible(script, closing.signal, {
     onLost: () => options.onControlChange?.(false),
     async onRegained() {
-      link.livenessLock = await holdPageLock()
-      if (isAlone) joinOthers()
-      else page.followLocks()
+      await hosting.followControl()
       options.onControlChange?.(true)
     },
   })
   performance.mark('inorigin:controlled')
   if (control && wasUncontrolled) warnOfEarlyRequests(script.scope)
-  const shared = control?.isShared ? control : undefined
-  if (shared && options.isolate && wasUncontrolled) await reloadToIsolate(shared.registration)
+  if (control?.isShared && options.isolate && wasUncontrolled)
+    await reloadToIsolate(control.registration)
   closing.signal.throwIfAborted()
   if (control && options.isolate) keepAwake(control, closing.signal)
-  const toWorker = (message: PageToWorker) => control && postToWorker(control.registration, message)
-  let isAlone = !shared
-  let page = hostPage(setup, isAlone ? undefined : navigator.serviceWorker, toWorker)
-
-  /** Ends the host of this page only. Its open streams continue on the host of all pages. */
-  function joinOthers(): void {
-    isAlone = false
-    page.close()
-    page = hostPage(setup, navigator.serviceWorker, toWorker)
-  }
-  closing.signal.addEventListener('abort', () => page.close())
+  closing.signal.addEventListener('abort', hosting.close)
   try {
-    link.livenessLock = await holdPageLock()
+    await hosting.start(control)
+    const { link } = hosting
     const host = remote<HostService>(link, HOST_SERVICE_METHODS)
-    const caller: Caller = { key: null, signal: closing.signal }
-    const starting = remote<HostService>(
-      { ...link, maxAttempts: FIRST_CALL_ATTEMPTS },
-      HOST_SERVICE_METHODS,
-    )
-    const differences = await starting.compareOptions(await digestOptions(setup), caller)
-    if (differences.length > 0) console.warn(describeDifferences(differences, page.hosting))
-    if (isAlone) console.warn(describeOwnHost())
+    const differences = await listDifferences(link, setup, closing.signal)
+    if (differences.length > 0) console.warn(describeDifferences(differences, hosting.isHere))
+    if (hosting.isAlone) console.warn(describeOwnHost())
     return createServer({
       scope: script.scope,
       host: { ...host, ...predictDirectly(link, host) },
@@ -192,6 +162,17 @@ export async function serve(options: ServeOptions = {}): Promise<Server> {
     closing.abort()
     throw given
   }
+}
+
+/** Resolves with the names of the options in which the host differs from this page. */
+async function listDifferences(
+  link: Link,
+  setup: PageSetup,
+  signal: AbortSignal,
+): Promise<string[]> {
+  const patientLink = { ...link, maxAttempts: FIRST_CALL_ATTEMPTS }
+  const host = remote<HostService>(patientLink, HOST_SERVICE_METHODS)
+  return host.compareOptions(await digestOptions(setup), { key: null, signal })
 }
 
 function insecureContextError(): InoriginError {
@@ -233,7 +214,7 @@ function withParams(
   return { ...script, url }
 }
 
-function toHostSetup(options: ServeOptions, script: WorkerScript): PageSetup {
+async function toHostSetup(options: ServeOptions, script: WorkerScript): Promise<PageSetup> {
   const { apiKeys, catalog, device = 'auto' } = options
   // A string has `includes`, too: every part of it would be accepted as a key.
   if (apiKeys !== undefined && !(Array.isArray(apiKeys) && apiKeys.every(isKey))) {
@@ -264,9 +245,19 @@ function toHostSetup(options: ServeOptions, script: WorkerScript): PageSetup {
     apiKeys: apiKeys ?? null,
     device,
     offline: parseFlag('offline', options.offline, true),
-    ...parseUpstreams(options.upstreams),
-    imageUrls: parseImageUrls(options.imageUrls),
+    ...(await parseServers(options)),
   }
+}
+
+/** Parses the servers that the app allows. Most apps allow none, and do not load the parsers. */
+async function parseServers({
+  upstreams,
+  imageUrls,
+}: ServeOptions): Promise<Pick<PageSetup, 'upstreams' | 'getHeaders' | 'imageUrls'>> {
+  if (upstreams === undefined && imageUrls === undefined)
+    return { upstreams: [], getHeaders: async () => ({}), imageUrls: [] }
+  const { parseImageUrls, parseUpstreams } = await import('./allowed-servers.ts')
+  return { ...parseUpstreams(upstreams), imageUrls: parseImageUrls(imageUrls) }
 }
 
 const isKey = (value: unknown) =>
@@ -283,21 +274,6 @@ function toPlain(catalog: CatalogInput): CatalogInput {
 
 function invalidOption(param: string, message: string): InoriginError {
   return new InoriginError('invalid_request', message, { param })
-}
-
-/**
- * Connects the port to this tab's dedicated worker if this tab hosts. Otherwise the service worker
- * forwards it to the hosting tab.
- */
-function connectVia(
-  page: HostPage,
-  control: PageControl | undefined,
-  port: MessagePort,
-  attempt: number,
-): void | Promise<void> {
-  if (page.hosting || !control?.isShared) return page.connect(port, attempt)
-  const message: PageToWorker = { type: 'inorigin:forward', protocol: PROTOCOL, attempt }
-  control.registration.active?.postMessage(message, [port])
 }
 
 function describeDifferences(names: string[], isHere: boolean): string {

@@ -44,7 +44,7 @@ export function createHostFinder(worker: ServiceWorkerGlobalScope): HostFinder {
     const knownClient =
       attempt === 0 && host !== undefined ? await worker.clients.get(host) : undefined
     const client = knownClient ?? (await findHost(attempt >= 2))
-    client.postMessage(message('inorigin:request'), [port])
+    send(client, 'inorigin:request', [port])
   }
 
   async function findHost(steal: boolean): Promise<Client> {
@@ -53,45 +53,31 @@ export function createHostFinder(worker: ServiceWorkerGlobalScope): HostFinder {
     if (clients.length === 0) throw noHostError()
     const stealing = steal && askToSteal(clients)
     candidates.clear()
-    const answer = waitForHost(stealing ? STEAL_TIMEOUT_MS : HOST_ANSWER_TIMEOUT_MS)
-    for (const client of clients) client.postMessage(message('inorigin:who-hosts'))
+    const timeoutMs = stealing ? STEAL_TIMEOUT_MS : HOST_ANSWER_TIMEOUT_MS
+    const answer = waitForHost(waiting, timeoutMs, () =>
+      candidates.size > 0 ? unreachable() : noHostError(),
+    )
+    for (const client of clients) send(client, 'inorigin:who-hosts')
     const found = await worker.clients.get(await answer)
     if (!found) throw unreachable()
     return found
   }
 
   /**
-   * Asks a candidate to steal the lock, because a frozen tab keeps its lock and does not answer. A
-   * hidden tab may be frozen next, so a visible one comes first. Returns `false` if there is no
-   * candidate, or if the last steal was too recent.
+   * Asks a candidate to steal the lock, because a frozen tab keeps its lock and does not answer.
+   * Returns `false` if there is no candidate, or if the last steal was too recent.
    */
   function askToSteal(clients: readonly WindowClient[]): boolean {
     if (performance.now() - lastSteal < STEAL_REQUEST_INTERVAL_MS) return false
-    const able = clients.filter(({ id }) => candidates.has(id))
-    const candidate = able.find(({ visibilityState }) => visibilityState === 'visible') ?? able[0]
+    const candidate = chooseCandidate(clients, candidates)
     if (!candidate) return false
     lastSteal = performance.now()
-    candidate.postMessage(message('inorigin:steal'))
+    send(candidate, 'inorigin:steal')
     return true
   }
 
-  function waitForHost(timeoutMs: number): Promise<string> {
-    return new Promise((resolve, reject) => {
-      const stopTimeout = startInactivityTimeout(timeoutMs, () => {
-        waiting.delete(onHost)
-        reject(candidates.size > 0 ? unreachable() : noHostError())
-      })
-      const onHost = (clientId: string) => {
-        stopTimeout()
-        waiting.delete(onHost)
-        resolve(clientId)
-      }
-      waiting.add(onHost)
-    })
-  }
-
-  function message(type: WorkerToPage['type']): WorkerToPage {
-    return { type, protocol: PROTOCOL, scope }
+  function send(client: Client, type: WorkerToPage['type'], transfer: MessagePort[] = []): void {
+    client.postMessage({ type, protocol: PROTOCOL, scope } satisfies WorkerToPage, transfer)
   }
 
   return {
@@ -100,13 +86,38 @@ export function createHostFinder(worker: ServiceWorkerGlobalScope): HostFinder {
       host = clientId
       for (const onHost of waiting) onHost(clientId)
     },
-    forgetHost() {
-      host = undefined
-    },
-    addCandidate(clientId) {
-      candidates.add(clientId)
-    },
+    forgetHost: () => void (host = undefined),
+    addCandidate: (clientId) => void candidates.add(clientId),
   }
+}
+
+/** Returns a candidate. A hidden tab may be frozen next, so a visible one comes first. */
+function chooseCandidate(
+  clients: readonly WindowClient[],
+  candidates: ReadonlySet<string>,
+): WindowClient | undefined {
+  const able = clients.filter(({ id }) => candidates.has(id))
+  return able.find(({ visibilityState }) => visibilityState === 'visible') ?? able[0]
+}
+
+/** Resolves with the client id that `waiting` gets. Rejects after the timeout. */
+function waitForHost(
+  waiting: Set<(clientId: string) => void>,
+  timeoutMs: number,
+  toError: () => InoriginError,
+): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const stopTimeout = startInactivityTimeout(timeoutMs, () => {
+      waiting.delete(onHost)
+      reject(toError())
+    })
+    const onHost = (clientId: string) => {
+      stopTimeout()
+      waiting.delete(onHost)
+      resolve(clientId)
+    }
+    waiting.add(onHost)
+  })
 }
 
 function noHostError(): InoriginError {

@@ -79,13 +79,13 @@ function resolveDocument(
   options: ValidateOptions,
   problems: string[],
 ): Catalog {
-  const { base, embedded, mlc } = options
+  const { base, embedded } = options
   const report = (path: string, problem: string) => problems.push(`${path}: ${problem}`)
   reportDuplicates(catalog.entries, 'tag', 'entries', report)
   const entries = catalog.entries.map((written, position): Entry => {
     const path = `entries[${position}]`
     const { local, places, upstreams } = divide(written, path, options, report)
-    const entry = isLookedUp(local) ? expandEntry(local, path) : local
+    const entry = isLookedUp(local) ? expandEntry(local, path, options, report) : local
     if (!embedded && getOwner(entry.tag) === RESERVED_OWNER) {
       report(
         `${path}.tag`,
@@ -122,21 +122,27 @@ function resolveDocument(
   const { devices } = catalog
   if (devices && !embedded) report('devices', "only the package's own catalog has it; delete it")
   return { version: catalog.version, entries, ...(devices && { devices }) }
+}
 
-  function expandEntry(entry: HubEntry | MlcEntry, path: string): ModelEntry {
-    const { host: given = PUBLIC_HUB_URL } = entry
-    const host = toAbsoluteUrl(given.endsWith('/') ? given : `${given}/`, base)
-    if (!host) report(`${path}.host`, `"${entry.host}" is not an http or https URL`)
-    if (!('mlc' in entry)) return expandHubEntry(entry, host ?? undefined)
-    const absoluteUrl = (url: string) => toAbsoluteUrl(url, base)
-    const records = expandRecords(
-      entry,
-      { list: mlc, host: host ?? PUBLIC_HUB_URL, absoluteUrl },
-      path,
-      report,
-    )
-    return expandMlcEntry(entry, records, host ?? undefined)
-  }
+/** Returns the model of an entry that names a hub or models of MLC. */
+function expandEntry(
+  entry: HubEntry | MlcEntry,
+  path: string,
+  { base, mlc }: ValidateOptions,
+  report: ReportProblem,
+): ModelEntry {
+  const { host: given = PUBLIC_HUB_URL } = entry
+  const host = toAbsoluteUrl(given.endsWith('/') ? given : `${given}/`, base)
+  if (!host) report(`${path}.host`, `"${entry.host}" is not an http or https URL`)
+  if (!('mlc' in entry)) return expandHubEntry(entry, host ?? undefined)
+  const absoluteUrl = (url: string) => toAbsoluteUrl(url, base)
+  const records = expandRecords(
+    entry,
+    { list: mlc, host: host ?? PUBLIC_HUB_URL, absoluteUrl },
+    path,
+    report,
+  )
+  return expandMlcEntry(entry, records, host ?? undefined)
 }
 
 /** Divides the implementations of an entry into those on this device and those on other servers. */

@@ -122,19 +122,14 @@ export async function add(options: AddOptions): Promise<AddResult> {
     assertNoLinks(publicDir, `${INORIGIN_FOLDER}/${tag}`)
     await rm(folder, { recursive: true, force: true })
     await rename(staging, folder)
-    writeBelow(publicDir, `${INORIGIN_FOLDER}/${CATALOG_FILE}`, { text: serializeCatalog(next) })
-    const schema = join(options.dist, SCHEMA_FILE)
-    if (existsSync(schema))
-      writeBelow(publicDir, `${INORIGIN_FOLDER}/${SCHEMA_FILE}`, { from: schema })
+    writeCatalog(next, options)
     return {
       entry,
       catalog,
       folder,
       files: await countFiles(folder),
       bytes: sumBytes(items),
-      splitFiles: items
-        .map(({ name }) => name)
-        .filter((name) => copied.get(name)?.partBytes !== undefined),
+      splitFiles: items.map(({ name }) => name).filter((name) => copied.get(name)?.partBytes),
       notes: plan.notes,
       shapes,
       isReady: existsSync(join(home, 'index.js')),
@@ -147,6 +142,17 @@ export async function add(options: AddOptions): Promise<AddResult> {
       throw new InoriginError('aborted', 'Interrupted. Nothing was added.', { cause: thrown })
     throw thrown
   }
+}
+
+/** Writes the catalog, with its schema for editors. */
+function writeCatalog(
+  catalog: Parameters<typeof serializeCatalog>[0],
+  { publicDir, dist }: AddOptions,
+): void {
+  writeBelow(publicDir, `${INORIGIN_FOLDER}/${CATALOG_FILE}`, { text: serializeCatalog(catalog) })
+  const schema = join(dist, SCHEMA_FILE)
+  if (existsSync(schema))
+    writeBelow(publicDir, `${INORIGIN_FOLDER}/${SCHEMA_FILE}`, { from: schema })
 }
 
 async function countFiles(folder: string): Promise<number> {

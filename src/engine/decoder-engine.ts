@@ -84,35 +84,8 @@ export async function openDecoderEngine(
   const { prepare, encodeTrusted } = createPromptBuilder(config, contextWindow, images?.placeholder)
   const constraints = createModelConstraints(config)
   const closing = new AbortController()
-  let current: LoadedDecoder | null = null
-  let scheduler: Scheduler | null = null
-  /** The most recent load. It never rejects. */
-  let loading: Promise<unknown> = Promise.resolve()
-
-  /** Loads run one after the other, so that the second one finds the scheduler of the first. */
-  const load: Engine['load'] = (weights, callerSignal, onWarm) => {
-    const signal = AbortSignal.any([callerSignal, closing.signal])
-    const loadDone = loading.then(() => loadOnce(weights, signal, onWarm))
-    loading = loadDone.catch(() => undefined)
-    return unlessAborted(loadDone, signal, loadingCancelled)
-  }
-
-  const loadOnce: Engine['load'] = async (weights, signal, onWarm) => {
-    if (signal.aborted) throw loadingCancelled()
-    if (scheduler) return
-    const options = { ...setup, contextWindow, firstPosition, heads, onWarm }
-    const loadedDecoder = await backend.load(options, weights, signal)
-    if (signal.aborted) {
-      await loadedDecoder.release()
-      throw loadingCancelled()
-    }
-    current = loadedDecoder
-    scheduler = createScheduler({
-      decoder: loadedDecoder.decoder,
-      budget: prefixCacheBudget(),
-      reopen: () => loadedDecoder.reopen(closing.signal),
-    })
-  }
+  const loadOptions = { ...setup, contextWindow, firstPosition, heads }
+  const loader = createLoader(backend, loadOptions, closing.signal)
 
   const check: Engine['check'] = async (constraint) => {
     const matcher = await constraints.open(constraint, closing.signal)
@@ -120,11 +93,12 @@ export async function openDecoderEngine(
   }
 
   const generate: Engine['generate'] = (prompt, options) => {
-    if (!scheduler) {
+    const { model } = loader
+    if (!model) {
       throw new InoriginError('internal', 'Cannot generate: the engine is not loaded.')
     }
     const decodeLoopSetup: DecodeLoopSetup = {
-      scheduler,
+      scheduler: model.scheduler,
       constraints,
       encode: encodeTrusted,
       endTokens,
@@ -137,27 +111,77 @@ export async function openDecoderEngine(
 
   const close: Engine['close'] = async () => {
     closing.abort()
-    await loading
-    await scheduler?.close()
-    scheduler = null
-    await current?.release()
-    current = null
+    await loader.close()
     constraints.close()
     images?.close()
   }
-  const template = templates.tools ?? templates.plain
+
   return {
     contextWindow,
-    template,
+    template: templates.tools ?? templates.plain,
     images,
     get verdict() {
-      return current?.verdict ?? null
+      return loader.model?.loaded.verdict ?? null
     },
-    load,
+    load: loader.load,
     prepare,
     check,
     generate,
     close,
+  }
+}
+
+interface Loader {
+  /** The loaded model; `null` before it is loaded and after `close`. */
+  readonly model: { loaded: LoadedDecoder; scheduler: Scheduler } | null
+  load: Engine['load']
+  /** Waits for the load that is running, and frees the model. */
+  close(): Promise<void>
+}
+
+/** Creates a loader, whose loads end when `closing` aborts. */
+function createLoader(
+  backend: DecoderBackend,
+  options: Omit<DecoderLoadOptions, 'onWarm'>,
+  closing: AbortSignal,
+): Loader {
+  let model: Loader['model'] = null
+  /** The most recent load. It never rejects. */
+  let loading: Promise<unknown> = Promise.resolve()
+
+  const loadOnce: Engine['load'] = async (weights, signal, onWarm) => {
+    if (signal.aborted) throw loadingCancelled()
+    if (model) return
+    const loaded = await backend.load({ ...options, onWarm }, weights, signal)
+    if (signal.aborted) {
+      await loaded.release()
+      throw loadingCancelled()
+    }
+    const scheduler = createScheduler({
+      decoder: loaded.decoder,
+      budget: prefixCacheBudget(),
+      reopen: () => loaded.reopen(closing),
+    })
+    model = { loaded, scheduler }
+  }
+
+  return {
+    get model() {
+      return model
+    },
+    /** Loads run one after the other, so that the second one finds the scheduler of the first. */
+    load(weights, callerSignal, onWarm) {
+      const signal = AbortSignal.any([callerSignal, closing])
+      const loadDone = loading.then(() => loadOnce(weights, signal, onWarm))
+      loading = loadDone.catch(() => undefined)
+      return unlessAborted(loadDone, signal, loadingCancelled)
+    },
+    async close() {
+      await loading
+      await model?.scheduler.close()
+      await model?.loaded.release()
+      model = null
+    },
   }
 }
 

@@ -32,12 +32,12 @@ export function createAnswer(
   const parser = tools && createToolParser({ ...tools, tools: tools.callable, keepSpace })
   /** Position of the answer's first character; `null` until it begins. */
   let start: number | null = null
-  let callCount = 0
+  const calls = createCallWriter(emit)
   let ending: Ending | null = null
 
   const addText = (text: string, position: number): void => {
     // The calls are the whole answer. Text after them would be made up.
-    if (callCount > 0) {
+    if (calls.count > 0) {
       ending = { reason: 'tool_calls', stopSequence: null }
       return
     }
@@ -47,21 +47,10 @@ export function createAnswer(
 
   const addPart = (part: ParsedPart): void => {
     if (ending) return
-    switch (part.type) {
-      case 'text':
-        addText(part.text, (start ?? 0) + part.from)
-        break
-      case 'call':
-        writer.flush()
-        emit({ type: 'tool_call', index: callCount, id: createCallId(), name: part.name })
-        callCount += 1
-        break
-      case 'arguments':
-        emit({ type: 'tool_arguments', index: callCount - 1, text: part.text })
-        break
-      case 'called':
-        if (tools && !tools.parallel) ending = { reason: 'tool_calls', stopSequence: null }
-    }
+    if (part.type === 'text') return addText(part.text, (start ?? 0) + part.from)
+    if (part.type === 'call') writer.flush()
+    if (part.type !== 'called') return calls.add(part)
+    if (tools && !tools.parallel) ending = { reason: 'tool_calls', stopSequence: null }
   }
 
   return {
@@ -80,9 +69,27 @@ export function createAnswer(
       writer.flush()
       if (start === null ? !inReasoning : writer.isComplete) writer.emitRemainingLogprobs()
       return {
-        reason: reason === 'stop' && callCount > 0 ? 'tool_calls' : reason,
+        reason: reason === 'stop' && calls.count > 0 ? 'tool_calls' : reason,
         stopSequence: null,
       }
+    },
+  }
+}
+
+type CallPart = Extract<ParsedPart, { type: 'call' | 'arguments' }>
+
+/** Returns a writer that emits tool calls, with their indexes and ids. */
+function createCallWriter(emit: (event: GenerationEvent) => void) {
+  let count = 0
+  return {
+    get count() {
+      return count
+    },
+    add(part: CallPart): void {
+      if (part.type === 'arguments')
+        return emit({ type: 'tool_arguments', index: count - 1, text: part.text })
+      emit({ type: 'tool_call', index: count, id: createCallId(), name: part.name })
+      count += 1
     },
   }
 }

@@ -72,16 +72,11 @@ export function createReasoningSplitter(
   /** `true` until the first reasoning text is returned. */
   let isFirst = true
 
-  /**
-   * Returns reasoning without leading white space and without a possible part of the close mark.
-   */
   const takeReasoning = (text: string, isComplete: boolean): string => {
-    const start = isFirst ? text.length - text.trimStart().length : 0
-    const certainLength = isComplete ? text.length : text.length - partialMatchLength(text, [close])
-    const end = text.slice(0, certainLength).trimEnd().length
-    heldText = isComplete ? '' : text.slice(Math.max(start, end))
-    if (end > start) isFirst = false
-    return text.slice(start, Math.max(start, end))
+    const cut = cutReasoning(text, isFirst, isComplete ? null : close)
+    heldText = cut.rest
+    if (cut.reasoning !== '') isFirst = false
+    return cut.reasoning
   }
 
   const push: ReasoningSplitter['push'] = (piece) => {
@@ -125,4 +120,20 @@ export function createReasoningSplitter(
       return state === 'inside'
     },
   }
+}
+
+/**
+ * Cuts off white space at the end of reasoning, and at its start if it is the first. `rest` is what
+ * may be followed by more reasoning, also the possible beginning of the mark `close`.
+ */
+function cutReasoning(
+  text: string,
+  isFirst: boolean,
+  close: string | null,
+): { reasoning: string; rest: string } {
+  const start = isFirst ? text.length - text.trimStart().length : 0
+  const certainLength =
+    close === null ? text.length : text.length - partialMatchLength(text, [close])
+  const end = Math.max(start, text.slice(0, certainLength).trimEnd().length)
+  return { reasoning: text.slice(start, end), rest: close === null ? '' : text.slice(end) }
 }

@@ -28,54 +28,19 @@ interface Amounts {
 type TextEvent = Extract<ContentEvent, { text: string }>
 
 export function createDelivery(): Delivery {
+  const content = createContentLog()
+  const { delivered } = content
   let started: Pick<Usage, 'promptTokens' | 'cachedTokens'> | null = null
-  const tokens: number[] = []
   let isUpstream = false
   /** `true` once an upstream server continues an answer that a host began. */
   let isInterrupted = false
-  /** Text that was delivered, without reasoning. */
-  let text = ''
-  let reasoningTokens = 0
-  let delivered = noContent()
-  /** Content of the present host so far. */
-  let received = noContent()
-  /** Tokens of the present host so far. */
-  let receivedTokens = 0
-  /** Number of tokens that were delivered with an event. */
-  let deliveredTokens = 0
-
-  function logTokens({ tokens: ids = [] }: ContentEvent): void {
-    tokens.splice(receivedTokens, ids.length, ...ids)
-    receivedTokens += ids.length
-  }
-
-  /** Replaces the tokens of an event by those that no delivered event had. */
-  function withNewTokens(event: ContentEvent): ContentEvent {
-    const { tokens: _, ...content } = event
-    const newTokens = tokens.slice(deliveredTokens)
-    deliveredTokens = tokens.length
-    if (event.type === 'reasoning') reasoningTokens += newTokens.length
-    return newTokens.length > 0 ? { ...content, tokens: newTokens } : content
-  }
-
-  function selectContent(event: ContentEvent): GenerationEvent | null {
-    logTokens(event)
-    const before = received
-    received = addContent(received, event)
-    const selected = 'text' in event ? cut(event, before, delivered) : event
-    const isNew = 'text' in event ? selected !== null : received.calls > delivered.calls
-    delivered = maximum(delivered, received)
-    if (!isNew || !selected) return null
-    if (selected.type === 'text') text += selected.text
-    return withNewTokens(selected)
-  }
 
   /** Returns the output tokens of both, if a host began the answer and a server continued it. */
   function totalOutput(usage: Usage): Pick<Usage, 'completionTokens' | 'reasoningTokens'> {
     if (!isInterrupted) return usage
     return {
-      completionTokens: usage.completionTokens + deliveredTokens,
-      reasoningTokens: usage.reasoningTokens + reasoningTokens,
+      completionTokens: usage.completionTokens + delivered.tokens,
+      reasoningTokens: usage.reasoningTokens + delivered.reasoningTokens,
     }
   }
 
@@ -87,20 +52,15 @@ export function createDelivery(): Delivery {
       return !isUpstream || (delivered.characters === 0 && delivered.calls === 0)
     },
     interrupt() {
-      const isText = delivered.calls === 0 && (text !== '' || delivered.characters === 0)
+      const isText = delivered.calls === 0 && (delivered.text !== '' || delivered.characters === 0)
       const isPossible = started !== null && !isUpstream && !isInterrupted && isText
       isInterrupted ||= isPossible
       return isPossible
     },
     resumption() {
-      if (isInterrupted) {
-        // The server sends only what is new.
-        received = delivered
-        return { interrupted: { text, tokens: deliveredTokens } }
-      }
-      received = noContent()
-      receivedTokens = 0
-      return tokens.length > 0 ? { resumeTokens: [...tokens] } : {}
+      const resumeTokens = content.restart(isInterrupted)
+      if (isInterrupted) return { interrupted: { text: delivered.text, tokens: delivered.tokens } }
+      return resumeTokens.length > 0 ? { resumeTokens } : {}
     },
     select(event) {
       switch (event.type) {
@@ -119,11 +79,72 @@ export function createDelivery(): Delivery {
           // The next host prefills the prompt anew, or has parts of it in its own prefix cache.
           return { ...event, usage: { ...event.usage, ...totalOutput(event.usage), ...started } }
         default:
-          return selectContent(event)
+          return content.select(event)
       }
     },
   }
 }
+
+/** Content that was delivered. */
+interface Delivered extends Amounts {
+  /** Text without reasoning. */
+  text: string
+  /** Number of tokens that were delivered with an event. */
+  tokens: number
+  reasoningTokens: number
+}
+
+interface ContentLog {
+  readonly delivered: Readonly<Delivered>
+  /** Returns the part of the content that was not delivered before; `null` if there is none. */
+  select(event: ContentEvent): ContentEvent | null
+  /**
+   * Expects the content of another host or server, with `isContinued` only what was not delivered.
+   * Returns the tokens so far.
+   */
+  restart(isContinued: boolean): number[]
+}
+
+function createContentLog(): ContentLog {
+  const tokens: number[] = []
+  const delivered: Delivered = { ...noContent(), text: '', tokens: 0, reasoningTokens: 0 }
+  /** Content of the present host so far. */
+  let received = noContent()
+  /** Tokens of the present host so far. */
+  let receivedTokens = 0
+
+  /** Replaces the tokens of an event by those that no delivered event had. */
+  function withNewTokens(event: ContentEvent): ContentEvent {
+    const { tokens: _, ...content } = event
+    const newTokens = tokens.slice(delivered.tokens)
+    delivered.tokens = tokens.length
+    if (event.type === 'reasoning') delivered.reasoningTokens += newTokens.length
+    return newTokens.length > 0 ? { ...content, tokens: newTokens } : content
+  }
+
+  return {
+    delivered,
+    select(event) {
+      const { tokens: ids = [] } = event
+      tokens.splice(receivedTokens, ids.length, ...ids)
+      receivedTokens += ids.length
+      const selected = 'text' in event ? cut(event, received, delivered) : event
+      received = addContent(received, event)
+      const isNew = 'text' in event ? selected !== null : received.calls > delivered.calls
+      for (const key of AMOUNTS) delivered[key] = Math.max(delivered[key], received[key])
+      if (!isNew || !selected) return null
+      if (selected.type === 'text') delivered.text += selected.text
+      return withNewTokens(selected)
+    },
+    restart(isContinued) {
+      received = isContinued ? { ...delivered } : noContent()
+      if (!isContinued) receivedTokens = 0
+      return [...tokens]
+    },
+  }
+}
+
+const AMOUNTS = ['characters', 'calls', 'logprobs'] as const satisfies (keyof Amounts)[]
 
 const noContent = (): Amounts => ({ characters: 0, calls: 0, logprobs: 0 })
 
@@ -134,12 +155,6 @@ function addContent({ characters, calls, logprobs }: Amounts, event: ContentEven
     logprobs: logprobs + (event.type === 'text' ? (event.logprobs?.length ?? 0) : 0),
   }
 }
-
-const maximum = (one: Amounts, other: Amounts): Amounts => ({
-  characters: Math.max(one.characters, other.characters),
-  calls: Math.max(one.calls, other.calls),
-  logprobs: Math.max(one.logprobs, other.logprobs),
-})
 
 /** Removes from an event that comes after `before` what was delivered. */
 function cut(event: TextEvent, before: Amounts, delivered: Amounts): TextEvent | null {

@@ -75,8 +75,20 @@ export function openEventWriter(
   }
 }
 
-/** Passes the events that arrive on a port to `receive`, in their order, until `closing` aborts. */
-export function receiveEvents(
+/**
+ * Opens the reading end. Events are passed to `receive` in their order, until `closing` aborts.
+ * Returns the port for the writer.
+ */
+export function openEventReader(
+  receive: (event: ArrivedEvent) => void,
+  closing: AbortSignal,
+): MessagePort {
+  const { port1, port2 } = new MessageChannel()
+  readPort(port1, receive, closing)
+  return port2
+}
+
+function readPort(
   port: MessagePort,
   receive: (event: ArrivedEvent) => void,
   closing: AbortSignal,
@@ -93,7 +105,7 @@ export function receiveEvents(
     if (data.type === 'event') return receive({ type: 'event', event: data.event, grantCredit })
     if (data.type === 'end') return send({ type: 'ended' })
     // The events on the next port come after all those before this message.
-    if (next) receiveEvents(next, receive, closing)
+    if (next) readPort(next, receive, closing)
   }
   closing.addEventListener('abort', () => port.close(), { once: true })
 }

@@ -99,15 +99,16 @@ async function openWithFailover<Event extends TypedEvent, Stream extends EventSt
   { canContinue, openElsewhere = () => false, select = (event) => event }: FailoverOptions<Event>,
 ): Promise<Stream> {
   let failovers = 0
-  const isWithinLimit = () => (failovers += 1) <= MAX_FAILOVERS
+  const mayRetry = (error: unknown, isPossible = canContinue(error)): boolean =>
+    (isPossible && (failovers += 1) <= MAX_FAILOVERS) || openElsewhere(error)
   const reopen = async (): Promise<Stream> => {
     for (;;) {
       try {
         return await open()
       } catch (error) {
         // After a death, the election of the next host may take longer than one search for it.
-        const canReopen = canContinue(error) || (failovers > 0 && isHostLost(error))
-        if (!(canReopen && isWithinLimit()) && !openElsewhere(error)) throw error
+        const isPossible = canContinue(error) || (failovers > 0 && isHostLost(error))
+        if (!mayRetry(error, isPossible)) throw error
       }
     }
   }
@@ -125,7 +126,7 @@ async function openWithFailover<Event extends TypedEvent, Stream extends EventSt
         return
       } catch (error) {
         if (isFinished) return
-        if (!(canContinue(error) && isWithinLimit()) && !openElsewhere(error)) throw error
+        if (!mayRetry(error)) throw error
       }
     }
   }

@@ -1,7 +1,7 @@
 /** Finds a thread that acknowledges a request, and receives its messages. */
 import { InoriginError } from '../error.ts'
 import type { Caller } from '../types/index.ts'
-import { receiveEvents, type ArrivedEvent } from './event-port.ts'
+import { openEventReader, type ArrivedEvent } from './event-port.ts'
 import { startInactivityTimeout } from './inactivity.ts'
 import { createInbox } from './inbox.ts'
 import { hostGone, isUnreachable, unreachable, type Link } from './link.ts'
@@ -79,8 +79,8 @@ function createRequestPort(
   const listener = link.onOpen?.(method)
   const acknowledgment = createAcknowledgment(() => close(unreachable()))
   const send = (message: AskMessage, ports: MessagePort[] = []) => port.postMessage(message, ports)
-  const { window: credit = DEFAULT_WINDOW_EVENTS } = link
-  const pipe = (eventPort: MessagePort) => send({ type: 'pipe', credit }, [eventPort])
+  const pipe = (eventPort: MessagePort) =>
+    send({ type: 'pipe', credit: link.window ?? DEFAULT_WINDOW_EVENTS }, [eventPort])
 
   function close(error: unknown = new InoriginError('aborted', 'The request was canceled.')): void {
     if (closing.signal.aborted) return
@@ -118,11 +118,7 @@ function createRequestPort(
   return {
     acknowledgment,
     pipe,
-    receiveEvents() {
-      const { port1, port2 } = new MessageChannel()
-      receiveEvents(port1, inbox.push, closing.signal)
-      pipe(port2)
-    },
+    receiveEvents: () => pipe(openEventReader(inbox.push, closing.signal)),
     next(timeoutMs) {
       if (timeoutMs === undefined || !inbox.isEmpty) return inbox.next()
       return inbox.next().finally(startInactivityTimeout(timeoutMs, () => close(hostGone())))
@@ -153,10 +149,11 @@ interface Acknowledgment {
 
 function createAcknowledgment(onTimeout: () => void): Acknowledgment {
   let stopTimeout: (() => void) | undefined
-  const settle = { resolve: () => {}, reject: (_error: unknown) => {} }
-  const received = new Promise<void>((resolve, reject) =>
-    Object.assign(settle, { resolve, reject }),
-  )
+  let resolve = (): void => {}
+  let reject = (_error: unknown): void => {}
+  const received = new Promise<void>((...callbacks) => {
+    ;[resolve, reject] = callbacks
+  })
   // Nobody awaits the acknowledgment of a port that is closed before it.
   received.catch(() => undefined)
 
@@ -167,8 +164,8 @@ function createAcknowledgment(onTimeout: () => void): Acknowledgment {
 
   return {
     received,
-    resolve: () => settle.resolve(),
-    reject: (error) => settle.reject(error),
+    resolve,
+    reject,
     setTimeout: startTimer,
     async wait(timeoutMs) {
       if (!stopTimeout) startTimer(timeoutMs)

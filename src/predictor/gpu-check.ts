@@ -54,41 +54,26 @@ export interface GpuCheck {
 export function createGpuCheck(options: GpuCheckOptions): GpuCheck {
   const { session, openReference, onComparison } = options
   const evidence = createEvidence()
-  let reference: Promise<ReferenceSession> | undefined
+  const reference = createReferenceRuns(openReference)
   let comparison: GpuComparison | undefined
-  /** Results of the CPU for the last input on which both devices agreed. */
-  let lastAgreed: ReferenceRun | undefined
-
-  function keepAgreed(run: ReferenceRun | undefined): void {
-    if (lastAgreed) dispose(lastAgreed.results)
-    lastAgreed = run
-  }
-
-  async function release(): Promise<void> {
-    keepAgreed(undefined)
-    const opened = await reference?.catch(() => undefined)
-    reference = undefined
-    await opened?.session.release()
-  }
 
   async function conclude(found: GpuComparison): Promise<void> {
     comparison = found
     onComparison(found)
-    await release()
+    await reference.release()
   }
 
   /** Runs on both devices. Resolves with the results of the CPU if they differ. */
   async function compare(feeds: Feeds, wanted: readonly string[]): Promise<CheckedRun> {
     const onGpu: CheckedRun = { results: await session.run(feeds, wanted), device: 'webgpu' }
-    if (lastAgreed && evidence.isKnown(feeds)) {
-      const { agreement } = compareRuns(onGpu.results, lastAgreed, wanted)
+    if (reference.lastAgreed && evidence.isKnown(feeds)) {
+      const { agreement } = compareRuns(onGpu.results, reference.lastAgreed, wanted)
       if (agreement === 'same') {
         evidence.addRepetition()
         return onGpu
       }
     }
-    reference ??= openReference(wanted)
-    const onCpu = await runReference(reference, feeds, wanted)
+    const onCpu = await reference.run(feeds, wanted)
     if (!onCpu) {
       await conclude({ agrees: true, why: UNCOMPARABLE, isTransient: true })
       return onGpu
@@ -96,11 +81,11 @@ export function createGpuCheck(options: GpuCheckOptions): GpuCheck {
     const { agreement, why } = compareRuns(onGpu.results, onCpu, wanted)
     if (agreement === 'same') {
       evidence.add(feeds, agreement, why)
-      keepAgreed(onCpu)
+      reference.keepAgreed(onCpu)
       return onGpu
     }
     dispose(onGpu.results)
-    const isRandom = await differsFromItself(onCpu, await reference, feeds, wanted)
+    const isRandom = await differsFromItself(onCpu, await reference.opening, feeds, wanted)
     if (isRandom) await conclude({ agrees: true, why: RANDOM })
     else evidence.add(feeds, agreement, why)
     return { results: onCpu.results, device: 'wasm' }
@@ -122,7 +107,49 @@ export function createGpuCheck(options: GpuCheckOptions): GpuCheck {
       if (evidence.isComplete()) await conclude({ agrees: true, why: evidence.describe() })
       return run
     },
-    release,
+    release: reference.release,
+  }
+}
+
+interface ReferenceRuns {
+  /** Session on the CPU; `undefined` before the first run and after `release`. */
+  readonly opening: Promise<ReferenceSession> | undefined
+  /** Results of the CPU for the last input on which both devices agreed. */
+  readonly lastAgreed: ReferenceRun | undefined
+  /** Runs on the CPU. Resolves with `null` if that fails. */
+  run(feeds: Feeds, wanted: readonly string[]): Promise<ReferenceRun | null>
+  keepAgreed(run: ReferenceRun): void
+  /** Frees the session and its results. */
+  release(): Promise<void>
+}
+
+function createReferenceRuns(open: GpuCheckOptions['openReference']): ReferenceRuns {
+  let opening: Promise<ReferenceSession> | undefined
+  let lastAgreed: ReferenceRun | undefined
+
+  function replaceAgreed(run: ReferenceRun | undefined): void {
+    if (lastAgreed) dispose(lastAgreed.results)
+    lastAgreed = run
+  }
+
+  return {
+    get opening() {
+      return opening
+    },
+    get lastAgreed() {
+      return lastAgreed
+    },
+    run(feeds, wanted) {
+      opening ??= open(wanted)
+      return runReference(opening, feeds, wanted)
+    },
+    keepAgreed: replaceAgreed,
+    async release() {
+      replaceAgreed(undefined)
+      const opened = await opening?.catch(() => undefined)
+      opening = undefined
+      await opened?.session.release()
+    },
   }
 }
 

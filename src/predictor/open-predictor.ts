@@ -3,26 +3,21 @@ import type { Implementation, PredictorEntry } from '../catalog/schema.ts'
 import type { GpuComparison } from '../device/gpu-verdict.ts'
 import { requestGpu } from '../device/gpu.ts'
 import type { Files } from '../engine/engine.ts'
-import { createYielder } from '../engine/run/yielder.ts'
-import type { Ort } from '../engine/onnx/ort.ts'
 import { pruneGraph } from '../engine/onnx/pruned-graph.ts'
 import { loadRuntime, type Runtime, type Session } from '../engine/onnx/runtime.ts'
-import { InoriginError } from '../error.ts'
 import type { Device, PredictionResult, SessionPrediction, Tag } from '../types/index.ts'
 import { bindSignature } from './bind.ts'
 import type { BoundSignature } from './bound.ts'
-import { type Carried, type PlannedRuns, planRuns, toNextTensors } from './carry.ts'
+import { type Carried, type PlannedRuns, planRuns } from './carry.ts'
 import { findUnsupportedTensor } from './unsupported-tensor.ts'
 import { throwPredictorUnusable } from '../values/input-errors.ts'
 import { createGpuCheck, type GpuCheck } from './gpu-check.ts'
 import { openLabels } from './labels.ts'
 import { openReference } from './open-reference.ts'
-import { assertNotAborted, cancelledError, runGraph } from './run-graph.ts'
+import { assertNotAborted } from './run-graph.ts'
+import { createPlanRunner, type PlanRunner } from './run-plan.ts'
 import { parseInputs } from './parse-inputs.ts'
-import type { RawTensor } from './tensor.ts'
 import { openTokenizers, tokenizeText } from './text.ts'
-import { decodeRuns } from './decode-runs.ts'
-import { unlessAborted } from '../values/unless-aborted.ts'
 
 /** Options of {@link openPredictor}. They can be posted to the worker that runs the predictor. */
 export interface PredictorSetup {
@@ -107,7 +102,9 @@ export async function openPredictor(
       openLabels(entry, implementation, files),
     ])
     const bound = bindSignature(entry, implementation, session, { tokenizers, labels })
-    return createPredictor(setup, runtime.ort, check ? check.run : runUnchecked, bound, close)
+    const run = check ? check.run : runUnchecked
+    const runner = createPlanRunner({ entry, device, ort: runtime.ort, run, bound, close })
+    return createPredictor(entry, bound, runner)
   } catch (thrown) {
     await close().catch(() => undefined)
     throw thrown
@@ -176,68 +173,27 @@ async function openSession(
 }
 
 function createPredictor(
-  { entry, device: wantedDevice }: PredictorSetup,
-  ort: Ort,
-  run: GpuCheck['run'],
+  { tag, signature }: PredictorEntry,
   bound: BoundSignature,
-  close: () => Promise<void>,
+  runner: PlanRunner,
 ): OpenPredictor {
-  const { tag, signature } = entry
-  const yielder = createYielder()
-  let last: Promise<unknown> = Promise.resolve()
-  let closing: Promise<void> | null = null
-
-  async function runAll(
-    planned: PlannedRuns,
-    carried: Carried | null,
-    signal: AbortSignal,
-  ): Promise<Pick<SessionPrediction, 'outputs' | 'state' | 'device'>> {
-    let tensors = carried?.tensors ?? {}
-    let device = wantedDevice
-    const runs: Map<string, RawTensor>[] = []
-    for (let index = 0; index < planned.count; index++) {
-      // The pause lets the worker receive abort messages between two runs.
-      await yielder.next()
-      assertNotAborted(signal)
-      const ran = await runGraph(ort, run, bound, planned.check(index, tensors), signal)
-      device = ran.device
-      tensors = toNextTensors(bound.states, ran.outputs)
-      runs.push(ran.outputs)
-    }
-    const outputs = decodeRuns(bound, runs, planned.isWindowed, carried !== null)
-    const state = { tensors, sound: planned.sound ?? carried?.sound ?? null }
-    return { outputs, state, device }
-  }
-
-  /** Runs a plan in its turn. An invalid plan rejects at once. */
-  async function enqueue(
+  async function runOnce(
     planned: Promise<PlannedRuns>,
-    carried: Carried | null,
     signal: AbortSignal,
-  ): Promise<SessionPrediction> {
-    const planning = planned.then((plan) => ({ plan, start: performance.now() }))
-    // The turn reports the same error later.
-    planning.catch(() => undefined)
-    assertNotAborted(signal)
-    if (closing) throw new InoriginError('unavailable', `${tag} has been unloaded. Load it again.`)
-    const queued = last.then(async () => runAll((await planning).plan, carried, signal))
-    last = queued.catch(() => undefined)
-    const done = Promise.all([planning, queued])
-    const [{ start }, ran] = await unlessAborted(done, signal, () => cancelledError(signal))
-    return { tag, ...ran, latency: performance.now() - start }
+  ): Promise<PredictionResult> {
+    const { state: _, ...result } = await runner.run(planned, null, signal)
+    return result
   }
 
   return {
     async predict(inputs, signal) {
       assertNotAborted(signal)
-      const planned = planRuns(bound, signature, inputs, null)
-      const { state: _, ...result } = await enqueue(planned, null, signal)
-      return result
+      return runOnce(planRuns(bound, signature, inputs, null), signal)
     },
     async predictNext(inputs, carried, signal) {
       assertNotAborted(signal)
       const before = carried ?? { tensors: {}, sound: null }
-      return enqueue(planRuns(bound, signature, inputs, before), before, signal)
+      return runner.run(planRuns(bound, signature, inputs, before), before, signal)
     },
     tokenize(name, text, path) {
       const spec = bound.inputs.find(({ parameter }) => parameter.name === name)?.spec.text
@@ -249,15 +205,8 @@ function createPredictor(
       const inputs = signature.inputs.filter((parameter) => parameter.name !== name)
       const checked = parseInputs({ ...signature, inputs }, {}).set(name, { form: 'tokens', rows })
       const planned = { count: 1, isWindowed: false, check: () => checked, sound: null }
-      const { state: _, ...result } = await enqueue(Promise.resolve(planned), null, signal)
-      return result
+      return runOnce(Promise.resolve(planned), signal)
     },
-    close() {
-      closing ??= last.then(() => {
-        yielder.close()
-        return close()
-      })
-      return closing
-    },
+    close: runner.close,
   }
 }

@@ -55,32 +55,9 @@ export function openDatabase(
   function connect(): OpeningConnection {
     if (closed) throw new InoriginError('unavailable', 'The store of this server was closed.')
     if (current) return current
-    const forgetConnection = () => {
+    const opening: OpeningConnection = openConnection(name, blockedTimeoutMs, () => {
       if (current === opening) current = null
-    }
-    let giveUp = (_error: InoriginError): void => {}
-    const blocked = new Promise<never>((_, reject) => (giveUp = reject))
-    blocked.catch(() => undefined)
-    let blockedTimer: ReturnType<typeof setTimeout> | undefined
-    // Browsers throw synchronously where a site may not store anything.
-    const connection = callAsync(() =>
-      openDB<StoreSchema>(name, DB_VERSION, {
-        upgrade: (upgraded, oldVersion, _newVersion, transaction) =>
-          migrate(upgraded, oldVersion, transaction),
-        // Opening continues by itself as soon as that tab is closed.
-        blocked: () => {
-          blockedTimer = setTimeout(() => giveUp(upgradeBlockedError()), blockedTimeoutMs)
-        },
-        // Another tab wants to upgrade or delete. The next use opens the database again.
-        blocking(_current, _blocked, event) {
-          forgetConnection()
-          ;(event.target as IDBDatabase).close()
-        },
-        terminated: forgetConnection,
-      }),
-    )
-    const opening: OpeningConnection = { connection, blocked }
-    connection.catch(forgetConnection).finally(() => clearTimeout(blockedTimer))
+    })
     current = opening
     return opening
   }
@@ -124,6 +101,37 @@ export function openDatabase(
       current = null
     },
   }
+}
+
+/** Opens a connection. `onLost` is called if it could not be opened, and when it is lost. */
+function openConnection(
+  name: string,
+  blockedTimeoutMs: number,
+  onLost: () => void,
+): OpeningConnection {
+  let giveUp = (_error: InoriginError): void => {}
+  const blocked = new Promise<never>((_, reject) => (giveUp = reject))
+  blocked.catch(() => undefined)
+  let blockedTimer: ReturnType<typeof setTimeout> | undefined
+  // Browsers throw synchronously where a site may not store anything.
+  const connection = callAsync(() =>
+    openDB<StoreSchema>(name, DB_VERSION, {
+      upgrade: (upgraded, oldVersion, _newVersion, transaction) =>
+        migrate(upgraded, oldVersion, transaction),
+      // Opening continues by itself as soon as that tab is closed.
+      blocked: () => {
+        blockedTimer = setTimeout(() => giveUp(upgradeBlockedError()), blockedTimeoutMs)
+      },
+      // Another tab wants to upgrade or delete. The next use opens the database again.
+      blocking(_current, _blocked, event) {
+        onLost()
+        ;(event.target as IDBDatabase).close()
+      },
+      terminated: onLost,
+    }),
+  )
+  connection.catch(onLost).finally(() => clearTimeout(blockedTimer))
+  return { connection, blocked }
 }
 
 /**

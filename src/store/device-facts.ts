@@ -55,32 +55,33 @@ export async function deleteDeviceFacts(
 
 const toSubjectRange = (prefix: string): IDBKeyRange => IDBKeyRange.bound(prefix, `${prefix}\uffff`)
 
-/**
- * Deletes the least recently used facts whose subjects start with `prefix`, until `maxFacts` are
- * left. Never deletes that of `keepSubject`. `getLastUsed` returns a fact's last use in
- * milliseconds since 1970.
- */
-export async function trimDeviceFacts(
+/** A group of facts, of which the most recently used are kept. */
+export interface FactGroup {
+  /** Beginning of their subjects. */
+  prefix: string
+  maxFacts: number
+  /** Returns the last use of a fact in milliseconds since 1970. */
+  getLastUsed(fact: unknown): number
+}
+
+/** Stores a fact of a group. Deletes the least recently used ones beyond `maxFacts`. */
+export async function putFactOfGroup<T>(
   database: Database,
-  prefix: string,
-  {
-    maxFacts,
-    keepSubject,
-    getLastUsed,
-  }: { maxFacts: number; keepSubject: string; getLastUsed: (fact: unknown) => number },
+  { prefix, maxFacts, getLastUsed }: FactGroup,
+  subject: string,
+  fact: T,
 ): Promise<void> {
   await runWrite(database, ['device'], async (transaction) => {
     const device = transaction.objectStore('device')
+    await device.put(fact, subject)
     const subjects = await device.getAllKeys(toSubjectRange(prefix))
     if (subjects.length <= maxFacts) return
     const facts = await Promise.all(
-      subjects.map(async (subject) => [subject, getLastUsed(await device.get(subject))] as const),
+      subjects.map(async (each) => [each, getLastUsed(await device.get(each))] as const),
     )
     const oldest = facts
-      .filter(([subject]) => subject !== keepSubject)
+      .filter(([each]) => each !== subject)
       .toSorted(([, one], [, other]) => one - other)
-    for (const [subject] of oldest.slice(0, subjects.length - maxFacts)) {
-      await device.delete(subject)
-    }
+    for (const [each] of oldest.slice(0, subjects.length - maxFacts)) await device.delete(each)
   })
 }

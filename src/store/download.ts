@@ -97,13 +97,11 @@ async function fetchUntilVerified(
   signal: AbortSignal,
   onBytes: (received: number) => void,
 ): Promise<void> {
-  const { maxAttempts, stallTimeoutMs } = settings
+  const { stallTimeoutMs } = settings
+  const retries = createRetries(wanted, assembly, settings, signal)
   /** `false` after a response that did not match the stored bytes: ranges are not used then. */
   let useRanges = true
-  let maxStored = assembly.storedBytes
-  let failures = 0
   let damagedChunk = -1
-  let lastEndPosition = -1
 
   async function startOver(): Promise<void> {
     useRanges = false
@@ -123,8 +121,7 @@ async function fetchUntilVerified(
     }
 
     const outcome = await requestRange(wanted, assembly, { signal, stallTimeoutMs, onBytes })
-    const { position } = assembly
-    if (position === wanted.bytes) continue
+    if (assembly.position === wanted.bytes) continue
     if (outcome.type === 'damaged') {
       if (damagedChunk === outcome.damage.index) throw digestMismatchError(wanted, outcome.damage)
       damagedChunk = outcome.damage.index ?? -1
@@ -137,29 +134,59 @@ async function fetchUntilVerified(
     }
 
     if (outcome.type === 'next') {
-      failures = 0
+      retries.reset()
       continue
     }
 
-    if (outcome.type === 'ended') {
-      // A second end at the same byte is no network failure: the file is that short.
-      if (lastEndPosition === position) throw wrongLengthError(wanted, String(position))
-      lastEndPosition = position
-    }
-    if (assembly.storedBytes > maxStored) failures = 0
-    maxStored = Math.max(maxStored, assembly.storedBytes)
-    failures++
-    if (failures === maxAttempts)
-      throw retriesExhaustedError(wanted, outcome, assembly.storedBytes, failures)
-    const after = outcome.type === 'retry' ? (outcome.after ?? 0) : 0
-    await sleep(Math.max(after * 1000, computeBackoffMs(failures, settings.backoffMs)), signal)
+    await retries.wait(outcome)
     if (!useRanges) await startOver()
+  }
+}
+
+/** Outcome of a failed request, after which another one may succeed. */
+type FailedRange = Extract<RangeOutcome, { type: 'ended' | 'retry' }>
+
+/** Counts failures in a row. */
+interface Retries {
+  reset(): void
+  /** Waits before the next request. Rejects if another one cannot help. */
+  wait(outcome: FailedRange): Promise<void>
+}
+
+function createRetries(
+  wanted: WantedResource,
+  assembly: Assembly,
+  { maxAttempts, backoffMs }: DownloadTuning,
+  signal: AbortSignal,
+): Retries {
+  let maxStored = assembly.storedBytes
+  let failures = 0
+  let lastEndPosition = -1
+  return {
+    reset() {
+      failures = 0
+    },
+    async wait(outcome) {
+      const { position, storedBytes } = assembly
+      if (outcome.type === 'ended') {
+        // A second end at the same byte is no network failure: the file is that short.
+        if (lastEndPosition === position) throw wrongLengthError(wanted, String(position))
+        lastEndPosition = position
+      }
+      if (storedBytes > maxStored) failures = 0
+      maxStored = Math.max(maxStored, storedBytes)
+      failures++
+      if (failures === maxAttempts)
+        throw retriesExhaustedError(wanted, outcome, storedBytes, failures)
+      const after = outcome.type === 'retry' ? (outcome.after ?? 0) : 0
+      await sleep(Math.max(after * 1000, computeBackoffMs(failures, backoffMs)), signal)
+    },
   }
 }
 
 function retriesExhaustedError(
   wanted: WantedResource,
-  outcome: Extract<RangeOutcome, { type: 'ended' | 'retry' }>,
+  outcome: FailedRange,
   position: number,
   failures: number,
 ): InoriginError {

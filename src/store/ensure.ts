@@ -64,24 +64,8 @@ async function loadOrDownload(
   unique: ReadonlyMap<string, WantedResource>,
   options: EnsureOptions,
 ): Promise<ReadonlyMap<string, Blob>> {
-  const {
-    signal,
-    tag,
-    onProgress = () => undefined,
-    onDownload = () => undefined,
-    tuning,
-  } = options
-  const blobs = new Map<string, Blob>()
-  const missing: WantedResource[] = []
-  const storedBytes = new Map<string, number>()
-  for (const resource of unique.values()) {
-    const { sha256, bytes } = resource
-    const blob = await readResource(database, sha256)
-    const record = blob ? undefined : await findResourceRecord(database, sha256)
-    storedBytes.set(sha256, blob ? bytes : record ? countStoredBytes(record) : 0)
-    if (blob) blobs.set(sha256, blob)
-    else missing.push(resource)
-  }
+  const { signal, tag, onProgress = () => undefined, onDownload, tuning } = options
+  const { blobs, missing, storedBytes } = await readStored(database, unique)
   const getMissingBytes = ({ sha256, bytes }: WantedResource) =>
     Math.max(0, bytes - (storedBytes.get(sha256) ?? 0))
 
@@ -108,7 +92,7 @@ async function loadOrDownload(
   if (missing.length > 0) {
     const wantedBytes = new Map(missing.map((one) => [one.sha256, () => getMissingBytes(one)]))
     const releaseSpace = await reserveSpace(database, wantedBytes, options)
-    onDownload()
+    onDownload?.()
     const stopReports = startProgressReports(progress, onProgress)
     try {
       await forEachParallel(missing, MAX_PARALLEL_DOWNLOADS, signal, downloadOne)
@@ -120,6 +104,22 @@ async function loadOrDownload(
   await touchResources(database, unique.keys(), tag).catch(ignoreStorageFull)
   onProgress(progress())
   return new Map(wanted.map(({ name, sha256 }) => [name, blobs.get(sha256)!]))
+}
+
+/** Reads the resources that are stored, and counts the bytes that are stored of the others. */
+async function readStored(database: Database, unique: ReadonlyMap<string, WantedResource>) {
+  const blobs = new Map<string, Blob>()
+  const missing: WantedResource[] = []
+  const storedBytes = new Map<string, number>()
+  for (const resource of unique.values()) {
+    const { sha256, bytes } = resource
+    const blob = await readResource(database, sha256)
+    const record = blob ? undefined : await findResourceRecord(database, sha256)
+    storedBytes.set(sha256, blob ? bytes : record ? countStoredBytes(record) : 0)
+    if (blob) blobs.set(sha256, blob)
+    else missing.push(resource)
+  }
+  return { blobs, missing, storedBytes }
 }
 
 /** Returns the error for imported resources that are lost, since no server has them. */

@@ -1,4 +1,4 @@
-/** Reads storage quota and persistence of this origin, and creates the error for a full disk. */
+/** Reads the storage quota of this origin, and creates the error for a full disk. */
 import { InoriginError } from '../error.ts'
 
 /** Storage usage and quota of this origin in bytes; `null` where the browser does not report it. */
@@ -11,30 +11,6 @@ export interface StorageQuota {
 export async function estimateQuota(): Promise<StorageQuota> {
   const { usage, quota } = (await navigator.storage?.estimate?.()) ?? {}
   return { usage: usage ?? null, quota: quota ?? null }
-}
-
-let persistenceRequest: Promise<boolean> | null = null
-
-/** Calls {@link askPersistence} once and returns its promise on every call. */
-export function requestPersistence(): Promise<boolean> {
-  persistenceRequest ??= askPersistence()
-  return persistenceRequest
-}
-
-/**
- * Asks the browser to keep this origin's storage until the user clears it. Resolves with `true` if
- * it does. Works in pages only, since workers cannot ask.
- */
-export async function askPersistence(): Promise<boolean> {
-  const storage: Partial<StorageManager> | undefined = navigator.storage
-  if (await isPersisted()) return true
-  return (await storage?.persist?.().catch(() => false)) ?? false
-}
-
-/** Resolves with `true` if the browser keeps this origin's storage until the user clears it. */
-export async function isPersisted(): Promise<boolean> {
-  const storage: Partial<StorageManager> | undefined = navigator.storage
-  return (await storage?.persisted?.().catch(() => false)) ?? false
 }
 
 /** Returns `true` if the browser reported that its quota is exceeded. */

@@ -32,37 +32,25 @@ export async function requestRange(
   assembly: Assembly,
   { signal, stallTimeoutMs, onBytes }: RangeRequestOptions,
 ): Promise<RangeOutcome> {
-  const ending = new AbortController()
-  const stallTimer = createStallTimer(stallTimeoutMs, () => ending.abort())
-  const toRetry = (why: string, cause: unknown): RangeOutcome => {
-    signal.throwIfAborted()
-    const silent = `no data arrived for ${stallTimeoutMs / 1000} s`
-    return { type: 'retry', why: ending.signal.aborted ? silent : why, after: null, cause }
-  }
+  const connection = openConnection(signal, stallTimeoutMs)
   try {
-    const part = getPartAt(wanted, assembly.position)
-    const from = assembly.position - part.start
-    const partEnd = part.start + part.bytes
-    const end = Math.min(partEnd, assembly.end)
-    const last = end < partEnd ? end - part.start - 1 : null
-    let response: Response
-    try {
-      stallTimer.renew()
-      response = await fetch(part.url, {
-        // This simple form of a range needs no CORS preflight, but `If-Range` would.
-        headers: from > 0 || last !== null ? { range: `bytes=${from}-${last ?? ''}` } : {},
-        // Firefox truncates huge responses while it writes them to its cache.
-        cache: 'no-store',
-        signal: AbortSignal.any([signal, ending.signal]),
-      })
-    } catch (thrown) {
-      return toRetry('it cannot be reached, or its server rejects this origin (CORS)', thrown)
-    } finally {
-      stallTimer.rest()
-    }
+    const { part, from, end, last } = nextRange(wanted, assembly)
+    const { value: response, retry } = await connection.wait(
+      () =>
+        fetch(part.url, {
+          // This simple form of a range needs no CORS preflight, but `If-Range` would.
+          headers: from > 0 || last !== null ? { range: `bytes=${from}-${last ?? ''}` } : {},
+          // Firefox truncates huge responses while it writes them to its cache.
+          cache: 'no-store',
+          signal: connection.signal,
+        }),
+      'it cannot be reached, or its server rejects this origin (CORS)',
+    )
+    if (retry) return retry
     const file = { ...wanted, url: part.url, bytes: part.bytes }
     // The recorded ETag is that of the first part.
-    const action = interpretResponse(response, file, from, part.start === 0 ? assembly.etag : null)
+    const etag = part.start === 0 ? assembly.etag : null
+    const action = interpretResponse(response, file, from, etag)
     if (action.type !== 'take') return action
     if (part.start === 0 && mustRestart(response, assembly))
       await assembly.restart(getEtag(response))
@@ -72,15 +60,9 @@ export async function requestRange(
     if (!response.body) return { type: 'ended' }
     const reader = response.body.getReader()
     for (;;) {
-      let piece: Uint8Array<ArrayBuffer> | undefined
-      try {
-        stallTimer.renew()
-        piece = (await reader.read()).value
-      } catch (thrown) {
-        return toRetry('the connection failed', thrown)
-      } finally {
-        stallTimer.rest()
-      }
+      const read = await connection.wait(() => reader.read(), 'the connection failed')
+      if (read.retry) return read.retry
+      const piece = read.value.value
       const isThere = assembly.position >= end && end < wanted.bytes
       if (!piece) return { type: isThere ? 'next' : 'ended' }
       const missing = end - assembly.position
@@ -97,9 +79,54 @@ export async function requestRange(
       if (last !== null && assembly.position >= end) return { type: 'next' }
     }
   } finally {
-    // This cancels the request on every path.
-    ending.abort()
-    stallTimer.rest()
+    connection.close()
+  }
+}
+
+/**
+ * Returns the part of the file at the assembly's position, where the request begins and ends in it
+ * (`from`, `last`; `null` for its end), and the end in the file.
+ */
+function nextRange(wanted: WantedResource, assembly: Assembly) {
+  const part = getPartAt(wanted, assembly.position)
+  const partEnd = part.start + part.bytes
+  const end = Math.min(partEnd, assembly.end)
+  const last = end < partEnd ? end - part.start - 1 : null
+  return { part, from: assembly.position - part.start, end, last }
+}
+
+type Received<T> = { value: T; retry?: undefined } | { value?: undefined; retry: RangeOutcome }
+
+/** Connection of one request, which ends when no data arrive for some time. */
+interface Connection {
+  signal: AbortSignal
+  /**
+   * Waits for data. Resolves with `retry` if they do not come, for the reason `why`. Rejects if the
+   * caller aborted the request.
+   */
+  wait<T>(work: () => Promise<T>, why: string): Promise<Received<T>>
+  /** Cancels the request. */
+  close(): void
+}
+
+function openConnection(signal: AbortSignal, stallTimeoutMs: number): Connection {
+  const ending = new AbortController()
+  return {
+    signal: AbortSignal.any([signal, ending.signal]),
+    async wait(work, why) {
+      const timer = setTimeout(() => ending.abort(), stallTimeoutMs)
+      try {
+        return { value: await work() }
+      } catch (cause) {
+        signal.throwIfAborted()
+        const silent = `no data arrived for ${stallTimeoutMs / 1000} s`
+        const reason = ending.signal.aborted ? silent : why
+        return { retry: { type: 'retry', why: reason, after: null, cause } }
+      } finally {
+        clearTimeout(timer)
+      }
+    },
+    close: () => ending.abort(),
   }
 }
 
@@ -110,20 +137,4 @@ export async function requestRange(
 function mustRestart(response: Response, { storedBytes, etag, isRepair }: Assembly): boolean {
   if (isRepair || response.status !== 200) return false
   return storedBytes === 0 || isOtherEtag(etag, getEtag(response))
-}
-
-/** Creates a timer that calls `onEnd` unless `rest` or `renew` is called in time. */
-function createStallTimer(
-  milliseconds: number,
-  onEnd: () => void,
-): { renew(): void; rest(): void } {
-  let timer: ReturnType<typeof setTimeout> | undefined
-  const rest = () => clearTimeout(timer)
-  return {
-    rest,
-    renew() {
-      rest()
-      timer = setTimeout(onEnd, milliseconds)
-    },
-  }
 }

@@ -1,11 +1,11 @@
 import type { FinishReason, TokenLogprob, TokenProbability, Usage } from '../types/index.ts'
-import { type EventEncoder, formatProgress, formatServedBy } from './response-body.ts'
+import { encodeStatus, type EventEncoder } from './response-body.ts'
 import type { CallFormat } from './chat-calls.ts'
 import { wireError } from './errors.ts'
 import { id, nowInSeconds } from './id.ts'
 import { joinText, jsonEncoder, partsOfType } from './completion-parts.ts'
 import { SSE_TYPE } from './http-response.ts'
-import { comment, DONE, frame } from './sse.ts'
+import { DONE, frame } from './sse.ts'
 
 /** Options that decide what a chat completion contains. */
 export interface ChatEncoderOptions {
@@ -93,11 +93,9 @@ export function chatStreamEncoder(
     encode(event) {
       switch (event.type) {
         case 'progress':
-          return comment(formatProgress(event.progress))
         case 'served_by':
-          return comment(formatServedBy(event))
         case 'heartbeat':
-          return comment('heartbeat')
+          return encodeStatus(event)
         case 'start':
           return chunk({ role: 'assistant', content: '' })
         case 'reasoning':

@@ -31,28 +31,40 @@ export function jsonEncoder(
 
 function addEvent(parts: CompletionPart[], event: GenerationEvent): void {
   const last = parts.at(-1)
+  const part = findPart(event, last)
+  if (part && part !== last) parts.push(part)
+  if (part && 'text' in event) extendPart(part, event.text, logprobsOf(event))
+}
+
+/** Returns the part that an event belongs to: `last`, or a new empty one. */
+export function findPart(
+  event: GenerationEvent,
+  last: CompletionPart | undefined,
+): CompletionPart | undefined {
   switch (event.type) {
     case 'reasoning':
-      if (last?.type === 'reasoning') last.text += event.text
-      else parts.push({ type: 'reasoning', text: event.text })
-      break
-    case 'text': {
-      const logprobs = event.logprobs ?? []
-      if (last?.type !== 'text') {
-        parts.push({ type: 'text', text: event.text, logprobs: [...logprobs] })
-        break
-      }
-      last.text += event.text
-      last.logprobs.push(...logprobs)
-      break
-    }
+      return last?.type === 'reasoning' ? last : { type: 'reasoning', text: '' }
+    case 'text':
+      return last?.type === 'text' ? last : { type: 'text', text: '', logprobs: [] }
     case 'tool_call':
-      parts.push({ type: 'call', id: event.id, name: event.name, arguments: '' })
-      break
+      return { type: 'call', id: event.id, name: event.name, arguments: '' }
     case 'tool_arguments':
-      if (last?.type === 'call') last.arguments += event.text
+      return last?.type === 'call' ? last : undefined
   }
 }
+
+export function extendPart(
+  part: CompletionPart,
+  text: string,
+  logprobs: readonly TokenLogprob[],
+): void {
+  if (part.type === 'call') part.arguments += text
+  else part.text += text
+  if (part.type === 'text') part.logprobs.push(...logprobs)
+}
+
+export const logprobsOf = (event: GenerationEvent): readonly TokenLogprob[] =>
+  (event.type === 'text' && event.logprobs) || []
 
 /** Returns the parts of one type. */
 export function partsOfType<Type extends CompletionPart['type']>(

@@ -10,7 +10,10 @@ export const optional = v.nullish
 
 export const flag = v.boolean('true or false')
 export const string = v.string('a string')
-export const nonEmptyString = v.pipe(v.string('a string'), v.nonEmpty('a string that is not empty'))
+export const nonEmptyString = v.pipe(
+  v.string('a string'),
+  v.minLength(1, 'a string that is not empty'),
+)
 
 /** Largest number of characters of a tag, which is far more than any has. */
 const MAX_TAG_CHARACTERS = 1000
@@ -98,7 +101,7 @@ export function taggedUnion<const Key extends string, const Kinds extends Record
   const rules = new Map(
     Object.entries(kinds).map(([name, kind]): [unknown, v.GenericSchema] => [
       name,
-      isSchema(kind) ? kind : object({ [key]: v.literal(name), ...kind }),
+      isSchema(kind) ? kind : object({ [key]: oneOf([name]), ...kind }),
     ]),
   )
   // This rule only runs on values of another kind, so it always fails.

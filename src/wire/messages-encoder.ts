@@ -1,10 +1,10 @@
 import type { FinishReason, Usage } from '../types/index.ts'
-import { type EventEncoder, formatProgress, formatServedBy } from './response-body.ts'
+import { encodeStatus, type EventEncoder } from './response-body.ts'
 import { wireError } from './errors.ts'
 import { id } from './id.ts'
 import { jsonEncoder, type CompletionPart, type FinishEvent } from './completion-parts.ts'
 import { SSE_TYPE } from './http-response.ts'
-import { comment, frame } from './sse.ts'
+import { frame } from './sse.ts'
 import { toToolUseId } from './tools.ts'
 
 /** Options that decide what a message contains. */
@@ -91,9 +91,9 @@ export function messageStreamEncoder({ model, reasoning }: MessageEncoderOptions
     encode(event) {
       switch (event.type) {
         case 'progress':
-          return comment(formatProgress(event.progress)) + ping
+          return encodeStatus(event) + ping
         case 'served_by':
-          return comment(formatServedBy(event))
+          return encodeStatus(event)
         case 'heartbeat':
           return ping
         case 'start': {

@@ -6,7 +6,7 @@ import type * as v from 'valibot'
 import type { InoriginError } from '../error.ts'
 import { throwInvalidInput } from '../values/input-errors.ts'
 import type { PredictionEvent, Signature, Tag } from '../types/index.ts'
-import { type EventEncoder, formatProgress } from './response-body.ts'
+import { encodeStatus, type EventEncoder } from './response-body.ts'
 import { anyObject, flag, object, optional, string, tagString } from './fields.ts'
 import { id } from './id.ts'
 import { MAX_ARRAY_BYTES } from './remote-arrays.ts'
@@ -15,7 +15,7 @@ import { type Dialect, decodeValue, encodeValue, type RemoteValue } from './remo
 import type { JsonCount } from './json.ts'
 import { JSON_TYPE, SSE_TYPE } from './http-response.ts'
 import { shorten } from '../values/shorten.ts'
-import { comment, frame } from './sse.ts'
+import { frame } from './sse.ts'
 
 /** Schema of the body. `clientId` has no effect and is reported like an unknown field. */
 export const remoteBodySchema = object({
@@ -95,7 +95,7 @@ export function remoteEncoder(
         return prediction(encodeResults(outputs, context), latency, null)
       }
       if (!stream) return ' '
-      return comment(event.type === 'progress' ? formatProgress(event.progress) : 'heartbeat')
+      return encodeStatus(event)
     },
     // The status has been sent by now, and clients read the error from this field.
     fail: (error: InoriginError) => prediction(null, null, error.message),

@@ -138,7 +138,8 @@ function parseItems(items: ReadonlyArray<StoredItem | undefined>) {
 
 /** Replaces the arguments of a call that was cut off by `{}`, because they are not valid JSON. */
 function repairArguments(item: StoredItem): RawItem {
-  if (item['type'] !== 'function_call' || v.is(argumentsJson, item['arguments'])) return item
+  if (item['type'] !== 'function_call' || v.safeParse(argumentsJson, item['arguments']).success)
+    return item
   return { ...item, arguments: '{}' }
 }
 

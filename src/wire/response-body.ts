@@ -1,6 +1,7 @@
 import { InoriginError } from '../error.ts'
 import type { GenerationEvent, LoadProgress } from '../types/index.ts'
 import type { Cancellation } from './cancellation.ts'
+import { comment } from './sse.ts'
 
 /** Encoder of the events of a generation or prediction in one API style. */
 export interface EventEncoder<Event = GenerationEvent> {
@@ -41,7 +42,7 @@ export function createResponseBody<Event extends { type: string }>(
         const stop = (): void => {
           controller.error(signal.reason)
           void settle()
-          void returnIterator(iterator)
+          void leave(iterator, false)
         }
         if (signal.aborted) stop()
         else signal.addEventListener('abort', stop, { once: true })
@@ -49,7 +50,7 @@ export function createResponseBody<Event extends { type: string }>(
       async pull(controller) {
         let text = ''
         let last = false
-        let leave = readEnd
+        let hasFailed = false
         try {
           while (text === '' && !last) {
             const { done, value } = await iterator.next()
@@ -58,7 +59,7 @@ export function createResponseBody<Event extends { type: string }>(
             last = value.type === 'finish'
           }
         } catch (thrown) {
-          leave = returnIterator
+          hasFailed = true
           const error = translateError(InoriginError.from(thrown))
           if (encoder.fail === undefined) return controller.error(error)
           text = encoder.fail(error)
@@ -69,7 +70,7 @@ export function createResponseBody<Event extends { type: string }>(
         controller.enqueue(utf8.encode(text))
         if (!last) return
         controller.close()
-        void leave(iterator)
+        void leave(iterator, !hasFailed)
       },
       // WebKit hangs every later fetch of the origin if an abort listener runs inside of `cancel`.
       cancel() {
@@ -81,28 +82,33 @@ export function createResponseBody<Event extends { type: string }>(
   )
 }
 
-/** Reads the end of a finished stream. To its writer, leaving it before would be a cancellation. */
-async function readEnd(iterator: AsyncIterator<unknown>): Promise<void> {
+/**
+ * Leaves the events. The end of a finished stream is read, because leaving before it would be a
+ * cancellation to its writer.
+ */
+async function leave(iterator: AsyncIterator<unknown>, isFinished: boolean): Promise<void> {
   try {
-    while (!(await iterator.next()).done);
+    if (isFinished) while (!(await iterator.next()).done);
+    else await iterator.return?.()
   } catch {
-    // The response is complete, so nobody can receive this error.
+    // The response is complete, or the consumer has left, so nobody can receive this error.
   }
 }
 
-async function returnIterator(iterator: AsyncIterator<unknown>): Promise<void> {
-  try {
-    await iterator.return?.()
-  } catch {
-    // The consumer has left, so nobody can receive this error.
+/** Event about the work on a response, which has no content. */
+type StatusEvent = Extract<GenerationEvent, { type: 'progress' | 'served_by' | 'heartbeat' }>
+
+/** Encodes an event about the work as a comment, such as `served by upstream`. */
+export function encodeStatus(event: StatusEvent): string {
+  switch (event.type) {
+    case 'progress':
+      return comment(formatProgress(event.progress))
+    case 'served_by':
+      return comment(`${event.continues ? 'continued' : 'served'} by ${event.servedBy}`)
+    case 'heartbeat':
+      return comment('heartbeat')
   }
 }
-
-/** Formats the place that answers from here on, such as `served by upstream`. */
-export const formatServedBy = ({ servedBy, continues }: ServedBy): string =>
-  `${continues ? 'continued' : 'served'} by ${servedBy}`
-
-type ServedBy = Extract<GenerationEvent, { type: 'served_by' }>
 
 const PHASE_TEXT = {
   download: 'downloading',
@@ -112,7 +118,7 @@ const PHASE_TEXT = {
 } as const
 
 /** Formats progress, such as `downloading @acme/tiny 45% 3.1 MB/s`. */
-export function formatProgress({
+function formatProgress({
   tag,
   phase,
   loadedBytes,

@@ -1,15 +1,23 @@
 /** Encodes a response, as one JSON body or as a stream of events about its items. */
-import type { BackgroundEvent, StoredItem, TokenLogprob } from '../types/index.ts'
-import { type EventEncoder, formatProgress, formatServedBy } from './response-body.ts'
+import type { InoriginError } from '../error.ts'
+import type { BackgroundEvent, ContentEvent, StoredItem } from '../types/index.ts'
+import { encodeStatus, type EventEncoder } from './response-body.ts'
 import { wireError } from './errors.ts'
-import { jsonEncoder, type CompletionPart, type FinishEvent } from './completion-parts.ts'
+import {
+  extendPart,
+  findPart,
+  jsonEncoder,
+  logprobsOf,
+  type CompletionPart,
+  type FinishEvent,
+} from './completion-parts.ts'
 import { SSE_TYPE } from './http-response.ts'
 import {
   createItemIds,
   createResponseJson,
+  type BackgroundHead,
   type ResponseEncoderOptions,
   type ResponseJson,
-  type ResponseStatus,
 } from './response-json.ts'
 import {
   createOutputItem,
@@ -20,7 +28,7 @@ import {
   type OutputItem,
   type ResponseEvent,
 } from './responses-items.ts'
-import { comment, frame } from './sse.ts'
+import { frame } from './sse.ts'
 
 const toStatus = ({ reason }: FinishEvent) => (reason === 'length' ? 'incomplete' : 'completed')
 
@@ -60,28 +68,29 @@ export interface ResponseStreamEncoder extends EventEncoder<BackgroundEvent> {
 
 export function responseStreamEncoder(options: ResponseEncoderOptions): ResponseStreamEncoder {
   const toResponse = createResponseJson(options)
-  const { background } = options
   let status: 'none' | 'queued' | 'in_progress' = 'none'
   let body: ResponseJson | null = null
-  let number = 0
-  const encodeEvent = (type: string, fields: object): string => {
-    const sequence_number = number++
-    if (background && sequence_number <= background.after) return ''
-    return frame({ type, sequence_number, ...fields }, type)
-  }
+  const { encodeEvent, encodeError } = createEventNumbers(options.background)
   const output = createOutputEncoder(options, encodeEvent)
   const snapshot = (): ResponseJson =>
     body ?? toResponse(status === 'queued' ? status : 'in_progress', output.items(), null)
 
+  /** Announces a status; the first one creates the response. */
+  function enter(next: 'queued' | 'in_progress'): string {
+    const response = toResponse(next, output.items(), null)
+    const created = status === 'none' ? encodeEvent('response.created', { response }) : ''
+    status = next
+    return created + encodeEvent(`response.${next}`, { response })
+  }
+
   function finish(event: FinishOf<BackgroundEvent>): string {
     if (event.reason === 'failed' || event.reason === 'cancelled') {
       const last = output.close('incomplete')
-      const failure = event.reason === 'failed' ? event.error : undefined
+      const failure = 'error' in event ? event.error : undefined
       body = toResponse(event.reason, output.items(), null, failure)
       return last
     }
-    const emptyItemFrames = output.items().length === 0 ? output.begin(EMPTY_TEXT) : ''
-    const last = emptyItemFrames + output.close(toStatus(event))
+    const last = output.complete(toStatus(event))
     body = toResponse(toStatus(event), output.items(), event.usage)
     return last
   }
@@ -92,54 +101,25 @@ export function responseStreamEncoder(options: ResponseEncoderOptions): Response
     encode(event) {
       switch (event.type) {
         case 'progress':
-          return comment(formatProgress(event.progress))
         case 'served_by':
-          return comment(formatServedBy(event))
         case 'heartbeat':
-          return comment('heartbeat')
-        case 'queued': {
-          status = 'queued'
-          const response = snapshot()
-          return (
-            encodeEvent('response.created', { response }) +
-            encodeEvent('response.queued', { response })
-          )
-        }
-        case 'start': {
-          const wasQueued = status === 'queued'
-          status = 'in_progress'
-          const response = snapshot()
-          return (
-            (wasQueued ? '' : encodeEvent('response.created', { response })) +
-            encodeEvent('response.in_progress', { response })
-          )
-        }
-        case 'reasoning':
-          return options.reasoning ? output.add('reasoning', event.text) : ''
-        case 'text':
-          return output.add('text', event.text, event.logprobs)
-        case 'tool_call':
-          return output.begin({ type: 'call', id: event.id, name: event.name, arguments: '' })
-        case 'tool_arguments':
-          return output.add('call', event.text)
+          return encodeStatus(event)
+        case 'queued':
+          return enter('queued')
+        case 'start':
+          return enter('in_progress')
         case 'finish':
           return finish(event)
+        default:
+          return output.encode(event)
       }
     },
-    fail: (error) => {
-      // Some clients read the fields of the event, others those of `error`.
-      const fields = wireError(error)
-      // A background response goes on, so this event must not take the number of a stored one.
-      const sequence_number = background ? number - 1 : number++
-      return frame({ ...fields, type: 'error', sequence_number, error: fields }, 'error')
-    },
+    fail: encodeError,
     // A client that aborted the stream may refer to the items that it received.
     settle: async () => {
       if (body) {
         const response = await storeResponse(body, options)
-        return encodeEvent(`response.${LAST_EVENT[response.status] ?? response.status}`, {
-          response,
-        })
+        return encodeEvent(lastEventOf(response), { response })
       }
       if (status !== 'none') await options.store?.(toResponse('incomplete', output.items(), null))
       return ''
@@ -149,18 +129,41 @@ export function responseStreamEncoder(options: ResponseEncoderOptions): Response
 
 type FinishOf<Event> = Extract<Event, { type: 'finish' }>
 
-/** Names of last events that differ from the status, because clients know no event of that name. */
-const LAST_EVENT: Readonly<Partial<Record<ResponseStatus, string>>> = { cancelled: 'incomplete' }
+/** Returns the name of the last event. Clients know no event of a cancelled response. */
+const lastEventOf = ({ status }: ResponseJson): string =>
+  `response.${status === 'cancelled' ? 'incomplete' : status}`
+
+/**
+ * Creates an encoder that numbers the events of a response. Of a background response it encodes only
+ * those after `after`.
+ */
+function createEventNumbers(background: BackgroundHead | undefined) {
+  let number = 0
+  return {
+    encodeEvent(type: string, fields: object): string {
+      const sequence_number = number++
+      if (background && sequence_number <= background.after) return ''
+      return frame({ type, sequence_number, ...fields }, type)
+    },
+    encodeError(error: InoriginError): string {
+      // Some clients read the fields of the event, others those of `error`.
+      const fields = wireError(error)
+      // A background response goes on, so this event must not take the number of a stored one.
+      const sequence_number = background ? number - 1 : number++
+      return frame({ ...fields, type: 'error', sequence_number, error: fields }, 'error')
+    },
+  }
+}
 
 interface OutputEncoder {
   /** Returns the items so far. One that is not closed is incomplete. */
   items(): StoredItem[]
-  /** Closes the open item and opens another one. Returns the frames of both. */
-  begin(part: CompletionPart): string
-  /** Extends the open item, or opens one if that has another type. Returns the frames. */
-  add(type: CompletionPart['type'], text: string, logprobs?: readonly TokenLogprob[]): string
+  /** Returns the frames of new content, which extends the open item or opens another one. */
+  encode(event: ContentEvent): string
   /** Closes the open item, if there is one. Returns its last frames. */
   close(status: 'completed' | 'incomplete'): string
+  /** Closes the last item. An empty completion gets an empty one. */
+  complete(status: 'completed' | 'incomplete'): string
 }
 
 /** Creates an encoder of the items of a response. */
@@ -185,36 +188,27 @@ function createOutputEncoder(
     return doneFrames
   }
 
-  const begin: OutputEncoder['begin'] = (part) => {
+  /** Closes the open item and opens another one. Returns the frames of both. */
+  const begin = (part: CompletionPart): string => {
     const doneFrames = close('completed')
     open = createOutputItem(part, options.encryptReasoning, createId)
     return doneFrames + encodeItemEvents(itemAddedEvents(open))
   }
 
-  const add: OutputEncoder['add'] = (type, text, logprobs = []) => {
-    if (text === '' && logprobs.length === 0) return ''
-    const addedFrames = open?.part.type === type ? '' : begin(emptyPart(type))
-    if (!open) return addedFrames
-    const { part } = open
-    if (part.type === 'call') part.arguments += text
-    else part.text += text
-    if (part.type === 'text' && options.logprobs) part.logprobs.push(...logprobs)
-    return (
-      addedFrames + encodeItemEvents([itemDeltaEvent(open, text, options.logprobs ? logprobs : [])])
-    )
-  }
-
   const items = (): StoredItem[] => (open ? [...closed, toItemJson(open, 'incomplete')] : closed)
-  return { items, begin, add, close }
-}
+  const complete: OutputEncoder['complete'] = (status) =>
+    (items().length === 0 ? begin(EMPTY_TEXT) : '') + close(status)
 
-function emptyPart(type: CompletionPart['type']): CompletionPart {
-  switch (type) {
-    case 'call':
-      return { type, id: '', name: '', arguments: '' }
-    case 'reasoning':
-      return { type, text: '' }
-    case 'text':
-      return { type, text: '', logprobs: [] }
+  const encode: OutputEncoder['encode'] = (event) => {
+    const logprobs = logprobsOf(event)
+    if ('text' in event && event.text === '' && logprobs.length === 0) return ''
+    if (event.type === 'reasoning' && !options.reasoning) return ''
+    const part = findPart(event, open?.part)
+    const addedFrames = part && part !== open?.part ? begin(part) : ''
+    if (!open || !('text' in event)) return addedFrames
+    const shownLogprobs = options.logprobs ? logprobs : []
+    extendPart(open.part, event.text, shownLogprobs)
+    return addedFrames + encodeItemEvents([itemDeltaEvent(open, event.text, shownLogprobs)])
   }
+  return { items, encode, close, complete }
 }

@@ -5,6 +5,7 @@ import {
   arrayOf,
   nonEmptyString,
   object,
+  oneOf,
   optional,
   rejected,
   string,
@@ -32,7 +33,7 @@ const userContentSchema = stringOrParts(taggedUnion('type', { ...parts, input_im
 /** Fields that clients send back from earlier responses. They have no effect. */
 const ignoredItemFields = { id: optional(string), status: optional(string) }
 
-const messageFields = { type: optional(v.literal('message')), content, ...ignoredItemFields }
+const messageFields = { type: optional(oneOf(['message'])), content, ...ignoredItemFields }
 
 const message = taggedUnion('role', {
   user: { ...messageFields, content: userContentSchema },

@@ -45,7 +45,7 @@ export const messagesSampling = {
 /** Accepts -1 as absent: clients of the Anthropic style send it for unset values. */
 function exceptUnset<T extends v.GenericSchema>(rule: T) {
   const unset = v.pipe(
-    v.literal(-1),
+    v.unknown(),
     v.transform(() => null),
   )
   return v.lazy((input): T | typeof unset => (input === -1 ? unset : rule))

@@ -26,8 +26,7 @@ export function createLoads(all: readonly Loadable[], trace: Trace) {
   const stored = new Set<Tag>()
   const loading = new Map<Tag, AbortController>()
 
-  const report = (item: Loadable, phase: LoadPhase, loadedBytes?: number): void =>
-    progress.report(toProgress(item, phase, loadedBytes))
+  const report = (...step: Parameters<typeof toProgress>) => progress.report(toProgress(...step))
 
   async function start(item: Loadable, signal: AbortSignal): Promise<void> {
     const { tag, bytes } = item
@@ -52,25 +51,13 @@ export function createLoads(all: readonly Loadable[], trace: Trace) {
     }
   }
 
-  function stateOf({ tag, type, name, bytes }: Loadable): ModelState {
-    const held = stored.has(tag) ? 'stored' : 'remote'
-    const status = loaded.has(tag) ? 'loaded' : loading.has(tag) ? 'loading' : held
-    const users = loading.has(tag) ? 1 : 0
-    return {
-      tag,
-      type,
-      name,
-      status,
-      bytes,
-      memory: bytes,
-      users,
-      device: 'wasm',
-      servedBy: 'local',
-    }
+  function statusOf(tag: Tag): ModelState['status'] {
+    if (loaded.has(tag)) return 'loaded'
+    return loading.has(tag) ? 'loading' : stored.has(tag) ? 'stored' : 'remote'
   }
 
   return {
-    states: () => all.map(stateOf),
+    states: () => all.map((item) => toState(item, statusOf(item.tag))),
     progress: (signal: AbortSignal) => progress.read([], signal),
     /** Resolves when the tag is loaded. All who wait for it share one load. */
     async load(item: Loadable, signal: AbortSignal, onProgress?: (step: LoadProgress) => void) {
@@ -95,6 +82,12 @@ export function createLoads(all: readonly Loadable[], trace: Trace) {
 
 const toTraced = (tag: Tag) =>
   ({ type: 'load', tag, implementation: 'test', device: 'wasm' }) as const
+
+function toState({ tag, type, name, bytes }: Loadable, status: ModelState['status']): ModelState {
+  const users = status === 'loading' ? 1 : 0
+  const about = { tag, type, name, status, bytes, memory: bytes, users }
+  return { ...about, device: 'wasm', servedBy: 'local' }
+}
 
 function toProgress({ tag, bytes }: Loadable, phase: LoadPhase, loadedBytes = bytes): LoadProgress {
   return { tag, phase, loadedBytes, totalBytes: bytes, bytesPerSecond: 0, remainingSeconds: null }

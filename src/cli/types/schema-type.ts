@@ -18,7 +18,7 @@ export function toSchemaType(schema: unknown, side: 'input' | 'output'): string 
     if (typeof reference === 'string') {
       return inside.includes(reference)
         ? 'unknown'
-        : typeOf(resolve(reference), [...inside, reference])
+        : typeOf(resolveReference(schema, reference), [...inside, reference])
     }
     if (constant !== undefined) return toLiteralType(constant)
     if (Array.isArray(values)) return toUnionType(values.map(toLiteralType))
@@ -60,15 +60,16 @@ export function toSchemaType(schema: unknown, side: 'input' | 'output'): string 
     if (isOpen) members.push(`[key: string]: ${others}`)
     return members.length > 0 ? `{ ${members.join('; ')} }` : 'Record<string, never>'
   }
+}
 
-  function resolve(reference: string): unknown {
-    if (!reference.startsWith('#')) return {}
-    const steps = reference.slice(1).split('/').slice(1)
-    return steps.reduce<unknown>((at, step) => {
-      const key = decodeURIComponent(step).replaceAll('~1', '/').replaceAll('~0', '~')
-      return isObject(at) && Object.hasOwn(at, key) ? at[key] : {}
-    }, schema)
-  }
+/** Returns the part of the schema that a reference names; one that is not found accepts all. */
+function resolveReference(schema: unknown, reference: string): unknown {
+  if (!reference.startsWith('#')) return {}
+  const steps = reference.slice(1).split('/').slice(1)
+  return steps.reduce<unknown>((at, step) => {
+    const key = decodeURIComponent(step).replaceAll('~1', '/').replaceAll('~0', '~')
+    return isObject(at) && Object.hasOwn(at, key) ? at[key] : {}
+  }, schema)
 }
 
 const toBracketedType = (type: string): string =>

@@ -22,68 +22,21 @@ interface CachedGrammar {
 
 /** Creates the constraints of a model. Loads nothing before the first constraint is opened. */
 export function createConstraintCompiler(table: TokenTable): ConstraintCompiler {
-  const writeEbnf = createGrammarWriter(table.bytes)
   const doubtful = findDoubtfulTokens(table.bytes)
   const longer = createLongerTokenFinder(table.bytes)
-  const vocabularies = new Map<string, Promise<CompiledVocabulary>>()
-  const compiled = new Map<string, Promise<CachedGrammar>>()
+  const compiler = createGrammarCompiler(table)
+  const cache = createGrammarCache(compiler.compile)
   let closed = false
-
-  const prepare = (library: Xgrammar, visible: readonly string[]): Promise<CompiledVocabulary> => {
-    const key = JSON.stringify(visible)
-    const cached = vocabularies.get(key) ?? compileVocabulary(library, table, visible)
-    vocabularies.set(key, cached)
-    return cached
-  }
-
-  const compile = async (constraint: Constraint): Promise<CachedGrammar> => {
-    const steps = createStepBudget()
-    const grammar = limitDepth(() => buildGrammar(constraint, steps))
-    // Writing handles all schemas together, so an error must not name the last one.
-    steps.spend(0, '')
-    const loose = limitDepth(() => writeEbnf(grammar, false, steps))
-    const exact = loose.hasLongLimits ? limitDepth(() => writeEbnf(grammar, true, steps)) : null
-    const library = await loadXgrammar()
-    const literals = literalTexts(constraint).join('\n')
-    const visible = [...table.special.keys()].filter((name) => literals.includes(name))
-    const { compiler } = await prepare(library, visible)
-    return {
-      loose: await compiler.compileGrammar(loose.source),
-      exact: exact && (await compiler.compileGrammar(exact.source)),
-      users: 0,
-    }
-  }
-
-  const getCompiled = (constraint: Constraint): Promise<CachedGrammar> => {
-    const key = limitDepth(() => JSON.stringify(constraint))
-    const cached = compiled.get(key) ?? compile(constraint)
-    compiled.delete(key)
-    compiled.set(key, cached)
-    cached.catch(() => {
-      if (compiled.get(key) === cached) compiled.delete(key)
-    })
-    return cached
-  }
-
-  const evict = async (maxGrammars: number): Promise<void> => {
-    for (const [key, promise] of compiled) {
-      if (compiled.size <= maxGrammars) return
-      const each = await promise.catch(() => null)
-      if (!each || each.users > 0 || compiled.get(key) !== promise) continue
-      compiled.delete(key)
-      dispose(each)
-    }
-  }
 
   return {
     open: async (constraint, signal) => {
       signal.throwIfAborted()
       if (closed) throw new InoriginError('unavailable', 'The model was closed.')
-      const grammar = await getCompiled(constraint)
+      const grammar = await cache.get(constraint)
       grammar.users += 1
       const onClose = (): void => {
         grammar.users -= 1
-        void evict(closed ? 0 : MAX_CACHED_GRAMMARS)
+        void cache.evict(closed ? 0 : MAX_CACHED_GRAMMARS)
       }
       try {
         signal.throwIfAborted()
@@ -99,10 +52,81 @@ export function createConstraintCompiler(table: TokenTable): ConstraintCompiler 
     },
     close: () => {
       closed = true
-      void evict(0).then(async () => {
-        for (const each of vocabularies.values()) (await each).close()
-        vocabularies.clear()
+      void cache.evict(0).then(compiler.close)
+    },
+  }
+}
+
+interface GrammarCompiler {
+  /** Compiles the grammar of a constraint, for the special tokens that it names. */
+  compile(constraint: Constraint): Promise<CachedGrammar>
+  /** Frees the vocabularies. */
+  close(): Promise<void>
+}
+
+function createGrammarCompiler(table: TokenTable): GrammarCompiler {
+  const writeEbnf = createGrammarWriter(table.bytes)
+  const vocabularies = new Map<string, Promise<CompiledVocabulary>>()
+
+  const prepare = (library: Xgrammar, visible: readonly string[]): Promise<CompiledVocabulary> => {
+    const key = JSON.stringify(visible)
+    const cached = vocabularies.get(key) ?? compileVocabulary(library, table, visible)
+    vocabularies.set(key, cached)
+    return cached
+  }
+
+  return {
+    async compile(constraint) {
+      const steps = createStepBudget()
+      const grammar = limitDepth(() => buildGrammar(constraint, steps))
+      // Writing handles all schemas together, so an error must not name the last one.
+      steps.spend(0, '')
+      const loose = limitDepth(() => writeEbnf(grammar, false, steps))
+      const exact = loose.hasLongLimits ? limitDepth(() => writeEbnf(grammar, true, steps)) : null
+      const library = await loadXgrammar()
+      const literals = literalTexts(constraint).join('\n')
+      const visible = [...table.special.keys()].filter((name) => literals.includes(name))
+      const { compiler } = await prepare(library, visible)
+      return {
+        loose: await compiler.compileGrammar(loose.source),
+        exact: exact && (await compiler.compileGrammar(exact.source)),
+        users: 0,
+      }
+    },
+    async close() {
+      for (const each of vocabularies.values()) (await each).close()
+      vocabularies.clear()
+    },
+  }
+}
+
+interface GrammarCache {
+  get(constraint: Constraint): Promise<CachedGrammar>
+  /** Evicts unused grammars, the least recently used first, until so many are left. */
+  evict(maxGrammars: number): Promise<void>
+}
+
+function createGrammarCache(compile: GrammarCompiler['compile']): GrammarCache {
+  const compiled = new Map<string, Promise<CachedGrammar>>()
+  return {
+    get(constraint) {
+      const key = limitDepth(() => JSON.stringify(constraint))
+      const cached = compiled.get(key) ?? compile(constraint)
+      compiled.delete(key)
+      compiled.set(key, cached)
+      cached.catch(() => {
+        if (compiled.get(key) === cached) compiled.delete(key)
       })
+      return cached
+    },
+    async evict(maxGrammars) {
+      for (const [key, promise] of compiled) {
+        if (compiled.size <= maxGrammars) return
+        const each = await promise.catch(() => null)
+        if (!each || each.users > 0 || compiled.get(key) !== promise) continue
+        compiled.delete(key)
+        dispose(each)
+      }
     },
   }
 }

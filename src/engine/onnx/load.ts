@@ -78,7 +78,7 @@ async function open(
   signal: AbortSignal,
 ): Promise<Opened> {
   const { device, runtime: folder, features, verdict, threads, onWarm, warm = true } = options
-  const { decoder: stored, embed, vision } = files
+  const { decoder: stored, embed } = files
   const { images } = options
   const main = device === 'wasm' ? await toIntegers(stored, signal) : stored
   const releases: (() => unknown)[] = []
@@ -89,21 +89,8 @@ async function open(
     if (signal.aborted) throw loadingCancelled()
   }
   const large = hasLargeWeights(files)
-  const session = async (runtime: Runtime, graph: GraphFiles, onCpu = false): Promise<Session> => {
-    const { externalData } = graph
-    const sessionOptions = {
-      externalData,
-      compact: large,
-      keepOnDevice: staysOnDevice,
-      keepInHeap: staysInHeap,
-      onCpu,
-    }
-    const created = await runtime.createSession(graph.model, sessionOptions)
-    let released: Promise<void> | undefined
-    const releaseOnce = (): Promise<void> => (released ??= created.release())
-    releases.push(releaseOnce)
-    return { ...created, release: releaseOnce }
-  }
+  const session = (runtime: Runtime, graph: GraphFiles, onCpu = false): Promise<Session> =>
+    openSession(runtime, graph, { compact: large, onCpu }, releases)
 
   // Reading waits for the disk while the runtime waits for its own files.
   const operations = readOperations(main.model)
@@ -121,10 +108,8 @@ async function open(
     assertNotAborted()
     const sessions = embed ? { decoder: whole, embed: await session(runtime, embed) } : whole
     if (images) {
-      if (!vision || !embed) throw resourceMissing('onnx/vision_encoder.onnx')
       assertNotAborted()
-      const createSession = (onCpu: boolean) => session(runtime, vision, onCpu)
-      images.setEncoder(await openEncoder({ runtime, graph: vision, createSession }, options))
+      images.setEncoder(await openVision(runtime, files, session, options))
     }
     assertNotAborted()
     const decoder = createDecoder(runtime, sessions, {
@@ -146,6 +131,36 @@ async function open(
     await release()
     throw InoriginError.from(thrown)
   }
+}
+
+function openVision(
+  runtime: Runtime,
+  { vision, embed }: ModelFiles,
+  session: (runtime: Runtime, graph: GraphFiles, onCpu: boolean) => Promise<Session>,
+  options: DecoderSetup,
+): ReturnType<typeof openEncoder> {
+  if (!vision || !embed) throw resourceMissing('onnx/vision_encoder.onnx')
+  const createSession = (onCpu: boolean) => session(runtime, vision, onCpu)
+  return openEncoder({ runtime, graph: vision, createSession }, options)
+}
+
+/** Opens a session, which is released with the others unless it was before. */
+async function openSession(
+  runtime: Runtime,
+  { model, externalData }: GraphFiles,
+  options: { compact: boolean; onCpu: boolean },
+  releases: (() => unknown)[],
+): Promise<Session> {
+  const created = await runtime.createSession(model, {
+    ...options,
+    externalData,
+    keepOnDevice: staysOnDevice,
+    keepInHeap: staysInHeap,
+  })
+  let released: Promise<void> | undefined
+  const releaseOnce = (): Promise<void> => (released ??= created.release())
+  releases.push(releaseOnce)
+  return { ...created, release: releaseOnce }
 }
 
 async function toIntegers(files: GraphFiles, signal: AbortSignal): Promise<GraphFiles> {

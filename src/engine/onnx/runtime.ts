@@ -120,18 +120,7 @@ export async function loadRuntime(options: RuntimeOptions): Promise<Runtime> {
   const opened = opensHeap ? open() : null
   // The session that needs the module reports its failure.
   opened?.catch(() => undefined)
-  const isSplit = device === 'webgpu' && !hasSuspension()
-  const [ort, binary] = await Promise.all([
-    device === 'webgpu' ? importForGpu() : (streaming ?? import('onnxruntime-web/wasm')),
-    isSplit ? fetchSplitRuntime(folder) : undefined,
-  ]).catch((cause: unknown) => {
-    throw runtimeMissing(folder, cause)
-  })
-  ort.env.logLevel = 'error'
-  ort.env.wasm.wasmPaths = folder
-  if (binary) ort.env.wasm.wasmBinary = binary
-  ort.env.wasm.numThreads = threads
-
+  const ort = await importOrt(device, folder, streaming, threads)
   const createInHeap = createHeapSessions(ort, () => opened ?? open(), streams)
   const watch = gpu ? watchGpu(gpu) : null
   const queue = createDeviceQueue(watch)
@@ -142,18 +131,9 @@ export async function loadRuntime(options: RuntimeOptions): Promise<Runtime> {
       : modelUnusable(runtimeMessage(thrown), thrown)
 
   const createSession: Runtime['createSession'] = async (model, requested = {}) => {
-    const isWhole = model.size <= MAX_WHOLE_MODEL_BYTES
-    const { graph, externalData } = isWhole
-      ? { graph: model, externalData: [] }
-      : await separateWeights(model)
-    const allExternalData = [...(requested.externalData ?? []), ...externalData].map(
-      ({ path, data }) => ({
-        path,
-        data: toChunkedFile(data),
-      }),
-    )
-    const weight = sum(allExternalData.map(({ data }) => data.size))
-    const all = { ...requested, externalData: allExternalData }
+    const { graph, externalData } = await toGraphAndWeights(model, requested.externalData)
+    const all = { ...requested, externalData }
+    const weight = sum(externalData.map(({ data }) => data.size))
     const create = async (): Promise<CreatedSession> => {
       if (device === 'wasm' && (all.keepInHeap || (await hasGroupedAttention(graph)))) {
         const created = await createInHeap(graph, all)
@@ -161,10 +141,8 @@ export async function loadRuntime(options: RuntimeOptions): Promise<Runtime> {
         await created.release()
       }
       const bytes = new Uint8Array(await graph.arrayBuffer())
-      return ort.InferenceSession.create(
-        bytes,
-        sessionOptions(all.onCpu ? 'wasm' : device, gpu, all),
-      )
+      const target = all.onCpu ? 'wasm' : device
+      return ort.InferenceSession.create(bytes, sessionOptions(target, gpu, all))
     }
     const created = await queue.run(() => (watch ? watch.scope(create) : create()), unusable)
     return {
@@ -184,6 +162,38 @@ export async function loadRuntime(options: RuntimeOptions): Promise<Runtime> {
   }
 
   return { ort, device, createSession, release: () => watch?.stop() }
+}
+
+/** Imports the build for a device, or uses `streaming`, and sets it up. */
+async function importOrt(
+  device: Device,
+  folder: string,
+  streaming: Ort | null,
+  threads: number,
+): Promise<Ort> {
+  const isSplit = device === 'webgpu' && !hasSuspension()
+  const [ort, binary] = await Promise.all([
+    device === 'webgpu' ? importForGpu() : (streaming ?? import('onnxruntime-web/wasm')),
+    isSplit ? fetchSplitRuntime(folder) : undefined,
+  ]).catch((cause: unknown) => {
+    throw runtimeMissing(folder, cause)
+  })
+  ort.env.logLevel = 'error'
+  ort.env.wasm.wasmPaths = folder
+  if (binary) ort.env.wasm.wasmBinary = binary
+  ort.env.wasm.numThreads = threads
+  return ort
+}
+
+/** Resolves with the graph of a model and its weights, as files that are read in pieces. */
+async function toGraphAndWeights(model: Blob, external: SessionOptions['externalData'] = []) {
+  const isWhole = model.size <= MAX_WHOLE_MODEL_BYTES
+  const separated = isWhole ? { graph: model, externalData: [] } : await separateWeights(model)
+  const externalData = [...external, ...separated.externalData].map(({ path, data }) => ({
+    path,
+    data: toChunkedFile(data),
+  }))
+  return { graph: separated.graph, externalData }
 }
 
 /** A session of the runtime, or one in the heap. */

@@ -12,7 +12,7 @@ export interface ConstraintStateOptions {
 }
 
 /** The constraint and the forced tokens of one answer. */
-interface ConstraintState {
+export interface ConstraintState {
   /** Forced tokens that come next. The caller removes them from the front. */
   readonly forcedTokens: number[]
   /** `true` without a constraint. */
@@ -44,21 +44,8 @@ export function createConstraintState({
   let matcher: Matcher | null = null
   const forcedTokens: number[] = []
 
-  /**
-   * Accepts tokens as soon as they are certain, so that the text they force in turn is found.
-   *
-   * The last token of a forced text is left to the sampler if a longer token may replace it. A
-   * model whose vocabulary has `{"` as one token does not know how to continue after `{`.
-   */
   const collectForced = (): void => {
-    const text = forcedTokens.length === 0 ? (matcher?.forced() ?? '') : ''
-    if (text === '') return
-    const tokens = encode(text)
-    for (const [index, token] of tokens.entries()) {
-      if (index === tokens.length - 1 && matcher?.canExtend(token)) return
-      if (!matcher?.accept(token)) return
-      forcedTokens.push(token)
-    }
+    if (forcedTokens.length === 0 && matcher) forcedTokens.push(...takeForced(matcher, encode))
   }
 
   const setConstraint: ConstraintState['setConstraint'] = async (constraint) => {
@@ -101,6 +88,25 @@ export function createConstraintState({
     accept,
     close: () => matcher?.close(),
   }
+}
+
+/**
+ * Accepts tokens as soon as they are certain, so that the text they force in turn is found.
+ *
+ * The last token of a forced text is left to the sampler if a longer token may replace it. A model
+ * whose vocabulary has `{"` as one token does not know how to continue after `{`.
+ */
+function takeForced(matcher: Matcher, encode: ConstraintStateOptions['encode']): number[] {
+  const text = matcher.forced()
+  if (text === '') return []
+  const tokens = encode(text)
+  const taken: number[] = []
+  for (const [index, token] of tokens.entries()) {
+    if (index === tokens.length - 1 && matcher.canExtend(token)) break
+    if (!matcher.accept(token)) break
+    taken.push(token)
+  }
+  return taken
 }
 
 const deadEnd = (): InoriginError =>

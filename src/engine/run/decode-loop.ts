@@ -7,12 +7,17 @@ import type {
   Prompt,
   GenerationUpdate,
 } from '../engine.ts'
-import type { CandidateRequest } from '../decoder.ts'
 import { withoutImageRows } from '../images.ts'
+import type { Detokenizer } from '../text/detokenizer.ts'
 import { createDrafter } from './drafter.ts'
 import type { Output } from './output.ts'
-import { createConstraintState, type ConstraintStateOptions } from './constraint-state.ts'
+import {
+  createConstraintState,
+  type ConstraintState,
+  type ConstraintStateOptions,
+} from './constraint-state.ts'
 import type { Scheduler } from './scheduler.ts'
+import { createTokenSource } from './token-source.ts'
 
 /** Dependencies and limits that all answers of a model share. */
 export interface DecodeLoopSetup extends Omit<ConstraintStateOptions, 'signal'> {
@@ -45,46 +50,17 @@ export async function* runDecodeLoop(
     onStart: (started) => onStart?.(started),
   })
   const drafter = setup.drafts && !toLogprob ? createDrafter(withoutImageRows(prompt.tokens)) : null
-  /** Tokens of the answer that the decoder has not computed yet. */
-  const pending: number[] = []
+  const nextToken = createTokenSource({
+    slot,
+    sampler,
+    toLogprob,
+    constraintState,
+    drafter,
+    resumeTokens,
+    tokenLimit,
+  })
   const buffer = createChunkBuffer(toLogprob !== undefined)
   let completionTokens = 0
-
-  /** Resolves to the next token: a forced one, that of an interrupted run, or a sampled one. */
-  const nextToken = async (): Promise<number> => {
-    const forcedToken = forcedTokens.shift()
-    const resumedToken = resumeTokens[completionTokens]
-    const knownToken = forcedToken ?? resumedToken
-    const token = knownToken !== undefined && !toLogprob ? knownToken : await compute(knownToken)
-    if (forcedToken !== undefined) return token
-    if (resumedToken !== undefined) sampler.skip()
-    constraintState.accept(token)
-    return token
-  }
-
-  /** Computes the logits of the next token. Resolves to that token, which is sampled if unknown. */
-  const compute = async (knownToken: number | undefined): Promise<number> => {
-    let token = knownToken
-    let candidateRequest: CandidateRequest | undefined
-    await slot.computeNext(pending.splice(0), {
-      requestCandidates: async (drafted) => {
-        const mask = knownToken === undefined ? await constraintState.tokenMask() : null
-        const request = sampler.ask(mask, drafted)
-        if (drafted.length === 0) candidateRequest = request
-        return request
-      },
-      readLogits: async ({ candidates, row }) => {
-        const rowLogits = await (toLogprob && row())
-        token ??= await sampler.choose((candidateRequest ??= sampler.ask(null)), candidates, row)
-        const tokenLogprob = rowLogits && toLogprob?.(rowLogits, token)
-        if (tokenLogprob) buffer.logprobs.push(tokenLogprob)
-      },
-      // A token mask is known for one token at a time, so constrained answers have no drafts.
-      drafter: constraintState.isUnconstrained && knownToken === undefined ? drafter : null,
-      maxDraftTokens: tokenLimit - completionTokens - 1,
-    })
-    return token as number
-  }
 
   try {
     if (constraint) await constraintState.setConstraint(constraint)
@@ -92,23 +68,18 @@ export async function* runDecodeLoop(
     if (forcedTokens.length > 0 || tokenLimit < 1) await slot.start()
     let reason: GenerationResult['reason'] = 'length'
     while (completionTokens < tokenLimit) {
-      const token = await nextToken()
-      sampler.accept(token)
-      drafter?.append(token)
+      const { token, logprob } = await nextToken(completionTokens)
       completionTokens += 1
+      if (logprob) buffer.logprobs.push(logprob)
       buffer.tokenIds.push(token)
       if (setup.endTokens.has(token)) {
         reason = 'stop'
         break
       }
-      pending.push(token)
       buffer.text += detokenizer.push(token)
       if (buffer.text === '' || forcedTokens.length > 0 || completionTokens === tokenLimit) continue
       const update = yield buffer.take()
-      if (update?.append || update?.constraint) detokenizer.drop()
-      if (update?.constraint !== undefined) await constraintState.setConstraint(null)
-      if (update?.append) constraintState.forceText(update.append)
-      if (update?.constraint) await constraintState.setConstraint(update.constraint)
+      if (update) await applyUpdate(update, constraintState, detokenizer)
     }
     // Bytes of an incomplete character are dropped, but the logprobs of their tokens are yielded.
     if (buffer.text !== '' || buffer.logprobs.length > 0) yield buffer.take()
@@ -117,6 +88,18 @@ export async function* runDecodeLoop(
     slot.release()
     constraintState.close()
   }
+}
+
+/** Applies what the reader of a chunk decided about the rest of the answer. */
+async function applyUpdate(
+  { append, constraint }: GenerationUpdate,
+  constraintState: ConstraintState,
+  detokenizer: Detokenizer,
+): Promise<void> {
+  if (append || constraint) detokenizer.drop()
+  if (constraint !== undefined) await constraintState.setConstraint(null)
+  if (append) constraintState.forceText(append)
+  if (constraint) await constraintState.setConstraint(constraint)
 }
 
 /** Text that has not been yielded yet, and its tokens. */

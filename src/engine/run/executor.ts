@@ -51,8 +51,7 @@ export function createExecutor(options: ExecutorOptions): Executor {
   const chunkSizer = createChunkSizer(decoder.maxChunkTokens)
   const draftSizer = createDraftSizer()
   let canTruncate: boolean | null = null
-  let lastChunkDone = Promise.resolve()
-  let earlierChunksDone = lastChunkDone
+  const queuedChunks = createChunkQueue()
 
   return {
     get decoder() {
@@ -86,8 +85,7 @@ export function createExecutor(options: ExecutorOptions): Executor {
         canTruncate ??= sequence.reusableLength(count - 1) === count - 1
       if (!canTruncate && slot.checkpointLengths.includes(tokens.length)) sequence.checkpoint()
       if (isLastChunk) return
-      earlierChunksDone = lastChunkDone
-      lastChunkDone = chunkSizer.record(count, start, decoder.synchronize())
+      queuedChunks.add(chunkSizer.record(count, start, decoder.synchronize()))
     },
     async decode(slots, drafts) {
       for (const slot of slots) await discardDraft(slot)
@@ -101,10 +99,23 @@ export function createExecutor(options: ExecutorOptions): Executor {
       commitTokens(slot, 1)
       await readDraftRow(slot, draft)
     },
-    awaitChunks: (count) => (count === 0 ? lastChunkDone : earlierChunksDone),
+    awaitChunks: queuedChunks.wait,
     async reopen() {
       decoder = await options.reopen()
     },
+  }
+}
+
+/** Creates a queue of the prefill chunks that the device computes. It remembers the last ones. */
+function createChunkQueue() {
+  let lastDone = Promise.resolve()
+  let earlierDone = lastDone
+  return {
+    add(done: Promise<void>): void {
+      earlierDone = lastDone
+      lastDone = done
+    },
+    wait: (count: 0 | 1): Promise<void> => (count === 0 ? lastDone : earlierDone),
   }
 }
 

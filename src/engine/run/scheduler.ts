@@ -44,7 +44,7 @@ export interface Scheduler {
 }
 
 /** Handle of one answer. Its promises reject with `aborted` as soon as the signal aborts. */
-interface SlotHandle {
+export interface SlotHandle {
   /** Resolves after `onStart` was called. */
   start(): Promise<void>
   /**

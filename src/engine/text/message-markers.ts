@@ -53,65 +53,68 @@ interface Call {
 export function createMessageMarkers(text: string): MessageMarkers {
   let code = 0xf8ff
   while (text.includes(String.fromCharCode(code))) code -= 1
-  const markerCharacter = String.fromCharCode(code)
-  const markerOf = (owner: number): string => `${markerCharacter}${owner}${markerCharacter}`
-  const surround = (content: string, owner: number): string => {
-    const trimmed = content.trim()
-    if (trimmed === '') return content
-    const from = content.length - content.trimStart().length
-    const parts = [content.slice(0, from), trimmed, content.slice(from + trimmed.length)]
-    return parts.join(markerOf(owner))
+  const character = String.fromCharCode(code)
+  const markOf = (owner: number): string => `${character}${owner}${character}`
+  return {
+    insert(variables) {
+      const messages = variables['messages'] as readonly Message[]
+      const tools = variables['tools'] as readonly Call[] | undefined
+      const toolMark = markOf(messages.length)
+      return {
+        ...variables,
+        messages: messages.map((message, owner) => markMessage(message, markOf(owner))),
+        ...(tools && { tools: tools.map((tool) => markCall(tool, toolMark)) }),
+      }
+    },
+    extract: (rendered) => locate(rendered, new RegExp(`${character}(\\d+)${character}`, 'g')),
   }
-  const appendTo = <T extends Call>(call: T, owner: number): T => ({
-    ...call,
-    function: { ...call.function, name: call.function.name + markerOf(owner) },
+}
+
+function markMessage(message: Message, mark: string): Message {
+  const { content, tool_calls: calls } = message
+  return {
+    ...message,
+    ...(typeof content === 'string' && { content: surround(content, mark) }),
+    ...(Array.isArray(content) && {
+      content: content.map((part: Part) =>
+        part.text === undefined ? part : { ...part, text: surround(part.text, mark) },
+      ),
+    }),
+    ...(calls && { tool_calls: calls.map((call) => markCall(call, mark)) }),
+  }
+}
+
+/** Puts marks around a text, inside of its white space. An empty text gets none. */
+function surround(content: string, mark: string): string {
+  const trimmed = content.trim()
+  if (trimmed === '') return content
+  const from = content.length - content.trimStart().length
+  return [content.slice(0, from), trimmed, content.slice(from + trimmed.length)].join(mark)
+}
+
+const markCall = <T extends Call>(call: T, mark: string): T => ({
+  ...call,
+  function: { ...call.function, name: call.function.name + mark },
+})
+
+/** Removes the marks. The group of `pattern` is the owner of a mark. */
+function locate(rendered: string, pattern: RegExp): LocatedMessages {
+  const positions: { owner: number; at: number }[] = []
+  let removed = 0
+  const text = rendered.replace(pattern, (mark: string, owner: string, at: number) => {
+    positions.push({ owner: Number(owner), at: at - removed })
+    removed += mark.length
+    return ''
   })
-
-  const insert: MessageMarkers['insert'] = (variables) => {
-    const messages = variables['messages'] as readonly Message[]
-    const tools = variables['tools'] as readonly Call[] | undefined
-    return {
-      ...variables,
-      messages: messages.map((message, owner) => ({
-        ...message,
-        ...(typeof message.content === 'string' && { content: surround(message.content, owner) }),
-        ...(Array.isArray(message.content) && {
-          content: message.content.map((part: Part) =>
-            part.text === undefined ? part : { ...part, text: surround(part.text, owner) },
-          ),
-        }),
-        ...(message.tool_calls && {
-          tool_calls: message.tool_calls.map((call) => appendTo(call, owner)),
-        }),
-      })),
-      ...(tools && { tools: tools.map((tool) => appendTo(tool, messages.length)) }),
-    }
-  }
-
-  const extract: MessageMarkers['extract'] = (rendered) => {
-    const positions: { owner: number; at: number }[] = []
-    let removed = 0
-    const pattern = new RegExp(`${markerCharacter}(\\d+)${markerCharacter}`, 'g')
-    const textWithoutMarkers = rendered.replace(
-      pattern,
-      (marker: string, owner: string, at: number) => {
-        positions.push({ owner: Number(owner), at: at - removed })
-        removed += marker.length
-        return ''
-      },
-    )
-    const ends: LocatedMessages['ends'] = (end) =>
+  return {
+    text,
+    positions,
+    owners: new Set(positions.map(({ owner }) => owner)),
+    ends: (end) =>
       positions.flatMap(({ owner, at }, index) => {
         const next = positions[index + 1]
         if (next?.owner === owner) return []
         return [{ from: at, to: Math.max(at, next?.at ?? end) }]
-      })
-    return {
-      text: textWithoutMarkers,
-      positions,
-      owners: new Set(positions.map(({ owner }) => owner)),
-      ends,
-    }
+      }),
   }
-  return { insert, extract }
 }

@@ -4,12 +4,12 @@
  */
 import { InoriginError } from '../../error.ts'
 import type { Conversation, Prompt } from '../engine.ts'
-import { assertPlaced, expandImage, listImages, textOnly } from './image-placeholders.ts'
+import type { PromptImage } from '../images.ts'
+import { assertPlaced, listImages, textOnly } from './image-placeholders.ts'
 import { createSpecialTokenEscapes } from './special-token-escape.ts'
 import type { AddedToken, TokenizerFile } from './tokenizer-file.ts'
 import type { TextRange } from './message-markers.ts'
-import { createWordMatcher } from './word-matcher.ts'
-import { createPlainTokenizer } from './plain-tokenizer.ts'
+import { createSectionTokenizer, type Section } from './sections.ts'
 import { createTokenBounds, promptTooLong } from './token-bounds.ts'
 import type { Rendering } from './chat-template.ts'
 import { assertShallow, type EscapeText } from './template-variables.ts'
@@ -26,15 +26,6 @@ interface PromptTokenizer {
 }
 
 type Render = (conversation: Conversation, hide: EscapeText) => Rendering
-
-/** A part of a prompt: a structural token, or the text between two. */
-interface Section {
-  /** Position in the prompt's text. */
-  at: number
-  text: string
-  /** Token id; `null` for text. */
-  id: number | null
-}
 
 /**
  * Creates a tokenizer of prompts. `template` is the source of the chat template; tokens that it
@@ -54,23 +45,16 @@ export function createPromptTokenizer(
   placeholder?: string,
 ): PromptTokenizer {
   const specialTokens = file.added_tokens.filter((token) => isSpecialToken(token, template))
-  const words = specialTokens.map(({ content }) => content)
-  const matcher = createWordMatcher(words)
-  const specialTokenEscapes = createSpecialTokenEscapes(words)
-  const byText = new Map(specialTokens.map((token) => [token.content, token]))
+  const specialTokenEscapes = createSpecialTokenEscapes(specialTokens.map(({ content }) => content))
   const textTokens = file.added_tokens.filter((token) => !specialTokens.includes(token))
   const bounds = createTokenBounds(file, config, textTokens)
-  const plain = createPlainTokenizer(file, config, specialTokens, textTokens)
+  const tokenizer = createSectionTokenizer(file, config, specialTokens, textTokens, placeholder)
 
-  const toSections = (text: string): Section[] => splitSections(matcher.split(text), byText)
-
-  const toTokens = ({ text, id }: Section, first: boolean): number[] => {
-    if (id !== null) return [id]
-    return text === '' ? [] : plain.encode(text, first)
-  }
-
-  const encodeTrusted = (text: string): number[] =>
-    toSections(text).flatMap((section) => toTokens(section, false))
+  const countLeast = (sections: readonly Section[], images: readonly PromptImage[]): number =>
+    sections.reduce(
+      (sum, { text, id }) => sum + (id === null ? bounds.text(tokenizer.normalize(text)) : 1),
+      images.reduce((sum, { rowCount }) => sum + rowCount, 0),
+    )
 
   const encode: PromptTokenizer['encode'] = (
     conversation,
@@ -81,75 +65,41 @@ export function createPromptTokenizer(
     for (const { parameters } of conversation.tools ?? []) assertShallow(parameters)
     const { least, likely } = bounds.conversation(conversation)
     if (least > maxTokens) throw promptTooLong(least, fitting, false)
-    const specialTokenEscape = specialTokenEscapes(
+    const tooLong = likely > maxTokens ? promptTooLong(likely, fitting, false) : null
+    const { escape, restore } = specialTokenEscapes(
       template + JSON.stringify(conversation, textOnly),
     )
-    let rendering
-    try {
-      rendering = render(conversation, specialTokenEscape.escape)
-    } catch (thrown) {
-      // The template is not at fault if it fails on a conversation that would not fit.
-      const failed = thrown instanceof InoriginError && thrown.kind === 'unavailable'
-      if (failed && likely > maxTokens) throw promptTooLong(likely, fitting, false)
-      throw thrown
-    }
-    const sections = toSections(rendering.text)
-    const restored = sections.map((section) => ({
-      ...section,
-      text: specialTokenEscape.restore(section.text),
-    }))
+    const rendering = renderOrThrow(() => render(conversation, escape), tooLong)
+    const sections = tokenizer.split(rendering.text)
+    const restored = sections.map((section) => ({ ...section, text: restore(section.text) }))
     const images = listImages(conversation)
     assertPlaced(images, sections, placeholder)
-    const leastTokens = restored.reduce(
-      (sum, { text, id }) => sum + (id === null ? bounds.text(plain.normalize(text)) : 1),
-      images.reduce((sum, { rowCount }) => sum + rowCount, 0),
-    )
+    const leastTokens = countLeast(restored, images)
     if (leastTokens > maxTokens) throw promptTooLong(leastTokens, fitting, false)
-    const tokens: number[] = []
-    let imagesBefore = 0
-    const sectionStarts = restored.map((section, index) => {
-      const tokensBefore = tokens.length
-      const image = section.text === placeholder ? images[imagesBefore] : undefined
-      if (image && section.id !== null) imagesBefore += 1
-      const added =
-        image && section.id !== null
-          ? expandImage(image, encodeTrusted)
-          : toTokens(section, index === 0)
-      for (const token of added) tokens.push(token)
-      return tokensBefore
-    })
+    const { tokens, starts } = tokenizer.join(restored, images)
     if (tokens.length > maxTokens) throw promptTooLong(tokens.length, fitting, true)
 
-    const boundaries = findMessageEnds(sections, rendering.ends, endTokens).map(
-      (index) => sectionStarts[index] ?? tokens.length,
-    )
+    const ends = findMessageEnds(sections, rendering.ends, endTokens)
     return {
       tokens,
-      boundaries: [...new Set(boundaries)],
-      opening: specialTokenEscape.restore(findOpening(sections, rendering)),
+      boundaries: [...new Set(ends.map((index) => starts[index] ?? tokens.length))],
+      opening: restore(findOpening(sections, rendering)),
       ...(rendering.answer < rendering.text.length && { hasResponsePrefix: true }),
       ...(images.length > 0 && { images }),
     }
   }
-  return { encode, encodeTrusted }
+  return { encode, encodeTrusted: tokenizer.encodeTrusted }
 }
 
-/** Returns the sections of these texts, which are structural tokens and the text between them. */
-function splitSections(
-  texts: readonly string[],
-  byText: ReadonlyMap<string, AddedToken>,
-): Section[] {
-  let at = 0
-  return texts.map((section, index) => {
-    const begin = at
-    at += section.length
-    const token = byText.get(section)
-    if (token) return { at: begin, text: section, id: token.id }
-    let strippedText = section
-    if (byText.get(texts[index + 1] ?? '')?.lstrip) strippedText = strippedText.trimEnd()
-    if (byText.get(texts[index - 1] ?? '')?.rstrip) strippedText = strippedText.trimStart()
-    return { at: begin, text: strippedText, id: null }
-  })
+/** Renders a conversation. Throws `tooLong`, if given, instead of an error of the template. */
+function renderOrThrow(render: () => Rendering, tooLong: InoriginError | null): Rendering {
+  try {
+    return render()
+  } catch (thrown) {
+    // The template is not at fault if it fails on a conversation that would not fit.
+    const failed = thrown instanceof InoriginError && thrown.kind === 'unavailable'
+    throw failed && tooLong ? tooLong : thrown
+  }
 }
 
 /** Returns the text that opens the answer, with the whole of a structural token that it cuts. */

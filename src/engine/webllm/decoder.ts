@@ -30,30 +30,44 @@ interface Resident {
 
 /** Creates a decoder that computes one sequence at a time on the pipeline. */
 export function createDecoder(pipeline: Pipeline): Decoder {
-  /** Current content of the KV cache; `null` while it is unknown. */
-  let resident: Resident | null = null
+  const cache = createKvCache(pipeline)
+  return {
+    maxChunkTokens: PREFILL_CHUNK_TOKENS,
+    maxBatchSize: 1,
+    checkpoints: false,
+    open: () => openSequence(cache, Symbol('conversation'), []),
+    async step(entries) {
+      const [entry, ...others] = entries
+      if (!entry || others.length > 0) {
+        throw new InoriginError('internal', 'WebLLM computes one sequence at a time.')
+      }
+      return entry.sequence.forward([entry.token])
+    },
+    // Each call resolves after its logits were read back, so no work is pending.
+    synchronize: async () => {},
+    async close() {},
+  }
+}
 
+/** The KV cache of the device. */
+interface KvCache {
   /**
    * Returns the number of these tokens that are in the KV cache; 0 unless its whole content is a
    * prefix of them. Another sequence's KV cache is never reused, even for equal tokens: the shorter
    * response time would reveal that prompt.
    */
-  const cachedLength = (sequenceId: symbol, tokens: readonly number[]): number => {
+  cachedLength(sequenceId: symbol, tokens: readonly number[]): number
+  /** Computes those of the tokens that are not cached. Resolves with the logits of the next one. */
+  compute(sequenceId: symbol, tokens: readonly number[]): Promise<Float32Array>
+}
+
+function createKvCache(pipeline: Pipeline): KvCache {
+  /** Current content of the KV cache; `null` while it is unknown. */
+  let resident: Resident | null = null
+
+  const cachedLength: KvCache['cachedLength'] = (sequenceId, tokens) => {
     if (resident?.sequenceId !== sequenceId || resident.tokens.length > tokens.length) return 0
     return resident.tokens.every((token, at) => tokens[at] === token) ? resident.tokens.length : 0
-  }
-
-  async function compute(sequenceId: symbol, tokens: readonly number[]): Promise<Float32Array> {
-    const cachedTokens = cachedLength(sequenceId, tokens)
-    // Logits come only with a forward pass, so at least the last token must be computed.
-    const from = cachedTokens < tokens.length ? cachedTokens : 0
-    // The content of the KV cache is unknown until the forward pass succeeds.
-    resident = null
-    const scores = await run(tokens, from).catch((thrown: unknown) => {
-      throw deviceFailure(thrown) ?? thrown
-    })
-    resident = { sequenceId, tokens }
-    return scores
   }
 
   async function run(tokens: readonly number[], from: number): Promise<Float32Array> {
@@ -66,55 +80,55 @@ export function createDecoder(pipeline: Pipeline): Decoder {
     return scores
   }
 
-  function open(sequenceId: symbol, start: readonly number[]): Sequence {
-    let tokens = start
-    const append = async (more: readonly number[]): Promise<Float32Array> => {
-      const all = [...tokens, ...more]
-      const scores = await compute(sequenceId, all)
-      tokens = all
-      return scores
-    }
-    return {
-      get length() {
-        return tokens.length
-      },
-      // The KV cache is allocated when the model is loaded, not per sequence.
-      bytes: 0,
-      async extend(more) {
-        await append(more)
-      },
-      async forward(more, rows = 1) {
-        if (rows !== 1)
-          throw new InoriginError('internal', 'WebLLM returns the logits of one token at a time.')
-        return createCpuLogits([await append(more)])
-      },
-      reusableLength: (length) =>
-        length >= tokens.length && cachedLength(sequenceId, tokens) === tokens.length
-          ? tokens.length
-          : 0,
-      checkpoint() {},
-      async truncate(length) {
-        tokens = tokens.slice(0, length)
-      },
-      fork: async (length) => open(sequenceId, tokens.slice(0, length)),
-      close() {},
-    }
-  }
-
   return {
-    maxChunkTokens: PREFILL_CHUNK_TOKENS,
-    maxBatchSize: 1,
-    checkpoints: false,
-    open: () => open(Symbol('conversation'), []),
-    async step(entries) {
-      const [entry, ...others] = entries
-      if (!entry || others.length > 0) {
-        throw new InoriginError('internal', 'WebLLM computes one sequence at a time.')
-      }
-      return entry.sequence.forward([entry.token])
+    cachedLength,
+    async compute(sequenceId, tokens) {
+      const cachedTokens = cachedLength(sequenceId, tokens)
+      // Logits come only with a forward pass, so at least the last token must be computed.
+      const from = cachedTokens < tokens.length ? cachedTokens : 0
+      // The content of the KV cache is unknown until the forward pass succeeds.
+      resident = null
+      const scores = await run(tokens, from).catch((thrown: unknown) => {
+        throw deviceFailure(thrown) ?? thrown
+      })
+      resident = { sequenceId, tokens }
+      return scores
     },
-    // Each call resolves after its logits were read back, so no work is pending.
-    synchronize: async () => {},
-    async close() {},
+  }
+}
+
+/** Opens a sequence that has the tokens of `start`. They are computed with the next ones. */
+function openSequence(cache: KvCache, sequenceId: symbol, start: readonly number[]): Sequence {
+  let tokens = start
+  const append = async (more: readonly number[]): Promise<Float32Array> => {
+    const all = [...tokens, ...more]
+    const scores = await cache.compute(sequenceId, all)
+    tokens = all
+    return scores
+  }
+  return {
+    get length() {
+      return tokens.length
+    },
+    // The KV cache is allocated when the model is loaded, not per sequence.
+    bytes: 0,
+    async extend(more) {
+      await append(more)
+    },
+    async forward(more, rows = 1) {
+      if (rows !== 1)
+        throw new InoriginError('internal', 'WebLLM returns the logits of one token at a time.')
+      return createCpuLogits([await append(more)])
+    },
+    reusableLength: (length) =>
+      length >= tokens.length && cache.cachedLength(sequenceId, tokens) === tokens.length
+        ? tokens.length
+        : 0,
+    checkpoint() {},
+    async truncate(length) {
+      tokens = tokens.slice(0, length)
+    },
+    fork: async (length) => openSequence(cache, sequenceId, tokens.slice(0, length)),
+    close() {},
   }
 }

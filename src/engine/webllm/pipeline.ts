@@ -38,37 +38,8 @@ export async function openPipeline(
   if (library === undefined) throw modelUnusable('its catalog entry has no resource of type wasm.')
   // WebLLM can get files only from `caches`. This thread runs nothing else and ends with the model.
   Object.defineProperty(globalThis, 'caches', { value: openArtifacts(files), configurable: true })
-  const { MLCEngine: Engine } = await import('@mlc-ai/web-llm').catch((cause: unknown) => {
-    const what = 'This app does not include WebLLM, which runs models compiled by MLC.'
-    const todo = 'Run `npx inorigin init <public folder> --mlc`.'
-    throw new InoriginError('unavailable', `${what} ${todo}`, { code: 'engine_missing', cause })
-  })
-
-  let scores: Float32Array | null = null
-  const reader: LogitProcessor = {
-    processLogits(logits) {
-      // The package passes a copy and only reads it later, so no second copy is needed.
-      scores = logits
-      return logits
-    },
-    processSampledToken() {},
-    resetState() {},
-  }
-  const engine = new Engine({
-    appConfig: {
-      cacheBackend: 'cache',
-      model_list: [
-        {
-          model: MODEL_URL,
-          model_id: MODEL_ID,
-          model_lib: new URL(library, MODEL_URL).href,
-          ...(files.has(MANIFEST_FILE) && { model_manifest: MANIFEST_FILE }),
-        },
-      ],
-    },
-    logitProcessorRegistry: new Map([[MODEL_ID, reader]]),
-    logLevel: 'SILENT',
-  })
+  const reader = createLogitsReader()
+  const engine = await createEngine(files, library, reader)
   const { sliding_window_size: window } = await readChatConfig(files)
   const slides = typeof window === 'number' && window > 0
   const device = watchDevice()
@@ -95,20 +66,67 @@ export async function openPipeline(
       return await engine.forwardTokensAndSample([...tokens], tokens.length > 1)
     } catch (thrown) {
       // WebLLM cannot sample from NaN logits; the sampler reports that error instead.
-      if (scores?.some(Number.isNaN)) return null
+      if (reader.scores?.some(Number.isNaN)) return null
       throw thrown
     }
   }
   return {
     async forward(tokens) {
-      scores = null
+      reader.scores = null
       await device.guard(() => run(tokens))
-      if (!scores) throw new InoriginError('internal', 'WebLLM returned no logits.')
-      return scores
+      if (!reader.scores) throw new InoriginError('internal', 'WebLLM returned no logits.')
+      return reader.scores
     },
     reset: () => device.guard(() => engine.resetChat()),
     release,
   }
+}
+
+interface LogitsReader extends LogitProcessor {
+  /** Logits of the last forward pass. */
+  scores: Float32Array | null
+}
+
+function createLogitsReader(): LogitsReader {
+  const reader: LogitsReader = {
+    scores: null,
+    processLogits(logits) {
+      // The package passes a copy and only reads it later, so no second copy is needed.
+      reader.scores = logits
+      return logits
+    },
+    processSampledToken() {},
+    resetState() {},
+  }
+  return reader
+}
+
+/** Imports WebLLM and creates its engine, which has one model, with this compiled library. */
+async function createEngine(
+  files: Files,
+  library: string,
+  reader: LogitProcessor,
+): Promise<MLCEngine> {
+  const { MLCEngine: Engine } = await import('@mlc-ai/web-llm').catch((cause: unknown) => {
+    const what = 'This app does not include WebLLM, which runs models compiled by MLC.'
+    const todo = 'Run `npx inorigin init <public folder> --mlc`.'
+    throw new InoriginError('unavailable', `${what} ${todo}`, { code: 'engine_missing', cause })
+  })
+  return new Engine({
+    appConfig: {
+      cacheBackend: 'cache',
+      model_list: [
+        {
+          model: MODEL_URL,
+          model_id: MODEL_ID,
+          model_lib: new URL(library, MODEL_URL).href,
+          ...(files.has(MANIFEST_FILE) && { model_manifest: MANIFEST_FILE }),
+        },
+      ],
+    },
+    logitProcessorRegistry: new Map([[MODEL_ID, reader]]),
+    logLevel: 'SILENT',
+  })
 }
 
 async function load(engine: MLCEngine, options: ChatOptions, signal: AbortSignal): Promise<void> {

@@ -58,78 +58,98 @@ export function createToolParser(options: ToolParserOptions): ToolParser {
   }
 }
 
+/** State of reading an answer. */
+interface ReadState {
+  /** Position after the last complete call. */
+  consumed: number
+  hasText: boolean
+  isInCall: boolean
+  /** `true` if only white space has followed the last call. */
+  isAfterCall: boolean
+}
+
 function* readAnswer(
   source: Source,
   { format, tools, keepSpace = false }: ToolParserOptions,
   emit: (part: ParsedPart) => void,
 ): Reader<void> {
-  let consumed = 0
-  let hasText = false
-  const text = (end: number): void => {
-    if (end === source.at) return
-    emit({
-      type: 'text',
-      text: source.text.slice(source.at, end),
-      from: source.droppedCharacters + source.at,
-    })
-    source.at = end
-    hasText = true
-  }
-  let isInCall = false
-  let isAfterCall = false
-  const sink: CallSink = {
-    tool: (name) => tools.find((tool) => tool.name === name),
-    call: ({ name }) => {
-      isInCall = true
-      emit({ type: 'call', name })
-    },
-    args: (json) => emit({ type: 'arguments', text: json }),
-    done: () => {
-      isInCall = false
-      isAfterCall = true
-      consumed = source.at
-      emit({ type: 'called' })
-    },
-  }
+  const state: ReadState = { consumed: 0, hasText: false, isInCall: false, isAfterCall: false }
+  const sink = createCallSink(source, tools, state, emit)
 
   for (;;) {
     dropConsumed(source)
-    const activeTriggers = format.isExclusive && hasText ? [] : format.triggers
+    const activeTriggers = format.isExclusive && state.hasText ? [] : format.triggers
     // After a call that a limit ended, a partial trigger is the beginning of another call.
     const { end, trigger } = findTrigger(
       source.text,
       activeTriggers,
-      source.isEnded && !(isAfterCall && source.isTruncated),
+      source.isEnded && !(state.isAfterCall && source.isTruncated),
     )
-    const textEnd = keepSpace && !isAfterCall ? end : source.text.slice(0, end).trimEnd().length
+    const textEnd =
+      keepSpace && !state.isAfterCall ? end : source.text.slice(0, end).trimEnd().length
     if (textEnd > 0) {
       // White space between a call and this text belongs to neither.
-      if (isAfterCall) source.at = source.text.search(/\S/)
-      isAfterCall = false
-      text(textEnd)
+      if (state.isAfterCall) source.at = source.text.search(/\S/)
+      state.isAfterCall = false
+      emitText(source, state, textEnd, emit)
     }
     if (trigger === null) {
       if (source.isEnded) {
-        if (!isAfterCall) text(source.text.length)
+        if (!state.isAfterCall) emitText(source, state, source.text.length, emit)
         return
       }
       yield
       continue
     }
-    if (format.isExclusive && hasText) continue
+    if (format.isExclusive && state.hasText) continue
 
     const start = source.at
     source.at = end + trigger.length
     const triggerEnd = source.at
-    consumed = start
+    state.consumed = start
     if (yield* format.read(source, sink, trigger)) continue
     if (source.isEnded && source.isTruncated) return
-    if (isInCall) sink.done()
+    if (state.isInCall) sink.done()
     // This is no call, or has other text after it. Text that belongs to no call is emitted as text.
-    source.at = consumed
-    if (consumed > start) continue
-    isAfterCall = false
-    text(triggerEnd)
+    source.at = state.consumed
+    if (state.consumed > start) continue
+    state.isAfterCall = false
+    emitText(source, state, triggerEnd, emit)
+  }
+}
+
+function emitText(
+  source: Source,
+  state: ReadState,
+  end: number,
+  emit: (part: ParsedPart) => void,
+): void {
+  if (end === source.at) return
+  const text = source.text.slice(source.at, end)
+  emit({ type: 'text', text, from: source.droppedCharacters + source.at })
+  source.at = end
+  state.hasText = true
+}
+
+function createCallSink(
+  source: Source,
+  tools: readonly Tool[],
+  state: ReadState,
+  emit: (part: ParsedPart) => void,
+): CallSink {
+  return {
+    tool: (name) => tools.find((tool) => tool.name === name),
+    call: ({ name }) => {
+      state.isInCall = true
+      emit({ type: 'call', name })
+    },
+    args: (json) => emit({ type: 'arguments', text: json }),
+    done: () => {
+      state.isInCall = false
+      state.isAfterCall = true
+      state.consumed = source.at
+      emit({ type: 'called' })
+    },
   }
 }
 

@@ -22,75 +22,95 @@ type Expected = 'value' | 'element' | 'member' | 'key' | 'colon' | 'more'
  * Otherwise, returns the text that completes the emitted JSON.
  */
 export function* readValue(source: Source, emit: (json: string) => void): Reader<string | null> {
-  const closers: string[] = []
-  let expected: Expected = 'value'
-  /** Text that is emitted with the next token, since JSON allows no trailing comma. */
-  let heldText = ''
-
-  const emitHeld = (json: string): void => {
-    emit(heldText + json)
-    heldText = ''
-  }
-  const close = (): void => {
-    emitHeld(closers.pop() ?? '')
-    expected = 'more'
-  }
-  const isKey = (): boolean => expected === 'key' || expected === 'member'
-  const completion = (): string => {
-    const isValueMissing = expected === 'value' && !heldText.includes(',')
-    const missing = expected === 'colon' ? ':null' : isValueMissing ? 'null' : ''
-    return missing + closers.toReversed().join('')
-  }
-
+  const json = createJsonWriter(emit)
   for (;;) {
-    heldText += yield* skipSpace(source)
+    json.hold(yield* skipSpace(source))
     const next = yield* peek(source)
-    if (next === '') return completion()
-    if (expected === 'more') {
-      if (next === closers.at(-1)) {
-        source.at += 1
-        close()
-      } else if (next === ',') {
-        source.at += 1
-        heldText += ','
-        expected = closers.at(-1) === '}' ? 'key' : 'value'
-      } else return completion()
-    } else if (expected === 'colon') {
-      if (next !== ':') return completion()
-      source.at += 1
-      emitHeld(':')
-      expected = 'value'
-    } else if (next === '"' || next === "'") {
-      const key = isKey()
-      emitHeld('"')
-      const isComplete = yield* readString(source, emit)
-      expected = key ? 'colon' : 'more'
-      if (!isComplete) return `"${completion()}`
+    if (next === '') return json.completion()
+    if (json.writeMark(next)) source.at += 1
+    else if (json.expected === 'more' || json.expected === 'colon') return json.completion()
+    else if (next === '"' || next === "'") {
+      const after = json.isKey() ? 'colon' : 'more'
+      json.write('"', after)
+      if (!(yield* readString(source, emit))) return `"${json.completion()}`
       emit('"')
-    } else if (
-      (expected === 'member' && next === '}') ||
-      (expected === 'element' && next === ']')
-    ) {
-      source.at += 1
-      close()
-    } else if (isKey()) return completion()
-    else if (next === '{' || next === '[') {
-      source.at += 1
-      emitHeld(next)
-      closers.push(next === '{' ? '}' : ']')
-      expected = next === '{' ? 'member' : 'element'
-    } else {
+    } else if (json.isKey()) return json.completion()
+    else {
       const from = source.at
       const word = yield* consumeRun(source, /[\w.+-]+/y)
-      const json = NUMBER.test(word) ? word : LITERALS.get(word)
-      if (json === undefined) {
+      const literal = NUMBER.test(word) ? word : LITERALS.get(word)
+      if (literal === undefined) {
         source.at = from
-        return completion()
+        return json.completion()
       }
-      emitHeld(json)
-      expected = 'more'
+      json.write(literal, 'more')
     }
-    if (expected === 'more' && closers.length === 0) return null
+    if (json.isComplete()) return null
+  }
+}
+
+/** Emits JSON that is known piece by piece, and knows what may come next in it. */
+interface JsonWriter {
+  readonly expected: Expected
+  /** `true` if a key is expected. */
+  isKey(): boolean
+  isComplete(): boolean
+  /** Keeps text that is emitted with the next token, since JSON allows no trailing comma. */
+  hold(text: string): void
+  /** Emits a token, after which `expected` may come. */
+  write(json: string, expected: Expected): void
+  /** Writes a bracket, colon or comma. Returns `false` if the character is none or not expected. */
+  writeMark(character: string): boolean
+  /** Returns the text that completes the JSON. */
+  completion(): string
+}
+
+function createJsonWriter(emit: (json: string) => void): JsonWriter {
+  const closers: string[] = []
+  let expected: Expected = 'value'
+  let heldText = ''
+
+  const isKey = (): boolean => expected === 'key' || expected === 'member'
+  const write = (json: string, next: Expected): void => {
+    emit(heldText + json)
+    heldText = ''
+    expected = next
+  }
+  const canClose = (character: string): boolean =>
+    character === closers.at(-1) &&
+    (expected === 'more' || expected === 'member' || expected === 'element')
+
+  function writeMark(character: string): boolean {
+    if (canClose(character)) write(closers.pop() ?? '', 'more')
+    else if (expected === 'more') {
+      if (character !== ',') return false
+      heldText += ','
+      expected = closers.at(-1) === '}' ? 'key' : 'value'
+    } else if (expected === 'colon') {
+      if (character !== ':') return false
+      write(':', 'value')
+    } else {
+      if (isKey() || (character !== '{' && character !== '[')) return false
+      closers.push(character === '{' ? '}' : ']')
+      write(character, character === '{' ? 'member' : 'element')
+    }
+    return true
+  }
+
+  return {
+    get expected() {
+      return expected
+    },
+    isKey,
+    isComplete: () => expected === 'more' && closers.length === 0,
+    hold: (text) => void (heldText += text),
+    write,
+    writeMark,
+    completion() {
+      const isValueMissing = expected === 'value' && !heldText.includes(',')
+      const missing = expected === 'colon' ? ':null' : isValueMissing ? 'null' : ''
+      return missing + closers.toReversed().join('')
+    },
   }
 }
 

@@ -9,7 +9,7 @@ import type { Capabilities } from '../../device/capabilities.ts'
 import { type GpuComparison, isGpuComparison, toVerdictKey } from '../../device/gpu-verdict.ts'
 import type { GpuComparisonRecords } from '../models/implementation-load.ts'
 import type { Database } from '../../store/database.ts'
-import { getDeviceFact, putDeviceFact, trimDeviceFacts } from '../../store/device-facts.ts'
+import { type FactGroup, getDeviceFact, putFactOfGroup } from '../../store/device-facts.ts'
 import type { Tag } from '../../types/index.ts'
 import { isObject } from '../../values/objects.ts'
 
@@ -19,10 +19,11 @@ import { isObject } from '../../values/objects.ts'
  */
 export const MAX_COMPARED_BYTES = 64 * 2 ** 20
 
-const SUBJECT_PREFIX = 'comparison '
-
-/** Maximum number of stored tags. The least recently compared are deleted. */
-const MAX_RECORDS = 200
+const COMPARISONS: FactGroup = {
+  prefix: 'comparison ',
+  maxFacts: 200,
+  getLastUsed: (fact) => (isStoredComparisons(fact) ? fact.recorded : 0),
+}
 
 /** Comparisons of a tag, by implementation. They are void on any other GPU or browser. */
 interface StoredComparisons {
@@ -38,38 +39,7 @@ export function createGpuComparisons(
 ): GpuComparisonRecords {
   /** Comparisons of this host, by implementation. They apply before they are stored. */
   const recent = new Map<string, GpuComparison>()
-  const stored = new Map<Tag, Promise<StoredComparisons | undefined>>()
-
-  async function getEnvironment(): Promise<string | undefined> {
-    const { webgpu } = await probe()
-    return webgpu ? toVerdictKey(webgpu, await getBrowserName()) : undefined
-  }
-
-  async function read(tag: Tag): Promise<Record<string, GpuComparison>> {
-    const where = await getEnvironment()
-    // Without working storage, every host compares again.
-    const reading =
-      stored.get(tag) ??
-      getDeviceFact(database, subjectOf(tag), isStoredComparisons).catch(() => undefined)
-    stored.set(tag, reading)
-    const fact = await reading
-    return fact?.where === where ? (fact?.comparisons ?? {}) : {}
-  }
-
-  async function store(tag: Tag, key: string, comparison: GpuComparison): Promise<void> {
-    const where = await getEnvironment()
-    if (where === undefined) return
-    const comparisons = { ...(await read(tag)), [key]: comparison }
-    const fact: StoredComparisons = { where, comparisons, recorded: Date.now() }
-    stored.set(tag, Promise.resolve(fact))
-    const subject = subjectOf(tag)
-    await putDeviceFact(database, subject, fact)
-    await trimDeviceFacts(database, SUBJECT_PREFIX, {
-      maxFacts: MAX_RECORDS,
-      keepSubject: subject,
-      getLastUsed: (other) => (isStoredComparisons(other) ? other.recorded : 0),
-    })
-  }
+  const { read, store } = createStoredComparisons(database, probe)
 
   async function findOnGpu(
     tag: Tag,
@@ -99,9 +69,41 @@ export function createGpuComparisons(
   }
 }
 
+/** Reads and stores comparisons on this GPU. */
+function createStoredComparisons(database: Database, probe: () => Promise<Capabilities>) {
+  const stored = new Map<Tag, Promise<StoredComparisons | undefined>>()
+
+  async function getEnvironment(): Promise<string | undefined> {
+    const { webgpu } = await probe()
+    return webgpu ? toVerdictKey(webgpu, await getBrowserName()) : undefined
+  }
+
+  async function read(tag: Tag): Promise<Record<string, GpuComparison>> {
+    const where = await getEnvironment()
+    // Without working storage, every host compares again.
+    const reading =
+      stored.get(tag) ??
+      getDeviceFact(database, subjectOf(tag), isStoredComparisons).catch(() => undefined)
+    stored.set(tag, reading)
+    const fact = await reading
+    return fact?.where === where ? (fact?.comparisons ?? {}) : {}
+  }
+
+  async function store(tag: Tag, key: string, comparison: GpuComparison): Promise<void> {
+    const where = await getEnvironment()
+    if (where === undefined) return
+    const comparisons = { ...(await read(tag)), [key]: comparison }
+    const fact: StoredComparisons = { where, comparisons, recorded: Date.now() }
+    stored.set(tag, Promise.resolve(fact))
+    await putFactOfGroup(database, COMPARISONS, subjectOf(tag), fact)
+  }
+
+  return { read, store }
+}
+
 const isGraphFile = (type: string): boolean => type === 'onnx' || type === 'data'
 
-const subjectOf = (tag: Tag): string => `${SUBJECT_PREFIX}${tag}`
+const subjectOf = (tag: Tag): string => `${COMPARISONS.prefix}${tag}`
 
 /** Returns the key of an implementation. Its digests cause changed files to be compared again. */
 const keyOf = ({ id, resources }: Implementation): string =>

@@ -61,9 +61,60 @@ interface CrashFact {
 }
 
 export function createLoadCrashes(database: Database, lives: HostLives): LoadCrashes {
+  const facts = createCrashFacts(database, lives)
+
+  const hasCrashed = (tag: Tag, implementation: Implementation): boolean =>
+    facts.read(tag, implementation).crashes.filter(isRecent).length >= MAX_CRASHES
+
+  const find: LoadCrashes['find'] = async ({ tag, implementations }) => {
+    await facts.settled
+    const crashed = implementations.filter((one) => hasCrashed(tag, one))
+    const least = Math.min(...crashed.map(getMemoryBytes))
+    const tooLarge = implementations.filter((one) => getMemoryBytes(one) > least)
+    return new Map([
+      ...tooLarge.map(({ id }) => [id, `it is larger than one that ended this page`] as const),
+      ...crashed.map(({ id }) => [id, describeCrash(tag)] as const),
+    ])
+  }
+
+  return {
+    find,
+    async begin(entry, implementation) {
+      if (lives.own === null) return NO_RECORD
+      const { tag } = entry
+      await facts.settled
+      if (hasCrashed(tag, implementation)) throw loadCrashed(tag, implementation)
+      const subject = subjectOf(tag, implementation.id)
+      const fact = facts.read(tag, implementation)
+      const since = Date.now()
+      await facts
+        .put(subject, { ...fact, loading: { since, life: lives.own } })
+        .catch(() => undefined)
+      const store = (next: CrashFact) => facts.put(subject, next).catch(() => undefined)
+      return {
+        // A tab may crash in a load for another reason, so a load that succeeds acquits the others.
+        completed: () => store({ ...fact, crashes: [], loading: null }),
+        failed: () => store({ ...fact, loading: null }),
+        crashed: () => store(withCrash(fact, since)),
+      }
+    },
+    async forget(tag) {
+      await facts.settled
+      await facts.delete(tag)
+    },
+  }
+}
+
+interface CrashFacts {
+  /** Resolves when the stored facts are known. */
+  settled: Promise<void>
+  read(tag: Tag, implementation: Implementation): CrashFact
+  put(subject: string, fact: CrashFact): Promise<void>
+  delete(tag: Tag): Promise<void>
+}
+
+function createCrashFacts(database: Database, lives: HostLives): CrashFacts {
   const facts = new Map<string, CrashFact>()
-  // Without working storage, crashes are not remembered, and loads go on.
-  const settled = settle().catch(() => undefined)
 
   /** Reads the facts, and counts the records that dead hosts left behind. */
   async function settle(): Promise<void> {
@@ -94,41 +145,12 @@ export function createLoadCrashes(database: Database, lives: HostLives): LoadCra
     return fact?.where === where ? fact : { where, crashes: [], loading: null }
   }
 
-  const hasCrashed = (tag: Tag, implementation: Implementation): boolean =>
-    read(tag, implementation).crashes.filter(isRecent).length >= MAX_CRASHES
-
-  const find: LoadCrashes['find'] = async ({ tag, implementations }) => {
-    await settled
-    const crashed = implementations.filter((one) => hasCrashed(tag, one))
-    const least = Math.min(...crashed.map(getMemoryBytes))
-    const tooLarge = implementations.filter((one) => getMemoryBytes(one) > least)
-    return new Map([
-      ...tooLarge.map(({ id }) => [id, `it is larger than one that ended this page`] as const),
-      ...crashed.map(({ id }) => [id, describeCrash(tag)] as const),
-    ])
-  }
-
   return {
-    find,
-    async begin(entry, implementation) {
-      if (lives.own === null) return NO_RECORD
-      const { tag } = entry
-      await settled
-      if (hasCrashed(tag, implementation)) throw loadCrashed(tag, implementation)
-      const subject = subjectOf(tag, implementation.id)
-      const fact = read(tag, implementation)
-      const since = Date.now()
-      await put(subject, { ...fact, loading: { since, life: lives.own } }).catch(() => undefined)
-      const store = (next: CrashFact) => put(subject, next).catch(() => undefined)
-      return {
-        // A tab may crash in a load for another reason, so a load that succeeds acquits the others.
-        completed: () => store({ ...fact, crashes: [], loading: null }),
-        failed: () => store({ ...fact, loading: null }),
-        crashed: () => store(withCrash(fact, since)),
-      }
-    },
-    async forget(tag) {
-      await settled
+    // Without working storage, crashes are not remembered, and loads go on.
+    settled: settle().catch(() => undefined),
+    read,
+    put,
+    async delete(tag) {
       const subjects = [...facts.keys()].filter((subject) => subject.startsWith(subjectOf(tag, '')))
       for (const subject of subjects) facts.delete(subject)
       await deleteDeviceFacts(database, subjects)

@@ -3,7 +3,7 @@ import type { Measurement } from '../../catalog/choose-implementation.ts'
 import type { Entry, Implementation } from '../../catalog/schema.ts'
 import type { Capabilities } from '../../device/capabilities.ts'
 import { SELF_TEST_RUNTIME } from '../../device/gpu-verdict.ts'
-import { getDeviceFact, trimDeviceFacts, putDeviceFact } from '../../store/device-facts.ts'
+import { type FactGroup, getDeviceFact, putFactOfGroup } from '../../store/device-facts.ts'
 import type { Database } from '../../store/database.ts'
 import type { Tag } from '../../types/index.ts'
 import { isObject } from '../../values/objects.ts'
@@ -50,10 +50,12 @@ interface CachedMeasurements extends StoredMeasurements {
   untilRestart?: Record<string, Measurement>
 }
 
-const SUBJECT_PREFIX = 'speed '
-
-/** Maximum number of facts, one for each tag and device. Clients may use any device names. */
-const MAX_RECORDS = 200
+/** The facts, one for each tag and device. Clients may use any device names. */
+const SPEEDS: FactGroup = {
+  prefix: 'speed ',
+  maxFacts: 200,
+  getLastUsed: (fact) => (isStoredMeasurements(fact) ? (fact.lastUsed ?? 0) : 0),
+}
 
 /** Number of visits with a temporary failure after which an implementation is not tried again. */
 const MAX_TRANSIENT_FAILURES = 3
@@ -62,57 +64,11 @@ const MAX_TRANSIENT_FAILURES = 3
 const LAST_USED_RESOLUTION_MS = 86_400_000
 
 export function createMeasurements(database: Database): Measurements {
-  const cache = new Map<string, CachedMeasurements>()
-
-  /** Caches the most recently used facts. Evicted ones are read from the database again. */
-  function putInCache(subject: string, fact: CachedMeasurements): void {
-    cache.delete(subject)
-    cache.set(subject, fact)
-    const [oldest] = cache.keys()
-    if (cache.size > MAX_RECORDS && oldest !== undefined) cache.delete(oldest)
-  }
-
-  async function read(subject: string, where: string): Promise<CachedMeasurements> {
-    const empty: StoredMeasurements = { where, runs: {} }
-    const latest = cache.get(subject) ?? (await readStored(subject)) ?? empty
-    const current = latest.where === where ? latest : empty
-    putInCache(subject, current)
-    return current
-  }
-
-  async function readStored(subject: string): Promise<StoredMeasurements | undefined> {
-    // Without working storage, measurements apply until this host ends.
-    const fact = await getDeviceFact(database, subject, isStoredMeasurements).catch(() => undefined)
-    // A wrong clock may have recorded a time in the future.
-    const isUseRecorded = Math.abs(Date.now() - (fact?.lastUsed ?? 0)) < LAST_USED_RESOLUTION_MS
-    if (fact && !isUseRecorded) void write(subject, fact)
-    return fact
-  }
-
-  async function write(
-    subject: string,
-    { where, runs, failed }: StoredMeasurements,
-  ): Promise<void> {
-    const fact: StoredMeasurements = {
-      where,
-      runs,
-      ...(failed && { failed }),
-      lastUsed: Date.now(),
-    }
-    const writeAndTrim = async () => {
-      await putDeviceFact(database, subject, fact)
-      await trimDeviceFacts(database, SUBJECT_PREFIX, {
-        maxFacts: MAX_RECORDS,
-        keepSubject: subject,
-        getLastUsed: lastUseOf,
-      })
-    }
-    await writeAndTrim().catch(() => undefined)
-  }
+  const facts = createFacts(database)
 
   return {
     async get({ tag, implementations }, deviceId, capabilities) {
-      const { runs, untilRestart } = await read(
+      const { runs, untilRestart } = await facts.read(
         subjectOf(tag, deviceId),
         environmentOf(capabilities),
       )
@@ -129,12 +85,68 @@ export function createMeasurements(database: Database): Measurements {
     async record({ tag, implementation, ...result }, deviceId, capabilities) {
       const subject = subjectOf(tag, deviceId)
       const fact = withResult(
-        await read(subject, environmentOf(capabilities)),
+        await facts.read(subject, environmentOf(capabilities)),
         keyOf(implementation),
         result,
       )
+      await facts.write(subject, fact)
+    },
+  }
+}
+
+interface Facts {
+  /** Resolves with the measurements that were made at `where`. */
+  read(subject: string, where: string): Promise<CachedMeasurements>
+  /** Applies measurements at once. Resolves after they are stored. */
+  write(subject: string, fact: CachedMeasurements): Promise<void>
+}
+
+function createFacts(database: Database): Facts {
+  const cache = new Map<string, CachedMeasurements>()
+
+  /** Caches the most recently used facts. Evicted ones are read from the database again. */
+  function putInCache(subject: string, fact: CachedMeasurements): void {
+    cache.delete(subject)
+    cache.set(subject, fact)
+    const [oldest] = cache.keys()
+    if (cache.size > SPEEDS.maxFacts && oldest !== undefined) cache.delete(oldest)
+  }
+
+  async function read(subject: string, where: string): Promise<CachedMeasurements> {
+    const empty: StoredMeasurements = { where, runs: {} }
+    const latest = cache.get(subject) ?? (await readStored(subject)) ?? empty
+    const current = latest.where === where ? latest : empty
+    putInCache(subject, current)
+    return current
+  }
+
+  async function readStored(subject: string): Promise<StoredMeasurements | undefined> {
+    // Without working storage, measurements apply until this host ends.
+    const fact = await getDeviceFact(database, subject, isStoredMeasurements).catch(() => undefined)
+    // A wrong clock may have recorded a time in the future.
+    const isUseRecorded = Math.abs(Date.now() - (fact?.lastUsed ?? 0)) < LAST_USED_RESOLUTION_MS
+    if (fact && !isUseRecorded) void store(subject, fact)
+    return fact
+  }
+
+  async function store(
+    subject: string,
+    { where, runs, failed }: StoredMeasurements,
+  ): Promise<void> {
+    const fact: StoredMeasurements = {
+      where,
+      runs,
+      ...(failed && { failed }),
+      lastUsed: Date.now(),
+    }
+    await putFactOfGroup(database, SPEEDS, subject, fact).catch(() => undefined)
+  }
+
+  return {
+    read,
+    write(subject, fact) {
       putInCache(subject, fact)
-      await write(subject, fact)
+      return store(subject, fact)
     },
   }
 }
@@ -156,9 +168,7 @@ function withResult(
   return { ...fact, failed: others, runs: { ...fact.runs, [key]: measurement } }
 }
 
-const lastUseOf = (fact: unknown): number => (isStoredMeasurements(fact) ? (fact.lastUsed ?? 0) : 0)
-
-const subjectOf = (tag: Tag, deviceId: string): string => `${SUBJECT_PREFIX}${deviceId} ${tag}`
+const subjectOf = (tag: Tag, deviceId: string): string => `${SPEEDS.prefix}${deviceId} ${tag}`
 
 function environmentOf({ webgpu, wasm }: Capabilities): string {
   const { vendor, architecture, device, description } = webgpu ?? {}

@@ -6,16 +6,18 @@ import {
   type ImplementationChoice,
   type Preference,
 } from '../../catalog/choose-implementation.ts'
-import type { Entry } from '../../catalog/schema.ts'
+import type { Entry, Implementation } from '../../catalog/schema.ts'
 import { withUpstreamReasons } from '../../catalog/upstreams.ts'
 import { toDeviceId, type Capabilities } from '../../device/capabilities.ts'
 import type { DeviceSummary, Explanation, Reason } from '../../types/index.ts'
+import type { Database } from '../../store/database.ts'
 import type { IdleMonitor } from '../models/idle.ts'
 import type { GpuComparisonRecords } from '../models/implementation-load.ts'
+import type { Models } from '../models/models.ts'
 import { runBenchmark, selectMeasurable, type BenchmarkOptions } from './benchmark.ts'
 import { createBenchmarkSchedule } from './benchmark-schedule.ts'
 import type { LoadCrashes } from './load-crashes.ts'
-import { createMeasurements } from './measurements.ts'
+import { createMeasurements, type Measurements } from './measurements.ts'
 import type { ThreadCount } from './thread-count.ts'
 
 export interface ImplementationSelector {
@@ -49,38 +51,11 @@ export interface SelectorOptions extends BenchmarkOptions {
 }
 
 export function createSelector(options: SelectorOptions): ImplementationSelector {
-  const { database, models, idle, device, verdict, preference, threads } = options
-  const { crashes, comparisons, recentInputs } = options
+  const { database, models, idle, verdict, preference, threads } = options
+  const { comparisons, recentInputs } = options
   const measurements = createMeasurements(database)
-
-  async function getKnown(entry: Entry, name: string | undefined) {
-    const capabilities = await device()
-    const id = name ?? toDeviceId(capabilities)
-    const refusals = await crashes.find(entry)
-    const { measured, tried } = await measurements.get(entry, id, capabilities)
-    for (const implementation of entry.implementations) {
-      const comparison = await comparisons.find(entry, implementation)
-      if (comparison?.agrees === false) measured.set(implementation.id, { differs: comparison.why })
-    }
-    return { capabilities, id, refusals, measured, tried }
-  }
-
-  /** Adds to the reasons where image encoders run, if it is not on the device of the model. */
-  async function withEncoders(entry: Entry, reasons: readonly Reason[]): Promise<Reason[]> {
-    const found = await Promise.all(
-      entry.implementations.map(async (implementation) => {
-        const comparison = await comparisons.findEncoder(entry, implementation)
-        return comparison?.agrees === false ? [[implementation.id, comparison.why] as const] : []
-      }),
-    )
-    const wrong = new Map(found.flat())
-    return reasons.map((reason) => {
-      const why = wrong.get(reason.id)
-      return why
-        ? { ...reason, why: `${reason.why}; its image encoder runs on WASM: ${why}` }
-        : reason
-    })
-  }
+  const getKnown = (entry: Entry, name: string | undefined) =>
+    readKnowledge(options, measurements, entry, name)
 
   async function select(entry: Entry, name?: string): Promise<ImplementationChoice> {
     const { capabilities, measured, refusals } = await getKnown(entry, name)
@@ -99,20 +74,13 @@ export function createSelector(options: SelectorOptions): ImplementationSelector
     // This runs whenever the host is idle, and mostly nothing is left to measure.
     if (comparable.length < 2 || decided.length === comparable.length)
       return recentInputs.finish(entry.tag)
-    const measurable = await selectMeasurable(database, comparable)
-    const unmeasured = measurable.filter((one) => !decided.includes(one))
-    // A benchmark needs the default choice and at least one other implementation.
-    const compared = [...decided, ...unmeasured]
-    const hasDefault = compared.some((one) => one === comparable[0])
-    if (!hasDefault || unmeasured.length === 0 || compared.length < 2) return
+    const unmeasured = await selectUnmeasured(database, comparable, decided)
+    if (unmeasured.length === 0) return
     await runBenchmark(options, entry, unmeasured, untilRequest, (implementation, result) =>
       measurements.record({ tag: entry.tag, implementation, ...result }, id, capabilities),
     )
     const { implementation } = await select(entry, name)
-    for (const instance of models.ofTag(entry.tag)) {
-      if (instance.referenceCount === 0 && instance.implementation.id !== implementation.id)
-        instance.close('replaced')
-    }
+    closeUnused(models, entry, implementation)
   }
 
   const { settle, ...schedule } = createBenchmarkSchedule({
@@ -131,11 +99,74 @@ export function createSelector(options: SelectorOptions): ImplementationSelector
       const { reasons } = findImplementation(entry, capabilities, preference, measured, refusals)
       return {
         tag: entry.tag,
-        ...withUpstreamReasons(entry, await withEncoders(entry, reasons)),
+        ...withUpstreamReasons(entry, await withEncoders(entry, reasons, comparisons)),
         device: summary(id, capabilities, await threads.current(), (await verdict()) !== undefined),
       }
     },
   }
+}
+
+/** Resolves with what is known of the implementations of an entry on a device. */
+async function readKnowledge(
+  { device, crashes, comparisons }: Pick<SelectorOptions, 'device' | 'crashes' | 'comparisons'>,
+  measurements: Measurements,
+  entry: Entry,
+  name: string | undefined,
+) {
+  const capabilities = await device()
+  const id = name ?? toDeviceId(capabilities)
+  const refusals = await crashes.find(entry)
+  const { measured, tried } = await measurements.get(entry, id, capabilities)
+  for (const implementation of entry.implementations) {
+    const comparison = await comparisons.find(entry, implementation)
+    if (comparison?.agrees === false) measured.set(implementation.id, { differs: comparison.why })
+  }
+  return { capabilities, id, refusals, measured, tried }
+}
+
+/**
+ * Resolves with the implementations to measure; none unless they and the `decided` ones include the
+ * default choice, which is the first of `comparable`, and another implementation.
+ */
+async function selectUnmeasured(
+  database: Database,
+  comparable: readonly Implementation[],
+  decided: readonly Implementation[],
+): Promise<Implementation[]> {
+  const measurable = await selectMeasurable(database, comparable)
+  const unmeasured = measurable.filter((one) => !decided.includes(one))
+  const compared = [...decided, ...unmeasured]
+  const hasDefault = compared.some((one) => one === comparable[0])
+  return hasDefault && compared.length > 1 ? unmeasured : []
+}
+
+/** Closes unused instances of the implementations that were not chosen. */
+function closeUnused(models: Models, entry: Entry, chosen: Implementation): void {
+  for (const instance of models.ofTag(entry.tag)) {
+    if (instance.referenceCount === 0 && instance.implementation.id !== chosen.id)
+      instance.close('replaced')
+  }
+}
+
+/** Adds to the reasons where image encoders run, if it is not on the device of the model. */
+async function withEncoders(
+  entry: Entry,
+  reasons: readonly Reason[],
+  comparisons: GpuComparisonRecords,
+): Promise<Reason[]> {
+  const found = await Promise.all(
+    entry.implementations.map(async (implementation) => {
+      const comparison = await comparisons.findEncoder(entry, implementation)
+      return comparison?.agrees === false ? [[implementation.id, comparison.why] as const] : []
+    }),
+  )
+  const wrong = new Map(found.flat())
+  return reasons.map((reason) => {
+    const why = wrong.get(reason.id)
+    return why
+      ? { ...reason, why: `${reason.why}; its image encoder runs on WASM: ${why}` }
+      : reason
+  })
 }
 
 function summary(

@@ -69,32 +69,6 @@ export function createEntries(
   load: () => Promise<Catalog>,
   { onDownload, onProgress }: LookUpOptions = NO_CALLBACKS,
 ): Entries {
-  const singleFlight = createSingleFlight()
-
-  /** Stores the fact. If the storage is full, the least recently used resources are evicted. */
-  function write(subject: string, fact: unknown, signal: AbortSignal): Promise<void> {
-    return withEviction(database, { signal, catalogIndex }, () =>
-      putDeviceFact(database, subject, fact),
-    )
-  }
-
-  /** Runs the look-up once for all concurrent callers and stores its result. */
-  function lookUp<T>(
-    subject: string,
-    work: (signal: AbortSignal) => Promise<T>,
-    callerSignal: AbortSignal,
-  ): Promise<T> {
-    return singleFlight(
-      subject,
-      async (signal) => {
-        const found = await work(signal)
-        await write(subject, found, signal)
-        return found
-      },
-      callerSignal,
-    )
-  }
-
   async function all(): Promise<Entry[]> {
     const { entries } = await load()
     const known = [...entries, ...(await listImported(database, entries))]
@@ -102,6 +76,7 @@ export function createEntries(
   }
 
   const catalogIndex = () => createCatalogIndex({ all })
+  const { lookUp, write } = createLookUps(database, catalogIndex)
 
   return {
     all,
@@ -135,6 +110,37 @@ export function createEntries(
       if (record) await putDeviceFact(database, subjectOfMlc(record), null).catch(ignoreStorageFull)
     },
     storeResolved: ({ hub }, resolved, signal) => write(subjectOf(hub), resolved, signal),
+  }
+}
+
+interface LookUps {
+  /** Stores the fact. If the storage is full, the least recently used resources are evicted. */
+  write(subject: string, fact: unknown, signal: AbortSignal): Promise<void>
+  /** Runs the look-up once for all concurrent callers and stores its result. */
+  lookUp<T>(
+    subject: string,
+    work: (signal: AbortSignal) => Promise<T>,
+    callerSignal: AbortSignal,
+  ): Promise<T>
+}
+
+function createLookUps(
+  database: Database,
+  catalogIndex: () => ReturnType<typeof createCatalogIndex>,
+): LookUps {
+  const singleFlight = createSingleFlight()
+  const write: LookUps['write'] = (subject, fact, signal) =>
+    withEviction(database, { signal, catalogIndex }, () => putDeviceFact(database, subject, fact))
+  return {
+    write,
+    lookUp(subject, work, callerSignal) {
+      const lookUpAndStore = async (signal: AbortSignal) => {
+        const found = await work(signal)
+        await write(subject, found, signal)
+        return found
+      }
+      return singleFlight(subject, lookUpAndStore, callerSignal)
+    },
   }
 }
 

@@ -4,6 +4,7 @@
  */
 import type { Resource } from '../../catalog/schema.ts'
 import { toDeviceId } from '../../device/capabilities.ts'
+import type { Database } from '../../store/database.ts'
 import type { PredictionRecord } from '../../store/db.ts'
 import { withEviction } from '../../store/eviction.ts'
 import {
@@ -20,7 +21,11 @@ import type { Entries } from './entries.ts'
 import type { ImplementationSelector } from '../choice/selector.ts'
 import type { ResolvedImplementation } from '../models/models.ts'
 import { resolveImplementation } from './resolve-implementation.ts'
-import { createRecordedChoices, type RecordedChoicesOptions } from './recorded-choices.ts'
+import {
+  createRecordedChoices,
+  type RecordedChoices,
+  type RecordedChoicesOptions,
+} from './recorded-choices.ts'
 import { parseStoredImplementation, toStoredEntry } from './stored-implementation.ts'
 
 export interface Predictions {
@@ -64,21 +69,34 @@ export function createPredictions(options: PredictionsOptions): Predictions {
     return { entry, implementation: (await selector.select(entry, id)).implementation }
   }
 
-  /** Latest request of each client and tag. Equal concurrent requests get the same prediction. */
-  const pending = new Map<string, Promise<unknown>>()
+  async function create(request: PredictionRequest, signal: AbortSignal): Promise<Prediction> {
+    const pinned = await choices.findReferenced(request)
+    const existing = await findExisting(database, choices, request, pinned, signal)
+    if (existing) {
+      await touchPrediction(database, existing).catch(ignoreStorageFull)
+      return toPrediction(existing, scope)
+    }
+    const resolved = pinned
+      ? await choices.reuse(pinned, toReference(request), signal)
+      : await selectBest(request.tag, request.deviceId, signal)
+    signal.throwIfAborted()
+    const record = recordOf(request, resolved, {
+      deviceId: request.deviceId ?? toDeviceId(await device()),
+      configuration: pinned?.configuration ?? `conf_${randomId()}`,
+      ...(request.predictionId !== undefined && { isPinned: true }),
+    })
+    const room = { signal, catalogIndex: () => createCatalogIndex(entries) }
+    await withEviction(database, room, () => putPrediction(database, record))
+    return toPrediction(record, scope)
+  }
 
+  const inTurn = createTurns()
   return {
+    // Equal concurrent requests get the same prediction.
     create(request, signal) {
       const { tag, clientId, configurationId } = request
       const key = JSON.stringify([tag, clientId, configurationId])
-      const created = Promise.resolve(pending.get(key)).then(() => create(request, signal))
-      const cleanup = created
-        .catch(() => undefined)
-        .then(() => {
-          if (pending.get(key) === cleanup) pending.delete(key)
-        })
-      pending.set(key, cleanup)
-      return created
+      return inTurn(key, () => create(request, signal))
     },
     async resolveConfiguration(tag, configuration, signal) {
       const record = await choices.getConfigured(tag, configuration)
@@ -92,41 +110,48 @@ export function createPredictions(options: PredictionsOptions): Predictions {
       return record && resource && { resource, tag: record.tag }
     },
   }
+}
 
-  async function create(request: PredictionRequest, signal: AbortSignal): Promise<Prediction> {
-    const { tag, clientId, configurationId = '' } = request
-    const pinned = await choices.findReferenced(request)
-    const isPinned = request.predictionId !== undefined
-    const reference = isPinned ? 'predictionId' : 'configurationId'
-    // The token identifies the choice, so a client with an equal prediction needs no new one.
-    const existing = await findPredictionByKey(
-      database,
-      { tag, clientId, configurationId },
-      (record) => (pinned ? record.configuration === pinned.configuration : !record.isPinned),
-    )
-    if (
-      existing &&
-      (pinned
-        ? await choices.reuse(existing, reference, signal)
-        : await choices.isReusable(existing))
-    ) {
-      await touchPrediction(database, existing).catch(ignoreStorageFull)
-      return toPrediction(existing, scope)
-    }
-    const resolved = pinned
-      ? await choices.reuse(pinned, reference, signal)
-      : await selectBest(tag, request.deviceId, signal)
-    signal.throwIfAborted()
-    const record = recordOf(request, resolved, {
-      deviceId: request.deviceId ?? toDeviceId(await device()),
-      configuration: pinned?.configuration ?? `conf_${randomId()}`,
-      ...(isPinned && { isPinned }),
-    })
-    const room = { signal, catalogIndex: () => createCatalogIndex(entries) }
-    await withEviction(database, room, () => putPrediction(database, record))
-    return toPrediction(record, scope)
+/** Resolves with the prediction that the client has already, if it is the one it would get. */
+async function findExisting(
+  database: Database,
+  choices: RecordedChoices,
+  request: PredictionRequest,
+  pinned: PredictionRecord | undefined,
+  signal: AbortSignal,
+): Promise<PredictionRecord | undefined> {
+  const { tag, clientId, configurationId = '' } = request
+  // The token identifies the choice, so a client with an equal prediction needs no new one.
+  const existing = await findPredictionByKey(
+    database,
+    { tag, clientId, configurationId },
+    (record) => (pinned ? record.configuration === pinned.configuration : !record.isPinned),
+  )
+  if (!existing) return undefined
+  if (pinned) await choices.reuse(existing, toReference(request), signal)
+  else if (!(await choices.isReusable(existing))) return undefined
+  return existing
+}
+
+/** Returns a function that runs the work of a key after all earlier work of that key. */
+function createTurns(): <T>(key: string, work: () => Promise<T>) => Promise<T> {
+  /** Latest work of each key. It never rejects. */
+  const pending = new Map<string, Promise<unknown>>()
+  return (key, work) => {
+    const done = Promise.resolve(pending.get(key)).then(work)
+    const cleanup = done
+      .catch(() => undefined)
+      .then(() => {
+        if (pending.get(key) === cleanup) pending.delete(key)
+      })
+    pending.set(key, cleanup)
+    return done
   }
 }
+
+/** Returns the field of the request that names an earlier choice. */
+const toReference = ({ predictionId }: PredictionRequest) =>
+  predictionId === undefined ? 'configurationId' : 'predictionId'
 
 function recordOf(
   { tag, clientId, configurationId = '' }: PredictionRequest,

@@ -26,6 +26,8 @@ export interface RecordedChoicesOptions {
 /** Name of a parameter that refers to an earlier choice. */
 type Reference = 'predictionId' | 'configurationId' | 'configuration'
 
+export type RecordedChoices = ReturnType<typeof createRecordedChoices>
+
 export function createRecordedChoices({ database, entries, device }: RecordedChoicesOptions) {
   /** Resolves with the earlier choice that the request refers to; `undefined` if there is none. */
   async function findReferenced({ tag, configurationId, predictionId }: PredictionRequest) {

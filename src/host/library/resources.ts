@@ -76,27 +76,24 @@ export function createResources(options: ResourcesOptions): Resources {
     return { sha256, name, blob: files.get(name) as Blob }
   }
 
-  /** Resolves with any complete stored resource, whatever tag it was stored for. */
-  async function stored(sha256: string): Promise<ResourceBody | undefined> {
+  /** Resolves with a complete stored resource, whatever tag it was stored for. */
+  async function readStored(sha256: string): Promise<ResourceBody> {
     const blob = await readResource(database, sha256)
-    const record = blob && (await findResourceRecord(database, sha256))
-    return blob && { sha256, name: record?.name ?? sha256, blob }
+    if (!blob) throw notFound(sha256)
+    const record = await findResourceRecord(database, sha256)
+    return { sha256, name: record?.name ?? sha256, blob }
   }
 
   return {
     async info(sha256) {
       const located = await find(sha256)
       if (located) return { sha256, name: located.resource.name, bytes: located.resource.bytes }
-      const body = await stored(sha256)
-      if (!body) throw notFound(sha256)
-      return { sha256, name: body.name, bytes: body.blob.size }
+      const { name, blob } = await readStored(sha256)
+      return { sha256, name, bytes: blob.size }
     },
     async body(sha256, signal) {
       const located = await find(sha256)
-      if (located) return download(located, signal)
-      const body = await stored(sha256)
-      if (!body) throw notFound(sha256)
-      return body
+      return located ? download(located, signal) : readStored(sha256)
     },
   }
 }

@@ -16,8 +16,9 @@ import {
 import type { Database } from '../../store/database.ts'
 import { startProgressReports, createProgressMeter } from '../../store/transfer-rate.ts'
 import { countStoredBytes } from '../../store/resources.ts'
-import { estimateQuota, isPersisted } from '../../store/quota.ts'
-import type { Control, Tag } from '../../types/index.ts'
+import { isPersisted } from '../../store/persistence.ts'
+import { estimateQuota } from '../../store/quota.ts'
+import type { Control, RepairProgress, StorageUsage, Tag } from '../../types/index.ts'
 import { countAssetBytes, listAssets, removeAssets } from '../../values/asset-cache.ts'
 import { createCatalogIndex, resourcesOf } from './catalog-index.ts'
 import type { Entries } from './entries.ts'
@@ -45,13 +46,8 @@ export interface StorageOptions {
   background: { clear(): Promise<void> }
 }
 
-export function createStorage({
-  database,
-  entries,
-  models,
-  onDownload,
-  background,
-}: StorageOptions): StorageCalls {
+export function createStorage(options: StorageOptions): StorageCalls {
+  const { database, entries, models, onDownload, background } = options
   const known = () => createCatalogIndex(entries)
 
   /** Resolves with the records of a tag. Rejects with `not_found` if it has none and is unknown. */
@@ -63,22 +59,7 @@ export function createStorage({
   }
 
   return {
-    async storageUsage() {
-      const [{ records }, responses, room, assetBytes] = await Promise.all([
-        loadInventory(database),
-        listBackgroundRecords(database),
-        estimateQuota(),
-        countAssetBytes(database.name),
-      ])
-      return {
-        bytes: records.reduce((sum, record) => sum + countStoredBytes(record), 0),
-        assetBytes,
-        responseBytes: sumRecordBytes(responses),
-        originBytes: room.usage,
-        quotaBytes: room.quota,
-        persisted: await isPersisted(),
-      }
-    },
+    storageUsage: () => readUsage(database),
     async storedTags() {
       const catalog = await known()
       const tags = listStoredTags(await loadInventory(database, catalog), catalog)
@@ -95,17 +76,10 @@ export function createStorage({
       await setPin(database, tag, pinned)
     },
     async repair(tag, { signal, onEvent = () => {} }) {
-      const tagRecords = await recordsOf(tag)
-      const verifiedRecords = tagRecords.filter(({ verified }) => verified)
-      const meter = createProgressMeter(tag, 'check', sumBytes(verifiedRecords))
-      const stop = startProgressReports(meter.progress, onEvent)
-      const hashes = verifiedRecords.map(({ sha256 }) => sha256)
-      const damaged = await deleteDamagedChunks(database, hashes, signal, meter.add).finally(stop)
-      onEvent(meter.progress())
+      const records = (await recordsOf(tag)).filter(({ verified }) => verified)
+      const damaged = await deleteDamaged(database, tag, records, signal, onEvent)
       if (damaged === 0) return 0
-      const listed = new Map(resourcesOf(await entries.all()).map((one) => [one.sha256, one]))
-      const wanted = verifiedRecords.map((record) => listed.get(record.sha256) ?? wantedOf(record))
-      await ensureResources(database, wanted, {
+      await ensureResources(database, await toWanted(records, entries), {
         signal,
         tag,
         catalogIndex: known,
@@ -131,6 +105,48 @@ export function createStorage({
     },
     clearResponses: () => background.clear(),
   }
+}
+
+/** Checks the records of a tag, and deletes damaged chunks. Resolves with the number of their bytes. */
+async function deleteDamaged(
+  database: Database,
+  tag: Tag,
+  records: readonly ResourceRecord[],
+  signal: AbortSignal,
+  onEvent: (progress: RepairProgress) => void,
+): Promise<number> {
+  const meter = createProgressMeter(tag, 'check', sumBytes(records))
+  const stop = startProgressReports(meter.progress, onEvent)
+  const hashes = records.map(({ sha256 }) => sha256)
+  const damaged = await deleteDamagedChunks(database, hashes, signal, meter.add).finally(stop)
+  onEvent(meter.progress())
+  return damaged
+}
+
+async function readUsage(database: Database): Promise<StorageUsage> {
+  const [{ records }, responses, room, assetBytes] = await Promise.all([
+    loadInventory(database),
+    listBackgroundRecords(database),
+    estimateQuota(),
+    countAssetBytes(database.name),
+  ])
+  return {
+    bytes: records.reduce((sum, record) => sum + countStoredBytes(record), 0),
+    assetBytes,
+    responseBytes: sumRecordBytes(responses),
+    originBytes: room.usage,
+    quotaBytes: room.quota,
+    persisted: await isPersisted(),
+  }
+}
+
+/** Resolves with the resources to store again, at the URLs of the catalogs where these list them. */
+async function toWanted(
+  records: readonly ResourceRecord[],
+  entries: Entries,
+): Promise<WantedResource[]> {
+  const listed = new Map(resourcesOf(await entries.all()).map((one) => [one.sha256, one]))
+  return records.map((record) => listed.get(record.sha256) ?? wantedOf(record))
 }
 
 function wantedOf({ type, url, name, bytes, sha256 }: ResourceRecord): WantedResource {

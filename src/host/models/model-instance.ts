@@ -81,7 +81,9 @@ export function createModelInstance(options: ModelInstanceOptions): ModelInstanc
   const thread = startModelThread(entry, options.assets, closing, options.onDirectUse, onComparison)
   const worker = remote<ModelService>(thread.link, MODEL_METHODS)
   const loading = startLoad(options, worker, closing, explain)
-  let references = 0
+  const references = createReferences((count) => {
+    if (count + thread.directRequests === 0 && !loading.ready) close()
+  })
 
   /**
    * Records the comparison. The worker of a predictor ends if the GPU is wrong, because it computes
@@ -92,6 +94,12 @@ export function createModelInstance(options: ModelInstanceOptions): ModelInstanc
     if (comparison.agrees || entry.type === 'model' || closing.signal.aborted) return
     options.onProgress({ ...loading.progress.latest, gpuDifference: comparison.why })
     closing.abort(gpuDiffers(comparison))
+  }
+
+  function close(why: 'unloaded' | 'replaced' | 'paused' = 'unloaded'): void {
+    if (why === 'paused') return closing.abort(loadPaused(entry.tag))
+    const what = `${entry.tag} was ${why} while it was in use. Try again.`
+    closing.abort(new InoriginError('unavailable', what, { code: why, retryAfter: 1 }))
   }
 
   const instance: ModelInstance = {
@@ -105,22 +113,13 @@ export function createModelInstance(options: ModelInstanceOptions): ModelInstanc
       return loading.ready
     },
     get referenceCount() {
-      return references + thread.directRequests
+      return references.count + thread.directRequests
     },
     get directRequests() {
       return thread.directRequests
     },
     load: loading.finish,
-    retain() {
-      references += 1
-      let isHeld = true
-      return () => {
-        if (!isHeld) return
-        isHeld = false
-        references -= 1
-        if (instance.referenceCount === 0 && !loading.ready) instance.close()
-      }
-    },
+    retain: references.add,
     async explainFailure(error) {
       const comparison = comparisonFromError(error)
       if (comparison) onComparison(comparison)
@@ -129,12 +128,28 @@ export function createModelInstance(options: ModelInstanceOptions): ModelInstanc
       return explained
     },
     openDirectPort: thread.openDirectPort,
-    close(why = 'unloaded') {
-      if (why === 'paused') return closing.abort(loadPaused(entry.tag))
-      const what = `${entry.tag} was ${why} while it was in use. Try again.`
-      closing.abort(new InoriginError('unavailable', what, { code: why, retryAfter: 1 }))
-    },
+    close,
   }
   closing.signal.addEventListener('abort', () => onClose(instance))
   return instance
+}
+
+/** Counts references. `onRelease` gets the number that is left. */
+function createReferences(onRelease: (count: number) => void) {
+  let count = 0
+  return {
+    get count() {
+      return count
+    },
+    add(): () => void {
+      count += 1
+      let isHeld = true
+      return () => {
+        if (!isHeld) return
+        isHeld = false
+        count -= 1
+        onRelease(count)
+      }
+    },
+  }
 }

@@ -6,7 +6,7 @@ import { startInactivityTimeout } from '../../link/inactivity.ts'
 import type { Link } from '../../link/link.ts'
 import { START_TIMEOUT_MS, watchLivenessLock } from '../../link/liveness.ts'
 import type { HostToModel, ModelToHost } from '../messages.ts'
-import { createWatchdog, type Stage } from './watchdog.ts'
+import { createWatchdog, type Stage, type Watchdog } from './watchdog.ts'
 
 export interface ModelThread {
   link: Link
@@ -71,18 +71,7 @@ export function startModelThread(
   })
 
   return {
-    link: {
-      connect: (port) => send({ type: 'port' }, [port]),
-      livenessLock: null,
-      maxAttempts: 1,
-      // Compiling a graph blocks the thread for an unknown time. The watchdog limits the rest.
-      ackTimeoutMs: Infinity,
-      messageTimeoutMs: Infinity,
-      endSignal: closing.signal,
-      // A slow reader must not block the model for the others, so the window fits a whole response.
-      window: RESPONSE_WINDOW_EVENTS,
-      onOpen: watchdog.watch,
-    },
+    link: toLink((port) => send({ type: 'port' }, [port]), closing.signal, watchdog),
     get directRequests() {
       return directRequests
     },
@@ -91,6 +80,25 @@ export function startModelThread(
       send({ type: 'direct' }, [port2])
       return port1
     },
+  }
+}
+
+function toLink(
+  connect: (port: MessagePort) => void,
+  endSignal: AbortSignal,
+  { watch }: Watchdog,
+): Link {
+  return {
+    connect,
+    livenessLock: null,
+    maxAttempts: 1,
+    // Compiling a graph blocks the thread for an unknown time. The watchdog limits the rest.
+    ackTimeoutMs: Infinity,
+    messageTimeoutMs: Infinity,
+    endSignal,
+    // A slow reader must not block the model for the others, so the window fits a whole response.
+    window: RESPONSE_WINDOW_EVENTS,
+    onOpen: watch,
   }
 }
 

@@ -5,6 +5,7 @@ import type { LoadProgress, Tag } from '../../types/index.ts'
 import type { LoadTrace } from './load-trace.ts'
 import type { IdleMonitor } from './idle.ts'
 import type { EventHub } from './event-hub.ts'
+import { createLoadReports, type LoadReports } from './load-reports.ts'
 import {
   createModelInstance,
   type ModelInstance,
@@ -63,64 +64,16 @@ export interface ModelsOptions extends Pick<
 }
 
 export function createModels(options: ModelsOptions): Models {
-  const { progress, idle, trace } = options
-  /** Loaded and loading implementations by key, the least recently used first. */
-  const all = new Map<string, ModelInstance>()
-  /** Implementations whose progress is not reported. */
-  const background = new WeakSet<ModelInstance>()
-  const uses = createUseCounter(idle, all)
-
-  function evictIdle(): void {
-    for (const instance of Array.from(all.values())) {
-      if (all.size < MAX_LOADED) return
-      if (instance.referenceCount === 0) instance.close('replaced')
-    }
-  }
-
-  /** Starts the implementation, which is in memory from now on. */
-  function start(
-    key: string,
-    { entry, implementation }: ResolvedImplementation,
-    verdict: GpuVerdict | undefined,
-  ): ModelInstance {
-    evictIdle()
-    const instance: ModelInstance = createModelInstance({
-      ...options,
-      entry,
-      implementation,
-      verdict,
-      onDirectUse() {
-        if (all.get(key) === instance) moveToEnd(key, instance)
-        uses.report()
-      },
-      onClose(closed) {
-        if (all.get(key) === closed) all.delete(key)
-        if (!background.has(closed)) trace.ended(closed)
-        uses.report()
-      },
-      onProgress(step) {
-        if (background.has(instance)) return
-        progress.report(step)
-        if (step.phase === 'ready') trace.ready(instance)
-      },
-    })
-    return instance
-  }
-
-  function moveToEnd(key: string, instance: ModelInstance): void {
-    all.delete(key)
-    all.set(key, instance)
-  }
+  const loaded = createLoadedModels(options)
+  const { instances, uses, reports } = loaded
 
   return {
     acquire(entry, implementation, verdict, isBackground = false) {
       const key = keyOf(entry, implementation)
-      const existing = all.get(key)
-      const instance = existing ?? start(key, { entry, implementation }, verdict)
-      if (isBackground) {
-        if (!existing) background.add(instance)
-      } else if (background.delete(instance) || !existing) trace.started(instance)
-      moveToEnd(key, instance)
+      const existing = instances.get(key)
+      const instance = existing ?? start(options, loaded, { entry, implementation }, verdict)
+      reports.used(instance, { isFirst: !existing, isBackground })
+      moveToEnd(instances, key, instance)
       const releaseInstance = instance.retain()
       const releaseLease = isBackground ? () => {} : uses.add(instance)
       const release = () => {
@@ -129,11 +82,11 @@ export function createModels(options: ModelsOptions): Models {
       }
       return { instance, release }
     },
-    find: (entry, implementation) => all.get(keyOf(entry, implementation)),
+    find: (entry, implementation) => instances.get(keyOf(entry, implementation)),
     get hasCapacity() {
-      return all.size < MAX_LOADED
+      return instances.size < MAX_LOADED
     },
-    ofTag: (tag) => [...all.values()].filter((instance) => instance.entry.tag === tag),
+    ofTag: (tag) => [...instances.values()].filter((instance) => instance.entry.tag === tag),
     countUsers(tag) {
       return this.ofTag(tag).reduce((sum, instance) => sum + uses.count(instance), 0)
     },
@@ -143,15 +96,65 @@ export function createModels(options: ModelsOptions): Models {
     pause(tag) {
       for (const instance of this.ofTag(tag)) if (!instance.ready) instance.close('paused')
     },
-    progress(signal) {
-      const loading = [...all.values()].filter((one) => !one.ready && !background.has(one))
-      // The current loads come first, so that a late subscriber sees them.
-      return progress.read(
-        loading.map((instance) => instance.progress.latest),
-        signal,
-      )
-    },
+    progress: (signal) => reports.read([...instances.values()], signal),
   }
+}
+
+interface LoadedModels {
+  /** Loaded and loading implementations by key, the least recently used first. */
+  instances: Map<string, ModelInstance>
+  uses: UseCounter
+  reports: LoadReports
+}
+
+function createLoadedModels({ progress, trace, idle }: ModelsOptions): LoadedModels {
+  const instances = new Map<string, ModelInstance>()
+  const uses = createUseCounter(idle, instances)
+  return { instances, uses, reports: createLoadReports(progress, trace) }
+}
+
+/** Starts the implementation. Idle ones are evicted first. */
+function start(
+  options: ModelsOptions,
+  { instances, uses, reports }: LoadedModels,
+  { entry, implementation }: ResolvedImplementation,
+  verdict: GpuVerdict | undefined,
+): ModelInstance {
+  const key = keyOf(entry, implementation)
+  evictIdle(instances)
+  const instance: ModelInstance = createModelInstance({
+    ...options,
+    entry,
+    implementation,
+    verdict,
+    onDirectUse() {
+      if (instances.get(key) === instance) moveToEnd(instances, key, instance)
+      uses.report()
+    },
+    onClose(closed) {
+      if (instances.get(key) === closed) instances.delete(key)
+      reports.ended(closed)
+      uses.report()
+    },
+    onProgress: (step) => reports.step(instance, step),
+  })
+  return instance
+}
+
+function evictIdle(instances: ReadonlyMap<string, ModelInstance>): void {
+  for (const instance of Array.from(instances.values())) {
+    if (instances.size < MAX_LOADED) return
+    if (instance.referenceCount === 0) instance.close('replaced')
+  }
+}
+
+function moveToEnd(
+  instances: Map<string, ModelInstance>,
+  key: string,
+  instance: ModelInstance,
+): void {
+  instances.delete(key)
+  instances.set(key, instance)
 }
 
 /**

@@ -85,9 +85,6 @@ const PREPARE_METHODS: ReadonlySet<string> = new Set(['generate', 'embed', 'coun
 
 export function createWatchdog({ type, ping, onTimeout }: WatchdogOptions): Watchdog {
   const timeoutsMs = TIMEOUTS_MS[type]
-  /** Stage of each open request. */
-  const openRequests = new Map<object, Stage>()
-  let directRequests = 0
   let stage: Stage = 'idle'
   let stageStartedAt = 0
   /** Time at which the unanswered ping was sent; `null` if there is none. */
@@ -97,18 +94,14 @@ export function createWatchdog({ type, ping, onTimeout }: WatchdogOptions): Watc
   let timer: ReturnType<typeof setInterval> | undefined
   let isStopped = false
 
-  function update(): void {
+  const openRequests = createOpenRequests((nextStage) => {
     const now = performance.now()
-    const nextStage = stageOf([
-      ...openRequests.values(),
-      ...(directRequests > 0 ? (['run'] as const) : []),
-    ])
     if (nextStage !== stage) stageStartedAt = now
     stage = nextStage
     if (stage === 'idle' || isStopped || timer !== undefined) return
     lastCheck = now
     timer = setInterval(check, PING_INTERVAL_MS)
-  }
+  })
 
   function check(): void {
     const now = performance.now()
@@ -138,10 +131,31 @@ export function createWatchdog({ type, ping, onTimeout }: WatchdogOptions): Watc
   }
 
   return {
+    ...openRequests,
+    pong() {
+      pingedAt = null
+    },
+    stop,
+  }
+}
+
+/** Tracks the stages of open requests. `onChange` gets that of the worker after each change. */
+function createOpenRequests(
+  onChange: (stage: Stage) => void,
+): Pick<Watchdog, 'watch' | 'setDirectRequests'> {
+  const stages = new Map<object, Stage>()
+  let directRequests = 0
+
+  function update(): void {
+    const direct: readonly Stage[] = directRequests > 0 ? ['run'] : []
+    onChange(stageOf([...stages.values(), ...direct]))
+  }
+
+  return {
     watch(method) {
       const request = {}
-      const setStage = (nextStage: Stage) => {
-        openRequests.set(request, nextStage)
+      const setStage = (stage: Stage) => {
+        stages.set(request, stage)
         update()
       }
       const isLoading = LOAD_METHODS.has(method)
@@ -150,7 +164,7 @@ export function createWatchdog({ type, ping, onTimeout }: WatchdogOptions): Watc
         onAck: () => !isLoading && setStage(PREPARE_METHODS.has(method) ? 'prepare' : 'run'),
         onResult: () => !isLoading && setStage('run'),
         onClose: () => {
-          openRequests.delete(request)
+          stages.delete(request)
           update()
         },
       }
@@ -159,10 +173,6 @@ export function createWatchdog({ type, ping, onTimeout }: WatchdogOptions): Watc
       directRequests = requests
       update()
     },
-    pong() {
-      pingedAt = null
-    },
-    stop,
   }
 }
 

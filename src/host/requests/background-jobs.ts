@@ -67,19 +67,10 @@ export function createBackgroundJobs(options: BackgroundJobsOptions): Background
   }
 
   /** Stores the events of a generation as they come. Resolves when it has ended in any way. */
-  async function run(id: string, { events }: Generation, signal: AbortSignal): Promise<void> {
-    const writer = createBatchWriter(async (batch) => {
-      if (!(await appendBackgroundEvents(store, id, batch))) end(id)
-      readers.notify(id, null)
-    })
+  async function run(id: string, generation: Generation, signal: AbortSignal): Promise<void> {
     try {
-      for await (const event of events) {
-        if (event.type === 'progress') readers.notify(id, event.progress)
-        else if (event.type !== 'heartbeat') writer.add(event)
-      }
-      await writer.close()
+      await storeEvents(options, id, generation, () => end(id))
     } catch (error) {
-      await writer.close().catch(() => undefined)
       await storeFailure(store, id, InoriginError.from(error), signal)
     }
     end(id)
@@ -150,6 +141,29 @@ async function whenQueued<T>(open: () => Promise<T>, signal: AbortSignal): Promi
       if (!(error instanceof InoriginError) || error.kind !== 'rate_limit') throw error
       await sleep((error.retryAfter ?? 1) * 1000, signal)
     }
+  }
+}
+
+/** Stores events. `onDeleted` is called if the response was deleted meanwhile. */
+async function storeEvents(
+  { store, readers }: BackgroundJobsOptions,
+  id: string,
+  { events }: Generation,
+  onDeleted: () => void,
+): Promise<void> {
+  const writer = createBatchWriter(async (batch) => {
+    if (!(await appendBackgroundEvents(store, id, batch))) onDeleted()
+    readers.notify(id, null)
+  })
+  try {
+    for await (const event of events) {
+      if (event.type === 'progress') readers.notify(id, event.progress)
+      else if (event.type !== 'heartbeat') writer.add(event)
+    }
+    await writer.close()
+  } catch (error) {
+    await writer.close().catch(() => undefined)
+    throw error
   }
 }
 

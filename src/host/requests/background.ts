@@ -48,16 +48,10 @@ export interface Background {
 
 export function createBackground(options: BackgroundOptions): Background {
   const { authorize, database, epoch, generate, limits = BACKGROUND_LIMITS } = options
+  const isOwned = createOwnerCheck(options)
   const store = { database, epoch, limits }
   const readers = createBackgroundReaders(database)
   const jobs = createBackgroundJobs({ store, readers, generate })
-
-  /** Resolves with `true` if that response exists for the API key of the caller. */
-  async function isOwned(id: string, caller: Caller): Promise<boolean> {
-    authorize(caller)
-    const record = await findBackgroundRecord(database, id)
-    return record !== undefined && record.owner === (await toOwner(caller.key))
-  }
 
   async function remove(id: string): Promise<void> {
     await deleteBackgroundRecord(store, id)
@@ -107,6 +101,15 @@ export function createBackground(options: BackgroundOptions): Background {
       await clearBackgroundRecords(store)
       for (const { id } of records) jobs.end(id)
     },
+  }
+}
+
+/** Returns a function that resolves with `true` if a response exists for the caller's API key. */
+function createOwnerCheck({ authorize, database }: BackgroundOptions) {
+  return async (id: string, caller: Caller): Promise<boolean> => {
+    authorize(caller)
+    const record = await findBackgroundRecord(database, id)
+    return record !== undefined && record.owner === (await toOwner(caller.key))
   }
 }
 

@@ -7,7 +7,7 @@ import { startInactivityTimeout } from '../../link/inactivity.ts'
 import { START_TIMEOUT_MS, watchLivenessLock } from '../../link/liveness.ts'
 import { currentLocks } from '../../link/locks.ts'
 import { PROTOCOL, type AnswerMessage, type PageToWorker } from '../../link/protocol.ts'
-import { requestPersistence } from '../../store/quota.ts'
+import { requestPersistence } from '../../store/persistence.ts'
 import type { HostSetup, HostToPage, PageToHost, ResponseHandover } from '../messages.ts'
 import { readLastEnded, recordEnded } from './last-ended.ts'
 
@@ -40,22 +40,20 @@ export function startHostThread(
   { getHeaders, ...setup }: PageSetup,
   options: HostThreadOptions,
 ): HostThread {
+  const { isElected, responses, onFailure } = options
   const stopped = new AbortController()
-  /** Ports that are held until the worker has started; `undefined` after that. */
-  let held: MessagePort[] | undefined = []
   const script = scriptOf(setup)
   const worker = new Worker(script, { type: 'module', name: 'inorigin host' })
+  const ports = createPortQueue((port) => post(worker, { type: 'port' }, [port]))
+  const fail = (reason: string) => onFailure(notStarted(setup, reason))
   worker.onmessage = (event: MessageEvent<HostToPage>) => handleMessage(event.data)
   // In a running worker, an uncaught error affects one request and is already in the console.
   worker.onerror = (event) => {
-    if (held) options.onFailure(notStarted(setup, event.message))
+    if (ports.isHolding) fail(event.message)
   }
-  const { isElected, responses } = options
-  const lastEnded = readLastEnded()
-  const start: PageToHost = { type: 'start', setup, isElected, lastEnded, responses }
-  worker.postMessage(start)
+  post(worker, { type: 'start', setup, isElected, lastEnded: readLastEnded(), responses })
   const stopStartTimeout = startInactivityTimeout(START_TIMEOUT_MS, () =>
-    options.onFailure(notStarted(setup, `no answer for ${START_TIMEOUT_MS / 1000} s`)),
+    fail(`no answer for ${START_TIMEOUT_MS / 1000} s`),
   )
   /** Name of the worker's liveness lock; `null` before it has started, and after its death. */
   let life: string | null = null
@@ -63,26 +61,17 @@ export function startHostThread(
   function handleMessage(message: HostToPage): void {
     if (message.type === 'pulse') return options.postToServiceWorker({ type: 'inorigin:pulse' })
     if (message.type === 'downloading') return void requestPersistence()
-    if (message.type === 'headers') return void sendHeaders(message)
+    if (message.type === 'headers')
+      return void findHeaders(message, getHeaders).then((answer) => post(worker, answer))
     stopStartTimeout()
-    if (message.protocol !== PROTOCOL) return options.onFailure(otherVersion(script))
+    if (message.protocol !== PROTOCOL) return onFailure(otherVersion(script))
     life = message.life
     if (life) {
       watchLivenessLock(currentLocks(), life, stopped.signal, onDeath)
       document.addEventListener('visibilitychange', followVisibility, { signal: stopped.signal })
       followVisibility()
     }
-    const ports = held ?? []
-    held = undefined
-    for (const port of ports) send(port)
-  }
-
-  async function sendHeaders({ id, url }: { id: number; url: string }): Promise<void> {
-    const found = await getHeaders(url).then(
-      (headers) => ({ headers }),
-      (error: unknown) => ({ headers: {}, error: messageOf(error) }),
-    )
-    worker.postMessage({ type: 'headers', id, ...found } satisfies PageToHost)
+    ports.open()
   }
 
   function onDeath(): void {
@@ -94,35 +83,65 @@ export function startHostThread(
     if (life) recordEnded(life, document.visibilityState === 'hidden')
   }
 
-  function send(port: MessagePort): void {
-    worker.postMessage({ type: 'port' } satisfies PageToHost, [port])
-  }
-
   return {
-    forward(port) {
-      if (!held) return send(port)
-      held.push(port)
-      // Without this reply, the requesting side would time out and take this tab for a frozen one.
-      post(port, { type: 'starting' })
-    },
+    forward: ports.forward,
     stop(error) {
       stopped.abort()
       stopStartTimeout()
       worker.terminate()
       if (life) recordEnded(life)
-      const last: AnswerMessage = error
-        ? { type: 'error', error: error.toRecord() }
-        : { type: 'moved' }
-      for (const port of held ?? []) post(port, last)
-      held = undefined
+      ports.close(error ? { type: 'error', error: error.toRecord() } : { type: 'moved' })
     },
   }
 }
 
+/** Ports to a worker, which are held until it has started. */
+interface PortQueue extends Pick<HostThread, 'forward'> {
+  readonly isHolding: boolean
+  /** Passes the held ports on, and later ones at once. */
+  open(): void
+  /** Answers the held ports. */
+  close(answer: AnswerMessage): void
+}
+
+function createPortQueue(send: (port: MessagePort) => void): PortQueue {
+  /** Held ports; `undefined` once the queue is open or closed. */
+  let held: MessagePort[] | undefined = []
+  const release = (handle: (port: MessagePort) => void): void => {
+    const ports = held ?? []
+    held = undefined
+    for (const port of ports) handle(port)
+  }
+  return {
+    get isHolding() {
+      return held !== undefined
+    },
+    forward(port) {
+      if (!held) return send(port)
+      held.push(port)
+      // Without this reply, the requesting side would time out and take this tab for a frozen one.
+      port.postMessage({ type: 'starting' } satisfies AnswerMessage)
+    },
+    open: () => release(send),
+    close: (answer) => release((port) => port.postMessage(answer)),
+  }
+}
+
+async function findHeaders(
+  { id, url }: { id: number; url: string },
+  getHeaders: PageSetup['getHeaders'],
+): Promise<PageToHost> {
+  const found = await getHeaders(url).then(
+    (headers) => ({ headers }),
+    (error: unknown) => ({ headers: {}, error: messageOf(error) }),
+  )
+  return { type: 'headers', id, ...found }
+}
+
 const scriptOf = ({ assets }: HostSetup): URL => new URL('worker.js', assets)
 
-function post(port: MessagePort, message: AnswerMessage): void {
-  port.postMessage(message)
+function post(worker: Worker, message: PageToHost, transfer: MessagePort[] = []): void {
+  worker.postMessage(message, transfer)
 }
 
 export function notStarted(setup: HostSetup, reason: string | undefined): InoriginError {

@@ -2,7 +2,7 @@
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { deleteDamagedChunks } from '../../../src/store/damaged-chunks.ts'
 import { openDatabase, type Database } from '../../../src/store/database.ts'
-import { putDeviceFact, trimDeviceFacts } from '../../../src/store/device-facts.ts'
+import { putDeviceFact, putFactOfGroup } from '../../../src/store/device-facts.ts'
 import { download } from '../../../src/store/download.ts'
 import { withFence } from '../../../src/store/fence.ts'
 import { putImportedEntry } from '../../../src/store/imported-entries.ts'
@@ -58,8 +58,8 @@ const WRITES: Record<string, (database: Database) => Promise<unknown>> = {
   putPrediction: (database) => putPrediction(database, PREDICTION),
   touchPrediction: (database) => touchPrediction(database, PREDICTION),
   putDeviceFact: (database) => putDeviceFact(database, 'x', 1),
-  trimDeviceFacts: (database) =>
-    trimDeviceFacts(database, 's', { maxFacts: 0, keepSubject: '', getLastUsed: () => 0 }),
+  putFactOfGroup: (database) =>
+    putFactOfGroup(database, { prefix: 's', maxFacts: 0, getLastUsed: () => 0 }, 'x', 1),
 }
 
 /** A connection to the database of a host that is elected now. */

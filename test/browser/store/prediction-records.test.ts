@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { PredictionRecord } from '../../../src/store/db.ts'
-import { getDeviceFact, trimDeviceFacts, putDeviceFact } from '../../../src/store/device-facts.ts'
+import { getDeviceFact, putDeviceFact, putFactOfGroup } from '../../../src/store/device-facts.ts'
 import type { Database } from '../../../src/store/database.ts'
 import {
   findPredictionById,
@@ -92,11 +92,8 @@ test('facts of one kind are trimmed, the one in hand and other kinds are not', a
   // By age and not by name: the oldest go.
   const ages = ['speed a', 'speed c', 'speed b']
   const lastUse = (fact: unknown) => ages.indexOf(String(fact))
-  await trimDeviceFacts(database, 'speed ', {
-    maxFacts: 2,
-    keepSubject: 'speed a',
-    getLastUsed: lastUse,
-  })
+  const group = { prefix: 'speed ', maxFacts: 2, getLastUsed: lastUse }
+  await putFactOfGroup(database, group, 'speed a', 'speed a')
   const isText = (value: unknown): value is string => typeof value === 'string'
   const found = async (subject: string) => (await getDeviceFact(database, subject, isText)) ?? null
   expect(await Promise.all(['speed a', 'speed b', 'speed c', 'speed', 'gpu a'].map(found))).toEqual(

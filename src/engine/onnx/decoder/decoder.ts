@@ -18,14 +18,14 @@ import { modelUnusable } from '../../failure.ts'
 import type { Runtime, Session } from '../runtime.ts'
 import { bytesOf } from '../tensor.ts'
 import { createChunkLimit } from './chunk-limit.ts'
-import { createKvPool, type KvLayout } from './kv-pool.ts'
-import { cpuKvMemory, gpuKvMemory, heapKvMemory } from './kv-memory.ts'
+import { createKvPool, type KvLayout, type KvPool } from './kv-pool.ts'
+import { cpuKvMemory, gpuKvMemory, heapKvMemory, type KvMemory } from './kv-memory.ts'
 import type { Decoder, Sequence } from '../../decoder.ts'
 import { isImageRow } from '../../images.ts'
 import { createFeeds, type FeedsOptions } from './feeds.ts'
 import { createForwardPass, type ForwardPass, type SequenceCache } from './forward.ts'
 import { readGraph, type Graph, type GraphSources } from './graph.ts'
-import { createIdleQueue } from './idle-queue.ts'
+import { createIdleQueue, type IdleQueue } from './idle-queue.ts'
 import { createLogitsWrapper } from './logits.ts'
 import { AXES, createPositions } from './positions.ts'
 import { createEmbedTokens } from '../vision/embed.ts'
@@ -57,29 +57,11 @@ export function createDecoder(
   options: DecoderOptions,
 ): Decoder {
   const { contextWindow, firstPosition, gpu, images } = options
-  const { decoder: session, embed } =
-    'decoder' in sessions ? sessions : { decoder: sessions, embed: undefined }
-  const graph = readGraph(session, { ...options, embed })
-  const locate = images?.locate
-  if (locate && graph.positions?.copies !== AXES)
-    throw modelUnusable(`its decoder takes no positions on ${AXES} axes.`)
-  const { heap } = session
-  const layout: KvLayout = graph.grouped && (gpu ?? heap) ? 'in place' : 'exact'
-  const memory = gpu
-    ? gpuKvMemory(runtime.ort, gpu)
-    : heap
-      ? heapKvMemory(heap)
-      : cpuKvMemory(runtime.ort)
-  const kvPool = createKvPool(graph.kvCaches, memory, { layout, contextWindow })
+  const opened = openGraph(runtime, sessions, options)
+  const { graph, memory, kvPool, idleQueue, forwardPass } = opened
   const chunkLimit = createChunkLimit(graph, kvPool, options)
-  const feeds = createFeeds(runtime.ort, graph, options)
-  const idleQueue = createIdleQueue()
-  const embedTokens = embed && createEmbedTokens(runtime, embed, graph.embedded, images)
-  const run = createForwardPass({ graph, session, embed: embedTokens, feeds, kvPool, layout })
-  const forwardPass: ForwardPass = (entries, keep) => idleQueue.run(() => run(entries, keep))
   const logitsWrapper = createLogitsWrapper(gpu)
   const caches = new Map<Sequence, SequenceCache>()
-  const createZeroStates = () => graph.states.map((spec) => memory.allocate(spec, 1, 0))
 
   const addSequence = (cache: SequenceCache): Sequence => {
     const sequence = createSequence(cache, {
@@ -101,16 +83,10 @@ export function createDecoder(
   const step: Decoder['step'] = async (entries) => {
     const [single] = entries
     if (single && entries.length === 1) return single.sequence.forward([single.token])
-    const batch = entries.map(({ sequence, token }) => {
-      const cache = caches.get(sequence)
-      if (!cache) throw new InoriginError('internal', 'The sequence is closed.')
-      assertFits(sequence.length + 1, contextWindow)
-      return { cache, tokens: [token] }
-    })
-    return logitsWrapper.wrap(
-      await forwardPass(batch, 1),
-      batch.map(({ cache }) => cache.kvRow.row),
-    )
+    const batch = toBatch(entries, caches, contextWindow)
+    const logits = await forwardPass(batch, 1)
+    const rows = batch.map(({ cache }) => cache.kvRow.row)
+    return logitsWrapper.wrap(logits, rows)
   }
 
   return {
@@ -119,13 +95,12 @@ export function createDecoder(
         idleQueue.run(() => images.encodeNext(tokens.filter(isImageRow))),
     }),
     maxChunkTokens: chunkLimit.maxTokens,
-    maxBatchSize:
-      graph.ragged && layout === 'in place' ? maxBatchSizeOf(graph, contextWindow, gpu) : 1,
+    maxBatchSize: maxBatchSizeOf(opened, contextWindow, gpu),
     open: () =>
       addSequence({
         kvRow: { batch: null, row: 0, length: 0 },
-        history: createStateHistory(createZeroStates),
-        positions: locate && createPositions(locate, firstPosition),
+        history: createStateHistory(() => graph.states.map((spec) => memory.allocate(spec, 1, 0))),
+        positions: images?.locate && createPositions(images.locate, firstPosition),
       }),
     step,
     // A lost device may never settle, hence the timeout; the next run reports the loss.
@@ -137,21 +112,69 @@ export function createDecoder(
   }
 }
 
+/** A graph with the memory of its caches, as all sequences use it. */
+interface OpenGraph {
+  graph: Graph
+  memory: KvMemory
+  layout: KvLayout
+  kvPool: KvPool
+  idleQueue: IdleQueue
+  forwardPass: ForwardPass
+}
+
+function openGraph(runtime: Runtime, sessions: Sessions, options: DecoderOptions): OpenGraph {
+  const { contextWindow, gpu, images } = options
+  const { decoder: session, embed } =
+    'decoder' in sessions ? sessions : { decoder: sessions, embed: undefined }
+  const graph = readGraph(session, { ...options, embed })
+  if (images?.locate && graph.positions?.copies !== AXES)
+    throw modelUnusable(`its decoder takes no positions on ${AXES} axes.`)
+  const { heap } = session
+  const layout: KvLayout = graph.grouped && (gpu ?? heap) ? 'in place' : 'exact'
+  const memory = gpu
+    ? gpuKvMemory(runtime.ort, gpu)
+    : heap
+      ? heapKvMemory(heap)
+      : cpuKvMemory(runtime.ort)
+  const kvPool = createKvPool(graph.kvCaches, memory, { layout, contextWindow })
+  const feeds = createFeeds(runtime.ort, graph, options)
+  const idleQueue = createIdleQueue()
+  const embedTokens = embed && createEmbedTokens(runtime, embed, graph.embedded, images)
+  const run = createForwardPass({ graph, session, embed: embedTokens, feeds, kvPool, layout })
+  const forwardPass: ForwardPass = (entries, keep) => idleQueue.run(() => run(entries, keep))
+  return { graph, memory, layout, kvPool, idleQueue, forwardPass }
+}
+
 /** Timeout in milliseconds of the submitted work; a working device computes two chunks in it. */
 const SYNCHRONIZE_TIMEOUT_MS = 10_000
 
 const submitted = async (gpu: GPUDevice | undefined): Promise<void> =>
   gpu?.queue.onSubmittedWorkDone().catch(() => undefined)
 
+/** Returns the batch of a step, of sequences that are open and have room for a token. */
+function toBatch(
+  entries: Parameters<Decoder['step']>[0],
+  caches: ReadonlyMap<Sequence, SequenceCache>,
+  contextWindow: number,
+) {
+  return entries.map(({ sequence, token }) => {
+    const cache = caches.get(sequence)
+    if (!cache) throw new InoriginError('internal', 'The sequence is closed.')
+    assertFits(sequence.length + 1, contextWindow)
+    return { cache, tokens: [token] }
+  })
+}
+
 /**
  * Returns how many sequences of maximum length fit into one GPU buffer, from 1 to
- * `MAX_BATCH_SIZE`.
+ * `MAX_BATCH_SIZE`; 1 if the graph takes one sequence at a time.
  */
 function maxBatchSizeOf(
-  { kvCaches }: Graph,
+  { graph: { ragged, kvCaches }, layout }: OpenGraph,
   contextWindow: number,
   gpu: GPUDevice | undefined,
 ): number {
+  if (!ragged || layout !== 'in place') return 1
   if (!gpu) return MAX_BATCH_SIZE
   const { maxBufferSize, maxStorageBufferBindingSize } = gpu.limits
   const limit = Math.min(maxBufferSize, maxStorageBufferBindingSize)

@@ -38,14 +38,9 @@ export function createFeeds(
   graph: Graph,
   { contextWindow, firstPosition }: FeedsOptions,
 ): Feeds {
-  // The mask of a single sequence is a view of this array, so that no run has to fill one.
-  const onesMask = new BigInt64Array(graph.attentionMask ? contextWindow : 0).fill(1n)
-  const positions = BigInt64Array.from(
-    { length: graph.positions ? contextWindow : 0 },
-    (_, index) => BigInt(index + firstPosition),
-  )
-  const int64 = (values: BigInt64Array, dims: readonly number[]): Tensor =>
-    new OrtTensor('int64', values, dims)
+  const int64: CreateInt64 = (values, dims) => new OrtTensor('int64', values, dims)
+  const mask = createMask(int64, graph.attentionMask ? contextWindow : 0)
+  const positionIds = createPositionIds(int64, graph.positions ? contextWindow : 0, firstPosition)
 
   const tokens: Feeds['tokens'] = (rows) =>
     int64(
@@ -56,32 +51,6 @@ export function createFeeds(
       ),
       [rows.length, tokensPerRow(rows)],
     )
-
-  const mask = (rows: readonly FeedRow[]): Tensor => {
-    const ends = rows.map(({ tokens: { length }, pastLength }) => pastLength + length)
-    const longest = Math.max(...ends)
-    if (rows.length === 1) return int64(onesMask.subarray(0, longest), [1, longest])
-    // Shorter rows are padded at the end, because batched attention uses only the count of ones.
-    const values = new BigInt64Array(rows.length * longest)
-    ends.forEach((end, row) => values.fill(1n, row * longest, row * longest + end))
-    return int64(values, [rows.length, longest])
-  }
-
-  const positionIds = (rows: readonly FeedRow[], copies: number): Tensor => {
-    const count = tokensPerRow(rows)
-    const values = new BigInt64Array(Math.max(copies, 1) * rows.length * count)
-    const part = (copy: number, row: number): BigInt64Array => {
-      const start = (copy * rows.length + row) * count
-      return values.subarray(start, start + count)
-    }
-    for (const [index, { pastLength, positions: placed, ...row }] of rows.entries()) {
-      const parts = Array.from({ length: Math.max(copies, 1) }, (_, copy) => part(copy, index))
-      if (placed && copies === AXES) placed.write(row.tokens, pastLength, parts)
-      else for (const each of parts) each.set(positions.subarray(pastLength, pastLength + count))
-    }
-    const dims = [rows.length, count]
-    return int64(values, copies === 0 ? dims : [copies, ...dims])
-  }
 
   const otherInputs: Feeds['otherInputs'] = (rows, keep) => {
     const inputs: Record<string, Tensor> = {}
@@ -102,3 +71,46 @@ export function createFeeds(
 }
 
 const tokensPerRow = (rows: readonly FeedRow[]): number => rows[0]?.tokens.length ?? 0
+
+type CreateInt64 = (values: BigInt64Array, dims: readonly number[]) => Tensor
+
+/** Returns a function that creates the attention mask of rows with at most `maxLength` tokens. */
+function createMask(int64: CreateInt64, maxLength: number): (rows: readonly FeedRow[]) => Tensor {
+  // The mask of a single sequence is a view of this array, so that no run has to fill one.
+  const onesMask = new BigInt64Array(maxLength).fill(1n)
+  return (rows) => {
+    const ends = rows.map(({ tokens: { length }, pastLength }) => pastLength + length)
+    const longest = Math.max(...ends)
+    if (rows.length === 1) return int64(onesMask.subarray(0, longest), [1, longest])
+    // Shorter rows are padded at the end, because batched attention uses only the count of ones.
+    const values = new BigInt64Array(rows.length * longest)
+    ends.forEach((end, row) => values.fill(1n, row * longest, row * longest + end))
+    return int64(values, [rows.length, longest])
+  }
+}
+
+/** Returns a function that creates the position ids of rows, in so many copies. */
+function createPositionIds(
+  int64: CreateInt64,
+  maxLength: number,
+  firstPosition: number,
+): (rows: readonly FeedRow[], copies: number) => Tensor {
+  const positions = BigInt64Array.from({ length: maxLength }, (_, index) =>
+    BigInt(index + firstPosition),
+  )
+  return (rows, copies) => {
+    const count = tokensPerRow(rows)
+    const values = new BigInt64Array(Math.max(copies, 1) * rows.length * count)
+    const part = (copy: number, row: number): BigInt64Array => {
+      const start = (copy * rows.length + row) * count
+      return values.subarray(start, start + count)
+    }
+    for (const [index, { pastLength, positions: placed, ...row }] of rows.entries()) {
+      const parts = Array.from({ length: Math.max(copies, 1) }, (_, copy) => part(copy, index))
+      if (placed && copies === AXES) placed.write(row.tokens, pastLength, parts)
+      else for (const each of parts) each.set(positions.subarray(pastLength, pastLength + count))
+    }
+    const dims = [rows.length, count]
+    return int64(values, copies === 0 ? dims : [copies, ...dims])
+  }
+}

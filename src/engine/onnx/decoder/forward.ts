@@ -71,7 +71,7 @@ export function createForwardPass(options: ForwardPassOptions): ForwardPass {
           ...(graph.tokens ? { input_ids: ids } : {}),
           ...feeds.otherInputs(rows, keep),
           ...embedded,
-          ...cacheInputs(batch, ordered[0]),
+          ...cacheInputs(graph, batch, ordered[0]),
         },
         fetches(batch, keep),
       )
@@ -81,7 +81,7 @@ export function createForwardPass(options: ForwardPassOptions): ForwardPass {
 
     if (layout !== 'in place') {
       const newTensors = kvCaches.map(({ output }) => results[output] as Tensor)
-      assertGrown(newTensors, longest, results)
+      assertGrown(graph, newTensors, longest, results)
       kvPool.replace(kvRows, newTensors)
     }
     for (const { cache } of ordered) {
@@ -94,13 +94,6 @@ export function createForwardPass(options: ForwardPassOptions): ForwardPass {
     return keep > 0 ? (results['logits'] ?? null) : null
   }
 
-  function cacheInputs(batch: KvBatch, entry: ForwardEntry | undefined): NamedTensors {
-    const tensors = [...batch.tensors, ...(entry?.cache.history.current.tensors ?? [])]
-    return Object.fromEntries(
-      [...kvCaches, ...states].map(({ input }, index) => [input, tensors[index] as Tensor]),
-    )
-  }
-
   function fetches(batch: KvBatch, keep: number): Record<string, Tensor | null> {
     const tensors = layout === 'in place' ? batch.tensors : []
     const outputs = [...kvCaches, ...states].map(
@@ -108,12 +101,28 @@ export function createForwardPass(options: ForwardPassOptions): ForwardPass {
     )
     return Object.fromEntries(keep > 0 ? [...outputs, ['logits', null]] : outputs)
   }
+}
 
-  /** Throws `unavailable` if a KV tensor lacks tokens; it could not be truncated or shared. */
-  function assertGrown(newTensors: readonly Tensor[], size: number, results: NamedTensors): void {
-    const other = kvCaches.findIndex(({ axis }, index) => newTensors[index]?.dims[axis] !== size)
-    if (other < 0) return
-    for (const tensor of Object.values(results)) tensor.dispose()
-    throw modelUnusable(`its KV cache ${kvCaches[other]?.output} does not grow with each token.`)
-  }
+function cacheInputs(
+  { kvCaches, states }: Graph,
+  batch: KvBatch,
+  entry: ForwardEntry | undefined,
+): NamedTensors {
+  const tensors = [...batch.tensors, ...(entry?.cache.history.current.tensors ?? [])]
+  return Object.fromEntries(
+    [...kvCaches, ...states].map(({ input }, index) => [input, tensors[index] as Tensor]),
+  )
+}
+
+/** Throws `unavailable` if a KV tensor lacks tokens; it could not be truncated or shared. */
+function assertGrown(
+  { kvCaches }: Graph,
+  newTensors: readonly Tensor[],
+  size: number,
+  results: NamedTensors,
+): void {
+  const other = kvCaches.findIndex(({ axis }, index) => newTensors[index]?.dims[axis] !== size)
+  if (other < 0) return
+  for (const tensor of Object.values(results)) tensor.dispose()
+  throw modelUnusable(`its KV cache ${kvCaches[other]?.output} does not grow with each token.`)
 }

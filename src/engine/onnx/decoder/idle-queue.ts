@@ -1,6 +1,6 @@
 /** Defers tasks while a run is in progress, such as freeing memory that the run uses. */
 
-interface IdleQueue {
+export interface IdleQueue {
   /** Runs a task, during which others are deferred. */
   run<T>(task: () => Promise<T>): Promise<T>
   /** Calls a task now, or as soon as no run is in progress. */

@@ -27,7 +27,7 @@ interface SequenceOptions {
 
 /** Creates a sequence over a KV cache, which it owns from now on. */
 export function createSequence(cache: SequenceCache, options: SequenceOptions): Sequence {
-  const { forwardPass, kvPool, logitsWrapper, selectsLogits, hasStates, contextWindow } = options
+  const { forwardPass, kvPool, hasStates, contextWindow } = options
   const { kvRow, history } = cache
   let closed = false
 
@@ -44,19 +44,6 @@ export function createSequence(cache: SequenceCache, options: SequenceOptions): 
     throw new InoriginError('internal', `The sequence cannot be cut to ${length} tokens.`)
   }
 
-  const extend: Sequence['extend'] = async (tokens) => {
-    if (tokens.length > 0) await run(tokens, 0)
-  }
-
-  const forward: Sequence['forward'] = async (tokens, rows = 1) => {
-    if (!selectsLogits && tokens.length > rows) {
-      // Such a run would compute and store the logits of all positions only to use the last ones.
-      await extend(tokens.slice(0, -rows))
-      return forward(tokens.slice(-rows), rows)
-    }
-    return logitsWrapper.wrap(await run(tokens, rows), [...Array(rows).keys()])
-  }
-
   return {
     get length() {
       return kvRow.length
@@ -67,8 +54,7 @@ export function createSequence(cache: SequenceCache, options: SequenceOptions): 
     get maxChunkTokens() {
       return options.maxChunkTokens(kvRow)
     },
-    extend,
-    forward,
+    ...createRuns(run, options),
     reusableLength,
     checkpoint: () => history.save(),
     async truncate(length) {
@@ -94,6 +80,26 @@ export function createSequence(cache: SequenceCache, options: SequenceOptions): 
       })
     },
   }
+}
+
+/** Creates the calls that append tokens, with `run`, which computes the logits of the last `keep`. */
+function createRuns(
+  run: (tokens: readonly number[], keep: number) => ReturnType<ForwardPass>,
+  { logitsWrapper, selectsLogits }: Pick<SequenceOptions, 'logitsWrapper' | 'selectsLogits'>,
+): Pick<Sequence, 'extend' | 'forward'> {
+  const extend: Sequence['extend'] = async (tokens) => {
+    if (tokens.length > 0) await run(tokens, 0)
+  }
+
+  const forward: Sequence['forward'] = async (tokens, rows = 1) => {
+    if (!selectsLogits && tokens.length > rows) {
+      // Such a run would compute and store the logits of all positions only to use the last ones.
+      await extend(tokens.slice(0, -rows))
+      return forward(tokens.slice(-rows), rows)
+    }
+    return logitsWrapper.wrap(await run(tokens, rows), [...Array(rows).keys()])
+  }
+  return { extend, forward }
 }
 
 /** Throws `internal` if a length exceeds the context window; the model knows no later positions. */

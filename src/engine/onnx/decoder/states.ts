@@ -42,11 +42,7 @@ const MAX_CHECKPOINTS = 8
  */
 export function createStateHistory(
   createInitial: () => Tensor[],
-  initial: { length: number; current: StateTensors; checkpoints: Map<number, StateTensors> } = {
-    length: 0,
-    current: { tensors: createInitial(), references: 1 },
-    checkpoints: new Map(),
-  },
+  initial = createSavedStates(createInitial),
 ): StateHistory {
   let { current, length: currentLength } = initial
   const { checkpoints } = initial
@@ -69,10 +65,7 @@ export function createStateHistory(
       return current
     },
     get bytes() {
-      const all = new Set([current, ...checkpoints.values()])
-      return [...all]
-        .flatMap(({ tensors }) => tensors)
-        .reduce((sum, each) => sum + bytesOf(each), 0)
+      return sumBytes(new Set([current, ...checkpoints.values()]))
     },
     advance: (tensors, length) => setCurrent({ tensors, references: 1 }, length),
     save() {
@@ -105,6 +98,25 @@ export function createStateHistory(
     },
   }
 }
+
+interface SavedStates {
+  /** Length of the sequence. */
+  length: number
+  current: StateTensors
+  /** Saved states by length. */
+  checkpoints: Map<number, StateTensors>
+}
+
+const createSavedStates = (createInitial: () => Tensor[]): SavedStates => ({
+  length: 0,
+  current: { tensors: createInitial(), references: 1 },
+  checkpoints: new Map(),
+})
+
+const sumBytes = (all: Iterable<StateTensors>): number =>
+  Array.from(all)
+    .flatMap(({ tensors }) => tensors)
+    .reduce((sum, each) => sum + bytesOf(each), 0)
 
 /** Returns the length whose removal leaves the smallest gap; never the first nor the last one. */
 function leastUseful(lengths: readonly number[]): number {

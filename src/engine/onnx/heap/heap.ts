@@ -35,15 +35,6 @@ const CPU_LOCATION = 1
 export function createHeap({ Tensor: OrtTensor }: Pick<Ort, 'Tensor'>, module: HeapModule): Heap {
   const tensors = new WeakMap<object, HeapTensor>()
 
-  const createHandle = (type: Tensor.Type, address: number, dims: readonly number[]): number => {
-    const sizes = writeNumbers(module, dims)
-    const bytes = bytesOf({ type, dims })
-    const { number } = kindOf(type)
-    const handle = module._OrtCreateTensor(number, address, bytes, sizes, dims.length, CPU_LOCATION)
-    module._free(sizes)
-    return assertHandle(module, handle)
-  }
-
   /** Creates an object without `data` that callers can pass on like a tensor. */
   const createTensor = (
     type: Tensor.Type,
@@ -66,19 +57,6 @@ export function createHeap({ Tensor: OrtTensor }: Pick<Ort, 'Tensor'>, module: H
     module._free(address)
   }
 
-  const describe = (handle: number): { type: Tensor.Type; address: number; dims: number[] } => {
-    const [kind = 0, address = 0, sizes = 0, rank = 0] = readOutputs(module, 4, (at) =>
-      module._OrtGetTensorData(handle, at, at + 4, at + 8, at + 12),
-    )
-    const dims = Array.from({ length: rank }, (_, index) =>
-      module.getValue(sizes + 4 * index, 'i32'),
-    )
-    module._OrtFree(sizes)
-    const type = typeName(kind)
-    if (!type) throw new Error(`Tensors of ONNX type ${kind} are not supported.`)
-    return { type, address, dims }
-  }
-
   return {
     module,
     find: (tensor) => tensors.get(tensor),
@@ -87,15 +65,15 @@ export function createHeap({ Tensor: OrtTensor }: Pick<Ort, 'Tensor'>, module: H
       const bytes = bytesOf({ type, dims })
       const address = allocate(module, bytes)
       module.HEAPU8.fill(0, address, address + bytes)
-      const heapTensor = { address, handle: createHandle(type, address, dims) }
+      const heapTensor = { address, handle: createHandle(module, type, address, dims) }
       return createTensor(type, dims, heapTensor, () => free(heapTensor))
     },
     adopt(handle) {
-      const { type, address, dims } = describe(handle)
+      const { type, address, dims } = describe(module, handle)
       return createTensor(type, dims, { handle, address }, () => module._OrtReleaseTensor(handle))
     },
     copyOut(handle) {
-      const { type, address, dims } = describe(handle)
+      const { type, address, dims } = describe(module, handle)
       const bytes = module.HEAPU8.slice(address, address + bytesOf({ type, dims }))
       module._OrtReleaseTensor(handle)
       return new OrtTensor(type, new (kindOf(type).array)(bytes.buffer), dims)
@@ -104,7 +82,37 @@ export function createHeap({ Tensor: OrtTensor }: Pick<Ort, 'Tensor'>, module: H
       const { buffer, byteOffset, byteLength } = tensor.data as Uint8Array
       const address = allocate(module, byteLength)
       module.HEAPU8.set(new Uint8Array(buffer, byteOffset, byteLength), address)
-      return { address, handle: createHandle(tensor.type, address, tensor.dims) }
+      return { address, handle: createHandle(module, tensor.type, address, tensor.dims) }
     },
   }
+}
+
+/** Creates a tensor of the runtime around elements. Returns its handle. */
+function createHandle(
+  module: HeapModule,
+  type: Tensor.Type,
+  address: number,
+  dims: readonly number[],
+): number {
+  const sizes = writeNumbers(module, dims)
+  const bytes = bytesOf({ type, dims })
+  const { number } = kindOf(type)
+  const handle = module._OrtCreateTensor(number, address, bytes, sizes, dims.length, CPU_LOCATION)
+  module._free(sizes)
+  return assertHandle(module, handle)
+}
+
+/** Reads the type, place and shape of a tensor of the runtime. */
+function describe(
+  module: HeapModule,
+  handle: number,
+): { type: Tensor.Type; address: number; dims: number[] } {
+  const [kind = 0, address = 0, sizes = 0, rank = 0] = readOutputs(module, 4, (at) =>
+    module._OrtGetTensorData(handle, at, at + 4, at + 8, at + 12),
+  )
+  const dims = Array.from({ length: rank }, (_, index) => module.getValue(sizes + 4 * index, 'i32'))
+  module._OrtFree(sizes)
+  const type = typeName(kind)
+  if (!type) throw new Error(`Tensors of ONNX type ${kind} are not supported.`)
+  return { type, address, dims }
 }

@@ -56,18 +56,7 @@ export async function createHeapSession(
 
   const run: HeapSession['run'] = async (feeds, fetches) => {
     const requestedOutputs = fetchesOf(fetches)
-    const passing: HeapTensor[] = []
-    const addresses: number[] = []
-    const numbers = (values: readonly number[]): number => {
-      const address = writeNumbers(module, values)
-      addresses.push(address)
-      return address
-    }
-    const handleOf = (tensor: Tensor): number => {
-      const heapTensor = heap.find(tensor) ?? heap.copyIn(tensor)
-      if (!heap.find(tensor)) passing.push(heapTensor)
-      return heapTensor.handle
-    }
+    const { numbers, handleOf, free } = createRunMemory(heap)
     let settings = 0
     try {
       const fed = Object.entries(feeds)
@@ -97,8 +86,7 @@ export async function createHeapSession(
       )
     } finally {
       if (settings !== 0) module._OrtReleaseRunOptions(settings)
-      for (const heapTensor of passing) heap.free(heapTensor)
-      for (const address of addresses) module._free(address)
+      free()
     }
   }
 
@@ -108,6 +96,39 @@ export async function createHeapSession(
   }
   const metadata = (ports: readonly Port[]) => ports.map((port) => port.metadata)
   return { inputMetadata: metadata(inputs), outputMetadata: metadata(outputs), run, release }
+}
+
+interface RunMemory {
+  /** Writes numbers into the heap. Returns their address. */
+  numbers(values: readonly number[]): number
+  /** Returns the handle of a tensor, which is copied into the heap if it is not there. */
+  handleOf(tensor: Tensor): number
+  /** Frees the numbers and the copies. */
+  free(): void
+}
+
+/** Creates the memory that a run needs besides the tensors that stay in the heap. */
+function createRunMemory(heap: Heap): RunMemory {
+  const { module } = heap
+  const copies: HeapTensor[] = []
+  const addresses: number[] = []
+  return {
+    numbers(values) {
+      const address = writeNumbers(module, values)
+      addresses.push(address)
+      return address
+    },
+    handleOf(tensor) {
+      const found = heap.find(tensor)
+      const heapTensor = found ?? heap.copyIn(tensor)
+      if (!found) copies.push(heapTensor)
+      return heapTensor.handle
+    },
+    free() {
+      for (const heapTensor of copies) heap.free(heapTensor)
+      for (const address of addresses) module._free(address)
+    },
+  }
 }
 
 async function load(

@@ -5,13 +5,12 @@
  */
 import { CHUNK_LOGITS, ENTRY_WORDS, HEAD_WORDS, ROW_WORDS } from './layout.ts'
 
-/** Returns the code that both shaders share; `lanes` is the number of invocations per workgroup. */
-const common = (lanes: number): string => /* wgsl */ `
+/** Code that reads a job, and that compares and weighs logits. */
+const LOGITS = /* wgsl */ `
 @group(0) @binding(0) var<storage, read> source: array<u32>;
 @group(0) @binding(1) var<storage, read> job: array<u32>;
 @group(0) @binding(2) var<storage, read_write> records: array<u32>;
 
-const LANES = ${lanes}u;
 const CHUNK = ${CHUNK_LOGITS}u;
 const INFINITE = 0x7f800000u;
 const ZERO = 0x80000000u;
@@ -47,7 +46,10 @@ fn total(lane: u32, part: f32) -> f32 {
   }
   return workgroupUniformLoad(&sums[0]);
 }
+`
 
+/** Code that selects the highest elements and writes them into a record. */
+const SELECTION = /* wgsl */ `
 // State of the search: the known leading digits of the lowest element to keep. 'need' is how many
 // of the elements with these digits to keep.
 struct Edge { digits: vec2u, known: vec2u, need: u32, found: u32 }
@@ -127,6 +129,9 @@ fn keep(lane: u32, record: u32, wanted: u32, length: u32, highest: u32) {
   }
 }
 `
+
+/** Returns the code that both shaders share; `lanes` is the number of invocations per workgroup. */
+const common = (lanes: number): string => `const LANES = ${lanes}u;${LOGITS}${SELECTION}`
 
 /**
  * Shader that writes a record for each chunk of each row. It uses few lanes, because there are many

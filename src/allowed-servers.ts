@@ -1,4 +1,7 @@
-/** The option `upstreams` of `serve()`: the servers that may answer, and their headers. */
+/**
+ * The options of `serve()` that allow other servers: `upstreams`, which may answer, and `imageUrls`,
+ * from which images are fetched.
+ */
 import { isBelow } from './catalog/upstream-url.ts'
 import { InoriginError } from './error.ts'
 
@@ -26,16 +29,14 @@ export interface ParsedUpstreams {
 export function parseUpstreams(
   given: readonly (string | URL | UpstreamServer)[] = [],
 ): ParsedUpstreams {
-  if (!Array.isArray(given)) throw invalidUpstream('must be an array of URLs')
+  if (!Array.isArray(given)) throw invalid('upstreams', 'must be an array of URLs')
   const servers = given.map((one: string | URL | UpstreamServer, at) => {
     const { url, headers = {} } =
       typeof one === 'string' || one instanceof URL ? { url: one } : (one ?? {})
-    const href = URL.canParse(String(url), document.baseURI)
-      ? new URL(String(url), document.baseURI).href
-      : ''
-    if (!/^https?:/.test(href)) throw invalidUpstream(`must have an http or https URL`, at)
+    const href = toHttpUrl(url)
+    if (!href) throw invalid('upstreams', 'must have an http or https URL', at)
     if (!['object', 'function'].includes(typeof headers) || headers === null)
-      throw invalidUpstream('must have `headers` that are an object or a function', at)
+      throw invalid('upstreams', 'must have `headers` that are an object or a function', at)
     return { href, headers }
   })
   return {
@@ -55,7 +56,24 @@ export function parseUpstreams(
   }
 }
 
-function invalidUpstream(what: string, at?: number): InoriginError {
-  const param = at === undefined ? 'upstreams' : `upstreams[${at}]`
+/** Parses the option to absolute URLs. Throws `invalid_request` that names the invalid URL. */
+export function parseImageUrls(given: readonly (string | URL)[] = []): string[] {
+  if (!Array.isArray(given)) throw invalid('imageUrls', 'must be an array of URLs')
+  return given.map((url: string | URL, at) => {
+    const href = toHttpUrl(url)
+    if (!href) throw invalid('imageUrls', 'must be an http or https URL', at)
+    return href
+  })
+}
+
+/** Returns the absolute URL; `undefined` if it is not an http or https URL. */
+function toHttpUrl(given: unknown): string | undefined {
+  if (!URL.canParse(String(given), document.baseURI)) return undefined
+  const { href } = new URL(String(given), document.baseURI)
+  return /^https?:/.test(href) ? href : undefined
+}
+
+function invalid(option: string, what: string, at?: number): InoriginError {
+  const param = at === undefined ? option : `${option}[${at}]`
   return new InoriginError('invalid_request', `\`${param}\` ${what}.`, { param })
 }
