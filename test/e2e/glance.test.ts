@@ -156,11 +156,13 @@ const QUESTIONS: readonly (readonly [keyof Drawings, string, RegExp])[] = [
   ['shapes', 'What color is the circle?', /\bred\b/i],
   ['shapes', 'What shape is green?', /triangle/i],
   ['stars', 'How many stars are there?', /\b3\b/],
-  ['word', 'What does it say?', /HELLO/],
-  ['chart', 'Which bar is the largest?', /\bB\b/],
+  ['shapes', 'Where is the circle?', /top left/],
+  ['shapes', 'Is there a square?', /\bno\b/i],
+  ['word', 'What color is the text?', /black/],
+  ['word', 'What does it say?', /cannot read/],
+  ['chart', 'Which bar is the largest?', /second/],
   ['chart', 'How many bars are there?', /\b3\b/],
-  ['dialog', 'What is the title?', /Question/],
-  ['dialog', 'What does the button say?', /Save/],
+  ['dialog', 'What do you see?', /dialog/],
   ['texture', 'What is in this picture?', /simple pictures/],
 ]
 

@@ -13,6 +13,9 @@ FONT_DIR = '/usr/share/fonts/truetype/'
 FONTS = ['dejavu/DejaVuSans', 'dejavu/DejaVuSans-Bold', 'dejavu/DejaVuSerif', 'dejavu/DejaVuSansMono', 'liberation/LiberationSans-Regular', 'liberation/LiberationSans-Bold',
          'liberation/LiberationSerif-Regular', 'liberation/LiberationSerif-Bold', 'liberation/LiberationMono-Regular', 'freefont/FreeSans', 'freefont/FreeSansBold', 'freefont/FreeMonoBold']
 HELD_FONTS = ['freefont/FreeSerif', 'freefont/FreeSerifBold', 'liberation/LiberationSansNarrow-Regular', 'dejavu/DejaVuSerif-Bold']
+# The encoder of the committed weights has not learnt to read, so the answers say that, and describe the rest.
+READS = False
+UNREAD = 'I see text, but I cannot read it.'
 BRIEFLY = ['Answer in one word.', 'One word.', 'answer with one word', 'Just one word please.', 'Answer with a single word.', '(one word)', 'Only the answer.', 'Reply with the answer only.', 'Answer briefly.', 'Be brief.', 'short answer please']
 # Two letters of one line are rarely nearer than this.
 MIN_TEXT = 10
@@ -53,8 +56,10 @@ class Canvas:
         self.image = Image.new('RGB', (self.width, self.height), self.paper)
         self.pen = ImageDraw.Draw(self.image)
 
-    def ask(self, group: str, question: str, answer: str, click=None, short: str | None = None):
-        """Notes a question. Some of those with a `short` answer ask for it."""
+    def ask(self, group: str, question: str, answer: str, click=None, short: str | None = None, unread: str | None = None):
+        """Notes a question. `unread` is the answer of a model that does not read. Some questions ask for the `short` answer."""
+        if unread and not READS:
+            answer, short = unread, None
         if short and self.d.chance(0.1):
             question, answer = question.rstrip('?.! ') + self.d.one(['?', '.', '', '?']) + ' ' + self.d.one(BRIEFLY), short
         self.asks.append(Ask(group, question, answer, click))

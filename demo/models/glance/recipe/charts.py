@@ -1,11 +1,12 @@
 """Simple bar charts with two to five labeled bars."""
 from ask import counted, listed, say
-from canvas import Canvas, clear, fitted, new_canvas, readable, tone, unlike
+from canvas import READS, UNREAD, Canvas, clear, fitted, new_canvas, readable, tone, unlike
 from prints import word
 
 
 SETS = ['Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec'.split(), 'Mon Tue Wed Thu Fri Sat Sun'.split(), 'Q1 Q2 Q3 Q4'.split(), 'Red Blue Green Pink'.split(), 'North South East West'.split(), 'Cats Dogs Birds Fish Cows'.split(),
         'Apples Pears Plums Grapes'.split(), 'Tea Coffee Juice Water'.split(), 'Car Bus Train Bike Walk'.split()]
+ORDINALS = ('first', 'second', 'third', 'fourth', 'fifth', 'sixth')
 TITLES = ['Sales', 'Results', 'Visitors', 'Fruit', 'Animals', 'Points', 'Income', 'Users', 'Votes', 'Rain', 'Scores', 'Sales by month', 'Cost', 'Profit']
 
 
@@ -42,7 +43,7 @@ def chart(d) -> Canvas:
     (bars if d.chance(0.75) else lying_bars)(c, labels, values, colors, shades, ink, title[1], numbers)
     questions(c, labels, values, colors if not one else [one] * count, numbers)
     if title[0]:
-        c.ask('words', say(d, 'title').replace('dialog', 'chart').replace('window', 'chart'), f'The title is {title[0]}.')
+        c.ask('words', say(d, 'title').replace('dialog', 'chart').replace('window', 'chart'), f'The title is {title[0]}.', unread=UNREAD)
     return c
 
 
@@ -94,10 +95,14 @@ def lying_bars(c: Canvas, labels, values, colors, shades, ink, below: float, num
 def questions(c: Canvas, labels, values, colors, numbers: bool):
     d = c.d
     c.ask('bars', say(d, 'bars'), counted(len(labels), 'bar'), short=str(len(labels)))
-    c.ask('most', say(d, 'most'), f'{labels[values.index(max(values))]} is the largest.', short=labels[values.index(max(values))])
-    c.ask('most', say(d, 'least'), f'{labels[values.index(min(values))]} is the smallest.', short=labels[values.index(min(values))])
-    c.ask('caption', say(d, 'caption'), f'It is a bar chart of {listed(labels)}.')
-    c.ask('bars', say(d, 'bar names'), f'The bars are {listed(labels)}.')
+    for kind, word, value in (('most', 'largest', max(values)), ('least', 'smallest', min(values))):
+        place = values.index(value)
+        bar = f'{colors[place]} bar' if colors.count(colors[place]) == 1 else f'{ORDINALS[place]} bar'
+        c.ask('most', say(d, kind), f'{labels[place]} is the {word}.', short=labels[place], unread=f'The {bar} is the {word}.')
+    c.ask('caption', say(d, 'caption'), f'It is a bar chart of {listed(labels)}.', unread=f'It is a chart with {len(labels)} bars.')
+    c.ask('bars', say(d, 'bar names'), f'The bars are {listed(labels)}.', unread=UNREAD)
+    if not READS:
+        return c.ask('value', say(d, 'value', b=labels[0]), UNREAD)
     at, other = d.rng.sample(range(len(labels)), 2)
     if max(values[at], values[other]) > 1.12 * min(values[at], values[other]):
         more = values[at] > values[other]

@@ -1,6 +1,6 @@
 """Dialogs with a title, a message and one or two buttons, which can be clicked with a tool."""
 from ask import listed, say
-from canvas import Canvas, clear, new_canvas, readable, tone, unlike
+from canvas import READS, UNREAD, Canvas, clear, new_canvas, readable, tone, unlike
 from prints import word
 from shape_questions import at, place_of
 
@@ -76,18 +76,19 @@ def place_buttons(c: Canvas, box, face, size: int, around: str) -> list:
 
 def questions(c: Canvas, title: str, message: str, buttons):
     d = c.d
-    c.ask('words', say(d, 'title'), f'The title is {title}.', short=title)
-    c.ask('words', say(d, 'message'), f'It says {message}')
+    c.ask('words', say(d, 'title'), f'The title is {title}.', short=title, unread=UNREAD)
+    c.ask('words', say(d, 'message'), f'It says {message}', unread=UNREAD)
     label, color, x, y = d.one(buttons)
-    for _ in range(2):
+    for _ in range(2 if READS or len(buttons) == 1 else 0):
         c.ask('click', say(d, 'click', b=label) if len(buttons) == 1 else say(d, 'click one', b=label), '', (round(100 * x / c.width), round(100 * y / c.height)))
-    if (where := place_of(c, x, y)):
-        c.ask('place', say(d, 'where', o=f'{label} button'), f'The {label} button is {at(where)}.')
-    if len({b[1] for b in buttons}) == 1:
+    if (READS or len(buttons) == 1) and (where := place_of(c, x, y)):
+        c.ask('place', say(d, 'where', o=f'{label} button' if READS else 'button'), f'The {label} button is {at(where)}.', unread=f'The button is {at(where)}.')
+    if len({b[1] for b in buttons}) == 1 and (READS or len(buttons) == 1):
         c.ask('color', say(d, 'color', s='button' if len(buttons) == 1 else f'{label} button'), f'The {"" if len(buttons) == 1 else label + " "}button is {color}.')
     if len(buttons) == 1:
-        c.ask('words', say(d, 'label'), f'The button says {label}.', short=label)
+        c.ask('words', say(d, 'label'), f'The button says {label}.', short=label, unread=UNREAD)
     names = listed([b[0] for b in buttons])
-    c.ask('words', say(d, 'buttons'), f'The {"button is" if len(buttons) == 1 else "buttons are"} {names}.')
+    c.ask('words', say(d, 'buttons'), f'The {"button is" if len(buttons) == 1 else "buttons are"} {names}.', unread=UNREAD)
     c.ask('count', say(d, 'count', p='buttons'), f'There {"is 1 button" if len(buttons) == 1 else f"are {len(buttons)} buttons"}.')
-    c.ask('caption', say(d, 'caption'), f'It is a dialog with the title {title} and the {"button" if len(buttons) == 1 else "buttons"} {names}.')
+    shown = 'a button' if len(buttons) == 1 else f'{len(buttons)} buttons'
+    c.ask('caption', say(d, 'caption'), f'It is a dialog with the title {title} and the {"button" if len(buttons) == 1 else "buttons"} {names}.', unread=f'It is a dialog with {shown}.')

@@ -69,9 +69,13 @@ def texts(shards: Ahead, tokens: int):
             yield number, x, learn
 
 
-def create() -> Glance:
-    model = Glance(Sight(), Shape())
-    model.guide.load_state_dict(guide().state_dict())
+def create(start: Path | None) -> Glance:
+    """Returns the model of a checkpoint's folder, or a new one with the guide's weights in the decoder."""
+    if start:
+        model = load(start)[0].train()
+    else:
+        model = Glance(Sight(), Shape())
+        model.guide.load_state_dict(guide().state_dict())
     return model.to(memory_format=torch.channels_last)
 
 
@@ -116,13 +120,13 @@ class Run:
     def __init__(self, args, log):
         self.args, self.log = args, log
         torch.manual_seed(1)
-        self.model = create().to(args.device)
+        self.model = create(args.start).to(args.device)
+        if args.decoder_only:
+            self.model.encoder.eval().requires_grad_(False)
         self.opts = all_optimizers(self.model, args.rate, args.decoder)
         self.at = {'step': 0, 'batch': 0, 'shard': 0, 'spent': 0.0, 'pictures': 0, 'tokens': 0}
         if (KEPT_DIR / 'glance.json').exists() and not args.fresh:
             self.restore()
-        elif args.start:
-            self.model.load_state_dict(load(args.start)[0].state_dict())
 
     def restore(self):
         read = lambda name: torch.load(KEPT_DIR / f'{name}.pt', weights_only=True, map_location=self.args.device)
@@ -196,7 +200,7 @@ class Run:
     def look(self, batch, losses):
         """Adds the gradient of a batch of pictures."""
         seen, said = picture_loss(self.model, batch)
-        (said + AUXILIARY * seen).backward()
+        (said if self.args.decoder_only else said + AUXILIARY * seen).backward()
         losses['cells' if batch.groups else 'pages'].append(seen.detach())
         if batch.groups:
             losses['answers'].append(said.detach())
@@ -225,6 +229,7 @@ def arguments():
     args.add_argument('--writers', type=int, default=1, help='processes that write chats')
     args.add_argument('--every', type=int, default=50)
     args.add_argument('--from', dest='start', type=Path, help='folder of a checkpoint whose weights the run begins with')
+    args.add_argument('--decoder-only', action='store_true', help='leave the encoder as it is')
     args.add_argument('--fresh', action='store_true', help='begin anew')
     return args.parse_args()
 

@@ -16,7 +16,7 @@ from shapes import scene
 from textures import texture
 from values import Draw
 
-KINDS = {scene: 42, lines: 20, sign: 12, chart: 10, dialog: 11, texture: 6}
+KINDS = {scene: 55, lines: 12, sign: 8, chart: 10, dialog: 9, texture: 6}
 
 
 @dataclass

@@ -1,6 +1,6 @@
 """Pictures of printed words and numbers: plain lines, signs, price tags and buttons."""
 from ask import say
-from canvas import Canvas, clear, fitted, ground_color, new_canvas, readable, tone, unlike
+from canvas import UNREAD, Canvas, clear, fitted, ground_color, new_canvas, readable, tone, unlike
 from values import ADJECTIVES
 
 SIGNS = ['STOP', 'EXIT', 'OPEN', 'CLOSED', 'SALE', 'PUSH', 'PULL', 'SLOW', 'DANGER', 'TAXI', 'BUS', 'HOTEL', 'CAFE', 'PARKING', 'WELCOME', 'NO ENTRY', 'TOILET', 'FREE', 'NEW', 'WARNING']
@@ -59,7 +59,7 @@ def lines(d) -> Canvas:
     ink = readable(c.rng, c.ground)
     if d.chance(0.3):
         texts = [number(d)]
-        c.ask('number', say(d, 'number'), f'The number is {texts[0]}.', short=texts[0])
+        c.ask('number', say(d, 'number'), f'The number is {texts[0]}.', short=texts[0], unread=UNREAD)
     else:
         count = d.rng.choices([1, 2, 3, 4], [66, 20, 10, 4])[0]
         texts = [mixed(d) if d.chance(0.35) else ' '.join(word(d) for _ in range(d.one([1, 1, 2]))) for _ in range(count)]
@@ -71,11 +71,11 @@ def lines(d) -> Canvas:
     centered, shade = d.chance(0.4), clear(c.rng, ink, c.paper, 110)
     for at, text in enumerate(texts):
         c.text(x + (widest - face.getlength(text)) / 2 * centered, y + at * step, text, face, shade)
-    c.ask('words', say(d, 'read', t='text'), f'It says {" ".join(texts)}.', short=" ".join(texts))
+    c.ask('words', say(d, 'read', t='text'), f'It says {" ".join(texts)}.', short=" ".join(texts), unread=UNREAD)
     if d.chance(0.2):
-        c.ask('words', say(d, 'any text'), f'Yes, it says {" ".join(texts)}.', short='Yes')
+        c.ask('words', say(d, 'any text'), f'Yes, it says {" ".join(texts)}.', short='Yes', unread='Yes, there is text.')
     c.ask('ink', say(d, 'ink'), f'The text is {ink}.', short=ink)
-    c.ask('caption', say(d, 'caption'), f'It is the {ink} text {" ".join(texts)}.')
+    c.ask('caption', say(d, 'caption'), f'It is the {ink} text {" ".join(texts)}.', unread=f'I see {ink} text. I cannot read it.')
     c.ask('ground', say(d, 'ground'), f'The background is {c.ground}.', short=c.ground)
     return c
 
@@ -116,19 +116,19 @@ def sign(d) -> Canvas:
     if kind == 'price':
         text = price(d)
         boxed(c, text, fill, ink, 'sign')
-        c.ask('price', say(d, 'price'), f'It costs {text}.', short=text)
-        c.ask('price', say(d, 'price'), f'It costs {text}.')
-        c.ask('caption', say(d, 'caption'), f'It is {article(fill)} price tag. It says {text}.')
+        c.ask('price', say(d, 'price'), f'It costs {text}.', short=text, unread=UNREAD)
+        c.ask('price', say(d, 'price'), f'It costs {text}.', unread=UNREAD)
+        c.ask('caption', say(d, 'caption'), f'It is {article(fill)} price tag. It says {text}.', unread=f'It is {article(fill)} sign with {ink} text. I cannot read it.')
         return c
     text = d.one(SIGNS) if kind == 'sign' and d.chance(0.4) and not d.held else d.one(COMMON) if d.chance(0.2) and not d.held else word(d)
     x, y = boxed(c, text, fill, ink, kind)
-    c.ask('words', say(d, 'read', t=kind), f'It says {text}.', short=text)
+    c.ask('words', say(d, 'read', t=kind), f'It says {text}.', short=text, unread=UNREAD)
     if kind == 'button':
-        c.ask('words', say(d, 'label'), f'The button says {text}.')
+        c.ask('words', say(d, 'label'), f'The button says {text}.', unread=UNREAD)
         c.ask('click', say(d, 'click', b=text), '', (round(100 * x / c.width), round(100 * y / c.height)))
     c.ask('color', say(d, 'color', s=kind), f'The {kind} is {fill}.', short=fill)
     c.ask('ink', say(d, 'ink'), f'The text is {ink}.', short=ink)
-    c.ask('caption', say(d, 'caption'), f'It is {article(fill)} {kind}. It says {text}.')
+    c.ask('caption', say(d, 'caption'), f'It is {article(fill)} {kind}. It says {text}.', unread=f'It is {article(fill)} sign with {ink} text. I cannot read it.')
     return c
 
 

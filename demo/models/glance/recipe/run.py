@@ -2,7 +2,7 @@
 
 python3 run.py            begins anew; writes the model's files to the folder above
 python3 run.py --resume   goes on where it was cut
-python3 run.py --quick    a few steps of each stage, into the work folder; the model loads, but sees nothing
+python3 run.py --quick    a few steps, into the work folder; the model loads, but sees nothing
 """
 import argparse
 import os
@@ -27,7 +27,7 @@ def main():
         print('>', *command, flush=True)
         subprocess.run([sys.executable, *command], cwd=HERE, env=env, check=True)
 
-    step('learn.py', *([] if args.resume else ['--fresh']), *('--steps 8 6 3 --every 1'.split() if args.quick else []))
+    step('learn.py', *([] if args.resume else ['--fresh']), *('--steps 12 --pictures 8 --every 1'.split() if args.quick else '--minutes 600'.split()))
     step('score.py', *(['--count', '4'] if args.quick else []))
     step('score_talk.py', *('--count 2 --sample 1'.split() if args.quick else []))
     step('ship.py')
