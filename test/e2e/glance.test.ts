@@ -160,7 +160,7 @@ const QUESTIONS: readonly (readonly [keyof Drawings, string, RegExp])[] = [
   ['shapes', 'Is there a square?', /\bno\b/i],
   ['word', 'What color is the text?', /black/],
   ['word', 'What does it say?', /cannot read/],
-  ['chart', 'Which bar is the largest?', /second/],
+  ['chart', 'Which bar is the largest?', /cannot compare/],
   ['chart', 'How many bars are there?', /\b3\b/],
   ['dialog', 'What do you see?', /dialog/],
   ['texture', 'What is in this picture?', /simple pictures/],

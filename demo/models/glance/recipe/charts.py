@@ -6,7 +6,6 @@ from prints import word
 
 SETS = ['Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec'.split(), 'Mon Tue Wed Thu Fri Sat Sun'.split(), 'Q1 Q2 Q3 Q4'.split(), 'Red Blue Green Pink'.split(), 'North South East West'.split(), 'Cats Dogs Birds Fish Cows'.split(),
         'Apples Pears Plums Grapes'.split(), 'Tea Coffee Juice Water'.split(), 'Car Bus Train Bike Walk'.split()]
-ORDINALS = ('first', 'second', 'third', 'fourth', 'fifth', 'sixth')
 TITLES = ['Sales', 'Results', 'Visitors', 'Fruit', 'Animals', 'Points', 'Income', 'Users', 'Votes', 'Rain', 'Scores', 'Sales by month', 'Cost', 'Profit']
 
 
@@ -96,9 +95,8 @@ def questions(c: Canvas, labels, values, colors, numbers: bool):
     d = c.d
     c.ask('bars', say(d, 'bars'), counted(len(labels), 'bar'), short=str(len(labels)))
     for kind, word, value in (('most', 'largest', max(values)), ('least', 'smallest', min(values))):
-        place = values.index(value)
-        bar = f'{colors[place]} bar' if colors.count(colors[place]) == 1 else f'{ORDINALS[place]} bar'
-        c.ask('most', say(d, kind), f'{labels[place]} is the {word}.', short=labels[place], unread=f'The {bar} is the {word}.')
+        label = labels[values.index(value)]
+        c.ask('most', say(d, kind), f'{label} is the {word}.', short=label, unread='I can count the bars, but I cannot compare them.')
     c.ask('caption', say(d, 'caption'), f'It is a bar chart of {listed(labels)}.', unread=f'It is a chart with {len(labels)} bars.')
     c.ask('bars', say(d, 'bar names'), f'The bars are {listed(labels)}.', unread=UNREAD)
     if not READS:

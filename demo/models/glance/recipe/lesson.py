@@ -16,7 +16,7 @@ from shapes import scene
 from textures import texture
 from values import Draw
 
-KINDS = {scene: 55, lines: 12, sign: 8, chart: 10, dialog: 9, texture: 6}
+KINDS = {scene: 50, lines: 6, sign: 8, chart: 22, dialog: 8, texture: 6}
 
 
 @dataclass
