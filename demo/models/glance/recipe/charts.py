@@ -1,6 +1,6 @@
 """Simple bar charts with two to five labeled bars."""
 from ask import counted, listed, say
-from canvas import READS, UNREAD, Canvas, clear, fitted, new_canvas, readable, tone, unlike
+from canvas import READS, UNREAD, Canvas, clear, fitted, new_canvas, readable, unlike
 from prints import word
 
 
@@ -94,9 +94,9 @@ def lying_bars(c: Canvas, labels, values, colors, shades, ink, below: float, num
 def questions(c: Canvas, labels, values, colors, numbers: bool):
     d = c.d
     c.ask('bars', say(d, 'bars'), counted(len(labels), 'bar'), short=str(len(labels)))
-    for kind, word, value in (('most', 'largest', max(values)), ('least', 'smallest', min(values))):
+    for kind, size, value in (('most', 'largest', max(values)), ('least', 'smallest', min(values))):
         label = labels[values.index(value)]
-        c.ask('most', say(d, kind), f'{label} is the {word}.', short=label, unread='I can count the bars, but I cannot compare them.')
+        c.ask('most', say(d, kind), f'{label} is the {size}.', short=label, unread='I can count the bars, but I cannot compare them.')
     c.ask('caption', say(d, 'caption'), f'It is a bar chart of {listed(labels)}.', unread=f'It is a chart with {len(labels)} bars.')
     c.ask('bars', say(d, 'bar names'), f'The bars are {listed(labels)}.', unread=UNREAD)
     if not READS:
