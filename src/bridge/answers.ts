@@ -1,7 +1,7 @@
 /** The tab's end of the bridge: answers the requests that arrive over the WebSocket. */
 import { messageOf } from '../error.ts'
 import { unlessAborted } from '../values/unless-aborted.ts'
-import { readStream } from '../wire/read-stream.ts'
+import { readStream } from '../values/read-stream.ts'
 import {
   WINDOW_BYTES,
   splitIntoPieces,

@@ -31,8 +31,8 @@ export function withFailover(host: Host): Host {
       followBackground(host, id, skippedEvents, caller),
     embed: (request, caller) =>
       openWithFailover(() => host.embed(request, caller), { canContinue: isHostGone }),
-    createRemotePrediction: (tag, inputs, caller) =>
-      openWithFailover(() => host.createRemotePrediction(tag, inputs, caller), {
+    createRemotePrediction: (request, caller) =>
+      openWithFailover(() => host.createRemotePrediction(request, caller), {
         canContinue: isHostGone,
       }),
   }

@@ -2,7 +2,13 @@
 import type { EmbeddingEvent, EmbeddingRequest } from './embedding.ts'
 import type { GenerationEvent, GenerationRequest } from './generation.ts'
 import type { Model, Route, Tag } from './model.ts'
-import type { Prediction, PredictionEvent, PredictionRequest, Predictor } from './predictor.ts'
+import type {
+  Prediction,
+  PredictionRequest,
+  Predictor,
+  RemotePredictionEvent,
+  RemotePredictionRequest,
+} from './predictor.ts'
 import type {
   BackgroundLog,
   BackgroundResponse,
@@ -24,6 +30,11 @@ export interface Generation extends EventStream<GenerationEvent> {
 export interface EmbeddingStream extends EventStream<EmbeddingEvent> {
   /** Place that answers the request. Absent if that is not decided yet. */
   servedBy?: Route
+}
+
+/** A prediction for clients over HTTP that has been accepted. */
+export interface RemotePrediction extends EventStream<RemotePredictionEvent> {
+  tag: Tag
 }
 
 /** Description of a resource, available before its bytes are. */
@@ -103,14 +114,14 @@ export interface Host {
   /** Chooses an implementation for this device, or finds the one that was chosen earlier. */
   createPrediction(request: PredictionRequest, caller: Caller): Promise<Prediction>
   /**
-   * Runs a predictor on the inputs of `server.predict`. Resolves when the result is there, or after
-   * 5 s. Rejects if the prediction fails before that. The events throw later errors.
+   * Runs a predictor on inputs as clients send them over HTTP. Resolves when the result is there, or
+   * after 5 s. Rejects if an input is invalid or the prediction fails before that. The events throw
+   * later errors.
    */
   createRemotePrediction(
-    tag: Tag,
-    inputs: Record<string, unknown>,
+    request: RemotePredictionRequest,
     caller: Caller,
-  ): Promise<EventStream<PredictionEvent>>
+  ): Promise<RemotePrediction>
   /**
    * Resolves with the description of a resource of the catalog or of an earlier prediction. It
    * needs no API key.

@@ -146,6 +146,27 @@ export interface SessionPrediction extends PredictionResult {
   state: unknown
 }
 
+/** Request to run a predictor on inputs as clients send them over HTTP. */
+export interface RemotePredictionRequest {
+  tag: Tag
+  /** Values by name of the input: `{ data, dtype }` with a data URL, or plain JSON. */
+  inputs: Record<string, unknown>
+  /** JSON values of the body, which count toward the limits of JSON in the data URLs. */
+  jsonCount: { values: number; nodes: number }
+}
+
+/** Value of an output as clients read it, with a data URL. Clients before 2026 use `type`. */
+export type RemoteValue = { data: string | null; shape?: readonly number[] } & (
+  | { dtype: string }
+  | { type: string }
+)
+
+/** An event of a prediction for clients over HTTP. */
+export type RemotePredictionEvent =
+  | Exclude<PredictionEvent, { type: 'finish' }>
+  /** The last event. The results are in the order of the signature; `latency` is in milliseconds. */
+  | { type: 'finish'; results: RemoteValue[]; latency: number }
+
 /** An event of a prediction that was accepted. */
 export type PredictionEvent =
   | { type: 'progress'; progress: LoadProgress }

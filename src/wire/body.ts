@@ -8,10 +8,10 @@ import {
   type JsonError,
   MAX_DEPTH,
   tooManyValues,
-} from './json.ts'
+} from '../values/json.ts'
 import { withArgumentsCount } from './tools.ts'
 import { isObjectOrArray } from '../values/objects.ts'
-import { readStream } from './read-stream.ts'
+import { readStream } from '../values/read-stream.ts'
 import type { RouteContext } from './route.ts'
 import { shorten } from '../values/shorten.ts'
 

@@ -33,7 +33,12 @@ import {
   toPredictorJson,
 } from './predictions.ts'
 import { toReasoning } from './reasoning.ts'
-import { decodeInputs, ignoredByRemote, remoteBodySchema, remoteEncoder } from './remote.ts'
+import {
+  ignoredByRemote,
+  remoteBodySchema,
+  remoteEncoder,
+  toRemotePredictionRequest,
+} from './remote.ts'
 import { assertScriptedFetch, parseDigest, resourceResponse } from './resources.ts'
 import { responsesRoutes } from './responses-routes.ts'
 import {
@@ -152,12 +157,10 @@ const createPrediction: RouteHandler = async (context) => {
 }
 
 const runRemotePrediction: RouteHandler = async (context) => {
-  const { host, caller } = context
   const { fields, ignored, jsonCount } = await readBody(context, remoteBodySchema)
-  const { tag, signature } = await host.predictor(fields.tag, caller)
-  const { inputs, dialect } = await decodeInputs(fields, signature, jsonCount)
-  const prediction = await host.createRemotePrediction(tag, inputs, caller)
-  const encoder = remoteEncoder({ tag, signature, dialect }, fields.stream ?? false)
+  const request = toRemotePredictionRequest(fields, jsonCount)
+  const prediction = await context.host.createRemotePrediction(request, context.caller)
+  const encoder = remoteEncoder(prediction.tag, fields.stream ?? false)
   return eventResponse(prediction, encoder, context, [...ignored, ...ignoredByRemote(fields)])
 }
 

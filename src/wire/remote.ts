@@ -1,20 +1,21 @@
 /**
  * Codec of `POST /v1/predictions/remote`, by which predictor clients run a predictor over HTTP.
- * Inputs and outputs have the form `{ data, dtype }`, where `data` is a data URL.
+ * Inputs and outputs have the form `{ data, dtype }`, where `data` is a data URL. The host decodes
+ * and encodes these values, because large ones would block the service worker.
  */
 import type * as v from 'valibot'
 import type { InoriginError } from '../error.ts'
-import { throwInvalidInput } from '../values/input-errors.ts'
-import type { PredictionEvent, Signature, Tag } from '../types/index.ts'
-import { encodeStatus, type EventEncoder } from './response-body.ts'
+import type { JsonCount } from '../values/json.ts'
+import type {
+  RemotePredictionEvent,
+  RemotePredictionRequest,
+  RemoteValue,
+  Tag,
+} from '../types/index.ts'
 import { anyObject, flag, object, optional, string, tagString } from './fields.ts'
-import { id } from './id.ts'
-import { MAX_ARRAY_BYTES } from './remote-arrays.ts'
-import type { InputBudget } from './remote-conversion.ts'
-import { type Dialect, decodeValue, encodeValue, type RemoteValue } from './remote-values.ts'
-import type { JsonCount } from './json.ts'
 import { JSON_TYPE, SSE_TYPE } from './http-response.ts'
-import { shorten } from '../values/shorten.ts'
+import { id } from './id.ts'
+import { encodeStatus, type EventEncoder } from './response-body.ts'
 import { frame } from './sse.ts'
 
 /** Schema of the body. `clientId` has no effect and is reported like an unknown field. */
@@ -33,52 +34,17 @@ export function ignoredByRemote({ acceleration }: RemoteBody): string[] {
   return isAny ? [] : ['acceleration']
 }
 
-/** Decoded inputs of a predictor, and the dialect of the client. */
-export interface DecodedInputs {
-  inputs: Record<string, unknown>
-  dialect: Dialect
-}
-
-/**
- * Decodes the inputs. Rejects with `invalid_request` that names an unknown or unsupported input.
- */
-export async function decodeInputs(
-  { inputs }: RemoteBody,
-  signature: Signature,
+/** Converts the body to a request. */
+export function toRemotePredictionRequest(
+  { tag, inputs }: RemoteBody,
   jsonCount: JsonCount,
-): Promise<DecodedInputs> {
-  const dialect: Partial<Dialect> = {}
-  const budget: InputBudget = { json: jsonCount, arrayBytes: MAX_ARRAY_BYTES }
-  const decoded: Array<[name: string, value: unknown]> = []
-  for (const [name, inputValue] of Object.entries(inputs ?? {})) {
-    const path = `inputs.${shorten(name)}`
-    const parameter = signature.inputs.find((each) => each.name === name)
-    if (!parameter) {
-      const names = signature.inputs.map((each) => each.name).join(', ') || 'none'
-      return throwInvalidInput(path, `unknown input. Expected: ${names}.`)
-    }
-    const { value, numbers, key } = await decodeValue(inputValue, parameter, path, budget)
-    dialect.numbers ??= numbers
-    dialect.key ??= key
-    decoded.push([name, value])
-  }
-  const key = dialect.key ?? 'dtype'
-  const numbers = dialect.numbers ?? (key === 'type' ? 'bytes' : 'npz')
-  return { inputs: Object.fromEntries(decoded), dialect: { key, numbers } }
-}
-
-interface EncoderContext {
-  tag: Tag
-  signature: Signature
-  dialect: Dialect
+): RemotePredictionRequest {
+  return { tag, inputs: inputs ?? {}, jsonCount }
 }
 
 /** Encodes a prediction as one JSON body, with spaces as heartbeats, or as a one-event stream. */
-export function remoteEncoder(
-  context: EncoderContext,
-  stream: boolean,
-): EventEncoder<PredictionEvent> {
-  const head = { id: id('pred_'), tag: context.tag, created: new Date().toISOString() }
+export function remoteEncoder(tag: Tag, stream: boolean): EventEncoder<RemotePredictionEvent> {
+  const head = { id: id('pred_'), tag, created: new Date().toISOString() }
   const prediction = (
     results: readonly RemoteValue[] | null,
     latency: number | null,
@@ -90,24 +56,11 @@ export function remoteEncoder(
   return {
     type: stream ? SSE_TYPE : JSON_TYPE,
     encode(event) {
-      if (event.type === 'finish') {
-        const { outputs, latency } = event.result
-        return prediction(encodeResults(outputs, context), latency, null)
-      }
+      if (event.type === 'finish') return prediction(event.results, event.latency, null)
       if (!stream) return ' '
       return encodeStatus(event)
     },
     // The status has been sent by now, and clients read the error from this field.
     fail: (error: InoriginError) => prediction(null, null, error.message),
   }
-}
-
-/** Encodes the outputs in the order of the signature, by which clients name them. */
-function encodeResults(
-  outputs: Record<string, unknown>,
-  { signature, dialect }: EncoderContext,
-): RemoteValue[] {
-  return signature.outputs.map((parameter) =>
-    encodeValue(outputs[parameter.name], parameter, dialect, `outputs.${parameter.name}`),
-  )
 }

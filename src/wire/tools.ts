@@ -21,7 +21,7 @@ import {
   MAX_NODES,
   MAX_VALUES,
   tooManyValues,
-} from './json.ts'
+} from '../values/json.ts'
 import { isObject } from '../values/objects.ts'
 
 const parallel = { disable_parallel_tool_use: optional(flag) }

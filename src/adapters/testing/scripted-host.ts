@@ -2,6 +2,7 @@
 import { InoriginError } from '../../error.ts'
 import { createResponseStore } from '../../host/requests/response-store.ts'
 import { streamPrediction } from '../../host/requests/prediction-stream.ts'
+import { runRemotely } from '../../predictor/remote/run.ts'
 import type {
   Caller,
   Generation,
@@ -81,8 +82,12 @@ export function createScriptedHost({ models, predictors, load, find }: ScriptedO
     deleteBackground: async () => false,
     predictor: async (tag) => toRemotePredictor(findPredictor(tag)),
     createPrediction: () => unsupported('files of predictors'),
-    createRemotePrediction: (tag, inputs, caller) =>
-      streamPrediction((onEvent) => predict(tag, inputs, undefined, { ...caller, onEvent })),
+    createRemotePrediction: async (request, caller) => {
+      const { tag, signature } = findPredictor(request.tag)
+      return runRemotely({ ...request, tag }, signature, (inputs) =>
+        streamPrediction((onEvent) => predict(tag, inputs, undefined, { ...caller, onEvent })),
+      )
+    },
     resourceInfo: () => unsupported('files of models'),
     resource: () => unsupported('files of models'),
     predict,

@@ -88,15 +88,18 @@ export function createHttpPredictors(
       authorize(caller)
       return predictions.create(request, caller.signal)
     },
-    async createRemotePrediction(tag, inputs, caller) {
+    async createRemotePrediction(request, caller) {
       authorize(caller)
-      const { client = '', signal } = caller
-      const ticket = queue.enqueue(client, signal)
-      return streamPrediction((onEvent) =>
-        ticket.granted
-          .then(() => control.predict(tag, inputs, undefined, { ...caller, onEvent }))
-          .finally(ticket.release),
-      )
+      const { tag, signature } = await control.describePredictor(request.tag, caller)
+      const { runRemotely } = await import('../../predictor/remote/run.ts')
+      return runRemotely({ ...request, tag }, signature, (inputs) => {
+        const ticket = queue.enqueue(caller.client ?? '', caller.signal)
+        return streamPrediction((onEvent) =>
+          ticket.granted
+            .then(() => control.predict(tag, inputs, undefined, { ...caller, onEvent }))
+            .finally(ticket.release),
+        )
+      })
     },
   }
 }

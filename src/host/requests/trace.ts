@@ -51,9 +51,9 @@ export function withTrace(host: TracedMethods, trace: Pick<Trace, 'report'>): Tr
     },
     createPrediction: (request, caller) =>
       begin('createPrediction', request.tag).whole(host.createPrediction(request, caller)),
-    async createRemotePrediction(tag, inputs, caller) {
-      const span = begin('createRemotePrediction', tag)
-      const stream = await span.failing(host.createRemotePrediction(tag, inputs, caller))
+    async createRemotePrediction(request, caller) {
+      const span = begin('createRemotePrediction', request.tag)
+      const stream = await span.failing(host.createRemotePrediction(request, caller))
       return { ...stream, events: span.reading(stream) }
     },
     createBackground: (response, caller) =>

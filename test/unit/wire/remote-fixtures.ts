@@ -1,6 +1,7 @@
 /** A predictor of every kind of value, and arrays as NumPy 1.24 writes them. */
 import type { PredictionEvent, PredictionResult, Signature } from '../../../src/types/index.ts'
 import { InoriginError } from '../../../src/error.ts'
+import { runRemotely } from '../../../src/predictor/remote/run.ts'
 import { AREA, scriptedHost, type ScriptedHost } from './scripted-host.ts'
 
 export const PATH = '/v1/predictions/remote'
@@ -83,6 +84,7 @@ export const SIGNATURE: Signature = {
 export interface RemoteHost extends ScriptedHost {
   /** What the predictor was run on. */
   ran: Record<string, unknown>[]
+  signature: Signature
 }
 
 /**
@@ -102,22 +104,22 @@ export function remoteHost(
     }),
   }
   const result: PredictionResult = { tag, outputs, latency: 12.5, device: 'wasm' }
+  async function* events(): AsyncGenerator<PredictionEvent> {
+    for (const event of script) {
+      if (event instanceof Error) throw event
+      yield event
+    }
+    yield { type: 'finish', result }
+  }
   const overrides: Partial<ScriptedHost> = {
-    async predictor(asked) {
-      if (asked === tag) return { ...AREA, signature }
-      throw new InoriginError('not_found', `There is no predictor ${asked}.`)
-    },
-    async createRemotePrediction(_, inputs) {
-      ran.push(inputs)
-      async function* events(): AsyncGenerator<PredictionEvent> {
-        for (const event of script) {
-          if (event instanceof Error) throw event
-          yield event
-        }
-        yield { type: 'finish', result }
-      }
-      return { events: events() }
+    async createRemotePrediction(request) {
+      if (request.tag !== tag)
+        throw new InoriginError('not_found', `There is no predictor ${request.tag}.`)
+      return runRemotely(request, signature, async (inputs) => {
+        ran.push(inputs)
+        return { events: events() }
+      })
     },
   }
-  return Object.assign(scriptedHost({ overrides }), { ran })
+  return Object.assign(scriptedHost({ overrides }), { ran, signature })
 }

@@ -114,12 +114,10 @@ describe('results', () => {
   test('in the order of the signature, whatever their names', async () => {
     const outputs = { string_b: 'b', 2: 'two', string_a: 'a', 1: 'one' }
     const host = remoteHost(outputs)
-    const signature = await host.predictor(tag, { key: null, signal: new AbortController().signal })
-    signature.signature.outputs.reverse()
-    host.predictor = async () => signature
+    host.signature.outputs.reverse()
     const prediction = (await (await send(host, PATH, { body: { tag } })).json()) as Prediction
     expect(prediction.results?.map(({ data }) => atob(data.split(',')[1] ?? ''))).toEqual(
-      signature.signature.outputs.map(({ name }) => outputs[name as keyof typeof outputs]),
+      host.signature.outputs.map(({ name }) => outputs[name as keyof typeof outputs]),
     )
   })
 

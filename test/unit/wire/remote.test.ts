@@ -1,6 +1,6 @@
 import { describe, expect, it, test } from 'vitest'
 import { InoriginError } from '../../../src/error.ts'
-import type { PredictionEvent } from '../../../src/types/index.ts'
+import type { RemotePredictionEvent } from '../../../src/types/index.ts'
 import { PATH, plain, remoteHost, tag } from './remote-fixtures.ts'
 import { errorOf, KEY, scriptedHost, send } from './scripted-host.ts'
 
@@ -101,24 +101,24 @@ describe('the answer', () => {
   })
 
   test('needs a key where there are keys', async () => {
-    const { createRemotePrediction } = remoteHost({})
-    const host = scriptedHost({ keyed: true, overrides: { createRemotePrediction } })
+    const host = scriptedHost({ keyed: true })
     const body = { tag, inputs: { a: 1 } }
     expect((await send(host, PATH, { body })).status).toBe(401)
     const headers = { authorization: `Bearer ${KEY}` }
-    expect((await send(host, PATH, { headers, body })).status).toBe(400)
+    const error = await errorOf(await send(host, PATH, { headers, body }), 500)
+    expect(error.message).toContain('This host runs no predictor.')
   })
 
   test('leaving it ends the work', async () => {
     const host = remoteHost()
     let seen: AbortSignal | undefined
-    host.createRemotePrediction = async (_tag, _inputs, { signal }) => {
+    host.createRemotePrediction = async (_request, { signal }) => {
       seen = signal
-      async function* events(): AsyncGenerator<PredictionEvent> {
+      async function* events(): AsyncGenerator<RemotePredictionEvent> {
         yield { type: 'heartbeat' }
         await new Promise(() => {})
       }
-      return { events: events() }
+      return { tag, events: events() }
     }
     const response = await send(host, PATH, { body: { tag, stream: true } })
     const reader = response.body?.getReader()

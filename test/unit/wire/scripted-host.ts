@@ -185,7 +185,8 @@ export function scriptedHost({
         created: '2026-02-03T04:05:06Z',
       }
     },
-    async createRemotePrediction() {
+    async createRemotePrediction(_request, caller) {
+      admit(caller)
       throw new InoriginError('internal', 'This host runs no predictor.')
     },
     async resourceInfo(sha256) {

@@ -2,10 +2,10 @@
  * Reads and writes arrays as predictor clients do: one NumPy `.npy` file in a ZIP archive.
  * https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html
  */
-import { InoriginError } from '../error.ts'
-import { crc32 } from '../values/crc32.ts'
-import { ARRAYS, countElements, type Elements } from '../values/elements.ts'
-import { throwInvalidInput } from '../values/input-errors.ts'
+import { InoriginError } from '../../error.ts'
+import { crc32 } from '../../values/crc32.ts'
+import { ARRAYS, countElements, type Elements } from '../../values/elements.ts'
+import { throwInvalidInput } from '../../values/input-errors.ts'
 import { DEFLATED, inflate, isZip, readZip, STORED, writeZip, type ZipFile } from './zip.ts'
 
 export type NumberType = keyof typeof ARRAYS

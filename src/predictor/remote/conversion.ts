@@ -1,8 +1,8 @@
 /** Converts the arrays of a request for the parameters of a predictor. */
-import { ARRAYS, type NumberArray, toReadableData } from '../values/elements.ts'
-import { throwInvalidInput } from '../values/input-errors.ts'
-import type { JsonCount } from './json.ts'
-import { type ArrayElements, MAX_ARRAY_BYTES, type NumberType } from './remote-arrays.ts'
+import { ARRAYS, type NumberArray, toReadableData } from '../../values/elements.ts'
+import { throwInvalidInput } from '../../values/input-errors.ts'
+import type { JsonCount } from '../../values/json.ts'
+import { type ArrayElements, MAX_ARRAY_BYTES, type NumberType } from './arrays.ts'
 
 /** Largest number of elements that are converted one by one, in the thread that answers. */
 const MAX_CONVERTED_ELEMENTS = 1_000_000

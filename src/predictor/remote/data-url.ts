@@ -1,6 +1,6 @@
 /** Reads and writes the data URLs that hold values in the bodies of predictions. */
-import { throwInvalidInput } from '../values/input-errors.ts'
-import { fromBase64, toBase64 } from '../values/base64.ts'
+import { throwInvalidInput } from '../../values/input-errors.ts'
+import { fromBase64, toBase64 } from '../../values/base64.ts'
 
 /** Bytes of a value, and their media type such as `image/png`, empty if the URL has none. */
 export interface DataFile {

@@ -2,7 +2,7 @@
  * Reads and writes ZIP archives of one file, as NumPy does.
  * https://pkware.cachefly.net/webdocs/casestudies/APPNOTE.TXT
  */
-import { readStream } from './read-stream.ts'
+import { readStream } from '../../values/read-stream.ts'
 
 const LOCAL_HEADER_SIGNATURE = 0x04034b50
 const DIRECTORY_SIGNATURE = 0x02014b50

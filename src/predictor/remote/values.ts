@@ -6,10 +6,15 @@ import {
   parseElements,
   toReadableData,
   countElements,
-} from '../values/elements.ts'
-import { throwInvalidInput } from '../values/input-errors.ts'
-import type { InputParameter, OutputParameter, TensorValue } from '../types/index.ts'
-import { findJsonError, MAX_DEPTH, VALUES_REMEDY } from './json.ts'
+} from '../../values/elements.ts'
+import { throwInvalidInput } from '../../values/input-errors.ts'
+import type {
+  InputParameter,
+  OutputParameter,
+  RemoteValue,
+  TensorValue,
+} from '../../types/index.ts'
+import { findJsonError, MAX_DEPTH, VALUES_REMEDY } from '../../values/json.ts'
 import {
   type ArrayElements,
   decodeArray,
@@ -19,16 +24,16 @@ import {
   MAX_DIMENSIONS,
   type NumberType,
   toRowMajor,
-} from './remote-arrays.ts'
-import { chargeConversion, type InputBudget, toParameterValue } from './remote-conversion.ts'
+} from './arrays.ts'
+import { chargeConversion, type InputBudget, toParameterValue } from './conversion.ts'
 import {
   type DataFile,
   decodeDataUrl,
   decodeText,
   encodeDataUrl,
   encodeTextUrl,
-} from './remote-data.ts'
-import { isObject } from '../values/objects.ts'
+} from './data-url.ts'
+import { isObject } from '../../values/objects.ts'
 
 /** Form in which a client writes values. The response uses the same form. */
 export interface Dialect {
@@ -37,12 +42,6 @@ export interface Dialect {
   /** Name of the field for the type of a value. Clients before 2026 use `type`. */
   key: 'dtype' | 'type'
 }
-
-/** Value in a body. */
-export type RemoteValue = { data: string | null; shape?: readonly number[] } & (
-  | { dtype: string }
-  | { type: string }
-)
 
 /** Value for `server.predict`, and the parts of the client's dialect that it reveals. */
 export interface DecodedValue extends Partial<Dialect> {

@@ -1,7 +1,7 @@
 /** Where a text stops being JSON, and how deep it may be nested. */
 import { describe, expect, it } from 'vitest'
-import { findJsonError, MAX_DEPTH, MAX_NODES, MAX_VALUES } from '../../../src/wire/json.ts'
-import { chatOf, errorOf, messageOf, scriptedHost, send } from './scripted-host.ts'
+import { findJsonError, MAX_DEPTH, MAX_NODES, MAX_VALUES } from '../../../src/values/json.ts'
+import { chatOf, errorOf, messageOf, scriptedHost, send } from '../wire/scripted-host.ts'
 
 const nested = (levels: number, core = '') => '['.repeat(levels) + core + ']'.repeat(levels)
 
