@@ -91,15 +91,20 @@ export function createHttpPredictors(
     async createRemotePrediction(request, caller) {
       authorize(caller)
       const { tag, signature } = await control.describePredictor(request.tag, caller)
-      const { runRemotely } = await import('../../predictor/remote/run.ts')
-      return runRemotely({ ...request, tag }, signature, (inputs) => {
-        const ticket = queue.enqueue(caller.client ?? '', caller.signal)
-        return streamPrediction((onEvent) =>
-          ticket.granted
-            .then(() => control.predict(tag, inputs, undefined, { ...caller, onEvent }))
-            .finally(ticket.release),
+      const ticket = queue.enqueue(caller.client ?? '', caller.signal)
+      try {
+        const { runRemotely } = await import('../../predictor/remote/run.ts')
+        return await runRemotely({ ...request, tag }, signature, (inputs) =>
+          streamPrediction((onEvent) =>
+            ticket.granted
+              .then(() => control.predict(tag, inputs, undefined, { ...caller, onEvent }))
+              .finally(ticket.release),
+          ),
         )
-      })
+      } catch (error) {
+        ticket.release()
+        throw error
+      }
     },
   }
 }

@@ -45,7 +45,7 @@ export const MAX_ARRAY_BYTES = 2 ** 26
 /** Largest number of dimensions of an array, the same as in NumPy. */
 export const MAX_DIMENSIONS = 64
 
-/** Largest number of elements that are reordered in the thread that answers; 0.35 s on two cores. */
+/** Largest number of elements that are reordered in the host worker; 0.35 s on two cores. */
 const MAX_REORDERED_ELEMENTS = 2 ** 22
 
 /** Largest header of an array in bytes, the same limit as in NumPy. */

@@ -4,7 +4,7 @@ import { throwInvalidInput } from '../../values/input-errors.ts'
 import type { JsonCount } from '../../values/json.ts'
 import { type ArrayElements, MAX_ARRAY_BYTES, type NumberType } from './arrays.ts'
 
-/** Largest number of elements that are converted one by one, in the thread that answers. */
+/** Largest number of elements that are converted one by one, in the host worker. */
 const MAX_CONVERTED_ELEMENTS = 1_000_000
 
 /** Bytes of an element that is converted on its own, about as many as a `bigint` takes. */
