@@ -38,12 +38,12 @@ export const PRECISION_SUFFIXES: readonly string[] = Object.values(DTYPE_SUFFIXE
  * | q8      | 21.9     | 33.6      |
  * | q4      | 2.8      | 4.6       |
  *
- * The engine converts q4 to 8-bit integers when it loads (docs/decisions/0011). Then it is nearly as fast
- * as q8, and the load takes longer. These figures are without that conversion, but for `q4 converted`.
+ * The engine converts q4 to 8-bit integers when it loads. Then it decodes at 0.9 times the speed of q8,
+ * and the load takes longer (docs/decisions/0011). Only the row `q4 converted` includes this conversion.
+ * It is of another run, in which q4 itself had 8.3 / 17.6 and 245 / 439: compare it with these alone.
  *
  * Another model of 30 M parameters, one / two threads, two busy cores of an Intel Xeon, so that only
- * large differences count (`npm run bench -- --dtypes`). `q4a4` is `q4` with `accuracy_level` 4; the
- * row `q4 converted` is of another run, in which q4 had 8.3 / 17.6 and 245 / 439:
+ * large differences count (`npm run bench -- --dtypes`). `q4a4` is `q4` with `accuracy_level` 4:
  *
  * | weights | decode      | prefill of 512 |
  * | ------- | ----------- | -------------- |
