@@ -16,7 +16,7 @@ from shapes import scene
 from textures import texture
 from values import Draw
 
-KINDS = {scene: 50, lines: 6, sign: 8, chart: 22, dialog: 8, texture: 6}
+KINDS = {scene: 46, lines: 6, sign: 8, chart: 20, dialog: 8, texture: 12}
 
 
 @dataclass

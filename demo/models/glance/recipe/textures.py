@@ -1,9 +1,10 @@
-"""Pictures that are no drawings: noise, blurred color and crowds of forms. The answer says what the model can see."""
+"""Pictures that are no drawings: photographs, noise, blurred color and crowds of forms. The answer says what the model can see."""
 import numpy as np
 from PIL import Image, ImageDraw, ImageFilter
 
 from ask import SAY, say
 from canvas import Canvas, new_canvas
+from photographs import part, paths
 
 ANSWER = 'I can only see simple pictures.'
 OTHER = ['where was this taken', 'who is this', 'what animal is this', 'how many people are there', 'what kind of food is this', 'is this a cat', 'what is the weather like', 'which city is this', 'what brand is the car']
@@ -56,7 +57,10 @@ def texture(d) -> Canvas:
         c.ask('empty', say(d, 'count', p='shapes'), 'There are no shapes.')
         c.ask('ground', say(d, 'ground'), f'The background is {c.ground}.')
         return c
-    if d.chance(0.4):
+    group = 'texture'
+    if (found := paths(d.held)) and d.chance(0.55):
+        c.image, group = part(c, d.one(found)), 'photo'
+    elif d.chance(0.4):
         c.image = blurred(c)
     elif d.chance(0.3):
         crowd(c)
@@ -65,6 +69,6 @@ def texture(d) -> Canvas:
     c.boxes.append((0, 0, c.width, c.height, 'texture'))
     kinds = d.rng.sample([k for k in ASKED if k in SAY], 3)
     for kind in kinds:
-        c.ask('photo', say(d, kind, t='picture', p='people'), ANSWER)
-    c.ask('photo', d.one(OTHER) + '?', ANSWER)
+        c.ask(group, say(d, kind, t='picture', p='people'), ANSWER)
+    c.ask(group, d.one(OTHER) + '?', ANSWER)
     return c
