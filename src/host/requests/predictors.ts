@@ -102,6 +102,7 @@ export function createHttpPredictors(
           ),
         )
       } catch (error) {
+        // An invalid input fails before the prediction, which otherwise gives up its place.
         ticket.release()
         throw error
       }

@@ -27,10 +27,10 @@ class Lesson:
     asks: list[Ask]
 
 
-def squeeze(c: Canvas, tile: int, way) -> np.ndarray:
-    """Returns the page as a square, as the processor makes it: first the longest side, then both."""
-    image, longest = c.image, max(c.width, c.height)
-    for size in ((round(c.width * tile / longest), round(c.height * tile / longest)), (tile, tile)):
+def squeeze(image: Image.Image, tile: int, way) -> np.ndarray:
+    """Returns the image as a square, as the processor makes it: first the longest side, then both."""
+    longest = max(image.size)
+    for size in ((round(image.width * tile / longest), round(image.height * tile / longest)), (tile, tile)):
         image = image if image.size == size else image.resize(size, way)
     return np.asarray(image)
 
@@ -53,7 +53,7 @@ def lesson(seed, sight: Sight, held=False, kind=None) -> Lesson:
     d = Draw(rng, held)
     c = (kind or rng.choices(list(KINDS), KINDS.values())[0])(d)
     # The page may have been made smaller before, by other means.
-    pixels = squeeze(c, sight.tile, Image.LANCZOS if d.chance(0.7) else d.one([Image.BILINEAR, Image.BICUBIC, Image.BOX]))
+    pixels = squeeze(c.image, sight.tile, Image.LANCZOS if d.chance(0.7) else d.one([Image.BILINEAR, Image.BICUBIC, Image.BOX]))
     if d.chance(0.15):
         pixels = noisy(d, pixels)
     if d.chance(0.12):

@@ -9,23 +9,24 @@ from canvas import Canvas
 
 PHOTO_DIR = Path(os.environ.get('GLANCE_PHOTOS', '/usr/share/backgrounds'))
 # The names of lomiri-wallpapers have this before the photographer.
-HELD = '_by_'
+HELD_MARK = '_by_'
 # Longest side of what is kept in memory, in pixels.
-SIDE = 800
+KEPT_SIDE_PIXELS = 800
 
 
 @cache
 def paths(held: bool) -> list:
     """Returns the files of the photographs; an empty list if the packages are not installed."""
-    return sorted(path for path in PHOTO_DIR.rglob('*.jpg') if (HELD in path.name) == held)
+    return sorted(path for path in PHOTO_DIR.rglob('*.jpg') if (HELD_MARK in path.name) == held)
 
 
 @lru_cache(maxsize=64)
 def photograph(path: Path) -> Image.Image:
+    """Returns a whole photograph, made smaller."""
     image = Image.open(path)
-    image.draft('RGB', (SIDE, SIDE))
+    image.draft('RGB', (KEPT_SIDE_PIXELS, KEPT_SIDE_PIXELS))
     image = image.convert('RGB')
-    image.thumbnail((SIDE, SIDE))
+    image.thumbnail((KEPT_SIDE_PIXELS, KEPT_SIDE_PIXELS))
     return image
 
 
