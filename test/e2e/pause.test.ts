@@ -43,15 +43,18 @@ async function openTabs(): Promise<{ host: Page; other: Page; weights: ServedFil
   return { host, other, weights }
 }
 
-/** Collects the trace of the host in that page. */
-const follow = (page: Page) =>
-  page.evaluate(() => {
+/** Collects the trace of the host in that page, from its first event on. */
+async function follow(page: Page): Promise<void> {
+  await page.evaluate(() => {
     const shared = globalThis as unknown as InPage
     shared.events = []
     void (async () => {
       for await (const event of shared.server.trace()) shared.events.push(event)
     })()
   })
+  // The host reports itself to whoever begins to follow. What came before is in no trace.
+  await traced(page, 'host')
+}
 
 /** Starts a prediction over HTTP, which loads the predictor. Its input is a secret. */
 const request = (page: Page) =>

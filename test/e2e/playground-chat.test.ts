@@ -202,7 +202,7 @@ describe('an answer', () => {
     await page.getByLabel('Your question').fill('Where?')
     await page.getByRole('button', { name: 'Send' }).click()
     await expect.poll(() => log.innerText()).toBe('It runs here.')
-    expect(await answer()).toContain('It is not')
+    await expect.poll(answer).toContain('It is not')
     await page.getByRole('button', { name: 'Stop' }).click()
     await expect
       .poll(() => log.locator('p').allInnerTexts())
