@@ -139,7 +139,9 @@ test('the page is opened again and answers after its web server has ended', asyn
   await ask('Who are you?')
   await untilKept(site, page)
   // The page keeps its own files by itself.
-  await page.waitForFunction(async () => (await caches.match('./')) !== undefined)
+  await expect
+    .poll(() => page.evaluate(async () => (await caches.match('./')) !== undefined))
+    .toBe(true)
   await site.endServer()
   await page.reload()
   await ask('What is 2 + 3?')

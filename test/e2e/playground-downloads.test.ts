@@ -67,10 +67,14 @@ test('a visit downloads neither model nor runtime before the visitor touches the
   const { page, site } = await open()
   await page.getByText('Guide: 6.5 MB to download with your first question.').waitFor()
   // The host keeps its scripts when it is idle, and this one comes late in their order.
-  await page.waitForFunction(async () => {
-    const assets = await (window as PlaygroundWindow).inorigin?.storage.assets()
-    return assets?.some(({ url }) => url.endsWith('/worker.js'))
-  })
+  await expect
+    .poll(() =>
+      page.evaluate(async () => {
+        const assets = await (window as PlaygroundWindow).inorigin?.storage.assets()
+        return assets?.some(({ url }) => url.endsWith('/worker.js'))
+      }),
+    )
+    .toBe(true)
   const isLarge = (request: string) => request.endsWith('.wasm') || request.endsWith(MODEL)
   expect(site.requests.filter(isLarge)).toEqual([])
   await page.getByLabel('Your question').click()
