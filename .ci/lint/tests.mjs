@@ -1,4 +1,5 @@
 /** Rules for tests, as a plugin of oxlint. */
+import { asyncPredicate } from './async-predicate.mjs'
 import { concurrentExpect } from './concurrent-expect.mjs'
 import { noFixedWait } from './no-fixed-wait.mjs'
 import { waitTimeout } from './wait-timeout.mjs'
@@ -6,6 +7,7 @@ import { waitTimeout } from './wait-timeout.mjs'
 export default {
   meta: { name: 'tests' },
   rules: {
+    'async-predicate': asyncPredicate,
     'concurrent-expect': concurrentExpect,
     'no-fixed-wait': noFixedWait,
     'wait-timeout': waitTimeout,

@@ -331,16 +331,15 @@ describe("an app's own service worker", () => {
 })
 
 /** Waits until the page is controlled and no other script is about to take over. */
-const untilSettled = (page: Page) =>
-  expect
-    .poll(() =>
-      page.evaluate(async () => {
-        const registration = await navigator.serviceWorker.getRegistration()
-        const { server } = globalThis as unknown as InPage
-        return server.controlled && !registration?.installing && !registration?.waiting
-      }),
-    )
-    .toBe(true)
+async function untilSettled(page: Page): Promise<void> {
+  const isSettled = () =>
+    page.evaluate(async () => {
+      const registration = await navigator.serviceWorker.getRegistration()
+      const { server } = globalThis as unknown as InPage
+      return server.controlled && !registration?.installing && !registration?.waiting
+    })
+  await expect.poll(isSettled).toBe(true)
+}
 
 test('pages that disagree on the option keep their control', { tags: ['slow'] }, async () => {
   await openApp({ pages: { '/plain.html': appPage({}) } })
