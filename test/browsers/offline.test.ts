@@ -25,7 +25,9 @@ describe.each(ENGINES)('$name', (engine) => {
     const second = await open()
     const text = await ask(first)
     expect(text).not.toMatch(/^\d{3} /)
-    await first.waitForFunction((key) => caches.match(key), COMPLETE)
+    const isKept = () =>
+      first.evaluate(async (key) => (await caches.match(key)) !== undefined, COMPLETE)
+    await expect.poll(isKept).toBe(true)
     site.answerAll({ status: 502, html: '<!doctype html>' })
     await first.evaluate(() => (globalThis as unknown as { server: Server }).server.close())
     await first.close()

@@ -349,6 +349,8 @@ test('pages that disagree on the option keep their control', { tags: ['slow'] },
   await isIsolated(plain)
   // The other script takes over when no request is open. A page that lost control meanwhile registers its own again.
   for (const each of [page, plain]) await untilSettled(each)
+  const scripts = site.requests.filter((request) => request === 'GET /sw.js')
+  expect(scripts.length).toBeGreaterThan(1)
   await page.evaluate(async () => {
     const registration = await navigator.serviceWorker.ready
     registration.onupdatefound = () => ((globalThis as unknown as InPage).isReplaced = true)
