@@ -38,8 +38,8 @@ const glance = {
   tag: '@inorigin/glance',
   name: 'Glance',
   description:
-    'Sees simple drawings: shapes, their colors, counts and places, bars, and dialogs, on whose ' +
-    'button it can click with a tool. It does not read. Without a picture, it talks like the guide.',
+    'Sees simple drawings: shapes, their colors, counts and places, printed words and numbers, bars, ' +
+    'and dialogs, on whose button it can click with a tool. Without a picture, it talks like the guide.',
   created: '2026-11-26T00:00:00Z',
   owner,
   maxInputTokens: 2048,

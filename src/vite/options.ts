@@ -5,7 +5,7 @@ import { InoriginError } from '../error.ts'
 export interface InoriginOptions {
   /**
    * `true` to include the embedded language models, the guide and the one that sees simple pictures,
-   * 13 MB. Default: `true`.
+   * 14 MB. Default: `true`.
    */
   guide?: boolean
   /** `true` to include WebLLM, 6 MB, and the list of its models. Default: `false`. */

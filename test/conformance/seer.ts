@@ -2,8 +2,8 @@
 import { circlePng } from '../support/image-files.ts'
 import type { Seer } from './client.ts'
 
-/** One tile of 64 rows, and the three markers around it. */
-const TOKENS = 67
+/** One tile of 64 squares and 80 letters, and the three markers around it. */
+const TOKENS = 147
 
 export const SEER: Seer = {
   model: '@inorigin/glance',

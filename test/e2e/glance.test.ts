@@ -29,8 +29,8 @@ interface Outcome {
 
 const CLIENTS = ['chat completions', 'responses', 'messages'] as const
 
-/** Tokens of a picture: one tile of 64 rows. */
-const ROWS = 64
+/** Tokens of a picture: one tile of 64 squares and 80 letters. */
+const ROWS = 144
 
 let site: Site
 let page: Page
@@ -159,10 +159,13 @@ const QUESTIONS: readonly (readonly [keyof Drawings, string, RegExp])[] = [
   ['shapes', 'Where is the circle?', /top left/],
   ['shapes', 'Is there a square?', /\bno\b/i],
   ['word', 'What color is the text?', /black/],
-  ['word', 'What does it say?', /cannot read/],
+  ['word', 'What does it say?', /\bHELLO\b/],
+  ['line', 'What does it say?', /\bPluto 58\b/],
+  ['price', 'How much does it cost?', /\$12\.80/],
   ['chart', 'Which bar is the largest?', /cannot compare/],
   ['chart', 'How many bars are there?', /\b3\b/],
   ['dialog', 'What do you see?', /dialog/],
+  ['dialog', 'What is the title?', /\bQuestion\b/],
   ['texture', 'What is in this picture?', /simple pictures/],
 ]
 

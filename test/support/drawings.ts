@@ -12,7 +12,12 @@ export interface Drawings {
   shapes(): Drawing
   /** Three blue stars. */
   stars(): Drawing
+  /** The word HELLO. */
   word(): Drawing
+  /** A word and a number that the training did not have together: Pluto 58. */
+  line(): Drawing
+  /** A price: $12.80. */
+  price(): Drawing
   /** Bars A, B and C, of which B is the largest. */
   chart(): Drawing
   /** A dialog with the title Question and the button Save. */
@@ -131,6 +136,18 @@ export function defineDrawings(): void {
       url: draw('#fafafa', (pen) => {
         pen.fillStyle = '#0f0f0f'
         write(pen, 'HELLO', [52, 104], 40)
+      }),
+    }),
+    line: () => ({
+      url: draw('#fafafa', (pen) => {
+        pen.fillStyle = '#0f0f0f'
+        write(pen, 'Pluto 58', [48, 108], 36)
+      }),
+    }),
+    price: () => ({
+      url: draw('#fafafa', (pen) => {
+        pen.fillStyle = '#0f0f0f'
+        write(pen, '$12.80', [52, 104], 44)
       }),
     }),
     chart: () => ({

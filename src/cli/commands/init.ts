@@ -33,7 +33,7 @@ export const INIT = defineCommand({
   options: {
     guide: {
       type: 'boolean',
-      about: 'Include the embedded language models, 13 MB (default); --no-guide leaves them out',
+      about: 'Include the embedded language models, 14 MB (default); --no-guide leaves them out',
     },
     mlc: {
       type: 'boolean',

@@ -56,7 +56,7 @@ def compare(model):
     lessons = [lesson(f'agree-{at}', sight, True) for at in range(PICTURES)]
     batch = assemble(lessons, sight, [], None, [], lambda asks: [[asks[0]]] if not asks[0].click else [])
     pixels = to_input(batch.pixels)
-    rows = model.encoder(pixels)
+    rows = model.see(pixels)
     shipped = encoder.run(None, {'pixel_values': pixels[:, None].contiguous().numpy()})[0]
     print(f'rows: largest difference {np.abs(shipped - rows.numpy()).max():.6f}, largest number {rows.abs().max():.2f}')
     past, same, of = model.read(rows, batch.prefix), 0, 0

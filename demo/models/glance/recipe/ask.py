@@ -46,7 +46,6 @@ SAY = {
     'most': ['which bar is the (tallest|highest|largest|longest)', 'what is the (largest|highest) bar', 'which one is the (largest|highest|tallest)', 'what has the (largest|highest|most) value'],
     'least': ['which bar is the (shortest|lowest|smallest)', 'what is the (smallest|lowest) bar', 'which one is the (smallest|lowest|shortest)', 'what has the (smallest|lowest|least) value'],
     'value': ['what is the value of {b}', 'how (much|large|high) is {b}', 'value of {b}', 'what value does {b} have', 'which number belongs to {b}'],
-    'bar color': ['what color is the bar [of] {b}', 'which color does {b} have', 'color of [the bar] {b}'],
     'click one': ['(click|press|push|tap|choose|select|hit) [on] [the] {b} [button]', 'please (click|press) [on] [the] {b} [button]', '(click|press) the button {b}', 'I want to (click|press) {b}'],
     'click': ['(click|press|push|tap) [on] [the] {b} [button]', '(click|press|tap) the button', 'please (click|press) {b}', 'hit the {b} button', 'choose {b}'],
 }

@@ -1,21 +1,29 @@
 """A page to draw on, and what is known about it: marks for the auxiliary loss, and questions with answers."""
+import os
 import random
+import re
 from dataclasses import dataclass, field
 from functools import lru_cache
+from pathlib import Path
 
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
 from labels import COLORS, SHADES
+from sight_tokens import SPELLED
 from values import Draw
 
 FONT_DIR = '/usr/share/fonts/truetype/'
 FONTS = ['dejavu/DejaVuSans', 'dejavu/DejaVuSans-Bold', 'dejavu/DejaVuSerif', 'dejavu/DejaVuSansMono', 'liberation/LiberationSans-Regular', 'liberation/LiberationSans-Bold',
          'liberation/LiberationSerif-Regular', 'liberation/LiberationSerif-Bold', 'liberation/LiberationMono-Regular', 'freefont/FreeSans', 'freefont/FreeSansBold', 'freefont/FreeMonoBold']
+# The folder with fonts of other packages. Slanted and thin ones, symbols, and other cuts of held-out fonts are left out.
+MORE_DIR = os.environ.get('GLANCE_FONTS')
+LEFT_OUT = re.compile(r'Italic|Oblique|Thin|Hairline|ExtraLight|D050000L|Symbols|Z003|chorus|Smallcaps|Bebas|Biolinum_K|Libertine_(DR|M|R?B?I)|Tamil|BdIta|F56F|S56F|S76F|F76F|Z56F|N77F|NimbusRoman|SansNarrow|termes|heroscn|wght'
+                      r'|^Noto(?!(Sans|Serif)-(Regular|Bold)|SansMono-Regular)', re.I)
+MORE_FONTS = sorted(str(path) for path in Path(MORE_DIR).resolve().rglob('*.[ot]tf') if not LEFT_OUT.search(path.name)) if MORE_DIR else []
+# The part of the texts that has one of them.
+MORE_SHARE = 0.6
 HELD_FONTS = ['freefont/FreeSerif', 'freefont/FreeSerifBold', 'liberation/LiberationSansNarrow-Regular', 'dejavu/DejaVuSerif-Bold']
-# The encoder of the committed weights has not learnt to read, so the answers say that, and describe the rest.
-READS = False
-UNREAD = 'I see text, but I cannot read it.'
 BRIEFLY = ['Answer in one word.', 'One word.', 'answer with one word', 'Just one word please.', 'Answer with a single word.', '(one word)', 'Only the answer.', 'Reply with the answer only.', 'Answer briefly.', 'Be brief.', 'short answer please']
 # Two letters of one line are rarely nearer than this.
 MIN_TEXT = 10
@@ -23,12 +31,14 @@ MIN_TEXT = 10
 
 @lru_cache(maxsize=2000)
 def font(name: str, size: int):
-    return ImageFont.truetype(f'{FONT_DIR}{name}.ttf', size)
+    path = name if name.startswith('/') else f'{FONT_DIR}{name}.ttf'
+    # The marks are those of single letters, so there must be no ligatures.
+    return ImageFont.truetype(path, size, layout_engine=ImageFont.Layout.BASIC)
 
 
 @dataclass
 class Ask:
-    """A question with its answer. `tool` says that the answer is a call of `click`, as its arguments."""
+    """A question with its answer. `click` has the arguments if the answer is a call of the tool."""
     group: str
     question: str
     answer: str
@@ -37,13 +47,14 @@ class Ask:
 
 @dataclass
 class Canvas:
-    """`marks` are (x, y, label) and boxes (x0, y0, x1, y1, label), in pixels of the page."""
+    """`marks` are (x, y, label), `letters` (x, y, letter, whether a word begins) and boxes (x0, y0, x1, y1, label), in pixels of the page."""
     d: Draw
     width: int
     height: int
     ground: str
     image: Image.Image = None
     marks: list = field(default_factory=list)
+    letters: list = field(default_factory=list)
     boxes: list = field(default_factory=list)
     asks: list = field(default_factory=list)
 
@@ -56,16 +67,14 @@ class Canvas:
         self.image = Image.new('RGB', (self.width, self.height), self.paper)
         self.pen = ImageDraw.Draw(self.image)
 
-    def ask(self, group: str, question: str, answer: str, click=None, short: str | None = None, unread: str | None = None):
-        """Notes a question. `unread` is the answer of a model that does not read. Some questions ask for the `short` answer."""
-        if unread and not READS:
-            answer, short = unread, None
+    def ask(self, group: str, question: str, answer: str, click=None, short: str | None = None):
+        """Notes a question. Some questions ask for the `short` answer."""
         if short and self.d.chance(0.1):
             question, answer = question.rstrip('?.! ') + self.d.one(['?', '.', '', '?']) + ' ' + self.d.one(BRIEFLY), short
         self.asks.append(Ask(group, question, answer, click))
 
     def font(self, size: int):
-        return font(self.d.one(HELD_FONTS if self.d.held else FONTS), size)
+        return font(self.d.one(HELD_FONTS if self.d.held else MORE_FONTS if MORE_FONTS and self.d.chance(MORE_SHARE) else FONTS), size)
 
     def text(self, x: float, y: float, text: str, face, color):
         """Writes a line with its upper left corner at that place. Marks each letter."""
@@ -73,7 +82,14 @@ class Canvas:
         top, bottom = face.getbbox(text)[1::2]
         for at, letter in enumerate(text):
             left, right = face.getlength(text[:at]), face.getlength(text[:at + 1])
-            self.marks.append((x + (left + right) / 2, y + (top + bottom) / 2, letter.lower()))
+            middle = x + (left + right) / 2, y + (top + bottom) / 2
+            self.marks.append((*middle, letter))
+            self.letters.append((*middle, letter, at == 0 or text[at - 1] == ' '))
+
+
+def spelled(text: str) -> str:
+    """Returns printed text for an answer, which gives it letter by letter, as it is seen."""
+    return f'{SPELLED}{text}{SPELLED}'
 
 
 def tone(rng: random.Random, color: str) -> tuple:

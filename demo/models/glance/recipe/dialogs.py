@@ -1,6 +1,6 @@
-"""Dialogs with a title, a message and one or two buttons, which can be clicked with a tool."""
+"""Dialogs with a title, a message and one to three buttons, which can be clicked with a tool."""
 from ask import listed, say
-from canvas import READS, UNREAD, Canvas, clear, new_canvas, readable, tone, unlike
+from canvas import Canvas, clear, new_canvas, readable, spelled, tone, unlike
 from prints import word
 from shape_questions import at, place_of
 
@@ -51,7 +51,7 @@ def frame(c: Canvas, box, title: str, face, size: int) -> str:
 
 
 def place_buttons(c: Canvas, box, face, size: int, around: str) -> list:
-    """Draws one or two buttons in the last line of a box. Returns (label, color, x, y) of each."""
+    """Draws one to three buttons in the last line of a box. Returns (label, color, x, y) of each."""
     x, y, w, h = box
     labels = c.rng.sample(BUTTONS, c.rng.choices([1, 2, 3], [55, 37, 8])[0])
     # The last button may have a color of its own.
@@ -76,19 +76,19 @@ def place_buttons(c: Canvas, box, face, size: int, around: str) -> list:
 
 def questions(c: Canvas, title: str, message: str, buttons):
     d = c.d
-    c.ask('words', say(d, 'title'), f'The title is {title}.', short=title, unread=UNREAD)
-    c.ask('words', say(d, 'message'), f'It says {message}', unread=UNREAD)
+    c.ask('words', say(d, 'title'), f'The title is {spelled(title)}.', short=spelled(title))
+    c.ask('words', say(d, 'message'), f'It says {spelled(message)}')
     label, color, x, y = d.one(buttons)
-    for _ in range(2 if READS or len(buttons) == 1 else 0):
-        c.ask('click', say(d, 'click', b=label) if len(buttons) == 1 else say(d, 'click one', b=label), '', (round(100 * x / c.width), round(100 * y / c.height)))
-    if (READS or len(buttons) == 1) and (where := place_of(c, x, y)):
-        c.ask('place', say(d, 'where', o=f'{label} button' if READS else 'button'), f'The {label} button is {at(where)}.', unread=f'The button is {at(where)}.')
-    if len({b[1] for b in buttons}) == 1 and (READS or len(buttons) == 1):
-        c.ask('color', say(d, 'color', s='button' if len(buttons) == 1 else f'{label} button'), f'The {"" if len(buttons) == 1 else label + " "}button is {color}.')
+    for _ in range(2):
+        group = 'click' if len(buttons) == 1 else 'click one'
+        c.ask(group, say(d, group, b=label), '', (round(100 * x / c.width), round(100 * y / c.height)))
+    if where := place_of(c, x, y):
+        c.ask('place', say(d, 'where', o=f'{label} button'), f'The {spelled(label)} button is {at(where)}.')
+    if len({b[1] for b in buttons}) == 1:
+        c.ask('color', say(d, 'color', s='button' if len(buttons) == 1 else f'{label} button'), f'The {"" if len(buttons) == 1 else spelled(label) + " "}button is {color}.')
     if len(buttons) == 1:
-        c.ask('words', say(d, 'label'), f'The button says {label}.', short=label, unread=UNREAD)
-    names = listed([b[0] for b in buttons])
-    c.ask('words', say(d, 'buttons'), f'The {"button is" if len(buttons) == 1 else "buttons are"} {names}.', unread=UNREAD)
+        c.ask('words', say(d, 'label'), f'The button says {spelled(label)}.', short=spelled(label))
+    names = listed([spelled(b[0]) for b in buttons])
+    c.ask('words', say(d, 'buttons'), f'The {"button is" if len(buttons) == 1 else "buttons are"} {names}.')
     c.ask('count', say(d, 'count', p='buttons'), f'There {"is 1 button" if len(buttons) == 1 else f"are {len(buttons)} buttons"}.')
-    shown = 'a button' if len(buttons) == 1 else f'{len(buttons)} buttons'
-    c.ask('caption', say(d, 'caption'), f'It is a dialog with the title {title} and the {"button" if len(buttons) == 1 else "buttons"} {names}.', unread=f'It is a dialog with {shown}.')
+    c.ask('caption', say(d, 'caption'), f'It is a dialog with the title {spelled(title)} and the {"button" if len(buttons) == 1 else "buttons"} {names}.')

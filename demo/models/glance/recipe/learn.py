@@ -21,7 +21,6 @@ import torch.nn.functional as F
 
 # The places of the guide's modules come first.
 from places import KEPT_DIR, Sight
-from labels import LABELS
 from loader import Ahead, batch as picture_batch, moved, pages
 from guide_weights import guide
 from muon import Muon, has_bfloat16
@@ -33,8 +32,12 @@ from train import batches, logger, loss_of, mean, optimizers
 
 # Chats of a shard.
 TEXT_CHATS = 3000
-# Weight of the auxiliary loss beside that of the answers.
-AUXILIARY = 0.3
+# Weights of the auxiliary losses beside that of the answers.
+AUXILIARY = {'letters': 1, 'cells': 0.3}
+# Weight of a cell beside that of a letter.
+BESIDE = 0.3
+# Parts of the model.
+PARTS = ['letters', 'reader', 'encoder', 'decoder']
 # Steps until the full rate, and seconds between two checkpoints.
 WARM, SAVE_SECONDS = 100, 60
 
@@ -80,10 +83,10 @@ def create(start: Path | None) -> Glance:
 
 
 def all_optimizers(model: Glance, rate: float, share: float) -> list:
-    """Returns those of the encoder, and those of the decoder with a share of the rate."""
+    """Returns those of the encoder and the reader, and those of the decoder with a share of the rate."""
     matrices = [p for block in model.encoder.blocks for p in block.parameters() if p.ndim == 2] + [model.encoder.connect.weight]
     taken = {id(p) for p in matrices}
-    rest = [p for part in (model.encoder, model.head) for p in part.parameters() if id(p) not in taken]
+    rest = [p for part in (model.encoder, model.reader, model.head) for p in part.parameters() if id(p) not in taken]
     muon = Muon(matrices, rate)
     adam = torch.optim.AdamW(rest, lr=rate, betas=(0.9, 0.95), weight_decay=0.01)
     seeing, saying = [muon, adam], optimizers(model.guide, rate)
@@ -94,20 +97,52 @@ def all_optimizers(model: Glance, rate: float, share: float) -> list:
     return seeing + saying
 
 
-def label_loss(model: Glance, rows, labels):
-    """Returns cross entropy of each label in each cell. Sums over labels, so that rare ones count."""
-    scores = model.labels(rows).float()
-    return F.binary_cross_entropy_with_logits(scores, labels.float()) * len(LABELS)
+def freeze(model: Glance, parts: list):
+    """Leaves all as it is but the parts of these names."""
+    reader = model.reader
+    modules = {'letters': [reader.stem, reader.large, reader.back, reader.end, reader.head], 'reader': [reader.more], 'encoder': [model.encoder, model.head], 'decoder': [model.guide]}
+    for name in set(PARTS) - set(parts):
+        for module in modules[name]:
+            module.eval().requires_grad_(False)
+    if 'reader' not in parts:
+        for vector in (reader.begins, reader.across, reader.down):
+            vector.requires_grad_(False)
 
 
-def picture_loss(model: Glance, batch):
-    """Returns (loss of the labels, mean loss of the answers' tokens)"""
+def found_loss(scores, truth):
+    """Returns cross entropy of what is there and what is not. Sums over names, so that rare ones count."""
+    return F.binary_cross_entropy_with_logits(scores.float(), truth.float()) * truth.shape[-1]
+
+
+def letters_loss(letters, here, begins, truth):
+    """Returns the loss of where letters are, which ones, and which begin a word. `truth` is as a lesson's `letters`."""
+    there = truth >= 0
+    count = there.sum().clamp(min=1)
+    # A cell beside a letter's may be chosen in its place, so it knows the letter, too.
+    near = truth
+    for beside in (F.pad(truth[:, :, :-1], (1, 0), value=-1), F.pad(truth[:, :, 1:], (0, 1), value=-1), F.pad(truth[:, :-1], (0, 0, 1, 0), value=-1), F.pad(truth[:, 1:], (0, 0, 0, 1), value=-1)):
+        near = torch.where(near < 0, beside, near)
+    known = near >= 0
+    weight = torch.where(there, 1.0, BESIDE)[known]
+    which = F.cross_entropy(letters[known].float(), near[known] // 2, reduction='none', label_smoothing=0.02)
+    first = F.binary_cross_entropy_with_logits(begins[known].float(), (near[known] % 2).float(), reduction='none')
+    return F.binary_cross_entropy_with_logits(here.float(), there.float(), reduction='sum') / count + ((which + first) * weight).sum() / weight.sum().clamp(min=1)
+
+
+def picture_loss(model: Glance, batch, parts: list):
+    """Returns (losses of what is in the cells and rows by name, mean loss of the answers' tokens or `None`)"""
     device = batch.pixels.device.type
     with torch.autocast(device, torch.bfloat16, enabled=has_bfloat16(device)):
-        rows = model.encoder(to_input(batch.pixels).contiguous(memory_format=torch.channels_last))
-        seen = label_loss(model, rows, batch.labels)
+        pixels = to_input(batch.pixels).contiguous(memory_format=torch.channels_last)
+        small = model.reader.cells(pixels)
+        seen = {'letters': letters_loss(*model.reader.scores(small), batch.letters.long())}
+        if parts == ['letters']:
+            return seen, None
+        rows = torch.cat([model.encoder(pixels), model.reader(small, model.letter_embeddings())], 1)
+        if 'encoder' in parts:
+            seen['cells'] = found_loss(model.labels(rows), batch.labels)
         if not batch.groups:
-            return seen, torch.zeros((), device=device)
+            return seen, None
         past = model.read(rows, batch.prefix)
         said = [model.answer(past, group, rows) for group in batch.groups]
     scores, targets = (torch.cat(each) for each in zip(*said))
@@ -121,8 +156,7 @@ class Run:
         self.args, self.log = args, log
         torch.manual_seed(1)
         self.model = create(args.start).to(args.device)
-        if args.decoder_only:
-            self.model.encoder.eval().requires_grad_(False)
+        freeze(self.model, args.parts)
         self.opts = all_optimizers(self.model, args.rate, args.decoder)
         self.at = {'step': 0, 'batch': 0, 'shard': 0, 'spent': 0.0, 'pictures': 0, 'tokens': 0}
         if (KEPT_DIR / 'glance.json').exists() and not args.fresh:
@@ -160,7 +194,8 @@ class Run:
 
     def all(self):
         args, at = self.args, self.at
-        sources = [Ahead(picture_batch, at['batch'], args.workers, args.pictures, self.model.encoder.s), Ahead(shard, at['shard'], args.writers, TEXT_CHATS)]
+        draw = pages if args.parts == ['letters'] else picture_batch
+        sources = [Ahead(draw, at['batch'], args.workers, args.pictures, self.model.encoder.s), Ahead(shard, at['shard'], args.writers, TEXT_CHATS)]
         pictures, chats = Feed(sources[0], args.device), texts(sources[1], args.tokens)
         if args.pages:
             sources.append(Ahead(pages, at['batch'], args.workers, args.pages, self.model.encoder.s))
@@ -172,7 +207,7 @@ class Run:
             self.look(batch, losses)
             if args.pages:
                 self.look(full.take()[1], losses)
-            if at['step'] % args.talk == 0:
+            if args.talk and at['step'] % args.talk == 0:
                 self.talk(chats, losses)
             self.update()
             at |= {'step': at['step'] + 1, 'batch': max(at['batch'], number + 1), 'pictures': at['pictures'] + len(batch.pixels), 'spent': at['spent'] + time.time() - begun}
@@ -199,11 +234,12 @@ class Run:
 
     def look(self, batch, losses):
         """Adds the gradient of a batch of pictures."""
-        seen, said = picture_loss(self.model, batch)
-        (said if self.args.decoder_only else said + AUXILIARY * seen).backward()
-        losses['cells' if batch.groups else 'pages'].append(seen.detach())
-        if batch.groups:
-            losses['answers'].append(said.detach())
+        seen, said = picture_loss(self.model, batch, self.args.parts)
+        total = sum(AUXILIARY[name] * each for name, each in seen.items()) + (0 if said is None else said)
+        total.backward()
+        for name, value in {**seen, 'answers': said}.items():
+            if value is not None:
+                losses[name].append(value.detach())
 
     def report(self, losses, pictures: Feed):
         at = self.at
@@ -218,9 +254,9 @@ def arguments():
     args.add_argument('--pause', type=float, default=1e6, help='minutes after which the run stops, to be continued by the same command')
     args.add_argument('--pictures', type=int, default=24, help='pictures of a step')
     args.add_argument('--tokens', type=int, default=3072, help='tokens of chats without pictures in a step')
-    args.add_argument('--talk', type=int, default=1, help='one of so many steps has chats without pictures')
-    args.add_argument('--pages', type=int, default=0, help='pages full of text in a step, which only the encoder learns from')
-    args.add_argument('--flat', type=float, default=0.5, help='share of the run with the full rate')
+    args.add_argument('--talk', type=int, default=1, help='one of so many steps has chats without pictures; none has them with 0')
+    args.add_argument('--pages', type=int, default=0, help='pages full of text in a step, which the letters and the encoder learn from')
+    args.add_argument('--flat', type=float, default=0.5, help='share of the run with the full rate, less than 1')
     args.add_argument('--rate', type=float, default=2e-3)
     args.add_argument('--decoder', type=float, default=0.7, help='share of the rate that the decoder has')
     args.add_argument('--device', default='cuda' if torch.cuda.is_available() else 'cpu')
@@ -229,9 +265,12 @@ def arguments():
     args.add_argument('--writers', type=int, default=1, help='processes that write chats')
     args.add_argument('--every', type=int, default=50)
     args.add_argument('--from', dest='start', type=Path, help='folder of a checkpoint whose weights the run begins with')
-    args.add_argument('--decoder-only', action='store_true', help='leave the encoder as it is')
+    args.add_argument('--parts', nargs='+', choices=PARTS, default=PARTS, help='parts that learn; the letters alone learn from pages without questions')
     args.add_argument('--fresh', action='store_true', help='begin anew')
-    return args.parse_args()
+    given = args.parse_args()
+    if given.pages and not {'letters', 'encoder'} & set(given.parts):
+        args.error('--pages needs letters or encoder among --parts, since nothing else learns from pages')
+    return given
 
 
 if __name__ == '__main__':

@@ -9,21 +9,25 @@ from PIL import Image
 from canvas import Ask, Canvas
 from charts import chart
 from dialogs import dialog
-from labels import INDEX, LABELS
+from labels import INDEX, LABELS, LETTERS
 from places import Sight
 from prints import lines, sign
 from shapes import scene
 from textures import texture
 from values import Draw
 
-KINDS = {scene: 46, lines: 6, sign: 8, chart: 20, dialog: 8, texture: 12}
+KINDS = {scene: 34, lines: 20, sign: 12, chart: 12, dialog: 14, texture: 9}
 
 
 @dataclass
 class Lesson:
-    """`pixels` is uint8 [tile, tile, 3]; `labels` is bool [cells, cells, labels]."""
+    """`pixels` is uint8 [tile, tile, 3]; `labels` is bool [cells, cells, labels].
+
+    `letters` is int16 [high, wide] with twice the number of the letter in a cell, plus one if a word begins, or -1.
+    """
     pixels: np.ndarray
     labels: np.ndarray
+    letters: np.ndarray
     asks: list[Ask]
 
 
@@ -47,6 +51,15 @@ def cell_labels(c: Canvas, cells: int) -> np.ndarray:
     return out
 
 
+def letter_cells(c: Canvas, high: int, wide: int) -> np.ndarray:
+    out = np.full((high, wide), -1, np.int16)
+    for x, y, letter, begins in c.letters:
+        row, column = int(y / c.height * high), int(x / c.width * wide)
+        if letter in LETTERS and 0 <= row < high and 0 <= column < wide:
+            out[row, column] = 2 * LETTERS.index(letter) + begins
+    return out
+
+
 def lesson(seed, sight: Sight, held=False, kind=None) -> Lesson:
     """Returns the lesson of a seed. With `held`, pairs, words and fonts are those that training never draws."""
     rng = random.Random(seed)
@@ -58,7 +71,7 @@ def lesson(seed, sight: Sight, held=False, kind=None) -> Lesson:
         pixels = noisy(d, pixels)
     if d.chance(0.12):
         pixels = compressed(d, pixels)
-    return Lesson(pixels, cell_labels(c, sight.grid * sight.fine), c.asks)
+    return Lesson(pixels, cell_labels(c, sight.grid * sight.fine), letter_cells(c, *sight.cells), c.asks)
 
 
 def noisy(d: Draw, pixels: np.ndarray) -> np.ndarray:

@@ -43,9 +43,11 @@ class Rows:
 
 @dataclass
 class Batch:
-    """`pixels` is uint8 [pictures, tile, tile, 3], `labels` bool [pictures, cells, cells, labels], `prefix` the shared ids."""
+    """`pixels` is uint8 [pictures, tile, tile, 3], `labels` bool [pictures, cells, cells, labels], `letters`
+    int16 [pictures, high, wide] as a lesson has them, `prefix` the shared ids."""
     pixels: torch.Tensor
     labels: torch.Tensor
+    letters: torch.Tensor
     prefix: torch.Tensor | None
     groups: list[Rows]
 
@@ -92,12 +94,12 @@ def batch(number: int, size: int, sight: Sight) -> Batch:
 
 
 def pages(number: int, size: int, sight: Sight) -> Batch:
-    """Returns a batch of pages full of text, which have only labels."""
-    return Batch(*stacked([lesson(f'page-{number}-{at}', sight, kind=page) for at in range(size)]), None, [])
+    """Returns a batch without questions. Three quarters of it are pages full of text."""
+    return Batch(*stacked([lesson(f'page-{number}-{at}', sight, kind=page if at % 4 else None) for at in range(size)]), None, [])
 
 
 def stacked(lessons) -> list:
-    return [torch.from_numpy(np.stack([getattr(each, name) for each in lessons])) for name in ('pixels', 'labels')]
+    return [torch.from_numpy(np.stack([getattr(each, name) for each in lessons])) for name in ('pixels', 'labels', 'letters')]
 
 
 def assemble(lessons, sight: Sight, before: list, tool: dict | None, tools: list, turns_of, another=lambda: -1) -> Batch:

@@ -22,22 +22,35 @@ class Sight:
     """Sizes of the image encoder.
 
     `stem` has (channels, residual convolutions) for each halving of the picture's sides; the first one quarters them.
-    `fine` is the number of cells of the auxiliary loss along a side of a row's square.
+    `letters` has the same for the stem that reads, whose first one halves them, and whose last one halves the height
+    alone, since letters are narrow. A square has `fine` × `fine` cells of the auxiliary loss. The first `text` letters of a
+    tile have rows of their own.
     """
     tile: int = 256
     stem: tuple = ((48, 0), (96, 1), (160, 2), (192, 0))
+    letters: tuple = ((32, 0), (64, 2), (128, 2))
+    text: int = 80
     blocks: int = 4
     heads: int = 6
     mlp: int = 576
     width: int = 192
-    fine: int = 4
 
     @property
     def grid(self) -> int:
-        """Returns rows of the decoder along a side of a tile."""
+        """Returns squares along a side of a tile."""
         return self.tile // (4 << (len(self.stem) - 1))
 
     @property
+    def fine(self) -> int:
+        """Returns small cells along a side of a square."""
+        return (self.tile >> len(self.letters)) // self.grid
+
+    @property
+    def cells(self) -> tuple[int, int]:
+        """Returns the number of cells for letters in a tile (high, wide)."""
+        return self.tile >> len(self.letters), self.tile >> len(self.letters) - 1
+
+    @property
     def rows(self) -> int:
-        """Returns rows that a tile becomes in the decoder."""
-        return self.grid ** 2
+        """Returns rows that a tile becomes in the decoder: one for each square, then one for each letter."""
+        return self.grid ** 2 + self.text

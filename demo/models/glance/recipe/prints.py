@@ -1,6 +1,6 @@
 """Pictures of printed words and numbers: plain lines, signs, price tags and buttons."""
 from ask import say
-from canvas import UNREAD, Canvas, clear, fitted, ground_color, new_canvas, readable, tone, unlike
+from canvas import Canvas, clear, fitted, ground_color, new_canvas, readable, spelled, tone, unlike
 from values import ADJECTIVES
 
 SIGNS = ['STOP', 'EXIT', 'OPEN', 'CLOSED', 'SALE', 'PUSH', 'PULL', 'SLOW', 'DANGER', 'TAXI', 'BUS', 'HOTEL', 'CAFE', 'PARKING', 'WELCOME', 'NO ENTRY', 'TOILET', 'FREE', 'NEW', 'WARNING']
@@ -41,7 +41,7 @@ def page(d) -> Canvas:
     c = new_canvas(d)
     scale, y = c.width / 256, c.rng.uniform(0, 6)
     while y < c.height - 12 * scale:
-        size = round(d.rng.choice([d.rng.uniform(9, 14), d.rng.uniform(12, 22), d.rng.uniform(18, 44)]) * scale)
+        size = round(d.rng.uniform(*d.one([(9, 14), (12, 22), (12, 22), (18, 44), (18, 44), (30, 90), (60, 130)])) * scale)
         face, x, shade = c.font(size), c.rng.uniform(0, 0.15) * c.width, clear(c.rng, readable(c.rng, c.ground), c.paper, 110)
         while x < c.width * 0.97:
             text = d.one([word, word, number, price, mixed])(d)
@@ -54,28 +54,30 @@ def page(d) -> Canvas:
 
 
 def lines(d) -> Canvas:
-    """Draws one to three lines of words or a number."""
+    """Draws one to seven lines of words, or a number."""
     c = new_canvas(d, stretch=2)
     ink = readable(c.rng, c.ground)
     if d.chance(0.3):
         texts = [number(d)]
-        c.ask('number', say(d, 'number'), f'The number is {texts[0]}.', short=texts[0], unread=UNREAD)
+        c.ask('number', say(d, 'number'), f'The number is {spelled(texts[0])}.', short=spelled(texts[0]))
     else:
-        count = d.rng.choices([1, 2, 3, 4], [66, 20, 10, 4])[0]
+        count = d.rng.choices([1, 2, 3, 4, 5, 6, 7], [60, 14, 10, 6, 4, 3, 3])[0]
         texts = [mixed(d) if d.chance(0.35) else ' '.join(word(d) for _ in range(d.one([1, 1, 2]))) for _ in range(count)]
     face, size = fitted(d, c, max(texts, key=len), largest=d.one([40, 40, 110]) / len(texts) ** 0.5)
     step = size * d.rng.uniform(1.2, 1.6)
+    texts = texts[:max(1, int((c.height - 4) / step))]
     y = c.rng.uniform(2, max(3, c.height - step * len(texts) - size * 0.3))
     widest = max(face.getlength(t) for t in texts)
     x = (c.width - widest) / 2 if d.chance(0.4) else c.rng.uniform(3, max(4, c.width - widest - 3))
     centered, shade = d.chance(0.4), clear(c.rng, ink, c.paper, 110)
     for at, text in enumerate(texts):
         c.text(x + (widest - face.getlength(text)) / 2 * centered, y + at * step, text, face, shade)
-    c.ask('words', say(d, 'read', t='text'), f'It says {" ".join(texts)}.', short=" ".join(texts), unread=UNREAD)
+    whole, group = spelled(' '.join(texts)), 'words' if len(texts) == 1 else 'lines'
+    c.ask(group, say(d, 'read', t='text'), f'It says {whole}.', short=whole)
     if d.chance(0.2):
-        c.ask('words', say(d, 'any text'), f'Yes, it says {" ".join(texts)}.', short='Yes', unread='Yes, there is text.')
+        c.ask(group, say(d, 'any text'), f'Yes, it says {whole}.', short='Yes')
     c.ask('ink', say(d, 'ink'), f'The text is {ink}.', short=ink)
-    c.ask('caption', say(d, 'caption'), f'It is the {ink} text {" ".join(texts)}.', unread=f'I see {ink} text. I cannot read it.')
+    c.ask('caption', say(d, 'caption'), f'It is the {ink} text {whole}.')
     c.ask('ground', say(d, 'ground'), f'The background is {c.ground}.', short=c.ground)
     return c
 
@@ -116,19 +118,19 @@ def sign(d) -> Canvas:
     if kind == 'price':
         text = price(d)
         boxed(c, text, fill, ink, 'sign')
-        c.ask('price', say(d, 'price'), f'It costs {text}.', short=text, unread=UNREAD)
-        c.ask('price', say(d, 'price'), f'It costs {text}.', unread=UNREAD)
-        c.ask('caption', say(d, 'caption'), f'It is {article(fill)} price tag. It says {text}.', unread=f'It is {article(fill)} sign with {ink} text. I cannot read it.')
+        c.ask('price', say(d, 'price'), f'It costs {spelled(text)}.', short=spelled(text))
+        c.ask('price', say(d, 'price'), f'It costs {spelled(text)}.')
+        c.ask('caption', say(d, 'caption'), f'It is {article(fill)} price tag. It says {spelled(text)}.')
         return c
     text = d.one(SIGNS) if kind == 'sign' and d.chance(0.4) and not d.held else d.one(COMMON) if d.chance(0.2) and not d.held else word(d)
     x, y = boxed(c, text, fill, ink, kind)
-    c.ask('words', say(d, 'read', t=kind), f'It says {text}.', short=text, unread=UNREAD)
+    c.ask('words', say(d, 'read', t=kind), f'It says {spelled(text)}.', short=spelled(text))
     if kind == 'button':
-        c.ask('words', say(d, 'label'), f'The button says {text}.', unread=UNREAD)
+        c.ask('words', say(d, 'label'), f'The button says {spelled(text)}.')
         c.ask('click', say(d, 'click', b=text), '', (round(100 * x / c.width), round(100 * y / c.height)))
     c.ask('color', say(d, 'color', s=kind), f'The {kind} is {fill}.', short=fill)
     c.ask('ink', say(d, 'ink'), f'The text is {ink}.', short=ink)
-    c.ask('caption', say(d, 'caption'), f'It is {article(fill)} {kind}. It says {text}.', unread=f'It is {article(fill)} sign with {ink} text. I cannot read it.')
+    c.ask('caption', say(d, 'caption'), f'It is {article(fill)} {kind}. It says {spelled(text)}.')
     return c
 
 

@@ -1,7 +1,7 @@
 """Scores a checkpoint, rounded as it ships, on held-out pictures: their pairs, words and fonts are none that training drew. Writes scores.json.
 
 An answer is right if greedy decoding gives exactly the text that the recipe would have written. A click is right if it
-is near the center of the button.
+is near the center of the button that was meant.
 """
 import argparse
 import json
@@ -29,7 +29,7 @@ NEAR, CALL_TOKENS = 5, 60
 def load(path) -> tuple[Glance, dict]:
     """Returns (the model of a checkpoint's folder, its state)"""
     state = json.loads((path / 'glance.json').read_text())
-    sight = {**state['sight'], 'stem': tuple(tuple(stage) for stage in state['sight']['stem'])}
+    sight = {name: tuple(map(tuple, value)) if isinstance(value, list) else value for name, value in state['sight'].items()}
     model = Glance(Sight(**sight), Shape(**state['shape']))
     read = lambda name: torch.load(path / f'{name}.pt', weights_only=True, map_location='cpu')
     model.load_state_dict({**read('encoder'), **read('decoder')})
@@ -98,7 +98,7 @@ def answer_scores(model: Glance, rows, batch, names, right):
         row = group.learn[:, 1:].nonzero()[:, 0]
         for at, source in enumerate(group.source.tolist()):
             name = names[source]
-            right[name].append(clicks_near(model, past, group, at) if name == 'click' else bool(hits[row == at].all()))
+            right[name].append(clicks_near(model, past, group, at) if name.startswith('click') else bool(hits[row == at].all()))
 
 
 @torch.no_grad()
@@ -108,7 +108,7 @@ def score(model: Glance, count: int, held=True, answers=True) -> dict:
     for name, lessons in cases(count, sight, held):
         tool = click_tool(Plain) if name == 'dialog' else None
         batch = assemble(lessons, sight, [], tool, [tool] if tool else [], lambda asks: [[ask] for ask in asks if tool or not ask.click])
-        rows = model.encoder(to_input(batch.pixels))
+        rows = model.see(to_input(batch.pixels))
         cell_scores(model, rows, batch.labels, right)
         if answers:
             answer_scores(model, rows, batch, [ask.group for each in lessons for ask in each.asks if tool or not ask.click], right)

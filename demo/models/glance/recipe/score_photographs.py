@@ -26,7 +26,7 @@ MOST_TOKENS = 40
 def answers(model, path: Path) -> list:
     """Returns what the model says to each question about a photograph."""
     pixels = squeeze(photograph(path), model.encoder.s.tile, Image.LANCZOS)
-    rows = model.encoder(to_input(torch.from_numpy(pixels.copy())[None]))
+    rows = model.see(to_input(torch.from_numpy(pixels.copy())[None]))
     out = []
     for question in QUESTIONS:
         ids, _ = encode([{'role': 'user', 'content': question, 'picture': True}], add_generation_prompt=True)

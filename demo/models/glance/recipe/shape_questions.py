@@ -2,7 +2,7 @@
 from collections import Counter
 
 from ask import a, counted, listed, plural, say
-from canvas import READS, UNREAD, Canvas
+from canvas import Canvas, spelled
 from labels import COLORS, SHAPES
 
 NAMES = list(COLORS)
@@ -158,9 +158,9 @@ def ask_clicks(c: Canvas, things):
 
 def ask_text(c: Canvas, word: str | None):
     if word:
-        c.ask('words', say(c.d, 'read', t='text'), f'It says {word}.', unread=UNREAD)
-        c.ask('words', say(c.d, 'read', t='picture'), f'It says {word}.', short=word, unread=UNREAD)
-        c.ask('words', say(c.d, 'any text'), f'Yes, it says {word}.', unread='Yes, there is text.')
+        c.ask('words', say(c.d, 'read', t='text'), f'It says {spelled(word)}.')
+        c.ask('words', say(c.d, 'read', t='picture'), f'It says {spelled(word)}.', short=spelled(word))
+        c.ask('words', say(c.d, 'any text'), f'Yes, it says {spelled(word)}.')
     elif c.d.chance(0.15):
         c.ask('negative', say(c.d, 'read', t='picture'), 'There is no text.')
         c.ask('negative', say(c.d, 'any text'), 'No, there is no text.', short='No')
@@ -168,7 +168,7 @@ def ask_text(c: Canvas, word: str | None):
 
 def caption(c: Canvas, things, word: str | None) -> str:
     places = [place(c, t) for t in things]
-    text = [f'the text {word}' if READS else 'text'] if word else []
+    text = [f'the text {spelled(word)}'] if word else []
     if len(things) <= 3 and None not in places:
         return f'I see {listed([f"{a(t.name)} {at(where)}" for t, where in zip(things, places)] + text)}.'
     counts = Counter(t.name for t in things)

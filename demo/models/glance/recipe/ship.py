@@ -15,7 +15,10 @@ from export import begin, configs, decode, finish, integers
 from packed import PackedGraph
 from score import load
 from settings import RESERVED
-from sight import Block, Convolution, Encoder, Glance
+from labels import LETTERS
+from layers import Convolution
+from reader import ALONG, ANY, AROUND, CROWD, CROWDED, HIGHEST, LARGE, Reader
+from sight import Block, Glance
 from sight_tokens import marker_ids
 from template import TEMPLATE
 
@@ -26,15 +29,29 @@ IMAGES = "{%- elif content -%}{%- for part in content -%}{%- if part.type == 'im
 BY_TOKEN = (1,)
 
 
-def convolve(g: PackedGraph, name: str, layer: Convolution, x: str) -> str:
+def convolve(g: PackedGraph, name: str, layer: Convolution, x: str, rectified=True) -> str:
     """Adds a convolution, with its normalization folded in, and the rectifier."""
     norm, conv = layer.norm, layer.convolution
     factor = norm.weight / torch.sqrt(norm.running_var + norm.eps)
     weight = g.weight(f'{name}.weight', conv.weight * factor[:, None, None, None], (1, 2, 3))
     bias = g.weight(f'{name}.bias', norm.bias - norm.running_mean * factor)
-    padding = [conv.padding[0]] * 4
-    y = g.node('Conv', [x, weight, bias], [f'{name}.y'], kernel_shape=list(conv.kernel_size), strides=list(conv.stride), pads=padding)
-    return g.node('Relu', [y], [f'{name}.relu'])
+    sizes = {'kernel_shape': list(conv.kernel_size), 'strides': list(conv.stride), 'pads': [*conv.padding, *conv.padding], 'dilations': list(conv.dilation)}
+    y = g.node('Conv', [x, weight, bias], [f'{name}.y'], **sizes)
+    return g.node('Relu', [y], [f'{name}.relu']) if rectified else y
+
+
+def residual(g: PackedGraph, name: str, layers, x: str) -> str:
+    """Adds convolutions whose results are added to their inputs."""
+    for number, layer in enumerate(layers):
+        x = g.node('Add', [x, convolve(g, f'{name}.{number}', layer, x)], [f'{name}.{number}.end'])
+    return x
+
+
+def see(g: PackedGraph, name: str, stem, x: str) -> str:
+    """Adds the stages of a stem."""
+    for at, stage in enumerate(stem):
+        x = residual(g, f'{name}.{at}', stage.more, convolve(g, f'{name}.{at}', stage.shrink, x))
+    return x
 
 
 def normalize(g: PackedGraph, name: str, norm, x: str) -> str:
@@ -72,24 +89,94 @@ def transform(g: PackedGraph, name: str, block: Block, x: str, cells: int) -> st
     return g.node('Add', [x, down], [f'{name}.end'])
 
 
-def vision_encoder(encoder: Encoder) -> onnx.ModelProto:
+def flat_cells(g: PackedGraph, name: str, x: str, channels: int, cells: int) -> str:
+    """Returns [N, cells, channels] of [N, channels, high, wide]."""
+    flat = g.node('Reshape', [x, g.const(f'{name}.flat', np.array([-1, channels, cells], np.int64))], [f'{name}.cells'])
+    return g.node('Transpose', [flat], [f'{name}.cells_first'], perm=[0, 2, 1])
+
+
+def see_letters(g: PackedGraph, reader: Reader, x: str) -> str:
+    """Adds the stem of the reader. Returns its cells, [N, channels, high, wide]."""
+    x = see(g, 'letters', reader.stem, x)
+    large = residual(g, 'large', reader.large, g.node('AveragePool', [x], ['large.pooled'], kernel_shape=LARGE, strides=LARGE))
+    back = convolve(g, 'back', reader.back, large, rectified=False)
+    spread = g.node('Resize', [back, '', g.const('back.scales', np.array([1, 1, *LARGE], np.float32))], ['back.spread'], mode='nearest', coordinate_transformation_mode='asymmetric', nearest_mode='floor')
+    return residual(g, 'end', reader.end, g.node('Add', [x, spread], ['back.end']))
+
+
+def moved(g: PackedGraph, name: str, x: str, down: bool) -> str:
+    """Adds a convolution that moves a grid [N, 1, high, wide] by a row."""
+    kernel = np.array([down, 0, not down], np.float32).reshape(1, 1, 3, 1)
+    return g.node('Conv', [x, g.const(f'{name}.kernel', kernel)], [name], kernel_shape=[3, 1], pads=[1, 0, 1, 0])
+
+
+def row_numbers(g: PackedGraph, reader: Reader, here: str) -> str:
+    """Returns the number of the row of each cell with a letter, from 1, or 0, [N, 1, cells]. See `Reader.row_numbers`."""
+    number = lambda name, value: g.const(f'read.{name}', np.array(value, np.float32))
+    as_number = lambda x: g.node('Cast', [x], [f'{x}.number'], to=T.FLOAT)
+    both = lambda name, *parts: g.node('And', [both(f'{name}.most', *parts[:-1]) if len(parts) > 2 else parts[0], parts[-1]], [f'read.{name}'])
+    around = {'kernel_shape': [AROUND] * 2, 'strides': [1, 1], 'pads': [AROUND // 2] * 4}
+    likely = g.node('Sigmoid', [here], ['read.likely'])
+    share = g.node('AveragePool', [likely], ['read.share'], **around, count_include_pad=1)
+    crowded = g.node('Greater', [share, number('crowd', CROWD / AROUND ** 2)], ['read.crowded'])
+    least = g.node('Where', [crowded, number('bar_crowded', CROWDED), number('bar_any', ANY)], ['read.least'])
+    highest = g.node('GreaterOrEqual', [here, g.node('MaxPool', [here], ['read.near'], **around)], ['read.highest'])
+    bar = g.node('Where', [highest, number('bar_highest', HIGHEST), least], ['read.bar'])
+    found = g.node('Greater', [here, bar], ['read.found'])
+    sure = g.node('Mul', [likely, as_number(found)], ['read.sure'])
+    strength = g.node('AveragePool', [sure], ['read.strength'], kernel_shape=[1, ALONG], strides=[1, 1], pads=[0, ALONG // 2] * 2, count_include_pad=1)
+    above, below = moved(g, 'read.above', strength, True), moved(g, 'read.below', strength, False)
+    more = lambda name, a, b, kind='Greater': g.node(kind, [a, b], [f'read.{name}'])
+    up = both('goes_up', found, more('up_stronger', above, strength), more('up_most', above, below, 'GreaterOrEqual'))
+    down = both('goes_down', found, more('down_stronger', below, strength), more('down_most', below, above))
+    stay = both('remains', found, g.node('Not', [g.node('Or', [up, down], ['read.moves'])], ['read.stays']))
+    up, down, stay = map(as_number, (up, down, stay))
+    taken = g.node('Max', [stay, moved(g, 'read.from_below', up, False), moved(g, 'read.from_above', down, True)], ['read.taken'])
+    flat = g.const('read.flat', np.array([-1, reader.s.cells[0] * reader.s.cells[1]], np.int64))
+    grid = g.const('read.grid', np.array([-1, 1, *reader.s.cells], np.int64))
+    counted = g.node('CumSum', [g.node('Reshape', [taken, flat], ['read.in_order']), g.const('read.axis', np.array(1, np.int32))], ['read.counted'])
+    numbers = g.node('Mul', [g.node('Reshape', [counted, grid], ['read.counts']), taken], ['read.numbers'])
+    parts = [g.node('Mul', [x, y], [f'read.part{at}']) for at, (x, y) in enumerate(((numbers, stay), (moved(g, 'read.number_above', numbers, True), up), (moved(g, 'read.number_below', numbers, False), down)))]
+    between = g.const('read.one_row', np.array([-1, 1, reader.s.cells[0] * reader.s.cells[1]], np.int64))
+    return g.node('Reshape', [g.node('Sum', parts, ['read.place']), between], ['read.places'])
+
+
+def add_reader(g: PackedGraph, model: Glance, x: str) -> str:
+    """Adds the reader. Returns the rows of the letters."""
+    reader, channels = model.reader, model.reader.s.letters[-1][0]
+    cells = reader.s.cells[0] * reader.s.cells[1]
+    small = see_letters(g, reader, x)
+    head = g.weight('read.head', reader.head.weight[:, :, None, None], (1, 2, 3))
+    scores = g.node('Conv', [small, head, g.weight('read.bias', reader.head.bias)], ['read.scores'], kernel_shape=[1, 1])
+    letters, here, begins = (f'read.{name}' for name in ('letter', 'here', 'begin'))
+    g.node('Split', [scores, g.const('read.parts', np.array([len(LETTERS), 1, 1], np.int64))], [letters, here, begins], axis=1)
+    shares = g.node('Softmax', [flat_cells(g, letters, letters, len(LETTERS), cells)], ['read.shares'], axis=-1)
+    known = g.node('MatMul', [shares, g.weight('read.letters', model.letter_embeddings(), (1,))], ['read.embedded'])
+    known = g.node('Add', [known, multiply(g, 'read.more', reader.more.weight, flat_cells(g, 'read.small', small, channels, cells))], ['read.known'])
+    first = g.node('Sigmoid', [flat_cells(g, begins, begins, 1, cells)], ['read.first'])
+    known = g.node('Add', [known, g.node('Mul', [first, g.weight('read.begins', reader.begins)], ['read.first_row'])], ['read.word'])
+    grid = g.node('Add', [g.half('read.across', reader.across), g.half('read.down', reader.down[:, None])], ['read.all_places'])
+    places = g.node('Reshape', [grid, g.const('read.by_place', np.array([cells, -1], np.int64))], ['read.at'])
+    order = g.const('read.order', np.arange(1, reader.s.text + 1, dtype=np.float32)[:, None])
+    chosen = g.node('Cast', [g.node('Equal', [row_numbers(g, reader, here), order], ['read.is_row'])], ['read.chosen'], to=T.FLOAT)
+    return g.node('MatMul', [chosen, g.node('Add', [known, places], ['read.all'])], ['read.rows'])
+
+
+def vision_encoder(model: Glance) -> onnx.ModelProto:
     """Returns the graph from `pixel_values` [batch_size, tiles, 3, tile, tile] to `image_features` [batch_size * tiles, rows, width]."""
-    s, g = encoder.s, PackedGraph()
+    encoder, g = model.encoder, PackedGraph()
+    s, squares = encoder.s, encoder.s.grid ** 2
     inner = s.stem[-1][0]
     g.inputs = [h.make_tensor_value_info('pixel_values', T.FLOAT, ['batch_size', 'tiles', 3, s.tile, s.tile])]
     g.outputs = [h.make_tensor_value_info('image_features', T.FLOAT, ['all_tiles', s.rows, s.width])]
     x = g.node('Reshape', ['pixel_values', g.const('one_tile', np.array([-1, 3, s.tile, s.tile], np.int64))], ['pixels'])
-    for at, stage in enumerate(encoder.stem):
-        x = convolve(g, f'stem.{at}', stage.shrink, x)
-        for number, layer in enumerate(stage.more):
-            x = g.node('Add', [x, convolve(g, f'stem.{at}.{number}', layer, x)], [f'stem.{at}.{number}.end'])
-    x = g.node('Reshape', [x, g.const('flat', np.array([-1, inner, s.rows], np.int64))], ['cells'])
-    x = g.node('Transpose', [x], ['cells_first'], perm=[0, 2, 1])
+    text = add_reader(g, model, x)
+    x = flat_cells(g, 'stem', see(g, 'stem', encoder.stem, x), inner, squares)
     x = g.node('Add', [x, g.half('places', encoder.places)], ['placed'])
     for at, block in enumerate(encoder.blocks):
-        x = transform(g, f'blocks.{at}', block, x, s.rows)
+        x = transform(g, f'blocks.{at}', block, x, squares)
     rows = multiply(g, 'connect', encoder.connect.weight, normalize(g, 'norm', encoder.norm, x))
-    g.node('Identity', [rows], ['image_features'])
+    g.node('Concat', [rows, text], ['image_features'], axis=1)
     return finish(g, 'vision_encoder')
 
 
@@ -136,7 +223,7 @@ def texts(model: Glance) -> dict:
 def ship(model: Glance, out=OUT_DIR) -> int:
     """Writes all files. Returns the bytes of the graphs."""
     os.makedirs(out / 'onnx', exist_ok=True)
-    graphs = {'vision_encoder': vision_encoder(model.encoder), 'embed_tokens': embed_tokens(model), 'decoder_model_merged': decoder(model)}
+    graphs = {'vision_encoder': vision_encoder(model), 'embed_tokens': embed_tokens(model), 'decoder_model_merged': decoder(model)}
     for name, graph in graphs.items():
         onnx.save(graph, out / 'onnx' / f'{name}.onnx')
     for name, value in texts(model).items():

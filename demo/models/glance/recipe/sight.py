@@ -1,45 +1,22 @@
-"""The image encoder, and the model of encoder and decoder.
+"""The image encoder, and the model of encoder, reader and decoder.
 
-A stem of convolutions makes a grid of cells, pre-norm blocks without a causal mask mix them, and each becomes a row of
-the decoder's width. The decoder is the guide's. Convolutions are cheap on a CPU: a block over 256 cells costs more than
-all of the stem, so the blocks have 64.
+The rows that the decoder gets have two origins. A stem of convolutions makes a grid of squares, pre-norm blocks without a
+causal mask mix them, and each becomes a row. A second stem has cells that are small enough for single letters. Each
+letter that it finds becomes a row in the order of reading: the embedding of the letter's token, which the decoder can
+copy, with its place. The decoder is the guide's. Convolutions are cheap on a CPU: a block over 256 squares costs more than
+a stem, so the blocks have 64.
 """
 import torch
 import torch.nn.functional as F
 from torch import nn
 
-from labels import LABELS
+from labels import LABELS, LETTERS
+from layers import Convolution, Stage
 from places import IMAGE, Sight
+from reader import Reader
 from model import Guide
 from settings import Shape
-from sight_tokens import marker_ids
-
-
-class Convolution(nn.Module):
-    """A convolution with batch normalization, which the export folds into it."""
-
-    def __init__(self, before: int, after: int, kernel=3, stride=1, padding=1):
-        super().__init__()
-        self.convolution = nn.Conv2d(before, after, kernel, stride, padding, bias=False)
-        self.norm = nn.BatchNorm2d(after, momentum=0.02)
-
-    def forward(self, x):
-        return self.norm(self.convolution(x))
-
-
-class Stage(nn.Module):
-    """A convolution with a stride, and residual convolutions."""
-
-    def __init__(self, before: int, after: int, more: int, first: bool):
-        super().__init__()
-        self.shrink = Convolution(before, after, 6, 4, 1) if first else Convolution(before, after, 3, 2, 1)
-        self.more = nn.ModuleList(Convolution(after, after) for _ in range(more))
-
-    def forward(self, x):
-        x = F.relu(self.shrink(x))
-        for convolution in self.more:
-            x = x + F.relu(convolution(x))
-        return x
+from sight_tokens import letters_of, marker_ids
 
 
 class Block(nn.Module):
@@ -64,14 +41,14 @@ class Block(nn.Module):
 
 
 class Encoder(nn.Module):
-    """Tiles as [N, 3, tile, tile], from -1 to 1, to rows [N, rows, width]."""
+    """Tiles as [N, 3, tile, tile], from -1 to 1, to rows of their squares [N, grid ** 2, width]."""
 
     def __init__(self, s: Sight):
         super().__init__()
         self.s, inner = s, s.stem[-1][0]
         sizes = [3, *(channels for channels, _ in s.stem)]
-        self.stem = nn.ModuleList(Stage(before, *stage, at == 0) for at, (before, stage) in enumerate(zip(sizes, s.stem)))
-        self.places = nn.Parameter(torch.randn(s.rows, inner) * 0.02)
+        self.stem = nn.ModuleList(Stage(*stage, Convolution(before, stage[0], 6, 4, 1) if at == 0 else Convolution(before, stage[0], 3, 2, 1)) for at, (before, stage) in enumerate(zip(sizes, s.stem)))
+        self.places = nn.Parameter(torch.randn(s.grid ** 2, inner) * 0.02)
         self.blocks = nn.ModuleList(Block(inner, s.heads, s.mlp) for _ in range(s.blocks))
         self.norm = nn.RMSNorm(inner, eps=1e-5)
         self.connect = nn.Linear(inner, s.width, bias=False)
@@ -90,20 +67,34 @@ class Encoder(nn.Module):
 
 
 class Glance(nn.Module):
-    """The encoder, the guide, and the head of the auxiliary loss, which is not exported."""
+    """The encoder, the reader, the guide, and the head of the auxiliary loss, which is not exported."""
 
     def __init__(self, sight: Sight, shape: Shape):
         super().__init__()
         self.encoder = Encoder(sight)
+        self.reader = Reader(sight)
         self.guide = Guide(shape)
         self.head = nn.Linear(sight.width, sight.fine ** 2 * len(LABELS))
         # Few cells have a label.
         nn.init.constant_(self.head.bias, -5)
+        # A letter of several bytes has the mean of their embeddings.
+        spread = torch.zeros(len(LETTERS), shape.vocab_size)
+        for at, letter in enumerate(LETTERS):
+            spread[at, letters_of(letter)] = 1 / len(letters_of(letter))
+        self.register_buffer('spread', spread, persistent=False)
+
+    def letter_embeddings(self):
+        """Returns the embeddings of the letters, [letters, width]."""
+        return self.spread @ self.guide.embed_tokens.weight
+
+    def see(self, pixels):
+        """Returns the rows of tiles, [N, rows, width]."""
+        return torch.cat([self.encoder(pixels), self.reader(self.reader.cells(pixels), self.letter_embeddings())], 1)
 
     def labels(self, rows):
-        """Returns scores of the labels in each fine cell, [N, cells, cells, labels], from the rows of tiles."""
+        """Returns scores of the labels in each small cell, [N, cells, cells, labels], from the rows of the squares."""
         s = self.encoder.s
-        x = self.head(rows).view(-1, s.grid, s.grid, s.fine, s.fine, len(LABELS))
+        x = self.head(rows[:, :s.grid ** 2]).view(-1, s.grid, s.grid, s.fine, s.fine, len(LABELS))
         return x.transpose(2, 3).reshape(-1, s.grid * s.fine, s.grid * s.fine, len(LABELS))
 
     def read(self, rows, prefix):

@@ -22,12 +22,27 @@ def marker_ids() -> dict:
 PICTURE = RESERVED[1] + RESERVED[2] + RESERVED[0] + RESERVED[1]
 
 
+# This stands before and behind printed text in an answer. Its letters are tokens of their own.
+SPELLED = '\x01'
+
+
+def letters_of(text: str) -> list:
+    """Returns the ids of each letter's bytes."""
+    return [token for letter in text for token in tokenizer().encode(letter)]
+
+
 def encode(messages, tools=None, **options) -> tuple[list, list]:
-    """Returns (ids, mask of what the assistant says). A picture precedes the text of each message with `picture`."""
+    """Returns (ids, mask of what the assistant says). A picture precedes the text of each message with `picture`.
+
+    Printed text is given letter by letter in the last answer alone. A runtime encodes the earlier ones like all other text.
+    """
     messages = [{**message, 'content': PICTURE + message['content']} if message.get('picture') else message for message in messages]
-    ids, learn = [], []
-    for text, said in pieces(messages, tools, **options):
-        part = tokenizer().encode(text)
+    ids, learn, written = [], [], list(pieces(messages, tools, **options))
+    last = max((at for at, (_, said) in enumerate(written) if said), default=0)
+    for at, (text, said) in enumerate(written):
+        if at < last and SPELLED in text:
+            text, said = text.replace(SPELLED, ''), False
+        part = [token for number, piece in enumerate(text.split(SPELLED)) for token in (letters_of(piece) if number % 2 else tokenizer().encode(piece))]
         ids += part
         learn += [said] * len(part)
     return ids, learn
