@@ -11,8 +11,8 @@ const FOLDER = join(import.meta.dirname, '../../../demo/models')
 /** What the npm package may carry of one model. */
 const MOST_BYTES = 8 * 1024 * 1024
 
-/** What it may carry of all models together. */
-const MOST_IN_ALL = 15 * 1000 * 1000
+/** What it may carry of all models together: the two that chat have 14.2 MB, the predictors 1.6 MB. */
+const MOST_IN_ALL = 16 * 1000 * 1000
 
 const BASE = 'http://localhost/'
 
