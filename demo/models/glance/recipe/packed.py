@@ -26,6 +26,8 @@ def as_packed(model: nn.Module) -> nn.Module:
         if isinstance(module, (nn.Linear, nn.Embedding, nn.Conv2d)):
             numbers, scale = pack(module.weight.numpy(), tuple(range(1, module.weight.ndim)))
             module.weight.copy_(torch.from_numpy(numbers * scale))
+            if getattr(module, 'bias', None) is not None:
+                module.bias.copy_(module.bias.half())
         elif isinstance(module, nn.RMSNorm):
             module.weight.copy_(module.weight.half())
     return model
