@@ -14,7 +14,7 @@ export interface Drawings {
   stars(): Drawing
   /** The word HELLO. */
   word(): Drawing
-  /** A word and a number that the training did not have together: Pluto 58. */
+  /** A word and a number: Pluto 58. */
   line(): Drawing
   /** A price: $12.80. */
   price(): Drawing
