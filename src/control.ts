@@ -8,8 +8,6 @@ import { currentLocks, replaceLocks } from './link/locks.ts'
 import { PROBE_PATH } from './link/protocol.ts'
 import { requestsReachWorker } from './probe.ts'
 import {
-  getWorkerStatus,
-  keepCurrent,
   register,
   retakeControl,
   runsScript,
@@ -17,6 +15,7 @@ import {
   usesSameProtocol,
   type WorkerScript,
 } from './register.ts'
+import { getWorkerStatus, keepCurrent } from './takeover.ts'
 
 /** Delay in milliseconds before the first retry of taking control. It doubles with each retry. */
 const FIRST_RETRY_DELAY_MS = 1_000

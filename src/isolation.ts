@@ -1,7 +1,8 @@
 /** Page side of isolation: the service worker can only isolate pages that it saw load. */
 import type { PageControl } from './control.ts'
 import { HEARTBEAT_INTERVAL_MS } from './link/protocol.ts'
-import { getWorkerStatus, postToWorker } from './register.ts'
+import { postToWorker } from './register.ts'
+import { getWorkerStatus } from './takeover.ts'
 
 /** Time in milliseconds after which a page that is still here counts as not reloaded. */
 const RELOAD_TIMEOUT_MS = 10_000

@@ -1,27 +1,21 @@
 /**
- * Page side of the service worker: registers it, lets it control the page, and keeps it current.
+ * Page side of the service worker: registers it, and lets it control the page.
  */
 import { InoriginError, messageOf } from './error.ts'
 import {
   ASSETS_PARAM,
   ISOLATE_PARAM,
   OFFLINE_PARAM,
-  PROBE_PATH,
   PROTOCOL,
   RETAKE_PARAM,
   type PageToWorker,
-  type WorkerStatus,
 } from './link/protocol.ts'
+import { activateIfIdle, getWorkerStatus, wakeActiveWorker } from './takeover.ts'
 
 /** Timeout in milliseconds for a registered worker to control the page. */
 const CONTROL_TIMEOUT_MS = 20_000
-const STATUS_TIMEOUT_MS = 2_000
 /** Timeout in milliseconds for a newer script to replace one with another protocol version. */
 const UPDATE_TIMEOUT_MS = 6_000
-/** Milliseconds between checks whether a waiting script may take over. */
-const UPDATE_CHECK_INTERVAL_MS = 5_000
-/** Interval in milliseconds between requests that wake a worker which keeps another one waiting. */
-const WAKE_INTERVAL_MS = 300
 
 export interface WorkerScript {
   url: URL
@@ -127,26 +121,6 @@ export async function retakeControl(
   return retaken
 }
 
-/**
- * Navigates a hidden frame again and again, until the signal aborts. Its requests reach the active
- * worker, though those of this page pass it by. In Chromium 156, a worker that was ended while it
- * took over can keep the next script waiting for over 20 seconds. Such a request ends the wait.
- */
-function wakeActiveWorker(scope: string, signal: AbortSignal): void {
-  const frame = document.createElement('iframe')
-  frame.style.display = 'none'
-  // If the web server answers, scripts of its page must not run.
-  frame.sandbox.add('allow-same-origin')
-  const timer = setInterval(() => {
-    frame.src = scope + PROBE_PATH
-    if (!frame.isConnected) document.documentElement.append(frame)
-  }, WAKE_INTERVAL_MS)
-  signal.addEventListener('abort', () => {
-    clearInterval(timer)
-    frame.remove()
-  })
-}
-
 async function waitUntilActive(
   registration: ServiceWorkerRegistration,
   signal: AbortSignal,
@@ -172,21 +146,6 @@ async function waitUntilControlled(
     container.addEventListener('controllerchange', () => isControlled() && done(), listen)
     // A hard reload leaves the page uncontrolled. A claim avoids a second reload.
     postToWorker(registration, { type: 'inorigin:claim' })
-  })
-}
-
-/** Resolves with the status of a service worker, or `undefined` if it does not answer. */
-export async function getWorkerStatus(worker: ServiceWorker): Promise<WorkerStatus | undefined> {
-  const { port1, port2 } = new MessageChannel()
-  return new Promise((resolve) => {
-    const timer = setTimeout(finish, STATUS_TIMEOUT_MS)
-    function finish(answer?: WorkerStatus): void {
-      clearTimeout(timer)
-      port1.close()
-      resolve(answer)
-    }
-    port1.onmessage = (event: MessageEvent<WorkerStatus>) => finish(event.data)
-    worker.postMessage({ type: 'inorigin:status' } satisfies PageToWorker, [port2])
   })
 }
 
@@ -220,31 +179,6 @@ export async function usesSameProtocol(
       return false
     }
     await new Promise((resolve) => setTimeout(resolve, 250))
-  }
-}
-
-/** Lets a waiting script take over as soon as {@link activateIfIdle} allows it. */
-export function keepCurrent(current: () => ServiceWorkerRegistration, signal: AbortSignal): void {
-  const timer = setInterval(() => {
-    const registration = current()
-    if (registration.waiting) void activateIfIdle(registration, registration.waiting)
-  }, UPDATE_CHECK_INTERVAL_MS)
-  signal.addEventListener('abort', () => clearInterval(timer))
-}
-
-/**
- * Lets a waiting script take over if the active one has no open requests. A script with another
- * protocol version has to wait for a page of that version, because it cannot reach this page.
- */
-async function activateIfIdle(
-  registration: ServiceWorkerRegistration,
-  waiting: ServiceWorker,
-): Promise<void> {
-  const next = await getWorkerStatus(waiting)
-  if (next && next.protocol !== PROTOCOL) return
-  const active = registration.active && (await getWorkerStatus(registration.active))
-  if (!active || active.open === 0) {
-    waiting.postMessage({ type: 'inorigin:update' } satisfies PageToWorker)
   }
 }
 

@@ -17,6 +17,7 @@ interface InPage {
 }
 
 const LOGOUT = '/logout'
+const PROBE = '/v1/inorigin-probe'
 
 /** A site on which a request to one path clears what is stored, as a logout may. */
 function openForgetfulSite(): Promise<Site> {
@@ -186,13 +187,38 @@ test('an update after which requests pass by the worker: the page is told, and r
   expect(await other.evaluate(() => (globalThis as unknown as InPage).changes)).toEqual([])
   expect(await status(other, '/v1/models')).toBe(200)
   // The page reached the web server only to find out that it does.
-  expect(new Set(leaked())).toEqual(new Set(['GET /v1/inorigin-probe']))
+  expect(new Set(leaked())).toEqual(new Set([`GET ${PROBE}`]))
 
   // The next visit registers the script by its own URL again.
   await page.reload()
   await serveIn(page)
   await page.waitForFunction(() => navigator.serviceWorker.controller?.scriptURL.endsWith('/sw.js'))
   expect(await status(page, '/v1/models')).toBe(200)
+})
+
+test('an update that requests disturb takes over all the same', async () => {
+  site = await openSite()
+  const page = await site.open()
+  await serveIn(page)
+  site.pages['/sw.js'] = `${readFileSync('dist-demo/sw.js', 'utf8')}\n// a later build`
+  // Chromium starts the old worker again for a request that reaches it while it ends, and then lets the new one wait.
+  await page.evaluate(async (probe) => {
+    const registration = await navigator.serviceWorker.ready
+    await registration.update()
+    const later = registration.installing ?? registration.waiting
+    if (later?.state === 'installing') {
+      await new Promise((resolve) => later.addEventListener('statechange', resolve))
+    }
+    later?.postMessage({ type: 'inorigin:update' })
+    for (let sent = 0; sent < 50; sent += 1) {
+      await fetch(probe).catch(() => undefined)
+    }
+  }, PROBE)
+  const isWaiting = () =>
+    page.evaluate(async () => (await navigator.serviceWorker.ready).waiting !== null)
+  await expect.poll(isWaiting).toBe(false)
+  expect(await status(page, '/v1/models')).toBe(200)
+  expect(leaked()).toEqual([])
 })
 
 test('frames of this origin without an address of their own', { tags: ['slow'] }, async () => {

@@ -26,6 +26,7 @@ const LAYERS: readonly (readonly string[])[] = [
     'src/probe.ts',
     'src/isolation.ts',
     'src/register.ts',
+    'src/takeover.ts',
     'src/hosting.ts',
     'src/allowed-servers.ts',
     'src/cli.ts',
