@@ -162,10 +162,13 @@ const QUESTIONS: readonly (readonly [keyof Drawings, string, RegExp])[] = [
   ['word', 'What does it say?', /\bHELLO\b/],
   ['line', 'What does it say?', /\bPluto 58\b/],
   ['price', 'How much does it cost?', /\$12\.80/],
-  ['chart', 'Which bar is the largest?', /cannot compare/],
+  ['chart', 'Which bar is the largest?', /\bB\b/],
+  ['chart', 'Which bar is the smallest?', /\bA\b/],
   ['chart', 'How many bars are there?', /\b3\b/],
+  ['chart', 'What are the labels of the bars?', /\bA, B and C\b/],
   ['dialog', 'What do you see?', /dialog/],
   ['dialog', 'What is the title?', /\bQuestion\b/],
+  ['choice', 'Which buttons are there?', /\bCancel and Delete\b/],
   ['texture', 'What is in this picture?', /simple pictures/],
 ]
 
@@ -177,14 +180,18 @@ describe.each(CLIENTS)('%s', (client) => {
     expect(clicks).toEqual([])
   })
 
-  test('the button of a drawn dialog is clicked where it is', async () => {
-    const { url, button } = await draw('dialog')
-    const { clicks } = await ask(client, { url, question: 'Click the button.', canClick: true })
-    expect(clicks).toHaveLength(1)
-    const { x, y } = clicks[0] as { x: number; y: number }
-    const isInside = x > button!.left && x < button!.right && y > button!.top && y < button!.bottom
-    expect(isInside, `${x}, ${y} is not inside ${JSON.stringify(button)}`).toBe(true)
-  })
+  test.each(['Click the button.', 'Press Save.'])(
+    'the button of a drawn dialog is clicked where it is: %s',
+    async (question) => {
+      const { url, buttons } = await draw('dialog')
+      const { clicks } = await ask(client, { url, question, canClick: true })
+      expect(clicks).toHaveLength(1)
+      const { x, y } = clicks[0] as { x: number; y: number }
+      const { left, top, right, bottom } = buttons!['Save']!
+      const isInside = x > left && x < right && y > top && y < bottom
+      expect(isInside, `${x}, ${y} is not on the button`).toBe(true)
+    },
+  )
 
   test('a second question about a picture finds it in the prefix cache', async () => {
     const { url } = await draw('shapes')

@@ -3,8 +3,16 @@
 export interface Drawing {
   /** PNG as a data URL. */
   url: string
-  /** Edges of the button of a dialog, in percent of the sides of the drawing. */
-  button?: { left: number; top: number; right: number; bottom: number }
+  /** The buttons of a dialog by label. */
+  buttons?: Record<string, Edges>
+}
+
+/** Edges in percent of the sides of a drawing. */
+interface Edges {
+  left: number
+  top: number
+  right: number
+  bottom: number
 }
 
 export interface Drawings {
@@ -22,6 +30,8 @@ export interface Drawings {
   chart(): Drawing
   /** A dialog with the title Question and the button Save. */
   dialog(): Drawing
+  /** A dialog with the title Warning and the buttons Cancel and Delete. */
+  choice(): Drawing
   /** Noise of several sizes, which is no simple drawing. */
   texture(): Drawing
 }
@@ -84,8 +94,13 @@ export function defineDrawings(): void {
     return canvas
   }
 
-  function dialog(): Drawing {
-    const [left, top, right, bottom] = [130, 156, 204, 188]
+  /** Draws a dialog. Each button has its left and right edge. */
+  function dialog(
+    title: string,
+    message: string,
+    places: Record<string, readonly [number, number]>,
+  ): Drawing {
+    const [top, bottom] = [156, 188]
     const url = draw('#808080', (pen) => {
       const box = (fill: string, x: number, y: number, width: number, height: number): void => {
         pen.fillStyle = fill
@@ -95,21 +110,28 @@ export function defineDrawings(): void {
       pen.strokeRect(30.5, 48.5, 195, 151)
       box(BLUE, 30, 48, 196, 31)
       pen.fillStyle = '#fafafa'
-      write(pen, 'Question', [39, 54], 18)
+      write(pen, title, [39, 54], 18)
       pen.fillStyle = '#0f0f0f'
-      write(pen, 'Save file?', [43, 92], 18)
-      box(GREEN, left, top, right - left, bottom - top)
-      pen.strokeRect(left, top, right - left, bottom - top)
-      pen.fillStyle = '#fafafa'
-      write(pen, 'Save', [146, 162], 18)
+      write(pen, message, [43, 92], 18)
+      for (const [label, [left, right]] of Object.entries(places)) {
+        box(GREEN, left, top, right - left, bottom - top)
+        pen.strokeRect(left, top, right - left, bottom - top)
+        pen.fillStyle = '#fafafa'
+        write(pen, label, [left + 14, 162], 18)
+      }
     })
     const percent = (pixels: number): number => (100 * pixels) / SIDE
-    const edges = { left: percent(left), top: percent(top) }
-    return { url, button: { ...edges, right: percent(right), bottom: percent(bottom) } }
+    const buttons: Record<string, Edges> = {}
+    for (const [label, [left, right]] of Object.entries(places)) {
+      const edges = { left: percent(left), right: percent(right) }
+      buttons[label] = { ...edges, top: percent(top), bottom: percent(bottom) }
+    }
+    return { url, buttons }
   }
 
   const drawings: Drawings = {
-    dialog,
+    dialog: () => dialog('Question', 'Save file?', { Save: [130, 204] }),
+    choice: () => dialog('Warning', 'Delete file?', { Cancel: [38, 126], Delete: [134, 218] }),
     shapes: () => ({
       url: draw('#fafafa', (pen) => {
         pen.fillStyle = RED

@@ -8,7 +8,7 @@ GROUPS = {
     'color': 'of a shape, a sign or a button', 'shape': 'by its color', 'if': 'whether a shape has a color', 'count': 'all shapes, those of a form, those of a color', 'list': 'all shapes, or all colors', 'place': 'nine places, or the half',
     'at': 'the shape at a place', 'relation': 'left, right, above, below; more or fewer', 'larger': 'of two, or of all', 'presence': 'half of them are not there', 'negative': 'questions about what is not there', 'ground': 'the color of the background',
     'caption': 'a sentence with everything in the picture', 'ink': 'the color of the text', 'words': 'a word, a code, one line, a title, the labels of buttons', 'lines': 'two to seven lines, all of them', 'number': 'a number alone', 'price': 'with its currency',
-    'bars': 'how many', 'labels': 'those of all bars', 'most': '"I can count the bars, but I cannot compare them" is right', 'click': 'x and y within 5 percent of the center of the only button', 'click one': 'the same, of one of several buttons', 'photo': '"I can only see simple pictures" is right; parts of 19 photographs', 'texture': 'the same, for noise, soft forms and crowds of forms', 'empty': 'a picture of one color',
+    'bars': 'how many', 'labels': 'those of all bars', 'most': 'the largest or the smallest bar', 'value': 'of a bar with a number; "The bars have no numbers" is right where there are none', 'bar pair': 'whether one bar is larger than another', 'click': 'x and y within 5 percent of the center of the only button', 'click one': 'the same, of one of several buttons', 'photo': '"I can only see simple pictures" is right; parts of 19 photographs', 'texture': 'the same, for noise, soft forms and crowds of forms', 'empty': 'a picture of one color',
 }
 
 

@@ -6,8 +6,10 @@ from prints import word
 
 SETS = ['Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec'.split(), 'Mon Tue Wed Thu Fri Sat Sun'.split(), 'Q1 Q2 Q3 Q4'.split(), 'Red Blue Green Pink'.split(), 'North South East West'.split(), 'Cats Dogs Birds Fish Cows'.split(),
         'Apples Pears Plums Grapes'.split(), 'Tea Coffee Juice Water'.split(), 'Car Bus Train Bike Walk'.split()]
-# The decoder did not learn to join a label with the height of its bar.
-UNCOMPARED = 'I can count the bars, but I cannot compare them.'
+ORDINALS = ['first', 'second', 'third', 'fourth', 'fifth', 'sixth']
+UNNUMBERED = 'The bars have no numbers.'
+# The least ratio of two values that are compared.
+APART = 1.12
 TITLES = ['Sales', 'Results', 'Visitors', 'Fruit', 'Animals', 'Points', 'Income', 'Users', 'Votes', 'Rain', 'Scores', 'Sales by month', 'Cost', 'Profit']
 
 
@@ -28,7 +30,7 @@ def heights(d, count: int) -> list:
     while True:
         values = d.rng.sample(range(max(1, top // 10), top + 1), count)
         ordered = sorted(values)
-        if ordered[-1] >= 1.12 * ordered[-2] and ordered[1] >= 1.12 * ordered[0]:
+        if ordered[-1] >= APART * ordered[-2] and ordered[1] >= APART * ordered[0]:
             return values
 
 
@@ -42,7 +44,7 @@ def chart(d) -> Canvas:
     shades = [clear(c.rng, color, c.paper) for color in ([one] if one else colors)] * (count if one else 1)
     title, numbers = heading(c, ink) if d.chance(0.3) else (None, 0), d.chance(0.6)
     (bars if d.chance(0.75) else lying_bars)(c, labels, values, colors, shades, ink, title[1], numbers)
-    questions(c, labels)
+    questions(c, labels, values, numbers)
     if title[0]:
         c.ask('words', say(d, 'title').replace('dialog', 'chart').replace('window', 'chart'), f'The title is {spelled(title[0])}.')
     return c
@@ -56,25 +58,44 @@ def heading(c: Canvas, ink) -> tuple:
     return text, size * 1.5
 
 
+def extremes(values, value) -> list:
+    """Returns the labels that the cells of a bar's slot have if it is the largest or the smallest one."""
+    return [name for name, extreme in (('largest bar', max), ('smallest bar', min)) if value == extreme(values)]
+
+
+def axis(c: Canvas, top: float, floor: float, highest: int, face, ink) -> float:
+    """Draws an axis with numbers on the left. Returns the width that it takes."""
+    ticks = c.d.rng.randint(2, 4)
+    texts = [str(round(highest * at / ticks)) for at in range(ticks + 1)]
+    wide, line = max(map(face.getlength, texts)) + c.width * 0.03, max(1, c.width // 200)
+    for at, text in enumerate(texts):
+        y = floor - (floor - top) * at / ticks
+        c.text(wide - c.width * 0.015 - face.getlength(text), y - face.size * 0.6, text, face, ink)
+        c.pen.line([(wide - c.width * 0.008, y), (wide, y)], fill=ink, width=line)
+    c.pen.line([(wide, top), (wide, floor)], fill=ink, width=line)
+    return wide
+
+
 def bars(c: Canvas, labels, values, colors, shades, ink, below: float, numbers: bool):
     """Draws standing bars below a title."""
-    slot = c.width * 0.92 / len(labels)
-    face, size = fitted(c.d, c, max(labels, key=len), 13, 18, 0.86 / len(labels))
+    face, size = fitted(c.d, c, max(labels, key=len), 13, 18, 0.8 / len(labels))
     floor, top, thick = c.height - size * 1.7, below + size * 1.8, c.rng.uniform(0.22, 0.42)
+    left = axis(c, top, floor, max(values), face, ink) if not numbers and c.d.chance(0.4) else c.width * 0.05
+    slot = (c.width * 0.97 - left) / len(labels)
     if c.d.chance(0.3):
         for line in range(4):
             y = floor - (floor - top) * line / 3
-            c.pen.line([(c.width * 0.04, y), (c.width * 0.97, y)], fill=tuple(int(0.85 * p + 0.15 * i) for p, i in zip(c.paper, ink)))
+            c.pen.line([(left, y), (c.width * 0.97, y)], fill=tuple(int(0.85 * p + 0.15 * i) for p, i in zip(c.paper, ink)))
     for at, (label, value, color, shade) in enumerate(zip(labels, values, colors, shades)):
-        x, y = c.width * 0.05 + at * slot, floor - (floor - top) * value / max(values)
+        x, y = left + at * slot, floor - (floor - top) * value / max(values)
         box = [x + slot * (0.5 - thick), y, x + slot * (0.5 + thick), floor]
         c.pen.rectangle(box, fill=shade)
-        c.boxes += [(*box, name) for name in ('bar', color)]
+        c.boxes += [(*box, name) for name in ('bar', color)] + [(x + slot * 0.2, top, x + slot * 0.8, c.height - 1, name) for name in extremes(values, value)]
         middle = x + slot / 2
         c.text(middle - face.getlength(label) / 2, floor + size * 0.2, label, face, ink)
         if numbers:
             c.text(middle - face.getlength(str(value)) / 2, y - size * 1.35, str(value), face, ink)
-    c.pen.line([(c.width * 0.04, floor), (c.width * 0.97, floor)], fill=ink, width=max(1, c.width // 160))
+    c.pen.line([(left, floor), (c.width * 0.97, floor)], fill=ink, width=max(1, c.width // 160))
 
 
 def lying_bars(c: Canvas, labels, values, colors, shades, ink, below: float, numbers: bool):
@@ -87,19 +108,25 @@ def lying_bars(c: Canvas, labels, values, colors, shades, ink, below: float, num
         middle = below + c.height * 0.02 + (at + 0.5) * slot
         box = [start, middle - slot * thick, start + (end - start) * value / max(values), middle + slot * thick]
         c.pen.rectangle(box, fill=shade)
-        c.boxes += [(*box, name) for name in ('bar', color)]
+        c.boxes += [(*box, name) for name in ('bar', color)] + [(0, middle - slot * 0.3, c.width - 1, middle + slot * 0.3, name) for name in extremes(values, value)]
         c.text(start - face.getlength(label) - size * 0.3, middle - size * 0.6, label, face, ink)
         if numbers:
             c.text(box[2] + size * 0.3, middle - size * 0.6, str(value), face, ink)
 
 
-def questions(c: Canvas, labels):
-    """Asks how many bars there are and for their labels. What needs a bar's height and label at once has one answer."""
+def questions(c: Canvas, labels, values, numbers: bool):
+    """Asks how many bars there are, for their labels, for the largest and the smallest, and for values that are written."""
     d = c.d
     c.ask('bars', say(d, 'bars'), counted(len(labels), 'bar'), short=str(len(labels)))
     names = listed(map(spelled, labels))
     c.ask('labels', say(d, 'bar names'), f'The bars are {names}.')
     c.ask('caption', say(d, 'caption'), f'It is a bar chart of {names}.')
-    one, other = d.rng.sample(labels, 2)
-    c.ask('most', say(d, d.one(['most', 'least'])), UNCOMPARED)
-    c.ask('most', say(d, 'bar pair', a=one, b=other) if d.chance(0.5) else say(d, 'value', b=one), UNCOMPARED)
+    for kind, extreme, word in (('most', max, 'largest'), ('least', min, 'smallest')):
+        # The place comes before the name, so that it is found first.
+        at = values.index(extreme(values))
+        c.ask('most', say(d, kind), f'The {ORDINALS[at]} bar is the {word}: {spelled(labels[at])}.', short=spelled(labels[at]))
+    one, other = d.rng.sample(range(len(labels)), 2)
+    c.ask('value', say(d, 'value', b=labels[one]), f'The value of {spelled(labels[one])} is {spelled(str(values[one]))}.' if numbers else UNNUMBERED)
+    if max(values[one], values[other]) >= APART * min(values[one], values[other]):
+        more = values[one] > values[other]
+        c.ask('bar pair', say(d, 'bar pair', a=labels[one], b=labels[other]), f'{"Yes" if more else "No"}, {spelled(labels[one])} is {"larger" if more else "smaller"} than {spelled(labels[other])}.', short='Yes' if more else 'No')

@@ -9,6 +9,6 @@ SHADES = {'red': ['ff0000', 'e74c3c', 'ef4444', 'd62728', 'cc0000', 'b91c1c', 'd
           'pink': ['ffc0cb', 'ff69b4', 'ec4899', 'e377c2', 'ff99cc', 'f9a8d4'], 'brown': ['8b4513', 'a0522d', '8c564b', '795548', '7b3f00', '654321'], 'black': ['000000', '111827', '222222'],
           'white': ['ffffff', 'f8f8f8', 'fafafa'], 'gray': ['808080', '7f7f7f', '6b7280', 'a9a9a9', '999999', 'c0c0c0'], 'cyan': ['00ffff', '06b6d4', '17becf', '00bcd4', '22d3ee']}
 LETTERS = 'abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789$€£.,:%-+!?\''
-PARTS = ['bar', 'button', 'sign', 'dialog', 'texture']
+PARTS = ['bar', 'button', 'sign', 'dialog', 'texture', 'largest bar', 'smallest bar']
 LABELS = SHAPES + list(COLORS) + list(LETTERS) + PARTS
 INDEX = {name: at for at, name in enumerate(LABELS)}

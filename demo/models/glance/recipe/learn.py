@@ -26,8 +26,8 @@ from guide_weights import guide
 from muon import Muon, has_bfloat16
 from score import load
 from settings import Shape
+from shards import made as chats_of
 from sight import Glance, to_input
-from talk import shard
 from train import batches, logger, loss_of, mean, optimizers
 
 # Chats of a shard.
@@ -195,10 +195,10 @@ class Run:
     def all(self):
         args, at = self.args, self.at
         draw = pages if args.parts == ['letters'] else picture_batch
-        sources = [Ahead(draw, at['batch'], args.workers, args.pictures, self.model.encoder.s), Ahead(shard, at['shard'], args.writers, TEXT_CHATS)]
+        sources = [Ahead(draw, at['batch'], args.workers, args.pictures, self.model.encoder.s), Ahead(chats_of, at['shard'], args.writers, TEXT_CHATS)]
         pictures, chats = Feed(sources[0], args.device), texts(sources[1], args.tokens)
         if args.pages:
-            sources.append(Ahead(pages, at['batch'], args.workers, args.pages, self.model.encoder.s))
+            sources.append(Ahead(pages, at['batch'], max(1, args.workers // 3), args.pages, self.model.encoder.s))
             full = Feed(sources[-1], args.device)
         losses, saved, begun = defaultdict(list), time.time(), None
         while self.progress() < 1 and at['spent'] < 60 * args.pause:

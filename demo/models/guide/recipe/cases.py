@@ -7,6 +7,7 @@ import json
 import random
 from pathlib import Path
 
+import facts
 import fill
 import generate
 import memory
@@ -21,6 +22,8 @@ from values import Draw, capitalized
 
 FOLDER = Path(__file__).resolve().parent.parent / 'evaluation'
 KNOWN = ["don't know"]
+# Facts of each relation.
+FACTS = 5
 
 
 def case(group, say, want, **more):
@@ -67,7 +70,21 @@ def memory_cases(rng, d):
 
 def unknown_cases(rng, d):
     for _ in range(100):
-        yield case('unknown', vary(rng, unknown.question(d), 0.5), {'any': KNOWN})
+        question = vary(rng, unknown.question(d), 0.5)
+        if not facts.answers(question):
+            yield case('unknown', question, {'any': KNOWN})
+
+
+def fact_cases(rng):
+    """Yields facts in the wordings that are held out, and the spelling of words."""
+    for relation in facts.RELATIONS:
+        for a, b in rng.sample(relation.pairs, min(FACTS, len(relation.pairs))):
+            asked = topics.expand(rng, relation.held_out[0].replace('{a}', a))
+            yield case('facts', asked[0].upper() + asked[1:] + '?', {'any': [b]})
+    d = Draw(rng, held=True)
+    for _ in range(FACTS):
+        asked, answer = facts.spelling(d)
+        yield case('facts', asked, {'any': [answer]})
 
 
 def asked(d, box, count):
@@ -124,7 +141,7 @@ def json_cases(d):
 def main():
     rng = random.Random('evaluation')
     d = Draw(rng, held=True)
-    cases = [*topic_cases(rng), *sum_cases(rng), *memory_cases(rng, d), *unknown_cases(rng, d), *tool_cases(d), *json_cases(d)]
+    cases = [*topic_cases(rng), *sum_cases(rng), *memory_cases(rng, d), *unknown_cases(rng, d), *tool_cases(d), *json_cases(d), *fact_cases(rng)]
     FOLDER.mkdir(exist_ok=True)
     lines = ',\n'.join('  ' + json.dumps(c, ensure_ascii=False) for c in cases)
     (FOLDER / 'templates.json').write_text(f'{{\n "tools": {{}},\n "cases": [\n{lines}\n ]\n}}\n')

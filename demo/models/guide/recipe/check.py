@@ -7,7 +7,7 @@ import jinja2
 import torch
 
 import export
-import generate
+import talk
 from model import as_shipped
 from settings import ADDED, WORK_DIR
 from template import TEMPLATE, dump, render
@@ -50,7 +50,7 @@ def chats():
     yield {'messages': asks, 'tools': [{'type': 'function', 'function': {'name': 'odd', 'parameters': {'type': 'object', 'properties': odd}}}, {'type': 'function', 'function': {'name': 'bare'}}]}
     rng = random.Random(2)
     for _ in range(60):
-        messages, tools = generate.chat(rng)
+        messages, tools = talk.chat(rng)
         yield {'messages': messages, 'tools': tools, 'add_generation_prompt': True, 'enable_thinking': rng.random() < 0.5}
 
 

@@ -1,13 +1,8 @@
 """The training chats: topics, sums, memory, the unknown, tools and JSON, one to a dozen turns, thinking or not.
 
-Everything follows from a seed. `shard(k)` gives the k-th batch of chats as token ids with a mask of what the
-assistant says; only that is learnt.
+Everything follows from a seed. `talk.py` adds common facts, spelling and everyday tools.
 """
-import hashlib
 import random
-from pathlib import Path
-
-import numpy as np
 
 import fill
 import memory
@@ -17,7 +12,6 @@ import tools
 import topics as topic_files
 import unknown
 from noise import finish, vary
-from settings import MODEL_DIR, WORK_DIR
 from template import dump, pieces, render
 from toolbox import toolbox
 from values import Draw, capitalized
@@ -186,36 +180,6 @@ def encode(tokenizer, messages, box=None):
         ids += part
         learn += [said] * len(part)
     return ids, learn
-
-
-def digest() -> str:
-    """Names what the shards depend on, so that a changed text is never mixed with an old shard."""
-    here, names = Path(__file__).parent, ('families', 'fill', 'generate', 'memory', 'noise', 'results', 'sums', 'template', 'toolbox', 'tools', 'topics', 'unknown', 'values')
-    files = [here / f'{n}.py' for n in names] + sorted((here / 'text').iterdir()) + [MODEL_DIR / 'tokenizer.json']
-    return hashlib.sha256(b''.join(f.read_bytes() for f in files)).hexdigest()[:8]
-
-
-# Longer chats are cut; what is behind is not learnt.
-LONGEST = 1024
-
-
-def shard(tokenizer, number: int, chats: int = 20_000):
-    """Ids and mask of the chats of one shard, cached in the work folder."""
-    path = WORK_DIR / f'shard-{digest()}-{number}-{chats}.npz'
-    if not path.exists():
-        rng = random.Random(f'guide-{number}')
-        ids, learn, ends = [], [], []
-        for i in range(chats):
-            one, mask = encode(tokenizer, *chat(rng, long=i % 40 == 0))
-            ids += one[:LONGEST]
-            learn += mask[:LONGEST]
-            ends.append(len(ids))
-        path.parent.mkdir(parents=True, exist_ok=True)
-        part = path.with_suffix('.part.npz')
-        np.savez(part, ids=np.array(ids, np.uint16), learn=np.array(learn, bool), ends=np.array(ends))
-        part.rename(path)
-    data = np.load(path)
-    return data['ids'], data['learn'], data['ends']
 
 
 def texts(count: int, seed='tokenizer'):

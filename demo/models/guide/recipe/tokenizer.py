@@ -12,6 +12,7 @@ from template import TEMPLATE
 # A word, with the space before it, is cut as it is without; one digit at a time, runs of punctuation, white space. So a
 # word copied from a sentence into quotes is made of the same tokens, but for the space.
 SPLIT = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)(?!\p{L})| ?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+|\s*[\r\n]+|\s+(?!\S)|\s+"
+PATTERN = regex.compile(SPLIT)
 # Of all merges, so many join a space and the token after it; they come last.
 SPACED = 480
 
@@ -29,7 +30,7 @@ SPACE = LETTER[32]
 
 
 def words(text: str):
-    return [''.join(LETTER[b] for b in w.encode()) for w in regex.findall(SPLIT, text)]
+    return [''.join(LETTER[b] for b in w.encode()) for w in PATTERN.findall(text)]
 
 
 def train(texts, vocab=VOCAB):

@@ -19,10 +19,10 @@ os.environ.setdefault('OMP_WAIT_POLICY', 'passive')
 import torch
 import torch.nn.functional as F
 
-import generate
 from model import Guide, count
 from muon import Muon, has_bfloat16
 from settings import ADDED, VOCAB, WORK_DIR, Shape
+from shards import shard as shard_of
 from tokenizer import Tokenizer
 
 PAD = 0
@@ -77,7 +77,7 @@ def drill(rng, tokens):
 
 
 def make(number, chats):
-    generate.shard(Tokenizer.load(), number, chats)
+    shard_of(Tokenizer.load(), number, chats)
 
 
 class Shards:
@@ -94,7 +94,7 @@ class Shards:
                     self.ahead[number].start()
             if self.number in self.ahead:
                 self.ahead[self.number].join()
-            yield generate.shard(self.tokenizer, self.number, self.chats)
+            yield shard_of(self.tokenizer, self.number, self.chats)
             self.number += 1
 
 

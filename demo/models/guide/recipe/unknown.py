@@ -26,8 +26,8 @@ FACT = "don't know"
 # Words that are never in the training text, for the evaluation.
 HELD_NOUNS = ['a kangaroo', 'the moon landing', 'an umbrella', 'basketball', 'a cathedral', 'penicillin', 'a submarine', 'origami', 'the olympic games', 'a violin', 'karate',
               'an avocado', 'the titanic', 'sociology', 'a lighthouse', 'cricket']
-HELD_FIXED = ['what is the capital of Denmark', 'who is the tallest man alive', 'bake me a pie', 'how do I repair my roof', 'who was the first man in space',
-              'what is the weather like in Chicago', 'name three rivers', 'what should I cook tonight', 'is coffee healthy', 'how many legs has a spider']
+HELD_FIXED = ['what is the capital of Mongolia', 'who is the tallest man alive', 'bake me a pie', 'how do I repair my roof', 'who was the first man in space',
+              'what is the weather like in Chicago', 'name three rivers', 'what should I cook tonight', 'is coffee healthy', 'how many eyes has a scallop']
 
 
 # A thing and what people ask of it, wide enough that no list of subjects is learnt.

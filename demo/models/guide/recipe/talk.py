@@ -1,13 +1,10 @@
-"""Chats without pictures: the guide's own, and chats about common facts, spelling and everyday tools."""
+"""The chats of the training: those of generate.py, and chats about common facts, spelling and everyday tools."""
 import random
-
-import numpy as np
 
 import results
 import unknown
 from facts import answers, beyond, fact, spelling
-from generate import LONGEST, NO_TOOL, SYSTEMS, chat as guide_chat, encode
-from sight_tokens import tokenizer
+from generate import NO_TOOL, SYSTEMS, chat as guide_chat
 from tools import everyday
 from values import Draw
 
@@ -64,22 +61,11 @@ def contradicts(messages) -> bool:
     return any("don't know" in (message.get('content') or '') for message in messages) and any(answers(message.get('content') or '') for message in messages if message['role'] == 'user')
 
 
-def chat(rng: random.Random, held=False):
+def chat(rng: random.Random, long=False):
     """Returns (messages, tools) of one chat."""
     kind = rng.choices(list(SHARES), SHARES.values())[0]
     if kind != 'guide':
-        return {'facts': facts, 'tools': tools}[kind](Draw(rng, held))
-    while contradicts((made := guide_chat(rng))[0]):
+        return {'facts': facts, 'tools': tools}[kind](Draw(rng))
+    while contradicts((made := guide_chat(rng, long))[0]):
         pass
     return made
-
-
-def shard(number: int, chats: int):
-    """Returns ids, mask of what is learnt, and ends of the chats of a number, as the guide's `batches` takes them."""
-    rng, ids, learn, ends = random.Random(f'talk-{number}'), [], [], []
-    for _ in range(chats):
-        one, mask = encode(tokenizer(), *chat(rng))
-        ids += one[:LONGEST]
-        learn += mask[:LONGEST]
-        ends.append(len(ids))
-    return np.array(ids, np.uint16), np.array(learn, bool), np.array(ends)

@@ -1,4 +1,4 @@
-"""Common facts as questions with answers, from text/facts.txt, and the spelling of words.
+"""Common facts as questions with answers, from text/facts.list, and the spelling of words.
 
 A fact has several answers of one meaning, so that what the model says depends on the temperature and the seed.
 """
@@ -10,7 +10,7 @@ from noise import vary
 from topics import expand
 from values import DAYS
 
-FILE = Path(__file__).with_name('text') / 'facts.txt'
+FILE = Path(__file__).with_name('text') / 'facts.list'
 
 
 @dataclass
