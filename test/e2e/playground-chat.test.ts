@@ -311,7 +311,9 @@ describe('the parameters', () => {
 test('the first screen says what the embedded models can do', { tags: ['slow'] }, async () => {
   const { page } = await open()
   const said = await page.locator('#welcome').innerText()
-  expect(said).toMatch(/the guide answers only questions about\s+inorigin,\s+a\s+few\s+common\s+facts/)
+  expect(said).toMatch(
+    /the guide answers only questions about\s+inorigin,\s+a\s+few\s+common\s+facts/,
+  )
   expect(said).toMatch(/Glance says what a simple\s+drawing\s+shows/)
 })
 
