@@ -1,6 +1,7 @@
 /** Lets a newer service worker script take over from the one that is active. */
 import { PROBE_PATH, PROTOCOL, type PageToWorker, type WorkerStatus } from './link/protocol.ts'
 
+/** Timeout in milliseconds for a service worker to tell its status. */
 const STATUS_TIMEOUT_MS = 2_000
 /** Milliseconds between checks whether a waiting script may take over. */
 const UPDATE_CHECK_INTERVAL_MS = 5_000
@@ -29,7 +30,8 @@ export async function getWorkerStatus(worker: ServiceWorker): Promise<WorkerStat
  * starts it again, and Chromium forgets that it was to end: the script would wait for 5 minutes,
  * because these checks keep the active worker from being idle, and to call `skipWaiting()` again does
  * nothing. A navigation makes Chromium end the worker again. So a script that was asked before and
- * waits on gets one, of a hidden frame.
+ * waits on gets one, of a hidden frame. See `StartWorkerInternal` and `SkipWaiting` in
+ * https://chromium.googlesource.com/chromium/src/+/main/content/browser/service_worker/service_worker_version.cc
  */
 export function keepCurrent(current: () => ServiceWorkerRegistration, signal: AbortSignal): void {
   const frame = createProbeFrame()

@@ -24,9 +24,9 @@ def digest() -> str:
     return hashlib.sha256(b''.join(f.read_bytes() for f in files)).hexdigest()[:8]
 
 
-def made(number: int, chats: int, tokenizer: Tokenizer | None = None):
-    """Returns ids, mask and ends of the chats of a shard."""
-    tokenizer, rng, ids, learn, ends = tokenizer or Tokenizer.load(), random.Random(f'guide-{number}'), [], [], []
+def create(number: int, chats: int):
+    """Returns ids [tokens], mask [tokens] and the end of each chat [chats] of a shard."""
+    tokenizer, rng, ids, learn, ends = Tokenizer.load(), random.Random(f'guide-{number}'), [], [], []
     for at in range(chats):
         one, mask = encode(tokenizer, *chat(rng, long=at % LONG_EVERY == 0))
         ids += one[:LONGEST]
@@ -35,11 +35,11 @@ def made(number: int, chats: int, tokenizer: Tokenizer | None = None):
     return np.array(ids, np.uint16), np.array(learn, bool), np.array(ends)
 
 
-def shard(tokenizer: Tokenizer, number: int, chats: int = 20_000):
-    """Returns what `made` returns, kept in the work folder."""
+def load(number: int, chats: int):
+    """Returns what `create` returns, kept in the work folder."""
     path = WORK_DIR / f'shard-{digest()}-{number}-{chats}.npz'
     if not path.exists():
-        ids, learn, ends = made(number, chats, tokenizer)
+        ids, learn, ends = create(number, chats)
         path.parent.mkdir(parents=True, exist_ok=True)
         part = path.with_suffix('.part.npz')
         np.savez(part, ids=ids, learn=learn, ends=ends)

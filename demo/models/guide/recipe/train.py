@@ -19,11 +19,10 @@ os.environ.setdefault('OMP_WAIT_POLICY', 'passive')
 import torch
 import torch.nn.functional as F
 
+import shards
 from model import Guide, count
 from muon import Muon, has_bfloat16
 from settings import ADDED, VOCAB, WORK_DIR, Shape
-from shards import shard as shard_of
-from tokenizer import Tokenizer
 
 PAD = 0
 # Many of the first steps are drills, a few of the later ones.
@@ -77,14 +76,14 @@ def drill(rng, tokens):
 
 
 def make(number, chats):
-    shard_of(Tokenizer.load(), number, chats)
+    shards.load(number, chats)
 
 
 class Shards:
     """Shard after shard, the next ones made by other processes meanwhile."""
 
-    def __init__(self, tokenizer, chats, first=0, workers=1):
-        self.tokenizer, self.chats, self.number, self.workers, self.ahead = tokenizer, chats, first, workers, {}
+    def __init__(self, chats, first=0, workers=1):
+        self.chats, self.number, self.workers, self.ahead = chats, first, workers, {}
 
     def __iter__(self):
         while True:
@@ -94,7 +93,7 @@ class Shards:
                     self.ahead[number].start()
             if self.number in self.ahead:
                 self.ahead[self.number].join()
-            yield shard_of(self.tokenizer, self.number, self.chats)
+            yield shards.load(self.number, self.chats)
             self.number += 1
 
 
@@ -133,7 +132,6 @@ def restore(model, opts, path):
 
 def train(args, log):
     torch.set_num_threads(args.threads)
-    tokenizer = Tokenizer.load()
     torch.manual_seed(args.seed)
     device = args.device or ('cuda' if torch.cuda.is_available() else 'cpu')
     model = Guide(Shape()).to(device)
@@ -162,7 +160,7 @@ def train(args, log):
 
     dice = np.random.default_rng(at['step'])
     losses, drilled, saved, last = [], [], time.time(), time.time()
-    for shard, data in enumerate(Shards(tokenizer, args.chats, shard, args.workers), shard):
+    for shard, data in enumerate(Shards(args.chats, shard, args.workers), shard):
         for x, learn in batches(*data, np.random.default_rng(shard), args.tokens):
             if step >= last_step:
                 save()
