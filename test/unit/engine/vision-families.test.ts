@@ -2,8 +2,15 @@
 import { expect, test } from 'vitest'
 import { FIRST_IMAGE_ROW } from '../../../src/engine/images.ts'
 import { readVisionFamily } from '../../../src/engine/onnx/vision/families.ts'
-import type { Extent, VisionFamily } from '../../../src/engine/onnx/vision/family.ts'
+import type {
+  EncoderInput,
+  EncoderInputs,
+  Extent,
+  Picture,
+  VisionFamily,
+} from '../../../src/engine/onnx/vision/family.ts'
 import { createIdentities } from '../../../src/engine/onnx/vision/image-identities.ts'
+import { type Pixels, resample } from '../../../src/values/resample.ts'
 import sizes from '../../models/vision-sizes.json'
 
 const json = (value: unknown): Blob => new Blob([JSON.stringify(value)])
@@ -126,4 +133,44 @@ test('settings that no image can have are refused', async () => {
   await expect(open('qwen2_vl', { min_pixels: 9, max_pixels: 8 })).rejects.toMatchObject({
     kind: 'unavailable',
   })
+})
+
+/** Returns a picture of gray bytes, given row by row. */
+function toPicture(rows: readonly (readonly number[])[]): Picture {
+  const width = (rows[0] as readonly number[]).length
+  const rgba = Uint8ClampedArray.from(rows.flat().flatMap((gray) => [gray, gray, gray, 255]))
+  const pixels: Pixels = { rgba, width, height: rows.length }
+  return { resize: (size, filter) => resample(pixels, ...size, filter), close: () => {} }
+}
+
+const numbers = (inputs: EncoderInputs, name: string): number[] =>
+  Array.from((inputs[name] as EncoderInput).data, Number)
+
+test('idefics3 pads an image to its tile if the settings say so, and masks what it added', async () => {
+  const { arrange, prepare } = await open('idefics3', {
+    image_aspect_ratio: 'pad',
+    max_image_size: { longest_edge: 4 },
+    size: { longest_edge: 4 },
+    do_rescale: false,
+    do_normalize: false,
+  })
+  expect(arrange([4000, 2000], 'high')).toEqual(arrange([4, 4], 'low'))
+  const wide = [
+    [10, 20, 30, 40],
+    [50, 60, 70, 80],
+  ]
+  const landscape = prepare(toPicture(wide), [4, 2], 'high')(0)
+  // 45 is the mean of both rows.
+  const around = [45, 45, 45, 45]
+  const plane = [...around, ...wide.flat(), ...around]
+  expect(numbers(landscape, 'pixel_values')).toEqual([...plane, ...plane, ...plane])
+  expect(numbers(landscape, 'pixel_attention_mask')).toEqual([
+    0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0,
+  ])
+  const rows = [10, 20, 30, 44]
+  const high = prepare(toPicture(rows.map((gray) => [gray, 0])), [2, 4], 'low')(0)
+  expect(numbers(high, 'pixel_values').slice(0, 16)).toEqual(
+    rows.flatMap((gray) => [13, gray, 0, 13]),
+  )
+  expect(numbers(high, 'pixel_attention_mask')).toEqual(rows.flatMap(() => [0, 1, 1, 0]))
 })

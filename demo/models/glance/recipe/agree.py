@@ -49,6 +49,15 @@ def compare_template():
             assert theirs == ours, f'The template writes\n{theirs}\ninstead of\n{ours}'
 
 
+def masks(extents, tile: int) -> np.ndarray:
+    """Returns which pixels of each tile its picture takes, [N, 1, tile, tile]."""
+    out = np.zeros((len(extents), 1, tile, tile), bool)
+    for mask, sides in zip(out, np.rint(extents.numpy() * tile).astype(int)):
+        x, y = (tile - sides) // 2
+        mask[0, y:y + sides[1], x:x + sides[0]] = True
+    return out
+
+
 @torch.no_grad()
 def compare(model):
     encoder, embed, decoder = (open_graph(name) for name in ('vision_encoder', 'embed_tokens', 'decoder_model_merged'))
@@ -56,8 +65,8 @@ def compare(model):
     lessons = [lesson(f'agree-{at}', sight, True) for at in range(PICTURES)]
     batch = assemble(lessons, sight, [], None, [], lambda asks: [[asks[0]]] if not asks[0].click else [])
     pixels = to_input(batch.pixels)
-    rows = model.see(pixels)
-    shipped = encoder.run(None, {'pixel_values': pixels[:, None].contiguous().numpy()})[0]
+    rows = model.see(pixels, batch.extents)
+    shipped = encoder.run(None, {'pixel_values': pixels[:, None].contiguous().numpy(), 'pixel_attention_mask': masks(batch.extents, sight.tile)})[0]
     print(f'rows: largest difference {np.abs(shipped - rows.numpy()).max():.6f}, largest number {rows.abs().max():.2f}')
     past, same, of = model.read(rows, batch.prefix), 0, 0
     image = np.flatnonzero(batch.prefix == np.bincount(batch.prefix).argmax())

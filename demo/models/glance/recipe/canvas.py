@@ -59,6 +59,11 @@ class Canvas:
     asks: list = field(default_factory=list)
 
     @property
+    def scale(self) -> float:
+        """Returns the size of a pixel of a page whose longer side has 256."""
+        return max(self.width, self.height) / 256
+
+    @property
     def rng(self) -> random.Random:
         return self.d.rng
 
@@ -130,11 +135,11 @@ def distance(a: str, b: str) -> float:
 
 
 # Sides of common pictures.
-RATIOS = [4 / 3, 3 / 2, 16 / 9, 3 / 4, 2 / 3, 2]
+RATIOS = [4 / 3, 3 / 2, 16 / 9, 3 / 4, 2 / 3, 9 / 16, 2, 3]
 
 
-def new_canvas(d: Draw, ground: str | None = None, stretch=1.34) -> Canvas:
-    """Returns an empty page. Its sides differ by at most `stretch`; the model always sees a square."""
+def new_canvas(d: Draw, ground: str | None = None, stretch=1.8) -> Canvas:
+    """Returns an empty page. Its sides differ by at most `stretch`."""
     ratio = 1 if d.chance(0.5) else d.rng.uniform(1 / stretch, stretch) if d.chance(0.5) else d.one([r for r in RATIOS if 1 / stretch <= r <= stretch])
     # Larger pages have smooth edges when they are made smaller.
     size = d.rng.choices([256, d.rng.randint(200, 320), d.rng.randint(320, 520), d.rng.randint(520, 800)], [15, 20, 45, 20])[0]
@@ -148,10 +153,10 @@ def ground_color(d: Draw) -> str:
 
 def fitted(d: Draw, canvas: Canvas, longest: str, smallest=12, largest=40, share=0.9):
     """Returns a font in which the text takes at most that share of the width; sizes are for a page of 256 pixels."""
-    scale = canvas.width / 256
+    scale = canvas.scale
     size = round(d.rng.uniform(smallest, largest) * scale)
     face = canvas.font(size)
-    while face.getlength(longest) > share * canvas.width and size > MIN_TEXT * scale:
+    while (face.getlength(longest) > share * canvas.width or size * 1.3 > canvas.height) and size > MIN_TEXT * scale:
         size = round(size * 0.85)
         face = canvas.font(size)
     return face, size

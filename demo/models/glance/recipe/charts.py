@@ -44,7 +44,7 @@ def chart(d) -> Canvas:
     shades = [clear(c.rng, color, c.paper) for color in ([one] if one else colors)] * (count if one else 1)
     title, numbers = heading(c, ink) if d.chance(0.3) else (None, 0), d.chance(0.6)
     (bars if d.chance(0.75) else lying_bars)(c, labels, values, colors, shades, ink, title[1], numbers)
-    questions(c, labels, values, numbers)
+    questions(c, labels, values, colors, numbers)
     if title[0]:
         c.ask('words', say(d, 'title').replace('dialog', 'chart').replace('window', 'chart'), f'The title is {spelled(title[0])}.')
     return c
@@ -52,7 +52,7 @@ def chart(d) -> Canvas:
 
 def heading(c: Canvas, ink) -> tuple:
     """Writes a title. Returns it and the height that it takes."""
-    text = c.d.one(TITLES) if c.d.chance(0.5) else f'{word(c.d).capitalize()}'
+    text = c.d.one(TITLES) if c.d.chance(0.4) else c.d.one(['{w}', '{w}', '{w} by {v}', '{w} per {v}', 'Top {v}', '{w} in {y}', '{w} {v}']).format(w=word(c.d).capitalize(), v=word(c.d).lower(), y=c.rng.randint(1990, 2030))
     face, size = fitted(c.d, c, text, 14, 22)
     c.text((c.width - face.getlength(text)) / 2, size * 0.3, text, face, ink)
     return text, size * 1.5
@@ -114,11 +114,13 @@ def lying_bars(c: Canvas, labels, values, colors, shades, ink, below: float, num
             c.text(box[2] + size * 0.3, middle - size * 0.6, str(value), face, ink)
 
 
-def questions(c: Canvas, labels, values, numbers: bool):
-    """Asks how many bars there are, for their labels, for the largest and the smallest, and for values that are written."""
+def questions(c: Canvas, labels, values, colors, numbers: bool):
+    """Asks how many bars there are, for their labels and their color, for the largest and the smallest, and for values that are written."""
     d = c.d
     c.ask('bars', say(d, 'bars'), counted(len(labels), 'bar'), short=str(len(labels)))
     names = listed(map(spelled, labels))
+    if len(set(colors)) == 1:
+        c.ask('color', say(d, 'bar color'), f'The bars are {colors[0]}.', short=colors[0])
     c.ask('labels', say(d, 'bar names'), f'The bars are {names}.')
     c.ask('caption', say(d, 'caption'), f'It is a bar chart of {names}.')
     for kind, extreme, word in (('most', max, 'largest'), ('least', min, 'smallest')):

@@ -9,25 +9,51 @@ BUTTONS = ['OK', 'Cancel', 'Yes', 'No', 'Save', 'Close', 'Next', 'Back', 'Send',
 MESSAGES = ['The {w} is full', 'No {w} found', 'Delete {w}?', 'Save {w}?', '{w} is ready', 'Send {w}?', 'Open {w}?', '{w} failed', 'Close {w}?', 'New {w}', 'Delete this {w}?', 'Do you want to exit?', 'Save changes?', 'Are you sure?', 'File saved', 'Try again', 'The {w} was sent', 'Your {w} is here', 'Continue?']
 
 
+# Titles of several words.
+LONG_TITLES = ['Delete {w}', 'Open {w}', 'New {w}', 'Save {w} as', '{w} settings', 'About {w}', 'Choose a {w}', 'Sign out', 'Low battery', 'Disk full', 'Update available', 'File not found', 'Connection lost', 'Remove {w}?', '{w} and {v}', 'Print the {w}', 'Send to {w}', '{w} is full', 'Add a new {w}', 'Edit {w}', 'Out of memory', 'Log in to {w}', 'Your {w}', '{w} {v}', 'Confirm {w}', 'No {w} left', 'Unsaved changes', 'Empty trash', 'Rename file', 'Install update']
+
+
+def long_title(d) -> str:
+    title = d.one(LONG_TITLES).format(w=word(d), v=word(d).lower())
+    title = title[0].upper() + title[1:]
+    return d.one([title, title, title, title.title(), title.upper()])
+
+
+# Messages that may take two lines.
+LONG_MESSAGES = ['Do you want to delete the {w}?', 'The {w} cannot be opened', 'Your {w} needs a new {v}', '{n} files will be removed', 'Please restart the {w} to finish', 'You have {n} new messages', '{w} is waiting for you', 'This will delete {n} items', 'The {w} could not be found', 'All changes were saved', 'Enter the {w} to continue', 'There is not enough {w}', 'The {v} of {w} is missing', 'Do you want to send {w} to the {v}?', 'Would you like to save the {w} first?', 'There are {n} errors in the {v}', 'Close all windows before you go on', '{w} and {v} are not the same', 'The {w} is about {n} percent full', 'Check the {w} and try again']
+
+
+def message_lines(d) -> list:
+    """Returns the lines of a message."""
+    long = d.chance(0.45)
+    text = d.one(LONG_MESSAGES if long else MESSAGES).format(w=word(d), v=word(d).lower(), n=d.rng.randint(2, 99))
+    words = (text[0].upper() + text[1:]).split(' ')
+    if not long or d.chance(0.3):
+        return [' '.join(words)]
+    at = len(words) // 2 + d.one([0, 0, 1])
+    return [' '.join(words[:at]), ' '.join(words[at:])]
+
+
 def dialog(d) -> Canvas:
     c = new_canvas(d, d.one(['gray', 'white', 'blue', 'green', 'black', None]), 1.8)
-    scale = c.width / 256
-    size = round(d.rng.uniform(13.5, 20) * scale)
+    size = round(d.rng.uniform(12, 20) * c.scale)
     face = c.font(size)
-    title = d.one(TITLES) if d.chance(0.6) else word(d).capitalize()
-    message = d.one(MESSAGES).format(w=word(d))
-    message = message[0].upper() + message[1:]
-    while face.getlength(message) > c.width * 0.92 and size > 11 * scale:
+    title = long_title(d) if d.chance(0.5) else d.one(TITLES) if d.chance(0.5) else word(d).capitalize()
+    message = message_lines(d)
+    longest = max(title, *message, key=face.getlength)
+    while face.getlength(longest) + 1.6 * size > c.width * 0.98 and size > 8 * c.scale:
         size = round(size * 0.9)
         face = c.font(size)
-    w = max(face.getlength(message) + 1.6 * size, c.width * d.rng.uniform(0.5, 0.9))
-    w, h = min(w, c.width * 0.98), min(size * d.rng.uniform(6.3, 9.5), c.height * 0.97)
+    w = max(face.getlength(longest) + 1.6 * size, c.width * d.rng.uniform(0.5, 0.9))
+    w, h = min(w, c.width * 0.98), min(size * (d.rng.uniform(6.3, 9.5) + 1.3 * (len(message) - 1)), c.height * 0.97)
     x, y = c.rng.uniform(0.01, 0.99) * (c.width - w), c.rng.uniform(0.01, 0.99) * (c.height - h)
     if d.chance(0.3):
         x, y = (c.width - w) / 2, (c.height - h) / 2
     around = frame(c, (x, y, w, h), title, face, size)
-    c.text(x + size * 0.7, y + size * 2.4, message, face, clear(c.rng, 'black', (255, 255, 255)))
-    questions(c, title, message, place_buttons(c, (x, y, w, h), face, size, around))
+    ink = clear(c.rng, 'black', (255, 255, 255))
+    for at, line in enumerate(message):
+        c.text(x + size * 0.7, y + size * (2.4 + 1.25 * at), line, face, ink)
+    questions(c, title, ' '.join(message), place_buttons(c, (x, y, w, h), face, size, around))
     return c
 
 

@@ -141,7 +141,7 @@ def picture_loss(model: Glance, batch, parts: list):
         seen = {'letters': letters_loss(*model.reader.scores(small), batch.letters.long())}
         if parts == ['letters']:
             return seen, None
-        rows = torch.cat([model.encoder(pixels), model.reader(small, model.letter_embeddings())], 1)
+        rows = torch.cat([model.encoder(pixels, batch.extents), model.reader(small, model.letter_embeddings(), batch.extents)], 1)
         if 'encoder' in parts:
             seen['cells'] = found_loss(model.labels(rows), batch.labels)
         if not batch.groups:

@@ -43,9 +43,11 @@ class Rows:
 
 @dataclass
 class Batch:
-    """`pixels` is uint8 [pictures, tile, tile, 3], `labels` bool [pictures, cells, cells, labels], `letters`
+    """`pixels` is uint8 [pictures, tile, tile, 3], `extents` [pictures, 2] has the shares of the tile's width and height that
+    each picture takes, `labels` bool [pictures, cells, cells, labels], `letters`
     int16 [pictures, high, wide] as a lesson has them, `prefix` the shared ids."""
     pixels: torch.Tensor
+    extents: torch.Tensor
     labels: torch.Tensor
     letters: torch.Tensor
     prefix: torch.Tensor | None
@@ -99,7 +101,7 @@ def pages(number: int, size: int, sight: Sight) -> Batch:
 
 
 def stacked(lessons) -> list:
-    return [torch.from_numpy(np.stack([getattr(each, name) for each in lessons])) for name in ('pixels', 'labels', 'letters')]
+    return [torch.from_numpy(np.stack([getattr(each, name) for each in lessons])) for name in ('pixels', 'extent', 'labels', 'letters')]
 
 
 def assemble(lessons, sight: Sight, before: list, tool: dict | None, tools: list, turns_of, another=lambda: -1) -> Batch:

@@ -13,6 +13,10 @@ def word(d) -> str:
     while True:
         text = d.one([d.noun, d.noun, d.coined, d.name, d.place, lambda: ''.join(d.rng.choices('abcdefghijklmnopqrstuvwxyz', k=d.rng.randint(3, 5)))])()
         if 3 <= len(text) <= 8 and text.isascii() and text.isalpha():
+            if d.chance(0.04):
+                # As in the names of companies and programs.
+                at = d.rng.randint(2, len(text) - 1)
+                return text[:at].capitalize() + text[at:].capitalize()
             return d.one([text.upper(), text.lower(), text.capitalize()])
 
 
@@ -39,7 +43,7 @@ def price(d) -> str:
 def page(d) -> Canvas:
     """Draws a page full of text, without questions: much to read in one picture, for the auxiliary loss."""
     c = new_canvas(d)
-    scale, y = c.width / 256, c.rng.uniform(0, 6)
+    scale, y = c.scale, c.rng.uniform(0, 6)
     while y < c.height - 12 * scale:
         size = round(d.rng.uniform(*d.one([(9, 14), (12, 22), (12, 22), (18, 44), (18, 44), (30, 90), (60, 130)])) * scale)
         face, x, shade = c.font(size), c.rng.uniform(0, 0.15) * c.width, clear(c.rng, readable(c.rng, c.ground), c.paper, 110)
@@ -55,7 +59,7 @@ def page(d) -> Canvas:
 
 def lines(d) -> Canvas:
     """Draws one to seven lines of words, or a number."""
-    c = new_canvas(d, stretch=2)
+    c = new_canvas(d, stretch=3)
     ink = readable(c.rng, c.ground)
     if d.chance(0.3):
         texts = [number(d)]
@@ -63,7 +67,7 @@ def lines(d) -> Canvas:
     else:
         count = d.rng.choices([1, 2, 3, 4, 5, 6, 7], [60, 14, 10, 6, 4, 3, 3])[0]
         texts = [mixed(d) if d.chance(0.35) else ' '.join(word(d) for _ in range(d.one([1, 1, 2]))) for _ in range(count)]
-    face, size = fitted(d, c, max(texts, key=len), largest=d.one([40, 40, 110]) / len(texts) ** 0.5)
+    face, size = fitted(d, c, max(texts, key=len), largest=d.one([40, 70, 140]) / len(texts) ** 0.5)
     step = size * d.rng.uniform(1.2, 1.6)
     texts = texts[:max(1, int((c.height - 4) / step))]
     y = c.rng.uniform(2, max(3, c.height - step * len(texts) - size * 0.3))
@@ -97,7 +101,7 @@ def label_word(c: Canvas, things) -> str | None:
 
 def boxed(c: Canvas, text: str, fill: str, ink: str, kind: str, around=0.5):
     """Draws text in the middle of a colored box at a random place. Returns the center of the box."""
-    face, size = fitted(c.d, c, text, 16, c.d.one([36, 36, 70]), 0.75)
+    face, size = fitted(c.d, c, text, 16, c.d.one([36, 60, 110]), 0.8)
     w, h = face.getlength(text), size
     pad = around * size
     x, y = c.rng.uniform(pad, max(pad + 1, c.width - w - pad)), c.rng.uniform(pad, max(pad + 1, c.height - h - pad))
@@ -111,7 +115,7 @@ def boxed(c: Canvas, text: str, fill: str, ink: str, kind: str, around=0.5):
 
 def sign(d) -> Canvas:
     """Draws a sign, a price tag or a button alone on a page."""
-    c = new_canvas(d, ground_color(d), 1.8)
+    c = new_canvas(d, ground_color(d), 3)
     kind = d.one(['sign', 'price', 'button'])
     fill = unlike(c.rng, [c.ground])
     ink = readable(c.rng, fill)

@@ -82,13 +82,29 @@ class Reader(nn.Module):
         numbers = taken.flatten(1).float().cumsum(1).view_as(here) * taken
         return numbers * stay + lower(numbers) * up + higher(numbers) * down
 
-    def forward(self, cells, embeddings):
+    def places(self, extents):
+        """Returns the places of cells, [N, high, wide, width], in pictures that take these shares of a tile's sides, [N, 2]."""
+        high, wide = self.s.cells
+        return (share_weights(extents[:, 0], wide) @ self.across)[:, None] + (share_weights(extents[:, 1], high) @ self.down)[:, :, None]
+
+    def forward(self, cells, embeddings, extents):
         """Returns the rows of cells. `embeddings` are those of the letters' tokens. Rows without a letter are zero."""
         letters, here, begins = self.scores(cells)
-        x = letters.softmax(-1) @ embeddings + self.more(cells.permute(0, 2, 3, 1)) + begins.sigmoid()[..., None] * self.begins + self.across + self.down[:, None]
+        x = letters.softmax(-1) @ embeddings + self.more(cells.permute(0, 2, 3, 1)) + begins.sigmoid()[..., None] * self.begins + self.places(extents)
         # Which cell becomes which row. This is a product of matrices, because not every runtime sorts on a GPU.
         chosen = self.row_numbers(here).flatten(1)[:, None] == torch.arange(1, self.s.text + 1, device=x.device)[:, None]
         return chosen.to(x.dtype) @ x.flatten(1, 2)
+
+
+def share_weights(shares, count: int):
+    """Returns weights [N, count, count] that interpolate the places along a side.
+
+    A picture that takes a share of the side lies in its middle. The first place belongs to the beginning of the picture and
+    the last one to its end, so that answers about places are about the picture alone. `shares` is [N].
+    """
+    steps = torch.arange(count, dtype=shares.dtype, device=shares.device)
+    at = ((steps + 0.5 - count / 2) / shares[:, None] + (count - 1) / 2).clamp(0, count - 1)
+    return (1 - (at[..., None] - steps).abs()).clamp(min=0)
 
 
 def lower(grid):

@@ -108,7 +108,7 @@ def score(model: Glance, count: int, held=True, answers=True) -> dict:
     for name, lessons in cases(count, sight, held):
         tool = click_tool(Plain) if name == 'dialog' else None
         batch = assemble(lessons, sight, [], tool, [tool] if tool else [], lambda asks: [[ask] for ask in asks if tool or not ask.click])
-        rows = model.see(to_input(batch.pixels))
+        rows = model.see(to_input(batch.pixels), batch.extents)
         cell_scores(model, rows, batch.labels, right)
         if answers:
             answer_scores(model, rows, batch, [ask.group for each in lessons for ask in each.asks if tool or not ask.click], right)

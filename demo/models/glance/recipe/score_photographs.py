@@ -10,7 +10,7 @@ import torch
 from PIL import Image
 
 from places import KEPT_DIR
-from lesson import squeeze
+from lesson import pad
 from packed import as_packed
 from photographs import paths, photograph
 from score import greedy, load
@@ -25,8 +25,8 @@ MOST_TOKENS = 40
 @torch.no_grad()
 def answers(model, path: Path) -> list:
     """Returns what the model says to each question about a photograph."""
-    pixels = squeeze(photograph(path), model.encoder.s.tile, Image.LANCZOS)
-    rows = model.see(to_input(torch.from_numpy(pixels.copy())[None]))
+    pixels, extent = pad(photograph(path), model.encoder.s.tile, Image.LANCZOS)
+    rows = model.see(to_input(torch.from_numpy(pixels)[None]), torch.from_numpy(extent)[None])
     out = []
     for question in QUESTIONS:
         ids, _ = encode([{'role': 'user', 'content': question, 'picture': True}], add_generation_prompt=True)

@@ -48,6 +48,8 @@ def ask_looks(c: Canvas, things):
         t = things[0]
         c.ask('color', say(c.d, *c.d.one([('color it',), ('color', 'shape'), ('color', 'object'), ('color', 'figure')])), f'The {t.shape} is {t.color}.', short=t.color)
         c.ask('shape', say(c.d, 'which'), f'It is {a(t.shape)}.', short=t.shape)
+        x, y, z = c.rng.sample([t.shape, *c.rng.sample([s for s in SHAPES if s != t.shape], 2)], 3)
+        c.ask('shape', say(c.d, 'which of', x=a(x), y=a(y), z=a(z)), f'It is {a(t.shape)}.', short=t.shape)
     missing = c.d.one([s for s in SHAPES if all(t.shape != s for t in things)])
     if c.d.chance(0.15):
         c.ask('negative', say(c.d, 'color', missing), f'There is no {missing}.')
@@ -86,11 +88,17 @@ def ask_places(c: Canvas, things):
     places = [place(c, t) for t in things]
     for t, name, where in zip(things, names(things), places):
         if name and where:
-            c.ask('place', say(c.d, 'where', o=name), f'The {name} is {at(where)}.')
+            corner = ' ' in where and c.d.chance(0.15)
+            c.ask('place', say(c.d, 'corner' if corner else 'where', o=name), f'The {name} is {at(where)}.')
         if where and places.count(where) == 1 and None not in places:
-            c.ask('at', say(c.d, 'at', w=where), f'There is {a(t.name)}.')
+            c.ask('at', say(c.d, 'at', w=part_of_picture(c, where)), f'There is {a(t.name)}.')
             if c.d.chance(0.5):
                 c.ask('color', say(c.d, 'color', f'{c.d.one(["shape", "thing", "object"])} {at(where)}'), f'The {t.shape} {at(where)} is {t.color}.', short=t.color)
+
+
+def part_of_picture(c: Canvas, where: str) -> str:
+    name = c.d.one(['center', 'middle']) if where == 'center' else where
+    return name + c.d.one(['', '', ' of the picture', ' of the image'])
 
 
 def at(where: str) -> str:

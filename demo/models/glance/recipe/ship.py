@@ -141,6 +141,45 @@ def row_numbers(g: PackedGraph, reader: Reader, here: str) -> str:
     return g.node('Reshape', [g.node('Sum', parts, ['read.place']), between], ['read.places'])
 
 
+def extent(g: PackedGraph, name: str, s: Sight, across: bool) -> str:
+    """Returns the share of a tile's side that its picture takes, [N, 1], from `pixel_attention_mask`."""
+    mask = g.node('Reshape', ['mask', g.const(f'{name}.one_tile', np.array([-1, s.tile, s.tile], np.int64))], [f'{name}.mask'])
+    lines = g.node('ReduceMax', [mask], [f'{name}.lines'], axes=[1 if across else 2], keepdims=0)
+    return g.node('ReduceMean', [lines], [name], axes=[1], keepdims=1)
+
+
+def share_weights(g: PackedGraph, name: str, share: str, count: int) -> str:
+    """Returns the weights of `reader.share_weights`, [N, count, count]."""
+    steps = np.arange(count, dtype=np.float32)
+    number = lambda part, value: g.const(f'{name}.{part}', np.array(value, np.float32))
+    scaled = g.node('Div', [g.const(f'{name}.from_middle', steps[None] + 0.5 - count / 2), share], [f'{name}.scaled'])
+    at = g.node('Clip', [g.node('Add', [scaled, number('middle', (count - 1) / 2)], [f'{name}.moved']), number('least', 0), number('most', count - 1)], [f'{name}.at'])
+    column = g.node('Reshape', [at, g.const(f'{name}.as_column', np.array([-1, count, 1], np.int64))], [f'{name}.column'])
+    far = g.node('Abs', [g.node('Sub', [column, g.const(f'{name}.steps', steps)], [f'{name}.apart'])], [f'{name}.far'])
+    return g.node('Relu', [g.node('Sub', [number('one', 1), far], [f'{name}.near'])], [name])
+
+
+def square_places(g: PackedGraph, encoder) -> str:
+    """Returns the places of squares, [N, grid ** 2, channels]. See `Encoder.placed`."""
+    grid, channels = encoder.s.grid, encoder.places.shape[-1]
+    shape = lambda name, *sizes: g.const(f'places.{name}', np.array(sizes, np.int64))
+    down, across = (share_weights(g, f'places.{name}', f'extent.{name}', grid) for name in ('down', 'across'))
+    lines = g.node('MatMul', [down, g.half('places', encoder.places.view(grid, grid * channels))], ['places.lines'])
+    apart = g.node('Reshape', [lines, shape('by_line', -1, grid, grid, channels)], ['places.apart'])
+    wide = g.node('Reshape', [across, shape('each_line', -1, 1, grid, grid)], ['places.wide'])
+    return g.node('Reshape', [g.node('MatMul', [wide, apart], ['places.grid']), shape('flat', -1, grid ** 2, channels)], ['places.all'])
+
+
+def letter_places(g: PackedGraph, reader: Reader) -> str:
+    """Returns the places of cells, [N, high * wide, width]. See `Reader.places`."""
+    (high, wide), width = reader.s.cells, reader.s.width
+    shape = lambda name, *sizes: g.const(f'read.{name}', np.array(sizes, np.int64))
+    part = lambda name, table: g.node('MatMul', [share_weights(g, f'read.{name}_shares', f'extent.{name}', len(table)), g.half(f'read.{name}', table)], [f'read.{name}_places'])
+    columns = g.node('Reshape', [part('across', reader.across), shape('each_row', -1, 1, wide, width)], ['read.columns'])
+    lines = g.node('Reshape', [part('down', reader.down), shape('each_column', -1, high, 1, width)], ['read.lines'])
+    return g.node('Reshape', [g.node('Add', [columns, lines], ['read.all_places']), shape('by_place', -1, high * wide, width)], ['read.at'])
+
+
 def add_reader(g: PackedGraph, model: Glance, x: str) -> str:
     """Adds the reader. Returns the rows of the letters."""
     reader, channels = model.reader, model.reader.s.letters[-1][0]
@@ -155,24 +194,29 @@ def add_reader(g: PackedGraph, model: Glance, x: str) -> str:
     known = g.node('Add', [known, multiply(g, 'read.more', reader.more.weight, flat_cells(g, 'read.small', small, channels, cells))], ['read.known'])
     first = g.node('Sigmoid', [flat_cells(g, begins, begins, 1, cells)], ['read.first'])
     known = g.node('Add', [known, g.node('Mul', [first, g.weight('read.begins', reader.begins)], ['read.first_row'])], ['read.word'])
-    grid = g.node('Add', [g.half('read.across', reader.across), g.half('read.down', reader.down[:, None])], ['read.all_places'])
-    places = g.node('Reshape', [grid, g.const('read.by_place', np.array([cells, -1], np.int64))], ['read.at'])
+    places = letter_places(g, reader)
     order = g.const('read.order', np.arange(1, reader.s.text + 1, dtype=np.float32)[:, None])
     chosen = g.node('Cast', [g.node('Equal', [row_numbers(g, reader, here), order], ['read.is_row'])], ['read.chosen'], to=T.FLOAT)
     return g.node('MatMul', [chosen, g.node('Add', [known, places], ['read.all'])], ['read.rows'])
 
 
 def vision_encoder(model: Glance) -> onnx.ModelProto:
-    """Returns the graph from `pixel_values` [batch_size, tiles, 3, tile, tile] to `image_features` [batch_size * tiles, rows, width]."""
+    """Returns the graph from `pixel_values` [batch_size, tiles, 3, tile, tile] to `image_features` [batch_size * tiles, rows, width].
+
+    `pixel_attention_mask` [batch_size, tiles, tile, tile] is true for the pixels of the picture.
+    """
     encoder, g = model.encoder, PackedGraph()
     s, squares = encoder.s, encoder.s.grid ** 2
     inner = s.stem[-1][0]
-    g.inputs = [h.make_tensor_value_info('pixel_values', T.FLOAT, ['batch_size', 'tiles', 3, s.tile, s.tile])]
+    g.inputs = [h.make_tensor_value_info('pixel_values', T.FLOAT, ['batch_size', 'tiles', 3, s.tile, s.tile]), h.make_tensor_value_info('pixel_attention_mask', T.BOOL, ['batch_size', 'tiles', s.tile, s.tile])]
     g.outputs = [h.make_tensor_value_info('image_features', T.FLOAT, ['all_tiles', s.rows, s.width])]
     x = g.node('Reshape', ['pixel_values', g.const('one_tile', np.array([-1, 3, s.tile, s.tile], np.int64))], ['pixels'])
+    g.node('Cast', ['pixel_attention_mask'], ['mask'], to=T.FLOAT)
+    for name in ('across', 'down'):
+        extent(g, f'extent.{name}', s, name == 'across')
     text = add_reader(g, model, x)
     x = flat_cells(g, 'stem', see(g, 'stem', encoder.stem, x), inner, squares)
-    x = g.node('Add', [x, g.half('places', encoder.places)], ['placed'])
+    x = g.node('Add', [x, square_places(g, encoder)], ['placed'])
     for at, block in enumerate(encoder.blocks):
         x = transform(g, f'blocks.{at}', block, x, squares)
     rows = multiply(g, 'connect', encoder.connect.weight, normalize(g, 'norm', encoder.norm, x))
@@ -213,7 +257,7 @@ def texts(model: Glance) -> dict:
         'config.json': {'architectures': ['Idefics3ForConditionalGeneration'], 'model_type': 'idefics3', 'image_token_id': marker_ids()['<image>'], 'scale_factor': 1, **ids,
                         'vision_config': {'image_size': s.tile, 'patch_size': s.tile // s.grid}, 'text_config': text},
         'generation_config.json': generation,
-        'preprocessor_config.json': {'do_image_splitting': False, 'max_image_size': {'longest_edge': s.tile}, 'size': {'longest_edge': s.tile}, 'resample': 1, 'image_mean': [0.5] * 3, 'image_std': [0.5] * 3},
+        'preprocessor_config.json': {'do_image_splitting': False, 'max_image_size': {'longest_edge': s.tile}, 'size': {'longest_edge': s.tile}, 'image_aspect_ratio': 'pad', 'resample': 1, 'image_mean': [0.5] * 3, 'image_std': [0.5] * 3},
         'processor_config.json': {'image_seq_len': s.rows},
         'tokenizer.json': renamed,
         'tokenizer_config.json': config,

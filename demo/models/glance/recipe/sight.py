@@ -13,7 +13,7 @@ from torch import nn
 from labels import LABELS, LETTERS
 from layers import Convolution, Stage
 from places import IMAGE, Sight
-from reader import Reader
+from reader import Reader, share_weights
 from model import Guide
 from settings import Shape
 from sight_tokens import letters_of, marker_ids
@@ -41,7 +41,10 @@ class Block(nn.Module):
 
 
 class Encoder(nn.Module):
-    """Tiles as [N, 3, tile, tile], from -1 to 1, to rows of their squares [N, grid ** 2, width]."""
+    """Tiles as [N, 3, tile, tile], from -1 to 1, to rows of their squares [N, grid ** 2, width].
+
+    `extents` [N, 2] are the shares of a tile's width and height that its picture takes, in the middle.
+    """
 
     def __init__(self, s: Sight):
         super().__init__()
@@ -56,11 +59,17 @@ class Encoder(nn.Module):
             if isinstance(module, nn.Linear):
                 nn.init.normal_(module.weight, std=0.02)
 
-    def forward(self, pixels):
+    def placed(self, extents):
+        """Returns the places of squares, [N, grid ** 2, channels]."""
+        grid = self.s.grid
+        across, down = share_weights(extents[:, 0], grid), share_weights(extents[:, 1], grid)
+        return torch.einsum('nrk,ncl,klw->nrcw', down, across, self.places.view(grid, grid, -1)).flatten(1, 2)
+
+    def forward(self, pixels, extents):
         x = pixels
         for stage in self.stem:
             x = stage(x)
-        x = x.flatten(2).transpose(1, 2) + self.places
+        x = x.flatten(2).transpose(1, 2) + self.placed(extents)
         for block in self.blocks:
             x = block(x)
         return self.connect(self.norm(x))
@@ -87,9 +96,9 @@ class Glance(nn.Module):
         """Returns the embeddings of the letters, [letters, width]."""
         return self.spread @ self.guide.embed_tokens.weight
 
-    def see(self, pixels):
+    def see(self, pixels, extents):
         """Returns the rows of tiles, [N, rows, width]."""
-        return torch.cat([self.encoder(pixels), self.reader(self.reader.cells(pixels), self.letter_embeddings())], 1)
+        return torch.cat([self.encoder(pixels, extents), self.reader(self.reader.cells(pixels), self.letter_embeddings(), extents)], 1)
 
     def labels(self, rows):
         """Returns scores of the labels in each small cell, [N, cells, cells, labels], from the rows of the squares."""

@@ -4,10 +4,15 @@ from PIL import Image, ImageDraw, ImageFilter
 
 from ask import SAY, say
 from canvas import Canvas, new_canvas
+from noise import vary
 from photographs import part, paths
+from topics import expand
 
 ANSWER = 'I can only see simple pictures.'
-OTHER = ['where was this taken', 'who is this', 'what animal is this', 'how many people are there', 'what kind of food is this', 'is this a cat', 'what is the weather like', 'which city is this', 'what brand is the car']
+OTHER = ['where was this taken', 'who is this', 'what animal is this', 'how many people are there', 'what kind of food is this', 'is this a cat', 'what is the weather like', 'which city is this', 'what brand is the car',
+         'what color is the (car|house|sky|shirt|dog|flower|boat|door|water|tree|roof|hat|bird)', 'how many (trees|cars|birds|animals|flowers|windows|persons) are (there|in the photo)', 'is there a (dog|person|tree|house|car|mountain|river) in the (photo|picture)',
+         'what is the (man|woman|person|child) (doing|wearing|holding)', 'what is on the (table|left|right|ground|wall)', 'where is the (dog|tree|house|person|sun)', 'is it day or night', 'what is in the background', 'what (time of day|season) is it',
+         'what (object|thing) is in the (middle|center|front)', 'what kind of (flower|tree|car|bird|building) is (this|it|that)', 'is the (sky|water) (blue|gray|green)', 'are there (people|clouds|animals) in (it|the picture)', 'which colors does the (photo|photograph) have']
 ASKED = ['caption', 'caption', 'read', 'number', 'ground', 'largest', 'count']
 
 
@@ -70,5 +75,6 @@ def texture(d) -> Canvas:
     kinds = d.rng.sample([k for k in ASKED if k in SAY], 3)
     for kind in kinds:
         c.ask(group, say(d, kind, t='picture', p='people'), ANSWER)
-    c.ask(group, d.one(OTHER) + '?', ANSWER)
+    for other in d.rng.sample(OTHER, 2):
+        c.ask(group, vary(d.rng, expand(d.rng, other) + '?', 0.5), ANSWER)
     return c

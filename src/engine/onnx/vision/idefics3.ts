@@ -1,14 +1,16 @@
 /**
  * Images of the families `idefics3` and `smolvlm`: SmolVLM, SmolVLM2, Granite-Docling. An image is
  * one square tile, or a grid of tiles and the whole image as a tile after them. Each tile becomes
- * the same number of rows.
+ * the same number of rows. An image is stretched to its tiles, as the Python class does. If
+ * `image_aspect_ratio` is `pad`, as in configurations of LLaVA, it is always one tile and keeps its
+ * ratio; the mask says which pixels of the tile it takes.
  */
 import { type Pixels, resample } from '../../../values/resample.ts'
 import { modelUnusable } from '../../failure.ts'
 import type { ImageDetail } from '../../images.ts'
 import type { EncoderInputs, Extent, ImageArrangement, VisionFamily } from './family.ts'
 import { readCount, readFilter, readNormalization, type ProcessorSettings } from './settings.ts'
-import { cropTile, toPlanes } from './tiles.ts'
+import { cropTile, padToSquare, toPlanes } from './tiles.ts'
 
 const IMAGE = '<image>'
 const BORDER = '<fake_token_around_image>'
@@ -31,28 +33,35 @@ export function createIdefics3(settings: ProcessorSettings): VisionFamily {
   const rowsPerTile = readCount(processor, ['image_seq_len'], countTileRows(config, tile))
   const filter = readFilter(settings, 'lanczos')
   const normalization = readNormalization(settings)
+  const isPadded = image['image_aspect_ratio'] === 'pad'
 
-  const toInputs = (pixels: Pixels): EncoderInputs => ({
+  const toInputs = (
+    pixels: Pixels,
+    mask: Uint8Array = new Uint8Array(tile * tile).fill(1),
+  ): EncoderInputs => ({
     pixel_values: {
       type: 'float',
       data: toPlanes(pixels, normalization),
       dims: [1, 1, 3, tile, tile],
     },
-    pixel_attention_mask: {
-      type: 'bool',
-      data: new Uint8Array(tile * tile).fill(1),
-      dims: [1, 1, tile, tile],
-    },
+    pixel_attention_mask: { type: 'bool', data: mask, dims: [1, 1, tile, tile] },
   })
 
   const split = (size: Extent, detail: ImageDetail): Grid | null =>
-    detail === 'high' ? toGrid(scaleToLongest(size, longest), tile) : null
+    detail === 'high' && !isPadded ? toGrid(scaleToLongest(size, longest), tile) : null
 
   return {
     placeholder: IMAGE,
     defaultDetail: 'low',
     arrange: (size, detail) => arrange(split(size, detail), rowsPerTile),
     prepare(picture, size, detail) {
+      if (isPadded) {
+        const { square, mask } = padToSquare(
+          picture.resize(scaleToLongest(size, tile), filter),
+          tile,
+        )
+        return () => toInputs(square, mask)
+      }
       const grid = split(size, detail)
       const scaled = picture.resize(scaleToLongest(size, longest), filter)
       if (!grid) return () => toInputs(resample(scaled, tile, tile, filter))
