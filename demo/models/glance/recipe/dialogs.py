@@ -9,7 +9,7 @@ BUTTONS = ['OK', 'Cancel', 'Yes', 'No', 'Save', 'Close', 'Next', 'Back', 'Send',
 MESSAGES = ['The {w} is full', 'No {w} found', 'Delete {w}?', 'Save {w}?', '{w} is ready', 'Send {w}?', 'Open {w}?', '{w} failed', 'Close {w}?', 'New {w}', 'Delete this {w}?', 'Do you want to exit?', 'Save changes?', 'Are you sure?', 'File saved', 'Try again', 'The {w} was sent', 'Your {w} is here', 'Continue?']
 
 
-# Titles of several words.
+# These titles have several words; {w} and {v} become drawn ones.
 LONG_TITLES = ['Delete {w}', 'Open {w}', 'New {w}', 'Save {w} as', '{w} settings', 'About {w}', 'Choose a {w}', 'Sign out', 'Low battery', 'Disk full', 'Update available', 'File not found', 'Connection lost', 'Remove {w}?', '{w} and {v}', 'Print the {w}', 'Send to {w}', '{w} is full', 'Add a new {w}', 'Edit {w}', 'Out of memory', 'Log in to {w}', 'Your {w}', '{w} {v}', 'Confirm {w}', 'No {w} left', 'Unsaved changes', 'Empty trash', 'Rename file', 'Install update']
 
 
@@ -19,7 +19,7 @@ def long_title(d) -> str:
     return d.one([title, title, title, title.title(), title.upper()])
 
 
-# Messages that may take two lines.
+# These messages may take two lines.
 LONG_MESSAGES = ['Do you want to delete the {w}?', 'The {w} cannot be opened', 'Your {w} needs a new {v}', '{n} files will be removed', 'Please restart the {w} to finish', 'You have {n} new messages', '{w} is waiting for you', 'This will delete {n} items', 'The {w} could not be found', 'All changes were saved', 'Enter the {w} to continue', 'There is not enough {w}', 'The {v} of {w} is missing', 'Do you want to send {w} to the {v}?', 'Would you like to save the {w} first?', 'There are {n} errors in the {v}', 'Close all windows before you go on', '{w} and {v} are not the same', 'The {w} is about {n} percent full', 'Check the {w} and try again']
 
 

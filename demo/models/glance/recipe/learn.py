@@ -43,8 +43,8 @@ AUXILIARY = {'letters': 1, 'cells': 0.3}
 BESIDE = 0.3
 # Parts of the model.
 PARTS = ['letters', 'reader', 'encoder', 'decoder']
-# The number of this process, of all of them, and the distance of the numbers of their batches.
-RANK, PROCESSES, APART = int(os.environ.get('RANK', 0)), int(os.environ.get('WORLD_SIZE', 1)), 10_000_000
+# RANK is the number of this process among PROCESSES. Each draws batches with numbers of its own, which begin BATCHES_APART from each other.
+RANK, PROCESSES, BATCHES_APART = int(os.environ.get('RANK', 0)), int(os.environ.get('WORLD_SIZE', 1)), 10_000_000
 # Steps until the full rate, and seconds between two checkpoints.
 WARM, SAVE_SECONDS = 100, 60
 
@@ -210,7 +210,7 @@ class Run:
     def all(self):
         args, at = self.args, self.at
         draw = pages if args.parts == ['letters'] else picture_batch
-        first = lambda name: at[name] % APART + RANK * APART
+        first = lambda name: at[name] % BATCHES_APART + RANK * BATCHES_APART
         sources = [Ahead(draw, first('batch'), args.workers, args.pictures, self.model.encoder.s), Ahead(shards.create, first('shard'), args.writers, TEXT_CHATS)]
         pictures, chats = Feed(sources[0], args.device), texts(sources[1], args.tokens)
         if args.pages:
