@@ -78,67 +78,71 @@ function documentedFields(): string[] {
   return [...table.matchAll(/^\| `([\w.]+)` \|/gm)].map(([, name = '']) => name)
 }
 
-test('runs to its end, and its JSON has the documented fields with sane values', async () => {
-  const { page, faults, requests } = await open()
-  await start(page, 'wasm')
-  const result = await readResult(page)
-  const fields = documentedFields()
-  const paths = pathsOf(result)
-  expect(paths.filter((path) => !fields.includes(path))).toEqual([])
-  const parents = fields.filter((field) => fields.some((other) => other.startsWith(`${field}.`)))
-  expect(parents).toEqual(['environment.adapter', 'predict'])
-  expect(fields.filter((field) => !paths.includes(field))).toEqual(parents)
+test(
+  'runs to its end, and its JSON has the documented fields with sane values',
+  { tags: ['slow'] },
+  async () => {
+    const { page, faults, requests } = await open()
+    await start(page, 'wasm')
+    const result = await readResult(page)
+    const fields = documentedFields()
+    const paths = pathsOf(result)
+    expect(paths.filter((path) => !fields.includes(path))).toEqual([])
+    const parents = fields.filter((field) => fields.some((other) => other.startsWith(`${field}.`)))
+    expect(parents).toEqual(['environment.adapter', 'predict'])
+    expect(fields.filter((field) => !paths.includes(field))).toEqual(parents)
 
-  const { settings, environment, implementation, load, firstToken, decode, concurrent } = result
-  expect(settings).toMatchObject({ tag: '@inorigin/guide', device: 'wasm', effort: 'short' })
-  expect(environment).toMatchObject({
-    browserVersion: expect.stringMatching(/^\d+/),
-    crossOriginIsolated: true,
-    wasm: { simd: true, threads: true, threadCount: expect.any(Number) },
-    adapter: { software: true },
-  })
-  expect(environment.wasm.threadCount).toBeGreaterThanOrEqual(1)
-  expect(environment.wasm.threadCount).toBeLessThanOrEqual(availableParallelism())
-  expect(implementation).toMatchObject({ id: 'fp32-wasm', device: 'wasm', bytes: 6_475_960 })
-  expect(result.version).toMatch(/^\d+\.\d+\.\d+/)
-  expect(result.answerTokens).toBeGreaterThanOrEqual(16)
-  for (const milliseconds of [load.downloadMs, load.storedMs, firstToken.coldMs]) {
-    expect(milliseconds).toBeGreaterThan(1)
-    expect(milliseconds).toBeLessThan(1_000 * result.seconds)
-  }
-  // The prompts are about as long as they are wanted.
-  expect(firstToken.promptTokens).toBeGreaterThan(0.8 * settings.promptTokens)
-  expect(firstToken.promptTokens).toBeLessThan(1.2 * settings.promptTokens)
-  expect(decode.long.contextTokens).toBeGreaterThan(0.8 * settings.longContextTokens)
-  const middle = decode.middle.contextTokens / decode.long.contextTokens
-  expect(middle).toBeGreaterThan(0.4)
-  expect(middle).toBeLessThan(0.6)
-  // The second turn reuses the first one, and the first one nothing.
-  expect(firstToken.secondTurnCachedTokens).toBeGreaterThan(0.9 * firstToken.promptTokens)
-  expect(result.prefillTokensPerSecond).toBeCloseTo(
-    (1_000 * firstToken.promptTokens) / firstToken.coldMs,
-    0,
-  )
-  expect(decode.short.contextTokens).toBeLessThan(100)
-  expect(concurrent.streams).toBe(4)
-  expect(concurrent.aloneTokensPerSecond).toBeGreaterThan(0)
-  expect(concurrent.ratio).toBeCloseTo(
-    concurrent.togetherTokensPerSecond / concurrent.aloneTokensPerSecond,
-    1,
-  )
-  expect(result.overheadMs).toBeGreaterThan(0)
-  expect(result.overheadMs).toBeLessThan(firstToken.coldMs)
-  expect(environment.selfTest).toMatch(/^not run: .*WASM was requested/)
-  expect(result.predict).toMatchObject({ tag: '@inorigin/digits', device: 'wasm' })
+    const { settings, environment, implementation, load, firstToken, decode, concurrent } = result
+    expect(settings).toMatchObject({ tag: '@inorigin/guide', device: 'wasm', effort: 'short' })
+    expect(environment).toMatchObject({
+      browserVersion: expect.stringMatching(/^\d+/),
+      crossOriginIsolated: true,
+      wasm: { simd: true, threads: true, threadCount: expect.any(Number) },
+      adapter: { software: true },
+    })
+    expect(environment.wasm.threadCount).toBeGreaterThanOrEqual(1)
+    expect(environment.wasm.threadCount).toBeLessThanOrEqual(availableParallelism())
+    expect(implementation).toMatchObject({ id: 'fp32-wasm', device: 'wasm', bytes: 6_475_960 })
+    expect(result.version).toMatch(/^\d+\.\d+\.\d+/)
+    expect(result.answerTokens).toBeGreaterThanOrEqual(16)
+    for (const milliseconds of [load.downloadMs, load.storedMs, firstToken.coldMs]) {
+      expect(milliseconds).toBeGreaterThan(1)
+      expect(milliseconds).toBeLessThan(1_000 * result.seconds)
+    }
+    // The prompts are about as long as they are wanted.
+    expect(firstToken.promptTokens).toBeGreaterThan(0.8 * settings.promptTokens)
+    expect(firstToken.promptTokens).toBeLessThan(1.2 * settings.promptTokens)
+    expect(decode.long.contextTokens).toBeGreaterThan(0.8 * settings.longContextTokens)
+    const middle = decode.middle.contextTokens / decode.long.contextTokens
+    expect(middle).toBeGreaterThan(0.4)
+    expect(middle).toBeLessThan(0.6)
+    // The second turn reuses the first one, and the first one nothing.
+    expect(firstToken.secondTurnCachedTokens).toBeGreaterThan(0.9 * firstToken.promptTokens)
+    expect(result.prefillTokensPerSecond).toBeCloseTo(
+      (1_000 * firstToken.promptTokens) / firstToken.coldMs,
+      0,
+    )
+    expect(decode.short.contextTokens).toBeLessThan(100)
+    expect(concurrent.streams).toBe(4)
+    expect(concurrent.aloneTokensPerSecond).toBeGreaterThan(0)
+    expect(concurrent.ratio).toBeCloseTo(
+      concurrent.togetherTokensPerSecond / concurrent.aloneTokensPerSecond,
+      1,
+    )
+    expect(result.overheadMs).toBeGreaterThan(0)
+    expect(result.overheadMs).toBeLessThan(firstToken.coldMs)
+    expect(environment.selfTest).toMatch(/^not run: .*WASM was requested/)
+    expect(result.predict).toMatchObject({ tag: '@inorigin/digits', device: 'wasm' })
 
-  // The table shows the same, and everything came from the page's own origin.
-  const table = await page.getByRole('table').innerText()
-  expect(table).toContain(`(${firstToken.promptTokens} tokens)`)
-  expect(new Set(requests.urls.map((url) => new URL(url).origin))).toEqual(
-    new Set([new URL(page.url()).origin]),
-  )
-  expect(faults).toEqual([])
-})
+    // The table shows the same, and everything came from the page's own origin.
+    const table = await page.getByRole('table').innerText()
+    expect(table).toContain(`(${firstToken.promptTokens} tokens)`)
+    expect(new Set(requests.urls.map((url) => new URL(url).origin))).toEqual(
+      new Set([new URL(page.url()).origin]),
+    )
+    expect(faults).toEqual([])
+  },
+)
 
 test('saves and copies the JSON that it shows, and fits a phone', { tags: ['slow'] }, async () => {
   const { page } = await open(inject('demo'), {

@@ -124,7 +124,7 @@ test('anthropic in Node: text, stream and errors', async () => {
   })
 })
 
-test('the AI SDK in Node: text and a stream', async () => {
+test('the AI SDK in Node: text and a stream', { tags: ['slow'] }, async () => {
   const provider = createOpenAICompatible({ name: 'tab', baseURL: `${command.url}/v1` })
   const request = { model: provider(GUIDE), prompt: 'What is inorigin?', temperature: 0 }
   const { text } = await generateText(request)

@@ -94,7 +94,7 @@ describe.each([
     await page.context().close()
   })
 
-  test('does not call a tool that the user denied', async () => {
+  test('does not call a tool that the user denied', { tags: ['slow'] }, async () => {
     const page = await openChat(isDirect)
     await send(page, 'Is it warm in Paris?')
     await untilTool(page, 'approval-requested')

@@ -164,81 +164,89 @@ test('constraints hold, with and without a prefix, and tools are executed', asyn
   await page.context().close()
 })
 
-test('the window overflows by exchanges, and a prompt that cannot fit is refused', async () => {
-  const page = await openPage()
-  await page.mouse.click(1, 1)
-  const seen = await page.evaluate(async () => {
-    const { LanguageModel } = globalThis as unknown as InPage
-    const session = await LanguageModel.create()
-    const overflow = new Promise((resolve) => {
-      session.addEventListener('contextoverflow', ({ type }) => resolve(type), { once: true })
+test(
+  'the window overflows by exchanges, and a prompt that cannot fit is refused',
+  { tags: ['slow'] },
+  async () => {
+    const page = await openPage()
+    await page.mouse.click(1, 1)
+    const seen = await page.evaluate(async () => {
+      const { LanguageModel } = globalThis as unknown as InPage
+      const session = await LanguageModel.create()
+      const overflow = new Promise((resolve) => {
+        session.addEventListener('contextoverflow', ({ type }) => resolve(type), { once: true })
+      })
+      const word = 'tokens and words '
+      const measure = (times: number) => session.measureContextUsage(word.repeat(times))
+      const [few, many] = [await measure(20), await measure(40)]
+      await session.append(word.repeat(20))
+      // It fits by itself, but not beside the first message.
+      const times = 20 + Math.floor(((session.contextWindow - few - 10) * 20) / (many - few))
+      await session.append(word.repeat(times))
+      const kept = session.contextUsage
+      const error = (await session
+        .prompt(word.repeat(times * 8))
+        .catch((thrown: unknown) => thrown)) as DOMException & { quota: number; requested: number }
+      const { name, quota, requested } = error
+      const measured = await session.measureContextUsage(word.repeat(times * 8))
+      return { type: await overflow, kept, name, quota, requested, measured }
     })
-    const word = 'tokens and words '
-    const measure = (times: number) => session.measureContextUsage(word.repeat(times))
-    const [few, many] = [await measure(20), await measure(40)]
-    await session.append(word.repeat(20))
-    // It fits by itself, but not beside the first message.
-    const times = 20 + Math.floor(((session.contextWindow - few - 10) * 20) / (many - few))
-    await session.append(word.repeat(times))
-    const kept = session.contextUsage
-    const error = (await session
-      .prompt(word.repeat(times * 8))
-      .catch((thrown: unknown) => thrown)) as DOMException & { quota: number; requested: number }
-    const { name, quota, requested } = error
-    const measured = await session.measureContextUsage(word.repeat(times * 8))
-    return { type: await overflow, kept, name, quota, requested, measured }
-  })
-  expect(seen.type).toBe('contextoverflow')
-  expect(seen.kept).toBeLessThanOrEqual(2048)
-  expect(seen.name).toBe('QuotaExceededError')
-  expect(seen.quota).toBe(2048)
-  expect(seen.requested).toBe(seen.measured)
-  await page.context().close()
-})
+    expect(seen.type).toBe('contextoverflow')
+    expect(seen.kept).toBeLessThanOrEqual(2048)
+    expect(seen.name).toBe('QuotaExceededError')
+    expect(seen.quota).toBe(2048)
+    expect(seen.requested).toBe(seen.measured)
+    await page.context().close()
+  },
+)
 
-test('images of a canvas and of bytes are seen by a model that sees', async () => {
-  const hub = await openHub({ 'me/vision': repositoryOf(VISION, 'c'.repeat(40)) })
-  onTestFinished(() => hub.close())
-  const page = await openPage()
-  await page.mouse.click(1, 1)
-  const bytes = readFileSync(join(VISION, 'other.png')).toString('base64')
-  const seen = await page.evaluate(
-    async ({ host, base64 }) => {
-      const { serve, api } = globalThis as unknown as InPage
-      const capabilities = { imageInput: true }
-      const entry = { tag: '@me/vision', huggingface: 'me/vision', host, capabilities }
-      const server = await serve({ device: 'wasm', catalog: { version: 1, entries: [entry] } })
-      const Seeing = api.defineLanguageModel({ server, model: '@me/vision' })
-      const expectedInputs = [{ type: 'image' as const }]
-      const session = await Seeing.create({ expectedInputs })
-      const canvas = document.createElement('canvas')
-      canvas.getContext('2d')?.fillRect(0, 0, 9, 9)
-      const ask = (value: ImageBitmapSource | BufferSource) => [
-        {
-          role: 'user' as const,
-          content: [
-            { type: 'text' as const, value: 'the' },
-            { type: 'image' as const, value },
-          ],
-        },
-      ]
-      const nameOf = (work: Promise<unknown>) => work.catch((error: Error) => error.name)
-      const file = Uint8Array.from(atob(base64), (one) => one.charCodeAt(0))
-      return {
-        text: await session.measureContextUsage('the'),
-        canvas: await session.measureContextUsage(ask(canvas)),
-        answer: await session.prompt(ask(file), { responseConstraint: /^[a-z]{3}$/ }),
-        wrong: await nameOf(session.prompt(ask(new Uint8Array(9)))),
-        unexpected: await nameOf((await Seeing.create()).prompt(ask(canvas))),
-      }
-    },
-    { host: hub.url, base64: bytes },
-  )
-  expect(seen.canvas).toBeGreaterThan(seen.text)
-  expect(seen.answer).toMatch(/^[a-z]{3}$/)
-  expect(seen).toMatchObject({
-    wrong: 'EncodingError',
-    unexpected: 'NotSupportedError',
-  })
-  await page.context().close()
-})
+test(
+  'images of a canvas and of bytes are seen by a model that sees',
+  { tags: ['slow'] },
+  async () => {
+    const hub = await openHub({ 'me/vision': repositoryOf(VISION, 'c'.repeat(40)) })
+    onTestFinished(() => hub.close())
+    const page = await openPage()
+    await page.mouse.click(1, 1)
+    const bytes = readFileSync(join(VISION, 'other.png')).toString('base64')
+    const seen = await page.evaluate(
+      async ({ host, base64 }) => {
+        const { serve, api } = globalThis as unknown as InPage
+        const capabilities = { imageInput: true }
+        const entry = { tag: '@me/vision', huggingface: 'me/vision', host, capabilities }
+        const server = await serve({ device: 'wasm', catalog: { version: 1, entries: [entry] } })
+        const Seeing = api.defineLanguageModel({ server, model: '@me/vision' })
+        const expectedInputs = [{ type: 'image' as const }]
+        const session = await Seeing.create({ expectedInputs })
+        const canvas = document.createElement('canvas')
+        canvas.getContext('2d')?.fillRect(0, 0, 9, 9)
+        const ask = (value: ImageBitmapSource | BufferSource) => [
+          {
+            role: 'user' as const,
+            content: [
+              { type: 'text' as const, value: 'the' },
+              { type: 'image' as const, value },
+            ],
+          },
+        ]
+        const nameOf = (work: Promise<unknown>) => work.catch((error: Error) => error.name)
+        const file = Uint8Array.from(atob(base64), (one) => one.charCodeAt(0))
+        return {
+          text: await session.measureContextUsage('the'),
+          canvas: await session.measureContextUsage(ask(canvas)),
+          answer: await session.prompt(ask(file), { responseConstraint: /^[a-z]{3}$/ }),
+          wrong: await nameOf(session.prompt(ask(new Uint8Array(9)))),
+          unexpected: await nameOf((await Seeing.create()).prompt(ask(canvas))),
+        }
+      },
+      { host: hub.url, base64: bytes },
+    )
+    expect(seen.canvas).toBeGreaterThan(seen.text)
+    expect(seen.answer).toMatch(/^[a-z]{3}$/)
+    expect(seen).toMatchObject({
+      wrong: 'EncodingError',
+      unexpected: 'NotSupportedError',
+    })
+    await page.context().close()
+  },
+)

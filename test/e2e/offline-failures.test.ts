@@ -65,7 +65,7 @@ describe('another tab becomes the host although the server', () => {
     expect(await useAll(other)).toEqual(used)
   })
 
-  test('stops in the middle of the script', async () => {
+  test('stops in the middle of the script', { tags: ['slow'] }, async () => {
     let isWhole = true
     const { page, used } = await openUsed({ slow: { '/inorigin/worker.js': () => isWhole } })
     const other = await openFollower(site)
@@ -74,7 +74,7 @@ describe('another tab becomes the host although the server', () => {
     expect(await useAll(other)).toEqual(used)
   })
 
-  test("sends its own page for the app's catalog", async () => {
+  test("sends its own page for the app's catalog", { tags: ['slow'] }, async () => {
     const pages = { '/own.json': '{"version": 1, "entries": []}' }
     site = await openSite({ pages })
     const page = await openFollower(site, { catalog: '/own.json' })

@@ -71,19 +71,23 @@ test('a new version is noticed at the next start, and replaces the old one', asy
   expect(await now()).toEqual(both(2))
 })
 
-test('a host that runs goes on in its version while the server has another', async () => {
-  const { page, ran } = await openFirst()
-  await reload(page)
-  const now = since(ran)
-  await now()
-  Object.assign(site.pages, versionOf(2))
-  // The model worker starts now, from what is kept.
-  expect((await useAll(page, '@inorigin/guide1')).chat).toBe(200)
-  expect(await now()).toEqual(['model-worker.js 1'])
-  await reload(page)
-  expect((await useAll(page, '@inorigin/guide2')).chat).toBe(200)
-  expect(await now()).toEqual(both(2))
-})
+test(
+  'a host that runs goes on in its version while the server has another',
+  { tags: ['slow'] },
+  async () => {
+    const { page, ran } = await openFirst()
+    await reload(page)
+    const now = since(ran)
+    await now()
+    Object.assign(site.pages, versionOf(2))
+    // The model worker starts now, from what is kept.
+    expect((await useAll(page, '@inorigin/guide1')).chat).toBe(200)
+    expect(await now()).toEqual(['model-worker.js 1'])
+    await reload(page)
+    expect((await useAll(page, '@inorigin/guide2')).chat).toBe(200)
+    expect(await now()).toEqual(both(2))
+  },
+)
 
 test('a folder that is half replaced on the server is not used', async () => {
   const { page, ran } = await openFirst()
@@ -102,26 +106,30 @@ test('a folder that is half replaced on the server is not used', async () => {
   expect(await now()).toEqual(both(2))
 })
 
-test('a version that was not kept as a whole does not start without the server', async () => {
-  const { page, ran } = await openFirst()
-  const now = since(ran)
-  await now()
-  // One file of the next version is missing on the server.
-  const list = JSON.parse(versionOf(2)['/inorigin/files.json'] ?? '')
-  list.files.push({ name: 'chunks/lost.js', sha256: '0'.repeat(64), precache: true })
-  Object.assign(site.pages, versionOf(2), { '/inorigin/files.json': JSON.stringify(list) })
-  await reload(page)
-  expect((await useAll(page, '@inorigin/guide2')).chat).toBe(200)
-  expect(await now()).toEqual(both(2))
-  const other = await site.open()
-  await serveIn(other, { device: 'wasm' })
-  await site.endServer()
-  await page.close()
-  expect((await useAll(other, '@inorigin/guide1')).chat).toBe(200)
-  expect(await now()).toEqual(both(1))
-})
+test(
+  'a version that was not kept as a whole does not start without the server',
+  { tags: ['slow'] },
+  async () => {
+    const { page, ran } = await openFirst()
+    const now = since(ran)
+    await now()
+    // One file of the next version is missing on the server.
+    const list = JSON.parse(versionOf(2)['/inorigin/files.json'] ?? '')
+    list.files.push({ name: 'chunks/lost.js', sha256: '0'.repeat(64), precache: true })
+    Object.assign(site.pages, versionOf(2), { '/inorigin/files.json': JSON.stringify(list) })
+    await reload(page)
+    expect((await useAll(page, '@inorigin/guide2')).chat).toBe(200)
+    expect(await now()).toEqual(both(2))
+    const other = await site.open()
+    await serveIn(other, { device: 'wasm' })
+    await site.endServer()
+    await page.close()
+    expect((await useAll(other, '@inorigin/guide1')).chat).toBe(200)
+    expect(await now()).toEqual(both(1))
+  },
+)
 
-test('a file that was changed by hand is used at once', async () => {
+test('a file that was changed by hand is used at once', { tags: ['slow'] }, async () => {
   const { page, ran } = await openFirst()
   const now = since(ran)
   await now()
@@ -133,7 +141,7 @@ test('a file that was changed by hand is used at once', async () => {
   expect(await now()).toEqual(both(3))
 })
 
-test('a kept runtime that is cut off is fetched again', async () => {
+test('a kept runtime that is cut off is fetched again', { tags: ['slow'] }, async () => {
   const { page } = await openFirst()
   const name = 'ort/ort-wasm-simd-threaded.wasm'
   const fetched = () => site.requests.filter((request) => request.endsWith(name)).length

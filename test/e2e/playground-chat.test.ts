@@ -72,7 +72,7 @@ describe('branches', () => {
     ])
   })
 
-  test('an edit that is canceled changes nothing', async () => {
+  test('an edit that is canceled changes nothing', { tags: ['slow'] }, async () => {
     const { page, ask } = await open()
     await ask('One?')
     await tool(page, 'Edit the question').click()

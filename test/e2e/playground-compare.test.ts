@@ -107,7 +107,7 @@ describe('the comparison', () => {
     expect(faults).toEqual([])
   })
 
-  test('shows the answers as Markdown, anew in each run', async () => {
+  test('shows the answers as Markdown, anew in each run', { tags: ['slow'] }, async () => {
     const { page, faults } = await open({ before: scriptedAnswers })
     await openCompare(page)
     await page.getByLabel('Prompt for all columns').fill('Show it.')

@@ -213,22 +213,24 @@ describe('files', () => {
     },
   )
 
-  test.each([
-    ['no JSON', 'hello', 'The file is not JSON'],
-    ['another JSON', '{"a":1}', 'The file is no export of this playground: format is wrong.'],
-    [
-      'an image of another site',
-      JSON.stringify(fileWith({ images: ['https://attacker.test/a.png'] })),
-      'conversations.0.turns.0.images.0 is wrong.',
-    ],
-    ['another type', JSON.stringify(fileWith({ question: 7 })), 'turns.0.question is wrong.'],
-  ])('%s is refused, and nothing of it is stored', async (_what, text, said) => {
+  test('what is no export is refused, and nothing of it is stored', async () => {
     const { page } = await open()
     await openHistory(page)
-    const file = { name: 'a.json', mimeType: 'application/json', buffer: Buffer.from(text) }
-    await page.getByLabel('File to import').setInputFiles(file)
-    await page.getByRole('status').filter({ hasText: said }).waitFor()
-    expect(await titles(page)).toEqual([])
+    const files = [
+      ['hello', 'The file is not JSON'],
+      ['{"a":1}', 'The file is no export of this playground: format is wrong.'],
+      [
+        JSON.stringify(fileWith({ images: ['https://attacker.test/a.png'] })),
+        'conversations.0.turns.0.images.0 is wrong.',
+      ],
+      [JSON.stringify(fileWith({ question: 7 })), 'turns.0.question is wrong.'],
+    ] as const
+    for (const [text, said] of files) {
+      const file = { name: 'a.json', mimeType: 'application/json', buffer: Buffer.from(text) }
+      await page.getByLabel('File to import').setInputFiles(file)
+      await page.getByRole('status').filter({ hasText: said }).waitFor()
+      expect(await titles(page)).toEqual([])
+    }
   })
 })
 

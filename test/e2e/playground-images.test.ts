@@ -98,22 +98,26 @@ test('an image is chosen, pasted and dropped, shown, removed, and sent again lat
   expect(faults).toEqual([])
 })
 
-test('a picture of the camera is taken, and the camera is turned off', async () => {
-  const { page, ask, faults } = await open({ before: recordBodies })
-  await page.evaluate(fakeCamera)
-  await page.getByRole('button', { name: 'Use the camera' }).click()
-  const dialog = page.getByRole('dialog', { name: 'Camera' })
-  await dialog.getByText('The picture stays in this page.').waitFor()
-  expect(await findAccessibilityProblems(page)).toEqual([])
-  expect(await page.evaluate(() => Reflect.get(window, 'cameraState')())).toBe('live')
-  await dialog.getByRole('button', { name: 'Take the picture' }).click()
-  await page.locator('#images img').waitFor()
-  expect(await page.evaluate(() => Reflect.get(window, 'cameraState')())).toBe('ended')
-  await ask('What is this?')
-  const bodies = await page.evaluate(() => JSON.stringify(Reflect.get(window, 'bodies')))
-  expect(bodies).toContain('data:image/jpeg;base64,')
-  expect(faults).toEqual([])
-})
+test(
+  'a picture of the camera is taken, and the camera is turned off',
+  { tags: ['slow'] },
+  async () => {
+    const { page, ask, faults } = await open({ before: recordBodies })
+    await page.evaluate(fakeCamera)
+    await page.getByRole('button', { name: 'Use the camera' }).click()
+    const dialog = page.getByRole('dialog', { name: 'Camera' })
+    await dialog.getByText('The picture stays in this page.').waitFor()
+    expect(await findAccessibilityProblems(page)).toEqual([])
+    expect(await page.evaluate(() => Reflect.get(window, 'cameraState')())).toBe('live')
+    await dialog.getByRole('button', { name: 'Take the picture' }).click()
+    await page.locator('#images img').waitFor()
+    expect(await page.evaluate(() => Reflect.get(window, 'cameraState')())).toBe('ended')
+    await ask('What is this?')
+    const bodies = await page.evaluate(() => JSON.stringify(Reflect.get(window, 'bodies')))
+    expect(bodies).toContain('data:image/jpeg;base64,')
+    expect(faults).toEqual([])
+  },
+)
 
 const SWITCHED = 'Guide takes no images, so Glance answers from now on.'
 

@@ -56,7 +56,7 @@ describe('an answer in Markdown', () => {
     await expect.poll(read).toBe('Run **this**:\n\n```sh\nls -la\n```')
   })
 
-  test('stays readable when the parser cannot be loaded', async () => {
+  test('stays readable when the parser cannot be loaded', { tags: ['slow'] }, async () => {
     const { page, ask, answer } = await open()
     await page.evaluate(() => {
       window.Worker = new Proxy(Worker, {

@@ -216,7 +216,7 @@ describe('the page', () => {
     },
   )
 
-  test('offers only models that chat', async () => {
+  test('offers only models that chat', { tags: ['slow'] }, async () => {
     const { page } = await open()
     await page.getByText('Runs here').waitFor()
     const offered = await page
@@ -250,7 +250,7 @@ describe('the page', () => {
     expect(await opener.evaluate((button) => button.matches(':focus'))).toBe(true)
   })
 
-  test('shows an error card in full at 390 pixels', async () => {
+  test('shows an error card in full at 390 pixels', { tags: ['slow'] }, async () => {
     const file = '/inorigin/models/guide/onnx/model.onnx'
     const site = await openSite({ pages: { [file]: 'This is not a model.' } })
     try {

@@ -196,42 +196,49 @@ test.each(['/v1/chat/completions', '/v1/messages'])(
   },
 )
 
-test('the loop ends after the limit of rounds, and stops with the answer', async () => {
-  const settings = { ...CALCULATOR, maxRounds: 2 }
-  const { page } = await open({ before: scriptedCalls, ...withSettings(settings) })
-  const call: [string, object] = ['calculator', { expression: '1 + 1' }]
-  await setScript(page, [[call], [call], [call], [call]])
-  await send(page, 'Go on.')
-  const run = page.getByRole('button', { name: 'Run', exact: true })
-  await run.click()
-  await run.nth(0).click()
-  await page.getByText('The model still calls tools after 2 rounds').waitFor()
-  await page.locator('.turn > .meta').waitFor()
-  const bodies = await bodiesOf(page)
-  expect(bodies.map((body) => body['tool_choice'])).toEqual(['auto', 'auto', 'none'])
-  const answers = page.locator('.answer')
-  await expect.poll(() => answers.allInnerTexts()).toEqual(['Answer 1.', 'Answer 2.', 'Answer 3.'])
+test(
+  'the loop ends after the limit of rounds, and stops with the answer',
+  { tags: ['slow'] },
+  async () => {
+    const settings = { ...CALCULATOR, maxRounds: 2 }
+    const { page } = await open({ before: scriptedCalls, ...withSettings(settings) })
+    const call: [string, object] = ['calculator', { expression: '1 + 1' }]
+    await setScript(page, [[call], [call], [call], [call]])
+    await send(page, 'Go on.')
+    const run = page.getByRole('button', { name: 'Run', exact: true })
+    await run.click()
+    await run.nth(0).click()
+    await page.getByText('The model still calls tools after 2 rounds').waitFor()
+    await page.locator('.turn > .meta').waitFor()
+    const bodies = await bodiesOf(page)
+    expect(bodies.map((body) => body['tool_choice'])).toEqual(['auto', 'auto', 'none'])
+    const answers = page.locator('.answer')
+    await expect
+      .poll(() => answers.allInnerTexts())
+      .toEqual(['Answer 1.', 'Answer 2.', 'Answer 3.'])
 
-  await send(page, 'Once more.')
-  await run.waitFor()
-  await page.getByRole('button', { name: 'Stop' }).click()
-  await page.getByText('Stopped', { exact: true }).waitFor()
-  await expect.poll(() => run.count()).toBe(0)
-  expect(await bodiesOf(page)).toHaveLength(4)
+    await send(page, 'Once more.')
+    await run.waitFor()
+    await page.getByRole('button', { name: 'Stop' }).click()
+    await page.getByText('Stopped', { exact: true }).waitFor()
+    await expect.poll(() => run.count()).toBe(0)
+    expect(await bodiesOf(page)).toHaveLength(4)
 
-  // A stopped turn keeps its calls, and shows nothing twice.
-  await page.locator('.turn > .meta', { hasText: 'stopped' }).waitFor()
-  await expect.poll(async () => (await answers.allInnerTexts()).slice(3)).toEqual(['Answer 4.'])
-  expect(await page.locator('.turn').last().locator('.reasoning').count()).toBe(1)
-  await page.reload()
-  const kept = page.locator('.turn').last()
-  await kept.getByText('The user stopped this call.').waitFor()
-  await kept.locator('.meta').waitFor()
-  await expect.poll(() => kept.locator('.answer').allInnerTexts()).toEqual(['Answer 4.'])
-})
+    // A stopped turn keeps its calls, and shows nothing twice.
+    await page.locator('.turn > .meta', { hasText: 'stopped' }).waitFor()
+    await expect.poll(async () => (await answers.allInnerTexts()).slice(3)).toEqual(['Answer 4.'])
+    expect(await page.locator('.turn').last().locator('.reasoning').count()).toBe(1)
+    await page.reload()
+    const kept = page.locator('.turn').last()
+    await kept.getByText('The user stopped this call.').waitFor()
+    await kept.locator('.meta').waitFor()
+    await expect.poll(() => kept.locator('.answer').allInnerTexts()).toEqual(['Answer 4.'])
+  },
+)
 
 test.each(['/v1/chat/completions', '/v1/messages'])(
   '%s: an answer after calls continues with them, and keeps them',
+  { tags: ['slow'] },
   async (style) => {
     const { page } = await open({ before: scriptedCalls, ...withSettings(CALCULATOR) })
     await page.getByLabel(style).check()
