@@ -78,8 +78,13 @@ class Canvas:
             question, answer = question.rstrip('?.! ') + self.d.one(['?', '.', '', '?']) + ' ' + self.d.one(BRIEFLY), short
         self.asks.append(Ask(group, question, answer, click))
 
+    def font_name(self, bold=False) -> str:
+        """Returns the name of a drawn font: with `bold`, of a bold one."""
+        names = HELD_FONTS if self.d.held else MORE_FONTS if MORE_FONTS and self.d.chance(MORE_SHARE) else FONTS
+        return self.d.one([name for name in names if 'Bold' in name] if bold else names)
+
     def font(self, size: int):
-        return font(self.d.one(HELD_FONTS if self.d.held else MORE_FONTS if MORE_FONTS and self.d.chance(MORE_SHARE) else FONTS), size)
+        return font(self.font_name(), size)
 
     def text(self, x: float, y: float, text: str, face, color):
         """Writes a line with its upper left corner at that place. Marks each letter."""

@@ -16,7 +16,7 @@ from shapes import scene
 from textures import texture
 from values import Draw
 
-KINDS = {scene: 34, lines: 20, sign: 12, chart: 18, dialog: 24, texture: 9}
+KINDS = {scene: 27, lines: 19, sign: 12, chart: 24, dialog: 30, texture: 7}
 
 
 @dataclass

@@ -21,7 +21,8 @@ def word(d) -> str:
 
 
 def number(d) -> str:
-    return str(d.rng.choice([d.rng.randint(0, 9), d.rng.randint(10, 99), d.rng.randint(100, 999), d.rng.randint(1000, 99999)]))
+    whole = str(d.rng.choice([d.rng.randint(0, 9), d.rng.randint(10, 99), d.rng.randint(100, 999), d.rng.randint(1000, 99999)]))
+    return d.one([whole] * 10 + [f'-{whole}', f'{whole}.{d.rng.randint(0, 9)}'])
 
 
 def mixed(d) -> str:
@@ -29,7 +30,7 @@ def mixed(d) -> str:
     r = d.rng
     noun, other = word(d), word(d)
     return d.one([
-        lambda: d.one(COMMON) if not d.held else noun, lambda: d.one(COMMON).upper() if not d.held else noun, lambda: f'{noun.capitalize()} {number(d)}', lambda: f'{r.randint(0, 23)}:{r.randint(0, 59):02}', lambda: f'{r.randint(1, 100)}%', lambda: d.code()[:9],
+        lambda: d.one(COMMON) if not d.held else noun, lambda: d.one(COMMON).upper() if not d.held else noun, lambda: f'{noun.capitalize()} {number(d)}', lambda: f'{r.randint(0, 23):{d.one(["", "02"])}}:{r.randint(0, 59):02}', lambda: f'{r.randint(1, 100)}%', lambda: f'{r.randint(5, 90)}% {d.one(["off", "OFF", "less", "more"])}', lambda: f'{d.one(["Total:", "Total", "Price:", noun.capitalize()])} {price(d)}', lambda: d.code()[:9],
         lambda: f'{d.one(["Room", "Gate", "Page", "Level", "Step", "Line", "Total:", "Score:", "No."])} {number(d)}', lambda: f'{chr(65 + r.randrange(26))}{r.randint(1, 99)}', lambda: f'{noun} {d.one(["and", "or", "of", "is"])} {other}',
         lambda: f'{r.randint(2000, 2030)}-{r.randint(1, 12):02}-{r.randint(1, 28):02}', lambda: f'The {noun.lower()} is {d.of(ADJECTIVES)}', lambda: f'{noun}{d.one("!?.")}', lambda: f'{r.randint(0, 20)} + {r.randint(0, 20)}', lambda: f'v{r.randint(0, 9)}.{r.randint(0, 9)}',
         lambda: chr(65 + r.randrange(26)), lambda: f'{r.randint(1, 12)} {d.one(["am", "pm", "kg", "km", "cm"])}'])()
