@@ -255,7 +255,7 @@ export default defineConfig(({ command }) => ({
     // A second, the default, is little where many processes share a core. Only a test that fails waits so long.
     expect: { poll: { timeout: 60_000 } },
     sequence: { sequencer: LongestFirst },
-    tags: [{ name: 'slow', description: 'Left out of `npm test`. `npm run test:all` runs it.' }],
+    tags: [{ name: 'slow', description: 'Left out of `npm test`. `npm run test:slow` runs it.' }],
     projects: TEST_PROJECTS,
   },
 }))
