@@ -132,9 +132,12 @@ async function answer(state: State, event: FetchEvent, name: string): Promise<Re
   // A page may be newer than the host that another tab runs, but not older than the server.
   const file = name === PAGE_SCRIPT ? undefined : (await currentOf(state))?.files.get(name)
   const isChunk = name.startsWith('chunks/')
+  const isRuntime = name.endsWith('.wasm')
   // Names of chunks have a digest, and a runtime is only checked in time if it is read from here.
-  const isFixed = isChunk || name.endsWith('.wasm')
-  const first = isFixed && (await kept.find(file))
+  const isFixed = isChunk || isRuntime
+  // Its sender asks once more, with another mode, if the copy does not compile.
+  const isUnchecked = isRuntime && event.request.cache === 'no-cache'
+  const first = isFixed && (await kept.find(file, { isUnchecked }))
   if (first) return first
   const fetching = fetchFile(event.request, file, isChunk ? 'default' : 'no-cache')
   const checking = fetching.then(async (fetched) => {

@@ -19,8 +19,14 @@ import { computeDigest } from '../src/values/digest.ts'
  * nothing, or if the storage is full.
  */
 export interface KeptFiles {
-  /** Resolves with the kept file. A file whose bytes are not those of the list is deleted. */
-  find(file: ListedFile | undefined): Promise<Response | undefined>
+  /**
+   * Resolves with the kept file. A file whose bytes are not those of the list is deleted. With
+   * `isUnchecked`, the bytes are not read.
+   */
+  find(
+    file: ListedFile | undefined,
+    options?: { isUnchecked: boolean },
+  ): Promise<Response | undefined>
   put(file: ListedFile, bytes: ArrayBuffer, headers: Headers): Promise<unknown>
   readMark(mark: Mark): Promise<Version | null | undefined>
   /** Marks the version; `null` removes the mark. */
@@ -45,11 +51,12 @@ export function createKeptFiles(database: string, folder: string): KeptFiles {
       .catch(() => undefined)
 
   return {
-    find: (file) =>
+    find: (file, { isUnchecked } = { isUnchecked: false }) =>
       use(async (cache) => {
-        const key = file && toAssetKey(folder + file.name, file.sha256)
-        const copy = key && (await cache.match(key))
-        if (!copy) return undefined
+        if (!file) return undefined
+        const key = toAssetKey(folder + file.name, file.sha256)
+        const copy = await cache.match(key)
+        if (!copy || isUnchecked) return copy
         // A second response, untouched: with one of the cache itself, the browser keeps compiled code.
         if (await readListed(copy, file).catch(() => null)) return cache.match(key)
         await cache.delete(key)

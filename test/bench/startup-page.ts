@@ -1,25 +1,13 @@
 /** What the bench of second visits runs inside the page. */
 import type { serve } from '../../src/index.ts'
-import { ASK, CHANNEL, readTimes, type OwnTimes, type Report } from './startup-times.ts'
+import { ASK, CHANNEL, readTimes, sendReport, type OwnTimes } from './startup-times.ts'
 
 /** The host worker and the model worker. */
 const WORKERS = 2
-/**
- * Milliseconds that the first visit lasts after its answer. The browser caches compiled code when no
- * more of it was added for 2 s.
- */
-const STAY_MS = 5_000
-
 /** Asks for one answer and reports the times of all threads to the web server. */
 export async function visit(start: typeof serve): Promise<void> {
-  const query = new URLSearchParams(location.search)
   performance.mark('script')
-  const report = await answer(start, query.has('isolate')).then(
-    (threads): Report => ({ threads }),
-    (error: unknown): Report => ({ error: String(error), threads: [] }),
-  )
-  if (query.has('first')) await new Promise((resolve) => setTimeout(resolve, STAY_MS))
-  await fetch('/report', { method: 'POST', body: JSON.stringify(report) })
+  await sendReport(answer(start, new URLSearchParams(location.search).has('isolate')))
 }
 
 async function answer(start: typeof serve, isolate: boolean): Promise<OwnTimes[]> {

@@ -7,7 +7,7 @@ import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { chromiumArgs, ensureChromium } from '../setup/chromium.ts'
 import { serveStatic, type StaticServer } from '../support/static.ts'
-import { atMost, median, printTable, type Figure } from './figure.ts'
+import { atMost, median, printTable, reported, type Figure } from './figure.ts'
 import { buildScripts } from './scripts.ts'
 import type { OwnTimes, Report } from './startup-times.ts'
 
@@ -31,18 +31,29 @@ const PAGE = `<!doctype html><meta charset="utf-8"><title>startup</title>
   await visit(serve)
 </script>`
 
-/** Measures second visits to a plain page, and to one that is isolated and so has threads. */
+const BARE_PAGE = `<!doctype html><meta charset="utf-8"><title>bare</title>
+<script type="module">
+  import { visitBare } from '/bare/bare.js'
+  await visitBare('/inorigin/models/guide/onnx/model.onnx', '/inorigin/ort/')
+</script>`
+
+/**
+ * Measures second visits to a plain page, to one that is isolated and so has threads, and to one that
+ * uses the runtime alone. The last one is what no page with this runtime can be faster than by much.
+ */
 export async function measureStartup(): Promise<Figure[]> {
   // Each into a folder of its own, so that they share no chunk.
   await buildScripts(join(OUT, 'page'), { page: 'startup-page.ts' })
   await buildScripts(join(OUT, 'worker'), { worker: 'startup-worker.ts' })
+  await buildScripts(join(OUT, 'bare'), { bare: 'startup-bare.ts' })
   const reporting = readFileSync(join(OUT, 'worker/worker.js'), 'utf8')
   const worker = (name: string) =>
     `${readFileSync(join(DEMO, 'inorigin', name), 'utf8')}\n;(() => {\n${reporting}\n})()\n`
   const server = await serveStatic({
-    folders: { '/bench/': join(OUT, 'page'), '/': DEMO },
+    folders: { '/bench/': join(OUT, 'page'), '/bare/': join(OUT, 'bare'), '/': DEMO },
     pages: {
       '/startup.html': PAGE,
+      '/bare.html': BARE_PAGE,
       '/inorigin/worker.js': worker('worker.js'),
       '/inorigin/model-worker.js': worker('model-worker.js'),
     },
@@ -51,12 +62,19 @@ export async function measureStartup(): Promise<Figure[]> {
     hasEtags: true,
   })
   try {
-    const plain = await measureVisits(server, '')
-    const isolated = await measureVisits(server, '&isolate')
+    const plain = toVisits(await measureVisits(server, '/startup.html'))
+    const isolated = toVisits(await measureVisits(server, '/startup.html', '&isolate'))
+    const bare = median((await measureVisits(server, '/bare.html')).all.map(firstTokenOf))
     printPhases(plain, isolated)
     return [
       toFigure('second_visit_ms', plain, 'one thread'),
       toFigure('second_visit_isolated_ms', isolated, 'isolated page'),
+      reported('second_visit_bare_ms', bare, 'the same with the runtime alone, one thread'),
+      reported(
+        'second_visit_vs_bare',
+        median(plain.all.map(firstToken)) / bare,
+        'everything over the runtime alone, one thread',
+      ),
     ]
   } finally {
     await server.close()
@@ -69,20 +87,31 @@ type Timeline = Record<
   Pick<OwnTimes, 'marks' | 'fetches'> & { start: number }
 >
 
-interface Visits {
-  all: Timeline[]
+interface Visits<Visit = Timeline> {
+  all: Visit[]
   /** Bytes of compiled WebAssembly that the browser has cached. */
   codeBytes: number
 }
 
+const toVisits = ({ all, codeBytes }: Visits<Report>): Visits => ({
+  all: all.map(toTimeline),
+  codeBytes,
+})
+
+const firstTokenOf = ({ threads }: Report): number => threads[0]?.marks['first token'] ?? NaN
+
 /** Visits once to store everything, and then as often as is measured, each with a new browser. */
-async function measureVisits(server: StaticServer, query: string): Promise<Visits> {
+async function measureVisits(
+  server: StaticServer,
+  page: string,
+  query = '',
+): Promise<Visits<Report>> {
   const profile = mkdtempSync(join(tmpdir(), 'inorigin-startup-'))
   try {
-    await visit(server, profile, `/startup.html?first${query}`)
-    const all: Timeline[] = []
+    await visit(server, profile, `${page}?first${query}`)
+    const all: Report[] = []
     for (let count = 0; count < VISITS; count += 1)
-      all.push(toTimeline(await visit(server, profile, `/startup.html?again${query}`)))
+      all.push(await visit(server, profile, `${page}?again${query}`))
     return { all, codeBytes: sizeOf(join(profile, 'Default/Code Cache/wasm')) }
   } finally {
     rmSync(profile, { recursive: true, force: true, maxRetries: 5 })

@@ -4,6 +4,7 @@ import { oneOf } from '../failure.ts'
 
 /** Messages of browsers and of the runtime when one of the runtime's files is missing. */
 const RUNTIME_MISSING = oneOf(
+  'failed to load \\S+\\.wasm',
   'no available backend',
   'both async and sync fetching of the wasm failed',
   'failed to fetch dynamically imported module',

@@ -6,6 +6,7 @@
 
 import { outOfMemory } from '../../failure.ts'
 import { setEnvironmentVariable } from './environment.ts'
+import { compileWasm } from './wasm-file.ts'
 
 /** The part of the WebAssembly module that is used: functions of ONNX Runtime's C interface. */
 export interface HeapModule {
@@ -85,16 +86,33 @@ interface ModuleOptions {
  */
 const NO_FLASH_ATTENTION = 'ORT_GQA_DISABLE_FLASH_ATTENTION=1'
 
-type Factory = (options: object) => Promise<HeapModule>
+/** Receives the instance of the module that the factory is to use. */
+type Receive = (instance: WebAssembly.Instance, module: WebAssembly.Module) => void
+
+interface FactoryOptions {
+  numThreads: number
+  instantiateWasm(imports: WebAssembly.Imports, receive: Receive): void
+}
+
+type Factory = (options: FactoryOptions) => Promise<HeapModule>
 
 /** Log level of the runtime: only errors. */
 export const LOG_LEVEL = 3
 
-/** Loads the module. Rejects with the browser's own error if a file is missing. */
+/** Loads the module. Rejects with an error that `isRuntimeMissing` knows if a file is missing. */
 export async function openModule({ folder, streams, threads }: ModuleOptions): Promise<HeapModule> {
-  const url = `${folder}ort-wasm-simd-threaded${streams ? '.jspi' : ''}.mjs`
-  const { default: open } = (await import(/* @vite-ignore */ url)) as { default: Factory }
-  const module = await open({ numThreads: threads, locateFile: (name: string) => folder + name })
+  const path = `${folder}ort-wasm-simd-threaded${streams ? '.jspi' : ''}`
+  const [{ default: open }, wasm] = await Promise.all([
+    import(/* @vite-ignore */ `${path}.mjs`) as Promise<{ default: Factory }>,
+    compileWasm(`${path}.wasm`),
+  ])
+  const module = await new Promise<HeapModule>((resolve, reject) => {
+    // The factory does not see a failure of this callback.
+    const instantiateWasm: FactoryOptions['instantiateWasm'] = (imports, receive) => {
+      WebAssembly.instantiate(wasm, imports).then((instance) => receive(instance, wasm), reject)
+    }
+    open({ numThreads: threads, instantiateWasm }).then(resolve, reject)
+  })
   setEnvironmentVariable(module.HEAPU8, NO_FLASH_ATTENTION)
   assertOk(module, module._OrtInit(threads, LOG_LEVEL))
   performance.mark('inorigin:runtime')
