@@ -2,14 +2,14 @@
 
 /**
  * Compiles a file while it arrives, so that the browser keeps compiled code of it. The service worker
- * answers `no-cache` from a copy that it does not check, since to hash 14 MB takes longer than to read
- * them. If the copy does not compile, `reload` makes the service worker check it.
+ * answers `no-cache` with its copy, unchecked, because to hash 14 MB first delays the first token. If
+ * that does not compile, `reload` makes it check the copy (docs/decisions/0015-assets-by-digest.md).
+ * Rejects with a `RangeError` if memory is exhausted, and else with an error that names the URL.
  */
 export async function compileWasm(url: string): Promise<WebAssembly.Module> {
   try {
     return await fetchAndCompile(url, 'no-cache').catch(() => fetchAndCompile(url, 'reload'))
   } catch (cause) {
-    // Memory is exhausted.
     if (cause instanceof RangeError) throw cause
     throw new Error(`Failed to load ${url}: ${String(cause)}`, { cause })
   }
