@@ -135,7 +135,7 @@ async function answer(state: State, event: FetchEvent, name: string): Promise<Re
   const isRuntime = name.endsWith('.wasm')
   // Names of chunks have a digest, and a runtime is only checked in time if it is read from here.
   const isFixed = isChunk || isRuntime
-  // Its sender asks once more, with another mode, if the copy does not compile.
+  // If the copy does not compile, the model worker requests the file in the mode `reload`.
   const isUnchecked = isRuntime && event.request.cache === 'no-cache'
   const first = isFixed && (await kept.find(file, { isUnchecked }))
   if (first) return first

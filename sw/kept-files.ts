@@ -25,7 +25,7 @@ export interface KeptFiles {
    */
   find(
     file: ListedFile | undefined,
-    options?: { isUnchecked: boolean },
+    options?: { isUnchecked?: boolean },
   ): Promise<Response | undefined>
   put(file: ListedFile, bytes: ArrayBuffer, headers: Headers): Promise<unknown>
   readMark(mark: Mark): Promise<Version | null | undefined>
@@ -51,7 +51,7 @@ export function createKeptFiles(database: string, folder: string): KeptFiles {
       .catch(() => undefined)
 
   return {
-    find: (file, { isUnchecked } = { isUnchecked: false }) =>
+    find: (file, { isUnchecked = false } = {}) =>
       use(async (cache) => {
         if (!file) return undefined
         const key = toAssetKey(folder + file.name, file.sha256)

@@ -10,7 +10,7 @@ const LAYERS = 6
 const KV_HEADS = 3
 const HEAD_LENGTH = 32
 
-/** Tokens of the prompt: as many as the question of the other page has with its template. */
+/** Tokens of the prompt, about those of a short question. */
 const PROMPT_TOKENS = 24
 
 /** Computes one token and reports its time to the web server. */

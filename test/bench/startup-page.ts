@@ -4,6 +4,7 @@ import { ASK, CHANNEL, readTimes, sendReport, type OwnTimes } from './startup-ti
 
 /** The host worker and the model worker. */
 const WORKERS = 2
+
 /** Asks for one answer and reports the times of all threads to the web server. */
 export async function visit(start: typeof serve): Promise<void> {
   performance.mark('script')

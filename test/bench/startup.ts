@@ -39,7 +39,7 @@ const BARE_PAGE = `<!doctype html><meta charset="utf-8"><title>bare</title>
 
 /**
  * Measures second visits to a plain page, to one that is isolated and so has threads, and to one that
- * uses the runtime alone. The last one is what no page with this runtime can be faster than by much.
+ * uses the runtime alone, which shows what the runtime takes by itself.
  */
 export async function measureStartup(): Promise<Figure[]> {
   // Each into a folder of its own, so that they share no chunk.
@@ -62,9 +62,9 @@ export async function measureStartup(): Promise<Figure[]> {
     hasEtags: true,
   })
   try {
-    const plain = toVisits(await measureVisits(server, '/startup.html'))
-    const isolated = toVisits(await measureVisits(server, '/startup.html', '&isolate'))
-    const bare = median((await measureVisits(server, '/bare.html')).all.map(firstTokenOf))
+    const plain = await measureVisits(server, '/startup.html')
+    const isolated = await measureVisits(server, '/startup.html', '&isolate')
+    const bare = medianOf(await measureVisits(server, '/bare.html'))
     printPhases(plain, isolated)
     return [
       toFigure('second_visit_ms', plain, 'one thread'),
@@ -72,7 +72,7 @@ export async function measureStartup(): Promise<Figure[]> {
       reported('second_visit_bare_ms', bare, 'the same with the runtime alone, one thread'),
       reported(
         'second_visit_vs_bare',
-        median(plain.all.map(firstToken)) / bare,
+        medianOf(plain) / bare,
         'everything over the runtime alone, one thread',
       ),
     ]
@@ -87,25 +87,17 @@ type Timeline = Record<
   Pick<OwnTimes, 'marks' | 'fetches'> & { start: number }
 >
 
-interface Visits<Visit = Timeline> {
-  all: Visit[]
+interface Visits {
+  all: Report[]
   /** Bytes of compiled WebAssembly that the browser has cached. */
   codeBytes: number
 }
 
-const toVisits = ({ all, codeBytes }: Visits<Report>): Visits => ({
-  all: all.map(toTimeline),
-  codeBytes,
-})
-
-const firstTokenOf = ({ threads }: Report): number => threads[0]?.marks['first token'] ?? NaN
+const firstToken = ({ threads: [page] }: Report): number => page?.marks['first token'] ?? NaN
+const medianOf = ({ all }: Visits): number => median(all.map(firstToken))
 
 /** Visits once to store everything, and then as often as is measured, each with a new browser. */
-async function measureVisits(
-  server: StaticServer,
-  page: string,
-  query = '',
-): Promise<Visits<Report>> {
+async function measureVisits(server: StaticServer, page: string, query = ''): Promise<Visits> {
   const profile = mkdtempSync(join(tmpdir(), 'inorigin-startup-'))
   try {
     await visit(server, profile, `${page}?first${query}`)
@@ -205,12 +197,11 @@ function mapValues<T>(record: Record<string, T>, map: (value: T) => T): Record<s
   return Object.fromEntries(Object.entries(record).map(([name, value]) => [name, map(value)]))
 }
 
-const firstToken = ({ page }: Timeline): number => page.marks['first token'] ?? NaN
-
-function toFigure(name: string, { all, codeBytes }: Visits, what: string): Figure {
+function toFigure(name: string, visits: Visits, what: string): Figure {
+  const { all, codeBytes } = visits
   const note = `navigation to first token, median of ${all.length}, ${what}`
   const code = `${(codeBytes / 1e6).toFixed(1)} MB of compiled wasm cached`
-  return atMost(name, median(all.map(firstToken)), BAR_MS, `${note}; ${code}`)
+  return atMost(name, medianOf(visits), BAR_MS, `${note}; ${code}`)
 }
 
 /** Milliseconds from the navigation at which a phase begins and ends. */
@@ -244,7 +235,7 @@ function phasesOf({ page, host, model }: Timeline): Record<string, Phase> {
 }
 
 function printPhases(plain: Visits, isolated: Visits): void {
-  const columns = [plain, isolated].map(({ all }) => all.map(phasesOf))
+  const columns = [plain, isolated].map(({ all }) => all.map(toTimeline).map(phasesOf))
   const names = Object.keys(columns[0]?.[0] ?? {})
   const cells = (name: string) =>
     columns.flatMap((visits) => {
