@@ -149,7 +149,14 @@ async function answer(state: State, event: FetchEvent, name: string): Promise<Re
     const { response, bytes } = fetched
     if (!file) return response
     const { headers } = response
-    event.waitUntil(bytes.then((listed) => listed && kept.put(file, listed, headers)))
+    const keeping = bytes.then((listed) => listed && kept.put(file, listed, headers))
+    event.waitUntil(keeping)
+    if (isRuntime) {
+      // The browser keeps compiled code with the response that it compiled. Later visits get the copy.
+      await keeping
+      const copy = await kept.find(file, { isUnchecked: true })
+      if (copy) return copy
+    }
     if (isFixed || (await bytes)) return response
     // The server has another version by now, or the file was changed by hand.
     const now = await inTime(state, fetchVersion(folder))

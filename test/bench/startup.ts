@@ -1,6 +1,6 @@
 /** Second visits: what passes from a navigation to the first token when everything is stored. */
 import { spawn } from 'node:child_process'
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
@@ -87,24 +87,18 @@ type Timeline = Record<
   Pick<OwnTimes, 'marks' | 'fetches'> & { start: number }
 >
 
-interface Visits {
-  all: Report[]
-  /** Bytes of compiled WebAssembly that the browser has cached. */
-  codeBytes: number
-}
-
 const firstToken = ({ threads: [page] }: Report): number => page?.marks['first token'] ?? NaN
-const medianOf = ({ all }: Visits): number => median(all.map(firstToken))
+const medianOf = (visits: readonly Report[]): number => median(visits.map(firstToken))
 
 /** Visits once to store everything, and then as often as is measured, each with a new browser. */
-async function measureVisits(server: StaticServer, page: string, query = ''): Promise<Visits> {
+async function measureVisits(server: StaticServer, page: string, query = ''): Promise<Report[]> {
   const profile = mkdtempSync(join(tmpdir(), 'inorigin-startup-'))
   try {
     await visit(server, profile, `${page}?first${query}`)
-    const all: Report[] = []
+    const visits: Report[] = []
     for (let count = 0; count < VISITS; count += 1)
-      all.push(await visit(server, profile, `${page}?again${query}`))
-    return { all, codeBytes: sizeOf(join(profile, 'Default/Code Cache/wasm')) }
+      visits.push(await visit(server, profile, `${page}?again${query}`))
+    return visits
   } finally {
     rmSync(profile, { recursive: true, force: true, maxRetries: 5 })
   }
@@ -174,9 +168,6 @@ function signal(pid: number, what: NodeJS.Signals | 0): boolean {
   }
 }
 
-const sizeOf = (folder: string): number =>
-  readdirSync(folder).reduce((sum, name) => sum + statSync(join(folder, name)).size, 0)
-
 function toTimeline({ threads }: Report): Timeline {
   const [page, ...workers] = threads
   const find = (name: string) => workers.find((worker) => worker.name.startsWith(name))
@@ -197,11 +188,9 @@ function mapValues<T>(record: Record<string, T>, map: (value: T) => T): Record<s
   return Object.fromEntries(Object.entries(record).map(([name, value]) => [name, map(value)]))
 }
 
-function toFigure(name: string, visits: Visits, what: string): Figure {
-  const { all, codeBytes } = visits
-  const note = `navigation to first token, median of ${all.length}, ${what}`
-  const code = `${(codeBytes / 1e6).toFixed(1)} MB of compiled wasm cached`
-  return atMost(name, medianOf(visits), BAR_MS, `${note}; ${code}`)
+function toFigure(name: string, visits: readonly Report[], what: string): Figure {
+  const note = `navigation to first token, median of ${visits.length}, ${what}`
+  return atMost(name, medianOf(visits), BAR_MS, note)
 }
 
 /** Milliseconds from the navigation at which a phase begins and ends. */
@@ -234,8 +223,8 @@ function phasesOf({ page, host, model }: Timeline): Record<string, Phase> {
   }
 }
 
-function printPhases(plain: Visits, isolated: Visits): void {
-  const columns = [plain, isolated].map(({ all }) => all.map(toTimeline).map(phasesOf))
+function printPhases(plain: readonly Report[], isolated: readonly Report[]): void {
+  const columns = [plain, isolated].map((visits) => visits.map(toTimeline).map(phasesOf))
   const names = Object.keys(columns[0]?.[0] ?? {})
   const cells = (name: string) =>
     columns.flatMap((visits) => {

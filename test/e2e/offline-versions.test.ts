@@ -141,6 +141,22 @@ test('a file that was changed by hand is used at once', { tags: ['slow'] }, asyn
   expect(await now()).toEqual(both(3))
 })
 
+test('the first visit compiles the kept runtime, so that its compiled code is kept with it', async () => {
+  const name = '/inorigin/ort/ort-wasm-simd-threaded.wasm'
+  // Only the kept copy has the right type.
+  const headers = (path: string): Record<string, string> =>
+    path === name ? { 'content-type': 'application/octet-stream' } : {}
+  site = await openSite({ headers, pages: versionOf(1) })
+  const page = await site.open()
+  await serveIn(page, { device: 'wasm' })
+  const type = await page.evaluate(
+    async (path) => (await fetch(path, { cache: 'no-cache' })).headers.get('content-type'),
+    name,
+  )
+  expect(type).toBe('application/wasm')
+  expect(site.requests.filter((request) => request.endsWith(name))).toHaveLength(1)
+})
+
 test('a kept runtime that is cut off is fetched again', { tags: ['slow'] }, async () => {
   const { page } = await openFirst()
   const name = 'ort/ort-wasm-simd-threaded.wasm'

@@ -11,8 +11,11 @@ const SIZES = new Map([
   [5, 4],
 ])
 
-/** Minimum number of bytes to read from a file at once. */
+/** Minimum number of bytes to read at once from a file that is not read as a whole. */
 const WINDOW_BYTES = 2 ** 20
+
+/** Size in bytes up to which a file is read as a whole: docs/decisions/0014-runtime-beside-the-files.md. */
+export const MAX_WHOLE_FILE_BYTES = 8 * 2 ** 20
 
 /** A field's number and the range of its value, `from` inclusive and `to` exclusive. */
 export interface Field {
@@ -35,14 +38,15 @@ export interface Sliceable {
 
 /** Creates a buffering reader of a file. */
 export function createWindow(file: Sliceable): Window {
+  const isWhole = file.size <= MAX_WHOLE_FILE_BYTES
   let start = 0
   let bytes = new Uint8Array(0)
   const read: Window['read'] = async (from, to) => {
     const last = Math.min(to, file.size)
     if (from < start || last > start + bytes.length) {
-      start = from
-      const end = Math.max(last, from + WINDOW_BYTES)
-      bytes = new Uint8Array(await file.slice(from, end).arrayBuffer())
+      start = isWhole ? 0 : from
+      const end = isWhole ? file.size : Math.max(last, from + WINDOW_BYTES)
+      bytes = new Uint8Array(await file.slice(start, end).arrayBuffer())
     }
     return bytes.subarray(from - start, last - start)
   }

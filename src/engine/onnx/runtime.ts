@@ -15,6 +15,7 @@ import { createHeapSession, type HeapSession } from './heap/session.ts'
 import { isRuntimeMissing, runtimeMissing } from './missing.ts'
 import type { Ort } from './ort.ts'
 import { toChunkedFile } from './chunked-file.ts'
+import { MAX_WHOLE_FILE_BYTES } from './protobuf.ts'
 import { separateWeights } from './separate-weights.ts'
 import { watchGpu } from './watch.ts'
 import { fetchSplitRuntime } from './split-runtime.ts'
@@ -100,12 +101,6 @@ const importForGpu = (): Promise<Ort> =>
 const importStreaming = (): Promise<Ort | null> =>
   hasSuspension() ? import('onnxruntime-web/jspi').catch(() => null) : Promise.resolve(null)
 
-/**
- * Size in bytes of a model up to which its weights are not separated from its graph: to read a model
- * of 6 MB in pieces takes longer than to copy it as a whole.
- */
-const MAX_WHOLE_MODEL_BYTES = 8 * 2 ** 20
-
 /** Loads a build of the runtime. Rejects with `unavailable` if it cannot be imported. */
 export async function loadRuntime(options: RuntimeOptions): Promise<Runtime> {
   const { device, folder, gpu, large = false, opensHeap = false } = options
@@ -187,7 +182,7 @@ async function importOrt(
 
 /** Resolves with the graph of a model and its weights, as files that are read in pieces. */
 async function toGraphAndWeights(model: Blob, external: SessionOptions['externalData'] = []) {
-  const isWhole = model.size <= MAX_WHOLE_MODEL_BYTES
+  const isWhole = model.size <= MAX_WHOLE_FILE_BYTES
   const separated = isWhole ? { graph: model, externalData: [] } : await separateWeights(model)
   const externalData = [...external, ...separated.externalData].map(({ path, data }) => ({
     path,
@@ -207,11 +202,16 @@ function createHeapSessions(
 ): (graph: Blob, options: SessionOptions) => Promise<CreatedSession> {
   let heap: Heap | null = null
   return async (graph, { externalData = [], keepInHeap: keeps = () => false, compact }) => {
-    heap ??= createHeap(ort, await open())
+    // The start of the runtime occupies the thread, so the file is read before.
+    const [opened, bytes] = await Promise.all([
+      heap ?? open().then((module) => createHeap(ort, module)),
+      graph.arrayBuffer(),
+    ])
+    heap = opened
     const config = configOf({ compact })
     return {
       heap,
-      ...(await createHeapSession(heap, graph, { externalData, streams, config, keeps })),
+      ...(await createHeapSession(heap, bytes, { externalData, streams, config, keeps })),
     }
   }
 }

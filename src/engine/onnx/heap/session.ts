@@ -47,7 +47,7 @@ interface Port {
 /** Loads a graph. Rejects with the runtime's message if it fails. */
 export async function createHeapSession(
   heap: Heap,
-  graph: Blob,
+  graph: ArrayBuffer,
   options: HeapSessionOptions,
 ): Promise<HeapSession> {
   const { module } = heap
@@ -133,10 +133,10 @@ function createRunMemory(heap: Heap): RunMemory {
 
 async function load(
   module: HeapModule,
-  graph: Blob,
+  graph: ArrayBuffer,
   { externalData, streams, config }: HeapSessionOptions,
 ): Promise<number> {
-  const bytes = new Uint8Array(await graph.arrayBuffer())
+  const bytes = new Uint8Array(graph)
   for (const { path, data } of externalData) {
     module.mountExternalData(path, streams ? data : new Uint8Array(await data.arrayBuffer()))
   }
