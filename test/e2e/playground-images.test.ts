@@ -124,11 +124,15 @@ const SWITCHED = 'Guide takes no images, so Glance answers from now on.'
 test('a picture that is dropped first is answered by the model that sees, which is said', async () => {
   const opened = await open()
   const { page, faults } = opened
-  await page.getByLabel('Model').locator('option').nth(1).waitFor({ state: 'attached' })
-  expect(await page.getByLabel('Model').inputValue()).toBe('@inorigin/guide')
+  await page
+    .getByRole('combobox', { name: 'Model' })
+    .locator('option')
+    .nth(1)
+    .waitFor({ state: 'attached' })
+  expect(await page.getByRole('combobox', { name: 'Model' }).inputValue()).toBe('@inorigin/guide')
   await transfer(opened, 'drop')
   await page.locator('.notice', { hasText: SWITCHED }).waitFor()
-  expect(await page.getByLabel('Model').inputValue()).toBe('@inorigin/glance')
+  expect(await page.getByRole('combobox', { name: 'Model' }).inputValue()).toBe('@inorigin/glance')
   await page.locator('#images img').waitFor()
   // Nobody has to think of a question, and typing replaces it.
   expect(await page.getByLabel('Your question').inputValue()).toBe('What is in this picture?')

@@ -77,7 +77,9 @@ describe('the address', () => {
         await page.keyboard.press('Escape')
         await page.waitForFunction(() => 'inorigin' in window)
         await page.getByText('Runs here').waitFor()
-        expect(await page.getByLabel('Model').inputValue()).toBe('@inorigin/guide')
+        expect(await page.getByRole('combobox', { name: 'Model' }).inputValue()).toBe(
+          '@inorigin/guide',
+        )
         expect(requests).toBe(0)
       },
     )
@@ -89,7 +91,9 @@ describe('the address', () => {
         const { page } = await open(`?catalog=${encodeURIComponent(url)}`)
         await page.getByRole('button', { name: 'Load this catalog' }).click()
         await page.getByText('Large: 912 MB to download with your first question.').waitFor()
-        expect(await page.getByLabel('Model').inputValue()).toBe('@someone/large')
+        expect(await page.getByRole('combobox', { name: 'Model' }).inputValue()).toBe(
+          '@someone/large',
+        )
         expect(requests).toBeGreaterThan(0)
       },
     )
@@ -220,7 +224,7 @@ describe('the page', () => {
     const { page } = await open()
     await page.getByText('Runs here').waitFor()
     const offered = await page
-      .getByLabel('Model')
+      .getByRole('combobox', { name: 'Model' })
       .locator('option')
       .evaluateAll((options) => options.map((option) => (option as HTMLOptionElement).value))
     expect(offered[0]).toBe('@inorigin/guide')
