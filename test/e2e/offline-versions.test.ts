@@ -141,7 +141,7 @@ test('a file that was changed by hand is used at once', { tags: ['slow'] }, asyn
   expect(await now()).toEqual(both(3))
 })
 
-test('the first visit compiles the kept runtime, so that its compiled code is kept with it', async () => {
+test('the copy that is kept of a runtime answers its first request, too', async () => {
   const name = '/inorigin/ort/ort-wasm-simd-threaded.wasm'
   // Only the kept copy has the right type.
   const headers = (path: string): Record<string, string> =>

@@ -56,7 +56,8 @@ export const PRECISION_SUFFIXES: readonly string[] = Object.values(DTYPE_SUFFIXE
  *
  * Rates of 500 M are of one round. Its fp32 file of 2 GB cannot be fetched from the server of the bench.
  * The engine converts q4 to 8-bit integers when it loads, so the load takes longer
- * (docs/decisions/0011-int8-weights-on-wasm.md). Without the conversion, q4 of 135 M had 2.8 / 4.6.
+ * (docs/decisions/0011-int8-weights-on-wasm.md). Without the conversion,
+ * q4 of 135 M had 2.8 / 4.6 on another machine, where q8 had 21.9 / 33.6.
  *
  * fp32 follows the 4-bit weights because it takes three times their bytes and memory. The places of
  * q2 and q1 are guesses. 8-bit weights precede 4-bit ones although their matrices take about twice the
