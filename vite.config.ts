@@ -19,7 +19,7 @@ import { writeLicenses } from './.ci/build/licenses.ts'
 import { devFolder, strictPolicy } from './.ci/build/serve.ts'
 import { sizeReport } from './.ci/build/size.ts'
 import { writeSource } from './.ci/build/source.ts'
-import { TEST_PROJECTS } from './.ci/build/test-projects.ts'
+import { TEST_TAGS, testProjects } from './.ci/build/test-projects.ts'
 import { emitWorkerLicenses } from './.ci/build/worker-licenses.ts'
 import packageJson from './package.json' with { type: 'json' }
 import { init } from './src/cli/init.ts'
@@ -197,7 +197,7 @@ const inModules = (plugin: Plugin): Plugin => ({
   applyToEnvironment: ({ name }) => name === 'modules',
 })
 
-export default defineConfig(({ command }) => ({
+export default defineConfig(({ command, mode }) => ({
   root: process.env['VITEST'] ? import.meta.dirname : at('demo'),
   appType: 'mpa',
   publicDir: false,
@@ -255,7 +255,8 @@ export default defineConfig(({ command }) => ({
     // A second, the default, is little where many processes share a core. Only a test that fails waits so long.
     expect: { poll: { timeout: 60_000 } },
     sequence: { sequencer: LongestFirst },
-    tags: [{ name: 'slow', description: 'Left out of `npm test`. `npm run test:slow` runs it.' }],
-    projects: TEST_PROJECTS,
+    reporters: ['default', './test/setup/times.ts'],
+    tags: TEST_TAGS,
+    projects: testProjects(mode),
   },
 }))

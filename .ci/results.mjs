@@ -1,23 +1,22 @@
 /**
- * Reads the results that Vitest wrote, for `.ci/run`:
+ * Reads the results that Vitest wrote, for `.ci/run`. `FILE-again.json` beside `FILE.json` has the results of the
+ * files that ran once more.
  *
  * - `files FILE` prints the test files in which a test failed, relative to the working directory.
  * - `failures FILE...` prints each test that failed, with the first lines of the reason.
- * - `counts FILE...` prints how many tests passed and failed. A missing file counts as a failure. If
- *   `FILE-again` exists, its tests count as they ended there.
+ * - `counts FILE...` prints how many tests passed and failed; a test that passed at last has passed.
  */
-import { existsSync, readFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { relative } from 'node:path'
 
 /** Lines of the reason of a failure that are printed. */
 const MAX_REASON_LINES = 20
 
 const [command = '', ...paths] = process.argv.slice(2)
-const read = (path) => (existsSync(path) ? JSON.parse(readFileSync(path, 'utf8')) : undefined)
-const files = paths.flatMap((path) => read(path)?.testResults ?? [])
+const results = new Map(paths.map((path) => [path, JSON.parse(readFileSync(path, 'utf8'))]))
 
 function printFailures() {
-  for (const { name, message, assertionResults } of files) {
+  for (const { name, message, assertionResults } of listFiles()) {
     for (const test of assertionResults.filter(({ status }) => status === 'failed')) {
       console.log(`\nFAILED ${name}: ${test.fullName} (${Math.round(test.duration ?? 0)} ms)`)
       const reason = test.failureMessages.join('\n').split('\n')
@@ -30,23 +29,23 @@ function printFailures() {
 function printCounts() {
   let passed = 0
   let failed = 0
-  for (const path of paths) {
-    const { numPassedTests, numFailedTests } = read(path) ?? {
-      numPassedTests: 0,
-      numFailedTests: 1,
-    }
-    const again = read(path.replace(/\.json$/, '-again.json'))
-    const stillFailed = again ? Math.min(again.numFailedTests, numFailedTests) : numFailedTests
+  for (const [path, { numPassedTests, numFailedTests }] of results) {
+    if (path.endsWith('-again.json')) continue
+    const again = results.get(path.replace(/\.json$/, '-again.json'))
+    const stillFailed = Math.min(again?.numFailedTests ?? Infinity, numFailedTests)
     passed += numPassedTests + numFailedTests - stillFailed
     failed += stillFailed
   }
   console.log(`${passed} passed, ${failed} failed`)
 }
 
-if (command === 'failures') printFailures()
-if (command === 'counts') printCounts()
-if (command === 'files') {
-  for (const { name, status } of files) {
+function printFiles() {
+  for (const { name, status } of listFiles()) {
     if (status === 'failed') console.log(relative(process.cwd(), name))
   }
 }
+
+const listFiles = () => [...results.values()].flatMap(({ testResults }) => testResults)
+
+const commands = { files: printFiles, failures: printFailures, counts: printCounts }
+commands[command]?.()

@@ -21,8 +21,9 @@ export interface Demo {
   close(): Promise<void>
 }
 
-/** Builds the package with its types, and the playground. */
+/** Builds the package with its types, and the playground, unless `INORIGIN_BUILT` says that they are built. */
 export function buildDemo(): void {
+  if (process.env['INORIGIN_BUILT']) return
   // Else it would build as the tests see it.
   const { VITEST: _, NODE_ENV: __, ...env } = process.env
   const shell = process.platform === 'win32'
