@@ -26,30 +26,20 @@ const FINISH: GenerationEvent = {
   stopSequence: null,
   usage: { promptTokens: 5, cachedTokens: 0, completionTokens: 4, reasoningTokens: 0 },
 }
-const text = (token: number): GenerationEvent => ({
-  type: 'text',
-  text: `w${token} `,
-  tokens: [token],
-})
 /** Four words, as each host generates them. */
-const WORDS = [1, 2, 3, 4].map(text)
+const WORDS = [1, 2, 3, 4].map((token): GenerationEvent => {
+  return { type: 'text', text: `w${token} `, tokens: [token] }
+})
 
 const callerOf = (key: string | null = null) => ({ key, signal: new AbortController().signal })
 
-function responseOf(id: string): BackgroundResponse {
-  const request = { model: '@a/b', messages: [], sampling: {}, stop: [] } as const
-  return {
-    id,
-    createdAt: 1,
-    request: { ...request, messages: [], stop: [] },
-    fields: {},
-    input: [],
-  }
-}
+type TestHost = ReturnType<typeof createBackground> & { requests: GenerationRequest[] }
 
-interface TestHost extends Pick<ReturnType<typeof createBackground>, 'resume' | 'clear'> {
-  methods: ReturnType<typeof createBackground>['methods']
-  requests: GenerationRequest[]
+/** Creates a response in the background of a host. */
+function create({ methods }: TestHost, id = 'resp_1'): Promise<unknown> {
+  const request = { model: '@a/b', messages: [], sampling: {}, stop: [] }
+  const response: BackgroundResponse = { id, createdAt: 1, request, fields: {}, input: [] }
+  return methods.createBackground(response, callerOf())
 }
 
 /** Elects a host whose model generates `events`, and then nothing more unless they end. */
@@ -79,9 +69,9 @@ async function elect(
 /** Reads a response until the event that `isLast` accepts. */
 async function read(
   host: TestHost,
-  id: string,
   isLast: (event: BackgroundEvent, all: BackgroundEvent[]) => boolean = ({ type }) =>
     type === 'finish',
+  id = 'resp_1',
 ): Promise<BackgroundEvent[]> {
   const all: BackgroundEvent[] = []
   for await (const event of (await host.methods.followBackground(id, 0, callerOf())).events) {
@@ -97,15 +87,15 @@ const textOf = (events: readonly BackgroundEvent[]): string =>
 test('the next host continues from the stored tokens, and the earlier one writes no more', async () => {
   const database = freshDatabase()
   const first = await elect(database, [START, ...WORDS.slice(0, 2)])
-  await first.methods.createBackground(responseOf('resp_1'), callerOf())
-  const before = await read(first, 'resp_1', (_, all) => textOf(all) === 'w1 w2 ')
+  await create(first)
+  const before = await read(first, (_, all) => textOf(all) === 'w1 w2 ')
 
   const second = await elect(database, [START, ...WORDS, FINISH])
   await expect(first.methods.cancelBackground('resp_1', callerOf())).rejects.toMatchObject({
     code: 'host_replaced',
   })
   await second.resume()
-  const all = await read(second, 'resp_1')
+  const all = await read(second)
   expect(all.slice(0, before.length)).toEqual(before)
   expect(textOf(all)).toBe('w1 w2 w3 w4 ')
   expect(all.filter(({ type }) => type === 'start')).toHaveLength(1)
@@ -124,12 +114,12 @@ test('the next host continues from the stored tokens, and the earlier one writes
 test('a response fails after five hosts that stored nothing of it', async () => {
   const database = freshDatabase()
   const first = await elect(database, [START])
-  await first.methods.createBackground(responseOf('resp_1'), callerOf())
-  await read(first, 'resp_1', ({ type }) => type === 'start')
+  await create(first)
+  await read(first, ({ type }) => type === 'start')
   for (let count = 0; count < 5; count += 1) await (await elect(database, [])).resume()
   const last = await elect(database, [])
   await last.resume()
-  expect((await read(last, 'resp_1')).at(-1)).toMatchObject({
+  expect((await read(last)).at(-1)).toMatchObject({
     reason: 'failed',
     error: { code: 'host_gone' },
   })
@@ -143,19 +133,19 @@ test('the next host does not mix an answer of a server with another one', async 
     { type: 'text', text: 'far' },
   ]
   const first = await elect(database, far)
-  await first.methods.createBackground(responseOf('resp_1'), callerOf())
-  await read(first, 'resp_1', (_, all) => textOf(all) === 'far')
+  await create(first)
+  await read(first, (_, all) => textOf(all) === 'far')
   const second = await elect(database, [START, ...WORDS, FINISH])
   await second.resume()
-  const all = await read(second, 'resp_1')
+  const all = await read(second)
   expect([textOf(all), second.requests]).toEqual(['far', []])
   expect(all.at(-1)).toMatchObject({ reason: 'failed', error: { code: 'host_gone' } })
 })
 
 test('an error of the model is the last event', async () => {
   const host = await elect(freshDatabase(), [START, ...WORDS], new Error('It broke.'))
-  await host.methods.createBackground(responseOf('resp_1'), callerOf())
-  const events = await read(host, 'resp_1')
+  await create(host)
+  const events = await read(host)
   expect(textOf(events)).toBe('w1 w2 w3 w4 ')
   expect(events.at(-1)).toMatchObject({ reason: 'failed', error: { message: 'It broke.' } })
 })
@@ -164,8 +154,8 @@ test('responses of other keys do not exist, and the oldest finished one makes ro
   const host = await elect(freshDatabase(), [START, ...WORDS, FINISH])
   const { methods } = host
   for (const id of ['resp_1', 'resp_2', 'resp_3', 'resp_4']) {
-    await methods.createBackground(responseOf(id), callerOf())
-    await read(host, id)
+    await create(host, id)
+    await read(host, undefined, id)
   }
   const found = await Promise.all(
     [1, 2, 3, 4].map((number) => methods.getBackground(`resp_${number}`, callerOf())),
@@ -184,16 +174,15 @@ test('responses of other keys do not exist, and the oldest finished one makes ro
 test('running responses are limited, and one that grows too large fails', async () => {
   const database = freshDatabase()
   const host = await elect(database, [START])
-  const { methods } = host
-  await methods.createBackground(responseOf('resp_1'), callerOf())
-  await methods.createBackground(responseOf('resp_2'), callerOf())
-  const third = methods.createBackground(responseOf('resp_3'), callerOf())
+  await create(host)
+  await create(host, 'resp_2')
+  const third = create(host, 'resp_3')
   await expect(third).rejects.toMatchObject({ kind: 'rate_limit', code: 'background_full' })
   await host.clear()
   const long: GenerationEvent = { type: 'text', text: 'x'.repeat(12_000), tokens: [1] }
   const next = await elect(database, [START, long, FINISH])
-  await next.methods.createBackground(responseOf('resp_4'), callerOf())
-  expect((await read(next, 'resp_4')).at(-1)).toMatchObject({
+  await create(next, 'resp_4')
+  expect((await read(next, undefined, 'resp_4')).at(-1)).toMatchObject({
     reason: 'failed',
     error: { code: 'background_full' },
   })

@@ -1,4 +1,4 @@
-/** A thread to ask: holds its liveness lock, streams, and can be told to end itself. */
+/** A service in a thread that holds its liveness lock. */
 import { answer } from '../../src/link/answer.ts'
 import { holdLivenessLock } from '../../src/link/liveness.ts'
 import type { Caller, EventStream, MethodTable } from '../../src/types/index.ts'
@@ -6,25 +6,25 @@ import type { Caller, EventStream, MethodTable } from '../../src/types/index.ts'
 export interface Service {
   add(one: number, other: number, caller: Caller): Promise<number>
   blob(text: string, caller: Caller): Promise<Blob>
-  cancelled(caller: Caller): Promise<number>
+  canceled(caller: Caller): Promise<number>
   endless(caller: Caller): Promise<EventStream<number>>
 }
 
 const METHODS: MethodTable<Service> = {
   add: 'call',
   blob: 'call',
-  cancelled: 'call',
+  canceled: 'call',
   endless: 'stream',
 }
 
-let cancelled = 0
+let canceled = 0
 
 const service: Service = {
   add: async (one, other) => one + other,
   blob: async (text) => new Blob([text]),
-  cancelled: async () => cancelled,
+  canceled: async () => canceled,
   endless: async ({ signal }) => {
-    signal.addEventListener('abort', () => (cancelled += 1))
+    signal.addEventListener('abort', () => (canceled += 1))
     async function* events() {
       for (let number = 0; ; number += 1) {
         await new Promise((resolve) => setTimeout(resolve))

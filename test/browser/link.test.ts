@@ -10,7 +10,7 @@ import type { Service } from './link-worker.ts'
 const METHODS: MethodTable<Service> = {
   add: 'call',
   blob: 'call',
-  cancelled: 'call',
+  canceled: 'call',
   endless: 'stream',
 }
 
@@ -33,16 +33,12 @@ beforeEach(async () => {
 
 afterEach(() => worker.terminate())
 
-test('asks a worker', async () => {
+test('calls reach a worker, and Blobs come back', async () => {
   expect(await ask.add(20, 22, anyone)).toBe(42)
+  expect(await (await ask.blob('some bytes', anyone)).text()).toBe('some bytes')
 })
 
-test('a Blob crosses', async () => {
-  const blob = await ask.blob('some bytes', anyone)
-  expect(await blob.text()).toBe('some bytes')
-})
-
-test('a worker that ends in the middle of a stream is noticed', async () => {
+test('a worker that ends within a stream is an error', async () => {
   const reply = await ask.endless(anyone)
   const read = async () => {
     for await (const number of reply.events) if (number === 3) worker.terminate()
@@ -50,7 +46,7 @@ test('a worker that ends in the middle of a stream is noticed', async () => {
   await expect(read()).rejects.toMatchObject({ kind: 'unavailable', code: 'host_gone' })
 })
 
-test('however many requests are open, each side waits for the death of the other once', async () => {
+test('each side waits once for the death of the other, however many requests are open', async () => {
   const open = () => ask.endless(anyone)
   const replies = await Promise.all([open(), open(), open()])
   await Promise.all(replies.map(({ events }) => events[Symbol.asyncIterator]().next()))
@@ -62,13 +58,13 @@ test('however many requests are open, each side waits for the death of the other
   expect(new Set(awaited).size).toBe(awaited.length)
 })
 
-test('leaving a stream cancels it in the worker', async () => {
+test('a stream that is left is canceled in the worker', async () => {
   const reply = await ask.endless(anyone)
   for await (const number of reply.events) if (number === 2) break
-  await expect.poll(() => ask.cancelled(anyone)).toBe(1)
+  await expect.poll(() => ask.canceled(anyone)).toBe(1)
 })
 
-test('an asker that dies is noticed by the worker', async () => {
+test('a stream of a caller that dies is canceled in the worker', async () => {
   const source = `
     const name = 'inorigin:life:dying'
     navigator.locks.request(name, () => new Promise(() => postMessage(name)))`
@@ -80,5 +76,5 @@ test('an asker that dies is noticed by the worker', async () => {
   const iterator = reply.events[Symbol.asyncIterator]()
   await iterator.next()
   asker.terminate()
-  await expect.poll(() => ask.cancelled(anyone)).toBe(1)
+  await expect.poll(() => ask.canceled(anyone)).toBe(1)
 })

@@ -4,15 +4,16 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Server } from '../../src/index.ts'
-import { fetchIn } from '../support/answers.ts'
+import { fetchIn } from '../support/requests.ts'
 import {
   type Answered,
   CHAT,
   chat,
-  holdToContract,
+  checkGeneration,
   MESSAGES,
+  postTo,
   type Traits,
-} from '../support/contract.ts'
+} from '../contract/wire.ts'
 import { isSoftware } from './setting.ts'
 import { openStage, removeModel, type Stage, TAG } from './stage.ts'
 
@@ -53,7 +54,7 @@ describe.skipIf(isSoftware)('on a GPU', () => {
 
   afterAll(() => stage?.close())
 
-  holdToContract(
+  checkGeneration(
     () => stage.endpoint,
     () => traits,
   )
@@ -61,11 +62,11 @@ describe.skipIf(isSoftware)('on a GPU', () => {
   test('knows what its weights know, in both wire styles', async () => {
     const asked = { model: TAG, ...chat({ ...question, max_tokens: 200 }) }
     const completion = JSON.parse(
-      (await stage.endpoint.post(CHAT, { ...asked, reasoning_effort: 'none' })).text,
+      (await postTo(stage.endpoint, CHAT, { ...asked, reasoning_effort: 'none' })).text,
     ) as Answered
     expect(completion.choices[0].message.content).toMatch(/Paris/i)
     const message = JSON.parse(
-      (await stage.endpoint.post(MESSAGES, { ...asked, thinking: { type: 'disabled' } })).text,
+      (await postTo(stage.endpoint, MESSAGES, { ...asked, thinking: { type: 'disabled' } })).text,
     ) as Answered
     expect(message.content[0].text).toMatch(/Paris/i)
   })
@@ -112,7 +113,7 @@ describe.skipIf(isSoftware)('on a GPU', () => {
     })
     const start = performance.now()
     const { usage } = JSON.parse(
-      (await stage.endpoint.post(CHAT, { model: TAG, ...asked })).text,
+      (await postTo(stage.endpoint, CHAT, { model: TAG, ...asked })).text,
     ) as Answered
     const seconds = (performance.now() - start) / 1000
     console.info(
@@ -135,7 +136,7 @@ describe.skipIf(isSoftware)('on a GPU', () => {
     expect(await stateOf()).toMatchObject({ status: 'stored' })
     const fetched: string[] = []
     stage.page.on('request', (request) => fetched.push(request.url()))
-    expect((await stage.endpoint.post(CHAT, asked)).status).toBe(200)
+    expect((await postTo(stage.endpoint, CHAT, asked)).status).toBe(200)
     expect(
       fetched.filter((url) => /params_shard|\.wasm$/.test(url) && !url.includes('/ort/')),
     ).toEqual([])

@@ -1,11 +1,13 @@
 /** Which real model the tests are run with, and whether it can be had and run on this machine. */
-import { existsSync, statSync } from 'node:fs'
-import { dirname, resolve } from 'node:path'
+import { existsSync, readFileSync, statSync } from 'node:fs'
+import { dirname, join, resolve } from 'node:path'
 import type { Page } from 'playwright'
-import { readList } from './list.ts'
 import { writeRandomWeights } from './random-weights.ts'
 
 const { env } = process
+
+/** WebLLM's own list, as the package has it. */
+const LIST = join(import.meta.dirname, '../../src/catalog/mlc/list.json')
 
 export interface Setting {
   /** As the catalog's entry has it. */
@@ -42,7 +44,10 @@ export function readSetting(scratch: string): Setting {
     throw new Error(`${what}.${USAGE}`)
   }
   if (weights === undefined || library === undefined) {
-    const record = readList().find(({ model_id }) => model_id === id)
+    const { records } = JSON.parse(readFileSync(LIST, 'utf8')) as {
+      records: { model: string; model_id: string; model_lib: string }[]
+    }
+    const record = records.find(({ model_id }) => model_id === id)
     if (!record) throw new Error(`WebLLM's list has no ${id}.${USAGE}`)
     const config = `${record.model}/resolve/main/mlc-chat-config.json`
     return { mlc: id, folders: {}, remote: [config, record.model_lib], software: isSoftware }

@@ -3,7 +3,7 @@
  * minute for each token. `MLC_GPU=software npm run test:mlc`; see `setting.ts`.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type Answered, CHAT, chat, user } from '../support/contract.ts'
+import { type Answered, CHAT, chat, postTo, user } from '../contract/wire.ts'
 import { checkChatStream } from '../support/openai-grammar.ts'
 import { isSoftware } from './setting.ts'
 import { openStage, removeModel, type Stage, TAG } from './stage.ts'
@@ -16,7 +16,7 @@ describe.runIf(isSoftware)('on a GPU made of software', () => {
   let answered = ''
 
   const post = async (more: object): Promise<string> => {
-    const { status, text } = await (stage as Stage).endpoint.post(CHAT, {
+    const { status, text } = await postTo((stage as Stage).endpoint, CHAT, {
       model: TAG,
       ...chat({ ...more }),
     })

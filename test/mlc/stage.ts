@@ -5,9 +5,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { chromium, type Page } from 'playwright'
 import type { Server } from '../../src/index.ts'
+import type { Endpoint } from '../contract/wire.ts'
 import { chromiumLaunch } from '../setup/chromium.ts'
-import { fetchIn } from '../support/answers.ts'
-import type { Endpoint } from '../support/contract.ts'
+import { fetchThrough } from '../support/requests.ts'
 import { serveStatic } from '../support/static.ts'
 import { checkGpu, checkNetwork, readSetting, type Setting } from './setting.ts'
 
@@ -50,12 +50,7 @@ export async function openStage(): Promise<Stage> {
   return {
     setting,
     page,
-    endpoint: {
-      async post(path, body) {
-        const { status: code, headers, text } = await fetchIn(page, path, body)
-        return { status: code, ignored: headers['x-inorigin-ignored'] ?? null, text }
-      },
-    },
+    endpoint: { fetch: fetchThrough(page) },
     async load() {
       const start = performance.now()
       await page.evaluate(

@@ -1,6 +1,6 @@
 /** Answers of 60 tokens, in every style, whose host dies after a token of the test's choice. */
 import type { Page } from 'playwright'
-import { ask } from './asking.ts'
+import { ask } from './requests.ts'
 import { crash, endWorker, workersOf } from './dying.ts'
 import { openTokenFault } from './fault-at-token.ts'
 import { bodyOf, CASES, STYLES, type Case, type Style } from './generation-cases.ts'

@@ -1,6 +1,6 @@
 /**
  * A `LockManager` in memory, by the text of the Web Locks specification, for tests in Node, which has
- * none. Exclusive and shared locks, `signal`, `steal`, `ifAvailable`; one agent.
+ * none. Exclusive and shared locks, `signal`, `steal`; one agent.
  */
 interface Held {
   mode: LockMode
@@ -48,10 +48,9 @@ export function createLocks(): LockManager {
     ...rest: [LockOptions, LockGrantedCallback<unknown>] | [LockGrantedCallback<unknown>]
   ): Promise<unknown> {
     const [options, callback] = rest.length === 2 ? rest : [{}, rest[0]]
-    const { mode = 'exclusive', signal, steal = false, ifAvailable = false } = options
+    const { mode = 'exclusive', signal, steal = false } = options
     const entry = nameOf(name)
     signal?.throwIfAborted()
-    if (ifAvailable && (entry.queue.length > 0 || !grantable(entry, mode))) return callback(null)
     const held = await (steal ? take(entry, mode) : queue(entry, mode, signal))
     const stolen = new Promise<never>((_resolve, reject) => (held.stolen = reject))
     try {

@@ -1,7 +1,7 @@
 /** A database of a test in Node.js, which has no IndexedDB. */
 import type { Database } from '../../src/store/database.ts'
 
-type Shortcut = (store: string, ...args: never[]) => Promise<unknown>
+type Shortcut = (store: string, ...args: never[]) => unknown
 
 /** A database whose connection has those shortcuts. The stores of its transactions call them, too. */
 export function memoryDatabase(shortcuts: Record<string, Shortcut>): Database {

@@ -6,7 +6,7 @@ import type { Page } from 'playwright'
 import { expect } from 'vitest'
 import type { ServeOptions, Server } from '../../src/index.ts'
 import type { FileList } from '../../src/types/index.ts'
-import { fetchIn } from './answers.ts'
+import { fetchIn } from './requests.ts'
 import { serveIn, type Site } from './site.ts'
 
 interface InPage {

@@ -61,116 +61,78 @@ export interface Graph {
   ir?: number
 }
 
-/** The bytes of the file. */
+const field = (number: number, value: Value): [number, Value] => [number, value]
+
+/** Returns the bytes of the file. */
 export function onnxFile(graph: Graph): Uint8Array<ArrayBuffer> {
   const { opset = 17, ir = 8 } = graph
   const isMicrosoft = graph.nodes.some(({ domain }) => domain === 'com.microsoft')
+  const opsets = { '': opset, ...(isMicrosoft && { 'com.microsoft': 1 }) }
   return writeMessage([
-    [1, ir],
-    [7, onnxGraph(graph)],
-    [
-      8,
-      [
-        [1, ''],
-        [2, opset],
-      ],
-    ],
-    ...(isMicrosoft ? [MICROSOFT] : []),
+    field(1, ir),
+    field(7, onnxGraph(graph)),
+    ...Object.entries(opsets).map((each) => field(8, [field(1, each[0]), field(2, each[1])])),
   ])
 }
 
-const MICROSOFT: [number, Value] = [
-  8,
-  [
-    [1, 'com.microsoft'],
-    [2, 1],
-  ],
-]
-
 export function onnxGraph({ inputs, outputs, nodes, weights = [], description }: Graph): Message {
+  const portField = (number: number, port: Graph['outputs'][number]) =>
+    field(number, [
+      field(1, port.name),
+      field(2, 'sequence' in port ? sequenceType(port.sequence) : tensorType(port)),
+    ])
   return [
-    ...nodes.map((node): [number, Value] => [1, operator(node)]),
-    [2, 'graph'],
-    ...weights.map((weight): [number, Value] => [5, tensor(weight)]),
-    ...(description === undefined ? [] : [[10, description] as [number, Value]]),
-    ...inputs.map((port): [number, Value] => [
-      11,
-      [
-        [1, port.name],
-        [2, tensorType(port)],
-      ],
-    ]),
-    ...outputs.map((port): [number, Value] => [
-      12,
-      [
-        [1, port.name],
-        [2, 'sequence' in port ? sequenceType(port.sequence) : tensorType(port)],
-      ],
-    ]),
+    ...nodes.map((node) => field(1, operator(node))),
+    field(2, 'graph'),
+    ...weights.map((weight) => field(5, tensor(weight))),
+    ...(description === undefined ? [] : [field(10, description)]),
+    ...inputs.map((port) => portField(11, port)),
+    ...outputs.map((port) => portField(12, port)),
   ]
 }
 
 function operator(node: Operator): Message {
   const { type, inputs, outputs, domain, attributes = {}, graphs = {} } = node
   return [
-    ...inputs.map((name): [number, Value] => [1, name]),
-    ...outputs.map((name): [number, Value] => [2, name]),
-    [3, outputs.join()],
-    [4, type],
-    ...Object.entries(attributes).map(([name, value]): [number, Value] => [
-      5,
-      [[1, name], ...attribute(value)],
-    ]),
-    ...Object.entries(graphs).map(([name, graph]): [number, Value] => [
-      5,
-      [
-        [1, name],
-        [6, graph],
-        [20, 5],
-      ],
-    ]),
-    ...(domain === undefined ? [] : [[7, domain] as [number, Value]]),
+    ...inputs.map((name) => field(1, name)),
+    ...outputs.map((name) => field(2, name)),
+    field(3, outputs.join()),
+    field(4, type),
+    ...Object.entries(attributes).map(([name, value]) =>
+      field(5, [field(1, name), ...attribute(value)]),
+    ),
+    ...Object.entries(graphs).map(([name, graph]) =>
+      field(5, [field(1, name), field(6, graph), field(20, 5)]),
+    ),
+    ...(domain === undefined ? [] : [field(7, domain)]),
   ]
 }
 
-function attribute(value: number): Message {
-  if (Number.isInteger(value)) {
-    return [
-      [3, value],
-      [20, 2],
-    ]
-  }
-  return [
-    [2, Float32Array.of(value)],
-    [20, 1],
-  ]
-}
+const attribute = (value: number): Message =>
+  Number.isInteger(value)
+    ? [field(3, value), field(20, 2)]
+    : [field(2, Float32Array.of(value)), field(20, 1)]
 
 function tensor({ name, type, shape, data }: Weight): Message {
   const head: Message = [
-    ...shape.map((length): [number, Value] => [1, length]),
-    [2, ELEMENT[type]],
-    [8, name],
+    ...shape.map((length) => field(1, length)),
+    field(2, ELEMENT[type]),
+    field(8, name),
   ]
-  if (data instanceof Uint8Array) return [...head, [9, data]]
-  const entries = Object.entries(data).map(([key, value]): [number, Value] => [
-    13,
-    [
-      [1, key],
-      [2, String(value)],
-    ],
-  ])
-  return [...head, ...entries, [14, 1]]
+  if (data instanceof Uint8Array) return [...head, field(9, data)]
+  const entries = Object.entries(data).map(([key, value]) =>
+    field(13, [field(1, key), field(2, String(value))]),
+  )
+  return [...head, ...entries, field(14, 1)]
 }
 
 function tensorType({ type, shape }: Pick<Port, 'type' | 'shape'>): Message {
-  const dimensions = shape?.map((length): [number, Value] => [
-    1,
-    [[typeof length === 'string' ? 2 : 1, length]],
-  ])
-  return [[1, [[1, ELEMENT[type]], ...(dimensions ? [[2, dimensions] as [number, Value]] : [])]]]
+  const dimensions = shape?.map((length) =>
+    field(1, [field(typeof length === 'string' ? 2 : 1, length)]),
+  )
+  return [field(1, [field(1, ELEMENT[type]), ...(dimensions ? [field(2, dimensions)] : [])])]
 }
 
-function sequenceType(type: Element): Message {
-  return [[4, [[1, tensorType({ type, shape: null })]]]]
-}
+const sequenceType = (type: Element): Message => [
+  field(4, [field(1, tensorType({ type, shape: null }))]),
+]

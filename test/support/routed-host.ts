@@ -1,24 +1,25 @@
 /**
  * A host whose local model fails in a phase of an answer, with the real code that chooses between it and
- * a server: what a request gets, and where its bytes go.
+ * a server, and that tries again: what a request gets, and where its bytes go.
  */
 import type { Catalog, Embedder, ModelEntry } from '../../src/catalog/schema.ts'
-import type { Upstream } from '../../src/catalog/upstream-schema.ts'
 import { InoriginError } from '../../src/error.ts'
 import { createRecentInputs } from '../../src/host/choice/recent-inputs.ts'
 import type { Entries } from '../../src/host/library/entries.ts'
 import { createLatestValue } from '../../src/host/models/latest-value.ts'
 import type { ModelInstance } from '../../src/host/models/model-instance.ts'
+import type { ModelService } from '../../src/host/models/model-service.ts'
 import type { Lease } from '../../src/host/models/models.ts'
 import { createImageFetcher } from '../../src/host/requests/image-fetcher.ts'
 import { createGenerator, createLanguageModels } from '../../src/host/requests/language-models.ts'
 import { createUpstreams } from '../../src/host/requests/upstreams.ts'
 import { withFailover } from '../../src/link/failover.ts'
-import type { GenerationEvent, Host } from '../../src/types/index.ts'
+import type { GenerationEvent, Host, Remote } from '../../src/types/index.ts'
 import { handle } from '../../src/wire/handler.ts'
 import { predictor } from '../unit/catalog/entries.ts'
 import { scriptedHost } from '../unit/wire/scripted-host.ts'
-import { chunkOf, DONE, sendEvents, startUpstream } from './upstream-server.ts'
+import { createDeferred } from './deferred.ts'
+import { progressOf } from './samples.ts'
 
 /**
  * Phases of a local answer in which it can fail, in their order. Those that end in `late` fail when the
@@ -48,108 +49,116 @@ export const DEVICE_LOST = new InoriginError('unavailable', 'It: device_lost.', 
 
 const USAGE = { promptTokens: 1, cachedTokens: 0, completionTokens: 1, reasoningTokens: 0 }
 
-/** Starts a server that answers everything: "far", or the vector 1, 2. */
-export const startFarServer = () =>
-  startUpstream((response, { path }) => {
-    if (path === '/v1/embeddings') {
-      response.writeHead(200, { 'content-type': 'application/json' })
-      return void response.end(JSON.stringify({ data: [{ index: 0, embedding: [1, 2] }] }))
-    }
-    sendEvents(response, [chunkOf({ content: 'far' }, 'stop'), DONE])
-    response.end()
-  })
-
-export const embedder = (upstreams: readonly Upstream[]): Embedder =>
+export const embedder = (changes: Partial<Embedder> = {}): Embedder =>
   ({
-    ...predictor({ tag: '@acme/embed', upstreams }),
+    ...predictor({ tag: '@acme/embed' }),
     embeddings: { input: 'text', output: 'vector', dimensions: 2, maxInputTokens: 10 },
+    ...changes,
   }) as Embedder
 
-/** A local model that fails in one phase, and what is counted of it. */
-export function openModel(
-  fault: Fault | null,
+export interface LocalModel {
+  /** The fault of each lease in turn. Leases after those have none. */
+  faults?: readonly (Fault | null)[]
+  isReady?: boolean
+  /** Worker of the model. Default: one that writes "near", or the vector 5, 6. */
+  worker?: Remote<Pick<ModelService, 'generate'>>
+  /** Promise for which a load waits. */
+  loaded?: Promise<void>
+}
+
+/** A local model that fails in a phase, and a record of its use. */
+function openModel(
+  { faults = [], isReady = true, worker, loaded }: LocalModel,
   entry: ModelEntry | Embedder,
-  isReady: boolean,
   headersSent: Promise<void>,
 ) {
-  const seen = { loads: 0, released: 0 }
-  const failIn = async (at: Phase) => {
-    if (fault?.phase === at) throw fault.error
-  }
-  const failLate = async (at: Phase) => {
-    if (fault?.phase !== at) return
-    await headersSent
-    throw fault.error
-  }
-  async function* generate(): AsyncGenerator<GenerationEvent> {
-    await failIn('start')
-    yield { type: 'start', promptTokens: 1, cachedTokens: 0 }
-    yield { type: 'text', text: 'near', tokens: [1] }
-    await failIn('middle')
-    yield { type: 'finish', reason: 'stop', stopSequence: null, usage: USAGE }
-  }
-  async function* embed() {
-    await failIn('start')
-    await failIn('middle')
-    yield { vectors: new Float32Array([5, 6]), dimensions: 2, tokens: 1 }
-  }
-  const createInstance = () => {
+  const seen = { leases: 0, loads: 0, released: 0, explained: [] as unknown[] }
+  function createInstance(fault: Fault | null | undefined) {
+    const failIn = async (at: Phase) => {
+      if (fault?.phase === at) throw fault.error
+    }
+    const failLate = async (at: Phase) => {
+      if (fault?.phase !== at) return
+      await headersSent
+      throw fault.error
+    }
+    async function* generate(): AsyncGenerator<GenerationEvent> {
+      await failIn('start')
+      yield { type: 'start', promptTokens: 1, cachedTokens: 0 }
+      yield { type: 'text', text: 'near', tokens: [1] }
+      await failIn('middle')
+      yield { type: 'finish', reason: 'stop', stopSequence: null, usage: USAGE }
+    }
+    async function* embed() {
+      await failIn('start')
+      await failIn('middle')
+      yield { vectors: new Float32Array([5, 6]), dimensions: 2, tokens: 1 }
+    }
     const opened = failIn('open')
     opened.catch(() => undefined)
-    const progress = createLatestValue({
-      tag: entry.tag,
-      phase: 'ready' as const,
-      loadedBytes: 0,
-      totalBytes: 0,
-      bytesPerSecond: 0,
-      remainingSeconds: null,
-    })
-    return {
+    const phase = isReady ? 'ready' : 'download'
+    const progress = createLatestValue(progressOf({ tag: entry.tag, phase }))
+    const instance = {
       entry,
       opened,
       ready: isReady,
       progress,
       async load() {
         seen.loads += 1
+        await loaded
         await Promise.all([failIn('load'), failLate('load-late')]).catch((thrown: unknown) => {
           progress.fail(thrown)
           throw thrown
         })
         progress.complete()
       },
-      explainFailure: async (thrown: unknown) => thrown,
-      worker: {
+      async explainFailure(thrown: unknown) {
+        seen.explained.push(thrown)
+        return thrown
+      },
+      worker: worker ?? {
         generate: async () => (await failIn('accept'), { ignored: [], events: generate() }),
         embed: async () => (await failIn('accept'), { events: embed() }),
         countTokens: async () => (await failIn('accept'), 7),
       },
     } as unknown as ModelInstance
+    return { instance, failIn, failLate }
   }
   const acquire = async (): Promise<Lease> => {
+    const { instance, failIn, failLate } = createInstance(faults[seen.leases++])
     await failIn('acquire')
     await failLate('acquire-late')
-    return { instance: createInstance(), release: () => (seen.released += 1) }
+    let isHeld = true
+    const release = () => {
+      if (isHeld) seen.released += 1
+      isHeld = false
+    }
+    return { instance, release }
   }
-  return { seen, acquire, createInstance, select: () => failIn('select') }
+  return {
+    seen,
+    acquire,
+    current: () => createInstance(null).instance,
+    select: () => createInstance(faults[0]).failIn('select'),
+  }
 }
 
 /** Opens a host with the entry. `post` sends it a request, as a client in any style would. */
-export function openHost(entry: ModelEntry | Embedder, fault: Fault | null = null, isReady = true) {
-  let resolveSent = (): void => undefined
-  const headersSent = new Promise<void>((resolve) => (resolveSent = resolve))
-  const sendHeaders = (): void => resolveSent()
-  const local = openModel(fault, entry, isReady, headersSent)
+export function openHost(entry: ModelEntry | Embedder, model: LocalModel = {}) {
+  const { promise: headersSent, resolve: sendHeaders } = createDeferred()
+  const local = openModel(model, entry, headersSent)
   const seen = Object.assign(local.seen, { headers: 0 })
   const leases = { acquire: local.acquire } as never
   const upstreams = createUpstreams({
     leases,
-    models: { ofTag: () => (isReady ? [local.createInstance()] : []) },
+    models: { ofTag: () => (model.isReady === false ? [] : [local.current()]) },
     selector: { select: local.select as never },
     getHeaders: async () => ((seen.headers += 1), {}),
   })
   const entries = { find: async () => entry } as unknown as Entries
   const catalog = async (): Promise<Catalog> => ({ version: 1, entries: [entry] })
   const fetchImages = createImageFetcher([])
+  const recentInputs = createRecentInputs()
   const generate = createGenerator({ entries, leases, upstreams, fetchImages })
   const methods = createLanguageModels({
     authorize: () => undefined,
@@ -159,42 +168,35 @@ export function openHost(entry: ModelEntry | Embedder, fault: Fault | null = nul
     upstreams,
     generate,
     fetchImages,
-    recentInputs: createRecentInputs(),
+    recentInputs,
   })
   const host: Host = withFailover(scriptedHost({ overrides: methods }))
   return {
-    host,
     upstreams,
+    recentInputs,
     generate,
+    embed: methods.embed,
     seen,
     /** Says that the headers were sent, for requests that `post` does not send. */
     sendHeaders,
-    post: (path: string, body: object, route?: string) =>
-      post(host, path, body, route, sendHeaders),
-  }
-}
-
-async function post(
-  host: Host,
-  path: string,
-  body: object,
-  route: string | undefined,
-  onHeaders: () => void,
-) {
-  const json = JSON.stringify(body)
-  const request = new Request(`http://localhost/v1/${path}`, {
-    method: 'POST',
-    headers: {
-      'content-type': 'application/json',
-      'content-length': String(json.length),
-      ...(route !== undefined && { 'x-inorigin-route': route }),
+    async post(path: string, body: object, route?: string) {
+      const json = JSON.stringify(body)
+      const request = new Request(`http://localhost/v1/${path}`, {
+        method: 'POST',
+        headers: {
+          'content-type': 'application/json',
+          'content-length': String(json.length),
+          ...(route !== undefined && { 'x-inorigin-route': route }),
+        },
+        body: json,
+      })
+      const response = await handle(request, host)
+      sendHeaders()
+      const text = await response.text().catch(() => 'failed')
+      const served = response.headers.get('x-inorigin-served-by')
+      return { status: response.status, served, text }
     },
-    body: json,
-  })
-  const response = await handle(request, host)
-  onHeaders()
-  const text = await response.text().catch(() => 'failed')
-  return { status: response.status, served: response.headers.get('x-inorigin-served-by'), text }
+  }
 }
 
 export const chatOf = (tag: string) => ({ model: tag, messages: [{ role: 'user', content: 'Hi' }] })

@@ -10,32 +10,15 @@ export interface Sample {
 }
 
 const WORDS = [
-  'a',
-  'be',
   'the "cat"',
-  'Zürich',
-  '日本',
-  '😀!',
   'tab\there',
-  'back\\slash',
   'x y',
   '',
-  '0',
-  'null',
+  ...'a be Zürich 日本 😀! back\\slash 0 null'.split(' '),
 ]
 const NAMES = [
-  'name',
-  'age',
-  'städt',
-  'a"b',
-  'tags',
-  'is_ok',
-  'x',
-  'xy',
-  'back\\slash',
   'line\nbreak',
-  '日付',
-  'kind',
+  ...'name age städt a"b tags is_ok x xy back\\slash 日付 kind'.split(' '),
 ]
 
 const PATTERNS: readonly (readonly [string, readonly string[]])[] = [
@@ -140,20 +123,9 @@ const numbers = (chance: Chance): Sample => ({
   value: (each) => each.pick([...DECIMALS, ...INTEGERS]) + each.pick([0, 0, 0.5, 1]),
 })
 
-const VALUES: readonly unknown[] = [
-  1,
-  -2.5,
-  'one',
-  'two "2"',
-  null,
-  true,
-  false,
-  [1, 'x'],
-  { a: 1, b: [] },
-  '日本',
-  1e21,
-  {},
-]
+const VALUES: readonly unknown[] = JSON.parse(
+  String.raw`[1, -2.5, "one", "two \"2\"", null, true, false, [1, "x"], {"a": 1, "b": []}, "日本", 1e21, {}]`,
+)
 
 function listed(chance: Chance): Sample {
   const values = VALUES.filter(() => chance.often(0.4))

@@ -2,6 +2,8 @@
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
+import { Readable } from 'node:stream'
+import type { ReadableStream as NodeStream } from 'node:stream/web'
 
 export interface Received {
   path: string
@@ -12,10 +14,11 @@ export interface Received {
 export interface UpstreamServer {
   /** Base URL of the API. */
   url: string
+  /** Requests that arrived, without those that ask for permission. */
   received: Received[]
   /** Number of connections and of bytes that arrived over them. */
   counts(): { connections: number; bytes: number }
-  /** Resolves when the next connection is closed. */
+  /** Resolves when the next response is closed. */
   closed(): Promise<void>
   close(): Promise<void>
 }
@@ -26,12 +29,15 @@ export type Respond = (
   attempt: number,
 ) => void | Promise<void>
 
+const CORS = { 'access-control-allow-origin': '*', 'access-control-allow-headers': '*' }
+
 /** Starts a server on the loopback interface whose responses `respond` writes. */
 export async function startUpstream(respond: Respond): Promise<UpstreamServer> {
   const received: Received[] = []
   const sockets: Socket[] = []
   const closings: Array<() => void> = []
   const server = createServer(async (request, response) => {
+    if (request.method === 'OPTIONS') return void response.writeHead(204, CORS).end()
     const pieces: Buffer[] = []
     for await (const piece of request) pieces.push(piece as Buffer)
     const body = JSON.parse(Buffer.concat(pieces).toString()) as Record<string, unknown>
@@ -58,6 +64,26 @@ export async function startUpstream(respond: Respond): Promise<UpstreamServer> {
     },
   }
 }
+
+/** Starts a server that answers by a function like `fetch`, for pages of any origin. */
+export const startFetchServer = (
+  fetch: (request: Request) => Promise<Response>,
+): Promise<UpstreamServer> =>
+  startUpstream(async (response, { path, body }) => {
+    const aborted = new AbortController()
+    response.on('close', () => aborted.abort())
+    const request = new Request(`http://localhost${path}`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+      signal: aborted.signal,
+    })
+    const { status, headers, body: stream } = await fetch(request)
+    response.writeHead(status, { ...CORS, ...Object.fromEntries(headers) })
+    const pieces = Readable.fromWeb(stream as NodeStream)
+    pieces.on('error', () => response.destroy())
+    pieces.pipe(response)
+  })
 
 /** Sends chunks as server-sent events. `DONE` is the end marker. */
 export function sendEvents(response: ServerResponse, chunks: readonly unknown[]): void {

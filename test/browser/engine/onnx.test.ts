@@ -1,9 +1,10 @@
+/**
+ * The engine for ONNX with the tiny model. mlc.test.ts holds it to the contract of engines, and trust.test.ts compares
+ * its texts on WebGPU with the reference.
+ */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Engine } from '../../../src/engine/engine.ts'
-import { runGeneration } from '../../../src/generation/generate.ts'
-import { planGeneration } from '../../../src/generation/plan.ts'
-import type { GenerationEvent } from '../../../src/types/index.ts'
-import { tinyFiles } from '../../models/tiny.ts'
+import { CASES, tinyFiles } from '../../models/tiny.ts'
 import {
   decoded,
   GREEDY,
@@ -11,13 +12,13 @@ import {
   long,
   never,
   open,
+  promptOf,
   run,
   short,
   textOf,
   WEIGHTS,
 } from './run-engine.ts'
 
-// On WebGPU, run-lost.test.ts compares texts with the reference, also where no device is lost yet.
 describe('on wasm', () => {
   let engine: Engine
   beforeAll(async () => {
@@ -25,105 +26,66 @@ describe('on wasm', () => {
   })
   afterAll(() => engine.close())
 
-  test.each([short, long])('gives the text of the reference', async ({ prompt, greedy }) => {
-    const { pieces, ending } = await run(engine, prompt)
-    expect(textOf(pieces)).toBe(decoded(greedy))
-    expect(ending).toEqual({ reason: 'length', completionTokens: 16 })
-    expect(pieces.reduce((sum, { tokens }) => sum + tokens, 0)).toBe(16)
-  })
-
-  test('gives the same text for the same seed, another for another', async () => {
-    const sampled = async (seed: number): Promise<string> => {
-      const sampling = { temperature: 1.5, topP: 0.95, topK: 50, seed }
-      return textOf((await run(engine, short.prompt, { ...GREEDY, sampling })).pieces)
+  test('answers at once are those of the reference', async () => {
+    const answers = await Promise.all(CASES.map(({ prompt }) => run(engine, promptOf(prompt))))
+    for (const [index, { pieces, ending }] of answers.entries()) {
+      expect(textOf(pieces)).toBe(decoded(CASES[index]?.greedy ?? []))
+      expect(ending).toEqual({ reason: 'length', completionTokens: 16 })
+      expect(pieces.reduce((sum, { tokens }) => sum + tokens, 0)).toBe(16)
     }
-    const text = await sampled(5)
-    expect(await sampled(5)).toBe(text)
-    expect(await sampled(6)).not.toBe(text)
-    expect(text).not.toBe(decoded(short.greedy))
   })
 
-  test('stops within one token of an abort', async () => {
-    const cancelling = new AbortController()
-    const running = engine.generate(short.prompt, {
-      ...GREEDY,
-      maxTokens: 400,
-      signal: cancelling.signal,
-    })
-    await running.next()
-    cancelling.abort()
-    await expect(running.next()).rejects.toMatchObject({ kind: 'aborted' })
-    expect(await running.next()).toMatchObject({ done: true })
-  })
-
-  test('sees a message that cancels while it computes', async () => {
-    const cancelling = new AbortController()
+  test('an abort by a message is noticed between two tokens', async () => {
+    const canceling = new AbortController()
     const { port1, port2 } = new MessageChannel()
-    port1.onmessage = () => cancelling.abort()
-    const running = engine.generate(short.prompt, {
-      ...GREEDY,
-      maxTokens: 400,
-      signal: cancelling.signal,
-    })
+    port1.onmessage = () => canceling.abort()
+    const options = { ...GREEDY, maxTokens: 400, signal: canceling.signal }
     let count = 0
-    const all = (async () => {
-      for await (const { tokens } of running) {
+    const read = async (): Promise<void> => {
+      for await (const { tokens } of engine.generate(short.prompt, options)) {
         count += tokens
         if (count >= 3) port2.postMessage('cancel')
       }
-    })()
-    await expect(all).rejects.toMatchObject({ kind: 'aborted' })
+    }
+    await expect(read()).rejects.toMatchObject({ kind: 'aborted' })
     expect(count).toBeLessThan(8)
     port1.close()
   })
 
-  test('sees an abort between two chunks of a prompt', async () => {
-    const cancelling = new AbortController()
-    const running = engine.generate(long.prompt, { ...GREEDY, signal: cancelling.signal })
-    const first = running.next()
-    cancelling.abort()
-    await expect(first).rejects.toMatchObject({ kind: 'aborted' })
+  test('logprobs are those of the bytes of a text, and the best first', async () => {
+    const { pieces } = await run(engine, short.prompt, { ...GREEDY, maxTokens: 6, logprobs: 3 })
+    const logprobs = pieces.flatMap((piece) => piece.logprobs ?? [])
+    const bytes = Uint8Array.from(logprobs.flatMap((each) => each.bytes))
+    expect(new TextDecoder().decode(bytes)).toContain(textOf(pieces).trim())
+    for (const { bytes: chosen, logprob, top } of logprobs) {
+      expect(top).toHaveLength(3)
+      expect(top[0]).toMatchObject({ bytes: chosen, logprob })
+      expect(logprob).toBeLessThan(0)
+      expect(logprob).toBeGreaterThanOrEqual(top[1]?.logprob as number)
+    }
   })
 
-  test('answers again after one that was left', async () => {
-    for await (const piece of engine.generate(short.prompt, GREEDY)) {
-      expect(piece.tokens).toBeGreaterThan(0)
-      break
-    }
-    expect(textOf((await run(engine, short.prompt)).pieces)).toBe(decoded(short.greedy))
-  })
-
-  test('answers a conversation with stop texts and true counts', async () => {
-    const request = {
-      model: '@test/tiny',
-      messages: [{ role: 'user', content: 'hello world' } as const],
-      sampling: {},
-    }
-    const ask = async (stop: string[]): Promise<GenerationEvent[]> => {
-      const events: GenerationEvent[] = []
-      const asked = { ...request, stop }
-      const options = { plan: await planGeneration(engine, asked), maxOutputTokens: 24 }
-      for await (const event of runGeneration(engine, asked, options, never)) events.push(event)
-      return events
-    }
-    const shown = (events: GenerationEvent[]): string =>
-      events.map((event) => (event.type === 'text' ? event.text : '')).join('')
-    const prompt = engine.prepare({ messages: request.messages })
-    const free = await ask([])
-    expect(free[0]).toEqual({ type: 'start', promptTokens: prompt.tokens.length, cachedTokens: 0 })
-    expect(free.at(-1)).toMatchObject({
-      reason: 'length',
-      usage: { promptTokens: prompt.tokens.length, cachedTokens: 0, completionTokens: 24 },
-    })
-    const whole = shown(free)
-    const stop = whole.slice(6, 9)
-    const ended = await ask([stop])
-    expect(shown(ended)).toBe(whole.slice(0, whole.indexOf(stop)))
-    expect(ended.at(-1)).toMatchObject({ reason: 'stop_sequence', stopSequence: stop })
+  test('a constant text comes in one piece and ends the answer', async () => {
+    const constraint = { type: 'constant', text: 'hello world' } as const
+    const { pieces, ending } = await run(engine, short.prompt, { ...GREEDY, constraint })
+    expect(pieces.map((piece) => piece.text)).toEqual(['hello world'])
+    expect(ending).toMatchObject({ reason: 'stop' })
   })
 })
 
-test('ends at an end token, which counts and is not shown', async () => {
+test('a load with expected weights uses the runtime that has started, and starts no other', async () => {
+  const countRuntimes = (): number => performance.getEntriesByName('inorigin:runtime').length
+  const weights = await tinyFiles(WEIGHTS)
+  performance.clearMarks('inorigin:runtime')
+  const engine = await open({ expectedWeights: weights })
+  await expect.poll(countRuntimes).toBe(1)
+  await engine.load(weights, never)
+  expect(countRuntimes()).toBe(1)
+  expect(textOf((await run(engine, short.prompt)).pieces)).toBe(decoded(short.greedy))
+  await engine.close()
+})
+
+test('an answer ends at an end token, which counts and is not part of the text', async () => {
   const eos_token_id = short.greedy[3]
   const engine = await load({
     texts: { 'generation_config.json': { eos_token_id, do_sample: false } },
@@ -134,23 +96,7 @@ test('ends at an end token, which counts and is not shown', async () => {
   await engine.close()
 })
 
-test('ends at the end of its context, and refuses prompts that leave no room', async () => {
-  const engine = await load({ maxInputTokens: 16 })
-  expect(engine.contextWindow).toBe(16)
-  const { ending } = await run(engine, short.prompt)
-  expect(ending).toMatchObject({ reason: 'length', completionTokens: 4 })
-  const content = 'cat '.repeat(20)
-  expect(() => engine.prepare({ messages: [{ role: 'user', content }] })).toThrow(
-    expect.objectContaining({
-      kind: 'invalid_request',
-      code: 'context_length_exceeded',
-      message: expect.stringMatching(/^prompt is too long: \d+ tokens > 15 maximum/),
-    }),
-  )
-  await engine.close()
-})
-
-describe('says what is wrong', () => {
+describe('a load rejects', () => {
   test('without a chat template', async () => {
     const texts = { 'tokenizer_config.json': { eos_token: '<|im_end|>' } }
     await expect(open({ texts })).rejects.toMatchObject({
@@ -167,7 +113,7 @@ describe('says what is wrong', () => {
     })
   })
 
-  test('with weights that are damaged or cut short', async () => {
+  test('with weights that are damaged or cut short, and the next load works', async () => {
     const engine = await open()
     const whole = (await tinyFiles(WEIGHTS)).get('onnx/model.onnx') as Blob
     for (const damaged of [new Blob(['not a model']), whole.slice(0, 100_000)]) {
@@ -189,7 +135,7 @@ describe('says what is wrong', () => {
     await expect(engine.load(weights, never)).rejects.toMatchObject({ code: 'model_unusable' })
   })
 
-  test('when it was cancelled while loading', async () => {
+  test('when it is canceled', async () => {
     const engine = await open()
     await expect(engine.load(await tinyFiles(WEIGHTS), AbortSignal.abort())).rejects.toMatchObject({
       kind: 'aborted',
@@ -197,7 +143,7 @@ describe('says what is wrong', () => {
   })
 })
 
-test('loads external weights by the name the graph gives them', async () => {
+test('a load finds external weights by the name that the graph gives them', async () => {
   const engine = await open()
   await engine.load(await tinyFiles(['older/model.onnx', 'older/model.onnx_data']), never)
   expect(textOf((await run(engine, long.prompt)).pieces)).toBe(decoded(long.greedy))

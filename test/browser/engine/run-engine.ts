@@ -1,4 +1,5 @@
 /** The engine with the tiny model, and what its runs give. */
+import type { GpuVerdict } from '../../../src/device/gpu-verdict.ts'
 import type {
   GenerationResult,
   Engine,
@@ -20,20 +21,22 @@ interface Options {
   device?: 'wasm' | 'webgpu'
   maxInputTokens?: number
   texts?: Readonly<Record<string, unknown>>
-  runtime?: string
+  expectedWeights?: Map<string, Blob>
+  verdict?: GpuVerdict
 }
 
 export async function open({
   device = 'wasm',
   maxInputTokens = 512,
   texts,
-  runtime,
+  ...more
 }: Options = {}): Promise<Engine> {
   return openOnnx({
     device,
     maxInputTokens,
-    runtime: runtime ?? runtimeFolder(),
+    runtime: runtimeFolder(),
     texts: await tinyFiles([...new Set([...TEXTS, ...Object.keys(texts ?? {})])], texts),
+    ...more,
   })
 }
 

@@ -1,5 +1,6 @@
-/** What a page shows, on its way to a worker. */
-import { expect, test } from 'vitest'
+/** Images and sound of a page, on their way to a worker. */
+import { describe, expect, test } from 'vitest'
+import { toPageSound } from '../../../src/predictor/page-sound.ts'
 import {
   withTransferableInputs,
   closeImages,
@@ -24,7 +25,7 @@ function firstPixel(bitmap: ImageBitmap): number[] {
   return [...context.getImageData(0, 0, 1, 1).data]
 }
 
-/** To another thread and back, as inputs travel. */
+/** Posts a value as inputs are posted to another thread. */
 async function posted<T>(value: T): Promise<T> {
   const { port1, port2 } = new MessageChannel()
   const received = new Promise<T>((resolve) => {
@@ -34,7 +35,7 @@ async function posted<T>(value: T): Promise<T> {
   return received.finally(() => port1.close())
 }
 
-test.each(['a canvas', 'an offscreen canvas', 'an image'])(
+test.each(['a canvas', 'an offscreen canvas', 'an image'] as const)(
   '%s becomes a bitmap that can be posted',
   async (kind) => {
     const canvas = painted()
@@ -42,9 +43,8 @@ test.each(['a canvas', 'an offscreen canvas', 'an image'])(
     offscreen.getContext('2d')?.drawImage(canvas, 0, 0)
     const element = new Image()
     element.src = canvas.toDataURL()
-    const picture = { 'a canvas': canvas, 'an offscreen canvas': offscreen, 'an image': element }[
-      kind
-    ]
+    const pictures = { 'a canvas': canvas, 'an offscreen canvas': offscreen, 'an image': element }
+    const picture = pictures[kind]
     const plain = await toTransferable({ picture, number: 5 })
     const received = await posted(plain)
     expect(received['number']).toBe(5)
@@ -72,12 +72,12 @@ test('a video becomes the frame it shows', async () => {
   expect([(picture as ImageBitmap).width, (picture as ImageBitmap).height]).toEqual([8, 4])
 })
 
-test('everything else stays what it is', async () => {
+test('other values stay as they are', async () => {
   const values = { text: 'a', data: new Float32Array([1]), file: new Blob(['b']), none: null }
   expect(await toTransferable(values)).toEqual(values)
 })
 
-test('an image that is not there is refused by name', async () => {
+test('a broken image is rejected by name', async () => {
   const picture = new Image()
   picture.src = 'data:image/png;base64,AAAA'
   await expect(toTransferable({ picture })).rejects.toMatchObject({
@@ -88,7 +88,7 @@ test('an image that is not there is refused by name', async () => {
   })
 })
 
-test('pixels of another origin are refused by name', async () => {
+test('pixels of another origin are rejected by name', async () => {
   // The same server under another name.
   const other = new URL('/test/browser/predictor/dot.svg', location.href)
   other.hostname = 'other.localhost'
@@ -104,7 +104,7 @@ test('pixels of another origin are refused by name', async () => {
   }
 })
 
-test('of several images, only those are closed that were made on the way', async () => {
+test('only bitmaps that were created on the way are closed', async () => {
   const bitmap = await createImageBitmap(painted())
   const frame = new VideoFrame(painted(), { timestamp: 0 })
   const made: ImageBitmap[] = []
@@ -122,4 +122,28 @@ test('of several images, only those are closed that were made on the way', async
     message: 'inputs.pictures: the image has no pixels: it was closed or transferred.',
   })
   frame.close()
+})
+
+describe('sound of a page', () => {
+  test('has the samples of a WAV file, at the rate of the file', async () => {
+    const view = new DataView(new ArrayBuffer(48))
+    const text = { 0: 'RIFF', 8: 'WAVEfmt ', 36: 'data' }
+    for (const [at, marks] of Object.entries(text))
+      [...marks].forEach((mark, index) => view.setUint8(Number(at) + index, mark.charCodeAt(0)))
+    const words = { 4: 40, 16: 16, 24: 8000, 28: 16_000, 40: 4 }
+    for (const [at, value] of Object.entries(words)) view.setUint32(Number(at), value, true)
+    // Whole numbers, 1 channel, 2 bytes a frame, 16 bits, and two samples.
+    const halfWords = { 20: 1, 22: 1, 32: 2, 34: 16, 44: 0x4000, 46: 0x2000 }
+    for (const [at, value] of Object.entries(halfWords)) view.setUint16(Number(at), value, true)
+    const sound = await toPageSound(new Blob([view], { type: 'audio/wav' }), 'inputs.x')
+    expect(sound.sampleRate).toBe(8000)
+    expect([...sound.data].map((sample) => Math.round(sample * 1000))).toEqual([500, 250])
+  })
+
+  test('that the browser cannot decode is rejected by name', async () => {
+    const file = new Blob(['no sound'], { type: 'audio/ogg' })
+    await expect(toPageSound(file, 'inputs.x')).rejects.toThrow(
+      'inputs.x: this browser cannot decode its sound (audio/ogg).',
+    )
+  })
 })

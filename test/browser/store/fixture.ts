@@ -1,8 +1,7 @@
-/** What the store's tests share: a database of their own each, and a quick way of failing. */
-import { inject, onTestFinished } from 'vitest'
-import type { ResourceRecord } from '../../../src/store/db.ts'
-import type { DownloadTuning } from '../../../src/store/download.ts'
+/** A database for each test, files of the fault server, and downloads that fail quickly. */
+import { expect, inject, onTestFinished, vi, type TestContext } from 'vitest'
 import { openDatabase, type Database } from '../../../src/store/database.ts'
+import type { DownloadTuning } from '../../../src/store/download.ts'
 import { countStoredBytes } from '../../../src/store/resources.ts'
 import { fileOn as fileOnServer } from '../../support/content.ts'
 
@@ -16,13 +15,10 @@ export const QUICK: DownloadTuning = {
   stallTimeoutMs: 20_000,
 }
 
-/** Tuning for servers that fall silent. A healthy response that is late is only requested again. */
-export const IMPATIENT: DownloadTuning = { ...QUICK, stallTimeoutMs: 800, maxAttempts: 20 }
-
-/** A database nobody else uses; deleted when the test is over. */
-export function freshDatabase(): Database {
+/** Opens a database that no other test uses, until the test ends. Concurrent tests pass their own `onEnd`. */
+export function freshDatabase(onEnd: TestContext['onTestFinished'] = onTestFinished): Database {
   const database = openDatabase(`test:${crypto.randomUUID()}`)
-  onTestFinished(() => {
+  onEnd(() => {
     database.close()
     indexedDB.deleteDatabase(database.name)
   })
@@ -32,14 +28,6 @@ export function freshDatabase(): Database {
 /** A file of the fault server. */
 export function fileOn(options: Parameters<typeof fileOnServer>[1]) {
   return fileOnServer(inject('faults'), options)
-}
-
-/** Every verified resource, the least recently used first. */
-export function listResources(database: Database): Promise<ResourceRecord[]> {
-  return database.use(async (connection) => {
-    const records = await connection.getAllFromIndex('resources', 'lastUsed')
-    return records.filter((record) => record.verified)
-  })
 }
 
 /** Bytes of all chunks, those of unfinished downloads included. */
@@ -52,12 +40,24 @@ export function storedBytes(database: Database): Promise<number> {
 
 export const never = (): AbortSignal => new AbortController().signal
 
-export async function bytesOf(blob: Blob | undefined): Promise<Uint8Array> {
-  if (!blob) throw new Error('There is no Blob.')
-  return new Uint8Array(await blob.arrayBuffer())
+/** Expects these bytes. A matcher would print megabytes. */
+export async function expectContent(blob: Blob | undefined, content: Uint8Array): Promise<void> {
+  const bytes = new Uint8Array((await blob?.arrayBuffer()) ?? [])
+  expect(bytes).toHaveLength(content.length)
+  expect(bytes.findIndex((byte, index) => byte !== content[index])).toBe(-1)
 }
 
-/** Whether two contents are the same; a matcher would print megabytes. */
-export function same(one: Uint8Array, other: Uint8Array): boolean {
-  return one.length === other.length && one.every((byte, index) => byte === other[index])
+/** Calls `check` before each write to an object store, until mocks are restored. The write fails if `check` throws. */
+export function spyOnPut(
+  check: (store: IDBObjectStore, value: unknown, key?: IDBValidKey) => void,
+): void {
+  const { put } = IDBObjectStore.prototype
+  vi.spyOn(IDBObjectStore.prototype, 'put').mockImplementation(function (
+    this: IDBObjectStore,
+    value: unknown,
+    key,
+  ) {
+    check(this, value, key)
+    return key === undefined ? put.call(this, value) : put.call(this, value, key)
+  })
 }

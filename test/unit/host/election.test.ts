@@ -1,119 +1,100 @@
-import { afterEach, describe, expect, test, vi } from 'vitest'
+/** Which tab computes: the election by a lock that tabs wait for, steal and release. */
+import { expect, test, vi } from 'vitest'
 import { joinElection, type Election } from '../../../src/host/tab/election.ts'
 import { createLocks } from '../../support/locks.ts'
 
-interface Tab extends Election {
-  log: string[]
-}
+type Tab = Election & { log: string[] }
 
-function open(locks: LockManager, name = 'host'): Tab {
-  const log: string[] = []
-  const candidate = { onElected: () => log.push('elected'), onDeposed: () => log.push('deposed') }
-  return Object.assign(Object.create(joinElection(name, candidate, locks)) as Election, { log })
+/** Tabs that join the elections of these names in turn. */
+async function open(...names: string[]): Promise<Tab[]> {
+  const locks = createLocks()
+  const tabs = names.map((name) => {
+    const log: string[] = []
+    const candidate = { onElected: () => log.push('elected'), onDeposed: () => log.push('deposed') }
+    const election = joinElection(name, candidate, locks)
+    return Object.assign(Object.create(election) as Election, { log })
+  })
+  await settle()
+  return tabs
 }
 
 const settle = () => new Promise((resolve) => setTimeout(resolve))
 
-afterEach(() => vi.useRealTimers())
+async function steal(tab: Tab): Promise<void> {
+  tab.steal()
+  await settle()
+}
 
-describe('joinElection', () => {
-  test('the first tab is elected, the second waits', async () => {
-    const locks = createLocks()
-    const [one, two] = [open(locks), open(locks)]
-    await settle()
-    expect([one.isLeader, two.isLeader]).toEqual([true, false])
-    expect([one.log, two.log]).toEqual([['elected'], []])
-  })
+async function leave(...tabs: Tab[]): Promise<void> {
+  for (const tab of tabs) tab.leave()
+  await settle()
+}
 
-  test('the next in line is elected when the leader leaves', async () => {
-    const locks = createLocks()
-    const [one, two, three] = [open(locks), open(locks), open(locks)]
-    await settle()
-    one.leave()
-    await settle()
-    expect(one.log).toEqual(['elected', 'deposed'])
-    expect([two.isLeader, three.isLeader]).toEqual([true, false])
-  })
+const leaders = (tabs: Tab[]) => tabs.map(({ isLeader }) => isLeader)
+const logs = (tabs: Tab[]) => tabs.map(({ log }) => log.join(' '))
 
-  test('a tab that left before its turn is never elected', async () => {
-    const locks = createLocks()
-    const [one, two, three] = [open(locks), open(locks), open(locks)]
-    await settle()
-    two.leave()
-    one.leave()
-    await settle()
-    expect([two.log, three.log]).toEqual([[], ['elected']])
-  })
+test('the first tab is elected, and when it leaves the next one', async () => {
+  const tabs = await open('host', 'host', 'host')
+  expect([leaders(tabs), logs(tabs)]).toEqual([
+    [true, false, false],
+    ['elected', '', ''],
+  ])
+  await leave(tabs[0]!)
+  expect([leaders(tabs), logs(tabs)]).toEqual([
+    [false, true, false],
+    ['elected deposed', 'elected', ''],
+  ])
+})
 
-  test('a stolen leader is deposed and stands again behind the thief', async () => {
-    const locks = createLocks()
-    const [one, two] = [open(locks), open(locks)]
-    await settle()
-    two.steal()
-    await settle()
-    expect(one.log).toEqual(['elected', 'deposed'])
-    expect([one.isLeader, two.isLeader]).toEqual([false, true])
-    two.leave()
-    await settle()
-    expect(one.log).toEqual(['elected', 'deposed', 'elected'])
-  })
+test('a tab that left before its turn is never elected', async () => {
+  const tabs = await open('host', 'host', 'host')
+  await leave(tabs[1]!, tabs[0]!)
+  expect(logs(tabs)).toEqual(['elected deposed', '', 'elected'])
+})
 
-  test('a thief that leaves is not elected again by the place it queued for before', async () => {
-    const locks = createLocks()
-    const [one, two] = [open(locks), open(locks)]
-    await settle()
-    two.steal()
-    await settle()
-    two.leave()
-    one.leave()
-    await settle()
-    expect(two.log).toEqual(['elected', 'deposed'])
-  })
+test('a leader whose lock is stolen is deposed, and waits behind the thief', async () => {
+  const tabs = await open('host', 'host')
+  await steal(tabs[1]!)
+  expect([leaders(tabs), logs(tabs)]).toEqual([
+    [false, true],
+    ['elected deposed', 'elected'],
+  ])
+  await leave(tabs[1]!)
+  expect(logs(tabs)).toEqual(['elected deposed elected', 'elected deposed'])
+  // The thief had waited before it stole, and is not elected by that request.
+  await leave(tabs[0]!)
+  expect(tabs[1]?.log).toEqual(['elected', 'deposed'])
+})
 
-  test('a leader does not steal from itself', async () => {
-    const one = open(createLocks())
-    await settle()
-    one.steal()
-    await settle()
-    expect(one.log).toEqual(['elected'])
-  })
+test('a leader does not steal from itself', async () => {
+  const [one] = await open('host')
+  await steal(one!)
+  expect(one?.log).toEqual(['elected'])
+})
 
-  test('one tab steals at most once a minute', async () => {
-    const locks = createLocks()
-    const [one, two] = [open(locks), open(locks)]
-    await settle()
-    two.steal()
-    await settle()
-    one.steal()
-    await settle()
-    expect(one.isLeader).toBe(true)
-    two.steal()
-    await settle()
-    expect(two.isLeader).toBe(false)
-    const later = performance.now() + 61_000
-    vi.spyOn(performance, 'now').mockReturnValue(later)
-    two.steal()
-    await settle()
-    expect(two.isLeader).toBe(true)
-    vi.restoreAllMocks()
-  })
+test('a tab steals at most once a minute', async () => {
+  const [one, two] = await open('host', 'host')
+  await steal(two!)
+  await steal(one!)
+  expect(one?.isLeader).toBe(true)
+  await steal(two!)
+  expect(two?.isLeader).toBe(false)
+  const later = performance.now() + 61_000
+  vi.spyOn(performance, 'now').mockReturnValue(later)
+  await steal(two!)
+  expect(two?.isLeader).toBe(true)
+  vi.restoreAllMocks()
+})
 
-  test('a tab that leaves while it is elected does not keep the lock', async () => {
-    const locks = createLocks()
-    const failing: Election = joinElection(
-      'host',
-      { onElected: () => failing.leave(), onDeposed: () => {} },
-      locks,
-    )
-    const two = open(locks)
-    await settle()
-    expect([failing.isLeader, two.isLeader]).toEqual([false, true])
-  })
+test('a tab that leaves while it is elected does not keep the lock', async () => {
+  const locks = createLocks()
+  const candidate = { onElected: () => leaving.leave(), onDeposed: () => {} }
+  const leaving: Election = joinElection('host', candidate, locks)
+  const next = joinElection('host', { onElected: () => {}, onDeposed: () => {} }, locks)
+  await settle()
+  expect([leaving.isLeader, next.isLeader]).toEqual([false, true])
+})
 
-  test('servers of different names do not compete', async () => {
-    const locks = createLocks()
-    const [one, two] = [open(locks, 'a'), open(locks, 'b')]
-    await settle()
-    expect([one.isLeader, two.isLeader]).toEqual([true, true])
-  })
+test('servers of different names do not compete', async () => {
+  expect(leaders(await open('a', 'b'))).toEqual([true, true])
 })

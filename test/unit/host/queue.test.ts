@@ -1,234 +1,173 @@
+/** The queue of a model: its order, its limits, and the admission to a full queue. */
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { CONFIRM_TIMEOUT_MS } from '../../../src/host/requests/admission.ts'
 import { CANCEL_DELAY_MS, createQueue } from '../../../src/host/requests/queue.ts'
 
-const signal = () => new AbortController().signal
+beforeEach(() => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })
+})
+afterEach(() => {
+  vi.useRealTimers()
+})
 
-/** One at a time, for one client. */
-function single(places: number) {
-  const queue = createQueue({ maxRunning: 1, maxPerClient: places, maxTotal: places })
-  return { enqueue: (given: AbortSignal) => queue.enqueue('tab', given) }
+const reasonOf = ({ name, code }: { name: string; code: string }): string =>
+  name === 'AbortError' ? name : code
+
+const settle = () => new Promise((resolve) => setImmediate(resolve))
+
+/** A queue whose requests have the letter of their client first. `granted` lists those that may run. */
+function open(maxRunning: number, maxPerClient: number, maxTotal = maxPerClient) {
+  const queue = createQueue({ maxRunning, maxPerClient, maxTotal })
+  const granted: string[] = []
+  function enqueue(name: string) {
+    const leaving = new AbortController()
+    const ticket = queue.enqueue(name.charAt(0), leaving.signal)
+    ticket.granted.then(
+      () => granted.push(name),
+      (error) => granted.push(`${name}: ${reasonOf(error)}`),
+    )
+    return { ...ticket, abort: () => leaving.abort() }
+  }
+  const admit = (name: string, signal = new AbortController().signal) =>
+    queue.admit(name.charAt(0), signal).then(
+      () => granted.push(name),
+      (error) => granted.push(`${name}: ${reasonOf(error)}`),
+    )
+  return { granted, enqueue, admit }
 }
 
-describe('createQueue', () => {
-  test('serves one at a time, first come first served', async () => {
-    const queue = single(4)
-    const order: number[] = []
-    const tickets = [1, 2, 3].map((number) => {
-      const ticket = queue.enqueue(signal())
-      void ticket.granted.then(() => order.push(number))
-      return ticket
-    })
-    await tickets[0]?.granted
-    expect(order).toEqual([1])
-    tickets[0]?.release()
-    await tickets[1]?.granted
-    tickets[1]?.release()
-    await tickets[2]?.granted
-    expect(order).toEqual([1, 2, 3])
-  })
-
-  test('refuses by name when full, and takes again when one leaves', () => {
-    const queue = single(2)
-    const first = queue.enqueue(signal())
-    queue.enqueue(signal())
-    expect(() => queue.enqueue(signal())).toThrowError(
-      expect.objectContaining({ kind: 'rate_limit', retryAfter: 2, code: 'queue_full' }),
-    )
-    first.release()
-    expect(() => queue.enqueue(signal())).not.toThrow()
-  })
-
-  test('an aborted ticket rejects its turn and lets the next in', async () => {
-    const queue = single(3)
-    const first = queue.enqueue(signal())
-    const gone = new AbortController()
-    const second = queue.enqueue(gone.signal)
-    const third = queue.enqueue(signal())
-    gone.abort()
-    await expect(second.granted).rejects.toMatchObject({ name: 'AbortError' })
-    first.release()
-    await third.granted
-  })
-
-  test('aborting the one being served frees its place', async () => {
-    const queue = single(2)
-    const gone = new AbortController()
-    await queue.enqueue(gone.signal).granted
-    const next = queue.enqueue(signal())
-    gone.abort()
-    await expect(next.granted).resolves.toBeUndefined()
-  })
-
-  test('leaving twice frees one place only', async () => {
-    const queue = single(2)
-    const first = queue.enqueue(signal())
-    const second = queue.enqueue(signal())
-    first.release()
-    first.release()
-    await second.granted
-    let third = false
-    void queue.enqueue(signal()).granted.then(() => (third = true))
-    await Promise.resolve()
-    expect(third).toBe(false)
-  })
-
-  test('serves several at once', async () => {
-    const queue = createQueue({ maxRunning: 2, maxPerClient: 3, maxTotal: 3 })
-    const tickets = [1, 2, 3].map(() => queue.enqueue('tab', signal()))
-    await Promise.all([tickets[0]?.granted, tickets[1]?.granted])
-    let third = false
-    void tickets[2]?.granted.then(() => (third = true))
-    await Promise.resolve()
-    expect(third).toBe(false)
-    tickets[1]?.release()
-    await tickets[2]?.granted
-  })
-
-  test('clients take turns, whoever sent more', async () => {
-    const queue = createQueue({ maxRunning: 1, maxPerClient: 4, maxTotal: 9 })
-    const order: string[] = []
-    const enter = (client: string, name: string) => {
-      const ticket = queue.enqueue(client, signal())
-      void ticket.granted.then(() => {
-        order.push(name)
-        setTimeout(ticket.release)
-      })
-      return ticket.granted
+describe('requests', () => {
+  test.each<[string, number, string[], string[]]>([
+    ['of one client run one at a time, in their order', 1, ['a1', 'a2', 'a3'], ['a1', 'a2', 'a3']],
+    [
+      'of several clients take turns, whoever sent more',
+      1,
+      ['a1', 'a2', 'a3', 'a4', 'b1', 'b2', 'c1'],
+      ['a1', 'a2', 'b1', 'c1', 'a3', 'b2', 'a4'],
+    ],
+    ['of a client that runs some come last', 2, ['a1', 'a2', 'a3', 'b1'], ['a1', 'a2', 'b1', 'a3']],
+  ])('%s', async (_, maxRunning, names, order) => {
+    const { granted, enqueue } = open(maxRunning, 4, 9)
+    const tickets = new Map(names.map((name) => [name, enqueue(name)]))
+    for (let ended = 0; ended < names.length; ended += 1) {
+      await settle()
+      expect(granted).toEqual(order.slice(0, maxRunning + ended))
+      tickets.get(order[ended]!)?.release()
     }
-    const all = ['a1', 'a2', 'a3', 'a4', 'b1', 'b2', 'c1'].map((name) =>
-      enter(name.charAt(0), name),
-    )
-    await Promise.all(all)
-    expect(order).toEqual(['a1', 'a2', 'b1', 'c1', 'a3', 'b2', 'a4'])
   })
 
-  test('a client that holds a place lets one without go first', async () => {
-    const queue = createQueue({ maxRunning: 2, maxPerClient: 4, maxTotal: 9 })
-    const [first, second, third] = [1, 2, 3].map(() => queue.enqueue('a', signal()))
-    const other = queue.enqueue('b', signal())
-    await Promise.all([first?.granted, second?.granted])
-    first?.release()
-    await other.granted
-    second?.release()
-    await expect(third?.granted).resolves.toBeUndefined()
+  test('that are aborted let the next one run, and keep the turn of their client', async () => {
+    const { granted, enqueue } = open(1, 4, 9)
+    const [running, waiting] = [enqueue('x'), enqueue('a1')]
+    const next = enqueue('a2')
+    enqueue('b')
+    waiting.abort()
+    running.abort()
+    await settle()
+    expect(granted).toEqual(['x', 'a1: AbortError', 'a2'])
+    next.release()
+    await settle()
+    expect(granted.at(-1)).toBe('b')
   })
 
-  test('a client that gives a request up keeps its turn', async () => {
-    const queue = createQueue({ maxRunning: 1, maxPerClient: 4, maxTotal: 9 })
-    const first = queue.enqueue('x', signal())
-    const gone = new AbortController()
-    queue.enqueue('a', gone.signal)
-    const order: string[] = []
-    for (const client of ['a', 'b']) {
-      const ticket = queue.enqueue(client, signal())
-      void ticket.granted.then(() => {
-        order.push(client)
-        ticket.release()
-      })
-    }
-    gone.abort()
+  test('that are released twice free one place', async () => {
+    const { granted, enqueue } = open(1, 2)
+    const first = enqueue('a1')
+    enqueue('a2')
     first.release()
-    await vi.waitFor(() => expect(order).toEqual(['a', 'b']), 20_000)
+    first.release()
+    enqueue('a3')
+    await settle()
+    expect(granted).toEqual(['a1', 'a2'])
   })
 
-  test('a client that has filled its places does not fill those of others', () => {
-    const queue = createQueue({ maxRunning: 1, maxPerClient: 2, maxTotal: 3 })
-    queue.enqueue('a', signal())
-    queue.enqueue('a', signal())
-    expect(() => queue.enqueue('a', signal())).toThrowError(/This client already has 2/)
-    expect(() => queue.enqueue('b', signal())).not.toThrow()
-    expect(() => queue.enqueue('c', signal())).toThrowError(/The queue already has 3/)
+  test('are rejected by a full queue, until one leaves', () => {
+    const { enqueue } = open(1, 2, 3)
+    const first = enqueue('a1')
+    enqueue('a2')
+    expect(() => enqueue('a3')).toThrowError(
+      expect.objectContaining({
+        kind: 'rate_limit',
+        retryAfter: 2,
+        code: 'queue_full',
+        message: expect.stringContaining('This client already has 2'),
+      }),
+    )
+    enqueue('b1')
+    expect(() => enqueue('c1')).toThrowError(/The queue already has 3/)
+    first.release()
+    expect(() => enqueue('c1')).not.toThrow()
   })
 })
 
-describe('admit', () => {
-  beforeEach(() => {
-    vi.useFakeTimers()
-  })
-  afterEach(() => {
-    vi.useRealTimers()
-  })
-
-  /** A queue whose places are all taken, and what to do with them. */
+describe('admission', () => {
+  /** A queue whose places are all taken. */
   function full(places: number) {
-    const queue = createQueue({ maxRunning: 1, maxPerClient: places, maxTotal: places })
-    const taken = Array.from({ length: places }, () => {
-      const leaving = new AbortController()
-      const { confirm } = queue.enqueue('tab', leaving.signal)
-      return { confirm, abort: () => leaving.abort() }
-    })
-    const told: string[] = []
-    const ask = (name: string) =>
-      queue.admit('tab', signal()).then(
-        () => told.push(name),
-        (error) => told.push(`${name} ${error.code}`),
-      )
-    return { queue, taken, told, ask }
+    const queue = open(1, places)
+    const taken = Array.from({ length: places }, () => queue.enqueue('tab'))
+    return { ...queue, taken }
   }
 
   test('takes a free place at once', async () => {
-    const queue = createQueue({ maxRunning: 1, maxPerClient: 2, maxTotal: 2 })
-    await (
-      await queue.admit('tab', signal())
-    ).granted
-    expect(vi.getTimerCount()).toBe(0)
+    const { granted, admit } = open(1, 2)
+    await admit('tab')
+    expect([granted, vi.getTimerCount()]).toEqual([['tab'], 0])
   })
 
-  test('waits for places that are given up, one request for each, the first first', async () => {
-    const { taken, told, ask } = full(3)
-    for (const name of ['one', 'two']) void ask(name)
+  test('waits for places that are released, one request for each, the first first', async () => {
+    const { taken, granted, admit } = full(3)
+    for (const name of ['t1', 't2']) void admit(name)
     await vi.advanceTimersByTimeAsync(CONFIRM_TIMEOUT_MS - 1)
-    expect(told).toEqual([])
+    expect(granted).toEqual(['tab'])
     taken[1]?.abort()
     await vi.advanceTimersByTimeAsync(0)
-    expect(told).toEqual(['one'])
+    expect(granted).toEqual(['tab', 'tab: AbortError', 't1'])
     await vi.advanceTimersByTimeAsync(1)
-    expect(told).toEqual(['one', 'two queue_full'])
+    expect(granted.at(-1)).toBe('t2: queue_full')
     expect(vi.getTimerCount()).toBe(0)
   })
 
-  test('waits no longer than until all places are known to be wanted', async () => {
-    const { taken, told, ask } = full(2)
-    void ask('one')
+  test('ends when all requests are confirmed and can be aborted no more', async () => {
+    const { taken, granted, admit } = full(2)
+    void admit('t1')
     taken[0]?.confirm()
     await vi.advanceTimersByTimeAsync(500)
     taken[1]?.confirm()
     await vi.advanceTimersByTimeAsync(CANCEL_DELAY_MS - 1)
-    expect(told).toEqual([])
+    expect(granted).toEqual(['tab'])
     await vi.advanceTimersByTimeAsync(1)
-    expect(told).toEqual(['one queue_full'])
-    void ask('two')
+    void admit('t2')
     await vi.advanceTimersByTimeAsync(0)
-    expect(told).toEqual(['one queue_full', 'two queue_full'])
+    expect(granted).toEqual(['tab', 't1: queue_full', 't2: queue_full'])
   })
 
-  test('takes a place that is given up soon after it was confirmed', async () => {
-    const { taken, told, ask } = full(2)
+  test('takes a place that is released soon after it was confirmed', async () => {
+    const { taken, granted, admit } = full(2)
     for (const { confirm } of taken) confirm()
-    void ask('one')
+    void admit('t1')
     await vi.advanceTimersByTimeAsync(5)
     taken[0]?.abort()
     await vi.advanceTimersByTimeAsync(0)
-    expect(told).toEqual(['one'])
+    expect(granted).toEqual(['tab', 'tab', 't1'])
   })
 
-  test('a request that is aborted while it waits takes no place', async () => {
-    const { queue, taken } = full(1)
+  test('gives no place to a request that is aborted while it waits', async () => {
+    const { taken, granted, admit } = full(1)
     const leaving = new AbortController()
-    const waiting = queue.admit('tab', leaving.signal)
+    const waiting = admit('t1', leaving.signal)
     leaving.abort()
-    await expect(waiting).rejects.toMatchObject({ name: 'AbortError' })
+    await waiting
     taken[0]?.abort()
-    await expect((await queue.admit('tab', signal())).granted).resolves.toBeUndefined()
+    await admit('t2')
+    expect(granted).toEqual(['tab', 't1: AbortError', 't2'])
   })
 
-  test('no more wait than one client has places: the others are refused at once', async () => {
-    const { told, ask } = full(2)
-    for (const name of ['one', 'two', 'three']) void ask(name)
+  test('lets as many wait as one client has places, and rejects the others at once', async () => {
+    const { granted, admit } = full(2)
+    for (const name of ['t1', 't2', 't3']) void admit(name)
     await vi.advanceTimersByTimeAsync(0)
-    expect(told).toEqual(['three queue_full'])
+    expect(granted).toEqual(['tab', 't3: queue_full'])
     await vi.advanceTimersByTimeAsync(CONFIRM_TIMEOUT_MS)
-    expect(told).toEqual(['three queue_full', 'one queue_full', 'two queue_full'])
+    expect(granted.slice(2)).toEqual(['t1: queue_full', 't2: queue_full'])
   })
 })

@@ -2,43 +2,38 @@ import { expect, test } from 'vitest'
 import { InoriginError } from '../../../src/error.ts'
 import { createTrace, withTrace } from '../../../src/host/requests/trace.ts'
 import type { GenerationEvent, HostService, TraceEvent } from '../../../src/types/index.ts'
-import { HELLO, scriptedHost, TINY } from '../wire/scripted-host.ts'
+import { collect, HELLO, scriptedHost, TINY } from '../wire/scripted-host.ts'
 
 const SECRET = 'the secret prompt'
-
-const request = {
-  model: TINY.tag,
-  messages: [{ role: 'user' as const, content: SECRET }],
-  sampling: {},
-  stop: [],
-}
 
 /** A traced host, and a function that returns the events of its trace so far. */
 function open(overrides: Partial<HostService> = {}) {
   const scripted = { ...scriptedHost(), ...overrides } as unknown as HostService
   const trace = createTrace()
-  const host = { ...scripted, ...withTrace(scripted, trace) }
-  const leaving = new AbortController()
-  const events: TraceEvent[] = []
-  const reading = (async () => {
-    for await (const event of trace.read(leaving.signal)) events.push(event)
-  })()
-  const finish = async () => {
-    await new Promise((resolve) => setTimeout(resolve))
-    leaving.abort()
-    await reading
-    return events
+  const host = withTrace(scripted, trace)
+  const request = {
+    model: TINY.tag,
+    messages: [{ role: 'user' as const, content: SECRET }],
+    sampling: {},
+    stop: [],
   }
-  return { host, finish }
+  const caller = () => ({ key: 'sk-secret', signal: new AbortController().signal })
+  const leaving = new AbortController()
+  const reading = collect(trace.read(leaving.signal))
+  return {
+    generate: () => host.generate(request, caller()),
+    embed: () => host.embed({ model: TINY.tag, input: ['a'] }, caller()),
+    async finish(): Promise<TraceEvent[]> {
+      await new Promise((resolve) => setTimeout(resolve))
+      leaving.abort()
+      return reading
+    },
+  }
 }
 
-const caller = () => ({ key: 'sk-secret', signal: new AbortController().signal })
-
 test('a generation has a request and a response, without its contents and its key', async () => {
-  const { host, finish } = open()
-  const received: GenerationEvent[] = []
-  for await (const event of (await host.generate(request, caller())).events) received.push(event)
-  expect(received).toEqual(HELLO)
+  const { generate, finish } = open()
+  expect(await collect((await generate()).events)).toEqual(HELLO)
   const events = await finish()
   const id = expect.any(String)
   expect(events).toMatchObject([
@@ -52,8 +47,8 @@ test('a generation has a request and a response, without its contents and its ke
 
 test('a failure has kind and code, and not the message', async () => {
   const error = new InoriginError('unavailable', SECRET, { code: 'device_lost' })
-  const { host, finish } = open({ generate: () => Promise.reject(error) })
-  await expect(host.generate(request, caller())).rejects.toBe(error)
+  const { generate, finish } = open({ generate: () => Promise.reject(error) })
+  await expect(generate()).rejects.toBe(error)
   const events = await finish()
   expect(events.at(-1)).toMatchObject({
     type: 'failure',
@@ -67,15 +62,9 @@ test('a stream that fails or is left ends its request once', async () => {
     yield { type: 'start', promptTokens: 1, cachedTokens: 0 }
     throw new InoriginError('internal', SECRET)
   }
-  const { host, finish } = open({ generate: async () => ({ ignored: [], events: failing() }) })
-  const read = async (limit: number) => {
-    let count = 0
-    for await (const _ of (await host.generate(request, caller())).events) {
-      if (++count === limit) break
-    }
-  }
-  await expect(read(2)).rejects.toThrow(SECRET)
-  await read(1)
+  const { generate, finish } = open({ generate: async () => ({ ignored: [], events: failing() }) })
+  await expect(collect((await generate()).events)).rejects.toThrow(SECRET)
+  for await (const _ of (await generate()).events) break
   const ends = (await finish()).filter(({ type }) => type === 'response' || type === 'failure')
   expect(ends).toMatchObject([
     { type: 'failure', error: { kind: 'internal', code: null } },
@@ -84,27 +73,20 @@ test('a stream that fails or is left ends its request once', async () => {
 })
 
 test('a response says where it was answered', async () => {
-  async function* events(): AsyncGenerator<GenerationEvent> {
+  async function* upstream(): AsyncGenerator<GenerationEvent> {
     yield { type: 'served_by', servedBy: 'upstream' }
-    yield* (await scriptedHost().generate(request, caller())).events
   }
-  const answers = [
-    { servedBy: 'local', events: events() },
-    { servedBy: 'local', events: (await scriptedHost().generate(request, caller())).events },
-  ] as const
-  const { host, finish } = open({
+  async function* local(): AsyncGenerator<GenerationEvent> {
+    yield* HELLO as GenerationEvent[]
+  }
+  const answers = [upstream, local]
+  const { generate, embed, finish } = open({
     embed: async () => ({ servedBy: 'upstream', events: (async function* () {})() }),
-    generate: async () => ({ ignored: [], ...(answers[at++] ?? answers[0]) }),
+    generate: async () => ({ ignored: [], servedBy: 'local', events: answers.shift()!() }),
   })
-  let at = 0
-  const read = async (stream: Promise<{ events: AsyncIterable<unknown> }>) => {
-    for await (const _ of (await stream).events);
-  }
-  await read(host.generate(request, caller()))
-  await read(host.generate(request, caller()))
-  await read(host.embed({ model: TINY.tag, input: ['a'] }, caller()))
+  for (const ask of [generate, generate, embed])
+    await collect((await ask()).events as AsyncIterable<unknown>)
   const responses = (await finish()).filter(({ type }) => type === 'response')
-  expect(responses).toMatchObject(
-    ['upstream', 'local', 'upstream'].map((servedBy) => ({ servedBy })),
-  )
+  const places = ['upstream', 'local', 'upstream']
+  expect(responses).toMatchObject(places.map((servedBy) => ({ servedBy })))
 })

@@ -1,33 +1,55 @@
-/** Where a request is answered: the conditions of the catalog, and the header of the request. */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { Condition, Upstream } from '../../../src/catalog/upstream-schema.ts'
-import { InoriginError, type ErrorKind } from '../../../src/error.ts'
-import type { ErrorCode } from '../../../src/error-codes.ts'
+/**
+ * Where a request is answered: the conditions of the catalog, and the header of the request. A request
+ * that must stay on the device sends no byte to a server, whatever fails.
+ */
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { createTestServer } from '../../../src/adapters/testing/server.ts'
+import { CONDITIONS, type Condition, type Upstream } from '../../../src/catalog/upstream-schema.ts'
+import { resolveUpstream } from '../../../src/catalog/upstreams.ts'
+import { ERROR_CODES, type ErrorCode } from '../../../src/error-codes.ts'
+import { InoriginError, STATUS, type ErrorKind } from '../../../src/error.ts'
+import { createDelivery } from '../../../src/link/delivery.ts'
+import { continueGeneration } from '../../../src/link/failover.ts'
+import type { Route } from '../../../src/types/index.ts'
+import { createChance, type Chance } from '../../support/random.ts'
 import {
   chatOf,
   DEVICE_LOST,
   embedder,
   openHost,
-  startFarServer,
+  PHASES,
   type Fault,
+  type Phase,
 } from '../../support/routed-host.ts'
-import type { UpstreamServer } from '../../support/upstream-server.ts'
+import { runs } from '../../support/runs.ts'
+import { startFetchServer, type UpstreamServer } from '../../support/upstream-server.ts'
 import { model } from '../catalog/entries.ts'
 
-const failure = (kind: ErrorKind, code: ErrorCode) =>
-  new InoriginError(kind, `It: ${code}.`, { code })
-const NO_IMPLEMENTATION = failure('unavailable', 'no_implementation')
+const TAG = '@acme/tiny'
 
 let server: UpstreamServer
+let clock: NodeJS.Timeout
 beforeAll(async () => {
-  server = await startFarServer()
+  const far = createTestServer({ models: [{ tag: '@far/big', answers: () => 'far' }] })
+  server = await startFetchServer(async (request) =>
+    request.url.endsWith('/embeddings')
+      ? Response.json({ data: [{ index: 0, embedding: [1, 2] }] })
+      : far.fetch(request),
+  )
+  // Headers are sent after 5 s. These pass in 100 ms.
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+  clock = setInterval(() => vi.advanceTimersByTime(50), 1)
 })
-afterAll(() => server?.close())
+afterAll(async () => {
+  clearInterval(clock)
+  vi.useRealTimers()
+  await server?.close()
+})
 
 const upstreamOf = (changes: Partial<Upstream> = {}): Upstream => ({
   id: 'server',
   url: server.url,
-  model: 'big',
+  model: '@far/big',
   when: ['unavailable'],
   forwardAuthorization: false,
   continues: false,
@@ -36,78 +58,75 @@ const upstreamOf = (changes: Partial<Upstream> = {}): Upstream => ({
   ...changes,
 })
 
-type Opened = Pick<ReturnType<typeof openHost>, 'post'>
+/** A model with a server that answers under the conditions. */
+const modelWith = (...when: Condition[]) => model({ upstreams: [upstreamOf({ when })] })
 
-const ask = ({ post }: Opened, route?: string) =>
-  post('chat/completions', { ...chatOf('@acme/tiny'), stream: true }, route)
+type Opened = ReturnType<typeof openHost>
+
+const ask = ({ post }: Pick<Opened, 'post'>, route?: string) =>
+  post('chat/completions', { ...chatOf(TAG), stream: true }, route)
+
+const failIn = (phase: Phase, kind: ErrorKind, code: ErrorCode): Fault => ({
+  phase,
+  error: new InoriginError(kind, `It: ${code}.`, { code }),
+})
+const UNFIT = failIn('select', 'unavailable', 'no_implementation')
 
 describe('a condition', () => {
-  const tooLong: Fault = {
-    phase: 'accept',
-    error: failure('invalid_request', 'context_length_exceeded'),
-  }
-  const full: Fault = { phase: 'accept', error: failure('rate_limit', 'queue_full') }
-  const unfit: Fault = { phase: 'select', error: NO_IMPLEMENTATION }
-  const lost: Fault = { phase: 'load', error: DEVICE_LOST }
-  const lostLater: Fault = { phase: 'acquire', error: DEVICE_LOST }
   const cases: [Condition, Fault | null, boolean][] = [
     ['always', null, true],
-    ['unavailable', unfit, true],
-    ['unavailable', lost, true],
-    ['unavailable', lostLater, true],
+    ['unavailable', UNFIT, true],
+    ['unavailable', { phase: 'load', error: DEVICE_LOST }, true],
+    ['unavailable', { phase: 'acquire', error: DEVICE_LOST }, true],
     ['not-loaded', null, false],
-    ['busy', full, true],
-    ['too-long', tooLong, true],
+    ['busy', failIn('accept', 'rate_limit', 'queue_full'), true],
+    ['too-long', failIn('accept', 'invalid_request', 'context_length_exceeded'), true],
   ]
   test.each(cases)('%s has the server answer', async (condition, fault, isReady) => {
-    const entry = model({ upstreams: [upstreamOf({ when: [condition] })] })
-    const opened = openHost(entry, fault, isReady)
-    const { status, served, text } = await ask(opened)
+    const local = { faults: Array.from({ length: 4 }, () => fault), isReady }
+    const { status, served, text } = await ask(openHost(modelWith(condition), local))
     expect([status, served, text.includes('"content":"far"')]).toEqual([200, 'upstream', true])
     expect(text).toContain(': served by upstream')
     // Any other condition leaves it to this device.
-    const others = cases.map(([one]) => one).filter((one) => one !== condition)
-    const left = model({ upstreams: [upstreamOf({ when: ['never'] })] })
     const before = server.counts()
-    expect((await ask(openHost(left, fault, isReady))).served).not.toBe('upstream')
-    for (const when of others.filter((one) => one !== 'always' && one !== 'not-loaded')) {
-      const entryOfOther = model({ upstreams: [upstreamOf({ when: [when] })] })
-      const answered = await ask(openHost(entryOfOther, fault, true))
-      expect(answered.served).not.toBe('upstream')
-    }
+    const others = cases.map(([one]) => one).filter((one) => one !== condition)
+    const late = others.filter((one) => one !== 'always' && one !== 'not-loaded')
+    for (const when of ['never', ...late] as const)
+      expect((await ask(openHost(modelWith(when), local))).served).not.toBe('upstream')
     expect(server.counts()).toEqual(before)
   })
 
   test('not-loaded loads the local model meanwhile', async () => {
-    const entry = model({ upstreams: [upstreamOf({ when: ['not-loaded'] })] })
-    const opened = openHost(entry, null, false)
+    const entry = modelWith('not-loaded')
+    const opened = openHost(entry, { isReady: false })
     expect((await ask(opened)).served).toBe('upstream')
     expect(opened.seen).toMatchObject({ loads: 1, released: 1 })
     expect((await ask(openHost(entry))).served).toBe('local')
   })
 
   test('holds for embeddings and for both other styles', async () => {
+    const faults = [UNFIT]
     const upstreams = [upstreamOf()]
     const body = { model: '@acme/embed', input: 'Hi' }
-    const embedded = await openHost(embedder(upstreams), unfit).post('embeddings', body)
+    const embedded = await openHost(embedder({ upstreams }), { faults }).post('embeddings', body)
     expect(JSON.parse(embedded.text)).toMatchObject({ data: [{ embedding: [1, 2] }] })
     expect(embedded.served).toBe('upstream')
-    const { post } = openHost(model({ upstreams }), unfit)
-    const message = await post('messages', { ...chatOf('@acme/tiny'), max_tokens: 9 })
+    const { post } = openHost(modelWith('unavailable'), { faults })
+    const message = await post('messages', { ...chatOf(TAG), max_tokens: 9 })
     expect(JSON.parse(message.text)).toMatchObject({ content: [{ type: 'text', text: 'far' }] })
-    const response = await post('responses', { model: '@acme/tiny', input: 'Hi' })
+    const response = await post('responses', { model: TAG, input: 'Hi' })
     expect(response).toMatchObject({ status: 200, served: 'upstream' })
   })
 })
 
 describe('an answer that this device cannot finish', () => {
-  const lost: Fault = { phase: 'middle', error: DEVICE_LOST }
-  const entryOf = (when: Condition[]) =>
-    model({ upstreams: [upstreamOf({ when, continues: true })] })
+  const faults: Fault[] = Array.from({ length: 4 }, () => ({ phase: 'middle', error: DEVICE_LOST }))
+  const entryOf = (when: readonly Condition[]) =>
+    model({ upstreams: [upstreamOf({ when: [...when], continues: true })] })
 
   test('is continued by the server if the catalog entry says so', async () => {
-    const opened = openHost(entryOf(['interrupted']), lost)
-    const { status, served, text } = await ask(opened)
+    const { post } = openHost(entryOf(['interrupted']), { faults })
+    const { status, served, text } = await ask({ post })
     expect([status, served]).toEqual([200, 'local'])
     const parts = ['"content":"near"', ': continued by upstream', '"content":"far"', '[DONE]']
     const places = parts.map((part) => text.indexOf(part))
@@ -121,8 +140,7 @@ describe('an answer that this device cannot finish', () => {
       max_tokens: entryOf([]).maxOutputTokens - 1,
       continue_final_message: true,
     })
-    const message = { ...chatOf('@acme/tiny'), max_tokens: 9 }
-    const whole = await opened.post('messages', message)
+    const whole = await post('messages', { ...chatOf(TAG), max_tokens: 9 })
     expect(JSON.parse(whole.text)).toMatchObject({ content: [{ type: 'text', text: 'nearfar' }] })
   })
 
@@ -131,60 +149,59 @@ describe('an answer that this device cannot finish', () => {
     ['the request is local', ['interrupted'], {}, 'local'],
     ['it has a format', ['interrupted'], { response_format: { type: 'json_object' } }, undefined],
   ] as const)('fails here if %s', async (_why, when, changes, route) => {
-    const { post } = openHost(entryOf([...when]), lost)
     const before = server.counts()
-    const body = { ...chatOf('@acme/tiny'), stream: true, ...changes }
-    const { text } = await post('chat/completions', body, route)
+    const body = { ...chatOf(TAG), stream: true, ...changes }
+    const { text } = await openHost(entryOf(when), { faults }).post('chat/completions', body, route)
     expect(text).toContain('device_lost')
     expect(server.counts()).toEqual(before)
   })
 
   test('is not continued for a request that says so by itself', async () => {
     const entry = entryOf(['unavailable', 'busy'])
-    const { upstreams } = openHost(entry)
     const before = server.counts()
     const request = { model: entry.tag, messages: [], sampling: {}, stop: [] }
     const caller = { key: null, signal: new AbortController().signal }
-    const begun = { text: 'near', tokens: 1 }
-    await expect(upstreams.continueAnswer(entry, request, begun, caller)).rejects.toMatchObject({
-      code: 'upstream_not_allowed',
-    })
+    const continued = openHost(entry).upstreams.continueAnswer(
+      entry,
+      request,
+      { text: 'near', tokens: 1 },
+      caller,
+    )
+    await expect(continued).rejects.toMatchObject({ code: 'upstream_not_allowed' })
     expect(server.counts()).toEqual(before)
   })
 })
 
-describe('the header x-inorigin-route', () => {
-  test('narrows to upstream, and never widens', async () => {
-    const always = model({ upstreams: [upstreamOf({ when: ['always'] })] })
-    expect((await ask(openHost(always), 'upstream')).served).toBe('upstream')
-    expect((await ask(openHost(always), 'local')).served).toBe('local')
-    for (const when of [['unavailable'], ['busy'], ['too-long'], ['never']] as Condition[][]) {
-      const opened = openHost(model({ upstreams: [upstreamOf({ when })] }))
-      const { status, text } = await ask(opened, 'upstream')
-      const { loads } = opened.seen
-      expect([status, text.includes('upstream_not_allowed'), loads]).toEqual([403, true, 0])
-    }
-    expect((await ask(openHost(model()), 'upstream')).status).toBe(403)
-  })
-
-  test('must be one of two words', async () => {
-    const always = model({ upstreams: [upstreamOf({ when: ['always'] })] })
-    const before = server.counts()
-    for (const route of ['Local', 'none', ''])
-      expect((await ask(openHost(always), route)).status).toBe(400)
-    expect(server.counts()).toEqual(before)
-  })
+test('the header x-inorigin-route narrows to one place, never widens, and has two values', async () => {
+  const always = modelWith('always')
+  expect((await ask(openHost(always), 'upstream')).served).toBe('upstream')
+  const before = server.counts()
+  expect((await ask(openHost(always), 'local')).served).toBe('local')
+  const others = (['unavailable', 'busy', 'too-long', 'never'] as const).map((one) =>
+    modelWith(one),
+  )
+  for (const entry of [...others, model()]) {
+    const opened = openHost(entry)
+    const { status, text } = await ask(opened, 'upstream')
+    const { loads } = opened.seen
+    expect([status, text.includes('upstream_not_allowed'), loads]).toEqual([403, true, 0])
+  }
+  for (const route of ['Local', 'none', ''])
+    expect((await ask(openHost(always), route)).status).toBe(400)
+  expect(server.counts()).toEqual(before)
 })
 
 describe('the header x-inorigin-served-by', () => {
-  const entry = () => model({ upstreams: [upstreamOf()] })
-
   test('is missing while the weights may fail to load, and the stream says it then', async () => {
-    const failed = await ask(openHost(entry(), { phase: 'load-late', error: DEVICE_LOST }, false))
+    const faults: Fault[] = [
+      { phase: 'load-late', error: DEVICE_LOST },
+      { phase: 'load-late', error: DEVICE_LOST },
+    ]
+    const failed = await ask(openHost(modelWith('unavailable'), { faults, isReady: false }))
     expect([failed.status, failed.served]).toEqual([200, null])
     expect(failed.text).toContain(': served by upstream')
     expect(failed.text).toContain('"content":"far"')
-    const loaded = await ask(openHost(entry(), null, false))
+    const loaded = await ask(openHost(modelWith('unavailable'), { isReady: false }))
     expect(loaded.served).toBe(null)
     expect(loaded.text).toContain(': served by local')
   })
@@ -194,17 +211,152 @@ describe('the header x-inorigin-served-by', () => {
     ['no server may answer', false, ['interrupted']],
   ] as const)('is local if %s', async (_why, isReady, when) => {
     const upstreams = [upstreamOf({ when: [...when], continues: true })]
-    const { served, text } = await ask(openHost(model({ upstreams }), null, isReady))
+    const { served, text } = await ask(openHost(model({ upstreams }), { isReady }))
     expect([served, text.includes(': served by')]).toEqual(['local', false])
   })
 
   test('is missing if an embedding takes long, and true otherwise', async () => {
-    const body = { model: '@acme/embed', input: 'Hi' }
-    const embed = (fault: Fault | null) =>
-      openHost(embedder([upstreamOf()]), fault).post('embeddings', body)
-    expect((await embed(null)).served).toBe('local')
-    expect((await embed({ phase: 'middle', error: DEVICE_LOST })).served).toBe('upstream')
-    const late = await embed({ phase: 'acquire-late', error: DEVICE_LOST })
+    const embed = (...phases: Phase[]) =>
+      openHost(embedder({ upstreams: [upstreamOf()] }), {
+        faults: phases.map((phase) => ({ phase, error: DEVICE_LOST })),
+      }).post('embeddings', { model: '@acme/embed', input: 'Hi' })
+    expect((await embed()).served).toBe('local')
+    expect((await embed('middle', 'middle')).served).toBe('upstream')
+    const late = await embed('acquire-late', 'acquire-late')
     expect([late.served, JSON.parse(late.text).data[0].embedding]).toEqual([null, [1, 2]])
   })
+})
+
+/** Reasons why a request stays on the device: its header, the app, the catalog entry, or no server. */
+const REASONS = ['header', 'header', 'no consent', 'never', 'none'] as const
+type Reason = (typeof REASONS)[number]
+
+const ANY = CONDITIONS.filter((condition) => condition !== 'never')
+
+/** Conditions that depend on a fault: the others have the server answer before one. */
+const AFTER_A_FAULT = ANY.filter((one) => one !== 'always' && one !== 'not-loaded')
+
+/** Returns the server as validation leaves it. With no consent, its catalog came from another site. */
+function upstreamsFor(reason: Reason | 'allowed', when: readonly Condition[]) {
+  if (reason === 'none') return []
+  const written = {
+    id: 'server',
+    engine: 'upstream' as const,
+    url: server.url,
+    model: '@far/big',
+    when: reason === 'never' ? ['never' as const] : [...when],
+    continues: true,
+    forwardAuthorization: true,
+  }
+  const isGiven = reason !== 'no consent'
+  const policy = { scope: 'https://app.test/', isGiven, allowed: ['https://other.test'] }
+  return [resolveUpstream(written, server.url, policy)]
+}
+
+/** Requests, each of which ends with its response or its error. */
+const OPERATIONS = {
+  'chat/completions': ({ post }: Opened, body: object, route?: Route) =>
+    post('chat/completions', { ...chatOf(TAG), ...body }, route),
+  messages: ({ post }: Opened, body: object, route?: Route) =>
+    post('messages', { ...chatOf(TAG), max_tokens: 9, ...body }, route),
+  responses: ({ post }: Opened, body: object, route?: Route) =>
+    post('responses', { model: TAG, input: 'Hi', ...body }, route),
+  embeddings: ({ post }: Opened, _body: object, route?: Route) =>
+    post('embeddings', { model: '@acme/embed', input: 'Hi' }, route),
+  'messages/count_tokens': ({ post, sendHeaders }: Opened, _body: object, route?: Route) => {
+    // It has no headers before its answer.
+    sendHeaders()
+    return post('messages/count_tokens', chatOf(TAG), route)
+  },
+  /** A background response that another host began, and that this one continues. */
+  resumption: async ({ generate, sendHeaders }: Opened, _body: object, route?: Route) => {
+    const delivery = createDelivery()
+    delivery.select({ type: 'start', promptTokens: 1, cachedTokens: 0 })
+    delivery.select({ type: 'text', text: 'ne', tokens: [1] })
+    const request = { ...chatOf(TAG), sampling: {}, stop: [], ...(route && { route }) }
+    const caller = { key: 'sk-1', signal: new AbortController().signal }
+    try {
+      const { events } = await continueGeneration(generate, request as never, caller, delivery)
+      sendHeaders()
+      for await (const _ of events);
+      return { status: 200, served: null }
+    } catch (error) {
+      return { status: InoriginError.from(error).status, served: null }
+    }
+  },
+}
+type Operation = keyof typeof OPERATIONS
+const NAMES = Object.keys(OPERATIONS) as Operation[]
+
+function openFor(
+  operation: Operation,
+  reason: Reason | 'allowed',
+  when: readonly Condition[],
+  fault: Fault | null,
+  isReady: boolean,
+) {
+  const upstreams = upstreamsFor(reason, when)
+  const entry = operation === 'embeddings' ? embedder({ upstreams }) : model({ upstreams })
+  return openHost(entry, { faults: Array.from({ length: 9 }, () => fault), isReady })
+}
+
+test('a server that may answer does so after a fault in each phase', async () => {
+  const reached = async (operation: Operation, phase: Phase) => {
+    const fault = { phase, error: DEVICE_LOST }
+    const opened = openFor(operation, 'allowed', AFTER_A_FAULT, fault, !phase.endsWith('late'))
+    await OPERATIONS[operation](opened, { stream: true })
+    return opened.seen.headers > 0
+  }
+  const found = await Promise.all(
+    NAMES.map(async (operation) => {
+      const isReached = await Promise.all(PHASES.map((phase) => reached(operation, phase)))
+      return [operation, PHASES.filter((_, at) => isReached[at])] as const
+    }),
+  )
+  const generation = PHASES.filter((phase) => phase !== 'start')
+  // The next test covers these faults, and those in which nothing leaves the device anyway.
+  expect(Object.fromEntries(found)).toEqual({
+    'chat/completions': generation,
+    messages: generation,
+    responses: generation,
+    embeddings: PHASES.filter((phase) => phase !== 'open'),
+    'messages/count_tokens': [],
+    resumption: PHASES.filter((phase) => phase !== 'select'),
+  })
+})
+
+/** Returns any error at all: of any kind and code, or none of inorigin's. */
+function pickError({ pick, often }: Chance): unknown {
+  if (often(0.1)) return new TypeError('It is a bug.')
+  // Most errors of a device are of this kind, which has a server answer.
+  const kinds = often(0.5) ? (['unavailable'] as const) : (Object.keys(STATUS) as ErrorKind[])
+  return new InoriginError(pick(kinds), 'It failed.', { code: pick(ERROR_CODES) })
+}
+
+/** Each operation, reason and phase once. */
+const GRID = NAMES.flatMap((operation) =>
+  REASONS.flatMap((reason) => PHASES.map((phase) => ({ operation, reason, phase }))),
+)
+
+test('requests that must stay on the device send no byte over all fault paths', async () => {
+  const chance = createChance(20)
+  const { pick, often } = chance
+  const before = server.counts()
+  // The grid first, then random requests of it. Many at once, because those that fail late wait.
+  const requests = Array.from({ length: runs(400, 1_000) }, async (_, at) => {
+    const { operation, reason, phase } = GRID[at] ?? pick(GRID)
+    const isFaulty = at < GRID.length || often(0.9)
+    const fault = isFaulty ? { phase, error: pickError(chance) } : null
+    const opened = openFor(operation, reason, ANY, fault, often(0.5))
+    const route = reason === 'header' ? 'local' : undefined
+    const body = { stream: often(0.5) }
+    const { status, served } = await OPERATIONS[operation](opened, body, route)
+    return { status, served, headers: opened.seen.headers }
+  })
+  const answers = await Promise.all(requests)
+  expect(server.counts()).toEqual(before)
+  expect(answers.filter(({ served, headers }) => served === 'upstream' || headers > 0)).toEqual([])
+  // They were answered, rejected, and failed in every way.
+  const statuses = new Set(answers.map(({ status }) => status))
+  expect([...statuses].toSorted()).toEqual([200, ...Object.values(STATUS)].toSorted())
 })

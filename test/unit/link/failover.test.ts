@@ -2,22 +2,15 @@
 import { describe, expect, test } from 'vitest'
 import type { ErrorCode } from '../../../src/error-codes.ts'
 import { InoriginError } from '../../../src/error.ts'
+import { createDelivery } from '../../../src/link/delivery.ts'
 import { withFailover } from '../../../src/link/failover.ts'
 import type { GenerationEvent, GenerationRequest, Host } from '../../../src/types/index.ts'
+import { progressOf } from '../../support/samples.ts'
+import { collect } from '../wire/scripted-host.ts'
 
 const caller = { key: null, signal: new AbortController().signal }
 const request: GenerationRequest = { model: '@a/b', messages: [], sampling: {}, stop: [] }
-const progress: GenerationEvent = {
-  type: 'progress',
-  progress: {
-    tag: '@a/b',
-    phase: 'download',
-    loadedBytes: 1,
-    totalBytes: 2,
-    bytesPerSecond: 0,
-    remainingSeconds: null,
-  },
-}
+const progress: GenerationEvent = { type: 'progress', progress: progressOf() }
 const start = (cachedTokens: number): GenerationEvent => ({
   type: 'start',
   promptTokens: 9,
@@ -28,6 +21,11 @@ const finish = (cachedTokens: number): GenerationEvent => ({
   reason: 'stop',
   stopSequence: null,
   usage: { promptTokens: 9, cachedTokens, completionTokens: 6, reasoningTokens: 2 },
+})
+const text = (value: string, ...tokens: number[]): GenerationEvent => ({
+  type: 'text',
+  text: value,
+  ...(tokens.length > 0 && { tokens }),
 })
 
 const failure = (code: ErrorCode): InoriginError =>
@@ -70,6 +68,8 @@ async function read(lives: readonly Life[], given: GenerationRequest = request) 
   return { events, error, ignored, requests }
 }
 
+const repeat = (life: Life): Life[] => Array.from({ length: 9 }, () => life)
+
 const withoutTokens = (events: readonly GenerationEvent[]) =>
   events.map((event) => ({ ...event, tokens: undefined }))
 
@@ -77,26 +77,26 @@ const whole: GenerationEvent[] = [
   start(0),
   { type: 'reasoning', text: 'Hmm, ', tokens: [1] },
   { type: 'reasoning', text: 'so', tokens: [2] },
-  { type: 'text', text: 'One ' },
-  { type: 'text', text: 'two', tokens: [3] },
+  text('One '),
+  text('two', 3),
   { type: 'tool_call', index: 0, id: 'call_a', name: 'add' },
   { type: 'tool_arguments', index: 0, text: '{"a":', tokens: [4, 5] },
   { type: 'tool_arguments', index: 0, text: '1}', tokens: [6] },
   finish(0),
 ]
 
-/** What a host that continues sends: the same in other pieces, with calls that have other ids. */
+/** Events of a host that continues: the same in other pieces, with calls that have other ids. */
 const again: GenerationEvent[] = [
   progress,
   start(7),
   { type: 'reasoning', text: 'Hmm, so', tokens: [1, 2] },
-  { type: 'text', text: 'One two', tokens: [3] },
+  text('One two', 3),
   { type: 'tool_call', index: 0, id: 'call_b', name: 'add' },
   { type: 'tool_arguments', index: 0, text: '{"a":1}', tokens: [4, 5, 6] },
   finish(7),
 ]
 
-/** What a client has after all events. */
+/** Content that a client has after all events. */
 function join(events: readonly GenerationEvent[]) {
   const all = { reasoning: '', text: '', arguments: '', calls: [] as string[], ends: 0, starts: 0 }
   for (const event of events) {
@@ -116,69 +116,65 @@ describe('a generation', () => {
     expect(events).toEqual(whole)
     expect(ignored).toEqual(['host 1'])
     expect(requests).toEqual([{ ...request, sampling: { seed: expect.any(Number) } }])
+    const seeded = await read([{ events: whole }], { ...request, sampling: { seed: 3 } })
+    expect(seeded.requests[0]?.sampling).toEqual({ seed: 3 })
   })
 
-  test.each(whole.map((_event, count) => count).slice(1))(
+  test.each([...whole.keys()].slice(1))(
     'continues after %i events, without a word missing or twice',
     async (count) => {
-      const lives = [{ events: whole.slice(0, count), error: gone }, { events: again }]
-      const { events, requests } = await read(lives)
+      const delivered = whole.slice(0, count)
+      const { events, requests } = await read([
+        { events: delivered, error: gone },
+        { events: again },
+      ])
       expect(join(events)).toEqual(join(whole))
-      expect(withoutTokens(events.slice(0, count))).toEqual(withoutTokens(whole.slice(0, count)))
+      expect(withoutTokens(events.slice(0, count))).toEqual(withoutTokens(delivered))
       expect(events.at(-1)).toEqual(finish(0))
       expect(events).not.toContainEqual(progress)
-      const resumeTokens = whole
-        .slice(0, count)
-        .flatMap((event) => ('tokens' in event ? (event.tokens ?? []) : []))
-      const seed = requests[0]?.sampling.seed
+      const resumeTokens = delivered.flatMap((event) =>
+        'tokens' in event ? (event.tokens ?? []) : [],
+      )
       expect(requests[1]).toEqual({
         ...request,
-        sampling: { seed },
+        sampling: { seed: requests[0]?.sampling.seed },
         ...(resumeTokens.length > 0 && { resumeTokens }),
       })
     },
   )
 
   test('continues again while the next host repeats what was delivered', async () => {
-    const lives = [
+    const { events, requests } = await read([
       { events: whole.slice(0, 7), error: gone },
       { events: again.slice(0, 3), error: gone },
       { events: again },
-    ]
-    const { events, requests } = await read(lives)
-    expect(join(events)).toEqual(join(whole))
-    expect(requests.map(({ resumeTokens }) => resumeTokens)).toEqual([
-      undefined,
-      [1, 2, 3, 4, 5],
-      [1, 2, 3, 4, 5],
     ])
-  })
-
-  test('keeps the seed of the request', async () => {
-    const { requests } = await read([{ events: whole }], { ...request, sampling: { seed: 3 } })
-    expect(requests[0]?.sampling).toEqual({ seed: 3 })
+    expect(join(events)).toEqual(join(whole))
+    const tokens = [1, 2, 3, 4, 5]
+    expect(requests.map(({ resumeTokens }) => resumeTokens)).toEqual([undefined, tokens, tokens])
   })
 
   test('delivers each logprob once', async () => {
-    const logprob = (text: string) => ({ text, bytes: [], logprob: -1, top: [] })
-    const text = (parts: string[], tokens: number[]): GenerationEvent => ({
+    const withLogprobs = (parts: string[], ...tokens: number[]): GenerationEvent => ({
       type: 'text',
       text: parts.join(''),
       tokens,
-      logprobs: parts.map(logprob),
+      logprobs: parts.map((part) => ({ text: part, bytes: [], logprob: -1, top: [] })),
     })
     const { events } = await read([
-      { events: [start(0), text(['a'], [1]), text(['b', 'c'], [2, 3])], error: gone },
-      { events: [start(0), text(['a', 'b'], [1, 2]), text(['c', '', 'd'], [3, 4, 5]), finish(0)] },
+      { events: [start(0), withLogprobs(['a'], 1), withLogprobs(['b', 'c'], 2, 3)], error: gone },
+      {
+        events: [
+          start(0),
+          withLogprobs(['a', 'b'], 1, 2),
+          withLogprobs(['c', '', 'd'], 3, 4, 5),
+          finish(0),
+        ],
+      },
     ])
     const texts = events.flatMap((event) => (event.type === 'text' ? event : []))
-    expect(texts.flatMap(({ logprobs = [] }) => logprobs.map((each) => each.text))).toEqual([
-      'a',
-      'b',
-      'c',
-      '',
-      'd',
-    ])
+    const logprobs = texts.flatMap((event) => event.logprobs ?? [])
+    expect(logprobs.map((each) => each.text)).toEqual(['a', 'b', 'c', '', 'd'])
     expect(texts.map((each) => each.text).join('')).toBe('abcd')
   })
 
@@ -187,57 +183,40 @@ describe('a generation', () => {
     expect([events.length, requests.length]).toEqual([whole.length, 1])
   })
 
-  test.each(['worker_ended', 'model_unresponsive', 'storage_damaged', 'runtime_crashed'] as const)(
-    'whose model ends with %s continues once it has started',
-    async (code) => {
-      const late = await read([
-        { events: whole.slice(0, 1), error: failure(code) },
-        { events: again },
-      ])
-      expect(join(late.events)).toEqual(join(whole))
-    },
-  )
-
-  test.each([
-    ['worker_ended', 2],
-    ['model_unresponsive', 1],
-    ['storage_damaged', 1],
-    ['runtime_crashed', 1],
-  ] as const)(
-    'whose model ends with %s before the start runs at most %i times',
-    async (code, runs) => {
+  test.each<[ErrorCode, number, number]>([
+    ['worker_ended', 2, 4],
+    ['model_unresponsive', 1, 2],
+    ['storage_damaged', 1, 2],
+    ['runtime_crashed', 1, 2],
+  ])(
+    'whose model ends with %s runs at most %i times before its start, and %i times after it',
+    async (code, early, late) => {
       const error = failure(code)
-      const life = { events: [progress], error }
-      const result = await read(Array.from({ length: 9 }, () => life))
-      expect([result.error, result.requests.length]).toEqual([error, runs])
-      if (runs > 1)
-        expect(join((await read([life, { events: whole }])).events)).toEqual(join(whole))
+      const before = { events: [progress], error }
+      const after = { events: whole.slice(0, 4), error }
+      for (const [life, runs] of [
+        [before, early],
+        [after, late],
+      ] as const) {
+        const failed = await read(repeat(life))
+        expect([failed.error, failed.requests.length]).toEqual([error, runs])
+        if (runs === 1) continue
+        const { events } = await read([life, { events: again }])
+        expect(join(events)).toEqual(join(whole))
+      }
     },
   )
 
-  test.each([
-    ['worker_ended', 4],
-    ['model_unresponsive', 2],
-    ['storage_damaged', 2],
-    ['runtime_crashed', 2],
-  ] as const)('whose model keeps ending with %s runs %i times', async (code, runs) => {
-    const error = failure(code)
-    const lives = Array.from({ length: 9 }, () => ({ events: whole.slice(0, 4), error }))
-    const result = await read(lives)
-    expect(result.error).toBe(error)
-    expect(result.requests).toHaveLength(runs)
-  })
-
-  test('waits for an election that takes longer than one search', async () => {
-    const lost = failure('host_unreachable')
-    const lives = [{ events: whole.slice(0, 4), error: gone }, { error: lost }, { events: again }]
-    expect(join((await read(lives)).events)).toEqual(join(whole))
-  })
-
-  test('starts on the next host if the first dies before it accepts the request', async () => {
-    const { events, requests } = await read([{ error: gone }, { events: whole }])
-    expect(events).toEqual(whole)
-    expect(requests).toHaveLength(2)
+  test.each<[string, Life[]]>([
+    [
+      'waits for an election that takes longer than one search',
+      [{ events: whole.slice(0, 4), error: gone }, { error: failure('host_unreachable') }],
+    ],
+    ['starts on the next host if the first dies before it accepts the request', [{ error: gone }]],
+  ])('%s', async (_, lives) => {
+    const { events, requests } = await read([...lives, { events: again }])
+    expect(join(events)).toEqual(join(whole))
+    expect(requests).toHaveLength(lives.length + 1)
   })
 
   test('fails with the error of the fourth host that dies', async () => {
@@ -263,7 +242,7 @@ describe('an answer that its device cannot finish', () => {
   const elsewhere: GenerationEvent[] = [
     { type: 'served_by', servedBy: 'upstream', continues: true },
     { type: 'start', promptTokens: 20, cachedTokens: 3 },
-    { type: 'text', text: ', three' },
+    text(', three'),
     finish(3),
   ]
 
@@ -284,29 +263,34 @@ describe('an answer that its device cannot finish', () => {
     ])
   })
 
-  test('is asked for anew on a server if nothing of it was delivered', async () => {
-    const { events, requests } = await read([
-      { events: [start(0)], error: lost() },
-      { events: elsewhere },
-    ])
-    expect(requests[1]?.interrupted).toEqual({ text: '', tokens: 0 })
-    expect(join(events)).toMatchObject({ text: ', three', starts: 1, ends: 1 })
+  const life = { events: whole.slice(0, 4), error: lost('worker_ended') }
+  test.each<[string, Life[], GenerationRequest['interrupted'], string]>([
+    [
+      'from its beginning if nothing of it was delivered',
+      [{ events: [start(0)], error: lost() }],
+      { text: '', tokens: 0 },
+      ', three',
+    ],
+    [
+      'after all hosts have failed',
+      [life, life, life, life],
+      { text: 'One ', tokens: 2 },
+      'One , three',
+    ],
+    [
+      'by the next host if one dies',
+      [{ ...life, error: lost() }, { error: gone }],
+      { text: 'One ', tokens: 2 },
+      'One , three',
+    ],
+  ])('is continued there %s', async (_when, lives, interrupted, expected) => {
+    const { events, requests, error } = await read([...lives, { events: elsewhere }])
+    expect(error).toBeUndefined()
+    expect(requests[lives.length]?.interrupted).toEqual(interrupted)
+    expect(join(events)).toMatchObject({ text: expected, starts: 1, ends: 1 })
   })
 
-  test('is continued there after all hosts have failed, and by the next host if one dies', async () => {
-    const life = { events: whole.slice(0, 4), error: lost('worker_ended') }
-    const { requests, error } = await read([life, life, life, life, { events: elsewhere }])
-    expect([error, requests[4]?.interrupted]).toEqual([undefined, { text: 'One ', tokens: 2 }])
-    const next = await read([
-      { events: whole.slice(0, 4), error: lost() },
-      { error: gone },
-      { events: elsewhere },
-    ])
-    expect(next.requests[2]?.interrupted).toEqual({ text: 'One ', tokens: 2 })
-    expect(join(next.events).text).toBe('One , three')
-  })
-
-  test.each([
+  test.each<[string, Life[]]>([
     ['without consent', [{ events: whole.slice(0, 5), error: failure('device_lost') }]],
     ['before its start', [{ events: [progress], error: lost() }]],
     ['within its reasoning', [{ events: whole.slice(0, 3), error: lost() }]],
@@ -324,10 +308,10 @@ describe('an answer that its device cannot finish', () => {
   })
 })
 
-describe('a stream with one result', () => {
-  const result = { type: 'finish', result: 1 }
-
-  test.each(['embed', 'createRemotePrediction'] as const)('%s is computed anew', async (method) => {
+test.each(['embed', 'createRemotePrediction'] as const)(
+  'a stream of %s, which has one result, is computed anew',
+  async (method) => {
+    const result = { type: 'finish', result: 1 }
     let calls = 0
     const open = async () => ({
       events: (async function* () {
@@ -338,9 +322,32 @@ describe('a stream with one result', () => {
     })
     const host = withFailover({ [method]: open } as unknown as Host)
     const { events } = await (host[method] as unknown as typeof open)()
-    const received: unknown[] = []
-    for await (const event of events) received.push(event)
-    expect(received.at(-1)).toEqual(result)
+    expect((await collect(events)).at(-1)).toEqual(result)
     expect(calls).toBe(3)
+  },
+)
+
+describe('a delivery', () => {
+  test('that has selected the events of another one continues where that one was', () => {
+    const delivery = createDelivery()
+    const select = (...events: GenerationEvent[]) =>
+      events.flatMap((event) => delivery.select(event) ?? [])
+    const before = select(text('One ', 1), text('two', 2))
+    expect(delivery.resumption()).toEqual({ resumeTokens: [1, 2] })
+    const after = select(text('One t', 1), text('wo three', 2, 3), text(' four', 4))
+    const selected = [text('One ', 1), text('two', 2), text(' three', 3), text(' four', 4)]
+    expect([...before, ...after]).toEqual(selected)
+    const next = createDelivery()
+    for (const event of selected) next.select(event)
+    expect(next.resumption()).toEqual({ resumeTokens: [1, 2, 3, 4] })
+  })
+
+  test('of another server cannot continue once it has content, which no host can repeat', () => {
+    const delivery = createDelivery()
+    delivery.select({ type: 'served_by', servedBy: 'upstream' })
+    delivery.select({ type: 'start', promptTokens: 1, cachedTokens: 0 })
+    expect(delivery.canContinue).toBe(true)
+    delivery.select(text('One '))
+    expect(delivery.canContinue).toBe(false)
   })
 })

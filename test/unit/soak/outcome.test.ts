@@ -1,6 +1,6 @@
 /** Which answers of the soak are good. */
 import { expect, test } from 'vitest'
-import type { Received } from '../../support/asking.ts'
+import type { Received } from '../../support/requests.ts'
 import type { Transcript } from '../../support/transcript.ts'
 import { FAULTS } from '../../soak/faults.ts'
 import { judge } from '../../soak/outcome.ts'

@@ -1,6 +1,7 @@
+/** What a download does with the response of a server. */
 import { describe, expect, test } from 'vitest'
-import { interpretResponse } from '../../../src/store/download-response.ts'
 import type { WantedResource } from '../../../src/store/db.ts'
+import { interpretResponse } from '../../../src/store/download-response.ts'
 
 const wanted: WantedResource = {
   type: 'onnx',
@@ -23,120 +24,87 @@ function response(
 const part = (range: string, more: Record<string, string> = {}) =>
   response(206, { 'content-range': range, ...more })
 
-describe('an answer with everything', () => {
-  test('is taken from the start, whatever was asked', () => {
-    expect(interpretResponse(response(200), wanted, 0, null)).toEqual({ type: 'take', from: 0 })
-    expect(interpretResponse(response(200), wanted, 400, null)).toEqual({ type: 'take', from: 0 })
-  })
+/** The rest of the file, of 600 bytes. */
+const REST = 'bytes 400-999/1000'
+const encoded = (encoding: string) => part(REST, { 'content-encoding': encoding })
+const zipped = response(200, { 'content-length': '300', 'content-encoding': 'gzip' })
 
-  test('of another length is refused before its body is read', () => {
-    expect(() =>
-      interpretResponse(response(200, { 'content-length': '999' }), wanted, 0, null),
-    ).toThrow('https://models.test/m.onnx: the catalog says 1000 bytes, the server has 999')
-  })
+const interpret = (given: Response, from = 0, etag: string | null = null) =>
+  interpretResponse(given, wanted, from, etag)
 
-  test('that is compressed has a length that says nothing', () => {
-    const zipped = response(200, { 'content-length': '300', 'content-encoding': 'gzip' })
-    expect(interpretResponse(zipped, wanted, 0, null)).toEqual({ type: 'take', from: 0 })
-    const hidden = response(200, { 'content-length': '300' }, 'cors')
-    expect(interpretResponse(hidden, wanted, 0, null)).toEqual({ type: 'take', from: 0 })
-  })
-
-  test.each(['text/html', 'text/html; charset=utf-8', 'application/xhtml+xml', 'TEXT/HTML'])(
-    'that is %s is refused',
-    (type) => {
-      const page = response(200, { 'content-type': type })
-      expect(() => interpretResponse(page, wanted, 0, null)).toThrow('HTML page')
-    },
-  )
+test.each<[string, Response, number, number]>([
+  ['the whole file', response(200), 0, 0],
+  ['the whole file in place of a part', response(200), 400, 0],
+  ['a compressed file, whose length says nothing', zipped, 0, 0],
+  ['a length of another origin', response(200, { 'content-length': '300' }, 'cors'), 0, 0],
+  ['the whole file as a part', part('bytes 0-999/1000'), 0, 0],
+  ['the rest', part(REST), 400, 400],
+  ['a part of the rest', part('bytes 400-700/1000'), 400, 400],
+  ['the rest of a file of unknown length', part('bytes 400-999/*'), 400, 400],
+  ['a part of another origin, which may hide its range', response(206, {}, 'cors'), 400, 400],
+  ['a part without an encoding', encoded('identity'), 400, 400],
+])('%s is used', (_, given, from, expected) => {
+  expect(interpret(given, from)).toEqual({ type: 'take', from: expected })
 })
 
-describe('an answer with a part', () => {
-  test('is taken when it is the part that was asked for', () => {
-    const taken = { type: 'take', from: 400 }
-    expect(interpretResponse(part('bytes 400-999/1000'), wanted, 400, null)).toEqual(taken)
-    expect(interpretResponse(part('bytes 400-700/1000'), wanted, 400, null)).toEqual(taken)
-    expect(interpretResponse(part('bytes 400-999/*'), wanted, 400, null)).toEqual(taken)
-    expect(interpretResponse(part('bytes 0-999/1000'), wanted, 0, null)).toEqual({
-      type: 'take',
-      from: 0,
-    })
-  })
-
-  test.each([
+test.each<[string, Response]>([
+  ...[
     'bytes 0-999/1000',
     'bytes 401-999/1000',
     'bytes 400-999/2000',
     'bytes */1000',
     'bytes=400-999',
     '',
-  ])('that says "%s" means starting over', (range) => {
-    expect(interpretResponse(part(range), wanted, 400, null)).toMatchObject({ type: 'restart' })
-  })
-
-  test('that does not say which is taken from another origin only, where it may be hidden', () => {
-    expect(interpretResponse(response(206), wanted, 400, null)).toMatchObject({ type: 'restart' })
-    expect(interpretResponse(response(206, {}, 'cors'), wanted, 400, null)).toEqual({
-      type: 'take',
-      from: 400,
-    })
-  })
-
-  test('that is encoded means starting over: it is a part of something else', () => {
-    const encoded = (encoding: string) =>
-      part('bytes 400-999/1000', { 'content-encoding': encoding })
-    expect(interpretResponse(encoded('gzip'), wanted, 400, null)).toMatchObject({ type: 'restart' })
-    expect(interpretResponse(encoded('identity'), wanted, 400, null)).toEqual({
-      type: 'take',
-      from: 400,
-    })
-  })
-
-  test('of another version means starting over', () => {
-    const verdict = (before: string, now?: string) => {
-      const rest = part('bytes 400-999/1000', now ? { etag: now } : {})
-      return interpretResponse(rest, wanted, 400, before).type
-    }
-    expect(verdict('"a"', '"b"')).toBe('restart')
-    expect(verdict('"a"', '"a"')).toBe('take')
-    expect(verdict('W/"a"', '"a"')).toBe('take')
-    expect(verdict('"a"')).toBe('take')
-  })
-
-  test('of another version is taken where each chunk has a hash to be told by', () => {
-    const listed = { ...wanted, chunks: ['a', 'b'] }
-    const rest = part('bytes 400-999/1000', { etag: '"b"' })
-    expect(interpretResponse(rest, listed, 400, '"a"')).toEqual({ type: 'take', from: 400 })
-  })
+  ].map((range): [string, Response] => [`a part with the range "${range}"`, part(range)]),
+  ['a part without a range', response(206)],
+  ['a part of something else, as it is encoded', encoded('gzip')],
+  ['an unsatisfiable range', response(416)],
+])('%s restarts the download', (_, given) => {
+  expect(interpret(given, 400)).toMatchObject({ type: 'restart' })
 })
 
-describe('an answer that is none', () => {
-  test.each([408, 425, 429, 500, 502, 503, 504])('%i is asked again', (status) => {
-    expect(interpretResponse(response(status), wanted, 0, null)).toMatchObject({
-      type: 'retry',
-      after: null,
-    })
+test.each([
+  ['"a"', '"b"', 'restart'],
+  ['"a"', '"a"', 'take'],
+  ['W/"a"', '"a"', 'take'],
+  ['"a"', undefined, 'take'],
+])('a part of version %s after a part of version %s: %s', (before, etag, expected) => {
+  const rest = part(REST, etag ? { etag } : {})
+  expect(interpret(rest, 400, before).type).toBe(expected)
+  // Each chunk has a digest, which shows whether it is of the same file.
+  const listed = { ...wanted, chunks: ['a', 'b'] }
+  expect(interpretResponse(rest, listed, 400, before)).toEqual({ type: 'take', from: 400 })
+})
+
+describe('an error', () => {
+  test.each([408, 425, 429, 500, 502, 503, 504])('%i is retried', (status) => {
+    expect(interpret(response(status))).toMatchObject({ type: 'retry', after: null })
   })
 
-  test('is waited for as long as the server says, up to a minute', () => {
-    const busy = (after: string) =>
-      interpretResponse(response(429, { 'retry-after': after }), wanted, 0, null)
+  test.each([301, 400, 401, 403, 404, 410, 416, 451])('%i is final', (status) => {
+    expect(() => interpret(response(status))).toThrow(`the server returned ${status}`)
+  })
+
+  test.each(['text/html', 'text/html; charset=utf-8', 'application/xhtml+xml', 'TEXT/HTML'])(
+    'is a page of type %s',
+    (type) => {
+      expect(() => interpret(response(200, { 'content-type': type }))).toThrow('HTML page')
+    },
+  )
+
+  test('is another length, before the body is read', () => {
+    expect(() => interpret(response(200, { 'content-length': '999' }))).toThrow(
+      'https://models.test/m.onnx: the catalog says 1000 bytes, the server has 999',
+    )
+  })
+
+  test('is retried when the server says, within a minute', () => {
+    const busy = (after: string) => interpret(response(429, { 'retry-after': after }))
     expect(busy('7')).toMatchObject({ type: 'retry', after: 7 })
     expect(busy('soon')).toMatchObject({ type: 'retry', after: null })
     const inTenSeconds = new Date(Date.now() + 10_000).toUTCString()
     const soon = expect.toSatisfy((seconds: number) => seconds > 7 && seconds <= 11)
     expect(busy(inTenSeconds)).toMatchObject({ after: soon })
     expect(() => busy('61')).toThrow('asks to retry after 61 s')
-  })
-
-  test.each([301, 400, 401, 403, 404, 410, 451])('%i is final', (status) => {
-    expect(() => interpretResponse(response(status), wanted, 0, null)).toThrow(
-      `the server returned ${status}`,
-    )
-  })
-
-  test('416 means starting over, once', () => {
-    expect(interpretResponse(response(416), wanted, 400, null)).toMatchObject({ type: 'restart' })
-    expect(() => interpretResponse(response(416), wanted, 0, null)).toThrow('416')
   })
 })

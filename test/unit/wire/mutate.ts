@@ -57,3 +57,7 @@ export function mutate(
   }
   return mutant
 }
+
+/** Fields of these names, which a space separates, each of the value `null`. */
+export const nulls = (names: string) =>
+  Object.fromEntries(names.split(' ').map((name) => [name, null]))

@@ -1,27 +1,26 @@
-/** The wire above what plans and reads real answers: only the model is a script. */
+/** Answers of the wire above what plans and parses completions; the model writes a script. */
 import { describe, expect, it } from 'vitest'
 import type { Engine } from '../../../src/engine/engine.ts'
-import { assertSchemaSupported } from '../../../src/engine/schema.ts'
-import { InoriginError } from '../../../src/error.ts'
 import { runGeneration } from '../../../src/generation/generate.ts'
 import { planGeneration } from '../../../src/generation/plan.ts'
 import { checkMessageStream } from '../../support/anthropic-grammar.ts'
 import { checkChatStream } from '../../support/openai-grammar.ts'
 import { checkResponseStream } from '../../support/responses-grammar.ts'
 import { scripted } from '../generation/scripted.ts'
-import { chatOf, errorOf, messageOf, scriptedHost, send } from './scripted-host.ts'
-import type { ScriptedHost } from './scripted-host.ts'
-import { WEATHER_SCHEMA } from './scripts.ts'
+import { bodyOf } from './field-table.ts'
+import { chatOf, errorOf, messageOf, scriptedHost, send, USAGE } from './scripted-host.ts'
+import type { Script, ScriptedHost } from './scripted-host.ts'
+import { CALLING, THINKING, WEATHER_SCHEMA } from './scripts.ts'
 
 const CHAT = '/v1/chat/completions'
 const MESSAGES = '/v1/messages'
 const RESPONSES = '/v1/responses'
 
-/** Knows of tools and of thoughts. */
+/** A template with tools and thoughts. */
 const TEMPLATE =
   "{% if tools %}<tool_call>{'arguments'{% endif %}{{ message.tool_calls }}<think></think>"
 
-/** A host that accepts as the real one does; `engine` is asked what the wire made of a body. */
+/** A host that accepts requests as the real one does. */
 function planningHost(engine: Engine): ScriptedHost {
   return scriptedHost({
     overrides: {
@@ -35,6 +34,14 @@ function planningHost(engine: Engine): ScriptedHost {
   })
 }
 
+const CALLS = [
+  '\n<tool_call>',
+  '\n{"name": "weather", "argu',
+  'ments": {"city": "Os',
+  'lo"}}\n',
+  '</tool_call>',
+  '\n<tool_call>\n{"name": "now", "arguments": {}}\n</tool_call>',
+]
 const PIECES = [
   '<think>',
   '\n',
@@ -45,36 +52,34 @@ const PIECES = [
   '\n\n',
   'Let me',
   ' look.',
-  '\n',
-  '<tool_call>',
-  '\n{"name": "weather", "argu',
-  'ments": {"city": "Os',
-  'lo"}}\n',
-  '</tool_call>',
-  '\n<tool_call>\n{"name": "now", "arguments": {}}\n</tool_call>',
+  ...CALLS,
 ]
-const engine = () =>
-  scripted(PIECES, {
+
+const engine = (more: readonly string[] = []) =>
+  scripted([...PIECES, ...more], {
     template: TEMPLATE,
-    // What the real one finds out in the form of a grammar.
+    // The real engine finds out in the form of a grammar.
     refuse: (constraint) =>
       JSON.stringify(constraint).includes('uniqueItems') ? new Error('No.') : undefined,
   })
+const answer = (path: string, body: object) => send(planningHost(engine()), path, { body })
+const chatStream = async (fields: object) =>
+  checkChatStream(await (await answer(CHAT, chatOf({ ...fields, stream: true }))).text())
+const messageStream = async (fields: object) =>
+  checkMessageStream(await (await answer(MESSAGES, messageOf({ ...fields, stream: true }))).text())
 
-const chatTools = [
-  { type: 'function', function: { name: 'weather', parameters: WEATHER_SCHEMA } },
-  { type: 'function', function: { name: 'now' } },
-]
+const functions = [{ name: 'weather', parameters: WEATHER_SCHEMA }, { name: 'now' }]
+const chatTools = functions.map((each) => ({ type: 'function', function: each }))
+const responseTools = functions.map((each) => ({ type: 'function', ...each }))
 const messageTools = [
   { name: 'weather', input_schema: WEATHER_SCHEMA },
   { name: 'now', input_schema: { type: 'object' } },
 ]
-const responseTools = chatTools.map(({ type, function: named }) => ({ type, ...named }))
+const thinking = { type: 'enabled', budget_tokens: 50 }
 
 describe('thoughts and calls as a model writes them', () => {
   it('are a chat completion', async () => {
-    const body = chatOf({ stream: true, tools: chatTools, reasoning_effort: 'low' })
-    const seen = checkChatStream(await (await send(planningHost(engine()), CHAT, { body })).text())
+    const seen = await chatStream({ tools: chatTools, reasoning_effort: 'low' })
     expect(seen).toMatchObject({
       reasoning: expect.stringContaining('Two cities.'),
       content: 'Let me look.',
@@ -88,10 +93,7 @@ describe('thoughts and calls as a model writes them', () => {
   })
 
   it('are a message', async () => {
-    const thinking = { type: 'enabled', budget_tokens: 50 }
-    const body = messageOf({ stream: true, tools: messageTools, thinking })
-    const raw = await (await send(planningHost(engine()), MESSAGES, { body })).text()
-    expect(checkMessageStream(raw)).toMatchObject({
+    expect(await messageStream({ tools: messageTools, thinking })).toMatchObject({
       blocks: [
         { type: 'thinking', text: expect.stringContaining('Two cities.') },
         { type: 'text', text: 'Let me look.' },
@@ -103,14 +105,8 @@ describe('thoughts and calls as a model writes them', () => {
   })
 
   it('are a response', async () => {
-    const body = {
-      model: '@acme/tiny',
-      input: 'Hi',
-      stream: true,
-      tools: responseTools,
-      reasoning: { effort: 'low' },
-    }
-    const raw = await (await send(planningHost(engine()), RESPONSES, { body })).text()
+    const fields = { stream: true, tools: responseTools, reasoning: { effort: 'low' } }
+    const raw = await (await answer(RESPONSES, bodyOf(RESPONSES, fields))).text()
     expect(checkResponseStream(raw).items).toMatchObject([
       { type: 'reasoning' },
       { type: 'message', text: 'Let me look.' },
@@ -119,52 +115,38 @@ describe('thoughts and calls as a model writes them', () => {
     ])
   })
 
-  it('stop behind the first call where several may not be', async () => {
+  it('end with the first call where only one is allowed', async () => {
     const tool_choice = { type: 'auto', disable_parallel_tool_use: true }
-    const body = messageOf({ stream: true, tools: messageTools, tool_choice })
-    const raw = await (await send(planningHost(engine()), MESSAGES, { body })).text()
-    expect(checkMessageStream(raw).blocks.filter(({ type }) => type === 'tool_use')).toHaveLength(1)
+    const { blocks } = await messageStream({ tools: messageTools, tool_choice })
+    expect(blocks.filter(({ type }) => type === 'tool_use')).toHaveLength(1)
   })
 
   it.each([
     ['a result of its own', ['\n', 'It is', ' 21 degrees.']],
-    [
-      'a call of a tool that is not there',
-      ['\n<tool_call>\n{"name": "nothing", "arguments": {}}\n</tool_call>'],
-    ],
-  ])('end where the model goes on behind them with %s', async (_, more) => {
-    const writer = () => scripted([...PIECES, ...more, ' And', ' on.'], { template: TEMPLATE })
-    const seen = checkChatStream(
-      await (
-        await send(planningHost(writer()), CHAT, {
-          body: chatOf({ stream: true, tools: chatTools }),
-        })
-      ).text(),
-    )
+    ['a call of another tool', ['\n<tool_call>\n{"name": "no", "arguments": {}}\n</tool_call>']],
+  ])('end where the model adds %s', async (_, more) => {
+    const writer = () => engine([...more, ' And', ' on.'])
+    const stream = chatOf({ stream: true, tools: chatTools })
+    const chat = await send(planningHost(writer()), CHAT, { body: stream })
+    const seen = checkChatStream(await chat.text())
     expect(seen).toMatchObject({ content: 'Let me look.', finishReason: 'tool_calls' })
     expect(seen.toolCalls).toHaveLength(2)
     const engineOf = writer()
     const body = messageOf({ tools: messageTools })
     const message = await (await send(planningHost(engineOf), MESSAGES, { body })).json()
-    expect(message.content.map(({ type }: { type: string }) => type)).toEqual([
-      'text',
-      'tool_use',
-      'tool_use',
-    ])
+    const types = message.content.map(({ type }: { type: string }) => type)
+    expect(types).toEqual(['text', 'tool_use', 'tool_use'])
     expect([message.stop_reason, engineOf.closed]).toEqual(['tool_use', true])
     expect(engineOf.given).toBeLessThan(PIECES.length + more.length + 2)
   })
 
   it('are text where no tool may be called', async () => {
-    const body = messageOf({ stream: true, tools: messageTools, tool_choice: { type: 'none' } })
-    const raw = await (await send(planningHost(engine()), MESSAGES, { body })).text()
-    expect(checkMessageStream(raw).blocks.map(({ type }) => type)).toEqual(['text'])
+    const { blocks } = await messageStream({ tools: messageTools, tool_choice: { type: 'none' } })
+    expect(blocks.map(({ type }) => type)).toEqual(['text'])
   })
 
-  it('leave a stop text in a message', async () => {
-    const body = messageOf({ stream: true, stop_sequences: [' look'] })
-    const raw = await (await send(planningHost(engine()), MESSAGES, { body })).text()
-    expect(checkMessageStream(raw)).toMatchObject({
+  it('end before a stop sequence', async () => {
+    expect(await messageStream({ stop_sequences: [' look'] })).toMatchObject({
       text: expect.stringMatching(/Let me$/),
       stopReason: 'stop_sequence',
       stopSequence: ' look',
@@ -172,138 +154,90 @@ describe('thoughts and calls as a model writes them', () => {
   })
 })
 
-describe('what is refused before anything is computed', () => {
-  const unique = { type: 'object', properties: { x: { type: 'array', uniqueItems: true } } }
-  const named = (name: string) => ({ type: 'function', function: { name } })
-  const format = (schema: object) => ({ type: 'json_schema', json_schema: { name: 'x', schema } })
+const start = { type: 'start', promptTokens: 12, cachedTokens: 5 } as const
+const stop = { type: 'finish', reason: 'stop', stopSequence: null, usage: USAGE } as const
 
-  it.each([
+describe('an answer of other parts', () => {
+  it.each<[string, Script, string[]]>([
+    ['thoughts before a text', THINKING, ['thinking', 'text']],
     [
-      'tools[1].function.parameters.properties.x.uniqueItems',
-      {
-        tools: [named('a'), { type: 'function', function: { name: 'f', parameters: unique } }],
-        tool_choice: 'required',
-      },
+      'thoughts before calls',
+      [...CALLING.slice(0, 3), ...CALLING.slice(5)],
+      ['thinking', 'tool_use', 'tool_use'],
     ],
     [
+      'a text before thoughts',
+      [start, { type: 'text', text: 'a' }, { type: 'reasoning', text: 'b' }, stop],
+      ['text', 'thinking'],
+    ],
+    ['calls alone', [start, ...CALLING.slice(5)], ['tool_use', 'tool_use']],
+  ])('has a block for each part in a stream of messages: %s', async (_, script, types) => {
+    const body = messageOf({ stream: true, thinking })
+    const raw = await (await send(scriptedHost({ script }), MESSAGES, { body })).text()
+    expect(checkMessageStream(raw).blocks.map(({ type }) => type)).toEqual(types)
+  })
+
+  it('has an empty content and no calls in a chat if the model writes nothing', async () => {
+    const host = scriptedHost({ script: [start, stop] })
+    const { choices } = await (await send(host, CHAT, { body: chatOf() })).json()
+    expect(choices[0].message).toEqual({ role: 'assistant', content: '', refusal: null })
+  })
+})
+
+describe('a request that cannot be planned is refused', () => {
+  const unique = { type: 'object', properties: { x: { type: 'array', uniqueItems: true } } }
+  const named = (name: string, parameters?: object) => ({
+    type: 'function',
+    function: { name, parameters },
+  })
+  const format = (schema: object) => ({ type: 'json_schema', json_schema: { name: 'x', schema } })
+  const [weather] = messageTools
+
+  it.each<[path: string, param: string, fields: object]>([
+    [
+      CHAT,
+      'tools[1].function.parameters.properties.x.uniqueItems',
+      { tools: [named('a'), named('f', unique)], tool_choice: 'required' },
+    ],
+    [
+      CHAT,
       'response_format.json_schema.schema.properties.x.uniqueItems',
       { response_format: format(unique) },
     ],
-    ['tools[1].function.name', { tools: [named('a'), named('a')] }],
-    ['tools[0].function.name', { tools: [named('a b')] }],
-    ['tool_choice', { tools: [named('a')], tool_choice: named('b') }],
-    ['tool_choice', { tool_choice: 'required' }],
-  ])('in a chat completion: %s', async (param, fields) => {
-    const response = await send(planningHost(engine()), CHAT, { body: chatOf(fields) })
-    const error = await errorOf(response, 400)
-    expect(error.param).toBe(param)
-  })
-
-  it.each([
+    [CHAT, 'tools[1].function.name', { tools: [named('a'), named('a')] }],
+    [CHAT, 'tools[0].function.name', { tools: [named('a b')] }],
+    [CHAT, 'tool_choice', { tools: [named('a')], tool_choice: named('b') }],
+    [CHAT, 'tool_choice', { tool_choice: 'required' }],
     [
-      'tools[0].input_schema.properties.x.uniqueItems',
-      {
-        tools: [{ name: 'f', input_schema: unique }],
-        tool_choice: { type: 'any' },
-      },
-    ],
-    [
-      'output_config.format.schema.properties.x.uniqueItems',
-      {
-        output_config: { format: { type: 'json_schema', schema: unique } },
-      },
-    ],
-    ['tools[1].name', { tools: [messageTools[0], messageTools[0]] }],
-    ['tool_choice', { tools: messageTools, tool_choice: { type: 'tool', name: 'b' } }],
-    ['tool_choice', { tool_choice: { type: 'any' } }],
-  ])('in a message, counted or answered: %s', async (param, fields) => {
-    for (const path of [MESSAGES, `${MESSAGES}/count_tokens`]) {
-      const response = await send(planningHost(engine()), path, { body: messageOf(fields) })
-      expect((await errorOf(response, 400)).param).toBe(param)
-    }
-  })
-
-  it('in a response', async () => {
-    const body = {
-      model: '@acme/tiny',
-      input: 'Hi',
-      text: { format: { type: 'json_schema', name: 'x', schema: unique } },
-    }
-    const error = await errorOf(await send(planningHost(engine()), RESPONSES, { body }), 400)
-    expect(error.param).toBe('text.format.schema.properties.x.uniqueItems')
-    expect(error.message).toContain('text.format.schema.properties.x.uniqueItems')
-  })
-})
-
-it('the schema at fault is one that cannot be kept', () => {
-  expect(() => assertSchemaSupported({ type: 'array', uniqueItems: true }, 'x')).toThrow(
-    InoriginError,
-  )
-})
-
-describe('what a model is told', () => {
-  const turns = async (path: string, body: object) => {
-    const asked = engine()
-    await (await send(planningHost(asked), path, { body })).text()
-    return asked.conversations[0]
-  }
-
-  it('is the same whatever the style', async () => {
-    const chat = await turns(
       CHAT,
-      chatOf({
-        tools: chatTools,
-        messages: [
-          { role: 'developer', content: 'S' },
-          { role: 'user', content: 'Oslo?' },
-          {
-            role: 'assistant',
-            content: 'A',
-            reasoning_content: 'Hm.',
-            tool_calls: [
-              { id: 'call_1', type: 'function', function: { name: 'now', arguments: '{}' } },
-            ],
-          },
-          { role: 'tool', tool_call_id: 'call_1', content: 'noon' },
-        ],
-      }),
-    )
-    const message = await turns(
-      MESSAGES,
-      messageOf({
-        tools: [messageTools[0], { name: 'now', input_schema: { type: 'object', properties: {} } }],
-        system: [{ type: 'text', text: 'S' }],
-        messages: [
-          { role: 'user', content: 'Oslo?' },
-          {
-            role: 'assistant',
-            content: [
-              { type: 'thinking', thinking: 'Hm.', signature: 's' },
-              { type: 'text', text: 'A' },
-              { type: 'tool_use', id: 'toolu_1', name: 'now', input: {} },
-            ],
-          },
-          {
-            role: 'user',
-            content: [{ type: 'tool_result', tool_use_id: 'toolu_1', content: 'noon' }],
-          },
-        ],
-      }),
-    )
-    const response = await turns(RESPONSES, {
-      model: '@acme/tiny',
-      tools: responseTools,
-      instructions: 'S',
-      input: [
-        { role: 'user', content: 'Oslo?' },
-        { type: 'reasoning', id: 'rs_1', summary: [{ type: 'summary_text', text: 'Hm.' }] },
-        { role: 'assistant', content: 'A' },
-        { type: 'function_call', call_id: 'call_1', name: 'now', arguments: '{}' },
-        { type: 'function_call_output', call_id: 'call_1', output: 'noon' },
+      'functions[1].parameters.properties.x.uniqueItems',
+      { functions: [{ name: 'a' }, { name: 'f', parameters: unique }] },
+    ],
+    [CHAT, 'functions[1].name', { functions: [{ name: 'a' }, { name: 'a' }] }],
+    [CHAT, 'function_call', { functions: [{ name: 'a' }], function_call: { name: 'b' } }],
+    ...[MESSAGES, `${MESSAGES}/count_tokens`].flatMap((path): Array<[string, string, object]> => [
+      [
+        path,
+        'tools[0].input_schema.properties.x.uniqueItems',
+        { tools: [{ name: 'f', input_schema: unique }], tool_choice: { type: 'any' } },
       ],
-    })
-    expect(message).toEqual(chat)
-    expect(response).toEqual(chat)
-    expect(chat?.messages).toHaveLength(4)
+      [
+        path,
+        'output_config.format.schema.properties.x.uniqueItems',
+        { output_config: { format: { type: 'json_schema', schema: unique } } },
+      ],
+      [path, 'tools[1].name', { tools: [weather, weather] }],
+      [path, 'tool_choice', { tools: messageTools, tool_choice: { type: 'tool', name: 'b' } }],
+      [path, 'tool_choice', { tool_choice: { type: 'any' } }],
+    ]),
+    [
+      RESPONSES,
+      'text.format.schema.properties.x.uniqueItems',
+      { text: { format: { type: 'json_schema', name: 'x', schema: unique } } },
+    ],
+  ])('on %s by its field %s', async (path, param, fields) => {
+    const error = await errorOf(await answer(path, bodyOf(path, fields)), 400)
+    expect(error.param).toBe(param)
+    if (!param.endsWith('.name')) expect(error.message).toContain(param)
   })
 })

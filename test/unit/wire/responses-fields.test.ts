@@ -1,0 +1,156 @@
+/** Every field of a response. */
+import { describe } from 'vitest'
+import {
+  asks,
+  fieldsOf,
+  IGNORED,
+  messageAt,
+  SAME,
+  testCoverage,
+  testFields,
+  UNSUPPORTED,
+} from './field-table.ts'
+import type { Row } from './field-table.ts'
+import { THINKING, WEATHER_SCHEMA } from './scripts.ts'
+import {
+  asksJson,
+  asksSchema,
+  effortRows,
+  limitRows,
+  NO_ARRAY,
+  NO_CHAT,
+  NO_JSON,
+  NOT_EMPTY,
+  NOT_HERE,
+  pngUrl,
+  SHARED,
+  jsonSchema,
+  tools,
+  toolWith,
+} from './shared-fields.ts'
+
+const PATH = '/v1/responses'
+const withSystem = (content: string) =>
+  asks({ messages: [{ role: 'system', content }, {}, {}, {}] })
+const BASE = {
+  model: '@acme/tiny',
+  input: [
+    { role: 'user', content: 'Hi' },
+    { type: 'function_call', call_id: 'a', name: 'f', arguments: '{}' },
+    { type: 'function_call_output', call_id: 'a', output: '1' },
+  ],
+  tools: [{ type: 'function', name: 'f' }],
+}
+
+const more = (...items: object[]) => [...BASE.input, ...items]
+const partOf = (role: string, part: object) => more({ role, content: [part] })
+const lastItem = (role: string, part: object) => messageAt(3, { role, ...part }, 4)
+const ITEMS = 'one of message, function_call, function_call_output, reasoning, item_reference, not'
+const CHOICES = 'one of function, allowed_tools, custom, not'
+const inputImage = { type: 'input_image', image_url: pngUrl }
+const named = { type: 'function', name: 'f' }
+
+const ROWS: Row[] = [
+  ...SHARED,
+  ['input', 'X', asks({ messages: [{ role: 'user', content: 'X' }] })],
+  ['input', 5, 'a string or an array of items, not 5'],
+  ['input', [], 'an array with at least one item, not an array of 0'],
+  [
+    'input',
+    more({ type: 'message', role: 'developer', content: 'D' }),
+    lastItem('system', { content: 'D' }),
+  ],
+  ['input', partOf('user', { type: 'input_text', text: 'T' }), lastItem('user', { content: 'T' })],
+  ['input', partOf('user', inputImage), lastItem('user', { images: [{ mediaType: 'image/png' }] })],
+  ['input', partOf('user', { type: 'input_file' }), UNSUPPORTED, 'input[3].content[0]'],
+  ['input', partOf('assistant', inputImage), NOT_HERE, 'input[3].content[0]'],
+  [
+    'input',
+    partOf('assistant', { type: 'refusal', refusal: 'No.' }),
+    lastItem('assistant', { content: 'No.' }),
+  ],
+  [
+    'input',
+    more({ type: 'reasoning', id: 'rs_1', summary: [{ type: 'summary_text', text: 'R' }] }),
+    lastItem('assistant', { reasoning: 'R' }),
+  ],
+  ['input[0]', 'Hi', 'an object, not "Hi"'],
+  ['input[0].role', 'tool', 'one of user, assistant, system, developer, not "tool"'],
+  ['input[0].type', 'web_search_call', `${ITEMS} "web_search_call"`],
+  ['input', [{ type: 'item_reference', id: 5 }], 'a string, not 5', 'input[0].id'],
+  ['input[1].arguments', '{"a":1}', messageAt(1, { toolCalls: [{ arguments: '{"a":1}' }] }, 3)],
+  ['input[1].arguments', '[', `${NO_JSON} "["`],
+  ['input[2].output', [{ type: 'input_text', text: 'T' }], messageAt(2, { content: 'T' }, 3)],
+  ['instructions', 'S', withSystem('S')],
+  ['stream', true, { answers: /event: response\.completed/ }],
+  ['stream_options', { include_obfuscation: false }, IGNORED],
+  ...limitRows('max_output_tokens'),
+  ['top_p', -1, 'a number from 0 to 1, not -1'],
+  ['tools', [{ type: 'function', name: 'g' }], tools({ tools: [{ name: 'g' }] })],
+  ['tools[0].parameters', WEATHER_SCHEMA, toolWith({ parameters: WEATHER_SCHEMA })],
+  ['tools[0].parameters', null, SAME],
+  ['tools[0].parameters', [], NO_ARRAY],
+  ['tools[0].description', 'F', toolWith({ description: 'F' })],
+  ['tools[0].strict', true, SAME],
+  ['tools[0].type', 'web_search', UNSUPPORTED, 'tools[0]'],
+  ['tool_choice', named, tools({ choice: 'required', only: ['f'] })],
+  [
+    'tool_choice',
+    { type: 'allowed_tools', mode: 'auto', tools: [named] },
+    tools({ choice: 'auto', only: ['f'] }),
+  ],
+  ['tool_choice', { type: 'custom', name: 'x' }, UNSUPPORTED],
+  ['tool_choice.type', 'web_search', `${CHOICES} "web_search"`],
+  ['parallel_tool_calls', false, tools({ parallel: false })],
+  ['text.format', { ...jsonSchema, name: 'x', strict: true }, asksSchema],
+  ['text.format', { type: 'json_object' }, asksJson],
+  ['text', { format: { type: 'text' }, verbosity: 'medium' }, SAME],
+  ['text.verbosity', 'low', UNSUPPORTED],
+  ['text.format', { ...jsonSchema, schema: 1 }, 'an object, not 1', 'text.format.schema'],
+  ...effortRows('reasoning.effort'),
+  ['reasoning', null, SAME],
+  ['reasoning.mode', 'pro', UNSUPPORTED],
+  ['reasoning.context', 'all_turns', UNSUPPORTED],
+  [
+    'reasoning',
+    { effort: 'low', summary: 'auto' },
+    { answers: /"summary_text"/, script: THINKING },
+  ],
+  ['include', ['message.output_text.logprobs'], asks({ logprobs: 0 })],
+  ['include', ['reasoning.encrypted_content'], SAME],
+  ['include', ['reasoning.encrypted_content', 'web_search_call.action.sources'], IGNORED],
+  ['top_logprobs', 2, asks({ logprobs: 2 })],
+  ['top_logprobs', 0, SAME],
+  ['top_logprobs', 21, 'at most 20, not 21'],
+  ['previous_response_id', '', NOT_EMPTY],
+  [
+    'conversation',
+    'conv_1',
+    'unsupported; send previous_response_id, or the whole conversation as input',
+  ],
+  ['prompt', { id: 'p' }, UNSUPPORTED],
+  ['background', true, { answers: /"background":true/ }],
+  ['background', false, SAME],
+  ['truncation', 'auto', 'unsupported; shorten the input'],
+  ['truncation', 'disabled', SAME],
+  ['metadata', { a: 'b' }, { answers: /"metadata":\{"a":"b"\}/ }],
+  ['store', true, SAME],
+  ['store', false, { answers: /"store":false/ }],
+  ['store', 'yes', 'true or false, not "yes"'],
+  ['messages', [{ role: 'user', content: 'Hi' }], 'unsupported; send input instead'],
+  ['system', 'S', 'unsupported; send instructions instead'],
+  ['max_tokens', 5, 'unsupported; send max_output_tokens instead'],
+  ['max_completion_tokens', 5, 'unsupported; send max_output_tokens instead'],
+  ['stop', 'END', 'unsupported; use /v1/chat/completions'],
+  ['stop_sequences', ['END'], 'unsupported; use /v1/chat/completions'],
+  ['response_format', { type: 'json_object' }, 'unsupported; send text.format instead'],
+  ['output_format', jsonSchema, 'unsupported; send text.format instead'],
+  ...NO_CHAT,
+]
+describe('the fields of a response', () => {
+  testFields(PATH, BASE, ROWS)
+  testCoverage(
+    ROWS,
+    fieldsOf('openai/resources/responses/responses.d.ts', 'ResponseCreateParamsBase'),
+  )
+})
