@@ -1,7 +1,7 @@
 /** The pause of a stream whose host tab is closed, beside the time that its model takes to load. */
 import type { Page } from 'playwright'
 import type { Server } from '../../src/index.ts'
-import { ask, findPause } from '../support/asking.ts'
+import { ask, findPause } from '../support/requests.ts'
 import { openTokenFault } from '../support/fault-at-token.ts'
 import { bodyOf } from '../support/generation-cases.ts'
 import { openSite, serveIn, type Site } from '../support/site.ts'

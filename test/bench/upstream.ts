@@ -1,9 +1,9 @@
 /** An answer of an upstream server through the endpoint, beside a direct `fetch` of that server. */
 import type { Page } from 'playwright'
 import type { GenerationEvent } from '../../src/types/index.ts'
-import { startChatServer } from '../support/chat-server.ts'
 import { openSite, serveIn } from '../support/site.ts'
-import { scriptedHost, TINY } from '../unit/wire/scripted-host.ts'
+import { startFetchServer } from '../support/upstream-server.ts'
+import { fetchOf, scriptedHost, TINY } from '../unit/wire/scripted-host.ts'
 import { atLeast, median, type Figure } from './figure.ts'
 
 /** Pairs that are counted. The first one warms both sides up. */
@@ -22,7 +22,9 @@ interface Timing {
 
 /** Compares the time to the first token, and of the whole answer, on both ways to one server. */
 export async function measureUpstream(): Promise<Figure[]> {
-  const server = await startChatServer(scriptedHost({ overrides: { generate: generatePaced } }))
+  const server = await startFetchServer(
+    fetchOf(scriptedHost({ overrides: { generate: generatePaced } })),
+  )
   const site = await openSite()
   try {
     const page = await site.open()

@@ -1,7 +1,7 @@
 /** Downloads, predictors and isolation. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Catalog, Server } from '../../src/index.ts'
-import { fetchIn } from '../support/answers.ts'
+import { fetchIn } from '../support/requests.ts'
 import { fileOn } from '../support/content.ts'
 import { type FaultServer, openFaults } from '../support/faults.ts'
 import { APP, appPage, reportingWorker } from '../support/isolation.ts'

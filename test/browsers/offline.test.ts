@@ -1,7 +1,7 @@
 /** Starts without a network: the web server fails after the first visit. */
 import { describe, expect, test } from 'vitest'
 import type { Server } from '../../src/index.ts'
-import { fetchIn } from '../support/answers.ts'
+import { fetchIn } from '../support/requests.ts'
 import { serveIn } from '../support/site.ts'
 import type { Tab } from '../support/tabs.ts'
 import { ENGINES, GUIDE, useEngine } from './setting.ts'

@@ -1,10 +1,9 @@
 /** Several tabs of an origin: which one hosts, and what happens when it goes. */
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
-import { askGuide } from '../support/answers.ts'
+import { askGuide, beginStream, streamEnd, streamHas } from '../support/requests.ts'
 import { checkChatStream } from '../support/openai-grammar.ts'
 import { serveIn } from '../support/site.ts'
-import { beginStream, streamEnd, streamHas } from '../support/streamed.ts'
 import { ENGINES, GUIDE, useEngine } from './setting.ts'
 
 const HOST_SCRIPT = '/inorigin/worker.js'

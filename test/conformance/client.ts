@@ -13,6 +13,8 @@ export interface Settings {
   embedder: string
   /** A model that sees images. */
   seer: Seer
+  /** Sends the requests. Default: that of the page. Not all clients take another. */
+  fetch?: typeof fetch
 }
 
 /** A model that sees images, and what it is shown. */

@@ -29,12 +29,12 @@ const elapsed = (): string => {
   last = performance.now()
   return `${((last - from) / 1000).toFixed(2)} s`
 }
-const results = await runConformance({
-  wanted: ({ table, title }, check) =>
+const results = await runConformance(
+  ({ table, title }, check) =>
     only.every((text) => check === text || `${table} ${title}`.includes(text)),
-  tell: ({ table, title }, check, { outcome, reason }) =>
+  ({ table, title }, check, { outcome, reason }) =>
     console.log([outcome, elapsed(), `${table} ${title}`, check, reason].join('\t')),
-})
+)
 const outcomes = results.flatMap((result) => Object.values(result.outcomes))
 const count = (wanted: string) => outcomes.filter(({ outcome }) => outcome === wanted).length
 console.log(`${count('pass')} pass, ${count('refused')} refused, ${count('failed')} failed`)

@@ -34,7 +34,8 @@ const client = <Own>(kind: Kind<Own>) => ({
   checks: (settings: Settings, tokens: Tokens) => checksOf(kind, settings, tap.drive, tokens),
 })
 
-const tap = createTap()
+const tap = createTap(globalThis.fetch.bind(globalThis))
+globalThis.fetch = tap.fetch
 const TABLES = {
   'OpenAI SDK': [client(openaiChat), client(openaiResponses)],
   'Anthropic SDK': [client(anthropic1), client(anthropic0)],
@@ -45,8 +46,6 @@ export const PREDICTORS = 'Predictor client'
 
 /** Longer than any check takes on a busy machine. */
 const PATIENCE = 60_000
-/** A client that leaves a stream unread keeps its answer open; the check then says so. */
-const SETTLE_TIMEOUT_MS = 10_000
 
 let runs: Array<Record<string, Check>> = []
 
@@ -73,7 +72,7 @@ export async function check(column: number, name: string): Promise<Seen> {
   try {
     const reason = await patiently(run())
     const outcome = reason === undefined ? 'pass' : 'refused'
-    return { outcome, reason: reason ?? '', exchanges: await settled() }
+    return { outcome, reason: reason ?? '', exchanges: await tap.settled() }
   } catch (thrown) {
     return { outcome: 'failed', reason: String(thrown), exchanges: tap.take() }
   }
@@ -85,15 +84,4 @@ async function patiently<T>(work: Promise<T>): Promise<T> {
     timer = setTimeout(() => reject(new Error('it takes too long')), PATIENCE)
   })
   return Promise.race([work, late]).finally(() => clearTimeout(timer))
-}
-
-/** Returns what went through, once each answer has ended or `SETTLE_TIMEOUT_MS` is over. */
-async function settled(): Promise<Exchange[]> {
-  const exchanges = tap.take()
-  const deadline = performance.now() + SETTLE_TIMEOUT_MS
-  while (exchanges.some(({ end }) => end === 'open') && performance.now() < deadline) {
-    // oxlint-disable-next-line tests/no-fixed-wait -- This is a poll.
-    await new Promise((resolve) => setTimeout(resolve, 20))
-  }
-  return exchanges
 }

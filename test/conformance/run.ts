@@ -1,6 +1,6 @@
 /** The conformance run: one browser, one page, one host, every client in turn. */
 import { readFileSync } from 'node:fs'
-import { build } from 'vite'
+import { bundleScript } from '../support/sdks.ts'
 import { openSite, serveIn } from '../support/site.ts'
 import type { Settings } from './client.ts'
 import { judgeExchanges } from './exchanges.ts'
@@ -9,6 +9,7 @@ import { SEER } from './seer.ts'
 import type { Tokens } from './suite.ts'
 
 export const MODEL = '@inorigin/guide'
+export const EMBEDDER = '@inorigin/embed'
 const KEY = 'conformance'
 
 /** What became of one check. */
@@ -22,58 +23,70 @@ export interface Result extends Column {
   outcomes: Record<string, Outcome>
 }
 
+/** A page with all clients. */
+export interface Stage {
+  columns: Column[]
+  /** Runs one check of the column with that index. */
+  check(index: number, name: string): Promise<Outcome>
+  close(): Promise<void>
+}
+
 interface InPage {
   conformance: typeof import('./page.ts')
   server: import('../../src/index.ts').Server
 }
 
-export interface RunOptions {
-  /** Gets each outcome when it is there. */
-  tell?: (column: Column, check: string, outcome: Outcome) => void
-  /** Which checks to run. Default: all. */
-  wanted?: (column: Column, check: string) => boolean
+/** Opens the page; needs the built playground. */
+export async function openStage(): Promise<Stage> {
+  const script = await bundleScript('../conformance/page.ts', 'conformance')
+  const site = await openSite({ pages: { '/conformance.js': script } })
+  const page = await site.open()
+  const faults: string[] = []
+  page.on('pageerror', (error) => faults.push(String(error)))
+  await serveIn(page, { apiKeys: [KEY] })
+  await page.addScriptTag({ url: '/conformance.js' })
+  const columns = await page.evaluate(
+    ([model, embedder, apiKey, tokens, seer]) => {
+      const { conformance, server } = globalThis as unknown as InPage
+      const { origin, baseURL } = server
+      const settings: Settings = { origin, baseURL, apiKey, model, embedder, seer }
+      return conformance.open(settings, tokens)
+    },
+    [MODEL, EMBEDDER, KEY, readTokens(), SEER] as const,
+  )
+  return {
+    columns,
+    async check(index, name) {
+      const seen = await page.evaluate(
+        ([at, check]) => (globalThis as unknown as InPage).conformance.check(at, check),
+        [index, name] as const,
+      )
+      return judged(name, seen, faults.splice(0))
+    },
+    close: site.close,
+  }
 }
 
-/** Runs the checks, one after the other; needs the built playground. */
-export async function runConformance({
-  tell = () => {},
-  wanted = () => true,
-}: RunOptions = {}): Promise<Result[]> {
-  const site = await openSite({ pages: { '/conformance.js': await bundlePage() } })
+/** Runs the wanted checks, one after the other. `onOutcome` gets each outcome when it is there. */
+export async function runConformance(
+  wanted: (column: Column, check: string) => boolean,
+  onOutcome: (column: Column, check: string, outcome: Outcome) => void,
+): Promise<Result[]> {
+  const stage = await openStage()
   try {
-    const page = await site.open()
-    const faults: string[] = []
-    page.on('pageerror', (error) => faults.push(String(error)))
-    await serveIn(page, { apiKeys: [KEY] })
-    await page.addScriptTag({ url: '/conformance.js' })
-    const columns = await page.evaluate(
-      ([model, apiKey, tokens, seen]) => {
-        const { conformance, server } = globalThis as unknown as InPage
-        const { origin, baseURL } = server
-        const embedder = '@inorigin/embed'
-        const settings: Settings = { origin, baseURL, apiKey, model, embedder, seer: seen }
-        return conformance.open(settings, tokens)
-      },
-      [MODEL, KEY, readTokens(), SEER] as const,
-    )
     const results: Result[] = []
-    for (const [index, column] of columns.entries()) {
+    for (const [index, column] of stage.columns.entries()) {
       const outcomes: Result['outcomes'] = {}
       for (const name of column.checks) {
         if (!wanted(column, name)) continue
-        const seen = await page.evaluate(
-          ([at, check]) => (globalThis as unknown as InPage).conformance.check(at, check),
-          [index, name] as const,
-        )
-        const outcome = judged(name, seen, faults.splice(0))
-        outcomes[name] = outcome
-        tell(column, name, outcome)
+        outcomes[name] = await stage.check(index, name)
+        onOutcome(column, name, outcomes[name])
       }
       results.push({ ...column, outcomes })
     }
     return results
   } finally {
-    await site.close()
+    await stage.close()
   }
 }
 
@@ -89,30 +102,8 @@ function judged(name: string, { outcome, reason, exchanges }: Seen, faults: stri
   }
 }
 
-/** A script that sets `conformance`, as an app's bundler would make it. */
-async function bundlePage(): Promise<string> {
-  const result = await build({
-    configFile: false,
-    logLevel: 'error',
-    define: { 'process.env.NODE_ENV': '"production"' },
-    build: {
-      write: false,
-      minify: false,
-      lib: {
-        entry: new URL('./page.ts', import.meta.url).pathname,
-        formats: ['iife'],
-        name: 'conformance',
-        fileName: 'conformance',
-      },
-    },
-  })
-  const [first] = Array.isArray(result) ? result : [result]
-  if (!first || !('output' in first)) throw new Error('Vite gave no bundle of the clients.')
-  return first.output[0].code
-}
-
 /** The tokens by which the model is driven, from its own files. */
-function readTokens(): Tokens {
+export function readTokens(): Tokens {
   const read = (name: string): unknown =>
     JSON.parse(readFileSync(new URL(`../../demo/models/guide/${name}`, import.meta.url), 'utf8'))
   const { eos_token_id: end } = read('generation_config.json') as { eos_token_id: number[] }

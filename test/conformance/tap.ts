@@ -1,6 +1,6 @@
 /**
- * Stands between the clients and `fetch` of the page: keeps what goes through, and adds fields to
- * requests where a check has to drive the model. Answers pass piece by piece, as they come.
+ * Stands between the clients and `fetch`: keeps what goes through, and adds fields to requests where a
+ * check has to drive the model. Answers pass piece by piece, as they come.
  */
 export type Fields = Record<string, unknown>
 
@@ -21,22 +21,27 @@ export interface Exchange {
 export type Drive = (sent: Fields) => Fields
 
 export interface Tap {
-  /** Holds until it is set anew. */
+  /** Sends requests on. */
+  fetch: typeof fetch
+  /** Sets the fields of the next requests. They hold until they are set anew. */
   drive(by: Drive | null): void
-  /** What went through since the last time. */
+  /** Returns the exchanges since the last time. */
   take(): Exchange[]
+  /** Takes them once each answer has ended or {@link SETTLE_TIMEOUT_MS} is over. */
+  settled(): Promise<Exchange[]>
 }
 
 /** Longer bodies are not looked into. */
 const LONGEST = 1_000_000
+/** A client that leaves a stream unread keeps its answer open; the check then says so. */
+const SETTLE_TIMEOUT_MS = 10_000
 
-export function createTap(): Tap {
-  const real = globalThis.fetch.bind(globalThis)
+export function createTap(real: typeof fetch): Tap {
   let exchanges: Exchange[] = []
   let driver: Drive | null = null
 
-  globalThis.fetch = async (input, init) => {
-    const url = new URL(input instanceof Request ? input.url : input, location.href)
+  const tapped: typeof fetch = async (input, init) => {
+    const url = new URL(input instanceof Request ? input.url : input, globalThis.location?.href)
     const sent = bodyOf(init)
     const extra = sent && driver ? driver(sent) : {}
     const driven = sent && { ...sent, ...extra }
@@ -62,11 +67,23 @@ export function createTap(): Tap {
     return Object.defineProperty(passed, 'url', { value: response.url })
   }
 
+  function take(): Exchange[] {
+    const taken = exchanges
+    exchanges = []
+    return taken
+  }
+
   return {
+    fetch: tapped,
     drive: (by) => (driver = by),
-    take() {
-      const taken = exchanges
-      exchanges = []
+    take,
+    async settled() {
+      const taken = take()
+      const deadline = performance.now() + SETTLE_TIMEOUT_MS
+      while (taken.some(({ end }) => end === 'open') && performance.now() < deadline) {
+        // oxlint-disable-next-line tests/no-fixed-wait -- This is a poll.
+        await new Promise((resolve) => setTimeout(resolve, 20))
+      }
       return taken
     },
   }

@@ -22,7 +22,7 @@ export const REPORT = z.strictObject({ sunny: z.boolean(), windy: z.boolean() })
 
 /** The call is of one of the tools, with arguments of its schema. */
 export function judgeCall({ id, name, input }: Call): void {
-  ensure(typeof id === 'string' && id.length > 8, `a call has the id ${id}`)
+  ensure(typeof id === 'string' && id.length >= 8, `a call has the id ${id}`)
   const tool = TOOLS.find((each) => each.name === name)
   ensure(tool !== undefined, `a call of ${name}, which is no tool`)
   const { success } = tool.input.safeParse(input)

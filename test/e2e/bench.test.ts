@@ -1,37 +1,40 @@
-/** The benchmark page: built, in a real browser, with nothing cached. */
+/**
+ * The benchmark page: built, in a real browser, with nothing cached.
+ *
+ * @module-tag slow
+ */
 import { readFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
-import { buffer, text } from 'node:stream/consumers'
-import type { Browser, BrowserContextOptions, Page } from 'playwright'
-import { afterAll, afterEach, beforeAll, describe, expect, inject, test } from 'vitest'
+import { buffer } from 'node:stream/consumers'
+import type { Page } from 'playwright'
+import { afterEach, describe, expect, inject, test } from 'vitest'
 import type { BenchResult } from '../../demo/bench/result.ts'
-import { openBrowser } from '../support/browser.ts'
-import { openPlayground, type Playground } from '../support/playground.ts'
+import {
+  download,
+  overflowOf,
+  PHONE,
+  usePlayground,
+  type Playground,
+  type PlaygroundOptions,
+} from '../support/playground.ts'
 import { openSite, type Site } from '../support/site.ts'
 
-const PHONE = { viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true }
+const MODEL = '/inorigin/models/guide/onnx/model.onnx'
 
-let browser: Browser
-let opened: Playground | undefined
 let site: Site | undefined
 
-beforeAll(async () => {
-  browser = await openBrowser()
-})
-
-afterAll(() => browser?.close())
-
 afterEach(async () => {
-  await opened?.close()
   await site?.close()
-  opened = site = undefined
+  site = undefined
 })
+
+const openAt = usePlayground()
 
 async function open(
   url = inject('demo'),
-  options?: BrowserContextOptions,
+  options?: PlaygroundOptions,
 ): Promise<Playground & { requests: OpenRequests }> {
-  opened = await openPlayground(browser, `${url}bench.html`, options)
+  const opened = await openAt(`${url}bench.html`, options)
   return { ...opened, requests: followRequests(opened.page) }
 }
 
@@ -78,92 +81,78 @@ function documentedFields(): string[] {
   return [...table.matchAll(/^\| `([\w.]+)` \|/gm)].map(([, name = '']) => name)
 }
 
-test(
-  'runs to its end, and its JSON has the documented fields with sane values',
-  { tags: ['slow'] },
-  async () => {
-    const { page, faults, requests } = await open()
-    await start(page, 'wasm')
-    const result = await readResult(page)
-    const fields = documentedFields()
-    const paths = pathsOf(result)
-    expect(paths.filter((path) => !fields.includes(path))).toEqual([])
-    const parents = fields.filter((field) => fields.some((other) => other.startsWith(`${field}.`)))
-    expect(parents).toEqual(['environment.adapter', 'predict'])
-    expect(fields.filter((field) => !paths.includes(field))).toEqual(parents)
+test('runs to its end, and its JSON has the documented fields with sane values', async () => {
+  const permissions = ['clipboard-read', 'clipboard-write']
+  const { page, faults, requests } = await open(inject('demo'), { ...PHONE, permissions })
+  expect(await overflowOf(page)).toBe(0)
+  await start(page, 'wasm')
+  expect(await overflowOf(page)).toBe(0)
+  const result = await readResult(page)
+  expect(await overflowOf(page)).toBe(0)
+  const fields = documentedFields()
+  const paths = pathsOf(result)
+  expect(paths.filter((path) => !fields.includes(path))).toEqual([])
+  const parents = fields.filter((field) => fields.some((other) => other.startsWith(`${field}.`)))
+  expect(parents).toEqual(['environment.adapter', 'predict'])
+  expect(fields.filter((field) => !paths.includes(field))).toEqual(parents)
 
-    const { settings, environment, implementation, load, firstToken, decode, concurrent } = result
-    expect(settings).toMatchObject({ tag: '@inorigin/guide', device: 'wasm', effort: 'short' })
-    expect(environment).toMatchObject({
-      browserVersion: expect.stringMatching(/^\d+/),
-      crossOriginIsolated: true,
-      wasm: { simd: true, threads: true, threadCount: expect.any(Number) },
-      adapter: { software: true },
-    })
-    expect(environment.wasm.threadCount).toBeGreaterThanOrEqual(1)
-    expect(environment.wasm.threadCount).toBeLessThanOrEqual(availableParallelism())
-    expect(implementation).toMatchObject({ id: 'fp32-wasm', device: 'wasm', bytes: 6_475_960 })
-    expect(result.version).toMatch(/^\d+\.\d+\.\d+/)
-    expect(result.answerTokens).toBeGreaterThanOrEqual(16)
-    for (const milliseconds of [load.downloadMs, load.storedMs, firstToken.coldMs]) {
-      expect(milliseconds).toBeGreaterThan(1)
-      expect(milliseconds).toBeLessThan(1_000 * result.seconds)
-    }
-    // The prompts are about as long as they are wanted.
-    expect(firstToken.promptTokens).toBeGreaterThan(0.8 * settings.promptTokens)
-    expect(firstToken.promptTokens).toBeLessThan(1.2 * settings.promptTokens)
-    expect(decode.long.contextTokens).toBeGreaterThan(0.8 * settings.longContextTokens)
-    const middle = decode.middle.contextTokens / decode.long.contextTokens
-    expect(middle).toBeGreaterThan(0.4)
-    expect(middle).toBeLessThan(0.6)
-    // The second turn reuses the first one, and the first one nothing.
-    expect(firstToken.secondTurnCachedTokens).toBeGreaterThan(0.9 * firstToken.promptTokens)
-    expect(result.prefillTokensPerSecond).toBeCloseTo(
-      (1_000 * firstToken.promptTokens) / firstToken.coldMs,
-      0,
-    )
-    expect(decode.short.contextTokens).toBeLessThan(100)
-    expect(concurrent.streams).toBe(4)
-    expect(concurrent.aloneTokensPerSecond).toBeGreaterThan(0)
-    expect(concurrent.ratio).toBeCloseTo(
-      concurrent.togetherTokensPerSecond / concurrent.aloneTokensPerSecond,
-      1,
-    )
-    expect(result.overheadMs).toBeGreaterThan(0)
-    expect(result.overheadMs).toBeLessThan(firstToken.coldMs)
-    expect(environment.selfTest).toMatch(/^not run: .*WASM was requested/)
-    expect(result.predict).toMatchObject({ tag: '@inorigin/digits', device: 'wasm' })
-
-    // The table shows the same, and everything came from the page's own origin.
-    const table = await page.getByRole('table').innerText()
-    expect(table).toContain(`(${firstToken.promptTokens} tokens)`)
-    expect(new Set(requests.urls.map((url) => new URL(url).origin))).toEqual(
-      new Set([new URL(page.url()).origin]),
-    )
-    expect(faults).toEqual([])
-  },
-)
-
-test('saves and copies the JSON that it shows, and fits a phone', { tags: ['slow'] }, async () => {
-  const { page } = await open(inject('demo'), {
-    ...PHONE,
-    permissions: ['clipboard-read', 'clipboard-write'],
+  const { settings, environment, implementation, load, firstToken, decode, concurrent } = result
+  expect(settings).toMatchObject({ tag: '@inorigin/guide', device: 'wasm', effort: 'short' })
+  expect(environment).toMatchObject({
+    browserVersion: expect.stringMatching(/^\d+/),
+    crossOriginIsolated: true,
+    wasm: { simd: true, threads: true, threadCount: expect.any(Number) },
+    adapter: { software: true },
   })
-  const overflow = () =>
-    page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth)
-  expect(await overflow()).toBe(0)
-  await start(page, 'auto')
-  expect(await overflow()).toBe(0)
-  await readResult(page)
-  expect(await overflow()).toBe(0)
+  expect(environment.wasm.threadCount).toBeGreaterThanOrEqual(1)
+  expect(environment.wasm.threadCount).toBeLessThanOrEqual(availableParallelism())
+  expect(implementation).toMatchObject({ id: 'fp32-wasm', device: 'wasm', bytes: 6_475_960 })
+  expect(result.version).toMatch(/^\d+\.\d+\.\d+/)
+  expect(result.answerTokens).toBeGreaterThanOrEqual(16)
+  for (const milliseconds of [load.downloadMs, load.storedMs, firstToken.coldMs]) {
+    expect(milliseconds).toBeGreaterThan(1)
+    expect(milliseconds).toBeLessThan(1_000 * result.seconds)
+  }
+  // The prompts are about as long as they are wanted.
+  expect(firstToken.promptTokens).toBeGreaterThan(0.8 * settings.promptTokens)
+  expect(firstToken.promptTokens).toBeLessThan(1.2 * settings.promptTokens)
+  expect(decode.long.contextTokens).toBeGreaterThan(0.8 * settings.longContextTokens)
+  const middle = decode.middle.contextTokens / decode.long.contextTokens
+  expect(middle).toBeGreaterThan(0.4)
+  expect(middle).toBeLessThan(0.6)
+  // The second turn reuses the first one, and the first one nothing.
+  expect(firstToken.secondTurnCachedTokens).toBeGreaterThan(0.9 * firstToken.promptTokens)
+  expect(result.prefillTokensPerSecond).toBeCloseTo(
+    (1_000 * firstToken.promptTokens) / firstToken.coldMs,
+    0,
+  )
+  expect(decode.short.contextTokens).toBeLessThan(100)
+  expect(concurrent.streams).toBe(4)
+  expect(concurrent.aloneTokensPerSecond).toBeGreaterThan(0)
+  expect(concurrent.ratio).toBeCloseTo(
+    concurrent.togetherTokensPerSecond / concurrent.aloneTokensPerSecond,
+    1,
+  )
+  expect(result.overheadMs).toBeGreaterThan(0)
+  expect(result.overheadMs).toBeLessThan(firstToken.coldMs)
+  expect(environment.selfTest).toMatch(/^not run: .*WASM was requested/)
+  expect(result.predict).toMatchObject({ tag: '@inorigin/digits', device: 'wasm' })
+
+  // The table shows the same, and everything came from the page's own origin.
+  const table = await page.getByRole('table').innerText()
+  expect(table).toContain(`(${firstToken.promptTokens} tokens)`)
+  expect(new Set(requests.urls.map((url) => new URL(url).origin))).toEqual(
+    new Set([new URL(page.url()).origin]),
+  )
+  expect(faults).toEqual([])
+
+  // The JSON and a picture of the table can be saved and copied.
   await page.getByText('JSON', { exact: true }).tap()
-  expect(await overflow()).toBe(0)
+  expect(await overflowOf(page)).toBe(0)
   const json = await page.locator('#json').textContent()
-  const download = page.waitForEvent('download')
-  await page.getByRole('button', { name: 'Save JSON' }).tap()
-  const file = await download
-  expect(file.suggestedFilename()).toMatch(/^inorigin-bench-[a-z]+-\d+\.json$/)
-  expect(await text(await file.createReadStream())).toBe(json)
+  const file = await download(page, page.getByRole('button', { name: 'Save JSON' }))
+  expect(file.name).toMatch(/^inorigin-bench-[a-z]+-\d+\.json$/)
+  expect(file.text).toBe(json)
   const drawn = page.waitForEvent('download')
   await page.getByRole('button', { name: 'Save picture' }).tap()
   const picture = await drawn
@@ -180,7 +169,7 @@ test('saves and copies the JSON that it shows, and fits a phone', { tags: ['slow
 })
 
 // A run on a software adapter would take minutes.
-test('uses the selected device only', { tags: ['slow'] }, async () => {
+test('uses the selected device only', async () => {
   site = await openSite({ gpu: 'none' })
   const page = await site.open('/bench.html')
   await page.waitForFunction(() => crossOriginIsolated)
@@ -191,8 +180,13 @@ test('uses the selected device only', { tags: ['slow'] }, async () => {
 })
 
 describe('Cancel', () => {
-  test('stops a run with its requests, and another one can begin', { tags: ['slow'] }, async () => {
-    const { page, faults, requests } = await open()
+  test('stops a run with its requests, and another one can begin', async () => {
+    const { page, faults } = await openAt()
+    await page.getByRole('tab', { name: 'Settings' }).click()
+    await page.getByRole('link', { name: 'Measure how fast this device is' }).click()
+    await page.getByRole('heading', { name: 'Benchmark' }).waitFor()
+    await expect.poll(() => page.getByLabel('Model').inputValue()).toBe('@inorigin/guide')
+    const requests = followRequests(page)
     await start(page, 'wasm', 'thorough')
     await page.getByText(/^Decoding after a short prompt/).waitFor()
     await expect.poll(() => requests.open.size).toBeGreaterThan(0)
@@ -211,17 +205,16 @@ describe('Cancel', () => {
     expect(faults).toEqual([])
   })
 
-  test('stops a download', { tags: ['slow'] }, async () => {
+  test('stops a download', async () => {
     let isReleased = false
-    const file = '/inorigin/models/guide/onnx/model.onnx'
-    site = await openSite({ slow: { [file]: () => isReleased } })
+    site = await openSite({ slow: { [MODEL]: () => isReleased } })
     const { page } = await open(`${site.url}/`)
     await start(page, 'wasm')
     await page.getByText(/^Downloading the model, .* of 6.5 MB$/).waitFor()
     await page.getByRole('button', { name: 'Cancel' }).click()
     await page.getByText('The benchmark was canceled.').waitFor()
     isReleased = true
-    const downloads = () => site?.requests.filter((request) => request.endsWith(file)).length
+    const downloads = () => site?.requests.filter((request) => request.endsWith(MODEL)).length
     const before = downloads() ?? 0
     expect(await page.evaluate(async () => (await fetch('/v1/models')).status)).toBe(200)
     expect(downloads()).toBe(before)
@@ -230,9 +223,8 @@ describe('Cancel', () => {
   })
 })
 
-test('shows the error of a model, and can be started again', { tags: ['slow'] }, async () => {
-  const file = '/inorigin/models/guide/onnx/model.onnx'
-  site = await openSite({ pages: { [file]: 'This is not a model.' } })
+test('shows the error of a model, and can be started again', async () => {
+  site = await openSite({ pages: { [MODEL]: 'This is not a model.' } })
   const { page } = await open(`${site.url}/`)
   await start(page, 'wasm')
   const problem = page.getByRole('alert')
@@ -240,17 +232,8 @@ test('shows the error of a model, and can be started again', { tags: ['slow'] },
   expect(await problem.innerText()).toMatch(/^The benchmark failed\. .*onnx\/model\.onnx/)
   expect(await page.getByRole('button', { name: 'Start' }).isEnabled()).toBe(true)
   expect(await page.locator('#phase').isVisible()).toBe(false)
-  delete site.pages[file]
-  await start(page, 'wasm')
+  delete site.pages[MODEL]
+  await start(page, 'auto')
   await readResult(page)
   expect(await problem.isVisible()).toBe(false)
-})
-
-test('is linked from the settings of the playground', { tags: ['slow'] }, async () => {
-  opened = await openPlayground(browser, inject('demo'))
-  const { page } = opened
-  await page.getByRole('tab', { name: 'Settings' }).click()
-  await page.getByRole('link', { name: 'Measure how fast this device is' }).click()
-  await page.getByRole('heading', { name: 'Benchmark' }).waitFor()
-  await expect.poll(() => page.getByLabel('Model').inputValue()).toBe('@inorigin/guide')
 })

@@ -1,260 +1,177 @@
-/** Programs outside the browser use a tab: the built command, real tabs, curl and the official SDKs. */
-import { createOpenAICompatible } from '@ai-sdk/openai-compatible'
-import Anthropic from '@anthropic-ai/sdk'
-import { generateText, streamText } from 'ai'
-import { execFile } from 'node:child_process'
+/** Programs outside the browser use a tab: the built command, real tabs and the official SDKs. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { promisify } from 'node:util'
-import OpenAI from 'openai'
 import type { Page } from 'playwright'
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
-import { MAX_BODY_BYTES } from '../../src/bridge/protocol.ts'
-import { startBridge, TOKEN, type BridgeCommand } from '../support/bridge-command.ts'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { EMBEDDER, readTokens } from '../conformance/run.ts'
+import { SEER } from '../conformance/seer.ts'
+import { checkClients } from '../contract/clients.ts'
+import { checkEndpoints, type Traits } from '../contract/wire.ts'
+import {
+  answers,
+  lend,
+  startBridge,
+  TOKEN,
+  type BridgeCommand,
+  type LentPage,
+} from '../support/bridge-command.ts'
+import { ENDLESS, GUIDE } from '../support/requests.ts'
 import { openSite, serveIn, type Site } from '../support/site.ts'
-import { ENDLESS } from '../support/streamed.ts'
 
-interface InPage {
-  server: import('../../src/index.ts').Server
-  bridge: import('../../src/index.ts').Bridge
-  /** Code of the error that the bridge ended with. */
-  ended: string
-}
-
-const GUIDE = '@inorigin/guide'
-const messages = [{ role: 'user' as const, content: 'What is inorigin?' }]
+const SLOW = { tags: ['slow'] }
 
 let site: Site
 let command: BridgeCommand
 let page: Page
+
 beforeAll(async () => {
   site = await openSite()
 })
 afterAll(() => site?.close())
-beforeEach(async () => {
-  command = await startBridge()
+
+async function open(...args: string[]): Promise<void> {
+  command = await startBridge(...args)
   page = await lendTab()
-})
-afterEach(async () => {
+}
+
+async function close(): Promise<void> {
   await page?.close()
   await command?.end()
-})
+}
 
 /** Opens a tab that serves and lends itself. */
-async function lendTab(reconnect = false): Promise<Page> {
+async function lendTab(reconnect?: boolean): Promise<Page> {
   const tab = await site.open()
   await serveIn(tab)
-  await tab.evaluate(
-    async ([url, token, lasts]) => {
-      const kept = globalThis as unknown as InPage
-      kept.bridge = await kept.server.bridge(url, { token, reconnect: lasts })
-      kept.bridge.closed.catch(({ code }: { code: string }) => (kept.ended = code))
-    },
-    [command.url, TOKEN, reconnect] as const,
-  )
+  await lend(tab, command.url, reconnect)
   return tab
 }
 
-/** Resolves when the tab answers that many requests at the moment. */
-const answers = (tab: Page, count: number) =>
-  tab.waitForFunction(
-    (expected) => (globalThis as unknown as InPage).bridge.state.requests === expected,
-    count,
-  )
-
-const openai = () => new OpenAI({ baseURL: `${command.url}/v1`, apiKey: 'none', maxRetries: 0 })
-
-/** Begins an answer that does not end by itself. */
-const beginEndless = (signal?: AbortSignal) =>
-  fetch(`${command.url}/v1/messages`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ model: GUIDE, max_tokens: 1000, stream: true, messages, ...ENDLESS }),
-    signal,
+/** Sends a request to the command, with its token as the key. */
+const send = (path: string, init: RequestInit = {}, { url } = command): Promise<Response> =>
+  fetch(url + path, {
+    ...init,
+    headers: { ...init.headers, authorization: `Bearer ${TOKEN}` },
   })
 
-test('openai in Node: text, stream, a forced tool and JSON', async () => {
-  const client = openai()
-  const ids: string[] = []
-  for await (const model of client.models.list()) ids.push(model.id)
-  expect(ids).toContain(GUIDE)
-  const request = { model: GUIDE, messages, temperature: 0 }
-  const plain = await client.chat.completions.create(request)
-  let text = ''
-  for await (const chunk of await client.chat.completions.create({ ...request, stream: true })) {
-    text += chunk.choices[0]?.delta.content ?? ''
-  }
-  expect(text).toMatch(/\w/)
-  expect(text).toBe(plain.choices[0]?.message.content)
+/** Asks for a message of so many tokens, and resolves with its response. */
+const ask = (tokens: number, fields: object = {}, signal?: AbortSignal, { url } = command) => {
+  const messages = [{ role: 'user', content: 'What is inorigin?' }]
+  const body = JSON.stringify({ model: GUIDE, max_tokens: tokens, messages, ...fields })
+  const headers = { 'content-type': 'application/json' }
+  return send('/v1/messages', { method: 'POST', headers, body, signal }, { ...command, url })
+}
 
-  const schema = {
-    type: 'object',
-    properties: { yes: { type: 'boolean' } },
-    required: ['yes'],
-    additionalProperties: false,
-  }
-  const called = await client.chat.completions.create({
-    ...request,
-    tools: [{ type: 'function', function: { name: 'answer', parameters: schema } }],
-    tool_choice: { type: 'function', function: { name: 'answer' } },
-  })
-  const [call] = called.choices[0]?.message.tool_calls ?? []
-  expect(call?.type === 'function' && JSON.parse(call.function.arguments)).toEqual({
-    yes: expect.any(Boolean),
-  })
-  const json = await client.chat.completions.create({
-    ...request,
-    response_format: { type: 'json_schema', json_schema: { name: 'answer', strict: true, schema } },
-  })
-  expect(JSON.parse(json.choices[0]?.message.content ?? '')).toEqual({ yes: expect.any(Boolean) })
-})
-
-test('anthropic in Node: text, stream and errors', async () => {
-  const client = new Anthropic({ baseURL: command.url, apiKey: 'none', maxRetries: 0 })
-  const request = { model: GUIDE, messages, temperature: 0, max_tokens: 20 }
-  const plain = await client.messages.create(request)
-  const streamed = await client.messages.stream(request).finalMessage()
-  expect(streamed.content).toEqual(plain.content)
-  expect(plain.usage.output_tokens).toBe(20)
-  const failed = client.messages.create({ ...request, model: 'unknown' })
-  await expect(failed).rejects.toMatchObject({
-    status: 404,
-    error: { error: { code: 'model_not_found' } },
-  })
-})
-
-test('the AI SDK in Node: text and a stream', { tags: ['slow'] }, async () => {
-  const provider = createOpenAICompatible({ name: 'tab', baseURL: `${command.url}/v1` })
-  const request = { model: provider(GUIDE), prompt: 'What is inorigin?', temperature: 0 }
-  const { text } = await generateText(request)
-  expect(text).toMatch(/\w/)
-  let streamed = ''
-  for await (const part of streamText(request).textStream) streamed += part
-  expect(streamed).toBe(text)
-})
-
-test('curl: a stream, and what is refused', { tags: ['slow'] }, async () => {
-  const run = promisify(execFile)
-  const curl = async (...args: string[]) => (await run('curl', ['-sS', ...args])).stdout
-  const url = `${command.url}/v1/chat/completions`
-  const json = ['-H', 'content-type: application/json']
-  const body = JSON.stringify({ model: GUIDE, messages, stream: true, max_tokens: 5 })
-  expect(await curl('-N', url, ...json, '-d', body)).toMatch(/(^|\n)data: \{.*data: \[DONE\]\s*$/s)
-
-  const status = ['-o', join(tmpdir(), 'bridge-refused'), '-w', '%{http_code}']
-  const models = `${command.url}/v1/models`
-  expect(await curl(...status, '-H', 'host: evil.example', models)).toBe('403')
-  expect(await curl(...status, '-H', 'origin: https://evil.example', models)).toBe('403')
-  const tooLong = `content-length: ${MAX_BODY_BYTES + 1}`
-  expect(await curl(...status, '-m', '30', '-X', 'POST', '-H', tooLong, url)).toBe('413')
-  // The tab's own checks apply to what gets through.
-  expect(await curl(...status, url, '-d', 'model=x')).toBe('400')
-})
-
-test('a client that aborts cancels the answer in the tab', { tags: ['slow'] }, async () => {
-  const abort = new AbortController()
-  const response = await beginEndless(abort.signal)
-  await response.body?.getReader().read()
+/** Begins an answer that does not end by itself, and resolves when the tab writes it. */
+async function beginEndless(signal?: AbortSignal) {
+  const response = await ask(1000, { stream: true, ...ENDLESS }, signal)
+  const reader = response.body!.getReader()
+  await reader.read()
   await answers(page, 1)
-  abort.abort()
-  await answers(page, 0)
-  const next = await openai().chat.completions.create({ model: GUIDE, messages, max_tokens: 1 })
-  expect(next.usage?.completion_tokens).toBe(1)
-})
+  return reader
+}
 
-test('the next tab takes over, and without one the error says so', { tags: ['slow'] }, async () => {
-  const second = await lendTab()
-  const response = await beginEndless()
-  const reader = response.body?.getReader()
-  await reader?.read()
-  await answers(page, 1)
-  await page.close()
-  const readOn = async () => {
-    while (!(await reader?.read())?.done);
-  }
-  await expect(readOn()).rejects.toThrow(/terminated/)
-  const next = await openai().chat.completions.create({ model: GUIDE, messages, max_tokens: 1 })
-  expect(next.usage?.completion_tokens).toBe(1)
-  await second.evaluate(() => (globalThis as unknown as InPage).bridge.close())
-  // A request that reaches the tab while it leaves gets another code.
-  const readCode = async () => (await (await fetch(`${command.url}/v1/models`)).json()).error?.code
-  await expect.poll(readCode).toBe('bridge_no_tab')
-  const refused = openai().models.list()
-  await expect(refused).rejects.toMatchObject({ status: 503, code: 'bridge_no_tab' })
-  await second.close()
-})
+async function expectAnswer(bridge = command): Promise<void> {
+  const { usage } = await (await ask(1, {}, undefined, bridge)).json()
+  expect(usage.output_tokens).toBe(1)
+}
 
-test('a wrong token is refused in the page', { tags: ['slow'] }, async () => {
-  const code = await page.evaluate(
-    (url) =>
-      (globalThis as unknown as InPage).server.bridge(url, { token: 'wrong' }).then(
-        () => 'lent',
-        (error: { code: string }) => error.code,
-      ),
-    command.url,
+describe('the contract', { tags: ['everyday'] }, () => {
+  let traits: Traits
+
+  beforeAll(async () => {
+    await open('--require-key')
+    const { max_input_tokens } = await (await send(`/v1/models/${GUIDE}`)).json()
+    traits = { model: GUIDE, contextWindow: max_input_tokens, reasons: true, goesOn: true }
+  })
+  afterAll(close)
+
+  checkEndpoints(
+    () => ({ fetch: send }),
+    () => traits,
   )
-  expect(code).toBe('bridge_refused')
+  describe('with clients', SLOW, () => {
+    checkClients(() => ({
+      origin: command.url,
+      baseURL: `${command.url}/v1`,
+      fetch,
+      apiKey: TOKEN,
+      model: GUIDE,
+      embedder: EMBEDDER,
+      seer: SEER,
+      tokens: readTokens(),
+    }))
+  })
+
+  test('a client that aborts cancels the answer in the tab', async () => {
+    const abort = new AbortController()
+    await beginEndless(abort.signal)
+    abort.abort()
+    await answers(page, 0)
+    await expectAnswer()
+  })
 })
 
-test(
-  'the tab learns that the command ended, in the middle of an answer',
-  { tags: ['slow'] },
-  async () => {
-    const response = await beginEndless()
-    const reader = response.body?.getReader()
-    await reader?.read()
-    await answers(page, 1)
+describe('a tab', SLOW, () => {
+  beforeEach(() => open())
+  afterEach(close)
+
+  test('is replaced by the next one, and without one the error says so', async () => {
+    const second = await lendTab()
+    const reader = await beginEndless()
+    await page.close()
+    const readOn = async () => {
+      while (!(await reader.read()).done);
+    }
+    await expect(readOn()).rejects.toThrow(/terminated/)
+    await expectAnswer()
+    await second.evaluate(() => (globalThis as unknown as LentPage).bridge.close())
+    // A request that reaches the tab while it leaves gets another code.
+    const read = async () => {
+      const response = await send('/v1/models')
+      return [response.status, (await response.json()).error?.code]
+    }
+    await expect.poll(read).toEqual([503, 'bridge_no_tab'])
+    await second.close()
+  })
+
+  test('learns that the command ended, in the middle of an answer', async () => {
+    await beginEndless()
     expect(await command.end()).toBe(130)
-    await page.waitForFunction(() => (globalThis as unknown as InPage).ended !== undefined)
+    await page.waitForFunction(() => (globalThis as unknown as LentPage).ended !== undefined)
     const seen = await page.evaluate(() => {
-      const { ended, bridge } = globalThis as unknown as InPage
+      const { ended, bridge } = globalThis as unknown as LentPage
       return [ended, bridge.state.status, bridge.state.requests]
     })
     expect(seen).toEqual(['bridge_unreachable', 'closed', 0])
-    command = await startBridge()
-  },
-)
+  })
 
-test(
-  'a tab connects again to a command with the same port and token',
-  { tags: ['slow'] },
-  async () => {
+  test('connects again to a command with the same port and token', async () => {
     await page.close()
     page = await lendTab(true)
     const becomes = (status: string) =>
       page.waitForFunction(
-        (expected) => (globalThis as unknown as InPage).bridge.state.status === expected,
+        (expected) => (globalThis as unknown as LentPage).bridge.state.status === expected,
         status,
       )
     await command.end()
     await becomes('reconnecting')
     command = await startBridge('--port', new URL(command.url).port)
     await becomes('connected')
-    const next = await openai().chat.completions.create({ model: GUIDE, messages, max_tokens: 1 })
-    expect(next.usage?.completion_tokens).toBe(1)
-  },
-)
+    await expectAnswer()
+  })
+})
 
-test(
-  'a headless Chromium of the command answers, with the token as the key',
-  { tags: ['slow'] },
-  async () => {
-    const profile = mkdtempSync(join(tmpdir(), 'inorigin-bridge-'))
-    const headless = await startBridge('--headless', '--require-key', '--profile', profile)
-    try {
-      await headless.prints('is connected')
-      expect((await fetch(`${headless.url}/v1/models`)).status).toBe(401)
-      const client = new OpenAI({ baseURL: `${headless.url}/v1`, apiKey: TOKEN, maxRetries: 0 })
-      const answered = await client.chat.completions.create({
-        model: GUIDE,
-        messages,
-        max_tokens: 3,
-      })
-      expect(answered.usage?.completion_tokens).toBe(3)
-    } finally {
-      expect(await headless.end()).toBe(130)
-      rmSync(profile, { recursive: true, force: true, maxRetries: 10, retryDelay: 200 })
-    }
-  },
-)
+test('a headless Chromium of the command answers, with the token as the key', SLOW, async () => {
+  const profile = mkdtempSync(join(tmpdir(), 'inorigin-bridge-'))
+  const headless = await startBridge('--headless', '--require-key', '--profile', profile)
+  try {
+    await headless.prints('is connected')
+    expect((await fetch(`${headless.url}/v1/models`)).status).toBe(401)
+    await expectAnswer(headless)
+  } finally {
+    expect(await headless.end()).toBe(130)
+    rmSync(profile, { recursive: true, force: true, maxRetries: 10, retryDelay: 200 })
+  }
+})

@@ -1,4 +1,8 @@
-/** What must hold of the package as it is built. */
+/**
+ * What must hold of the package as it is built.
+ *
+ * @module-tag everyday
+ */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join, posix } from 'node:path'
 import { parseSync, Visitor } from 'vite'

@@ -82,24 +82,17 @@ describe.each([
   ['a transport in the page', true],
   ['POST /api/chat of the service worker', false],
 ])('%s', (_name, isDirect) => {
-  test('calls a tool after the approval, and answers', async () => {
+  test.each([
+    ['calls a tool after the approval', true, 'output-available'],
+    ['does not call a tool that the user denied', false, 'output-denied'],
+  ])('%s, and answers', async (_what, isApproved, state) => {
     const page = await openChat(isDirect)
     await send(page, 'Is it warm in Oslo?')
-    const asked = await untilTool(page, 'approval-requested')
-    expect(asked).toMatchObject({ type: 'tool-weather', input: { city: expect.any(String) } })
-    await answer(page, true)
-    const done = await untilTool(page, 'output-available')
-    expect(done).toMatchObject({ output: { degrees: 12 } })
-    expect(await untilText(page)).toMatch(/\w/)
-    await page.context().close()
-  })
-
-  test('does not call a tool that the user denied', { tags: ['slow'] }, async () => {
-    const page = await openChat(isDirect)
-    await send(page, 'Is it warm in Paris?')
-    await untilTool(page, 'approval-requested')
-    await answer(page, false)
-    await untilTool(page, 'output-denied')
+    const requested = await untilTool(page, 'approval-requested')
+    expect(requested).toMatchObject({ type: 'tool-weather', input: { city: expect.any(String) } })
+    await answer(page, isApproved)
+    const done = await untilTool(page, state)
+    if (isApproved) expect(done).toMatchObject({ output: { degrees: 12 } })
     expect(await untilText(page)).toMatch(/\w/)
     await page.context().close()
   })

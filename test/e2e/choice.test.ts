@@ -1,10 +1,12 @@
 /** Which implementation a device is given, and what it is told about that. */
 import type { Page } from 'playwright'
 import { afterEach, expect, test } from 'vitest'
-import type { Catalog, Explanation, Server } from '../../src/index.ts'
-import { fetchIn } from '../support/answers.ts'
+import type { Catalog, Explanation, Server, ServeOptions } from '../../src/index.ts'
+import { fetchIn } from '../support/requests.ts'
 import { REAL, wear, type Mask } from '../support/masks.ts'
 import { openSite, serveIn, type Site } from '../support/site.ts'
+
+const SLOW = { tags: ['slow'] }
 
 let site: Site
 
@@ -58,94 +60,89 @@ const explain = (page: Page, tag = DIGITS): Promise<Explanation> =>
 const reasonsOf = ({ reasons }: Explanation): Record<string, string> =>
   Object.fromEntries(reasons.map(({ id, why }) => [id, why]))
 
-test(
-  'each device has its implementation, and explain says why not another',
-  { tags: ['slow'] },
-  async () => {
-    site = await openSite()
-    const half = { gpu: REAL, features: ['shader-f16'] }
-    const cases: [Mask, chosen: string | null, Record<string, RegExp>][] = [
-      [
-        {},
-        'fp32-wasm',
-        {
-          'fp32-wasm': /faster than the software GPU/,
-          'fp32-webgpu': /is a software GPU/,
-          'fp16-webgpu': /no shader-f16/,
-        },
-      ],
-      [
-        half,
-        'fp16-webgpu',
-        { 'fp16-webgpu': /acme one/, 'fp32-webgpu': /comes first/, 'fp32-wasm': /faster kind/ },
-      ],
-      [{ gpu: REAL, features: [] }, 'fp32-webgpu', { 'fp16-webgpu': /no shader-f16/ }],
-      [
-        { ...half, gpu: { ...REAL, isFallbackAdapter: true } },
-        'fp32-wasm',
-        { 'fp16-webgpu': /is a software GPU/ },
-      ],
-      [
-        { gpu: null },
-        'fp32-wasm',
-        { 'fp16-webgpu': /offers no WebGPU/, 'fp32-webgpu': /offers no WebGPU/ },
-      ],
-      [{ simd: false }, null, { 'fp32-wasm': /no WebAssembly SIMD/ }],
-    ]
-    for (const [mask, chosen, whys] of cases) {
-      wear(site, mask)
-      const page = await site.open('/blank.html', await site.browser.newContext())
-      await serveIn(page)
-      const told = await explain(page)
-      expect({ mask, chosen: told.chosen }).toEqual({ mask, chosen })
-      expect(told.reasons.filter((reason) => reason.chosen).map(({ id }) => id)).toEqual(
-        chosen ? [chosen] : [],
-      )
-      expect(told.device.gpu === null).toBe(mask.gpu === null)
-      for (const [id, why] of Object.entries(whys)) expect(reasonsOf(told)[id]).toMatch(why)
-      expect((await stateOf(page, DIGITS))[1]).toBe(chosen?.split('-')[1] ?? null)
-      await page.context().close()
-    }
-  },
-)
-
-test(
-  'limits and memory decide too, and a prediction hands out what was chosen',
-  { tags: ['slow'] },
-  async () => {
-    site = await openSite()
-    const catalog = await demanding(await site.open())
-    const at = (limit: number, memory = 8): Mask => ({
-      gpu: REAL,
-      limits: { maxBufferSize: limit },
-      memory,
-    })
-    const cases: [Mask, string, Record<string, RegExp>][] = [
-      [at(2 * GIB), 'large', { threaded: /no threads/, plain: /faster kind/ }],
-      [
-        at(2 * GIB - 1),
-        'small',
-        { large: /needs maxBufferSize of 2147483648 and the GPU has 2147483647/ },
-      ],
-      [at(2 * GIB, 2), 'small', { large: /needs 3 GiB of memory and the device has 2 GiB/ }],
-      [at(GIB / 2), 'plain', { small: /needs maxBufferSize/ }],
-    ]
-    for (const [mask, chosen, whys] of cases) {
-      wear(site, mask)
-      const page = await site.open('/blank.html', await site.browser.newContext())
-      await serveIn(page, { catalog })
-      const told = await explain(page, '@me/digits')
-      expect({ mask, chosen: told.chosen }).toEqual({ mask, chosen })
-      for (const [id, why] of Object.entries(whys)) expect(reasonsOf(told)[id]).toMatch(why)
-      await page.context().close()
-    }
-    // A tab with other options has what the host has; a wrong tag is told as everywhere.
-    wear(site, {})
+test('each device has its implementation, and explain says why not another', SLOW, async () => {
+  site = await openSite()
+  const half = { gpu: REAL, features: ['shader-f16'] }
+  const cases: [Mask, chosen: string | null, Record<string, RegExp>, ServeOptions?][] = [
+    [
+      {},
+      'fp32-wasm',
+      {
+        'fp32-wasm': /faster than the software GPU/,
+        'fp32-webgpu': /is a software GPU/,
+        'fp16-webgpu': /no shader-f16/,
+      },
+    ],
+    [
+      half,
+      'fp16-webgpu',
+      { 'fp16-webgpu': /acme one/, 'fp32-webgpu': /comes first/, 'fp32-wasm': /faster kind/ },
+    ],
+    [{ gpu: REAL, features: [] }, 'fp32-webgpu', { 'fp16-webgpu': /no shader-f16/ }],
+    [
+      { ...half, gpu: { ...REAL, isFallbackAdapter: true } },
+      'fp32-wasm',
+      { 'fp16-webgpu': /is a software GPU/ },
+    ],
+    [
+      { gpu: null },
+      'fp32-wasm',
+      { 'fp16-webgpu': /offers no WebGPU/, 'fp32-webgpu': /offers no WebGPU/ },
+    ],
+    [{ simd: false }, null, { 'fp32-wasm': /no WebAssembly SIMD/ }],
+    // The app may ask for a device.
+    [{}, 'fp32-webgpu', { 'fp32-wasm': /webgpu/i }, { device: 'webgpu' }],
+    [{ gpu: null }, null, { 'fp32-webgpu': /offers no WebGPU/ }, { device: 'webgpu' }],
+  ]
+  for (const [mask, chosen, whys, options] of cases) {
+    wear(site, mask)
     const page = await site.open('/blank.html', await site.browser.newContext())
-    await serveIn(page)
-    await expect(explain(page, '@me/none')).rejects.toThrow('Unknown tag "@me/none"')
-  },
-)
+    await serveIn(page, options)
+    const told = await explain(page)
+    expect({ mask, options, chosen: told.chosen }).toEqual({ mask, options, chosen })
+    expect(told.reasons.filter((reason) => reason.chosen).map(({ id }) => id)).toEqual(
+      chosen ? [chosen] : [],
+    )
+    expect(told.device.gpu === null).toBe(mask.gpu === null)
+    for (const [id, why] of Object.entries(whys)) expect(reasonsOf(told)[id]).toMatch(why)
+    expect((await stateOf(page, DIGITS))[1]).toBe(chosen?.split('-')[1] ?? null)
+    await page.context().close()
+  }
+})
+
+test('limits and memory decide too, and a prediction hands out what was chosen', SLOW, async () => {
+  site = await openSite()
+  const catalog = await demanding(await site.open())
+  const at = (limit: number, memory = 8): Mask => ({
+    gpu: REAL,
+    limits: { maxBufferSize: limit },
+    memory,
+  })
+  const cases: [Mask, string, Record<string, RegExp>][] = [
+    [at(2 * GIB), 'large', { threaded: /no threads/, plain: /faster kind/ }],
+    [
+      at(2 * GIB - 1),
+      'small',
+      { large: /needs maxBufferSize of 2147483648 and the GPU has 2147483647/ },
+    ],
+    [at(2 * GIB, 2), 'small', { large: /needs 3 GiB of memory and the device has 2 GiB/ }],
+    [at(GIB / 2), 'plain', { small: /needs maxBufferSize/ }],
+  ]
+  for (const [mask, chosen, whys] of cases) {
+    wear(site, mask)
+    const page = await site.open('/blank.html', await site.browser.newContext())
+    await serveIn(page, { catalog })
+    const told = await explain(page, '@me/digits')
+    expect({ mask, chosen: told.chosen }).toEqual({ mask, chosen })
+    for (const [id, why] of Object.entries(whys)) expect(reasonsOf(told)[id]).toMatch(why)
+    await page.context().close()
+  }
+  // A tab with other options has what the host has; a wrong tag is told as everywhere.
+  wear(site, {})
+  const page = await site.open('/blank.html', await site.browser.newContext())
+  await serveIn(page)
+  await expect(explain(page, '@me/none')).rejects.toThrow('Unknown tag "@me/none"')
+})
 
 // A software GPU compiles the shaders of its trial for seconds, on a busy machine for many.
 test(
@@ -209,7 +206,7 @@ test(
 
 test(
   'language models are compared too, by a token; a prediction waits for that',
-  { tags: ['slow'] },
+  SLOW,
   async () => {
     site = await openSite()
     const page = await site.open()

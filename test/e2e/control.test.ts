@@ -3,7 +3,10 @@ import { readFileSync } from 'node:fs'
 import type { Page } from 'playwright'
 import { afterEach, expect, test } from 'vitest'
 import type { Server, ServeOptions } from '../../src/index.ts'
+import { askGuide, fetchIn } from '../support/requests.ts'
 import { openSite, type Site } from '../support/site.ts'
+
+const SLOW = { tags: ['slow'] }
 
 let site: Site
 
@@ -50,153 +53,117 @@ async function changesOf(page: Page, count: number): Promise<InPage['changes']> 
   return page.evaluate(() => (globalThis as unknown as InPage).changes)
 }
 
-/** An answer of the embedded model; its status when it is refused. */
-function ask(page: Page): Promise<string> {
-  return page.evaluate(async () => {
-    const response = await fetch('/v1/chat/completions', {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({
-        model: '@inorigin/guide',
-        messages: [{ role: 'user', content: 'What is inorigin?' }],
-        max_tokens: 8,
-      }),
-    })
-    const body = await response.json()
-    return response.ok ? String(body.choices[0].message.content) : `${response.status}`
-  })
-}
-
-const status = (page: Page, path: string) =>
-  page.evaluate(async (url) => (await fetch(url)).status, path)
+const statusOf = async (page: Page) => (await fetchIn(page, '/v1/models')).status
 
 /** Requests to /v1 that reached the web server. */
 const leaked = () => site.requests.filter((request) => request.includes('/v1'))
 
-test(
-  'cleared data take control away: the page is told, takes it back and hosts on',
-  { tags: ['slow'] },
-  async () => {
-    site = await openForgetfulSite()
-    const page = await site.open()
-    await serveIn(page)
-    const text = await ask(page)
-    expect(
-      await page.evaluate(async () => (globalThis as unknown as InPage).server.storage.list()),
-    ).not.toEqual([])
-
-    expect(await logOut(page)).toBe(200)
-    expect(await changesOf(page, 2)).toEqual([
-      [false, false],
-      [true, true],
-    ])
-    expect(await status(page, '/v1/models')).toBe(200)
-    expect(await ask(page)).toBe(text)
-    expect(leaked()).toEqual([])
-
-    // A tab that is opened later has the same host.
-    const later = await site.open()
-    await serveIn(later)
-    expect(await ask(later)).toBe(text)
-    expect([page, later].map((each) => each.workers().length > 0)).toEqual([true, false])
-
-    // What was stored is gone; the database is opened anew.
-    const stored = await page.evaluate(async () => {
-      const { server } = globalThis as unknown as InPage
-      await server.models.unload('@inorigin/guide')
-      await server.models.load('@inorigin/guide')
-      return (await server.storage.list()).map(({ tag }) => tag)
-    })
-    expect(stored).toContain('@inorigin/guide')
-  },
-)
-
-test('each tab takes its control back, whichever hosts', { tags: ['slow'] }, async () => {
+test('each tab takes its control back when data are cleared, whichever hosts', SLOW, async () => {
   site = await openForgetfulSite()
   const [host, follower] = [await site.open(), await site.open()]
   for (const page of [host, follower]) await serveIn(page)
-  const text = await ask(host)
-  for (let round = 1; round <= 2; round += 1) {
-    await logOut(follower)
-    for (const page of [host, follower]) {
-      expect((await changesOf(page, 2 * round)).slice(-2)).toEqual([
+  const text = await askGuide(host)
+  const listStored = () =>
+    host.evaluate(async () => (globalThis as unknown as InPage).server.storage.list())
+  expect(await listStored()).not.toEqual([])
+  for (const [round, page] of [follower, host].entries()) {
+    expect(await logOut(page)).toBe(200)
+    for (const each of [host, follower]) {
+      expect((await changesOf(each, 2 * (round + 1))).slice(-2)).toEqual([
         [false, false],
         [true, true],
       ])
     }
-    expect([await ask(host), await ask(follower)]).toEqual([text, text])
+    expect([await askGuide(host), await askGuide(follower)]).toEqual([text, text])
   }
   expect(leaked()).toEqual([])
+
+  // A tab that is opened later has the same host.
+  const later = await site.open()
+  await serveIn(later)
+  expect(await askGuide(later)).toBe(text)
+  const tabs = [host, follower, later]
+  expect(tabs.map((each) => each.workers().length > 0)).toEqual([true, false, false])
+
+  // What was stored is gone; the database is opened anew.
+  await host.evaluate(async () => {
+    const { server } = globalThis as unknown as InPage
+    await server.models.unload('@inorigin/guide')
+    await server.models.load('@inorigin/guide')
+  })
+  expect((await listStored()).map(({ tag }) => tag)).toContain('@inorigin/guide')
+})
+
+test('a closed server does not take control back; another one does', SLOW, async () => {
+  site = await openForgetfulSite()
+  const page = await site.open()
+  await serveIn(page)
+  await page.evaluate(() => {
+    const lost = new Promise((resolve) =>
+      navigator.serviceWorker.addEventListener('controllerchange', resolve),
+    )
+    Object.assign(globalThis, { lost })
+    ;(globalThis as unknown as InPage).server.close()
+  })
+  await logOut(page)
+  await page.evaluate(() => (globalThis as unknown as { lost: Promise<Event> }).lost)
+  const seen = await page.evaluate(() => {
+    const { changes, server } = globalThis as unknown as InPage
+    return { changes, controlled: server.controlled }
+  })
+  expect(seen).toEqual({ changes: [], controlled: false })
+
+  // The next login finds a page that has the locks of before.
+  await serveIn(page)
+  expect(await askGuide(page)).not.toMatch(/^\d{3} /)
 })
 
 test(
-  'a closed server does not take control back; another one does',
-  { tags: ['slow'] },
+  'an update after which requests pass by the worker: the page retakes control',
+  SLOW,
   async () => {
-    site = await openForgetfulSite()
-    const page = await site.open()
-    await serveIn(page)
-    await page.evaluate(() => {
-      const lost = new Promise((resolve) =>
-        navigator.serviceWorker.addEventListener('controllerchange', resolve),
+    site = await openSite()
+    const [page, other] = [await site.open(), await site.open()]
+    for (const each of [page, other]) await serveIn(each)
+    // Chromium has such a state of its own, but no command that brings it about.
+    const session = await site.context.newCDPSession(page)
+    await session.send('Network.enable')
+    await session.send('Network.setBypassServiceWorker', { bypass: true })
+    site.pages['/sw.js'] = `${readFileSync('dist-demo/sw.js', 'utf8')}\n// a later build`
+    await page.evaluate(async () => {
+      const registration = await navigator.serviceWorker.ready
+      await registration.update()
+    })
+    expect(await changesOf(page, 1)).toEqual([[false, false]])
+    // Another script of the same content takes over.
+    const retaken = () =>
+      page.waitForFunction(() =>
+        navigator.serviceWorker.controller?.scriptURL.endsWith('?retake=true'),
       )
-      Object.assign(globalThis, { lost })
-      ;(globalThis as unknown as InPage).server.close()
-    })
-    await logOut(page)
-    await page.evaluate(() => (globalThis as unknown as { lost: Promise<Event> }).lost)
-    const seen = await page.evaluate(() => {
-      const { changes, server } = globalThis as unknown as InPage
-      return { changes, controlled: server.controlled }
-    })
-    expect(seen).toEqual({ changes: [], controlled: false })
+    await retaken()
+    await session.send('Network.setBypassServiceWorker', { bypass: false })
+    expect(await changesOf(page, 2)).toEqual([
+      [false, false],
+      [true, true],
+    ])
+    expect(await statusOf(page)).toBe(200)
+    // The other tab was never without the worker.
+    expect(await other.evaluate(() => (globalThis as unknown as InPage).changes)).toEqual([])
+    expect(await statusOf(other)).toBe(200)
+    // The page reached the web server only to find out that it does.
+    expect(new Set(leaked())).toEqual(new Set([`GET ${PROBE}`]))
 
-    // The next login finds a page that has the locks of before.
+    // The next visit registers the script by its own URL again.
+    await page.reload()
     await serveIn(page)
-    expect(await ask(page)).not.toMatch(/^\d{3}$/)
+    await page.waitForFunction(() =>
+      navigator.serviceWorker.controller?.scriptURL.endsWith('/sw.js'),
+    )
+    expect(await statusOf(page)).toBe(200)
   },
 )
 
-test('an update after which requests pass by the worker: the page is told, and retakes control', async () => {
-  site = await openSite()
-  const [page, other] = [await site.open(), await site.open()]
-  for (const each of [page, other]) await serveIn(each)
-  // Chromium has such a state of its own, but no command that brings it about.
-  const session = await site.context.newCDPSession(page)
-  await session.send('Network.enable')
-  await session.send('Network.setBypassServiceWorker', { bypass: true })
-  site.pages['/sw.js'] = `${readFileSync('dist-demo/sw.js', 'utf8')}\n// a later build`
-  await page.evaluate(async () => {
-    const registration = await navigator.serviceWorker.ready
-    await registration.update()
-  })
-  expect(await changesOf(page, 1)).toEqual([[false, false]])
-  // Another script of the same content takes over.
-  const retaken = () =>
-    page.waitForFunction(() =>
-      navigator.serviceWorker.controller?.scriptURL.endsWith('?retake=true'),
-    )
-  await retaken()
-  await session.send('Network.setBypassServiceWorker', { bypass: false })
-  expect(await changesOf(page, 2)).toEqual([
-    [false, false],
-    [true, true],
-  ])
-  expect(await status(page, '/v1/models')).toBe(200)
-  // The other tab was never without the worker.
-  expect(await other.evaluate(() => (globalThis as unknown as InPage).changes)).toEqual([])
-  expect(await status(other, '/v1/models')).toBe(200)
-  // The page reached the web server only to find out that it does.
-  expect(new Set(leaked())).toEqual(new Set([`GET ${PROBE}`]))
-
-  // The next visit registers the script by its own URL again.
-  await page.reload()
-  await serveIn(page)
-  await page.waitForFunction(() => navigator.serviceWorker.controller?.scriptURL.endsWith('/sw.js'))
-  expect(await status(page, '/v1/models')).toBe(200)
-})
-
-test('an update that requests disturb takes over all the same', async () => {
+test('an update that requests disturb takes over all the same', SLOW, async () => {
   site = await openSite()
   const page = await site.open()
   await serveIn(page)
@@ -217,11 +184,11 @@ test('an update that requests disturb takes over all the same', async () => {
   const isWaiting = () =>
     page.evaluate(async () => (await navigator.serviceWorker.ready).waiting !== null)
   await expect.poll(isWaiting).toBe(false)
-  expect(await status(page, '/v1/models')).toBe(200)
+  expect(await statusOf(page)).toBe(200)
   expect(leaked()).toEqual([])
 })
 
-test('frames of this origin without an address of their own', { tags: ['slow'] }, async () => {
+test('frames of this origin without an address of their own', SLOW, async () => {
   site = await openSite()
   const page = await site.open()
   await serveIn(page)

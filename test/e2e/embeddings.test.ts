@@ -1,65 +1,53 @@
-/** Embeddings of the embedded model through the service worker, as OpenAI's client asks for them. */
+/** Embeddings of the embedded model through the service worker. `conformance.test.ts` has the clients. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Page } from 'playwright'
-import { fetchIn } from '../support/answers.ts'
-import { bundleSdks } from '../support/sdks.ts'
+import type { Server } from '../../src/index.ts'
+import { fetchIn, GUIDE } from '../support/requests.ts'
 import { openSite, serveIn, type Site } from '../support/site.ts'
 
-interface InPage {
-  server: import('../../src/index.ts').Server
-  sdks: typeof import('../support/sdks-entry.ts')
-}
+const SLOW = { tags: ['slow'] }
 
 const model = '@inorigin/embed'
-const guide = '@inorigin/guide'
+const KEY = { authorization: 'Bearer right' }
+const EVERYDAY = { tags: ['everyday'] }
 
 let site: Site
 let page: Page
 
 beforeAll(async () => {
-  site = await openSite({ pages: { '/sdks.js': await bundleSdks() } })
+  site = await openSite()
   page = await site.open()
   await serveIn(page, { apiKeys: ['right'] })
-  await page.addScriptTag({ url: '/sdks.js' })
 })
 
 afterAll(() => site?.close())
 
-const post = async (path: string, body: object, key = 'right') => {
-  const { status, text } = await fetchIn(page, path, body, { authorization: `Bearer ${key}` })
+const post = async (path: string, body: object, headers = KEY) => {
+  const { status, text } = await fetchIn(page, path, body, headers)
   return { status, body: JSON.parse(text) }
 }
 
-test('both SDKs find it among the models', async () => {
-  const seen = await page.evaluate(async () => {
-    const { server, sdks } = globalThis as unknown as InPage
-    const given = { apiKey: 'right', dangerouslyAllowBrowser: true }
-    const openai = new sdks.OpenAI({ ...given, baseURL: server.baseURL })
-    const anthropic = new sdks.Anthropic({ ...given, baseURL: server.origin })
-    return [
-      await openai.models.retrieve('@inorigin/embed'),
-      (await anthropic.models.list()).data.find(({ id }) => id === '@inorigin/embed'),
-    ]
+test('it is one of the models', async () => {
+  const { text } = await fetchIn(page, `/v1/models/${model}`, undefined, KEY)
+  expect(JSON.parse(text)).toMatchObject({
+    id: model,
+    display_name: 'Embed',
+    max_input_tokens: 8192,
+    max_tokens: null,
+    capabilities: { embeddings: { supported: true, dimensions: 128 } },
   })
-  for (const found of seen) {
-    expect(found).toMatchObject({
-      id: model,
-      display_name: 'Embed',
-      max_input_tokens: 8192,
-      max_tokens: null,
-      capabilities: { embeddings: { supported: true, dimensions: 128 } },
-    })
-  }
 })
 
-test('the SDK gets what the predictor computes, as base64 and as floats, in the order of the texts', async () => {
-  const seen = await page.evaluate(async () => {
-    const { server, sdks } = globalThis as unknown as InPage
-    const client = new sdks.OpenAI({
-      baseURL: server.baseURL,
-      apiKey: 'right',
-      dangerouslyAllowBrowser: true,
-    })
+/** Numbers of a vector in base64. */
+const decode = (base64: string): number[] => {
+  const bytes = Uint8Array.from(Buffer.from(base64, 'base64'))
+  return [...new Float32Array(bytes.buffer)]
+}
+
+test(
+  'vectors are those of the predictor, as base64 and as floats, in the order of the texts',
+  EVERYDAY,
+  async () => {
     const words = ['dog', 'invoice', 'The soup needs more salt', '😀', 'x', ' ', '日本語']
     // More than a batch holds, of mixed lengths.
     const input = Array.from({ length: 120 }, (_unused, at) =>
@@ -67,34 +55,30 @@ test('the SDK gets what the predictor computes, as base64 and as floats, in the 
         ' ',
       ),
     )
-    const given = { model: '@inorigin/embed', input, user: 'someone' }
-    const coded = await client.embeddings.create(given)
-    const plain = await client.embeddings.create({ ...given, encoding_format: 'float' })
-    const { outputs } = await server.predict('@inorigin/embed', { text: input })
-    const { data } = outputs['vector'] as { data: Float32Array }
-    const tokens = outputs['tokens'] as { data: Int32Array }
-    const vectors = coded.data.map(({ embedding }) => embedding)
-    const off = vectors.map((vector, at) =>
-      Math.max(
-        ...vector.map((number, place) => Math.abs(number - (data[at * 128 + place] ?? NaN))),
-      ),
-    )
-    return {
-      model: coded.model,
-      indices: coded.data.every(({ index }, at) => index === at),
-      sizes: [...new Set(vectors.map(({ length }) => length))],
-      same:
-        JSON.stringify(vectors) === JSON.stringify(plain.data.map(({ embedding }) => embedding)),
-      usage: [coded.usage, plain.usage],
-      tokens: tokens.data.reduce((sum, count) => sum + count, 0),
-      off: Math.max(...off),
+    const plain = await post('/v1/embeddings', { model, input, user: 'someone' })
+    const coded = await post('/v1/embeddings', { model, input, encoding_format: 'base64' })
+    const vectorsOf = <Vector>(data: { index: number; embedding: Vector }[]): Vector[] => {
+      expect(data.map(({ index }) => index)).toEqual([...input.keys()])
+      return data.map(({ embedding }) => embedding)
     }
-  })
-  expect(seen).toMatchObject({ model, indices: true, sizes: [128], same: true })
-  expect(seen.off).toBeLessThan(1e-5)
-  const usage = { prompt_tokens: seen.tokens, total_tokens: seen.tokens }
-  expect(seen.usage).toEqual([usage, usage])
-})
+    const vectors = vectorsOf<number[]>(plain.body.data)
+    const decoded = vectorsOf<string>(coded.body.data).map(decode)
+    const [computed, tokens] = await page.evaluate(async (text) => {
+      const { server } = globalThis as unknown as { server: Server }
+      const { outputs } = await server.predict('@inorigin/embed', { text })
+      const values = (name: string) => [...(outputs[name] as { data: Float32Array }).data]
+      return [values('vector'), values('tokens')] as const
+    }, input)
+    expect(vectors.map(({ length }) => length)).toEqual(input.map(() => 128))
+    const off = (numbers: number[]) =>
+      Math.max(...numbers.map((number, at) => Math.abs(number - computed[at]!)))
+    expect(off(vectors.flat())).toBeLessThan(1e-5)
+    expect(off(decoded.flat())).toBeLessThan(1e-5)
+    const count = tokens.reduce((sum, number) => sum + number, 0)
+    const usage = { prompt_tokens: count, total_tokens: count }
+    expect([plain.body.usage, coded.body.usage]).toEqual([usage, usage])
+  },
+)
 
 test('like texts are near each other', async () => {
   const input = ['I forgot my password', 'reset login credentials', 'banana bread']
@@ -124,7 +108,7 @@ test.each<[object, number, string, RegExp]>([
   [{ input: ['a', ''] }, 400, 'input[1]', /not empty/],
   [{ input: [[1, 2]] }, 400, 'input', /send the text itself/],
   [
-    { input: 'a', model: guide },
+    { input: 'a', model: GUIDE },
     400,
     'model',
     /generates text and does not embed texts; @inorigin\/embed does/,
@@ -152,12 +136,13 @@ test('it does not chat, and says so in every style', async () => {
 })
 
 test('a wrong key is 401', async () => {
-  expect((await post('/v1/embeddings', { model, input: 'a' }, 'wrong')).status).toBe(401)
+  const wrong = { authorization: 'Bearer wrong' }
+  expect((await post('/v1/embeddings', { model, input: 'a' }, wrong)).status).toBe(401)
 })
 
 test(
   'what is given up leaves room for the next, and a burst gets turns or is told to come again',
-  { tags: ['slow'] },
+  SLOW,
   async () => {
     const seen = await page.evaluate(async () => {
       const ask = (input: unknown, signal?: AbortSignal) =>

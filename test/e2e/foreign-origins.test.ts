@@ -1,10 +1,13 @@
 /** Pages of other origins get nothing from `/v1` and start no work. */
 import type { Page, Response } from 'playwright'
-import { afterEach, beforeEach, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Server } from '../../src/index.ts'
 import { makePatient } from '../support/browser.ts'
 import { openSite, serveIn, type Site } from '../support/site.ts'
 import { serveStatic, type StaticServer } from '../support/static.ts'
+
+const EVERYDAY = { tags: ['everyday'] }
+const SLOW = { tags: ['slow'] }
 
 const CHAT = '/v1/chat/completions'
 const BODY = JSON.stringify({
@@ -20,7 +23,7 @@ let foreign: StaticServer
 /** A page of the served origin, which hosts. */
 let host: Page
 
-beforeEach(async () => {
+beforeAll(async () => {
   site = await openSite()
   foreign = await serveStatic({
     folders: {},
@@ -30,7 +33,7 @@ beforeEach(async () => {
   await serveIn(host)
 })
 
-afterEach(async () => {
+afterAll(async () => {
   await site?.close()
   await foreign?.close()
 })
@@ -62,20 +65,6 @@ function resourcePath(): Promise<string> {
     return new URL(resources[0].url, location.href).pathname
   })
 }
-
-test('its own page is answered, which begins a model', async () => {
-  expect(await begun()).toEqual([])
-  const [status, resource] = await host.evaluate(
-    async ([chat, body, path]) => [
-      (await fetch(chat, { method: 'POST', headers: { 'content-type': 'application/json' }, body }))
-        .status,
-      (await fetch(path)).status,
-    ],
-    [CHAT, BODY, await resourcePath()] as const,
-  )
-  expect([status, resource]).toEqual([200, 200])
-  expect(await begun()).toContain('@inorigin/guide')
-})
 
 /** What each way of asking came to, in a page or frame that is of another origin than `/v1`. */
 async function asked({
@@ -132,7 +121,7 @@ const NOTHING = {
   scriptOfResource: 'failed',
 }
 
-test('a page of another port', async () => {
+test('a page of another port', EVERYDAY, async () => {
   const page = await openForeign()
   const resource = await resourcePath()
   expect(await page.evaluate(asked, { origin: site.url, resource, body: BODY })).toEqual(NOTHING)
@@ -174,7 +163,7 @@ async function navigated(page: Page, path: string, go: () => Promise<unknown>): 
 test.each([
   ['the page itself', '_self'],
   ['a frame', 'frame'],
-])('a form that posts into %s', { tags: ['slow'] }, async (_where, target) => {
+])('a form that posts into %s', SLOW, async (_where, target) => {
   for (const path of [
     CHAT,
     '/v1/messages',
@@ -205,26 +194,22 @@ test.each([
   expect(await begun()).toEqual([])
 })
 
-test(
-  'a navigation to a resource, and one to an endpoint that is posted to',
-  { tags: ['slow'] },
-  async () => {
-    const resource = await resourcePath()
-    for (const [path, status] of [
-      [resource, 403],
-      [CHAT, 405],
-    ] as const) {
-      const page = await openForeign()
-      const response = await navigated(page, path, () =>
-        page.evaluate((url) => void (location.href = url), site.url + path),
-      )
-      expect(response.status()).toBe(status)
-    }
-    expect(await begun()).toEqual([])
-  },
-)
+test('a navigation to a resource, and one to an endpoint that is posted to', SLOW, async () => {
+  const resource = await resourcePath()
+  for (const [path, status] of [
+    [resource, 403],
+    [CHAT, 405],
+  ] as const) {
+    const page = await openForeign()
+    const response = await navigated(page, path, () =>
+      page.evaluate((url) => void (location.href = url), site.url + path),
+    )
+    expect(response.status()).toBe(status)
+  }
+  expect(await begun()).toEqual([])
+})
 
-test('a frame that shows the list of models cannot be read', { tags: ['slow'] }, async () => {
+test('a frame that shows the list of models cannot be read', SLOW, async () => {
   const page = await openForeign()
   const response = await navigated(page, '/v1/models', () =>
     page.evaluate((src) => {
@@ -236,4 +221,19 @@ test('a frame that shows the list of models cannot be read', { tags: ['slow'] },
     await page.evaluate(() => document.querySelector('iframe')?.contentDocument ?? null),
   ).toBeNull()
   expect(await begun()).toEqual([])
+})
+
+// Last, because the others find no model that was begun.
+test('its own page is answered, which begins a model', async () => {
+  expect(await begun()).toEqual([])
+  const [status, resource] = await host.evaluate(
+    async ([chat, body, path]) => [
+      (await fetch(chat, { method: 'POST', headers: { 'content-type': 'application/json' }, body }))
+        .status,
+      (await fetch(path)).status,
+    ],
+    [CHAT, BODY, await resourcePath()] as const,
+  )
+  expect([status, resource]).toEqual([200, 200])
+  expect(await begun()).toContain('@inorigin/guide')
 })

@@ -9,8 +9,8 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, expect, test } from 'vitest'
-import { openHub, repositoryOf, type Hub } from '../support/hub.ts'
+import { expect, test } from 'vitest'
+import { openHub, repositoryOf } from '../support/hub.ts'
 import type { ModelReport } from '../hub/table.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
@@ -18,13 +18,6 @@ const GUIDE = join(ROOT, 'demo/models/guide')
 /** A tag of the default catalog, and its repository. Here the repository has our own small model. */
 const TAG = '@huggingfacetb/smollm2-135m'
 const REPOSITORY = 'HuggingFaceTB/SmolLM2-135M-Instruct'
-
-let hub: Hub | undefined
-
-afterEach(async () => {
-  await hub?.close()
-  hub = undefined
-})
 
 interface Outcome {
   code: number | null
@@ -54,8 +47,8 @@ function lastRow(stdout: string): Record<string, string> {
   return Object.fromEntries(cells(lines[0]).map((name, index) => [name, row[index] ?? '']))
 }
 
-test('downloads, measures, checks and deletes a model, and prints a row of a table', async () => {
-  hub = await openHub({ [REPOSITORY]: repositoryOf(GUIDE, 'a'.repeat(40)) })
+test('downloads, measures, checks and deletes a model, and prints a row of a table or its error', async () => {
+  const hub = await openHub({ [REPOSITORY]: repositoryOf(GUIDE, 'a'.repeat(40)) })
   const folder = mkdtempSync(join(tmpdir(), 'inorigin-hub-test-'))
   try {
     const file = join(folder, 'hub.json')
@@ -81,20 +74,18 @@ test('downloads, measures, checks and deletes a model, and prints a row of a tab
     expect(report?.measurements?.firstToken.promptTokens).toBeGreaterThan(400)
     expect(report?.error).toBeUndefined()
     expect(hub.asked.filter((path) => path.endsWith('/onnx/model.onnx'))).toHaveLength(1)
+
+    hub.damaged = 'onnx/model.onnx'
+    const failed = await run('--hub', hub.url, '--only', TAG)
+    expect(lastRow(failed.stdout)).toMatchObject({
+      model: TAG,
+      implementation: expect.stringMatching(/^failed: .*onnx\/model\.onnx/),
+    })
+    expect(failed.code).toBe(1)
   } finally {
+    await hub.close()
     rmSync(folder, { recursive: true })
   }
-})
-
-test('a model that cannot be loaded fails with its error in the table', async () => {
-  hub = await openHub({ [REPOSITORY]: repositoryOf(GUIDE, 'a'.repeat(40)) })
-  hub.damaged = 'onnx/model.onnx'
-  const { code, stdout } = await run('--hub', hub.url, '--only', TAG)
-  expect(lastRow(stdout)).toMatchObject({
-    model: TAG,
-    implementation: expect.stringMatching(/^failed: .*onnx\/model\.onnx/),
-  })
-  expect(code).toBe(1)
 })
 
 test('without a network it says what is missing', async () => {
@@ -103,16 +94,13 @@ test('without a network it says what is missing', async () => {
   expect(stderr).toMatch(
     /^http:\/\/127\.0\.0\.1:9\/api\/models\/.* cannot be read: .*needs a network/,
   )
-})
-
-test('it does not wait for a hub that never answers', async () => {
   const silent = createServer(() => {})
   await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve))
   try {
     const { port } = silent.address() as AddressInfo
-    const { code, stderr } = await run('--hub', `http://127.0.0.1:${port}/`)
-    expect(code).toBe(1)
-    expect(stderr).toMatch(/cannot be read: .*timeout/)
+    const waited = await run('--hub', `http://127.0.0.1:${port}/`)
+    expect(waited.code).toBe(1)
+    expect(waited.stderr).toMatch(/cannot be read: .*timeout/)
   } finally {
     silent.close()
     silent.closeAllConnections()

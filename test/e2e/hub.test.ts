@@ -7,8 +7,8 @@ import { join } from 'node:path'
 import type { Page } from 'playwright'
 import { afterEach, expect, test } from 'vitest'
 import type { LoadProgress, Server } from '../../src/index.ts'
-import { fetchIn } from '../support/answers.ts'
-import { openHub, repositoryOf, type Hub } from '../support/hub.ts'
+import { askModel, openHub, repositoryOf, type Hub } from '../support/hub.ts'
+import { fetchIn } from '../support/requests.ts'
 import { openSite, serveIn, type Site } from '../support/site.ts'
 
 const GUIDE = join(import.meta.dirname, '../../demo/models/guide')
@@ -36,25 +36,6 @@ const serveFromHub = (page: Page, revision?: string) =>
     },
   })
 
-function ask(page: Page, model = TAG): Promise<string> {
-  return page.evaluate(async (tag) => {
-    const response = await fetch('/v1/chat/completions', {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({
-        model: tag,
-        temperature: 0,
-        max_tokens: 8,
-        messages: [{ role: 'user', content: 'Hello' }],
-      }),
-    })
-    const body = await response.json()
-    return response.ok
-      ? String(body.choices[0].message.content)
-      : `${response.status} ${body.error.code}`
-  }, model)
-}
-
 const stateOf = (page: Page) =>
   page.evaluate(async (tag) => {
     const { server } = globalThis as unknown as InPage
@@ -75,7 +56,7 @@ test('two fields are enough; the commit of the first load stays, and needs no hu
     return [...new Set(seen.map(({ phase }) => phase))]
   }, TAG)
   expect(phases).toEqual(['download', 'compile', 'warm', 'ready'])
-  expect(await ask(page)).toBe(await ask(page, '@inorigin/guide'))
+  expect(await askModel(page, TAG)).toEqual(await askModel(page, '@inorigin/guide'))
   expect(await stateOf(page)).toMatchObject({ status: 'loaded', device: 'wasm' })
   expect(hub.asked.filter((path) => path.includes('/resolve/'))).toEqual(
     hub.asked.filter((path) => path.includes(`/resolve/${COMMITS[0]}/`)),
@@ -94,14 +75,14 @@ test('two fields are enough; the commit of the first load stays, and needs no hu
   await page.reload()
   await serveFromHub(page)
   expect(await stateOf(page)).toMatchObject({ status: 'stored', device: 'wasm' })
-  expect(await ask(page)).not.toMatch(/^\d{3} /)
+  expect((await askModel(page, TAG))[0]).toBe(200)
   expect(hub.asked).toEqual([])
 
   // Until the catalog names another commit.
   hub.repositories = { 'me/guide': repositoryOf(GUIDE, COMMITS[1]) }
   await page.reload()
   await serveFromHub(page, COMMITS[1])
-  expect(await ask(page)).not.toMatch(/^\d{3} /)
+  expect((await askModel(page, TAG))[0]).toBe(200)
   expect(hub.asked).toContain(`/api/models/me/guide/revision/${COMMITS[1]}`)
 })
 
@@ -111,7 +92,7 @@ test('a hub that cannot be reached is a 503 that says so, and the next request t
   const page = await site.open()
   await serveFromHub(page)
   hub.refuseWith = 500
-  expect(await ask(page)).toBe('503 hub_unreachable')
+  expect(await askModel(page, TAG)).toEqual([503, expect.stringMatching(/^hub_unreachable: /)])
   hub.refuseWith = 0
-  expect(await ask(page)).not.toMatch(/^\d{3} /)
+  expect((await askModel(page, TAG))[0]).toBe(200)
 })

@@ -7,8 +7,12 @@ import { afterEach, describe, expect, test } from 'vitest'
 import type { Server, ServeOptions } from '../../src/index.ts'
 import { makePatient } from '../support/browser.ts'
 import { APP, appPage, reportingWorker } from '../support/isolation.ts'
+import { askGuide } from '../support/requests.ts'
 import { openSite, type Site, type SiteOptions } from '../support/site.ts'
 import { serveStatic } from '../support/static.ts'
+
+const EVERYDAY = { tags: ['everyday'] }
+const SLOW = { tags: ['slow'] }
 
 let site: Site
 
@@ -35,30 +39,22 @@ async function isIsolated(page: Page): Promise<boolean> {
 /** How often the page was requested. */
 const loads = () => site.requests.filter((request) => request === `GET ${APP}`).length
 
-test('the first visit is reloaded once, later ones are not, and WASM uses threads', async () => {
-  await openApp({ pages: reportingWorker() })
-  const page = await site.open(APP)
-  expect(await isIsolated(page)).toBe(true)
-  expect(loads()).toBe(2)
-  const content = await page.evaluate(async () => {
-    const response = await fetch('/v1/chat/completions', {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({
-        model: '@inorigin/guide',
-        messages: [{ role: 'user', content: 'What is inorigin?' }],
-        max_tokens: 8,
-      }),
-    })
-    return (await response.json()).choices[0].message.content
-  })
-  expect(content).not.toBe('')
-  expect(site.reports).toContain('thread')
+test(
+  'the first visit is reloaded, later ones are not, and WASM uses threads',
+  EVERYDAY,
+  async () => {
+    await openApp({ pages: reportingWorker() })
+    const page = await site.open(APP)
+    expect(await isIsolated(page)).toBe(true)
+    expect(loads()).toBe(2)
+    expect(await askGuide(page)).not.toMatch(/^\d{3} /)
+    expect(site.reports).toContain('thread')
 
-  const later = await site.open(APP)
-  expect(await isIsolated(later)).toBe(true)
-  expect(loads()).toBe(3)
-})
+    const later = await site.open(APP)
+    expect(await isIsolated(later)).toBe(true)
+    expect(loads()).toBe(3)
+  },
+)
 
 /** Returns the stored number of WASM threads that was fastest, or `undefined`. */
 async function readFastestThreads(): Promise<number | undefined> {
@@ -71,25 +67,21 @@ async function readFastestThreads(): Promise<number | undefined> {
   return reading.result?.threads
 }
 
-test(
-  'the fastest number of threads is measured after a model was used',
-  { tags: ['slow'] },
-  async () => {
-    await openApp()
-    const page = await site.open(APP)
-    await isIsolated(page)
-    await page.evaluate(async () => {
-      await (globalThis as unknown as InPage).server.models.load('@inorigin/guide')
-    })
-    const cores = await page.evaluate(() => navigator.hardwareConcurrency)
-    const counts = [1, 2, 4, 8, cores].filter((count) => count <= cores)
-    await expect
-      .poll(() => page.evaluate(readFastestThreads), { timeout: 120_000 })
-      .toSatisfy((threads) => counts.includes(threads))
-  },
-)
+test('the fastest number of threads is measured after a model was used', SLOW, async () => {
+  await openApp()
+  const page = await site.open(APP)
+  await isIsolated(page)
+  await page.evaluate(async () => {
+    await (globalThis as unknown as InPage).server.models.load('@inorigin/guide')
+  })
+  const cores = await page.evaluate(() => navigator.hardwareConcurrency)
+  const counts = [1, 2, 4, 8, cores].filter((count) => count <= cores)
+  await expect
+    .poll(() => page.evaluate(readFastestThreads), { timeout: 120_000 })
+    .toSatisfy((threads) => counts.includes(threads))
+})
 
-test('two tabs at once are reloaded once each at most', { tags: ['slow'] }, async () => {
+test('two tabs at once are reloaded once each at most', SLOW, async () => {
   await openApp()
   const pages = await Promise.all([site.open(APP), site.open(APP)])
   const isolated = await Promise.all(pages.map(isIsolated))
@@ -97,44 +89,40 @@ test('two tabs at once are reloaded once each at most', { tags: ['slow'] }, asyn
   expect(loads()).toBeLessThanOrEqual(4)
 })
 
-test(
-  'a pop-up keeps its opener, and a frame of another site loads',
-  { tags: ['slow'] },
-  async () => {
-    await openApp()
-    const page = await site.open(APP)
-    expect(await isIsolated(page)).toBe(true)
-    const other = await serveStatic({
-      folders: {},
-      pages: {
-        '/popup.html': `<script>opener.postMessage('from the pop-up', '*'); close()</script>`,
-        '/frame.html': `<script>parent.postMessage('from the frame', '*')</script>`,
-      },
-    })
-    const heard = await page.evaluate(
-      async (url) => {
-        const next = () =>
-          new Promise((resolve) =>
-            addEventListener('message', ({ data }) => resolve(data), { once: true }),
-          )
-        const popup = next()
-        open(`${url}/popup.html`)
-        const first = await popup
-        const frame = document.createElement('iframe')
-        frame.src = `${url}/frame.html`
-        const framed = next()
-        document.body.append(frame)
-        return [first, await framed]
-        // Another site than localhost.
-      },
-      other.url.replace('localhost', '127.0.0.1'),
-    )
-    await other.close()
-    expect(heard).toEqual(['from the pop-up', 'from the frame'])
-  },
-)
+test('a pop-up keeps its opener, and a frame of another site loads', SLOW, async () => {
+  await openApp()
+  const page = await site.open(APP)
+  expect(await isIsolated(page)).toBe(true)
+  const other = await serveStatic({
+    folders: {},
+    pages: {
+      '/popup.html': `<script>opener.postMessage('from the pop-up', '*'); close()</script>`,
+      '/frame.html': `<script>parent.postMessage('from the frame', '*')</script>`,
+    },
+  })
+  const heard = await page.evaluate(
+    async (url) => {
+      const next = () =>
+        new Promise((resolve) =>
+          addEventListener('message', ({ data }) => resolve(data), { once: true }),
+        )
+      const popup = next()
+      open(`${url}/popup.html`)
+      const first = await popup
+      const frame = document.createElement('iframe')
+      frame.src = `${url}/frame.html`
+      const framed = next()
+      document.body.append(frame)
+      return [first, await framed]
+      // Another site than localhost.
+    },
+    other.url.replace('localhost', '127.0.0.1'),
+  )
+  await other.close()
+  expect(heard).toEqual(['from the pop-up', 'from the frame'])
+})
 
-test('a model of another origin is downloaded', { tags: ['slow'] }, async () => {
+test('a model of another origin is downloaded', SLOW, async () => {
   const { entries } = JSON.parse(readFileSync('demo/models/catalog.json', 'utf8'))
   const guide = entries.find(({ tag }: { tag: string }) => tag === '@inorigin/guide')
   const other = await serveStatic({
@@ -150,93 +138,70 @@ test('a model of another origin is downloaded', { tags: ['slow'] }, async () => 
   expect(other.requests.filter((request) => request.includes('model.onnx'))).not.toEqual([])
 })
 
-test(
-  'a page that cannot be isolated is reloaded once, and not on later visits',
-  { tags: ['slow'] },
-  async () => {
-    // The web server decides, so the service worker leaves the page as it is.
-    await openApp({ headers: { 'cross-origin-embedder-policy': 'unsafe-none' } })
-    const page = await site.open(APP)
-    expect(await isIsolated(page)).toBe(false)
-    expect(loads()).toBe(2)
-    expect(await isIsolated(await site.open(APP))).toBe(false)
-    expect(loads()).toBe(3)
-  },
-)
+test('a page that cannot be isolated is reloaded once, and not on later visits', SLOW, async () => {
+  // The web server decides, so the service worker leaves the page as it is.
+  await openApp({ headers: { 'cross-origin-embedder-policy': 'unsafe-none' } })
+  const page = await site.open(APP)
+  expect(await isIsolated(page)).toBe(false)
+  expect(loads()).toBe(2)
+  expect(await isIsolated(await site.open(APP))).toBe(false)
+  expect(loads()).toBe(3)
+})
 
-test(
-  'a page that bypasses the service worker each time is reloaded once',
-  { tags: ['slow'] },
-  async () => {
-    await openApp()
-    const page = makePatient(await site.context.newPage())
-    const session = await site.context.newCDPSession(page)
-    // As "Bypass for network" of the developer tools does.
-    await session.send('Network.enable')
-    await session.send('Network.setBypassServiceWorker', { bypass: true })
-    await page.goto(`${site.url}${APP}`)
-    expect(await isIsolated(page)).toBe(false)
-    expect(loads()).toBe(2)
-    await page.goto(`${site.url}/missing.html`)
-    await page.goto(`${site.url}${APP}`)
-    expect(await isIsolated(page)).toBe(false)
-    expect(loads()).toBe(3)
-  },
-)
+test('a page that bypasses the service worker each time is reloaded once', SLOW, async () => {
+  await openApp()
+  const page = makePatient(await site.context.newPage())
+  const session = await site.context.newCDPSession(page)
+  // As "Bypass for network" of the developer tools does.
+  await session.send('Network.enable')
+  await session.send('Network.setBypassServiceWorker', { bypass: true })
+  await page.goto(`${site.url}${APP}`)
+  expect(await isIsolated(page)).toBe(false)
+  expect(loads()).toBe(2)
+  await page.goto(`${site.url}/missing.html`)
+  await page.goto(`${site.url}${APP}`)
+  expect(await isIsolated(page)).toBe(false)
+  expect(loads()).toBe(3)
+})
 
-test(
-  'a hard reload is not reloaded again, and the next load is isolated',
-  { tags: ['slow'] },
-  async () => {
-    await openApp()
-    const page = await site.open(APP)
-    await isIsolated(page)
-    const session = await site.context.newCDPSession(page)
-    await Promise.all([
-      page.waitForEvent('load'),
-      session.send('Page.reload', { ignoreCache: true }),
-    ])
-    expect(await isIsolated(page)).toBe(false)
-    expect(loads()).toBe(3)
-    await page.reload()
-    expect(await isIsolated(page)).toBe(true)
-    expect(loads()).toBe(4)
-  },
-)
+test('a hard reload is not reloaded again, and the next load is isolated', SLOW, async () => {
+  await openApp()
+  const page = await site.open(APP)
+  await isIsolated(page)
+  const session = await site.context.newCDPSession(page)
+  await Promise.all([page.waitForEvent('load'), session.send('Page.reload', { ignoreCache: true })])
+  expect(await isIsolated(page)).toBe(false)
+  expect(loads()).toBe(3)
+  await page.reload()
+  expect(await isIsolated(page)).toBe(true)
+  expect(loads()).toBe(4)
+})
 
-test(
-  'a page that its web server isolates is neither reloaded nor changed',
-  { tags: ['slow'] },
-  async () => {
-    const headers = {
-      'cross-origin-opener-policy': 'same-origin',
-      'cross-origin-embedder-policy': 'require-corp',
-    }
-    await openApp({ headers })
-    const page = await site.open(APP)
-    expect(await isIsolated(page)).toBe(true)
-    expect(loads()).toBe(1)
-    const response = await page.reload()
-    expect(await response?.allHeaders()).toMatchObject(headers)
-    expect(await response?.allHeaders()).not.toHaveProperty('document-isolation-policy')
-  },
-)
+test('a page that its web server isolates is neither reloaded nor changed', SLOW, async () => {
+  const headers = {
+    'cross-origin-opener-policy': 'same-origin',
+    'cross-origin-embedder-policy': 'require-corp',
+  }
+  await openApp({ headers })
+  const page = await site.open(APP)
+  expect(await isIsolated(page)).toBe(true)
+  expect(loads()).toBe(1)
+  const response = await page.reload()
+  expect(await response?.allHeaders()).toMatchObject(headers)
+  expect(await response?.allHeaders()).not.toHaveProperty('document-isolation-policy')
+})
 
-test(
-  'without the option, navigations do not pass through the service worker',
-  { tags: ['slow'] },
-  async () => {
-    await openApp({ pages: { [APP]: appPage({}) } })
-    const page = await site.open(APP)
-    expect(await isIsolated(page)).toBe(false)
-    expect(loads()).toBe(1)
-    const response = await page.reload()
-    expect(response?.fromServiceWorker()).toBe(false)
-    expect(await isIsolated(page)).toBe(false)
-  },
-)
+test('without the option, navigations do not pass through the service worker', SLOW, async () => {
+  await openApp({ pages: { [APP]: appPage({}) } })
+  const page = await site.open(APP)
+  expect(await isIsolated(page)).toBe(false)
+  expect(loads()).toBe(1)
+  const response = await page.reload()
+  expect(response?.fromServiceWorker()).toBe(false)
+  expect(await isIsolated(page)).toBe(false)
+})
 
-test('errors and redirects of the web server stay as they are', { tags: ['slow'] }, async () => {
+test('errors and redirects of the web server stay as they are', SLOW, async () => {
   await openApp({ redirects: { '/old.html': APP } })
   const page = await site.open(APP)
   await isIsolated(page)
@@ -252,7 +217,7 @@ test('errors and redirects of the web server stay as they are', { tags: ['slow']
   await expect(page.goto(`${site.url}${APP}`)).rejects.toThrow(/net::ERR_/)
 })
 
-test('a streamed document is not buffered', { tags: ['slow'] }, async () => {
+test('a streamed document is not buffered', SLOW, async () => {
   const folder = mkdtempSync(join(tmpdir(), 'inorigin-'))
   const first = `<!doctype html><script>fetch('/report', { method: 'POST', body: 'seen' })</script>`
   writeFileSync(join(folder, 'page.html'), `${first}<!--${'.'.repeat(20_000)}--><p>last</p>`)
@@ -294,32 +259,20 @@ describe("an app's own service worker", () => {
     },
   )
 
-  test(
-    'attach({ isolate: true }) alone isolates from the second visit on',
-    { tags: ['slow'] },
-    async () => {
-      const page = await openOwn('attach({ isolate: true })', {})
-      expect(await isIsolated(page)).toBe(false)
-      expect(loads()).toBe(1)
-      await page.goto(`${site.url}${APP}`)
-      expect(await isIsolated(page)).toBe(true)
-      expect(loads()).toBe(2)
-    },
-  )
+  test.each([
+    ['attach({ isolate: true }) alone isolates from the second visit on', true, {}],
+    ['attach({ isolate: false }) never isolates', false, { isolate: true }],
+  ])('%s, so there is no reload', SLOW, async (_title, isolate, options) => {
+    const page = await openOwn(`attach({ isolate: ${isolate} })`, options)
+    expect(await isIsolated(page)).toBe(false)
+    expect(loads()).toBe(1)
+    const response = await page.goto(`${site.url}${APP}`)
+    expect(response?.fromServiceWorker()).toBe(isolate)
+    expect(await isIsolated(page)).toBe(isolate)
+    expect(loads()).toBe(2)
+  })
 
-  test(
-    'attach({ isolate: false }) never isolates, so there is no reload',
-    { tags: ['slow'] },
-    async () => {
-      const page = await openOwn('attach({ isolate: false })', { isolate: true })
-      expect(await isIsolated(page)).toBe(false)
-      expect(loads()).toBe(1)
-      const response = await page.reload()
-      expect(response?.fromServiceWorker()).toBe(false)
-    },
-  )
-
-  test('attach() throws for another value', { tags: ['slow'] }, async () => {
+  test('attach() throws for another value', SLOW, async () => {
     const report = `try { attach({ isolate: 'yes' }) } catch (error) {
       fetch('/report', { method: 'POST', body: String(error) })
     }`
@@ -341,7 +294,7 @@ async function untilSettled(page: Page): Promise<void> {
   await expect.poll(isSettled).toBe(true)
 }
 
-test('pages that disagree on the option keep their control', { tags: ['slow'] }, async () => {
+test('pages that disagree on the option keep their control', SLOW, async () => {
   await openApp({ pages: { '/plain.html': appPage({}) } })
   const page = await site.open(APP)
   await isIsolated(page)
@@ -363,28 +316,4 @@ test('pages that disagree on the option keep their control', { tags: ['slow'] },
   }
   expect(await page.evaluate(() => (globalThis as unknown as InPage).isReplaced)).toBeUndefined()
   expect(loads()).toBe(2)
-})
-
-test('the options that are wrong are said to be that', { tags: ['slow'] }, async () => {
-  site = await openSite()
-  const page = await site.open()
-  await page.waitForFunction(() => 'serve' in globalThis)
-  const failing = (options: object) =>
-    page.evaluate((given) => {
-      const { serve } = globalThis as unknown as InPage
-      return serve(given).catch(({ name, message }: Error) => `${name}: ${message}`)
-    }, options)
-  for (const [value, name] of [
-    ['yes', 'string'],
-    [1, 'number'],
-    [null, 'null'],
-  ]) {
-    expect(await failing({ isolate: value })).toBe(
-      `InoriginError: isolate must be true or false, not ${name}.`,
-    )
-  }
-  expect(await failing({ isolate: true, assets: '/inorigin/', scope: '/blank' })).toMatch(
-    /^InoriginError: isolate needs assets inside the scope .*\/blank, not .*\/inorigin\/\./,
-  )
-  expect(loads()).toBe(0)
 })

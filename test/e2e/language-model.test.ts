@@ -2,10 +2,9 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Page } from 'playwright'
-import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { serve } from '../../src/index.ts'
 import type * as Api from '../../src/adapters/language-model/index.ts'
-import { openHub, repositoryOf } from '../support/hub.ts'
 import { openSite, type Site } from '../support/site.ts'
 
 const HTML = `<!doctype html><meta charset="utf-8"><title>Prompt API</title>
@@ -24,13 +23,15 @@ const UNCLICKED = `${HTML}
   await fetch('/report', { method: 'POST', body: report.join() })
 </script>`
 
-const VISION = join(import.meta.dirname, '../models/vision')
+const IMAGE = join(import.meta.dirname, '../models/vision/other.png')
 
 interface InPage {
   serve: typeof serve
   api: typeof Api
   LanguageModel: Api.LanguageModelConstructor
 }
+
+const EVERYDAY = { tags: ['everyday'] }
 
 let site: Site
 
@@ -50,7 +51,7 @@ async function openPage(): Promise<Page> {
   return page
 }
 
-test('a session is created after a click, with progress, and answers in words', async () => {
+test('creates a session after a click, with progress, and answers', EVERYDAY, async () => {
   const context = await site.browser.newContext()
   await site.open('/unclicked.html', context)
   await expect.poll(() => site.reports).toEqual(['NotAllowedError,downloadable'])
@@ -108,7 +109,7 @@ test('a session is created after a click, with progress, and answers in words', 
   await page.context().close()
 })
 
-test('constraints hold, with and without a prefix, and tools are executed', async () => {
+test('keeps to constraints, with and without a prefix, and executes tools', async () => {
   const page = await openPage()
   await page.mouse.click(1, 1)
   const seen = await page.evaluate(async () => {
@@ -164,89 +165,35 @@ test('constraints hold, with and without a prefix, and tools are executed', asyn
   await page.context().close()
 })
 
-test(
-  'the window overflows by exchanges, and a prompt that cannot fit is refused',
-  { tags: ['slow'] },
-  async () => {
-    const page = await openPage()
-    await page.mouse.click(1, 1)
-    const seen = await page.evaluate(async () => {
-      const { LanguageModel } = globalThis as unknown as InPage
-      const session = await LanguageModel.create()
-      const overflow = new Promise((resolve) => {
-        session.addEventListener('contextoverflow', ({ type }) => resolve(type), { once: true })
-      })
-      const word = 'tokens and words '
-      const measure = (times: number) => session.measureContextUsage(word.repeat(times))
-      const [few, many] = [await measure(20), await measure(40)]
-      await session.append(word.repeat(20))
-      // It fits by itself, but not beside the first message.
-      const times = 20 + Math.floor(((session.contextWindow - few - 10) * 20) / (many - few))
-      await session.append(word.repeat(times))
-      const kept = session.contextUsage
-      const error = (await session
-        .prompt(word.repeat(times * 8))
-        .catch((thrown: unknown) => thrown)) as DOMException & { quota: number; requested: number }
-      const { name, quota, requested } = error
-      const measured = await session.measureContextUsage(word.repeat(times * 8))
-      return { type: await overflow, kept, name, quota, requested, measured }
-    })
-    expect(seen.type).toBe('contextoverflow')
-    expect(seen.kept).toBeLessThanOrEqual(2048)
-    expect(seen.name).toBe('QuotaExceededError')
-    expect(seen.quota).toBe(2048)
-    expect(seen.requested).toBe(seen.measured)
-    await page.context().close()
-  },
-)
-
-test(
-  'images of a canvas and of bytes are seen by a model that sees',
-  { tags: ['slow'] },
-  async () => {
-    const hub = await openHub({ 'me/vision': repositoryOf(VISION, 'c'.repeat(40)) })
-    onTestFinished(() => hub.close())
-    const page = await openPage()
-    await page.mouse.click(1, 1)
-    const bytes = readFileSync(join(VISION, 'other.png')).toString('base64')
-    const seen = await page.evaluate(
-      async ({ host, base64 }) => {
-        const { serve, api } = globalThis as unknown as InPage
-        const capabilities = { imageInput: true }
-        const entry = { tag: '@me/vision', huggingface: 'me/vision', host, capabilities }
-        const server = await serve({ device: 'wasm', catalog: { version: 1, entries: [entry] } })
-        const Seeing = api.defineLanguageModel({ server, model: '@me/vision' })
-        const expectedInputs = [{ type: 'image' as const }]
-        const session = await Seeing.create({ expectedInputs })
-        const canvas = document.createElement('canvas')
-        canvas.getContext('2d')?.fillRect(0, 0, 9, 9)
-        const ask = (value: ImageBitmapSource | BufferSource) => [
-          {
-            role: 'user' as const,
-            content: [
-              { type: 'text' as const, value: 'the' },
-              { type: 'image' as const, value },
-            ],
-          },
-        ]
-        const nameOf = (work: Promise<unknown>) => work.catch((error: Error) => error.name)
-        const file = Uint8Array.from(atob(base64), (one) => one.charCodeAt(0))
-        return {
-          text: await session.measureContextUsage('the'),
-          canvas: await session.measureContextUsage(ask(canvas)),
-          answer: await session.prompt(ask(file), { responseConstraint: /^[a-z]{3}$/ }),
-          wrong: await nameOf(session.prompt(ask(new Uint8Array(9)))),
-          unexpected: await nameOf((await Seeing.create()).prompt(ask(canvas))),
-        }
-      },
-      { host: hub.url, base64: bytes },
-    )
-    expect(seen.canvas).toBeGreaterThan(seen.text)
-    expect(seen.answer).toMatch(/^[a-z]{3}$/)
-    expect(seen).toMatchObject({
-      wrong: 'EncodingError',
-      unexpected: 'NotSupportedError',
-    })
-    await page.context().close()
-  },
-)
+test('sees images of a canvas and of bytes', { tags: ['slow'] }, async () => {
+  const page = await openPage()
+  await page.mouse.click(1, 1)
+  const seen = await page.evaluate(
+    async (base64) => {
+      const { serve, api } = globalThis as unknown as InPage
+      const server = await serve()
+      const Seeing = api.defineLanguageModel({ server, model: '@inorigin/glance' })
+      const session = await Seeing.create({ expectedInputs: [{ type: 'image' as const }] })
+      const canvas = document.createElement('canvas')
+      canvas.getContext('2d')?.fillRect(0, 0, 9, 9)
+      const ask = (value: ImageBitmapSource | BufferSource) => {
+        const text = { type: 'text' as const, value: 'the' }
+        return [{ role: 'user' as const, content: [text, { type: 'image' as const, value }] }]
+      }
+      const nameOf = (work: Promise<unknown>) => work.catch((error: Error) => error.name)
+      const file = Uint8Array.from(atob(base64), (one) => one.charCodeAt(0))
+      return {
+        text: await session.measureContextUsage('the'),
+        canvas: await session.measureContextUsage(ask(canvas)),
+        answer: await session.prompt(ask(file), { responseConstraint: /^[a-z]{3}$/ }),
+        wrong: await nameOf(session.prompt(ask(new Uint8Array(9)))),
+        unexpected: await nameOf((await Seeing.create()).prompt(ask(canvas))),
+      }
+    },
+    readFileSync(IMAGE, 'base64'),
+  )
+  expect(seen.canvas).toBeGreaterThan(seen.text)
+  expect(seen.answer).toMatch(/^[a-z]{3}$/)
+  expect(seen).toMatchObject({ wrong: 'EncodingError', unexpected: 'NotSupportedError' })
+  await page.context().close()
+})

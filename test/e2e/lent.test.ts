@@ -110,20 +110,16 @@ test('the host is not asked while it lasts; an unloaded predictor is loaded agai
   expect(await asked(tab, 3)).toBe(0)
 })
 
-test(
-  'unloading ends what is under way, and clearing brings nothing back',
-  { tags: ['slow'] },
-  async () => {
-    const tab = await openTab()
-    await begin(tab, 60)
-    // The first of them has been answered, so that the others are under way.
-    await tab.evaluate(() => (globalThis as unknown as Globals).first)
-    await tab.evaluate(() => (globalThis as unknown as Globals).server.storage.clear())
-    expect(await endings(tab)).toContain('unloaded')
-  },
-)
+test('unloading ends what is under way, and clearing brings nothing back', async () => {
+  const tab = await openTab()
+  await begin(tab, 60)
+  // The first of them has been answered, so that the others are under way.
+  await tab.evaluate(() => (globalThis as unknown as Globals).first)
+  await tab.evaluate(() => (globalThis as unknown as Globals).server.storage.clear())
+  expect(await endings(tab)).toContain('unloaded')
+})
 
-test('a worker that fails, fails nobody', { tags: ['slow'] }, async () => {
+test('a worker that fails, fails nobody', async () => {
   const tab = await openTab()
   await begin(tab, 20)
   const [worker] = modelWorkers(tab)
@@ -133,7 +129,7 @@ test('a worker that fails, fails nobody', { tags: ['slow'] }, async () => {
   expect(await endings(tab)).toEqual(['answered'])
 })
 
-test('one that is used stays when others need room', { tags: ['slow'] }, async () => {
+test('one that is used stays when others need room', async () => {
   const tab = await openTab()
   const seen = await tab.evaluate(async () => {
     const { server, slow } = globalThis as unknown as Globals
@@ -159,30 +155,26 @@ test('one that is used stays when others need room', { tags: ['slow'] }, async (
   expect(seen).toEqual({ answers: ['answered,answered'], status: 'loaded' })
 })
 
-test(
-  'tabs share the worker; those that leave leave nothing running, and a lost host is replaced',
-  { tags: ['slow'] },
-  async () => {
-    const host = await openTab()
-    const [two, three] = [await openTab(), await openTab()]
-    expect([modelWorkers(host).length, modelWorkers(two).length]).toEqual([1, 0])
-    const timed = async (work: () => Promise<unknown>) => {
-      const start = performance.now()
-      await work()
-      return performance.now() - start
-    }
-    const four = () => Promise.all([asked(host, 2), asked(two, 2)])
-    const alone = await timed(four)
-    await begin(three, 400)
-    await three.goto('about:blank')
-    const after = await timed(four)
-    // Its four hundred would take a hundred times as long as these four, also where others hold the CPU.
-    expect(after).toBeLessThan(Math.max(alone, await timed(four)) * 50)
-    await begin(two, 20)
-    await host.close()
-    expect(await endings(two)).toEqual(['answered'])
-    expect(modelWorkers(two)).toHaveLength(1)
-    await borrow(two)
-    expect(await asked(two, 3)).toBe(0)
-  },
-)
+test('tabs share the worker; those that leave leave nothing running, and a lost host is replaced', async () => {
+  const host = await openTab()
+  const [two, three] = [await openTab(), await openTab()]
+  expect([modelWorkers(host).length, modelWorkers(two).length]).toEqual([1, 0])
+  const timed = async (work: () => Promise<unknown>) => {
+    const start = performance.now()
+    await work()
+    return performance.now() - start
+  }
+  const four = () => Promise.all([asked(host, 2), asked(two, 2)])
+  const alone = await timed(four)
+  await begin(three, 400)
+  await three.goto('about:blank')
+  const after = await timed(four)
+  // Its four hundred would take a hundred times as long as these four, also where others hold the CPU.
+  expect(after).toBeLessThan(Math.max(alone, await timed(four)) * 50)
+  await begin(two, 20)
+  await host.close()
+  expect(await endings(two)).toEqual(['answered'])
+  expect(modelWorkers(two)).toHaveLength(1)
+  await borrow(two)
+  expect(await asked(two, 3)).toBe(0)
+})

@@ -1,53 +1,54 @@
-/** The playground's chat beyond a first answer: branches, continuing, reasoning, parameters. */
-import type { Page } from 'playwright'
+/** The playground's chat beyond a first answer: branches, continuing, reasoning, parameters, and the inspector. */
 import { describe, expect, test } from 'vitest'
-import { findAccessibilityProblems } from '../support/axe.ts'
-import { scriptedAnswers, type ScriptedWindow } from '../support/fakes.ts'
-import { scriptAnswers, usePlayground, type PlaygroundOptions } from '../support/playground.ts'
+import { makePatient } from '../support/browser.ts'
+import {
+  bodiesOf,
+  expectAnswers,
+  openTab,
+  scriptAnswers,
+  send,
+  sharePlayground,
+  toolButton,
+  usePlayground,
+} from '../support/playground.ts'
+import { openSite } from '../support/site.ts'
 
-const openAt = usePlayground({ before: scriptedAnswers })
-const open = (options?: PlaygroundOptions) => openAt(undefined, options)
+const MODEL_FILE = '/inorigin/models/guide/onnx/model.onnx'
 
-/** Messages of the last request, as `role: content`. */
-function lastMessages(page: Page): Promise<string[]> {
-  return page.evaluate(() => {
-    const { messages } = (window as unknown as ScriptedWindow).bodies.at(-1) ?? {}
+describe('with answers by a script', () => {
+  const shared = sharePlayground({ isScripted: true })
+
+  /** Messages of the last request, as `role: content`. */
+  async function lastMessages(): Promise<string[]> {
+    const messages = (await bodiesOf(shared().page)).at(-1)?.['messages']
     const list = messages as { role: string; content: string }[]
     return list.map(({ role, content }) => `${role}: ${content}`)
-  })
-}
+  }
 
-const answers = (page: Page) => page.locator('.answer').allInnerTexts()
-const tool = (page: Page, name: string) => page.getByRole('button', { name, exact: true })
-
-describe('branches', () => {
-  test('an edited question and a new answer are branches that can be switched', async () => {
-    const { page, ask, faults } = await open()
+  test('keeps an edited question and a new answer as branches that can be switched', async () => {
+    const { page, ask, faults } = shared()
     await ask('One?')
     await ask('Two?')
-    await tool(page, 'Edit the question').first().click()
+    await toolButton(page, 'Edit the question').first().click()
     await page.getByLabel('Edited question').fill('Uno?')
     await page.keyboard.press('Enter')
-    await expect.poll(() => answers(page)).toEqual(['Answer 3.'])
-    expect(await lastMessages(page)).toEqual(['user: Uno?'])
-    await expect.poll(() => tool(page, 'Regenerate').count()).toBe(1)
-    await tool(page, 'Regenerate').click()
-    await expect.poll(() => answers(page)).toEqual(['Answer 4.'])
+    await expectAnswers(page, 'Answer 3.')
+    expect(await lastMessages()).toEqual(['user: Uno?'])
+    await expect.poll(() => toolButton(page, 'Regenerate').count()).toBe(1)
+    await toolButton(page, 'Regenerate').click()
+    await expectAnswers(page, 'Answer 4.')
     const versions = page.getByRole('group', { name: 'Versions' }).first()
     expect(await versions.innerText()).toMatch(/3 \/ 3/)
 
-    await tool(page, 'Regenerate').waitFor()
-    await tool(page, 'Previous version').first().press('Enter')
-    await expect.poll(() => answers(page)).toEqual(['Answer 3.'])
-    await tool(page, 'Previous version').first().press('Enter')
-    await expect.poll(() => answers(page)).toEqual(['Answer 1.', 'Answer 2.'])
-    expect(
-      await tool(page, 'Next version')
-        .first()
-        .evaluate((it) => it.matches(':focus')),
-    ).toBe(true)
+    await toolButton(page, 'Regenerate').waitFor()
+    await toolButton(page, 'Previous version').first().press('Enter')
+    await expectAnswers(page, 'Answer 3.')
+    await toolButton(page, 'Previous version').first().press('Enter')
+    await expectAnswers(page, 'Answer 1.', 'Answer 2.')
+    const next = toolButton(page, 'Next version').first()
+    expect(await next.evaluate((it) => it.matches(':focus'))).toBe(true)
     await ask('Three?')
-    expect(await lastMessages(page)).toEqual([
+    expect(await lastMessages()).toEqual([
       'user: One?',
       'assistant: Answer 1.',
       'user: Two?',
@@ -57,13 +58,19 @@ describe('branches', () => {
     expect(faults).toEqual([])
   })
 
-  test('a deleted turn is no part of the next request', async () => {
-    const { page, ask } = await open()
+  test('leaves a deleted turn out of the next request, and cancels an edit', async () => {
+    const { page, ask } = shared()
     for (const question of ['One?', 'Two?', 'Three?']) await ask(question)
-    await tool(page, 'Delete').nth(1).click()
-    expect(await answers(page)).toEqual(['Answer 1.', 'Answer 3.'])
+    await toolButton(page, 'Delete').nth(1).click()
+    await expectAnswers(page, 'Answer 1.', 'Answer 3.')
+    const edit = toolButton(page, 'Edit the question').first()
+    await edit.click()
+    await page.getByLabel('Edited question').fill('Uno?')
+    await page.keyboard.press('Escape')
+    expect(await page.locator('.question').first().innerText()).toBe('One?')
+    expect(await edit.evaluate((it) => it.matches(':focus'))).toBe(true)
     await ask('Four?')
-    expect(await lastMessages(page)).toEqual([
+    expect(await lastMessages()).toEqual([
       'user: One?',
       'assistant: Answer 1.',
       'user: Three?',
@@ -72,135 +79,81 @@ describe('branches', () => {
     ])
   })
 
-  test('an edit that is canceled changes nothing', { tags: ['slow'] }, async () => {
-    const { page, ask } = await open()
+  test('keeps the text of an answer that fails in its middle, and asks again', async () => {
+    const { page, ask } = shared()
+    const message = 'Cannot reach https://hub.example/x: status 503. Call server.storage.remove().'
+    const error = { kind: 'unavailable', message, code: 'hub_unreachable' } as const
+    await scriptAnswers(page, { text: 'Half an', error })
     await ask('One?')
-    await tool(page, 'Edit the question').click()
-    await page.getByLabel('Edited question').fill('Uno?')
-    await page.keyboard.press('Escape')
-    expect(await page.locator('.question').innerText()).toBe('One?')
-    expect(await tool(page, 'Edit the question').evaluate((it) => it.matches(':focus'))).toBe(true)
-  })
-})
-
-describe('an answer', () => {
-  test(
-    'that fails in its middle keeps its text, says why in plain words, and can be asked again',
-    { tags: ['slow'] },
-    async () => {
-      const { page, ask } = await open()
-      const message =
-        'Cannot reach https://hub.example/x: status 503. Call server.storage.remove().'
-      const error = { message, type: 'overloaded_error', param: null, code: 'hub_unreachable' }
-      await scriptAnswers(page, { deltas: [{ content: 'Half an' }], error })
-      await ask('One?')
-      expect(await answers(page)).toEqual(['Half an'])
-      const problem = page.getByRole('alert')
-      expect(await problem.locator('p').innerText()).toBe(
-        'The hub that has the model cannot be reached now. Try again later.',
-      )
-      await problem.getByRole('button', { name: 'Ask again' }).click()
-      await expect.poll(() => answers(page)).toEqual(['Answer 2.'])
-      expect(await problem.count()).toBe(0)
-      expect(await lastMessages(page)).toEqual(['user: One?'])
-    },
-  )
-
-  test('that was cut continues where it ended', { tags: ['slow'] }, async () => {
-    const { page, ask } = await open()
-    await scriptAnswers(
-      page,
-      { deltas: [{ content: 'Once upon ' }], finish: 'length' },
-      { deltas: [{ content: ' a time.' }] },
+    await expectAnswers(page, 'Half an')
+    const problem = page.getByRole('alert')
+    expect(await problem.locator('p').innerText()).toBe(
+      'The hub that has the model cannot be reached now. Try again later.',
     )
+    await problem.getByRole('button', { name: 'Ask again' }).click()
+    await expectAnswers(page, 'Answer 2.')
+    expect(await problem.count()).toBe(0)
+    expect(await lastMessages()).toEqual(['user: One?'])
+  })
+
+  test('continues an answer where it was cut, also after the continuation failed', async () => {
+    const { page, ask, answer } = shared()
+    await openTab(page, 'Settings')
+    await page.getByLabel('Max tokens').fill('2')
+    await scriptAnswers(page, 'Once upon a')
     await ask('Tell a story.')
     expect(await page.locator('.meta').innerText()).toContain('cut at the token limit')
-    await tool(page, 'Continue').click()
-    await expect.poll(() => answers(page)).toEqual(['Once upon a time.'])
-    expect(await lastMessages(page)).toEqual(['user: Tell a story.', 'assistant: Once upon'])
-    expect(
-      await page.evaluate(() => (window as unknown as ScriptedWindow).bodies.at(-1)),
-    ).toMatchObject({ continue_final_message: true })
-    await expect.poll(() => tool(page, 'Regenerate').count()).toBe(1)
-    expect(await tool(page, 'Continue').count()).toBe(0)
-  })
-
-  test(
-    'that was stopped continues, too, and says why where a style cannot',
-    { tags: ['slow'] },
-    async () => {
-      const { page, answer } = await open()
-      await scriptAnswers(page, { deltas: [{ content: 'Half' }], isOpen: true })
-      await page.getByLabel('Your question').fill('Count.')
-      await page.keyboard.press('Enter')
-      await page.locator('.answer', { hasText: 'Half' }).waitFor()
-      await page.keyboard.press('Escape')
-      await tool(page, 'Continue').waitFor()
-      await page.getByLabel('/v1/responses').check()
-      await tool(page, 'Continue').click()
-      await page.getByText('/v1/responses cannot continue an answer.').waitFor()
-      await page.getByLabel('/v1/chat/completions').check()
-      await scriptAnswers(page, { deltas: [{ content: ' and whole.' }] })
-      await tool(page, 'Continue').click()
-      await expect.poll(answer).toBe('Half and whole.')
-    },
-  )
-
-  test('can be continued again after its continuation failed', { tags: ['slow'] }, async () => {
-    const { page, ask, answer } = await open()
-    await scriptAnswers(page, { deltas: [{ content: 'Once upon' }], finish: 'length' })
-    await ask('Tell a story.')
-    await page.evaluate(() => {
-      const scripted = window.fetch
-      window.fetch = async (input, init) => {
-        if (!String(input).endsWith('/chat/completions')) return scripted(input, init)
-        window.fetch = scripted
-        return new Response('{"error":{"message":"Out of ink"}}', { status: 500 })
-      }
-    })
-    await tool(page, 'Continue').click()
+    await page.getByLabel('Max tokens').fill('')
+    await scriptAnswers(page, { error: { kind: 'internal', message: 'Out of ink' } })
+    await toolButton(page, 'Continue').click()
     await page.locator('.notice', { hasText: 'Out of ink' }).waitFor()
     expect(await answer()).toBe('Once upon')
-    await scriptAnswers(page, { deltas: [{ content: ' a time.' }] })
-    await tool(page, 'Continue').click()
-    await expect.poll(answer).toBe('Once upon a time.')
+    await scriptAnswers(page, ' a time.')
+    await toolButton(page, 'Continue').click()
+    await expectAnswers(page, 'Once upon a time.')
+    expect(await lastMessages()).toEqual(['user: Tell a story.', 'assistant: Once upon'])
+    expect((await bodiesOf(page)).at(-1)).toMatchObject({ continue_final_message: true })
+    await expect.poll(() => toolButton(page, 'Regenerate').count()).toBe(1)
+    expect(await toolButton(page, 'Continue').count()).toBe(0)
   })
 
-  test('folds its reasoning and counts its tokens', { tags: ['slow'] }, async () => {
-    const { page, ask, answer } = await open()
-    await scriptAnswers(page, {
-      deltas: [
-        { reasoning_content: 'Let me ' },
-        { reasoning_content: '<b>think</b>.' },
-        { content: 'Done.' },
-      ],
-      usage: {
-        prompt_tokens: 40,
-        completion_tokens: 9,
-        prompt_tokens_details: { cached_tokens: 32 },
-        completion_tokens_details: { reasoning_tokens: 6 },
-      },
-    })
+  test('continues an answer that was stopped, or says why a style cannot', async () => {
+    const { page } = shared()
+    await scriptAnswers(page, { text: 'Half', isOpen: true })
+    await send(page, 'Count.')
+    await expectAnswers(page, 'Half')
+    await page.keyboard.press('Escape')
+    await toolButton(page, 'Continue').waitFor()
+    await page.getByLabel('/v1/responses').check()
+    await toolButton(page, 'Continue').click()
+    await page.getByText('/v1/responses cannot continue an answer.').waitFor()
+    await page.getByLabel('/v1/chat/completions').check()
+    await scriptAnswers(page, ' and whole.')
+    await toolButton(page, 'Continue').click()
+    await expectAnswers(page, 'Half and whole.')
+  })
+
+  test('folds its reasoning and counts its tokens', async () => {
+    const { page, ask, answer } = shared()
+    await openTab(page, 'Settings')
+    await page.getByLabel('Reasoning effort').selectOption('low')
+    await scriptAnswers(page, { reasoning: 'Let me <b>think</b>.', text: 'Done.' })
     await ask('Think.')
     expect(await answer()).toBe('Done.')
     const summary = page.locator('.reasoning summary')
-    expect(await summary.innerText()).toMatch(/^Reasoning · .*s · 6 tokens$/)
+    expect(await summary.innerText()).toMatch(/^Reasoning · .*s · 3 tokens$/)
     expect(await page.locator('.reasoning-text').isVisible()).toBe(false)
     await summary.press('Enter')
     expect(await page.locator('.reasoning-text').innerText()).toBe('Let me <b>think</b>.')
     const meta = await page.locator('.meta').innerText()
-    expect(meta).toContain('9 tokens')
-    expect(meta).toContain('prompt of 40, 32 cached')
-    expect(meta).toContain('first token after')
+    expect(meta).toMatch(/5 tokens .*first token after .*prompt of 1$/)
   })
 
-  test('is read to screen readers by sentences, while it arrives', { tags: ['slow'] }, async () => {
-    const { page, answer } = await open()
+  test('is read to screen readers by sentences, while it arrives', async () => {
+    const { page, answer } = shared()
     const log = page.getByRole('log', { name: 'Answer as it arrives' })
-    const text = 'It **runs** here. It is not'
-    await scriptAnswers(page, { deltas: [{ content: text }], isOpen: true })
-    await page.getByLabel('Your question').fill('Where?')
-    await page.getByRole('button', { name: 'Send' }).click()
+    await scriptAnswers(page, { text: 'It **runs** here. It is not', isOpen: true })
+    await send(page, 'Where?')
     await expect.poll(() => log.innerText()).toBe('It runs here.')
     await expect.poll(answer).toContain('It is not')
     await page.getByRole('button', { name: 'Stop' }).click()
@@ -209,52 +162,60 @@ describe('an answer', () => {
       .toEqual(['It runs here.', 'It is not'])
   })
 
-  test('comes from /v1/responses as well', { tags: ['slow'] }, async () => {
-    const { page, ask, answer, faults } = await open({ before: undefined })
-    await page.getByLabel('/v1/responses').check()
-    await ask('Who are you?')
-    const first = await answer()
-    expect(first).not.toBe('')
-    expect(await page.locator('.meta').innerText()).toMatch(
-      /^\/v1\/responses · \d+ token.*prompt of/,
-    )
-    await ask('What is 2 + 3?')
-    const events = (await page.locator('#events').textContent()) ?? ''
-    expect(events).toContain('event: response.output_text.delta')
-    expect(events).toContain('event: response.completed')
-    expect(faults).toEqual([])
+  test('copies its code, and itself as it was written', async () => {
+    const { page, ask } = shared()
+    await page.context().grantPermissions(['clipboard-read', 'clipboard-write'])
+    const read = () => page.evaluate(() => navigator.clipboard.readText())
+    const text = 'Run **this**:\n\n```sh\nls -la\n```'
+    await scriptAnswers(page, text)
+    await ask('How?')
+    await page.locator('.answer').getByRole('button', { name: 'Copy' }).click()
+    await page.getByRole('button', { name: 'Copied' }).waitFor()
+    expect(await read()).toBe('ls -la')
+    await page.locator('.turn-tools').getByRole('button', { name: 'Copy' }).click()
+    await expect.poll(read).toBe(text)
   })
-})
 
-describe('the parameters', () => {
-  test(
-    'a value that is not possible is said at its field, and not sent',
-    { tags: ['slow'] },
-    async () => {
-      const { page, ask } = await open()
-      await page.getByRole('tab', { name: 'Settings' }).click()
-      const temperature = page.getByLabel('Temperature')
-      await temperature.fill('9')
-      const note = page.getByText('Temperature must be a number between 0 and 2, got "9".')
-      await note.first().waitFor()
-      expect(await temperature.getAttribute('aria-invalid')).toBe('true')
-      await page.getByLabel('Your question').fill('Hello?')
-      await page.getByRole('button', { name: 'Send' }).click()
-      await page.locator('.notice', { hasText: 'Correct it in the settings.' }).waitFor()
-      expect(await page.locator('.turn').count()).toBe(0)
-      expect(await page.getByLabel('Your question').inputValue()).toBe('Hello?')
-      await temperature.fill('0,5')
-      await ask('Hello?')
-      expect(await page.locator('.notice').count()).toBe(0)
-      expect(await page.evaluate(() => (window as unknown as ScriptedWindow).bodies)).toMatchObject(
-        [{ temperature: 0.5 }],
-      )
-    },
-  )
+  test('stays readable when the Markdown parser cannot be loaded', async () => {
+    const { page, ask, answer } = shared()
+    await page.evaluate(() => {
+      window.Worker = new Proxy(Worker, {
+        // The workers of the library have other names.
+        construct: (Real, [url, options]: [string | URL, WorkerOptions]) =>
+          new Real(/worker-/.test(String(url)) ? '/missing.js' : url, options),
+      })
+    })
+    await scriptAnswers(page, 'A **bold** word.')
+    await ask('Hello?')
+    expect(await answer()).toBe('A **bold** word.')
+    expect(await page.locator('.answer.plain-text').count()).toBe(1)
+  })
 
-  test('are all sent, and survive a reload', { tags: ['slow'] }, async () => {
-    const { page, ask } = await open()
+  test('names a value that is not possible at its field, and does not send it', async () => {
+    const { page, ask } = shared()
+    await openTab(page, 'Settings')
+    const temperature = page.getByLabel('Temperature')
+    await temperature.fill('9')
+    const note = page.getByText('Temperature must be a number between 0 and 2, got "9".')
+    await note.first().waitFor()
+    expect(await temperature.getAttribute('aria-invalid')).toBe('true')
+    await send(page, 'Hello?')
+    await page.locator('.notice', { hasText: 'Correct it in the settings.' }).waitFor()
+    expect(await page.locator('.turn').count()).toBe(0)
+    expect(await page.getByLabel('Your question').inputValue()).toBe('Hello?')
+    await temperature.fill('0,5')
+    await ask('Hello?')
+    expect(await page.locator('.notice').count()).toBe(0)
+    expect(await bodiesOf(page)).toMatchObject([{ temperature: 0.5 }])
+  })
+
+  test('sends all parameters, and keeps them across a reload', async () => {
+    const { page, ask } = shared()
     const settings = {
+      'System prompt': 'Be brief.',
+      Temperature: '0.5',
+      'Max tokens': '3',
+      Seed: '7',
       'Top p': '0.9',
       'Top k': '40',
       'Min p': '0.05',
@@ -262,17 +223,18 @@ describe('the parameters', () => {
       'Presence penalty': '-0.5',
       'Repetition penalty': '1.1',
       'Stop sequences': 'END\n\\n\\n',
-      'Logit bias': '{ "42": -100 }',
-      'JSON schema of the answer':
-        '{ "type": "object", "properties": { "a": { "type": "string" } } }',
+      'Logit bias': '{"42": -100}',
+      'JSON schema of the answer': '{"type": "object"}',
     }
-    await page.getByRole('tab', { name: 'Settings' }).click()
+    await openTab(page, 'Settings')
     for (const [label, value] of Object.entries(settings)) await page.getByLabel(label).fill(value)
     await page.reload()
     await ask('Hello?')
-    expect(
-      await page.evaluate(() => (window as unknown as ScriptedWindow).bodies.at(-1)),
-    ).toMatchObject({
+    expect((await bodiesOf(page)).at(-1)).toMatchObject({
+      messages: [{ role: 'system', content: 'Be brief.' }, { role: 'user' }],
+      temperature: 0.5,
+      max_completion_tokens: 3,
+      seed: 7,
       top_p: 0.9,
       top_k: 40,
       min_p: 0.05,
@@ -285,65 +247,118 @@ describe('the parameters', () => {
     })
   })
 
+  test('disables parameters that a style does not take, says why, and checks a schema', async () => {
+    const { page } = shared()
+    await openTab(page, 'Settings')
+    const stop = page.getByLabel('Stop sequences')
+    expect(await stop.isEnabled()).toBe(true)
+    await page.getByLabel('/v1/responses').check()
+    expect(await stop.isEnabled()).toBe(false)
+    await page.getByText('/v1/responses has no stop sequences.').waitFor()
+    const schema = page.getByLabel('JSON schema of the answer')
+    await schema.fill('{ "properties": { "a": { "type": "text" } } }')
+    await page.getByText('$.properties.a.type must be one of string, number').waitFor()
+    await schema.fill('{ "properties": { "a": { "type": "string" } } }')
+    await page.getByText('$.properties').waitFor({ state: 'detached' })
+    expect(await schema.getAttribute('aria-invalid')).toBe('false')
+  })
+})
+
+describe('the inspector', () => {
+  const shared = sharePlayground()
+
+  test('shows code, time line, headers, usage and the other style, and replays', async () => {
+    const { page, ask, faults } = shared()
+    await page.context().grantPermissions(['clipboard-read', 'clipboard-write'])
+    await ask('Who are you?')
+    await page.locator('summary', { hasText: 'Time line' }).click()
+    await page.getByText(/^\d+ events · \d+ with text · /).waitFor()
+    const rows = page.getByRole('region', { name: 'Time line of events' }).locator('tbody tr')
+    const kinds = await rows.evaluateAll((all) => all.map(({ className }) => className))
+    expect(kinds.filter((kind) => kind === 'token').length).toBeGreaterThan(1)
+    expect(await page.locator('tr.token').first().innerText()).toMatch(/s\s+.*s\s+"/)
+
+    await page.locator('summary', { hasText: 'Headers and usage' }).click()
+    const wire = page.locator('#wire')
+    await wire.getByText('x-request-id').waitFor()
+    expect(await wire.innerText()).toMatch(/prompt_tokens\s+\d+/)
+
+    await page.locator('summary', { hasText: 'The same request as /v1/messages' }).click()
+    const lines = page.getByRole('region', { name: 'Request in the other style' })
+    const text = await lines.innerText()
+    expect(text).toContain('- POST /v1/chat/completions')
+    expect(text).toContain('+ POST /v1/messages')
+    expect(text).toMatch(/^ {4}"model": "@inorigin\/guide",$/m)
+
+    await page.locator('#code-kind').selectOption('curl')
+    const code = await page.locator('#request').textContent()
+    expect(code).toContain('curl --no-buffer http://127.0.0.1:11435/v1/chat/completions')
+    const requests: string[] = []
+    page.on('request', (request) => requests.push(new URL(request.url()).pathname))
+    await page.getByRole('button', { name: 'Replay' }).click()
+    await expect.poll(() => requests).toContain('/v1/chat/completions')
+    await page.getByText(/^\d+ events · /).waitFor()
+    // A replayed request adds no turn to the chat.
+    expect(await page.locator('.turn').count()).toBe(1)
+    expect(faults).toEqual([])
+    // The choice stays for the next visit.
+    await page.reload()
+    expect(await page.locator('#code-kind').inputValue()).toBe('curl')
+  })
+
+  test('the error of a refusal is shown, and the question can be asked again', async () => {
+    const { page, ask } = shared()
+    await openTab(page, 'Settings')
+    const schema = page.getByLabel('JSON schema of the answer')
+    await schema.fill('{ "type": "array", "items": {}, "uniqueItems": true }')
+    await ask('Who are you?')
+    const problem = page.getByRole('alert')
+    expect(await problem.innerText()).toMatch(/uniqueItems/)
+    await schema.fill('')
+    await problem.getByRole('button', { name: 'Ask again' }).click()
+    await page.locator('.meta').waitFor()
+    expect(await problem.count()).toBe(0)
+  })
+})
+
+describe('while the page or the model is not ready', () => {
+  const open = usePlayground()
+
+  test('answers a question that was asked before the first visit was reloaded', async () => {
+    let isReleased = false
+    const site = await openSite({ slow: { '/playground-sw.js': () => isReleased } })
+    const page = makePatient(await site.open('/'))
+    try {
+      await send(page, 'Who are you?')
+      await page.locator('.turn .wait').waitFor()
+      expect(await page.evaluate(() => crossOriginIsolated)).toBe(false)
+      isReleased = true
+      await page.waitForFunction(() => crossOriginIsolated)
+      await page.locator('.turn .meta', { hasText: 'first token after' }).waitFor()
+      expect(await page.locator('.question').allInnerTexts()).toEqual(['Who are you?'])
+      expect(await page.locator('.answer').innerText()).not.toBe('')
+    } finally {
+      await site.close()
+    }
+  })
+
   test(
-    'that a style does not take are disabled and say why; a schema is checked',
+    'stops while the model is still loading, and answers after',
     { tags: ['slow'] },
     async () => {
-      const { page } = await open()
-      await page.getByRole('tab', { name: 'Settings' }).click()
-      const stop = page.getByLabel('Stop sequences')
-      expect(await stop.isEnabled()).toBe(true)
-      await page.getByLabel('/v1/responses').check()
-      expect(await stop.isEnabled()).toBe(false)
-      await page.getByText('/v1/responses has no stop sequences.').waitFor()
-      const schema = page.getByLabel('JSON schema of the answer')
-      await schema.fill('{ "type": ')
-      await page.getByText('The schema is not JSON').waitFor()
-      await schema.fill('{ "properties": { "a": { "type": "text" } } }')
-      await page.getByText('$.properties.a.type must be one of string, number').waitFor()
-      await schema.fill('{ "properties": { "a": { "type": "string" } } }')
-      await page.getByText('$.properties').waitFor({ state: 'detached' })
-      expect(await schema.getAttribute('aria-invalid')).toBe('false')
+      let isReleased = false
+      const site = await openSite({ slow: { [MODEL_FILE]: () => isReleased } })
+      try {
+        const { page, ask, answer } = await open(`${site.url}/`)
+        await send(page, 'Who are you?')
+        await page.getByRole('button', { name: 'Stop' }).click()
+        expect(await page.locator('.meta').innerText()).toMatch(/^stopped/)
+        isReleased = true
+        await ask('Who are you?')
+        expect(await answer()).not.toBe('')
+      } finally {
+        await site.close()
+      }
     },
   )
 })
-
-test('the first screen says what the embedded models can do', { tags: ['slow'] }, async () => {
-  const { page } = await open()
-  const said = await page.locator('#welcome').innerText()
-  expect(said).toMatch(
-    /the guide answers only questions about\s+inorigin,\s+a\s+few\s+common\s+facts/,
-  )
-  expect(said).toMatch(/Glance says what a simple\s+drawing\s+shows/)
-})
-
-test.each(['light', 'dark'] as const)(
-  'axe-core finds nothing in a chat of 390 pixels in the %s',
-  { tags: ['slow'] },
-  async (colorScheme) => {
-    const { page, ask } = await open({ viewport: { width: 390, height: 844 }, colorScheme })
-    await scriptAnswers(page, {
-      deltas: [
-        { reasoning_content: 'Hm.' },
-        {
-          content:
-            '## A\n\n[a](https://x.test/) `b`\n\n```js\nlet a = 1 // b\n```\n\n| a |\n|---|\n| b |',
-        },
-      ],
-      finish: 'length',
-    })
-    await ask('Show all.')
-    await tool(page, 'Regenerate').click()
-    await page.getByText('2 / 2').waitFor()
-    await tool(page, 'Previous version').click()
-    await tool(page, 'Continue').waitFor()
-    expect(await findAccessibilityProblems(page, '#log')).toEqual([])
-    const overflow = () =>
-      page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth)
-    expect(await overflow()).toBe(0)
-    await page.getByRole('button', { name: 'Wire, predictors and settings' }).click()
-    await page.getByRole('tab', { name: 'Settings' }).click()
-    expect(await findAccessibilityProblems(page, '#settings-form')).toEqual([])
-    expect(await overflow()).toBe(0)
-  },
-)

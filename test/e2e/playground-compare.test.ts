@@ -1,23 +1,27 @@
 /** The comparison of models and settings, the command palette, and the shortcuts. */
-import { readFileSync } from 'node:fs'
-import { text as readText } from 'node:stream/consumers'
 import type { Page } from 'playwright'
 import { describe, expect, test } from 'vitest'
 import type { Comparison } from '../../demo/compare/result.ts'
 import { findAccessibilityProblems } from '../support/axe.ts'
-import { endlessAnswer, scriptedAnswers } from '../support/fakes.ts'
-import { scriptAnswers, usePlayground, type PlaygroundOptions } from '../support/playground.ts'
-import { openSite } from '../support/site.ts'
+import {
+  download,
+  overflowOf,
+  PHONE,
+  scriptAnswers,
+  sharePlayground,
+  usePlayground,
+} from '../support/playground.ts'
 
-const PHONE = { viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true }
-
-const openAt = usePlayground()
-const open = (options?: PlaygroundOptions, url?: string) => openAt(url, options)
-
-async function openCompare(page: Page): Promise<void> {
+async function openCompare(page: Page, prompt: string): Promise<void> {
   await page.getByRole('button', { name: 'Side by side' }).click()
   await page.getByRole('dialog', { name: 'Compare' }).waitFor()
+  await page.getByLabel('Prompt for all columns').fill(prompt)
 }
+
+const column = (page: Page, at: number) => page.getByRole('region', { name: `Column ${at}` })
+
+const choose = (page: Page, at: number, model: string) =>
+  column(page, at).getByLabel('Model').selectOption(model)
 
 /** Counts the chats that run at once, in `window.most`. */
 function countChats(): void {
@@ -41,42 +45,26 @@ async function run(page: Page): Promise<void> {
   await page.getByText('Done', { exact: true }).waitFor()
 }
 
-async function download(page: Page, name: string): Promise<string> {
-  const [file] = await Promise.all([
-    page.waitForEvent('download'),
-    page.getByRole('button', { name }).click(),
-  ])
-  return readText(await file.createReadStream())
+async function save(page: Page, format: 'JSON' | 'Markdown'): Promise<string> {
+  const { text } = await download(page, page.getByRole('button', { name: `Save as ${format}` }))
+  return text
 }
 
-/** The guide under a second tag, so that there are two models to compare. */
-function secondGuide(): string {
-  const catalog = JSON.parse(readFileSync('dist-demo/inorigin/models/catalog.json', 'utf8'))
-  const guide = catalog.entries.find(({ tag }: { tag: string }) => tag === '@inorigin/guide')
-  for (const { resources } of guide.implementations) {
-    for (const resource of resources) resource.url = `/inorigin/models/${resource.url}`
-  }
-  const entries = [{ ...guide, tag: '@test/second', name: 'Second' }]
-  return JSON.stringify({ version: catalog.version, entries })
-}
+describe('with the embedded models', () => {
+  const open = usePlayground()
 
-describe('the comparison', () => {
-  test('asks one model with two settings, shows figures, and exports them', async () => {
-    const { page, faults } = await open({ before: countChats })
-    await openCompare(page)
-    const prompt = page.getByLabel('Prompt for all columns')
+  test('the comparison asks one model with two settings, shows figures, and exports them', async () => {
+    const { page, faults } = await open(undefined, { before: countChats })
+    await openCompare(page, '')
     await page.getByRole('button', { name: 'Run', exact: true }).click()
     await page.getByText('Write a prompt first.').waitFor()
-    await prompt.fill('What is inorigin?')
-    const [first, second] = [1, 2].map((at) => page.getByRole('region', { name: `Column ${at}` }))
-    if (!first || !second) throw new Error('There are two columns.')
-    for (const column of [first, second])
-      await column.getByLabel('Model').selectOption('@inorigin/guide')
-    await first.getByLabel('Temperature').fill('0')
-    await second.getByLabel('Max tokens').fill('3')
+    await page.getByLabel('Prompt for all columns').fill('What is inorigin?')
+    for (const at of [1, 2]) await choose(page, at, '@inorigin/guide')
+    await column(page, 1).getByLabel('Temperature').fill('0')
+    await column(page, 2).getByLabel('Max tokens').fill('3')
     await run(page)
     expect(await mostOf(page)).toBe(2)
-    expect(await second.locator('dd').allInnerTexts()).toEqual([
+    expect(await column(page, 2).locator('dd').allInnerTexts()).toEqual([
       '3',
       expect.stringMatching(/^\d+$/),
       expect.stringMatching(/m?s$/),
@@ -84,9 +72,8 @@ describe('the comparison', () => {
       expect.stringMatching(/m?s$/),
       'length',
     ])
-    expect(await findAccessibilityProblems(page)).toEqual([])
 
-    const comparison = JSON.parse(await download(page, 'Save as JSON')) as Comparison
+    const comparison = JSON.parse(await save(page, 'JSON')) as Comparison
     expect(comparison).toMatchObject({
       prompt: 'What is inorigin?',
       together: true,
@@ -99,21 +86,54 @@ describe('the comparison', () => {
     expect(one?.text).toBe(await page.getByLabel('Answer 1').innerText())
     expect(one?.tokensPerSecond).toBeGreaterThan(0)
     expect(two?.firstText).toBeLessThanOrEqual(two?.end ?? 0)
-    const markdown = await download(page, 'Save as Markdown')
-    expect(markdown).toContain('> What is inorigin?')
-    expect(markdown).toMatch(/\| Settings \| temperature 0 \| maxTokens 3 \|/)
-    expect(markdown).toMatch(/\| Tokens \| \d+ \| 3 \|/)
-    expect(markdown).toContain(one?.text)
+    expect(await save(page, 'Markdown')).toMatch(/\| Tokens \| \d+ \| 3 \|/)
     expect(faults).toEqual([])
   })
 
-  test('shows the answers as Markdown, anew in each run', { tags: ['slow'] }, async () => {
-    const { page, faults } = await open({ before: scriptedAnswers })
-    await openCompare(page)
-    await page.getByLabel('Prompt for all columns').fill('Show it.')
+  test('the comparison asks three columns of two models, one after the other', async () => {
+    const { page } = await open(undefined, { before: countChats, ...PHONE })
+    await page.getByText('Runs here').waitFor()
+    await openCompare(page, 'What is 2 + 3?')
+    const add = page.getByRole('button', { name: 'Add a column' })
+    await add.click()
+    expect(await add.isDisabled()).toBe(true)
+    await choose(page, 1, '@inorigin/glance')
+    await page.getByRole('button', { name: 'Remove column 2' }).click()
+    await add.click()
+    await page.getByLabel('Ask together').uncheck()
+    for (const at of [2, 3]) await choose(page, at, '@inorigin/guide')
+    await run(page)
+    expect(await mostOf(page)).toBe(1)
+    expect(await overflowOf(page)).toBe(0)
+    const { columns } = JSON.parse(await save(page, 'JSON')) as Comparison
+    expect(columns.map(({ settings }) => settings.model)).toEqual([
+      '@inorigin/glance',
+      '@inorigin/guide',
+      '@inorigin/guide',
+    ])
+    expect(columns.every(({ text }) => text !== '')).toBe(true)
+  })
+
+  test('the palette opens the panel of a phone by touch', { tags: ['slow'] }, async () => {
+    const { page } = await open(undefined, PHONE)
+    await page.getByText('Runs here').waitFor()
+    await page.getByRole('button', { name: 'Commands' }).tap()
+    await page.getByRole('option', { name: 'Show the settings' }).tap()
+    await page.getByLabel('System prompt').waitFor()
+    expect(await overflowOf(page)).toBe(0)
+  })
+})
+
+describe('with answers by a script', () => {
+  const shared = sharePlayground({ isScripted: true })
+
+  test('the comparison shows Markdown, anew in each run, and stops', async () => {
+    const { page, faults } = shared()
+    await openCompare(page, 'Show it.')
+    for (const at of [1, 2]) await choose(page, at, '@inorigin/guide')
     for (const word of ['first', 'second']) {
-      const answer = { deltas: [{ content: `A **${word}** word.\n\n- one\n- two` }] }
-      await scriptAnswers(page, answer, answer)
+      const text = `A **${word}** word.\n\n- one\n- two`
+      await scriptAnswers(page, text, text)
       await run(page)
       for (const at of [1, 2]) {
         const shown = page.getByLabel(`Answer ${at}`)
@@ -121,58 +141,8 @@ describe('the comparison', () => {
         expect(await shown.locator('li').allInnerTexts()).toEqual(['one', 'two'])
       }
     }
-    expect(faults).toEqual([])
-  })
-
-  test('asks three columns of two models, one after the other', { tags: ['slow'] }, async () => {
-    const site = await openSite({ pages: {} })
-    try {
-      site.pages['/second.json'] = secondGuide()
-      const url = `${site.url}/?catalog=/second.json`
-      const { page } = await open({ before: countChats, ...PHONE }, url)
-      await page.getByRole('button', { name: 'Load this catalog' }).click()
-      await page.getByText('Runs here').waitFor()
-      await openCompare(page)
-      await page.getByRole('button', { name: 'Add a column' }).click()
-      expect(await page.getByRole('button', { name: 'Add a column' }).isDisabled()).toBe(true)
-      await page.getByLabel('Prompt for all columns').fill('What is 2 + 3?')
-      await page
-        .getByRole('region', { name: 'Column 1' })
-        .getByLabel('Model')
-        .selectOption('Second')
-      for (const at of [2, 3]) {
-        const column = page.getByRole('region', { name: `Column ${at}` })
-        await column.getByLabel('Model').selectOption('@inorigin/guide')
-      }
-      await page.getByRole('button', { name: 'Remove column 2' }).click()
-      await page.getByRole('button', { name: 'Add a column' }).click()
-      await page.getByLabel('Ask together').uncheck()
-      const third = page.getByRole('region', { name: 'Column 3' })
-      await third.getByLabel('Model').selectOption('@inorigin/guide')
-      await run(page)
-      expect(await mostOf(page)).toBe(1)
-      const overflow = await page.evaluate(
-        () => document.documentElement.scrollWidth - window.innerWidth,
-      )
-      expect(overflow).toBe(0)
-      const { columns } = JSON.parse(await download(page, 'Save as JSON')) as Comparison
-      expect(columns.map(({ settings }) => settings.model)).toEqual([
-        '@test/second',
-        '@inorigin/guide',
-        '@inorigin/guide',
-      ])
-      expect(columns.every(({ text }) => text !== '')).toBe(true)
-    } finally {
-      await site.close()
-    }
-  })
-
-  test('stops, keeps what came, and says what a model refuses', { tags: ['slow'] }, async () => {
-    const { page } = await open({ before: endlessAnswer, colorScheme: 'dark' })
-    await openCompare(page)
-    await page.getByLabel('Prompt for all columns').fill('Count.')
-    for (const select of await page.getByRole('dialog').getByLabel('Model').all())
-      await select.selectOption('@inorigin/guide')
+    const endless = { text: 'one two', isOpen: true }
+    await scriptAnswers(page, endless, endless)
     await page.getByRole('button', { name: 'Run', exact: true }).click()
     for (const at of [1, 2])
       await expect.poll(() => page.getByLabel(`Answer ${at}`).innerText()).toBe('one two')
@@ -181,42 +151,36 @@ describe('the comparison', () => {
     expect(await page.getByLabel('Answer 2').innerText()).toBe('one two')
     expect(await page.locator('.compare-error').allInnerTexts()).toEqual(['Stopped', 'Stopped'])
     expect(await findAccessibilityProblems(page)).toEqual([])
+    expect(faults).toEqual([])
   })
-})
 
-describe('the palette', () => {
-  test(
-    'finds and runs commands by keyboard, and returns the focus',
-    { tags: ['slow'] },
-    async () => {
-      const { page, faults } = await open()
-      await page.getByText('Runs here').waitFor()
-      await page.keyboard.press('Control+K')
-      const palette = page.getByRole('dialog', { name: 'Commands' })
-      await palette.waitFor()
-      expect(await findAccessibilityProblems(page)).toEqual([])
-      await page.keyboard.type('zzz')
-      await page.getByText('No command has this name.').waitFor()
-      await page.getByRole('combobox', { name: 'Find a command' }).fill('show the')
-      const options = palette.getByRole('option')
-      expect(await options.allInnerTexts()).toHaveLength(5)
-      await page.keyboard.press('ArrowDown')
-      expect(await options.nth(1).getAttribute('aria-selected')).toBe('true')
-      await page.keyboard.press('Enter')
-      expect(await palette.count()).toBe(0)
-      const tab = page.getByRole('tab', { name: 'Predictors' })
-      expect(await tab.getAttribute('aria-selected')).toBe('true')
+  test('the palette finds and runs commands by keyboard, and returns the focus', async () => {
+    const { page, faults } = shared()
+    await page.getByText('Runs here').waitFor()
+    await page.keyboard.press('Control+K')
+    const palette = page.getByRole('dialog', { name: 'Commands' })
+    await palette.waitFor()
+    await page.keyboard.type('zzz')
+    await page.getByText('No command has this name.').waitFor()
+    await page.getByRole('combobox', { name: 'Find a command' }).fill('show the')
+    const options = palette.getByRole('option')
+    expect(await options.allInnerTexts()).toHaveLength(5)
+    await page.keyboard.press('ArrowDown')
+    expect(await options.nth(1).getAttribute('aria-selected')).toBe('true')
+    await page.keyboard.press('Enter')
+    expect(await palette.count()).toBe(0)
+    const tab = page.getByRole('tab', { name: 'Predictors' })
+    expect(await tab.getAttribute('aria-selected')).toBe('true')
 
-      await page.keyboard.press('Control+K')
-      await palette.waitFor()
-      await page.keyboard.press('Control+K')
-      await palette.waitFor({ state: 'hidden' })
-      expect(faults).toEqual([])
-    },
-  )
+    await page.keyboard.press('Control+K')
+    await palette.waitFor()
+    await page.keyboard.press('Control+K')
+    await palette.waitFor({ state: 'hidden' })
+    expect(faults).toEqual([])
+  })
 
-  test('shortcuts run commands, but not while text is written', { tags: ['slow'] }, async () => {
-    const { page } = await open()
+  test('shortcuts run commands, but not while text is written', async () => {
+    const { page } = shared()
     await page.getByText('Runs here').waitFor()
     const input = page.getByLabel('Your question')
     await input.focus()
@@ -234,23 +198,10 @@ describe('the palette', () => {
     const help = page.getByRole('dialog', { name: 'Shortcuts' })
     await help.waitFor()
     expect(await help.innerText()).toMatch(/Ctrl K\s+Find a command/)
-    expect(await findAccessibilityProblems(page)).toEqual([])
     await page.keyboard.press('Alt+T')
     expect(await page.getByRole('dialog').count()).toBe(1)
     await page.keyboard.press('Escape')
     await page.keyboard.press('Alt+T')
     await page.getByRole('dialog', { name: 'Tools' }).waitFor()
-  })
-
-  test('opens the panel of a phone by touch', { tags: ['slow'] }, async () => {
-    const { page } = await open(PHONE)
-    await page.getByText('Runs here').waitFor()
-    await page.getByRole('button', { name: 'Commands' }).tap()
-    await page.getByRole('option', { name: 'Show the settings' }).tap()
-    await page.getByLabel('System prompt').waitFor()
-    const overflow = await page.evaluate(
-      () => document.documentElement.scrollWidth - window.innerWidth,
-    )
-    expect(overflow).toBe(0)
   })
 })

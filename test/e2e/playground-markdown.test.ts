@@ -1,10 +1,13 @@
-/** Markdown of answers in the playground: what it shows, what it never does, and how fast. */
+/**
+ * Markdown of answers in the playground: what hostile answers do not do, and how fast long ones are.
+ *
+ * @module-tag slow
+ */
 import type { Page } from 'playwright'
-import { describe, expect, inject, test } from 'vitest'
-import { scriptedAnswers, type ScriptedAnswer } from '../support/fakes.ts'
+import { expect, inject, test } from 'vitest'
 import { HOSTILE_ANSWERS } from '../support/hostile-answers.ts'
 import { watchMainThread } from '../support/main-thread.ts'
-import { scriptAnswers, usePlayground, type PlaygroundOptions } from '../support/playground.ts'
+import { scriptAnswers, usePlayground } from '../support/playground.ts'
 
 /** Milliseconds from which a task of the main thread is a long one. */
 const LONG_TASK_MS = 50
@@ -16,65 +19,12 @@ const LONG_TASK_MS = 50
 const MAX_LONG_TASKS = 2
 /** One of so many hostile answers arrives as a stream. */
 const STREAMED_OF = 10
-const openAt = usePlayground({ before: scriptedAnswers })
-const open = (options?: PlaygroundOptions) => openAt(undefined, options)
 
-const whole = (content: string): ScriptedAnswer => ({ deltas: [{ content }] })
-
-describe('an answer in Markdown', () => {
-  test('has headings, lists, tables, code and formulas, and breaks no rule', async () => {
-    const { page, ask, faults } = await open()
-    const text =
-      '## A title\n\nText with **bold** and `code`.\n\n1. one\n2. two\n\n| a | b |\n|--:|---|\n' +
-      '| 1 | 2 |\n\n```js\nconst a = "b" // c\n```\n\n$$\n\\frac{1}{x^2}\n$$\n\n[a](https://x.test/)'
-    await scriptAnswers(page, whole(text))
-    await ask('Show all.')
-    const answer = page.locator('.answer')
-    expect(await answer.getByRole('heading', { name: 'A title' }).isVisible()).toBe(true)
-    expect(await answer.locator('strong').innerText()).toBe('bold')
-    expect(await answer.locator('ol > li').allInnerTexts()).toEqual(['one', 'two'])
-    expect(await answer.locator('td.align-right').innerText()).toBe('1')
-    expect(await answer.locator('pre .hljs-keyword').innerText()).toBe('const')
-    expect(await answer.locator('math mfrac > *').count()).toBe(2)
-    const box = await answer.locator('math').boundingBox()
-    expect(box?.height).toBeGreaterThan(20)
-    const link = answer.getByRole('link', { name: 'a', exact: true })
-    expect(await link.getAttribute('rel')).toContain('noopener')
-    expect(faults).toEqual([])
-  })
-
-  test('copies its code, and itself as it was written', async () => {
-    const permissions = ['clipboard-read', 'clipboard-write']
-    const { page, ask } = await open({ permissions })
-    const read = () => page.evaluate(() => navigator.clipboard.readText())
-    await scriptAnswers(page, whole('Run **this**:\n\n```sh\nls -la\n```'))
-    await ask('How?')
-    await page.locator('.answer').getByRole('button', { name: 'Copy' }).click()
-    await page.getByRole('button', { name: 'Copied' }).waitFor()
-    expect(await read()).toBe('ls -la')
-    await page.locator('.turn-tools').getByRole('button', { name: 'Copy' }).click()
-    await expect.poll(read).toBe('Run **this**:\n\n```sh\nls -la\n```')
-  })
-
-  test('stays readable when the parser cannot be loaded', { tags: ['slow'] }, async () => {
-    const { page, ask, answer } = await open()
-    await page.evaluate(() => {
-      window.Worker = new Proxy(Worker, {
-        // The workers of the library have other names.
-        construct: (Real, [url, options]: [string | URL, WorkerOptions]) =>
-          new Real(/worker-/.test(String(url)) ? '/missing.js' : url, options),
-      })
-    })
-    await scriptAnswers(page, whole('A **bold** word.'))
-    await ask('Hello?')
-    expect(await answer()).toBe('A **bold** word.')
-    expect(await page.locator('.answer.plain-text').count()).toBe(1)
-  })
-})
+const open = usePlayground({ isScripted: true })
 
 test(
   `${HOSTILE_ANSWERS.length} kinds of hostile answers load nothing and run nothing`,
-  { tags: ['slow'], timeout: 900_000 },
+  { timeout: 900_000 },
   async () => {
     expect(HOSTILE_ANSWERS.length).toBeGreaterThan(200)
     const { page, ask, faults } = await open()
@@ -89,7 +39,7 @@ test(
     for (const [at, text] of HOSTILE_ANSWERS.entries()) {
       // The others are shown as a whole, which takes a tenth of the time.
       if (at % STREAMED_OF !== 0) continue
-      await scriptAnswers(page, whole(text))
+      await scriptAnswers(page, text)
       await ask(`Attack ${at}`)
     }
     const found = await findDangers(page)
@@ -155,17 +105,16 @@ test.each([
   ['formulas', manyFormulas],
 ])(
   '10,000 tokens of %s at full speed never block the page for long, nor shift what is read',
-  { tags: ['slow'] },
   async (_what, write) => {
     const { page, ask } = await open()
     // The wire beside the chat shows the events as they arrive.
     expect(await page.locator('#wire').isVisible()).toBe(true)
-    await scriptAnswers(page, whole('Ready. `x` $y$\n\n```js\nlet a\n```'))
+    await scriptAnswers(page, 'Ready. `x` $y$\n\n```js\nlet a\n```')
     await ask('Prepare.')
     // The load of the guide, which answers nothing here, would move the composer.
     await page.evaluate(() => window.inorigin?.models.load('@inorigin/guide'))
     await page.locator('#loading').waitFor({ state: 'hidden' })
-    await scriptAnswers(page, { deltas: write().map((content) => ({ content })) })
+    await streamNext(page, write())
     const watched = await watchMainThread(page)
     await ask('Tell me everything.')
     expect(await page.locator('.turn').last().locator('.block').count()).toBeGreaterThan(500)
@@ -177,6 +126,26 @@ test.each([
     expect(shift).toBeLessThan(0.01)
   },
 )
+
+/** Answers the next chat with these tokens, a few at a time, without work of a server in the page. */
+function streamNext(page: Page, tokens: readonly string[]): Promise<void> {
+  const frame = (choice: object) =>
+    `data: ${JSON.stringify({ choices: [{ index: 0, finish_reason: null, ...choice }] })}\n\n`
+  const events = tokens.map((content) => frame({ delta: { content } }))
+  events.push(frame({ delta: {}, finish_reason: 'stop' }), 'data: [DONE]\n\n')
+  return page.evaluate((all) => {
+    window.fetch = async () => {
+      const body = new ReadableStream<Uint8Array>({
+        pull(controller) {
+          const text = all.splice(0, 20).join('')
+          if (text === '') controller.close()
+          else controller.enqueue(new TextEncoder().encode(text))
+        },
+      })
+      return new Response(body)
+    }
+  }, events)
+}
 
 /** 10,000 tokens of text, lists, tables and code. */
 function longAnswer(): string[] {

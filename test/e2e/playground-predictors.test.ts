@@ -3,21 +3,29 @@
  *
  * @module-tag slow
  */
-import { createHash } from 'node:crypto'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { buffer } from 'node:stream/consumers'
 import type { Browser, Locator, Page } from 'playwright'
-import { afterAll, afterEach, beforeAll, expect, inject, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, describe, expect, inject, test } from 'vitest'
 import type { Binding, PredictorEntry } from '../../src/index.ts'
 import { findAccessibilityProblems } from '../support/axe.ts'
-import { fakeCamera } from '../support/fakes.ts'
 import { openBrowser } from '../support/browser.ts'
 import { onnxFile } from '../support/onnx.ts'
-import { openPlayground, type Playground, type PlaygroundOptions } from '../support/playground.ts'
+import {
+  cameraState,
+  fakeCamera,
+  give,
+  openPlayground,
+  openTab,
+  overflowOf,
+  sharePlayground,
+  type Playground,
+  type PlaygroundOptions,
+} from '../support/playground.ts'
 import { openSite, type Site } from '../support/site.ts'
-import { MIXED, VALUES, valuesCatalog } from '../support/values.ts'
+import { MIXED, predictorEntry, VALUES, valuesCatalog } from '../support/values.ts'
 
 const PICTURE = join(import.meta.dirname, '../models/vision/wide.png')
 
@@ -38,32 +46,17 @@ function echoFile(type: 'float32' | 'uint8', shape: (number | string)[]): Uint8A
 function echoEntry(
   name: keyof typeof FILES,
   type: 'float32' | 'binary',
-  bindings: Record<string, Binding>,
+  bindings?: Record<string, Binding>,
 ): PredictorEntry {
-  const file = FILES[name]
-  const resource = {
-    type: 'onnx' as const,
-    url: `/echo/${name}.onnx`,
-    name: `${name}.onnx`,
-    bytes: file.length,
-    sha256: createHash('sha256').update(file).digest('hex'),
-  }
-  return {
-    type: 'predictor',
-    tag: `@test/${name}`,
-    name,
-    created: '2026-01-01T00:00:00Z',
-    signature: { inputs: [{ name: 'given', type }], outputs: [{ name: 'same', type }] },
-    implementations: [
-      { id: 'wasm', engine: 'onnx', device: 'wasm', resources: [resource], bindings },
-    ],
-  }
+  const signature = { inputs: [{ name: 'given', type }], outputs: [{ name: 'same', type }] }
+  const options = { signature, bindings }
+  return predictorEntry(`@test/${name}`, `/echo/${name}.onnx`, FILES[name], options)
 }
 
 const SOUND = echoEntry('sound', 'float32', {
   given: { tensor: 'given', audio: { rate: 8000, window: 4000 } },
 })
-const BYTES = echoEntry('bytes', 'binary', {})
+const BYTES = echoEntry('bytes', 'binary')
 
 const folder = mkdtempSync(join(tmpdir(), 'echo-'))
 let browser: Browser
@@ -98,9 +91,7 @@ async function openForm(tag: string, options?: PlaygroundOptions): Promise<Page>
   if (isOwn) await page.getByRole('button', { name: 'Load this catalog' }).click()
   // The first visit is reloaded.
   await page.waitForFunction(() => crossOriginIsolated && 'inorigin' in window)
-  const opener = page.getByRole('button', { name: 'Wire, predictors and settings' })
-  if (await opener.isVisible()) await opener.click()
-  await page.getByRole('tab', { name: 'Predictors' }).click()
+  await openTab(page, 'Predictors')
   const select = page.getByLabel('Predictor', { exact: true })
   await select.locator(`option[value="${tag}"]`).waitFor({ state: 'attached' })
   await select.selectOption(tag)
@@ -178,7 +169,7 @@ test('digits: a camera frame, and scores as bars with the names of the digits', 
   await form.getByRole('button', { name: 'Take this frame' }).click()
   await page.getByRole('img', { name: 'Image for image' }).waitFor()
   await page.getByRole('button', { name: 'Turn the camera off' }).click()
-  expect(await page.evaluate(() => Reflect.get(window, 'cameraState')())).toBe('ended')
+  expect(await cameraState(page)).toBe('ended')
   await predict(page)
   const bars = outputsOf(page).getByRole('list', { name: 'scores' })
   expect(await bars.getByRole('listitem').count()).toBe(10)
@@ -186,7 +177,7 @@ test('digits: a camera frame, and scores as bars with the names of the digits', 
   expect(await outputsOf(page).getByText('one', { exact: true }).count()).toBe(2)
 })
 
-test('embed: texts, one on each line, and a table of numbers', { tags: ['slow'] }, async () => {
+test('embed: texts, one on each line, and a table of numbers', async () => {
   const page = await openForm('@inorigin/embed', { colorScheme: 'dark' })
   await page.getByLabel('text', { exact: true }).fill('one cat\ntwo dogs')
   await page.getByLabel('Each line is a text of a list').check()
@@ -216,47 +207,18 @@ test('numbers, tensors, 64 bits and texts are checked as they are typed', async 
   expect(await shown.getByRole('table', { name: 'scaled' }).innerText()).toContain('2 × 3')
   expect(await shown.getByText('21', { exact: true }).isVisible()).toBe(true)
   expect(await shown.getByText('9007199254740994').isVisible()).toBe(true)
-  const overflow = await page.evaluate(
-    () => document.documentElement.scrollWidth - window.innerWidth,
-  )
-  expect(overflow).toBe(0)
+  expect(await overflowOf(page)).toBe(0)
   expect(await runCode(page, 'server.predict')).toMatchObject({ next: '9007199254740994' })
   // JSON has no integers of 64 bits.
   await count.fill('41')
   await predict(page)
   await shown.getByText('42', { exact: true }).waitFor()
   const results = (await runCode(page, 'fetch')) as { dtype: string }[]
-  expect(results.map(({ dtype }) => dtype)).toEqual([
-    'float32',
-    'float32',
-    'float16',
-    'float64',
-    'int64',
-    'bool',
-    'string',
-  ])
+  const types = ['float32', 'float32', 'float16', 'float64', 'int64', 'bool', 'string']
+  expect(results.map(({ dtype }) => dtype)).toEqual(types)
 })
 
 const SOUND_FILE = join(import.meta.dirname, '../../demo/pipelines/example.wav')
-
-/** Drops a file on an element, or pastes it there. Resolves with whether the element took it. */
-const give = (target: Locator, how: 'drop' | 'paste', path: string, type: string) =>
-  target.evaluate(
-    (element, [name, data, media]) => {
-      const bytes = Uint8Array.from(atob(data), (character) => character.charCodeAt(0))
-      const files = new DataTransfer()
-      files.items.add(new File([bytes], `${name}ped.file`, { type: media }))
-      const init = { bubbles: true, cancelable: true }
-      const over = new DragEvent('dragover', { ...init, dataTransfer: files })
-      if (name === 'drop' && element.dispatchEvent(over)) return false
-      const event =
-        name === 'paste'
-          ? new ClipboardEvent(name, { ...init, clipboardData: files })
-          : new DragEvent(name, { ...init, dataTransfer: files })
-      return !element.dispatchEvent(event)
-    },
-    [how, readFileSync(path, 'base64'), type] as const,
-  )
 
 test('an image is dropped and pasted', async () => {
   const page = await openForm('@inorigin/edges')
@@ -274,16 +236,16 @@ test('an image is dropped and pasted', async () => {
     })
   }
   expect(await give(hint, 'drop', SOUND_FILE, 'audio/wav')).toBe(true)
-  await page.getByText('This browser cannot read dropped.file as an image.').waitFor()
+  await page.getByText('This browser cannot read drop.file as an image.').waitFor()
 })
 
-test('a sound is dropped and pasted in place of numbers, and given back for them', async () => {
-  const page = await openForm('@test/sound')
+test('sound is dropped, pasted and recorded in place of numbers, and played', async () => {
+  const page = await openForm('@test/sound', { before: fakeMicrophone })
   const numbers = page.getByLabel('given', { exact: true })
   expect(await page.getByText('Sound for given').isVisible()).toBe(true)
   for (const how of ['drop', 'paste'] as const) {
     expect(await give(numbers, how, SOUND_FILE, 'audio/wav')).toBe(true)
-    await page.getByText(`${how}ped.wav, 102 kB, is used.`).waitFor()
+    await page.getByText(`${how}.wav, 102 kB, is used.`).waitFor()
     await predict(page)
     await outputsOf(page).getByRole('button', { name: 'Play as sound' }).waitFor()
     await page.getByRole('button', { name: 'Use the numbers' }).click()
@@ -298,10 +260,7 @@ test('a sound is dropped and pasted in place of numbers, and given back for them
     )
   })
   expect(isTaken).toBe(false)
-})
 
-test('sound of the microphone, in and out', async () => {
-  const page = await openForm('@test/sound', { before: fakeMicrophone })
   await page.getByText('Sound for given').click()
   await page.getByLabel('Sound file').setInputFiles(PICTURE)
   await page.getByText('This browser cannot read wide.png as sound.').waitFor()
@@ -345,3 +304,58 @@ function fakeMicrophone(): void {
     return target.stream
   }
 }
+
+describe('the examples', () => {
+  const shared = sharePlayground()
+
+  test('find the edges of a picture as their parameters say, and of one that is chosen', async () => {
+    const { page, faults } = shared()
+    await openTab(page, 'Predictors')
+    /** Mean brightness of what came out. */
+    const light = () =>
+      page.locator('#edges-out').evaluate((canvas: HTMLCanvasElement) => {
+        const context = canvas.getContext('2d')!
+        const { data } = context.getImageData(0, 0, canvas.width, canvas.height)
+        return data.reduce((sum, byte, at) => (at % 4 === 3 ? sum : sum + byte), 0) / data.length
+      })
+    const changed = async (before: number) => {
+      await expect.poll(light).not.toBe(before)
+      return light()
+    }
+    expect(await light()).toBe(0)
+    await page.getByRole('button', { name: 'Find edges' }).click()
+    const plain = await changed(0)
+    expect(await page.locator('#edges-said').innerText()).toMatch(/^320 × 240 · .* on WASM$/)
+    await page.getByLabel('Strength').fill('8')
+    expect(await changed(plain)).toBeGreaterThan(1.5 * plain)
+    await page.locator('#edges-mode').selectOption('outline')
+    // On the picture itself.
+    await expect.poll(light).toBeGreaterThan(3 * plain)
+    const choose = page.getByLabel('Another picture')
+    await choose.setInputFiles(PICTURE)
+    await page.getByText(/^50 × 21 · /).waitFor()
+    const text = { name: 'a.txt', mimeType: 'text/plain', buffer: Buffer.from('no') }
+    await choose.setInputFiles(text)
+    await page.getByText('This browser cannot read a.txt as an image.').waitFor()
+    expect(faults).toEqual([])
+  })
+
+  test('rank sentences by their embeddings, and show them as text', async () => {
+    const { page, faults } = shared()
+    await openTab(page, 'Predictors')
+    const attack = '<img src=x onerror="stolen=1"> is about tractors'
+    const login = 'I forgot my login credentials'
+    await page.getByLabel('Others').fill(`The soup needs more salt\n\n${attack}\n${login}`)
+    await page.getByRole('button', { name: 'Compare' }).click()
+    await page.getByText(/^4 vectors of 128 numbers · \d+ tokens · /).waitFor()
+    const rows = page.getByRole('list', { name: 'Similarity' }).getByRole('listitem')
+    expect(await rows.count()).toBe(3)
+    expect(await rows.first().innerText()).toMatch(/^I forgot my login credentials\s+\d+ %$/)
+    expect(await rows.locator('img').count()).toBe(0)
+    expect(await rows.getByText(attack).isVisible()).toBe(true)
+    await page.getByLabel('A sentence').fill('word '.repeat(9000))
+    await page.getByRole('button', { name: 'Compare' }).click()
+    await page.getByText(/^input\[0\] is too long: /).waitFor()
+    expect(faults.filter((fault) => !fault.includes('400'))).toEqual([])
+  })
+})

@@ -1,135 +1,43 @@
-/** Tools in the playground: their editor, the loop of calls, approval, and the sandbox. */
+/** Tools in the playground beyond a first call: approval, the limit of rounds, and the sandbox. */
 import type { Page } from 'playwright'
 import { expect, inject, test } from 'vitest'
 import { findAccessibilityProblems } from '../support/axe.ts'
-import { usePlayground, type PlaygroundOptions } from '../support/playground.ts'
+import {
+  bodiesOf,
+  expectAnswers,
+  overflowOf,
+  scriptAnswers,
+  send,
+  usePlayground,
+  type PlaygroundOptions,
+} from '../support/playground.ts'
+import type { ScriptedWindow } from '../support/scripted-fetch.ts'
 
 const openAt = usePlayground()
-const open = (options?: PlaygroundOptions) => openAt(undefined, options)
 
-/** Turns tools on before the page starts. */
-const withSettings = (settings: object) => ({
-  storageState: {
-    cookies: [],
-    origins: [
-      {
-        origin: new URL(inject('demo')).origin,
-        localStorage: [{ name: 'playground:tools', value: JSON.stringify(settings) }],
-      },
-    ],
-  },
-})
-
-/**
- * Answers the chats of both styles with the calls in `window.script`, one list for each request, and
- * then with words, which end for the reason `window.finish`. It records the bodies in `window.bodies`.
- */
-function scriptedCalls(): void {
-  const real = window.fetch
-  const bodies: { tool_choice?: unknown }[] = []
-  const script: [name: string, args: object][][] = []
-  Object.assign(window, { bodies, script })
-  const frames = (list: object[]) =>
-    list.map((data) => `event: ${Reflect.get(data, 'type')}\ndata: ${JSON.stringify(data)}\n\n`)
-  const chunks = (list: object[]) => list.map((data) => `data: ${JSON.stringify(data)}\n\n`)
-  window.fetch = async (input, init) => {
-    const isChat = String(input).endsWith('/chat/completions')
-    if (!isChat && !String(input).endsWith('/messages')) return real(input, init)
-    const body = JSON.parse(String(init?.body)) as { tool_choice?: unknown }
-    const calls = script[bodies.length] ?? []
-    bodies.push(body)
-    const text = `Answer ${bodies.length}.`
-    const finish = calls.length > 0 ? 'tool_calls' : Reflect.get(window, 'finish')
-    if (isChat) {
-      const tool_calls = calls.map(([name, args], index) => ({
-        index,
-        id: `call_${bodies.length}_${index}`,
-        function: { name, arguments: JSON.stringify(args) },
-      }))
-      const called = { reasoning_content: 'Hm.', tool_calls }
-      const delta = { content: text, ...(calls.length > 0 && called) }
-      const whole = chunks([{ choices: [{ index: 0, delta, finish_reason: finish ?? 'stop' }] }])
-      return new Response(`${whole.join('')}data: [DONE]\n\n`)
-    }
-    const blocks = calls.flatMap(([name, args], at) => {
-      const id = `toolu_${bodies.length}_${at}`
-      const json = { type: 'input_json_delta', partial_json: JSON.stringify(args) }
-      return [
-        {
-          type: 'content_block_start',
-          index: at + 1,
-          content_block: { type: 'tool_use', id, name },
-        },
-        { type: 'content_block_delta', index: at + 1, delta: json },
-      ]
-    })
-    const said = { type: 'content_block_delta', index: 0, delta: { type: 'text_delta', text } }
-    const usage = { output_tokens: 1 }
-    const stop_reason = finish === 'length' ? 'max_tokens' : 'end_turn'
-    const ended = [
-      { type: 'message_delta', delta: { stop_reason }, usage },
-      { type: 'message_stop' },
-    ]
-    return new Response(frames([said, ...blocks, ...ended]).join(''))
-  }
+/** Opens the playground with tools turned on. */
+async function open(settings: object, options: PlaygroundOptions = { isScripted: true }) {
+  const localStorage = [
+    { name: 'playground:tools', value: JSON.stringify(settings) },
+    { name: 'playground:settings', value: '{"effort":"low"}' },
+  ]
+  const origins = [{ origin: new URL(inject('demo')).origin, localStorage }]
+  return openAt(undefined, { ...options, storageState: { cookies: [], origins } })
 }
 
-const setScript = (page: Page, script: [name: string, args: object][][]) =>
-  page.evaluate((calls) => void Reflect.get(window, 'script').push(...calls), script)
-
-const bodiesOf = (page: Page) =>
-  page.evaluate(() => Reflect.get(window, 'bodies') as Record<string, unknown>[])
-
-async function send(page: Page, question: string): Promise<void> {
-  await page.getByLabel('Your question').fill(question)
-  await page.keyboard.press('Enter')
-}
-
+const STYLES = ['/v1/chat/completions', '/v1/messages']
 const CALCULATOR = { enabled: ['calculator'] }
 
-test('a tool of the user is written, tried, called by the guide, and answered', async () => {
-  const { page, faults } = await open()
-  await page.getByRole('button', { name: 'Tools: none' }).click()
-  const dialog = page.getByRole('dialog', { name: 'Tools' })
-  await dialog.getByText('New tool').click()
-  await dialog.getByLabel('Name').fill('get current weather')
-  await dialog.getByText('A name has 1 to 64 letters').waitFor()
-  await dialog.getByLabel('Name').fill('get_current_weather')
-  await dialog.getByLabel('Description for the model').fill('Get the current weather in a location')
-  const schema = dialog.getByLabel('Parameters, as JSON Schema')
-  await schema.fill('{"type": "object", "properties": {"location": {"type": "text"}}}')
-  await dialog.getByText('This is not a JSON Schema').waitFor()
-  const location = { type: 'string', description: 'The city' }
-  const parameters = { type: 'object', properties: { location }, required: ['location'] }
-  await schema.fill(JSON.stringify(parameters))
-  await dialog
-    .getByLabel('JavaScript with the variable args')
-    .fill('console.log(args.location)\nreturn { degrees: 12 }')
-  await dialog.getByLabel('Arguments to try it with').fill('{"location": 3}')
-  await dialog.getByText('"location": ').waitFor()
-  await dialog.getByLabel('Arguments to try it with').fill('{"location": "Oslo"}')
-  await dialog.getByRole('button', { name: 'Try it' }).click()
-  await dialog.getByText('Oslo\n{"degrees":12}').waitFor()
-  expect(await findAccessibilityProblems(page)).toEqual([])
-  await dialog.getByRole('button', { name: 'Save' }).click()
-  const box = dialog.getByRole('checkbox', { name: 'get_current_weather' })
-  expect(await box.isChecked()).toBe(true)
-  await dialog.getByLabel('First request').selectOption('must call a tool')
-  await dialog.getByRole('button', { name: 'Close' }).click()
+const call = (name: string, args: Record<string, unknown>) => ({ name, arguments: args })
 
-  await send(page, "What's it like outside in Lisbon?")
-  const card = page.getByRole('region', { name: 'Call of get_current_weather' })
-  await card.getByText('It waits for you').waitFor()
-  expect(await card.getByLabel('Arguments').innerText()).toContain('Lisbon')
-  expect(await findAccessibilityProblems(page)).toEqual([])
-  await card.getByRole('button', { name: 'Run' }).click()
-  await page.locator('.turn > .meta').waitFor()
-  expect(await card.getByLabel('Result').innerText()).toBe('Lisbon\n{"degrees":12}')
-  expect(await page.locator('.answer').last().innerText()).not.toBe('')
-  const code = (await page.locator('#request').textContent()) ?? ''
-  expect(code).toMatch(/role: 'tool',\s+tool_call_id: 'call_/)
-  expect(faults).toEqual([])
-})
+/** Adds answers that call the tools after a text. */
+const scriptCalls = (page: Page, ...rounds: ReturnType<typeof call>[][]) =>
+  scriptAnswers(
+    page,
+    ...rounds.map((toolCalls, at) => ({ text: `Round ${at + 1}.`, reasoning: 'Hm.', toolCalls })),
+  )
+
+const runButtons = (page: Page) => page.getByRole('button', { name: 'Run', exact: true })
 
 test('the guide calls a tool in the messages style', { tags: ['slow'] }, async () => {
   const code = 'return `${args.minutes} minutes are set`'
@@ -137,8 +45,7 @@ test('the guide calls a tool in the messages style', { tags: ['slow'] }, async (
   const schema = { type: 'object', properties: { minutes }, required: ['minutes'] }
   const timer = { name: 'start_timer', description: 'Starts a countdown timer', code }
   const own = [{ ...timer, parameters: JSON.stringify(schema) }]
-  const settings = { own, enabled: ['start_timer'], choice: 'required' }
-  const { page, faults } = await open(withSettings(settings))
+  const { page, faults } = await open({ own, enabled: ['start_timer'], choice: 'required' }, {})
   await page.getByLabel('/v1/messages').check()
   await send(page, 'Could you set a timer for 25 minutes?')
   const card = page.getByRole('region', { name: 'Call of start_timer' })
@@ -150,19 +57,17 @@ test('the guide calls a tool in the messages style', { tags: ['slow'] }, async (
   expect(faults).toEqual([])
 })
 
-test.each(['/v1/chat/completions', '/v1/messages'])(
+test.each(STYLES)(
   '%s: cards wait for approval, and the next question sends the calls again',
   async (style) => {
-    const settings = { enabled: ['calculator', 'clock'] }
-    const { page } = await open({ before: scriptedCalls, ...withSettings(settings) })
+    const { page } = await open({ enabled: ['calculator', 'clock'] })
     await page.getByLabel(style).check()
-    await setScript(page, [
-      [
-        ['calculator', { expression: '12 * (3 + 4)' }],
-        ['clock', { time_zone: 'Mars/Base' }],
-      ],
-      [['nothing', {}]],
-    ])
+    const expression = { expression: '12 * (3 + 4)' }
+    await scriptCalls(
+      page,
+      [call('calculator', expression), call('clock', { time_zone: 'Mars/Base' })],
+      [call('calculator', { expression: 7 })],
+    )
     await send(page, 'How much, and when?')
     const cards = page.locator('.tool-card')
     await cards.nth(1).waitFor()
@@ -178,113 +83,120 @@ test.each(['/v1/chat/completions', '/v1/messages'])(
     await page.locator('.turn > .meta').waitFor()
     expect(await cards.nth(0).innerText()).toContain('84')
     expect(await cards.nth(1).innerText()).toContain('Unknown time zone "Mars/Base"')
-    expect(await cards.nth(2).innerText()).toContain('There is no tool "nothing".')
-    expect(await page.locator('.answer').allInnerTexts()).toEqual([
-      'Answer 1.',
-      'Answer 2.',
-      'Answer 3.',
-    ])
+    expect(await cards.nth(2).innerText()).toContain('"expression": ')
+    await expectAnswers(page, 'Round 1.', 'Round 2.', 'Answer 3.')
 
-    await setScript(page, [[], [['clock', {}]]])
+    await scriptCalls(page, [call('clock', {})])
     await send(page, 'Again?')
     await cards.nth(3).getByRole('button', { name: 'Decline' }).click()
     await page.locator('.turn > .meta').nth(1).waitFor()
-    const bodies = await bodiesOf(page)
-    const sent = JSON.stringify(bodies.at(-1))
+    const sent = JSON.stringify((await bodiesOf(page)).at(-1))
     for (const text of ['84', 'Mars/Base', 'Answer 3.', 'Again?', 'The user declined this call.'])
       expect(sent).toContain(text)
   },
 )
 
-test(
-  'the loop ends after the limit of rounds, and stops with the answer',
-  { tags: ['slow'] },
-  async () => {
-    const settings = { ...CALCULATOR, maxRounds: 2 }
-    const { page } = await open({ before: scriptedCalls, ...withSettings(settings) })
-    const call: [string, object] = ['calculator', { expression: '1 + 1' }]
-    await setScript(page, [[call], [call], [call], [call]])
-    await send(page, 'Go on.')
-    const run = page.getByRole('button', { name: 'Run', exact: true })
-    await run.click()
-    await run.nth(0).click()
-    await page.getByText('The model still calls tools after 2 rounds').waitFor()
-    await page.locator('.turn > .meta').waitFor()
-    const bodies = await bodiesOf(page)
-    expect(bodies.map((body) => body['tool_choice'])).toEqual(['auto', 'auto', 'none'])
-    const answers = page.locator('.answer')
-    await expect
-      .poll(() => answers.allInnerTexts())
-      .toEqual(['Answer 1.', 'Answer 2.', 'Answer 3.'])
+/** Calls a tool in the next answer, whether the request offers it or not, as models of other servers may. */
+const callNext = (page: Page, tool: string) =>
+  page.evaluate((name) => {
+    const scripted = window.fetch
+    window.fetch = async (input, init) => {
+      if (!String(input).endsWith('/chat/completions')) return scripted(input, init)
+      window.fetch = scripted
+      ;(window as unknown as ScriptedWindow).bodies.push(JSON.parse(String(init?.body)))
+      const tool_calls = [{ index: 0, id: 'call_1', function: { name, arguments: '{}' } }]
+      const delta = { content: `I call ${name}.`, tool_calls }
+      const choices = [{ index: 0, delta, finish_reason: 'tool_calls' }]
+      return new Response(`data: ${JSON.stringify({ choices })}\n\ndata: [DONE]\n\n`)
+    }
+  }, tool)
 
-    await send(page, 'Once more.')
-    await run.waitFor()
-    await page.getByRole('button', { name: 'Stop' }).click()
-    await page.getByText('Stopped', { exact: true }).waitFor()
-    await expect.poll(() => run.count()).toBe(0)
-    expect(await bodiesOf(page)).toHaveLength(4)
+test('the loop ends after the limit of rounds, and stops with the answer', async () => {
+  const { page } = await open({ ...CALCULATOR, maxRounds: 2 })
+  const sum = [call('calculator', { expression: '1 + 1' })]
+  await callNext(page, 'nothing')
+  await scriptCalls(page, sum)
+  await send(page, 'Go on.')
+  const run = runButtons(page)
+  await run.waitFor()
+  expect(await page.locator('.tool-card').first().innerText()).toContain(
+    'There is no tool "nothing".',
+  )
+  await callNext(page, 'calculator')
+  await run.click()
+  await page.getByText('The model still calls tools after 2 rounds').waitFor()
+  await page.locator('.turn > .meta').waitFor()
+  const bodies = await bodiesOf(page)
+  expect(bodies.map((body) => body['tool_choice'])).toEqual(['auto', 'auto', 'none'])
+  const first = ['I call nothing.', 'Round 1.', 'I call calculator.']
+  await expectAnswers(page, ...first)
 
-    // A stopped turn keeps its calls, and shows nothing twice.
-    await page.locator('.turn > .meta', { hasText: 'stopped' }).waitFor()
-    await expect.poll(async () => (await answers.allInnerTexts()).slice(3)).toEqual(['Answer 4.'])
-    expect(await page.locator('.turn').last().locator('.reasoning').count()).toBe(1)
-    await page.reload()
-    const kept = page.locator('.turn').last()
-    await kept.getByText('The user stopped this call.').waitFor()
-    await kept.locator('.meta').waitFor()
-    await expect.poll(() => kept.locator('.answer').allInnerTexts()).toEqual(['Answer 4.'])
-  },
-)
+  await scriptCalls(page, sum)
+  await send(page, 'Once more.')
+  await run.waitFor()
+  await page.getByRole('button', { name: 'Stop' }).click()
+  await page.getByText('Stopped', { exact: true }).waitFor()
+  await expect.poll(() => run.count()).toBe(0)
+  expect(await bodiesOf(page)).toHaveLength(4)
 
-test.each(['/v1/chat/completions', '/v1/messages'])(
+  // A stopped turn keeps its calls, and shows nothing twice.
+  await page.locator('.turn > .meta', { hasText: 'stopped' }).waitFor()
+  await expectAnswers(page, ...first, 'Round 1.')
+  expect(await page.locator('.turn').last().locator('.reasoning').count()).toBe(1)
+  await page.reload()
+  const kept = page.locator('.turn').last()
+  await kept.getByText('The user stopped this call.').waitFor()
+  await kept.locator('.meta').waitFor()
+  await expect.poll(() => kept.locator('.answer').allInnerTexts()).toEqual(['Round 1.'])
+})
+
+test.each(STYLES)(
   '%s: an answer after calls continues with them, and keeps them',
   { tags: ['slow'] },
   async (style) => {
-    const { page } = await open({ before: scriptedCalls, ...withSettings(CALCULATOR) })
+    const { page } = await open(CALCULATOR)
     await page.getByLabel(style).check()
-    await setScript(page, [[['calculator', { expression: '6 * 7' }]]])
-    await page.evaluate(() => void Reflect.set(window, 'finish', 'length'))
+    await page.getByRole('tab', { name: 'Settings' }).click()
+    await page.getByLabel('Max tokens').fill('2')
+    await scriptCalls(page, [call('calculator', { expression: '6 * 7' })])
+    await scriptAnswers(page, 'It is surely', ' surely 42.')
     await send(page, 'How much?')
-    await page.getByRole('button', { name: 'Run', exact: true }).click()
+    await runButtons(page).click()
     await page.getByRole('button', { name: 'Continue' }).click()
     await expect.poll(async () => (await bodiesOf(page)).length).toBe(3)
-    await expect
-      .poll(() => page.locator('.answer').allInnerTexts())
-      .toEqual(['Answer 1.', 'Answer 2.Answer 3.'])
+    await expectAnswers(page, 'Round 1.', 'It is surely 42.')
     const [, second, third] = (await bodiesOf(page)).map(({ messages }) => messages as object[])
     expect(third?.slice(0, -1)).toEqual(second)
-    expect(third?.at(-1)).toMatchObject({ role: 'assistant', content: 'Answer 2.' })
+    expect(third?.at(-1)).toMatchObject({ role: 'assistant', content: 'It is' })
     await page.locator('.turn > .meta').waitFor()
     await page.reload()
     await page.locator('.tool-card', { hasText: '42' }).waitFor()
   },
 )
 
-/** Runs code as the tool `javascript` does, and returns what its card shows. */
-async function runCode(page: Page, code: string): Promise<string> {
-  await page.evaluate(() => (Reflect.get(window, 'bodies').length = 0))
-  await page.evaluate(() => (Reflect.get(window, 'script').length = 0))
-  await setScript(page, [[['javascript', { code }]]])
-  const ended = page.locator('.turn > .meta')
-  const count = await ended.count()
-  await send(page, 'Run it.')
-  await page.getByRole('button', { name: 'Run', exact: true }).click()
-  await ended.nth(count).waitFor()
-  return page.locator('.tool-card').last().getByLabel('Result').innerText()
-}
-
 test(
   'code runs without the page, its origin and a network, and ends',
   { tags: ['slow'] },
   async () => {
-    const settings = { enabled: ['javascript'] }
-    const { page } = await open({ before: scriptedCalls, ...withSettings(settings) })
+    const { page } = await open({ enabled: ['javascript'] })
     const requests: string[] = []
     page.on('request', (request) => requests.push(request.url()))
-    expect(await runCode(page, '[1, 2, 3].map((x) => x * 2)')).toBe('[2,4,6]')
-    expect(await runCode(page, 'const x = await Promise.resolve(6)\nreturn x * 7')).toBe('42')
-    expect(await runCode(page, 'null.x')).toMatch(/TypeError/)
-    expect(await runCode(page, 'self.origin + " " + typeof document')).toBe('null undefined')
+
+    /** Runs code as the tool `javascript` does, and returns what its card shows. */
+    async function runCode(code: string): Promise<string> {
+      await scriptCalls(page, [call('javascript', { code })])
+      const ended = page.locator('.turn > .meta')
+      const count = await ended.count()
+      await send(page, 'Run it.')
+      await runButtons(page).click()
+      await ended.nth(count).waitFor()
+      return page.locator('.tool-card').last().getByLabel('Result').innerText()
+    }
+
+    expect(await runCode('[1, 2, 3].map((x) => x * 2)')).toBe('[2,4,6]')
+    expect(await runCode('const x = await Promise.resolve(6)\nreturn x * 7')).toBe('42')
+    expect(await runCode('null.x')).toMatch(/TypeError/)
+    expect(await runCode('self.origin + " " + typeof document')).toBe('null undefined')
     const outside = `https://example.com/${'x'.repeat(8)}`
     const tries = [
       `await fetch('${inject('demo')}').then(() => 'reached')`,
@@ -294,23 +206,18 @@ test(
       `await new Promise((resolve, reject) => Object.assign(indexedDB.open('x'), { onsuccess: () => resolve('reached'), onerror: () => reject(new Error('blocked')) }))`,
       `await caches.keys()`,
     ]
-    for (const code of tries) expect(await runCode(page, code), code).toMatch(/Error/)
+    for (const code of tries) expect(await runCode(code), code).toMatch(/Error/)
     expect(requests.filter((url) => url.includes('example.com'))).toEqual([])
 
     const workers = page.workers().length
-    expect(await runCode(page, 'for (;;) {}')).toBe('The code did not end within 5 s.')
+    expect(await runCode('for (;;) {}')).toBe('The code did not end within 5 s.')
     await expect.poll(() => page.locator('iframe').count()).toBe(0)
     await expect.poll(() => page.workers().length).toBe(workers)
-  },
-)
 
-test(
-  'the document of the sandbox runs nothing in a tab of its own',
-  { tags: ['slow'] },
-  async () => {
-    const { page } = await open()
-    await page.goto(`${inject('demo')}sandbox.html`)
-    const answered = await page.evaluate(
+    // The document of the sandbox runs nothing in a tab of its own.
+    const tab = await page.context().newPage()
+    await tab.goto(`${inject('demo')}sandbox.html`)
+    const answered = await tab.evaluate(
       () =>
         new Promise((resolve) => {
           addEventListener('message', ({ data }) => {
@@ -322,7 +229,7 @@ test(
         }),
     )
     expect(answered).toBe('silent')
-    expect(page.workers()).toEqual([])
+    expect(tab.workers()).toEqual([])
   },
 )
 
@@ -330,17 +237,15 @@ test(
   'read_page reads text of this site only, and the dialog fits a phone',
   { tags: ['slow'] },
   async () => {
-    const settings = { enabled: ['read_page'] }
     const viewport = { width: 390, height: 844 }
-    const { page } = await open({ before: scriptedCalls, ...withSettings(settings), viewport })
-    const calls: [string, object][] = [
-      ['read_page', { path: 'llms.txt' }],
-      ['read_page', { path: 'https://example.com/' }],
-      ['read_page', { path: 'favicon.ico' }],
-    ]
-    await setScript(page, [calls])
+    const { page } = await open({ enabled: ['read_page'] }, { isScripted: true, viewport })
+    const paths = ['llms.txt', 'https://example.com/', 'favicon.ico']
+    await scriptCalls(
+      page,
+      paths.map((path) => call('read_page', { path })),
+    )
     await send(page, 'Read.')
-    const run = page.getByRole('button', { name: 'Run', exact: true })
+    const run = runButtons(page)
     for (const left of [3, 2, 1]) {
       await expect.poll(() => run.count()).toBe(left)
       await run.first().click()
@@ -353,10 +258,7 @@ test(
     expect(results[2]).toMatch(/favicon\.ico failed with status 404/)
     await page.getByRole('button', { name: 'Tools: 1' }).click()
     await page.getByText('New tool').click()
-    const overflow = await page.evaluate(
-      () => document.documentElement.scrollWidth - window.innerWidth,
-    )
-    expect(overflow).toBe(0)
+    expect(await overflowOf(page)).toBe(0)
     expect(await findAccessibilityProblems(page)).toEqual([])
   },
 )

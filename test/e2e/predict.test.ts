@@ -3,9 +3,11 @@ import { unzipSync, zipSync } from 'fflate'
 import type { Page } from 'playwright'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Server } from '../../src/index.ts'
-import { fetchIn } from '../support/answers.ts'
+import { fetchIn } from '../support/requests.ts'
 import { openSite, serveIn, type Site } from '../support/site.ts'
 import { MIXED, SLOW, VALUES, valuesCatalog } from '../support/values.ts'
+
+const EVERYDAY = { tags: ['everyday'] }
 
 let site: Site
 let page: Page
@@ -86,7 +88,7 @@ const drawing = (type: string): Promise<string> =>
   }, type)
 
 describe('over HTTP', () => {
-  test('digits: an image in, a label and numbers out', async () => {
+  test('digits: an image in, a label and numbers out', EVERYDAY, async () => {
     for (const mime of ['image/png', 'image/jpeg']) {
       const image = { data: await drawing(mime), dtype: 'image' }
       const prediction = await remote('@inorigin/digits', { image, ink: text('dark') })
@@ -102,7 +104,7 @@ describe('over HTTP', () => {
     }
   })
 
-  test('edges: an image out, pixel for pixel what the page gets', async () => {
+  test('edges: an image out, pixel for pixel what the page gets', EVERYDAY, async () => {
     const image = { data: await drawing('image/png'), dtype: 'image' }
     const half = npz('<f4', '', Float32Array.of(0.5), 'float32')
     const inputs = { image, strength: half, mode: text('scharr') }
@@ -130,15 +132,7 @@ describe('over HTTP', () => {
     expect(same.marks).toBeGreaterThan(50)
   })
 
-  test('embed: a text or a list of them in, vectors out', async () => {
-    const one = await remote('@inorigin/embed', { text: text('A cat sits.') })
-    const two = await remote('@inorigin/embed', { text: list(['A cat sits.', 'Stocks fell.']) })
-    const [alone, both] = [one, two].map(({ results }) => numbersOf(results?.[0], Float32Array))
-    expect([alone?.length, both?.length]).toEqual([128, 256])
-    both?.subarray(0, 128).forEach((value, at) => expect(value).toBeCloseTo(alone?.[at] ?? NaN, 4))
-  })
-
-  test('a graph nobody has seen: every kind of value both ways', async () => {
+  test('a graph nobody has seen: every kind of value both ways', EVERYDAY, async () => {
     const { results } = await remote('@values/mixed', {
       matrix: npz('<f4', '2, 3', Float32Array.of(1, 2, 3, 4, 5, 6), 'float32'),
       // As clients send a 2, whatever it is for.
@@ -175,16 +169,6 @@ describe('over HTTP', () => {
       Float32Array.of(1, 2, 3),
     )
     expect(results?.[4]?.shape).toEqual([])
-  })
-
-  test('as a stream it is one event', async () => {
-    const body = { tag: '@inorigin/embed', inputs: { text: text('Hello') }, stream: true }
-    const { headers, text: stream } = await fetchIn(page, '/v1/predictions/remote', body)
-    expect(headers['content-type']).toBe('text/event-stream; charset=utf-8')
-    const events = stream.split('\n\n').filter((event) => event !== '' && !event.startsWith(':'))
-    expect(events).toHaveLength(1)
-    expect(events[0]).toMatch(/^event: prediction\ndata: \{.*\}$/)
-    expect(stream.endsWith('\n\n')).toBe(true)
   })
 
   test(
@@ -301,32 +285,36 @@ describe('from the page', () => {
     })
   })
 
-  test('giving up ends predictions before and while they run, and the next one is answered', async () => {
-    const seen = await page.evaluate(async () => {
-      const { server } = globalThis as unknown as { server: Server }
-      const slow = await server.predictor('@values/slow')
-      const inputs = { picture: new ImageData(224, 224) }
-      await slow.predict(inputs)
-      const kinds: string[] = []
-      const many = Array.from({ length: 400 }, () => {
-        const quitter = new AbortController()
-        const done = slow
-          .predict(inputs, { signal: quitter.signal })
-          .catch((error: { kind: string }) => {
-            kinds.push(error.kind)
-          })
-        return { quitter, done }
+  test(
+    'giving up ends predictions before and while they run, and the next one is answered',
+    EVERYDAY,
+    async () => {
+      const seen = await page.evaluate(async () => {
+        const { server } = globalThis as unknown as { server: Server }
+        const slow = await server.predictor('@values/slow')
+        const inputs = { picture: new ImageData(224, 224) }
+        await slow.predict(inputs)
+        const kinds: string[] = []
+        const many = Array.from({ length: 400 }, () => {
+          const quitter = new AbortController()
+          const done = slow
+            .predict(inputs, { signal: quitter.signal })
+            .catch((error: { kind: string }) => {
+              kinds.push(error.kind)
+            })
+          return { quitter, done }
+        })
+        await many[0]?.done
+        for (const { quitter } of many) quitter.abort()
+        await Promise.all(many.map(({ done }) => done))
+        const { latency } = await slow.predict(inputs)
+        return { kinds: [...new Set(kinds)], count: kinds.length, latency }
       })
-      await many[0]?.done
-      for (const { quitter } of many) quitter.abort()
-      await Promise.all(many.map(({ done }) => done))
-      const { latency } = await slow.predict(inputs)
-      return { kinds: [...new Set(kinds)], count: kinds.length, latency }
-    })
-    expect(seen.kinds).toEqual(['aborted'])
-    expect(seen.count).toBeGreaterThan(300)
-    expect(seen.latency).toBeGreaterThan(0)
-  })
+      expect(seen.kinds).toEqual(['aborted'])
+      expect(seen.count).toBeGreaterThan(300)
+      expect(seen.latency).toBeGreaterThan(0)
+    },
+  )
 
   test("what is given stays the giver's", async () => {
     const sizes = await page.evaluate(async () => {

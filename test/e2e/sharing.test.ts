@@ -1,117 +1,80 @@
-/**
- * One model for several at once: streams side by side, prompts remembered, keys kept apart.
- *
- * @module-tag slow
- */
+/** One model for several at once: streams side by side, prompts remembered, keys kept apart. */
 import type { Page } from 'playwright'
 import { afterEach, expect, test } from 'vitest'
+import { ask, CHAT, fetchIn, GUIDE } from '../support/requests.ts'
 import { openSite, serveIn, type Site } from '../support/site.ts'
+import { toTranscript } from '../support/transcript.ts'
+
+const SLOW = { tags: ['slow'] }
 
 let site: Site
 
 afterEach(() => site?.close())
 
-interface Asked {
-  messages: { role: string; content: string }[]
-  max_tokens: number
-  key?: string
-  /** Cancels once this many texts have come. */
-  cancelAfter?: number
-}
-
-interface Answered {
-  text: string
-  cached: number
-  prompt: number
-}
-
-/** Streams all of these at once. */
-function stream(page: Page, wanted: Asked[]): Promise<Answered[]> {
-  return page.evaluate(async (requests) => {
-    const one = async ({ key, cancelAfter = Infinity, ...fields }: Asked): Promise<Answered> => {
-      const leaving = new AbortController()
-      const response = await fetch('/v1/chat/completions', {
-        method: 'POST',
-        signal: leaving.signal,
-        headers: {
-          'content-type': 'application/json',
-          ...(key !== undefined && { authorization: `Bearer ${key}` }),
-        },
-        body: JSON.stringify({
-          model: '@inorigin/guide',
-          temperature: 0,
-          stream: true,
-          stream_options: { include_usage: true },
-          ...fields,
-        }),
-      })
-      const answered: Answered = { text: '', cached: 0, prompt: 0 }
-      const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader()
-      let texts = 0
-      try {
-        for (let rest = ''; ;) {
-          const { value, done } = (await reader?.read()) ?? { done: true, value: undefined }
-          if (done) return answered
-          const frames = (rest + value).split('\n\n')
-          rest = frames.pop() ?? ''
-          for (const frame of frames) {
-            if (!frame.startsWith('data: {')) continue
-            const { choices, usage } = JSON.parse(frame.slice('data: '.length))
-            const text = choices[0]?.delta.content ?? ''
-            answered.text += text
-            if (text !== '') texts += 1
-            if (usage) {
-              answered.cached = usage.prompt_tokens_details.cached_tokens
-              answered.prompt = usage.prompt_tokens
-            }
-          }
-          if (texts >= cancelAfter) leaving.abort()
-        }
-      } catch {
-        return answered
-      }
-    }
-    return Promise.all(requests.map(one))
-  }, wanted)
-}
-
 const user = (content: string) => [{ role: 'user', content }]
 const QUESTIONS = ['What is inorigin?', 'What is WebGPU?', 'Hello', 'What is 3 + 4?', 'Thank you']
 
-test('answers written side by side are those written alone, also when one is cancelled', async () => {
-  site = await openSite()
-  const page = await site.open()
-  await serveIn(page, { device: 'wasm' })
-  const wanted = QUESTIONS.map((question) => ({ messages: user(question), max_tokens: 32 }))
-  const alone: Answered[] = []
-  for (const one of wanted) alone.push(...(await stream(page, [one])))
-  expect(alone.map(({ text }) => text).every((text) => text !== '')).toBe(true)
+/** Streams a greedy answer, and resolves with its text. `abortAfter` is a number of frames. */
+async function stream(page: Page, question: string, abortAfter: number | null = null) {
+  const body = { model: GUIDE, temperature: 0, max_tokens: 32, messages: user(question) }
+  const rest = { style: 'chat', stream: true, client: 'fetch', frames: null, abortAfter } as const
+  const { text } = await ask(page, { ...rest, body })
+  return toTranscript('chat', text, { stream: true, cut: abortAfter !== null }).text
+}
 
-  const together = await stream(page, wanted)
-  expect(together.map(({ text }) => text)).toEqual(alone.map(({ text }) => text))
+test(
+  'answers written side by side are those written alone, also when one is canceled',
+  SLOW,
+  async () => {
+    site = await openSite()
+    const page = await site.open()
+    await serveIn(page, { device: 'wasm' })
+    const alone: string[] = []
+    for (const question of QUESTIONS) alone.push(await stream(page, question))
+    expect(alone).not.toContain('')
+    const together = () => Promise.all(QUESTIONS.map((question) => stream(page, question)))
+    expect(await together()).toEqual(alone)
 
-  const long = { messages: user('Tell me about service workers.'), max_tokens: 200, cancelAfter: 1 }
-  const [, ...others] = await stream(page, [long, ...wanted])
-  expect(others.map(({ text }) => text)).toEqual(alone.map(({ text }) => text))
-})
+    const canceled = stream(page, 'Tell me about service workers.', 2)
+    expect(await together()).toEqual(alone)
+    await canceled
+  },
+)
 
-test('a second turn computes what is new; another key starts from nothing', async () => {
-  site = await openSite()
-  const page = await site.open()
-  await serveIn(page, { device: 'wasm', apiKeys: ['one', 'two'] })
-  const first = { messages: user('What is inorigin?'), max_tokens: 24, key: 'one' }
-  const [before] = await stream(page, [first])
-  expect(before?.cached).toBe(0)
+test(
+  'a second turn computes what is new; another key starts from nothing',
+  { tags: ['everyday'] },
+  async () => {
+    site = await openSite()
+    const page = await site.open()
+    await serveIn(page, { device: 'wasm', apiKeys: ['one', 'two'] })
+    const complete = async (messages: object[], key: string) => {
+      const body = { model: GUIDE, temperature: 0, max_tokens: 24, messages }
+      const { text } = await fetchIn(page, CHAT, body, { authorization: `Bearer ${key}` })
+      const { choices, usage } = JSON.parse(text)
+      const { cached_tokens: cached } = usage.prompt_tokens_details
+      return { text: choices[0].message.content, cached, prompt: usage.prompt_tokens }
+    }
+    const first = await complete(user('What is inorigin?'), 'one')
+    expect(first.cached).toBe(0)
 
-  const messages = [
-    ...first.messages,
-    { role: 'assistant', content: before?.text ?? '' },
-    ...user('What is WebGPU?'),
-  ]
-  const [second] = await stream(page, [{ ...first, messages }])
-  expect(second?.cached).toBeGreaterThanOrEqual(before?.prompt ?? Infinity)
-  expect(second?.cached).toBeLessThan(second?.prompt ?? 0)
+    const messages = [
+      ...user('What is inorigin?'),
+      { role: 'assistant', content: first.text },
+      ...user('What is WebGPU?'),
+    ]
+    const second = await complete(messages, 'one')
+    expect(second.cached).toBeGreaterThanOrEqual(first.prompt)
+    expect(second.cached).toBeLessThan(second.prompt)
 
-  const [other] = await stream(page, [{ ...first, messages, key: 'two' }])
-  expect(other).toMatchObject({ cached: 0, prompt: second?.prompt, text: second?.text })
-})
+    const other = await complete(messages, 'two')
+    expect(other).toEqual({ ...second, cached: 0 })
+    const wrong: Record<string, string>[] = [
+      {},
+      { authorization: 'Bearer wrong' },
+      { 'x-api-key': 'wrong' },
+    ]
+    for (const headers of wrong)
+      expect((await fetchIn(page, '/v1/models', undefined, headers)).status).toBe(401)
+  },
+)

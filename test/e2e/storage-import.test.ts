@@ -4,9 +4,12 @@ import { join } from 'node:path'
 import type { Page } from 'playwright'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import type { Imported, ImportProgress, Server } from '../../src/index.ts'
-import { fetchIn } from '../support/answers.ts'
+import { CHAT, fetchIn } from '../support/requests.ts'
 import { onnxFile, type Graph } from '../support/onnx.ts'
 import { openSite, serveIn, type Site } from '../support/site.ts'
+
+const EVERYDAY = { tags: ['everyday'] }
+const SLOW = { tags: ['slow'] }
 
 const MODELS = join(import.meta.dirname, '../../demo/models')
 const DIGITS = readFileSync(join(MODELS, 'digits/model.onnx'))
@@ -66,92 +69,89 @@ const importFrom = (input: string, tag: string, abort = false): Promise<Outcome>
     [input, tag, abort] as const,
   )
 
+/** Expects that the model chats. */
+async function expectAnswer(model: string): Promise<void> {
+  const messages = [{ role: 'user', content: 'Hello' }]
+  const { status, text } = await fetchIn(page, CHAT, { model, max_tokens: 8, messages })
+  expect([status, JSON.parse(text).choices?.[0].message.content]).toEqual([
+    200,
+    expect.stringMatching(/./),
+  ])
+}
+
+const listStored = () =>
+  page.evaluate(() => (globalThis as unknown as InPage).server.storage.list())
+
 const asFile = (name: string, buffer: Buffer) => ({
   name,
   mimeType: 'application/octet-stream',
   buffer,
 })
 
-test(
-  'a folder in the layout of a hub is the model, and no hub is asked',
-  { tags: ['slow'] },
-  async () => {
-    await page.setInputFiles('#folder', join(MODELS, 'guide'))
-    const { imported, steps, message } = await importFrom('folder', '@me/guide')
-    expect(message).toBeUndefined()
-    expect(imported).toMatchObject({ tag: '@me/guide', complete: true })
-    expect(imported?.files).toContain('guide/config.json')
-    expect(imported?.ignored).toContain('guide/README.md')
-    expect(imported?.bytes).toBeGreaterThan(1e6)
-    expect(new Set(steps.map(({ phase }) => phase))).toEqual(new Set(['check', 'store']))
-    expect(steps.at(-1)).toMatchObject({
-      phase: 'store',
-      loadedBytes: imported?.bytes,
-      remainingSeconds: 0,
-    })
+test('a folder in the layout of a hub is the model, and no hub is asked', EVERYDAY, async () => {
+  await page.setInputFiles('#folder', join(MODELS, 'guide'))
+  const { imported, steps, message } = await importFrom('folder', '@me/guide')
+  expect(message).toBeUndefined()
+  expect(imported).toMatchObject({ tag: '@me/guide', complete: true })
+  expect(imported?.files).toContain('guide/config.json')
+  expect(imported?.ignored).toContain('guide/README.md')
+  expect(imported?.bytes).toBeGreaterThan(1e6)
+  expect(new Set(steps.map(({ phase }) => phase))).toEqual(new Set(['check', 'store']))
+  expect(steps.at(-1)).toMatchObject({
+    phase: 'store',
+    loadedBytes: imported?.bytes,
+    remainingSeconds: 0,
+  })
 
-    const asked = site.requests.length
-    const { status, text } = await fetchIn(page, '/v1/chat/completions', {
-      model: '@me/guide',
-      temperature: 0,
-      max_tokens: 8,
-      messages: [{ role: 'user', content: 'Hello' }],
-    })
-    expect([status, JSON.parse(text).choices?.[0].message.content.length > 0]).toEqual([200, true])
-    expect(site.requests.slice(asked).filter((path) => path.includes('/models/'))).toEqual([])
+  const asked = site.requests.length
+  await expectAnswer('@me/guide')
+  expect(site.requests.slice(asked).filter((path) => path.includes('/models/'))).toEqual([])
 
-    // The same again writes nothing.
-    expect((await importFrom('folder', '@me/guide')).imported).toMatchObject({
-      bytes: 0,
-      complete: true,
-    })
-  },
-)
+  // The same again writes nothing.
+  expect((await importFrom('folder', '@me/guide')).imported).toMatchObject({
+    bytes: 0,
+    complete: true,
+  })
+})
 
-test(
-  'files are told by what they hold; what is something else is refused',
-  { tags: ['slow'] },
-  async () => {
-    await page.setInputFiles('#files', [asFile('model.onnx', DIGITS.subarray(1))])
-    const refused = await importFrom('files', '@inorigin/digits')
-    expect(refused).toMatchObject({ code: 'import_mismatch' })
-    expect(refused.message).toContain(
-      `model.onnx has ${DIGITS.length - 1} bytes and should have ${DIGITS.length}`,
-    )
+test('files are told by what they hold; what is something else is refused', SLOW, async () => {
+  await page.setInputFiles('#files', [asFile('model.onnx', DIGITS.subarray(1))])
+  const refused = await importFrom('files', '@inorigin/digits')
+  expect(refused).toMatchObject({ code: 'import_mismatch' })
+  expect(refused.message).toContain(
+    `model.onnx has ${DIGITS.length - 1} bytes and should have ${DIGITS.length}`,
+  )
 
-    const flipped = Buffer.from(DIGITS)
-    flipped[100] = (flipped[100] ?? 0) ^ 1
-    await page.setInputFiles('#files', [asFile('model.onnx', flipped)])
-    expect((await importFrom('files', '@inorigin/digits')).message).toContain('a different sha256')
-    expect(
-      await page.evaluate(() => (globalThis as unknown as InPage).server.storage.list()),
-    ).toEqual([])
+  const flipped = Buffer.from(DIGITS)
+  flipped[100] = (flipped[100] ?? 0) ^ 1
+  await page.setInputFiles('#files', [asFile('model.onnx', flipped)])
+  expect((await importFrom('files', '@inorigin/digits')).message).toContain('a different sha256')
+  expect(await listStored()).toEqual([])
 
-    await page.setInputFiles('#files', [
-      asFile('renamed.bin', DIGITS),
-      asFile('notes.txt', Buffer.from('?')),
-    ])
-    expect(await importFrom('files', '@inorigin/digits', true)).toMatchObject({ code: 'aborted' })
-    expect(await importFrom('files', '@me/unknown')).toMatchObject({
-      code: 'import_unfit',
-      message: expect.stringMatching(/@me\/unknown, which is in no catalog: .* has no \.onnx file/),
-    })
-    const { imported } = await importFrom('files', '@inorigin/digits')
-    expect(imported).toEqual({
-      tag: '@inorigin/digits',
-      files: ['renamed.bin'],
-      ignored: ['notes.txt'],
-      bytes: DIGITS.length,
-      complete: true,
-      notes: [],
-    })
-    const asked = site.requests.length
-    await page.evaluate(() =>
-      (globalThis as unknown as InPage).server.models.load('@inorigin/digits'),
-    )
-    expect(site.requests.slice(asked).filter((path) => path.includes('/models/'))).toEqual([])
-  },
-)
+  await page.setInputFiles('#files', [
+    asFile('renamed.bin', DIGITS),
+    asFile('notes.txt', Buffer.from('?')),
+  ])
+  expect(await importFrom('files', '@inorigin/digits', true)).toMatchObject({ code: 'aborted' })
+  expect(await importFrom('files', '@me/unknown')).toMatchObject({
+    code: 'import_unfit',
+    message: expect.stringMatching(/@me\/unknown, which is in no catalog: .* has no \.onnx file/),
+  })
+  const { imported } = await importFrom('files', '@inorigin/digits')
+  expect(imported).toEqual({
+    tag: '@inorigin/digits',
+    files: ['renamed.bin'],
+    ignored: ['notes.txt'],
+    bytes: DIGITS.length,
+    complete: true,
+    notes: [],
+  })
+  const asked = site.requests.length
+  await page.evaluate(() =>
+    (globalThis as unknown as InPage).server.models.load('@inorigin/digits'),
+  )
+  expect(site.requests.slice(asked).filter((path) => path.includes('/models/'))).toEqual([])
+})
 
 /** `y = x * w + sum(ids)` and an image as it is, with weights in a file beside it. */
 const ADDS: Graph = {
@@ -197,7 +197,7 @@ const runAdds = () =>
 
 test(
   'a graph that no catalog lists becomes a tag of its own, until it is removed',
-  { tags: ['slow'] },
+  SLOW,
   async () => {
     const files = [
       asFile('adds.onnx', GRAPH),
@@ -268,9 +268,7 @@ test(
         weights,
       ),
     ).toEqual([1, 2, 3, 4, 5, 6, 7, 8])
-    const [stored] = await page.evaluate(() =>
-      (globalThis as unknown as InPage).server.storage.list(),
-    )
+    const [stored] = await listStored()
     expect(stored).toMatchObject({ tag: '@me/adds', status: 'stored', pinned: true })
     expect(site.requests.slice(asked).filter((path) => /w\.bin|adds\.onnx/.test(path))).toEqual([])
 
@@ -291,7 +289,7 @@ test(
 
 test(
   'a folder of a chat model that no catalog lists is one of the models, after a reload too',
-  { tags: ['slow'] },
+  SLOW,
   async () => {
     await page.setInputFiles('#folder', join(MODELS, 'guide'))
     const { imported, message } = await importFrom('folder', '@me/mine')
@@ -301,13 +299,7 @@ test(
     await serveIn(page, { device: 'wasm' })
     const listed = JSON.parse((await fetchIn(page, '/v1/models/@me/mine')).text)
     expect(listed).toMatchObject({ id: '@me/mine' })
-    const { status, text } = await fetchIn(page, '/v1/chat/completions', {
-      model: '@me/mine',
-      temperature: 0,
-      max_tokens: 8,
-      messages: [{ role: 'user', content: 'Hello' }],
-    })
-    expect([status, JSON.parse(text).choices?.[0].message.content.length > 0]).toEqual([200, true])
+    await expectAnswer('@me/mine')
     await page.evaluate(() => (globalThis as unknown as InPage).server.storage.clear())
     expect((await fetchIn(page, '/v1/models/@me/mine')).status).toBe(404)
   },
@@ -315,7 +307,7 @@ test(
 
 test(
   'what is handed over and cannot be meant is refused by its name, and nothing is thrown at once',
-  { tags: ['slow'] },
+  SLOW,
   async () => {
     const said = await page.evaluate(async () => {
       type Calls = Record<string, (...given: unknown[]) => Promise<unknown>>
@@ -362,7 +354,7 @@ test(
   },
 )
 
-test('the handle of a folder will do', { tags: ['slow'] }, async () => {
+test('the handle of a folder will do', SLOW, async () => {
   const imported = await page.evaluate(
     async (bytes) => {
       const { server } = globalThis as unknown as InPage

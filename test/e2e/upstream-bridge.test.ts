@@ -2,30 +2,38 @@
  * The whole chain with real parts: a page whose device is too small, an upstream implementation, the
  * bridge command, and a page in another browser that answers.
  */
-import Anthropic from '@anthropic-ai/sdk'
-import OpenAI from 'openai'
 import type { Page } from 'playwright'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { Bridge, CatalogInput, Server, ServeOptions, TraceEvent } from '../../src/index.ts'
-import { startBridge, TOKEN, type BridgeCommand } from '../support/bridge-command.ts'
-import { CHAT, MESSAGES, type Answered, type Clients } from '../support/chain/requests.ts'
-import { bundleScript } from '../support/sdks.ts'
+import type { CatalogInput, Server, ServeOptions, TraceEvent } from '../../src/index.ts'
+import { checkGeneration } from '../contract/wire.ts'
+import {
+  answers,
+  lend,
+  startBridge,
+  TOKEN,
+  type BridgeCommand,
+  type LentPage,
+} from '../support/bridge-command.ts'
 import { openSite, serveIn, type Site } from '../support/site.ts'
-import { ENDLESS } from '../support/streamed.ts'
+import {
+  abortStream,
+  beginStream,
+  CHAT,
+  ENDLESS,
+  fetchIn,
+  fetchThrough,
+  GUIDE,
+  MESSAGES,
+  streamHas,
+} from '../support/requests.ts'
 
-interface InPage {
+interface InPage extends LentPage {
   serve: (options: ServeOptions) => Promise<Server>
-  server: Server
-  bridge: Bridge
-  chain: typeof import('../support/chain/entry.ts')
-  clients: Clients
-  abort: AbortController
   /** Ends of the requests that the answering page has received: answered, or failed. */
   ends: TraceEvent['type'][]
 }
 
 const TAG = '@app/assistant'
-const GUIDE = '@inorigin/guide'
 
 let command: BridgeCommand
 /** Sites of the page that asks and of the page that answers, in two browsers. */
@@ -33,22 +41,13 @@ let near: Site
 let far: Site
 let asking: Page
 let answering: Page
-/** Clients of the bridge in Node, without the asking page. */
-let direct: Clients
 
 beforeAll(async () => {
-  const script = await bundleScript('./chain/entry.ts', 'chain')
-  near = await openSite({ gpu: 'none', pages: { '/chain.js': script } })
+  near = await openSite({ gpu: 'none' })
   far = await openSite()
   command = await startBridge('--require-key', '--origin', near.url)
   answering = await openAnswering()
   asking = await openAsking()
-  const given = { apiKey: TOKEN, maxRetries: 0 }
-  direct = {
-    openai: new OpenAI({ ...given, baseURL: `${command.url}/v1` }),
-    anthropic: new Anthropic({ ...given, baseURL: command.url }),
-    model: GUIDE,
-  }
 })
 afterAll(async () => {
   await near?.close()
@@ -59,33 +58,28 @@ afterAll(async () => {
 async function openAnswering(): Promise<Page> {
   const page = await far.open()
   await serveIn(page)
-  await page.evaluate(
-    async ([url, token]) => {
-      const kept = globalThis as unknown as InPage
-      kept.bridge = await kept.server.bridge(url, { token })
-      kept.ends = []
-      void (async () => {
-        for await (const { type } of kept.server.trace())
-          if (type === 'response' || type === 'failure') kept.ends.push(type)
-      })()
-    },
-    [command.url, TOKEN] as const,
-  )
+  await lend(page, command.url)
+  await page.evaluate(() => {
+    const kept = globalThis as unknown as InPage
+    kept.ends = []
+    void (async () => {
+      for await (const { type } of kept.server.trace())
+        if (type === 'response' || type === 'failure') kept.ends.push(type)
+    })()
+  })
   return page
 }
 
 async function openAsking(): Promise<Page> {
   const page = await near.open()
   await page.waitForFunction(() => 'serve' in globalThis)
-  await page.addScriptTag({ url: '/chain.js' })
   await page.evaluate(
-    async ([catalog, url, token, tag]) => {
+    async ([catalog, url, token]) => {
       const kept = globalThis as unknown as InPage
       const headers = async () => ({ authorization: `Bearer ${token}` })
       kept.server = await kept.serve({ catalog, upstreams: [{ url, headers }] })
-      kept.clients = kept.chain.createClients(kept.server, tag)
     },
-    [createCatalog(), `${command.url}/v1`, TOKEN, TAG] as const,
+    [createCatalog(), `${command.url}/v1`, TOKEN] as const,
   )
   return page
 }
@@ -131,23 +125,6 @@ function createCatalog(): CatalogInput {
   }
 }
 
-/** Runs a request in the asking page. */
-const askInPage = <Style extends 'CHAT' | 'MESSAGES'>(style: Style, name: keyof typeof CHAT) =>
-  asking.evaluate(
-    ([table, key]) => {
-      const { chain, clients } = globalThis as unknown as InPage
-      return chain[table][key](clients)
-    },
-    [style, name] as const,
-  )
-
-/** Resolves when the answering page has that many requests. */
-const answers = (count: number) =>
-  answering.waitForFunction(
-    (expected) => (globalThis as unknown as InPage).bridge.state.requests === expected,
-    count,
-  )
-
 test('the asking page has no device for its model and says that the server answers', async () => {
   const explained = await asking.evaluate(
     (tag) => (globalThis as unknown as InPage).server.explain(tag),
@@ -163,49 +140,27 @@ test('the asking page has no device for its model and says that the server answe
   })
 })
 
-describe.each([
-  ['chat completions with the SDK of OpenAI', 'CHAT', CHAT],
-  ['messages with the SDK of Anthropic', 'MESSAGES', MESSAGES],
-] as const)('%s', (_title, style, requests) => {
-  /** Asks in the page and, without the page, at the bridge. Both answers must be the same. */
-  async function ask(name: keyof typeof CHAT): Promise<Answered> {
-    const seen = await askInPage(style, name)
-    expect(seen).toEqual(await requests[name](direct))
-    return seen
-  }
+/** What an upstream server does not honor, does not report, or says in its own words. */
+const LACKS = [
+  'biased',
+  'an answer that has begun',
+  'developers and systems wherever they stand',
+  'counts the tokens of the prefix cache',
+  'ends at a stop sequence across tokens, of which nothing is seen',
+  'what does not fit',
+  'arguments that cannot be kept',
+]
 
-  test('text and a stream', async () => {
-    const text = await ask('text')
-    expect(text.text).toMatch(/\w{3}/)
-    expect(text.outputTokens).toBeGreaterThan(3)
-    expect(await ask('stream')).toEqual(text)
-  })
-
-  test('a tool call', async () => {
-    const { call, finish } = await ask('tool')
-    expect(finish).toMatch(/^tool_(calls|use)$/)
-    expect(call).toEqual({
-      name: 'get_weather',
-      input: { city: expect.any(String), unit: expect.stringMatching(/^(celsius|fahrenheit)$/) },
-    })
-  })
-
-  test('JSON of a schema', async () => {
-    const { text } = await ask('schema')
-    expect(JSON.parse(text)).toEqual({ name: expect.any(String), age: expect.any(Number) })
-  })
-
-  test('reasoning', async () => {
-    const { reasoning, text } = await ask('reasoning')
-    expect(reasoning).toMatch(/\d/)
-    expect(text).toMatch(/\w/)
-    expect(text).not.toContain('think>')
-  })
+describe('the contract', () => {
+  checkGeneration(
+    () => ({ fetch: fetchThrough(asking) }),
+    () => ({ model: TAG, contextWindow: 2_048, reasons: true, goesOn: false, lacks: LACKS }),
+  )
 })
 
 test.each([
   [
-    '/v1/chat/completions',
+    CHAT,
     {
       response_format: {
         type: 'json_schema',
@@ -213,35 +168,14 @@ test.each([
       },
     },
   ],
-  ['/v1/messages', ENDLESS],
+  [MESSAGES, ENDLESS],
 ])('an abort in the asking page ends the answer in the other one: %s', async (path, fields) => {
-  const body = {
-    model: TAG,
-    max_tokens: 1_000,
-    stream: true,
-    messages: [{ role: 'user', content: 'Tell me all about it' }],
-    ...fields,
-  }
-  const servedBy = await asking.evaluate(
-    async ([url, json]) => {
-      const kept = globalThis as unknown as InPage
-      kept.abort = new AbortController()
-      const response = await fetch(url, {
-        method: 'POST',
-        headers: { 'content-type': 'application/json' },
-        body: JSON.stringify(json),
-        signal: kept.abort.signal,
-      })
-      await response.body?.getReader().read()
-      return response.headers.get('x-inorigin-served-by')
-    },
-    [path, body] as const,
-  )
-  expect(servedBy).toBe('upstream')
-  await answers(1)
+  await beginStream(asking, path, TAG, fields, path)
+  await streamHas(asking, path, 'served by upstream')
+  await answers(answering, 1)
   await answering.evaluate(() => void ((globalThis as unknown as InPage).ends = []))
-  await asking.evaluate(() => (globalThis as unknown as InPage).abort.abort())
-  await answers(0)
+  await abortStream(asking, path)
+  await answers(answering, 0)
   // An answer that went on to its last token would have been answered.
   await expect
     .poll(() => answering.evaluate(() => (globalThis as unknown as InPage).ends))
@@ -250,14 +184,9 @@ test.each([
 
 test('the error of the far end keeps its status and says where it comes from', async () => {
   await answering.evaluate(() => (globalThis as unknown as InPage).bridge.close())
-  const failed = await asking.evaluate(async () => {
-    const { chain, clients } = globalThis as unknown as InPage
-    return chain.CHAT.text(clients).catch(({ status, code, message }) => ({
-      status,
-      code,
-      message: String(message),
-    }))
-  })
-  expect(failed).toMatchObject({ status: 503, code: 'upstream_error' })
-  expect((failed as { message: string }).message).toContain('No tab is connected')
+  const messages = [{ role: 'user', content: 'Hello' }]
+  const { status, text } = await fetchIn(asking, CHAT, { model: TAG, messages })
+  const { code, message } = JSON.parse(text).error
+  expect({ status, code }).toEqual({ status: 503, code: 'upstream_error' })
+  expect(message).toContain('No tab is connected')
 })

@@ -7,18 +7,18 @@ import { readFileSync } from 'node:fs'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { CatalogDocument, ModelEntry } from '../../src/catalog/schema.ts'
 import type { CatalogInput } from '../../src/index.ts'
-import { fetchIn } from '../support/answers.ts'
-import { startChatServer, type ChatServer } from '../support/chat-server.ts'
+import { fetchIn } from '../support/requests.ts'
 import { openSite, serveIn, type Site } from '../support/site.ts'
-import { scriptedHost, TINY } from '../unit/wire/scripted-host.ts'
+import { startFetchServer, type UpstreamServer } from '../support/upstream-server.ts'
+import { fetchOf, scriptedHost, TINY } from '../unit/wire/scripted-host.ts'
 
 const TAG = '@app/guide'
 
 let site: Site
-let server: ChatServer
+let server: UpstreamServer
 
 beforeAll(async () => {
-  server = await startChatServer(scriptedHost())
+  server = await startFetchServer(fetchOf(scriptedHost()))
   const built = readFileSync('dist-demo/inorigin/model-worker.js', 'utf8')
   const script = `(${endEarly.toString()})()\n${built}`
   site = await openSite({ pages: { '/inorigin/model-worker.js': script } })
@@ -85,8 +85,8 @@ test('a server continues it if the app allows that', async () => {
 })
 
 test('it fails, and nothing leaves, if the app or the request does not', async () => {
-  const before = server.connections()
+  const before = server.counts().connections
   const failures = [await ask('busy'), await ask('interrupted', 'local')]
   for (const { text } of failures) expect(text).toContain('"code":"worker_ended"')
-  expect(server.connections()).toBe(before)
+  expect(server.counts().connections).toBe(before)
 })

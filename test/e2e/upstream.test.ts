@@ -2,22 +2,23 @@
 import type { Page } from 'playwright'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
 import type { CatalogInput, Server, ServeOptions } from '../../src/index.ts'
-import { fetchIn } from '../support/answers.ts'
-import { startChatServer, type ChatServer } from '../support/chat-server.ts'
-import { bundleSdks } from '../support/sdks.ts'
+import { checkChatStream } from '../support/openai-grammar.ts'
+import { CHAT, fetchIn, MESSAGES } from '../support/requests.ts'
 import { openSite, serveIn, type Site } from '../support/site.ts'
-import { scriptedHost, TINY } from '../unit/wire/scripted-host.ts'
+import { startFetchServer, type UpstreamServer } from '../support/upstream-server.ts'
+import { fetchOf, scriptedHost, TINY } from '../unit/wire/scripted-host.ts'
+
+const EVERYDAY = { tags: ['everyday'] }
 
 interface InPage {
   server: Server
   serve: (options: ServeOptions) => Promise<Server>
-  sdks: typeof import('../support/sdks-entry.ts')
 }
 
 const FAR = '@app/far'
 
 let site: Site
-let server: ChatServer
+let server: UpstreamServer
 /** `true` to leave answers open after their first words. */
 let isSlow = false
 
@@ -43,9 +44,9 @@ beforeAll(async () => {
       },
     },
   })
-  server = await startChatServer(host)
+  server = await startFetchServer(fetchOf(host))
   const document = JSON.stringify(catalogOf(server.url))
-  site = await openSite({ pages: { '/far.json': document, '/sdks.js': await bundleSdks() } })
+  site = await openSite({ pages: { '/far.json': document } })
 })
 afterAll(async () => {
   await site?.close()
@@ -74,10 +75,9 @@ beforeEach(async () => {
 afterEach(() => page.context().close())
 
 const body = { model: FAR, messages: [{ role: 'user', content: 'Hi' }], stream: true }
-const ask = (headers: Record<string, string> = {}) =>
-  fetchIn(page, '/v1/chat/completions', body, headers)
+const ask = (headers: Record<string, string> = {}) => fetchIn(page, CHAT, body, headers)
 
-test('both SDKs are answered by the server, with the headers of the app', async () => {
+test('both styles are answered by the server, with the headers of the app', EVERYDAY, async () => {
   await page.waitForFunction(() => 'serve' in globalThis)
   await page.evaluate(
     async ([catalog, url]) => {
@@ -88,23 +88,14 @@ test('both SDKs are answered by the server, with the headers of the app', async 
     },
     [catalogOf(server.url), server.url] as const,
   )
-  await page.addScriptTag({ url: '/sdks.js' })
-  const before = server.headers.length
-  const texts = await page.evaluate(async (model) => {
-    const { server: own, sdks } = globalThis as unknown as InPage
-    const given = { apiKey: 'sk-of-the-client', dangerouslyAllowBrowser: true }
-    const openai = new sdks.OpenAI({ ...given, baseURL: own.baseURL })
-    const anthropic = new sdks.Anthropic({ ...given, baseURL: own.origin })
-    const messages = [{ role: 'user' as const, content: 'Hi' }]
-    const streamed = await openai.chat.completions.create({ model, messages, stream: true })
-    let text = ''
-    for await (const chunk of streamed) text += chunk.choices[0]?.delta.content ?? ''
-    const message = await anthropic.messages.create({ model, messages, max_tokens: 9 })
-    const [block] = message.content
-    return [text, block?.type === 'text' ? block.text : null, message.usage.output_tokens]
-  }, FAR)
-  expect(texts).toEqual(['Hello there', 'Hello there', 3])
-  const seen = server.headers.slice(before)
+  const before = server.received.length
+  const keys = { authorization: 'Bearer sk-of-the-client', 'x-api-key': 'sk-of-the-client' }
+  const { text } = await fetchIn(page, CHAT, body, keys)
+  expect(checkChatStream(text).content).toBe('Hello there')
+  const message = { ...body, stream: false, max_tokens: 9 }
+  const { content, usage } = JSON.parse((await fetchIn(page, MESSAGES, message, keys)).text)
+  expect([content[0].text, usage.output_tokens]).toEqual(['Hello there', 3])
+  const seen = server.received.slice(before).map(({ headers }) => headers)
   expect(seen.map((headers) => headers['x-token'])).toEqual(['short-lived-1', 'short-lived-2'])
   for (const headers of seen) {
     expect(headers).not.toHaveProperty('authorization')
@@ -135,14 +126,14 @@ test('a response, the list and the explanation say where it is answered', async 
 
 test('nothing leaves if the request or the app does not allow it', async () => {
   await serveIn(page, { catalog: catalogOf(server.url) })
-  const before = server.connections()
+  const before = server.counts().connections
   expect(await ask({ 'x-inorigin-route': 'local' })).toMatchObject({ status: 503 })
   await page.context().close()
   page = await site.open('/blank.html', await site.browser.newContext())
   await serveIn(page, { catalog: '/far.json' })
   const { status, text } = await ask()
   expect([status, text]).toEqual([503, expect.stringContaining('serve({ upstreams })')])
-  expect(server.connections()).toBe(before)
+  expect(server.counts().connections).toBe(before)
 })
 
 test('a catalog from a URL is used with the consent of the app', async () => {
@@ -150,7 +141,7 @@ test('a catalog from a URL is used with the consent of the app', async () => {
   expect((await ask()).headers['x-inorigin-served-by']).toBe('upstream')
 })
 
-test('an aborted request closes the connection to the server', async () => {
+test('an aborted request closes the connection to the server', EVERYDAY, async () => {
   isSlow = true
   await serveIn(page, { catalog: catalogOf(server.url) })
   const closed = server.closed()

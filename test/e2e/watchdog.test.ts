@@ -3,19 +3,61 @@
  *
  * @module-tag slow
  */
+import type { CatalogDocument, ModelEntry } from '../../src/catalog/schema.ts'
+import { readFileSync } from 'node:fs'
+import { createHash } from 'node:crypto'
 import { test } from 'vitest'
 import type { Page } from 'playwright'
-import { fetchIn } from '../support/answers.ts'
 import { workersOf } from '../support/dying.ts'
 import { openTokenFault } from '../support/fault-at-token.ts'
-import { withSlowTokenizer } from '../support/hostile.ts'
+import {
+  abortStream,
+  beginStream,
+  ENDLESS,
+  errorOf,
+  fetchIn,
+  GUIDE,
+  MESSAGES,
+  streamEnd,
+} from '../support/requests.ts'
 import { openSite, serveIn } from '../support/site.ts'
-import { abortStream, beginStream, ENDLESS, errorOf, streamEnd } from '../support/streamed.ts'
 
-const GUIDE = '@inorigin/guide'
+const FOLDER = 'dist-demo/inorigin/models'
+const PATH = '/hostile/tokenizer.json'
+
+interface HostileModel {
+  catalog: CatalogDocument
+  /** Pages that the site must serve beside the demo. */
+  pages: Record<string, string>
+}
+
+/** A model of that tag whose tokenizer needs time that doubles with each letter `a` of a word. */
+function withSlowTokenizer(tag: string): HostileModel {
+  const tokenizer = JSON.parse(readFileSync(`${FOLDER}/guide/tokenizer.json`, 'utf8'))
+  const [split] = tokenizer.pre_tokenizer.pretokenizers
+  split.pattern.Regex = `(?:a+)+#|${split.pattern.Regex}`
+  const body = JSON.stringify(tokenizer)
+  const { entries } = JSON.parse(readFileSync(`${FOLDER}/catalog.json`, 'utf8')) as CatalogDocument
+  const guide = entries.find((entry) => entry.tag === '@inorigin/guide') as ModelEntry
+  const implementations = guide.implementations.map((implementation) => ({
+    ...implementation,
+    resources: implementation.resources.map((resource) =>
+      resource.name === 'tokenizer.json'
+        ? {
+            ...resource,
+            url: PATH,
+            bytes: Buffer.byteLength(body),
+            sha256: createHash('sha256').update(body).digest('hex'),
+          }
+        : { ...resource, url: new URL(resource.url, 'http://localhost/inorigin/models/').pathname },
+    ),
+  }))
+  const entry: ModelEntry = { ...guide, tag: tag as ModelEntry['tag'], implementations }
+  return { catalog: { version: 1, entries: [entry] }, pages: { [PATH]: body } }
+}
 
 const ask = (page: Page, model: string, content: string) =>
-  fetchIn(page, '/v1/messages', { model, max_tokens: 4, messages: [{ role: 'user', content }] })
+  fetchIn(page, MESSAGES, { model, max_tokens: 4, messages: [{ role: 'user', content }] })
 
 test.concurrent('a prompt that a tokenizer never gets through ends its worker, and the next one is answered', async ({
   expect,

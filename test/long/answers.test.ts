@@ -2,8 +2,8 @@
 import { availableParallelism } from 'node:os'
 import type { Page } from 'playwright'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { fetchIn } from '../support/answers.ts'
-import { validator } from '../support/keeping.ts'
+import { fetchIn } from '../support/requests.ts'
+import { isValid } from '../support/random-constraints.ts'
 import { createChance } from '../support/random.ts'
 import { randomParameters, randomSchema, type Schema } from '../support/schemas.ts'
 import { openSite, serveIn, type Site } from '../support/site.ts'
@@ -89,14 +89,6 @@ async function tallyAll(
   await Promise.all(pages.flatMap((page) => Array.from({ length: TOGETHER }, () => line(page))))
   console.log(JSON.stringify({ ...tally, failures: tally.failures.length }))
   return tally
-}
-
-function isValid(schema: Schema, text: string): boolean {
-  try {
-    return validator(schema)(JSON.parse(text))
-  } catch {
-    return false
-  }
 }
 
 describe.each([0.7, 1.5])('At temperature %d', (temperature) => {

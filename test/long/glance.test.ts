@@ -1,6 +1,6 @@
 /** The embedded model that sees on WebGPU, made of software, which takes minutes. */
 import { expect, test } from 'vitest'
-import { fetchIn } from '../support/answers.ts'
+import { fetchIn } from '../support/requests.ts'
 import { defineDrawings, type Drawings } from '../support/drawings.ts'
 import { openSite, serveIn } from '../support/site.ts'
 

@@ -1,13 +1,13 @@
 /**
  * A GPU process that crashes in the middle of an answer. On a GPU of software the self-test and the
- * shaders take minutes beside other tests; `test/browser/engine/run-lost.test.ts` covers the rest.
+ * shaders take minutes beside other tests; `test/browser/engine/trust.test.ts` covers the rest.
  */
 import type { Page } from 'playwright'
 import { afterEach, expect, test } from 'vitest'
 import { wear } from '../support/masks.ts'
 import { checkChatStream } from '../support/openai-grammar.ts'
 import { openSite, serveIn, type Site } from '../support/site.ts'
-import { beginStream, readStream, streamEnd, streamHas } from '../support/streamed.ts'
+import { beginStream, readStream, streamEnd, streamHas } from '../support/requests.ts'
 
 let site: Site
 

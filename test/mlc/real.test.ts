@@ -4,16 +4,8 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Server } from '../../src/index.ts'
-import { fetchIn } from '../support/requests.ts'
-import {
-  type Answered,
-  CHAT,
-  chat,
-  checkGeneration,
-  MESSAGES,
-  postTo,
-  type Traits,
-} from '../contract/wire.ts'
+import { CHAT, fetchIn, MESSAGES } from '../support/requests.ts'
+import { type Answered, chat, checkGeneration, postTo, type Traits } from '../contract/wire.ts'
 import { isSoftware } from './setting.ts'
 import { openStage, removeModel, type Stage, TAG } from './stage.ts'
 

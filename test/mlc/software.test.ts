@@ -3,7 +3,8 @@
  * minute for each token. `MLC_GPU=software npm run test:mlc`; see `setting.ts`.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type Answered, CHAT, chat, postTo, user } from '../contract/wire.ts'
+import { type Answered, chat, postTo, user } from '../contract/wire.ts'
+import { CHAT } from '../support/requests.ts'
 import { checkChatStream } from '../support/openai-grammar.ts'
 import { isSoftware } from './setting.ts'
 import { openStage, removeModel, type Stage, TAG } from './stage.ts'

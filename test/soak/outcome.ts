@@ -1,5 +1,5 @@
 /** Compares an answer with the undisturbed one. */
-import { findPause, type Question, type Received } from '../support/asking.ts'
+import { findPause, type Question, type Received } from '../support/requests.ts'
 import { toTranscript, type Transcript } from '../support/transcript.ts'
 import type { Passage } from './control.ts'
 import type { Fault } from './faults.ts'

@@ -1,5 +1,5 @@
 /** Which request a step of the soak sends, and what happens meanwhile. Both follow from seed and number. */
-import type { Question } from '../support/asking.ts'
+import type { Question } from '../support/requests.ts'
 import { bodyOf, CASES, STYLES, type Case } from '../support/generation-cases.ts'
 import { createChance, type Chance } from '../support/random.ts'
 import { FAULTS, type FaultName } from './faults.ts'

@@ -5,7 +5,7 @@
  */
 import { appendFileSync, existsSync, readFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
-import { ask, type Question, type Received } from '../support/asking.ts'
+import { ask, type Question, type Received } from '../support/requests.ts'
 import { toTranscript, type Transcript } from '../support/transcript.ts'
 import { buildDemo } from '../setup/demo.ts'
 import { watchPassage } from './control.ts'

@@ -1,4 +1,15 @@
-import { count, ensure, fail, keys, oneOf, parseFrames, parseObject, text } from './sse-grammar.ts'
+import {
+  constant,
+  count,
+  countWithin,
+  ensure,
+  fail,
+  keys,
+  oneOf,
+  parseFrames,
+  parseObject,
+  text,
+} from './sse-grammar.ts'
 import type { Fields } from './sse-grammar.ts'
 
 export interface MessageBlock {
@@ -35,7 +46,7 @@ const STOP_REASONS = [
   'model_context_window_exceeded',
   'pause_turn',
 ]
-const CACHE_KEYS = ['cache_creation_input_tokens', 'cache_read_input_tokens']
+const INPUT_COUNTS = 'input_tokens cache_creation_input_tokens cache_read_input_tokens'
 
 /**
  * Reads a whole raw stream of message events and throws on the first thing out of place: start,
@@ -60,45 +71,30 @@ export function checkMessageStream(raw: string, { cut: torn = false } = {}): Mes
   let cut: MessageBlock | null = null
 
   const steps: Record<string, (data: Fields) => void> = {
-    ping: (data) => void keys(data, 'ping', ['type']),
+    ping: (data) => void keys(data, 'ping', 'type'),
 
     message_start(data) {
       ensure(stage === 'start', 'a second message_start')
-      const message = keys(keys(data, 'message_start', ['type', 'message'])['message'], 'message', [
-        'id',
-        'type',
-        'role',
-        'model',
-        'content',
-        'stop_reason',
-        'stop_sequence',
-        'usage',
-      ])
+      const message = keys(
+        keys(data, 'message_start', 'type message')['message'],
+        'message',
+        'id type role model content stop_reason stop_sequence usage',
+      )
       seen.id = text(message['id'], 'id')
       ensure(seen.id.startsWith('msg_'), 'id does not begin with msg_')
       seen.model = text(message['model'], 'model')
-      oneOf(message['type'], 'message type', ['message'])
-      oneOf(message['role'], 'role', ['assistant'])
-      ensure(
-        Array.isArray(message['content']) && message['content'].length === 0,
-        'content at the start',
-      )
-      oneOf(message['stop_reason'], 'stop_reason at the start', [null])
-      oneOf(message['stop_sequence'], 'stop_sequence at the start', [null])
-      seen.startUsage = keys(message['usage'], 'usage', [
-        'input_tokens',
-        'output_tokens',
-        ...CACHE_KEYS,
-      ])
+      const nothing = { content: [], stop_reason: null, stop_sequence: null }
+      constant(message, { type: 'message', role: 'assistant', ...nothing })
+      seen.startUsage = keys(message['usage'], 'usage', `output_tokens ${INPUT_COUNTS}`)
       for (const [key, value] of Object.entries(seen.startUsage)) count(value, key)
-      oneOf(seen.startUsage['output_tokens'], 'output_tokens at the start', [0])
+      constant(seen.startUsage, { output_tokens: 0 })
       stage = 'blocks'
     },
 
     content_block_start(data) {
       ensure(stage === 'blocks' && open === null, 'a block begins where none can')
       ensure(cut === null, 'a block behind input that is no JSON')
-      keys(data, 'content_block_start', ['type', 'index', 'content_block'])
+      keys(data, 'content_block_start', 'type index content_block')
       ensure(data['index'] === seen.blocks.length, 'block index')
       open = blockOf(data['content_block'])
       seen.blocks.push(open)
@@ -106,14 +102,14 @@ export function checkMessageStream(raw: string, { cut: torn = false } = {}): Mes
 
     content_block_delta(data) {
       const block = open ?? fail('a delta outside of a block')
-      keys(data, 'content_block_delta', ['type', 'index', 'delta'])
+      keys(data, 'content_block_delta', 'type index delta')
       ensure(data['index'] === seen.blocks.length - 1, 'delta index')
       apply(block, data['delta'])
     },
 
     content_block_stop(data) {
       const block = open ?? fail('a stop outside of a block')
-      keys(data, 'content_block_stop', ['type', 'index'])
+      keys(data, 'content_block_stop', 'type index')
       ensure(data['index'] === seen.blocks.length - 1, 'stop index')
       ensure(block.type !== 'thinking' || block.signature !== '', 'thinking without a signature')
       if (block.type === 'tool_use' && block.text !== '' && !isJson(block.text)) cut = block
@@ -123,8 +119,8 @@ export function checkMessageStream(raw: string, { cut: torn = false } = {}): Mes
     message_delta(data) {
       ensure(stage === 'blocks' && open === null, 'message_delta where none can be')
       ensure(seen.blocks.length > 0, 'no block at all')
-      keys(data, 'message_delta', ['type', 'delta', 'usage'])
-      const delta = keys(data['delta'], 'delta', ['stop_reason', 'stop_sequence'])
+      keys(data, 'message_delta', 'type delta usage')
+      const delta = keys(data['delta'], 'delta', 'stop_reason stop_sequence')
       oneOf(delta['stop_reason'], 'stop_reason', STOP_REASONS)
       seen.stopReason = delta['stop_reason'] as string
       ensure(cut === null || seen.stopReason === 'max_tokens', 'input that is no JSON')
@@ -137,21 +133,12 @@ export function checkMessageStream(raw: string, { cut: torn = false } = {}): Mes
       if (seen.stopReason === 'stop_sequence')
         seen.stopSequence = text(delta['stop_sequence'], 'stop_sequence')
       else oneOf(delta['stop_sequence'], 'stop_sequence', [null])
-      seen.usage = keys(data['usage'], 'usage', [
-        'output_tokens',
-        'input_tokens?',
-        ...CACHE_KEYS.map((key) => `${key}?`),
-        'output_tokens_details?',
-      ])
+      const optional = `${INPUT_COUNTS} output_tokens_details`.replaceAll(/\w+/g, '$&?')
+      seen.usage = keys(data['usage'], 'usage', `output_tokens ${optional}`)
       const { output_tokens_details: details, ...counts } = seen.usage
       for (const [key, value] of Object.entries(counts)) count(value, key)
-      if (details !== undefined) {
-        const { thinking_tokens } = keys(details, 'output_tokens_details', ['thinking_tokens'])
-        ensure(
-          count(thinking_tokens, 'thinking_tokens') <= Number(counts['output_tokens']),
-          'more thinking than output',
-        )
-      }
+      if (details !== undefined)
+        countWithin(details, 'thinking_tokens', Number(counts['output_tokens']))
       if ('input_tokens' in seen.usage) {
         ensure(promptOf(seen.usage) === promptOf(seen.startUsage), 'the prompt changed its size')
       }
@@ -160,16 +147,13 @@ export function checkMessageStream(raw: string, { cut: torn = false } = {}): Mes
 
     message_stop(data) {
       ensure(stage === 'stop', 'message_stop before message_delta')
-      keys(data, 'message_stop', ['type'])
+      keys(data, 'message_stop', 'type')
       stage = 'closed'
     },
 
     error(data) {
       ensure(stage !== 'stop', 'an error after message_delta')
-      seen.error = keys(keys(data, 'error', ['type', 'error'])['error'], 'error', [
-        'type',
-        'message',
-      ])
+      seen.error = keys(keys(data, 'error', 'type error')['error'], 'error', 'type message')
       text(seen.error['type'], 'error type')
       text(seen.error['message'], 'error message')
       stage = 'closed'
@@ -206,32 +190,24 @@ function isJson(json: string): boolean {
 
 function blockOf(value: unknown): MessageBlock {
   const block = { text: '', signature: '', id: '', name: '' }
-  const { type } = keys(value, 'content_block', [
-    'type',
-    'text?',
-    'thinking?',
-    'signature?',
-    'id?',
-    'name?',
-    'input?',
-  ])
+  const { type } = keys(value, 'content_block', 'type text? thinking? signature? id? name? input?')
   switch (type) {
     case 'text': {
-      const fields = keys(value, 'text block', ['type', 'text'])
+      const fields = keys(value, 'text block', 'type text')
       oneOf(fields['text'], 'text at the start', [''])
       return { ...block, type }
     }
     case 'thinking': {
-      const fields = keys(value, 'thinking block', ['type', 'thinking', 'signature'])
+      const fields = keys(value, 'thinking block', 'type thinking signature')
       oneOf(fields['thinking'], 'thinking at the start', [''])
       oneOf(fields['signature'], 'signature at the start', [''])
       return { ...block, type }
     }
     case 'tool_use': {
-      const fields = keys(value, 'tool_use block', ['type', 'id', 'name', 'input'])
+      const fields = keys(value, 'tool_use block', 'type id name input')
       const id = text(fields['id'], 'tool_use id')
       ensure(id.startsWith('toolu_'), 'tool_use id does not begin with toolu_')
-      keys(fields['input'], 'input at the start', [])
+      keys(fields['input'], 'input at the start', '')
       return { ...block, type, id, name: text(fields['name'], 'tool_use name') }
     }
     default:
@@ -240,14 +216,8 @@ function blockOf(value: unknown): MessageBlock {
 }
 
 function apply(block: MessageBlock, value: unknown): void {
-  const { type } = keys(value, 'delta', [
-    'type',
-    'text?',
-    'thinking?',
-    'signature?',
-    'partial_json?',
-  ])
-  const field = (name: string): string => text(keys(value, 'delta', ['type', name])[name], name)
+  const { type } = keys(value, 'delta', 'type text? thinking? signature? partial_json?')
+  const field = (name: string): string => text(keys(value, 'delta', `type ${name}`)[name], name)
   ensure(block.signature === '', 'a delta after the signature')
   if (block.type === 'text' && type === 'text_delta') block.text += field('text')
   else if (block.type === 'thinking' && type === 'thinking_delta') block.text += field('thinking')
@@ -259,5 +229,5 @@ function apply(block: MessageBlock, value: unknown): void {
 }
 
 function promptOf(usage: Fields): number {
-  return ['input_tokens', ...CACHE_KEYS].reduce((sum, key) => sum + Number(usage[key] ?? 0), 0)
+  return INPUT_COUNTS.split(' ').reduce((sum, key) => sum + Number(usage[key] ?? 0), 0)
 }

@@ -1,7 +1,9 @@
-/** The built command `inorigin bridge` as a process. */
+/** The built command `inorigin bridge` as a process, and tabs that are lent to it. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
+import type { Page } from 'playwright'
+import type { Bridge, Server } from '../../src/index.ts'
 
 const CLI = join(import.meta.dirname, '../../dist/cli.js')
 
@@ -57,4 +59,31 @@ export async function startBridge(...args: string[]): Promise<BridgeCommand> {
       return code
     },
   }
+}
+
+/** What a lent page has in `globalThis`. */
+export interface LentPage {
+  server: Server
+  bridge: Bridge
+  /** Code of the error that the bridge ended with. */
+  ended: string
+}
+
+/** Lends a page, whose `serve()` has resolved, to the command at that URL. */
+export const lend = (page: Page, url: string, reconnect = false): Promise<void> =>
+  page.evaluate(
+    async ([address, token, lasts]) => {
+      const kept = globalThis as unknown as LentPage
+      kept.bridge = await kept.server.bridge(address, { token, reconnect: lasts })
+      kept.bridge.closed.catch(({ code }: { code: string }) => (kept.ended = code))
+    },
+    [url, TOKEN, reconnect] as const,
+  )
+
+/** Resolves when the page answers that many requests at the moment. */
+export const answers = async (page: Page, count: number): Promise<void> => {
+  await page.waitForFunction(
+    (expected) => (globalThis as unknown as LentPage).bridge.state.requests === expected,
+    count,
+  )
 }

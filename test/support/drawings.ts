@@ -15,34 +15,22 @@ interface Edges {
   bottom: number
 }
 
-export interface Drawings {
-  /** A red circle and a green triangle. */
-  shapes(): Drawing
-  /** Three blue stars. */
-  stars(): Drawing
-  /** The word HELLO. */
-  word(): Drawing
-  /** A word and a number: Pluto 58. */
-  line(): Drawing
-  /** A price: $12.80. */
-  price(): Drawing
-  /** Bars A, B and C, of which B is the largest. */
-  chart(): Drawing
-  /** A dialog with the title Question and the button Save. */
-  dialog(): Drawing
-  /** A dialog with the title Warning and the buttons Cancel and Delete. */
-  choice(): Drawing
-  /** 16:9: a red circle at the top right, and a green square at the bottom left. */
-  wide(): Drawing
-  /** 9:16: a blue circle at the top. */
-  high(): Drawing
-  /** 3:1: a price, $7.50. */
-  banner(): Drawing
-  /** A dialog with a title of two words, Disk full, and the button Close. */
-  full(): Drawing
-  /** Noise of several sizes, which is no simple drawing. */
-  texture(): Drawing
-}
+type DrawingName =
+  | 'shapes' // a red circle and a green triangle
+  | 'stars' // three blue stars
+  | 'word' // the word HELLO
+  | 'line' // a word and a number: Pluto 58
+  | 'price' // a price: $12.80
+  | 'chart' // bars A, B and C, of which B is the largest
+  | 'dialog' // a dialog with the title Question and the button Save
+  | 'choice' // a dialog with the title Warning and the buttons Cancel and Delete
+  | 'full' // a dialog with a title of two words, Disk full, and the button Close
+  | 'wide' // 16:9: a red circle at the top right, and a green square at the bottom left
+  | 'high' // 9:16: a blue circle at the top
+  | 'banner' // 3:1: a price, $7.50
+  | 'texture' // noise of several sizes, which is no simple drawing
+
+export type Drawings = Record<DrawingName, () => Drawing>
 
 /** Sets `drawings` in the page. It runs there, so it stands alone. */
 export function defineDrawings(): void {
@@ -152,95 +140,79 @@ export function defineDrawings(): void {
     return { url, buttons }
   }
 
+  type Paint = (pen: CanvasRenderingContext2D) => void
+
+  /** Returns a drawing on white paper. */
+  const onPaper =
+    (paint: Paint, size?: readonly [number, number]): (() => Drawing) =>
+    () => ({ url: draw('#fafafa', paint, size) })
+
+  const fill =
+    (color: string, paint: Paint): Paint =>
+    (pen) => {
+      pen.fillStyle = color
+      paint(pen)
+    }
+
+  /** Returns a drawing of a text. */
+  const textOf = (
+    text: string,
+    place: readonly [number, number],
+    points: number,
+    size?: readonly [number, number],
+  ) =>
+    onPaper(
+      fill('#0f0f0f', (pen) => write(pen, text, place, points)),
+      size,
+    )
+
+  const STAR_CENTERS = [
+    [60, 70],
+    [190, 60],
+    [128, 190],
+  ] as const
+
   const drawings: Drawings = {
     dialog: () => dialog('Question', 'Save file?', { Save: [130, 204] }),
     full: () => dialog('Disk full', 'Delete files?', { Close: [130, 204] }),
     choice: () => dialog('Warning', 'Delete file?', { Cancel: [38, 126], Delete: [134, 218] }),
-    shapes: () => ({
-      url: draw('#fafafa', (pen) => {
-        pen.fillStyle = RED
-        disk(pen, [70, 70], 42)
-        pen.fillStyle = GREEN
-        polygon(pen, [186, 190], 3, [50])
-      }),
+    shapes: onPaper((pen) => {
+      fill(RED, () => disk(pen, [70, 70], 42))(pen)
+      fill(GREEN, () => polygon(pen, [186, 190], 3, [50]))(pen)
     }),
-    stars: () => ({
-      url: draw('#fafafa', (pen) => {
+    stars: onPaper(
+      fill(BLUE, (pen) => {
+        for (const center of STAR_CENTERS) polygon(pen, center, 10, [38, 16])
+      }),
+    ),
+    word: textOf('HELLO', [52, 104], 40),
+    line: textOf('Pluto 58', [48, 108], 36),
+    price: textOf('$12.80', [52, 104], 44),
+    banner: textOf('$7.50', [170, 50], 64, [512, 171]),
+    chart: onPaper((pen) => {
+      const values = { A: 40, B: 90, C: 60 }
+      for (const [at, [label, value]] of Object.entries(values).entries()) {
+        const x = 24 + at * 76
+        const height = 2 * value
         pen.fillStyle = BLUE
-        for (const place of [
-          [60, 70],
-          [190, 60],
-          [128, 190],
-        ] as const) {
-          polygon(pen, place, 10, [38, 16])
-        }
-      }),
-    }),
-    word: () => ({
-      url: draw('#fafafa', (pen) => {
+        pen.fillRect(x, 222 - height, 54, height)
         pen.fillStyle = '#0f0f0f'
-        write(pen, 'HELLO', [52, 104], 40)
-      }),
+        write(pen, label, [x + 21, 226], 18)
+        write(pen, String(value), [x + 17, 200 - height], 18)
+      }
+      pen.fillRect(10, 222, 238, 2)
     }),
-    line: () => ({
-      url: draw('#fafafa', (pen) => {
-        pen.fillStyle = '#0f0f0f'
-        write(pen, 'Pluto 58', [48, 108], 36)
-      }),
-    }),
-    price: () => ({
-      url: draw('#fafafa', (pen) => {
-        pen.fillStyle = '#0f0f0f'
-        write(pen, '$12.80', [52, 104], 44)
-      }),
-    }),
-    chart: () => ({
-      url: draw('#fafafa', (pen) => {
-        const values = { A: 40, B: 90, C: 60 }
-        for (const [at, [label, value]] of Object.entries(values).entries()) {
-          const x = 24 + at * 76
-          const height = 2 * value
-          pen.fillStyle = BLUE
-          pen.fillRect(x, 222 - height, 54, height)
-          pen.fillStyle = '#0f0f0f'
-          write(pen, label, [x + 21, 226], 18)
-          write(pen, String(value), [x + 17, 200 - height], 18)
-        }
-        pen.fillRect(10, 222, 238, 2)
-      }),
-    }),
-    wide: () => ({
-      url: draw(
-        '#fafafa',
-        (pen) => {
-          pen.fillStyle = RED
-          disk(pen, [420, 66], 50)
-          pen.fillStyle = GREEN
-          pen.fillRect(50, 180, 84, 84)
-        },
-        [512, 288],
-      ),
-    }),
-    high: () => ({
-      url: draw(
-        '#fafafa',
-        (pen) => {
-          pen.fillStyle = BLUE
-          disk(pen, [144, 80], 56)
-        },
-        [288, 512],
-      ),
-    }),
-    banner: () => ({
-      url: draw(
-        '#fafafa',
-        (pen) => {
-          pen.fillStyle = '#0f0f0f'
-          write(pen, '$7.50', [170, 50], 64)
-        },
-        [512, 171],
-      ),
-    }),
+    wide: onPaper(
+      (pen) => {
+        fill(RED, () => disk(pen, [420, 66], 50))(pen)
+        fill(GREEN, () => pen.fillRect(50, 180, 84, 84))(pen)
+      },
+      [512, 288],
+    ),
+    high: onPaper(
+      fill(BLUE, (pen) => disk(pen, [144, 80], 56)),
+      [288, 512],
+    ),
     texture: () => ({
       url: draw('#808080', (pen) => {
         for (const [at, side] of [4, 16, 64].entries()) {

@@ -7,6 +7,8 @@ import { readFileSync, readdirSync, statSync } from 'node:fs'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
+import type { AnyPage } from './any-page.ts'
+import { CHAT, fetchIn } from './requests.ts'
 
 export interface Repository {
   /** Path within the repository by the file it is. */
@@ -64,6 +66,18 @@ export function repositoryOf(
     if (statSync(join(folder, path)).isFile()) files[rename(path)] = join(folder, path)
   }
   return { files, commit }
+}
+
+/** Asks a model in four tokens. Resolves with the status, and the text or the error of the response. */
+export async function askModel(
+  page: AnyPage,
+  model: string,
+): Promise<[status: number, text: string]> {
+  const messages = [{ role: 'user', content: 'Hello' }]
+  const body = { model, temperature: 0, max_tokens: 4, messages }
+  const { status, text } = await fetchIn(page, CHAT, body)
+  const { error, choices } = JSON.parse(text)
+  return [status, error ? `${error.code}: ${error.message}` : choices[0].message.content]
 }
 
 function answer(hub: Hub, request: IncomingMessage, response: ServerResponse): void {

@@ -7,6 +7,7 @@ import { expect } from 'vitest'
 import type { LoadProgress, Server } from '../../src/index.ts'
 import { chromiumLaunch } from '../setup/chromium.ts'
 import { fileOn, type ServedFile } from './content.ts'
+import { createDeferred } from './deferred.ts'
 import { openFaults } from './faults.ts'
 import { createChance } from './random.ts'
 import { openSite, serveIn } from './site.ts'
@@ -79,7 +80,7 @@ export async function killDownloads(count: number, seed: number): Promise<Kills>
       while (losses.length < count && kept < BYTES - 40 * MIB) {
         const goal = kept + 1 + chance.below(36 * MIB)
         let told = 0
-        const reached = withResolvers()
+        const reached = createDeferred()
         const page = await visit(file, (bytes) => {
           told = Math.max(told, bytes)
           if (bytes >= goal) reached.resolve()
@@ -106,11 +107,4 @@ export async function killDownloads(count: number, seed: number): Promise<Kills>
     await faults.close()
     rmSync(profile, { recursive: true, force: true })
   }
-}
-
-/** Node 20 has no `Promise.withResolvers`. */
-function withResolvers(): { promise: Promise<void>; resolve: () => void } {
-  let resolve = () => {}
-  const promise = new Promise<void>((done) => (resolve = done))
-  return { promise, resolve }
 }

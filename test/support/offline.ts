@@ -6,7 +6,7 @@ import type { Page } from 'playwright'
 import { expect } from 'vitest'
 import type { ServeOptions, Server } from '../../src/index.ts'
 import type { FileList } from '../../src/types/index.ts'
-import { fetchIn } from './requests.ts'
+import { CHAT, fetchIn, GUIDE } from './requests.ts'
 import { serveIn, type Site } from './site.ts'
 
 interface InPage {
@@ -33,6 +33,14 @@ export function markIn(site: Site, page: Page, mark: 'latest' | 'current' | 'com
     },
     [cacheName(site), `/inorigin/files.json?inorigin=${mark}`] as const,
   )
+}
+
+/** Tells whether a version is kept as a whole for the scope. */
+export function isKept(page: Page, scope: string): Promise<boolean> {
+  return page.evaluate(async (name) => {
+    const keys = await (await caches.open(name)).keys()
+    return keys.some(({ url }) => url.endsWith('inorigin=complete'))
+  }, `inorigin:1:${scope}:assets`)
 }
 
 /** Waits until the version that the site serves now is kept as a whole. */
@@ -120,9 +128,9 @@ export async function openFollower(site: Site, options: ServeOptions = {}): Prom
 }
 
 /** Answers of the endpoints that need nothing but the library and the embedded models. */
-export async function useAll(page: Page, model = '@inorigin/guide') {
+export async function useAll(page: Page, model = GUIDE) {
   const models = await fetchIn(page, '/v1/models')
-  const chat = await fetchIn(page, '/v1/chat/completions', {
+  const chat = await fetchIn(page, CHAT, {
     model,
     messages: [{ role: 'user', content: 'What is inorigin?' }],
     max_tokens: 8,

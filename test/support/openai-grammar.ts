@@ -1,10 +1,13 @@
 import {
+  checkUsage,
+  constant,
   count,
   ensure,
   fail,
   keys,
   object,
   oneOf,
+  only,
   parseFrames,
   parseObject,
   text,
@@ -36,6 +39,8 @@ export interface ChatTranscript {
 /** Stages of a stream; a stream never goes back. */
 const STAGES = ['role', 'reasoning', 'content', 'tools', 'usage', 'done', 'closed'] as const
 type Stage = (typeof STAGES)[number]
+
+const HEAD = 'id object created model choices'
 
 /**
  * Reads a whole raw stream of chat completion chunks and throws on the first thing out of place:
@@ -86,9 +91,9 @@ export function checkChatStream(
     const { index } = object(value, 'tool call')
     const position = count(index, 'tool call index')
     if (position === seen.toolCalls.length) {
-      const call = keys(value, 'first tool call delta', ['index', 'id', 'type', 'function'])
+      const call = keys(value, 'first tool call delta', 'index id type function')
       oneOf(call['type'], 'tool call type', ['function'])
-      const named = keys(call['function'], 'function', ['name', 'arguments'])
+      const named = keys(call['function'], 'function', 'name arguments')
       ensure(named['arguments'] === '', 'arguments begin in the first delta')
       seen.toolCalls.push({
         id: text(call['id'], 'tool call id'),
@@ -98,50 +103,39 @@ export function checkChatStream(
       return
     }
     const call = seen.toolCalls[position] ?? fail('a tool call index was skipped')
-    const more = keys(value, 'tool call delta', ['index', 'function'])
-    call.arguments += text(
-      keys(more['function'], 'function', ['arguments'])['arguments'],
-      'arguments',
-    )
+    const more = keys(value, 'tool call delta', 'index function')
+    call.arguments += text(only(more['function'], 'arguments'), 'arguments')
   }
 
   const functionDelta = (value: unknown): void => {
     ensure(seen.toolCalls.length === 0, 'a function is called beside tools')
     if (!seen.functionCall) {
-      const call = keys(value, 'first function call delta', ['name', 'arguments'])
+      const call = keys(value, 'first function call delta', 'name arguments')
       ensure(call['arguments'] === '', 'arguments begin in the first delta')
       seen.functionCall = { name: text(call['name'], 'name'), arguments: '' }
       return
     }
-    const more = keys(value, 'function call delta', ['arguments'])
-    seen.functionCall.arguments += text(more['arguments'], 'arguments')
+    seen.functionCall.arguments += text(only(value, 'arguments'), 'arguments')
   }
 
   const delta = (fields: Fields, tokens: number): void => {
     if (stage === 'role') {
-      keys(fields, 'role delta', ['role', 'content'])
-      ensure(
-        fields['role'] === 'assistant' && fields['content'] === '',
-        'the role delta is not the empty one',
-      )
+      constant(keys(fields, 'role delta', 'role content'), { role: 'assistant', content: '' })
       stage = 'reasoning'
     } else if ('reasoning_content' in fields) {
       advance('reasoning')
-      seen.reasoning += text(
-        keys(fields, 'delta', ['reasoning_content'])['reasoning_content'],
-        'reasoning',
-      )
+      seen.reasoning += text(only(fields, 'reasoning_content'), 'reasoning')
     } else if ('content' in fields) {
       advance('content')
-      const { content } = keys(fields, 'delta', ['content'])
+      const content = only(fields, 'content')
       // Tokens of a character that is not whole have no text.
       if (content !== '' || tokens === 0) seen.content += text(content, 'content')
     } else if ('function_call' in fields) {
       advance('tools')
-      functionDelta(keys(fields, 'delta', ['function_call'])['function_call'])
+      functionDelta(only(fields, 'function_call'))
     } else {
       advance('tools')
-      const calls = keys(fields, 'delta', ['tool_calls'])['tool_calls']
+      const calls = only(fields, 'tool_calls')
       ensure(Array.isArray(calls) && calls.length > 0, 'no tool calls in a tool delta')
       calls.forEach(toolDelta)
     }
@@ -149,7 +143,7 @@ export function checkChatStream(
 
   const finish = (choice: Fields): void => {
     ensure(stage !== 'role', 'finish before role')
-    keys(choice['delta'], 'finish delta', [])
+    keys(choice['delta'], 'finish delta', '')
     const { toolCalls, functionCall } = seen
     const called = toolCalls.length > 0 ? 'tool_calls' : functionCall && 'function_call'
     const reasons = called ? [called, 'length'] : ['stop', 'length', 'content_filter']
@@ -171,12 +165,7 @@ export function checkChatStream(
     }
     const chunk = parseObject(data)
     if ('error' in chunk) {
-      const error = keys(keys(chunk, 'error frame', ['error'])['error'], 'error', [
-        'message',
-        'type',
-        'code',
-        'param',
-      ])
+      const error = keys(only(chunk, 'error'), 'error', 'message type code param')
       text(error['message'], 'error message')
       text(error['type'], 'error type')
       ensure(stage !== 'done', 'an error after the finish')
@@ -186,21 +175,17 @@ export function checkChatStream(
     }
     ensure(stage !== 'done', 'a chunk where [DONE] was due')
     if (stage === 'usage') {
-      head(keys(chunk, 'usage chunk', ['id', 'object', 'created', 'model', 'choices', 'usage']))
-      ensure(
-        Array.isArray(chunk['choices']) && chunk['choices'].length === 0,
-        'choices of the usage chunk',
-      )
+      head(keys(chunk, 'usage chunk', `${HEAD} usage`))
+      ensure(JSON.stringify(chunk['choices']) === '[]', 'choices of the usage chunk')
       seen.usage = checkChatUsage(chunk['usage'])
       stage = 'done'
       continue
     }
-    const until = includeUsage ? ['usage'] : []
-    head(keys(chunk, 'chunk', ['id', 'object', 'created', 'model', 'choices', ...until]))
+    head(keys(chunk, 'chunk', includeUsage ? `${HEAD} usage` : HEAD))
     ensure((chunk['usage'] ?? null) === null, 'usage before its chunk')
     const choices = chunk['choices']
     ensure(Array.isArray(choices) && choices.length === 1, 'not one choice')
-    const choice = keys(choices[0], 'choice', ['index', 'delta', 'finish_reason', 'logprobs?'])
+    const choice = keys(choices[0], 'choice', 'index delta finish_reason logprobs?')
     ensure(choice['index'] === 0, 'choice index')
     const before = seen.logprobs.length
     if (logprobs && 'content' in object(choice['delta'], 'delta') && stage !== 'role')
@@ -216,20 +201,20 @@ export function checkChatStream(
 
 /** Checks the `logprobs` of a choice, and gives those of its tokens. */
 export function checkLogprobs(value: unknown): Fields[] {
-  const { content, refusal } = keys(value, 'logprobs', ['content', 'refusal'])
+  const { content, refusal } = keys(value, 'logprobs', 'content refusal')
   oneOf(refusal, 'refusal', [null])
   ensure(Array.isArray(content), 'logprobs without content')
   return content.map((token: unknown) => {
-    const fields = probability(token, ['top_logprobs'])
+    const fields = probability(token, 'top_logprobs')
     const top = fields['top_logprobs']
     ensure(Array.isArray(top) && top.length <= 20, 'top_logprobs')
-    for (const other of top) probability(other, [])
+    for (const other of top) probability(other)
     return fields
   })
 }
 
-function probability(value: unknown, more: readonly string[]): Fields {
-  const fields = keys(value, 'token', ['token', 'logprob', 'bytes', ...more])
+function probability(value: unknown, more = ''): Fields {
+  const fields = keys(value, 'token', `token logprob bytes ${more}`)
   const { token, logprob, bytes } = fields
   ensure(typeof token === 'string', 'a token without its text')
   ensure(typeof logprob === 'number' && logprob <= 0, 'a logprob')
@@ -239,27 +224,4 @@ function probability(value: unknown, more: readonly string[]): Fields {
 }
 
 /** Checks a usage object, of a stream or of a body. */
-export function checkChatUsage(value: unknown): Fields {
-  const usage = keys(value, 'usage', [
-    'prompt_tokens',
-    'completion_tokens',
-    'total_tokens',
-    'prompt_tokens_details',
-    'completion_tokens_details',
-  ])
-  const prompt = count(usage['prompt_tokens'], 'prompt_tokens')
-  const completion = count(usage['completion_tokens'], 'completion_tokens')
-  ensure(usage['total_tokens'] === prompt + completion, 'total_tokens is not the sum')
-  const { cached_tokens } = keys(usage['prompt_tokens_details'], 'prompt_tokens_details', [
-    'cached_tokens',
-  ])
-  ensure(count(cached_tokens, 'cached_tokens') <= prompt, 'more cached tokens than prompt tokens')
-  const details = keys(usage['completion_tokens_details'], 'completion_tokens_details', [
-    'reasoning_tokens',
-  ])
-  ensure(
-    count(details['reasoning_tokens'], 'reasoning_tokens') <= completion,
-    'more reasoning than completion',
-  )
-  return usage
-}
+export const checkChatUsage = (value: unknown): Fields => checkUsage(value, 'prompt', 'completion')

@@ -1,6 +1,14 @@
 /** Every page and state of the playground, and the steps to it. */
 import type { Page } from 'playwright'
-import { missingScript } from './fakes.ts'
+import {
+  ask,
+  fakeCamera,
+  openTab,
+  scriptAnswers,
+  scriptedFetch,
+  toolButton,
+  visit,
+} from './playground.ts'
 
 export interface PlaygroundPage {
   name: string
@@ -8,28 +16,56 @@ export interface PlaygroundPage {
   path?: string
   /** Runs in the page before its own scripts. */
   before?: () => void
+  /** `true` for answers by a script. Default: those of the models. */
+  isScripted?: boolean
   reach(page: Page): Promise<unknown>
 }
 
 export const PLAYGROUND_PAGES: readonly PlaygroundPage[] = [
   { name: 'welcome', reach: async () => {} },
-  { name: 'chat', reach: ask },
+  { name: 'chat', reach: askGuide },
+  {
+    name: 'versions',
+    isScripted: true,
+    async reach(page) {
+      await openTab(page, 'Settings')
+      await page.getByLabel('Max tokens').fill('20')
+      await page.getByLabel('Reasoning effort').selectOption('low')
+      if (await page.locator('#panel-close').isVisible()) await page.locator('#panel-close').click()
+      const text =
+        '## A\n\n[a](https://x.test/) `b`\n\n```js\nlet a = 1 // b\n```\n\n| a |\n|---|\n| b |\n\n'
+      await scriptAnswers(page, { reasoning: 'Hm.', text: text + 'word '.repeat(20) })
+      await ask(page, 'Show all.')
+      await toolButton(page, 'Regenerate').click()
+      await page.getByText('2 / 2').waitFor()
+      await toolButton(page, 'Previous version').click()
+      await toolButton(page, 'Continue').waitFor()
+    },
+  },
+  {
+    name: 'camera',
+    before: fakeCamera,
+    async reach(page) {
+      await page.getByRole('button', { name: 'Use the camera' }).click()
+      await page.getByText('The picture stays in this page.').waitFor()
+    },
+  },
   {
     name: 'inspector',
     async reach(page) {
-      await ask(page)
-      await openTab(page, 'wire')
+      await askGuide(page)
+      await openTab(page, 'Wire')
       await page.locator('summary', { hasText: 'Time line' }).click()
       await page.locator('summary', { hasText: 'Headers and usage' }).click()
       await page.locator('summary', { hasText: 'The same request as' }).click()
     },
   },
-  { name: 'predictors', reach: (page) => openTab(page, 'predictors') },
-  { name: 'settings', reach: (page) => openTab(page, 'settings') },
+  { name: 'predictors', reach: (page) => openTab(page, 'Predictors') },
+  { name: 'settings', reach: (page) => openTab(page, 'Settings') },
   {
     name: 'history',
     async reach(page) {
-      await ask(page)
+      await askGuide(page)
       await page.locator('#history-open').click()
       await page.locator('.conversations li').waitFor()
     },
@@ -44,16 +80,19 @@ export const PLAYGROUND_PAGES: readonly PlaygroundPage[] = [
   {
     name: 'device',
     async reach(page) {
-      await openTab(page, 'settings')
+      await openTab(page, 'Settings')
       await page.locator('#device-open').click()
       await page.getByRole('heading', { name: 'Log' }).waitFor()
     },
   },
   {
     name: 'compare',
+    isScripted: true,
     async reach(page) {
       await page.locator('#compare-open').click()
-      await page.getByRole('dialog', { name: 'Compare' }).waitFor()
+      await page.getByLabel('Prompt for all columns').fill('Count.')
+      await page.getByRole('button', { name: 'Run', exact: true }).click()
+      await page.getByText('Done', { exact: true }).waitFor()
     },
   },
   {
@@ -95,14 +134,11 @@ export const PLAYGROUND_PAGES: readonly PlaygroundPage[] = [
 export async function openPlaygroundPage(
   page: Page,
   url: string,
-  { path = '', before, reach }: PlaygroundPage,
+  { path = '', before, isScripted, reach }: PlaygroundPage,
 ): Promise<void> {
   if (before) await page.addInitScript(before)
-  await page.goto(new URL(path, url).href)
-  // The first visit loads the page again, to isolate it, unless it has to ask or say something first.
-  await page.waitForFunction(
-    () => crossOriginIsolated || document.querySelector('.notice, dialog[open]'),
-  )
+  if (isScripted) await page.addInitScript({ content: await scriptedFetch() })
+  await visit(page, new URL(path, url).href)
   await page.waitForFunction(
     () =>
       !document.querySelector('select#model:disabled') ||
@@ -111,14 +147,16 @@ export async function openPlaygroundPage(
   await reach(page)
 }
 
-async function ask(page: Page): Promise<void> {
-  await page.locator('#input').fill('What is inorigin?')
-  await page.locator('#send').click()
-  await page.locator('.turn > :is(.meta, .problem)').waitFor({ timeout: 120_000 })
+function askGuide(page: Page): Promise<void> {
+  return ask(page, 'What is inorigin?')
 }
 
-async function openTab(page: Page, name: string): Promise<void> {
-  const opener = page.locator('#panel-open')
-  if (await opener.isVisible()) await opener.click()
-  await page.locator(`[role=tab][aria-controls=${name}]`).click()
+/** A site that lacks the service worker script. Runs in the page. */
+export function missingScript(): void {
+  const real = window.fetch
+  window.fetch = async (input, init) =>
+    /\/playground-sw\.js(\?|$)/.test(String(input))
+      ? new Response(null, { status: 404 })
+      : real(input, init)
+  navigator.serviceWorker.register = () => Promise.reject(new TypeError('a bad HTTP response code'))
 }

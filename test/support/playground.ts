@@ -125,12 +125,13 @@ export function sharePlayground(options?: PlaygroundOptions): () => Playground {
   afterAll(() => browser?.close())
   beforeEach(async () => {
     const { page, faults } = playground
-    faults.length = 0
     await page.evaluate(() => {
       localStorage.clear()
       sessionStorage.clear()
     })
     await page.goto('about:blank')
+    // What the former test left running fails when its page ends.
+    faults.length = 0
     await visit(page, inject('demo'))
   })
   return () => playground

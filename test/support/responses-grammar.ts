@@ -1,4 +1,5 @@
 import {
+  checkUsage,
   count,
   ensure,
   fail,
@@ -42,17 +43,18 @@ const COURSES = {
 const PREFIX = { message: 'msg_', reasoning: 'rs_', function_call: 'fc_' } as const
 type Type = keyof typeof COURSES
 
-const PLACES: Readonly<Record<string, readonly string[]>> = {
-  'content_part.added': ['content_index', 'part'],
-  'output_text.delta': ['content_index', 'delta', 'logprobs'],
-  'output_text.done': ['content_index', 'text', 'logprobs'],
-  'content_part.done': ['content_index', 'part'],
-  'reasoning_summary_part.added': ['summary_index', 'part'],
-  'reasoning_summary_text.delta': ['summary_index', 'delta'],
-  'reasoning_summary_text.done': ['summary_index', 'text'],
-  'reasoning_summary_part.done': ['summary_index', 'part'],
-  'function_call_arguments.delta': ['delta'],
-  'function_call_arguments.done': ['name', 'arguments'],
+/** Fields of each event of an item, beside those that all have. */
+const PLACES: Readonly<Record<string, string>> = {
+  'content_part.added': 'content_index part',
+  'output_text.delta': 'content_index delta logprobs',
+  'output_text.done': 'content_index text logprobs',
+  'content_part.done': 'content_index part',
+  'reasoning_summary_part.added': 'summary_index part',
+  'reasoning_summary_text.delta': 'summary_index delta',
+  'reasoning_summary_text.done': 'summary_index text',
+  'reasoning_summary_part.done': 'summary_index part',
+  'function_call_arguments.delta': 'delta',
+  'function_call_arguments.done': 'name arguments',
 }
 
 /**
@@ -68,7 +70,7 @@ export function checkResponseStream(raw: string, { cut: torn = false } = {}): Re
   let id: unknown
 
   const whole = (data: Fields, status: string): Fields => {
-    const { response } = keys(data, 'event', ['type', 'sequence_number', 'response'])
+    const { response } = keys(data, 'event', 'type sequence_number response')
     const checked = checkResponse(response)
     id ??= checked['id']
     ensure(checked['id'] === id, 'another id')
@@ -83,13 +85,7 @@ export function checkResponseStream(raw: string, { cut: torn = false } = {}): Re
     const optional = course[step + 1]?.endsWith('.delta') && place === step + 2
     ensure(again || place === step + 1 || Boolean(optional), `${name} where it cannot be`)
     step = place
-    keys(data, name, [
-      'type',
-      'sequence_number',
-      'output_index',
-      'item_id',
-      ...(PLACES[name] ?? []),
-    ])
+    keys(data, name, `type sequence_number output_index item_id ${PLACES[name]}`)
     ensure(data['output_index'] === seen.items.length - 1, 'output_index')
     ensure(data['item_id'] === item.id, 'item_id')
     for (const index of ['content_index', 'summary_index']) oneOf(data[index] ?? 0, index, [0])
@@ -115,14 +111,7 @@ export function checkResponseStream(raw: string, { cut: torn = false } = {}): Re
     ensure(data['sequence_number'] === number, 'sequence_number')
     const name = frame.event.replace(/^response\./, '')
     if (name === 'error') {
-      seen.error = keys(data, 'error', [
-        'type',
-        'sequence_number',
-        'message',
-        'code',
-        'param',
-        'error',
-      ])
+      seen.error = keys(data, 'error', 'type sequence_number message code param error')
       text(data['message'], 'message')
       stage = 'closed'
     } else if (stage === 'start') {
@@ -135,7 +124,7 @@ export function checkResponseStream(raw: string, { cut: torn = false } = {}): Re
       stage = 'items'
     } else if (name === 'output_item.added') {
       ensure(open === null, 'an item within another')
-      keys(data, name, ['type', 'sequence_number', 'output_index', 'item'])
+      keys(data, name, 'type sequence_number output_index item')
       ensure(data['output_index'] === seen.items.length, 'output_index')
       open = checkItem(data['item'])
       ensure(open.text === '', 'an item begins with text')
@@ -144,7 +133,7 @@ export function checkResponseStream(raw: string, { cut: torn = false } = {}): Re
       step = -1
     } else if (name === 'output_item.done') {
       const item = open ?? fail('the end of no item')
-      keys(data, name, ['type', 'sequence_number', 'output_index', 'item'])
+      keys(data, name, 'type sequence_number output_index item')
       ensure(step === COURSES[item.type as Type].length - 1, 'an item that is not over')
       const done = checkItem(data['item'])
       ensure(done.text === item.text && done.id === item.id, 'the item is not what was told')
@@ -176,27 +165,15 @@ function checkItem(value: unknown): ResponseItem {
   }
   if (type !== 'reasoning') oneOf(status, 'status', ['in_progress', 'completed', 'incomplete'])
   if (type === 'message') {
-    const { content, role } = keys(value, 'message', ['id', 'type', 'status', 'role', 'content'])
+    const { content, role } = keys(value, 'message', 'id type status role content')
     oneOf(role, 'role', ['assistant'])
-    return { ...item, text: textsOf(content, ['type', 'text', 'annotations', 'logprobs']) }
+    return { ...item, text: textsOf(content, 'type text annotations logprobs') }
   }
   if (type === 'reasoning') {
-    return {
-      ...item,
-      text: textsOf(
-        keys(value, 'reasoning', ['id', 'type', 'summary', 'encrypted_content?'])['summary'],
-        ['type', 'text'],
-      ),
-    }
+    const { summary } = keys(value, 'reasoning', 'id type summary encrypted_content?')
+    return { ...item, text: textsOf(summary, 'type text') }
   }
-  const call = keys(value, 'function_call', [
-    'id',
-    'type',
-    'status',
-    'call_id',
-    'name',
-    'arguments',
-  ])
+  const call = keys(value, 'function_call', 'id type status call_id name arguments')
   ensure(text(call['call_id'], 'call_id').startsWith('call_'), 'call_id')
   ensure(typeof call['arguments'] === 'string', 'arguments are not a text')
   if (status === 'completed') parseObject(call['arguments'])
@@ -208,38 +185,22 @@ function checkItem(value: unknown): ResponseItem {
   }
 }
 
-function textsOf(value: unknown, names: readonly string[]): string {
+function textsOf(value: unknown, names: string): string {
   ensure(Array.isArray(value), 'no list of texts')
   return value.map((part: unknown) => String(keys(part, 'part', names)['text'])).join('')
 }
 
+const WORK =
+  'id object created_at status background error incomplete_details model output ' +
+  'previous_response_id store usage'
+/** Fields of the request that a response repeats. */
+const REPEATED =
+  'instructions max_output_tokens metadata parallel_tool_calls reasoning temperature text ' +
+  'tool_choice tools top_p truncation'
+
 /** Checks a whole response, of a stream or of a body. */
 export function checkResponse(value: unknown): Fields {
-  const response = keys(value, 'response', [
-    'id',
-    'object',
-    'created_at',
-    'status',
-    'background',
-    'error',
-    'incomplete_details',
-    'instructions',
-    'max_output_tokens',
-    'metadata',
-    'model',
-    'output',
-    'parallel_tool_calls',
-    'previous_response_id',
-    'reasoning',
-    'store',
-    'temperature',
-    'text',
-    'tool_choice',
-    'tools',
-    'top_p',
-    'truncation',
-    'usage',
-  ])
+  const response = keys(value, 'response', `${WORK} ${REPEATED}`)
   ensure(text(response['id'], 'id').startsWith('resp_'), 'id does not begin with resp_')
   oneOf(response['object'], 'object', ['response'])
   ensure(count(response['created_at'], 'created_at') > 1e9, 'created_at is not in seconds')
@@ -252,21 +213,6 @@ export function checkResponse(value: unknown): Fields {
     oneOf(response['usage'], 'usage', [null])
     return response
   }
-  const usage = keys(response['usage'], 'usage', [
-    'input_tokens',
-    'input_tokens_details',
-    'output_tokens',
-    'output_tokens_details',
-    'total_tokens',
-  ])
-  const [input, output] = [
-    count(usage['input_tokens'], 'input'),
-    count(usage['output_tokens'], 'output'),
-  ]
-  ensure(usage['total_tokens'] === input + output, 'total_tokens is not the sum')
-  const { cached_tokens } = keys(usage['input_tokens_details'], 'details', ['cached_tokens'])
-  const { reasoning_tokens } = keys(usage['output_tokens_details'], 'details', ['reasoning_tokens'])
-  ensure(count(cached_tokens, 'cached_tokens') <= input, 'more cached tokens than input')
-  ensure(count(reasoning_tokens, 'reasoning_tokens') <= output, 'more reasoning than output')
+  checkUsage(response['usage'], 'input', 'output')
   return response
 }

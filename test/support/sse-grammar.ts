@@ -1,4 +1,4 @@
-/** Functions that the grammar checkers share: strict framing, and shapes that must match to the key. */
+/** Functions of the grammar checkers: strict framing, and shapes that must match to the key. */
 
 export interface SseFrame {
   event: string | null
@@ -63,15 +63,22 @@ export function object(value: unknown, where: string): Fields {
   return value as Fields
 }
 
-/** Exactly these keys; a trailing `?` marks those that may be missing. */
-export function keys(value: unknown, where: string, names: readonly string[]): Fields {
+/**
+ * Checks that an object has exactly these keys, which a space separates; a trailing `?` marks those that
+ * may be missing.
+ */
+export function keys(value: unknown, where: string, names: string): Fields {
   const fields = object(value, where)
-  const known = names.map((name) => name.replace('?', ''))
+  const expected = names.split(' ').filter((name) => name !== '')
+  const known = expected.map((name) => name.replace('?', ''))
   for (const key of Object.keys(fields)) ensure(known.includes(key), `${where} has the key ${key}`)
-  for (const name of names)
+  for (const name of expected)
     ensure(name.endsWith('?') || name in fields, `${where} lacks the key ${name}`)
   return fields
 }
+
+/** The value of an object's only key. */
+export const only = (value: unknown, name: string): unknown => keys(value, name, name)[name]
 
 export function text(value: unknown, where: string): string {
   ensure(typeof value === 'string' && value !== '', `${where} is not a text`)
@@ -81,6 +88,30 @@ export function text(value: unknown, where: string): string {
 export function count(value: unknown, where: string): number {
   ensure(Number.isSafeInteger(value) && (value as number) >= 0, `${where} is not a count`)
   return value as number
+}
+
+/** Checks that these fields have these values. */
+export function constant(fields: Fields, expected: Readonly<Fields>): void {
+  for (const [key, value] of Object.entries(expected)) {
+    const actual = JSON.stringify(fields[key])
+    ensure(actual === JSON.stringify(value), `${key} is ${actual}`)
+  }
+}
+
+/** Checks an object with one count that is at most another one, such as `cached_tokens`. */
+export function countWithin(value: unknown, name: string, most: number): void {
+  ensure(count(only(value, name), name) <= most, `more ${name} than tokens`)
+}
+
+/** Checks the usage of OpenAI's styles, which name the tokens of prompt and completion differently. */
+export function checkUsage(value: unknown, input: string, output: string): Fields {
+  const names = `${input}_tokens ${output}_tokens ${input}_tokens_details ${output}_tokens_details`
+  const usage = keys(value, 'usage', `${names} total_tokens`)
+  const [prompt, completion] = [input, output].map((name) => count(usage[`${name}_tokens`], name))
+  ensure(usage['total_tokens'] === Number(prompt) + Number(completion), 'total_tokens is no sum')
+  countWithin(usage[`${input}_tokens_details`], 'cached_tokens', Number(prompt))
+  countWithin(usage[`${output}_tokens_details`], 'reasoning_tokens', Number(completion))
+  return usage
 }
 
 export function oneOf(value: unknown, where: string, values: readonly unknown[]): void {

@@ -1,19 +1,9 @@
 /** Small tokenizers of the kinds that decoders come with. */
+import { Tokenizer } from '@huggingface/tokenizers'
+import type { TokenizerFile } from '../../src/engine/text/tokenizer-file.ts'
 import tiny from '../models/tiny/tokenizer.json'
 
-const WORDS = [
-  'hello',
-  'world',
-  'the',
-  'cat',
-  'sat',
-  'on',
-  'a',
-  'mat',
-  'system',
-  'user',
-  'assistant',
-]
+const WORDS = 'hello world the cat sat on a mat system user assistant'.split(' ')
 const LETTERS = [
   ...' abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.,!?<>|_/[]{}()\n"\'',
 ]
@@ -136,8 +126,7 @@ function stripping(): object {
   return { ...copy, added_tokens: [...copy.added_tokens, ...spaces] }
 }
 
-/** A fresh copy each: the encoder changes what it is given. */
-export const TOKENIZERS: Readonly<Record<string, () => object>> = {
+const TOKENIZERS: Readonly<Record<string, () => object>> = {
   bytes: () => structuredClone(tiny),
   'bytes, stripping': stripping,
   'unigram, space first': () => unigram('first'),
@@ -145,6 +134,21 @@ export const TOKENIZERS: Readonly<Record<string, () => object>> = {
   'unigram, no space': () => unigram('never'),
   'merges, byte fallback': byteFallback,
 }
+
+export const TOKENIZER_NAMES = Object.keys(TOKENIZERS)
+
+export const SPECIAL_NAMES = { bos_token: '<s>', eos_token: '</s>' }
+
+/** Returns a new copy of a tokenizer, since the prompt tokenizer changes it. */
+export const fileOf = (name: string): TokenizerFile => TOKENIZERS[name]?.() as TokenizerFile
+
+/** Returns the id of an added token, or -1. */
+export const idOf = (content: string, file = fileOf('bytes')): number =>
+  file.added_tokens.find((token) => token.content === content)?.id ?? -1
+
+/** Returns the tokens that the library makes of a text. */
+export const encodePlain = (name: string, text: string): number[] =>
+  new Tokenizer(fileOf(name), SPECIAL_NAMES).encode(text, { add_special_tokens: false }).ids
 
 /** Texts of all sorts, none with a control token. */
 export const TEXTS: readonly string[] = [

@@ -2,44 +2,50 @@
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Binding, Catalog, PredictorEntry, Signature } from '../../src/index.ts'
+import type { Binding, Catalog, Device, PredictorEntry, Signature, Tag } from '../../src/index.ts'
 
 const FOLDER = join(import.meta.dirname, '../models/values')
 
 /** Folders of a site that serves them, which its options take. */
 export const VALUES = { '/values/': FOLDER }
 
+export interface PredictorOptions {
+  signature: Signature
+  bindings?: Record<string, Binding>
+  /** Default: WASM alone. */
+  devices?: readonly Device[]
+}
+
+/** An entry of a predictor whose graph the site serves at the path. */
+export function predictorEntry(
+  tag: Tag,
+  url: string,
+  file: Uint8Array,
+  { signature, bindings = {}, devices = ['wasm'] }: PredictorOptions,
+): PredictorEntry {
+  const [, name = ''] = tag.split('/')
+  const sha256 = createHash('sha256').update(file).digest('hex')
+  const graph = { type: 'onnx', url, name: `${name}.onnx`, bytes: file.length, sha256 } as const
+  const implementations = devices.map((device) => ({
+    id: `fp32-${device}`,
+    engine: 'onnx' as const,
+    device,
+    resources: [graph],
+    bindings,
+  }))
+  const created = '2026-01-01T00:00:00Z'
+  return { type: 'predictor', tag, name, created, signature, implementations }
+}
+
 /** An entry `@values/<name>`, on WASM. */
 export function valuesEntry(
   name: string,
   signature: Signature,
-  bindings: Record<string, Binding> = {},
+  bindings?: Record<string, Binding>,
 ): PredictorEntry {
   const file = readFileSync(join(FOLDER, `${name}.onnx`))
-  return {
-    type: 'predictor',
-    tag: `@values/${name}`,
-    name,
-    created: '2026-01-01T00:00:00Z',
-    signature,
-    implementations: [
-      {
-        id: 'fp32-wasm',
-        engine: 'onnx',
-        device: 'wasm',
-        resources: [
-          {
-            type: 'onnx',
-            url: `/values/${name}.onnx`,
-            name: `${name}.onnx`,
-            bytes: file.length,
-            sha256: createHash('sha256').update(file).digest('hex'),
-          },
-        ],
-        bindings,
-      },
-    ],
-  }
+  const options = { signature, bindings }
+  return predictorEntry(`@values/${name}`, `/values/${name}.onnx`, file, options)
 }
 
 /** Everything that goes in and out of `mixed`. */

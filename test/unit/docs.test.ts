@@ -2,7 +2,7 @@
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join, relative, resolve } from 'node:path'
-import { expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { toLlmsText, writeDocs, writePageList } from '../../.ci/build/docs.ts'
 import { writeSource } from '../../.ci/build/source.ts'
 import hub from '../../demo/models/hub.json' with { type: 'json' }
@@ -125,46 +125,36 @@ test('the tests that the page of the playground names exist', () => {
   expect(missing.map(([text]) => text)).toEqual([])
 })
 
-test('llms.txt leads to pages of the site, whose links work there', () => {
+describe('a site', () => {
   const site = mkdtempSync(join(tmpdir(), 'inorigin-docs-'))
-  try {
-    writeDocs(ROOT, site, packageJson)
+
+  beforeAll(() => writeDocs(ROOT, site, packageJson))
+  afterAll(() => rmSync(site, { recursive: true }))
+
+  test('has an llms.txt that leads to its pages, whose links work there', () => {
     expect(read(site, 'llms.txt')).toMatch(
       /^# inorigin\n\n> Makes a web page's own origin .*\n\n## /,
     )
     const listed = listLinks(join(site, 'llms.txt'))
     expect(listed).toContain('docs/start.md')
     expect(findBroken([join(site, 'llms.txt'), ...inDocs(site)])).toEqual([])
-  } finally {
-    rmSync(site, { recursive: true })
-  }
-})
+  })
 
-test('the list of pages at site/ leads to them', () => {
-  const site = mkdtempSync(join(tmpdir(), 'inorigin-docs-'))
-  try {
-    writeDocs(ROOT, site, packageJson)
+  test('has a list of pages at site/', () => {
     writePageList(ROOT, site, packageJson)
     const page = join(site, 'site/index.html')
     const targets = Array.from(read(page).matchAll(/href="(.*?)"/g), ([, target = '']) => target)
     expect(targets.length).toBeGreaterThan(25)
     expect(targets.filter((target) => isBroken(page, target))).toEqual([])
-  } finally {
-    rmSync(site, { recursive: true })
-  }
-})
+  })
 
-test('the page at source/ has the modules of the playground as text', () => {
-  const site = mkdtempSync(join(tmpdir(), 'inorigin-docs-'))
-  try {
+  test('has the modules of the playground as text at source/', () => {
     writeSource(ROOT, site)
     const page = read(site, 'source/index.html')
     expect(page).toContain('<summary>demo/markdown/build.ts</summary>')
     expect(page).toContain("const { serve } = await import('../src/index.ts')")
     expect(page.match(/<(?:script|link|img|iframe)\b/g)).toBeNull()
-  } finally {
-    rmSync(site, { recursive: true })
-  }
+  })
 })
 
 test('llms.txt of the package leads to its documentation', () => {

@@ -1,4 +1,4 @@
-/** Which headers isolate the pages of a browser, and what they are added to. */
+/** Which headers isolate the pages of a browser, and to which responses they are added. */
 import { describe, expect, test } from 'vitest'
 import {
   chooseIsolationPolicy,
@@ -35,54 +35,39 @@ const webkit = (name: string) => ({
   userAgent: `Mozilla/5.0 (iPhone) AppleWebKit/605.1.15 (KHTML, like Gecko) ${name} Safari/605.1.15`,
 })
 
-describe('the policy of a browser', () => {
-  test.each([
-    ['Chromium', chromium('137')],
-    ['Chromium with a version of more digits', chromium('1000')],
-    ['Edge', chromium('156', 'Windows', 'Microsoft Edge')],
-    ['Chrome on Android', chromium('146', 'Android', 'Google Chrome')],
-  ])('%s gets the document policy', (_name, browser) => {
-    expect(chooseIsolationPolicy(browser)).toEqual(DOCUMENT_POLICY)
-  })
+const unbranded = { userAgent: '', userAgentData: { brands: [], platform: '' } }
 
-  test.each([
-    ['Firefox', firefox(119), 'credentialless'],
-    ['Safari', webkit('Version/18.1'), 'require-corp'],
-    ['Chrome on iOS', webkit('CriOS/146.0.0.0'), 'require-corp'],
-    ['Firefox on iOS', webkit('FxiOS/119.0'), 'require-corp'],
-  ])('%s gets an embedder policy', (_name, browser, value) => {
-    expect(chooseIsolationPolicy(browser)).toEqual(embedderPolicy(value))
-  })
-
-  test.each([
-    ['Chromium before the document policy', chromium('136')],
-    ['Chrome on Android before it', chromium('145', 'Android', 'Google Chrome')],
-    ["Android's WebView", chromium('156', 'Android', 'Android WebView')],
-    ['Chromium without brands', { userAgent: chromium('89').userAgent }],
-    ['Firefox before credentialless', firefox(118)],
-    ['Firefox on Android', firefox(153, 'Android 16; Mobile')],
-    ['an unknown browser', { userAgent: 'Ladybird/1.0' }],
-    ['brands without Chromium', { userAgent: '', userAgentData: { brands: [], platform: '' } }],
-  ])('%s gets none', (_name, browser) => {
-    expect(chooseIsolationPolicy(browser)).toBeNull()
-  })
+test.each<[string, BrowserIdentity, ReturnType<typeof chooseIsolationPolicy>]>([
+  ['Chromium', chromium('137'), DOCUMENT_POLICY],
+  ['Chromium with a version of more digits', chromium('1000'), DOCUMENT_POLICY],
+  ['Edge', chromium('156', 'Windows', 'Microsoft Edge'), DOCUMENT_POLICY],
+  ['Chrome on Android', chromium('146', 'Android', 'Google Chrome'), DOCUMENT_POLICY],
+  ['Firefox', firefox(119), embedderPolicy('credentialless')],
+  ['Safari', webkit('Version/18.1'), embedderPolicy('require-corp')],
+  ['Chrome on iOS', webkit('CriOS/146.0.0.0'), embedderPolicy('require-corp')],
+  ['Firefox on iOS', webkit('FxiOS/119.0'), embedderPolicy('require-corp')],
+  ['Chromium before the document policy', chromium('136'), null],
+  ['Chrome on Android before it', chromium('145', 'Android', 'Google Chrome'), null],
+  ["Android's WebView", chromium('156', 'Android', 'Android WebView'), null],
+  ['Chromium without brands', { userAgent: chromium('89').userAgent }, null],
+  ['Firefox before credentialless', firefox(118), null],
+  ['Firefox on Android', firefox(153, 'Android 16; Mobile'), null],
+  ['an unknown browser', { userAgent: 'Ladybird/1.0' }, null],
+  ['brands without Chromium', unbranded, null],
+])('%s gets its policy', (_name, browser, policy) => {
+  expect(chooseIsolationPolicy(browser)).toEqual(policy)
 })
 
-describe('the headers of a request', () => {
-  const policies = [DOCUMENT_POLICY, embedderPolicy('credentialless')] as const
-
-  test.each(policies)('navigations and scripts of workers: %o', (policy) => {
-    expect(headersFor({ mode: 'navigate', destination: 'document' }, policy)).toBe(policy.document)
-    expect(headersFor({ mode: 'navigate', destination: 'iframe' }, policy)).toBe(policy.document)
+test.each([DOCUMENT_POLICY, embedderPolicy('credentialless')])(
+  'headers are for navigations and scripts of workers, and no others: %o',
+  (policy) => {
+    for (const destination of ['document', 'iframe'] as const)
+      expect(headersFor({ mode: 'navigate', destination }, policy)).toBe(policy.document)
     expect(headersFor({ mode: 'same-origin', destination: 'worker' }, policy)).toBe(policy.worker)
-  })
-
-  test.each(policies)('no others: %o', (policy) => {
-    for (const destination of ['', 'script', 'style', 'image', 'sharedworker'] as const) {
+    for (const destination of ['', 'script', 'style', 'image', 'sharedworker'] as const)
       expect(headersFor({ mode: 'cors', destination }, policy)).toBeNull()
-    }
-  })
-})
+  },
+)
 
 describe('a response', () => {
   const { document } = embedderPolicy('credentialless')
@@ -92,6 +77,7 @@ describe('a response', () => {
       statusText: 'Fine',
       headers: { 'content-type': 'text/html; charset=utf-8', ...headers },
     })
+  const headersOf = (response: Response) => Object.fromEntries(response.headers)
 
   test('keeps its status, headers and body', async () => {
     const given = page({ 'x-own': 'yes' }, 404)
@@ -99,7 +85,7 @@ describe('a response', () => {
     const response = withHeaders(given, document)
     expect(response.body).toBe(body)
     expect([response.status, response.statusText]).toEqual([404, 'Fine'])
-    expect(Object.fromEntries(response.headers)).toEqual({
+    expect(headersOf(response)).toEqual({
       'content-type': 'text/html; charset=utf-8',
       'x-own': 'yes',
       ...document,
@@ -107,42 +93,38 @@ describe('a response', () => {
     expect(await response.text()).toBe('page')
   })
 
-  test('keeps what the web server sent', () => {
+  test('keeps the policies that the web server sent', () => {
     const opener = page({ 'cross-origin-opener-policy': 'same-origin-allow-popups' })
-    expect(Object.fromEntries(withHeaders(opener, document).headers)).toMatchObject({
+    expect(headersOf(withHeaders(opener, document))).toMatchObject({
       'cross-origin-opener-policy': 'same-origin-allow-popups',
       'cross-origin-embedder-policy': 'credentialless',
     })
-    for (const policy of ['cross-origin-embedder-policy', 'document-isolation-policy']) {
-      const isolated = page({ [policy]: 'unsafe-none' })
-      expect(withHeaders(isolated, document)).toBe(isolated)
-    }
   })
 
   test.each(['text/html', 'application/xhtml+xml', 'text/javascript; charset=utf-8'])(
     'of type %s gets the headers',
     (type) => {
-      const { headers } = withHeaders(page({ 'content-type': type }), document)
-      expect(Object.fromEntries(headers)).toMatchObject(document)
+      const response = withHeaders(page({ 'content-type': type }), document)
+      expect(headersOf(response)).toMatchObject(document)
     },
   )
 
-  test.each(['application/pdf', 'application/octet-stream', 'text/plain; note=html', ''])(
-    'of type "%s" is not changed, because it may be a long download',
-    (type) => {
-      const download = page({ 'content-type': type })
-      expect(withHeaders(download, document)).toBe(download)
-    },
-  )
+  test.each<[string, Response]>([
+    // A download may be long.
+    ...['application/pdf', 'application/octet-stream', 'text/plain; note=html', ''].map(
+      (type): [string, Response] => [`of type "${type}"`, page({ 'content-type': type })],
+    ),
+    ...['cross-origin-embedder-policy', 'document-isolation-policy'].map(
+      (policy): [string, Response] => [`with a ${policy}`, page({ [policy]: 'unsafe-none' })],
+    ),
+    ['that is a redirect for the browser, or an error,', Response.error()],
+  ])('%s is not changed', (_, given) => {
+    expect(withHeaders(given, document)).toBe(given)
+  })
 
-  test('without a body is one', () => {
+  test('without a body stays without one', () => {
     const empty = new Response(null, { status: 204, headers: { 'content-type': 'text/html' } })
     const response = withHeaders(empty, document)
     expect([response.status, response.body]).toEqual([204, null])
-  })
-
-  test('that is a redirect for the browser, or an error, is not changed', () => {
-    const failed = Response.error()
-    expect(withHeaders(failed, document)).toBe(failed)
   })
 })

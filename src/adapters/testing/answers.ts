@@ -65,7 +65,8 @@ export async function* playAnswer(
     usage: {
       promptTokens,
       cachedTokens: 0,
-      completionTokens: thought.length + written.length + toolCalls.length + 1,
+      // An answer that was cut off has no end token.
+      completionTokens: thought.length + written.length + toolCalls.length + (isCutOff ? 0 : 1),
       reasoningTokens: thought.length,
     },
   }
@@ -73,8 +74,10 @@ export async function* playAnswer(
 
 /** Returns the number of words of all messages, which stands for the tokens of the prompt. */
 export function countPromptTokens({ messages }: GenerationRequest): number {
-  return messages.reduce((sum, { content }) => sum + splitWords(content).length, 0)
+  return countWords(messages.map(({ content }) => content))
 }
+
+export const countWords = (texts: readonly string[]): number => texts.flatMap(splitWords).length
 
 const toParts = (answer: ScriptedAnswer) => (typeof answer === 'string' ? { text: answer } : answer)
 

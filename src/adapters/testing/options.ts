@@ -35,10 +35,21 @@ export interface TestPredictor extends TestEntry {
   ): Record<string, unknown> | Promise<Record<string, unknown>>
 }
 
+/** An embedding model whose vectors the test computes. */
+export interface TestEmbedder extends TestEntry {
+  /** Length of the vectors. Requests for fewer dimensions get the first numbers of each vector. */
+  dimensions: number
+  /** Returns the vector of a text. */
+  embed(text: string): readonly number[] | Promise<readonly number[]>
+}
+
 /** Options of {@link createTestServer}. */
 export interface TestServerOptions {
   models?: readonly TestModel[]
   predictors?: readonly TestPredictor[]
+  embedders?: readonly TestEmbedder[]
+  /** API keys of which each request over HTTP needs one. Default: no key is needed. */
+  apiKeys?: readonly string[]
   /** Origin of the endpoints. Default: that of the page, or `http://localhost`. */
   origin?: string
 }

@@ -2,6 +2,7 @@
  * A server for an app's own tests, `inorigin/testing`: the endpoints of `/v1` with scripted answers
  * in place of models. It runs in Node.js and in a page, without service worker and weights.
  */
+import { createAuthorization } from '../../host/requests/authorization.ts'
 import { withTrace, createTrace } from '../../host/requests/trace.ts'
 import * as names from '../../option-names.ts'
 import type { PredictOptions, Server, TaskOptions } from '../../server.ts'
@@ -14,7 +15,7 @@ import {
   parseOptions,
 } from '../../validate-arguments.ts'
 import { handle } from '../../wire/handler.ts'
-import { createScriptedHost } from './scripted-host.ts'
+import { createScriptedHost, withAuthorization } from './scripted-host.ts'
 import { createLoads, type Loadable, type Loads } from './loads.ts'
 import type { TestEntry, TestServerOptions } from './options.ts'
 
@@ -30,6 +31,8 @@ export interface TestServer extends Pick<
 const SERVER_OPTIONS: OptionNames<TestServerOptions> = {
   models: true,
   predictors: true,
+  embedders: true,
+  apiKeys: true,
   origin: true,
 }
 
@@ -48,12 +51,12 @@ const DEFAULT_BYTES = 1_000
  */
 export function createTestServer(options: TestServerOptions = {}): TestServer {
   assertKnownOptions(options, SERVER_OPTIONS)
-  const { models = [], predictors = [] } = options
+  const { models = [], predictors = [], embedders = [], apiKeys = null } = options
   const origin = options.origin ?? globalThis.location?.origin ?? 'http://localhost'
   const trace = createTrace()
   const items = [
     ...models.map((model) => toLoadable(model, 'model')),
-    ...predictors.map((predictor) => toLoadable(predictor, 'predictor')),
+    ...[...predictors, ...embedders].map((predictor) => toLoadable(predictor, 'predictor')),
   ]
   const loads = createLoads(items, trace)
 
@@ -66,8 +69,9 @@ export function createTestServer(options: TestServerOptions = {}): TestServer {
   }
 
   const load: Load = async (tag, { signal, onEvent }) => loads.load(find(tag), signal, onEvent)
-  const scripted = createScriptedHost({ models, predictors, load, find })
-  const host = { ...scripted.host, ...withTrace(scripted.host, trace) }
+  const scripted = createScriptedHost({ models, predictors, embedders, load, find })
+  const guarded = withAuthorization(scripted.host, createAuthorization(apiKeys))
+  const host = { ...guarded, ...withTrace(guarded, trace) }
   return {
     requests: scripted.requests,
     origin,
@@ -122,4 +126,4 @@ const toCaller = ({ signal = neverAborted, onProgress }: TaskOptions): Caller<Lo
 })
 
 export type { ScriptedAnswer, ScriptedCall } from './answers.ts'
-export type { TestModel, TestPredictor, TestServerOptions } from './options.ts'
+export type { TestEmbedder, TestModel, TestPredictor, TestServerOptions } from './options.ts'

@@ -109,7 +109,11 @@ async function listen(server: Server, port: number): Promise<void> {
 /** Sends the error, or closes the connection of a response that has started. */
 async function refuse(response: ServerResponse, thrown: unknown): Promise<void> {
   if (response.headersSent || response.destroyed) return void response.destroy()
-  const error = errorResponse(InoriginError.from(thrown), id('req_'))
+  const requestId = id('req_')
+  const error = errorResponse(InoriginError.from(thrown), requestId)
+  // OpenAI's clients read the first header, Anthropic's the second.
+  response.setHeader('x-request-id', requestId)
+  response.setHeader('request-id', requestId)
   // The rest of a body that is too large is not read.
   response.setHeader('connection', 'close')
   response.writeHead(error.status, Object.fromEntries(error.headers))

@@ -16,14 +16,8 @@ import { planGeneration } from '../../../src/generation/plan.ts'
 import { withTimeout } from '../../../src/store/timeouts.ts'
 import type { Host } from '../../../src/types/index.ts'
 import { runtimeFolder, tinyFiles } from '../../models/tiny.ts'
-import {
-  type Answered,
-  type Body,
-  CHAT,
-  chat,
-  checkGeneration,
-  postTo,
-} from '../../contract/wire.ts'
+import { type Answered, type Body, chat, checkGeneration, postTo } from '../../contract/wire.ts'
+import { CHAT } from '../../support/requests.ts'
 import { TAGGED } from '../../support/templates.ts'
 import { fetchOf, scriptedHost, send, TINY } from '../../unit/wire/scripted-host.ts'
 import { decoded, GREEDY, load, long, never, run, short, textOf, WEIGHTS } from './run-engine.ts'

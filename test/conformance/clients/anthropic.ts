@@ -64,9 +64,9 @@ const ENDS = {
   tool_use: 'calls',
 } as const
 
-function createClient({ origin, apiKey, model }: Settings, line: Line): Client<Content> {
+function createClient({ origin, apiKey, model, fetch }: Settings, line: Line): Client<Content> {
   const { Sdk } = line
-  const anthropic = new Sdk({ baseURL: origin, apiKey, dangerouslyAllowBrowser: true })
+  const anthropic = new Sdk({ baseURL: origin, apiKey, fetch, dangerouslyAllowBrowser: true })
   const messages = [{ role: 'user' as const, content: 'What is inorigin?' }]
   const question = { model, max_tokens: 24, messages }
 

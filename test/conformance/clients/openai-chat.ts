@@ -20,8 +20,8 @@ export const openaiChat: Kind<Message> = {
   create: createClient,
 }
 
-function createClient({ baseURL, apiKey, model, embedder }: Settings): Client<Message> {
-  const openai = new OpenAI({ baseURL, apiKey, dangerouslyAllowBrowser: true })
+function createClient({ baseURL, apiKey, model, embedder, fetch }: Settings): Client<Message> {
+  const openai = new OpenAI({ baseURL, apiKey, fetch, dangerouslyAllowBrowser: true })
   const completions = openai.chat.completions
   const question = { model, messages: [{ role: 'user' as const, content: 'What is inorigin?' }] }
 

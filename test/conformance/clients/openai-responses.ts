@@ -16,8 +16,8 @@ export const openaiResponses: Kind<Items> = {
   create: createClient,
 }
 
-function createClient({ baseURL, apiKey, model }: Settings): Client<Items> {
-  const openai = new OpenAI({ baseURL, apiKey, dangerouslyAllowBrowser: true })
+function createClient({ baseURL, apiKey, model, fetch }: Settings): Client<Items> {
+  const openai = new OpenAI({ baseURL, apiKey, fetch, dangerouslyAllowBrowser: true })
   const question = { model, input: 'What is inorigin?' }
 
   return {

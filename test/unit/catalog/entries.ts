@@ -1,6 +1,9 @@
-/** Catalogs for tests, and what a test does with errors. */
-import { InoriginError } from '../../../src/error.ts'
+/** Catalogs for tests. */
 import type { Catalog, ModelEntry, PredictorEntry } from '../../../src/catalog/schema.ts'
+import { validateCatalog } from '../../../src/catalog/validate.ts'
+import { InoriginError } from '../../../src/error.ts'
+
+type ValidateOptions = Parameters<typeof validateCatalog>[1]
 
 export const HASH = 'a'.repeat(64)
 
@@ -44,7 +47,30 @@ export function catalog(...entries: Catalog['entries']): Catalog {
   return { version: 1, entries }
 }
 
-/** The error that the work throws; not to throw one is an error too. */
+const OPTIONS = {
+  source: 'here',
+  base: 'https://app.test/models/catalog.json',
+  embedded: false,
+}
+
+/** Validates a document as the catalog of an app. */
+export const validate = (document: unknown, options: Partial<ValidateOptions> = {}): Catalog =>
+  validateCatalog(document, { ...OPTIONS, ...options })
+
+/** Returns a valid catalog with one value changed, such as that of `entries[0].tag`. */
+export function changed(path: string, value: unknown): unknown {
+  const document = structuredClone(catalog(model(), predictor()))
+  const keys = path.split(/[.[\]]+/)
+  let place: unknown = document
+  for (const key of keys.slice(0, -1)) place = Reflect.get(place as object, key)
+  Reflect.set(place as object, keys.at(-1) ?? '', value)
+  return document
+}
+
+export const IMPLEMENTATION = 'entries[0].implementations[0]'
+export const RESOURCE = `${IMPLEMENTATION}.resources[0]`
+
+/** Returns the error that the work throws, and fails if it throws none. */
 export function thrownBy(work: () => unknown): InoriginError {
   try {
     work()

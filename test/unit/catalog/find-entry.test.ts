@@ -1,13 +1,21 @@
-import { expect, test } from 'vitest'
-import { findEntry, getOwner, toModel, toPredictor } from '../../../src/catalog/find-entry.ts'
-import { catalog, model, predictor, thrownBy } from './entries.ts'
+import { describe, expect, test } from 'vitest'
+import {
+  findEmbedder,
+  findEntry,
+  getOwner,
+  isEmbedder,
+  toModel,
+  toPredictor,
+} from '../../../src/catalog/find-entry.ts'
+import type { Entry, PredictorEntry } from '../../../src/catalog/schema.ts'
+import { catalog, HASH, model, predictor, thrownBy, validate } from './entries.ts'
 
-test('finds an entry by its tag', () => {
+test('An entry is found by its tag', () => {
   const all = catalog(model(), predictor())
   expect(findEntry(all, '@acme/digits', 'tag')).toBe(all.entries[1])
 })
 
-test('names the tags that look most like an unknown one', () => {
+test('An unknown tag is refused with the most similar ones', () => {
   const tags = ['@acme/zebra', '@acme/guide', '@other/thing', '@acme/guild', '@b/c', '@d/e', '@f/g']
   const all = catalog(...tags.map((tag) => model({ tag })))
   const error = thrownBy(() => findEntry(all, '@acme/gude', 'model'))
@@ -16,24 +24,26 @@ test('names the tags that look most like an unknown one', () => {
   expect(error.message).toMatch(/ and 2 more\.$/)
 })
 
-test('says so when there is nothing', () => {
+test('An empty catalog is named as such', () => {
   const error = thrownBy(() => findEntry(catalog(), 'x'.repeat(1e6), 'model'))
   expect(error.message).toContain('catalog is empty')
 })
 
-test('shows a model as it is listed', () => {
-  expect(toModel(model({ capabilities: { tools: true } }))).toEqual({
-    tag: '@acme/tiny',
-    name: 'Tiny',
-    created: '2026-01-02T03:04:05Z',
-    maxInputTokens: 2048,
-    maxOutputTokens: 1024,
-    capabilities: { tools: true },
-  })
+test('A model is listed with its limits and capabilities', () => {
+  const { type: _, implementations: __, ...listed } = model({ capabilities: { tools: true } })
+  expect(toModel(model({ capabilities: { tools: true } }))).toEqual(listed)
   expect(toModel(model()).capabilities).toEqual({})
 })
 
-test('shows a predictor with its defaults', () => {
+const said = {
+  owner: { username: 'someone', created: '2020-01-01T00:00:00Z' },
+  description: 'Reads digits.',
+  card: '# Digits',
+  status: 'archived',
+  access: 'unlisted',
+} as const
+
+test('A predictor is listed with what its entry says, and with defaults', () => {
   const { signature } = predictor()
   expect(toPredictor(predictor())).toEqual({
     tag: '@acme/digits',
@@ -45,25 +55,102 @@ test('shows a predictor with its defaults', () => {
     access: 'public',
     signature,
   })
-})
-
-test('shows what a predictor says of itself', () => {
-  const said = {
-    owner: { username: 'someone', created: '2020-01-01T00:00:00Z' },
-    description: 'Reads digits.',
-    card: '# Digits',
-    status: 'archived',
-    access: 'unlisted',
-  } as const
   expect(toPredictor(predictor(said))).toMatchObject(said)
 })
 
-test('shows that a state may be left out', () => {
+test('A state is an optional input', () => {
   const entry = predictor({ states: [{ input: 'image', output: 'digit' }] })
   expect(toPredictor(entry).signature.inputs).toMatchObject([{ name: 'image', optional: true }])
   expect(toPredictor(predictor()).signature.inputs[0]).not.toHaveProperty('optional')
 })
 
-test('takes the owner out of a tag', () => {
+test('The owner is part of a tag', () => {
   expect(getOwner('@acme/tiny')).toBe('acme')
+})
+
+const given = { input: 'text', output: 'vector', dimensions: 4, maxInputTokens: 512 }
+const layout = { tokenizer: 'tokenizer.json', mask: 'mask', most: 512 }
+
+function embedder(embeddings: object = {}, text: object | undefined = layout): PredictorEntry {
+  const plain = predictor()
+  return {
+    ...plain,
+    tag: '@acme/embed',
+    signature: {
+      inputs: ['text', 'style'].map((name) => ({ name, type: 'string' })),
+      outputs: [{ name: 'vector', type: 'float32' } as const, { name: 'tokens', type: 'int32' }],
+    },
+    embeddings: { ...given, ...embeddings },
+    implementations: plain.implementations.map((implementation) => ({
+      ...implementation,
+      bindings: { text: { tensor: 'ids', text } },
+      resources: [
+        ...implementation.resources,
+        { type: 'tokenizer', url: 't.json', name: layout.tokenizer, bytes: 1, sha256: HASH },
+      ],
+    })) as PredictorEntry['implementations'],
+  }
+}
+
+const check = (entry: PredictorEntry): Entry | undefined => validate(catalog(entry)).entries[0]
+
+test('An embedder names its parameters', () => {
+  expect(check(embedder())).toMatchObject({ embeddings: given })
+  expect(() => check(embedder({ shortens: true, maxInputTokens: 8 }))).not.toThrow()
+})
+
+test.each<[object, object | undefined, string]>([
+  [{ input: 'vector' }, layout, 'entries[0].embeddings.input: there is no input vector'],
+  [{ output: 'text' }, layout, 'entries[0].embeddings.output: there is no output text'],
+  [{ output: 'tokens' }, layout, 'entries[0].embeddings.output: tokens is int32, not floats'],
+  [{ dimensions: 0 }, layout, 'entries[0].embeddings.dimensions: '],
+  [{ model: 'x' }, layout, 'entries[0].embeddings.model: '],
+  [{ maxInputTokens: 513 }, layout, 'maxInputTokens: is above the 512 tokens that wasm reads'],
+  [{ input: 'style' }, layout, 'embeddings.input: wasm does not bind style with `text` and a mask'],
+  [{}, { ...layout, mask: undefined }, 'wasm does not bind text with `text` and a mask'],
+])('An embedder with %j and %j is refused', (embeddings, text, why) => {
+  expect(thrownBy(() => check(embedder(embeddings, text))).message).toContain(why)
+})
+
+test('An embedder is listed as a model without output tokens', () => {
+  const entry = embedder()
+  expect(isEmbedder(entry) && toModel(entry)).toEqual({
+    tag: '@acme/embed',
+    name: 'Tiny',
+    created: '2026-01-02T03:04:05Z',
+    maxInputTokens: 512,
+    maxOutputTokens: null,
+    capabilities: { embeddings: { dimensions: 4 } },
+  })
+  expect([predictor(), model()].map(isEmbedder)).toEqual([false, false])
+})
+
+describe('An embedder', () => {
+  const chat = model({ tag: '@acme/embedding' })
+  const all = catalog(chat, embedder(), predictor())
+
+  test('is found by its tag', () => {
+    expect(findEmbedder(all, '@acme/embed')).toBe(all.entries[1])
+    const chatting = thrownBy(() => findEntry(all, '@acme/embeds', 'model'))
+    expect(chatting.message).toBe('Unknown model "@acme/embeds". Available: @acme/embedding.')
+  })
+
+  const unknown = { kind: 'not_found', code: 'model_not_found', param: 'model' }
+  const none = expect.stringMatching(/^No model of this catalog embeds texts\. /)
+  test.each<[string, object, unknown, typeof all?]>([
+    ['@acme/embeds', unknown, 'Unknown model "@acme/embeds". Available: @acme/embed.'],
+    [
+      chat.tag,
+      { kind: 'invalid_request', code: 'unsupported_model', param: 'model' },
+      '@acme/embedding generates text and does not embed texts; @acme/embed does.',
+    ],
+    [
+      '@acme/digits',
+      { kind: 'not_found' },
+      '@acme/digits is a predictor that does not embed texts; @acme/embed does.',
+    ],
+    ['@acme/embed', unknown, none, catalog(chat, predictor())],
+  ])('is named when %s embeds no texts', (tag, error, message, where = all) => {
+    expect(thrownBy(() => findEmbedder(where, tag))).toMatchObject({ ...error, message })
+  })
 })

@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { refreshCatalog } from '../../../src/cli/refresh.ts'
@@ -8,8 +7,9 @@ import { findContextTokens } from '../../../src/catalog/context-length.ts'
 import { expandHubEntry } from '../../../src/catalog/hub/hub-entry.ts'
 import { findVariants } from '../../../src/catalog/hub/variants.ts'
 import { completeEntry, resolveHub } from '../../../src/catalog/hub/resolve-hub.ts'
-import { validateCatalog } from '../../../src/catalog/validate.ts'
 import { openHub, repositoryOf, type Hub } from '../../support/hub.ts'
+import { freshFolder } from '../cli/graphs.ts'
+import { validate } from './entries.ts'
 
 const TINY = join(import.meta.dirname, '../../models/tiny')
 const COMMIT = '0123456789abcdef0123456789abcdef01234567'
@@ -33,24 +33,25 @@ const source = (changes: object = {}) => {
 }
 
 describe('resolveHub', () => {
-  test('lists files at a commit, with the hashes that they have', async () => {
-    const { revision, context, created, implementations } = await resolveHub(source(), access)
-    expect(revision).toBe(COMMIT)
-    expect(created).toBe('2025-04-29T10:00:00.000Z')
-    expect(context).toBe(
-      JSON.parse(readFileSync(join(TINY, 'config.json'), 'utf8')).max_position_embeddings,
-    )
-    expect(implementations.map(({ id, device }) => [id, device])).toEqual([
-      ['fp32-webgpu', 'webgpu'],
-      ['fp32-wasm', 'wasm'],
+  const resolve = (changes: object = {}) => resolveHub(source(changes), access)
+
+  test('lists the files of a commit with their hashes', async () => {
+    const { revision, context, created, implementations } = await resolve()
+    expect([revision, created]).toEqual([COMMIT, '2025-04-29T10:00:00.000Z'])
+    const config = JSON.parse(readFileSync(join(TINY, 'config.json'), 'utf8'))
+    expect(context).toBe(config.max_position_embeddings)
+    expect(implementations.map(({ id, device }) => `${id} ${device}`)).toEqual([
+      'fp32-webgpu webgpu',
+      'fp32-wasm wasm',
     ])
-    for (const { name, url, bytes, sha256 } of implementations[1]?.resources ?? []) {
+    const resources = implementations[1]?.resources ?? []
+    for (const { name, url, bytes, sha256 } of resources) {
       const content = readFileSync(join(TINY, name))
       expect(url).toBe(`${hub.url}me/tiny/resolve/${COMMIT}/${name}`)
-      expect(bytes).toBe(content.length)
-      expect(sha256).toBe(createHash('sha256').update(content).digest('hex'))
+      const hash = createHash('sha256').update(content).digest('hex')
+      expect([bytes, sha256]).toEqual([content.length, hash])
     }
-    expect(implementations[1]?.resources.map(({ name, type }) => `${type} ${name}`)).toEqual([
+    expect(resources.map(({ name, type }) => `${type} ${name}`)).toEqual([
       'config config.json',
       'config generation_config.json',
       'tokenizer tokenizer.json',
@@ -59,21 +60,26 @@ describe('resolveHub', () => {
     ])
   })
 
-  test('a repository that is not there is named', async () => {
-    await expect(resolveHub(source({ repository: 'me/none' }), access)).rejects.toMatchObject({
-      kind: 'not_found',
-      message: expect.stringContaining('me/none'),
-    })
-  })
-
-  test('a repository without a model for the browser is refused', async () => {
-    await expect(resolveHub(source({ repository: 'me/empty' }), access)).rejects.toMatchObject({
-      code: 'hub_unfit',
-    })
-  })
-
-  test('a precision that is not there is named', async () => {
-    await expect(resolveHub(source({ dtypes: ['q4'] }), access)).rejects.toThrowError(/in q4/)
+  const containing = (text: string) => expect.stringContaining(text)
+  test.each<[string, object, object]>([
+    [
+      'a missing repository',
+      { repository: 'me/none' },
+      { kind: 'not_found', message: containing('me/none') },
+    ],
+    [
+      'a repository without a model for browsers',
+      { repository: 'me/empty' },
+      { code: 'hub_unfit' },
+    ],
+    ['a precision that is missing', { dtypes: ['q4'] }, { message: containing('in q4') }],
+    [
+      'an unreachable hub',
+      { host: 'http://127.0.0.1:1/' },
+      { code: 'hub_unreachable', message: containing('mirror') },
+    ],
+  ])('refuses %s', async (_, changes, error) => {
+    await expect(resolve(changes)).rejects.toMatchObject(error)
   })
 
   test.each([
@@ -81,37 +87,30 @@ describe('resolveHub', () => {
     [403, 'hub_refused'],
     [429, 'hub_unreachable'],
     [500, 'hub_unreachable'],
-  ])('a hub that answers %i is %s', async (status, code) => {
+  ])('reports the status %i as %s', async (status, code) => {
     hub.refuseWith = status
-    await expect(resolveHub(source(), access)).rejects.toMatchObject({ kind: 'unavailable', code })
+    await expect(resolve()).rejects.toMatchObject({ kind: 'unavailable', code })
   })
 
-  test('a hub that is not there says so, and what to do', async () => {
-    const gone = source({ host: 'http://127.0.0.1:1/' })
-    await expect(resolveHub(gone, access)).rejects.toMatchObject({
-      code: 'hub_unreachable',
-      message: expect.stringContaining('mirror'),
-    })
-  })
-
+  const file = { rfilename: 'config.json' }
   test.each([
     ['no commit', { sha: 'main' }],
-    ['a length below nothing', { siblings: [{ rfilename: 'config.json', size: -5, blobId: '' }] }],
-    ['half a byte', { siblings: [{ rfilename: 'config.json', size: 1.5, blobId: '' }] }],
-    ['no lengths', { siblings: [{ rfilename: 'config.json' }] }],
-  ])('a hub that says %s is not believed', async (_, lie) => {
+    ['a negative length', { siblings: [{ ...file, size: -5, blobId: '' }] }],
+    ['half a byte', { siblings: [{ ...file, size: 1.5, blobId: '' }] }],
+    ['no length', { siblings: [file] }],
+  ])('refuses a listing with %s', async (_, lie) => {
     hub.lie = lie
-    await expect(resolveHub(source(), access)).rejects.toMatchObject({ code: 'hub_unreachable' })
+    await expect(resolve()).rejects.toMatchObject({ code: 'hub_unreachable' })
   })
 
-  test('when a repository was made is of no weight', async () => {
+  test('ignores an invalid time of creation', async () => {
     hub.lie = { createdAt: 'yesterday' }
-    expect((await resolveHub(source(), access)).created).toBeUndefined()
+    expect((await resolve()).created).toBeUndefined()
   })
 
-  test('a small file that is not the listed one is not trusted', async () => {
+  test('refuses a small file with another hash', async () => {
     hub.damaged = 'tokenizer_config.json'
-    await expect(resolveHub(source(), access)).rejects.toThrowError(/tokenizer_config\.json/)
+    await expect(resolve()).rejects.toThrowError(/tokenizer_config\.json/)
   })
 
   test('ends when its signal aborts', async () => {
@@ -128,192 +127,154 @@ test.each([
   [{ max_position_embeddings: 1e300 }, undefined],
   [{ max_position_embeddings: -1 }, undefined],
   [{ max_position_embeddings: 'many' }, undefined],
-])('a model that says %j was made for %s tokens', (config, context) => {
+])('The config %j has a context of %s tokens', (config, context) => {
   expect(findContextTokens(config)).toBe(context)
 })
 
 describe('findVariants', () => {
-  const files = (...paths: string[]) =>
-    paths.map((path) => ({ path, bytes: 1, sha256: null, blobId: '' }))
-  const found = (paths: string[], dtypes: Parameters<typeof findVariants>[1] = null) =>
-    findVariants(files(...paths), dtypes).map(({ dtype, device, features, files: used }) =>
-      [dtype, device, ...features, ...used.map(({ path }) => path)].join(' '),
-    )
+  const graphs = (names: string) => names.split(' ').map((name) => `onnx/${name}.onnx`)
+  /** Returns the precision, device, features and files of each variant. */
+  const find = (paths: string[], ...rest: [Parameters<typeof findVariants>[1]?, boolean?]) => {
+    const files = paths.map((path) => ({ path, bytes: 1, sha256: null, blobId: '' }))
+    const variants = findVariants(files, rest[0] ?? null, rest[1])
+    return variants.map(({ dtype, device, features, files: used }) => {
+      const names = used.map(({ path }) => path.replace(/^onnx\//, '').replace(/\.onnx$/, ''))
+      return [dtype, device, ...features, ...names].join(' ')
+    })
+  }
+  const data = ['_data_10', '_data', '_data_2', '_data_1'].map((end) => `onnx/model_q4.onnx${end}`)
+  const seeing = graphs(
+    'embed_tokens decoder_model_merged_q4 vision_encoder_q4 vision_encoder_quantized',
+  )
 
-  test('takes every precision that suits a device, best first', () => {
-    const paths = ['', '_fp16', '_q4', '_q4f16', '_quantized', '_int8'].map(
-      (suffix) => `onnx/model${suffix}.onnx`,
-    )
-    expect(found(paths)).toEqual([
-      'q4f16 webgpu shader-f16 onnx/model_q4f16.onnx',
-      'q4 webgpu onnx/model_q4.onnx',
-      'fp16 webgpu shader-f16 onnx/model_fp16.onnx',
-      'fp32 webgpu onnx/model.onnx',
-      'q8 wasm onnx/model_quantized.onnx',
-      'int8 wasm onnx/model_int8.onnx',
-      'q4 wasm onnx/model_q4.onnx',
-      'fp32 wasm onnx/model.onnx',
-    ])
-  })
-
-  test('takes the weights beside a graph, in order', () => {
-    const data = ['_data_10', '_data', '_data_2', '_data_1'].map(
-      (end) => `onnx/model_q4.onnx${end}`,
-    )
-    expect(found(['onnx/model_q4.onnx', ...data], ['q4'])[0]).toBe(
-      'q4 webgpu onnx/model_q4.onnx onnx/model_q4.onnx_data onnx/model_q4.onnx_data_1 ' +
-        'onnx/model_q4.onnx_data_2 onnx/model_q4.onnx_data_10',
-    )
-  })
-
-  test('takes the table of words of a model for several kinds of input, in a precision it has', () => {
-    const paths = [
-      'embed_tokens_fp16',
-      'embed_tokens',
-      'decoder_model_merged_q4f16',
-      'vision_encoder_q4',
-    ]
-    expect(
-      found(
-        paths.map((path) => `onnx/${path}.onnx`),
-        ['q4f16'],
-      )[0],
-    ).toBe(
-      'q4f16 webgpu shader-f16 onnx/embed_tokens_fp16.onnx onnx/decoder_model_merged_q4f16.onnx',
-    )
-  })
-
-  test('takes the image encoder of a model that sees images, in a precision for the device', () => {
-    const paths = [
-      'embed_tokens',
-      'decoder_model_merged_q4',
-      'vision_encoder_q4',
-      'vision_encoder_quantized',
-    ].map((path) => `onnx/${path}.onnx`)
-    const seeing = (given: string[]) =>
-      findVariants(files(...given), ['q4'], true).map(({ device, files: used }) =>
-        [device, ...used.map(({ path }) => path)].join(' '),
-      )
-    expect(seeing(paths)).toEqual([
-      'webgpu onnx/vision_encoder_q4.onnx onnx/embed_tokens.onnx onnx/decoder_model_merged_q4.onnx',
-      'wasm onnx/vision_encoder_quantized.onnx onnx/embed_tokens.onnx onnx/decoder_model_merged_q4.onnx',
-    ])
-    expect(seeing(paths.slice(0, 2))).toEqual([])
-  })
-
-  test('takes a merged decoder that reads tokens itself', () => {
-    expect(found(['onnx/decoder_model_merged_quantized.onnx'])).toEqual([
-      'q8 wasm onnx/decoder_model_merged_quantized.onnx',
-    ])
+  test.each<[string, string[], string[]]>([
+    [
+      'every precision that suits a device, best first',
+      find(graphs('model model_fp16 model_q4 model_q4f16 model_quantized model_int8')),
+      [
+        'q4f16 webgpu shader-f16 model_q4f16',
+        'q4 webgpu model_q4',
+        'fp16 webgpu shader-f16 model_fp16',
+        'fp32 webgpu model',
+        'q8 wasm model_quantized',
+        'int8 wasm model_int8',
+        'q4 wasm model_q4',
+        'fp32 wasm model',
+      ],
+    ],
+    [
+      'the weights beside a graph, in order',
+      find([...graphs('model_q4'), ...data], ['q4']).slice(0, 1),
+      [
+        'q4 webgpu model_q4 model_q4.onnx_data model_q4.onnx_data_1 model_q4.onnx_data_2 ' +
+          'model_q4.onnx_data_10',
+      ],
+    ],
+    [
+      'the token embeddings of a multimodal model, in a precision that exists',
+      find(graphs('embed_tokens_fp16 embed_tokens decoder_model_merged_q4f16 vision_encoder_q4'), [
+        'q4f16',
+      ]).slice(0, 1),
+      ['q4f16 webgpu shader-f16 embed_tokens_fp16 decoder_model_merged_q4f16'],
+    ],
+    [
+      'the image encoder of a model with images, in a precision for the device',
+      find(seeing, ['q4'], true),
+      [
+        'q4 webgpu vision_encoder_q4 embed_tokens decoder_model_merged_q4',
+        'q4 wasm vision_encoder_quantized embed_tokens decoder_model_merged_q4',
+      ],
+    ],
+    ['nothing without an image encoder', find(seeing.slice(0, 2), ['q4'], true), []],
+    [
+      'a merged decoder that reads tokens itself',
+      find(graphs('decoder_model_merged_quantized')),
+      ['q8 wasm decoder_model_merged_quantized'],
+    ],
+  ])('finds %s', (_, found, expected) => {
+    expect(found).toEqual(expected)
   })
 })
 
-describe('a short entry', () => {
-  const validate = (entry: object) =>
-    validateCatalog(
-      { version: 1, entries: [entry] },
-      {
-        source: 'test',
-        base: 'https://app.test/models/catalog.json',
-        embedded: false,
-      },
-    ).entries[0]
+describe('A short entry', () => {
+  const expand = (entry: object) => {
+    const base = 'https://app.test/models/catalog.json'
+    return validate({ version: 1, entries: [entry] }, { base }).entries[0]
+  }
 
   test('needs a tag and a repository', () => {
-    expect(validate(ENTRY)).toMatchObject({
+    const hubbed = { repository: 'me/tiny', revision: 'main', host: 'https://huggingface.co/' }
+    expect(expand(ENTRY)).toMatchObject({
       type: 'model',
       name: 'tiny',
       maxInputTokens: 4096,
       implementations: [],
-      hub: {
-        repository: 'me/tiny',
-        revision: 'main',
-        host: 'https://huggingface.co/',
-        dtypes: null,
-      },
+      hub: { ...hubbed, dtypes: null },
     })
   })
 
-  test('a mirror may be named from the catalog on', () => {
-    expect(validate({ ...ENTRY, host: '../hub' })).toMatchObject({
-      hub: { host: 'https://app.test/hub/' },
-    })
+  test('may name a mirror, relative to the catalog', () => {
+    const mirrored = { hub: { host: 'https://app.test/hub/' } }
+    expect(expand({ ...ENTRY, host: '../hub' })).toMatchObject(mirrored)
   })
 
   test.each([
-    [{ ...ENTRY, huggingface: 'tiny' }, /entries\[0\]\.huggingface: a repository looks like/],
-    [{ ...ENTRY, dtypes: ['q5'] }, /entries\[0\]\.dtypes\[0\]/],
-    [{ ...ENTRY, host: 'ftp://x' }, /entries\[0\]\.host/],
-    [{ ...ENTRY, weights: 1 }, /entries\[0\]\.weights/],
-  ])('what is wrong in it is named: %j', (entry, message) => {
-    expect(() => validate(entry)).toThrowError(message)
+    [{ huggingface: 'tiny' }, /entries\[0\]\.huggingface: a repository looks like/],
+    [{ dtypes: ['q5'] }, /entries\[0\]\.dtypes\[0\]/],
+    [{ host: 'ftp://x' }, /entries\[0\]\.host/],
+    [{ weights: 1 }, /entries\[0\]\.weights/],
+  ])('is refused with %j', (changes, message) => {
+    expect(() => expand({ ...ENTRY, ...changes })).toThrowError(message)
   })
 
-  test.each([
-    [{}, 32768, { maxInputTokens: 32768, maxOutputTokens: 4096 }],
-    [{}, undefined, { maxInputTokens: 4096, maxOutputTokens: 4096 }],
-    [{ maxInputTokens: 8192 }, 2048, { maxInputTokens: 2048, maxOutputTokens: 2048 }],
-    [
-      { maxInputTokens: 1000, maxOutputTokens: 2000 },
-      2048,
-      { maxInputTokens: 1000, maxOutputTokens: 1000 },
-    ],
-  ])('%j of a model made for %s tokens', (limits, context, expected) => {
-    const entry = expandHubEntry({ ...ENTRY, ...limits }, undefined)
-    const resolved = { revision: COMMIT, created: undefined, context, implementations: [] }
-    expect(completeEntry(entry, resolved)).toMatchObject(expected)
-  })
-})
-
-test('a model is as old as the catalog says, else as its repository', () => {
   const resolved = {
     revision: COMMIT,
     created: '2025-04-29T10:00:00.000Z',
     context: 8,
     implementations: [],
   }
-  const own = '2024-01-01T00:00:00Z'
-  const listed = (created?: string) => expandHubEntry({ ...ENTRY, created }, undefined)
-  expect(completeEntry(listed(own), resolved).created).toBe(own)
-  expect(completeEntry(listed(), resolved).created).toBe(resolved.created)
+  test.each<[object, number | undefined, number, number]>([
+    [{}, 32768, 32768, 4096],
+    [{}, undefined, 4096, 4096],
+    [{ maxInputTokens: 8192 }, 2048, 2048, 2048],
+    [{ maxInputTokens: 1000, maxOutputTokens: 2000 }, 2048, 1000, 1000],
+  ])('with %j of a model for %s tokens has %i and %i', (limits, context, maxInputTokens, most) => {
+    const entry = expandHubEntry({ ...ENTRY, ...limits }, undefined)
+    const expected = { maxInputTokens, maxOutputTokens: most }
+    expect(completeEntry(entry, { ...resolved, context })).toMatchObject(expected)
+  })
+
+  test('has the time of creation of the catalog, else that of the repository', () => {
+    const own = '2024-01-01T00:00:00Z'
+    const listed = (created?: string) => expandHubEntry({ ...ENTRY, created }, undefined)
+    expect(completeEntry(listed(own), resolved).created).toBe(own)
+    expect(completeEntry(listed(), resolved).created).toBe(resolved.created)
+  })
 })
 
 describe('refreshCatalog', () => {
-  let folder: string
-  beforeAll(() => (folder = mkdtempSync(join(tmpdir(), 'inorigin-'))))
-  afterAll(() => rmSync(folder, { recursive: true }))
-
-  test('writes what the hub says, leaves the rest, and says what could not be had', async () => {
-    const file = join(folder, 'catalog.json')
+  test('completes entries by the hub, leaves the others, and reports failures', async () => {
     const entries = [ENTRY, { tag: '@me/none', huggingface: 'me/none', name: 'None' }]
-    writeFileSync(file, JSON.stringify({ version: 1, entries }))
-    const asked: string[] = []
-    const result = await refreshCatalog({
-      file,
-      host: hub.url,
-      onEntry: (tag) => asked.push(tag),
-      signal: access.signal,
+    const folder = freshFolder({ 'catalog.json': JSON.stringify({ version: 1, entries }) })
+    const file = join(folder, 'catalog.json')
+    const seen: string[] = []
+    const onEntry = (tag: string) => seen.push(tag)
+    const result = await refreshCatalog({ file, host: hub.url, onEntry, ...access })
+    expect(seen).toEqual(['@me/tiny', '@me/none'])
+    expect(result).toMatchObject({
+      refreshed: ['@me/tiny'],
+      failed: [{ tag: '@me/none', why: expect.stringContaining('me/none') }],
     })
-    expect(asked).toEqual(['@me/tiny', '@me/none'])
-    expect(result.refreshed).toEqual(['@me/tiny'])
-    expect(result.failed).toMatchObject([
-      { tag: '@me/none', why: expect.stringContaining('me/none') },
-    ])
     const written = JSON.parse(readFileSync(file, 'utf8'))
-    expect(written.entries[1]).toEqual(entries[1])
     expect(written.entries[0]).toMatchObject({ ...ENTRY, revision: COMMIT })
-    const [entry] = validateCatalog(written, {
-      source: file,
-      base: hub.url,
-      embedded: false,
-    }).entries
+    expect(written.entries[1]).toEqual(entries[1])
+    const [entry] = validate(written, { base: hub.url }).entries
     expect(entry?.implementations[1]?.resources[0]).toMatchObject({ name: 'config.json' })
   })
 
-  test('a file that is no catalog is refused', async () => {
-    const file = join(folder, 'other.json')
-    writeFileSync(file, '{"version":2}')
-    const options = { file, onEntry: () => undefined, signal: access.signal }
-    await expect(refreshCatalog(options)).rejects.toMatchObject({ code: 'invalid_catalog' })
+  test('refuses a file that is no catalog', async () => {
+    const file = join(freshFolder({ 'other.json': '{"version":2}' }), 'other.json')
+    const refreshing = refreshCatalog({ file, onEntry: () => undefined, ...access })
+    await expect(refreshing).rejects.toMatchObject({ code: 'invalid_catalog' })
   })
 })

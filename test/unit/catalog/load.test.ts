@@ -1,4 +1,4 @@
-import { createServer, type Server } from 'node:http'
+import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import {
@@ -12,27 +12,27 @@ import { catalog, model, predictor } from './entries.ts'
 const embedded = catalog(model({ tag: '@inorigin/guide' }))
 const own = catalog(model(), predictor())
 
-let server: Server
+const PAGES: Record<string, [status: number, body: string]> = {
+  '/inorigin/models/catalog.json': [200, JSON.stringify(embedded)],
+  '/own.json': [200, JSON.stringify(own)],
+  '/clash.json': [200, JSON.stringify(embedded)],
+  '/broken.json': [200, '{"version": 1,'],
+  '/wrong.json': [200, '{"version": 1, "entries": [{}]}'],
+  '/app.html': [200, '<!doctype html><title>App</title>'],
+  '/huge.json': [200, `"${'x'.repeat(MAX_CATALOG_BYTES)}"`],
+  '/busy.json': [503, 'no'],
+}
+
 let origin = ''
+const server = createServer((request, response) => {
+  if (request.url === '/latest.json') {
+    return void response.writeHead(302, { location: '/v3/own.json' }).end()
+  }
+  const [status, body] = PAGES[request.url?.replace('/v3', '') ?? ''] ?? [404, 'not here']
+  response.writeHead(status).end(body)
+})
 
 beforeAll(async () => {
-  const pages: Record<string, [status: number, body: string]> = {
-    '/inorigin/models/catalog.json': [200, JSON.stringify(embedded)],
-    '/own.json': [200, JSON.stringify(own)],
-    '/clash.json': [200, JSON.stringify(catalog(model({ tag: '@inorigin/guide' })))],
-    '/broken.json': [200, '{"version": 1,'],
-    '/wrong.json': [200, '{"version": 1, "entries": [{}]}'],
-    '/app.html': [200, '<!doctype html><title>App</title>'],
-    '/huge.json': [200, `"${'x'.repeat(MAX_CATALOG_BYTES)}"`],
-    '/busy.json': [503, 'no'],
-  }
-  server = createServer((request, response) => {
-    if (request.url === '/latest.json') {
-      return void response.writeHead(302, { location: '/v3/own.json' }).end()
-    }
-    const [status, body] = pages[request.url?.replace('/v3', '') ?? ''] ?? [404, 'not here']
-    response.writeHead(status).end(body)
-  })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 })
@@ -43,13 +43,13 @@ const defaultUrl = () => `${origin}/inorigin/models/catalog.json`
 const tagsOf = ({ entries }: typeof own) => entries.map((entry) => entry.tag)
 const firstUrl = ({ entries }: typeof own) => entries[0]?.implementations[0]?.resources[0]?.url
 
-test('is the embedded one when the app has none', async () => {
+test('The embedded catalog is used if the app has none', async () => {
   const found = await loadCatalog(null, defaultUrl())
   expect(tagsOf(found)).toEqual(['@inorigin/guide'])
   expect(firstUrl(found)).toBe(`${origin}/inorigin/models/tiny/m.onnx`)
 })
 
-test("has the app's entries first, from a URL or a document", async () => {
+test("The app's entries come first, from a URL or a document", async () => {
   for (const source of [`${origin}/own.json`, '/own.json', own]) {
     const found = await loadCatalog(source, defaultUrl(), `${origin}/`)
     expect(tagsOf(found)).toEqual(['@acme/tiny', '@acme/digits', '@inorigin/guide'])
@@ -57,11 +57,11 @@ test("has the app's entries first, from a URL or a document", async () => {
   }
 })
 
-test('may be the embedded one by its URL', async () => {
+test('The app may name the embedded catalog by its URL', async () => {
   expect(tagsOf(await loadCatalog(defaultUrl(), defaultUrl()))).toEqual(['@inorigin/guide'])
 })
 
-test("a copy answers for the app's catalog while its server sends none, and for nothing else", async () => {
+test("A copy replaces the app's catalog while its server sends none, and never another", async () => {
   const kept = new Map<string, CatalogText>()
   const copies: CatalogCopies = {
     find: async (url) => kept.get(url),
@@ -87,29 +87,24 @@ test("a copy answers for the app's catalog while its server sends none, and for 
   expect(kept.get(url)).toBe(copy)
 })
 
-test('starts relative URLs from where a redirect led', async () => {
+test('Relative URLs are resolved against the end of a redirect', async () => {
   const found = await loadCatalog(`${origin}/latest.json`, defaultUrl())
   expect(firstUrl(found)).toBe(`${origin}/v3/tiny/m.onnx`)
 })
 
 test.each(['/nowhere/catalog.json', '/app.html'])(
-  'does without the embedded one at %s when the app has its own',
+  'Without an embedded catalog at %s, the app needs its own',
   async (path) => {
     expect(tagsOf(await loadCatalog(own, origin + path))).toEqual(['@acme/tiny', '@acme/digits'])
-  },
-)
-
-test('says what to run when the embedded one is missing and there is no other', async () => {
-  for (const path of ['/nowhere/catalog.json', '/app.html']) {
     await expect(loadCatalog(null, origin + path)).rejects.toMatchObject({
       kind: 'unavailable',
       code: 'catalog_unavailable',
       message: expect.stringMatching(/could not be read: .* Run "npx inorigin init/),
     })
-  }
-})
+  },
+)
 
-test('is refused when it redefines a tag of ours', async () => {
+test('A catalog that redefines a tag of the package is refused', async () => {
   for (const source of [`${origin}/clash.json`, embedded]) {
     await expect(loadCatalog(source, defaultUrl())).rejects.toMatchObject({
       kind: 'invalid_request',
@@ -127,7 +122,7 @@ test.each([
   ['/busy.json', 'unavailable', /busy\.json could not be read: the server returned 503/],
   ['file:///etc/passwd', 'invalid_request', /"file:\/\/\/etc\/passwd" is not an http or https URL/],
   ['http://127.0.0.1:9/x.json', 'unavailable', /x\.json could not be read: .*CORS/],
-])('says why %s cannot be used', async (path, kind, message) => {
+])('The error says why %s cannot be used', async (path, kind, message) => {
   const loading = loadCatalog(path, defaultUrl(), `${origin}/`)
   await expect(loading).rejects.toMatchObject({ kind, message: expect.stringMatching(message) })
 })

@@ -1,8 +1,10 @@
-/** Files of a server that is no hub, as slowly and as long as they may come. */
+/** Files of a server that is slow or endless. */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { MAX_SMALL_FILE_BYTES } from '../../../src/catalog/hub/bounded-fetch.ts'
 import { fetchListing } from '../../../src/catalog/hub/listing.ts'
 import { fetchSmallFile, openFolder } from '../../../src/catalog/mlc/folder.ts'
+
+const { signal } = new AbortController()
 
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
@@ -15,10 +17,10 @@ afterEach(() => {
 
 /** A server that sends a byte after each of those seconds, and then nothing more, nor an end. */
 function serve(...seconds: number[]): void {
-  vi.stubGlobal('fetch', async (_url: string, { signal }: { signal: AbortSignal }) => {
+  vi.stubGlobal('fetch', async (_url: string, { signal: stop }: RequestInit) => {
     const body = new ReadableStream<Uint8Array>({
       async start(controller) {
-        signal.addEventListener('abort', () => controller.error(signal.reason))
+        stop?.addEventListener('abort', () => controller.error(stop.reason))
         for (const wait of seconds) {
           // oxlint-disable-next-line tests/no-fixed-wait -- The timers are fake.
           await new Promise((resolve) => setTimeout(resolve, wait * 1000))
@@ -31,16 +33,16 @@ function serve(...seconds: number[]): void {
   })
 }
 
-const read = () => fetchSmallFile('https://h.test/a', { signal: new AbortController().signal })
+const read = () => fetchSmallFile('https://h.test/a', { signal })
 
-test('what comes slowly is waited for', async () => {
+test('A slow file is read to its end', async () => {
   serve(20, 20, 20)
   const reading = read()
   await vi.advanceTimersByTimeAsync(60_000)
   expect((await reading)?.bytes).toEqual(Uint8Array.of(1, 1, 1))
 })
 
-test('what stops coming is not, and can be asked for again', async () => {
+test('A file that stops is given up and can be requested again', async () => {
   serve(1)
   const reading = read().catch((error: unknown) => error)
   await vi.advanceTimersByTimeAsync(32_000)
@@ -72,20 +74,13 @@ function sendEndlessly(name: string, piece: Uint8Array, files: Record<string, st
 }
 
 const MIB = 2 ** 20
-const source = {
-  host: 'https://h.test/',
-  repository: 'me/it',
-  revision: 'main',
-  dtypes: null,
-  maxInputTokens: null,
-  maxOutputTokens: null,
-  created: null,
-}
+const limits = { maxInputTokens: null, maxOutputTokens: null, created: null }
+const repository = { host: 'https://h.test/', repository: 'me/it', revision: 'main', dtypes: null }
 
 test.each<[string, () => Promise<unknown>]>([
   ['file', () => read()],
-  ['listing', () => fetchListing(source, { signal: new AbortController().signal })],
-])('a %s without end is given up before it fills the memory', async (_, reading) => {
+  ['listing', () => fetchListing({ ...repository, ...limits }, { signal })],
+])('An endless %s is given up before it fills the memory', async (_, reading) => {
   const sent = sendEndlessly('h.test', new Uint8Array(MIB))
   await expect(reading()).rejects.toMatchObject({
     kind: 'unavailable',
@@ -95,15 +90,13 @@ test.each<[string, () => Promise<unknown>]>([
   expect(sent.bytes).toBeLessThan(MAX_SMALL_FILE_BYTES + 4 * MIB)
 })
 
-test('weights that are longer than their list says are no further read', async () => {
+test('Weights are not read beyond the length of their list', async () => {
   const list = JSON.stringify({ records: [{ dataPath: 'w.bin', nbytes: 3000 }] })
   const sent = sendEndlessly('w.bin', new Uint8Array(1000), {
     'mlc-chat-config.json': '{}',
     'tensor-cache.json': list,
   })
-  await expect(
-    openFolder('https://h.test/m/', { signal: new AbortController().signal }),
-  ).rejects.toMatchObject({
+  await expect(openFolder('https://h.test/m/', { signal })).rejects.toMatchObject({
     code: 'hub_unfit',
     message: expect.stringContaining('w.bin sent more than the limit of 3000 bytes'),
   })

@@ -1,304 +1,229 @@
-import { expect, test } from 'vitest'
-import { validateCatalog } from '../../../src/catalog/validate.ts'
-import { catalog, HASH, model, predictor, thrownBy } from './entries.ts'
+import { describe, expect, test } from 'vitest'
+import {
+  catalog,
+  changed,
+  HASH,
+  IMPLEMENTATION,
+  model,
+  predictor,
+  RESOURCE,
+  thrownBy,
+  validate,
+} from './entries.ts'
 
-const options = { source: 'here', base: 'https://app.test/models/catalog.json', embedded: false }
-
-/** The problems of a document that is refused. */
+/** Returns the problems of a document that is refused. */
 function problemsOf(document: unknown): readonly string[] {
-  const error = thrownBy(() => validateCatalog(document, options))
+  const error = thrownBy(() => validate(document))
   expect(error).toMatchObject({ kind: 'invalid_request', code: 'invalid_catalog' })
   return error.details?.['problems'] as string[]
 }
 
-/** A valid catalog with one place changed. */
-function changed(path: readonly (string | number)[], value: unknown): unknown {
-  const document = structuredClone(catalog(model(), predictor()))
-  let place: unknown = document
-  for (const key of path.slice(0, -1)) place = (place as Record<string | number, unknown>)[key]
-  ;(place as Record<string | number, unknown>)[path.at(-1) ?? ''] = value
-  return document
-}
-
-test('makes every URL absolute and changes nothing else', () => {
-  const found = validateCatalog(catalog(model(), predictor()), options)
+test('Every URL becomes absolute, and nothing else changes', () => {
+  const found = validate(catalog(model(), predictor()))
   const urls = found.entries.map((entry) => entry.implementations[0]?.resources[0]?.url)
   expect(urls).toEqual(Array(2).fill('https://app.test/models/tiny/m.onnx'))
   expect(found.entries[0]).toMatchObject({ tag: '@acme/tiny', maxInputTokens: 2048 })
-  expect(validateCatalog(found, { ...options, base: 'https://other.test/' })).toEqual(found)
+  expect(validate(found, { base: 'https://other.test/' })).toEqual(found)
 })
 
-const resource = ['entries', 0, 'implementations', 0, 'resources', 0]
+describe('A wrong value is refused with its place', () => {
+  const tag = 'a tag looks like @owner/name'
+  const times = [
+    'yesterday',
+    '2026-01-01',
+    '2026-01-01T00:00:00+02',
+    '2026-01-01T00:00:00 +02:00',
+    '2026-02-31T00:00:00Z',
+    '2026-13-01T00:00:00Z',
+    '2026-01-01T25:00:00Z',
+  ]
+  const names = ['../a', 'a/../b', './a', 'a/.', '/a', 'a//b', 'a\\b', '..', '']
+  const urls = [
+    'javascript:alert(1)',
+    'file:///etc/passwd',
+    'data:,x',
+    'blob:https://a.t/1',
+    'http:',
+  ]
 
-test.each([
-  [[...resource, 'sha256'], 'abc', 'entries[0].implementations[0].resources[0].sha256: a sha256'],
-  [[...resource, 'bytes'], -1, 'entries[0].implementations[0].resources[0].bytes: '],
-  [[...resource, 'bytes'], '10', 'entries[0].implementations[0].resources[0].bytes: '],
-  [[...resource, 'type'], 'zip', 'entries[0].implementations[0].resources[0].type: '],
-  [[...resource, 'colour'], 1, 'entries[0].implementations[0].resources[0].colour: '],
-  [['entries', 0, 'tag'], 'tiny', 'entries[0].tag: a tag looks like @owner/name'],
-  [['entries', 0, 'tag'], '@Acme/tiny', 'entries[0].tag: a tag looks like @owner/name'],
-  [['entries', 0, 'created'], 'yesterday', 'entries[0].created: '],
-  [['entries', 0, 'maxInputTokens'], 0, 'entries[0].maxInputTokens: '],
-  [['entries', 1, 'signature', 'inputs', 0, 'type'], 'x', 'entries[1].signature.inputs[0].type: '],
-  [['entries', 1, 'type'], 'thing', 'entries[1].type: '],
-  [['entries', 0, 'implementations'], [], 'entries[0].implementations: '],
-  [['version'], 2, 'version: '],
-  [
-    ['entries', 1, 'implementations', 0, 'bindings'],
-    { 'input.1': { tensor: 1 } },
-    'entries[1].implementations[0].bindings["input.1"].tensor: ',
-  ],
-  [[...resource, 'partBytes'], 1.5, 'entries[0].implementations[0].resources[0].partBytes: '],
-  [['entries'], {}, 'entries: '],
-])('says where it is wrong: %j = %j', (path, value, problem) => {
-  expect(problemsOf(changed(path, value))[0]).toContain(problem)
+  test.each<[string, unknown, string?]>([
+    [`${RESOURCE}.sha256`, 'abc', 'a sha256'],
+    [`${RESOURCE}.bytes`, -1],
+    [`${RESOURCE}.bytes`, '10'],
+    [`${RESOURCE}.type`, 'zip'],
+    [`${RESOURCE}.colour`, 1],
+    [`${RESOURCE}.partBytes`, 1.5],
+    ['entries[0].tag', 'tiny', tag],
+    ['entries[0].tag', '@Acme/tiny', tag],
+    ['entries[0].maxInputTokens', 0],
+    // The answer is part of the context.
+    ['entries[0].maxOutputTokens', 4096],
+    ['entries[1].signature.inputs[0].type', 'x'],
+    ['entries[1].type', 'thing'],
+    ['entries[0].implementations', []],
+    ['version', 2],
+    ['entries', {}],
+    [`${RESOURCE}.chunks`, [HASH, HASH], 'needs 1 hashes'],
+    ...times.map((time): [string, string] => ['entries[0].created', time]),
+    ...[...names, 'a\n/../../b', 'a\u2028/..'].map((name): [string, string, string] => [
+      `${RESOURCE}.name`,
+      name,
+      'a name is a path',
+    ]),
+    ...urls.map((url): [string, string, string] => [
+      `${RESOURCE}.url`,
+      url,
+      `"${url}" is not an http or https URL`,
+    ]),
+  ])('%s = %j', (path, value, why = '') => {
+    expect(problemsOf(changed(path, value))[0]).toContain(`${path}: ${why}`)
+  })
+
+  test('that of a binding by its name', () => {
+    const document = changed('entries[1].implementations[0].bindings', { 'input.1': { tensor: 1 } })
+    const place = 'entries[1].implementations[0].bindings["input.1"].tensor: '
+    expect(problemsOf(document)[0]).toContain(place)
+  })
+})
+
+test.each<[string, unknown]>([
+  ['entries[0].created', '2026-02-28T23:59:59Z'],
+  ['entries[0].created', '2024-02-29T00:00:00.125+05:30'],
+  [`${RESOURCE}.name`, 'model.onnx'],
+  [`${RESOURCE}.name`, 'onnx/model_q4.onnx_data'],
+  [`${RESOURCE}.name`, '.hidden/..file..'],
+  [`${RESOURCE}.name`, 'a b/ü#?.bin'],
+  [`${RESOURCE}.chunks`, [HASH]],
+])('%s may be %j', (path, value) => {
+  const [entry] = validate(changed(path, value)).entries
+  const [found] = entry?.implementations[0]?.resources ?? []
+  expect({ ...entry, ...found }).toMatchObject({ [path.split('.').at(-1) ?? '']: value })
 })
 
 const INPUT = { name: 'x', type: 'float32' }
-const TEXT = { tensor: 'ids', text: { tokenizer: 'tokenizer.json', most: 8 } }
-test.each<[string, object, string]>([
-  ['inputs', { inputs: [INPUT, INPUT] }, 'entries[0].signature.inputs[1].name: "x" is already'],
-  ['outputs', { outputs: [INPUT, INPUT] }, 'entries[0].signature.outputs[1].name: "x" is already'],
-  [
-    'members',
-    {
-      inputs: [
-        {
-          ...INPUT,
-          enumeration: [
-            { name: 'a', value: 1 },
-            { name: 'a', value: 2 },
-          ],
-        },
-      ],
-    },
-    'entries[0].signature.inputs[0].enumeration[1].name: ',
-  ],
-  [
-    'range',
-    { inputs: [{ ...INPUT, range: { min: 5, max: 1 } }] },
-    'entries[0].signature.inputs[0].range: min 5 is above max 1',
-  ],
-  [
-    'default',
-    { inputs: [{ ...INPUT, range: { max: 1 }, defaultValue: 7 }] },
-    'entries[0].signature.inputs[0].defaultValue: 7 is out of its range',
-  ],
-  [
-    'default member',
-    { inputs: [{ ...INPUT, enumeration: [{ name: 'a', value: 1 }], defaultValue: 'b' }] },
-    'entries[0].signature.inputs[0].defaultValue: is not a member of',
-  ],
-  [
-    'binding',
-    { bindings: { 'z.1': { tensor: 'z' } } },
-    'entries[0].implementations[0].bindings["z.1"]: there is no parameter z.1',
-  ],
-  [
-    'tokenizer',
-    { bindings: { x: TEXT } },
-    'entries[0].implementations[0].bindings["x"].text.tokenizer: there is no resource tokenizer.json',
-  ],
-  [
-    'labels',
-    { bindings: { x: { tensor: 'x', steps: [{ step: 'ctc', labels: { file: 'keys.txt' } }] } } },
-    'entries[0].implementations[0].bindings["x"].steps[0].labels.file: there is no resource keys.txt',
-  ],
-])(
-  'parameters that do not go together are named: %s',
-  (_, { bindings, ...signature }: { bindings?: object }, problem) => {
-    const entry = predictor({ signature: { inputs: [INPUT], outputs: [], ...signature } as never })
-    const implementations = entry.implementations.map((one) => ({
-      ...one,
-      ...(bindings && { bindings }),
-    }))
-    expect(problemsOf(catalog({ ...entry, implementations } as never))[0]).toContain(problem)
-  },
-)
-
-const BIT = {
-  enumeration: [
-    { name: 'on', value: 1 },
-    { name: 'off', value: 0 },
-  ],
+const members = (...values: [name: string, value: number][]) => ({
+  enumeration: values.map(([name, value]) => ({ name, value })),
+})
+const given = (signature: object, bindings?: object) => {
+  const entry = predictor({ signature: { inputs: [INPUT], outputs: [], ...signature } as never })
+  const implementations = entry.implementations.map((one) => ({
+    ...one,
+    ...(bindings && { bindings }),
+  }))
+  return catalog({ ...entry, implementations } as never)
 }
+const input = (changes: object) => ({ inputs: [{ ...INPUT, ...changes }] })
+
+test.each<[object, string]>([
+  [{ inputs: [INPUT, INPUT] }, 'inputs[1].name: "x" is already'],
+  [{ outputs: [INPUT, INPUT] }, 'outputs[1].name: "x" is already'],
+  [input(members(['a', 1], ['a', 2])), 'inputs[0].enumeration[1].name: '],
+  [input({ range: { min: 5, max: 1 } }), 'inputs[0].range: min 5 is above max 1'],
+  [input({ range: { max: 1 }, defaultValue: 7 }), 'inputs[0].defaultValue: 7 is out of its range'],
+  [
+    input({ ...members(['a', 1]), defaultValue: 'b' }),
+    'inputs[0].defaultValue: is not a member of',
+  ],
+])('The signature %j is refused', (signature, problem) => {
+  expect(problemsOf(given(signature))[0]).toContain(`entries[0].signature.${problem}`)
+})
+
+const TEXT = { tensor: 'ids', text: { tokenizer: 'tokenizer.json', most: 8 } }
+const LABELED = { tensor: 'x', steps: [{ step: 'ctc', labels: { file: 'keys.txt' } }] }
+test.each<[object, string]>([
+  [{ 'z.1': { tensor: 'z' } }, '["z.1"]: there is no parameter z.1'],
+  [{ x: TEXT }, '["x"].text.tokenizer: there is no resource tokenizer.json'],
+  [{ x: LABELED }, '["x"].steps[0].labels.file: there is no resource keys.txt'],
+])('The bindings %j are refused', (bindings, problem) => {
+  expect(problemsOf(given({}, bindings))[0]).toContain(`${IMPLEMENTATION}.bindings${problem}`)
+})
+
+const BIT = members(['on', 1], ['off', 0])
 test.each<[string, object]>([
   [
     'two classes of one name',
-    {
-      outputs: [
-        {
-          ...INPUT,
-          enumeration: [
-            { name: 'crane', value: 134 },
-            { name: 'crane', value: 517 },
-          ],
-        },
-      ],
-    },
+    { outputs: [{ ...INPUT, ...members(['crane', 134], ['crane', 517]) }] },
   ],
-  ['the name of a member', { inputs: [{ ...INPUT, ...BIT, defaultValue: ['on', 0] }] }],
-  ['a boolean for a number', { inputs: [{ name: 'x', type: 'bool', ...BIT, defaultValue: true }] }],
-  [
-    'a tensor of members',
-    { inputs: [{ ...INPUT, ...BIT, defaultValue: { data: [1, 0], shape: [2] } }] },
-  ],
-])('parameters that a prediction takes are taken: %s', (_, signature) => {
-  const entry = predictor({ signature: { inputs: [], outputs: [], ...signature } as never })
-  expect(validateCatalog(catalog(entry as never), options).entries).toHaveLength(1)
+  ['the name of a member', input({ ...BIT, defaultValue: ['on', 0] })],
+  ['a boolean for a number', input({ type: 'bool', ...BIT, defaultValue: true })],
+  ['a tensor of members', input({ ...BIT, defaultValue: { data: [1, 0], shape: [2] } })],
+])('A signature may have %s', (_, signature) => {
+  expect(validate(given({ inputs: [], ...signature })).entries).toHaveLength(1)
 })
 
-test.each([null, 'text', 7, []])('says that %j is no catalog at all', (document) => {
-  expect(problemsOf(document)[0]).toMatch(/^(the document|version|entries): /)
-})
-
-test('lists some problems and counts the rest', () => {
-  const entries = Array.from({ length: 9 }, (_, index) => ({ ...model(), tag: `bad ${index}` }))
-  expect(() => validateCatalog({ version: 1, entries }, options)).toThrow(
-    /cannot be used:\n(entries\[\d\]\.tag: .*\n){5}\(and 4 more\)$/,
-  )
-})
-
-test('knows what a model compiled by MLC must have', () => {
-  const [one] = model().implementations
-  if (!one) throw new Error('no implementation')
-  const implementations = [{ ...one, engine: 'mlc' as const, device: 'wasm' as const }]
-  expect(problemsOf(catalog(model({ implementations })))).toEqual([
-    'entries[0].implementations[0].device: mlc runs only on webgpu',
-    'entries[0].implementations[0].resources: mlc needs the compiled library of the model, of type wasm',
-  ])
-  expect(problemsOf(catalog(predictor({ implementations })))[0]).toBe(
-    'entries[0].implementations[0].engine: mlc runs only language models',
-  )
-})
-
-test('refuses a tag twice', () => {
-  expect(problemsOf(catalog(model(), predictor(), model()))).toEqual([
-    'entries[2].tag: "@acme/tiny" is already entries[0]',
-  ])
-})
-
-test('refuses an implementation id or a file name twice', () => {
-  const [one] = model().implementations
-  if (!one) throw new Error('no implementation')
-  const twice = catalog(model({ implementations: [one, one] }))
-  expect(problemsOf(twice)).toEqual([
-    'entries[0].implementations[1].id: "wasm" is already entries[0].implementations[0]',
-  ])
-  const files = { ...one, resources: [...one.resources, ...one.resources] }
-  expect(problemsOf(catalog(model({ implementations: [files] })))).toEqual([
-    'entries[0].implementations[0].resources[1].name: "onnx/model.onnx" is already ' +
-      'entries[0].implementations[0].resources[0]',
-  ])
-})
-
-test.each(['javascript:alert(1)', 'file:///etc/passwd', 'data:,x', 'blob:https://a.t/1', 'http:'])(
-  'refuses the URL %s',
-  (url) => {
-    expect(problemsOf(changed([...resource, 'url'], url))[0]).toBe(
-      `entries[0].implementations[0].resources[0].url: "${url}" is not an http or https URL`,
-    )
-  },
-)
-
-test('takes files that lie beside the catalog of a browser extension', () => {
-  const base = 'chrome-extension://abc/inorigin/models/catalog.json'
-  const found = validateCatalog(catalog(model()), { ...options, base })
-  const [url] = found.entries.map((entry) => entry.implementations[0]?.resources[0]?.url)
-  expect(url).toBe('chrome-extension://abc/inorigin/models/tiny/m.onnx')
-  const elsewhere = changed([...resource, 'url'], 'chrome-extension://def/m.onnx')
-  expect(() => validateCatalog(elsewhere, { ...options, base })).toThrow('is not an http')
-})
-
-test('refuses tags of @inorigin, unless it comes with the package', () => {
-  const document = catalog(model({ tag: '@inorigin/guide' }))
-  expect(problemsOf(document)[0]).toMatch(/^entries\[0\]\.tag: tags of @inorigin are reserved/)
-  expect(validateCatalog(document, { ...options, embedded: true }).entries).toHaveLength(1)
-})
-
-test('takes the devices that an app has runtimes for from the package alone', () => {
-  const document = { ...catalog(model()), devices: ['wasm'] }
-  expect(problemsOf(document)).toEqual([
-    "devices: only the package's own catalog has it; delete it",
-  ])
-  expect(validateCatalog(document, { ...options, embedded: true }).devices).toEqual(['wasm'])
-  const unknown = { ...catalog(model()), devices: ['npu'] }
-  expect(problemsOf(unknown)[0]).toMatch(/^devices\[0\]: /)
-})
-
-test('refuses chunk hashes that cannot be all of them', () => {
-  const path = [...resource, 'chunks']
-  expect(validateCatalog(changed(path, [HASH]), options).entries).toHaveLength(2)
-  const [problem] = problemsOf(changed(path, [HASH, HASH]))
-  expect(problem).toContain('resources[0].chunks: needs 1 hashes')
-})
-
-test('refuses an answer longer than prompt and answer together', () => {
-  const [problem] = problemsOf(catalog(model({ maxOutputTokens: 4096 })))
-  expect(problem).toContain('entries[0].maxOutputTokens')
-})
-
-test('is not fooled by prototypes in the document', () => {
-  const proto = '"__proto__":{"tag":"@inorigin/x"},"name"'
-  const text = JSON.stringify(catalog(model())).replace('"name"', proto)
-  const document: unknown = JSON.parse(text)
-  expect(problemsOf(document).join()).toContain('__proto__')
-})
-
-test.each([
-  '2026-01-01',
-  '2026-01-01T00:00:00+02',
-  '2026-01-01T00:00:00 +02:00',
-  '2026-02-31T00:00:00Z',
-  '2026-13-01T00:00:00Z',
-  '2026-01-01T25:00:00Z',
-  'yesterday',
-])('refuses %j as a time', (created) => {
-  expect(problemsOf(changed(['entries', 0, 'created'], created))[0]).toContain(
-    'entries[0].created: ',
-  )
-})
-
-test.each(['2026-02-28T23:59:59Z', '2024-02-29T00:00:00.125+05:30'])('takes %j', (created) => {
-  const document = changed(['entries', 0, 'created'], created)
-  expect(validateCatalog(document, options).entries[0]?.created).toBe(created)
-})
-
-const escapes = [
-  '../a',
-  'a/../b',
-  './a',
-  'a/.',
-  '/a',
-  'a//b',
-  'a\\b',
-  '..',
-  '',
-  'a\n/../../b',
-  'a\u2028/..',
-]
-
-test.each(escapes)('refuses %j as the name of a file', (name) => {
-  expect(problemsOf(changed([...resource, 'name'], name))[0]).toContain(
-    'entries[0].implementations[0].resources[0].name: a name is a path',
-  )
-})
-
-test.each(['model.onnx', 'onnx/model_q4.onnx_data', '.hidden/..file..', 'a b/ü#?.bin'])(
-  'takes %j as one',
-  (name) => {
-    const document = changed([...resource, 'name'], name)
-    expect(
-      validateCatalog(document, options).entries[0]?.implementations[0]?.resources[0]?.name,
-    ).toBe(name)
-  },
-)
-
-test('a state of unknown parameters is named', () => {
+test('A state of unknown parameters is refused', () => {
   const signature = { inputs: [INPUT], outputs: [] }
   const entry = predictor({ signature, states: [{ input: 'z', output: 'w' }] } as never)
   const problems = problemsOf(catalog(entry))
   expect(problems).toContain('entries[0].states[0].input: there is no input z')
   expect(problems).toContain('entries[0].states[0].output: there is no output w')
+})
+
+test.each([null, 'text', 7, []])('%j is no catalog', (document) => {
+  expect(problemsOf(document)[0]).toMatch(/^(the document|version|entries): /)
+})
+
+test('Only some problems are listed, and the others counted', () => {
+  const entries = Array.from({ length: 9 }, (_, index) => ({ ...model(), tag: `bad ${index}` }))
+  expect(() => validate({ version: 1, entries })).toThrow(
+    /cannot be used:\n(entries\[\d\]\.tag: .*\n){5}\(and 4 more\)$/,
+  )
+})
+
+test('A model compiled by MLC runs on WebGPU and has a library', () => {
+  const implementations = model().implementations.map((one) => ({
+    ...one,
+    engine: 'mlc' as const,
+    device: 'wasm' as const,
+  }))
+  expect(problemsOf(catalog(model({ implementations })))).toEqual([
+    `${IMPLEMENTATION}.device: mlc runs only on webgpu`,
+    `${IMPLEMENTATION}.resources: mlc needs the compiled library of the model, of type wasm`,
+  ])
+  expect(problemsOf(catalog(predictor({ implementations })))[0]).toBe(
+    `${IMPLEMENTATION}.engine: mlc runs only language models`,
+  )
+})
+
+test('Tags, ids of implementations and names of files are unique', () => {
+  expect(problemsOf(catalog(model(), predictor(), model()))).toEqual([
+    'entries[2].tag: "@acme/tiny" is already entries[0]',
+  ])
+  const [one] = model().implementations
+  if (!one) throw new Error('no implementation')
+  expect(problemsOf(catalog(model({ implementations: [one, one] })))).toEqual([
+    `entries[0].implementations[1].id: "wasm" is already ${IMPLEMENTATION}`,
+  ])
+  const files = { ...one, resources: [...one.resources, ...one.resources] }
+  expect(problemsOf(catalog(model({ implementations: [files] })))).toEqual([
+    `${IMPLEMENTATION}.resources[1].name: "onnx/model.onnx" is already ${RESOURCE}`,
+  ])
+})
+
+test('Files may lie beside the catalog of a browser extension, and in no other extension', () => {
+  const base = 'chrome-extension://abc/inorigin/models/catalog.json'
+  const [entry] = validate(catalog(model()), { base }).entries
+  expect(entry?.implementations[0]?.resources[0]?.url).toBe(
+    'chrome-extension://abc/inorigin/models/tiny/m.onnx',
+  )
+  const elsewhere = changed(`${RESOURCE}.url`, 'chrome-extension://def/m.onnx')
+  expect(() => validate(elsewhere, { base })).toThrow('is not an http')
+})
+
+test('Only the catalog of the package has tags of @inorigin and devices of the app', () => {
+  const reserved = catalog(model({ tag: '@inorigin/guide' }))
+  expect(problemsOf(reserved)[0]).toMatch(/^entries\[0\]\.tag: tags of @inorigin are reserved/)
+  expect(validate(reserved, { embedded: true }).entries).toHaveLength(1)
+  const document = { ...catalog(model()), devices: ['wasm'] }
+  expect(problemsOf(document)).toEqual([
+    "devices: only the package's own catalog has it; delete it",
+  ])
+  expect(validate(document, { embedded: true }).devices).toEqual(['wasm'])
+  expect(problemsOf({ ...document, devices: ['npu'] })[0]).toMatch(/^devices\[0\]: /)
+})
+
+test('A prototype in the document is refused', () => {
+  const proto = '"__proto__":{"tag":"@inorigin/x"},"name"'
+  const text = JSON.stringify(catalog(model())).replace('"name"', proto)
+  expect(problemsOf(JSON.parse(text)).join()).toContain('__proto__')
 })

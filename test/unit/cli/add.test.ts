@@ -2,8 +2,8 @@
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { createSnippet } from '../../../src/cli/add/snippet.ts'
 import type { PredictorEntry } from '../../../src/catalog/schema.ts'
+import { createSnippet } from '../../../src/cli/add/snippet.ts'
 import { onnxFile } from '../../support/onnx.ts'
 import {
   addIn,
@@ -13,16 +13,19 @@ import {
   GUIDE,
   MIXED,
   passing,
+  toPort,
+  weight,
   WEIGHTS,
 } from './graphs.ts'
 
-const mixed = () => freshFolder({ 'a b/mixed.onnx': MIXED, 'a b/weights/w.bin': WEIGHTS })
+/** Returns the first entry of the catalog in the folder, which is a predictor. */
+const predictorIn = (folder: string) => (catalogIn(folder).entries as PredictorEntry[])[0]
 
-test('drafts a predictor, with its weights in files of their own', async () => {
-  const folder = mixed()
+test('A predictor is drafted, with its weights in files of their own', async () => {
+  const folder = freshFolder({ 'a b/mixed.onnx': MIXED, 'a b/weights/w.bin': WEIGHTS })
   const { notes, splitFiles } = await addIn(folder, 'a b/mixed.onnx')
   expect({ notes, splitFiles }).toEqual({ notes: [], splitFiles: [] })
-  const [entry] = catalogIn(folder).entries as PredictorEntry[]
+  const entry = predictorIn(folder)
   expect(entry).toMatchObject({
     type: 'predictor',
     tag: '@me/model',
@@ -36,81 +39,71 @@ test('drafts a predictor, with its weights in files of their own', async () => {
     'words.0 string',
     'free uint8',
   ])
-  expect(entry?.implementations.map(({ id, device }) => [id, device])).toEqual([
-    ['webgpu', 'webgpu'],
-    ['wasm', 'wasm'],
-  ])
-  expect(
-    entry?.implementations[0]?.resources.map(({ type, name, url }) => [type, name, url]),
-  ).toEqual([
-    ['onnx', 'mixed.onnx', '@me/model/mixed.onnx'],
-    ['data', 'weights/w.bin', '@me/model/weights/w.bin'],
+  const devices = entry?.implementations.map(({ id, device }) => `${id} ${device}`)
+  expect(devices).toEqual(['webgpu webgpu', 'wasm wasm'])
+  const resources = entry?.implementations[0]?.resources
+  expect(resources?.map(({ type, name, url }) => `${type} ${name} ${url}`)).toEqual([
+    'onnx mixed.onnx @me/model/mixed.onnx',
+    'data weights/w.bin @me/model/weights/w.bin',
   ])
   expectWhole(folder)
 })
 
-test('lies where every server finds it, whatever it is called', async () => {
+test('A file of any name is found by every server', async () => {
   const name = 'weights é #1 %41?.bin'
-  const weights = [{ name: 'w', type: 'uint8', shape: [3], data: { location: name } }] as const
-  const folder = freshFolder({
-    'm.onnx': { ...passing({}), weights },
-    [name]: Uint8Array.of(1, 2, 3),
-  })
+  const graph = { ...passing({}), weights: [weight('w', [3], { location: name })] }
+  const folder = freshFolder({ 'm.onnx': graph, [name]: Uint8Array.of(1, 2, 3) })
   const { splitFiles } = await addIn(folder, 'm.onnx', { maxFileBytes: 2 })
   expect(splitFiles).toContain(name)
-  const data = catalogIn(folder).entries[0]?.implementations?.[0]?.resources[1]
+  const data = predictorIn(folder)?.implementations[0]?.resources[1]
   expect(data).toMatchObject({ name, url: '@me/model/weights_20_e9_20_231_20_2541_3f.bin' })
   expectWhole(folder)
 })
 
-test('the code to begin with gives as many texts as the model takes', async () => {
-  const folder = freshFolder({ 'm.onnx': passing({ type: 'string', shape: [2, 3] }) })
-  const written = async (): Promise<string> =>
-    createSnippet((await addIn(folder, 'm.onnx', { force: true })).entry, '/c.json')
-  expect(await written()).toContain("x: { data: Array(6).fill('text'), shape: [2, 3] },")
-  writeFileSync(join(folder, 'm.onnx'), onnxFile(passing({ type: 'string', shape: ['n'] })))
-  expect(await written()).toContain("x: 'text',")
+test('The example has as many texts as the model takes', async () => {
+  const folder = freshFolder()
+  const write = async (shape: (number | string)[]): Promise<string> => {
+    writeFileSync(join(folder, 'm.onnx'), onnxFile(passing({ type: 'string', shape })))
+    return createSnippet((await addIn(folder, 'm.onnx', { force: true })).entry, '/c.json')
+  }
+  expect(await write([2, 3])).toContain("x: { data: Array(6).fill('text'), shape: [2, 3] },")
+  expect(await write(['n'])).toContain("x: 'text',")
 })
 
-test('cuts what is over the limit, and gives large files hashes of their chunks', async () => {
+test('Files over the limit are split, and large files have hashes of their chunks', async () => {
   const size = 20_000_000
   const data = new Uint8Array(size)
   for (let at = 0; at < size; at += 4093) data[at] = at
-  const weights = [{ name: 'w', type: 'uint8', shape: [size], data }] as const
-  const folder = freshFolder({ 'm.onnx': { ...passing({}), weights } })
+  const graph = { ...passing({}), weights: [weight('w', [size], data)] }
+  const folder = freshFolder({ 'm.onnx': graph })
   const steps: number[] = []
   const { splitFiles, files } = await addIn(folder, 'm.onnx', {
     maxFileBytes: 7_000_000,
     onStep: (_, done, total) => done && steps.push(done / (total ?? 0)),
   })
   expect({ splitFiles, files }).toEqual({ splitFiles: ['m.onnx'], files: 3 })
-  const [entry] = catalogIn(folder).entries
-  expect(entry?.implementations?.[0]?.resources[0]).toMatchObject({
-    partBytes: 7_000_000,
-    chunks: { length: 2 },
-  })
+  const resource = predictorIn(folder)?.implementations[0]?.resources[0]
+  expect(resource).toMatchObject({ partBytes: 7_000_000, chunks: { length: 2 } })
   expectWhole(folder)
   expect(steps.length).toBeGreaterThan(10)
   expect(steps).toEqual(steps.toSorted((one, other) => one - other))
   expect(steps.at(-1)).toBe(1)
 })
 
-test('a GPU must have 16-bit floats for a model that uses them', async () => {
+test('A model of 16-bit floats needs a GPU that has them', async () => {
   const folder = freshFolder({ 'm.onnx': passing({ type: 'float16' }) })
   await addIn(folder, 'm.onnx')
-  const [entry] = catalogIn(folder).entries
-  expect(entry?.implementations?.map(({ requires }) => requires?.features)).toEqual([
-    ['shader-f16'],
-    undefined,
-  ])
+  const features = predictorIn(folder)?.implementations.map(({ requires }) => requires?.features)
+  expect(features).toEqual([['shader-f16'], undefined])
 })
 
-test('keeps what is in the catalog, and overwrites nothing unless told to', async () => {
+test('Other entries stay, and a tag is replaced only on request', async () => {
   const folder = freshFolder({ 'one.onnx': passing({}), 'two.onnx': passing({ name: 'other' }) })
   await addIn(folder, 'one.onnx', { tag: '@me/one' })
   await addIn(folder, 'two.onnx', { tag: '@me/two' })
   const before = catalogIn(folder)
-  expect(before.entries.map(({ tag }) => tag)).toEqual(['@me/one', '@me/two'])
+  const tags = ['@me/one', '@me/two']
+  expect(before.entries.map(({ tag }) => tag)).toEqual(tags)
   await expect(addIn(folder, 'two.onnx', { tag: '@me/one' })).rejects.toMatchObject({
     kind: 'invalid_request',
     message: expect.stringContaining(
@@ -121,7 +114,7 @@ test('keeps what is in the catalog, and overwrites nothing unless told to', asyn
 
   await addIn(folder, 'two.onnx', { tag: '@me/one', force: true, name: 'Mine' })
   const after = catalogIn(folder)
-  expect(after.entries.map(({ tag }) => tag)).toEqual(['@me/one', '@me/two'])
+  expect(after.entries.map(({ tag }) => tag)).toEqual(tags)
   expect(after.entries[0]).toMatchObject({ name: 'Mine' })
   expect(readdirSync(join(folder, 'public/inorigin/@me/one'))).toEqual(['two.onnx'])
   expectWhole(folder)
@@ -130,7 +123,7 @@ test('keeps what is in the catalog, and overwrites nothing unless told to', asyn
   await expect(addIn(folder, 'one.onnx', { tag: '@me/theirs' })).rejects.toThrow('already exists')
 })
 
-test('a folder of a chat model becomes one, in every precision that is there or in those asked for', async () => {
+test('A folder of a chat model becomes one, in all or the requested precisions', async () => {
   const folder = freshFolder()
   cpSync(GUIDE, join(folder, 'my-model'), { recursive: true })
   cpSync(join(GUIDE, 'onnx/model.onnx'), join(folder, 'my-model/onnx/model_q4f16.onnx'))
@@ -142,14 +135,11 @@ test('a folder of a chat model becomes one, in every precision that is there or 
     maxInputTokens: 2048,
     maxOutputTokens: 2048,
     capabilities: { tools: true, thinking: true, structuredOutputs: true },
+    implementations: [{ id: 'q4f16-webgpu' }, { id: 'fp32-webgpu' }, { id: 'fp32-wasm' }],
   })
-  expect(entry?.implementations?.map(({ id, requires }) => [id, requires?.features])).toEqual([
-    ['q4f16-webgpu', ['shader-f16']],
-    ['fp32-webgpu', undefined],
-    ['fp32-wasm', undefined],
-  ])
-  const names = entry?.implementations?.[1]?.resources.map(({ name }) => name)
-  expect(names).toEqual([
+  const features = entry?.implementations?.map(({ requires }) => requires?.features)
+  expect(features).toEqual([['shader-f16'], undefined, undefined])
+  expect(entry?.implementations?.[1]?.resources.map(({ name }) => name)).toEqual([
     'config.json',
     'generation_config.json',
     'tokenizer.json',
@@ -159,13 +149,11 @@ test('a folder of a chat model becomes one, in every precision that is there or 
   expectWhole(folder)
 
   await addIn(folder, 'my-model', { tag: '@me/small', dtypes: ['q4f16'] })
-  expect(catalogIn(folder).entries[1]?.implementations?.map(({ id }) => id)).toEqual([
-    'q4f16-webgpu',
-    'q4f16-wasm',
-  ])
+  const ids = catalogIn(folder).entries[1]?.implementations?.map(({ id }) => id)
+  expect(ids).toEqual(['q4f16-webgpu', 'q4f16-wasm'])
 })
 
-test('a folder whose images no engine reads becomes a model of text, and says so', async () => {
+test('A folder whose images no engine reads becomes a model of text, with a note', async () => {
   const folder = freshFolder()
   cpSync(GUIDE, join(folder, 'm'), { recursive: true })
   const config = JSON.parse(readFileSync(join(GUIDE, 'config.json'), 'utf8'))
@@ -182,12 +170,11 @@ test('a folder whose images no engine reads becomes a model of text, and says so
       /^The model answers text only: .* the layout "llava" is not supported \(supported: idefics3, .*qwen3_5\)\.$/,
     ),
   ])
-  expect((await addAs('idefics3')).notes).toEqual([
-    expect.stringMatching(/but the folder has no onnx\/vision_encoder\*\.onnx\.$/),
-  ])
+  const missing = /but the folder has no onnx\/vision_encoder\*\.onnx\.$/
+  expect((await addAs('idefics3')).notes).toEqual([expect.stringMatching(missing)])
 })
 
-test('a model that nobody can chat with is refused', async () => {
+test('A model without a chat template is refused', async () => {
   const folder = freshFolder({ 'm/tokenizer_config.json': '{"chat_template": ""}' })
   for (const name of ['config.json', 'tokenizer.json', 'onnx/model.onnx']) {
     cpSync(join(GUIDE, name), join(folder, 'm', name))
@@ -198,26 +185,20 @@ test('a model that nobody can chat with is refused', async () => {
   expect(entry).toMatchObject({ type: 'model', capabilities: { structuredOutputs: true } })
 })
 
-test('a folder of an encoder becomes a predictor of texts', async () => {
-  const shape = ['batch', 'n']
-  const encoder = {
-    ...passing({ name: 'input_ids', type: 'int64', shape }),
+test('A folder of an encoder becomes a predictor of texts', async () => {
+  const toGraph = (...names: string[]) => ({
+    inputs: names.map((name) => toPort(`${name} int64 batch,n`)),
+    outputs: [toPort('y int64 batch,n')],
     nodes: [{ type: 'Mul', inputs: ['input_ids', 'attention_mask'], outputs: ['y'] }],
-  } as const
-  const inputs = ['input_ids', 'attention_mask'].map(
-    (name) => ({ name, type: 'int64', shape }) as const,
-  )
+  })
   const folder = freshFolder({
-    'e/onnx/model.onnx': { ...encoder, inputs },
-    'e/onnx/model_q8.onnx': {
-      ...encoder,
-      inputs: [...inputs, { name: 'more', type: 'int64', shape }],
-    },
+    'e/onnx/model.onnx': toGraph('input_ids', 'attention_mask'),
+    'e/onnx/model_q8.onnx': toGraph('input_ids', 'attention_mask', 'more'),
     'e/config.json': '{"max_position_embeddings": 128}',
     'e/tokenizer.json': readFileSync(join(GUIDE, 'tokenizer.json')),
   })
   const { notes } = await addIn(folder, 'e')
-  const [entry] = catalogIn(folder).entries as PredictorEntry[]
+  const entry = predictorIn(folder)
   expect(entry?.signature.inputs).toMatchObject([{ name: 'text', type: 'string' }])
   expect(entry?.implementations[0]?.bindings?.['text']).toEqual({
     tensor: 'input_ids',
@@ -228,128 +209,95 @@ test('a folder of an encoder becomes a predictor of texts', async () => {
   expectWhole(folder)
 
   // Positions of this family begin at 2.
-  writeFileSync(
-    join(folder, 'e/config.json'),
-    '{"model_type": "xlm-roberta", "max_position_embeddings": 514, "pad_token_id": 1}',
-  )
+  const roberta = { model_type: 'xlm-roberta', max_position_embeddings: 514, pad_token_id: 1 }
+  writeFileSync(join(folder, 'e/config.json'), JSON.stringify(roberta))
   const { entry: another } = await addIn(folder, 'e', { force: true })
   expect(another.implementations[0]?.bindings?.['text']?.text?.most).toBe(512)
 })
 
-test.each<[string, Parameters<typeof freshFolder>[0], object, RegExp]>([
-  ['nothing there', {}, {}, /There is no .*m\.onnx\. Name an \.onnx file/],
+const plain = { 'm.onnx': passing({}) }
+const outside = { ...passing({}), weights: [weight('w', [1], { location: '../w' })] }
+const short = { 'm.onnx': MIXED, 'weights/w.bin': WEIGHTS.subarray(0, 4100) }
+
+test.each<[string, Parameters<typeof freshFolder>[0], RegExp, object?]>([
+  ['a missing file', {}, /There is no .*m\.onnx\. Name an \.onnx file/],
+  ['a tag without an owner', plain, /--tag model: a tag looks like @owner\/name/, { tag: 'model' }],
+  ['a tag in capitals', plain, /a tag looks like/, { tag: '@Me/model' }],
+  ['a reserved tag', plain, /reserved/, { tag: '@inorigin/guide' }],
   [
-    'a tag without an owner',
-    { 'm.onnx': passing({}) },
-    { tag: 'model' },
-    /--tag model: a tag looks like @owner\/name/,
-  ],
-  ['a tag in capitals', { 'm.onnx': passing({}) }, { tag: '@Me/model' }, /a tag looks like/],
-  ['a tag of ours', { 'm.onnx': passing({}) }, { tag: '@inorigin/guide' }, /reserved/],
-  [
-    'weights that are not there',
+    'missing weights',
     { 'm.onnx': MIXED },
-    {},
     /keeps weights in weights\/w\.bin, which is not beside it/,
   ],
+  ['weights outside', { 'm.onnx': outside }, /outside of its folder/],
+  ['old operators', { 'm.onnx': { ...passing({}), opset: 3 } }, /supports versions 7 to 26/],
   [
-    'weights outside',
-    {
-      'm.onnx': {
-        ...passing({}),
-        weights: [{ name: 'w', type: 'uint8', shape: [1], data: { location: '../w' } }],
-      },
-    },
-    {},
-    /outside of its folder/,
-  ],
-  ['old operators', { 'm.onnx': { ...passing({}), opset: 3 } }, {}, /supports versions 7 to 26/],
-  [
-    'an operator nobody has',
+    'an unknown operator',
     { 'm.onnx': passing({}, 'Frobnicate') },
-    {},
     /The runtime cannot open .*Frobnicate.*--device webgpu/s,
   ],
-  [
-    'weights that are too short',
-    { 'm.onnx': MIXED, 'weights/w.bin': WEIGHTS.subarray(0, 4100) },
-    {},
-    /The runtime cannot open/,
-  ],
-  ['a type no value has', { 'm.onnx': passing({ type: 'complex64' }) }, {}, /of type complex64/],
-  [
-    'an input that is not there',
-    { 'm.onnx': passing({}) },
-    { tensors: ['z'] },
-    /--tensor z: unknown input\. Expected: x/,
-  ],
+  ['weights that are too short', short, /The runtime cannot open/],
+  ['an unsupported type', { 'm.onnx': passing({ type: 'complex64' }) }, /of type complex64/],
+  ['an unknown input', plain, /--tensor z: unknown input\. Expected: x/, { tensors: ['z'] }],
   [
     'precisions of one graph',
-    { 'm.onnx': passing({}) },
-    { dtypes: ['q4'] },
+    plain,
     /--dtypes chooses among the graphs of a folder/,
+    { dtypes: ['q4'] },
   ],
   [
-    'a folder of several',
+    'a folder of several graphs',
     { 'm.onnx/a.onnx': passing({}), 'm.onnx/b.onnx': passing({}) },
-    {},
     /has 2 graphs: a\.onnx, b\.onnx\. Choose one/,
   ],
-  ['a folder of none', { 'm.onnx/readme.md': '' }, {}, /has no \.onnx file/],
-])('refuses %s, and leaves nothing behind', async (_, files, options, says) => {
+  ['a folder without a graph', { 'm.onnx/readme.md': '' }, /has no \.onnx file/],
+])('It refuses %s, and leaves nothing behind', async (_, files, why, options) => {
   const folder = freshFolder(files)
   await expect(addIn(folder, 'm.onnx', options)).rejects.toMatchObject({
     kind: 'invalid_request',
-    message: expect.stringMatching(says),
+    message: expect.stringMatching(why),
   })
   expect(existsSync(join(folder, 'public'))).toBe(false)
 })
 
-test('what cannot be written into the catalog leaves the model that is there', async () => {
+test('An invalid entry leaves the model that it would replace', async () => {
   const folder = freshFolder({ 'one.onnx': passing({}), 'two.onnx': passing({}) })
   await addIn(folder, 'one.onnx')
-  await expect(addIn(folder, 'two.onnx', { force: true, name: '' })).rejects.toThrow(
-    'entries[0].name',
-  )
+  const adding = addIn(folder, 'two.onnx', { force: true, name: '' })
+  await expect(adding).rejects.toThrow('entries[0].name')
   expect(readdirSync(join(folder, 'public/inorigin/@me/model'))).toEqual(['one.onnx'])
   expectWhole(folder)
 })
 
-test('what runs on a GPU alone is not tried without one', async () => {
+test('A model for GPUs alone is not run on WASM', async () => {
   const folder = freshFolder({ 'm.onnx': passing({}, 'Frobnicate') })
   const { entry } = await addIn(folder, 'm.onnx', { devices: ['webgpu'] })
   expect(entry.implementations.map(({ id }) => id)).toEqual(['webgpu'])
 })
 
-test('leaves a broken catalog alone', async () => {
-  const folder = freshFolder({
-    'm.onnx': passing({}),
-    'public/inorigin/catalog.json': '{"version": 1, "entries": [{}]}',
-  })
-  await expect(addIn(folder, 'm.onnx')).rejects.toThrow(
-    /catalog\.json cannot be used:\nentries\[0\]/,
-  )
-  writeFileSync(join(folder, 'public/inorigin/catalog.json'), '{')
-  await expect(addIn(folder, 'm.onnx')).rejects.toThrow(/catalog\.json is not JSON/)
+test.each([
+  ['{"version": 1, "entries": [{}]}', /catalog\.json cannot be used:\nentries\[0\]/],
+  ['{', /catalog\.json is not JSON/],
+])('The broken catalog %s is left alone', async (catalog, why) => {
+  const folder = freshFolder({ ...plain, 'public/inorigin/catalog.json': catalog })
+  await expect(addIn(folder, 'm.onnx')).rejects.toThrow(why)
   expect(readdirSync(join(folder, 'public/inorigin'))).toEqual(['catalog.json'])
 })
 
-test('given up in the middle, nothing has changed', async () => {
+test('An interruption leaves everything as it was', async () => {
   const data = new Uint8Array(20 * 2 ** 20)
-  const weights = [{ name: 'w', type: 'uint8', shape: [data.length], data }] as const
-  const folder = freshFolder({ 'm.onnx': { ...passing({}), weights }, 'small.onnx': passing({}) })
+  const large = { ...passing({}), weights: [weight('w', [data.length], data)] }
+  const folder = freshFolder({ 'm.onnx': large, 'small.onnx': passing({}) })
   await addIn(folder, 'small.onnx')
   const before = catalogIn(folder)
-  const giving = new AbortController()
+  const interrupt = new AbortController()
   const adding = addIn(folder, 'm.onnx', {
     force: true,
-    signal: giving.signal,
-    onStep: (_, done) => done && done > 5e6 && giving.abort(),
+    signal: interrupt.signal,
+    onStep: (_, done) => done && done > 5e6 && interrupt.abort(),
   })
-  await expect(adding).rejects.toMatchObject({
-    kind: 'aborted',
-    message: 'Interrupted. Nothing was added.',
-  })
+  const error = { kind: 'aborted', message: 'Interrupted. Nothing was added.' }
+  await expect(adding).rejects.toMatchObject(error)
   expect(catalogIn(folder)).toEqual(before)
   expect(readdirSync(join(folder, 'public/inorigin/@me'))).toEqual(['model'])
   expectWhole(folder)

@@ -1,35 +1,40 @@
-/** Graphs that nobody trained, and folders to add them from. */
+/** Graphs that nobody trained, and folders from which they are added. */
 import { createHash } from 'node:crypto'
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { expect, onTestFinished } from 'vitest'
 import type { CatalogDocument } from '../../../src/catalog/schema.ts'
-import { validateCatalog } from '../../../src/catalog/validate.ts'
 import { add, type AddOptions } from '../../../src/cli/add.ts'
-import { type Graph, onnxFile } from '../../support/onnx.ts'
+import { type Graph, onnxFile, type Port, type Weight } from '../../support/onnx.ts'
+import { validate } from '../catalog/entries.ts'
 
 export const ROOT = join(import.meta.dirname, '../../..')
 
 export const GUIDE = join(ROOT, 'demo/models/guide')
 
+/** Reads a port such as `x float32 batch,4`: its name, its type and its shape, which may be left out. */
+export function toPort(written: string): Port {
+  const [name = '', type = '', shape] = written.split(' ')
+  const lengths = shape
+    ?.split(',')
+    .map((length) => (/^\d+$/.test(length) ? Number(length) : length))
+  return { name, type: type as Port['type'], shape: lengths ?? null }
+}
+
 /** `y = x * w + sum(ids)`, and values of other types as they are; weights lie in a file of their own. */
 export const MIXED: Graph = {
   description: 'Adds and passes on.',
   inputs: [
-    { name: 'x', type: 'float32', shape: ['batch', 4] },
-    { name: 'ids', type: 'int64', shape: ['n'] },
+    ...['x float32 batch,4', 'ids int64 n'].map(toPort),
     { name: 'flag', type: 'bool', shape: [] },
-    { name: 'words.0', type: 'string', shape: ['k'] },
-    { name: 'free', type: 'uint8', shape: null },
-    // With a weight of the same name it need not be given.
-    { name: 'w', type: 'float32', shape: [4, 2] },
+    // With a weight of the same name, `w` need not be given.
+    ...['words.0 string k', 'free uint8', 'w float32 4,2'].map(toPort),
   ],
   outputs: [
-    { name: 'y', type: 'float32', shape: ['batch', 2] },
+    toPort('y float32 batch,2'),
     { name: 'not flag', type: 'bool', shape: [] },
-    { name: 'words', type: 'string', shape: ['k'] },
-    { name: 'same', type: 'uint8', shape: null },
+    ...['words string k', 'same uint8'].map(toPort),
   ],
   nodes: [
     { type: 'MatMul', inputs: ['x', 'w'], outputs: ['xw'] },
@@ -41,12 +46,7 @@ export const MIXED: Graph = {
     { type: 'Identity', inputs: ['free'], outputs: ['same'] },
   ],
   weights: [
-    {
-      name: 'w',
-      type: 'float32',
-      shape: [4, 2],
-      data: { location: 'weights/w.bin', offset: 4096, length: 32 },
-    },
+    weight('w', [4, 2], { location: 'weights/w.bin', offset: 4096, length: 32 }, 'float32'),
   ],
 }
 
@@ -67,7 +67,17 @@ export const passing = (port: Partial<Graph['inputs'][number]>, type = 'Identity
   }
 }
 
-/** A folder for one test. */
+/** A weight of a graph, of bytes unless the type says otherwise. */
+export function weight(
+  name: string,
+  shape: readonly number[],
+  data: Weight['data'],
+  type: Weight['type'] = 'uint8',
+): Weight {
+  return { name, type, shape, data }
+}
+
+/** Creates a folder for one test. */
 export function freshFolder(
   files: Readonly<Record<string, Uint8Array | string | Graph>> = {},
 ): string {
@@ -82,7 +92,7 @@ export function freshFolder(
   return folder
 }
 
-/** Adds it to the folder's `public`, as the command does. */
+/** Adds a model to the folder's `public`, as the command does. */
 export function addIn(folder: string, source: string, options: Partial<AddOptions> = {}) {
   return add({
     source: join(folder, source),
@@ -101,37 +111,30 @@ export function addIn(folder: string, source: string, options: Partial<AddOption
   })
 }
 
-/** The catalog in the folder's `public`. */
-export function catalogIn(folder: string): CatalogDocument {
-  return JSON.parse(
-    readFileSync(join(folder, 'public/inorigin/catalog.json'), 'utf8'),
-  ) as CatalogDocument
-}
+/** Returns the catalog in the folder's `public`. */
+export const catalogIn = (folder: string): CatalogDocument =>
+  JSON.parse(readFileSync(join(folder, 'public/inorigin/catalog.json'), 'utf8')) as CatalogDocument
 
-/** Every resource, put together again from what lies at its URL, is what its entry says. */
+/** Checks that every resource, joined from the files at its URL, is what its entry says. */
 export function expectWhole(folder: string): void {
   const document = catalogIn(folder)
-  validateCatalog(document, { source: 'test', base: 'http://localhost/', embedded: false })
-  const home = join(folder, 'public/inorigin')
-  for (const { implementations = [] } of document.entries) {
-    for (const { url, bytes, sha256, chunks, partBytes } of implementations.flatMap(
-      (one) => one.resources,
-    )) {
-      const path = join(home, decodeURIComponent(url))
-      const parts =
-        partBytes === undefined
-          ? [path]
-          : Array.from({ length: Math.ceil(bytes / partBytes) }, (_, index) => `${path}.${index}`)
-      const pieces = parts.map((part) => readFileSync(part))
-      expect(pieces.every((piece) => piece.length <= (partBytes ?? bytes))).toBe(true)
-      const whole = Buffer.concat(pieces)
-      const hash = (content: Uint8Array) => createHash('sha256').update(content).digest('hex')
-      expect([whole.length, hash(whole)], url).toEqual([bytes, sha256])
-      const size = 16 * 2 ** 20
-      const expected = Array.from({ length: Math.ceil(bytes / size) }, (_, index) =>
-        hash(whole.subarray(index * size, (index + 1) * size)),
-      )
-      expect(chunks ?? expected).toEqual(expected)
-    }
+  validate(document)
+  const hash = (content: Uint8Array) => createHash('sha256').update(content).digest('hex')
+  const resources = document.entries.flatMap(({ implementations = [] }) =>
+    implementations.flatMap((one) => one.resources),
+  )
+  for (const { url, bytes, sha256, chunks, partBytes } of resources) {
+    const path = join(folder, 'public/inorigin', decodeURIComponent(url))
+    const count = Math.ceil(bytes / (partBytes ?? bytes))
+    const parts = Array.from({ length: count }, (_, index) => `${path}.${index}`)
+    const pieces = (partBytes === undefined ? [path] : parts).map((part) => readFileSync(part))
+    expect(pieces.every((piece) => piece.length <= (partBytes ?? bytes))).toBe(true)
+    const whole = Buffer.concat(pieces)
+    expect([whole.length, hash(whole)], url).toEqual([bytes, sha256])
+    const size = 16 * 2 ** 20
+    const expected = Array.from({ length: Math.ceil(bytes / size) }, (_, index) =>
+      hash(whole.subarray(index * size, (index + 1) * size)),
+    )
+    expect(chunks ?? expected).toEqual(expected)
   }
 }

@@ -1,4 +1,4 @@
-/** Folders that MLC compiled models to, from their files to the catalog. */
+/** Folders of models that MLC compiled, from their files to the catalog. */
 import { cpSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
@@ -23,7 +23,7 @@ const compiled = () =>
     'c/model-webgpu.wasm': Uint8Array.of(0, 0x61, 0x73, 0x6d),
   })
 
-test('a folder that MLC compiled a model to becomes an entry for its engine', async () => {
+test('A folder of a model that MLC compiled becomes an entry for its engine', async () => {
   const folder = compiled()
   const { notes } = await addIn(folder, 'c')
   const [entry] = catalogIn(folder).entries
@@ -35,22 +35,21 @@ test('a folder that MLC compiled a model to becomes an entry for its engine', as
       { id: 'q4f16_1', engine: 'mlc', device: 'webgpu', requires: { features: ['shader-f16'] } },
     ],
   })
-  expect(entry?.implementations?.[0]?.resources.map(({ type, name }) => `${type} ${name}`)).toEqual(
-    [
-      'config mlc-chat-config.json',
-      'tokenizer tokenizer.json',
-      'tokenizer tokenizer_config.json',
-      'wasm model-webgpu.wasm',
-      'mlc ndarray-cache.json',
-      'mlc params_shard_0.bin',
-      'mlc params_shard_1.bin',
-    ],
-  )
+  const resources = entry?.implementations?.[0]?.resources
+  expect(resources?.map(({ type, name }) => `${type} ${name}`)).toEqual([
+    'config mlc-chat-config.json',
+    'tokenizer tokenizer.json',
+    'tokenizer tokenizer_config.json',
+    'wasm model-webgpu.wasm',
+    'mlc ndarray-cache.json',
+    'mlc params_shard_0.bin',
+    'mlc params_shard_1.bin',
+  ])
   expect(notes.join(' ')).toMatch(/init --mlc.*131072 tokens/)
   expectWhole(folder)
 })
 
-test('one that brings no chat template needs the words that MLC keeps of it', async () => {
+test('Without a chat template it needs the conversation template of MLC', async () => {
   const folder = compiled()
   rmSync(join(folder, 'c', 'tokenizer_config.json'))
   await expect(addIn(folder, 'c')).rejects.toThrow('no chat template')
@@ -59,9 +58,10 @@ test('one that brings no chat template needs the words that MLC keeps of it', as
   await addIn(folder, 'c')
   const [entry] = catalogIn(folder).entries
   expect(entry).toMatchObject({ capabilities: { structuredOutputs: true } })
-  expect(
-    entry?.implementations?.[0]?.resources.filter(({ type }) => type === 'tokenizer'),
-  ).toMatchObject([{ name: 'tokenizer.json' }])
+  const resources = entry?.implementations?.[0]?.resources
+  expect(resources?.filter(({ type }) => type === 'tokenizer')).toMatchObject([
+    { name: 'tokenizer.json' },
+  ])
   expectWhole(folder)
 })
 
@@ -70,21 +70,19 @@ test.each([
   ['ndarray-cache.json', /has no tensor-cache\.json/],
   ['model-webgpu.wasm', /has 0 libraries/],
   ['tokenizer.json', /has no tokenizer\.json/],
-])('such a folder without %s is refused', async (name, says) => {
+])('Without %s it is refused', async (name, says) => {
   const folder = compiled()
   rmSync(join(folder, 'c', name))
   await expect(addIn(folder, 'c')).rejects.toThrow(says)
 })
 
-test('what a chat model has no use for is refused', async () => {
+test('Options that do not apply to a chat model are refused', async () => {
   const folder = compiled()
   cpSync(GUIDE, join(folder, 'g'), { recursive: true })
-  await expect(addIn(folder, 'g', { tensors: ['input_ids'] })).rejects.toThrow(
-    'this is a chat model',
-  )
-  await expect(addIn(folder, 'c', { tensors: ['input_ids'] })).rejects.toThrow(
-    'this is a chat model',
-  )
+  for (const source of ['g', 'c']) {
+    const adding = addIn(folder, source, { tensors: ['input_ids'] })
+    await expect(adding).rejects.toThrow('this is a chat model')
+  }
   await expect(addIn(folder, 'c', { dtypes: ['q4'] })).rejects.toThrow('--dtypes')
   await expect(addIn(folder, 'c', { devices: ['wasm'] })).rejects.toThrow('runs only on WebGPU')
 })

@@ -1,25 +1,31 @@
-/** What is read of ONNX files, and what is said of files that are none. */
-import { readFileSync, writeFileSync } from 'node:fs'
+/** The facts that are read from ONNX files, errors for other files, and models too large to run. */
+import { existsSync, readFileSync, truncateSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { expect, test } from 'vitest'
 import { readModel as read } from '../../../src/draft/model.ts'
-import { onnxFile, onnxGraph } from '../../support/onnx.ts'
+import { type Graph, onnxFile, onnxGraph } from '../../support/onnx.ts'
+import { createChance } from '../../support/random.ts'
 import { openRoot } from '../../../src/cli/add/model-root.ts'
 import { openFolder } from '../../../src/cli/onnx/disk-folder.ts'
-import { freshFolder, MIXED, passing, ROOT } from './graphs.ts'
+import { testGraph } from '../../../src/cli/onnx/open-model.ts'
+import { stripWeights } from '../../../src/cli/onnx/strip-weights.ts'
+import { addIn, freshFolder, MIXED, passing, ROOT, toPort, weight } from './graphs.ts'
+
+const { signal } = new AbortController()
 
 const readModel = (path: string) => read(openFolder(openRoot(dirname(path))), basename(path))
 
-test('reads inputs, outputs, shapes and where weights are', async () => {
-  const path = join(freshFolder({ 'm.onnx': MIXED }), 'm.onnx')
-  const model = await readModel(path)
-  expect(model.inputs.map(({ name, type, shape }) => [name, type, shape])).toEqual([
-    ['x', 'float32', ['batch', 4]],
-    ['ids', 'int64', ['n']],
-    ['flag', 'bool', []],
-    ['words.0', 'string', ['k']],
-    ['free', 'uint8', null],
-  ])
+/** Writes a file and reads it as a model. */
+const readFile = (content: Graph | Uint8Array | string) =>
+  readModel(join(freshFolder({ 'm.onnx': content }), 'm.onnx'))
+
+const GUIDE = readFileSync(join(ROOT, 'demo/models/guide/onnx/model.onnx'))
+
+test('Inputs, outputs, shapes and the files of weights are read', async () => {
+  const model = await readFile(MIXED)
+  const inputs = model.inputs.map(({ name, type, shape }) => ({ name, type, shape }))
+  // The weight `w` is no input.
+  expect(inputs).toEqual(MIXED.inputs.slice(0, -1))
   expect(model.outputs.map(({ name }) => name)).toEqual(['y', 'not flag', 'words', 'same'])
   expect(model).toMatchObject({
     irVersion: 8,
@@ -30,60 +36,45 @@ test('reads inputs, outputs, shapes and where weights are', async () => {
   expect(model.opsets).toEqual(new Map([['', 17]]))
 })
 
-test('does not read weights to get behind them', async () => {
+test('Weights are skipped', async () => {
   const size = 3 * 2 ** 20 + 5
-  const weights = {
-    name: 'w',
-    type: 'uint8',
-    shape: [size],
-    data: new Uint8Array(size).fill(0xff),
-  } as const
-  const path = join(freshFolder({ 'm.onnx': { ...passing({}), weights: [weights] } }), 'm.onnx')
-  expect((await readModel(path)).outputs).toMatchObject([{ name: 'y', shape: ['n'] }])
+  const weights = [weight('w', [size], new Uint8Array(size).fill(0xff))]
+  const { outputs } = await readFile({ ...passing({}), weights })
+  expect(outputs).toMatchObject([{ name: 'y', shape: ['n'] }])
 })
 
-test('finds weights and halves inside of branches', async () => {
+test('Weights and halves in branches are found', async () => {
   const branch = (location: string) =>
     onnxGraph({
       inputs: [],
       outputs: [{ name: 'b', type: 'float16', shape: [] }],
       nodes: [{ type: 'Identity', inputs: ['w'], outputs: ['b'] }],
-      weights: [{ name: 'w', type: 'float16', shape: [], data: { location } }],
+      weights: [weight('w', [], { location }, 'float16')],
     })
   const graphs = { then_branch: branch('then.bin'), else_branch: branch('else.bin') }
-  const graph = {
-    ...passing({ type: 'bool', shape: [] }),
-    nodes: [{ type: 'If', inputs: ['x'], outputs: ['y'], graphs }],
-  }
-  const model = await readModel(join(freshFolder({ 'm.onnx': graph }), 'm.onnx'))
+  const nodes = [{ type: 'If', inputs: ['x'], outputs: ['y'], graphs }]
+  const model = await readFile({ ...passing({ type: 'bool', shape: [] }), nodes })
   expect(model).toMatchObject({ externalData: ['then.bin', 'else.bin'], usesHalves: true })
 })
 
-test.each([
-  [
-    'what is cast to them',
-    { nodes: [{ type: 'Cast', inputs: ['x'], outputs: ['y'], attributes: { to: 10 } }] },
-    true,
-  ],
-  ['inputs of them', passing({ type: 'float16' }), true],
-  ['none', passing({}), false],
-])('knows 16-bit floats by %s', async (_, graph, usesHalves) => {
-  const path = join(freshFolder({ 'm.onnx': { ...passing({}), ...graph } }), 'm.onnx')
-  expect(await readModel(path)).toMatchObject({ usesHalves })
+const toHalves = [{ type: 'Cast', inputs: ['x'], outputs: ['y'], attributes: { to: 10 } }]
+test.each<[string, Graph, boolean]>([
+  ['a cast to halves', { ...passing({}), nodes: toHalves }, true],
+  ['inputs of halves', passing({ type: 'float16' }), true],
+  ['no halves', passing({}), false],
+])('16-bit floats are found: %s', async (_, graph, usesHalves) => {
+  expect(await readFile(graph)).toMatchObject({ usesHalves })
 })
 
-test('a length of 0 is free', async () => {
-  const path = join(freshFolder({ 'm.onnx': passing({ shape: [0, 3] }) }), 'm.onnx')
-  expect((await readModel(path)).inputs[0]?.shape).toEqual([null, 3])
+test('A length of 0 is free', async () => {
+  expect((await readFile(passing({ shape: [0, 3] }))).inputs[0]?.shape).toEqual([null, 3])
 })
 
-test('reads a model that is in the package', async () => {
-  const model = await readModel(join(ROOT, 'demo/models/guide/onnx/model.onnx'))
+test('A model of the package is read', async () => {
+  const model = await readFile(GUIDE)
   expect(model.inputs.map(({ name }) => name)).toContain('past_key_values.0.key')
   expect(model.usesHalves).toBe(true)
 })
-
-const GUIDE = readFileSync(join(ROOT, 'demo/models/guide/onnx/model.onnx'))
 
 test.each<[string, Uint8Array | string, RegExp]>([
   ['empty', '', /is empty/],
@@ -96,32 +87,78 @@ test.each<[string, Uint8Array | string, RegExp]>([
   ['safetensors', new Uint8Array([8, 0, 0, 0, 0, 0, 0, 0, 0x7b, 0x22, 0x61]), /safetensors/],
   ['cut', GUIDE.subarray(0, 100_000), /ends in the middle/],
   ['protobuf that is another', Uint8Array.of(8, 1, 18, 1, 65), /is not an ONNX model/],
-])('says what a file is instead: %s', async (_, content, says) => {
-  const path = join(freshFolder({ 'm.onnx': content }), 'm.onnx')
-  await expect(readModel(path)).rejects.toMatchObject({
+])('Another file is named: %s', async (_, content, says) => {
+  await expect(readFile(content)).rejects.toMatchObject({
     kind: 'invalid_request',
     message: expect.stringMatching(says),
   })
 })
 
-test('never hangs or crashes on damaged bytes', async () => {
+test('Damaged bytes neither hang nor crash it', async () => {
   const path = join(freshFolder(), 'm.onnx')
   const good = onnxFile(MIXED)
-  const outcomes: string[] = []
-  let state = 7
+  const chance = createChance(7)
+  const outcomes = new Set<unknown>()
   for (let round = 0; round < 100; round++) {
     const bytes = Uint8Array.from(good)
-    for (let hit = 0; hit < 3; hit++) {
-      state = (Math.imul(state, 1664525) + 1013904223) >>> 0
-      bytes[state % bytes.length] = state >>> 24
-    }
+    for (let hit = 0; hit < 3; hit++) bytes[chance.below(bytes.length)] = chance.below(256)
     writeFileSync(path, bytes)
-    outcomes.push(
-      await readModel(path).then(
-        () => 'read',
-        (error: { kind?: string }) => String(error.kind),
-      ),
-    )
+    const reading = readModel(path).then(() => 'read')
+    outcomes.add(await reading.catch((error: { kind?: string }) => error.kind))
   }
-  expect(new Set(outcomes)).toEqual(new Set(['read', 'invalid_request']))
+  expect(outcomes).toEqual(new Set(['read', 'invalid_request']))
+})
+
+const SIDE = 64
+const runtime = join(ROOT, 'node_modules/onnxruntime-web/dist')
+const WEIGHT = weight('w', [SIDE, SIDE], new Uint8Array(4 * SIDE * SIDE), 'float32')
+
+const product = (operator = 'Relu', weights = [WEIGHT]): Graph => ({
+  inputs: [toPort(`x float32 n,${SIDE}`)],
+  outputs: [toPort(`y float32 n,${SIDE}`)],
+  nodes: [
+    { type: 'MatMul', inputs: ['x', 'w'], outputs: ['xw'] },
+    { type: operator, inputs: ['xw'], outputs: ['y'] },
+  ],
+  weights,
+})
+
+async function strip(graph: Graph, maxBytes = 2 ** 20, until = signal) {
+  const file = await openFolder(openRoot(freshFolder({ 'm.onnx': graph }))).open('m.onnx')
+  try {
+    return await stripWeights(file, maxBytes, until)
+  } finally {
+    await file.close()
+  }
+}
+
+test('A graph opens without its weights, which may be inputs as well', async () => {
+  const inputs = [...product().inputs, toPort(`w float32 ${SIDE},${SIDE}`)]
+  for (const graph of [product(), { ...product(), inputs, ir: 3 }]) {
+    const stripped = await strip(graph)
+    expect(stripped?.length).toBeLessThan(300)
+    expect(await testGraph(stripped!, { name: 'm.onnx', runtime })).toBeNull()
+  }
+})
+
+test('A graph that is too large without its weights is not opened', async () => {
+  expect(await strip(product(), 16)).toBeNull()
+})
+
+test('An interruption ends the removal of weights', async () => {
+  await expect(strip(product(), 2 ** 20, AbortSignal.abort())).rejects.toThrow('aborted')
+})
+
+test('A missing operator is named before a large model is copied', async () => {
+  const data = { location: 'weights.bin', offset: 0, length: 4 * SIDE * SIDE }
+  const graph = product('Unheard', [{ ...WEIGHT, data }])
+  const folder = freshFolder({ 'm.onnx': graph, 'weights.bin': '' })
+  // A sparse file, which takes no space.
+  truncateSync(join(folder, 'weights.bin'), 600 * 2 ** 20)
+  const steps: string[] = []
+  const adding = addIn(folder, 'm.onnx', { onStep: (step) => steps.push(step) })
+  await expect(adding).rejects.toMatchObject({ kind: 'invalid_request' })
+  await expect(adding).rejects.toThrow('No Op registered for Unheard')
+  expect(steps).not.toContain('Copying')
+  expect(existsSync(join(folder, 'public/inorigin/@me'))).toBe(false)
 })

@@ -6,47 +6,42 @@ import { createProgress } from '../../../src/cli/progress.ts'
 import { generateTypes } from '../../../src/cli/types.ts'
 import { addIn, freshFolder, passing } from './graphs.ts'
 
-/** A stream that keeps what is written to it. */
+/** Creates a stream that keeps its text. */
 function kept(isTTY: boolean): { stream: NodeJS.WriteStream; text: () => string } {
   let text = ''
-  const stream = {
-    isTTY,
-    write: (chunk: string) => (text += chunk),
-  } as unknown as NodeJS.WriteStream
+  const write = (chunk: string) => (text += chunk)
+  const stream = { isTTY, write } as unknown as NodeJS.WriteStream
   return { stream, text: () => text }
 }
 
-const named = (first: number, last = first): string =>
-  Array.from(
-    { length: last - first + 1 },
-    (_, index) => `\\u${(first + index).toString(16).padStart(4, '0')}`,
-  ).join('')
-const raw = (first: number, last = first): string =>
-  String.fromCharCode(...Array.from({ length: last - first + 1 }, (_, index) => first + index))
+const range = (first: number, last: number): number[] =>
+  Array.from({ length: last - first + 1 }, (_, index) => first + index)
 
 test.each<[string, number, number]>([
   ['C0', 0, 0x1f],
   ['DEL and C1', 0x7f, 0x9f],
-  ['the mark of Arabic', 0x61c, 0x61c],
-  ['marks of direction', 0x200e, 0x200f],
-  ['ends of lines and overrides', 0x2028, 0x202e],
-  ['isolates', 0x2066, 0x2069],
-])('escapes %s', (_, first, last) => {
-  expect(escapeControls(raw(first, last))).toBe(named(first, last))
+  ['Marks of Arabic', 0x61c, 0x61c],
+  ['Marks of direction', 0x200e, 0x200f],
+  ['Ends of lines and overrides', 0x2028, 0x202e],
+  ['Isolates', 0x2066, 0x2069],
+])('%s are escaped', (_, first, last) => {
+  const codes = range(first, last)
+  const escaped = codes.map((code) => `\\u${code.toString(16).padStart(4, '0')}`).join('')
+  expect(escapeControls(String.fromCharCode(...codes))).toBe(escaped)
 })
 
-test('leaves every other sign', () => {
+test('Other characters stay', () => {
   const text = 'café 猫 🐈 שלום \\u001b ~ \u00a0'
   expect(escapeControls(text)).toBe(text)
 })
 
-test('a line stays a line', () => {
+test('A line stays a line', () => {
   const { stream, text } = kept(false)
   print(stream, ['one\nrun this: rm\r-rf', 'two'])
   expect(text()).toBe('one\\u000arun this: rm\\u000d-rf\ntwo\n')
 })
 
-test('progress in a terminal writes over one line and nothing else', () => {
+test('Progress in a terminal replaces one line', () => {
   const { stream, text } = kept(true)
   const progress = createProgress(stream)
   progress.step('Reading \u001b]0;title\u0007.onnx')
@@ -56,10 +51,9 @@ test('progress in a terminal writes over one line and nothing else', () => {
   expect(text().endsWith('\r\u001b[K\\u000a')).toBe(true)
 })
 
-test('types of a catalog carry no control characters in comments or names', async () => {
-  const folder = freshFolder({
-    'm.onnx': { ...passing({ name: 'x\u202e\u009b' }), description: 'Evil\u001b[2J\nsecond' },
-  })
+test('Types of a catalog have no control characters in comments or names', async () => {
+  const graph = { ...passing({ name: 'x\u202e\u009b' }), description: 'Evil\u001b[2J\nsecond' }
+  const folder = freshFolder({ 'm.onnx': graph })
   await addIn(folder, 'm.onnx')
   const { text } = generateTypes([join(folder, 'public/inorigin/catalog.json')])
   expect(text).toContain("'x\\u202e\\u009b': ")

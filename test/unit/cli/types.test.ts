@@ -1,4 +1,4 @@
-/** Types of predictors, as a compiler takes them. */
+/** Types of predictors, checked by a compiler. */
 import { spawnSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -13,18 +13,14 @@ type Signature = PredictorEntry['signature']
 
 const names = ['low', "the 'high'"].map((name, value) => ({ name, value }))
 
+const numbers = { type: 'array', items: { type: 'number' } } as const
 const signature: Signature = {
   inputs: [
     { name: 'x', type: 'float32', description: 'Of any length. */' },
     { name: 'ids.0', type: 'int64', description: 'Two\nlines.' },
     { name: 'mode', type: 'int32', enumeration: names, defaultValue: 'low' },
     { name: 'image', type: 'image', optional: true },
-    {
-      name: 'points',
-      type: 'list',
-      schema: { type: 'array', items: { type: 'number' } },
-      optional: true,
-    },
+    { name: 'points', type: 'list', schema: numbers, optional: true },
     { name: 'file', type: 'binary', optional: true },
     { name: 'words', type: 'string', optional: true },
     { name: 'flag', type: 'bool', optional: true },
@@ -78,7 +74,7 @@ declare const tag: string
 await server.predict(tag, {})
 `
 
-/** A line each that must be refused. */
+/** Lines that must be refused. */
 const BAD = [
   `await server.predict('@me/every', { 'ids.0': 1n })`,
   `await server.predict('@me/every', { x: 'text', 'ids.0': 1n })`,
@@ -92,34 +88,32 @@ const BAD = [
   `export const length = outputs.y.data`,
 ]
 
-test('types that a compiler takes hold what is right to them, and refuse what is wrong', () => {
-  const folder = freshFolder({ 'catalog.json': JSON.stringify(catalog(model(), entry())) })
+test('A compiler accepts the generated types, and refuses wrong code', () => {
+  const head = `import { serve } from 'inorigin'
+const server = await serve()
+const { outputs } = await server.predict('@me/every', { x: 1, 'ids.0': 1n })
+`
+  const compilerOptions = {
+    strict: true,
+    noEmit: true,
+    types: [],
+    target: 'ES2023',
+    module: 'ESNext',
+    moduleResolution: 'bundler',
+    lib: ['ES2023', 'DOM', 'DOM.Iterable', 'DOM.AsyncIterable'],
+    allowImportingTsExtensions: true,
+    skipLibCheck: true,
+    paths: { inorigin: [join(ROOT, 'src/index.ts')] },
+  }
+  const folder = freshFolder({
+    'catalog.json': JSON.stringify(catalog(model(), entry())),
+    'good.ts': GOOD,
+    'bad.ts': head + BAD.join('\n'),
+    'tsconfig.json': JSON.stringify({ compilerOptions, include: ['*.ts'] }),
+  })
   const { text, tags } = generateTypes([join(folder, 'catalog.json')])
   expect(tags).toEqual(['@me/every'])
   writeFileSync(join(folder, 'predictors.d.ts'), text)
-  writeFileSync(join(folder, 'good.ts'), GOOD)
-  const head =
-    "import { serve } from 'inorigin'\nconst server = await serve()\n" +
-    "const { outputs } = await server.predict('@me/every', { x: 1, 'ids.0': 1n })\n"
-  writeFileSync(join(folder, 'bad.ts'), head + BAD.join('\n'))
-  writeFileSync(
-    join(folder, 'tsconfig.json'),
-    JSON.stringify({
-      compilerOptions: {
-        strict: true,
-        noEmit: true,
-        types: [],
-        target: 'ES2023',
-        module: 'ESNext',
-        moduleResolution: 'bundler',
-        lib: ['ES2023', 'DOM', 'DOM.Iterable', 'DOM.AsyncIterable'],
-        allowImportingTsExtensions: true,
-        skipLibCheck: true,
-        paths: { inorigin: [join(ROOT, 'src/index.ts')] },
-      },
-      include: ['*.ts'],
-    }),
-  )
   const compiler = join(ROOT, 'node_modules/typescript/bin/tsc')
   const { stdout } = spawnSync(process.execPath, [compiler, '-p', folder], { encoding: 'utf8' })
   const errors = stdout.split('\n').filter((line) => line.includes('error TS'))
@@ -127,25 +121,21 @@ test('types that a compiler takes hold what is right to them, and refuse what is
   expect([...new Set(lines)], stdout).toEqual(BAD.map((_, index) => `bad.ts:${index + 4}`))
 }, 60_000)
 
-test('the first catalog that has a tag says what it is', () => {
-  const { implementations, ...every } = entry()
-  const plain = {
-    ...every,
-    signature: { inputs: [], outputs: [] },
-    implementations: implementations.map((one) => ({ ...one, bindings: {} })),
-  }
+test('The first catalog that has a tag decides', () => {
+  const bare = { inputs: [], outputs: [] }
+  const plain = { ...predictor(), tag: '@me/every', signature: bare }
   const folder = freshFolder({
     'one.json': JSON.stringify(catalog(plain)),
     'two.json': JSON.stringify(catalog(entry(), predictor())),
   })
   const { text, tags } = generateTypes(['one.json', 'two.json'].map((name) => join(folder, name)))
   expect(tags).toEqual(['@me/every', '@acme/digits'])
-  expect(text).toContain(
-    "    '@me/every': {\n      inputs: Record<string, never>\n      outputs: Record<string, never>\n    }",
-  )
+  const none = 'Record<string, never>'
+  const lines = [`    '@me/every': {`, `inputs: ${none}`, `outputs: ${none}\n    }`]
+  expect(text).toContain(lines.join('\n      '))
 })
 
-test('says which catalog is none', () => {
+test('An invalid catalog is named', () => {
   const folder = freshFolder({ 'c.json': '{"version": 1, "entries": [{"type": "predictor"}]}' })
   expect(() => generateTypes([join(folder, 'c.json')])).toThrow(
     /c\.json cannot be used:\nentries\[0\]\./,
@@ -153,6 +143,7 @@ test('says which catalog is none', () => {
   expect(() => generateTypes([join(folder, 'd.json')])).toThrow(/There is no file .*d\.json/)
 })
 
+const closed = { type: 'object', additionalProperties: false }
 test.each<[unknown, string]>([
   [{ type: 'string' }, 'string'],
   [{ type: ['string', 'null'] }, 'string | null'],
@@ -162,29 +153,18 @@ test.each<[unknown, string]>([
   [{ prefixItems: [{ type: 'string' }], items: false }, '[string?]'],
   [{ type: 'array' }, 'unknown[]'],
   [
-    {
-      type: 'object',
-      properties: { a: { type: 'integer' }, 'b c': {} },
-      required: ['a'],
-      additionalProperties: false,
-    },
+    { ...closed, properties: { a: { type: 'integer' }, 'b c': {} }, required: ['a'] },
     "{ a: number; 'b c'?: unknown }",
   ],
   [{ type: 'object', additionalProperties: { type: 'number' } }, '{ [key: string]: number }'],
-  [{ type: 'object', additionalProperties: false }, 'Record<string, never>'],
-  [
-    { anyOf: [{ type: 'string' }, { type: 'array', items: { type: 'number' } }] },
-    'string | number[]',
-  ],
+  [closed, 'Record<string, never>'],
+  [{ anyOf: [{ type: 'string' }, numbers] }, 'string | number[]'],
   [{ allOf: [{ type: 'object', required: ['a'] }, true] }, '{ [key: string]: unknown } & unknown'],
   [{ $ref: '#/$defs/n', $defs: { n: { type: 'number' } } }, 'number'],
   [{ $ref: '#' }, 'unknown'],
-  [
-    { $ref: '#/$defs/t', $defs: { t: { type: 'array', items: { $ref: '#/$defs/t' } } } },
-    'unknown[]',
-  ],
+  [{ $ref: '#/$defs/t', $defs: { t: { ...numbers, items: { $ref: '#/$defs/t' } } } }, 'unknown[]'],
   [true, 'unknown'],
   [false, 'never'],
-])('writes %j as %s', (schema, type) => {
+])('The schema %j becomes %s', (schema, type) => {
   expect(toSchemaType(schema, 'output')).toBe(type)
 })

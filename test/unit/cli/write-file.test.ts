@@ -17,47 +17,36 @@ import { init } from '../../../src/cli/init.ts'
 import { writeProjectOptions } from '../../../src/cli/project-options.ts'
 import { writeTypes } from '../../../src/cli/types.ts'
 import { writeBelow } from '../../../src/cli/write-file.ts'
+import { onnxFile } from '../../support/onnx.ts'
 import { addIn, catalogIn, expectWhole, freshFolder, passing } from './graphs.ts'
 
+const { signal } = new AbortController()
 const CATALOG = JSON.stringify({ version: 1, entries: [] })
 
-/** A package of a few bytes, as it is built. */
+const OPTIONS = { sw: 'sw.js', guide: true, mlc: false, webgpu: true }
+
+/** Builds a package of a few bytes. */
 function built(): { folder: string; fill: () => unknown } {
-  const models = JSON.stringify({ version: 1, entries: [] })
-  const scripts = [
-    'index.js',
-    'worker.js',
-    'model-worker.js',
-    'catalog.schema.json',
-    'licenses.md',
-    'chunks/a.js',
-  ]
+  const scripts = 'index.js worker.js model-worker.js catalog.schema.json licenses.md chunks/a.js'
   const builds = ['.jspi', '.asyncify', ''].flatMap((build) =>
-    ['mjs', 'wasm'].map((type) => `ort-wasm-simd-threaded${build}.${type}`),
+    ['mjs', 'wasm'].map((type) => `ort/ort-wasm-simd-threaded${build}.${type}`),
   )
+  const files = [...scripts.split(' ').map((name) => `dist/${name}`), ...builds]
   const folder = freshFolder({
-    ...Object.fromEntries(scripts.map((name) => [`dist/${name}`, name])),
-    ...Object.fromEntries(builds.map((name) => [`ort/${name}`, name])),
-    'dist/models/catalog.json': models,
+    ...Object.fromEntries(files.map((name) => [name, name])),
+    'dist/models/catalog.json': CATALOG,
     'dist/sw.js': '/*! inorigin 0.0.0 */',
   })
-  const fill = () =>
-    init({
-      publicDir: join(folder, 'public'),
-      sw: 'sw.js',
-      guide: true,
-      mlc: false,
-      webgpu: true,
-      dist: join(folder, 'dist'),
-      runtime: join(folder, 'ort'),
-    })
-  return { folder, fill }
+  const [publicDir = '', dist = '', runtime = ''] = ['public', 'dist', 'ort'].map((name) =>
+    join(folder, name),
+  )
+  return { folder, fill: () => init({ ...OPTIONS, publicDir, dist, runtime }) }
 }
 
 const names = (folder: string): string[] =>
   readdirSync(folder, { recursive: true, encoding: 'utf8' })
 
-test('replaces a file at once and keeps its permissions', () => {
+test('A file is replaced at once and keeps its permissions', () => {
   const folder = freshFolder({ 'a/old': 'old' })
   chmodSync(join(folder, 'a/old'), 0o640)
   const { ino } = statSync(join(folder, 'a/old'))
@@ -68,13 +57,13 @@ test('replaces a file at once and keeps its permissions', () => {
   expect(names(join(folder, 'a'))).toEqual(['old'])
 })
 
-test('leaves the old file and no other when it fails', () => {
+test('A failure leaves the old file and no other', () => {
   const folder = freshFolder({ 'a/old': 'old', 'b/x': '', 'a/taken/x': '' })
-  expect(() => writeBelow(folder, 'a/old', { from: join(folder, 'b') })).toThrow(
-    /a\/old cannot be written/,
-  )
-  expect(() => writeBelow(folder, 'a/taken', { text: 'x' })).toThrow(/a\/taken cannot be written/)
-  expect(() => writeBelow(folder, 'a/old/x', { text: 'x' })).toThrow(/old\/x cannot be written/)
+  const write = (name: string, content: Parameters<typeof writeBelow>[2]) => () =>
+    writeBelow(folder, name, content)
+  expect(write('a/old', { from: join(folder, 'b') })).toThrow(/a\/old cannot be written/)
+  expect(write('a/taken', { text: 'x' })).toThrow(/a\/taken cannot be written/)
+  expect(write('a/old/x', { text: 'x' })).toThrow(/old\/x cannot be written/)
   expect(readFileSync(join(folder, 'a/old'), 'utf8')).toBe('old')
   expect(names(join(folder, 'a')).toSorted()).toEqual(['old', 'taken', join('taken', 'x')])
 })
@@ -85,24 +74,24 @@ test.each([
   'public/inorigin/chunks',
   'public/inorigin/worker.js',
   'public/inorigin/files.json',
-])('init refuses %s where it is a link, and has written nothing', (link) => {
+])('init refuses %s if it is a link, and writes nothing', (link) => {
   const { folder, fill } = built()
   const isFolder = !link.includes('.')
+  const mine = '/*! inorigin 0.0.0, but mine */'
   const outside = join(folder, 'outside')
   if (isFolder) mkdirSync(outside)
-  else writeFileSync(outside, '/*! inorigin 0.0.0, but mine */')
+  else writeFileSync(outside, mine)
   mkdirSync(join(folder, link, '..'), { recursive: true })
   symlinkSync(outside, join(folder, link))
   expect(fill).toThrow(`${join(folder, link)} is a link to ${outside}`)
-  expect(
-    names(join(folder, 'public')).filter((name) => !join('public', name).startsWith(link)),
-  ).toEqual(link.split('/').slice(1, -1))
-  expect(isFolder ? names(outside) : readFileSync(outside, 'utf8')).toEqual(
-    isFolder ? [] : '/*! inorigin 0.0.0, but mine */',
-  )
+  const written = names(join(folder, 'public'))
+  const parents = link.split('/').slice(1, -1)
+  expect(written.filter((name) => !join('public', name).startsWith(link))).toEqual(parents)
+  if (isFolder) expect(names(outside)).toEqual([])
+  else expect(readFileSync(outside, 'utf8')).toBe(mine)
 })
 
-test('init refuses a script that is a link to nothing yet', () => {
+test('init refuses a script that is a link to a missing file', () => {
   const { folder, fill } = built()
   mkdirSync(join(folder, 'public'))
   symlinkSync('../build/sw.js', join(folder, 'public/sw.js'))
@@ -113,10 +102,8 @@ test('init refuses a script that is a link to nothing yet', () => {
 test('init deletes nothing through a link', () => {
   const { folder, fill } = built()
   fill()
-  writeFileSync(
-    join(folder, 'public/inorigin/files.json'),
-    '{"files": [{"name": "old/mine.txt"}, {"name": "."}]}',
-  )
+  const files = [{ name: 'old/mine.txt' }, { name: '.' }]
+  writeFileSync(join(folder, 'public/inorigin/files.json'), JSON.stringify({ files }))
   mkdirSync(join(folder, 'outside'))
   writeFileSync(join(folder, 'outside/mine.txt'), 'mine')
   symlinkSync('../../outside', join(folder, 'public/inorigin/old'))
@@ -124,14 +111,11 @@ test('init deletes nothing through a link', () => {
   expect(existsSync(join(folder, 'outside/mine.txt'))).toBe(true)
 })
 
-test('the public folder may be a link itself, for init and for add', async () => {
+test('The public folder may be a link itself, for init and for add', async () => {
   const { folder, fill } = built()
   mkdirSync(join(folder, 'site'))
   symlinkSync('site', join(folder, 'public'))
-  writeFileSync(
-    join(folder, 'm.onnx'),
-    readFileSync(join(freshFolder({ 'm.onnx': passing({}) }), 'm.onnx')),
-  )
+  writeFileSync(join(folder, 'm.onnx'), onnxFile(passing({})))
   fill()
   await addIn(folder, 'm.onnx')
   expect(existsSync(join(folder, 'site/inorigin/worker.js'))).toBe(true)
@@ -145,12 +129,9 @@ test.each([
   'public/inorigin/@me/model',
   'public/inorigin/catalog.json',
   'public/inorigin/catalog.schema.json',
-])('add refuses %s where it is a link, and changes nothing', async (link) => {
-  const folder = freshFolder({
-    'm.onnx': passing({}),
-    'dist/catalog.schema.json': '{}',
-    'outside/file': CATALOG,
-  })
+])('add refuses %s if it is a link, and changes nothing', async (link) => {
+  const schema = { 'dist/catalog.schema.json': '{}' }
+  const folder = freshFolder({ 'm.onnx': passing({}), ...schema, 'outside/file': CATALOG })
   const outside = join(folder, 'outside', link.includes('.') ? 'file' : '')
   mkdirSync(join(folder, link, '..'), { recursive: true })
   symlinkSync(outside, join(folder, link))
@@ -161,15 +142,12 @@ test.each([
   })
   expect(names(join(folder, 'outside'))).toEqual(['file'])
   expect(readFileSync(join(folder, 'outside/file'), 'utf8')).toBe(CATALOG)
-  const below = names(join(folder, 'public')).filter(
-    (name) => !join('public', name).startsWith(link),
-  )
-  expect(
-    below.map((name) => join('public', name)).filter((name) => !link.startsWith(name)),
-  ).toEqual([])
+  const written = names(join(folder, 'public')).map((name) => join('public', name))
+  const others = written.filter((name) => !name.startsWith(link) && !link.startsWith(name))
+  expect(others).toEqual([])
 })
 
-test.skipIf(process.platform === 'win32')('a name with a backslash is one name', () => {
+test.skipIf(process.platform === 'win32')('A name with a backslash is one name', () => {
   const folder = freshFolder({ 'outside.txt': 'mine' })
   symlinkSync('outside.txt', join(folder, 'a\\b'))
   expect(() => writeBelow(folder, 'a\\b', { text: 'x' })).toThrow('is a link to outside.txt')
@@ -178,28 +156,13 @@ test.skipIf(process.platform === 'win32')('a name with a backslash is one name',
 
 test.each<[string, (path: string, folder: string) => unknown]>([
   ['types', (path) => writeTypes(path, { text: 'text', tags: [] })],
-  [
-    'package.json',
-    (_, folder) =>
-      writeProjectOptions(folder, {
-        publicDir: 'public',
-        sw: 'sw.js',
-        guide: true,
-        mlc: false,
-        webgpu: true,
-      }),
-  ],
-  [
-    'catalog refresh',
-    (file) =>
-      refreshCatalog({ file, onEntry: () => undefined, signal: new AbortController().signal }),
-  ],
-])('%s is not written through a link', async (_, run) => {
+  ['options', (_, folder) => writeProjectOptions(folder, { ...OPTIONS, publicDir: 'public' })],
+  ['a refreshed catalog', (file) => refreshCatalog({ file, onEntry: () => undefined, signal })],
+])('It does not write %s through a link', async (_, run) => {
   const folder = freshFolder({ 'outside.json': CATALOG })
   symlinkSync('outside.json', join(folder, 'package.json'))
-  await expect((async () => run(join(folder, 'package.json'), folder))()).rejects.toThrow(
-    'package.json is a link to outside.json',
-  )
+  const running = (async () => run(join(folder, 'package.json'), folder))()
+  await expect(running).rejects.toThrow('package.json is a link to outside.json')
   expect(readFileSync(join(folder, 'outside.json'), 'utf8')).toBe(CATALOG)
   expect(names(folder).toSorted()).toEqual(['outside.json', 'package.json'])
 })

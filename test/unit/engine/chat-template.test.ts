@@ -1,16 +1,124 @@
-import { expect, test, vi } from 'vitest'
+/** Chat templates: the constructs of Jinja and Python that they need, and the text of conversations. */
+import { describe, expect, test, vi } from 'vitest'
+import type { Conversation } from '../../../src/engine/engine.ts'
 import { parseTemplate } from '../../../src/engine/text/chat-template.ts'
-import type { ChatMessage } from '../../../src/types/index.ts'
+import type { ChatMessage, Tool } from '../../../src/types/index.ts'
+import { BRACKETS, JOINED, PLAIN, PYTHONIC, TAGGED } from '../../support/templates.ts'
 
 const system: ChatMessage = { role: 'system', content: 'Be kind.' }
 const user: ChatMessage = { role: 'user', content: 'Hi' }
 const assistant: ChatMessage = { role: 'assistant', content: 'Yes?' }
 
-/** The text of messages. */
-const draw =
-  (source: string, tokens: Record<string, string> = {}) =>
-  (messages: ChatMessage[]): string =>
-    parseTemplate(source, tokens).render({ messages }).text
+const draw = (source: string, conversation: Conversation): string =>
+  parseTemplate(source, { bos_token: '<s>', eos_token: '</s>' }).render(conversation).text
+const drawMessages = (source: string, ...messages: ChatMessage[]): string =>
+  draw(source, { messages })
+
+const typed: Conversation = {
+  messages: [user],
+  tools: [
+    {
+      name: 'f',
+      parameters: {
+        type: 'object',
+        properties: {
+          items: { type: 'array', items: { type: 'string' } },
+          keys: { type: ['string', 'null'], enum: ["it's", 'a "b"'], default: null },
+          get: { type: 'boolean', default: true, description: 'A\n\\ line' },
+          values: { type: 'number', default: 1.5 },
+        },
+      },
+    },
+  ],
+}
+
+const PROPERTIES = '{% set p = tools[0].function.parameters.properties %}'
+
+test.each([
+  ["{{ '\n\n a \n'.strip('\\n') }}|", ' a |'],
+  ["{{ '\n\n a \n'.lstrip('\\n') }}|", ' a \n|'],
+  ["{{ '\n a \n\n'.rstrip('\\n') }}|", '\n a |'],
+  ["{{ '  a  '.strip() }}|{{ ' a '.lstrip() }}|{{ ' a '.rstrip() }}|", 'a|a | a|'],
+  ["{{ 'xyaxy'.strip('xy') }}{{ ''.strip('x') }}", 'a'],
+  ["{{ 'a-b-c'.split('-')[-1] }}{{ 'a-b-c'.split('-', 1)[1] }}", 'cb-c'],
+  [
+    "{{ 'a b'.removeprefix('a ') }}{{ 'a b'.removesuffix(' b') }}{{ 'a'.removesuffix('b') }}",
+    'baa',
+  ],
+  ["{{ 'banana'.find('n') }}{{ 'a'.find('n') }}{{ 'banana'.count('an') }}", '2-12'],
+  ["{{ 'a\nb\n'.splitlines() | join('+') }}", 'a+b'],
+  [
+    "{{ 'ab'.startswith('a') }}{{ 'ab'.endswith('a') }}{{ 'ab'.replace('a', 'c').upper() }}",
+    'truefalseCB',
+  ],
+  ['{% for c in "abc" %}{{ c }}{{ "," if not loop.last }}{% endfor %}', 'a,b,c'],
+  ['{% for m in nothing %}x{% else %}none{% endfor %}', 'none'],
+  ['{% for x in [3, 1, 2] if x > 1 %}{{ x }}{% endfor %}', '32'],
+  ['{{ nothing | trim }}{{ nothing | length }}{% for x in nothing | items %}x{% endfor %}', '0'],
+  ["{{ {'a': 1}[nothing] is defined }}", 'false'],
+  [
+    '{% for x in [1, 2] %}{{ loop.previtem is defined }}{{ loop.nextitem }};{% endfor %}',
+    'false2;true;',
+  ],
+  [
+    '{% set ns = namespace(a=1) %}{% for x in [1, 2] %}{% set ns.a = ns.a + x %}{% endfor %}{{ ns.a }}',
+    '4',
+  ],
+  ['{% macro m(a, b=2) %}{{ a }}{{ b }}{% endmacro %}{{ m(1) }}{{ m(1, b=3) }}', '1213'],
+  ['{% macro m() %}<{{ caller() }}>{% endmacro %}{% call m() %}x{% endcall %}', '<x>'],
+  ['{% generation %}a{% endgeneration %}b', 'ab'],
+  [
+    '{{ messages is iterable }}{{ messages[0] is mapping }}{{ messages[0].content is string }}',
+    'truetruetrue',
+  ],
+  ['{{ [1, 2, 3][::-1] | tojson }}{{ "abc"[:-1] }}{{ [1, 2, 3][1:] | length }}', '[3, 2, 1]ab2'],
+  ['{% for x in range(1, 9, 2) %}{% if x == 5 %}{% break %}{% endif %}{{ x }}{% endfor %}', '13'],
+  [
+    "{{ [{'a': 'x'}, {'a': 'y'}] | selectattr('a', 'equalto', 'y') | map(attribute='a') | join }}",
+    'y',
+  ],
+  ["{{ {'b': 1, 'a': [true, none]} | tojson }}", '{"b": 1, "a": [true, null]}'],
+  ["{{ {'a': {'b': 1}} | tojson(indent=2) }}", '{\n  "a": {\n    "b": 1\n  }\n}'],
+  ["{{ 'a' if nothing is not defined else 'b' }}{{ nothing | default('c') }}", 'ac'],
+  ["{{ 'a' ~ 1 ~ true }}{{ 7 // 2 }}{{ 7 % 2 }}", 'a1true31'],
+])('a construct has its result: %s', (source, text) => {
+  expect(draw(source, typed)).toBe(text)
+})
+
+test.each([
+  [
+    '{% for name, about in p.items() %}{{ name }}:{{ about.type is string }} {% endfor %}',
+    'items:true keys:false get:true values:true ',
+  ],
+  ['{{ p.keys() | join("+") }}', 'items+keys+get+values'],
+  ["{{ p.get('get').type }}{{ p.get('none', 'x') }}", 'booleanx'],
+  ["{{ p['items'].type }}{{ p.items['items'].type }}", 'arraystring'],
+])('a parameter may have the name of a method: %s', (source, text) => {
+  expect(draw(PROPERTIES + source, typed)).toBe(text)
+})
+
+test('data becomes text as in Python', () => {
+  expect(draw(`${PROPERTIES}{{ p | string }}`, typed)).toBe(
+    "{'items': {'type': 'array', 'items': {'type': 'string'}}, " +
+      "'keys': {'type': ['string', 'null'], 'enum': [\"it's\", 'a \"b\"'], 'default': None}, " +
+      "'get': {'type': 'boolean', 'default': True, 'description': 'A\\n\\\\ line'}, " +
+      "'values': {'type': 'number', 'default': 1.5}}",
+  )
+  expect(draw('{{ 1 | string }}{{ "a" | string }}{{ nothing | string }}', typed)).toBe('1a')
+})
+
+test('a date has its parts', () => {
+  expect(draw('{{ strftime_now("%y-%m-%-d %I:%M %p %A %% %Q") }}', typed)).toMatch(
+    /^\d\d-\d\d-\d{1,2} \d\d:\d\d [AP]M \w+day % %Q$/,
+  )
+})
+
+test.each(['{% include "x" %}', '{{ a | nope }}', "{{ 'a'.nope() }}", '{{ none + 1 }}'])(
+  'a construct is rejected: %s',
+  (source) => {
+    expect(() => draw(source, typed)).toThrow(expect.objectContaining({ kind: 'unavailable' }))
+  },
+)
 
 const TURNS = '{% for m in messages %}[{{ m.role }}: {{ m.content }}]{% endfor %}'
 
@@ -22,14 +130,12 @@ const STRICT =
   "{{ raise_exception('Conversation roles must alternate') }}{% endif %}" +
   '[{{ m.role }}: {{ m.content }}]{% endfor %}'
 
-test('renders the conversation, the names of tokens, and where the answer begins', () => {
+test('a template renders the conversation, special tokens and the begin of the answer', () => {
   const source = `{{ bos_token }}${TURNS}{% if add_generation_prompt %}[assistant: {% endif %}`
-  expect(draw(source, { bos_token: '<s>' })([system, user])).toBe(
-    '<s>[system: Be kind.][user: Hi][assistant: ',
-  )
+  expect(drawMessages(source, system, user)).toBe('<s>[system: Be kind.][user: Hi][assistant: ')
 })
 
-test('tells the template whether to reason only where that is asked for', () => {
+test('a template has a variable for reasoning only if the request has it', () => {
   for (const name of ['enable_thinking', 'thinking']) {
     const source = `{{ "as ever" if ${name} is not defined else ${name} }}`
     const { render } = parseTemplate(source, {})
@@ -39,59 +145,57 @@ test('tells the template whether to reason only where that is asked for', () => 
   }
 })
 
-test('puts the system text into the first user turn where the template refuses it', () => {
-  const render = draw(STRICT, {})
-  expect(render([system, user])).toBe('[user: Be kind.\n\nHi]')
-  expect(render([system, user, assistant, user])).toBe(
+test('a system message that the template rejects is part of the first user turn', () => {
+  expect(drawMessages(STRICT, system, user)).toBe('[user: Be kind.\n\nHi]')
+  expect(drawMessages(STRICT, system, user, assistant, user)).toBe(
     '[user: Be kind.\n\nHi][assistant: Yes?][user: Hi]',
   )
 })
 
-test('puts the system text into the first user turn where the template leaves it out', () => {
+test('a system message that the template leaves out is part of the first user turn', () => {
   const source =
     "{% for m in messages %}{% if m.role != 'system' %}[{{ m.content }}]{% endif %}{% endfor %}"
-  expect(draw(source, {})([system, user])).toBe('[Be kind.\n\nHi]')
+  expect(drawMessages(source, system, user)).toBe('[Be kind.\n\nHi]')
 })
 
 test.each(['Hi', 'hello', ' Hi ', 'user'])(
-  'sees that the template leaves out a system text that is said elsewhere too: %j',
+  'a system message counts as left out if its text is elsewhere: %j',
   (content) => {
     const source =
       "{% for m in messages %}{% if m.role != 'system' %}[{{ m.role }}: {{ m.content }}]" +
       '{% endif %}{% endfor %}'
     const messages = [{ role: 'system', content } as const, { ...user, content: 'Hi hello' }]
-    expect(draw(source, {})(messages)).toBe(`[user: ${content}\n\nHi hello]`)
+    expect(draw(source, { messages })).toBe(`[user: ${content}\n\nHi hello]`)
   },
 )
 
-test('sees that the template leaves out a later system text', () => {
+test('a later system message that the template leaves out is part of a user turn', () => {
   const source =
     "{% for m in messages %}{% if m.role != 'system' or loop.first %}[{{ m.content }}]" +
     '{% endif %}{% endfor %}'
   const again: ChatMessage = { role: 'system', content: 'kind' }
-  const render = draw(source, {})
-  expect(render([system, user, again, user])).toBe('[Be kind.\n\nHi\n\nkind\n\nHi]')
-  expect(render([system, user])).toBe('[Be kind.][Hi]')
+  expect(drawMessages(source, system, user, again, user)).toBe('[Be kind.\n\nHi\n\nkind\n\nHi]')
+  expect(drawMessages(source, system, user)).toBe('[Be kind.][Hi]')
 })
 
-test('leaves the system text to a template that writes it in its own way, or has none', () => {
+test('a template may write a system message in its own way', () => {
   const source =
     '{% for m in messages %}[{{ m.role }}: {{ m.content | upper | tojson }}]{% endfor %}'
   const quoted: ChatMessage = { role: 'system', content: 'Be "kind".\n' }
-  expect(draw(source, {})([quoted, user])).toBe('[system: "BE \\"KIND\\".\\n"][user: "HI"]')
+  expect(drawMessages(source, quoted, user)).toBe('[system: "BE \\"KIND\\".\\n"][user: "HI"]')
   const silent: ChatMessage = { role: 'system', content: ' ' }
-  expect(draw(TURNS, {})([silent, user])).toBe('[system:  ][user: Hi]')
+  expect(drawMessages(TURNS, silent, user)).toBe('[system:  ][user: Hi]')
 })
 
-test('makes one of turns in a row only where the template insists', () => {
-  expect(draw(STRICT, {})([user, user, assistant, assistant, system, user])).toBe(
+test('turns in a row become one only if the template rejects them', () => {
+  expect(drawMessages(STRICT, user, user, assistant, assistant, system, user)).toBe(
     '[user: Hi\n\nHi][assistant: Yes?\n\nYes?][user: Be kind.\n\nHi]',
   )
-  expect(draw(TURNS, {})([user, user])).toBe('[user: Hi][user: Hi]')
+  expect(drawMessages(TURNS, user, user)).toBe('[user: Hi][user: Hi]')
 })
 
-test('says why when the template refuses the conversation all the same', () => {
-  expect(() => draw(STRICT, {})([assistant, user])).toThrow(
+test('an error of the template that remains is an error of the request', () => {
+  expect(() => drawMessages(STRICT, assistant, user)).toThrow(
     expect.objectContaining({
       kind: 'invalid_request',
       message: expect.stringContaining('roles must alternate'),
@@ -99,8 +203,8 @@ test('says why when the template refuses the conversation all the same', () => {
   )
 })
 
-test('writes dates in English', () => {
-  const text = draw('{{ strftime_now("%d %B %Y %H:%M %%") }}')([user])
+test('a date is in English', () => {
+  const text = drawMessages('{{ strftime_now("%d %B %Y %H:%M %%") }}', user)
   expect(text).toMatch(
     /^\d\d (January|February|March|April|May|June|July|August|\w+ember|October) \d{4} \d\d:\d\d %$/,
   )
@@ -125,29 +229,206 @@ test.each<[string, string]>([
     'too much text',
   ]),
   ['{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}', 'failed'],
-])('bounds a template that is broken or hostile: %s', (source, why) => {
-  expect(() => draw(source, {})([user])).toThrow(
+])('a broken or hostile template is rejected: %s', (source, why) => {
+  expect(() => drawMessages(source, user)).toThrow(
     expect.objectContaining({ kind: 'unavailable', message: expect.stringContaining(why) }),
   )
 })
 
-test('makes as much text as a conversation has, whatever it has', () => {
+test('the text may be as long as the conversation', () => {
   const content = 'x'.repeat(9 * 1024 * 1024)
-  expect(draw(TURNS, {})([{ role: 'user', content }])).toHaveLength(
+  expect(drawMessages(TURNS, { role: 'user', content })).toHaveLength(
     content.length + '[user: ]'.length,
   )
 })
 
-test('ends a template that would run for hours', () => {
-  // A clock on which every step of the template takes a millisecond.
+test('a template that would run for hours is stopped', () => {
+  // A clock on which every step of the template takes 20 ms.
   const now = vi.spyOn(performance, 'now')
   let time = 0
-  now.mockImplementation(() => (time += 1))
-  const loop = (body: string): string => `{% for i in range(100000) %}${body}{% endfor %}`
-  const render = draw(loop(loop(loop('{% set x = i %}'))), {})
-  expect(() => render([user])).toThrow(
+  now.mockImplementation(() => (time += 20))
+  const loop = (body: string): string => `{% for i in range(2000) %}${body}{% endfor %}`
+  const source = loop(loop(loop('{% set x = i %}')))
+  expect(() => drawMessages(source, user)).toThrow(
     expect.objectContaining({ message: expect.stringContaining('too long') }),
   )
   expect(time).toBeLessThan(10_000)
   now.mockRestore()
+})
+
+const tool: Tool = {
+  name: 'warmth',
+  description: 'How warm it is.',
+  parameters: {
+    type: 'object',
+    properties: { place: { type: 'string', description: ' Where. ' }, items: { type: 'array' } },
+    required: ['place'],
+  },
+}
+
+const asked: ChatMessage = { role: 'user', content: 'How warm?' }
+const call = (args: string, id = 'call_1'): ChatMessage => ({
+  role: 'assistant',
+  content: '',
+  toolCalls: [{ id, name: 'warmth', arguments: args }],
+})
+const result = (id = 'call_1', name = 'warmth'): ChatMessage => ({
+  role: 'tool',
+  toolCallId: id,
+  name,
+  content: '{"degrees": 21}',
+})
+const called = (args: string): Conversation => ({
+  messages: [asked, call(args), result()],
+  tools: [tool],
+})
+
+test('tools, calls and results are written as the template does', () => {
+  expect(draw(TAGGED, called('{"place": "Bern", "n": 1.0}'))).toBe(
+    '<|im_start|>system\n<tools>\n{"type": "function", "function": {"name": "warmth", ' +
+      '"description": "How warm it is.", "parameters": {"type": "object", "properties": ' +
+      '{"place": {"type": "string", "description": " Where. "}, "items": {"type": "array"}}, ' +
+      '"required": ["place"]}}}\n</tools>\nAnswer in <tool_call></tool_call>.<|im_end|>\n' +
+      '<|im_start|>user\nHow warm?<|im_end|>\n<|im_start|>assistant\n<tool_call>\n' +
+      '{"name": "warmth", "arguments": {"place": "Bern", "n": 1.0}}\n</tool_call><|im_end|>\n' +
+      '<|im_start|>user\n<tool_response>\n{"degrees": 21}\n</tool_response><|im_end|>\n' +
+      '<|im_start|>assistant\n',
+  )
+})
+
+test('arguments have the spaces of the template', () => {
+  expect(draw(TAGGED, called('{"place":"Bern","n":[1,2]}'))).toContain(
+    '"arguments": {"place": "Bern", "n": [1, 2]}}',
+  )
+})
+
+test('arguments are text for a template that concatenates them', () => {
+  expect(draw(JOINED, called('{"place":"Bern"}'))).toBe(
+    '<|im_start|>How warm?<tool_call>function:warmth\n{"place":"Bern"}<|im_end|>' +
+      '<result>{"degrees": 21}<|im_start|>assistant<think>\n',
+  )
+})
+
+test('arguments are data for a template that iterates them', () => {
+  const text = draw(PYTHONIC, called('{"place":"Bern","n":2,"far":true,"at":{"x":null}}'))
+  expect(text).toContain('<tool_call>warmth(place="Bern", n=2, far=true, at={\'x\': None})')
+  expect(text).toContain('def warmth(place: string! Where., items: array ) # How warm it is.\n')
+})
+
+test('a call and its result have the same short id if the template needs one', () => {
+  const conversation: Conversation = {
+    messages: [
+      asked,
+      {
+        role: 'assistant',
+        content: '',
+        toolCalls: [
+          { id: 'call_1', name: 'warmth', arguments: '{}' },
+          { id: 'aB3dE6gH9', name: 'warmth', arguments: '{}' },
+        ],
+      },
+      result('call_1'),
+      result('aB3dE6gH9'),
+      { role: 'assistant', content: 'Warm.' },
+      asked,
+    ],
+    tools: [tool],
+  }
+  const text = draw(BRACKETS, conversation)
+  const [first, second] = [...text.matchAll(/"id": "(\w+)"/g)].map(([, id]) => id)
+  expect(first).toMatch(/^[a-z0-9]{9}$/)
+  expect(second).toBe('aB3dE6gH9')
+  expect([...text.matchAll(/"call_id": "(\w+)"/g)].map(([, id]) => id)).toEqual([first, second])
+  expect(text.indexOf('[TOOLS]')).toBeGreaterThan(text.indexOf('Warm.'))
+})
+
+test('a result has the name of its call', () => {
+  const source = '{% for m in messages %}{{ m.name }};{% endfor %}'
+  expect(draw(source, { messages: [asked, call('{}'), result('call_1', '')] })).toBe(';;warmth;')
+  expect(draw(source, { messages: [asked, result('other', '')] })).toBe(';;')
+})
+
+test.each(['{"place": ', '[1]', '"Bern"', 'null', ''])(
+  'arguments that are no object are rejected: %j',
+  (args) => {
+    expect(() => draw(TAGGED, called(args))).toThrow(
+      expect.objectContaining({ kind: 'invalid_request', param: 'messages' }),
+    )
+  },
+)
+
+test('arguments that are nested too deep are rejected', () => {
+  const deep = '['.repeat(5_000) + ']'.repeat(5_000)
+  expect(() => draw(TAGGED, called(`{"a":${deep}}`))).toThrow(
+    expect.objectContaining({ kind: 'invalid_request' }),
+  )
+})
+
+test('a template has fields that a tool leaves out', () => {
+  const bare: Tool[] = [
+    { name: 'a', parameters: true },
+    { name: 'b', parameters: {} },
+  ]
+  const text = draw(PYTHONIC, { messages: [asked], tools: bare })
+  expect(text).toContain('def a() # \ndef b() # \n')
+})
+
+test('a template has no variables of absent parts', () => {
+  const source =
+    "{{ tools is defined }} {{ 'tool_calls' in messages[0] }} {{ 'reasoning_content' in messages[0] }} " +
+    '{{ documents is defined }} {{ builtin_tools is defined }}'
+  expect(draw(source, { messages: [{ role: 'assistant', content: 'a' }], tools: [] })).toBe(
+    'false false false false false',
+  )
+})
+
+test('reasoning has each of its names', () => {
+  const source = '{% set m = messages[0] %}{{ m.reasoning_content ~ m.reasoning ~ m.thinking }}'
+  expect(draw(source, { messages: [{ role: 'assistant', content: 'b', reasoning: 'a' }] })).toBe(
+    'aaa',
+  )
+})
+
+describe('reasoning in the text of a message', () => {
+  const said = (content: string, role: 'assistant' | 'user' = 'assistant'): Conversation => ({
+    messages: [asked, { role, content }],
+  })
+
+  test('is separated from an answer for a template that supports it', () => {
+    const text = '<|im_start|>assistant\n<think>\nhm\n</think>\n\n Yes.<|im_end|>'
+    expect(draw(TAGGED, said('<think>\nhm\n</think>\n Yes.'))).toContain(
+      text.replace(' Yes', 'Yes'),
+    )
+    expect(draw(JOINED, said('<think>hm</think>Yes.'))).toContain('How warm?Yes.<|im_end|>')
+  })
+
+  test('stays if the template does not support it', () => {
+    expect(draw(PLAIN, said('<think>hm</think>Yes.'))).toContain('\n<think>hm</think>Yes.<')
+  })
+
+  test('is text in messages of others, and after other text', () => {
+    for (const [content, role] of [
+      ['<think>hm</think>Yes.', 'user'],
+      ['So: <think>x', 'assistant'],
+    ] as const) {
+      expect(draw(TAGGED, said(content, role))).toContain(`${role}\n${content}<|im_end|>`)
+    }
+  })
+})
+
+test('reasoning that the template rejects beside a call is left out', () => {
+  const source =
+    '{% for m in messages %}{% if m.tool_calls and m.thinking %}' +
+    "{{ raise_exception('Not both.') }}{% endif %}[{{ m.role }}]{% endfor %}"
+  const thought = { ...call('{}'), reasoning: 'hm' } as ChatMessage
+  expect(draw(source, { messages: [asked, thought, result()] })).toBe('[user][assistant][tool]')
+})
+
+test('calls and results stay if turns become one', () => {
+  const strict =
+    "{% for m in messages %}{% if m.role == 'system' %}{{ raise_exception('No.') }}{% endif %}" +
+    '[{{ m.role }}: {{ m.content }}{% for c in m.tool_calls %}!{{ c.function.name }}{% endfor %}]{% endfor %}'
+  expect(draw(strict, { messages: [system, asked, call('{}'), result(), result()] })).toBe(
+    '[user: Be kind.\n\nHow warm?][assistant: !warmth][tool: {"degrees": 21}][tool: {"degrees": 21}]',
+  )
 })

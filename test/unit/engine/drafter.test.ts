@@ -1,12 +1,23 @@
-import { afterEach, describe, expect, test } from 'vitest'
+/** Speculative decoding: drafted tokens, how many pay, and answers that do not change by them. */
+import { describe, expect, test } from 'vitest'
+import type { GenerationUpdate } from '../../../src/engine/engine.ts'
 import { createDrafter } from '../../../src/engine/run/drafter.ts'
 import { createDraftSizer } from '../../../src/engine/run/draft-sizer.ts'
-import { repeating } from './run-decoder.ts'
-import { fakeEngine, failure, greedy, numbers, textOf } from './run-fakes.ts'
-import type { Engine, EngineOptions } from './run-fakes.ts'
+import { createChance } from '../../support/random.ts'
+import type { Chance } from '../../support/random.ts'
+import {
+  EVEN,
+  failure,
+  greedy,
+  type LoopOptions,
+  numbers,
+  openLoop,
+  repeating,
+  textOf,
+} from './fake-decoder.ts'
 
 describe('a drafter', () => {
-  test('guesses what followed the last tokens before', () => {
+  test('drafts what followed the last tokens before', () => {
     const drafter = createDrafter([1, 2, 3, 4, 5, 6, 1, 2, 3])
     expect(drafter.draft(2)).toEqual([4, 5])
     drafter.append(4)
@@ -15,29 +26,27 @@ describe('a drafter', () => {
     expect(drafter.draft(2)).toEqual([])
   })
 
-  test('prefers what followed last', () => {
-    expect(createDrafter([1, 2, 3, 4, 1, 2, 3, 5, 1, 2, 3]).draft(1)).toEqual([5])
+  test.each<[tokens: number[], count: number, draft: number[]]>([
+    // The latest occurrence counts.
+    [[1, 2, 3, 4, 1, 2, 3, 5, 1, 2, 3], 1, [5]],
+    // A draft continues a text that repeats itself.
+    [[7, 8, 7, 8, 7, 8], 5, [7, 8, 7, 8, 7]],
+    [[4, 4, 4, 4], 3, [4, 4, 4]],
+    [[], 3, []],
+    [[1, 2, 3, 4], 3, []],
+    [[1, 2, 3, 9, 2, 3], 3, []],
+  ])('after %j drafts at most %i: %j', (tokens, count, draft) => {
+    expect(createDrafter(tokens).draft(count)).toEqual(draft)
   })
 
-  test('goes round where a text repeats itself', () => {
-    expect(createDrafter([7, 8, 7, 8, 7, 8]).draft(5)).toEqual([7, 8, 7, 8, 7])
-    expect(createDrafter([4, 4, 4, 4]).draft(3)).toEqual([4, 4, 4])
-  })
-
-  test('has nothing to say of what is new', () => {
-    expect(createDrafter([]).draft(3)).toEqual([])
-    expect(createDrafter([1, 2, 3, 4]).draft(3)).toEqual([])
-    expect(createDrafter([1, 2, 3, 9, 2, 3]).draft(3)).toEqual([])
-  })
-
-  test('knows how often it was right', () => {
+  test('measures its acceptance rate', () => {
     const right = createDrafter([1, 2, 3, 1, 2, 3])
     const wrong = createDrafter([1, 2, 3, 1, 2, 3])
     for (let round = 0; round < 10; round += 1) right.append((round % 3) + 1)
     expect(right.acceptanceRate).toBeGreaterThan(0.85)
     wrong.append(9)
     expect(wrong.acceptanceRate).toBeLessThan(0.5)
-    // Where nothing was guessed there was nothing to be wrong.
+    // Without a draft, nothing was wrong.
     const silent = createDrafter([1, 2, 3, 4])
     const before = silent.acceptanceRate
     silent.append(5)
@@ -45,8 +54,8 @@ describe('a drafter', () => {
   })
 })
 
-describe('a speculation', () => {
-  const of = (one: number, four: number, eight: number) => {
+describe('the length of a draft', () => {
+  const sizerOf = (one: number, four: number, eight: number) => {
     const draftSizer = createDraftSizer()
     for (let round = 0; round < 3; round += 1) {
       draftSizer.record(0, one)
@@ -56,92 +65,80 @@ describe('a speculation', () => {
     return draftSizer
   }
 
-  test('is made where a forward of more costs less than it gives', () => {
-    const cheap = of(10, 11, 12)
-    expect(cheap.draftLength(0.9, 50)).toBe(7)
-    expect(cheap.draftLength(0.3, 50)).toBe(3)
-    expect(cheap.draftLength(0.05, 50)).toBe(0)
-    expect(of(10, 20, 60).draftLength(0.9, 50)).toBe(3)
-    expect(of(10, 41, 90).draftLength(1, 50)).toBe(0)
+  test.each<[times: [number, number, number], rate: number, most: number, length: number]>([
+    [[10, 11, 12], 0.9, 50, 7],
+    [[10, 11, 12], 0.3, 50, 3],
+    [[10, 11, 12], 0.05, 50, 0],
+    [[10, 20, 60], 0.9, 50, 3],
+    [[10, 41, 90], 1, 50, 0],
+    [[10, 11, 12], 0.9, 5, 3],
+    [[10, 11, 12], 0.9, 2, 0],
+  ])('for times of %j, a rate of %d and at most %i is %i', (times, rate, most, length) => {
+    expect(sizerOf(...times).draftLength(rate, most)).toBe(length)
   })
 
-  test('is not made for more than there can be', () => {
-    expect(of(10, 11, 12).draftLength(0.9, 5)).toBe(3)
-    expect(of(10, 11, 12).draftLength(0.9, 2)).toBe(0)
-  })
-
-  test('does not go by the first forward of a size, which may compile', () => {
+  test('does not depend on the first forward of a size, which may compile', () => {
     const draftSizer = createDraftSizer()
     draftSizer.record(0, 10)
     draftSizer.record(3, 900)
     expect(draftSizer.draftLength(0.9, 3)).toBe(3)
   })
 
-  test('does not go by a forward that was disturbed', () => {
-    const draftSizer = of(10, 11, 12)
+  test('does not depend on one forward that stalled', () => {
+    const draftSizer = sizerOf(10, 11, 12)
     draftSizer.record(7, 500)
     expect(draftSizer.draftLength(0.9, 50)).toBe(7)
   })
 })
 
 describe('an answer with drafts', () => {
-  let engine: Engine | undefined
-  afterEach(() => engine?.close())
-  const open = (options: EngineOptions = {}): Engine => {
-    const drafting = { drafts: true, cost: () => 1, logitsFunction: repeating(9) }
-    engine = fakeEngine({ ...drafting, ...options })
-    return engine
-  }
+  const open = (options: LoopOptions = {}) =>
+    openLoop({ drafts: true, cost: () => 1, logitsFunction: repeating(9), ...options })
   const prompt = numbers(12)
   const long = { maxTokens: 120 }
-  const forwards = ({ decoder }: Engine): number =>
-    decoder.calls.filter((call) => !call.startsWith('truncate')).length
+  const textAfter = (tokens: readonly number[], count: number) =>
+    textOf(greedy(tokens, count, undefined, repeating(9)))
 
   test('is the same as without, in fewer forwards', async () => {
     const { decoder, run } = open()
-    // Only a model that can go back everywhere is known to be one once it was asked.
     const { text, ending } = await run(prompt, long).all()
-    expect(text).toBe(textOf(greedy(prompt, 120, undefined, repeating(9))))
+    expect(text).toBe(textAfter(prompt, 120))
     expect(ending).toEqual({ reason: 'length', completionTokens: 120 })
     expect(decoder.calls).toContain('forward 8')
-    expect(forwards(engine as Engine)).toBeLessThan(80)
+    expect(decoder.calls.filter((call) => !call.startsWith('truncate')).length).toBeLessThan(80)
   })
 
-  test('ends where its context does', async () => {
+  test('ends at its context window', async () => {
     const { decoder, run } = open({ contextWindow: 100 })
-    const { text } = await run(prompt, long).all()
-    expect(text).toBe(textOf(greedy(prompt, 88, undefined, repeating(9))))
+    expect((await run(prompt, long).all()).text).toBe(textAfter(prompt, 88))
     expect(decoder.calls).toContain('forward 8')
   })
 
-  test('draws the same tokens by the same seed', async () => {
+  test('samples the same tokens by the same seed', async () => {
     const texts: string[] = []
     for (const drafts of [true, false]) {
       const { run } = open({ drafts })
       for (const seed of [1, 2, 3]) texts.push((await run(prompt, { ...long, seed }).all()).text)
-      await engine?.close()
     }
     expect(texts.slice(0, 3)).toEqual(texts.slice(3))
     expect(new Set(texts).size).toBe(3)
   })
 
-  test('leaves nothing of a wrong guess in the cache', async () => {
+  test('leaves no rejected token in the cache', async () => {
     const { run } = open()
-    const first = run(prompt, { maxTokens: 50 })
-    const { text } = await first.all()
+    const { text } = await run(prompt, { maxTokens: 50 }).all()
     const turn = [...prompt, ...text.trim().split(' ').map(Number), 1, 2]
     const second = run(turn, { maxTokens: 50 })
-    expect((await second.all()).text).toBe(textOf(greedy(turn, 50, undefined, repeating(9))))
+    expect((await second.all()).text).toBe(textAfter(turn, 50))
     expect(second.cached).toBe(turn.length - 3)
   })
 
-  test('keeps a rule that is made in the middle of a guess', async () => {
+  test('keeps to a constraint that begins in a draft', async () => {
     const { run } = open()
     for (let at = 20; at < 50; at += 1) {
       const { text } = await run(prompt, {
         maxTokens: at + 5,
-        steer: (piece) =>
-          piece === at ? { constraint: { type: 'pattern', pattern: 'even' } } : undefined,
+        steer: (piece) => (piece === at ? { constraint: EVEN } : undefined),
       }).all()
       const before = greedy(prompt, at, undefined, repeating(9))
       const after = greedy([...prompt, ...before], 5, (token) => token % 2 === 0, repeating(9))
@@ -149,46 +146,123 @@ describe('an answer with drafts', () => {
     }
   })
 
-  test('can be cancelled or left in the middle of a guess', async () => {
+  test('can be left in a draft', async () => {
     const { run } = open()
     for (const tokens of [14, 15, 16, 17, 18]) {
       const leaving = run(prompt, long)
       for (let count = 0; count < tokens; count += 1) await leaving.pieces.next()
       await leaving.pieces.return({ reason: 'stop', completionTokens: 0 })
     }
-    const { text } = await run(prompt, long).all()
-    expect(text).toBe(textOf(greedy(prompt, 120, undefined, repeating(9))))
+    expect((await run(prompt, long).all()).text).toBe(textAfter(prompt, 120))
   })
 
-  test('is not changed by a device that is lost', async () => {
+  test('is not changed by a lost device', async () => {
+    const calm = await open({ drafts: false })
+      .run(prompt, { ...long, seed: 4 })
+      .all()
     for (const call of [8, 12, 16, 20]) {
-      const { run, reopened } = open({
-        fail: (number) => (number === call ? failure('device_lost') : null),
-        reopenOptions: {},
-      })
-      const { text } = await run(prompt, { ...long, seed: 4 }).all()
+      const fail = (number: number) => (number === call ? failure('device_lost') : null)
+      const { run, reopened } = open({ fail, reopenOptions: {} })
+      expect((await run(prompt, { ...long, seed: 4 }).all()).text).toBe(calm.text)
       expect(reopened).toHaveLength(1)
-      const { run: calm } = open({ drafts: false })
-      expect((await calm(prompt, { ...long, seed: 4 }).all()).text).toBe(text)
     }
   })
 
-  test('shares its steps with others instead', async () => {
+  test('shares steps with others instead', async () => {
     const { decoder, run } = open()
     const prompts = [prompt, numbers(12, 5), numbers(12, 9)]
     const texts = await Promise.all(prompts.map(async (each) => (await run(each, long).all()).text))
-    expect(texts).toEqual(prompts.map((each) => textOf(greedy(each, 120, undefined, repeating(9)))))
+    expect(texts).toEqual(prompts.map((each) => textAfter(each, 120)))
     expect(decoder.calls.filter((call) => call === 'step 3').length).toBeGreaterThan(80)
   })
 
-  test('has none where they do not pay, or cannot be taken back', async () => {
+  test('has few if they do not pay, and none if they cannot be truncated', async () => {
     const slow = open({ cost: (tokens) => tokens * 8 })
     await slow.run(prompt, { maxTokens: 60 }).all()
     expect(slow.decoder.calls.filter((call) => /forward [48]/.test(call)).length).toBeLessThan(10)
-    await slow.close()
-    const marking = open({ checkpointsOnly: true })
-    const { text } = await marking.run(prompt, long).all()
-    expect(text).toBe(textOf(greedy(prompt, 120, undefined, repeating(9))))
-    expect(marking.decoder.calls.slice(2).every((call) => call === 'step 1')).toBe(true)
+    const { decoder, run } = open({ checkpointsOnly: true })
+    expect((await run(prompt, long).all()).text).toBe(textAfter(prompt, 120))
+    expect(decoder.calls.slice(2).every((call) => call === 'step 1')).toBe(true)
+  })
+})
+
+describe('updates of an answer with drafts', () => {
+  const open = (options: LoopOptions) => openLoop({ logitsFunction: repeating(5), ...options })
+  const tokensOf = (text: string): number[] => text.trim().split(' ').map(Number)
+
+  /** Returns random updates by the piece after which they come. */
+  function drawUpdates(chance: Chance): Map<number, GenerationUpdate> {
+    const updates = new Map<number, GenerationUpdate>()
+    for (let count = 1 + chance.below(4); count > 0; count -= 1) {
+      // Even tokens, which the constraint allows.
+      const even = Array.from({ length: 1 + chance.below(12) }, () => 2 * chance.below(31))
+      const append = textOf(even)
+      const constraint = chance.pick([null, EVEN, { type: 'constant', text: '4 8 4 8' } as const])
+      const kinds = [{ append }, { append }, { constraint }, { append: '', constraint }]
+      updates.set(1 + chance.below(50), chance.pick<GenerationUpdate>(kinds))
+    }
+    return updates
+  }
+
+  interface Story {
+    updates: ReadonlyMap<number, GenerationUpdate>
+    /** Pieces after which the answer is left. */
+    pieces: number
+    seed: number | undefined
+  }
+
+  /** Resolves with an answer, and that of the next turn of the conversation. */
+  async function tell({ updates, pieces, seed }: Story, options: LoopOptions): Promise<unknown[]> {
+    const { run } = open(options)
+    const prompt = numbers(30)
+    const first = run(prompt, { maxTokens: 60, ...(seed !== undefined && { seed }) }).pieces
+    const texts: string[] = []
+    let end: unknown = 'left'
+    while (texts.length < pieces) {
+      const { value, done } = await first.next(updates.get(texts.length))
+      if (done) {
+        end = value
+        break
+      }
+      texts.push(value.text)
+    }
+    await first.return({ reason: 'stop', completionTokens: 0 })
+    const turn = [...prompt, ...tokensOf(texts.join('')), 1, 2]
+    return [texts, end, (await run(turn, { maxTokens: 20 }).all()).text]
+  }
+
+  test.each(Array.from({ length: 24 }, (_, seed) => [seed]))(
+    'have the same effect as without drafts: %i',
+    async (number) => {
+      const chance = createChance(number)
+      const story = {
+        updates: drawUpdates(chance),
+        pieces: chance.often(0.3) ? 1 + chance.below(40) : Infinity,
+        seed: chance.often(0.5) ? number : undefined,
+      }
+      const calm = await tell(story, { drafts: false })
+      expect(await tell(story, { drafts: true })).toEqual(calm)
+      const call = 5 + chance.below(40)
+      const fail = (at: number) => (at === call ? failure('device_lost') : null)
+      expect(await tell(story, { drafts: true, fail, reopenOptions: {} })).toEqual(calm)
+    },
+  )
+
+  test('replace drafted tokens by appended text', async () => {
+    let truncations = 0
+    for (let at = 1; at <= 20; at += 1) {
+      const answers = []
+      for (const drafts of [false, true]) {
+        const { decoder, run } = open({ drafts })
+        const steer = (piece: number): GenerationUpdate | undefined =>
+          piece === at ? { append: '50 51 52 ' } : undefined
+        const first = await run(numbers(30), { maxTokens: 40, steer }).all()
+        const turn = [...numbers(30), ...tokensOf(first.text)]
+        answers.push([first.text, (await run(turn).all()).text])
+        truncations += decoder.calls.filter((call) => call.startsWith('truncate')).length
+      }
+      expect(answers[1]).toEqual(answers[0])
+    }
+    expect(truncations).toBeGreaterThan(20)
   })
 })

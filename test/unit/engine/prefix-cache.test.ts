@@ -1,28 +1,27 @@
-import { afterEach, describe, expect, test, vi } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import { prefixCacheBudget } from '../../../src/engine/run/prefix-cache.ts'
-import { fakeEngine, greedy, numbers, textOf } from './run-fakes.ts'
-import type { Engine, EngineOptions } from './run-fakes.ts'
+import {
+  greedy,
+  numbers,
+  openLoop,
+  textOf,
+  type Loop,
+  type LoopOptions,
+  type RunOptions,
+} from './fake-decoder.ts'
 
-let engine: Engine | undefined
-afterEach(() => engine?.close())
+let loop: Loop
+const open = (options: LoopOptions = {}): Loop => (loop = openLoop({ chunk: 1000, ...options }))
 
-function open(options: EngineOptions = {}): Engine {
-  engine = fakeEngine({ chunk: 1000, ...options })
-  return engine
-}
-
-/** Runs a prompt to its end; says what was cached of it, once the text is known to be right. */
-async function cachedOf(
-  prompt: readonly number[],
-  options: Parameters<Engine['run']>[1] = {},
-): Promise<number | null> {
-  const running = (engine as Engine).run(prompt, options)
+/** Resolves with the number of cached tokens of a prompt, whose answer is right. */
+async function cachedOf(prompt: readonly number[], options: RunOptions = {}) {
+  const running = loop.run(prompt, options)
   const { text } = await running.all()
-  expect(text).toBe(textOf(greedy(prompt, options.maxTokens ?? 10)))
+  expect(text).toBe(textOf(greedy(prompt, 10)))
   return running.cached
 }
 
-/** What a conversation has become once its answer of ten tokens is in it. */
+/** Returns the prompt with its answer of ten tokens, and more. */
 const answered = (prompt: readonly number[], ...more: number[]): number[] => [
   ...prompt,
   ...greedy(prompt, 10),
@@ -32,11 +31,11 @@ const answered = (prompt: readonly number[], ...more: number[]): number[] => [
 const system = numbers(100)
 const prompt = numbers(40)
 
-describe('of a conversation is reused', () => {
-  test('what the next turn begins with', async () => {
+describe('a conversation reuses', () => {
+  test('the tokens with which the next turn begins', async () => {
     const { decoder } = open()
     expect(await cachedOf(prompt)).toBe(0)
-    // The last token of the answer was told and not taken.
+    // The last token of the answer is not computed.
     const second = answered(prompt, 5, 6, 7)
     expect(await cachedOf(second)).toBe(49)
     expect(await cachedOf(answered(second, 8))).toBe(second.length + 9)
@@ -60,13 +59,13 @@ describe('of a conversation is reused', () => {
     expect(await cachedOf(prompt)).toBe(39)
   })
 
-  test('what stands before an edit', async () => {
+  test('the tokens before an edit', async () => {
     open()
     await cachedOf([...system, 1, 2, 3])
     expect(await cachedOf([...system, 1, 9, 3, 4])).toBe(101)
   })
 
-  test('a branch, with the other one kept', async () => {
+  test('the tokens before a branch, and keeps the other one', async () => {
     const { decoder } = open()
     const long = numbers(200, 5)
     await cachedOf(long)
@@ -75,7 +74,7 @@ describe('of a conversation is reused', () => {
     expect(await cachedOf([...long, ...greedy(long, 9)])).toBe(208)
   })
 
-  test('a system prompt that several conversations have', async () => {
+  test('a system prompt of other conversations', async () => {
     const { decoder } = open()
     await cachedOf([...system, ...numbers(90, 1)])
     for (const from of [2, 3, 4])
@@ -85,7 +84,7 @@ describe('of a conversation is reused', () => {
       expect(await cachedOf(answered([...system, ...numbers(90, from)], 1))).toBe(199)
   })
 
-  test('what was computed for an answer that was cancelled', async () => {
+  test('the tokens of an aborted answer', async () => {
     const { run } = open()
     const cancelling = new AbortController()
     const { pieces } = run(prompt, { signal: cancelling.signal })
@@ -95,15 +94,15 @@ describe('of a conversation is reused', () => {
     expect(await cachedOf([...prompt, 1, 2, 3])).toBe(40)
   })
 
-  test('nothing of a few tokens, which are computed sooner than copied', async () => {
+  test('no prefix of a few tokens, which are computed sooner than copied', async () => {
     open()
     await cachedOf(prompt)
     expect(await cachedOf([...prompt.slice(0, 4), 50, 51, 52])).toBe(0)
   })
 })
 
-describe('of several at once is reused', () => {
-  test('what one of them has begun with', async () => {
+describe('answers at the same time reuse', () => {
+  test('a prefix that is computed', async () => {
     const { run } = open()
     const first = run([...system, 1, 2], { maxTokens: 30 })
     await first.pieces.next()
@@ -111,7 +110,7 @@ describe('of several at once is reused', () => {
     expect((await first.all()).text).toBe(textOf(greedy([...system, 1, 2], 30).slice(1)))
   })
 
-  test('what the first of them will have taken soon', async () => {
+  test('a prefix that is being computed', async () => {
     const { decoder } = open({ chunk: 16 })
     const prompts = [1, 2, 3, 4].map((last) => [...system, 50 + last, last])
     const cached = await Promise.all(prompts.map((each) => cachedOf(each)))
@@ -119,18 +118,18 @@ describe('of several at once is reused', () => {
     expect(decoder.calls.filter((call) => call.startsWith('extend'))).toHaveLength(6)
   })
 
-  test('for those that wait for one that is cancelled, what it left', async () => {
-    const { run } = open({ chunk: 16 })
+  test('the tokens that an aborted one leaves', async () => {
     const cancelling = new AbortController()
+    const fail = (call: number): null => (call === 4 ? (cancelling.abort(), null) : null)
+    const { run } = open({ chunk: 16, fail })
     const first = run([...system, 1], { signal: cancelling.signal }).all()
     const second = cachedOf([...system, 2])
-    setTimeout(() => cancelling.abort(), 5)
     await expect(first).rejects.toMatchObject({ kind: 'aborted' })
     expect((await second) as number).toBeLessThan(100)
   })
 })
 
-test('an eighth of the memory is for what is not in use', () => {
+test('the cache has an eighth of the memory', () => {
   const budgetOf = (navigator: object | undefined): number => {
     vi.stubGlobal('navigator', navigator)
     const { bytes } = prefixCacheBudget()
@@ -141,18 +140,18 @@ test('an eighth of the memory is for what is not in use', () => {
   expect(budgetOf({})).toBe(2 ** 29)
 })
 
-describe('nothing is reused', () => {
-  test('across partitions', async () => {
+describe('the cache evicts or hides', () => {
+  test('tokens of other partitions', async () => {
     open()
     await cachedOf(prompt, { partition: 'a' })
     expect(await cachedOf(prompt, { partition: 'b' })).toBe(0)
     expect(await cachedOf(prompt)).toBe(0)
-    // The same tokens are kept once for each.
+    // The same tokens are cached once for each.
     expect(await cachedOf(prompt, { partition: 'b' })).toBe(39)
     expect(await cachedOf(prompt, { partition: 'a' })).toBe(39)
   })
 
-  test('of the least recently used beyond a number', async () => {
+  test('the least recently used sequence beyond a number', async () => {
     const { decoder } = open({ sequences: 2 })
     const [a, b, c] = [numbers(30, 1), numbers(30, 2), numbers(30, 3)]
     await cachedOf(a)
@@ -164,7 +163,7 @@ describe('nothing is reused', () => {
     expect(await cachedOf(b)).toBe(0)
   })
 
-  test('beyond the bytes there are', async () => {
+  test('sequences beyond its bytes', async () => {
     const { decoder } = open({ bytes: 100 })
     await cachedOf(numbers(50, 1))
     await cachedOf(numbers(30, 2))
@@ -173,17 +172,17 @@ describe('nothing is reused', () => {
     await vi.waitFor(() => expect(decoder.alive.size).toBe(2), 20_000)
     expect(await cachedOf(numbers(50, 1))).toBe(0)
     await cachedOf(numbers(150, 4))
-    // The last one is kept all the same.
+    // The last one stays, however long it is.
     await vi.waitFor(() => expect(decoder.alive.size).toBe(1), 20_000)
     expect(await cachedOf(numbers(150, 4))).toBe(149)
   })
 })
 
-describe('of a model that cannot go back everywhere is reused', () => {
+describe('a model that cannot truncate everywhere reuses', () => {
   const boundaries = [30, 60, 90]
   const long = numbers(100, 4)
 
-  test('what ends with a message, the prompt or the answer', async () => {
+  test('a prefix that ends with a message, the prompt or the answer', async () => {
     const { decoder } = open({ checkpointsOnly: true })
     expect(await cachedOf(long, { boundaries })).toBe(0)
     expect(decoder.calls.slice(0, 4)).toEqual(['extend 30', 'extend 30', 'extend 30', 'forward 10'])
@@ -206,7 +205,7 @@ describe('of a model that cannot go back everywhere is reused', () => {
     ])
   })
 
-  test('while one that can takes its prompts in whole chunks', async () => {
+  test('a prefix in chunks up to it, unlike one that can', async () => {
     const { decoder } = open()
     await cachedOf(numbers(20, 9))
     await cachedOf(long, { boundaries })

@@ -1,77 +1,63 @@
+/** The prefill of long prompts, in chunks whose length depends on the speed of the device. */
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { createChunkSizer } from '../../../src/engine/run/chunk-sizer.ts'
-import { fakeEngine, greedy, numbers, textOf } from './run-fakes.ts'
-import type { Engine, EngineOptions } from './run-fakes.ts'
+import { greedy, type LoopOptions, numbers, openLoop, textOf } from './fake-decoder.ts'
 
 const clock = { now: 0 }
-beforeEach(() => {
-  clock.now = 0
-  vi.spyOn(performance, 'now').mockImplementation(() => clock.now)
-})
-
-let engine: Engine | undefined
-afterEach(async () => {
-  vi.restoreAllMocks()
-  await engine?.close()
-})
+beforeEach(() => void (clock.now = 0))
 
 describe('the length of a chunk', () => {
-  /** Lengths that are taken, one after the other, where each takes that long. */
-  const lengths = async (
-    most: number,
-    cost: (tokens: number) => number,
-    alone = false,
-  ): Promise<number[]> => {
+  beforeEach(() => void vi.spyOn(performance, 'now').mockImplementation(() => clock.now))
+  afterEach(() => void vi.restoreAllMocks())
+
+  /** Resolves with the lengths of eight chunks, of which each takes that long. */
+  async function lengths(most: number, cost: (tokens: number) => number, alone = false) {
     const sizer = createChunkSizer(most)
-    const taken: number[] = []
+    const chunks: number[] = []
     for (let count = 0; count < 8; count += 1) {
       const length = sizer.chunkTokens(alone)
-      taken.push(length)
+      chunks.push(length)
       const start = clock.now
       clock.now += cost(length)
       await sizer.record(length, start, Promise.resolve())
     }
-    return taken
+    return chunks
   }
 
-  test('is the longest that does not take too long', async () => {
-    expect(await lengths(256, (tokens) => tokens / 10)).toEqual([64, ...Array(7).fill(256)])
-    expect((await lengths(256, (tokens) => tokens * 1.5)).slice(-4)).toEqual([128, 128, 128, 128])
-    expect((await lengths(256, (tokens) => tokens * 10)).slice(1)).toEqual(Array(7).fill(16))
+  test.each<[what: string, cost: (tokens: number) => number, last: number[], max?: number]>([
+    [
+      'the maximum if that is fast',
+      (tokens) => tokens / 10,
+      [64, 256, 256, 256, 256, 256, 256, 256],
+    ],
+    ['short enough for 250 ms', (tokens) => tokens * 1.5, [128, 128, 128, 128]],
+    ['at least 16', (tokens) => tokens * 10, [16, 16, 16, 16, 16, 16, 16]],
+    ['the maximum if any length is slow', () => 1_000, [256]],
+    ['a compromise if a token and a chunk are slow', (tokens) => 300 + 5 * tokens, [64, 64, 64]],
+    ['16 if tokens are slower', (tokens) => 100 + 10 * tokens, [16, 16, 16]],
+    ['without the cost of any chunk', (tokens) => 40 + 2 * tokens, [64, 64, 64, 64]],
+    ['without a higher cost of any chunk', (tokens) => 60 + 4 * tokens, [32, 32, 32, 32]],
+    ['the maximum if tokens are fast', (tokens) => 90 + tokens / 4, [256]],
+    ['that of the decoder', (tokens) => tokens, [8, 8, 8, 8, 8, 8, 8, 8], 8],
+    ['that of the decoder, if fast', () => 1, [48, 48], 48],
+  ])('is %s: %s', async (_what, cost, last, max = 256) => {
+    expect((await lengths(max, cost)).slice(-last.length)).toEqual(last)
   })
 
-  test('is longer where nobody waits', async () => {
-    expect((await lengths(256, (tokens) => tokens * 3, true)).slice(-4)).toEqual([
-      128, 128, 128, 128,
-    ])
-    expect((await lengths(256, (tokens) => tokens * 3)).slice(-4)).toEqual([64, 64, 64, 64])
+  test('is longer if no other sequence waits', async () => {
+    const cost = (tokens: number): number => tokens * 3
+    expect((await lengths(256, cost, true)).slice(-4)).toEqual([128, 128, 128, 128])
+    expect((await lengths(256, cost)).slice(-4)).toEqual([64, 64, 64, 64])
   })
 
-  test('takes no longer than some tokens do, where each takes long anyway', async () => {
-    expect((await lengths(256, () => 1_000)).at(-1)).toBe(256)
-    expect((await lengths(256, (tokens) => 300 + 5 * tokens)).slice(-3)).toEqual([64, 64, 64])
-    expect((await lengths(256, (tokens) => 100 + 10 * tokens)).slice(-3)).toEqual([16, 16, 16])
-  })
-
-  test('counts what any number of tokens costs only once', async () => {
-    expect((await lengths(256, (tokens) => 40 + 2 * tokens)).slice(-4)).toEqual([64, 64, 64, 64])
-    expect((await lengths(256, (tokens) => 60 + 4 * tokens)).slice(-4)).toEqual([32, 32, 32, 32])
-    expect((await lengths(256, (tokens) => 90 + tokens / 4)).at(-1)).toBe(256)
-  })
-
-  test('is no longer than the decoder takes', async () => {
-    expect(new Set(await lengths(8, (tokens) => tokens))).toEqual(new Set([8]))
-    expect((await lengths(48, () => 1)).slice(-2)).toEqual([48, 48])
-  })
-
-  test('grows again after one that was held up', async () => {
+  test('grows again after a chunk that stalled', async () => {
     let call = 0
-    const taken = await lengths(256, (tokens) => ((call += 1) === 3 ? 3_000 : tokens / 4))
-    expect(taken[3]).toBe(16)
-    expect(taken.at(-1)).toBe(256)
+    const chunks = await lengths(256, (tokens) => ((call += 1) === 3 ? 3_000 : tokens / 4))
+    expect(chunks[3]).toBe(16)
+    expect(chunks.at(-1)).toBe(256)
   })
 
-  test('does not go by a rest of a few tokens', async () => {
+  test('does not depend on a chunk of a few tokens', async () => {
     const sizer = createChunkSizer(256)
     const take = async (tokens: number, time: number): Promise<void> => {
       const start = clock.now
@@ -83,7 +69,7 @@ describe('the length of a chunk', () => {
     expect(sizer.chunkTokens(false)).toBe(256)
   })
 
-  test('is measured from when the device began with it', async () => {
+  test('depends on the time since the device began with the chunk', async () => {
     const sizer = createChunkSizer(256)
     let finish: (() => void) | undefined
     const first = sizer.record(64, 0, new Promise((resolve) => (finish = resolve)))
@@ -102,27 +88,27 @@ describe('the length of a chunk', () => {
 
 describe('a long prompt', () => {
   const long = numbers(600, 5)
-  const open = (options: EngineOptions): Engine => (engine = fakeEngine({ clock, ...options }))
+  const open = (options: LoopOptions) =>
+    openLoop({ clock, contextWindow: 4_000, chunk: 256, ...options })
 
   test('has shorter chunks where the sequence allows fewer tokens', async () => {
     const chunkAt = (length: number): number => (length < 300 ? 256 : 100)
-    const { run, decoder } = open({ chunk: 256, chunkAt })
+    const { run, decoder } = open({ chunkAt })
     const { text } = await run(long, { maxTokens: 4 }).all()
     expect(text).toBe(textOf(greedy(long, 4)))
     const prefill = ['extend 64', 'extend 256', 'extend 100', 'extend 100', 'forward 80']
     expect(decoder.calls.slice(0, 5)).toEqual(prefill)
   })
 
-  /** Waits between the tokens of those who write while the prompt is taken, and what all write. */
-  const beside = async (streams: number, options: EngineOptions) => {
-    const { run, decoder } = open({ contextWindow: 4_000, chunk: 256, ...options })
+  test('delays the tokens of others for a short time, and seldom, on a slow device', async () => {
+    const { run } = open({ cost: (tokens) => 20 + 5 * tokens })
     const waits: number[] = []
-    let taken = false
-    const texts = Array.from({ length: streams }, async (_, index) => {
+    let answered = false
+    const texts = [0, 1, 2].map(async (index) => {
       let text = ''
       let last: number | null = null
       for await (const piece of run(numbers(5, index), { maxTokens: 200 }).pieces) {
-        if (last !== null && !taken) waits.push(clock.now - last)
+        if (last !== null && !answered) waits.push(clock.now - last)
         last = clock.now
         text += piece.text
       }
@@ -130,45 +116,24 @@ describe('a long prompt', () => {
     })
     const begun = clock.now
     const { text } = await run(long, { maxTokens: 1 }).all()
-    taken = true
+    answered = true
     const duration = clock.now - begun
     expect(text).toBe(textOf(greedy(long, 1)))
-    expect(await Promise.all(texts)).toEqual(
-      Array.from({ length: streams }, (_, index) => textOf(greedy(numbers(5, index), 200))),
-    )
-    return { waits, duration, calls: decoder.calls }
-  }
-
-  test('on a slow device keeps those who write waiting for a short time, and seldom', async () => {
-    const { waits, duration } = await beside(3, { cost: (tokens) => 20 + 5 * tokens })
+    const alone = [0, 1, 2].map((index) => textOf(greedy(numbers(5, index), 200)))
+    expect(await Promise.all(texts)).toEqual(alone)
     // 64 at first, before anything is known.
     expect(waits.filter((wait) => wait > 250).length).toBeLessThanOrEqual(3)
     const chunks = waits.filter((wait) => wait >= 100).length / 3
     expect(chunks).toBeGreaterThan(10)
-    // They have about half of the time.
+    // The others have about half of the time.
     expect(waits.length / 3).toBeGreaterThan(3 * chunks)
     expect(duration).toBeLessThan(2.5 * 600 * (5 + 20 / 16))
   })
 
-  test('on a fast device is taken in whole chunks, with a token of each between two', async () => {
-    const { calls } = await beside(2, { cost: () => 5 })
-    const from = calls.indexOf('extend 64')
-    expect(calls.slice(from, from + 6)).toEqual([
-      'extend 64',
-      'step 2',
-      'extend 256',
-      'step 2',
-      'extend 256',
-      'step 2',
-    ])
-  })
-
-  test('on a slow device is cancelled soon', async () => {
+  test('stops soon after an abort on a slow device', async () => {
     const cancelling = new AbortController()
     let chunks = 0
     const { run, decoder } = open({
-      contextWindow: 4_000,
-      chunk: 256,
       cost: (tokens) => {
         chunks += 1
         if (chunks === 6) cancelling.abort()
@@ -181,7 +146,7 @@ describe('a long prompt', () => {
     expect(refused).toMatchObject({ kind: 'aborted' })
   })
 
-  test('is at most two chunks ahead of a device that computes behind', async () => {
+  test('is at most two chunks ahead of the device', async () => {
     const { run, decoder } = open({ chunk: 16 })
     const waiting: (() => void)[] = []
     let done = 0

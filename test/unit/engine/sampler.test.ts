@@ -6,18 +6,22 @@ import type { SamplingRange } from '../../../src/engine/sampling/draw.ts'
 import { createRandom } from '../../../src/engine/sampling/random.ts'
 import { createSampler, type Sampler } from '../../../src/engine/sampling/sampler.ts'
 import type { Sampling } from '../../../src/types/index.ts'
+import { runs } from '../../support/runs.ts'
 
 const PLAIN = { temperature: 1, topP: 1, topK: 0, minP: 0, repetitionPenalty: 1, suppress: [] }
+/** Draws with which shares are measured. */
+const DRAWS = runs(2_000, 20_000)
+
 const logs = (...probabilities: number[]): Float32Array =>
   Float32Array.from(probabilities, Math.log)
 
 interface Choice {
   token: number
-  /** Whether the candidates did not settle it. */
+  /** `true` if the candidates did not settle the choice. */
   read: boolean
 }
 
-/** One choice from a row. Sums are off by `error`, as a share: those of a GPU are. */
+/** Chooses from a row. Sums have an error, as those of a GPU. */
 async function choose(
   sampler: Sampler,
   row: Float32Array,
@@ -34,26 +38,22 @@ async function choose(
   return { token, read }
 }
 
-/** How often each token is chosen, as a share. */
-async function shares(row: Float32Array, sampling: Sampling, draws = 20_000): Promise<number[]> {
+/** Expects that each token is chosen with this probability. */
+async function expectShares(row: Float32Array, sampling: Sampling, expected: number[]) {
   const sampler = createSampler({ seed: 42, ...sampling }, PLAIN, [])
   const counts = Array.from(row, () => 0)
-  for (let index = 0; index < draws; index += 1) {
+  for (let index = 0; index < DRAWS; index += 1) {
     const { token } = await choose(sampler, row)
     counts[token] = (counts[token] ?? 0) + 1
   }
-  return counts.map((count) => count / draws)
-}
-
-function expectShares(actual: number[], expected: number[]): void {
+  const actual = counts.map((count) => count / DRAWS)
   expected.forEach((share, id) => {
     if (share === 0) expect(actual[id]).toBe(0)
-    // Four standard deviations of 20,000 draws at most.
-    else expect(Math.abs((actual[id] ?? 0) - share)).toBeLessThan(0.0142)
+    else expect(Math.abs((actual[id] ?? 0) - share)).toBeLessThan(4 * Math.sqrt(0.25 / DRAWS))
   })
 }
 
-/** The definition, step by step over all scores in order. */
+/** Returns the token by the definition, step by step over all scores in order. */
 function defined(scores: Float32Array, range: SamplingRange, at: number): number {
   const { temperature, topK, topP, minP } = range
   const ids = [...scores.keys()].sort(
@@ -96,9 +96,10 @@ describe('a draw', () => {
   const random = createRandom(3)
   const oneOf = <T>(...all: T[]): T => all[Math.floor(random() * all.length)] as T
 
-  test('is by the definition, from candidates or the row, whatever the rounding', async () => {
+  test('follows the definition, from candidates or the row', async () => {
     let reads = 0
-    for (let time = 0; time < 2_000; time += 1) {
+    const times = runs(400, 2_000)
+    for (let time = 0; time < times; time += 1) {
       const spread = oneOf(1, 6, 20)
       const step = oneOf(1e-6, 0.5)
       const row = Float32Array.from(
@@ -119,14 +120,14 @@ describe('a draw', () => {
       const what = JSON.stringify({ sampling, seed, length: row.length })
       expect(token, what).toBe(defined(row, sampling, at))
       if (read) reads += 1
-      // What top-k leaves is known, and so is a row of fewer than 64.
+      // Top-k and a row of fewer than 64 tokens need no more than the candidates.
       if ((sampling.topK > 0 && sampling.topK <= 64) || row.length < 64) expect(read).toBe(false)
     }
-    expect(reads).toBeGreaterThan(50)
-    expect(reads).toBeLessThan(600)
+    expect(reads).toBeGreaterThan(times / 40)
+    expect(reads).toBeLessThan(times * 0.3)
   })
 
-  test('seldom needs the row where few tokens are probable', async () => {
+  test('does not need the row if few tokens are probable', async () => {
     const row = Float32Array.from({ length: 20_000 }, (_, id) => 18 - 3 * Math.log(1 + id))
     const sampler = createSampler({ seed: 1, topP: 0.95 }, PLAIN, [])
     let reads = 0
@@ -144,56 +145,42 @@ describe('a draw', () => {
     expect(new Set(tokens).size).toBeGreaterThan(55)
   })
 
-  test('follows the probabilities', async () => {
-    expectShares(await shares(logs(0.5, 0.3, 0.15, 0.05), {}), [0.5, 0.3, 0.15, 0.05])
-  })
+  const HALVING = logs(0.5, 0.3, 0.15, 0.05)
+  const SHARP = logs(0.6, 0.3, 0.1)
+  const roots = [0.6, 0.3, 0.1].map(Math.sqrt)
+  const sumOfRoots = roots.reduce((sum, root) => sum + root, 0)
 
-  test('is sharpened and flattened by the temperature', async () => {
-    // Temperature 0.5 squares the probabilities, 2 takes their roots.
-    const sharp = await shares(logs(0.6, 0.3, 0.1), { temperature: 0.5 })
-    expectShares(sharp, [0.36 / 0.46, 0.09 / 0.46, 0.01 / 0.46])
-    const roots = [0.6, 0.3, 0.1].map(Math.sqrt)
-    const total = roots.reduce((sum, root) => sum + root, 0)
-    const flat = await shares(logs(0.6, 0.3, 0.1), { temperature: 2 })
-    expectShares(
-      flat,
-      roots.map((root) => root / total),
-    )
-  })
-
-  test('is from the k most likely', async () => {
-    expectShares(await shares(logs(0.1, 0.4, 0.2, 0.3), { topK: 2 }), [0, 4 / 7, 0, 3 / 7])
-    expectShares(await shares(logs(0.25, 0.25, 0.25, 0.25), { topK: 2 }), [0.5, 0.5, 0, 0])
-  })
-
-  test('is from the smallest set that reaches p', async () => {
-    expectShares(await shares(logs(0.5, 0.3, 0.15, 0.05), { topP: 0.7 }), [5 / 8, 3 / 8, 0, 0])
-    const rising = [0, 0.15 / 0.95, 0.3 / 0.95, 0.5 / 0.95]
-    expectShares(await shares(logs(0.05, 0.15, 0.3, 0.5), { topP: 0.9 }), rising)
+  test.each<[Sampling, Float32Array, number[]]>([
+    [{}, HALVING, [0.5, 0.3, 0.15, 0.05]],
+    // A temperature of 0.5 squares the probabilities, 2 takes their roots.
+    [{ temperature: 0.5 }, SHARP, [0.36 / 0.46, 0.09 / 0.46, 0.01 / 0.46]],
+    [{ temperature: 2 }, SHARP, roots.map((root) => root / sumOfRoots)],
+    [{ topK: 2 }, logs(0.1, 0.4, 0.2, 0.3), [0, 4 / 7, 0, 3 / 7]],
+    [{ topK: 2 }, logs(0.25, 0.25, 0.25, 0.25), [0.5, 0.5, 0, 0]],
+    [{ topP: 0.7 }, HALVING, [5 / 8, 3 / 8, 0, 0]],
+    [{ topP: 0.9 }, logs(0.05, 0.15, 0.3, 0.5), [0, 0.15 / 0.95, 0.3 / 0.95, 0.5 / 0.95]],
     // Of 0.4, 0.3 and 0.2 the first two are 7 ninths, which is above 0.75.
-    const both = await shares(logs(0.4, 0.3, 0.2, 0.1), { topK: 3, topP: 0.75 })
-    expectShares(both, [4 / 7, 3 / 7, 0, 0])
-  })
-
-  test('is from those that are probable enough beside the first', async () => {
-    expectShares(await shares(logs(0.5, 0.3, 0.15, 0.05), { minP: 0.31 }), [5 / 8, 3 / 8, 0, 0])
-    expectShares(await shares(logs(0.5, 0.3, 0.15, 0.05), { minP: 1 }), [1, 0, 0, 0])
+    [{ topK: 3, topP: 0.75 }, logs(0.4, 0.3, 0.2, 0.1), [4 / 7, 3 / 7, 0, 0]],
+    [{ minP: 0.31 }, HALVING, [5 / 8, 3 / 8, 0, 0]],
+    [{ minP: 1 }, HALVING, [1, 0, 0, 0]],
+  ])('has the probabilities of %j', async (sampling, row, expected) => {
+    await expectShares(row, sampling, expected)
   })
 })
 
 describe('penalties', () => {
-  /** Scores as they are after the adjustments that the sampler asks for. */
+  /** Returns the scores with the adjustments of the sampler. */
   const adjusted = (sampler: Sampler, row: Float32Array, drafted?: number[]): number[] => [
     ...adjust(row, sampler.ask(null, drafted).adjustments),
   ]
   const row = Float32Array.of(4, -4, 2, 1)
 
-  test('for frequency and presence count the answer, not the prompt', () => {
+  test('for frequency and presence depend on the answer, not on the prompt', () => {
     const sampler = createSampler({ frequencyPenalty: 0.5, presencePenalty: 1 }, PLAIN, [0, 0, 1])
     expect(adjusted(sampler, row)).toEqual([4, -4, 2, 1])
     for (const token of [2, 1, 2]) sampler.accept(token)
     expect(adjusted(sampler, row)).toEqual([4, -5.5, 0, 1])
-    // Drafted tokens count for what follows them, and are forgotten.
+    // Drafted tokens count for the tokens after them only.
     expect(adjusted(sampler, row, [2, 3])).toEqual([4, -5.5, -0.5, -0.5])
     expect(adjusted(sampler, row)).toEqual([4, -5.5, 0, 1])
   })
@@ -204,7 +191,7 @@ describe('penalties', () => {
     expect(adjusted(sampler, row)).toEqual([4, -4, 2, 3])
   })
 
-  test('for repetition are of prompt and answer, once', () => {
+  test('for repetition depend on prompt and answer', () => {
     const sampler = createSampler({ repetitionPenalty: 2 }, PLAIN, [0, 0])
     expect(adjusted(sampler, row)).toEqual([2, -4, 2, 1])
     sampler.accept(1)
@@ -213,21 +200,21 @@ describe('penalties', () => {
     expect(adjusted(sampler, row, [2, 2, 0])).toEqual([2, -8, 1, 1])
   })
 
-  test('by default are the model’s own; a request comes first', () => {
+  test('are those of the model if the request has none', () => {
     const defaults = { ...PLAIN, repetitionPenalty: 2, suppress: [3] }
     expect(adjusted(createSampler({}, defaults, [0]), row)).toEqual([2, -4, 2, -Infinity])
     const own = createSampler({ repetitionPenalty: 1 }, defaults, [0])
     expect(adjusted(own, row)).toEqual([4, -4, 2, -Infinity])
   })
 
-  test('join the bias', () => {
+  test('are added to the logit bias', () => {
     const logitBias = { 1: 9, 2: -100, 99: 5 }
     const sampler = createSampler({ logitBias, presencePenalty: 2 }, PLAIN, [])
     sampler.accept(1)
     expect(adjusted(sampler, row)).toEqual([4, 3, -98, 1])
   })
 
-  test('come before the greedy choice', async () => {
+  test('change a greedy choice', async () => {
     const sampler = createSampler({ temperature: 0, presencePenalty: 2 }, PLAIN, [])
     const close = Float32Array.of(3, 2, 1.5)
     const tokens: number[] = []
@@ -238,7 +225,7 @@ describe('penalties', () => {
     expect(tokens).toEqual([0, 1, 2, 0])
   })
 
-  test('leave candidates and row of one mind', async () => {
+  test('are the same for candidates and row', async () => {
     const random = createRandom(8)
     const wide = Float32Array.from({ length: 3_000 }, () => random() * 4)
     const prompt = Array.from({ length: 400 }, () => Math.floor(random() * 3_000))
@@ -256,7 +243,7 @@ describe('penalties', () => {
   })
 })
 
-describe('scores that are no use', () => {
+describe('unusable scores', () => {
   const rows = [
     [Number.NaN, 1],
     [1, Infinity],
@@ -270,7 +257,7 @@ describe('scores that are no use', () => {
     }
   })
 
-  test('a constraint that allows nothing is told apart', async () => {
+  test('are another error than a constraint that allows nothing', async () => {
     const sampler = createSampler({}, { ...PLAIN, suppress: [1] }, [])
     const mask = Int32Array.of(0b10)
     const refused = { kind: 'internal' }
@@ -282,8 +269,54 @@ describe('scores that are no use', () => {
     [[1e30, -1e30], { temperature: 2 }, 0],
     [[3e38, 2e38], { temperature: 1e-5 }, 0],
     [[-3e38, -3.1e38], { topP: 0.9 }, 0],
-  ])('far apart is no matter: %j %j', async (scores, sampling, token) => {
+  ])('are not those that are far apart: %j %j', async (scores, sampling, token) => {
     const sampler = createSampler(sampling, PLAIN, [])
     expect((await choose(sampler, Float32Array.from(scores))).token).toBe(token)
+  })
+})
+
+test('random numbers are spread evenly from 0 to 1', () => {
+  const random = createRandom(7)
+  const counts = Array.from({ length: 10 }, () => 0)
+  for (let index = 0; index < 100_000; index += 1) {
+    const at = Math.floor(random() * 10)
+    counts[at] = (counts[at] ?? 0) + 1
+  }
+  // The 99.9th percentile of chi-square with nine degrees of freedom.
+  expect(counts.reduce((sum, count) => sum + (count - 10_000) ** 2 / 10_000, 0)).toBeLessThan(27.9)
+})
+
+test('random numbers are those of the published generators', () => {
+  // splitmix64(0): e220a8397b1dcdaf, 6e789e6aa1b965f4; xoshiro128** from those words, low
+  // halves first.
+  const random = createRandom(0)
+  const second = 0xe220a839
+  const rotated = Math.imul(second, 5)
+  const first = Math.imul((rotated << 7) | (rotated >>> 25), 9) >>> 0
+  expect(Math.floor(random() * 2 ** 27)).toBe(first >>> 5)
+})
+
+describe('seeds', () => {
+  const row = new Float32Array(1_000)
+
+  const run = async (seed?: number): Promise<number[]> => {
+    const sampler = createSampler({ seed }, PLAIN, [])
+    const ask = sampler.ask(null)
+    const candidates = selectCandidates(row, ask)
+    const tokens: number[] = []
+    for (let index = 0; index < 24; index += 1)
+      tokens.push(await sampler.choose(ask, candidates, async () => row))
+    return tokens
+  }
+
+  test.each([0, 1, -1, 2 ** 31, 2 ** 32 + 1, Number.MAX_SAFE_INTEGER, -(2 ** 53)])(
+    'are repeatable: %d',
+    async (seed) => expect(await run(seed)).toEqual(await run(seed)),
+  )
+
+  test('that differ, and none, give different tokens', async () => {
+    const seeds = [1, 2, 2 ** 32 + 1, -1, undefined, undefined]
+    const texts = (await Promise.all(seeds.map(run))).map(String)
+    expect(new Set(texts).size).toBe(seeds.length)
   })
 })

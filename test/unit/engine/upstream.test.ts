@@ -1,8 +1,15 @@
-/** The requests to an upstream server and its answers, over real connections. */
-import { afterEach, describe, expect, test } from 'vitest'
+/** Requests to an upstream server and its answers, over real connections. */
+import { once } from 'node:events'
+import type { ServerResponse } from 'node:http'
+import { gzipSync } from 'node:zlib'
+import { afterEach, describe, expect, test, vi } from 'vitest'
 import type { Upstream } from '../../../src/catalog/upstream-schema.ts'
+import { SILENCE_TIMEOUT_MS } from '../../../src/engine/upstream/connection.ts'
 import { embedUpstream, generateUpstream } from '../../../src/engine/upstream/index.ts'
 import { InoriginError } from '../../../src/error.ts'
+import { createTrace, withTrace } from '../../../src/host/requests/trace.ts'
+import type { HostService, TraceEvent } from '../../../src/types/index.ts'
+import { createDeferred } from '../../support/deferred.ts'
 import {
   askUpstream,
   failureOf,
@@ -19,6 +26,19 @@ import {
   type UpstreamServer,
 } from '../../support/upstream-server.ts'
 
+const servers: UpstreamServer[] = []
+afterEach(async () => {
+  vi.useRealTimers()
+  vi.unstubAllGlobals()
+  await Promise.all(servers.splice(0).map((server) => server.close()))
+})
+
+async function open(respond: Respond, changes: Partial<Upstream> = {}) {
+  const opened = await openUpstreamCall(respond, changes)
+  servers.push(opened.server)
+  return opened
+}
+
 const USAGE = {
   prompt_tokens: 7,
   completion_tokens: 3,
@@ -27,25 +47,27 @@ const USAGE = {
 }
 const END = [{ choices: [], usage: USAGE }, DONE]
 const HELLO = [chunkOf({ role: 'assistant', content: 'Hel' }), chunkOf({ content: 'lo' }, 'stop')]
+const FIRST = chunkOf({ content: 'Hello' })
+const STREAM = { 'content-type': 'text/event-stream' }
+const JSON_TYPE = { 'content-type': 'application/json' }
+const MEBIBYTE = 1024 * 1024
 
-let server: UpstreamServer | undefined
-afterEach(() => server?.close())
-
-async function open(respond: Respond, changes: Partial<Upstream> = {}) {
-  const opened = await openUpstreamCall(respond, changes)
-  server = opened.server
-  return opened
-}
-
+/** Answers with the events of these chunks. */
 const answers =
   (...chunks: unknown[]): Respond =>
   (response) => {
     sendEvents(response, chunks)
     response.end()
   }
+/** Answers with a status and no body. */
+const rejects =
+  (status: number, headers: Record<string, string> = {}): Respond =>
+  (response) =>
+    void response.writeHead(status, headers).end()
+const never: Respond = () => undefined
 
 describe('an answer', () => {
-  test('is text with its usage', async () => {
+  test('has text and usage', async () => {
     const { call, received } = await open(answers(...HELLO, ...END))
     const { events } = await askUpstream(call, {
       sampling: { temperature: 0.5, seed: 3 },
@@ -132,18 +154,19 @@ describe('an answer', () => {
     expect(await failureOf(askUpstream(call))).toMatchObject({ code: 'upstream_unreachable' })
   })
 
-  test('that is no stream is refused, and so is a redirect', async () => {
-    const { call, server: target } = await open((response, { path }) => {
-      if (path === '/v1/chat/completions') response.writeHead(307, { location: '/elsewhere' }).end()
-      else answers(...HELLO, ...END)(response, target.received[0] as never, 1)
-    })
+  test('is no redirect', async () => {
+    const { call, received } = await open((...given) =>
+      given[1].path === '/v1/chat/completions'
+        ? rejects(307, { location: '/elsewhere' })(...given)
+        : answers(...HELLO, ...END)(...given),
+    )
     expect(await failureOf(askUpstream(call))).toMatchObject({ code: 'upstream_unreachable' })
-    expect(target.received.map(({ path }) => path)).toEqual(['/v1/chat/completions'])
-    await target.close()
-    const plain = await open((response) => {
-      response.writeHead(200, { 'content-type': 'application/json' }).end('{}')
-    })
-    expect(await failureOf(askUpstream(plain.call))).toMatchObject({ code: 'upstream_invalid' })
+    expect(received.map(({ path }) => path)).toEqual(['/v1/chat/completions'])
+  })
+
+  test('is a stream of events', async () => {
+    const { call } = await open((response) => void response.writeHead(200, JSON_TYPE).end('{}'))
+    expect(await failureOf(askUpstream(call))).toMatchObject({ code: 'upstream_invalid' })
   })
 })
 
@@ -160,53 +183,28 @@ describe('a request', () => {
     expect(InoriginError.fromRecord(error.toRecord()).status).toBe(422)
   })
 
-  test('is retried while the server asks for it, twice at most', async () => {
-    const busy: Respond = (response, _request, attempt) => {
-      if (attempt < 3) response.writeHead(429, { 'retry-after': '0' }).end()
-      else answers(...HELLO, ...END)(response, _request, attempt)
-    }
-    const { call, received, server: first } = await open(busy)
+  test('is retried twice if the server asks for it', async () => {
+    const busy = rejects(429, { 'retry-after': '0' })
+    const { call, received } = await open((response, request, attempt) =>
+      (attempt < 3 ? busy : answers(...HELLO, ...END))(response, request, attempt),
+    )
     await askUpstream(call)
     expect(received).toHaveLength(3)
-    await first.close()
-    const never = await open((response) => {
-      response.writeHead(503, { 'retry-after': '0' }).end()
-    })
-    expect(await failureOf(askUpstream(never.call))).toMatchObject({ status: 503, retryAfter: 0 })
-    expect(never.received).toHaveLength(3)
   })
 
-  test('does not wait longer than the bound', async () => {
-    const { call, received } = await open((response) => {
-      response.writeHead(429, { 'retry-after': '60' }).end()
-    })
-    expect(await failureOf(askUpstream(call))).toMatchObject({ status: 429, retryAfter: 60 })
-    expect(received).toHaveLength(1)
-  })
+  test.each([
+    [503, 0, 3],
+    [429, 60, 1],
+  ])(
+    'with status %i and Retry-After of %i fails after %i attempts',
+    async (status, wait, count) => {
+      const { call, received } = await open(rejects(status, { 'retry-after': `${wait}` }))
+      expect(await failureOf(askUpstream(call))).toMatchObject({ status, retryAfter: wait })
+      expect(received).toHaveLength(count)
+    },
+  )
 
-  test('closes its connection when it is aborted', async () => {
-    const {
-      call,
-      abort,
-      server: target,
-    } = await open((response) => {
-      sendEvents(response, [HELLO[0]])
-    })
-    const { events } = await generateUpstream(REQUEST, MODEL, call)
-    const reading = failureOf(readAll(events))
-    const closed = target.closed()
-    abort.abort()
-    await closed
-    expect(await reading).toMatchObject({ kind: 'aborted' })
-  })
-
-  test('forwards the key of the client only if the entry says so', async () => {
-    const { call, received } = await open(answers(...HELLO, ...END), { forwardAuthorization: true })
-    await askUpstream(call)
-    expect(received[0]?.headers.authorization).toBe('Bearer sk-client')
-  })
-
-  test('names a tool by leaving out the others, which every server understands', async () => {
+  test('has only the named tool, which every server understands', async () => {
     const { call, received } = await open(answers(...HELLO, ...END))
     const tools = ['add', 'now'].map((name) => ({ name, parameters: { type: 'object' } }))
     const use = { tools, choice: 'required', parallel: true } as const
@@ -223,7 +221,7 @@ describe('a request', () => {
     })
   })
 
-  test('refuses or lists what the server does not honor', async () => {
+  test('rejects or lists fields that the server does not support', async () => {
     const { call, received } = await open(answers(...HELLO, ...END), {
       unsupported: ['top_k', 'response_format', 'reasoning_effort'],
     })
@@ -256,7 +254,7 @@ test('embeddings are vectors in the order of the texts', async () => {
   ]
   const body = { data, usage: { prompt_tokens: 9 } }
   const { call, received } = await open((response) => {
-    response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(body))
+    response.writeHead(200, JSON_TYPE).end(JSON.stringify(body))
   })
   const request = { model: '@a/b', input: ['a', 'b'] }
   const { vectors, dimensions, tokens } = await embedUpstream(request, 2, call)
@@ -264,5 +262,278 @@ test('embeddings are vectors in the order of the texts', async () => {
   expect(received[0]).toMatchObject({ path: '/v1/embeddings', body: { input: ['a', 'b'] } })
   expect(await failureOf(embedUpstream(request, 3, call))).toMatchObject({
     code: 'upstream_invalid',
+  })
+})
+
+/** Writes as long as the client takes it. Resolves with the number of bytes when it has left. */
+async function writeForever(response: ServerResponse, piece: string): Promise<number> {
+  const left = once(response, 'close')
+  let bytes = 0
+  while (!response.destroyed) {
+    bytes += piece.length
+    if (!response.write(piece)) await Promise.race([once(response, 'drain'), left])
+  }
+  return bytes
+}
+
+describe('an endless response', () => {
+  /** Opens a server that writes the piece again and again. */
+  async function openEndless(headers: Record<string, string>, start: string, piece: string) {
+    const written = createDeferred<number>()
+    const { call } = await open(async (response) => {
+      response.writeHead(200, headers).write(start)
+      written.resolve(await writeForever(response, piece))
+    })
+    return { call, written: written.promise }
+  }
+
+  test('of one event is cut at its limit', async () => {
+    const { call, written } = await openEndless(STREAM, 'data: ', 'a'.repeat(64 * 1024))
+    const failure = await failureOf(askUpstream(call))
+    expect(failure.code).toBe('upstream_invalid')
+    expect(failure.message).toContain('an event is too long')
+    expect(await written).toBeLessThan(32 * MEBIBYTE)
+  })
+
+  test('is read no faster than its reader reads', async () => {
+    const events = `data: ${JSON.stringify(FIRST)}\n\n`.repeat(1_000)
+    const { call, written } = await openEndless(STREAM, '\n', events)
+    const texts: string[] = []
+    for await (const event of (await generateUpstream(REQUEST, MODEL, call)).events) {
+      if (event.type === 'text') texts.push(event.text)
+      if (texts.length === 3) break
+    }
+    expect(texts).toEqual(['Hello', 'Hello', 'Hello'])
+    expect(await written).toBeLessThan(32 * MEBIBYTE)
+  })
+
+  test('with the vector of one text is cut at the length that it needs', async () => {
+    const { call, written } = await openEndless(JSON_TYPE, ' ', ' '.repeat(64 * 1024))
+    const failure = await failureOf(embedUpstream({ model: '@a/b', input: ['a'] }, 2, call))
+    expect(failure.message).toContain('it is too long')
+    expect(await written).toBeLessThan(32 * MEBIBYTE)
+  })
+
+  test.each([
+    [200, 'upstream_invalid'],
+    [500, 'upstream_error'],
+  ])('that is compressed, with status %i, is not unpacked', async (status, code) => {
+    const packed = gzipSync(`data: ${'a'.repeat(64 * MEBIBYTE)}`)
+    const { call, server } = await open((response) => {
+      response.writeHead(status, { ...STREAM, 'content-encoding': 'gzip' }).write(packed)
+    })
+    const closed = server.closed()
+    const failure = await failureOf(askUpstream(call))
+    expect(failure.code).toBe(code)
+    expect(failure.message.length).toBeLessThan(1_000)
+    await closed
+  })
+})
+
+describe('a slow server', () => {
+  /** Lets the fake time pass in steps of 10 s, after each of which the network gets its turn. */
+  async function pass(milliseconds: number, step: () => void = () => undefined): Promise<void> {
+    for (let passed = 0; passed < milliseconds; passed += 10_000) {
+      step()
+      for (let turn = 0; turn < 20; turn += 1) await new Promise(setImmediate)
+      await vi.advanceTimersByTimeAsync(10_000)
+    }
+  }
+
+  /** Opens an answer whose first event has arrived. */
+  async function openSlow() {
+    const response = createDeferred<ServerResponse>()
+    const { call } = await open((given) => {
+      sendEvents(given, [FIRST])
+      response.resolve(given)
+    })
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })
+    const { events } = await generateUpstream(REQUEST, MODEL, call)
+    return { events, response: await response.promise }
+  }
+  const END_EVENTS = `data: ${JSON.stringify(chunkOf({}, 'stop'))}\n\ndata: ${DONE}\n\n`
+
+  test('times out if it sends single bytes, and no event', async () => {
+    const { events, response } = await openSlow()
+    const failed = failureOf(readAll(events))
+    await pass(SILENCE_TIMEOUT_MS + 20_000, () => response.write('x'))
+    expect((await failed).code).toBe('upstream_timeout')
+  })
+
+  test('does not time out while it sends comments', async () => {
+    const { events, response } = await openSlow()
+    const read = readAll(events)
+    await pass(3 * SILENCE_TIMEOUT_MS, () => response.write(': still here\n\n'))
+    response.end(END_EVENTS)
+    expect((await read).at(-1)).toMatchObject({ type: 'finish' })
+  })
+
+  test('does not time out while its reader pauses', async () => {
+    const { events, response } = await openSlow()
+    await pass(2 * SILENCE_TIMEOUT_MS)
+    response.end(END_EVENTS)
+    expect((await readAll(events)).at(-1)).toMatchObject({ type: 'finish' })
+  })
+})
+
+const NESTED = '['.repeat(50_000) + ']'.repeat(50_000)
+
+test.each([
+  'null',
+  '[]',
+  '"text"',
+  '{',
+  NESTED,
+  `{"error":${NESTED}}`,
+  '{"error":{"message":{"toString":1}}}',
+  '{"choices":{"0":1}}',
+  '{"choices":[null]}',
+  '{"choices":[{"delta":[]}]}',
+  '{"choices":[{"delta":{"content":{}}}],"usage":{"prompt_tokens":-1}}',
+  '{"choices":[{"delta":{"tool_calls":{"length":9}}}]}',
+  '{"choices":[{"delta":{"tool_calls":[null]}}]}',
+  '{"choices":[{"delta":{"tool_calls":[{"index":"__proto__","function":{"name":7}}]}}]}',
+  '{"choices":[{"delta":{"content":"a"},"logprobs":{"content":[null,{"bytes":["x"]}]}}]}',
+  '{"choices":[{"delta":{},"finish_reason":"__proto__"}]}',
+  '{"__proto__":{"polluted":true},"choices":[{"delta":{}}]}',
+])('a malformed chunk is rejected or ignored: %.60s', async (chunk) => {
+  const { call } = await open((response) => {
+    response.writeHead(200, STREAM)
+    const end = JSON.stringify(chunkOf({}, 'stop'))
+    response.end(`data: ${chunk}\n\ndata: ${end}\n\ndata: ${DONE}\n\n`)
+  })
+  const answered = askUpstream(call, { logprobs: 1 }).then(
+    ({ events }) => events.at(-1),
+    (error: unknown) => error,
+  )
+  const result = await answered
+  if (result instanceof InoriginError) expect(result.code).toMatch(/^upstream_(invalid|error)$/)
+  else expect(result).toMatchObject({ type: 'finish', usage: { promptTokens: 0 } })
+  expect({}).not.toHaveProperty('polluted')
+})
+
+describe('an abort', () => {
+  test('before the request sends no request', async () => {
+    const { call, abort, server } = await open(never)
+    abort.abort()
+    expect(await failureOf(askUpstream(call))).toMatchObject({ kind: 'aborted' })
+    expect(server.counts().bytes).toBe(0)
+  })
+
+  const headersOnly: Respond = (response) => void response.writeHead(200, STREAM).flushHeaders()
+  const firstEvent: Respond = (response) => sendEvents(response, [FIRST])
+  const failing: Respond = (response) => void response.writeHead(500).write('{')
+  test.each([
+    ['before the status', never, 'server'],
+    ['before the first event', headersOnly, 'client'],
+    ['after the first event', firstEvent, 'client'],
+    ['before a retry', rejects(429, { 'retry-after': '9' }), 'client'],
+    ['in the body of an error', failing, 'client'],
+  ] as const)('%s closes the connection', async (_phase, respond, side) => {
+    const reached = { client: createDeferred(), server: createDeferred() }
+    const { fetch } = globalThis
+    vi.stubGlobal('fetch', async (...given: Parameters<typeof fetch>) => {
+      const response = await fetch(...given)
+      reached.client.resolve()
+      return response
+    })
+    const { call, abort, received, server } = await open(async (...given) => {
+      await respond(...given)
+      reached.server.resolve()
+    })
+    const closed = server.closed()
+    const failed = failureOf(askUpstream(call))
+    await reached[side].promise
+    abort.abort()
+    expect(await failed).toMatchObject({ kind: 'aborted' })
+    await closed
+    expect(received).toHaveLength(1)
+  })
+
+  test('while the app makes the headers sends no request', async () => {
+    const { call, abort, server } = await open(never)
+    const getHeaders: typeof call.getHeaders = (_url, signal) =>
+      new Promise((_resolve, reject) => {
+        signal.addEventListener('abort', () => reject(signal.reason))
+        abort.abort()
+      })
+    const failed = failureOf(askUpstream({ ...call, getHeaders }))
+    expect(await failed).toMatchObject({ kind: 'aborted' })
+    expect(server.counts().bytes).toBe(0)
+  })
+})
+
+describe('a key', () => {
+  const SECRET = 'sk-of-the-app-0123456789'
+
+  test('that a server quotes is in no error', async () => {
+    const quotes: Respond[] = [
+      (response, { headers }) => {
+        const message = `Wrong key: ${headers['authorization']} for ${headers['x-token']}`
+        response.writeHead(401).end(JSON.stringify({ error: { message } }))
+      },
+      (response, { headers }) => {
+        sendEvents(response, [FIRST, { error: { message: `Expired: ${headers['x-token']}` } }])
+        response.end()
+      },
+    ]
+    for (const quote of quotes) {
+      const { call } = await open(quote, { forwardAuthorization: true })
+      const getHeaders = async () => ({ 'x-token': SECRET })
+      const error = await failureOf(askUpstream({ ...call, key: 'sk-of-the-client', getHeaders }))
+      expect(error.code).toBe('upstream_error')
+      expect(error.message).toContain('[redacted]')
+      expect(JSON.stringify(error.toRecord())).not.toMatch(/sk-of/)
+    }
+  })
+
+  test('that is not a valid header is in no error', async () => {
+    const { call, server } = await open(never)
+    const getHeaders = async () => ({ 'x-token': `${SECRET}\né\u0000` })
+    const error = await failureOf(askUpstream({ ...call, getHeaders }))
+    expect([error.code, error.cause]).toEqual(['upstream_headers', undefined])
+    expect(error.message).not.toContain(SECRET)
+    expect(server.counts().bytes).toBe(0)
+  })
+
+  test('is not in the trace', async () => {
+    const { call } = await open(
+      (response, { headers }) => {
+        response.writeHead(500).end(`Bearer: ${headers['authorization']}`)
+      },
+      { forwardAuthorization: true },
+    )
+    const events: TraceEvent[] = []
+    const trace = createTrace()
+    const methods = {
+      generate: () => generateUpstream(REQUEST, MODEL, { ...call, key: SECRET }),
+    } as unknown as HostService
+    const reporter = {
+      report: (event: Parameters<typeof trace.report>[0]) =>
+        void events.push({ ...event, time: '' }),
+    }
+    const caller = { key: SECRET, signal: call.signal }
+    await failureOf(withTrace(methods, reporter).generate(REQUEST, caller))
+    expect(events.map(({ type }) => type)).toEqual(['request', 'failure'])
+    expect(JSON.stringify(events)).not.toMatch(/sk-of|Hi/)
+  })
+
+  test('of one client is not sent for another', async () => {
+    const { call, received } = await open(answers(chunkOf({ content: 'a' }, 'stop'), DONE), {
+      forwardAuthorization: true,
+    })
+    // Each request has a signal of its own, as those of pages have.
+    const ask = (name: string) =>
+      askUpstream(
+        { ...call, key: `sk-${name}`, signal: new AbortController().signal },
+        { messages: [{ role: 'user', content: name }] },
+      )
+    const names = Array.from({ length: 20 }, (_, at) => `client-${at}`)
+    await Promise.all(names.map(ask))
+    const pairs = received.map(({ headers, body }) => [
+      headers.authorization,
+      (body['messages'] as Array<{ content: string }>)[0]?.content,
+    ])
+    expect(pairs.toSorted()).toEqual(names.map((name) => [`Bearer sk-${name}`, name]).toSorted())
   })
 })

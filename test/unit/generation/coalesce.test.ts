@@ -3,153 +3,61 @@ import { createCoalescer } from '../../../src/generation/coalesce.ts'
 import type { GenerationEvent, TokenLogprob } from '../../../src/types/index.ts'
 
 const usage = { promptTokens: 1, cachedTokens: 0, completionTokens: 4, reasoningTokens: 0 }
-const start: GenerationEvent = { type: 'start', promptTokens: 1, cachedTokens: 0 }
 const finish: GenerationEvent = { type: 'finish', reason: 'stop', stopSequence: null, usage }
-const text = (piece: string): GenerationEvent => ({ type: 'text', text: piece })
-const thought = (piece: string): GenerationEvent => ({ type: 'reasoning', text: piece })
-const call = (index: number): GenerationEvent => ({
-  type: 'tool_call',
-  index,
-  id: `call_${index}`,
-  name: 'f',
-})
-const args = (index: number, piece: string): GenerationEvent => ({
-  type: 'tool_arguments',
-  index,
-  text: piece,
-})
 
-/** Events at given times, in milliseconds. The last may be an error, which ends them. */
-async function run(timed: readonly [number, GenerationEvent | Error][]): Promise<unknown[]> {
-  let time = 0
-  const { push, flush } = createCoalescer(() => time)
-  const seen: unknown[] = []
-  for (const [at, event] of timed) {
-    time = at
-    seen.push(...(event instanceof Error ? [...flush(), event] : push(event)))
-  }
-  return [...seen, ...flush()]
+/** Reads `a` as text, `~a` as reasoning, `0:` as the call with index 0, and `0:a` as its arguments. */
+function toEvent(written: string): GenerationEvent {
+  if (written === 'finish') return finish
+  if (written.startsWith('~')) return { type: 'reasoning', text: written.slice(1) }
+  const [, at, text] = /^(\d):(.*)$/.exec(written) ?? []
+  if (at === undefined) return { type: 'text', text: written }
+  const index = Number(at)
+  if (text) return { type: 'tool_arguments', index, text }
+  return { type: 'tool_call', index, id: `call_${at}`, name: 'f' }
 }
 
-test('the first text is never held, nor one that comes later than the interval', async () => {
-  const events: [number, GenerationEvent][] = [
-    [0, start],
-    [1, text('a')],
-    [9, text('b')],
-    [17, text('c')],
-    [17, finish],
-  ]
-  expect(await run(events)).toEqual([start, text('a'), text('b'), text('c'), finish])
-})
-
-test('texts that follow fast are put together, in order, and none is lost', async () => {
-  const events: [number, GenerationEvent][] = [
-    [0, start],
-    [0, text('a')],
-    [1, text('b')],
-    [2, text('c')],
-    [8.5, text('d')],
-    [9, text('e')],
-    [9, finish],
-  ]
-  expect(await run(events)).toEqual([start, text('a'), text('bcd'), text('e'), finish])
-})
-
-test('a fast model is heard once a frame, until it slows down', async () => {
-  const times = [0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 40, 49, 58]
-  const texts = times.map((at): [number, GenerationEvent] => [
-    at,
-    text(String.fromCharCode(97 + times.indexOf(at))),
-  ])
-  expect(await run([[0, start], ...texts, [60, finish]])).toEqual([
-    start,
-    text('a'),
-    text('bcde'),
-    text('fghijklm'),
-    text('n'),
-    text('o'),
-    text('p'),
-    finish,
-  ])
-})
-
-test('so are reasoning and the arguments of one call, and kinds stay apart and in order', async () => {
-  const events: [number, GenerationEvent][] = [
-    [0, start],
-    [0, thought('a')],
-    [1, thought('b')],
-    [2, thought('c')],
-    [3, text('d')],
-    [4, text('e')],
-    [5, call(0)],
-    [5, args(0, '{')],
-    [5, args(0, '}')],
-    [6, call(1)],
-    [6, args(1, '{')],
-    [7, args(1, '}')],
-    [7, finish],
-  ]
-  expect(await run(events)).toEqual([
-    start,
-    thought('a'),
-    thought('bc'),
-    text('de'),
-    call(0),
-    args(0, '{}'),
-    call(1),
-    args(1, '{}'),
-    finish,
-  ])
-  expect(
-    await run([
-      [0, text('a')],
-      [1, args(0, 'b')],
-      [2, args(1, 'c')],
-      [3, text('d')],
-    ]),
-  ).toEqual([text('a'), args(0, 'b'), args(1, 'c'), text('d')])
-})
-
-test('probabilities stay with their texts', async () => {
-  const logprob = (token: string): TokenLogprob => ({
-    text: token,
-    bytes: [1],
-    logprob: -1,
-    top: [],
+/** Pushes events at their times in milliseconds, and flushes at the end. */
+function run(timed: readonly (readonly [number, GenerationEvent])[]): GenerationEvent[] {
+  let time = 0
+  const { push, flush } = createCoalescer(() => time)
+  const sent = timed.flatMap(([at, event]) => {
+    time = at
+    return push(event)
   })
-  const told = (token: string): GenerationEvent => ({
+  return [...sent, ...flush()]
+}
+
+test.each([
+  ['The first text is sent at once, and any text after the interval', '0 a, 8 b, 16 c', 'a b c'],
+  ['Texts within the interval are merged', '0 a, 1 b, 2 c, 8.5 d, 9 e, 9 finish', 'a bcd e finish'],
+  [
+    'A fast model is sent once a frame, until it slows down',
+    '0 a, 2 b, 4 c, 6 d, 8 e, 10 f, 12 g, 14 h, 16 i, 18 j, 20 k, 22 l, 24 m, 40 n, 49 o, 58 p',
+    'a bcde fghijklm n o p',
+  ],
+  [
+    'Only events of one kind and one call are merged, in order',
+    '0 ~a, 1 ~b, 2 ~c, 3 d, 4 e, 5 0:, 5 0:{, 5 0:}, 6 1:, 6 1:{, 7 1:}, 7 finish',
+    '~a ~bc de 0: 0:{} 1: 1:{} finish',
+  ],
+  ['Arguments of two calls stay apart', '0 a, 1 0:b, 2 1:c, 3 d', 'a 0:b 1:c d'],
+  ['A held text is sent at the end', '0 a, 1 b', 'a b'],
+])('%s', (_, timed, sent) => {
+  const events = timed.split(', ').map((each) => {
+    const [at, event = ''] = each.split(' ')
+    return [Number(at), toEvent(event)] as const
+  })
+  expect(run(events)).toEqual(sent.split(' ').map(toEvent))
+})
+
+test('Logprobs stay with their texts', () => {
+  const logprob = (text: string): TokenLogprob => ({ text, bytes: [1], logprob: -1, top: [] })
+  const event = (text: string): GenerationEvent => ({
     type: 'text',
-    text: token,
-    logprobs: [logprob(token)],
+    text,
+    logprobs: [...text].map(logprob),
   })
-  expect(
-    await run([
-      [0, told('a')],
-      [1, told('b')],
-      [2, told('c')],
-      [3, finish],
-    ]),
-  ).toEqual([
-    told('a'),
-    { type: 'text', text: 'bc', logprobs: [logprob('b'), logprob('c')] },
-    finish,
-  ])
-})
-
-test('what was held comes before an error, and before an end without one', async () => {
-  const broken = new Error('device lost')
-  expect(
-    await run([
-      [0, start],
-      [0, text('a')],
-      [1, text('b')],
-      [2, broken],
-    ]),
-  ).toEqual([start, text('a'), text('b'), broken])
-  expect(
-    await run([
-      [0, text('a')],
-      [1, text('b')],
-    ]),
-  ).toEqual([text('a'), text('b')])
+  const events = [event('a'), event('b'), event('c'), finish]
+  const timed = events.map((each, at) => [at, each] as const)
+  expect(run(timed)).toEqual([event('a'), event('bc'), finish])
 })

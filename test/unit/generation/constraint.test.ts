@@ -2,8 +2,8 @@ import { describe, expect, test } from 'vitest'
 import type { Constraint, TaggedConstraint } from '../../../src/engine/constraint.ts'
 import { completionConstraint } from '../../../src/generation/constraint.ts'
 import { FORMATS, type ToolFormat, toolConstraint } from '../../../src/generation/tools/index.ts'
-import type { Tool } from '../../../src/types/index.ts'
-import { SET, TIME, use, WEATHER } from './scripted.ts'
+import type { Tool, ToolUse } from '../../../src/types/index.ts'
+import { TIME, use, WEATHER } from './scripted.ts'
 
 const formatOf = (name: string): ToolFormat => {
   const format = FORMATS.find((one) => one.name === name)
@@ -13,7 +13,8 @@ const formatOf = (name: string): ToolFormat => {
 
 const constant = (text: string): Constraint => ({ type: 'constant', text })
 const nothing: Constraint = { type: 'grammar', grammar: 'root ::= ""' }
-const optional = (part: Constraint): Constraint => ({ type: 'choice', parts: [part, nothing] })
+const choice = (...parts: Constraint[]): Constraint => ({ type: 'choice', parts })
+const optional = (part: Constraint): Constraint => choice(part, nothing)
 const sequence = (...parts: Constraint[]): Constraint => ({ type: 'sequence', parts })
 const json = (schema: unknown): Constraint => ({
   type: 'json',
@@ -43,121 +44,96 @@ const triggered = (trigger: string, single: boolean, tags: TaggedConstraint[]): 
 })
 
 const two = use({ tools: [WEATHER, TIME] })
-const forced = use({
-  tools: [WEATHER, TIME, SET],
-  choice: 'required',
-  only: ['get_time'],
-  parallel: false,
+const both = use({ tools: [WEATHER, TIME], choice: 'required' })
+const one = use({ tools: [WEATHER], choice: 'required' })
+const forced = use({ choice: 'required', only: ['get_time'], parallel: false })
+
+const between = '\n</tool_call>\n<tool_call>\n'
+const int = { type: 'integer' }
+const hermes = (single: boolean, ...tools: Tool[]): TaggedConstraint => {
+  const calls = separated(
+    between,
+    single,
+    tools.map((tool) => call(tool)),
+  )
+  return tagged('<tool_call>', sequence(constant('\n'), calls), '\n</tool_call>')
+}
+const llama = (single: boolean, ...tools: Tool[]): Constraint => {
+  const calls = tools.map((tool) => call(tool, 'parameters'))
+  return separated('; ', single, calls)
+}
+const args = (before: string, { name, parameters }: Tool): TaggedConstraint =>
+  tagged(`${before}${name}[ARGS]`, json(parameters), '')
+const list = (single: boolean, ...tags: TaggedConstraint[]): Constraint =>
+  sequence(constant('['), separated(', ', single, tags))
+
+const lfmWeather = sequence(
+  tagged('city=', json({ type: 'string' }), ''),
+  optional(sequence(constant(', '), tagged('days=', json(int), ''))),
+)
+const xmlWeather = sequence(
+  tagged('\n<parameter=city>\n', { type: 'text' }, '</parameter>'),
+  optional(tagged('\n<parameter=days>\n', json(int), '\n</parameter>')),
+)
+
+test.each<[string, ToolUse, Constraint]>([
+  ['hermes', two, triggered('<tool_call>', true, [hermes(false, WEATHER, TIME)])],
+  ['hermes', forced, hermes(true, TIME)],
+  [
+    'llama',
+    two,
+    choice(
+      llama(false, WEATHER, TIME),
+      sequence({ type: 'grammar', grammar: 'root ::= [^{<\\n ] | "<" [^|]' }, { type: 'text' }),
+    ),
+  ],
+  ['llama', forced, llama(true, TIME)],
+  [
+    'mistral',
+    forced,
+    tagged(
+      '[TOOL_CALLS]',
+      sequence({ type: 'pattern', pattern: ' ?\\[' }, separated(', ', true, [call(TIME)])),
+      ']',
+    ),
+  ],
+  [
+    'mistral-args',
+    two,
+    triggered('[TOOL_CALLS]', false, [args('[TOOL_CALLS]', WEATHER), args('[TOOL_CALLS]', TIME)]),
+  ],
+  [
+    'mistral-args',
+    forced,
+    sequence(constant('[TOOL_CALLS]'), separated('[TOOL_CALLS]', true, [args('', TIME)])),
+  ],
+  ['granite', forced, tagged('<|tool_call|>', list(true, call(TIME)), ']')],
+  [
+    'lfm',
+    both,
+    tagged(
+      '<|tool_call_start|>',
+      list(false, tagged('get_weather(', lfmWeather, ')'), tagged('get_time(', nothing, ')')),
+      ']<|tool_call_end|>',
+    ),
+  ],
+  [
+    'xml',
+    one,
+    tagged(
+      '<tool_call>',
+      sequence(
+        constant('\n'),
+        separated(between, false, [tagged('<function=get_weather>', xmlWeather, '\n</function>')]),
+      ),
+      '\n</tool_call>',
+    ),
+  ],
+])('Calls have the constraint of the family %s: %#', (name, asked, expected) => {
+  expect(toolConstraint(formatOf(name), asked)).toEqual(expected)
 })
 
-describe('calls of the family of', () => {
-  test('hermes', () => {
-    const between = '\n</tool_call>\n<tool_call>\n'
-    expect(toolConstraint(formatOf('hermes'), two)).toEqual(
-      triggered('<tool_call>', true, [
-        tagged(
-          '<tool_call>',
-          sequence(constant('\n'), separated(between, false, [call(WEATHER), call(TIME)])),
-          '\n</tool_call>',
-        ),
-      ]),
-    )
-    expect(toolConstraint(formatOf('hermes'), forced)).toEqual(
-      tagged(
-        '<tool_call>',
-        sequence(constant('\n'), separated(between, true, [call(TIME)])),
-        '\n</tool_call>',
-      ),
-    )
-  })
-
-  test('llama', () => {
-    const calls = (single: boolean, ...tools: Tool[]): Constraint =>
-      separated(
-        '; ',
-        single,
-        tools.map((tool) => call(tool, 'parameters')),
-      )
-    expect(toolConstraint(formatOf('llama'), two)).toEqual({
-      type: 'choice',
-      parts: [
-        calls(false, WEATHER, TIME),
-        sequence({ type: 'grammar', grammar: 'root ::= [^{<\\n ] | "<" [^|]' }, { type: 'text' }),
-      ],
-    })
-    expect(toolConstraint(formatOf('llama'), forced)).toEqual(calls(true, TIME))
-  })
-
-  test('mistral', () => {
-    expect(toolConstraint(formatOf('mistral'), forced)).toEqual(
-      tagged(
-        '[TOOL_CALLS]',
-        sequence({ type: 'pattern', pattern: ' ?\\[' }, separated(', ', true, [call(TIME)])),
-        ']',
-      ),
-    )
-  })
-
-  test('mistral with names', () => {
-    const tag = (before: string, { name, parameters }: Tool): TaggedConstraint =>
-      tagged(`${before}${name}[ARGS]`, json(parameters), '')
-    expect(toolConstraint(formatOf('mistral-args'), two)).toEqual(
-      triggered('[TOOL_CALLS]', false, [tag('[TOOL_CALLS]', WEATHER), tag('[TOOL_CALLS]', TIME)]),
-    )
-    expect(toolConstraint(formatOf('mistral-args'), forced)).toEqual(
-      sequence(constant('[TOOL_CALLS]'), separated('[TOOL_CALLS]', true, [tag('', TIME)])),
-    )
-  })
-
-  test('granite', () => {
-    expect(toolConstraint(formatOf('granite'), forced)).toEqual(
-      tagged('<|tool_call|>', sequence(constant('['), separated(', ', true, [call(TIME)])), ']'),
-    )
-  })
-
-  test('lfm, argument by argument', () => {
-    const weather = tagged(
-      'get_weather(',
-      sequence(
-        tagged('city=', json({ type: 'string' }), ''),
-        optional(sequence(constant(', '), tagged('days=', json({ type: 'integer' }), ''))),
-      ),
-      ')',
-    )
-    expect(
-      toolConstraint(formatOf('lfm'), use({ choice: 'required', tools: [WEATHER, TIME] })),
-    ).toEqual(
-      tagged(
-        '<|tool_call_start|>',
-        sequence(
-          constant('['),
-          separated(', ', false, [weather, tagged('get_time(', nothing, ')')]),
-        ),
-        ']<|tool_call_end|>',
-      ),
-    )
-  })
-
-  test('xml, parameter by parameter', () => {
-    const weather = tagged(
-      '<function=get_weather>',
-      sequence(
-        tagged('\n<parameter=city>\n', { type: 'text' }, '</parameter>'),
-        optional(tagged('\n<parameter=days>\n', json({ type: 'integer' }), '\n</parameter>')),
-      ),
-      '\n</function>',
-    )
-    expect(toolConstraint(formatOf('xml'), use({ choice: 'required', tools: [WEATHER] }))).toEqual(
-      tagged(
-        '<tool_call>',
-        sequence(constant('\n'), separated('\n</tool_call>\n<tool_call>\n', false, [weather])),
-        '\n</tool_call>',
-      ),
-    )
-  })
-})
-
-/** The only tag of a call that is forced. */
+/** Returns the only tag of a forced call. */
 function tagOf(name: string, tool: Tool): TaggedConstraint | undefined {
   const whole = toolConstraint(formatOf(name), use({ choice: 'required', tools: [tool] }))
   const content = whole.type === 'tagged' ? whole.content : whole
@@ -165,65 +141,60 @@ function tagOf(name: string, tool: Tool): TaggedConstraint | undefined {
   return inner?.type === 'separated' ? inner.tags[0] : undefined
 }
 
-describe('arguments in Python', () => {
-  const write = (
-    properties: object,
-    required: readonly string[] = [],
-    rest: object = {},
-  ): unknown =>
-    tagOf('lfm', { name: 'f', parameters: { type: 'object', properties, required, ...rest } })
-      ?.content
+const DEFS = { size: { enum: [1, 2] } }
+const comma = constant(', ')
+const argument = (name: string, content = json(int)) => tagged(`${name}=`, content, '')
 
-  test('some of which may be left out have separators where they belong', () => {
-    const [a, b, c] = ['a', 'b', 'c'].map((name) =>
-      tagged(`${name}=`, json({ type: 'integer' }), ''),
-    )
-    const int = { type: 'integer' }
-    const comma = constant(', ')
-    if (!a || !b || !c) throw new Error('three')
-    expect(write({ a: int, b: int, c: int }, ['b'])).toEqual(
-      sequence(optional(sequence(a, comma)), b, optional(sequence(comma, c))),
-    )
-    expect(write({ a: int, b: int })).toEqual(
-      optional({ type: 'choice', parts: [sequence(a, optional(sequence(comma, b))), b] }),
-    )
-  })
-
-  test('say truth and nothing as Python does', () => {
-    const truth: Constraint = { type: 'choice', parts: [constant('True'), constant('False')] }
-    expect(write({ on: { type: 'boolean', description: 'On?' } }, ['on'])).toEqual(
-      tagged('on=', truth, ''),
-    )
-    expect(write({ on: { type: 'null' } }, ['on'])).toEqual(tagged('on=', constant('None'), ''))
-  })
-
-  test('take along what they refer to', () => {
-    const $defs = { size: { enum: [1, 2] } }
-    expect(write({ a: { $ref: '#/$defs/size' } }, ['a'], { $defs })).toEqual(
-      tagged('a=', json({ $ref: '#/$defs/size', $defs }), ''),
-    )
-  })
+test.each<[string, object, readonly string[], Constraint, object?]>([
+  [
+    'separators around optional ones',
+    { a: int, b: int, c: int },
+    ['b'],
+    sequence(
+      optional(sequence(argument('a'), comma)),
+      argument('b'),
+      optional(sequence(comma, argument('c'))),
+    ),
+  ],
+  [
+    'separators between optional ones',
+    { a: int, b: int },
+    [],
+    optional(
+      choice(sequence(argument('a'), optional(sequence(comma, argument('b')))), argument('b')),
+    ),
+  ],
+  [
+    'booleans of Python',
+    { a: { type: 'boolean', description: 'On?' } },
+    ['a'],
+    argument('a', choice(constant('True'), constant('False'))),
+  ],
+  ['None', { a: { type: 'null' } }, ['a'], argument('a', constant('None'))],
+  [
+    'the definitions of references',
+    { a: { $ref: '#/$defs/size' } },
+    ['a'],
+    argument('a', json({ $ref: '#/$defs/size', $defs: DEFS })),
+    { $defs: DEFS },
+  ],
+])('Arguments in Python have %s', (_, properties, required, content, rest = {}) => {
+  const parameters = { type: 'object', properties, required, ...rest }
+  expect(tagOf('lfm', { name: 'f', parameters })?.content).toEqual(content)
 })
 
-describe('a tool is called by a JSON object', () => {
-  const object = { type: 'object', properties: { a: { type: 'string' } } }
-  test.each([
-    ['that says more than its parameters', { ...object, minProperties: 1 }],
-    ['that refers to itself', { ...object, properties: { a: { $ref: '#' } } }],
-    ['that asks for what it does not describe', { ...object, required: ['b'] }],
-    ['with a name that is none there', { ...object, properties: { 'a b>': {} } }],
-    [
-      'with very many parameters',
-      {
-        ...object,
-        properties: Object.fromEntries(Array.from({ length: 17 }, (_, n) => [`p${n}`, {}])),
-      },
-    ],
-  ])('%s', (_name, parameters) => {
-    const tool = { name: 'f', parameters }
-    expect(tagOf('lfm', tool)).toEqual(call(tool))
-    expect(tagOf('xml', tool)).toEqual(call(tool))
-  })
+const object = { type: 'object', properties: { a: { type: 'string' } } }
+const many = Object.fromEntries(Array.from({ length: 17 }, (_, n) => [`p${n}`, {}]))
+test.each([
+  ['more constraints than its parameters', { ...object, minProperties: 1 }],
+  ['a reference to itself', { ...object, properties: { a: { $ref: '#' } } }],
+  ['an undescribed required parameter', { ...object, required: ['b'] }],
+  ['a name that the format cannot write', { ...object, properties: { 'a b>': {} } }],
+  ['very many parameters', { ...object, properties: many }],
+])('A tool with %s is called by a JSON object', (_name, parameters) => {
+  const tool = { name: 'f', parameters }
+  expect(tagOf('lfm', tool)).toEqual(call(tool))
+  expect(tagOf('xml', tool)).toEqual(call(tool))
 })
 
 test.each([
@@ -233,79 +204,57 @@ test.each([
     { minProperties: 1, type: ['object', 'null'] },
     { minProperties: 1, type: 'object' },
   ],
-])('arguments by the schema %j are an object all the same', (parameters, schema) => {
+])('Arguments by the schema %j are an object', (parameters, schema) => {
   const tool = { name: 'f', parameters }
   expect(tagOf('hermes', tool)).toEqual(call({ name: 'f', parameters: schema }))
 })
 
 test.each<[string, object, Constraint]>([
+  ['without quotes if they are words', { enum: ['x', 'y'] }, choice(constant('x'), constant('y'))],
   [
-    'without quotes where they are words',
-    { type: 'string', enum: ['x', 'y'] },
-    { type: 'choice', parts: [constant('x'), constant('y')] },
-  ],
-  [
-    'as JSON where they would be misread',
-    { type: 'string', enum: ['</parameter>'] },
+    'as JSON if they would be misread',
+    { enum: ['</parameter>'] },
     json({ type: 'string', enum: ['</parameter>'] }),
   ],
-  [
-    'as JSON where more is said of them',
-    { type: 'string', minLength: 2 },
-    json({ type: 'string', minLength: 2 }),
-  ],
-])('texts in tags are written %s', (_name, schema, content) => {
-  const tool = {
-    name: 'f',
-    parameters: { type: 'object', properties: { a: schema }, required: ['a'] },
-  }
-  expect(tagOf('xml', tool)?.content).toEqual(
-    tagged('\n<parameter=a>\n', content, '\n</parameter>'),
-  )
+  ['as JSON if they have limits', { minLength: 2 }, json({ type: 'string', minLength: 2 })],
+])('Texts in tags are written %s', (_name, limits, content) => {
+  const properties = { a: { type: 'string', ...limits } }
+  const parameters = { type: 'object', properties, required: ['a'] }
+  const written = tagged('\n<parameter=a>\n', content, '\n</parameter>')
+  expect(tagOf('xml', { name: 'f', parameters })?.content).toEqual(written)
 })
 
-describe('an answer may be', () => {
+describe('An answer may be', () => {
   const format = formatOf('hermes')
   const schema = { type: 'array' }
+  const inSchema = { type: 'json_schema', schema } as const
+  const asked = use({ tools: [TIME] })
+  const required = { ...asked, choice: 'required' } as const
+  const grammar = { type: 'grammar', grammar: 'root ::= "a"' } as const
 
-  test('anything', () => {
-    expect(completionConstraint(null, undefined)).toBeNull()
-    expect(completionConstraint({ format, use: use({ only: [] }) }, undefined)).toBeNull()
-  })
-
-  test('JSON, or of a grammar', () => {
-    expect(completionConstraint(null, { type: 'json_object' })).toEqual(json({ type: 'object' }))
-    expect(completionConstraint(null, { type: 'json_schema', schema })).toEqual(json(schema))
-    const grammar = { type: 'grammar', grammar: 'root ::= "a"' } as const
-    expect(completionConstraint(null, grammar)).toEqual(grammar)
-  })
-
-  test('calls, or in a format', () => {
-    const asked = use({ tools: [TIME] })
-    expect(completionConstraint({ format, use: asked }, { type: 'json_schema', schema })).toEqual({
-      type: 'choice',
-      parts: [toolConstraint(format, { ...asked, choice: 'required' }), json(schema)],
-    })
-  })
-
-  test('calls that have no end of their own, or in a format', () => {
-    const asked = use({ tools: [TIME] })
-    const llama = formatOf('llama')
-    expect(
-      completionConstraint({ format: llama, use: asked }, { type: 'json_schema', schema }),
-    ).toEqual({
-      type: 'choice',
-      parts: [
-        toolConstraint(llama, { ...asked, choice: 'required' }),
-        separated('\n', true, [tagged('', json(schema), '')]),
-      ],
-    })
-  })
-
-  test('calls alone where one is required', () => {
-    const asked = use({ tools: [TIME], choice: 'required' })
-    expect(completionConstraint({ format, use: asked }, { type: 'json_object' })).toEqual(
-      toolConstraint(format, asked),
-    )
+  type Given = Parameters<typeof completionConstraint>
+  test.each<[string, Given, Constraint | null]>([
+    ['anything', [null, undefined], null],
+    ['anything without callable tools', [{ format, use: use({ only: [] }) }, undefined], null],
+    ['a JSON object', [null, { type: 'json_object' }], json({ type: 'object' })],
+    ['JSON by a schema', [null, inSchema], json(schema)],
+    ['text by a grammar', [null, grammar], grammar],
+    [
+      'calls or JSON',
+      [{ format, use: asked }, inSchema],
+      choice(hermes(false, TIME), json(schema)),
+    ],
+    [
+      'calls without an end of their own or JSON',
+      [{ format: formatOf('llama'), use: asked }, inSchema],
+      choice(llama(false, TIME), separated('\n', true, [tagged('', json(schema), '')])),
+    ],
+    [
+      'only calls if one is required',
+      [{ format, use: required }, { type: 'json_object' }],
+      hermes(false, TIME),
+    ],
+  ])('%s', (_, given, expected) => {
+    expect(completionConstraint(...given)).toEqual(expected)
   })
 })

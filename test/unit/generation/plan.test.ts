@@ -1,20 +1,24 @@
 import { describe, expect, test } from 'vitest'
 import { InoriginError } from '../../../src/error.ts'
 import { planGeneration } from '../../../src/generation/plan.ts'
-import type { ChatMessage, GenerationRequest } from '../../../src/types/index.ts'
-import { request, scripted, TIME, use, WEATHER } from './scripted.ts'
+import type { ChatMessage, GenerationRequest, Tool } from '../../../src/types/index.ts'
+import { collect, request, type Script, scripted, sum, TIME, use, WEATHER } from './scripted.ts'
 
 const NATIVE = "{% if tools %}<tool_call>{'arguments': {% endif %}{{ message.tool_calls }}"
 
-/** The messages that the engine was given. */
-async function messagesOf(
-  fields: Partial<GenerationRequest>,
-  template: string | null = '',
-): Promise<readonly ChatMessage[]> {
-  const engine = scripted([], { template })
-  await planGeneration(engine, request(fields))
-  return engine.conversations[0]?.messages ?? []
+/** Plans a request, and returns the plan with the engine. */
+async function plan(fields: Partial<GenerationRequest>, script: Script = {}) {
+  const engine = scripted([], script)
+  return { engine, ...(await planGeneration(engine, request(fields))) }
 }
+
+/** Returns the conversations that the engine received. */
+const conversationsOf = async (...given: Parameters<typeof plan>) =>
+  (await plan(...given)).engine.conversations
+
+/** Returns the messages that the engine received. */
+const messagesOf = async (fields: Partial<GenerationRequest>, template: string | null = '') =>
+  (await conversationsOf(fields, { template }))[0]?.messages ?? []
 
 const LOOP: ChatMessage[] = [
   { role: 'user', content: 'Weather?' },
@@ -31,50 +35,38 @@ const LOOP: ChatMessage[] = [
   { role: 'user', content: 'And?' },
 ]
 
-describe('tools', () => {
+describe('Tools', () => {
   const tools = use({ tools: [WEATHER, TIME] })
+  const failed = LOOP.with(3, { ...LOOP[3], content: 'Error: no clock' } as ChatMessage)
 
   test('are left to a chat template that writes them', async () => {
-    const engine = scripted([], { template: NATIVE })
-    await planGeneration(engine, request({ messages: LOOP, tools }))
-    expect(engine.conversations).toEqual([
-      {
-        messages: LOOP.with(3, { ...LOOP[3], content: 'Error: no clock' } as ChatMessage),
-        tools: [WEATHER, TIME],
-      },
+    const conversation = { messages: failed, tools: [WEATHER, TIME] }
+    expect(await conversationsOf({ messages: LOOP, tools }, { template: NATIVE })).toEqual([
+      conversation,
     ])
   })
+
+  const SYSTEM = `# Tools
+You may call these functions:
+{"name":"get_time","parameters":{"type":"object","properties":{}}}
+To call one, answer with:
+<tool_call>
+{"name": "the_name", "arguments": {"argument": "value"}}
+</tool_call>`
 
   test.each<[string | null, string]>([
     ['', 'another template'],
     ['{% if tools %}<|call|>', 'a template with a format of its own'],
     ["<tool_call>{'arguments':", 'a template that only mentions them'],
     [null, 'no template'],
-  ])('are told in the system text with %j, %s', async (template) => {
-    const engine = scripted([], { template })
-    await planGeneration(engine, request({ tools: use({ tools: [TIME] }) }))
-    expect(engine.conversations).toEqual([
-      {
-        messages: [
-          {
-            role: 'system',
-            content: [
-              '# Tools',
-              'You may call these functions:',
-              '{"name":"get_time","parameters":{"type":"object","properties":{}}}',
-              'To call one, answer with:',
-              '<tool_call>',
-              '{"name": "the_name", "arguments": {"argument": "value"}}',
-              '</tool_call>',
-            ].join('\n'),
-          },
-          { role: 'user', content: 'Hi' },
-        ],
-      },
+  ])('are listed in the system message with %j, %s', async (template) => {
+    const system = { role: 'system', content: SYSTEM }
+    expect(await conversationsOf({ tools: use({ tools: [TIME] }) }, { template })).toEqual([
+      { messages: [system, { role: 'user', content: 'Hi' }] },
     ])
   })
 
-  test('are told behind what the system text says', async () => {
+  test('are listed after the text of the system message', async () => {
     const messages: ChatMessage[] = [
       { role: 'system', content: 'Be brief.' },
       { role: 'user', content: 'Hi' },
@@ -92,164 +84,201 @@ describe('tools', () => {
     '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Rome"}}\n</tool_call>\n' +
     '<tool_call>\n{"name": "get_time", "arguments": {}}\n</tool_call>'
 
-  test('their calls and what they gave are told as text without a template', async () => {
-    expect(await messagesOf({ messages: LOOP }, null)).toEqual([
-      LOOP[0],
-      { role: 'assistant', content: `I look.\n${calls}` },
-      results,
-      LOOP[4],
-    ])
+  test('without a template, calls and results become text', async () => {
+    const called = { role: 'assistant', content: `I look.\n${calls}` }
+    expect(await messagesOf({ messages: LOOP }, null)).toEqual([LOOP[0], called, results, LOOP[4]])
   })
 
+  const python = '<|tool_call_start|>[get_weather(city="Rome"), get_time()]<|tool_call_end|>'
   test.each([
     ['', [...LOOP.slice(0, 2), results, LOOP[4]], calls],
-    [
-      '{% if tools %}List of tools: ',
-      LOOP.with(3, { ...LOOP[3], content: 'Error: no clock' } as ChatMessage),
-      '<|tool_call_start|>[get_weather(city="Rome"), get_time()]<|tool_call_end|>',
-    ],
-  ])(
-    'their calls are written by the engine where the template leaves them out: %j',
-    async (template, messages, written) => {
-      const engine = scripted([], { template })
-      await planGeneration(engine, request({ messages: LOOP }))
-      const [conversation] = engine.conversations
-      expect(conversation?.messages).toEqual(messages)
-      const [, asked] = LOOP
-      if (asked?.role !== 'assistant' || !asked.toolCalls) throw new Error('no calls')
-      expect(conversation?.serializeCalls?.(asked.toolCalls)).toBe(written)
+    ['{% if tools %}List of tools: ', failed, python],
+  ])('have calls that the engine writes after %j', async (template, messages, written) => {
+    const [conversation] = await conversationsOf({ messages: LOOP }, { template })
+    expect(conversation?.messages).toEqual(messages)
+    const [, called] = LOOP
+    if (called?.role !== 'assistant' || !called.toolCalls) throw new Error('no calls')
+    expect(conversation?.serializeCalls?.(called.toolCalls)).toBe(written)
+  })
+
+  test.each([use({ choice: 'none' }), use({ tools: [] })])(
+    'that may not be called are left out: %j',
+    async (unused) => {
+      for (const template of [NATIVE, '']) {
+        const { engine, ...planned } = await plan({ tools: unused }, { template })
+        expect(engine.conversations).toEqual([{ messages: request().messages }])
+        expect(planned).toMatchObject({ tools: null, visible: [], constraint: null })
+      }
     },
   )
 
-  test('that may not be called are not told', async () => {
-    const engine = scripted([], { template: NATIVE })
-    const { tools: planned, constraint } = await planGeneration(
-      engine,
-      request({ tools: use({ choice: 'none' }) }),
-    )
-    expect(engine.conversations).toEqual([{ messages: request().messages }])
-    expect([planned, constraint]).toEqual([null, null])
-    expect(await messagesOf({ tools: use({ choice: 'none' }) })).toEqual(request().messages)
-  })
-
-  test('of an empty list are none', async () => {
-    const planned = await planGeneration(
-      scripted([], { template: NATIVE }),
-      request({ tools: use({ tools: [] }) }),
-    )
-    expect(planned).toMatchObject({ tools: null, visible: [], constraint: null })
-  })
-
-  test('are checked as they will constrain the answer, reasoning included', async () => {
-    const engine = scripted([], { template: `${NATIVE}<think></think>` })
-    const { constraint } = await planGeneration(engine, request({ tools: use() }))
+  test('are checked with the constraint of the answer and its reasoning', async () => {
+    const template = `${NATIVE}<think></think>`
+    const { engine, constraint } = await plan({ tools: use() }, { template })
     expect(constraint).toMatchObject({ type: 'choice' })
     expect(engine.checked).toEqual([constraint])
   })
 
-  test('are all told where only some may be called', async () => {
-    const engine = scripted([], { template: NATIVE })
-    const planned = await planGeneration(engine, request({ tools: use({ only: ['get_time'] }) }))
+  test('are all listed although only some may be called', async () => {
+    const only = use({ only: ['get_time'] })
+    const { engine, tools: planned } = await plan({ tools: only }, { template: NATIVE })
     expect(engine.conversations[0]?.tools).toHaveLength(3)
-    expect(planned.tools?.callable).toEqual([TIME])
+    expect(planned?.callable).toEqual([TIME])
   })
 })
 
-describe('the format of an answer', () => {
-  const ask = (content: string): Partial<GenerationRequest> => ({
-    messages: [{ role: 'user', content }],
-  })
+describe('The format of an answer', () => {
+  const ask = (content: string, format: GenerationRequest['format']) =>
+    messagesOf({ messages: [{ role: 'user', content }], format })
+  const schema = { type: 'array', items: { type: 'integer' } }
+  const long = { enum: Array.from({ length: 500 }, (_, index) => `value ${index}`) }
 
-  test('is told where it is JSON', async () => {
-    const schema = { type: 'array', items: { type: 'integer' } }
-    const [told] = await messagesOf({ ...ask('Count.'), format: { type: 'json_schema', schema } })
-    expect(told).toEqual({
-      role: 'system',
-      content: `Answer in JSON, by this schema: ${JSON.stringify(schema)}`,
-    })
-    const [object] = await messagesOf({ ...ask('Count.'), format: { type: 'json_object' } })
-    expect(object?.content).toBe('Answer with a JSON object.')
-  })
-
-  test('is not told twice, nor at any length, nor as a grammar', async () => {
-    const json = ask('Give me JSON.')
-    expect(await messagesOf({ ...json, format: { type: 'json_object' } })).toEqual(json.messages)
-    const schema = { enum: Array.from({ length: 500 }, (_, index) => `value ${index}`) }
-    const [told] = await messagesOf({ ...json, format: { type: 'json_schema', schema } })
-    expect(told?.content).toBe('Answer in JSON.')
-    const grammar = { type: 'grammar', grammar: 'root ::= "a"' } as const
-    expect(await messagesOf({ ...json, format: grammar })).toEqual(json.messages)
+  test.each<[string, GenerationRequest['format'], string | undefined]>([
+    [
+      'Count.',
+      { type: 'json_schema', schema },
+      `Answer in JSON, by this schema: ${JSON.stringify(schema)}`,
+    ],
+    ['Count.', { type: 'json_object' }, 'Answer with a JSON object.'],
+    ['Give me JSON.', { type: 'json_object' }, undefined],
+    ['Give me JSON.', { type: 'json_schema', schema: long }, 'Answer in JSON.'],
+    ['Count.', { type: 'grammar', grammar: 'root ::= "a"' }, undefined],
+  ])('is described to the model if it needs that: %j, %o', async (content, format, system) => {
+    const described = system === undefined ? [] : [{ role: 'system', content: system }]
+    expect(await ask(content, format)).toEqual([...described, { role: 'user', content }])
   })
 })
 
-describe('what cannot be is refused', () => {
-  const refused = async (
-    fields: Partial<GenerationRequest>,
-    refuse?: () => Error,
-  ): Promise<unknown> => {
-    const engine = scripted([], { template: NATIVE, ...(refuse && { refuse }) })
-    return planGeneration(engine, request(fields)).then(
+describe('A request is refused', () => {
+  const refused = (fields: Partial<GenerationRequest>, refuse?: () => Error): Promise<unknown> =>
+    plan(fields, { template: NATIVE, ...(refuse && { refuse }) }).then(
       () => null,
       (error: unknown) => error,
     )
-  }
+  const f = (parameters: Tool['parameters']): Tool => ({ name: 'f', parameters })
 
   test.each([
-    ['a tool that is not there', use({ only: ['delete'] }), 'tool_choice'],
+    ['a tool that does not exist', use({ only: ['delete'] }), 'tool_choice'],
     ['a call without tools', use({ tools: [], choice: 'required' }), 'tool_choice'],
     ['a call of none of the tools', use({ only: [], choice: 'required' }), 'tool_choice'],
     ['a name of two tools', use({ tools: [TIME, WEATHER, TIME] }), 'tools[2].name'],
-    ['a name that is none', use({ tools: [TIME, { ...TIME, name: 'a b' }] }), 'tools[1].name'],
+    ['an invalid name', use({ tools: [TIME, { ...TIME, name: 'a b' }] }), 'tools[1].name'],
     [
       'arguments that are no object',
-      use({ tools: [TIME, { name: 'f', parameters: { type: ['string', 'null'] } }] }),
+      use({ tools: [TIME, f({ type: ['string', 'null'] })] }),
       'tools[1].parameters',
     ],
-    [
-      'arguments that cannot be',
-      use({ tools: [{ name: 'f', parameters: false }] }),
-      'tools[0].parameters',
-    ],
-  ])('%s', async (_name, tools, param) => {
+    ['impossible arguments', use({ tools: [f(false)] }), 'tools[0].parameters'],
+  ])('for %s', async (_name, tools, param) => {
     expect(await refused({ tools })).toMatchObject({ kind: 'invalid_request', param })
   })
 
-  test('arguments in past calls that are no object, where they have to be written', async () => {
-    const messages = LOOP.with(1, {
-      role: 'assistant',
-      content: '',
-      toolCalls: [{ id: 'a', name: 'get_time', arguments: '{"a' }],
-    })
-    await expect(messagesOf({ messages }, null)).rejects.toMatchObject({
-      kind: 'invalid_request',
-      param: 'messages',
-    })
+  test('for invalid arguments in past calls that have to be written', async () => {
+    const toolCalls = [{ id: 'a', name: 'get_time', arguments: '{"a' }]
+    const messages = LOOP.with(1, { role: 'assistant', content: '', toolCalls })
+    const error = { kind: 'invalid_request', param: 'messages' }
+    await expect(messagesOf({ messages }, null)).rejects.toMatchObject(error)
   })
 
-  test('what the engine refuses, schemas by their place', async () => {
+  const strange = f({ type: 'object', properties: { a: { contains: {} } } })
+  test.each<[Partial<GenerationRequest>, object]>([
+    [
+      { tools: use({ tools: [TIME, strange] }) },
+      {
+        kind: 'invalid_request',
+        param: expect.stringMatching(/^tools\[1\]\.parameters\.properties\.a/),
+      },
+    ],
+    [
+      { format: { type: 'json_schema', schema: { contains: {} } } },
+      { param: expect.stringMatching(/^format\.schema/) },
+    ],
+    // No schema is at fault.
+    [{ tools: use() }, { message: 'No.', param: 'tools' }],
+    [{ format: { type: 'grammar', grammar: 'oops' } }, { message: 'No.', param: 'format' }],
+  ])('for what the engine refuses, schemas by their place: %j', async (fields, error) => {
     const refuse = (): Error => new InoriginError('invalid_request', 'No.', { param: '' })
-    const strange = {
-      name: 'strange',
-      parameters: { type: 'object', properties: { a: { contains: {} } } },
-    }
-    expect(await refused({ tools: use({ tools: [TIME, strange] }) }, refuse)).toMatchObject({
-      kind: 'invalid_request',
-      param: expect.stringMatching(/^tools\[1\]\.parameters\.properties\.a/),
-    })
-    expect(
-      await refused({ format: { type: 'json_schema', schema: { contains: {} } } }, refuse),
-    ).toMatchObject({ param: expect.stringMatching(/^format\.schema/) })
-    // Where no schema is at fault, something else is.
-    for (const [fields, param] of [
-      [{ tools: use() }, 'tools'],
-      [{ format: { type: 'grammar', grammar: 'oops' } }, 'format'],
-    ] as const) {
-      expect(await refused(fields, refuse)).toMatchObject({ message: 'No.', param })
-    }
+    expect(await refused(fields, refuse)).toMatchObject(error)
   })
 
-  test('a tool format that the catalog misspells', async () => {
+  test('for an unknown tool format of the catalog', async () => {
     const planned = planGeneration(scripted([]), request(), { toolFormat: 'hermès' })
     await expect(planned).rejects.toMatchObject({ kind: 'unavailable' })
+  })
+})
+
+describe('A prefilled answer', () => {
+  const SWITCH = '{% if enable_thinking %}<think></think>'
+  const LLAMA = '<|start_header_id|>{% if tools %}{"name": x, "parameters": y}'
+  const { messages } = request()
+  const responsePrefix = { text: 'So' }
+  const tools = use({ tools: [TIME] })
+  const prefilled = (fields: Partial<GenerationRequest>, script?: Script) =>
+    plan({ responsePrefix: 'So', ...fields }, script)
+  const answer = async (pieces: string[], fields: Partial<GenerationRequest>, template = '') =>
+    sum(await collect(scripted(pieces, { template }), fields))
+
+  test('is the end of the prompt', async () => {
+    const { engine, constraint, forcedCharacters } = await prefilled({})
+    expect(engine.conversations).toEqual([{ messages, responsePrefix }])
+    expect([constraint, forcedCharacters]).toEqual([null, 0])
+    const empty = await prefilled({ responsePrefix: '' })
+    expect(empty.engine.conversations).toEqual([{ messages }])
+  })
+
+  test.each([undefined, 0, 100])(
+    'switches off reasoning, with a budget of %s',
+    async (reasoningBudget) => {
+      const script = { template: SWITCH, opening: 'A:<think>\n\n</think>\n\n' }
+      const { engine, reasoning, constraint } = await prefilled({ reasoningBudget }, script)
+      expect(engine.conversations).toEqual([{ messages, thinking: false, responsePrefix }])
+      expect([reasoning, constraint]).toEqual([null, null])
+    },
+  )
+
+  test('closes the reasoning that a template opens', async () => {
+    const script = { template: '<think></think>', opening: 'A:<think>\n' }
+    const { engine } = await prefilled({}, script)
+    const block = '\n</think>\n\n'
+    expect(engine.conversations.at(-1)?.responsePrefix).toEqual({ block, text: 'So' })
+  })
+
+  test('is followed by text without reasoning', async () => {
+    const answered = await answer([' <think>', 'x'], { responsePrefix: 'Say' }, SWITCH)
+    expect(answered).toMatchObject({ text: ' <think>x', reasoning: '' })
+  })
+
+  test('has no part in stop sequences', async () => {
+    const fields = { responsePrefix: 'ST', stop: ['STop', 'STOP'] }
+    const answered = await answer(['op', ' now', ' ST', 'OP', ' x'], fields)
+    expect(answered).toMatchObject({ text: 'op now ', reason: 'stop_sequence' })
+  })
+
+  test('may be followed by calls, unless they are a whole answer', async () => {
+    const call = '<tool_call>\n{"name": "get_time", "arguments": {}}\n</tool_call>'
+    const fields = { responsePrefix: 'Well,', tools }
+    expect(await answer([' I look.\n', call], fields, NATIVE)).toMatchObject({
+      text: ' I look.',
+      calls: [{ name: 'get_time' }],
+    })
+    const planned = await prefilled({ tools }, { template: LLAMA })
+    expect(planned).toMatchObject({ tools: null, constraint: null })
+    const text = '{"name": "get_time", "parameters": {}}'
+    expect(await answer([text], fields, LLAMA)).toMatchObject({ text, calls: [] })
+  })
+
+  test.each<[string, Partial<GenerationRequest>]>([
+    ['tool_choice', { tools: use({ tools: [TIME], choice: 'required' }) }],
+    ['tool_choice', { tools: use({ tools: [TIME], choice: 'required', only: ['get_time'] }) }],
+    ['format', { format: { type: 'json_object' } }],
+    ['format', { format: { type: 'json_schema', schema: {} } }],
+    ['format', { format: { type: 'grammar', grammar: 'root ::= "a"' } }],
+  ])('cannot be combined with %s: %j', async (param, fields) => {
+    await expect(prefilled(fields)).rejects.toMatchObject({
+      kind: 'invalid_request',
+      param,
+      message: `${param} cannot be combined with a prefilled assistant message. Remove one of them.`,
+    })
+    await expect(prefilled({ ...fields, responsePrefix: undefined })).resolves.toBeDefined()
   })
 })

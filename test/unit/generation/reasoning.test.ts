@@ -1,17 +1,18 @@
 import { describe, expect, test } from 'vitest'
 import type { Constraint } from '../../../src/engine/constraint.ts'
-import type { GenerationRequest } from '../../../src/types/index.ts'
 import {
   createReasoningSplitter,
   detectReasoningTags,
   findReasoningState,
   hasReasoningSwitch,
 } from '../../../src/generation/reasoning.ts'
-import { collect, scripted, sum, use } from './scripted.ts'
+import type { GenerationRequest } from '../../../src/types/index.ts'
+import { collect, type Script, scripted, sum, use } from './scripted.ts'
 
 const QWEN = "{{ '<think></think>' }}{% if enable_thinking is false %}"
 const R1 = "{{ content.split('</think>')[-1] }}{{ '<think>\\n' }}"
 const THINK = { open: '<think>', close: '</think>' }
+const CLOSE = { append: '\n</think>\n\n' }
 
 test.each([
   ['{{ "<think>" }}{{ "</think>" }}', '<think>'],
@@ -21,12 +22,9 @@ test.each([
   ["'</seed:think>'", '<seed:think>'],
   ['<reasoning></reasoning>', '<reasoning>'],
   ['{{ messages }}', undefined],
-])('%s: the marks of reasoning are found', (template, open) => {
+  [null, '<think>'],
+])('The template %s has the reasoning tag %s', (template, open) => {
   expect(detectReasoningTags(template)?.open).toBe(open)
-})
-
-test('without a template the most common marks are looked for', () => {
-  expect(detectReasoningTags(null)).toEqual(THINK)
 })
 
 test.each([
@@ -35,7 +33,7 @@ test.each([
   ["{{ message.thinking }}{% if message['thinking'] or message.thinking %}", false],
   ['Answer without thinking.', false],
   [R1, false],
-])('%s: has a switch: %s', (template, switched) => {
+])('The template %s has a switch: %s', (template, switched) => {
   expect(hasReasoningSwitch(template)).toBe(switched)
 })
 
@@ -48,8 +46,8 @@ test.each([
   expect(findReasoningState(opening, THINK)).toBe(state)
 })
 
-describe('reasoning and text', () => {
-  const cases: [written: string, inside: boolean, reasoning: string, text: string][] = [
+describe('Reasoning and text', () => {
+  test.each<[written: string, inside: boolean, reasoning: string, text: string]>([
     ['<think>\nHm. 1 < 2.\n</think>\n\nYes.', false, 'Hm. 1 < 2.', 'Yes.'],
     ['Hm.\n\nSo </thin yes.</think>Yes', true, 'Hm.\n\nSo </thin yes.', 'Yes'],
     ['\n<think></think>\n\nYes.\n', false, '', 'Yes.\n'],
@@ -61,105 +59,114 @@ describe('reasoning and text', () => {
     ['never ends </thi', true, 'never ends </thi', ''],
     ['<think>a</think>b</think>c<think>d', false, 'a', 'b</think>c<think>d'],
     ['', true, '', ''],
-  ]
-  test.each(cases)('%j', (written, inside, reasoning, text) => {
-    const read = (pieces: readonly string[]): { reasoning: string; text: string } => {
+  ])('of %j are split, in any pieces', (written, inside, reasoning, text) => {
+    const read = (pieces: readonly string[]): [string, string] => {
       const splitter = createReasoningSplitter(THINK, inside)
       const parts = [...pieces.map((piece) => splitter.push(piece)), splitter.end()]
-      return {
-        reasoning: parts.map((part) => part.reasoning).join(''),
-        text: parts.map((part) => part.text).join(''),
-      }
+      return [parts.map((part) => part.reasoning).join(''), parts.map((part) => part.text).join('')]
     }
-    expect(read([written])).toEqual({ reasoning, text })
-    expect(read(written.split(''))).toEqual({ reasoning, text })
+    expect(read(written.split(''))).toEqual([reasoning, text])
     for (let at = 0; at <= written.length; at += 1) {
-      expect(read([written.slice(0, at), written.slice(at)])).toEqual({ reasoning, text })
+      expect(read([written.slice(0, at), written.slice(at)])).toEqual([reasoning, text])
     }
   })
 
-  test('are told at once unless a mark may follow', () => {
+  test('are sent at once unless a tag may follow', () => {
     const splitter = createReasoningSplitter(THINK, false)
-    expect(splitter.push('<thi')).toEqual({ reasoning: '', text: '' })
-    expect(splitter.push('nk>\nWell')).toEqual({ reasoning: 'Well', text: '' })
-    expect(splitter.isOpen).toBe(true)
-    expect(splitter.push(', a \n<')).toEqual({ reasoning: ', a', text: '' })
-    expect(splitter.push('b')).toEqual({ reasoning: ' \n<b', text: '' })
-    expect(splitter.push('</think>c')).toEqual({ reasoning: '', text: 'c' })
-    expect(splitter.isOpen).toBe(false)
+    const push = (piece: string) => {
+      const { reasoning, text } = splitter.push(piece)
+      return [reasoning, text, splitter.isOpen]
+    }
+    expect(push('<thi').slice(0, 2)).toEqual(['', ''])
+    expect(push('nk>\nWell')).toEqual(['Well', '', true])
+    expect(push(', a \n<')).toEqual([', a', '', true])
+    expect(push('b')).toEqual([' \n<b', '', true])
+    expect(push('</think>c')).toEqual(['', 'c', false])
   })
 })
 
-test('reasoning is told and counted on its own', async () => {
-  const engine = scripted(['<think>', '\n', 'Hm', '.', '\n', '</think>', '\n\n', 'Yes'], {
-    template: QWEN,
-  })
-  const events = await collect(engine)
-  expect(sum(events)).toMatchObject({ reasoning: 'Hm.', text: 'Yes', reason: 'stop' })
-  expect(events.at(-1)).toMatchObject({ usage: { completionTokens: 9, reasoningTokens: 6 } })
+/** Runs a request, and returns the engine with the content and the usage of the answer. */
+async function run(
+  pieces: string[],
+  script: Script,
+  fields: Partial<GenerationRequest> = {},
+  options: Parameters<typeof collect>[2] = {},
+) {
+  const engine = scripted(pieces, script)
+  const events = await collect(engine, fields, options)
+  const last = events.at(-1)
+  return { engine, ...sum(events), usage: last?.type === 'finish' ? last.usage : undefined }
+}
+
+test('Reasoning has events and a count of its own', async () => {
+  const pieces = ['<think>', '\n', 'Hm', '.', '\n', '</think>', '\n\n', 'Yes']
+  const { engine, ...answer } = await run(pieces, { template: QWEN })
+  expect(answer).toMatchObject({ reasoning: 'Hm.', text: 'Yes', reason: 'stop' })
+  expect(answer).toMatchObject({ usage: { completionTokens: 9, reasoningTokens: 6 } })
   expect(engine.conversations[0]).not.toHaveProperty('thinking')
 })
 
-test('a model that never stops reasoning ends by its limit, without text', async () => {
-  const engine = scripted(['Hm', ' hm'], { template: R1, opening: '<think>\n', ending: 'length' })
-  const events = await collect(engine)
-  expect(sum(events)).toMatchObject({ reasoning: 'Hm hm', text: '', reason: 'length' })
+test.each<[string, string[], Script, object]>([
+  [
+    'A model that never stops reasoning ends at its limit, without text',
+    ['Hm', ' hm'],
+    { template: R1, opening: '<think>\n', ending: 'length' },
+    { reasoning: 'Hm hm', text: '', reason: 'length' },
+  ],
+  [
+    'Tags that a template does not have are text',
+    ['<think>a</think>b'],
+    { template: '' },
+    { reasoning: '', text: '<think>a</think>b' },
+  ],
+])('%s', async (_, pieces, script, expected) => {
+  expect(await run(pieces, script)).toMatchObject(expected)
 })
 
-test('marks that a template does not know are text', async () => {
-  const events = await collect(scripted(['<think>a</think>b'], { template: '' }))
-  expect(sum(events)).toMatchObject({ reasoning: '', text: '<think>a</think>b' })
-})
-
-describe('a budget', () => {
+describe('A budget', () => {
   const pieces = ['<think>', 'a', 'b', 'c', 'd', 'e', '</think>', 'Yes']
 
-  test('closes the block when it is used up, and the answer goes on', async () => {
-    const engine = scripted(pieces, { template: QWEN, after: ['So', ' yes'] })
-    const events = await collect(engine, { reasoningBudget: 3 })
-    expect(engine.steered).toEqual([{ append: '\n</think>\n\n' }])
+  test('closes the block when it is used up, and the answer continues', async () => {
+    const script = { template: QWEN, after: ['So', ' yes'] }
+    const { engine, ...answer } = await run(pieces, script, { reasoningBudget: 3 })
+    expect(engine.steered).toEqual([CLOSE])
     expect(engine.conversations[0]).toMatchObject({ thinking: true })
-    expect(sum(events)).toMatchObject({ reasoning: 'ab', text: 'So yes', reason: 'stop' })
-    // As many as the budget: what closes it is not thought.
-    expect(events.at(-1)).toMatchObject({ usage: { reasoningTokens: 3 } })
+    // The tokens that close the block do not count.
+    const usage = { reasoningTokens: 3 }
+    expect(answer).toMatchObject({ reasoning: 'ab', text: 'So yes', reason: 'stop', usage })
   })
 
   test('that is not used up changes nothing', async () => {
-    const engine = scripted(pieces, { template: QWEN })
-    expect(sum(await collect(engine, { reasoningBudget: 9 }))).toMatchObject({
-      reasoning: 'abcde',
-      text: 'Yes',
-    })
+    const { engine, ...answer } = await run(pieces, { template: QWEN }, { reasoningBudget: 9 })
+    expect(answer).toMatchObject({ reasoning: 'abcde', text: 'Yes' })
     expect(engine.steered).toEqual([])
   })
 
-  test('leaves half of the context at least', async () => {
-    const engine = scripted(pieces, { template: QWEN, contextWindow: 8 })
-    expect(sum(await collect(engine, { reasoningBudget: Infinity })).reasoning).toBe('abc')
+  test('leaves at least half of the context', async () => {
+    const script = { template: QWEN, contextWindow: 8 }
+    expect(await run(pieces, script, { reasoningBudget: Infinity })).toMatchObject({
+      reasoning: 'abc',
+    })
   })
 
-  test('is without effect on a model that does not reason, whatever its template knows', async () => {
-    const instruct = scripted(['Yes'], { template: R1 })
-    const asking = { ways: { reasons: false } }
-    expect(sum(await collect(instruct, { reasoningBudget: 0 }, asking)).text).toBe('Yes')
-    expect(instruct.asked[0]).not.toHaveProperty('constraint')
-  })
-
-  test('is without effect on a model whose template knows no reasoning', async () => {
-    const engine = scripted(['Yes'], { template: '' })
-    expect(sum(await collect(engine, { reasoningBudget: 2 })).text).toBe('Yes')
+  test.each([
+    ['model does not reason', 0, R1, { ways: { reasons: false } }],
+    ['template has no reasoning', 2, '', {}],
+  ])('has no effect if the %s', async (_, reasoningBudget, template, options) => {
+    const { engine, text } = await run(['Yes'], { template }, { reasoningBudget }, options)
+    expect(text).toBe('Yes')
     expect(engine.conversations[0]).not.toHaveProperty('thinking')
     expect(engine.asked[0]).not.toHaveProperty('constraint')
   })
 })
 
-describe('no reasoning at all', () => {
+describe('No reasoning', () => {
   const off = { reasoningBudget: 0 } satisfies Partial<GenerationRequest>
   const text: Constraint = { type: 'text' }
 
-  test('is asked of the template where it has a switch', async () => {
-    const engine = scripted(['Yes'], { template: QWEN, opening: '<think>\n\n</think>\n\n' })
-    await collect(engine, off)
+  test('is requested by the switch of the template', async () => {
+    const opening = '<think>\n\n</think>\n\n'
+    const { engine } = await run(['Yes'], { template: QWEN, opening }, off)
     expect(engine.conversations[0]).toMatchObject({ thinking: false })
     expect(engine.asked[0]).not.toHaveProperty('constraint')
   })
@@ -167,52 +174,53 @@ describe('no reasoning at all', () => {
   test.each([
     ['', '<think>\n\n</think>\n\n'],
     ['<think>\n', '\n</think>\n\n'],
-  ])(
-    'is an empty block behind %j otherwise, which the model is made to write',
-    async (opening, block) => {
-      const engine = scripted([block, 'Yes'], { template: R1, opening })
-      const events = await collect(engine, off)
-      expect(engine.asked[0]?.constraint).toEqual({
-        type: 'sequence',
-        parts: [{ type: 'constant', text: block }, text],
-      })
-      expect(engine.steered).toEqual([{ constraint: null }])
-      expect(sum(events)).toMatchObject({ reasoning: '', text: 'Yes' })
-      expect(events.at(-1)).toMatchObject({ usage: { reasoningTokens: 0 } })
-    },
-  )
-
-  test('is left to the model where it cannot be forced, and closed as soon as it is opened', async () => {
-    const refuse = (): Error => new Error('no constraints')
-    const engine = scripted(['<think>', 'Hm'], { template: R1, refuse, after: ['Yes'] })
-    expect(sum(await collect(engine, off))).toMatchObject({ reasoning: '', text: 'Yes' })
-    expect(engine.asked[0]).not.toHaveProperty('constraint')
-    expect(engine.steered).toEqual([{ append: '\n</think>\n\n' }])
+  ])('without a switch is a forced empty block after %j', async (opening, block) => {
+    const { engine, ...answer } = await run([block, 'Yes'], { template: R1, opening }, off)
+    const parts = [{ type: 'constant', text: block }, text]
+    expect(engine.asked[0]?.constraint).toEqual({ type: 'sequence', parts })
+    expect(engine.steered).toEqual([{ constraint: null }])
+    expect(answer).toMatchObject({ reasoning: '', text: 'Yes', usage: { reasoningTokens: 0 } })
   })
 
-  test('is kept where the answer is constrained', async () => {
-    const engine = scripted(['<think>\n\n</think>\n\n', '{}'], { template: R1 })
-    await collect(engine, { ...off, format: { type: 'json_object' } })
+  const refuse = (): Error => new Error('no constraints')
+  test.each<[string, string[], Script, unknown]>([
+    [
+      'that cannot be forced closes the block that the model opens',
+      ['<think>', 'Hm'],
+      { template: R1, refuse, after: ['Yes'] },
+      CLOSE,
+    ],
+    [
+      'closes a block that the model opens despite its switch',
+      ['<think>', 'Hm'],
+      { template: QWEN, after: ['Yes'] },
+      CLOSE,
+    ],
+    [
+      'lifts the constraint after the block, not within it',
+      ['<think>', '\n\n', '</think>\n', '\n', 'Yes'],
+      { template: R1 },
+      { constraint: null },
+    ],
+  ])('%s', async (_, pieces, script, steer) => {
+    const { engine, ...answer } = await run(pieces, script, off)
+    expect(answer).toMatchObject({ reasoning: '', text: 'Yes' })
+    expect(engine.steered).toEqual([steer])
+    expect('constraint' in (engine.asked[0] ?? {})).toBe(steer !== CLOSE)
+  })
+
+  test('keeps the constraint of the answer', async () => {
+    const pieces = ['<think>\n\n</think>\n\n', '{}']
+    const fields = { ...off, format: { type: 'json_object' } } as const
+    const { engine } = await run(pieces, { template: R1 }, fields)
     expect(engine.asked[0]?.constraint).toMatchObject({
       parts: [{ type: 'constant' }, { type: 'json', schema: { type: 'object' } }],
     })
     expect(engine.steered).toEqual([])
   })
-
-  test('is not asked for in the middle of the block', async () => {
-    const engine = scripted(['<think>', '\n\n', '</think>\n', '\n', 'Yes'], { template: R1 })
-    expect(sum(await collect(engine, off))).toMatchObject({ reasoning: '', text: 'Yes' })
-    expect(engine.steered).toEqual([{ constraint: null }])
-  })
-
-  test('closes a block that the model opens all the same', async () => {
-    const engine = scripted(['<think>', 'Hm'], { template: QWEN, after: ['Yes'] })
-    expect(sum(await collect(engine, off))).toMatchObject({ reasoning: '', text: 'Yes' })
-    expect(engine.steered).toEqual([{ append: '\n</think>\n\n' }])
-  })
 })
 
-describe('a constraint holds for what follows reasoning', () => {
+describe('A constraint applies after reasoning', () => {
   const answer: Constraint = { type: 'json', schema: { type: 'object' } }
   const space: Constraint = { type: 'pattern', pattern: '\\n{0,2}' }
   const reasoned = (begin: string): Constraint => ({
@@ -220,25 +228,23 @@ describe('a constraint holds for what follows reasoning', () => {
     parts: [{ type: 'tagged', begin, content: { type: 'text' }, end: '</think>' }, space, answer],
   })
 
-  test('that the prompt has begun', async () => {
-    const engine = scripted([], { template: R1, opening: '<think>\n' })
-    await collect(engine, { format: { type: 'json_object' } })
-    expect(engine.asked[0]?.constraint).toEqual(reasoned(''))
+  test.each<[string, Script, Constraint]>([
+    ['that the prompt began', { template: R1, opening: '<think>\n' }, reasoned('')],
+    [
+      'that the model may begin',
+      { template: QWEN },
+      { type: 'choice', parts: [reasoned('<think>'), answer] },
+    ],
+  ])('%s', async (_, script, constraint) => {
+    const { engine } = await run([], script, { format: { type: 'json_object' } })
+    expect(engine.asked[0]?.constraint).toEqual(constraint)
   })
 
-  test('or that the model may begin', async () => {
-    const engine = scripted([], { template: QWEN })
-    await collect(engine, { format: { type: 'json_object' } })
-    expect(engine.asked[0]?.constraint).toEqual({
-      type: 'choice',
-      parts: [reasoned('<think>'), answer],
-    })
-  })
-
-  test('and calls are found there alone', async () => {
+  test('and calls are found only there', async () => {
     const call = '<tool_call>\n{"name": "get_time", "arguments": {}}\n</tool_call>'
-    const engine = scripted([`<think>${call}`, '</think>', `\n\n${call}`], { template: QWEN })
-    const told = sum(await collect(engine, { tools: use({ choice: 'required' }) }))
-    expect(told).toMatchObject({ reasoning: call, text: '', calls: [{ name: 'get_time' }] })
+    const pieces = [`<think>${call}`, '</think>', `\n\n${call}`]
+    expect(
+      await run(pieces, { template: QWEN }, { tools: use({ choice: 'required' }) }),
+    ).toMatchObject({ reasoning: call, text: '', calls: [{ name: 'get_time' }] })
   })
 })

@@ -8,7 +8,7 @@ import type {
   GenerationUpdate,
 } from '../../../src/engine/engine.ts'
 import type { Coalescer } from '../../../src/generation/coalesce.ts'
-import { type GenerationOptions, runGeneration } from '../../../src/generation/generate.ts'
+import { runGeneration } from '../../../src/generation/generate.ts'
 import { type ModelTraits, planGeneration } from '../../../src/generation/plan.ts'
 import type {
   GenerationEvent,
@@ -18,14 +18,14 @@ import type {
   ToolUse,
 } from '../../../src/types/index.ts'
 
-/** An engine that writes what it is told to, one token to a piece. */
+/** An engine that generates the given pieces, one token each. */
 export interface Scripted extends Engine {
   asked: GenerateOptions[]
   conversations: Conversation[]
-  /** What it was told between pieces. */
+  /** Updates that it received between pieces. */
   steered: GenerationUpdate[]
   checked: Constraint[]
-  /** Pieces that were asked for. */
+  /** Number of pieces that were requested. */
   given: number
   closed: boolean
 }
@@ -36,9 +36,9 @@ export interface Script {
   contextWindow?: number
   cachedTokens?: number
   ending?: GenerationResult['reason'] | Error
-  /** Refuses constraints in which this is found. */
+  /** Returns the error with which a constraint is refused. */
   refuse?: (constraint: Constraint) => Error | undefined
-  /** What is written behind a text that it was made to write, in place of the rest. */
+  /** Pieces after an appended text, in place of the rest. */
   after?: readonly string[]
 }
 
@@ -98,38 +98,31 @@ export const request = (fields: Partial<GenerationRequest> = {}): GenerationRequ
   ...fields,
 })
 
-interface Asking {
+interface Options {
   ways?: ModelTraits
   partition?: string
   coalescer?: Coalescer
 }
 
-/** The answer to a request, planned as requests are. */
+/** Plans a request and runs it. */
 export async function ask(
   engine: Engine,
   fields: Partial<GenerationRequest> = {},
-  { ways, ...options }: Asking = {},
+  { ways, ...options }: Options = {},
 ): Promise<AsyncGenerator<GenerationEvent>> {
-  const asked = request(fields)
-  const wanted: GenerationOptions = {
-    plan: await planGeneration(engine, asked, ways),
-    maxOutputTokens: 50,
-    ...options,
-  }
-  return runGeneration(engine, asked, wanted, new AbortController().signal)
+  const planned = request(fields)
+  const plan = await planGeneration(engine, planned, ways)
+  const wanted = { plan, maxOutputTokens: 50, ...options }
+  return runGeneration(engine, planned, wanted, new AbortController().signal)
 }
 
-export async function collect(
-  engine: Engine,
-  fields: Partial<GenerationRequest> = {},
-  asking: Asking = {},
-): Promise<GenerationEvent[]> {
+export async function collect(...given: Parameters<typeof ask>): Promise<GenerationEvent[]> {
   const events: GenerationEvent[] = []
-  for await (const event of await ask(engine, fields, asking)) events.push(event)
+  for await (const event of await ask(...given)) events.push(event)
   return events
 }
 
-export interface Told {
+interface Answer {
   reasoning: string
   text: string
   calls: { name: string; arguments: string }[]
@@ -137,48 +130,45 @@ export interface Told {
   logprobs: TokenLogprob[]
 }
 
-/** What the events say in sum; fails where their order makes no sense. */
-export function sum(events: readonly GenerationEvent[]): Told {
-  const told: Told = { reasoning: '', text: '', calls: [], reason: '', logprobs: [] }
+/** Returns the content of all events, and fails where their order makes no sense. */
+export function sum(events: readonly GenerationEvent[]): Answer {
+  const answer: Answer = { reasoning: '', text: '', calls: [], reason: '', logprobs: [] }
   for (const event of events) {
-    if (told.reason !== '') throw new Error('An event behind the last.')
-    if (event.type === 'reasoning' || event.type === 'text') told[event.type] += event.text
-    if (event.type === 'text') told.logprobs.push(...(event.logprobs ?? []))
+    if (answer.reason !== '') throw new Error('An event behind the last.')
+    if (event.type === 'reasoning' || event.type === 'text') answer[event.type] += event.text
+    if (event.type === 'text') answer.logprobs.push(...(event.logprobs ?? []))
     if (event.type === 'tool_call') {
-      if (event.index !== told.calls.length) throw new Error('A call out of order.')
-      told.calls.push({ name: event.name, arguments: '' })
+      if (event.index !== answer.calls.length) throw new Error('A call out of order.')
+      answer.calls.push({ name: event.name, arguments: '' })
     }
     if (event.type === 'tool_arguments') {
-      const call = told.calls.at(-1)
-      if (!call || event.index !== told.calls.length - 1) throw new Error('Arguments of no call.')
+      const call = answer.calls.at(-1)
+      if (!call || event.index !== answer.calls.length - 1) throw new Error('Arguments of no call.')
       call.arguments += event.text
     }
-    if (event.type === 'finish') told.reason = event.reason
+    if (event.type === 'finish') answer.reason = event.reason
   }
-  return told
+  return answer
 }
+
+const object = (properties: object, rest = {}) =>
+  ({ type: 'object', properties, ...rest }) as Tool['parameters']
+const city = { city: { type: 'string' }, days: { type: 'integer' } }
 
 export const WEATHER: Tool = {
   name: 'get_weather',
   description: 'Current weather.',
-  parameters: {
-    type: 'object',
-    properties: { city: { type: 'string' }, days: { type: 'integer' } },
-    required: ['city'],
-  },
+  parameters: object(city, { required: ['city'] }),
 }
-export const TIME: Tool = { name: 'get_time', parameters: { type: 'object', properties: {} } }
+export const TIME: Tool = { name: 'get_time', parameters: object({}) }
 export const SET: Tool = {
   name: 'set',
-  parameters: {
-    type: 'object',
-    properties: {
-      on: { type: 'boolean' },
-      level: { type: 'number' },
-      names: { type: 'array', items: { type: 'string' } },
-      extra: { type: 'object' },
-    },
-  },
+  parameters: object({
+    on: { type: 'boolean' },
+    level: { type: 'number' },
+    names: { type: 'array', items: { type: 'string' } },
+    extra: { type: 'object' },
+  }),
 }
 
 export const use = (fields: Partial<ToolUse> = {}): ToolUse => ({

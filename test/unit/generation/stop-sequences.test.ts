@@ -1,20 +1,18 @@
 import { describe, expect, test } from 'vitest'
-import { createRandom } from '../../../src/engine/sampling/random.ts'
 import { createStopMatcher, partialMatchLength } from '../../../src/generation/stop-sequences.ts'
+import { createChance } from '../../support/random.ts'
+import { runs } from '../../support/runs.ts'
 
-/** What is shown of a text that arrives in the given pieces, and what ended it. */
-function run(
-  pieces: readonly string[],
-  stops: readonly string[],
-): { shown: string; match: string | null } {
-  const watch = createStopMatcher(stops)
+/** Returns the text that is shown of these pieces, and the stop sequence that ended it. */
+function run(pieces: readonly string[], stops: readonly string[]): [string, string | null] {
+  const matcher = createStopMatcher(stops)
   let shown = ''
   for (const piece of pieces) {
-    const { text, match } = watch.push(piece)
+    const { text, match } = matcher.push(piece)
     shown += text
-    if (match !== null) return { shown, match }
+    if (match !== null) return [shown, match]
   }
-  return { shown: shown + watch.flush(), match: null }
+  return [shown + matcher.flush(), null]
 }
 
 test.each([
@@ -37,99 +35,57 @@ test.each([
   [['ab', 'c'], ['abc', 'ab'], '', 'ab'],
   [['so 👍', '🏽 ok'], ['👍🏽'], 'so ', '👍🏽'],
   [['so 👍', '🏻 ok'], ['👍🏽'], 'so 👍🏻 ok', null],
-])('%j stopped by %j', (pieces, stops, shown, match) => {
-  expect(run(pieces, stops)).toEqual({ shown, match })
+])('%j with the stop sequences %j', (pieces, stops, shown, match) => {
+  expect(run(pieces, stops)).toEqual([shown, match])
 })
 
-test('shows at once what cannot be the beginning of a stop text', () => {
-  const watch = createStopMatcher(['STOP', '\n\nUser:'])
-  expect(watch.push('Hello\n').text).toBe('Hello')
-  expect(watch.push('S').text).toBe('\n')
-  expect(watch.push('o').text).toBe('So')
-  expect(watch.push('S').text).toBe('')
+test('Text that cannot begin a stop sequence is shown at once', () => {
+  const matcher = createStopMatcher(['STOP', '\n\nUser:'])
+  const shown = ['Hello\n', 'S', 'o', 'S'].map((piece) => matcher.push(piece).text)
+  expect(shown).toEqual(['Hello', '\n', 'So', ''])
 })
 
-describe('whatever the pieces', () => {
-  /** The same by looking at one more character at a time. */
-  function slowly(text: string, stops: readonly string[]): { shown: string; match: string | null } {
+describe('Random texts', () => {
+  const chance = createChance(3)
+  const word = (length: number): string =>
+    Array.from({ length }, () => chance.pick(['a', 'b'])).join('')
+
+  /** Does the same by looking at one more character at a time. */
+  function runSlowly(text: string, stops: readonly string[]): [string, string | null] {
     for (let end = 1; end <= text.length; end += 1) {
       const ended = stops.filter((stop) => text.slice(0, end).endsWith(stop))
       const [longest] = ended.sort((a, b) => b.length - a.length)
-      if (longest !== undefined)
-        return { shown: text.slice(0, end - longest.length), match: longest }
+      if (longest !== undefined) return [text.slice(0, end - longest.length), longest]
     }
-    return { shown: text, match: null }
+    return [text, null]
   }
 
-  test('the same is shown, and never the beginning of what matched', () => {
-    const random = createRandom(3)
-    const word = (letters: number): string =>
-      Array.from(
-        { length: 1 + Math.floor(random() * letters) },
-        () => 'ab'[Math.floor(random() * 2)],
-      ).join('')
-    for (let round = 0; round < 3_000; round += 1) {
-      const stops = Array.from({ length: 1 + Math.floor(random() * 3) }, () => word(4))
-      const text = word(20)
-      const pieces: string[] = []
-      for (let from = 0; from < text.length;) {
-        const to = from + 1 + Math.floor(random() * 4)
-        pieces.push(text.slice(from, to))
-        from = to
-      }
-      expect(run(pieces, stops)).toEqual(slowly(text, stops))
+  test('end at the same place, whatever their pieces', () => {
+    for (let round = 0; round < runs(500, 3_000); round += 1) {
+      const stops = Array.from({ length: 1 + chance.below(3) }, () => word(1 + chance.below(4)))
+      const pieces = Array.from({ length: 1 + chance.below(8) }, () => word(1 + chance.below(4)))
+      expect(run(pieces, stops)).toEqual(runSlowly(pieces.join(''), stops))
+    }
+  })
+
+  test('have the same partial match', () => {
+    for (let round = 0; round < runs(500, 3_000); round += 1) {
+      const words = Array.from({ length: chance.below(4) }, () => word(chance.below(9)))
+      const text = word(chance.below(12))
+      const begun = words.flatMap((each) => [...each].map((_, length) => each.slice(0, length)))
+      const lengths = begun.filter((each) => text.endsWith(each)).map(({ length }) => length)
+      expect(partialMatchLength(text, words)).toBe(Math.max(0, ...lengths))
     }
   })
 })
 
-describe('The partial match', () => {
-  const simply = (text: string, words: readonly string[]): number => {
-    let longest = 0
-    for (const word of words) {
-      for (let length = 0; length < word.length && length <= text.length; length += 1) {
-        if (text.endsWith(word.slice(0, length))) longest = Math.max(longest, length)
-      }
-    }
-    return longest
-  }
-
-  test('is the same as in the simple way', () => {
-    const random = createRandom(5)
-    const word = (letters: number): string =>
-      Array.from({ length: Math.floor(random() * letters) }, () =>
-        'ab'.charAt(Math.floor(random() * 2)),
-      ).join('')
-    for (let round = 0; round < 3_000; round += 1) {
-      const words = Array.from({ length: Math.floor(random() * 4) }, () => word(9))
-      const text = word(12)
-      expect(partialMatchLength(text, words)).toBe(simply(text, words))
-    }
-  })
-})
-
-describe('Hostile stop sequences take time in proportion to the text', () => {
-  const stops = Array.from({ length: 64 }, (_, index) =>
-    ['a'.repeat(20_000), 'a'.repeat(20_000 - index)].join('b'),
-  )
-  const TIMEOUT_MS = 60_000
-
-  test(
-    'in one push',
-    () => {
-      expect(partialMatchLength('a'.repeat(40_000), stops)).toBe(20_000)
-      const matcher = createStopMatcher(stops)
-      expect(matcher.push('a'.repeat(40_000)).text).toBe('a'.repeat(20_000))
-    },
-    TIMEOUT_MS,
-  )
-
-  test(
-    'in many pushes',
-    () => {
-      const matcher = createStopMatcher(stops)
-      for (let index = 0; index < 40_000; index += 1) matcher.push('a')
-      expect(matcher.flush()).toBe('a'.repeat(20_000))
-    },
-    TIMEOUT_MS,
-  )
+test('Hostile stop sequences take time in proportion to the text', { timeout: 60_000 }, () => {
+  const shown = 'a'.repeat(20_000)
+  const stops = Array.from({ length: 64 }, (_, index) => `${shown}b${shown.slice(index)}`)
+  const text = 'a'.repeat(40_000)
+  expect(partialMatchLength(text, stops)).toBe(shown.length)
+  const [whole, pieces] = [createStopMatcher(stops), createStopMatcher(stops)]
+  expect(whole.push(text).text).toBe(shown)
+  for (const letter of text) pieces.push(letter)
+  expect(pieces.flush()).toBe(shown)
 })

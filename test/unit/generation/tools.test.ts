@@ -1,10 +1,11 @@
+/** Tool calls in the formats of the model families: how they are detected, parsed and written. */
 import { describe, expect, test } from 'vitest'
-import { createRandom } from '../../../src/engine/sampling/random.ts'
 import { TOOL_FORMATS } from '../../../src/catalog/schema.ts'
-import { detectFormat, FORMATS, type ToolFormat } from '../../../src/generation/tools/index.ts'
 import { findParameters } from '../../../src/generation/tools/arguments.ts'
+import { detectFormat, FORMATS, type ToolFormat } from '../../../src/generation/tools/index.ts'
 import { createToolParser, type ParsedPart } from '../../../src/generation/tools/parser.ts'
-import { GOLDEN } from './golden.ts'
+import { createChance } from '../../support/random.ts'
+import { runs } from '../../support/runs.ts'
 import { SET, TIME, WEATHER } from './scripted.ts'
 
 const TOOLS = [WEATHER, TIME, SET]
@@ -15,83 +16,176 @@ const formatOf = (name: string): ToolFormat => {
   return format
 }
 
-/** What a text in pieces means, with texts and arguments that follow each other put together. */
+type Calls = Readonly<Record<string, unknown>>
+
+const PARIS = { get_weather: { city: 'Paris' } }
+const OSLO = { get_weather: { city: 'Oslo' } }
+const NOW = { get_time: {} }
+const TO_PARIS = '{"name": "get_weather", "arguments": {"city": "Paris"}}'
+const TO_NOW = '{"name": "get_time", "arguments": {}}'
+const LLAMA_PARIS = '{"name": "get_weather", "parameters": {"city": "Paris"}}'
+
+/** By format: texts as the families' documents show them and models write them, and their calls. */
+const GOLDEN: Readonly<Record<string, readonly [written: string, calls: Calls, text?: string][]>> =
+  {
+    hermes: [
+      [`<tool_call>\n${TO_PARIS}\n</tool_call>`, PARIS],
+      [
+        `Let me look.\n<tool_call>\n${TO_PARIS.replace('Paris"', 'Zürich 🏔", "days": 2')}\n</tool_call>\n<tool_call>\n${TO_NOW}\n</tool_call>\n`,
+        { get_weather: { city: 'Zürich 🏔', days: 2 }, ...NOW },
+        'Let me look.',
+      ],
+      // In another order, on one line, with the arguments as a string, or with none.
+      ['<tool_call>{"arguments": {"city": "Oslo"}, "name": "get_weather"}</tool_call>', OSLO],
+      [
+        '<tool_call>{"name":"get_weather","arguments":"{\\"city\\": \\"Oslo\\"}"}</tool_call>',
+        OSLO,
+      ],
+      ['<tool_call>\n{"name": "get_time"}\n</tool_call>', NOW],
+      [`<tool_call>\n{"id": 7, ${TO_NOW.slice(1, -1)}, "why": [1, {"a": "}"}]}\n</tool_call>`, NOW],
+      // A brace too few.
+      [`<tool_call>\n${TO_PARIS.slice(0, -1)}\n</tool_call>`, PARIS],
+      // Marks and quotes within arguments are arguments.
+      [
+        `<tool_call>\n${TO_PARIS.replace('Paris', '</tool_call> \\"}{\\u00e9\\n')}\n</tool_call>`,
+        { get_weather: { city: '</tool_call> "}{é\n' } },
+      ],
+    ],
+    xml: [
+      [
+        'I see.\n\n<tool_call>\n<function=get_weather>\n<parameter=city>\nNew "York"\nCity\n</parameter>\n<parameter=days>\n3\n</parameter>\n</function>\n</tool_call>',
+        { get_weather: { city: 'New "York"\nCity', days: 3 } },
+        'I see.',
+      ],
+      [
+        '<tool_call>\n<function=set>\n<parameter=on>\nTrue\n</parameter>\n<parameter=names>\n["a", "b"]\n</parameter>\n<parameter=extra>\n{"x": null}\n</parameter>\n</function>\n</tool_call>\n<tool_call>\n<function=get_time>\n</function>\n</tool_call>',
+        { set: { on: true, names: ['a', 'b'], extra: { x: null } }, ...NOW },
+      ],
+      [
+        '<tool_call>\n<function=get_weather>\n<parameter=city>\n12\n</parameter>\n</function>\n</tool_call>',
+        { get_weather: { city: '12' } },
+      ],
+      [
+        '<tool_call>\n<function=set>\n<parameter=level>\n-1.5E+400\n</parameter>\n</function>\n</tool_call>',
+        { set: { level: -Infinity } },
+      ],
+      [`<tool_call>\n${TO_NOW}\n</tool_call>`, NOW],
+    ],
+    llama: [
+      [LLAMA_PARIS, PARIS],
+      [`<|python_tag|>${LLAMA_PARIS}`, PARIS],
+      [`${LLAMA_PARIS}; {"name": "get_time", "parameters": {}}`, { ...PARIS, ...NOW }],
+      ['\n{"type": "function", "name": "get_time", "parameters": {}}', NOW],
+      ...['Use {"name": "get_time", "parameters": {}} there.', '{"name": "Ada", "age": 36}'].map(
+        (text): [string, Calls, string] => [text, {}, text],
+      ),
+      ['{"city": "Paris"}', {}, '{"city": "Paris"}'],
+    ],
+    mistral: [
+      [`[TOOL_CALLS][${TO_PARIS}]`, PARIS],
+      [
+        `[TOOL_CALLS] [${TO_PARIS.slice(0, -1)}, "id": "abcdefghi"}, ${TO_NOW}]`,
+        { ...PARIS, ...NOW },
+      ],
+    ],
+    'mistral-args': [
+      ['[TOOL_CALLS]get_weather[ARGS]{"city": "Paris"}', PARIS],
+      [
+        'One moment. [TOOL_CALLS]get_weather[ARGS]{"city": "Paris"}[TOOL_CALLS]get_time[ARGS]{}',
+        { ...PARIS, ...NOW },
+        'One moment.',
+      ],
+      ['[TOOL_CALLS]get_weather[CALL_ID]123456789[ARGS]{"city": "Paris"}', PARIS],
+      ['[TOOL_CALLS]get_time{}', NOW],
+    ],
+    lfm: [
+      ['<|tool_call_start|>[get_weather(city="Paris")]<|tool_call_end|>', PARIS],
+      [
+        "Checking.<|tool_call_start|>[get_weather(city='It\\'s \"here\"', days=2), get_time()]<|tool_call_end|>",
+        { get_weather: { city: 'It\'s "here"', days: 2 }, ...NOW },
+        'Checking.',
+      ],
+      [
+        '<|tool_call_start|>[set(on=True, level=-1.5e3, names=["a", \'b\'], extra={"x": None, "y": [False]})]<|tool_call_end|>',
+        { set: { on: true, level: -1500, names: ['a', 'b'], extra: { x: null, y: [false] } } },
+      ],
+      [`<|tool_call_start|>[${TO_PARIS}]<|tool_call_end|>`, PARIS],
+    ],
+    granite: [
+      [`<|tool_call|>[${TO_PARIS}]`, PARIS],
+      [
+        `<|tool_call|>[{"arguments": {"city": "Paris"}, "name": "get_weather"}, ${TO_NOW}]`,
+        { ...PARIS, ...NOW },
+      ],
+    ],
+  }
+
+/** Parses a text in pieces, and joins texts and arguments that follow each other. */
 function read(name: string, pieces: readonly string[], cut = false): ParsedPart[] {
   const parser = createToolParser({ format: formatOf(name), tools: TOOLS })
   const all = [...pieces.flatMap((piece) => parser.push(piece)), ...parser.end(cut)]
   const joined: ParsedPart[] = []
   for (const part of all) {
     const last = joined.at(-1)
-    if (
-      last?.type === 'text' &&
-      part.type === 'text' &&
-      last.from + last.text.length === part.from
-    ) {
+    const isNext =
+      last?.type !== 'text' || last.from + last.text.length === ('from' in part && part.from)
+    if (last && 'text' in last && 'text' in part && last.type === part.type && isNext)
       last.text += part.text
-    } else if (last?.type === 'arguments' && part.type === 'arguments') last.text += part.text
     else joined.push({ ...part })
   }
   return joined
 }
 
 function meaning(parts: readonly ParsedPart[]): { text: string; calls: [string, unknown][] } {
-  let text = ''
   const calls: [string, string][] = []
   for (const part of parts) {
-    if (part.type === 'text') text += part.text
     if (part.type === 'call') calls.push([part.name, ''])
     const last = calls.at(-1)
     if (part.type === 'arguments' && last) last[1] += part.text
   }
+  const text = parts.map((part) => (part.type === 'text' ? part.text : '')).join('')
   return { text, calls: calls.map(([name, json]) => [name, JSON.parse(json) as unknown]) }
 }
 
 const cases = Object.entries(GOLDEN).flatMap(([name, texts]) =>
-  texts.map(([written, text, calls]) => ({ name, written, text, calls })),
+  texts.map(([written, calls, text = '']) => ({ name, written, text, calls })),
 )
 
-test('catalogs may name every format', () => {
-  expect(FORMATS.map(({ name }) => name).toSorted()).toEqual(TOOL_FORMATS.toSorted())
-})
-
-test('every format has texts here', () => {
-  expect(Object.keys(GOLDEN).toSorted()).toEqual(FORMATS.map(({ name }) => name).toSorted())
+test('Catalogs may name every format, and every format has golden texts', () => {
+  const names = FORMATS.map(({ name }) => name).toSorted()
+  expect(names).toEqual(TOOL_FORMATS.toSorted())
+  expect(Object.keys(GOLDEN).toSorted()).toEqual(names)
 })
 
 describe.each(cases)('$name: $written', ({ name, written, text, calls }) => {
   const whole = read(name, [written])
+  const names = Object.keys(calls)
 
-  test('is understood', () => {
-    expect(meaning(whole)).toEqual({ text, calls })
-    const told = whole.filter(({ type }) => type === 'called')
-    expect(told).toHaveLength(calls.length)
-  })
-
-  test('is understood the same however it is split', () => {
+  test('is parsed, however it is split', () => {
+    expect(meaning(whole)).toEqual({ text, calls: Object.entries(calls) })
+    expect(whole.filter(({ type }) => type === 'called')).toHaveLength(names.length)
     expect(read(name, written.split(''))).toEqual(whole)
     for (let at = 0; at <= written.length; at += 1) {
       expect(read(name, [written.slice(0, at), written.slice(at)])).toEqual(whole)
     }
   })
 
-  test('cut anywhere, tells what is certain and never more', () => {
-    const { text: all } = meaning(whole)
+  test('yields only what is certain when it is cut', () => {
     for (let at = 0; at < written.length; at += 1) {
       const parts = read(name, [written.slice(0, at)], true)
-      const names = parts.flatMap((part) => (part.type === 'call' ? [part.name] : []))
-      expect(calls.map(([called]) => called).slice(0, names.length)).toEqual(names)
-      const said = parts.flatMap((part) => (part.type === 'text' ? [part.text] : [])).join('')
+      const begun = parts.flatMap((part) => (part.type === 'call' ? [part.name] : []))
+      expect(names.slice(0, begun.length)).toEqual(begun)
+      const shown = parts.map((part) => (part.type === 'text' ? part.text : '')).join('')
       // The beginning of a mark is text if nothing follows it; a mark is not.
-      expect(all.startsWith(said) || written.startsWith(said)).toBe(true)
-      if (calls.length > 0) {
-        expect(formatOf(name).triggers.some((trigger) => said.includes(trigger))).toBe(false)
-      }
+      expect(text.startsWith(shown) || written.startsWith(shown)).toBe(true)
+      if (names.length === 0) continue
+      expect(formatOf(name).triggers.filter((trigger) => shown.includes(trigger))).toEqual([])
     }
   })
 })
 
-describe('what is no call is text', () => {
-  const garbage: [string, string][] = [
+describe('Text that is no call stays text', () => {
+  test.each([
     ['hermes', '<tool_call>\nget_weather(Paris)\n</tool_call>'],
     ['hermes', '<tool_call>\n{"name": "delete_all", "arguments": {}}\n</tool_call>'],
     ['hermes', '<tool_call>\n{"name": "get_weather", "arguments": "Paris"}\n</tool_call>'],
@@ -104,16 +198,14 @@ describe('what is no call is text', () => {
     ['granite', '<|tool_call|>{}'],
     ['llama', '<|python_tag|>print(1)'],
     ['llama', '{"name": "get_weather", "parameters": [1]}'],
-  ]
-  test.each(garbage)('%s: %s', (name, written) => {
+  ])('%s: %s', (name, written) => {
     for (const pieces of [[written], written.split('')]) {
       expect(read(name, pieces)).toEqual([{ type: 'text', text: written, from: 0 }])
     }
   })
 
-  test('a call within garbage is still found', () => {
-    const written =
-      '<tool_call> or <tool_call>{"name": "get_time", "arguments": {}}</tool_call> done'
+  test('but a call within it is found', () => {
+    const written = `<tool_call> or <tool_call>${TO_NOW}</tool_call> done`
     expect(read('hermes', [written])).toEqual([
       { type: 'text', text: '<tool_call> or', from: 0 },
       { type: 'call', name: 'get_time' },
@@ -124,27 +216,16 @@ describe('what is no call is text', () => {
   })
 })
 
-describe('arguments that break off', () => {
-  const broken: [string, string, unknown][] = [
-    [
-      'hermes',
-      '<tool_call>\n{"name": "get_weather", "arguments": {"city": Paris}}\n</tool_call>',
-      { city: null },
-    ],
-    ['hermes', '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Pa', { city: 'Pa' }],
-    [
-      'hermes',
-      '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Pa", "d',
-      { city: 'Pa', d: null },
-    ],
-    ['hermes', '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Pa", ', { city: 'Pa' }],
-    [
-      'hermes',
-      '<tool_call>\n{"name": "get_weather", "arguments": {"city": [{"a"',
-      { city: [{ a: null }] },
-    ],
-    ['hermes', '<tool_call>\n{"name": "get_weather", "arguments": {"city": [1, ', { city: [1] }],
-    ['hermes', '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Pa\\', { city: 'Pa' }],
+describe('Incomplete arguments', () => {
+  const hermes = (written: string) => `<tool_call>\n{"name": "get_weather", "arguments": ${written}`
+  test.each<[string, string, unknown]>([
+    ['hermes', hermes('{"city": Paris}}\n</tool_call>'), { city: null }],
+    ['hermes', hermes('{"city": "Pa'), { city: 'Pa' }],
+    ['hermes', hermes('{"city": "Pa", "d'), { city: 'Pa', d: null }],
+    ['hermes', hermes('{"city": "Pa", '), { city: 'Pa' }],
+    ['hermes', hermes('{"city": [{"a"'), { city: [{ a: null }] }],
+    ['hermes', hermes('{"city": [1, '), { city: [1] }],
+    ['hermes', hermes('{"city": "Pa\\'), { city: 'Pa' }],
     [
       'xml',
       '<tool_call>\n<function=get_weather>\n<parameter=city>\nParis\n</parameter>\n<parameter=days>\n1',
@@ -153,8 +234,7 @@ describe('arguments that break off', () => {
     ['lfm', '<|tool_call_start|>[get_weather(city="Paris", days=', { city: 'Paris', days: null }],
     ['lfm', '<|tool_call_start|>[get_weather("Paris")]<|tool_call_end|>', {}],
     ['mistral-args', '[TOOL_CALLS]get_weather[ARGS]{"city": ', { city: null }],
-  ]
-  test.each(broken)('%s: %s: made whole where the model ended', (name, written, value) => {
+  ])('are completed when the model ended: %s, %s', (name, written, value) => {
     for (const pieces of [[written], written.split('')]) {
       const parts = read(name, pieces)
       expect(meaning(parts).calls).toEqual([['get_weather', value]])
@@ -162,9 +242,8 @@ describe('arguments that break off', () => {
     }
   })
 
-  test('stay as they are where a limit did', () => {
-    const written = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Pa'
-    expect(read('hermes', [written], true)).toEqual([
+  test('stay as they are when a limit ended them', () => {
+    expect(read('hermes', [hermes('{"city": "Pa')], true)).toEqual([
       { type: 'call', name: 'get_weather' },
       { type: 'arguments', text: '{"city": "Pa' },
     ])
@@ -174,73 +253,39 @@ describe('arguments that break off', () => {
   })
 })
 
-test('arguments are told while they are written', () => {
-  const parser = createToolParser({ format: formatOf('hermes'), tools: TOOLS })
-  expect(parser.push('<tool_call>\n{"name": "get_weather", "arguments": {"ci')).toEqual([
-    { type: 'call', name: 'get_weather' },
-    { type: 'arguments', text: '{' },
-    { type: 'arguments', text: '"' },
-    { type: 'arguments', text: 'ci' },
-  ])
-  expect(parser.push('ty": "Par')).toEqual(
-    ['ty', '"', ':', ' "', 'Par'].map((text) => ({ type: 'arguments', text })),
-  )
-})
-
-test('text is told at once unless it may begin a call', () => {
+test('Arguments are streamed, and text is unless it may begin a call', () => {
   const parser = createToolParser({ format: formatOf('hermes'), tools: TOOLS })
   expect(parser.push('Hello')).toEqual([{ type: 'text', text: 'Hello', from: 0 }])
   expect(parser.push(' you <too')).toEqual([{ type: 'text', text: ' you', from: 5 }])
   expect(parser.push('n>')).toEqual([{ type: 'text', text: ' <toon>', from: 9 }])
+  const texts = (...all: string[]) => all.map((text) => ({ type: 'arguments', text }))
+  expect(parser.push('<tool_call>\n{"name": "get_weather", "arguments": {"ci')).toEqual([
+    { type: 'call', name: 'get_weather' },
+    ...texts('{', '"', 'ci'),
+  ])
+  expect(parser.push('ty": "Par')).toEqual(texts('ty', '"', ':', ' "', 'Par'))
 })
 
-test('whatever is written, nothing is lost, nothing throws, and the pieces do not matter', () => {
-  const random = createRandom(11)
-  const pick = <T>(all: readonly T[]): T => all[Math.floor(random() * all.length)] as T
+test('Random text is parsed whole, without an error, and the same in any pieces', () => {
+  const chance = createChance(11)
+  const marks =
+    '<tool_call> </tool_call> <|tool_call_start|> <|tool_call_end|> [TOOL_CALLS] [ARGS] <|tool_call|> ' +
+    '<|python_tag|> <function=get_time> </function> <parameter=a> </parameter> get_time( a= get_time ' +
+    '{} word 12 true 🙂 { } [ ] ) " \' \\ , : ;'
   const bits = [
-    '<tool_call>',
-    '</tool_call>',
-    '<|tool_call_start|>',
-    '<|tool_call_end|>',
-    '[TOOL_CALLS]',
-    '[ARGS]',
-    '<|tool_call|>',
-    '<|python_tag|>',
+    ...marks.split(' '),
     '{"name": "get_time", "arguments": ',
     '{"name": "get_weather", "parameters": ',
-    '<function=get_time>',
-    '</function>',
-    '<parameter=a>',
-    '</parameter>',
-    'get_time(',
-    'a=',
-    ')',
-    '{',
-    '}',
-    '[',
-    ']',
-    '{}',
-    '"',
-    "'",
-    '\\',
-    ',',
-    ':',
+    '"a": "b"',
     ' ',
     '\n',
-    'word',
-    '12',
-    'true',
-    '🙂',
-    ';',
-    '"a": "b"',
-    'get_time',
   ]
-  for (let round = 0; round < 4_000; round += 1) {
-    const { name } = pick(FORMATS)
-    const written = Array.from({ length: 1 + Math.floor(random() * 12) }, () => pick(bits)).join('')
+  for (let round = 0; round < runs(600, 4_000); round += 1) {
+    const { name } = chance.pick(FORMATS)
+    const written = Array.from({ length: 1 + chance.below(12) }, () => chance.pick(bits)).join('')
     const pieces: string[] = []
     for (let from = 0; from < written.length;) {
-      const to = from + 1 + Math.floor(random() * 5)
+      const to = from + 1 + chance.below(5)
       pieces.push(written.slice(from, to))
       from = to
     }
@@ -252,18 +297,15 @@ test('whatever is written, nothing is lost, nothing throws, and the pieces do no
         expect(written.slice(part.from, part.from + part.text.length)).toBe(part.text)
       }
       if (cut) continue
-      for (const [, value] of meaning(whole).calls) expect(value).toBeTypeOf('object')
-      const calls = whole.filter(({ type }) => type === 'call')
-      if (calls.length === 0) expect(meaning(whole).text).toBe(written)
+      const { text, calls } = meaning(whole)
+      for (const [, value] of calls) expect(value).toBeTypeOf('object')
+      if (calls.length === 0) expect(text).toBe(written)
     }
   }
 })
 
 test.each([
-  [
-    'hermes',
-    '{{ \'<tool_call>\\n{\\"name\\": <function-name>, \\"arguments\\": <args-json-object>}\' }}',
-  ],
+  ['hermes', '{{ \'<tool_call>\\n{\\"name\\": <function-name>, \\"arguments\\": <args>}\' }}'],
   ['hermes', "{{ '<tool_call>' + name + '\", \"arguments\": ' }}"],
   [undefined, "{{ '<tool_call>' + name + '<arg_key>' + call.arguments }}"],
   ['xml', "{{ '<tool_call>\\n<function=' }}<parameter="],
@@ -273,33 +315,32 @@ test.each([
   ['granite', 'respond with <|tool_call|> followed by a JSON list'],
   [
     'llama',
-    '<|start_header_id|> Respond in the format {"name": function name, "parameters": dictionary',
+    '<|start_header_id|> Respond in the format {"name": function, "parameters": dictionary',
   ],
   [undefined, '{{ messages[0].content }}'],
-])('%s is told from a chat template', (name, template) => {
+])('The format %s is detected in a chat template', (name, template) => {
   expect(detectFormat(template)?.name).toBe(name)
 })
 
 test.each(FORMATS.map((format) => [format.name, format] as const))(
-  '%s: calls written by us are read as they were',
+  '%s: calls that inorigin writes are parsed again',
   (name, format) => {
     const calls = [
       { id: 'a', name: 'get_weather', arguments: '{"city": "A \\"b\\"\\n\'c\'", "days": 2}' },
       { id: 'b', name: 'set', arguments: '{"on": true, "level": 0.5, "extra": {"x": null}}' },
       { id: 'c', name: 'get_time', arguments: '{}' },
     ]
-    const { text, calls: found } = meaning(read(name, [format.write(calls)]))
-    expect(text).toBe('')
-    expect(found).toEqual(calls.map((call) => [call.name, JSON.parse(call.arguments)]))
+    const parsed = calls.map((call) => [call.name, JSON.parse(call.arguments)])
+    expect(meaning(read(name, [format.write(calls)]))).toEqual({ text: '', calls: parsed })
   },
 )
 
-test('a word that every object has as a member is no literal', () => {
+test('The name of a member of every object is no literal', () => {
   const written = '<tool_call>\n{"name": "set", "arguments": {"on": constructor}}\n</tool_call>'
   expect(JSON.stringify(read('hermes', [written]))).not.toContain('native code')
 })
 
-test('a required name that cannot be a string does not fit any format', () => {
+test('A required name that is not a string fits no format', () => {
   const parameters = { type: 'object', properties: { a: {} }, required: [{ toString: 1 }] }
   expect(findParameters({ ...SET, parameters }, () => true)).toBeNull()
 })

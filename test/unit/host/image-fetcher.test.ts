@@ -63,7 +63,7 @@ const fetchAll = (images: Image[] | undefined, signal = never, timeoutMs = 30_00
 describe('images of allowed URLs', () => {
   test('become bytes with the type of the file, each fetched once', async () => {
     const detailed: Image = { ...remote('/a/one', 2), detail: 'high' }
-    const { url: _, ...inline } = { ...remote('/a/x', 3), mediaType: 'image/gif' }
+    const { url: _, ...inline } = { ...remote('/a/x', 3), mediaType: 'image/gif' as const }
     const fetched = await fetchAll([remote('/a/one'), remote('/a/two', 1), detailed, inline])
     expect(requested.toSorted()).toEqual(['/a/one', '/a/two'])
     const file = { mediaType: 'image/png', bytes: new Uint8Array(PNG) }

@@ -1,4 +1,4 @@
-/** Texts to vectors, by a predictor that makes a token of every word and vectors of their sums. */
+/** Texts to vectors, with a fake predictor: a token is the length of a word, a vector their sum. */
 import { describe, expect, test } from 'vitest'
 import type { Embedder } from '../../../src/catalog/schema.ts'
 import {
@@ -12,37 +12,32 @@ import type { OpenPredictor } from '../../../src/predictor/open-predictor.ts'
 import { predictor } from '../catalog/entries.ts'
 
 const { signal } = new AbortController()
+const ones = (length: number): number[] => Array<number>(length).fill(1)
 
 function entryOf(changes: Partial<Embedder['embeddings']> = {}): Embedder {
-  const embeddings = {
-    input: 'text',
-    output: 'vector',
-    dimensions: 4,
-    maxInputTokens: 1000,
-    ...changes,
-  }
-  return { ...predictor({ tag: '@acme/embed' }), embeddings }
+  const embeddings = { input: 'text', output: 'vector', dimensions: 4, maxInputTokens: 1000 }
+  return { ...predictor({ tag: '@acme/embed' }), embeddings: { ...embeddings, ...changes } }
 }
 
 interface Fake extends OpenPredictor {
   /** Lengths of the texts of each run. */
   runs: number[][]
-  /** Characters that were tokenised. */
+  /** Number of characters that were tokenized. */
   characters: number
 }
 
-/** `made` stands for the vectors of a run. */
-function fake(made?: (rows: readonly (readonly number[])[]) => unknown): Fake {
-  const sums = (rows: readonly (readonly number[])[]) => ({
-    data: Float32Array.from(
-      rows.flatMap((row) => {
-        const sum = row.reduce((total, token) => total + token, 0)
-        return [sum, row.length, 0, 0]
-      }),
-    ),
-  })
+type Rows = readonly (readonly number[])[]
+
+const sums = (rows: Rows) => ({
+  data: Float32Array.from(
+    rows.flatMap((row) => [row.reduce((total, token) => total + token, 0), row.length, 0, 0]),
+  ),
+})
+
+/** Opens a predictor that embeds texts. `made` computes the vectors of a run. */
+function fake(made: (rows: Rows) => unknown = sums): Fake {
   const predict = async (): Promise<never> => {
-    throw new Error('It is asked for what was read.')
+    throw new Error('It is called with texts instead of tokens.')
   }
   const opened: Fake = {
     runs: [],
@@ -58,7 +53,7 @@ function fake(made?: (rows: readonly (readonly number[])[]) => unknown): Fake {
     async predictTokens(_name, rows, { aborted }) {
       if (aborted) throw new Error('aborted')
       opened.runs.push(rows.map((row) => row.length))
-      return { tag: '', outputs: { vector: (made ?? sums)(rows) }, latency: 0, device: 'wasm' }
+      return { tag: '', outputs: { vector: made(rows) }, latency: 0, device: 'wasm' }
     },
   }
   return opened
@@ -69,11 +64,8 @@ async function embed(
   { entry = entryOf(), opened = fake(), dimensions = undefined as number | undefined } = {},
 ): Promise<{ rows: number[][]; tokens: number; runs: number[][] }> {
   const read = await tokenizeTexts(opened, entry, { model: entry.tag, input: texts }, signal)
-  const {
-    vectors,
-    dimensions: size,
-    tokens,
-  } = await embedTexts(opened, entry, read, dimensions, signal)
+  const made = await embedTexts(opened, entry, read, dimensions, signal)
+  const { vectors, dimensions: size, tokens } = made
   expect(vectors).toHaveLength(texts.length * size)
   const rows = texts.map((_text, at) => [...vectors.subarray(at * size, (at + 1) * size)])
   return { rows, tokens, runs: opened.runs }
@@ -81,15 +73,11 @@ async function embed(
 
 const words = (count: number): string => Array<string>(count).fill('ab').join(' ')
 
-describe('texts', () => {
+describe('Texts', () => {
   test('get their vectors in their order, whatever order they are computed in', async () => {
-    const { rows, tokens } = await embed([words(9), words(1), words(5), words(1)])
-    expect(rows).toEqual([
-      [18, 9, 0, 0],
-      [2, 1, 0, 0],
-      [10, 5, 0, 0],
-      [2, 1, 0, 0],
-    ])
+    const lengths = [9, 1, 5, 1]
+    const { rows, tokens } = await embed(lengths.map(words))
+    expect(rows).toEqual(lengths.map((length) => [2 * length, length, 0, 0]))
     expect(tokens).toBe(16)
   })
 
@@ -104,20 +92,19 @@ describe('texts', () => {
   })
 
   test('that are longer than the bound are computed alone', () => {
-    const rows = [9000, 3, 9000].map((length) => Array<number>(length).fill(1))
-    expect(createBatches(rows)).toEqual([[1], [0], [2]])
+    expect(createBatches([9000, 3, 9000].map(ones))).toEqual([[1], [0], [2]])
     expect(createBatches([])).toEqual([])
   })
 
   test('have as few texts that the scores of attention stay bounded', () => {
     const batchesOf = (length: number) =>
-      createBatches(Array.from({ length: 20 }, () => Array<number>(length).fill(1)))
+      createBatches(Array.from({ length: 20 }, () => ones(length)))
     expect(batchesOf(512).map(({ length }) => length)).toEqual([16, 4])
     expect(batchesOf(1024).map(({ length }) => length)).toEqual([4, 4, 4, 4, 4])
     expect(batchesOf(4096)).toHaveLength(20)
   })
 
-  test('are given up between batches', async () => {
+  test('are aborted between batches', async () => {
     const controller = new AbortController()
     const opened = fake()
     const { predictTokens } = opened
@@ -125,18 +112,18 @@ describe('texts', () => {
       controller.abort()
       return predictTokens(...given)
     }
-    const rows = Array.from({ length: 20 }, () => Array<number>(1000).fill(1))
+    const rows = Array.from({ length: 20 }, () => ones(1000))
     const made = embedTexts(opened, entryOf(), rows, undefined, controller.signal)
     await expect(made).rejects.toThrow('aborted')
     expect(opened.runs).toEqual([])
   })
 })
 
-describe('too much', () => {
+describe('Too long', () => {
   const read = (opened: Fake, input: string[]) =>
     tokenizeTexts(opened, entryOf(), { model: '', input }, signal)
 
-  test('one text is named by its place before anything is computed', async () => {
+  test('a text is named by its place before anything is computed', async () => {
     const opened = fake()
     await expect(read(opened, ['a', words(1000), words(1001)])).rejects.toMatchObject({
       kind: 'invalid_request',
@@ -148,7 +135,7 @@ describe('too much', () => {
     expect(opened.runs).toEqual([])
   })
 
-  test('a huge text is not tokenised to its end', async () => {
+  test('a huge text is not tokenized to its end', async () => {
     const opened = fake()
     await expect(read(opened, [words(1e6)])).rejects.toMatchObject({
       param: 'input[0]',
@@ -161,7 +148,7 @@ describe('too much', () => {
     expect(await read(fake(), ['x'.repeat(100_000)])).toEqual([[100_000]])
   })
 
-  test('all of them', async () => {
+  test('all texts together are refused', async () => {
     const most = Array<string>(MAX_REQUEST_TOKENS / 1000).fill(words(1000))
     expect(await read(fake(), most)).toHaveLength(300)
     await expect(read(fake(), [...most, 'a'])).rejects.toMatchObject({
@@ -170,7 +157,7 @@ describe('too much', () => {
     })
   })
 
-  test('an abort is heard while they are read', async () => {
+  test('texts can be aborted while they are tokenized', async () => {
     const controller = new AbortController()
     const opened = fake()
     const { tokenize: quick } = opened
@@ -181,46 +168,32 @@ describe('too much', () => {
     }
     setTimeout(() => controller.abort(), 30)
     const input = Array<string>(1000).fill('a')
-    await expect(
-      tokenizeTexts(opened, entryOf(), { model: '', input }, controller.signal),
-    ).rejects.toMatchObject({ kind: 'aborted' })
+    const reading = tokenizeTexts(opened, entryOf(), { model: '', input }, controller.signal)
+    await expect(reading).rejects.toMatchObject({ kind: 'aborted' })
     expect(opened.characters).toBeLessThan(200)
   })
 })
 
-describe('dimensions', () => {
+describe('Dimensions', () => {
   const refused = (wanted: number, shortens?: boolean) => () =>
     assertDimensions(entryOf({ shortens }), wanted)
 
-  test('are those of the model, or fewer where it was made for that', () => {
+  test('are those of the model, or fewer if it can shorten vectors', () => {
     expect(refused(4)).not.toThrow()
     expect(refused(2, true)).not.toThrow()
-    const error = { kind: 'invalid_request', param: 'dimensions' }
-    expect(refused(2)).toThrow(
-      expect.objectContaining({
-        ...error,
-        message: expect.stringMatching(/^dimensions must be 4, not 2: .*shortened\.$/),
-      }),
-    )
-    expect(refused(5, true)).toThrow(
-      expect.objectContaining({
-        ...error,
-        message: expect.stringMatching(/^dimensions must be at most 4, not 5: /),
-      }),
-    )
+    for (const refusal of [refused(2), refused(5, true)]) {
+      const error = { kind: 'invalid_request', param: 'dimensions' }
+      expect(refusal).toThrow(expect.objectContaining(error))
+    }
+    expect(refused(2)).toThrow(/^dimensions must be 4, not 2: .*shortened\.$/)
+    expect(refused(5, true)).toThrow(/^dimensions must be at most 4, not 5: /)
   })
 
-  test('that are fewer leave the vector as long as it was', async () => {
+  test('that are fewer keep the norm of the vector', async () => {
     const opened = fake(() => ({ data: new Float32Array([0.6, 0, 0, 0.8, 0, 0, 0, 1]) }))
-    const { rows } = await embed(['a', 'b'], {
-      opened,
-      dimensions: 2,
-      entry: entryOf({ shortens: true }),
-    })
-    expect(rows).toEqual([
-      [1, 0],
-      [0, 0],
-    ])
+    const entry = entryOf({ shortens: true })
+    const { rows } = await embed(['a', 'b'], { opened, dimensions: 2, entry })
+    expect(rows.map(String)).toEqual(['1,0', '0,0'])
   })
 })
 
@@ -229,6 +202,6 @@ test.each<[unknown, string]>([
   [{ data: new Float32Array(3) }, 'predictor_unusable'],
   [{ data: new Float64Array(4) }, 'predictor_unusable'],
   [{ data: new Float32Array([1, NaN, 0, 0]) }, 'not_finite'],
-])('vectors that are none: %j', async (made, code) => {
+])('Invalid vectors are refused: %j', async (made, code) => {
   await expect(embed(['a'], { opened: fake(() => made) })).rejects.toMatchObject({ code })
 })

@@ -1,4 +1,4 @@
-/** The verdict on a GPU, with sessions that compute what a test says. */
+/** The verdict on a GPU, with sessions that compute a function of a test. */
 import type { Tensor } from 'onnxruntime-web'
 import { expect, test } from 'vitest'
 import type { GpuComparison } from '../../../src/device/gpu-verdict.ts'
@@ -8,27 +8,20 @@ import { createGpuCheck } from '../../../src/predictor/gpu-check.ts'
 
 type Compute = (x: number) => number
 
-const tensorOf = (numbers: number[]): Tensor =>
-  ({
-    type: 'float32',
-    data: Float32Array.from(numbers),
-    dims: [numbers.length],
-    size: numbers.length,
-    dispose: () => undefined,
-  }) as unknown as Tensor
+function tensorOf(numbers: number[]): Tensor {
+  const { length } = numbers
+  const shared = { type: 'float32', dims: [length], size: length, dispose: () => undefined }
+  return { ...shared, data: Float32Array.from(numbers) } as unknown as Tensor
+}
 
 function sessionOf(compute: Compute) {
   const state = { runs: 0, released: false }
-  const session = {
-    inputs: [],
-    outputs: [],
-    async run({ x }: Record<string, Tensor>) {
-      state.runs += 1
-      return { y: tensorOf(Array.from(x?.data as Float32Array, compute)) }
-    },
-    release: async () => void (state.released = true),
-  } as unknown as Session
-  return { session, state }
+  const run = async ({ x }: Record<string, Tensor>) => {
+    state.runs += 1
+    return { y: tensorOf(Array.from(x?.data as Float32Array, compute)) }
+  }
+  const release = async () => void (state.released = true)
+  return { session: { inputs: [], outputs: [], run, release } as unknown as Session, state }
 }
 
 function openCheck(onGpu: Compute, onCpu: Compute | Error = (x) => x) {
@@ -52,7 +45,7 @@ function openCheck(onGpu: Compute, onCpu: Compute | Error = (x) => x) {
 
 const untrusted = { code: 'gpu_untrusted' }
 
-test('a small difference needs two of three inputs, and the CPU answers meanwhile', async () => {
+test('A small difference needs two of three inputs, and the CPU answers meanwhile', async () => {
   const { run, comparisons, gpu, cpu } = openCheck((x) => x * 1.1)
   expect(await run(1, 2)).toEqual(['wasm', 1, 2])
   // The same input is no further evidence.
@@ -67,7 +60,7 @@ test('a small difference needs two of three inputs, and the CPU answers meanwhil
   expect([gpu.runs, cpu.released]).toEqual([runs, true])
 })
 
-test('one input of three may differ', async () => {
+test('One input of three may differ', async () => {
   const { run, comparisons, cpu } = openCheck((x) => (x === 1 ? 1.1 : x))
   expect(await run(1, 2)).toEqual(['wasm', 1, 2])
   expect(await run(3, 4)).toEqual(['webgpu', 3, 4])
@@ -78,7 +71,7 @@ test('one input of three may differ', async () => {
   expect([cpu.runs, cpu.released]).toEqual([runs, true])
 })
 
-test('an input that is all the same counts once others were seen', async () => {
+test('A constant input counts once others were seen', async () => {
   const { run, comparisons } = openCheck((x) => x)
   // Each input is another one, but none tells more than silence.
   for (let level = 0; level < 70; level += 1) await run(level, level)
@@ -92,35 +85,27 @@ test('an input that is all the same counts once others were seen', async () => {
   expect(varied.comparisons).toMatchObject([{ agrees: true }])
 })
 
-test('a GPU that is wrong only when an input comes again is found', async () => {
+test('A GPU that is wrong only for a repeated input is found', async () => {
   let gpuRuns = 0
-  const { run, comparisons } = openCheck(
-    (x) => ((gpuRuns += 1) > 4 ? x * 1.1 : x),
-    (x) => x,
-  )
+  const { run, comparisons } = openCheck((x) => ((gpuRuns += 1) > 4 ? x * 1.1 : x))
   // The second run of the same input is compared with what the CPU computed for the first.
   for (let time = 0; time < 2; time += 1) expect(await run(1, 2)).toEqual(['webgpu', 1, 2])
   expect(await run(1, 2)).toEqual(['wasm', 1, 2])
   expect(comparisons).toEqual([])
 })
 
-test('a model of random numbers, or one that the CPU cannot run, is not compared', async () => {
+test('A model of random numbers, or one that the CPU cannot run, is not compared', async () => {
   let next = 0
-  const random = openCheck(
-    () => (next += 1),
-    () => (next += 1),
-  )
+  const count = () => (next += 1)
+  const random = openCheck(count, count)
   await random.run(1, 2)
-  expect(random.comparisons).toMatchObject([
-    { agrees: true, why: expect.stringContaining('random') },
-  ])
+  const why = expect.stringContaining('random')
+  expect(random.comparisons).toMatchObject([{ agrees: true, why }])
   const unable = openCheck((x) => x, new Error('no kernel'))
   expect(await unable.run(1, 2)).toEqual(['webgpu', 1, 2])
   expect(unable.comparisons).toMatchObject([{ agrees: true, isTransient: true }])
-  const lost = openCheck(
-    (x) => x,
-    new InoriginError('unavailable', 'The GPU was lost.', { code: 'device_lost' }),
-  )
+  const gone = new InoriginError('unavailable', 'The GPU was lost.', { code: 'device_lost' })
+  const lost = openCheck((x) => x, gone)
   await expect(lost.run(1, 2)).rejects.toMatchObject({ code: 'device_lost' })
   expect(lost.comparisons).toEqual([])
 })

@@ -1,3 +1,4 @@
+import { inflateSync } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
 import type { ImageLayout } from '../../../src/catalog/schema.ts'
 import {
@@ -6,7 +7,9 @@ import {
   getPaddingBefore,
   placeImage,
 } from '../../../src/predictor/image-fit.ts'
+import { encodePng } from '../../../src/predictor/png.ts'
 import { countChannels, denormalizePixels, writePixels } from '../../../src/predictor/pixels.ts'
+import { crc32 } from '../../../src/values/crc32.ts'
 
 const layout = (changes: Partial<ImageLayout>): ImageLayout => ({
   width: 2,
@@ -25,55 +28,27 @@ function normalizePixels(rgba: Uint8ClampedArray, given: ImageLayout): Float32Ar
 
 const pixels = new Uint8ClampedArray([255, 0, 51, 255, 0, 255, 102, 255])
 
-describe('pixels to numbers', () => {
-  test('planes of channels', () => {
-    expect(normalizePixels(pixels, layout({}))).toEqual(new Float32Array([1, 0, 0, 1, 0.2, 0.4]))
-  })
+const near = (value: number) => expect.closeTo(value, 6)
+const nhwc = { order: 'nhwc' } as const
 
-  test('channels of pixels', () => {
-    expect(normalizePixels(pixels, layout({ order: 'nhwc' }))).toEqual(
-      new Float32Array([1, 0, 0.2, 0, 1, 0.4]),
-    )
-  })
-
-  test('brightness', () => {
-    const [first, second] = normalizePixels(pixels, layout({ channels: 'gray' }))
-    expect(first).toBeCloseTo(0.299 + 0.2 * 0.114, 6)
-    expect(second).toBeCloseTo(0.587 + 0.4 * 0.114, 6)
-  })
-
-  test('with transparency', () => {
-    const numbers = normalizePixels(pixels, layout({ channels: 'rgba', order: 'nhwc' }))
-    expect(Array.from(numbers).slice(0, 4)).toEqual([1, 0, expect.closeTo(0.2), 1])
-  })
-
-  test('mean and deviation per channel, or one for all', () => {
-    const each = normalizePixels(pixels, layout({ mean: [0.5, 0, 0.2], std: [0.5, 1, 2] }))
-    expect([...each]).toEqual([1, -1, 0, 1, expect.closeTo(0), expect.closeTo(0.1)])
-    const all = normalizePixels(pixels, layout({ mean: [0.5], std: [0.5] }))
-    expect(Array.from(all).slice(0, 4)).toEqual([1, -1, -1, 1])
-  })
-})
-
-test('channels in the order of BGR, each with its mean', () => {
-  const numbers = normalizePixels(
-    pixels,
-    layout({ channels: 'bgr', order: 'nhwc', mean: [0.2, 0, 0] }),
-  )
-  expect([...numbers]).toEqual([expect.closeTo(0), 0, 1, expect.closeTo(0.2), 1, 0])
-})
-
-test('a scale of the bytes', () => {
-  expect([...normalizePixels(pixels, layout({ scale: 1, mean: [1], std: [2] }))]).toEqual([
-    127, -0.5, -0.5, 127, 25, 50.5,
-  ])
+test.each<[string, Partial<ImageLayout>, number[]]>([
+  ['planes of channels', {}, [1, 0, 0, 1, 0.2, 0.4]],
+  ['channels of pixels', nhwc, [1, 0, 0.2, 0, 1, 0.4]],
+  ['brightness', { channels: 'gray' }, [0.299 + 0.2 * 0.114, 0.587 + 0.4 * 0.114]],
+  ['transparency', { ...nhwc, channels: 'rgba' }, [1, 0, 0.2, 1, 0, 1, 0.4, 1]],
+  ['a mean and deviation each', { mean: [0.5, 0, 0.2], std: [0.5, 1, 2] }, [1, -1, 0, 1, 0, 0.1]],
+  ['one mean and deviation', { mean: [0.5], std: [0.5] }, [1, -1, -1, 1, -0.6, -0.2]],
+  ['BGR', { ...nhwc, channels: 'bgr', mean: [0.2, 0, 0] }, [0, 0, 1, 0.2, 1, 0]],
+  ['a scale', { scale: 1, mean: [1], std: [2] }, [127, -0.5, -0.5, 127, 25, 50.5]],
+])('Pixels become numbers with %s', (_, changes, expected) => {
+  expect([...normalizePixels(pixels, layout(changes))]).toEqual(expected.map(near))
 })
 
 test.each([
   ['end', [4, 8, 9, 9, 9, 9]],
   ['start', [9, 9, 9, 9, 4, 8]],
   ['both', [9, 9, 4, 8, 9, 9]],
-] as const)('padding at the %s', (side, expected) => {
+] as const)('Padding is added at the %s', (side, expected) => {
   const gray = new Uint8ClampedArray([4, 4, 4, 255, 8, 8, 8, 255])
   const given = layout({ channels: 'gray', fit: 'pad', scale: 1, padding: { side, value: [9] } })
   const numbers = new Float32Array(6)
@@ -82,7 +57,7 @@ test.each([
   expect([...numbers].map(Math.round)).toEqual(expected)
 })
 
-test('padding is normalized like a pixel', () => {
+test('Padding is normalized like a pixel', () => {
   const given = layout({ fit: 'pad', mean: [0.5], std: [0.5], padding: { value: [127.5, 0, 255] } })
   const numbers = new Float32Array(6)
   const place = { start: 0, size: [2, 1], extent: [0, 1], before: [0, 0] } as const
@@ -90,24 +65,24 @@ test('padding is normalized like a pixel', () => {
   expect([...numbers]).toEqual([0, 0, -1, -1, 1, 1])
 })
 
-describe('numbers to pixels', () => {
+describe('Numbers become pixels', () => {
   test.each([
     layout({ channels: 'bgr', scale: 1, mean: [3, 2, 1], std: [2] }),
     layout({ mean: [0.5, 0.4, 0.3], std: [0.2, 0.3, 0.4] }),
     layout({ order: 'nhwc' }),
     layout({ channels: 'rgba' }),
-  ])('undoes %j', (form) => {
+  ])('with %j', (form) => {
     expect(denormalizePixels(normalizePixels(pixels, form), form, [2, 1])).toEqual(pixels)
   })
 
-  test('grey is three equal channels', () => {
+  test('with three equal channels for gray', () => {
     expect([...denormalizePixels([0.2, 2], layout({ channels: 'gray' }), [2, 1])]).toEqual([
       51, 51, 51, 255, 255, 255, 255, 255,
     ])
   })
 })
 
-describe('where an image goes', () => {
+describe('An image is placed', () => {
   test.each<[ImageLayout['fit'], [number, number], [number, number, number, number]]>([
     [undefined, [200, 50], [0, 0, 100, 100]],
     ['stretch', [200, 50], [0, 0, 100, 100]],
@@ -139,8 +114,39 @@ describe('where an image goes', () => {
     expect(placeImage(extent, layout(free))).toEqual({ size, scaled })
   })
 
-  test('the part that a crop shows', () => {
+  test('with the part that a crop shows', () => {
     const placement = placeImage([200, 50], layout({ width: 100, height: 100, fit: 'cover' }))
     expect(findRegion([200, 50], placement)).toEqual([75, 0, 125, 50])
   })
+})
+
+/** Returns the chunks of a PNG file, whose checksums it checks. */
+function chunksOf(file: Uint8Array): { kind: string; content: Uint8Array }[] {
+  const view = new DataView(file.buffer, file.byteOffset)
+  const chunks: ReturnType<typeof chunksOf> = []
+  for (let at = 8; at < file.length;) {
+    const length = view.getUint32(at)
+    const body = file.subarray(at + 4, at + 8 + length)
+    expect(view.getUint32(at + 8 + length)).toBe(crc32(body))
+    chunks.push({ kind: String.fromCharCode(...body.subarray(0, 4)), content: body.subarray(4) })
+    at += 12 + length
+  }
+  return chunks
+}
+
+test('The checksum is that of the standard', () => {
+  expect(crc32(new TextEncoder().encode('123456789'))).toBe(0xcbf43926)
+})
+
+test.each([
+  ['opaque, without alpha', 255, 2, [2, 1, 2, 3, 4, 5, 6, 2, 9, 9, 9, 251, 9, 9]],
+  ['with alpha', 7, 6, [2, 1, 2, 3, 255, 4, 5, 6, 255, 2, 9, 9, 9, 0, 251, 9, 9, 8]],
+])('A PNG file is %s', async (_, alpha, colour, rows) => {
+  const data = Uint8ClampedArray.of(1, 2, 3, 255, 4, 5, 6, 255, 10, 11, 12, 255, 255, 14, 15, alpha)
+  const file = await encodePng({ data, width: 2, height: 2 })
+  expect([...file.subarray(0, 8)]).toEqual([137, 80, 78, 71, 13, 10, 26, 10])
+  const [header, body, end, ...others] = chunksOf(file)
+  expect([header?.kind, body?.kind, end?.kind, others.length]).toEqual(['IHDR', 'IDAT', 'IEND', 0])
+  expect([...(header?.content ?? [])]).toEqual([0, 0, 0, 2, 0, 0, 0, 2, 8, colour, 0, 0, 0])
+  expect([...inflateSync(body?.content ?? new Uint8Array())]).toEqual(rows)
 })

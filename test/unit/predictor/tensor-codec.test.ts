@@ -1,186 +1,215 @@
+/** Values to tensors and back. Texts are tokenized by the length of each word. */
 import { describe, expect, test } from 'vitest'
+import type { TextLayout } from '../../../src/catalog/schema.ts'
 import { InoriginError } from '../../../src/error.ts'
-import type { RawTensor, Shape } from '../../../src/predictor/tensor.ts'
-import { decodeOutput, encodeTensor } from '../../../src/predictor/tensor-codec.ts'
 import { parseInput } from '../../../src/predictor/parse-inputs.ts'
+import { decodeOutput, encodeInput, encodeTensor } from '../../../src/predictor/tensor-codec.ts'
+import type { RawTensor, Shape } from '../../../src/predictor/tensor.ts'
+import { encodeText } from '../../../src/predictor/text.ts'
 import type { OutputParameter } from '../../../src/types/index.ts'
+import type { ElementType } from '../../../src/values/elements.ts'
 
-async function shapeOf(value: unknown, shape: Shape | null): Promise<readonly number[]> {
-  const checked = parseInput({ name: 'x', type: 'float32' }, value, 'inputs.x')
-  return (await encodeTensor(checked, { type: 'float32', shape }, 'inputs.x')).shape
+const tensor = (
+  type: ElementType,
+  data: RawTensor['data'] | number[],
+  shape: readonly number[],
+): RawTensor => ({ type, data: Array.isArray(data) ? toData(type, data) : data, shape })
+
+function toData(type: ElementType, data: unknown[]): RawTensor['data'] {
+  if (type === 'float32') return Float32Array.from(data as number[])
+  if (type === 'int32') return Int32Array.from(data as number[])
+  if (type === 'int64') return BigInt64Array.from(data as number[], BigInt)
+  if (type === 'float16') return Uint16Array.from(data as number[])
+  if (type === 'string') return data as string[]
+  return Uint8Array.from(data as number[])
 }
 
-describe('the shape of an input', () => {
+describe('The shape of an input', () => {
+  async function shapeOf(value: unknown, shape: Shape | null): Promise<readonly number[]> {
+    const checked = parseInput({ name: 'x', type: 'float32' }, value, 'inputs.x')
+    return (await encodeTensor(checked, { type: 'float32', shape }, 'inputs.x')).shape
+  }
+  /** A flat array of this length. */
+  const flat = (length: number): number[] => Array.from({ length }, (_, at) => at)
+  const column = { data: [1, 2], shape: [2, 1] }
+
   test.each<[unknown, Shape | null, number[]]>([
     [1, null, []],
     [1, [], []],
     [1, [1], [1]],
     [1, [null], [1]],
     [1, [null, 1, null], [1, 1, 1]],
-    [[1, 2], null, [2]],
-    [[1, 2], [2], [2]],
-    [
-      [1, 2, 3, 4],
-      [null, 2],
-      [2, 2],
-    ],
-    [
-      [1, 2, 3, 4],
-      [1, 2, 2],
-      [1, 2, 2],
-    ],
+    [flat(2), null, [2]],
+    [flat(2), [2], [2]],
+    [flat(4), [null, 2], [2, 2]],
+    [flat(4), [1, 2, 2], [1, 2, 2]],
     [[], [null, 2], [0, 2]],
     [[[1, 2]], [null, null], [1, 2]],
-    [
-      [1, 2, 3],
-      [null, null],
-      [1, 3],
-    ],
+    [flat(3), [null, null], [1, 3]],
     [new Float32Array(6), [null, 2, null], [1, 2, 3]],
-    [{ data: [1, 2], shape: [2, 1] }, [null, 1], [2, 1]],
-    [{ data: [1, 2], shape: [2, 1] }, null, [2, 1]],
+    [column, [null, 1], [2, 1]],
+    [column, null, [2, 1]],
   ])('%j in %j is %j', async (value, spec, shape) => {
     expect(await shapeOf(value, spec)).toEqual(shape)
   })
 
+  const needed = 'must be given as { data, shape } with a shape like'
   test.each<[unknown, Shape, string]>([
-    [1, [3], 'inputs.x: 1 value does not fill the shape [3].'],
-    [[1, 2, 3], [null, 2], 'inputs.x: 3 values do not fill the shape [any, 2].'],
-    [[1, 2], [3], 'inputs.x: 2 values do not fill the shape [3].'],
-    [
-      [1, 2],
-      [2, null, null],
-      'inputs.x: must be given as { data, shape } with a shape like [2, any, any].',
-    ],
-    [
-      [1, 2],
-      [null, null, null],
-      'inputs.x: must be given as { data, shape } with a shape like [any, any, any].',
-    ],
-    [[[1, 2]], [2, 1], 'inputs.x: must have the shape [2, 1], not [1, 2].'],
-    [{ data: [1, 2], shape: [2] }, [1, 2], 'inputs.x: must have the shape [1, 2], not [2].'],
-  ])('%j does not go in %j', async (value, spec, message) => {
+    [1, [3], '1 value does not fill the shape [3].'],
+    [flat(3), [null, 2], '3 values do not fill the shape [any, 2].'],
+    [flat(2), [3], '2 values do not fill the shape [3].'],
+    [flat(2), [2, null, null], `${needed} [2, any, any].`],
+    [flat(2), [null, null, null], `${needed} [any, any, any].`],
+    [[[1, 2]], [2, 1], 'must have the shape [2, 1], not [1, 2].'],
+    [{ data: [1, 2], shape: [2] }, [1, 2], 'must have the shape [1, 2], not [2].'],
+  ])('%j does not fit %j', async (value, spec, why) => {
     const refused = await shapeOf(value, spec).catch((thrown: unknown) => thrown)
     expect(refused).toBeInstanceOf(InoriginError)
+    const message = `inputs.x: ${why}`
     expect(refused).toMatchObject({ kind: 'invalid_request', param: 'inputs.x', message })
   })
 })
 
-describe('lists and dicts', () => {
+describe('Lists, dicts and bytes', () => {
   const spec = { type: 'float32', shape: [2, null], keys: ['red', 'blue'] } as const
+  const encoded = tensor('float32', [1, 2], [2, 1])
 
   test('a list is its elements', async () => {
     const items = [[1], [2]]
-    const tensor = { type: 'float32', data: new Float32Array([1, 2]), shape: [2, 1] }
-    expect(await encodeTensor({ form: 'list', items }, spec, 'inputs.x')).toEqual(tensor)
+    expect(await encodeTensor({ form: 'list', items }, spec, 'inputs.x')).toEqual(encoded)
   })
 
   test('a dict is its values, in the order of the keys and without the others', async () => {
     const values = { blue: 2, green: 5, red: 1 }
-    const tensor = { type: 'float32', data: new Float32Array([1, 2]), shape: [2, 1] }
-    expect(await encodeTensor({ form: 'dict', values }, spec, 'inputs.x')).toEqual(tensor)
+    expect(await encodeTensor({ form: 'dict', values }, spec, 'inputs.x')).toEqual(encoded)
     const lacking = encodeTensor({ form: 'dict', values: { blue: 2 } }, spec, 'inputs.x')
     await expect(lacking).rejects.toMatchObject({ message: 'inputs.x.red: is required.' })
   })
 
-  test.each<[RawTensor, unknown]>([
+  test('bytes are a tensor of bytes, also those of a Blob', async () => {
+    const data = new Uint8Array([1, 2, 3])
+    for (const bytes of [data, new Blob([data])]) {
+      const found = encodeTensor({ form: 'binary', bytes }, { type: 'uint8', shape: [null] }, 'x')
+      expect(await found).toEqual(tensor('uint8', data, [3]))
+    }
+  })
+})
+
+describe('The value of an output', () => {
+  const numbers = ['one', 'two'].map((name, at) => ({ name, value: at + 1 }))
+  const list = { type: 'list' } as const
+  const enumeration = { type: 'int32', enumeration: numbers } as const
+  const tenth = [{ name: 'tenth', value: 0.1 }]
+  const halves = { data: new Float32Array([1, -2]), shape: [2] }
+  const square = [
+    [1, 2],
+    [3, 4],
+  ]
+
+  test.each<[Partial<OutputParameter>, RawTensor, unknown]>([
+    [{ type: 'float32' }, tensor('float32', [0.5], []), 0.5],
+    [{ type: 'float32' }, tensor('float32', [0.5], [1]), 0.5],
     [
-      { type: 'float32', data: new Float32Array([1, 2, 3, 4]), shape: [2, 2] },
-      [
-        [1, 2],
-        [3, 4],
-      ],
+      { type: 'float32' },
+      tensor('float32', [0.5], [1, 1]),
+      { data: new Float32Array([0.5]), shape: [1, 1] },
     ],
-    [{ type: 'int64', data: new BigInt64Array([1n]), shape: [1] }, [1n]],
-    [{ type: 'bool', data: new Uint8Array([1, 0]), shape: [2, 1] }, [[true], [false]]],
-    [{ type: 'string', data: ['a', 'b'], shape: [2] }, ['a', 'b']],
-    [{ type: 'float32', data: new Float32Array(0), shape: [2, 0] }, [[], []]],
-  ])('an output that is a list: %o', (tensor, value) => {
-    expect(decodeOutput({ name: 'y', type: 'list' }, tensor)).toEqual(value)
+    [{ type: 'float16' }, tensor('float16', [0x3c00], []), 1],
+    [{ type: 'float16' }, tensor('float16', [0x3c00, 0xc000], [2]), halves],
+    [{ type: 'int64' }, tensor('int64', [5], []), 5n],
+    [{ type: 'bool' }, tensor('bool', [1], [1]), true],
+    [{ type: 'bool' }, tensor('bool', [0], []), false],
+    [{ type: 'string' }, tensor('string', ['text'], []), 'text'],
+    [{ type: 'string' }, tensor('string', ['a', 'b'], [2]), { data: ['a', 'b'], shape: [2] }],
+    [{ type: 'binary' }, tensor('uint8', [7], [1]), new Uint8Array([7])],
+    [enumeration, tensor('int32', [2], [1]), 'two'],
+    [{ ...enumeration, type: 'int64' }, tensor('int64', [1], []), 'one'],
+    [enumeration, tensor('int32', [3], []), 3],
+    [enumeration, tensor('int32', [2, 1, 4], [3]), { data: ['two', 'one', 4], shape: [3] }],
+    [{ type: 'float32', enumeration: tenth }, tensor('float32', [0.1], []), 'tenth'],
+    [list, tensor('float32', [1, 2, 3, 4], [2, 2]), square],
+    [list, tensor('int64', [1], [1]), [1n]],
+    [list, tensor('bool', [1, 0], [2, 1]), [[true], [false]]],
+    [list, tensor('string', ['a', 'b'], [2]), ['a', 'b']],
+    [list, tensor('float32', [], [2, 0]), [[], []]],
+  ])('%j: %o', (parameter, given, value) => {
+    expect(decodeOutput({ name: 'y', type: 'float32', ...parameter }, given)).toEqual(value)
   })
 
-  test('an output that is a dict', () => {
-    const tensor: RawTensor = {
-      type: 'float16',
-      data: new Uint16Array([0x3c00, 0xc000]),
-      shape: [1, 2],
-    }
-    const value = decodeOutput({ name: 'y', type: 'dict' }, tensor, { keys: ['up', 'down'] })
+  test('that is a dict has the keys of its binding', () => {
+    const given = tensor('float16', [0x3c00, 0xc000], [1, 2])
+    const value = decodeOutput({ name: 'y', type: 'dict' }, given, { keys: ['up', 'down'] })
     expect(value).toEqual({ up: 1, down: -2 })
   })
 })
 
-test('bytes are a tensor of bytes, of a Blob too', async () => {
-  const spec = { type: 'uint8', shape: [null] } as const
-  const tensor = { type: 'uint8', data: new Uint8Array([1, 2, 3]), shape: [3] }
-  expect(await encodeTensor({ form: 'binary', bytes: tensor.data }, spec, 'inputs.x')).toEqual(
-    tensor,
-  )
-  expect(
-    await encodeTensor({ form: 'binary', bytes: new Blob([tensor.data]) }, spec, 'inputs.x'),
-  ).toEqual(tensor)
-})
+describe('Texts', () => {
+  const layout: TextLayout = { tokenizer: 'tokenizer.json', mask: 'mask', types: 'types', most: 3 }
+  const tokenize = (text: string): number[] => text.split(' ').map((word) => word.length)
 
-describe('the value of an output', () => {
-  const numbers = [
-    { name: 'one', value: 1 },
-    { name: 'two', value: 2 },
-  ]
+  function encode(
+    texts: readonly string[],
+    changes: Partial<TextLayout> = {},
+    type: ElementType = 'int64',
+  ): Record<string, RawTensor> {
+    const spec = { layout: { ...layout, ...changes }, tokenize }
+    return Object.fromEntries(encodeText(texts, 'ids', type, spec, 'inputs.text'))
+  }
 
-  test.each<[Partial<OutputParameter>, RawTensor, unknown]>([
-    [{ type: 'float32' }, { type: 'float32', data: new Float32Array([0.5]), shape: [] }, 0.5],
-    [{ type: 'float32' }, { type: 'float32', data: new Float32Array([0.5]), shape: [1] }, 0.5],
+  test('are padded to the longest, and the mask says how far', () => {
+    expect(encode(['a bb', 'ccc a bb'])).toEqual({
+      ids: tensor('int64', [1, 2, 0, 3, 1, 2], [2, 3]),
+      mask: tensor('int64', [1, 1, 0, 1, 1, 1], [2, 3]),
+      types: tensor('int64', Array<number>(6).fill(0), [2, 3]),
+    })
+  })
+
+  test('have tokens of the type that the model takes', () => {
+    const ids = tensor('int32', [1, 2], [1, 2])
+    expect(encode(['a bb'], { mask: undefined, types: undefined }, 'int32')).toEqual({ ids })
+  })
+
+  const long = 'the text has 4 tokens, but the maximum is 3. Shorten it.'
+  const many = [...Array<string>(2 ** 17).fill('a'), 'a a a']
+  test.each<[string[], Partial<TextLayout>, string]>([
+    [[], {}, 'inputs.text: must have at least one text.'],
+    [['a a a a'], {}, `inputs.text: ${long}`],
+    [['a', 'a a a a'], {}, `inputs.text[1]: ${long}`],
     [
-      { type: 'float32' },
-      { type: 'float32', data: new Float32Array([0.5]), shape: [1, 1] },
-      { data: new Float32Array([0.5]), shape: [1, 1] },
-    ],
-    [{ type: 'float16' }, { type: 'float16', data: new Uint16Array([0x3c00]), shape: [] }, 1],
-    [
-      { type: 'float16' },
-      { type: 'float16', data: new Uint16Array([0x3c00, 0xc000]), shape: [2] },
-      { data: new Float32Array([1, -2]), shape: [2] },
-    ],
-    [{ type: 'int64' }, { type: 'int64', data: new BigInt64Array([5n]), shape: [] }, 5n],
-    [{ type: 'bool' }, { type: 'bool', data: new Uint8Array([1]), shape: [1] }, true],
-    [{ type: 'bool' }, { type: 'bool', data: new Uint8Array([0]), shape: [] }, false],
-    [{ type: 'string' }, { type: 'string', data: ['text'], shape: [] }, 'text'],
-    [
-      { type: 'string' },
-      { type: 'string', data: ['a', 'b'], shape: [2] },
-      { data: ['a', 'b'], shape: [2] },
-    ],
-    [
-      { type: 'binary' },
-      { type: 'uint8', data: new Uint8Array([7]), shape: [1] },
-      new Uint8Array([7]),
+      many,
+      {},
+      'inputs.text: 131073 texts of up to 3 tokens are more than 262144 tokens. Send fewer texts at once.',
     ],
     [
-      { type: 'int32', enumeration: numbers },
-      { type: 'int32', data: new Int32Array([2]), shape: [1] },
-      'two',
+      ['a', 'a a'],
+      { mask: undefined },
+      'inputs.text: the model takes texts of equal length only; send them one by one.',
     ],
-    [
-      { type: 'int64', enumeration: numbers },
-      { type: 'int64', data: new BigInt64Array([1n]), shape: [] },
-      'one',
-    ],
-    [
-      { type: 'int32', enumeration: numbers },
-      { type: 'int32', data: new Int32Array([3]), shape: [] },
-      3,
-    ],
-    [
-      { type: 'int32', enumeration: numbers },
-      { type: 'int32', data: new Int32Array([2, 1, 4]), shape: [3] },
-      { data: ['two', 'one', 4], shape: [3] },
-    ],
-    [
-      { type: 'float32', enumeration: [{ name: 'tenth', value: 0.1 }] },
-      { type: 'float32', data: new Float32Array([0.1]), shape: [] },
-      'tenth',
-    ],
-  ])('%j', (parameter, tensor, value) => {
-    expect(decodeOutput({ name: 'y', type: 'float32', ...parameter }, tensor)).toEqual(value)
+  ])('are refused: %#', (texts, changes, message) => {
+    expect(() => encode(texts, changes)).toThrow(
+      expect.objectContaining({ kind: 'invalid_request', message }),
+    )
+  })
+
+  const shapeOf = async (type: 'string' | 'list', value: unknown): Promise<unknown> => {
+    const spec = { type: 'int64', shape: [null, null], text: { layout, tokenize } } as const
+    const checked = parseInput({ name: 'text', type }, value, 'inputs.text')
+    return (await encodeInput(checked, 'ids', spec, 'inputs.text')).get('ids')?.shape
+  }
+
+  test.each<['string' | 'list', unknown, number[]]>([
+    ['string', 'a bb', [1, 2]],
+    ['string', '', [1, 1]],
+    ['string', ['a bb', 'c'], [2, 2]],
+    ['list', ['a', 'b', 'c'], [3, 1]],
+  ])('may be the %s %j', async (type, value, shape) => {
+    expect(await shapeOf(type, value)).toEqual(shape)
+  })
+
+  test.each<['string' | 'list', unknown, string]>([
+    ['string', [['a'], ['b']], 'inputs.text: must be one text, or a list of them.'],
+    ['list', ['a', 5], 'inputs.text[1]: must be text, not 5.'],
+  ])('may not be the %s %j', async (type, value, message) => {
+    await expect(shapeOf(type, value)).rejects.toMatchObject({ message })
   })
 })

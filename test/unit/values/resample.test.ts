@@ -41,7 +41,7 @@ const runs = cases.flatMap((fixture) =>
 )
 
 test.each(runs)(
-  'Pillow computes the same: $source to $target with $filter, region $region',
+  'Pillow computes the same from $source to $target with $filter, region $region',
   ({ source, target, region, filter, scaled }) => {
     const image = resample(noise(source), ...target, filter, region ?? undefined)
     const expected = [...Buffer.from(scaled, 'base64')]
@@ -53,7 +53,7 @@ test.each(runs)(
   },
 )
 
-test('an image of the same size is a copy', () => {
+test('An image of the same size is a copy', () => {
   const image = noise([4, 3])
   const copy = resample(image, 4, 3, 'bicubic')
   expect(copy).toEqual(image)

@@ -183,7 +183,7 @@ export const BODIES: Record<string, object> = {
     predictionId: 'p',
   },
   '/v1/embeddings': {
-    model: '@acme/tiny',
+    model: '@acme/embed',
     input: ['one', 'two'],
     encoding_format: 'base64',
     dimensions: 2,

@@ -1,7 +1,11 @@
 /** The checkers of streams refuse a stream that is wrong in any one place. */
 import { describe, expect, it } from 'vitest'
+import { InoriginError } from '../../../src/error.ts'
+import { errorResponse } from '../../../src/wire/errors.ts'
 import { checkMessageStream } from '../../support/anthropic-grammar.ts'
+import { checkErrorBody } from '../../support/error-body.ts'
 import { checkChatStream } from '../../support/openai-grammar.ts'
+import { checkResponseStream } from '../../support/responses-grammar.ts'
 import { pathsOf, put } from './mutate.ts'
 
 /** Names each damage to one of the frames that the checker accepts. */
@@ -244,5 +248,127 @@ describe('checkMessageStream', () => {
   ])('refuses %s', (_, raw) => {
     expect(raw).not.toBe(BOOK)
     expect(() => checkMessageStream(raw)).toThrow('off grammar')
+  })
+})
+
+describe('checkResponseStream', () => {
+  const rest =
+    '"background":false,"error":null,"instructions":null,"max_output_tokens":null,"metadata":{},"model":"m",' +
+    '"parallel_tool_calls":true,"previous_response_id":null,"reasoning":null,"store":false,"temperature":null,' +
+    '"text":{},"tool_choice":"auto","tools":[],"top_p":null,"truncation":"disabled","incomplete_details":null'
+  const response = (status: string, output: string, usage: string) =>
+    `"response":{"id":"resp_1","object":"response","created_at":1767225600,"status":"${status}",${rest},"output":[${output}],"usage":${usage}}`
+  const usage =
+    '{"input_tokens":2,"input_tokens_details":{"cached_tokens":1},"output_tokens":1,"output_tokens_details":{"reasoning_tokens":0},"total_tokens":3}'
+  const textPart = (content: string) =>
+    `{"type":"output_text","text":"${content}","annotations":[],"logprobs":[]}`
+  const message = (status: string, content: string) =>
+    `{"id":"msg_1","type":"message","status":"${status}","role":"assistant","content":[${content}]}`
+  const call = (status: string, input: string) =>
+    `{"id":"fc_1","type":"function_call","status":"${status}","call_id":"call_1","name":"f","arguments":"${input}"}`
+  const done = message('completed', textPart('Hi'))
+  const item = (type: string, index: number, value: string) =>
+    numbered(`output_item.${type}`, `"output_index":${index},"item":${value}`)
+  const inText = (type: string, fields: string) =>
+    numbered(type, `"output_index":0,"item_id":"msg_1","content_index":0,${fields}`)
+  const inCall = (type: string, fields: string) =>
+    numbered(
+      `function_call_arguments.${type}`,
+      `"output_index":1,"item_id":"fc_1",${fields}`,
+    )
+  const numbered = (type: string, fields: string) =>
+    event(`response.${type}`, `,"sequence_number":0,${fields}`)
+  const FRAMES = [
+    numbered('created', response('in_progress', '', 'null')),
+    numbered('in_progress', response('in_progress', '', 'null')),
+    item('added', 0, message('in_progress', '')),
+    inText('content_part.added', `"part":${textPart('')}`),
+    inText('output_text.delta', '"delta":"H","logprobs":[]'),
+    inText('output_text.delta', '"delta":"i","logprobs":[]'),
+    inText('output_text.done', '"text":"Hi","logprobs":[]'),
+    inText('content_part.done', `"part":${textPart('Hi')}`),
+    item('done', 0, done),
+    item('added', 1, call('in_progress', '')),
+    inCall('delta', '"delta":"{}"'),
+    inCall('done', '"name":"f","arguments":"{}"'),
+    item('done', 1, call('completed', '{}')),
+    numbered('completed', response('completed', `${done},${call('completed', '{}')}`, usage)),
+  ]
+  /** Numbers the events from 0, so that only the damage is wrong. */
+  function toNumbered(raw: string): string {
+    let next = 0
+    return raw.replaceAll('"sequence_number":0', () => `"sequence_number":${next++}`)
+  }
+  const check = (raw: string) => checkResponseStream(toNumbered(raw))
+  const BOOK = toNumbered(FRAMES.join(''))
+
+  it('accepts no other damage than in fields that repeat the request', () => {
+    expect(acceptedDamage(FRAMES, check)).toEqual([])
+  })
+
+  it('returns the parts of a stream', () => {
+    const seen = checkResponseStream(BOOK)
+    expect(seen.items).toMatchObject([{ text: 'Hi' }, { name: 'f', callId: 'call_1', text: '{}' }])
+    expect(seen.response).toMatchObject({ status: 'completed' })
+  })
+
+  it.each([
+    ['a number left out', '"sequence_number":3', '"sequence_number":4'],
+    ['another item', '"item_id":"msg_1"', '"item_id":"msg_2"'],
+    ['another place', '"output_index":1', '"output_index":2'],
+    ['an id of another kind', '"fc_1"', '"call_1"'],
+    ['a call id of another kind', '"call_id":"call_1"', '"call_id":"toolu_1"'],
+    ['arguments that are no JSON', '{}"', '{"'],
+    ['a wrong sum', '"total_tokens":3', '"total_tokens":4'],
+    ['no usage at the end', `"usage":${usage}`, '"usage":null'],
+    ['an unknown event', 'output_text.done', 'output_text.over'],
+    ['an event without a name', 'event: response.completed\n', ''],
+    ['an end cut off', 'event: response.completed', 'event: response.complete'],
+  ])('refuses %s', (_, from, to) => {
+    expect(BOOK).toContain(from)
+    expect(() => checkResponseStream(BOOK.replaceAll(from, to))).toThrow('off grammar')
+  })
+})
+
+describe('a stream that its reader left', () => {
+  it.each([
+    ['chat', checkChatStream, ROLE],
+    ['messages', checkMessageStream, PING],
+    ['responses', checkResponseStream, ': wait\n\n'],
+  ] as const)('%s: may end anywhere, and only there', (_, check, raw) => {
+    expect(() => check(`${raw}data: {"to`, { cut: true })).not.toThrow()
+    expect(() => check(raw, { cut: true })).not.toThrow()
+    expect(() => check(raw)).toThrow('the stream ended')
+    expect(() => check(`${raw}data: {"to`)).toThrow('not ended by an empty line')
+    expect(() => check(`data: {"to\n\n${raw}`, { cut: true })).toThrow('off grammar')
+  })
+})
+
+describe('checkErrorBody', () => {
+  const HEADERS = { 'request-id': 'req_1', 'x-should-retry': 'false' }
+  const error = { message: 'No.', type: 'not_found_error', param: null, code: null, details: {} }
+  const body = { type: 'error', error, request_id: 'req_1', errors: [{ message: 'No.' }] }
+  const check = (changed: object, headers: Record<string, string> = HEADERS) =>
+    checkErrorBody(JSON.stringify({ ...body, ...changed }), headers)
+
+  it('accepts what the server sends', async () => {
+    const response = errorResponse(new InoriginError('not_found', 'No.'), 'req_1')
+    const headers = { ...Object.fromEntries(response.headers), 'request-id': 'req_1' }
+    const raw = await response.text()
+    expect(JSON.parse(raw)).toEqual(body)
+    expect(() => checkErrorBody(raw, headers)).not.toThrow()
+  })
+
+  it.each([
+    ['another id', { request_id: 'req_2' }],
+    ['no message', { error: { ...error, message: '' } }],
+    ['an unknown type', { error: { ...error, type: 'bad' } }],
+    ['a key too many', { more: 1 }],
+    ['a text for an error', { error: 'No.' }],
+    ['another message', { errors: [{ message: 'Yes.' }] }],
+    ['no errors', { errors: [] }],
+    ['no word on a retry', {}, { 'request-id': 'req_1' }],
+  ])('refuses %s', (_, changed, headers = HEADERS) => {
+    expect(() => check(changed, headers)).toThrow('off grammar')
   })
 })

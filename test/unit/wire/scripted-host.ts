@@ -1,5 +1,12 @@
+/** The host of `inorigin/testing` for tests of the wire: it writes raw events, and records its calls. */
+import { createTestBackground } from '../../../src/adapters/testing/background.ts'
+import type { Loadable } from '../../../src/adapters/testing/loads.ts'
+import {
+  createScriptedHost,
+  withAuthorization,
+} from '../../../src/adapters/testing/scripted-host.ts'
 import { InoriginError } from '../../../src/error.ts'
-import { createResponseStore } from '../../../src/host/requests/response-store.ts'
+import { createAuthorization } from '../../../src/host/requests/authorization.ts'
 import type {
   Caller,
   EmbeddingRequest,
@@ -12,8 +19,8 @@ import type {
   Usage,
 } from '../../../src/types/index.ts'
 import { handle } from '../../../src/wire/handler.ts'
-import { backgroundHost } from './background-host.ts'
-import { lengths } from './vectors.ts'
+import { parseErrorBody, type WireError } from '../../support/error-body.ts'
+import { ensure } from '../../support/sse-grammar.ts'
 
 export const KEY = 'sk-good'
 
@@ -57,9 +64,13 @@ export const AREA: Predictor = {
   },
 }
 
-export const DIGEST = 'ab'.repeat(32)
+/** Its vectors are the length of the text, a third of it and its negative. */
+export const EMBEDDER = '@acme/embed'
 
-/** What a generation tells; an error is thrown, a number of milliseconds is waited. */
+export const DIGEST = 'ab'.repeat(32)
+const RESOURCE = { sha256: DIGEST, name: 'area.onnx' }
+
+/** Events of a generation, of which an error is thrown. */
 export type Script = ReadonlyArray<GenerationEvent | Error>
 
 export const USAGE: Usage = {
@@ -69,7 +80,7 @@ export const USAGE: Usage = {
   reasoningTokens: 0,
 }
 
-/** `Hello there`, as told by a model that had to be loaded. */
+/** `Hello there`, by a model that had to be loaded. */
 export const HELLO: Script = [
   {
     type: 'progress',
@@ -91,89 +102,76 @@ export const HELLO: Script = [
 ]
 
 export interface ScriptedHost extends Host {
-  /** What arrived, in order. */
+  /** The calls so far, in order. */
   requests: GenerationRequest[]
   embedded: EmbeddingRequest[]
   predictions: PredictionRequest[]
   callers: Caller[]
-  authorized: number
   /** Events that were taken from the last generation. */
   read: number
-  /** Whether the last generation ended, or was told to end. */
+  /** `true` if the last generation was read to its end, or left. */
   returned: boolean
 }
 
 export interface HostOptions {
   script?: Script
-  /** Checks keys; absent: anything goes. */
+  /** `true` if requests need {@link KEY}. */
   keyed?: boolean
   ignored?: string[]
   overrides?: Partial<Host>
 }
 
-/** A host that tells what it was told to tell, and remembers what it was asked. */
+function find(tag: string): Loadable {
+  const type = { [TINY.tag]: 'model', [EMBEDDER]: 'predictor' } as const
+  if (Object.hasOwn(type, tag)) {
+    return { tag, name: tag, type: type[tag] ?? 'model', bytes: 0, load: () => undefined }
+  }
+  throw new InoriginError('not_found', `There is no model ${tag}.`, {
+    code: 'model_not_found',
+    param: 'model',
+  })
+}
+
+/** A host whose model writes the script. */
 export function scriptedHost({
   script = HELLO,
   keyed = false,
   ignored = [],
   overrides = {},
 }: HostOptions = {}): ScriptedHost {
-  const admit = (caller: Caller): void => {
-    host.callers.push(caller)
-    if (keyed && caller.key !== KEY) {
-      throw new InoriginError('authentication', 'That key is none of this server.', {
-        code: 'invalid_api_key',
-      })
-    }
+  const authorize = createAuthorization(keyed ? [KEY] : null)
+  const scripted = createScriptedHost({
+    models: [{ tag: TINY.tag, answers: () => '' }],
+    predictors: [{ ...AREA, predict: () => ({ area: 1 }) }],
+    embedders: [
+      { tag: EMBEDDER, dimensions: 3, embed: ({ length }) => [length, length / 3, -length] },
+    ],
+    find,
+    load: async () => undefined,
+    play: (_answer, _request, signal) => play(script, host, signal),
+  })
+  const { generate, embed, predictor } = scripted.host
+  const findResource = (sha256: string): void => {
+    if (sha256 !== DIGEST) throw new InoriginError('not_found', 'There is no such resource.')
   }
-  const host: ScriptedHost = {
-    requests: [],
-    embedded: [],
-    predictions: [],
-    callers: [],
-    authorized: 0,
-    read: 0,
-    returned: false,
-    async authorize(caller) {
-      host.authorized++
-      admit(caller)
-    },
-    async models(caller) {
-      admit(caller)
-      return [TINY, SEEING]
-    },
-    async generate(request, caller) {
-      admit(caller)
-      if (request.model !== TINY.tag) {
-        throw new InoriginError('not_found', `There is no model ${request.model}.`, {
-          code: 'model_not_found',
-          param: 'model',
-        })
-      }
-      host.requests.push(request)
-      host.read = 0
-      host.returned = false
-      return { ignored, events: play(script, host, caller.signal) }
-    },
-    async countTokens(request, caller) {
-      admit(caller)
+  const methods: Partial<Host> = {
+    models: async () => [TINY, SEEING],
+    generate: async (request, caller) => ({ ...(await generate(request, caller)), ignored }),
+    async countTokens(request) {
       host.requests.push(request)
       return 42
     },
     async embed(request, caller) {
-      admit(caller)
+      const embeddings = await embed(request, caller)
       host.embedded.push(request)
-      return { events: lengths(request) }
+      return embeddings
     },
-    ...createResponseStore(admit).methods,
-    ...backgroundHost((request, caller) => host.generate(request, caller)),
+    ...createTestBackground((request, caller) => host.generate(request, caller)),
     async predictor(tag, caller) {
-      admit(caller)
-      if (tag !== AREA.tag) throw new InoriginError('not_found', `There is no predictor ${tag}.`)
+      await predictor(tag, caller)
       return { ...AREA, secret: 'of the host' } as Predictor
     },
-    async createPrediction(request, caller) {
-      admit(caller)
+    async createPrediction(request) {
       host.predictions.push(request)
       return {
         id: 'pred_1',
@@ -185,49 +183,48 @@ export function scriptedHost({
         created: '2026-02-03T04:05:06Z',
       }
     },
-    async createRemotePrediction(_request, caller) {
-      admit(caller)
-      throw new InoriginError('internal', 'This host runs no predictor.')
-    },
     async resourceInfo(sha256) {
-      if (sha256 !== DIGEST) throw new InoriginError('not_found', 'There is no such resource.')
-      return { sha256, name: 'area.onnx', bytes: 10 }
+      findResource(sha256)
+      return { ...RESOURCE, bytes: 10 }
     },
     async resource(sha256) {
-      if (sha256 !== DIGEST) throw new InoriginError('not_found', 'There is no such resource.')
-      return { sha256, name: 'area.onnx', blob: new Blob(['0123456789']) }
+      findResource(sha256)
+      return { ...RESOURCE, blob: new Blob(['0123456789']) }
     },
+  }
+  const guarded = withAuthorization({ ...scripted.host, ...methods }, (caller) => {
+    host.callers.push(caller)
+    authorize(caller)
+  })
+  const host: ScriptedHost = {
+    ...guarded,
     ...overrides,
+    requests: scripted.requests,
+    embedded: [],
+    predictions: [],
+    callers: [],
+    read: 0,
+    returned: false,
   }
   return host
 }
 
-function play(
+async function* play(
   script: Script,
   host: ScriptedHost,
   signal: AbortSignal,
-): AsyncIterable<GenerationEvent> {
-  return {
-    [Symbol.asyncIterator]() {
-      let at = 0
-      return {
-        async next() {
-          signal.throwIfAborted()
-          const event = script[at++]
-          if (event instanceof Error) throw event
-          if (event === undefined) {
-            host.returned = true
-            return { done: true, value: undefined }
-          }
-          host.read = at
-          return { done: false, value: event }
-        },
-        async return() {
-          host.returned = true
-          return { done: true, value: undefined }
-        },
-      }
-    },
+): AsyncGenerator<GenerationEvent> {
+  host.read = 0
+  host.returned = false
+  try {
+    for (const event of script) {
+      signal.throwIfAborted()
+      if (event instanceof Error) throw event
+      host.read += 1
+      yield event
+    }
+  } finally {
+    host.returned = true
   }
 }
 
@@ -257,7 +254,7 @@ export function send(
   return handle(request, host, { base })
 }
 
-/** The handler as the `fetch` an SDK is given. */
+/** The handler as the `fetch` of an SDK. */
 export function fetchOf(host: Host): typeof fetch {
   return (input, init) => handle(new Request(input, init), host)
 }
@@ -269,52 +266,20 @@ export async function collect<T>(items: AsyncIterable<T>): Promise<T[]> {
 }
 
 export const chatOf = (fields: object = {}) => ({
-  model: '@acme/tiny',
+  model: TINY.tag,
   messages: [{ role: 'user', content: 'Hi' }],
   ...fields,
 })
 
 export const messageOf = (fields: object = {}) => ({ ...chatOf(), max_tokens: 100, ...fields })
 
-export interface ErrorBody {
-  type: string
-  error: {
-    type: string
-    message: string
-    param: string | null
-    code: string | null
-    details: Record<string, unknown>
-  }
-  request_id: string
-  errors: Array<{ message: string }>
-}
-
-/** The error an answer carries, after checking everything that every error has. */
-export async function errorOf(response: Response, status: number): Promise<ErrorBody['error']> {
+/** The error of a response, after a check of everything that every error has. */
+export async function errorOf(response: Response, status: number): Promise<WireError> {
   const text = await response.text()
-  if (response.status !== status)
-    throw new Error(`${response.status} instead of ${status}: ${text}`)
-  const body = JSON.parse(text) as ErrorBody
-  const { error } = body
-  const sound =
-    response.headers.get('content-type') === 'application/json' &&
-    response.headers.get('cache-control') === 'no-store' &&
-    Object.keys(body).join() === 'type,error,request_id,errors' &&
-    body.type === 'error' &&
-    /^req_[0-9a-f]{24}$/.test(body.request_id) &&
-    response.headers.get('request-id') === body.request_id &&
-    response.headers.get('x-request-id') === body.request_id &&
-    Object.keys(error).toSorted().join() === 'code,details,message,param,type' &&
-    typeof error.type === 'string' &&
-    error.type !== '' &&
-    typeof error.message === 'string' &&
-    error.message !== '' &&
-    (error.param === null || typeof error.param === 'string') &&
-    (error.code === null || typeof error.code === 'string') &&
-    typeof error.details === 'object' &&
-    error.details !== null &&
-    body.errors.length === 1 &&
-    body.errors[0]?.message === error.message
-  if (!sound) throw new Error(`not the error body: ${text}`)
-  return error
+  const headers = Object.fromEntries(response.headers)
+  ensure(response.status === status, `status ${response.status} instead of ${status}: ${text}`)
+  const { 'content-type': type, 'cache-control': caching, 'request-id': id = '' } = headers
+  ensure(type === 'application/json' && caching === 'no-store', `headers of ${text}`)
+  ensure(/^req_[0-9a-f]{24}$/.test(id) && headers['x-request-id'] === id, `request-id ${id}`)
+  return parseErrorBody(text, headers)
 }

@@ -7,7 +7,7 @@ import { derive } from '../../../../src/adapters/language-model/derivative.ts'
 import { isNothing } from '../../../../src/engine/schema/expression.ts'
 import { parseGrammar } from '../../../../src/engine/constraint/grammar.ts'
 import { createStepBudget } from '../../../../src/engine/schema/step-budget.ts'
-import { open, rejection } from './open.ts'
+import { openSession } from './open.ts'
 
 /** Returns `true` if the grammar has the text, which it reads character by character. */
 function accepts(source: string, text: string): boolean {
@@ -30,7 +30,7 @@ const rating = {
   properties: { rating: { type: 'integer', minimum: 0, maximum: 5 }, note: { type: 'string' } },
 }
 
-describe('regular expressions', () => {
+describe('Regular expressions', () => {
   test.each([
     [/^\d{3}-[a-f]+$/, ['123-abc'], ['123-', '1234-a', '123-x']],
     [/^(yes|no)\n"\\$/, ['yes\n"\\'], ['yes']],
@@ -45,23 +45,23 @@ describe('regular expressions', () => {
     for (const text of bad) expect([text, accepts(grammar, text)]).toEqual([text, false])
   })
 
-  test('a prefix leaves what completes it', async () => {
+  test('are continued after a prefix', async () => {
     const grammar = await grammarOf(/^Greetings and [a-z]+$/, 'Greetings')
     expect(accepts(grammar, 'Greetings and more')).toBe(true)
     expect(accepts(grammar, 'Greetings')).toBe(false)
-    expect(await rejection(grammarOf(/^Greetings/, 'Hello'))).toMatchObject({
+    await expect(grammarOf(/^Greetings/, 'Hello')).rejects.toMatchObject({
       name: 'NotSupportedError',
     })
   })
 
   test.each([/^a$/m, /a(?=b)/, /(a)\1/])('%s is refused', async (pattern) => {
     const refused = (async () => grammarOf(pattern))()
-    expect(await rejection(refused)).toMatchObject({ name: 'NotSupportedError' })
+    await expect(refused).rejects.toMatchObject({ name: 'NotSupportedError' })
   })
 })
 
 describe('JSON Schemas', () => {
-  test('a prefix leaves what completes it, whatever its spaces', async () => {
+  test('are continued after a prefix with any spaces', async () => {
     const prefix = '{ "rating" :4'
     const format = await readConstraint(rating).toFormat(prefix)
     expect(format.forced).toBe('{"rating": 4')
@@ -69,18 +69,18 @@ describe('JSON Schemas', () => {
     expect(accepts(grammar, '{"rating": 4}')).toBe(true)
     expect(accepts(grammar, '{"rating": 4, "note": "a \\" b"}')).toBe(true)
     expect(accepts(grammar, '{"rating": 5}')).toBe(false)
-    expect(await rejection(grammarOf(rating, '{"rating": 7'))).toMatchObject({
+    await expect(grammarOf(rating, '{"rating": 7')).rejects.toMatchObject({
       name: 'NotSupportedError',
     })
   })
 
-  test('spaces in strings stay, and an open end too', () => {
+  test('keep spaces in strings, and an open end', () => {
     expect(normalizeJson('{ "a  b"  : [1 ,2, ')).toBe('{"a  b": [1, 2, ')
     expect(normalizeJson('{"a":')).toBe('{"a":')
     expect(normalizeJson('["x \\" y')).toBe('["x \\" y')
   })
 
-  test('what is no schema is refused', async () => {
+  test('are refused if they are invalid', async () => {
     expect(() => readConstraint([])).toThrow(TypeError)
     const loop: Record<string, unknown> = {}
     loop['self'] = loop
@@ -88,13 +88,12 @@ describe('JSON Schemas', () => {
       expect.objectContaining({ name: 'NotSupportedError' }),
     )
     const soup = (async () => grammarOf({ type: 'soup' }, '{'))()
-    expect(await rejection(soup)).toMatchObject({ name: 'NotSupportedError' })
+    await expect(soup).rejects.toMatchObject({ name: 'NotSupportedError' })
   })
 })
 
-test('the model is told of the constraint, unless that is left out', async () => {
-  const { LanguageModel, server } = open({ answers: () => '{"rating": 4}' })
-  const session = await LanguageModel.create()
+test('The prompt describes the constraint unless that is omitted', async () => {
+  const { server, session } = await openSession({ answers: () => '{"rating": 4}' })
   await session.prompt('Rate it', { responseConstraint: rating })
   expect(server.requests[0]?.messages[0]?.content).toContain(JSON.stringify(rating))
   expect(server.requests[0]?.format).toEqual({ type: 'json_schema', schema: rating })
@@ -108,16 +107,14 @@ test('the model is told of the constraint, unless that is left out', async () =>
   expect(more).toBeGreaterThan(less)
 })
 
-test('an answer that breaks off is no answer', async () => {
-  const { LanguageModel } = open({ answers: () => '{"rating":' })
-  const session = await LanguageModel.create()
+test('An incomplete answer is a SyntaxError', async () => {
+  const { session } = await openSession({ answers: () => '{"rating":' })
   const asked = session.prompt('Rate it', { responseConstraint: rating })
-  expect(await rejection(asked)).toMatchObject({ name: 'SyntaxError' })
+  await expect(asked).rejects.toMatchObject({ name: 'SyntaxError' })
 })
 
-test('the prefix of a constraint is not repeated', async () => {
-  const { LanguageModel, server } = open({ answers: () => '{"rating": 4}' })
-  const session = await LanguageModel.create()
+test('The prefix of a constraint is not repeated', async () => {
+  const { server, session } = await openSession({ answers: () => '{"rating": 4}' })
   const content = '{ "rating":'
   const input = [
     { role: 'user' as const, content: 'Rate it' },

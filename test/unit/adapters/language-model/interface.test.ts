@@ -1,60 +1,53 @@
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { installLanguageModel } from '../../../../src/adapters/language-model/index.ts'
 import { InoriginError } from '../../../../src/error.ts'
-import { createGate, open, rejection, TAG } from './open.ts'
+import { createDeferred } from '../../../support/deferred.ts'
+import { open, openSession, TAG } from './open.ts'
 
 /** Calls a method as JavaScript can, without its types. */
 const call = (target: object, method: string, ...given: unknown[]): Promise<unknown> =>
   (Reflect.get(target, method) as (...args: unknown[]) => Promise<unknown>).apply(target, given)
 
-test('the interface has the shape of Web IDL', async () => {
-  const { LanguageModel } = open()
+test('The interface has the shape of Web IDL', async () => {
+  const { LanguageModel, session } = await openSession()
   expect(() => new LanguageModel(undefined as never)).toThrow(TypeError)
-  const session = await LanguageModel.create()
   expect(session).toBeInstanceOf(LanguageModel)
   expect(session).toBeInstanceOf(EventTarget)
   expect(String(session)).toBe('[object LanguageModel]')
   expect(Object.keys(session)).toEqual([])
-  expect(Object.keys(LanguageModel.prototype).toSorted()).toEqual([
-    'append',
-    'clone',
-    'contextUsage',
-    'contextWindow',
-    'destroy',
-    'measureContextUsage',
-    'oncontextoverflow',
-    'prompt',
-    'promptStreaming',
-    'samplingMode',
-  ])
+  const members =
+    'append clone contextUsage contextWindow destroy measureContextUsage oncontextoverflow'
+  const prompts = 'prompt promptStreaming samplingMode'
+  const names = Object.keys(LanguageModel.prototype).toSorted()
+  expect(names.join(' ')).toBe(`${members} ${prompts}`)
   expect(Object.keys(LanguageModel).toSorted()).toEqual(['availability', 'create'])
   expect([LanguageModel.create.length, session.prompt.length]).toEqual([0, 1])
   expect(() => LanguageModel.prototype.contextUsage).toThrow('Illegal invocation')
-  expect(await rejection(LanguageModel.prototype.prompt('a'))).toBeInstanceOf(TypeError)
+  await expect(LanguageModel.prototype.prompt('a')).rejects.toBeInstanceOf(TypeError)
 })
 
-test('the former names come with legacy', async () => {
-  const { LanguageModel, server } = open({ legacy: true })
-  expect(await LanguageModel.params?.()).toEqual({
-    defaultTopK: 40,
-    maxTopK: 128,
-    defaultTemperature: 1,
-    maxTemperature: 2,
-  })
-  const session = await LanguageModel.create({ topK: 3.7, temperature: 9 })
+test('The former names come with legacy', async () => {
+  const { LanguageModel, server, session } = await openSession(
+    { legacy: true },
+    { topK: 3.7, temperature: 9 },
+  )
+  const topK = { defaultTopK: 40, maxTopK: 128 }
+  const temperature = { defaultTemperature: 1, maxTemperature: 2 }
+  expect(await LanguageModel.params?.()).toEqual({ ...topK, ...temperature })
   expect(session).toMatchObject({ topK: 3, temperature: 2, samplingMode: null, inputUsage: 0 })
   expect(session.inputQuota).toBe(session.contextWindow)
   expect(await session.measureInputUsage?.('a b')).toBe(2)
   expect(session.onquotaoverflow).toBe(null)
   await session.prompt('a')
   expect(server.requests[0]?.sampling).toMatchObject({ topK: 3, temperature: 2 })
-  const only = await rejection(LanguageModel.create({ topK: 3 }))
-  expect(only).toMatchObject({ name: 'NotSupportedError' })
-  const below = LanguageModel.create({ topK: 0, temperature: 1 })
-  expect(await rejection(below)).toBeInstanceOf(RangeError)
-  const both = LanguageModel.create({ topK: 1, temperature: 1, samplingMode: 'balanced' })
-  expect(await rejection(both)).toBeInstanceOf(TypeError)
+  const { create } = LanguageModel
+  await expect(create({ topK: 3 })).rejects.toMatchObject({ name: 'NotSupportedError' })
+  await expect(create({ topK: 0, temperature: 1 })).rejects.toBeInstanceOf(RangeError)
+  const both = { topK: 1, temperature: 1, samplingMode: 'balanced' } as const
+  await expect(create(both)).rejects.toBeInstanceOf(TypeError)
 })
+
+const user = { role: 'user', content: 'a' }
 
 test.each([
   ['no argument', []],
@@ -62,81 +55,63 @@ test.each([
   ['an unknown role', [[{ role: 'nobody', content: 'a' }]]],
   ['an unknown type', [[{ role: 'user', content: [{ type: 'soup', value: 'a' }] }]]],
   ['a symbol', [Symbol('a')]],
-  [
-    'a late message of the system',
-    [
-      [
-        { role: 'user', content: 'a' },
-        { role: 'system', content: 'b' },
-      ],
-    ],
-  ],
+  ['a late message of the system', [[user, { role: 'system', content: 'b' }]]],
   ['a constraint that is no object', ['a', { responseConstraint: 'b' }]],
   ['an omitted constraint that is not there', ['a', { omitResponseConstraintInput: true }]],
   ['a signal that is none', ['a', { signal: {} }]],
   ['options that are no object', ['a', 1]],
 ])('prompt() with %s rejects with a TypeError', async (_what, given) => {
-  const { LanguageModel } = open()
-  const session = await LanguageModel.create()
-  expect(await rejection(call(session, 'prompt', ...given))).toBeInstanceOf(TypeError)
+  const { session } = await openSession()
+  await expect(call(session, 'prompt', ...given)).rejects.toBeInstanceOf(TypeError)
 })
 
 test.each([
-  [
-    'SyntaxError',
-    [
-      { role: 'assistant', content: 'a', prefix: true },
-      { role: 'user', content: 'b' },
-    ],
-  ],
-  ['SyntaxError', [{ role: 'user', content: 'a', prefix: true }]],
+  ['SyntaxError', [{ role: 'assistant', content: 'a', prefix: true }, user]],
+  ['SyntaxError', [{ ...user, prefix: true }]],
   ['NotSupportedError', [{ role: 'user', content: [{ type: 'audio', value: new Blob() }] }]],
   ['NotSupportedError', [{ role: 'assistant', content: [{ type: 'image', value: new Blob() }] }]],
-])('prompt() rejects with %s where the specification says so', async (name, input) => {
-  const { LanguageModel } = open()
-  const session = await LanguageModel.create()
-  expect(await rejection(call(session, 'prompt', input))).toMatchObject({ name })
+])('prompt() rejects with the %s of the specification: %j', async (name, input) => {
+  const { session } = await openSession()
+  await expect(call(session, 'prompt', input)).rejects.toMatchObject({ name })
 })
 
-test('everything that is no list is a text', async () => {
-  const { LanguageModel } = open()
-  const session = await LanguageModel.create()
-  const answers = []
-  for (const input of [null, undefined, {}, 1]) answers.push(await call(session, 'prompt', input))
-  expect(answers).toEqual(
-    ['null', 'undefined', '[object Object]', '1'].map((one) => `Heard: ${one}`),
-  )
+test('Every input that is no list is a text', async () => {
+  const { session } = await openSession()
+  for (const input of [null, undefined, {}, 1]) {
+    expect(await call(session, 'prompt', input)).toBe(`Heard: ${String(input)}`)
+  }
 })
 
-test('languages are checked, and inputs and outputs that the model does not have', async () => {
+test('Unsupported languages, inputs and outputs are unavailable', async () => {
   const { LanguageModel } = open()
-  const ask = (languages: string[]) =>
-    LanguageModel.availability({ expectedInputs: [{ type: 'text', languages }] })
-  expect(await ask(['EN', 'ja'])).toBe('downloadable')
-  expect(await ask(['unk'])).toBe('unavailable')
-  expect(await rejection(ask(['en-abc-invalid']))).toBeInstanceOf(RangeError)
-  expect(await LanguageModel.availability({ expectedInputs: [{ type: 'image' }] })).toBe(
-    'downloadable',
-  )
-  const audio = { expectedInputs: [{ type: 'audio' as const }] }
-  expect(await LanguageModel.availability(audio)).toBe('unavailable')
-  expect(await rejection(LanguageModel.create(audio))).toMatchObject({ name: 'NotSupportedError' })
-  const image = { expectedOutputs: [{ type: 'image' as const }] }
-  expect(await LanguageModel.availability(image)).toBe('unavailable')
+  const inputs = (type: 'text' | 'image' | 'audio', languages?: string[]) => ({
+    expectedInputs: [{ type, ...(languages && { languages }) }],
+  })
+  const outputs = (type: 'text' | 'image', languages?: string[]) => ({
+    expectedOutputs: [{ type, ...(languages && { languages }) }],
+  })
+  const { availability } = LanguageModel
+  expect(await availability(inputs('text', ['EN', 'ja']))).toBe('downloadable')
+  expect(await availability(inputs('text', ['unk']))).toBe('unavailable')
+  const invalid = availability(inputs('text', ['en-abc-invalid']))
+  await expect(invalid).rejects.toBeInstanceOf(RangeError)
+  expect(await availability(inputs('image'))).toBe('downloadable')
+  expect(await availability(inputs('audio'))).toBe('unavailable')
+  expect(await availability(outputs('image'))).toBe('unavailable')
+  const creating = LanguageModel.create(inputs('audio'))
+  await expect(creating).rejects.toMatchObject({ name: 'NotSupportedError' })
 
   const { LanguageModel: English } = open({ languages: ['en'] })
-  const british = { expectedOutputs: [{ type: 'text' as const, languages: ['en-GB'] }] }
-  expect(await English.availability(british)).toBe('downloadable')
-  const french = { expectedOutputs: [{ type: 'text' as const, languages: ['fr'] }] }
-  expect(await English.availability(french)).toBe('unavailable')
+  expect(await English.availability(outputs('text', ['en-GB']))).toBe('downloadable')
+  expect(await English.availability(outputs('text', ['fr']))).toBe('unavailable')
 })
 
-test('a download is reported from 0 to 1, and needs a click', async () => {
-  const gate = createGate()
-  const { LanguageModel } = open({ load: () => gate.opened })
+test('A download is reported from 0 to 1, and needs a click', async () => {
+  const download = createDeferred()
+  const { LanguageModel } = open({ load: () => download.promise })
   const userActivation = { hasBeenActive: false }
   vi.stubGlobal('navigator', { userActivation })
-  expect(await rejection(LanguageModel.create())).toMatchObject({ name: 'NotAllowedError' })
+  await expect(LanguageModel.create()).rejects.toMatchObject({ name: 'NotAllowedError' })
   userActivation.hasBeenActive = true
   const seen: number[] = []
   const creating = LanguageModel.create({
@@ -146,7 +121,7 @@ test('a download is reported from 0 to 1, and needs a click', async () => {
   })
   await vi.waitUntil(() => seen.length > 0, { timeout: 60_000 })
   expect(await LanguageModel.availability()).toBe('downloading')
-  gate.open()
+  download.resolve()
   await creating
   expect(seen[0]).toBe(0)
   expect(seen.at(-1)).toBe(1)
@@ -154,36 +129,36 @@ test('a download is reported from 0 to 1, and needs a click', async () => {
   expect(await LanguageModel.availability()).toBe('available')
 })
 
-test('errors of the download and of the server have the names of the specification', async () => {
+test('Errors of the download and of the server have the names of the specification', async () => {
   const load = () => {
     throw new InoriginError('unavailable', 'The hub is away.', { code: 'hub_unreachable' })
   }
   const { LanguageModel } = open({ load })
-  const error = (await rejection(LanguageModel.create())) as DOMException
-  expect([error.name, error.message]).toEqual(['NetworkError', 'The hub is away.'])
+  const error = { name: 'NetworkError', message: 'The hub is away.' }
+  await expect(LanguageModel.create()).rejects.toMatchObject(error)
 
   const { LanguageModel: Closed } = open({
     server: async () => {
       throw new InoriginError('unavailable', 'There is no host.', { code: 'no_host' })
     },
   })
-  expect(await rejection(Closed.availability())).toMatchObject({ name: 'UnknownError' })
+  await expect(Closed.availability()).rejects.toMatchObject({ name: 'UnknownError' })
 
   const { LanguageModel: Unknown } = open({ model: '@me/other' })
   expect(await Unknown.availability()).toBe('unavailable')
-  expect(await rejection(Unknown.create())).toMatchObject({ name: 'NotSupportedError' })
+  await expect(Unknown.create()).rejects.toMatchObject({ name: 'NotSupportedError' })
 })
 
-test('a monitor that throws ends create() with its error', async () => {
+test('A monitor that throws ends create() with its error', async () => {
   const { LanguageModel } = open()
   const error = new Error('broken')
   const monitor = () => {
     throw error
   }
-  expect(await rejection(LanguageModel.create({ monitor }))).toBe(error)
+  await expect(LanguageModel.create({ monitor })).rejects.toBe(error)
 })
 
-test('the global of the browser stays, unless it is to be replaced', () => {
+test('The global of the browser stays unless force is set', () => {
   const { server } = open()
   const names = ['LanguageModel', 'CreateMonitor', 'LanguageModelToolCall']
   onTestFinished(() => {
@@ -200,12 +175,12 @@ test('the global of the browser stays, unless it is to be replaced', () => {
   expect(names.every((name) => name in globalThis)).toBe(true)
 })
 
-test('wrong options are named', () => {
+test.each<[object, string]>([
+  [{ tag: 'a' }, 'Unknown option "tag"'],
+  [{ model: 1 }, 'tag must be'],
+  [{ server: {} }, 'server must be'],
+])('The wrong options %j are refused', (wrong, message) => {
   const { server } = open()
-  const wrong = { server, model: TAG, tag: 'a' }
-  expect(() => installLanguageModel(wrong)).toThrow('Unknown option "tag"')
-  expect(() => installLanguageModel({ server, model: 1 as unknown as string })).toThrow(
-    'tag must be',
-  )
-  expect(() => installLanguageModel({ server: {} as never, model: TAG })).toThrow('server must be')
+  const options = { server, model: TAG, ...wrong } as Parameters<typeof installLanguageModel>[0]
+  expect(() => installLanguageModel(options)).toThrow(message)
 })

@@ -2,26 +2,20 @@
 import { vi } from 'vitest'
 import type { ScriptedAnswer } from '../../../../src/adapters/testing/answers.ts'
 import { createTestServer } from '../../../../src/adapters/testing/server.ts'
-import { defineLanguageModel } from '../../../../src/adapters/language-model/index.ts'
-import type { LanguageModelOptions } from '../../../../src/adapters/language-model/index.ts'
+import {
+  defineLanguageModel,
+  type LanguageModelCreateOptions,
+  type LanguageModelOptions,
+} from '../../../../src/adapters/language-model/index.ts'
 import type { GenerationRequest } from '../../../../src/types/index.ts'
 
 export const TAG = '@me/chat'
 
 /** Node.js has no `ProgressEvent`. */
 class ProgressEvent extends Event {
-  readonly loaded: number
-  readonly total: number
-  readonly lengthComputable: boolean
-
-  constructor(
-    type: string,
-    { loaded = 0, total = 0, lengthComputable = false }: ProgressEventInit,
-  ) {
+  constructor(type: string, init: ProgressEventInit) {
     super(type)
-    this.loaded = loaded
-    this.total = total
-    this.lengthComputable = lengthComputable
+    Object.assign(this, { loaded: 0, total: 0, lengthComputable: false, ...init })
   }
 }
 
@@ -34,40 +28,24 @@ interface OpenOptions extends Partial<LanguageModelOptions> {
 /** Returns the interface, and the server that answers. A token is a word. */
 export function open({ answers, maxInputTokens, load, ...options }: OpenOptions = {}) {
   vi.stubGlobal('ProgressEvent', ProgressEvent)
-  const server = createTestServer({
-    models: [
-      {
-        tag: TAG,
-        answers: answers ?? (({ messages }) => `Heard: ${messages.at(-1)?.content}`),
-        ...(maxInputTokens !== undefined && { maxInputTokens }),
-        ...(load && { load }),
-      },
-    ],
-  })
+  const limits = { ...(maxInputTokens !== undefined && { maxInputTokens }), ...(load && { load }) }
+  const hear = ({ messages }: GenerationRequest) => `Heard: ${messages.at(-1)?.content}`
+  const server = createTestServer({ models: [{ tag: TAG, answers: answers ?? hear, ...limits }] })
   return { server, LanguageModel: defineLanguageModel({ server, model: TAG, ...options }) }
 }
 
-/** Resolves with what the promise rejects with. */
-export const rejection = (promise: Promise<unknown>): Promise<unknown> =>
-  promise.then(
-    () => undefined,
-    (thrown: unknown) => thrown,
-  )
+/** Opens the interface and creates a session. */
+export async function openSession(
+  options: OpenOptions = {},
+  created: LanguageModelCreateOptions = {},
+) {
+  const opened = open(options)
+  return { ...opened, session: await opened.LanguageModel.create(created) }
+}
 
 /** Resolves with all parts of a stream. */
 export async function readAll<T>(stream: ReadableStream<T>): Promise<T[]> {
   const parts: T[] = []
-  const reader = stream.getReader()
-  for (;;) {
-    const { done, value } = await reader.read()
-    if (done) return parts
-    parts.push(value)
-  }
-}
-
-/** Returns a promise, and the function that resolves it. */
-export function createGate(): { opened: Promise<void>; open: () => void } {
-  let resolveGate = () => {}
-  const opened = new Promise<void>((resolve) => (resolveGate = resolve))
-  return { opened, open: () => resolveGate() }
+  for await (const part of stream) parts.push(part)
+  return parts
 }

@@ -1,11 +1,10 @@
 import { expect, test } from 'vitest'
-import { createGate, open, readAll, rejection } from './open.ts'
+import { createDeferred } from '../../../support/deferred.ts'
+import { open, openSession, readAll } from './open.ts'
 
-test('answers follow the whole conversation, and streams give the same text', async () => {
-  const { LanguageModel, server } = open()
-  const session = await LanguageModel.create({
-    initialPrompts: [{ role: 'system', content: 'Be brief.' }],
-  })
+test('Answers follow the whole conversation, and streams give the same text', async () => {
+  const initialPrompts = [{ role: 'system' as const, content: 'Be brief.' }]
+  const { session, server } = await openSession({}, { initialPrompts })
   expect(session.contextUsage).toBe(2)
   expect(await session.prompt('One two')).toBe('Heard: One two')
   expect(session.contextUsage).toBe(2 + 2 + 3)
@@ -20,17 +19,15 @@ test('answers follow the whole conversation, and streams give the same text', as
   ])
 })
 
-test('prompts wait for each other in the order of the calls', async () => {
-  const { LanguageModel, server } = open()
-  const session = await LanguageModel.create()
+test('Prompts wait for each other in the order of the calls', async () => {
+  const { server, session } = await openSession()
   const [first, second] = await Promise.all([session.prompt('a'), session.prompt('b')])
   expect([first, second]).toEqual(['Heard: a', 'Heard: b'])
   expect(server.requests.map(({ messages }) => messages.length)).toEqual([1, 3])
 })
 
-test('a clone continues by itself', async () => {
-  const { LanguageModel, server } = open()
-  const session = await LanguageModel.create({ samplingMode: 'creative' })
+test('A clone continues by itself', async () => {
+  const { LanguageModel, server, session } = await openSession({}, { samplingMode: 'creative' })
   await session.prompt('a')
   const clone = await session.clone()
   expect(clone).toBeInstanceOf(LanguageModel)
@@ -43,9 +40,8 @@ test('a clone continues by itself', async () => {
   expect(server.requests.at(-1)?.sampling).toMatchObject({ temperature: 1.3 })
 })
 
-test('a prefix is continued, and becomes part of the answer in the conversation', async () => {
-  const { LanguageModel, server } = open({ answers: () => ' = 2' })
-  const session = await LanguageModel.create()
+test('A prefix is continued, and becomes part of the answer in the conversation', async () => {
+  const { server, session } = await openSession({ answers: () => ' = 2' })
   const answer = await session.prompt([
     { role: 'user', content: 'Sum' },
     { role: 'assistant', content: '1 + 1', prefix: true },
@@ -59,11 +55,10 @@ test('a prefix is continued, and becomes part of the answer in the conversation'
   expect(server.requests[1]?.messages[1]).toEqual({ role: 'assistant', content: '1 + 1 = 2' })
 })
 
-test('the oldest exchanges make room, but not the initial prompts', async () => {
-  const { LanguageModel, server } = open({ maxInputTokens: 20, answers: () => 'ok' })
-  const session = await LanguageModel.create({
-    initialPrompts: [{ role: 'system', content: 'x x x x' }],
-  })
+test('The oldest exchanges make room, but not the initial prompts', async () => {
+  const initialPrompts = [{ role: 'system' as const, content: 'x x x x' }]
+  const small = { maxInputTokens: 20, answers: () => 'ok' }
+  const { server, session } = await openSession(small, { initialPrompts })
   const events: string[] = []
   session.oncontextoverflow = ({ type }) => events.push(type)
   await session.prompt('a a a a a')
@@ -72,86 +67,78 @@ test('the oldest exchanges make room, but not the initial prompts', async () => 
   expect(events).toEqual([])
   await session.prompt('c c c c c')
   expect(events).toEqual(['contextoverflow'])
-  expect(server.requests.at(-1)?.messages.map(({ content }) => content[0])).toEqual([
-    'x',
-    'b',
-    'o',
-    'c',
-  ])
+  const sent = server.requests.at(-1)?.messages.map(({ content }) => content[0])
+  expect(sent).toEqual(['x', 'b', 'o', 'c'])
   expect(session.contextUsage).toBe(16)
 })
 
-test('a prompt that can never fit is refused with its size, and drops nothing', async () => {
-  const { LanguageModel } = open({ maxInputTokens: 10, answers: () => 'ok' })
-  const session = await LanguageModel.create()
+test('A prompt that can never fit is refused with its size, and drops nothing', async () => {
+  const small = { maxInputTokens: 10, answers: () => 'ok' }
+  const { LanguageModel, session } = await openSession(small)
   await session.prompt('a a')
   const long = 'b '.repeat(10).trim()
   const fields = { name: 'QuotaExceededError', requested: 11, quota: 10 }
-  expect(await rejection(session.prompt(long))).toMatchObject(fields)
+  await expect(session.prompt(long)).rejects.toMatchObject(fields)
   expect(session.contextUsage).toBe(3)
-  expect(await rejection(session.append(`${long} b`))).toMatchObject(fields)
+  await expect(session.append(`${long} b`)).rejects.toMatchObject(fields)
   expect(session.contextUsage).toBe(3)
   const initialPrompts = [{ role: 'user' as const, content: `${long} b` }]
-  expect(await rejection(LanguageModel.create({ initialPrompts }))).toMatchObject(fields)
+  await expect(LanguageModel.create({ initialPrompts })).rejects.toMatchObject(fields)
 })
 
-test('an aborted prompt leaves no trace, running or waiting', async () => {
-  const asked = createGate()
-  const { LanguageModel, server } = open({
+test('An aborted prompt leaves no trace, running or waiting', async () => {
+  const started = createDeferred()
+  const { server, session } = await openSession({
     answers: ({ messages }) => {
       if (messages.at(-1)?.content !== 'slow') return 'ok'
-      asked.open()
+      started.resolve()
       return new Promise(() => {})
     },
   })
-  const session = await LanguageModel.create()
   const [running, waiting] = [new AbortController(), new AbortController()]
   const slow = session.prompt('slow', { signal: running.signal })
   const next = session.prompt('never', { signal: waiting.signal })
-  await asked.opened
+  await started.promise
   const reason = new Error('enough')
   waiting.abort()
-  expect(await rejection(next)).toMatchObject({ name: 'AbortError' })
+  await expect(next).rejects.toMatchObject({ name: 'AbortError' })
   running.abort(reason)
-  expect(await rejection(slow)).toBe(reason)
+  await expect(slow).rejects.toBe(reason)
   expect(session.contextUsage).toBe(0)
   await session.prompt('last')
   expect(server.requests.map(({ messages }) => messages[0]?.content)).toEqual(['slow', 'last'])
 })
 
 test('destroy() ends prompts and streams, and the signal of create() does so with its reason', async () => {
-  const { LanguageModel } = open({ answers: () => new Promise(() => {}) })
-  const session = await LanguageModel.create()
+  const { LanguageModel, session } = await openSession({ answers: () => new Promise(() => {}) })
   const prompt = session.prompt('a')
   const stream = session.promptStreaming('b')
   session.destroy()
   for (const work of [prompt, readAll(stream), session.prompt('c'), session.clone()]) {
-    expect(await rejection(work)).toMatchObject({ name: 'AbortError' })
+    await expect(work).rejects.toMatchObject({ name: 'AbortError' })
   }
-  expect(() => session.promptStreaming('d')).toThrow(
-    expect.objectContaining({ name: 'AbortError' }),
-  )
+  const error = expect.objectContaining({ name: 'AbortError' })
+  expect(() => session.promptStreaming('d')).toThrow(error)
 
   const controller = new AbortController()
   const other = await LanguageModel.create({ signal: controller.signal })
   const reason = new Error('closed')
   controller.abort(reason)
-  expect(await rejection(other.measureContextUsage('a'))).toBe(reason)
-  expect(await rejection(LanguageModel.create({ signal: controller.signal }))).toBe(reason)
+  await expect(other.measureContextUsage('a')).rejects.toBe(reason)
+  await expect(LanguageModel.create({ signal: controller.signal })).rejects.toBe(reason)
 })
 
-test('a canceled stream ends the prompt, and the next one is answered', async () => {
-  const { LanguageModel } = open({
+test('A canceled stream ends the prompt, and the next one is answered', async () => {
+  const { session } = await openSession({
     answers: ({ messages }) => (messages.at(-1)?.content === 'slow' ? new Promise(() => {}) : 'ok'),
   })
-  const session = await LanguageModel.create()
   const reader = session.promptStreaming('slow').getReader()
   await reader.cancel()
   expect(await session.prompt('b')).toBe('ok')
   expect(session.contextUsage).toBe(2)
 })
 
-test('long prompts are measured, although the server counts only shorter ones', async () => {
+test('Long prompts are measured, although the server counts only shorter ones', async () => {
   const { LanguageModel, server } = open({ maxInputTokens: 10 })
   const counts: number[] = []
   const limited: typeof fetch = async (input, init) => {
@@ -163,8 +150,7 @@ test('long prompts are measured, although the server counts only shorter ones', 
     const error = { message: 'too long', code: 'context_length_exceeded' }
     return Response.json({ error }, { status: 400 })
   }
-  const { LanguageModel: Limited } = open({ server: { ...server, fetch: limited } })
-  const session = await Limited.create()
+  const { session } = await openSession({ server: { ...server, fetch: limited } })
   expect(await session.measureContextUsage('a '.repeat(1_024).trim())).toBe(1_024)
   expect(counts.length).toBeGreaterThan(1)
   expect(await LanguageModel.availability()).toBe('available')

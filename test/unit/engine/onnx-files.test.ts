@@ -1,0 +1,476 @@
+/** Files and graphs of ONNX models. */
+import { readFile } from 'node:fs/promises'
+import { describe, expect, test } from 'vitest'
+import { toChunkedFile } from '../../../src/engine/onnx/chunked-file.ts'
+import { readGraph, staysOnDevice } from '../../../src/engine/onnx/decoder/graph.ts'
+import { readOperations } from '../../../src/engine/onnx/decoder/operations.ts'
+import { readGraphFile } from '../../../src/engine/onnx/int8/graph-file.ts'
+import { getModelFiles } from '../../../src/engine/onnx/model-files.ts'
+import { pruneGraph } from '../../../src/engine/onnx/pruned-graph.ts'
+import type { Session } from '../../../src/engine/onnx/runtime.ts'
+import { separateWeights } from '../../../src/engine/onnx/separate-weights.ts'
+import { onnxFile, onnxGraph, type Operator, type Port } from '../../support/onnx.ts'
+import { type Message, type Value, writeMessage } from '../../support/protobuf.ts'
+
+type Shape = (number | string)[]
+type Type = 'float32' | 'float16' | 'int64' | 'bool'
+type Inputs = Record<string, [Type, Shape]>
+
+function session(inputs: Inputs, outputs: readonly string[]): Session {
+  const unused = (): never => {
+    throw new Error('not run')
+  }
+  const isTensor = true
+  return {
+    inputs: Object.entries(inputs).map(([name, [type, shape]]) => ({
+      name,
+      isTensor,
+      type,
+      shape,
+    })),
+    outputs: outputs.map((name) => ({ name, isTensor, type: 'float32', shape: [] })),
+    run: unused,
+    release: unused,
+  }
+}
+
+const IDS: [Type, Shape] = ['int64', ['batch_size', 'sequence_length']]
+const CACHE: [Type, Shape] = ['float16', ['batch_size', 2, 'past_sequence_length', 64]]
+const ONE_LAYER = { 'past_key_values.0.key': CACHE, 'past_key_values.0.value': CACHE }
+const PRESENT = ['logits', 'present.0.key', 'present.0.value']
+
+test('the usual export is supported', () => {
+  const inputs: Inputs = {
+    input_ids: IDS,
+    attention_mask: IDS,
+    position_ids: IDS,
+    num_logits_to_keep: ['int64', []],
+    ...ONE_LAYER,
+  }
+  expect(readGraph(session(inputs, PRESENT))).toEqual({
+    tokens: true,
+    embedded: [],
+    attentionMask: true,
+    positions: { copies: 0 },
+    logitsToKeep: [],
+    cacheBranch: null,
+    grouped: false,
+    ragged: false,
+    states: [],
+    kvCaches: ['key', 'value'].map((part) => ({
+      input: `past_key_values.0.${part}`,
+      output: `present.0.${part}`,
+      type: 'float16',
+      dims: [1, 2, 0, 64],
+      axis: 2,
+    })),
+  })
+})
+
+test('caches that grow differ from states that are replaced', () => {
+  const graph = readGraph(
+    session(
+      {
+        input_ids: IDS,
+        position_ids: ['int64', [3, 'batch_size', 'sequence_length']],
+        'past_conv.0': ['float32', ['batch_size', 96, 3]],
+        'past_ssm.0': ['float32', ['batch_size', 4, 8, 16]],
+        'past_recurrent.1': ['float32', ['batch_size', 4, 16, 16]],
+        'past_indexer.2': ['float32', ['batch_size', 'length', 8]],
+        'past_key_values.1.conv_state': ['float32', ['batch_size', 4]],
+        'past_key_values.2.key': ['float32', ['batch_size', 2, 'past', 8]],
+        'past_key_values.3.key_value': ['float32', ['batch_size', 'past', 16]],
+      },
+      (
+        'logits present_conv.0 present_ssm.0 present_recurrent.1 present_indexer.2 ' +
+        'present.1.conv_state present.2.key present.3.key_value'
+      ).split(' '),
+    ),
+  )
+  expect(graph.states.map(({ input, output, dims }) => [input, output, dims])).toEqual([
+    ['past_conv.0', 'present_conv.0', [1, 96, 3]],
+    ['past_ssm.0', 'present_ssm.0', [1, 4, 8, 16]],
+    ['past_recurrent.1', 'present_recurrent.1', [1, 4, 16, 16]],
+    ['past_indexer.2', 'present_indexer.2', [1, 0, 8]],
+    ['past_key_values.1.conv_state', 'present.1.conv_state', [1, 4]],
+  ])
+  expect(graph.kvCaches.map(({ input, output, axis }) => [input, output, axis])).toEqual([
+    ['past_key_values.2.key', 'present.2.key', 2],
+    ['past_key_values.3.key_value', 'present.3.key_value', 1],
+  ])
+  expect(graph.positions).toEqual({ copies: 3 })
+  expect(graph.attentionMask).toBe(false)
+  expect(graph.logitsToKeep).toBeNull()
+})
+
+test('older merged exports, and caches shaped by heads, are supported', () => {
+  const shape: Shape = ['batch_size x num_heads', 16, 'past_length']
+  const inputs: Inputs = {
+    input_ids: IDS,
+    use_cache_branch: ['bool', [1]],
+    'past_key_values.0.key': ['float32', shape],
+  }
+  const graph = readGraph(session(inputs, ['logits', 'present.0.key']), { heads: 12 })
+  expect(graph.cacheBranch).toEqual([1])
+  expect(graph.kvCaches[0]).toMatchObject({ dims: [12, 16, 0], axis: 2 })
+  expect(() => readGraph(session(inputs, ['logits', 'present.0.key']))).toThrow(/num_heads/)
+})
+
+test('a graph may need the outputs of another graph', () => {
+  const embed = session({ input_ids: IDS }, ['inputs_embeds', 'per_layer_inputs', 'unused'])
+  const inputs: Inputs = {
+    inputs_embeds: ['float32', ['batch_size', 'sequence_length', 64]],
+    per_layer_inputs: ['float32', ['batch_size', 'sequence_length', 2, 8]],
+    ...ONE_LAYER,
+  }
+  const graph = readGraph(session(inputs, PRESENT), { embed })
+  expect(graph.tokens).toBe(false)
+  expect(graph.embedded).toEqual(['inputs_embeds', 'per_layer_inputs'])
+  const pictured = session({ input_ids: IDS, pixel_values: IDS }, ['inputs_embeds'])
+  expect(() => readGraph(session(inputs, PRESENT), { embed: pictured })).toThrow(/pixel_values/)
+})
+
+const GROUPED = {
+  kind: 'GroupQueryAttention',
+  inputs: ['q', 'k', 'v', 'past_key_values.0.key', 'past_key_values.0.value'],
+  outputs: ['attended', 'present.0.key', 'present.0.value'],
+}
+const COUNTED = [
+  { kind: 'ReduceSum', inputs: ['attention_mask', 'axis'], outputs: ['count'] },
+  { kind: 'Shape', inputs: ['attention_mask'], outputs: ['width'] },
+]
+const CAST = { kind: 'Cast', inputs: ['attention_mask'], outputs: ['numbers'] }
+
+test.each([
+  [[], { grouped: false, ragged: false }],
+  [[GROUPED, ...COUNTED], { grouped: true, ragged: true }],
+  [
+    [GROUPED, { kind: 'Concat', inputs: ['past_key_values.0.key', 'k'], outputs: [] }, ...COUNTED],
+    { grouped: false, ragged: false },
+  ],
+  [
+    [GROUPED, CAST, { kind: 'ReduceSum', inputs: ['numbers'], outputs: ['count'] }],
+    { grouped: true, ragged: true },
+  ],
+  [
+    [GROUPED, ...COUNTED, CAST, { kind: 'Mul', inputs: ['x', 'numbers'], outputs: ['y'] }],
+    { grouped: true, ragged: false },
+  ],
+  [
+    [GROUPED, ...COUNTED, { kind: 'If', inputs: ['long'], outputs: [] }],
+    { grouped: true, ragged: false },
+  ],
+  [[GROUPED], { grouped: true, ragged: false }],
+])('grouped and ragged attention is found by its operations: %#', (operations, known) => {
+  const inputs: Inputs = { input_ids: IDS, attention_mask: IDS, ...ONE_LAYER }
+  expect(readGraph(session(inputs, PRESENT), { operations })).toMatchObject(known)
+})
+
+test.each([
+  [{ inputs_embeds: IDS }, ['logits'], 'input_ids'],
+  [{ input_ids: IDS }, ['last_hidden_state'], 'logits'],
+  [{ input_ids: IDS, token_type_ids: IDS }, ['logits'], 'token_type_ids'],
+  // Features of deeper layers of the encoder, in exports of Qwen3-VL for another runtime.
+  [{ input_ids: IDS, deepstack_features_0: IDS }, ['logits'], 'deepstack_features_0'],
+  [{ input_ids: IDS }, ['logits', 'present.0.key'], 'no inputs for a KV cache'],
+])('an unknown input or a missing output is rejected: %j', (inputs, outputs, named) => {
+  expect(() => readGraph(session(inputs as unknown as Inputs, outputs))).toThrow(
+    expect.objectContaining({ kind: 'unavailable', message: expect.stringContaining(named) }),
+  )
+})
+
+test('inputs of the next run or the sampler stay on the device', () => {
+  const names = ['logits', 'present.0.key', 'present_conv.0', 'inputs_embeds', 'hidden_states']
+  expect(names.filter(staysOnDevice)).toEqual(names.slice(0, 4))
+})
+
+describe('the operations of a model', () => {
+  const read = async (path: string): Promise<Blob> =>
+    new Blob([await readFile(new URL(`../../models/${path}`, import.meta.url))])
+
+  test('have their inputs', async () => {
+    const operations = await readOperations(await read('tiny/onnx/model.onnx'))
+    const grouped = operations.filter(({ kind }) => kind === 'GroupQueryAttention')
+    expect(grouped.map(({ inputs }) => inputs.slice(3, 5))).toEqual([
+      ['past_key_values.0.key', 'past_key_values.0.value'],
+      ['past_key_values.1.key', 'past_key_values.1.value'],
+    ])
+  })
+
+  test('include those in branches and loops', async () => {
+    const branches = await readOperations(await read('layouts/branch/onnx/model.onnx'))
+    const joins = branches.filter(({ inputs }) => inputs[0]?.startsWith('past_key_values'))
+    expect(joins.map(({ kind }) => kind)).toEqual(Array(4).fill('Concat'))
+    const loop = await readOperations(await read('layouts/recurrent/onnx/model.onnx'))
+    expect(loop.filter(({ kind }) => kind === 'Scan')).toHaveLength(1)
+    expect(loop.some(({ inputs }) => inputs.includes('state_in'))).toBe(true)
+  })
+
+  test('are read without the weights', async () => {
+    const weight = 2 ** 24
+    // A graph of one node, a tensor of 16 MiB, and another node.
+    const node = (kind: string): number[] => [
+      10,
+      kind.length + 2,
+      34,
+      kind.length,
+      ...Buffer.from(kind),
+    ]
+    const length = [0x80, 0x80, 0x80, 0x08]
+    const graph = [...node('First'), 42, ...length]
+    const total = graph.length + weight + node('Second').length
+    const head = [58, ...varint(total), ...graph]
+    const parts = [Uint8Array.from(head), new Uint8Array(weight), Uint8Array.from(node('Second'))]
+    const model = new Blob(parts)
+    let bytes = 0
+    const slice = model.slice.bind(model)
+    model.slice = (from = 0, to = model.size) => {
+      bytes += Math.min(to, model.size) - from
+      return slice(from, to)
+    }
+    expect((await readOperations(model)).map(({ kind }) => kind)).toEqual(['First', 'Second'])
+    expect(bytes).toBeLessThan(4 * 2 ** 20)
+  })
+
+  function varint(value: number): number[] {
+    return value < 128 ? [value] : [(value % 128) + 128, ...varint(Math.floor(value / 128))]
+  }
+
+  test.each(['', 'not a model at all', '\u0000\u0001\u0002'])('are none in %j', async (text) => {
+    expect(await readOperations(new Blob([text]))).toEqual([])
+  })
+})
+
+describe('a pruned graph', () => {
+  const port = (name: string, type: Port['type'] = 'float32'): Port => ({ name, type, shape: [2] })
+
+  /** Returns a branch that passes on a tensor of the graph around it. */
+  const passing = (inner: string, name: string) =>
+    onnxGraph({
+      inputs: [],
+      outputs: [port(name)],
+      nodes: [{ type: 'Identity', inputs: [inner], outputs: [name] }],
+    })
+
+  const operator = (type: string, input: string, output: string): Operator => ({
+    type,
+    inputs: [input],
+    outputs: [output],
+  })
+
+  const MODEL = new Blob([
+    onnxFile({
+      inputs: [port('x'), port('flag', 'bool')],
+      outputs: ['y', 'side', 'chosen'].map((name) => port(name)),
+      nodes: [
+        operator('Abs', 'x', 'shared'),
+        operator('Neg', 'shared', 'inner'),
+        operator('Exp', 'x', 'far'),
+        operator('Sqrt', 'far', 'side'),
+        operator('Relu', 'shared', 'y'),
+        {
+          ...operator('If', 'flag', 'chosen'),
+          graphs: { then_branch: passing('inner', 'a'), else_branch: passing('x', 'b') },
+        },
+      ],
+    }),
+  ])
+
+  const kindsFor = async (...wanted: string[]): Promise<string[]> =>
+    (await readOperations(await pruneGraph(MODEL, new Set(wanted)))).map(({ kind }) => kind)
+
+  test('has only the wanted outputs and their nodes', async () => {
+    expect(await kindsFor('y')).toEqual(['Abs', 'Relu'])
+    const pruned = await pruneGraph(MODEL, new Set(['y']))
+    const { ports } = await readGraphFile({ model: pruned, externalData: [] })
+    expect([...ports]).toEqual(['x', 'flag', 'y'])
+  })
+
+  test('has the nodes that a branch reads', async () => {
+    expect(await kindsFor('chosen')).toEqual(['Abs', 'Neg', 'Identity', 'Identity', 'If'])
+  })
+
+  test('is the same if all outputs are wanted, or none, or if it is no model', async () => {
+    for (const wanted of [['y', 'side', 'chosen'], ['unknown'], []])
+      expect(await pruneGraph(MODEL, new Set(wanted))).toBe(MODEL)
+    const text = new Blob(['not a model'])
+    expect(await pruneGraph(text, new Set(['y']))).toBe(text)
+  })
+})
+
+function find(...names: string[]): unknown {
+  const files = new Map(names.map((name) => [name, new Blob([name])]))
+  const named = (blob: Blob): string => names.find((name) => files.get(name) === blob) ?? ''
+  const { decoder, embed } = getModelFiles(files)
+  return [decoder, embed].map(
+    (graph) => graph && [named(graph.model), ...graph.externalData.map(({ path }) => path)],
+  )
+}
+
+describe('the decoder among the files', () => {
+  test.each<[names: string, decoder: string, embed?: string]>([
+    ['onnx/model.onnx', 'onnx/model.onnx'],
+    ['model_q4.onnx model_q4.onnx_data', 'model_q4.onnx model_q4.onnx_data'],
+    [
+      'onnx/model_q4f16.onnx onnx/model_q4f16.onnx_data onnx/model_q4f16.onnx_data_1',
+      'onnx/model_q4f16.onnx model_q4f16.onnx_data model_q4f16.onnx_data_1',
+    ],
+    ['anything.onnx weights.bin', 'anything.onnx weights.bin'],
+    ['onnx/model.onnx onnx/model_q4.onnx', 'onnx/model.onnx'],
+    [
+      'onnx/embed_tokens_q4.onnx onnx/embed_tokens_q4.onnx_data onnx/decoder_model_merged_q4.onnx ' +
+        'onnx/decoder_model_merged_q4.onnx_data onnx/vision_encoder_q4.onnx onnx/vision_encoder_q4.onnx_data',
+      'onnx/decoder_model_merged_q4.onnx decoder_model_merged_q4.onnx_data',
+      'onnx/embed_tokens_q4.onnx embed_tokens_q4.onnx_data',
+    ],
+    [
+      'onnx/embed_tokens.onnx onnx/embed_tokens_fp16.onnx onnx/decoder_model_merged_fp16.onnx',
+      'onnx/decoder_model_merged_fp16.onnx',
+      'onnx/embed_tokens_fp16.onnx',
+    ],
+    [
+      'onnx/embed_tokens_quantized.onnx onnx/decoder_model_merged_q4.onnx onnx/audio.onnx',
+      'onnx/decoder_model_merged_q4.onnx',
+      'onnx/embed_tokens_quantized.onnx',
+    ],
+    [
+      'onnx/embed_tokens_q8.onnx onnx/decoder_model_merged_q8.onnx',
+      'onnx/decoder_model_merged_q8.onnx',
+      'onnx/embed_tokens_q8.onnx',
+    ],
+  ])('is found in %s', (names, decoder, embed) => {
+    expect(find(...names.split(' '))).toEqual([decoder.split(' '), embed?.split(' ')])
+  })
+
+  test('is named if it is missing', () => {
+    const missing = expect.objectContaining({
+      code: 'model_unusable',
+      message: expect.stringContaining('onnx/model.onnx'),
+    })
+    expect(() => find()).toThrow(missing)
+    expect(() => find('vision_encoder.onnx', 'embed_tokens.onnx')).toThrow(missing)
+  })
+
+  test('is not chosen from several', () => {
+    expect(() => find('model_q4.onnx', 'model_fp16.onnx')).toThrow(
+      /more than one decoder, model_q4/,
+    )
+  })
+})
+
+const bytes = async (blob: Blob): Promise<Buffer> => Buffer.from(await blob.arrayBuffer())
+
+const large = Uint8Array.from({ length: 100_000 }, (_, index) => index % 251)
+const larger = Uint8Array.from({ length: 3_000_000 }, (_, index) => index % 241)
+const small = Uint8Array.from({ length: 80 }, (_, index) => index)
+
+const tensor = (name: string, raw: [number, Value][], length: number): Message => [
+  [1, length],
+  [2, 2],
+  [8, name],
+  ...raw,
+]
+
+const pair = (key: string, value: string): Message => [
+  [1, key],
+  [2, value],
+]
+
+const file = (first: [number, Value][], second: [number, Value][]): Message => {
+  const node: Message = [...pair('x', 'y'), [4, 'MatMul']]
+  const graph: Message = [
+    [1, node],
+    [2, 'graph'],
+    [5, tensor('small', [[9, small]], small.length)],
+    [5, tensor('large', first, large.length)],
+    [11, [[1, 'x']]],
+    [5, tensor('larger', second, larger.length)],
+    [12, [[1, 'y']]],
+  ]
+  const opset: Message = [
+    [1, ''],
+    [2, 17],
+  ]
+  return [
+    [1, 8],
+    [7, graph],
+    [8, opset],
+  ]
+}
+
+describe('weights are separated from their graph', () => {
+  test('and the graph says where they are', async () => {
+    const model = new Blob([writeMessage(file([[9, large]], [[9, larger]]))])
+    const { graph, externalData } = await separateWeights(model)
+    expect(externalData).toEqual([{ path: '.weights', data: model }])
+    const text = (await bytes(graph)).toString('latin1')
+    const offsets = [...text.matchAll(/offset\W+(\d+)/g)].map(([, digits]) => Number(digits))
+    const [one, other] = offsets as [number, number]
+    expect((await bytes(model.slice(one, one + large.length))).equals(large)).toBe(true)
+    expect((await bytes(model.slice(other, other + larger.length))).equals(larger)).toBe(true)
+
+    const away = (offset: number, length: number): [number, Value][] => [
+      [13, pair('location', '.weights')],
+      [13, pair('offset', `${offset}`)],
+      [13, pair('length', `${length}`)],
+      [14, 1],
+    ]
+    const expected = file(away(one, large.length), away(other, larger.length))
+    expect((await bytes(graph)).equals(writeMessage(expected))).toBe(true)
+  })
+
+  test('only if they are large', async () => {
+    const model = new Blob([writeMessage(file([[9, small]], [[9, small]]))])
+    expect(await separateWeights(model)).toEqual({ graph: model, externalData: [] })
+  })
+
+  test('not in a file that is no model', async () => {
+    for (const content of ['', 'not a model', new Uint8Array(200_000).fill(255)]) {
+      const model = new Blob([content])
+      expect((await separateWeights(model)).graph).toBe(model)
+    }
+    const cut = new Blob([writeMessage(file([[9, large]], [[9, larger]]))]).slice(0, 1_000_000)
+    const { graph } = await separateWeights(cut)
+    expect(graph.size).toBeLessThanOrEqual(cut.size)
+  })
+})
+
+describe('a chunked file', () => {
+  const content = Uint8Array.from({ length: 5_000_000 }, (_, index) => index % 251)
+  const chunked = toChunkedFile(new Blob([content]))
+
+  async function streamed(blob: Blob): Promise<{ bytes: Buffer; pieces: number }> {
+    const pieces: Uint8Array[] = []
+    for await (const piece of blob.stream()) pieces.push(piece.slice())
+    return { bytes: Buffer.concat(pieces), pieces: pieces.length }
+  }
+
+  test('has the content of the file', async () => {
+    expect(chunked).toBeInstanceOf(Blob)
+    expect(chunked.size).toBe(content.length)
+    expect(Buffer.from(await chunked.arrayBuffer()).equals(content)).toBe(true)
+    const whole = await streamed(chunked)
+    expect(whole.bytes.equals(content)).toBe(true)
+    expect(whole.pieces).toBe(3)
+  })
+
+  test('has slices', async () => {
+    const part = chunked.slice(1_000_001, 4_000_000)
+    expect(part.size).toBe(2_999_999)
+    expect((await streamed(part)).bytes.equals(content.subarray(1_000_001, 4_000_000))).toBe(true)
+    expect((await streamed(chunked.slice(7, 7))).bytes.length).toBe(0)
+  })
+
+  test('cannot be read into a buffer of the reader', () => {
+    expect(() => chunked.stream().getReader({ mode: 'byob' })).toThrow(TypeError)
+  })
+
+  test('reuses the memory of a chunk for the next one', async () => {
+    const reader = chunked.stream().getReader()
+    const first = (await reader.read()).value
+    expect(first?.byteLength).toBe(2 ** 21)
+    const second = (await reader.read()).value
+    expect([first?.byteLength, second?.byteLength]).toEqual([0, 2 ** 21])
+    expect(second?.[0]).toBe(2 ** 21 % 251)
+  })
+})
