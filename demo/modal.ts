@@ -1,7 +1,4 @@
-/**
- * Shows a dialog over the page, and removes it when it is closed. Escape closes it and reaches
- * nothing behind it, where it would stop the answer.
- */
+/** Shows a dialog over the page, and removes it when it is closed. Escape closes it. */
 export function showModal(dialog: HTMLDialogElement): void {
   dialog.addEventListener('keydown', keepEscape)
   dialog.addEventListener('close', () => dialog.remove(), { once: true })
@@ -9,6 +6,7 @@ export function showModal(dialog: HTMLDialogElement): void {
   dialog.showModal()
 }
 
-function keepEscape(event: KeyboardEvent): void {
+/** Keeps Escape in a dialog. Behind it, Escape would stop the answer. */
+export function keepEscape(event: KeyboardEvent): void {
   if (event.key === 'Escape') event.stopPropagation()
 }

@@ -1,4 +1,5 @@
 import { button, element } from './dom.ts'
+import { keepEscape } from './modal.ts'
 
 /** Fills the body of a page. The signal aborts when the page is closed. */
 export type FillPage = (body: HTMLElement, signal: AbortSignal, close: () => void) => void
@@ -22,6 +23,7 @@ export function createPage(title: string, load: () => Promise<FillPage>): () => 
   body.ariaLabel = `Content of ${title.toLowerCase()}`
   dialog.setAttribute('aria-labelledby', head.id)
   dialog.append(bar, body)
+  dialog.addEventListener('keydown', keepEscape)
   dialog.addEventListener('close', () => {
     shown?.abort()
     body.replaceChildren()

@@ -292,7 +292,9 @@ describe('downloads', () => {
     await openDevice(page)
     const row = guideRow(page)
     await expect.poll(() => row.innerText()).toMatch(/loading\s+wasm\s+6\.5 MB\s+8\.1 MB\s+[1-9]$/)
+    // It closes the page of the device, and does not stop the answer behind it.
     await page.keyboard.press('Escape')
+    await page.locator('.page').waitFor({ state: 'detached' })
     await page.getByRole('button', { name: 'Stop' }).click()
     await page.getByText(/^The answer was stopped\. Downloading guide/).waitFor()
     const left = storedAt(page, 'The download of guide was canceled.')

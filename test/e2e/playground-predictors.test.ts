@@ -261,7 +261,6 @@ test('sound is dropped, pasted and recorded in place of numbers, and played', as
   })
   expect(isTaken).toBe(false)
 
-  await page.getByText('Sound for given').click()
   await page.getByLabel('Sound file').setInputFiles(PICTURE)
   await page.getByText('This browser cannot read wide.png as sound.').waitFor()
   await page.getByRole('button', { name: 'Record the microphone' }).click()

@@ -1,5 +1,6 @@
 import {
   checkUsage,
+  constant,
   count,
   ensure,
   fail,
@@ -98,10 +99,10 @@ export function checkResponseStream(raw: string, { cut: torn = false } = {}): Re
       ensure(data['arguments'] === item.text, 'arguments are not their deltas')
       ensure(data['name'] === item.name, 'another name')
     }
+    if (name.includes('output_text')) ensure(Array.isArray(data['logprobs']), 'logprobs')
     if (name.endsWith('part.added'))
-      ensure(object(data['part'], 'part')['text'] === '', 'a part begins with text')
-    if (name.endsWith('part.done'))
-      ensure(object(data['part'], 'part')['text'] === item.text, 'part')
+      ensure(checkPart(data['part'], item.type) === '', 'a part begins with text')
+    if (name.endsWith('part.done')) ensure(checkPart(data['part'], item.type) === item.text, 'part')
   }
 
   for (const [number, frame] of parseFrames(raw, torn).entries()) {
@@ -134,6 +135,7 @@ export function checkResponseStream(raw: string, { cut: torn = false } = {}): Re
     } else if (name === 'output_item.done') {
       const item = open ?? fail('the end of no item')
       keys(data, name, 'type sequence_number output_index item')
+      ensure(data['output_index'] === seen.items.length - 1, 'output_index')
       ensure(step === COURSES[item.type as Type].length - 1, 'an item that is not over')
       const done = checkItem(data['item'])
       ensure(done.text === item.text && done.id === item.id, 'the item is not what was told')
@@ -167,11 +169,11 @@ function checkItem(value: unknown): ResponseItem {
   if (type === 'message') {
     const { content, role } = keys(value, 'message', 'id type status role content')
     oneOf(role, 'role', ['assistant'])
-    return { ...item, text: textsOf(content, 'type text annotations logprobs') }
+    return { ...item, text: textsOf(content, type) }
   }
   if (type === 'reasoning') {
     const { summary } = keys(value, 'reasoning', 'id type summary encrypted_content?')
-    return { ...item, text: textsOf(summary, 'type text') }
+    return { ...item, text: textsOf(summary, type) }
   }
   const call = keys(value, 'function_call', 'id type status call_id name arguments')
   ensure(text(call['call_id'], 'call_id').startsWith('call_'), 'call_id')
@@ -185,9 +187,19 @@ function checkItem(value: unknown): ResponseItem {
   }
 }
 
-function textsOf(value: unknown, names: string): string {
+function textsOf(value: unknown, type: string): string {
   ensure(Array.isArray(value), 'no list of texts')
-  return value.map((part: unknown) => String(keys(part, 'part', names)['text'])).join('')
+  return value.map((part: unknown) => checkPart(part, type)).join('')
+}
+
+/** Checks a part of an item of this type, and returns its text. */
+function checkPart(value: unknown, type: string): string {
+  const isMessage = type === 'message'
+  const part = keys(value, 'part', isMessage ? 'type text annotations logprobs' : 'type text')
+  constant(part, isMessage ? { type: 'output_text', annotations: [] } : { type: 'summary_text' })
+  if (isMessage) ensure(Array.isArray(part['logprobs']), 'logprobs')
+  ensure(typeof part['text'] === 'string', 'a part without text')
+  return part['text']
 }
 
 const WORK =

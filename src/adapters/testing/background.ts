@@ -87,8 +87,9 @@ async function* readEvents(
   signal: AbortSignal,
 ): AsyncGenerator<BackgroundEvent> {
   let next = skippedEvents
-  for await (const length of count.read(signal)) {
-    for (; next < length; next += 1) yield events[next] as BackgroundEvent
+  for await (const _ of count.read(signal)) {
+    // Events may be added while the reader takes the ones before.
+    for (; next < events.length; next += 1) yield events[next] as BackgroundEvent
     if (isFinished(events)) return
   }
 }

@@ -32,11 +32,13 @@ export interface ScriptedOptions extends Required<
 > {
   /** Resolves when the tag is loaded. Rejects with `not_found` for an unknown one. */
   load(tag: Tag, caller: Caller<LoadProgress>): Promise<void>
-  find(tag: Tag): Loadable
+  /** Throws `not_found` for an unknown tag. The error names the field of the body: `param`. */
+  find(tag: Tag, param?: TagParam): Loadable
   /** Yields the events of an answer. Default: those of its words. */
   play?: typeof playAnswer
 }
 
+export type TagParam = 'model' | 'tag'
 export type ScriptedHost = Host & Pick<HostService, 'predict' | 'predictNext'>
 
 /** Date on which the models of a test were added. */
@@ -72,7 +74,8 @@ export function createScriptedHost(options: ScriptedOptions) {
   function findPredictor(tag: Tag): TestPredictor {
     const found = predictors.find((one) => one.tag === tag)
     if (found) return found
-    throw new InoriginError('not_found', `There is no predictor ${find(tag).tag}.`)
+    const what = `${find(tag, 'tag').tag} is no predictor.`
+    throw new InoriginError('not_found', what, { code: 'model_not_found', param: 'tag' })
   }
 
   const predict: HostService['predict'] = async (tag, inputs, _configuration, caller) => {

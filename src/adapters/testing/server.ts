@@ -15,7 +15,7 @@ import {
   parseOptions,
 } from '../../validate-arguments.ts'
 import { handle } from '../../wire/handler.ts'
-import { createScriptedHost, withAuthorization } from './scripted-host.ts'
+import { createScriptedHost, type TagParam, withAuthorization } from './scripted-host.ts'
 import { createLoads, type Loadable, type Loads } from './loads.ts'
 import type { TestEntry, TestServerOptions } from './options.ts'
 
@@ -60,12 +60,12 @@ export function createTestServer(options: TestServerOptions = {}): TestServer {
   ]
   const loads = createLoads(items, trace)
 
-  function find(tag: Tag): Loadable {
+  function find(tag: Tag, param: TagParam = 'model'): Loadable {
     const item = items.find((one) => one.tag === tag)
     if (item) return item
     const known = items.map((one) => one.tag).join(', ') || 'none'
     const what = `There is no model or predictor ${tag} in this test server. It has: ${known}.`
-    throw new InoriginError('not_found', what, { code: 'model_not_found', param: 'model' })
+    throw new InoriginError('not_found', what, { code: 'model_not_found', param })
   }
 
   const load: Load = async (tag, { signal, onEvent }) => loads.load(find(tag), signal, onEvent)

@@ -52,9 +52,11 @@ function answer(request: GenerationRequest): ScriptedAnswer {
 const models: readonly TestModel[] = [
   { tag: MODEL, answers: answer, maxInputTokens: CONTEXT_WINDOW },
 ]
-const server = createTestServer({ models })
+const EMBEDDER = '@me/embed'
+const KEY = 'sk-contract'
 
 describe('by plain requests', () => {
+  const server = createTestServer({ models })
   const traits = {
     model: MODEL,
     contextWindow: CONTEXT_WINDOW,
@@ -80,20 +82,22 @@ describe('by plain requests', () => {
 })
 
 describe('by clients', () => {
-  const { origin, baseURL, fetch } = server
+  const embed = (text: string) => [text.length / 100, 0.5, -0.25]
+  const embedders = [{ tag: EMBEDDER, dimensions: 3, embed }]
+  const { origin, baseURL, fetch } = createTestServer({ models, embedders, apiKeys: [KEY] })
   const seer = { model: MODEL, question: '', images: [], tokens: 0 }
   checkClients(
     () => ({
       origin,
       baseURL,
       fetch,
-      apiKey: 'none',
+      apiKey: KEY,
       model: MODEL,
-      embedder: MODEL,
+      embedder: EMBEDDER,
       seer,
       tokens: TOKENS,
     }),
-    // What scripts do not have: keys, a context, embeddings, probabilities and eyes.
-    ['unauthorised', 'overflow', 'embeddings', 'logprobs', 'image'],
+    // What scripts do not have: a context, probabilities and eyes.
+    ['overflow', 'logprobs', 'image'],
   )
 })

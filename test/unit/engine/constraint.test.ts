@@ -172,6 +172,7 @@ const VALUES: [schema: JsonSchema, accepted: string, refused?: string][] = [
   // Numbers
   [{ type: 'number' }, '1 ; 1.5 ; -0.5 ; 1e10 ; 1E-5', '1e999 ; 01 ; +1 ; NaN'],
   [{ type: 'integer', exclusiveMinimum: 1, exclusiveMaximum: 4.5 }, '2 ; 3 ; 4', '1 ; 5'],
+  [{ ...number, exclusiveMinimum: -1, exclusiveMaximum: 3 }, '-0.9 ; 2.9', '-1 ; 3'],
   [{ type: 'integer', format: 'int32' }, '2147483647 ; -2147483648', '2147483648'],
   [{ allOf: [number, { type: 'integer', minimum: 0 }] }, '3', '-1 ; 1.5'],
   [

@@ -272,10 +272,7 @@ describe('checkResponseStream', () => {
   const inText = (type: string, fields: string) =>
     numbered(type, `"output_index":0,"item_id":"msg_1","content_index":0,${fields}`)
   const inCall = (type: string, fields: string) =>
-    numbered(
-      `function_call_arguments.${type}`,
-      `"output_index":1,"item_id":"fc_1",${fields}`,
-    )
+    numbered(`function_call_arguments.${type}`, `"output_index":1,"item_id":"fc_1",${fields}`)
   const numbered = (type: string, fields: string) =>
     event(`response.${type}`, `,"sequence_number":0,${fields}`)
   const FRAMES = [
@@ -303,7 +300,14 @@ describe('checkResponseStream', () => {
   const BOOK = toNumbered(FRAMES.join(''))
 
   it('accepts no other damage than in fields that repeat the request', () => {
-    expect(acceptedDamage(FRAMES, check)).toEqual([])
+    const repeated = /response\.(\w+) (wrong|with more)$/
+    const unchecked =
+      'background error instructions max_output_tokens metadata parallel_tool_calls ' +
+      'previous_response_id reasoning store temperature text tool_choice tools top_p truncation'
+    const damage = acceptedDamage(FRAMES, check)
+    const isRepeated = (name: string) =>
+      unchecked.split(' ').includes(repeated.exec(name)?.[1] ?? '')
+    expect(damage.filter((name) => !isRepeated(name))).toEqual([])
   })
 
   it('returns the parts of a stream', () => {

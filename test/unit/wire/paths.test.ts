@@ -1,10 +1,13 @@
+/** Paths, methods, API keys and bodies of requests, whatever endpoint they are for. */
 import { describe, expect, it } from 'vitest'
 import { InoriginError } from '../../../src/error.ts'
 import { handle } from '../../../src/wire/handler.ts'
-import { chatOf, errorOf, KEY, messageOf, scriptedHost, send } from './scripted-host.ts'
+import { chatOf, EMBEDDER, errorOf, KEY, messageOf, scriptedHost, send } from './scripted-host.ts'
+import type { Sent } from './scripted-host.ts'
 
+const CHAT = '/v1/chat/completions'
 const POSTS = [
-  '/v1/chat/completions',
+  CHAT,
   '/v1/messages',
   '/v1/messages/count_tokens',
   '/v1/responses',
@@ -12,17 +15,22 @@ const POSTS = [
   '/v1/predictions',
   '/v1/predictions/remote',
 ]
+const MIB = 1024 * 1024
+const MAX_BODY = 32 * MIB
 
-/** Request with a body that may be a stream. */
+const statusOf = async (path: string, sent: Sent = {}) =>
+  (await send(scriptedHost(), path, sent)).status
+
+/** A request whose body may be a stream. */
 const streamed = (body: BodyInit): Request =>
-  new Request('http://localhost/v1/chat/completions', {
+  new Request(`http://localhost${CHAT}`, {
     method: 'POST',
     headers: { 'content-type': 'application/json' },
     body,
     duplex: 'half',
   } as RequestInit)
 
-describe('paths', () => {
+describe('a path', () => {
   it.each([
     ['/v1/nothing', 'GET'],
     ['/v1/', 'GET'],
@@ -36,41 +44,15 @@ describe('paths', () => {
     ['/v1/predictors', 'GET'],
     ['/v1/resources', 'GET'],
     ['/app/v1/models', 'GET'],
-  ])('%s is none: 404', async (path, method) => {
+  ])('%s is unknown, whatever the key', async (path, method) => {
     const error = await errorOf(await send(scriptedHost({ keyed: true }), path, { method }), 404)
     expect(error.type).toBe('not_found_error')
     expect(error.message).toContain(`${method} ${path} is not an endpoint here`)
-    expect(error.message).toContain('/v1/chat/completions')
+    expect(error.message).toContain(CHAT)
   })
 
   it.each([
-    ['/v1/', 404],
-    ['/v1/models/', 404],
-    ['/v1/responses/', 404],
-  ])('%s and a very long name are repeated in part only', async (path, status) => {
-    const response = await send(scriptedHost(), path + 'x'.repeat(1_000_000))
-    expect(response.status).toBe(status)
-    expect((await response.text()).length).toBeLessThan(3000)
-  })
-
-  it('of a million slashes are none', async () => {
-    const error = await errorOf(await send(scriptedHost(), `/v1/${'/'.repeat(1_000_000)}x/`), 404)
-    expect(error.type).toBe('not_found_error')
-  })
-
-  it('that do not take a method say so in the body too', async () => {
-    const { type, message } = await errorOf(
-      await send(scriptedHost(), '/v1/messages', { method: 'PUT' }),
-      405,
-    )
-    expect([type, message]).toEqual([
-      'invalid_request_error',
-      'PUT is not allowed on this path. Use POST.',
-    ])
-  })
-
-  it.each([
-    ['GET', '/v1/chat/completions', 'POST'],
+    ['GET', CHAT, 'POST'],
     ['PUT', '/v1/messages', 'POST'],
     ['HEAD', '/v1/messages', 'POST'],
     ['OPTIONS', '/v1/predictions', 'POST'],
@@ -87,10 +69,13 @@ describe('paths', () => {
     ['GET', '/v1/messages/count_tokens', 'POST'],
     ['GET', '/v1/predictions/remote', 'POST'],
     ['GET', '/v1/embeddings', 'POST'],
-  ])('%s %s: 405', async (method, path, allow) => {
+  ])('has other methods than %s: %s', async (method, path, allow) => {
     const response = await send(scriptedHost({ keyed: true }), path, { method })
-    expect(response.headers.get('allow')).toBe(allow)
-    expect(response.status).toBe(405)
+    expect([response.status, response.headers.get('allow')]).toEqual([405, allow])
+    if (method === 'HEAD') return
+    const { type, message } = await errorOf(response, 405)
+    expect(type).toBe('invalid_request_error')
+    expect(message).toBe(`${method} is not allowed on this path. Use ${allow}.`)
   })
 
   it.each([
@@ -104,60 +89,65 @@ describe('paths', () => {
     expect(await (await send(scriptedHost(), path)).json()).toMatchObject({ object: 'list' })
   })
 
-  it('may have a second /v1 everywhere', async () => {
-    expect((await send(scriptedHost(), '/v1/v1/messages', { body: messageOf() })).status).toBe(200)
-    expect((await send(scriptedHost(), '/v1/v1/chat/completions', { body: chatOf() })).status).toBe(
-      200,
-    )
-  })
-
-  it('are below the scope', async () => {
-    const host = scriptedHost()
-    const base = '/app/'
-    expect((await send(host, '/app/v1/models', { base })).status).toBe(200)
-    expect((await send(host, '/app/v1/v1/models', { base })).status).toBe(200)
-    expect((await send(host, '/app/v1/models/@acme%2Ftiny', { base })).status).toBe(200)
-    await errorOf(await send(host, '/v1/models', { base }), 404)
-    await errorOf(await send(host, '/apple/v1/models', { base }), 404)
-    await errorOf(await send(host, '/app/models', { base }), 404)
+  it('may have a second /v1', async () => {
+    expect(await statusOf('/v1/v1/messages?beta=true', { body: messageOf() })).toBe(200)
+    expect(await statusOf(`/v1${CHAT}`, { body: chatOf() })).toBe(200)
   })
 
   it.each([
-    ['/v1/models', 200],
-    ['/v1/models/nope', 404],
-    ['/v1/nope', 404],
-    ['/v1/messages', 405],
-  ])('answer HEAD %s as GET, but without a body', async (path, status) => {
-    const of = (method: string) => send(scriptedHost(), path, { method })
-    const [head, get] = await Promise.all([of('HEAD'), of('GET')])
-    expect(head.status).toBe(status)
-    expect(head.body).toBeNull()
-    expect(get.status).toBe(status)
-    const headers = (response: Response) =>
-      [...response.headers].filter(([name]) => !name.endsWith('request-id'))
-    expect(headers(head)).toEqual(headers(get))
-    expect(head.headers.get('request-id')).toMatch(/^req_/)
+    ['/app/v1/models', 200],
+    ['/app/v1/v1/models', 200],
+    ['/app/v1/models/@acme%2Ftiny', 200],
+    ['/v1/models', 404],
+    ['/apple/v1/models', 404],
+    ['/app/models', 404],
+  ])('%s below the scope /app/ has the status %i', async (path, status) => {
+    expect(await statusOf(path, { base: '/app/' })).toBe(status)
   })
 
-  it('have an id for every request, under both names', async () => {
-    const [a, b] = await Promise.all([
-      send(scriptedHost(), '/v1/models'),
-      send(scriptedHost(), '/v1/models'),
-    ])
-    expect(a.headers.get('request-id')).toMatch(/^req_[0-9a-f]{24}$/)
-    expect(a.headers.get('x-request-id')).toBe(a.headers.get('request-id'))
-    expect(b.headers.get('request-id')).not.toBe(a.headers.get('request-id'))
+  it.each(['/v1/', '/v1/models/', '/v1/responses/'])(
+    '%s with a long name is repeated in part',
+    async (path) => {
+      const response = await send(scriptedHost(), path + 'x'.repeat(1_000_000))
+      expect(response.status).toBe(404)
+      expect((await response.text()).length).toBeLessThan(3000)
+    },
+  )
+
+  it('of a million slashes is unknown', async () => {
+    expect(await statusOf(`/v1/${'/'.repeat(1_000_000)}x/`)).toBe(404)
   })
 
-  it('answer what is neither kept nor guessed at', async () => {
-    const response = await send(scriptedHost(), '/v1/models')
-    expect(response.headers.get('content-type')).toBe('application/json')
-    expect(response.headers.get('cache-control')).toBe('no-store')
-    expect(response.headers.get('x-content-type-options')).toBe('nosniff')
+  it.each(['/v1/models', '/v1/models/nope', '/v1/nope', '/v1/messages'])(
+    'has the same headers for HEAD %s as for GET, and no body',
+    async (path) => {
+      const of = (method: string) => send(scriptedHost(), path, { method })
+      const [head, get] = await Promise.all([of('HEAD'), of('GET')])
+      const headers = (response: Response) =>
+        [...response.headers].filter(([name]) => !name.endsWith('request-id'))
+      expect([head.status, head.body, headers(head)]).toEqual([get.status, null, headers(get)])
+      expect(head.headers.get('request-id')).toMatch(/^req_/)
+    },
+  )
+
+  it('has an id for every request, and an answer that is neither stored nor sniffed', async () => {
+    const [one, other] = [
+      await send(scriptedHost(), '/v1/models'),
+      await send(scriptedHost(), '/v1/models'),
+    ]
+    const headers = Object.fromEntries(one.headers)
+    expect(headers).toMatchObject({
+      'content-type': 'application/json',
+      'cache-control': 'no-store',
+      'x-content-type-options': 'nosniff',
+      'request-id': expect.stringMatching(/^req_[0-9a-f]{24}$/),
+      'x-request-id': headers['request-id'],
+    })
+    expect(other.headers.get('request-id')).not.toBe(headers['request-id'])
   })
 })
 
-describe('keys', () => {
+describe('an API key', () => {
   it.each([
     [{ authorization: `Bearer ${KEY}` }, KEY],
     [{ authorization: `bearer   ${KEY} ` }, KEY],
@@ -169,7 +159,7 @@ describe('keys', () => {
     [{ authorization: '' }, null],
     [{ 'x-api-key': ' ' }, null],
     [{}, null],
-  ])('%o carries %s', async (headers, key) => {
+  ])('in the headers %o is %s', async (headers, key) => {
     const host = scriptedHost()
     await send(host, '/v1/models', { headers: headers as Record<string, string> })
     expect(host.callers[0]?.key).toBe(key)
@@ -179,49 +169,48 @@ describe('keys', () => {
     ['/v1/models', undefined],
     ['/v1/models/@acme/tiny', undefined],
     ['/v1/predictors/@yusuf/area', undefined],
-    ['/v1/chat/completions', chatOf()],
+    [CHAT, chatOf()],
     ['/v1/messages', messageOf()],
-    ['/v1/embeddings', { model: '@acme/embed', input: 'x' }],
+    ['/v1/embeddings', { model: EMBEDDER, input: 'x' }],
     ['/v1/predictions', { tag: '@yusuf/area', clientId: 'node' }],
-  ])('guard %s, whichever header carries them', async (path, body) => {
+    ['/v1/predictions/remote', { tag: '@yusuf/area', inputs: { radius: 1 } }],
+  ])('guards %s, in either header', async (path, body) => {
     const host = scriptedHost({ keyed: true })
-    expect(
-      (await send(host, path, { body, headers: { authorization: `Bearer ${KEY}` } })).status,
-    ).toBe(200)
-    expect((await send(host, path, { body, headers: { 'x-api-key': KEY } })).status).toBe(200)
+    const right: Record<string, string>[] = [
+      { authorization: `Bearer ${KEY}` },
+      { 'x-api-key': KEY },
+    ]
+    for (const headers of right)
+      expect((await send(host, path, { body, headers })).status).toBe(200)
     const wrong: Record<string, string>[] = [{}, { 'x-api-key': 'sk-bad' }]
     for (const headers of wrong) {
       const response = await send(host, path, { body, headers })
       expect(response.headers.get('x-should-retry')).toBe('false')
-      expect(await errorOf(response, 401)).toMatchObject({
-        type: 'authentication_error',
-        code: 'invalid_api_key',
-      })
+      const error = { type: 'authentication_error', code: 'invalid_api_key' }
+      expect(await errorOf(response, 401)).toMatchObject(error)
     }
   })
 
-  it.each(POSTS)('come before what is wrong with the body of %s', async (path) => {
+  it.each(POSTS)('is checked before the body of %s', async (path) => {
     const host = scriptedHost({ keyed: true })
+    const ask = async (body: unknown, headers: Record<string, string>) =>
+      (await send(host, path, { body, headers })).status
     for (const body of ['{', '', '[]', {}, { model: 5 }]) {
-      expect((await send(host, path, { body })).status).toBe(401)
-      expect((await send(host, path, { body, headers: { 'x-api-key': KEY } })).status).toBe(400)
+      expect([await ask(body, {}), await ask(body, { 'x-api-key': KEY })]).toEqual([401, 400])
     }
-    expect(
-      (await send(host, path, { body: 'x', headers: { 'content-type': 'text/plain' } })).status,
-    ).toBe(401)
+    expect(await ask('x', { 'content-type': 'text/plain' })).toBe(401)
   })
 
-  it('that cannot be checked do not hide what is wrong with the body', async () => {
+  it('that cannot be checked does not hide what is wrong with the body', async () => {
     const authorize = () => Promise.reject(new InoriginError('unavailable', 'There is no host.'))
-    expect(
-      (await send(scriptedHost({ overrides: { authorize } }), '/v1/messages', { body: {} })).status,
-    ).toBe(400)
+    const host = scriptedHost({ overrides: { authorize } })
+    expect((await send(host, '/v1/messages', { body: {} })).status).toBe(400)
   })
 })
 
-describe('bodies', () => {
-  it.each(POSTS)('of %s that are no JSON objects: 400', async (path) => {
-    for (const [body, said] of [
+describe('a body', () => {
+  it.each(POSTS)('of %s must be a JSON object', async (path) => {
+    for (const [body, what] of [
       ['{', 'is not JSON'],
       ['', 'it is empty'],
       ['[1', 'is not JSON'],
@@ -233,8 +222,21 @@ describe('bodies', () => {
     ] as const) {
       const error = await errorOf(await send(scriptedHost(), path, { body }), 400)
       expect(error.type).toBe('invalid_request_error')
-      expect(error.message).toContain(said)
+      expect(error.message).toContain(what)
     }
+  })
+
+  it.each(POSTS)('of %s has a tag of at most 1000 characters', async (path) => {
+    const field = path.startsWith('/v1/predictions') ? 'tag' : 'model'
+    const fields = { ...messageOf(), input: 'Hi', clientId: 'a' }
+    const errorFor = async (length: number): Promise<string> => {
+      const body = { ...fields, [field]: 'x'.repeat(length) }
+      const { error } = await (await send(scriptedHost(), path, { body })).json()
+      return error?.message ?? ''
+    }
+    const start = `\`${field}\` must be a string of at most 1000 characters, not`
+    expect(await errorFor(1001)).toBe(`${start} "${'x'.repeat(59)}....`)
+    expect(await errorFor(1000)).not.toContain('must be a string')
   })
 
   it.each([
@@ -244,73 +246,41 @@ describe('bodies', () => {
     'application/jsonp',
     'text/json',
     '',
-  ])('of the type %j are refused by name', async (type) => {
-    const response = await send(scriptedHost(), '/v1/chat/completions', {
-      body: chatOf(),
-      headers: { 'content-type': type },
-    })
-    const error = await errorOf(response, 400)
+  ])('of the type %j is rejected', async (type) => {
+    const headers = { 'content-type': type }
+    const error = await errorOf(await send(scriptedHost(), CHAT, { body: chatOf(), headers }), 400)
     expect(error.message).toContain('application/json')
     expect(error.code).toBe('invalid_content_type')
   })
 
-  it.each([
-    'application/json',
-    'application/json; charset=utf-8',
-    'APPLICATION/JSON',
-    'application/vnd.api+json;x=y',
-  ])('of the type %j are read', async (type) => {
-    const response = await send(scriptedHost(), '/v1/chat/completions', {
-      body: chatOf(),
-      headers: { 'content-type': type },
-    })
-    expect(response.status).toBe(200)
-  })
+  it.each(['application/json; charset=utf-8', 'APPLICATION/JSON', 'application/vnd.api+json;x=y'])(
+    'of the type %j is accepted',
+    async (type) => {
+      const headers = { 'content-type': type }
+      expect(await statusOf(CHAT, { body: chatOf(), headers })).toBe(200)
+    },
+  )
 
   it('may begin with a byte order mark', async () => {
-    expect(
-      (
-        await send(scriptedHost(), '/v1/chat/completions', {
-          body: `\ufeff${JSON.stringify(chatOf())}`,
-        })
-      ).status,
-    ).toBe(200)
+    expect(await statusOf(CHAT, { body: `\ufeff${JSON.stringify(chatOf())}` })).toBe(200)
   })
 
-  it('that are too large, by their own word or by size: 413', async () => {
-    const headers = { 'content-length': String(33 * 1024 * 1024) }
-    expect(
-      (await errorOf(await send(scriptedHost(), '/v1/messages', { body: '{}', headers }), 413))
-        .code,
-    ).toBe('request_too_large')
-    await errorOf(
-      await send(scriptedHost(), '/v1/messages', { body: ' '.repeat(32 * 1024 * 1024 + 1) }),
-      413,
-    )
+  it('has at most 32 MiB, by its header and by its bytes', async () => {
+    const headers = { 'content-length': String(33 * MIB) }
+    const declared = await send(scriptedHost(), '/v1/messages', { body: '{}', headers })
+    expect((await errorOf(declared, 413)).code).toBe('request_too_large')
+    expect(await statusOf('/v1/messages', { body: ' '.repeat(MAX_BODY + 1) })).toBe(413)
+    expect(await statusOf(CHAT, { body: JSON.stringify(chatOf()).padEnd(MAX_BODY) })).toBe(200)
   })
 
-  it.each(POSTS)('of %s have a tag of at most 1000 characters', async (path) => {
-    const field = path.startsWith('/v1/predictions') ? 'tag' : 'model'
-    const fields = { ...messageOf(), input: 'Hi', clientId: 'a' }
-    const errorFor = async (length: number) => {
-      const body = { ...fields, [field]: 'x'.repeat(length) }
-      const response = await send(scriptedHost(), path, { body })
-      return ((await response.json()) as { error?: { message: string } }).error?.message ?? ''
-    }
-    expect(await errorFor(1001)).toBe(
-      `\`${field}\` must be a string of at most 1000 characters, not "${'x'.repeat(59)}....`,
-    )
-    expect(await errorFor(1000)).not.toContain('must be a string')
-  })
-
-  it('that are too large are not read to their end', async () => {
+  it('that is too large is not read to its end', async () => {
     let sent = 0
     let canceled = false
     const body = new ReadableStream<Uint8Array>({
       pull(controller) {
-        sent += 2 ** 20
-        controller.enqueue(new Uint8Array(2 ** 20))
-        if (sent >= 2 ** 30) controller.close()
+        sent += MIB
+        controller.enqueue(new Uint8Array(MIB))
+        if (sent >= 1024 * MIB) controller.close()
       },
       cancel() {
         canceled = true
@@ -318,10 +288,10 @@ describe('bodies', () => {
     })
     await errorOf(await handle(streamed(body), scriptedHost()), 413)
     expect(canceled).toBe(true)
-    expect(sent).toBeLessThanOrEqual(35 * 2 ** 20)
+    expect(sent).toBeLessThanOrEqual(35 * MIB)
   })
 
-  it('in pieces that split a character are read', async () => {
+  it('may come in pieces that split a character', async () => {
     const bytes = new TextEncoder().encode(JSON.stringify(chatOf({ user: 'é' })))
     const body = new ReadableStream<Uint8Array>({
       start(controller) {
@@ -332,25 +302,15 @@ describe('bodies', () => {
     expect((await handle(streamed(body), scriptedHost())).status).toBe(200)
   })
 
-  it.each([undefined, null])('are read where the stream of a body is %s', async (body) => {
+  it.each([undefined, null])('is read where its stream is %s', async (body) => {
     const request = streamed(JSON.stringify(chatOf()))
     Object.defineProperty(request, 'body', { value: body })
     expect((await handle(request, scriptedHost())).status).toBe(200)
   })
 
-  it('that are just as large as may be are read', async () => {
-    const body = JSON.stringify(chatOf()).padEnd(32 * 1024 * 1024)
-    const response = await send(scriptedHost(), '/v1/chat/completions', { body })
-    expect(response.status).toBe(200)
-  })
-
-  it('sent by a navigation are refused', async () => {
+  it('of a navigation is rejected', async () => {
     const host = scriptedHost()
-    const request = new Request('http://localhost/v1/chat/completions', {
-      method: 'POST',
-      body: JSON.stringify(chatOf()),
-      headers: { 'content-type': 'application/json' },
-    })
+    const request = streamed(JSON.stringify(chatOf()))
     Object.defineProperty(request, 'mode', { value: 'navigate' })
     expect((await errorOf(await handle(request, host), 403)).type).toBe('permission_error')
     expect(host.requests).toEqual([])

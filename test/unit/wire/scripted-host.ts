@@ -121,14 +121,16 @@ export interface HostOptions {
   overrides?: Partial<Host>
 }
 
-function find(tag: string): Loadable {
-  const type = { [TINY.tag]: 'model', [EMBEDDER]: 'predictor' } as const
-  if (Object.hasOwn(type, tag)) {
-    return { tag, name: tag, type: type[tag] ?? 'model', bytes: 0, load: () => undefined }
-  }
-  throw new InoriginError('not_found', `There is no model ${tag}.`, {
+function find(tag: string, param: 'model' | 'tag' = 'model'): Loadable {
+  const types = new Map<string, Loadable['type']>([
+    [TINY.tag, 'model'],
+    [EMBEDDER, 'predictor'],
+  ])
+  const type = types.get(tag)
+  if (type) return { tag, name: tag, type, bytes: 0, load: () => undefined }
+  throw new InoriginError('not_found', `There is no ${param} ${tag}.`, {
     code: 'model_not_found',
-    param: 'model',
+    param,
   })
 }
 

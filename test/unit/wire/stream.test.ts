@@ -1,31 +1,31 @@
-/** How a body is drawn from a generation: one event at a time, and no longer than someone reads. */
+/** Bodies of responses: they take one event at a time, and end the work when nobody reads them. */
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { describe, expect, it } from 'vitest'
 import { InoriginError } from '../../../src/error.ts'
 import type { Caller, GenerationEvent } from '../../../src/types/index.ts'
 import { checkMessageStream } from '../../support/anthropic-grammar.ts'
-import { chatOf, HELLO, messageOf, scriptedHost, send } from './scripted-host.ts'
+import { chatOf, HELLO, messageOf, scriptedHost, send, USAGE } from './scripted-host.ts'
 
 const chat = { path: '/v1/chat/completions', body: chatOf({ stream: true }) }
 const message = { path: '/v1/messages', body: messageOf({ stream: true }) }
-const json = { path: '/v1/messages', body: messageOf() }
+const json = { path: '/v1/messages', body: messageOf({ stream: false }) }
 
-/** A host whose generation stands still until it is told to go on, or to end. */
+/** A host whose generation waits for `emit`, and a record of how it ends. */
 function slowHost() {
-  const told = { caller: null as Caller | null, waiting: 0, returned: 0 }
+  const seen = { caller: null as Caller | null, waiting: 0, returned: 0 }
   const queue: Array<(result: IteratorResult<GenerationEvent>) => void> = []
   const events: AsyncIterable<GenerationEvent> = {
     [Symbol.asyncIterator]: () => ({
       next: () => {
-        told.waiting++
+        seen.waiting++
         return new Promise((resolve, reject) => {
           queue.push(resolve)
-          told.caller?.signal.addEventListener('abort', () => reject(told.caller?.signal.reason))
+          seen.caller?.signal.addEventListener('abort', () => reject(seen.caller?.signal.reason))
         })
       },
       return: () => {
-        told.returned++
+        seen.returned++
         return Promise.resolve({ done: true, value: undefined })
       },
     }),
@@ -33,12 +33,12 @@ function slowHost() {
   const host = scriptedHost({
     overrides: {
       generate(_, caller) {
-        told.caller = caller
+        seen.caller = caller
         return Promise.resolve({ ignored: [], events })
       },
     },
   })
-  return { host, told, emit: (value: GenerationEvent) => queue.shift()?.({ done: false, value }) }
+  return { host, seen, emit: (value: GenerationEvent) => queue.shift()?.({ done: false, value }) }
 }
 
 const settle = () => new Promise((resolve) => setTimeout(resolve))
@@ -51,6 +51,18 @@ function readerOf(response: Response): ReadableStreamDefaultReader<Uint8Array> {
 async function read(reader: ReadableStreamDefaultReader<Uint8Array>): Promise<string> {
   return new TextDecoder().decode((await reader.read()).value)
 }
+
+/** Opens a response of the slow host, and begins to read it. */
+async function openSlow({ path, body }: typeof chat, signal?: AbortSignal) {
+  const slow = slowHost()
+  const reader = readerOf(await send(slow.host, path, { body, signal }))
+  const pending = reader.read()
+  await settle()
+  expect(slow.seen.waiting).toBe(1)
+  return { ...slow, reader, pending }
+}
+
+const ABORTED = expect.objectContaining({ name: 'AbortError' })
 
 describe('a stream', () => {
   it.each([chat, message])(
@@ -70,7 +82,7 @@ describe('a stream', () => {
     },
   )
 
-  it('sends what there is before what there is to wait for', async () => {
+  it('sends each event before it waits for the next', async () => {
     const { host, emit } = slowHost()
     const reader = readerOf(await send(host, message.path, { body: message.body }))
     for (const event of HELLO as GenerationEvent[]) {
@@ -81,171 +93,125 @@ describe('a stream', () => {
     }
   })
 
-  it.each([chat, message, json])(
-    'of $path that is cancelled ends the work at once',
-    async ({ path, body }) => {
-      const { host, told } = slowHost()
-      const reader = readerOf(await send(host, path, { body }))
-      const pending = reader.read()
-      await settle()
-      expect(told.waiting).toBe(1)
-      await reader.cancel()
-      expect(told.caller?.signal.aborted).toBe(true)
-      expect(told.returned).toBe(1)
-      expect(await pending).toEqual({ done: true, value: undefined })
-    },
-  )
-
-  it.each([chat, message, json])(
-    'of $path that is cancelled before it is read ends the work',
-    async ({ path, body }) => {
-      const { host, told } = slowHost()
-      const response = await send(host, path, { body })
-      await response.body?.cancel()
-      expect(told.caller?.signal.aborted).toBe(true)
-      expect(told.returned).toBe(1)
-    },
-  )
-
-  it('that is cancelled aborts its work after `cancel` has returned', async () => {
-    const { host, told } = slowHost()
+  it('that is canceled aborts its work after `cancel` has returned', async () => {
+    const { host, seen } = slowHost()
     const response = await send(host, chat.path, { body: chat.body })
     const order: string[] = []
-    told.caller?.signal.addEventListener('abort', () => order.push('aborted'))
-    const cancelled = response.body?.cancel()
+    seen.caller?.signal.addEventListener('abort', () => order.push('aborted'))
+    const canceled = response.body?.cancel()
     order.push('returned')
-    await cancelled
+    await canceled
     expect(order).toEqual(['returned', 'aborted'])
   })
 
-  it('that is cancelled between two events ends the work', async () => {
+  it('that is canceled between two events ends the work', async () => {
     const host = scriptedHost()
     const reader = readerOf(await send(host, chat.path, { body: chat.body }))
     await reader.read()
     await reader.read()
     await reader.cancel()
-    expect(host.returned).toBe(true)
-    expect(host.callers[0]?.signal.aborted).toBe(true)
     await settle()
-    expect(host.read).toBe(2)
+    expect(host.callers[0]?.signal.aborted).toBe(true)
+    expect([host.returned, host.read]).toEqual([true, 2])
   })
 
-  it.each([chat, message, json])(
-    'of $path breaks off when its request is aborted',
-    async ({ path, body }) => {
-      const { host, told } = slowHost()
-      const abort = new AbortController()
-      const reader = readerOf(await send(host, path, { body, signal: abort.signal }))
-      const pending = reader.read()
-      await settle()
-      abort.abort()
-      await expect(pending).rejects.toThrow(expect.objectContaining({ name: 'AbortError' }))
-      expect(told.caller?.signal.aborted).toBe(true)
-      expect(told.returned).toBe(1)
-    },
-  )
-
-  it('ends well although its request is aborted afterwards', async () => {
+  it('is complete although its request is aborted afterwards', async () => {
     const abort = new AbortController()
-    const response = await send(scriptedHost(), message.path, {
-      body: message.body,
-      signal: abort.signal,
-    })
-    const raw = await response.text()
+    const sent = { body: message.body, signal: abort.signal }
+    const raw = await (await send(scriptedHost(), message.path, sent)).text()
     abort.abort()
     expect(checkMessageStream(raw).text).toBe('Hello there')
   })
 })
 
-describe('work', () => {
-  it('outlives the request that no one but its answer holds', async () => {
-    const { host, told } = slowHost()
+describe.each([chat, message, json])('the work of $path, $body.stream', (sent) => {
+  it('ends at once when its body is canceled', async () => {
+    const { seen, reader, pending } = await openSlow(sent)
+    await reader.cancel()
+    expect(seen.caller?.signal.aborted).toBe(true)
+    expect(seen.returned).toBe(1)
+    expect(await pending).toEqual({ done: true, value: undefined })
+  })
+
+  it('ends when its body is canceled before it is read', async () => {
+    const { host, seen } = slowHost()
+    const response = await send(host, sent.path, { body: sent.body })
+    await response.body?.cancel()
+    expect([seen.caller?.signal.aborted, seen.returned]).toEqual([true, 1])
+  })
+
+  it('ends when its request is aborted', async () => {
     const abort = new AbortController()
-    const response = await send(host, chat.path, { body: chat.body, signal: abort.signal })
-    setFlagsFromString('--expose-gc')
-    const collectGarbage = runInNewContext('gc') as () => void
-    for (let round = 0; round < 5; round++) {
-      collectGarbage()
-      await settle()
-    }
+    const { seen, pending } = await openSlow(sent, abort.signal)
     abort.abort()
-    expect(told.caller?.signal.aborted).toBe(true)
-    await expect(response.text()).rejects.toThrow('aborted')
+    await expect(pending).rejects.toThrow(ABORTED)
+    expect([seen.caller?.signal.aborted, seen.returned]).toEqual([true, 1])
   })
 })
 
-describe('a request that is aborted', () => {
-  const aborted = (overrides: object) => {
-    const abort = new AbortController()
-    const answer = send(scriptedHost({ overrides }), chat.path, {
-      body: chat.body,
-      signal: abort.signal,
-    })
-    return { abort, answer }
+it('a request that only its response refers to is not garbage collected', async () => {
+  const { host, seen } = slowHost()
+  const abort = new AbortController()
+  const response = await send(host, chat.path, { body: chat.body, signal: abort.signal })
+  setFlagsFromString('--expose-gc')
+  const collectGarbage = runInNewContext('gc') as () => void
+  for (let round = 0; round < 5; round++) {
+    collectGarbage()
+    await settle()
   }
+  abort.abort()
+  expect(seen.caller?.signal.aborted).toBe(true)
+  await expect(response.text()).rejects.toThrow('aborted')
+})
 
+describe('a request that is aborted', () => {
   it('before it is accepted rejects, as fetch does', async () => {
-    const { abort, answer } = aborted({
-      generate: (_: unknown, { signal }: Caller) =>
-        new Promise((_resolve, reject) =>
-          signal.addEventListener('abort', () => reject(signal.reason)),
-        ),
-    })
+    const abort = new AbortController()
+    const generate = (_: unknown, { signal }: Caller) =>
+      new Promise<never>((_resolve, reject) =>
+        signal.addEventListener('abort', () => reject(signal.reason)),
+      )
+    const sent = { body: chat.body, signal: abort.signal }
+    const answer = send(scriptedHost({ overrides: { generate } }), chat.path, sent)
     await settle()
     abort.abort()
-    await expect(answer).rejects.toThrow(expect.objectContaining({ name: 'AbortError' }))
+    await expect(answer).rejects.toThrow(ABORTED)
   })
 
   it('before it is sent never reaches the host', async () => {
     const host = scriptedHost()
-    const signal = AbortSignal.abort()
-    await expect(send(host, chat.path, { body: chat.body, signal })).rejects.toThrow(
-      expect.objectContaining({ name: 'AbortError' }),
-    )
+    const sent = { body: chat.body, signal: AbortSignal.abort() }
+    await expect(send(host, chat.path, sent)).rejects.toThrow(ABORTED)
     expect(host.requests).toEqual([])
   })
 })
 
 describe('a generation', () => {
-  it('that cannot even be abandoned does no harm', async () => {
+  it('that cannot even be left does no harm', async () => {
     const events: AsyncIterable<GenerationEvent> = {
       [Symbol.asyncIterator]: () => ({
         next: () => Promise.reject(new InoriginError('internal', 'Broken.')),
         return: () => Promise.reject(new Error('Broken too.')),
       }),
     }
-    const host = scriptedHost({
-      overrides: { generate: () => Promise.resolve({ ignored: [], events }) },
-    })
-    expect(
-      checkMessageStream(await (await send(host, message.path, { body: message.body })).text())
-        .error,
-    ).toMatchObject({
-      message: 'Broken.',
-    })
-    const response = await send(host, message.path, { body: message.body })
-    await response.body?.cancel()
+    const host = scriptedHost({ overrides: { generate: async () => ({ ignored: [], events }) } })
+    const answer = () => send(host, message.path, { body: message.body })
+    const { error } = checkMessageStream(await (await answer()).text())
+    expect(error).toMatchObject({ message: 'Broken.' })
+    await (await answer()).body?.cancel()
     await settle()
   })
 
-  it('of many small pieces is drawn without holding them', async () => {
+  it('of many small pieces is whole', async () => {
     const pieces = 5000
     const script: GenerationEvent[] = [
-      { type: 'start', promptTokens: 1, cachedTokens: 0 },
+      { type: 'start', promptTokens: 12, cachedTokens: 5 },
       ...Array.from({ length: pieces }, (): GenerationEvent => ({ type: 'text', text: 'x' })),
-      {
-        type: 'finish',
-        reason: 'length',
-        stopSequence: null,
-        usage: { promptTokens: 1, cachedTokens: 0, completionTokens: pieces, reasoningTokens: 0 },
-      },
+      { type: 'finish', reason: 'length', stopSequence: null, usage: USAGE },
     ]
-    const host = scriptedHost({ script })
-    const raw = await (await send(host, message.path, { body: message.body })).text()
+    const answer = (body: object) => send(scriptedHost({ script }), message.path, { body })
+    const raw = await (await answer(message.body)).text()
     expect(checkMessageStream(raw).text).toHaveLength(pieces)
-    const body = (await (await send(host, json.path, { body: json.body })).json()) as {
-      content: Array<{ text: string }>
-    }
-    expect(body.content[0]?.text).toHaveLength(pieces)
+    expect((await (await answer(json.body)).json()).content[0].text).toHaveLength(pieces)
   })
 })
