@@ -82,8 +82,11 @@ describe('by plain requests', () => {
 })
 
 describe('by clients', () => {
-  const embed = (text: string) => [text.length / 100, 0.5, -0.25]
-  const embedders = [{ tag: EMBEDDER, dimensions: 3, embed }]
+  const embed = (text: string) => [
+    text.length / 100,
+    ...Array.from({ length: 15 }, (_, at) => at / 16),
+  ]
+  const embedders = [{ tag: EMBEDDER, dimensions: 16, embed }]
   const { origin, baseURL, fetch } = createTestServer({ models, embedders, apiKeys: [KEY] })
   const seer = { model: MODEL, question: '', images: [], tokens: 0 }
   checkClients(
