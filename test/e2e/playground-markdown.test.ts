@@ -134,7 +134,9 @@ function streamNext(page: Page, tokens: readonly string[]): Promise<void> {
   const events = tokens.map((content) => frame({ delta: { content } }))
   events.push(frame({ delta: {}, finish_reason: 'stop' }), 'data: [DONE]\n\n')
   return page.evaluate((all) => {
-    window.fetch = async () => {
+    const scripted = window.fetch
+    window.fetch = async (input, init) => {
+      if (!String(input).endsWith('/chat/completions')) return scripted(input, init)
       const body = new ReadableStream<Uint8Array>({
         pull(controller) {
           const text = all.splice(0, 20).join('')
