@@ -77,7 +77,7 @@ async function expectAnswer(bridge = command): Promise<void> {
   expect(usage.output_tokens).toBe(1)
 }
 
-describe('the contract', { tags: ['everyday'] }, () => {
+describe('the contract', () => {
   let traits: Traits
 
   beforeAll(async () => {
@@ -104,7 +104,7 @@ describe('the contract', { tags: ['everyday'] }, () => {
     }))
   })
 
-  test('a client that aborts cancels the answer in the tab', async () => {
+  test('a client that aborts cancels the answer in the tab', { tags: ['everyday'] }, async () => {
     const abort = new AbortController()
     await beginEndless(abort.signal)
     abort.abort()

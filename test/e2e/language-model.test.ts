@@ -31,8 +31,6 @@ interface InPage {
   LanguageModel: Api.LanguageModelConstructor
 }
 
-const EVERYDAY = { tags: ['everyday'] }
-
 let site: Site
 
 beforeAll(async () => {
@@ -51,7 +49,7 @@ async function openPage(): Promise<Page> {
   return page
 }
 
-test('creates a session after a click, with progress, and answers', EVERYDAY, async () => {
+test('creates a session after a click, with progress, and answers', async () => {
   const context = await site.browser.newContext()
   await site.open('/unclicked.html', context)
   await expect.poll(() => site.reports).toEqual(['NotAllowedError,downloadable'])

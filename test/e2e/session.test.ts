@@ -10,8 +10,6 @@ import { fetchIn } from '../support/requests.ts'
 import { onnxFile } from '../support/onnx.ts'
 import { openSite, serveIn, type Site } from '../support/site.ts'
 
-const EVERYDAY = { tags: ['everyday'] }
-
 /** Adds the sum of each window to the state. */
 const file = onnxFile({
   inputs: [
@@ -81,37 +79,33 @@ afterAll(async () => {
 
 declare const server: Server
 
-test(
-  'a session carries sound and state, starts over, and is apart from others',
-  EVERYDAY,
-  async () => {
-    const sums = await page.evaluate(async () => {
-      const [session, other] = await Promise.all([
-        server.session('@test/sum'),
-        server.session('@test/sum'),
-      ])
-      const ones = new Float32Array(3).fill(1)
-      const results: Record<string, unknown>[] = []
-      // The first runs on the host's port, later ones on the predictor's own.
-      for (let call = 0; call < 3; call++)
-        results.push((await session.predict({ wave: ones })).outputs)
-      results.push((await other.predict({ wave: ones })).outputs)
-      session.reset()
+test('a session carries sound and state, starts over, and is apart from others', async () => {
+  const sums = await page.evaluate(async () => {
+    const [session, other] = await Promise.all([
+      server.session('@test/sum'),
+      server.session('@test/sum'),
+    ])
+    const ones = new Float32Array(3).fill(1)
+    const results: Record<string, unknown>[] = []
+    // The first runs on the host's port, later ones on the predictor's own.
+    for (let call = 0; call < 3; call++)
       results.push((await session.predict({ wave: ones })).outputs)
-      session.close()
-      const closed = await session.predict({ wave: ones }).catch((error: Error) => error.message)
-      const toList = ({ sum, ...rest }: Record<string, unknown>) => [
-        ...(sum as { data: Float32Array }).data,
-        ...Object.keys(rest),
-      ]
-      return { lists: results.map(toList), closed }
-    })
-    expect(sums).toEqual({
-      lists: [[2], [4, 6], [8], [2], [2]],
-      closed: 'The session was closed. Open another one.',
-    })
-  },
-)
+    results.push((await other.predict({ wave: ones })).outputs)
+    session.reset()
+    results.push((await session.predict({ wave: ones })).outputs)
+    session.close()
+    const closed = await session.predict({ wave: ones }).catch((error: Error) => error.message)
+    const toList = ({ sum, ...rest }: Record<string, unknown>) => [
+      ...(sum as { data: Float32Array }).data,
+      ...Object.keys(rest),
+    ]
+    return { lists: results.map(toList), closed }
+  })
+  expect(sums).toEqual({
+    lists: [[2], [4, 6], [8], [2], [2]],
+    closed: 'The session was closed. Open another one.',
+  })
+})
 
 const ON_WEBGPU = { tags: ['slow'], timeout: 300_000 }
 

@@ -8,7 +8,6 @@ import { CHAT, fetchIn } from '../support/requests.ts'
 import { onnxFile, type Graph } from '../support/onnx.ts'
 import { openSite, serveIn, type Site } from '../support/site.ts'
 
-const EVERYDAY = { tags: ['everyday'] }
 const SLOW = { tags: ['slow'] }
 
 const MODELS = join(import.meta.dirname, '../../demo/models')
@@ -88,7 +87,7 @@ const asFile = (name: string, buffer: Buffer) => ({
   buffer,
 })
 
-test('a folder in the layout of a hub is the model, and no hub is asked', EVERYDAY, async () => {
+test('a folder in the layout of a hub is the model, and no hub is asked', async () => {
   await page.setInputFiles('#folder', join(MODELS, 'guide'))
   const { imported, steps, message } = await importFrom('folder', '@me/guide')
   expect(message).toBeUndefined()

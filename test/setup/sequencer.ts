@@ -8,7 +8,18 @@ const PROJECTS = ['e2e', 'unit']
  * End-to-end tests that take about a minute beside others, the longest first. Most of that time is a time limit of the
  * product or of a browser, or lies in a hook, so neither the size nor the last result of a file tells it.
  */
-const LONG = ['conformance', 'storage', 'watchdog', 'choice', 'tabs', 'lost']
+const LONG = [
+  'conformance',
+  'playground',
+  'deaths',
+  'failover',
+  'offline-versions',
+  'choice',
+  'storage',
+  'updates',
+  'add',
+  'split-runtime',
+]
 
 /** Returns the place in the list, or its end. */
 const rankIn = (list: readonly string[], isIt: (name: string) => boolean): number => {
