@@ -61,7 +61,7 @@ test('asks the model that sees about a picture', { tags: ['slow'] }, async () =>
   }
 })
 
-test('prints each token when it comes', { tags: ['everyday'] }, async () => {
+test('prints each token when it comes', async () => {
   const slow = await serveSlowAnswer(['One', ' two', ' three', '.'])
   try {
     const { code, stdout, pieces } = await ask(['Count to three.', '--url', slow.url], slow.next)

@@ -9,7 +9,6 @@ const SLOW = { tags: ['slow'] }
 
 const model = '@inorigin/embed'
 const KEY = { authorization: 'Bearer right' }
-const EVERYDAY = { tags: ['everyday'] }
 
 let site: Site
 let page: Page
@@ -44,41 +43,35 @@ const decode = (base64: string): number[] => {
   return [...new Float32Array(bytes.buffer)]
 }
 
-test(
-  'vectors are those of the predictor, as base64 and as floats, in the order of the texts',
-  EVERYDAY,
-  async () => {
-    const words = ['dog', 'invoice', 'The soup needs more salt', '😀', 'x', ' ', '日本語']
-    // More than a batch holds, of mixed lengths.
-    const input = Array.from({ length: 120 }, (_unused, at) =>
-      Array.from({ length: 1 + ((at * 37) % 90) }, (_none, word) => words[(at + word) % 7]).join(
-        ' ',
-      ),
-    )
-    const plain = await post('/v1/embeddings', { model, input, user: 'someone' })
-    const coded = await post('/v1/embeddings', { model, input, encoding_format: 'base64' })
-    const vectorsOf = <Vector>(data: { index: number; embedding: Vector }[]): Vector[] => {
-      expect(data.map(({ index }) => index)).toEqual([...input.keys()])
-      return data.map(({ embedding }) => embedding)
-    }
-    const vectors = vectorsOf<number[]>(plain.body.data)
-    const decoded = vectorsOf<string>(coded.body.data).map(decode)
-    const [computed, tokens] = await page.evaluate(async (text) => {
-      const { server } = globalThis as unknown as { server: Server }
-      const { outputs } = await server.predict('@inorigin/embed', { text })
-      const values = (name: string) => [...(outputs[name] as { data: Float32Array }).data]
-      return [values('vector'), values('tokens')] as const
-    }, input)
-    expect(vectors.map(({ length }) => length)).toEqual(input.map(() => 128))
-    const off = (numbers: number[]) =>
-      Math.max(...numbers.map((number, at) => Math.abs(number - computed[at]!)))
-    expect(off(vectors.flat())).toBeLessThan(1e-5)
-    expect(off(decoded.flat())).toBeLessThan(1e-5)
-    const count = tokens.reduce((sum, number) => sum + number, 0)
-    const usage = { prompt_tokens: count, total_tokens: count }
-    expect([plain.body.usage, coded.body.usage]).toEqual([usage, usage])
-  },
-)
+test('vectors are those of the predictor, as base64 and as floats, in the order of the texts', async () => {
+  const words = ['dog', 'invoice', 'The soup needs more salt', '😀', 'x', ' ', '日本語']
+  // More than a batch holds, of mixed lengths.
+  const input = Array.from({ length: 120 }, (_unused, at) =>
+    Array.from({ length: 1 + ((at * 37) % 90) }, (_none, word) => words[(at + word) % 7]).join(' '),
+  )
+  const plain = await post('/v1/embeddings', { model, input, user: 'someone' })
+  const coded = await post('/v1/embeddings', { model, input, encoding_format: 'base64' })
+  const vectorsOf = <Vector>(data: { index: number; embedding: Vector }[]): Vector[] => {
+    expect(data.map(({ index }) => index)).toEqual([...input.keys()])
+    return data.map(({ embedding }) => embedding)
+  }
+  const vectors = vectorsOf<number[]>(plain.body.data)
+  const decoded = vectorsOf<string>(coded.body.data).map(decode)
+  const [computed, tokens] = await page.evaluate(async (text) => {
+    const { server } = globalThis as unknown as { server: Server }
+    const { outputs } = await server.predict('@inorigin/embed', { text })
+    const values = (name: string) => [...(outputs[name] as { data: Float32Array }).data]
+    return [values('vector'), values('tokens')] as const
+  }, input)
+  expect(vectors.map(({ length }) => length)).toEqual(input.map(() => 128))
+  const off = (numbers: number[]) =>
+    Math.max(...numbers.map((number, at) => Math.abs(number - computed[at]!)))
+  expect(off(vectors.flat())).toBeLessThan(1e-5)
+  expect(off(decoded.flat())).toBeLessThan(1e-5)
+  const count = tokens.reduce((sum, number) => sum + number, 0)
+  const usage = { prompt_tokens: count, total_tokens: count }
+  expect([plain.body.usage, coded.body.usage]).toEqual([usage, usage])
+})
 
 test('like texts are near each other', async () => {
   const input = ['I forgot my password', 'reset login credentials', 'banana bread']

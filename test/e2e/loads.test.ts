@@ -70,33 +70,29 @@ async function beginAll(page: Page, requests: Record<string, readonly [string, o
   await expect.poll(statuses).not.toContain(0)
 }
 
-test(
-  'while weights load, headers come at once and the body waits with comments and pings',
-  { tags: ['everyday'] },
-  async () => {
-    const release = await openLate(WEIGHTS)
-    const page = await openTab()
-    await beginAll(page, {
-      chat: [CHAT, {}],
-      message: [MESSAGES, {}],
-      plain: [MESSAGES, { stream: false }],
-      // The tokenizer is there, so this one need not wait for the weights to be a real 400.
-      refused: [MESSAGES, tooLong],
-    })
-    release()
-    const chat = await streamEnd(page, 'chat')
-    expect([chat.status, checkChatStream(chat.text).content]).toEqual([
-      200,
-      expect.stringMatching(/./),
-    ])
-    expect(chat.text).toMatch(/^: .*guide.*\d/m)
-    const message = await streamEnd(page, 'message')
-    expect(checkMessageStream(message.text).text).toBe(checkChatStream(chat.text).content)
-    const plain = await streamEnd(page, 'plain')
-    expect([plain.status, JSON.parse(plain.text).type]).toEqual([200, 'message'])
-    expect((await streamEnd(page, 'refused')).status).toBe(400)
-  },
-)
+test('while weights load, headers come at once and the body waits with comments and pings', async () => {
+  const release = await openLate(WEIGHTS)
+  const page = await openTab()
+  await beginAll(page, {
+    chat: [CHAT, {}],
+    message: [MESSAGES, {}],
+    plain: [MESSAGES, { stream: false }],
+    // The tokenizer is there, so this one need not wait for the weights to be a real 400.
+    refused: [MESSAGES, tooLong],
+  })
+  release()
+  const chat = await streamEnd(page, 'chat')
+  expect([chat.status, checkChatStream(chat.text).content]).toEqual([
+    200,
+    expect.stringMatching(/./),
+  ])
+  expect(chat.text).toMatch(/^: .*guide.*\d/m)
+  const message = await streamEnd(page, 'message')
+  expect(checkMessageStream(message.text).text).toBe(checkChatStream(chat.text).content)
+  const plain = await streamEnd(page, 'plain')
+  expect([plain.status, JSON.parse(plain.text).type]).toEqual([200, 'message'])
+  expect((await streamEnd(page, 'refused')).status).toBe(400)
+})
 
 test(
   'without a tokenizer, 200 goes out after 5 s and a late refusal is in-band',

@@ -44,27 +44,31 @@ function bodyOf(code: string): Record<string, unknown> {
   return JSON.parse(new Function('fetch', `${request}\nreturn response`)(look))
 }
 
-describe('with the embedded models', EVERYDAY, () => {
+describe('with the embedded models', () => {
   beforeEach(async () => {
     playground.faults.length = 0
     await beginChat()
   })
 
-  test('streams the first answer with nothing cached and breaks no rule of its policy', async () => {
-    const { page, ask, answer, faults } = playground
-    await ask('Who are you?')
-    expect(await answer()).not.toBe('')
-    const meta = await page.locator('.meta').innerText()
-    expect(meta).toMatch(/^\/v1\/chat\/completions · \d+ tokens? .*first token after/)
-    const events = (await page.locator('#events').textContent()) ?? ''
-    expect(events).toMatch(/^(: |data: )/)
-    expect(events.match(/"delta":\{"content":/g)?.length).toBeGreaterThan(1)
-    expect(events.endsWith('data: [DONE]\n\n')).toBe(true)
-    expect(await page.locator('#loading').isHidden()).toBe(true)
-    expect(faults).toEqual([])
-  })
+  test(
+    'streams the first answer with nothing cached and breaks no rule of its policy',
+    EVERYDAY,
+    async () => {
+      const { page, ask, answer, faults } = playground
+      await ask('Who are you?')
+      expect(await answer()).not.toBe('')
+      const meta = await page.locator('.meta').innerText()
+      expect(meta).toMatch(/^\/v1\/chat\/completions · \d+ tokens? .*first token after/)
+      const events = (await page.locator('#events').textContent()) ?? ''
+      expect(events).toMatch(/^(: |data: )/)
+      expect(events.match(/"delta":\{"content":/g)?.length).toBeGreaterThan(1)
+      expect(events.endsWith('data: [DONE]\n\n')).toBe(true)
+      expect(await page.locator('#loading').isHidden()).toBe(true)
+      expect(faults).toEqual([])
+    },
+  )
 
-  test('keeps the conversation when the wire style is switched', async () => {
+  test('keeps the conversation when the wire style is switched', EVERYDAY, async () => {
     const { page, ask, answer, faults } = playground
     await ask('Who are you?')
     const first = await answer()
@@ -120,7 +124,7 @@ describe('with the embedded models', EVERYDAY, () => {
     await openTab(page, 'Wire')
   })
 
-  test('writes, tries and calls a tool of the user, and answers', async () => {
+  test('writes, tries and calls a tool of the user, and answers', EVERYDAY, async () => {
     const { page, answer, faults } = playground
     await page.getByRole('button', { name: 'Tools: none' }).click()
     const dialog = page.getByRole('dialog', { name: 'Tools' })
@@ -166,7 +170,7 @@ describe('with the embedded models', EVERYDAY, () => {
     await dialog.getByRole('button', { name: 'Close' }).click()
   })
 
-  test('names the shapes in the picture of a suggested question', async () => {
+  test('names the shapes in the picture of a suggested question', EVERYDAY, async () => {
     const { page, answer, faults } = playground
     await page.getByRole('button', { name: 'What is in this picture?' }).click()
     await page.locator('.turn > .meta').waitFor()
@@ -177,7 +181,7 @@ describe('with the embedded models', EVERYDAY, () => {
   })
 })
 
-describe('with answers by a script', EVERYDAY, () => {
+describe('with answers by a script', () => {
   beforeEach(async () => {
     const { page, faults } = playground
     faults.length = 0
@@ -186,7 +190,7 @@ describe('with answers by a script', EVERYDAY, () => {
     await page.evaluate(await scriptedFetch())
   })
 
-  test('stops in the middle of an answer, by Escape, and keeps what came', async () => {
+  test('stops in the middle of an answer, by Escape, and keeps what came', EVERYDAY, async () => {
     const { page } = playground
     await scriptAnswers(page, { text: 'one two', isOpen: true })
     await send(page, 'Count.')
@@ -220,7 +224,7 @@ describe('with answers by a script', EVERYDAY, () => {
     expect(faults).toEqual([])
   })
 
-  test('shows what a model writes as text', async () => {
+  test('shows what a model writes as text', EVERYDAY, async () => {
     const { page, ask, answer, faults } = playground
     const text = '<img src=x onerror="stolen=1"> <script>stolen=1</script> <b>bold</b>'
     await scriptAnswers(page, text, HOSTILE_ANSWERS.slice(0, 20).join('\n\n'))
@@ -235,7 +239,7 @@ describe('with answers by a script', EVERYDAY, () => {
     expect(faults).toEqual([])
   })
 
-  test('keeps a chat across a reload, and "New chat" keeps the old one', async () => {
+  test('keeps a chat across a reload, and "New chat" keeps the old one', EVERYDAY, async () => {
     const { page, ask, faults } = playground
     const questions = () => page.locator('.question').allInnerTexts()
     await ask('One?')

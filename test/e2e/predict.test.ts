@@ -285,36 +285,32 @@ describe('from the page', () => {
     })
   })
 
-  test(
-    'giving up ends predictions before and while they run, and the next one is answered',
-    EVERYDAY,
-    async () => {
-      const seen = await page.evaluate(async () => {
-        const { server } = globalThis as unknown as { server: Server }
-        const slow = await server.predictor('@values/slow')
-        const inputs = { picture: new ImageData(224, 224) }
-        await slow.predict(inputs)
-        const kinds: string[] = []
-        const many = Array.from({ length: 400 }, () => {
-          const quitter = new AbortController()
-          const done = slow
-            .predict(inputs, { signal: quitter.signal })
-            .catch((error: { kind: string }) => {
-              kinds.push(error.kind)
-            })
-          return { quitter, done }
-        })
-        await many[0]?.done
-        for (const { quitter } of many) quitter.abort()
-        await Promise.all(many.map(({ done }) => done))
-        const { latency } = await slow.predict(inputs)
-        return { kinds: [...new Set(kinds)], count: kinds.length, latency }
+  test('giving up ends predictions before and while they run, and the next one is answered', async () => {
+    const seen = await page.evaluate(async () => {
+      const { server } = globalThis as unknown as { server: Server }
+      const slow = await server.predictor('@values/slow')
+      const inputs = { picture: new ImageData(224, 224) }
+      await slow.predict(inputs)
+      const kinds: string[] = []
+      const many = Array.from({ length: 400 }, () => {
+        const quitter = new AbortController()
+        const done = slow
+          .predict(inputs, { signal: quitter.signal })
+          .catch((error: { kind: string }) => {
+            kinds.push(error.kind)
+          })
+        return { quitter, done }
       })
-      expect(seen.kinds).toEqual(['aborted'])
-      expect(seen.count).toBeGreaterThan(300)
-      expect(seen.latency).toBeGreaterThan(0)
-    },
-  )
+      await many[0]?.done
+      for (const { quitter } of many) quitter.abort()
+      await Promise.all(many.map(({ done }) => done))
+      const { latency } = await slow.predict(inputs)
+      return { kinds: [...new Set(kinds)], count: kinds.length, latency }
+    })
+    expect(seen.kinds).toEqual(['aborted'])
+    expect(seen.count).toBeGreaterThan(300)
+    expect(seen.latency).toBeGreaterThan(0)
+  })
 
   test("what is given stays the giver's", async () => {
     const sizes = await page.evaluate(async () => {

@@ -290,34 +290,29 @@ describe('in memory', () => {
     site = await openSite()
   })
 
-  test(
-    'the next host has the responses of a closed one, for their key only',
-    { tags: ['everyday'] },
-    async () => {
-      const host = await openTab()
-      const next = await openTab()
-      const response = await respond(host)
-      const deleted = await respond(host)
-      const deletion = host.evaluate(
-        ([path, headers]) =>
-          fetch(path, { method: 'DELETE', headers }).then(({ status }) => status),
-        [`/v1/responses/${deleted.id}`, ANN] as const,
-      )
-      expect(await deletion).toBe(200)
-      await host.close()
+  test('the next host has the responses of a closed one, for their key only', async () => {
+    const host = await openTab()
+    const next = await openTab()
+    const response = await respond(host)
+    const deleted = await respond(host)
+    const deletion = host.evaluate(
+      ([path, headers]) => fetch(path, { method: 'DELETE', headers }).then(({ status }) => status),
+      [`/v1/responses/${deleted.id}`, ANN] as const,
+    )
+    expect(await deletion).toBe(200)
+    await host.close()
 
-      const retrieved = await fetchIn(next, `/v1/responses/${response.id}`, undefined, ANN)
-      expect(retrieved.status).toBe(200)
-      expect(JSON.parse(retrieved.text).output[0].content[0].text).toBe(response.text)
-      expect(await getStatus(next, response.id, BEA)).toBe(404)
-      expect(await getStatus(next, deleted.id)).toBe(404)
-      const reply = await respond(next, {
-        previous_response_id: response.id,
-        input: 'And who else?',
-      })
-      expect(await getStatus(next, reply.id)).toBe(200)
-    },
-  )
+    const retrieved = await fetchIn(next, `/v1/responses/${response.id}`, undefined, ANN)
+    expect(retrieved.status).toBe(200)
+    expect(JSON.parse(retrieved.text).output[0].content[0].text).toBe(response.text)
+    expect(await getStatus(next, response.id, BEA)).toBe(404)
+    expect(await getStatus(next, deleted.id)).toBe(404)
+    const reply = await respond(next, {
+      previous_response_id: response.id,
+      input: 'And who else?',
+    })
+    expect(await getStatus(next, reply.id)).toBe(200)
+  })
 
   test('a tab that joins later gets the responses, too', SLOW, async () => {
     const host = await openTab()
