@@ -74,30 +74,37 @@ afterAll(async () => {
 const add = (model: string, tag: string, ...options: string[]) =>
   app.inorigin('add', `models/${model}`, '--tag', tag, ...options)
 
-describe('a model', { tags: ['everyday'] }, () => {
-  test('is drafted by inorigin add, which prints where it is and how to use it', () => {
-    // Parts that end in the middle of a float, to be put together again.
-    const added = add('mixed.onnx', '@me/mixed', '--max-file-bytes', '10001')
-    expect(added).toMatchObject({ code: 0, err: '' })
-    expect(added.out).toContain('Split into parts: weights/w.bin')
-    expect(added.out).toContain('  x  float32  Shape [batch, 4].')
-    expect(added.out).toContain("serve({ catalog: '/inorigin/catalog.json' })")
-    expect(added.out).toContain("'bytes.in': { data: new Uint8Array(1), shape: [1] },")
-    const parts = readdirSync(app.path('public/inorigin/@me/mixed/weights')).toSorted()
-    expect(parts).toEqual([0, 1, 2, 3, 4].map((index) => `w.bin.${index}`))
+describe('a model', () => {
+  test(
+    'is drafted by inorigin add, which prints where it is and how to use it',
+    { tags: ['everyday'] },
+    () => {
+      // Parts that end in the middle of a float, to be put together again.
+      const added = add('mixed.onnx', '@me/mixed', '--max-file-bytes', '10001')
+      expect(added).toMatchObject({ code: 0, err: '' })
+      expect(added.out).toContain('Split into parts: weights/w.bin')
+      expect(added.out).toContain('  x  float32  Shape [batch, 4].')
+      expect(added.out).toContain("serve({ catalog: '/inorigin/catalog.json' })")
+      expect(added.out).toContain("'bytes.in': { data: new Uint8Array(1), shape: [1] },")
+      const parts = readdirSync(app.path('public/inorigin/@me/mixed/weights')).toSorted()
+      expect(parts).toEqual([0, 1, 2, 3, 4].map((index) => `w.bin.${index}`))
 
-    const image = add('mean.onnx', '@me/mean', '--name', 'Mean colour')
-    expect(image).toMatchObject({ code: 0, err: '' })
-    expect(image.out).toContain('is treated as an image (rgb, nchw)')
-    expect(add('guide', '@me/chat')).toMatchObject({ code: 0, err: '' })
+      const image = add('mean.onnx', '@me/mean', '--name', 'Mean colour')
+      expect(image).toMatchObject({ code: 0, err: '' })
+      expect(image.out).toContain('is treated as an image (rgb, nchw)')
+      expect(add('guide', '@me/chat')).toMatchObject({ code: 0, err: '' })
 
-    const again = add('mean.onnx', '@me/mean')
-    expect([again.code, again.err]).toEqual([1, expect.stringContaining('replace it with --force')])
-    const { $schema, entries } = JSON.parse(app.get('public/inorigin/catalog.json'))
-    const tags = entries.map(({ tag }: { tag: string }) => tag)
-    expect(tags).toEqual(['@me/mixed', '@me/mean', '@me/chat'])
-    expect(JSON.parse(app.get(join('public/inorigin', $schema)))).toHaveProperty('properties')
-  })
+      const again = add('mean.onnx', '@me/mean')
+      expect([again.code, again.err]).toEqual([
+        1,
+        expect.stringContaining('replace it with --force'),
+      ])
+      const { $schema, entries } = JSON.parse(app.get('public/inorigin/catalog.json'))
+      const tags = entries.map(({ tag }: { tag: string }) => tag)
+      expect(tags).toEqual(['@me/mixed', '@me/mean', '@me/chat'])
+      expect(JSON.parse(app.get(join('public/inorigin', $schema)))).toHaveProperty('properties')
+    },
+  )
 
   test('runs through server.predict, and over HTTP', async () => {
     page = makePatient(await browser.newPage())

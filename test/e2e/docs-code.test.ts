@@ -1,8 +1,11 @@
-/** The code of the documentation in a page with the built package, the guide and the predictors. */
-import { basename } from 'node:path'
+/** The code of the documentation: it compiles, and runs in a page with the built package, the guide and the predictors. */
+import { execFile } from 'node:child_process'
+import { writeFileSync } from 'node:fs'
+import { basename, join } from 'node:path'
+import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { bundleModules } from '../support/docs-code/bundle.ts'
-import { listBlocks, listPages } from '../support/docs-code/blocks.ts'
+import { listBlocks, listPages, ROOT } from '../support/docs-code/blocks.ts'
 import { isModule, writeModules, type DocsFolder } from '../support/docs-code/modules.ts'
 import { openSite, serveIn, type Site } from '../support/site.ts'
 
@@ -135,3 +138,47 @@ test.for(RUN)(
     expect(printed).toMatch(outcome as RegExp)
   },
 )
+
+test('every module compiles against the entry points', async () => {
+  const all = writeModules(listPages().flatMap(listBlocks))
+  try {
+    expect(all.modules.length).toBeGreaterThan(40)
+    expect(await compile(all.path)).toEqual([])
+  } finally {
+    all.remove()
+  }
+})
+
+const OPTIONS = {
+  allowJs: true,
+  checkJs: true,
+  jsx: 'react-jsx',
+  types: ['node', 'vite/client'],
+  // A block may show a value that the reader uses.
+  noUnusedLocals: false,
+  noUnusedParameters: false,
+  // Most apps allow `outputs.digit` of a record, and nothing is emitted.
+  noPropertyAccessFromIndexSignature: false,
+  rewriteRelativeImportExtensions: false,
+}
+
+/** Resolves with the errors of the compiler, by page and line. */
+async function compile(path: string): Promise<string[]> {
+  const config = { extends: join(ROOT, 'test/tsconfig.json'), compilerOptions: OPTIONS }
+  const files = { include: ['pages'], exclude: [] }
+  writeFileSync(join(path, 'tsconfig.json'), JSON.stringify({ ...config, ...files }))
+  const tsc = join(ROOT, 'node_modules/typescript/bin/tsc')
+  const args = [tsc, '-p', path, '--pretty', 'false']
+  const { stdout } = await promisify(execFile)(process.execPath, args).catch(
+    (failed: { stdout: string }) => failed,
+  )
+  return stdout
+    .split('\n')
+    .filter((line) => line !== '')
+    .map((line) =>
+      line.replace(
+        /^.*\/pages\/(.*)~\d+\.\w+\((\d+),/,
+        (_all, page: string, at: string) => `${page.replaceAll('~', '/')}.md:${at} (`,
+      ),
+    )
+}

@@ -25,25 +25,21 @@ async function openTabs(count: number, options?: SiteOptions): Promise<Page[]> {
 
 const statusOf = async (page: Page) => (await fetchIn(page, '/v1/models')).status
 
-test(
-  'tabs share one host, also with one that never calls serve(), until it is closed',
-  { tags: ['everyday'] },
-  async () => {
-    const [one, two] = (await openTabs(2)) as [Page, Page]
-    const text = await askGuide(one)
-    expect(text).not.toMatch(/^\d{3} /)
-    expect(await askGuide(two)).toBe(text)
-    expect(await askGuide(await site.open())).toBe(text)
-    expect(threadsOf(one)).toContain('/inorigin/worker.js')
-    expect(threadsOf(two)).toEqual([])
+test('tabs share one host, also with one that never calls serve(), until it is closed', async () => {
+  const [one, two] = (await openTabs(2)) as [Page, Page]
+  const text = await askGuide(one)
+  expect(text).not.toMatch(/^\d{3} /)
+  expect(await askGuide(two)).toBe(text)
+  expect(await askGuide(await site.open())).toBe(text)
+  expect(threadsOf(one)).toContain('/inorigin/worker.js')
+  expect(threadsOf(two)).toEqual([])
 
-    // Another tab is elected, and the next request works.
-    await one.close()
-    expect(await statusOf(two)).toBe(200)
-    expect(await askGuide(two)).toBe(text)
-    expect(threadsOf(two)).toContain('/inorigin/worker.js')
-  },
-)
+  // Another tab is elected, and the next request works.
+  await one.close()
+  expect(await statusOf(two)).toBe(200)
+  expect(await askGuide(two)).toBe(text)
+  expect(threadsOf(two)).toContain('/inorigin/worker.js')
+})
 
 test('a page is controlled again after a hard reload, without another one', SLOW, async () => {
   const [page] = (await openTabs(1)) as [Page]

@@ -563,18 +563,22 @@ describe('a limit', () => {
     )
   })
 
-  test('of bytes holds for all arrays together, after their conversion', async () => {
-    const halves = zip(zeros('<f2', '(8388610,)', 2 * 8_388_610))
-    expect(await refusalOf({ float64: typed('float16', halves) })).toBe(
-      'inputs.float64.data: has 8388610 elements of type float16, which become float64. ' +
-        'The arrays of all inputs then have more than 67108864 bytes. Send less at once.',
-    )
-    const bytes = typed('uint8', zip(zeros('|u1', '(40000000,)', 40_000_000)))
-    expect(await inputsOf({ uint8: bytes })).toHaveProperty('uint8')
-    expect(await refusalOf({ uint8: bytes, string: bytes }, 413)).toBe(
-      'inputs.string.data: decompresses to more than 27108864 bytes. Send less at once.',
-    )
-  })
+  test(
+    'of bytes holds for all arrays together, after their conversion',
+    { tags: ['slow'] },
+    async () => {
+      const halves = zip(zeros('<f2', '(8388610,)', 2 * 8_388_610))
+      expect(await refusalOf({ float64: typed('float16', halves) })).toBe(
+        'inputs.float64.data: has 8388610 elements of type float16, which become float64. ' +
+          'The arrays of all inputs then have more than 67108864 bytes. Send less at once.',
+      )
+      const bytes = typed('uint8', zip(zeros('|u1', '(40000000,)', 40_000_000)))
+      expect(await inputsOf({ uint8: bytes })).toHaveProperty('uint8')
+      expect(await refusalOf({ uint8: bytes, string: bytes }, 413)).toBe(
+        'inputs.string.data: decompresses to more than 27108864 bytes. Send less at once.',
+      )
+    },
+  )
 
   test('of elements holds for a conversion one by one', { tags: ['slow'] }, async () => {
     const value = typed('int8', `data:;base64,${'AAAA'.repeat(333_334)}`)
