@@ -17,7 +17,8 @@ export interface Announcer {
 export function createAnnouncer(): Announcer {
   const region = byId('announcer', HTMLElement)
   let length = 0
-  let last = 0
+  let last = -INTERVAL_MS
+  let timer: ReturnType<typeof setTimeout> | undefined
 
   function say(text: string, end: number): void {
     const words = toWords(text.slice(length, end))
@@ -28,14 +29,22 @@ export function createAnnouncer(): Announcer {
     while (region.childElementCount > KEPT) region.firstChild?.remove()
   }
 
+  function saySentences(text: string): void {
+    const end = endOfSentences(text)
+    if (end > length) say(text, end)
+  }
+
   return {
     follow(text) {
       if (text.length < length) length = 0
-      if (performance.now() - last < INTERVAL_MS) return
-      const end = endOfSentences(text)
-      if (end > length) say(text, end)
+      clearTimeout(timer)
+      const wait = last + INTERVAL_MS - performance.now()
+      // An answer may pause behind a sentence, so that nothing follows it for long.
+      if (wait > 0) timer = setTimeout(() => saySentences(text), wait)
+      else saySentences(text)
     },
     end(text) {
+      clearTimeout(timer)
       say(text, text.length)
       length = 0
     },

@@ -90,29 +90,33 @@ describe('with the embedded models', () => {
     expect(faults).toEqual([])
   })
 
-  test('the comparison asks three columns of two models, one after the other', async () => {
-    const { page } = await open(undefined, { before: countChats, ...PHONE })
-    await page.getByText('Runs here').waitFor()
-    await openCompare(page, 'What is 2 + 3?')
-    const add = page.getByRole('button', { name: 'Add a column' })
-    await add.click()
-    expect(await add.isDisabled()).toBe(true)
-    await choose(page, 1, '@inorigin/glance')
-    await page.getByRole('button', { name: 'Remove column 2' }).click()
-    await add.click()
-    await page.getByLabel('Ask together').uncheck()
-    for (const at of [2, 3]) await choose(page, at, '@inorigin/guide')
-    await run(page)
-    expect(await mostOf(page)).toBe(1)
-    expect(await overflowOf(page)).toBe(0)
-    const { columns } = JSON.parse(await save(page, 'JSON')) as Comparison
-    expect(columns.map(({ settings }) => settings.model)).toEqual([
-      '@inorigin/glance',
-      '@inorigin/guide',
-      '@inorigin/guide',
-    ])
-    expect(columns.every(({ text }) => text !== '')).toBe(true)
-  })
+  test(
+    'the comparison asks three columns of two models, one after the other',
+    { tags: ['slow'] },
+    async () => {
+      const { page } = await open(undefined, { before: countChats, ...PHONE })
+      await page.getByText('Runs here').waitFor()
+      await openCompare(page, 'What is 2 + 3?')
+      const add = page.getByRole('button', { name: 'Add a column' })
+      await add.click()
+      expect(await add.isDisabled()).toBe(true)
+      await choose(page, 1, '@inorigin/glance')
+      await page.getByRole('button', { name: 'Remove column 2' }).click()
+      await add.click()
+      await page.getByLabel('Ask together').uncheck()
+      for (const at of [2, 3]) await choose(page, at, '@inorigin/guide')
+      await run(page)
+      expect(await mostOf(page)).toBe(1)
+      expect(await overflowOf(page)).toBe(0)
+      const { columns } = JSON.parse(await save(page, 'JSON')) as Comparison
+      expect(columns.map(({ settings }) => settings.model)).toEqual([
+        '@inorigin/glance',
+        '@inorigin/guide',
+        '@inorigin/guide',
+      ])
+      expect(columns.every(({ text }) => text !== '')).toBe(true)
+    },
+  )
 
   test('the palette opens the panel of a phone by touch', { tags: ['slow'] }, async () => {
     const { page } = await open(undefined, PHONE)
@@ -127,32 +131,36 @@ describe('with the embedded models', () => {
 describe('with answers by a script', () => {
   const shared = sharePlayground({ isScripted: true })
 
-  test('the comparison shows Markdown, anew in each run, and stops', async () => {
-    const { page, faults } = shared()
-    await openCompare(page, 'Show it.')
-    for (const at of [1, 2]) await choose(page, at, '@inorigin/guide')
-    for (const word of ['first', 'second']) {
-      const text = `A **${word}** word.\n\n- one\n- two`
-      await scriptAnswers(page, text, text)
-      await run(page)
-      for (const at of [1, 2]) {
-        const shown = page.getByLabel(`Answer ${at}`)
-        expect(await shown.locator('strong').allInnerTexts()).toEqual([word])
-        expect(await shown.locator('li').allInnerTexts()).toEqual(['one', 'two'])
+  test(
+    'the comparison shows Markdown, anew in each run, and stops',
+    { tags: ['slow'] },
+    async () => {
+      const { page, faults } = shared()
+      await openCompare(page, 'Show it.')
+      for (const at of [1, 2]) await choose(page, at, '@inorigin/guide')
+      for (const word of ['first', 'second']) {
+        const text = `A **${word}** word.\n\n- one\n- two`
+        await scriptAnswers(page, text, text)
+        await run(page)
+        for (const at of [1, 2]) {
+          const shown = page.getByLabel(`Answer ${at}`)
+          expect(await shown.locator('strong').allInnerTexts()).toEqual([word])
+          expect(await shown.locator('li').allInnerTexts()).toEqual(['one', 'two'])
+        }
       }
-    }
-    const endless = { text: 'one two', isOpen: true }
-    await scriptAnswers(page, endless, endless)
-    await page.getByRole('button', { name: 'Run', exact: true }).click()
-    for (const at of [1, 2])
-      await expect.poll(() => page.getByLabel(`Answer ${at}`).innerText()).toBe('one two')
-    await page.getByRole('dialog').getByRole('button', { name: 'Stop' }).click()
-    await page.getByRole('dialog').locator('.compare-row').getByText('Stopped').waitFor()
-    expect(await page.getByLabel('Answer 2').innerText()).toBe('one two')
-    expect(await page.locator('.compare-error').allInnerTexts()).toEqual(['Stopped', 'Stopped'])
-    expect(await findAccessibilityProblems(page)).toEqual([])
-    expect(faults).toEqual([])
-  })
+      const endless = { text: 'one two', isOpen: true }
+      await scriptAnswers(page, endless, endless)
+      await page.getByRole('button', { name: 'Run', exact: true }).click()
+      for (const at of [1, 2])
+        await expect.poll(() => page.getByLabel(`Answer ${at}`).innerText()).toBe('one two')
+      await page.getByRole('dialog').getByRole('button', { name: 'Stop' }).click()
+      await page.getByRole('dialog').locator('.compare-row').getByText('Stopped').waitFor()
+      expect(await page.getByLabel('Answer 2').innerText()).toBe('one two')
+      expect(await page.locator('.compare-error').allInnerTexts()).toEqual(['Stopped', 'Stopped'])
+      expect(await findAccessibilityProblems(page)).toEqual([])
+      expect(faults).toEqual([])
+    },
+  )
 
   test('the palette finds and runs commands by keyboard, and returns the focus', async () => {
     const { page, faults } = shared()

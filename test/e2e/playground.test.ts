@@ -68,7 +68,7 @@ describe('with the embedded models', () => {
     },
   )
 
-  test('keeps the conversation when the wire style is switched', async () => {
+  test('keeps the conversation when the wire style is switched', { tags: ['slow'] }, async () => {
     const { page, ask, answer, faults } = playground
     await ask('Who are you?')
     const first = await answer()

@@ -28,16 +28,20 @@ async function predictLabel(site: Site, tries = 1): Promise<string> {
   return predictLabel(site, tries + 1)
 }
 
-test('runs a predictor on WebGPU by the joined parts', { timeout: 600_000 }, async () => {
-  const site = await openSite({ pages: { [script]: withoutSuspension } })
-  try {
-    expect(await predictLabel(site)).toBe('string')
-    const runtimes = site.requests.filter((each) => each.endsWith('.wasm'))
-    expect([...new Set(runtimes)].toSorted()).toEqual([
-      'GET /inorigin/ort/ort-wasm-simd-threaded.asyncify.0.wasm',
-      'GET /inorigin/ort/ort-wasm-simd-threaded.asyncify.1.wasm',
-    ])
-  } finally {
-    await site.close()
-  }
-})
+test(
+  'runs a predictor on WebGPU by the joined parts',
+  { tags: ['slow'], timeout: 600_000 },
+  async () => {
+    const site = await openSite({ pages: { [script]: withoutSuspension } })
+    try {
+      expect(await predictLabel(site)).toBe('string')
+      const runtimes = site.requests.filter((each) => each.endsWith('.wasm'))
+      expect([...new Set(runtimes)].toSorted()).toEqual([
+        'GET /inorigin/ort/ort-wasm-simd-threaded.asyncify.0.wasm',
+        'GET /inorigin/ort/ort-wasm-simd-threaded.asyncify.1.wasm',
+      ])
+    } finally {
+      await site.close()
+    }
+  },
+)
