@@ -302,8 +302,8 @@ describe('the inspector', () => {
 
     await page.locator('summary', { hasText: 'The same request as /v1/messages' }).click()
     const lines = page.getByRole('region', { name: 'Request in the other style' })
+    await lines.getByText('- POST /v1/chat/completions').waitFor()
     const text = await lines.innerText()
-    expect(text).toContain('- POST /v1/chat/completions')
     expect(text).toContain('+ POST /v1/messages')
     expect(text).toMatch(/^ {4}"model": "@inorigin\/guide",$/m)
 

@@ -17,6 +17,9 @@ const MEASUREMENTS = 3
 /** Share of the processors that other programs may use while a file is measured. */
 const MAX_BUSY_SHARE = 0.2
 
+/** Projects whose files have a limit. Those of the others install apps and start other browsers. */
+const LIMITED_PROJECTS = ['unit', 'browser', 'e2e']
+
 const SLOWEST_FILES = 10
 
 /** Names the file in which a run of one file leaves its time, in milliseconds. */
@@ -48,7 +51,7 @@ export default class TimesReporter implements Reporter {
     // A run of one file has no table, and its time is printed already.
     if (modules.length < 2) return
     this.#printTotals(modules)
-    const over = modules.filter((module) => !ranSlowTests(module) && timeOf(module) > MAX_FILE_MS)
+    const over = modules.filter(isOverLimit)
     if (process.env['CI'] === 'true') {
       for (const module of over) await this.#judge(module)
     } else if (over.length > 0) {
@@ -118,6 +121,11 @@ function timeOf(module: TestModule): number {
 
 const testsThatRan = (module: TestModule) =>
   [...module.children.allTests()].filter((test) => test.result().state !== 'skipped')
+
+const isOverLimit = (module: TestModule): boolean =>
+  LIMITED_PROJECTS.includes(module.project.name) &&
+  timeOf(module) > MAX_FILE_MS &&
+  !ranSlowTests(module)
 
 const ranSlowTests = (module: TestModule): boolean =>
   testsThatRan(module).some(({ options }) => options.tags?.includes('slow'))
