@@ -11,6 +11,7 @@ import { toLlmsText, writeDocs, writePageList } from './.ci/build/docs.ts'
 import {
   describeShell,
   emitCatalogSchema,
+  emitConstraintEngine,
   emitManifest,
   emitMlcCatalog,
   emitModels,
@@ -31,12 +32,14 @@ const DIST = at('dist')
 const DEMO = at('dist-demo')
 const RUNTIME = at('node_modules/onnxruntime-web/dist')
 const MODELS = at('demo/models')
+const CONSTRAINTS = at('src/constraint')
 
 /** Scripts that `inorigin init` copies into `inorigin/`. */
 const SCRIPTS = {
   index: at('src/index.ts'),
   worker: at('src/host/worker.ts'),
   'model-worker': at('src/host/model-worker.ts'),
+  'vocabulary-worker': at('src/constraint/vocabulary-worker.ts'),
 }
 
 /** Entry points for an app's bundler and tests. */
@@ -213,7 +216,6 @@ export default defineConfig(({ command, mode }) => ({
       '@huggingface/jinja',
       '@huggingface/tokenizers',
       '@mlc-ai/web-llm',
-      '@mlc-ai/web-xgrammar',
       ...(CODE_LANGUAGES ?? []).map((name) => `highlight.js/lib/languages/${name}`),
       'hash-wasm',
       'idb',
@@ -236,6 +238,7 @@ export default defineConfig(({ command, mode }) => ({
     inModules(emitCatalogSchema()),
     inModules(emitMlcCatalog()),
     inModules(emitModels(MODELS)),
+    inModules(emitConstraintEngine(CONSTRAINTS)),
     {
       ...emitManifest(at('demo')),
       applyToEnvironment: ({ name }) => name === 'client',
@@ -248,6 +251,7 @@ export default defineConfig(({ command, mode }) => ({
       ),
       sw: at('sw/classic.ts'),
       folders: { models: MODELS },
+      files: { 'llguidance.wasm': at('src/constraint/llguidance.wasm') },
       runtime: RUNTIME,
     }),
   ],

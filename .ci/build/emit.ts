@@ -44,6 +44,31 @@ export function emitMlcCatalog(): Plugin {
   }
 }
 
+/**
+ * `llguidance.wasm`, which compiles constraints. Its licenses go to `licenses/`, where those of all bundles are
+ * gathered.
+ */
+export function emitConstraintEngine(folder: string): Plugin {
+  const read = (name: string): Buffer => readFileSync(join(folder, name))
+  return {
+    name: 'inorigin:constraint-engine',
+    generateBundle() {
+      const { file, version, sha256 } = JSON.parse(String(read('llguidance.json')))
+      const source = read(file)
+      if (createHash('sha256').update(source).digest('hex') !== sha256) {
+        this.error(`${file} is not what llguidance.json describes. Run tools/llguidance/build.sh.`)
+      }
+      this.emitFile({ type: 'asset', fileName: file, source })
+      const text = String(read('llguidance.licenses.md'))
+      this.emitFile({
+        type: 'asset',
+        fileName: 'licenses/llguidance.json',
+        source: JSON.stringify([{ name: 'llguidance', version, identifier: 'MIT', text }]),
+      })
+    },
+  }
+}
+
 /** `models/`: the catalog in `folder`, the files it lists and the notices on them; nothing else. */
 export function emitModels(folder: string): Plugin {
   return {

@@ -63,6 +63,8 @@ export interface DevPaths {
   sw: string
   /** Folders in `inorigin/` whose files are served as they are, by name. */
   folders: Readonly<Record<string, string>>
+  /** Files in `inorigin/` that are served as they are, by name. */
+  files: Readonly<Record<string, string>>
   /** Folder of onnxruntime-web's builds, which are `inorigin/ort/`. */
   runtime: string
 }
@@ -71,15 +73,15 @@ export interface DevPaths {
  * While developing: what `inorigin init` would have put beside the page, made from the sources at each
  * request, so that a reload shows a change.
  */
-export function devFolder({ scripts, sw, folders, runtime }: DevPaths): Plugin {
+export function devFolder({ scripts, sw, folders, files, runtime }: DevPaths): Plugin {
   async function answer(path: string, response: ServerResponse): Promise<boolean> {
     if (path === '/playground-sw.js') return send(response, await bundle(sw))
     const [top, name = '', ...rest] = path.replace(/^\/inorigin\//, './').split('/')
     if (top !== '.') return false
     const script = scripts[name]
     if (script) return send(response, `export * from '/@fs/${script}'\n`)
-    const file = join(folders[name] ?? '', ...rest)
-    const isThere = folders[name] !== undefined && existsSync(file)
+    const file = files[name] ?? join(folders[name] ?? '', ...rest)
+    const isThere = (name in files || name in folders) && existsSync(file)
     const content = name === 'ort' ? listRuntimeFiles(runtime, true).get(rest.join('/')) : undefined
     if (!content && !isThere) return false
     response.setHeader('content-type', TYPES[extname(file)] ?? 'application/octet-stream')

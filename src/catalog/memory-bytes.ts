@@ -4,6 +4,12 @@ import type { Implementation } from './schema.ts'
 /** Ratio of the memory of a running model to the size of its weights. */
 const MEMORY_PER_WEIGHT_BYTE = 1.25
 
+/**
+ * Ratio of the memory of a compiled vocabulary, which constrained answers need, to the size of
+ * `tokenizer.json`. Qwen3's has 151,669 tokens in 11.4 MB and takes 92 MB.
+ */
+const VOCABULARY_PER_TOKENIZER_BYTE = 8
+
 interface Sized {
   bytes: number
 }
@@ -29,3 +35,8 @@ export const getMemoryBytes = ({
   resources,
 }: Pick<Implementation, 'requires' | 'resources'>): number =>
   requires?.memory ?? estimateMemoryBytes(resources)
+
+/** Returns the bytes of memory that constrained answers need beside the weights. */
+export const estimateVocabularyBytes = ({ resources }: Pick<Implementation, 'resources'>): number =>
+  sumBytes(resources.filter(({ name }) => name === 'tokenizer.json')) *
+  VOCABULARY_PER_TOKENIZER_BYTE

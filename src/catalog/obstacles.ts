@@ -1,7 +1,7 @@
 /** Finds the reasons why an implementation cannot run on a device, as texts. */
 import type { Capabilities } from '../device/capabilities.ts'
 import type { Device } from '../types/index.ts'
-import { getMemoryBytes } from './memory-bytes.ts'
+import { estimateVocabularyBytes, getMemoryBytes } from './memory-bytes.ts'
 import type { Implementation } from './schema.ts'
 
 const GIB = 2 ** 30
@@ -35,9 +35,10 @@ export function listObstacles(
     )
   }
   const { memory } = capabilities
-  if (memory !== null && needed > memory && !REPORTED_MEMORY_CAPS.includes(memory)) {
+  const neededInAll = needed + estimateVocabularyBytes(implementation)
+  if (memory !== null && neededInAll > memory && !REPORTED_MEMORY_CAPS.includes(memory)) {
     obstacles.push(
-      `it needs ${formatGib(needed)} of memory and the device has ${formatGib(memory)}`,
+      `it needs ${formatGib(neededInAll)} of memory and the device has ${formatGib(memory)}`,
     )
   }
   return obstacles

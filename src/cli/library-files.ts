@@ -35,7 +35,16 @@ const MLC_CATALOG = 'catalogs/mlc.json'
 const EMBEDDED_CATALOG = 'models/catalog.json'
 /** Tags of the language models that `--no-guide` omits. */
 const GUIDE_TAGS = ['@inorigin/guide', '@inorigin/glance']
-const SCRIPTS = ['index.js', 'worker.js', 'model-worker.js', 'catalog.schema.json', 'licenses.md']
+const SCRIPTS = [
+  'index.js',
+  'worker.js',
+  'model-worker.js',
+  'vocabulary-worker.js',
+  'catalog.schema.json',
+  'licenses.md',
+]
+/** Engine of constraints, which the first constrained request loads. */
+const CONSTRAINT_ENGINE = 'llguidance.wasm'
 /** Builds for WebGPU. A browser loads the one that it can run. The fourth build, jsep, is not used. */
 const GPU_BUILDS = ['.jspi', '.asyncify']
 /** Prefixes of the names of the chunks that load those builds. */
@@ -56,7 +65,7 @@ export function collectLibraryFiles(choice: LibraryChoice): Map<string, Content>
   const chunks = listFilesBelow(join(dist, 'chunks'))
     .filter((name) => !omitted.some((prefix) => name.startsWith(prefix)))
     .map((name) => `chunks/${name}`)
-  const scripts = [...SCRIPTS, ...chunks, ...(mlc ? [MLC_CATALOG] : [])]
+  const scripts = [...SCRIPTS, CONSTRAINT_ENGINE, ...chunks, ...(mlc ? [MLC_CATALOG] : [])]
   for (const name of scripts) sources.set(name, { from: join(dist, name) })
   for (const [name, source] of listRuntimeFiles(runtime, webgpu)) sources.set(`ort/${name}`, source)
 
@@ -88,10 +97,13 @@ function describeFile(name: string, source: Content): ListedFile {
   }
 }
 
-/** Returns `true` for our scripts and the catalog: 0.7 MB compressed, which any feature may need. */
+/**
+ * Returns `true` for our scripts, the engine of constraints and the catalog: 1.3 MB compressed, which
+ * any feature may need.
+ */
 function isPrecached(name: string): boolean {
   if (name.startsWith(`chunks/${MLC_CHUNK_PREFIX}`)) return false
-  return name === EMBEDDED_CATALOG || /^(chunks\/)?[^/]+\.js$/.test(name)
+  return [EMBEDDED_CATALOG, CONSTRAINT_ENGINE].includes(name) || /^(chunks\/)?[^/]+\.js$/.test(name)
 }
 
 /** Returns the text of the list of these files. Reads all of them. */

@@ -82,7 +82,7 @@ export async function openDecoderEngine(
   const createOutput = createOutputFactory(config)
   const images = backend.images ?? null
   const { prepare, encodeTrusted } = createPromptBuilder(config, contextWindow, images?.placeholder)
-  const constraints = createModelConstraints(config)
+  const constraints = createModelConstraints(config, setup.constraints)
   const closing = new AbortController()
   const loadOptions = { ...setup, contextWindow, firstPosition, heads }
   const loader = createLoader(backend, loadOptions, closing.signal)
@@ -90,6 +90,7 @@ export async function openDecoderEngine(
   const check: Engine['check'] = async (constraint) => {
     const matcher = await constraints.open(constraint, closing.signal)
     matcher.close()
+    return [...new Set(matcher.loosened.map(({ keyword }) => keyword))]
   }
 
   const generate: Engine['generate'] = (prompt, options) => {

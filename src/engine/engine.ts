@@ -6,7 +6,7 @@
  */
 import type { GpuComparison, GpuVerdict } from '../device/gpu-verdict.ts'
 import type { ChatMessage, Device, Sampling, TokenLogprob, Tool, ToolCall } from '../types/index.ts'
-import type { Constraint } from './constraint.ts'
+import type { Constraint } from '../constraint/index.ts'
 import type { ImageReader, PromptImage } from './images.ts'
 
 /** Files of an implementation by resource name, such as `onnx/model.onnx`. */
@@ -20,6 +20,8 @@ export interface EngineSetup {
   device: Device
   /** URL of the folder with the runtime's wasm files, with a trailing slash. */
   runtime: string
+  /** URL of the folder with the engine of constraints and its worker, with a trailing slash. */
+  constraints: string
   /** Tokenizer and configuration files. They are small. */
   texts: Files
   /** Limit of the catalog entry for the tokens of prompt and answer together. */
@@ -190,10 +192,10 @@ export interface Engine {
    */
   prepare(conversation: Conversation, contexts?: number): Prompt
   /**
-   * Compiles a constraint. Rejects with `invalid_request` if it is not supported. The result is
-   * cached.
+   * Compiles a constraint. Resolves with the keywords of its schemas that it does not keep, each
+   * once. Rejects with `invalid_request` if it is not supported. The result is cached.
    */
-  check(constraint: Constraint): Promise<void>
+  check(constraint: Constraint): Promise<readonly string[]>
   /**
    * Generates until an end token, a limit or an abort. `load` must have resolved. Any number of
    * runs share the device. The next token is computed when the next chunk is requested.

@@ -1,6 +1,7 @@
 /** Converts the text after the reasoning into events: text up to a stop sequence, and tool calls. */
 import type { GenerationResult } from '../engine/engine.ts'
 import type { FinishReason, GenerationEvent, GenerationRequest } from '../types/index.ts'
+import { createCallMarker } from '../values/custom-tools.ts'
 import type { GenerationPlan } from './plan.ts'
 import type { TextWriter } from './text-writer.ts'
 import { createCallId } from './tools/id.ts'
@@ -32,7 +33,8 @@ export function createAnswer(
   const parser = tools && createToolParser({ ...tools, tools: tools.callable, keepSpace })
   /** Position of the answer's first character; `null` until it begins. */
   let start: number | null = null
-  const calls = createCallWriter(emit)
+  const mark = createCallMarker(tools?.callable ?? [])
+  const calls = createCallWriter((event) => emit(mark(event)))
   let ending: Ending | null = null
 
   const addText = (text: string, position: number): void => {
@@ -78,8 +80,10 @@ export function createAnswer(
 
 type CallPart = Extract<ParsedPart, { type: 'call' | 'arguments' }>
 
+type CallEvent = Extract<GenerationEvent, { type: 'tool_call' | 'tool_arguments' }>
+
 /** Returns a writer that emits tool calls, with their indexes and ids. */
-function createCallWriter(emit: (event: GenerationEvent) => void) {
+function createCallWriter(emit: (event: CallEvent) => void) {
   let count = 0
   return {
     get count() {

@@ -1,5 +1,5 @@
 /** Builds the constraint of a whole answer from its reasoning, tools and format. */
-import type { Constraint } from '../engine/constraint.ts'
+import type { Constraint } from '../constraint/index.ts'
 import type { AnswerFormat, ToolUse } from '../types/index.ts'
 import type { ReasoningTags } from './reasoning.ts'
 import { callableTools, toolConstraint, type ToolFormat } from './tools/index.ts'
@@ -46,9 +46,20 @@ const toOpenEnded = (part: Constraint): Constraint => ({
 })
 
 function formatConstraint(format: AnswerFormat): Constraint {
-  if (format.type === 'grammar') return format
-  const schema = format.type === 'json_schema' ? format.schema : { type: 'object' }
-  return { type: 'json', schema }
+  switch (format.type) {
+    case 'json_object':
+      return { type: 'json', schema: { type: 'object' } }
+    case 'json_schema': {
+      const { schema, strict } = format
+      return { type: 'json', schema, ...(strict && { strict }), path: 'format.schema' }
+    }
+    case 'regex':
+      return { ...format, type: 'pattern' }
+    case 'choice':
+      return { type: 'choice', parts: format.choices.map((text) => ({ type: 'constant', text })) }
+    case 'grammar':
+      return format
+  }
 }
 
 /**

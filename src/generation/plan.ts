@@ -2,11 +2,9 @@
  * Prepares a request for an engine, and rejects it if it cannot be answered. Everything here runs
  * before the weights are loaded.
  */
-import type { Constraint } from '../engine/constraint.ts'
+import type { Constraint } from '../constraint/index.ts'
 import type { Conversation, Engine, Prompt } from '../engine/engine.ts'
 import type { ImageDetail } from '../engine/images.ts'
-import { assertSchemaSupported } from '../engine/schema.ts'
-import { createStepBudget } from '../engine/schema/step-budget.ts'
 import { InoriginError } from '../error.ts'
 import type { GenerationRequest, Tool, ToolUse } from '../types/index.ts'
 import { completionConstraint, type ReasoningPrefix, withReasoningPrefix } from './constraint.ts'
@@ -19,7 +17,7 @@ import {
   type ReasoningTags,
 } from './reasoning.ts'
 import { hermes } from './tools/hermes.ts'
-import { callableTools, detectFormat, FORMATS, type ToolFormat } from './tools/index.ts'
+import { callableTools, detectFormat, FORMATS, larkOf, type ToolFormat } from './tools/index.ts'
 
 /** Properties of a model that its catalog entry states because its chat template does not. */
 export interface ModelTraits {
@@ -43,6 +41,8 @@ export interface GenerationPlan {
   visible: readonly string[]
   /** Tools whose calls are parsed from the answer; `null` if none can be called. */
   tools: { format: ToolFormat; callable: readonly Tool[]; parallel: boolean } | null
+  /** What of the schemas the constraint does not keep, each keyword once. */
+  loosened: readonly string[]
   /** Reasoning that is split off from the answer; `null` if there is none. */
   reasoning: { tags: ReasoningTags; isOpen: boolean; budget: number } | null
 }
@@ -50,8 +50,8 @@ export interface GenerationPlan {
 /**
  * Applies the chat template, tokenizes the prompt, and checks the constraint of the answer. Rejects
  * with `invalid_request` if the conversation does not fit, the engine does not accept its images, a
- * tool is unknown, or a schema or grammar is not supported. The same holds for a format or required
- * call with a prefilled answer. `param` names the field as in {@link GenerationRequest}.
+ * tool is unknown, or a schema or grammar is not supported. The same holds for a required call with
+ * a prefilled answer. A prefilled answer with a format must have it as a whole. `param` names the field as in {@link GenerationRequest}.
  */
 export async function planGeneration(
   engine: Engine,
@@ -64,7 +64,7 @@ export async function planGeneration(
   const { imageDetail: detail } = traits
   const images = await describeImages(engine, request, { ...imageOptions, detail })
   if (use) assertValidTools(use)
-  if (request.responsePrefix) assertNoConstraint(request)
+  if (request.responsePrefix) assertNoRequiredCall(request)
 
   const rendering = chooseToolRendering(template, traits)
   const detected = traits.reasons === false ? null : detectReasoningTags(template)
@@ -81,10 +81,16 @@ export async function planGeneration(
   const excludesCalls = request.responsePrefix && rendering.format.isExclusive
   const offersTools = use && use.choice !== 'none' && use.tools.length > 0 && !excludesCalls
   const offered = offersTools ? { format: rendering.format, use } : null
-  const completion = completionConstraint(offered, answerFormat)
+  if (offered && !offered.format.writesPlainText) assertNoLark(offered.use)
+  const whole = completionConstraint(offered, answerFormat)
+  const completion: Constraint | null =
+    whole && answerFormat && request.responsePrefix
+      ? { type: 'rest', text: request.responsePrefix, whole }
+      : whole
   let prefix = toReasoningPrefix(prompt, tags, hasReasoningSwitch(template), reasoningBudget)
   const constraint = withReasoningPrefix(prefix, completion)
-  if (completion && constraint) await assertSupported(engine, constraint, request)
+  let loosened: readonly string[] = []
+  if (completion && constraint) loosened = await checkConstraint(engine, constraint, request)
   // If the block cannot be forced, the reasoning is closed when the model opens it.
   else if (constraint && !(await isSupported(engine, constraint))) prefix = { type: 'nothing' }
   return {
@@ -92,6 +98,7 @@ export async function planGeneration(
     constraint: withReasoningPrefix(prefix, completion),
     forcedCharacters: prefix.type === 'block' ? prefix.text.length : 0,
     removesConstraint: prefix.type === 'block' && !completion,
+    loosened,
     visible: [...(tags ? [tags.open, tags.close] : []), ...(offered ? offered.format.markers : [])],
     tools: offered && {
       format: offered.format,
@@ -122,14 +129,25 @@ function preparePrompt(
 /** Returns the text that closes reasoning which the prompt has opened. */
 const closingText = ({ close }: ReasoningTags): string => `\n${close}\n\n`
 
-/** Throws if the request needs a constraint that must apply from the answer's first character. */
-function assertNoConstraint({ format, tools }: GenerationRequest): void {
-  const param = format ? 'format' : tools?.choice === 'required' ? 'tool_choice' : null
-  if (param === null) return
+/** Throws if the request needs a call, which a prefilled answer cannot begin with. */
+function assertNoRequiredCall({ tools }: GenerationRequest): void {
+  if (tools?.choice !== 'required') return
   throw new InoriginError(
     'invalid_request',
-    `${param} cannot be combined with a prefilled assistant message. Remove one of them.`,
-    { param },
+    'tool_choice cannot be combined with a prefilled assistant message. Remove one of them.',
+    { param: 'tool_choice' },
+  )
+}
+
+/** Throws if a custom tool has a grammar that a JSON string cannot keep. */
+function assertNoLark({ tools }: ToolUse): void {
+  const index = tools.findIndex((tool) => larkOf(tool) !== null)
+  if (index < 0) return
+  throw new InoriginError(
+    'invalid_request',
+    'This model calls tools with JSON, whose strings cannot keep a Lark grammar. Use the syntax `regex`, or a model ' +
+      'with the tool format hermes or xml.',
+    { code: 'unsupported_constraint', param: `tools[${index}].input.definition` },
   )
 }
 
@@ -208,34 +226,22 @@ const isSupported = (engine: Engine, constraint: Constraint): Promise<boolean> =
     () => false,
   )
 
-/** Sets `param` of an `invalid_request` error that names no field. Returns other errors as is. */
-function withParam(thrown: unknown, param: string): unknown {
-  if (!(thrown instanceof InoriginError) || thrown.kind !== 'invalid_request') return thrown
-  if (thrown.param) return thrown
-  const { kind, message, code, details } = thrown
-  return new InoriginError(kind, message, { code, details, param, cause: thrown })
-}
-
 /**
- * Rejects with `invalid_request` if the constraint is not supported. The error names the schema.
+ * Resolves with the keywords of schemas that are not kept. Rejects with `invalid_request` if the
+ * constraint is not supported. The error names the schema, or else what the constraint is made of.
  */
-async function assertSupported(
+async function checkConstraint(
   engine: Engine,
   constraint: Constraint,
-  request: GenerationRequest,
-): Promise<void> {
+  { tools, format }: GenerationRequest,
+): Promise<readonly string[]> {
   try {
-    await engine.check(constraint)
+    return await engine.check(constraint)
   } catch (thrown) {
-    const { tools, format } = request
-    const schemas = new Map(
-      tools?.tools.map(({ parameters }, index) => [`tools[${index}].parameters`, parameters]),
-    )
-    if (format?.type === 'json_schema') schemas.set('format.schema', format.schema)
-    const steps = createStepBudget()
-    for (const [path, schema] of schemas) assertSchemaSupported(schema, path, steps)
-    // No schema is invalid on its own: the limit is exceeded by all of them together.
-    const [path = ''] = schemas.keys()
-    throw withParam(thrown, schemas.size === 1 ? path : tools ? 'tools' : 'format')
+    if (!(thrown instanceof InoriginError) || thrown.kind !== 'invalid_request') throw thrown
+    if (thrown.param) throw thrown
+    const { kind, message, code, details } = thrown
+    const param = format || !tools ? 'format' : 'tools'
+    throw new InoriginError(kind, message, { code, details, param, cause: thrown })
   }
 }

@@ -1,7 +1,9 @@
 /** Converts a request into the conversation from which the engine builds its prompt. */
 import type { Conversation } from '../engine/engine.ts'
-import { hasToolCalls, parseArguments } from '../engine/text/template-variables.ts'
+import { writeCalls } from '../engine/text/cut-arguments.ts'
+import { hasToolCalls } from '../engine/text/template-variables.ts'
 import type { AnswerFormat, ChatMessage, GenerationRequest, Tool } from '../types/index.ts'
+import { parametersOf } from '../values/custom-tools.ts'
 import type { ToolFormat } from './tools/index.ts'
 
 /** Way in which tools and calls appear in the prompt. */
@@ -36,7 +38,7 @@ export function createConversation(
   rendering: ToolRendering,
   thinking: boolean | undefined,
 ): Conversation {
-  const offered = use && use.choice !== 'none' ? use.tools : []
+  const offered = use && use.choice !== 'none' ? use.tools.map(withInput) : []
   const results = rendering.tools
     ? requestMessages.map(markError)
     : inlineResults(requestMessages.map(markError))
@@ -54,6 +56,10 @@ export function createConversation(
     ...(responsePrefix && { responsePrefix: { text: responsePrefix } }),
   }
 }
+
+/** Describes the text that a custom tool is called with. */
+const withInput = (tool: Tool): Tool =>
+  tool.input ? { ...tool, parameters: parametersOf(tool) } : tool
 
 /** Marks the result of a failed call as an error, since templates have no field for it. */
 const markError = (message: ChatMessage): ChatMessage =>
@@ -81,8 +87,7 @@ const inlineCalls = (messages: readonly ChatMessage[], format: ToolFormat): Chat
   messages.map((message) => {
     if (message.role !== 'assistant' || !message.toolCalls?.length) return message
     const { toolCalls, ...withoutCalls } = message
-    toolCalls.forEach(parseArguments)
-    const parts = [withoutCalls.content, format.write(toolCalls)]
+    const parts = [withoutCalls.content, writeCalls(format.write, toolCalls)]
     return { ...withoutCalls, content: parts.filter((part) => part !== '').join('\n') }
   })
 
@@ -101,11 +106,11 @@ function describeTools(tools: readonly Tool[], format: ToolFormat): string {
 
 /** Describes the format in the prompt. With a constraint alone, models ramble within its limits. */
 function describeFormat(format: AnswerFormat, messages: readonly ChatMessage[]): string[] {
-  if (format.type === 'grammar') return []
   if (format.type === 'json_object') {
     const mentionsJson = messages.some(({ content }) => /json/i.test(content))
     return mentionsJson ? [] : ['Answer with a JSON object.']
   }
+  if (format.type !== 'json_schema') return []
   const schema = JSON.stringify(format.schema)
   if (schema.length > MAX_PROMPT_SCHEMA_CHARACTERS) return ['Answer in JSON.']
   return [`Answer in JSON, by this schema: ${schema}`]

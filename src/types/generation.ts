@@ -1,22 +1,40 @@
 import type { LoadProgress, Route, Tag } from './model.ts'
 
-/** A JSON Schema. An unsupported schema is rejected before generation starts. */
+/** A JSON Schema. */
 export type JsonSchema = boolean | { readonly [keyword: string]: unknown }
 
 /** A function that the model may call. */
 export interface Tool {
   name: string
   description?: string
-  /** Schema of the arguments. It must describe an object. */
+  /** Schema of the arguments. It must describe an object. That of a custom tool is `true`. */
   parameters: JsonSchema
+  /**
+   * `true` to reject a schema that cannot be kept exactly. Default: `false`, what cannot be kept is
+   * loosened.
+   */
+  strict?: boolean
+  /**
+   * Format of the text that a custom tool is called with. It is `input`, the only argument. Default:
+   * the tool is a function, called with an object.
+   */
+  input?: ToolInput
 }
+
+/** Format of a text: any text, or that of a grammar. A regular expression matches the whole text. */
+export type ToolInput =
+  | { type: 'text' }
+  | { type: 'grammar'; syntax: 'lark' | 'regex'; definition: string }
 
 /** One tool call that the model generated. */
 export interface ToolCall {
   /** Id of the call, unique within the conversation. The tool's result refers to it. */
   id: string
   name: string
-  /** The arguments: a JSON object as text. */
+  /**
+   * The arguments: a JSON object as text. Those of an earlier call may be any text, since a limit
+   * may have cut them.
+   */
   arguments: string
 }
 
@@ -128,10 +146,23 @@ export interface ToolUse {
 export type AnswerFormat =
   /** A JSON object. */
   | { type: 'json_object' }
-  /** JSON that is valid against the schema. */
-  | { type: 'json_schema'; schema: JsonSchema }
-  /** Text that matches the rule `root` of a grammar in xgrammar's EBNF. */
-  | { type: 'grammar'; grammar: string }
+  /**
+   * JSON that is valid against the schema. A schema that cannot be kept exactly is rejected if
+   * `strict` is `true`; otherwise it is loosened.
+   */
+  | { type: 'json_schema'; schema: JsonSchema; strict?: boolean }
+  /** Text that matches an ECMAScript pattern as a whole. Flags: `i`, `s` and `u`. */
+  | { type: 'regex'; pattern: string; flags?: string }
+  /** One of these texts. */
+  | { type: 'choice'; choices: readonly string[] }
+  /** Text of a grammar in this syntax. Default: `ebnf`, that of xgrammar. */
+  | { type: 'grammar'; grammar: string; syntax?: GrammarSyntax }
+
+/**
+ * Syntax of a grammar: the EBNF of xgrammar, the GBNF of llama.cpp, both with the rule `root`, or
+ * the Lark of llguidance with the rule `start`.
+ */
+export type GrammarSyntax = 'ebnf' | 'gbnf' | 'lark'
 
 /** A generation request, parsed from any of the wire formats. */
 export interface GenerationRequest {
@@ -139,8 +170,8 @@ export interface GenerationRequest {
   messages: ChatMessage[]
   /**
    * The beginning of the completion, for the model to continue. The generated text starts after it
-   * and does not repeat it, and there is no reasoning. It cannot be combined with `format` or with
-   * the tool choice `required`.
+   * and does not repeat it, and there is no reasoning. With `format`, both together have that format.
+   * It cannot be combined with the tool choice `required`.
    */
   responsePrefix?: string
   /** Maximum number of tokens to generate. Default and upper bound: the model's own limit. */
@@ -221,9 +252,12 @@ export type FinishReason = 'stop' | 'length' | 'stop_sequence' | 'tool_calls'
 export type ContentEvent = { tokens?: readonly number[] } & (
   | { type: 'reasoning'; text: string }
   | { type: 'text'; text: string; logprobs?: readonly TokenLogprob[] }
-  /** A tool call starts. `index` counts from 0. Its arguments follow before any other content. */
-  | { type: 'tool_call'; index: number; id: string; name: string }
-  /** The next part of the JSON text of that call's arguments. */
+  /**
+   * A tool call starts. `index` counts from 0. Its arguments follow before any other content.
+   * `isCustom` marks the call of a custom tool, whose text follows instead.
+   */
+  | { type: 'tool_call'; index: number; id: string; name: string; isCustom?: boolean }
+  /** The next part of the JSON text of that call's arguments, or of its text. */
   | { type: 'tool_arguments'; index: number; text: string }
 )
 

@@ -23,7 +23,7 @@ export function summarize(
     const counted = sizes.filter(({ name }) => isCounted(name))
     return formatByteCount(counted.reduce((total, { bytes }) => total + bytes, 0))
   }
-  const isRuntime = (name: string) => name.startsWith('ort/')
+  const isRuntime = (name: string) => name.startsWith('ort/') || name.endsWith('.wasm')
   const isChat = (name: string) => /^models\/(guide|glance)\//.test(name)
   const isModel = (name: string) => name.startsWith('models/') && !isChat(name)
   const parts = [

@@ -216,7 +216,7 @@ function toValidationError(
       param,
       ...(details && { details }),
     })
-  if (type === 'check' || type === 'custom') {
+  if (type === 'custom') {
     const what = `${describeUnsupported(input)} is not supported by this server; ${message}`
     return invalid('unsupported_parameter', what, unsupportedDetails(param))
   }

@@ -1,11 +1,11 @@
 /** Schema of the fields of `POST /v1/chat/completions`, each checked on its own. */
 import * as v from 'valibot'
 import {
-  anyObject,
   arrayOf,
   flag,
   integerAtLeast,
   nonEmptyString,
+  notEmpty,
   object,
   oneOf,
   optional,
@@ -19,6 +19,8 @@ import {
   tagString,
 } from './fields.ts'
 import { chatImage, rejectedImage } from './images.ts'
+import { customToolFields, grammarFields } from './custom-tools.ts'
+import { formatFields } from './formats.ts'
 import { outputEffortField } from './reasoning.ts'
 import { chatSampling } from './sampling.ts'
 import {
@@ -54,19 +56,21 @@ export const userContentSchema = optional(
   ),
 )
 
-const toolCallSchema = object({
-  id: string,
-  type: optional(oneOf(['function'])),
-  function: object({ name: nonEmptyString, arguments: calls.argumentsJson }),
-})
+const functionCall = object({ name: nonEmptyString, arguments: calls.argumentsText })
+
+const toolCallSchema = calls.customOr(
+  object({
+    id: string,
+    type: oneOf(['custom']),
+    custom: object({ name: nonEmptyString, input: string }),
+  }),
+  object({ id: string, type: optional(oneOf(['function', 'custom'])), function: functionCall }),
+)
 
 const functionsFields = {
   functions: optional(arrayOf(object(calls.functionFields))),
   function_call: optional(stringOr(oneOf(['auto', 'none']), object({ name: nonEmptyString }))),
 }
-
-/** Deprecated form of a call in an assistant message. */
-const functionCall = optional(object({ name: nonEmptyString, arguments: calls.argumentsJson }))
 
 const messageSchema = taggedUnion('role', {
   system: { content: contentSchema },
@@ -79,7 +83,8 @@ const messageSchema = taggedUnion('role', {
     reasoning_content: optional(string),
     reasoning: optional(string),
     tool_calls: optional(arrayOf(toolCallSchema)),
-    function_call: functionCall,
+    // The deprecated form of a call.
+    function_call: optional(functionCall),
     audio: rejectedField,
   },
   tool: { content: contentSchema, tool_call_id: optional(string), name: optional(string) },
@@ -88,26 +93,19 @@ const messageSchema = taggedUnion('role', {
 
 const toolSchema = taggedUnion('type', {
   function: { function: object(calls.functionFields) },
-  custom: rejected,
-})
-
-const formatSchema = taggedUnion('type', {
-  text: {},
-  grammar: { grammar: nonEmptyString },
-  json_object: { schema: optional(anyObject) },
-  json_schema: {
-    json_schema: object({
-      name: optional(string),
-      description: optional(string),
-      schema: optional(anyObject),
-      strict: optional(flag),
+  custom: {
+    custom: object({
+      ...customToolFields,
+      format: optional(
+        taggedUnion('type', { text: {}, grammar: { grammar: object(grammarFields) } }),
+      ),
     }),
   },
 })
 
 export const chatFields = object({
   model: tagString,
-  messages: v.pipe(arrayOf(messageSchema), v.minLength(1, 'an array with at least one message')),
+  messages: v.pipe(arrayOf(messageSchema), notEmpty('an array with at least one message')),
   stream: optional(flag),
   stream_options: optional(object({ include_usage: optional(flag) })),
   max_completion_tokens: optional(integerAtLeast(1)),
@@ -119,7 +117,6 @@ export const chatFields = object({
   thread: rejectedField,
   tools: optional(arrayOf(toolSchema)),
   tool_choice: calls.toolChoiceSchema,
-  response_format: optional(formatSchema),
   output_config: optional(
     object({ effort: outputEffortField, format: renamedFormat('send response_format instead') }),
   ),
@@ -127,6 +124,7 @@ export const chatFields = object({
   logprobs: optional(flag),
   top_logprobs: topLogprobs,
   ...sharedFields,
+  ...formatFields,
   ...functionsFields,
   continue_final_message: optional(flag),
   add_generation_prompt: optional(flag),

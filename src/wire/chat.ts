@@ -1,9 +1,11 @@
 /** Checks the body of `POST /v1/chat/completions` and converts it to a generation request. */
 import type * as v from 'valibot'
-import type { AnswerFormat, ChatMessage, GenerationRequest } from '../types/index.ts'
+import type { ChatMessage, GenerationRequest, Tool, ToolCall } from '../types/index.ts'
 import { findPrefillConflict, splitPrefilled } from './prefilled.ts'
 import { type ChatBody, type contentSchema, type userContentSchema } from './chat-schema.ts'
+import { toCustomTool, toInputArguments } from './custom-tools.ts'
 import type { FieldConflict } from './fields.ts'
+import { findFormatConflict, formatFieldNames, toAnswerFormat } from './formats.ts'
 import {
   convertFunctions,
   findFunctionsConflict,
@@ -24,6 +26,7 @@ export function findChatConflict(body: ChatBody): FieldConflict | undefined {
     findBudgetConflict(thinking, limitTokens) ??
     findLogprobsConflict(body) ??
     findFunctionsConflict(body) ??
+    findFormatConflict(body) ??
     findContinueConflict(body)
   )
 }
@@ -85,11 +88,11 @@ export function toChatRequest(value: ChatBody): GenerationRequest {
     sampling: toSampling(body),
     stop: typeof stop === 'string' ? [stop] : (stop ?? []),
     tools: calls.toToolUse(
-      (body.tools ?? []).map((tool) => calls.toTool(tool.function)),
+      (body.tools ?? []).map(toChatTool),
       calls.toToolChoice(body.tool_choice),
       calls.allowsParallelCalls(body),
     ),
-    format: toFormat(body.response_format),
+    format: toAnswerFormat(body),
     reasoningBudget: toReasoning(body).budget,
     logprobs: logprobs ? (top_logprobs ?? 0) : undefined,
   }
@@ -97,17 +100,22 @@ export function toChatRequest(value: ChatBody): GenerationRequest {
 
 /** Returns the mapping from fields of the request to those of the body. */
 export function chatFieldNames(body: ChatBody): FieldNames {
-  const schema = body.response_format?.type === 'json_object' ? 'schema' : 'json_schema.schema'
   return {
     rename: [
       ...(hasFunctions(body) ? functionFieldNames : []),
-      [/^tools\[(\d+)\]\.(?=name|parameters)/, 'tools[$1].function.'],
-      [/^format\.schema/, `response_format.${schema}`],
-      [/^format\b/, 'response_format'],
+      [/^tools\[(\d+)\]\.input.*/, 'tools[$1].custom.format.grammar.definition'],
+      [/^tools\[(\d+)\]\.(?=name|parameters)/, toToolField(body)],
+      ...formatFieldNames(body),
     ],
     reasoning: toReasoning(body).fields,
   }
 }
+
+/** Returns a function that replaces the place of a tool by that of its definition. */
+const toToolField =
+  ({ tools }: ChatBody) =>
+  (_: string, index: string): string =>
+    `tools[${index}].${tools?.[Number(index)]?.type ?? 'function'}.`
 
 function toChatMessage(
   message: ReturnType<typeof convertFunctions>['messages'][number],
@@ -121,11 +129,7 @@ function toChatMessage(
       return { role: 'system', content }
     case 'assistant': {
       const reasoning = message.reasoning_content ?? message.reasoning
-      const toolCalls = message.tool_calls?.map(({ id, function: { name, arguments: text } }) => ({
-        id: calls.toCallId(id),
-        name,
-        arguments: calls.normalizeArguments(text),
-      }))
+      const toolCalls = message.tool_calls?.map(toToolCall)
       return {
         role: 'assistant',
         content: content || (message.refusal ?? ''),
@@ -157,9 +161,21 @@ function toChatUserMessage(
   )
 }
 
-function toFormat(value: ChatBody['response_format']): AnswerFormat | undefined {
-  if (!value || value.type === 'text') return undefined
-  if (value.type === 'grammar') return { type: 'grammar', grammar: value.grammar }
-  const schema = value.type === 'json_schema' ? (value.json_schema.schema ?? {}) : value.schema
-  return schema ? { type: 'json_schema', schema } : { type: 'json_object' }
+function toChatTool(tool: NonNullable<ChatBody['tools']>[number]): Tool {
+  if (tool.type === 'function') return calls.toTool(tool.function)
+  const { format } = tool.custom
+  const input = format?.type === 'grammar' ? { ...format.grammar, type: format.type } : format
+  return toCustomTool(tool.custom, input ?? null)
+}
+
+type ChatToolCall = NonNullable<
+  Extract<ChatBody['messages'][number], { role: 'assistant' }>['tool_calls']
+>[number]
+
+function toToolCall(call: ChatToolCall): ToolCall {
+  const id = calls.toCallId(call.id)
+  if ('custom' in call)
+    return { id, name: call.custom.name, arguments: toInputArguments(call.custom.input) }
+  const { name, arguments: text } = call.function
+  return { id, name, arguments: calls.normalizeArguments(text) }
 }

@@ -7,7 +7,8 @@ import { JSON_TYPE } from './http-response.ts'
 export type CompletionPart =
   | { type: 'reasoning'; text: string }
   | { type: 'text'; text: string; logprobs: TokenLogprob[] }
-  | ({ type: 'call' } & ToolCall)
+  /** A call. That of a custom tool has a text in place of arguments. */
+  | ({ type: 'call'; isCustom?: boolean | undefined } & ToolCall)
 
 export type FinishEvent = Extract<GenerationEvent, { type: 'finish' }>
 
@@ -47,7 +48,13 @@ export function findPart(
     case 'text':
       return last?.type === 'text' ? last : { type: 'text', text: '', logprobs: [] }
     case 'tool_call':
-      return { type: 'call', id: event.id, name: event.name, arguments: '' }
+      return {
+        type: 'call',
+        id: event.id,
+        name: event.name,
+        arguments: '',
+        isCustom: event.isCustom,
+      }
     case 'tool_arguments':
       return last?.type === 'call' ? last : undefined
   }

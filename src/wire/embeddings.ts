@@ -7,11 +7,13 @@ import {
   flag,
   integerAtLeast,
   nonEmptyString,
+  notEmpty,
   object,
   oneOf,
   optional,
   rejectedField,
   rejectedWith,
+  string,
   stringOr,
   tagString,
   unsupported,
@@ -26,7 +28,7 @@ const MAX_TEXTS = 2048
 
 const texts = v.pipe(
   withMaxLength(MAX_TEXTS, 'strings', v.array(nonEmptyString, 'a string or an array of strings')),
-  v.minLength(1, 'an array with at least one string'),
+  notEmpty('an array with at least one string'),
 )
 
 /** Refuses token ids, because clients compute them with the tokenizer of another model. */
@@ -42,7 +44,7 @@ const inputSchema = stringOr(
 
 const SPLIT_ADVICE = 'split long texts into several'
 const disabledFlag = unsupported(flag, (is) => !is, SPLIT_ADVICE)
-const truncateNone = unsupported(v.string(), (way) => way === 'NONE', SPLIT_ADVICE)
+const truncateNone = unsupported(string, (way) => way === 'NONE', SPLIT_ADVICE)
 const enabledFlag = unsupported(flag, (is) => is)
 const floatEncoding = unsupported(v.unknown(), (value) => value === 'float')
 const rejectedPrefix = optional(rejectedWith("put the model's own prefix before the text"))

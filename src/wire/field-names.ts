@@ -4,20 +4,23 @@ import { InoriginError } from '../error.ts'
 /** Mapping from fields of a request to fields of its body. */
 export interface FieldNames {
   /** Prefixes of paths in the request, and their replacements. The first match wins. */
-  rename: ReadonlyArray<readonly [from: RegExp, to: string]>
+  rename: ReadonlyArray<
+    readonly [from: RegExp, to: string | ((found: string, ...groups: string[]) => string)]
+  >
   /** Fields of the body that set the reasoning budget. */
   reasoning: readonly string[]
 }
 
-/** Returns the error with the field name of the body. */
+/** Returns the error with the field name of the body, also in `details.path`. */
 export function withBodyFieldNames({ rename }: FieldNames, error: InoriginError): InoriginError {
-  const { param } = error
-  const rule = rename.find(([from]) => from.test(param ?? ''))
-  if (param === undefined || !rule) return error
-  const bodyParam = param.replace(...rule)
+  const { param, details } = error
+  const [from, to] = rename.find(([pattern]) => pattern.test(param ?? '')) ?? []
+  if (param === undefined || !from) return error
+  const bodyParam = param.replace(from, to as string)
   const message = error.message.replaceAll(param, bodyParam)
   return new InoriginError(error.kind, message, {
     ...error.toRecord(),
+    ...(details?.['path'] === param && { details: { ...details, path: bodyParam } }),
     param: bodyParam,
     cause: error,
   })

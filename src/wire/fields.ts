@@ -8,12 +8,29 @@ import { isObject } from '../values/objects.ts'
 /** Makes a field optional: `null` counts as absent everywhere. */
 export const optional = v.nullish
 
-export const flag = v.boolean('true or false')
-export const string = v.string('a string')
-export const nonEmptyString = v.pipe(
-  v.string('a string'),
-  v.minLength(1, 'a string that is not empty'),
-)
+export const flag = valueWhere<boolean>((value) => typeof value === 'boolean', 'true or false')
+export const string = stringOf('a string')
+
+/** Accepts values for which the condition holds. It is shorter than valibot's rule of each type. */
+function valueWhere<T>(isValid: (value: unknown) => boolean, phrase: string) {
+  return v.pipe(v.unknown(), v.check(isValid, phrase)) as v.GenericSchema<unknown, T>
+}
+
+/** Refuses any value with this phrase. */
+export function refusedAs(phrase: string) {
+  return valueWhere<never>(() => false, phrase)
+}
+
+/** Accepts a string, with a phrase of its own for other values. */
+export function stringOf(phrase: string) {
+  return valueWhere<string>((value) => typeof value === 'string', phrase)
+}
+export const nonEmptyString = v.pipe(string, notEmpty('a string that is not empty'))
+
+/** Refuses an empty text or array, in a pipe. */
+export function notEmpty<T extends { length: number }>(phrase: string) {
+  return v.check<T, string>(({ length }) => length > 0, phrase)
+}
 
 /** Largest number of characters of a tag, which is far more than any has. */
 const MAX_TAG_CHARACTERS = 1000
@@ -21,27 +38,36 @@ const MAX_TAG_CHARACTERS = 1000
 /** Accepts a tag that may exist. */
 export const tagString = v.pipe(
   nonEmptyString,
-  v.maxLength(MAX_TAG_CHARACTERS, `a string of at most ${MAX_TAG_CHARACTERS} characters`),
+  v.check(
+    ({ length }) => length <= MAX_TAG_CHARACTERS,
+    `a string of at most ${MAX_TAG_CHARACTERS} characters`,
+  ),
 )
 
 export const anyArray = v.array(v.unknown(), 'an array')
-export const integer = v.pipe(v.number('an integer'), v.integer('an integer'))
+export const integer = numberWhere(Number.isInteger, 'an integer')
+
+/** Accepts a number for which the condition holds. */
+export function numberWhere(isValid: (value: number) => boolean, phrase: string) {
+  return valueWhere<number>((value) => typeof value === 'number' && isValid(value), phrase)
+}
 
 /** Accepts an integer that is not below `least`. */
 export function integerAtLeast(least: number) {
-  const phrase = `an integer of at least ${least}`
-  return v.pipe(v.number(phrase), v.integer(phrase), v.minValue(least, phrase))
+  const isValid = (value: number): boolean => Number.isInteger(value) && value >= least
+  return numberWhere(isValid, `an integer of at least ${least}`)
 }
 
 /** Accepts a number from `least` to `most`, both included. */
 export function numberBetween(least: number, most: number) {
-  const phrase = `a number from ${least} to ${most}`
-  return v.pipe(v.number(phrase), v.minValue(least, phrase), v.maxValue(most, phrase))
+  const isValid = (value: number): boolean => value >= least && value <= most
+  return numberWhere(isValid, `a number from ${least} to ${most}`)
 }
 
 /** Accepts one of the given strings. */
 export function oneOf<const T extends readonly string[]>(values: T) {
-  return v.picklist(values, values.length === 1 ? `"${values[0]}"` : `one of ${values.join(', ')}`)
+  const phrase = values.length === 1 ? `"${values[0]}"` : `one of ${values.join(', ')}`
+  return valueWhere<T[number]>((value) => values.includes(value as string), phrase)
 }
 
 /** Accepts an object with these entries, but no array. */
@@ -50,13 +76,10 @@ export function object<const T extends v.ObjectEntries>(entries: T) {
 }
 
 /** Accepts an object with any keys, and passes it on unchanged. */
-export const anyObject = v.lazy((input) => (isObject(input) ? anyPlainObject : notObject))
-
-const anyPlainObject = v.custom<Record<string, unknown>>(() => true)
-const notObject = v.never('an object')
+export const anyObject = valueWhere<Record<string, unknown>>(isObject, 'an object')
 
 function exceptArray<T extends v.GenericSchema>(rule: T) {
-  const list = v.never('an object')
+  const list = refusedAs('an object')
   return v.lazy((input): T | typeof list => (Array.isArray(input) ? list : rule))
 }
 
@@ -67,7 +90,7 @@ export function arrayOf<T extends v.GenericSchema>(item: T) {
 
 /** Adds a maximum length to a rule. The length is checked before any item. */
 export function withMaxLength<T extends v.GenericSchema>(most: number, items: string, rule: T) {
-  const tooLong = v.never(`an array of at most ${most} ${items}`)
+  const tooLong = refusedAs(`an array of at most ${most} ${items}`)
   return v.lazy((input): T | typeof tooLong =>
     Array.isArray(input) && input.length > most ? tooLong : rule,
   )
@@ -105,7 +128,7 @@ export function taggedUnion<const Key extends string, const Kinds extends Record
     ]),
   )
   // This rule only runs on values of another kind, so it always fails.
-  const unknown = v.pipe(object({ [key]: oneOf(Object.keys(kinds)) }), v.never())
+  const unknown = object({ [key]: oneOf(Object.keys(kinds)) })
   const rule = v.lazy(
     (input) => rules.get((input as Record<string, unknown> | null | undefined)?.[key]) ?? unknown,
   )
@@ -137,7 +160,8 @@ export function unsupported<T extends v.GenericSchema>(
   harmless: (value: v.InferOutput<T>) => boolean,
   advice = 'leave it out',
 ) {
-  return optional(v.pipe(rule, v.check(harmless, advice)))
+  const isHarmless = (value: unknown): boolean => harmless(value as v.InferOutput<T>)
+  return optional(v.pipe(rule, v.custom<v.InferOutput<T>>(isHarmless, advice)))
 }
 
 /** Refuses any value. The message is `advice`, which says what to do instead. */
@@ -150,6 +174,14 @@ export const rejected = rejectedWith('leave it out')
 
 /** Accepts only `null` and an absent field. */
 export const rejectedField = optional(rejected)
+
+/** Accepts any value, and replaces it by another. */
+export function replacedBy<T>(value: T) {
+  return v.pipe(
+    v.unknown(),
+    v.transform(() => value),
+  )
+}
 
 /** Conflict between fields that are each valid alone. */
 export interface FieldConflict {

@@ -4,7 +4,7 @@ import { readBody, type ParsedBody } from './body.ts'
 import { chatFieldNames, findChatConflict, ignoredByChat, toChatRequest } from './chat.ts'
 import { chatFields } from './chat-schema.ts'
 import { chatJsonEncoder, chatStreamEncoder } from './chat-encoder.ts'
-import { FUNCTION_CALL, TOOL_CALLS } from './chat-calls.ts'
+import { createToolCalls, FUNCTION_CALL } from './chat-calls.ts'
 import {
   embeddingsBodySchema,
   embeddingsEncoder,
@@ -93,7 +93,7 @@ const createChatCompletion: RouteHandler = async (context) => {
     model,
     reasoning: toReasoning(fields).shown,
     logprobs: logprobs ?? false,
-    calls: hasFunctions(fields) ? FUNCTION_CALL : TOOL_CALLS,
+    calls: hasFunctions(fields) ? FUNCTION_CALL : createToolCalls(),
   }
   const encoder = stream
     ? chatStreamEncoder(options, stream_options?.include_usage ?? false)

@@ -8,9 +8,12 @@ import {
   optional,
   rejected,
   rejectedField,
+  refusedAs,
   rejectedWith,
+  stringOf,
   stringOr,
   taggedUnion,
+  replacedBy,
 } from './fields.ts'
 
 const MEDIA_TYPES = ['image/png', 'image/jpeg', 'image/gif', 'image/webp'] as const
@@ -19,13 +22,13 @@ const MEDIA_TYPES = ['image/png', 'image/jpeg', 'image/gif', 'image/webp'] as co
 export const rejectedImage = rejectedWith('put images into a message of role user')
 
 /** Accepts an image in base64 and decodes it. */
-const base64 = v.pipe(v.string('a string in base64'), decodedBy('an image in base64', decodeImage))
+const base64 = v.pipe(stringOf('a string in base64'), decodedBy('an image in base64', decodeImage))
 
 /** Maximum length of the URL of an image that is fetched. */
 const MAX_URL_CHARACTERS = 8_192
 
 const imageUrl = v.pipe(
-  v.string('a URL'),
+  stringOf('a URL'),
   decodedBy(
     `a data: URL in base64 of one of ${MEDIA_TYPES.join(', ')}, or an https: URL`,
     (url) => {
@@ -40,12 +43,11 @@ const imageUrl = v.pipe(
 
 /** Replaces a string by what `decode` returns, or refuses it if that is nothing. */
 function decodedBy<T extends object>(message: string, decode: (text: string) => T | undefined) {
-  return v.rawTransform<string, T>(({ dataset, addIssue, NEVER }) => {
-    const decoded = decode(dataset.value)
-    if (decoded) return decoded
-    addIssue({ message })
-    return NEVER
+  const rule = v.lazy((text) => {
+    const decoded = decode(text as string)
+    return decoded ? replacedBy(decoded) : refusedAs(message)
   })
+  return rule as v.GenericSchema<string, T>
 }
 
 function toRemoteImage(url: string): Pick<Image, 'url' | 'mediaType' | 'bytes'> | undefined {

@@ -56,7 +56,7 @@ function toBlock(part: CompletionPart) {
     case 'text':
       return { type: 'text', text: part.text }
     case 'call':
-      return { ...toToolUse(part), input: parseInput(part.arguments) }
+      return { ...toToolUse(part), ...toInput(part.arguments) }
   }
 }
 
@@ -64,12 +64,15 @@ function toToolUse({ id: callId, name }: { id: string; name: string }) {
   return { type: 'tool_use', id: toToolUseId(callId), name } as const
 }
 
-/** Parses the arguments of a call. A call that was cut off by a limit has the input `{}`. */
-function parseInput(text: string): unknown {
+/**
+ * Returns the input of a call. If a limit has cut the call, the input is empty, and the text is told
+ * in `partial_json`, the name that it has in streams. This is an extension.
+ */
+function toInput(text: string): { input: unknown; partial_json?: string } {
   try {
-    return JSON.parse(text)
+    return { input: JSON.parse(text) }
   } catch {
-    return {}
+    return { input: {}, ...(text !== '' && { partial_json: text }) }
   }
 }
 

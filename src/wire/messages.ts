@@ -1,6 +1,12 @@
 /** Schema of `POST /v1/messages`, and its conversion to a generation request. */
 import * as v from 'valibot'
-import type { AssistantMessage, ChatMessage, GenerationRequest, Tool } from '../types/index.ts'
+import type {
+  AssistantMessage,
+  ChatMessage,
+  GenerationRequest,
+  Tool,
+  ToolCall,
+} from '../types/index.ts'
 import { findLastMessageConflict, isPrefilled, splitPrefilled } from './prefilled.ts'
 import {
   anyObject,
@@ -9,6 +15,7 @@ import {
   flag,
   integerAtLeast,
   nonEmptyString,
+  notEmpty,
   object,
   optional,
   rejected,
@@ -23,6 +30,7 @@ import {
 } from './fields.ts'
 import { imageBlock, rejectedImage, toImage, toUserMessage, type UserContent } from './images.ts'
 import type { FieldNames } from './field-names.ts'
+import { toFormat } from './formats.ts'
 import { findBudgetConflict, outputEffortField, toReasoning } from './reasoning.ts'
 import { messagesSampling, toSampling } from './sampling.ts'
 import {
@@ -84,7 +92,12 @@ const message = taggedUnion('role', {
         thinking: { thinking: string, signature: optional(string) },
         // Reasoning that another server encrypted cannot be decrypted here, so it is dropped.
         redacted_thinking: { data: optional(string) },
-        tool_use: { id: nonEmptyString, name: nonEmptyString, input: anyObject },
+        tool_use: {
+          id: nonEmptyString,
+          name: nonEmptyString,
+          input: anyObject,
+          partial_json: optional(calls.argumentsText),
+        },
         image: rejectedImage,
         ...rejectedBlocks,
         ...rejectedServerBlocks,
@@ -100,7 +113,6 @@ const clientToolSchema = object({
   description: optional(string),
   input_schema: anyObject,
   input_examples: optional(arrayOf(anyObject)),
-  // The constraint always makes arguments match their schema, so this has no effect.
   strict: optional(flag),
   allowed_callers: unsupported(arrayOf(string), (callers) =>
     callers.every((caller) => caller === 'direct'),
@@ -113,14 +125,16 @@ const tool = v.lazy((input): typeof clientToolSchema | typeof rejected => {
   return typeof type === 'string' && type !== 'custom' ? rejected : clientToolSchema
 })
 
-const format = taggedUnion('type', { json_schema: { schema: anyObject } })
+const format = taggedUnion('type', {
+  json_schema: { schema: anyObject, strict: optional(flag) },
+})
 
 /** Checked first, so that a client which can retry without it learns that before anything else. */
 const thread = rejectedField
 
 const fields = {
   model: tagString,
-  messages: v.pipe(arrayOf(message), v.minLength(1, 'an array with at least one message')),
+  messages: v.pipe(arrayOf(message), notEmpty('an array with at least one message')),
   system: optional(systemText),
   tools: optional(arrayOf(tool)),
   tool_choice: calls.toolChoiceSchema,
@@ -178,7 +192,6 @@ export function toMessagesRequest(body: CountTokensBody): GenerationRequest {
   const messages = calls.withToolNames(
     system === '' ? conversation : [{ role: 'system', content: system }, ...conversation],
   )
-  const { schema } = body.output_config?.format ?? body.output_format ?? {}
   return {
     model: body.model,
     ...(isPrefilled(body.messages) ? splitPrefilled(messages) : { messages }),
@@ -190,7 +203,7 @@ export function toMessagesRequest(body: CountTokensBody): GenerationRequest {
       calls.toToolChoice(body.tool_choice),
       calls.allowsParallelCalls(body),
     ),
-    format: schema && { type: 'json_schema', schema },
+    format: toFormat(body.output_config?.format ?? body.output_format),
     reasoningBudget: toReasoning(body).budget,
   }
 }
@@ -209,6 +222,7 @@ export function messagesFieldNames(body: CountTokensBody): FieldNames {
 type Message = CountTokensBody['messages'][number]
 type Block = Extract<Message['content'], readonly unknown[]>[number]
 type ToolResult = Extract<Block, { type: 'tool_result' }>
+type ToolUseBlock = Extract<Block, { type: 'tool_use' }>
 
 /**
  * Converts a message. Tool results come first, directly after their calls, and the user's text
@@ -244,9 +258,7 @@ function toResultImages({ content }: ToolResult, path: string): UserContent[] {
 
 function toAssistantMessage(content: readonly Block[]): AssistantMessage {
   const toolCalls = content.flatMap((block) =>
-    block.type === 'tool_use'
-      ? [{ id: calls.toCallId(block.id), name: block.name, arguments: JSON.stringify(block.input) }]
-      : [],
+    block.type === 'tool_use' ? [toToolCall(block)] : [],
   )
   const reasoning = content
     .map((block) => (block.type === 'thinking' ? block.thinking : ''))
@@ -257,6 +269,11 @@ function toAssistantMessage(content: readonly Block[]): AssistantMessage {
     ...(reasoning !== '' && { reasoning }),
     ...(toolCalls.length > 0 && { toolCalls }),
   }
+}
+
+/** Converts a call. One that a limit has cut has its arguments as text beside the empty input. */
+function toToolCall({ id, name, input, partial_json: partial }: ToolUseBlock): ToolCall {
+  return { id: calls.toCallId(id), name, arguments: partial || JSON.stringify(input) }
 }
 
 function toToolMessage(block: ToolResult): ChatMessage {
@@ -275,13 +292,13 @@ function joinText(content: string | readonly Block[], between = ''): string {
 }
 
 function toClientTool(definition: v.InferOutput<typeof clientToolSchema>): Tool {
-  const { name, description, input_schema: parameters, input_examples: examples } = definition
+  const { description, input_schema: parameters, input_examples: examples } = definition
   const lines = [
     ...(description ? [description] : []),
     ...(examples?.length ? ['Examples of its arguments:'] : []),
     ...(examples ?? []).map((example) => JSON.stringify(example)),
   ]
-  return { name, ...(lines.length > 0 && { description: lines.join('\n') }), parameters }
+  return calls.toTool({ ...definition, description: lines.join('\n'), parameters })
 }
 
 /**

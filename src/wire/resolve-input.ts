@@ -7,7 +7,7 @@ import { id } from './id.ts'
 import { itemsSchema, type InputItem } from './responses-input.ts'
 import type { ResponsesBody } from './responses.ts'
 import { shorten } from '../values/shorten.ts'
-import { argumentsJson } from './tools.ts'
+import { argumentsText } from './tools.ts'
 import { isObject } from '../values/objects.ts'
 
 /** Input of a response, with all references resolved. */
@@ -133,12 +133,14 @@ function toRawItems(sent: unknown): readonly RawItem[] {
 /** Parses stored items. */
 function parseItems(items: ReadonlyArray<StoredItem | undefined>) {
   const storedById = items.flatMap((item) => (item ? [repairArguments(item)] : []))
-  return storedById.length > 0 ? v.parse(itemsSchema, storedById) : []
+  const result = v.safeParse(itemsSchema, storedById)
+  if (result.success) return result.output
+  throw new InoriginError('internal', 'A stored item is not valid.')
 }
 
-/** Replaces the arguments of a call that was cut off by `{}`, because they are not valid JSON. */
+/** Replaces arguments that exceed the limits of a body by `{}`. A model may have written them. */
 function repairArguments(item: StoredItem): RawItem {
-  if (item['type'] !== 'function_call' || v.safeParse(argumentsJson, item['arguments']).success)
+  if (item['type'] !== 'function_call' || v.safeParse(argumentsText, item['arguments']).success)
     return item
   return { ...item, arguments: '{}' }
 }

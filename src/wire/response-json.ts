@@ -62,7 +62,11 @@ export function createResponseJson({ requestBody, background }: ResponseEncoderO
     temperature: fields.temperature ?? null,
     text: { format: text?.format ?? { type: 'text' } },
     tool_choice: fields.tool_choice ?? 'auto',
-    tools: (tools ?? []).map((tool) => ({ strict: true, parameters: {}, ...tool })),
+    tools: (tools ?? []).map((tool) =>
+      tool.type === 'custom'
+        ? { format: { type: 'text' }, ...tool }
+        : { strict: false, parameters: {}, ...tool },
+    ),
     top_p: fields.top_p ?? null,
     truncation: 'disabled',
   }

@@ -4,6 +4,7 @@ import type { AssistantMessage, ChatMessage, ToolCall } from '../types/index.ts'
 import {
   arrayOf,
   nonEmptyString,
+  notEmpty,
   object,
   oneOf,
   optional,
@@ -14,6 +15,7 @@ import {
   taggedUnion,
   withMaxLength,
 } from './fields.ts'
+import { toInputArguments } from './custom-tools.ts'
 import { inputImage, rejectedImage, toImage, toUserMessage, type UserContent } from './images.ts'
 import { textPart } from './shared-fields.ts'
 import * as calls from './tools.ts'
@@ -44,19 +46,28 @@ const message = taggedUnion('role', {
 
 const reasoningTextsSchema = optional(arrayOf(part))
 
+const callOutput = {
+  call_id: nonEmptyString,
+  output: userContentSchema,
+  ...ignoredItemFields,
+}
+
 const item = taggedUnion('type', {
   message,
   function_call: {
     call_id: nonEmptyString,
     name: nonEmptyString,
-    arguments: calls.argumentsJson,
+    arguments: calls.argumentsText,
     ...ignoredItemFields,
   },
-  function_call_output: {
+  function_call_output: callOutput,
+  custom_tool_call: {
     call_id: nonEmptyString,
-    output: userContentSchema,
+    name: nonEmptyString,
+    input: string,
     ...ignoredItemFields,
   },
+  custom_tool_call_output: callOutput,
   reasoning: {
     summary: reasoningTextsSchema,
     content: reasoningTextsSchema,
@@ -81,7 +92,7 @@ const MAX_INPUT_ITEMS = 20_000
 
 const boundedItems = v.pipe(
   withMaxLength(MAX_INPUT_ITEMS, 'items', itemsSchema),
-  v.minLength(1, 'an array with at least one item'),
+  notEmpty('an array with at least one item'),
 )
 
 export const inputSchema = stringOr(string, boundedItems)
@@ -112,7 +123,7 @@ export function toMessages(items: readonly InputItem[]): ChatMessage[] {
   for (const { item: each, path } of items) {
     // `resolveInput` has replaced every reference that it resolved.
     if (each.type === 'item_reference') continue
-    if (each.type === 'function_call_output') {
+    if (each.type === 'function_call_output' || each.type === 'custom_tool_call_output') {
       const userContent = toUserContent(each.output, `${path}.output`)
       const toolCallId = calls.toCallId(each.call_id)
       messages.push({ role: 'tool', toolCallId, name: '', content: joinText(userContent) })
@@ -131,14 +142,22 @@ export function toMessages(items: readonly InputItem[]): ChatMessage[] {
 
 /** Returns the message of an item, or the open assistant message with the item added. */
 function addToMessage(
-  value: Exclude<Item, { type: 'item_reference' | 'function_call_output' }>,
+  value: Exclude<
+    Item,
+    { type: 'item_reference' | 'function_call_output' | 'custom_tool_call_output' }
+  >,
   open: OpenMessage | undefined,
   path: string,
 ): InputMessage {
   switch (value.type) {
-    case 'function_call': {
-      const { call_id: id, name, arguments: text } = value
-      const call = { id: calls.toCallId(id), name, arguments: calls.normalizeArguments(text) }
+    case 'function_call':
+    case 'custom_tool_call': {
+      const { call_id: id, name } = value
+      const text =
+        value.type === 'custom_tool_call'
+          ? toInputArguments(value.input)
+          : calls.normalizeArguments(value.arguments)
+      const call = { id: calls.toCallId(id), name, arguments: text }
       const itemMessage: OpenMessage = open ?? { role: 'assistant', content: '' }
       itemMessage.toolCalls ??= []
       itemMessage.toolCalls.push(call)

@@ -19,7 +19,7 @@ export type CreateId = (prefix: string) => string
 /** Type of a stream event, and its fields apart from those that all events have. */
 export type ResponseEvent = readonly [type: string, fields: object]
 
-const PREFIX = { reasoning: 'rs_', text: 'msg_', call: 'fc_' } as const
+const PREFIX = { reasoning: 'rs_', text: 'msg_', call: 'fc_', custom: 'ctc_' } as const
 
 /** Names of the events about the part of an item, and the field that numbers it. */
 const EVENTS = {
@@ -41,7 +41,8 @@ export function createOutputItem(
   isEncrypted: boolean,
   createId: CreateId = id,
 ): OutputItem {
-  const item = { id: createId(PREFIX[part.type]), part: { ...part } }
+  const isCustom = part.type === 'call' && part.isCustom
+  const item = { id: createId(PREFIX[isCustom ? 'custom' : part.type]), part: { ...part } }
   return isEncrypted && part.type === 'reasoning'
     ? { ...item, encryptedContent: createId('seal_') }
     : item
@@ -52,7 +53,10 @@ export function toItemJson(item: OutputItem, status: Status): StoredItem {
   const { part } = item
   if (part.type !== 'call') return toItemWithParts(item, status, [toPartJson(part)])
   const { id: call_id, name, arguments: text } = part
-  return { id: item.id, type: 'function_call', status, call_id, name, arguments: text }
+  const called = { status, call_id, name }
+  return part.isCustom
+    ? { id: item.id, type: 'custom_tool_call', ...called, input: text }
+    : { id: item.id, type: 'function_call', ...called, arguments: text }
 }
 
 function toItemWithParts(
@@ -95,13 +99,18 @@ export function itemAddedEvents(item: OutputItem): ResponseEvent[] {
   ]
 }
 
+/** Returns the name of the events about the arguments of a call, or about its text. */
+const callEvent = ({ isCustom }: { isCustom?: boolean | undefined }): string =>
+  `response.${isCustom ? 'custom_tool_call_input' : 'function_call_arguments'}`
+
 /** Returns the event that extends an item. */
 export function itemDeltaEvent(
-  { id: item_id, part: { type } }: OutputItem,
+  { id: item_id, part }: OutputItem,
   delta: string,
   logprobs: readonly TokenLogprob[],
 ): ResponseEvent {
-  if (type === 'call') return ['response.function_call_arguments.delta', { item_id, delta }]
+  const { type } = part
+  if (type === 'call') return [`${callEvent(part)}.delta`, { item_id, delta }]
   const { text: name, position } = EVENTS[type]
   const fields = { item_id, ...position, delta }
   return [`${name}.delta`, type === 'text' ? { ...fields, ...toLogprobs(logprobs) } : fields]
@@ -116,7 +125,8 @@ export function itemDoneEvents(
   const done: ResponseEvent = ['response.output_item.done', { item: toItemJson(item, status) }]
   if (part.type === 'call') {
     const { name, arguments: text } = part
-    return [['response.function_call_arguments.done', { item_id, name, arguments: text }], done]
+    const fields = part.isCustom ? { input: text } : { name, arguments: text }
+    return [[`${callEvent(part)}.done`, { item_id, ...fields }], done]
   }
   const { part: partName, text: textName, position } = EVENTS[part.type]
   const { text } = part

@@ -1,6 +1,7 @@
 /** Schema of `POST /v1/responses`, and its conversion to a generation request. */
 import * as v from 'valibot'
-import type { GenerationRequest } from '../types/index.ts'
+import type { GenerationRequest, Tool } from '../types/index.ts'
+import { customToolFields, grammarFields, toCustomTool } from './custom-tools.ts'
 import {
   anyObject,
   arrayOf,
@@ -20,6 +21,7 @@ import {
 } from './fields.ts'
 import type { FieldConflict } from './fields.ts'
 import type { FieldNames } from './field-names.ts'
+import { grammarFormats, toFormat } from './formats.ts'
 import {
   effortField,
   findBudgetConflict,
@@ -38,23 +40,34 @@ const INCLUDE_LOGPROBS = 'message.output_text.logprobs'
 /** Value of `include` that asks for reasoning in a form that can be sent back. */
 const INCLUDE_ENCRYPTED_REASONING = 'reasoning.encrypted_content'
 
-const toolReference = object({ type: optional(oneOf(['function'])), name: nonEmptyString })
+const toolReference = object({
+  type: optional(oneOf(['function', 'custom'])),
+  name: nonEmptyString,
+})
 const choice = taggedUnion('type', {
   function: { name: nonEmptyString },
   allowed_tools: { mode: oneOf(['auto', 'required']), tools: arrayOf(toolReference) },
-  custom: rejected,
+  custom: { name: nonEmptyString },
 })
 
 const functionTool = object({ type: oneOf(['function']), ...calls.functionFields })
 
-/** Accepts functions. Tools of other types run on the vendor's servers. */
-const tool = v.lazy((input): typeof functionTool | typeof rejected => {
+const customTool = object({
+  type: oneOf(['custom']),
+  ...customToolFields,
+  format: optional(taggedUnion('type', { text: {}, grammar: grammarFields })),
+})
+
+/** Accepts functions and custom tools. Tools of other types run on the vendor's servers. */
+const tool = v.lazy((input): typeof functionTool | typeof customTool | typeof rejected => {
   const type = (input as { type?: unknown } | null | undefined)?.type
+  if (type === 'custom') return customTool
   return typeof type === 'string' && type !== 'function' ? rejected : functionTool
 })
 
 const format = taggedUnion('type', {
   text: {},
+  ...grammarFormats,
   json_object: {},
   json_schema: {
     name: optional(string),
@@ -144,7 +157,7 @@ export function toResponsesRequest(
     sampling: toSampling(body),
     stop: [],
     tools: calls.toToolUse(
-      (body.tools ?? []).map(calls.toTool),
+      (body.tools ?? []).map(toResponsesTool),
       toResponsesToolChoice(body.tool_choice),
       calls.allowsParallelCalls({ parallel_tool_calls: body.parallel_tool_calls }),
     ),
@@ -175,6 +188,7 @@ export function toResponsesReasoning(body: ResponsesBody): ReasoningSettings {
 export function responsesFieldNames(body: ResponsesBody): FieldNames {
   return {
     rename: [
+      [/^(tools\[\d+\]\.)input.*/, '$1format.definition'],
       [/^format\b/, 'text.format'],
       [/^messages\b/, 'input'],
     ],
@@ -208,12 +222,12 @@ export function toTopLogprobs({
 function toResponsesToolChoice(value: ResponsesBody['tool_choice']): calls.ParsedToolChoice {
   if (value === null || value === undefined) return { choice: 'auto' }
   if (typeof value === 'string') return { choice: value }
-  if (value.type === 'function') return { choice: 'required', only: [value.name] }
+  if (value.type !== 'allowed_tools') return { choice: 'required', only: [value.name] }
   return { choice: value.mode, only: value.tools.map(({ name }) => name) }
 }
 
-function toFormat(value: v.InferOutput<typeof format> | null | undefined) {
-  if (!value || value.type === 'text') return undefined
-  if (value.type === 'json_object') return { type: 'json_object' } as const
-  return { type: 'json_schema', schema: value.schema } as const
+function toResponsesTool(definition: NonNullable<ResponsesBody['tools']>[number]): Tool {
+  return definition.type === 'function'
+    ? calls.toTool(definition)
+    : toCustomTool(definition, definition.format ?? null)
 }

@@ -108,14 +108,20 @@ export function jsonResponse(body: object, ignored: readonly string[] = []): Res
   return httpResponse(JSON.stringify(body), { headers: ignoredFieldsHeader(ignored) })
 }
 
+/** Largest number of names in the header, and of characters of each. */
+const MAX_IGNORED_NAMES = 50
+const MAX_IGNORED_CHARACTERS = 80
+
 /**
- * Returns the header that lists fields without effect. Characters that are not allowed in a header
- * become `?`. At most 50 names are listed, each cut to 80 characters.
+ * Returns the header that lists what had no effect: fields, and keywords of schemas that are not
+ * kept. Each is listed once. Characters that could end a name or are not ASCII become `?`.
  */
 function ignoredFieldsHeader(names: readonly string[]): Record<string, string> {
   if (names.length === 0) return {}
-  const listed = [...new Set(names)]
-    .slice(0, 50)
-    .map((name) => name.slice(0, 80).replaceAll(/[^\w.[\]-]/g, '?'))
+  const all = new Set(
+    names.map((name) => name.slice(0, MAX_IGNORED_CHARACTERS).replaceAll(/[^\w.:$@/[\]-]/g, '?')),
+  )
+  const listed = [...all].slice(0, MAX_IGNORED_NAMES)
+  if (all.size > listed.length) listed.push(`and ${all.size - listed.length} more`)
   return { 'x-inorigin-ignored': listed.join(', ') }
 }

@@ -1,7 +1,15 @@
 /** Sampling fields of all styles, and their conversion to sampler settings. */
 import * as v from 'valibot'
 import type { Sampling } from '../types/index.ts'
-import { integer, integerAtLeast, numberBetween, optional } from './fields.ts'
+import {
+  integer,
+  integerAtLeast,
+  numberBetween,
+  object,
+  optional,
+  refusedAs,
+  replacedBy,
+} from './fields.ts'
 import { isObject } from '../values/objects.ts'
 
 const topP = numberBetween(0, 1)
@@ -11,18 +19,15 @@ const penalty = optional(numberBetween(-2, 2))
 /** Accepts logit biases by token id. */
 const biases = v.lazy((input) => {
   if (!isObject(input)) return notBias
-  const other = Object.keys(input).find((key) => !/^\d{1,9}$/.test(key))
-  if (other === undefined) return bias
+  const ids = Object.keys(input)
+  const other = ids.find((key) => !/^\d{1,9}$/.test(key))
+  if (other === undefined) return object(Object.fromEntries(ids.map((id) => [id, bias])))
   // The message then ends with the key, such as `not "-1"`.
-  return v.pipe(
-    v.unknown(),
-    v.transform(() => other),
-    notTokenIds,
-  )
+  return v.pipe(replacedBy(other as never), notTokenIds)
 })
-const bias = v.record(v.string(), numberBetween(-100, 100))
-const notBias = v.never('an object that maps token ids to biases')
-const notTokenIds = v.never('an object whose keys are token ids')
+const bias = numberBetween(-100, 100)
+const notBias = refusedAs('an object that maps token ids to biases')
+const notTokenIds = v.check<never, string>(() => false, 'an object whose keys are token ids')
 
 export const chatSampling = {
   temperature: optional(numberBetween(0, 2)),
@@ -44,10 +49,7 @@ export const messagesSampling = {
 
 /** Accepts -1 as absent: clients of the Anthropic style send it for unset values. */
 function exceptUnset<T extends v.GenericSchema>(rule: T) {
-  const unset = v.pipe(
-    v.unknown(),
-    v.transform(() => null),
-  )
+  const unset = replacedBy(null)
   return v.lazy((input): T | typeof unset => (input === -1 ? unset : rule))
 }
 

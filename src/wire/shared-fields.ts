@@ -8,6 +8,7 @@ import {
   anyObject,
   flag,
   integerAtLeast,
+  numberWhere,
   oneOf,
   optional,
   rejectedField,
@@ -107,14 +108,20 @@ export const sharedFields = {
 /** Refuses logprobs in a style whose responses have no field for them. */
 export const rejectedLogprobs = {
   logprobs: unsupported(flag, (on) => !on),
-  top_logprobs: unsupported(v.number('a number'), (most) => most === 0),
+  top_logprobs: unsupported(
+    numberWhere(() => true, 'a number'),
+    (most) => most === 0,
+  ),
 }
 
 const MAX_TOP_LOGPROBS = 20
 
 /** Number of alternatives to report with the logprobs of each token. */
 export const topLogprobs = optional(
-  v.pipe(integerAtLeast(0), v.maxValue(MAX_TOP_LOGPROBS, `at most ${MAX_TOP_LOGPROBS}`)),
+  v.pipe(
+    integerAtLeast(0),
+    v.check((count) => count <= MAX_TOP_LOGPROBS, `at most ${MAX_TOP_LOGPROBS}`),
+  ),
 )
 
 /** Refuses a format that this style takes in another field, unless it is plain text. */

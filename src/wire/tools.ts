@@ -9,7 +9,7 @@ import {
   object,
   oneOf,
   optional,
-  rejected,
+  refusedAs,
   string,
   stringOr,
   taggedUnion,
@@ -26,7 +26,14 @@ import { isObject } from '../values/objects.ts'
 
 const parallel = { disable_parallel_tool_use: optional(flag) }
 const namedTool = object({ name: nonEmptyString })
-const toolReference = object({ type: optional(oneOf(['function'])), function: namedTool })
+const functionReference = object({
+  type: optional(oneOf(['function', 'custom'])),
+  function: namedTool,
+})
+const customReference = object({ type: oneOf(['custom']), custom: namedTool })
+
+/** Accepts a reference to a function, or to a custom tool. */
+const toolReference = customOr(customReference, functionReference)
 
 /** Accepts a tool choice: a word, or an object of the style. */
 export function toolChoiceWordOr<T extends v.GenericSchema>(choice: T) {
@@ -42,7 +49,7 @@ const choice = taggedUnion('type', {
   allowed_tools: {
     allowed_tools: object({ mode: oneOf(['auto', 'required']), tools: arrayOf(toolReference) }),
   },
-  custom: rejected,
+  custom: { custom: namedTool },
 })
 
 /** Accepts the tool choice of the chat and the Anthropic style, since clients mix them. */
@@ -65,9 +72,12 @@ export function toToolChoice(value: v.InferOutput<typeof toolChoiceSchema>): Par
       return { choice: 'required', only: [value.name] }
     case 'function':
       return { choice: 'required', only: [value.function.name] }
+    case 'custom':
+      return { choice: 'required', only: [value.custom.name] }
     case 'allowed_tools': {
       const { mode, tools } = value.allowed_tools
-      return { choice: mode, only: tools.map((tool) => tool.function.name) }
+      const only = tools.map((tool) => ('custom' in tool ? tool.custom : tool.function).name)
+      return { choice: mode, only }
     }
   }
 }
@@ -98,25 +108,38 @@ export const functionFields = {
   name: nonEmptyString,
   description: optional(string),
   parameters: optional(anyObject),
-  // The constraint always makes arguments match their schema, so this has no effect.
   strict: optional(flag),
 }
 
-const functionSchema = object(functionFields)
+type FunctionDefinition = v.InferOutput<v.ObjectSchema<typeof functionFields, undefined>>
 
 /** Schema of a tool without parameters. */
 const NO_ARGUMENTS = { type: 'object', properties: {} } as const
 
 /** Converts a function definition to a tool. */
-export function toTool(definition: v.InferOutput<typeof functionSchema>): Tool {
-  const { name, description, parameters } = definition
-  return { name, ...(description && { description }), parameters: parameters ?? NO_ARGUMENTS }
+export function toTool({ name, description, parameters, strict }: FunctionDefinition): Tool {
+  return {
+    name,
+    ...(description && { description }),
+    parameters: parameters ?? NO_ARGUMENTS,
+    ...(strict && { strict }),
+  }
+}
+
+/** Accepts an object of the type `custom` by one rule, and any other value by another. */
+export function customOr<Custom extends v.GenericSchema, Other extends v.GenericSchema>(
+  custom: Custom,
+  other: Other,
+) {
+  return v.lazy((input): Custom | Other =>
+    isObject(input) && input['type'] === 'custom' ? custom : other,
+  )
 }
 
 /** Count of the request whose body is being validated. A rule of valibot gets no context. */
 let requestCount: JsonCount | undefined
 
-/** Calls `validate`, in which {@link argumentsJson} adds the values of all arguments to `count`. */
+/** Calls `validate`, in which {@link argumentsText} adds the values of all arguments to `count`. */
 export function withArgumentsCount<T>(count: JsonCount, validate: () => T): T {
   requestCount = count
   try {
@@ -127,33 +150,27 @@ export function withArgumentsCount<T>(count: JsonCount, validate: () => T): T {
 }
 
 /**
- * Accepts the JSON text of an object. An empty text counts as an empty object. Throws `too_large` if
- * the arguments of the request have too many values together.
+ * Accepts the arguments of an earlier call: the JSON text of an object, or any text, since a limit
+ * may have cut the call. Throws `too_large` if the arguments of the request have too many values.
  */
-export const argumentsJson = v.lazy((input) => {
-  if (typeof input !== 'string') return noObject
-  const text = normalizeArguments(input)
-  if (!text.trimStart().startsWith('{')) return noObject
-  const jsonError = findJsonError(text, requestCount)
-  switch (jsonError?.type) {
-    case undefined:
-      return string
-    case 'syntax':
-      return noObject
+export const argumentsText = v.lazy((input) => {
+  if (typeof input !== 'string' || !input.trimStart().startsWith('{')) return string
+  switch (findJsonError(input, requestCount)?.type) {
     case 'depth':
       return tooDeepObject
     case 'size':
-      if (findJsonError(text)?.type === 'size') return tooLargeObject
+      if (findJsonError(input)?.type === 'size') return tooLargeObject
       throw tooManyValues('The body and the arguments of its tool calls have')
+    default:
+      return string
   }
 })
-const noObject = v.never('the JSON text of an object')
-const tooDeepObject = v.never(`nested no deeper than ${MAX_DEPTH} levels`)
-const tooLargeObject = v.never(
+const tooDeepObject = refusedAs(`nested no deeper than ${MAX_DEPTH} levels`)
+const tooLargeObject = refusedAs(
   `the JSON text of at most ${MAX_VALUES} values and ${MAX_NODES} objects, arrays and members`,
 )
 
-/** Returns arguments that {@link argumentsJson} accepted as JSON text that is not empty. */
+/** Returns the arguments of an earlier call. An empty text stands for no arguments. */
 export function normalizeArguments(text: string): string {
   return text.trim() === '' ? '{}' : text
 }

@@ -13,7 +13,14 @@ self.onmessage = async ({ data }: MessageEvent<Order>) => {
 }
 
 async function open({ files, runtime }: Order & { type: 'open' }): Promise<void> {
-  const setup = { device: 'wasm', runtime, texts: files, maxInputTokens: 2048 } as const
+  const constraints = new URL('../', runtime).href
+  const setup = {
+    device: 'wasm',
+    runtime,
+    constraints,
+    texts: files,
+    maxInputTokens: 2048,
+  } as const
   engine = await openOnnx(setup)
   await engine.load(files, never)
 }

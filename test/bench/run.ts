@@ -2,7 +2,7 @@
  * `npm run bench`: the measured figures, each against its bar. Both sides of a ratio are measured in
  * one run, on the same files. `--json FILE` also writes them into the object in that file, where figures
  * that this run did not measure stay. `--only NAME` (endpoint, startup, failover, images, upstream, bridge, predict,
- * session, wasm, webgpu, drafts, memory, formats, peers-decode, peers-prefill, peers-threads, context, sizes) measures a
+ * session, forcing, wasm, webgpu, drafts, memory, formats, peers-decode, peers-prefill, peers-threads, context, sizes) measures a
  * part.
  * `--peers` is short for the three parts with the peers. `--dtypes` prints a table of the formats of
  * weights instead, for all shapes or those of `--shape NAME`.
@@ -21,6 +21,7 @@ import { measureSide, printComparison, type Device, type Effort, type Measured }
 import { measureDrafts } from './drafts.ts'
 import { measureEndpoint } from './endpoint.ts'
 import { measureFailover } from './failover.ts'
+import { measureForcing } from './forcing.ts'
 import { atLeast, atMost, printFigures, type Figure } from './figure.ts'
 import { compareDefault, MEASURED_SHAPES, printFormats } from './formats.ts'
 import { measureImages } from './images.ts'
@@ -73,6 +74,7 @@ async function main(): Promise<void> {
   if (wanted('bridge')) figures.push(...(await measureBridge()))
   if (wanted('predict')) figures.push(...(await measurePredict()))
   if (wanted('session')) figures.push(...(await measureSession()))
+  if (wanted('forcing')) figures.push(...(await measureForcing()))
   const compared = Object.entries(COMPARED).filter(([part]) => wanted(part))
   if (compared.length > 0) {
     await onSite(async (site) => {

@@ -21,9 +21,10 @@ async function filesOf(model: string, names: readonly string[]): Promise<Map<str
 serveSide({
   async open({ model, format, device, drafts = device === 'webgpu' }) {
     const graph = onnxPath(format as OnnxFormat)
-    const runtime = `${location.origin}/inorigin/ort/`
+    const constraints = `${location.origin}/inorigin/`
+    const runtime = `${constraints}ort/`
     const texts = await filesOf(model, TEXTS)
-    const setup = { device, runtime, texts, maxInputTokens: SHAPES[model].context }
+    const setup = { device, runtime, constraints, texts, maxInputTokens: SHAPES[model].context }
     engine = await openDecoderEngine(setup, { load: loadDecoder, drafts })
     await engine.load(await filesOf(model, [graph, `${graph}_data`]), signal)
   },

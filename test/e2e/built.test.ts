@@ -3,6 +3,7 @@
  *
  * @module-tag everyday
  */
+import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join, posix } from 'node:path'
 import { parseSync, Visitor } from 'vite'
@@ -66,19 +67,28 @@ test('modules for the browser import nothing that a bundler would have to find, 
 })
 
 test('leaves the runtime to the package that ships it', () => {
-  expect(files().filter((name) => name.endsWith('.wasm'))).toEqual([])
+  expect(files().filter((name) => name.endsWith('.wasm'))).toEqual(['llguidance.wasm'])
   const isLarge = (name: string) => name.endsWith('.js') && read(name).length > 500_000
   const [engine = '', ...others] = files().filter((name) => /(^|\/)mlc-/.test(name))
   expect([isLarge(engine), others]).toEqual([true, []])
   // No page loads the command line.
-  const largest = files().filter((name) => isLarge(name) && ![engine, 'cli.js'].includes(name))
-  // Grammars are compiled by a wasm module of its own, in a chunk that is loaded with the first of them.
-  expect(largest.map((name) => read(name).includes('GrammarMatcher'))).toEqual([true])
-  const [grammars = ''] = largest.map((name) => name.replace('chunks/', ''))
+  expect(files().filter((name) => isLarge(name) && ![engine, 'cli.js'].includes(name))).toEqual([])
   for (const name of ['index.js', 'worker.js', 'sw.js', 'sw/index.js', 'model-worker.js']) {
     expect(read(name)).not.toContain(engine.replace('chunks/', ''))
   }
-  for (const name of ['index.js', 'worker.js', 'sw.js']) expect(read(name)).not.toContain(grammars)
+})
+
+test('has the module of constraints as a file of its own, which only its worker and models load', () => {
+  const module = readFileSync(join(DIST, 'llguidance.wasm'))
+  const told = readFileSync(join(DIST, '../src/constraint/llguidance.json'), 'utf8')
+  expect(createHash('sha256').update(module).digest('hex')).toBe(JSON.parse(told).sha256)
+  const has = (name: string) => read(name).includes('set_vocabulary')
+  for (const entry of ['index.js', 'worker.js', 'sw.js', 'sw/index.js']) {
+    expect(reach(entry).filter(has), entry).toEqual([])
+  }
+  for (const entry of ['model-worker.js', 'vocabulary-worker.js']) {
+    expect(reach(entry).filter(has), entry).toHaveLength(1)
+  }
 })
 
 /** A script and all that it loads, at once or later. */

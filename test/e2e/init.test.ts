@@ -51,7 +51,7 @@ describe('init --mlc', () => {
   test('fills a folder that is not there yet and remembers it', { tags: ['everyday'] }, () => {
     expect(outcome).toMatchObject({ code: 0, err: '' })
     expect(outcome.out).toMatch(/wrote public\/sw\.js and public\/inorigin\/, \d+ files, [\d.]+ MB/)
-    for (const name of ['index.js', 'worker.js', 'model-worker.js']) {
+    for (const name of ['index.js', 'worker.js', 'model-worker.js', 'llguidance.wasm']) {
       expect(read(name).equals(readFileSync(join(ROOT, 'dist', name)))).toBe(true)
     }
     expect(app.get('public/sw.js')).toBe(readFileSync(join(ROOT, 'dist/sw.js'), 'utf8'))
@@ -77,7 +77,8 @@ describe('init --mlc', () => {
       expect(createHash('sha256').update(read(name)).digest('hex'), name).toBe(sha256)
     }
     const isFirst = ({ name }: { name: string }) =>
-      name === 'models/catalog.json' || (name.endsWith('.js') && !name.startsWith('chunks/mlc-'))
+      ['models/catalog.json', 'llguidance.wasm'].includes(name) ||
+      (name.endsWith('.js') && !name.startsWith('chunks/mlc-'))
     expect(files.filter(({ precache }) => precache)).toEqual(files.filter(isFirst))
   })
 
@@ -113,6 +114,7 @@ describe('init --mlc', () => {
     const named = new Set(sections.map(([name]) => name))
     const parts = filesOf(app).map(({ name }) => {
       if (name.startsWith('ort/')) return 'onnxruntime-web'
+      if (name === 'llguidance.wasm') return 'llguidance'
       return name.startsWith('chunks/mlc-') ? '@mlc-ai/web-llm' : 'inorigin'
     })
     // The plugin uses the Vite of the app, and the hooks its React.

@@ -3,9 +3,6 @@ import { expect, test } from 'vitest'
 import { wrongGrammars } from '../support/grammars.ts'
 import { tallySchemas, tallyTools } from '../support/random-constraints.ts'
 import { guideVocabulary } from '../support/vocabulary.ts'
-import { placeXgrammar } from '../support/xgrammar.ts'
-
-placeXgrammar()
 
 const PART = 100
 const seeds = (parts: number, part = PART): number[] =>

@@ -36,5 +36,8 @@ async function tinyFile(name: string): Promise<Blob> {
 }
 
 /** Where the test server has the runtime's wasm files. */
+/** Folder with the engine of constraints, without its worker. */
+export const constraintFolder = (): string => new URL('/src/constraint/', location.href).href
+
 export const runtimeFolder = (): string =>
   new URL('/node_modules/onnxruntime-web/dist/', location.href).href

@@ -1,17 +1,7 @@
 /** Random grammars, and whether what compiles them keeps to them. */
-import { loadXgrammar } from '../../src/engine/constraint/library.ts'
-import { toEbnf } from '../../src/engine/constraint/ebnf.ts'
-import {
-  choice,
-  type Expression,
-  optional,
-  repeat,
-  sequence,
-  text,
-} from '../../src/engine/schema/expression.ts'
-import { matches } from '../../src/engine/schema/match.ts'
-import { createStepBudget } from '../../src/engine/schema/step-budget.ts'
+import { createConstraintCompiler, type Constraint } from '../../src/constraint/index.ts'
 import { type Chance, createChance } from './random.ts'
+import { isAllowed, WASM } from './random-constraints.ts'
 
 const LETTERS = ['a', 'b', 'c', '-']
 const END = LETTERS.length
@@ -26,72 +16,79 @@ const TEXTS: readonly string[] = (() => {
   return all
 })()
 
-function randomExpression(chance: Chance, depth: number): Expression {
-  const inner = (): Expression => randomExpression(chance, depth - 1)
+/** A regular language: as EBNF, as GBNF, which is the same here, and as a pattern. */
+interface Language {
+  ebnf: string
+  pattern: string
+}
+
+const literal = (text: string): Language => ({ ebnf: `"${text}"`, pattern: text })
+const set = (inside: string): Language => ({ ebnf: `[${inside}]`, pattern: `[${inside}]` })
+const repeat = ({ ebnf, pattern }: Language, count: string): Language => ({
+  ebnf: `(${ebnf})${count}`,
+  pattern: `(?:${pattern})${count}`,
+})
+
+function randomLanguage(chance: Chance, depth: number): Language {
+  const inner = (): Language => randomLanguage(chance, depth - 1)
   switch (chance.below(depth > 0 ? 9 : 4)) {
     case 0:
-      return text(chance.pick(['a', 'b', '-', 'ab', 'a-', '-a', 'ca', 'abc', 'aba']))
+      return literal(chance.pick(['a', 'b', '-', 'ab', 'a-', '-a', 'ca', 'abc', 'aba']))
     case 1:
     case 2:
-      return {
-        type: 'set',
-        set: chance.pick([
-          [[0x61, 0x62]],
-          [[0x62, 0x63]],
-          [
-            [0x2d, 0x2d],
-            [0x61, 0x61],
-          ],
-        ]),
-      }
     case 3:
-      return { type: 'set', set: [[0x61, 0x63]] }
+      return set(chance.pick(['ab', 'b-c', 'a\\-', 'a-c', '^a']))
     case 4:
-    case 5:
-      return sequence(...Array.from({ length: 1 + chance.below(3) }, inner))
+    case 5: {
+      const parts = Array.from({ length: 1 + chance.below(3) }, inner)
+      return {
+        ebnf: parts.map(({ ebnf }) => `(${ebnf})`).join(' '),
+        pattern: parts.map(({ pattern }) => `(?:${pattern})`).join(''),
+      }
+    }
     case 6:
-    case 7:
-      return choice(...Array.from({ length: 2 + chance.below(4) }, inner))
+    case 7: {
+      const parts = Array.from({ length: 2 + chance.below(4) }, inner)
+      return {
+        ebnf: parts.map(({ ebnf }) => ebnf).join(' | '),
+        pattern: parts.map(({ pattern }) => pattern).join('|'),
+      }
+    }
     default: {
-      const part = inner()
-      return chance.pick([
-        () => optional(part),
-        () => repeat(part, 0),
-        () => repeat(part, 1),
-        () => repeat(part, chance.below(3), 2 + chance.below(8)),
-      ])()
+      const least = chance.below(3)
+      const counts = ['?', '*', '+', `{${least},${least + 1 + chance.below(8)}}`, `{${least + 1}}`]
+      return repeat(inner(), chance.pick(counts))
     }
   }
 }
 
 /** Grammars that take a text that they should not, or the other way round. */
 export async function wrongGrammars(from: number, count: number): Promise<string[]> {
-  const { GrammarCompiler, GrammarMatcher, TokenizerInfo } = await loadXgrammar()
-  const info = await TokenizerInfo.createTokenizerInfo([...LETTERS, ''], 'raw', false, END + 1, [
-    END,
-  ])
-  const compiler = await GrammarCompiler.createGrammarCompiler(info, false)
+  const bytes = [...LETTERS.map((letter) => new TextEncoder().encode(letter)), null]
+  const vocabulary = { bytes, special: new Map([['<end>', END]]), endTokens: [END] }
+  const compiler = createConstraintCompiler({ ...vocabulary, wasm: WASM })
+  const { signal } = new AbortController()
   const wrong: string[] = []
-  for (let seed = from; seed < from + count; seed++) {
-    const chance = createChance(seed)
-    const root = randomExpression(chance, 3)
-    // Few repetitions are counted one by one, so that the others are put to the test as well.
-    const steps = createStepBudget()
-    const writing = { exact: true, maxChainLength: chance.pick([1, 3, 64]) }
-    const { source } = toEbnf({ root, rules: new Map() }, writing, steps)
-    const compiled = await compiler.compileGrammar(source)
-    const matcher = await GrammarMatcher.createGrammarMatcher(compiled)
-    for (const each of TEXTS) {
-      matcher.reset()
-      const taken = [...each].every((letter) => matcher.acceptToken(LETTERS.indexOf(letter)))
-      const whole = taken && (((await matcher.getNextTokenBitmask())[0] ?? 0) & (1 << END)) !== 0
-      if (whole !== matches(root, each, steps))
-        wrong.push(`seed ${seed}: ${JSON.stringify(each)}\n${source}`)
+  for (let seed = from; seed < from + count; seed += 1) {
+    const { ebnf, pattern } = randomLanguage(createChance(seed), 3)
+    const right = new RegExp(`^(?:${pattern})$`, 's')
+    const constraints: Constraint[] = [
+      { type: 'grammar', grammar: `root ::= ${ebnf}` },
+      { type: 'grammar', grammar: `root ::= ${ebnf}`, syntax: 'gbnf' },
+      { type: 'pattern', pattern, flags: 's' },
+    ]
+    for (const constraint of constraints) {
+      for (const text of TEXTS) {
+        const matcher = await compiler.open(constraint, signal)
+        const taken = [...text].every((letter) => matcher.accept(LETTERS.indexOf(letter)))
+        const whole = taken && isAllowed(matcher.mask(), END)
+        matcher.close()
+        if (whole !== right.test(text)) {
+          wrong.push(`seed ${seed}: ${JSON.stringify(text)} ${JSON.stringify(constraint)}`)
+        }
+      }
     }
-    matcher.dispose()
-    compiled.dispose()
   }
-  compiler.dispose()
-  info.dispose()
+  compiler.close()
   return wrong
 }

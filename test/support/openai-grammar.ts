@@ -17,7 +17,10 @@ import type { Fields } from './sse-grammar.ts'
 export interface ChatToolCall {
   id: string
   name: string
+  /** Arguments, or the text that a custom tool is called with. */
   arguments: string
+  /** Absent for functions. */
+  isCustom?: true
 }
 
 export interface ChatTranscript {
@@ -91,6 +94,7 @@ export function checkChatStream(
     const { index } = object(value, 'tool call')
     const position = count(index, 'tool call index')
     if (position === seen.toolCalls.length) {
+      if ('custom' in object(value, 'tool call')) return customDelta(value)
       const call = keys(value, 'first tool call delta', 'index id type function')
       oneOf(call['type'], 'tool call type', ['function'])
       const named = keys(call['function'], 'function', 'name arguments')
@@ -103,8 +107,26 @@ export function checkChatStream(
       return
     }
     const call = seen.toolCalls[position] ?? fail('a tool call index was skipped')
+    if (call.isCustom) {
+      const more = keys(value, 'tool call delta', 'index custom')
+      call.arguments += text(only(more['custom'], 'input'), 'input')
+      return
+    }
     const more = keys(value, 'tool call delta', 'index function')
     call.arguments += text(only(more['function'], 'arguments'), 'arguments')
+  }
+
+  const customDelta = (value: unknown): void => {
+    const call = keys(value, 'first tool call delta', 'index id type custom')
+    oneOf(call['type'], 'tool call type', ['custom'])
+    const named = keys(call['custom'], 'custom', 'name input')
+    ensure(named['input'] === '', 'input begins in the first delta')
+    seen.toolCalls.push({
+      id: text(call['id'], 'tool call id'),
+      name: text(named['name'], 'name'),
+      arguments: '',
+      isCustom: true,
+    })
   }
 
   const functionDelta = (value: unknown): void => {
@@ -149,7 +171,8 @@ export function checkChatStream(
     const reasons = called ? [called, 'length'] : ['stop', 'length', 'content_filter']
     oneOf(choice['finish_reason'], 'finish_reason', reasons)
     seen.finishReason = choice['finish_reason'] as string
-    for (const call of functionCall ? [functionCall] : toolCalls) {
+    const functions = functionCall ? [functionCall] : toolCalls.filter(({ isCustom }) => !isCustom)
+    for (const call of functions) {
       if (seen.finishReason === called) parseObject(call.arguments)
     }
     advance(includeUsage ? 'usage' : 'done')

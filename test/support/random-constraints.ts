@@ -1,15 +1,24 @@
 /** Checks of constraints of random schemas and tools against an independent validator. */
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
-import { createConstraintCompiler } from '../../src/engine/constraint/compiler.ts'
-import type { Matcher } from '../../src/engine/constraint/types.ts'
-import type { TokenTable } from '../../src/engine/constraint/vocabulary.ts'
-import { InoriginError } from '../../src/error.ts'
+import {
+  ConstraintError,
+  createConstraintCompiler,
+  type Matcher,
+} from '../../src/constraint/index.ts'
 import { callableTools, FORMATS, toolConstraint } from '../../src/generation/tools/index.ts'
 import { createToolParser } from '../../src/generation/tools/parser.ts'
 import type { Tool, ToolUse } from '../../src/types/index.ts'
 import { type Chance, createChance } from './random.ts'
 import { randomParameters, randomSchema, type Schema } from './schemas.ts'
+import type { TokenTable } from './vocabulary.ts'
+
+/** The module of constraints, as Node reads it. */
+export const WASM: Uint8Array = readFileSync(
+  join(import.meta.dirname, '../../src/constraint/llguidance.wasm'),
+)
 
 export interface Tally {
   /** Numbers of rejected constraints by the message. */
@@ -33,16 +42,17 @@ interface Walk {
 }
 
 /** Writes a text of random allowed tokens: first any, then such as bring it to an end. */
-async function walk(
+export function walk(
   matcher: Matcher,
-  { bytes, endTokens }: TokenTable,
+  { bytes, special, endTokens }: TokenTable,
   chance: Chance,
   free: number,
-): Promise<Walk> {
+): Walk {
+  const names = new Map([...special].map(([name, id]) => [id, new TextEncoder().encode(name)]))
   const written: number[] = []
   const text = (): string => new TextDecoder().decode(Uint8Array.from(written))
   for (let step = 0; step < 1500; step += 1) {
-    const mask = await matcher.mask()
+    const mask = matcher.mask()
     const allowed = bytes.flatMap((_, id) => (isAllowed(mask, id) ? [id] : []))
     if (allowed.length === 0) return { text: text(), ended: false, stuck: true }
     const end = allowed.find((id) => endTokens.includes(id))
@@ -54,7 +64,7 @@ async function walk(
     const token = end !== undefined && (hurry || chance.often(0.2)) ? end : chance.pick(wanted)
     if (!matcher.accept(token)) throw new Error(`Token ${token} was allowed and then rejected.`)
     if (token === end) return { text: text(), ended: true, stuck: false }
-    written.push(...(bytes[token] ?? []))
+    written.push(...(bytes[token] ?? names.get(token) ?? []))
   }
   return { text: '', ended: false, stuck: false }
 }
@@ -62,12 +72,25 @@ async function walk(
 export const isAllowed = (mask: Int32Array | null, id: number): boolean =>
   !mask || ((mask[id >> 5] ?? 0) >>> (id & 31)) % 2 !== 0
 
-/** Resolves with `true` if the matcher accepts the text, in its longest tokens, and an end after it. */
-export async function takes(
-  matcher: Matcher,
-  { bytes, endTokens }: TokenTable,
-  text: string,
-): Promise<boolean> {
+/**
+ * Returns `true` if the matcher accepts the text and an end after it. The text comes in the special tokens that it names
+ * and otherwise in the longest tokens.
+ */
+export function takes(matcher: Matcher, vocabulary: TokenTable, text: string): boolean {
+  for (const token of tokenize(vocabulary, text)) if (!matcher.accept(token)) return false
+  return vocabulary.endTokens.some((id) => isAllowed(matcher.mask(), id))
+}
+
+function* tokenize({ bytes, special }: TokenTable, text: string): Generator<number> {
+  const names = [...special.keys()].filter((name) => text.includes(name))
+  const [name] = names.toSorted((one, other) => text.indexOf(one) - text.indexOf(other))
+  if (name !== undefined) {
+    const at = text.indexOf(name)
+    yield* tokenize({ bytes, special: new Map(), endTokens: [] }, text.slice(0, at))
+    yield special.get(name) ?? -1
+    yield* tokenize({ bytes, special, endTokens: [] }, text.slice(at + name.length))
+    return
+  }
   const left = new TextEncoder().encode(text)
   const byFirst = byFirstByte(bytes)
   for (let at = 0; at < left.length;) {
@@ -75,11 +98,10 @@ export async function takes(
       bytes[id]?.every((byte, index) => byte === left[at + index]),
     )
     const token = fitting.sort((a, b) => (bytes[b]?.length ?? 0) - (bytes[a]?.length ?? 0))[0]
-    if (token === undefined || !matcher.accept(token)) return false
+    if (token === undefined) throw new Error('No token begins like this.')
+    yield token
     at += bytes[token]?.length ?? 1
   }
-  const mask = await matcher.mask()
-  return endTokens.some((id) => isAllowed(mask, id))
 }
 
 const known = new WeakMap<object, Map<number, number[]>>()
@@ -134,12 +156,12 @@ async function tallySeeds(
   check: (seed: number, tally: Tally, open: Open) => Promise<void>,
 ): Promise<Tally> {
   const tally: Tally = { rejected: new Map(), texts: 0, values: 0, failures: [] }
-  const constraints = createConstraintCompiler(vocabulary)
+  const constraints = createConstraintCompiler({ ...vocabulary, wasm: WASM })
   for (let seed = from; seed < from + count; seed += 1) {
     try {
       await check(seed, tally, (constraint) => constraints.open(constraint, signal))
     } catch (error) {
-      if (!(error instanceof InoriginError) || error.kind !== 'invalid_request') throw error
+      if (!(error instanceof ConstraintError)) throw error
       const why = error.message.replace(/^\S+/, '').slice(0, 60)
       tally.rejected.set(why, (tally.rejected.get(why) ?? 0) + 1)
     }
@@ -156,10 +178,10 @@ export const tallySchemas = (vocabulary: TokenTable, from: number, count: number
     const fail = (what: string, text: string): void => {
       tally.failures.push(`seed ${seed}: ${what}: ${text}\n  ${JSON.stringify(schema)}`)
     }
-    const constraint = { type: 'json', schema } as const
+    const constraint = { type: 'json', schema, strict: true } as const
     for (let round = 0; round < 3; round += 1) {
       const matcher = await open(constraint)
-      const written = await walk(matcher, vocabulary, createChance(from + round), 10 + round * 20)
+      const written = walk(matcher, vocabulary, createChance(from + round), 10 + round * 20)
       matcher.close()
       if (written.stuck) fail('stuck', written.text)
       if (!written.ended) continue
@@ -174,7 +196,7 @@ export const tallySchemas = (vocabulary: TokenTable, from: number, count: number
       if (!valid(made) || /\de\+/.test(JSON.stringify(made))) continue
       const matcher = await open(constraint)
       tally.values += 1
-      if (!(await takes(matcher, vocabulary, spaced(made)))) fail('not accepted', spaced(made))
+      if (!takes(matcher, vocabulary, spaced(made))) fail('not accepted', spaced(made))
       matcher.close()
     }
   })
@@ -185,13 +207,13 @@ export const tallyTools = (vocabulary: TokenTable, from: number, count: number):
     const chance = createChance(seed)
     const tools = Array.from({ length: 1 + chance.below(4) }, (_, index): Tool => {
       const name = chance.pick(['get', 'set_value', 'find-all', 'a'])
-      return { name: `${name}_${index}`, parameters: randomParameters(chance).schema }
+      return { name: `${name}_${index}`, parameters: randomParameters(chance).schema, strict: true }
     })
     const parallel = chance.often(0.5)
     const use: ToolUse = { tools, choice: chance.often(0.7) ? 'required' : 'auto', parallel }
     const format = chance.pick(FORMATS)
     const matcher = await open(toolConstraint(format, use))
-    const { text, stuck, ended } = await walk(matcher, vocabulary, chance, 20)
+    const { text, stuck, ended } = walk(matcher, vocabulary, chance, 20)
     matcher.close()
     const fail = (what: string): void => {
       tally.failures.push(`seed ${seed}, ${format.name}, ${use.choice}: ${what}: ${text}`)

@@ -16,7 +16,7 @@ import type { Fields } from './sse-grammar.ts'
 export interface ResponseItem {
   id: string
   type: string
-  /** Text, thoughts, or the arguments of a call. */
+  /** Text, thoughts, or the arguments or the input of a call. */
   text: string
   callId: string
   name: string
@@ -40,8 +40,14 @@ const COURSES = {
     'reasoning_summary_part.done',
   ],
   function_call: ['function_call_arguments.delta', 'function_call_arguments.done'],
+  custom_tool_call: ['custom_tool_call_input.delta', 'custom_tool_call_input.done'],
 } as const
-const PREFIX = { message: 'msg_', reasoning: 'rs_', function_call: 'fc_' } as const
+const PREFIX = {
+  message: 'msg_',
+  reasoning: 'rs_',
+  function_call: 'fc_',
+  custom_tool_call: 'ctc_',
+} as const
 type Type = keyof typeof COURSES
 
 /** Fields of each event of an item, beside those that all have. */
@@ -56,6 +62,8 @@ const PLACES: Readonly<Record<string, string>> = {
   'reasoning_summary_part.done': 'summary_index part',
   'function_call_arguments.delta': 'delta',
   'function_call_arguments.done': 'name arguments',
+  'custom_tool_call_input.delta': 'delta',
+  'custom_tool_call_input.done': 'input',
 }
 
 /**
@@ -99,6 +107,8 @@ export function checkResponseStream(raw: string, { cut: torn = false } = {}): Re
       ensure(data['arguments'] === item.text, 'arguments are not their deltas')
       ensure(data['name'] === item.name, 'another name')
     }
+    if (name === 'custom_tool_call_input.done')
+      ensure(data['input'] === item.text, 'the input is not its deltas')
     if (name.includes('output_text')) ensure(Array.isArray(data['logprobs']), 'logprobs')
     if (name.endsWith('part.added'))
       ensure(checkPart(data['part'], item.type) === '', 'a part begins with text')
@@ -175,13 +185,15 @@ function checkItem(value: unknown): ResponseItem {
     const { summary } = keys(value, 'reasoning', 'id type summary encrypted_content?')
     return { ...item, text: textsOf(summary, type) }
   }
-  const call = keys(value, 'function_call', 'id type status call_id name arguments')
+  const content = type === 'function_call' ? 'arguments' : 'input'
+  const call = keys(value, String(type), `id type status call_id name ${content}`)
   ensure(text(call['call_id'], 'call_id').startsWith('call_'), 'call_id')
-  ensure(typeof call['arguments'] === 'string', 'arguments are not a text')
-  if (status === 'completed') parseObject(call['arguments'])
+  const called = call[content]
+  ensure(typeof called === 'string', 'a call without a text')
+  if (status === 'completed' && type === 'function_call') parseObject(called)
   return {
     ...item,
-    text: call['arguments'],
+    text: called,
     callId: call['call_id'] as string,
     name: text(call['name'], 'name'),
   }

@@ -1,9 +1,12 @@
 /** The tokens of the embedded model, as constraints take them. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { TokenTable } from '../../src/engine/constraint/vocabulary.ts'
+import type { ConstraintCompilerOptions } from '../../src/constraint/index.ts'
 import type { TokenizerFile } from '../../src/engine/text/tokenizer-file.ts'
 import { listTokenBytes } from '../../src/engine/text/vocabulary.ts'
+
+/** A vocabulary as the compiler of constraints takes it. */
+export type TokenTable = Pick<ConstraintCompilerOptions, 'bytes' | 'special' | 'endTokens'>
 
 const GUIDE = join(import.meta.dirname, '../../demo/models/guide')
 

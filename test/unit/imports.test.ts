@@ -63,6 +63,8 @@ const LAYERS: readonly (readonly string[])[] = [
   ['src/store'],
   ['src/values'],
   ['src/types', 'src/error.ts', 'src/error-codes.ts'],
+  // It could be a package of its own.
+  ['src/constraint'],
 ]
 
 /** Parts and packages that a part must not import, although they are further down. */

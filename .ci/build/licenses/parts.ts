@@ -18,10 +18,6 @@ export interface Part extends Terms {
 /** Terms of packages that come without a license file. */
 export const TERMS: Readonly<Record<string, Terms>> = {
   '@cfworker/json-schema': { license: 'MIT', copyright: 'Copyright (c) 2020 Jeremy Danyow' },
-  '@mlc-ai/web-xgrammar': {
-    license: 'Apache-2.0',
-    copyright: 'XGrammar\n\nCopyright (c) 2024 by XGrammar Contributors',
-  },
   'onnxruntime-web': {
     license: 'MIT',
     copyright: 'Copyright (c) 2018 - present Microsoft Corporation',
@@ -80,14 +76,11 @@ export const PARTS: Readonly<Record<string, readonly Part[]>> = {
     TVM,
     DLPACK,
     {
-      name: 'loglevel',
-      license: 'MIT',
-      copyright: 'Copyright (c) 2013 Tim Perry',
-      url: 'https://github.com/pimterry/loglevel',
+      name: 'XGrammar',
+      license: 'Apache-2.0',
+      copyright: 'XGrammar\n\nCopyright (c) 2024 by XGrammar Contributors',
+      url: 'https://github.com/mlc-ai/xgrammar',
     },
-    ...EMSCRIPTEN,
-  ],
-  '@mlc-ai/web-xgrammar': [
     {
       name: 'PicoJSON',
       license: 'BSD-2-Clause',
@@ -95,7 +88,12 @@ export const PARTS: Readonly<Record<string, readonly Part[]>> = {
         'Copyright 2009-2010 Cybozu Labs, Inc.\nCopyright 2011-2014 Kazuho Oku\nAll rights reserved.',
       url: 'https://github.com/kazuho/picojson',
     },
-    DLPACK,
+    {
+      name: 'loglevel',
+      license: 'MIT',
+      copyright: 'Copyright (c) 2013 Tim Perry',
+      url: 'https://github.com/pimterry/loglevel',
+    },
     ...EMSCRIPTEN,
   ],
   // The wasm files that `inorigin init` copies contain these.

@@ -1,26 +1,20 @@
-/** Converts `responseConstraint` to a format that the server keeps the model to. */
+/** Converts `responseConstraint` to a format to which the server keeps the model. */
 import { domException } from './errors.ts'
-
-/** Format of an answer. */
-export interface ResponseFormat {
-  /** Field `response_format` of the request. */
-  field: object
-  /** Text that the answer begins with, and that the page has already; empty if there is none. */
-  forced: string
-}
 
 /** A constraint of the page. */
 export interface ResponseConstraint {
   /** Sentence that describes the constraint to the model. */
   hint: string
-  /** Resolves with the format of an answer that continues the prefix. */
-  toFormat(prefix: string): Promise<ResponseFormat>
+  /** Field `response_format` of the requests. */
+  format: object
+  /** Returns the beginning of an answer as the server would write it. */
+  normalize(beginning: string): string
   /** Returns `true` if the answer, with its prefix, satisfies the constraint. */
   isValid(answer: string): boolean
 }
 
-/** Flags that do not change which texts match, or that grammars can express. */
-const KNOWN_FLAGS = /^[dgiu]*$/
+/** Flags that do not change which texts match, or that the server supports. */
+const KNOWN_FLAGS = /^[dgisu]*$/
 
 /** Reads a constraint. Throws a `NotSupportedError` for one that answers cannot be kept to. */
 export function readConstraint(constraint: object): ResponseConstraint {
@@ -29,42 +23,35 @@ export function readConstraint(constraint: object): ResponseConstraint {
     : readSchema(constraint)
 }
 
+/**
+ * The whole answer has to match. Text around a match would satisfy the pattern, too, but a model may
+ * never come to the match then.
+ */
 function readPattern({ source, flags }: RegExp): ResponseConstraint {
   if (!KNOWN_FLAGS.test(flags)) {
     const what = `Regular expressions with the flags "${flags}" are not supported.`
-    throw domException('NotSupportedError', `${what} Supported flags: d, g, i, u.`)
+    throw domException('NotSupportedError', `${what} Supported flags: d, g, i, s, u.`)
   }
-  const once = new RegExp(source, flags.replaceAll('g', ''))
+  const kept = flags.replaceAll(/[dg]/g, '')
+  const once = new RegExp(source, kept)
   return {
     hint: `Answer with a text that matches this regular expression: ${source}`,
+    format: { type: 'regex', pattern: source, ...(kept !== '' && { flags: kept }) },
+    normalize: (beginning) => beginning,
     isValid: (answer) => once.test(answer),
-    async toFormat(prefix) {
-      const { patternGrammar } = await import('./constraint-grammar.ts')
-      return toGrammarFormat(patternGrammar(source, flags, prefix), prefix)
-    },
   }
 }
 
 function readSchema(constraint: object): ResponseConstraint {
   const text = toJson(constraint)
-  const schema = JSON.parse(text) as Readonly<Record<string, unknown>>
+  const schema: unknown = JSON.parse(text)
   return {
     hint: `Answer with JSON that is valid against this JSON Schema: ${text}`,
+    format: { type: 'json_schema', json_schema: { name: 'answer', schema, strict: true } },
+    normalize: normalizeJson,
     isValid: isJson,
-    async toFormat(prefix) {
-      const field = { type: 'json_schema', json_schema: { name: 'answer', schema } }
-      if (prefix === '') return { field, forced: '' }
-      const { schemaGrammar } = await import('./constraint-grammar.ts')
-      const forced = normalizeJson(prefix)
-      return toGrammarFormat(schemaGrammar(schema, forced), forced)
-    },
   }
 }
-
-const toGrammarFormat = (grammar: string, forced: string): ResponseFormat => ({
-  field: { type: 'grammar', grammar },
-  forced,
-})
 
 function toJson(constraint: object): string {
   try {

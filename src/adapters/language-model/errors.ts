@@ -4,9 +4,7 @@ import { messageOf } from '../../error.ts'
 /** Names of `DOMException` by the reason codes of the server. */
 const NAMES: Readonly<Record<string, string>> = {
   constraint_dead_end: 'SyntaxError',
-  constraint_too_large: 'NotSupportedError',
   constraint_too_slow: 'NotSupportedError',
-  invalid_grammar: 'NotSupportedError',
   unsupported_constraint: 'NotSupportedError',
   unsupported_parameter: 'NotSupportedError',
   unsupported_schema: 'NotSupportedError',
@@ -24,6 +22,9 @@ const NAMES: Readonly<Record<string, string>> = {
   resource_unreachable: 'NetworkError',
   storage_full: 'NetworkError',
 }
+
+/** Field of a request, with what is in it, that the page gave as `responseConstraint`. */
+const CONSTRAINT_FIELD = /response_format(?:\.json_schema(?:\.schema)?|\.pattern|\.flags)?/g
 
 /** An error that the server answered with. */
 export class AnswerError extends Error {
@@ -49,7 +50,8 @@ export function domException(name: string, message: string, cause?: unknown): DO
 export function toException(thrown: unknown, otherwise: string): unknown {
   const code = readCode(thrown)
   if (code === undefined) return thrown
-  return domException(NAMES[code] ?? otherwise, messageOf(thrown), thrown)
+  const message = messageOf(thrown).replaceAll(CONSTRAINT_FIELD, 'responseConstraint')
+  return domException(NAMES[code] ?? otherwise, message, thrown)
 }
 
 /** Returns the reason code of an error of the server; `undefined` for other values. */

@@ -1,8 +1,7 @@
 /** Has the model answer, and calls the tools that it asks for. */
-import type { ResponseConstraint, ResponseFormat } from './constraint.ts'
+import type { ResponseConstraint } from './constraint.ts'
 import { type ChatAnswer, type Endpoint, streamChat } from './endpoint.ts'
 import { domException } from './errors.ts'
-import { createPrefixCutter } from './prefix-cutter.ts'
 import { LanguageModelToolCall } from './tool-values.ts'
 import type { LanguageModelAnswer, LanguageModelTool } from './types.ts'
 import {
@@ -37,31 +36,25 @@ export interface Generated {
 
 /** Resolves with the answer after all calls of tools that the page executes. */
 export async function generate(request: GenerateRequest): Promise<Generated> {
-  const { messages, constraint, tools, onText, signal } = request
+  const { endpoint, messages, constraint, tools, onText, signal } = request
   const prefix = prefixOf(messages.at(-1))
-  const format = await constraint?.toFormat(prefix)
   const added: HistoryMessage[] = []
   let written = ''
   for (let round = 0; ; round += 1) {
-    const cutter = createPrefixCutter(round === 0 ? (format?.forced ?? '') : '', onText)
-    const body = toBody(request, added, round, format)
-    const { text, calls, finishReason } = await streamChat(
-      request.endpoint,
-      body,
-      cutter.write,
-      signal,
-    )
-    const own = cutter.rest(text)
     const prefill = round === 0 ? prefix : ''
-    written += own
+    // The prefix and the texts of all rounds together have to satisfy the constraint.
+    const begun = constraint ? constraint.normalize(prefix + written) : prefill
+    const body = toBody(request, added, round, begun)
+    const { text, calls, finishReason } = await streamChat(endpoint, body, onText, signal)
+    written += text
     if (calls.length === 0 || round >= MAX_ROUNDS) {
       assertValid(constraint, prefix + written, finishReason)
-      added.push(toAssistantMessage(prefill + own))
+      added.push(toAssistantMessage(prefill + text))
       return { answer: written, added }
     }
-    added.push({ role: 'assistant', text: prefill + own, calls })
+    added.push({ role: 'assistant', text: prefill + text, calls })
     const executed = calls.map((call) => findExecute(tools, call))
-    if (executed.includes(undefined)) return { answer: toParts(own, calls), added }
+    if (executed.includes(undefined)) return { answer: toParts(text, calls), added }
     const results = await Promise.all(
       executed.map(async (execute, index) => execute?.(parseArguments(calls[index]))),
     )
@@ -72,21 +65,20 @@ export async function generate(request: GenerateRequest): Promise<Generated> {
   }
 }
 
+/** Returns the body of a request for an answer that continues the text `begun`. */
 function toBody(
-  { messages, tools, sampling }: GenerateRequest,
+  { messages, constraint, tools, sampling }: GenerateRequest,
   added: readonly HistoryMessage[],
   round: number,
-  format: ResponseFormat | undefined,
+  begun: string,
 ): object {
-  const prefix = prefixOf(messages.at(-1))
-  // A format already forces its prefix, and the server continues no text within one.
-  const continues = prefix !== '' && round === 0 && !format
-  const asked = prefix !== '' && !continues ? messages.slice(0, -1) : messages
+  const asked = prefixOf(messages.at(-1)) === '' ? messages : messages.slice(0, -1)
+  const prefilled = begun === '' ? [] : [toAssistantMessage(begun)]
   return {
     ...sampling,
-    messages: toChatMessages([...asked, ...added]),
-    ...(continues && { continue_final_message: true }),
-    ...(format && { response_format: format.field }),
+    messages: toChatMessages([...asked, ...added, ...prefilled]),
+    ...(begun !== '' && { continue_final_message: true }),
+    ...(constraint && { response_format: constraint.format }),
     ...(tools.length > 0 && { tools: toChatTools(tools) }),
     ...(tools.length > 0 && round >= MAX_ROUNDS && { tool_choice: 'none' }),
   }

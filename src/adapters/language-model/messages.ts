@@ -85,6 +85,9 @@ export function canonicalize(
     const parts =
       typeof content === 'string' ? [{ type: 'text', value: content } as const] : content
     for (const part of parts) assertPart(part, role, expectedTypes)
+    if (prefix && parts.some(({ type }) => type !== 'text')) {
+      throw domException('NotSupportedError', 'A message with prefix: true can only have text.')
+    }
     return { role, content: joinTexts(parts.length > 0 ? parts : [emptyText()]), prefix }
   })
 }

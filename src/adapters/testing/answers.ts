@@ -1,11 +1,13 @@
 /** Turns scripted answers into the events of a generation. */
 import { InoriginError } from '../../error.ts'
 import type { GenerationEvent, GenerationRequest } from '../../types/index.ts'
+import { createCallMarker } from '../../values/custom-tools.ts'
 
 /** A tool call of a scripted answer. */
 export interface ScriptedCall {
   /** Name of a tool that the request offers. */
   name: string
+  /** Arguments. That of a custom tool is `input`, the text. */
   arguments: Readonly<Record<string, unknown>>
 }
 
@@ -46,15 +48,13 @@ export async function* playAnswer(
     signal.throwIfAborted()
     yield { type: 'text', text: word }
   }
+  const mark = createCallMarker(request.tools?.tools ?? [])
   for (const [index, call] of toolCalls.entries()) {
-    assertOffered(call.name, request)
-    yield {
-      type: 'tool_call',
-      index,
-      id: `call_${createCallNumber(request)}_${index}`,
-      name: call.name,
-    }
-    yield { type: 'tool_arguments', index, text: JSON.stringify(call.arguments) }
+    const { name } = call
+    assertOffered(name, request)
+    const id = `call_${createCallNumber(request)}_${index}`
+    yield mark({ type: 'tool_call', index, id, name })
+    yield mark({ type: 'tool_arguments', index, text: JSON.stringify(call.arguments) })
   }
   if (error) throw error
   const isCutOff = written.length < splitWords(cut.text).length

@@ -1,11 +1,11 @@
 /** Applies a constraint to one answer: which tokens are allowed next, and which are forced. */
 import { InoriginError } from '../../error.ts'
-import type { Constraint } from '../constraint.ts'
-import type { ConstraintCompiler, Matcher } from '../constraint/types.ts'
+import type { Constraint, Matcher } from '../../constraint/index.ts'
+import type { ModelConstraints } from './model-constraints.ts'
 
 /** Dependencies of {@link createConstraintState}. */
 export interface ConstraintStateOptions {
-  constraints: ConstraintCompiler
+  constraints: ModelConstraints
   /** Tokenizes forced text. Special tokens in it count. */
   encode: (text: string) => readonly number[]
   signal: AbortSignal
@@ -25,10 +25,10 @@ export interface ConstraintState {
   /** Forces a text. Throws if the constraint does not allow it. */
   forceText(text: string): void
   /**
-   * Resolves to the token mask of the next token; `null` allows all tokens. Rejects with
-   * `constraint_dead_end` if the mask allows none.
+   * Returns the token mask of the next token, which is valid until the next call; `null` allows all
+   * tokens. Throws `constraint_dead_end` if the mask allows none.
    */
-  tokenMask(): Promise<Int32Array | null>
+  tokenMask(): Int32Array | null
   /** Accepts a sampled token. Throws if the constraint does not allow it. */
   accept(token: number): void
   /** Frees the matcher. */
@@ -67,8 +67,8 @@ export function createConstraintState({
     collectForced()
   }
 
-  const tokenMask: ConstraintState['tokenMask'] = async () => {
-    const mask = (await matcher?.mask()) ?? null
+  const tokenMask: ConstraintState['tokenMask'] = () => {
+    const mask = matcher?.mask() ?? null
     if (mask?.every((word) => word === 0)) throw deadEnd()
     return mask
   }
@@ -97,7 +97,7 @@ export function createConstraintState({
  * whose vocabulary has `{"` as one token does not know how to continue after `{`.
  */
 function takeForced(matcher: Matcher, encode: ConstraintStateOptions['encode']): number[] {
-  const text = matcher.forced()
+  const text = completeText(matcher.forced())
   if (text === '') return []
   const tokens = encode(text)
   const taken: number[] = []
@@ -108,6 +108,10 @@ function takeForced(matcher: Matcher, encode: ConstraintStateOptions['encode']):
   }
   return taken
 }
+
+/** Returns the text of UTF-8 without an incomplete character at its end. */
+const completeText = (bytes: Uint8Array): string =>
+  new TextDecoder('utf-8', { ignoreBOM: true }).decode(bytes, { stream: true })
 
 const deadEnd = (): InoriginError =>
   new InoriginError(

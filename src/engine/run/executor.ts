@@ -155,8 +155,11 @@ async function runDraftStep(
   draftSizer: DraftSizer,
 ): Promise<void> {
   const { drafter = null, maxDraftTokens = 0 } = slot.pendingRead?.reader ?? {}
-  const drafted =
-    drafter?.draft(draftSizer.draftLength(drafter.acceptanceRate, maxDraftTokens)) ?? []
+  const isCertain = drafter?.isCertain ?? false
+  const length = isCertain
+    ? Math.min(maxDraftTokens, (slot.entry.sequence.maxChunkTokens ?? decoder.maxChunkTokens) - 1)
+    : draftSizer.draftLength(drafter?.acceptanceRate ?? 0, maxDraftTokens)
+  const drafted = drafter?.draft(length) ?? []
   const start = performance.now()
   if (drafted.length === 0) {
     await runDecodeStep(decoder, [slot])
@@ -169,7 +172,7 @@ async function runDraftStep(
   slot.draft = { tokens: drafted, candidates: [], logits }
   const outcomes = await Promise.all(pendingOutcomes)
   slot.draft.candidates = await logits.top(outcomes.map((each) => each.request))
-  draftSizer.record(drafted.length, performance.now() - start)
+  if (!isCertain) draftSizer.record(drafted.length, performance.now() - start)
   const [first] = outcomes
   if (first?.error === undefined) await readDraftRow(slot, slot.draft)
   else rejectRead(slot, first.error)

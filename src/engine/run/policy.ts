@@ -20,6 +20,8 @@ export interface WaitingSequence<S> {
   startsOnly: boolean
   /** `true` if the pending token equals the next draft token, whose logits are stored. */
   matchesDraft: boolean
+  /** `true` if the tokens after the pending one are known and only their logits are of interest. */
+  hasCertainDraft: boolean
   /** `true` if the sequence had a decode step after the last prefill chunk. */
   decodedSinceChunk: boolean
 }
@@ -96,6 +98,9 @@ function decideDecode<S>(
 ): Decision<S> {
   const [first] = ready
   if (first?.matchesDraft) return { type: 'verify', slot: first.slot }
+  if (first?.hasCertainDraft && canTruncate) {
+    return { type: 'decode', slots: [first.slot], drafts: true }
+  }
   const slots = ready.filter((each) => !each.matchesDraft).map(({ slot }) => slot)
   // Drafts would delay other answers, and wrong ones have to be removed.
   const drafts = canTruncate === true && waiting.length === 1

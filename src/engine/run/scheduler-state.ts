@@ -60,6 +60,7 @@ function toWaitingSequence(state: SchedulerState, slot: Slot): WaitingSequence<S
     startsOnly: reader === null,
     // Without a drafter, the request differs from the one that was made for the draft.
     matchesDraft: Boolean(reader?.drafter) && draft !== null && draft.tokens[0] === pending[0],
+    hasCertainDraft: reader?.drafter?.isCertain ?? false,
     decodedSinceChunk: slot.decodedSinceChunk,
   }
 }

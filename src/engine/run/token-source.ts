@@ -2,7 +2,7 @@
 import type { TokenLogprob } from '../../types/index.ts'
 import type { CandidateRequest } from '../decoder.ts'
 import type { ConstraintState } from './constraint-state.ts'
-import type { Drafter } from './drafter.ts'
+import { certainDrafter, type Drafter } from './drafter.ts'
 import type { Output } from './output.ts'
 import type { SlotHandle } from './scheduler.ts'
 
@@ -37,14 +37,24 @@ export function createTokenSource({
   /** Tokens of the answer that the decoder has not computed yet. */
   const pending: number[] = []
 
-  /** Computes the logits of the next token. Resolves to that token, which is sampled if unknown. */
-  async function compute(knownToken: number | undefined, index: number): Promise<NextToken> {
+  // A token mask is known for one token at a time, so constrained answers have no drafts.
+  const sampledDrafter = (): Drafter | null => (constraintState.isUnconstrained ? drafter : null)
+
+  /**
+   * Computes the logits of the next token. Resolves to that token, which is sampled if unknown. A
+   * known token may have others `following` it, whose logits are computed in the same run.
+   */
+  async function compute(
+    knownToken: number | undefined,
+    index: number,
+    following: readonly number[],
+  ): Promise<NextToken> {
     let token = knownToken
     let logprob: TokenLogprob | null = null
     let candidateRequest: CandidateRequest | undefined
     await slot.computeNext(pending.splice(0), {
       requestCandidates: async (drafted) => {
-        const mask = knownToken === undefined ? await constraintState.tokenMask() : null
+        const mask = knownToken === undefined ? constraintState.tokenMask() : null
         const request = sampler.ask(mask, drafted)
         if (drafted.length === 0) candidateRequest = request
         return request
@@ -54,12 +64,16 @@ export function createTokenSource({
         token ??= await sampler.choose((candidateRequest ??= sampler.ask(null)), candidates, row)
         logprob = (rowLogits && toLogprob?.(rowLogits, token)) ?? null
       },
-      // A token mask is known for one token at a time, so constrained answers have no drafts.
-      drafter: constraintState.isUnconstrained && knownToken === undefined ? drafter : null,
+      drafter:
+        knownToken === undefined ? sampledDrafter() : certainDrafter([knownToken, ...following]),
       maxDraftTokens: tokenLimit - index - 1,
     })
     return { token: token as number, logprob }
   }
+
+  /** Returns the known tokens after a known one: forced ones, or those of an interrupted run. */
+  const followingTokens = (forcedToken: number | undefined, index: number): readonly number[] =>
+    forcedToken === undefined ? resumeTokens.slice(index + 1) : constraintState.forcedTokens
 
   return async (index) => {
     const forcedToken = constraintState.forcedTokens.shift()
@@ -68,7 +82,7 @@ export function createTokenSource({
     const next =
       knownToken !== undefined && !toLogprob
         ? { token: knownToken, logprob: null }
-        : await compute(knownToken, index)
+        : await compute(knownToken, index, followingTokens(forcedToken, index))
     if (forcedToken === undefined) {
       if (resumedToken !== undefined) sampler.skip()
       constraintState.accept(next.token)

@@ -1,5 +1,6 @@
 /** Renders a conversation as it is, in the forms of tool calls and contents that a template expects. */
 import type { Conversation } from '../engine.ts'
+import { CutArguments } from './cut-arguments.ts'
 import { LimitExceeded, parseTemplateProgram, renderTemplate } from './jinja.ts'
 import type { MessageMarkers } from './message-markers.ts'
 import {
@@ -42,6 +43,7 @@ export function createRenderer(
       DEFAULT_TOOL_CALL_FORM,
       hasThinkBlocks,
       unescaped,
+      new CutArguments(),
       asParts,
     )
     const limits = { characters: QUESTION.length, messages: 1 }
@@ -62,13 +64,22 @@ export function createRenderer(
   ): string => {
     // Templates of some models with images leave out a text that is not in a list of parts.
     needsParts ??= !writesText(false) && writesText(true)
-    const variables = toTemplateVariables(conversation, form, hasThinkBlocks, escape, needsParts)
+    const cut = new CutArguments()
+    const variables = toTemplateVariables(
+      conversation,
+      form,
+      hasThinkBlocks,
+      escape,
+      cut,
+      needsParts,
+    )
     const withMarkers = markers ? markers.insert(variables) : variables
-    return renderTemplate(
+    const rendered = renderTemplate(
       program,
       { ...tokens, ...withMarkers, add_generation_prompt: opening },
       { characters: countCharacters(conversation), messages: conversation.messages.length },
     )
+    return cut.restore(rendered)
   }
 
   return (conversation, escape, options) => {

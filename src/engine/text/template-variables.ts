@@ -3,7 +3,7 @@ import { InoriginError } from '../../error.ts'
 import type { AssistantMessage, ChatMessage, Tool, ToolCall } from '../../types/index.ts'
 import { toContentParts, withParts } from './content-parts.ts'
 import type { Conversation } from '../engine.ts'
-import { isObject } from '../../values/objects.ts'
+import { type CutArguments, parseArguments, writeCalls } from './cut-arguments.ts'
 
 /** Form of tool calls that a template expects. Templates differ, and fail on other forms. */
 export interface ToolCallForm {
@@ -36,14 +36,22 @@ type Json = Record<string, unknown>
 /**
  * Returns the template variables of a conversation, with all texts escaped. `hasThinkBlocks` is
  * `true` if the template handles `<think>` blocks, `needsParts` if it reads no content that is a text.
+ * `cut` gets the arguments that are no JSON object; it must restore them in the rendered text.
  */
 export function toTemplateVariables(
   { messages, tools, thinking, serializeCalls }: Conversation,
   form: ToolCallForm,
   hasThinkBlocks: boolean,
   escape: EscapeText,
+  cut: CutArguments,
   needsParts = false,
 ): Json {
+  const toArguments = (call: ToolCall): unknown => {
+    const data = parseArguments(call)
+    if (data) return toTemplateArguments(call, data, form)
+    if (form.arguments !== 'data') return call.arguments
+    return { arguments: { [ESCAPED]: cut.mark(escape(call.arguments)) } }
+  }
   const names = new Map(
     messages.flatMap((message) =>
       message.role === 'assistant'
@@ -54,7 +62,7 @@ export function toTemplateVariables(
   const plainVariables = {
     messages: messages
       .map((message) => (serializeCalls ? writeCallsOut(message, serializeCalls, escape) : message))
-      .map((message) => toTemplateMessage(message, form, hasThinkBlocks, names))
+      .map((message) => toTemplateMessage(message, form, hasThinkBlocks, names, toArguments))
       .map((message) => (needsParts ? withParts(message) : message)),
     ...(tools && tools.length > 0 && { tools: tools.map(toTemplateTool) }),
   }
@@ -79,14 +87,15 @@ function writeCallsOut(
   const calls = (toolCalls ?? []).map((call) => {
     const { id, name, arguments: text } = call
     const data = assertShallow(parseArguments(call))
-    const isUnescaped = escapeEnclosed(text) === text && !text.includes('\\u')
+    const escapedText = escapeEnclosed(text)
+    const isText = !data || (escapedText === text && !text.includes('\\u'))
     return {
       id: escapeEnclosed(id),
       name: escapeEnclosed(name),
-      arguments: isUnescaped ? text : JSON.stringify(escapeTexts(data, '', escapeEnclosed)),
+      arguments: isText ? escapedText : JSON.stringify(escapeTexts(data, '', escapeEnclosed)),
     }
   })
-  const parts = [escape(rest.content), write(calls)].filter((part) => part !== '')
+  const parts = [escape(rest.content), writeCalls(write, calls)].filter((part) => part !== '')
   return { ...rest, content: { [ESCAPED]: parts.join('\n') } }
 }
 
@@ -101,6 +110,7 @@ function toTemplateMessage(
   form: ToolCallForm,
   hasThinkBlocks: boolean,
   names: ReadonlyMap<string | undefined, string | undefined>,
+  toArguments: (call: ToolCall) => unknown,
 ): Json {
   const { role, content } = message
   switch (role) {
@@ -112,7 +122,11 @@ function toTemplateMessage(
         content: rest.content === '' && toolCalls.length > 0 ? form.empty : rest.content,
         ...(reasoning && { reasoning_content: reasoning, reasoning, thinking: reasoning }),
         ...(toolCalls.length > 0 && {
-          tool_calls: toolCalls.map((call) => toTemplateCall(call, form)),
+          tool_calls: toolCalls.map((call) => ({
+            type: 'function',
+            id: form.shortIds ? toShortId(call.id) : call.id,
+            function: { name: call.name, arguments: toArguments(call) },
+          })),
         }),
       }
     }
@@ -142,40 +156,19 @@ function splitReasoning<T extends AssistantMessage | EscapedMessage>(message: T)
   return { ...message, content, ...(reasoning && { reasoning }) }
 }
 
-/** Returns a tool call in the template's form. */
-function toTemplateCall(call: ToolCall, form: ToolCallForm): Json {
-  return {
-    type: 'function',
-    id: form.shortIds ? toShortId(call.id) : call.id,
-    function: { name: call.name, arguments: toTemplateArguments(call, form) },
-  }
-}
-
 /**
  * Returns the arguments in the template's form. Keeps the model's own text if possible, so that the
  * prefix cache matches.
  */
-function toTemplateArguments(call: ToolCall, form: ToolCallForm): unknown {
-  const { arguments: text } = call
+function toTemplateArguments(
+  { arguments: text }: ToolCall,
+  data: object,
+  form: ToolCallForm,
+): unknown {
   if (form.arguments === 'text') return text
-  const data = assertShallow(parseArguments(call))
+  assertShallow(data)
   // Arguments without any space come from a program rather than a model.
   return form.arguments === 'both' && JSON.stringify(data) !== text ? text : data
-}
-
-/** Parses call arguments. Throws `invalid_request` if they are not a JSON object. */
-export function parseArguments({ arguments: text, name }: ToolCall): object {
-  try {
-    const data: unknown = JSON.parse(text)
-    if (isObject(data)) return data
-  } catch {
-    // Invalid JSON is reported like JSON that is not an object.
-  }
-  throw new InoriginError(
-    'invalid_request',
-    `The arguments of a call to ${name} are not a JSON object.`,
-    { param: 'messages' },
-  )
 }
 
 /** Returns `true` if a message has tool calls, or the result of one. */

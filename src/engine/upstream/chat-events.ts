@@ -7,8 +7,10 @@ import type {
   GenerationRequest,
   TokenLogprob,
   TokenProbability,
+  Tool,
   Usage,
 } from '../../types/index.ts'
+import { createCallMarker } from '../../values/custom-tools.ts'
 import { isObject } from '../../values/objects.ts'
 import { invalidResponseError, upstreamStreamError } from './errors.ts'
 
@@ -32,8 +34,11 @@ const FINISH_REASONS: Readonly<Record<string, FinishReason>> = {
 }
 
 /** Creates a reader. `url` names the server in errors. */
-export function createChunkReader(url: string, { stop, logprobs }: GenerationRequest): ChunkReader {
-  const calls = createCallReader(url)
+export function createChunkReader(
+  url: string,
+  { stop, logprobs, tools }: GenerationRequest,
+): ChunkReader {
+  const calls = createCallReader(url, tools?.tools ?? [])
   let hasStarted = false
   let usage: Usage = { promptTokens: 0, cachedTokens: 0, completionTokens: 0, reasoningTokens: 0 }
   let reason: FinishReason | null = null
@@ -94,7 +99,8 @@ export function createChunkReader(url: string, { stop, logprobs }: GenerationReq
 }
 
 /** Reads the deltas of tool calls. Each call is complete before the next one begins. */
-function createCallReader(url: string) {
+function createCallReader(url: string, tools: readonly Tool[]) {
+  const mark = createCallMarker(tools)
   let count = 0
   let current: { index: unknown; id: string } | null = null
 
@@ -108,11 +114,11 @@ function createCallReader(url: string) {
     if (!current || current.index !== index || (id !== '' && id !== current.id)) {
       if (name === '') throw invalidResponseError(url, 'a tool call has no name')
       current = { index, id: id || `call_${crypto.randomUUID().replaceAll('-', '')}` }
-      events.push({ type: 'tool_call', index: count, id: current.id, name })
+      events.push(mark({ type: 'tool_call', index: count, id: current.id, name }))
       count += 1
     }
     const text = textOf(given['arguments'])
-    if (text) events.push({ type: 'tool_arguments', index: count - 1, text })
+    if (text) events.push(mark({ type: 'tool_arguments', index: count - 1, text }))
     return events
   }
 

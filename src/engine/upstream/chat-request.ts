@@ -11,6 +11,7 @@ import type {
   UserMessage,
 } from '../../types/index.ts'
 import { toBase64 } from '../../values/base64.ts'
+import { parametersOf } from '../../values/custom-tools.ts'
 
 /** Body of a chat completion, and the fields of the request that have no effect. */
 export interface ChatCompletionBody {
@@ -57,9 +58,14 @@ export function toChatCompletion(
 ): ChatCompletionBody {
   const { sampling, stop, logprobs, format, tools, maxTokens = maxOutputTokens } = request
   if (sampling.logitBias) throw notHonored('logit_bias', 'its token ids are those of another model')
-  if (format?.type === 'grammar') throw notHonored('format', 'no server has the same grammars')
+  if (format && !format.type.startsWith('json'))
+    throw notHonored('format', 'servers differ in their grammars')
+  if (tools?.tools.some(({ input }) => input?.type === 'grammar' && input.syntax === 'lark'))
+    throw notHonored('tools', 'servers differ in their grammars')
   if (request.responsePrefix !== undefined && !upstream.continues)
     throw notHonored('messages', 'it does not continue an assistant message')
+  if (request.responsePrefix !== undefined && format)
+    throw notHonored('format', 'servers apply it to what follows a prefilled message')
   const optional: Partial<Record<OptionalField, unknown>> = {
     ...toSamplingFields(sampling),
     ...(stop.length > 0 && { stop }),
@@ -116,16 +122,21 @@ function toResponseFormat(format: AnswerFormat): object {
   if (format.type !== 'json_schema') return { type: 'json_object' }
   return {
     type: 'json_schema',
-    json_schema: { name: 'answer', schema: format.schema, strict: true },
+    json_schema: { name: 'answer', schema: format.schema, strict: format.strict ?? false },
   }
 }
 
 function toToolFields({ tools, choice, only, parallel }: ToolUse) {
   const callable = tools.filter(({ name }) => only?.includes(name) ?? true)
   return {
-    tools: callable.map(({ name, description, parameters }) => ({
+    tools: callable.map((tool) => ({
       type: 'function',
-      function: { name, ...(description !== undefined && { description }), parameters },
+      function: {
+        name: tool.name,
+        ...(tool.description !== undefined && { description: tool.description }),
+        parameters: parametersOf(tool),
+        ...(tool.strict && { strict: true }),
+      },
     })),
     // It never names a tool, which llama-server would take for "auto". The list has only that tool.
     tool_choice: choice,

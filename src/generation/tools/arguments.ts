@@ -1,11 +1,15 @@
 /** Parses a tool's parameters for formats that do not write the arguments as one JSON object. */
-import type { Constraint } from '../../engine/constraint.ts'
-import type { JsonSchema, Tool } from '../../types/index.ts'
+import type { Constraint } from '../../constraint/index.ts'
+import type { JsonSchema } from '../../types/index.ts'
 import { isObject } from '../../values/objects.ts'
+import type { CallableTool } from './format.ts'
 
 export interface Parameter {
   name: string
   schema: JsonSchema
+  strict: boolean
+  /** Place of the schema in the request. */
+  path: string
   required: boolean
 }
 
@@ -37,7 +41,7 @@ const MAX_PARAMETERS = 16
  * parameter on its own, or if a name does not fit the format.
  */
 export function findParameters(
-  tool: Tool,
+  tool: CallableTool,
   isValidName: (name: string) => boolean,
 ): Parameter[] | null {
   const schema = tool.parameters
@@ -58,9 +62,23 @@ export function findParameters(
   return names.map((name) => {
     const ownSchema = properties[name]
     const part = isObject(ownSchema) ? { ...ownSchema, ...shared } : ownSchema !== false
-    return { name, schema: part, required: required.includes(name) }
+    return {
+      name,
+      schema: part,
+      strict: tool.strict ?? false,
+      path: `${tool.path}.properties.${name}`,
+      required: required.includes(name),
+    }
   })
 }
+
+/** Returns the constraint of a value as JSON. */
+export const valueConstraint = ({ schema, strict, path }: Parameter): Constraint => ({
+  type: 'json',
+  schema,
+  ...(strict && { strict }),
+  path,
+})
 
 /** Returns the type of a schema that restricts only the type; otherwise `null`. */
 export function findPlainType(schema: JsonSchema): string | null {
@@ -100,7 +118,7 @@ export function parametersConstraint(
   return optional({ type: 'choice', parts })
 }
 
-const EMPTY: Constraint = { type: 'grammar', grammar: 'root ::= ""' }
+const EMPTY: Constraint = { type: 'constant', text: '' }
 
 const optional = (part: Constraint): Constraint => ({ type: 'choice', parts: [part, EMPTY] })
 

@@ -1,6 +1,7 @@
 /** Defines a tool format: how a family of models writes tool calls as text. */
-import type { Constraint, TaggedConstraint } from '../../engine/constraint.ts'
+import type { Constraint, TaggedConstraint } from '../../constraint/index.ts'
 import type { Tool, ToolCall, ToolUse } from '../../types/index.ts'
+import { parametersOf } from '../../values/custom-tools.ts'
 import type { Reader, Source } from './reader.ts'
 
 /** Receiver of the calls that a reader finds. */
@@ -14,6 +15,11 @@ export interface CallSink {
   done(): void
 }
 
+/** A tool whose arguments are an object, and the place of its schema in the request. */
+export interface CallableTool extends Tool {
+  path: string
+}
+
 export interface ToolFormat {
   readonly name: string
   /** Returns `true` if a chat template teaches the model this format. */
@@ -22,12 +28,14 @@ export interface ToolFormat {
   readonly markers: readonly string[]
   /** Texts with which calls begin. */
   readonly triggers: readonly string[]
+  /** `true` if a call can have its argument as plain text, which a grammar can constrain. */
+  readonly writesPlainText?: boolean
   /** `true` if calls must be the whole answer. A trigger after other text is text. */
   readonly isExclusive?: boolean
   /** Returns the constraint of an answer that consists of calls only. */
-  callsConstraint(tools: readonly Tool[], parallel: boolean): Constraint
+  callsConstraint(tools: readonly CallableTool[], parallel: boolean): Constraint
   /** Returns the constraint of an answer with text, calls, or text and then calls. */
-  textOrCallsConstraint(tools: readonly Tool[], parallel: boolean): Constraint
+  textOrCallsConstraint(tools: readonly CallableTool[], parallel: boolean): Constraint
   /**
    * Reads the text after a trigger. Returns `false` if it is not a call or is incomplete. A call
    * that was already reported is over then.
@@ -47,19 +55,35 @@ export function toolConstraint(format: ToolFormat, use: ToolUse): Constraint {
 }
 
 /** Returns the tools that may be called. Their schemas state that the arguments are an object. */
-export function callableTools({ tools, only }: ToolUse): readonly Tool[] {
+export function callableTools({ tools, only }: ToolUse): readonly CallableTool[] {
+  const all = tools.map(toCallable)
   const names = only && new Set(only)
-  return (names ? tools.filter(({ name }) => names.has(name)) : tools).map(withObjectType)
+  return names ? all.filter(({ name }) => names.has(name)) : all
 }
 
-function withObjectType(tool: Tool): Tool {
-  const { parameters } = tool
-  if (parameters === false || (parameters !== true && parameters['type'] === 'object')) return tool
-  return {
-    ...tool,
-    parameters: parameters === true ? { type: 'object' } : { ...parameters, type: 'object' },
+function toCallable(tool: Tool, index: number): CallableTool {
+  const { parameters, input } = tool
+  if (input) {
+    const path = `tools[${index}].input.definition`
+    return { ...tool, path, parameters: parametersOf(tool), strict: input.type === 'grammar' }
   }
+  const path = `tools[${index}].parameters`
+  if (parameters === true) return { ...tool, path, parameters: { type: 'object' } }
+  if (parameters === false || parameters['type'] === 'object') return { ...tool, path }
+  return { ...tool, path, parameters: { ...parameters, type: 'object' } }
 }
+
+/** Returns the Lark grammar of a custom tool, which no schema can keep; `null` if there is none. */
+export const larkOf = ({ input }: Tool): string | null =>
+  input?.type === 'grammar' && input.syntax === 'lark' ? input.definition : null
+
+/** Returns the constraint of the arguments as JSON. */
+export const argumentsConstraint = ({ parameters, strict, path }: CallableTool): Constraint => ({
+  type: 'json',
+  schema: parameters,
+  ...(strict && { strict }),
+  path,
+})
 
 /** Text around and between calls that share one beginning and one end. */
 interface CallFrame {
@@ -73,9 +97,9 @@ interface CallFrame {
 /** Creates the constraints of a format that writes its calls in a frame. */
 export function framedConstraints(
   { trigger, lead, separator, close }: CallFrame,
-  tag: (tool: Tool) => TaggedConstraint,
+  tag: (tool: CallableTool) => TaggedConstraint,
 ): Pick<ToolFormat, 'callsConstraint' | 'textOrCallsConstraint'> {
-  const frame = (tools: readonly Tool[], parallel: boolean): TaggedConstraint => ({
+  const frame = (tools: readonly CallableTool[], parallel: boolean): TaggedConstraint => ({
     type: 'tagged',
     begin: trigger,
     content: sequence(lead, {
@@ -118,10 +142,10 @@ export const sequence = (...parts: readonly Constraint[]): Constraint => ({
 /** Returns the constraint of a call that is written as a JSON object. */
 export const jsonCallTag =
   (key: 'arguments' | 'parameters') =>
-  (tool: Tool): TaggedConstraint => ({
+  (tool: CallableTool): TaggedConstraint => ({
     type: 'tagged',
     begin: `{"name": ${JSON.stringify(tool.name)}, "${key}": `,
-    content: { type: 'json', schema: tool.parameters },
+    content: argumentsConstraint(tool),
     end: '}',
   })
 

@@ -12,7 +12,7 @@ import { mistral, mistralArgs } from './mistral.ts'
 import type { ToolFormat } from './format.ts'
 import { xml } from './xml.ts'
 
-export { callableTools, toolConstraint, type ToolFormat } from './format.ts'
+export { callableTools, larkOf, toolConstraint, type ToolFormat } from './format.ts'
 
 /** All formats, specific ones first: their templates may contain the markers of simpler formats. */
 export const FORMATS: readonly ToolFormat[] = [

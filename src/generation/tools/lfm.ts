@@ -1,7 +1,14 @@
-import type { Constraint, TaggedConstraint } from '../../engine/constraint.ts'
-import type { Tool, ToolCall } from '../../types/index.ts'
-import { findParameters, findPlainType, type Parameter, parametersConstraint } from './arguments.ts'
+import type { Constraint, TaggedConstraint } from '../../constraint/index.ts'
+import type { ToolCall } from '../../types/index.ts'
 import {
+  findParameters,
+  findPlainType,
+  type Parameter,
+  parametersConstraint,
+  valueConstraint,
+} from './arguments.ts'
+import {
+  type CallableTool,
   type CallSink,
   constant,
   framedConstraints,
@@ -36,7 +43,7 @@ export const lfm: ToolFormat = {
 
 const isIdentifier = (name: string): boolean => /^[\p{L}_][\p{L}\p{N}_]*$/u.test(name)
 
-function toCallTag(tool: Tool): TaggedConstraint {
+function toCallTag(tool: CallableTool): TaggedConstraint {
   const all = findParameters(tool, isIdentifier)
   if (!all) return jsonCallTag('arguments')(tool)
   return {
@@ -47,17 +54,17 @@ function toCallTag(tool: Tool): TaggedConstraint {
   }
 }
 
-const toArgumentTag = ({ name, schema }: Parameter): Constraint => ({
+const toArgumentTag = (parameter: Parameter): Constraint => ({
   type: 'tagged',
-  begin: `${name}=`,
-  content: toValueConstraint(schema),
+  begin: `${parameter.name}=`,
+  content: toValueConstraint(parameter),
   end: '',
 })
 
-function toValueConstraint(schema: Parameter['schema']): Constraint {
-  const type = findPlainType(schema)
+function toValueConstraint(parameter: Parameter): Constraint {
+  const type = findPlainType(parameter.schema)
   if (type === 'null') return constant('None')
-  if (type !== 'boolean') return { type: 'json', schema }
+  if (type !== 'boolean') return valueConstraint(parameter)
   return { type: 'choice', parts: [constant('True'), constant('False')] }
 }
 

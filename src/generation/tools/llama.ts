@@ -1,6 +1,12 @@
-import type { Constraint } from '../../engine/constraint.ts'
-import type { Tool } from '../../types/index.ts'
-import { type CallSink, jsonCallTag, sequence, type ToolFormat, writeJsonCall } from './format.ts'
+import type { Constraint } from '../../constraint/index.ts'
+import {
+  type CallableTool,
+  type CallSink,
+  jsonCallTag,
+  sequence,
+  type ToolFormat,
+  writeJsonCall,
+} from './format.ts'
 import { readObject } from './json.ts'
 import { consume, type Reader, skipSpace, type Source } from './reader.ts'
 
@@ -23,14 +29,14 @@ export const llama: ToolFormat = {
     type: 'choice',
     parts: [
       toCallsConstraint(tools, parallel),
-      sequence({ type: 'grammar', grammar: 'root ::= [^{<\\n ] | "<" [^|]' }, { type: 'text' }),
+      sequence({ type: 'pattern', pattern: '[^{<\\n ]|<[^|]' }, { type: 'text' }),
     ],
   }),
   read: readCalls,
   write: (calls) => calls.map(writeJsonCall('parameters')).join('; '),
 }
 
-function toCallsConstraint(tools: readonly Tool[], parallel: boolean): Constraint {
+function toCallsConstraint(tools: readonly CallableTool[], parallel: boolean): Constraint {
   return {
     type: 'separated',
     tags: tools.map(jsonCallTag('parameters')),

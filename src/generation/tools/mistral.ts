@@ -1,6 +1,13 @@
-import type { TaggedConstraint } from '../../engine/constraint.ts'
-import type { Tool } from '../../types/index.ts'
-import { type CallSink, constant, jsonListFormat, sequence, type ToolFormat } from './format.ts'
+import type { TaggedConstraint } from '../../constraint/index.ts'
+import {
+  argumentsConstraint,
+  type CallableTool,
+  type CallSink,
+  constant,
+  jsonListFormat,
+  sequence,
+  type ToolFormat,
+} from './format.ts'
 import { completeArguments, readList, readObject } from './json.ts'
 import { consume, consumeRun, peek, type Reader, skipSpace, type Source } from './reader.ts'
 import { readValue } from './value.ts'
@@ -48,10 +55,10 @@ export const mistralArgs: ToolFormat = {
     calls.map((call) => `${TRIGGER}${call.name}${ARGUMENTS}${call.arguments}`).join(''),
 }
 
-const toArgsTag = (before: string, { name, parameters }: Tool): TaggedConstraint => ({
+const toArgsTag = (before: string, tool: CallableTool): TaggedConstraint => ({
   type: 'tagged',
-  begin: `${before}${name}${ARGUMENTS}`,
-  content: { type: 'json', schema: parameters },
+  begin: `${before}${tool.name}${ARGUMENTS}`,
+  content: argumentsConstraint(tool),
   end: '',
 })
 

@@ -1,8 +1,15 @@
 /** Reads and writes calls between `<tool_call>` and `</tool_call>`. */
-import type { TaggedConstraint } from '../../engine/constraint.ts'
-import type { JsonSchema, Tool, ToolCall } from '../../types/index.ts'
+import type { TaggedConstraint } from '../../constraint/index.ts'
+import type { JsonSchema, ToolCall } from '../../types/index.ts'
 import { findPlainType } from './arguments.ts'
-import { type CallSink, constant, framedConstraints, type ToolFormat } from './format.ts'
+import {
+  type CallableTool,
+  type CallSink,
+  constant,
+  framedConstraints,
+  larkOf,
+  type ToolFormat,
+} from './format.ts'
 import { completeArguments, readObject } from './json.ts'
 import { consume, consumeUntil, peek, type Reader, skipSpace, type Source } from './reader.ts'
 import { LITERALS } from './value.ts'
@@ -13,18 +20,31 @@ const BETWEEN = `\n${CLOSE}\n${OPEN}\n`
 
 /** Returns a format that writes each call between these tags. */
 export const taggedFormat = (
-  tag: (tool: Tool) => TaggedConstraint,
+  tag: (tool: CallableTool) => TaggedConstraint,
   writeCall: (call: ToolCall) => string,
 ): Omit<ToolFormat, 'name' | 'detect'> => ({
   markers: [OPEN, CLOSE],
   triggers: [OPEN],
   ...framedConstraints(
     { trigger: OPEN, lead: constant('\n'), separator: BETWEEN, close: `\n${CLOSE}` },
-    tag,
+    (tool) => toTextTag(tool) ?? tag(tool),
   ),
+  writesPlainText: true,
   read: readTagged,
   write: (calls) => `${OPEN}\n${calls.map(writeCall).join(BETWEEN)}\n${CLOSE}`,
 })
+
+/** Returns the call of a custom tool whose text is of a Lark grammar. `null` for other tools. */
+function toTextTag(tool: CallableTool): TaggedConstraint | null {
+  const grammar = larkOf(tool)
+  if (grammar === null) return null
+  return {
+    type: 'tagged',
+    begin: `<function=${tool.name}>\n<parameter=input>\n`,
+    content: { type: 'grammar', grammar, syntax: 'lark' },
+    end: '\n</parameter>\n</function>',
+  }
+}
 
 /** Reads one call, either a JSON object or a function in its own tags. */
 function* readTagged(source: Source, sink: CallSink): Reader<boolean> {

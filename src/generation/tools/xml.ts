@@ -1,7 +1,12 @@
-import type { Constraint, TaggedConstraint } from '../../engine/constraint.ts'
-import type { Tool, ToolCall } from '../../types/index.ts'
-import { findParameters, type Parameter, parametersConstraint } from './arguments.ts'
-import { constant, jsonCallTag, type ToolFormat } from './format.ts'
+import type { Constraint, TaggedConstraint } from '../../constraint/index.ts'
+import type { ToolCall } from '../../types/index.ts'
+import {
+  findParameters,
+  type Parameter,
+  parametersConstraint,
+  valueConstraint,
+} from './arguments.ts'
+import { type CallableTool, constant, jsonCallTag, type ToolFormat } from './format.ts'
 import { findStringEnum, isVerbatimString, OPEN, taggedFormat } from './tagged.ts'
 
 /**
@@ -19,7 +24,7 @@ export const xml: ToolFormat = {
 
 const isTagName = (name: string): boolean => /^[^\s<>]+$/.test(name)
 
-function toCallTag(tool: Tool): TaggedConstraint {
+function toCallTag(tool: CallableTool): TaggedConstraint {
   const all = isTagName(tool.name) ? findParameters(tool, isTagName) : null
   if (!all) return jsonCallTag('arguments')(tool)
   return {
@@ -30,14 +35,15 @@ function toCallTag(tool: Tool): TaggedConstraint {
   }
 }
 
-function toParameterTag({ name, schema }: Parameter): Constraint {
+function toParameterTag(parameter: Parameter): Constraint {
+  const { name, schema } = parameter
   const begin = `\n<parameter=${name}>\n`
   const end = '\n</parameter>'
   const choices = findStringEnum(schema)
   if (choices)
     return { type: 'tagged', begin, content: { type: 'choice', parts: choices.map(constant) }, end }
   if (!isVerbatimString(schema))
-    return { type: 'tagged', begin, content: { type: 'json', schema }, end }
+    return { type: 'tagged', begin, content: valueConstraint(parameter), end }
   // Text ends at the tag. The model itself writes the line break before the tag.
   return { type: 'tagged', begin, content: { type: 'text' }, end: '</parameter>' }
 }

@@ -179,6 +179,7 @@ async function openModel(
     engine: implementation.engine,
     device: implementation.device,
     runtime,
+    constraints: context.assets,
     texts,
     maxInputTokens: entry.maxInputTokens,
     maxOutputTokens: entry.maxOutputTokens,

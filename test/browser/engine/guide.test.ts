@@ -1,9 +1,9 @@
 /** The embedded language model: answers under constraints that it never learned, and answers that another host continues. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { Constraint } from '../../../src/engine/constraint.ts'
+import type { Constraint } from '../../../src/constraint/index.ts'
 import type { Engine, GenerateOptions } from '../../../src/engine/engine.ts'
 import { openOnnx } from '../../../src/engine/onnx/index.ts'
-import { runtimeFolder, TEXTS } from '../../models/tiny.ts'
+import { constraintFolder, runtimeFolder, TEXTS } from '../../models/tiny.ts'
 import { quantize } from '../../support/quantized-model.ts'
 import { never, run, textOf } from './run-engine.ts'
 
@@ -16,6 +16,7 @@ async function openGuide(format: 'fp32' | 'q8' | 'q4' = 'fp32'): Promise<Engine>
     device: 'wasm',
     maxInputTokens: 512,
     runtime: runtimeFolder(),
+    constraints: constraintFolder(),
     texts: new Map(await Promise.all(texts)),
   })
   const model = await readFile('onnx/model.onnx')

@@ -15,7 +15,7 @@ import { runGeneration } from '../../../src/generation/generate.ts'
 import { planGeneration } from '../../../src/generation/plan.ts'
 import { withTimeout } from '../../../src/store/timeouts.ts'
 import type { Host } from '../../../src/types/index.ts'
-import { runtimeFolder, tinyFiles } from '../../models/tiny.ts'
+import { constraintFolder, runtimeFolder, tinyFiles } from '../../models/tiny.ts'
 import { type Answered, type Body, chat, checkGeneration, postTo } from '../../contract/wire.ts'
 import { CHAT } from '../../support/requests.ts'
 import { TAGGED } from '../../support/templates.ts'
@@ -348,7 +348,13 @@ async function loadStandIn(): Promise<Engine> {
       log.contextWindow = contextWindow
       return openStandIn(signal)
     },
-    { ...options, device: 'webgpu', runtime: runtimeFolder(), texts },
+    {
+      ...options,
+      device: 'webgpu',
+      runtime: runtimeFolder(),
+      constraints: constraintFolder(),
+      texts,
+    },
   )
   await engine.load(new Map(), never)
   return engine
@@ -362,6 +368,7 @@ async function openStandIn(signal: AbortSignal): Promise<LoadedPipeline> {
   const setup = {
     device: 'wasm',
     runtime: runtimeFolder(),
+    constraints: constraintFolder(),
     contextWindow: 512,
     warm: false,
   } as const

@@ -11,7 +11,7 @@ import { createDetokenizerFactory } from '../../../src/engine/text/detokenizer.t
 import { openOnnx } from '../../../src/engine/onnx/index.ts'
 import type { TokenizerFile } from '../../../src/engine/text/tokenizer-file.ts'
 import tokenizer from '../../models/tiny/tokenizer.json'
-import { CASES, runtimeFolder, TEXTS, tinyFiles } from '../../models/tiny.ts'
+import { CASES, constraintFolder, runtimeFolder, TEXTS, tinyFiles } from '../../models/tiny.ts'
 
 export const WEIGHTS = ['onnx/model.onnx']
 export const never = new AbortController().signal
@@ -35,6 +35,7 @@ export async function open({
     device,
     maxInputTokens,
     runtime: runtimeFolder(),
+    constraints: constraintFolder(),
     texts: await tinyFiles([...new Set([...TEXTS, ...Object.keys(texts ?? {})])], texts),
     ...more,
   })

@@ -12,7 +12,7 @@ import { readVisionFamily } from '../../../src/engine/onnx/vision/families.ts'
 import type { EncoderInputs } from '../../../src/engine/onnx/vision/family.ts'
 import { createImageStore, type ImageStore } from '../../../src/engine/onnx/vision/image-store.ts'
 import { openEncoder } from '../../../src/engine/onnx/vision/open-encoder.ts'
-import { runtimeFolder } from '../../models/tiny.ts'
+import { constraintFolder, runtimeFolder } from '../../models/tiny.ts'
 import { VISION_MODELS, visionGraphs, visionImage, visionTexts } from '../../models/vision.ts'
 import { onnxFile, type Weight } from '../../support/onnx.ts'
 import { createChance } from '../../support/random.ts'
@@ -92,7 +92,12 @@ describe.each(VISION_MODELS)('rows of images of $folder', (model) => {
 })
 
 describe.each(VISION_MODELS)('an engine of $folder', (model) => {
-  const options = { device: 'wasm', maxInputTokens: 512, runtime: runtimeFolder() } as const
+  const options = {
+    device: 'wasm',
+    maxInputTokens: 512,
+    runtime: runtimeFolder(),
+    constraints: constraintFolder(),
+  } as const
   const [first] = model.cases as [(typeof model.cases)[number]]
   let engine: Engine
   let images: ImageReader

@@ -27,7 +27,9 @@ const OPTIONS = { sw: 'sw.js', guide: true, mlc: false, webgpu: true }
 
 /** Builds a package of a few bytes. */
 function built(): { folder: string; fill: () => unknown } {
-  const scripts = 'index.js worker.js model-worker.js catalog.schema.json licenses.md chunks/a.js'
+  const scripts =
+    'index.js worker.js model-worker.js vocabulary-worker.js llguidance.wasm catalog.schema.json ' +
+    'licenses.md chunks/a.js'
   const builds = ['.jspi', '.asyncify', ''].flatMap((build) =>
     ['mjs', 'wasm'].map((type) => `ort/ort-wasm-simd-threaded${build}.${type}`),
   )

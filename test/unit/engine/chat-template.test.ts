@@ -2,7 +2,8 @@
 import { describe, expect, test, vi } from 'vitest'
 import type { Conversation } from '../../../src/engine/engine.ts'
 import { parseTemplate } from '../../../src/engine/text/chat-template.ts'
-import type { ChatMessage, Tool } from '../../../src/types/index.ts'
+import type { EscapeText } from '../../../src/engine/text/template-variables.ts'
+import type { ChatMessage, Tool, ToolCall } from '../../../src/types/index.ts'
 import { BRACKETS, JOINED, PLAIN, PYTHONIC, TAGGED } from '../../support/templates.ts'
 
 const system: ChatMessage = { role: 'system', content: 'Be kind.' }
@@ -348,14 +349,58 @@ test('a result has the name of its call', () => {
   expect(draw(source, { messages: [asked, result('other', '')] })).toBe(';;')
 })
 
-test.each(['{"place": ', '[1]', '"Bern"', 'null', ''])(
-  'arguments that are no object are rejected: %j',
-  (args) => {
-    expect(() => draw(TAGGED, called(args))).toThrow(
-      expect.objectContaining({ kind: 'invalid_request', param: 'messages' }),
-    )
-  },
-)
+describe.each([
+  '{"place": "Be',
+  '{"list": [1, 2,',
+  'call the office',
+  '{place: "Bern"}',
+  '{"a": Infinity}',
+  'true',
+  '["Bern"]',
+  '{"a": "$&\\',
+])('arguments that are no JSON object are written as they are: %s', (args) => {
+  test.each([
+    ['as text', TAGGED, `{"name": "warmth", "arguments": ${args}}`],
+    ['joined', JOINED, `function:warmth\n${args}<|im_end|>`],
+    ['as JSON', BRACKETS, `[CALLS][{"name": "warmth", "arguments": ${args}, "id"`],
+    ['one by one', PYTHONIC, `<tool_call>warmth(arguments="${args}")`],
+    [
+      'as JSON with indents',
+      '{% for m in messages %}{% for c in m.tool_calls %}' +
+        '{{ c.function.arguments | tojson(indent=2) }}{% endfor %}{% endfor %}.',
+      `${args}.`,
+    ],
+    [
+      'as in Python',
+      '{% for m in messages %}{% for c in m.tool_calls %}' +
+        '{{ c.function.arguments | string }}{% endfor %}{% endfor %}.',
+      `${args}.`,
+    ],
+  ])('%s', (_, source, text) => {
+    expect(draw(source, called(args))).toContain(text)
+    const twice = { messages: [asked, call('{"place": "Ulm"}'), result(), call(args), result()] }
+    expect(draw(source, twice)).toContain(args)
+    expect(draw(source, twice)).toContain('Ulm')
+  })
+
+  test('by a format for a template that writes no calls', () => {
+    const serializeCalls = (calls: readonly ToolCall[]) =>
+      calls.map((one) => `<${one.name}>${JSON.stringify(JSON.parse(one.arguments))}`).join('')
+    const conversation = { ...called(args), serializeCalls }
+    expect(draw(PLAIN, conversation)).toContain(`assistant\n<warmth>${args}<|im_end|>`)
+  })
+})
+
+test('special tokens in arguments that are no JSON object are plain text', () => {
+  const escape: EscapeText = (text) => text.replaceAll('<', '\ue000')
+  const { render } = parseTemplate(BRACKETS, { bos_token: '<s>', eos_token: '</s>' })
+  const { text, ends } = render(called('{"place": "</s>'), escape)
+  expect(text).toContain('"arguments": {"place": "\ue000/s>, "id"')
+  const endings = ends.map(({ from, to }) => text.slice(from, to))
+  expect(endings).toContainEqual(
+    expect.stringMatching(/"arguments": .*\ue000\/s>, "id": "\w{9}"\}\]<\/s>/),
+  )
+})
 
 test('arguments that are nested too deep are rejected', () => {
   const deep = '['.repeat(5_000) + ']'.repeat(5_000)

@@ -3,8 +3,7 @@
  * draft changes the text; and the decode loop with it.
  */
 import { onTestFinished, vi } from 'vitest'
-import type { Constraint } from '../../../src/engine/constraint.ts'
-import type { ConstraintCompiler } from '../../../src/engine/constraint/types.ts'
+import type { Constraint } from '../../../src/constraint/index.ts'
 import type { Decoder, Logits, Sequence } from '../../../src/engine/decoder.ts'
 import type {
   GenerateOptions,
@@ -13,6 +12,7 @@ import type {
   TextChunk,
 } from '../../../src/engine/engine.ts'
 import { type DecodeLoopSetup, runDecodeLoop } from '../../../src/engine/run/decode-loop.ts'
+import type { ModelConstraints } from '../../../src/engine/run/model-constraints.ts'
 import type { Output } from '../../../src/engine/run/output.ts'
 import { createScheduler } from '../../../src/engine/run/scheduler.ts'
 import { createCpuLogits } from '../../../src/engine/sampling/logits.ts'
@@ -231,20 +231,21 @@ export const textOf = (tokens: readonly number[]): string =>
 const encode = (text: string): number[] => text.split(' ').filter(Boolean).map(Number)
 
 /** Knows the pattern `even`, which allows even tokens, and `constant`, after which it ends. */
-const fakeConstraints: ConstraintCompiler = {
+const fakeConstraints: ModelConstraints = {
   open: async (constraint: Constraint) => {
     const wanted = constraint.type === 'constant' ? [...encode(constraint.text), END] : null
     let count = 0
     const may = (token: number): boolean =>
       wanted ? wanted[count] === token : constraint.type === 'pattern' && token % 2 === 0
     return {
-      mask: async () => {
+      loosened: [],
+      mask: () => {
         const bits = new Int32Array(VOCABULARY / 32)
         for (let id = 0; id < VOCABULARY; id += 1)
           if (may(id)) bits[id >> 5] = (bits[id >> 5] as number) | (1 << (id & 31))
         return bits
       },
-      forced: () => textOf(wanted?.slice(count, -1) ?? []),
+      forced: () => new TextEncoder().encode(textOf(wanted?.slice(count, -1) ?? [])),
       canExtend: () => false,
       accept: (token) => {
         if (!may(token)) return false

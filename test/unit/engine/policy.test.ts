@@ -14,6 +14,7 @@ const prompt = (slot: string, pendingTokens: number, more: Partial<Waiting> = {}
   checkpointLengths: [],
   startsOnly: false,
   matchesDraft: false,
+  hasCertainDraft: false,
   decodedSinceChunk: false,
   ...more,
 })

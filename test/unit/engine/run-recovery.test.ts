@@ -161,7 +161,10 @@ describe('a load', () => {
       async (name) => [name, new Blob([await readFile(`test/models/tiny/${name}`)])] as const,
     )
     const texts = new Map(await Promise.all(files))
-    return openDecoderEngine({ device: 'wasm', maxInputTokens: 64, runtime: '/', texts }, backend)
+    return openDecoderEngine(
+      { device: 'wasm', maxInputTokens: 64, runtime: '/', constraints: '/', texts },
+      backend,
+    )
   }
 
   const generate = async (engine: Engine): Promise<unknown> => {

@@ -71,17 +71,18 @@ describe('one answer', () => {
     await expect(run([1, 2]).all()).rejects.toMatchObject(failed)
   })
 
-  test('has a logprob for each token of its text, forced ones included', async () => {
+  test('has a logprob for each token of its text, and one run computes those of forced ones', async () => {
     const prompt = numbers(6)
-    const { pieces } = await openLoop()
-      .run(prompt, { maxTokens: 6, constraint: constant('5 6 7'), logprob: row })
-      .all()
+    const { decoder, run } = openLoop()
+    const options = { maxTokens: 6, constraint: constant('5 6 7'), logprob: row }
+    const { pieces } = await run(prompt, options).all()
     const logprobs = pieces.flatMap((piece) => piece.logprobs ?? []).slice(0, 3)
     expect(logprobs.map(({ bytes, logprob }) => [...bytes, logprob])).toEqual([
       [5, logitsOf(prompt)[5]],
       [6, logitsOf([...prompt, 5])[6]],
       [7, logitsOf([...prompt, 5, 6])[7]],
     ])
+    expect(decoder.calls).toEqual(['forward 6', 'forward 2', 'step 1'])
   })
 })
 

@@ -66,6 +66,12 @@ const rejects =
     void response.writeHead(status, headers).end()
 const never: Respond = () => undefined
 
+const LARK_TOOL = {
+  name: 'run',
+  parameters: true,
+  input: { type: 'grammar', syntax: 'lark', definition: 'start: "a"' },
+} as const
+
 describe('an answer', () => {
   test('has text and usage', async () => {
     const { call, received } = await open(answers(...HELLO, ...END))
@@ -126,6 +132,30 @@ describe('an answer', () => {
       { type: 'tool_call', index: 1, id: 'b', name: 'now' },
       { type: 'finish', reason: 'tool_calls' },
     ])
+  })
+
+  test('has the text of a custom tool, which the server calls as a function', async () => {
+    const first = { index: 0, id: 'a', function: { name: 'run', arguments: '{"input": "l' } }
+    const { call, received } = await open(
+      answers(
+        chunkOf({ tool_calls: [first] }),
+        chunkOf({ tool_calls: [{ index: 0, function: { arguments: 's\\n"}' } }] }, 'tool_calls'),
+        ...END,
+      ),
+    )
+    const input = { type: 'grammar', syntax: 'regex', definition: 'l[sn]+' } as const
+    const tool = { name: 'run', parameters: true, input } as const
+    const tools = { tools: [tool], choice: 'auto', parallel: true } as const
+    const { events } = await askUpstream(call, { tools })
+    expect(events.slice(2, -1)).toEqual([
+      { type: 'tool_call', index: 0, id: 'a', name: 'run', isCustom: true },
+      { type: 'tool_arguments', index: 0, text: 'l' },
+      { type: 'tool_arguments', index: 0, text: 's\n' },
+    ])
+    const properties = { input: { type: 'string', pattern: '^(?:l[sn]+)$' } }
+    expect(received[0]?.body).toMatchObject({
+      tools: [{ type: 'function', function: { name: 'run', parameters: { properties } } }],
+    })
   })
 
   test('names the stop sequence if the server does', async () => {
@@ -210,6 +240,15 @@ describe('a request', () => {
     const use = { tools, choice: 'required', parallel: true } as const
     await askUpstream(call, { tools: { ...use, only: ['now'] } })
     await askUpstream(call, { tools: use })
+    const format = { type: 'json_schema', schema: {} } as const
+    await askUpstream(call, { tools: { ...use, tools: [{ ...tools[0]!, strict: true }] }, format })
+    await askUpstream(call, { format: { ...format, strict: true } })
+    expect(received[0]?.body).not.toHaveProperty('tools.0.function.strict')
+    expect(received[2]?.body).toMatchObject({
+      tools: [{ function: { name: 'add', strict: true } }],
+      response_format: { json_schema: { strict: false } },
+    })
+    expect(received[3]?.body).toMatchObject({ response_format: { json_schema: { strict: true } } })
     const sent = received.map(({ body }) => body)
     expect(sent[0]).toMatchObject({
       tools: [{ function: { name: 'now' } }],
@@ -235,6 +274,9 @@ describe('a request', () => {
     for (const [changes, param] of [
       [{ format: { type: 'json_object' } }, 'format'],
       [{ format: { type: 'grammar', grammar: 'root ::= "a"' } }, 'format'],
+      [{ format: { type: 'regex', pattern: 'a*' } }, 'format'],
+      [{ format: { type: 'choice', choices: ['a'] } }, 'format'],
+      [{ tools: { tools: [LARK_TOOL], choice: 'auto', parallel: true } }, 'tools'],
       [{ sampling: { logitBias: { 1: 2 } } }, 'logit_bias'],
       [{ responsePrefix: 'Once' }, 'messages'],
       [{ logprobs: 2 }, 'logprobs'],

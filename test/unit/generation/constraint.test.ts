@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { Constraint, TaggedConstraint } from '../../../src/engine/constraint.ts'
+import type { Constraint, TaggedConstraint } from '../../../src/constraint/index.ts'
 import { completionConstraint } from '../../../src/generation/constraint.ts'
 import { FORMATS, type ToolFormat, toolConstraint } from '../../../src/generation/tools/index.ts'
 import type { Tool, ToolUse } from '../../../src/types/index.ts'
@@ -12,7 +12,7 @@ const formatOf = (name: string): ToolFormat => {
 }
 
 const constant = (text: string): Constraint => ({ type: 'constant', text })
-const nothing: Constraint = { type: 'grammar', grammar: 'root ::= ""' }
+const nothing: Constraint = { type: 'constant', text: '' }
 const choice = (...parts: Constraint[]): Constraint => ({ type: 'choice', parts })
 const optional = (part: Constraint): Constraint => choice(part, nothing)
 const sequence = (...parts: Constraint[]): Constraint => ({ type: 'sequence', parts })
@@ -42,6 +42,12 @@ const triggered = (trigger: string, single: boolean, tags: TaggedConstraint[]): 
   required: false,
   single,
 })
+
+/** Returns the constraint without the places of its schemas in the request. */
+const withoutPaths = <Part>(part: Part): Part =>
+  JSON.parse(JSON.stringify(part), (key, value: unknown) =>
+    key === 'path' ? undefined : value,
+  ) as Part
 
 const two = use({ tools: [WEATHER, TIME] })
 const both = use({ tools: [WEATHER, TIME], choice: 'required' })
@@ -84,7 +90,7 @@ test.each<[string, ToolUse, Constraint]>([
     two,
     choice(
       llama(false, WEATHER, TIME),
-      sequence({ type: 'grammar', grammar: 'root ::= [^{<\\n ] | "<" [^|]' }, { type: 'text' }),
+      sequence({ type: 'pattern', pattern: '[^{<\\n ]|<[^|]' }, { type: 'text' }),
     ),
   ],
   ['llama', forced, llama(true, TIME)],
@@ -130,12 +136,13 @@ test.each<[string, ToolUse, Constraint]>([
     ),
   ],
 ])('Calls have the constraint of the family %s: %#', (name, asked, expected) => {
-  expect(toolConstraint(formatOf(name), asked)).toEqual(expected)
+  expect(withoutPaths(toolConstraint(formatOf(name), asked))).toEqual(expected)
 })
 
 /** Returns the only tag of a forced call. */
 function tagOf(name: string, tool: Tool): TaggedConstraint | undefined {
-  const whole = toolConstraint(formatOf(name), use({ choice: 'required', tools: [tool] }))
+  const asked = use({ choice: 'required', tools: [tool] })
+  const whole = withoutPaths(toolConstraint(formatOf(name), asked))
   const content = whole.type === 'tagged' ? whole.content : whole
   const inner = content.type === 'sequence' ? content.parts.at(-1) : content
   return inner?.type === 'separated' ? inner.tags[0] : undefined
@@ -255,6 +262,19 @@ describe('An answer may be', () => {
       hermes(false, TIME),
     ],
   ])('%s', (_, given, expected) => {
-    expect(completionConstraint(...given)).toEqual(expected)
+    expect(withoutPaths(completionConstraint(...given))).toEqual(expected)
   })
+})
+
+test('A schema has its place in the request, and is kept exactly if that is wanted', () => {
+  const parameters = { type: 'object', properties: { a: int }, required: ['a'] }
+  const strict = { name: 'f', parameters, strict: true }
+  const tools = use({ tools: [TIME, strict], only: ['f'], choice: 'required' })
+  const hermesCall = JSON.stringify(toolConstraint(formatOf('hermes'), tools))
+  expect(hermesCall).toContain('"strict":true,"path":"tools[1].parameters"')
+  const xmlCall = JSON.stringify(toolConstraint(formatOf('xml'), tools))
+  expect(xmlCall).toContain('"strict":true,"path":"tools[1].parameters.properties.a"')
+  const format = { type: 'json_schema', schema: int, strict: true } as const
+  const kept = { type: 'json', schema: int, strict: true, path: 'format.schema' }
+  expect(completionConstraint(null, format)).toEqual(kept)
 })

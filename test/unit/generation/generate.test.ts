@@ -147,6 +147,26 @@ describe('Calls', () => {
     expect(events.at(-1)).toMatchObject({ reason: 'tool_calls' })
   })
 
+  test('of a custom tool have its text', async () => {
+    const run = { name: 'run', parameters: true, input: { type: 'text' } } as const
+    const called = [
+      '<tool_call>\n{"name": "run", "arguments": {"inp',
+      'ut": "l',
+      's\\n',
+      '"}}',
+      '\n</tool_call>',
+    ]
+    const events = await collect(scripted(called), { tools: use({ tools: [run] }) })
+    expect(events.slice(1, -1)).toMatchObject([
+      { type: 'tool_call', index: 0, name: 'run', isCustom: true },
+      { type: 'tool_arguments', text: '' },
+      { type: 'tool_arguments', text: 'l' },
+      { type: 'tool_arguments', text: 's\n' },
+      { type: 'tool_arguments', text: '' },
+    ])
+    expect(sum(events)).toMatchObject({ calls: [{ name: 'run', arguments: 'ls\n' }] })
+  })
+
   test('have an index and an id each', async () => {
     const events = await collect(scripted([...CALL, '\n', ...CALL]), { tools: use() })
     const calls = events.flatMap((event) => (event.type === 'tool_call' ? [event] : []))

@@ -89,6 +89,14 @@ To call one, answer with:
     expect(await messagesOf({ messages: LOOP }, null)).toEqual([LOOP[0], called, results, LOOP[4]])
   })
 
+  test('without a template, calls that a limit has cut become text as they are', async () => {
+    const toolCalls = [{ id: 'a', name: 'get_time', arguments: '{"zone": "Eu' }]
+    const messages = LOOP.with(1, { role: 'assistant', content: '', toolCalls })
+    const [, called] = await messagesOf({ messages }, null)
+    const content = '<tool_call>\n{"name": "get_time", "arguments": {"zone": "Eu}\n</tool_call>'
+    expect(called).toEqual({ role: 'assistant', content })
+  })
+
   const python = '<|tool_call_start|>[get_weather(city="Rome"), get_time()]<|tool_call_end|>'
   test.each([
     ['', [...LOOP.slice(0, 2), results, LOOP[4]], calls],
@@ -123,7 +131,7 @@ To call one, answer with:
     const only = use({ only: ['get_time'] })
     const { engine, tools: planned } = await plan({ tools: only }, { template: NATIVE })
     expect(engine.conversations[0]?.tools).toHaveLength(3)
-    expect(planned?.callable).toEqual([TIME])
+    expect(planned?.callable).toMatchObject([TIME])
   })
 })
 
@@ -173,32 +181,13 @@ describe('A request is refused', () => {
     expect(await refused({ tools })).toMatchObject({ kind: 'invalid_request', param })
   })
 
-  test('for invalid arguments in past calls that have to be written', async () => {
-    const toolCalls = [{ id: 'a', name: 'get_time', arguments: '{"a' }]
-    const messages = LOOP.with(1, { role: 'assistant', content: '', toolCalls })
-    const error = { kind: 'invalid_request', param: 'messages' }
-    await expect(messagesOf({ messages }, null)).rejects.toMatchObject(error)
-  })
-
-  const strange = f({ type: 'object', properties: { a: { contains: {} } } })
-  test.each<[Partial<GenerationRequest>, object]>([
-    [
-      { tools: use({ tools: [TIME, strange] }) },
-      {
-        kind: 'invalid_request',
-        param: expect.stringMatching(/^tools\[1\]\.parameters\.properties\.a/),
-      },
-    ],
-    [
-      { format: { type: 'json_schema', schema: { contains: {} } } },
-      { param: expect.stringMatching(/^format\.schema/) },
-    ],
-    // No schema is at fault.
-    [{ tools: use() }, { message: 'No.', param: 'tools' }],
-    [{ format: { type: 'grammar', grammar: 'oops' } }, { message: 'No.', param: 'format' }],
-  ])('for what the engine refuses, schemas by their place: %j', async (fields, error) => {
-    const refuse = (): Error => new InoriginError('invalid_request', 'No.', { param: '' })
-    expect(await refused(fields, refuse)).toMatchObject(error)
+  test.each<[Partial<GenerationRequest>, string, string]>([
+    [{ tools: use() }, '', 'tools'],
+    [{ format: { type: 'grammar', grammar: 'oops' } }, '', 'format'],
+    [{ tools: use() }, 'tools[0].parameters.a', 'tools[0].parameters.a'],
+  ])('for what the engine refuses, by its place: %j %s', async (fields, place, param) => {
+    const refuse = (): Error => new InoriginError('invalid_request', 'No.', { param: place })
+    expect(await refused(fields, refuse)).toMatchObject({ message: 'No.', param })
   })
 
   test('for an unknown tool format of the catalog', async () => {
@@ -270,9 +259,6 @@ describe('A prefilled answer', () => {
   test.each<[string, Partial<GenerationRequest>]>([
     ['tool_choice', { tools: use({ tools: [TIME], choice: 'required' }) }],
     ['tool_choice', { tools: use({ tools: [TIME], choice: 'required', only: ['get_time'] }) }],
-    ['format', { format: { type: 'json_object' } }],
-    ['format', { format: { type: 'json_schema', schema: {} } }],
-    ['format', { format: { type: 'grammar', grammar: 'root ::= "a"' } }],
   ])('cannot be combined with %s: %j', async (param, fields) => {
     await expect(prefilled(fields)).rejects.toMatchObject({
       kind: 'invalid_request',
@@ -281,4 +267,16 @@ describe('A prefilled answer', () => {
     })
     await expect(prefilled({ ...fields, responsePrefix: undefined })).resolves.toBeDefined()
   })
+
+  test('has the format of the answer as a whole', async () => {
+    const schema = { type: 'array' }
+    const { constraint } = await prefilled({ format: { type: 'json_schema', schema } })
+    const whole = { type: 'json', schema, path: 'format.schema' }
+    expect(constraint).toEqual({ type: 'rest', text: 'So', whole })
+  })
+})
+
+test('What a constraint does not keep is told', async () => {
+  const fields = { format: { type: 'json_schema', schema: { 'x-a': 1 } } } as const
+  expect((await plan(fields, { loosened: ['x-a'] })).loosened).toEqual(['x-a'])
 })

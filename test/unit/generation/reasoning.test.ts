@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { Constraint } from '../../../src/engine/constraint.ts'
+import type { Constraint } from '../../../src/constraint/index.ts'
 import {
   createReasoningSplitter,
   detectReasoningTags,

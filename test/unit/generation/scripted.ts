@@ -1,4 +1,4 @@
-import type { Constraint } from '../../../src/engine/constraint.ts'
+import type { Constraint } from '../../../src/constraint/index.ts'
 import type {
   Conversation,
   GenerationResult,
@@ -38,6 +38,8 @@ export interface Script {
   ending?: GenerationResult['reason'] | Error
   /** Returns the error with which a constraint is refused. */
   refuse?: (constraint: Constraint) => Error | undefined
+  /** Keywords that a constraint does not keep. */
+  loosened?: readonly string[]
   /** Pieces after an appended text, in place of the rest. */
   after?: readonly string[]
 }
@@ -61,7 +63,7 @@ export function scripted(pieces: readonly (string | TextChunk)[], script: Script
     check: (constraint) => {
       engine.checked.push(constraint)
       const error = script.refuse?.(constraint)
-      return error ? Promise.reject(error) : Promise.resolve()
+      return error ? Promise.reject(error) : Promise.resolve(script.loosened ?? [])
     },
     async *generate(_prompt, options) {
       engine.asked.push(options)

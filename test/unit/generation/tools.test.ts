@@ -1,6 +1,7 @@
 /** Tool calls in the formats of the model families: how they are detected, parsed and written. */
 import { describe, expect, test } from 'vitest'
 import { TOOL_FORMATS } from '../../../src/catalog/schema.ts'
+import { writeCalls } from '../../../src/engine/text/cut-arguments.ts'
 import { findParameters } from '../../../src/generation/tools/arguments.ts'
 import { detectFormat, FORMATS, type ToolFormat } from '../../../src/generation/tools/index.ts'
 import { createToolParser, type ParsedPart } from '../../../src/generation/tools/parser.ts'
@@ -335,6 +336,20 @@ test.each(FORMATS.map((format) => [format.name, format] as const))(
   },
 )
 
+test.each(FORMATS.map((format) => [format.name, format] as const))(
+  '%s: a call that a limit has cut is written as it is, between whole ones',
+  (name, { write }) => {
+    const call = (id: string, text: string) => ({ id, name: 'get_weather', arguments: text })
+    for (const cut of ['{"city": "Pa', '["Paris"]', 'true', '', '$1']) {
+      const written = writeCalls(write, [call('a', '{"city": "Oslo"}'), call('b', cut)])
+      expect(written).toContain('get_weather')
+      expect(written).toContain('Oslo')
+      expect(written.split('Oslo')[1]).toContain(cut)
+      expect(written, name).not.toMatch(/cut[0-9a-f]{32}/)
+    }
+  },
+)
+
 test('The name of a member of every object is no literal', () => {
   const written = '<tool_call>\n{"name": "set", "arguments": {"on": constructor}}\n</tool_call>'
   expect(JSON.stringify(read('hermes', [written]))).not.toContain('native code')
@@ -342,5 +357,5 @@ test('The name of a member of every object is no literal', () => {
 
 test('A required name that is not a string fits no format', () => {
   const parameters = { type: 'object', properties: { a: {} }, required: [{ toString: 1 }] }
-  expect(findParameters({ ...SET, parameters }, () => true)).toBeNull()
+  expect(findParameters({ ...SET, parameters, path: '' }, () => true)).toBeNull()
 })

@@ -1,8 +1,7 @@
 /** The parser reads whatever a constraint allows: answers are written at random and parsed again. */
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import { expect, test } from 'vitest'
-import { buildGrammar } from '../../../src/engine/constraint/build.ts'
-import type { Expression, Rules } from '../../../src/engine/schema/expression.ts'
+import { createConstraintCompiler } from '../../../src/constraint/index.ts'
 import {
   completionConstraint,
   type ReasoningPrefix,
@@ -13,62 +12,17 @@ import { FORMATS, type ToolFormat } from '../../../src/generation/tools/index.ts
 import { createToolParser, type ParsedPart } from '../../../src/generation/tools/parser.ts'
 import type { Tool, ToolUse } from '../../../src/types/index.ts'
 import { createChance } from '../../support/random.ts'
+import { walk, WASM } from '../../support/random-constraints.ts'
 import { runs } from '../../support/runs.ts'
+import { smallVocabulary } from '../../support/vocabulary.ts'
 
-const { below, often, pick } = createChance(29)
+const chance = createChance(29)
+const { below, often, pick } = chance
 
 const MARKS =
   'word " { } [ ] ( ) < > , é 🙂 \\ </parameter> </function> <tool_call> </tool_call> [TOOL_CALLS] ' +
   '[ARGS] <|tool_call|> <|tool_call_start|> <|tool_call_end|> f0( <think> </think>'
 const BITS = [...MARKS.split(' '), ' ', '\n', '; ', '{"name": "f0"']
-const noise = (): string => Array.from({ length: below(6) }, () => pick(BITS)).join('')
-
-/** Writes a random text of the grammar. */
-function write(expression: Expression, rules: Rules, depth = 0): string {
-  const inner = (part: Expression): string => write(part, rules, depth + 1)
-  switch (expression.type) {
-    case 'text':
-      return expression.text
-    case 'set': {
-      const [first, last] = pick(expression.set)
-      return String.fromCodePoint(Math.min(first + below(90), last))
-    }
-    case 'sequence':
-      return expression.parts.map(inner).join('')
-    case 'choice': {
-      // A deep text ends in the simplest way.
-      if (depth <= 40) return inner(pick(expression.parts))
-      const sizes = expression.parts.map((part) => JSON.stringify(part).length)
-      const plain = expression.parts[sizes.indexOf(Math.min(...sizes))]
-      return plain ? inner(plain) : ''
-    }
-    case 'repeat': {
-      const most = Math.min(expression.max, expression.min + (depth > 40 ? 0 : below(3)))
-      return Array.from({ length: most }, () => inner(expression.part)).join('')
-    }
-    case 'rule':
-      return inner(rules.get(expression.name) ?? { type: 'choice', parts: [] })
-    case 'string': {
-      const { set, min, max } = expression
-      const length = Math.min(max, min + below(4))
-      const characters = Array.from({ length }, () => inner({ type: 'set', set }))
-      return JSON.stringify(characters.join(''))
-    }
-    case 'dispatch': {
-      const { triggers, stop, single } = expression
-      const ends = [...triggers.map(({ text }) => text), ...(stop ? [stop] : [])]
-      let written = ''
-      for (let calls = 0; ; calls += 1) {
-        const text = noise()
-        if (!ends.some((end) => text.includes(end))) written += text
-        const trigger = triggers.length > 0 && often(0.6) ? pick(triggers) : undefined
-        if (!trigger) return written + (stop ?? '')
-        written += trigger.text + inner({ type: 'rule', name: trigger.rule })
-        if (single || calls > 3) return written
-      }
-    }
-  }
-}
 
 type Schema = Record<string, unknown>
 
@@ -120,8 +74,12 @@ function read(
   ]
 }
 
-test.each(FORMATS)('$name: every constrained answer is parsed', (format) => {
+test.each(FORMATS)('$name: every constrained answer is parsed', async (format) => {
   const ajv = new Ajv2020({ strict: false })
+  const { signal } = new AbortController()
+  // The marks of a format are special tokens of some models, and plain text of others.
+  const vocabularies = [smallVocabulary(BITS), smallVocabulary(BITS, format.markers)]
+  const compilers = vocabularies.map((table) => createConstraintCompiler({ ...table, wasm: WASM }))
   let found = 0
   for (let round = 0; round < runs(8, 60); round += 1) {
     const tools = Array.from({ length: 1 + below(3) }, (_, n) => ({
@@ -138,29 +96,35 @@ test.each(FORMATS)('$name: every constrained answer is parsed', (format) => {
     const before = pick(BEFORE)
     const constraint = withReasoningPrefix(before, answer)
     if (!constraint) throw new Error('no constraint')
-    const { root, rules } = buildGrammar(constraint)
-    for (let attempt = 0; attempt < 5; attempt += 1) {
-      const written = write(root, rules)
-      const parts = read(format, tools, before, written)
-      const calls: { tool: string; json: string }[] = []
-      for (const part of parts) {
-        if (part.type === 'call') calls.push({ tool: part.name, json: '' })
-        const last = calls.at(-1)
-        if (part.type === 'arguments' && last) last.json += part.text
-      }
-      found += calls.length
-      if (use.choice === 'required') {
-        expect(calls.length, written).toBeGreaterThan(0)
-        expect(
-          parts.map(({ type }) => type),
-          written,
-        ).not.toContain('text')
-      }
-      if (!use.parallel) expect(calls.length, written).toBeLessThan(2)
-      for (const { tool, json } of calls) {
-        expect(valid.get(tool)?.(JSON.parse(json)), `${written}\n${json}`).toBe(true)
+    for (const [index, compiler] of compilers.entries()) {
+      for (let attempt = 0; attempt < 3; attempt += 1) {
+        const matcher = await compiler.open(constraint, signal)
+        const { text: written, ended, stuck } = walk(matcher, vocabularies[index]!, chance, 8)
+        matcher.close()
+        expect(stuck, written).toBe(false)
+        if (!ended) continue
+        const parts = read(format, tools, before, written)
+        const calls: { tool: string; json: string }[] = []
+        for (const part of parts) {
+          if (part.type === 'call') calls.push({ tool: part.name, json: '' })
+          const last = calls.at(-1)
+          if (part.type === 'arguments' && last) last.json += part.text
+        }
+        found += calls.length
+        if (use.choice === 'required') {
+          expect(calls.length, written).toBeGreaterThan(0)
+          expect(
+            parts.map(({ type }) => type),
+            written,
+          ).not.toContain('text')
+        }
+        if (!use.parallel) expect(calls.length, written).toBeLessThan(2)
+        for (const { tool, json } of calls) {
+          expect(valid.get(tool)?.(JSON.parse(json)), `${written}\n${json}`).toBe(true)
+        }
       }
     }
   }
+  for (const compiler of compilers) compiler.close()
   expect(found).toBeGreaterThan(runs(14, 100))
 })

@@ -1,5 +1,6 @@
 /** Every field of a chat completion. */
 import { describe } from 'vitest'
+import { shorten } from '../../../src/values/shorten.ts'
 import {
   asks,
   fieldsOf,
@@ -18,13 +19,15 @@ import { LONG_USAGE, THINKING, tokenOf, WEATHER_SCHEMA } from './scripts.ts'
 import {
   asksJson,
   asksSchema,
+  asksStrict,
   budget,
   enabled,
   BUDGET,
   limitRows,
   stopRows,
   NO_ARRAY,
-  NO_JSON,
+  CUT_ARGUMENTS,
+  customTool,
   NOT_EMPTY,
   NOT_HERE,
   pngUrl,
@@ -60,12 +63,26 @@ const image = { type: 'image_url', image_url: { url: pngUrl } }
 const ROLES = 'one of system, developer, user, assistant, tool, function, not'
 const PARTS = 'one of text, image_url, input_audio, file, refusal, not'
 const CHOICES = 'one of auto, none, any, tool, function, allowed_tools, custom, not'
-const FORMATS = 'one of text, grammar, json_object, json_schema, not'
+const FORMATS = 'one of text, grammar, regex, json_object, json_schema, not'
 const ARGUMENTS = 'messages[3].tool_calls[0].function.arguments'
 const JSON_SCHEMA = 'response_format.json_schema'
 const inChatFormat = (json_schema: unknown) => ({ type: 'json_schema', json_schema })
-const grammar = { type: 'grammar', grammar: 'root ::= "a"' }
-const CALL = 'messages[3].function_call'
+const EBNF = 'root ::= "a"'
+const LARK = 'start: "a"'
+const grammar = (syntax: string, text = EBNF) => ({ type: 'grammar', grammar: text, syntax })
+const asksGrammar = (syntax: string, text = EBNF) => asks({ format: grammar(syntax, text) })
+const regex = { type: 'regex', pattern: 'a*' }
+const asksRegex = asks({ format: regex })
+const asksChoice = asks({ format: { type: 'choice', choices: ['a', 'b'] } })
+const asksObject = asks({ format: { type: 'json_schema', schema: { type: 'object' } } })
+const NO_CHOICE = 'an array with at least one string, not an array of 0'
+const custom = (fields: object) => ({ type: 'custom', custom: { name: 'f', ...fields } })
+const inGrammar = (syntax: string, definition: string) =>
+  custom({ format: { type: 'grammar', grammar: { syntax, definition } } })
+const DEFINITION = 'tools[0].custom.format.grammar'
+const only = { choice: 'required', only: ['f'] }
+const DEEP = '['.repeat(200) + ']'.repeat(200)
+const TOO_DEEP = 'nested no deeper than 100 levels, not'
 const NO_FUNCTIONS = 'auto, none or left out unless functions is sent'
 const WITH_FUNCTIONS = 'left out when functions is sent; send function_call instead'
 const ALLOWED = 'tool_choice.allowed_tools'
@@ -118,26 +135,35 @@ const ROWS: Row[] = [
     inChat(3, { toolCalls: [{ id: 'c', name: 'h', arguments: '{}' }] }),
   ],
   ['messages[3].tool_calls[0].id', 'toolu_b', inChat(3, { toolCalls: [{ id: 'call_b' }] })],
-  ['messages[3].tool_calls[0].type', 'custom', '"function", not "custom"'],
+  ['messages[3].tool_calls[0].type', 'x', 'one of function, custom, not "x"'],
+  ['messages[3].tool_calls[0].type', 'custom', REQUIRED, 'messages[3].tool_calls[0].custom'],
+  [
+    'messages[3].tool_calls[0]',
+    { id: 'c', ...custom({ input: 'a "b"\n' }) },
+    inChat(3, { toolCalls: [{ id: 'c', name: 'f', arguments: '{"input": "a \\"b\\"\\n"}' }] }),
+  ],
   [
     'messages[3].tool_calls[0].function',
     { name: 'g', arguments: '{"a":1}' },
     inChat(3, { toolCalls: [{ name: 'g', arguments: '{"a":1}' }] }),
   ],
-  [ARGUMENTS, {}, `${NO_JSON} an object`],
-  [ARGUMENTS, '{"a":', `${NO_JSON} "{\\"a\\":"`],
-  [ARGUMENTS, '[]', `${NO_JSON} "[]"`],
+  [ARGUMENTS, {}, 'a string, not an object'],
+  ...CUT_ARGUMENTS.map((text): Row => [
+    ARGUMENTS,
+    text,
+    inChat(3, { toolCalls: [{ arguments: text }] }),
+  ]),
+  [ARGUMENTS, `{"a":${DEEP}}`, `${TOO_DEEP} ${shorten(JSON.stringify(`{"a":${DEEP}}`), 60)}`],
   [
     'messages[3].function_call',
     { name: 'h', arguments: '{}' },
     inChat(3, { toolCalls: [{ name: 'f' }, { name: 'h', arguments: '{}' }] }),
   ],
-  [
+  ...CUT_ARGUMENTS.map((text): Row => [
     'messages[3].function_call',
-    { name: 'h', arguments: '[' },
-    `${NO_JSON} "["`,
-    `${CALL}.arguments`,
-  ],
+    { name: 'h', arguments: text },
+    inChat(3, { toolCalls: [{ name: 'f' }, { name: 'h', arguments: text }] }),
+  ]),
   ['messages[3].audio', { id: 'a' }, UNSUPPORTED],
   ['messages[3].name', 'n', IGNORED],
   ['messages[4].content', 'T', inChat(4, { content: 'T' })],
@@ -154,7 +180,18 @@ const ROWS: Row[] = [
   ['tools', [tool, functionTool({ name: 'g' })], tools({ tools: [{ name: 'f' }, { name: 'g' }] })],
   ['tools[0]', 'f', 'an object, not "f"'],
   ['tools[0]', { name: 'f' }, REQUIRED, 'tools[0].type'],
-  ['tools[0]', { type: 'custom', custom: { name: 'f' } }, 'unsupported; leave it out'],
+  ['tools[0]', custom({}), toolWith(customTool())],
+  ['tools[0]', custom({ format: { type: 'text' } }), toolWith(customTool())],
+  ['tools[0]', custom({ description: 'F' }), toolWith({ ...customTool(), description: 'F' })],
+  [
+    'tools[0]',
+    inGrammar('regex', 'a|b'),
+    toolWith(customTool({ syntax: 'regex', definition: 'a|b' })),
+  ],
+  ['tools[0]', inGrammar('lark', LARK), toolWith(customTool({ syntax: 'lark', definition: LARK }))],
+  ['tools[0]', inGrammar('ebnf', EBNF), 'one of lark, regex, not "ebnf"', `${DEFINITION}.syntax`],
+  ['tools[0]', inGrammar('lark', ''), NOT_EMPTY, `${DEFINITION}.definition`],
+  ['tools[0]', { type: 'custom' }, REQUIRED, 'tools[0].custom'],
   ['tools[0].type', 'web_search', 'one of function, custom, not "web_search"'],
   ['tools[0].function', undefined, REQUIRED],
   ['tools[0].function', 'f', 'an object, not "f"'],
@@ -166,14 +203,17 @@ const ROWS: Row[] = [
   ['tools[0].function.parameters', { type: 'object', properties: {} }, SAME],
   ['tools[0].function.parameters', null, SAME],
   ['tools[0].function.parameters', [], NO_ARRAY],
-  ['tools[0].function.strict', true, SAME],
+  ['tools[0].function.strict', true, toolWith({ strict: true })],
+  ['tools[0].function.strict', false, SAME],
   ['tool_choice', 'auto', SAME],
   ['tool_choice', { type: 'auto' }, SAME],
   ['tool_choice', { type: 'none' }, tools({ choice: 'none' })],
-  ['tool_choice', tool, tools({ choice: 'required', only: ['f'] })],
-  ['tool_choice', allowed('required', tool), tools({ choice: 'required', only: ['f'] })],
+  ['tool_choice', tool, tools(only)],
+  ['tool_choice', allowed('required', tool), tools(only)],
   ['tool_choice', allowed('auto', tool), tools({ choice: 'auto', only: ['f'] })],
-  ['tool_choice', { type: 'custom', custom: { name: 'f' } }, 'unsupported; leave it out'],
+  ['tool_choice', custom({}), tools(only)],
+  ['tool_choice', allowed('required', custom({})), tools(only)],
+  ['tool_choice', { type: 'custom' }, REQUIRED, 'tool_choice.custom'],
   ['tool_choice', ['auto'], 'an object, not an array of 1'],
   ['tool_choice', { type: 'function' }, REQUIRED, 'tool_choice.function'],
   ['tool_choice', functionTool({ name: '' }), NOT_EMPTY, 'tool_choice.function.name'],
@@ -205,9 +245,63 @@ const ROWS: Row[] = [
   ],
   ['response_format', { type: 'json_object' }, asksJson],
   ['response_format', { ...jsonSchema, type: 'json_object' }, asksSchema],
-  ['response_format', inChatFormat({ schema: jsonSchema.schema, strict: true }), asksSchema],
+  ['response_format', inChatFormat({ schema: jsonSchema.schema, strict: true }), asksStrict],
+  ['response_format', inChatFormat({ schema: jsonSchema.schema, strict: false }), asksSchema],
   ['response_format', inChatFormat({ name: 'x' }), asks({ format: { ...jsonSchema, schema: {} } })],
-  ['response_format', grammar, asks({ format: grammar })],
+  ['response_format', { type: 'grammar', grammar: EBNF }, asksGrammar('ebnf')],
+  ['response_format', grammar('gbnf'), asksGrammar('gbnf')],
+  ['response_format', grammar('lark', LARK), asksGrammar('lark', LARK)],
+  ['response_format', grammar('x'), 'one of ebnf, gbnf, lark, not "x"', 'response_format.syntax'],
+  ['response_format', regex, asksRegex],
+  ['response_format', { type: 'regex' }, REQUIRED, 'response_format.pattern'],
+  ['guided_json', { type: 'object' }, asksObject],
+  ['guided_json', '{}', 'an object, not "{}"'],
+  ['guided_regex', 'a*', asksRegex],
+  ['guided_regex', '', NOT_EMPTY],
+  ['guided_choice', ['a', 'b'], asksChoice],
+  ['guided_choice', [], NO_CHOICE],
+  ['guided_choice', [1], 'a string, not 1', 'guided_choice[0]'],
+  ['guided_grammar', EBNF, asksGrammar('ebnf')],
+  ['guided_grammar', LARK, asksGrammar('lark', LARK)],
+  ['guided_grammar', 'start: "::="', asksGrammar('lark', 'start: "::="')],
+  ['structured_outputs', { json: { type: 'object' } }, asksObject],
+  ['structured_outputs', { json_object: true }, asksJson],
+  ['structured_outputs', { json_object: false }, SAME],
+  ['structured_outputs', { regex: 'a*' }, asksRegex],
+  ['structured_outputs', { choice: ['a', 'b'] }, asksChoice],
+  ['structured_outputs', { grammar: LARK }, asksGrammar('lark', LARK)],
+  ['structured_outputs', {}, SAME],
+  ['structured_outputs', { choice: [] }, NO_CHOICE, 'structured_outputs.choice'],
+  [
+    'structured_outputs',
+    { structural_tag: '{}' },
+    UNSUPPORTED,
+    'structured_outputs.structural_tag',
+  ],
+  ['json_schema', { type: 'object' }, asksObject],
+  ['json_schema', 'x', 'an object, not "x"'],
+  ['grammar', EBNF, asksGrammar('gbnf')],
+  ['grammar', `%llguidance {}\n${LARK}`, asksGrammar('lark', `%llguidance {}\n${LARK}`)],
+  ['grammar', '', SAME],
+  [
+    '',
+    { guided_regex: 'a*', guided_json: { type: 'object' } },
+    'left out when guided_json is sent, not "a*"',
+    'guided_regex',
+  ],
+  [
+    '',
+    { response_format: { type: 'json_object' }, structured_outputs: { choice: ['a'] } },
+    'left out when response_format is sent, not an array of 1',
+    'structured_outputs.choice',
+  ],
+  [
+    '',
+    { json_schema: {}, grammar: EBNF },
+    'left out when json_schema is sent, not "root ::= \\"a\\""',
+    'grammar',
+  ],
+  ['', { response_format: { type: 'text' }, guided_regex: 'a*' }, asksRegex],
   ['response_format', 'json', 'an object, not "json"'],
   ['response_format', [], NO_ARRAY],
   ['response_format', inChatFormat(undefined), REQUIRED, JSON_SCHEMA],
@@ -258,6 +352,9 @@ describe('the fields of a chat completion', () => {
     ...fieldsOf(TYPES, 'ChatCompletionAssistantMessageParam', 'messages[].'),
     ...fieldsOf(TYPES, 'ChatCompletionToolMessageParam', 'messages[].'),
     ...fieldsOf(TYPES, 'ChatCompletionMessageFunctionToolCall', 'messages[].tool_calls[].'),
+    ...fieldsOf(TYPES, 'ChatCompletionCustomTool', 'tools[].').filter(
+      (name) => !name.endsWith('custom'),
+    ),
     ...fieldsOf('openai/resources/shared.d.ts', 'FunctionDefinition', 'tools[].function.'),
   ])
 })

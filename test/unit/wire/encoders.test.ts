@@ -8,9 +8,9 @@ import { checkChatStream, checkChatUsage } from '../../support/openai-grammar.ts
 import { checkResponse, checkResponseStream } from '../../support/responses-grammar.ts'
 import { toTranscript } from '../../support/transcript.ts'
 import { bodyOf } from './field-table.ts'
-import { HELLO, scriptedHost, send, USAGE } from './scripted-host.ts'
+import { HELLO, messageOf, scriptedHost, send, USAGE } from './scripted-host.ts'
 import type { Script } from './scripted-host.ts'
-import { CALLING, CUT, LONG_USAGE, THINKING, tokenOf } from './scripts.ts'
+import { askedOf, CALLING, CUT, LONG_USAGE, THINKING, tokenOf } from './scripts.ts'
 
 const REASONING = {
   chat: { reasoning_effort: 'low' },
@@ -267,6 +267,65 @@ describe('a chat completion', () => {
   })
 })
 
+describe('a call of a custom tool', () => {
+  const INPUT = 'say "hi"\n'
+  const TOOLS = [
+    { type: 'custom', name: 'run' },
+    { type: 'function', name: 'now' },
+  ]
+  const calling = (reason: FinishReason, ...pieces: string[]): Script => [
+    START,
+    { type: 'tool_call', index: 0, id: 'call_A1', name: 'run', isCustom: true },
+    ...pieces.map((piece) => ({ type: 'tool_arguments', index: 0, text: piece }) as const),
+    ...(reason === 'tool_calls' ? CALLING.slice(9, 11) : []),
+    finish(reason),
+  ]
+  const item = { type: 'custom_tool_call', call_id: 'call_A1', name: 'run' }
+
+  it('has a text, beside the arguments of functions', async () => {
+    const script = calling('tool_calls', 'say ', '', '"hi"\n')
+    expect(checkChatStream(await streamOf('chat', {}, script)).toolCalls).toEqual([
+      { id: 'call_A1', name: 'run', arguments: INPUT, isCustom: true },
+      { id: 'call_B2', name: 'now', arguments: '{}' },
+    ])
+    const { choices } = await bodyOfAnswer('chat', {}, script)
+    expect(choices[0].message.tool_calls).toEqual([
+      { id: 'call_A1', type: 'custom', custom: { name: 'run', input: INPUT } },
+      { id: 'call_B2', type: 'function', function: { name: 'now', arguments: '{}' } },
+    ])
+    const output = [
+      { ...item, input: INPUT },
+      { type: 'function_call', name: 'now', arguments: '{}' },
+    ]
+    await expectBoth({}, script, { output })
+  })
+
+  it.each([[[]], [['Os']]])('has the text so far if it is cut off: %j', async (pieces) => {
+    const script = calling('length', ...pieces)
+    const input = pieces.join('')
+    const [call] = checkChatStream(await streamOf('chat', {}, script)).toolCalls
+    expect(call?.arguments).toBe(input)
+    await expectBoth({}, script, { output: [{ ...item, input, status: 'incomplete' }] })
+  })
+
+  it('is repeated with its tool by a response, and can be referred to', async () => {
+    const script = calling('tool_calls', INPUT)
+    const { tools, output } = await bodyOfAnswer('responses', { tools: TOOLS }, script)
+    expect(tools).toEqual([
+      { type: 'custom', name: 'run', format: { type: 'text' } },
+      { type: 'function', name: 'now', strict: false, parameters: {} },
+    ])
+    const result = { type: 'custom_tool_call_output', call_id: 'call_A1', output: 'done' }
+    const body = { model: '@acme/tiny', input: [output[0], result] }
+    const { request, ignored } = await askedOf(PATHS.responses, body)
+    expect(request.messages).toMatchObject([
+      { toolCalls: [{ name: 'run', arguments: `{"input": ${JSON.stringify(INPUT)}}` }] },
+      { role: 'tool', name: 'run', content: 'done' },
+    ])
+    expect(ignored).toBeNull()
+  })
+})
+
 describe('log probabilities', () => {
   const script: Script = [
     { type: 'start', promptTokens: 1, cachedTokens: 0 },
@@ -400,6 +459,23 @@ describe('a message', () => {
       const seen = checkMessageStream(await streamOf('messages', {}, script))
       expect(seen.stopSequence).toBe(sequence)
     }
+  })
+
+  it('tells the text of a call that is cut off beside its empty input', async () => {
+    const { content } = await bodyOfAnswer('messages', {}, CUT)
+    const head = { type: 'tool_use', id: 'toolu_A1', name: 'weather' }
+    expect(content[1]).toEqual({ ...head, input: {}, partial_json: '{"city":' })
+    const messages = [
+      { role: 'user', content: 'Oslo?' },
+      { role: 'assistant', content },
+      { role: 'user', content: 'Go on.' },
+    ]
+    const { request, ignored } = await askedOf(PATHS.messages, messageOf({ messages }))
+    expect(request.messages[1]).toMatchObject({ toolCalls: [{ arguments: '{"city":' }] })
+    expect(ignored).toBeNull()
+    // There is no text to tell of a call that is cut off before its arguments.
+    const early = await bodyOfAnswer('messages', {}, without('tool_arguments', CUT))
+    expect(early.content[1]).toEqual({ ...head, input: {} })
   })
 
   it('has another block for text after a call', async () => {

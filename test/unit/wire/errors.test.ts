@@ -84,6 +84,16 @@ const schema = { type: 'object' }
 const inChat = { type: 'json_schema', json_schema: { name: 'x', schema } }
 const functions = { functions: [{ name: 'f' }] }
 const jsonSchema = { type: 'json_schema', schema }
+const regex = { syntax: 'regex', definition: '(' }
+const CUSTOM = {
+  tools: [
+    { type: 'custom', custom: { name: 'f', format: { type: 'grammar', grammar: regex } } },
+    { type: 'function', function: { name: 'g' } },
+  ],
+}
+const CUSTOM_RESPONSE = {
+  tools: [{ type: 'custom', name: 'f', format: { type: 'grammar', ...regex } }],
+}
 
 describe('an error of the host names the field of the body', () => {
   it.each<[path: string, param: string, named: string, fields?: object]>([
@@ -96,7 +106,6 @@ describe('an error of the host names the field of the body', () => {
     [CHAT, 'tools[0].parameters.not', 'functions[0].parameters.not', functions],
     [CHAT, 'tool_choice', 'function_call', functions],
     [CHAT, 'format', 'response_format'],
-    [CHAT, 'format.grammar', 'response_format.grammar'],
     [
       CHAT,
       'format.schema.properties.format',
@@ -121,6 +130,34 @@ describe('an error of the host names the field of the body', () => {
       ],
       [path, 'format.schema.not', 'output_format.schema.not', { output_format: jsonSchema }],
     ]),
+    [
+      CHAT,
+      'format.grammar',
+      'response_format.grammar',
+      { response_format: { type: 'grammar', grammar: 'a' } },
+    ],
+    [
+      CHAT,
+      'format.pattern',
+      'response_format.pattern',
+      { response_format: { type: 'regex', pattern: 'a' } },
+    ],
+    [CHAT, 'format.schema.not', 'guided_json.not', { guided_json: schema }],
+    [CHAT, 'format.schema.not', 'json_schema.not', { json_schema: schema }],
+    ...['format', 'format.pattern'].flatMap((name): Array<[string, string, string, object?]> => [
+      [CHAT, name, 'guided_regex', { guided_regex: '(' }],
+      [CHAT, name, 'structured_outputs.regex', { structured_outputs: { regex: '(' } }],
+    ]),
+    ...['format', 'format.grammar'].flatMap((name): Array<[string, string, string, object?]> => [
+      [CHAT, name, 'guided_grammar', { guided_grammar: '(' }],
+      [CHAT, name, 'grammar', { grammar: '(' }],
+    ]),
+    [CHAT, 'format.choices', 'guided_choice', { guided_choice: ['a'] }],
+    [CHAT, 'tools[0].name', 'tools[0].custom.name', CUSTOM],
+    [CHAT, 'tools[0].input.definition', 'tools[0].custom.format.grammar.definition', CUSTOM],
+    [CHAT, 'tools[1].name', 'tools[1].function.name', CUSTOM],
+    [RESPONSES, 'tools[0].input.definition', 'tools[0].format.definition', CUSTOM_RESPONSE],
+    [RESPONSES, 'tools[0].name', 'tools[0].name', CUSTOM_RESPONSE],
     [RESPONSES, 'format.schema.not', 'text.format.schema.not'],
     [RESPONSES, 'tools[0].parameters.not', 'tools[0].parameters.not'],
     [RESPONSES, 'messages', 'input'],
@@ -129,6 +166,15 @@ describe('an error of the host names the field of the body', () => {
     const host = failing(new InoriginError('invalid_request', `${param} is wrong.`, details))
     const error = await errorOf(await send(host, path, { body: bodyOf(path, fields) }), 400)
     expect(error).toMatchObject({ ...details, param: named, message: `${named} is wrong.` })
+  })
+
+  it('in the path of its details', async () => {
+    const param = 'tools[1].parameters.properties.a'
+    const details = { param, details: { path: param, keyword: 'not' } }
+    const host = failing(new InoriginError('invalid_request', `${param} is wrong.`, details))
+    const error = await errorOf(await send(host, CHAT, { body: bodyOf(CHAT) }), 400)
+    const path = 'tools[1].function.parameters.properties.a'
+    expect(error).toMatchObject({ param: path, details: { path, keyword: 'not' } })
   })
 
   it('in a stream', async () => {
@@ -158,8 +204,8 @@ describe('the message about a field', () => {
     [MESSAGES, `\`stop\` ${HERE} send stop_sequences instead.`, { stop: ['END'] }],
     [
       CHAT,
-      `\`tools[0]\` with type "custom" ${HERE} leave it out.`,
-      { tools: [{ type: 'custom', custom: {} }] },
+      `\`messages[0].content[0]\` with type "file" ${HERE} leave it out.`,
+      { messages: [{ role: 'user', content: [{ type: 'file', file: {} }] }] },
     ],
     [
       CHAT,
@@ -219,6 +265,21 @@ describe('ignored fields', () => {
     const names = Array.from({ length: 2000 }, (_, index) => [`${index}${'x'.repeat(500)}`, 1])
     expect((await ignoredOf(CHAT, Object.fromEntries(names)))?.length).toBeLessThan(5000)
   })
+
+  it.each([CHAT, MESSAGES, RESPONSES])(
+    'include the keywords of schemas that are not kept, streamed or not: %s',
+    async (path) => {
+      const keywords = ['x-unit', 'uniqueItems', 'format:phone', '$comment', 'x-unit', 'x-é, y']
+      const listed = 'x-unit, uniqueItems, format:phone, $comment, x-???y'
+      for (const stream of [false, true]) {
+        expect(await ignoredOf(path, { stream }, keywords)).toBe(listed)
+        if (path === RESPONSES)
+          expect(await ignoredOf(path, { stream, background: true }, keywords)).toBe(listed)
+      }
+      const many = Array.from({ length: 70 }, (_, index) => `x-${index}`)
+      expect(await ignoredOf(path, {}, many)).toMatch(/^x-0, .*, x-49, and 20 more$/)
+    },
+  )
 
   it.each([
     [CHAT, {}, 'user, top_k'],

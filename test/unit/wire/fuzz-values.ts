@@ -33,7 +33,10 @@ export const BODIES: Record<string, object> = {
       {
         role: 'assistant',
         content: null,
-        tool_calls: [{ id: 'call_1', type: 'function', function: { name: 'f', arguments: '{}' } }],
+        tool_calls: [
+          { id: 'call_1', type: 'function', function: { name: 'f', arguments: '{"a' } },
+          { id: 'call_2', type: 'custom', custom: { name: 'g', input: 'x' } },
+        ],
         refusal: null,
         reasoning_content: 'Hm.',
         name: 'x',
@@ -48,10 +51,26 @@ export const BODIES: Record<string, object> = {
     ...DEFAULTS,
     ...HINTS,
     stream_options: { include_usage: true },
-    tools: [{ type: 'function', function: definition }],
+    tools: [
+      { type: 'function', function: definition },
+      { type: 'custom', custom: { name: 'g', description: 'G', format: { type: 'text' } } },
+      {
+        type: 'custom',
+        custom: {
+          name: 'h',
+          format: { type: 'grammar', grammar: { syntax: 'regex', definition: 'a|b' } },
+        },
+      },
+    ],
     tool_choice: {
       type: 'allowed_tools',
-      allowed_tools: { mode: 'auto', tools: [{ type: 'function', function: { name: 'f' } }] },
+      allowed_tools: {
+        mode: 'auto',
+        tools: [
+          { type: 'function', function: { name: 'f' } },
+          { type: 'custom', custom: { name: 'g' } },
+        ],
+      },
     },
     parallel_tool_calls: true,
     reasoning_effort: 'high',
@@ -76,7 +95,10 @@ export const BODIES: Record<string, object> = {
     min_tokens: 0,
     prompt_cache_key: 'k',
     safety_identifier: 's',
+    structured_outputs: { ...nulls('json regex choice grammar'), json_object: false },
+    grammar: '',
     ...nulls('audio prediction web_search_options output_format guided_json moderation'),
+    ...nulls('guided_regex guided_choice guided_grammar json_schema'),
   },
   '/v1/messages': {
     model: '@acme/tiny',
@@ -93,6 +115,7 @@ export const BODIES: Record<string, object> = {
           { type: 'redacted_thinking', data: 'd' },
           { type: 'text', text: 'A' },
           { type: 'tool_use', id: 'toolu_1', name: 'f', input: { a: 1 } },
+          { type: 'tool_use', id: 'toolu_2', name: 'f', input: {}, partial_json: '{"a' },
         ],
       },
       {
@@ -125,7 +148,7 @@ export const BODIES: Record<string, object> = {
     tool_choice: { type: 'tool', name: 'f', disable_parallel_tool_use: true },
     parallel_tool_calls: true,
     thinking,
-    output_config: { effort: 'low', format },
+    output_config: { effort: 'low', format: { ...format, strict: false } },
     stop_sequences: ['x'],
     metadata: { user_id: 'u' },
     service_tier: 'auto',
@@ -155,6 +178,8 @@ export const BODIES: Record<string, object> = {
       { type: 'reasoning', id: 'rs_1', summary: [{ type: 'summary_text', text: 'Hm.' }] },
       { type: 'function_call', id: 'fc_1', call_id: 'call_1', name: 'f', arguments: '{}' },
       { type: 'function_call_output', call_id: 'call_1', output: '1' },
+      { type: 'custom_tool_call', id: 'ctc_1', call_id: 'call_2', name: 'g', input: 'x' },
+      { type: 'custom_tool_call_output', call_id: 'call_2', output: '1' },
     ],
     ...HINTS,
     instructions: 'S',
@@ -163,7 +188,15 @@ export const BODIES: Record<string, object> = {
     temperature: 1,
     top_p: 1,
     seed: 1,
-    tools: [{ type: 'function', ...definition }],
+    tools: [
+      { type: 'function', ...definition },
+      { type: 'custom', name: 'g', description: 'G', format: { type: 'text' } },
+      {
+        type: 'custom',
+        name: 'h',
+        format: { type: 'grammar', syntax: 'regex', definition: 'a|b' },
+      },
+    ],
     tool_choice: { type: 'allowed_tools', mode: 'auto', tools: [{ type: 'function', name: 'f' }] },
     parallel_tool_calls: true,
     text: { format: { ...format, name: 'x', strict: true }, verbosity: 'medium' },

@@ -3,7 +3,7 @@
  * and on grammar, or one well-formed 4xx. Never a 500, and never a thread that is blocked for long.
  */
 import { readFile } from 'node:fs/promises'
-import { beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import { openOnnx } from '../../../src/engine/onnx/index.ts'
 import type { Engine } from '../../../src/engine/engine.ts'
 import { runGeneration } from '../../../src/generation/generate.ts'
@@ -15,7 +15,6 @@ import { checkChatStream } from '../../support/openai-grammar.ts'
 import { createChance } from '../../support/random.ts'
 import { checkResponseStream } from '../../support/responses-grammar.ts'
 import { runs } from '../../support/runs.ts'
-import { placeXgrammar } from '../../support/xgrammar.ts'
 import { scripted } from '../generation/scripted.ts'
 import { BODIES, VALUES } from './fuzz-values.ts'
 import { mutate, pathsOf, put, withoutImages } from './mutate.ts'
@@ -31,7 +30,6 @@ const MAX_BLOCKED_MS = 15_000
 
 let engine: Engine
 beforeAll(async () => {
-  placeXgrammar()
   const folder = new URL('../../../demo/models/guide/', import.meta.url)
   const texts = new Map<string, Blob>()
   for (const name of [
@@ -42,8 +40,22 @@ beforeAll(async () => {
   ]) {
     texts.set(name, new Blob([await readFile(new URL(name, folder))]))
   }
-  engine = await openOnnx({ device: 'wasm', runtime: '', texts, maxInputTokens: 4096 })
+  engine = await openOnnx({
+    device: 'wasm',
+    runtime: 'http://localhost/',
+    constraints: 'http://localhost/',
+    texts,
+    maxInputTokens: 4096,
+  })
 })
+
+// The engine of constraints is fetched once, by the first of them.
+beforeEach(() =>
+  vi.stubGlobal('fetch', async () => {
+    const module = new URL('../../../src/constraint/llguidance.wasm', import.meta.url)
+    return new Response(await readFile(module))
+  }),
+)
 
 /** A host that plans with the texts of the embedded model. The completion is a script. */
 function planningHost(): ScriptedHost {
@@ -80,7 +92,7 @@ function soundMessage(message: ChatMessage): boolean {
         (message.reasoning === undefined || isText(message.reasoning)) &&
         (message.toolCalls ?? []).every(
           ({ id, name, arguments: text }) =>
-            isText(id) && isText(name) && name !== '' && isObject(JSON.parse(text)),
+            isText(id) && isText(name) && name !== '' && isText(text) && text !== '',
         )
       )
     case 'tool':
@@ -101,7 +113,10 @@ function soundRequest(request: GenerationRequest): boolean {
       (['auto', 'none', 'required'].includes(tools.choice) &&
         typeof tools.parallel === 'boolean' &&
         (tools.only ?? []).every(isText) &&
-        tools.tools.every(({ name, parameters }) => isText(name) && isObject(parameters)))) &&
+        tools.tools.every(
+          ({ name, parameters, input }) =>
+            isText(name) && (input ? parameters === true : isObject(parameters)),
+        ))) &&
     (format === undefined || format.type !== 'json_schema' || isObject(format.schema)) &&
     number(request.reasoningBudget, (value) => value >= 0) &&
     number(request.logprobs, (value) => Number.isInteger(value) && value >= 0 && value <= 20) &&
@@ -292,6 +307,10 @@ const ANSWERED: Record<string, object | string> = {
   'a long id': messageOf({ messages: [{ role: 'user', content: [longId] }] }),
   'the largest numbers': schemaOf({ type: 'integer', minimum: 1e308, maximum: 1.7e308 }),
   'a schema that contains only itself': schemaOf({ $ref: '#' }),
+  'many values of an enum': schemaOf({ enum: times(100_000, String) }),
+  'many properties': schemaOf({ type: 'object', properties: named(MANY) }),
+  'many required names': schemaOf({ type: 'object', required: times(MANY, String) }),
+  'a billion items': schemaOf({ type: 'array', items: {}, minItems: 1e9 }),
 }
 
 const REFUSED: Record<string, object | string> = {
@@ -309,13 +328,9 @@ const REFUSED: Record<string, object | string> = {
     tools,
     tool_choice: { type: 'allowed_tools', allowed_tools: { mode: 'auto', tools } },
   }),
-  'many values of an enum': schemaOf({ enum: times(100_000, String) }),
-  'many properties': schemaOf({ type: 'object', properties: named(MANY) }),
-  'many required names': schemaOf({ type: 'object', required: times(MANY, String) }),
   'many stop sequences': chatOf({ stop: times(MANY, String) }),
   'a long text': chatOf({ messages: [{ role: 'user', content: ' '.repeat(10_000_000) }] }),
   'a deep grammar': chatOf({ response_format: { type: 'grammar', grammar: deepGrammar } }),
-  'a billion items': schemaOf({ type: 'array', items: {}, minItems: 1e9 }),
 }
 
 describe('an extreme body', { timeout: 300_000 }, () => {

@@ -53,6 +53,10 @@ const CALL = delta(
   '{"tool_calls":[{"index":0,"id":"call_1","type":"function","function":{"name":"f","arguments":""}}]}',
 )
 const ARGUMENTS = delta('{"tool_calls":[{"index":0,"function":{"arguments":"{}"}}]}')
+const CUSTOM = delta(
+  '{"tool_calls":[{"index":0,"id":"call_1","type":"custom","custom":{"name":"f","input":""}}]}',
+)
+const INPUT = delta('{"tool_calls":[{"index":0,"custom":{"input":"a"}}]}')
 const STOP = delta('{}', '"stop"')
 const CALLED = delta('{}', '"tool_calls"')
 const USAGE =
@@ -89,6 +93,12 @@ describe('checkChatStream', () => {
       ['without 1', '1 twice', 'without 2', '2 twice'],
     ],
     ['calls', [ROLE, HELLO, CALL, ARGUMENTS, CALLED, DONE], false, ['without 1', '1 twice']],
+    [
+      'a call of a custom tool',
+      [ROLE, CUSTOM, INPUT, CALLED, DONE],
+      false,
+      ['without 2', '2 twice'],
+    ],
     [
       'usage',
       [...[ROLE, HELLO, STOP].map(untilUsage), USAGE, DONE],
@@ -275,6 +285,11 @@ describe('checkResponseStream', () => {
     numbered(`function_call_arguments.${type}`, `"output_index":1,"item_id":"fc_1",${fields}`)
   const numbered = (type: string, fields: string) =>
     event(`response.${type}`, `,"sequence_number":0,${fields}`)
+  const custom = (status: string, input: string) =>
+    `{"id":"ctc_1","type":"custom_tool_call","status":"${status}","call_id":"call_2","name":"g","input":"${input}"}`
+  const inCustom = (type: string, fields: string) =>
+    numbered(`custom_tool_call_input.${type}`, `"output_index":2,"item_id":"ctc_1",${fields}`)
+  const output = `${done},${call('completed', '{}')},${custom('completed', 'a')}`
   const FRAMES = [
     numbered('created', response('in_progress', '', 'null')),
     numbered('in_progress', response('in_progress', '', 'null')),
@@ -289,7 +304,11 @@ describe('checkResponseStream', () => {
     inCall('delta', '"delta":"{}"'),
     inCall('done', '"name":"f","arguments":"{}"'),
     item('done', 1, call('completed', '{}')),
-    numbered('completed', response('completed', `${done},${call('completed', '{}')}`, usage)),
+    item('added', 2, custom('in_progress', '')),
+    inCustom('delta', '"delta":"a"'),
+    inCustom('done', '"input":"a"'),
+    item('done', 2, custom('completed', 'a')),
+    numbered('completed', response('completed', output, usage)),
   ]
   /** Numbers the events from 0, so that only the damage is wrong. */
   function toNumbered(raw: string): string {
@@ -312,7 +331,11 @@ describe('checkResponseStream', () => {
 
   it('returns the parts of a stream', () => {
     const seen = checkResponseStream(BOOK)
-    expect(seen.items).toMatchObject([{ text: 'Hi' }, { name: 'f', callId: 'call_1', text: '{}' }])
+    expect(seen.items).toMatchObject([
+      { text: 'Hi' },
+      { name: 'f', callId: 'call_1', text: '{}' },
+      { name: 'g', callId: 'call_2', text: 'a' },
+    ])
     expect(seen.response).toMatchObject({ status: 'completed' })
   })
 

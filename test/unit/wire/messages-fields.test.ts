@@ -16,6 +16,8 @@ import { messageOf, scriptedHost, send } from './scripted-host.ts'
 import { THINKING, WEATHER_SCHEMA } from './scripts.ts'
 import {
   asksSchema,
+  asksStrict,
+  CUT_ARGUMENTS,
   adaptive,
   BUDGET,
   limitRows,
@@ -107,6 +109,13 @@ const COUNT_ROWS: Row[] = [
   [`${CALL}.name`, 'g', inMessages(1, { toolCalls: [{ name: 'g' }] })],
   [`${CALL}.input`, { a: 1 }, inMessages(1, { toolCalls: [{ arguments: '{"a":1}' }] })],
   [`${CALL}.input`, '{}', 'an object, not "{}"'],
+  ...CUT_ARGUMENTS.map((text): Row => [
+    `${CALL}.partial_json`,
+    text,
+    inMessages(1, { toolCalls: [{ arguments: text }] }),
+  ]),
+  [`${CALL}.partial_json`, '', SAME],
+  [`${CALL}.partial_json`, {}, 'a string, not an object'],
   [`${CALL}.type`, 'mcp_tool_use', UNSUPPORTED, CALL],
   [`${CALL}.cache_control`, { type: 'ephemeral' }, IGNORED],
   [`${CALL}.caller`, { type: 'direct' }, IGNORED],
@@ -144,7 +153,8 @@ const COUNT_ROWS: Row[] = [
   ['tools[0].input_examples', [{ a: 1 }], toolWith({ description: EXAMPLE })],
   ['tools[0].type', 'custom', SAME],
   ['tools[0].type', 'web_search_20260101', UNSUPPORTED, 'tools[0]'],
-  ['tools[0].strict', true, SAME],
+  ['tools[0].strict', true, toolWith({ strict: true })],
+  ['tools[0].strict', false, SAME],
   ['tools[0].allowed_callers', ['direct'], SAME],
   ['tools[0].allowed_callers', ['code_execution_20260101'], UNSUPPORTED],
   ['tools[0].cache_control', { type: 'ephemeral' }, IGNORED],
@@ -164,6 +174,7 @@ const COUNT_ROWS: Row[] = [
     tools({ choice: 'required', parallel: false }),
   ]),
   ['output_config', { format: jsonSchema }, asksSchema],
+  ['output_config', { format: { ...jsonSchema, strict: true } }, asksStrict],
   ['output_config.format.type', 'text', '"json_schema", not "text"'],
   [
     'output_config.format',

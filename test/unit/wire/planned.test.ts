@@ -1,6 +1,8 @@
 /** Answers of the wire above what plans and parses completions; the model writes a script. */
 import { describe, expect, it } from 'vitest'
+import type { JsonConstraint } from '../../../src/constraint/index.ts'
 import type { Engine } from '../../../src/engine/engine.ts'
+import { InoriginError } from '../../../src/error.ts'
 import { runGeneration } from '../../../src/generation/generate.ts'
 import { planGeneration } from '../../../src/generation/plan.ts'
 import { checkMessageStream } from '../../support/anthropic-grammar.ts'
@@ -58,10 +60,18 @@ const PIECES = [
 const engine = (more: readonly string[] = []) =>
   scripted([...PIECES, ...more], {
     template: TEMPLATE,
-    // The real engine finds out in the form of a grammar.
-    refuse: (constraint) =>
-      JSON.stringify(constraint).includes('uniqueItems') ? new Error('No.') : undefined,
+    refuse: refuseUniqueItems,
   })
+
+/** Refuses strict schemas as the compiler does: by the place of what cannot be kept. */
+function refuseUniqueItems(constraint: unknown): Error | undefined {
+  if (typeof constraint !== 'object' || constraint === null) return undefined
+  const { type, strict, schema, path } = constraint as Partial<JsonConstraint>
+  if (type !== 'json') return Object.values(constraint).map(refuseUniqueItems).find(Boolean)
+  if (!strict || !JSON.stringify(schema).includes('uniqueItems')) return undefined
+  const param = `${path}.properties.x`
+  return new InoriginError('invalid_request', `uniqueItems of ${param} cannot be kept.`, { param })
+}
 const answer = (path: string, body: object) => send(planningHost(engine()), path, { body })
 const chatStream = async (fields: object) =>
   checkChatStream(await (await answer(CHAT, chatOf({ ...fields, stream: true }))).text())
@@ -188,43 +198,45 @@ describe('a request that cannot be planned is refused', () => {
   const unique = { type: 'object', properties: { x: { type: 'array', uniqueItems: true } } }
   const named = (name: string, parameters?: object) => ({
     type: 'function',
-    function: { name, parameters },
+    function: { name, parameters, strict: true },
   })
-  const format = (schema: object) => ({ type: 'json_schema', json_schema: { name: 'x', schema } })
+  const format = (schema: object) => ({
+    type: 'json_schema',
+    json_schema: { name: 'x', schema, strict: true },
+  })
   const [weather] = messageTools
 
   it.each<[path: string, param: string, fields: object]>([
     [
       CHAT,
-      'tools[1].function.parameters.properties.x.uniqueItems',
+      'tools[1].function.parameters.properties.x',
       { tools: [named('a'), named('f', unique)], tool_choice: 'required' },
     ],
-    [
-      CHAT,
-      'response_format.json_schema.schema.properties.x.uniqueItems',
-      { response_format: format(unique) },
-    ],
+    [CHAT, 'response_format.json_schema.schema.properties.x', { response_format: format(unique) }],
     [CHAT, 'tools[1].function.name', { tools: [named('a'), named('a')] }],
     [CHAT, 'tools[0].function.name', { tools: [named('a b')] }],
     [CHAT, 'tool_choice', { tools: [named('a')], tool_choice: named('b') }],
     [CHAT, 'tool_choice', { tool_choice: 'required' }],
     [
       CHAT,
-      'functions[1].parameters.properties.x.uniqueItems',
-      { functions: [{ name: 'a' }, { name: 'f', parameters: unique }] },
+      'functions[1].parameters.properties.x',
+      { functions: [{ name: 'a' }, { name: 'f', parameters: unique, strict: true }] },
     ],
     [CHAT, 'functions[1].name', { functions: [{ name: 'a' }, { name: 'a' }] }],
     [CHAT, 'function_call', { functions: [{ name: 'a' }], function_call: { name: 'b' } }],
     ...[MESSAGES, `${MESSAGES}/count_tokens`].flatMap((path): Array<[string, string, object]> => [
       [
         path,
-        'tools[0].input_schema.properties.x.uniqueItems',
-        { tools: [{ name: 'f', input_schema: unique }], tool_choice: { type: 'any' } },
+        'tools[0].input_schema.properties.x',
+        {
+          tools: [{ name: 'f', input_schema: unique, strict: true }],
+          tool_choice: { type: 'any' },
+        },
       ],
       [
         path,
-        'output_config.format.schema.properties.x.uniqueItems',
-        { output_config: { format: { type: 'json_schema', schema: unique } } },
+        'output_config.format.schema.properties.x',
+        { output_config: { format: { type: 'json_schema', schema: unique, strict: true } } },
       ],
       [path, 'tools[1].name', { tools: [weather, weather] }],
       [path, 'tool_choice', { tools: messageTools, tool_choice: { type: 'tool', name: 'b' } }],
@@ -232,12 +244,17 @@ describe('a request that cannot be planned is refused', () => {
     ]),
     [
       RESPONSES,
-      'text.format.schema.properties.x.uniqueItems',
-      { text: { format: { type: 'json_schema', name: 'x', schema: unique } } },
+      'text.format.schema.properties.x',
+      { text: { format: { type: 'json_schema', name: 'x', schema: unique, strict: true } } },
     ],
   ])('on %s by its field %s', async (path, param, fields) => {
     const error = await errorOf(await answer(path, bodyOf(path, fields)), 400)
     expect(error.param).toBe(param)
     if (!param.endsWith('.name')) expect(error.message).toContain(param)
+  })
+
+  it('only if it is strict', async () => {
+    const fields = { tools: [{ type: 'function', function: { name: 'f', parameters: unique } }] }
+    expect((await answer(CHAT, chatOf(fields))).status).toBe(200)
   })
 })

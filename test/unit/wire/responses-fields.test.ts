@@ -5,6 +5,7 @@ import {
   fieldsOf,
   IGNORED,
   messageAt,
+  REQUIRED,
   SAME,
   testCoverage,
   testFields,
@@ -15,11 +16,13 @@ import { THINKING, WEATHER_SCHEMA } from './scripts.ts'
 import {
   asksJson,
   asksSchema,
+  asksStrict,
+  CUT_ARGUMENTS,
+  customTool,
   effortRows,
   limitRows,
   NO_ARRAY,
   NO_CHAT,
-  NO_JSON,
   NOT_EMPTY,
   NOT_HERE,
   pngUrl,
@@ -45,10 +48,17 @@ const BASE = {
 const more = (...items: object[]) => [...BASE.input, ...items]
 const partOf = (role: string, part: object) => more({ role, content: [part] })
 const lastItem = (role: string, part: object) => messageAt(3, { role, ...part }, 4)
-const ITEMS = 'one of message, function_call, function_call_output, reasoning, item_reference, not'
+const ITEMS =
+  'one of message, function_call, function_call_output, custom_tool_call, custom_tool_call_output, ' +
+  'reasoning, item_reference, not'
 const CHOICES = 'one of function, allowed_tools, custom, not'
 const inputImage = { type: 'input_image', image_url: pngUrl }
 const named = { type: 'function', name: 'f' }
+const custom = { type: 'custom', name: 'f' }
+const inGrammar = (syntax: string, definition: string) => ({
+  ...custom,
+  format: { type: 'grammar', syntax, definition },
+})
 
 const ROWS: Row[] = [
   ...SHARED,
@@ -79,7 +89,23 @@ const ROWS: Row[] = [
   ['input[0].type', 'web_search_call', `${ITEMS} "web_search_call"`],
   ['input', [{ type: 'item_reference', id: 5 }], 'a string, not 5', 'input[0].id'],
   ['input[1].arguments', '{"a":1}', messageAt(1, { toolCalls: [{ arguments: '{"a":1}' }] }, 3)],
-  ['input[1].arguments', '[', `${NO_JSON} "["`],
+  ...CUT_ARGUMENTS.map((text): Row => [
+    'input[1].arguments',
+    text,
+    messageAt(1, { toolCalls: [{ arguments: text }] }, 3),
+  ]),
+  ['input[1].arguments', 5, 'a string, not 5'],
+  [
+    'input[1]',
+    { type: 'custom_tool_call', call_id: 'a', name: 'f', input: 'a "b"' },
+    messageAt(1, { toolCalls: [{ id: 'a', name: 'f', arguments: '{"input": "a \\"b\\""}' }] }, 3),
+  ],
+  ['input[1]', { type: 'custom_tool_call', call_id: 'a', name: 'f' }, REQUIRED, 'input[1].input'],
+  [
+    'input[2]',
+    { type: 'custom_tool_call_output', call_id: 'a', output: 'T' },
+    messageAt(2, { role: 'tool', toolCallId: 'a', name: 'f', content: 'T' }, 3),
+  ],
   ['input[2].output', [{ type: 'input_text', text: 'T' }], messageAt(2, { content: 'T' }, 3)],
   ['instructions', 'S', withSystem('S')],
   ['stream', true, { answers: /event: response\.completed/ }],
@@ -91,7 +117,23 @@ const ROWS: Row[] = [
   ['tools[0].parameters', null, SAME],
   ['tools[0].parameters', [], NO_ARRAY],
   ['tools[0].description', 'F', toolWith({ description: 'F' })],
-  ['tools[0].strict', true, SAME],
+  ['tools[0].strict', true, toolWith({ strict: true })],
+  ['tools[0].strict', false, SAME],
+  ['tools[0]', custom, toolWith(customTool())],
+  ['tools[0]', { ...custom, description: 'F' }, toolWith({ description: 'F' })],
+  ['tools[0]', { ...custom, format: { type: 'text' } }, toolWith(customTool())],
+  [
+    'tools[0]',
+    inGrammar('regex', 'a|b'),
+    toolWith(customTool({ syntax: 'regex', definition: 'a|b' })),
+  ],
+  [
+    'tools[0]',
+    inGrammar('lark', 'start: "a"'),
+    toolWith(customTool({ syntax: 'lark', definition: 'start: "a"' })),
+  ],
+  ['tools[0]', inGrammar('x', 'a'), 'one of lark, regex, not "x"', 'tools[0].format.syntax'],
+  ['tools[0]', { type: 'custom' }, REQUIRED, 'tools[0].name'],
   ['tools[0].type', 'web_search', UNSUPPORTED, 'tools[0]'],
   ['tool_choice', named, tools({ choice: 'required', only: ['f'] })],
   [
@@ -99,10 +141,26 @@ const ROWS: Row[] = [
     { type: 'allowed_tools', mode: 'auto', tools: [named] },
     tools({ choice: 'auto', only: ['f'] }),
   ],
-  ['tool_choice', { type: 'custom', name: 'x' }, UNSUPPORTED],
+  ['tool_choice', custom, tools({ choice: 'required', only: ['f'] })],
+  [
+    'tool_choice',
+    { type: 'allowed_tools', mode: 'required', tools: [custom] },
+    tools({ choice: 'required', only: ['f'] }),
+  ],
   ['tool_choice.type', 'web_search', `${CHOICES} "web_search"`],
   ['parallel_tool_calls', false, tools({ parallel: false })],
-  ['text.format', { ...jsonSchema, name: 'x', strict: true }, asksSchema],
+  ['text.format', { ...jsonSchema, name: 'x', strict: true }, asksStrict],
+  ['text.format', { ...jsonSchema, name: 'x' }, asksSchema],
+  [
+    'text.format',
+    { type: 'grammar', grammar: 'start: "a"', syntax: 'lark' },
+    asks({ format: { type: 'grammar', grammar: 'start: "a"', syntax: 'lark' } }),
+  ],
+  [
+    'text.format',
+    { type: 'regex', pattern: 'a*' },
+    asks({ format: { type: 'regex', pattern: 'a*' } }),
+  ],
   ['text.format', { type: 'json_object' }, asksJson],
   ['text', { format: { type: 'text' }, verbosity: 'medium' }, SAME],
   ['text.verbosity', 'low', UNSUPPORTED],

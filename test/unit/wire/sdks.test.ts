@@ -1,5 +1,7 @@
 /** The official SDKs beyond the contract of the endpoints, which `test/contract/clients.ts` checks. */
+import { createOpenAI } from '@ai-sdk/openai'
 import Anthropic from '@anthropic-ai/sdk'
+import { generateText, stepCountIs, streamText, type ToolSet } from 'ai'
 import OpenAI from 'openai'
 import { describe, expect, it } from 'vitest'
 import { createTestServer } from '../../../src/adapters/testing/server.ts'
@@ -102,6 +104,95 @@ describe.each(CLIENTS)('$name', ({ create, stream, help, lost }) => {
     await expect.poll(() => [host.returned, aborted()]).toEqual([true, 1])
     await expect(help(fetchOf(host), true)).rejects.toThrow('Request was aborted.')
     await expect.poll(aborted).toBe(2)
+  })
+})
+
+describe('a custom tool', () => {
+  const INPUT = 'SELECT "a"\nFROM b'
+  const regex = { syntax: 'regex' as const, definition: 'SELECT [^;]+' }
+  const tool = {
+    type: 'custom' as const,
+    name: 'sql',
+    description: 'Runs SQL.',
+    format: { type: 'grammar' as const, ...regex },
+  }
+  const chatTool = {
+    type: 'custom' as const,
+    custom: { name: 'sql', format: { type: 'grammar' as const, grammar: regex } },
+  }
+  const open = () => {
+    const toolCalls = [{ name: 'sql', arguments: { input: INPUT } }]
+    return createTestServer({
+      models: [{ tag: TINY.tag, answers: [{ toolCalls }, 'Two rows.'] }],
+    })
+  }
+  /** Expects that the second request has the call and its result. */
+  const expectCall = ({ requests }: ReturnType<typeof open>): void =>
+    expect(requests[1]?.messages.slice(1)).toMatchObject([
+      { toolCalls: [{ name: 'sql', arguments: `{"input": ${JSON.stringify(INPUT)}}` }] },
+      { role: 'tool', name: 'sql', content: '2 rows' },
+    ])
+
+  it.each([false, true])('is called in responses, helper: %s', async (isHelped) => {
+    const server = open()
+    const { responses } = openai(server.fetch)
+    const body = { ...RESPONSE, tools: [tool] }
+    const { output } = isHelped
+      ? await responses.stream(body).finalResponse()
+      : await responses.create(body)
+    const [call] = output
+    if (call?.type !== 'custom_tool_call') throw new Error(`not a call: ${call?.type}`)
+    expect(call).toMatchObject({ name: 'sql', input: INPUT })
+    const { type, call_id, name, input } = call
+    const result = { type: 'custom_tool_call_output' as const, call_id, output: '2 rows' }
+    const items = [
+      { role: 'user' as const, content: 'Oslo?' },
+      { type, call_id, name, input },
+      result,
+    ]
+    const answer = await responses.create({ ...body, input: items })
+    expect(answer.output_text).toBe('Two rows.')
+    expectCall(server)
+  })
+
+  it('is called in chat completions', async () => {
+    const server = open()
+    const { completions } = openai(server.fetch).chat
+    const tools = [chatTool]
+    const [choice] = (await completions.create({ ...CHAT, tools })).choices
+    const [call] = choice?.message.tool_calls ?? []
+    expect(call).toMatchObject({ type: 'custom', custom: { name: 'sql', input: INPUT } })
+    const result = { role: 'tool' as const, tool_call_id: call?.id ?? '', content: '2 rows' }
+    const messages = [...CHAT.messages, choice!.message, result]
+    await completions.create({ ...CHAT, messages, tools })
+    expectCall(server)
+  })
+
+  it.each([false, true])('is called by the AI SDK, stream: %s', async (isStream) => {
+    const server = open()
+    const provider = createOpenAI({
+      apiKey: 'k',
+      baseURL: 'http://localhost/v1',
+      fetch: server.fetch,
+    })
+    const inputs: unknown[] = []
+    const execute = (input: unknown) => {
+      inputs.push(input)
+      return '2 rows'
+    }
+    const sql = provider.tools.customTool({ name: 'sql', format: tool.format })
+    Object.assign(sql, { execute })
+    const options = {
+      model: provider.responses(TINY.tag),
+      prompt: 'Oslo?',
+      tools: { sql } as ToolSet,
+      providerOptions: { openai: { store: false } },
+      stopWhen: stepCountIs(2),
+    }
+    const { text } = isStream ? streamText(options) : await generateText(options)
+    expect(await text).toBe('Two rows.')
+    expect(inputs).toEqual([INPUT])
+    expectCall(server)
   })
 })
 

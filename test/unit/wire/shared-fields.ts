@@ -12,12 +12,12 @@ export const texts = (...list: unknown[]) => list.map((text) => ({ type: 'text',
 const schema = { type: 'string' }
 export const jsonSchema = { type: 'json_schema', schema }
 export const asksSchema = asks({ format: jsonSchema })
+export const asksStrict = asks({ format: { ...jsonSchema, strict: true } })
 export const asksJson = asks({ format: { type: 'json_object' } })
 export const pngUrl = 'data:image/png;base64,AA=='
 
 export const NOT_EMPTY = 'a string that is not empty, not ""'
 export const NO_ARRAY = 'an object, not an array of 0'
-export const NO_JSON = 'the JSON text of an object, not'
 export const NOT_HERE = 'unsupported; put images into a message of role user'
 const EFFORTS = {
   none: 0,
@@ -119,13 +119,6 @@ const UNSUPPORTED_FIELDS: Row[] = [
   ['n', 0, 'an integer of at least 1, not 0'],
   ['best_of', 1, SAME],
   ['best_of', 2, UNSUPPORTED],
-  ['guided_json', { type: 'object' }, UNSUPPORTED],
-  ['guided_regex', 'a*', UNSUPPORTED],
-  ['guided_grammar', 'root ::= "a"', UNSUPPORTED],
-  ['guided_choice', ['a', 'b'], UNSUPPORTED],
-  ['structured_outputs', { regex: 'a*' }, UNSUPPORTED],
-  ['grammar', 'root ::= "a"', UNSUPPORTED],
-  ['json_schema', {}, UNSUPPORTED],
   ['chat_template_kwargs', {}, SAME],
   ['chat_template_kwargs', { a: 1 }, 'unsupported; send reasoning_effort instead'],
   ['enable_thinking', false, 'unsupported; send reasoning_effort instead'],
@@ -225,11 +218,36 @@ export const stopRows = (field: string): Row[] => [
   [field, ['x', ''], NOT_EMPTY, `${field}[1]`],
 ]
 
+/** Arguments of earlier calls that are no JSON object, as limits and other programs leave them. */
+export const CUT_ARGUMENTS = [
+  '{"to": "Ada", "text": "Hel',
+  '{"list": [1, 2,',
+  'call the office',
+  '{to: "Ada"}',
+  '{"a": Infinity}',
+  'true',
+  '["Ada"]',
+]
+
+/** The tool that a custom tool becomes. */
+export const customTool = (grammar?: { syntax: string; definition: string }) => ({
+  name: 'f',
+  parameters: true,
+  input: grammar ? { type: 'grammar', ...grammar } : { type: 'text' },
+})
+
 /** Fields that only chat completions have, in the other styles. */
 export const NO_CHAT: Row[] = [
   ['functions', [{ name: 'f' }], 'unsupported; send tools instead'],
   ['function_call', { name: 'f' }, 'unsupported; send tool_choice instead'],
   ['function_call', 'required', 'unsupported; send tool_choice instead'],
+  ['guided_json', { type: 'object' }, UNSUPPORTED],
+  ['guided_regex', 'a*', UNSUPPORTED],
+  ['guided_grammar', 'root ::= "a"', UNSUPPORTED],
+  ['guided_choice', ['a', 'b'], UNSUPPORTED],
+  ['structured_outputs', { regex: 'a*' }, UNSUPPORTED],
+  ['grammar', 'root ::= "a"', UNSUPPORTED],
+  ['json_schema', {}, UNSUPPORTED],
   ['continue_final_message', false, SAME],
   ['continue_final_message', true, UNSUPPORTED],
   ['add_generation_prompt', true, SAME],

@@ -1,0 +1,279 @@
+/** Compiles the constraints of one model, and matches texts against them. */
+import { type CompiledGrammar, compileConstraint, limitDepth } from './compile.ts'
+import type { Constraint } from './constraint.ts'
+import type { Instance } from './instance.ts'
+import { EngineMatcher, type Matcher } from './matcher.ts'
+import { loadModule, type WasmSource } from './module.ts'
+import { buildHere, buildInWorker, packVocabulary } from './vocabulary.ts'
+
+export interface ConstraintCompilerOptions {
+  /** Bytes of each token by id; `null` if the token has no text. */
+  bytes: readonly (Uint8Array | null)[]
+  /** Ids of the special tokens, by the text that names them. */
+  special: ReadonlyMap<string, number>
+  /** Ids of the tokens that end an answer. */
+  endTokens: readonly number[]
+  wasm: WasmSource
+  /**
+   * Starts a worker that runs `vocabulary-worker.ts`. Default: none, so that the vocabulary is built in this thread,
+   * which is blocked for about a second then.
+   */
+  createWorker?: () => Worker
+}
+
+/** Compiler of the constraints of one model. It loads nothing before {@link prepare} or {@link open}. */
+export interface ConstraintCompiler {
+  /** Loads the module and builds the vocabulary, unless that is done. */
+  prepare(signal: AbortSignal): Promise<void>
+  /**
+   * Starts a text that must satisfy the constraint. Compiles the constraint if it is not cached. Rejects with
+   * {@link ConstraintError} if it is not supported, and with the reason of the signal when that aborts.
+   */
+  open(constraint: Constraint, signal: AbortSignal): Promise<Matcher>
+  /** Bytes of memory that the module has; 0 while it is not loaded. */
+  readonly memoryBytes: number
+  /** Frees everything. Matchers that are open go on. */
+  close(): void
+}
+
+/** Largest number of cached grammars. Grammars in use are never evicted. */
+const MAX_CACHED_GRAMMARS = 16
+
+/**
+ * Milliseconds without an open matcher after which the instance is freed. A chat that goes on does not wait again for
+ * the vocabulary, which takes a second, and a page that does something else gets 100 MB back.
+ */
+const IDLE_MS = 5 * 60_000
+
+/**
+ * Bytes that grammars may add to an instance, which is freed beyond that as soon as no matcher is open. Memory of WASM
+ * never shrinks. Forty tools take 20 MB.
+ */
+const MAX_GRAMMAR_BYTES = 256 * 2 ** 20
+
+/** Creates the compiler of a model. */
+export function createConstraintCompiler(options: ConstraintCompilerOptions): ConstraintCompiler {
+  return new Compiler(options)
+}
+
+interface Grammar extends CompiledGrammar {
+  /** Number of open matchers. */
+  users: number
+}
+
+/** An instance, and what was compiled for it. */
+class Engine {
+  readonly instance: Instance
+  /** Bytes of memory with the vocabulary alone. */
+  readonly #vocabularyBytes: number
+  /** Grammars by the digest of their constraint, the least recently used first. */
+  readonly #grammars = new Map<string, Promise<Grammar>>()
+  #users = 0
+
+  constructor(instance: Instance) {
+    this.instance = instance
+    this.#vocabularyBytes = instance.memoryBytes
+  }
+
+  get isIdle(): boolean {
+    return this.#users === 0
+  }
+
+  /** `true` if grammars took so much memory that a new instance is better. */
+  get isFull(): boolean {
+    return this.instance.memoryBytes - this.#vocabularyBytes > MAX_GRAMMAR_BYTES
+  }
+
+  /** Resolves with the grammar, which is in use until `release` is called with it. */
+  async use(digest: string, create: () => Promise<CompiledGrammar>): Promise<Grammar> {
+    this.#users += 1
+    const compiled = this.#grammars.get(digest) ?? create().then((each) => ({ ...each, users: 0 }))
+    this.#grammars.delete(digest)
+    this.#grammars.set(digest, compiled)
+    try {
+      const grammar = await compiled
+      grammar.users += 1
+      return grammar
+    } catch (error) {
+      this.#users -= 1
+      this.#forget(digest, compiled)
+      throw error
+    }
+  }
+
+  /** Ends a use. A grammar with which a text failed is not used again, since texts share its lexer. */
+  release(digest: string, grammar: Grammar, hasFailed: boolean): void {
+    this.#users -= 1
+    grammar.users -= 1
+    const cached = this.#grammars.get(digest)
+    if (hasFailed && cached) this.#forget(digest, cached)
+    void this.#evict()
+  }
+
+  #forget(digest: string, compiled: Promise<Grammar>): void {
+    if (this.#grammars.get(digest) === compiled) this.#grammars.delete(digest)
+  }
+
+  async #evict(): Promise<void> {
+    for (const [digest, compiled] of this.#grammars) {
+      if (this.#grammars.size <= MAX_CACHED_GRAMMARS) return
+      const grammar = await compiled.catch(() => null)
+      if (!grammar || grammar.users > 0 || this.#grammars.get(digest) !== compiled) continue
+      this.#grammars.delete(digest)
+      if (!this.instance.isBroken) this.instance.dropGrammar(grammar.number)
+    }
+  }
+}
+
+class Compiler implements ConstraintCompiler {
+  readonly #options: ConstraintCompilerOptions
+  readonly #names: ReadonlyMap<number, Uint8Array>
+  readonly #closing = new AbortController()
+  #module: Promise<WebAssembly.Module> | null = null
+  #starting: Promise<Engine> | null = null
+  #engine: Engine | null = null
+  #idleTimer: ReturnType<typeof setTimeout> | undefined
+
+  constructor(options: ConstraintCompilerOptions) {
+    this.#options = options
+    const encoder = new TextEncoder()
+    this.#names = new Map(Array.from(options.special, ([name, id]) => [id, encoder.encode(name)]))
+  }
+
+  get memoryBytes(): number {
+    return this.#engine?.instance.memoryBytes ?? 0
+  }
+
+  async prepare(signal: AbortSignal): Promise<void> {
+    await this.#ready(signal)
+    this.#freeWhenIdle()
+  }
+
+  async open(constraint: Constraint, signal: AbortSignal): Promise<Matcher> {
+    const { text, whole } =
+      constraint.type === 'rest' ? constraint : { text: '', whole: constraint }
+    const engine = await this.#ready(signal)
+    try {
+      return await this.#openIn(engine, whole, text, signal)
+    } finally {
+      this.#freeWhenIdle()
+    }
+  }
+
+  close(): void {
+    this.#closing.abort(new Error('The compiler of constraints is closed.'))
+    clearTimeout(this.#idleTimer)
+    this.#free()
+    this.#module = null
+  }
+
+  /** Resolves with an engine that works. */
+  async #ready(signal: AbortSignal): Promise<Engine> {
+    signal.throwIfAborted()
+    this.#closing.signal.throwIfAborted()
+    clearTimeout(this.#idleTimer)
+    if (this.#engine?.instance.isBroken) this.#free()
+    this.#starting ??= this.#start().catch((error: unknown) => {
+      this.#starting = null
+      throw error
+    })
+    return unlessAborted(this.#starting, signal)
+  }
+
+  async #start(): Promise<Engine> {
+    const { bytes, endTokens, createWorker, wasm } = this.#options
+    const { signal } = this.#closing
+    this.#module ??= loadModule(wasm).catch((error: unknown) => {
+      this.#module = null
+      throw error
+    })
+    const module = await this.#module
+    const vocabulary = packVocabulary(bytes, endTokens)
+    const copied = createWorker && (await buildInWorker(module, vocabulary, createWorker, signal))
+    const engine = new Engine(copied ?? (await buildHere(module, vocabulary)))
+    signal.throwIfAborted()
+    this.#engine = engine
+    return engine
+  }
+
+  #free(): void {
+    this.#engine = null
+    this.#starting = null
+  }
+
+  /** Frees the engine at once if it is full, and else if no matcher is opened for some time. */
+  #freeWhenIdle(): void {
+    clearTimeout(this.#idleTimer)
+    if (!this.#engine?.isIdle) return
+    if (this.#engine.isFull || this.#engine.instance.isBroken) return this.#free()
+    this.#idleTimer = setTimeout(() => this.#free(), IDLE_MS)
+    // In Node, the timer must not keep the process.
+    const timer: unknown = this.#idleTimer
+    if (typeof timer === 'object' && timer && 'unref' in timer) Object(timer).unref()
+  }
+
+  async #openIn(
+    engine: Engine,
+    constraint: Constraint,
+    text: string,
+    signal: AbortSignal,
+  ): Promise<Matcher> {
+    const { instance } = engine
+    const { special, bytes } = this.#options
+    const digest = await digestOf(constraint)
+    const grammar = await unlessAborted(
+      engine.use(digest, () => compileConstraint(instance, constraint, special)),
+      signal,
+      // The compilation goes on without this caller.
+      (unused) => engine.release(digest, unused, false),
+    )
+    const matcher = new EngineMatcher({
+      instance,
+      number: instance.open(grammar.number),
+      words: Math.ceil(bytes.length / 32),
+      names: this.#names,
+      loosened: grammar.loosened,
+      onClose: (hasFailed) => {
+        engine.release(digest, grammar, hasFailed)
+        this.#freeWhenIdle()
+      },
+    })
+    try {
+      await matcher.acceptText(text, signal)
+      return matcher
+    } catch (error) {
+      matcher.close()
+      throw error
+    }
+  }
+}
+
+/** Returns the digest of a constraint. */
+async function digestOf(constraint: Constraint): Promise<string> {
+  const text = limitDepth(() => JSON.stringify(constraint))
+  const digest = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(text))
+  return Array.from(new Uint8Array(digest), (byte) => String.fromCharCode(byte)).join('')
+}
+
+/**
+ * Settles as the work does, and rejects at once when the signal aborts. The work goes on then, and `discard` gets what
+ * it resolves with.
+ */
+function unlessAborted<Result>(
+  work: Promise<Result>,
+  signal: AbortSignal,
+  discard?: (result: Result) => void,
+): Promise<Result> {
+  return new Promise((resolve, reject) => {
+    let isAborted = false
+    const stop = (): void => {
+      isAborted = true
+      reject(signal.reason)
+    }
+    signal.addEventListener('abort', stop, { once: true })
+    work
+      .then((result) => (isAborted ? discard?.(result) : resolve(result)), reject)
+      .finally(() => signal.removeEventListener('abort', stop))
+    if (signal.aborted) stop()
+  })
+}

@@ -1,0 +1,317 @@
+/** Finds the lexemes of a grammar that would take what belongs to others. */
+import {
+  type Automaton,
+  type ByteSet,
+  compare,
+  type Comparison,
+  createAutomaton,
+  firstBytes,
+  NO_BYTES,
+  startBytes,
+  type Steps,
+} from './automaton.ts'
+import { type CharacterRange, type Expression, normalizeRanges, sequence } from './expression.ts'
+import type { Conflict, Lexeme, Lexemes, Rule, Symbol } from './division.ts'
+
+/** Place behind the end of a text. */
+const END = -1
+
+/** Finds the lexemes that would take what belongs to others. */
+export function findConflicts(lexemes: Lexemes, steps: Steps): Conflict[] {
+  const { expressions: rules } = lexemes
+  const places = new Places(lexemes, steps)
+  const comparer = new Comparer(rules, steps)
+  const conflicts: Conflict[] = []
+  const seen = new Set<number>()
+  const pending: [number, number][] = []
+  const count = places.lexemes.length
+  const lexemesAfter = (place: number): Lexeme[] =>
+    [...places.next(place)].flatMap((each) => places.lexemes[each] ?? [])
+  const unite = (bytes: readonly ByteSet[]): ByteSet =>
+    bytes.reduce((all, each) => all | each, NO_BYTES)
+  const bytesAfter = memoize((place: number) => unite(lexemesAfter(place).map(comparer.start)))
+  // Blanks of the next lexeme may as well be blanks at the end of this one.
+  const bytesAfterBlanks = memoize((place: number) => {
+    const blanks = places.lexemes[place] && findBlanks(places.lexemes[place].expression, rules)
+    return blanks
+      ? unite(lexemesAfter(place).map((each) => comparer.startBehind(each, blanks)))
+      : bytesAfter(place)
+  })
+  const takesAll = (place: number): boolean => {
+    const lexeme = places.lexemes[place]
+    const blanks = lexeme && findBlanks(lexeme.expression, rules)
+    if (!blanks || places.next(place).has(END)) return false
+    const others = ~firstBytes(blanks)
+    const starts = lexemesAfter(place).map(comparer.start)
+    return starts.every((bytes) => bytes !== NO_BYTES && (bytes & others) === NO_BYTES)
+  }
+  const visit = (some: Iterable<number>, others: ReadonlySet<number>): void => {
+    for (const one of some) {
+      for (const other of others) {
+        if (one === END || other === END) continue
+        const pair = Math.min(one, other) * count + Math.max(one, other)
+        steps.left -= 1
+        if (seen.has(pair)) continue
+        seen.add(pair)
+        pending.push([one, other])
+      }
+    }
+  }
+  visit(places.start, places.start)
+  for (let pair = pending.pop(); pair && steps.left > 0; pair = pending.pop()) {
+    const [one, other] = pair
+    const first = places.lexemes[one]
+    const second = places.lexemes[other]
+    if (!first || !second) continue
+    const { afterFirst, afterSecond, meet } = comparer.compare(first, second)
+    const isSame = isSameLexeme(first.expression, second.expression)
+    const next = isSame ? bytesAfterBlanks : bytesAfter
+    const add = (short: Lexeme, long: Lexeme, at: number): void => {
+      const isEndless = isSame && takesAll(at)
+      conflicts.push({ short: short.expression, long: long.expression, isEndless })
+    }
+    if ((afterFirst & next(one)) !== NO_BYTES) add(first, second, one)
+    if ((afterSecond & next(other)) !== NO_BYTES) add(second, first, other)
+    if (meet) visit(places.next(one), places.next(other))
+  }
+  return steps.left > 0 ? conflicts : []
+}
+
+const isSameLexeme = (one: Expression, other: Expression): boolean =>
+  one === other || (one.type === 'rule' && other.type === 'rule' && one.name === other.name)
+
+type Rules = ReadonlyMap<string, Expression>
+
+/** Returns the characters that a text may end with in any number; `null` if they are unknown. */
+function findBlanks(expression: Expression, rules: Rules): readonly CharacterRange[] | null {
+  const parts = partsOf(expression, rules)
+  const last = parts.at(-1)
+  if (last === undefined) return null
+  if (last.type !== 'repeat') return last === expression ? null : findBlanks(last, rules)
+  return last.max === Infinity ? findCharacters(last.part) : null
+}
+
+/** Returns an expression without such characters at its beginning, if it may begin with any number of them. */
+function withoutBlanks(
+  expression: Expression,
+  blanks: readonly CharacterRange[],
+  rules: Rules,
+): Expression {
+  const [first, ...others] = partsOf(expression, rules)
+  if (first === undefined) return expression
+  if (first.type !== 'repeat') {
+    if (first === expression) return expression
+    const rest = withoutBlanks(first, blanks, rules)
+    return rest === first ? expression : sequence(rest, ...others)
+  }
+  const { part, min, max } = first
+  const known = min === 0 && max === Infinity ? findCharacters(part) : null
+  const isBlank = known?.every((own) =>
+    blanks.some((each) => each[0] <= own[0] && own[1] <= each[1]),
+  )
+  return isBlank ? sequence(...others) : expression
+}
+
+/** Returns the parts of a sequence, or of the rule that an expression refers to. */
+function partsOf(expression: Expression, rules: Rules): readonly Expression[] {
+  if (expression.type === 'sequence') return expression.parts
+  const body = expression.type === 'rule' ? rules.get(expression.name) : undefined
+  return [body ?? expression]
+}
+
+/** Returns the characters of an expression whose texts are single characters. */
+function findCharacters(expression: Expression): readonly CharacterRange[] | null {
+  if (expression.type === 'set') return expression.ranges
+  if (expression.type === 'text') {
+    const [code, ...others] = Array.from(expression.text, (each) => each.codePointAt(0) ?? 0)
+    return code === undefined || others.length > 0 ? null : [[code, code]]
+  }
+  if (expression.type !== 'choice') return null
+  const parts = expression.parts.map(findCharacters)
+  return parts.includes(null) ? null : normalizeRanges(parts.flatMap((part) => part ?? []))
+}
+
+function memoize<Key, Value>(find: (key: Key) => Value): (key: Key) => Value {
+  const known = new Map<Key, Value>()
+  return (key) => {
+    const cached = known.get(key)
+    if (cached !== undefined) return cached
+    const value = find(key)
+    known.set(key, value)
+    return value
+  }
+}
+
+const ALL_BYTES: ByteSet = (1n << 256n) - 1n
+const UNRELATED: Comparison = { afterFirst: NO_BYTES, afterSecond: NO_BYTES, meet: false }
+
+/** Compares lexemes, and remembers the results. */
+class Comparer {
+  readonly start: (lexeme: Lexeme) => ByteSet
+  readonly #rules: Rules
+  readonly #automaton: (lexeme: Lexeme) => Automaton
+  readonly #steps: Steps
+  readonly #compared = new Map<Lexeme, Map<Lexeme, Comparison>>()
+
+  constructor(rules: Rules, steps: Steps) {
+    this.#steps = steps
+    this.#rules = rules
+    this.#automaton = memoize(({ expression }) => createAutomaton(expression, rules, steps))
+    this.start = memoize((lexeme) => {
+      const { expression } = lexeme
+      return expression.type === 'engine'
+        ? firstBytes(expression.first)
+        : startBytes(this.#automaton(lexeme))
+    })
+  }
+
+  /** Returns the bytes with which a text can begin behind all blanks. */
+  startBehind(lexeme: Lexeme, blanks: readonly CharacterRange[]): ByteSet {
+    const rest = withoutBlanks(lexeme.expression, blanks, this.#rules)
+    if (rest === lexeme.expression) return this.start(lexeme)
+    return startBytes(createAutomaton(rest, this.#rules, this.#steps))
+  }
+
+  compare(first: Lexeme, second: Lexeme): Comparison {
+    const row = this.#compared.get(first) ?? new Map<Lexeme, Comparison>()
+    this.#compared.set(first, row)
+    const known = row.get(second) ?? this.#compare(first, second)
+    row.set(second, known)
+    return known
+  }
+
+  #compare(first: Lexeme, second: Lexeme): Comparison {
+    const { expression: one } = first
+    const { expression: other } = second
+    if (one.type !== 'engine' && other.type !== 'engine') {
+      return beginsDifferently(one, other)
+        ? UNRELATED
+        : compare(this.#automaton(first), this.#automaton(second), this.#steps)
+    }
+    if (one === other) return { ...UNRELATED, meet: true }
+    if ((this.start(first) & this.start(second)) === NO_BYTES) return UNRELATED
+    // The engine itself handles what only it knows.
+    const isAligned = isAlignedWithJson(one) && isAlignedWithJson(other)
+    const after = isAligned ? NO_BYTES : ALL_BYTES
+    return { afterFirst: after, afterSecond: after, meet: true }
+  }
+}
+
+/** Returns `true` if the fixed beginnings of two lexemes differ, as those of many tools do. */
+function beginsDifferently(one: Expression, other: Expression): boolean {
+  const first = fixedBeginning(one)
+  const second = fixedBeginning(other)
+  return !first.startsWith(second) && !second.startsWith(first)
+}
+
+function fixedBeginning(expression: Expression): string {
+  if (expression.type === 'text') return expression.text
+  const first = expression.type === 'sequence' ? expression.parts[0] : undefined
+  return first ? fixedBeginning(first) : ''
+}
+
+const isAlignedWithJson = (expression: Expression): boolean =>
+  expression.type === 'engine' || (expression.type === 'text' && expression.isJsonToken === true)
+
+/** Places of lexemes in the rules, and the places that may come next. */
+class Places {
+  readonly lexemes: Lexeme[] = []
+  readonly start: ReadonlySet<number>
+  readonly #places = new Map<Symbol, number>()
+  readonly #next: Set<number>[] = []
+  readonly #optional = new Set<Rule>()
+  readonly #first = new Map<Rule, Set<number>>()
+  readonly #follow = new Map<Rule, Set<number>>()
+  readonly #steps: Steps
+
+  constructor({ root, rules }: Lexemes, steps: Steps) {
+    this.#steps = steps
+    const all = rules.toReversed()
+    for (const rule of all) {
+      this.#first.set(rule, new Set())
+      this.#follow.set(rule, new Set())
+    }
+    this.#follow.set(root, new Set([END]))
+    this.#untilStable(() => all.forEach((rule) => this.#findFirst(rule)))
+    this.#untilStable(() => rules.forEach((rule) => this.#findNext(rule)))
+    this.start = this.#first.get(root) ?? new Set()
+  }
+
+  next(place: number): ReadonlySet<number> {
+    return this.#next[place] ?? new Set()
+  }
+
+  #untilStable(work: () => void): void {
+    const size = (): number => {
+      const sets = [...this.#first.values(), ...this.#follow.values(), ...this.#next]
+      return sets.reduce((sum, set) => sum + set.size, this.#optional.size)
+    }
+    for (let before = -1, now = 0; before < now && this.#steps.left > 0; now = size()) {
+      before = now
+      work()
+    }
+  }
+
+  #findFirst(rule: Rule): void {
+    const first = this.#first.get(rule) ?? new Set()
+    for (const symbols of rule.alternatives) {
+      const required = symbols.findIndex((symbol) => !this.#isOptional(symbol))
+      if (required < 0) this.#optional.add(rule)
+      const reached = required < 0 ? symbols : symbols.slice(0, required + 1)
+      for (const symbol of reached) this.#unite(first, this.#firstOf(symbol))
+    }
+  }
+
+  #findNext(rule: Rule): void {
+    for (const symbols of rule.alternatives) {
+      let after = new Set(this.#follow.get(rule))
+      for (const symbol of symbols.toReversed()) {
+        this.#addNext(symbol, after)
+        const first = this.#firstOf(symbol)
+        if (this.#isOptional(symbol)) this.#unite(after, first)
+        else after = new Set(first)
+      }
+    }
+  }
+
+  #addNext(symbol: Symbol, after: ReadonlySet<number>): void {
+    if (symbol.type === 'lexeme') {
+      const next = this.#next[this.#placeOf(symbol, symbol.lexeme)]
+      if (next) this.#unite(next, after)
+    } else if (symbol.type === 'rule') {
+      const follow = this.#follow.get(symbol.rule)
+      if (follow) this.#unite(follow, after)
+    } else {
+      const again = symbol.max > 1 ? this.#firstOf(symbol.symbol) : []
+      this.#addNext(symbol.symbol, new Set([...after, ...again]))
+    }
+  }
+
+  #isOptional(symbol: Symbol): boolean {
+    if (symbol.type === 'lexeme') return symbol.lexeme.isOptional
+    if (symbol.type === 'rule') return this.#optional.has(symbol.rule)
+    return symbol.min === 0 || this.#isOptional(symbol.symbol)
+  }
+
+  #firstOf(symbol: Symbol): Iterable<number> {
+    if (symbol.type === 'lexeme') return [this.#placeOf(symbol, symbol.lexeme)]
+    if (symbol.type === 'rule') return this.#first.get(symbol.rule) ?? []
+    return this.#firstOf(symbol.symbol)
+  }
+
+  #placeOf(symbol: Symbol, lexeme: Lexeme): number {
+    const known = this.#places.get(symbol)
+    if (known !== undefined) return known
+    const place = this.lexemes.push(lexeme) - 1
+    this.#places.set(symbol, place)
+    this.#next.push(new Set())
+    return place
+  }
+
+  #unite(set: Set<number>, others: Iterable<number>): void {
+    for (const each of others) {
+      this.#steps.left -= 1
+      set.add(each)
+    }
+  }
+}

@@ -1,0 +1,118 @@
+/** Describes sets of texts as trees, which `lexemes.ts` divides into the lexemes of a Lark grammar. */
+
+/** First and last code point of a range of characters. */
+export type CharacterRange = readonly [first: number, last: number]
+
+export type Expression =
+  | TextExpression
+  /** One character. The ranges ascend and do not touch. */
+  | { type: 'set'; ranges: readonly CharacterRange[] }
+  | FreeText
+  /** Texts that a regular expression of the engine matches as a whole. */
+  | { type: 'pattern'; source: string }
+  | SequenceExpression
+  | ChoiceExpression
+  | RepeatExpression
+  | { type: 'rule'; name: string }
+  | EnginePart
+
+export interface TextExpression {
+  type: 'text'
+  text: string
+  /** `true` if a JSON value that begins here has the same lexeme. */
+  isJsonToken?: boolean
+}
+
+/** Any text in which the words occur at most at the end. */
+export interface FreeText {
+  type: 'free'
+  words: readonly string[]
+  /** Word that ends the text. `null` if no word occurs. */
+  end: string | null
+}
+
+export interface SequenceExpression {
+  type: 'sequence'
+  parts: readonly Expression[]
+}
+
+export interface ChoiceExpression {
+  type: 'choice'
+  parts: readonly Expression[]
+  /** `true` if a text that begins like one of the parts that contain JSON must be a text of that part. */
+  prefersJson?: boolean
+}
+
+export interface RepeatExpression {
+  type: 'repeat'
+  part: Expression
+  min: number
+  max: number
+}
+
+/** What only the engine knows. It never becomes a part of a lexeme. */
+export interface EnginePart {
+  type: 'engine'
+  kind: 'token' | 'json' | 'lark'
+  /** Source in Lark syntax. */
+  source: string
+  /** Characters with which it can begin. */
+  first: readonly CharacterRange[]
+}
+
+export interface Language {
+  root: Expression
+  rules: ReadonlyMap<string, Expression>
+}
+
+export const MAX_CODE_POINT = 0x10ffff
+export const ANY_CHARACTER: readonly CharacterRange[] = [[0, MAX_CODE_POINT]]
+
+export const EMPTY: Expression = { type: 'text', text: '' }
+/** No text at all. */
+export const NOTHING: Expression = { type: 'choice', parts: [] }
+
+export const text = (value: string): TextExpression => ({ type: 'text', text: value })
+
+export function sequence(...parts: readonly Expression[]): Expression {
+  const some = parts.filter((part) => !isEmpty(part))
+  const [only] = some
+  if (!only) return EMPTY
+  return some.length === 1 ? only : { type: 'sequence', parts: some }
+}
+
+export function choice(...parts: readonly Expression[]): Expression {
+  const [only] = parts
+  return parts.length === 1 && only ? only : { type: 'choice', parts }
+}
+
+export function repeat(part: Expression, min: number, max = Infinity): Expression {
+  return min === 1 && max === 1 ? part : { type: 'repeat', part, min, max }
+}
+
+export const optional = (part: Expression): Expression => repeat(part, 0, 1)
+
+export const isEmpty = (part: Expression): boolean => part.type === 'text' && part.text === ''
+
+/** Returns the characters that are in none of the ranges. */
+export function complement(ranges: readonly CharacterRange[]): readonly CharacterRange[] {
+  const others: CharacterRange[] = []
+  let next = 0
+  for (const [first, last] of ranges) {
+    if (first > next) others.push([next, first - 1])
+    next = last + 1
+  }
+  if (next <= MAX_CODE_POINT) others.push([next, MAX_CODE_POINT])
+  return others
+}
+
+/** Returns the same characters as ranges that ascend and do not touch. */
+export function normalizeRanges(ranges: readonly CharacterRange[]): readonly CharacterRange[] {
+  const merged: [number, number][] = []
+  for (const [first, last] of ranges.toSorted((a, b) => a[0] - b[0])) {
+    const previous = merged.at(-1)
+    if (previous && first <= previous[1] + 1) previous[1] = Math.max(previous[1], last)
+    else merged.push([first, last])
+  }
+  return merged
+}

@@ -1,0 +1,292 @@
+/** Reads grammars that requests contain: xgrammar's EBNF, llama.cpp's GBNF, and Lark for the engine. */
+import { ConstraintError } from './error.ts'
+import {
+  ANY_CHARACTER,
+  type CharacterRange,
+  choice,
+  complement,
+  EMPTY,
+  type Expression,
+  normalizeRanges,
+  repeat,
+  sequence,
+} from './expression.ts'
+import { withoutTailRecursion } from './recursion.ts'
+
+/** Maximum length of a grammar in UTF-16 units. */
+const MAX_GRAMMAR_CHARACTERS = 200_000
+/** Maximum number of texts, sets, groups and references. */
+const MAX_GRAMMAR_ELEMENTS = 20_000
+const MAX_NESTED_BRACKETS = 100
+const MAX_REPETITIONS = 100_000
+const MAX_SHOWN_CHARACTERS = 100
+
+interface Syntax {
+  name: string
+  ruleName: RegExp
+  /** `true` if an alternative may have no element, and `.` is any character. */
+  isGbnf: boolean
+}
+
+const EBNF: Syntax = { name: 'EBNF', ruleName: /[A-Za-z_][\w.-]*/y, isGbnf: false }
+const GBNF: Syntax = { name: 'GBNF', ruleName: /[\w-][\w.-]*/y, isGbnf: true }
+
+const ESCAPES: Readonly<Record<string, string>> = {
+  n: '\n',
+  r: '\r',
+  t: '\t',
+  b: '\b',
+  f: '\f',
+  v: '\v',
+  a: '\x07',
+  e: '\x1b',
+  '0': '\0',
+}
+
+/** What the reader of a grammar needs to know of the vocabulary. */
+interface GrammarOptions {
+  /** Prefix of the names of the grammar's rules. */
+  scope: string
+  /** Rules that the grammar's rules are added to. */
+  rules: Map<string, Expression>
+  /** Returns the expression of a special token, or `null` if there is none of this name. */
+  findToken: (name: string) => Expression | null
+  /** Returns the expression of a text, in which special tokens may be spelled out. */
+  toText: (value: string) => Expression
+}
+
+/** Reads a grammar in xgrammar's EBNF, and returns the expression of its rule `root`. */
+export const readEbnf = (source: string, options: GrammarOptions): Expression =>
+  new GrammarReader(source, EBNF, options).read()
+
+/** Reads a grammar in the GBNF of llama.cpp, and returns the expression of its rule `root`. */
+export const readGbnf = (source: string, options: GrammarOptions): Expression =>
+  new GrammarReader(source, GBNF, options).read()
+
+class GrammarReader {
+  readonly #source: string
+  readonly #syntax: Syntax
+  readonly #options: GrammarOptions
+  #at = 0
+  #elements = 0
+  /** Names that are referred to, and where they are used first. */
+  readonly #used = new Map<string, number>()
+
+  constructor(source: string, syntax: Syntax, options: GrammarOptions) {
+    this.#source = source
+    this.#syntax = syntax
+    this.#options = options
+  }
+
+  read(): Expression {
+    if (this.#source.length > MAX_GRAMMAR_CHARACTERS)
+      throw invalid(`The grammar has more than ${MAX_GRAMMAR_CHARACTERS} characters.`)
+    const { rules, scope } = this.#options
+    while (!this.#isAtEnd()) {
+      const name = this.#definition()
+      if (rules.has(scope + name)) this.#fail(`a second rule ${shorten(name)}`)
+      rules.set(scope + name, EMPTY)
+      const alternatives = this.#alternatives(0)
+      rules.set(scope + name, withoutTailRecursion(scope + name, alternatives))
+    }
+    const grammar = `The grammar in ${this.#syntax.name}`
+    for (const [name, at] of this.#used) {
+      if (rules.has(scope + name)) continue
+      throw invalid(`${grammar} has no rule ${shorten(name)}, which line ${this.#lineOf(at)} uses.`)
+    }
+    if (!rules.has(`${scope}root`)) throw invalid(`${grammar} has no rule root.`)
+    return { type: 'rule', name: `${scope}root` }
+  }
+
+  #alternatives(depth: number): readonly Expression[] {
+    if (depth > MAX_NESTED_BRACKETS) this.#fail(`more than ${MAX_NESTED_BRACKETS} nested brackets`)
+    const parts = [this.#sequence(depth)]
+    while (this.#take('|')) parts.push(this.#sequence(depth))
+    return parts
+  }
+
+  #sequence(depth: number): Expression {
+    const parts: Expression[] = []
+    for (let part = this.#element(depth); part; part = this.#element(depth)) {
+      this.#elements += 1
+      if (this.#elements > MAX_GRAMMAR_ELEMENTS)
+        this.#fail(`more than ${MAX_GRAMMAR_ELEMENTS} elements`)
+      parts.push(this.#counted(part))
+    }
+    if (parts.length === 0 && !this.#syntax.isGbnf) this.#fail('no element where one is expected')
+    return sequence(...parts)
+  }
+
+  #element(depth: number): Expression | null {
+    if (this.#take('"')) return this.#options.toText(this.#quoted())
+    if (this.#take('[')) return { type: 'set', ranges: this.#bracket() }
+    if (this.#take('(')) {
+      if (this.#take('=')) this.#fail('a look-ahead, which is not supported')
+      const inner = choice(...this.#alternatives(depth + 1))
+      if (!this.#take(')')) this.#fail('an unclosed (')
+      return inner
+    }
+    if (this.#syntax.isGbnf) {
+      if (this.#take('.')) return { type: 'set', ranges: ANY_CHARACTER }
+      if (this.#take('!')) this.#fail('a negated token, which is not supported')
+      if (this.#take('<')) return this.#token()
+    }
+    const name = this.#reference()
+    if (name === null) return null
+    if (!this.#used.has(name)) this.#used.set(name, this.#at)
+    return { type: 'rule', name: this.#options.scope + name }
+  }
+
+  #counted(part: Expression): Expression {
+    if (this.#take('*')) return repeat(part, 0)
+    if (this.#take('+')) return repeat(part, 1)
+    if (this.#take('?')) return repeat(part, 0, 1)
+    if (!this.#take('{')) return part
+    const found = this.#match(/\s*(\d{1,9})\s*(?:(,)\s*(?:(\d{1,9})\s*)?)?\}/y)
+    const [, least, comma, most] = found ?? this.#fail('a { without a count')
+    const min = Number(least)
+    const max = most === undefined ? (comma ? Infinity : min) : Number(most)
+    if (max < min) this.#fail('an invalid count')
+    if (min > MAX_REPETITIONS || (max > MAX_REPETITIONS && max < Infinity))
+      this.#fail(`a count above ${MAX_REPETITIONS}`)
+    return repeat(part, min, max)
+  }
+
+  /** Reads the name of a rule and the `::=` after it. */
+  #definition(): string {
+    const [name] = this.#match(this.#syntax.ruleName) ?? this.#fail('no rule where one is expected')
+    if (!this.#take('::=')) this.#fail(`no ::= after ${shorten(name)}`)
+    return name
+  }
+
+  /** Reads the name of a rule that is referred to; `null` if there is none. */
+  #reference(): string | null {
+    this.#skip()
+    const before = this.#at
+    const [name] = this.#match(this.#syntax.ruleName) ?? []
+    if (name === undefined) return null
+    if (name === 'TagDispatch') this.#fail('a TagDispatch, which is not supported')
+    const after = this.#at
+    const isDefinition = this.#take('::=')
+    this.#at = isDefinition ? before : after
+    return isDefinition ? null : name
+  }
+
+  /** Reads a token of llama.cpp after its first bracket, such as `<[1000]>` or `<think>`. */
+  #token(): Expression {
+    const [found] = this.#match(/[^<>\s]+>/y) ?? this.#fail('an unclosed <')
+    const name = `<${found}`
+    return this.#options.findToken(name) ?? this.#fail(`an unknown token ${shorten(name)}`)
+  }
+
+  /** Reads a text after its first quote. */
+  #quoted(): string {
+    let value = ''
+    for (let code = this.#character('"'); code !== null; code = this.#character('"')) {
+      if (code >= 0xd800 && code <= 0xdfff) this.#fail('a text with an invalid character')
+      value += String.fromCodePoint(code)
+    }
+    return value
+  }
+
+  /** Reads a set of characters after its first bracket. */
+  #bracket(): readonly CharacterRange[] {
+    const isNegated = this.#match(/\^/y) !== null
+    const ranges: CharacterRange[] = []
+    for (let code = this.#character(']'); code !== null; code = this.#character(']')) {
+      const last = this.#match(/-(?!\])/y) ? this.#character(']') : code
+      if (last === null || last < code) return this.#fail('an invalid range')
+      ranges.push([code, last])
+    }
+    const normalized = normalizeRanges(ranges)
+    return isNegated ? complement(normalized) : normalized
+  }
+
+  /** Reads a character of a text or set; `null` if it is the one that ends it. */
+  #character(end: string): number | null {
+    const [found] = this.#match(/[^]/uy) ?? []
+    if (found === undefined || found === '\n') return this.#fail(`an unclosed ${end}`)
+    if (found === end) return null
+    if (found !== '\\') return found.codePointAt(0) ?? 0
+    const digits = this.#match(/x([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})/y)
+    if (digits) {
+      const code = Number.parseInt(digits[1] ?? digits[2] ?? digits[3] ?? '', 16)
+      return code <= 0x10ffff ? code : this.#fail('a character above U+10FFFF')
+    }
+    const [escaped = ''] = this.#match(/[^]/uy) ?? []
+    const known = ESCAPES[escaped] ?? (/[\w\s]/.test(escaped) ? undefined : escaped)
+    return known?.codePointAt(0) ?? this.#fail(`an unknown escape \\${escaped}`)
+  }
+
+  /** Moves past what the sticky form matches here. */
+  #match(form: RegExp): RegExpExecArray | null {
+    form.lastIndex = this.#at
+    const found = form.exec(this.#source)
+    if (found) this.#at = form.lastIndex
+    return found
+  }
+
+  /** Moves past blanks and comments. */
+  #skip(): void {
+    this.#match(/(?:\s+|#[^\n]*)*/y)
+  }
+
+  /** Moves past blanks and comments, and past the token if it follows. Returns `true` if it does. */
+  #take(token: string): boolean {
+    this.#skip()
+    if (!this.#source.startsWith(token, this.#at)) return false
+    this.#at += token.length
+    return true
+  }
+
+  #isAtEnd(): boolean {
+    this.#skip()
+    return this.#at >= this.#source.length
+  }
+
+  #lineOf(at: number): number {
+    return this.#source.slice(0, at).split('\n').length
+  }
+
+  #fail(what: string): never {
+    throw invalid(
+      `The grammar in ${this.#syntax.name} has ${what} in line ${this.#lineOf(this.#at)}.`,
+    )
+  }
+}
+
+/** Parts of a Lark grammar: comments, texts, regular expressions, tokens, and other characters. */
+const LARK_PARTS =
+  /(?<comment>(?:#|\/\/)[^\n]*)|(?<literal>"(?:[^"\\\n]|\\.)*"|\/(?:[^/\\]|\\.)+\/)|(?<token><[^<>\s]+>)|[^]/g
+
+/**
+ * Prepares a Lark grammar of a request for the engine. Names of special tokens become their ids, since the engine
+ * knows no names.
+ */
+export function readLark(
+  source: string,
+  findToken: (name: string) => { source: string } | null,
+): string {
+  if (source.length > MAX_GRAMMAR_CHARACTERS)
+    throw invalid(`The grammar has more than ${MAX_GRAMMAR_CHARACTERS} characters.`)
+  let rest = ''
+  const written = source.replaceAll(LARK_PARTS, (part, ...found: unknown[]) => {
+    const { comment, literal, token } = found.at(-1) as Record<string, string | undefined>
+    if (token !== undefined) {
+      const known = findToken(token)
+      if (!known) throw invalid(`The grammar in Lark has an unknown token ${shorten(token)}.`)
+      return known.source
+    }
+    rest += comment === undefined && literal === undefined ? part : ' '
+    return part
+  })
+  if (!/^[ \t]*[!?]{0,2}start\s*(?:::_\s*)?[[:.{]/m.test(rest))
+    throw invalid('The grammar in Lark has no rule start.')
+  return written
+}
+
+const shorten = (name: string): string =>
+  name.length > MAX_SHOWN_CHARACTERS ? `${name.slice(0, MAX_SHOWN_CHARACTERS)}...` : name
+
+const invalid = (message: string): ConstraintError =>
+  new ConstraintError('invalid_grammar', message)

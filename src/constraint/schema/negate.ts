@@ -1,0 +1,300 @@
+/** Returns schemas for the values that are not valid for others. */
+import { type Facts, isRefused } from './empty.ts'
+import {
+  all,
+  any,
+  isKeywords,
+  isObject,
+  type Plain,
+  type PlainKeywords,
+  typeOf,
+  TYPES,
+  type TypeName,
+} from './plain.ts'
+import { combine, otherTexts, rewriteTexts } from './texts.ts'
+
+const MAX_DEPTH = 12
+/** Names of an enumeration that are excluded by a pattern. */
+const MAX_EXCLUDED_TEXTS = 64
+/** Names whose combinations are written out. */
+const MAX_LISTED_NAMES = 4
+
+/**
+ * Returns a schema for the values of the given types that are not valid for the schema; `undefined`
+ * if the engine has no way to say that. It is exact if the schema is, and those of its references are,
+ * so that `facts` must not know others.
+ */
+export function negate(
+  schema: Plain,
+  facts: Facts,
+  types: readonly TypeName[] = TYPES,
+  depth = 0,
+): Plain | undefined {
+  if (typeof schema === 'boolean') return schema ? false : ofTypes(types)
+  if (depth > MAX_DEPTH || !facts.steps.spend()) return undefined
+  const below = (part: Plain, of?: readonly TypeName[]): Plain | undefined =>
+    negate(part, facts, of, depth + 1)
+
+  // A value is refused if one keyword refuses it.
+  const refusals: (Plain | undefined)[] = []
+  const own = schema.type ?? TYPES
+  const others = types.filter(
+    (type) => !own.includes(type) && !(type === 'integer' && own.includes('number')),
+  )
+  // Numbers that are no integers have no type of their own.
+  if (own.includes('integer') && others.includes('number')) return undefined
+  if (others.length > 0) refusals.push(ofTypes(others))
+  const kept = types.filter(
+    (type) => own.includes(type) || (type === 'integer' && own.includes('number')),
+  )
+
+  for (const [keyword, value] of Object.entries(schema) as [keyof PlainKeywords, unknown][]) {
+    if (keyword === 'type') continue
+    if (keyword === 'enum') {
+      refusals.push(excludeValues(schema.enum ?? [], kept, below))
+    } else if (keyword === 'anyOf') {
+      const parts = (schema.anyOf ?? []).map((part) => below(part, kept))
+      refusals.push(
+        parts.includes(undefined) ? undefined : all(...parts.map((part) => part ?? true)),
+      )
+    } else if (keyword === 'allOf') {
+      refusals.push(...(schema.allOf ?? []).map((part) => below(part, kept)))
+    } else if (keyword === '$ref') {
+      const target = facts.lookUp(String(value))
+      refusals.push(target === undefined ? undefined : below(target, kept))
+    } else {
+      refusals.push(...negateAssertion(keyword, schema, kept, below))
+    }
+  }
+  if (refusals.includes(undefined)) return undefined
+  return any(...refusals.map((part) => part ?? true))
+}
+
+/**
+ * Returns the other values of a property that has listed ones beside it, which is the usual form of
+ * a condition.
+ */
+export function negateListed(
+  schema: Plain,
+  beside: readonly Plain[],
+  facts: Facts,
+): Plain | undefined {
+  if (!isKeywords(schema) || Object.keys(schema).some((keyword) => keyword !== 'properties'))
+    return undefined
+  const [[name, wanted] = ['', true], ...others] = Object.entries(schema.properties ?? {})
+  if (!isListed(wanted) || others.length > 0) return undefined
+  const listed = beside
+    .map((part) => isKeywords(part) && part.properties?.[name])
+    .find((part) => part !== undefined && isListed(part))
+  if (listed === undefined || !isListed(listed)) return undefined
+  const left = listed.enum.filter((value) => isRefused(value, wanted, facts))
+  return listProperty(name, left)
+}
+
+/** Returns the schema of objects with a property that has one of the values. */
+export function listProperty(name: string, values: readonly unknown[]): PlainKeywords {
+  const properties = Object.fromEntries([[name, values.length > 0 && { enum: values }]])
+  return { type: ['object'], properties, required: [name] }
+}
+
+/** Returns `true` for a schema that allows listed values only. */
+const isListed = (schema: Plain): schema is PlainKeywords & { enum: readonly unknown[] } =>
+  isKeywords(schema) &&
+  schema.enum !== undefined &&
+  Object.keys(schema).every((keyword) => keyword === 'enum' || keyword === 'type')
+
+type Negate = (schema: Plain, types?: readonly TypeName[]) => Plain | undefined
+
+const ofTypes = (types: readonly TypeName[]): Plain =>
+  TYPES.every((type) => types.includes(type)) ? true : types.length === 0 ? false : { type: types }
+
+/** Returns schemas one of which holds where the keyword does not. */
+function negateAssertion(
+  keyword: keyof PlainKeywords,
+  schema: PlainKeywords,
+  types: readonly TypeName[],
+  below: Negate,
+): (Plain | undefined)[] {
+  const numbers = types.filter((type) => type === 'number' || type === 'integer')
+  const when = (
+    type: TypeName,
+    made: () => readonly (Plain | undefined)[],
+  ): (Plain | undefined)[] => (types.includes(type) ? [...made()] : [])
+  const numeric = (bound: PlainKeywords): Plain[] =>
+    numbers.length > 0 ? [{ type: numbers, ...bound }] : []
+  switch (keyword) {
+    case 'minimum':
+      return numeric({ exclusiveMaximum: schema.minimum })
+    case 'maximum':
+      return numeric({ exclusiveMinimum: schema.maximum })
+    case 'exclusiveMinimum':
+      return numeric({ maximum: schema.exclusiveMinimum })
+    case 'exclusiveMaximum':
+      return numeric({ minimum: schema.exclusiveMaximum })
+    case 'multipleOf':
+      return numbers.length > 0 ? [undefined] : []
+    case 'minLength':
+      return when('string', () => [atMost('string', 'maxLength', (schema.minLength ?? 0) - 1)])
+    case 'maxLength':
+      return when('string', () => [{ type: ['string'], minLength: (schema.maxLength ?? 0) + 1 }])
+    case 'pattern':
+      return when('string', () => [matching(combine([], [schema.pattern ?? '']))])
+    case 'format':
+      return when('string', () => [undefined])
+    case 'minItems':
+      return when('array', () => [atMost('array', 'maxItems', (schema.minItems ?? 0) - 1)])
+    case 'maxItems':
+      return when('array', () => [{ type: ['array'], minItems: (schema.maxItems ?? 0) + 1 }])
+    case 'prefixItems':
+      return when('array', () =>
+        (schema.prefixItems ?? []).map((part, index) => {
+          const negated = below(part)
+          if (negated === undefined) return undefined
+          const before = (schema.prefixItems ?? []).slice(0, index).map(() => true)
+          return all(
+            { type: ['array'], prefixItems: [...before, negated], minItems: index + 1 },
+            negated !== false,
+          )
+        }),
+      )
+    case 'items':
+      return when('array', () => negateItems(schema, below))
+    case 'properties':
+      return when('object', () =>
+        Object.entries(schema.properties ?? {}).map(([name, part]) => {
+          const negated = below(part)
+          if (negated === undefined || negated === false) return negated
+          const properties = Object.fromEntries([[name, negated]])
+          return { type: ['object'], properties, required: [name] }
+        }),
+      )
+    case 'required':
+      return when('object', () =>
+        (schema.required ?? []).map((name) => ({
+          type: ['object'],
+          properties: Object.fromEntries([[name, false]]),
+        })),
+      )
+    case 'minProperties':
+      return when('object', () => [
+        atMost('object', 'maxProperties', (schema.minProperties ?? 0) - 1),
+      ])
+    case 'maxProperties':
+      // Other names may come twice, so that two of them are no two properties.
+      return when('object', () => [
+        schema.maxProperties === 0 ? { type: ['object'], minProperties: 1 } : undefined,
+      ])
+    case 'additionalProperties':
+      return when('object', () => negateAdditional(schema, below))
+    case 'patternProperties':
+      return when('object', () =>
+        Object.values(schema.patternProperties ?? {}).every((part) => part === true)
+          ? []
+          : [undefined],
+      )
+    default:
+      return [undefined]
+  }
+}
+
+function atMost(
+  type: TypeName,
+  keyword: 'maxLength' | 'maxItems' | 'maxProperties',
+  count: number,
+): Plain {
+  return count < 0 ? false : { type: [type], [keyword]: count }
+}
+
+/** An item behind `prefixItems` can only be refused if its place is known. */
+function negateItems(
+  { items = true, prefixItems = [] }: PlainKeywords,
+  below: Negate,
+): (Plain | undefined)[] {
+  const negated = below(items)
+  if (negated === false) return [false]
+  // Without a valid item, there is a refused one as soon as there is any.
+  return [items === false ? { type: ['array'], minItems: prefixItems.length + 1 } : undefined]
+}
+
+/** Returns schemas for objects with a name that is not listed. The engine counts those beside listed names. */
+function negateAdditional(schema: PlainKeywords, below: Negate): (Plain | undefined)[] {
+  const { additionalProperties = true, properties = {}, patternProperties = {} } = schema
+  if (below(additionalProperties) === false) return [false]
+  const names = Object.keys(properties)
+  const isFew = names.length <= MAX_LISTED_NAMES && Object.keys(patternProperties).length === 0
+  if (!isFew || additionalProperties !== false) return [undefined]
+  return subsets(names).map((present) => ({
+    type: ['object'],
+    properties: Object.fromEntries(names.map((name) => [name, present.includes(name)])),
+    required: present,
+    minProperties: present.length + 1,
+  }))
+}
+
+const subsets = (names: readonly string[]): string[][] =>
+  names.reduce<string[][]>((found, name) => found.flatMap((each) => [each, [...each, name]]), [[]])
+
+/** Returns a schema for the values of the types that are not listed. */
+function excludeValues(
+  values: readonly unknown[],
+  types: readonly TypeName[],
+  below: Negate,
+): Plain | undefined {
+  const of = (type: TypeName): unknown[] => values.filter((value) => typeOf(value) === type)
+  const parts: (Plain | undefined)[] = types.map((type) => {
+    if (type === 'integer' || type === 'number')
+      return excludeNumbers(of('number').map(Number), type)
+    const listed = of(type)
+    if (listed.length === 0) return { type: [type] }
+    if (type === 'null') return false
+    if (type === 'boolean') {
+      const left = [true, false].filter((value) => !listed.includes(value))
+      return left.length === 0 ? false : { enum: left }
+    }
+    if (type === 'string') return excludeTexts(listed.map(String))
+    const negated = listed.map((value) => below(toSchema(value), [type]))
+    return negated.includes(undefined) ? undefined : all(...negated.map((part) => part ?? true))
+  })
+  return parts.includes(undefined) ? undefined : any(...parts.map((part) => part ?? true))
+}
+
+/** Returns the ranges between the numbers. */
+function excludeNumbers(values: readonly number[], type: 'integer' | 'number'): Plain {
+  const sorted = [...new Set(values)].sort((a, b) => a - b)
+  const [first] = sorted
+  if (first === undefined) return { type: [type] }
+  const ranges = sorted.map((value, index): Plain => {
+    const next = sorted[index + 1]
+    if (type === 'integer' && next !== undefined && Math.floor(value) + 1 >= next) return false
+    return next === undefined
+      ? { type: [type], exclusiveMinimum: value }
+      : { type: [type], exclusiveMinimum: value, exclusiveMaximum: next }
+  })
+  return any({ type: [type], exclusiveMaximum: first }, ...ranges)
+}
+
+/** Returns the schema whose only value this is. The order of properties does not matter to it. */
+function toSchema(value: unknown): Plain {
+  if (Array.isArray(value)) {
+    const prefixItems = value.map(toSchema)
+    const { length } = value
+    return length === 0
+      ? { type: ['array'], maxItems: 0 }
+      : { type: ['array'], prefixItems, items: false, minItems: length }
+  }
+  if (!isObject(value)) return { enum: [value] }
+  const names = Object.keys(value)
+  if (names.length === 0) return { type: ['object'], maxProperties: 0 }
+  const properties = Object.fromEntries(names.map((name) => [name, toSchema(value[name])]))
+  return { type: ['object'], properties, required: names, additionalProperties: false }
+}
+
+/** Returns a schema for the texts that differ from the listed ones. */
+const excludeTexts = (texts: readonly string[]): Plain | undefined =>
+  texts.length > MAX_EXCLUDED_TEXTS ? undefined : matching(otherTexts(texts))
+
+/** Returns a schema for the texts of a pattern, if the engine can match exactly those. */
+function matching(pattern: string): Plain | undefined {
+  const { loosened } = rewriteTexts({ pattern })
+  return loosened.length === 0 ? { type: ['string'], pattern } : undefined
+}

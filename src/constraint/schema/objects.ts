@@ -1,0 +1,278 @@
+/** Rewrites keywords of objects that the engine lacks into those that it has. */
+import { matches } from './empty.ts'
+import { all, any, type Plain, type PlainKeywords, type PlainMap, toKey } from './plain.ts'
+import { combine, isPattern } from './texts.ts'
+
+/** Alternatives that one keyword may become. */
+const MAX_ALTERNATIVES = 128
+/** Patterns that are split by which of them match. */
+const MAX_SPLIT_PATTERNS = 3
+
+/** Result of a rewriting: the schema that remains, and the keywords that it does not keep. */
+export interface Kept {
+  schema: Plain
+  loosened: readonly string[]
+}
+
+/** Returns the schema that holds for objects without the name, and for all other values. */
+export const without = (name: string): PlainKeywords => ({
+  properties: Object.fromEntries([[name, false]]),
+})
+
+/**
+ * Returns the schema of objects whose names are valid for `names`. Names of an enumeration become
+ * properties, and a pattern that of the only other names.
+ */
+export function limitNames(own: PlainKeywords, names: Plain): Kept {
+  const { properties = {}, patternProperties = {}, additionalProperties = true, ...more } = own
+  const cannot: Kept = { schema: own, loosened: ['propertyNames'] }
+  if (names === true) return { schema: own, loosened: [] }
+  const limit: PlainKeywords = names === false ? { enum: [] } : names
+  const { minLength, maxLength, pattern, enum: listed, type, ...unknown } = limit
+  if (Object.keys(unknown).length > 0) return cannot
+  const isText = !type || type.includes('string')
+  if (listed || !isText) {
+    const allowed = (isText ? (listed ?? []) : []).filter(
+      (name): name is string => typeof name === 'string' && fits(name, limit),
+    )
+    const given = { properties, patternProperties, additionalProperties }
+    const kept = Object.keys(properties).filter((name) => allowed.includes(name))
+    const entries = [...new Set([...kept, ...allowed])].map((name) => [name, schemaOf(name, given)])
+    const schema = { ...more, properties: Object.fromEntries(entries), additionalProperties: false }
+    return { schema: refuseRequired(schema), loosened: [] }
+  }
+  const patterns = [
+    ...(pattern === undefined ? [] : [pattern]),
+    ...(minLength === undefined && maxLength === undefined
+      ? []
+      : [String.raw`^[\s\S]{${minLength ?? 0},${maxLength ?? ''}}$`]),
+  ]
+  if (patterns.length === 0) return { schema: own, loosened: [] }
+  const only = patterns.length === 1 ? (patterns[0] ?? '') : combine(patterns, [])
+  if (!isPattern(only)) return cannot
+  const entries = Object.entries(properties).map(([name, schema]): [string, Plain] => [
+    name,
+    matches(only, name) && schema,
+  ])
+  // Names of other patterns have to match both, and the rest are the other names that match this one.
+  const others = Object.entries(patternProperties)
+  const both = others.map(([each, schema]) => [combine([each, only], []), schema])
+  const rest =
+    others.length === 0
+      ? only
+      : combine(
+          [only],
+          others.map(([each]) => each),
+        )
+  return {
+    schema: {
+      ...more,
+      properties: Object.fromEntries(entries),
+      patternProperties: Object.fromEntries([...both, [rest, additionalProperties]]),
+      additionalProperties: false,
+    },
+    loosened: [],
+  }
+}
+
+/** Requires names of which the schema of properties knows nothing, so that the engine refuses them. */
+function refuseRequired(schema: PlainKeywords): Plain {
+  const { properties = {}, required = [] } = schema
+  return required.every((name) => Object.hasOwn(properties, name))
+    ? schema
+    : { ...schema, type: notObject(schema) }
+}
+
+const notObject = ({ type }: PlainKeywords): NonNullable<PlainKeywords['type']> =>
+  (type ?? (['null', 'boolean', 'number', 'string', 'array', 'object'] as const)).filter(
+    (each) => each !== 'object',
+  )
+
+function fits(
+  name: string,
+  { minLength = 0, maxLength = Infinity, pattern }: PlainKeywords,
+): boolean {
+  const { length } = Array.from(name)
+  return (
+    length >= minLength && length <= maxLength && (pattern === undefined || matches(pattern, name))
+  )
+}
+
+function schemaOf(
+  name: string,
+  {
+    properties,
+    patternProperties,
+    additionalProperties,
+  }: {
+    properties: PlainMap
+    patternProperties: PlainMap
+    additionalProperties: Plain
+  },
+): Plain {
+  const own = Object.hasOwn(properties, name) ? [properties[name] ?? true] : []
+  const matching = Object.entries(patternProperties).filter(([pattern]) => matches(pattern, name))
+  const found = [...own, ...matching.map(([, schema]) => schema)]
+  return found.length > 0 ? all(...found) : additionalProperties
+}
+
+/**
+ * Returns the object's schema without what a listed name and its pattern say both. The engine
+ * intersects the two, which it cannot do with a schema that it is still reading.
+ */
+export function dropRepeated(own: PlainKeywords): PlainKeywords {
+  const { properties, patternProperties } = own
+  if (!properties || !patternProperties) return own
+  const patterns = Object.entries(patternProperties)
+  const entries = Object.entries(properties).map(([name, schema]): [string, Plain] => {
+    const key = toKey(schema)
+    const isRepeated = patterns.some(
+      ([pattern, other]) => toKey(other) === key && matches(pattern, name),
+    )
+    return [name, isRepeated || schema]
+  })
+  return { ...own, properties: Object.fromEntries(entries) }
+}
+
+/**
+ * Returns the object's schema with patterns of which no two match the same name. Those with the same
+ * schema are joined, and a few others are split by which of them match.
+ */
+export function separatePatterns(own: PlainKeywords): Kept {
+  const { additionalProperties = true, patternProperties } = own
+  if (!patternProperties) return { schema: own, loosened: [] }
+  const groups = new Map<string, PatternGroup>()
+  for (const [pattern, schema] of Object.entries(patternProperties)) {
+    // A pattern without restrictions says nothing where other names have none.
+    if (schema === true && additionalProperties === true) continue
+    const key = toKey(schema)
+    const known = groups.get(key)
+    groups.set(key, { pattern: known ? `(?:${known.pattern})|(?:${pattern})` : pattern, schema })
+  }
+  const joined = [...groups.values()]
+  const patterns = joined.map(({ pattern }) => pattern)
+  const separate = areDisjoint(patterns) ? joined : splitPatterns(joined)
+  if (separate?.every(({ pattern }) => isPattern(pattern))) {
+    const entries = separate.map(({ pattern, schema }) => [pattern, schema])
+    return { schema: { ...own, patternProperties: Object.fromEntries(entries) }, loosened: [] }
+  }
+  // Names of the patterns may be any then, with a value that one of them or other names allow.
+  const { patternProperties: _, ...rest } = own
+  const schemas = [...joined.map(({ schema }) => schema), additionalProperties]
+  return {
+    schema: { ...rest, additionalProperties: any(...schemas) },
+    loosened: ['patternProperties'],
+  }
+}
+
+interface PatternGroup {
+  pattern: string
+  schema: Plain
+}
+
+/** Returns patterns for each choice of those that match; `undefined` if there are too many. */
+function splitPatterns(groups: readonly PatternGroup[]): PatternGroup[] | undefined {
+  if (groups.length > MAX_SPLIT_PATTERNS) return undefined
+  const choices = Array.from({ length: 2 ** groups.length - 1 }, (_, index) => index + 1)
+  return choices.map((choice) => {
+    const isFound = (index: number): boolean => ((choice >> index) & 1) === 1
+    const found = groups.filter((_, index) => isFound(index))
+    const missing = groups.filter((_, index) => !isFound(index))
+    const patternsOf = (some: readonly PatternGroup[]): string[] =>
+      some.map(({ pattern }) => pattern)
+    return {
+      pattern: combine(patternsOf(found), patternsOf(missing)),
+      schema: all(...found.map(({ schema }) => schema)),
+    }
+  })
+}
+
+/** Returns `true` if each two patterns are texts, or begin with texts, that exclude each other. */
+function areDisjoint(patterns: readonly string[]): boolean {
+  const texts = patterns.map((pattern) => /^\^([\w/: -]+)(\$?)$/.exec(pattern))
+  return texts.every((one, index) =>
+    texts.slice(index + 1).every((other) => {
+      const [[, a = '', aEnd = ''], [, b = '', bEnd = '']] = [one ?? [], other ?? []]
+      if (a === '' || b === '') return false
+      return (aEnd !== '' || !b.startsWith(a)) && (bEnd !== '' || !a.startsWith(b)) && a !== b
+    }),
+  )
+}
+
+/**
+ * Returns the schema of objects with a limited number of properties. The engine counts other names
+ * only, so that each choice of optional properties becomes an alternative.
+ */
+export function limitCount(own: PlainKeywords): Kept {
+  const {
+    minProperties = 0,
+    maxProperties = Infinity,
+    properties = {},
+    required = [],
+    ...rest
+  } = own
+  const loose = { ...own, minProperties: undefined, maxProperties: undefined }
+  const optional = Object.keys(properties).filter(
+    (name) => !required.includes(name) && properties[name] !== false,
+  )
+  const forced = new Set(required).size
+  const isClosed =
+    own.additionalProperties === false && Object.keys(own.patternProperties ?? {}).length === 0
+  const min = Math.max(0, minProperties - forced)
+  const max = maxProperties - forced
+  const isMaxFree = max === Infinity || (isClosed && max >= optional.length)
+  if (max < 0 || (isClosed && min > optional.length)) return { schema: own, loosened: [] }
+  if (min === 0 && isMaxFree) return { schema: withoutCounts(loose), loosened: [] }
+  if (optional.length === 0) {
+    // A name that comes twice counts twice for the engine.
+    return { schema: own, loosened: min > 1 ? ['minProperties'] : [] }
+  }
+  const sizes = Array.from({ length: optional.length + 1 }, (_, size) => size)
+  // From `min` on, no other name is needed; up to `max`, each choice is an alternative.
+  const wanted = sizes.filter(
+    (size) => (isMaxFree ? size <= min : size <= max) && (!isClosed || size >= min),
+  )
+  const count = wanted.reduce((sum, size) => sum + choose(optional.length, size), 0)
+  if (count > MAX_ALTERNATIVES) {
+    const keywords = [min > 0 ? 'minProperties' : '', isMaxFree ? '' : 'maxProperties']
+    return { schema: withoutCounts(loose), loosened: keywords.filter((keyword) => keyword !== '') }
+  }
+  let isDoubtful = false
+  const options = wanted.flatMap((size) =>
+    combinations(optional, size).map((present): Plain => {
+      const isFree = isMaxFree && size >= min
+      const left = Math.max(0, min - size)
+      isDoubtful ||= left > 1 && !isClosed
+      const absent = isFree ? [] : optional.filter((name) => !present.includes(name))
+      const entries = Object.entries(properties).map(([name, schema]): [string, Plain] => [
+        name,
+        !absent.includes(name) && schema,
+      ])
+      return withoutCounts({
+        ...rest,
+        properties: Object.fromEntries(entries),
+        required: [...required, ...present],
+        minProperties: left > 0 ? forced + size + left : undefined,
+        maxProperties: isMaxFree || isClosed ? undefined : maxProperties,
+      })
+    }),
+  )
+  return { schema: any(...options), loosened: isDoubtful ? ['minProperties'] : [] }
+}
+
+/** Returns the keywords without those that have no value. */
+const withoutCounts = (keywords: PlainKeywords): PlainKeywords =>
+  Object.fromEntries(Object.entries(keywords).filter(([, value]) => value !== undefined))
+
+function choose(of: number, size: number): number {
+  let count = 1
+  for (let at = 0; at < size; at++) count = (count * (of - at)) / (at + 1)
+  return count
+}
+
+function combinations(names: readonly string[], size: number): string[][] {
+  if (size === 0) return [[]]
+  return names.flatMap((name, index) =>
+    combinations(names.slice(index + 1), size - 1).map((rest) => [name, ...rest]),
+  )
+}

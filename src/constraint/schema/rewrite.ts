@@ -1,0 +1,328 @@
+/**
+ * Rewrites a schema of any draft into what the engine takes. What cannot be said there is left out,
+ * so that the result allows all values of the schema, and perhaps more, which is then told.
+ */
+import type { JsonSchema } from '../constraint.ts'
+import { joinParts, type Known, type Part } from './choices.ts'
+import { type Facts, isEmpty } from './empty.ts'
+import { rewriteDependents } from './dependents.ts'
+import { checkKeywords } from './keywords.ts'
+import { link, toName, toReference } from './link.ts'
+import { negate, negateListed } from './negate.ts'
+import type { Kept } from './objects.ts'
+import { separateOptions } from './one-of.ts'
+import { rewriteOwn, sketch } from './own.ts'
+import {
+  all,
+  any,
+  distinct,
+  isKeywords,
+  isObject,
+  type Loosened,
+  type Plain,
+  rejectSchema,
+  StepBudget,
+  TYPES,
+  type TypeName,
+  typesOf,
+} from './plain.ts'
+import { type Node, References } from './references.ts'
+import type { Apart, Source } from './source.ts'
+import { closeUnevaluated } from './unevaluated.ts'
+import { writeSchema } from './write.ts'
+
+export type { Loosened } from './plain.ts'
+
+export interface Rewritten {
+  /** Schema that the engine takes. It allows all values of the original one. */
+  schema: JsonSchema
+  /** Keywords that could not be kept as they are. Without any, the values are the same. */
+  loosened: readonly Loosened[]
+  /** Keywords and formats that restrict nothing. Each is listed once. */
+  ignored: readonly Loosened[]
+}
+
+/** Steps for one schema. */
+const MAX_STEPS = 300_000
+/** Subschemas within each other, after which a definition begins. */
+const MAX_NESTING = 24
+/** Subschemas and definitions within each other. The engine, which has a small stack, takes 310. */
+const MAX_DEPTH = 200
+
+/**
+ * Rewrites a schema. Throws `ConstraintError` if it is no schema, or allows no value.
+ *
+ * @param path - Place of the schema in the request, such as `tools[0].parameters`.
+ */
+export function rewriteSchema(schema: JsonSchema, path: string): Rewritten {
+  return new Rewriter(schema, path).run()
+}
+
+interface Definition {
+  name: string
+  /** What is known before the schema is. */
+  sketch: Plain
+  schema: Plain | undefined
+  loosened: readonly Loosened[]
+}
+
+const UNEVALUATED = ['unevaluatedProperties', 'unevaluatedItems'] as const
+
+class Rewriter {
+  readonly #references: References
+  readonly #steps = new StepBudget(MAX_STEPS)
+  readonly #definitions = new Map<unknown, Map<string, Definition>>()
+  readonly #byName = new Map<string, Definition>()
+  readonly #ignored = new Map<string, Loosened>()
+  #loosened: Loosened[] = []
+  /** Conditions, by the schemas of the values that do not meet them. */
+  readonly #complements = new Map<Plain, Plain>()
+  /** `true` for a draft in which keywords beside `$ref` mean nothing. */
+  readonly #ignoresSiblings: boolean
+  /** Schemas that apply to the same value as the one that is rewritten. */
+  #beside: readonly Plain[] = []
+  #nesting = 0
+  #depth = 0
+
+  /** What is known for proofs, where a schema may allow too much. */
+  readonly #facts: Facts = {
+    lookUp: (reference) => {
+      const found = this.#byName.get(toName(reference))
+      return found && (found.schema ?? found.sketch)
+    },
+    steps: this.#steps,
+  }
+
+  /** What is known for negations, where it may not. */
+  readonly #exact: Facts = {
+    lookUp: (reference) => {
+      const found = this.#byName.get(toName(reference))
+      return found && found.loosened.length === 0 ? found.schema : undefined
+    },
+    steps: this.#steps,
+  }
+
+  readonly #source: Source = {
+    facts: this.#facts,
+    rewrite: (node) => this.rewrite(node),
+    rewriteApart: (node) => this.#rewriteApart(node),
+    below: (node, ...keys) => this.#references.below(node, ...keys),
+    resolve: (node, keyword) => this.#resolve(node, keyword),
+    refer: (node) => (typeof node.value === 'boolean' ? node.value : this.#refer(node)),
+    negate: (node) => this.#negate(node),
+    separate: (node) => {
+      const { options, isKept } = this.#toOptions(node, true, TYPES)
+      return isKept ? options : undefined
+    },
+    take: (kept, path) => this.#take(kept, path),
+    loosen: (path, keyword) => this.#loosen(path, keyword),
+    ignore: (path, keyword) => this.#ignore(path, keyword),
+  }
+
+  readonly #known: Known = { facts: this.#facts, complements: this.#complements }
+
+  constructor(schema: JsonSchema, path: string) {
+    this.#references = new References(schema, path)
+    this.#ignoresSiblings = /\/draft-0[3-7]\//.test(String(Object(schema)['$schema']))
+  }
+
+  run(): Rewritten {
+    const { root } = this.#references
+    const own = this.rewrite(root)
+    const definitions = new Map<string, Plain>()
+    for (const [name, definition] of this.#byName) definitions.set(name, definition.schema ?? true)
+    const steps = new StepBudget(MAX_STEPS)
+    const linked = link(own, definitions, { ...this.#facts, steps })
+    const schema = writeSchema(linked, steps)
+    if (schema === false || isEmpty([own], this.#facts))
+      return rejectSchema(root.path, 'allows no value.')
+    const used = new Set(linked.definitions.keys())
+    const kept = [...this.#byName.values()].filter(({ name }) => used.has(name))
+    const loosened = [...this.#loosened, ...kept.flatMap((each) => each.loosened)]
+    return { schema, loosened: distinct(loosened), ignored: [...this.#ignored.values()] }
+  }
+
+  /** Returns a subschema in the form of the engine. */
+  rewrite(node: Node): Plain {
+    const { value, path } = node
+    if (typeof value === 'boolean') return value
+    if (!isObject(value)) return rejectSchema(path, 'must be a schema: an object or a boolean.')
+    if (!this.#steps.spend() || this.#depth > MAX_DEPTH) return this.#loosen(path, 'schema')
+    if (this.#nesting > MAX_NESTING) return this.#refer(node)
+    if (this.#ignoresSiblings && typeof value['$ref'] === 'string')
+      return all(
+        ...this.#toReferences({ ...node, value: { $ref: value['$ref'] } }).map(
+          ([, schema]) => schema,
+        ),
+      )
+    this.#nesting += 1
+    this.#depth += 1
+    try {
+      for (const keyword of checkKeywords(value, path)) this.#ignore(path, keyword)
+      const open = UNEVALUATED.filter((keyword) => Object.hasOwn(value, keyword))
+      const closed = open.length > 0 ? closeUnevaluated(node, this.#source) : undefined
+      if (closed !== undefined) return closed
+      for (const keyword of open) this.#loosen(path, keyword)
+      return this.#take(joinParts(this.#toParts(node), this.#known), path)
+    } finally {
+      this.#nesting -= 1
+      this.#depth -= 1
+    }
+  }
+
+  /** Rewrites a subschema, and tells whether exactly its values are allowed. */
+  #rewriteApart(node: Node): Apart {
+    const outer = this.#loosened
+    this.#loosened = []
+    try {
+      return { schema: this.rewrite(node), loosened: this.#loosened }
+    } finally {
+      this.#loosened = outer
+    }
+  }
+
+  #negate(node: Node, types?: readonly TypeName[]): Apart & { negated: Plain | undefined } {
+    const apart = this.#rewriteApart(node)
+    const { schema, loosened } = apart
+    const negated =
+      negateListed(schema, this.#beside, this.#facts) ?? negate(schema, this.#exact, types)
+    return { ...apart, negated: loosened.length > 0 ? undefined : negated }
+  }
+
+  #loosen(path: string, keyword: string): true {
+    this.#loosened.push({ path, keyword })
+    return true
+  }
+
+  #ignore(path: string, keyword: string): void {
+    if (!this.#ignored.has(keyword)) this.#ignored.set(keyword, { path, keyword })
+  }
+
+  #take({ schema, loosened }: Kept, path: string): Plain {
+    for (const keyword of loosened) this.#loosen(path, keyword)
+    return schema
+  }
+
+  /** Returns a reference to the node's definition. */
+  #refer(node: Node): Plain {
+    const found = this.#definitions.get(node.value) ?? new Map<string, Definition>()
+    const scope = node.scope.join(' ')
+    const known = found.get(scope)
+    if (known) return { $ref: toReference(known.name) }
+    const name = `d${this.#byName.size}`
+    const definition: Definition = {
+      name,
+      sketch: sketch(node.value),
+      schema: undefined,
+      loosened: [],
+    }
+    this.#definitions.set(node.value, found.set(scope, definition))
+    this.#byName.set(definition.name, definition)
+    const nesting = this.#nesting
+    this.#nesting = 0
+    Object.assign(definition, this.#rewriteApart(node))
+    this.#nesting = nesting
+    return { $ref: toReference(definition.name) }
+  }
+
+  /** Returns all schemas that apply in the node's place. */
+  #toParts(node: Node): Part[] {
+    const outer = this.#beside
+    try {
+      this.#beside = []
+      const own = rewriteOwn(node, this.#source)
+      const references = this.#toReferences(node)
+      const types = isKeywords(own) ? typesOf(own) : TYPES
+      this.#beside = [...outer, own]
+      const combinations = this.#toCombinations(node, own, types)
+      return [
+        ['', own],
+        ...references,
+        ...combinations,
+        ...rewriteDependents(node, own, this.#source),
+      ]
+    } finally {
+      this.#beside = outer
+    }
+  }
+
+  #toReferences(node: Node): Part[] {
+    const value = Object(node.value) as Record<string, unknown>
+    const parts: Part[] = []
+    for (const keyword of ['$ref', '$dynamicRef', '$recursiveRef'] as const) {
+      const reference = value[keyword]
+      if (typeof reference !== 'string') continue
+      const target = this.#resolve(node, keyword)
+      if (target === undefined) this.#loosen(node.path, keyword)
+      else
+        parts.push([
+          keyword,
+          typeof target.value === 'boolean' ? target.value : this.#refer(target),
+        ])
+    }
+    return parts
+  }
+
+  #resolve(node: Node, keyword: string): Node | undefined {
+    const reference = String(Object(node.value)[keyword])
+    return keyword === '$dynamicRef'
+      ? this.#references.resolveDynamic(reference, node)
+      : this.#references.resolve(reference, node)
+  }
+
+  #toCombinations(node: Node, own: Plain, types: readonly TypeName[]): Part[] {
+    const value = Object(node.value) as Record<string, unknown>
+    const parts: Part[] = []
+    for (const each of this.#list(node, 'allOf')) parts.push(['allOf', this.rewrite(each)])
+    if (value['anyOf'] !== undefined)
+      parts.push(['anyOf', any(...this.#list(node, 'anyOf').map((each) => this.rewrite(each)))])
+    if (value['oneOf'] !== undefined) parts.push(['oneOf', this.#toOneOf(node, own, types)])
+    if (value['not'] !== undefined) parts.push(['not', this.#toNot(node, own, types)])
+    if (value['if'] !== undefined) parts.push(['if', this.#toConditional(node, types)])
+    return parts
+  }
+
+  #list(node: Node, keyword: string): Node[] {
+    const list: unknown = Object(node.value)[keyword]
+    return Array.isArray(list)
+      ? list.map((_, index) => this.#references.below(node, keyword, index))
+      : []
+  }
+
+  #toOneOf(node: Node, own: Plain, types: readonly TypeName[]): Plain {
+    const { options, isKept } = this.#toOptions(node, own, types)
+    if (!isKept) this.#loosen(node.path, 'oneOf')
+    return any(...options)
+  }
+
+  /** Returns options that exclude each other, or are made to if that is possible. */
+  #toOptions(
+    node: Node,
+    own: Plain,
+    types: readonly TypeName[],
+  ): { options: readonly Plain[]; isKept: boolean } {
+    const options = this.#list(node, 'oneOf').map((each) => this.#rewriteApart(each))
+    this.#loosened.push(...options.flatMap(({ loosened }) => loosened))
+    return separateOptions(options, own, types, { facts: this.#facts, exact: this.#exact })
+  }
+
+  #toNot(node: Node, own: Plain, types: readonly TypeName[]): Plain {
+    const { schema, negated } = this.#negate(this.#references.below(node, 'not'), types)
+    if (isEmpty([own, schema], this.#facts)) return true
+    // Listed values are refused one by one.
+    return negated ?? this.#loosen(node.path, 'not')
+  }
+
+  #toConditional(node: Node, types: readonly TypeName[]): Plain {
+    const branch = (keyword: 'then' | 'else'): Plain =>
+      Object.hasOwn(Object(node.value), keyword)
+        ? this.rewrite(this.#references.below(node, keyword))
+        : true
+    const [then, otherwise] = [branch('then'), branch('else')]
+    if (then === true && otherwise === true) return true
+    const { schema, negated } = this.#negate(this.#references.below(node, 'if'), types)
+    if (negated === undefined) this.#loosen(node.path, 'if')
+    else if (isKeywords(negated)) this.#complements.set(negated, schema)
+    return any(all(schema, then), all(negated ?? true, otherwise))
+  }
+}

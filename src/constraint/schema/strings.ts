@@ -1,0 +1,202 @@
+/** Rewrites what restricts strings into patterns and lengths of the engine. */
+import {
+  type Budget,
+  type Conjunction,
+  PatternError,
+  toConjunction,
+  toIntersection,
+  writeWhole,
+} from '../pattern.ts'
+import { type Characters, intersection } from '../pattern/characters.ts'
+import {
+  ANYTHING,
+  contains,
+  lengthsOf,
+  type Pattern,
+  repeat,
+  sequence,
+  sizeOf,
+} from '../pattern/node.ts'
+import { findFormat } from './formats.ts'
+
+export interface StringKeywords {
+  minLength?: number
+  maxLength?: number
+  format?: string
+  /** Patterns that all have to match. */
+  patterns: readonly string[]
+}
+
+export interface RewrittenString {
+  /** Keywords that allow the same strings, or more if any of the given ones is loosened. They do not name the type. */
+  schema: Record<string, unknown>
+  /** Keywords that could not be kept. */
+  loosened: string[]
+  /** `format:` and the name of the format, if it is unknown. */
+  ignored: string[]
+}
+
+/** Returns keywords of the engine for the strings that have all the given ones. Strings can have a budget in common. */
+export function rewriteString(keywords: StringKeywords, budget?: Budget): RewrittenString {
+  const { minLength = 0, maxLength = Infinity, format, patterns } = keywords
+  const loosened = new Set<string>()
+  const ignored: string[] = []
+  const parts: Pattern[] = []
+  const add = ({ patterns: found, isLoosened }: Conjunction, keyword: string): void => {
+    parts.push(...found)
+    if (isLoosened) loosened.add(keyword)
+  }
+  for (const source of new Set(patterns)) add(toConjunction(source, budget), 'pattern')
+  if (format !== undefined) {
+    const known = findFormat(format)
+    if (!known) ignored.push(`format:${format}`)
+    else if (known.source !== undefined) add(parseFormat(known.source), 'format')
+    if (known?.isLoose) loosened.add('format')
+  }
+  if (minLength > maxLength) {
+    return { schema: { minLength, maxLength }, loosened: [...loosened], ignored }
+  }
+  const limited = joinSearches(joinRuns(parts), budget).map(
+    (part) => limitRun(part, minLength, maxLength) ?? part,
+  )
+  const [pattern, ...others] = [...new Set(limited.map(writeWhole))]
+  const lengths = keepLengths(limited, minLength, maxLength)
+  const schema = {
+    ...lengths.kept,
+    ...(pattern !== undefined && { pattern }),
+    ...(others.length > 0 && { allOf: others.map((each) => ({ pattern: each })) }),
+  }
+  return { schema, loosened: [...loosened, ...lengths.loosened], ignored }
+}
+
+/** What texts of the formats that were asked for have to match. It takes 5 ms for `date-time`. */
+const formats = new Map<string, Conjunction>()
+
+function parseFormat(source: string): Conjunction {
+  const parsed = formats.get(source) ?? toConjunction(source)
+  formats.set(source, parsed)
+  return parsed
+}
+
+/**
+ * Maximum number of characters that a text needs beyond those of its patterns. The engine looks for one text that has
+ * them all, in as many steps.
+ */
+const MAX_MISSING_LENGTH = 40
+/** Maximum length beside a pattern that counts runs. */
+const MAX_COUNTED_LENGTH = 500
+
+interface Lengths {
+  minLength?: number
+  maxLength?: number
+}
+
+/** Keeps the lengths that the patterns do not imply. It loosens those for which the engine takes too many steps. */
+function keepLengths(
+  patterns: readonly Pattern[],
+  minLength: number,
+  maxLength: number,
+): { kept: Lengths; loosened: string[] } {
+  const lengths = patterns.map(lengthsOf)
+  const least = Math.max(0, ...lengths.map(([min]) => min))
+  const needsMax = maxLength < Infinity && lengths.every(([, max]) => max > maxLength)
+  const needed: Lengths = {
+    ...(least < minLength && { minLength }),
+    ...(needsMax && { maxLength }),
+  }
+  const counts = patterns.flatMap(findCounts)
+  const countsMany = counts.some(({ min }) => min > 1) || maxLength > MAX_COUNTED_LENGTH
+  const isSlow = counts.length > 0 && (countsMany || needed.minLength !== undefined)
+  const isMinSlow = patterns.length > 0 && minLength - least > MAX_MISSING_LENGTH
+  const kept: Lengths = {
+    ...(!isSlow && !isMinSlow && needed.minLength !== undefined && { minLength }),
+    ...(!isSlow && needed.maxLength !== undefined && { maxLength }),
+  }
+  return { kept, loosened: Object.keys(needed).filter((keyword) => !Object.hasOwn(kept, keyword)) }
+}
+
+type Repetition = Extract<Pattern, { type: 'repeat' }>
+
+/** Returns the counted repetitions of parts that have several runs of any length, such as `(?:\S+\s+){0,99}`. */
+function findCounts(pattern: Pattern): Repetition[] {
+  const found: Repetition[] = []
+  contains(pattern, (part) => {
+    if (part.type !== 'repeat') return false
+    const isCounted = part.min > 1 || (part.max > 1 && part.max < Infinity)
+    let runs = 0
+    contains(part.part, (inner) => {
+      if (inner.type === 'repeat' && inner.max === Infinity) runs += 1
+      return false
+    })
+    if (isCounted && runs > 1) found.push(part)
+    return false
+  })
+  return found
+}
+
+/** Any number of characters of a set, with bounds. */
+type Run = Repetition & { part: { type: 'set'; set: Characters } }
+
+const isRun = (pattern: Pattern): pattern is Run =>
+  pattern.type === 'repeat' && pattern.part.type === 'set'
+
+/** Joins the patterns that are runs as a whole into one. */
+function joinRuns(parts: readonly Pattern[]): readonly Pattern[] {
+  const [first, ...runs] = parts.filter(isRun)
+  if (!first) return parts
+  const joined = runs.reduce((one, other): Run => {
+    const set = intersection(one.part.set, other.part.set)
+    const [min, max] = [Math.max(one.min, other.min), Math.min(one.max, other.max)]
+    // Nothing fits into bounds that exclude each other.
+    return {
+      type: 'repeat',
+      part: { type: 'set', set: max < min ? [] : set },
+      min,
+      max: Math.max(min, max),
+    }
+  }, first)
+  return [joined, ...parts.filter((part) => !isRun(part))]
+}
+
+/** Maximum size of the pattern into which those that search are joined. */
+const MAX_JOINED_SIZE = 2_000
+
+/**
+ * Joins the patterns that allow any text at the end into one. The engine takes too many steps for several of them, such
+ * as those of a password, since each may have found its text at many places.
+ */
+function joinSearches(parts: readonly Pattern[], budget?: Budget): readonly Pattern[] {
+  const searches = parts.filter(isSearch)
+  if (searches.length < 2) return parts
+  try {
+    const joined = toIntersection(searches, budget)
+    return sizeOf(joined) > MAX_JOINED_SIZE
+      ? parts
+      : [joined, ...parts.filter((part) => !isSearch(part))]
+  } catch (error) {
+    if (error instanceof PatternError) return parts
+    throw error
+  }
+}
+
+const isSearch = (pattern: Pattern): boolean =>
+  pattern.type === 'sequence' && pattern.parts.at(-1) === ANYTHING
+
+/**
+ * Returns the pattern within the lengths, if all its parts have fixed lengths but one run. The engine counts in the
+ * pattern then, which takes it fewer steps than to match the pattern and the length at once.
+ */
+function limitRun(pattern: Pattern, minLength: number, maxLength: number): Pattern | undefined {
+  const parts = pattern.type === 'sequence' ? pattern.parts : [pattern]
+  const flexible = parts.filter((part) => {
+    const [min, max] = lengthsOf(part)
+    return min !== max
+  })
+  const [run] = flexible
+  if (!run || flexible.length > 1 || !isRun(run)) return undefined
+  const [fixed] = lengthsOf(sequence(...parts.filter((part) => part !== run)))
+  const min = Math.max(run.min, minLength - fixed)
+  const max = Math.min(run.max, maxLength - fixed)
+  if (max < min) return undefined
+  return sequence(...parts.map((part) => (part === run ? repeat(part.part, min, max) : part)))
+}

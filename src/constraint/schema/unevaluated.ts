@@ -1,0 +1,216 @@
+/**
+ * Rewrites `unevaluatedProperties` and `unevaluatedItems`. Which names and items they are about
+ * depends on the subschemas that are valid, so that a schema is split into cases in each of which
+ * that is known.
+ */
+import { isEmpty } from './empty.ts'
+import { without } from './objects.ts'
+import { all, any, isObject, type Plain } from './plain.ts'
+import type { Node } from './references.ts'
+import type { Source } from './source.ts'
+
+/** Schema in which the same subschemas are valid for every value. */
+export interface Case {
+  readonly schema: Plain
+  /** Names and patterns of evaluated properties. */
+  readonly names: readonly string[]
+  readonly patterns: readonly string[]
+  /** `true` if all properties are evaluated. */
+  readonly isOpen: boolean
+  /** Number of evaluated items at the beginning; `NaN` if others may be, too. */
+  readonly items: number
+}
+
+/** Options of one `anyOf`. Each choice of some of them is a case. */
+const MAX_OPTIONS = 6
+const MAX_CASES = 128
+
+/** Keywords whose subschemas evaluate properties and items of the same value. */
+const APPLICATORS = new Set([
+  '$ref',
+  '$dynamicRef',
+  'allOf',
+  'anyOf',
+  'oneOf',
+  'if',
+  'then',
+  'else',
+  'dependentSchemas',
+])
+
+const UNEVALUATED = new Set(['unevaluatedProperties', 'unevaluatedItems'])
+
+/** Returns the schema of the node with all keywords; `undefined` if it has no exact form. */
+export function closeUnevaluated(node: Node, source: Source): Plain | undefined {
+  const value = Object(node.value) as Record<string, unknown>
+  const cases = split({ ...node, value: omit(value, UNEVALUATED) }, source, [node.value])
+  if (!cases) return undefined
+  const closed: Plain[] = []
+  for (const { schema, names, patterns, isOpen, items } of cases) {
+    const parts = [schema]
+    if (value['unevaluatedProperties'] !== undefined && !isOpen) {
+      parts.push({
+        properties: toTrue(names),
+        ...(patterns.length > 0 && { patternProperties: toTrue(patterns) }),
+        additionalProperties: source.rewrite(source.below(node, 'unevaluatedProperties')),
+      })
+    }
+    if (value['unevaluatedItems'] !== undefined && items !== Infinity) {
+      if (Number.isNaN(items)) return undefined
+      const rest = source.rewrite(source.below(node, 'unevaluatedItems'))
+      const prefixItems = Array.from({ length: items }, () => true)
+      parts.push(items === 0 ? { items: rest } : { prefixItems, items: rest })
+    }
+    closed.push(all(...parts))
+  }
+  return any(...closed)
+}
+
+const toTrue = (names: readonly string[]): Record<string, Plain> =>
+  Object.fromEntries(names.map((name) => [name, true]))
+
+const omit = (value: Readonly<Record<string, unknown>>, keywords: ReadonlySet<string>): unknown =>
+  Object.fromEntries(Object.entries(value).filter(([keyword]) => !keywords.has(keyword)))
+
+/** Returns the cases of a schema; `undefined` if they cannot be told apart, or are too many. */
+function split(node: Node, source: Source, chain: readonly unknown[]): readonly Case[] | undefined {
+  const { value } = node
+  if (!isObject(value)) return [nothing(source.rewrite(node))]
+  const isNested = Object.keys(value).some((keyword) => UNEVALUATED.has(keyword))
+  const own = source.rewrite({ ...node, value: omit(value, isNested ? new Set() : APPLICATORS) })
+  let cases: readonly Case[] | undefined = [{ ...evaluatedBy(value), schema: own }]
+  const add = (more: readonly Case[] | undefined): void => {
+    cases = cases && more && multiply(cases, more, source)
+  }
+  const below = (...keys: readonly (string | number)[]): readonly Case[] | undefined =>
+    split(source.below(node, ...keys), source, chain)
+  const list = (keyword: string): readonly unknown[] =>
+    Array.isArray(value[keyword]) ? value[keyword] : []
+
+  for (const keyword of ['$ref', '$dynamicRef']) {
+    if (typeof value[keyword] !== 'string') continue
+    const target = source.resolve(node, keyword)
+    if (!target) return undefined
+    if (!chain.includes(target.value)) add(splitTarget(target, source, [...chain, target.value]))
+  }
+  list('allOf').forEach((_, index) => add(below('allOf', index)))
+  if (value['anyOf'] !== undefined)
+    add(
+      chooseSome(
+        list('anyOf').map((_, index) => below('anyOf', index)),
+        source,
+      ),
+    )
+  if (value['oneOf'] !== undefined) {
+    const separate = source.separate(node)
+    const options = list('oneOf').map((_, index) => below('oneOf', index))
+    if (!separate || options.includes(undefined)) return undefined
+    add(
+      options.flatMap((option, index) =>
+        (option ?? []).map((each) => ({
+          ...each,
+          schema: all(separate[index] ?? true, each.schema),
+        })),
+      ),
+    )
+  }
+  if (value['if'] !== undefined) add(splitConditional(node, source, below))
+  for (const name of Object.keys(Object(value['dependentSchemas']))) {
+    const found = multiply([nothing({ required: [name] })], below('dependentSchemas', name), source)
+    add(found && [nothing(without(name)), ...found])
+  }
+  return cases
+}
+
+/** A reference stays one if it makes no difference which of its subschemas are valid. */
+function splitTarget(
+  target: Node,
+  source: Source,
+  chain: readonly unknown[],
+): readonly Case[] | undefined {
+  const cases = split(target, source, chain)
+  const [only, ...others] = cases ?? []
+  return only && others.length === 0 ? [{ ...only, schema: source.refer(target) }] : cases
+}
+
+function splitConditional(
+  node: Node,
+  source: Source,
+  below: (keyword: string) => readonly Case[] | undefined,
+): readonly Case[] | undefined {
+  const has = (keyword: string): boolean => Object.hasOwn(Object(node.value), keyword)
+  const { negated } = source.negate(source.below(node, 'if'))
+  if (negated === undefined) return undefined
+  const then = has('then') ? below('then') : [nothing(true)]
+  const otherwise = has('else') ? below('else') : [nothing(true)]
+  const yes = multiply(below('if'), then, source)
+  const no = multiply([nothing(negated)], otherwise, source)
+  return yes && no && [...yes, ...no]
+}
+
+/** Returns a case for each choice of options that are valid together. */
+function chooseSome(
+  options: readonly (readonly Case[] | undefined)[],
+  source: Source,
+): readonly Case[] | undefined {
+  if (options.includes(undefined)) return undefined
+  const known = options.map((option) => option ?? [])
+  if (known.flat().every(isNothing))
+    return [nothing(any(...known.flat().map((each) => each.schema)))]
+  if (known.length > MAX_OPTIONS) return undefined
+  let found: readonly Case[] | undefined = []
+  let chosen: readonly Case[] | undefined = [nothing(true)]
+  for (const option of known) {
+    const more: readonly Case[] | undefined = chosen && multiply(chosen, option, source)
+    found = found && more && [...found, ...more]
+    chosen = chosen && more && [...chosen, ...more]
+  }
+  return found
+}
+
+function multiply(
+  a: readonly Case[] | undefined,
+  b: readonly Case[] | undefined,
+  source: Source,
+): readonly Case[] | undefined {
+  if (!a || !b || a.length * b.length > MAX_CASES) return undefined
+  const joined = a.flatMap((one) => b.map((other) => join(one, other)))
+  return joined.length === 1
+    ? joined
+    : joined.filter(({ schema }) => !isEmpty([schema], source.facts))
+}
+
+const join = (a: Case, b: Case): Case => ({
+  schema: all(a.schema, b.schema),
+  names: [...new Set([...a.names, ...b.names])],
+  patterns: [...new Set([...a.patterns, ...b.patterns])],
+  isOpen: a.isOpen || b.isOpen,
+  items: a.items === Infinity || b.items === Infinity ? Infinity : Math.max(a.items, b.items),
+})
+
+const nothing = (schema: Plain): Case => ({
+  schema,
+  names: [],
+  patterns: [],
+  isOpen: false,
+  items: 0,
+})
+
+const isNothing = ({ names, patterns, isOpen, items }: Case): boolean =>
+  names.length + patterns.length === 0 && !isOpen && items === 0
+
+/** Tells what the keywords of a schema evaluate, without those of its applicators. */
+function evaluatedBy(value: Readonly<Record<string, unknown>>): Omit<Case, 'schema'> {
+  const { items, prefixItems } = value
+  const list = Array.isArray(items) ? items : prefixItems
+  const rest = Array.isArray(items) ? value['additionalItems'] : items
+  const isAll = rest !== undefined || value['unevaluatedItems'] !== undefined
+  const count = Array.isArray(list) ? list.length : 0
+  return {
+    names: Object.keys(Object(value['properties'])),
+    patterns: Object.keys(Object(value['patternProperties'])),
+    isOpen:
+      value['additionalProperties'] !== undefined || value['unevaluatedProperties'] !== undefined,
+    items: isAll ? Infinity : value['contains'] === undefined ? count : NaN,
+  }
+}

@@ -1,0 +1,126 @@
+/**
+ * Builds the instance for a vocabulary. That takes about a second for 150,000 tokens, so a worker does it where there
+ * is one, and the caller gets a copy of its memory, piece by piece.
+ */
+import { ConstraintError } from './error.ts'
+import { Instance } from './instance.ts'
+
+/** The vocabulary of a model as the module takes it. */
+export interface Vocabulary {
+  /** For each token its length in 16 bits, little-endian, and its bytes. */
+  tokens: Uint8Array<ArrayBuffer>
+  endTokens: Uint32Array<ArrayBuffer>
+}
+
+/** Message to the worker: first the vocabulary, then a request for each piece of memory. */
+export type VocabularyRequest =
+  | { type: 'build'; module: WebAssembly.Module; vocabulary: Vocabulary }
+  | { type: 'read'; start: number; end: number }
+
+/** Message of the worker. */
+export type VocabularyResponse =
+  | { type: 'built'; memoryBytes: number }
+  | { type: 'memory'; bytes: Uint8Array<ArrayBuffer>; start: number }
+  | { type: 'failed'; reason: string }
+
+/**
+ * Largest number of bytes of a token. The library holds longer ones for a fault of the caller, and no text needs them.
+ */
+const MAX_TOKEN_BYTES = 1000
+
+/** Bytes that are copied at once. That takes 1 to 10 ms of a slow core, because the memory is new. */
+const PIECE_BYTES = 2 * 2 ** 20
+
+/** Packs a vocabulary. Tokens of more than 1,000 bytes have no text. */
+export function packVocabulary(
+  bytes: readonly (Uint8Array | null)[],
+  endTokens: readonly number[],
+): Vocabulary {
+  const texts = bytes.map((each) => (each && each.length <= MAX_TOKEN_BYTES ? each : null))
+  const tokens = new Uint8Array(texts.reduce((sum, each) => sum + 2 + (each?.length ?? 0), 0))
+  let next = 0
+  for (const text of texts) {
+    const length = text?.length ?? 0
+    tokens[next] = length & 0xff
+    tokens[next + 1] = length >>> 8
+    if (text) tokens.set(text, next + 2)
+    next += 2 + length
+  }
+  return { tokens, endTokens: Uint32Array.from(endTokens.filter((id) => id < bytes.length)) }
+}
+
+/** Builds an instance in this thread, which is blocked meanwhile. */
+export async function buildHere(
+  module: WebAssembly.Module,
+  { tokens, endTokens }: Vocabulary,
+): Promise<Instance> {
+  const instance = await Instance.open(module)
+  instance.setVocabulary(tokens, endTokens)
+  return instance
+}
+
+/**
+ * Builds an instance in a worker and copies it into this thread, in pieces of one task each. Resolves with `null` if
+ * there is no such worker, as where a policy forbids it. Terminates the worker.
+ */
+export async function buildInWorker(
+  module: WebAssembly.Module,
+  vocabulary: Vocabulary,
+  createWorker: () => Worker,
+  signal: AbortSignal,
+): Promise<Instance | null> {
+  const started = startWorker(createWorker)
+  if (!started) return null
+  const { worker, ask } = started
+  try {
+    const built = await ask({ type: 'build', module, vocabulary }, signal)
+    if (!built) return null
+    if (built.type !== 'built') throw failed(built)
+    const { memoryBytes } = built
+    const instance = await Instance.open(module)
+    for (let start = 0; start < memoryBytes; start += PIECE_BYTES) {
+      const end = Math.min(start + PIECE_BYTES, memoryBytes)
+      const piece = await ask({ type: 'read', start, end }, signal)
+      if (piece?.type !== 'memory') throw failed(piece)
+      instance.writeMemory(piece.bytes, start, memoryBytes)
+    }
+    return instance
+  } finally {
+    worker.terminate()
+  }
+}
+
+/** Sends a request, and resolves with the response; `null` if the worker does not run. */
+type Ask = (request: VocabularyRequest, signal: AbortSignal) => Promise<VocabularyResponse | null>
+
+function startWorker(createWorker: () => Worker): { worker: Worker; ask: Ask } | null {
+  let worker: Worker
+  try {
+    worker = createWorker()
+  } catch {
+    return null
+  }
+  const ask: Ask = (request, signal) =>
+    new Promise((resolve, reject) => {
+      const stop = (): void => reject(signal.reason)
+      if (signal.aborted) return stop()
+      signal.addEventListener('abort', stop, { once: true })
+      const settle = (response: VocabularyResponse | null): void => {
+        signal.removeEventListener('abort', stop)
+        resolve(response)
+      }
+      worker.onmessage = ({ data }: MessageEvent<VocabularyResponse>) => settle(data)
+      worker.onerror = (event) => {
+        event.preventDefault()
+        settle(null)
+      }
+      worker.onmessageerror = () => settle(null)
+      worker.postMessage(request)
+    })
+  return { worker, ask }
+}
+
+function failed(response: VocabularyResponse | null): ConstraintError {
+  const reason = response?.type === 'failed' ? response.reason : 'Its worker ended.'
+  return new ConstraintError('constraint_trap', `The vocabulary could not be built: ${reason}`)
+}
