@@ -68,7 +68,7 @@ export function expand(parts: readonly Plain[], facts: Facts): readonly Flat[] |
     if (!a || !b || !facts.steps.spend(a.length * b.length * (1 + length / COPIES_PER_STEP)))
       return undefined
     // A schema that applies twice says nothing new.
-    const joined = a.flatMap((one) => b.map((other) => [...new Set([...one, ...other])]))
+    const joined = a.flatMap((one) => b.map((other) => join(one, other)))
     // Alternatives without a type are dropped at once, so that few are left to multiply.
     const possible =
       joined.length === 1 ? joined : joined.filter((flat) => commonTypes(flat).length > 0)
@@ -80,6 +80,11 @@ export function expand(parts: readonly Plain[], facts: Facts): readonly Flat[] |
     done = next
   }
   return done
+}
+
+const join = (one: Flat, other: Flat): Flat => {
+  if (one.length === 0) return other
+  return other.length === 0 ? one : [...one, ...other.filter((part) => !one.includes(part))]
 }
 
 /** Keywords of schemas without combinations and references, so that a schema gives one object. */

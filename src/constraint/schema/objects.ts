@@ -1,7 +1,7 @@
 /** Rewrites keywords of objects that the engine lacks into those that it has. */
 import { matches } from './empty.ts'
 import { all, any, type Plain, type PlainKeywords, type PlainMap, toKey } from './plain.ts'
-import { combine, isPattern } from './texts.ts'
+import { combine, toNamePattern } from './texts.ts'
 
 /** Alternatives that one keyword may become. */
 const MAX_ALTERNATIVES = 128
@@ -49,7 +49,7 @@ export function limitNames(own: PlainKeywords, names: Plain): Kept {
   ]
   if (patterns.length === 0) return { schema: own, loosened: [] }
   const only = patterns.length === 1 ? (patterns[0] ?? '') : combine(patterns, [])
-  if (!isPattern(only)) return cannot
+  if (toNamePattern(only) === undefined) return cannot
   const entries = Object.entries(properties).map(([name, schema]): [string, Plain] => [
     name,
     matches(only, name) && schema,
@@ -152,7 +152,7 @@ export function separatePatterns(own: PlainKeywords): Kept {
   const joined = [...groups.values()]
   const patterns = joined.map(({ pattern }) => pattern)
   const separate = areDisjoint(patterns) ? joined : splitPatterns(joined)
-  if (separate?.every(({ pattern }) => isPattern(pattern))) {
+  if (separate?.every(({ pattern }) => toNamePattern(pattern) !== undefined)) {
     const entries = separate.map(({ pattern, schema }) => [pattern, schema])
     return { schema: { ...own, patternProperties: Object.fromEntries(entries) }, loosened: [] }
   }

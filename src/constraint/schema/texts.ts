@@ -7,27 +7,38 @@ import { type RewrittenString, rewriteString } from './strings.ts'
 /** Pattern of the engine that no text matches. */
 export const NO_TEXT = writeWhole(NOTHING)
 
-/** Returns what the engine keeps of the keywords of strings. */
-export function rewriteTexts({
-  pattern,
-  format,
-  minLength,
-  maxLength,
-}: PlainKeywords): RewrittenString {
-  const patterns = pattern === undefined ? [] : [pattern]
-  return rewriteString({ patterns, format, minLength, maxLength })
-}
+/** Results that are kept. One schema asks for them several times. */
+const MAX_KNOWN = 500
 
-/** Returns `true` if the engine can match exactly the names that the pattern does. */
-export function isPattern(source: string): boolean {
-  try {
-    toEnginePattern(source)
-    return true
-  } catch (error) {
-    if (error instanceof PatternError) return false
-    throw error
+/** Returns the function with a memory of its last results. */
+function remember<Result>(work: (key: string) => Result): (key: string) => Result {
+  const known = new Map<string, { result: Result }>()
+  return (key) => {
+    const found = known.get(key) ?? { result: work(key) }
+    if (known.size >= MAX_KNOWN) known.clear()
+    known.set(key, found)
+    return found.result
   }
 }
+
+const rewriteKey = remember((key): RewrittenString => rewriteString(JSON.parse(key)))
+
+/** Returns what the engine keeps of the keywords of strings. */
+export function rewriteTexts(keywords: PlainKeywords): RewrittenString {
+  const { pattern, format, minLength, maxLength } = keywords
+  const patterns = pattern === undefined ? [] : [pattern]
+  return rewriteKey(JSON.stringify({ patterns, format, minLength, maxLength }))
+}
+
+/** Returns the pattern of names for the engine; `undefined` if it cannot match exactly the same. */
+export const toNamePattern = remember((source): string | undefined => {
+  try {
+    return toEnginePattern(source)
+  } catch (error) {
+    if (error instanceof PatternError) return undefined
+    throw error
+  }
+})
 
 /** Returns a pattern for the texts in which some patterns find something, and others find nothing. */
 export const combine = (found: readonly string[], missing: readonly string[]): string =>

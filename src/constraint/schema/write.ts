@@ -1,6 +1,5 @@
 /** Writes a linked schema for the engine, which takes only definitions that some value satisfies. */
 import type { JsonSchema } from '../constraint.ts'
-import { toEnginePattern } from '../pattern.ts'
 import { type Facts, isEmpty, itemSchemas, propertySchemas } from './empty.ts'
 import { type Linked, toName } from './link.ts'
 import {
@@ -11,7 +10,7 @@ import {
   type TypeName,
   typesOf,
 } from './plain.ts'
-import { NO_TEXT, rewriteTexts } from './texts.ts'
+import { NO_TEXT, rewriteTexts, toNamePattern } from './texts.ts'
 
 /** Returns the schema with its definitions; `false` if no value is valid. */
 export function writeSchema(linked: Linked, steps: Facts['steps']): JsonSchema {
@@ -133,5 +132,8 @@ const TEXTS = ['pattern', 'format', 'minLength', 'maxLength'] as const
 
 const writeNames = (patterns: PlainMap): PlainMap =>
   Object.fromEntries(
-    Object.entries(patterns).map(([pattern, schema]) => [toEnginePattern(pattern), schema]),
+    Object.entries(patterns).map(([pattern, schema]) => [
+      toNamePattern(pattern) ?? pattern,
+      schema,
+    ]),
   )
