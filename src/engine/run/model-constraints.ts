@@ -3,7 +3,8 @@ import type { Constraint, ConstraintCompiler, Matcher } from '../../constraint/i
 import type { ErrorCode } from '../../error-codes.ts'
 import { type ErrorKind, InoriginError } from '../../error.ts'
 import type { ModelConfig } from '../text/config.ts'
-import { listTokenBytes, readVocabulary } from '../text/vocabulary.ts'
+import { listTokenBytesInTasks, readVocabulary } from '../text/vocabulary.ts'
+import { createYielder } from './yielder.ts'
 
 /** Compiles the constraints of one model. Errors are those of requests. */
 export interface ModelConstraints {
@@ -25,8 +26,11 @@ export function createModelConstraints(config: ModelConfig, folder: string): Mod
     const { createConstraintCompiler } = await import('../../constraint/index.ts')
     const { tokenizer, tokenizerConfig, endTokens } = config
     const { names, special } = readVocabulary(tokenizer, tokenizerConfig)
+    const yielder = createYielder()
+    const bytes = await listTokenBytesInTasks(tokenizer, tokenizerConfig, yielder.next)
+    yielder.close()
     return createConstraintCompiler({
-      bytes: listTokenBytes(tokenizer, tokenizerConfig),
+      bytes,
       special: new Map([...special].map((id) => [names[id] ?? '', id])),
       endTokens: [...endTokens],
       wasm: new URL('llguidance.wasm', folder),
