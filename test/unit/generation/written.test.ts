@@ -126,5 +126,5 @@ test.each(FORMATS)('$name: every constrained answer is parsed', async (format) =
     }
   }
   for (const compiler of compilers) compiler.close()
-  expect(found).toBeGreaterThan(runs(5, 20))
+  expect(found).toBeGreaterThan(runs(2, 12))
 })
