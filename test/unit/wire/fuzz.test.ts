@@ -190,7 +190,7 @@ describe.each(Object.keys(BODIES))('%s', { timeout: 300_000 }, (path) => {
     const host = scriptedHost()
     const values = [undefined, ...VALUES]
     // Each field gets another part of the values.
-    const stride = runs(60, 3)
+    const stride = runs(60, 8)
     let refused = 0
     for (const [index, at] of pathsOf(body).entries()) {
       for (const value of values.filter((_, number) => (number + index) % stride === 0)) {
@@ -221,7 +221,7 @@ describe.each(Object.keys(BODIES))('%s', { timeout: 300_000 }, (path) => {
     const host = isPlanned ? planningHost() : scriptedHost()
     const chance = createChance(path.length)
     const outcomes = new Map<number, number>()
-    for (let round = 0; round < runs(12, isPlanned ? 200 : 500); round += 1) {
+    for (let round = 0; round < runs(12, isPlanned ? 120 : 300); round += 1) {
       const stream = isPlanned && chance.often(0.25) && !path.endsWith('tokens')
       const whole = {
         ...(isPlanned ? (withoutImages(body) as object) : body),
