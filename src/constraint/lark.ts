@@ -21,16 +21,15 @@ import { PatternError, toEngineRegex } from './pattern.ts'
 import { readRegex } from './regex.ts'
 import { Tokens } from './tokens.ts'
 
+/** Options of the engine for all JSON: one space after each `,` and `:`, and no other white space. */
+const JSON_OPTIONS = { whitespace_flexible: false, item_separator: ', ', key_separator: ': ' }
+
 /**
- * Options of the engine for all JSON: one space after each `,` and `:`, and no other white space. Without escapes by
- * number, no name can be spelled in a way in which it escapes its schema.
+ * Escapes in the JSON of a schema. Without those by number, no name can be spelled in a way in which it escapes its
+ * schema. A schema that names control characters needs them: the engine would leave out the characters.
  */
-const JSON_OPTIONS = {
-  whitespace_flexible: false,
-  item_separator: ', ',
-  key_separator: ': ',
-  json_allowed_escapes: 'nrbtf\\"',
-}
+const ESCAPES = 'nrbtf\\"'
+const CONTROL_CHARACTERS = /\\u00[01]|\x7f|\\x\{(?:[0-7BEF]|1[0-9A-F]|7F)\}/i
 
 /**
  * Writes a constraint as a Lark grammar. `special` has the ids of special tokens by name; a text that contains a name
@@ -203,10 +202,11 @@ class Builder {
   #schema(part: JsonConstraint): EnginePart {
     const schema = this.#json(part)
     if (schema === false) throw invalid('No value satisfies the schema.')
-    const written = JSON.stringify({
-      ...(schema === true ? {} : schema),
-      'x-guidance': JSON_OPTIONS,
-    })
+    const options = CONTROL_CHARACTERS.test(JSON.stringify(schema))
+      ? JSON_OPTIONS
+      : { ...JSON_OPTIONS, json_allowed_escapes: ESCAPES }
+    // The engine puts the last keyword in the place of the options, so they come last.
+    const written = JSON.stringify({ ...(schema === true ? {} : schema), 'x-guidance': options })
     const known = this.#schemas.get(written)
     if (known) return known
     const made: EnginePart = {

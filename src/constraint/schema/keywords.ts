@@ -43,6 +43,11 @@ const SCHEMAS: Check = [
   (value) => Array.isArray(value) && value.length > 0 && value.every(isSchema),
   'a list of schemas',
 ]
+/** An empty list of the first items says nothing. zod writes one for an empty tuple. */
+const FIRST_ITEMS: Check = [
+  (value) => Array.isArray(value) && value.every(isSchema),
+  'a list of schemas',
+]
 const SCHEMAS_BY_NAME: Check = [isSchemaMap, 'an object of schemas']
 const COUNT: Check = [
   (value) => Number.isInteger(value) && Number(value) >= 0,
@@ -76,7 +81,7 @@ const KEYWORDS: ReadonlyMap<string, Check> = new Map<string, Check>([
   ['maxLength', COUNT],
   ['pattern', STRING],
   ['format', STRING],
-  ['prefixItems', SCHEMAS],
+  ['prefixItems', FIRST_ITEMS],
   [
     'items',
     [

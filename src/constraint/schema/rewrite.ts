@@ -103,6 +103,7 @@ class Rewriter {
   }
 
   readonly #source: Source = {
+    splits: 0,
     facts: this.#facts,
     rewrite: (node) => this.rewrite(node),
     rewriteApart: (node) => this.#rewriteApart(node),

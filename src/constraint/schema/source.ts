@@ -12,6 +12,8 @@ export interface Apart {
 
 export interface Source {
   readonly facts: Facts
+  /** Number of schemas with unevaluated keywords, within each other, that are being split. */
+  splits: number
   /** Returns a subschema in the form of the engine. */
   rewrite(node: Node): Plain
   /** Rewrites a subschema whose loosened keywords are not noted yet. */

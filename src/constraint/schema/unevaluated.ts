@@ -40,8 +40,24 @@ const APPLICATORS = new Set([
 
 const UNEVALUATED = new Set(['unevaluatedProperties', 'unevaluatedItems'])
 
+/**
+ * Largest number of schemas with unevaluated keywords within each other. A schema that refers to itself in place has
+ * no end of them, and each level multiplies the cases.
+ */
+const MAX_SPLITS = 3
+
 /** Returns the schema of the node with all keywords; `undefined` if it has no exact form. */
 export function closeUnevaluated(node: Node, source: Source): Plain | undefined {
+  if (source.splits === MAX_SPLITS) return undefined
+  source.splits += 1
+  try {
+    return close(node, source)
+  } finally {
+    source.splits -= 1
+  }
+}
+
+function close(node: Node, source: Source): Plain | undefined {
   const value = Object(node.value) as Record<string, unknown>
   const cases = split({ ...node, value: omit(value, UNEVALUATED) }, source, [node.value])
   if (!cases) return undefined

@@ -256,7 +256,10 @@ const VALUES: [schema: JsonSchema, accepted: string, refused?: string][] = [
     `"-a" ; "a-" ; "a..b" ; "${'a'.repeat(64)}.b"`,
   ],
   [ofFormat('uri'), '"https://a.b/c?d#e" ; "ftp://x:21/"', '"//a" ; "a b" ; "http://a b"'],
+  [{ enum: ['a\u001bb', 'c\u007f'] }, '"a\\u001bb" ; "c\\u007f"', '"ab" ; "c"'],
+  [{ type: 'string', pattern: '^a\\u0001b$' }, '"a\\u0001b"', '"ab"'],
   // Arrays
+  [{ type: 'array', prefixItems: [], items: number }, '[] ; [1]', '["a"]'],
   [
     { type: 'array', items: number, minItems: 1, maxItems: 2 },
     '[1] ; [1, 2]',
@@ -408,6 +411,19 @@ const VALUES: [schema: JsonSchema, accepted: string, refused?: string][] = [
 
 test.each(VALUES)('a schema accepts the right values: %j', async (schema, right, wrong) => {
   await expectTaken(json(schema), right.split(' ; '), wrong?.split(' ; ') ?? [])
+})
+
+test('a schema that closes itself in place ends in a few steps', async () => {
+  const closing = { unevaluatedProperties: false, $ref: '#' }
+  for (const schema of [
+    { dependentSchemas: { a: closing } },
+    { if: { required: ['a'] }, then: closing },
+    { allOf: [{ $ref: '#' }], dependentSchemas: { a: closing } },
+  ]) {
+    const matcher = await open(json(schema))
+    expect(takes(matcher, vocabulary, '{}')).toBe(true)
+    matcher.close()
+  }
 })
 
 test('JSON has at least one character, and no line breaks in strings', async () => {
