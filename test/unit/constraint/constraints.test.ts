@@ -417,7 +417,7 @@ test('a schema that closes itself in place ends in a few steps', async () => {
   const closing = { unevaluatedProperties: false, $ref: '#' }
   for (const schema of [
     { dependentSchemas: { a: closing } },
-    { if: { required: ['a'] }, then: closing },
+    { if: { required: ['a'] }, else: closing },
     { allOf: [{ $ref: '#' }], dependentSchemas: { a: closing } },
   ]) {
     const matcher = await open(json(schema))
