@@ -98,7 +98,6 @@ class AutomatonBuilder {
         return this.#step(from, expression.ranges)
       case 'free':
         return this.#addFreeText(expression, from)
-      case 'pattern':
       case 'engine':
         return this.add(ANY_TEXT, from)
       case 'sequence':

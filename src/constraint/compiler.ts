@@ -21,10 +21,8 @@ export interface ConstraintCompilerOptions {
   createWorker?: () => Worker
 }
 
-/** Compiler of the constraints of one model. It loads nothing before {@link prepare} or {@link open}. */
+/** Compiler of the constraints of one model. It loads nothing before the first {@link open}. */
 export interface ConstraintCompiler {
-  /** Loads the module and builds the vocabulary, unless that is done. */
-  prepare(signal: AbortSignal): Promise<void>
   /**
    * Starts a text that must satisfy the constraint. Compiles the constraint if it is not cached. Rejects with
    * {@link ConstraintError} if it is not supported, and with the reason of the signal when that aborts.
@@ -142,11 +140,6 @@ class Compiler implements ConstraintCompiler {
 
   get memoryBytes(): number {
     return this.#engine?.instance.memoryBytes ?? 0
-  }
-
-  async prepare(signal: AbortSignal): Promise<void> {
-    await this.#ready(signal)
-    this.#freeWhenIdle()
   }
 
   async open(constraint: Constraint, signal: AbortSignal): Promise<Matcher> {

@@ -8,8 +8,6 @@ export type Expression =
   /** One character. The ranges ascend and do not touch. */
   | { type: 'set'; ranges: readonly CharacterRange[] }
   | FreeText
-  /** Texts that a regular expression of the engine matches as a whole. */
-  | { type: 'pattern'; source: string }
   | SequenceExpression
   | ChoiceExpression
   | RepeatExpression

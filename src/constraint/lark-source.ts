@@ -152,8 +152,6 @@ function writePattern(expression: Expression, depth = 0): string | null {
       return Array.from(expression.text, writeCharacter).join('')
     case 'set':
       return writeSet(expression.ranges)
-    case 'pattern':
-      return `(?:${expression.source.replace(/\\[^]|\//g, (found) => (found === '/' ? '\\/' : found))})`
     case 'sequence':
     case 'choice': {
       const parts = expression.parts.map((part) => writePattern(part, depth + 1))

@@ -10,6 +10,7 @@ import {
   type Expression,
   normalizeRanges,
   optional,
+  NOTHING,
   repeat,
   sequence,
   text,
@@ -17,8 +18,8 @@ import {
 import { readEbnf, readGbnf, readLark } from './grammars.ts'
 import { writeSource } from './lark-source.ts'
 import { divide } from './lexemes.ts'
-import { PatternError, toEngineRegex } from './pattern.ts'
-import { readRegex } from './regex.ts'
+import { PatternError, toWholePattern } from './pattern.ts'
+import type { Pattern } from './pattern/node.ts'
 import { Tokens } from './tokens.ts'
 
 /** Options of the engine for all JSON: one space after each `,` and `:`, and no other white space. */
@@ -235,12 +236,28 @@ class Builder {
   }
 }
 
-function readPattern(pattern: string, flags?: string): Expression {
+function readPattern(source: string, flags?: string): Expression {
   try {
-    return readRegex(toEngineRegex(pattern, flags))
+    return toExpression(toWholePattern(source, flags))
   } catch (error) {
     if (!(error instanceof PatternError)) throw error
     throw invalid(`The pattern is not supported: it has ${error.message}.`)
+  }
+}
+
+/** Returns a pattern without assertions as an expression, which is divided into lexemes like the rest. */
+function toExpression(pattern: Pattern): Expression {
+  switch (pattern.type) {
+    case 'set':
+      return pattern.set.length > 0 ? { type: 'set', ranges: pattern.set } : NOTHING
+    case 'sequence':
+      return sequence(...pattern.parts.map(toExpression))
+    case 'choice':
+      return choice(...pattern.parts.map(toExpression))
+    case 'repeat':
+      return repeat(toExpression(pattern.part), pattern.min, pattern.max)
+    default:
+      throw new TypeError('The pattern has an assertion.')
   }
 }
 

@@ -1,20 +1,16 @@
 /** Schemas that allow more than one that the engine refuses. */
 import type { JsonSchema } from './constraint.ts'
-
-type Keywords = Readonly<Record<string, unknown>>
-
-const isKeywords = (value: unknown): value is Keywords =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
+import { isObject } from './schema/plain.ts'
 
 /**
  * Returns schemas that allow all that the schema does and more, each more than the one before: the types of the
  * properties, the type of the value, and any value.
  */
 export function looserSchemas(schema: JsonSchema): JsonSchema[] {
-  if (!isKeywords(schema)) return [true]
+  if (!isObject(schema)) return [true]
   const { type, properties, required } = schema
   const typed = type === undefined ? [] : [{ type }]
-  if (type !== 'object' || !isKeywords(properties)) return [...typed, true]
+  if (type !== 'object' || !isObject(properties)) return [...typed, true]
   const loose = Object.fromEntries(
     Object.entries(properties).map(([name, each]) => [name, onlyType(each)]),
   )
@@ -29,7 +25,7 @@ export function looserSchemas(schema: JsonSchema): JsonSchema[] {
 }
 
 function onlyType(schema: unknown): JsonSchema {
-  if (!isKeywords(schema)) return schema !== false
+  if (!isObject(schema)) return schema !== false
   const { type } = schema
   return type === undefined ? true : { type }
 }

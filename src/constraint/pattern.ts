@@ -26,12 +26,11 @@ export { type Budget, PatternError }
 const NO_BUDGET: Budget = { spend: () => true }
 
 /**
- * Returns the engine's regular expression for the texts that the source matches as a whole. The flags are those of
+ * Returns the pattern without assertions for the texts that the source matches as a whole. The flags are those of
  * ECMAScript. Throws a {@link PatternError}.
  */
-export function toEngineRegex(source: string, flags?: string): string {
-  return write(toPlain(parsePattern(source, flags), NO_BUDGET))
-}
+export const toWholePattern = (source: string, flags?: string): Pattern =>
+  toPlain(parsePattern(source, flags), NO_BUDGET)
 
 /**
  * Returns the engine's `pattern` of a JSON Schema for the texts in which the pattern of JSON Schema finds something.

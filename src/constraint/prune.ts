@@ -63,15 +63,13 @@ function hasTexts(expression: Expression, productive: ReadonlySet<string>): bool
   }
 }
 
-/** Returns `true` if the empty text is a text of the expression. For a pattern it may be one. */
+/** Returns `true` if the empty text is a text of the expression. */
 export function isOptional(expression: Expression, optional: ReadonlySet<string>): boolean {
   switch (expression.type) {
     case 'text':
       return expression.text === ''
     case 'free':
       return expression.end === null
-    case 'pattern':
-      return true
     case 'sequence':
       return expression.parts.every((part) => isOptional(part, optional))
     case 'choice':

@@ -244,7 +244,6 @@ export class Splitter {
   #hasFreeText(expression: Expression): boolean {
     switch (expression.type) {
       case 'free':
-      case 'pattern':
         return true
       case 'sequence':
       case 'choice':

@@ -2,12 +2,10 @@
 import { readFileSync } from 'node:fs'
 import { ConstraintError } from '../../src/constraint/error.ts'
 import { Instance } from '../../src/constraint/instance.ts'
+import { writeLark } from '../../src/constraint/lark.ts'
 import type { Vocabulary } from './vocabulary.ts'
 
 const WASM = new URL('../../src/constraint/llguidance.wasm', import.meta.url)
-
-/** White space of the texts, as the compiler of constraints sets it. */
-const SPACES = { whitespace_flexible: false, item_separator: ', ', key_separator: ': ' }
 
 export class SchemaEngine {
   readonly #module = new WebAssembly.Module(readFileSync(WASM))
@@ -18,16 +16,15 @@ export class SchemaEngine {
     this.#vocabulary = vocabulary
   }
 
-  /** Compiles a schema as it is. Throws {@link ConstraintError}. */
+  /** Compiles a schema as it is, written as the compiler of constraints writes it. Throws {@link ConstraintError}. */
   async compile(schema: Readonly<Record<string, unknown>>): Promise<Grammar> {
     if (!this.#instance || this.#instance.isBroken) {
       this.#instance = await Instance.open(this.#module)
       const { packed, endTokens } = this.#vocabulary
       this.#instance.setVocabulary(packed, endTokens)
     }
-    // The module moves the last keyword to the place of this one, so that it has to be the last.
-    const json = JSON.stringify({ ...schema, 'x-guidance': SPACES })
-    const grammar = this.#instance.compile(`start: %json ${json}`)
+    const source = writeLark({ type: 'json', schema }, new Map(), () => schema)
+    const grammar = this.#instance.compile(source)
     return new Grammar(this.#instance, this.#vocabulary, grammar)
   }
 }

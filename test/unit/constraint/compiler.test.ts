@@ -60,11 +60,7 @@ describe('the module', () => {
     const load = vi.fn<() => Promise<Uint8Array>>(async () => WASM)
     const compiler = create(load)
     expect([load.mock.calls.length, compiler.memoryBytes]).toEqual([0, 0])
-    await Promise.all([
-      compiler.prepare(never),
-      compiler.open(text('a'), never),
-      compiler.open(text('b'), never),
-    ])
+    await Promise.all([compiler.open(text('a'), never), compiler.open(text('b'), never)])
     expect(load).toHaveBeenCalledOnce()
     expect(compiler.memoryBytes).toBeGreaterThan(2 ** 20)
   })
@@ -73,7 +69,7 @@ describe('the module', () => {
     const load = vi.fn<() => Promise<Uint8Array>>(async () => WASM)
     load.mockRejectedValueOnce(new Error('No network.'))
     const compiler = create(load)
-    await expect(compiler.prepare(never)).rejects.toThrow('No network.')
+    await expect(compiler.open(text('a'), never)).rejects.toThrow('No network.')
     expect(forced(await compiler.open(text('a'), never))).toBe('a')
   })
 
@@ -96,7 +92,9 @@ describe('the module', () => {
   ])('is missing if it cannot be loaded', async (answer, message) => {
     vi.stubGlobal('fetch', answer)
     const missing = { code: 'constraint_missing', message: expect.stringMatching(message) }
-    await expect(create('http://app.test/x.wasm').prepare(never)).rejects.toMatchObject(missing)
+    await expect(create('http://app.test/x.wasm').open(text('a'), never)).rejects.toMatchObject(
+      missing,
+    )
   })
 })
 
@@ -395,7 +393,6 @@ describe('a signal', () => {
     const compiler = create(load)
     const aborted = AbortSignal.abort(new Error('Too late.'))
     await expect(compiler.open(text('a'), aborted)).rejects.toThrow('Too late.')
-    await expect(compiler.prepare(aborted)).rejects.toThrow('Too late.')
     expect(load).not.toHaveBeenCalled()
   })
 })

@@ -5,7 +5,6 @@ import {
   createConstraintCompiler,
   type JsonSchema,
   type Matcher,
-  type TaggedConstraint,
 } from '../../../src/constraint/index.ts'
 import { createConstraintState } from '../../../src/engine/run/constraint-state.ts'
 import { wrongGrammars } from '../../support/grammars.ts'
@@ -18,6 +17,7 @@ import {
 } from '../../support/random-constraints.ts'
 import { runs } from '../../support/runs.ts'
 import { guideVocabulary, smallVocabulary } from '../../support/vocabulary.ts'
+import { ANY, choice, grammar, json, NUMBER, pattern, sequence, tag, text } from './texts.ts'
 
 const WORDS = [
   'ab',
@@ -66,20 +66,6 @@ async function expectTaken(
   expect(await Promise.all(wrong.map(verdict))).toEqual(wrong.map((sample) => [sample, false]))
 }
 
-const text = (value: string): Constraint => ({ type: 'constant', text: value })
-const json = (schema: JsonSchema): Constraint => ({ type: 'json', schema })
-const pattern = (source: string): Constraint => ({ type: 'pattern', pattern: source })
-const grammar = (source: string): Constraint => ({ type: 'grammar', grammar: source })
-const sequence = (...parts: Constraint[]): Constraint => ({ type: 'sequence', parts })
-const choice = (...parts: Constraint[]): Constraint => ({ type: 'choice', parts })
-const tag = (begin: string, content: Constraint, end: string): TaggedConstraint => ({
-  type: 'tagged',
-  begin,
-  content,
-  end,
-})
-const ANY: Constraint = { type: 'text' }
-const NUMBER = json({ type: 'integer' })
 const tags = [tag('<call>a ', NUMBER, '</call>'), tag('<call>b ', text('x'), '</call>')]
 const triggered = (required: boolean, single: boolean, triggers = ['<call>']): Constraint => ({
   type: 'triggered',
@@ -88,67 +74,6 @@ const triggered = (required: boolean, single: boolean, triggers = ['<call>']): C
   required,
   single,
 })
-const separated = (required: boolean, single: boolean): Constraint => ({
-  type: 'separated',
-  tags,
-  separator: '\n',
-  required,
-  single,
-})
-const A = '<call>a 1</call>'
-const B = '<call>b x</call>'
-
-test.each<[Constraint, accepted: string[], refused: string[]]>([
-  [ANY, ['', 'anything', '{', '\n<call'], []],
-  [text('né "x"\n'), ['né "x"\n'], ['', 'né', 'né "x"\n ']],
-  [NUMBER, ['0', '-12'], ['', '1.5', '01', ' 1', '1 ']],
-  [
-    grammar('root ::= "a" b+ # more\nb ::= [é-ü] | "c"{2} | (root)?'),
-    ['aé', 'aü', 'acc', 'aaé', 'a', 'aöcc'],
-    ['', 'b', 'ac', 'aý', 'a\u0080'],
-  ],
-  [grammar('root ::= [^a-c"日]*'), ['', 'xyz', '本😀'], ['a', '"', '日']],
-  [pattern('\\d{2,3}|x+'), ['12', '123', 'x', 'xxx'], ['', '1', '1234', 'a12']],
-  [sequence(text('a'), NUMBER, text('b')), ['a1b'], ['a1', 'ab', 'a1bc']],
-  [
-    sequence(text('a'), ANY, text('END'), NUMBER),
-    ['aEND1', 'axxEND7', 'aENEND1'],
-    ['a', 'aEND', 'axx', '1'],
-  ],
-  [choice(text('ab'), text('ac'), NUMBER), ['ab', 'ac', '3'], ['a', 'abc', '']],
-  [choice(triggered(true, true), ANY), ['x', '', A], []],
-  [tag('<t>', ANY, '</t>'), ['<t></t>', '<t>x</</t>'], ['', '<t>', '<t></t>x']],
-  [tag('x=', NUMBER, ''), ['x=3'], ['x=', 'x=3 ']],
-  [
-    sequence(
-      choice(tag('<t>', ANY, '</t>'), pattern('')),
-      pattern('\\n{0,2}'),
-      choice(separated(true, false), sequence(text('-'), NUMBER)),
-    ),
-    ['<t>x</t>\n\n-1', '-1', `\n${B}`, `<t></t>${A}\n${B}`],
-    ['', '<t>', '\n\n\n-1', '-'],
-  ],
-  [
-    triggered(false, false),
-    ['', 'x', '<cal', A, `x${B}y<call>a 2</call>`],
-    ['<call>', '<call>c', '<call>a x</call>', '<call>a 1'],
-  ],
-  [triggered(false, true), ['', 'x', `x${B}`], [`${B}y`, A + A, '<call>']],
-  [triggered(true, false), [A, `${A} and ${B}.`], ['', 'x', `x${A}`, `${A}<call>`]],
-  [triggered(true, true), [A, B], ['', 'x', `${A}x`, A + B]],
-  [
-    triggered(false, false, ['<call>a', '<call>', '<call>a']),
-    [`x${A}`, B, '<cal'],
-    ['<call>a x', '<call>c'],
-  ],
-  [separated(true, false), [A, `${A}\n${B}`], ['', '\n', `${A}\n`, A + B]],
-  [separated(false, false), ['', `${A}\n${B}`], ['\n', 'x']],
-  [separated(true, true), [B], ['', `${A}\n${B}`]],
-  [separated(false, true), ['', B], [`${A}\n${B}`]],
-])('a constraint accepts the right texts: %j', async (constraint, right, wrong) => {
-  await expectTaken(constraint, right, wrong)
-})
-
 const object = (properties: object, more: object = {}): JsonSchema => ({
   type: 'object',
   properties,

@@ -5,9 +5,10 @@ import {
   PatternError,
   toConjunction,
   toEnginePattern,
-  toEngineRegex,
+  toWholePattern,
   writeWhole,
 } from '../../../src/constraint/pattern.ts'
+import { write } from '../../../src/constraint/pattern/node.ts'
 import { createVocabulary, openInstance } from './texts.ts'
 
 const vocabulary = createVocabulary([], [])
@@ -32,7 +33,7 @@ function taken(source: string, texts: readonly string[]): string[] {
 
 /** Returns those of the texts that the pattern matches as a whole. The engine takes no empty text here. */
 const takenWhole = (source: string, texts: readonly string[], flags?: string): string[] =>
-  taken(`start: TEXT\nTEXT: /${toEngineRegex(source, flags)}/\n`, texts)
+  taken(`start: TEXT\nTEXT: /${write(toWholePattern(source, flags))}/\n`, texts)
 
 /** Returns those of the texts that JSON Schemas of the patterns allow. */
 function takenOfJson(patterns: readonly string[], texts: readonly string[]): string[] {
@@ -269,7 +270,7 @@ test.each([
 })
 
 test('an unknown flag is not supported', () => {
-  expect(() => toEngineRegex('a', 'v')).toThrow(new PatternError('the flag v'))
+  expect(() => toWholePattern('a', 'v')).toThrow(new PatternError('the flag v'))
 })
 
 describe('what cannot be expressed is loosened to more texts', () => {

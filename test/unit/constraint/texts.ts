@@ -2,7 +2,12 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'vitest'
-import type { Constraint, JsonConstraint, JsonSchema } from '../../../src/constraint/constraint.ts'
+import type {
+  Constraint,
+  JsonConstraint,
+  JsonSchema,
+  TaggedConstraint,
+} from '../../../src/constraint/constraint.ts'
 import type { Instance } from '../../../src/constraint/instance.ts'
 import { writeLark } from '../../../src/constraint/lark.ts'
 import { buildHere, packVocabulary } from '../../../src/constraint/vocabulary.ts'
@@ -140,3 +145,18 @@ function byFirstByte(bytes: Vocabulary['bytes']): ReadonlyMap<number, readonly n
 }
 
 const keepSchema = ({ schema }: JsonConstraint): JsonSchema => schema
+
+export const text = (value: string): Constraint => ({ type: 'constant', text: value })
+export const json = (schema: JsonSchema): Constraint => ({ type: 'json', schema })
+export const pattern = (source: string): Constraint => ({ type: 'pattern', pattern: source })
+export const grammar = (source: string): Constraint => ({ type: 'grammar', grammar: source })
+export const sequence = (...parts: Constraint[]): Constraint => ({ type: 'sequence', parts })
+export const choice = (...parts: Constraint[]): Constraint => ({ type: 'choice', parts })
+export const tag = (begin: string, content: Constraint, end: string): TaggedConstraint => ({
+  type: 'tagged',
+  begin,
+  content,
+  end,
+})
+export const ANY: Constraint = { type: 'text' }
+export const NUMBER = json({ type: 'integer' })
