@@ -69,6 +69,15 @@ test('an answer continues from its beginning, word for word', EVERYDAY, async ()
   expect(chat.usage.prompt_tokens_details.cached_tokens).toBeGreaterThan(5)
 })
 
+test('what a schema does not keep is named in a header', EVERYDAY, async () => {
+  const schema = { type: 'integer', minimum: 5, maximum: 5, 'x-unit': 'px' }
+  const format = { type: 'json_schema', json_schema: { schema } }
+  const body = { model: GUIDE, messages, response_format: format }
+  const { headers, text } = await fetchIn(page, CHAT, body)
+  expect(headers['x-inorigin-ignored']).toBe('x-unit')
+  expect(JSON.parse(text).choices[0].message.content).toBe('5')
+})
+
 test.each([CHAT, MESSAGES])(
   '%s: the browser does not count a stream that is read to its end as aborted',
   async (path) => {

@@ -40,6 +40,13 @@ function implementation(id: string, requires?: Implementation['requires']): Impl
   return { id, engine: 'onnx', device: kind, resources, requires }
 }
 
+/** The tokenizer's vocabulary takes eight times its size when an answer is constrained. */
+const tokenizer = { ...implementation('x').resources[0]!, name: 'tokenizer.json', bytes: GIB / 8 }
+const spelling = {
+  ...implementation('webgpu-spelling', { memory: 6 * GIB }),
+  resources: [tokenizer],
+}
+
 const half = implementation('webgpu-half', { features: ['shader-f16'] })
 const limits = { maxStorageBufferBindingSize: GIB }
 const big = implementation('webgpu-big', { limits, memory: 6 * GIB })
@@ -72,6 +79,8 @@ test.each<[string, Implementation[], Capabilities, string, Preference?]>([
   ['a limit that is too low passes on', [big, wasm], binding(GIB - 1), 'wasm'],
   ['an unknown limit passes on', [big, wasm], device({}, { limits: {} }), 'wasm'],
   ['too little memory passes on', [big, wasm], device({ memory: 4 * GIB }), 'wasm'],
+  ['the vocabulary counts as memory', [spelling, wasm], device({ memory: 6.5 * GIB }), 'wasm'],
+  ['it may take the rest', [spelling, wasm], device({ memory: 7 * GIB }), spelling.id],
   ['memory at the cap of browsers may be more', [huge], device({ memory: 8 * GIB }), huge.id],
   ['memory above the cap is the whole', [huge, wasm], device({ memory: 16 * GIB }), 'wasm'],
 ])('Without measurements, %s', (_, all, on, id, preference) => {

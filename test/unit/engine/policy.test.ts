@@ -156,6 +156,17 @@ decides('drafts', [
   ],
   ['need a sequence that can be truncated', [ready('a')], NO_DRAFTS, { canTruncate: false }],
   ['are not allowed if that is unknown', [ready('a')], NO_DRAFTS, { canTruncate: null }],
+  [
+    'that are certain run alone, also beside others',
+    [ready('a', { hasCertainDraft: true }), ready('b')],
+    { type: 'decode', slots: ['a'], drafts: true },
+  ],
+  [
+    'that are certain need a sequence that can be truncated, too',
+    [ready('a', { hasCertainDraft: true }), ready('b')],
+    NO_DRAFTS,
+    { canTruncate: false },
+  ],
   ['are verified if the pending token matches', [drafted], { type: 'verify', slot: 'a' }],
   ['are verified before a later step', [drafted, ready('b')], { type: 'verify', slot: 'a' }],
   ['wait for an earlier step', [ready('b'), drafted], { type: 'decode', slots: ['b'] }],

@@ -287,6 +287,15 @@ describe('a request', () => {
         param,
       })
   })
+
+  test('rejects a format of a prefilled answer, which servers apply to the rest only', async () => {
+    const { call, received } = await open(answers(...HELLO, ...END), { continues: true })
+    await askUpstream(call, { responsePrefix: 'Once' })
+    const asked = { responsePrefix: '{', format: { type: 'json_object' } } as const
+    const error = { code: 'unsupported_parameter', param: 'format' }
+    expect(await failureOf(askUpstream(call, asked))).toMatchObject(error)
+    expect(received).toHaveLength(1)
+  })
 })
 
 test('embeddings are vectors in the order of the texts', async () => {

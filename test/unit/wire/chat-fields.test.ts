@@ -253,6 +253,7 @@ const ROWS: Row[] = [
   ['response_format', grammar('lark', LARK), asksGrammar('lark', LARK)],
   ['response_format', grammar('x'), 'one of ebnf, gbnf, lark, not "x"', 'response_format.syntax'],
   ['response_format', regex, asksRegex],
+  ['response_format', { ...regex, flags: 'is' }, asks({ format: { ...regex, flags: 'is' } })],
   ['response_format', { type: 'regex' }, REQUIRED, 'response_format.pattern'],
   ['guided_json', { type: 'object' }, asksObject],
   ['guided_json', '{}', 'an object, not "{}"'],
