@@ -12,7 +12,10 @@ const { signal } = new AbortController()
 
 afterEach(() => vi.unstubAllGlobals())
 
-async function open(constraint: Constraint, answer = async () => new Response(WASM)) {
+async function open(
+  constraint: Constraint,
+  answer = async () => new Response(new Blob([WASM as Uint8Array<ArrayBuffer>])),
+) {
   const fetched: string[] = []
   vi.stubGlobal('fetch', (url: URL) => {
     fetched.push(url.href)

@@ -84,6 +84,13 @@ describe('one answer', () => {
     ])
     expect(decoder.calls).toEqual(['forward 6', 'forward 2', 'step 1'])
   })
+
+  test('has the logprobs of forced tokens in one run beside another answer, too', async () => {
+    const { decoder, run } = openLoop()
+    const forced = { maxTokens: 5, constraint: constant('5 6 7 8'), logprob: row }
+    await Promise.all([run(numbers(6), forced).all(), run(numbers(6, 1), { maxTokens: 8 }).all()])
+    expect(decoder.calls).toContain('forward 3')
+  })
 })
 
 const row: Output['toLogprob'] = (scores, token) => {
