@@ -90,7 +90,8 @@ const decodeBudgetMs = <S>({ lastChunkMs }: PolicyState<S>): number =>
 
 /**
  * Decodes the ready sequences that wait longest. The first one is verified alone if its draft
- * matches; others with a matching draft wait, because a decode step would compute the same token.
+ * matches; others with a matching draft wait, because a decode step would compute the same token. A
+ * sequence whose next tokens are certain runs before the others: they wait for one run, once.
  */
 function decideDecode<S>(
   ready: readonly WaitingSequence<S>[],
@@ -98,9 +99,8 @@ function decideDecode<S>(
 ): Decision<S> {
   const [first] = ready
   if (first?.matchesDraft) return { type: 'verify', slot: first.slot }
-  if (first?.hasCertainDraft && canTruncate) {
-    return { type: 'decode', slots: [first.slot], drafts: true }
-  }
+  const certain = ready.find((each) => each.hasCertainDraft && !each.matchesDraft)
+  if (certain && canTruncate) return { type: 'decode', slots: [certain.slot], drafts: true }
   const slots = ready.filter((each) => !each.matchesDraft).map(({ slot }) => slot)
   // Drafts would delay other answers, and wrong ones have to be removed.
   const drafts = canTruncate === true && waiting.length === 1

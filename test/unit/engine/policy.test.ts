@@ -158,7 +158,7 @@ decides('drafts', [
   ['are not allowed if that is unknown', [ready('a')], NO_DRAFTS, { canTruncate: null }],
   [
     'that are certain run alone, also beside others',
-    [ready('a', { hasCertainDraft: true }), ready('b')],
+    [ready('b'), ready('a', { hasCertainDraft: true })],
     { type: 'decode', slots: ['a'], drafts: true },
   ],
   [
