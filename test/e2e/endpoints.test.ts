@@ -8,10 +8,13 @@ import { openSite, serveIn, type Site } from '../support/site.ts'
 let site: Site
 let page: Page
 let traits: Traits
+/** Paths of the workers that were started. */
+const workers: string[] = []
 
 beforeAll(async () => {
   site = await openSite()
   page = await site.open()
+  page.on('worker', (worker) => workers.push(new URL(worker.url()).pathname))
   await serveIn(page)
   const { max_input_tokens } = JSON.parse((await fetchIn(page, `/v1/models/${GUIDE}`)).text)
   traits = { model: GUIDE, contextWindow: max_input_tokens, reasons: true, goesOn: true }
@@ -76,6 +79,8 @@ test('what a schema does not keep is named in a header', EVERYDAY, async () => {
   const { headers, text } = await fetchIn(page, CHAT, body)
   expect(headers['x-inorigin-ignored']).toBe('x-unit')
   expect(JSON.parse(text).choices[0].message.content).toBe('5')
+  // The model's own thread does not build its vocabulary.
+  expect(workers.filter((path) => path === '/inorigin/vocabulary-worker.js')).toHaveLength(1)
 })
 
 test.each([CHAT, MESSAGES])(
