@@ -74,6 +74,10 @@ function read(
   ]
 }
 
+/** Few random answers call a tool, so that some formats need more rounds until this many calls were read. */
+const MIN_CALLS = 3
+const MAX_ROUNDS = 40
+
 test.each(FORMATS)('$name: every constrained answer is parsed', async (format) => {
   const ajv = new Ajv2020({ strict: false })
   const { signal } = new AbortController()
@@ -81,7 +85,7 @@ test.each(FORMATS)('$name: every constrained answer is parsed', async (format) =
   const vocabularies = [smallVocabulary(BITS), smallVocabulary(BITS, format.markers)]
   const compilers = vocabularies.map((table) => createConstraintCompiler({ ...table, wasm: WASM }))
   let found = 0
-  for (let round = 0; round < runs(1, 5); round += 1) {
+  for (let round = 0; round < runs(1, 5) || (found < MIN_CALLS && round < MAX_ROUNDS); round += 1) {
     const tools = Array.from({ length: 1 + below(3) }, (_, n) => ({
       name: `f${n}${pick(['', '-x', '_y'])}`,
       parameters: object({ $defs: { size: { enum: ['S', 'L'] } } }),
@@ -126,5 +130,5 @@ test.each(FORMATS)('$name: every constrained answer is parsed', async (format) =
     }
   }
   for (const compiler of compilers) compiler.close()
-  expect(found).toBeGreaterThan(runs(-1, 4))
+  expect(found).toBeGreaterThanOrEqual(MIN_CALLS)
 })
