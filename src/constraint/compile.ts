@@ -112,15 +112,26 @@ function limitDivisors(source: string): void {
 }
 
 /** Rewrites a schema for the engine. Throws if it is strict and a keyword cannot be kept. */
-function rewritePart({ schema, path = '', strict = false }: JsonConstraint): SchemaState {
-  const { schema: own, loosened, ignored } = limitDepth(() => rewriteSchema(schema, path))
-  const [first] = loosened
-  if (strict && first) {
-    const what = `The keyword ${first.keyword} at ${first.path || 'the root'} cannot be kept.`
-    const todo = 'Leave it out, or leave out strict to have a looser schema.'
-    throw new ConstraintError('unsupported_constraint', `${what} ${todo}`, first)
+function rewritePart(part: JsonConstraint): SchemaState {
+  const { schema, path = '', strict = false, isOptional = false } = part
+  try {
+    const { schema: own, loosened, ignored } = limitDepth(() => rewriteSchema(schema, path))
+    const [first] = loosened
+    if (strict && first) throw toStrictError(first)
+    return { schemas: [own, ...looserSchemas(own)], loosened: [...ignored, ...loosened] }
+  } catch (error) {
+    if (!(error instanceof ConstraintError) || strict || !isOptional) throw error
+    return { schemas: [true], loosened: [{ path, keyword: 'schema' }] }
   }
-  return { schemas: [own, ...looserSchemas(own)], loosened: [...ignored, ...loosened] }
+}
+
+/** Returns the error of a strict schema with a keyword that cannot be kept. */
+function toStrictError({ path, keyword, expected }: Loosened): ConstraintError {
+  const what = expected
+    ? `The keyword ${keyword} at ${path || 'the root'} must be ${expected}.`
+    : `The keyword ${keyword} at ${path || 'the root'} cannot be kept.`
+  const todo = 'Leave it out, or leave out strict to have a looser schema.'
+  return new ConstraintError('unsupported_constraint', `${what} ${todo}`, { path, keyword })
 }
 
 /** Takes the next looser schema. Throws if there is none. */

@@ -46,6 +46,11 @@ export interface JsonConstraint {
   schema: JsonSchema
   /** `true` to refuse the constraint if a keyword cannot be kept. Default: `false`, the schema is loosened. */
   strict?: boolean
+  /**
+   * `true` if the text need not have this JSON, as with one tool of several. If the schema is not strict and allows no
+   * value, any value is allowed then. Default: `false`, the constraint is refused.
+   */
+  isOptional?: boolean
   /** Place of the schema in the request, such as `tools[0].parameters`, for errors. Default: `''`. */
   path?: string
 }

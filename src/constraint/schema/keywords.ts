@@ -1,5 +1,5 @@
-/** Tells which keywords there are, and checks the form of their values. */
-import { isObject, rejectSchema, TYPES, under } from './plain.ts'
+/** Tells which keywords there are, and which form their values have. */
+import { isObject, TYPES } from './plain.ts'
 
 /** Keywords of all drafts that restrict no value, and that every client sends. */
 const ANNOTATIONS = new Set([
@@ -29,26 +29,22 @@ const ANNOTATIONS = new Set([
 type Check = readonly [holds: (value: unknown) => boolean, what: string]
 
 const isSchema = (value: unknown): boolean => typeof value === 'boolean' || isObject(value)
-const isSchemaMap = (value: unknown): boolean =>
-  isObject(value) && Object.values(value).every(isSchema)
 const isStrings = (value: unknown): boolean =>
   Array.isArray(value) && value.every((each) => typeof each === 'string')
-const isType = (value: unknown): boolean =>
-  // Draft 3 has the type "any", and schemas in the place of types.
-  [...TYPES, 'integer', 'any'].some((name) => name === value)
+// Draft 3 has the type "any".
+const TYPE_NAMES = new Set<unknown>([...TYPES, 'integer', 'any'])
 
 const ANYTHING: Check = [() => true, '']
-const SCHEMA: Check = [isSchema, 'a schema: an object or a boolean']
+export const SCHEMA = 'a schema: an object or a boolean'
+const ONE_SCHEMA: Check = [isSchema, SCHEMA]
+// The schemas in lists and objects are checked one by one.
 const SCHEMAS: Check = [
-  (value) => Array.isArray(value) && value.length > 0 && value.every(isSchema),
-  'a list of schemas',
+  (value) => Array.isArray(value) && value.length > 0,
+  'a list of schemas that is not empty',
 ]
 /** An empty list of the first items says nothing. zod writes one for an empty tuple. */
-const FIRST_ITEMS: Check = [
-  (value) => Array.isArray(value) && value.every(isSchema),
-  'a list of schemas',
-]
-const SCHEMAS_BY_NAME: Check = [isSchemaMap, 'an object of schemas']
+const FIRST_ITEMS: Check = [Array.isArray, 'a list of schemas']
+const SCHEMAS_BY_NAME: Check = [isObject, 'an object of schemas']
 const COUNT: Check = [
   (value) => Number.isInteger(value) && Number(value) >= 0,
   'an integer of at least 0',
@@ -65,7 +61,7 @@ const KEYWORDS: ReadonlyMap<string, Check> = new Map<string, Check>([
   [
     'type',
     [
-      (value) => (Array.isArray(value) ? value : [value]).every(isType),
+      (value) => (Array.isArray(value) ? value : [value]).every((each) => TYPE_NAMES.has(each)),
       `one of ${[...TYPES, 'integer'].join(', ')}, or a list of them`,
     ],
   ],
@@ -85,13 +81,13 @@ const KEYWORDS: ReadonlyMap<string, Check> = new Map<string, Check>([
   [
     'items',
     [
-      (value) => isSchema(value) || (Array.isArray(value) && value.every(isSchema)),
+      (value) => isSchema(value) || Array.isArray(value),
       'a schema, or a list of schemas as in draft 4',
     ],
   ],
-  ['additionalItems', SCHEMA],
-  ['unevaluatedItems', SCHEMA],
-  ['contains', SCHEMA],
+  ['additionalItems', ONE_SCHEMA],
+  ['unevaluatedItems', ONE_SCHEMA],
+  ['contains', ONE_SCHEMA],
   ['minContains', COUNT],
   ['maxContains', COUNT],
   ['minItems', COUNT],
@@ -99,9 +95,9 @@ const KEYWORDS: ReadonlyMap<string, Check> = new Map<string, Check>([
   ['uniqueItems', BOOLEAN],
   ['properties', SCHEMAS_BY_NAME],
   ['patternProperties', SCHEMAS_BY_NAME],
-  ['additionalProperties', SCHEMA],
-  ['unevaluatedProperties', SCHEMA],
-  ['propertyNames', SCHEMA],
+  ['additionalProperties', ONE_SCHEMA],
+  ['unevaluatedProperties', ONE_SCHEMA],
+  ['propertyNames', ONE_SCHEMA],
   // Draft 3 has `required: true` in the schema of a property.
   ['required', [(value) => isStrings(value) || typeof value === 'boolean', 'a list of names']],
   ['minProperties', COUNT],
@@ -125,18 +121,27 @@ const KEYWORDS: ReadonlyMap<string, Check> = new Map<string, Check>([
   ['allOf', SCHEMAS],
   ['anyOf', SCHEMAS],
   ['oneOf', SCHEMAS],
-  ['not', SCHEMA],
-  ['if', SCHEMA],
-  ['then', SCHEMA],
-  ['else', SCHEMA],
+  ['not', ONE_SCHEMA],
+  ['if', ONE_SCHEMA],
+  ['then', ONE_SCHEMA],
+  ['else', ONE_SCHEMA],
   ['$ref', STRING],
   ['$dynamicRef', STRING],
   ['$recursiveRef', STRING],
 ])
 
-/** Throws if a keyword has a value that no draft gives it. Returns the keywords that no draft has. */
-export function checkKeywords(keywords: Readonly<Record<string, unknown>>, path: string): string[] {
+/** Keywords of one schema that restrict nothing. */
+export interface CheckedKeywords {
+  /** Keywords that no draft has. */
+  unknown: readonly string[]
+  /** What the values of keywords must be that no draft gives them. */
+  wrong: ReadonlyMap<string, string>
+}
+
+/** Tells which keywords no draft has, or have a value that no draft gives them. */
+export function checkKeywords(keywords: Readonly<Record<string, unknown>>): CheckedKeywords {
   const unknown: string[] = []
+  const wrong = new Map<string, string>()
   for (const [keyword, value] of Object.entries(keywords)) {
     const check = KEYWORDS.get(keyword)
     if (!check) {
@@ -144,7 +149,9 @@ export function checkKeywords(keywords: Readonly<Record<string, unknown>>, path:
       continue
     }
     const [holds, what] = check
-    if (!holds(value)) rejectSchema(under(path, keyword), `must be ${what}.`, keyword)
+    if (!holds(value)) wrong.set(keyword, what)
   }
-  return unknown
+  // Beside no type, OpenAPI gives it no meaning.
+  if (keywords['nullable'] !== undefined && keywords['type'] === undefined) unknown.push('nullable')
+  return { unknown, wrong }
 }

@@ -37,13 +37,15 @@ export function rewriteOwn(node: Node, source: Source): Plain {
   return merge(parts)
 }
 
+const NAMES = new Set<string>([...TYPES, 'integer'])
+
+/** Returns the types that the keyword allows; `undefined` if it allows all, or has no known one. */
 function toTypes({
   type,
   nullable,
 }: Readonly<Record<string, unknown>>): readonly TypeName[] | undefined {
-  if (type === undefined) return undefined
   const names = (Array.isArray(type) ? type : [type]) as string[]
-  if (names.includes('any')) return undefined
+  if (!names.every((name) => NAMES.has(name))) return undefined
   const types = nullable === true ? [...names, 'null'] : names
   // An integer is a number, and the engine takes it twice otherwise.
   const found = [...new Set(types)].filter(

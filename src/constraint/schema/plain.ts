@@ -41,6 +41,8 @@ export interface PlainKeywords {
 export interface Loosened {
   path: string
   keyword: string
+  /** What the value must be, if no draft gives it to the keyword. */
+  expected?: string
 }
 
 /** Returns the schema that holds where all of these do. */

@@ -6,7 +6,7 @@ import type { JsonSchema } from '../constraint.ts'
 import { joinParts, type Known, type Part } from './choices.ts'
 import { type Facts, isEmpty } from './empty.ts'
 import { rewriteDependents } from './dependents.ts'
-import { checkKeywords } from './keywords.ts'
+import { checkKeywords, SCHEMA } from './keywords.ts'
 import { link, toName, toReference } from './link.ts'
 import { negate, negateListed } from './negate.ts'
 import type { Kept } from './objects.ts'
@@ -50,7 +50,7 @@ const MAX_NESTING = 24
 const MAX_DEPTH = 200
 
 /**
- * Rewrites a schema. Throws `ConstraintError` if it is no schema, or allows no value.
+ * Rewrites a schema. Throws `ConstraintError` if it is no object or boolean, or allows no value.
  *
  * @param path - Place of the schema in the request, such as `tools[0].parameters`.
  */
@@ -129,6 +129,8 @@ class Rewriter {
 
   run(): Rewritten {
     const { root } = this.#references
+    if (typeof root.value !== 'boolean' && !isObject(root.value))
+      return rejectSchema(root.path, `must be ${SCHEMA}.`)
     const own = this.rewrite(root)
     const definitions = new Map<string, Plain>()
     for (const [name, definition] of this.#byName) definitions.set(name, definition.schema ?? true)
@@ -147,7 +149,7 @@ class Rewriter {
   rewrite(node: Node): Plain {
     const { value, path } = node
     if (typeof value === 'boolean') return value
-    if (!isObject(value)) return rejectSchema(path, 'must be a schema: an object or a boolean.')
+    if (!isObject(value)) return this.#loosen(path, 'schema', SCHEMA)
     if (!this.#steps.spend() || this.#depth > MAX_DEPTH) return this.#loosen(path, 'schema')
     if (this.#nesting > MAX_NESTING) return this.#refer(node)
     if (this.#ignoresSiblings && typeof value['$ref'] === 'string')
@@ -159,16 +161,30 @@ class Rewriter {
     this.#nesting += 1
     this.#depth += 1
     try {
-      for (const keyword of checkKeywords(value, path)) this.#ignore(path, keyword)
-      const open = UNEVALUATED.filter((keyword) => Object.hasOwn(value, keyword))
-      const closed = open.length > 0 ? closeUnevaluated(node, this.#source) : undefined
-      if (closed !== undefined) return closed
-      for (const keyword of open) this.#loosen(path, keyword)
-      return this.#take(joinParts(this.#toParts(node), this.#known), path)
+      return this.#rewriteChecked(this.#check({ ...node, value }))
     } finally {
       this.#nesting -= 1
       this.#depth -= 1
     }
+  }
+
+  /** Returns the node without the keywords whose values no draft gives them. */
+  #check(node: Node & { value: Readonly<Record<string, unknown>> }): typeof node {
+    const { value, path } = node
+    const { unknown, wrong } = checkKeywords(value)
+    for (const keyword of unknown) this.#ignore(path, keyword)
+    if (wrong.size === 0) return node
+    for (const [keyword, expected] of wrong) this.#loosen(path, keyword, expected)
+    const right = Object.entries(value).filter(([keyword]) => !wrong.has(keyword))
+    return { ...node, value: Object.fromEntries(right) }
+  }
+
+  #rewriteChecked(node: Node & { value: Readonly<Record<string, unknown>> }): Plain {
+    const open = UNEVALUATED.filter((keyword) => Object.hasOwn(node.value, keyword))
+    const closed = open.length > 0 ? closeUnevaluated(node, this.#source) : undefined
+    if (closed !== undefined) return closed
+    for (const keyword of open) this.#loosen(node.path, keyword)
+    return this.#take(joinParts(this.#toParts(node), this.#known), node.path)
   }
 
   /** Rewrites a subschema, and tells whether exactly its values are allowed. */
@@ -190,8 +206,8 @@ class Rewriter {
     return { ...apart, negated: loosened.length > 0 ? undefined : negated }
   }
 
-  #loosen(path: string, keyword: string): true {
-    this.#loosened.push({ path, keyword })
+  #loosen(path: string, keyword: string, expected?: string): true {
+    this.#loosened.push({ path, keyword, ...(expected !== undefined && { expected }) })
     return true
   }
 

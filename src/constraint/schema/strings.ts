@@ -47,7 +47,8 @@ export function rewriteString(keywords: StringKeywords, budget?: Budget): Rewrit
     if (isLoosened) loosened.add(keyword)
   }
   for (const source of new Set(patterns)) add(toConjunction(source, budget), 'pattern')
-  if (format !== undefined) {
+  // Beside its `mac`, zod writes the pattern with the delimiter that was chosen.
+  if (format !== undefined && !(format === 'mac' && patterns.length > 0)) {
     const known = findFormat(format)
     if (!known) ignored.push(`format:${format}`)
     else if (known.source !== undefined) add(parseFormat(known.source), 'format')

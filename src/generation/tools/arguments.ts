@@ -76,7 +76,7 @@ export function findParameters(
 export const valueConstraint = ({ schema, strict, path }: Parameter): Constraint => ({
   type: 'json',
   schema,
-  ...(strict && { strict }),
+  ...(strict ? { strict } : { isOptional: true }),
   path,
 })
 

@@ -81,7 +81,7 @@ export const larkOf = ({ input }: Tool): string | null =>
 export const argumentsConstraint = ({ parameters, strict, path }: CallableTool): Constraint => ({
   type: 'json',
   schema: parameters,
-  ...(strict && { strict }),
+  ...(strict ? { strict } : { isOptional: true }),
   path,
 })
 

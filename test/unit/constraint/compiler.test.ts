@@ -7,6 +7,7 @@ import {
   type ConstraintCompiler,
   ConstraintError,
   createConstraintCompiler,
+  type JsonConstraint,
   type JsonSchema,
   type Matcher,
   type WasmSource,
@@ -234,6 +235,36 @@ describe('schemas', () => {
     const matcher = await create().open(json({ type: 'integer', minimum: 3 }), never)
     expect(matcher.loosened).toEqual([{ path: '', keyword: 'schema' }])
     expect(accepts(matcher, '["x"]')).toBe(true)
+  })
+
+  test.each<JsonSchema>([
+    false,
+    { enum: [] },
+    { type: 'object', required: ['a'], properties: { a: false } },
+  ])(
+    'without a value are errors, or any value if the text need not have one: %j',
+    async (schema) => {
+      const rejection = {
+        code: 'unsupported_constraint',
+        message: expect.stringMatching(/no value/),
+      }
+      const part = json(schema, 'a') as JsonConstraint
+      await expect(create().open(part, never)).rejects.toMatchObject(rejection)
+      const strict = { ...part, strict: true, isOptional: true }
+      await expect(create().open(strict, never)).rejects.toMatchObject(rejection)
+      const matcher = await create().open({ ...part, isOptional: true }, never)
+      expect(matcher.loosened).toEqual([{ path: 'a', keyword: 'schema' }])
+      expect(accepts(matcher, '["x"]')).toBe(true)
+    },
+  )
+
+  test('that are strict are errors that say what a keyword must be', async () => {
+    const schema = { properties: { a: { type: 'date' } } }
+    await expect(create().open(json(schema, 'x', true), never)).rejects.toMatchObject({
+      path: 'x.properties.a',
+      keyword: 'type',
+      message: expect.stringContaining('The keyword type at x.properties.a must be one of null,'),
+    })
   })
 
   test('that are strict are errors with the reason', async () => {

@@ -40,17 +40,17 @@ describe('annotations', () => {
       { type: 'string', nullable: true },
       { right: ['null', '"a"'], wrong: ['1'] },
     ],
+    [
+      'nullable without a type is ignored',
+      { nullable: true, allOf: [{ type: 'string' }] },
+      { right: ['"a"'], wrong: ['null'], ignored: ['nullable'] },
+    ],
   ])('%s', (_, schema, expected) => expectTexts(schema, expected))
 })
 
 describe('schemas that are none', () => {
   test.each<[title: string, schema: unknown, path: string, message: RegExp]>([
-    ['an unknown type', { properties: { a: { type: 'text' } } }, 'p.properties.a.type', /one of/],
     ['a list', [], 'p', /must be a schema/],
-    ['a negative length', { maxLength: -1 }, 'p.maxLength', /at least 0/],
-    ['names that are no list', { required: 'a' }, 'p.required', /list of names/],
-    ['options that are no list', { anyOf: {} }, 'p.anyOf', /list of schemas/],
-    ['a property that is no schema', { properties: { a: 1 } }, 'p.properties', /object of schemas/],
     ['false', false, 'p', /allows no value/],
     ['types that exclude each other', { type: 'null', enum: [1] }, 'p', /allows no value/],
     [
@@ -68,6 +68,39 @@ describe('schemas that are none', () => {
       }),
     )
   })
+})
+
+describe('values that no draft gives a keyword', () => {
+  test.each<[title: string, schema: unknown, path: string, keyword: string, expected: RegExp]>([
+    ['type', { properties: { a: { type: 'text' } } }, 'p.properties.a', 'type', /one of/],
+    ['maxLength', { maxLength: -1 }, 'p', 'maxLength', /at least 0/],
+    ['minimum', { minimum: null }, 'p', 'minimum', /finite number/],
+    ['required', { required: 'a' }, 'p', 'required', /list of names/],
+    ['anyOf', { anyOf: [] }, 'p', 'anyOf', /list of schemas that is not empty/],
+    ['an option', { anyOf: ['a', { type: 'null' }] }, 'p.anyOf[0]', 'schema', /a schema: an/],
+    ['a property', { properties: { a: 1 } }, 'p.properties.a', 'schema', /a schema: an/],
+    ['not', { not: null }, 'p', 'not', /a schema: an/],
+  ])('%s: they are told', (_, schema, path, keyword, expected) => {
+    const { loosened } = rewriteSchema(schema as JsonSchema, 'p')
+    expect(loosened).toEqual([{ path, keyword, expected: expect.stringMatching(expected) }])
+  })
+
+  test.each<Row>([
+    [
+      'what stands beside them is kept',
+      { properties: { a: { type: 'date', maxLength: 1 }, b: { type: 'null' } }, required: ['a'] },
+      {
+        right: ['{"a": "b", "b": null}', '{"a": 12}'],
+        wrong: ['{"a": "bc"}', '{"a": 1, "b": 2}'],
+        loosened: ['type'],
+      },
+    ],
+    [
+      'a definition has them, too',
+      { $ref: '#/$defs/a', $defs: { a: { type: 'date', enum: ['x'] } } },
+      { right: ['"x"'], wrong: ['1'], loosened: ['type'] },
+    ],
+  ])('%s', (_, schema, expected) => expectTexts(schema, expected))
 })
 
 describe('drafts', () => {

@@ -330,6 +330,7 @@ describe('the strings of zod', () => {
     base64: [z.base64(), ['', 'YQ=='], ['YQ']],
     base64url: [z.base64url(), ['', 'YQ', '_-_-'], ['Y', 'a+b/']],
     mac: [z.mac(), ['00:1a:2b:3c:4d:5e'], ['00-1a-2b-3c-4d-5e']],
+    'mac with hyphens': [z.mac({ delimiter: '-' }), ['00-1a-2b-3c-4d-5e'], ['00:1a:2b:3c:4d:5e']],
     cidrv4: [z.cidrv4(), ['10.0.0.0/8'], ['10.0.0.0']],
     cidrv6: [z.cidrv6(), ['2001:db8::/32', '::/0'], ['::']],
     ipv6: [z.ipv6(), ['::1', '2001:db8::1'], ['1.2.3.4']],

@@ -44,9 +44,10 @@ const triggered = (trigger: string, single: boolean, tags: TaggedConstraint[]): 
 })
 
 /** Returns the constraint without the places of its schemas in the request. */
+/** Returns the part without what all schemas of tools have. */
 const withoutPaths = <Part>(part: Part): Part =>
   JSON.parse(JSON.stringify(part), (key, value: unknown) =>
-    key === 'path' ? undefined : value,
+    key === 'path' || key === 'isOptional' ? undefined : value,
   ) as Part
 
 const two = use({ tools: [WEATHER, TIME] })

@@ -8,11 +8,11 @@ import {
   withReasoningPrefix,
 } from '../../../src/generation/constraint.ts'
 import { createReasoningSplitter } from '../../../src/generation/reasoning.ts'
-import { FORMATS, type ToolFormat } from '../../../src/generation/tools/index.ts'
+import { FORMATS, toolConstraint, type ToolFormat } from '../../../src/generation/tools/index.ts'
 import { createToolParser, type ParsedPart } from '../../../src/generation/tools/parser.ts'
 import type { Tool, ToolUse } from '../../../src/types/index.ts'
 import { createChance } from '../../support/random.ts'
-import { walk, WASM } from '../../support/random-constraints.ts'
+import { takes, walk, WASM } from '../../support/random-constraints.ts'
 import { runs } from '../../support/runs.ts'
 import { smallVocabulary } from '../../support/vocabulary.ts'
 
@@ -131,4 +131,33 @@ test.each(FORMATS)('$name: every constrained answer is parsed', async (format) =
   }
   for (const compiler of compilers) compiler.close()
   expect(found).toBeGreaterThanOrEqual(MIN_CALLS)
+})
+
+/** Parameters that allow nothing, or are no JSON Schema. Clients send such tools among others. */
+const ODD: readonly Schema[] = [
+  { not: {} },
+  { enum: [] },
+  { type: 'object', properties: { a: { enum: [] } }, required: ['a'] },
+  { type: 'object', properties: { a: false, b: { not: {} } } },
+  { type: 'object', properties: { a: { type: 'date' } }, required: ['a'] },
+  { type: 'object', properties: { a: { minimum: null, maxLength: -1 } } },
+  { type: 'object', properties: null, required: null },
+  { type: 'object', properties: { a: 'string' }, required: ['b'] },
+  { type: 'object', anyOf: [] },
+  { type: 'array', items: null },
+]
+
+test.each(FORMATS)('$name: a tool that no call fits keeps no other from a call', async (format) => {
+  const vocabulary = smallVocabulary(BITS)
+  const compiler = createConstraintCompiler({ ...vocabulary, wasm: WASM })
+  const good = { name: 'good', parameters: object({ properties: { n: { type: 'integer' } } }) }
+  const call = format.write([{ id: '1', name: 'good', arguments: '{"n": 1}' }])
+  for (const parameters of ODD) {
+    const tools = [{ name: 'odd', parameters }, good]
+    const constraint = toolConstraint(format, { tools, choice: 'required', parallel: false })
+    const matcher = await compiler.open(constraint, new AbortController().signal)
+    expect(takes(matcher, vocabulary, call), JSON.stringify(parameters)).toBe(true)
+    matcher.close()
+  }
+  compiler.close()
 })
