@@ -150,7 +150,7 @@ const ODD: readonly Schema[] = [
 test.each(FORMATS)('$name: a tool that no call fits keeps no other from a call', async (format) => {
   const vocabulary = smallVocabulary(BITS)
   const compiler = createConstraintCompiler({ ...vocabulary, wasm: WASM })
-  const good = { name: 'good', parameters: object({ properties: { n: { type: 'integer' } } }) }
+  const good = { name: 'good', parameters: { properties: { n: { type: 'integer' } } } }
   const call = format.write([{ id: '1', name: 'good', arguments: '{"n": 1}' }])
   for (const parameters of ODD) {
     const tools = [{ name: 'odd', parameters }, good]
