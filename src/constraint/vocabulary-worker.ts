@@ -25,3 +25,5 @@ async function answer(request: VocabularyRequest): Promise<void> {
 function respond(response: VocabularyResponse, transfer: Transferable[] = []): void {
   self.postMessage(response, { transfer })
 }
+
+respond({ type: 'started' })

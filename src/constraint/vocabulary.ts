@@ -19,6 +19,7 @@ export type VocabularyRequest =
 
 /** Message of the worker. */
 export type VocabularyResponse =
+  | { type: 'started' }
   | { type: 'built'; memoryBytes: number }
   | { type: 'memory'; bytes: Uint8Array<ArrayBuffer>; start: number }
   | { type: 'failed'; reason: string }
@@ -30,6 +31,12 @@ const MAX_TOKEN_BYTES = 1000
 
 /** Bytes that are copied at once. That takes 1 to 10 ms of a slow core, because the memory is new. */
 const PIECE_BYTES = 2 * 2 ** 20
+
+/**
+ * Milliseconds in which the worker must start, which takes it less than 100 here. After its service worker was replaced,
+ * Chromium 156 sometimes never loads the script of a worker, and tells no error.
+ */
+const START_TIMEOUT_MS = 5_000
 
 /** Packs a vocabulary. Tokens of more than 1,000 bytes have no text. */
 export function packVocabulary(
@@ -69,18 +76,27 @@ export async function buildInWorker(
   createWorker: () => Worker,
   signal: AbortSignal,
 ): Promise<Instance | null> {
-  const started = startWorker(createWorker)
-  if (!started) return null
-  const { worker, ask } = started
+  let worker: Worker
   try {
-    const built = await ask({ type: 'build', module, vocabulary }, signal)
+    worker = createWorker()
+  } catch {
+    return null
+  }
+  const ask = (request: VocabularyRequest): Promise<VocabularyResponse | null> => {
+    const response = receive(worker, signal)
+    worker.postMessage(request)
+    return response
+  }
+  try {
+    if (!(await receive(worker, signal, START_TIMEOUT_MS))) return null
+    const built = await ask({ type: 'build', module, vocabulary })
     if (!built) return null
     if (built.type !== 'built') throw failed(built)
     const { memoryBytes } = built
     const instance = await Instance.open(module)
     for (let start = 0; start < memoryBytes; start += PIECE_BYTES) {
       const end = Math.min(start + PIECE_BYTES, memoryBytes)
-      const piece = await ask({ type: 'read', start, end }, signal)
+      const piece = await ask({ type: 'read', start, end })
       if (piece?.type !== 'memory') throw failed(piece)
       instance.writeMemory(piece.bytes, start, memoryBytes)
     }
@@ -90,34 +106,30 @@ export async function buildInWorker(
   }
 }
 
-/** Sends a request, and resolves with the response; `null` if the worker does not run. */
-type Ask = (request: VocabularyRequest, signal: AbortSignal) => Promise<VocabularyResponse | null>
-
-function startWorker(createWorker: () => Worker): { worker: Worker; ask: Ask } | null {
-  let worker: Worker
-  try {
-    worker = createWorker()
-  } catch {
-    return null
-  }
-  const ask: Ask = (request, signal) =>
-    new Promise((resolve, reject) => {
-      const stop = (): void => reject(signal.reason)
-      if (signal.aborted) return stop()
-      signal.addEventListener('abort', stop, { once: true })
-      const settle = (response: VocabularyResponse | null): void => {
-        signal.removeEventListener('abort', stop)
-        resolve(response)
-      }
-      worker.onmessage = ({ data }: MessageEvent<VocabularyResponse>) => settle(data)
-      worker.onerror = (event) => {
-        event.preventDefault()
-        settle(null)
-      }
-      worker.onmessageerror = () => settle(null)
-      worker.postMessage(request)
-    })
-  return { worker, ask }
+/** Resolves with the next message of the worker; `null` if it fails, or says nothing in time. */
+function receive(
+  worker: Worker,
+  signal: AbortSignal,
+  timeoutMs?: number,
+): Promise<VocabularyResponse | null> {
+  return new Promise((resolve, reject) => {
+    const stop = (): void => settle(() => reject(signal.reason))
+    const timer =
+      timeoutMs === undefined ? undefined : setTimeout(() => settle(() => resolve(null)), timeoutMs)
+    const settle = (end: () => void): void => {
+      clearTimeout(timer)
+      signal.removeEventListener('abort', stop)
+      end()
+    }
+    worker.onmessage = ({ data }: MessageEvent<VocabularyResponse>) => settle(() => resolve(data))
+    worker.onerror = (event) => {
+      event.preventDefault()
+      settle(() => resolve(null))
+    }
+    worker.onmessageerror = () => settle(() => resolve(null))
+    if (signal.aborted) return stop()
+    signal.addEventListener('abort', stop, { once: true })
+  })
 }
 
 function failed(response: VocabularyResponse | null): ConstraintError {

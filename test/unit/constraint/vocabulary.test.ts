@@ -1,7 +1,7 @@
 /** Vocabularies: their packed form, and copies of instances from a worker. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import type { Instance } from '../../../src/constraint/instance.ts'
 import {
   buildHere,
@@ -42,13 +42,20 @@ class FakeWorker {
   isTerminated = false
   readonly #answer: (request: VocabularyRequest) => VocabularyResponse | 'error' | 'silent'
 
-  constructor(answer: (request: VocabularyRequest) => VocabularyResponse | 'error' | 'silent') {
+  constructor(
+    answer: (request: VocabularyRequest) => VocabularyResponse | 'error' | 'silent',
+    start: VocabularyResponse | 'error' | 'silent' = { type: 'started' },
+  ) {
     this.#answer = answer
+    this.#say(start)
   }
 
   postMessage(request: VocabularyRequest): void {
     this.requests.push(request)
-    const response = this.#answer(request)
+    this.#say(this.#answer(request))
+  }
+
+  #say(response: VocabularyResponse | 'error' | 'silent'): void {
     queueMicrotask(() => {
       if (response === 'error') this.onerror?.({ preventDefault: () => undefined })
       else if (response !== 'silent') this.onmessage?.({ data: response })
@@ -103,9 +110,28 @@ describe('an instance from a worker', () => {
     }
     const packed = packVocabulary(bytes, endTokens)
     expect(await buildInWorker(module, packed, forbid, never)).toBeNull()
-    const failing = new FakeWorker(() => 'error')
-    expect(await build(failing)).toBeNull()
-    expect(failing.isTerminated).toBe(true)
+    for (const start of [{ type: 'started' }, 'error'] as const) {
+      const failing = new FakeWorker(() => 'error', start)
+      expect(await build(failing)).toBeNull()
+      expect(failing.isTerminated).toBe(true)
+    }
+  })
+
+  test('is none if the worker does not start in time, and one if it does', async () => {
+    vi.useFakeTimers()
+    onTestFinished(() => void vi.useRealTimers())
+    const late = new FakeWorker(() => 'silent', 'silent')
+    const building = build(late)
+    await vi.advanceTimersByTimeAsync(4_999)
+    expect([late.isTerminated, late.requests]).toEqual([false, []])
+    await vi.advanceTimersByTimeAsync(1)
+    expect(await building).toBeNull()
+    expect(late.isTerminated).toBe(true)
+    // A build may take longer.
+    const slow = new FakeWorker(() => 'silent')
+    void build(slow)
+    await vi.advanceTimersByTimeAsync(60_000)
+    expect([slow.isTerminated, slow.requests.length]).toEqual([false, 1])
   })
 
   test('is an error if the module fails', async () => {
@@ -120,6 +146,7 @@ describe('an instance from a worker', () => {
     const worker = new FakeWorker(() => 'silent')
     const controller = new AbortController()
     const building = build(worker, controller.signal)
+    await expect.poll(() => worker.requests.length).toBe(1)
     controller.abort(new Error('Enough.'))
     await expect(building).rejects.toThrow('Enough.')
     expect(worker.isTerminated).toBe(true)
