@@ -2,7 +2,7 @@
  * The options of `serve()` that allow other servers: `upstreams`, which may answer, and `imageUrls`,
  * from which images are fetched.
  */
-import { isBelow } from './catalog/upstream-url.ts'
+import { isBelow } from './values/text.ts'
 import { InoriginError } from './error.ts'
 
 /** Server that may answer in place of this device. */

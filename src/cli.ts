@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 /** The command `inorigin`: finds the subcommand of its arguments and runs it. */
-import { suggest, type Command } from './cli/command.ts'
+import { type Command, createUsageError, isUsageError, suggest } from './cli/command.ts'
 import { ADD } from './cli/commands/add.ts'
 import { BRIDGE } from './cli/commands/bridge.ts'
 import { CREATE } from './cli/commands/create.ts'
@@ -8,8 +8,7 @@ import { INIT } from './cli/commands/init.ts'
 import { REFRESH } from './cli/commands/refresh.ts'
 import { TYPES } from './cli/commands/types.ts'
 import { print, printLines } from './cli/output.ts'
-import { readVersion } from './cli/package-files.ts'
-import { createUsageError, isUsageError } from './cli/usage.ts'
+import { readVersion } from './cli/library-files.ts'
 import { InoriginError } from './error.ts'
 
 const COMMANDS: readonly Command[] = [INIT, ADD, TYPES, REFRESH, CREATE, BRIDGE]

@@ -1,7 +1,7 @@
 /** The server handle: the methods of the host, as a page calls them. */
-import { followEvents } from './link/follow-events.ts'
+import { followEvents } from './link/ask.ts'
 import type { ModelStorage } from './model-storage.ts'
-import * as names from './option-names.ts'
+import * as names from './server.ts'
 import type { Models, PredictOptions, Server, TaskOptions } from './server.ts'
 import { askPersistence } from './store/persistence.ts'
 import type { Caller, HostService, Tag } from './types/index.ts'
@@ -12,9 +12,9 @@ import {
   parseOptions,
   parseTag,
 } from './validate-arguments.ts'
-import { disposeKey } from './values/dispose-key.ts'
+import { disposeKey } from './values/objects.ts'
 
-export interface ServerParts {
+interface ServerParts {
   /** URL of the scope, with a trailing slash. */
   scope: string
   host: HostService

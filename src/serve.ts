@@ -1,20 +1,26 @@
 /** The entry point of a page: `serve()` makes the page's origin answer `/v1`. */
-import type { CatalogInput } from './catalog/schema.ts'
-import { takeControlIfPossible, warnOfEarlyRequests } from './control.ts'
-import { InoriginError } from './error.ts'
-import { createServer } from './create-server.ts'
-import { digestOptions } from './host/tab/digest.ts'
-import type { HostSetup } from './host/messages.ts'
-import type { PageSetup } from './host/tab/host-thread.ts'
-import { createHosting } from './hosting.ts'
-import { keepAwake, reloadToIsolate } from './isolation.ts'
-import { predictDirectly } from './link/direct-predict.ts'
-import type { Link } from './link/link.ts'
-import { ASSETS_PARAM, ISOLATE_PARAM, OFFLINE_PARAM } from './link/protocol.ts'
-import { remote } from './link/remote.ts'
-import type { WorkerScript } from './register.ts'
-import type { Server } from './server.ts'
 import type { UpstreamServer } from './allowed-servers.ts'
+import type { CatalogInput } from './catalog/schema.ts'
+import { type PageControl, takeControlIfPossible, warnOfEarlyRequests } from './control.ts'
+import { createServer } from './create-server.ts'
+import { InoriginError } from './error.ts'
+import { digestOptions, type HostSetup } from './host/messages.ts'
+import type { PageSetup } from './host/tab/host-thread.ts'
+import { hostPage, type HostPage } from './host/tab/page.ts'
+import { remote } from './link/ask.ts'
+import { predictDirectly } from './link/direct-predict.ts'
+import { type Link, unreachable } from './link/link.ts'
+import { holdPageLock } from './link/locks.ts'
+import {
+  ASSETS_PARAM,
+  HEARTBEAT_INTERVAL_MS,
+  ISOLATE_PARAM,
+  OFFLINE_PARAM,
+  type PageToWorker,
+  PROTOCOL,
+} from './link/protocol.ts'
+import { getWorkerStatus, postToWorker, type WorkerScript } from './register.ts'
+import type { Server } from './server.ts'
 import { HOST_SERVICE_METHODS } from './types/control.ts'
 import type { Device, HostService } from './types/index.ts'
 import { assertKnownOptions, type OptionNames, parseFlag } from './validate-arguments.ts'
@@ -287,3 +293,118 @@ function describeOwnHost(): string {
     'inorigin: this page has no service worker of its version, so fetch("/v1/...") does not reach it.'
   return `${what} Use server.fetch instead.`
 }
+
+// The link of one server to its host, and the candidacy of its page.
+
+/** Number of attempts to reach a host: one may be starting, or the next tab may be taking over. */
+const HOST_ATTEMPTS = 3
+const HOST_ACK_TIMEOUT_MS = 8_000
+
+interface Hosting {
+  /** Link to the host, which may be this page. */
+  readonly link: Link
+  /** `true` if this page hosts for itself only. */
+  readonly isAlone: boolean
+  /** `true` if the host is in this page. */
+  readonly isHere: boolean
+  /** Enters the election, or hosts for this page only without a control that is shared. */
+  start(control: PageControl | undefined): Promise<void>
+  /** Takes part with the locks that the page has after control was regained. */
+  followControl(): Promise<void>
+  close(): void
+}
+
+function createHosting(setup: PageSetup): Hosting {
+  let control: PageControl | undefined
+  let page: HostPage | undefined
+  let isAlone = false
+
+  const link: Link = {
+    /** The service worker forwards the port to the hosting tab, if that is another one. */
+    connect(port, attempt) {
+      if (!page) throw unreachable()
+      if (page.hosting || !control?.isShared) return page.connect(port, attempt)
+      const message: PageToWorker = { type: 'inorigin:forward', protocol: PROTOCOL, attempt }
+      control.registration.active?.postMessage(message, [port])
+    },
+    livenessLock: null,
+    client: crypto.randomUUID(),
+    maxAttempts: HOST_ATTEMPTS,
+    ackTimeoutMs: HOST_ACK_TIMEOUT_MS,
+  }
+
+  function open(): void {
+    page = hostPage(setup, isAlone ? undefined : navigator.serviceWorker, (message) => {
+      if (control) postToWorker(control.registration, message)
+    })
+  }
+
+  return {
+    link,
+    get isAlone() {
+      return isAlone
+    },
+    get isHere() {
+      return page?.hosting ?? false
+    },
+    async start(taken) {
+      control = taken
+      isAlone = !taken?.isShared
+      open()
+      link.livenessLock = await holdPageLock()
+    },
+    async followControl() {
+      link.livenessLock = await holdPageLock()
+      if (!isAlone) return page?.followLocks()
+      // Open streams of the host that was for this page only continue on the host of all pages.
+      isAlone = false
+      page?.close()
+      open()
+    },
+    close: () => page?.close(),
+  }
+}
+
+// Page side of isolation: the service worker can only isolate pages that it saw load.
+
+/** Time in milliseconds after which a page that is still here counts as not reloaded. */
+const RELOAD_TIMEOUT_MS = 10_000
+
+/**
+ * Reloads a page that did not come through the service worker, if the worker isolates pages.
+ * Resolves when there is nothing to do, or when the user canceled the reload.
+ */
+async function reloadToIsolate({ active, scope }: ServiceWorkerRegistration): Promise<void> {
+  // A frame is isolated only together with its parent, or when it is next loaded.
+  if (crossOriginIsolated || window.top !== window || !active) return
+  const status = await getWorkerStatus(active)
+  if (!status?.isolates || wasReloaded(scope)) return
+  sessionStorage.setItem(markOf(scope), 'true')
+  location.reload()
+  // A `beforeunload` listener of the app may let the user cancel it.
+  await new Promise((resolve) => setTimeout(resolve, RELOAD_TIMEOUT_MS))
+}
+
+/**
+ * Keeps the service worker running while this page is open, in Firefox. It stops an idle one after
+ * 30 s, and with it the downloads that this page started, which are navigations.
+ */
+function keepAwake(control: PageControl, signal: AbortSignal): void {
+  if (!navigator.userAgent.includes('Firefox/')) return
+  const pulse = () => postToWorker(control.registration, { type: 'inorigin:pulse' })
+  const timer = setInterval(pulse, HEARTBEAT_INTERVAL_MS)
+  signal.addEventListener('abort', () => clearInterval(timer))
+}
+
+/**
+ * Returns `true` if this page was reloaded. It is not reloaded again, so there is no loop even in a
+ * browser that bypasses the service worker or does not honor the headers.
+ */
+function wasReloaded(scope: string): boolean {
+  const [navigation] = performance.getEntriesByType('navigation') as PerformanceNavigationTiming[]
+  // WebKitGTK 2.50 reports `navigate` after `location.reload()`, so there is a mark, too.
+  return navigation?.type === 'reload' || sessionStorage.getItem(markOf(scope)) !== null
+}
+
+/** Key in the tab's `sessionStorage`. */
+const markOf = (scope: string): string => `inorigin:reloaded:${scope}`

@@ -1,6 +1,6 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 /** The types of the server handle that `serve()` resolves with. */
-import type { ModelStorage } from './model-storage.ts'
+import type { ImportOptions, ModelStorage, RepairOptions } from './model-storage.ts'
 import type { InputsOf, OutputsOf, TypedTag } from './typed.ts'
 import type {
   Bridge,
@@ -13,6 +13,7 @@ import type {
   Tag,
   TraceEvent,
 } from './types/index.ts'
+import type { OptionNames } from './validate-arguments.ts'
 
 /** Options of long-running operations. */
 export interface TaskOptions {
@@ -218,4 +219,26 @@ export interface Server extends Disposable {
   readonly differences: readonly string[]
   /** Stops hosting in this tab. Another tab takes over. The service worker stays registered. */
   close(): void
+}
+
+// Names of the options that the methods of the server handle take. The types keep them complete.
+
+export const SIGNAL_ONLY: OptionNames<{ signal?: AbortSignal }> = { signal: true }
+export const CONFIGURATION_ONLY: OptionNames<Pick<PredictOptions, 'configuration'>> = {
+  configuration: true,
+}
+export const TASK_OPTIONS: OptionNames<TaskOptions> = { signal: true, onProgress: true }
+export const LOAD_OPTIONS: OptionNames<LoadOptions> = { ...TASK_OPTIONS, retryCrashed: true }
+export const PREDICT_OPTIONS: OptionNames<PredictOptions> = { ...TASK_OPTIONS, configuration: true }
+export const BRIDGE_OPTIONS: OptionNames<BridgeOptions> = {
+  token: true,
+  reconnect: true,
+  onChange: true,
+  signal: true,
+}
+export const REPAIR_OPTIONS: OptionNames<RepairOptions> = TASK_OPTIONS
+export const IMPORT_OPTIONS: OptionNames<ImportOptions> = {
+  ...REPAIR_OPTIONS,
+  name: true,
+  tensors: true,
 }

@@ -5,7 +5,7 @@
 import { InoriginError } from './error.ts'
 import type { ChosenFile, Tag } from './types/index.ts'
 import { isObjectOrArray } from './values/objects.ts'
-import { findSimilar } from './values/similar-names.ts'
+import { findSimilar } from './values/text.ts'
 
 interface Options {
   signal?: AbortSignal | undefined

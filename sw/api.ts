@@ -1,20 +1,23 @@
 /** Answers requests to `/v1` with the host that another tab runs. */
-import type { Link, PortEvents } from '../src/link/link.ts'
+import { InoriginError } from '../src/error.ts'
+import { remote } from '../src/link/ask.ts'
 import { withFailover } from '../src/link/failover.ts'
-import { holdLivenessLock } from '../src/link/liveness.ts'
-import { remote } from '../src/link/remote.ts'
+import { type Link, type PortEvents, unreachable } from '../src/link/link.ts'
+import { holdLivenessLock } from '../src/link/locks.ts'
+import { startInactivityTimeout } from '../src/link/port.ts'
+import { PROTOCOL, type WorkerToPage } from '../src/link/protocol.ts'
 import { HOST_METHODS } from '../src/types/host.ts'
 import type { Host } from '../src/types/index.ts'
+import { errorResponse } from '../src/wire/errors.ts'
 import { handle } from '../src/wire/handler.ts'
-import type { HostFinder } from './host-finder.ts'
-import type { RouteServer } from './routes.ts'
+import { createId } from '../src/wire/http.ts'
 
 declare const self: ServiceWorkerGlobalScope
 
 /** A request, and the id of the page that sent it. */
 type ClientRequest = Pick<FetchEvent, 'request' | 'clientId'>
 
-export interface Api {
+interface Api {
   /** Name of the lock that the browser releases when this worker stops. */
   readonly livenessLock: Promise<string>
   /** Number of open requests. */
@@ -70,4 +73,178 @@ export function createApi(hostFinder: HostFinder, base: string): Api {
       },
     }),
   }
+}
+
+// Routes of the app that the service worker answers with its models, such as `/api/chat`.
+
+/** The endpoints of `/v1` inside the service worker, whose own `fetch` does not reach them. */
+export interface RouteServer {
+  /** Answers requests to `/v1` and passes all others to the network. */
+  fetch: typeof fetch
+  /** Base URL for OpenAI-style clients. It ends in `/v1`. */
+  baseURL: string
+}
+
+/** Answers a request. An error that it throws becomes a response with status 500 or its own. */
+export type AppRoute = (request: Request, server: RouteServer) => Response | Promise<Response>
+
+/** Routes by their path below the scope, such as `/api/chat`. */
+export type AppRoutes = Readonly<Record<string, AppRoute>>
+
+/**
+ * Returns the routes by path.
+ *
+ * @throws InoriginError `invalid_request` for a path that is no path below the scope, or in `/v1`.
+ */
+export function parseRoutes(routes: AppRoutes, base: string): ReadonlyMap<string, AppRoute> {
+  const entries = Object.entries(routes).map(([path, route]) => {
+    if (!/^\/(?!v1(\/|$))[^?#]*$/.test(path)) {
+      const what = `routes must have paths such as /api/chat outside /v1, not "${path}".`
+      throw new InoriginError('invalid_request', what, { param: 'routes' })
+    }
+    return [base + path.slice(1), route] as const
+  })
+  return new Map(entries)
+}
+
+/** Runs the route. Its errors have the body that those of `/v1` have. */
+export async function runRoute(
+  route: AppRoute,
+  request: Request,
+  server: RouteServer,
+): Promise<Response> {
+  try {
+    return await route(request, server)
+  } catch (error) {
+    if (request.signal.aborted) throw error
+    return errorResponse(InoriginError.from(error), createId('req_'))
+  }
+}
+
+// Finds the tab that hosts. The browser may stop the service worker at any time, and its memory is
+// lost. The finder then asks all tabs again.
+
+/** Timeout in milliseconds for the answer of a tab that hosts, or that was just elected. */
+const HOST_ANSWER_TIMEOUT_MS = 2_000
+/** Timeout in milliseconds for the answer of a new host after it was asked to steal the lock. */
+const STEAL_TIMEOUT_MS = 5_000
+const STEAL_REQUEST_INTERVAL_MS = 60_000
+
+/** Knowledge about which tab hosts. */
+export interface HostFinder {
+  /**
+   * Sends a port to the hosting tab. Attempt 0 uses the known host, attempt 1 asks all tabs, and
+   * attempt 2 may ask a tab to steal the host's lock.
+   */
+  connect(port: MessagePort, attempt: number): Promise<void>
+  /** Records that this tab hosts. */
+  setHost(clientId: string): void
+  /**
+   * Forgets which tab hosts. Browsers still list a tab that closes, and a request to it would wait for
+   * an answer.
+   */
+  forgetHost(): void
+  /** Records that this tab does not host, but is a candidate. */
+  addCandidate(clientId: string): void
+}
+
+/** Creates a finder for the pages in the scope of a service worker. */
+export function createHostFinder(worker: ServiceWorkerGlobalScope): HostFinder {
+  const { scope } = worker.registration
+  let host: string | undefined
+  let lastSteal = -Infinity
+  const candidates = new Set<string>()
+  const waiting = new Set<(clientId: string) => void>()
+
+  async function connect(port: MessagePort, attempt: number): Promise<void> {
+    // Client ids of locks are not `Client` ids in Chromium, so the tabs are asked by a message.
+    const knownClient =
+      attempt === 0 && host !== undefined ? await worker.clients.get(host) : undefined
+    const client = knownClient ?? (await findHost(attempt >= 2))
+    send(client, 'inorigin:request', [port])
+  }
+
+  async function findHost(steal: boolean): Promise<Client> {
+    host = undefined
+    const clients = await worker.clients.matchAll({ type: 'window', includeUncontrolled: true })
+    if (clients.length === 0) throw noHostError()
+    const stealing = steal && askToSteal(clients)
+    candidates.clear()
+    const timeoutMs = stealing ? STEAL_TIMEOUT_MS : HOST_ANSWER_TIMEOUT_MS
+    const answer = waitForHost(waiting, timeoutMs, () =>
+      candidates.size > 0 ? unreachable() : noHostError(),
+    )
+    for (const client of clients) send(client, 'inorigin:who-hosts')
+    const found = await worker.clients.get(await answer)
+    if (!found) throw unreachable()
+    return found
+  }
+
+  /**
+   * Asks a candidate to steal the lock, because a frozen tab keeps its lock and does not answer.
+   * Returns `false` if there is no candidate, or if the last steal was too recent.
+   */
+  function askToSteal(clients: readonly WindowClient[]): boolean {
+    if (performance.now() - lastSteal < STEAL_REQUEST_INTERVAL_MS) return false
+    const candidate = chooseCandidate(clients, candidates)
+    if (!candidate) return false
+    lastSteal = performance.now()
+    send(candidate, 'inorigin:steal')
+    return true
+  }
+
+  function send(client: Client, type: WorkerToPage['type'], transfer: MessagePort[] = []): void {
+    client.postMessage({ type, protocol: PROTOCOL, scope } satisfies WorkerToPage, transfer)
+  }
+
+  return {
+    connect,
+    setHost(clientId) {
+      host = clientId
+      for (const onHost of waiting) onHost(clientId)
+    },
+    forgetHost: () => void (host = undefined),
+    addCandidate: (clientId) => void candidates.add(clientId),
+  }
+}
+
+/** Returns a candidate. A hidden tab may be frozen next, so a visible one comes first. */
+function chooseCandidate(
+  clients: readonly WindowClient[],
+  candidates: ReadonlySet<string>,
+): WindowClient | undefined {
+  const able = clients.filter(({ id }) => candidates.has(id))
+  return able.find(({ visibilityState }) => visibilityState === 'visible') ?? able[0]
+}
+
+/** Resolves with the client id that `waiting` gets. Rejects after the timeout. */
+function waitForHost(
+  waiting: Set<(clientId: string) => void>,
+  timeoutMs: number,
+  toError: () => InoriginError,
+): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const stopTimeout = startInactivityTimeout(timeoutMs, () => {
+      waiting.delete(onHost)
+      reject(toError())
+    })
+    const onHost = (clientId: string) => {
+      stopTimeout()
+      waiting.delete(onHost)
+      resolve(clientId)
+    }
+    waiting.add(onHost)
+  })
+}
+
+function noHostError(): InoriginError {
+  const what = 'No open tab of this origin hosts the models.'
+  return new InoriginError(
+    'unavailable',
+    `${what} Open a page that calls serve(), or reload the open ones.`,
+    {
+      code: 'no_host',
+      retryAfter: 1,
+    },
+  )
 }

@@ -3,9 +3,19 @@
  * nothing is stale; kept files answer if it does not, or if it has another version by now.
  */
 import type { ListedFile } from '../src/types/index.ts'
-import { LIST_NAME, parseVersion, type Version } from '../src/values/asset-cache.ts'
-import { createKeptFiles, readListed, type KeptFiles } from './kept-files.ts'
-import { unlessSlow } from './slow-server.ts'
+import {
+  LIST_NAME,
+  type Mark,
+  openAssetCache,
+  parseVersion,
+  putFile,
+  readMark,
+  setMark,
+  toAssetKey,
+  type Version,
+} from '../src/values/asset-cache.ts'
+import { computeDigest } from '../src/values/text.ts'
+import { unlessSlow } from './keep-app.ts'
 
 /** Script of the host. Its start decides which version the host and its models run. */
 const HOST_SCRIPT = 'worker.js'
@@ -26,7 +36,7 @@ interface State {
 }
 
 /** Answers to requests for the library's own files. */
-export interface Assets {
+interface Assets {
   /** Returns the answer, or `null` for a request that is not for one of these files. */
   respond(event: FetchEvent): Promise<Response> | null
 }
@@ -190,4 +200,57 @@ async function inTime<T extends Fetched>(state: State, work: Promise<T>): Promis
   return unlessSlow(settled, () => {
     state.pausedUntil = Date.now() + SERVER_PAUSE_MS
   })
+}
+
+// The service worker's use of the library's own files in Cache Storage. The key of a file has its
+// SHA-256, so versions cannot mix, and a file that two versions share is kept once.
+
+/**
+ * Kept files of one folder. All methods resolve with `undefined` if the browser lets a site store
+ * nothing, or if the storage is full.
+ */
+interface KeptFiles {
+  /**
+   * Resolves with the kept file. A file whose bytes are not those of the list is deleted. With
+   * `isUnchecked`, the bytes are not read.
+   */
+  find(
+    file: ListedFile | undefined,
+    options?: { isUnchecked?: boolean },
+  ): Promise<Response | undefined>
+  put(file: ListedFile, bytes: ArrayBuffer, headers: Headers): Promise<unknown>
+  readMark(mark: Mark): Promise<Version | null | undefined>
+  /** Marks the version; `null` removes the mark. */
+  setMark(mark: Mark, version: Version | null): Promise<unknown>
+}
+
+/** Resolves with the bytes of the response, or with `null` if they are not those of the list. */
+async function readListed(response: Response, { sha256 }: ListedFile): Promise<ArrayBuffer | null> {
+  if (!response.ok) return null
+  const bytes = await response.arrayBuffer()
+  return (await computeDigest('SHA-256', bytes)) === sha256 ? bytes : null
+}
+
+function createKeptFiles(database: string, folder: string): KeptFiles {
+  // The page or the host may delete the cache at any time, so it is opened anew for each use.
+  const use = <T>(work: (cache: Cache) => Promise<T>): Promise<T | undefined> =>
+    openAssetCache(database)
+      .then(work)
+      .catch(() => undefined)
+
+  return {
+    find: (file, { isUnchecked = false } = {}) =>
+      use(async (cache) => {
+        if (!file) return undefined
+        const key = toAssetKey(folder + file.name, file.sha256)
+        const copy = await cache.match(key)
+        if (!copy || isUnchecked) return copy
+        // A second response, untouched: with one of the cache itself, the browser keeps compiled code.
+        if (await readListed(copy, file).catch(() => null)) return cache.match(key)
+        await cache.delete(key)
+      }),
+    put: (file, bytes, headers) => use((cache) => putFile(cache, folder, file, bytes, headers)),
+    readMark: (mark) => use((cache) => readMark(cache, folder, mark)),
+    setMark: (mark, version) => use((cache) => setMark(cache, folder, mark, version)),
+  }
 }

@@ -18,13 +18,18 @@ import {
   type WorkerStatus,
 } from '../src/link/protocol.ts'
 import { assertKnownOptions, type OptionNames } from '../src/validate-arguments.ts'
-import { createApi } from './api.ts'
+import {
+  type AppRoutes,
+  createApi,
+  createHostFinder,
+  type HostFinder,
+  parseRoutes,
+  runRoute,
+} from './api.ts'
 import { openFiles } from './files.ts'
-import { createHostFinder, type HostFinder } from './host-finder.ts'
-import { parseRoutes, runRoute, type AppRoutes } from './routes.ts'
 
 export { keepApp, type AppFiles } from './keep-app.ts'
-export type { AppRoute, AppRoutes, RouteServer } from './routes.ts'
+export type { AppRoute, AppRoutes, RouteServer } from './api.ts'
 
 declare const self: ServiceWorkerGlobalScope
 

@@ -1,5 +1,4 @@
 /** Keeps an app's own files in Cache Storage, so that its pages open without a network. */
-import { unlessSlow } from './slow-server.ts'
 
 declare const self: ServiceWorkerGlobalScope
 
@@ -50,4 +49,24 @@ async function fetchOrFind(request: Request): Promise<Response> {
   const fetched = await unlessSlow(fetching.catch(() => undefined))
   if (fetched && fetched.status < 500) return fetched
   return (await caches.match(request, { ignoreSearch: true })) ?? fetching
+}
+
+// The wait for a web server where something that was kept can answer instead.
+
+/** Timeout in milliseconds for the web server. */
+const SERVER_TIMEOUT_MS = 3_000
+
+/** Resolves like the work, or with `undefined` after a timeout, of which it tells. */
+export async function unlessSlow<T>(
+  work: Promise<T>,
+  onTimeout: () => void = () => {},
+): Promise<T | undefined> {
+  let timer: ReturnType<typeof setTimeout> | undefined
+  const timeout = new Promise<undefined>((resolve) => {
+    timer = setTimeout(() => {
+      onTimeout()
+      resolve(undefined)
+    }, SERVER_TIMEOUT_MS)
+  })
+  return Promise.race([work, timeout]).finally(() => clearTimeout(timer))
 }

@@ -1,9 +1,9 @@
 /** Lends this tab to programs outside the browser: connects it to `inorigin bridge`. */
 import { probeDevice, type Capabilities } from '../device/capabilities.ts'
 import { InoriginError } from '../error.ts'
-import { computeBackoffMs, sleep } from '../store/timeouts.ts'
+import { computeBackoffMs, sleep } from '../values/promises.ts'
 import type { Bridge, BridgeOptions, BridgeState } from '../types/index.ts'
-import { disposeKey } from '../values/dispose-key.ts'
+import { disposeKey } from '../values/objects.ts'
 import { connect, type Connection, type ConnectionOptions } from './connection.ts'
 import { SOCKET_PATH, type TabCapability } from './protocol.ts'
 

@@ -1,7 +1,7 @@
 /** Finds the entry of a tag, and converts entries to what `/v1` shows. */
 import { InoriginError } from '../error.ts'
 import type { Model, Predictor, Tag } from '../types/index.ts'
-import { sortBySimilarity } from '../values/similar-names.ts'
+import { sortBySimilarity } from '../values/text.ts'
 import type { Catalog, Embedder, Entry, ModelEntry, PredictorEntry } from './schema.ts'
 
 /** Maximum number of tags in an error message. */

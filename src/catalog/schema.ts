@@ -4,30 +4,338 @@
  * the schema; `dist/catalog.schema.json` is the same schema as JSON Schema.
  */
 import * as v from 'valibot'
+import { SAMPLE_RATES } from '../values/elements.ts'
+import { type MlcRecord, mlcSchema, publishedMlcSchema } from './mlc/record-schema.ts'
+import { type Upstream, upstreamSchema } from './upstream-schema.ts'
 import {
-  type audioLayoutSchema,
-  type bindingSchema,
-  type imageLayoutSchema,
-  type requirementsSchema,
-  type resourceSchema,
-  type textLayoutSchema,
-  implementationSchema,
-} from './implementation-schema.ts'
-import { mlcSchema, publishedMlcSchema, type MlcRecord } from './mlc/record-schema.ts'
-import { embeddingsSchema, signatureSchema, stateSchema } from './signature-schema.ts'
-import type { Step } from './step-schema.ts'
-import { upstreamSchema, type Upstream } from './upstream-schema.ts'
-import {
+  countSchema,
   nonEmptyArray,
+  optionalCount,
   optionalFlag,
+  optionalRecord,
   optionalString,
   optionalText,
+  pathSchema,
+  sha256Schema,
   tagSchema,
   textSchema,
   timestampSchema,
   tokenCountSchema,
   wholeNumberSchema,
 } from './value-schemas.ts'
+
+// Defines the schema of the steps that turn a model's output into what a person reads.
+
+/** Place of the names of classes. */
+const labelsSchema = v.union([
+  v.strictObject({
+    /** Name of the resource, of type `config`: a JSON array or object, or one name in each line. */
+    file: pathSchema,
+  }),
+  v.strictObject({
+    /** Key of the metadata of the ONNX file, such as `names`, whose value has the same forms. */
+    metadata: textSchema,
+  }),
+])
+
+const variants = v.variant('step', [
+  v.strictObject({
+    /** Turns scores into probabilities over the last dimension. */
+    step: v.literal('softmax'),
+  }),
+  v.strictObject({
+    /** Turns each score into a probability of its own. */
+    step: v.literal('sigmoid'),
+  }),
+  v.strictObject({
+    /** Returns a `list` of `{ label, index, score }`, the highest score first. */
+    step: v.literal('top-k'),
+    /** Maximum number of classes to return. */
+    count: countSchema,
+    /** Minimum score. Default: none. */
+    threshold: v.optional(v.number()),
+    /** Names of the classes. Without them, `label` is the index as text. */
+    labels: v.optional(labelsSchema),
+  }),
+  v.strictObject({
+    /** Returns the text of a recognizer: a `string`, or a `list` of `{ text, score }`. */
+    step: v.literal('ctc'),
+    /** Characters of the classes, without the blank. */
+    labels: labelsSchema,
+    /** Index of the blank. Default: 0. */
+    blank: v.optional(wholeNumberSchema),
+    /** `true` if a last class after those of the labels is the space. Default: false. */
+    space: optionalFlag,
+  }),
+  v.strictObject({
+    /** Returns an `image` in gray: 0 is black and 1 is white. */
+    step: v.literal('mask'),
+    /** Value from which a pixel is white. The others are then black. */
+    threshold: v.optional(v.number()),
+  }),
+])
+
+/** Step that is applied to an output of the model. */
+export type Step = v.InferOutput<typeof variants>
+
+// The type is given because TypeScript infers types of catalogs only to a certain depth.
+export const stepSchema: v.GenericSchema<Step> = variants
+
+// Defines the schema of a predictor's signature in a catalog.
+
+const PARAMETER_TYPES = [
+  'float16',
+  'float32',
+  'float64',
+  'int8',
+  'int16',
+  'int32',
+  'int64',
+  'uint8',
+  'uint16',
+  'uint32',
+  'uint64',
+  'bool',
+  'string',
+  'list',
+  'dict',
+  'image',
+  'binary',
+  'null',
+] as const
+
+const enumerationSchema = v.array(
+  v.strictObject({
+    /** Name that clients send and receive. */
+    name: textSchema,
+    /** Value in the model's tensor. */
+    value: v.any(),
+  }),
+)
+
+const rangeSchema = v.strictObject({
+  /** Minimum, inclusive. */
+  min: v.optional(v.number()),
+  /** Maximum, inclusive. */
+  max: v.optional(v.number()),
+})
+
+const jsonSchema = v.record(v.string(), v.unknown())
+
+const inputParameterSchema = v.strictObject({
+  /** Name of the parameter. */
+  name: textSchema,
+  /** Type of its values. */
+  type: v.picklist(PARAMETER_TYPES),
+  /** Purpose of the parameter. */
+  description: optionalString,
+  /** `true` if it may be omitted. It then needs a default value. */
+  optional: optionalFlag,
+  /** Bounds of a number. */
+  range: v.optional(rangeSchema),
+  /** Named values that it accepts. */
+  enumeration: v.optional(enumerationSchema),
+  /** Value used if the parameter is omitted. */
+  defaultValue: v.optional(v.unknown()),
+  /** JSON Schema of a `list` or `dict`. */
+  schema: v.optional(jsonSchema),
+})
+
+const outputParameterSchema = v.strictObject({
+  /** Name of the parameter. */
+  name: textSchema,
+  /** Type of its values. */
+  type: v.picklist(PARAMETER_TYPES),
+  /** Meaning of the output. */
+  description: optionalString,
+  /** Named values that it can have. */
+  enumeration: v.optional(enumerationSchema),
+  /** JSON Schema of a `list` or `dict`. */
+  schema: v.optional(jsonSchema),
+})
+
+export const signatureSchema = v.strictObject({
+  /** Input parameters. */
+  inputs: v.array(inputParameterSchema),
+  /** Output parameters. */
+  outputs: v.array(outputParameterSchema),
+})
+
+/** Input and output that hold the same state of a model, before and after a run. */
+export const stateSchema = v.strictObject({
+  /** Input that takes the state. Its default is the tensor's shape filled with zeros. */
+  input: textSchema,
+  /** Output that returns the next state. */
+  output: textSchema,
+})
+
+/** Parameters of a predictor that turns texts into comparable vectors. */
+export const embeddingsSchema = v.strictObject({
+  /** Input that takes the texts. Every implementation must bind it with `text` and a `mask`. */
+  input: textSchema,
+  /** Output with one row of numbers for each text. */
+  output: textSchema,
+  /** Length of a vector. */
+  dimensions: countSchema,
+  /**
+   * `true` if the first part of a vector is a usable vector too (Matryoshka). Requests can then ask
+   * for fewer dimensions. Default: false.
+   */
+  shortens: optionalFlag,
+  /** Maximum number of tokens of a text. */
+  maxInputTokens: countSchema,
+})
+
+// Defines the schema of an implementation: its files, requirements and tensor layouts.
+
+const RESOURCE_TYPES = ['onnx', 'data', 'tokenizer', 'config', 'wasm', 'mlc'] as const
+
+/** File with its URL, length and digest. */
+export const resourceSchema = v.strictObject({
+  /** Kind of file: graph, external weights, tokenizer, configuration, wasm module, or MLC file. */
+  type: v.picklist(RESOURCE_TYPES),
+  /** Absolute URL, or a URL relative to the catalog's own. */
+  url: textSchema,
+  /** Path within the implementation, such as `onnx/model.onnx`. */
+  name: pathSchema,
+  /** Length in bytes. */
+  bytes: wholeNumberSchema,
+  /** SHA-256 of the file, in lower-case hex digits. */
+  sha256: sha256Schema,
+  /** Hashes of consecutive 16 MiB chunks. With them, a damaged chunk is downloaded again alone. */
+  chunks: v.optional(v.array(sha256Schema)),
+  /**
+   * Length in bytes of each part of a file that is split for hosts with a size limit. The last part
+   * is shorter. The parts are at `url` with the suffixes `.0`, `.1`, and so on.
+   */
+  partBytes: optionalCount,
+})
+
+/** Requirements that a device must meet to run an implementation. */
+export const requirementsSchema = v.strictObject({
+  /** WebGPU features, such as `shader-f16`; for `wasm`: `simd`, `threads`, `jspi`. */
+  features: v.optional(v.array(textSchema)),
+  /** Minimum values of WebGPU limits. */
+  limits: v.optional(v.record(textSchema, v.pipe(v.number(), v.minValue(0)))),
+  /** Bytes of memory needed to run. */
+  memory: optionalCount,
+})
+
+/** Padding beside an image that keeps its aspect ratio, with `fit: 'pad'`. */
+const paddingSchema = v.strictObject({
+  /** Side of the padding: after the image (right, bottom), before it, or both. Default: `end`. */
+  side: v.optional(v.picklist(['start', 'end', 'both'])),
+  /**
+   * Value of the padding as if it were a pixel, from 0 to 255, before it is normalized: one number,
+   * or one for each channel. Default: 0.
+   */
+  value: v.optional(v.array(v.number())),
+})
+
+/**
+ * Conversion of an image to a tensor: resize, then `(value * scale - mean) / std` per channel. A
+ * side that is not set follows from the other one by the aspect ratio. Without both sides, the image
+ * keeps its own size.
+ */
+export const imageLayoutSchema = v.strictObject({
+  /** Width in pixels. Default: it follows from the height or is the image's own. */
+  width: optionalCount,
+  /** Height in pixels. Default: it follows from the width or is the image's own. */
+  height: optionalCount,
+  /**
+   * Number of pixels of which the sides that are not set become multiples: the nearest one if the
+   * image is stretched, the next larger one if it is padded, the next smaller one if it is cropped.
+   */
+  multipleOf: optionalCount,
+  /** Channels of each pixel, in the order of the tensor. */
+  channels: v.picklist(['gray', 'rgb', 'bgr', 'rgba']),
+  /** Memory order of the channels: planes (`nchw`) or interleaved in each pixel (`nhwc`). */
+  order: v.picklist(['nchw', 'nhwc']),
+  /** Factor of the pixels' bytes. Default: 1 / 255, so that values are from 0 to 1. */
+  scale: v.optional(v.pipe(v.number(), v.minValue(Number.MIN_VALUE))),
+  /** Mean to subtract: one number, or one for each channel of the tensor. Default: 0. */
+  mean: v.optional(v.array(v.number())),
+  /** Standard deviation to divide by: one number, or one for each channel. Default: 1. */
+  std: v.optional(v.array(v.pipe(v.number(), v.minValue(Number.MIN_VALUE)))),
+  /**
+   * Resize mode: `contain` centers the image on the background, `cover` crops, `stretch` distorts,
+   * `pad` keeps the aspect ratio and fills the rest with `padding`. A batch of images of different
+   * sizes needs `pad`, which fills up to the largest. Default: `stretch`.
+   */
+  fit: v.optional(v.picklist(['stretch', 'contain', 'cover', 'pad'])),
+  /** Padding of `fit: 'pad'`. */
+  padding: v.optional(paddingSchema),
+  /**
+   * Filter that gives the same pixels as Pillow. Not possible with `rgba`. Default: the browser's
+   * own, which differs between browsers.
+   */
+  resample: v.optional(v.picklist(['box', 'bilinear', 'bicubic', 'lanczos'])),
+  /** CSS color behind transparent pixels, and around the image with `contain`. Default: black. */
+  background: optionalText,
+})
+
+/** Conversion of texts to token tensors: one row for each text, padded with zeros. */
+export const textLayoutSchema = v.strictObject({
+  /** Name of the tokenizer's resource, such as `tokenizer.json`. */
+  tokenizer: pathSchema,
+  /** Name of the attention mask tensor: 1 for a token, 0 for padding. */
+  mask: optionalText,
+  /** Name of the token type tensor. It is filled with zeros. */
+  types: optionalText,
+  /** Maximum number of tokens of a text. */
+  most: countSchema,
+})
+
+/** Conversion of sound to a tensor of mono samples from -1 to 1. */
+export const audioLayoutSchema = v.strictObject({
+  /** Samples per second that the model expects, 1,000 to 768,000. */
+  rate: v.pipe(countSchema, v.minValue(SAMPLE_RATES[0]), v.maxValue(SAMPLE_RATES[1])),
+  /**
+   * Number of new samples that the model takes at once. Longer sound is cut into windows, and each
+   * output gets a first dimension for them. Default: the tensor's length if it is fixed, else all.
+   */
+  window: optionalCount,
+  /** Number of samples before the window that the model takes too, 0 at first. Default: 0. */
+  context: optionalCount,
+  /** Factor of the samples, such as 32768 for a model that takes 16-bit values. Default: 1. */
+  scale: v.optional(v.pipe(v.number(), v.minValue(Number.MIN_VALUE))),
+})
+
+/** Mapping of a signature parameter to a tensor of the model. */
+export const bindingSchema = v.strictObject({
+  /** Name of the model's input or output. */
+  tensor: textSchema,
+  /** Tensor shape, with `null` for a dynamic dimension. Default: the model's own. */
+  shape: v.optional(v.array(v.nullable(countSchema))),
+  /** Layout of the image, if the tensor holds one. */
+  image: v.optional(imageLayoutSchema),
+  /** Tokenization, if the tensor holds the tokens of a `string` or a `list` of strings. */
+  text: v.optional(textLayoutSchema),
+  /** Names of the values of a `dict`, in the order of the tensor. */
+  keys: v.optional(nonEmptyArray(textSchema)),
+  /** Conversion of sound, if the tensor holds its samples. */
+  audio: v.optional(audioLayoutSchema),
+  /** Steps that are applied to the tensor of an output, in order. Only the last returns no tensor. */
+  steps: v.optional(nonEmptyArray(stepSchema)),
+})
+
+/** One way to run a tag: its files and requirements. */
+export const implementationSchema = v.strictObject({
+  /** Id that is unique within the tag, such as `fp32-webgpu`. */
+  id: textSchema,
+  /** Engine that runs it. */
+  engine: v.picklist(['onnx', 'mlc']),
+  /** Device that it runs on. */
+  device: v.picklist(['webgpu', 'wasm']),
+  /** Requirements on the device. Default: none. */
+  requires: v.optional(requirementsSchema),
+  /** Files of the implementation. */
+  resources: nonEmptyArray(resourceSchema),
+  /** Bindings of a predictor's parameters by name. Default: the tensor of the parameter's name. */
+  bindings: v.optional(v.record(textSchema, bindingSchema)),
+  /** Values that replace parts of mlc-chat-config.json, for models of MLC. */
+  overrides: optionalRecord,
+})
 
 /** Precisions of weights, as used in the file names of exports on a hub. */
 export const DTYPES = [
@@ -252,7 +560,6 @@ export type ImageLayout = v.InferOutput<typeof imageLayoutSchema>
 export type TextLayout = v.InferOutput<typeof textLayoutSchema>
 /** Rate and window of the sound that an input takes. */
 export type AudioLayout = v.InferOutput<typeof audioLayoutSchema>
-export type { Step }
 export type Labels = NonNullable<Extract<Step, { step: 'top-k' }>['labels']>
 /** Connection of a parameter with an input or output of the graph. */
 export type Binding = v.InferOutput<typeof bindingSchema>

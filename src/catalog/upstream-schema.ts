@@ -14,7 +14,7 @@ export const CONDITIONS = [
 ] as const
 
 /** Fields of a chat completion that not every server honors. */
-export const OPTIONAL_FIELDS = [
+const OPTIONAL_FIELDS = [
   'frequency_penalty',
   'logprobs',
   'min_p',

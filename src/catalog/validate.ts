@@ -3,13 +3,18 @@ import * as v from 'valibot'
 import { InoriginError } from '../error.ts'
 import { CHUNK_BYTES } from '../store/db.ts'
 import { getOwner } from './find-entry.ts'
-import { expandHubEntry, PUBLIC_HUB_URL } from './hub/hub-entry.ts'
+import { expandHubEntry, PUBLIC_HUB_URL } from './hub/resolve-hub.ts'
 import { expandMlcEntry } from './mlc/expand-entry.ts'
 import type { MlcList } from './mlc/list.ts'
 import { expandRecords } from './mlc/expand-records.ts'
-import { resolveUpstream, type UpstreamPolicy } from './upstreams.ts'
+import {
+  reportDuplicates,
+  type ReportProblem,
+  resolveUpstream,
+  type UpstreamPolicy,
+  validateParameters,
+} from './upstreams.ts'
 import type { WrittenUpstream } from './upstream-schema.ts'
-import { validateParameters, reportDuplicates, type ReportProblem } from './validate-parameters.ts'
 import {
   catalogSchema,
   type Catalog,

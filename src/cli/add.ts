@@ -1,31 +1,24 @@
 /** `inorigin add`: adds a model of the user, with its files, to the app's catalog. */
-import { existsSync } from 'node:fs'
-import { mkdir, readdir, rename, rm, rmdir } from 'node:fs/promises'
-import { dirname, join } from 'node:path'
+import { createHash } from 'node:crypto'
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
+import { type FileHandle, mkdir, open, readdir, rename, rm, rmdir } from 'node:fs/promises'
+import { basename, dirname, join } from 'node:path'
 import * as v from 'valibot'
 import { getOwner } from '../catalog/find-entry.ts'
+import type { HubFile } from '../catalog/hub/listing.ts'
 import { sumBytes } from '../catalog/memory-bytes.ts'
-import type { Dtype, Entry, Implementation, Resource } from '../catalog/schema.ts'
+import type { CatalogDocument, Dtype, Entry, Implementation, Resource } from '../catalog/schema.ts'
 import { tagSchema } from '../catalog/value-schemas.ts'
-import { InoriginError } from '../error.ts'
-import type { Device, Tag } from '../types/index.ts'
-import {
-  serializeCatalog,
-  assertCatalog,
-  readAppCatalog,
-  SCHEMA_FILE,
-  withEntry,
-} from './add/app-catalog.ts'
-import { copyItem, type CopiedFile } from './add/copy-file.ts'
-import type { ModelRoot } from './add/model-root.ts'
-import { findSource, toServedPath } from './add/source.ts'
-import { planKind } from '../draft/kind.ts'
-import { openFolder } from './onnx/disk-folder.ts'
-import type { Item } from '../draft/items.ts'
-import type { Plan, Planned } from '../draft/plan.ts'
-import { type BindingWishes, createWishes, toImageOption } from '../draft/wishes.ts'
+import { type Kind, kindOf, planKind } from '../draft/kind.ts'
+import type { Item, Plan, Planned } from '../draft/plan.ts'
 import { refuse } from '../draft/refuse.ts'
-import { testPlan } from './onnx/test-plan.ts'
+import { type BindingWishes, createWishes, toImageOption } from '../draft/wishes.ts'
+import { InoriginError } from '../error.ts'
+import { CHUNK_BYTES } from '../store/db.ts'
+import type { Device, Tag } from '../types/index.ts'
+import { findInside, type ModelRoot, openInside, openRoot } from './add/model-root.ts'
+import { validateDocument } from './project-options.ts'
+import { openFolder, testPlan } from './onnx/test-plan.ts'
 import type { ExampleShapes } from './onnx/try-example.ts'
 import { assertNoLinks, toTemporaryPath, writeBelow } from './write-file.ts'
 
@@ -220,4 +213,159 @@ function toEntry(
   )
   const created = new Date().toISOString().replace(/\.\d+/, '')
   return { type, tag, created, ...rest, name: name ?? rest.name, implementations } as Entry
+}
+
+// Reads and updates the app's own catalog in its public folder.
+
+/** Name of the schema file beside the catalog, for editors. */
+const SCHEMA_FILE = 'catalog.schema.json'
+
+type WrittenEntry = CatalogDocument['entries'][number]
+
+/** Reads and checks the catalog; an empty one if there is none. Throws `invalid_request`. */
+function readAppCatalog(path: string): CatalogDocument {
+  if (!existsSync(path)) return { $schema: `./${SCHEMA_FILE}`, version: 1, entries: [] }
+  const text = readFileSync(path, 'utf8')
+  let document: unknown
+  try {
+    document = JSON.parse(text)
+  } catch (cause) {
+    throw refuse(`${path} is not JSON: ${String(cause)}.`, 'Correct it first.', cause)
+  }
+  assertCatalog(document, path)
+  return document as CatalogDocument
+}
+
+/** Returns the catalog with the entry added, in place of an entry with the same tag. */
+function withEntry(catalog: CatalogDocument, entry: WrittenEntry): CatalogDocument {
+  const at = catalog.entries.findIndex(({ tag }) => tag === entry.tag)
+  const entries = at < 0 ? [...catalog.entries, entry] : catalog.entries.with(at, entry)
+  return { ...catalog, entries }
+}
+
+/** Serializes a checked catalog. */
+const serializeCatalog = (catalog: CatalogDocument): string =>
+  `${JSON.stringify(catalog, null, 2)}\n`
+
+/** Throws `invalid_request` for an invalid catalog, which could not be read again. */
+function assertCatalog(document: unknown, path: string): void {
+  validateDocument(document, path, false)
+}
+
+// Copies files into the app, hashes them, and splits those that a host would reject.
+
+type CopiedFile = Pick<Resource, 'bytes' | 'sha256' | 'chunks' | 'partBytes'>
+
+interface CopyOptions {
+  /** Maximum length of a file in bytes. Larger files are split. */
+  maxFileBytes: number
+  signal: AbortSignal
+  /** Called with the length of every piece that was copied. */
+  onBytes: (bytes: number) => void
+}
+
+/** Bytes that are read at once. */
+const READ_PIECE_BYTES = 2 ** 20
+
+/** Copies a file of the root to its place below a folder, and returns its fields for a catalog. */
+export async function copyItem(
+  root: ModelRoot,
+  item: Item,
+  folder: string,
+  options: CopyOptions,
+): Promise<CopiedFile> {
+  const { maxFileBytes, signal, onBytes } = options
+  const to = join(folder, toServedPath(item))
+  const isSplit = item.bytes > maxFileBytes
+  const whole = createHash('sha256')
+  const chunks: string[] = []
+  let chunk = createHash('sha256')
+  let at = 0
+  let file: FileHandle | null = null
+  const source = await openInside(root, item.path)
+  try {
+    await mkdir(dirname(to), { recursive: true })
+    for await (const piece of source.createReadStream({
+      highWaterMark: READ_PIECE_BYTES,
+      signal,
+    })) {
+      for (let rest = piece as Buffer; rest.length > 0;) {
+        if (!file || (isSplit && at % maxFileBytes === 0)) {
+          await file?.close()
+          file = await open(isSplit ? `${to}.${at / maxFileBytes}` : to, 'wx')
+        }
+        const ends = [CHUNK_BYTES, ...(isSplit ? [maxFileBytes] : [])].map(
+          (size) => size - (at % size),
+        )
+        const part = rest.subarray(0, Math.min(...ends))
+        await file.writeFile(part)
+        whole.update(part)
+        chunk.update(part)
+        at += part.length
+        rest = rest.subarray(part.length)
+        if (at % CHUNK_BYTES !== 0) continue
+        chunks.push(chunk.digest('hex'))
+        chunk = createHash('sha256')
+      }
+      onBytes(piece.length)
+    }
+    if (at % CHUNK_BYTES !== 0) chunks.push(chunk.digest('hex'))
+    // An empty file has no pieces, but it must exist.
+    file ??= await open(to, 'wx')
+  } finally {
+    await file?.close()
+    await source.close()
+  }
+  if (at !== item.bytes)
+    throw refuse(`${join(root.path, item.path)} changed while it was copied.`, 'Run this again.')
+  return {
+    bytes: at,
+    sha256: whole.digest('hex'),
+    ...(chunks.length > 1 && { chunks }),
+    ...(isSplit && { partBytes: maxFileBytes }),
+  }
+}
+
+// Detects what a path passed to `inorigin add` contains: one graph, or a folder of a model.
+
+/** Kind of a model and its files. All paths are relative to the root and use forward slashes. */
+type Source = { root: ModelRoot; files: HubFile[] } & Kind
+
+/** Finds the source at a path. Throws `invalid_request` for anything unexpected. */
+function findSource(path: string): Source {
+  if (!existsSync(path)) throw refuse(`There is no ${path}.`, 'Name an .onnx file, or a folder.')
+  if (!statSync(path).isDirectory())
+    return { root: openRoot(dirname(path)), files: [], kind: 'graph', path: basename(path) }
+  const root = openRoot(path)
+  const files = listFiles(root)
+  return { root, files, ...kindOf(path, files) }
+}
+
+/** Returns all files below a folder, except hidden ones. */
+function listFiles(root: ModelRoot): HubFile[] {
+  return listFolder(root, '', [root.real]).toSorted((one, other) =>
+    one.path < other.path ? -1 : 1,
+  )
+}
+
+/** Returns the files of a folder. Links back to `above`, the real parent folders, are skipped. */
+function listFolder(root: ModelRoot, folder: string, above: readonly string[]): HubFile[] {
+  return readdirSync(join(root.path, folder))
+    .filter((name) => !name.startsWith('.'))
+    .flatMap((name): HubFile[] => {
+      const path = folder + name
+      const real = findInside(root, path)
+      if (real === undefined || above.includes(real)) return []
+      const stat = statSync(real)
+      if (stat.isDirectory()) return listFolder(root, `${path}/`, [...above, real])
+      return stat.isFile() ? [{ path, bytes: stat.size, sha256: null, blobId: '' }] : []
+    })
+}
+
+/**
+ * Returns the path of an item in the app, with forward slashes. Other characters than letters,
+ * digits and `_.-` are replaced, since servers treat them differently in URLs.
+ */
+function toServedPath({ name }: Item): string {
+  return name.replaceAll(/[^\w./-]/gu, (sign) => `_${sign.codePointAt(0)?.toString(16)}`)
 }

@@ -1,11 +1,10 @@
 /** Commands of the CLI: their options, the parser of their arguments, and their help. */
 import { parseArgs, type ParseArgsConfig } from 'node:util'
-import { findSimilar } from '../values/similar-names.ts'
-import { createUsageError } from './usage.ts'
+import { findSimilar } from '../values/text.ts'
 
 type ParsedOption = NonNullable<ParseArgsConfig['options']>[string]
 
-export interface CommandOption extends ParsedOption {
+interface CommandOption extends ParsedOption {
   /** Name of the value in the help, such as `<tag>`. Absent for a switch. */
   value?: string
   /** Description of the option for the help. */
@@ -19,7 +18,7 @@ type OptionValues<O extends CommandOptions> = ReturnType<
   typeof parseArgs<{ options: O; allowPositionals: true; allowNegative: true }>
 >['values']
 
-export interface CommandDefinition<O extends CommandOptions> {
+interface CommandDefinition<O extends CommandOptions> {
   /** One word, or two such as `catalog refresh`. */
   name: string
   /** Arguments in the order of the command line. They come before the options in the help. */
@@ -113,7 +112,7 @@ export function suggest(word: string, known: readonly string[]): string {
   return nearest === undefined ? '' : ` Did you mean ${nearest}?`
 }
 
-export function toHelpHint(name: string): string {
+function toHelpHint(name: string): string {
   return `See inorigin ${name} --help.`
 }
 
@@ -147,3 +146,28 @@ function formatHelp(
 
 const formatRow = (name: string, about: string): string =>
   `  ${name.padEnd(OPTION_COLUMN)} ${about}`
+
+// Creates and detects errors of wrong usage, in the form of `parseArgs`.
+
+export function createUsageError(message: string): Error {
+  return Object.assign(new TypeError(message), { code: 'ERR_PARSE_ARGS' })
+}
+
+export function isUsageError(error: unknown): error is Error {
+  if (!(error instanceof Error && 'code' in error)) return false
+  return String(error.code).startsWith('ERR_PARSE_ARGS')
+}
+
+// Handles interrupts of the command by a terminal or another process.
+
+const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
+
+/**
+ * Keeps the first interrupt of each kind from ending the process, and returns a signal that it
+ * aborts. The caller removes partial files. A second interrupt ends the process.
+ */
+export function deferInterrupts(): AbortSignal {
+  const interrupted = new AbortController()
+  for (const name of SIGNALS) process.once(name, () => interrupted.abort())
+  return interrupted.signal
+}

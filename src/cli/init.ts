@@ -13,7 +13,7 @@ import {
 } from './library-files.ts'
 import { type Content, assertNoLinks, findStats, writeBelow } from './write-file.ts'
 
-export interface InitOptions extends LibraryChoice {
+interface InitOptions extends LibraryChoice {
   /** Folder that the app's web server serves. It is created if missing. */
   publicDir: string
   /** File name of the service worker script in that folder; `null` to write none. */

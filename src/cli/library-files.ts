@@ -1,10 +1,11 @@
 /** The library's files that a page needs: all that lies in `inorigin/`. */
 import { createHash } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
-import { join, sep } from 'node:path'
+import { createRequire } from 'node:module'
+import { dirname, join, sep } from 'node:path'
 import { InoriginError } from '../error.ts'
 import type { FileList, ListedFile } from '../types/index.ts'
-import { RUNTIME_PARTS, SPLIT_RUNTIME_FILE } from '../values/runtime-files.ts'
+import { RUNTIME_PARTS, SPLIT_RUNTIME_FILE } from '../values/asset-cache.ts'
 import { type Content, readContent } from './write-file.ts'
 
 export interface LibraryChoice {
@@ -158,4 +159,25 @@ function listFilesBelow(folder: string): string[] {
     .filter((name) => statSync(join(folder, name)).isFile())
     .map((name) => name.split(sep).join('/'))
     .toSorted()
+}
+
+// Files of the installed package that commands read.
+
+/** Folder `dist` of the package, which holds the built command. */
+export const DIST = import.meta.dirname
+
+/** Returns the folder of onnxruntime-web's builds as installed for this package. */
+export function findRuntime(): string {
+  try {
+    const file = 'onnxruntime-web/ort-wasm-simd-threaded.wasm'
+    return dirname(createRequire(import.meta.url).resolve(file))
+  } catch (cause) {
+    const what = 'onnxruntime-web, which inorigin depends on, is not installed.'
+    throw new InoriginError('unavailable', `${what} Run npm install, then this again.`, { cause })
+  }
+}
+
+export function readVersion(): string {
+  const text = readFileSync(join(DIST, '..', 'package.json'), 'utf8')
+  return (JSON.parse(text) as { version: string }).version
 }

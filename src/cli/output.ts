@@ -1,6 +1,6 @@
 /** Prints all output of the command, with control characters escaped to protect the terminal. */
-
 /** Control characters (C0, DEL, C1), line separators, and characters that change text direction. */
+
 // oxlint-disable-next-line no-control-regex -- They are what is looked for.
 const CONTROLS = /[\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g
 
@@ -29,4 +29,50 @@ export function printLines(...lines: readonly string[]): number {
 /** Replaces the last line on a terminal. */
 export function printOver(stream: NodeJS.WritableStream, line: string): void {
   stream.write(CLEAR_LINE + escapeControls(line))
+}
+
+// Shows progress on stderr: one updated line on a terminal, or a line from time to time.
+
+/** Milliseconds between two lines without a terminal. */
+const LINE_INTERVAL_MS = 5_000
+
+interface Progress {
+  step(what: string, done?: number, total?: number): void
+  /** Clears the progress line. */
+  end(): void
+}
+
+export function createProgress(stream: NodeJS.WriteStream): Progress {
+  const isTerminal = stream.isTTY
+  let last = performance.now()
+  let shown = ''
+  const show = (text: string): void => {
+    if (text === shown) return
+    shown = text
+    if (isTerminal) printOver(stream, text)
+    else print(stream, [text])
+  }
+  return {
+    step(what, done, total) {
+      const text =
+        done === undefined || !total ? `${what} ...` : `${what}: ${formatShare(done, total)}`
+      const now = performance.now()
+      if (!isTerminal && now - last < LINE_INTERVAL_MS) return
+      last = now
+      show(text)
+    },
+    end() {
+      if (isTerminal && shown) printOver(stream, '')
+    },
+  }
+}
+
+function formatShare(done: number, total: number): string {
+  return `${Math.floor((100 * done) / total)} % of ${formatByteCount(total)}`
+}
+
+/** Formats a length as MB, kB or bytes, such as `1.5 MB`. */
+export function formatByteCount(bytes: number): string {
+  if (bytes < 1e3) return `${bytes} bytes`
+  return bytes < 1e6 ? `${(bytes / 1e3).toFixed(1)} kB` : `${(bytes / 1e6).toFixed(1)} MB`
 }

@@ -1,11 +1,15 @@
 /** Stores the options of `inorigin init` in an app's package.json. */
 import { existsSync, readFileSync } from 'node:fs'
 import { isAbsolute, join, relative, resolve, sep } from 'node:path'
+import { MLC_LIST } from '../catalog/mlc/list.ts'
+import type { Catalog, CatalogDocument } from '../catalog/schema.ts'
+import { validateCatalog } from '../catalog/validate.ts'
 import { refuse } from '../draft/refuse.ts'
-import { createUsageError } from './usage.ts'
+import { InoriginError } from '../error.ts'
+import { createUsageError } from './command.ts'
 import { assertNoLinks, writeBelow } from './write-file.ts'
 
-export interface ProjectOptions {
+interface ProjectOptions {
   publicDir: string
   /** File name of the script; `false` if the app has its own. Default: `sw.js`. */
   sw?: string | false
@@ -100,4 +104,34 @@ function parsePackage(path: string, text: string): Record<string, unknown> {
   } catch (cause) {
     throw refuse(`${path} is not JSON.`, 'Correct it first.', cause)
   }
+}
+
+// Reads and checks catalog files for commands.
+
+/** Reads a catalog without checking it. Throws `invalid_request` for a missing file or wrong JSON. */
+export function readDocument(path: string): CatalogDocument {
+  if (!existsSync(path)) {
+    const what = `There is no file ${path}. Check the path of the catalog.`
+    throw new InoriginError('invalid_request', what, { code: 'invalid_catalog' })
+  }
+  try {
+    return JSON.parse(readFileSync(path, 'utf8')) as CatalogDocument
+  } catch (cause) {
+    const what = `The catalog ${path} cannot be read: ${String(cause)}`
+    throw new InoriginError('invalid_request', what, { code: 'invalid_catalog', cause })
+  }
+}
+
+/**
+ * Returns the validated catalog. Throws `invalid_request` that names the problems. `embedded`
+ * allows tags of `@inorigin`.
+ */
+export function validateDocument(document: unknown, path: string, embedded: boolean): Catalog {
+  // Relative URLs are not followed here, so any base will do.
+  return validateCatalog(document, {
+    source: path,
+    base: 'http://localhost/',
+    embedded,
+    mlc: MLC_LIST,
+  })
 }

@@ -1,9 +1,13 @@
 /** Formats the report of what the command did. */
 import { relative, sep } from 'node:path'
+import type { Binding, Entry, PredictorEntry } from '../catalog/schema.ts'
+import { isSampleRate } from '../draft/wishes.ts'
+import { ARRAYS, countElements } from '../values/elements.ts'
 import type { AddOptions, AddResult } from './add.ts'
-import { createSnippet } from './add/snippet.ts'
+import { type ExampleShapes, MAX_EXAMPLE_ELEMENTS, SAMPLE_RATE_HZ } from './onnx/try-example.ts'
+import { toMemberName, toStringLiteral } from './commands/types.ts'
 import type { InitResult } from './init.ts'
-import { formatByteCount } from './progress.ts'
+import { formatByteCount } from './output.ts'
 
 export function formatAddReport(
   result: AddResult,
@@ -31,7 +35,7 @@ export function formatAddReport(
   return [...lines, '', 'In your page:', '', ...code.map((line) => line && `  ${line}`)]
 }
 
-export interface InitContext {
+interface InitContext {
   version: string
   /** File name of the service worker script; `false` if the app has its own. */
   sw: string | false
@@ -57,4 +61,99 @@ export function formatInitReport(
       : 'There is no package.json here to remember the folder. Name it again after an update.',
     `In your page: ${sw === 'sw.js' ? 'await serve()' : `await serve({ worker: '/${sw || '<your worker>'}' })`}`,
   ]
+}
+
+// Generates example code for a model that was added.
+
+/**
+ * Returns the code of a page's script.
+ *
+ * @param catalog URL of the app's catalog.
+ * @param shapes Shapes of tensors with which the model ran. Other free dimensions are 1.
+ */
+export function createSnippet(
+  entry: Entry,
+  catalog: string,
+  shapes: ExampleShapes = new Map(),
+): string {
+  const start = [
+    "import { serve } from 'inorigin'",
+    '',
+    `const server = await serve({ catalog: '${catalog}' })`,
+  ]
+  const lines =
+    entry.type === 'predictor' ? createPredictLines(entry, shapes) : createChatLines(entry.tag)
+  return [...start, ...lines].join('\n')
+}
+
+function createChatLines(tag: string): string[] {
+  return [
+    "const response = await fetch('/v1/chat/completions', {",
+    "  method: 'POST',",
+    "  headers: { 'content-type': 'application/json' },",
+    `  body: JSON.stringify({ model: '${tag}', messages: [{ role: 'user', content: 'Hello' }] }),`,
+    '})',
+    'console.log((await response.json()).choices[0].message.content)',
+  ]
+}
+
+function createPredictLines(
+  { tag, signature, states = [], implementations }: PredictorEntry,
+  shapes: ExampleShapes,
+): string[] {
+  const bindings = implementations[0]?.bindings ?? {}
+  const given = signature.inputs.filter(
+    ({ name, optional }) => !optional && !states.some(({ input }) => input === name),
+  )
+  const inputs = given.map((parameter) => {
+    const binding = bindings[parameter.name]
+    const tried = shapes.get(binding?.tensor ?? parameter.name)
+    return `  ${toMemberName(parameter.name)}: ${createExample(parameter, binding, tried)},`
+  })
+  const nextStates = new Set(states.map(({ output }) => output))
+  const first = signature.outputs.find(({ name }) => !nextStates.has(name))?.name ?? ''
+  const output = toMemberName(first) === first ? `.${first}` : `[${toStringLiteral(first)}]`
+  const call =
+    states.length > 0
+      ? [
+          `const session = await server.session('${tag}')`,
+          'const { outputs } = await session.predict({',
+        ]
+      : [`const { outputs } = await server.predict('${tag}', {`]
+  return [...call, ...inputs, '})', `console.log(outputs${output})`]
+}
+
+/** Returns the name of the typed array for a tensor type. Half floats use `Float32Array`. */
+const getArrayName = (type: string): string =>
+  ARRAYS[type === 'float16' ? 'float32' : (type as keyof typeof ARRAYS)].name
+
+type Parameter = PredictorEntry['signature']['inputs'][number]
+
+/** Returns an example value of the parameter. */
+function createExample(
+  { name, type }: Parameter,
+  binding: Binding | undefined,
+  tried: readonly number[] | undefined,
+): string {
+  if (type === 'image') return 'document.images[0]'
+  if (binding?.audio) return `new Float32Array(${binding.audio.window ?? binding.audio.rate})`
+  const lengths = (binding?.shape ?? tried ?? []).map(
+    (length, index) => length ?? tried?.[index] ?? 1,
+  )
+  const count = countElements(lengths)
+  if (type === 'string' && count === 1 && lengths.length < 2) return "'text'"
+  if (lengths.length === 0 || count > MAX_EXAMPLE_ELEMENTS) return createNumber(name, type)
+  return `{ data: ${createData(name, type, count)}, shape: [${lengths.join(', ')}] }`
+}
+
+function createNumber(name: string, type: string): string {
+  if (type === 'bool') return 'true'
+  const number = isSampleRate(name, type) ? SAMPLE_RATE_HZ : 0
+  return type === 'int64' || type === 'uint64' ? `${number}n` : `${number}`
+}
+
+function createData(name: string, type: string, count: number): string {
+  if (type === 'string') return `Array(${count}).fill('text')`
+  const array = `new ${getArrayName(type)}(${count})`
+  return isSampleRate(name, type) ? `${array}.fill(${createNumber(name, type)})` : array
 }

@@ -1,10 +1,13 @@
 /** Compiles one constraint, and loosens the schemas in it that the engine refuses. */
-import type { Constraint, JsonConstraint, JsonSchema } from './constraint.ts'
-import { ConstraintError } from './error.ts'
-import { type Instance, MAX_ROW_ITEMS } from './instance.ts'
+import {
+  type Constraint,
+  ConstraintError,
+  type JsonConstraint,
+  type JsonSchema,
+} from './constraint.ts'
+import { type Instance, MAX_ROW_ITEMS, nextTask } from './instance.ts'
 import { writeLark } from './lark.ts'
-import { looserSchemas } from './looser.ts'
-import { nextTask } from './next-task.ts'
+import { isObject } from './schema/plain.ts'
 import { type Loosened, rewriteSchema } from './schema/rewrite.ts'
 
 export interface CompiledGrammar {
@@ -156,4 +159,34 @@ export function limitDepth<Result>(work: () => Result): Result {
     const what = 'The format, or a tool, is nested too deeply. Make it flatter.'
     throw new ConstraintError('unsupported_constraint', what, { cause })
   }
+}
+
+// Schemas that allow more than one that the engine refuses.
+
+/**
+ * Returns schemas that allow all that the schema does and more, each more than the one before: the types of the
+ * properties, the type of the value, and any value.
+ */
+function looserSchemas(schema: JsonSchema): JsonSchema[] {
+  if (!isObject(schema)) return [true]
+  const { type, properties, required } = schema
+  const typed = type === undefined ? [] : [{ type }]
+  if (type !== 'object' || !isObject(properties)) return [...typed, true]
+  const loose = Object.fromEntries(
+    Object.entries(properties).map(([name, each]) => [name, onlyType(each)]),
+  )
+  const closed = schema['additionalProperties'] === false && !schema['patternProperties']
+  const shaped = {
+    type,
+    properties: loose,
+    ...(Array.isArray(required) && { required }),
+    ...(closed && { additionalProperties: false }),
+  }
+  return [shaped, ...typed, true]
+}
+
+function onlyType(schema: unknown): JsonSchema {
+  if (!isObject(schema)) return schema !== false
+  const { type } = schema
+  return type === undefined ? true : { type }
 }

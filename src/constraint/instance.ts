@@ -1,5 +1,5 @@
 /** One instance of llguidance's WASM module, which has one vocabulary. */
-import { ConstraintError } from './error.ts'
+import { ConstraintError } from './constraint.ts'
 
 /** Functions of `tools/llguidance/src/lib.rs`. */
 interface Exports {
@@ -203,3 +203,6 @@ export class Instance {
  */
 const isStackExhausted = (thrown: unknown): boolean =>
   thrown instanceof Error && (thrown.name === 'RangeError' || thrown.name === 'InternalError')
+
+/** Resolves in a task of its own, so that others run before. */
+export const nextTask = (): Promise<void> => new Promise((resolve) => void setTimeout(resolve))

@@ -1,8 +1,7 @@
 /** Matches one text against a grammar. */
-import { ConstraintError } from './error.ts'
-import type { Instance } from './instance.ts'
+import { ConstraintError } from './constraint.ts'
+import { type Instance, nextTask } from './instance.ts'
 import type { Loosened } from './schema/rewrite.ts'
-import { nextTask } from './next-task.ts'
 
 /** Matches a text against a constraint, token by token. All methods throw {@link ConstraintError} if that fails. */
 export interface Matcher {
@@ -28,7 +27,7 @@ export interface Matcher {
 /** Bytes of a text that are accepted in one task. At 20 us a token, they take less than 20 ms. */
 const TEXT_PIECE_BYTES = 1000
 
-export interface EngineMatcherOptions extends Pick<Matcher, 'loosened'> {
+interface EngineMatcherOptions extends Pick<Matcher, 'loosened'> {
   instance: Instance
   number: number
   /** Words of a mask. */

@@ -6,7 +6,7 @@
  * resolved by an automaton.
  */
 import { type Budget, resolve } from './pattern/automaton.ts'
-import { PatternError } from './pattern/error.ts'
+import { PatternError } from './pattern/characters.ts'
 import {
   ANYTHING,
   choice,

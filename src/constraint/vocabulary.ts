@@ -2,11 +2,11 @@
  * Builds the instance for a vocabulary. That takes about a second for 150,000 tokens, so a worker does it where there
  * is one, and the caller gets a copy of its memory, piece by piece.
  */
-import { ConstraintError } from './error.ts'
+import { ConstraintError } from './constraint.ts'
 import { Instance } from './instance.ts'
 
 /** The vocabulary of a model as the module takes it. */
-export interface Vocabulary {
+interface Vocabulary {
   /** For each token its length in 16 bits, little-endian, and its bytes. */
   tokens: Uint8Array<ArrayBuffer>
   endTokens: Uint32Array<ArrayBuffer>

@@ -1,5 +1,5 @@
 /** Finds the WebGPU adapter and describes it as plain data. */
-import { withTimeout } from '../store/timeouts.ts'
+import { withTimeout } from '../values/promises.ts'
 
 /** Plain-data description of a WebGPU adapter, taken from its info, features and limits. */
 export interface AdapterDescription {

@@ -5,14 +5,14 @@
 import { InoriginError } from '../error.ts'
 import { describeAdapter, findAdapter, isTrusted, type AdapterDescription } from './adapter.ts'
 
-export interface GpuOptions {
+interface GpuOptions {
   /** Required features; the request rejects if the adapter lacks one. Default: none. */
   features?: readonly string[]
   /** Features to enable if the adapter supports them. Default: `shader-f16`. */
   optional?: readonly string[]
 }
 
-export interface Gpu {
+interface Gpu {
   device: GPUDevice
   adapter: AdapterDescription
   /**

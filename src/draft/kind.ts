@@ -3,10 +3,9 @@ import type { HubFile } from '../catalog/hub/listing.ts'
 import { CONFIG_FILE } from '../catalog/mlc/model-files.ts'
 import type { InoriginError } from '../error.ts'
 import type { Folder } from './folder.ts'
-import { findFormatByPath } from './formats.ts'
+import { findFormatByPath, refuse } from './refuse.ts'
 import { planMlc } from './mlc.ts'
 import { planGraph, planLayout, refuseTensors, type Plan, type PlanOptions } from './plan.ts'
-import { refuse } from './refuse.ts'
 
 export type Kind =
   | { kind: 'graph'; path: string }

@@ -11,10 +11,8 @@ import {
 } from '../catalog/mlc/model-files.ts'
 import { estimateMemoryBytes } from '../catalog/memory-bytes.ts'
 import { readJson, type Folder } from './folder.ts'
-import type { Item } from './items.ts'
-import type { Plan } from './plan.ts'
+import { capabilitiesOf, type Item, type Plan, titleOf } from './plan.ts'
 import { refuse } from './refuse.ts'
-import { capabilitiesOf, titleOf } from './texts.ts'
 import { isObject } from '../values/objects.ts'
 
 /** Resolves with the plan. Rejects with `invalid_request` that names the missing file. */

@@ -1,25 +1,7 @@
 /** Reads the inputs, outputs and other metadata of an ONNX file, without its weights. */
 import { type Field, fieldsOfFile } from '../engine/onnx/protobuf.ts'
 import type { Folder, OpenFile } from './folder.ts'
-import {
-  ATTRIBUTE,
-  DIMENSION,
-  ELEMENTS,
-  ENTRY,
-  FUNCTION,
-  GRAPH,
-  MODEL,
-  NODE,
-  OPSET,
-  OTHERS,
-  SHAPE,
-  SPARSE,
-  TENSOR,
-  TENSOR_TYPE,
-  TYPE,
-  VALUE,
-} from './proto.ts'
-import { notOnnx } from './refuse.ts'
+import { notOnnx, refuse } from './refuse.ts'
 
 /** An input or output of a graph. */
 export interface Value {
@@ -245,4 +227,127 @@ async function readDimension(scan: Scan, span: Span): Promise<number | string | 
     if (Number.isSafeInteger(length) && length > 0) return length
   }
   return null
+}
+
+// Field and type numbers of onnx.proto that are needed to draft a signature.
+
+export const MODEL = { irVersion: 1, graph: 7, opset: 8, function: 25 }
+const OPSET = { domain: 1, version: 2 }
+export const GRAPH = {
+  node: 1,
+  initializer: 5,
+  description: 10,
+  input: 11,
+  output: 12,
+  sparseInitializer: 15,
+}
+const FUNCTION = { node: 7 }
+const NODE = { attribute: 5 }
+const ATTRIBUTE = { name: 1, integer: 3, tensor: 5, graph: 6, tensors: 10, graphs: 11 }
+export const TENSOR = { dimensions: 1, type: 2, name: 8, external: 13 }
+const SPARSE = { values: 1, indices: 2 }
+const ENTRY = { key: 1, value: 2 }
+export const VALUE = { name: 1, type: 2, description: 3 }
+export const TYPE = { tensor: 1, sequence: 4, map: 5, sparse: 8, optional: 9 }
+export const TENSOR_TYPE = { element: 1, shape: 2 }
+export const SHAPE = { dimension: 1 }
+export const DIMENSION = { length: 1, name: 2 }
+
+/** Element types by their number. */
+const ELEMENTS = [
+  'undefined',
+  'float32',
+  'uint8',
+  'int8',
+  'uint16',
+  'int16',
+  'int32',
+  'int64',
+  'string',
+  'bool',
+  'float16',
+  'float64',
+  'uint32',
+  'uint64',
+  'complex64',
+  'complex128',
+  'bfloat16',
+  'float8e4m3fn',
+  'float8e4m3fnuz',
+  'float8e5m2',
+  'float8e5m2fnuz',
+  'uint4',
+  'int4',
+  'float4e2m1',
+  'float8e8m0',
+  'uint2',
+  'int2',
+] as const
+
+/** Types that are not tensors, by the field of their type. */
+const OTHERS: Readonly<Record<number, string>> = {
+  [TYPE.sequence]: 'a sequence',
+  [TYPE.map]: 'a map',
+  [TYPE.sparse]: 'a sparse tensor',
+  [TYPE.optional]: 'an optional value',
+}
+
+// Checks whether the runtime of the package can run a model.
+
+/** Versions of the standard operators and of the format that onnxruntime-web 1.30 supports. */
+const OPSETS = { min: 7, max: 26 }
+const MAX_IR_VERSION = 13
+
+/** Element types that can be converted from and to JavaScript values. */
+const USABLE = new Set<string>(ELEMENTS.slice(1, ELEMENTS.indexOf('complex64')))
+
+/** Element types that no output may have, because the runtime cannot open such a model. */
+const UNSUPPORTED_OUTPUTS = new Set<string>(
+  ELEMENTS.slice(ELEMENTS.indexOf('complex64'), ELEMENTS.indexOf('uint4')),
+)
+
+export function isUsable({ isTensor, type }: Value): boolean {
+  return isTensor && USABLE.has(type)
+}
+
+/** Throws `invalid_request` with a remedy if the runtime cannot run the model. */
+export function checkModel(model: OnnxModel, path: string): void {
+  const { irVersion, opsets, inputs, outputs } = model
+  const opset = opsets.get('')
+  if (opset !== undefined && (opset < OPSETS.min || opset > OPSETS.max)) {
+    throw refuse(
+      `${path} uses opset version ${opset}, and the runtime supports versions ${OPSETS.min} ` +
+        `to ${OPSETS.max}.`,
+      'Export it with opset_version=21, or convert it with onnx.version_converter.',
+    )
+  }
+  if (irVersion > MAX_IR_VERSION) {
+    throw refuse(
+      `${path} uses version ${irVersion} of the ONNX format, and the runtime supports versions ` +
+        `up to ${MAX_IR_VERSION}.`,
+      `Set its ir_version to ${MAX_IR_VERSION}, or export it with an older release of onnx.`,
+    )
+  }
+  for (const input of inputs) {
+    if (isUsable(input)) continue
+    throw refuse(
+      `The input ${input.name} of ${path} is ${input.isTensor ? `of type ${input.type}` : input.type}, ` +
+        'which no JavaScript value can be converted to.',
+      'Export the model with an input of another type, such as float32.',
+    )
+  }
+  if (!outputs.some(isUsable)) {
+    const list = outputs.map(({ name, type }) => `${name} (${type})`).join(', ')
+    throw refuse(
+      `No output of ${path} can be read in a page: ${list}.`,
+      'Export it with tensors as outputs.',
+    )
+  }
+  const closed = outputs.find(({ isTensor, type }) => isTensor && UNSUPPORTED_OUTPUTS.has(type))
+  if (closed) {
+    const what = `The output ${closed.name} of ${path} is ${closed.type}, which is not supported.`
+    throw refuse(what, 'Cast it inside the model, or remove it.')
+  }
+  if (![...inputs, ...outputs].some(({ name }) => name === '__proto__')) return
+  throw refuse(`A tensor of ${path} is named __proto__, which is not allowed.`, 'Rename it.')
 }

@@ -1,20 +1,23 @@
 /** Drafts a catalog entry from the files of a model. The hashes of the files are added later. */
 import { findContextTokens } from '../catalog/context-length.ts'
-import { toTokenLimits } from '../catalog/hub/hub-entry.ts'
-import { findVariants, TEXT_FILES, type Variant } from '../catalog/hub/variants.ts'
-import { isVisionModel, VISION_MODEL_TYPES } from '../engine/onnx/vision/families.ts'
 import type { HubFile } from '../catalog/hub/listing.ts'
+import { toTokenLimits } from '../catalog/hub/resolve-hub.ts'
+import { findVariants, TEXT_FILES, type Variant } from '../catalog/hub/variants.ts'
 import { estimateMemoryBytes } from '../catalog/memory-bytes.ts'
-import type { Dtype, Implementation, ModelEntry, PredictorEntry } from '../catalog/schema.ts'
+import type {
+  Dtype,
+  Implementation,
+  ModelEntry,
+  PredictorEntry,
+  Resource,
+} from '../catalog/schema.ts'
+import { isVisionModel, VISION_MODEL_TYPES } from '../engine/onnx/vision/families.ts'
 import type { Device } from '../types/index.ts'
 import { countElements } from '../values/elements.ts'
-import { checkModel } from './check.ts'
-import { readJson, type Folder } from './folder.ts'
-import { itemsOf, type Item } from './items.ts'
-import { readModel, type OnnxModel } from './model.ts'
+import { type Folder, readJson, readText } from './folder.ts'
+import { checkModel, type OnnxModel, readModel } from './model.ts'
 import { refuse } from './refuse.ts'
 import { type Draft, draftSignature, type KeepTensor } from './signature.ts'
-import { capabilitiesOf, titleOf } from './texts.ts'
 
 /** An implementation whose files have not been copied yet. */
 export interface Planned extends Omit<Implementation, 'resources'> {
@@ -297,4 +300,98 @@ function describedBy({ description }: OnnxModel): { description?: string } {
 function inFolder(graph: string, items: readonly Item[]): Item[] {
   const folder = graph.slice(0, graph.lastIndexOf('/') + 1)
   return items.map((item) => ({ ...item, name: folder + item.name }))
+}
+
+// Lists the files of an implementation.
+
+export interface Item {
+  type: Resource['type']
+  /** Name among the resources, with forward slashes. */
+  name: string
+  /** Path of the file. */
+  path: string
+  bytes: number
+}
+
+/**
+ * Returns a graph and the files of its weights. Names are relative to the folder of the graph.
+ * Throws `invalid_request` if a file is missing or outside the folder; the message names it.
+ */
+function itemsOf(folder: Folder, graph: string, { externalData }: OnnxModel): Item[] {
+  const slash = graph.lastIndexOf('/') + 1
+  const base = graph.slice(0, slash)
+  const data = externalData.map((location): Item => {
+    const name = below(location)
+    if (name === null) {
+      throw refuse(
+        `${folder.nameOf(graph)} keeps weights in ${location}, outside of its folder.`,
+        'Save it again with its weights beside it.',
+      )
+    }
+    const path = base + name
+    const bytes = folder.sizeOf(path)
+    if (bytes === undefined) {
+      throw refuse(
+        `${folder.nameOf(graph)} keeps weights in ${name}, which is not beside it.`,
+        `Put ${name.slice(name.lastIndexOf('/') + 1)} there, or save the model again in one file.`,
+      )
+    }
+    return { type: 'data', name, path, bytes }
+  })
+  return [
+    { type: 'onnx', name: graph.slice(slash), path: graph, bytes: folder.sizeOf(graph) ?? 0 },
+    ...data,
+  ]
+}
+
+/** Returns the normalized path; `null` for a path that leads out of the folder. */
+function below(location: string): string | null {
+  if (/^([\\/]|[a-z]:)/i.test(location)) return null
+  const parts: string[] = []
+  for (const part of location.split('/')) {
+    if (part === '..' && parts.pop() === undefined) return null
+    if (part !== '' && part !== '.' && part !== '..') parts.push(part)
+  }
+  return parts.join('/')
+}
+
+// Reads a model's capabilities and title from the small files and the name of its folder.
+
+const JINJA = 'chat_template.jinja'
+
+/**
+ * Resolves with the capabilities that the chat template supports. Every model has structured
+ * outputs. Rejects with `invalid_request` without a chat template, unless `hasOtherWay` is set.
+ */
+export async function capabilitiesOf(
+  folder: Folder,
+  hasOtherWay = false,
+): Promise<ModelEntry['capabilities']> {
+  const has = (path: string): boolean => folder.sizeOf(path) !== undefined
+  const templates = has(JINJA) ? [await readText(folder, JINJA)] : []
+  for (const path of ['chat_template.json', 'tokenizer_config.json'].filter(has)) {
+    templates.push(JSON.stringify((await readJson(folder, path))['chat_template'] ?? ''))
+  }
+  const template = templates.join('')
+  if (template.replaceAll('"', '') === '' && !hasOtherWay) {
+    throw refuse(
+      `${folder.nameOf('')} has no chat template, neither in tokenizer_config.json nor as ${JINJA}.`,
+      'Copy them from the original model, or add its graph alone.',
+    )
+  }
+  return {
+    ...(/\btools\b/.test(template) && { tools: true }),
+    ...(/enable_thinking|<think>/.test(template) && { thinking: true }),
+    structuredOutputs: true,
+  }
+}
+
+/** Returns a title for a path, such as `Super resolution` for `models/super_resolution.onnx`. */
+export function titleOf(path: string): string {
+  const name = path.replace(/\/+$/, '').replace(/^.*\//, '')
+  const words = name
+    .replace(/\.onnx$/, '')
+    .replaceAll(/[_-]+/g, ' ')
+    .trim()
+  return words ? words.charAt(0).toUpperCase() + words.slice(1) : 'Model'
 }

@@ -3,8 +3,7 @@
  * must check or complete.
  */
 import type { Binding, ImageLayout, PredictorEntry } from '../catalog/schema.ts'
-import { isUsable } from './check.ts'
-import type { OnnxModel, Value } from './model.ts'
+import { isUsable, type OnnxModel, type Value } from './model.ts'
 
 type Signature = PredictorEntry['signature']
 type Parameter = Signature['inputs'][number]
@@ -25,7 +24,7 @@ export interface KeepTensor {
   makeImage?: (name: string) => string
 }
 
-export interface DraftOptions extends KeepTensor {
+interface DraftOptions extends KeepTensor {
   /** Tokenizer of the model, and the maximum number of tokens of a text. */
   tokenizer?: { name: string; most: number }
 }

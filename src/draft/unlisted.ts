@@ -1,18 +1,22 @@
 /** Drafts a catalog entry for an unlisted tag from files that a user chose in a page. */
 import * as v from 'valibot'
 import { getOwner } from '../catalog/find-entry.ts'
-import { entrySchema, type Entry, type Implementation, type Resource } from '../catalog/schema.ts'
+import { CONFIG_FILE } from '../catalog/mlc/model-files.ts'
+import { type Entry, entrySchema, type Implementation, type Resource } from '../catalog/schema.ts'
 import { tagSchema } from '../catalog/value-schemas.ts'
+import { createWindow } from '../engine/onnx/protobuf.ts'
 import { InoriginError } from '../error.ts'
+import {
+  fileChangedError,
+  type ImportFileOptions,
+  type ImportOptions,
+  withCheckProgress,
+} from '../store/import-file.ts'
 import { toImportUrl } from '../store/imported-entries.ts'
-import { withCheckProgress, type ImportOptions } from '../store/import.ts'
 import type { ChosenFile, ImportWishes, Tag } from '../types/index.ts'
-import { findModelFolder } from './user-files.ts'
-import { openBlob } from './blob.ts'
-import type { Folder } from './folder.ts'
+import type { Folder, OpenFile } from './folder.ts'
 import { kindOf, planKind } from './kind.ts'
-import type { Plan, PlanOptions } from './plan.ts'
-import { titleOf } from './texts.ts'
+import { type Plan, type PlanOptions, titleOf } from './plan.ts'
 
 /**
  * Resolves with the plan of an entry for the files. They are one graph with its weights, a folder
@@ -154,3 +158,92 @@ function invalidOption(param: string, what: string): InoriginError {
     param,
   })
 }
+
+// Reads a file that a user chose in a page, one window at a time.
+
+/**
+ * Returns a file that need not be closed. `onBytes` receives the number of bytes by which each read
+ * went further. A read rejects with the reason of the signal, or with `invalid_request` if the file
+ * has changed.
+ */
+function openBlob(
+  file: File,
+  { signal, onBytes }: Pick<ImportFileOptions, 'signal' | 'onBytes'>,
+): OpenFile {
+  const window = createWindow(file)
+  let furthest = 0
+  return {
+    size: file.size,
+    close: async () => undefined,
+    async read(from, to) {
+      signal.throwIfAborted()
+      const end = Math.min(to, file.size)
+      onBytes(Math.max(0, end - furthest))
+      furthest = Math.max(furthest, end)
+      return window.read(from, to).catch((cause: unknown) => {
+        throw fileChangedError(file.name, cause)
+      })
+    },
+  }
+}
+
+// Files that a user chose to import: single files or all files below a folder.
+
+/** Maximum number of files and folders. A folder with more is not a model. */
+const MAX_FOLDER_ENTRIES = 10_000
+
+/** The part of a directory handle that TypeScript's DOM types lack. */
+interface Directory {
+  values(): AsyncIterable<FileSystemFileHandle | FileSystemDirectoryHandle>
+}
+
+/**
+ * Resolves with the files below a folder and their paths in it. Rejects with `invalid_request` if
+ * there are too many for a model, and with the reason of the signal.
+ */
+export async function listFolder(
+  folder: FileSystemDirectoryHandle,
+  signal: AbortSignal,
+): Promise<ChosenFile[]> {
+  const files: ChosenFile[] = []
+  let count = 0
+
+  async function walk(directory: FileSystemDirectoryHandle, prefix: string): Promise<void> {
+    for await (const handle of (directory as unknown as Directory).values()) {
+      signal.throwIfAborted()
+      count += 1
+      if (count > MAX_FOLDER_ENTRIES) throw tooManyFiles()
+      const path = `${prefix}${handle.name}`
+      if (handle.kind === 'directory') await walk(handle, `${path}/`)
+      else files.push({ path, file: await handle.getFile() })
+    }
+  }
+
+  await walk(folder, '')
+  return files
+}
+
+function tooManyFiles(): InoriginError {
+  const limit = `more than ${MAX_FOLDER_ENTRIES} files and folders`
+  const what = `The folder has ${limit}, too many for a model.`
+  return new InoriginError('invalid_request', `${what} Choose the folder of the model itself.`, {
+    code: 'too_many_files',
+    param: 'files',
+  })
+}
+
+/**
+ * Returns the folder of the model, with a trailing slash: the one with the uppermost configuration
+ * file. Returns an empty string if there is no such file.
+ */
+export function findModelFolder(files: readonly ChosenFile[]): string {
+  const [first] = files
+    .map(({ path }) => path)
+    .filter((path) => CONFIG_NAMES.includes(nameOf(path)))
+    .toSorted((one, other) => one.split('/').length - other.split('/').length)
+  return first === undefined ? '' : first.slice(0, -nameOf(first).length)
+}
+
+const CONFIG_NAMES = ['config.json', CONFIG_FILE]
+
+const nameOf = (path: string): string => path.slice(path.lastIndexOf('/') + 1)

@@ -1,5 +1,6 @@
 /** Converts errors of the runtime, the wasm heap and the GPU into errors that say what to do. */
 import { InoriginError } from '../error.ts'
+import { sleep, withTimeout } from '../values/promises.ts'
 
 /** Returns an expression that matches any of these patterns, ignoring case. */
 export const oneOf = (...phrases: string[]): RegExp => new RegExp(phrases.join('|'), 'i')
@@ -112,4 +113,38 @@ export function gpuRejected(why: string, cause: unknown): InoriginError {
 function isCrash(thrown: unknown): boolean {
   if (thrown instanceof WebAssembly.RuntimeError || typeof thrown === 'number') return true
   return thrown instanceof TypeError && /is not a function/.test(thrown.message)
+}
+
+// Timeouts and retries for a GPU that was lost.
+
+/**
+ * Timeout in milliseconds for freeing a runtime. On a lost device, its promise may never settle.
+ */
+const RELEASE_TIMEOUT_MS = 5_000
+
+/** Resolves when `work` has settled or timed out. Never rejects. */
+export function settleWithTimeout(work: unknown): Promise<unknown> {
+  // A failure to free something means that it is gone already.
+  const settled = Promise.resolve(work).catch(() => undefined)
+  return withTimeout(RELEASE_TIMEOUT_MS, settled, undefined)
+}
+
+/** Delays in milliseconds between retries, until a lost GPU is available again. */
+const RETRY_DELAYS_MS = [300, 1_000, 3_000]
+
+/**
+ * Runs `work`, with retries while no GPU is available (`no_webgpu` or `device_lost`). Rejects with
+ * the error of `work` if it has another cause, the retries are used up, or `signal` aborts.
+ */
+export async function retryOnLostGpu<T>(work: () => Promise<T>, signal: AbortSignal): Promise<T> {
+  for (const delay of RETRY_DELAYS_MS) {
+    try {
+      return await work()
+    } catch (thrown) {
+      const { code } = InoriginError.from(thrown)
+      if (signal.aborted || (code !== 'no_webgpu' && code !== 'device_lost')) throw thrown
+      await sleep(delay, signal)
+    }
+  }
+  return work()
 }

@@ -14,7 +14,7 @@ const FAST_EVENT_INTERVAL_MS = 16
 /** Number of tokens within one interval from which the longer interval applies. */
 const FAST_TOKENS_PER_INTERVAL = 3
 
-export type TextEvent = Extract<GenerationEvent, { text: string }>
+type TextEvent = Extract<GenerationEvent, { text: string }>
 
 /** Merges events of one generation. */
 export interface Coalescer {

@@ -11,11 +11,10 @@
  */
 import type { Engine } from '../engine/engine.ts'
 import { InoriginError } from '../error.ts'
-import type { GenerationEvent, GenerationRequest } from '../types/index.ts'
+import type { ContentEvent, GenerationEvent, GenerationRequest } from '../types/index.ts'
 import type { Coalescer } from './coalesce.ts'
 import { createCompletion } from './completion.ts'
 import type { GenerationPlan } from './plan.ts'
-import { createTokenLog } from './token-log.ts'
 
 export interface GenerationOptions {
   /** The result of `plan` for this request. */
@@ -95,3 +94,29 @@ export async function* runGeneration(
 }
 
 const uncoalesced: Coalescer = { push: (event) => [event], flush: () => [] }
+
+// Attaches to the events of a completion the tokens from which another host can continue it.
+
+/**
+ * Returns a function for the events of one completion in their order, and the tokens that led to
+ * them. The last content among the events gets these tokens, and those of earlier calls without
+ * content.
+ */
+function createTokenLog(): (
+  events: readonly GenerationEvent[],
+  tokenIds?: readonly number[],
+) => GenerationEvent[] {
+  let tokens: number[] = []
+  return (events, tokenIds = []) => {
+    tokens.push(...tokenIds)
+    const last = events.findLastIndex(isContent)
+    if (last === -1 || tokens.length === 0) return [...events]
+    const logged = events.map((event, index) => (index === last ? { ...event, tokens } : event))
+    tokens = []
+    return logged
+  }
+}
+
+function isContent(event: GenerationEvent): event is ContentEvent {
+  return ['reasoning', 'text', 'tool_call', 'tool_arguments'].includes(event.type)
+}

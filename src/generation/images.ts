@@ -3,7 +3,7 @@ import type { Engine } from '../engine/engine.ts'
 import type { ImageDetail, PromptImage } from '../engine/images.ts'
 import { InoriginError } from '../error.ts'
 import { MAX_HEADER_BYTES, readImageSize } from '../predictor/image-size.ts'
-import { computeDigest } from '../values/digest.ts'
+import { computeDigest } from '../values/text.ts'
 import type { GenerationRequest, Image } from '../types/index.ts'
 
 /** Maximum number of images in a request. */

@@ -1,7 +1,8 @@
 /** The messages between a page, its host worker and the model workers, beside those on ports. */
 import type { CatalogInput } from '../catalog/schema.ts'
 import type { GpuComparison } from '../device/gpu-verdict.ts'
-import type { Device, StoredResponse } from '../types/index.ts'
+import type { Device, OptionDigest, StoredResponse } from '../types/index.ts'
+import { computeDigest } from '../values/text.ts'
 
 /** Parameters with which the host worker is started. */
 export interface HostSetup {
@@ -94,3 +95,26 @@ export type HostToPage =
   | { type: 'downloading' }
   /** Requests the headers that the app adds to requests to an upstream URL. */
   | { type: 'headers'; id: number; url: string }
+
+// Digests of the options on which tabs that share a host must agree. They hide the API keys.
+
+/** Resolves with digests of the options that a host applies for every tab. */
+export async function digestOptions(setup: HostSetup): Promise<OptionDigest> {
+  const keys = setup.apiKeys && [...setup.apiKeys].sort()
+  return {
+    catalog: await digest(setup.scope, setup.catalog),
+    apiKeys: await digest(setup.scope, keys),
+    device: setup.device,
+    upstreams: await digest(setup.scope, [...setup.upstreams].sort()),
+    imageUrls: await digest(setup.scope, [...setup.imageUrls].sort()),
+  }
+}
+
+/** Returns the names of the options that differ. */
+export function findDifferences(one: OptionDigest, other: OptionDigest): string[] {
+  const names = ['catalog', 'apiKeys', 'device', 'upstreams', 'imageUrls'] as const
+  return names.filter((name) => one[name] !== other[name])
+}
+
+const digest = (salt: string, value: unknown): Promise<string> =>
+  computeDigest('SHA-256', new TextEncoder().encode(`${salt}\n${JSON.stringify(value)}`))

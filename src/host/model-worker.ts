@@ -4,17 +4,17 @@ import type { Embedder } from '../catalog/schema.ts'
 import type { GpuComparison, GpuVerdict } from '../device/gpu-verdict.ts'
 import type { Engine, Files } from '../engine/engine.ts'
 import { openOnnx } from '../engine/onnx/index.ts'
-import { benchmarkThreads } from '../engine/onnx/thread-benchmark.ts'
 import { openTrusted } from '../engine/onnx/selftest/open.ts'
+import { benchmarkThreads } from '../engine/onnx/thread-benchmark.ts'
 import { InoriginError } from '../error.ts'
 import { createCoalescer } from '../generation/coalesce.ts'
-import { runGeneration, type GenerationOptions } from '../generation/generate.ts'
+import { type GenerationOptions, runGeneration } from '../generation/generate.ts'
 import type { ImageOptions } from '../generation/images.ts'
 import { planGeneration } from '../generation/plan.ts'
 import { answer } from '../link/answer.ts'
-import { holdLivenessLock } from '../link/liveness.ts'
-import { embedTexts, tokenizeTexts } from '../predictor/embed.ts'
+import { holdLivenessLock } from '../link/locks.ts'
 import type { Carried } from '../predictor/carry.ts'
+import { embedTexts, tokenizeTexts } from '../predictor/embed.ts'
 import { openPredictor, type OpenPredictor } from '../predictor/open-predictor.ts'
 import { closeImages } from '../predictor/transferable-inputs.ts'
 import { DIRECT_METHODS } from '../types/control.ts'
@@ -28,7 +28,6 @@ import type {
   GenerationRequest,
   PredictionResult,
 } from '../types/index.ts'
-import { measure } from './choice/measure.ts'
 import type { HostToModel, ModelToHost } from './messages.ts'
 import {
   MODEL_METHODS,
@@ -37,6 +36,33 @@ import {
   type PredictorFiles,
 } from './models/model-service.ts'
 import { createQueue } from './requests/queue.ts'
+
+// Measures the duration of a run, in the worker of the model.
+
+/** Maximum number of measured runs. The first run is a warm-up and is not measured. */
+const MAX_MEASURED_RUNS = 5
+
+/** Time in milliseconds after which no further run is started. */
+const MEASURE_BUDGET_MS = 600
+
+/**
+ * Resolves with the duration of the fastest of a few runs, in milliseconds for one unit of work.
+ * `run` resolves with its number of units. Other load can only slow a run, so the minimum counts.
+ */
+export async function measure(run: () => Promise<number>, signal: AbortSignal): Promise<number> {
+  await run()
+  const start = performance.now()
+  let fastest = Infinity
+  for (let count = 0; count < MAX_MEASURED_RUNS; count += 1) {
+    signal.throwIfAborted()
+    const before = performance.now()
+    const units = await run()
+    const after = performance.now()
+    fastest = Math.min(fastest, (after - before) / units)
+    if (after - start > MEASURE_BUDGET_MS) break
+  }
+  return fastest
+}
 
 /**
  * Queue of this model. It runs up to 4 requests concurrently and rejects those beyond its limits.

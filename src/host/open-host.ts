@@ -1,19 +1,36 @@
 /** The host: it serves `/v1` and the page's server handle from the host's dedicated worker. */
+import { loadCatalog } from '../catalog/load.ts'
+import type { Catalog } from '../catalog/schema.ts'
+import { type Capabilities, probeDevice } from '../device/capabilities.ts'
+import type { GpuVerdict } from '../device/gpu-verdict.ts'
+import { names } from '../link/protocol.ts'
+import { type Database, openDatabase } from '../store/database.ts'
 import { ensureResources } from '../store/ensure.ts'
+import { raiseEpoch, withFence } from '../store/fence.ts'
 import type { Control, Host, HostService, LoadProgress } from '../types/index.ts'
-import type { HostLives } from './choice/load-crashes.ts'
-import { keepFilesWhenIdle } from './library/offline-files.ts'
+import { cacheSuccess } from '../values/promises.ts'
+import { createGpuComparisons, createGpuVerdicts } from './choice/gpu-verdict.ts'
+import { createLoadCrashes, type HostLives, type LoadCrashes } from './choice/load-crashes.ts'
+import { createRecentInputs, type RecentInputs } from './choice/recent-inputs.ts'
+import { createSelector, type ImplementationSelector } from './choice/selector.ts'
+import { createThreadCount, measureThreads } from './choice/thread-count.ts'
+import { createCatalogIndex, createEntries, type Entries } from './library/entries.ts'
+import { createFailureExplainer } from './library/explain-failure.ts'
 import { createImporter } from './library/import.ts'
+import { createCatalogCopies, keepFilesWhenIdle } from './library/offline-files.ts'
 import { createPredictions } from './library/predictions.ts'
 import { createResources } from './library/resources.ts'
 import { createStorage } from './library/storage.ts'
-import type { HostSetup, ResponseHandover } from './messages.ts'
-import { createDirectPortOpener } from './models/direct-ports.ts'
-import { createIdleMonitor } from './models/idle.ts'
-import { createEventHub } from './models/event-hub.ts'
-import { createLoadTrace } from './models/load-trace.ts'
-import { openLibrary } from './open-library.ts'
-import { openModels } from './open-models.ts'
+import {
+  digestOptions,
+  findDifferences,
+  type HostSetup,
+  type ResponseHandover,
+} from './messages.ts'
+import { createEventHub, type EventHub } from './models/event-hub.ts'
+import { createIdleMonitor, type IdleMonitor } from './models/idle.ts'
+import { createLoadTrace, type LoadTrace } from './models/load-trace.ts'
+import { createDirectPortOpener, createModels, type Models } from './models/models.ts'
 import { createAuthorization } from './requests/authorization.ts'
 import { createBackground } from './requests/background.ts'
 import { createImageFetcher } from './requests/image-fetcher.ts'
@@ -21,13 +38,12 @@ import { createGenerator, createLanguageModels } from './requests/language-model
 import { createLeases } from './requests/leases.ts'
 import { createLoading } from './requests/loading.ts'
 import { createHttpPredictors, createPredictorControl } from './requests/predictors.ts'
-import { createSharedResponses } from './requests/shared-responses.ts'
+import { createSharedResponses } from './requests/response-store.ts'
 import { createTrace, withTrace } from './requests/trace.ts'
 import { createUpstreams, type UpstreamsOptions } from './requests/upstreams.ts'
-import { digestOptions, findDifferences } from './tab/digest.ts'
 
 /** Callbacks of the host's worker. */
-export interface HostEvents {
+interface HostEvents {
   /** Called whenever a file must be downloaded. */
   onDownload(): void
   /** Called when a later host was elected. This one must end. */
@@ -37,7 +53,7 @@ export interface HostEvents {
 }
 
 /** State that a host takes over from earlier ones. */
-export interface Predecessors {
+interface Predecessors {
   lives: HostLives
   responses: ResponseHandover
 }
@@ -104,4 +120,111 @@ export function openHost(
     .catch(() => undefined)
   const service: HostService = { ...host, ...control }
   return { ...service, ...withTrace(service, trace) }
+}
+
+// Opens the database, the catalogs and the entries of a host, which it needs before any model.
+
+interface Library {
+  database: Database
+  /** Resolves with the epoch of this host, which is later than those of its predecessors. */
+  epoch: () => Promise<number>
+  catalog: () => Promise<Catalog>
+  entries: Entries
+}
+
+interface LibraryEvents {
+  onDownload(): void
+  /** Called when a later host was elected. */
+  onReplaced(): void
+  onProgress(step: LoadProgress): void
+}
+
+/** Opens the library of a host. The catalog and the database are read on first use. */
+function openLibrary(
+  setup: HostSetup,
+  isElected: boolean,
+  { onDownload, onReplaced, onProgress }: LibraryEvents,
+): Library {
+  const { scope, assets, offline } = setup
+  const opened = openDatabase(names(scope).database)
+  // Several pages without a service worker may host at once, each for itself. None replaces another.
+  const database = isElected ? withFence(opened, names(scope).host, onReplaced) : opened
+  const embedded = new URL('models/catalog.json', assets).href
+  const copies = offline ? createCatalogCopies(database.name) : undefined
+  const catalog = cacheSuccess(() =>
+    loadCatalog(setup.catalog, embedded, scope, copies, setup.upstreams),
+  )
+  return {
+    database,
+    epoch: cacheSuccess(() => raiseEpoch(database)),
+    catalog,
+    entries: createEntries(database, catalog, { onDownload, onProgress }),
+  }
+}
+
+// The models of a host: those in memory, and the choice of an implementation for this device.
+
+interface HostModelsOptions extends Pick<Library, 'database' | 'entries' | 'catalog'> {
+  setup: HostSetup
+  lives: HostLives
+  progress: EventHub<LoadProgress>
+  trace: LoadTrace
+  idle: IdleMonitor
+  onDownload(): void
+}
+
+/** Models, and what was learned about this device. */
+interface HostModels {
+  models: Models
+  selector: ImplementationSelector
+  crashes: LoadCrashes
+  recentInputs: RecentInputs
+  device: () => Promise<Capabilities>
+  verdict: () => Promise<GpuVerdict | undefined>
+}
+
+/** Opens the models of a host. The device is probed on first use. */
+function openModels(options: HostModelsOptions): HostModels {
+  const { setup, database, entries, catalog, idle, onDownload, progress, trace } = options
+  const { assets, device: preference } = setup
+  const probe = cacheSuccess(async () => withInstalled(await probeDevice(), await catalog()))
+  const gpuVerdicts = createGpuVerdicts(database, probe)
+  const { capabilities: device, verdict } = gpuVerdicts
+  const crashes = createLoadCrashes(database, options.lives)
+  const comparisons = createGpuComparisons(database, device)
+  const recentInputs = createRecentInputs()
+  const threads = createThreadCount({
+    database,
+    device,
+    measure: (count, signal) => measureThreads(assets, count, signal),
+  })
+  const models = createModels({
+    assets,
+    progress,
+    trace,
+    idle,
+    crashes,
+    threads: threads.get,
+    comparisons,
+    onVerdict: gpuVerdicts.record,
+    explain: createFailureExplainer({ database, entries, device, preference }),
+    // The signal aborts when the model is unloaded, so its files are in use until then.
+    ensure: (resources, { signal, ...rest }) =>
+      ensureResources(database, resources, {
+        ...rest,
+        signal,
+        inUse: signal,
+        catalogIndex: () => createCatalogIndex(entries),
+        onDownload,
+      }),
+  })
+  const known = { device, verdict, preference, threads, crashes, comparisons, recentInputs }
+  const selector = createSelector({ database, models, idle, ...known })
+  return { models, selector, crashes, recentInputs, device, verdict }
+}
+
+/** Returns the capabilities without the GPU if the app has no runtime for it. */
+function withInstalled(capabilities: Capabilities, { devices }: Catalog): Capabilities {
+  if (!devices || devices.includes('webgpu')) return capabilities
+  return { ...capabilities, webgpu: null, doubt: 'no-runtime' }
 }

@@ -1,12 +1,12 @@
 /** Entry of the host's dedicated worker. It opens the host and answers the ports from its page. */
 import { answer } from '../link/answer.ts'
-import { holdLivenessLock, listLivenessLocks } from '../link/liveness.ts'
+import { holdLivenessLock, listLivenessLocks } from '../link/locks.ts'
 import { HEARTBEAT_INTERVAL_MS, PROTOCOL } from '../link/protocol.ts'
 import { HOST_SERVICE_METHODS } from '../types/control.ts'
 import type { HostService } from '../types/index.ts'
 import type { HostToPage, PageToHost } from './messages.ts'
 import { openHost } from './open-host.ts'
-import { createUpstreamHeaders } from './requests/upstream-headers.ts'
+import { createUpstreamHeaders } from './requests/upstreams.ts'
 
 type StartMessage = Extract<PageToHost, { type: 'start' }>
 

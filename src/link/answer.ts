@@ -1,8 +1,8 @@
 /** The answering side of a port that carries one request. */
 import { InoriginError } from '../error.ts'
 import type { Caller, EventStream, MethodKind, MethodTable } from '../types/index.ts'
-import { openEventWriter, type EventWriter } from './event-port.ts'
-import { watchLivenessLock } from './liveness.ts'
+import { openEventWriter, type EventWriter } from './port.ts'
+import { watchLivenessLock } from './locks.ts'
 import { HEARTBEAT_INTERVAL_MS, PROTOCOL, type AnswerMessage, type AskMessage } from './protocol.ts'
 
 type CallMessage = AskMessage & { type: 'call' }

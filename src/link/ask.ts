@@ -1,9 +1,16 @@
 /** Sends requests over a link: calls, and streams that are read or piped to another thread. */
 import { InoriginError } from '../error.ts'
-import type { Caller, RemoteStream } from '../types/index.ts'
-import type { Link } from './link.ts'
+import type {
+  Caller,
+  EventStream,
+  MethodKind,
+  MethodTable,
+  Remote,
+  RemoteStream,
+} from '../types/index.ts'
+import { isHostGone, isHostLost, type Link } from './link.ts'
+import { openRequest, type RequestPort } from './port.ts'
 import { HEARTBEAT_INTERVAL_MS } from './protocol.ts'
-import { openRequest, type RequestPort } from './request-port.ts'
 
 /**
  * Timeout in milliseconds between two messages of a call or a monitored stream: three heartbeat
@@ -34,7 +41,7 @@ export async function call(
 }
 
 /** Sends a request for a stream. Resolves when the other side has accepted it. */
-export async function stream(
+async function stream(
   link: Link,
   method: string,
   args: readonly unknown[],
@@ -93,5 +100,83 @@ async function waitForEnd(request: RequestPort, eventPort: MessagePort): Promise
     while ((await request.next()).type !== 'end');
   } finally {
     request.close()
+  }
+}
+
+// The asking side of a service: an object with its methods, which calls them over a link.
+
+/** Returns the service that answers the link. The table lists its methods. */
+export function remote<Service extends object>(
+  link: Link,
+  methods: MethodTable<Service>,
+): Remote<Service> {
+  const asking = Object.entries<MethodKind>(methods).map(([method, kind]) => {
+    const ask = async (...given: unknown[]): Promise<unknown> => {
+      const args = given.slice(0, -1)
+      const caller = given.at(-1) as Caller
+      if (kind === 'call') return call(link, method, args, caller)
+      return stream(link, method, args, kind === 'monitored', caller)
+    }
+    return [method, ask]
+  })
+  return Object.fromEntries(asking) as Remote<Service>
+}
+
+// Follows a stream of the host's events, whichever tab hosts.
+
+/** Delay in milliseconds before the next host is tried after one was lost. */
+const HOST_RETRY_DELAY_MS = 500
+
+type Open<Event> = (caller: Caller) => Promise<EventStream<Event>>
+
+/** Yields the events of the stream, and continues with the next host when one is lost. */
+export function followEvents<Event>(open: Open<Event>, signal: AbortSignal): AsyncIterable<Event> {
+  return {
+    [Symbol.asyncIterator]() {
+      // A generator that waits cannot return, so leaving the loop aborts its signal.
+      const returned = new AbortController()
+      const generator = readAndReopen(open, AbortSignal.any([signal, returned.signal]))
+      return {
+        next: () => generator.next(),
+        return: () => {
+          returned.abort()
+          return generator.return(undefined)
+        },
+      }
+    },
+  }
+}
+
+async function* readAndReopen<Event>(
+  open: Open<Event>,
+  signal: AbortSignal,
+): AsyncGenerator<Event> {
+  while (!signal.aborted) {
+    try {
+      const { events } = await open({ key: null, signal })
+      yield* events
+    } catch (error) {
+      if (signal.aborted) return
+      if (!isHostLost(error)) throw error
+      await new Promise((resolve) => setTimeout(resolve, HOST_RETRY_DELAY_MS))
+    }
+  }
+}
+
+// Lets calls survive the death of their host: the next host runs them again.
+
+/** Maximum number of failovers of one request. The request itself may be what ends its hosts. */
+export const MAX_FAILOVERS = 3
+
+/** Resolves with the result of a call, which runs again on the next host when its host dies. */
+export async function rerunOnDeath<Result>(run: () => Promise<Result>): Promise<Result> {
+  for (let failovers = 0; ; failovers += 1) {
+    try {
+      return await run()
+    } catch (error) {
+      // After a death, the election of the next host may take longer than one search for it.
+      const canRerun = isHostGone(error) || (failovers > 0 && isHostLost(error))
+      if (!canRerun || failovers === MAX_FAILOVERS) throw error
+    }
   }
 }

@@ -7,8 +7,7 @@ import { InoriginError } from '../error.ts'
 import { DIRECT_METHODS } from '../types/control.ts'
 import type { Caller, DirectPredictor, HostService, LoadProgress, Tag } from '../types/index.ts'
 import { isHostLost, type Link } from './link.ts'
-import { remote } from './remote.ts'
-import { rerunOnDeath } from './rerun.ts'
+import { remote, rerunOnDeath } from './ask.ts'
 
 interface DirectLink {
   predictor: DirectPredictor

@@ -128,7 +128,7 @@ export interface WorkerStatus {
 }
 
 /** Names of what the threads of one scope share. */
-export interface SharedNames {
+interface SharedNames {
   /** Lock of the host. */
   host: string
   /** `BroadcastChannel` of the stored responses. */

@@ -1,20 +1,27 @@
 /** Binds the parameters of a signature to the tensors of a model, and checks that they match. */
 import type { InferenceSession } from 'onnxruntime-web'
-import type { Binding, Implementation, PredictorEntry, TextLayout } from '../catalog/schema.ts'
+import type {
+  AudioLayout,
+  Binding,
+  ImageLayout,
+  Implementation,
+  PredictorEntry,
+  Step,
+  TextLayout,
+} from '../catalog/schema.ts'
 import { InoriginError } from '../error.ts'
 import type { InputParameter, ParameterType } from '../types/index.ts'
-import { ARRAYS, type ElementType, isElementType } from '../values/elements.ts'
-import { parseImageLayout } from './bind-image.ts'
-import { bindSound, bindStates } from './bind-carried.ts'
-import { endsTensor, openSteps } from './bind-steps.ts'
-import type { BoundInput, BoundOutput, BoundSignature } from './bound.ts'
-import { createRasterizer } from './image.ts'
+import { ARRAYS, countElements, type ElementType, isElementType } from '../values/elements.ts'
 import { throwPredictorUnusable } from '../values/input-errors.ts'
-import type { LabelTable } from './labels.ts'
+import type { BoundInput, BoundOutput, BoundSignature, BoundSound, BoundState } from './bound.ts'
+import { createRasterizer, getLayoutSize } from './image.ts'
+import { countChannels, toImageShape } from './image-tensor.ts'
+import { getLabelsSource, type LabelTable, toLabelsKey } from './labels.ts'
 import { parseInput } from './parse-inputs.ts'
-import type { TextTensorSpec, Tokenizers } from './text.ts'
-import { isFixedLength, type Shape } from './tensor.ts'
+import type { OpenStep } from './steps.ts'
 import type { InputTensorSpec, OutputTensorSpec } from './tensor-codec.ts'
+import { fitsShape, isFixedLength, type Shape } from './tensor.ts'
+import type { TextTensorSpec, Tokenizers } from './text.ts'
 
 /** Tensors of a session that parameters are bound to. */
 interface ModelTensors {
@@ -36,7 +43,7 @@ function listTensorTypes(type: ParameterType, binding: Binding): readonly Elemen
 }
 
 /** Contents of the files that bindings refer to. */
-export interface BoundFiles {
+interface BoundFiles {
   tokenizers?: Tokenizers
   labels?: LabelTable
 }
@@ -168,4 +175,143 @@ function createTextSlot(
   const { tokenizer } = layout
   const tokenize = tokenizers.get(tokenizer) ?? fail(`there is no tokenizer ${tokenizer}.`)
   return { layout, tokenize }
+}
+
+// Binds what is more than one tensor of one run: states between runs, and sound in windows.
+
+/** Returns the function that throws `unavailable` for a parameter. */
+type FailAt = (param: string) => (why: string) => never
+
+/** Returns the states of an entry. */
+function bindStates(
+  { states = [] }: PredictorEntry,
+  inputs: readonly BoundInput[],
+  outputs: readonly BoundOutput[],
+  failAt: FailAt,
+): BoundState[] {
+  return states.map(({ input, output }): BoundState => {
+    const fail = failAt(`states.${input}`)
+    const before =
+      inputs.find(({ parameter }) => parameter.name === input) ?? fail('there is no such input.')
+    const after =
+      outputs.find(({ parameter }) => parameter.name === output) ??
+      fail(`there is no output ${output}.`)
+    const { type, shape } = before.spec
+    if (before.parameter.type !== type || type === 'string')
+      return fail('must be an input of numbers.')
+    if (after.parameter.type !== type || after.spec.steps)
+      fail(`is ${type}, so the output ${output} must be ${type} without steps.`)
+    const hasDefault = (before.parameter.defaultValue ?? null) !== null
+    if (!shape && !hasDefault) fail('has no shape. Set `shape` in its binding.')
+    return {
+      input,
+      output,
+      type,
+      shape: hasDefault || !shape ? null : shape.map((length) => length ?? 1),
+    }
+  })
+}
+
+/** Returns the number of samples that a tensor takes; `null` if it is free. A free batch is of 1. */
+function countSamples(shape: Shape | null): number | null {
+  const [first, ...rest] = shape ?? []
+  const lengths = first === null && rest.length > 0 ? rest : shape
+  if (!lengths?.every((length) => length !== null)) return null
+  const samples = countElements(lengths)
+  // A single number after a free length is a channel.
+  return lengths === rest && samples === 1 ? null : samples
+}
+
+const SAMPLE_TYPES = ['float32', 'float16', 'float64', 'int16']
+
+/** Returns the input that takes sound, or `null`. `layouts` are those of the inputs, by name. */
+function bindSound(
+  inputs: readonly BoundInput[],
+  layouts: ReadonlyMap<string, AudioLayout>,
+  failAt: FailAt,
+): BoundSound | null {
+  const [sound, ...others] = inputs.filter(({ parameter }) => layouts.has(parameter.name))
+  const layout = layouts.get(sound?.parameter.name ?? '')
+  if (!sound || !layout) return null
+  const fail = failAt(`inputs.${sound.parameter.name}`)
+  if (others.length > 0) fail('only one input can take sound.')
+  const { type, shape } = sound.spec
+  if (sound.parameter.type !== type || !SAMPLE_TYPES.includes(type))
+    fail(`takes sound, so it must be ${SAMPLE_TYPES.join(' or ')}.`)
+  const { window = null, context = 0 } = layout
+  const samples = countSamples(shape)
+  if (samples !== null && window !== null && window + context !== samples)
+    fail(`takes ${samples} samples, not ${window + context} of window and context.`)
+  return { ...sound, layout, window: window ?? (samples === null ? null : samples - context) }
+}
+
+// Checks that the layout of an image fits the tensor that it is bound to.
+
+/** Returns the layout of a binding. `shape` is that of the tensor; `null` if it is unknown. */
+function parseImageLayout(
+  { image: layout, tensor }: Binding,
+  type: ElementType,
+  shape: Shape | null,
+  fail: Fail,
+): ImageLayout {
+  if (!layout) return fail('is an image, so its binding must have `image`.')
+  assertNumbers(layout, type, fail)
+  const { width = NaN, height = NaN, fit, padding, multipleOf, resample, channels } = layout
+  if (padding && fit !== 'pad') fail("`padding` needs `fit: 'pad'`.")
+  if (resample && channels === 'rgba') fail('`resample` is not possible with `rgba`.')
+  if (multipleOf !== undefined && getLayoutSize(layout))
+    fail('`multipleOf` is for sides that are not set, but both are.')
+  // If a side is not set, the model must accept any length.
+  const expected = toImageShape(layout, shape, [width, height])
+  if (shape && !fitsShape(expected, shape)) {
+    const shown = expected.map((length) => (Number.isNaN(length) ? 'any' : length)).join(', ')
+    fail(`its layout has the shape [${shown}], which ${tensor} does not accept.`)
+  }
+  return layout
+}
+
+function assertNumbers(layout: ImageLayout, type: ElementType, fail: Fail): void {
+  const depth = countChannels(layout)
+  const lists = { mean: layout.mean, std: layout.std, 'padding.value': layout.padding?.value }
+  for (const [key, given] of Object.entries(lists)) {
+    if (given && given.length !== 1 && given.length !== depth)
+      fail(`\`${key}\` must have ${depth === 1 ? '1 number' : `1 or ${depth} numbers`}.`)
+  }
+  if (type !== 'uint8') return
+  for (const key of ['scale', 'mean', 'std'] as const)
+    if (layout[key] !== undefined) fail(`the model takes raw bytes, so \`${key}\` is not allowed.`)
+}
+
+// Checks that the steps of an output fit its parameter, and opens their labels.
+
+/** Types of parameters that a last step returns; tensors keep their type. */
+const RETURNED_TYPES: Partial<Record<Step['step'], readonly ParameterType[]>> = {
+  'top-k': ['list'],
+  ctc: ['string', 'list'],
+  mask: ['image'],
+}
+
+/** Returns `true` if the last step of a binding returns no tensor. */
+export const endsTensor = ({ steps = [] }: Binding): boolean =>
+  RETURNED_TYPES[steps.at(-1)?.step ?? 'softmax'] !== undefined
+
+/** Returns the steps with their labels. */
+export function openSteps(
+  { steps = [] }: Binding,
+  type: ParameterType,
+  labels: LabelTable,
+  fail: Fail,
+): OpenStep[] {
+  return steps.map((step, index): OpenStep => {
+    const returned = RETURNED_TYPES[step.step]
+    if (returned && index < steps.length - 1) fail(`the step ${step.step} must be the last.`)
+    if (returned && !returned.includes(type))
+      fail(`is declared ${type}, but the step ${step.step} returns ${returned.join(' or ')}.`)
+    const isFloat = type === 'float32' || type === 'float16'
+    if (index === steps.length - 1 && !returned && !isFloat)
+      fail(`is declared ${type}, but the step ${step.step} returns float32.`)
+    const source = getLabelsSource(step)
+    const names = source && (labels.get(toLabelsKey(source)) ?? fail('its labels are missing.'))
+    return { step, labels: names ?? [] }
+  })
 }

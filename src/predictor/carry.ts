@@ -1,12 +1,12 @@
 /** Prepares the runs of one call: the windows of its sound, and the states between runs. */
+import type { AudioLayout } from '../catalog/schema.ts'
 import type { InputParameter, Signature, TensorValue } from '../types/index.ts'
 import { countElements, toReadableData } from '../values/elements.ts'
 import { throwInvalidInput } from '../values/input-errors.ts'
 import { isObject } from '../values/objects.ts'
-import { parseSound } from './audio.ts'
+import { parseSound, type Sound } from './audio.ts'
 import type { BoundSignature, BoundState } from './bound.ts'
 import { type ParsedInput, parseInputs } from './parse-inputs.ts'
-import { cutWindows, type SoundState } from './sound-windows.ts'
 import type { RawTensor } from './tensor.ts'
 
 /** State of a session between two calls. It can be posted, and its content is opaque to pages. */
@@ -121,4 +121,142 @@ export function toNextTensors(
       return tensor ? [[input, { data: toReadableData(tensor), shape: tensor.shape }]] : []
     }),
   )
+}
+
+// Cuts sound into the windows that a model takes.
+
+/** Part of the earlier sound that the next call of a session needs. It can be posted. */
+interface SoundState {
+  /** Samples at the model's rate: the context, and those that fill no window yet. */
+  rest: Float32Array
+  tail: SoundTail | null
+}
+
+/** Maximum number of windows of one call: more than an hour of windows of 32 ms. */
+const MAX_WINDOWS = 2 ** 17
+
+/** Windows of one call, and what the next call needs. */
+interface SoundWindows {
+  windows: Float32Array[]
+  state: SoundState
+}
+
+/**
+ * Cuts the sound, which continues that of the state. `window` is the number of new samples of each
+ * window; `null` for all of them. `isLast` fills the last window with silence.
+ */
+export function cutWindows(
+  { data, sampleRate }: Sound,
+  { rate, context = 0 }: AudioLayout,
+  window: number | null,
+  previous: SoundState | null,
+  isLast: boolean,
+  path: string,
+): SoundWindows {
+  const isSameRate = previous?.tail?.sampleRate === sampleRate
+  const { data: samples, tail } =
+    sampleRate === rate
+      ? { data, tail: null }
+      : resampleSound(data, sampleRate, rate, isSameRate ? previous.tail : null, isLast)
+  const rest = previous?.rest ?? new Float32Array(context)
+  const buffer = concatenate([rest, samples])
+  const length = window ?? Math.max(1, buffer.length - context)
+  const windowCount = (buffer.length - context) / length
+  const count = isLast ? Math.ceil(windowCount) : Math.floor(windowCount)
+  if (count > MAX_WINDOWS)
+    throwInvalidInput(
+      path,
+      `has ${count} windows, but the maximum is ${MAX_WINDOWS}. Send it in parts.`,
+    )
+  const windows = Array.from({ length: count }, (_, index) => {
+    const filled = new Float32Array(context + length)
+    filled.set(buffer.subarray(index * length, (index + 1) * length + context))
+    return filled
+  })
+  return { windows, state: { rest: buffer.slice(count * length), tail } }
+}
+
+// Converts sound to another number of samples per second, also in pieces of a stream.
+
+/** Part of the earlier pieces that the next one of a stream needs. It can be posted and stored. */
+interface SoundTail {
+  /** Last samples of the pieces before, at the rate of the source. */
+  samples: Float32Array
+  /** Position of the next sample of the result, in samples of the source from the tail's start. */
+  position: number
+  /** Samples per second of the source. */
+  sampleRate: number
+}
+
+/** Zero crossings of the filter on each side. More make it steeper. */
+const CROSSINGS = 16
+
+/** Share of the lower of both half rates that the filter lets pass. */
+const ROLL_OFF = 0.94
+
+/** Steps of the table of filter values between two zero crossings. */
+const TABLE_STEPS = 512
+
+/** Values of a sinc with a Hann window, from its center to its end. */
+const FILTER = Float64Array.from({ length: CROSSINGS * TABLE_STEPS + 1 }, (_, index) => {
+  const x = index / TABLE_STEPS
+  const sinc = x === 0 ? 1 : Math.sin(Math.PI * x) / (Math.PI * x)
+  return sinc * Math.cos((Math.PI * x) / (2 * CROSSINGS)) ** 2
+})
+
+/** Reach of the filter to each side, in samples of the source. */
+function getReach(sampleRate: number, rate: number): number {
+  return Math.ceil((CROSSINGS * Math.max(1, sampleRate / rate)) / ROLL_OFF)
+}
+
+/**
+ * Returns the samples at `rate`, and the tail for the next piece. The result is late by the reach of
+ * the filter, about 1 ms at 16 kHz, until `isLast` ends the stream with silence.
+ */
+export function resampleSound(
+  data: Float32Array,
+  sampleRate: number,
+  rate: number,
+  previous: SoundTail | null,
+  isLast: boolean,
+): { data: Float32Array; tail: SoundTail } {
+  const reach = getReach(sampleRate, rate)
+  const tail = previous ?? { samples: new Float32Array(reach), position: reach, sampleRate }
+  const silence = new Float32Array(isLast ? reach : 0)
+  const source = concatenate([tail.samples, data, silence])
+  const step = sampleRate / rate
+  const count = Math.max(0, Math.ceil((source.length - reach - tail.position) / step))
+  const resampled = new Float32Array(count)
+  for (let index = 0; index < count; index++)
+    resampled[index] = filterAt(source, tail.position + index * step, step, reach)
+  const end = tail.position + count * step
+  const kept = Math.max(0, Math.floor(end) - reach)
+  const next = { samples: source.slice(kept), position: end - kept, sampleRate }
+  return { data: resampled, tail: next }
+}
+
+function filterAt(source: Float32Array, position: number, step: number, reach: number): number {
+  const density = ROLL_OFF / Math.max(1, step)
+  const from = Math.max(0, Math.ceil(position - reach))
+  const to = Math.min(source.length - 1, Math.floor(position + reach))
+  let sum = 0
+  for (let at = from; at <= to; at++) {
+    const x = Math.abs(at - position) * density * TABLE_STEPS
+    const index = Math.floor(x)
+    if (index >= CROSSINGS * TABLE_STEPS) continue
+    const [low, high] = [FILTER[index] as number, FILTER[index + 1] as number]
+    sum += (source[at] as number) * (low + (high - low) * (x - index))
+  }
+  return sum * density
+}
+
+/** Returns the pieces as one. */
+function concatenate(pieces: readonly Float32Array[]): Float32Array {
+  const whole = new Float32Array(pieces.reduce((sum, piece) => sum + piece.length, 0))
+  let at = 0
+  for (const piece of pieces) {
+    whole.set(piece, at)
+    at += piece.length
+  }
+  return whole
 }

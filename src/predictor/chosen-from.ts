@@ -2,8 +2,7 @@
  * Finds what integer and boolean outputs were chosen from, such as the scores of an `ArgMax`. Where
  * two scores are nearly equal, two correct devices may choose differently.
  */
-import type { Operation } from '../engine/onnx/decoder/operations.ts'
-import { message, MODEL_GRAPH } from '../engine/onnx/protobuf.ts'
+import { message, MODEL_GRAPH, type Operation } from '../engine/onnx/protobuf.ts'
 import { countElements, toReadableData } from '../values/elements.ts'
 import type { RawTensor } from './tensor.ts'
 

@@ -7,10 +7,15 @@ import { type GpuComparison, gpuDiffers } from '../device/gpu-verdict.ts'
 import type { Session } from '../engine/onnx/runtime.ts'
 import { InoriginError } from '../error.ts'
 import type { Device } from '../types/index.ts'
-import type { ChoiceSource } from './chosen-from.ts'
-import { type Agreement, compareTensors } from './compare-tensors.ts'
-import { createEvidence } from './gpu-evidence.ts'
-import { fromTensor } from './tensor.ts'
+import { type ElementType, toReadableData } from '../values/elements.ts'
+import {
+  type ChoiceSource,
+  type ChosenFrom,
+  createMargins,
+  GROSS_DIFFERENCE,
+  MIN_SCALE,
+} from './chosen-from.ts'
+import { fromTensor, type RawTensor } from './tensor.ts'
 
 type Feeds = Record<string, Tensor>
 
@@ -25,7 +30,7 @@ export interface ReferenceSession {
   sources: ReadonlyMap<string, ChoiceSource>
 }
 
-export interface GpuCheckOptions {
+interface GpuCheckOptions {
   /** Session on the GPU. */
   session: Session
   /** Opens a session on the CPU that also computes what those outputs were chosen from. */
@@ -34,7 +39,7 @@ export interface GpuCheckOptions {
   onComparison(comparison: GpuComparison): void
 }
 
-export interface CheckedRun {
+interface CheckedRun {
   results: Record<string, Tensor>
   /** Device that computed the results. */
   device: Device
@@ -241,3 +246,225 @@ async function differsFromItself(
 function dispose(results: Record<string, Tensor>): void {
   for (const tensor of Object.values(results)) tensor.dispose()
 }
+
+// Counts the inputs for which a GPU agreed with the CPU, until that is enough for a verdict.
+
+/** Number of inputs, out of three, that decide: two that agree, or two that differ. */
+const DECISIVE_INPUTS = 2
+
+/**
+ * Number of runs after which a single input decides, for a caller that only ever sends the same one.
+ * Silence never decides.
+ */
+const MAX_RUNS = 64
+
+/** Copy of the elements of one tensor. */
+interface Copy {
+  data: ArrayLike<unknown>
+  shape: string
+}
+
+/** Copy of an input of the model, by the names of its tensors. */
+type Input = ReadonlyMap<string, Copy>
+
+interface Evidence {
+  /** Returns `true` for the input of the last comparison, if both devices agreed. */
+  isKnown(feeds: Feeds): boolean
+  /** Counts a further run of a known input, on which the GPU computed the same again. */
+  addRepetition(): void
+  /** Adds the comparison of an input; `why` describes the difference. */
+  add(feeds: Feeds, agreement: Agreement, why: string): void
+  /** Returns `true` if enough inputs agreed. */
+  isComplete(): boolean
+  /** Returns `true` if enough inputs differed. */
+  isRefuted(): boolean
+  /** Returns a description of the verdict, without a period. */
+  describe(): string
+}
+
+function createEvidence(): Evidence {
+  let last: { input: Input; agrees: boolean } | undefined
+  /** Inputs of the model that have had several values. With silence, wrong kernels return zeros. */
+  const varied = new Set<string>()
+  let runs = 0
+  let agreeing = 0
+  let differing = 0
+  let difference = ''
+
+  const isRefuted = () =>
+    differing >= DECISIVE_INPUTS ||
+    (runs >= MAX_RUNS && differing > 0 && agreeing < DECISIVE_INPUTS)
+
+  return {
+    isKnown: (feeds) => last?.agrees === true && isSameInput(last.input, feeds),
+    addRepetition: () => void (runs += 1),
+    add(feeds, agreement, why) {
+      const isRepeated = last !== undefined && isSameInput(last.input, feeds)
+      last = { input: copyOf(feeds), agrees: agreement === 'same' }
+      runs += 1
+      if (agreement === 'same') {
+        const uniform = findUniform(feeds)
+        for (const name of Object.keys(feeds)) if (!uniform.includes(name)) varied.add(name)
+        if (!isRepeated && uniform.every((name) => varied.has(name))) agreeing += 1
+        return
+      }
+      difference = why
+      if (agreement === 'gross') differing = DECISIVE_INPUTS
+      else if (!isRepeated) differing += 1
+    },
+    isComplete: () => agreeing >= (runs < MAX_RUNS ? DECISIVE_INPUTS : 1),
+    isRefuted,
+    describe: () =>
+      isRefuted() ? difference : `it agrees with the CPU on ${runs} of the first inputs`,
+  }
+}
+
+/** Returns the names of inputs with many numbers that are all the same, such as silence. */
+function findUniform(feeds: Feeds): string[] {
+  return Object.entries(feeds)
+    .filter(([, { type, data, size }]) => {
+      const hasSignal = type.startsWith('float') || type === 'uint8'
+      if (!hasSignal || size < 2) return false
+      const elements = data as Float32Array
+      return elements.every((element) => element === elements[0])
+    })
+    .map(([name]) => name)
+}
+
+function copyOf(feeds: Feeds): Input {
+  const copies = Object.entries(feeds).map(([name, { data, dims }]): [string, Copy] => [
+    name,
+    { data: (data as Float32Array).slice(), shape: dims.join() },
+  ])
+  return new Map(copies)
+}
+
+function isSameInput(before: Input, feeds: Feeds): boolean {
+  return Object.entries(feeds).every(([name, { data, dims }]) => {
+    const old = before.get(name)
+    if (old?.shape !== dims.join()) return false
+    const elements = data as Float32Array
+    return elements.every((element, index) => element === old.data[index])
+  })
+}
+
+// Compares tensors that two devices computed from the same inputs.
+
+/**
+ * `same`: within the tolerance. `different`: beyond it. `gross`: so far beyond it that rounding
+ * cannot be the cause.
+ */
+type Agreement = 'same' | 'different' | 'gross'
+
+/**
+ * Tolerance by type, relative to the largest number of the tensor or slice. Correct kernels on
+ * SwiftShader are within 0.00001 in 32 bits, a convolution with a wrong kernel is beyond 1.
+ */
+const TOLERANCES: Partial<Record<ElementType, number>> = {
+  float16: 0.05,
+  float32: 0.01,
+  float64: 0.01,
+}
+
+/**
+ * Slices of tensors have a scale of their own, since a tensor may hold coordinates and scores. An
+ * axis has slices if it is at most this long, and if they have at least so many elements.
+ */
+const MAX_SLICES = 256
+const MIN_SLICE_ELEMENTS = 16
+
+/**
+ * Compares an output with the reference. `source` names the tensors that integers and booleans were
+ * chosen from: near-ties there count as the same.
+ */
+export function compareTensors(
+  computed: RawTensor,
+  reference: RawTensor,
+  source?: ChosenFrom,
+): Agreement {
+  const isSameShape =
+    computed.data.length === reference.data.length &&
+    computed.shape.length === reference.shape.length &&
+    computed.shape.every((length, axis) => length === reference.shape[axis])
+  const tolerance = TOLERANCES[reference.type]
+  if (tolerance !== undefined) {
+    if (!isSameShape) return 'gross'
+    return rate(findLargestDifference(computed, reference, tolerance), tolerance)
+  }
+  // The number of things that a model finds may depend on one near-tie.
+  if (!isSameShape) return 'different'
+  return compareChoices(computed, reference, source)
+}
+
+const rate = (difference: number, tolerance: number): Agreement =>
+  difference <= tolerance ? 'same' : difference <= GROSS_DIFFERENCE ? 'different' : 'gross'
+
+/** Returns the largest relative difference of floats: of all of them, or in a slice. */
+function findLargestDifference(
+  computed: RawTensor,
+  reference: RawTensor,
+  tolerance: number,
+): number {
+  const [ours, theirs] = [toNumbers(computed), toNumbers(reference)]
+  const whole = findSliceDifference(ours, theirs, theirs.length || 1, 1)
+  if (whole > tolerance) return whole
+  const { shape } = reference
+  let stride = theirs.length
+  let largest = whole
+  for (const length of shape) {
+    stride /= length || 1
+    if (length < 2 || length > MAX_SLICES || theirs.length / length < MIN_SLICE_ELEMENTS) continue
+    // A difference in one slice never is gross: it may be small beside the others.
+    const inSlice = findSliceDifference(ours, theirs, stride, length)
+    largest = Math.max(largest, Math.min(inSlice, GROSS_DIFFERENCE))
+  }
+  return largest
+}
+
+/** Returns the largest relative difference in any of the slices, `Infinity` for NaN or Infinity. */
+function findSliceDifference(
+  ours: ArrayLike<number>,
+  theirs: ArrayLike<number>,
+  stride: number,
+  slices: number,
+): number {
+  const scales = new Float64Array(slices).fill(MIN_SCALE)
+  const differences = new Float64Array(slices)
+  for (let index = 0; index < theirs.length; index += 1) {
+    const [our, their] = [ours[index] ?? NaN, theirs[index] ?? NaN]
+    if (Object.is(our, their) || our === their) {
+      if (!Number.isFinite(their)) continue
+    } else if (!Number.isFinite(our) || !Number.isFinite(their)) return Infinity
+    const slice = Math.floor(index / stride) % slices
+    scales[slice] = Math.max(scales[slice] ?? 0, Math.abs(their))
+    differences[slice] = Math.max(differences[slice] ?? 0, Math.abs(our - their))
+  }
+  return differences.reduce(
+    (most, difference, slice) => Math.max(most, difference / (scales[slice] ?? MIN_SCALE)),
+    0,
+  )
+}
+
+/** Compares integers, booleans or texts of the same shape. */
+function compareChoices(
+  computed: RawTensor,
+  reference: RawTensor,
+  source: ChosenFrom | undefined,
+): Agreement {
+  const marginAt = source && createMargins(source, computed, reference)
+  let worst: Agreement = 'same'
+  for (let index = 0; index < reference.data.length; index += 1) {
+    if (computed.data[index] === reference.data[index]) continue
+    const margin = marginAt?.(index)
+    const rated = margin === undefined ? 'different' : rate(margin, toleranceOf(source))
+    if (rated === 'gross') return rated
+    if (rated === 'different') worst = rated
+  }
+  return worst
+}
+
+const toleranceOf = (source: ChosenFrom | undefined): number =>
+  (source && TOLERANCES[source.tensors[0].type]) ?? 0
+
+const toNumbers = (tensor: RawTensor): ArrayLike<number> =>
+  toReadableData(tensor) as Float32Array | Float64Array

@@ -1,19 +1,9 @@
 /** Reads images as pixels of the size that the layout of an implementation requires. */
 import type { ImageLayout } from '../catalog/schema.ts'
 import { throwInvalidInput } from '../values/input-errors.ts'
-import { isInstanceOf } from '../values/instances.ts'
-import { type Pixels, resample } from '../values/resample.ts'
-import { createImageCanvas, type Drawable, type ImageCanvas } from './image-canvas.ts'
-import {
-  centerRectangle,
-  type Extent,
-  findRegion,
-  getLayoutSize,
-  placeImage,
-  type Placement,
-  toWholePixels,
-} from './image-fit.ts'
-import { IMAGE_FORMATS, MAX_HEADER_BYTES, readImageSize } from './image-size.ts'
+import { isInstanceOf } from '../values/objects.ts'
+import { type Pixels, type Region, resample } from '../values/resample.ts'
+import { IMAGE_FORMATS, type ImageSize, MAX_HEADER_BYTES, readImageSize } from './image-size.ts'
 
 /** Images that a worker can draw. `transferable-inputs.ts` converts page elements to these. */
 export type ImageSource = ImageData | ImageBitmap | Blob | OffscreenCanvas | VideoFrame
@@ -161,4 +151,134 @@ function getExtent(drawable: Drawable, path: string): Extent {
   if (!width || !height)
     throwInvalidInput(path, 'the image has no pixels; was it closed or transferred?')
   return [width, height]
+}
+
+// Draws images on one canvas that is used again for each image.
+
+/** Image that a canvas can draw. */
+type Drawable = ImageBitmap | OffscreenCanvas | VideoFrame
+
+type Rectangle = readonly [x: number, y: number, width: number, height: number]
+
+interface ImageCanvas {
+  /**
+   * Returns the pixels of a canvas of that size, on which the image was drawn. Throws
+   * `invalid_request` that names `path` if the image cannot be drawn.
+   */
+  draw(image: Drawable, size: Extent, rectangle: Rectangle, path: string): Pixels
+  /** Returns the pixels in the middle of an image of that size. */
+  center(pixels: Pixels, size: Extent, path: string): Pixels
+}
+
+/** Creates a canvas. `fill` is the CSS color behind the images; `null` for a transparent one. */
+function createImageCanvas(fill: string | null): ImageCanvas {
+  let context: OffscreenCanvasRenderingContext2D | null = null
+
+  function clear([width, height]: Extent, path: string): OffscreenCanvasRenderingContext2D {
+    context ??= new OffscreenCanvas(width, height).getContext('2d', { willReadFrequently: true })
+    if (!context)
+      return throwInvalidInput(path, 'this browser provides no 2D canvas to read images.')
+    const { canvas } = context
+    if (canvas.width !== width || canvas.height !== height) Object.assign(canvas, { width, height })
+    context.clearRect(0, 0, width, height)
+    if (fill) {
+      context.fillStyle = fill
+      context.fillRect(0, 0, width, height)
+    }
+    context.imageSmoothingQuality = 'high'
+    return context
+  }
+
+  return {
+    draw(image, size, rectangle, path) {
+      const cleared = clear(size, path)
+      try {
+        cleared.drawImage(image, ...rectangle)
+      } catch (cause) {
+        throwInvalidInput(path, 'the image cannot be drawn; was it closed or transferred?', cause)
+      }
+      return readPixels(cleared, size)
+    },
+    center({ rgba, width, height }, size, path) {
+      const cleared = clear(size, path)
+      const image = new ImageData(rgba.slice(), width, height)
+      const [x, y] = [(size[0] - width) >> 1, (size[1] - height) >> 1]
+      cleared.putImageData(image, x, y)
+      return readPixels(cleared, size)
+    },
+  }
+}
+
+function readPixels(context: OffscreenCanvasRenderingContext2D, [width, height]: Extent): Pixels {
+  return { rgba: context.getImageData(0, 0, width, height).data, width, height }
+}
+
+// Computes the size of an image's tensor, and where the image goes in it.
+
+/** Width and height in pixels. */
+export type Extent = ImageSize
+
+/** Place of an image in its tensor. All values are in pixels. */
+interface Placement {
+  /** Size of the tensor's image. */
+  size: Extent
+  /** Size to which the image is scaled. It may have fractions, and exceeds `size` with `cover`. */
+  scaled: Extent
+}
+
+/** Returns the size that a layout requires of every image, or `null` if a side is free. */
+export function getLayoutSize({ width, height }: ImageLayout): Extent | null {
+  return width === undefined || height === undefined ? null : [width, height]
+}
+
+/** Returns the place of an image of that size. */
+export function placeImage(source: Extent, layout: ImageLayout): Placement {
+  const { width, height, fit = 'stretch', multipleOf = 1 } = layout
+  const wanted: [number | undefined, number | undefined] = [width, height]
+  const ratios = wanted.map((length, axis) => length && length / (source[axis] ?? 1))
+  const [ratio = ratios[1] ?? 1, otherRatio = ratio] = ratios
+  const scale = fit === 'cover' ? Math.max(ratio, otherRatio) : Math.min(ratio, otherRatio)
+  const scaled: Extent = [source[0] * scale, source[1] * scale]
+  const toSide = (axis: 0 | 1): number =>
+    wanted[axis] ?? toMultiple(Math.round(scaled[axis]), multipleOf, fit)
+  const size: Extent = [toSide(0), toSide(1)]
+  if (fit === 'stretch') return { size, scaled: size }
+  return fit === 'pad' ? { size, scaled: toWholePixels(scaled) } : { size, scaled }
+}
+
+function toMultiple(length: number, step: number, fit: ImageLayout['fit']): number {
+  const round = { stretch: Math.round, cover: Math.floor, contain: Math.ceil, pad: Math.ceil }
+  return Math.max(1, round[fit ?? 'stretch'](length / step)) * step
+}
+
+/** Rounds a size to whole pixels. */
+function toWholePixels([width, height]: Extent): Extent {
+  return [Math.max(1, Math.round(width)), Math.max(1, Math.round(height))]
+}
+
+/** Returns the rectangle on the target that the whole source is drawn to: x, y, width, height. */
+export function centerRectangle({
+  size: [width, height],
+  scaled,
+}: Placement): [number, number, number, number] {
+  return [(width - scaled[0]) / 2, (height - scaled[1]) / 2, ...scaled]
+}
+
+/** Returns the part of the source that is visible on the target. */
+export function findRegion(source: Extent, { size, scaled }: Placement): Region {
+  const toHidden = (axis: 0 | 1): number =>
+    scaled[axis] > size[axis] ? (source[axis] * (1 - size[axis] / scaled[axis])) / 2 : 0
+  const [x, y] = [toHidden(0), toHidden(1)]
+  return [x, y, source[0] - x, source[1] - y]
+}
+
+/** Returns the number of pixels before an image with padding: x and y. */
+export function getPaddingBefore(
+  size: Extent,
+  image: Extent,
+  { padding: { side = 'end' } = {} }: ImageLayout,
+): Extent {
+  const toOffset = (rest: number): number =>
+    side === 'start' ? rest : side === 'both' ? Math.floor(rest / 2) : 0
+  return [toOffset(size[0] - image[0]), toOffset(size[1] - image[1])]
 }

@@ -1,9 +1,9 @@
 /** Loads the names of classes from files and from the metadata of models. */
 import type { Implementation, Labels, PredictorEntry, Step } from '../catalog/schema.ts'
 import type { Files } from '../engine/engine.ts'
-import { readMetadata } from '../engine/onnx/metadata.ts'
+import { createWindow, fieldsOf, fieldsOfFile, type Sliceable } from '../engine/onnx/protobuf.ts'
 import { throwPredictorUnusable } from '../values/input-errors.ts'
-import { parseLabels } from '../values/labels.ts'
+import { isObject } from '../values/objects.ts'
 
 /** Maximum size in bytes of a file with labels. */
 const MAX_LABELS_BYTES = 2 ** 22
@@ -42,4 +42,82 @@ export async function openLabels(
 
 async function readText(file: Blob | undefined): Promise<string | null> {
   return file && file.size <= MAX_LABELS_BYTES ? file.text() : null
+}
+
+// Reads the names of a model's classes in the forms in which authors write them.
+
+/** Members of a dictionary as Python prints it: a number and a quoted name. */
+const PYTHON_MEMBERS = /(\d+)\s*:\s*(?:'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)")/g
+
+/**
+ * Returns the names in the order of the classes, or `null` if the text has none. The text is a JSON
+ * array, a JSON object of names by index or of indices by name, a dictionary of Python, or has one
+ * name in each line.
+ */
+export function parseLabels(text: string): readonly string[] | null {
+  const start = text.trimStart()
+  if (/^[[{]/.test(start)) {
+    const members = parseJson(start) ?? parsePythonMembers(start)
+    if (members && members.length > 0) return orderMembers(members)
+  }
+  const lines = text.replace(/\r?\n$/, '').split(/\r?\n/)
+  return text === '' ? null : lines
+}
+
+type Members = readonly (readonly [index: unknown, name: unknown])[]
+
+function parseJson(text: string): Members | null {
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch {
+    return null
+  }
+  if (Array.isArray(value)) return [...value.entries()]
+  if (!isObject(value)) return null
+  return Object.entries(value).map(([key, member]) =>
+    typeof member === 'number' ? [member, key] : [key, member],
+  )
+}
+
+function parsePythonMembers(text: string): Members | null {
+  const members = Array.from(text.matchAll(PYTHON_MEMBERS), ([, index, single, double]) => {
+    const name = (single ?? double ?? '').replace(/\\(.)/g, '$1')
+    return [index, name] as const
+  })
+  return members.length > 0 ? members : null
+}
+
+/** Returns the names of the classes 0, 1, 2 and so on, or `null` if one of them is missing. */
+function orderMembers(members: Members): readonly string[] | null {
+  const names = new Map(members.map(([index, name]) => [Number(index), String(name)]))
+  const ordered = Array.from({ length: names.size }, (_, index) => names.get(index))
+  const isWhole = (list: (string | undefined)[]): list is string[] => !list.includes(undefined)
+  return isWhole(ordered) && ordered.length > 0 ? ordered : null
+}
+
+// Reads the metadata that the author of a model has written into its ONNX file.
+
+/** Numbers of protobuf fields in onnx.proto. */
+const MODEL_METADATA = 14
+const ENTRY = { key: 1, value: 2 }
+
+/** Maximum size in bytes of an entry that is read. Lists of characters have up to 100 kB. */
+const MAX_ENTRY_BYTES = 2 ** 22
+
+/** Resolves with the value of a key, or `null` if the file has none that is short enough. */
+export async function readMetadata(model: Sliceable, key: string): Promise<string | null> {
+  const file = createWindow(model)
+  for await (const { number, from, to } of fieldsOfFile(file, 0, model.size)) {
+    if (number !== MODEL_METADATA || to - from > MAX_ENTRY_BYTES) continue
+    const entry = await file.read(from, to)
+    const texts = new Map(
+      Array.from(fieldsOf(entry), (field) => [
+        field.number,
+        new TextDecoder().decode(entry.subarray(field.from, field.to)),
+      ]),
+    )
+    if (texts.get(ENTRY.key) === key) return texts.get(ENTRY.value) ?? null
+  }
+  return null
 }

@@ -3,20 +3,25 @@ import type { Implementation, PredictorEntry } from '../catalog/schema.ts'
 import type { GpuComparison } from '../device/gpu-verdict.ts'
 import { requestGpu } from '../device/gpu.ts'
 import type { Files } from '../engine/engine.ts'
+import {
+  createWindow,
+  type Field,
+  fieldsOf,
+  fieldsOfGraph,
+  readOperations,
+} from '../engine/onnx/protobuf.ts'
 import { pruneGraph } from '../engine/onnx/pruned-graph.ts'
 import { loadRuntime, type Runtime, type Session } from '../engine/onnx/runtime.ts'
 import type { Device, PredictionResult, SessionPrediction, Tag } from '../types/index.ts'
+import { throwPredictorUnusable } from '../values/input-errors.ts'
 import { bindSignature } from './bind.ts'
 import type { BoundSignature } from './bound.ts'
 import { type Carried, type PlannedRuns, planRuns } from './carry.ts'
-import { findUnsupportedTensor } from './unsupported-tensor.ts'
-import { throwPredictorUnusable } from '../values/input-errors.ts'
-import { createGpuCheck, type GpuCheck } from './gpu-check.ts'
+import { type ChoiceSource, findChoiceSource, withOutputs } from './chosen-from.ts'
+import { createGpuCheck, type GpuCheck, type ReferenceSession } from './gpu-check.ts'
 import { openLabels } from './labels.ts'
-import { openReference } from './open-reference.ts'
-import { assertNotAborted } from './run-graph.ts'
-import { createPlanRunner, type PlanRunner } from './run-plan.ts'
 import { parseInputs } from './parse-inputs.ts'
+import { assertNotAborted, createPlanRunner, type PlanRunner } from './run-plan.ts'
 import { openTokenizers, tokenizeText } from './text.ts'
 
 /** Options of {@link openPredictor}. They can be posted to the worker that runs the predictor. */
@@ -209,4 +214,98 @@ function createPredictor(
     },
     close: runner.close,
   }
+}
+
+// Opens a predictor's files on the CPU, to compare what the GPU computes from them.
+
+/**
+ * Resolves with a session on the CPU, with further outputs: what the integer and boolean ones of
+ * `wanted` were chosen from. `open` opens one with the graph `model` or
+ * an adapted copy of it.
+ */
+async function openReference(
+  gpuSession: Session,
+  wanted: readonly string[],
+  model: Blob,
+  open: (adapted: Blob) => Promise<Session>,
+): Promise<ReferenceSession> {
+  const chosen = gpuSession.outputs.filter(
+    (output) => output.isTensor && wanted.includes(output.name) && !output.type.startsWith('float'),
+  )
+  const operations = chosen.length > 0 ? await readOperations(model) : []
+  const sources = new Map<string, ChoiceSource>()
+  for (const { name } of chosen) {
+    const source = findChoiceSource(operations, name)
+    if (source) sources.set(name, source)
+  }
+  const listed = new Set(gpuSession.outputs.map(({ name }) => name))
+  const added = new Set([...sources.values()].flatMap(({ tensors }) => tensors))
+  const extra = [...added].filter((name) => !listed.has(name))
+  if (extra.length === 0) return { session: await open(model), sources }
+  try {
+    return { session: await open(withOutputs(model, extra)), sources }
+  } catch {
+    // A tensor inside a branch cannot be an output. Without them, all differences count.
+    return { session: await open(model), sources: new Map() }
+  }
+}
+
+// Finds inputs and outputs of a model whose type the runtime does not support in JavaScript.
+
+/** Numbers of protobuf fields in onnx.proto. */
+const GRAPH_SIDES = new Map([
+  [11, 'inputs'],
+  [12, 'outputs'],
+])
+const VALUE_FIELDS = { name: 1, type: 2 }
+const TYPE_TENSOR = 1
+const TENSOR_ELEMENT = 1
+
+/** Names of the unsupported types by their numbers. All types with lower numbers are supported. */
+const UNSUPPORTED_TYPES = new Map([
+  [14, 'complex64'],
+  [15, 'complex128'],
+  [16, 'bfloat16'],
+  [17, 'float8e4m3fn'],
+  [18, 'float8e4m3fnuz'],
+  [19, 'float8e5m2'],
+  [20, 'float8e5m2fnuz'],
+  [21, 'uint4'],
+  [22, 'int4'],
+  [23, 'float4e2m1'],
+  [24, 'float8e8m0'],
+  [25, 'uint2'],
+  [26, 'int2'],
+])
+
+/** Input or output with an unsupported type. */
+interface UnsupportedTensor {
+  side: string
+  name: string
+  type: string
+}
+
+/** Resolves with the first such tensor, or `null` if there is none or the file is not a model. */
+async function findUnsupportedTensor(model: Blob): Promise<UnsupportedTensor | null> {
+  const file = createWindow(model)
+  for await (const { number, from, to } of fieldsOfGraph(file, model.size)) {
+    const side = GRAPH_SIDES.get(number)
+    if (!side) continue
+    const value = await file.read(from, to)
+    const type = UNSUPPORTED_TYPES.get(getElementType(value))
+    if (type)
+      return { side, name: new TextDecoder().decode(getField(value, VALUE_FIELDS.name)), type }
+  }
+  return null
+}
+
+/** Returns the number of a tensor's element type, or 0 if the value is not a tensor. */
+function getElementType(value: Uint8Array): number {
+  const tensor = getField(getField(value, VALUE_FIELDS.type), TYPE_TENSOR)
+  return getField(tensor, TENSOR_ELEMENT)[0] ?? 0
+}
+
+function getField(bytes: Uint8Array, wanted: number): Uint8Array {
+  const found = [...fieldsOf(bytes)].find(({ number }: Field) => number === wanted)
+  return found ? bytes.subarray(found.from, found.to) : new Uint8Array(0)
 }

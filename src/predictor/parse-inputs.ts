@@ -1,17 +1,18 @@
 /** Checks inputs against a signature: completeness, types and bounds. */
+import { type Schema, Validator } from '@cfworker/json-schema'
+import { InoriginError } from '../error.ts'
 import type { EnumerationMember, InputParameter, Signature } from '../types/index.ts'
 import {
-  type Elements,
-  isElementType,
   describeValue,
+  type Elements,
+  fromHalf,
+  isElementType,
   parseElements,
   roundToType,
 } from '../values/elements.ts'
-import { fromHalf } from '../values/half.ts'
-import { IMAGE_CLASSES, type ImageSource, isImageSource } from './image.ts'
 import { throwInvalidInput } from '../values/input-errors.ts'
 import { isObject } from '../values/objects.ts'
-import { assertMatchesSchema } from './json-schema.ts'
+import { IMAGE_CLASSES, type ImageSource, isImageSource } from './image.ts'
 
 /** Checked value of one parameter, ready to become a tensor. */
 export type ParsedInput =
@@ -175,4 +176,48 @@ function toComparable(value: unknown): unknown {
 
 function formatNames(names: readonly string[]): string {
   return names.length === 0 ? 'none' : names.join(', ')
+}
+
+// Checks lists and dicts against their JSON Schema. The library interprets schemas, because the
+// content security policy of an app may forbid eval.
+
+const validators = new WeakMap<object, Validator>()
+
+/** Throws `invalid_request` that names the part of `value` which does not match the schema. */
+function assertMatchesSchema(schema: Record<string, unknown>, value: unknown, path: string): void {
+  const { valid, errors } = validate(schema, value, path)
+  if (valid) return
+  // The last error is the innermost. The others only say that a part is invalid.
+  const innermost = errors.at(-1)
+  const at = `${path}${pointerToPath(innermost?.instanceLocation ?? '#')}`
+  throwInvalidInput(at, `does not match its schema. ${innermost?.error ?? ''}`.trim())
+}
+
+function validate(
+  schema: Record<string, unknown>,
+  value: unknown,
+  path: string,
+): ReturnType<Validator['validate']> {
+  try {
+    let validator = validators.get(schema)
+    // The library modifies its argument, so it gets a copy.
+    validator ??= new Validator(structuredClone(schema) as Schema, '2020-12')
+    validators.set(schema, validator)
+    return validator.validate(value)
+  } catch (cause) {
+    throw new InoriginError(
+      'unavailable',
+      `${path}: its schema in the catalog cannot be read: ${String(cause)}`,
+      { code: 'predictor_unusable', param: path, cause },
+    )
+  }
+}
+
+/** Converts a pointer such as `#/1/red` to a path such as `[1].red`. */
+function pointerToPath(pointer: string): string {
+  const steps = pointer.split('/').slice(1)
+  const names = steps.map((step) =>
+    decodeURIComponent(step).replaceAll('~1', '/').replaceAll('~0', '~'),
+  )
+  return names.map((name) => (/^\d+$/.test(name) ? `[${name}]` : `.${name}`)).join('')
 }

@@ -2,8 +2,8 @@
  * Encodes pixels as PNG files without loss. A canvas would multiply colors by their alpha, and
  * browsers that protect against fingerprinting change the pixels of a canvas.
  */
-import { crc32 } from '../values/crc32.ts'
-import { isInstanceOf } from '../values/instances.ts'
+import { crc32 } from '../values/bytes.ts'
+import { isInstanceOf } from '../values/objects.ts'
 
 const SIGNATURE = [0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]
 /** Filter that encodes a row as differences from the row above, which compress better. */

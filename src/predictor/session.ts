@@ -1,7 +1,7 @@
 /** Carries the state of a predictor from one call to the next, in the page. */
 import { InoriginError } from '../error.ts'
 import type { PredictionResult, SessionPrediction } from '../types/index.ts'
-import { unlessAborted } from '../values/unless-aborted.ts'
+import { unlessAborted } from '../values/promises.ts'
 
 /** Function that runs a prediction from a state, which is `null` at first. */
 type RunNext = (state: unknown) => Promise<SessionPrediction>

@@ -4,14 +4,14 @@ import { type Elements, toReadableData } from '../values/elements.ts'
 import type { RawTensor } from './tensor.ts'
 
 /** Class of an output with the step `top-k`. */
-export interface RankedClass {
+interface RankedClass {
   label: string
   index: number
   score: number
 }
 
 /** Text of an output with the step `ctc`. The score is the mean of those of its characters. */
-export interface RecognizedText {
+interface RecognizedText {
   text: string
   score: number
 }

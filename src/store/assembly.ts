@@ -4,23 +4,21 @@
  * Stored chunks are read on the way; a chunk that changed counts as missing.
  */
 import { createSHA256, type IHasher } from 'hash-wasm'
+import type { IDBPObjectStore } from 'idb'
+import { InoriginError } from '../error.ts'
 import type { Tag } from '../types/index.ts'
-import { UNKNOWN_DIGEST, type WantedResource } from './db.ts'
-import { computeDigest } from '../values/digest.ts'
-import { readChunkContent } from './damaged-chunks.ts'
-import type { Database } from './database.ts'
+import { computeDigest } from '../values/text.ts'
+import { type Database, runWrite } from './database.ts'
+import { type ResourceRecord, type StoreSchema, UNKNOWN_DIGEST, type WantedResource } from './db.ts'
 import { trackDeletion } from './pending-deletions.ts'
-import { countStoredBytes, getChunkLength } from './resources.ts'
 import {
-  acquireWriteLease,
-  deleteAllChunks,
-  deleteChunk,
-  type LeasedResource,
-  markVerified,
-  putChunk,
-  getChunk,
-  setEtag,
-} from './resource-writer.ts'
+  countStoredBytes,
+  findResourceRecord,
+  getChunkLength,
+  mergeTag,
+  toChunkKeyRange,
+  withoutLostChunks,
+} from './resources.ts'
 
 /** Mismatch between a hash and the catalog's. `index` is the chunk's; absent for the whole file. */
 export interface DigestMismatch {
@@ -60,7 +58,7 @@ export interface Assembly {
   finish(): Promise<DigestMismatch | null>
 }
 
-export interface AssemblyOptions {
+interface AssemblyOptions {
   /** Number of bytes of every chunk except the last one. */
   chunkBytes: number
   signal: AbortSignal
@@ -234,4 +232,253 @@ async function finish({ database, record, hash }: AssemblyState): Promise<Digest
   if (got !== record.sha256) return { expected: record.sha256, got }
   await markVerified(database, record, record.chunks)
   return null
+}
+
+// Writes resources. Every download takes a new `writer` id, and a chunk with an older id is
+// rejected. So a tab that was frozen, replaced and thawed cannot damage the work of another one.
+
+/** Right to write one resource, until another download takes it. */
+export interface WriteLease {
+  sha256: string
+  writer: string
+}
+
+/** Record that {@link acquireWriteLease} found or created. */
+interface LeasedResource extends Omit<ResourceRecord, 'writer'>, WriteLease {
+  /** The hashes of all chunks if the resource was verified before; otherwise empty. */
+  knownDigests: readonly (string | null)[]
+}
+
+/** Download or import that acquires a lease. */
+interface LeaseOptions {
+  /** Tag that the resource is for. */
+  tag?: Tag | undefined
+  /** Signal that forbids the lease, so that nothing is stored after a deletion that follows it. */
+  signal?: AbortSignal
+}
+
+/**
+ * Acquires the lease to write the resource. Resolves with a record of the stored chunks. Chunks of
+ * an earlier download are reused if they have the same size; otherwise they are deleted. Rejects
+ * with the reason of the signal, as an `InoriginError`, if it has aborted.
+ */
+export function acquireWriteLease(
+  database: Database,
+  wanted: WantedResource,
+  chunkBytes: number,
+  { tag, signal }: LeaseOptions = {},
+): Promise<LeasedResource> {
+  const { sha256, type, name, url, bytes } = wanted
+  const writer = crypto.randomUUID()
+  return writeResource(database, async (resources, chunks) => {
+    // A deletion that follows the abort begins its transaction after this one, and sees the record.
+    if (signal?.aborted) throw InoriginError.from(signal.reason)
+    const before = await resources.get(sha256)
+    const isResumable = before && before.bytes === bytes && before.chunkBytes === chunkBytes
+    if (!isResumable) await chunks.delete(toChunkKeyRange(sha256))
+    const keys = await chunks.getAllKeys(toChunkKeyRange(sha256))
+    const digests = isResumable ? before.chunks : createMissingChunks(bytes, chunkBytes)
+    const record = {
+      sha256,
+      type,
+      name,
+      url,
+      bytes,
+      chunkBytes,
+      writer,
+      // ETags of two servers cannot be compared.
+      etag: isResumable && before.url === url ? before.etag : null,
+      chunks: withoutLostChunks(digests, keys),
+      verified: false,
+      lastUsed: Date.now(),
+      tags: mergeTag(before?.tags ?? [], tag),
+    }
+    await resources.put(record)
+    return { ...record, knownDigests: isResumable && before.verified ? digests : [] }
+  })
+}
+
+function createMissingChunks(bytes: number, chunkBytes: number): null[] {
+  return Array.from({ length: Math.ceil(bytes / chunkBytes) }, () => null)
+}
+
+/** Stores a complete chunk. Uses an `ArrayBuffer` where the browser cannot store the Blob. */
+export async function putChunk(
+  database: Database,
+  lease: WriteLease,
+  index: number,
+  chunk: Blob,
+  hash: string,
+): Promise<void> {
+  try {
+    await putChunkContent(database, lease, index, chunk, hash)
+  } catch (thrown) {
+    if (!isBlobStorageError(thrown)) throw thrown
+    await putChunkContent(database, lease, index, await chunk.arrayBuffer(), hash)
+  }
+}
+
+function putChunkContent(
+  database: Database,
+  lease: WriteLease,
+  index: number,
+  chunk: Blob | ArrayBuffer,
+  hash: string,
+): Promise<void> {
+  return updateLeased(
+    database,
+    lease,
+    (record) => ({ chunks: record.chunks.with(index, hash) }),
+    (chunks) => chunks.put(chunk, [lease.sha256, index]),
+  )
+}
+
+/** Deletes one damaged chunk. The writer keeps its lease. */
+export function deleteChunk(database: Database, lease: WriteLease, index: number): Promise<void> {
+  return updateLeased(
+    database,
+    lease,
+    (record) => ({ chunks: record.chunks.with(index, null) }),
+    (chunks) => chunks.delete([lease.sha256, index]),
+  )
+}
+
+/** Resolves with one stored chunk. The resource may be unfinished. */
+function getChunk(
+  database: Database,
+  sha256: string,
+  index: number,
+): Promise<Blob | ArrayBuffer | undefined> {
+  return database.use((connection) => connection.get('chunks', [sha256, index]))
+}
+
+/** Records the ETag of the version being downloaded. */
+export function setEtag(database: Database, lease: WriteLease, etag: string | null): Promise<void> {
+  return updateLeased(database, lease, () => ({ etag }))
+}
+
+/** Deletes every chunk. The writer keeps its lease. */
+export function deleteAllChunks(database: Database, lease: WriteLease): Promise<void> {
+  return updateLeased(
+    database,
+    lease,
+    (record) => ({ chunks: record.chunks.map(() => null), etag: null }),
+    (chunks) => chunks.delete(toChunkKeyRange(lease.sha256)),
+  )
+}
+
+/** Makes the resource readable after its hash was verified, and ends the lease. */
+export function markVerified(
+  database: Database,
+  lease: WriteLease,
+  chunks: (string | null)[],
+): Promise<void> {
+  return writeResource(database, async (resources) => {
+    const record = await resources.get(lease.sha256)
+    // This writer finished it just before the connection was lost, and now runs again.
+    if (record?.verified) return
+    await resources.put({ ...assertLeased(record, lease), chunks, verified: true, writer: null })
+  })
+}
+
+type Stores = ['resources', 'chunks']
+type Store<Name extends Stores[number]> = IDBPObjectStore<StoreSchema, Stores, Name, 'readwrite'>
+
+function writeResource<T>(
+  database: Database,
+  work: (resources: Store<'resources'>, chunks: Store<'chunks'>) => Promise<T>,
+): Promise<T> {
+  const stores: Stores = ['resources', 'chunks']
+  return runWrite(
+    database,
+    stores,
+    (transaction) => work(transaction.objectStore('resources'), transaction.objectStore('chunks')),
+    // A record must not survive a power failure without the chunk that it lists.
+    { durability: 'strict' },
+  )
+}
+
+/** Changes the record of a leased resource, and its chunks, in one transaction. */
+function updateLeased(
+  database: Database,
+  lease: WriteLease,
+  update: (record: ResourceRecord) => Partial<ResourceRecord>,
+  changeChunks?: (chunks: Store<'chunks'>) => Promise<unknown>,
+): Promise<void> {
+  return writeResource(database, async (resources, chunks) => {
+    const record = assertLeased(await resources.get(lease.sha256), lease)
+    await changeChunks?.(chunks)
+    await resources.put({ ...record, ...update(record) })
+  })
+}
+
+function assertLeased(record: ResourceRecord | undefined, lease: WriteLease): ResourceRecord {
+  if (record?.writer === lease.writer) return record
+  throw new InoriginError(
+    'aborted',
+    record
+      ? `Another tab has taken over the download of ${record.name}.`
+      : `The resource ${lease.sha256} was removed while it was being downloaded.`,
+    { code: 'download_replaced' },
+  )
+}
+
+/**
+ * Returns `true` if the browser cannot store Blobs. Safari rejects them at times ("Error preparing
+ * Blob/File data"), and old private windows always do.
+ */
+function isBlobStorageError(thrown: unknown): boolean {
+  const { name } = ((thrown instanceof InoriginError && thrown.cause) || thrown) as {
+    name?: unknown
+  }
+  return name === 'UnknownError' || name === 'DataCloneError'
+}
+
+// Checks stored resources for damage.
+
+/**
+ * Reads the stored chunks of these resources and deletes every chunk that is unreadable or changed.
+ * A resource with a deleted chunk is not readable; the next download fetches that chunk alone.
+ * Resolves with the number of bytes deleted. Calls `onBytes` with the bytes read, chunk by chunk.
+ */
+export async function deleteDamagedChunks(
+  database: Database,
+  digests: Iterable<string>,
+  signal: AbortSignal,
+  onBytes: (bytes: number) => void = () => undefined,
+): Promise<number> {
+  let bytes = 0
+  for (const sha256 of new Set(digests)) {
+    const record = await findResourceRecord(database, sha256)
+    if (!record?.verified) continue
+    for (const [index, digest] of record.chunks.entries()) {
+      signal.throwIfAborted()
+      const content = await readChunkContent(await getChunk(database, sha256, index))
+      const isWhole = content?.byteLength === getChunkLength(record, index)
+      onBytes(getChunkLength(record, index))
+      const isSame =
+        isWhole &&
+        (digest === UNKNOWN_DIGEST || (await computeDigest('SHA-256', content)) === digest)
+      if (isSame) continue
+      await deleteChunkData(database, sha256, index)
+      bytes += getChunkLength(record, index)
+    }
+  }
+  return bytes
+}
+
+/**
+ * Resolves with the content of a stored chunk; `null` if it is missing, if its file is lost, or if
+ * the record is something else.
+ */
+async function readChunkContent(chunk: unknown): Promise<ArrayBuffer | null> {
+  if (chunk instanceof ArrayBuffer) return chunk
+  return chunk instanceof Blob ? chunk.arrayBuffer().catch(() => null) : null
+}
+
+/** Deletes a chunk. Its recorded hash stays, and the chunk that replaces it must match. */
+function deleteChunkData(database: Database, sha256: string, index: number): Promise<void> {
+  return runWrite(database, ['chunks'], (transaction) =>
+    transaction.objectStore('chunks').delete([sha256, index]),
+  )
 }

@@ -1,9 +1,7 @@
 /** Manages the connection to the database, which opens on first use and reopens after a loss. */
-import { openDB, type IDBPDatabase, type IDBPTransaction, type StoreNames } from 'idb'
+import { type IDBPDatabase, type IDBPTransaction, openDB, type StoreNames } from 'idb'
 import { InoriginError, messageOf } from '../error.ts'
-import type { StoreSchema } from './db.ts'
-import { DB_VERSION, migrate } from './migrations.ts'
-import { isQuotaExceeded, storageFullError } from './quota.ts'
+import { type ResourceRecord, type StoreSchema, UNKNOWN_DIGEST } from './db.ts'
 
 export type Connection = IDBPDatabase<StoreSchema>
 type StoreName = StoreNames<StoreSchema>
@@ -236,5 +234,111 @@ function toOpenError(thrown: unknown): unknown {
     `The browser refused to open its database (${messageOf(thrown)}). ` +
       'This happens in private windows and on full disks. Reload the page to try again.',
     { code: 'store_unavailable', cause: thrown },
+  )
+}
+
+// Migrates a database of any earlier version to the current one, without losing downloads.
+
+type Transaction = IDBPTransaction<StoreSchema, StoreNames<StoreSchema>[], 'versionchange'>
+type MigrationStep = (connection: Connection, transaction: Transaction) => void | Promise<void>
+
+/** Steps from each version to the next. Steps are only added, never changed. */
+const STEPS: readonly MigrationStep[] = [createStores, addChunkDigests, addEntries, addBackground]
+
+/** Version of the database, which is the number of steps. */
+export const DB_VERSION = STEPS.length
+
+/** Runs the steps that a database of version `oldVersion` has not run. */
+async function migrate(
+  connection: Connection,
+  oldVersion: number,
+  transaction: Transaction,
+): Promise<void> {
+  for (const step of STEPS.slice(oldVersion)) await step(connection, transaction)
+}
+
+function createStores(connection: Connection): void {
+  const resources = connection.createObjectStore('resources', { keyPath: 'sha256' })
+  resources.createIndex('lastUsed', 'lastUsed')
+  connection.createObjectStore('chunks')
+  const predictions = connection.createObjectStore('predictions', { keyPath: 'id' })
+  predictions.createIndex('asker', ['tag', 'clientId', 'configurationId'])
+  predictions.createIndex('configuration', 'configuration')
+  connection.createObjectStore('device')
+}
+
+/** Resource record of version 1, with the number of complete chunks and without tags. */
+interface ResourceRecord1 extends Omit<ResourceRecord, 'chunks' | 'tags'> {
+  chunks: number
+  pinned?: boolean
+}
+
+/** Records a hash for each chunk, so that chunks can be lost alone, and replaces pins by tags. */
+async function addChunkDigests(connection: Connection, transaction: Transaction): Promise<void> {
+  connection.createObjectStore('pins', { keyPath: 'tag' })
+  const predictions = await transaction.objectStore('predictions').getAll()
+  let cursor = await transaction.objectStore('resources').openCursor()
+  while (cursor) {
+    const { pinned: _, ...record } = cursor.value as unknown as ResourceRecord1
+    const count = Math.ceil(record.bytes / record.chunkBytes)
+    const chunks = Array.from({ length: count }, (__, index) =>
+      index < record.chunks ? UNKNOWN_DIGEST : null,
+    )
+    const users = predictions.filter(({ resources }) =>
+      resources.some(({ sha256 }) => sha256 === record.sha256),
+    )
+    const tags = [...new Set(users.map(({ tag }) => tag))]
+    await cursor.update({ ...record, chunks, tags })
+    cursor = await cursor.continue()
+  }
+}
+
+/** Adds the store for the catalog entries of imported tags. */
+function addEntries(connection: Connection): void {
+  connection.createObjectStore('entries', { keyPath: 'tag' })
+}
+
+/** Adds the stores for background responses. */
+function addBackground(connection: Connection): void {
+  connection.createObjectStore('background', { keyPath: 'id' })
+  connection.createObjectStore('backgroundParts')
+}
+
+// Reads the storage quota of this origin, and creates the error for a full disk.
+
+/** Storage usage and quota of this origin in bytes; `null` where the browser does not report it. */
+interface StorageQuota {
+  usage: number | null
+  quota: number | null
+}
+
+/** Resolves with the browser's estimate for everything that this origin stores. */
+export async function estimateQuota(): Promise<StorageQuota> {
+  const { usage, quota } = (await navigator.storage?.estimate?.()) ?? {}
+  return { usage: usage ?? null, quota: quota ?? null }
+}
+
+/** Returns `true` if the browser reported that its quota is exceeded. */
+function isQuotaExceeded(thrown: unknown): boolean {
+  return thrown instanceof Error && thrown.name === 'QuotaExceededError'
+}
+
+/** Returns `true` for a {@link storageFullError} error and for the error of a failed eviction. */
+export function isStorageFullError(thrown: unknown): boolean {
+  return thrown instanceof InoriginError && thrown.code === 'storage_full'
+}
+
+/** Ignores a full storage, for writes that are optional; rethrows every other error. */
+export function ignoreStorageFull(thrown: unknown): void {
+  if (!isStorageFullError(thrown)) throw thrown
+}
+
+/** Returns an {@link InoriginError} for a full storage that says what to do. */
+function storageFullError(cause: unknown): InoriginError {
+  return new InoriginError(
+    'unavailable',
+    'The storage that the browser grants this site is full. Downloaded data is kept. Remove ' +
+      'models that you do not need, or free space on the disk, and try again.',
+    { code: 'storage_full', cause },
   )
 }

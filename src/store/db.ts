@@ -52,7 +52,7 @@ export interface ResourceRecord {
 export const UNKNOWN_DIGEST = ''
 
 /** Tag whose resources are never evicted, including resources that are not stored yet. */
-export interface PinRecord {
+interface PinRecord {
   tag: Tag
   /** Time of pinning, in RFC 3339. */
   since: string

@@ -1,15 +1,13 @@
 /** Downloads one resource into the store: resumes, retries and verifies it. */
 import { InoriginError } from '../error.ts'
 import type { Tag } from '../types/index.ts'
-import { runExclusive } from './exclusive.ts'
-import { downloadFailedError, wrongLengthError } from './download-response.ts'
-import { openAssembly, type Assembly, type DigestMismatch } from './assembly.ts'
-import { CHUNK_BYTES, type WantedResource } from './db.ts'
+import { computeBackoffMs, sleep } from '../values/promises.ts'
+import { type Assembly, type DigestMismatch, openAssembly } from './assembly.ts'
 import type { Database } from './database.ts'
+import { CHUNK_BYTES, type WantedResource } from './db.ts'
+import { runExclusive } from './exclusive.ts'
 import { trackDeletion } from './pending-deletions.ts'
-import { computeBackoffMs, sleep } from './timeouts.ts'
 import { readResource, removeResource } from './resources.ts'
-import { requestRange, type RangeOutcome } from './range-request.ts'
 
 /** Settings of a download. */
 export interface DownloadTuning {
@@ -30,7 +28,7 @@ const DEFAULT_TUNING: Readonly<DownloadTuning> = {
   stallTimeoutMs: 30_000,
 }
 
-export interface DownloadOptions {
+interface DownloadOptions {
   signal: AbortSignal
   /**
    * Called after every piece, with the stored bytes of the resource and the bytes just received
@@ -213,4 +211,299 @@ function digestMismatchError(
       'Correct the file or the catalog entry.',
     { code: 'hash_mismatch', details: { url: wanted.url, expected, got } },
   )
+}
+
+// Interprets a server's response to a request for a resource or the rest of one.
+
+/** Next step after a response. */
+type ResponseAction =
+  /** The body holds the bytes from `from` on. */
+  | { type: 'take'; from: number }
+  /** Retry later, in `after` seconds if the server sent a retry-after. */
+  | { type: 'retry'; why: string; after: number | null }
+  /** The stored bytes do not match the server's file. Request the whole file, without a range. */
+  | { type: 'restart'; why: string }
+
+/** Longest retry-after in seconds that is waited for. A longer one is an error. */
+const MAX_RETRY_AFTER_SECONDS = 60
+
+/**
+ * Decides what to do with the response to a request for the bytes from `from` on. A `from` of 0
+ * means a request for the whole file, without a range. Throws `unavailable` if a retry cannot help.
+ */
+export function interpretResponse(
+  response: Response,
+  wanted: WantedResource,
+  from: number,
+  etag: string | null,
+): ResponseAction {
+  const { status } = response
+  if (status === 200) return interpretFullResponse(response, wanted)
+  if (status === 206) return interpretPartialResponse(response, wanted, from, etag)
+  if (status === 416 && from > 0) {
+    return { type: 'restart', why: 'the server rejected the range (416)' }
+  }
+  if (status === 408 || status === 425 || status === 429 || status >= 500) {
+    const after = parseRetryAfter(response.headers.get('retry-after'), Date.now())
+    if (after !== null && after > MAX_RETRY_AFTER_SECONDS) {
+      throw new InoriginError(
+        'unavailable',
+        `${wanted.url} returned ${status} and asks to retry after ${after} s.`,
+        { code: 'download_failed', retryAfter: after, details: { url: wanted.url, status } },
+      )
+    }
+    return { type: 'retry', why: `the server returned ${status}`, after }
+  }
+  throw downloadFailedError(wanted, `the server returned ${status}`, { status })
+}
+
+/** Returns the ETag of a response; `null` if it has none or CORS hides it. */
+function getEtag(response: Response): string | null {
+  return response.headers.get('etag')
+}
+
+/** Returns `true` if both tags are known and differ. */
+function isOtherEtag(one: string | null, other: string | null): boolean {
+  return one !== null && other !== null && toStrongEtag(one) !== toStrongEtag(other)
+}
+
+/** Returns the error for a download that cannot succeed. The message names the URL. */
+function downloadFailedError(
+  wanted: WantedResource,
+  why: string,
+  details: Readonly<Record<string, unknown>> = {},
+  cause?: unknown,
+): InoriginError {
+  return new InoriginError('unavailable', `Could not download ${wanted.url}: ${why}.`, {
+    code: 'download_failed',
+    details: { url: wanted.url, ...details },
+    cause,
+  })
+}
+
+/** Returns the error for a body whose length is not that of the resource. */
+function wrongLengthError(wanted: WantedResource, got: string): InoriginError {
+  const why = `the catalog says ${wanted.bytes} bytes, the server has ${got}`
+  return downloadFailedError(wanted, why, { expectedBytes: wanted.bytes })
+}
+
+function interpretFullResponse(response: Response, wanted: WantedResource): ResponseAction {
+  const { headers } = response
+  if (/^\s*(text\/html|application\/xhtml)/i.test(headers.get('content-type') ?? '')) {
+    throw downloadFailedError(
+      wanted,
+      'the response is an HTML page, which many servers send for missing files. ' +
+        'Check that the file is where the catalog says',
+    )
+  }
+  const length = headers.get('content-length')
+  // CORS hides the content-encoding of another origin, and then content-length may be the length
+  // of the encoded body.
+  const comparable = response.type !== 'cors' && !headers.has('content-encoding')
+  if (comparable && length !== null && Number(length) !== wanted.bytes) {
+    throw wrongLengthError(wanted, length)
+  }
+  return { type: 'take', from: 0 }
+}
+
+function interpretPartialResponse(
+  response: Response,
+  wanted: WantedResource,
+  from: number,
+  etag: string | null,
+): ResponseAction {
+  // With chunk hashes the ETag does not matter: servers of one farm may tag the same file
+  // differently.
+  if (!wanted.chunks && isOtherEtag(etag, getEtag(response))) {
+    return { type: 'restart', why: 'the file has changed on the server' }
+  }
+  // The range counts bytes of the encoded file, and a part of that cannot be decoded.
+  const encoding = response.headers.get('content-encoding') ?? 'identity'
+  if (encoding !== 'identity') return { type: 'restart', why: `the 206 response is ${encoding}` }
+  const range = response.headers.get('content-range')
+  if (range === null) {
+    // CORS mostly hides it. The hash of the whole file then decides.
+    if (response.type === 'cors') return { type: 'take', from }
+    return { type: 'restart', why: 'the 206 response has no content-range header' }
+  }
+  const [, start, total] = /^bytes (\d+)-\d+\/(\d+|\*)$/.exec(range.trim()) ?? []
+  if (Number(start) !== from || (total !== '*' && Number(total) !== wanted.bytes)) {
+    const asked = `bytes from ${from} of ${wanted.bytes}`
+    return { type: 'restart', why: `asked for ${asked}, the server sent "${range}"` }
+  }
+  return { type: 'take', from }
+}
+
+/** Parses a `retry-after` header, a number of seconds or a date, into seconds from `now`. */
+function parseRetryAfter(header: string | null, now: number): number | null {
+  if (header === null) return null
+  if (/^\s*\d+\s*$/.test(header)) return Number(header)
+  const moment = Date.parse(header)
+  return Number.isNaN(moment) ? null : Math.max(0, Math.ceil((moment - now) / 1000))
+}
+
+/** Returns the strong form of an ETag. A compressed response carries the weak form of it. */
+function toStrongEtag(etag: string): string {
+  return etag.replace(/^W\//, '')
+}
+
+// Sends one request for the missing bytes of a resource and writes the body as it arrives.
+
+/**
+ * Result of a request. `ended` means that the body ended, complete or not. `next` means that a part
+ * of the file, or a gap between stored chunks, is complete.
+ */
+type RangeOutcome =
+  | { type: 'ended' }
+  | { type: 'next' }
+  | { type: 'retry'; why: string; after: number | null; cause?: unknown }
+  | { type: 'restart'; why: string }
+  | { type: 'damaged'; damage: DigestMismatch }
+
+interface RangeRequestOptions {
+  signal: AbortSignal
+  /** Time in milliseconds without data after which the connection counts as dead. */
+  stallTimeoutMs: number
+  /** Called after every piece. */
+  onBytes: (received: number) => void
+}
+
+/**
+ * Requests the bytes from the assembly's position on and writes them. Throws an `InoriginError`
+ * if a retry cannot help, and the signal's reason if it was aborted.
+ */
+async function requestRange(
+  wanted: WantedResource,
+  assembly: Assembly,
+  { signal, stallTimeoutMs, onBytes }: RangeRequestOptions,
+): Promise<RangeOutcome> {
+  const connection = openConnection(signal, stallTimeoutMs)
+  try {
+    const { part, from, end, last } = nextRange(wanted, assembly)
+    const { value: response, retry } = await connection.wait(
+      () =>
+        fetch(part.url, {
+          // This simple form of a range needs no CORS preflight, but `If-Range` would.
+          headers: from > 0 || last !== null ? { range: `bytes=${from}-${last ?? ''}` } : {},
+          // Firefox truncates huge responses while it writes them to its cache.
+          cache: 'no-store',
+          signal: connection.signal,
+        }),
+      'it cannot be reached, or its server rejects this origin (CORS)',
+    )
+    if (retry) return retry
+    const file = { ...wanted, url: part.url, bytes: part.bytes }
+    // The recorded ETag is that of the first part.
+    const etag = part.start === 0 ? assembly.etag : null
+    const action = interpretResponse(response, file, from, etag)
+    if (action.type !== 'take') return action
+    if (part.start === 0 && mustRestart(response, assembly))
+      await assembly.restart(getEtag(response))
+    else if (from > 0) assembly.join()
+    /** Number of stored bytes that a server without range support sends again. */
+    let resentBytes = assembly.position - part.start - action.from
+    if (!response.body) return { type: 'ended' }
+    const reader = response.body.getReader()
+    for (;;) {
+      const read = await connection.wait(() => reader.read(), 'the connection failed')
+      if (read.retry) return read.retry
+      const piece = read.value.value
+      const isThere = assembly.position >= end && end < wanted.bytes
+      if (!piece) return { type: isThere ? 'next' : 'ended' }
+      const missing = end - assembly.position
+      const newBytes = piece.subarray(resentBytes)
+      resentBytes = Math.max(0, resentBytes - piece.length)
+      if (newBytes.length > missing && last === null) {
+        if (action.from === 0) throw wrongLengthError(file, 'more')
+        return { type: 'restart', why: 'the server sent more bytes than are missing' }
+      }
+      const damage = await assembly.write(newBytes.subarray(0, missing))
+      onBytes(piece.length)
+      if (damage) return { type: 'damaged', damage }
+      // Bytes past the requested range are stored already.
+      if (last !== null && assembly.position >= end) return { type: 'next' }
+    }
+  } finally {
+    connection.close()
+  }
+}
+
+/**
+ * Returns the part of the file at the assembly's position, where the request begins and ends in it
+ * (`from`, `last`; `null` for its end), and the end in the file.
+ */
+function nextRange(wanted: WantedResource, assembly: Assembly) {
+  const part = getPartAt(wanted, assembly.position)
+  const partEnd = part.start + part.bytes
+  const end = Math.min(partEnd, assembly.end)
+  const last = end < partEnd ? end - part.start - 1 : null
+  return { part, from: assembly.position - part.start, end, last }
+}
+
+type Received<T> = { value: T; retry?: undefined } | { value?: undefined; retry: RangeOutcome }
+
+/** Connection of one request, which ends when no data arrive for some time. */
+interface Connection {
+  signal: AbortSignal
+  /**
+   * Waits for data. Resolves with `retry` if they do not come, for the reason `why`. Rejects if the
+   * caller aborted the request.
+   */
+  wait<T>(work: () => Promise<T>, why: string): Promise<Received<T>>
+  /** Cancels the request. */
+  close(): void
+}
+
+function openConnection(signal: AbortSignal, stallTimeoutMs: number): Connection {
+  const ending = new AbortController()
+  return {
+    signal: AbortSignal.any([signal, ending.signal]),
+    async wait(work, why) {
+      const timer = setTimeout(() => ending.abort(), stallTimeoutMs)
+      try {
+        return { value: await work() }
+      } catch (cause) {
+        signal.throwIfAborted()
+        const silent = `no data arrived for ${stallTimeoutMs / 1000} s`
+        const reason = ending.signal.aborted ? silent : why
+        return { retry: { type: 'retry', why: reason, after: null, cause } }
+      } finally {
+        clearTimeout(timer)
+      }
+    },
+    close: () => ending.abort(),
+  }
+}
+
+/**
+ * Returns `true` if a response with the whole file makes the stored bytes useless: there are none,
+ * or its ETag is of another version. A repair keeps its chunks, whose hashes are known.
+ */
+function mustRestart(response: Response, { storedBytes, etag, isRepair }: Assembly): boolean {
+  if (isRepair || response.status !== 200) return false
+  return storedBytes === 0 || isOtherEtag(etag, getEtag(response))
+}
+
+// Locates bytes of files that are split into parts because a host limits the file size.
+
+/** File that holds `bytes` of a resource, from offset `start` on. */
+interface FilePart {
+  url: string
+  start: number
+  bytes: number
+}
+
+/** Returns the part that holds the byte at `position`. An unsplit file is its only part. */
+export function getPartAt({ url, bytes, partBytes }: WantedResource, position: number): FilePart {
+  if (partBytes === undefined) return { url, start: 0, bytes }
+  const index = Math.floor(position / partBytes)
+  const start = index * partBytes
+  return { url: toPartUrl(url, index), start, bytes: Math.min(partBytes, bytes - start) }
+}
+
+/** Returns `https://host/model.onnx.2?v=1` for index 2 of `https://host/model.onnx?v=1`. */
+function toPartUrl(url: string, index: number): string {
+  const part = new URL(url)
+  part.pathname += `.${index}`
+  return part.href
 }

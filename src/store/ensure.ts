@@ -1,24 +1,22 @@
 /** Provides all resources of an implementation as Blobs and downloads those that are missing. */
 import { InoriginError } from '../error.ts'
 import type { Tag } from '../types/index.ts'
+import { type Database, ignoreStorageFull } from './database.ts'
 import type { WantedResource } from './db.ts'
 import { download, type DownloadTuning } from './download.ts'
-import { isImported } from './imported-entries.ts'
 import { reserveSpace, withEviction } from './eviction.ts'
+import { isImported } from './imported-entries.ts'
 import type { CatalogIndex } from './inventory.ts'
-import type { Database } from './database.ts'
-import { forEachParallel } from './parallel.ts'
+import { countStoredBytes, findResourceRecord, readResource, touchResources } from './resources.ts'
 import {
   createRate,
   startProgressReports,
   toTransferProgress,
   type TransferProgress,
 } from './transfer-rate.ts'
-import { countStoredBytes, readResource, findResourceRecord, touchResources } from './resources.ts'
-import { ignoreStorageFull } from './quota.ts'
-import { acquireUseLocks } from './use-locks.ts'
+import { acquireUseLocks } from './exclusive.ts'
 
-export interface EnsureOptions {
+interface EnsureOptions {
   signal: AbortSignal
   /** Tag that the resources are for. */
   tag?: Tag | undefined
@@ -142,4 +140,32 @@ function sumOf(values: Iterable<number>): number {
   let total = 0
   for (const value of values) total += value
   return total
+}
+
+// Runs work on many items, a few at a time.
+
+/**
+ * Runs `work` for every item, at most `limit` at once. The first failure aborts the rest and is the
+ * one that is thrown.
+ */
+export async function forEachParallel<T>(
+  items: readonly T[],
+  limit: number,
+  signal: AbortSignal,
+  work: (item: T, signal: AbortSignal) => Promise<void>,
+): Promise<void> {
+  const failure = new AbortController()
+  const shared = AbortSignal.any([signal, failure.signal])
+  const queue = items.values()
+  const runWorker = async () => {
+    for (const item of queue) {
+      await work(item, shared)
+    }
+  }
+  const workers = Array.from({ length: limit }, () =>
+    runWorker().catch((thrown: unknown) => failure.abort(thrown)),
+  )
+  // Waiting for all ensures that nothing writes after the caller learns of a failure.
+  await Promise.all(workers)
+  if (failure.signal.aborted) throw failure.signal.reason
 }

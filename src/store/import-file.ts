@@ -1,14 +1,23 @@
 /** Stores a resource from a file that the user chose. */
 import { createSHA256 } from 'hash-wasm'
 import { InoriginError } from '../error.ts'
-import type { Tag } from '../types/index.ts'
-import { runExclusive } from './exclusive.ts'
+import type { ImportProgress, Tag } from '../types/index.ts'
 import { openAssembly } from './assembly.ts'
+import type { Database } from './database.ts'
 import { CHUNK_BYTES, type WantedResource } from './db.ts'
 import { toDownloadLockName } from './download.ts'
-import type { Database } from './database.ts'
+import { forEachParallel } from './ensure.ts'
+import { type EvictionOptions, reserveSpace, withEviction } from './eviction.ts'
+import { acquireUseLocks, runExclusive } from './exclusive.ts'
 import { trackDeletion } from './pending-deletions.ts'
-import { countStoredBytes, readResource, removeResource, findResourceRecord } from './resources.ts'
+import {
+  countStoredBytes,
+  findResourceRecord,
+  readResource,
+  removeResource,
+  touchResources,
+} from './resources.ts'
+import { createProgressMeter, startProgressReports } from './transfer-rate.ts'
 
 /** Number of bytes of a file that are in memory at once. */
 const READ_PIECE_BYTES = 4 * 1024 * 1024
@@ -44,7 +53,7 @@ export function fileChangedError(path: string, cause?: unknown): InoriginError {
 }
 
 /** Computes the sha256 of a file, which may be larger than the memory. */
-export async function digestFile(
+async function digestFile(
   file: Blob,
   { signal, onBytes }: Pick<ImportFileOptions, 'signal' | 'onBytes'>,
 ): Promise<string> {
@@ -104,4 +113,110 @@ async function deleteMismatched(database: Database, sha256: string): Promise<fal
   const bytes = record ? countStoredBytes(record) : 0
   await trackDeletion(database, bytes, () => removeResource(database, sha256))
   return false
+}
+
+// Imports files that the user chose into the store.
+
+export interface ImportOptions extends EvictionOptions {
+  tag: Tag
+  onProgress: (progress: ImportProgress) => void
+  /** Called when something must be written and there is space for it. */
+  onWrite?: () => void
+}
+
+/** File and the resource that it is. */
+export interface FileMatch {
+  path: string
+  file: Blob
+  resource: WantedResource
+}
+
+/** Number of files that are written at the same time. All come from one disk. */
+const MAX_PARALLEL_WRITES = 2
+
+/** Resolves with the sha256 of each file, in the same order. */
+export function digestFiles(files: readonly Blob[], options: ImportOptions): Promise<string[]> {
+  const { signal } = options
+  return withCheckProgress(files, options, async (onBytes) => {
+    const hashes: string[] = []
+    for (const file of files) hashes.push(await digestFile(file, { signal, onBytes }))
+    return hashes
+  })
+}
+
+/** Runs `read` and reports the bytes that it passes to `onBytes` as the phase `check`. */
+export async function withCheckProgress<T>(
+  files: readonly Blob[],
+  { tag, onProgress }: Pick<ImportOptions, 'tag' | 'onProgress'>,
+  read: (onBytes: (bytes: number) => void) => Promise<T>,
+): Promise<T> {
+  const meter = createProgressMeter(
+    tag,
+    'check',
+    files.reduce((sum, file) => sum + file.size, 0),
+  )
+  const stopReports = startProgressReports(meter.progress, onProgress)
+  const found = await read(meter.add).finally(stopReports)
+  onProgress(meter.progress())
+  return found
+}
+
+/**
+ * Stores the files that are not stored yet. Resolves with the number of bytes written. Rejects with
+ * `unavailable` before the first byte if they do not fit, with `invalid_request` if a file changed
+ * since it was matched, and with `aborted`. Complete chunks stay stored.
+ */
+export async function importFiles(
+  database: Database,
+  matches: readonly FileMatch[],
+  options: ImportOptions,
+): Promise<number> {
+  const { tag, signal, onProgress, onWrite = () => undefined } = options
+  const unique = new Map(matches.map((match) => [match.resource.sha256, match]))
+  const release = await acquireUseLocks(database, unique.keys(), signal)
+  let releaseSpace = () => {}
+  try {
+    const missing: FileMatch[] = []
+    const missingBytes = new Map<string, number>()
+    for (const match of unique.values()) {
+      const { sha256, bytes } = match.resource
+      if (await readResource(database, sha256)) continue
+      const record = await findResourceRecord(database, sha256)
+      missing.push(match)
+      missingBytes.set(sha256, Math.max(0, bytes - (record ? countStoredBytes(record) : 0)))
+    }
+    if (missing.length > 0) {
+      const remaining = Array.from(
+        missingBytes.keys(),
+        (sha256) => [sha256, () => missingBytes.get(sha256) ?? 0] as const,
+      )
+      releaseSpace = await reserveSpace(database, new Map(remaining), options)
+      onWrite()
+    }
+    const total = [...missingBytes.values()].reduce((sum, bytes) => sum + bytes, 0)
+    const meter = createProgressMeter(tag, 'store', total)
+    const stopReports = startProgressReports(meter.progress, onProgress)
+    await forEachParallel(
+      missing,
+      MAX_PARALLEL_WRITES,
+      signal,
+      async ({ path, file, resource }, shared) => {
+        const { sha256 } = resource
+        const onBytes = (bytes: number) => {
+          meter.add(bytes)
+          missingBytes.set(sha256, Math.max(0, (missingBytes.get(sha256) ?? 0) - bytes))
+        }
+        const isSame = await withEviction(database, { ...options, signal: shared }, () =>
+          importFile(database, resource, file, { signal: shared, tag, onBytes }),
+        )
+        if (!isSame) throw fileChangedError(path)
+      },
+    ).finally(stopReports)
+    await touchResources(database, unique.keys(), tag)
+    onProgress(meter.progress())
+    return total
+  } finally {
+    releaseSpace()
+    release()
+  }
 }

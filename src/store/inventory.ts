@@ -11,7 +11,7 @@ import {
   MODEL_STORES,
   sumStoredBytes,
 } from './resources.ts'
-import { listResourcesInUse } from './use-locks.ts'
+import { listResourcesInUse } from './exclusive.ts'
 
 export interface Inventory {
   /** All resources, complete or not, least recently used first. Lost chunks are `null`. */

@@ -5,10 +5,9 @@
  * https://crsrc.org/c/content/browser/indexed_db). Until then deleted data counts as used, and
  * evicting more because of it would be wrong.
  */
-import type { Database } from './database.ts'
-import { sleep } from './timeouts.ts'
+import { type Database, estimateQuota } from './database.ts'
+import { sleep } from '../values/promises.ts'
 import { listResourceRecords, sumStoredBytes } from './resources.ts'
-import { estimateQuota } from './quota.ts'
 
 interface PendingDeletion {
   /** Bytes that the origin used besides resources before the deletion; `null` if unknown. */
@@ -18,7 +17,7 @@ interface PendingDeletion {
   since: number
 }
 
-export interface SettleOptions {
+interface SettleOptions {
   signal: AbortSignal
   /** Resolves with `true` if there is enough space despite the pending deletions. */
   hasEnough?: () => Promise<boolean>

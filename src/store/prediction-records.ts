@@ -3,7 +3,7 @@ import type { PredictionRecord } from './db.ts'
 import { runWrite, type Database } from './database.ts'
 
 /** Client, tag and configuration of a request. `configurationId` is empty if there was none. */
-export type PredictionKey = Pick<PredictionRecord, 'tag' | 'clientId' | 'configurationId'>
+type PredictionKey = Pick<PredictionRecord, 'tag' | 'clientId' | 'configurationId'>
 
 /** Maximum number of stored predictions. Beyond it, the least recently used are deleted. */
 const MAX_PREDICTIONS = 1000

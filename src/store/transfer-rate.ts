@@ -1,7 +1,7 @@
 /** Measures the rate of incoming bytes and reports progress. */
 import type { Tag } from '../types/index.ts'
 
-export interface Rate {
+interface Rate {
   add(bytes: number): void
   /** Returns the bytes per second over the last few seconds; 0 if none arrived. */
   perSecond(): number
@@ -29,7 +29,7 @@ export function createRate(now: () => number = () => performance.now(), window =
 }
 
 /** Returns the seconds that so many bytes take at that rate; `null` if the rate is 0. */
-export function estimateSeconds(bytes: number, bytesPerSecond: number): number | null {
+function estimateSeconds(bytes: number, bytesPerSecond: number): number | null {
   if (bytes <= 0) return 0
   return bytesPerSecond > 0 ? bytes / bytesPerSecond : null
 }

@@ -1,9 +1,17 @@
 /** Defines the calls that pages make to the host, beside those of `/v1`. */
-import { HOST_METHODS, type Host } from './host.ts'
-import type { Explanation } from './choice.ts'
-import type { LoadProgress, ModelState, Tag } from './model.ts'
-import type { PredictionResult, Predictor, SessionPrediction } from './predictor.ts'
-import type { Caller, EventStream, MethodTable } from './service.ts'
+import type { ErrorCode, ErrorKind } from '../error.ts'
+import { type Caller, type EventStream, type Host, HOST_METHODS, type MethodTable } from './host.ts'
+import type {
+  Device,
+  Explanation,
+  LoadProgress,
+  ModelState,
+  PredictionResult,
+  Predictor,
+  Route,
+  SessionPrediction,
+  Tag,
+} from './predictor.ts'
 import type {
   ChosenFile,
   Imported,
@@ -15,7 +23,6 @@ import type {
   StoredResource,
   StoredTag,
 } from './storage.ts'
-import type { TraceEvent } from './trace.ts'
 
 /**
  * The operations of the page's server handle, in addition to `/v1`. They use the same ports and
@@ -178,4 +185,114 @@ export interface OptionDigest {
   upstreams: string
   /** URLs from which images are fetched. */
   imageUrls: string
+}
+
+/** Operation of the host that a request needs. */
+export type TracedOperation =
+  | 'generate'
+  | 'countTokens'
+  | 'embed'
+  | 'createPrediction'
+  | 'createRemotePrediction'
+  | 'createBackground'
+  | 'predict'
+  | 'predictNext'
+
+/** Fields of all events of one request. */
+interface TracedRequest {
+  /** Id of the request, unique in the tab that hosts. */
+  id: string
+  operation: TracedOperation
+  tag: Tag
+}
+
+/** Error without its message, because a message may quote the request. */
+export interface TracedError {
+  kind: ErrorKind
+  code: ErrorCode | null
+}
+
+/** Fields of the events of one load. */
+interface TracedLoad {
+  type: 'load'
+  tag: Tag
+  /** Id of the implementation in the catalog. */
+  implementation: string
+  device: Device
+}
+
+/**
+ * An event of {@link Server.trace}. No event contains prompts, completions, inputs, outputs or API
+ * keys.
+ */
+export type TraceEvent = {
+  /** Time of the event, in RFC 3339. */
+  time: string
+} &
+  /** The first event of each host. Another tab may host now, with no models in memory. */
+  (
+    | { type: 'host' }
+    /** The host received a request of any tab. */
+    | (TracedRequest & { type: 'request' })
+    /**
+     * The request was answered. `milliseconds` is the time since it was received. `servedBy` is the
+     * place that answered; it is absent if the operation has no upstream servers, or if the place of
+     * an embedding was not known after 5 s.
+     */
+    | (TracedRequest & { type: 'response'; milliseconds: number; servedBy?: Route })
+    /** The request failed or was canceled. */
+    | (TracedRequest & { type: 'failure'; milliseconds: number; error: TracedError })
+    /** An implementation was chosen for a request or a load. */
+    | { type: 'choice'; tag: Tag; implementation: string; device: Device }
+    /** A load started, or the model is ready. */
+    | (TracedLoad & { status: 'started' | 'ready' })
+    /** The model left the memory, or its load ended. `error` says why. */
+    | (TracedLoad & { status: 'ended'; error: TracedError })
+  )
+
+/** The fields of an event that its reporter provides. */
+export type TraceReport = TraceEvent extends infer Event
+  ? Event extends { time: string }
+    ? Omit<Event, 'time'>
+    : never
+  : never
+
+// / <reference lib="esnext.disposable" preserve="true" />
+
+/** Options of `server.bridge()`. */
+export interface BridgeOptions {
+  /** Token that `inorigin bridge` printed. */
+  token: string
+  /**
+   * `true` to connect again when the command has ended and is started anew with the same token.
+   * Default: `false`, so that the end of the command ends the agreement.
+   */
+  reconnect?: boolean
+  /** Callback for changes of the state, such as to show the user that the tab is lent. */
+  onChange?: (state: BridgeState) => void
+  /** Signal that cancels the connection, and later closes the bridge. */
+  signal?: AbortSignal
+}
+
+/** State of a bridge. */
+export interface BridgeState {
+  /** `reconnecting` while the command does not answer. */
+  status: 'connected' | 'reconnecting' | 'closed'
+  /** Number of requests of other programs that the tab answers at the moment. */
+  requests: number
+  /** Number of requests that ended since the bridge was opened. */
+  answered: number
+}
+
+/** Connection by which programs outside the browser use this tab. `using` closes it after a block. */
+export interface Bridge extends Disposable {
+  readonly state: BridgeState
+  /**
+   * Promise that resolves when the bridge was closed by {@link Bridge.close} or by the signal. It
+   * rejects with `bridge_unreachable` when the command ended or closed the connection, unless the
+   * tab connects again, and with `bridge_refused` when the command has another token then.
+   */
+  readonly closed: Promise<void>
+  /** Cancels open requests and closes the connection, or ends the wait for one. */
+  close(): void
 }

@@ -1,4 +1,4 @@
-import type { LoadProgress, Route, Tag } from './model.ts'
+import type { LoadProgress, Route, Tag } from './predictor.ts'
 
 /** A JSON Schema. */
 export type JsonSchema = boolean | { readonly [keyword: string]: unknown }

@@ -1,22 +1,16 @@
 /** Defines the calls that the handlers of `/v1` make to the host. */
-import type { EmbeddingEvent, EmbeddingRequest } from './embedding.ts'
+import type { ErrorRecord } from '../error.ts'
 import type { GenerationEvent, GenerationRequest } from './generation.ts'
-import type { Model, Route, Tag } from './model.ts'
 import type {
+  Model,
   Prediction,
   PredictionRequest,
   Predictor,
   RemotePredictionEvent,
   RemotePredictionRequest,
+  Route,
+  Tag,
 } from './predictor.ts'
-import type {
-  BackgroundLog,
-  BackgroundResponse,
-  BackgroundStream,
-  StoredItem,
-  StoredResponse,
-} from './response.ts'
-import type { Caller, EventStream, MethodTable } from './service.ts'
 
 /** A generation that has been accepted, or whose model is still being loaded. */
 export interface Generation extends EventStream<GenerationEvent> {
@@ -156,3 +150,153 @@ export const HOST_METHODS = {
   resourceInfo: 'call',
   resource: 'call',
 } as const satisfies MethodTable<Host>
+
+// Types of services: interfaces whose methods other threads can call.
+
+/** Sender of a request, and the signal that cancels it. It is the last argument of every method. */
+export interface Caller<Event = never> {
+  /** API key as it was sent, without `Bearer`; `null` if none was sent. */
+  key: string | null
+  /** `true` if `key` is only a hash of the API key, for a request that is resumed later. */
+  isKeyHashed?: boolean
+  /** Id of the tab that sent the request, if known. Requests of different tabs take turns. */
+  client?: string
+  /** Signal that cancels the request. Generation then stops within one token. */
+  signal: AbortSignal
+  /** Called when another thread has received the request. From then on it may be running. */
+  onAck?: () => void
+  /** Receives the events before the result. */
+  onEvent?: (event: Event) => void
+  /**
+   * Has the thread that produces a stream write its events directly to the caller, after those that
+   * this thread has written. Resolves when all are written. Rejects if the stream fails. It may
+   * only be called while the caller reads a stream from this thread, and is absent if the caller is
+   * in this thread.
+   */
+  handOver?: (stream: RemoteStream<unknown>) => Promise<void>
+}
+
+/** Result of a method that returns a stream. Its other fields are available before the events. */
+export interface EventStream<Event> {
+  /**
+   * Events of the stream. The iterator throws an `InoriginError` if the work fails later. Leaving
+   * the loop cancels the request.
+   */
+  events: AsyncIterable<Event>
+}
+
+/** A stream that another thread writes. Either its events are read, or they are piped. */
+export interface RemoteStream<Event> extends EventStream<Event> {
+  /**
+   * Has the other thread write the events to this port. Resolves when the reader at the far end has
+   * received all of them. Rejects if the stream fails or its thread ends.
+   */
+  pipeTo(port: MessagePort): Promise<void>
+}
+
+/**
+ * Kind of a method. A `call` has one result, a `stream` has events after its result. A `monitored`
+ * stream fails when the answering thread is silent, and contains heartbeats.
+ */
+export type MethodKind = 'call' | 'stream' | 'monitored'
+
+type KindOf<Result> =
+  Result extends EventStream<infer Event>
+    ? { type: 'heartbeat' } extends Event
+      ? 'stream' | 'monitored'
+      : 'stream'
+    : 'call'
+
+/** Table of the methods of a service. Methods that are not listed cannot be called remotely. */
+export type MethodTable<Service> = {
+  readonly [Name in keyof Service]: Service[Name] extends (...args: never) => Promise<infer Result>
+    ? KindOf<Result>
+    : never
+}
+
+/** A service in another thread. */
+export type Remote<Service> = {
+  [Name in keyof Service]: Service[Name] extends (...args: infer Args) => Promise<infer Result>
+    ? (
+        ...args: Args
+      ) => Promise<Result extends EventStream<infer Event> ? Result & RemoteStream<Event> : Result>
+    : never
+}
+
+/** An item of a conversation in JSON, as clients send and receive it. */
+export interface StoredItem {
+  readonly id: string
+  readonly [field: string]: unknown
+}
+
+/** A stored response that clients can refer to in later requests. */
+export interface StoredResponse {
+  /** Id of the response. It cannot be guessed. */
+  id: string
+  /** The response body as it was sent to the client. */
+  body: Readonly<Record<string, unknown>>
+  /** The whole conversation before the response, without its instructions. */
+  input: readonly StoredItem[]
+  /** The items of the response. A client can refer to each of them by its id. */
+  output: readonly StoredItem[]
+}
+
+/** A response that the host computes in the background, as it is stored. */
+export interface BackgroundResponse {
+  /** Id of the response. It cannot be guessed. */
+  id: string
+  /** Time of creation in seconds since 1970. */
+  createdAt: number
+  request: GenerationRequest
+  /** Fields of the body that the response repeats. Only `src/wire` reads them. */
+  fields: Readonly<Record<string, unknown>>
+  /** The whole conversation before the response, without its instructions. */
+  input: readonly StoredItem[]
+}
+
+/**
+ * An event of a background response. The first one is `queued`, the last one `finish`. All but
+ * `progress` and `heartbeat` are stored.
+ */
+export type BackgroundEvent =
+  | { type: 'queued' }
+  | GenerationEvent
+  | { type: 'finish'; reason: 'failed'; error: ErrorRecord }
+  | { type: 'finish'; reason: 'cancelled' }
+
+/** The events of a background response. */
+export interface BackgroundStream extends EventStream<BackgroundEvent> {
+  response: BackgroundResponse
+}
+
+/** A background response and its stored events so far. */
+export interface BackgroundLog {
+  response: BackgroundResponse
+  events: readonly BackgroundEvent[]
+}
+
+/** The parsed body of `POST /v1/embeddings`. */
+export interface EmbeddingRequest {
+  model: Tag
+  /** Texts to embed: at least one, and none of them empty. */
+  input: readonly string[]
+  /** Length of the vectors. Default: the length that the model produces. */
+  dimensions?: number
+  /** The only place where the request may be answered. Default: any that the catalog allows. */
+  route?: Route
+}
+
+/** One vector for each text, in the order of the texts. */
+export interface Embeddings {
+  /** All vectors, concatenated. */
+  vectors: Float32Array<ArrayBuffer>
+  /** Length of each vector. */
+  dimensions: number
+  /** Number of tokens of all texts, including the special tokens that the tokenizer adds. */
+  tokens: number
+}
+
+/** An event of a running embedding request. */
+export type EmbeddingEvent =
+  /** A sign of life, sent when there was no other event for about 10 s. */
+  { type: 'heartbeat' } | { type: 'finish'; embeddings: Embeddings }

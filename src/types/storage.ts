@@ -1,5 +1,4 @@
-import type { ResourceType } from './predictor.ts'
-import type { Tag } from './model.ts'
+import type { ResourceType, Tag } from './predictor.ts'
 
 /** Storage in use and storage available. */
 export interface StorageUsage {
@@ -133,4 +132,23 @@ export interface Imported {
   complete: boolean
   /** Hints for checking a drafted signature, one sentence each. */
   notes: string[]
+}
+
+/** The file `files.json` of the folder `inorigin/`, which `inorigin init` writes. */
+export interface FileList {
+  written_by: 'inorigin init'
+  files: ListedFile[]
+}
+
+/** A file of that folder. */
+export interface ListedFile {
+  /** Path relative to the folder, with forward slashes. */
+  name: string
+  /** SHA-256 digest of the file. */
+  sha256: string
+  /**
+   * `true` for a file that is kept for offline use before it is used: a script, or the catalog. The
+   * others are large, and a device needs few of them, so they are kept when they are used.
+   */
+  precache: boolean
 }

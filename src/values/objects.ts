@@ -8,3 +8,22 @@ export function isObject(value: unknown): value is Record<string, unknown> {
 export function isObjectOrArray(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null
 }
+
+/**
+ * Returns `true` if the value is an instance of one of these global classes. A thread may lack some
+ * of them: workers have no elements, and Node.js has no images.
+ */
+export function isInstanceOf(value: unknown, classes: readonly string[]): boolean {
+  const globals: Partial<Record<string, unknown>> = globalThis as never
+  return classes.some((name) => {
+    const constructor = globals[name]
+    return typeof constructor === 'function' && value instanceof constructor
+  })
+}
+
+/**
+ * Key of the method that `using` calls at the end of a block. Where a browser has no
+ * `Symbol.dispose`, compilers of `using` look for this registered symbol
+ * (https://babeljs.io/docs/babel-plugin-transform-explicit-resource-management).
+ */
+export const disposeKey: typeof Symbol.dispose = Symbol.dispose ?? Symbol.for('Symbol.dispose')

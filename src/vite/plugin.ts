@@ -1,17 +1,23 @@
 /** The plugin: the library's files in Vite's servers and builds, and a `serve()` that finds them. */
-import { existsSync, readFileSync } from 'node:fs'
-import { join, relative, resolve } from 'node:path'
-import type { Plugin, ResolvedConfig } from 'vite'
+import { createHash } from 'node:crypto'
+import { cpSync, existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { basename, extname, join, relative, resolve, sep } from 'node:path'
+import type { Connect, Plugin, ResolvedConfig, Rollup } from 'vite'
 import type { AppFiles } from '../../sw/keep-app.ts'
-import { collectLibraryFiles, INORIGIN_FOLDER, type LibraryChoice } from '../cli/library-files.ts'
-import { DIST, findRuntime, readVersion } from '../cli/package-files.ts'
-import type { Content } from '../cli/write-file.ts'
-import { writeClientModule } from './client-module.ts'
-import { serveLibrary } from './dev-server.ts'
-import { type InoriginOptions, parsePluginOptions, type PluginSettings } from './options.ts'
-import { checkPublicFolder, SCRIPT, writeOutput } from './output.ts'
-import { type BundledScript, bundleServiceWorker } from './service-worker.ts'
-import { summarize } from './summary.ts'
+import { init, isOwnScript } from '../cli/init.ts'
+import {
+  collectLibraryFiles,
+  DIST,
+  FILE_LIST,
+  findRuntime,
+  INORIGIN_FOLDER,
+  type LibraryChoice,
+  readVersion,
+} from '../cli/library-files.ts'
+import { formatByteCount } from '../cli/output.ts'
+import { type Content, readContent } from '../cli/write-file.ts'
+import { refuse } from '../draft/refuse.ts'
+import { InoriginError } from '../error.ts'
 
 const MODULE = '\0inorigin'
 
@@ -125,4 +131,383 @@ function log({ config, library, settings, serviceWorker }: App, verb: string, wh
   const { isolate } = settings
   const lines = summarize(verb, where, { version: readVersion(), library, isolate, script })
   for (const line of lines) config.logger.info(line)
+}
+
+// The module that pages get in place of `inorigin`: the package itself, with a `serve()` that knows
+// where the app's files are.
+
+interface ClientModule {
+  /** Folder `dist` of the built package. */
+  dist: string
+  /** Expression for the URL of the service worker script; `null` if the app names it. */
+  worker: string | null
+  isolate: boolean
+  /** Path of the app's own catalog relative to the script; `null` if there is none. */
+  catalog: string | null
+}
+
+/** Returns the code of the module. */
+function writeClientModule({ dist, worker, isolate, catalog }: ClientModule): string {
+  const path = JSON.stringify(join(dist, 'index.js').replaceAll('\\', '/'))
+  const defaults = {
+    isolate: `${isolate}`,
+    ...(worker !== null && { worker: 'script' }),
+    ...(worker !== null && catalog !== null && { catalog: `new URL('${catalog}', script).href` }),
+  }
+  const lines = Object.entries(defaults).map(
+    // An option that is undefined must not hide the default.
+    ([name, value]) => `    ${name}: options.${name} ?? ${value},`,
+  )
+  return [
+    `import { serve as open } from ${path}`,
+    `export * from ${path}`,
+    ...(worker === null ? [] : [`const script = new URL(${worker}, location.href).href`]),
+    `export async function serve(options = {}) {`,
+    `  return open({`,
+    `    ...options,`,
+    ...lines,
+    `  })`,
+    `}`,
+    '',
+  ].join('\n')
+}
+
+// Serves the library's files while developing, from where they are installed.
+
+interface DevFiles {
+  /** Path that the app is served at, with slashes at both ends. */
+  base: string
+  /** Files of `inorigin/` by name. */
+  library: ReadonlyMap<string, Content>
+  /** Path of the folder with the app's own models; `null` if Vite serves it anyway. */
+  models: string | null
+  /** Resolves with the service worker script, or with `undefined` if something else serves it. */
+  serviceWorker: () => Promise<Content | undefined>
+}
+
+const TYPES: Readonly<Record<string, string>> = {
+  '.js': 'text/javascript',
+  '.mjs': 'text/javascript',
+  '.json': 'application/json',
+  '.md': 'text/markdown',
+  '.wasm': 'application/wasm',
+}
+
+/** Answers requests for the library's files; others go on to Vite. */
+function serveLibrary(files: DevFiles): Connect.NextHandleFunction {
+  return (request, response, next) => {
+    const [path = ''] = (request.originalUrl ?? request.url ?? '').split('?', 1)
+    findContent(files, path).then((content) => {
+      if (content === undefined) return next()
+      // The list makes service workers keep files, which would be stale after an update.
+      if (content === null) return response.writeHead(404).end()
+      response.setHeader('content-type', TYPES[extname(path)] ?? 'application/octet-stream')
+      response.setHeader('cache-control', 'no-cache')
+      response.end(readContent(content))
+    }, next)
+  }
+}
+
+/** Resolves with `undefined` for a file of the app, and with `null` for one that must be missing. */
+async function findContent(files: DevFiles, path: string): Promise<Content | null | undefined> {
+  const { base, library, models, serviceWorker } = files
+  if (path === `${base}sw.js`) return serviceWorker()
+  const folder = `${base}${INORIGIN_FOLDER}/`
+  if (!path.startsWith(folder)) return undefined
+  const name = decodeURIComponent(path.slice(folder.length))
+  if (name === FILE_LIST) return null
+  const own = models && !name.split('/').includes('..') && join(models, INORIGIN_FOLDER, name)
+  const isOwn = own && existsSync(own) && statSync(own).isFile()
+  return library.get(name) ?? (isOwn ? { from: own } : undefined)
+}
+
+// Options of the Vite plugin.
+
+/** Options of `inorigin()`. */
+export interface InoriginOptions {
+  /**
+   * `true` to include the embedded language models, the guide and the one that sees simple pictures,
+   * 14 MB. Default: `true`.
+   */
+  guide?: boolean
+  /** `true` to include WebLLM, 6 MB, and the list of its models. Default: `false`. */
+  mlc?: boolean
+  /**
+   * `true` to include the runtimes for WebGPU, 44 MB. Without them, models run on WASM only. Default:
+   * `true`.
+   */
+  webgpu?: boolean
+  /**
+   * Folder with models of your own, as passed to `inorigin add --public`, relative to the root.
+   * Default: Vite's public folder.
+   */
+  models?: string
+  /**
+   * Path of a service worker of your own, relative to the root. It is bundled to `sw.js`, and
+   * `attach()` is called before it, unless it imports `inorigin/sw` itself. `false` if something
+   * else builds your service worker: call `attach()` in it, and pass `worker` to `serve()`. Default:
+   * the library's own script.
+   */
+  serviceWorker?: string | false
+  /** `true` to isolate pages by default, so that WASM uses threads. Default: `true`. */
+  isolate?: boolean
+  /**
+   * `true` to keep all files of the build in the browser, so that its pages open without a network.
+   * Default: `false`.
+   */
+  keepApp?: boolean
+}
+
+/** Options with their defaults. `models` is `null` for Vite's public folder. */
+interface PluginSettings extends Required<Omit<InoriginOptions, 'models' | 'serviceWorker'>> {
+  models: string | null
+  /** Path of the app's own script; `null` for the library's. */
+  serviceWorker: string | false | null
+}
+
+type Kind = 'boolean' | 'string'
+
+const KINDS: Readonly<Record<keyof InoriginOptions, readonly Kind[]>> = {
+  guide: ['boolean'],
+  mlc: ['boolean'],
+  webgpu: ['boolean'],
+  models: ['string'],
+  serviceWorker: ['string', 'boolean'],
+  isolate: ['boolean'],
+  keepApp: ['boolean'],
+}
+
+/** Checks the options and adds the defaults. Throws `invalid_request` that names the option. */
+function parsePluginOptions(options: InoriginOptions): PluginSettings {
+  for (const [name, value] of Object.entries(options)) {
+    const kinds = Object.entries(KINDS).find(([known]) => known === name)?.[1]
+    if (!kinds) {
+      const known = Object.keys(KINDS).join(', ')
+      throw invalidOption(name, `inorigin() of Vite has no option ${name}. Options: ${known}.`)
+    }
+    if (value === undefined || kinds.some((kind) => typeof value === kind)) continue
+    throw invalidOption(name, `${name} of inorigin() must be a ${kinds.join(' or ')}.`)
+  }
+  const { guide = true, mlc = false, webgpu = true, isolate = true, keepApp = false } = options
+  const { models = null, serviceWorker = null } = options
+  if ((serviceWorker as unknown) === true) {
+    const what = 'serviceWorker of inorigin() must be the path of a script or false, not true.'
+    throw invalidOption('serviceWorker', what)
+  }
+  if (mlc && !webgpu) {
+    const what = 'mlc of inorigin() needs WebGPU, but webgpu is false. Leave one of them out.'
+    throw invalidOption('webgpu', what)
+  }
+  if (keepApp && serviceWorker === false) {
+    const what = 'keepApp of inorigin() needs a service worker, but serviceWorker is false.'
+    throw invalidOption('keepApp', `${what} Call keepApp() of 'inorigin/sw' in your own one.`)
+  }
+  return { guide, mlc, webgpu, isolate, keepApp, models, serviceWorker }
+}
+
+function invalidOption(param: string, message: string): InoriginError {
+  return new InoriginError('invalid_request', message, { param })
+}
+
+// Says what the plugin added to an app, and how large it is.
+
+interface SummaryInput {
+  version: string
+  library: ReadonlyMap<string, Content>
+  /** `true` if pages are isolated by default. */
+  isolate: boolean
+  /** Name of the service worker script; `null` if something else builds it. */
+  script: string | null
+}
+
+/** Returns the lines of the summary. `where` says where the files are, such as `to dist/`. */
+function summarize(
+  verb: string,
+  where: string,
+  { version, library, isolate, script }: SummaryInput,
+): string[] {
+  const sizes = Array.from(library, ([name, content]) => ({ name, bytes: countBytes(content) }))
+  const sum = (isCounted: (name: string) => boolean): string => {
+    const counted = sizes.filter(({ name }) => isCounted(name))
+    return formatByteCount(counted.reduce((total, { bytes }) => total + bytes, 0))
+  }
+  const isRuntime = (name: string) => name.startsWith('ort/') || name.endsWith('.wasm')
+  const isChat = (name: string) => /^models\/(guide|glance)\//.test(name)
+  const isModel = (name: string) => name.startsWith('models/') && !isChat(name)
+  const parts = [
+    `runtimes ${sum(isRuntime)}`,
+    ...(sizes.some(({ name }) => isChat(name)) ? [`language models ${sum(isChat)}`] : []),
+    `predictors ${sum(isModel)}`,
+    `scripts ${sum((name) => !isRuntime(name) && !name.startsWith('models/'))}`,
+  ]
+  const hasGpu = sizes.some(({ name }) => isRuntime(name) && name.includes('.jspi.'))
+  const what = script === null ? 'inorigin/' : `${script} and inorigin/`
+  return [
+    `inorigin ${version}: ${verb} ${what} ${where}: ${library.size} files, ${sum(() => true)}`,
+    `  ${parts.join(', ')}. A page loads one runtime of ${hasGpu ? '14 to 27' : '14'} MB, and the models it uses.`,
+    isolate
+      ? '  serve() isolates pages, so that WASM uses threads. isolate: false turns it off.'
+      : '  serve() does not isolate pages, so WASM uses one thread.',
+  ]
+}
+
+/** Returns the size of the content in bytes. */
+function countBytes(content: Content): number {
+  if ('text' in content) return Buffer.byteLength(content.text)
+  const { size } = statSync(content.from)
+  return Math.min(content.end ?? size, size) - (content.start ?? 0)
+}
+
+// Puts the library's files into a build, after Vite wrote the app's.
+
+/** Name of the service worker script, below the base of the app. */
+const SCRIPT = 'sw.js'
+
+interface OutputOptions extends LibraryChoice {
+  /** Folder of the build. */
+  folder: string
+  /** Folder with the app's own models, which Vite does not copy; `null` if there is none. */
+  models: string | null
+  /** Kind of service worker: the library's, one that is bundled for the app, or none. */
+  serviceWorker: 'library' | 'bundled' | 'none'
+  keepApp: boolean
+  /** Bundles a script that keeps these files; `null` for none. */
+  bundle: (keep: AppFiles | null) => Promise<BundledScript>
+}
+
+/** Writes `inorigin/`, the app's own models and the service worker script. */
+async function writeOutput(options: OutputOptions): Promise<void> {
+  const { folder, models, serviceWorker, keepApp, bundle } = options
+  const ownModels = models && join(models, INORIGIN_FOLDER)
+  if (ownModels && existsSync(ownModels)) {
+    cpSync(ownModels, join(folder, INORIGIN_FOLDER), { recursive: true })
+  }
+  const isLibrary = serviceWorker === 'library'
+  init({ ...options, publicDir: folder, sw: isLibrary ? SCRIPT : null })
+  if (serviceWorker !== 'bundled') return
+  const { code, map } = await bundle(keepApp ? listAppFiles(folder) : null)
+  writeFileSync(join(folder, SCRIPT), code)
+  if (map !== null) writeFileSync(join(folder, `${SCRIPT}.map`), map)
+}
+
+/** Returns the files of the app in a build, which are all but the library's and source maps. */
+function listAppFiles(folder: string): AppFiles {
+  const names = readdirSync(folder, { recursive: true, encoding: 'utf8' })
+    .map((name) => name.split(sep).join('/'))
+    .filter((name) => name !== SCRIPT && !name.startsWith(`${INORIGIN_FOLDER}/`))
+    .filter((name) => !name.endsWith('.map') && !/(^|\/)\./.test(name))
+    .filter((name) => statSync(join(folder, name)).isFile())
+    .toSorted()
+  const version = createHash('sha256')
+  for (const name of names) version.update(name).update(readFileSync(join(folder, name)))
+  const files = names.map((name) => name.replace(/(^|\/)index\.html$/, '$1') || './')
+  return { version: version.digest('hex'), files }
+}
+
+/**
+ * Returns a warning if Vite's public folder still has files of `inorigin init`; `null` otherwise.
+ * Throws `invalid_request` if a script of the app would be replaced.
+ */
+function checkPublicFolder(publicDir: string, writesScript: boolean): string | null {
+  const script = join(publicDir, SCRIPT)
+  const folder = join(publicDir, INORIGIN_FOLDER)
+  if (publicDir === '') return null
+  if (writesScript && existsSync(script) && !isOwnScript(script)) {
+    throw refuse(
+      `${script} exists, and inorigin() would replace it.`,
+      "Move it out of the public folder and pass its path as `serviceWorker`, or pass false and call attach() of 'inorigin/sw' in it.",
+    )
+  }
+  if (!existsSync(join(folder, FILE_LIST))) return null
+  return (
+    `${folder} still has files of \`inorigin init\`, which inorigin() replaces. ` +
+    `Delete ${script} and the files that ${join(folder, FILE_LIST)} lists.`
+  )
+}
+
+// Bundles the service worker of an app: the library's part and the app's own.
+
+interface ServiceWorkerParts {
+  /** Path of the app's own script; `null` if there is none. */
+  own: string | null
+  /** Files of the build to keep; `null` to keep none. */
+  keep: AppFiles | null
+  /** Folder `dist` of the built package. */
+  dist: string
+}
+
+interface BundledScript {
+  code: string
+  /** Source map as JSON; `null` unless the build has source maps in files. */
+  map: string | null
+}
+
+/** Prefix of the names of the modules that are written here. */
+const VIRTUAL = 'inorigin-service-worker-'
+
+/** Returns one classic script, because service workers of all browsers can run that. */
+async function bundleServiceWorker(
+  parts: ServiceWorkerParts,
+  { root, mode, logLevel, resolve: { alias }, build: { sourcemap, minify } }: ResolvedConfig,
+): Promise<BundledScript> {
+  const { build } = await import('vite')
+  const library = join(parts.dist, 'sw/index.js')
+  const modules = writeModules(parts)
+  const entry = `${VIRTUAL}entry`
+  const result = await build({
+    configFile: false,
+    root,
+    mode,
+    logLevel: logLevel ?? 'warn',
+    publicDir: false,
+    define: { 'process.env.NODE_ENV': JSON.stringify(mode) },
+    resolve: { alias: [...alias, { find: 'inorigin/sw', replacement: library }] },
+    plugins: [
+      {
+        name: 'inorigin:service-worker',
+        // Vite makes a path of the name of an entry.
+        resolveId: (id) => (modules.has(basename(id)) ? `\0${basename(id)}` : undefined),
+        load: (id) => modules.get(id.replace(/^\0/, '')),
+      },
+    ],
+    build: {
+      write: false,
+      copyPublicDir: false,
+      reportCompressedSize: false,
+      sourcemap,
+      minify,
+      lib: { entry, formats: ['iife'], name: 'serviceWorker', fileName: () => 'sw.js' },
+    },
+  })
+  return toScript(result)
+}
+
+/**
+ * Returns the modules of the script by name. Their order is that of their listeners: `attach()` adds
+ * headers to pages, so it must come first, and the app's own listeners come before `keepApp()`.
+ */
+function writeModules({ own, keep }: ServiceWorkerParts): Map<string, string> {
+  const isAttached = own !== null && /['"]inorigin\/sw['"]/.test(readFileSync(own, 'utf8'))
+  const calls = new Map<string, string>([
+    ...(isAttached ? [] : [[`${VIRTUAL}attach`, `attach()`] as const]),
+    ...(keep ? [[`${VIRTUAL}keep`, `keepApp(${JSON.stringify(keep)})`] as const] : []),
+  ])
+  const order = [`${VIRTUAL}attach`, own, `${VIRTUAL}keep`]
+  const imports = order.filter((name) => name === own || calls.has(name ?? ''))
+  const entry = imports.map((name) => name && `import ${JSON.stringify(name)}`).join('\n')
+  const modules = Array.from(calls, ([name, call]): [string, string] => [
+    name,
+    `import { ${call.split('(', 1)[0]} } from 'inorigin/sw'\n${call}`,
+  ])
+  return new Map([[`${VIRTUAL}entry`, entry], ...modules])
+}
+
+function toScript(result: Awaited<ReturnType<typeof import('vite').build>>): BundledScript {
+  const outputs = (Array.isArray(result) ? result : [result]).flatMap((one) =>
+    'output' in one ? one.output : [],
+  ) as (Rollup.OutputAsset | Rollup.OutputChunk)[]
+  const chunk = outputs.find((one) => one.type === 'chunk')
+  const map = outputs.find((one) => one.type === 'asset' && one.fileName.endsWith('.map'))
+  if (!chunk) throw new Error('The service worker was not bundled.')
+  return { code: chunk.code, map: map?.type === 'asset' ? String(map.source) : null }
 }

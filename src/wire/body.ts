@@ -11,9 +11,9 @@ import {
 } from '../values/json.ts'
 import { withArgumentsCount } from './tools.ts'
 import { isObjectOrArray } from '../values/objects.ts'
-import { readStream } from '../values/read-stream.ts'
+import { readStream } from '../values/bytes.ts'
 import type { RouteContext } from './route.ts'
-import { shorten } from '../values/shorten.ts'
+import { shorten } from '../values/text.ts'
 
 /** Largest body: 32 MiB, enough for a long conversation with images. */
 const MAX_BODY_BYTES = 32 * 1024 * 1024
@@ -22,7 +22,7 @@ const MAX_BODY_BYTES = 32 * 1024 * 1024
 const MAX_VALUE_CHARACTERS = 60
 
 /** Returns the first conflict between fields that are each valid alone. */
-export type ConflictFinder<T> = (fields: T) => FieldConflict | undefined
+type ConflictFinder<T> = (fields: T) => FieldConflict | undefined
 
 /** Body that matches its schema, and the fields that the schema does not know. */
 export interface ParsedBody<T> {

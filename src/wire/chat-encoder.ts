@@ -1,14 +1,23 @@
-import type { FinishReason, TokenLogprob, TokenProbability, Usage } from '../types/index.ts'
-import { encodeStatus, type EventEncoder } from './response-body.ts'
-import type { CallFormat } from './chat-calls.ts'
+import type {
+  FinishReason,
+  GenerationEvent,
+  TokenLogprob,
+  TokenProbability,
+  ToolCall,
+  Usage,
+} from '../types/index.ts'
 import { wireError } from './errors.ts'
-import { id, nowInSeconds } from './id.ts'
-import { joinText, jsonEncoder, partsOfType } from './completion-parts.ts'
-import { SSE_TYPE } from './http-response.ts'
-import { DONE, frame } from './sse.ts'
+import { createId, DONE, frame, nowInSeconds, SSE_TYPE } from './http.ts'
+import {
+  encodeStatus,
+  type EventEncoder,
+  joinText,
+  jsonEncoder,
+  partsOfType,
+} from './response-body.ts'
 
 /** Options that decide what a chat completion contains. */
-export interface ChatEncoderOptions {
+interface ChatEncoderOptions {
   model: string
   reasoning: boolean
   logprobs: boolean
@@ -31,7 +40,7 @@ function toUsageJson({ promptTokens, cachedTokens, completionTokens, reasoningTo
 }
 
 function createHead(object: string, model: string) {
-  return { id: id('chatcmpl-'), object, created: nowInSeconds(), model }
+  return { id: createId('chatcmpl-'), object, created: nowInSeconds(), model }
 }
 
 /** Encodes a chat completion as one JSON body. Spaces are sent ahead of it as heartbeats. */
@@ -138,4 +147,59 @@ const MIN_LOGPROB = -9999
 
 function toLogprobJson({ text, bytes, logprob }: TokenProbability) {
   return { token: text, logprob: Math.max(logprob, MIN_LOGPROB), bytes }
+}
+
+// The two forms of tool calls in a chat completion: `tool_calls` and `function_call`.
+
+/** Mark of the call of a custom tool, which has a text instead of arguments. */
+type Custom = Pick<EventOf<'tool_call'>, 'isCustom'>
+
+type EventOf<Type extends GenerationEvent['type']> = Extract<GenerationEvent, { type: Type }>
+
+/** Form in which a chat completion contains calls. */
+interface CallFormat {
+  /** Value of `finish_reason` when the completion ends with a call. */
+  finishReason: string
+  /** Returns the fields of a message for complete calls. */
+  toMessageFields(calls: ReadonlyArray<ToolCall & Custom>): object
+  /** Returns the first delta of a call. */
+  toFirstDelta(event: EventOf<'tool_call'>): object
+  /** Returns a delta with more of the arguments. */
+  toDelta(event: EventOf<'tool_arguments'>): object
+}
+
+/** Creates the form for tools: any number of calls, each with an id. */
+export function createToolCalls(): CallFormat {
+  let isCustom: boolean | undefined
+  return {
+    finishReason: 'tool_calls',
+    toMessageFields: (calls) => ({ tool_calls: calls.map(toToolCallJson) }),
+    toFirstDelta(event) {
+      isCustom = event.isCustom
+      return {
+        tool_calls: [{ index: event.index, ...toToolCallJson({ ...event, arguments: '' }) }],
+      }
+    },
+    toDelta: ({ index, text }) => ({
+      tool_calls: [
+        { index, ...(isCustom ? { custom: { input: text } } : { function: { arguments: text } }) },
+      ],
+    }),
+  }
+}
+
+function toToolCallJson({ id, name, arguments: text, isCustom }: ToolCall & Custom) {
+  return isCustom
+    ? { id, type: 'custom', custom: { name, input: text } }
+    : { id, type: 'function', function: { name, arguments: text } }
+}
+
+/** Deprecated form for functions: one call without an id. */
+export const FUNCTION_CALL: CallFormat = {
+  finishReason: 'function_call',
+  toMessageFields: ([call]) => ({
+    function_call: { name: call?.name, arguments: call?.arguments },
+  }),
+  toFirstDelta: ({ name }) => ({ function_call: { name, arguments: '' } }),
+  toDelta: ({ text }) => ({ function_call: { arguments: text } }),
 }

@@ -1,21 +1,43 @@
 /** Checks the body of `POST /v1/chat/completions` and converts it to a generation request. */
-import type * as v from 'valibot'
+import * as v from 'valibot'
 import type { ChatMessage, GenerationRequest, Tool, ToolCall } from '../types/index.ts'
-import { findPrefillConflict, splitPrefilled } from './prefilled.ts'
-import { type ChatBody, type contentSchema, type userContentSchema } from './chat-schema.ts'
-import { toCustomTool, toInputArguments } from './custom-tools.ts'
-import type { FieldConflict } from './fields.ts'
-import { findFormatConflict, formatFieldNames, toAnswerFormat } from './formats.ts'
+import { customToolFields, grammarFields, toCustomTool, toInputArguments } from './tools.ts'
 import {
-  convertFunctions,
-  findFunctionsConflict,
-  functionFieldNames,
-  hasFunctions,
-} from './functions.ts'
-import { toImage, toUserMessage } from './images.ts'
-import type { FieldNames } from './field-names.ts'
-import { findBudgetConflict, toReasoning } from './reasoning.ts'
-import { toSampling } from './sampling.ts'
+  arrayOf,
+  type FieldConflict,
+  type FieldNames,
+  flag,
+  integerAtLeast,
+  nonEmptyString,
+  notEmpty,
+  object,
+  oneOf,
+  optional,
+  rejected,
+  rejectedField,
+  stopSequences,
+  string,
+  stringOr,
+  stringOrParts,
+  taggedUnion,
+  tagString,
+} from './fields.ts'
+import { findFormatConflict, formatFieldNames, formatFields, toAnswerFormat } from './formats.ts'
+import { chatImage, rejectedImage, toImage, toUserMessage } from './images.ts'
+import {
+  chatSampling,
+  findBudgetConflict,
+  findPrefillConflict,
+  outputEffortField,
+  renamedField,
+  renamedFormat,
+  sharedFields,
+  splitPrefilled,
+  textPart,
+  topLogprobs,
+  toReasoning,
+  toSampling,
+} from './shared-fields.ts'
 import * as calls from './tools.ts'
 
 /** Returns the first conflict between the fields of a body. */
@@ -179,3 +201,179 @@ function toToolCall(call: ChatToolCall): ToolCall {
   const { name, arguments: text } = call.function
   return { id, name, arguments: calls.normalizeArguments(text) }
 }
+
+// Schema of the fields of `POST /v1/chat/completions`, each checked on its own.
+
+const rejectedParts = { input_audio: rejected, file: rejected }
+
+/** Content without images. Absent content is an empty text, and a refusal counts as text. */
+const contentSchema = optional(
+  stringOrParts(
+    taggedUnion('type', {
+      text: textPart,
+      refusal: { refusal: string },
+      image_url: rejectedImage,
+      ...rejectedParts,
+    }),
+  ),
+)
+const userContentSchema = optional(
+  stringOrParts(
+    taggedUnion('type', {
+      text: textPart,
+      image_url: chatImage,
+      ...rejectedParts,
+      refusal: rejected,
+    }),
+  ),
+)
+
+const functionCall = object({ name: nonEmptyString, arguments: calls.argumentsText })
+
+const toolCallSchema = calls.customOr(
+  object({
+    id: string,
+    type: oneOf(['custom']),
+    custom: object({ name: nonEmptyString, input: string }),
+  }),
+  object({ id: string, type: optional(oneOf(['function', 'custom'])), function: functionCall }),
+)
+
+const functionsFields = {
+  functions: optional(arrayOf(object(calls.functionFields))),
+  function_call: optional(stringOr(oneOf(['auto', 'none']), object({ name: nonEmptyString }))),
+}
+
+const messageSchema = taggedUnion('role', {
+  system: { content: contentSchema },
+  developer: { content: contentSchema },
+  user: { content: userContentSchema },
+  assistant: {
+    content: contentSchema,
+    refusal: optional(string),
+    // Servers use either name for reasoning, and clients send back what they received.
+    reasoning_content: optional(string),
+    reasoning: optional(string),
+    tool_calls: optional(arrayOf(toolCallSchema)),
+    // The deprecated form of a call.
+    function_call: optional(functionCall),
+    audio: rejectedField,
+  },
+  tool: { content: contentSchema, tool_call_id: optional(string), name: optional(string) },
+  function: { name: nonEmptyString, content: contentSchema },
+})
+
+const toolSchema = taggedUnion('type', {
+  function: { function: object(calls.functionFields) },
+  custom: {
+    custom: object({
+      ...customToolFields,
+      format: optional(
+        taggedUnion('type', { text: {}, grammar: { grammar: object(grammarFields) } }),
+      ),
+    }),
+  },
+})
+
+export const chatFields = object({
+  model: tagString,
+  messages: v.pipe(arrayOf(messageSchema), notEmpty('an array with at least one message')),
+  stream: optional(flag),
+  stream_options: optional(object({ include_usage: optional(flag) })),
+  max_completion_tokens: optional(integerAtLeast(1)),
+  max_tokens: optional(integerAtLeast(1)),
+  ...chatSampling,
+  stop: optional(stringOr(nonEmptyString, stopSequences)),
+  stop_sequences: renamedField('send stop instead'),
+  system: renamedField('send a message of role system instead'),
+  thread: rejectedField,
+  tools: optional(arrayOf(toolSchema)),
+  tool_choice: calls.toolChoiceSchema,
+  output_config: optional(
+    object({ effort: outputEffortField, format: renamedFormat('send response_format instead') }),
+  ),
+  output_format: renamedFormat('send response_format instead'),
+  logprobs: optional(flag),
+  top_logprobs: topLogprobs,
+  ...sharedFields,
+  ...formatFields,
+  ...functionsFields,
+  continue_final_message: optional(flag),
+  add_generation_prompt: optional(flag),
+})
+
+type ChatBody = v.InferOutput<typeof chatFields>
+
+// The deprecated functions of chat completions, called one at a time and without an id.
+
+type Message = ChatBody['messages'][number]
+
+/** Body in which functions have been converted to tools. */
+type ToolsBody = Omit<ChatBody, 'messages'> & {
+  messages: Array<Exclude<Message, { role: 'function' }>>
+}
+
+/** Returns `true` if the body offers functions. The completion then uses `function_call`. */
+export const hasFunctions = ({ functions }: ChatBody): boolean => Boolean(functions?.length)
+
+/** Returns the conflict between the fields for functions and those for tools. */
+function findFunctionsConflict(body: ChatBody): FieldConflict | undefined {
+  const { functions, function_call: call, tools, tool_choice: choice } = body
+  if (!functions?.length) {
+    if (!call || typeof call === 'string') return undefined
+    const message = 'auto, none or left out unless functions is sent'
+    return { path: ['function_call'], message, input: call }
+  }
+  if (tools?.length) {
+    const message = 'left out when tools is sent'
+    return { path: ['functions'], message, input: functions }
+  }
+  const type = typeof choice === 'object' ? choice?.type : choice
+  const isSame = type === 'none' && (!call || call === 'none')
+  if (!type || type === 'auto' || isSame) return undefined
+  const message = 'left out when functions is sent; send function_call instead'
+  return { path: ['tool_choice'], message, input: choice }
+}
+
+/**
+ * Converts functions to tools. A call gets an id, and the next function message with its name
+ * becomes the result of the call.
+ */
+function convertFunctions(body: ChatBody): ToolsBody {
+  const ids = new Map<string, string>()
+  const messages = body.messages.map((message, index) => convertMessage(message, index, ids))
+  if (!hasFunctions(body)) return { ...body, messages }
+  const { functions, function_call: call } = body
+  return {
+    ...body,
+    messages,
+    tools: functions?.map((definition) => ({ type: 'function', function: definition })),
+    tool_choice:
+      typeof call === 'object' && call
+        ? { type: 'function', function: call }
+        : (call ?? body.tool_choice),
+    parallel_tool_calls: false,
+  }
+}
+
+function convertMessage(
+  message: Message,
+  index: number,
+  ids: Map<string, string>,
+): ToolsBody['messages'][number] {
+  if (message.role === 'function') {
+    const { name, content } = message
+    return { role: 'tool', tool_call_id: ids.get(name), name, content }
+  }
+  if (message.role !== 'assistant' || !message.function_call) return message
+  const { function_call: call, ...rest } = message
+  const id = `call_function_${index}`
+  ids.set(call.name, id)
+  return { ...rest, tool_calls: [...(rest.tool_calls ?? []), { id, function: call }] }
+}
+
+/** Mapping from fields of the request to those of a body with functions. */
+const functionFieldNames: FieldNames['rename'] = [
+  [/^tools\b/, 'functions'],
+  [/^tool_choice\b/, 'function_call'],
+]

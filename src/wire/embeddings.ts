@@ -2,8 +2,9 @@
 import * as v from 'valibot'
 import type { EmbeddingEvent, EmbeddingRequest, Embeddings } from '../types/index.ts'
 import type { EventEncoder } from './response-body.ts'
-import { toBase64 } from '../values/base64.ts'
+import { toBase64 } from '../values/bytes.ts'
 import {
+  type FieldNames,
   flag,
   integerAtLeast,
   nonEmptyString,
@@ -19,8 +20,7 @@ import {
   unsupported,
   withMaxLength,
 } from './fields.ts'
-import type { FieldNames } from './field-names.ts'
-import { JSON_TYPE } from './http-response.ts'
+import { JSON_TYPE } from './http.ts'
 import { renamedField } from './shared-fields.ts'
 
 /** Largest number of texts in a request. Clients send batches of up to this size. */
@@ -74,7 +74,7 @@ export const embeddingsBodySchema = object({
   embedding_types: rejectedField,
 })
 
-export type EmbeddingsBody = v.InferOutput<typeof embeddingsBodySchema>
+type EmbeddingsBody = v.InferOutput<typeof embeddingsBodySchema>
 
 /** Converts the body to a request. */
 export function toEmbeddingsRequest({

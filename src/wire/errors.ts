@@ -1,6 +1,5 @@
-import type { ErrorCode } from '../error-codes.ts'
-import type { ErrorKind, InoriginError } from '../error.ts'
-import { httpResponse } from './http-response.ts'
+import type { ErrorCode, ErrorKind, InoriginError } from '../error.ts'
+import { httpResponse } from './http.ts'
 
 /** Error types that clients of both styles know. Kinds without a type of their own share one. */
 const TYPE: Readonly<Record<ErrorKind, string>> = {
@@ -26,7 +25,7 @@ const UNREACHABLE: ReadonlySet<string | null> = new Set<ErrorCode>([
 ])
 
 /** Object `error` of a failed stream or body, as OpenAI's clients read it. */
-export interface WireError {
+interface WireError {
   message: string
   type: string
   param: string | null

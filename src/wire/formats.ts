@@ -8,6 +8,7 @@ import {
   anyObject,
   arrayOf,
   type FieldConflict,
+  type FieldNames,
   flag,
   nonEmptyString,
   notEmpty,
@@ -18,7 +19,6 @@ import {
   string,
   taggedUnion,
 } from './fields.ts'
-import type { FieldNames } from './field-names.ts'
 import { isObject } from '../values/objects.ts'
 
 /** Formats that are no JSON. They are extensions, in chat completions and responses. */

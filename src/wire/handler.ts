@@ -1,10 +1,20 @@
 import { InoriginError } from '../error.ts'
 import type { Host } from '../types/index.ts'
 import { readBody, type ParsedBody } from './body.ts'
-import { chatFieldNames, findChatConflict, ignoredByChat, toChatRequest } from './chat.ts'
-import { chatFields } from './chat-schema.ts'
-import { chatJsonEncoder, chatStreamEncoder } from './chat-encoder.ts'
-import { createToolCalls, FUNCTION_CALL } from './chat-calls.ts'
+import {
+  chatFieldNames,
+  chatFields,
+  findChatConflict,
+  hasFunctions,
+  ignoredByChat,
+  toChatRequest,
+} from './chat.ts'
+import {
+  chatJsonEncoder,
+  chatStreamEncoder,
+  createToolCalls,
+  FUNCTION_CALL,
+} from './chat-encoder.ts'
 import {
   embeddingsBodySchema,
   embeddingsEncoder,
@@ -12,9 +22,7 @@ import {
   toEmbeddingsRequest,
 } from './embeddings.ts'
 import { errorResponse } from './errors.ts'
-import { hasFunctions } from './functions.ts'
-import { id } from './id.ts'
-import { findApiKey } from './api-key.ts'
+import { createCancellation, createId, findApiKey } from './http.ts'
 import {
   countTokensBodySchema,
   findMessagesConflict,
@@ -27,18 +35,16 @@ import {
 import { messageJsonEncoder, messageStreamEncoder } from './messages-encoder.ts'
 import { getModel, toModelJson, toModelListJson } from './models.ts'
 import {
+  ignoredByRemote,
   predictionBodySchema,
+  remoteBodySchema,
+  remoteEncoder,
   toPredictionJson,
   toPredictionRequest,
   toPredictorJson,
-} from './predictions.ts'
-import { toReasoning } from './reasoning.ts'
-import {
-  ignoredByRemote,
-  remoteBodySchema,
-  remoteEncoder,
   toRemotePredictionRequest,
-} from './remote.ts'
+} from './predictions.ts'
+import { toReasoning } from './shared-fields.ts'
 import { assertScriptedFetch, parseDigest, resourceResponse } from './resources.ts'
 import { responsesRoutes } from './responses-routes.ts'
 import {
@@ -53,8 +59,7 @@ import {
   type RouteContext,
   type RouteHandler,
 } from './route.ts'
-import { shorten } from '../values/shorten.ts'
-import { createCancellation } from './cancellation.ts'
+import { shorten } from '../values/text.ts'
 
 /**
  * Answers a request inside `<base>v1/`. Every failure becomes a response with a JSON body. Rejects,
@@ -70,7 +75,7 @@ export async function handle(
   request.signal.throwIfAborted()
   const cancellation = createCancellation(request)
   const caller = { key: findApiKey(request.headers), signal: cancellation.signal }
-  const requestId = id('req_')
+  const requestId = createId('req_')
   let response: Response
   try {
     const path = pathBelow(`${options.base ?? '/'}v1`, request)

@@ -1,7 +1,7 @@
 /** Schemas of images in messages. Image data comes in the body, or the host fetches it from a URL. */
 import * as v from 'valibot'
 import type { Image, UserMessage } from '../types/index.ts'
-import { fromBase64 } from '../values/base64.ts'
+import { fromBase64 } from '../values/bytes.ts'
 import {
   object,
   oneOf,

@@ -1,14 +1,17 @@
 import type { FinishReason, Usage } from '../types/index.ts'
-import { encodeStatus, type EventEncoder } from './response-body.ts'
+import {
+  type CompletionPart,
+  encodeStatus,
+  type EventEncoder,
+  type FinishEvent,
+  jsonEncoder,
+} from './response-body.ts'
 import { wireError } from './errors.ts'
-import { id } from './id.ts'
-import { jsonEncoder, type CompletionPart, type FinishEvent } from './completion-parts.ts'
-import { SSE_TYPE } from './http-response.ts'
-import { frame } from './sse.ts'
+import { createId, frame, SSE_TYPE } from './http.ts'
 import { toToolUseId } from './tools.ts'
 
 /** Options that decide what a message contains. */
-export interface MessageEncoderOptions {
+interface MessageEncoderOptions {
   model: string
   reasoning: boolean
 }
@@ -41,7 +44,7 @@ function toStopFields({ reason, stopSequence }: FinishEvent) {
 
 /** Encodes a message as one JSON body. Spaces are sent ahead of it as heartbeats. */
 export function messageJsonEncoder({ model, reasoning }: MessageEncoderOptions): EventEncoder {
-  const head = { id: id('msg_'), type: 'message', role: 'assistant', model }
+  const head = { id: createId('msg_'), type: 'message', role: 'assistant', model }
   return jsonEncoder((parts, finish) => {
     const blocks = parts.filter(({ type }) => reasoning || type !== 'reasoning').map(toBlock)
     const content = blocks.length > 0 ? blocks : [{ type: 'text', text: '' }]
@@ -77,7 +80,7 @@ function toInput(text: string): { input: unknown; partial_json?: string } {
 }
 
 /** Returns a signature for reasoning. Clients require one and send it back; nothing verifies it. */
-const createSignature = () => id('sig_')
+const createSignature = () => createId('sig_')
 
 /** Encodes a frame whose event name is its type, which this style requires. */
 function typedFrame(type: string, fields: object = {}): string {
@@ -86,7 +89,7 @@ function typedFrame(type: string, fields: object = {}): string {
 
 /** Encodes a message as a stream of events. */
 export function messageStreamEncoder({ model, reasoning }: MessageEncoderOptions): EventEncoder {
-  const head = { id: id('msg_'), type: 'message', role: 'assistant', model, content: [] }
+  const head = { id: createId('msg_'), type: 'message', role: 'assistant', model, content: [] }
   const ping = typedFrame('ping')
   const blocks = createBlockStream()
   return {

@@ -7,11 +7,26 @@ import type {
   Tool,
   ToolCall,
 } from '../types/index.ts'
-import { findLastMessageConflict, isPrefilled, splitPrefilled } from './prefilled.ts'
+import {
+  findBudgetConflict,
+  findLastMessageConflict,
+  isPrefilled,
+  messagesSampling,
+  outputEffortField,
+  rejectedLogprobs,
+  renamedField,
+  renamedFormat,
+  sharedFields,
+  splitPrefilled,
+  textPart as text,
+  toReasoning,
+  toSampling,
+} from './shared-fields.ts'
 import {
   anyObject,
   arrayOf,
   type FieldConflict,
+  type FieldNames,
   flag,
   integerAtLeast,
   nonEmptyString,
@@ -29,17 +44,7 @@ import {
   unsupported,
 } from './fields.ts'
 import { imageBlock, rejectedImage, toImage, toUserMessage, type UserContent } from './images.ts'
-import type { FieldNames } from './field-names.ts'
 import { toFormat } from './formats.ts'
-import { findBudgetConflict, outputEffortField, toReasoning } from './reasoning.ts'
-import { messagesSampling, toSampling } from './sampling.ts'
-import {
-  rejectedLogprobs,
-  renamedField,
-  renamedFormat,
-  sharedFields,
-  textPart as text,
-} from './shared-fields.ts'
 import * as calls from './tools.ts'
 
 const rejectedBlocks = {

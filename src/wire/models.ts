@@ -1,6 +1,6 @@
 import { InoriginError } from '../error.ts'
 import type { Model, ModelCapabilities } from '../types/index.ts'
-import { shorten } from '../values/shorten.ts'
+import { shorten } from '../values/text.ts'
 
 const supports = (supported = false) => ({ supported })
 const no = supports()

@@ -1,34 +1,26 @@
 /** Encodes a response, as one JSON body or as a stream of events about its items. */
-import type { InoriginError } from '../error.ts'
-import type { BackgroundEvent, ContentEvent, StoredItem } from '../types/index.ts'
-import { encodeStatus, type EventEncoder } from './response-body.ts'
+import type { ErrorRecord, InoriginError } from '../error.ts'
+import type {
+  BackgroundEvent,
+  ContentEvent,
+  StoredItem,
+  TokenLogprob,
+  Usage,
+} from '../types/index.ts'
+import { toTokenLogprobJson } from './chat-encoder.ts'
 import { wireError } from './errors.ts'
+import { createId, frame, nowInSeconds, SSE_TYPE } from './http.ts'
 import {
+  type CompletionPart,
+  encodeStatus,
+  type EventEncoder,
   extendPart,
   findPart,
+  type FinishEvent,
   jsonEncoder,
   logprobsOf,
-  type CompletionPart,
-  type FinishEvent,
-} from './completion-parts.ts'
-import { SSE_TYPE } from './http-response.ts'
-import {
-  createItemIds,
-  createResponseJson,
-  type BackgroundHead,
-  type ResponseEncoderOptions,
-  type ResponseJson,
-} from './response-json.ts'
-import {
-  createOutputItem,
-  itemAddedEvents,
-  itemDeltaEvent,
-  itemDoneEvents,
-  toItemJson,
-  type OutputItem,
-  type ResponseEvent,
-} from './responses-items.ts'
-import { frame } from './sse.ts'
+} from './response-body.ts'
+import type { ResponsesBody } from './responses.ts'
 
 const toStatus = ({ reason }: FinishEvent) => (reason === 'length' ? 'incomplete' : 'completed')
 
@@ -173,7 +165,7 @@ function createOutputEncoder(
 ): OutputEncoder {
   const closed: StoredItem[] = []
   let open: OutputItem | null = null
-  const createId = options.background && createItemIds(options.background.id)
+  const itemIds = options.background && createItemIds(options.background.id)
 
   const encodeItemEvents = (events: readonly ResponseEvent[]): string =>
     events
@@ -191,7 +183,7 @@ function createOutputEncoder(
   /** Closes the open item and opens another one. Returns the frames of both. */
   const begin = (part: CompletionPart): string => {
     const doneFrames = close('completed')
-    open = createOutputItem(part, options.encryptReasoning, createId)
+    open = createOutputItem(part, options.encryptReasoning, itemIds)
     return doneFrames + encodeItemEvents(itemAddedEvents(open))
   }
 
@@ -211,4 +203,243 @@ function createOutputEncoder(
     return addedFrames + encodeItemEvents([itemDeltaEvent(open, event.text, shownLogprobs)])
   }
   return { items, encode, close, complete }
+}
+
+// Creates the output items of a response, and the stream events of an item.
+
+/** Part of a completion, and the id of its item. */
+interface OutputItem {
+  id: string
+  part: CompletionPart
+  /** Value of `encrypted_content`, never read. Some clients send reasoning back only with it. */
+  encryptedContent?: string
+}
+
+type Status = 'in_progress' | 'completed' | 'incomplete'
+
+/** Creates the id of an item with that prefix. */
+type CreateId = (prefix: string) => string
+/** Type of a stream event, and its fields apart from those that all events have. */
+type ResponseEvent = readonly [type: string, fields: object]
+
+const PREFIX = { reasoning: 'rs_', text: 'msg_', call: 'fc_', custom: 'ctc_' } as const
+
+/** Names of the events about the part of an item, and the field that numbers it. */
+const EVENTS = {
+  reasoning: {
+    part: 'response.reasoning_summary_part',
+    text: 'response.reasoning_summary_text',
+    position: { summary_index: 0 },
+  },
+  text: {
+    part: 'response.content_part',
+    text: 'response.output_text',
+    position: { content_index: 0 },
+  },
+} as const
+
+/** Creates the item of a part. The part is copied, so that deltas can extend it. */
+function createOutputItem(
+  part: CompletionPart,
+  isEncrypted: boolean,
+  itemId: CreateId = createId,
+): OutputItem {
+  const isCustom = part.type === 'call' && part.isCustom
+  const item = { id: itemId(PREFIX[isCustom ? 'custom' : part.type]), part: { ...part } }
+  return isEncrypted && part.type === 'reasoning'
+    ? { ...item, encryptedContent: itemId('seal_') }
+    : item
+}
+
+/** Returns the item as it appears in `output`. */
+function toItemJson(item: OutputItem, status: Status): StoredItem {
+  const { part } = item
+  if (part.type !== 'call') return toItemWithParts(item, status, [toPartJson(part)])
+  const { id: call_id, name, arguments: text } = part
+  const called = { status, call_id, name }
+  return part.isCustom
+    ? { id: item.id, type: 'custom_tool_call', ...called, input: text }
+    : { id: item.id, type: 'function_call', ...called, arguments: text }
+}
+
+function toItemWithParts(
+  { id: itemId, part, encryptedContent }: OutputItem,
+  status: Status,
+  parts: readonly object[],
+): StoredItem {
+  if (part.type === 'text')
+    return { id: itemId, type: 'message', status, role: 'assistant', content: parts }
+  return {
+    id: itemId,
+    type: 'reasoning',
+    summary: parts,
+    ...(encryptedContent && { encrypted_content: encryptedContent }),
+  }
+}
+
+function toPartJson(part: Exclude<CompletionPart, { type: 'call' }>) {
+  const { text } = part
+  if (part.type === 'reasoning') return { type: 'summary_text', text }
+  return { type: 'output_text', text, annotations: [], ...toLogprobs(part.logprobs) }
+}
+
+function toLogprobs(logprobs: readonly TokenLogprob[]) {
+  return { logprobs: logprobs.map(toTokenLogprobJson) }
+}
+
+/** Returns the events that open an empty item. */
+function itemAddedEvents(item: OutputItem): ResponseEvent[] {
+  const { id: item_id, part } = item
+  const added = (itemJson: StoredItem): ResponseEvent => [
+    'response.output_item.added',
+    { item: itemJson },
+  ]
+  if (part.type === 'call') return [added(toItemJson(item, 'in_progress'))]
+  const { part: name, position } = EVENTS[part.type]
+  return [
+    added(toItemWithParts(item, 'in_progress', [])),
+    [`${name}.added`, { item_id, ...position, part: toPartJson(part) }],
+  ]
+}
+
+/** Returns the name of the events about the arguments of a call, or about its text. */
+const callEvent = ({ isCustom }: { isCustom?: boolean | undefined }): string =>
+  `response.${isCustom ? 'custom_tool_call_input' : 'function_call_arguments'}`
+
+/** Returns the event that extends an item. */
+function itemDeltaEvent(
+  { id: item_id, part }: OutputItem,
+  delta: string,
+  logprobs: readonly TokenLogprob[],
+): ResponseEvent {
+  const { type } = part
+  if (type === 'call') return [`${callEvent(part)}.delta`, { item_id, delta }]
+  const { text: name, position } = EVENTS[type]
+  const fields = { item_id, ...position, delta }
+  return [`${name}.delta`, type === 'text' ? { ...fields, ...toLogprobs(logprobs) } : fields]
+}
+
+/** Returns the events that close an item, complete or not. */
+function itemDoneEvents(item: OutputItem, status: 'completed' | 'incomplete'): ResponseEvent[] {
+  const { id: item_id, part } = item
+  const done: ResponseEvent = ['response.output_item.done', { item: toItemJson(item, status) }]
+  if (part.type === 'call') {
+    const { name, arguments: text } = part
+    const fields = part.isCustom ? { input: text } : { name, arguments: text }
+    return [[`${callEvent(part)}.done`, { item_id, ...fields }], done]
+  }
+  const { part: partName, text: textName, position } = EVENTS[part.type]
+  const { text } = part
+  const logprobs = part.type === 'text' ? toLogprobs(part.logprobs) : {}
+  return [
+    [`${textName}.done`, { item_id, ...position, text, ...logprobs }],
+    [`${partName}.done`, { item_id, ...position, part: toPartJson(part) }],
+    done,
+  ]
+}
+
+// Creates the response object, which clients receive complete or partial.
+
+/** Prefix of the ids of responses. */
+export const RESPONSE_PREFIX = 'resp_'
+
+/** Options that decide what a response contains. */
+export interface ResponseEncoderOptions {
+  /** Body of the request. The response repeats some of its fields. */
+  requestBody: ResponsesBody
+  reasoning: boolean
+  logprobs: boolean
+  /** `true` if the client asked for `reasoning.encrypted_content`, to send reasoning back. */
+  encryptReasoning: boolean
+  /** Stores the response; resolves with `false` if it cannot. Absent: it is not stored. */
+  store?(body: ResponseJson): Promise<boolean>
+  /** Absent if the response is not computed in the background. */
+  background?: BackgroundHead
+}
+
+/** Fields of a background response that stay, because its events are encoded anew for each reader. */
+interface BackgroundHead {
+  id: string
+  /** Time of creation in seconds since 1970. */
+  createdAt: number
+  /** Sequence number of the last event that the reader has; -1 if it has none. */
+  after: number
+}
+
+/** Response as it is sent, complete or partial. */
+export interface ResponseJson extends Readonly<Record<string, unknown>> {
+  id: string
+  status: ResponseStatus
+  output: readonly StoredItem[]
+}
+
+type ResponseStatus = Status | 'queued' | 'failed' | 'cancelled'
+
+/** Returns a function that creates the response object with all fields that clients expect. */
+function createResponseJson({ requestBody, background }: ResponseEncoderOptions) {
+  const head = {
+    id: background?.id ?? createId(RESPONSE_PREFIX),
+    object: 'response',
+    created_at: background?.createdAt ?? nowInSeconds(),
+  }
+  const { reasoning, text, tools, ...fields } = requestBody
+  const repeatedFields = {
+    background: fields.background ?? false,
+    error: null,
+    instructions: fields.instructions ?? null,
+    max_output_tokens: fields.max_output_tokens ?? null,
+    metadata: fields.metadata ?? {},
+    model: fields.model,
+    parallel_tool_calls: fields.parallel_tool_calls ?? true,
+    previous_response_id: fields.previous_response_id ?? null,
+    reasoning: { effort: reasoning?.effort ?? null, summary: reasoning?.summary ?? null },
+    store: fields.store ?? true,
+    temperature: fields.temperature ?? null,
+    text: { format: text?.format ?? { type: 'text' } },
+    tool_choice: fields.tool_choice ?? 'auto',
+    tools: (tools ?? []).map((tool) =>
+      tool.type === 'custom'
+        ? { format: { type: 'text' }, ...tool }
+        : { strict: false, parameters: {}, ...tool },
+    ),
+    top_p: fields.top_p ?? null,
+    truncation: 'disabled',
+  }
+  return (
+    status: ResponseStatus,
+    output: readonly StoredItem[],
+    usage: Usage | null,
+    failure?: ErrorRecord,
+  ): ResponseJson => ({
+    ...head,
+    status,
+    ...repeatedFields,
+    ...(failure && { error: { code: 'server_error', message: failure.message } }),
+    // A response that was aborted has no usage, and no reason that clients know.
+    incomplete_details: status === 'incomplete' && usage ? { reason: 'max_output_tokens' } : null,
+    output,
+    usage: usage && toUsageJson(usage),
+  })
+}
+
+function toUsageJson({ promptTokens, cachedTokens, completionTokens, reasoningTokens }: Usage) {
+  return {
+    input_tokens: promptTokens,
+    input_tokens_details: { cached_tokens: cachedTokens },
+    output_tokens: completionTokens,
+    output_tokens_details: { reasoning_tokens: reasoningTokens },
+    total_tokens: promptTokens + completionTokens,
+  }
+}
+
+/** Creates the ids of the items of a background response, the same ones each time. */
+function createItemIds(responseId: string): CreateId {
+  let items = 0
+  return (prefix) => `${prefix}${responseId.replace(RESPONSE_PREFIX, '')}${items++}`
+}
+
+/** Returns the id of the background response that an item would belong to, by its id. */
+export function findResponseId(itemId: string): string | null {
+  const unprefixed = /^[a-z]+_([0-9a-f]{24})\d+$/.exec(itemId)?.[1]
+  return unprefixed === undefined ? null : RESPONSE_PREFIX + unprefixed
 }

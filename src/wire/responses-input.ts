@@ -15,7 +15,7 @@ import {
   taggedUnion,
   withMaxLength,
 } from './fields.ts'
-import { toInputArguments } from './custom-tools.ts'
+import { toInputArguments } from './tools.ts'
 import { inputImage, rejectedImage, toImage, toUserMessage, type UserContent } from './images.ts'
 import { textPart } from './shared-fields.ts'
 import * as calls from './tools.ts'

@@ -1,10 +1,12 @@
 /** Schema of `POST /v1/responses`, and its conversion to a generation request. */
 import * as v from 'valibot'
 import type { GenerationRequest, Tool } from '../types/index.ts'
-import { customToolFields, grammarFields, toCustomTool } from './custom-tools.ts'
+import { customToolFields, grammarFields, toCustomTool } from './tools.ts'
 import {
   anyObject,
   arrayOf,
+  type FieldConflict,
+  type FieldNames,
   flag,
   integerAtLeast,
   nonEmptyString,
@@ -19,18 +21,20 @@ import {
   tagString,
   unsupported,
 } from './fields.ts'
-import type { FieldConflict } from './fields.ts'
-import type { FieldNames } from './field-names.ts'
 import { grammarFormats, toFormat } from './formats.ts'
 import {
+  chatSampling,
   effortField,
   findBudgetConflict,
   outputEffortField,
-  toReasoning,
   type ReasoningSettings,
-} from './reasoning.ts'
-import { chatSampling, toSampling } from './sampling.ts'
-import { renamedField, renamedFormat, sharedFields, topLogprobs } from './shared-fields.ts'
+  renamedField,
+  renamedFormat,
+  sharedFields,
+  topLogprobs,
+  toReasoning,
+  toSampling,
+} from './shared-fields.ts'
 import { inputSchema, toMessages, type InputItem } from './responses-input.ts'
 import * as calls from './tools.ts'
 

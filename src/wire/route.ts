@@ -1,11 +1,10 @@
 /** Types that all route handlers share, and the responses that they return. */
 import { InoriginError } from '../error.ts'
 import type { Caller, EventStream, GenerationRequest, Host, Route } from '../types/index.ts'
-import { shorten } from '../values/shorten.ts'
+import { shorten } from '../values/text.ts'
 import { createResponseBody, type EventEncoder } from './response-body.ts'
-import { toBodyFields, withBodyFieldNames, type FieldNames } from './field-names.ts'
-import { httpResponse } from './http-response.ts'
-import type { Cancellation } from './cancellation.ts'
+import { toBodyFields, withBodyFieldNames, type FieldNames } from './fields.ts'
+import { type Cancellation, httpResponse } from './http.ts'
 
 /** One request and its context, passed to its route handler. */
 export interface RouteContext {

@@ -3,22 +3,128 @@
  * including extensions of other servers, are refused unless their value is the default.
  */
 import * as v from 'valibot'
+import type { ChatMessage, Sampling } from '../types/index.ts'
+import { isObject } from '../values/objects.ts'
 import {
   anyArray,
   anyObject,
+  type FieldConflict,
   flag,
+  integer,
   integerAtLeast,
+  numberBetween,
   numberWhere,
+  object,
   oneOf,
   optional,
+  refusedAs,
+  rejected,
   rejectedField,
   rejectedWith,
+  replacedBy,
   string,
   stringOr,
+  taggedUnion,
   unsupported,
 } from './fields.ts'
-import { effortField, thinkingField } from './reasoning.ts'
-import { isObject } from '../values/objects.ts'
+
+// Reasoning fields of all styles, and their conversion to a token budget.
+
+/** Reasoning tokens for each effort. The model worker caps them at half of its context. */
+const BUDGET_TOKENS = {
+  none: 0,
+  minimal: 64,
+  low: 256,
+  medium: 1024,
+  high: 4096,
+  xhigh: Infinity,
+  max: Infinity,
+} as const
+
+/** Reasoning effort, the name of a budget. */
+export const effortField = optional(
+  oneOf(['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'] as const),
+)
+/** Reasoning effort in the Anthropic style, which disables reasoning by another field. */
+export const outputEffortField = optional(oneOf(['low', 'medium', 'high', 'xhigh', 'max'] as const))
+
+const display = optional(oneOf(['summarized', 'omitted'] as const))
+
+/** Field of the Anthropic style that enables reasoning and sets its budget. */
+const thinkingField = optional(
+  taggedUnion('type', {
+    disabled: {},
+    enabled: { budget_tokens: integerAtLeast(1), display },
+    adaptive: { display },
+    between_tools: rejected,
+  }),
+)
+
+/** Reasoning fields of a body of any style. */
+interface ReasoningFields {
+  reasoning_effort?: v.InferOutput<typeof effortField>
+  thinking?: v.InferOutput<typeof thinkingField>
+  output_config?: { effort?: v.InferOutput<typeof outputEffortField> } | null | undefined
+}
+
+/** Reasoning settings of a request. */
+export interface ReasoningSettings {
+  /** Budget in tokens. `undefined`: the model's default. */
+  budget: number | undefined
+  /** `true` if the response contains the reasoning. Clients that did not ask may not expect it. */
+  shown: boolean
+  /** Fields that the budget comes from. */
+  fields: string[]
+  /** Fields that state another budget. They have no effect. */
+  ignored: string[]
+}
+
+/** Returns the reasoning settings of a body. Disabled thinking wins over any effort. */
+export function toReasoning({
+  reasoning_effort: direct,
+  thinking: config,
+  output_config: output,
+}: ReasoningFields): ReasoningSettings {
+  const level = direct ?? output?.effort ?? undefined
+  const budget = toBudget(config, level)
+  const isOverridden = (requested: keyof typeof BUDGET_TOKENS | null | undefined): boolean =>
+    Boolean(requested && BUDGET_TOKENS[requested] !== budget)
+  return {
+    budget,
+    shown:
+      (budget ?? 0) > 0 && !(config && config.type !== 'disabled' && config.display === 'omitted'),
+    fields: [
+      ...(direct ? ['reasoning_effort'] : []),
+      ...(config ? ['thinking'] : []),
+      ...(output?.effort ? ['output_config.effort'] : []),
+    ],
+    ignored: [
+      ...(isOverridden(direct) ? ['reasoning_effort'] : []),
+      ...(isOverridden(output?.effort) ? ['output_config.effort'] : []),
+    ],
+  }
+}
+
+function toBudget(
+  config: ReasoningFields['thinking'],
+  level: keyof typeof BUDGET_TOKENS | undefined,
+): number | undefined {
+  if (!config) return level && BUDGET_TOKENS[level]
+  if (config.type === 'enabled') return config.budget_tokens
+  return config.type === 'disabled' ? 0 : BUDGET_TOKENS[level ?? 'medium']
+}
+
+/** Returns the conflict between a reasoning budget and the limit of output tokens. */
+export function findBudgetConflict(
+  config: ReasoningFields['thinking'],
+  maxTokens: number | null | undefined,
+): FieldConflict | undefined {
+  if (config?.type !== 'enabled' || !maxTokens) return undefined
+  const { budget_tokens: input } = config
+  if (input < maxTokens) return undefined
+  const message = `less than the limit of output tokens, ${maxTokens}`
+  return { path: ['thinking', 'budget_tokens'], message, input }
+}
 
 const onlyOne = unsupported(
   integerAtLeast(1),
@@ -129,3 +235,134 @@ export function renamedFormat(advice: string) {
   const isText = (value: unknown) => isObject(value) && value['type'] === 'text'
   return unsupported(v.unknown(), isText, advice)
 }
+
+// Sampling fields of all styles, and their conversion to sampler settings.
+
+const topP = numberBetween(0, 1)
+const topK = integerAtLeast(0)
+const penalty = optional(numberBetween(-2, 2))
+
+/** Accepts logit biases by token id. */
+const biases = v.lazy((input) => {
+  if (!isObject(input)) return notBias
+  const ids = Object.keys(input)
+  const other = ids.find((key) => !/^\d{1,9}$/.test(key))
+  if (other === undefined) return object(Object.fromEntries(ids.map((id) => [id, bias])))
+  // The message then ends with the key, such as `not "-1"`.
+  return v.pipe(replacedBy(other as never), notTokenIds)
+})
+const bias = numberBetween(-100, 100)
+const notBias = refusedAs('an object that maps token ids to biases')
+const notTokenIds = v.check<never, string>(() => false, 'an object whose keys are token ids')
+
+export const chatSampling = {
+  temperature: optional(numberBetween(0, 2)),
+  top_p: optional(topP),
+  top_k: optional(topK),
+  min_p: optional(numberBetween(0, 1)),
+  frequency_penalty: penalty,
+  presence_penalty: penalty,
+  repetition_penalty: optional(numberBetween(0.01, 100)),
+  logit_bias: optional(biases),
+  seed: optional(integer),
+}
+
+export const messagesSampling = {
+  ...chatSampling,
+  top_p: optional(exceptUnset(topP)),
+  top_k: optional(exceptUnset(topK)),
+}
+
+/** Accepts -1 as absent: clients of the Anthropic style send it for unset values. */
+function exceptUnset<T extends v.GenericSchema>(rule: T) {
+  const unset = replacedBy(null)
+  return v.lazy((input): T | typeof unset => (input === -1 ? unset : rule))
+}
+
+type Fields = { [Name in keyof typeof chatSampling]?: v.InferOutput<(typeof chatSampling)[Name]> }
+
+/** Converts the fields to sampler settings. `top_p: 0` keeps only the most probable token. */
+export function toSampling(body: Fields): Sampling {
+  const greedy = body.top_p === 0
+  return {
+    temperature: body.temperature ?? undefined,
+    topP: greedy ? undefined : (body.top_p ?? undefined),
+    topK: greedy ? 1 : (body.top_k ?? undefined),
+    minP: body.min_p ?? undefined,
+    frequencyPenalty: body.frequency_penalty ?? undefined,
+    presencePenalty: body.presence_penalty ?? undefined,
+    repetitionPenalty: body.repetition_penalty ?? undefined,
+    logitBias: body.logit_bias ?? undefined,
+    seed: body.seed ?? undefined,
+  }
+}
+
+// Prefill by the client: the completion continues the text of a last assistant message.
+
+/** Messages of the prompt, and the text that the completion continues. */
+interface PrefilledMessages {
+  messages: ChatMessage[]
+  responsePrefix?: string
+}
+
+/** Splits off the last message as the prefilled text. It must be an assistant message of text. */
+export function splitPrefilled(messages: ChatMessage[]): PrefilledMessages {
+  return { messages: messages.slice(0, -1), responsePrefix: messages.at(-1)?.content ?? '' }
+}
+
+/**
+ * Returns what forbids a prefilled message apart from its role and content. Reasoning comes before
+ * the text, so a prefill excludes it. A reasoning effort is allowed and has no effect.
+ */
+export function findPrefillConflict(
+  messages: readonly unknown[],
+  { thinking }: ReasoningFields,
+): FieldConflict | undefined {
+  if (messages.length < 2) {
+    const message = 'an array with a message before the prefilled assistant message'
+    return { path: ['messages'], message, input: messages }
+  }
+  if (!thinking || thinking.type === 'disabled') return undefined
+  const message = 'disabled or left out with a prefilled assistant message'
+  return { path: ['thinking', 'type'], message, input: thinking.type }
+}
+
+/** Message in the Anthropic style. */
+interface AnthropicMessage {
+  role: string
+  content: string | ReadonlyArray<{ type: string; text?: string }>
+}
+
+/** Returns `true` if the last message is a prefill in the Anthropic style: only text. */
+export function isPrefilled(messages: readonly AnthropicMessage[]): boolean {
+  const last = messages.at(-1)
+  return messages.length > 1 && last?.role === 'assistant' && findNonText(last) < 0
+}
+
+/** Returns why a last assistant message cannot be continued in the Anthropic style. */
+export function findLastMessageConflict(
+  body: { messages: readonly AnthropicMessage[] } & ReasoningFields,
+): FieldConflict | undefined {
+  const { messages } = body
+  const index = messages.length - 1
+  const last = messages[index]
+  if (last?.role !== 'assistant') return undefined
+  const { content } = last
+  const at = findNonText(last)
+  if (at >= 0 && typeof content !== 'string') {
+    const message = 'text in a prefilled assistant message'
+    return { path: ['messages', index, 'content', at, 'type'], message, input: content[at]?.type }
+  }
+  const input = typeof content === 'string' ? content : content.map(({ text }) => text).join('')
+  if (/\s$/.test(input)) {
+    // Models seldom continue well after a space. Clients know the wording in parentheses.
+    const message =
+      'without whitespace at its end (final assistant content cannot end with trailing whitespace)'
+    return { path: ['messages', index, 'content'], message, input }
+  }
+  return findPrefillConflict(messages, body)
+}
+
+/** Returns the index of the first block that is not text, or -1. */
+const findNonText = ({ content }: AnthropicMessage): number =>
+  typeof content === 'string' ? -1 : content.findIndex(({ type }) => type !== 'text')

@@ -2,6 +2,15 @@
 import * as v from 'valibot'
 import type { ChatMessage, Tool, ToolMessage, ToolUse } from '../types/index.ts'
 import {
+  findJsonError,
+  type JsonCount,
+  MAX_DEPTH,
+  MAX_NODES,
+  MAX_VALUES,
+  tooManyValues,
+} from '../values/json.ts'
+import { isObject } from '../values/objects.ts'
+import {
   anyObject,
   arrayOf,
   flag,
@@ -14,15 +23,6 @@ import {
   stringOr,
   taggedUnion,
 } from './fields.ts'
-import {
-  findJsonError,
-  type JsonCount,
-  MAX_DEPTH,
-  MAX_NODES,
-  MAX_VALUES,
-  tooManyValues,
-} from '../values/json.ts'
-import { isObject } from '../values/objects.ts'
 
 const parallel = { disable_parallel_tool_use: optional(flag) }
 const namedTool = object({ name: nonEmptyString })
@@ -199,3 +199,25 @@ export function withToolNames(messages: readonly ChatMessage[]): ChatMessage[] {
     return { ...message, name: names.get(message.toolCallId) ?? '' } satisfies ToolMessage
   })
 }
+
+// Custom tools, which are called with a text. For the model, it is the argument `input`.
+
+/** Fields of a custom tool apart from its format, the same in all styles. */
+export const customToolFields = { name: nonEmptyString, description: optional(string) }
+
+/** Grammar of the text that a custom tool is called with. */
+export const grammarFields = { syntax: oneOf(['lark', 'regex']), definition: nonEmptyString }
+
+/** Converts a custom tool. Without a format, it takes any text. */
+export const toCustomTool = (
+  { name, description }: { name: string; description?: string | null | undefined },
+  format: Tool['input'] | null,
+): Tool => ({
+  ...toTool({ name, description }),
+  // The host derives them from `input`.
+  parameters: true,
+  input: format ?? { type: 'text' },
+})
+
+/** Returns the arguments of an earlier call of a custom tool, as a model writes them. */
+export const toInputArguments = (input: string): string => `{"input": ${JSON.stringify(input)}}`

@@ -7,7 +7,7 @@ import {
   Tensor,
 } from '@huggingface/transformers'
 import { isTrusted } from '../../src/device/adapter.ts'
-import { createDetokenizerFactory, type Detokenizer } from '../../src/engine/text/detokenizer.ts'
+import { createDetokenizerFactory, type Detokenizer } from '../../src/engine/text/vocabulary.ts'
 import { serveSide, type OnPiece, type Task } from './side.ts'
 
 env.allowLocalModels = true

@@ -1,9 +1,9 @@
 /** Background responses on a real database, of hosts that come one after the other. */
 import { expect, test } from 'vitest'
 import { createBackground } from '../../src/host/requests/background.ts'
-import type { BackgroundLimits } from '../../src/store/background-limits.ts'
+import type { BackgroundLimits } from '../../src/store/background-records.ts'
 import type { Database } from '../../src/store/database.ts'
-import { raiseEpoch } from '../../src/store/epoch.ts'
+import { raiseEpoch } from '../../src/store/fence.ts'
 import type {
   BackgroundEvent,
   BackgroundResponse,

@@ -1,6 +1,6 @@
 /** A service in a thread that holds its liveness lock. */
 import { answer } from '../../src/link/answer.ts'
-import { holdLivenessLock } from '../../src/link/liveness.ts'
+import { holdLivenessLock } from '../../src/link/locks.ts'
 import type { Caller, EventStream, MethodTable } from '../../src/types/index.ts'
 
 export interface Service {

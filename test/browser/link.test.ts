@@ -1,8 +1,8 @@
 /** The link over real ports between real threads, with real locks as death notices. */
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import type { Link } from '../../src/link/link.ts'
-import { holdLivenessLock } from '../../src/link/liveness.ts'
-import { remote } from '../../src/link/remote.ts'
+import { holdLivenessLock } from '../../src/link/locks.ts'
+import { remote } from '../../src/link/ask.ts'
 import type { Caller, MethodTable, Remote } from '../../src/types/index.ts'
 import type { Service } from './link-worker.ts'
 

@@ -1,6 +1,6 @@
 /** The browser's own locks: work that runs in one tab at a time, and the election. */
 import { describe, expect, test, vi } from 'vitest'
-import { joinElection } from '../../src/host/tab/election.ts'
+import { joinElection } from '../../src/host/tab/page.ts'
 import { runExclusive } from '../../src/store/exclusive.ts'
 import { never } from './store/fixture.ts'
 

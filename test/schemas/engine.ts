@@ -1,6 +1,6 @@
 /** Compiles schemas with the real module, and asks which texts their grammars take. */
 import { readFileSync } from 'node:fs'
-import { ConstraintError } from '../../src/constraint/error.ts'
+import { ConstraintError } from '../../src/constraint/constraint.ts'
 import { Instance } from '../../src/constraint/instance.ts'
 import { writeLark } from '../../src/constraint/lark.ts'
 import type { Vocabulary } from './vocabulary.ts'

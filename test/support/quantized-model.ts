@@ -8,8 +8,8 @@ import {
   readNumber,
   rewriteMessage,
 } from '../../src/engine/onnx/protobuf.ts'
-import { GRAPH, readGraphFile, type Constant } from '../../src/engine/onnx/int8/graph-file.ts'
-import { halfToFloat32 } from '../../src/values/half.ts'
+import { GRAPH, readGraphFile, type Constant } from '../../src/engine/onnx/graph-file.ts'
+import { halfToFloat32 } from '../../src/values/elements.ts'
 import { multiply, type Matrix, type Part } from '../bench/models/linear.ts'
 import { onnxGraph } from './onnx.ts'
 import { writeMessage } from './protobuf.ts'

@@ -1,6 +1,6 @@
 /** Small tokenizers of the kinds that decoders come with. */
 import { Tokenizer } from '@huggingface/tokenizers'
-import type { TokenizerFile } from '../../src/engine/text/tokenizer-file.ts'
+import type { TokenizerFile } from '../../src/engine/text/vocabulary.ts'
 import tiny from '../models/tiny/tokenizer.json'
 
 const WORDS = 'hello world the cat sat on a mat system user assistant'.split(' ')

@@ -2,8 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { ConstraintCompilerOptions } from '../../src/constraint/index.ts'
-import type { TokenizerFile } from '../../src/engine/text/tokenizer-file.ts'
-import { listTokenBytes } from '../../src/engine/text/vocabulary.ts'
+import { listTokenBytes, type TokenizerFile } from '../../src/engine/text/vocabulary.ts'
 
 /** A vocabulary as the compiler of constraints takes it. */
 export type TokenTable = Pick<ConstraintCompilerOptions, 'bytes' | 'special' | 'endTokens'>

@@ -93,7 +93,7 @@ test.each([
   ['Images by URL', 'host/requests/image-fetcher.ts', 'MAX_FETCHED_BYTES', 2 ** 20],
   ['Sound of one prediction', 'predictor/audio.ts', 'MAX_SAMPLES', 1],
   ['Models in memory', 'host/models/models.ts', 'MAX_LOADED', 1],
-  ['Times that a request continues', 'link/rerun.ts', 'MAX_FAILOVERS', 1],
+  ['Times that a request continues', 'link/ask.ts', 'MAX_FAILOVERS', 1],
 ])('the page of limits states the limit of %s', (row, file, name, unit) => {
   const [, stated = ''] =
     new RegExp(`^\\| ${row}[^|]*\\| ([\\d,]+)`, 'm').exec(read(ROOT, 'docs/limits.md')) ?? []

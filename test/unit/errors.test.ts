@@ -2,8 +2,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { ERROR_CODES } from '../../src/error-codes.ts'
-import { InoriginError, STATUS, type ErrorKind } from '../../src/error.ts'
+import { ERROR_CODES, type ErrorKind, InoriginError, STATUS } from '../../src/error.ts'
 import { wireError } from '../../src/wire/errors.ts'
 
 const ROOT = join(import.meta.dirname, '../..')

@@ -1,6 +1,6 @@
 /** Which tab the service worker sends a request to. */
 import { expect, test } from 'vitest'
-import { createHostFinder } from '../../sw/host-finder.ts'
+import { createHostFinder } from '../../sw/api.ts'
 
 /** Creates a finder whose tabs are listed although they may be closed. They answer nothing. */
 function openTabs(...ids: string[]) {

@@ -23,22 +23,12 @@ const LAYERS: readonly (readonly string[])[] = [
     'src/serve.ts',
     'src/create-server.ts',
     'src/control.ts',
-    'src/probe.ts',
-    'src/isolation.ts',
     'src/register.ts',
-    'src/takeover.ts',
-    'src/hosting.ts',
     'src/allowed-servers.ts',
     'src/cli.ts',
     'src/cli',
   ],
-  [
-    'src/server.ts',
-    'src/model-storage.ts',
-    'src/option-names.ts',
-    'src/typed.ts',
-    'src/validate-arguments.ts',
-  ],
+  ['src/server.ts', 'src/model-storage.ts', 'src/typed.ts', 'src/validate-arguments.ts'],
   // What a tab and `inorigin bridge` say to each other, and the tab's end of it.
   ['src/bridge'],
   ['src/wire'],
@@ -62,7 +52,7 @@ const LAYERS: readonly (readonly string[])[] = [
   ['src/device'],
   ['src/store'],
   ['src/values'],
-  ['src/types', 'src/error.ts', 'src/error-codes.ts'],
+  ['src/types', 'src/error.ts'],
   // It could be a package of its own.
   ['src/constraint'],
 ]
@@ -254,14 +244,14 @@ test.each([
   ['src/wire/handler.ts', "import { ask } from '../link/ask.ts'"],
   ['src/serve.ts', "import { attach } from '../sw/index.ts'"],
   ['src/index.ts', "import { page } from '../test/support/page.ts'"],
-  ['src/generation/prompt.ts', "import { Tensor } from 'onnxruntime-web/wasm'"],
+  ['src/generation/plan.ts', "import { Tensor } from 'onnxruntime-web/wasm'"],
   ['src/elsewhere/new.ts', 'export const one = 1'],
 ])('refuses in %s: %s', (path, source) => {
   expect(faults(path, source)).toHaveLength(1)
 })
 
 test.each([
-  ['src/link/remote.ts', "import type { Caller } from '../types/index.ts'"],
+  ['src/link/ask.ts', "import type { Caller } from '../types/index.ts'"],
   ['src/host/open-host.ts', "import { hostPage } from './tab/page.ts'"],
   ['src/host/requests/retry.ts', "import { createModels } from '../models/models.ts'"],
   ['src/wire/chat.ts', "import { fields } from './fields.ts'"],

@@ -5,7 +5,7 @@ import {
   headersFor,
   withHeaders,
   type BrowserIdentity,
-} from '../../sw/isolation.ts'
+} from '../../sw/files.ts'
 
 const DOCUMENT_POLICY = {
   document: { 'document-isolation-policy': 'isolate-and-credentialless' },

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fieldsOf, MODEL_GRAPH, readNumber } from '../../src/engine/onnx/protobuf.ts'
-import { halfToFloat32 } from '../../src/values/half.ts'
+import { halfToFloat32 } from '../../src/values/elements.ts'
 import {
   type GgufSetting,
   type GgufTensor,

@@ -1,12 +1,8 @@
 /** The public exports of `inorigin/language-model`. */
 export { defineLanguageModel, installLanguageModel } from './install.ts'
 export { CreateMonitor } from './create-monitor.ts'
-export {
-  LanguageModelToolCall,
-  LanguageModelToolError,
-  LanguageModelToolSuccess,
-} from './tool-values.ts'
-export type { LanguageModelToolResult } from './tool-values.ts'
+export { LanguageModelToolCall, LanguageModelToolError, LanguageModelToolSuccess } from './types.ts'
+export type { LanguageModelToolResult } from './types.ts'
 export type { LanguageModel, LanguageModelConstructor } from './language-model.ts'
 export type {
   Availability,

@@ -5,11 +5,13 @@ import { CreateMonitor } from './create-monitor.ts'
 import type { Endpoint } from './endpoint.ts'
 import { defineInterface, type LanguageModelConstructor } from './language-model.ts'
 import {
+  type InstallOptions,
+  type LanguageModelOptions,
+  type LanguageModelServer,
   LanguageModelToolCall,
   LanguageModelToolError,
   LanguageModelToolSuccess,
-} from './tool-values.ts'
-import type { InstallOptions, LanguageModelOptions, LanguageModelServer } from './types.ts'
+} from './types.ts'
 
 const OPTIONS: OptionNames<LanguageModelOptions> = {
   server: true,

@@ -1,25 +1,48 @@
 /** The interface `LanguageModel`, whose members behave as Web IDL says. */
-import { assertArguments } from './conversions.ts'
-import { computeAvailability } from './availability.ts'
-import { type Backend, createSessionStart } from './create-session.ts'
-import { defineEventHandler } from './event-handler.ts'
-import { domException } from './errors.ts'
-import { toPrompt } from './messages.ts'
-import { assertActive, toCoreOptions, toPromptOptions, toSignalOptions } from './options.ts'
-import { assertOneSampling, PARAMS } from './sampling.ts'
+import type { ModelState } from '../../types/index.ts'
+import { unlessAborted } from '../../values/promises.ts'
+import { assertArguments, canonicalize, readImages, toPrompt } from './messages.ts'
+import {
+  createProgressReport,
+  defineEventHandler,
+  newCreateMonitor,
+  type ProgressReport,
+} from './create-monitor.ts'
+import {
+  countTokens,
+  countToolTokens,
+  type Endpoint,
+  fetchModelCard,
+  type ModelCard,
+} from './endpoint.ts'
+import { domException, quotaExceeded, toException } from './errors.ts'
+import {
+  assertActive,
+  assertOneSampling,
+  PARAMS,
+  type Sampling,
+  toCoreOptions,
+  toCreateOptions,
+  toExpectedTypes,
+  toPromptOptions,
+  toSampling,
+  toSignalOptions,
+} from './options.ts'
 import { createSession, type Session, type SessionStart } from './session.ts'
-import { streamPrompt } from './stream-prompt.ts'
 import type {
   Availability,
   LanguageModelAnswer,
   LanguageModelChunk,
   LanguageModelCreateCoreOptions,
   LanguageModelCreateOptions,
+  LanguageModelExpected,
+  LanguageModelMessageType,
   LanguageModelParams,
   LanguageModelPrompt,
   LanguageModelPromptOptions,
   LanguageModelSamplingMode,
   LanguageModelSignalOptions,
+  Message,
 } from './types.ts'
 
 /** A session with a language model. */
@@ -252,4 +275,231 @@ function defineParams(target: object, backend: Backend): void {
     configurable: true,
     writable: true,
   })
+}
+
+// The steps of `create()`: the options, the download, and the first messages.
+
+/** The model behind a `LanguageModel`, and what it takes. */
+interface Backend {
+  open: () => Promise<Endpoint>
+  languages?: readonly string[]
+  legacy: boolean
+}
+
+/** Everything that a new session needs, and the signal that ends it. */
+interface CreatedSession {
+  start: SessionStart
+  signal: AbortSignal | undefined
+}
+
+const neverAborted = new AbortController().signal
+
+/** Runs the steps of `create()`. Rejects at once when the signal of the options aborts. */
+async function createSessionStart(given: unknown, backend: Backend): Promise<CreatedSession> {
+  assertActive()
+  const options = toCreateOptions(given)
+  assertOneSampling(options, backend.legacy)
+  const sampling = toSampling(options, backend.legacy)
+  const { signal, initialPrompts = [] } = options
+  const expectedTypes = toExpectedTypes(options.expectedInputs)
+  const initial =
+    initialPrompts.length > 0 ? canonicalize(initialPrompts, expectedTypes, false) : []
+  signal?.throwIfAborted()
+  const monitor = newCreateMonitor()
+  options.monitor?.(monitor)
+  const report = createProgressReport(monitor, signal ?? neverAborted)
+  const work = load(backend, options, report)
+    .then((endpoint) => startSession(endpoint, options, { initial, sampling, expectedTypes }))
+    .catch((thrown: unknown) => {
+      throw toException(thrown, 'OperationError')
+    })
+  return { start: await unlessAborted(work, signal ?? neverAborted), signal }
+}
+
+/** Downloads the model if that is necessary, and loads it into memory. */
+async function load(
+  backend: Backend,
+  options: LanguageModelCreateOptions,
+  report: ProgressReport,
+): Promise<Endpoint> {
+  const availability = await computeAvailability(backend.open, options, backend)
+  assertAvailable(availability)
+  const endpoint = await backend.open()
+  const { server, model } = endpoint
+  if (availability === 'available') report.end()
+  const states = await server.models.list()
+  const isLocal = states.find(({ tag }) => tag === model)?.servedBy !== 'upstream'
+  if (isLocal) {
+    await server.models.load(model, {
+      ...(options.signal && { signal: options.signal }),
+      onProgress({ phase, loadedBytes, totalBytes }) {
+        const isDownload = availability !== 'available' && phase === 'download'
+        if (isDownload) report.bytes(loadedBytes, totalBytes)
+      },
+    })
+  }
+  if (availability !== 'available') report.end()
+  return endpoint
+}
+
+function assertAvailable(availability: Availability): void {
+  if (availability === 'unavailable') {
+    const what = 'No language model here has these options. Ask LanguageModel.availability() first.'
+    throw domException('NotSupportedError', what)
+  }
+  const { userActivation } = globalThis.navigator ?? {}
+  if (availability !== 'downloadable' || userActivation?.hasBeenActive !== false) return
+  const what =
+    'The model must be downloaded. Call LanguageModel.create() after a click of the user.'
+  throw domException('NotAllowedError', what)
+}
+
+/** Reads the first messages and counts their tokens. */
+async function startSession(
+  endpoint: Endpoint,
+  { tools = [], signal = neverAborted }: LanguageModelCreateOptions,
+  {
+    initial,
+    ...rest
+  }: { initial: readonly Message[]; sampling: Sampling } & Pick<SessionStart, 'expectedTypes'>,
+): Promise<SessionStart> {
+  const { max_input_tokens: contextWindow } = await fetchModelCard(endpoint, signal)
+  const toolTokens = await countToolTokens(endpoint, tools, signal)
+  const messages = await readImages(initial)
+  const usage = toolTokens + (await countTokens(endpoint, messages, signal))
+  if (usage > contextWindow) throw quotaExceeded(usage, contextWindow)
+  const state = { initial: messages, later: [], toolTokens, usage }
+  return { endpoint, contextWindow, tools, state, ...rest }
+}
+
+// Tells whether a session with these options can be created.
+
+/** Types of output: text, and calls of tools. */
+const OUTPUTS: readonly LanguageModelMessageType[] = ['text', 'tool-call']
+
+/** Resolves with the availability. Rejects with `UnknownError` if it cannot be found out. */
+async function computeAvailability(
+  open: () => Promise<Endpoint>,
+  options: LanguageModelCreateCoreOptions,
+  { languages, legacy }: { languages?: readonly string[]; legacy: boolean },
+): Promise<Availability> {
+  const { expectedInputs = [], expectedOutputs = [] } = options
+  const hasLanguages = [...expectedInputs, ...expectedOutputs].every((expected) =>
+    knowsLanguages(expected, languages),
+  )
+  const hasOutputs = expectedOutputs.every(({ type }) => OUTPUTS.includes(type))
+  if (!hasLanguages || !hasOutputs || !hasSampling(options, legacy)) return 'unavailable'
+  try {
+    const endpoint = await open()
+    const states = await endpoint.server.models.list()
+    const state = states.find(({ tag }) => tag === endpoint.model)
+    const availability = state?.type === 'model' ? toAvailability(state) : 'unavailable'
+    if (availability === 'unavailable' || expectedInputs.every(isAlwaysTaken)) return availability
+    const card = await fetchModelCard(endpoint, neverAborted)
+    return expectedInputs.every(({ type }) => takes(type, card)) ? availability : 'unavailable'
+  } catch (thrown) {
+    throw toException(thrown, 'UnknownError')
+  }
+}
+
+function toAvailability({ status, servedBy, device, bytes }: ModelState): Availability {
+  // The size of a hub's model is unknown until its files were looked up, and so is its fit.
+  const isUnfit = servedBy === null && device === null && bytes !== null
+  if (isUnfit) return 'unavailable'
+  if (servedBy === 'upstream' || status === 'loaded' || status === 'stored') return 'available'
+  return status === 'loading' ? 'downloading' : 'downloadable'
+}
+
+const isAlwaysTaken = ({ type }: LanguageModelExpected): boolean =>
+  type !== 'image' && type !== 'audio'
+
+function takes(type: LanguageModelMessageType, { capabilities }: ModelCard): boolean {
+  return type === 'image' ? capabilities.image_input.supported : type !== 'audio'
+}
+
+function hasSampling(options: LanguageModelCreateCoreOptions, legacy: boolean): boolean {
+  try {
+    toSampling(options, legacy)
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** Returns `true` if the model knows the languages, or a language of which each is a variety. */
+function knowsLanguages(
+  { languages: wanted = [] }: LanguageModelExpected,
+  known: readonly string[] | undefined,
+): boolean {
+  return wanted.every((tag) => {
+    const { language } = new Intl.Locale(tag)
+    return known
+      ? known.some((one) => new Intl.Locale(one).language === language)
+      : names.of(language) !== undefined
+  })
+}
+
+const names = new Intl.DisplayNames(['en'], { type: 'language', fallback: 'none' })
+
+// Returns the answer of a prompt as a stream.
+
+/**
+ * Prompts the session. The stream ends with the answer, or errors as `prompt()` rejects. Canceling it
+ * ends the prompt, which leaves no trace in the session.
+ *
+ * @throws the reason of a signal that is aborted already.
+ */
+function streamPrompt(
+  session: Session,
+  prompt: LanguageModelPrompt,
+  options: LanguageModelPromptOptions,
+): ReadableStream<LanguageModelChunk> {
+  session.ended.throwIfAborted()
+  options.signal?.throwIfAborted()
+  const canceling = new AbortController()
+  const signals = [canceling.signal, ...(options.signal ? [options.signal] : [])]
+  const signal = AbortSignal.any(signals)
+  const stream = new ReadableStream<LanguageModelChunk>({
+    start(controller) {
+      const write = (part: LanguageModelChunk): void => controller.enqueue(part)
+      session.prompt(prompt, { ...options, signal }, write).then(
+        (answer) => {
+          if (canceling.signal.aborted) return
+          const parts = typeof answer === 'string' ? [] : answer
+          // Their text was written before.
+          for (const part of parts) if (part.type !== 'text') write(part)
+          controller.close()
+        },
+        (thrown: unknown) => {
+          if (!canceling.signal.aborted) controller.error(thrown)
+        },
+      )
+    },
+    cancel() {
+      canceling.abort()
+    },
+  })
+  return makeIterable(stream)
+}
+
+// Streams for `for await` in browsers whose own streams have no iterator, such as WebKit's.
+
+/** Gives the stream an iterator if it has none. Leaving the loop cancels the stream, as usual. */
+function makeIterable<Chunk>(stream: ReadableStream<Chunk>): ReadableStream<Chunk> {
+  if (!(Symbol.asyncIterator in stream)) {
+    const iterate = () => iterateStream(stream)
+    Object.defineProperty(stream, Symbol.asyncIterator, { value: iterate })
+  }
+  return stream
+}
+
+async function* iterateStream<Chunk>(stream: ReadableStream<Chunk>): AsyncGenerator<Chunk> {
+  const reader = stream.getReader()
+  try {
+    for (let read = await reader.read(); !read.done; read = await reader.read()) yield read.value
+  } finally {
+    // A stream that has ended ignores this, and one that failed rejects with the same error.
+    await reader.cancel()
+    reader.releaseLock()
+  }
 }

@@ -1,13 +1,10 @@
 /** The state of a `LanguageModel`: its conversation, and what can be done with it. */
-import { readConstraint, type ResponseConstraint } from './constraint.ts'
-import { type ConversationState, createConversation } from './conversation.ts'
-import type { Endpoint } from './endpoint.ts'
-import { generate } from './generate.ts'
-import { readImages, type ReadMessage } from './images.ts'
-import { canonicalize } from './messages.ts'
-import { createOperations } from './operations.ts'
-import type { Sampling } from './sampling.ts'
-import { countTokens } from './tokens.ts'
+import { unlessAborted } from '../../values/promises.ts'
+import { generate, readConstraint, type ResponseConstraint } from './generate.ts'
+import { countTokens, type Endpoint } from './endpoint.ts'
+import { quotaExceeded, toException } from './errors.ts'
+import { assertSystemFirst, canonicalize, readImages, type ReadMessage } from './messages.ts'
+import type { Sampling } from './options.ts'
 import type {
   LanguageModelAnswer,
   LanguageModelMessageType,
@@ -16,6 +13,7 @@ import type {
   LanguageModelSignalOptions,
   LanguageModelTool,
 } from './types.ts'
+import type { HistoryMessage } from './wire-messages.ts'
 
 /** Everything that a new session needs. */
 export interface SessionStart {
@@ -125,4 +123,139 @@ function withHint(
   // The text that the answer continues stays the last message.
   const at = messages.at(-1)?.prefix ? messages.length - 1 : messages.length
   return messages.toSpliced(at, 0, added)
+}
+
+// The messages of a session, and which of them still fit into the context window.
+
+interface ConversationState {
+  /** Messages that are never dropped. */
+  initial: readonly HistoryMessage[]
+  later: readonly HistoryMessage[]
+  /** Number of tokens that the tools take. */
+  toolTokens: number
+  /** Number of tokens of all messages and tools. */
+  usage: number
+}
+
+/** The messages of one session. */
+interface Conversation {
+  readonly usage: number
+  readonly messages: readonly HistoryMessage[]
+  /** Returns a copy of the state, for another session. */
+  copy(): ConversationState
+  /**
+   * Drops the oldest exchanges until the new messages fit, with an answer if there will be one.
+   * Resolves with `true` if it dropped any. Rejects with `QuotaExceededError`, and drops nothing, if
+   * the initial messages leave no space. Rejects with `TypeError` if a system message is not first.
+   */
+  makeRoom(
+    added: readonly HistoryMessage[],
+    isAnswered: boolean,
+    signal: AbortSignal,
+  ): Promise<boolean>
+  /** Appends messages, and counts the tokens. */
+  append(added: readonly HistoryMessage[], signal: AbortSignal): Promise<void>
+}
+
+/** Largest number of tokens for which room is made before an answer, and its share of the window. */
+const [MAX_ANSWER_ROOM, ANSWER_SHARE] = [512, 1 / 8] as const
+
+/** Creates a conversation in a window of that many tokens. */
+function createConversation(
+  endpoint: Endpoint,
+  window: number,
+  start: ConversationState,
+): Conversation {
+  const { initial, toolTokens } = start
+  let { later, usage } = start
+  const count = async (messages: readonly HistoryMessage[], signal: AbortSignal) =>
+    toolTokens + (await countTokens(endpoint, messages, signal))
+
+  return {
+    get usage() {
+      return usage
+    },
+    get messages() {
+      return [...initial, ...later]
+    },
+    copy: () => ({ initial, later, toolTokens, usage }),
+    async makeRoom(added, isAnswered, signal) {
+      assertSystemFirst(added[0]?.role, initial.length + later.length > 0)
+      const room = Math.min(MAX_ANSWER_ROOM, Math.floor(window * ANSWER_SHARE))
+      const fits = (tokens: number): boolean => tokens + (isAnswered ? room : 0) <= window
+      if (fits(await count([...initial, ...later, ...added], signal))) return false
+      const least = await count([...initial, ...added], signal)
+      const most = isAnswered ? window - 1 : window
+      if (least > most) throw quotaExceeded(Math.max(least, window + 1), window)
+      const starts = exchangeStarts(later)
+      if (starts.length === 0) return false
+      // The fewest exchanges to drop: the tokens of the rest only get fewer.
+      let [low, high] = [1, starts.length]
+      while (low < high) {
+        const middle = (low + high) >> 1
+        const rest = later.slice(starts[middle] ?? later.length)
+        if (fits(await count([...initial, ...rest, ...added], signal))) high = middle
+        else low = middle + 1
+      }
+      await replace(later.slice(starts[low] ?? later.length), signal)
+      return true
+    },
+    append: (added, signal) => replace([...later, ...added], signal),
+  }
+
+  /** Replaces the messages after the initial ones, unless the signal aborts meanwhile. */
+  async function replace(messages: readonly HistoryMessage[], signal: AbortSignal): Promise<void> {
+    const tokens = await count([...initial, ...messages], signal)
+    signal.throwIfAborted()
+    later = messages
+    usage = Math.min(window, tokens)
+  }
+}
+
+/** Returns where the exchanges begin: at the messages of the user that follow an answer. */
+function exchangeStarts(messages: readonly HistoryMessage[]): number[] {
+  return messages.flatMap(({ role }, index) => {
+    const isStart = index === 0 || (role === 'user' && messages[index - 1]?.role === 'assistant')
+    return isStart ? [index] : []
+  })
+}
+
+// Order of the operations of a session, and their end with it.
+
+/** Operation whose signal ends with the session, or with the signal of the caller. */
+type Operation<T> = (signal: AbortSignal) => Promise<T>
+
+interface Operations {
+  /** Runs an operation at once. */
+  run<T>(signal: AbortSignal | undefined, operation: Operation<T>): Promise<T>
+  /** Runs an operation after those before it. */
+  runNext<T>(signal: AbortSignal | undefined, operation: Operation<T>): Promise<T>
+}
+
+/** Creates the order of a session that `ended` ends. */
+function createOperations(ended: AbortSignal): Operations {
+  let last: Promise<unknown> = Promise.resolve()
+
+  function run<T>(signal: AbortSignal | undefined, operation: Operation<T>): Promise<T> {
+    const either = signal ? AbortSignal.any([ended, signal]) : ended
+    if (either.aborted) return Promise.reject(either.reason as Error)
+    const work = operation(either).catch((thrown: unknown) => {
+      throw either.aborted ? either.reason : toException(thrown, 'UnknownError')
+    })
+    return unlessAborted(work, either)
+  }
+
+  return {
+    run,
+    runNext: (signal, operation) =>
+      run(signal, (either) => {
+        const turn = last.then(() => {
+          either.throwIfAborted()
+          return operation(either)
+        })
+        // The next operation does not wait for a server that is slow to notice the end.
+        last = unlessAborted(turn, either).catch(() => undefined)
+        return turn
+      }),
+  }
 }

@@ -1,14 +1,12 @@
 /** Writes messages in the formats of the server's endpoints. */
-import type { ReadContent, ReadMessage } from './images.ts'
-import { readToolResult } from './tool-messages.ts'
-import type { LanguageModelToolCall } from './tool-values.ts'
-import type { LanguageModelTool } from './types.ts'
+import { type ReadContent, type ReadMessage, readToolResult } from './messages.ts'
+import type { LanguageModelTool, LanguageModelToolCall } from './types.ts'
 
 /** A message in the history of a session: one of the page, or what the model and its tools added. */
 export type HistoryMessage = ReadMessage | CallsMessage | ResultMessage
 
 /** Calls that the model made in one answer, with the text before them. */
-export interface CallsMessage {
+interface CallsMessage {
   role: 'assistant'
   text: string
   calls: readonly ToolCallText[]
@@ -22,7 +20,7 @@ export interface ToolCallText {
 }
 
 /** The result of one call. */
-export interface ResultMessage {
+interface ResultMessage {
   role: 'tool'
   callId: string
   text: string

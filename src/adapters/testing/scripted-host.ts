@@ -1,11 +1,23 @@
 /** The host of the test server: its models give scripted answers. */
 import { InoriginError } from '../../error.ts'
+import {
+  createEventHub,
+  createLatestValue,
+  type LatestValue,
+  loadPaused,
+} from '../../host/models/event-hub.ts'
+import { toTracedError } from '../../host/models/load-trace.ts'
 import type { Authorize } from '../../host/requests/authorization.ts'
-import { createResponseStore } from '../../host/requests/response-store.ts'
+import { noBackgroundResponse } from '../../host/requests/background-readers.ts'
+import type { Background } from '../../host/requests/background.ts'
 import { streamPrediction } from '../../host/requests/prediction-stream.ts'
+import { createResponseStore } from '../../host/requests/response-store.ts'
+import type { Trace } from '../../host/requests/trace.ts'
 import { runRemotely } from '../../predictor/remote/run.ts'
 import { HOST_METHODS } from '../../types/host.ts'
 import type {
+  BackgroundEvent,
+  BackgroundResponse,
   Caller,
   EmbeddingEvent,
   Generation,
@@ -13,21 +25,25 @@ import type {
   GenerationRequest,
   Host,
   HostService,
+  LoadPhase,
   LoadProgress,
+  ModelState,
   Tag,
 } from '../../types/index.ts'
+import { createSingleFlight } from '../../values/promises.ts'
 import {
   countPromptTokens,
   countWords,
   playAnswer,
-  scriptError,
   type ScriptedAnswer,
+  scriptError,
+  type TestEmbedder,
+  type TestModel,
+  type TestPredictor,
+  type TestServerOptions,
 } from './answers.ts'
-import { createTestBackground } from './background.ts'
-import type { Loadable } from './loads.ts'
-import type { TestEmbedder, TestModel, TestPredictor, TestServerOptions } from './options.ts'
 
-export interface ScriptedOptions extends Required<
+interface ScriptedOptions extends Required<
   Pick<TestServerOptions, 'models' | 'predictors' | 'embedders'>
 > {
   /** Resolves when the tag is loaded. Rejects with `not_found` for an unknown one. */
@@ -39,7 +55,7 @@ export interface ScriptedOptions extends Required<
 }
 
 export type TagParam = 'model' | 'tag'
-export type ScriptedHost = Host & Pick<HostService, 'predict' | 'predictNext'>
+type ScriptedHost = Host & Pick<HostService, 'predict' | 'predictNext'>
 
 /** Date on which the models of a test were added. */
 const CREATED = '2026-01-01T00:00:00Z'
@@ -211,4 +227,189 @@ function toRemotePredictor({ tag, name = tag, signature }: TestPredictor) {
 
 async function unsupported(what: string): Promise<never> {
   throw new InoriginError('invalid_request', `inorigin/testing has no ${what}.`)
+}
+
+// Background responses of the test server: their events are in memory.
+
+interface Job {
+  key: string | null
+  response: BackgroundResponse
+  events: BackgroundEvent[]
+  /** Number of events so far. */
+  count: LatestValue<number>
+  running: AbortController
+}
+
+/** Creates the methods. Each response is computed by `generate`, from its request on. */
+export function createTestBackground(generate: Host['generate']): Background['methods'] {
+  const jobs = new Map<string, Job>()
+
+  function find(id: string, { key }: Caller): Job | undefined {
+    const job = jobs.get(id)
+    return job?.key === key ? job : undefined
+  }
+
+  return {
+    async createBackground(response, { key }) {
+      const running = new AbortController()
+      const job = { key, response, events: [], count: createLatestValue(0), running }
+      const { ignored, events } = await generate(response.request, { key, signal: running.signal })
+      jobs.set(response.id, job)
+      addEvent(job, { type: 'queued' })
+      void run(job, events)
+      return { ignored }
+    },
+    async getBackground(id, caller) {
+      const job = find(id, caller)
+      return job ? { response: job.response, events: [...job.events] } : null
+    },
+    async followBackground(id, skippedEvents, caller) {
+      const job = find(id, caller)
+      if (!job) throw noBackgroundResponse()
+      return { response: job.response, events: readEvents(job, skippedEvents, caller.signal) }
+    },
+    async cancelBackground(id, caller) {
+      const job = find(id, caller)
+      if (job) finish(job, { type: 'finish', reason: 'cancelled' })
+      return job !== undefined
+    },
+    async deleteBackground(id, caller) {
+      const job = find(id, caller)
+      job?.running.abort()
+      job?.count.fail(noBackgroundResponse())
+      return job !== undefined && jobs.delete(id)
+    },
+  }
+}
+
+async function run(job: Job, events: AsyncIterable<BackgroundEvent>): Promise<void> {
+  try {
+    for await (const event of events) {
+      if (event.type !== 'progress' && event.type !== 'heartbeat') addEvent(job, event)
+    }
+  } catch (thrown) {
+    const error = InoriginError.from(thrown).toRecord()
+    finish(job, { type: 'finish', reason: 'failed', error })
+  }
+}
+
+function addEvent({ events, count }: Job, event: BackgroundEvent): void {
+  if (isFinished(events)) return
+  events.push(event)
+  count.set(events.length)
+}
+
+/** Ends the response. One that is finished stays as it is. */
+function finish(job: Job, last: BackgroundEvent): void {
+  addEvent(job, last)
+  job.running.abort()
+}
+
+const isFinished = (events: readonly BackgroundEvent[]) => events.at(-1)?.type === 'finish'
+
+async function* readEvents(
+  { events, count }: Job,
+  skippedEvents: number,
+  signal: AbortSignal,
+): AsyncGenerator<BackgroundEvent> {
+  let next = skippedEvents
+  for await (const _ of count.read(signal)) {
+    // Events may be added while the reader takes the ones before.
+    for (; next < events.length; next += 1) yield events[next] as BackgroundEvent
+    if (isFinished(events)) return
+  }
+}
+
+// Loads of the test server: they download nothing, and end when the test allows it.
+
+/** A model or predictor of the test, which can be loaded. */
+export interface Loadable {
+  tag: Tag
+  name: string
+  type: 'model' | 'predictor'
+  bytes: number
+  /** Runs in the middle of the download. */
+  load: (signal: AbortSignal) => Promise<void> | void
+}
+
+export type Loads = ReturnType<typeof createLoads>
+
+export function createLoads(all: readonly Loadable[], trace: Trace) {
+  const progress = createEventHub<LoadProgress>()
+  const singleFlight = createSingleFlight()
+  const loaded = new Set<Tag>()
+  const stored = new Set<Tag>()
+  const loading = new Map<Tag, AbortController>()
+
+  const report = (...step: Parameters<typeof toProgress>) => progress.report(toProgress(...step))
+
+  async function start(item: Loadable, signal: AbortSignal): Promise<void> {
+    const { tag, bytes } = item
+    const load = toTraced(tag)
+    const pausing = new AbortController()
+    loading.set(tag, pausing)
+    trace.report({ ...load, status: 'started' })
+    try {
+      const either = AbortSignal.any([signal, pausing.signal])
+      if (!stored.has(tag)) report(item, 'download', Math.floor(bytes / 2))
+      await Promise.race([item.load(either), rejectOnAbort(either)])
+      stored.add(tag)
+      for (const phase of ['download', 'compile', 'warm'] as const) report(item, phase)
+      loaded.add(tag)
+      loading.delete(tag)
+      report(item, 'ready')
+      trace.report({ ...load, status: 'ready' })
+    } catch (thrown) {
+      loading.delete(tag)
+      trace.report({ ...load, status: 'ended', error: toTracedError(thrown) })
+      throw thrown
+    }
+  }
+
+  function statusOf(tag: Tag): ModelState['status'] {
+    if (loaded.has(tag)) return 'loaded'
+    return loading.has(tag) ? 'loading' : stored.has(tag) ? 'stored' : 'remote'
+  }
+
+  return {
+    states: () => all.map((item) => toState(item, statusOf(item.tag))),
+    progress: (signal: AbortSignal) => progress.read([], signal),
+    /** Resolves when the tag is loaded. All who wait for it share one load. */
+    async load(item: Loadable, signal: AbortSignal, onProgress?: (step: LoadProgress) => void) {
+      const unsubscribe = progress.subscribe((step) => step.tag === item.tag && onProgress?.(step))
+      const work = (shared: AbortSignal) => start(item, shared)
+      try {
+        if (!loaded.has(item.tag)) await singleFlight(item.tag, work, signal)
+      } finally {
+        unsubscribe()
+      }
+    },
+    pause: (tag: Tag) => loading.get(tag)?.abort(loadPaused(tag)),
+    unload(tag: Tag): void {
+      const error = new InoriginError('unavailable', `${tag} was unloaded.`, { code: 'unloaded' })
+      loading.get(tag)?.abort(error)
+      if (!loaded.delete(tag)) return
+      trace.report({ ...toTraced(tag), status: 'ended', error: toTracedError(error) })
+    },
+    remove: (tag: Tag) => stored.delete(tag),
+  }
+}
+
+const toTraced = (tag: Tag) =>
+  ({ type: 'load', tag, implementation: 'test', device: 'wasm' }) as const
+
+function toState({ tag, type, name, bytes }: Loadable, status: ModelState['status']): ModelState {
+  const users = status === 'loading' ? 1 : 0
+  const about = { tag, type, name, status, bytes, memory: bytes, users }
+  return { ...about, device: 'wasm', servedBy: 'local' }
+}
+
+function toProgress({ tag, bytes }: Loadable, phase: LoadPhase, loadedBytes = bytes): LoadProgress {
+  return { tag, phase, loadedBytes, totalBytes: bytes, bytesPerSecond: 0, remainingSeconds: null }
+}
+
+function rejectOnAbort(signal: AbortSignal): Promise<never> {
+  return new Promise((_, reject) => {
+    signal.addEventListener('abort', () => reject(InoriginError.from(signal.reason)))
+  })
 }

@@ -4,7 +4,7 @@
  */
 import { createAuthorization } from '../../host/requests/authorization.ts'
 import { withTrace, createTrace } from '../../host/requests/trace.ts'
-import * as names from '../../option-names.ts'
+import * as names from '../../server.ts'
 import type { PredictOptions, Server, TaskOptions } from '../../server.ts'
 import type { Caller, GenerationRequest, LoadProgress, Tag } from '../../types/index.ts'
 import { InoriginError } from '../../error.ts'
@@ -15,9 +15,15 @@ import {
   parseOptions,
 } from '../../validate-arguments.ts'
 import { handle } from '../../wire/handler.ts'
-import { createScriptedHost, type TagParam, withAuthorization } from './scripted-host.ts'
-import { createLoads, type Loadable, type Loads } from './loads.ts'
-import type { TestEntry, TestServerOptions } from './options.ts'
+import {
+  createLoads,
+  createScriptedHost,
+  type Loadable,
+  type Loads,
+  type TagParam,
+  withAuthorization,
+} from './scripted-host.ts'
+import type { TestEntry, TestServerOptions } from './answers.ts'
 
 /** The parts of a server that need no browser, and a record of the requests. */
 export interface TestServer extends Pick<
@@ -126,4 +132,4 @@ const toCaller = ({ signal = neverAborted, onProgress }: TaskOptions): Caller<Lo
 })
 
 export type { ScriptedAnswer, ScriptedCall } from './answers.ts'
-export type { TestEmbedder, TestModel, TestPredictor, TestServerOptions } from './options.ts'
+export type { TestEmbedder, TestModel, TestPredictor, TestServerOptions } from './answers.ts'

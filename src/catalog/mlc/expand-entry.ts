@@ -1,5 +1,5 @@
 /** Expands a short entry of MLC models into a full one by filling in defaults. */
-import { expandHubEntry, UNKNOWN_CREATION_TIME } from '../hub/hub-entry.ts'
+import { expandHubEntry, UNKNOWN_CREATION_TIME } from '../hub/resolve-hub.ts'
 import type { Implementation, MlcEntry, ModelEntry, Requirements } from '../schema.ts'
 import { toRequiredFeatures, DEFAULT_MAX_TOKENS, findMlcContextTokens } from './model-files.ts'
 import type { MlcRecord } from './record-schema.ts'

@@ -1,7 +1,7 @@
 /** Converts WebLLM's model list into a catalog that apps can serve or merge into their own. */
 import type { CatalogDocument } from '../schema.ts'
 import { toMlcImplementation, toMlcTitle } from './expand-entry.ts'
-import { isEmbeddingRecord, findFloat32Variant } from './find-record.ts'
+import { isEmbeddingRecord, findFloat32Variant } from './expand-records.ts'
 import { DEFAULT_MAX_TOKENS, findMlcContextTokens } from './model-files.ts'
 import type { MlcList } from './list.ts'
 import type { MlcRecord } from './record-schema.ts'

@@ -1,21 +1,30 @@
 /** Resolves a WebLLM record into the files of the model, with lengths and digests. */
+import { createSHA256 } from 'hash-wasm'
 import { InoriginError } from '../../error.ts'
-import { PUBLIC_HUB_URL } from '../hub/hub-entry.ts'
-import { toFileUrl, type HubFile, isNotHubError, parseJsonObject } from '../hub/listing.ts'
-import { openRepository } from '../hub/resolve-hub.ts'
+import { computeDigest } from '../../values/text.ts'
+import {
+  fetchBounded,
+  type HubAccess,
+  type HubFile,
+  isNotHubError,
+  MAX_SMALL_FILE_BYTES,
+  parseJsonObject,
+  type Pieces,
+  readAll,
+  toFileUrl,
+} from '../hub/listing.ts'
+import { openRepository, PUBLIC_HUB_URL, type Repository } from '../hub/resolve-hub.ts'
 import type { HubSource, Resource } from '../schema.ts'
-import { fetchSmallFile, openFolder, type LocatedModel } from './folder.ts'
-import { assertIntegrity } from './integrity.ts'
-import type { MlcAccess } from './file-sink.ts'
 import {
   CONFIG_FILE,
+  findMlcContextTokens,
+  MANIFEST_FILE,
+  parseShards,
+  type Shard,
+  TOKENIZER_FILES,
+  toMlcResourceType,
   toRequiredFeatures,
   WEIGHT_LIST_FILES,
-  MANIFEST_FILE,
-  type Shard,
-  parseShards,
-  TOKENIZER_FILES,
-  findMlcContextTokens,
 } from './model-files.ts'
 import type { MlcRecord } from './record-schema.ts'
 
@@ -145,4 +154,249 @@ function unusableMlcError({ model_id, model }: MlcRecord, why: string): Inorigin
   return new InoriginError('unavailable', `${what}. Correct the catalog entry, or the files.`, {
     code: 'hub_unfit',
   })
+}
+
+// Checks small files against the hashes in a WebLLM record.
+
+type Bytes = Uint8Array<ArrayBuffer>
+
+/** WebCrypto's algorithm names, by WebLLM's names. */
+const ALGORITHMS: Readonly<Record<string, string>> = {
+  sha256: 'SHA-256',
+  sha384: 'SHA-384',
+  sha512: 'SHA-512',
+}
+
+/**
+ * Compares a file with its hash in the record, if any. `file` is `config`, `model_lib` or the name
+ * of a tokenizer file. Rejects with `unavailable` on a mismatch. With `onFailure: 'warn'`, logs a
+ * warning instead.
+ */
+async function assertIntegrity(
+  { model_id, integrity = {} }: MlcRecord,
+  file: string,
+  content: Bytes | (() => Promise<Bytes>),
+): Promise<void> {
+  const { config, model_lib, tokenizer = {}, onFailure } = integrity
+  const named: Readonly<Record<string, string | undefined>> = { config, model_lib }
+  const expected = Object.hasOwn(named, file) ? named[file] : tokenizer[file]
+  const algorithm = ALGORITHMS[expected?.slice(0, 6) ?? '']
+  if (expected === undefined || algorithm === undefined) return
+  const bytes = typeof content === 'function' ? await content() : content
+  const digest = new Uint8Array(await crypto.subtle.digest(algorithm, bytes))
+  const got = `${expected.slice(0, 6)}-${btoa(String.fromCharCode(...digest))}`
+  if (got === expected) return
+  const what = `The ${file} of ${model_id} is not the file that its \`integrity\` describes`
+  const message = `${what}: it should hash to ${expected} and hashes to ${got}.`
+  if (onFailure === 'warn') return console.warn(message)
+  throw new InoriginError('unavailable', `${message} Correct the catalog entry, or the file.`, {
+    code: 'hash_mismatch',
+    details: { expected, got },
+  })
+}
+
+// Finds a model's files on a server that is no hub, by name, and hashes them while reading.
+
+/** Files of a model and their download URLs. */
+interface LocatedModel extends Omit<Repository, 'revision'> {
+  /** Commit hash; `null` on a server that is no hub. */
+  revision: string | null
+  urlOf(file: HubFile): string
+}
+
+/** File that was read. */
+interface FetchedFile {
+  bytes: Uint8Array<ArrayBuffer>
+  sha256: string
+}
+
+/** Maximum length in bytes of a file of weights without a length in its list. */
+const MAX_SHARD_BYTES = 4 * 2 ** 30
+
+/**
+ * Opens the folder at the URL. A URL without `resolve/<revision>/` is tried with `resolve/main/`
+ * first, as in WebLLM, and then unchanged. Rejects with `unavailable` if there is no model, and
+ * with `aborted`.
+ */
+export async function openFolder(model: string, access: MlcAccess): Promise<LocatedModel> {
+  const bases = /\/resolve\/[^/]+\/$/.test(model) ? [model] : [`${model}resolve/main/`, model]
+  for (const base of bases) {
+    const config = await fetchSmallFile(new URL(CONFIG_FILE, base).href, access)
+    if (config && parseJsonObject(config.bytes)) return readFolder(base, config, access)
+  }
+  const what = `There is no ${CONFIG_FILE} at ${bases.join(' or ')}, so no model compiled by MLC`
+  throw new InoriginError('unavailable', `${what}. Correct the catalog entry, or the server.`, {
+    code: 'hub_unfit',
+  })
+}
+
+async function readFolder(
+  base: string,
+  config: FetchedFile,
+  access: MlcAccess,
+): Promise<LocatedModel> {
+  const small = new Map<string, FetchedFile>([[CONFIG_FILE, config]])
+  for (const path of [...TOKENIZER_FILES, MANIFEST_FILE, ...WEIGHT_LIST_FILES]) {
+    const file = await fetchSmallFile(toUrl(base, path), access)
+    if (file) small.set(path, file)
+    // A model has one list of weights, under one of the names.
+    if (file && WEIGHT_LIST_FILES.includes(path)) break
+  }
+  const list = WEIGHT_LIST_FILES.map((path) => small.get(path)).find((file) => file !== undefined)
+  const shards = (list && parseShards(parseJsonObject(list.bytes))) ?? []
+  const hashes = new Map(Array.from(small, ([path, { sha256 }]) => [path, sha256]))
+  const files = Array.from(small, ([path, { bytes }]) => toHubFile(path, bytes.length))
+  const { sink } = access
+  const resourceOf = (path: string, bytes: number): Resource => ({
+    type: toMlcResourceType(path),
+    url: toUrl(base, path),
+    name: path,
+    bytes,
+    sha256: hashes.get(path) ?? '',
+  })
+  await sink?.reserve(sum([...files, ...shards].map(({ bytes }) => bytes ?? 0)))
+  for (const { path, bytes } of shards) {
+    const found = await fetchWeights(toUrl(base, path), bytes, access)
+    if (!found) continue
+    hashes.set(path, found.sha256)
+    files.push(toHubFile(path, found.bytes))
+    if (found.content) await sink?.store(resourceOf(path, found.bytes), found.content)
+  }
+  for (const [path, { bytes }] of small) {
+    sink?.onBytes(bytes.length)
+    await sink?.store(resourceOf(path, bytes.length), new Blob([bytes]))
+  }
+  return {
+    revision: null,
+    created: undefined,
+    files,
+    urlOf: ({ path }) => toUrl(base, path),
+    sha256: async ({ path }) => hashes.get(path) ?? '',
+    read: async ({ path }) => small.get(path)?.bytes ?? new Uint8Array(),
+  }
+}
+
+const toHubFile = (path: string, bytes: number): HubFile => ({
+  path,
+  bytes,
+  sha256: null,
+  blobId: '',
+})
+
+const toUrl = (base: string, path: string): string =>
+  new URL(path.split('/').map(encodeURIComponent).join('/'), base).href
+
+const sum = (numbers: readonly number[]): number => numbers.reduce((total, one) => total + one, 0)
+
+/** Fetches a small file; `null` if there is none. Rejects with `unavailable` and `aborted`. */
+export async function fetchSmallFile(url: string, access: HubAccess): Promise<FetchedFile | null> {
+  return fetchOptional(url, access, MAX_SMALL_FILE_BYTES, async (pieces) => {
+    const bytes = await readAll(pieces)
+    return { bytes, sha256: await computeDigest('SHA-256', bytes) }
+  })
+}
+
+/** Fetches and hashes a file of any length. Returns its content only if there is a sink. */
+function fetchWeights(
+  url: string,
+  maxBytes: number | undefined,
+  access: MlcAccess,
+): Promise<{ bytes: number; sha256: string; content: Blob | undefined } | null> {
+  return fetchOptional(url, access, maxBytes ?? MAX_SHARD_BYTES, async (pieces) => {
+    const hash = (await createSHA256()).init()
+    const collector = access.sink && createCollector()
+    let bytes = 0
+    for await (const piece of pieces) {
+      hash.update(piece)
+      collector?.add(piece)
+      bytes += piece.length
+      access.sink?.onBytes(piece.length)
+    }
+    return { bytes, sha256: hash.digest(), content: collector?.end() }
+  })
+}
+
+async function fetchOptional<T>(
+  url: string,
+  { signal }: HubAccess,
+  maxBytes: number,
+  read: (pieces: Pieces) => Promise<T>,
+): Promise<T | null> {
+  try {
+    return await fetchBounded(
+      url,
+      { signal, maxBytes },
+      async ({ ok, status, headers }, pieces) => {
+        // Servers of single-page apps send their index page for missing files.
+        const isPage = /^text\/html\b/i.test(headers.get('content-type') ?? '')
+        if (ok && !isPage) return read(pieces)
+        if (ok || [403, 404, 410].includes(status)) return null
+        throw unreachableError(url, `the server returned ${status}`)
+      },
+    )
+  } catch (thrown) {
+    if (signal.aborted) throw InoriginError.from(signal.reason)
+    throw thrown instanceof InoriginError ? thrown : unreachableError(url, String(thrown), thrown)
+  }
+}
+
+function unreachableError(url: string, why: string, cause?: unknown): InoriginError {
+  return new InoriginError(
+    'unavailable',
+    `${url} could not be looked up: ${why}. Try again later.`,
+    {
+      code: 'hub_unreachable',
+      retryAfter: 5,
+      cause,
+    },
+  )
+}
+
+// Stores files that a look-up reads anyway, so that they are not downloaded twice.
+
+export interface FileSink {
+  /** Called once before long files are read. Rejects with `unavailable` if they do not fit. */
+  reserve(bytes: number): Promise<void>
+  /** Called for every piece of the files. */
+  onBytes(bytes: number): void
+  /** Stores a complete file. */
+  store(resource: Resource, content: Blob): Promise<void>
+}
+
+interface MlcAccess extends HubAccess {
+  /** Storage for the files. Default: nothing is stored. */
+  sink?: FileSink
+}
+
+/** Bytes collected before they become a Blob, since browsers store long Blobs on disk. */
+const BLOB_PART_BYTES = 16 * 2 ** 20
+
+/** Maximum length of a file to hold until its hash is known. Longer ones are downloaded again. */
+const MAX_COLLECTED_BYTES = 512 * 2 ** 20
+
+/** Creates a collector for the pieces of one file. `end` returns `undefined` if it is too long. */
+function createCollector(): {
+  add(piece: Uint8Array<ArrayBuffer>): void
+  end(): Blob | undefined
+} {
+  let blobs: Blob[] = []
+  let pieces: Uint8Array<ArrayBuffer>[] = []
+  let bytes = 0
+  let filled = 0
+  return {
+    add(piece) {
+      bytes += piece.length
+      if (bytes > MAX_COLLECTED_BYTES) {
+        blobs = pieces = []
+        return
+      }
+      pieces.push(piece)
+      filled += piece.length
+      if (filled < BLOB_PART_BYTES) return
+      blobs.push(new Blob(pieces))
+      pieces = []
+      filled = 0
+    },
+    end: () => (bytes > MAX_COLLECTED_BYTES ? undefined : new Blob([...blobs, ...pieces])),
+  }
 }

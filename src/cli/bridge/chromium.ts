@@ -73,7 +73,7 @@ export function getProfileFolder(port: number): string {
   return join(cache, 'inorigin', `bridge-${port}`)
 }
 
-export interface RunningChromium {
+interface RunningChromium {
   /** Resolves with the exit code when the browser has ended. */
   readonly ended: Promise<number | null>
   /** Ends the browser. Resolves when it has ended. */

@@ -2,8 +2,8 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import { InoriginError } from '../../error.ts'
-import { shorten } from '../../values/shorten.ts'
-import { findApiKey } from '../../wire/api-key.ts'
+import { shorten } from '../../values/text.ts'
+import { findApiKey } from '../../wire/http.ts'
 
 export interface GuardOptions {
   token: string

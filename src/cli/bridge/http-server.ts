@@ -2,17 +2,34 @@
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { SOCKET_PATH } from '../../bridge/protocol.ts'
+import { type Duplex, Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import type { ReadableStream as NodeStream } from 'node:stream/web'
+import { type WebSocket, WebSocketServer } from 'ws'
+import {
+  CLOSE_CODES,
+  MAX_BODY_BYTES,
+  MAX_FRAME_BYTES,
+  parseTabFrame,
+  SOCKET_PATH,
+  SUBPROTOCOL,
+  type TabCapability,
+  TOKEN_PREFIX,
+} from '../../bridge/protocol.ts'
 import { InoriginError } from '../../error.ts'
-import { shorten } from '../../values/shorten.ts'
+import { shorten } from '../../values/text.ts'
 import { errorResponse } from '../../wire/errors.ts'
-import { id } from '../../wire/id.ts'
-import { assertHost, checkOrigin, toPreflightHeaders, type GuardOptions } from './guard.ts'
+import { createId } from '../../wire/http.ts'
+import {
+  assertHost,
+  assertKey,
+  checkOrigin,
+  type GuardOptions,
+  isToken,
+  toPreflightHeaders,
+} from './guard.ts'
 import type { PageFiles } from './page-files.ts'
-import { createRelay } from './relay.ts'
-import { openTabSockets } from './tab-sockets.ts'
-import type { Tab } from './tab.ts'
-import { createTabs } from './tabs.ts'
+import { createTab, createTabs, MAX_TABS, type Tab, type Tabs, toFrame } from './tab.ts'
 
 /** The only address that the server listens at, so no other machine reaches it. */
 const LOOPBACK = '127.0.0.1'
@@ -20,7 +37,7 @@ const LOOPBACK = '127.0.0.1'
 /** Maximum number of connections of clients and tabs together. */
 const MAX_CONNECTIONS = 256
 
-export interface BridgeServerOptions extends GuardOptions {
+interface BridgeServerOptions extends GuardOptions {
   /** Port to listen at; 0 for a free one. */
   port: number
   /** Files of the page that lends itself. */
@@ -109,7 +126,7 @@ async function listen(server: Server, port: number): Promise<void> {
 /** Sends the error, or closes the connection of a response that has started. */
 async function refuse(response: ServerResponse, thrown: unknown): Promise<void> {
   if (response.headersSent || response.destroyed) return void response.destroy()
-  const requestId = id('req_')
+  const requestId = createId('req_')
   const error = errorResponse(InoriginError.from(thrown), requestId)
   // OpenAI's clients read the first header, Anthropic's the second.
   response.setHeader('x-request-id', requestId)
@@ -118,4 +135,193 @@ async function refuse(response: ServerResponse, thrown: unknown): Promise<void> 
   response.setHeader('connection', 'close')
   response.writeHead(error.status, Object.fromEntries(error.headers))
   response.end(await error.text())
+}
+
+// Passes one HTTP request of a client to a tab, and its response back.
+
+/** Maximum number of bytes of request bodies that wait for the status of a tab, of all clients. */
+const MAX_WAITING_BYTES = 4 * MAX_BODY_BYTES
+
+/** Maximum number of requests that are open at once. A tab queues fewer. */
+const MAX_OPEN_REQUESTS = 64
+
+/** Headers that reach the tab. Others, such as cookies, are not for it. */
+const PASSED_HEADERS = [
+  'accept',
+  'anthropic-beta',
+  'anthropic-version',
+  'authorization',
+  'content-type',
+  'if-range',
+  'range',
+  'x-api-key',
+  'x-inorigin-route',
+]
+
+/** Headers that carry an API key. */
+const KEY_HEADERS = ['authorization', 'x-api-key']
+
+/** Headers of a response that are about a connection of its own. */
+const CONNECTION_HEADERS = ['connection', 'keep-alive', 'transfer-encoding', 'upgrade']
+
+interface Relay {
+  /**
+   * Passes a request for the path, with its query. Resolves when the response was sent. Rejects before
+   * the first byte was sent, or if the client left, or if the tab was closed in the middle.
+   */
+  pass(path: string, request: IncomingMessage, response: ServerResponse): Promise<void>
+}
+
+function createRelay(tabs: Tabs, guard: GuardOptions): Relay {
+  const memory: Memory = { waitingBytes: 0 }
+  let openRequests = 0
+
+  async function passToTab(
+    path: string,
+    request: IncomingMessage,
+    response: ServerResponse,
+  ): Promise<void> {
+    const headers = pickHeaders(request)
+    assertKey(headers, guard)
+    // The key was for the bridge. An app with keys of its own would refuse it.
+    if (guard.requireKey) for (const name of KEY_HEADERS) headers.delete(name)
+    const left = new AbortController()
+    response.once('close', () => left.abort())
+    const { method = 'GET' } = request
+    const answer = await withBody(request, memory, (body) =>
+      tabs.request({ method, path, headers: [...headers], body }, left.signal),
+    )
+    response.writeHead(answer.status, answer.headers.filter(isPassedBack).flat())
+    response.flushHeaders()
+    await pipeline(Readable.fromWeb(answer.body as NodeStream), response)
+  }
+  return {
+    async pass(path, request, response) {
+      if (openRequests >= MAX_OPEN_REQUESTS) throw fullError(`${MAX_OPEN_REQUESTS} requests`)
+      openRequests += 1
+      await passToTab(path, request, response).finally(() => (openRequests -= 1))
+    },
+  }
+}
+
+const isPassedBack = ([name]: readonly [string, string]): boolean =>
+  !CONNECTION_HEADERS.includes(name)
+
+function pickHeaders({ headers }: IncomingMessage): Headers {
+  const picked = new Headers()
+  for (const name of PASSED_HEADERS) {
+    const value = headers[name]
+    if (typeof value === 'string') picked.set(name, value)
+  }
+  return picked
+}
+
+interface Memory {
+  /** Bytes of all bodies that are kept, because another tab may have to answer. */
+  waitingBytes: number
+}
+
+/** Reads the body and keeps it until the work has settled. */
+async function withBody<T>(
+  request: IncomingMessage,
+  memory: Memory,
+  work: (body: Uint8Array) => Promise<T>,
+): Promise<T> {
+  const pieces: Uint8Array[] = []
+  let length = 0
+  try {
+    if (Number(request.headers['content-length']) > MAX_BODY_BYTES) throw tooLargeError()
+    for await (const piece of request as AsyncIterable<Uint8Array>) {
+      length += piece.byteLength
+      memory.waitingBytes += piece.byteLength
+      if (length > MAX_BODY_BYTES) throw tooLargeError()
+      if (memory.waitingBytes > MAX_WAITING_BYTES) throw fullError(`${MAX_WAITING_BYTES} bytes`)
+      pieces.push(piece)
+    }
+    return await work(Buffer.concat(pieces))
+  } finally {
+    memory.waitingBytes -= length
+  }
+}
+
+function tooLargeError(): InoriginError {
+  const message = `The body is larger than ${MAX_BODY_BYTES} bytes. Send less at once.`
+  return new InoriginError('too_large', message, { code: 'request_too_large' })
+}
+
+function fullError(what: string): InoriginError {
+  const message = `The bridge already has ${what}. Retry after 1 s.`
+  return new InoriginError('rate_limit', message, { code: 'queue_full', retryAfter: 1 })
+}
+
+// Accepts the WebSockets of tabs that know the token.
+
+/** Time in milliseconds until a new connection must say what its tab can do. */
+const HELLO_TIMEOUT_MS = 10_000
+
+/** Code of connections that close because the command ends. */
+const GOING_AWAY = 1001
+
+interface TabSockets {
+  upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void
+  /** Closes the connections. */
+  close(): void
+}
+
+function openTabSockets(token: string, onTab: (tab: Tab) => void): TabSockets {
+  const server = new WebSocketServer({
+    noServer: true,
+    maxPayload: MAX_FRAME_BYTES,
+    handleProtocols: (protocols) => (protocols.has(SUBPROTOCOL) ? SUBPROTOCOL : false),
+  })
+  function welcome(socket: WebSocket, request: IncomingMessage): void {
+    // A frame that is too long or no WebSocket frame ends the connection. Its close is handled.
+    socket.on('error', () => socket.terminate())
+    const refusal = findRefusal(request, token, server.clients.size)
+    if (refusal) return socket.close(...refusal)
+    const timer = setTimeout(
+      () => socket.close(CLOSE_CODES.timeout, 'The page sent no hello.'),
+      HELLO_TIMEOUT_MS,
+    )
+    socket.once('close', () => clearTimeout(timer))
+    socket.once('message', (data, isBinary) => {
+      clearTimeout(timer)
+      const capability = findCapability(toFrame(data, isBinary))
+      if (!capability) return socket.close(CLOSE_CODES.invalidMessage, 'The hello is invalid.')
+      const tab = createTab(socket, { capability, origin: request.headers.origin ?? 'no page' })
+      onTab(tab)
+      socket.send(JSON.stringify({ type: 'welcome' }))
+    })
+  }
+  return {
+    upgrade: (request, socket, head) =>
+      server.handleUpgrade(request, socket, head, (accepted) => welcome(accepted, request)),
+    close() {
+      for (const client of server.clients) client.close(GOING_AWAY, 'The command ended.')
+    },
+  }
+}
+
+/** Returns why the tab is refused. A page learns it from the close of an accepted connection only. */
+function findRefusal(
+  { headers }: IncomingMessage,
+  token: string,
+  count: number,
+): [code: number, reason: string] | undefined {
+  const offered = (headers['sec-websocket-protocol'] ?? '').split(',').map((one) => one.trim())
+  const own = offered.find((one) => one.startsWith(TOKEN_PREFIX)) ?? ''
+  if (!isToken(own.slice(TOKEN_PREFIX.length), token)) {
+    return [CLOSE_CODES.wrongToken, 'Wrong token. Pass the one that `inorigin bridge` printed.']
+  }
+  if (!offered.includes(SUBPROTOCOL)) {
+    const reason = 'The page has another version of inorigin than the command. Update both.'
+    return [CLOSE_CODES.wrongVersion, reason]
+  }
+  if (count > MAX_TABS) return [CLOSE_CODES.tooManyTabs, `More than ${MAX_TABS} tabs.`]
+  return undefined
+}
+
+function findCapability(frame: string | ArrayBuffer): TabCapability | undefined {
+  const message = parseTabFrame(frame)
+  return message && 'type' in message && message.type === 'hello' ? message.capability : undefined
 }

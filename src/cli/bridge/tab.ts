@@ -4,17 +4,17 @@ import {
   CLOSE_CODES,
   encodePiece,
   parseTabFrame,
-  splitIntoPieces,
   type Piece,
   type ServerMessage,
+  splitIntoPieces,
   type TabCapability,
   type TabMessage,
+  WINDOW_BYTES,
 } from '../../bridge/protocol.ts'
 import { InoriginError } from '../../error.ts'
-import { createExchange, tabGoneError, type Exchange, type TabResponse } from './exchange.ts'
 
 /** Request of a client, read to its end, so that another tab can answer it too. */
-export interface ClientRequest {
+interface ClientRequest {
   method: string
   /** Path with the query. */
   path: string
@@ -36,7 +36,7 @@ export interface Tab {
   close(code: number, reason: string): void
 }
 
-export interface TabTimes {
+interface TabTimes {
   /** Milliseconds between questions whether the page lives, while it has requests. */
   pingIntervalMs: number
   /** Milliseconds that a page has for an answer to such a question. */
@@ -44,7 +44,7 @@ export interface TabTimes {
 }
 
 /** A page's main thread may be busy for seconds. Its requests run in workers. */
-export const TAB_TIMES: TabTimes = { pingIntervalMs: 15_000, pongTimeoutMs: 15_000 }
+const TAB_TIMES: TabTimes = { pingIntervalMs: 15_000, pongTimeoutMs: 15_000 }
 
 export function createTab(
   socket: WebSocket,
@@ -157,4 +157,204 @@ export function toFrame(data: RawData, isBinary: boolean): string | ArrayBuffer 
   const bytes = Array.isArray(data) ? Buffer.concat(data) : Buffer.from(data as Uint8Array)
   if (!isBinary) return bytes.toString('utf8')
   return new Uint8Array(bytes).buffer
+}
+
+// The server's end of one request to a tab: its response, and the messages that make it.
+
+interface TabResponse {
+  status: number
+  headers: [string, string][]
+  /** Body. It fails with `bridge_tab_gone` if the tab is closed. */
+  body: ReadableStream<Uint8Array>
+}
+
+/** Receiver of the messages of one request. */
+interface Exchange {
+  onResponse(status: number, headers: [string, string][]): void
+  /** Returns `false` if the tab sent more than it may. */
+  onPiece(bytes: Uint8Array): boolean
+  onEnd(): void
+  onError(error: unknown): void
+}
+
+interface ExchangeOptions {
+  /** Lets the tab send as many more bytes. */
+  grant(bytes: number): void
+  /** Tells the tab that nobody reads its response. */
+  cancel(): void
+  /** Signal of the client. */
+  signal: AbortSignal
+}
+
+/** Creates the two ends of a request: the tab's messages, and the response that they make. */
+function createExchange(options: ExchangeOptions): {
+  exchange: Exchange
+  response: Promise<TabResponse>
+} {
+  const { cancel, signal } = options
+  const source = createBody(options)
+  const { promise, resolve, reject } = createDeferred<TabResponse>()
+  let hasStatus = false
+  const fail = (error: unknown): void => {
+    reject(error)
+    source.fail(error)
+  }
+  const stop = (): void => {
+    cancel()
+    fail(signal.reason)
+  }
+  if (signal.aborted) stop()
+  else signal.addEventListener('abort', stop, { once: true })
+  return {
+    response: promise,
+    exchange: {
+      onResponse(status, headers) {
+        hasStatus = true
+        resolve({ status, headers, body: source.body })
+      },
+      onPiece: source.add,
+      onEnd() {
+        if (hasStatus) source.end()
+        else fail(new InoriginError('internal', 'The tab sent no response.'))
+      },
+      onError: fail,
+    },
+  }
+}
+
+/** Bytes that a client must have read before the tab gets credit for them. */
+const GRANT_BYTES = WINDOW_BYTES / 4
+
+/** Creates the body of a response. It gives the tab credit for what the client has read. */
+function createBody({ grant, cancel }: ExchangeOptions) {
+  let controller: ReadableStreamDefaultController<Uint8Array>
+  /** Bytes that the tab may still send, and those that it sent since the last credit. */
+  let allowed = WINDOW_BYTES
+  let received = 0
+  let isOver = false
+  const body = new ReadableStream<Uint8Array>(
+    {
+      start: (given) => void (controller = given),
+      // It runs while less than half of a window waits for the client.
+      pull() {
+        if (isOver || received < GRANT_BYTES) return
+        allowed += received
+        grant(received)
+        received = 0
+      },
+      cancel() {
+        isOver = true
+        cancel()
+      },
+    },
+    new ByteLengthQueuingStrategy({ highWaterMark: WINDOW_BYTES / 2 }),
+  )
+  /** Returns `true` the first time that the body ends. */
+  const finish = (): boolean => {
+    const isFirst = !isOver
+    isOver = true
+    return isFirst
+  }
+  return {
+    body,
+    add(bytes: Uint8Array): boolean {
+      if (isOver) return true
+      allowed -= bytes.byteLength
+      received += bytes.byteLength
+      if (allowed < 0) return false
+      controller.enqueue(bytes)
+      return true
+    },
+    end(): void {
+      if (finish()) controller.close()
+    },
+    fail(error: unknown): void {
+      if (finish()) controller.error(error)
+    },
+  }
+}
+
+function createDeferred<T>() {
+  let resolve!: (value: T) => void
+  let reject!: (reason: unknown) => void
+  const promise = new Promise<T>((...given) => ([resolve, reject] = given))
+  return { promise, resolve, reject }
+}
+
+function tabGoneError(): InoriginError {
+  const what = 'The tab that answered was closed, or it stopped to react.'
+  return new InoriginError('unavailable', `${what} Send the request again.`, {
+    code: 'bridge_tab_gone',
+    retryAfter: 1,
+  })
+}
+
+// The connected tabs, and the choice among them.
+
+/** Maximum number of connected tabs. */
+export const MAX_TABS = 16
+
+export interface Tabs {
+  readonly size: number
+  /** Adds the tab until it is closed. */
+  add(tab: Tab): void
+  /**
+   * Resolves with the response of the most capable tab. If a tab is closed before it has sent a
+   * status, the next one is asked.
+   *
+   * @throws InoriginError `unavailable` with `bridge_no_tab` or `bridge_tab_gone`.
+   */
+  request(request: ClientRequest, signal: AbortSignal): Promise<TabResponse>
+}
+
+export function createTabs(): Tabs {
+  const tabs = new Set<Tab>()
+  return {
+    get size() {
+      return tabs.size
+    },
+    add(tab) {
+      tabs.add(tab)
+      void tab.closed.then(() => tabs.delete(tab))
+    },
+    async request(request, signal) {
+      let failure = noTabError()
+      // A tab that connects after the request began may answer it, too.
+      for (const tried = new Set<Tab>(); ;) {
+        const [tab] = [...tabs].filter((one) => !tried.has(one)).toSorted(compareTabs)
+        if (!tab) throw failure
+        tried.add(tab)
+        try {
+          return await tab.request(request, signal)
+        } catch (error) {
+          const isGone = error instanceof InoriginError && error.code === 'bridge_tab_gone'
+          if (!isGone) throw error
+          failure = error
+        }
+      }
+    },
+  }
+}
+
+/** Orders tabs by capability. The sort is stable, so the first of equal tabs answers. */
+function compareTabs(one: Tab, other: Tab): number {
+  const [first, second] = [toRanks(one.capability), toRanks(other.capability)]
+  const at = first.findIndex((rank, index) => rank !== second[index])
+  return (second[at] ?? 0) - (first[at] ?? 0)
+}
+
+/** A software GPU is slower than WASM, so it counts as no GPU. */
+function toRanks({ gpu, gpuBufferBytes, memoryBytes, threads }: TabCapability): number[] {
+  return gpu === 'hardware'
+    ? [1, gpuBufferBytes, memoryBytes, threads]
+    : [0, 0, threads, memoryBytes]
+}
+
+function noTabError(): InoriginError {
+  const what = 'No tab is connected to the bridge.'
+  const todo = 'Open the page that `inorigin bridge` printed, or lend a tab with server.bridge().'
+  return new InoriginError('unavailable', `${what} ${todo}`, {
+    code: 'bridge_no_tab',
+    retryAfter: 2,
+  })
 }

@@ -15,11 +15,9 @@ import {
 import { openBridgeServer, type BridgeServer } from '../bridge/http-server.ts'
 import { openPageFiles } from '../bridge/page-files.ts'
 import type { Tab } from '../bridge/tab.ts'
-import { defineCommand } from '../command.ts'
-import { deferInterrupts } from '../interrupts.ts'
+import { createUsageError, deferInterrupts, defineCommand } from '../command.ts'
 import { print, printLines } from '../output.ts'
-import { DIST, findRuntime } from '../package-files.ts'
-import { createUsageError } from '../usage.ts'
+import { DIST, findRuntime } from '../library-files.ts'
 
 const DEFAULT_PORT = 11435
 const MAX_PORT = 65_535

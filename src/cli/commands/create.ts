@@ -1,10 +1,71 @@
 /** The command `inorigin create`. */
-import { join, resolve } from 'node:path'
-import { defineCommand, suggest } from '../command.ts'
-import { create, type Template, TEMPLATES } from '../create.ts'
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
+import { basename, dirname, join, resolve, sep } from 'node:path'
+import { refuse } from '../../draft/refuse.ts'
+import { createUsageError, defineCommand, suggest } from '../command.ts'
 import { printLines } from '../output.ts'
-import { DIST, readVersion } from '../package-files.ts'
-import { createUsageError } from '../usage.ts'
+import { DIST, readVersion } from '../library-files.ts'
+import { writeBelow } from '../write-file.ts'
+
+// `inorigin create`: makes a new app from a template of the package.
+
+/** Templates of the package, by name. The text says what they are, for the help. */
+const TEMPLATES = {
+  vanilla: 'Vite and plain JavaScript',
+  react: 'Vite and React',
+  static: 'a folder of files, without a bundler',
+} as const
+
+type Template = keyof typeof TEMPLATES
+
+interface CreateOptions {
+  /** Path of the new app. It may exist if it is empty, or holds nothing but `.git`. */
+  folder: string
+  template: Template
+  /** Folder `templates` of the package. */
+  templates: string
+  /** Version of the package, which the app depends on. */
+  version: string
+}
+
+/**
+ * Files that npm does not pack under their own name.
+ * https://docs.npmjs.com/cli/using-npm/developers#keeping-files-out-of-your-package
+ */
+const RENAMED: Readonly<Record<string, string>> = { _gitignore: '.gitignore' }
+
+/**
+ * Writes the app and returns the names of its files. Throws `invalid_request` if the folder has
+ * files already, or if its name cannot be the name of a package.
+ */
+function create({ folder, template, templates, version }: CreateOptions): string[] {
+  const name = basename(resolve(folder))
+  if (!/^[a-z0-9][a-z0-9._-]*$/.test(name)) {
+    const what = `${name} cannot be the name of a package.`
+    throw refuse(what, 'Use lower-case letters, digits, dots, hyphens and underscores.')
+  }
+  assertEmpty(folder)
+  const from = join(templates, template)
+  const files = readdirSync(from, { recursive: true, encoding: 'utf8' })
+    .filter((file) => statSync(join(from, file)).isFile())
+    .map((file) => file.split(sep).join('/'))
+  return files.map((file) => {
+    const to = join(dirname(file), RENAMED[basename(file)] ?? basename(file))
+    const text = readFileSync(join(from, file), 'utf8')
+      .replaceAll('__NAME__', name)
+      .replaceAll('__VERSION__', `^${version}`)
+    writeBelow(folder, to, { text })
+    return to
+  })
+}
+
+function assertEmpty(folder: string): void {
+  if (!existsSync(folder)) return
+  const isFolder = statSync(folder).isDirectory()
+  if (isFolder && readdirSync(folder).every((name) => name === '.git')) return
+  const what = isFolder ? `${folder} has files already.` : `${folder} is a file.`
+  throw refuse(what, 'Name a new folder.')
+}
 
 const NAMES = Object.keys(TEMPLATES) as Template[]
 

@@ -1,10 +1,9 @@
 /** The command `inorigin init`. */
 import { basename } from 'node:path'
-import { defineCommand } from '../command.ts'
+import { createUsageError, deferInterrupts, defineCommand } from '../command.ts'
 import { init } from '../init.ts'
-import { deferInterrupts } from '../interrupts.ts'
 import { escapeControls, printLines } from '../output.ts'
-import { DIST, findRuntime, readVersion } from '../package-files.ts'
+import { DIST, findRuntime, readVersion } from '../library-files.ts'
 import {
   assertWritable,
   getRememberedFolder,
@@ -13,7 +12,6 @@ import {
   writeProjectOptions,
 } from '../project-options.ts'
 import { formatInitReport } from '../report.ts'
-import { createUsageError } from '../usage.ts'
 
 export const INIT = defineCommand({
   name: 'init',

@@ -1,7 +1,29 @@
 /** The command `inorigin catalog refresh`. */
+import { basename, dirname } from 'node:path'
+import {
+  completeEntry,
+  PUBLIC_HUB_URL,
+  type ResolvedHub,
+  resolveHub,
+  toTokenLimits,
+} from '../../catalog/hub/resolve-hub.ts'
+import { completeMlcEntry } from '../../catalog/mlc/expand-entry.ts'
+import type { MlcRecord } from '../../catalog/mlc/record-schema.ts'
+import { resolveMlc } from '../../catalog/mlc/resolve-mlc.ts'
+import type {
+  CatalogDocument,
+  HubEntry,
+  HubSource,
+  Implementation,
+  MlcEntry,
+  ModelEntry,
+} from '../../catalog/schema.ts'
+import { refuse } from '../../draft/refuse.ts'
+import { InoriginError } from '../../error.ts'
+import { readDocument, validateDocument } from '../project-options.ts'
 import { defineCommand } from '../command.ts'
 import { print, printLines } from '../output.ts'
-import { refreshCatalog } from '../refresh.ts'
+import { assertNoLinks, writeBelow } from '../write-file.ts'
 
 export const REFRESH = defineCommand({
   name: 'catalog refresh',
@@ -35,3 +57,138 @@ export const REFRESH = defineCommand({
     return failed.length > 0 ? 1 : 0
   },
 })
+
+// `inorigin catalog refresh`: looks up the models of a catalog and writes the results into it.
+
+interface RefreshOptions {
+  /** Path of the catalog. */
+  file: string
+  /** URL that replaces the hub that entries name. */
+  host?: string | undefined
+  /** Called before each model is looked up. */
+  onEntry: (tag: string, repository: string) => void
+  signal: AbortSignal
+}
+
+interface RefreshResult {
+  /** Tags whose files were looked up. */
+  refreshed: string[]
+  /** Tags that were not changed, with the reason. */
+  failed: { tag: string; why: string }[]
+}
+
+/**
+ * Looks up every model that is listed by its repository or as a WebLLM model, at its revision.
+ * Writes commit, files, lengths and hashes into the catalog. An entry whose look-up fails stays
+ * unchanged. Throws `invalid_request` if the file is not a catalog, or is a link.
+ */
+export async function refreshCatalog(options: RefreshOptions): Promise<RefreshResult> {
+  const { file, onEntry } = options
+  assertNoLinks(dirname(file), basename(file))
+  const document = readDocument(file)
+  const catalog = validateDocument(document, file, true)
+  const result: RefreshResult = { refreshed: [], failed: [] }
+  const entries: CatalogDocument['entries'] = []
+  for (const [index, written] of document.entries.entries()) {
+    const entry = catalog.entries[index]
+    if (!needsLookUp(written) || entry?.type !== 'model') {
+      entries.push(written)
+      continue
+    }
+    onEntry(
+      entry.tag,
+      entry.hub?.repository ?? entry.mlc?.map((one) => one.model_id).join(', ') ?? '',
+    )
+    try {
+      const look =
+        'mlc' in written ? refreshMlc(written, entry, options) : refreshHub(written, entry, options)
+      entries.push(withUpstreams(await look, written))
+      result.refreshed.push(entry.tag)
+    } catch (error) {
+      entries.push(written)
+      result.failed.push({ tag: entry.tag, why: InoriginError.from(error).message })
+    }
+  }
+  const refreshed = { ...document, entries }
+  // An invalid catalog must not be written, since it could not be read again.
+  validateDocument(refreshed, file, true)
+  writeBelow(dirname(file), basename(file), { text: `${JSON.stringify(refreshed, null, 2)}\n` })
+  return result
+}
+
+type WrittenEntry = CatalogDocument['entries'][number]
+
+/** Returns `true` for an entry that can be looked up. */
+const needsLookUp = (written: WrittenEntry): written is HubEntry | MlcEntry =>
+  'mlc' in written || 'huggingface' in written
+
+/** Returns the refreshed entry with the upstream implementations that the file lists. */
+function withUpstreams(refreshed: HubEntry | MlcEntry, written: WrittenEntry): WrittenEntry {
+  const { implementations = [] } = refreshed
+  const listed: readonly Implementation[] = written.implementations ?? []
+  const upstreams = listed.filter(({ engine }) => (engine as string) === 'upstream')
+  const others = implementations.filter((one) => !upstreams.includes(one))
+  return { ...refreshed, implementations: [...others, ...upstreams] }
+}
+
+type LookUpAccess = Pick<RefreshOptions, 'host' | 'signal'>
+
+/** Looks up the files of a repository, from the mirror if there is one. */
+function lookUpHub(hub: HubSource, { host, signal }: LookUpAccess): Promise<ResolvedHub> {
+  const source = { ...hub, host: toHubUrl(hub.host, host) }
+  return resolveHub(source, { signal, token: getAccessToken(source.host) })
+}
+
+async function refreshHub(
+  written: HubEntry,
+  { hub }: ModelEntry,
+  access: LookUpAccess,
+): Promise<HubEntry> {
+  if (!hub) return written
+  const { revision, created, context, implementations } = await lookUpHub(hub, access)
+  return { created, ...written, revision, ...toTokenLimits(hub, context), implementations }
+}
+
+/** Lists all files that any device may need. */
+async function refreshMlc(
+  written: MlcEntry,
+  entry: ModelEntry,
+  access: LookUpAccess,
+): Promise<MlcEntry> {
+  const { hub, mlc: records = [] } = entry
+  const { host, signal } = access
+  assertAbsoluteUrls(written)
+  const ids = new Set(records.map((record) => record.model_id))
+  let found: ModelEntry = {
+    ...entry,
+    // Implementations of the repository are listed anew below.
+    implementations: entry.implementations.filter(({ id }) => !hub || ids.has(id)),
+  }
+  for (const record of records) {
+    const model = record.model.replace(PUBLIC_HUB_URL, toHubUrl(PUBLIC_HUB_URL, host))
+    const files = await resolveMlc({ ...record, model }, { signal, token: getAccessToken(model) })
+    found = completeMlcEntry(found, record, files)
+  }
+  if (hub) found = completeEntry(found, await lookUpHub(hub, access))
+  const { created, maxInputTokens, maxOutputTokens, implementations } = found
+  return { created, ...written, maxInputTokens, maxOutputTokens, implementations }
+}
+
+const toHubUrl = (own: string, instead: string | undefined): string =>
+  instead === undefined ? own : instead.replace(/\/*$/, '/')
+
+/** Returns the access token for the public hub, and `undefined` for every other host. */
+const getAccessToken = (url: string): string | undefined =>
+  url.startsWith(PUBLIC_HUB_URL) ? process.env['HF_TOKEN'] : undefined
+
+/** Throws for URLs relative to the catalog, since its own URL is unknown here. */
+function assertAbsoluteUrls({ mlc }: MlcEntry): void {
+  const own = [mlc].flat().filter((one): one is MlcRecord => typeof one === 'object')
+  const url = own
+    .flatMap(({ model, model_lib }) => [model, model_lib])
+    .find((one) => !URL.canParse(one))
+  if (url === undefined) return
+  const what = `${url} is relative to the catalog, whose URL is not known here.`
+  const todo = 'Write the full URL, or add the folder with `inorigin add`.'
+  throw refuse(what, todo)
+}

@@ -8,7 +8,7 @@ import {
   TENSOR_TYPE,
   TYPE,
   VALUE,
-} from '../../draft/proto.ts'
+} from '../../draft/model.ts'
 import { type Field, fieldsOfFile, varint, type Window } from '../../engine/onnx/protobuf.ts'
 
 /** Minimum number of elements of the weights that become inputs. Short ones can be shapes and axes. */

@@ -1,18 +1,27 @@
 /** Tests the planned model before anything is copied, and adds what the author must know to its notes. */
+import { statSync } from 'node:fs'
 import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import type { InferenceSession } from 'onnxruntime-web'
 import { sumBytes } from '../../catalog/memory-bytes.ts'
-import type { Item } from '../../draft/items.ts'
-import type { Plan } from '../../draft/plan.ts'
-import { readInside, type ModelRoot } from '../add/model-root.ts'
-import { checkBindings, type ModelTensors } from './check-bindings.ts'
-import { checkSteps } from './check-steps.ts'
-import { openFolder } from './disk-folder.ts'
-import { testGraph, testModel } from './open-model.ts'
+import type { Binding, Implementation, Labels, PredictorEntry } from '../../catalog/schema.ts'
+import type { Folder, OpenFile } from '../../draft/folder.ts'
+import type { Item, Plan } from '../../draft/plan.ts'
+import { refuse } from '../../draft/refuse.ts'
+import { isSampleRate } from '../../draft/wishes.ts'
+import { createWindow } from '../../engine/onnx/protobuf.ts'
+import { InoriginError } from '../../error.ts'
+import { bindSignature } from '../../predictor/bind.ts'
+import type { BoundSignature } from '../../predictor/bound.ts'
+import { getLabelsSource, parseLabels, readMetadata, toLabelsKey } from '../../predictor/labels.ts'
+import { applySteps, type OpenStep } from '../../predictor/steps.ts'
+import { fitsShape } from '../../predictor/tensor.ts'
+import { countElements } from '../../values/elements.ts'
+import { findInside, type ModelRoot, openInside, readInside } from '../add/model-root.ts'
 import { stripWeights } from './strip-weights.ts'
-import { suggestOptions } from './suggest-options.ts'
-import type { ExampleShapes } from './try-example.ts'
+import { type ExampleShapes, SAMPLE_RATE_HZ, tryExample } from './try-example.ts'
 
-export interface TestOptions {
+interface TestOptions {
   /** Returns the folder of onnxruntime-web that contains its builds. */
   runtime: () => string
   signal: AbortSignal
@@ -115,4 +124,376 @@ async function run(
     )
   }
   return ran
+}
+
+// Tests a model in the runtime that browsers use, on WebAssembly in Node.
+
+/** Graph and its external weights, each with the path that the graph refers to. */
+interface ModelFiles {
+  graph: string
+  data: readonly { path: string; file: string }[]
+  /** Name of the graph in messages. */
+  name: string
+  read: (file: string) => Promise<Uint8Array>
+  /** Folder of onnxruntime-web that contains its builds. */
+  runtime: string
+  signal: AbortSignal
+}
+
+interface TestedModel {
+  /** Shapes of inputs with which the model ran. Empty if it did not run. */
+  shapes: ExampleShapes
+  /** Shapes of the outputs of that run. */
+  outputs: ExampleShapes
+  /** The runtime's reason if the model did not run on the inputs that were tried. */
+  failure?: string
+  tensors: ModelTensors
+}
+
+/**
+ * Opens the model and runs it on the inputs of the example code. Rejects with `invalid_request` and
+ * the runtime's reason if the model cannot be opened.
+ */
+async function testModel({
+  graph,
+  data,
+  name,
+  read,
+  runtime,
+  signal,
+}: ModelFiles): Promise<TestedModel> {
+  const ort = await loadRuntime(runtime)
+  const bytes = await read(graph)
+  const externalData = await Promise.all(
+    data.map(async ({ path, file }) => ({ path, data: await read(file) })),
+  )
+  const options = { executionProviders: ['wasm'], externalData, logSeverityLevel: 4 } as const
+  const session = await ort.InferenceSession.create(bytes, options).catch((cause: unknown) => {
+    throw refuseModel(name, cause)
+  })
+  try {
+    const { failure, ...ran } = await tryExample(session, ort.Tensor, signal)
+    const tensors = { inputs: session.inputMetadata, outputs: session.outputMetadata }
+    return { ...ran, tensors, ...(failure !== undefined && { failure: toReason(failure) }) }
+  } finally {
+    await session.release()
+  }
+}
+
+/** Messages of the runtime about operators that it does not have. */
+const MISSING_OPERATOR =
+  /No Op registered|is not a registered function|Could not find an implementation/
+
+/**
+ * Opens a graph whose weights are inputs, since the model is too large to open. Resolves with the
+ * runtime's reason if it opens only the whole model; otherwise `null`. Rejects with
+ * `invalid_request` that names an operator which the runtime lacks.
+ */
+export async function testGraph(
+  graph: Uint8Array,
+  { name, runtime }: Pick<ModelFiles, 'name' | 'runtime'>,
+): Promise<string | null> {
+  const ort = await loadRuntime(runtime)
+  try {
+    const session = await ort.InferenceSession.create(graph, {
+      executionProviders: ['wasm'],
+      graphOptimizationLevel: 'disabled',
+      logSeverityLevel: 4,
+    })
+    await session.release()
+    return null
+  } catch (cause) {
+    if (MISSING_OPERATOR.test(InoriginError.from(cause).message)) throw refuseModel(name, cause)
+    return toReason(cause)
+  }
+}
+
+async function loadRuntime(folder: string): Promise<typeof import('onnxruntime-web')> {
+  const build = pathToFileURL(join(folder, 'ort.node.min.mjs')).href
+  const ort = (await import(build)) as typeof import('onnxruntime-web')
+  ort.env.logLevel = 'fatal'
+  ort.env.wasm.numThreads = 1
+  return ort
+}
+
+const refuseModel = (name: string, cause: unknown): InoriginError =>
+  refuse(
+    `The runtime cannot open ${name}: ${toReason(cause)}`,
+    'Export the model again without the part that this names. If only WebAssembly lacks it, ' +
+      'add the model with --device webgpu.',
+    cause,
+  )
+
+/** Returns the runtime's error message without the paths and functions of its sources. */
+function toReason(thrown: unknown): string {
+  const reason = InoriginError.from(thrown)
+    .message.replace(/^.*ERROR_MESSAGE: */s, '')
+    .replace(/^\S*onnxruntime\/\S+:\d+ .*?\) ?(const )?/s, '')
+  return reason.trim().replace(/\.?$/, '.')
+}
+
+// Finds inputs that may be states, or take sound, and names the options that declare them.
+
+/** A model that ran, with the shapes of that run. */
+interface RanModel {
+  tensors: ModelTensors
+  shapes: ExampleShapes
+  outputs: ExampleShapes
+}
+
+type Bindings = NonNullable<Implementation['bindings']>
+
+/** Returns a note for the sound and one for the states that an author did not declare. */
+export function suggestOptions(model: RanModel, bindings: Bindings, hasStates: boolean): string[] {
+  const sound = Object.values(bindings).some(({ audio }) => audio) ? undefined : findSound(model)
+  const states = hasStates ? [] : findStates(model, bindings)
+  const options = states.map(([input, output]) => `--state ${input}=${output}`).join(' ')
+  return [
+    ...(sound === undefined
+      ? []
+      : [
+          `The input ${sound} may take sound. To let it, name its samples per second, such as ` +
+            `--audio ${sound}=${SAMPLE_RATE_HZ}, and the --window that it takes at once.`,
+        ]),
+    ...(states.length === 0
+      ? []
+      : [
+          'Inputs and outputs of the same shape may be states. To carry them from one prediction ' +
+            `of a session to the next, use ${options}.`,
+        ]),
+  ]
+}
+
+const SOUND_NAME = /audio|wave?(form)?$|sound|speech|pcm|^(samples|signal)$/i
+const SAMPLE_TYPES = ['float32', 'float16', 'float64', 'int16']
+
+/** Returns the input of samples that its name tells, or that stands beside a sample rate. */
+function findSound({ tensors: { inputs }, shapes }: RanModel): string | undefined {
+  const tensors = inputs.filter((one) => one.isTensor)
+  const hasRate = tensors.some(({ name, type }) => isSampleRate(name, type))
+  return tensors.find(({ name, type }) => {
+    const shape = shapes.get(name) ?? []
+    const [samples = 1, ...others] = shape.toReversed()
+    const isRow = samples > 1 && others.length <= 2 && others.every((length) => length === 1)
+    return isRow && SAMPLE_TYPES.includes(type) && (hasRate || SOUND_NAME.test(name))
+  })?.name
+}
+
+interface Port {
+  name: string
+  /** Type and shape, which a state keeps. */
+  kind: string
+}
+
+/** Returns pairs of an input and the output that may be its next state. */
+function findStates(model: RanModel, bindings: Bindings): (readonly [string, string])[] {
+  const inputs = toPorts(model.tensors.inputs, model.shapes).filter(
+    ({ name }) => bindings[name]?.image === undefined,
+  )
+  const outputs = toPorts(model.tensors.outputs, model.outputs)
+  const named = inputs.flatMap((input) => {
+    const next = outputs.find(
+      (output) => output.kind === input.kind && isNextName(input.name, output.name),
+    )
+    return next ? [[input.name, next.name] as const] : []
+  })
+  const pairs = named.length > 0 ? named : pairByShape(inputs, outputs)
+  // A model whose inputs all come back has no state: it changes them.
+  const isWhole = pairs.length === model.tensors.inputs.length || pairs.length === outputs.length
+  return isWhole ? [] : pairs
+}
+
+/** Pairs inputs with outputs in their order, if their shape is not that of the first input. */
+function pairByShape(
+  inputs: readonly Port[],
+  outputs: readonly Port[],
+): (readonly [string, string])[] {
+  const kinds = new Set(inputs.map(({ kind }) => kind))
+  kinds.delete(inputs[0]?.kind ?? '')
+  return [...kinds].flatMap((kind) => {
+    const befores = inputs.filter((input) => input.kind === kind)
+    const afters = outputs.filter((output) => output.kind === kind)
+    if (befores.length !== afters.length) return []
+    return befores.map(({ name }, index) => [name, afters[index]?.name ?? ''] as const)
+  })
+}
+
+function toPorts(
+  tensors: ModelTensors['inputs'] | ModelTensors['outputs'],
+  shapes: ExampleShapes,
+): Port[] {
+  return tensors.flatMap((one) => {
+    const shape = shapes.get(one.name)
+    const isState = one.isTensor && shape !== undefined && one.type !== 'string' && shape.length > 0
+    return isState ? [{ name: one.name, kind: `${one.type} ${shape.join()}` }] : []
+  })
+}
+
+const BEFORE = /^(in|input|old|past|prev|previous)(?=[_.\d])|[_.](in|input|old|prev)$/gi
+const AFTER =
+  /^(out|output|new|next|present)(?=[_.\d])|[_.](out|output|new|next|n)$|(?<=[a-z])[nN]$/g
+
+/** Returns `true` for names such as `h` and `hn`, `state` and `stateN`, `cache_in` and `cache_out`. */
+function isNextName(input: string, output: string): boolean {
+  const stem = input.replace(BEFORE, '')
+  return input !== output && stem !== '' && stem === output.replace(AFTER, '')
+}
+
+// Checks that the steps of outputs fit the shapes that a model returned when it was tried.
+
+/** Reads what labels come from. Each resolves with the bytes of a file. */
+interface LabelFiles {
+  graph: () => Promise<Uint8Array>
+  /** Reads a file by its name beside the graph. */
+  read: (name: string) => Promise<Uint8Array>
+}
+
+/**
+ * Applies the steps to zeros in the shapes of the outputs. Rejects with `invalid_request` that names
+ * the output if its labels are missing, or if their number is not that of its classes. Labels are
+ * checked even if there are no shapes, because the model did not run.
+ */
+async function checkSteps(
+  bindings: Readonly<Record<string, Binding>>,
+  shapes: ExampleShapes,
+  files: LabelFiles,
+): Promise<void> {
+  for (const [name, { tensor, steps = [] }] of Object.entries(bindings)) {
+    const open = await Promise.all(
+      steps.map(async (step): Promise<OpenStep> => {
+        const source = getLabelsSource(step)
+        return { step, labels: source ? await readLabels(name, source, files) : [] }
+      }),
+    )
+    const shape = shapes.get(tensor)
+    // A mask is an image of the page, and fits any shape of one.
+    const numeric = open.filter(({ step }) => step.step !== 'mask')
+    if (!shape || numeric.length === 0) continue
+    const zeros = new Float32Array(countElements(shape))
+    applySteps({ type: 'float32', data: zeros, shape }, numeric, (why) => {
+      throw refuse(`--step ${name}: the output ${why}`, `Correct --labels ${name} or the step.`)
+    })
+  }
+}
+
+async function readLabels(
+  name: string,
+  source: Labels,
+  { graph, read }: LabelFiles,
+): Promise<readonly string[]> {
+  const text =
+    'file' in source
+      ? new TextDecoder().decode(await read(source.file))
+      : await readMetadata(new Blob([(await graph()) as BlobPart]), source.metadata)
+  const names = text === null ? null : parseLabels(text)
+  if (names) return names
+  const what = 'file' in source ? source.file : `the metadata ${source.metadata} of the model`
+  throw refuse(`--labels ${name}: ${what} has no labels.`, 'Name another file or key.')
+}
+
+// Checks that the inputs and outputs of a drafted entry fit the tensors of its model.
+
+/** Tensors of a model. */
+interface ModelTensors {
+  inputs: InferenceSession['inputMetadata']
+  outputs: InferenceSession['outputMetadata']
+}
+
+type Drafted = Pick<PredictorEntry, 'signature' | 'states'>
+
+/**
+ * Binds the entry as a browser does. `shapes` are those of the outputs when the model was tried.
+ * Throws `invalid_request` that names the parameter. Entries with texts are not checked, since they
+ * need a tokenizer.
+ */
+function checkBindings(
+  { signature, states }: Drafted,
+  bindings: NonNullable<Implementation['bindings']>,
+  model: ModelTensors,
+  shapes: ExampleShapes,
+): void {
+  const all = Object.values(bindings)
+  if (all.some(({ text }) => text)) return
+  const sources = all.flatMap(({ steps = [] }) => steps.map(getLabelsSource))
+  const labels = new Map(sources.flatMap((one) => (one ? [[toLabelsKey(one), []]] : [])))
+  const implementation: Implementation = {
+    id: 'wasm',
+    engine: 'onnx',
+    device: 'wasm',
+    resources: [],
+    bindings,
+  }
+  const entry: PredictorEntry = {
+    type: 'predictor',
+    tag: '@drafted/model',
+    name: '',
+    created: '',
+    signature,
+    implementations: [implementation],
+    ...(states && { states }),
+  }
+  checkStates(bindDrafted(entry, implementation, model, labels), shapes)
+}
+
+function bindDrafted(
+  entry: PredictorEntry,
+  implementation: Implementation,
+  model: ModelTensors,
+  labels: ReadonlyMap<string, readonly string[]>,
+): BoundSignature {
+  try {
+    return bindSignature(entry, implementation, model, { labels })
+  } catch (cause) {
+    const { message } = InoriginError.from(cause)
+    const [, why = message] = /cannot run: (.*) Its catalog entry/s.exec(message) ?? []
+    throw refuse(`The draft does not fit the model: ${why}`, 'Correct the options.', cause)
+  }
+}
+
+/** Throws `invalid_request` if an output does not have the shape that its input needs next. */
+function checkStates({ inputs, outputs, states }: BoundSignature, shapes: ExampleShapes): void {
+  for (const { input, output } of states) {
+    const wanted = inputs.find(({ parameter }) => parameter.name === input)?.spec.shape
+    const shape = shapes.get(
+      outputs.find(({ parameter }) => parameter.name === output)?.tensor ?? '',
+    )
+    if (!wanted || !shape || fitsShape(shape, wanted)) continue
+    const lengths = wanted.map((length) => length ?? 'any').join(', ')
+    throw refuse(
+      `--state ${input}=${output}: ${output} has the shape [${shape.join(', ')}], but ${input} takes [${lengths}].`,
+      'Name the output of the next state.',
+    )
+  }
+}
+
+// Reads files on disk in windows, since weights may be larger than the memory.
+
+/** Returns a folder on disk. Its files open only if {@link findInside} accepts them. */
+export function openFolder(root: ModelRoot): Folder {
+  return {
+    nameOf: (name) => join(root.path, name),
+    sizeOf: (name) => findSize(root, name),
+    open: (name) => openFile(root, name),
+  }
+}
+
+function findSize(root: ModelRoot, path: string): number | undefined {
+  const real = findInside(root, path)
+  if (real === undefined) return undefined
+  const stat = statSync(real)
+  if (stat.isFile()) return stat.size
+  throw refuse(`${join(root.path, path)} is not a file.`, 'Put a file in its place.')
+}
+
+async function openFile(root: ModelRoot, path: string): Promise<OpenFile> {
+  const handle = await openInside(root, path)
+  const { size } = await handle.stat()
+  const slice = (from: number, to: number) => ({
+    async arrayBuffer() {
+      const length = Math.max(0, Math.min(to, size) - from)
+      const { buffer, bytesRead } = await handle.read(new Uint8Array(length), 0, length, from)
+      return buffer.buffer.slice(0, bytesRead)
+    },
+  })
+  return { size, ...createWindow({ size, slice }), close: () => handle.close() }
 }

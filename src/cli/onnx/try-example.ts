@@ -1,14 +1,13 @@
 /** Finds inputs with which a model runs, so that the example code works as it is printed. */
 import type { InferenceSession, Tensor, TensorConstructor } from 'onnxruntime-web'
-import { ARRAYS, countElements } from '../../values/elements.ts'
-import { isSampleRate } from '../../draft/sample-rate.ts'
+import { isSampleRate } from '../../draft/wishes.ts'
 import { isFixedLength } from '../../predictor/tensor.ts'
-import { MAX_EXAMPLE_ELEMENTS, SAMPLE_RATE_HZ } from '../add/example-values.ts'
+import { ARRAYS, countElements } from '../../values/elements.ts'
 
 /** Shapes by input or output with which the model ran. */
 export type ExampleShapes = ReadonlyMap<string, readonly number[]>
 
-export interface TriedExample {
+interface TriedExample {
   /** Shapes of the inputs. Empty if the model ran with none of the tried ones. */
   shapes: ExampleShapes
   /** Shapes of the outputs of that run. */
@@ -117,3 +116,11 @@ const createRates = (type: string, count: number): BigInt64Array | Int32Array =>
   type === 'int64'
     ? new BigInt64Array(count).fill(BigInt(SAMPLE_RATE_HZ))
     : new Int32Array(count).fill(SAMPLE_RATE_HZ)
+
+// The values of the example code that `inorigin add` tries and prints.
+
+/** Maximum length of a tensor that the example creates as an array. */
+export const MAX_EXAMPLE_ELEMENTS = 2 ** 24
+
+/** Sample rate in the example, which most models of speech expect. */
+export const SAMPLE_RATE_HZ = 16_000

@@ -1,6 +1,5 @@
 /** Sets of characters, as ranges of code points. Surrogates in them stand for nothing. */
 import { type CharacterRange, complement, MAX_CODE_POINT, normalizeRanges } from '../expression.ts'
-import { PatternError } from './error.ts'
 
 /** Ranges of code points, which ascend and do not touch. */
 export type Characters = readonly CharacterRange[]
@@ -173,4 +172,9 @@ export function divide(sets: readonly Characters[]): Characters[] {
     else byKey.set(key, [[first, last]])
   })
   return [...byKey.values()]
+}
+
+/** Part of a regular expression that is not supported. The message has the form "a backreference at character 5". */
+export class PatternError extends Error {
+  override name = 'PatternError'
 }

@@ -9,13 +9,13 @@ import {
   LINE_END,
   one,
   onlyOf,
+  PatternError,
   propertyOf,
   SPACE,
   union,
   withOtherCases,
   WORD,
 } from './characters.ts'
-import { PatternError } from './error.ts'
 import { type Assertion, choice, EMPTY, type Pattern, repeat, sequence } from './node.ts'
 
 const MAX_CHARACTERS = 50_000

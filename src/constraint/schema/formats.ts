@@ -155,7 +155,7 @@ const FREE = new Set(
 )
 
 /** A pattern of a format. */
-export interface FormatPattern {
+interface FormatPattern {
   /** Regular expression of ECMAScript; `undefined` if the format restricts no string. */
   source: string | undefined
   /** `true` if the pattern has more texts than the format. */

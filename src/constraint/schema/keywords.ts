@@ -131,7 +131,7 @@ const KEYWORDS: ReadonlyMap<string, Check> = new Map<string, Check>([
 ])
 
 /** Keywords of one schema that restrict nothing. */
-export interface CheckedKeywords {
+interface CheckedKeywords {
   /** Keywords that no draft has. */
   unknown: readonly string[]
   /** What the values of keywords must be that no draft gives them. */

@@ -1,7 +1,19 @@
 /** Puts a schema and its definitions together, so that the engine can resolve every reference. */
-import { expand, type Facts } from './empty.ts'
-import { fuse } from './fuse.ts'
-import { any, isKeywords, mapSubschemas, type Plain, toKey } from './plain.ts'
+import type { JsonSchema } from '../constraint.ts'
+import { expand, type Facts, isEmpty, itemSchemas, propertySchemas } from './empty.ts'
+import {
+  all,
+  any,
+  isKeywords,
+  mapSubschemas,
+  type Plain,
+  type PlainKeywords,
+  type PlainMap,
+  toKey,
+  type TypeName,
+  typesOf,
+} from './plain.ts'
+import { NO_TEXT, rewriteTexts, toNamePattern } from './strings.ts'
 
 const PREFIX = '#/$defs/'
 
@@ -11,7 +23,7 @@ export const toName = (reference: string): string => reference.slice(PREFIX.leng
 /** Definitions that are made here, beyond which references stay as they are. */
 const MAX_FUSED = 1000
 
-export interface Linked {
+interface Linked {
   schema: Plain
   /** Definitions that the schema reaches, by name. */
   definitions: ReadonlyMap<string, Plain>
@@ -122,3 +134,220 @@ function findRecursive(definitions: ReadonlyMap<string, Plain>): ReadonlySet<str
   }
   return recursive
 }
+
+// Joins schemas that all apply into one, so that the engine has nothing left to intersect.
+
+/** Keywords of objects and arrays, whose subschemas are joined name by name and place by place. */
+const STRUCTURE = new Set([
+  'type',
+  'properties',
+  'patternProperties',
+  'additionalProperties',
+  'required',
+  'minProperties',
+  'maxProperties',
+  'prefixItems',
+  'items',
+  'minItems',
+  'maxItems',
+])
+
+/**
+ * Returns one schema for those of a flat list. Properties come in the order of the parts. It returns
+ * `undefined` if parts have patterns of names that others do not have.
+ */
+function fuse(flat: readonly PlainKeywords[]): Plain | undefined {
+  const patterned = flat.filter((part) => Object.keys(part.patternProperties ?? {}).length > 0)
+  const patterns = Object.keys(patterned[0]?.patternProperties ?? {})
+  const isAlike = patterned.every((part) => {
+    const own = Object.keys(part.patternProperties ?? {})
+    return own.length === patterns.length && patterns.every((pattern) => own.includes(pattern))
+  })
+  if (!isAlike) return undefined
+  const types = flat.flatMap(({ type }) => (type ? [type] : []))
+  const type = types.length > 0 ? types.reduce(intersect) : undefined
+  if (type?.length === 0) return false
+  const others = flat.map((part) => pick(part, (keyword) => !STRUCTURE.has(keyword)))
+  const structure = { ...(type && { type }), ...fuseObjects(flat, patterns), ...fuseArrays(flat) }
+  return all(structure, ...others)
+}
+
+function intersect(a: readonly TypeName[], b: readonly TypeName[]): readonly TypeName[] {
+  const has = (types: readonly TypeName[], type: TypeName): boolean =>
+    types.includes(type) || (type === 'integer' && types.includes('number'))
+  return [...new Set([...a, ...b])].filter((type) => has(a, type) && has(b, type))
+}
+
+function fuseObjects(flat: readonly PlainKeywords[], patterns: readonly string[]): PlainKeywords {
+  const names = [...new Set(flat.flatMap((part) => Object.keys(part.properties ?? {})))]
+  const required = [...new Set(flat.flatMap((part) => part.required ?? []))]
+  const properties = names.map((name) => [name, joinAll(propertySchemas(flat, name))])
+  const patternProperties = patterns.map((pattern) => [
+    pattern,
+    joinAll(
+      flat.map((part) => part.patternProperties?.[pattern] ?? part.additionalProperties ?? true),
+    ),
+  ])
+  const additionalProperties = joinAll(flat.map((part) => part.additionalProperties ?? true))
+  const min = Math.max(0, ...flat.map((part) => part.minProperties ?? 0))
+  const max = Math.min(Infinity, ...flat.map((part) => part.maxProperties ?? Infinity))
+  return {
+    ...(names.length > 0 && { properties: Object.fromEntries(properties) }),
+    ...(patterns.length > 0 && { patternProperties: Object.fromEntries(patternProperties) }),
+    ...(additionalProperties !== true && { additionalProperties }),
+    ...(required.length > 0 && { required }),
+    ...(min > 0 && { minProperties: min }),
+    ...(max < Infinity && { maxProperties: max }),
+  }
+}
+
+function fuseArrays(flat: readonly PlainKeywords[]): PlainKeywords {
+  const places = Math.max(0, ...flat.map(({ prefixItems = [] }) => prefixItems.length))
+  const prefixItems = Array.from({ length: places }, (_, index) =>
+    joinAll(itemSchemas(flat, index)),
+  )
+  const items = joinAll(flat.map((part) => part.items ?? true))
+  const min = Math.max(0, ...flat.map((part) => part.minItems ?? 0))
+  const max = Math.min(Infinity, ...flat.map((part) => part.maxItems ?? Infinity))
+  return {
+    ...(places > 0 && { prefixItems }),
+    ...(items !== true && { items }),
+    ...(min > 0 && { minItems: min }),
+    ...(max < Infinity && { maxItems: max }),
+  }
+}
+
+/** Returns the schema that holds where all parts do, each of which is written once. */
+const joinAll = (parts: readonly Plain[]): Plain =>
+  all(...new Map(parts.map((part) => [toKey(part), part])).values())
+
+const pick = (keywords: PlainKeywords, isWanted: (keyword: string) => boolean): PlainKeywords =>
+  Object.fromEntries(Object.entries(keywords).filter(([keyword]) => isWanted(keyword)))
+
+// Writes a linked schema for the engine, which takes only definitions that some value satisfies.
+
+/** Returns the schema with its definitions; `false` if no value is valid. */
+export function writeSchema(linked: Linked, steps: Facts['steps']): JsonSchema {
+  const definitions = withoutLoops(linked.definitions)
+  const { schema } = linked
+  const facts: Facts = { lookUp: (reference) => definitions.get(toName(reference)), steps }
+  const satisfiable = findSatisfiable(definitions, facts)
+  if (!isSatisfiable(schema, satisfiable)) return false
+  const written = write(schema, satisfiable)
+  if (typeof written === 'boolean' || definitions.size === 0) return written
+  const kept = [...definitions].filter(([name]) => satisfiable.has(name))
+  const $defs = kept.map(([name, definition]) => [name, write(definition, satisfiable)])
+  return { ...written, $defs: Object.fromEntries($defs) }
+}
+
+/** Removes references by which a definition leads to itself in its own place. They say nothing. */
+function withoutLoops(definitions: ReadonlyMap<string, Plain>): ReadonlyMap<string, Plain> {
+  const targets = new Map<string, readonly string[]>()
+  for (const [name, schema] of definitions) {
+    const own = referencesInPlace(schema)
+    if (own.length > 0) targets.set(name, own)
+  }
+  const leads = (from: string, to: string): boolean => {
+    const seen = new Set([from])
+    for (const name of seen) for (const next of targets.get(name) ?? []) seen.add(next)
+    return [...seen].some((name) => targets.get(name)?.includes(to))
+  }
+  const without = (schema: Plain, name: string): Plain => {
+    if (!isKeywords(schema)) return schema
+    const { $ref, ...rest } = mapSubschemas(
+      schema,
+      (part) => part,
+      (part) => without(part, name),
+    )
+    return $ref === undefined || leads(toName($ref), name) ? rest : { $ref, ...rest }
+  }
+  const entries = [...definitions].map(([name, schema]): [string, Plain] => [
+    name,
+    targets.has(name) && leads(name, name) ? without(schema, name) : schema,
+  ])
+  return new Map(entries)
+}
+
+function referencesInPlace(schema: Plain): string[] {
+  if (!isKeywords(schema)) return []
+  const { $ref, allOf = [], anyOf = [] } = schema
+  const own = $ref === undefined ? [] : [toName($ref)]
+  return [...own, ...[...allOf, ...anyOf].flatMap(referencesInPlace)]
+}
+
+/** Returns the names of the definitions that a finite value satisfies, as far as that is plain to see. */
+function findSatisfiable(
+  definitions: ReadonlyMap<string, Plain>,
+  facts: Facts,
+): ReadonlySet<string> {
+  const possible = [...definitions].filter(([, schema]) => !isEmpty([schema], facts))
+  const found = new Set<string>()
+  // A value of a definition has values of those that it needs in it, so that some need none.
+  for (let size = -1; size < found.size;) {
+    size = found.size
+    for (const [name, schema] of possible.toReversed())
+      if (!found.has(name) && isSatisfiable(schema, found)) found.add(name)
+  }
+  return found
+}
+
+function isSatisfiable(schema: Plain, found: ReadonlySet<string>): boolean {
+  if (!isKeywords(schema)) return schema
+  const holds = (part: Plain): boolean => isSatisfiable(part, found)
+  if (schema.$ref !== undefined && !found.has(toName(schema.$ref))) return false
+  if (schema.allOf && !schema.allOf.every(holds)) return false
+  if (schema.anyOf && !schema.anyOf.some(holds)) return false
+  return typesOf(schema).some((type) => hasValue(type, schema, holds))
+}
+
+function hasValue(
+  type: TypeName,
+  schema: Exclude<Plain, boolean>,
+  holds: (part: Plain) => boolean,
+): boolean {
+  if (type === 'object')
+    return (schema.required ?? []).every((name) => propertySchemas([schema], name).every(holds))
+  if (type === 'string') return rewriteTexts(schema).schema['pattern'] !== NO_TEXT
+  if (type !== 'array') return true
+  const places = Math.min(schema.minItems ?? 0, 1 + (schema.prefixItems?.length ?? 0))
+  return Array.from({ length: places }, (_, index) => itemSchemas([schema], index)).every((parts) =>
+    parts.every(holds),
+  )
+}
+
+/** Writes a schema. A definition without values has no reference. */
+function write(schema: Plain, satisfiable: ReadonlySet<string>): JsonSchema {
+  if (!isKeywords(schema)) return schema
+  const { $ref, type } = schema
+  const change = (part: Plain): Plain => write(part, satisfiable) as Plain
+  if ($ref !== undefined && !satisfiable.has(toName($ref))) return false
+  const texts = TEXTS.some((keyword) => schema[keyword] !== undefined)
+    ? rewriteTexts(schema)
+    : undefined
+  const {
+    minLength: _,
+    maxLength: __,
+    pattern: ___,
+    format: ____,
+    ...own
+  } = mapSubschemas(schema, change, change)
+  const { allOf = [], ...text } = texts?.schema ?? {}
+  const parts = [...(own.allOf ?? []), ...(allOf as readonly Plain[])]
+  return {
+    ...own,
+    ...text,
+    ...(parts.length > 0 && { allOf: parts }),
+    ...(own.patternProperties && { patternProperties: writeNames(own.patternProperties) }),
+    ...(type && { type: type.length === 1 ? type[0] : type }),
+  }
+}
+
+const TEXTS = ['pattern', 'format', 'minLength', 'maxLength'] as const
+
+const writeNames = (patterns: PlainMap): PlainMap =>
+  Object.fromEntries(
+    Object.entries(patterns).map(([pattern, schema]) => [
+      toNamePattern(pattern) ?? pattern,
+      schema,
+    ]),
+  )

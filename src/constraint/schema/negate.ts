@@ -11,7 +11,7 @@ import {
   TYPES,
   type TypeName,
 } from './plain.ts'
-import { combine, otherTexts, rewriteTexts } from './texts.ts'
+import { combine, otherTexts, rewriteTexts } from './strings.ts'
 
 const MAX_DEPTH = 12
 /** Names of an enumeration that are excluded by a pattern. */

@@ -1,7 +1,7 @@
 /** Rewrites keywords of objects that the engine lacks into those that it has. */
 import { matches } from './empty.ts'
 import { all, any, type Plain, type PlainKeywords, type PlainMap, toKey } from './plain.ts'
-import { combine, toNamePattern } from './texts.ts'
+import { combine, toNamePattern } from './strings.ts'
 
 /** Alternatives that one keyword may become. */
 const MAX_ALTERNATIVES = 128

@@ -2,7 +2,7 @@
  * The form of schemas that the engine takes: the keywords of draft 2020-12 that say one thing each,
  * with `anyOf`, `allOf` and references to `#/$defs` between them.
  */
-import { ConstraintError } from '../error.ts'
+import { ConstraintError } from '../constraint.ts'
 
 export const TYPES = ['null', 'boolean', 'number', 'string', 'array', 'object'] as const
 export type TypeName = (typeof TYPES)[number] | 'integer'

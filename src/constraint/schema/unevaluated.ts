@@ -6,11 +6,10 @@
 import { isEmpty } from './empty.ts'
 import { without } from './objects.ts'
 import { all, any, isObject, type Plain } from './plain.ts'
-import type { Node } from './references.ts'
-import type { Source } from './source.ts'
+import type { Node, Source } from './references.ts'
 
 /** Schema in which the same subschemas are valid for every value. */
-export interface Case {
+interface Case {
   readonly schema: Plain
   /** Names and patterns of evaluated properties. */
   readonly names: readonly string[]

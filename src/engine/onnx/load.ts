@@ -1,19 +1,19 @@
 /** Loads downloaded weights into a decoder that is ready to run. */
 import { InoriginError } from '../../error.ts'
-import type { LoadedDecoder, DecoderLoadOptions } from '../decoder-engine.ts'
+import type { Device } from '../../types/index.ts'
+import type { DecoderLoadOptions, LoadedDecoder } from '../decoder-engine.ts'
+import type { Decoder, Logits, Sequence } from '../decoder.ts'
 import type { Files } from '../engine.ts'
-import { loadingCancelled, resourceMissing } from '../failure.ts'
-import { retryOnLostGpu, settleWithTimeout } from '../gpu-retry.ts'
+import { loadingCancelled, resourceMissing, retryOnLostGpu, settleWithTimeout } from '../failure.ts'
 import { createDecoder } from './decoder/decoder.ts'
 import { staysInHeap, staysOnDevice } from './decoder/graph.ts'
-import { readOperations } from './decoder/operations.ts'
-import { getModelFiles, hasLargeWeights, type GraphFiles, type ModelFiles } from './model-files.ts'
-import { convertToInt8 } from './int8/convert.ts'
+import { convertToInt8 } from './int8.ts'
+import { getModelFiles, type GraphFiles, hasLargeWeights, type ModelFiles } from './model-files.ts'
+import { readOperations } from './protobuf.ts'
 import { loadRuntime, type Runtime, type Session } from './runtime.ts'
-import type { ImageStore } from './vision/image-store.ts'
-import { openEncoder } from './vision/open-encoder.ts'
 import { openTrusted } from './selftest/open.ts'
-import { warmUp } from './warm.ts'
+import { openEncoder } from './vision/encoder.ts'
+import type { ImageStore } from './vision/image-store.ts'
 
 /** Options of {@link loadDecoder}. */
 interface DecoderSetup extends DecoderLoadOptions {
@@ -168,5 +168,43 @@ async function toIntegers(files: GraphFiles, signal: AbortSignal): Promise<Graph
     return await convertToInt8(files, signal)
   } catch (thrown) {
     throw InoriginError.from(thrown)
+  }
+}
+
+// Warms a decoder up so that the first request does not wait. A device compiles shaders at the
+// first run of each shape, and a runtime allocates memory.
+
+/** Prompt lengths that use other GPU kernels than a full chunk: many rows, few rows, one row. */
+const SHADER_LENGTHS = [20, 3, 1]
+
+/**
+ * Runs a prefill of each length and one decode step, and selects candidates as the sampler does.
+ * `assertNotAborted` is called before each run and may throw to stop the warm-up.
+ */
+async function warmUp(
+  decoder: Decoder,
+  { device, contextWindow }: { device: Device; contextWindow: number },
+  assertNotAborted: () => void,
+): Promise<void> {
+  const sequences: Sequence[] = []
+  const selectCandidates = async (logits: Logits): Promise<void> => {
+    const asks = Array.from({ length: logits.rows }, () => ({ count: 1, temperature: 1 }))
+    await logits.top(asks)
+    logits.release()
+  }
+  try {
+    for (const length of device === 'webgpu' ? [decoder.maxChunkTokens, ...SHADER_LENGTHS] : [1]) {
+      assertNotAborted()
+      const sequence = decoder.open()
+      sequences.push(sequence)
+      const tokens = Array<number>(Math.max(1, Math.min(length, contextWindow - 2))).fill(0)
+      await selectCandidates(await sequence.forward(tokens))
+    }
+    assertNotAborted()
+    const entries = sequences.slice(-2).map((sequence) => ({ sequence, token: 0 }))
+    if (contextWindow > 1)
+      await selectCandidates(await decoder.step(entries.slice(-decoder.maxBatchSize)))
+  } finally {
+    for (const sequence of sequences) sequence.close()
   }
 }

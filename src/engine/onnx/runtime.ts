@@ -3,22 +3,31 @@
  * ONNX graphs through this module.
  */
 import type { InferenceSession, Tensor } from 'onnxruntime-web'
-import { guessThreads, hasSharedMemory } from '../../device/threads.ts'
+import { guessThreads, hasSharedMemory } from '../../device/capabilities.ts'
 import { InoriginError } from '../../error.ts'
 import type { Device } from '../../types/index.ts'
-import { modelUnusable, outOfMemory } from '../failure.ts'
-import { readOperations } from './decoder/operations.ts'
-import { createDeviceQueue } from './device-queue.ts'
-import { createHeap, type Heap } from './heap/heap.ts'
-import { type HeapModule, openModule } from './heap/module.ts'
-import { createHeapSession, type HeapSession } from './heap/session.ts'
-import { isRuntimeMissing, runtimeMissing } from './missing.ts'
-import type { Ort } from './ort.ts'
-import { toChunkedFile } from './chunked-file.ts'
-import { MAX_WHOLE_FILE_BYTES } from './protobuf.ts'
-import { separateWeights } from './separate-weights.ts'
-import { watchGpu } from './watch.ts'
-import { fetchSplitRuntime } from './split-runtime.ts'
+import { RUNTIME_PARTS } from '../../values/asset-cache.ts'
+import { deviceFailure, modelUnusable, oneOf, outOfMemory } from '../failure.ts'
+import {
+  createWindow,
+  type Field,
+  MAX_WHOLE_FILE_BYTES,
+  message,
+  MODEL_GRAPH,
+  readOperations,
+  rewriteMessage,
+  varint,
+} from './protobuf.ts'
+import {
+  createHeap,
+  createHeapSession,
+  type Heap,
+  type HeapModule,
+  type HeapSession,
+  openModule,
+} from './heap.ts'
+import type { Ort } from './tensor.ts'
+import { type GpuWatch, watchGpu } from './watch.ts'
 
 interface RuntimeOptions {
   device: Device
@@ -271,10 +280,227 @@ const sum = (numbers: readonly number[]): number => numbers.reduce((total, each)
 
 /** Returns the runtime's message without its error code, as a sentence. */
 function runtimeMessage(thrown: unknown): string {
-  const message = thrown instanceof Error ? thrown.message : String(thrown)
-  const text = message
+  const text = (thrown instanceof Error ? thrown.message : String(thrown))
     .replace(/^.*ERROR_MESSAGE: /s, '')
     .trim()
     .slice(0, 300)
   return /[.!?]$/.test(text) ? text : `${text}.`
+}
+
+// Queues the work on one device: two runs of a runtime at once hang its thread.
+
+interface DeviceQueue {
+  /** Runs one task at a time. Rejects with the device's failure if there is one before or after. */
+  run<T>(task: () => Promise<T>, explain: (thrown: unknown) => InoriginError): Promise<T>
+  /** Runs one task at a time, whatever the state of the device. */
+  exclusive<T>(task: () => Promise<T>): Promise<T>
+}
+
+/** Creates the queue of the work on one device. `watch` is `null` if that is no GPU. */
+function createDeviceQueue(watch: GpuWatch | null): DeviceQueue {
+  const exclusive = createLock()
+  let crash: InoriginError | null = null
+
+  const throwFailure = (): void => {
+    const failure = watch?.failure() ?? crash
+    if (failure) throw failure
+  }
+
+  return {
+    run: (task, explain) =>
+      exclusive(async () => {
+        throwFailure()
+        let result
+        try {
+          result = await task()
+        } catch (thrown) {
+          // A failed run rejects before the browser reports the GPU error that caused it.
+          await watch?.settle()
+          const error = watch?.failure() ?? deviceFailure(thrown) ?? explain(thrown)
+          if (error.code === 'runtime_crashed') crash = error
+          throw error
+        }
+        throwFailure()
+        return result
+      }),
+    exclusive,
+  }
+}
+
+/** Creates a lock that runs tasks one after the other; a failed task does not stop the next. */
+function createLock(): <T>(task: () => Promise<T>) => Promise<T> {
+  let last: Promise<unknown> = Promise.resolve()
+  return (task) => {
+    const result = last.then(task, task)
+    last = result.catch(() => undefined)
+    return result
+  }
+}
+
+// Wraps files so that the runtime can stream them without hanging.
+
+/** Size in bytes of one read. */
+const READ_CHUNK_BYTES = 2 * 2 ** 20
+
+/**
+ * Returns the same file with streams that read piece by piece. The runtime prefers reads into its
+ * own buffer (BYOB). On a busy machine, Chromium 156 sometimes never settles such a read. These
+ * streams support only default reads. Each piece is valid until the next read, which frees it.
+ */
+export function toChunkedFile(file: Blob): Blob {
+  return file instanceof ChunkedFile ? file : new ChunkedFile(file)
+}
+
+/** A file with such streams. It is a class because the runtime checks `instanceof Blob`. */
+class ChunkedFile extends Blob {
+  readonly #file: Blob
+
+  constructor(file: Blob) {
+    super()
+    this.#file = file
+  }
+
+  override get size(): number {
+    return this.#file.size
+  }
+
+  override slice(start?: number, end?: number, type?: string): Blob {
+    return new ChunkedFile(this.#file.slice(start, end, type))
+  }
+
+  override arrayBuffer(): Promise<ArrayBuffer> {
+    return this.#file.arrayBuffer()
+  }
+
+  override stream(): ReadableStream<Uint8Array<ArrayBuffer>> {
+    const file = this.#file
+    let at = 0
+    let read: ArrayBuffer | null = null
+    return new ReadableStream(
+      {
+        async pull(controller) {
+          free(read)
+          const chunk = file.slice(at, at + READ_CHUNK_BYTES)
+          at += chunk.size
+          read = await chunk.arrayBuffer()
+          if (chunk.size > 0) controller.enqueue(new Uint8Array(read))
+          else controller.close()
+        },
+      },
+      { highWaterMark: 0 },
+    )
+  }
+}
+
+/**
+ * Frees the memory of a piece at once, by a transfer to a channel that is then closed. The garbage
+ * collector would let the pieces grow to a third of the file.
+ */
+function free(chunk: ArrayBuffer | null): void {
+  if (!chunk) return
+  const { port1, port2 } = new MessageChannel()
+  port1.postMessage(null, [chunk])
+  port1.close()
+  port2.close()
+}
+
+// Detects that files of the runtime are missing, and reports it.
+
+/** Messages of browsers and of the runtime when one of the runtime's files is missing. */
+const RUNTIME_MISSING = oneOf(
+  'failed to load \\S+\\.wasm',
+  'no available backend',
+  'both async and sync fetching of the wasm failed',
+  'failed to fetch dynamically imported module',
+  'error loading dynamically imported module',
+  'importing a module script failed',
+)
+
+/** Returns the error for a runtime that could not be loaded from the folder. */
+function runtimeMissing(folder: string, cause: unknown): InoriginError {
+  return new InoriginError(
+    'unavailable',
+    `Failed to load ONNX Runtime from ${folder}. Run \`npx inorigin init\` for the folder that ` +
+      'the app serves, and check that its content security policy allows WebAssembly.',
+    { code: 'runtime_missing', cause },
+  )
+}
+
+/** Returns `true` if the message says that a file of the runtime is missing. */
+function isRuntimeMissing(thrown: unknown): boolean {
+  return RUNTIME_MISSING.test(thrown instanceof Error ? thrown.message : String(thrown))
+}
+
+// Separates a single-file model into its graph and its weights. The weights are not read: they
+// become external data that refers to the same file. The runtime loads a graph as a whole and holds
+// several copies of it, but loads external data tensor by tensor.
+
+interface Separated {
+  graph: Blob
+  /** The model file itself, which the graph now refers to; empty if no weights were separated. */
+  externalData: { path: string; data: Blob }[]
+}
+
+/** Size in bytes below which tensors stay inside: the runtime needs some to parse the graph. */
+const MAX_INLINE_TENSOR_BYTES = 64 * 2 ** 10
+
+/** Path of the external data, which no exported file uses. */
+const WEIGHTS_PATH = '.weights'
+
+/** Field numbers from onnx.proto. */
+const GRAPH_INITIALIZER = 5
+const TENSOR = { raw: 9, external: 13, location: 14 }
+const ENTRY = { key: 1, value: 2 }
+
+/** Separates the weights. A model without large tensors, or an invalid file, stays unchanged. */
+export async function separateWeights(model: Blob): Promise<Separated> {
+  const window = createWindow(model)
+  let found = false
+
+  const tensor = (whole: Field): Promise<Blob> =>
+    rewriteMessage(model, window, whole, async ({ number, from, to }) => {
+      if (number !== TENSOR.raw || to - from < MAX_INLINE_TENSOR_BYTES) return null
+      found = true
+      const entries = { location: WEIGHTS_PATH, offset: `${from}`, length: `${to - from}` }
+      return [
+        ...Object.entries(entries).flatMap(([key, value]) =>
+          message(
+            TENSOR.external,
+            new Blob([
+              ...message(ENTRY.key, new Blob([key])),
+              ...message(ENTRY.value, new Blob([value])),
+            ]),
+          ),
+        ),
+        // The value 1 of the enumeration means `EXTERNAL`.
+        new Uint8Array([...varint(TENSOR.location * 8), 1]),
+      ]
+    })
+
+  const graph = await rewriteMessage(model, window, { from: 0, to: model.size }, async (field) => {
+    if (field.number !== MODEL_GRAPH) return null
+    const inner = await rewriteMessage(model, window, field, async (each) => {
+      if (each.number !== GRAPH_INITIALIZER || each.to - each.from < MAX_INLINE_TENSOR_BYTES)
+        return null
+      return message(GRAPH_INITIALIZER, await tensor(each))
+    })
+    return message(MODEL_GRAPH, inner)
+  })
+  return found
+    ? { graph, externalData: [{ path: WEIGHTS_PATH, data: model }] }
+    : { graph: model, externalData: [] }
+}
+
+// Loads the one build of the runtime that is stored in parts.
+
+/** Resolves with the joined bytes. Rejects with the reason if a part cannot be loaded. */
+async function fetchSplitRuntime(folder: string): Promise<ArrayBuffer> {
+  const parts = await Promise.all(
+    RUNTIME_PARTS.map(async (name) => {
+      const response = await fetch(folder + name)
+      if (!response.ok) throw new Error(`${response.url} has the status ${response.status}.`)
+      return response.blob()
+    }),
+  )
+  return new Blob(parts).arrayBuffer()
 }

@@ -34,3 +34,8 @@ export const bytesOf = ({ type, dims }: Pick<Tensor, 'type' | 'dims'>): number =
 /** Returns the product of the factors; 1 if there are none. */
 export const product = (factors: readonly number[]): number =>
   factors.reduce((result, factor) => result * factor, 1)
+
+// The type of onnxruntime-web, which all of its builds share.
+
+/** Namespace of the loaded build: `Tensor`, `env`, `InferenceSession`. */
+export type Ort = typeof import('onnxruntime-web')

@@ -1,8 +1,7 @@
 /** Watches a GPUDevice for failures that WebGPU reports apart from the call that caused them. */
-import { withTimeout } from '../../store/timeouts.ts'
 import type { InoriginError } from '../../error.ts'
+import { withTimeout } from '../../values/promises.ts'
 import { deviceLost, gpuFailure } from '../failure.ts'
-import { openScopes } from './scopes.ts'
 
 export interface GpuWatch {
   /** Returns the failure after which results are invalid; `null` while there is none. */
@@ -53,5 +52,22 @@ export function watchGpu(gpu: GPUDevice): GpuWatch {
       watching = false
       gpu.removeEventListener('uncapturederror', onError)
     },
+  }
+}
+
+// Collects errors that WebGPU reports apart from the calls that caused them.
+
+const KINDS = ['validation', 'internal', 'out-of-memory'] as const
+
+/**
+ * Opens error scopes on the device. The returned function closes them and resolves with the first
+ * error, or `null`. Nested scopes must be closed in reverse order.
+ */
+export function openScopes(gpu: GPUDevice): () => Promise<GPUError | null> {
+  for (const kind of KINDS) gpu.pushErrorScope(kind)
+  return async () => {
+    // A lost device reports no scope errors.
+    const errors = await Promise.all(KINDS.map(() => gpu.popErrorScope().catch(() => null)))
+    return errors.find((error) => error !== null) ?? null
   }
 }

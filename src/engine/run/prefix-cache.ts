@@ -4,7 +4,7 @@
  */
 import { getDeviceMemoryBytes } from '../../device/capabilities.ts'
 import type { Sequence } from '../decoder.ts'
-import { commonPrefixLength } from '../text/common-prefix.ts'
+import { commonPrefixLength } from '../text/chat-template.ts'
 
 /** A sequence and the tokens in it, by which it is found and can be recomputed. */
 export interface SequenceEntry {

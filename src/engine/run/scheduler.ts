@@ -9,22 +9,30 @@
  */
 import { InoriginError } from '../../error.ts'
 import type { Decoder } from '../decoder.ts'
-import { createExecutor } from './executor.ts'
-import { decide, type Decision } from './policy.ts'
-import { createPrefixCache, type PrefixCacheBudget } from './prefix-cache.ts'
-import { runningEntries, type SchedulerState, toPolicyState } from './scheduler-state.ts'
+import { commonPrefixLength } from '../text/chat-template.ts'
+import { createExecutor, type Executor } from './executor.ts'
+import { decide, type Decision, type PolicyState, type WaitingSequence } from './policy.ts'
 import {
+  createPrefixCache,
+  type PrefixCache,
+  type PrefixCacheBudget,
+  type SequenceEntry,
+} from './prefix-cache.ts'
+import {
+  allTokens,
   awaitRead,
   closeSequence,
   createSlot,
   isActive,
   isReady,
+  type LogitsReader,
   rejectRead,
   resolveRead,
   restart,
+  type SequenceRequest,
+  type Slot,
 } from './slot.ts'
-import type { LogitsReader, SequenceRequest, Slot } from './slot.ts'
-import { createYielder } from './yielder.ts'
+import { createYielder, type Yielder } from './yielder.ts'
 
 /** Options of {@link createScheduler}. */
 interface SchedulerOptions {
@@ -230,3 +238,80 @@ const unloaded = (): InoriginError =>
   new InoriginError('unavailable', 'The model was unloaded during the request. Retry it.', {
     retryAfter: 1,
   })
+
+// The state of the scheduler, and what the policy sees of it.
+
+/** The books of the scheduler. */
+interface SchedulerState {
+  readonly executor: Executor
+  readonly prefixCache: PrefixCache
+  readonly yielder: Yielder
+  slots: Slot[]
+  /** Answers with a pending read, the one that waits longest first. */
+  waiting: Slot[]
+  /** Released answers whose sequences are not in the prefix cache yet. */
+  finished: Slot[]
+  /** Time in milliseconds of the last prefill chunk. */
+  lastChunkMs: number
+  /** Time in milliseconds of the decode steps after the last prefill chunk. */
+  decodeMs: number
+  /** Error after which the decoder must be replaced. */
+  failure: InoriginError | null
+  /** The loop, while answers wait. */
+  running: Promise<void> | null
+  closed: boolean
+}
+
+/** Returns the state in the words of the policy. */
+function toPolicyState(state: SchedulerState): PolicyState<Slot> {
+  const { executor, waiting, slots, lastChunkMs, decodeMs } = state
+  const { decoder, canTruncate } = executor
+  return {
+    waiting: waiting.map((slot) => toWaitingSequence(state, slot)),
+    sequences: slots.length,
+    maxBatchSize: decoder.maxBatchSize,
+    chunkTokens: { alone: executor.chunkTokens(true), shared: executor.chunkTokens(false) },
+    lastChunkMs,
+    decodeMs,
+    canTruncate,
+    needsCheckpoints: decoder.checkpoints !== false,
+  }
+}
+
+function toWaitingSequence(state: SchedulerState, slot: Slot): WaitingSequence<Slot> {
+  const { entry, pending, pendingRead, draft, request, checkpointLengths } = slot
+  const reader = pendingRead?.reader ?? null
+  const cachedTokens = entry
+    ? 0
+    : state.prefixCache.hitLength(pending, request.partition, runningEntries(state))
+  return {
+    slot,
+    hasSequence: entry !== null,
+    computedTokens: entry?.tokens.length ?? cachedTokens,
+    pendingTokens: pending.length - cachedTokens,
+    sharedTokens: entry ? new Map() : sharedTokens(state, slot),
+    checkpointLengths,
+    startsOnly: reader === null,
+    // Without a drafter, the request differs from the one that was made for the draft.
+    matchesDraft: Boolean(reader?.drafter) && draft !== null && draft.tokens[0] === pending[0],
+    hasCertainDraft: reader?.drafter?.isCertain ?? false,
+    decodedSinceChunk: slot.decodedSinceChunk,
+  }
+}
+
+/** Returns the common prefix with each running prompt. It excludes the last token. */
+function sharedTokens({ waiting }: SchedulerState, { pending, request }: Slot): Map<Slot, number> {
+  const others = waiting.filter(
+    (other) => isActive(other) && other.request.partition === request.partition,
+  )
+  return new Map(
+    others.map((other) => [
+      other,
+      Math.min(commonPrefixLength(allTokens(other), pending), pending.length - 1),
+    ]),
+  )
+}
+
+/** Returns the sequences of the running answers. */
+const runningEntries = ({ slots }: SchedulerState): SequenceEntry[] =>
+  slots.flatMap(({ entry }) => entry ?? [])

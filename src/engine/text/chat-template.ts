@@ -1,14 +1,19 @@
 /** Renders a conversation with the model's chat template into the text that the model continues. */
 import { InoriginError } from '../../error.ts'
-import type { AssistantMessage } from '../../types/index.ts'
+import type { AssistantMessage, ChatMessage, UserMessage } from '../../types/index.ts'
 import type { Conversation } from '../engine.ts'
 import { modelUnusable } from '../failure.ts'
-import { commonPrefixLength } from './common-prefix.ts'
-import { TemplateRejection } from './jinja.ts'
-import { createMessageMarkers, type TextRange } from './message-markers.ts'
-import { mergeSystemMessages, withoutReasoning } from './simplify-conversation.ts'
-import { createRenderer, type RenderTemplate } from './template-renderer.ts'
-import type { EscapeText } from './template-variables.ts'
+import { LimitExceeded, parseTemplateProgram, renderTemplate, TemplateRejection } from './jinja.ts'
+import { createMessageMarkers, type MessageMarkers, type TextRange } from './message-markers.ts'
+import {
+  CutArguments,
+  DEFAULT_TOOL_CALL_FORM,
+  type EscapeText,
+  hasToolCalls,
+  type ToolCallForm,
+  toTemplateVariables,
+} from './template-variables.ts'
+import { countCharacters } from './token-bounds.ts'
 
 /** A rendered conversation. All positions are in UTF-16 units. */
 export interface Rendering {
@@ -134,4 +139,195 @@ function toTemplateError(thrown: unknown): InoriginError {
     )
   }
   return modelUnusable(`its chat template failed (${String(thrown)}).`, thrown)
+}
+
+// Conversations in the forms that templates with fewer roles accept.
+
+/** Removes reasoning from a conversation. Returns `null` if there is none. */
+function withoutReasoning(conversation: Conversation): Conversation | null {
+  let found = false
+  const messages = conversation.messages.map((message) => {
+    if (message.role !== 'assistant' || message.reasoning === undefined) return message
+    found = true
+    const { reasoning: _, ...spoken } = message
+    return spoken
+  })
+  return found ? { ...conversation, messages } : null
+}
+
+/**
+ * Turns system messages into user messages and merges consecutive messages of one role, except tool
+ * messages.
+ */
+function mergeSystemMessages(conversation: Conversation): Conversation {
+  const merged: ChatMessage[] = []
+  for (const message of conversation.messages) {
+    const turn = message.role === 'system' ? { ...message, role: 'user' as const } : { ...message }
+    const last = merged.at(-1)
+    if (last?.role !== turn.role || turn.role === 'tool') merged.push(turn)
+    else {
+      const offset = last.content.length + 2
+      last.content += `\n\n${turn.content}`
+      if (last.role === 'user' && turn.role === 'user') appendImages(last, turn, offset)
+      if (last.role === 'assistant' && turn.role === 'assistant') appendMessage(last, turn)
+    }
+  }
+  return { ...conversation, messages: merged }
+}
+
+/** Appends the images of `next` to `last`, whose text precedes that of `next` by `offset`. */
+function appendImages(last: UserMessage, next: UserMessage, offset: number): void {
+  const moved = (next.images ?? []).map((image) => ({ ...image, at: image.at + offset }))
+  if (moved.length > 0) last.images = [...(last.images ?? []), ...moved]
+}
+
+/** Appends the reasoning and tool calls of `next` to `last`. */
+function appendMessage(last: AssistantMessage, next: AssistantMessage): void {
+  const reasoning = [last.reasoning, next.reasoning].filter((each) => each).join('\n\n')
+  const toolCalls = [...(last.toolCalls ?? []), ...(next.toolCalls ?? [])]
+  if (reasoning !== '') last.reasoning = reasoning
+  if (toolCalls.length > 0) last.toolCalls = toolCalls
+}
+
+// Renders a conversation as it is, in the forms of tool calls and contents that a template expects.
+
+interface RenderOptions {
+  /** Marks to put around the messages. */
+  markers?: MessageMarkers
+  /** `false` to leave out the opening of the answer. */
+  opening?: boolean
+}
+
+/** Renders a conversation. `escape` escapes its texts. Throws what the template throws. */
+type RenderTemplate = (
+  conversation: Conversation,
+  escape: EscapeText,
+  options?: RenderOptions,
+) => string
+
+/** Parses a template, and returns the function that renders it. `tokens` become variables. */
+function createRenderer(source: string, tokens: Readonly<Record<string, string>>): RenderTemplate {
+  const program = parseTemplateProgram(source)
+  const hasThinkBlocks = source.includes('</think>')
+  let callForm: ToolCallForm | null = null
+  let needsParts: boolean | null = null
+
+  /** Returns `true` if the template writes the text of a sample, as a text or as a list of parts. */
+  const writesText = (asParts: boolean): boolean => {
+    const variables = toTemplateVariables(
+      SAMPLE_QUESTION,
+      DEFAULT_TOOL_CALL_FORM,
+      hasThinkBlocks,
+      unescaped,
+      new CutArguments(),
+      asParts,
+    )
+    const limits = { characters: QUESTION.length, messages: 1 }
+    try {
+      return renderTemplate(program, { ...tokens, ...variables }, limits).includes(QUESTION)
+    } catch (thrown) {
+      // The conversation would exceed the limit again, after as long a time.
+      if (thrown instanceof LimitExceeded) throw thrown
+      return false
+    }
+  }
+
+  const renderAs = (
+    form: ToolCallForm,
+    conversation: Conversation,
+    escape: EscapeText,
+    { markers, opening = true }: RenderOptions = {},
+  ): string => {
+    // Templates of some models with images leave out a text that is not in a list of parts.
+    needsParts ??= !writesText(false) && writesText(true)
+    const cut = new CutArguments()
+    const variables = toTemplateVariables(
+      conversation,
+      form,
+      hasThinkBlocks,
+      escape,
+      cut,
+      needsParts,
+    )
+    const withMarkers = markers ? markers.insert(variables) : variables
+    const rendered = renderTemplate(
+      program,
+      { ...tokens, ...withMarkers, add_generation_prompt: opening },
+      { characters: countCharacters(conversation), messages: conversation.messages.length },
+    )
+    return cut.restore(rendered)
+  }
+
+  return (conversation, escape, options) => {
+    if (hasToolCalls(conversation.messages)) {
+      callForm ??= detectCallForm((form) => renderAs(form, SAMPLE_CALL, unescaped))
+    }
+    return renderAs(callForm ?? DEFAULT_TOOL_CALL_FORM, conversation, escape, options)
+  }
+}
+
+const unescaped: EscapeText = (text) => text
+
+const QUESTION = 'How warm is it?'
+
+const SAMPLE_QUESTION: Conversation = { messages: [{ role: 'user', content: QUESTION }] }
+
+/** Returns the form of calls that the template expects. `render` renders a sample with a call. */
+function detectCallForm(render: (callForm: ToolCallForm) => string): ToolCallForm {
+  const tryForm = (callForm: ToolCallForm): string | null => {
+    try {
+      return render(callForm)
+    } catch {
+      return null
+    }
+  }
+  for (const shortIds of [false, true]) {
+    for (const empty of [null, ''] as const) {
+      const data = tryForm({ arguments: 'data', empty, shortIds })
+      const text = tryForm({ arguments: 'text', empty, shortIds })
+      if (data === null && text === null) continue
+      const asData = data?.includes('Zurich') === true && !data.includes('[object ')
+      const asText = text?.includes(ARGUMENTS) === true
+      if (asData || asText || empty === '') {
+        return {
+          arguments: asData ? (asText ? 'both' : 'data') : asText ? 'text' : 'data',
+          empty,
+          shortIds,
+        }
+      }
+    }
+  }
+  return DEFAULT_TOOL_CALL_FORM
+}
+
+const ARGUMENTS = '{"place":"Zurich"}'
+
+const SAMPLE_CALL: Conversation = {
+  messages: [
+    { role: 'user', content: QUESTION },
+    {
+      role: 'assistant',
+      content: '',
+      toolCalls: [{ id: 'call_0123456789', name: 'warmth', arguments: ARGUMENTS }],
+    },
+    { role: 'tool', toolCallId: 'call_0123456789', name: 'warmth', content: '21' },
+  ],
+  tools: [
+    {
+      name: 'warmth',
+      description: 'Tells how warm a place is.',
+      parameters: {
+        type: 'object',
+        properties: { place: { type: 'string', description: 'Where.' } },
+      },
+    },
+  ],
+}
+
+/** Returns the length of the common prefix of two texts, or of two lists of tokens. */
+export function commonPrefixLength(a: ArrayLike<unknown>, b: ArrayLike<unknown>): number {
+  const longest = Math.min(a.length, b.length)
+  let length = 0
+  while (length < longest && a[length] === b[length]) length += 1
+  return length
 }

@@ -5,7 +5,7 @@ import type { Files } from '../engine.ts'
 import { modelUnusable, resourceMissing } from '../failure.ts'
 import { isObject } from '../../values/objects.ts'
 import type { SamplingDefaults } from '../sampling/defaults.ts'
-import type { AddedToken, TokenizerFile } from './tokenizer-file.ts'
+import type { AddedToken, TokenizerFile } from './vocabulary.ts'
 
 /** Configuration of a model, from its files. */
 export interface ModelConfig {

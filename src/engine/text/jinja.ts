@@ -4,8 +4,80 @@
  */
 import { Environment, Interpreter, Template } from '@huggingface/jinja'
 import { modelUnusable } from '../failure.ts'
-import { EMPTY, METHODS, repr } from './python.ts'
-import { strftime } from './strftime.ts'
+
+// Emulates Python behavior that templates expect of values.
+
+/** Results of filters for an undefined variable. */
+const EMPTY = new Map<string, unknown>([
+  ['trim', ''],
+  ['string', ''],
+  ['upper', ''],
+  ['lower', ''],
+  ['items', []],
+  ['list', []],
+  ['length', 0],
+])
+
+/** String methods that the library lacks, or whose argument it ignores. */
+const METHODS = new Map<string, (text: string, argument: unknown) => unknown>([
+  ['strip', (text, set) => stripEnd(stripStart(text, set), set)],
+  ['lstrip', stripStart],
+  ['rstrip', stripEnd],
+  [
+    'removeprefix',
+    (text, part) => (text.startsWith(`${part}`) ? text.slice(`${part}`.length) : text),
+  ],
+  [
+    'removesuffix',
+    (text, part) => (text.endsWith(`${part}`) ? text.slice(0, -`${part}`.length) : text),
+  ],
+  ['find', (text, part) => text.indexOf(String(part))],
+  ['count', (text, part) => text.split(String(part)).length - 1],
+  ['splitlines', (text) => text.replace(/\r?\n$/, '').split(/\r?\n/)],
+])
+
+function stripStart(text: string, set: unknown): string {
+  if (typeof set !== 'string') return text.trimStart()
+  let from = 0
+  while (from < text.length && set.includes(text.charAt(from))) from += 1
+  return text.slice(from)
+}
+
+function stripEnd(text: string, set: unknown): string {
+  if (typeof set !== 'string') return text.trimEnd()
+  let to = text.length
+  while (to > 0 && set.includes(text.charAt(to - 1))) to -= 1
+  return text.slice(0, to)
+}
+
+/** The part of a template value that this file reads. */
+interface PythonValue {
+  value: unknown
+}
+
+/** Returns Python's `repr` of a value. */
+function repr({ value }: PythonValue): string {
+  if (typeof value === 'string') return quote(value)
+  if (typeof value === 'boolean') return value ? 'True' : 'False'
+  if (Array.isArray(value)) return `[${value.map((each: PythonValue) => repr(each)).join(', ')}]`
+  if (value instanceof Map) {
+    const entries = [...(value as Map<string, PythonValue>)]
+    return `{${entries.map(([name, each]) => `${quote(name)}: ${repr(each)}`).join(', ')}}`
+  }
+  return value === null || value === undefined ? 'None' : String(value)
+}
+
+function quote(text: string): string {
+  const sign = text.includes("'") && !text.includes('"') ? '"' : "'"
+  const escapes = new Map([
+    ['\n', '\\n'],
+    ['\r', '\\r'],
+    ['\t', '\\t'],
+    ['\\', '\\\\'],
+    [sign, `\\${sign}`],
+  ])
+  return sign + text.replace(/[\n\r\t\\'"]/g, (found) => escapes.get(found) ?? found) + sign
+}
 
 /**
  * Limits of one rendering. A real template uses a thousandth of each. `charactersForOne` characters
@@ -230,4 +302,35 @@ const globals = {
     return Array.from({ length }, (_, index) => start + index * step)
   },
   strftime_now: (format: string) => strftime(new Date(), format),
+}
+
+/**
+ * Formats a date like Python's `strftime`. Names are in English, as in the training data, whatever
+ * the browser's language.
+ */
+function strftime(date: Date, format: string): string {
+  const name = (options: Intl.DateTimeFormatOptions): string =>
+    date.toLocaleDateString('en', options)
+  const pad = (value: number): string => String(value).padStart(2, '0')
+  const parts: Record<string, () => string> = {
+    '%Y': () => String(date.getFullYear()),
+    '%y': () => pad(date.getFullYear() % 100),
+    '%m': () => pad(date.getMonth() + 1),
+    '%d': () => pad(date.getDate()),
+    '%B': () => name({ month: 'long' }),
+    '%b': () => name({ month: 'short' }),
+    '%A': () => name({ weekday: 'long' }),
+    '%a': () => name({ weekday: 'short' }),
+    '%H': () => pad(date.getHours()),
+    '%I': () => pad(date.getHours() % 12 || 12),
+    '%p': () => (date.getHours() < 12 ? 'AM' : 'PM'),
+    '%M': () => pad(date.getMinutes()),
+    '%S': () => pad(date.getSeconds()),
+    '%%': () => '%',
+  }
+  return format.replace(/%-?[a-zA-Z%]/g, (token) => {
+    const bare = token.replace('-', '')
+    const text = parts[bare]?.()
+    return text === undefined ? token : bare === token ? text : text.replace(/^0/, '')
+  })
 }

@@ -1,9 +1,14 @@
 /** Converts a conversation into the variables of a chat template. */
 import { InoriginError } from '../../error.ts'
-import type { AssistantMessage, ChatMessage, Tool, ToolCall } from '../../types/index.ts'
-import { toContentParts, withParts } from './content-parts.ts'
+import type {
+  AssistantMessage,
+  ChatMessage,
+  Tool,
+  ToolCall,
+  UserMessage,
+} from '../../types/index.ts'
+import { isObject } from '../../values/objects.ts'
 import type { Conversation } from '../engine.ts'
-import { type CutArguments, parseArguments, writeCalls } from './cut-arguments.ts'
 
 /** Form of tool calls that a template expects. Templates differ, and fail on other forms. */
 export interface ToolCallForm {
@@ -247,3 +252,83 @@ const TEMPLATE_WORDS = new Map([
     new Set('function string number integer boolean object array null text image'.split(' ')),
   ],
 ])
+
+// Writes the content of messages as a list of parts, which templates of models with images read.
+
+/** Part of a message in the form that templates read. */
+type ContentPart = { type: 'text'; text: unknown } | { type: 'image' }
+
+/** Returns the texts and images of a message, in order. Empty texts are left out. */
+function toContentParts({ content, images = [] }: UserMessage): ContentPart[] {
+  const parts: ContentPart[] = []
+  let from = 0
+  const addText = (to: number): void => {
+    if (to > from) parts.push({ type: 'text', text: content.slice(from, to) })
+    from = to
+  }
+  for (const { at } of images) {
+    addText(at)
+    parts.push({ type: 'image' })
+  }
+  addText(content.length)
+  return parts
+}
+
+/** Returns a template's message whose content is a list of parts. */
+const withParts = (message: Record<string, unknown>): Record<string, unknown> =>
+  Array.isArray(message['content'])
+    ? message
+    : { ...message, content: [{ type: 'text', text: message['content'] ?? '' }] }
+
+// Writes calls whose arguments are no JSON object: a limit has cut them, or another program wrote
+// them. Templates and tool formats get an object with a mark, which becomes their text afterwards.
+
+/** Returns the arguments of a call; `null` if they are no JSON object. */
+function parseArguments({ arguments: text }: ToolCall): object | null {
+  // Other JSON may be of any size, because only objects have been counted.
+  if (!text.trimStart().startsWith('{')) return null
+  try {
+    const data: unknown = JSON.parse(text)
+    return isObject(data) ? data : null
+  } catch {
+    return null
+  }
+}
+
+/** The texts of one conversation that are written as they are, and their marks. */
+export class CutArguments {
+  readonly #texts = new Map<string, string>()
+
+  /** Returns a mark for a text, to be the value of `arguments` in an object of its own. */
+  mark(text: string): string {
+    // Nobody can put such a mark into a message, since it is random.
+    const mark = `cut${crypto.randomUUID().replaceAll('-', '')}`
+    this.#texts.set(mark, text)
+    return mark
+  }
+
+  /** Puts the texts in the place of their marks, or of the whole objects if they are JSON. */
+  restore(written: string): string {
+    if (this.#texts.size === 0) return written
+    const textOf = (found: string, _name: string, _value: string, inside?: string): string =>
+      this.#texts.get(inside ?? found) ?? found
+    return written.replace(MARKED, textOf)
+  }
+}
+
+/** A mark, in an object that a template has written as JSON or as in Python, or alone. */
+const MARKED = /\{\s*(["'])arguments\1\s*:\s*(["'])(cut[0-9a-f]{32})\2\s*\}|cut[0-9a-f]{32}/g
+
+/** Writes calls by `write`, which takes only JSON objects for arguments. */
+export function writeCalls(
+  write: (calls: readonly ToolCall[]) => string,
+  calls: readonly ToolCall[],
+): string {
+  const cut = new CutArguments()
+  const marked = calls.map((call) =>
+    parseArguments(call)
+      ? call
+      : { ...call, arguments: JSON.stringify({ arguments: cut.mark(call.arguments) }) },
+  )
+  return cut.restore(write(marked))
+}

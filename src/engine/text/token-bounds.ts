@@ -4,8 +4,7 @@
 import { InoriginError } from '../../error.ts'
 import type { ChatMessage } from '../../types/index.ts'
 import type { Conversation } from '../engine.ts'
-import { BYTES } from './decoder-stages.ts'
-import type { AddedToken, TokenizerFile } from './tokenizer-file.ts'
+import { type AddedToken, BYTES, type TokenizerFile } from './vocabulary.ts'
 
 /**
  * Largest factor by which text may shrink before tokenization, if the tokenizer may drop

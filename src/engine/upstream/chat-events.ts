@@ -12,12 +12,12 @@ import type {
 } from '../../types/index.ts'
 import { createCallMarker } from '../../values/custom-tools.ts'
 import { isObject } from '../../values/objects.ts'
-import { invalidResponseError, upstreamStreamError } from './errors.ts'
+import { invalidResponseError, upstreamStreamError } from './connection.ts'
 
 type JsonObject = Record<string, unknown>
 
 /** Reader of the chunks of one completion. */
-export interface ChunkReader {
+interface ChunkReader {
   /** Returns the events of a chunk. Throws if the chunk is an error or none of a completion. */
   read(chunk: unknown): GenerationEvent[]
   /** Returns the last event. Throws if no chunk has said why the completion ended. */

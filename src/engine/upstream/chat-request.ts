@@ -10,11 +10,11 @@ import type {
   ToolUse,
   UserMessage,
 } from '../../types/index.ts'
-import { toBase64 } from '../../values/base64.ts'
+import { toBase64 } from '../../values/bytes.ts'
 import { parametersOf } from '../../values/custom-tools.ts'
 
 /** Body of a chat completion, and the fields of the request that have no effect. */
-export interface ChatCompletionBody {
+interface ChatCompletionBody {
   body: object
   ignored: string[]
 }

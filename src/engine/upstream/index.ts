@@ -11,8 +11,12 @@ import type {
 import { isObject } from '../../values/objects.ts'
 import { createChunkReader } from './chat-events.ts'
 import { toChatCompletion, type UpstreamModel } from './chat-request.ts'
-import { postUpstream, type UpstreamCall, type UpstreamResponse } from './connection.ts'
-import { invalidResponseError } from './errors.ts'
+import {
+  invalidResponseError,
+  postUpstream,
+  type UpstreamCall,
+  type UpstreamResponse,
+} from './connection.ts'
 
 /** Maximum number of UTF-16 units of one event of a stream. */
 const MAX_EVENT_CHARACTERS = 4 * 1024 * 1024

@@ -1,15 +1,20 @@
 /** Loads a model with the WebLLM package and exposes its documented low-level calls. */
 import type { ChatOptions, LogitProcessor, MLCEngine } from '@mlc-ai/web-llm'
-import { MANIFEST_FILE } from '../../catalog/mlc/model-files.ts'
+import { MANIFEST_FILE, WEIGHT_LIST_FILES } from '../../catalog/mlc/model-files.ts'
 import { InoriginError } from '../../error.ts'
 import type { Files } from '../engine.ts'
-import { deviceFailure, loadingCancelled, modelUnusable, outOfMemory } from '../failure.ts'
-import { settleWithTimeout } from '../gpu-retry.ts'
-import { MODEL_URL, openArtifacts } from './artifacts.ts'
-import type { Pipeline } from './decoder.ts'
-import { watchDevice } from './device.ts'
+import {
+  deviceFailure,
+  deviceLost,
+  gpuFailure,
+  loadingCancelled,
+  modelUnusable,
+  outOfMemory,
+  resourceMissing,
+  settleWithTimeout,
+} from '../failure.ts'
 import { readChatConfig } from './config-files.ts'
-import { findForeignRelease } from './library-release.ts'
+import type { Pipeline } from './decoder.ts'
 
 /** Pipeline of a loaded model. */
 export interface LoadedPipeline extends Pipeline {
@@ -198,4 +203,156 @@ function loadingFailure(thrown: unknown): InoriginError {
   const foreign = failed?.code === 'runtime_crashed' && thrown instanceof TypeError
   if (failed && !foreign) return failed
   return modelUnusable(`${message.replace(/\.?$/, '.')}`, thrown)
+}
+
+// Serves a model's files to WebLLM through a fake Cache API. Nothing is fetched, and no file is
+// stored twice.
+
+/** Base URL of the model's files. It is never fetched; {@link openArtifacts} serves its content. */
+export const MODEL_URL = 'https://model.invalid/resolve/main/'
+
+/**
+ * Returns a replacement for the worker's `caches`. A match for a missing file rejects with
+ * `unavailable` and names the file, so that WebLLM does not try to fetch it.
+ */
+export function openArtifacts(files: Files): Pick<CacheStorage, 'open'> {
+  const fileOf = (url: string): Blob => {
+    const name = decodeURIComponent(url.slice(MODEL_URL.length))
+    const names = WEIGHT_LIST_FILES.includes(name) ? WEIGHT_LIST_FILES : [name]
+    const file = names.map((each) => files.get(each)).find((each) => each !== undefined)
+    if (!url.startsWith(MODEL_URL) || !file) {
+      throw resourceMissing(name)
+    }
+    return file
+  }
+  const cache = {
+    async match(request: RequestInfo | URL): Promise<Response> {
+      return new Response(fileOf(request instanceof Request ? request.url : String(request)))
+    },
+    async keys(): Promise<Request[]> {
+      return Array.from(files.keys(), (name) => new Request(new URL(name, MODEL_URL)))
+    },
+  }
+  return { open: async () => cache as unknown as Cache }
+}
+
+// Watches the GPUDevice that WebLLM requests for itself. When the device is lost, the package only
+// logs it and drops its model. When a buffer allocation fails, it destroys the device. Pending and
+// later calls learn of neither.
+
+interface DeviceWatch {
+  /** Resolves with the result of the work; rejects if the device has failed or fails meanwhile. */
+  guard<T>(work: () => Promise<T>): Promise<T>
+  /** Destroys the devices and stops watching; failures that follow are ignored. */
+  release(): void
+}
+
+/** Watches every device that this thread requests from now on, until `release`. */
+export function watchDevice(): DeviceWatch {
+  const devices: GPUDevice[] = []
+  let failure: InoriginError | null = null
+  let fail: (reason: InoriginError) => void = () => undefined
+  const failed = new Promise<never>((_, reject) => (fail = reject))
+  // Without a handler, a failure that no `guard` waits for would be an unhandled rejection.
+  failed.catch(() => undefined)
+  let released = false
+
+  const note = (reason: InoriginError): void => {
+    if (released) return
+    failure ??= reason
+    fail(failure)
+  }
+  const watch = (device: GPUDevice): void => {
+    devices.push(device)
+    void device.lost.then(({ reason, message }) =>
+      // Only the package destroys the device, and only when it runs out of memory.
+      note(reason === 'destroyed' ? outOfMemory(message) : deviceLost(message)),
+    )
+    device.addEventListener('uncapturederror', (event) =>
+      note(gpuFailure((event as GPUUncapturedErrorEvent).error)),
+    )
+  }
+  const stop = onRequest(watch)
+
+  return {
+    async guard(work) {
+      if (failure) throw failure
+      try {
+        const done = await Promise.race([work(), failed])
+        if (failure) throw failure
+        return done
+      } catch (thrown) {
+        // The package's own error may only be a consequence of the device failure.
+        await settled()
+        throw failure ?? thrown
+      }
+    },
+    release() {
+      released = true
+      stop()
+      for (const device of devices) device.destroy()
+    },
+  }
+}
+
+/** Resolves after a task, because device events are queued behind the tasks that settle calls. */
+const settled = (): Promise<unknown> => new Promise((resolve) => setTimeout(resolve))
+
+/**
+ * Calls `onDevice` with each device that adapters of this thread create. The thread belongs to one
+ * model. Returns a function that restores `requestDevice`.
+ */
+function onRequest(onDevice: (device: GPUDevice) => void): () => void {
+  if (typeof GPUAdapter === 'undefined') return () => undefined
+  const { requestDevice } = GPUAdapter.prototype
+  const watchedRequest = async function (
+    this: GPUAdapter,
+    descriptor?: GPUDeviceDescriptor,
+  ): Promise<GPUDevice> {
+    const device = await requestDevice.call(this, descriptor)
+    onDevice(device)
+    return device
+  }
+  GPUAdapter.prototype.requestDevice = watchedRequest
+  return () => {
+    if (GPUAdapter.prototype.requestDevice === watchedRequest)
+      GPUAdapter.prototype.requestDevice = requestDevice
+  }
+}
+
+// Finds the release of WebLLM that a model's library links with, from the functions it imports. A
+// library links only with releases that have the same runtime.
+
+/** Release of WebLLM in this package. */
+export const WEBLLM_RELEASE = '0.2.86'
+
+/** Functions that only libraries of other releases import, the oldest first. */
+const FOREIGN_IMPORTS: readonly (readonly [name: string, releases: string])[] = [
+  ['TVMWasmPackedCFunc', '0.2.79 or earlier'],
+  ['TVMWasmPackedCFuncFinalizer', '0.2.79 or earlier'],
+  ['_ZN3tvm7runtime9threading10NumThreadsEv', '0.2.80 to 0.2.84'],
+  ['_ZN3tvm7runtime9threading15ResetThreadPoolEv', '0.2.80 to 0.2.84'],
+]
+
+/**
+ * Resolves with the error for a library that was compiled for another release; `null` if its imports
+ * do not show one. Call it after the library failed to link, because it is compiled again.
+ */
+export async function findForeignRelease(
+  name: string,
+  library: Blob,
+  cause: unknown,
+): Promise<InoriginError | null> {
+  const module = await WebAssembly.compile(await library.arrayBuffer()).catch(() => null)
+  const imported = new Set(module && WebAssembly.Module.imports(module).map((each) => each.name))
+  const found = FOREIGN_IMPORTS.find(([each]) => imported.has(each))
+  if (!found) return null
+  const [symbol, releases] = found
+  const what = `${name} was compiled for WebLLM ${releases}: it imports ${symbol}, which WebLLM`
+  const todo = `Compile the model again with the MLC release for ${WEBLLM_RELEASE}`
+  return new InoriginError(
+    'unavailable',
+    `${what} ${WEBLLM_RELEASE} of this app does not have. ${todo}, or use a library from its list.`,
+    { code: 'model_unusable', cause },
+  )
 }

@@ -4,13 +4,11 @@
  * Calls are parsed while they arrive: `parser.ts` finds a format's triggers. The readers are
  * generators that wait for more text where they need it (`reader.ts`).
  */
-import { granite } from './granite.ts'
-import { hermes } from './hermes.ts'
+import { granite, llama } from './json.ts'
+import { hermes, xml } from './tagged.ts'
 import { lfm } from './lfm.ts'
-import { llama } from './llama.ts'
 import { mistral, mistralArgs } from './mistral.ts'
 import type { ToolFormat } from './format.ts'
-import { xml } from './xml.ts'
 
 export { callableTools, larkOf, toolConstraint, type ToolFormat } from './format.ts'
 

@@ -1,9 +1,26 @@
 /** Reads calls that are written as JSON objects, alone or in a list. */
-import { isObject } from '../../values/objects.ts'
+import type { Constraint } from '../../constraint/index.ts'
 import type { Tool } from '../../types/index.ts'
-import type { CallSink } from './format.ts'
-import { consume, peek, type Reader, skipSpace, type Source } from './reader.ts'
-import { readJson, readValue } from './value.ts'
+import { isObject } from '../../values/objects.ts'
+import {
+  type CallableTool,
+  type CallSink,
+  constant,
+  jsonCallTag,
+  jsonListFormat,
+  sequence,
+  type ToolFormat,
+  writeJsonCall,
+} from './format.ts'
+import {
+  consume,
+  peek,
+  type Reader,
+  readJson,
+  readValue,
+  skipSpace,
+  type Source,
+} from './reader.ts'
 
 const ARGUMENTS = ['arguments', 'parameters']
 
@@ -93,4 +110,64 @@ function parseJson(json: string | undefined): unknown {
   } catch {
     return undefined
   }
+}
+
+const TRIGGER = '<|tool_call|>'
+
+/** The format of Granite 3: a JSON list after `<|tool_call|>`. */
+export const granite: ToolFormat = {
+  name: 'granite',
+  detect: (template) => template.includes(TRIGGER),
+  markers: [TRIGGER],
+  triggers: [TRIGGER],
+  ...jsonListFormat(TRIGGER, constant('[')),
+  read: (source, sink) => readList(source, sink, readObject),
+}
+
+const OPEN = '{'
+const PYTHON = '<|python_tag|>'
+
+/**
+ * The format of Llama 3.1 to 3.3: JSON objects and nothing else, separated by `; `. They may follow
+ * `<|python_tag|>`. Text, if it is allowed, begins with neither.
+ */
+export const llama: ToolFormat = {
+  name: 'llama',
+  detect: (template) =>
+    template.includes('<|start_header_id|>') && /"parameters\\?": /.test(template),
+  markers: [PYTHON],
+  triggers: [OPEN, PYTHON],
+  isExclusive: true,
+  callsConstraint: toCallsConstraint,
+  textOrCallsConstraint: (tools, parallel) => ({
+    type: 'choice',
+    parts: [
+      toCallsConstraint(tools, parallel),
+      sequence({ type: 'pattern', pattern: '[^{<\\n ]|<[^|]' }, { type: 'text' }),
+    ],
+  }),
+  read: readCalls,
+  write: (calls) => calls.map(writeJsonCall('parameters')).join('; '),
+}
+
+function toCallsConstraint(tools: readonly CallableTool[], parallel: boolean): Constraint {
+  return {
+    type: 'separated',
+    tags: tools.map(jsonCallTag('parameters')),
+    separator: '; ',
+    required: true,
+    single: !parallel,
+  }
+}
+
+function* readCalls(source: Source, sink: CallSink, trigger: string): Reader<boolean> {
+  if (trigger === OPEN) source.at -= OPEN.length
+  do {
+    yield* skipSpace(source)
+    yield* consume(source, PYTHON)
+    yield* skipSpace(source)
+    if (!(yield* readObject(source, sink))) return false
+    yield* skipSpace(source)
+  } while (yield* consume(source, ';'))
+  return true
 }

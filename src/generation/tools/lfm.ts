@@ -1,23 +1,28 @@
 import type { Constraint, TaggedConstraint } from '../../constraint/index.ts'
 import type { ToolCall } from '../../types/index.ts'
 import {
-  findParameters,
-  findPlainType,
-  type Parameter,
-  parametersConstraint,
-  valueConstraint,
-} from './arguments.ts'
-import {
   type CallableTool,
   type CallSink,
   constant,
+  findParameters,
+  findPlainType,
   framedConstraints,
   jsonCallTag,
+  type Parameter,
+  parametersConstraint,
   type ToolFormat,
+  valueConstraint,
 } from './format.ts'
 import { completeArguments, readList, readObject } from './json.ts'
-import { consume, consumeRun, peek, type Reader, skipSpace, type Source } from './reader.ts'
-import { readValue } from './value.ts'
+import {
+  consume,
+  consumeRun,
+  peek,
+  type Reader,
+  readValue,
+  skipSpace,
+  type Source,
+} from './reader.ts'
 
 const OPEN = '<|tool_call_start|>'
 const CLOSE = '<|tool_call_end|>'

@@ -9,8 +9,15 @@ import {
   type ToolFormat,
 } from './format.ts'
 import { completeArguments, readList, readObject } from './json.ts'
-import { consume, consumeRun, peek, type Reader, skipSpace, type Source } from './reader.ts'
-import { readValue } from './value.ts'
+import {
+  consume,
+  consumeRun,
+  peek,
+  type Reader,
+  readValue,
+  skipSpace,
+  type Source,
+} from './reader.ts'
 
 const TRIGGER = '[TOOL_CALLS]'
 const ARGUMENTS = '[ARGS]'

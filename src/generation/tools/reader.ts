@@ -28,7 +28,7 @@ export const createSource = (): Source => ({
 })
 
 /** Returns `true` if at least `count` characters follow. Waits until that is certain. */
-export function* hasCharacters(source: Source, count: number): Reader<boolean> {
+function* hasCharacters(source: Source, count: number): Reader<boolean> {
   while (source.text.length - source.at < count && !source.isEnded) yield
   return source.text.length - source.at >= count
 }
@@ -81,4 +81,172 @@ export function* consumeUntil(source: Source, word: string): Reader<string | nul
     from = Math.max(source.at, source.text.length - word.length + 1)
     yield
   }
+}
+
+// Reads values that models write in JSON or Python syntax, and converts them to JSON as they
+// arrive.
+
+/** Literals of JSON and Python, and the JSON of each. */
+export const LITERALS: ReadonlyMap<string, string> = new Map([
+  ['true', 'true'],
+  ['false', 'false'],
+  ['null', 'null'],
+  ['True', 'true'],
+  ['False', 'false'],
+  ['None', 'null'],
+])
+const NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/
+
+type Expected = 'value' | 'element' | 'member' | 'key' | 'colon' | 'more'
+
+/**
+ * Reads one value and emits it as JSON piece by piece. Returns `null` if the value is complete.
+ * Otherwise, returns the text that completes the emitted JSON.
+ */
+export function* readValue(source: Source, emit: (json: string) => void): Reader<string | null> {
+  const json = createJsonWriter(emit)
+  for (;;) {
+    json.hold(yield* skipSpace(source))
+    const next = yield* peek(source)
+    if (next === '') return json.completion()
+    if (json.writeMark(next)) source.at += 1
+    else if (json.expected === 'more' || json.expected === 'colon') return json.completion()
+    else if (next === '"' || next === "'") {
+      const after = json.isKey() ? 'colon' : 'more'
+      json.write('"', after)
+      if (!(yield* readString(source, emit))) return `"${json.completion()}`
+      emit('"')
+    } else if (json.isKey()) return json.completion()
+    else {
+      const from = source.at
+      const word = yield* consumeRun(source, /[\w.+-]+/y)
+      const literal = NUMBER.test(word) ? word : LITERALS.get(word)
+      if (literal === undefined) {
+        source.at = from
+        return json.completion()
+      }
+      json.write(literal, 'more')
+    }
+    if (json.isComplete()) return null
+  }
+}
+
+/** Emits JSON that is known piece by piece, and knows what may come next in it. */
+interface JsonWriter {
+  readonly expected: Expected
+  /** `true` if a key is expected. */
+  isKey(): boolean
+  isComplete(): boolean
+  /** Keeps text that is emitted with the next token, since JSON allows no trailing comma. */
+  hold(text: string): void
+  /** Emits a token, after which `expected` may come. */
+  write(json: string, expected: Expected): void
+  /** Writes a bracket, colon or comma. Returns `false` if the character is none or not expected. */
+  writeMark(character: string): boolean
+  /** Returns the text that completes the JSON. */
+  completion(): string
+}
+
+function createJsonWriter(emit: (json: string) => void): JsonWriter {
+  const closers: string[] = []
+  let expected: Expected = 'value'
+  let heldText = ''
+
+  const isKey = (): boolean => expected === 'key' || expected === 'member'
+  const write = (json: string, next: Expected): void => {
+    emit(heldText + json)
+    heldText = ''
+    expected = next
+  }
+  const canClose = (character: string): boolean =>
+    character === closers.at(-1) &&
+    (expected === 'more' || expected === 'member' || expected === 'element')
+
+  function writeMark(character: string): boolean {
+    if (canClose(character)) write(closers.pop() ?? '', 'more')
+    else if (expected === 'more') {
+      if (character !== ',') return false
+      heldText += ','
+      expected = closers.at(-1) === '}' ? 'key' : 'value'
+    } else if (expected === 'colon') {
+      if (character !== ':') return false
+      write(':', 'value')
+    } else {
+      if (isKey() || (character !== '{' && character !== '[')) return false
+      closers.push(character === '{' ? '}' : ']')
+      write(character, character === '{' ? 'member' : 'element')
+    }
+    return true
+  }
+
+  return {
+    get expected() {
+      return expected
+    },
+    isKey,
+    isComplete: () => expected === 'more' && closers.length === 0,
+    hold: (text) => void (heldText += text),
+    write,
+    writeMark,
+    completion() {
+      const isValueMissing = expected === 'value' && !heldText.includes(',')
+      const missing = expected === 'colon' ? ':null' : isValueMissing ? 'null' : ''
+      return missing + closers.toReversed().join('')
+    },
+  }
+}
+
+/**
+ * Reads a string in single or double quotes and emits its content as JSON. Returns `true` if the
+ * string is complete.
+ */
+function* readString(source: Source, emit: (json: string) => void): Reader<boolean> {
+  const quote = source.text.charAt(source.at)
+  source.at += 1
+  while (yield* hasCharacters(source, 1)) {
+    const from = source.at
+    while (isUnescaped(source.text.charAt(source.at), quote)) source.at += 1
+    if (source.at > from) {
+      emit(source.text.slice(from, source.at))
+      continue
+    }
+    const character = source.text.charAt(source.at)
+    if (character === '\\') {
+      const escaped = yield* readEscape(source)
+      if (escaped === null) return false
+      emit(escaped)
+      continue
+    }
+    source.at += 1
+    if (character === quote) return true
+    emit(JSON.stringify(character).slice(1, -1))
+  }
+  return false
+}
+
+/** Returns `true` if the character is the same in JSON. Returns `false` for the end of the text. */
+const isUnescaped = (character: string, quote: string): boolean =>
+  character >= ' ' && character !== quote && character !== '"' && character !== '\\'
+
+/** Reads an escape sequence and returns it as JSON; `null` if the text ends inside it. */
+function* readEscape(source: Source): Reader<string | null> {
+  if (!(yield* hasCharacters(source, 2))) return null
+  const letter = source.text.charAt(source.at + 1)
+  const digits = letter === 'u' ? 4 : letter === 'x' ? 2 : 0
+  if (!(yield* hasCharacters(source, 2 + digits))) return null
+  const hex = source.text.slice(source.at + 2, source.at + 2 + digits)
+  const isHex = /^[0-9a-fA-F]*$/.test(hex)
+  source.at += 2 + (isHex ? digits : 0)
+  if (digits > 0 && isHex) return `\\u${hex.padStart(4, '0')}`
+  if ('"\\/bfnrt'.includes(letter)) return `\\${letter}`
+  // In Python, an escaped line break joins lines, and a backslash without meaning stays.
+  if (letter === '\n') return ''
+  return letter === "'" ? letter : JSON.stringify(`\\${letter}`).slice(1, -1)
+}
+
+/** Reads one whole value and returns it as JSON; `undefined` if it is not a value. */
+export function* readJson(source: Source): Reader<string | undefined> {
+  let json = ''
+  const rest = yield* readValue(source, (more) => (json += more))
+  return rest === null ? json : undefined
 }

@@ -1,25 +1,38 @@
 /** Reads and writes calls between `<tool_call>` and `</tool_call>`. */
-import type { TaggedConstraint } from '../../constraint/index.ts'
+import type { Constraint, TaggedConstraint } from '../../constraint/index.ts'
 import type { JsonSchema, ToolCall } from '../../types/index.ts'
-import { findPlainType } from './arguments.ts'
 import {
   type CallableTool,
   type CallSink,
   constant,
+  findParameters,
+  findPlainType,
   framedConstraints,
+  jsonCallTag,
   larkOf,
+  type Parameter,
+  parametersConstraint,
   type ToolFormat,
+  valueConstraint,
+  writeJsonCall,
 } from './format.ts'
 import { completeArguments, readObject } from './json.ts'
-import { consume, consumeUntil, peek, type Reader, skipSpace, type Source } from './reader.ts'
-import { LITERALS } from './value.ts'
+import {
+  consume,
+  consumeUntil,
+  LITERALS,
+  peek,
+  type Reader,
+  skipSpace,
+  type Source,
+} from './reader.ts'
 
-export const OPEN = '<tool_call>'
+const OPEN = '<tool_call>'
 const CLOSE = '</tool_call>'
 const BETWEEN = `\n${CLOSE}\n${OPEN}\n`
 
 /** Returns a format that writes each call between these tags. */
-export const taggedFormat = (
+const taggedFormat = (
   tag: (tool: CallableTool) => TaggedConstraint,
   writeCall: (call: ToolCall) => string,
 ): Omit<ToolFormat, 'name' | 'detect'> => ({
@@ -94,11 +107,11 @@ function toJson(text: string, schema: JsonSchema | undefined): string {
 }
 
 /** Returns `true` if values of such a parameter are written without quotes. */
-export const isVerbatimString = (schema: JsonSchema | undefined): boolean =>
+const isVerbatimString = (schema: JsonSchema | undefined): boolean =>
   schema !== undefined && (findPlainType(schema) === 'string' || findStringEnum(schema) !== null)
 
 /** Returns the strings that a schema lists in `enum`; `null` if it is not such a list. */
-export function findStringEnum(schema: JsonSchema): readonly string[] | null {
+function findStringEnum(schema: JsonSchema): readonly string[] | null {
   if (typeof schema === 'boolean') return null
   const { enum: values, ...rest } = schema
   if (!Array.isArray(values) || values.length === 0 || findPlainType(rest) !== 'string') return null
@@ -113,4 +126,63 @@ function findParameterSchema(parameters: JsonSchema, name: string): JsonSchema |
   if (typeof all !== 'object' || all === null || !Object.hasOwn(all, name)) return undefined
   const schema: unknown = Reflect.get(all, name)
   return typeof schema === 'object' && schema !== null ? { ...schema } : undefined
+}
+
+/**
+ * The format of Hermes, Qwen 2.5 and 3, SmolLM3 and Granite 4: a JSON object in `<tool_call>` tags
+ * for each call. Models without a format of their own use it, too.
+ */
+export const hermes: ToolFormat = {
+  name: 'hermes',
+  // Other formats use the same tags around different content.
+  detect: (template) => template.includes(OPEN) && /["']arguments\\?["']:/.test(template),
+  ...taggedFormat(jsonCallTag('arguments'), writeJsonCall('arguments')),
+}
+
+/**
+ * The format of Qwen3-Coder and Qwen 3.5: a function with its parameters in tags, within
+ * `<tool_call>` tags. Strings are written verbatim, other values as JSON. A tool whose schema
+ * restricts more than each parameter on its own is called with a JSON object. Earlier models
+ * learned that format.
+ */
+export const xml: ToolFormat = {
+  name: 'xml',
+  detect: (template) =>
+    [OPEN, '<function=', '<parameter='].every((mark) => template.includes(mark)),
+  ...taggedFormat(toCallTag, writeXmlCall),
+}
+
+const isTagName = (name: string): boolean => /^[^\s<>]+$/.test(name)
+
+function toCallTag(tool: CallableTool): TaggedConstraint {
+  const all = isTagName(tool.name) ? findParameters(tool, isTagName) : null
+  if (!all) return jsonCallTag('arguments')(tool)
+  return {
+    type: 'tagged',
+    begin: `<function=${tool.name}>`,
+    content: parametersConstraint('', all, toParameterTag),
+    end: '\n</function>',
+  }
+}
+
+function toParameterTag(parameter: Parameter): Constraint {
+  const { name, schema } = parameter
+  const begin = `\n<parameter=${name}>\n`
+  const end = '\n</parameter>'
+  const choices = findStringEnum(schema)
+  if (choices)
+    return { type: 'tagged', begin, content: { type: 'choice', parts: choices.map(constant) }, end }
+  if (!isVerbatimString(schema))
+    return { type: 'tagged', begin, content: valueConstraint(parameter), end }
+  // Text ends at the tag. The model itself writes the line break before the tag.
+  return { type: 'tagged', begin, content: { type: 'text' }, end: '</parameter>' }
+}
+
+function writeXmlCall({ name, arguments: text }: ToolCall): string {
+  const values = Object.entries(JSON.parse(text) as Record<string, unknown>)
+  const tags = values.map(([key, value]) => {
+    const shown = typeof value === 'string' ? value : JSON.stringify(value)
+    return `<parameter=${key}>\n${shown}\n</parameter>\n`
+  })
+  return `<function=${name}>\n${tags.join('')}</function>`
 }

@@ -9,7 +9,7 @@ import type { Tag } from '../../types/index.ts'
 import { isObject } from '../../values/objects.ts'
 
 /** Measurements of a tag's implementations. */
-export interface KnownMeasurements {
+interface KnownMeasurements {
   /** Measurements by implementation id. */
   measured: Map<string, Measurement>
   /**

@@ -4,7 +4,7 @@
  */
 import type { Entry } from '../../catalog/schema.ts'
 import type { Tag } from '../../types/index.ts'
-import { isInstanceOf } from '../../values/instances.ts'
+import { isInstanceOf } from '../../values/objects.ts'
 
 type Inputs = Record<string, unknown>
 

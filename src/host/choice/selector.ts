@@ -14,8 +14,12 @@ import type { Database } from '../../store/database.ts'
 import type { IdleMonitor } from '../models/idle.ts'
 import type { GpuComparisonRecords } from '../models/implementation-load.ts'
 import type { Models } from '../models/models.ts'
-import { runBenchmark, selectMeasurable, type BenchmarkOptions } from './benchmark.ts'
-import { createBenchmarkSchedule } from './benchmark-schedule.ts'
+import {
+  type BenchmarkOptions,
+  createBenchmarkSchedule,
+  runBenchmark,
+  selectMeasurable,
+} from './benchmark.ts'
 import type { LoadCrashes } from './load-crashes.ts'
 import { createMeasurements, type Measurements } from './measurements.ts'
 import type { ThreadCount } from './thread-count.ts'
@@ -41,7 +45,7 @@ export interface ImplementationSelector {
   explain(entry: Entry): Promise<Explanation>
 }
 
-export interface SelectorOptions extends BenchmarkOptions {
+interface SelectorOptions extends BenchmarkOptions {
   idle: IdleMonitor
   device: () => Promise<Capabilities>
   preference: Preference

@@ -4,12 +4,16 @@
  * are loaded later use it.
  */
 import { EQUAL_TIME_RATIO } from '../../catalog/choose-implementation.ts'
-import type { Capabilities } from '../../device/capabilities.ts'
+import { type Capabilities, guessThreads, listThreadCounts } from '../../device/capabilities.ts'
 import { SELF_TEST_RUNTIME } from '../../device/gpu-verdict.ts'
-import { guessThreads, listThreadCounts } from '../../device/threads.ts'
-import { getDeviceFact, putDeviceFact } from '../../store/device-facts.ts'
+import { InoriginError } from '../../error.ts'
+import { remote } from '../../link/ask.ts'
 import type { Database } from '../../store/database.ts'
+import { getDeviceFact, putDeviceFact } from '../../store/device-facts.ts'
 import { isObject } from '../../values/objects.ts'
+import { unlessAborted } from '../../values/promises.ts'
+import { MODEL_METHODS, type ModelService } from '../models/model-service.ts'
+import { startModelThread } from '../models/model-thread.ts'
 
 export interface ThreadCount {
   /** Resolves with the fastest number of threads; `undefined` before it was measured. */
@@ -101,3 +105,24 @@ const environmentOf = ({ cores }: Capabilities): string =>
 
 const isThreadFact = (value: unknown): value is ThreadFact =>
   isObject(value) && typeof value['where'] === 'string' && typeof value['threads'] === 'number'
+
+// Measures WASM with a number of threads, in a worker that runs nothing else.
+
+/** Resolves with milliseconds of a fixed piece of work. Rejects when the signal aborts. */
+export async function measureThreads(
+  assets: string,
+  threads: number,
+  signal: AbortSignal,
+): Promise<number> {
+  const closing = new AbortController()
+  const subject = { tag: '@inorigin/threads', type: 'predictor' } as const
+  const { link } = startModelThread(subject, assets, closing, () => undefined)
+  const worker = remote<ModelService>(link, MODEL_METHODS)
+  const runtime = new URL('ort/', assets).href
+  try {
+    const caller = { key: null, signal: closing.signal }
+    return await unlessAborted(worker.measureThreads({ runtime, threads }, caller), signal)
+  } finally {
+    closing.abort(new InoriginError('aborted', 'The measurement of WASM threads has ended.'))
+  }
+}

@@ -3,30 +3,35 @@
  * completed by look-ups, whose results are stored.
  */
 import * as v from 'valibot'
-import { completeEntry, resolveHub, type ResolvedHub } from '../../catalog/hub/resolve-hub.ts'
+import { findEntry, isEmbedder, unsupportedModelError } from '../../catalog/find-entry.ts'
+import { completeEntry, type ResolvedHub, resolveHub } from '../../catalog/hub/resolve-hub.ts'
 import { hasResources } from '../../catalog/memory-bytes.ts'
 import { completeMlcEntry } from '../../catalog/mlc/expand-entry.ts'
+import { type FileSink, type MlcFiles, resolveMlc } from '../../catalog/mlc/resolve-mlc.ts'
 import type { MlcRecord } from '../../catalog/mlc/record-schema.ts'
-import { type MlcFiles, resolveMlc } from '../../catalog/mlc/resolve-mlc.ts'
-import { findEntry } from '../../catalog/find-entry.ts'
 import {
-  entrySchema,
   type Catalog,
   type Entry,
+  entrySchema,
   type HubSource,
   type Implementation,
   type ModelEntry,
+  type PredictorEntry,
+  type Resource,
 } from '../../catalog/schema.ts'
-import { listImportedEntries } from '../../store/imported-entries.ts'
-import { withEviction } from '../../store/eviction.ts'
+import { InoriginError } from '../../error.ts'
+import { hasImages, imagesRefused } from '../../generation/images.ts'
+import { type Database, ignoreStorageFull } from '../../store/database.ts'
 import { getDeviceFact, putDeviceFact } from '../../store/device-facts.ts'
-import type { Database } from '../../store/database.ts'
-import { ignoreStorageFull } from '../../store/quota.ts'
-import type { LoadProgress, Tag } from '../../types/index.ts'
-import { createCatalogIndex } from './catalog-index.ts'
-import { withLookUpWriter } from './lookup-writer.ts'
-import { createSingleFlight } from './single-flight.ts'
+import { type EvictionOptions, reserveSpace, withEviction } from '../../store/eviction.ts'
+import { acquireUseLocks } from '../../store/exclusive.ts'
+import { importFile } from '../../store/import-file.ts'
+import { listImportedEntries } from '../../store/imported-entries.ts'
+import type { CatalogIndex } from '../../store/inventory.ts'
+import { createProgressMeter, startProgressReports } from '../../store/transfer-rate.ts'
+import type { GenerationRequest, LoadProgress, Tag } from '../../types/index.ts'
 import { isObject } from '../../values/objects.ts'
+import { createSingleFlight } from '../../values/promises.ts'
 
 export interface Entries {
   /**
@@ -57,7 +62,7 @@ export interface Entries {
 }
 
 /** Callbacks of a look-up that reads large files. */
-export interface LookUpOptions {
+interface LookUpOptions {
   onDownload: () => void
   onProgress: (progress: LoadProgress) => void
 }
@@ -200,4 +205,134 @@ function isResolved(value: unknown): value is ResolvedHub {
 
 function isMlcFiles(value: unknown): value is MlcFiles {
   return isObject(value) && 'resources' in value && 'features' in value
+}
+
+// Stores the files that a look-up reads, like a download.
+
+interface LookUpWriterOptions extends EvictionOptions {
+  tag: Tag
+  /** Called before the first write, when enough space is reserved. */
+  onWrite: () => void
+  onProgress: (progress: LoadProgress) => void
+}
+
+/**
+ * Runs the work with a keeper that stores the files that it reads. None of them is evicted before
+ * the work ends. Rejects as the work does, and with `unavailable` if there is too little space.
+ */
+async function withLookUpWriter<T>(
+  database: Database,
+  { tag, onWrite, onProgress, ...room }: LookUpWriterOptions,
+  work: (keeper: FileSink) => Promise<T>,
+): Promise<T> {
+  const { signal } = room
+  const cleanups: Array<() => void> = []
+  let meter = createProgressMeter(tag, 'download', 0)
+  let bytesToStore = 0
+  const keeper: FileSink = {
+    async reserve(bytes) {
+      bytesToStore = bytes
+      meter = createProgressMeter(tag, 'download', bytes)
+      cleanups.push(
+        await reserveSpace(database, new Map([[`look-up of ${tag}`, () => bytesToStore]]), room),
+      )
+      onWrite()
+      cleanups.push(startProgressReports(meter.progress, onProgress))
+    },
+    onBytes: (bytes) => meter.add(bytes),
+    async store(resource, content) {
+      cleanups.push(await acquireUseLocks(database, [resource.sha256], signal))
+      const onBytes = (bytes: number) => {
+        bytesToStore = Math.max(0, bytesToStore - bytes)
+      }
+      await withEviction(database, room, () =>
+        importFile(database, resource, content, { signal, tag, onBytes }),
+      )
+    },
+  }
+  try {
+    return await work(keeper)
+  } finally {
+    for (const cleanup of cleanups) cleanup()
+  }
+}
+
+// Index of the catalog by the digests of files, for the store.
+
+export async function createCatalogIndex(entries: {
+  all(): Promise<Entry[]>
+}): Promise<CatalogIndex> {
+  const all = await entries.all()
+  return {
+    tagsOf: (sha256) =>
+      all
+        .filter((entry) => resourcesOf([entry]).some((resource) => resource.sha256 === sha256))
+        .map(({ tag }) => tag),
+    needs(tag, sha256) {
+      const implementations = all.find((one) => one.tag === tag)?.implementations ?? []
+      // An unlisted implementation may have files that an earlier version stored.
+      if (implementations.length === 0 || !implementations.every(hasResources)) return undefined
+      return implementations.some(({ resources }) => resources.some((one) => one.sha256 === sha256))
+    },
+    isComplete(tag, stored) {
+      const entry = all.find((one) => one.tag === tag)
+      const implementations = entry?.implementations.filter(hasResources) ?? []
+      if (implementations.length === 0) return undefined
+      return implementations.some(({ resources }) =>
+        resources.every(({ sha256 }) => stored.has(sha256)),
+      )
+    },
+  }
+}
+
+export function resourcesOf(entries: readonly Entry[]): Resource[] {
+  return entries.flatMap((entry) => entry.implementations.flatMap((one) => one.resources))
+}
+
+// Finds the catalog entry of a tag and checks its type.
+
+type EntryFinder = Pick<Entries, 'find' | 'all'>
+
+/**
+ * Resolves with the requested model. Rejects if the tag is not a language model; the message names
+ * what to use instead. Rejects images if the model does not accept them.
+ */
+export async function findModel(
+  entries: EntryFinder,
+  request: GenerationRequest,
+): Promise<ModelEntry> {
+  const { model: tag } = request
+  const entry = await entries.find(tag, 'model')
+  if (isEmbedder(entry))
+    throw unsupportedModelError(tag, 'embeds texts and does not chat; use /v1/embeddings')
+  if (entry.type !== 'model') {
+    throw wrongType(tag, 'model', 'is a predictor; run it with server.predict()')
+  }
+  if (!entry.capabilities?.imageInput && hasImages(request))
+    throw imagesRefused(request, await findImageModel(entries))
+  return entry
+}
+
+/** Resolves with the tag of the first model that accepts images; `undefined` if there is none. */
+async function findImageModel(entries: EntryFinder): Promise<Tag | undefined> {
+  const all = await entries.all()
+  return all.find((entry) => entry.type === 'model' && entry.capabilities?.imageInput)?.tag
+}
+
+/** Resolves with the predictor. Rejects with `not_found` if the tag is unknown or a model. */
+export async function findPredictor(
+  entries: Pick<Entries, 'find'>,
+  tag: Tag,
+): Promise<PredictorEntry> {
+  const entry = await entries.find(tag, 'tag')
+  if (entry.type === 'predictor') return entry
+  throw notPredictor(tag)
+}
+
+export function notPredictor(tag: Tag): InoriginError {
+  return wrongType(tag, 'tag', 'is a language model; use /v1/chat/completions or /v1/messages')
+}
+
+function wrongType(tag: Tag, param: 'model' | 'tag', what: string): InoriginError {
+  return new InoriginError('not_found', `${tag} ${what}.`, { code: 'model_not_found', param })
 }

@@ -1,15 +1,14 @@
 /** Explains failed loads and runs by what the store and the catalog know. */
-import type { Preference } from '../../catalog/choose-implementation.ts'
-import { listObstacles } from '../../catalog/obstacles.ts'
+import { listObstacles, type Preference } from '../../catalog/choose-implementation.ts'
 import type { Entry, Implementation } from '../../catalog/schema.ts'
 import { suggestSmaller } from '../../catalog/suggest-smaller.ts'
 import type { Capabilities } from '../../device/capabilities.ts'
 import { InoriginError } from '../../error.ts'
-import { deleteDamagedChunks } from '../../store/damaged-chunks.ts'
+import { deleteDamagedChunks } from '../../store/assembly.ts'
 import type { Database } from '../../store/database.ts'
 import type { Entries } from './entries.ts'
 
-export interface ExplainOptions {
+interface ExplainOptions {
   database: Database
   entries: Entries
   device: () => Promise<Capabilities>
@@ -52,7 +51,7 @@ const mayBeDamage = ({ kind, code }: InoriginError): boolean =>
  * Creates the function that checks the stored files of an implementation whose load failed, and
  * deletes damaged chunks. It resolves with the error to report if there were any.
  */
-export function createDamageCheck(database: Database) {
+function createDamageCheck(database: Database) {
   /** Digests of checked implementations. Each is checked once, as a check is as slow as a load. */
   const checked = new Set<string>()
   return async (

@@ -10,13 +10,17 @@ import {
 } from '../../catalog/hub/resolve-hub.ts'
 import type { Entry, Implementation, Resource } from '../../catalog/schema.ts'
 import { InoriginError } from '../../error.ts'
-import { runExclusive } from '../../store/exclusive.ts'
+import { acquireUseLocks, runExclusive } from '../../store/exclusive.ts'
 import { isImported, putImportedEntry } from '../../store/imported-entries.ts'
 import { withEviction } from '../../store/eviction.ts'
-import { digestFiles, importFiles, type ImportOptions, type FileMatch } from '../../store/import.ts'
-import { readPiece } from '../../store/import-file.ts'
+import {
+  digestFiles,
+  type FileMatch,
+  importFiles,
+  type ImportOptions,
+  readPiece,
+} from '../../store/import-file.ts'
 import type { Database } from '../../store/database.ts'
-import { acquireUseLocks } from '../../store/use-locks.ts'
 import type {
   ChosenFile,
   Control,
@@ -26,14 +30,18 @@ import type {
   Tag,
 } from '../../types/index.ts'
 import { areStored } from '../../store/resources.ts'
-import { createCatalogIndex, resourcesOf } from './catalog-index.ts'
-import { checkEntry, draftUnlisted, toEntry } from '../../draft/unlisted.ts'
-import { isUnlistedHubEntry, type Entries } from './entries.ts'
+import { createCatalogIndex, type Entries, isUnlistedHubEntry, resourcesOf } from './entries.ts'
+import {
+  checkEntry,
+  draftUnlisted,
+  findModelFolder,
+  listFolder,
+  toEntry,
+} from '../../draft/unlisted.ts'
 import type { Models } from '../models/models.ts'
 import type { ImplementationSelector } from '../choice/selector.ts'
-import { findModelFolder, listFolder } from '../../draft/user-files.ts'
 
-export interface ImporterOptions {
+interface ImporterOptions {
   database: Database
   entries: Entries
   selector: ImplementationSelector

@@ -2,15 +2,17 @@
  * Keeps the version of `inorigin/` that the server has as a whole, so that a host can start from it
  * without a network. The service worker keeps the files that are used; this adds the others.
  */
+import type { CatalogCopies } from '../../catalog/load.ts'
+import type { ListedFile } from '../../types/index.ts'
 import {
   openAssetCache,
   putFile,
   readMark,
   setMark,
   toAssetKey,
+  toStoredResponse,
   type Version,
 } from '../../values/asset-cache.ts'
-import type { ListedFile } from '../../types/index.ts'
 import { IDLE_DELAY_MS, type IdleMonitor } from '../models/idle.ts'
 
 /** Keeps the files whenever no request uses a model, and soon after the start of the host. */
@@ -70,4 +72,33 @@ const keyOf = (folder: string, { name, sha256 }: ListedFile) => toAssetKey(folde
 function toIntegrity({ sha256 }: ListedFile): string {
   const bytes = sha256.match(/../g)?.map((pair) => parseInt(pair, 16)) ?? []
   return `sha256-${btoa(String.fromCharCode(...bytes))}`
+}
+
+// Keeps copies of the app's catalogs beside the library's own files, in Cache Storage.
+
+/** Variant of the keys; the library's own files have their digest there. */
+const COPY = 'copy'
+
+/** Creates the copies that are kept beside the database of that name. There are none where the browser lets a site store nothing. */
+export function createCatalogCopies(database: string): CatalogCopies {
+  return {
+    async find(url) {
+      try {
+        const copy = await (await openAssetCache(database)).match(toAssetKey(url, COPY))
+        return (
+          copy && { text: await copy.text(), base: copy.headers.get('content-location') ?? url }
+        )
+      } catch {
+        return undefined
+      }
+    },
+    async put(url, { text, base }) {
+      const copy = toStoredResponse(new TextEncoder().encode(text).buffer, {
+        'content-type': 'application/json',
+        'content-location': base,
+      })
+      const cache = await openAssetCache(database).catch(() => undefined)
+      await cache?.put(toAssetKey(url, COPY), copy).catch(() => undefined)
+    },
+  }
 }

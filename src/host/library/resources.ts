@@ -6,11 +6,10 @@ import { isImported } from '../../store/imported-entries.ts'
 import type { Database } from '../../store/database.ts'
 import { hasResource, readResource, findResourceRecord } from '../../store/resources.ts'
 import type { ResourceBody, ResourceInfo, Tag } from '../../types/index.ts'
-import { createCatalogIndex, resourcesOf } from './catalog-index.ts'
-import type { Entries } from './entries.ts'
+import { createCatalogIndex, type Entries, resourcesOf } from './entries.ts'
 import type { Predictions } from './predictions.ts'
 
-export interface Resources {
+interface Resources {
   /**
    * Resolves with the name and size of the resource. Rejects with `not_found` if it is unknown and
    * not stored, or if it was imported and is no longer stored.
@@ -31,7 +30,7 @@ interface LocatedResource {
   isListed: boolean
 }
 
-export interface ResourcesOptions {
+interface ResourcesOptions {
   database: Database
   entries: Entries
   predictions: Predictions

@@ -1,10 +1,12 @@
 /** Storage calls of the page's server handle: list, pin, repair and remove what is stored. */
 import { sumBytes } from '../../catalog/memory-bytes.ts'
-import { sumBytes as sumRecordBytes } from '../../store/background-limits.ts'
-import { listBackgroundRecords } from '../../store/background-records.ts'
+import {
+  listBackgroundRecords,
+  sumBytes as sumRecordBytes,
+} from '../../store/background-records.ts'
 import type { ResourceRecord, WantedResource } from '../../store/db.ts'
 import { ensureResources } from '../../store/ensure.ts'
-import { deleteDamagedChunks } from '../../store/damaged-chunks.ts'
+import { deleteDamagedChunks } from '../../store/assembly.ts'
 import {
   clearResources,
   removeTag,
@@ -13,15 +15,13 @@ import {
   listStoredTags,
   loadInventory,
 } from '../../store/inventory.ts'
-import type { Database } from '../../store/database.ts'
+import { type Database, estimateQuota } from '../../store/database.ts'
 import { startProgressReports, createProgressMeter } from '../../store/transfer-rate.ts'
 import { countStoredBytes } from '../../store/resources.ts'
 import { isPersisted } from '../../store/persistence.ts'
-import { estimateQuota } from '../../store/quota.ts'
 import type { Control, RepairProgress, StorageUsage, Tag } from '../../types/index.ts'
 import { countAssetBytes, listAssets, removeAssets } from '../../values/asset-cache.ts'
-import { createCatalogIndex, resourcesOf } from './catalog-index.ts'
-import type { Entries } from './entries.ts'
+import { createCatalogIndex, type Entries, resourcesOf } from './entries.ts'
 import type { Models } from '../models/models.ts'
 
 type StorageCalls = Pick<
@@ -38,7 +38,7 @@ type StorageCalls = Pick<
   | 'clearResponses'
 >
 
-export interface StorageOptions {
+interface StorageOptions {
   database: Database
   entries: Entries
   models: Models

@@ -3,19 +3,22 @@
  * used again when the catalog no longer lists them.
  */
 import * as v from 'valibot'
+import { hasResources } from '../../catalog/memory-bytes.ts'
 import {
-  entrySchema,
   type Entry,
+  entrySchema,
   type Implementation,
   type Resource,
 } from '../../catalog/schema.ts'
 import { InoriginError } from '../../error.ts'
-import type { PredictionRecord } from '../../store/db.ts'
-import { isImported } from '../../store/imported-entries.ts'
 import type { Database } from '../../store/database.ts'
-import { getPartAt } from '../../store/file-parts.ts'
+import type { PredictionRecord } from '../../store/db.ts'
+import { getPartAt } from '../../store/download.ts'
+import { isImported } from '../../store/imported-entries.ts'
 import { hasResource } from '../../store/resources.ts'
+import type { ImplementationSelector } from '../choice/selector.ts'
 import type { ResolvedImplementation } from '../models/models.ts'
+import type { Entries } from './entries.ts'
 
 /** Timeout in milliseconds for asking a server whether it still has a file. */
 const PROBE_TIMEOUT_MS = 10_000
@@ -134,4 +137,25 @@ function isDifferentFile({ headers, status, type }: Response, bytes: number): bo
   // `content-length` counts encoded bytes, and other origins hide `content-encoding` from the page.
   const isPlain = type === 'basic' && !headers.has('content-encoding')
   return isPlain && length !== null && Number(length) !== bytes
+}
+
+// Determines the implementation that this device uses, with its files.
+
+/**
+ * Resolves with the chosen implementation and its files, which are looked up if they are not
+ * listed. If the files reveal further requirements, it chooses again. `device` is as in
+ * {@link ImplementationSelector.select}.
+ */
+export async function resolveImplementation(
+  { entries, selector }: { entries: Entries; selector: ImplementationSelector },
+  entry: Entry,
+  signal: AbortSignal,
+  device?: string,
+): Promise<ResolvedImplementation> {
+  let complete = await entries.complete(entry, signal)
+  for (;;) {
+    const { implementation } = await selector.select(complete, device)
+    if (hasResources(implementation)) return { entry: complete, implementation }
+    complete = await entries.listFiles(complete, implementation, signal)
+  }
 }

@@ -20,7 +20,7 @@ import type { Files, FileSizes } from '../../engine/engine.ts'
 import { toTransferProgress, type TransferProgress } from '../../store/transfer-rate.ts'
 import type { Caller, LoadProgress, Remote, Tag } from '../../types/index.ts'
 import { InoriginError } from '../../error.ts'
-import { createLatestValue, type LatestValue } from './latest-value.ts'
+import { createLatestValue, type LatestValue } from './event-hub.ts'
 import type { ModelService, ModelSetup, PredictorFiles } from './model-service.ts'
 
 /** Record of a load in progress, which tells the next host about a crash. */
@@ -71,7 +71,7 @@ export interface LoadOptions {
   onProgress(progress: LoadProgress): void
 }
 
-export interface ImplementationLoad {
+interface ImplementationLoad {
   /** Promise that resolves when the small files are present. */
   readonly opened: Promise<void>
   /** `true` if the weights are loaded, too. */

@@ -5,11 +5,10 @@
 import type { Entry, Implementation } from '../../catalog/schema.ts'
 import { comparisonFromError, gpuDiffers, type GpuComparison } from '../../device/gpu-verdict.ts'
 import { InoriginError } from '../../error.ts'
-import { remote } from '../../link/remote.ts'
+import { remote } from '../../link/ask.ts'
 import type { LoadProgress, Remote } from '../../types/index.ts'
 import { type LoadOptions, startLoad } from './implementation-load.ts'
-import type { LatestValue } from './latest-value.ts'
-import { loadPaused } from './load-paused.ts'
+import { type LatestValue, loadPaused } from './event-hub.ts'
 import { MODEL_METHODS, type ModelService } from './model-service.ts'
 import { startModelThread } from './model-thread.ts'
 

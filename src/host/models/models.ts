@@ -1,11 +1,10 @@
 /** The models and predictors in memory. Idle ones are evicted when another one needs the memory. */
 import type { Entry, Implementation } from '../../catalog/schema.ts'
 import type { GpuVerdict } from '../../device/gpu-verdict.ts'
-import type { LoadProgress, Tag } from '../../types/index.ts'
-import type { LoadTrace } from './load-trace.ts'
-import type { IdleMonitor } from './idle.ts'
+import type { HostService, LoadProgress, Tag } from '../../types/index.ts'
 import type { EventHub } from './event-hub.ts'
-import { createLoadReports, type LoadReports } from './load-reports.ts'
+import type { IdleMonitor } from './idle.ts'
+import type { LoadTrace } from './load-trace.ts'
 import {
   createModelInstance,
   type ModelInstance,
@@ -53,7 +52,7 @@ export interface Models {
   progress(signal: AbortSignal): AsyncGenerator<LoadProgress>
 }
 
-export interface ModelsOptions extends Pick<
+interface ModelsOptions extends Pick<
   ModelInstanceOptions,
   'assets' | 'ensure' | 'threads' | 'crashes' | 'comparisons' | 'onVerdict' | 'explain'
 > {
@@ -200,4 +199,75 @@ function createUseCounter(
     },
     report,
   }
+}
+
+// Reports loads to pages and to the trace, except those of background work.
+
+interface LoadReports {
+  /** Notes a use of the instance. The load is reported once a request uses the instance. */
+  used(instance: ModelInstance, use: { isFirst: boolean; isBackground: boolean }): void
+  step(instance: ModelInstance, progress: LoadProgress): void
+  ended(instance: ModelInstance): void
+  /** Yields the current loads of these instances, then all progress until the signal aborts. */
+  read(instances: readonly ModelInstance[], signal: AbortSignal): AsyncGenerator<LoadProgress>
+}
+
+function createLoadReports(progress: EventHub<LoadProgress>, trace: LoadTrace): LoadReports {
+  /** Instances that only background work has used. */
+  const background = new WeakSet<ModelInstance>()
+  return {
+    used(instance, { isFirst, isBackground }) {
+      if (isBackground) {
+        if (isFirst) background.add(instance)
+      } else if (background.delete(instance) || isFirst) trace.started(instance)
+    },
+    step(instance, step) {
+      if (background.has(instance)) return
+      progress.report(step)
+      if (step.phase === 'ready') trace.ready(instance)
+    },
+    ended(instance) {
+      if (!background.has(instance)) trace.ended(instance)
+    },
+    read(instances, signal) {
+      const loading = instances.filter((one) => !one.ready && !background.has(one))
+      // The current loads come first, so that a late subscriber sees them.
+      return progress.read(
+        loading.map((instance) => instance.progress.latest),
+        signal,
+      )
+    },
+  }
+}
+
+// Opens ports from pages directly to the workers of predictors, which bypass the host's worker.
+
+/**
+ * Creates the method that opens direct ports. `resolve` resolves with the implementation of a tag
+ * and configuration.
+ */
+export function createDirectPortOpener(
+  models: Models,
+  resolve: (
+    tag: Tag,
+    configuration: string | undefined,
+    signal: AbortSignal,
+  ) => Promise<ResolvedImplementation>,
+): HostService['openDirectPort'] {
+  return async (tag, configuration, { signal, onEvent }) => {
+    const { entry, implementation } = await resolve(tag, configuration, signal)
+    const instance = models.find(entry, implementation)
+    if (entry.type !== 'predictor' || !instance?.ready || signal.aborted) return
+    onEvent?.(instance.openDirectPort())
+    await waitForEnd(instance, signal)
+  }
+}
+
+function waitForEnd({ ended }: ModelInstance, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    if (ended.aborted) return reject(ended.reason)
+    if (signal.aborted) return resolve()
+    ended.addEventListener('abort', () => reject(ended.reason), { signal })
+    signal.addEventListener('abort', () => resolve(), { once: true })
+  })
 }

@@ -1,15 +1,14 @@
 /** Computes background responses, and stores their events in batches. */
 import { InoriginError } from '../../error.ts'
-import { createDelivery } from '../../link/delivery.ts'
-import { continueGeneration } from '../../link/failover.ts'
+import { mergeEvents } from '../../generation/coalesce.ts'
+import { continueGeneration, createDelivery } from '../../link/failover.ts'
 import {
   appendBackgroundEvents,
+  type BackgroundStore,
   countIdleHost,
   listBackgroundRecords,
   readBackgroundLog,
-  type BackgroundStore,
 } from '../../store/background-records.ts'
-import { sleep } from '../../store/timeouts.ts'
 import type {
   BackgroundEvent,
   BackgroundLog,
@@ -18,8 +17,8 @@ import type {
   GenerationEvent,
   Host,
 } from '../../types/index.ts'
+import { sleep } from '../../values/promises.ts'
 import type { BackgroundReaders } from './background-readers.ts'
-import { createBatchWriter } from './batch-writer.ts'
 
 /**
  * Maximum number of hosts in a row that continue a response without storing an event of it. The
@@ -32,7 +31,7 @@ const STORE_RETRY_DELAY_MS = 5_000
 /** Maximum number of attempts to store the end of a response. */
 const MAX_STORE_ATTEMPTS = 12
 
-export interface BackgroundJobs {
+interface BackgroundJobs {
   /**
    * Starts to compute what the log lacks of a response. Resolves when the request is accepted, and
    * rejects if it is not. `key` is the API key of the request, if it is known.
@@ -44,7 +43,7 @@ export interface BackgroundJobs {
   resume(): Promise<void>
 }
 
-export interface BackgroundJobsOptions {
+interface BackgroundJobsOptions {
   store: BackgroundStore
   readers: BackgroundReaders
   generate: Host['generate']
@@ -196,4 +195,79 @@ function hostsEnded(): InoriginError {
   return new InoriginError('unavailable', `${what} Use a smaller model or a shorter input.`, {
     code: 'host_gone',
   })
+}
+
+// Writes the events of a response in batches, so that a fast model does not wait for the disk.
+
+/**
+ * Minimum time in milliseconds between two writes. A host that dies loses the events since the
+ * last one, which the next host computes again.
+ */
+const BATCH_INTERVAL_MS = 100
+
+interface BatchWriter {
+  /** Adds an event to the next batch. Throws the error of an earlier write. */
+  add(event: BackgroundEvent): void
+  /** Writes what is left. Rejects with the error of a write. */
+  close(): Promise<void>
+}
+
+/**
+ * Creates a writer that has at most one write in progress. The first event is written at once.
+ * Consecutive events of the same kind are merged within a batch.
+ */
+export function createBatchWriter(
+  write: (events: readonly BackgroundEvent[]) => Promise<void>,
+  intervalMs = BATCH_INTERVAL_MS,
+): BatchWriter {
+  let batch: BackgroundEvent[] = []
+  let writing: Promise<void> | null = null
+  let failure: { error: unknown } | null = null
+  let stopWaiting = (): void => {}
+  let isClosed = false
+
+  const wait = (): Promise<void> =>
+    new Promise((resolve) => {
+      const timer = setTimeout(resolve, intervalMs)
+      stopWaiting = () => {
+        clearTimeout(timer)
+        resolve()
+      }
+    })
+
+  async function writeAll(): Promise<void> {
+    try {
+      while (batch.length > 0) {
+        const events = batch
+        batch = []
+        await write(events)
+        if (!isClosed) await wait()
+      }
+    } catch (error) {
+      failure = { error }
+    }
+    writing = null
+  }
+
+  return {
+    add(event) {
+      if (failure) throw failure.error
+      addMerged(batch, event)
+      writing ??= writeAll()
+    },
+    async close() {
+      isClosed = true
+      stopWaiting()
+      await writing
+      if (failure) throw failure.error
+    },
+  }
+}
+
+/** Adds an event to a batch, or merges it with the last one. */
+function addMerged(batch: BackgroundEvent[], event: BackgroundEvent): void {
+  const last = batch.at(-1)
+  const merged = last && 'text' in last && 'text' in event ? mergeEvents(last, event) : null
+  if (merged) batch[batch.length - 1] = merged
+  else batch.push(event)
 }

@@ -3,7 +3,7 @@ import { InoriginError } from '../../error.ts'
 import { readBackgroundParts } from '../../store/background-records.ts'
 import type { Database } from '../../store/database.ts'
 import type { BackgroundEvent, LoadProgress } from '../../types/index.ts'
-import { createLatestValue, type LatestValue } from '../models/latest-value.ts'
+import { createLatestValue, type LatestValue } from '../models/event-hub.ts'
 
 export interface BackgroundReaders {
   /** Says that a response has new stored events, or that its model is loading. */

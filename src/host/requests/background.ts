@@ -3,9 +3,10 @@
  * one gets the stored events, so a reader never has an event that a dying host could take back.
  */
 import { withSeed } from '../../link/failover.ts'
-import { BACKGROUND_LIMITS, type BackgroundLimits } from '../../store/background-limits.ts'
 import {
   appendBackgroundEvents,
+  BACKGROUND_LIMITS,
+  type BackgroundLimits,
   clearBackgroundRecords,
   createBackgroundRecord,
   deleteBackgroundRecord,
@@ -15,13 +16,13 @@ import {
   readBackgroundResponse,
 } from '../../store/background-records.ts'
 import type { Database } from '../../store/database.ts'
-import { computeDigest } from '../../values/digest.ts'
+import { computeDigest } from '../../values/text.ts'
 import type { Caller, Host } from '../../types/index.ts'
 import type { Authorize } from './authorization.ts'
 import { createBackgroundJobs } from './background-jobs.ts'
 import { createBackgroundReaders, noBackgroundResponse } from './background-readers.ts'
 
-export interface BackgroundOptions {
+interface BackgroundOptions {
   authorize: Authorize
   database: Database
   /** Resolves with the epoch of this host. */

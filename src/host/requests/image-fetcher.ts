@@ -1,11 +1,9 @@
 /** Fetches the images that a request names by URL, from the servers that the app allows. */
-import { isBelow } from '../../catalog/upstream-url.ts'
-import { InoriginError } from '../../error.ts'
-import type { ErrorCode } from '../../error-codes.ts'
+import { isBelow, shorten } from '../../values/text.ts'
+import { type ErrorCode, InoriginError } from '../../error.ts'
 import { assertImageCount, listImages } from '../../generation/images.ts'
 import { readMediaType } from '../../predictor/image-size.ts'
 import type { GenerationRequest, Image } from '../../types/index.ts'
-import { shorten } from '../../values/shorten.ts'
 
 /** Maximum number of bytes of all fetched images of a request, as many as of a request body. */
 const MAX_FETCHED_BYTES = 32 * 2 ** 20

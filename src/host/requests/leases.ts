@@ -3,12 +3,10 @@ import type { Entry } from '../../catalog/schema.ts'
 import type { GpuVerdict } from '../../device/gpu-verdict.ts'
 import type { LoadProgress, Tag, TraceReport } from '../../types/index.ts'
 import type { ImplementationSelector } from '../choice/selector.ts'
-import type { Entries } from '../library/entries.ts'
-import { findPredictor, notPredictor } from '../library/find-entry.ts'
+import { type Entries, findPredictor, notPredictor } from '../library/entries.ts'
 import type { Predictions } from '../library/predictions.ts'
-import { resolveImplementation } from '../library/resolve-implementation.ts'
-import type { EventHub } from '../models/event-hub.ts'
-import { loadPaused } from '../models/load-paused.ts'
+import { resolveImplementation } from '../library/stored-implementation.ts'
+import { type EventHub, loadPaused } from '../models/event-hub.ts'
 import type { Lease, Models, ResolvedImplementation } from '../models/models.ts'
 
 export interface Leases {
@@ -33,7 +31,7 @@ export interface Leases {
   pause(tag: Tag): void
 }
 
-export interface LeasesOptions {
+interface LeasesOptions {
   entries: Entries
   selector: ImplementationSelector
   predictions: Predictions

@@ -6,8 +6,8 @@ import type {
   PredictionEvent,
   PredictionResult,
 } from '../../types/index.ts'
-import { createLatestValue } from '../models/latest-value.ts'
-import { untilStatus } from './status-timeout.ts'
+import { withTimeout } from '../../values/promises.ts'
+import { createLatestValue } from '../models/event-hub.ts'
 
 /**
  * Resolves when `run` resolves, or after 5 s. Rejects if `run` rejects before that; the events
@@ -31,4 +31,17 @@ export async function streamPrediction(
 
 async function withFiles(result: PredictionResult): Promise<PredictionResult> {
   return { ...result, outputs: await imagesToFiles(result.outputs) }
+}
+
+// Decides how long a request waits for its outcome before its headers are sent.
+
+/** Time in milliseconds after which a request gets status 200, whatever its outcome will be. */
+const STATUS_TIMEOUT_MS = 5_000
+
+/**
+ * Resolves when the request is accepted, or after 5 s. Rejects if the request fails before that.
+ * Later errors are for the reader of its events, so they are no unhandled rejections.
+ */
+export async function untilStatus(accepted: Promise<unknown>): Promise<void> {
+  await withTimeout(STATUS_TIMEOUT_MS, accepted, undefined)
 }

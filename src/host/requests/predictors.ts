@@ -10,8 +10,7 @@ import type {
   Tag,
 } from '../../types/index.ts'
 import type { RecentInputs } from '../choice/recent-inputs.ts'
-import type { Entries } from '../library/entries.ts'
-import { findPredictor } from '../library/find-entry.ts'
+import { type Entries, findPredictor } from '../library/entries.ts'
 import type { Predictions } from '../library/predictions.ts'
 import type { Authorize } from './authorization.ts'
 import { waitUntilLoaded, type Leases } from './leases.ts'

@@ -4,9 +4,8 @@
  * delay the others.
  */
 import { InoriginError } from '../../error.ts'
-import { createAdmission, type Ticket } from './admission.ts'
 
-export interface Queue {
+interface Queue {
   /**
    * Takes a place for the client. `release` or the signal frees it. Throws `rate_limit` if the
    * client has used all of its places or if the queue is full.
@@ -20,7 +19,7 @@ export interface Queue {
   admit(client: string, signal: AbortSignal): Promise<Ticket>
 }
 
-export interface QueueLimits {
+interface QueueLimits {
   /** Maximum number of requests that run concurrently. */
   maxRunning: number
   /** Maximum number of places of one client, including running requests. */
@@ -165,4 +164,85 @@ function queueFull(what: string): InoriginError {
   const rest =
     'running or queued requests, which is the limit. Try again when one of them is finished.'
   return new InoriginError('rate_limit', `${what} ${rest}`, { code: 'queue_full', retryAfter: 2 })
+}
+
+/**
+ * Admission to a full queue. No signal reports that a page aborted a request before its headers
+ * arrived. The first sign is the cancellation of the body after that. So a full queue may hold
+ * aborted requests, and a new request waits until these are known before it is rejected.
+ */
+interface Ticket {
+  /** Promise that resolves when the request may run, and rejects if its signal aborts before. */
+  granted: Promise<void>
+  /** Confirms that the client reads the response and has not aborted the request. */
+  confirm(): void
+  /** Frees the place of the request, whether it waits or runs. */
+  release(): void
+}
+
+interface AdmissionOptions {
+  /** Maximum number of requests that wait for admission. Further ones are rejected at once. */
+  maxWaiting: number
+  /** Returns an error if the queue has no place for the client. */
+  findRejection(client: string): Error | undefined
+  /** Returns the time in milliseconds until no request can turn out to be aborted any more. */
+  getUncertaintyMs(): number
+  enqueue(client: string, signal: AbortSignal): Ticket
+}
+
+interface Admission {
+  admit(client: string, signal: AbortSignal): Promise<Ticket>
+  /** Retries the waiting requests, after a request was released or confirmed. */
+  retry(): void
+}
+
+/**
+ * Longest wait for the confirmations, in milliseconds. Headers follow the admission of a request
+ * within a second.
+ */
+export const CONFIRM_TIMEOUT_MS = 1_500
+
+function createAdmission({
+  maxWaiting,
+  findRejection,
+  getUncertaintyMs,
+  enqueue,
+}: AdmissionOptions): Admission {
+  /** Attempts of the waiting requests, in the order of their arrival. */
+  const attempts = new Set<() => void>()
+
+  function waitForPlace(client: string, signal: AbortSignal): Promise<Ticket> {
+    const deadline = performance.now() + CONFIRM_TIMEOUT_MS
+    return new Promise((resolve, reject) => {
+      let timer: ReturnType<typeof setTimeout> | undefined
+      const attempt = () => {
+        clearTimeout(timer)
+        const leftMs = Math.min(getUncertaintyMs(), deadline - performance.now())
+        if (!findRejection(client) || leftMs <= 0 || signal.aborted) return settle()
+        timer = setTimeout(attempt, leftMs)
+      }
+      const settle = () => {
+        attempts.delete(attempt)
+        signal.removeEventListener('abort', attempt)
+        try {
+          resolve(enqueue(client, signal))
+        } catch (error) {
+          reject(error)
+        }
+      }
+      attempts.add(attempt)
+      signal.addEventListener('abort', attempt)
+      attempt()
+    })
+  }
+
+  return {
+    admit: async (client, signal) =>
+      findRejection(client) && attempts.size < maxWaiting
+        ? waitForPlace(client, signal)
+        : enqueue(client, signal),
+    retry() {
+      for (const attempt of attempts) attempt()
+    },
+  }
 }

@@ -1,9 +1,9 @@
 /** Stores responses of `/v1/responses` in memory, for later requests that refer to them. */
 import type { Caller, Host, StoredResponse } from '../../types/index.ts'
-import type { ResponseCopy } from '../messages.ts'
+import type { CopyMessage, ResponseCopy, ResponseHandover } from '../messages.ts'
 
 /** Limits of the stored responses. */
-export interface ResponseLimits {
+interface ResponseLimits {
   responses: number
   /** Size of all responses in bytes, as JSON in memory with two bytes for each character. */
   bytes: number
@@ -16,12 +16,12 @@ interface StoredEntry extends ResponseCopy {
   bytes: number
 }
 
-export type ResponseMethods = Pick<
+type ResponseMethods = Pick<
   Host,
   'storeResponse' | 'getStoredResponse' | 'getStoredItems' | 'deleteStoredResponse'
 >
 
-export interface ResponseStoreOptions {
+interface ResponseStoreOptions {
   limits?: ResponseLimits
   /** Responses of an earlier host, the oldest first. */
   initial?: readonly ResponseCopy[]
@@ -30,7 +30,7 @@ export interface ResponseStoreOptions {
   onRemoved?(ids: string[]): void
 }
 
-export interface ResponseStore {
+interface ResponseStore {
   methods: ResponseMethods
   /** Returns all stored responses, the least recently used first. */
   list(): ResponseCopy[]
@@ -142,4 +142,25 @@ function selectEvicted(stored: ReadonlyMap<string, StoredEntry>, limits: Respons
     evicted.push(id)
   }
   return evicted
+}
+
+// The stored responses of a host, of which every page has a copy: the next host takes them over
+// (`host/tab/response-copies.ts`).
+
+/** Creates the response methods of a host that takes over the responses of an earlier one. */
+export function createSharedResponses(
+  authorize: (caller: Caller) => void,
+  { channelName, copies }: ResponseHandover,
+): ResponseMethods {
+  const channel = new BroadcastChannel(channelName)
+  const publish = (message: CopyMessage): void => channel.postMessage(message)
+  const store = createResponseStore(authorize, {
+    initial: copies,
+    onStored: (copy) => publish({ type: 'stored', copies: [copy] }),
+    onRemoved: (ids) => publish({ type: 'removed', ids }),
+  })
+  channel.onmessage = ({ data }: MessageEvent<CopyMessage>) => {
+    if (data.type === 'join') publish({ type: 'stored', copies: store.list() })
+  }
+  return store.methods
 }

@@ -3,7 +3,7 @@ import { comparisonFromError, verdictFromError } from '../../device/gpu-verdict.
 import { InoriginError } from '../../error.ts'
 
 /** Returns `true` if a request must be retried after the error. One instance serves one request. */
-export type ShouldRetry = (error: unknown) => boolean
+type ShouldRetry = (error: unknown) => boolean
 
 /** Maximum number of attempts: with 16-bit floats, without them, and without the GPU. */
 const MAX_ATTEMPTS = 3

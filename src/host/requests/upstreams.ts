@@ -1,9 +1,9 @@
 /** Decides whether a request is answered on this device or by an upstream server. */
-import type { Condition, Upstream } from '../../catalog/upstream-schema.ts'
 import type { Embedder, ModelEntry } from '../../catalog/schema.ts'
+import type { Condition, Upstream } from '../../catalog/upstream-schema.ts'
 import { findUpstream, mayAnswerUpstream } from '../../catalog/upstreams.ts'
-import { embedUpstream, generateUpstream } from '../../engine/upstream/index.ts'
 import type { UpstreamCall } from '../../engine/upstream/connection.ts'
+import { embedUpstream, generateUpstream } from '../../engine/upstream/index.ts'
 import { InoriginError } from '../../error.ts'
 import type {
   Caller,
@@ -14,13 +14,13 @@ import type {
   InterruptedAnswer,
   Route,
 } from '../../types/index.ts'
+import { unlessAborted } from '../../values/promises.ts'
 import type { ImplementationSelector } from '../choice/selector.ts'
 import { isUnlistedHubEntry } from '../library/entries.ts'
+import type { HostToPage, PageToHost } from '../messages.ts'
 import type { Models } from '../models/models.ts'
-import { toContinuation } from './interruption.ts'
 import type { Leases } from './leases.ts'
-import { untilStatus } from './status-timeout.ts'
-import { toCondition } from './upstream-conditions.ts'
+import { untilStatus } from './prediction-stream.ts'
 
 /** Entry that may have upstream implementations. */
 type Routed = ModelEntry | Embedder
@@ -159,4 +159,99 @@ export function notAllowed({ tag, upstreams = [] }: Routed): InoriginError {
   return new InoriginError('permission', `${what} Leave the header x-inorigin-route out.`, {
     code: 'upstream_not_allowed',
   })
+}
+
+// Answers that this device began and cannot finish, which an upstream server may continue.
+
+/**
+ * Marks the error of a local answer if an upstream server may continue it. Only the asking side
+ * knows what was delivered, so it asks again with that part.
+ */
+export function markInterruption(
+  entry: ModelEntry,
+  request: GenerationRequest,
+  error: unknown,
+): unknown {
+  const { route } = request
+  if (!(error instanceof InoriginError) || toCondition(error) !== 'unavailable') return error
+  if (!isContinuable(request) || !findUpstream(entry, 'interrupted', route)) return error
+  return new InoriginError(error.kind, error.message, {
+    ...error.toRecord(),
+    mayContinueUpstream: true,
+    cause: error,
+  })
+}
+
+/** Returns `false` for formats and biases that cannot begin in the middle of an answer. */
+const isContinuable = ({ format, tools, sampling }: GenerationRequest): boolean =>
+  !format && tools?.choice !== 'required' && !sampling.logitBias
+
+/** Returns the request for the rest of the answer. */
+function toContinuation(
+  { maxOutputTokens }: ModelEntry,
+  request: GenerationRequest,
+  { text, tokens }: InterruptedAnswer,
+): GenerationRequest {
+  const { responsePrefix = '', maxTokens = maxOutputTokens } = request
+  const prefix = responsePrefix + text
+  return {
+    ...request,
+    ...(prefix !== '' && { responsePrefix: prefix }),
+    maxTokens: Math.max(1, maxTokens - tokens),
+  }
+}
+
+// Tells under which condition of the catalog an upstream server may answer after an error.
+
+/** Codes of errors that say nothing about this device. */
+const PASSING_CODES: ReadonlySet<string | undefined> = new Set(['unloaded', 'replaced'])
+
+/** Returns the condition that an error of the local model stands for. */
+function toCondition(error: unknown): Condition | undefined {
+  if (!(error instanceof InoriginError)) return undefined
+  if (error.code === 'queue_full') return 'busy'
+  if (error.code === 'context_length_exceeded') return 'too-long'
+  return error.kind === 'unavailable' && !PASSING_CODES.has(error.code) ? 'unavailable' : undefined
+}
+
+// Asks the hosting page for the headers of requests to upstream servers.
+
+/** Time in milliseconds in which the app's function must return the headers. */
+const HEADERS_TIMEOUT_MS = 10_000
+
+type HeadersMessage = Extract<PageToHost, { type: 'headers' }>
+
+interface UpstreamHeaders {
+  /** Resolves with the headers for the URL. Rejects with `upstream_headers` if the app fails. */
+  request(url: string, signal: AbortSignal): Promise<Record<string, string>>
+  receive(message: HeadersMessage): void
+}
+
+/** Creates the requests of one worker. The headers are neither stored nor reused. */
+export function createUpstreamHeaders(post: (message: HostToPage) => void): UpstreamHeaders {
+  const waiting = new Map<number, (message: HeadersMessage) => void>()
+  let lastId = 0
+  return {
+    async request(url, signal) {
+      const id = (lastId += 1)
+      let timer: ReturnType<typeof setTimeout> | undefined
+      const answered = new Promise<HeadersMessage>((resolve) => {
+        waiting.set(id, resolve)
+        const error = `no answer within ${HEADERS_TIMEOUT_MS / 1000} s`
+        const expire = () => resolve({ type: 'headers', id, headers: {}, error })
+        timer = setTimeout(expire, HEADERS_TIMEOUT_MS)
+      })
+      post({ type: 'headers', id, url })
+      try {
+        const { headers, error } = await unlessAborted(answered, signal)
+        if (error === undefined) return headers
+        const what = `serve({ upstreams }) returned no headers for ${url}: ${error}.`
+        throw new InoriginError('unavailable', what, { code: 'upstream_headers' })
+      } finally {
+        clearTimeout(timer)
+        waiting.delete(id)
+      }
+    },
+    receive: (message) => waiting.get(message.id)?.(message),
+  }
 }

@@ -3,13 +3,11 @@
  * worker has started, and notices when the worker dies.
  */
 import { InoriginError, messageOf } from '../../error.ts'
-import { startInactivityTimeout } from '../../link/inactivity.ts'
-import { START_TIMEOUT_MS, watchLivenessLock } from '../../link/liveness.ts'
-import { currentLocks } from '../../link/locks.ts'
-import { PROTOCOL, type AnswerMessage, type PageToWorker } from '../../link/protocol.ts'
+import { currentLocks, START_TIMEOUT_MS, watchLivenessLock } from '../../link/locks.ts'
+import { startInactivityTimeout } from '../../link/port.ts'
+import { type AnswerMessage, type PageToWorker, PROTOCOL } from '../../link/protocol.ts'
 import { requestPersistence } from '../../store/persistence.ts'
 import type { HostSetup, HostToPage, PageToHost, ResponseHandover } from '../messages.ts'
-import { readLastEnded, recordEnded } from './last-ended.ts'
 
 /** Parameters of the host, with what only its page can do. */
 export interface PageSetup extends HostSetup {
@@ -24,7 +22,7 @@ export interface HostThread {
   stop(error?: InoriginError): void
 }
 
-export interface HostThreadOptions {
+interface HostThreadOptions {
   /** `false` in a page that hosts for itself only. */
   isElected: boolean
   responses: ResponseHandover
@@ -157,4 +155,34 @@ function otherVersion(script: URL): InoriginError {
   return new InoriginError('unavailable', `${what} Run \`npx inorigin init\` again.`, {
     code: 'protocol_mismatch',
   })
+}
+
+/**
+ * Names the last host that ended in order, or that was hidden. A crash leaves no trace here, so the
+ * next host can tell them apart. It uses `localStorage`, the only storage of a page that is written
+ * before a page that closes is gone.
+ */
+const KEY = 'inorigin:ended'
+
+/** Returns the name of the liveness lock of that host; `null` if there is none. */
+function readLastEnded(): string | null {
+  try {
+    return localStorage.getItem(KEY)
+  } catch {
+    // The user blocks the storage of this site, so crashes are not recorded either.
+    return null
+  }
+}
+
+/**
+ * Records the end of the host with that liveness lock. `isOver` is `false` if a hidden tab, which
+ * browsers may end at any time, is visible again.
+ */
+function recordEnded(life: string, isOver = true): void {
+  try {
+    if (isOver) localStorage.setItem(KEY, life)
+    else if (localStorage.getItem(KEY) === life) localStorage.removeItem(KEY)
+  } catch {
+    // As above.
+  }
 }

@@ -1,5 +1,5 @@
 /** Quantizes weights as exports for hubs and llama.cpp do. */
-import { toHalf } from '../../../src/values/half.ts'
+import { toHalf } from '../../../src/values/elements.ts'
 
 /** 8-bit numbers with one scale for all. */
 interface Scaled<T> {

@@ -8,12 +8,12 @@ import {
   cpuKvMemory,
   gpuKvMemory,
   type KvMemory,
-} from '../../../src/engine/onnx/decoder/kv-memory.ts'
+} from '../../../src/engine/onnx/decoder/kv-pool.ts'
 import { createGpuLogits, type GpuLogits } from '../../../src/engine/onnx/logits/gpu.ts'
 import { loadRuntime, type Runtime } from '../../../src/engine/onnx/runtime.ts'
 import { createCpuLogits } from '../../../src/engine/sampling/logits.ts'
-import { createRandom } from '../../../src/engine/sampling/random.ts'
-import { halfToFloat32 } from '../../../src/values/half.ts'
+import { createRandom } from '../../../src/engine/sampling/sampler.ts'
+import { halfToFloat32 } from '../../../src/values/elements.ts'
 import { runtimeFolder } from '../../models/tiny.ts'
 
 /** Numbers of GPUBufferUsage, which TypeScript does not know. */

@@ -7,13 +7,17 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { Sequence } from '../../../src/engine/decoder.ts'
 import type { Engine, Prompt } from '../../../src/engine/engine.ts'
 import { loadDecoder } from '../../../src/engine/onnx/load.ts'
-import { MODEL_URL, openArtifacts } from '../../../src/engine/webllm/artifacts.ts'
-import { watchDevice } from '../../../src/engine/webllm/device.ts'
+import {
+  type LoadedPipeline,
+  MODEL_URL,
+  openArtifacts,
+  openPipeline,
+  watchDevice,
+} from '../../../src/engine/webllm/pipeline.ts'
 import { openWithPipeline } from '../../../src/engine/webllm/index.ts'
-import { openPipeline, type LoadedPipeline } from '../../../src/engine/webllm/pipeline.ts'
 import { runGeneration } from '../../../src/generation/generate.ts'
 import { planGeneration } from '../../../src/generation/plan.ts'
-import { withTimeout } from '../../../src/store/timeouts.ts'
+import { withTimeout } from '../../../src/values/promises.ts'
 import type { Host } from '../../../src/types/index.ts'
 import { constraintFolder, runtimeFolder, tinyFiles } from '../../models/tiny.ts'
 import { type Answered, type Body, chat, checkGeneration, postTo } from '../../contract/wire.ts'

@@ -7,9 +7,11 @@ import type {
   TextChunk,
   Prompt,
 } from '../../../src/engine/engine.ts'
-import { createDetokenizerFactory } from '../../../src/engine/text/detokenizer.ts'
+import {
+  createDetokenizerFactory,
+  type TokenizerFile,
+} from '../../../src/engine/text/vocabulary.ts'
 import { openOnnx } from '../../../src/engine/onnx/index.ts'
-import type { TokenizerFile } from '../../../src/engine/text/tokenizer-file.ts'
 import tokenizer from '../../models/tiny/tokenizer.json'
 import { CASES, constraintFolder, runtimeFolder, TEXTS, tinyFiles } from '../../models/tiny.ts'
 

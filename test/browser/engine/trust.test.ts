@@ -4,21 +4,19 @@ import { afterEach, describe, expect, test, vi } from 'vitest'
 import { findAdapter } from '../../../src/device/adapter.ts'
 import { requestGpu } from '../../../src/device/gpu.ts'
 import { loadDecoder } from '../../../src/engine/onnx/load.ts'
-import { rowOf } from '../../../src/engine/onnx/logits/row.ts'
+import { rowOf } from '../../../src/engine/onnx/logits/gpu.ts'
 import { loadRuntime, type Runtime, type Session } from '../../../src/engine/onnx/runtime.ts'
 import {
+  computesCorrectly,
   EXPECTED_LOGITS,
+  graphOf,
   HEAD,
+  idAt,
   KV_HEADS,
   LOCATION,
-} from '../../../src/engine/onnx/selftest/graphs.ts'
-import { openTrusted } from '../../../src/engine/onnx/selftest/open.ts'
-import {
-  computesCorrectly,
-  graphOf,
-  idAt,
   weightsOf,
 } from '../../../src/engine/onnx/selftest/selftest.ts'
+import { openTrusted } from '../../../src/engine/onnx/selftest/open.ts'
 import { takeRow } from '../../models/layouts.ts'
 import { CASES, FIRST_SCORES, runtimeFolder, tinyFiles } from '../../models/tiny.ts'
 import { oneOperator } from '../../support/protobuf.ts'

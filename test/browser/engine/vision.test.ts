@@ -6,12 +6,15 @@ import type { Engine, Prompt, StartInfo } from '../../../src/engine/engine.ts'
 import type { ImageReader, PromptImage } from '../../../src/engine/images.ts'
 import { openOnnx } from '../../../src/engine/onnx/index.ts'
 import { loadRuntime, type Runtime, type Session } from '../../../src/engine/onnx/runtime.ts'
-import { findOperatorError } from '../../../src/engine/onnx/selftest/operators.ts'
-import { createEncoder, type RunEncoder } from '../../../src/engine/onnx/vision/encoder.ts'
+import { findOperatorError } from '../../../src/engine/onnx/selftest/selftest.ts'
+import {
+  createEncoder,
+  openEncoder,
+  type RunEncoder,
+} from '../../../src/engine/onnx/vision/encoder.ts'
 import { readVisionFamily } from '../../../src/engine/onnx/vision/families.ts'
 import type { EncoderInputs } from '../../../src/engine/onnx/vision/family.ts'
 import { createImageStore, type ImageStore } from '../../../src/engine/onnx/vision/image-store.ts'
-import { openEncoder } from '../../../src/engine/onnx/vision/open-encoder.ts'
 import { constraintFolder, runtimeFolder } from '../../models/tiny.ts'
 import { VISION_MODELS, visionGraphs, visionImage, visionTexts } from '../../models/vision.ts'
 import { onnxFile, type Weight } from '../../support/onnx.ts'

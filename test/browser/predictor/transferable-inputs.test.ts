@@ -1,10 +1,10 @@
 /** Images and sound of a page, on their way to a worker. */
 import { describe, expect, test } from 'vitest'
-import { toPageSound } from '../../../src/predictor/page-sound.ts'
 import {
-  withTransferableInputs,
   closeImages,
+  toPageSound,
   toTransferable,
+  withTransferableInputs,
 } from '../../../src/predictor/transferable-inputs.ts'
 
 function painted(): HTMLCanvasElement {

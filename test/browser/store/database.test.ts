@@ -1,12 +1,22 @@
 /** The database: its connection, versions of its schema, facts, predictions, and the fence around writes. */
 import { openDB } from 'idb'
 import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest'
-import { deleteDamagedChunks } from '../../../src/store/damaged-chunks.ts'
 import {
-  openDatabase,
-  runAndCommit,
+  acquireWriteLease,
+  deleteAllChunks,
+  deleteChunk,
+  deleteDamagedChunks,
+  markVerified,
+  putChunk,
+  setEtag,
+  type WriteLease,
+} from '../../../src/store/assembly.ts'
+import {
   type Connection,
   type Database,
+  DB_VERSION,
+  openDatabase,
+  runAndCommit,
 } from '../../../src/store/database.ts'
 import {
   UNKNOWN_DIGEST,
@@ -15,11 +25,9 @@ import {
 } from '../../../src/store/db.ts'
 import { getDeviceFact, putDeviceFact, putFactOfGroup } from '../../../src/store/device-facts.ts'
 import { download } from '../../../src/store/download.ts'
-import { raiseEpoch, runFencedWrite } from '../../../src/store/epoch.ts'
-import { withFence } from '../../../src/store/fence.ts'
+import { raiseEpoch, runFencedWrite, withFence } from '../../../src/store/fence.ts'
 import { putImportedEntry } from '../../../src/store/imported-entries.ts'
 import { clearResources, removeTag, setPin } from '../../../src/store/inventory.ts'
-import { DB_VERSION } from '../../../src/store/migrations.ts'
 import {
   findPredictionByConfiguration,
   findPredictionById,
@@ -28,15 +36,6 @@ import {
   putPrediction,
   touchPrediction,
 } from '../../../src/store/prediction-records.ts'
-import {
-  acquireWriteLease,
-  deleteAllChunks,
-  deleteChunk,
-  markVerified,
-  putChunk,
-  setEtag,
-  type WriteLease,
-} from '../../../src/store/resource-writer.ts'
 import {
   findResourceRecord,
   readResource,

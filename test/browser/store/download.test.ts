@@ -2,7 +2,7 @@
 import { describe, expect, test, type TestContext } from 'vitest'
 import { InoriginError } from '../../../src/error.ts'
 import { createStorage } from '../../../src/host/library/storage.ts'
-import { deleteDamagedChunks } from '../../../src/store/damaged-chunks.ts'
+import { deleteDamagedChunks } from '../../../src/store/assembly.ts'
 import type { Database } from '../../../src/store/database.ts'
 import { CHUNK_BYTES } from '../../../src/store/db.ts'
 import { download, type DownloadTuning } from '../../../src/store/download.ts'

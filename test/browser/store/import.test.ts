@@ -2,8 +2,7 @@
 import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { expandMlcEntry } from '../../../src/catalog/mlc/expand-entry.ts'
 import type { ImplementationSelector } from '../../../src/host/choice/selector.ts'
-import { resourcesOf } from '../../../src/host/library/catalog-index.ts'
-import { createEntries } from '../../../src/host/library/entries.ts'
+import { createEntries, resourcesOf } from '../../../src/host/library/entries.ts'
 import { createImporter } from '../../../src/host/library/import.ts'
 import { ensureResources } from '../../../src/store/ensure.ts'
 import {
@@ -11,7 +10,7 @@ import {
   importFiles,
   type FileMatch,
   type ImportOptions,
-} from '../../../src/store/import.ts'
+} from '../../../src/store/import-file.ts'
 import {
   listImportedEntries,
   putImportedEntry,

@@ -11,7 +11,7 @@ import {
   markVerified,
   putChunk,
   type WriteLease,
-} from '../../../src/store/resource-writer.ts'
+} from '../../../src/store/assembly.ts'
 import {
   countStoredBytes,
   findResourceRecord,

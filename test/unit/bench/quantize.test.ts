@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { fromHalf } from '../../../src/values/half.ts'
+import { fromHalf } from '../../../src/values/elements.ts'
 import {
   BLOCK,
   BNB_BLOCK,

@@ -4,7 +4,7 @@ import { request as httpRequest, type IncomingHttpHeaders } from 'node:http'
 import { connect, type AddressInfo, type Socket } from 'node:net'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { WebSocket, WebSocketServer } from 'ws'
-import { createAnswers } from '../../../src/bridge/answers.ts'
+import { createAnswers } from '../../../src/bridge/connection.ts'
 import { lend as lendTab } from '../../../src/bridge/lend.ts'
 import {
   encodePiece,

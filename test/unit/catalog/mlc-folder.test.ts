@@ -1,8 +1,7 @@
 /** Files of a server that is slow or endless. */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { MAX_SMALL_FILE_BYTES } from '../../../src/catalog/hub/bounded-fetch.ts'
-import { fetchListing } from '../../../src/catalog/hub/listing.ts'
-import { fetchSmallFile, openFolder } from '../../../src/catalog/mlc/folder.ts'
+import { fetchListing, MAX_SMALL_FILE_BYTES } from '../../../src/catalog/hub/listing.ts'
+import { fetchSmallFile, openFolder } from '../../../src/catalog/mlc/resolve-mlc.ts'
 
 const { signal } = new AbortController()
 

@@ -3,7 +3,7 @@ import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import type { PredictorEntry } from '../../../src/catalog/schema.ts'
-import { createSnippet } from '../../../src/cli/add/snippet.ts'
+import { createSnippet } from '../../../src/cli/report.ts'
 import { onnxFile } from '../../support/onnx.ts'
 import {
   addIn,

@@ -2,7 +2,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { type BindingFlags, parseBindingFlags } from '../../../src/cli/add/binding-flags.ts'
+import { type BindingFlags, parseBindingFlags } from '../../../src/cli/commands/add.ts'
 import { addIn, catalogIn, expectWhole, freshFolder, passing, toPort } from './graphs.ts'
 
 /** An image of a fixed size, a state, and outputs of the same and of other shapes. */

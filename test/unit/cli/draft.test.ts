@@ -1,8 +1,7 @@
 /** Signatures that are drafted from the tensors of a model, and the options that change them. */
 import { describe, expect, test } from 'vitest'
-import { type BindingFlags, parseBindingFlags } from '../../../src/cli/add/binding-flags.ts'
-import { checkModel } from '../../../src/draft/check.ts'
-import type { OnnxModel, Value } from '../../../src/draft/model.ts'
+import { type BindingFlags, parseBindingFlags } from '../../../src/cli/commands/add.ts'
+import { checkModel, type OnnxModel, type Value } from '../../../src/draft/model.ts'
 import { draftSignature, findImage } from '../../../src/draft/signature.ts'
 import { applyWishes, toImageOption } from '../../../src/draft/wishes.ts'
 

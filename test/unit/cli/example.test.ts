@@ -1,8 +1,8 @@
 /** The example that `inorigin add` prints, and its errors for other formats. */
 import { type InferenceSession, Tensor } from 'onnxruntime-web'
 import { expect, test } from 'vitest'
-import { parseBindingFlags } from '../../../src/cli/add/binding-flags.ts'
-import { createSnippet } from '../../../src/cli/add/snippet.ts'
+import { parseBindingFlags } from '../../../src/cli/commands/add.ts'
+import { createSnippet } from '../../../src/cli/report.ts'
 import { tryExample } from '../../../src/cli/onnx/try-example.ts'
 import type { Graph } from '../../support/onnx.ts'
 import { addIn, freshFolder, toPort, weight } from './graphs.ts'

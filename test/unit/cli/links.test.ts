@@ -11,7 +11,7 @@ import {
 } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { expect, test } from 'vitest'
-import { copyItem } from '../../../src/cli/add/copy-file.ts'
+import { copyItem } from '../../../src/cli/add.ts'
 import { openInside, openRoot } from '../../../src/cli/add/model-root.ts'
 import type { Graph } from '../../support/onnx.ts'
 import {

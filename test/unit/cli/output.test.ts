@@ -1,9 +1,8 @@
 /** No name, description or error takes control of the terminal. */
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { escapeControls, print, printOver } from '../../../src/cli/output.ts'
-import { createProgress } from '../../../src/cli/progress.ts'
-import { generateTypes } from '../../../src/cli/types.ts'
+import { createProgress, escapeControls, print, printOver } from '../../../src/cli/output.ts'
+import { generateTypes } from '../../../src/cli/commands/types.ts'
 import { addIn, freshFolder, passing } from './graphs.ts'
 
 /** Creates a stream that keeps its text. */

@@ -1,7 +1,7 @@
 /** Notes on inputs that may be states or take sound, for the tensors of published models. */
 import type { InferenceSession } from 'onnxruntime-web'
 import { expect, test } from 'vitest'
-import { suggestOptions } from '../../../src/cli/onnx/suggest-options.ts'
+import { suggestOptions } from '../../../src/cli/onnx/test-plan.ts'
 
 type Tensors = Readonly<Record<string, readonly number[]>>
 

@@ -6,7 +6,7 @@ import {
   type JsonSchema,
   type Matcher,
 } from '../../../src/constraint/index.ts'
-import { createConstraintState } from '../../../src/engine/run/constraint-state.ts'
+import { createConstraintState } from '../../../src/engine/run/constraints.ts'
 import { wrongGrammars } from '../../support/grammars.ts'
 import {
   isAllowed,

@@ -1,7 +1,6 @@
 /** Texts of grammars in EBNF, GBNF and Lark, with the engine. */
 import { expect, test } from 'vitest'
-import type { Constraint } from '../../../src/constraint/constraint.ts'
-import { ConstraintError } from '../../../src/constraint/error.ts'
+import { type Constraint, ConstraintError } from '../../../src/constraint/constraint.ts'
 import { type Chance, createChance } from '../../support/random.ts'
 import { runs } from '../../support/runs.ts'
 import { expectTexts, Texts } from './texts.ts'

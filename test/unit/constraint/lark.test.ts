@@ -1,7 +1,10 @@
 /** Texts that constraints accept and refuse, with the engine. */
 import { expect, test } from 'vitest'
-import type { Constraint, TaggedConstraint } from '../../../src/constraint/constraint.ts'
-import { ConstraintError } from '../../../src/constraint/error.ts'
+import {
+  type Constraint,
+  ConstraintError,
+  type TaggedConstraint,
+} from '../../../src/constraint/constraint.ts'
 import {
   expectTexts,
   Texts,

@@ -1,7 +1,7 @@
 import { Validator } from '@cfworker/json-schema'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import { expect, test } from 'vitest'
-import { ConstraintError } from '../../../src/constraint/error.ts'
+import { ConstraintError } from '../../../src/constraint/constraint.ts'
 import { isObject } from '../../../src/constraint/schema/plain.ts'
 import { type Rewritten, rewriteSchema } from '../../../src/constraint/schema/rewrite.ts'
 import { type Grammar, SchemaEngine } from '../../schemas/engine.ts'

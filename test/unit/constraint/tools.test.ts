@@ -1,7 +1,7 @@
 /** Answers of each tool format, with and without reasoning, with the engine. */
 import { expect, test } from 'vitest'
 import type { Constraint } from '../../../src/constraint/constraint.ts'
-import { completionConstraint, withReasoningPrefix } from '../../../src/generation/constraint.ts'
+import { completionConstraint, withReasoningPrefix } from '../../../src/generation/plan.ts'
 import { FORMATS } from '../../../src/generation/tools/index.ts'
 import type { AnswerFormat, Tool, ToolUse } from '../../../src/types/index.ts'
 import { expectTexts, Texts } from './texts.ts'

@@ -21,7 +21,7 @@ import { summary } from '../../../demo/wire/summary.ts'
 import type { ScriptedAnswer } from '../../../src/adapters/testing/server.ts'
 import { createTestServer } from '../../../src/adapters/testing/server.ts'
 import { InoriginError } from '../../../src/error.ts'
-import { chatFields } from '../../../src/wire/chat-schema.ts'
+import { chatFields } from '../../../src/wire/chat.ts'
 import { messagesBodySchema } from '../../../src/wire/messages.ts'
 import { responsesBodySchema } from '../../../src/wire/responses.ts'
 

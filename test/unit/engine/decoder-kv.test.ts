@@ -1,21 +1,19 @@
 /** The KV cache of a decoder, its states, and the chunks that its memory allows. */
 import type { Tensor } from 'onnxruntime-web'
 import { beforeEach, describe, expect, test } from 'vitest'
-import { createChunkLimit } from '../../../src/engine/onnx/decoder/chunk-limit.ts'
+import { createChunkLimit } from '../../../src/engine/onnx/decoder/decoder.ts'
 import type { CacheSpec, Graph } from '../../../src/engine/onnx/decoder/graph.ts'
 import {
   cpuKvMemory,
-  gpuKvMemory,
-  type KvMemory,
-} from '../../../src/engine/onnx/decoder/kv-memory.ts'
-import {
   createKvPool,
+  gpuKvMemory,
   type KvLayout,
+  type KvMemory,
   type KvPool,
   type KvRow,
 } from '../../../src/engine/onnx/decoder/kv-pool.ts'
 import { createStateHistory } from '../../../src/engine/onnx/decoder/states.ts'
-import type { Ort } from '../../../src/engine/onnx/ort.ts'
+import type { Ort } from '../../../src/engine/onnx/tensor.ts'
 import { createChance } from '../../support/random.ts'
 
 const HEADS = 2

@@ -1,12 +1,14 @@
 /** Text and bytes of tokens, piece by piece. */
 import { Tokenizer } from '@huggingface/tokenizers'
 import { describe, expect, test } from 'vitest'
-import { createOutputFactory } from '../../../src/engine/run/output.ts'
-import { createRandom } from '../../../src/engine/sampling/random.ts'
+import { createOutputFactory } from '../../../src/engine/run/decode-loop.ts'
+import { createRandom } from '../../../src/engine/sampling/sampler.ts'
 import type { ModelConfig } from '../../../src/engine/text/config.ts'
-import { createDetokenizerFactory } from '../../../src/engine/text/detokenizer.ts'
-import type { TokenizerFile } from '../../../src/engine/text/tokenizer-file.ts'
-import { listTokenBytes } from '../../../src/engine/text/vocabulary.ts'
+import {
+  createDetokenizerFactory,
+  listTokenBytes,
+  type TokenizerFile,
+} from '../../../src/engine/text/vocabulary.ts'
 import { runs } from '../../support/runs.ts'
 import {
   encodePlain,

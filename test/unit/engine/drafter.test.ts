@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest'
 import type { GenerationUpdate } from '../../../src/engine/engine.ts'
 import { createDrafter } from '../../../src/engine/run/drafter.ts'
-import { createDraftSizer } from '../../../src/engine/run/draft-sizer.ts'
+import { createDraftSizer } from '../../../src/engine/run/executor.ts'
 import { createChance } from '../../support/random.ts'
 import type { Chance } from '../../support/random.ts'
 import {

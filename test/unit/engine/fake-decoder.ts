@@ -11,14 +11,16 @@ import type {
   GenerationUpdate,
   TextChunk,
 } from '../../../src/engine/engine.ts'
-import { type DecodeLoopSetup, runDecodeLoop } from '../../../src/engine/run/decode-loop.ts'
-import type { ModelConstraints } from '../../../src/engine/run/model-constraints.ts'
-import type { Output } from '../../../src/engine/run/output.ts'
+import {
+  type DecodeLoopSetup,
+  type Output,
+  runDecodeLoop,
+} from '../../../src/engine/run/decode-loop.ts'
+import type { ModelConstraints } from '../../../src/engine/run/constraints.ts'
 import { createScheduler } from '../../../src/engine/run/scheduler.ts'
 import { createCpuLogits } from '../../../src/engine/sampling/logits.ts'
 import { createSampler } from '../../../src/engine/sampling/sampler.ts'
-import type { ErrorCode } from '../../../src/error-codes.ts'
-import { InoriginError } from '../../../src/error.ts'
+import { type ErrorCode, InoriginError } from '../../../src/error.ts'
 
 export const VOCABULARY = 64
 export const END = 63

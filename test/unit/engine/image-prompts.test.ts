@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { FIRST_IMAGE_ROW, isImageRow, type PromptImage } from '../../../src/engine/images.ts'
 import { readConfig } from '../../../src/engine/text/config.ts'
-import { createPromptBuilder } from '../../../src/engine/text/prompt-builder.ts'
+import { createPromptBuilder } from '../../../src/engine/text/prompt-tokenizer.ts'
 import type { ChatMessage, Image } from '../../../src/types/index.ts'
 
 const FOLDER = join(import.meta.dirname, '../../models/vision')

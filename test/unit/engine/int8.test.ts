@@ -1,13 +1,13 @@
 /** Weights of 4 or 8 bits in blocks, converted to 8 bits in columns. */
 import { readFile } from 'node:fs/promises'
 import { describe, expect, test } from 'vitest'
-import { convertToInt8 } from '../../../src/engine/onnx/int8/convert.ts'
-import { readGraphFile } from '../../../src/engine/onnx/int8/graph-file.ts'
 import {
   type BlockQuantized,
   columnScales,
+  convertToInt8,
   toInt8Rows,
-} from '../../../src/engine/onnx/int8/requantize.ts'
+} from '../../../src/engine/onnx/int8.ts'
+import { readGraphFile } from '../../../src/engine/onnx/graph-file.ts'
 import type { GraphFiles } from '../../../src/engine/onnx/model-files.ts'
 import { createChance } from '../../support/random.ts'
 

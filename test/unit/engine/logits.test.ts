@@ -1,11 +1,10 @@
 import { describe, expect, test } from 'vitest'
 import type { Adjustments } from '../../../src/engine/decoder.ts'
-import { adjust } from '../../../src/engine/sampling/adjust.ts'
-import { fromHalf, halfToFloat32, toHalf } from '../../../src/values/half.ts'
-import { rowOf } from '../../../src/engine/onnx/logits/row.ts'
-import { createCpuLogits, selectCandidates } from '../../../src/engine/sampling/logits.ts'
-import { computeLogprobs } from '../../../src/engine/sampling/logprobs.ts'
-import { createRandom } from '../../../src/engine/sampling/random.ts'
+import { adjust, createCpuLogits, selectCandidates } from '../../../src/engine/sampling/logits.ts'
+import { fromHalf, halfToFloat32, toHalf } from '../../../src/values/elements.ts'
+import { rowOf } from '../../../src/engine/onnx/logits/gpu.ts'
+import { computeLogprobs } from '../../../src/engine/run/decode-loop.ts'
+import { createRandom } from '../../../src/engine/sampling/sampler.ts'
 
 const random = createRandom(11)
 const below = (limit: number): number => Math.floor(random() * limit)

@@ -2,7 +2,7 @@
 import { readFile } from 'node:fs/promises'
 import { afterEach, expect, onTestFinished, test, vi } from 'vitest'
 import type { Constraint } from '../../../src/constraint/index.ts'
-import { createModelConstraints } from '../../../src/engine/run/model-constraints.ts'
+import { createModelConstraints } from '../../../src/engine/run/constraints.ts'
 import { readConfig } from '../../../src/engine/text/config.ts'
 import { WASM } from '../../support/random-constraints.ts'
 

@@ -1,14 +1,12 @@
 /** Files and graphs of ONNX models. */
 import { readFile } from 'node:fs/promises'
 import { describe, expect, test } from 'vitest'
-import { toChunkedFile } from '../../../src/engine/onnx/chunked-file.ts'
+import { separateWeights, type Session, toChunkedFile } from '../../../src/engine/onnx/runtime.ts'
 import { readGraph, staysOnDevice } from '../../../src/engine/onnx/decoder/graph.ts'
-import { readOperations } from '../../../src/engine/onnx/decoder/operations.ts'
-import { readGraphFile } from '../../../src/engine/onnx/int8/graph-file.ts'
+import { readOperations } from '../../../src/engine/onnx/protobuf.ts'
+import { readGraphFile } from '../../../src/engine/onnx/graph-file.ts'
 import { getModelFiles } from '../../../src/engine/onnx/model-files.ts'
 import { pruneGraph } from '../../../src/engine/onnx/pruned-graph.ts'
-import type { Session } from '../../../src/engine/onnx/runtime.ts'
-import { separateWeights } from '../../../src/engine/onnx/separate-weights.ts'
 import { onnxFile, onnxGraph, type Operator, type Port } from '../../support/onnx.ts'
 import { type Message, type Value, writeMessage } from '../../support/protobuf.ts'
 

@@ -2,12 +2,15 @@
 import { Tokenizer } from '@huggingface/tokenizers'
 import { describe, expect, test, vi } from 'vitest'
 import type { Conversation, Prompt } from '../../../src/engine/engine.ts'
-import { createOutputFactory } from '../../../src/engine/run/output.ts'
+import { createOutputFactory } from '../../../src/engine/run/decode-loop.ts'
 import { parseTemplate } from '../../../src/engine/text/chat-template.ts'
 import type { ModelConfig } from '../../../src/engine/text/config.ts'
-import { createDetokenizerFactory } from '../../../src/engine/text/detokenizer.ts'
-import { createPromptBuilder, type PromptBuilder } from '../../../src/engine/text/prompt-builder.ts'
-import { createPromptTokenizer } from '../../../src/engine/text/prompt-tokenizer.ts'
+import { createDetokenizerFactory } from '../../../src/engine/text/vocabulary.ts'
+import {
+  createPromptBuilder,
+  createPromptTokenizer,
+  type PromptBuilder,
+} from '../../../src/engine/text/prompt-tokenizer.ts'
 import type { ChatMessage, Tool } from '../../../src/types/index.ts'
 import { BRACKETS, JOINED, KINDS, PLAIN, PYTHONIC, TAGGED } from '../../support/templates.ts'
 import { fileOf, idOf, SPECIAL_NAMES, TOKENIZER_NAMES } from '../../support/tokenizers.ts'

@@ -1,6 +1,6 @@
 /** The prefill of long prompts, in chunks whose length depends on the speed of the device. */
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import { createChunkSizer } from '../../../src/engine/run/chunk-sizer.ts'
+import { createChunkSizer } from '../../../src/engine/run/executor.ts'
 import { greedy, type LoopOptions, numbers, openLoop, textOf } from './fake-decoder.ts'
 
 const clock = { now: 0 }

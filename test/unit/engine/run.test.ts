@@ -1,7 +1,7 @@
 /** Answers of the decode loop: what they are, and how several share a decoder. */
 import { describe, expect, test, vi } from 'vitest'
 import type { GenerateOptions, TextChunk } from '../../../src/engine/engine.ts'
-import type { Output } from '../../../src/engine/run/output.ts'
+import type { Output } from '../../../src/engine/run/decode-loop.ts'
 import {
   EVEN,
   type LoopOptions,

@@ -1,10 +1,12 @@
 import { describe, expect, test } from 'vitest'
 import type { Candidates } from '../../../src/engine/decoder.ts'
-import { adjust } from '../../../src/engine/sampling/adjust.ts'
-import { selectCandidates } from '../../../src/engine/sampling/logits.ts'
-import type { SamplingRange } from '../../../src/engine/sampling/draw.ts'
-import { createRandom } from '../../../src/engine/sampling/random.ts'
-import { createSampler, type Sampler } from '../../../src/engine/sampling/sampler.ts'
+import { adjust, selectCandidates } from '../../../src/engine/sampling/logits.ts'
+import {
+  createRandom,
+  createSampler,
+  type Sampler,
+  type SamplingRange,
+} from '../../../src/engine/sampling/sampler.ts'
 import type { Sampling } from '../../../src/types/index.ts'
 import { runs } from '../../support/runs.ts'
 

@@ -3,10 +3,7 @@ import { describe, expect, test } from 'vitest'
 import type { GpuComparison } from '../../../src/device/gpu-verdict.ts'
 import { FIRST_IMAGE_ROW } from '../../../src/engine/images.ts'
 import { createPositions, type Positions } from '../../../src/engine/onnx/decoder/positions.ts'
-import {
-  createCheckedEncoder,
-  type OpenEncoder,
-} from '../../../src/engine/onnx/vision/checked-encoder.ts'
+import { createCheckedEncoder, type OpenEncoder } from '../../../src/engine/onnx/vision/encoder.ts'
 import { readVisionFamily } from '../../../src/engine/onnx/vision/families.ts'
 import type {
   EncoderInput,
@@ -15,8 +12,7 @@ import type {
   Picture,
   VisionFamily,
 } from '../../../src/engine/onnx/vision/family.ts'
-import { createIdentities } from '../../../src/engine/onnx/vision/image-identities.ts'
-import { isLyingJpeg } from '../../../src/engine/onnx/vision/orientation.ts'
+import { createIdentities, isLyingJpeg } from '../../../src/engine/onnx/vision/image-store.ts'
 import { InoriginError } from '../../../src/error.ts'
 import { type Pixels, resample } from '../../../src/values/resample.ts'
 import sizes from '../../models/vision-sizes.json'

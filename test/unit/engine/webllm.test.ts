@@ -8,8 +8,8 @@ import {
   toConfigFiles,
   withOverrides,
 } from '../../../src/engine/webllm/config-files.ts'
-import { createGenerationQueue } from '../../../src/engine/webllm/generation-queue.ts'
-import { findForeignRelease, WEBLLM_RELEASE } from '../../../src/engine/webllm/library-release.ts'
+import { createGenerationQueue } from '../../../src/engine/webllm/index.ts'
+import { findForeignRelease, WEBLLM_RELEASE } from '../../../src/engine/webllm/pipeline.ts'
 import type { ChatMessage } from '../../../src/types/index.ts'
 
 const files = new Map([

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { Constraint, TaggedConstraint } from '../../../src/constraint/index.ts'
-import { completionConstraint } from '../../../src/generation/constraint.ts'
+import { completionConstraint } from '../../../src/generation/plan.ts'
 import { FORMATS, type ToolFormat, toolConstraint } from '../../../src/generation/tools/index.ts'
 import type { Tool, ToolUse } from '../../../src/types/index.ts'
 import { TIME, use, WEATHER } from './scripted.ts'

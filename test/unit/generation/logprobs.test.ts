@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { TextChunk } from '../../../src/engine/engine.ts'
-import { createLogprobBuffer } from '../../../src/generation/logprobs.ts'
+import { createLogprobBuffer } from '../../../src/generation/completion.ts'
 import type { TokenLogprob } from '../../../src/types/index.ts'
 import { createChance } from '../../support/random.ts'
 import { runs } from '../../support/runs.ts'

@@ -1,8 +1,8 @@
 /** Tool calls in the formats of the model families: how they are detected, parsed and written. */
 import { describe, expect, test } from 'vitest'
 import { TOOL_FORMATS } from '../../../src/catalog/schema.ts'
-import { writeCalls } from '../../../src/engine/text/cut-arguments.ts'
-import { findParameters } from '../../../src/generation/tools/arguments.ts'
+import { writeCalls } from '../../../src/engine/text/template-variables.ts'
+import { findParameters } from '../../../src/generation/tools/format.ts'
 import { detectFormat, FORMATS, type ToolFormat } from '../../../src/generation/tools/index.ts'
 import { createToolParser, type ParsedPart } from '../../../src/generation/tools/parser.ts'
 import { createChance } from '../../support/random.ts'

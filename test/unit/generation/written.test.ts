@@ -6,7 +6,7 @@ import {
   completionConstraint,
   type ReasoningPrefix,
   withReasoningPrefix,
-} from '../../../src/generation/constraint.ts'
+} from '../../../src/generation/plan.ts'
 import { createReasoningSplitter } from '../../../src/generation/reasoning.ts'
 import { FORMATS, toolConstraint, type ToolFormat } from '../../../src/generation/tools/index.ts'
 import { createToolParser, type ParsedPart } from '../../../src/generation/tools/parser.ts'

@@ -1,15 +1,14 @@
 /** Answers of local models: their loads, their retries, and the errors with which they end. */
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { gpuDiffers, verdictFromError } from '../../../src/device/gpu-verdict.ts'
-import type { ErrorCode } from '../../../src/error-codes.ts'
-import { InoriginError } from '../../../src/error.ts'
+import { type ErrorCode, InoriginError } from '../../../src/error.ts'
 import { MODEL_METHODS, type ModelService } from '../../../src/host/models/model-service.ts'
-import { createBatchWriter } from '../../../src/host/requests/batch-writer.ts'
+import { createBatchWriter } from '../../../src/host/requests/background-jobs.ts'
 import { streamPrediction } from '../../../src/host/requests/prediction-stream.ts'
 import { createHttpPredictors } from '../../../src/host/requests/predictors.ts'
 import { createRetryPolicy, withRetry } from '../../../src/host/requests/retry.ts'
 import { answer } from '../../../src/link/answer.ts'
-import { remote } from '../../../src/link/remote.ts'
+import { remote } from '../../../src/link/ask.ts'
 import { HOST_METHODS } from '../../../src/types/host.ts'
 import type {
   BackgroundEvent,

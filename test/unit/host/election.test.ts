@@ -1,6 +1,6 @@
 /** Which tab computes: the election by a lock that tabs wait for, steal and release. */
 import { expect, test, vi } from 'vitest'
-import { joinElection, type Election } from '../../../src/host/tab/election.ts'
+import { joinElection, type Election } from '../../../src/host/tab/page.ts'
 import { createLocks } from '../../support/locks.ts'
 
 type Tab = Election & { log: string[] }

@@ -4,21 +4,20 @@ import { chooseImplementation } from '../../../src/catalog/choose-implementation
 import { completeMlcEntry, expandMlcEntry } from '../../../src/catalog/mlc/expand-entry.ts'
 import type { Entry, Implementation, Resource } from '../../../src/catalog/schema.ts'
 import type { Capabilities } from '../../../src/device/capabilities.ts'
-import type { ErrorCode } from '../../../src/error-codes.ts'
-import { InoriginError, type ErrorKind } from '../../../src/error.ts'
+import { type ErrorCode, type ErrorKind, InoriginError } from '../../../src/error.ts'
 import { selectMeasurable } from '../../../src/host/choice/benchmark.ts'
 import { createFailureExplainer } from '../../../src/host/library/explain-failure.ts'
 import { createPredictions } from '../../../src/host/library/predictions.ts'
-import { resolveImplementation } from '../../../src/host/library/resolve-implementation.ts'
-import { createResources } from '../../../src/host/library/resources.ts'
-import { createSingleFlight } from '../../../src/host/library/single-flight.ts'
-import { createStorage } from '../../../src/host/library/storage.ts'
 import {
   findInEntry,
   findUnavailable,
   parseStoredImplementation,
+  resolveImplementation,
   toStoredEntry,
 } from '../../../src/host/library/stored-implementation.ts'
+import { createResources } from '../../../src/host/library/resources.ts'
+import { createSingleFlight } from '../../../src/values/promises.ts'
+import { createStorage } from '../../../src/host/library/storage.ts'
 import type { PredictionRecord } from '../../../src/store/db.ts'
 import type { ensureResources } from '../../../src/store/ensure.ts'
 import type { PredictionRequest } from '../../../src/types/index.ts'

@@ -3,19 +3,19 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import type { Implementation } from '../../../src/catalog/schema.ts'
 import { NO_RECORD } from '../../../src/host/choice/load-crashes.ts'
 import type { ModelToHost } from '../../../src/host/messages.ts'
-import { createDirectPortOpener } from '../../../src/host/models/direct-ports.ts'
+import {
+  createDirectPortOpener,
+  createModels,
+  type Models,
+  type ResolvedImplementation,
+} from '../../../src/host/models/models.ts'
 import { createEventHub } from '../../../src/host/models/event-hub.ts'
 import { createIdleMonitor, IDLE_DELAY_MS } from '../../../src/host/models/idle.ts'
 import { startLoad } from '../../../src/host/models/implementation-load.ts'
 import { createLoadTrace } from '../../../src/host/models/load-trace.ts'
 import type { ModelInstance } from '../../../src/host/models/model-instance.ts'
 import type { ModelService, ModelSetup } from '../../../src/host/models/model-service.ts'
-import {
-  createModels,
-  type Models,
-  type ResolvedImplementation,
-} from '../../../src/host/models/models.ts'
-import { createWatchdog, PING_INTERVAL_MS } from '../../../src/host/models/watchdog.ts'
+import { createWatchdog, PING_INTERVAL_MS } from '../../../src/host/models/model-thread.ts'
 import type { TransferProgress } from '../../../src/store/transfer-rate.ts'
 import type { Remote, TraceReport } from '../../../src/types/index.ts'
 import { arrived } from '../../support/arrived.ts'

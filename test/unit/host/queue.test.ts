@@ -1,7 +1,10 @@
 /** The queue of a model: its order, its limits, and the admission to a full queue. */
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import { CONFIRM_TIMEOUT_MS } from '../../../src/host/requests/admission.ts'
-import { CANCEL_DELAY_MS, createQueue } from '../../../src/host/requests/queue.ts'
+import {
+  CANCEL_DELAY_MS,
+  CONFIRM_TIMEOUT_MS,
+  createQueue,
+} from '../../../src/host/requests/queue.ts'
 
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })

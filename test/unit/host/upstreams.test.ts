@@ -6,10 +6,14 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { createTestServer } from '../../../src/adapters/testing/server.ts'
 import { CONDITIONS, type Condition, type Upstream } from '../../../src/catalog/upstream-schema.ts'
 import { resolveUpstream } from '../../../src/catalog/upstreams.ts'
-import { ERROR_CODES, type ErrorCode } from '../../../src/error-codes.ts'
-import { InoriginError, STATUS, type ErrorKind } from '../../../src/error.ts'
-import { createDelivery } from '../../../src/link/delivery.ts'
-import { continueGeneration } from '../../../src/link/failover.ts'
+import {
+  ERROR_CODES,
+  type ErrorCode,
+  type ErrorKind,
+  InoriginError,
+  STATUS,
+} from '../../../src/error.ts'
+import { continueGeneration, createDelivery } from '../../../src/link/failover.ts'
 import type { Route } from '../../../src/types/index.ts'
 import { createChance, type Chance } from '../../support/random.ts'
 import {

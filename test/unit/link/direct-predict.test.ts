@@ -1,11 +1,10 @@
 /** Predictions that a page sends straight to the worker of a predictor. */
 import { afterEach, expect, test, vi } from 'vitest'
-import type { ErrorCode } from '../../../src/error-codes.ts'
-import { InoriginError, type ErrorKind } from '../../../src/error.ts'
+import { type ErrorCode, type ErrorKind, InoriginError } from '../../../src/error.ts'
 import { answer } from '../../../src/link/answer.ts'
 import { predictDirectly } from '../../../src/link/direct-predict.ts'
 import type { Link } from '../../../src/link/link.ts'
-import { remote } from '../../../src/link/remote.ts'
+import { remote } from '../../../src/link/ask.ts'
 import { DIRECT_METHODS } from '../../../src/types/control.ts'
 import type {
   Caller,

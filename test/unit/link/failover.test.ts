@@ -1,9 +1,7 @@
 /** Streams whose hosts die, put together again. */
 import { describe, expect, test } from 'vitest'
-import type { ErrorCode } from '../../../src/error-codes.ts'
-import { InoriginError } from '../../../src/error.ts'
-import { createDelivery } from '../../../src/link/delivery.ts'
-import { withFailover } from '../../../src/link/failover.ts'
+import { type ErrorCode, InoriginError } from '../../../src/error.ts'
+import { createDelivery, withFailover } from '../../../src/link/failover.ts'
 import type { GenerationEvent, GenerationRequest, Host } from '../../../src/types/index.ts'
 import { progressOf } from '../../support/samples.ts'
 import { collect } from '../wire/scripted-host.ts'

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest'
-import type { Operation } from '../../../src/engine/onnx/decoder/operations.ts'
+import type { Operation } from '../../../src/engine/onnx/protobuf.ts'
 import { findChoiceSource, type ChosenFrom } from '../../../src/predictor/chosen-from.ts'
-import { compareTensors } from '../../../src/predictor/compare-tensors.ts'
+import { compareTensors } from '../../../src/predictor/gpu-check.ts'
 import type { RawTensor } from '../../../src/predictor/tensor.ts'
-import { toHalf } from '../../../src/values/half.ts'
+import { toHalf } from '../../../src/values/elements.ts'
 
 const floats = (data: number[], shape = [data.length]): RawTensor => ({
   type: 'float32',

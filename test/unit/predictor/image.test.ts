@@ -6,10 +6,14 @@ import {
   findRegion,
   getPaddingBefore,
   placeImage,
-} from '../../../src/predictor/image-fit.ts'
+} from '../../../src/predictor/image.ts'
 import { encodePng } from '../../../src/predictor/png.ts'
-import { countChannels, denormalizePixels, writePixels } from '../../../src/predictor/pixels.ts'
-import { crc32 } from '../../../src/values/crc32.ts'
+import {
+  countChannels,
+  denormalizePixels,
+  writePixels,
+} from '../../../src/predictor/image-tensor.ts'
+import { crc32 } from '../../../src/values/bytes.ts'
 
 const layout = (changes: Partial<ImageLayout>): ImageLayout => ({
   width: 2,

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { findGpuShortage, findInputMismatch } from '../../../src/predictor/runtime-errors.ts'
+import { findGpuShortage, findInputMismatch } from '../../../src/predictor/run-plan.ts'
 
 const failed = (code: number, message: string) =>
   `failed to call OrtRun(). ERROR_CODE: ${code}, ERROR_MESSAGE: ${message}`

@@ -1,8 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { parseSound } from '../../../src/predictor/audio.ts'
-import { resampleSound } from '../../../src/predictor/resample-sound.ts'
-import { cutWindows } from '../../../src/predictor/sound-windows.ts'
-import { readWav } from '../../../src/predictor/wav.ts'
+import { parseSound, readWav } from '../../../src/predictor/audio.ts'
+import { cutWindows, resampleSound } from '../../../src/predictor/carry.ts'
 
 /** Samples of a tone. */
 const tone = (sampleRate: number, length: number, hertz = 440): Float32Array =>

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { Step } from '../../../src/catalog/schema.ts'
-import { endsTensor, openSteps } from '../../../src/predictor/bind-steps.ts'
+import { endsTensor, openSteps } from '../../../src/predictor/bind.ts'
 import { applySteps } from '../../../src/predictor/steps.ts'
 import { decodeOutput } from '../../../src/predictor/tensor-codec.ts'
 import type { RawTensor } from '../../../src/predictor/tensor.ts'

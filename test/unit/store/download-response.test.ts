@@ -1,7 +1,7 @@
 /** What a download does with the response of a server. */
 import { describe, expect, test } from 'vitest'
 import type { WantedResource } from '../../../src/store/db.ts'
-import { interpretResponse } from '../../../src/store/download-response.ts'
+import { interpretResponse } from '../../../src/store/download.ts'
 
 const wanted: WantedResource = {
   type: 'onnx',

@@ -2,10 +2,10 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { createCatalogIndex } from '../../../src/host/library/catalog-index.ts'
+import { createCatalogIndex } from '../../../src/host/library/entries.ts'
 import type { ResourceRecord } from '../../../src/store/db.ts'
 import { listStoredTags } from '../../../src/store/inventory.ts'
-import { computeBackoffMs, sleep } from '../../../src/store/timeouts.ts'
+import { computeBackoffMs, sleep } from '../../../src/values/promises.ts'
 import { createRate } from '../../../src/store/transfer-rate.ts'
 import { HASH, model } from '../catalog/entries.ts'
 

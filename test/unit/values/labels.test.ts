@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { parseLabels } from '../../../src/values/labels.ts'
+import { parseLabels } from '../../../src/predictor/labels.ts'
 
 test.each<[string, readonly string[] | null]>([
   ['cat\ndog\n', ['cat', 'dog']],

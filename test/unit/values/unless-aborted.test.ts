@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { unlessAborted } from '../../../src/values/unless-aborted.ts'
+import { unlessAborted } from '../../../src/values/promises.ts'
 
 const never = new Promise<never>(() => undefined)
 

@@ -1,6 +1,6 @@
 /** Every field of a chat completion. */
 import { describe } from 'vitest'
-import { shorten } from '../../../src/values/shorten.ts'
+import { shorten } from '../../../src/values/text.ts'
 import {
   asks,
   fieldsOf,

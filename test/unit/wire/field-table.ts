@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { expect, it } from 'vitest'
 import type { GenerationRequest } from '../../../src/types/index.ts'
-import { shorten } from '../../../src/values/shorten.ts'
+import { shorten } from '../../../src/values/text.ts'
 import { put } from './mutate.ts'
 import { chatOf, errorOf, messageOf, scriptedHost, send } from './scripted-host.ts'
 import type { Script } from './scripted-host.ts'

@@ -1,8 +1,8 @@
 /** The host of `inorigin/testing` for tests of the wire: it writes raw events, and records its calls. */
-import { createTestBackground } from '../../../src/adapters/testing/background.ts'
-import type { Loadable } from '../../../src/adapters/testing/loads.ts'
 import {
   createScriptedHost,
+  createTestBackground,
+  type Loadable,
   withAuthorization,
 } from '../../../src/adapters/testing/scripted-host.ts'
 import { InoriginError } from '../../../src/error.ts'

@@ -1,7 +1,7 @@
 /** Creates the inputs of a run besides its caches: tokens, attention mask and positions. */
 import type { Tensor } from 'onnxruntime-web'
 import { isImageRow } from '../../images.ts'
-import type { Ort } from '../ort.ts'
+import type { Ort } from '../tensor.ts'
 import type { Graph } from './graph.ts'
 import { AXES, type Positions } from './positions.ts'
 

@@ -9,7 +9,7 @@ import { isImageRow, type ImageGrid } from '../../images.ts'
 export const AXES = 3
 
 /** An image among all those of a model: its places, and the number of its first row. */
-export interface LocatedImage {
+interface LocatedImage {
   grid: ImageGrid
   firstRow: number
 }

@@ -2,17 +2,24 @@
  * Logits in GPU memory, whose highest are selected on the GPU. One step needs two dispatches for
  * all rows, or one if the vocabulary is small. It reads back at most 520 bytes a row.
  */
+import type { Tensor } from 'onnxruntime-web'
+import { STORAGE_USAGE } from '../../../device/gpu.ts'
 import { InoriginError } from '../../../error.ts'
-import type { CandidateRequest, Candidates, Logits } from '../../decoder.ts'
-import { deviceFailure } from '../../failure.ts'
-import { halfToFloat32 } from '../../../values/half.ts'
-import { createJob } from './job.ts'
-import { keyToBits } from '../../sampling/logit-key.ts'
-import { recordWords } from './layout.ts'
-import { rankByKeys } from '../../sampling/rank.ts'
-import { createReadback } from './readback.ts'
-import { createScratch } from './scratch.ts'
-import { MERGE, SCAN } from './shader.ts'
+import { halfToFloat32 } from '../../../values/elements.ts'
+import type { Adjustments, CandidateRequest, Candidates, Logits } from '../../decoder.ts'
+import { deviceFailure, deviceLost, gpuFailure } from '../../failure.ts'
+import { repetitionFactors } from '../../sampling/logits.ts'
+import { keyToBits, rankByKeys } from '../../sampling/rank.ts'
+import { openScopes } from '../watch.ts'
+import {
+  CHUNK_LOGITS,
+  ENTRY_WORDS,
+  HEAD_WORDS,
+  MERGE,
+  recordWords,
+  ROW_WORDS,
+  SCAN,
+} from './shader.ts'
 
 /** Some rows of a buffer of logits. */
 interface GpuScores {
@@ -144,3 +151,190 @@ async function compile(gpu: GPUDevice, code: string): Promise<GPUComputePipeline
 
 /** Rounds up to whole 32-bit words, which copies and bindings require. */
 const roundUp = (bytes: number): number => Math.ceil(bytes / 4) * 4
+
+// Encodes the requests for candidates of each row as input of the shaders.
+
+/** Location and type of the selected rows of logits. */
+interface Rows {
+  /** `true` if the logits are float16. */
+  half: boolean
+  /** Index in the buffer of each selected row. */
+  order: readonly number[]
+  vocabulary: number
+}
+
+/** Input of the shaders. */
+interface Job {
+  /** Encoded job; see `layout.ts`. */
+  words: Uint32Array<ArrayBuffer>
+  /** Number of chunks of a row. */
+  chunks: number
+  /** Number of candidates that a record has room for. */
+  slots: number
+}
+
+/** Maximum of 1 / temperature, which must be finite for the shaders. */
+const MAX_INVERSE_TEMPERATURE = 1e30
+
+/** Creates a job; `asks` has one item per row. */
+function createJob({ half, order, vocabulary }: Rows, asks: readonly CandidateRequest[]): Job {
+  const chunks = Math.ceil(vocabulary / CHUNK_LOGITS)
+  const slots = Math.min(vocabulary, Math.max(...asks.map(({ count }) => count)))
+  const entries = asks.map(({ adjustments }) => entriesOf(adjustments, vocabulary))
+  const maskWords = Math.ceil(vocabulary / 32)
+  const masked = asks.filter(({ adjustments }) => adjustments?.mask).length
+  const entryCount = entries.reduce((sum, { length }) => sum + length, 0)
+  const head = HEAD_WORDS + ROW_WORDS * order.length
+  const words = new Uint32Array(head + ENTRY_WORDS * entryCount + maskWords * masked)
+  const floats = new Float32Array(words.buffer)
+  words.set([vocabulary, half ? 1 : 0, chunks, slots])
+
+  let next = head
+  asks.forEach(({ count, temperature, adjustments }, index) => {
+    const row = HEAD_WORDS + ROW_WORDS * index
+    const own = entries[index] as Entry[]
+    words[row] = (order[index] as number) * vocabulary
+    words[row + 1] = Math.min(count, vocabulary)
+    floats[row + 2] = temperature > 0 ? Math.min(1 / temperature, MAX_INVERSE_TEMPERATURE) : 0
+    words[row + 3] = next
+    words[row + 4] = own.length
+    for (const { id, positive, negative, amount } of own) {
+      words[next] = id
+      floats.set([positive, negative, amount], next + 1)
+      next += ENTRY_WORDS
+    }
+    const mask = adjustments?.mask
+    if (!mask) return
+    words[row + 5] = next
+    words.set(mask.subarray(0, maskWords), next)
+    next += maskWords
+  })
+  return { words, chunks, slots }
+}
+
+interface Entry {
+  id: number
+  positive: number
+  negative: number
+  amount: number
+}
+
+/** Merges the repetition penalty and the logit bias into one entry per token, sorted by id. */
+function entriesOf({ repetition, bias }: Adjustments = {}, vocabulary: number): Entry[] {
+  const entries = new Map<number, Entry>()
+  if (repetition) {
+    const factors = repetitionFactors(repetition.factor)
+    for (const id of repetition.ids) entries.set(id, { id, ...factors, amount: 0 })
+  }
+  bias?.ids.forEach((id, index) => {
+    const entry = entries.get(id) ?? { id, positive: 1, negative: 1, amount: 0 }
+    entries.set(id, { ...entry, amount: bias.amounts[index] as number })
+  })
+  return [...entries.values()].filter(({ id }) => id < vocabulary).sort((a, b) => a.id - b.id)
+}
+
+// Reads results of the GPU back into CPU memory, through reused buffers.
+
+/**
+ * Function that resolves with the bytes that `encode`, called synchronously, copies to the start of
+ * `target`. Rejects with `unavailable` if the device is lost or reports an error.
+ */
+type Readback = (
+  bytes: number,
+  encode: (encoder: GPUCommandEncoder, target: GPUBuffer) => void,
+) => Promise<ArrayBuffer>
+
+/** Usage flags `MAP_READ | COPY_DST` of `GPUBufferUsage`. */
+const USAGE = 0x01 | 0x08
+/** `GPUMapMode.READ`. */
+const READ = 0x01
+
+/** Creates a readback with its own buffers, which live as long as the device. */
+function createReadback(gpu: GPUDevice): Readback {
+  const free: GPUBuffer[] = []
+
+  const take = (bytes: number): GPUBuffer => {
+    const index = free.findIndex(({ size }) => size >= bytes && size <= 4 * Math.max(bytes, 1024))
+    const found = index === -1 ? undefined : free.splice(index, 1)[0]
+    return found ?? gpu.createBuffer({ label: 'readback', size: powerOfTwo(bytes), usage: USAGE })
+  }
+
+  const giveBack = (buffer: GPUBuffer): void => {
+    if (free.length >= 4) buffer.destroy()
+    else free.push(buffer)
+  }
+
+  return async (bytes, encode) => {
+    // WebGPU silently drops invalid commands, and the buffer would then hold older data.
+    const close = openScopes(gpu)
+    const target = take(bytes)
+    const encoder = gpu.createCommandEncoder({ label: 'scores' })
+    encode(encoder, target)
+    gpu.queue.submit([encoder.finish()])
+    const unmapped = target.mapAsync(READ, 0, bytes).then(
+      () => null,
+      (thrown: unknown) => deviceFailure(thrown) ?? deviceLost(thrown),
+    )
+    const refused = await close()
+    const failure = refused ? gpuFailure(refused) : await unmapped
+    if (failure) {
+      target.destroy()
+      throw failure
+    }
+    const copy = target.getMappedRange(0, bytes).slice(0)
+    target.unmap()
+    giveBack(target)
+    return copy
+  }
+}
+
+/** Returns the next power of two, at least 1 KiB. */
+function powerOfTwo(bytes: number): number {
+  return 2 ** Math.max(10, Math.ceil(Math.log2(bytes)))
+}
+
+// GPU buffers that all selections share; the queue of the device runs them one by one.
+
+interface Scratch {
+  job: GPUBuffer
+  /** Buffer for one record per chunk and row. */
+  records: GPUBuffer
+  /** Buffer for one record per row. */
+  merged: GPUBuffer
+}
+
+const NAMES = ['job', 'records', 'merged'] as const
+
+/** Returns a function that returns buffers of at least these sizes in bytes, and reuses them. */
+function createScratch(
+  gpu: GPUDevice,
+): (sizes: Readonly<Record<keyof Scratch, number>>) => Scratch {
+  const kept: Partial<Scratch> = {}
+  return (sizes) => {
+    for (const name of NAMES) {
+      if ((kept[name]?.size ?? 0) >= sizes[name]) continue
+      // Commands that were already submitted can still use a destroyed buffer.
+      kept[name]?.destroy()
+      const size = powerOfTwo(sizes[name])
+      kept[name] = gpu.createBuffer({ label: `candidates: ${name}`, size, usage: STORAGE_USAGE })
+    }
+    return kept as Scratch
+  }
+}
+
+// Reads logits from a tensor in CPU memory.
+
+/**
+ * Returns row `index` of a tensor in CPU memory, whose last dimension is the vocabulary, as 32-bit
+ * floats.
+ */
+export function rowOf(tensor: Tensor, index: number): Float32Array {
+  const size = tensor.dims.at(-1) ?? 0
+  const { data } = tensor
+  if (data instanceof Float32Array) return data.subarray(index * size, (index + 1) * size)
+  if (data instanceof Uint16Array)
+    return halfToFloat32(data.subarray(index * size, (index + 1) * size))
+  // The runtime returns a Float16Array in browsers that have it.
+  const halves = data as unknown as Float32Array
+  return new Float32Array(halves.subarray(index * size, (index + 1) * size))
+}

@@ -1,7 +1,7 @@
 /** Opens a GPU with as many optional features as possible with which it passes the self-test. */
 import { findAdapter } from '../../../device/adapter.ts'
 import { requestGpu } from '../../../device/gpu.ts'
-import { withTimeout } from '../../../store/timeouts.ts'
+import { withTimeout } from '../../../values/promises.ts'
 import { type GpuVerdict, listFeatureSets } from '../../../device/gpu-verdict.ts'
 import { InoriginError } from '../../../error.ts'
 import { loadingCancelled } from '../../failure.ts'

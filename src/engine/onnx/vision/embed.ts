@@ -1,6 +1,6 @@
 /** Runs the graph that makes embeddings from tokens, and puts the rows of images in their places. */
 import type { Tensor } from 'onnxruntime-web'
-import { toHalf } from '../../../values/half.ts'
+import { toHalf } from '../../../values/elements.ts'
 import { modelUnusable } from '../../failure.ts'
 import { isImageRow } from '../../images.ts'
 import type { Runtime, Session } from '../runtime.ts'

@@ -5,17 +5,25 @@
 import type { Pixels } from '../../../values/resample.ts'
 import { modelUnusable } from '../../failure.ts'
 import type { ImageDetail } from '../../images.ts'
-import type { EncoderInputs, Extent, ImageArrangement, VisionFamily } from './family.ts'
-import { toFlatPatches } from './patches.ts'
 import {
+  type EncoderInputs,
+  type Extent,
+  type ImageArrangement,
   type ProcessorSettings,
   readCount,
   readFilter,
   readNormalization,
   readNumber,
-} from './settings.ts'
-import { MAX_ASPECT_RATIO, type ResizeBounds, roundHalfEven, smartResize } from './smart-resize.ts'
-import { cropTile } from './tiles.ts'
+  type VisionFamily,
+} from './family.ts'
+import {
+  cropTile,
+  MAX_ASPECT_RATIO,
+  type ResizeBounds,
+  roundHalfEven,
+  smartResize,
+  toFlatPatches,
+} from './patches.ts'
 
 const [START, END] = ['<|image_start|>', '<|image_end|>'] as const
 const THUMBNAIL = '<|img_thumbnail|>'

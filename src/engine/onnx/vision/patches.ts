@@ -1,6 +1,6 @@
 /** Cuts images into square patches, and converts each to a row of numbers for an encoder. */
 import type { Pixels } from '../../../values/resample.ts'
-import type { Normalization } from './settings.ts'
+import type { Extent, Normalization } from './family.ts'
 
 /** Returns patches row by row. In a patch, the colors of a pixel are next to each other. */
 export function toFlatPatches(
@@ -62,6 +62,115 @@ export function toMergedPatches(
       for (let inner = 0; inner < merge * merge; inner++)
         add(left + (inner % merge) * patch, top + Math.floor(inner / merge) * patch)
     }
+  }
+  return numbers
+}
+
+// Finds the size to which Python's processors scale an image, so that it has a number of rows.
+
+/** Bounds of the size of a scaled image. */
+export interface ResizeBounds {
+  /** Number of which both sides become multiples. */
+  factor: number
+  minPixels: number
+  maxPixels: number
+  /** Length of a side before the bounds are applied: 0, or one `factor`. */
+  shortest: number
+}
+
+/**
+ * Largest ratio of the sides for which the bounds hold. The Python classes refuse more, and a line of
+ * pixels tells a model nothing.
+ */
+export const MAX_ASPECT_RATIO = 200
+
+/** Returns the closest whole number, and the even one of two that are equally close, as Python. */
+export function roundHalfEven(value: number): number {
+  const below = Math.floor(value)
+  const rest = value - below
+  if (rest === 0.5) return below % 2 === 0 ? below : below + 1
+  return rest < 0.5 ? below : below + 1
+}
+
+/** Returns multiples of the factor within the bounds, whose ratio is close to that of the image. */
+export function smartResize([width, height]: Extent, bounds: ResizeBounds): Extent {
+  const { factor, minPixels, maxPixels, shortest } = bounds
+  const both = (scale: (length: number) => number): Extent => [scale(width), scale(height)]
+  const rounded = both((length) => Math.max(shortest, roundHalfEven(length / factor) * factor))
+  const area = rounded[0] * rounded[1]
+  if (area > maxPixels) {
+    const beta = Math.sqrt((height * width) / maxPixels)
+    return both((length) => Math.max(factor, Math.floor(length / beta / factor) * factor))
+  }
+  if (area < minPixels) {
+    const beta = Math.sqrt(minPixels / (height * width))
+    return both((length) => Math.ceil((length * beta) / factor) * factor)
+  }
+  return rounded
+}
+
+// Cuts images into tiles, pads them to a tile, and converts tiles to numbers.
+
+/** Returns the tile at that column and row of a grid. */
+export function cropTile(
+  { rgba, width }: Pixels,
+  [tileWidth, tileHeight]: Extent,
+  [column, row]: readonly [column: number, row: number],
+): Pixels {
+  const tile = new Uint8ClampedArray(tileWidth * tileHeight * 4)
+  for (let y = 0; y < tileHeight; y++) {
+    const from = ((row * tileHeight + y) * width + column * tileWidth) * 4
+    tile.set(rgba.subarray(from, from + tileWidth * 4), y * tileWidth * 4)
+  }
+  return { rgba: tile, width: tileWidth, height: tileHeight }
+}
+
+/**
+ * Returns the image in the middle of a square, and which pixels of the square are the image. The
+ * rest has the mean color of the two longer edges, which is the background of most drawings.
+ * Neither side of the image is longer than `side`.
+ */
+export function padToSquare(
+  image: Pixels,
+  side: number,
+): { square: Pixels; mask: Uint8Array<ArrayBuffer> } {
+  const { rgba, width, height } = image
+  const square = new Uint8ClampedArray(side * side * 4)
+  // One number for each pixel is a tenth of the time of four bytes.
+  const [color] = new Uint32Array(Uint8Array.from(meanOfLongEdges(image)).buffer)
+  new Uint32Array(square.buffer).fill(color as number)
+  const mask = new Uint8Array(side * side)
+  const [left, top] = [Math.floor((side - width) / 2), Math.floor((side - height) / 2)]
+  for (let y = 0; y < height; y++) {
+    const at = (top + y) * side + left
+    square.set(rgba.subarray(y * width * 4, (y + 1) * width * 4), at * 4)
+    mask.fill(1, at, at + width)
+  }
+  return { square: { rgba: square, width: side, height: side }, mask }
+}
+
+/** Returns the mean color of the first and the last row, or of those columns of a high image. */
+function meanOfLongEdges({ rgba, width, height }: Pixels): number[] {
+  const isHigh = height > width
+  const longest = Math.max(width, height)
+  const sums = [0, 0, 0, 0]
+  for (let at = 0; at < longest; at++) {
+    for (const across of [0, Math.min(width, height) - 1]) {
+      const pixel = isHigh ? at * width + across : across * width + at
+      for (const channel of sums.keys())
+        sums[channel] = (sums[channel] as number) + (rgba[pixel * 4 + channel] as number)
+    }
+  }
+  return sums.map((sum) => Math.round(sum / (2 * longest)))
+}
+
+/** Returns the normalized numbers of an image: all of red, then green, then blue. */
+export function toPlanes({ rgba, width, height }: Pixels, channels: Normalization): Float32Array {
+  const area = width * height
+  const numbers = new Float32Array(area * channels.length)
+  for (const [channel, { factor, offset }] of channels.entries()) {
+    for (let pixel = 0; pixel < area; pixel++)
+      numbers[channel * area + pixel] = (rgba[pixel * 4 + channel] as number) * factor - offset
   }
   return numbers
 }

@@ -1,14 +1,10 @@
 import { describe, expect, test } from 'vitest'
-import {
-  normalizeJson,
-  readConstraint,
-} from '../../../../src/adapters/language-model/constraint.ts'
+import { normalizeJson, readConstraint } from '../../../../src/adapters/language-model/generate.ts'
 import {
   type LanguageModelPromptOptions,
   LanguageModelToolCall,
 } from '../../../../src/adapters/language-model/index.ts'
-import { InoriginError } from '../../../../src/error.ts'
-import type { ErrorCode } from '../../../../src/error-codes.ts'
+import { type ErrorCode, InoriginError } from '../../../../src/error.ts'
 import { open, openSession } from './open.ts'
 
 const rating = {
