@@ -43,13 +43,13 @@ const SCRIPTS = {
 }
 
 /** Entry points for an app's bundler and tests. */
-const ADAPTERS = {
-  store: at('src/adapters/store.ts'),
-  react: at('src/adapters/react.ts'),
-  testing: at('src/adapters/testing/server.ts'),
-  'language-model': at('src/adapters/language-model/index.ts'),
+const EXTRAS = {
+  store: at('src/extras/store.ts'),
+  react: at('src/extras/react.ts'),
+  testing: at('src/extras/testing/server.ts'),
+  'language-model': at('src/extras/language-model/index.ts'),
   // The page that `inorigin bridge` serves.
-  'bridge-page': at('src/adapters/bridge-page.ts'),
+  'bridge-page': at('src/extras/bridge-page.ts'),
 }
 
 /** The first makes onnxruntime-web leave its wasm files where they are, instead of inlining them. */
@@ -66,7 +66,7 @@ const modules: EnvironmentOptions = {
     outDir: DIST,
     emptyOutDir: true,
     license: { fileName: 'licenses/modules.json' },
-    lib: { entry: { ...SCRIPTS, ...ADAPTERS, 'sw/index': at('sw/index.ts') }, formats: ['es'] },
+    lib: { entry: { ...SCRIPTS, ...EXTRAS, 'sw/index': at('sw/index.ts') }, formats: ['es'] },
     rolldownOptions: {
       external: ['react'],
       output: {
@@ -122,7 +122,7 @@ const vitePlugin: EnvironmentOptions = {
   build: {
     ...cli.build,
     license: { fileName: 'licenses/vite.json' },
-    lib: { entry: at('src/vite.ts'), formats: ['es'], fileName: () => 'vite.js' },
+    lib: { entry: at('src/extras/vite/plugin.ts'), formats: ['es'], fileName: () => 'vite.js' },
     rolldownOptions: { platform: 'node', external: [/^node:/, 'vite'] },
   },
 }

@@ -1,2 +1,2 @@
 /** @module inorigin/language-model */
-export * from '../../src/adapters/language-model/index.ts'
+export * from '../../src/extras/language-model/index.ts'

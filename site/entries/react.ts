@@ -1,2 +1,2 @@
 /** @module inorigin/react */
-export * from '../../src/adapters/react.ts'
+export * from '../../src/extras/react.ts'

@@ -1,2 +1,2 @@
 /** @module inorigin/store */
-export * from '../../src/adapters/store.ts'
+export * from '../../src/extras/store.ts'

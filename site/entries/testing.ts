@@ -1,2 +1,2 @@
 /** @module inorigin/testing */
-export * from '../../src/adapters/testing/server.ts'
+export * from '../../src/extras/testing/server.ts'

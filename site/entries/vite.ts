@@ -1,2 +1,2 @@
 /** @module inorigin/vite */
-export * from '../../src/vite.ts'
+export * from '../../src/extras/vite/plugin.ts'

@@ -1,6 +1,6 @@
 /** The Prompt API in engines that have none of their own: what pages for Chrome's model call. */
 import { describe, expect, test } from 'vitest'
-import type * as Api from '../../src/adapters/language-model/index.ts'
+import type * as Api from '../../src/extras/language-model/index.ts'
 import type { Server } from '../../src/index.ts'
 import { BLANK } from '../support/site.ts'
 import { AGENT } from '../support/tabs.ts'

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import type { Page } from 'playwright'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { serve } from '../../src/index.ts'
-import type * as Api from '../../src/adapters/language-model/index.ts'
+import type * as Api from '../../src/extras/language-model/index.ts'
 import { openSite, type Site } from '../support/site.ts'
 
 const HTML = `<!doctype html><meta charset="utf-8"><title>Prompt API</title>

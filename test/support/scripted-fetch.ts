@@ -1,6 +1,6 @@
 /** The endpoints of `inorigin/testing` in place of those of a page. `playground.ts` bundles it for the playground. */
 import { InoriginError, type ErrorDetails, type ErrorKind } from '../../src/error.ts'
-import { createTestServer, type ScriptedAnswer } from '../../src/adapters/testing/server.ts'
+import { createTestServer, type ScriptedAnswer } from '../../src/extras/testing/server.ts'
 
 /** An answer of the script, as a test passes it to the page. */
 export interface PlannedAnswer extends Omit<Exclude<ScriptedAnswer, string>, 'error'> {

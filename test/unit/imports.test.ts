@@ -14,10 +14,10 @@ const LAYERS: readonly (readonly string[])[] = [
   ['demo'],
   // What `npm run ask` shares with the tests.
   ['test/setup'],
-  ['src/vite.ts', 'src/vite'],
+  // Entry points on top of all others, which the core never imports: a store for frameworks, hooks, a
+  // server for tests, the Prompt API, the Vite plugin.
+  ['src/extras'],
   ['sw'],
-  // Entry points on top of a server: a store for frameworks, hooks, a server for tests.
-  ['src/adapters'],
   [
     'src/index.ts',
     'src/serve.ts',
@@ -244,6 +244,9 @@ test.each([
   ['src/wire/handler.ts', "import { ask } from '../link/ask.ts'"],
   ['src/serve.ts', "import { attach } from '../sw/index.ts'"],
   ['src/index.ts', "import { page } from '../test/support/page.ts'"],
+  ['src/index.ts', "export { createModelStore } from './extras/store.ts'"],
+  ['src/server.ts', "import type { ModelView } from './extras/store.ts'"],
+  ['sw/index.ts', "import { inorigin } from '../src/extras/vite/plugin.ts'"],
   ['src/generation/plan.ts', "import { Tensor } from 'onnxruntime-web/wasm'"],
   ['src/elsewhere/new.ts', 'export const one = 1'],
 ])('refuses in %s: %s', (path, source) => {
@@ -258,6 +261,7 @@ test.each([
   ['src/store/db.ts', "import { openDB } from 'idb'"],
   ['src/engine/webllm/index.ts', "import { openDecoderEngine } from '../decoder-engine.ts'"],
   ['demo/main.ts', "import { serve } from '../src/index.ts'"],
+  ['src/extras/vite/plugin.ts', "import type { AppFiles } from '../../../sw/keep-app.ts'"],
 ])('allows in %s: %s', (path, source) => {
   expect(faults(path, source)).toEqual([])
 })

@@ -1,6 +1,6 @@
 /** Options with wrong names or types are refused by name, and similar names are suggested. */
 import { expect, test } from 'vitest'
-import { createTestServer, type TestServerOptions } from '../../src/adapters/testing/server.ts'
+import { createTestServer, type TestServerOptions } from '../../src/extras/testing/server.ts'
 import type { ServeOptions } from '../../src/index.ts'
 import type { LoadOptions } from '../../src/server.ts'
 import { assertKnownOptions, type OptionNames } from '../../src/validate-arguments.ts'

@@ -3,8 +3,8 @@
  * compiler can check: each `@ts-expect-error` is an error where there is none.
  */
 import { expect, expectTypeOf, test } from 'vitest'
-import { createModelStore } from '../../src/adapters/store.ts'
-import { createTestServer, type TestServerOptions } from '../../src/adapters/testing/server.ts'
+import { createModelStore } from '../../src/extras/store.ts'
+import { createTestServer, type TestServerOptions } from '../../src/extras/testing/server.ts'
 import type {
   Bridge,
   BridgeOptions,
@@ -21,7 +21,7 @@ import type {
   TraceEvent,
 } from '../../src/index.ts'
 import { assertKnownOptions, type OptionNames } from '../../src/validate-arguments.ts'
-import type { InoriginOptions } from '../../src/vite.ts'
+import type { InoriginOptions } from '../../src/extras/vite/plugin.ts'
 import type { AttachOptions } from '../../sw/index.ts'
 
 type EveryOptions = [

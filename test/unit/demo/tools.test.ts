@@ -7,7 +7,7 @@ import { calculate } from '../../../demo/tools/calculator.ts'
 import { findMismatch, findSchemaError } from '../../../demo/tools/schema.ts'
 import type { ToolDefinition } from '../../../demo/tools/types.ts'
 import { readCalls, withRound, withTools } from '../../../demo/tools/wire.ts'
-import { createTestServer } from '../../../src/adapters/testing/server.ts'
+import { createTestServer } from '../../../src/extras/testing/server.ts'
 
 describe('the calculator', () => {
   test.each([

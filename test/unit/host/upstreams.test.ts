@@ -3,7 +3,7 @@
  * that must stay on the device sends no byte to a server, whatever fails.
  */
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { createTestServer } from '../../../src/adapters/testing/server.ts'
+import { createTestServer } from '../../../src/extras/testing/server.ts'
 import { CONDITIONS, type Condition, type Upstream } from '../../../src/catalog/upstream-schema.ts'
 import { resolveUpstream } from '../../../src/catalog/upstreams.ts'
 import {

@@ -4,7 +4,7 @@ import {
   createTestBackground,
   type Loadable,
   withAuthorization,
-} from '../../../src/adapters/testing/scripted-host.ts'
+} from '../../../src/extras/testing/scripted-host.ts'
 import { InoriginError } from '../../../src/error.ts'
 import { createAuthorization } from '../../../src/host/requests/authorization.ts'
 import type {

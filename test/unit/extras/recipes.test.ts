@@ -11,7 +11,7 @@ import { createAgent, tool } from 'langchain'
 import OpenAI from 'openai'
 import { expect, test } from 'vitest'
 import * as z from 'zod'
-import { createTestServer } from '../../../src/adapters/testing/server.ts'
+import { createTestServer } from '../../../src/extras/testing/server.ts'
 
 const model = '@inorigin/guide'
 const parameters = z.object({ city: z.string() })

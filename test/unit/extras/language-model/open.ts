@@ -1,12 +1,12 @@
 /** A `LanguageModel` of a test server, whose answers a test scripts. */
 import { vi } from 'vitest'
-import type { ScriptedAnswer } from '../../../../src/adapters/testing/answers.ts'
-import { createTestServer } from '../../../../src/adapters/testing/server.ts'
+import type { ScriptedAnswer } from '../../../../src/extras/testing/answers.ts'
+import { createTestServer } from '../../../../src/extras/testing/server.ts'
 import {
   defineLanguageModel,
   type LanguageModelCreateOptions,
   type LanguageModelOptions,
-} from '../../../../src/adapters/language-model/index.ts'
+} from '../../../../src/extras/language-model/index.ts'
 import type { GenerationRequest } from '../../../../src/types/index.ts'
 
 export const TAG = '@me/chat'

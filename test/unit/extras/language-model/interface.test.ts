@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test, vi } from 'vitest'
-import { installLanguageModel } from '../../../../src/adapters/language-model/index.ts'
+import { installLanguageModel } from '../../../../src/extras/language-model/index.ts'
 import { InoriginError } from '../../../../src/error.ts'
 import { createDeferred } from '../../../support/deferred.ts'
 import { open, openSession, TAG } from './open.ts'

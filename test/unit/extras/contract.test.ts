@@ -4,7 +4,7 @@ import {
   createTestServer,
   type ScriptedAnswer,
   type TestModel,
-} from '../../../src/adapters/testing/server.ts'
+} from '../../../src/extras/testing/server.ts'
 import type { GenerationRequest } from '../../../src/types/index.ts'
 import { checkClients } from '../../contract/clients.ts'
 import { checkEndpoints } from '../../contract/wire.ts'

@@ -8,8 +8,8 @@ import {
   useServer,
   type UsedModel,
   type UsedPredictor,
-} from '../../../src/adapters/react.ts'
-import { createTestServer } from '../../../src/adapters/testing/server.ts'
+} from '../../../src/extras/react.ts'
+import { createTestServer } from '../../../src/extras/testing/server.ts'
 
 const chat = '@me/chat'
 const double = '@me/double'

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { createModelStore, type ModelView } from '../../../src/adapters/store.ts'
-import { createTestServer } from '../../../src/adapters/testing/server.ts'
+import { createModelStore, type ModelView } from '../../../src/extras/store.ts'
+import { createTestServer } from '../../../src/extras/testing/server.ts'
 import { InoriginError } from '../../../src/error.ts'
 
 const tag = '@me/chat'

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest'
-import { normalizeJson, readConstraint } from '../../../../src/adapters/language-model/generate.ts'
+import { normalizeJson, readConstraint } from '../../../../src/extras/language-model/generate.ts'
 import {
   type LanguageModelPromptOptions,
   LanguageModelToolCall,
-} from '../../../../src/adapters/language-model/index.ts'
+} from '../../../../src/extras/language-model/index.ts'
 import { type ErrorCode, InoriginError } from '../../../../src/error.ts'
 import { open, openSession } from './open.ts'
 

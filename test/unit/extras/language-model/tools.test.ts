@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import {
   LanguageModelToolCall,
   LanguageModelToolSuccess,
-} from '../../../../src/adapters/language-model/index.ts'
+} from '../../../../src/extras/language-model/index.ts'
 import { open, openSession, readAll } from './open.ts'
 
 const inputSchema = { type: 'object', properties: { city: { type: 'string' } } }

@@ -5,7 +5,7 @@ import {
   createTestServer,
   type TestModel,
   type TestServerOptions,
-} from '../../../src/adapters/testing/server.ts'
+} from '../../../src/extras/testing/server.ts'
 import { InoriginError } from '../../../src/error.ts'
 import { createDeferred } from '../../support/deferred.ts'
 

@@ -3,8 +3,8 @@ import { createHash } from 'node:crypto'
 import { cpSync, existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { basename, extname, join, relative, resolve, sep } from 'node:path'
 import type { Connect, Plugin, ResolvedConfig, Rollup } from 'vite'
-import type { AppFiles } from '../../sw/keep-app.ts'
-import { init, isOwnScript } from '../cli/init.ts'
+import type { AppFiles } from '../../../sw/keep-app.ts'
+import { init, isOwnScript } from '../../cli/init.ts'
 import {
   collectLibraryFiles,
   DIST,
@@ -13,11 +13,11 @@ import {
   INORIGIN_FOLDER,
   type LibraryChoice,
   readVersion,
-} from '../cli/library-files.ts'
-import { formatByteCount } from '../cli/output.ts'
-import { type Content, readContent } from '../cli/write-file.ts'
-import { refuse } from '../draft/refuse.ts'
-import { InoriginError } from '../error.ts'
+} from '../../cli/library-files.ts'
+import { formatByteCount } from '../../cli/output.ts'
+import { type Content, readContent } from '../../cli/write-file.ts'
+import { refuse } from '../../draft/refuse.ts'
+import { InoriginError } from '../../error.ts'
 
 const MODULE = '\0inorigin'
 
