@@ -122,7 +122,7 @@ const vitePlugin: EnvironmentOptions = {
   build: {
     ...cli.build,
     license: { fileName: 'licenses/vite.json' },
-    lib: { entry: at('src/extras/vite/plugin.ts'), formats: ['es'], fileName: () => 'vite.js' },
+    lib: { entry: { vite: at('src/extras/vite/plugin.ts') }, formats: ['es'] },
     rolldownOptions: { platform: 'node', external: [/^node:/, 'vite'] },
   },
 }
