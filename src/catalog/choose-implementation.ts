@@ -123,14 +123,14 @@ export function listComparable(
   return selectComparable(sortRunnable(candidates)).map(({ implementation }) => implementation)
 }
 
-function toCandidates(
+const toCandidates = (
   { implementations }: TagImplementations,
   capabilities: Capabilities,
   preference: Preference,
   measured: Measurements,
   refusals: Refusals,
-): Candidate[] {
-  return implementations.map((implementation) => {
+): Candidate[] =>
+  implementations.map((implementation) => {
     const measurement = measured.get(implementation.id)
     const refusal = refusals.get(implementation.id)
     return {
@@ -145,21 +145,18 @@ function toCandidates(
       ...(measurement && 'failure' in measurement && { failure: measurement.failure }),
     }
   })
-}
 
 const describeDifference = ({ differs }: { differs: string }): string =>
   `the GPU computes wrong numbers for it: ${differs}`
 
-function toTimeMs(measurement: Measurement): number {
-  return 'milliseconds' in measurement ? measurement.milliseconds : Infinity
-}
+const toTimeMs = (measurement: Measurement): number =>
+  'milliseconds' in measurement ? measurement.milliseconds : Infinity
 
 /** Returns the candidates that can run, the fastest kind first. */
-function sortRunnable(candidates: readonly Candidate[]): Candidate[] {
-  return candidates
+const sortRunnable = (candidates: readonly Candidate[]): Candidate[] =>
+  candidates
     .filter(({ obstacles }) => obstacles.length === 0)
     .toSorted((one, other) => one.rank - other.rank)
-}
 
 function toRank(device: Device, { webgpu }: Capabilities): number {
   if (device === 'wasm') return 1
@@ -200,9 +197,8 @@ function describeChosen(
 function describeRejected({ rank, timeMs, failure }: Candidate, best: Candidate): string {
   const { id } = best.implementation
   const { timeMs: bestTime = Infinity } = best
-  if (rank === SOFTWARE_RANK && best.rank < SOFTWARE_RANK) {
+  if (rank === SOFTWARE_RANK && best.rank < SOFTWARE_RANK)
     return `it can run, but the GPU here is a software GPU, and ${id} is faster`
-  }
   if (failure !== undefined) return `its test run failed here: ${failure}`
   if (timeMs !== undefined && bestTime < Infinity) {
     const than = `${formatMilliseconds(timeMs)} per run, and ${id} takes ${formatMilliseconds(bestTime)}`
@@ -217,8 +213,6 @@ function describeRejected({ rank, timeMs, failure }: Candidate, best: Candidate)
 
 const formatMilliseconds = (milliseconds: number): string =>
   `${milliseconds < 10 ? milliseconds.toFixed(1) : Math.round(milliseconds)} ms`
-
-// Finds the reasons why an implementation cannot run on a device, as texts.
 
 const GIB = 2 ** 30
 
@@ -236,27 +230,24 @@ export function listObstacles(
 ): string[] {
   const { device, requires = {} } = implementation
   const obstacles: string[] = []
-  if (preference !== 'auto' && preference !== device) {
+  if (preference !== 'auto' && preference !== device)
     obstacles.push(
       `it runs on ${toDeviceName(device)}, but ${toDeviceName(preference)} was requested`,
     )
-  }
   if (!capabilities.wasm.simd) obstacles.push('this browser has no WebAssembly SIMD')
   const lacking = device === 'webgpu' ? listGpuObstacles : listWasmObstacles
   obstacles.push(...lacking(requires, capabilities))
   const needed = getMemoryBytes(implementation)
-  if (device === 'wasm' && needed > MAX_WASM_MEMORY_BYTES) {
+  if (device === 'wasm' && needed > MAX_WASM_MEMORY_BYTES)
     obstacles.push(
       `it needs ${formatGib(needed)} of memory and WebAssembly can have ${formatGib(MAX_WASM_MEMORY_BYTES)}`,
     )
-  }
   const { memory } = capabilities
   const neededInAll = needed + estimateVocabularyBytes(implementation)
-  if (memory !== null && neededInAll > memory && !REPORTED_MEMORY_CAPS.includes(memory)) {
+  if (memory !== null && neededInAll > memory && !REPORTED_MEMORY_CAPS.includes(memory))
     obstacles.push(
       `it needs ${formatGib(neededInAll)} of memory and the device has ${formatGib(memory)}`,
     )
-  }
   return obstacles
 }
 
@@ -301,10 +292,6 @@ function listWasmObstacles(
     )
 }
 
-function toDeviceName(device: Device): string {
-  return device === 'webgpu' ? 'WebGPU' : 'WASM'
-}
+const toDeviceName = (device: Device): string => (device === 'webgpu' ? 'WebGPU' : 'WASM')
 
-function formatGib(bytes: number): string {
-  return `${(bytes / GIB).toFixed(1).replace(/\.0$/, '')} GiB`
-}
+const formatGib = (bytes: number): string => `${(bytes / GIB).toFixed(1).replace(/\.0$/, '')} GiB`

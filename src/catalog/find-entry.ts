@@ -63,9 +63,8 @@ export function unsupportedModelError(tag: Tag, what: string): InoriginError {
 }
 
 /** Returns `true` if the entry embeds texts. */
-export function isEmbedder(entry: Entry): entry is Embedder {
-  return entry.type === 'predictor' && entry.embeddings !== undefined
-}
+export const isEmbedder = (entry: Entry): entry is Embedder =>
+  entry.type === 'predictor' && entry.embeddings !== undefined
 
 /** Returns a language or embedding model in the form of `/v1/models`. */
 export function toModel(entry: ModelEntry | Embedder): Model {
@@ -95,6 +94,4 @@ export function toPredictor(entry: PredictorEntry): Predictor {
 }
 
 /** Returns `owner` of `@owner/name`. */
-export function getOwner(tag: Tag): string {
-  return tag.slice(1, tag.indexOf('/'))
-}
+export const getOwner = (tag: Tag): string => tag.slice(1, tag.indexOf('/'))

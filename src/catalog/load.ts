@@ -158,13 +158,11 @@ function parseCatalogUrl(url: string, base: string): string {
   throw invalidCatalogError(`The catalog ${JSON.stringify(url)} is not an http or https URL.`)
 }
 
-function invalidCatalogError(message: string, cause?: unknown): InoriginError {
-  return new InoriginError('invalid_request', message, { code: 'invalid_catalog', cause })
-}
+const invalidCatalogError = (message: string, cause?: unknown): InoriginError =>
+  new InoriginError('invalid_request', message, { code: 'invalid_catalog', cause })
 
-function catalogUnavailableError(url: string, why: string, cause?: unknown): InoriginError {
-  return new InoriginError('unavailable', `The catalog ${url} could not be read: ${why}.`, {
+const catalogUnavailableError = (url: string, why: string, cause?: unknown): InoriginError =>
+  new InoriginError('unavailable', `The catalog ${url} could not be read: ${why}.`, {
     code: 'catalog_unavailable',
     cause,
   })
-}

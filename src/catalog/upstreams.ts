@@ -43,24 +43,13 @@ export function resolveUpstream(
     report(`${path}.url`, `"${written.url}" is inside the /v1 that inorigin itself answers`)
   }
   const conditions = [when].flat()
-  if (conditions.includes('never') && conditions.length > 1) {
+  if (conditions.includes('never') && conditions.length > 1)
     report(`${path}.when`, '"never" excludes all other conditions')
-  }
-  if (conditions.includes('interrupted') && !continues) {
+  if (conditions.includes('interrupted') && !continues)
     report(`${path}.when`, '"interrupted" needs `continues: true`, which says that the server can')
-  }
   const refusal = parsed && isAllowed(parsed, policy) ? null : describeRefusal(written.url)
   const url = (parsed?.href ?? '').replace(/\/+$/, '')
-  return {
-    id,
-    url,
-    model,
-    when: conditions,
-    forwardAuthorization,
-    continues,
-    unsupported,
-    refusal,
-  }
+  return { id, url, model, when: conditions, forwardAuthorization, continues, unsupported, refusal }
 }
 
 function isAllowed(url: URL, { scope, isGiven, allowed }: UpstreamPolicy): boolean {
@@ -88,13 +77,11 @@ export function findUpstream(
 }
 
 /** Returns `true` if a request may be answered upstream under one of the conditions. */
-export function mayAnswerUpstream(
+export const mayAnswerUpstream = (
   entry: RoutedEntry,
   conditions: readonly Condition[],
   route?: Route,
-): boolean {
-  return conditions.some((condition) => findUpstream(entry, condition, route) !== undefined)
-}
+): boolean => conditions.some((condition) => findUpstream(entry, condition, route) !== undefined)
 
 const isUsable = (upstream: Upstream): boolean =>
   !upstream.when.includes('never') && upstream.refusal === null && !isOffline(upstream)
@@ -166,12 +153,10 @@ export function validateParameters(
   path: string,
   report: ReportProblem,
 ): void {
-  for (const side of ['inputs', 'outputs'] as const) {
+  for (const side of ['inputs', 'outputs'] as const)
     reportDuplicates(signature[side], 'name', `${path}.signature.${side}`, report)
-  }
-  for (const [index, input] of signature.inputs.entries()) {
+  for (const [index, input] of signature.inputs.entries())
     validateInput(input, `${path}.signature.inputs[${index}]`, report)
-  }
   for (const [index, { input, output }] of states.entries()) {
     const at = `${path}.states[${index}]`
     if (!signature.inputs.some(({ name }) => name === input))
@@ -184,9 +169,8 @@ export function validateParameters(
     for (const [name, { text, steps = [] }] of Object.entries(bindings)) {
       const at = `${path}.implementations[${index}].bindings[${JSON.stringify(name)}]`
       if (!known.has(name)) report(at, `there is no parameter ${name}`)
-      if (text && !resources.some((resource) => resource.name === text.tokenizer)) {
+      if (text && !resources.some((resource) => resource.name === text.tokenizer))
         report(`${at}.text.tokenizer`, `there is no resource ${text.tokenizer}`)
-      }
       for (const [step, { labels }] of steps
         .map((each) => ({ labels: undefined, ...each }))
         .entries()) {
@@ -237,8 +221,7 @@ export function reportDuplicates<Field extends string>(
   const values = items.map((item) => item[field])
   for (const [index, value] of values.entries()) {
     const first = values.indexOf(value)
-    if (first !== index) {
+    if (first !== index)
       report(`${path}[${index}].${field}`, `${JSON.stringify(value)} is already ${path}[${first}]`)
-    }
   }
 }

@@ -53,18 +53,16 @@ const RESERVED_OWNER = 'inorigin'
  * path of every problem, such as `entries[3].implementations[0].resources[1].sha256`.
  */
 export function validateCatalog(document: unknown, options: ValidateOptions): Catalog {
-  if (Array.isArray(document)) {
+  if (Array.isArray(document))
     throw invalidCatalogError(options, [
       'the document: is a list. Put its entries into { "version": 1, "entries": [] }',
     ])
-  }
   const { success, output, issues } = v.safeParse(catalogSchema, document)
-  if (!success) {
+  if (!success)
     throw invalidCatalogError(
       options,
       issues.map((issue) => `${formatPath(issue.path)}: ${issue.message}`),
     )
-  }
   const problems: string[] = []
   const catalog = resolveDocument(output, options, problems)
   if (problems.length > 0) throw invalidCatalogError(options, problems)
@@ -91,15 +89,13 @@ function resolveDocument(
     const path = `entries[${position}]`
     const { local, places, upstreams } = divide(written, path, options, report)
     const entry = isLookedUp(local) ? expandEntry(local, path, options, report) : local
-    if (!embedded && getOwner(entry.tag) === RESERVED_OWNER) {
+    if (!embedded && getOwner(entry.tag) === RESERVED_OWNER)
       report(
         `${path}.tag`,
         `tags of @${RESERVED_OWNER} are reserved; use an owner name of your own`,
       )
-    }
-    if (entry.type === 'model' && entry.maxOutputTokens > entry.maxInputTokens) {
+    if (entry.type === 'model' && entry.maxOutputTokens > entry.maxInputTokens)
       report(`${path}.maxOutputTokens`, 'is above maxInputTokens, which includes the output')
-    }
     if (entry.type === 'predictor') {
       validateParameters(entry, path, report)
       validateEmbeddings(entry, `${path}.embeddings`, report)
@@ -176,11 +172,10 @@ function divide(
 }
 
 /** Returns `true` for an entry whose files are looked up. */
-function isLookedUp<T extends object>(
+const isLookedUp = <T extends object>(
   entry: T,
-): entry is Extract<T, { mlc: unknown } | { huggingface: string }> {
-  return 'mlc' in entry || 'huggingface' in entry
-}
+): entry is Extract<T, { mlc: unknown } | { huggingface: string }> =>
+  'mlc' in entry || 'huggingface' in entry
 
 function validateEmbeddings(entry: PredictorEntry, path: string, report: ReportProblem): void {
   const { embeddings, signature, implementations } = entry
@@ -190,9 +185,8 @@ function validateEmbeddings(entry: PredictorEntry, path: string, report: ReportP
   if (!type) report(`${path}.output`, `there is no output ${output}`)
   else if (!/^float(16|32)$/.test(type))
     report(`${path}.output`, `${output} is ${type}, not floats`)
-  if (!signature.inputs.some(({ name }) => name === input)) {
+  if (!signature.inputs.some(({ name }) => name === input))
     return report(`${path}.input`, `there is no input ${input}`)
-  }
   for (const { id, bindings = {} } of implementations) {
     const layout = Object.hasOwn(bindings, input) ? bindings[input]?.text : undefined
     // Texts of different lengths share a batch, so padding must be masked.
@@ -213,9 +207,8 @@ function validateEngine(
   if (engine !== 'mlc') return
   if (type !== 'model') report(`${path}.engine`, 'mlc runs only language models')
   if (device !== 'webgpu') report(`${path}.device`, 'mlc runs only on webgpu')
-  if (resources.length > 0 && !resources.some((resource) => resource.type === 'wasm')) {
+  if (resources.length > 0 && !resources.some((resource) => resource.type === 'wasm'))
     report(`${path}.resources`, 'mlc needs the compiled library of the model, of type wasm')
-  }
 }
 
 function validateChunkCount(
@@ -224,12 +217,11 @@ function validateChunkCount(
   report: ReportProblem,
 ): void {
   const expected = Math.ceil(bytes / CHUNK_BYTES)
-  if (chunks && chunks.length !== expected) {
+  if (chunks && chunks.length !== expected)
     report(
       path,
       `needs ${expected} hashes (one per 16 MiB of ${bytes} bytes), got ${chunks.length}`,
     )
-  }
 }
 
 /**
@@ -244,9 +236,8 @@ export function toAbsoluteUrl(url: string, base: string): string | null {
 }
 
 /** Compares what `origin` does not tell for other schemes, such as those of browser extensions. */
-function isSameHost(one: URL, other: URL): boolean {
-  return one.host !== '' && one.host === other.host && one.protocol === other.protocol
-}
+const isSameHost = (one: URL, other: URL): boolean =>
+  one.host !== '' && one.host === other.host && one.protocol === other.protocol
 
 /** Formats a path, such as `entries[3].implementations[0].bindings["input.1"]`. */
 function formatPath(path: readonly { key: unknown }[] | undefined): string {

@@ -47,9 +47,8 @@ export const optionalCount = v.optional(countSchema)
 export const optionalRecord = v.optional(v.record(textSchema, v.unknown()))
 
 /** Accepts an array with at least one item. */
-export function nonEmptyArray<T extends v.GenericSchema>(item: T) {
-  return v.pipe(v.array(item), v.minLength(1))
-}
+export const nonEmptyArray = <T extends v.GenericSchema>(item: T) =>
+  v.pipe(v.array(item), v.minLength(1))
 
 /** Path of a file. It becomes part of a URL, where dot segments would point elsewhere. */
 export const pathSchema = v.pipe(

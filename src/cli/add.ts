@@ -215,8 +215,6 @@ function toEntry(
   return { type, tag, created, ...rest, name: name ?? rest.name, implementations } as Entry
 }
 
-// Reads and updates the app's own catalog in its public folder.
-
 /** Name of the schema file beside the catalog, for editors. */
 const SCHEMA_FILE = 'catalog.schema.json'
 
@@ -326,8 +324,6 @@ export async function copyItem(
   }
 }
 
-// Detects what a path passed to `inorigin add` contains: one graph, or a folder of a model.
-
 /** Kind of a model and its files. All paths are relative to the root and use forward slashes. */
 type Source = { root: ModelRoot; files: HubFile[] } & Kind
 
@@ -342,15 +338,12 @@ function findSource(path: string): Source {
 }
 
 /** Returns all files below a folder, except hidden ones. */
-function listFiles(root: ModelRoot): HubFile[] {
-  return listFolder(root, '', [root.real]).toSorted((one, other) =>
-    one.path < other.path ? -1 : 1,
-  )
-}
+const listFiles = (root: ModelRoot): HubFile[] =>
+  listFolder(root, '', [root.real]).toSorted((one, other) => (one.path < other.path ? -1 : 1))
 
 /** Returns the files of a folder. Links back to `above`, the real parent folders, are skipped. */
-function listFolder(root: ModelRoot, folder: string, above: readonly string[]): HubFile[] {
-  return readdirSync(join(root.path, folder))
+const listFolder = (root: ModelRoot, folder: string, above: readonly string[]): HubFile[] =>
+  readdirSync(join(root.path, folder))
     .filter((name) => !name.startsWith('.'))
     .flatMap((name): HubFile[] => {
       const path = folder + name
@@ -360,12 +353,10 @@ function listFolder(root: ModelRoot, folder: string, above: readonly string[]): 
       if (stat.isDirectory()) return listFolder(root, `${path}/`, [...above, real])
       return stat.isFile() ? [{ path, bytes: stat.size, sha256: null, blobId: '' }] : []
     })
-}
 
 /**
  * Returns the path of an item in the app, with forward slashes. Other characters than letters,
  * digits and `_.-` are replaced, since servers treat them differently in URLs.
  */
-function toServedPath({ name }: Item): string {
-  return name.replaceAll(/[^\w./-]/gu, (sign) => `_${sign.codePointAt(0)?.toString(16)}`)
-}
+const toServedPath = ({ name }: Item): string =>
+  name.replaceAll(/[^\w./-]/gu, (sign) => `_${sign.codePointAt(0)?.toString(16)}`)

@@ -98,9 +98,8 @@ function assertOperands(
   usage: string,
 ): void {
   const missing = operands[given.length]
-  if (missing?.isRequired) {
+  if (missing?.isRequired)
     throw createUsageError(`inorigin ${name} needs ${missing.name}. Usage: ${usage}`)
-  }
   const extra = given[operands.length]
   if (extra === undefined) return
   throw createUsageError(`inorigin ${name} does not expect ${extra}. Usage: ${usage}`)
@@ -112,9 +111,7 @@ export function suggest(word: string, known: readonly string[]): string {
   return nearest === undefined ? '' : ` Did you mean ${nearest}?`
 }
 
-function toHelpHint(name: string): string {
-  return `See inorigin ${name} --help.`
-}
+const toHelpHint = (name: string): string => `See inorigin ${name} --help.`
 
 function formatUsage({ name, operands, usage }: CommandDefinition<CommandOptions>): string {
   const names = operands.map((one) => (one.isRequired ? `<${one.name}>` : `[${one.name}]`))
@@ -147,18 +144,13 @@ function formatHelp(
 const formatRow = (name: string, about: string): string =>
   `  ${name.padEnd(OPTION_COLUMN)} ${about}`
 
-// Creates and detects errors of wrong usage, in the form of `parseArgs`.
-
-export function createUsageError(message: string): Error {
-  return Object.assign(new TypeError(message), { code: 'ERR_PARSE_ARGS' })
-}
+export const createUsageError = (message: string): Error =>
+  Object.assign(new TypeError(message), { code: 'ERR_PARSE_ARGS' })
 
 export function isUsageError(error: unknown): error is Error {
   if (!(error instanceof Error && 'code' in error)) return false
   return String(error.code).startsWith('ERR_PARSE_ARGS')
 }
-
-// Handles interrupts of the command by a terminal or another process.
 
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 

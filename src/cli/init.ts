@@ -81,9 +81,8 @@ function assertOwnScript(publicDir: string, sw: string): void {
 }
 
 /** Returns `true` for a file that an earlier run wrote as the service worker script. */
-export function isOwnScript(path: string): boolean {
-  return (findStats(path)?.isFile() ?? false) && readText(path).startsWith(SCRIPT_MARK)
-}
+export const isOwnScript = (path: string): boolean =>
+  (findStats(path)?.isFile() ?? false) && readText(path).startsWith(SCRIPT_MARK)
 
 /** Throws for a folder below one that does not exist, which is more likely a mistake in the path. */
 function assertParentExists(publicDir: string): void {
@@ -97,9 +96,8 @@ function removeFile(folder: string, name: string): boolean {
   const path = join(folder, name)
   if (!findStats(path)?.isFile()) return false
   rmSync(path)
-  for (let at = dirname(path); at !== folder && readdirSync(at).length === 0; at = dirname(at)) {
+  for (let at = dirname(path); at !== folder && readdirSync(at).length === 0; at = dirname(at))
     rmdirSync(at)
-  }
   return true
 }
 
@@ -119,6 +117,5 @@ function readFileList(folder: string): string[] {
   }
 }
 
-function isInside(folder: string, name: string): boolean {
-  return !relative(folder, join(folder, name)).startsWith('..')
-}
+const isInside = (folder: string, name: string): boolean =>
+  !relative(folder, join(folder, name)).startsWith('..')

@@ -90,13 +90,11 @@ export function collectLibraryFiles(choice: LibraryChoice): Map<string, Content>
 }
 
 /** Returns the file as the list of files describes it. Reads the file. */
-function describeFile(name: string, source: Content): ListedFile {
-  return {
-    name,
-    sha256: createHash('sha256').update(readContent(source)).digest('hex'),
-    precache: isPrecached(name),
-  }
-}
+const describeFile = (name: string, source: Content): ListedFile => ({
+  name,
+  sha256: createHash('sha256').update(readContent(source)).digest('hex'),
+  precache: isPrecached(name),
+})
 
 /**
  * Returns `true` for our scripts, the engine of constraints and the catalog: 1.3 MB compressed, which
@@ -160,8 +158,6 @@ function listFilesBelow(folder: string): string[] {
     .map((name) => name.split(sep).join('/'))
     .toSorted()
 }
-
-// Files of the installed package that commands read.
 
 /** Folder `dist` of the package, which holds the built command. */
 export const DIST = import.meta.dirname

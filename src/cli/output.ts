@@ -8,12 +8,8 @@ const CONTROLS = /[\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u20
 const CLEAR_LINE = '\r\u001b[K'
 
 /** Returns the text with every control character escaped, such as `\u001b`. */
-export function escapeControls(text: string): string {
-  return text.replaceAll(
-    CONTROLS,
-    (sign) => `\\u${sign.charCodeAt(0).toString(16).padStart(4, '0')}`,
-  )
-}
+export const escapeControls = (text: string): string =>
+  text.replaceAll(CONTROLS, (sign) => `\\u${sign.charCodeAt(0).toString(16).padStart(4, '0')}`)
 
 /** Writes lines. A line break inside a line is escaped as well. */
 export function print(stream: NodeJS.WritableStream, lines: readonly string[]): void {
@@ -30,8 +26,6 @@ export function printLines(...lines: readonly string[]): number {
 export function printOver(stream: NodeJS.WritableStream, line: string): void {
   stream.write(CLEAR_LINE + escapeControls(line))
 }
-
-// Shows progress on stderr: one updated line on a terminal, or a line from time to time.
 
 /** Milliseconds between two lines without a terminal. */
 const LINE_INTERVAL_MS = 5_000
@@ -67,9 +61,8 @@ export function createProgress(stream: NodeJS.WriteStream): Progress {
   }
 }
 
-function formatShare(done: number, total: number): string {
-  return `${Math.floor((100 * done) / total)} % of ${formatByteCount(total)}`
-}
+const formatShare = (done: number, total: number): string =>
+  `${Math.floor((100 * done) / total)} % of ${formatByteCount(total)}`
 
 /** Formats a length as MB, kB or bytes, such as `1.5 MB`. */
 export function formatByteCount(bytes: number): string {

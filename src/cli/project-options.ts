@@ -30,9 +30,8 @@ export function readProjectOptions(app: string): ProjectOptions | undefined {
   const { inorigin } = parsePackage(path, readFileSync(path, 'utf8'))
   if (inorigin === undefined) return undefined
   const { publicDir, sw, guide, mlc, webgpu } = inorigin as Partial<ProjectOptions>
-  if (typeof publicDir !== 'string') {
+  if (typeof publicDir !== 'string')
     throw refuse(`"inorigin" in ${path} has no "publicDir".`, 'Run `inorigin init <folder>`.')
-  }
   return {
     publicDir,
     ...((typeof sw === 'string' || sw === false) && { sw }),
@@ -67,9 +66,8 @@ export function getPublicFolder(given: string | undefined): string {
 }
 
 /** Returns a path relative to the current folder, which is valid on other machines too. */
-export function toRelativePath(path: string): string {
-  return relative(process.cwd(), resolve(path)).split(sep).join('/') || '.'
-}
+export const toRelativePath = (path: string): string =>
+  relative(process.cwd(), resolve(path)).split(sep).join('/') || '.'
 
 /** Throws `invalid_request` if {@link writeProjectOptions} could not write. */
 export function assertWritable(app: string): void {
@@ -105,8 +103,6 @@ function parsePackage(path: string, text: string): Record<string, unknown> {
     throw refuse(`${path} is not JSON.`, 'Correct it first.', cause)
   }
 }
-
-// Reads and checks catalog files for commands.
 
 /** Reads a catalog without checking it. Throws `invalid_request` for a missing file or wrong JSON. */
 export function readDocument(path: string): CatalogDocument {

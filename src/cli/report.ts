@@ -23,9 +23,8 @@ export function formatAddReport(
   if (entry.type === 'predictor') {
     for (const side of ['inputs', 'outputs'] as const) {
       lines.push('', `${side}:`)
-      for (const { name, type, description } of entry.signature[side]) {
+      for (const { name, type, description } of entry.signature[side])
         lines.push(`  ${name}  ${type}  ${description ?? ''}`)
-      }
     }
   }
   if (notes.length > 0) lines.push('', 'Please check:', ...notes.map((note) => `- ${note}`))
@@ -63,8 +62,6 @@ export function formatInitReport(
   ]
 }
 
-// Generates example code for a model that was added.
-
 /**
  * Returns the code of a page's script.
  *
@@ -86,16 +83,14 @@ export function createSnippet(
   return [...start, ...lines].join('\n')
 }
 
-function createChatLines(tag: string): string[] {
-  return [
-    "const response = await fetch('/v1/chat/completions', {",
-    "  method: 'POST',",
-    "  headers: { 'content-type': 'application/json' },",
-    `  body: JSON.stringify({ model: '${tag}', messages: [{ role: 'user', content: 'Hello' }] }),`,
-    '})',
-    'console.log((await response.json()).choices[0].message.content)',
-  ]
-}
+const createChatLines = (tag: string): string[] => [
+  "const response = await fetch('/v1/chat/completions', {",
+  "  method: 'POST',",
+  "  headers: { 'content-type': 'application/json' },",
+  `  body: JSON.stringify({ model: '${tag}', messages: [{ role: 'user', content: 'Hello' }] }),`,
+  '})',
+  'console.log((await response.json()).choices[0].message.content)',
+]
 
 function createPredictLines(
   { tag, signature, states = [], implementations }: PredictorEntry,

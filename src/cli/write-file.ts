@@ -83,9 +83,8 @@ export function describeFirstLink(folder: string, path: string): string | undefi
 }
 
 /** Returns an unused path beside a file. It is hidden, so that web servers do not serve it. */
-export function toTemporaryPath(path: string): string {
-  return join(dirname(path), `.${basename(path)}.${randomUUID()}.tmp`)
-}
+export const toTemporaryPath = (path: string): string =>
+  join(dirname(path), `.${basename(path)}.${randomUUID()}.tmp`)
 
 /** Returns the status of a path without following links; `undefined` if there is nothing. */
 export function findStats(path: string): Stats | undefined {

@@ -25,12 +25,11 @@ export async function planMlc(folder: Folder, files: readonly HubFile[]): Promis
   }
   const libraries = files.filter((file) => file.path.endsWith('.wasm'))
   const [library] = libraries
-  if (!library || libraries.length > 1) {
+  if (!library || libraries.length > 1)
     throw refuse(
       `${folder.nameOf('')} has ${libraries.length} libraries (.wasm), and exactly one is needed.`,
       'Put only the library there that the model was compiled to.',
     )
-  }
   const list = WEIGHT_LIST_FILES.find(find) ?? WEIGHT_LIST_FILES[0] ?? ''
   const shards = await shardsIn(folder, item('mlc', list).path)
   const chat = await readJson(folder, CONFIG_FILE)

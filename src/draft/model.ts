@@ -107,9 +107,8 @@ async function readFields(
   for await (const field of fields(span)) await readers[field.number]?.(field)
 }
 
-async function isHalf(scan: Scan, span: Span): Promise<boolean> {
-  return ELEMENTS[await scan.number(span)] === 'float16'
-}
+const isHalf = async (scan: Scan, span: Span): Promise<boolean> =>
+  ELEMENTS[await scan.number(span)] === 'float16'
 
 async function readOpset(scan: Scan, span: Span): Promise<void> {
   let domain = ''
@@ -292,8 +291,6 @@ const OTHERS: Readonly<Record<number, string>> = {
   [TYPE.optional]: 'an optional value',
 }
 
-// Checks whether the runtime of the package can run a model.
-
 /** Versions of the standard operators and of the format that onnxruntime-web 1.30 supports. */
 const OPSETS = { min: 7, max: 26 }
 const MAX_IR_VERSION = 13
@@ -306,28 +303,24 @@ const UNSUPPORTED_OUTPUTS = new Set<string>(
   ELEMENTS.slice(ELEMENTS.indexOf('complex64'), ELEMENTS.indexOf('uint4')),
 )
 
-export function isUsable({ isTensor, type }: Value): boolean {
-  return isTensor && USABLE.has(type)
-}
+export const isUsable = ({ isTensor, type }: Value): boolean => isTensor && USABLE.has(type)
 
 /** Throws `invalid_request` with a remedy if the runtime cannot run the model. */
 export function checkModel(model: OnnxModel, path: string): void {
   const { irVersion, opsets, inputs, outputs } = model
   const opset = opsets.get('')
-  if (opset !== undefined && (opset < OPSETS.min || opset > OPSETS.max)) {
+  if (opset !== undefined && (opset < OPSETS.min || opset > OPSETS.max))
     throw refuse(
       `${path} uses opset version ${opset}, and the runtime supports versions ${OPSETS.min} ` +
         `to ${OPSETS.max}.`,
       'Export it with opset_version=21, or convert it with onnx.version_converter.',
     )
-  }
-  if (irVersion > MAX_IR_VERSION) {
+  if (irVersion > MAX_IR_VERSION)
     throw refuse(
       `${path} uses version ${irVersion} of the ONNX format, and the runtime supports versions ` +
         `up to ${MAX_IR_VERSION}.`,
       `Set its ir_version to ${MAX_IR_VERSION}, or export it with an older release of onnx.`,
     )
-  }
   for (const input of inputs) {
     if (isUsable(input)) continue
     throw refuse(

@@ -68,12 +68,11 @@ export async function planGraph(folder: Folder, path: string, options: PlanOptio
   if (wishes) notes.push(...noteLargeOutputs(model, signature))
   const items = itemsOf(folder, path, model)
   if (wishes) items.push(...wishes.listItems(folder, path))
-  if (isDecoder(model)) {
+  if (isDecoder(model))
     notes.push(
       'This graph is the decoder of a language model. To chat with it, add the folder that also has ' +
         'its config.json and tokenizer.json.',
     )
-  }
   return {
     entry: {
       type: 'predictor',
@@ -241,20 +240,15 @@ function implementation(
   }
 }
 
-function toPlanned(
+const toPlanned = (
   { dtype, device, features, items }: PlannedVariant,
   bindings?: Implementation['bindings'],
-): Planned {
-  return implementation(`${dtype}-${device}`, device, features.length > 0, items, bindings)
-}
+): Planned => implementation(`${dtype}-${device}`, device, features.length > 0, items, bindings)
 
 /** Returns `true` for a decoder, which has a KV cache among its inputs and outputs. */
-function isDecoder({ inputs, outputs }: OnnxModel): boolean {
-  return (
-    inputs.some(({ name }) => name.startsWith('past_')) ||
-    outputs.some(({ name }) => name.startsWith('present'))
-  )
-}
+const isDecoder = ({ inputs, outputs }: OnnxModel): boolean =>
+  inputs.some(({ name }) => name.startsWith('past_')) ||
+  outputs.some(({ name }) => name.startsWith('present'))
 
 /** Throws `invalid_request` if tensors are named for a chat model, which has no such inputs. */
 export function refuseTensors({ tensors, keep }: KeepTensor): void {
@@ -292,17 +286,14 @@ function noteLargeOutputs(
   ]
 }
 
-function describedBy({ description }: OnnxModel): { description?: string } {
-  return description.trim() ? { description: description.trim() } : {}
-}
+const describedBy = ({ description }: OnnxModel): { description?: string } =>
+  description.trim() ? { description: description.trim() } : {}
 
 /** Returns the items with names that include the folder of the graph. */
 function inFolder(graph: string, items: readonly Item[]): Item[] {
   const folder = graph.slice(0, graph.lastIndexOf('/') + 1)
   return items.map((item) => ({ ...item, name: folder + item.name }))
 }
-
-// Lists the files of an implementation.
 
 export interface Item {
   type: Resource['type']
@@ -322,20 +313,18 @@ function itemsOf(folder: Folder, graph: string, { externalData }: OnnxModel): It
   const base = graph.slice(0, slash)
   const data = externalData.map((location): Item => {
     const name = below(location)
-    if (name === null) {
+    if (name === null)
       throw refuse(
         `${folder.nameOf(graph)} keeps weights in ${location}, outside of its folder.`,
         'Save it again with its weights beside it.',
       )
-    }
     const path = base + name
     const bytes = folder.sizeOf(path)
-    if (bytes === undefined) {
+    if (bytes === undefined)
       throw refuse(
         `${folder.nameOf(graph)} keeps weights in ${name}, which is not beside it.`,
         `Put ${name.slice(name.lastIndexOf('/') + 1)} there, or save the model again in one file.`,
       )
-    }
     return { type: 'data', name, path, bytes }
   })
   return [
@@ -355,8 +344,6 @@ function below(location: string): string | null {
   return parts.join('/')
 }
 
-// Reads a model's capabilities and title from the small files and the name of its folder.
-
 const JINJA = 'chat_template.jinja'
 
 /**
@@ -369,16 +356,14 @@ export async function capabilitiesOf(
 ): Promise<ModelEntry['capabilities']> {
   const has = (path: string): boolean => folder.sizeOf(path) !== undefined
   const templates = has(JINJA) ? [await readText(folder, JINJA)] : []
-  for (const path of ['chat_template.json', 'tokenizer_config.json'].filter(has)) {
+  for (const path of ['chat_template.json', 'tokenizer_config.json'].filter(has))
     templates.push(JSON.stringify((await readJson(folder, path))['chat_template'] ?? ''))
-  }
   const template = templates.join('')
-  if (template.replaceAll('"', '') === '' && !hasOtherWay) {
+  if (template.replaceAll('"', '') === '' && !hasOtherWay)
     throw refuse(
       `${folder.nameOf('')} has no chat template, neither in tokenizer_config.json nor as ${JINJA}.`,
       'Copy them from the original model, or add its graph alone.',
     )
-  }
   return {
     ...(/\btools\b/.test(template) && { tools: true }),
     ...(/enable_thinking|<think>/.test(template) && { thinking: true }),

@@ -2,9 +2,8 @@
 import { InoriginError } from '../error.ts'
 
 /** Returns an `invalid_request` error for a problem that the user can correct, with the remedy. */
-export function refuse(what: string, todo: string, cause?: unknown): InoriginError {
-  return new InoriginError('invalid_request', `${what} ${todo}`, { cause })
-}
+export const refuse = (what: string, todo: string, cause?: unknown): InoriginError =>
+  new InoriginError('invalid_request', `${what} ${todo}`, { cause })
 
 /** Returns the error for a file that is not ONNX. `start` holds the first bytes of the file. */
 export function notOnnx(path: string, start: Uint8Array, isCut: boolean): InoriginError {
@@ -87,11 +86,7 @@ const FORMATS: readonly ModelFormat[] = [
     what: 'belongs to a model of TensorFlow.js.',
     todo: (path) => convertTensorFlow('tfjs', path.replace(/[^/\\]*$/, 'model.json')),
   },
-  {
-    path: /\.keras$/i,
-    what: 'is a Keras file.',
-    todo: exportKeras,
-  },
+  { path: /\.keras$/i, what: 'is a Keras file.', todo: exportKeras },
   {
     path: /\.(h5|hdf5)$/i,
     magic: { at: 0, text: '\x89HDF' },
@@ -144,6 +139,5 @@ function findFormat(path: string, start: Uint8Array): ModelFormat | undefined {
 }
 
 /** Returns the format that the path of a file tells; `undefined` if it tells none. */
-export function findFormatByPath(path: string): ModelFormat | undefined {
-  return FORMATS.find((format) => format.path?.test(path))
-}
+export const findFormatByPath = (path: string): ModelFormat | undefined =>
+  FORMATS.find((format) => format.path?.test(path))

@@ -70,9 +70,11 @@ export function draftSignature(model: OnnxModel, options: DraftOptions): Draft {
   return draft
 }
 
-function parameterOf(value: Value): Parameter {
-  return { name: value.name, type: value.type as Parameter['type'], description: describe(value) }
-}
+const parameterOf = (value: Value): Parameter => ({
+  name: value.name,
+  type: value.type as Parameter['type'],
+  description: describe(value),
+})
 
 function describe({ shape, description }: Value): string {
   const text = description.trim()

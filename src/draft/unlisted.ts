@@ -145,21 +145,17 @@ function checkTag(tag: Tag): void {
 
 function checkWishes({ name, tensors }: ImportWishes): void {
   const isText = (value: unknown): boolean => typeof value === 'string' && value.trim() !== ''
-  if (name !== undefined && !isText(name)) {
+  if (name !== undefined && !isText(name))
     throw invalidOption('name', 'a non-empty string. Omit it to use the name of the files')
-  }
   if (Array.isArray(tensors) && tensors.every(isText)) return
   throw invalidOption('tensors', 'an array of input names')
 }
 
-function invalidOption(param: string, what: string): InoriginError {
-  return new InoriginError('invalid_request', `${param} must be ${what}.`, {
+const invalidOption = (param: string, what: string): InoriginError =>
+  new InoriginError('invalid_request', `${param} must be ${what}.`, {
     code: 'invalid_value',
     param,
   })
-}
-
-// Reads a file that a user chose in a page, one window at a time.
 
 /**
  * Returns a file that need not be closed. `onBytes` receives the number of bytes by which each read
@@ -186,8 +182,6 @@ function openBlob(
     },
   }
 }
-
-// Files that a user chose to import: single files or all files below a folder.
 
 /** Maximum number of files and folders. A folder with more is not a model. */
 const MAX_FOLDER_ENTRIES = 10_000

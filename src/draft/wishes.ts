@@ -134,8 +134,6 @@ function refuseImage(name: string): never {
   )
 }
 
-// Adds the steps that an author wants to the outputs of a draft.
-
 /** Step without the names of its classes, which are stated apart. */
 export type StepWish = Step extends infer One
   ? One extends Step
@@ -235,9 +233,6 @@ function labelItems(folder: Folder, graph: string, { labels }: OutputWishes): It
   })
 }
 
-// Detects inputs that take the sample rate of a sound.
-
 /** Returns `true` for an integer input whose name says that it is a sample rate. */
-export function isSampleRate(name: string, type: string): boolean {
-  return /^int(32|64)$/.test(type) && /^(sr|fs|sample_?rate|sampling_?rate)$/i.test(name)
-}
+export const isSampleRate = (name: string, type: string): boolean =>
+  /^int(32|64)$/.test(type) && /^(sr|fs|sample_?rate|sampling_?rate)$/i.test(name)

@@ -175,9 +175,8 @@ async function write(
 ): Promise<DigestMismatch | null> {
   const { record, hash } = state
   for (let rest = piece; rest.length > 0;) {
-    if (state.index === record.chunks.length) {
+    if (state.index === record.chunks.length)
       throw new RangeError('More bytes than the resource has.')
-    }
     const length = getChunkLength(record, state.index)
     const part = rest.subarray(0, length - state.filled)
     state.pieces.push(part)
@@ -235,8 +234,6 @@ async function finish({ database, record, hash }: AssemblyState): Promise<Digest
 }
 
 // Writes resources. Every download takes a new `writer` id, and a chunk with an older id is
-// rejected. So a tab that was frozen, replaced and thawed cannot damage the work of another one.
-
 /** Right to write one resource, until another download takes it. */
 export interface WriteLease {
   sha256: string
@@ -298,9 +295,8 @@ export function acquireWriteLease(
   })
 }
 
-function createMissingChunks(bytes: number, chunkBytes: number): null[] {
-  return Array.from({ length: Math.ceil(bytes / chunkBytes) }, () => null)
-}
+const createMissingChunks = (bytes: number, chunkBytes: number): null[] =>
+  Array.from({ length: Math.ceil(bytes / chunkBytes) }, () => null)
 
 /** Stores a complete chunk. Uses an `ArrayBuffer` where the browser cannot store the Blob. */
 export async function putChunk(
@@ -318,54 +314,52 @@ export async function putChunk(
   }
 }
 
-function putChunkContent(
+const putChunkContent = (
   database: Database,
   lease: WriteLease,
   index: number,
   chunk: Blob | ArrayBuffer,
   hash: string,
-): Promise<void> {
-  return updateLeased(
+): Promise<void> =>
+  updateLeased(
     database,
     lease,
     (record) => ({ chunks: record.chunks.with(index, hash) }),
     (chunks) => chunks.put(chunk, [lease.sha256, index]),
   )
-}
 
 /** Deletes one damaged chunk. The writer keeps its lease. */
-export function deleteChunk(database: Database, lease: WriteLease, index: number): Promise<void> {
-  return updateLeased(
+export const deleteChunk = (database: Database, lease: WriteLease, index: number): Promise<void> =>
+  updateLeased(
     database,
     lease,
     (record) => ({ chunks: record.chunks.with(index, null) }),
     (chunks) => chunks.delete([lease.sha256, index]),
   )
-}
 
 /** Resolves with one stored chunk. The resource may be unfinished. */
-function getChunk(
+const getChunk = (
   database: Database,
   sha256: string,
   index: number,
-): Promise<Blob | ArrayBuffer | undefined> {
-  return database.use((connection) => connection.get('chunks', [sha256, index]))
-}
+): Promise<Blob | ArrayBuffer | undefined> =>
+  database.use((connection) => connection.get('chunks', [sha256, index]))
 
 /** Records the ETag of the version being downloaded. */
-export function setEtag(database: Database, lease: WriteLease, etag: string | null): Promise<void> {
-  return updateLeased(database, lease, () => ({ etag }))
-}
+export const setEtag = (
+  database: Database,
+  lease: WriteLease,
+  etag: string | null,
+): Promise<void> => updateLeased(database, lease, () => ({ etag }))
 
 /** Deletes every chunk. The writer keeps its lease. */
-export function deleteAllChunks(database: Database, lease: WriteLease): Promise<void> {
-  return updateLeased(
+export const deleteAllChunks = (database: Database, lease: WriteLease): Promise<void> =>
+  updateLeased(
     database,
     lease,
     (record) => ({ chunks: record.chunks.map(() => null), etag: null }),
     (chunks) => chunks.delete(toChunkKeyRange(lease.sha256)),
   )
-}
 
 /** Makes the resource readable after its hash was verified, and ends the lease. */
 export function markVerified(
@@ -399,18 +393,17 @@ function writeResource<T>(
 }
 
 /** Changes the record of a leased resource, and its chunks, in one transaction. */
-function updateLeased(
+const updateLeased = (
   database: Database,
   lease: WriteLease,
   update: (record: ResourceRecord) => Partial<ResourceRecord>,
   changeChunks?: (chunks: Store<'chunks'>) => Promise<unknown>,
-): Promise<void> {
-  return writeResource(database, async (resources, chunks) => {
+): Promise<void> =>
+  writeResource(database, async (resources, chunks) => {
     const record = assertLeased(await resources.get(lease.sha256), lease)
     await changeChunks?.(chunks)
     await resources.put({ ...record, ...update(record) })
   })
-}
 
 function assertLeased(record: ResourceRecord | undefined, lease: WriteLease): ResourceRecord {
   if (record?.writer === lease.writer) return record
@@ -433,8 +426,6 @@ function isBlobStorageError(thrown: unknown): boolean {
   }
   return name === 'UnknownError' || name === 'DataCloneError'
 }
-
-// Checks stored resources for damage.
 
 /**
  * Reads the stored chunks of these resources and deletes every chunk that is unreadable or changed.
@@ -477,8 +468,7 @@ async function readChunkContent(chunk: unknown): Promise<ArrayBuffer | null> {
 }
 
 /** Deletes a chunk. Its recorded hash stays, and the chunk that replaces it must match. */
-function deleteChunkData(database: Database, sha256: string, index: number): Promise<void> {
-  return runWrite(database, ['chunks'], (transaction) =>
+const deleteChunkData = (database: Database, sha256: string, index: number): Promise<void> =>
+  runWrite(database, ['chunks'], (transaction) =>
     transaction.objectStore('chunks').delete([sha256, index]),
   )
-}

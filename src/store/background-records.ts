@@ -28,17 +28,16 @@ export interface BackgroundStore {
 }
 
 /** Runs `work` in a transaction of this host on both stores. */
-async function write<T>(
+const write = async <T>(
   { database, epoch }: BackgroundStore,
   work: (stores: Stores) => Promise<T>,
-): Promise<T> {
-  return runFencedWrite(database, await epoch(), STORES, (transaction) =>
+): Promise<T> =>
+  runFencedWrite(database, await epoch(), STORES, (transaction) =>
     work({
       records: transaction.objectStore('background'),
       parts: transaction.objectStore('backgroundParts'),
     }),
   )
-}
 
 /** The operations of the two object stores that writes need. */
 interface Stores {
@@ -88,12 +87,12 @@ export async function createBackgroundRecord(
  * Appends events as the next part. Resolves with `false` if the response is finished or deleted.
  * Rejects with `background_full` if there is no room, except for a last event that comes alone.
  */
-export function appendBackgroundEvents(
+export const appendBackgroundEvents = (
   store: BackgroundStore,
   id: string,
   events: readonly BackgroundEvent[],
-): Promise<boolean> {
-  return write(store, async (stores) => {
+): Promise<boolean> =>
+  write(store, async (stores) => {
     const record = await stores.records.get(id)
     if (!record || record.isFinished) return false
     const isFinished = events.at(-1)?.type === 'finish'
@@ -110,7 +109,6 @@ export function appendBackgroundEvents(
     await stores.parts.put(events, [id, record.parts])
     return true
   })
-}
 
 /** Returns `true` once in {@link LIMIT_CHECK_BYTES}, since the check reads all records. */
 function isLimitCheckDue(before: BackgroundRecord, grown: BackgroundRecord): boolean {
@@ -125,9 +123,8 @@ async function putWithinLimits(
   limits: BackgroundLimits,
 ): Promise<void> {
   const others = (await stores.records.getAll()).filter(({ id }) => id !== record.id)
-  for (const { id } of selectDeleted([...others, record], record, limits)) {
+  for (const { id } of selectDeleted([...others, record], record, limits))
     await deleteFrom(stores, id)
-  }
   await stores.records.put(record)
 }
 
@@ -137,38 +134,34 @@ async function deleteFrom({ records, parts }: Stores, id: string): Promise<void>
 }
 
 /** Counts a host that continues a response. Resolves with the number of those without progress. */
-export function countIdleHost(store: BackgroundStore, id: string): Promise<number> {
-  return write(store, async ({ records }) => {
+export const countIdleHost = (store: BackgroundStore, id: string): Promise<number> =>
+  write(store, async ({ records }) => {
     const record = await records.get(id)
     if (!record) return 0
     const idleHosts = record.idleHosts + 1
     await records.put({ ...record, idleHosts })
     return idleHosts
   })
-}
 
 /** Deletes a response. */
-export function deleteBackgroundRecord(store: BackgroundStore, id: string): Promise<void> {
-  return write(store, (stores) => deleteFrom(stores, id))
-}
+export const deleteBackgroundRecord = (store: BackgroundStore, id: string): Promise<void> =>
+  write(store, (stores) => deleteFrom(stores, id))
 
 /** Deletes all responses, of all API keys. */
-export function clearBackgroundRecords({ database, epoch }: BackgroundStore): Promise<void> {
-  return epoch().then((number) =>
+export const clearBackgroundRecords = ({ database, epoch }: BackgroundStore): Promise<void> =>
+  epoch().then((number) =>
     runFencedWrite(database, number, STORES, async (transaction) => {
       await transaction.objectStore('background').clear()
       await transaction.objectStore('backgroundParts').clear()
     }),
   )
-}
 
 /** Resolves with the record of that id. */
-export function findBackgroundRecord(
+export const findBackgroundRecord = (
   database: Database,
   id: string,
-): Promise<BackgroundRecord | undefined> {
-  return database.use((connection) => connection.get('background', id))
-}
+): Promise<BackgroundRecord | undefined> =>
+  database.use((connection) => connection.get('background', id))
 
 /** Resolves with all records, the oldest first. */
 export async function listBackgroundRecords(database: Database): Promise<BackgroundRecord[]> {
@@ -183,12 +176,12 @@ interface BackgroundParts {
 }
 
 /** Reads at most {@link PARTS_READ_AT_ONCE} batches of events from that part on. */
-export function readBackgroundParts(
+export const readBackgroundParts = (
   database: Database,
   id: string,
   index: number,
-): Promise<BackgroundParts> {
-  return database.use(async (connection) => {
+): Promise<BackgroundParts> =>
+  database.use(async (connection) => {
     const transaction = connection.transaction(STORES)
     const [record, parts] = await Promise.all([
       transaction.objectStore('background').getKey(id),
@@ -197,7 +190,6 @@ export function readBackgroundParts(
     const batches = parts as (readonly BackgroundEvent[])[]
     return { isStored: record !== undefined, batches }
   })
-}
 
 /** Reads a response without its events; `undefined` if it is not stored. */
 export async function readBackgroundResponse(
@@ -209,8 +201,8 @@ export async function readBackgroundResponse(
 }
 
 /** Reads a response and all its events; `null` if it is not stored. */
-export function readBackgroundLog(database: Database, id: string): Promise<BackgroundLog | null> {
-  return database.use(async (connection) => {
+export const readBackgroundLog = (database: Database, id: string): Promise<BackgroundLog | null> =>
+  database.use(async (connection) => {
     const [response, ...batches] = await connection.getAll('backgroundParts', partsFrom(id, 0))
     if (!response) return null
     return {
@@ -218,7 +210,6 @@ export function readBackgroundLog(database: Database, id: string): Promise<Backg
       events: (batches as (readonly BackgroundEvent[])[]).flat(),
     }
   })
-}
 
 /** Estimates the size of a value in bytes: that of its JSON in UTF-16, and of its typed arrays. */
 function estimateBytes(value: unknown): number {
@@ -230,8 +221,6 @@ function estimateBytes(value: unknown): number {
   })
   return bytes + 2 * json.length
 }
-
-// Limits what background responses store, for each API key and in total.
 
 /** Limits of the stored background responses. */
 export interface BackgroundLimits {

@@ -180,13 +180,10 @@ export async function runAndCommit<T>(
   }
 }
 
-async function callAsync<T>(work: () => Promise<T>): Promise<T> {
-  return work()
-}
+const callAsync = async <T>(work: () => Promise<T>): Promise<T> => work()
 
-function isAbortError(thrown: unknown): boolean {
-  return thrown instanceof DOMException && thrown.name === 'AbortError'
-}
+const isAbortError = (thrown: unknown): boolean =>
+  thrown instanceof DOMException && thrown.name === 'AbortError'
 
 type AttemptResult<T> = { done: true; value: T } | { done: false; thrown: unknown }
 
@@ -220,7 +217,7 @@ function databaseFailedError(cause: DOMException): InoriginError {
 
 function toOpenError(thrown: unknown): unknown {
   if (thrown instanceof InoriginError || isQuotaExceeded(thrown)) return thrown
-  if (thrown instanceof DOMException && thrown.name === 'VersionError') {
+  if (thrown instanceof DOMException && thrown.name === 'VersionError')
     return new InoriginError(
       'unavailable',
       'The store on this device was written by a newer version of this app. Reload all tabs of it. ' +
@@ -228,7 +225,6 @@ function toOpenError(thrown: unknown): unknown {
         "site's data; models are then downloaded again.",
       { code: 'store_newer', cause: thrown },
     )
-  }
   return new InoriginError(
     'unavailable',
     `The browser refused to open its database (${messageOf(thrown)}). ` +
@@ -304,8 +300,6 @@ function addBackground(connection: Connection): void {
   connection.createObjectStore('backgroundParts')
 }
 
-// Reads the storage quota of this origin, and creates the error for a full disk.
-
 /** Storage usage and quota of this origin in bytes; `null` where the browser does not report it. */
 interface StorageQuota {
   usage: number | null
@@ -319,14 +313,12 @@ export async function estimateQuota(): Promise<StorageQuota> {
 }
 
 /** Returns `true` if the browser reported that its quota is exceeded. */
-function isQuotaExceeded(thrown: unknown): boolean {
-  return thrown instanceof Error && thrown.name === 'QuotaExceededError'
-}
+const isQuotaExceeded = (thrown: unknown): boolean =>
+  thrown instanceof Error && thrown.name === 'QuotaExceededError'
 
 /** Returns `true` for a {@link storageFullError} error and for the error of a failed eviction. */
-export function isStorageFullError(thrown: unknown): boolean {
-  return thrown instanceof InoriginError && thrown.code === 'storage_full'
-}
+export const isStorageFullError = (thrown: unknown): boolean =>
+  thrown instanceof InoriginError && thrown.code === 'storage_full'
 
 /** Ignores a full storage, for writes that are optional; rethrows every other error. */
 export function ignoreStorageFull(thrown: unknown): void {
@@ -334,11 +326,10 @@ export function ignoreStorageFull(thrown: unknown): void {
 }
 
 /** Returns an {@link InoriginError} for a full storage that says what to do. */
-function storageFullError(cause: unknown): InoriginError {
-  return new InoriginError(
+const storageFullError = (cause: unknown): InoriginError =>
+  new InoriginError(
     'unavailable',
     'The storage that the browser grants this site is full. Downloaded data is kept. Remove ' +
       'models that you do not need, or free space on the disk, and try again.',
     { code: 'storage_full', cause },
   )
-}

@@ -26,12 +26,12 @@ export async function putDeviceFact<T>(
 }
 
 /** Resolves with the facts whose subjects start with `prefix`, as `[subject, fact]`. */
-export async function listDeviceFacts<T>(
+export const listDeviceFacts = async <T>(
   database: Database,
   prefix: string,
   isFact: (value: unknown) => value is T,
-): Promise<[subject: string, fact: T][]> {
-  return database.use(async (connection) => {
+): Promise<[subject: string, fact: T][]> =>
+  database.use(async (connection) => {
     const range = toSubjectRange(prefix)
     const subjects = await connection.getAllKeys('device', range)
     const facts: unknown[] = await connection.getAll('device', range)
@@ -40,7 +40,6 @@ export async function listDeviceFacts<T>(
       return isFact(fact) ? [[subject, fact] as [string, T]] : []
     })
   })
-}
 
 /** Deletes the facts of these subjects. */
 export async function deleteDeviceFacts(

@@ -82,9 +82,8 @@ export async function download(
 }
 
 /** Returns the name of the lock that the writer of a resource holds. */
-export function toDownloadLockName({ name }: Database, sha256: string): string {
-  return `${name}:download:${sha256}`
-}
+export const toDownloadLockName = ({ name }: Database, sha256: string): string =>
+  `${name}:download:${sha256}`
 
 /** Sends requests until the whole resource is stored and its hash is right, or throws. */
 async function fetchUntilVerified(
@@ -189,12 +188,11 @@ function retriesExhaustedError(
   failures: number,
 ): InoriginError {
   const reached = `${position} of ${wanted.bytes} bytes were received`
-  if (outcome.type === 'ended') {
+  if (outcome.type === 'ended')
     return downloadFailedError(
       wanted,
       `the response ended too early ${failures} times in a row; ${reached}`,
     )
-  }
   const why = `${outcome.why}, ${failures} times in a row; ${reached}`
   return downloadFailedError(wanted, why, {}, outcome.cause)
 }
@@ -212,8 +210,6 @@ function digestMismatchError(
     { code: 'hash_mismatch', details: { url: wanted.url, expected, got } },
   )
 }
-
-// Interprets a server's response to a request for a resource or the rest of one.
 
 /** Next step after a response. */
 type ResponseAction =
@@ -240,46 +236,40 @@ export function interpretResponse(
   const { status } = response
   if (status === 200) return interpretFullResponse(response, wanted)
   if (status === 206) return interpretPartialResponse(response, wanted, from, etag)
-  if (status === 416 && from > 0) {
+  if (status === 416 && from > 0)
     return { type: 'restart', why: 'the server rejected the range (416)' }
-  }
   if (status === 408 || status === 425 || status === 429 || status >= 500) {
     const after = parseRetryAfter(response.headers.get('retry-after'), Date.now())
-    if (after !== null && after > MAX_RETRY_AFTER_SECONDS) {
+    if (after !== null && after > MAX_RETRY_AFTER_SECONDS)
       throw new InoriginError(
         'unavailable',
         `${wanted.url} returned ${status} and asks to retry after ${after} s.`,
         { code: 'download_failed', retryAfter: after, details: { url: wanted.url, status } },
       )
-    }
     return { type: 'retry', why: `the server returned ${status}`, after }
   }
   throw downloadFailedError(wanted, `the server returned ${status}`, { status })
 }
 
 /** Returns the ETag of a response; `null` if it has none or CORS hides it. */
-function getEtag(response: Response): string | null {
-  return response.headers.get('etag')
-}
+const getEtag = (response: Response): string | null => response.headers.get('etag')
 
 /** Returns `true` if both tags are known and differ. */
-function isOtherEtag(one: string | null, other: string | null): boolean {
-  return one !== null && other !== null && toStrongEtag(one) !== toStrongEtag(other)
-}
+const isOtherEtag = (one: string | null, other: string | null): boolean =>
+  one !== null && other !== null && toStrongEtag(one) !== toStrongEtag(other)
 
 /** Returns the error for a download that cannot succeed. The message names the URL. */
-function downloadFailedError(
+const downloadFailedError = (
   wanted: WantedResource,
   why: string,
   details: Readonly<Record<string, unknown>> = {},
   cause?: unknown,
-): InoriginError {
-  return new InoriginError('unavailable', `Could not download ${wanted.url}: ${why}.`, {
+): InoriginError =>
+  new InoriginError('unavailable', `Could not download ${wanted.url}: ${why}.`, {
     code: 'download_failed',
     details: { url: wanted.url, ...details },
     cause,
   })
-}
 
 /** Returns the error for a body whose length is not that of the resource. */
 function wrongLengthError(wanted: WantedResource, got: string): InoriginError {
@@ -289,20 +279,18 @@ function wrongLengthError(wanted: WantedResource, got: string): InoriginError {
 
 function interpretFullResponse(response: Response, wanted: WantedResource): ResponseAction {
   const { headers } = response
-  if (/^\s*(text\/html|application\/xhtml)/i.test(headers.get('content-type') ?? '')) {
+  if (/^\s*(text\/html|application\/xhtml)/i.test(headers.get('content-type') ?? ''))
     throw downloadFailedError(
       wanted,
       'the response is an HTML page, which many servers send for missing files. ' +
         'Check that the file is where the catalog says',
     )
-  }
   const length = headers.get('content-length')
   // CORS hides the content-encoding of another origin, and then content-length may be the length
   // of the encoded body.
   const comparable = response.type !== 'cors' && !headers.has('content-encoding')
-  if (comparable && length !== null && Number(length) !== wanted.bytes) {
+  if (comparable && length !== null && Number(length) !== wanted.bytes)
     throw wrongLengthError(wanted, length)
-  }
   return { type: 'take', from: 0 }
 }
 
@@ -314,9 +302,8 @@ function interpretPartialResponse(
 ): ResponseAction {
   // With chunk hashes the ETag does not matter: servers of one farm may tag the same file
   // differently.
-  if (!wanted.chunks && isOtherEtag(etag, getEtag(response))) {
+  if (!wanted.chunks && isOtherEtag(etag, getEtag(response)))
     return { type: 'restart', why: 'the file has changed on the server' }
-  }
   // The range counts bytes of the encoded file, and a part of that cannot be decoded.
   const encoding = response.headers.get('content-encoding') ?? 'identity'
   if (encoding !== 'identity') return { type: 'restart', why: `the 206 response is ${encoding}` }
@@ -343,11 +330,7 @@ function parseRetryAfter(header: string | null, now: number): number | null {
 }
 
 /** Returns the strong form of an ETag. A compressed response carries the weak form of it. */
-function toStrongEtag(etag: string): string {
-  return etag.replace(/^W\//, '')
-}
-
-// Sends one request for the missing bytes of a resource and writes the body as it arrives.
+const toStrongEtag = (etag: string): string => etag.replace(/^W\//, '')
 
 /**
  * Result of a request. `ended` means that the body ended, complete or not. `next` means that a part
@@ -483,8 +466,6 @@ function mustRestart(response: Response, { storedBytes, etag, isRepair }: Assemb
   if (isRepair || response.status !== 200) return false
   return storedBytes === 0 || isOtherEtag(etag, getEtag(response))
 }
-
-// Locates bytes of files that are split into parts because a host limits the file size.
 
 /** File that holds `bytes` of a resource, from offset `start` on. */
 interface FilePart {

@@ -130,9 +130,7 @@ function importLostError(
   return new InoriginError(
     'unavailable',
     `${what}. Import it again with server.storage.import().`,
-    {
-      code: 'import_lost',
-    },
+    { code: 'import_lost' },
   )
 }
 
@@ -141,8 +139,6 @@ function sumOf(values: Iterable<number>): number {
   for (const value of values) total += value
   return total
 }
-
-// Runs work on many items, a few at a time.
 
 /**
  * Runs `work` for every item, at most `limit` at once. The first failure aborts the rest and is the
@@ -158,9 +154,7 @@ export async function forEachParallel<T>(
   const shared = AbortSignal.any([signal, failure.signal])
   const queue = items.values()
   const runWorker = async () => {
-    for (const item of queue) {
-      await work(item, shared)
-    }
+    for (const item of queue) await work(item, shared)
   }
   const workers = Array.from({ length: limit }, () =>
     runWorker().catch((thrown: unknown) => failure.abort(thrown)),

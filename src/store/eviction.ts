@@ -53,9 +53,8 @@ export function reserveSpace(
       const remaining = countPendingBytes(database, wanted)
       return ((await measureFreeBytes(remaining)) ?? 0) >= remaining
     }
-    if (free !== null && free < needed) {
+    if (free !== null && free < needed)
       await evictUntilFree(database, needed, free + pendingBytes, options, hasSpace)
-    }
     const added = Array.from(wanted, ([sha256, getMissingBytes]) => ({
       database: database.name,
       sha256,
@@ -101,18 +100,15 @@ export async function withEviction<T>(
   }
 }
 
-function listStoredDigests(database: Database): Promise<string[]> {
-  return database.use((connection) => connection.getAllKeys('resources'))
-}
+const listStoredDigests = (database: Database): Promise<string[]> =>
+  database.use((connection) => connection.getAllKeys('resources'))
 
 /** Runs `work` alone across all threads, since two threads would find the same free space. */
-function runEvictionExclusive<T>(
+const runEvictionExclusive = <T>(
   database: Database,
   { signal }: EvictionOptions,
   work: () => Promise<T>,
-): Promise<T> {
-  return runExclusive(`${database.name}:room`, { signal }, work)
-}
+): Promise<T> => runExclusive(`${database.name}:room`, { signal }, work)
 
 /** Returns the number of missing bytes, of `wanted` and of everything in progress. */
 function countPendingBytes(database: Database, wanted: ReadonlyMap<string, () => number>): number {
@@ -242,8 +238,6 @@ function formatMegabytes(bytes: number): string {
 
 // Measures the space that is really free. Chromium's `estimate()` reports 10 GiB to every site, to
 // prevent identification (https://chromestatus.com/feature/5120752402685952). Extending a file by
-// `truncate()` counts at once, without a write, and fails if the file does not fit.
-
 const MIB = 2 ** 20
 
 /** Length of the largest file. Browsers count up to this exactly, and round longer files up. */

@@ -98,8 +98,6 @@ function watchHolder(name: string, pingIntervalMs: number, signal: AbortSignal):
 }
 
 // Tracks which resources are in use: loaded, or being downloaded or imported, by any thread of the
-// origin. Each use is a shared Web Lock, which browsers release when its thread ends.
-
 /**
  * Protects these resources from eviction. Resolves with a function that ends the protection. Waits
  * for an eviction of one of them in progress.
@@ -122,13 +120,13 @@ export async function acquireUseLocks(
   return release
 }
 
-function acquireUseLock(
+const acquireUseLock = (
   database: Database,
   sha256: string,
   released: Promise<void>,
   signal: AbortSignal,
-): Promise<void> {
-  return new Promise((resolve, reject) => {
+): Promise<void> =>
+  new Promise((resolve, reject) => {
     const held = () => {
       resolve()
       return released
@@ -136,7 +134,6 @@ function acquireUseLock(
     const name = toUseLockName(database, sha256)
     navigator.locks.request(name, { mode: 'shared', signal }, held).catch(reject)
   })
-}
 
 /** Runs `work` while no thread can start to use the resource. Resolves with `false` if in use. */
 export async function runUnlessInUse(
@@ -159,6 +156,4 @@ export async function listResourcesInUse(database: Database): Promise<Set<string
   return new Set(names.map((name) => name.slice(prefix.length)))
 }
 
-function toUseLockName({ name }: Database, sha256: string): string {
-  return `${name}:use:${sha256}`
-}
+const toUseLockName = ({ name }: Database, sha256: string): string => `${name}:use:${sha256}`

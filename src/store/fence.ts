@@ -54,8 +54,6 @@ export function withFence(database: Database, election: string, onReplaced: () =
 
 // Fences the writes of hosts that were replaced. Each elected host raises the epoch of the database
 // in one transaction. A write checks the epoch in its own transaction, so a host that was frozen
-// during an election cannot write after the next host has begun.
-
 /**
  * Subject of the epoch of background responses. All hosts raise it, since all of them continue these
  * responses: hosts of two protocol versions, and pages that host for themselves. The epoch of an
@@ -69,13 +67,12 @@ type StoreName = StoreNames<StoreSchema>
  * Raises the epoch and resolves with it. The database rejects writes of lower epochs from then on.
  * Epochs of different subjects are independent.
  */
-export function raiseEpoch(database: Database, subject = EPOCH_SUBJECT): Promise<number> {
-  return runWrite(database, ['device'], async ({ store }) => {
+export const raiseEpoch = (database: Database, subject = EPOCH_SUBJECT): Promise<number> =>
+  runWrite(database, ['device'], async ({ store }) => {
     const epoch = toEpoch(await store.get(subject)) + 1
     await store.put(epoch, subject)
     return epoch
   })
-}
 
 /**
  * Rejects with `host_replaced` if a later host has raised the epoch. `facts` is the store `device` of

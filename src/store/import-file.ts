@@ -93,9 +93,8 @@ export function importFile(
             position,
             Math.min(position + READ_PIECE_BYTES, end),
           )
-          if (content.length === 0 || (await assembly.write(content))) {
+          if (content.length === 0 || (await assembly.write(content)))
             return deleteMismatched(database, wanted.sha256)
-          }
           onBytes(content.length)
         }
         if (!(await assembly.finish())) return true
@@ -114,8 +113,6 @@ async function deleteMismatched(database: Database, sha256: string): Promise<fal
   await trackDeletion(database, bytes, () => removeResource(database, sha256))
   return false
 }
-
-// Imports files that the user chose into the store.
 
 export interface ImportOptions extends EvictionOptions {
   tag: Tag

@@ -7,9 +7,8 @@ import { keepForTags, MODEL_STORES } from './resources.ts'
 const IMPORT_SCHEME = 'import:'
 
 /** Resolves with all entries of imported tags. */
-export function listImportedEntries(database: Database): Promise<EntryRecord[]> {
-  return database.use((connection) => connection.getAll('entries'))
-}
+export const listImportedEntries = (database: Database): Promise<EntryRecord[]> =>
+  database.use((connection) => connection.getAll('entries'))
 
 /**
  * Stores and pins the entry of a tag, in place of an earlier one. Removes the tag's resources that
@@ -45,11 +44,8 @@ function filesRemovedError(tag: string): InoriginError {
 }
 
 /** Returns `true` if the file was imported, so that only the user has it. */
-export function isImported({ url }: { url: string }): boolean {
-  return url.startsWith(IMPORT_SCHEME)
-}
+export const isImported = ({ url }: { url: string }): boolean => url.startsWith(IMPORT_SCHEME)
 
 /** Returns the placeholder for the URL of an imported file. */
-export function toImportUrl(name: string): string {
-  return new URL(`${IMPORT_SCHEME}${name.split('/').map(encodeURIComponent).join('/')}`).href
-}
+export const toImportUrl = (name: string): string =>
+  new URL(`${IMPORT_SCHEME}${name.split('/').map(encodeURIComponent).join('/')}`).href

@@ -49,9 +49,8 @@ export async function loadInventory(
   }
 }
 
-export function isPinned({ tags }: Pick<ResourceRecord, 'tags'>, pins: ReadonlySet<Tag>): boolean {
-  return tags.some((tag) => pins.has(tag))
-}
+export const isPinned = ({ tags }: Pick<ResourceRecord, 'tags'>, pins: ReadonlySet<Tag>): boolean =>
+  tags.some((tag) => pins.has(tag))
 
 /** Pins or unpins a tag. Resources of a pinned tag, stored now or later, are not evicted. */
 export async function setPin(database: Database, tag: Tag, pinned: boolean): Promise<void> {
@@ -63,8 +62,8 @@ export async function setPin(database: Database, tag: Tag, pinned: boolean): Pro
 }
 
 /** Returns the stored resources, least recently used first. */
-export function listStoredResources({ records, pins, inUse }: Inventory): StoredResource[] {
-  return records.map((record) => ({
+export const listStoredResources = ({ records, pins, inUse }: Inventory): StoredResource[] =>
+  records.map((record) => ({
     sha256: record.sha256,
     type: record.type,
     name: record.name,
@@ -76,7 +75,6 @@ export function listStoredResources({ records, pins, inUse }: Inventory): Stored
     inUse: inUse.has(record.sha256),
     lastUsed: new Date(record.lastUsed).toISOString(),
   }))
-}
 
 /** Returns the stored tags, least recently used first. */
 export function listStoredTags(inventory: Inventory, catalogIndex?: CatalogIndex): StoredTag[] {
@@ -146,6 +144,5 @@ export async function clearResources(database: Database): Promise<void> {
   await trackDeletion(database, sumStoredBytes(records), clear)
 }
 
-function sumOf(resources: readonly StoredResource[]): number {
-  return resources.reduce((bytes, { storedBytes }) => bytes + storedBytes, 0)
-}
+const sumOf = (resources: readonly StoredResource[]): number =>
+  resources.reduce((bytes, { storedBytes }) => bytes + storedBytes, 0)

@@ -116,9 +116,8 @@ async function measureOtherUsage(database: Database): Promise<number | null> {
 }
 
 /** Returns the smaller one: with parallel deletions, one reading may include the other's bytes. */
-function minKnown(one: number | null, other: number | null): number | null {
-  return one === null || other === null ? (one ?? other) : Math.min(one, other)
-}
+const minKnown = (one: number | null, other: number | null): number | null =>
+  one === null || other === null ? (one ?? other) : Math.min(one, other)
 
 function triggerGarbageCollection(): void {
   try {

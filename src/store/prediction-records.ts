@@ -46,42 +46,39 @@ export async function touchPrediction(database: Database, record: PredictionReco
 }
 
 /** Finds the prediction with that id. */
-export function findPredictionById(
+export const findPredictionById = (
   database: Database,
   id: string,
-): Promise<PredictionRecord | undefined> {
-  return database.use((connection) => connection.get('predictions', id))
-}
+): Promise<PredictionRecord | undefined> =>
+  database.use((connection) => connection.get('predictions', id))
 
 /** Finds the latest prediction of that client among those that `isWanted` accepts. */
-export function findPredictionByKey(
+export const findPredictionByKey = (
   database: Database,
   { tag, clientId, configurationId }: PredictionKey,
   isWanted: (record: PredictionRecord) => boolean = () => true,
-): Promise<PredictionRecord | undefined> {
-  return database.use(async (connection) => {
+): Promise<PredictionRecord | undefined> =>
+  database.use(async (connection) => {
     const key: [string, string, string] = [tag, clientId, configurationId]
     const all = await connection.getAllFromIndex('predictions', 'asker', key)
     return findLatest(all.filter(isWanted))
   })
-}
 
 /** Finds the latest prediction that returned that configuration token. */
-export function findPredictionByConfiguration(
+export const findPredictionByConfiguration = (
   database: Database,
   configuration: string,
-): Promise<PredictionRecord | undefined> {
-  return database.use(async (connection) =>
+): Promise<PredictionRecord | undefined> =>
+  database.use(async (connection) =>
     findLatest(await connection.getAllFromIndex('predictions', 'configuration', configuration)),
   )
-}
 
 /** Finds a prediction with that resource and with a recorded catalog entry. */
-export function findPredictionByResource(
+export const findPredictionByResource = (
   database: Database,
   sha256: string,
-): Promise<PredictionRecord | undefined> {
-  return database.use(async (connection) => {
+): Promise<PredictionRecord | undefined> =>
+  database.use(async (connection) => {
     let cursor = await connection.transaction('predictions').store.openCursor()
     while (cursor) {
       const { resources, entry } = cursor.value
@@ -90,7 +87,6 @@ export function findPredictionByResource(
     }
     return undefined
   })
-}
 
 const getLastUsedMs = ({ lastUsed, created }: PredictionRecord): number =>
   lastUsed ?? Date.parse(created)

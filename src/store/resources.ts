@@ -23,8 +23,8 @@ export async function areStored(
 }
 
 /** Resolves with the metadata of all resources, least recently used first. Lost chunks are `null`. */
-export function listResourceRecords(database: Database): Promise<ResourceRecord[]> {
-  return database.use(async (connection) => {
+export const listResourceRecords = (database: Database): Promise<ResourceRecord[]> =>
+  database.use(async (connection) => {
     const transaction = connection.transaction(['resources', 'chunks'])
     const records = await transaction.objectStore('resources').index('lastUsed').getAll()
     const chunks = transaction.objectStore('chunks')
@@ -35,25 +35,22 @@ export function listResourceRecords(database: Database): Promise<ResourceRecord[
       }),
     )
   })
-}
 
 /** Resolves with the metadata of a resource, verified or not. Lost chunks are `null`. */
-export function findResourceRecord(
+export const findResourceRecord = (
   database: Database,
   sha256: string,
-): Promise<ResourceRecord | undefined> {
-  return database.use(async (connection) => {
+): Promise<ResourceRecord | undefined> =>
+  database.use(async (connection) => {
     const record = await connection.get('resources', sha256)
     if (!record) return undefined
     const keys = await connection.getAllKeys('chunks', toChunkKeyRange(sha256))
     return { ...record, chunks: withoutLostChunks(record.chunks, keys) }
   })
-}
 
 /** Returns `true` if the resource was verified and no chunk was lost since. */
-export function isComplete({ verified, chunks }: ResourceRecord): boolean {
-  return verified && !chunks.includes(null)
-}
+export const isComplete = ({ verified, chunks }: ResourceRecord): boolean =>
+  verified && !chunks.includes(null)
 
 /** Returns the recorded hashes, with `null` for each chunk that is not among the stored `keys`. */
 export function withoutLostChunks(
@@ -91,27 +88,23 @@ export async function readResource(database: Database, sha256: string): Promise<
 }
 
 /** Returns the length in bytes of that chunk. All chunks have the same length except the last. */
-export function getChunkLength(
+export const getChunkLength = (
   { bytes, chunkBytes }: Pick<ResourceRecord, 'bytes' | 'chunkBytes'>,
   index: number,
-): number {
-  return Math.min(chunkBytes, bytes - index * chunkBytes)
-}
+): number => Math.min(chunkBytes, bytes - index * chunkBytes)
 
 /** Returns the number of bytes of a resource that are stored. */
-export function countStoredBytes(
+export const countStoredBytes = (
   record: Pick<ResourceRecord, 'bytes' | 'chunkBytes' | 'chunks'>,
-): number {
-  return record.chunks.reduce(
+): number =>
+  record.chunks.reduce(
     (sum, chunk, index) => (chunk === null ? sum : sum + getChunkLength(record, index)),
     0,
   )
-}
 
 /** Returns the number of bytes of all these resources that are stored. */
-export function sumStoredBytes(records: readonly ResourceRecord[]): number {
-  return records.reduce((sum, record) => sum + countStoredBytes(record), 0)
-}
+export const sumStoredBytes = (records: readonly ResourceRecord[]): number =>
+  records.reduce((sum, record) => sum + countStoredBytes(record), 0)
 
 /** Records that the resources are used now, by `tag` if given. */
 export function touchResources(
@@ -131,17 +124,15 @@ export function touchResources(
 }
 
 /** Returns `tags` with `tag` added. */
-export function mergeTag(tags: readonly Tag[], tag: Tag | undefined): Tag[] {
-  return tag === undefined ? [...tags] : [...new Set([...tags, tag])]
-}
+export const mergeTag = (tags: readonly Tag[], tag: Tag | undefined): Tag[] =>
+  tag === undefined ? [...tags] : [...new Set([...tags, tag])]
 
 /** Deletes a resource, complete or not. A download of it in progress fails. */
-export function removeResource(database: Database, sha256: string): Promise<void> {
-  return runWrite(database, ['resources', 'chunks'], async (transaction) => {
+export const removeResource = (database: Database, sha256: string): Promise<void> =>
+  runWrite(database, ['resources', 'chunks'], async (transaction) => {
     await transaction.objectStore('resources').delete(sha256)
     await transaction.objectStore('chunks').delete(toChunkKeyRange(sha256))
   })
-}
 
 /** Stores that hold something of a model or predictor. */
 export const MODEL_STORES: ModelStores = ['resources', 'chunks', 'pins', 'entries']
@@ -164,9 +155,8 @@ export async function keepForTags(
 }
 
 /** Returns the key range of all chunks of a resource. */
-export function toChunkKeyRange(sha256: string): IDBKeyRange {
-  return IDBKeyRange.bound([sha256, 0], [sha256, Number.MAX_SAFE_INTEGER])
-}
+export const toChunkKeyRange = (sha256: string): IDBKeyRange =>
+  IDBKeyRange.bound([sha256, 0], [sha256, Number.MAX_SAFE_INTEGER])
 
 /**
  * Resolves with `true` if the files of the Blobs exist in full length. A Blob reports the size from

@@ -55,9 +55,8 @@ export async function fetchListing(source: HubSource, access: HubAccess): Promis
   if (!success)
     throw invalidHubResponseError(source, 'returned a list of files in an unknown format')
   const files = output.siblings.map(({ rfilename, size, blobId, lfs }) => {
-    if (size === undefined || blobId === undefined) {
+    if (size === undefined || blobId === undefined)
       throw invalidHubResponseError(source, `does not report the size of ${rfilename}`)
-    }
     return { path: rfilename, bytes: size, sha256: lfs?.sha256 ?? null, blobId }
   })
   return { revision: output.sha, created: output.createdAt, files }
@@ -70,9 +69,8 @@ export function toFileUrl({ repository, host }: HubSource, revision: string, pat
 }
 
 /** Returns `true` if the error means that the server is no hub or has no such repository. */
-export function isNotHubError({ code, details }: InoriginError): boolean {
-  return code === 'hub_not_found' || code === 'hub_refused' || details?.['isStrange'] === true
-}
+export const isNotHubError = ({ code, details }: InoriginError): boolean =>
+  code === 'hub_not_found' || code === 'hub_refused' || details?.['isStrange'] === true
 
 /** Resolves with the content of a URL, at most `maxBytes` bytes. Every error says what to do. */
 export async function fetchHub(
@@ -131,10 +129,7 @@ function hubStatusError(source: HubSource, { status, headers }: Response): Inori
   return new InoriginError(
     'unavailable',
     `${host} returned ${status} for ${repository}. Try again.`,
-    {
-      code: 'hub_unreachable',
-      retryAfter: wait > 0 ? wait : 5,
-    },
+    { code: 'hub_unreachable', retryAfter: wait > 0 ? wait : 5 },
   )
 }
 

@@ -39,9 +39,8 @@ export interface Repository extends Pick<Listing, 'revision' | 'created'> {
  * Looks up the repository of an entry. Rejects with `unavailable` if the hub cannot be reached, or
  * if the repository contains no supported model.
  */
-export async function resolveHub(source: HubSource, access: HubAccess): Promise<ResolvedHub> {
-  return resolveRepository(source, await openRepository(source, access))
-}
+export const resolveHub = async (source: HubSource, access: HubAccess): Promise<ResolvedHub> =>
+  resolveRepository(source, await openRepository(source, access))
 
 /** Opens a repository of a hub at its current commit. Rejects with `unavailable` or `not_found`. */
 export async function openRepository(source: HubSource, access: HubAccess): Promise<Repository> {
@@ -88,10 +87,7 @@ export async function resolveRepository(
     id: `${dtype}-${device}`,
     engine: 'onnx' as const,
     device,
-    requires: {
-      ...(features.length > 0 && { features }),
-      memory: estimateMemoryBytes(weights),
-    },
+    requires: { ...(features.length > 0 && { features }), memory: estimateMemoryBytes(weights) },
     resources: [
       ...texts.map(({ file, type }) => resource(file, type)),
       ...weights.map((file) => resource(file, file.path.endsWith('.onnx') ? 'onnx' : 'data')),

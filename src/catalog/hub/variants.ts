@@ -86,9 +86,8 @@ export const TEXT_FILES: readonly { path: string; type: 'config' | 'tokenizer' }
 ]
 
 /** Returns `true` if a model may need the file at that path. */
-export function isModelFile(path: string): boolean {
-  return path.startsWith('onnx/') || TEXT_FILES.some((text) => text.path === path)
-}
+export const isModelFile = (path: string): boolean =>
+  path.startsWith('onnx/') || TEXT_FILES.some((text) => text.path === path)
 
 /** Files of a model in one precision for one kind of device. */
 export interface Variant {
@@ -104,12 +103,12 @@ export interface Variant {
  * Returns all variants that the files provide, best first. `dtypes` restricts and orders them. With
  * `seesImages`, only those that have an image encoder.
  */
-export function findVariants(
+export const findVariants = (
   files: readonly HubFile[],
   dtypes: readonly Dtype[] | null,
   seesImages = false,
-): Variant[] {
-  return (['webgpu', 'wasm'] as const).flatMap((device) =>
+): Variant[] =>
+  (['webgpu', 'wasm'] as const).flatMap((device) =>
     (dtypes ?? PREFERRED_DTYPES[device]).flatMap((dtype): Variant[] => {
       const text = findVariantFiles(files, dtype)
       const vision = seesImages ? findVisionFiles(files, dtype, device) : []
@@ -118,16 +117,14 @@ export function findVariants(
       return found ? [{ dtype, device, features, files: found }] : []
     }),
   )
-}
 
 function findVariantFiles(files: readonly HubFile[], dtype: Dtype): HubFile[] | null {
   const name = DECODER_NAMES.find((decoder) => findGraphFiles(files, decoder, dtype))
   if (name === undefined) return null
   const decoder = findGraphFiles(files, name, dtype) ?? []
   // Repositories of multimodal models store the embedding table in a separate graph.
-  if (name === 'model' || !files.some(({ path }) => path.startsWith(`onnx/${EMBEDDING_NAME}`))) {
+  if (name === 'model' || !files.some(({ path }) => path.startsWith(`onnx/${EMBEDDING_NAME}`)))
     return decoder
-  }
   const alike: Dtype[] = [dtype, ...(dtype.endsWith('16') ? (['fp16'] as const) : []), 'q8', 'fp32']
   const embedding = alike
     .map((each) => findGraphFiles(files, EMBEDDING_NAME, each))

@@ -111,6 +111,5 @@ function toMlcRequirements(
 }
 
 /** Returns `SmolLM2-360M-Instruct` of `SmolLM2-360M-Instruct-q4f16_1-MLC`. */
-export function toMlcTitle(id: string): string {
-  return id.replace(/-MLC(?=-|$)/, '').replace(/-q\d+f(16|32)(_\d+)?(?=-|$)/, '')
-}
+export const toMlcTitle = (id: string): string =>
+  id.replace(/-MLC(?=-|$)/, '').replace(/-q\d+f(16|32)(_\d+)?(?=-|$)/, '')

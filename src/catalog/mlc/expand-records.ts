@@ -75,8 +75,6 @@ export function expandRecords(
   }
 }
 
-// Finds models in WebLLM's list by id, and their variants.
-
 /** The `model_type` of embedding models. */
 const EMBEDDING_MODEL_TYPE = 1
 

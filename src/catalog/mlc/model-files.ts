@@ -50,11 +50,9 @@ export function parseShards(list: unknown): Shard[] | null {
 }
 
 /** Returns the context length in tokens from MLC's configuration or its overrides. */
-export function findMlcContextTokens(chat: Readonly<Record<string, unknown>>): number | undefined {
-  return [chat['context_window_size'], chat['sliding_window_size']].find(isTokenCount)
-}
+export const findMlcContextTokens = (chat: Readonly<Record<string, unknown>>): number | undefined =>
+  [chat['context_window_size'], chat['sliding_window_size']].find(isTokenCount)
 
 /** Returns the WebGPU features that weights of that name require, such as `q4f16_1`. */
-export function toRequiredFeatures(name: string): string[] {
-  return /q\d+f16(?![0-9])/i.test(name) ? ['shader-f16'] : []
-}
+export const toRequiredFeatures = (name: string): string[] =>
+  /q\d+f16(?![0-9])/i.test(name) ? ['shader-f16'] : []

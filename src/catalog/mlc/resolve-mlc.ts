@@ -48,9 +48,8 @@ export interface MlcFiles {
 export async function resolveMlc(record: MlcRecord, access: MlcAccess): Promise<MlcFiles> {
   const library = await fetchSmallFile(record.model_lib, access)
   if (!library) throw unusableMlcError(record, `its library ${record.model_lib} was not found`)
-  if (!isWasmModule(library.bytes)) {
+  if (!isWasmModule(library.bytes))
     throw unusableMlcError(record, `its library ${record.model_lib} is not a WebAssembly module`)
-  }
   await assertIntegrity(record, 'model_lib', library.bytes)
   const name = record.model_lib.replace(/[?#].*$/, '').replace(/^.*\//, '')
   const wasm: Resource = {
@@ -145,9 +144,8 @@ function assertShardLength(record: MlcRecord, file: HubFile, { path, bytes }: Sh
   throw unusableMlcError(record, `its ${path} has ${file.bytes} bytes and should have ${bytes}`)
 }
 
-function isWasmModule(bytes: Uint8Array): boolean {
-  return [0, 0x61, 0x73, 0x6d].every((byte, index) => bytes[index] === byte)
-}
+const isWasmModule = (bytes: Uint8Array): boolean =>
+  [0, 0x61, 0x73, 0x6d].every((byte, index) => bytes[index] === byte)
 
 function unusableMlcError({ model_id, model }: MlcRecord, why: string): InoriginError {
   const what = `${model_id} at ${model} cannot be used: ${why}`
@@ -155,8 +153,6 @@ function unusableMlcError({ model_id, model }: MlcRecord, why: string): Inorigin
     code: 'hub_unfit',
   })
 }
-
-// Checks small files against the hashes in a WebLLM record.
 
 type Bytes = Uint8Array<ArrayBuffer>
 
@@ -289,20 +285,19 @@ const toUrl = (base: string, path: string): string =>
 const sum = (numbers: readonly number[]): number => numbers.reduce((total, one) => total + one, 0)
 
 /** Fetches a small file; `null` if there is none. Rejects with `unavailable` and `aborted`. */
-export async function fetchSmallFile(url: string, access: HubAccess): Promise<FetchedFile | null> {
-  return fetchOptional(url, access, MAX_SMALL_FILE_BYTES, async (pieces) => {
+export const fetchSmallFile = async (url: string, access: HubAccess): Promise<FetchedFile | null> =>
+  fetchOptional(url, access, MAX_SMALL_FILE_BYTES, async (pieces) => {
     const bytes = await readAll(pieces)
     return { bytes, sha256: await computeDigest('SHA-256', bytes) }
   })
-}
 
 /** Fetches and hashes a file of any length. Returns its content only if there is a sink. */
-function fetchWeights(
+const fetchWeights = (
   url: string,
   maxBytes: number | undefined,
   access: MlcAccess,
-): Promise<{ bytes: number; sha256: string; content: Blob | undefined } | null> {
-  return fetchOptional(url, access, maxBytes ?? MAX_SHARD_BYTES, async (pieces) => {
+): Promise<{ bytes: number; sha256: string; content: Blob | undefined } | null> =>
+  fetchOptional(url, access, maxBytes ?? MAX_SHARD_BYTES, async (pieces) => {
     const hash = (await createSHA256()).init()
     const collector = access.sink && createCollector()
     let bytes = 0
@@ -314,7 +309,6 @@ function fetchWeights(
     }
     return { bytes, sha256: hash.digest(), content: collector?.end() }
   })
-}
 
 async function fetchOptional<T>(
   url: string,
@@ -340,19 +334,12 @@ async function fetchOptional<T>(
   }
 }
 
-function unreachableError(url: string, why: string, cause?: unknown): InoriginError {
-  return new InoriginError(
-    'unavailable',
-    `${url} could not be looked up: ${why}. Try again later.`,
-    {
-      code: 'hub_unreachable',
-      retryAfter: 5,
-      cause,
-    },
-  )
-}
-
-// Stores files that a look-up reads anyway, so that they are not downloaded twice.
+const unreachableError = (url: string, why: string, cause?: unknown): InoriginError =>
+  new InoriginError('unavailable', `${url} could not be looked up: ${why}. Try again later.`, {
+    code: 'hub_unreachable',
+    retryAfter: 5,
+    cause,
+  })
 
 export interface FileSink {
   /** Called once before long files are read. Rejects with `unavailable` if they do not fit. */
@@ -375,10 +362,7 @@ const BLOB_PART_BYTES = 16 * 2 ** 20
 const MAX_COLLECTED_BYTES = 512 * 2 ** 20
 
 /** Creates a collector for the pieces of one file. `end` returns `undefined` if it is too long. */
-function createCollector(): {
-  add(piece: Uint8Array<ArrayBuffer>): void
-  end(): Blob | undefined
-} {
+function createCollector(): { add(piece: Uint8Array<ArrayBuffer>): void; end(): Blob | undefined } {
   let blobs: Blob[] = []
   let pieces: Uint8Array<ArrayBuffer>[] = []
   let bytes = 0

@@ -91,9 +91,8 @@ export async function readInside(root: ModelRoot, path: string): Promise<Uint8Ar
   }
 }
 
-function isHidden(path: string, separator: string): boolean {
-  return path.split(separator).some((part) => part.startsWith('.'))
-}
+const isHidden = (path: string, separator: string): boolean =>
+  path.split(separator).some((part) => part.startsWith('.'))
 
 function findBlobsFolder(real: string): string | null {
   const parts = real.split(sep)

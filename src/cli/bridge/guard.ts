@@ -59,13 +59,11 @@ function originError(who: string): InoriginError {
 }
 
 /** Returns the headers that answer a preflight request of an allowed page. */
-export function toPreflightHeaders({ headers }: IncomingMessage): Record<string, string> {
-  return {
-    'access-control-allow-methods': 'GET, HEAD, POST, DELETE',
-    'access-control-allow-headers': headers['access-control-request-headers'] ?? '',
-    'access-control-max-age': '600',
-  }
-}
+export const toPreflightHeaders = ({ headers }: IncomingMessage): Record<string, string> => ({
+  'access-control-allow-methods': 'GET, HEAD, POST, DELETE',
+  'access-control-allow-headers': headers['access-control-request-headers'] ?? '',
+  'access-control-max-age': '600',
+})
 
 /** Throws `authentication` if clients need the token and this one does not send it. */
 export function assertKey(headers: Headers, { token, requireKey }: GuardOptions): void {

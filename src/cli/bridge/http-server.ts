@@ -74,9 +74,8 @@ export async function openBridgeServer(options: BridgeServerOptions): Promise<Br
     if (!pathname.startsWith('/v1/')) return options.files.send(request, response, pathname)
     const cors = checkOrigin(request, options)
     for (const [name, value] of Object.entries(cors)) response.setHeader(name, value)
-    if (request.method === 'OPTIONS') {
+    if (request.method === 'OPTIONS')
       return void response.writeHead(204, toPreflightHeaders(request)).end()
-    }
     await relay.pass(pathname + search, request, response)
   }
 
@@ -310,9 +309,8 @@ function findRefusal(
 ): [code: number, reason: string] | undefined {
   const offered = (headers['sec-websocket-protocol'] ?? '').split(',').map((one) => one.trim())
   const own = offered.find((one) => one.startsWith(TOKEN_PREFIX)) ?? ''
-  if (!isToken(own.slice(TOKEN_PREFIX.length), token)) {
+  if (!isToken(own.slice(TOKEN_PREFIX.length), token))
     return [CLOSE_CODES.wrongToken, 'Wrong token. Pass the one that `inorigin bridge` printed.']
-  }
   if (!offered.includes(SUBPROTOCOL)) {
     const reason = 'The page has another version of inorigin than the command. Update both.'
     return [CLOSE_CODES.wrongVersion, reason]

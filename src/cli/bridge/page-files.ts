@@ -65,9 +65,8 @@ export function openPageFiles(dist: string, runtime: string): PageFiles {
     send({ method }, response, path) {
       const content = files.get(decodePath(path))
       if (!content) throw new InoriginError('not_found', 'The bridge has no such file. Use /v1.')
-      if (method !== 'GET' && method !== 'HEAD') {
+      if (method !== 'GET' && method !== 'HEAD')
         throw new InoriginError('method_not_allowed', 'Files are only read. Use GET.')
-      }
       response.setHeader('content-type', TYPES[extname(path)] ?? 'application/octet-stream')
       response.writeHead(200, HEADERS).end(method === 'HEAD' ? null : readContent(content))
     },

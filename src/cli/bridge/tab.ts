@@ -159,8 +159,6 @@ export function toFrame(data: RawData, isBinary: boolean): string | ArrayBuffer 
   return new Uint8Array(bytes).buffer
 }
 
-// The server's end of one request to a tab: its response, and the messages that make it.
-
 interface TabResponse {
   status: number
   headers: [string, string][]
@@ -289,8 +287,6 @@ function tabGoneError(): InoriginError {
   })
 }
 
-// The connected tabs, and the choice among them.
-
 /** Maximum number of connected tabs. */
 export const MAX_TABS = 16
 
@@ -344,11 +340,8 @@ function compareTabs(one: Tab, other: Tab): number {
 }
 
 /** A software GPU is slower than WASM, so it counts as no GPU. */
-function toRanks({ gpu, gpuBufferBytes, memoryBytes, threads }: TabCapability): number[] {
-  return gpu === 'hardware'
-    ? [1, gpuBufferBytes, memoryBytes, threads]
-    : [0, 0, threads, memoryBytes]
-}
+const toRanks = ({ gpu, gpuBufferBytes, memoryBytes, threads }: TabCapability): number[] =>
+  gpu === 'hardware' ? [1, gpuBufferBytes, memoryBytes, threads] : [0, 0, threads, memoryBytes]
 
 function noTabError(): InoriginError {
   const what = 'No tab is connected to the bridge.'

@@ -9,8 +9,6 @@ import { DIST, findRuntime } from '../library-files.ts'
 import { getPublicFolder } from '../project-options.ts'
 import { formatAddReport } from '../report.ts'
 
-// Parses the options of `inorigin add` that describe inputs and outputs.
-
 /** Options that describe inputs and outputs. */
 const BINDING_OPTIONS = {
   image: {
@@ -54,11 +52,7 @@ const BINDING_OPTIONS = {
     value: '<numbers>',
     about: 'Mean to subtract from images, such as 0.485,0.456,0.406',
   },
-  std: {
-    type: 'string',
-    value: '<numbers>',
-    about: 'Standard deviation to divide images by',
-  },
+  std: { type: 'string', value: '<numbers>', about: 'Standard deviation to divide images by' },
   resample: {
     type: 'string',
     value: '<filter>',
@@ -94,11 +88,7 @@ const BINDING_OPTIONS = {
     value: '<input>=<rate>',
     about: 'Let an input take sound with that many samples per second',
   },
-  window: {
-    type: 'string',
-    value: '<n>',
-    about: 'Number of samples that the model takes at once',
-  },
+  window: { type: 'string', value: '<n>', about: 'Number of samples that the model takes at once' },
   context: {
     type: 'string',
     value: '<n>',
@@ -116,17 +106,15 @@ export type BindingFlags = {
 }
 
 /** Returns the wishes. Throws a usage error that names an invalid option. */
-export function parseBindingFlags(flags: BindingFlags): BindingWishes {
-  return {
-    images: flags.image ?? [],
-    layout: parseLayout(flags),
-    outputs: parseOutputs(flags.output ?? []),
-    states: new Map((flags.state ?? []).map((text) => parsePair('--state', text, 'input=output'))),
-    sounds: parseSounds(flags),
-    steps: parseStepFlags(flags.step),
-    labels: parseLabelFlags(flags.labels),
-  }
-}
+export const parseBindingFlags = (flags: BindingFlags): BindingWishes => ({
+  images: flags.image ?? [],
+  layout: parseLayout(flags),
+  outputs: parseOutputs(flags.output ?? []),
+  states: new Map((flags.state ?? []).map((text) => parsePair('--state', text, 'input=output'))),
+  sounds: parseSounds(flags),
+  steps: parseStepFlags(flags.step),
+  labels: parseLabelFlags(flags.labels),
+})
 
 /** Parses each `tensor` or `name=tensor`. */
 function parseOutputs(texts: readonly string[]): Map<string, string> {
@@ -314,8 +302,6 @@ function parseByteCount(option: string, value: string | undefined): number | und
   throw createUsageError(`${option} takes a number of bytes, not ${value}`)
 }
 
-// Parses the options of `inorigin add` that turn outputs into what a person reads.
-
 /** Settings of each step: whole numbers, numbers and flags. */
 const SETTINGS: Readonly<Record<StepWish['step'], Readonly<Record<string, RegExp>>>> = {
   softmax: {},
@@ -353,17 +339,14 @@ function parseStep(text: string): StepWish {
 }
 
 /** Parses `output=file` and `output=metadata:key`. Throws a usage error. */
-function parseLabelFlags(texts: readonly string[] = []): Map<string, Labels> {
-  return new Map(
+const parseLabelFlags = (texts: readonly string[] = []): Map<string, Labels> =>
+  new Map(
     texts.map((text) => {
       const [output, source] = parsePair('--labels', text, 'output=file, such as y=labels.txt')
       const key = /^metadata:(.+)$/.exec(source)?.[1]
       return [output, key === undefined ? { file: source } : { metadata: key }]
     }),
   )
-}
-
-// Parses values of options of the command line.
 
 /** Parses numbers with commas between them. Throws a usage error, as all of these do. */
 function parseNumbers(option: string, text: string): number[] {

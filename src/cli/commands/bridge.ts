@@ -82,19 +82,17 @@ export const BRIDGE = defineCommand({
   },
 })
 
-function describeServer(
+const describeServer = (
   { url }: BridgeServer,
   token: string,
   page: string,
   requireKey: boolean,
-): string[] {
-  return [
-    `The bridge listens at ${url}/v1.`,
-    `API key of clients: ${requireKey ? token : 'any'}`,
-    `Page that lends itself: ${page}`,
-    `In your own page: server.bridge('${url}', { token: '${token}' })`,
-  ]
-}
+): string[] => [
+  `The bridge listens at ${url}/v1.`,
+  `API key of clients: ${requireKey ? token : 'any'}`,
+  `Page that lends itself: ${page}`,
+  `In your own page: server.bridge('${url}', { token: '${token}' })`,
+]
 
 function reportTab(tab: Tab): void {
   const { gpu, threads } = tab.capability
@@ -129,12 +127,11 @@ async function openUntilInterrupted(page: string, interrupted: AbortSignal): Pro
   rmSync(folder, { recursive: true, force: true })
 }
 
-function waitForAbort(signal: AbortSignal): Promise<null> {
-  return new Promise((resolve) => {
+const waitForAbort = (signal: AbortSignal): Promise<null> =>
+  new Promise((resolve) => {
     if (signal.aborted) resolve(null)
     signal.addEventListener('abort', () => resolve(null), { once: true })
   })
-}
 
 function readToken(): string {
   const given = process.env[TOKEN_VARIABLE]

@@ -7,8 +7,6 @@ import { printLines } from '../output.ts'
 import { DIST, readVersion } from '../library-files.ts'
 import { writeBelow } from '../write-file.ts'
 
-// `inorigin create`: makes a new app from a template of the package.
-
 /** Templates of the package, by name. The text says what they are, for the help. */
 const TEMPLATES = {
   vanilla: 'Vite and plain JavaScript',

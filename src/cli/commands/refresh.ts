@@ -58,8 +58,6 @@ export const REFRESH = defineCommand({
   },
 })
 
-// `inorigin catalog refresh`: looks up the models of a catalog and writes the results into it.
-
 interface RefreshOptions {
   /** Path of the catalog. */
   file: string

@@ -57,8 +57,6 @@ function findCatalogs(publicDir: string): string[] {
   )
 }
 
-// `inorigin types`: generates TypeScript types for the predictors of catalogs.
-
 interface Types {
   /** Content of a declaration file. */
   text: string
@@ -119,23 +117,20 @@ function declareBlock(name: string, members: readonly string[]): string[] {
   return [`      ${name}: {`, ...members, '      }']
 }
 
-function declareMember(
+const declareMember = (
   { name, description }: { name: string; description?: string },
   mark: string,
   type: string,
-): string {
-  return [
+): string =>
+  [
     ...toCommentLines(description, '        '),
     `        ${toMemberName(name)}${mark}: ${type}`,
   ].join('\n')
-}
 
 function readPredictors(path: string): PredictorEntry[] {
   const { entries } = validateDocument(readDocument(path), path, true)
   return entries.filter((entry) => entry.type === 'predictor')
 }
-
-// Generates parts of TypeScript code. Control characters in names and descriptions are escaped.
 
 /** Returns a text as a string literal. */
 export function toStringLiteral(text: string): string {
@@ -144,9 +139,8 @@ export function toStringLiteral(text: string): string {
 }
 
 /** Returns a text as the name of a member. */
-export function toMemberName(name: string): string {
-  return /^[A-Za-z_$][\w$]*$/.test(name) ? name : toStringLiteral(name)
-}
+export const toMemberName = (name: string): string =>
+  /^[A-Za-z_$][\w$]*$/.test(name) ? name : toStringLiteral(name)
 
 /** Returns a JSON value as a literal type. */
 function toLiteralType(value: unknown): string {
@@ -170,11 +164,7 @@ function toCommentLines(text: string | undefined, indent: string): string[] {
 }
 
 /** Returns the union of the types, without duplicates. */
-function toUnionType(types: readonly string[]): string {
-  return [...new Set(types)].join(' | ') || 'never'
-}
-
-// Generates the TypeScript types of predictor parameters.
+const toUnionType = (types: readonly string[]): string => [...new Set(types)].join(' | ') || 'never'
 
 /** Returns the type of an input's values. */
 function toInputType(
@@ -250,11 +240,10 @@ export function toSchemaType(schema: unknown, side: 'input' | 'output'): string 
     if (!isObject(given)) return 'unknown'
     const { const: constant, enum: values, $ref: reference, type } = given
     const deeper = (each: unknown): string => typeOf(each, inside)
-    if (typeof reference === 'string') {
+    if (typeof reference === 'string')
       return inside.includes(reference)
         ? 'unknown'
         : typeOf(resolveReference(schema, reference), [...inside, reference])
-    }
     if (constant !== undefined) return toLiteralType(constant)
     if (Array.isArray(values)) return toUnionType(values.map(toLiteralType))
     for (const key of ['anyOf', 'oneOf'] as const) {

@@ -117,16 +117,13 @@ async function run(
     signal,
     read: (path) => readInside(root, path),
   })
-  if (failure) {
+  if (failure)
     notes.push(
       `The example below fails, because the model ran on none of the inputs that were tried: ${failure} ` +
         'Give it the shapes and values that it expects.',
     )
-  }
   return ran
 }
-
-// Tests a model in the runtime that browsers use, on WebAssembly in Node.
 
 /** Graph and its external weights, each with the path that the graph refers to. */
 interface ModelFiles {
@@ -318,16 +315,15 @@ function pairByShape(
   })
 }
 
-function toPorts(
+const toPorts = (
   tensors: ModelTensors['inputs'] | ModelTensors['outputs'],
   shapes: ExampleShapes,
-): Port[] {
-  return tensors.flatMap((one) => {
+): Port[] =>
+  tensors.flatMap((one) => {
     const shape = shapes.get(one.name)
     const isState = one.isTensor && shape !== undefined && one.type !== 'string' && shape.length > 0
     return isState ? [{ name: one.name, kind: `${one.type} ${shape.join()}` }] : []
   })
-}
 
 const BEFORE = /^(in|input|old|past|prev|previous)(?=[_.\d])|[_.](in|input|old|prev)$/gi
 const AFTER =
@@ -338,8 +334,6 @@ function isNextName(input: string, output: string): boolean {
   const stem = input.replace(BEFORE, '')
   return input !== output && stem !== '' && stem === output.replace(AFTER, '')
 }
-
-// Checks that the steps of outputs fit the shapes that a model returned when it was tried.
 
 /** Reads what labels come from. Each resolves with the bytes of a file. */
 interface LabelFiles {
@@ -390,8 +384,6 @@ async function readLabels(
   const what = 'file' in source ? source.file : `the metadata ${source.metadata} of the model`
   throw refuse(`--labels ${name}: ${what} has no labels.`, 'Name another file or key.')
 }
-
-// Checks that the inputs and outputs of a drafted entry fit the tensors of its model.
 
 /** Tensors of a model. */
 interface ModelTensors {
@@ -466,16 +458,12 @@ function checkStates({ inputs, outputs, states }: BoundSignature, shapes: Exampl
   }
 }
 
-// Reads files on disk in windows, since weights may be larger than the memory.
-
 /** Returns a folder on disk. Its files open only if {@link findInside} accepts them. */
-export function openFolder(root: ModelRoot): Folder {
-  return {
-    nameOf: (name) => join(root.path, name),
-    sizeOf: (name) => findSize(root, name),
-    open: (name) => openFile(root, name),
-  }
-}
+export const openFolder = (root: ModelRoot): Folder => ({
+  nameOf: (name) => join(root.path, name),
+  sizeOf: (name) => findSize(root, name),
+  open: (name) => openFile(root, name),
+})
 
 function findSize(root: ModelRoot, path: string): number | undefined {
   const real = findInside(root, path)

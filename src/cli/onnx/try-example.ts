@@ -91,12 +91,12 @@ function toShapes(inputs: Inputs, length: number, inner: number): Map<string, nu
   )
 }
 
-function toFeeds(
+const toFeeds = (
   inputs: Inputs,
   shapes: ExampleShapes,
   Constructor: TensorConstructor,
-): Record<string, Tensor> {
-  return Object.fromEntries(
+): Record<string, Tensor> =>
+  Object.fromEntries(
     inputs
       .filter((input) => input.isTensor)
       .map(({ name, type }): [string, Tensor] => {
@@ -110,14 +110,11 @@ function toFeeds(
         return [name, new Constructor(type as 'float32', data as Float32Array, shape)]
       }),
   )
-}
 
 const createRates = (type: string, count: number): BigInt64Array | Int32Array =>
   type === 'int64'
     ? new BigInt64Array(count).fill(BigInt(SAMPLE_RATE_HZ))
     : new Int32Array(count).fill(SAMPLE_RATE_HZ)
-
-// The values of the example code that `inorigin add` tries and prints.
 
 /** Maximum length of a tensor that the example creates as an array. */
 export const MAX_EXAMPLE_ELEMENTS = 2 ** 24
