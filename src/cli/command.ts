@@ -32,6 +32,12 @@ interface CommandDefinition<O extends CommandOptions> {
   run: (values: OptionValues<O>, operands: readonly string[]) => number | Promise<number>
 }
 
+/** Describes options: one with a value, one that may be repeated, and a switch. */
+export const valued = (value: string, about: string) => ({ type: 'string', value, about }) as const
+export const repeated = (value: string, about: string) =>
+  ({ type: 'string', multiple: true, value, about }) as const
+export const flag = (about: string) => ({ type: 'boolean', about }) as const
+
 /** A command whose options are known to itself alone. */
 export interface Command {
   name: string

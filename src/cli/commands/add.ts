@@ -3,7 +3,14 @@ import { type AudioLayout, DTYPES, type ImageLayout, type Labels } from '../../c
 import type { BindingWishes, StepWish } from '../../draft/wishes.ts'
 import { SAMPLE_RATES } from '../../values/elements.ts'
 import { add, type AddOptions } from '../add.ts'
-import { createUsageError, deferInterrupts, defineCommand } from '../command.ts'
+import {
+  createUsageError,
+  deferInterrupts,
+  defineCommand,
+  flag,
+  repeated,
+  valued,
+} from '../command.ts'
 import { createProgress, printLines } from '../output.ts'
 import { DIST, findRuntime } from '../library-files.ts'
 import { getPublicFolder } from '../project-options.ts'
@@ -11,89 +18,35 @@ import { formatAddReport } from '../report.ts'
 
 /** Options that describe inputs and outputs. */
 const BINDING_OPTIONS = {
-  image: {
-    type: 'string',
-    multiple: true,
-    value: '<input>',
-    about: 'Make an input an image; may be repeated',
-  },
-  size: {
-    type: 'string',
-    value: '<w>x<h>',
-    about: 'Size of images, such as 224x224, or x48 for a free width',
-  },
-  'multiple-of': {
-    type: 'string',
-    value: '<n>',
-    about: 'Make free sides of images multiples of n',
-  },
-  channels: {
-    type: 'string',
-    value: '<name>',
-    about: 'Channels of images: gray, rgb, bgr or rgba',
-  },
-  fit: {
-    type: 'string',
-    value: '<mode>',
-    about: 'Resize images by stretch, contain, cover or pad',
-  },
-  padding: {
-    type: 'string',
-    value: '<numbers>',
-    about: 'Pixels beside a padded image, from 0 to 255 (default: 0)',
-  },
-  scale: {
-    type: 'string',
-    value: '<number>',
-    about: 'Factor of pixels, from 0 to 255 (default: 1/255), or of samples, from -1 to 1',
-  },
-  mean: {
-    type: 'string',
-    value: '<numbers>',
-    about: 'Mean to subtract from images, such as 0.485,0.456,0.406',
-  },
-  std: { type: 'string', value: '<numbers>', about: 'Standard deviation to divide images by' },
-  resample: {
-    type: 'string',
-    value: '<filter>',
-    about: 'Resize as Pillow does: box, bilinear, bicubic, lanczos (default: as the browser)',
-  },
-  output: {
-    type: 'string',
-    multiple: true,
-    value: '[<name>=]<out>',
-    about: 'Declare only this output, and rename it; may be repeated',
-  },
-  step: {
-    type: 'string',
-    multiple: true,
-    value: '<out>=<step>',
-    about: 'Apply softmax, sigmoid, top-k,count=5, ctc or mask,threshold=0.5; may be repeated',
-  },
-  labels: {
-    type: 'string',
-    multiple: true,
-    value: '<out>=<file>',
-    about: 'Name classes by a file beside the model, or by metadata:<key> of the model',
-  },
-  state: {
-    type: 'string',
-    multiple: true,
-    value: '<in>=<out>',
-    about: 'Carry an output to the next prediction of a session',
-  },
-  audio: {
-    type: 'string',
-    multiple: true,
-    value: '<input>=<rate>',
-    about: 'Let an input take sound with that many samples per second',
-  },
-  window: { type: 'string', value: '<n>', about: 'Number of samples that the model takes at once' },
-  context: {
-    type: 'string',
-    value: '<n>',
-    about: 'Number of earlier samples that the model takes before each window',
-  },
+  image: repeated('<input>', 'Make an input an image; may be repeated'),
+  size: valued('<w>x<h>', 'Size of images, such as 224x224, or x48 for a free width'),
+  'multiple-of': valued('<n>', 'Make free sides of images multiples of n'),
+  channels: valued('<name>', 'Channels of images: gray, rgb, bgr or rgba'),
+  fit: valued('<mode>', 'Resize images by stretch, contain, cover or pad'),
+  padding: valued('<numbers>', 'Pixels beside a padded image, from 0 to 255 (default: 0)'),
+  scale: valued(
+    '<number>',
+    'Factor of pixels, from 0 to 255 (default: 1/255), or of samples, from -1 to 1',
+  ),
+  mean: valued('<numbers>', 'Mean to subtract from images, such as 0.485,0.456,0.406'),
+  std: valued('<numbers>', 'Standard deviation to divide images by'),
+  resample: valued(
+    '<filter>',
+    'Resize as Pillow does: box, bilinear, bicubic, lanczos (default: as the browser)',
+  ),
+  output: repeated('[<name>=]<out>', 'Declare only this output, and rename it; may be repeated'),
+  step: repeated(
+    '<out>=<step>',
+    'Apply softmax, sigmoid, top-k,count=5, ctc or mask,threshold=0.5; may be repeated',
+  ),
+  labels: repeated(
+    '<out>=<file>',
+    'Name classes by a file beside the model, or by metadata:<key> of the model',
+  ),
+  state: repeated('<in>=<out>', 'Carry an output to the next prediction of a session'),
+  audio: repeated('<input>=<rate>', 'Let an input take sound with that many samples per second'),
+  window: valued('<n>', 'Number of samples that the model takes at once'),
+  context: valued('<n>', 'Number of earlier samples that the model takes before each window'),
 } as const
 
 type BindingOptions = typeof BINDING_OPTIONS
@@ -226,40 +179,21 @@ export const ADD = defineCommand({
     'a model compiled by MLC, with its library, becomes a chat model that WebLLM runs.',
   ],
   options: {
-    tag: {
-      type: 'string',
-      value: '<tag>',
-      about: 'Name that requests use for the model, such as @me/name',
-    },
-    name: { type: 'string', value: '<name>', about: 'Display name (default: the file name)' },
-    public: {
-      type: 'string',
-      value: '<folder>',
-      about: "Your app's public folder (default: the one passed to init)",
-    },
-    'max-file-bytes': {
-      type: 'string',
-      value: '<n>',
-      about: `Split larger files, for hosts with a limit (default: ${MAX_FILE_BYTES})`,
-    },
-    device: {
-      type: 'string',
-      value: '<device>',
-      about: 'Use only webgpu, or only wasm (default: both)',
-    },
-    dtypes: {
-      type: 'string',
-      value: '<list>',
-      about: 'Add only these precisions of a folder, such as q4,q4f16',
-    },
-    tensor: {
-      type: 'string',
-      multiple: true,
-      value: '<input>',
-      about: 'Keep an input that looks like an image as a tensor; may be repeated',
-    },
+    tag: valued('<tag>', 'Name that requests use for the model, such as @me/name'),
+    name: valued('<name>', 'Display name (default: the file name)'),
+    public: valued('<folder>', "Your app's public folder (default: the one passed to init)"),
+    'max-file-bytes': valued(
+      '<n>',
+      `Split larger files, for hosts with a limit (default: ${MAX_FILE_BYTES})`,
+    ),
+    device: valued('<device>', 'Use only webgpu, or only wasm (default: both)'),
+    dtypes: valued('<list>', 'Add only these precisions of a folder, such as q4,q4f16'),
+    tensor: repeated(
+      '<input>',
+      'Keep an input that looks like an image as a tensor; may be repeated',
+    ),
     ...BINDING_OPTIONS,
-    force: { type: 'boolean', about: 'Replace an entry of that tag and its files' },
+    force: flag('Replace an entry of that tag and its files'),
   },
   async run(flags, [source = '']) {
     const { tag, name, force = false, tensor: tensors = [] } = flags

@@ -15,7 +15,14 @@ import {
 import { openBridgeServer, type BridgeServer } from '../bridge/http-server.ts'
 import { openPageFiles } from '../bridge/page-files.ts'
 import type { Tab } from '../bridge/tab.ts'
-import { createUsageError, deferInterrupts, defineCommand } from '../command.ts'
+import {
+  createUsageError,
+  deferInterrupts,
+  defineCommand,
+  flag,
+  repeated,
+  valued,
+} from '../command.ts'
 import { print, printLines } from '../output.ts'
 import { DIST, findRuntime } from '../library-files.ts'
 
@@ -37,21 +44,18 @@ export const BRIDGE = defineCommand({
     `${TOKEN_VARIABLE} sets the token; otherwise it is random.`,
   ],
   options: {
-    port: { type: 'string', value: '<n>', about: `Port (default: ${DEFAULT_PORT})` },
-    open: { type: 'boolean', about: 'Open a page in your browser that lends itself' },
-    headless: { type: 'boolean', about: 'Start a headless Chromium with that page' },
-    profile: {
-      type: 'string',
-      value: '<folder>',
-      about: 'Profile of that Chromium, which keeps models (default: in ~/.cache/inorigin)',
-    },
-    'require-key': { type: 'boolean', about: 'Answer only clients whose API key is the token' },
-    origin: {
-      type: 'string',
-      multiple: true,
-      value: '<origin>',
-      about: 'Allow web pages of this origin to send requests (CORS); may be repeated',
-    },
+    port: valued('<n>', `Port (default: ${DEFAULT_PORT})`),
+    open: flag('Open a page in your browser that lends itself'),
+    headless: flag('Start a headless Chromium with that page'),
+    profile: valued(
+      '<folder>',
+      'Profile of that Chromium, which keeps models (default: in ~/.cache/inorigin)',
+    ),
+    'require-key': flag('Answer only clients whose API key is the token'),
+    origin: repeated(
+      '<origin>',
+      'Allow web pages of this origin to send requests (CORS); may be repeated',
+    ),
   },
   async run(flags) {
     const { open = false, headless = false, 'require-key': requireKey = false } = flags

@@ -1,6 +1,6 @@
 /** The command `inorigin init`. */
 import { basename } from 'node:path'
-import { createUsageError, deferInterrupts, defineCommand } from '../command.ts'
+import { createUsageError, deferInterrupts, defineCommand, flag, valued } from '../command.ts'
 import { init } from '../init.ts'
 import { escapeControls, printLines } from '../output.ts'
 import { DIST, findRuntime, readVersion } from '../library-files.ts'
@@ -29,27 +29,13 @@ export const INIT = defineCommand({
     'argument, `inorigin init` refreshes it, for example after an update of the package.',
   ],
   options: {
-    guide: {
-      type: 'boolean',
-      about: 'Include the embedded language models, 14 MB (default); --no-guide leaves them out',
-    },
-    mlc: {
-      type: 'boolean',
-      about: 'Include WebLLM (6 MB) and the list of its models; --no-mlc removes both',
-    },
-    webgpu: {
-      type: 'boolean',
-      about: 'Include the runtimes for WebGPU, 44 MB (default); --no-webgpu leaves them out',
-    },
-    sw: {
-      type: 'string',
-      value: '<name>',
-      about: 'File name of the service worker script (default: sw.js)',
-    },
-    'own-sw': {
-      type: 'boolean',
-      about: "Write no script, because your own one calls attach() of 'inorigin/sw'",
-    },
+    guide: flag(
+      'Include the embedded language models, 14 MB (default); --no-guide leaves them out',
+    ),
+    mlc: flag('Include WebLLM (6 MB) and the list of its models; --no-mlc removes both'),
+    webgpu: flag('Include the runtimes for WebGPU, 44 MB (default); --no-webgpu leaves them out'),
+    sw: valued('<name>', 'File name of the service worker script (default: sw.js)'),
+    'own-sw': flag("Write no script, because your own one calls attach() of 'inorigin/sw'"),
   },
   run({ guide, mlc, webgpu, sw, 'own-sw': ownSw }, [folder]) {
     const app = process.cwd()

@@ -21,7 +21,7 @@ import type {
 import { refuse } from '../../draft/refuse.ts'
 import { InoriginError } from '../../error.ts'
 import { readDocument, validateDocument } from '../project-options.ts'
-import { defineCommand } from '../command.ts'
+import { defineCommand, valued } from '../command.ts'
 import { print, printLines } from '../output.ts'
 import { assertNoLinks, writeBelow } from '../write-file.ts'
 
@@ -35,13 +35,7 @@ export const REFRESH = defineCommand({
     'browsers need no look-up. The environment variable HF_TOKEN may hold an access token for',
     'private repositories.',
   ],
-  options: {
-    host: {
-      type: 'string',
-      value: '<url>',
-      about: 'Mirror to use instead of the hub that entries name',
-    },
-  },
+  options: { host: valued('<url>', 'Mirror to use instead of the hub that entries name') },
   async run({ host }, [file = '']) {
     const { refreshed, failed } = await refreshCatalog({
       file,

@@ -5,7 +5,7 @@ import type { Implementation, PredictorEntry } from '../../catalog/schema.ts'
 import type { InputParameter, OutputParameter } from '../../types/index.ts'
 import { isObject } from '../../values/objects.ts'
 import { getPublicFolder, readDocument, validateDocument } from '../project-options.ts'
-import { createUsageError, defineCommand } from '../command.ts'
+import { createUsageError, defineCommand, valued } from '../command.ts'
 import { escapeControls, printLines } from '../output.ts'
 import { writeBelow } from '../write-file.ts'
 
@@ -30,11 +30,7 @@ export const TYPES = defineCommand({
       value: '<file>',
       about: 'File to write (default: print to the terminal)',
     },
-    public: {
-      type: 'string',
-      value: '<folder>',
-      about: "Your app's public folder (default: the one passed to init)",
-    },
+    public: valued('<folder>', "Your app's public folder (default: the one passed to init)"),
   },
   run({ out, public: folder }, [catalog]) {
     const catalogs = catalog === undefined ? findCatalogs(getPublicFolder(folder)) : [catalog]
