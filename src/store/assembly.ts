@@ -28,209 +28,186 @@ export interface DigestMismatch {
 }
 
 /** Resource that is being written to the store. */
-export interface Assembly {
-  /** Offset of the first missing byte, or the resource's length if none is missing. */
-  readonly position: number
-  /** Offset after `position` where stored bytes begin again, or the resource's length. */
-  readonly end: number
-  /** Number of bytes received or stored, including those of the unfinished chunk. */
-  readonly storedBytes: number
-  /** ETag of the version that is being assembled. */
-  readonly etag: string | null
+export class Assembly {
   /** `true` if the bytes came in several responses, and so perhaps from different versions. */
-  readonly joined: boolean
+  joined: boolean
   /** `true` if the resource was verified before, so that only lost chunks are missing. */
-  readonly isRepair: boolean
+  isRepair: boolean
+  readonly #database: Database
+  readonly #wanted: WantedResource
+  readonly #signal: AbortSignal
+  /** The stored resource, with the right to write it. */
+  readonly #record: LeasedResource
+  /** Hash of all bytes before `position`. */
+  readonly #hash: IHasher
+  /** State of the hash at the end of the last complete chunk. */
+  #hashState: Uint8Array
+  /** Index of the chunk that is being received. */
+  #index = 0
+  #pieces: Uint8Array<ArrayBuffer>[] = []
+  /** Number of bytes in `#pieces`. */
+  #filled = 0
+
+  private constructor(
+    database: Database,
+    wanted: WantedResource,
+    signal: AbortSignal,
+    record: LeasedResource,
+    hash: IHasher,
+  ) {
+    this.#database = database
+    this.#wanted = wanted
+    this.#signal = signal
+    this.#record = record
+    this.#hash = hash
+    this.#hashState = hash.init().save()
+    this.joined = record.chunks.some((chunk) => chunk !== null)
+    this.isRepair = record.knownDigests.length > 0
+  }
+
+  /**
+   * Opens an assembly that resumes an earlier download of the resource. `chunkBytes` is the length
+   * of every chunk except the last one; `tag` is the tag that the resource is stored for.
+   */
+  static async open(
+    database: Database,
+    wanted: WantedResource,
+    { chunkBytes, signal, tag }: { chunkBytes: number; signal: AbortSignal; tag?: Tag | undefined },
+  ): Promise<Assembly> {
+    const hash = await createSHA256()
+    const record = await acquireWriteLease(database, wanted, chunkBytes, { tag, signal })
+    const assembly = new Assembly(database, wanted, signal, record, hash)
+    await assembly.#hashStoredChunks()
+    return assembly
+  }
+
+  /** Offset of the first missing byte, or the resource's length if none is missing. */
+  get position(): number {
+    const { bytes, chunkBytes } = this.#record
+    return Math.min(this.#index * chunkBytes, bytes) + this.#filled
+  }
+
+  /** Offset after `position` where stored bytes begin again, or the resource's length. */
+  get end(): number {
+    const { bytes, chunkBytes, chunks } = this.#record
+    const next = chunks.findIndex((chunk, at) => at > this.#index && chunk !== null)
+    return next === -1 ? bytes : next * chunkBytes
+  }
+
+  /** Number of bytes received or stored, including those of the unfinished chunk. */
+  get storedBytes(): number {
+    return countStoredBytes(this.#record) + this.#filled
+  }
+
+  /** ETag of the version that is being assembled. */
+  get etag(): string | null {
+    return this.#record.etag
+  }
+
+  /** Marks that the next bytes come from another response than the present ones. */
+  join(): void {
+    this.joined = true
+  }
+
   /**
    * Adds the next bytes and stores each chunk that they complete. The piece must not reach past
    * `end`. If the hash of a chunk is wrong, drops the chunk, resolves with the mismatch, and moves
    * `position` back to its start.
    */
-  write(piece: Uint8Array<ArrayBuffer>): Promise<DigestMismatch | null>
-  /** Marks that the next bytes come from another response than the present ones. */
-  join(): void
+  async write(piece: Uint8Array<ArrayBuffer>): Promise<DigestMismatch | null> {
+    for (let rest = piece; rest.length > 0;) {
+      if (this.#index === this.#record.chunks.length)
+        throw new RangeError('More bytes than the resource has.')
+      const length = getChunkLength(this.#record, this.#index)
+      const part = rest.subarray(0, length - this.#filled)
+      this.#pieces.push(part)
+      this.#filled += part.length
+      this.#hash.update(part)
+      rest = rest.subarray(part.length)
+      const mismatch = this.#filled === length ? await this.#storeChunk() : null
+      if (mismatch) return mismatch
+    }
+    return null
+  }
+
   /** Discards everything and starts over, for the version with that ETag. */
-  restart(etag: string | null): Promise<void>
+  async restart(etag: string | null): Promise<void> {
+    const database = this.#database
+    const record = this.#record
+    const remove = () => deleteAllChunks(database, record)
+    await trackDeletion(database, countStoredBytes(record), remove)
+    record.chunks.fill(null)
+    this.#hashState = this.#hash.init().save()
+    this.#index = 0
+    this.#dropPieces()
+    this.joined = false
+    this.isRepair = false
+    record.etag = etag
+    if (etag !== null) await setEtag(database, record, etag)
+  }
+
   /**
    * Makes the resource readable if the hash of the whole is right. Otherwise resolves with the
    * mismatch and changes nothing.
    */
-  finish(): Promise<DigestMismatch | null>
-}
-
-interface AssemblyOptions {
-  /** Number of bytes of every chunk except the last one. */
-  chunkBytes: number
-  signal: AbortSignal
-  /** Tag that the resource is stored for. */
-  tag?: Tag | undefined
-}
-
-interface AssemblyState {
-  readonly signal: AbortSignal
-  readonly database: Database
-  readonly wanted: WantedResource
-  /** The stored resource, with the right to write it. */
-  readonly record: LeasedResource
-  /** Hash of all bytes before `position`. */
-  readonly hash: IHasher
-  /** State of the hash at the end of the last complete chunk. */
-  hashState: Uint8Array
-  /** Index of the chunk that is being received. */
-  index: number
-  pieces: Uint8Array<ArrayBuffer>[]
-  /** Number of bytes in `pieces`. */
-  filled: number
-  joined: boolean
-  isRepair: boolean
-}
-
-/** Opens an assembly that resumes an earlier download of the resource. */
-export async function openAssembly(
-  database: Database,
-  wanted: WantedResource,
-  { chunkBytes, signal, tag }: AssemblyOptions,
-): Promise<Assembly> {
-  const hash = await createSHA256()
-  const record = await acquireWriteLease(database, wanted, chunkBytes, { tag, signal })
-  const { bytes, chunks, knownDigests } = record
-  const state: AssemblyState = {
-    database,
-    wanted,
-    signal,
-    record,
-    hash,
-    hashState: hash.init().save(),
-    index: 0,
-    pieces: [],
-    filled: 0,
-    joined: chunks.some((chunk) => chunk !== null),
-    isRepair: knownDigests.length > 0,
+  async finish(): Promise<DigestMismatch | null> {
+    const record = this.#record
+    const got = this.#hash.digest()
+    if (got !== record.sha256) return { expected: record.sha256, got }
+    await markVerified(this.#database, record, record.chunks)
+    return null
   }
-  await hashStoredChunks(state)
 
-  return {
-    get position() {
-      return Math.min(state.index * chunkBytes, bytes) + state.filled
-    },
-    get end() {
-      const next = chunks.findIndex((chunk, at) => at > state.index && chunk !== null)
-      return next === -1 ? bytes : next * chunkBytes
-    },
-    get storedBytes() {
-      return countStoredBytes(record) + state.filled
-    },
-    get etag() {
-      return record.etag
-    },
-    get joined() {
-      return state.joined
-    },
-    get isRepair() {
-      return state.isRepair
-    },
-    join() {
-      state.joined = true
-    },
-    write: (piece) => write(state, piece),
-    restart: (etag) => restart(state, etag),
-    finish: () => finish(state),
-  }
-}
-
-/** Hashes the stored chunks up to the next missing one. */
-async function hashStoredChunks(state: AssemblyState): Promise<void> {
-  const { database, record, hash, signal } = state
-  for (; (record.chunks[state.index] ?? null) !== null; state.index++) {
-    signal.throwIfAborted()
-    const content = await readIntactChunk(state)
-    if (!content) {
-      await deleteChunk(database, record, state.index)
-      record.chunks[state.index] = null
-      return
+  /** Hashes the stored chunks up to the next missing one. */
+  async #hashStoredChunks(): Promise<void> {
+    const { chunks } = this.#record
+    for (; (chunks[this.#index] ?? null) !== null; this.#index++) {
+      this.#signal.throwIfAborted()
+      const content = await this.#readIntactChunk()
+      if (!content) {
+        await deleteChunk(this.#database, this.#record, this.#index)
+        chunks[this.#index] = null
+        return
+      }
+      this.#hashState = this.#hash.update(content).save()
     }
-    state.hashState = hash.update(content).save()
   }
-}
 
-/** Returns the content of the stored chunk at `index`, or `null` if it is damaged. */
-async function readIntactChunk({
-  database,
-  wanted,
-  record,
-  index,
-}: AssemblyState): Promise<Uint8Array<ArrayBuffer> | null> {
-  const content = await readChunkContent(await getChunk(database, record.sha256, index))
-  if (content?.byteLength !== getChunkLength(record, index)) return null
-  const expected = wanted.chunks?.[index] ?? record.chunks[index]
-  const got = await computeDigest('SHA-256', content)
-  if (expected !== UNKNOWN_DIGEST && expected !== got) return null
-  record.chunks[index] = got
-  return new Uint8Array(content)
-}
-
-async function write(
-  state: AssemblyState,
-  piece: Uint8Array<ArrayBuffer>,
-): Promise<DigestMismatch | null> {
-  const { record, hash } = state
-  for (let rest = piece; rest.length > 0;) {
-    if (state.index === record.chunks.length)
-      throw new RangeError('More bytes than the resource has.')
-    const length = getChunkLength(record, state.index)
-    const part = rest.subarray(0, length - state.filled)
-    state.pieces.push(part)
-    state.filled += part.length
-    hash.update(part)
-    rest = rest.subarray(part.length)
-    const mismatch = state.filled === length ? await storeChunk(state) : null
-    if (mismatch) return mismatch
+  /** Resolves with the content of the stored chunk at `#index`, or with `null` if it is damaged. */
+  async #readIntactChunk(): Promise<Uint8Array<ArrayBuffer> | null> {
+    const [record, index] = [this.#record, this.#index]
+    const content = await readChunk(this.#database, record.sha256, index)
+    if (content?.byteLength !== getChunkLength(record, index)) return null
+    const expected = this.#wanted.chunks?.[index] ?? record.chunks[index]
+    const got = await computeDigest('SHA-256', content)
+    if (expected !== UNKNOWN_DIGEST && expected !== got) return null
+    record.chunks[index] = got
+    return new Uint8Array(content)
   }
-  return null
-}
 
-async function storeChunk(state: AssemblyState): Promise<DigestMismatch | null> {
-  const { database, wanted, record, hash, index } = state
-  const chunk = new Blob(state.pieces)
-  const got = await computeDigest('SHA-256', await chunk.arrayBuffer())
-  const expected = wanted.chunks?.[index] || record.knownDigests[index] || got
-  if (got !== expected) {
-    dropPieces(state)
-    return { index, expected, got }
+  async #storeChunk(): Promise<DigestMismatch | null> {
+    const [record, index] = [this.#record, this.#index]
+    const chunk = new Blob(this.#pieces)
+    const got = await computeDigest('SHA-256', await chunk.arrayBuffer())
+    const expected = this.#wanted.chunks?.[index] || record.knownDigests[index] || got
+    if (got !== expected) {
+      this.#dropPieces()
+      return { index, expected, got }
+    }
+    await putChunk(this.#database, record, index, chunk, got)
+    record.chunks[index] = got
+    this.#hashState = this.#hash.save()
+    this.#index++
+    this.#dropPieces()
+    await this.#hashStoredChunks()
+    return null
   }
-  await putChunk(database, record, index, chunk, got)
-  record.chunks[index] = got
-  state.hashState = hash.save()
-  state.index++
-  dropPieces(state)
-  await hashStoredChunks(state)
-  return null
-}
 
-function dropPieces(state: AssemblyState): void {
-  state.hash.load(state.hashState)
-  state.pieces = []
-  state.filled = 0
-}
-
-async function restart(state: AssemblyState, etag: string | null): Promise<void> {
-  const { database, record, hash } = state
-  await trackDeletion(database, countStoredBytes(record), () => deleteAllChunks(database, record))
-  record.chunks.fill(null)
-  state.hashState = hash.init().save()
-  state.index = 0
-  dropPieces(state)
-  state.joined = false
-  state.isRepair = false
-  record.etag = etag
-  if (etag !== null) await setEtag(database, record, etag)
-}
-
-async function finish({ database, record, hash }: AssemblyState): Promise<DigestMismatch | null> {
-  const got = hash.digest()
-  if (got !== record.sha256) return { expected: record.sha256, got }
-  await markVerified(database, record, record.chunks)
-  return null
+  #dropPieces(): void {
+    this.#hash.load(this.#hashState)
+    this.#pieces = []
+    this.#filled = 0
+  }
 }
 
 // Writes resources. Every download takes a new `writer` id, and a chunk with an older id is
@@ -246,24 +223,17 @@ interface LeasedResource extends Omit<ResourceRecord, 'writer'>, WriteLease {
   knownDigests: readonly (string | null)[]
 }
 
-/** Download or import that acquires a lease. */
-interface LeaseOptions {
-  /** Tag that the resource is for. */
-  tag?: Tag | undefined
-  /** Signal that forbids the lease, so that nothing is stored after a deletion that follows it. */
-  signal?: AbortSignal
-}
-
 /**
  * Acquires the lease to write the resource. Resolves with a record of the stored chunks. Chunks of
  * an earlier download are reused if they have the same size; otherwise they are deleted. Rejects
- * with the reason of the signal, as an `InoriginError`, if it has aborted.
+ * with the reason of the signal, as an `InoriginError`, if it has aborted, so that nothing is stored
+ * after a deletion that follows it.
  */
 export function acquireWriteLease(
   database: Database,
   wanted: WantedResource,
   chunkBytes: number,
-  { tag, signal }: LeaseOptions = {},
+  { tag, signal }: { tag?: Tag | undefined; signal?: AbortSignal } = {},
 ): Promise<LeasedResource> {
   const { sha256, type, name, url, bytes } = wanted
   const writer = crypto.randomUUID()
@@ -336,14 +306,6 @@ export const deleteChunk = (database: Database, lease: WriteLease, index: number
     (record) => ({ chunks: record.chunks.with(index, null) }),
     (chunks) => chunks.delete([lease.sha256, index]),
   )
-
-/** Resolves with one stored chunk. The resource may be unfinished. */
-const getChunk = (
-  database: Database,
-  sha256: string,
-  index: number,
-): Promise<Blob | ArrayBuffer | undefined> =>
-  database.use((connection) => connection.get('chunks', [sha256, index]))
 
 /** Records the ETag of the version being downloaded. */
 export const setEtag = (
@@ -444,7 +406,7 @@ export async function deleteDamagedChunks(
     if (!record?.verified) continue
     for (const [index, digest] of record.chunks.entries()) {
       signal.throwIfAborted()
-      const content = await readChunkContent(await getChunk(database, sha256, index))
+      const content = await readChunk(database, sha256, index)
       const isWhole = content?.byteLength === getChunkLength(record, index)
       onBytes(getChunkLength(record, index))
       const isSame =
@@ -459,10 +421,17 @@ export async function deleteDamagedChunks(
 }
 
 /**
- * Resolves with the content of a stored chunk; `null` if it is missing, if its file is lost, or if
- * the record is something else.
+ * Resolves with the content of a stored chunk, whose resource may be unfinished; `null` if it is
+ * missing, if its file is lost, or if the record is something else.
  */
-async function readChunkContent(chunk: unknown): Promise<ArrayBuffer | null> {
+async function readChunk(
+  database: Database,
+  sha256: string,
+  index: number,
+): Promise<ArrayBuffer | null> {
+  const chunk: unknown = await database.use((connection) =>
+    connection.get('chunks', [sha256, index]),
+  )
   if (chunk instanceof ArrayBuffer) return chunk
   return chunk instanceof Blob ? chunk.arrayBuffer().catch(() => null) : null
 }

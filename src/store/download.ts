@@ -2,7 +2,7 @@
 import { InoriginError } from '../error.ts'
 import type { Tag } from '../types/index.ts'
 import { computeBackoffMs, sleep } from '../values/promises.ts'
-import { type Assembly, type DigestMismatch, openAssembly } from './assembly.ts'
+import { Assembly, type DigestMismatch } from './assembly.ts'
 import type { Database } from './database.ts'
 import { CHUNK_BYTES, type WantedResource } from './db.ts'
 import { runExclusive } from './exclusive.ts'
@@ -28,51 +28,45 @@ const DEFAULT_TUNING: Readonly<DownloadTuning> = {
   stallTimeoutMs: 30_000,
 }
 
-interface DownloadOptions {
-  signal: AbortSignal
-  /**
-   * Called after every piece, with the stored bytes of the resource and the bytes just received
-   * over the network. The first number may decrease when the download starts over.
-   */
-  onBytes?: (stored: number, received: number) => void
-  /** Tag that the resource is for. */
-  tag?: Tag | undefined
-  tuning?: Partial<DownloadTuning>
-}
-
 /**
  * Resolves with the bytes of a resource, from the store or downloaded. Only one thread of the
  * origin downloads a resource; others wait and then find it stored. Rejects with `unavailable`,
  * naming the URL, if the download fails, and with `aborted` if the signal aborts. Complete chunks
  * stay stored, unless their hash is wrong. The caller must make space before.
+ *
+ * `onBytes` is called after every piece, with the stored bytes of the resource and the bytes just
+ * received over the network. The first number may decrease when the download starts over.
  */
 export async function download(
   database: Database,
   wanted: WantedResource,
-  { signal, onBytes = () => undefined, tag, tuning }: DownloadOptions,
+  {
+    signal,
+    onBytes = () => undefined,
+    tag,
+    tuning,
+  }: {
+    signal: AbortSignal
+    onBytes?: (stored: number, received: number) => void
+    tag?: Tag | undefined
+    tuning?: Partial<DownloadTuning>
+  },
 ): Promise<Blob> {
   const settings = { ...DEFAULT_TUNING, ...tuning }
   const { chunkBytes } = settings
+  const lock = toDownloadLockName(database, wanted.sha256)
   try {
-    return await runExclusive(
-      toDownloadLockName(database, wanted.sha256),
-      { signal },
-      async (exclusive) => {
-        const stored = await readResource(database, wanted.sha256)
-        if (stored) return stored
-        const assembly = await openAssembly(database, wanted, {
-          chunkBytes,
-          signal: exclusive,
-          tag,
-        })
-        onBytes(assembly.storedBytes, 0)
-        const received = (bytes: number) => onBytes(assembly.storedBytes, bytes)
-        await fetchUntilVerified(database, wanted, assembly, settings, exclusive, received)
-        const blob = await readResource(database, wanted.sha256)
-        if (!blob) throw downloadFailedError(wanted, 'the browser lost the stored data')
-        return blob
-      },
-    )
+    return await runExclusive(lock, { signal }, async (exclusive) => {
+      const stored = await readResource(database, wanted.sha256)
+      if (stored) return stored
+      const assembly = await Assembly.open(database, wanted, { chunkBytes, signal: exclusive, tag })
+      const report = (received: number) => onBytes(assembly.storedBytes, received)
+      report(0)
+      await new Download(database, wanted, assembly, settings, exclusive, report).run()
+      const blob = await readResource(database, wanted.sha256)
+      if (!blob) throw downloadFailedError(wanted, 'the browser lost the stored data')
+      return blob
+    })
   } catch (thrown) {
     if (!signal.aborted) throw thrown
     throw new InoriginError('aborted', `The download of ${wanted.name} was canceled.`, {
@@ -85,101 +79,191 @@ export async function download(
 export const toDownloadLockName = ({ name }: Database, sha256: string): string =>
   `${name}:download:${sha256}`
 
-/** Sends requests until the whole resource is stored and its hash is right, or throws. */
-async function fetchUntilVerified(
-  database: Database,
-  wanted: WantedResource,
-  assembly: Assembly,
-  settings: DownloadTuning,
-  signal: AbortSignal,
-  onBytes: (received: number) => void,
-): Promise<void> {
-  const { stallTimeoutMs } = settings
-  const retries = createRetries(wanted, assembly, settings, signal)
+/** Download of one resource, which this thread alone writes. */
+class Download {
+  readonly #database: Database
+  readonly #wanted: WantedResource
+  readonly #assembly: Assembly
+  readonly #settings: DownloadTuning
+  readonly #signal: AbortSignal
+  readonly #onBytes: (received: number) => void
   /** `false` after a response that did not match the stored bytes: ranges are not used then. */
-  let useRanges = true
-  let damagedChunk = -1
+  #useRanges = true
+  #maxStored: number
+  /** Number of failures in a row. */
+  #failures = 0
+  #lastEndPosition = -1
 
-  async function startOver(): Promise<void> {
-    useRanges = false
-    await assembly.restart(null)
-    onBytes(0)
+  constructor(
+    database: Database,
+    wanted: WantedResource,
+    assembly: Assembly,
+    settings: DownloadTuning,
+    signal: AbortSignal,
+    onBytes: (received: number) => void,
+  ) {
+    this.#database = database
+    this.#wanted = wanted
+    this.#assembly = assembly
+    this.#settings = settings
+    this.#signal = signal
+    this.#onBytes = onBytes
+    this.#maxStored = assembly.storedBytes
   }
 
-  for (;;) {
-    if (assembly.position === wanted.bytes) {
-      const mismatch = await assembly.finish()
-      if (!mismatch) return
-      if (!assembly.joined && !assembly.isRepair) {
-        await trackDeletion(database, wanted.bytes, () => removeResource(database, wanted.sha256))
-        throw digestMismatchError(wanted, mismatch)
+  /** Sends requests until the whole resource is stored and its hash is right, or rejects. */
+  async run(): Promise<void> {
+    const [database, wanted, assembly] = [this.#database, this.#wanted, this.#assembly]
+    let damagedChunk = -1
+    for (;;) {
+      if (assembly.position === wanted.bytes) {
+        const mismatch = await assembly.finish()
+        if (!mismatch) return
+        if (!assembly.joined && !assembly.isRepair) {
+          await trackDeletion(database, wanted.bytes, () => removeResource(database, wanted.sha256))
+          throw digestMismatchError(wanted, mismatch)
+        }
+        await this.#startOver()
       }
-      await startOver()
-    }
 
-    const outcome = await requestRange(wanted, assembly, { signal, stallTimeoutMs, onBytes })
-    if (assembly.position === wanted.bytes) continue
-    if (outcome.type === 'damaged') {
-      if (damagedChunk === outcome.damage.index) throw digestMismatchError(wanted, outcome.damage)
-      damagedChunk = outcome.damage.index ?? -1
-      continue
+      const outcome = await this.#requestRange()
+      if (assembly.position === wanted.bytes) continue
+      if (outcome.type === 'damaged') {
+        if (damagedChunk === outcome.damage.index) throw digestMismatchError(wanted, outcome.damage)
+        damagedChunk = outcome.damage.index ?? -1
+      } else if (outcome.type === 'restart') {
+        if (!this.#useRanges) throw downloadFailedError(wanted, outcome.why)
+        await this.#startOver()
+      } else if (outcome.type === 'next') {
+        this.#failures = 0
+      } else {
+        await this.#waitForRetry(outcome)
+        if (!this.#useRanges) await this.#startOver()
+      }
     }
-    if (outcome.type === 'restart') {
-      if (!useRanges) throw downloadFailedError(wanted, outcome.why)
-      await startOver()
-      continue
-    }
+  }
 
-    if (outcome.type === 'next') {
-      retries.reset()
-      continue
-    }
+  async #startOver(): Promise<void> {
+    this.#useRanges = false
+    await this.#assembly.restart(null)
+    this.#onBytes(0)
+  }
 
-    await retries.wait(outcome)
-    if (!useRanges) await startOver()
+  /** Waits before the next request. Rejects if another one cannot help. */
+  async #waitForRetry(outcome: FailedRange): Promise<void> {
+    const { position, storedBytes } = this.#assembly
+    const { maxAttempts, backoffMs } = this.#settings
+    if (outcome.type === 'ended') {
+      // A second end at the same byte is no network failure: the file is that short.
+      if (this.#lastEndPosition === position) throw wrongLengthError(this.#wanted, String(position))
+      this.#lastEndPosition = position
+    }
+    if (storedBytes > this.#maxStored) this.#failures = 0
+    this.#maxStored = Math.max(this.#maxStored, storedBytes)
+    this.#failures++
+    if (this.#failures === maxAttempts)
+      throw retriesExhaustedError(this.#wanted, outcome, storedBytes, maxAttempts)
+    const after = outcome.type === 'retry' ? (outcome.after ?? 0) : 0
+    const backoff = computeBackoffMs(this.#failures, backoffMs)
+    await sleep(Math.max(after * 1000, backoff), this.#signal)
+  }
+
+  /**
+   * Requests the bytes from the assembly's position on and writes them as they arrive. Throws an
+   * `InoriginError` if a retry cannot help, and the signal's reason if it was aborted.
+   */
+  async #requestRange(): Promise<RangeOutcome> {
+    const [wanted, assembly] = [this.#wanted, this.#assembly]
+    const ending = new AbortController()
+    const signal = AbortSignal.any([this.#signal, ending.signal])
+    try {
+      const { part, from, end, last } = nextRange(wanted, assembly)
+      const { value: response, retry } = await this.#receive(
+        ending,
+        () =>
+          fetch(part.url, {
+            // This simple form of a range needs no CORS preflight, but `If-Range` would.
+            headers: from > 0 || last !== null ? { range: `bytes=${from}-${last ?? ''}` } : {},
+            // Firefox truncates huge responses while it writes them to its cache.
+            cache: 'no-store',
+            signal,
+          }),
+        'it cannot be reached, or its server rejects this origin (CORS)',
+      )
+      if (retry) return retry
+      const file = { ...wanted, url: part.url, bytes: part.bytes }
+      // The recorded ETag is that of the first part.
+      const etag = part.start === 0 ? assembly.etag : null
+      const action = interpretResponse(response, file, from, etag)
+      if (action.type !== 'take') return action
+      if (part.start === 0 && mustRestart(response, assembly))
+        await assembly.restart(getEtag(response))
+      else if (from > 0) assembly.join()
+      /** Number of stored bytes that a server without range support sends again. */
+      let resentBytes = assembly.position - part.start - action.from
+      if (!response.body) return { type: 'ended' }
+      const reader = response.body.getReader()
+      for (;;) {
+        const read = await this.#receive(ending, () => reader.read(), 'the connection failed')
+        if (read.retry) return read.retry
+        const piece = read.value.value
+        const isThere = assembly.position >= end && end < wanted.bytes
+        if (!piece) return { type: isThere ? 'next' : 'ended' }
+        const missing = end - assembly.position
+        const newBytes = piece.subarray(resentBytes)
+        resentBytes = Math.max(0, resentBytes - piece.length)
+        if (newBytes.length > missing && last === null) {
+          if (action.from === 0) throw wrongLengthError(file, 'more')
+          return { type: 'restart', why: 'the server sent more bytes than are missing' }
+        }
+        const damage = await assembly.write(newBytes.subarray(0, missing))
+        this.#onBytes(piece.length)
+        if (damage) return { type: 'damaged', damage }
+        // Bytes past the requested range are stored already.
+        if (last !== null && assembly.position >= end) return { type: 'next' }
+      }
+    } finally {
+      ending.abort()
+    }
+  }
+
+  /**
+   * Waits for data. Resolves with `retry` if they do not come in time, which aborts `ending`, or for
+   * the reason `why`. Rejects if the caller aborted the download.
+   */
+  async #receive<T>(
+    ending: AbortController,
+    work: () => Promise<T>,
+    why: string,
+  ): Promise<{ value: T; retry?: undefined } | { value?: undefined; retry: RangeOutcome }> {
+    const { stallTimeoutMs } = this.#settings
+    const timer = setTimeout(() => ending.abort(), stallTimeoutMs)
+    try {
+      return { value: await work() }
+    } catch (cause) {
+      this.#signal.throwIfAborted()
+      const silent = `no data arrived for ${stallTimeoutMs / 1000} s`
+      const reason = ending.signal.aborted ? silent : why
+      return { retry: { type: 'retry', why: reason, after: null, cause } }
+    } finally {
+      clearTimeout(timer)
+    }
   }
 }
+
+/**
+ * Result of a request. `ended` means that the body ended, complete or not. `next` means that a part
+ * of the file, or a gap between stored chunks, is complete.
+ */
+type RangeOutcome =
+  | { type: 'ended' }
+  | { type: 'next' }
+  | { type: 'retry'; why: string; after: number | null; cause?: unknown }
+  | { type: 'restart'; why: string }
+  | { type: 'damaged'; damage: DigestMismatch }
 
 /** Outcome of a failed request, after which another one may succeed. */
 type FailedRange = Extract<RangeOutcome, { type: 'ended' | 'retry' }>
-
-/** Counts failures in a row. */
-interface Retries {
-  reset(): void
-  /** Waits before the next request. Rejects if another one cannot help. */
-  wait(outcome: FailedRange): Promise<void>
-}
-
-function createRetries(
-  wanted: WantedResource,
-  assembly: Assembly,
-  { maxAttempts, backoffMs }: DownloadTuning,
-  signal: AbortSignal,
-): Retries {
-  let maxStored = assembly.storedBytes
-  let failures = 0
-  let lastEndPosition = -1
-  return {
-    reset() {
-      failures = 0
-    },
-    async wait(outcome) {
-      const { position, storedBytes } = assembly
-      if (outcome.type === 'ended') {
-        // A second end at the same byte is no network failure: the file is that short.
-        if (lastEndPosition === position) throw wrongLengthError(wanted, String(position))
-        lastEndPosition = position
-      }
-      if (storedBytes > maxStored) failures = 0
-      maxStored = Math.max(maxStored, storedBytes)
-      failures++
-      if (failures === maxAttempts)
-        throw retriesExhaustedError(wanted, outcome, storedBytes, failures)
-      const after = outcome.type === 'retry' ? (outcome.after ?? 0) : 0
-      await sleep(Math.max(after * 1000, computeBackoffMs(failures, backoffMs)), signal)
-    },
-  }
-}
 
 function retriesExhaustedError(
   wanted: WantedResource,
@@ -333,85 +417,6 @@ function parseRetryAfter(header: string | null, now: number): number | null {
 const toStrongEtag = (etag: string): string => etag.replace(/^W\//, '')
 
 /**
- * Result of a request. `ended` means that the body ended, complete or not. `next` means that a part
- * of the file, or a gap between stored chunks, is complete.
- */
-type RangeOutcome =
-  | { type: 'ended' }
-  | { type: 'next' }
-  | { type: 'retry'; why: string; after: number | null; cause?: unknown }
-  | { type: 'restart'; why: string }
-  | { type: 'damaged'; damage: DigestMismatch }
-
-interface RangeRequestOptions {
-  signal: AbortSignal
-  /** Time in milliseconds without data after which the connection counts as dead. */
-  stallTimeoutMs: number
-  /** Called after every piece. */
-  onBytes: (received: number) => void
-}
-
-/**
- * Requests the bytes from the assembly's position on and writes them. Throws an `InoriginError`
- * if a retry cannot help, and the signal's reason if it was aborted.
- */
-async function requestRange(
-  wanted: WantedResource,
-  assembly: Assembly,
-  { signal, stallTimeoutMs, onBytes }: RangeRequestOptions,
-): Promise<RangeOutcome> {
-  const connection = openConnection(signal, stallTimeoutMs)
-  try {
-    const { part, from, end, last } = nextRange(wanted, assembly)
-    const { value: response, retry } = await connection.wait(
-      () =>
-        fetch(part.url, {
-          // This simple form of a range needs no CORS preflight, but `If-Range` would.
-          headers: from > 0 || last !== null ? { range: `bytes=${from}-${last ?? ''}` } : {},
-          // Firefox truncates huge responses while it writes them to its cache.
-          cache: 'no-store',
-          signal: connection.signal,
-        }),
-      'it cannot be reached, or its server rejects this origin (CORS)',
-    )
-    if (retry) return retry
-    const file = { ...wanted, url: part.url, bytes: part.bytes }
-    // The recorded ETag is that of the first part.
-    const etag = part.start === 0 ? assembly.etag : null
-    const action = interpretResponse(response, file, from, etag)
-    if (action.type !== 'take') return action
-    if (part.start === 0 && mustRestart(response, assembly))
-      await assembly.restart(getEtag(response))
-    else if (from > 0) assembly.join()
-    /** Number of stored bytes that a server without range support sends again. */
-    let resentBytes = assembly.position - part.start - action.from
-    if (!response.body) return { type: 'ended' }
-    const reader = response.body.getReader()
-    for (;;) {
-      const read = await connection.wait(() => reader.read(), 'the connection failed')
-      if (read.retry) return read.retry
-      const piece = read.value.value
-      const isThere = assembly.position >= end && end < wanted.bytes
-      if (!piece) return { type: isThere ? 'next' : 'ended' }
-      const missing = end - assembly.position
-      const newBytes = piece.subarray(resentBytes)
-      resentBytes = Math.max(0, resentBytes - piece.length)
-      if (newBytes.length > missing && last === null) {
-        if (action.from === 0) throw wrongLengthError(file, 'more')
-        return { type: 'restart', why: 'the server sent more bytes than are missing' }
-      }
-      const damage = await assembly.write(newBytes.subarray(0, missing))
-      onBytes(piece.length)
-      if (damage) return { type: 'damaged', damage }
-      // Bytes past the requested range are stored already.
-      if (last !== null && assembly.position >= end) return { type: 'next' }
-    }
-  } finally {
-    connection.close()
-  }
-}
-
-/**
  * Returns the part of the file at the assembly's position, where the request begins and ends in it
  * (`from`, `last`; `null` for its end), and the end in the file.
  */
@@ -421,41 +426,6 @@ function nextRange(wanted: WantedResource, assembly: Assembly) {
   const end = Math.min(partEnd, assembly.end)
   const last = end < partEnd ? end - part.start - 1 : null
   return { part, from: assembly.position - part.start, end, last }
-}
-
-type Received<T> = { value: T; retry?: undefined } | { value?: undefined; retry: RangeOutcome }
-
-/** Connection of one request, which ends when no data arrive for some time. */
-interface Connection {
-  signal: AbortSignal
-  /**
-   * Waits for data. Resolves with `retry` if they do not come, for the reason `why`. Rejects if the
-   * caller aborted the request.
-   */
-  wait<T>(work: () => Promise<T>, why: string): Promise<Received<T>>
-  /** Cancels the request. */
-  close(): void
-}
-
-function openConnection(signal: AbortSignal, stallTimeoutMs: number): Connection {
-  const ending = new AbortController()
-  return {
-    signal: AbortSignal.any([signal, ending.signal]),
-    async wait(work, why) {
-      const timer = setTimeout(() => ending.abort(), stallTimeoutMs)
-      try {
-        return { value: await work() }
-      } catch (cause) {
-        signal.throwIfAborted()
-        const silent = `no data arrived for ${stallTimeoutMs / 1000} s`
-        const reason = ending.signal.aborted ? silent : why
-        return { retry: { type: 'retry', why: reason, after: null, cause } }
-      } finally {
-        clearTimeout(timer)
-      }
-    },
-    close: () => ending.abort(),
-  }
 }
 
 /**

@@ -2,7 +2,7 @@
 import { createSHA256 } from 'hash-wasm'
 import { InoriginError } from '../error.ts'
 import type { ImportProgress, Tag } from '../types/index.ts'
-import { openAssembly } from './assembly.ts'
+import { Assembly } from './assembly.ts'
 import type { Database } from './database.ts'
 import { CHUNK_BYTES, type WantedResource } from './db.ts'
 import { toDownloadLockName } from './download.ts'
@@ -83,7 +83,7 @@ export function importFile(
     async (exclusive) => {
       if (await readResource(database, wanted.sha256)) return true
       const options = { chunkBytes: CHUNK_BYTES, signal: exclusive, tag }
-      const assembly = await openAssembly(database, wanted, options)
+      const assembly = await Assembly.open(database, wanted, options)
       for (;;) {
         while (assembly.position < wanted.bytes) {
           exclusive.throwIfAborted()
