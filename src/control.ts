@@ -220,9 +220,8 @@ function locksOfNewFrame(): LockManager {
   return (frame.contentWindow ?? window).navigator.locks
 }
 
-function delay(durationMs: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, durationMs))
-}
+const delay = (durationMs: number): Promise<void> =>
+  new Promise((resolve) => setTimeout(resolve, durationMs))
 
 // Finds out whether the requests of this page reach its service worker. In Chromium 156, the
 // requests of an open page go to the web server if its service worker was ended while it took over

@@ -80,8 +80,9 @@ export function createServer(parts: ServerParts): Server {
 }
 
 /** Creates a `fetch` that answers requests to `/v1` of the scope in this page. */
-function createFetch(scope: URL, host: HostService): typeof fetch {
-  return async (input, init) => {
+const createFetch =
+  (scope: URL, host: HostService): typeof fetch =>
+  async (input, init) => {
     const request = new Request(input, init)
     const url = new URL(request.url)
     const ours = url.origin === scope.origin && url.pathname.startsWith(`${scope.pathname}v1/`)
@@ -92,7 +93,6 @@ function createFetch(scope: URL, host: HostService): typeof fetch {
     ])
     return handle(request, withFailover(host), { base: scope.pathname })
   }
-}
 
 /** Creates the method that opens sessions. */
 function createSessionOpener(host: HostService): Server['session'] {
@@ -121,52 +121,46 @@ function createSessionOpener(host: HostService): Server['session'] {
   return open as Server['session']
 }
 
-function createModels(host: HostService): Models {
-  return {
-    list: () => host.modelStates(toCaller()),
-    async load(tag, options) {
-      const { retryCrashed, ...task } = parseOptions(options, names.LOAD_OPTIONS)
-      if (retryCrashed) await host.forgetCrashes(parseTag(tag), toCaller())
-      return host.load(parseTag(tag), toCaller(task))
-    },
-    progress: (options) =>
-      followEvents(host.progress, parseOptions(options, names.SIGNAL_ONLY).signal),
-    pause: async (tag) => host.pause(parseTag(tag), toCaller()),
-    cancel: async (tag) => host.cancel(parseTag(tag), toCaller()),
-    unload: async (tag) => host.unload(parseTag(tag), toCaller()),
-    remove: async (tag) => host.remove(parseTag(tag), toCaller()),
-  }
-}
+const createModels = (host: HostService): Models => ({
+  list: () => host.modelStates(toCaller()),
+  async load(tag, options) {
+    const { retryCrashed, ...task } = parseOptions(options, names.LOAD_OPTIONS)
+    if (retryCrashed) await host.forgetCrashes(parseTag(tag), toCaller())
+    return host.load(parseTag(tag), toCaller(task))
+  },
+  progress: (options) =>
+    followEvents(host.progress, parseOptions(options, names.SIGNAL_ONLY).signal),
+  pause: async (tag) => host.pause(parseTag(tag), toCaller()),
+  cancel: async (tag) => host.cancel(parseTag(tag), toCaller()),
+  unload: async (tag) => host.unload(parseTag(tag), toCaller()),
+  remove: async (tag) => host.remove(parseTag(tag), toCaller()),
+})
 
-function createStorage(host: HostService): ModelStorage {
-  return {
-    usage: () => host.storageUsage(toCaller()),
-    list: () => host.storedTags(toCaller()),
-    resources: () => host.storedResources(toCaller()),
-    assets: () => host.storedAssets(toCaller()),
-    removeAssets: () => host.removeAssets(toCaller()),
-    pin: async (tag) => host.pin(parseTag(tag), true, toCaller()),
-    unpin: async (tag) => host.pin(parseTag(tag), false, toCaller()),
-    remove: async (tag) => host.remove(parseTag(tag), toCaller()),
-    clear: () => host.clear(toCaller()),
-    clearResponses: () => host.clearResponses(toCaller()),
-    persist: askPersistence,
-    repair: async (tag, options) =>
-      host.repair(parseTag(tag), toCaller(parseOptions(options, names.REPAIR_OPTIONS))),
-    async import(tag, files, options) {
-      const { name, tensors, ...task } = parseOptions(options, names.IMPORT_OPTIONS)
-      return host.importTag(parseTag(tag), parseFiles(files), { name, tensors }, toCaller(task))
-    },
-  }
-}
+const createStorage = (host: HostService): ModelStorage => ({
+  usage: () => host.storageUsage(toCaller()),
+  list: () => host.storedTags(toCaller()),
+  resources: () => host.storedResources(toCaller()),
+  assets: () => host.storedAssets(toCaller()),
+  removeAssets: () => host.removeAssets(toCaller()),
+  pin: async (tag) => host.pin(parseTag(tag), true, toCaller()),
+  unpin: async (tag) => host.pin(parseTag(tag), false, toCaller()),
+  remove: async (tag) => host.remove(parseTag(tag), toCaller()),
+  clear: () => host.clear(toCaller()),
+  clearResponses: () => host.clearResponses(toCaller()),
+  persist: askPersistence,
+  repair: async (tag, options) =>
+    host.repair(parseTag(tag), toCaller(parseOptions(options, names.REPAIR_OPTIONS))),
+  async import(tag, files, options) {
+    const { name, tensors, ...task } = parseOptions(options, names.IMPORT_OPTIONS)
+    return host.importTag(parseTag(tag), parseFiles(files), { name, tensors }, toCaller(task))
+  },
+})
 
 /** Returns the caller of a request with these parsed options. */
-function toCaller<Event>({
+const toCaller = <Event>({
   signal = neverAborted,
   onProgress,
 }: {
   signal?: AbortSignal
   onProgress?: (progress: Event) => void
-} = {}): Caller<Event> {
-  return { key: null, signal, onEvent: onProgress }
-}
+} = {}): Caller<Event> => ({ key: null, signal, onEvent: onProgress })

@@ -93,17 +93,15 @@ export class InoriginError extends Error {
   /** Converts any thrown value: an `AbortError` becomes `aborted`, unknown errors `internal`. */
   static from(thrown: unknown): InoriginError {
     if (thrown instanceof InoriginError) return thrown
-    if (thrown instanceof Error && thrown.name === 'AbortError') {
+    if (thrown instanceof Error && thrown.name === 'AbortError')
       return new InoriginError('aborted', 'The request was canceled.', { cause: thrown })
-    }
     return new InoriginError('internal', messageOf(thrown), { cause: thrown })
   }
 }
 
 /** Returns the message of an error, or any other thrown value as a string. */
-export function messageOf(thrown: unknown): string {
-  return thrown instanceof Error ? thrown.message : String(thrown)
-}
+export const messageOf = (thrown: unknown): string =>
+  thrown instanceof Error ? thrown.message : String(thrown)
 
 /** The reason codes of errors. `docs/errors.md` gives cause and remedy of each; a test compares the two. */
 export const ERROR_CODES = [

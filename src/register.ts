@@ -28,15 +28,13 @@ export interface WorkerScript {
  * Returns `true` if the worker runs this script. Another page of the scope may have registered it
  * with other parameters, which makes no difference to requests.
  */
-export function runsScript(worker: ServiceWorker | null, { url }: WorkerScript): boolean {
-  return worker !== null && withoutParams(worker.scriptURL) === withoutParams(url.href)
-}
+export const runsScript = (worker: ServiceWorker | null, { url }: WorkerScript): boolean =>
+  worker !== null && withoutParams(worker.scriptURL) === withoutParams(url.href)
 
 function withoutParams(href: string): string {
   const url = new URL(href)
-  for (const param of [ISOLATE_PARAM, OFFLINE_PARAM, ASSETS_PARAM, RETAKE_PARAM]) {
+  for (const param of [ISOLATE_PARAM, OFFLINE_PARAM, ASSETS_PARAM, RETAKE_PARAM])
     url.searchParams.delete(param)
-  }
   return url.href
 }
 
@@ -288,9 +286,8 @@ export function keepCurrent(current: () => ServiceWorkerRegistration, signal: Ab
     const registration = current()
     const { waiting } = registration
     if (!waiting || !(await activateIfIdle(registration, waiting)) || signal.aborted) return
-    if (asked === waiting && registration.waiting === waiting) {
+    if (asked === waiting && registration.waiting === waiting)
       navigateToProbe(frame, registration.scope)
-    }
     asked = waiting
   }
   const timer = setInterval(() => void check(), UPDATE_CHECK_INTERVAL_MS)

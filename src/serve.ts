@@ -191,9 +191,8 @@ function insecureContextError(): InoriginError {
 function locateScript(options: ServeOptions): WorkerScript {
   const url = new URL(options.worker ?? '/sw.js', document.baseURI)
   const scope = new URL(options.scope ?? '.', options.scope ? document.baseURI : url)
-  if (url.origin !== location.origin) {
+  if (url.origin !== location.origin)
     throw invalidOption('worker', `worker must be a URL on this page's origin, not ${url.href}.`)
-  }
   if (!location.href.startsWith(scope.href)) {
     const what = `This page, ${location.pathname}, is outside ${scope.pathname}, the scope of`
     const todo = `${url.pathname}. Pass a \`worker\` script in the page's folder or above it.`
@@ -210,13 +209,9 @@ function withParams(
 ): WorkerScript {
   const url = new URL(script.url)
   const byDefault = new URL('inorigin/', url).href
-  if (parseFlag('isolate', options.isolate, false)) {
-    url.searchParams.set(ISOLATE_PARAM, 'true')
-  }
+  if (parseFlag('isolate', options.isolate, false)) url.searchParams.set(ISOLATE_PARAM, 'true')
   if (!offline) url.searchParams.set(OFFLINE_PARAM, 'false')
-  else if (assets !== byDefault) {
-    url.searchParams.set(ASSETS_PARAM, new URL(assets).pathname)
-  }
+  else if (assets !== byDefault) url.searchParams.set(ASSETS_PARAM, new URL(assets).pathname)
   return { ...script, url }
 }
 
@@ -228,17 +223,15 @@ async function toHostSetup(options: ServeOptions, script: WorkerScript): Promise
       'apiKeys must be an array of printable ASCII strings without leading or trailing spaces.'
     throw invalidOption('apiKeys', `${what} Omit it to accept any key.`)
   }
-  if (!['auto', 'webgpu', 'wasm'].includes(device)) {
+  if (!['auto', 'webgpu', 'wasm'].includes(device))
     throw invalidOption('device', `device must be auto, webgpu or wasm, not ${String(device)}.`)
-  }
   const byUrl = typeof catalog === 'string' || catalog instanceof URL
   const assets = new URL(
     options.assets ?? 'inorigin/',
     options.assets ? document.baseURI : script.url,
   )
-  if (assets.origin !== location.origin) {
+  if (assets.origin !== location.origin)
     throw invalidOption('assets', `assets must be a URL on this page's origin, not ${assets.href}.`)
-  }
   // Workers of an isolated page start only if the service worker adds headers to their scripts.
   if (options.isolate && !assets.href.startsWith(script.scope)) {
     const what = `isolate needs assets inside the scope ${script.scope}, not ${assets.href}.`
@@ -278,9 +271,8 @@ function toPlain(catalog: CatalogInput): CatalogInput {
   }
 }
 
-function invalidOption(param: string, message: string): InoriginError {
-  return new InoriginError('invalid_request', message, { param })
-}
+const invalidOption = (param: string, message: string): InoriginError =>
+  new InoriginError('invalid_request', message, { param })
 
 function describeDifferences(names: string[], isHere: boolean): string {
   const other = isHere ? 'an earlier server of this page' : 'the hosting tab'
@@ -293,8 +285,6 @@ function describeOwnHost(): string {
     'inorigin: this page has no service worker of its version, so fetch("/v1/...") does not reach it.'
   return `${what} Use server.fetch instead.`
 }
-
-// The link of one server to its host, and the candidacy of its page.
 
 /** Number of attempts to reach a host: one may be starting, or the next tab may be taking over. */
 const HOST_ATTEMPTS = 3

@@ -39,9 +39,8 @@ export function assertKnownOptions<Input extends object>(
   names: OptionNames<Input>,
 ): void {
   const options: unknown = input
-  if (typeof options !== 'object' || options === null) {
+  if (typeof options !== 'object' || options === null)
     throw invalid('options', `options must be an object or undefined, not ${typeName(options)}.`)
-  }
   const unknown = Object.keys(options).find((name) => !Object.hasOwn(names, name))
   if (unknown === undefined) return
   const known = Object.keys(names)
@@ -62,12 +61,10 @@ export function parseOptions<Input extends Options>(
   const options = input === undefined ? ({} as Input) : input
   assertKnownOptions(options, names)
   const { signal = neverAborted, onProgress = noop } = options as Options
-  if (typeof signal?.addEventListener !== 'function' || !('aborted' in signal)) {
+  if (typeof signal?.addEventListener !== 'function' || !('aborted' in signal))
     throw invalid('signal', `signal must be an AbortSignal, not ${typeName(signal)}.`)
-  }
-  if (typeof onProgress !== 'function') {
+  if (typeof onProgress !== 'function')
     throw invalid('onProgress', `onProgress must be a function, not ${typeName(onProgress)}.`)
-  }
   return {
     ...options,
     signal,
@@ -90,9 +87,8 @@ export function parseFiles(
   const listed =
     isObjectOrArray(input) && Symbol.iterator in input ? Array.from(files as Iterable<File>) : null
   // `instanceof` fails for files that come from another frame.
-  if (listed?.every((file) => typeName(file) === 'File')) {
+  if (listed?.every((file) => typeName(file) === 'File'))
     return listed.map((file) => ({ path: file.webkitRelativePath || file.name, file }))
-  }
   const what = 'files must be a list of files or the handle of a folder'
   throw invalid('files', `${what}, not ${typeName(input)}. Put a single file into an array.`)
 }
@@ -112,9 +108,8 @@ export function parseFlag(
   throw invalid(option, `${option} must be true or false, not ${typeName(value)}.`)
 }
 
-function invalid(param: string, message: string): InoriginError {
-  return new InoriginError('invalid_request', message, { code: 'invalid_value', param })
-}
+const invalid = (param: string, message: string): InoriginError =>
+  new InoriginError('invalid_request', message, { code: 'invalid_value', param })
 
 /** Returns the type of a value for an error message, such as `null`, `string` or `File`. */
 function typeName(value: unknown): string {

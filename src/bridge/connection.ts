@@ -82,15 +82,14 @@ export async function connect(options: ConnectionOptions): Promise<Connection> {
 }
 
 /** Passes all frames to the answers. Resolves when the server accepts the tab. */
-function receiveFrames(socket: WebSocket, answers: Answers): Promise<void> {
-  return new Promise((resolve) => {
+const receiveFrames = (socket: WebSocket, answers: Answers): Promise<void> =>
+  new Promise((resolve) => {
     socket.addEventListener('message', ({ data }: MessageEvent<string | ArrayBuffer>) => {
       const message = parseServerFrame(data)
       if (!message || !answers.receive(message)) socket.close(CLOSE_CODES.invalidMessage)
       else if ('type' in message && message.type === 'welcome') resolve()
     })
   })
-}
 
 const waitForClose = (socket: WebSocket): Promise<CloseEvent> =>
   new Promise((resolve) => socket.addEventListener('close', resolve))
@@ -104,15 +103,12 @@ function sendFrame(socket: WebSocket, frame: string | Uint8Array<ArrayBuffer>): 
 }
 
 function toCloseError({ code, reason }: CloseEvent, address: string): InoriginError {
-  if (code === CLOSE_CODES.wrongToken || code === CLOSE_CODES.wrongVersion) {
+  if (code === CLOSE_CODES.wrongToken || code === CLOSE_CODES.wrongVersion)
     return new InoriginError('authentication', reason, { code: 'bridge_refused' })
-  }
   const what = `The bridge at ${address} ${reason ? `closed the connection: ${reason}` : 'is not reachable.'}`
   const todo = 'Start `inorigin bridge`, and allow the connection if the browser asks.'
   return new InoriginError('unavailable', `${what} ${todo}`, { code: 'bridge_unreachable' })
 }
-
-// The tab's end of the bridge: answers the requests that arrive over the WebSocket.
 
 interface AnswersOptions {
   /** Origin of the server in this page, without a slash at its end. */
@@ -154,9 +150,8 @@ export function createAnswers(options: AnswersOptions): Answers {
       options.send({ type: 'end', id })
     } catch (error) {
       // A canceled request has nobody left who would read this.
-      if (!request.abort.signal.aborted) {
+      if (!request.abort.signal.aborted)
         options.send({ type: 'fail', id, message: messageOf(error) })
-      }
     }
     forget(id)
   }
@@ -204,16 +199,14 @@ export function createAnswers(options: AnswersOptions): Answers {
   }
 }
 
-function createOpenRequest(message: RequestMessage): OpenRequest {
-  return {
-    message,
-    abort: new AbortController(),
-    body: new Uint8Array(message.bodyBytes),
-    filled: 0,
-    credit: WINDOW_BYTES,
-    onCredit: () => {},
-  }
-}
+const createOpenRequest = (message: RequestMessage): OpenRequest => ({
+  message,
+  abort: new AbortController(),
+  body: new Uint8Array(message.bodyBytes),
+  filled: 0,
+  credit: WINDOW_BYTES,
+  onCredit: () => {},
+})
 
 /** Returns `false` for more bytes than the request has. */
 function addPiece(request: OpenRequest, bytes: Uint8Array): boolean {
@@ -250,9 +243,8 @@ async function sendAnswer(request: OpenRequest, options: AnswersOptions): Promis
   // The next piece is read when this one was sent, so a client that stops reading stops the model.
   for await (const bytes of readStream(response.body)) {
     for (const piece of splitIntoPieces(bytes)) {
-      while (request.credit < piece.byteLength) {
+      while (request.credit < piece.byteLength)
         await unlessAborted(new Promise<void>((resolve) => (request.onCredit = resolve)), signal)
-      }
       request.credit -= piece.byteLength
       options.sendPiece({ id, bytes: piece })
     }

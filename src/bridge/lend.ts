@@ -141,9 +141,8 @@ const LOOPBACK = /^(localhost|127(\.\d+){3}|\[::1\])$/
 
 function toSocketAddress(url: string | URL): string {
   const parsed = URL.canParse(String(url)) ? new URL(url) : null
-  if (parsed && /^(http|ws):$/.test(parsed.protocol) && LOOPBACK.test(parsed.hostname)) {
+  if (parsed && /^(http|ws):$/.test(parsed.protocol) && LOOPBACK.test(parsed.hostname))
     return new URL(SOCKET_PATH, `ws://${parsed.host}`).href
-  }
   const what = 'url must be an http URL of this machine, such as http://127.0.0.1:11435'
   throw invalidArgument('url', `${what}, not ${String(url).slice(0, 100)}.`)
 }
@@ -153,15 +152,12 @@ function parseToken(token: unknown): string {
   throw invalidArgument('token', 'token must be the text that `inorigin bridge` printed.')
 }
 
-function invalidArgument(param: string, message: string): InoriginError {
-  return new InoriginError('invalid_request', message, { code: 'invalid_value', param })
-}
+const invalidArgument = (param: string, message: string): InoriginError =>
+  new InoriginError('invalid_request', message, { code: 'invalid_value', param })
 
-function toCapability({ webgpu, memory, cores, wasm }: Capabilities): TabCapability {
-  return {
-    gpu: webgpu ? (webgpu.software ? 'software' : 'hardware') : 'none',
-    gpuBufferBytes: webgpu?.limits['maxBufferSize'] ?? 0,
-    memoryBytes: memory ?? 0,
-    threads: wasm.threads ? cores : 1,
-  }
-}
+const toCapability = ({ webgpu, memory, cores, wasm }: Capabilities): TabCapability => ({
+  gpu: webgpu ? (webgpu.software ? 'software' : 'hardware') : 'none',
+  gpuBufferBytes: webgpu?.limits['maxBufferSize'] ?? 0,
+  memoryBytes: memory ?? 0,
+  threads: wasm.threads ? cores : 1,
+})

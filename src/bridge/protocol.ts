@@ -139,7 +139,6 @@ function decodePiece(data: ArrayBuffer): Piece | undefined {
 
 /** Yields the parts of a body that fit into frames. */
 export function* splitIntoPieces(bytes: Uint8Array): Generator<Uint8Array> {
-  for (let at = 0; at < bytes.byteLength; at += MAX_PIECE_BYTES) {
+  for (let at = 0; at < bytes.byteLength; at += MAX_PIECE_BYTES)
     yield bytes.subarray(at, at + MAX_PIECE_BYTES)
-  }
 }

@@ -103,8 +103,6 @@ export function createModelStore<S extends StoredServer>(open: () => Promise<S>)
   return api
 }
 
-// The state of a store: its snapshot, and the listeners that hear of the next one.
-
 /** The parts of a server that the store needs. */
 export type StoredServer = Pick<Server, 'models' | 'trace' | 'predict'>
 
@@ -219,8 +217,6 @@ function mergeState(view: ModelView, { tag, name, status, bytes, device }: Model
   )
   return isSame ? view : { ...view, ...change }
 }
-
-// Keeps the state of a store up to date with its server.
 
 export interface Follower<S extends StoredServer> {
   /** Follows the server. Resolves once its states are known. */

@@ -94,11 +94,10 @@ export function bindSignature(
 
   for (const { name } of model.inputs) {
     const sources = inputs.filter((input) => listTensorNames(input).includes(name))
-    if (sources.length !== 1) {
+    if (sources.length !== 1)
       failAt(`inputs.${name}`)(
         `the model's input must be bound to one parameter, not to ${sources.length}.`,
       )
-    }
   }
   const layouts = new Map(
     [...bindings].flatMap(([name, { audio }]) => (audio ? [[name, audio]] : [])),
@@ -111,9 +110,11 @@ export function bindSignature(
   }
 }
 
-function listTensorNames({ tensor, spec: { text } }: BoundInput): (string | undefined)[] {
-  return [tensor, text?.layout.mask, text?.layout.types]
-}
+const listTensorNames = ({ tensor, spec: { text } }: BoundInput): (string | undefined)[] => [
+  tensor,
+  text?.layout.mask,
+  text?.layout.types,
+]
 
 /** Throws `unavailable` that names a parameter. */
 type Fail = (why: string) => never
@@ -128,13 +129,11 @@ function findTensor(
   const found = tensors.find((tensor) => tensor.name === binding.tensor)
   if (!found) return fail(`the model has no tensor ${binding.tensor}.`)
   // The runtime stores tensors in plain objects by name.
-  if (found.name === '__proto__') {
+  if (found.name === '__proto__')
     return fail('a tensor named __proto__ is not supported. Rename it.')
-  }
   if (!found.isTensor) return fail(`the model's ${binding.tensor} is not a tensor.`)
-  if (!listTensorTypes(type, binding).some((possible) => possible === found.type)) {
+  if (!listTensorTypes(type, binding).some((possible) => possible === found.type))
     return fail(`is declared ${type}, but the model's ${binding.tensor} is ${found.type}.`)
-  }
   // The runtime reports an empty shape both for a scalar and for an unknown shape.
   const own = found.shape.length
     ? found.shape.map((length) => (isFixedLength(length) ? length : null))
@@ -155,9 +154,8 @@ function assertDefault(parameter: InputParameter, fail: Fail): void {
   }
 }
 
-function getKeys({ keys }: Binding, fail: Fail): readonly string[] {
-  return keys ?? fail('is a dict, so its binding must have `keys`.')
-}
+const getKeys = ({ keys }: Binding, fail: Fail): readonly string[] =>
+  keys ?? fail('is a dict, so its binding must have `keys`.')
 
 function createTextSlot(
   layout: TextLayout,
@@ -183,13 +181,13 @@ function createTextSlot(
 type FailAt = (param: string) => (why: string) => never
 
 /** Returns the states of an entry. */
-function bindStates(
+const bindStates = (
   { states = [] }: PredictorEntry,
   inputs: readonly BoundInput[],
   outputs: readonly BoundOutput[],
   failAt: FailAt,
-): BoundState[] {
-  return states.map(({ input, output }): BoundState => {
+): BoundState[] =>
+  states.map(({ input, output }): BoundState => {
     const fail = failAt(`states.${input}`)
     const before =
       inputs.find(({ parameter }) => parameter.name === input) ?? fail('there is no such input.')
@@ -210,7 +208,6 @@ function bindStates(
       shape: hasDefault || !shape ? null : shape.map((length) => length ?? 1),
     }
   })
-}
 
 /** Returns the number of samples that a tensor takes; `null` if it is free. A free batch is of 1. */
 function countSamples(shape: Shape | null): number | null {
@@ -296,13 +293,13 @@ export const endsTensor = ({ steps = [] }: Binding): boolean =>
   RETURNED_TYPES[steps.at(-1)?.step ?? 'softmax'] !== undefined
 
 /** Returns the steps with their labels. */
-export function openSteps(
+export const openSteps = (
   { steps = [] }: Binding,
   type: ParameterType,
   labels: LabelTable,
   fail: Fail,
-): OpenStep[] {
-  return steps.map((step, index): OpenStep => {
+): OpenStep[] =>
+  steps.map((step, index): OpenStep => {
     const returned = RETURNED_TYPES[step.step]
     if (returned && index < steps.length - 1) fail(`the step ${step.step} must be the last.`)
     if (returned && !returned.includes(type))
@@ -314,4 +311,3 @@ export function openSteps(
     const names = source && (labels.get(toLabelsKey(source)) ?? fail('its labels are missing.'))
     return { step, labels: names ?? [] }
   })
-}

@@ -91,12 +91,12 @@ function toSamples(
 }
 
 /** Returns the states before a run: the given ones, else those that the last run left, else zeros. */
-function findStates(
+const findStates = (
   states: readonly BoundState[],
   given: Record<string, unknown>,
   left: Carried['tensors'],
-): Record<string, unknown> {
-  return Object.fromEntries(
+): Record<string, unknown> =>
+  Object.fromEntries(
     states.flatMap(({ input, type, shape }) => {
       const valueIn = (values: Record<string, unknown>) =>
         Object.hasOwn(values, input) ? values[input] : null
@@ -108,22 +108,18 @@ function findStates(
       return [[input, { data: zeros, shape }]]
     }),
   )
-}
 
 /** Returns the values of the states after a run. */
-export function toNextTensors(
+export const toNextTensors = (
   states: readonly BoundState[],
   outputs: ReadonlyMap<string, RawTensor>,
-): Carried['tensors'] {
-  return Object.fromEntries(
+): Carried['tensors'] =>
+  Object.fromEntries(
     states.flatMap(({ input, output }) => {
       const tensor = outputs.get(output)
       return tensor ? [[input, { data: toReadableData(tensor), shape: tensor.shape }]] : []
     }),
   )
-}
-
-// Cuts sound into the windows that a model takes.
 
 /** Part of the earlier sound that the next call of a session needs. It can be posted. */
 interface SoundState {
@@ -205,9 +201,8 @@ const FILTER = Float64Array.from({ length: CROSSINGS * TABLE_STEPS + 1 }, (_, in
 })
 
 /** Reach of the filter to each side, in samples of the source. */
-function getReach(sampleRate: number, rate: number): number {
-  return Math.ceil((CROSSINGS * Math.max(1, sampleRate / rate)) / ROLL_OFF)
-}
+const getReach = (sampleRate: number, rate: number): number =>
+  Math.ceil((CROSSINGS * Math.max(1, sampleRate / rate)) / ROLL_OFF)
 
 /**
  * Returns the samples at `rate`, and the tail for the next piece. The result is late by the reach of

@@ -171,9 +171,8 @@ function createRowReader(
 }
 
 /** Returns the largest finite number, without its sign. */
-function findScale(scores: Float32Array): number {
-  return scores.reduce((largest, score) => {
+const findScale = (scores: Float32Array): number =>
+  scores.reduce((largest, score) => {
     const size = Math.abs(score)
     return size > largest && size < Infinity ? size : largest
   }, MIN_SCALE)
-}

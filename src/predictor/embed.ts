@@ -133,13 +133,12 @@ export function createBatches(rows: readonly Tokens[]): number[][] {
 function parseVectors(value: unknown, texts: number, { tag, embeddings }: Embedder): Float32Array {
   const { output, dimensions } = embeddings
   const data = (value as { data?: unknown } | undefined)?.data
-  if (!(data instanceof Float32Array) || data.length !== texts * dimensions) {
+  if (!(data instanceof Float32Array) || data.length !== texts * dimensions)
     return throwPredictorUnusable(
       tag,
       `outputs.${output}`,
       `it is not ${texts} x ${dimensions} numbers.`,
     )
-  }
   if (data.every(Number.isFinite)) return data
   const what = `${tag} produced NaN or Infinity. Try another device`
   throw new InoriginError('internal', `${what}: serve({ device: 'wasm' }).`, { code: 'not_finite' })

@@ -320,8 +320,8 @@ function createEvidence(): Evidence {
 }
 
 /** Returns the names of inputs with many numbers that are all the same, such as silence. */
-function findUniform(feeds: Feeds): string[] {
-  return Object.entries(feeds)
+const findUniform = (feeds: Feeds): string[] =>
+  Object.entries(feeds)
     .filter(([, { type, data, size }]) => {
       const hasSignal = type.startsWith('float') || type === 'uint8'
       if (!hasSignal || size < 2) return false
@@ -329,7 +329,6 @@ function findUniform(feeds: Feeds): string[] {
       return elements.every((element) => element === elements[0])
     })
     .map(([name]) => name)
-}
 
 function copyOf(feeds: Feeds): Input {
   const copies = Object.entries(feeds).map(([name, { data, dims }]): [string, Copy] => [
@@ -339,14 +338,13 @@ function copyOf(feeds: Feeds): Input {
   return new Map(copies)
 }
 
-function isSameInput(before: Input, feeds: Feeds): boolean {
-  return Object.entries(feeds).every(([name, { data, dims }]) => {
+const isSameInput = (before: Input, feeds: Feeds): boolean =>
+  Object.entries(feeds).every(([name, { data, dims }]) => {
     const old = before.get(name)
     if (old?.shape !== dims.join()) return false
     const elements = data as Float32Array
     return elements.every((element, index) => element === old.data[index])
   })
-}
 
 // Compares tensors that two devices computed from the same inputs.
 

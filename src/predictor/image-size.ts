@@ -37,7 +37,11 @@ const SIZE_READERS: readonly (readonly [mark: string, read: SizeReader])[] = [
   ['\x89PNG\r\n\x1a\n????IHDR', (view) => [view.getUint32(16), view.getUint32(20)]],
   ['\xff\xd8', readJpeg],
   ['GIF8', readGif],
-  ['RIFF????WEBPVP8 ', readLossyWebp],
+  // A VP8 key frame (RFC 6386, section 9.1). The two high bits of each length are a scale.
+  [
+    'RIFF????WEBPVP8 ',
+    (view) => [view.getUint16(26, true) & 0x3fff, view.getUint16(28, true) & 0x3fff],
+  ],
   ['RIFF????WEBPVP8L', readLosslessWebp],
   ['RIFF????WEBPVP8X', readExtendedWebp],
   ['BM', readBmp],
@@ -55,9 +59,8 @@ const MEDIA_TYPES = [
 export const readMediaType = (bytes: Uint8Array): (typeof MEDIA_TYPES)[number][1] | undefined =>
   MEDIA_TYPES.find(([mark]) => startsWith(bytes, mark))?.[1]
 
-function startsWith(bytes: Uint8Array, mark: string): boolean {
-  return [...mark].every((sign, at) => sign === '?' || bytes[at] === sign.charCodeAt(0))
-}
+const startsWith = (bytes: Uint8Array, mark: string): boolean =>
+  [...mark].every((sign, at) => sign === '?' || bytes[at] === sign.charCodeAt(0))
 
 /** Walks the segments up to the frame header (ITU-T T.81, annex B). */
 function readJpeg(view: DataView): ImageSize | undefined {
@@ -77,9 +80,8 @@ function readJpeg(view: DataView): ImageSize | undefined {
 }
 
 /** Returns `true` for a frame marker. Three markers from C0 to CF begin tables and extensions. */
-function isFrameHeader(marker: number): boolean {
-  return marker >= 0xc0 && marker <= 0xcf && ![0xc4, 0xc8, 0xcc].includes(marker)
-}
+const isFrameHeader = (marker: number): boolean =>
+  marker >= 0xc0 && marker <= 0xcf && ![0xc4, 0xc8, 0xcc].includes(marker)
 
 /** Reads the larger of the screen and the first frame, since decoders enlarge the screen to it. */
 function readGif(view: DataView): ImageSize | undefined {
@@ -96,11 +98,6 @@ function readGif(view: DataView): ImageSize | undefined {
   const right = view.getUint16(at + 1, true) + view.getUint16(at + 5, true)
   const bottom = view.getUint16(at + 3, true) + view.getUint16(at + 7, true)
   return [Math.max(screen[0], right), Math.max(screen[1], bottom)]
-}
-
-/** Reads a VP8 key frame (RFC 6386, section 9.1). The two high bits of each length are a scale. */
-function readLossyWebp(view: DataView): ImageSize {
-  return [view.getUint16(26, true) & 0x3fff, view.getUint16(28, true) & 0x3fff]
 }
 
 /** Reads two numbers of 14 bits, each one less than the length (RFC 9649, section 3.4). */

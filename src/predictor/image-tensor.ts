@@ -42,31 +42,28 @@ export async function encodeImages(
 ): Promise<RawTensor> {
   const count = sources.length
   const wanted = shape?.length === 3 ? 1 : (shape?.[0] ?? null)
-  if (count === 0 || (wanted !== null && wanted !== count)) {
+  if (count === 0 || (wanted !== null && wanted !== count))
     throwInvalidInput(
       path,
       `must be ${wanted ?? 'at least 1'} at a time for this model, not ${count}.`,
     )
-  }
   const rasters: Raster[] = []
   let size: Extent = [0, 0]
   for (const [index, source] of sources.entries()) {
     const at = count > 1 ? `${path}[${index}]` : path
     const raster = await rasterize(source, at)
     const isSame = index === 0 || raster.size.join() === size.join()
-    if (!isSame && layout.fit !== 'pad') {
+    if (!isSame && layout.fit !== 'pad')
       throwInvalidInput(
         at,
         `has ${raster.size.join(' x ')} pixels but the first ${size.join(' x ')}. Send them one by one.`,
       )
-    }
     size = [Math.max(size[0], raster.size[0]), Math.max(size[1], raster.size[1])]
-    if (count * size[0] * size[1] > MAX_TENSOR_PIXELS) {
+    if (count * size[0] * size[1] > MAX_TENSOR_PIXELS)
       throwInvalidInput(
         path,
         `${count} images have more than ${MAX_TENSOR_PIXELS} pixels together. Send fewer at once.`,
       )
-    }
     rasters.push(raster)
   }
   // A model that takes bytes scales them itself.
@@ -121,8 +118,6 @@ export function decodeImages(tensor: RawTensor, layout: ImageLayout): ImageData 
   return first && count === 1 ? first : images
 }
 
-// Converts the bytes of pixels to the numbers of a tensor and back.
-
 /** Byte of an RGBA pixel that each channel of a tensor holds. Gray is computed from three. */
 const SOURCE_BYTES = {
   gray: [0],
@@ -134,9 +129,7 @@ const SOURCE_BYTES = {
 /** Weights of red, green and blue in the perceived brightness (ITU-R BT.601). */
 const [RED, GREEN, BLUE] = [0.299, 0.587, 0.114] as const
 
-export function countChannels(layout: ImageLayout): number {
-  return SOURCE_BYTES[layout.channels].length
-}
+export const countChannels = (layout: ImageLayout): number => SOURCE_BYTES[layout.channels].length
 
 /** Place of an image among the numbers of a tensor. */
 interface Frame {
@@ -184,9 +177,8 @@ export function writePixels(
   }
 }
 
-function toBrightness(rgba: Uint8ClampedArray, at: number): number {
-  return RED * (rgba[at] ?? 0) + GREEN * (rgba[at + 1] ?? 0) + BLUE * (rgba[at + 2] ?? 0)
-}
+const toBrightness = (rgba: Uint8ClampedArray, at: number): number =>
+  RED * (rgba[at] ?? 0) + GREEN * (rgba[at + 1] ?? 0) + BLUE * (rgba[at + 2] ?? 0)
 
 /** Inverts {@link writePixels} for one image of any size. Gray becomes three equal channels. */
 export function denormalizePixels(

@@ -153,8 +153,6 @@ function getExtent(drawable: Drawable, path: string): Extent {
   return [width, height]
 }
 
-// Draws images on one canvas that is used again for each image.
-
 /** Image that a canvas can draw. */
 type Drawable = ImageBitmap | OffscreenCanvas | VideoFrame
 
@@ -209,9 +207,10 @@ function createImageCanvas(fill: string | null): ImageCanvas {
   }
 }
 
-function readPixels(context: OffscreenCanvasRenderingContext2D, [width, height]: Extent): Pixels {
-  return { rgba: context.getImageData(0, 0, width, height).data, width, height }
-}
+const readPixels = (
+  context: OffscreenCanvasRenderingContext2D,
+  [width, height]: Extent,
+): Pixels => ({ rgba: context.getImageData(0, 0, width, height).data, width, height })
 
 // Computes the size of an image's tensor, and where the image goes in it.
 
@@ -227,9 +226,8 @@ interface Placement {
 }
 
 /** Returns the size that a layout requires of every image, or `null` if a side is free. */
-export function getLayoutSize({ width, height }: ImageLayout): Extent | null {
-  return width === undefined || height === undefined ? null : [width, height]
-}
+export const getLayoutSize = ({ width, height }: ImageLayout): Extent | null =>
+  width === undefined || height === undefined ? null : [width, height]
 
 /** Returns the place of an image of that size. */
 export function placeImage(source: Extent, layout: ImageLayout): Placement {
@@ -252,17 +250,20 @@ function toMultiple(length: number, step: number, fit: ImageLayout['fit']): numb
 }
 
 /** Rounds a size to whole pixels. */
-function toWholePixels([width, height]: Extent): Extent {
-  return [Math.max(1, Math.round(width)), Math.max(1, Math.round(height))]
-}
+const toWholePixels = ([width, height]: Extent): Extent => [
+  Math.max(1, Math.round(width)),
+  Math.max(1, Math.round(height)),
+]
 
 /** Returns the rectangle on the target that the whole source is drawn to: x, y, width, height. */
-export function centerRectangle({
+export const centerRectangle = ({
   size: [width, height],
   scaled,
-}: Placement): [number, number, number, number] {
-  return [(width - scaled[0]) / 2, (height - scaled[1]) / 2, ...scaled]
-}
+}: Placement): [number, number, number, number] => [
+  (width - scaled[0]) / 2,
+  (height - scaled[1]) / 2,
+  ...scaled,
+]
 
 /** Returns the part of the source that is visible on the target. */
 export function findRegion(source: Extent, { size, scaled }: Placement): Region {

@@ -40,9 +40,8 @@ export async function openLabels(
   return new Map(await Promise.all(opened))
 }
 
-async function readText(file: Blob | undefined): Promise<string | null> {
-  return file && file.size <= MAX_LABELS_BYTES ? file.text() : null
-}
+const readText = async (file: Blob | undefined): Promise<string | null> =>
+  file && file.size <= MAX_LABELS_BYTES ? file.text() : null
 
 // Reads the names of a model's classes in the forms in which authors write them.
 

@@ -140,13 +140,13 @@ async function getGraphFiles({
   return { graph: await pruneGraph(file(model.name), new Set(declared)), externalData }
 }
 
-function createCheck(
+const createCheck = (
   { graph, externalData }: GraphFiles,
   runtime: Runtime,
   session: Session,
   onComparison: (comparison: GpuComparison) => void,
-): GpuCheck {
-  return createGpuCheck({
+): GpuCheck =>
+  createGpuCheck({
     session,
     openReference: (wanted) =>
       openReference(session, wanted, graph, (adapted) =>
@@ -154,7 +154,6 @@ function createCheck(
       ),
     onComparison,
   })
-}
 
 async function openSession(
   tag: Tag,
@@ -215,8 +214,6 @@ function createPredictor(
     close: runner.close,
   }
 }
-
-// Opens a predictor's files on the CPU, to compare what the GPU computes from them.
 
 /**
  * Resolves with a session on the CPU, with further outputs: what the integer and boolean ones of

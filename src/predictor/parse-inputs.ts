@@ -30,9 +30,8 @@ export type ParsedInput =
  * wrong type, out of range or not a member of its enumeration.
  */
 export function parseInputs(signature: Signature, inputs: unknown): Map<string, ParsedInput> {
-  if (typeof inputs !== 'object' || inputs === null || Array.isArray(inputs)) {
+  if (typeof inputs !== 'object' || inputs === null || Array.isArray(inputs))
     throwWrongType('inputs', 'an object of values by parameter name', inputs)
-  }
   const names = signature.inputs.map((parameter) => parameter.name)
   for (const name of Object.keys(inputs)) {
     if (!names.includes(name))
@@ -164,9 +163,8 @@ function* iterateElements({ type, data }: Elements): Generator<number | bigint |
 }
 
 /** Returns `true` if two values are equal, where a bool equals 0 or 1 and an int64 is a bigint. */
-export function isSameValue(member: unknown, value: unknown): boolean {
-  return toComparable(member) === toComparable(value)
-}
+export const isSameValue = (member: unknown, value: unknown): boolean =>
+  toComparable(member) === toComparable(value)
 
 function toComparable(value: unknown): unknown {
   if (typeof value === 'boolean') return Number(value)
@@ -174,9 +172,8 @@ function toComparable(value: unknown): unknown {
   return BigInt.asIntN(53, value) === value ? Number(value) : value
 }
 
-function formatNames(names: readonly string[]): string {
-  return names.length === 0 ? 'none' : names.join(', ')
-}
+const formatNames = (names: readonly string[]): string =>
+  names.length === 0 ? 'none' : names.join(', ')
 
 // Checks lists and dicts against their JSON Schema. The library interprets schemas, because the
 // content security policy of an app may forbid eval.

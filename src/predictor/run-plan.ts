@@ -99,8 +99,6 @@ export function createPlanRunner({
   }
 }
 
-// Joins the outputs of the runs of one call.
-
 type Run = ReadonlyMap<string, RawTensor>
 
 /**
@@ -155,14 +153,10 @@ function joinWindows(
 
 /** Copies elements between arrays of the same class. */
 function setElements(target: ElementData, source: ElementData, at: number): void {
-  if (target instanceof BigInt64Array || target instanceof BigUint64Array) {
+  if (target instanceof BigInt64Array || target instanceof BigUint64Array)
     target.set(source as BigInt64Array, at)
-  } else if (!Array.isArray(target)) {
-    target.set(source as Exclude<typeof target, string[]>, at)
-  }
+  else if (!Array.isArray(target)) target.set(source as Exclude<typeof target, string[]>, at)
 }
-
-// Runs the graph of a model once, on checked inputs.
 
 /** Tensors of the declared outputs by name, and the device that computed them. */
 interface GraphOutputs {
@@ -189,9 +183,8 @@ async function runGraph(
       const value = checked.get(parameter.name)
       if (!value) continue
       const path = `inputs.${parameter.name}`
-      for (const [name, raw] of await encodeInput(value, tensor, spec, path)) {
+      for (const [name, raw] of await encodeInput(value, tensor, spec, path))
         tensors.push((feeds[name] = toTensor(ort, raw)))
-      }
     }
     assertNotAborted(signal)
     const { results, device } = await run(feeds, wanted).catch(rethrowRunError)
@@ -207,11 +200,10 @@ async function runGraph(
   }
 }
 
-function toTensor(ort: Ort, { type, data, shape }: RawTensor): Tensor {
-  return type === 'string'
+const toTensor = (ort: Ort, { type, data, shape }: RawTensor): Tensor =>
+  type === 'string'
     ? new ort.Tensor(type, data as string[], shape)
     : new ort.Tensor(type, data as Exclude<ElementData, string[]>, shape)
-}
 
 /** Rethrows a runtime error, as `invalid_request` if the model rejected the inputs. */
 function rethrowRunError(thrown: unknown): never {
@@ -229,9 +221,8 @@ export function assertNotAborted(signal: AbortSignal | undefined): void {
 }
 
 /** Returns the error of a canceled prediction. */
-function cancelledError(signal: AbortSignal): InoriginError {
-  return new InoriginError('aborted', 'The prediction was canceled.', { cause: signal.reason })
-}
+const cancelledError = (signal: AbortSignal): InoriginError =>
+  new InoriginError('aborted', 'The prediction was canceled.', { cause: signal.reason })
 
 // Tells inputs that a model rejects from a runtime that fails, by the runtime's message.
 
@@ -254,17 +245,15 @@ export function findInputMismatch(message: string): string | null {
 }
 
 /** Returns the message about a GPU that lacks what the model needs, such as buffers, or `null`. */
-export function findGpuShortage(message: string): string | null {
-  return GPU_SOURCE.test(message) && findInputMismatch(message) === null
+export const findGpuShortage = (message: string): string | null =>
+  GPU_SOURCE.test(message) && findInputMismatch(message) === null
     ? withoutSourceLocation(message)
     : null
-}
 
 /** Removes source locations, because function names there could match the patterns above. */
-function withoutSourceLocation(message: string): string {
-  return message
+const withoutSourceLocation = (message: string): string =>
+  message
     .replace(/^.*?ERROR_MESSAGE:\s*/s, '')
     .replace(/^.*?Status Message:\s*/s, '')
     .replace(/^.*?was false\.\s*/s, '')
     .trim()
-}

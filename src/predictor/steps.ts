@@ -93,11 +93,10 @@ const toTensor = ({ shape }: Scores, data: ArrayLike<number>): RawTensor => ({
   shape,
 })
 
-function rowsOf({ data, classes }: Scores): Float32Array[] {
-  return Array.from({ length: classes ? data.length / classes : 0 }, (_, row) =>
+const rowsOf = ({ data, classes }: Scores): Float32Array[] =>
+  Array.from({ length: classes ? data.length / classes : 0 }, (_, row) =>
     data.subarray(row * classes, (row + 1) * classes),
   )
-}
 
 function softmax(row: Float32Array): Float32Array {
   const highest = row.reduce((most, score) => Math.max(most, score), -Infinity)
@@ -106,12 +105,12 @@ function softmax(row: Float32Array): Float32Array {
   return powers.map((power) => power / sum)
 }
 
-function rankClasses(
+const rankClasses = (
   row: Float32Array,
   { count, threshold = -Infinity }: Extract<Step, { step: 'top-k' }>,
   labels: readonly string[],
-): RankedClass[] {
-  return Array.from(row, (score, index) => ({
+): RankedClass[] =>
+  Array.from(row, (score, index) => ({
     label: labels[index] ?? String(index),
     index,
     score,
@@ -119,7 +118,6 @@ function rankClasses(
     .filter(({ score }) => score >= threshold)
     .toSorted((one, other) => other.score - one.score)
     .slice(0, count)
-}
 
 /** Decodes greedily: the best class of each step, without repetitions and blanks. */
 function decodeTexts(

@@ -115,18 +115,16 @@ function resolveShape(
       `must be given as { data, shape } with a shape like ${formatShape(spec)}.`,
     )
   const rest = free && !scalar ? length / fixed : 1
-  if (!Number.isInteger(rest) || fixed * rest !== length) {
+  if (!Number.isInteger(rest) || fixed * rest !== length)
     throwInvalidInput(
       path,
       `${length === 1 ? '1 value does' : `${length} values do`} not fill the shape ${formatShape(spec)}.`,
     )
-  }
   return spec.map((wanted) => wanted ?? rest)
 }
 
-function formatShape(shape: Shape): string {
-  return `[${shape.map((length) => length ?? 'any').join(', ')}]`
-}
+const formatShape = (shape: Shape): string =>
+  `[${shape.map((length) => length ?? 'any').join(', ')}]`
 
 /** Options for decoding the tensor of an output. */
 export interface OutputTensorSpec {
@@ -191,11 +189,10 @@ function toStepValue(
 }
 
 /** Returns the elements with booleans instead of 0 and 1. */
-function toPlainElements(tensor: RawTensor): unknown[] {
-  return Array.from<unknown, unknown>(toReadableData(tensor), (element) =>
+const toPlainElements = (tensor: RawTensor): unknown[] =>
+  Array.from<unknown, unknown>(toReadableData(tensor), (element) =>
     tensor.type === 'bool' ? element === 1 : element,
   )
-}
 
 function toNestedArrays(elements: unknown[], [length, ...rest]: readonly number[]): unknown {
   if (length === undefined || rest.length === 0) return elements

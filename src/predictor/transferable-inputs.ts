@@ -12,9 +12,8 @@ export async function withTransferableInputs<T>(
   inputs: Record<string, unknown>,
   send: (plain: Record<string, unknown>) => Promise<T>,
 ): Promise<T> {
-  if (typeof inputs !== 'object' || inputs === null) {
+  if (typeof inputs !== 'object' || inputs === null)
     throwInvalidInput('inputs', 'must be an object with a value for every input, by name.')
-  }
   const plain = await toTransferable(inputs)
   try {
     return await send(plain)
@@ -53,9 +52,8 @@ function describeUncloneable(value: unknown): string {
 }
 
 /** Returns the images of an input, which may be an array. */
-function toArray(value: unknown): unknown[] {
-  return Array.isArray(value) && typeof value[0] === 'object' ? value : [value]
-}
+const toArray = (value: unknown): unknown[] =>
+  Array.isArray(value) && typeof value[0] === 'object' ? value : [value]
 
 /**
  * Resolves with the inputs, where canvases, images and videos are replaced by bitmaps of their

@@ -34,9 +34,8 @@ export const openAssetCache = (database: string): Promise<Cache> => caches.open(
 const nameOf = (database: string) => `${database}:assets`
 
 /** Returns the key of a file. `variant` tells copies of one URL apart. */
-export function toAssetKey(url: string, variant: string): string {
-  return `${url}${url.includes('?') ? '&' : '?'}${KEY_PARAM}=${variant}`
-}
+export const toAssetKey = (url: string, variant: string): string =>
+  `${url}${url.includes('?') ? '&' : '?'}${KEY_PARAM}=${variant}`
 
 /** Returns the version that the text lists, or `null` if it is not a list of files. */
 export function parseVersion(text: string): Version | null {
@@ -70,9 +69,8 @@ export async function setMark(
       () => true,
       () => false,
     ))
-  ) {
+  )
     await cache.delete(key)
-  }
 }
 
 /** Stores a file of the folder, whose bytes are those of the list. Replaces a copy of it. */
@@ -122,9 +120,8 @@ export async function listAssets(database: string): Promise<StoredAsset[]> {
 }
 
 /** Resolves with the size in bytes of the kept files. */
-export async function countAssetBytes(database: string): Promise<number> {
-  return (await listAssets(database)).reduce((sum, { bytes }) => sum + bytes, 0)
-}
+export const countAssetBytes = async (database: string): Promise<number> =>
+  (await listAssets(database)).reduce((sum, { bytes }) => sum + bytes, 0)
 
 /** Deletes the kept files. */
 export async function removeAssets(database: string): Promise<void> {

@@ -6,9 +6,8 @@ const STEP_BYTES = 2 ** 15
 /** Encodes bytes as base64. */
 export function toBase64(bytes: Uint8Array): string {
   let binary = ''
-  for (let at = 0; at < bytes.length; at += STEP_BYTES) {
+  for (let at = 0; at < bytes.length; at += STEP_BYTES)
     binary += String.fromCharCode(...bytes.subarray(at, at + STEP_BYTES))
-  }
   return btoa(binary)
 }
 

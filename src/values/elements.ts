@@ -55,9 +55,8 @@ export const ARRAYS = {
   bool: Uint8Array,
 } as const
 
-export function isElementType(type: string): type is ElementType {
-  return type === 'string' || Object.hasOwn(ARRAYS, type)
-}
+export const isElementType = (type: string): type is ElementType =>
+  type === 'string' || Object.hasOwn(ARRAYS, type)
 
 /**
  * Parses a scalar, a (nested) array, a typed array of the parameter's own type, or
@@ -85,21 +84,17 @@ export function roundToType(type: ElementType, value: unknown): unknown {
 }
 
 /** Returns data for callers: float16 bits become numbers. */
-export function toReadableData({ type, data }: Pick<Elements, 'type' | 'data'>): ElementData {
-  return type === 'float16' ? halfToFloat32(data as Uint16Array) : data
-}
+export const toReadableData = ({ type, data }: Pick<Elements, 'type' | 'data'>): ElementData =>
+  type === 'float16' ? halfToFloat32(data as Uint16Array) : data
 
-export function countElements(shape: readonly number[]): number {
-  return shape.reduce((product, length) => product * length, 1)
-}
+export const countElements = (shape: readonly number[]): number =>
+  shape.reduce((product, length) => product * length, 1)
 
-function toArrayShape(value: unknown): number[] {
-  return Array.isArray(value) ? [value.length, ...toArrayShape(value[0])].slice(0, 16) : []
-}
+const toArrayShape = (value: unknown): number[] =>
+  Array.isArray(value) ? [value.length, ...toArrayShape(value[0])].slice(0, 16) : []
 
-function isTensor(value: unknown): value is { data: unknown; shape: unknown } {
-  return typeof value === 'object' && value !== null && 'data' in value && 'shape' in value
-}
+const isTensor = (value: unknown): value is { data: unknown; shape: unknown } =>
+  typeof value === 'object' && value !== null && 'data' in value && 'shape' in value
 
 function parseTensor(
   type: ElementType,
@@ -110,20 +105,18 @@ function parseTensor(
   if (
     !Array.isArray(shape) ||
     !shape.every((length) => Number.isSafeInteger(length) && length >= 0)
-  ) {
+  )
     throwInvalidInput(`${path}.shape`, 'must be an array of whole numbers.')
-  }
   let elements: ElementData
   if (Array.isArray(data)) elements = fromValues(type, data, `${path}.data`)
   else if (ArrayBuffer.isView(data)) elements = fromTypedArray(type, data, `${path}.data`)
   else throwInvalidInput(`${path}.data`, 'must be an array or a typed array.')
   const wanted = countElements(shape)
-  if (elements.length !== wanted) {
+  if (elements.length !== wanted)
     throwInvalidInput(
       path,
       `shape [${shape.join(', ')}] is ${wanted} elements, but data has ${elements.length}.`,
     )
-  }
   return { type, data: elements, shape }
 }
 
@@ -141,17 +134,15 @@ function fromTypedArray(type: ElementType, view: ArrayBufferView, path: string):
     return new Uint8Array(view.buffer, view.byteOffset, view.length)
   const own = ARRAYS[type]
   if (type !== 'float16' && view instanceof own) {
-    if (type === 'bool' && (view as Uint8Array).some((element) => element > 1)) {
+    if (type === 'bool' && (view as Uint8Array).some((element) => element > 1))
       throwInvalidInput(path, 'bytes of a bool must be 0 or 1.')
-    }
     return view
   }
   return throwInvalidInput(path, `must be ${withArticle(type)}, not ${describeValue(view)}.`)
 }
 
-function isFloat16Array(view: ArrayBufferView): view is ArrayBufferView & { length: number } {
-  return Object.prototype.toString.call(view) === '[object Float16Array]'
-}
+const isFloat16Array = (view: ArrayBufferView): view is ArrayBufferView & { length: number } =>
+  Object.prototype.toString.call(view) === '[object Float16Array]'
 
 function fromValues(type: ElementType, values: readonly unknown[], path: string): ElementData {
   const at = (index: number): string => (values.length > 1 ? `${path}[${index}]` : path)
@@ -197,15 +188,13 @@ function parseBigInteger(type: ElementType, value: unknown, path: string): bigin
   return whole
 }
 
-function parseText(value: unknown, path: string): string {
-  return typeof value === 'string'
+const parseText = (value: unknown, path: string): string =>
+  typeof value === 'string'
     ? value
     : throwInvalidInput(path, `must be text, not ${describeValue(value)}.`)
-}
 
-function withArticle(type: ElementType): string {
-  return /^[aeiou]/.test(type) && !type.startsWith('u') ? `an ${type}` : `a ${type}`
-}
+const withArticle = (type: ElementType): string =>
+  /^[aeiou]/.test(type) && !type.startsWith('u') ? `an ${type}` : `a ${type}`
 
 /** Describes a value for a message, such as `5`, `a string` or `Float32Array`. */
 export function describeValue(value: unknown): string {

@@ -64,9 +64,7 @@ export interface JsonCount {
 }
 
 /** Creates a count for the body of a request and for the JSON texts in it. */
-export function createJsonCount(): JsonCount {
-  return { values: 0, nodes: 0 }
-}
+export const createJsonCount = (): JsonCount => ({ values: 0, nodes: 0 })
 
 /**
  * Returns the first fault of a text, or `undefined` if it may be parsed. The limits apply to all
@@ -132,9 +130,8 @@ function skipString(text: string, start: number): number {
 }
 
 /** Returns the first keys of the path to the innermost container. */
-function toPath(open: readonly Container[], text: string): Array<string | number> {
-  return open.slice(0, MAX_PATH_STEPS).map(({ end, step }) => {
+const toPath = (open: readonly Container[], text: string): Array<string | number> =>
+  open.slice(0, MAX_PATH_STEPS).map(({ end, step }) => {
     if (end === ']') return step
     return JSON.parse(text.slice(step, skipString(text, step) + 1)) as string
   })
-}

@@ -1,13 +1,11 @@
 /** Tells objects from other values of unknown type. */
 
 /** Returns `true` for an object that is not an array. */
-export function isObject(value: unknown): value is Record<string, unknown> {
-  return isObjectOrArray(value) && !Array.isArray(value)
-}
+export const isObject = (value: unknown): value is Record<string, unknown> =>
+  isObjectOrArray(value) && !Array.isArray(value)
 
-export function isObjectOrArray(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null
-}
+export const isObjectOrArray = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null
 
 /**
  * Returns `true` if the value is an instance of one of these global classes. A thread may lack some

@@ -4,18 +4,17 @@ import { InoriginError } from '../error.ts'
  * Resolves as the work does. Rejects as the work does, and at once when the signal aborts, with the
  * reason of the signal or what `toError` makes of it. The work itself goes on.
  */
-export function unlessAborted<T>(
+export const unlessAborted = <T>(
   work: Promise<T>,
   signal: AbortSignal,
   toError: (reason: unknown) => unknown = (reason) => reason,
-): Promise<T> {
-  return new Promise((resolve, reject) => {
+): Promise<T> =>
+  new Promise((resolve, reject) => {
     const stop = () => reject(toError(signal.reason))
     if (signal.aborted) stop()
     signal.addEventListener('abort', stop, { once: true })
     work.then(resolve, reject).finally(() => signal.removeEventListener('abort', stop))
   })
-}
 
 /** Returns a function that runs the work once. It runs the work again after a failure. */
 export function cacheSuccess<T>(work: () => Promise<T>): () => Promise<T> {
@@ -29,8 +28,6 @@ export function cacheSuccess<T>(work: () => Promise<T>): () => Promise<T> {
   }
 }
 
-// Provides delays, backoff and timeouts.
-
 /** Returns the milliseconds before the next retry: doubled each time, with random jitter. */
 export function computeBackoffMs(failures: number, first: number): number {
   const wait = Math.min(first * 2 ** (failures - 1), 15_000)
@@ -38,8 +35,8 @@ export function computeBackoffMs(failures: number, first: number): number {
 }
 
 /** Resolves after that many milliseconds. Rejects with the signal's reason when it aborts. */
-export function sleep(milliseconds: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve, reject) => {
+export const sleep = (milliseconds: number, signal: AbortSignal): Promise<void> =>
+  new Promise((resolve, reject) => {
     signal.throwIfAborted()
     const timer = setTimeout(() => {
       signal.removeEventListener('abort', stop)
@@ -51,7 +48,6 @@ export function sleep(milliseconds: number, signal: AbortSignal): Promise<void> 
     }
     signal.addEventListener('abort', stop, { once: true })
   })
-}
 
 /** Resolves with the result of `work`, or with `otherwise` after the timeout. Rejects as `work`. */
 export function withTimeout<T, Otherwise>(

@@ -35,9 +35,7 @@ function weighCubic(x: number): number {
   return x < 2 ? (((x - 5) * x + 8) * x - 4) * CUBIC : 0
 }
 
-function sinc(x: number): number {
-  return x === 0 ? 1 : Math.sin(Math.PI * x) / (Math.PI * x)
-}
+const sinc = (x: number): number => (x === 0 ? 1 : Math.sin(Math.PI * x) / (Math.PI * x))
 
 /**
  * Returns the image scaled to `width` x `height` pixels. `region` limits it to a part of the image;
@@ -132,9 +130,8 @@ function scaleColumns({ rgba, width }: Pixels, height: number, taps: Taps): Pixe
   const scaled = new Uint8ClampedArray(width * height * 4)
   for (let y = 0; y < height; y++) {
     const row = (taps.first[y] ?? 0) * width
-    for (let x = 0; x < width; x++) {
+    for (let x = 0; x < width; x++)
       addTaps(rgba, (row + x) * 4, width * 4, taps, y, scaled, (y * width + x) * 4)
-    }
   }
   return { rgba: scaled, width, height }
 }

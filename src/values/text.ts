@@ -2,9 +2,8 @@
 const MAX_SHOWN_CHARACTERS = 100
 
 /** Shortens a text from a request for an error message, because a client may send any length. */
-export function shorten(text: string, maxCharacters = MAX_SHOWN_CHARACTERS): string {
-  return text.length > maxCharacters ? `${text.slice(0, maxCharacters)}...` : text
-}
+export const shorten = (text: string, maxCharacters = MAX_SHOWN_CHARACTERS): string =>
+  text.length > maxCharacters ? `${text.slice(0, maxCharacters)}...` : text
 
 // Names that are similar to a mistyped one, for suggestions in error messages.
 
@@ -12,25 +11,23 @@ export function shorten(text: string, maxCharacters = MAX_SHOWN_CHARACTERS): str
 const MAX_TYPO_LETTERS = 3
 
 /** Returns the known name that is most similar; `undefined` if none differs in 3 letters at most. */
-export function findSimilar(name: string, known: readonly string[]): string | undefined {
-  return sortBySimilarity(known, name, MAX_TYPO_LETTERS)[0]
-}
+export const findSimilar = (name: string, known: readonly string[]): string | undefined =>
+  sortBySimilarity(known, name, MAX_TYPO_LETTERS)[0]
 
 /**
  * Returns the names sorted by similarity to `to`, the most similar first. Names that differ in more
  * than `maxLetters` letters are left out.
  */
-export function sortBySimilarity(
+export const sortBySimilarity = (
   names: readonly string[],
   to: string,
   maxLetters = Infinity,
-): string[] {
-  return names
+): string[] =>
+  names
     .map((name) => ({ name, far: computeEditDistance(name, to) }))
     .filter(({ far }) => far <= maxLetters)
     .toSorted((one, other) => one.far - other.far)
     .map(({ name }) => name)
-}
 
 /** Returns the edit distance of two names: insertions, deletions and substitutions of letters. */
 function computeEditDistance(one: string, other: string): number {
@@ -48,8 +45,6 @@ function computeEditDistance(one: string, other: string): number {
   return row.at(-1) ?? 0
 }
 
-// Computes digests in the notation of catalogs and model hubs.
-
 /** Resolves with the digest of the bytes, in lower-case hex digits. */
 export async function computeDigest(
   algorithm: 'SHA-256' | 'SHA-1',
@@ -58,8 +53,6 @@ export async function computeDigest(
   const digest = new Uint8Array(await crypto.subtle.digest(algorithm, bytes))
   return Array.from(digest, (byte) => byte.toString(16).padStart(2, '0')).join('')
 }
-
-// Compares upstream URLs.
 
 /** Returns `true` if `url` is one of the allowed URLs or below one. */
 export function isBelow(url: URL, allowed: string): boolean {

@@ -66,8 +66,6 @@ export function createProgressReport(monitor: CreateMonitor, signal: AbortSignal
   }
 }
 
-// Attributes such as `oncontextoverflow`, which hold one listener of an event.
-
 type Handler = (this: EventTarget, event: Event) => unknown
 
 interface Slot {

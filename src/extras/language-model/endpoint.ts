@@ -156,8 +156,6 @@ function addCall(
   call.arguments += given?.arguments ?? ''
 }
 
-// Counts the tokens of messages.
-
 /** Codes of errors that say that a prompt is too long to count at once. */
 const TOO_LONG = new Set(['context_length_exceeded', 'request_too_large'])
 

@@ -57,9 +57,8 @@ export async function generate(request: GenerateRequest): Promise<Generated> {
       executed.map(async (execute, index) => execute?.(parseArguments(calls[index]))),
     )
     signal.throwIfAborted()
-    for (const [index, result] of results.entries()) {
+    for (const [index, result] of results.entries())
       added.push({ role: 'tool', callId: calls[index]?.id ?? '', text: String(result) })
-    }
   }
 }
 
@@ -83,9 +82,8 @@ function toBody(
 }
 
 /** Returns the text that the answer continues; empty if there is none. */
-function prefixOf(last: HistoryMessage | undefined): string {
-  return last && 'prefix' in last && last.prefix ? textOf(last.content) : ''
-}
+const prefixOf = (last: HistoryMessage | undefined): string =>
+  last && 'prefix' in last && last.prefix ? textOf(last.content) : ''
 
 const toAssistantMessage = (text: string): HistoryMessage => ({
   role: 'assistant',
@@ -122,8 +120,6 @@ function toParts(text: string, calls: readonly ToolCallText[]): LanguageModelAns
   return text === '' ? parts : [{ type: 'text', value: text }, ...parts]
 }
 
-// Converts `responseConstraint` to a format to which the server keeps the model.
-
 /** A constraint of the page. */
 export interface ResponseConstraint {
   /** Sentence that describes the constraint to the model. */
@@ -140,11 +136,10 @@ export interface ResponseConstraint {
 const KNOWN_FLAGS = /^[dgisu]*$/
 
 /** Reads a constraint. Throws a `NotSupportedError` for one that answers cannot be kept to. */
-export function readConstraint(constraint: object): ResponseConstraint {
-  return Object.prototype.toString.call(constraint) === '[object RegExp]'
+export const readConstraint = (constraint: object): ResponseConstraint =>
+  Object.prototype.toString.call(constraint) === '[object RegExp]'
     ? readPattern(constraint as RegExp)
     : readSchema(constraint)
-}
 
 /**
  * The whole answer has to match. Text around a match would satisfy the pattern, too, but a model may

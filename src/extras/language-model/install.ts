@@ -49,9 +49,8 @@ export function installLanguageModel(options: InstallOptions): LanguageModelCons
   const defined = defineLanguageModel(rest)
   const page = globalThis as { LanguageModel?: LanguageModelConstructor }
   if (page.LanguageModel && !force) return page.LanguageModel
-  for (const [name, value] of Object.entries({ ...OTHERS, LanguageModel: defined })) {
+  for (const [name, value] of Object.entries({ ...OTHERS, LanguageModel: defined }))
     Object.defineProperty(globalThis, name, { value, configurable: true, writable: true })
-  }
   return defined
 }
 

@@ -259,9 +259,8 @@ const enumerable: PropertyDescriptor = { enumerable: true }
 
 function copyMembers(target: object, source: object): void {
   const { constructor: _, ...members } = Object.getOwnPropertyDescriptors(source)
-  for (const [name, descriptor] of Object.entries(members)) {
+  for (const [name, descriptor] of Object.entries(members))
     Object.defineProperty(target, name, { ...descriptor, enumerable: true })
-  }
 }
 
 function defineParams(target: object, backend: Backend): void {
@@ -276,8 +275,6 @@ function defineParams(target: object, backend: Backend): void {
     writable: true,
   })
 }
-
-// The steps of `create()`: the options, the download, and the first messages.
 
 /** The model behind a `LanguageModel`, and what it takes. */
 interface Backend {
@@ -329,7 +326,7 @@ async function load(
   if (availability === 'available') report.end()
   const states = await server.models.list()
   const isLocal = states.find(({ tag }) => tag === model)?.servedBy !== 'upstream'
-  if (isLocal) {
+  if (isLocal)
     await server.models.load(model, {
       ...(options.signal && { signal: options.signal }),
       onProgress({ phase, loadedBytes, totalBytes }) {
@@ -337,7 +334,6 @@ async function load(
         if (isDownload) report.bytes(loadedBytes, totalBytes)
       },
     })
-  }
   if (availability !== 'available') report.end()
   return endpoint
 }
@@ -371,8 +367,6 @@ async function startSession(
   const state = { initial: messages, later: [], toolTokens, usage }
   return { endpoint, contextWindow, tools, state, ...rest }
 }
-
-// Tells whether a session with these options can be created.
 
 /** Types of output: text, and calls of tools. */
 const OUTPUTS: readonly LanguageModelMessageType[] = ['text', 'tool-call']
@@ -413,9 +407,8 @@ function toAvailability({ status, servedBy, device, bytes }: ModelState): Availa
 const isAlwaysTaken = ({ type }: LanguageModelExpected): boolean =>
   type !== 'image' && type !== 'audio'
 
-function takes(type: LanguageModelMessageType, { capabilities }: ModelCard): boolean {
-  return type === 'image' ? capabilities.image_input.supported : type !== 'audio'
-}
+const takes = (type: LanguageModelMessageType, { capabilities }: ModelCard): boolean =>
+  type === 'image' ? capabilities.image_input.supported : type !== 'audio'
 
 function hasSampling(options: LanguageModelCreateCoreOptions, legacy: boolean): boolean {
   try {
@@ -427,21 +420,18 @@ function hasSampling(options: LanguageModelCreateCoreOptions, legacy: boolean): 
 }
 
 /** Returns `true` if the model knows the languages, or a language of which each is a variety. */
-function knowsLanguages(
+const knowsLanguages = (
   { languages: wanted = [] }: LanguageModelExpected,
   known: readonly string[] | undefined,
-): boolean {
-  return wanted.every((tag) => {
+): boolean =>
+  wanted.every((tag) => {
     const { language } = new Intl.Locale(tag)
     return known
       ? known.some((one) => new Intl.Locale(one).language === language)
       : names.of(language) !== undefined
   })
-}
 
 const names = new Intl.DisplayNames(['en'], { type: 'language', fallback: 'none' })
-
-// Returns the answer of a prompt as a stream.
 
 /**
  * Prompts the session. The stream ends with the answer, or errors as `prompt()` rejects. Canceling it

@@ -18,11 +18,10 @@ import {
 } from './types.ts'
 
 /** Converts the argument of `prompt()`. A value that is no list is a text. */
-export function toPrompt(value: unknown): LanguageModelPrompt {
-  return isIterable(value) && typeof value !== 'string'
+export const toPrompt = (value: unknown): LanguageModelPrompt =>
+  isIterable(value) && typeof value !== 'string'
     ? toMessages(value, 'input')
     : toText(value, 'input')
-}
 
 /** Converts a list of messages. */
 export const toMessages = (value: unknown, what: string): LanguageModelMessage[] =>
@@ -69,9 +68,8 @@ export function canonicalize(
   expectedTypes: readonly LanguageModelMessageType[],
   isLater: boolean,
 ): Message[] {
-  if (typeof input === 'string') {
+  if (typeof input === 'string')
     return [{ role: 'user', content: [{ type: 'text', value: input }], prefix: false }]
-  }
   if (input.length === 0) return [{ role: 'user', content: [emptyText()], prefix: false }]
   return input.map(({ role, content, prefix = false }, index) => {
     if (prefix) assertPrefix(role, index === input.length - 1)
@@ -79,9 +77,8 @@ export function canonicalize(
     const parts =
       typeof content === 'string' ? [{ type: 'text', value: content } as const] : content
     for (const part of parts) assertPart(part, role, expectedTypes)
-    if (prefix && parts.some(({ type }) => type !== 'text')) {
+    if (prefix && parts.some(({ type }) => type !== 'text'))
       throw domException('NotSupportedError', 'A message with prefix: true can only have text.')
-    }
     return { role, content: joinTexts(parts.length > 0 ? parts : [emptyText()]), prefix }
   })
 }
@@ -103,12 +100,10 @@ function assertPart(
   role: string,
   expectedTypes: readonly LanguageModelMessageType[],
 ): void {
-  if (type === 'tool-call' || type === 'tool-response') {
+  if (type === 'tool-call' || type === 'tool-response')
     return assertToolValue({ type, value }, role, expectedTypes)
-  }
-  if (role === 'assistant' && type !== 'text') {
+  if (role === 'assistant' && type !== 'text')
     throw domException('NotSupportedError', `A message of role assistant cannot have ${type}.`)
-  }
   if (type === 'text') {
     if (typeof value === 'string') return
     throw new TypeError('The value of a part of type text must be a string.')
@@ -117,9 +112,8 @@ function assertPart(
     const todo = `Add { type: '${type}' } to expectedInputs of create().`
     throw domException('NotSupportedError', `This session does not take ${type}. ${todo}`)
   }
-  if (!isImageSource(value)) {
+  if (!isImageSource(value))
     throw new TypeError('The value of a part of type image must be an image or its bytes.')
-  }
 }
 
 /** Joins neighboring texts. */
@@ -156,9 +150,8 @@ function copySchema(schema: object, what: string): object {
   const { type, properties, required } = schema as Record<string, unknown>
   if (type !== 'object') throw new TypeError(`${what}.type must be "object".`)
   if (properties !== undefined) toObject(properties, `${what}.properties`)
-  if (required !== undefined && !Array.isArray(required)) {
+  if (required !== undefined && !Array.isArray(required))
     throw new TypeError(`${what}.required must be an array.`)
-  }
   return toObject(JSON.parse(JSON.stringify(schema)), what)
 }
 
@@ -169,9 +162,8 @@ export function assertTools(
 ): void {
   const names = new Set<string>()
   for (const { name, description } of tools) {
-    if (name === '' || description === '') {
+    if (name === '' || description === '')
       throw new TypeError('A tool must have a name and a description.')
-    }
     if (names.has(name)) throw new TypeError(`Two tools have the name "${name}".`)
     names.add(name)
   }
@@ -189,9 +181,8 @@ function assertToolValue(
   expectedTypes: readonly LanguageModelMessageType[],
 ): void {
   if (type !== 'tool-call' && type !== 'tool-response') return
-  if (role !== ROLE_OF[type]) {
+  if (role !== ROLE_OF[type])
     throw new TypeError(`A part of type ${type} must be in a message of role ${ROLE_OF[type]}.`)
-  }
   if (!expectedTypes.includes(type)) {
     const todo = `Add { type: '${type}' } to expectedInputs of create().`
     throw domException('NotSupportedError', `This session does not take ${type}. ${todo}`)
@@ -201,9 +192,8 @@ function assertToolValue(
 }
 
 function assertCall(value: unknown): asserts value is LanguageModelToolCall {
-  if (!(value instanceof LanguageModelToolCall)) {
+  if (!(value instanceof LanguageModelToolCall))
     throw new TypeError('The value of a part of type tool-call must be a LanguageModelToolCall.')
-  }
   if (!Array.isArray(value.arguments) && isJson(value.arguments)) return
   throw domException('DataError', 'The arguments of a tool call must be an object of JSON.')
 }
@@ -211,18 +201,16 @@ function assertCall(value: unknown): asserts value is LanguageModelToolCall {
 /** Returns the text of a result. Throws if it is not text or JSON. */
 export function readToolResult(value: unknown): string {
   if (value instanceof LanguageModelToolError) return `Error: ${value.errorMessage}`
-  if (!(value instanceof LanguageModelToolSuccess)) {
+  if (!(value instanceof LanguageModelToolSuccess))
     throw new TypeError(
       'The value of a part of type tool-response must be a LanguageModelToolSuccess or LanguageModelToolError.',
     )
-  }
   return value.result.map(readResultPart).join('\n')
 }
 
 function readResultPart({ type, value }: { type: string; value: unknown }): string {
-  if (type !== 'text' && type !== 'object') {
+  if (type !== 'text' && type !== 'object')
     throw domException('NotSupportedError', `The result of a tool cannot have ${type}.`)
-  }
   if (type === 'text' && typeof value === 'string') return value
   const kind = Object.prototype.toString.call(value)
   const isData = JSON_KINDS.has(kind) && isJson(value)
@@ -344,8 +332,6 @@ const isObject = (value: unknown): value is object =>
 const isIterable = (value: unknown): value is Iterable<unknown> =>
   isObject(value) && Symbol.iterator in value && typeof value[Symbol.iterator] === 'function'
 
-// Reads the images of messages as data URLs of PNG.
-
 /** Kinds of objects that `createImageBitmap()` accepts, and bytes. */
 const IMAGE_KINDS = new Set([
   'Blob',
@@ -375,19 +361,17 @@ export interface ReadMessage extends Omit<Message, 'content'> {
 }
 
 /** Returns `true` for an image, and for bytes that may be one. */
-function isImageSource(value: unknown): value is ImageBitmapSource | BufferSource {
-  return isBytes(value) || IMAGE_KINDS.has(kindOf(value))
-}
+const isImageSource = (value: unknown): value is ImageBitmapSource | BufferSource =>
+  isBytes(value) || IMAGE_KINDS.has(kindOf(value))
 
 /** Returns the messages with the pixels that their images have now. */
-export function readImages(messages: readonly Message[]): Promise<ReadMessage[]> {
-  return Promise.all(
+export const readImages = (messages: readonly Message[]): Promise<ReadMessage[]> =>
+  Promise.all(
     messages.map(async (message) => ({
       ...message,
       content: await Promise.all(message.content.map(readPart)),
     })),
   )
-}
 
 async function readPart(part: LanguageModelMessageContent): Promise<ReadContent> {
   if (part.type !== 'image') return part
@@ -419,11 +403,10 @@ async function decode(source: ImageBitmapSource): Promise<ImageBitmap> {
   }
 }
 
-function copyBytes(value: BufferSource): Uint8Array<ArrayBuffer> {
-  return ArrayBuffer.isView(value)
+const copyBytes = (value: BufferSource): Uint8Array<ArrayBuffer> =>
+  ArrayBuffer.isView(value)
     ? new Uint8Array(new Uint8Array(value.buffer, value.byteOffset, value.byteLength))
     : new Uint8Array(new Uint8Array(value))
-}
 
 const isBytes = (value: unknown): value is BufferSource =>
   ArrayBuffer.isView(value) || ['ArrayBuffer', 'SharedArrayBuffer'].includes(kindOf(value))

@@ -76,9 +76,8 @@ export function toPromptOptions(value: unknown): LanguageModelPromptOptions {
   const omits = optionalMember(given, 'omitResponseConstraintInput', 'options', Boolean) ?? false
   const responseConstraint = optionalMember(given, 'responseConstraint', 'options', toObject)
   const signal = optionalMember(given, 'signal', 'options', toSignal)
-  if (omits && responseConstraint === undefined) {
+  if (omits && responseConstraint === undefined)
     throw new TypeError('omitResponseConstraintInput requires a responseConstraint.')
-  }
   return { omitResponseConstraintInput: omits, responseConstraint, signal }
 }
 
@@ -101,11 +100,11 @@ function toExpected(value: unknown, what: string): LanguageModelExpected {
 }
 
 /** Returns the types of input that a session takes. */
-export function toExpectedTypes(
+export const toExpectedTypes = (
   expected: readonly LanguageModelExpected[] = [],
-): LanguageModelMessageType[] {
-  return [...new Set<LanguageModelMessageType>(['text', ...expected.map(({ type }) => type)])]
-}
+): LanguageModelMessageType[] => [
+  ...new Set<LanguageModelMessageType>(['text', ...expected.map(({ type }) => type)]),
+]
 
 /** Throws if the document of the page was removed, as that of a closed frame. */
 export function assertActive(): void {
@@ -163,13 +162,11 @@ export function toSampling(
     const fields = { temperature: defaultTemperature, top_k: defaultTopK }
     return { mode, ...defaults, fields: legacy ? fields : {} }
   }
-  if (topK === undefined || temperature === undefined) {
+  if (topK === undefined || temperature === undefined)
     throw domException('NotSupportedError', 'Give both topK and temperature, or neither.')
-  }
   if (!(topK >= 1)) throw new RangeError(`topK is ${topK}. It must be at least 1.`)
-  if (!(temperature >= 0)) {
+  if (!(temperature >= 0))
     throw new RangeError(`temperature is ${temperature}. It must be at least 0.`)
-  }
   const own = {
     topK: Math.min(Math.floor(topK), maxTopK),
     temperature: Math.min(temperature, maxTemperature),

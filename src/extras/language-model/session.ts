@@ -125,8 +125,6 @@ function withHint(
   return messages.toSpliced(at, 0, added)
 }
 
-// The messages of a session, and which of them still fit into the context window.
-
 interface ConversationState {
   /** Messages that are never dropped. */
   initial: readonly HistoryMessage[]
@@ -213,14 +211,11 @@ function createConversation(
 }
 
 /** Returns where the exchanges begin: at the messages of the user that follow an answer. */
-function exchangeStarts(messages: readonly HistoryMessage[]): number[] {
-  return messages.flatMap(({ role }, index) => {
+const exchangeStarts = (messages: readonly HistoryMessage[]): number[] =>
+  messages.flatMap(({ role }, index) => {
     const isStart = index === 0 || (role === 'user' && messages[index - 1]?.role === 'assistant')
     return isStart ? [index] : []
   })
-}
-
-// Order of the operations of a session, and their end with it.
 
 /** Operation whose signal ends with the session, or with the signal of the caller. */
 type Operation<T> = (signal: AbortSignal) => Promise<T>

@@ -156,8 +156,6 @@ export type LanguageModelAnswer = string | LanguageModelMessageContent[]
 /** Next part of an answer: text, or a call of a tool that has no `execute`. */
 export type LanguageModelChunk = string | LanguageModelMessageContent
 
-// Calls of tools and their results as values of messages, for tools that the page runs itself.
-
 interface ToolCallInit {
   callID: string
   name: string

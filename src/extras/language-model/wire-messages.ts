@@ -43,8 +43,8 @@ export const toResponsesTools = (tools: readonly LanguageModelTool[]) =>
   }))
 
 /** Returns the messages of a request to chat completions. */
-export function toChatMessages(messages: readonly HistoryMessage[]): object[] {
-  return messages.flatMap((message): object[] => {
+export const toChatMessages = (messages: readonly HistoryMessage[]): object[] =>
+  messages.flatMap((message): object[] => {
     if ('calls' in message) return [toChatCalls(message.text, message.calls)]
     if (message.role === 'tool') {
       return [{ role: 'tool', tool_call_id: message.callId, content: message.text }]
@@ -58,7 +58,6 @@ export function toChatMessages(messages: readonly HistoryMessage[]): object[] {
     })
     return parts.length > 0 ? [...results, { role, content: parts }] : results
   })
-}
 
 function toOwnChatMessage(role: string, content: readonly ReadContent[]): object[] {
   const calls = content.flatMap((part) => (part.type === 'tool-call' ? [toCallText(part)] : []))
@@ -82,8 +81,8 @@ function toChatResult(part: ReadContent): object[] {
 }
 
 /** Returns the items of a request that counts the tokens of the messages. */
-export function toResponsesItems(messages: readonly HistoryMessage[]): object[] {
-  return messages.flatMap((message): object[] => {
+export const toResponsesItems = (messages: readonly HistoryMessage[]): object[] =>
+  messages.flatMap((message): object[] => {
     if ('calls' in message) {
       return [...toTextItems('assistant', message.text), ...message.calls.map(toCallItem)]
     }
@@ -104,7 +103,6 @@ export function toResponsesItems(messages: readonly HistoryMessage[]): object[] 
     })
     return parts.length > 0 ? [...results, { role, content: parts }] : results
   })
-}
 
 const toTextItems = (role: string, content: string): object[] =>
   content === '' ? [] : [{ role, content }]

@@ -73,9 +73,8 @@ export async function* playAnswer(
 }
 
 /** Returns the number of words of all messages, which stands for the tokens of the prompt. */
-export function countPromptTokens({ messages }: GenerationRequest): number {
-  return countWords(messages.map(({ content }) => content))
-}
+export const countPromptTokens = ({ messages }: GenerationRequest): number =>
+  countWords(messages.map(({ content }) => content))
 
 export const countWords = (texts: readonly string[]): number => texts.flatMap(splitWords).length
 
@@ -108,11 +107,8 @@ function assertOffered(name: string, { model, tools }: GenerationRequest): void 
 }
 
 /** Returns an error in the script of a test. Clients do not retry it. */
-export function scriptError(message: string): InoriginError {
-  return new InoriginError('unavailable', message, { code: 'scripted_answer' })
-}
-
-// The options of the test server: models and predictors with scripted results.
+export const scriptError = (message: string): InoriginError =>
+  new InoriginError('unavailable', message, { code: 'scripted_answer' })
 
 /** Options that models and predictors share. */
 export interface TestEntry {

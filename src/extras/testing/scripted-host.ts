@@ -229,8 +229,6 @@ async function unsupported(what: string): Promise<never> {
   throw new InoriginError('invalid_request', `inorigin/testing has no ${what}.`)
 }
 
-// Background responses of the test server: their events are in memory.
-
 interface Job {
   key: string | null
   response: BackgroundResponse
@@ -320,8 +318,6 @@ async function* readEvents(
   }
 }
 
-// Loads of the test server: they download nothing, and end when the test allows it.
-
 /** A model or predictor of the test, which can be loaded. */
 export interface Loadable {
   tag: Tag
@@ -404,9 +400,18 @@ function toState({ tag, type, name, bytes }: Loadable, status: ModelState['statu
   return { ...about, device: 'wasm', servedBy: 'local' }
 }
 
-function toProgress({ tag, bytes }: Loadable, phase: LoadPhase, loadedBytes = bytes): LoadProgress {
-  return { tag, phase, loadedBytes, totalBytes: bytes, bytesPerSecond: 0, remainingSeconds: null }
-}
+const toProgress = (
+  { tag, bytes }: Loadable,
+  phase: LoadPhase,
+  loadedBytes = bytes,
+): LoadProgress => ({
+  tag,
+  phase,
+  loadedBytes,
+  totalBytes: bytes,
+  bytesPerSecond: 0,
+  remainingSeconds: null,
+})
 
 function rejectOnAbort(signal: AbortSignal): Promise<never> {
   return new Promise((_, reject) => {

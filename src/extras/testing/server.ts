@@ -101,24 +101,22 @@ export function createTestServer(options: TestServerOptions = {}): TestServer {
 
 type Load = (tag: Tag, caller: Caller<LoadProgress>) => Promise<void>
 
-function createTestModels(
+const createTestModels = (
   loads: Loads,
   find: (tag: Tag) => Loadable,
   load: Load,
-): Server['models'] {
-  return {
-    list: async () => loads.states(),
-    load: async (tag, task) => load(tag, toCaller(parseOptions(task, names.LOAD_OPTIONS))),
-    progress: (task) => loads.progress(parseOptions(task, names.SIGNAL_ONLY).signal),
-    pause: async (tag) => loads.pause(find(tag).tag),
-    cancel: async (tag) => loads.pause(find(tag).tag),
-    unload: async (tag) => loads.unload(find(tag).tag),
-    async remove(tag) {
-      loads.unload(find(tag).tag)
-      loads.remove(tag)
-    },
-  }
-}
+): Server['models'] => ({
+  list: async () => loads.states(),
+  load: async (tag, task) => load(tag, toCaller(parseOptions(task, names.LOAD_OPTIONS))),
+  progress: (task) => loads.progress(parseOptions(task, names.SIGNAL_ONLY).signal),
+  pause: async (tag) => loads.pause(find(tag).tag),
+  cancel: async (tag) => loads.pause(find(tag).tag),
+  unload: async (tag) => loads.unload(find(tag).tag),
+  async remove(tag) {
+    loads.unload(find(tag).tag)
+    loads.remove(tag)
+  },
+})
 
 function toLoadable(entry: TestEntry, type: Loadable['type']): Loadable {
   const { tag, name = tag, bytes = DEFAULT_BYTES, load = () => undefined } = entry

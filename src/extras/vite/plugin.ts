@@ -172,8 +172,6 @@ function writeClientModule({ dist, worker, isolate, catalog }: ClientModule): st
   ].join('\n')
 }
 
-// Serves the library's files while developing, from where they are installed.
-
 interface DevFiles {
   /** Path that the app is served at, with slashes at both ends. */
   base: string
@@ -220,8 +218,6 @@ async function findContent(files: DevFiles, path: string): Promise<Content | nul
   const isOwn = own && existsSync(own) && statSync(own).isFile()
   return library.get(name) ?? (isOwn ? { from: own } : undefined)
 }
-
-// Options of the Vite plugin.
 
 /** Options of `inorigin()`. */
 export interface InoriginOptions {
@@ -305,11 +301,8 @@ function parsePluginOptions(options: InoriginOptions): PluginSettings {
   return { guide, mlc, webgpu, isolate, keepApp, models, serviceWorker }
 }
 
-function invalidOption(param: string, message: string): InoriginError {
-  return new InoriginError('invalid_request', message, { param })
-}
-
-// Says what the plugin added to an app, and how large it is.
+const invalidOption = (param: string, message: string): InoriginError =>
+  new InoriginError('invalid_request', message, { param })
 
 interface SummaryInput {
   version: string
@@ -358,8 +351,6 @@ function countBytes(content: Content): number {
   return Math.min(content.end ?? size, size) - (content.start ?? 0)
 }
 
-// Puts the library's files into a build, after Vite wrote the app's.
-
 /** Name of the service worker script, below the base of the app. */
 const SCRIPT = 'sw.js'
 
@@ -379,9 +370,8 @@ interface OutputOptions extends LibraryChoice {
 async function writeOutput(options: OutputOptions): Promise<void> {
   const { folder, models, serviceWorker, keepApp, bundle } = options
   const ownModels = models && join(models, INORIGIN_FOLDER)
-  if (ownModels && existsSync(ownModels)) {
+  if (ownModels && existsSync(ownModels))
     cpSync(ownModels, join(folder, INORIGIN_FOLDER), { recursive: true })
-  }
   const isLibrary = serviceWorker === 'library'
   init({ ...options, publicDir: folder, sw: isLibrary ? SCRIPT : null })
   if (serviceWorker !== 'bundled') return
@@ -412,20 +402,17 @@ function checkPublicFolder(publicDir: string, writesScript: boolean): string | n
   const script = join(publicDir, SCRIPT)
   const folder = join(publicDir, INORIGIN_FOLDER)
   if (publicDir === '') return null
-  if (writesScript && existsSync(script) && !isOwnScript(script)) {
+  if (writesScript && existsSync(script) && !isOwnScript(script))
     throw refuse(
       `${script} exists, and inorigin() would replace it.`,
       "Move it out of the public folder and pass its path as `serviceWorker`, or pass false and call attach() of 'inorigin/sw' in it.",
     )
-  }
   if (!existsSync(join(folder, FILE_LIST))) return null
   return (
     `${folder} still has files of \`inorigin init\`, which inorigin() replaces. ` +
     `Delete ${script} and the files that ${join(folder, FILE_LIST)} lists.`
   )
 }
-
-// Bundles the service worker of an app: the library's part and the app's own.
 
 interface ServiceWorkerParts {
   /** Path of the app's own script; `null` if there is none. */

@@ -53,9 +53,7 @@ const MAX_HEADER_BYTES = 10_000
 const isNpy = (bytes: Uint8Array): boolean => NPY_MAGIC.every((byte, at) => bytes[at] === byte)
 
 /** Returns `true` if {@link decodeArray} can read bytes of this format. */
-export function isArrayFile(bytes: Uint8Array): boolean {
-  return isZip(bytes) || isNpy(bytes)
-}
+export const isArrayFile = (bytes: Uint8Array): boolean => isZip(bytes) || isNpy(bytes)
 
 /** Elements in the order of a NumPy file: row-major order, or column-major if `isTransposed`. */
 interface FileElements extends ArrayElements {
@@ -67,13 +65,12 @@ interface FileElements extends ArrayElements {
  * Resolves with the one array in a NumPy file. Rejects with an error that names `path`, also if an
  * archive decompresses to more than `mostBytes`.
  */
-export async function decodeArray(
+export const decodeArray = async (
   bytes: Uint8Array<ArrayBuffer>,
   path: string,
   mostBytes: number,
-): Promise<FileElements> {
-  return decodeNpy(isZip(bytes) ? await unzipArray(bytes, path, mostBytes) : bytes, path)
-}
+): Promise<FileElements> =>
+  decodeNpy(isZip(bytes) ? await unzipArray(bytes, path, mostBytes) : bytes, path)
 
 /** Resolves with the content of the only file in an archive. */
 async function unzipArray(
@@ -130,12 +127,11 @@ function decodeNpy(bytes: Uint8Array, path: string): FileElements {
   if (!descr || dimensions === undefined)
     return throwInvalidInput(path, 'has an invalid NumPy header.')
   const type = (Object.keys(CODES) as NumberType[]).find((name) => CODES[name] === descr[2])
-  if (!type || descr[1] === '>') {
+  if (!type || descr[1] === '>')
     throwInvalidInput(
       path,
       `arrays of ${descr[1]}${descr[2]} are not supported. Send little-endian numbers or booleans.`,
     )
-  }
   const shape = parseDimensions(dimensions, path)
   const elements = decodeElements(type, bytes.subarray(to), shape, path)
   return { ...elements, shape, isTransposed: /'fortran_order'\s*:\s*True/.test(header) }
@@ -161,16 +157,14 @@ export function decodeElements(
   path: string,
 ): ArrayElements {
   const { BYTES_PER_ELEMENT: width } = ARRAYS[type]
-  if (bytes.length % width !== 0) {
+  if (bytes.length % width !== 0)
     throwInvalidInput(path, `has ${bytes.length} bytes, but each ${type} takes ${width}.`)
-  }
   const length = bytes.length / width
-  if (shape && countElements(shape) !== length) {
+  if (shape && countElements(shape) !== length)
     throwInvalidInput(
       path,
       `shape [${shape.join(', ')}] is ${countElements(shape)} elements, but data has ${length}.`,
     )
-  }
   // The copy starts at offset 0, which is aligned for every type.
   const data = new ARRAYS[type](bytes.slice().buffer)
   return { type, data, shape }
@@ -184,13 +178,12 @@ export function toRowMajor(
   // An axis of length 1 has no effect on the order, and each one costs time for each element.
   const lengths = shape.filter((length) => length !== 1)
   if (!isTransposed || lengths.length <= 1) return { type, data, shape }
-  if (data.length > MAX_REORDERED_ELEMENTS) {
+  if (data.length > MAX_REORDERED_ELEMENTS)
     throwInvalidInput(
       path,
       `has ${data.length} elements in column-major order, of at most ${MAX_REORDERED_ELEMENTS}. ` +
         'Send it in row-major order, as numpy.ascontiguousarray returns it.',
     )
-  }
   return { type, data: reorder(type, data, lengths), shape }
 }
 
@@ -270,9 +263,8 @@ interface ZipFile {
 }
 
 /** Returns `true` for bytes that begin as an archive does. */
-function isZip(bytes: Uint8Array): boolean {
-  return bytes.length > 3 && viewOf(bytes).getUint32(0, true) === LOCAL_HEADER_SIGNATURE
-}
+const isZip = (bytes: Uint8Array): boolean =>
+  bytes.length > 3 && viewOf(bytes).getUint32(0, true) === LOCAL_HEADER_SIGNATURE
 
 /**
  * Returns the file in an archive, or `undefined` if the archive has another number of files. Throws
@@ -343,6 +335,5 @@ function writeZip(fileName: string, content: Uint8Array, checksum: number): Uint
   return bytes
 }
 
-function viewOf({ buffer, byteOffset, byteLength }: Uint8Array): DataView {
-  return new DataView(buffer, byteOffset, byteLength)
-}
+const viewOf = ({ buffer, byteOffset, byteLength }: Uint8Array): DataView =>
+  new DataView(buffer, byteOffset, byteLength)

@@ -95,8 +95,6 @@ async function* encodeEvents(
   }
 }
 
-// Converts the arrays of a request for the parameters of a predictor.
-
 /** Largest number of elements that are converted one by one, in the host worker. */
 const MAX_CONVERTED_ELEMENTS = 1_000_000
 
@@ -111,9 +109,8 @@ export interface InputBudget {
 }
 
 /** Returns `true` if elements become a typed array of floats for a parameter of the type. */
-function becomesFloats(type: NumberType, parameterType: string): parameterType is FloatType {
-  return type !== 'bool' && (parameterType === 'float32' || parameterType === 'float64')
-}
+const becomesFloats = (type: NumberType, parameterType: string): parameterType is FloatType =>
+  type !== 'bool' && (parameterType === 'float32' || parameterType === 'float64')
 
 /**
  * Subtracts the bytes that elements take after their conversion for the parameter. Throws
@@ -129,20 +126,18 @@ export function chargeConversion(
   if (type === parameterType) elementBytes = data.BYTES_PER_ELEMENT
   else if (becomesFloats(type, parameterType))
     elementBytes = ARRAYS[parameterType].BYTES_PER_ELEMENT
-  else if (data.length > MAX_CONVERTED_ELEMENTS) {
+  else if (data.length > MAX_CONVERTED_ELEMENTS)
     throwInvalidInput(
       path,
       `has ${data.length} elements of type ${type}. Send them as ${parameterType}.`,
     )
-  }
   budget.arrayBytes -= data.length * elementBytes
-  if (budget.arrayBytes < 0) {
+  if (budget.arrayBytes < 0)
     throwInvalidInput(
       path,
       `has ${data.length} elements of type ${type}, which become ${parameterType}. The arrays of ` +
         `all inputs then have more than ${MAX_ARRAY_BYTES} bytes. Send less at once.`,
     )
-  }
 }
 
 /**
@@ -178,8 +173,6 @@ function toFloats(values: NumberArray, Floats: Floats): Float32Array | Float64Ar
   return floats
 }
 
-// Converts single values between the body of a prediction and the predictor.
-
 /** Form in which a client writes values. The response uses the same form. */
 export interface Dialect {
   /** Form of arrays: NumPy files, raw bytes with a separate shape, or numbers as text. */
@@ -212,9 +205,8 @@ export async function decodeValue(
     !isObject(inputValue) ||
     !('data' in inputValue) ||
     !('dtype' in inputValue || 'type' in inputValue)
-  ) {
+  )
     return decodeJson(inputValue, type, path, budget)
-  }
   const key = 'dtype' in inputValue ? 'dtype' : 'type'
   const { data, shape, [key]: dtype } = inputValue
   if (typeof dtype !== 'string' || !SUPPORTED_DTYPES.includes(dtype)) {
@@ -274,9 +266,8 @@ async function decodeNumbers(
   budget: InputBudget,
 ): Promise<DecodedValue> {
   const at = `${path}.data`
-  if (file.mime === 'text/plain' || file.mime === 'application/json') {
+  if (file.mime === 'text/plain' || file.mime === 'application/json')
     return { numbers: 'text', value: parseJson(decodeText(file, at), at, budget) }
-  }
   if ((shape ?? null) === null && isArrayFile(file.bytes)) {
     const elements = await decodeArray(file.bytes, at, budget.arrayBytes)
     if (elements.type !== dtype)
@@ -292,9 +283,8 @@ async function decodeNumbers(
 function parseShape(shape: unknown, path: string): readonly number[] | null {
   if ((shape ?? null) === null) return null
   const lengths = Array.isArray(shape) ? (shape as unknown[]) : null
-  if (!lengths?.every((length) => Number.isSafeInteger(length) && (length as number) >= 0)) {
+  if (!lengths?.every((length) => Number.isSafeInteger(length) && (length as number) >= 0))
     return throwInvalidInput(path, 'must be an array of whole numbers.')
-  }
   if (lengths.length > MAX_DIMENSIONS)
     throwInvalidInput(path, `must have at most ${MAX_DIMENSIONS} dimensions.`)
   return lengths as number[]
@@ -329,9 +319,8 @@ export function encodeValue(
     )
   }
   if (typeof value === 'string') return as('string', encodeTextUrl('text/plain', value))
-  if (isTensor(value) && Array.isArray(value.data)) {
+  if (isTensor(value) && Array.isArray(value.data))
     return json('list', nestArray(value.data as unknown[], value.shape))
-  }
   if (!isNumberType(type))
     return throwInvalidInput(path, `is ${describeValue(value)}, which cannot be encoded.`)
 
@@ -348,9 +337,8 @@ export function encodeValue(
   return as(type, encodeTextUrl(shape.length === 0 ? 'text/plain' : 'application/json', jsonText))
 }
 
-function isTensor(value: unknown): value is TensorValue {
-  return isObject(value) && 'data' in value && 'shape' in value
-}
+const isTensor = (value: unknown): value is TensorValue =>
+  isObject(value) && 'data' in value && 'shape' in value
 
 function toElements(type: NumberType, value: unknown, path: string): ArrayElements {
   // `parseElements` refuses NaN as a plain number, but accepts it in a typed array.
@@ -376,9 +364,8 @@ function nestArray(values: readonly unknown[], [length, ...rest]: readonly numbe
 /** Encodes JSON with integers of any size. Throws `invalid_request` for NaN and infinities. */
 function encodeJson(value: unknown, path: string): string {
   if (typeof value === 'bigint') return String(value)
-  if (typeof value === 'number' && !Number.isFinite(value)) {
+  if (typeof value === 'number' && !Number.isFinite(value))
     throwInvalidInput(path, `contains ${value}, which JSON cannot represent.`)
-  }
   if (Array.isArray(value)) return `[${value.map((item) => encodeJson(item, path)).join(',')}]`
   if (!isObject(value)) return JSON.stringify(value)
   const entries = Object.entries(value).map(
