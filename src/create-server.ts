@@ -99,12 +99,12 @@ function createSessionOpener(host: HostService): Server['session'] {
   const open = async (tag: Tag, options: Pick<PredictOptions, 'configuration'> = {}) => {
     assertKnownOptions(options, names.CONFIGURATION_ONLY)
     const { configuration } = options
-    const [{ createStateChain }, { withTransferableInputs }] = await Promise.all([
+    const [{ StateChain }, { withTransferableInputs }] = await Promise.all([
       import('./predictor/session.ts'),
       import('./predictor/transferable-inputs.ts'),
       host.describePredictor(parseTag(tag), toCaller()),
     ])
-    const chain = createStateChain()
+    const chain = new StateChain()
     const predict = async (inputs: Record<string, unknown>, task?: TaskOptions) => {
       const caller = toCaller(parseOptions(task, names.TASK_OPTIONS))
       // The inputs are captured now, although the prediction may have to wait.
@@ -115,7 +115,8 @@ function createSessionOpener(host: HostService): Server['session'] {
         ),
       )
     }
-    return { predict, reset: chain.reset, close: chain.close, [disposeKey]: chain.close }
+    const close = () => chain.close()
+    return { predict, reset: () => chain.reset(), close, [disposeKey]: close }
   }
   // The inputs and outputs of a tag are known only to the type system, so the type is cast.
   return open as Server['session']

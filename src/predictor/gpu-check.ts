@@ -39,122 +39,95 @@ interface GpuCheckOptions {
   onComparison(comparison: GpuComparison): void
 }
 
-interface CheckedRun {
-  results: Record<string, Tensor>
-  /** Device that computed the results. */
-  device: Device
-}
+/**
+ * Runs the graph on both devices until there is a verdict, and frees the session on the CPU then.
+ * `run` resolves with the results of the CPU where they differ. It rejects with `gpu_untrusted` once
+ * the verdict is that the GPU is wrong. The error has the comparison in its `details`.
+ */
+export class GpuCheck {
+  readonly #options: GpuCheckOptions
+  readonly #evidence = new Evidence()
+  #comparison: GpuComparison | undefined
+  /** Session on the CPU; `undefined` before the first run and after `release`. */
+  #reference: Promise<ReferenceSession> | undefined
+  /** Results of the CPU for the last input on which both devices agreed. */
+  #lastAgreed: ReferenceRun | undefined
 
-export interface GpuCheck {
-  /**
-   * Runs the graph, on both devices until there is a verdict. Resolves with the results of the CPU
-   * where they differ. Rejects with `gpu_untrusted` once the verdict is that the GPU is wrong. The
-   * error has the comparison in its `details`.
-   */
-  run(feeds: Feeds, wanted: readonly string[]): Promise<CheckedRun>
-  /** Frees the session on the CPU. */
-  release(): Promise<void>
-}
+  constructor(options: GpuCheckOptions) {
+    this.#options = options
+  }
 
-export function createGpuCheck(options: GpuCheckOptions): GpuCheck {
-  const { session, openReference, onComparison } = options
-  const evidence = createEvidence()
-  const reference = createReferenceRuns(openReference)
-  let comparison: GpuComparison | undefined
+  /** The device is the one that computed the results. */
+  async run(
+    feeds: Feeds,
+    wanted: readonly string[],
+  ): Promise<{ results: Record<string, Tensor>; device: Device }> {
+    if (this.#comparison?.agrees === false) throw gpuDiffers(this.#comparison)
+    if (this.#comparison) return this.#runOnGpu(feeds, wanted)
+    const run = await this.#compare(feeds, wanted)
+    // The comparison itself may have ended the check.
+    if (this.#comparison) return run
+    const why = this.#evidence.describe()
+    if (this.#evidence.isRefuted()) {
+      dispose(run.results)
+      await this.#conclude({ agrees: false, why })
+      throw gpuDiffers({ agrees: false, why })
+    }
+    if (this.#evidence.isComplete()) await this.#conclude({ agrees: true, why })
+    return run
+  }
 
-  async function conclude(found: GpuComparison): Promise<void> {
-    comparison = found
-    onComparison(found)
-    await reference.release()
+  /** Frees the session on the CPU and its results. */
+  async release(): Promise<void> {
+    this.#keepAgreed(undefined)
+    const opened = await this.#reference?.catch(() => undefined)
+    this.#reference = undefined
+    await opened?.session.release()
+  }
+
+  async #runOnGpu(feeds: Feeds, wanted: readonly string[]) {
+    const results = await this.#options.session.run(feeds, wanted)
+    return { results, device: 'webgpu' as const }
   }
 
   /** Runs on both devices. Resolves with the results of the CPU if they differ. */
-  async function compare(feeds: Feeds, wanted: readonly string[]): Promise<CheckedRun> {
-    const onGpu: CheckedRun = { results: await session.run(feeds, wanted), device: 'webgpu' }
-    if (reference.lastAgreed && evidence.isKnown(feeds)) {
-      const { agreement } = compareRuns(onGpu.results, reference.lastAgreed, wanted)
+  async #compare(feeds: Feeds, wanted: readonly string[]) {
+    const onGpu = await this.#runOnGpu(feeds, wanted)
+    if (this.#lastAgreed && this.#evidence.isKnown(feeds)) {
+      const { agreement } = compareRuns(onGpu.results, this.#lastAgreed, wanted)
       if (agreement === 'same') {
-        evidence.addRepetition()
+        this.#evidence.addRepetition()
         return onGpu
       }
     }
-    const onCpu = await reference.run(feeds, wanted)
+    this.#reference ??= this.#options.openReference(wanted)
+    const onCpu = await runReference(this.#reference, feeds, wanted)
     if (!onCpu) {
-      await conclude({ agrees: true, why: UNCOMPARABLE, isTransient: true })
+      await this.#conclude({ agrees: true, why: UNCOMPARABLE, isTransient: true })
       return onGpu
     }
     const { agreement, why } = compareRuns(onGpu.results, onCpu, wanted)
     if (agreement === 'same') {
-      evidence.add(feeds, agreement, why)
-      reference.keepAgreed(onCpu)
+      this.#evidence.add(feeds, agreement, why)
+      this.#keepAgreed(onCpu)
       return onGpu
     }
     dispose(onGpu.results)
-    const isRandom = await differsFromItself(onCpu, await reference.opening, feeds, wanted)
-    if (isRandom) await conclude({ agrees: true, why: RANDOM })
-    else evidence.add(feeds, agreement, why)
-    return { results: onCpu.results, device: 'wasm' }
+    const isRandom = await differsFromItself(onCpu, this.#reference, feeds, wanted)
+    if (isRandom) await this.#conclude({ agrees: true, why: RANDOM })
+    else this.#evidence.add(feeds, agreement, why)
+    return { results: onCpu.results, device: 'wasm' as const }
   }
 
-  return {
-    async run(feeds, wanted) {
-      if (comparison?.agrees === false) throw gpuDiffers(comparison)
-      if (comparison) return { results: await session.run(feeds, wanted), device: 'webgpu' }
-      const run = await compare(feeds, wanted)
-      // The comparison itself may have ended the check.
-      if (comparison) return run
-      if (evidence.isRefuted()) {
-        dispose(run.results)
-        const refuted = { agrees: false, why: evidence.describe() }
-        await conclude(refuted)
-        throw gpuDiffers(refuted)
-      }
-      if (evidence.isComplete()) await conclude({ agrees: true, why: evidence.describe() })
-      return run
-    },
-    release: reference.release,
-  }
-}
-
-interface ReferenceRuns {
-  /** Session on the CPU; `undefined` before the first run and after `release`. */
-  readonly opening: Promise<ReferenceSession> | undefined
-  /** Results of the CPU for the last input on which both devices agreed. */
-  readonly lastAgreed: ReferenceRun | undefined
-  /** Runs on the CPU. Resolves with `null` if that fails. */
-  run(feeds: Feeds, wanted: readonly string[]): Promise<ReferenceRun | null>
-  keepAgreed(run: ReferenceRun): void
-  /** Frees the session and its results. */
-  release(): Promise<void>
-}
-
-function createReferenceRuns(open: GpuCheckOptions['openReference']): ReferenceRuns {
-  let opening: Promise<ReferenceSession> | undefined
-  let lastAgreed: ReferenceRun | undefined
-
-  function replaceAgreed(run: ReferenceRun | undefined): void {
-    if (lastAgreed) dispose(lastAgreed.results)
-    lastAgreed = run
+  async #conclude(found: GpuComparison): Promise<void> {
+    this.#comparison = found
+    this.#options.onComparison(found)
+    await this.release()
   }
 
-  return {
-    get opening() {
-      return opening
-    },
-    get lastAgreed() {
-      return lastAgreed
-    },
-    run(feeds, wanted) {
-      opening ??= open(wanted)
-      return runReference(opening, feeds, wanted)
-    },
-    keepAgreed: replaceAgreed,
-    async release() {
-      replaceAgreed(undefined)
-      const opened = await opening?.catch(() => undefined)
-      opening = undefined
-      await opened?.session.release()
-    },
+  #keepAgreed(run: ReferenceRun | undefined): void {
+    if (this.#lastAgreed) dispose(this.#lastAgreed.results)
+    this.#lastAgreed = run
   }
 }
 
@@ -232,11 +205,11 @@ function describeDifference(name: string, our: Tensor, their: Tensor): string {
 /** Resolves with `true` if a second run on the CPU differs from the first. */
 async function differsFromItself(
   first: ReferenceRun,
-  reference: ReferenceSession | undefined,
+  reference: Promise<ReferenceSession> | undefined,
   feeds: Feeds,
   wanted: readonly string[],
 ): Promise<boolean> {
-  const again = reference && (await runReference(Promise.resolve(reference), feeds, wanted))
+  const again = reference && (await runReference(reference, feeds, wanted))
   if (!again) return false
   const { agreement } = compareRuns(again.results, first, wanted)
   dispose(again.results)
@@ -267,55 +240,56 @@ interface Copy {
 /** Copy of an input of the model, by the names of its tensors. */
 type Input = ReadonlyMap<string, Copy>
 
-interface Evidence {
-  /** Returns `true` for the input of the last comparison, if both devices agreed. */
-  isKnown(feeds: Feeds): boolean
-  /** Counts a further run of a known input, on which the GPU computed the same again. */
-  addRepetition(): void
-  /** Adds the comparison of an input; `why` describes the difference. */
-  add(feeds: Feeds, agreement: Agreement, why: string): void
-  /** Returns `true` if enough inputs agreed. */
-  isComplete(): boolean
-  /** Returns `true` if enough inputs differed. */
-  isRefuted(): boolean
-  /** Returns a description of the verdict, without a period. */
-  describe(): string
-}
-
-function createEvidence(): Evidence {
-  let last: { input: Input; agrees: boolean } | undefined
+class Evidence {
+  #last: { input: Input; agrees: boolean } | undefined
   /** Inputs of the model that have had several values. With silence, wrong kernels return zeros. */
-  const varied = new Set<string>()
-  let runs = 0
-  let agreeing = 0
-  let differing = 0
-  let difference = ''
+  readonly #varied = new Set<string>()
+  #runs = 0
+  #agreeing = 0
+  #differing = 0
+  #difference = ''
 
-  const isRefuted = () =>
-    differing >= DECISIVE_INPUTS ||
-    (runs >= MAX_RUNS && differing > 0 && agreeing < DECISIVE_INPUTS)
+  /** Returns `true` for the input of the last comparison, if both devices agreed. */
+  isKnown(feeds: Feeds): boolean {
+    return this.#last?.agrees === true && isSameInput(this.#last.input, feeds)
+  }
 
-  return {
-    isKnown: (feeds) => last?.agrees === true && isSameInput(last.input, feeds),
-    addRepetition: () => void (runs += 1),
-    add(feeds, agreement, why) {
-      const isRepeated = last !== undefined && isSameInput(last.input, feeds)
-      last = { input: copyOf(feeds), agrees: agreement === 'same' }
-      runs += 1
-      if (agreement === 'same') {
-        const uniform = findUniform(feeds)
-        for (const name of Object.keys(feeds)) if (!uniform.includes(name)) varied.add(name)
-        if (!isRepeated && uniform.every((name) => varied.has(name))) agreeing += 1
-        return
-      }
-      difference = why
-      if (agreement === 'gross') differing = DECISIVE_INPUTS
-      else if (!isRepeated) differing += 1
-    },
-    isComplete: () => agreeing >= (runs < MAX_RUNS ? DECISIVE_INPUTS : 1),
-    isRefuted,
-    describe: () =>
-      isRefuted() ? difference : `it agrees with the CPU on ${runs} of the first inputs`,
+  /** Counts a further run of a known input, on which the GPU computed the same again. */
+  addRepetition(): void {
+    this.#runs += 1
+  }
+
+  /** Adds the comparison of an input; `why` describes the difference. */
+  add(feeds: Feeds, agreement: Agreement, why: string): void {
+    const isRepeated = this.#last !== undefined && isSameInput(this.#last.input, feeds)
+    this.#last = { input: copyOf(feeds), agrees: agreement === 'same' }
+    this.#runs += 1
+    if (agreement === 'same') {
+      const uniform = findUniform(feeds)
+      for (const name of Object.keys(feeds)) if (!uniform.includes(name)) this.#varied.add(name)
+      if (!isRepeated && uniform.every((name) => this.#varied.has(name))) this.#agreeing += 1
+      return
+    }
+    this.#difference = why
+    if (agreement === 'gross') this.#differing = DECISIVE_INPUTS
+    else if (!isRepeated) this.#differing += 1
+  }
+
+  /** Returns `true` if enough inputs agreed. */
+  isComplete(): boolean {
+    return this.#agreeing >= (this.#runs < MAX_RUNS ? DECISIVE_INPUTS : 1)
+  }
+
+  /** Returns `true` if enough inputs differed. */
+  isRefuted(): boolean {
+    if (this.#differing >= DECISIVE_INPUTS) return true
+    return this.#runs >= MAX_RUNS && this.#differing > 0 && this.#agreeing < DECISIVE_INPUTS
+  }
+
+  /** Returns a description of the verdict, without a period. */
+  describe(): string {
+    if (this.isRefuted()) return this.#difference
+    return `it agrees with the CPU on ${this.#runs} of the first inputs`
   }
 }
 

@@ -43,9 +43,7 @@ export interface Raster {
 }
 
 export function createRasterizer(layout: ImageLayout): Rasterize {
-  const canvas = createImageCanvas(
-    layout.background ?? (layout.channels === 'rgba' ? null : 'black'),
-  )
+  const canvas = new ImageCanvas(layout.background ?? (layout.channels === 'rgba' ? null : 'black'))
   return async (source, path) => {
     const unchanged = findUnchanged(source, layout)
     if (unchanged) return unchanged
@@ -111,12 +109,11 @@ function findUnchanged(source: ImageSource, layout: ImageLayout): Raster | null 
   for (let alpha = 3; alpha < data.length; alpha += 4) if (data[alpha] !== 255) return null
   return { rgba: data, extent: [width, height], size }
 }
-function assertPixelLimit([width, height]: Extent, maxPixels: number, path: string): Extent {
-  if (width * height <= maxPixels) return [width, height]
-  return throwInvalidInput(
-    path,
-    `the image has ${width} x ${height} pixels. Scale it down to at most ${maxPixels}.`,
-  )
+
+function assertPixelLimit([width, height]: Extent, maxPixels: number, path: string): void {
+  if (width * height <= maxPixels) return
+  const what = `the image has ${width} x ${height} pixels. Scale it down to at most ${maxPixels}.`
+  throwInvalidInput(path, what)
 }
 
 async function toDrawable(source: ImageSource, maxPixels: number, path: string): Promise<Drawable> {
@@ -158,52 +155,53 @@ type Drawable = ImageBitmap | OffscreenCanvas | VideoFrame
 
 type Rectangle = readonly [x: number, y: number, width: number, height: number]
 
-interface ImageCanvas {
+/** One canvas that is used again for each image. `fill` is the CSS color behind the images. */
+class ImageCanvas {
+  readonly #fill: string | null
+  #context: OffscreenCanvasRenderingContext2D | null = null
+
+  constructor(fill: string | null) {
+    this.#fill = fill
+  }
+
   /**
    * Returns the pixels of a canvas of that size, on which the image was drawn. Throws
    * `invalid_request` that names `path` if the image cannot be drawn.
    */
-  draw(image: Drawable, size: Extent, rectangle: Rectangle, path: string): Pixels
+  draw(image: Drawable, size: Extent, rectangle: Rectangle, path: string): Pixels {
+    const cleared = this.#clear(size, path)
+    try {
+      cleared.drawImage(image, ...rectangle)
+    } catch (cause) {
+      throwInvalidInput(path, 'the image cannot be drawn; was it closed or transferred?', cause)
+    }
+    return readPixels(cleared, size)
+  }
+
   /** Returns the pixels in the middle of an image of that size. */
-  center(pixels: Pixels, size: Extent, path: string): Pixels
-}
+  center({ rgba, width, height }: Pixels, size: Extent, path: string): Pixels {
+    const cleared = this.#clear(size, path)
+    const image = new ImageData(rgba.slice(), width, height)
+    cleared.putImageData(image, (size[0] - width) >> 1, (size[1] - height) >> 1)
+    return readPixels(cleared, size)
+  }
 
-/** Creates a canvas. `fill` is the CSS color behind the images; `null` for a transparent one. */
-function createImageCanvas(fill: string | null): ImageCanvas {
-  let context: OffscreenCanvasRenderingContext2D | null = null
-
-  function clear([width, height]: Extent, path: string): OffscreenCanvasRenderingContext2D {
-    context ??= new OffscreenCanvas(width, height).getContext('2d', { willReadFrequently: true })
+  #clear([width, height]: Extent, path: string): OffscreenCanvasRenderingContext2D {
+    this.#context ??= new OffscreenCanvas(width, height).getContext('2d', {
+      willReadFrequently: true,
+    })
+    const context = this.#context
     if (!context)
       return throwInvalidInput(path, 'this browser provides no 2D canvas to read images.')
     const { canvas } = context
     if (canvas.width !== width || canvas.height !== height) Object.assign(canvas, { width, height })
     context.clearRect(0, 0, width, height)
-    if (fill) {
-      context.fillStyle = fill
+    if (this.#fill) {
+      context.fillStyle = this.#fill
       context.fillRect(0, 0, width, height)
     }
     context.imageSmoothingQuality = 'high'
     return context
-  }
-
-  return {
-    draw(image, size, rectangle, path) {
-      const cleared = clear(size, path)
-      try {
-        cleared.drawImage(image, ...rectangle)
-      } catch (cause) {
-        throwInvalidInput(path, 'the image cannot be drawn; was it closed or transferred?', cause)
-      }
-      return readPixels(cleared, size)
-    },
-    center({ rgba, width, height }, size, path) {
-      const cleared = clear(size, path)
-      const image = new ImageData(rgba.slice(), width, height)
-      const [x, y] = [(size[0] - width) >> 1, (size[1] - height) >> 1]
-      cleared.putImageData(image, x, y)
-      return readPixels(cleared, size)
-    },
   }
 }
 

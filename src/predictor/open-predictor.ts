@@ -18,10 +18,10 @@ import { bindSignature } from './bind.ts'
 import type { BoundSignature } from './bound.ts'
 import { type Carried, type PlannedRuns, planRuns } from './carry.ts'
 import { type ChoiceSource, findChoiceSource, withOutputs } from './chosen-from.ts'
-import { createGpuCheck, type GpuCheck, type ReferenceSession } from './gpu-check.ts'
+import { GpuCheck, type ReferenceSession } from './gpu-check.ts'
 import { openLabels } from './labels.ts'
 import { parseInputs } from './parse-inputs.ts'
-import { assertNotAborted, createPlanRunner, type PlanRunner } from './run-plan.ts'
+import { assertNotAborted, PlanRunner } from './run-plan.ts'
 import { openTokenizers, tokenizeText } from './text.ts'
 
 /** Options of {@link openPredictor}. They can be posted to the worker that runs the predictor. */
@@ -97,18 +97,16 @@ export async function openPredictor(
     const check =
       device === 'webgpu' && onComparison && createCheck(graphFiles, runtime, session, onComparison)
     if (check) cleanups.push(() => check.release())
-    const runUnchecked: GpuCheck['run'] = async (feeds, wanted) => ({
-      results: await session.run(feeds, wanted),
-      device,
-    })
+    const run: GpuCheck['run'] = check
+      ? (feeds, wanted) => check.run(feeds, wanted)
+      : async (feeds, wanted) => ({ results: await session.run(feeds, wanted), device })
     assertNotAborted(signal)
     const [tokenizers, labels] = await Promise.all([
       openTokenizers(entry, implementation, files),
       openLabels(entry, implementation, files),
     ])
     const bound = bindSignature(entry, implementation, session, { tokenizers, labels })
-    const run = check ? check.run : runUnchecked
-    const runner = createPlanRunner({ entry, device, ort: runtime.ort, run, bound, close })
+    const runner = new PlanRunner({ entry, device, ort: runtime.ort, run, bound, close })
     return createPredictor(entry, bound, runner)
   } catch (thrown) {
     await close().catch(() => undefined)
@@ -146,7 +144,7 @@ const createCheck = (
   session: Session,
   onComparison: (comparison: GpuComparison) => void,
 ): GpuCheck =>
-  createGpuCheck({
+  new GpuCheck({
     session,
     openReference: (wanted) =>
       openReference(session, wanted, graph, (adapted) =>
@@ -211,7 +209,7 @@ function createPredictor(
       const planned = { count: 1, isWindowed: false, check: () => checked, sound: null }
       return runOnce(Promise.resolve(planned), signal)
     },
-    close: runner.close,
+    close: () => runner.close(),
   }
 }
 

@@ -21,49 +21,65 @@ interface PlanRunnerOptions {
   /** Device of predictions, unless `run` reports another one. */
   device: Device
   ort: Ort
-  run: GpuCheck['run']
+  run: RunGraph
   bound: BoundSignature
   /** Frees the model. */
   close(): Promise<void>
 }
 
-export interface PlanRunner {
+type RunGraph = GpuCheck['run']
+
+/** Runs plans in their order. */
+export class PlanRunner {
+  readonly #options: PlanRunnerOptions
+  readonly #yielder = createYielder()
+  #last: Promise<unknown> = Promise.resolve()
+  #closing: Promise<void> | null = null
+
+  constructor(options: PlanRunnerOptions) {
+    this.#options = options
+  }
+
   /**
    * Runs a plan in its turn, from the state `carried`; `null` for a call on its own. An invalid plan
    * rejects at once.
    */
-  run(
+  async run(
     planned: Promise<PlannedRuns>,
     carried: Carried | null,
     signal: AbortSignal,
-  ): Promise<SessionPrediction>
+  ): Promise<SessionPrediction> {
+    const { tag } = this.#options.entry
+    const planning = planned.then((plan) => ({ plan, start: performance.now() }))
+    // The turn reports the same error later.
+    planning.catch(() => undefined)
+    assertNotAborted(signal)
+    if (this.#closing)
+      throw new InoriginError('unavailable', `${tag} has been unloaded. Load it again.`)
+    const queued = this.#last.then(async () => this.#runAll((await planning).plan, carried, signal))
+    this.#last = queued.catch(() => undefined)
+    const done = Promise.all([planning, queued])
+    const [{ start }, ran] = await unlessAborted(done, signal, () => cancelledError(signal))
+    return { tag, ...ran, latency: performance.now() - start }
+  }
+
   /** Frees the model after the current run. */
-  close(): Promise<void>
-}
+  close(): Promise<void> {
+    this.#closing ??= this.#last.then(() => {
+      this.#yielder.close()
+      return this.#options.close()
+    })
+    return this.#closing
+  }
 
-export function createPlanRunner({
-  entry: { tag },
-  device: wantedDevice,
-  ort,
-  run,
-  bound,
-  close,
-}: PlanRunnerOptions): PlanRunner {
-  const yielder = createYielder()
-  let last: Promise<unknown> = Promise.resolve()
-  let closing: Promise<void> | null = null
-
-  async function runAll(
-    planned: PlannedRuns,
-    carried: Carried | null,
-    signal: AbortSignal,
-  ): Promise<Pick<SessionPrediction, 'outputs' | 'state' | 'device'>> {
+  async #runAll(planned: PlannedRuns, carried: Carried | null, signal: AbortSignal) {
+    const { ort, run, bound } = this.#options
+    let { device } = this.#options
     let tensors = carried?.tensors ?? {}
-    let device = wantedDevice
     const runs: Map<string, RawTensor>[] = []
     for (let index = 0; index < planned.count; index++) {
       // The pause lets the worker receive abort messages between two runs.
-      await yielder.next()
+      await this.#yielder.next()
       assertNotAborted(signal)
       const ran = await runGraph(ort, run, bound, planned.check(index, tensors), signal)
       device = ran.device
@@ -73,29 +89,6 @@ export function createPlanRunner({
     const outputs = decodeRuns(bound, runs, planned.isWindowed, carried !== null)
     const state = { tensors, sound: planned.sound ?? carried?.sound ?? null }
     return { outputs, state, device }
-  }
-
-  return {
-    async run(planned, carried, signal) {
-      const planning = planned.then((plan) => ({ plan, start: performance.now() }))
-      // The turn reports the same error later.
-      planning.catch(() => undefined)
-      assertNotAborted(signal)
-      if (closing)
-        throw new InoriginError('unavailable', `${tag} has been unloaded. Load it again.`)
-      const queued = last.then(async () => runAll((await planning).plan, carried, signal))
-      last = queued.catch(() => undefined)
-      const done = Promise.all([planning, queued])
-      const [{ start }, ran] = await unlessAborted(done, signal, () => cancelledError(signal))
-      return { tag, ...ran, latency: performance.now() - start }
-    },
-    close() {
-      closing ??= last.then(() => {
-        yielder.close()
-        return close()
-      })
-      return closing
-    },
   }
 }
 
@@ -158,23 +151,18 @@ function setElements(target: ElementData, source: ElementData, at: number): void
   else if (!Array.isArray(target)) target.set(source as Exclude<typeof target, string[]>, at)
 }
 
-/** Tensors of the declared outputs by name, and the device that computed them. */
-interface GraphOutputs {
-  outputs: Map<string, RawTensor>
-  device: Device
-}
-
 /**
- * Runs the graph with `run`. Rejects with `invalid_request` if the model rejects the inputs, with
+ * Runs the graph with `run`. Resolves with the tensors of the declared outputs by name, and with the
+ * device that computed them. Rejects with `invalid_request` if the model rejects the inputs, with
  * `aborted`, and with `gpu_untrusted` if `run` finds that the GPU computes wrong numbers.
  */
 async function runGraph(
   ort: Ort,
-  run: GpuCheck['run'],
+  run: RunGraph,
   { inputs, outputs }: BoundSignature,
   checked: ReadonlyMap<string, ParsedInput>,
   signal: AbortSignal,
-): Promise<GraphOutputs> {
+): Promise<{ outputs: Map<string, RawTensor>; device: Device }> {
   const wanted = outputs.map(({ tensor }) => tensor)
   const tensors: Tensor[] = []
   try {

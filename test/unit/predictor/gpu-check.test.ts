@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import type { GpuComparison } from '../../../src/device/gpu-verdict.ts'
 import type { Session } from '../../../src/engine/onnx/runtime.ts'
 import { InoriginError } from '../../../src/error.ts'
-import { createGpuCheck } from '../../../src/predictor/gpu-check.ts'
+import { GpuCheck } from '../../../src/predictor/gpu-check.ts'
 
 type Compute = (x: number) => number
 
@@ -28,7 +28,7 @@ function openCheck(onGpu: Compute, onCpu: Compute | Error = (x) => x) {
   const gpu = sessionOf(onGpu)
   const cpu = sessionOf(onCpu instanceof Error ? () => 0 : onCpu)
   const comparisons: GpuComparison[] = []
-  const check = createGpuCheck({
+  const check = new GpuCheck({
     session: gpu.session,
     async openReference() {
       if (onCpu instanceof Error) throw onCpu

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest'
 import type { BoundSignature } from '../../../src/predictor/bound.ts'
 import { planRuns } from '../../../src/predictor/carry.ts'
-import { createStateChain } from '../../../src/predictor/session.ts'
+import { StateChain } from '../../../src/predictor/session.ts'
 import type { SessionPrediction } from '../../../src/types/index.ts'
 import { createDeferred } from '../../support/deferred.ts'
 
@@ -49,14 +49,14 @@ describe('A session', () => {
   const failed = (): Promise<SessionPrediction> => Promise.reject(new Error('no'))
 
   test('runs in order with the state of the run before, and hides it', async () => {
-    const chain = createStateChain()
+    const chain = new StateChain()
     const results = await Promise.all([1, 2, 3].map(() => chain.next(count, undefined)))
     expect(results.map(({ outputs }) => outputs['before'])).toEqual([null, 1, 2])
     expect(results[0]).not.toHaveProperty('state')
   })
 
   test('keeps its state at a failure, and forgets it at a reset, in order', async () => {
-    const chain = createStateChain()
+    const chain = new StateChain()
     const [first, second, third] = [count, failed, count].map((run) => chain.next(run, undefined))
     chain.reset()
     const fourth = chain.next(count, undefined)
@@ -66,7 +66,7 @@ describe('A session', () => {
   })
 
   test('passes the state over a waiting prediction that is canceled', async () => {
-    const chain = createStateChain()
+    const chain = new StateChain()
     const { promise, resolve } = createDeferred()
     const first = chain.next((state) => promise.then(() => count(state)), undefined)
     const controller = new AbortController()
@@ -79,7 +79,7 @@ describe('A session', () => {
   })
 
   test('rejects what waits when it is closed', async () => {
-    const chain = createStateChain()
+    const chain = new StateChain()
     const first = chain.next(count, undefined)
     chain.close()
     await expect(first).rejects.toMatchObject({ kind: 'aborted' })
