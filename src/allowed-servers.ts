@@ -66,7 +66,6 @@ export function parseImageUrls(given: readonly (string | URL)[] = []): string[] 
   })
 }
 
-/** Returns the absolute URL; `undefined` if it is not an http or https URL. */
 function toHttpUrl(given: unknown): string | undefined {
   if (!URL.canParse(String(given), document.baseURI)) return undefined
   const { href } = new URL(String(given), document.baseURI)

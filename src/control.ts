@@ -20,7 +20,6 @@ import {
 /** Delay in milliseconds before the first retry of taking control. It doubles with each retry. */
 const FIRST_RETRY_DELAY_MS = 1_000
 const MAX_RETRY_DELAY_MS = 60_000
-
 /** Maximum number of checks for the service worker's lock, and milliseconds between them. */
 const MAX_LOCK_CHECKS = 40
 const LOCK_CHECK_INTERVAL_MS = 100
@@ -143,7 +142,6 @@ async function takeControl(options: ControlOptions): Promise<PageControl> {
   }
 }
 
-/** The worker that a page has registered. */
 interface RegisteredWorker {
   registration: ServiceWorkerRegistration
   /** Returns `true` if the worker is the controller of this page. */
@@ -154,11 +152,7 @@ interface RegisteredWorker {
   regain(): Promise<boolean>
 }
 
-async function registerWorker({
-  container,
-  signal,
-  ...options
-}: ControlOptions): Promise<RegisteredWorker> {
+async function registerWorker({ container, signal, ...options }: ControlOptions) {
   let { script } = options
   const worker: RegisteredWorker = {
     registration: await register(container, script, signal),
@@ -189,10 +183,7 @@ async function retryUntilTrue(attempt: () => Promise<boolean>, signal: AbortSign
 /**
  * Resolves when this page shares its lock manager with the worker: it then sees the worker's lock.
  */
-async function shareLocks(
-  { active }: ServiceWorkerRegistration,
-  signal: AbortSignal,
-): Promise<void> {
+async function shareLocks({ active }: ServiceWorkerRegistration, signal: AbortSignal) {
   const life = active && (await getWorkerStatus(active))?.life
   if (!life) return
   for (let check = 0; check < MAX_LOCK_CHECKS; check += 1) {
@@ -220,8 +211,7 @@ function locksOfNewFrame(): LockManager {
   return (frame.contentWindow ?? window).navigator.locks
 }
 
-const delay = (durationMs: number): Promise<void> =>
-  new Promise((resolve) => setTimeout(resolve, durationMs))
+const delay = (durationMs: number) => new Promise((resolve) => setTimeout(resolve, durationMs))
 
 // Finds out whether the requests of this page reach its service worker. In Chromium 156, the
 // requests of an open page go to the web server if its service worker was ended while it took over

@@ -79,7 +79,6 @@ export function createServer(parts: ServerParts): Server {
   }
 }
 
-/** Creates a `fetch` that answers requests to `/v1` of the scope in this page. */
 const createFetch =
   (scope: URL, host: HostService): typeof fetch =>
   async (input, init) => {
@@ -94,7 +93,6 @@ const createFetch =
     return handle(request, withFailover(host), { base: scope.pathname })
   }
 
-/** Creates the method that opens sessions. */
 function createSessionOpener(host: HostService): Server['session'] {
   const open = async (tag: Tag, options: Pick<PredictOptions, 'configuration'> = {}) => {
     assertKnownOptions(options, names.CONFIGURATION_ONLY)
@@ -157,7 +155,6 @@ const createStorage = (host: HostService): ModelStorage => ({
   },
 })
 
-/** Returns the caller of a request with these parsed options. */
 const toCaller = <Event>({
   signal = neverAborted,
   onProgress,

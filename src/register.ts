@@ -80,10 +80,7 @@ export async function register(
  * again would change nothing, and would wait for an update check that a hanging server never ends:
  * https://w3c.github.io/ServiceWorker/#register-algorithm
  */
-async function findControlling(
-  container: ServiceWorkerContainer,
-  { url, scope }: WorkerScript,
-): Promise<ServiceWorkerRegistration | undefined> {
+async function findControlling(container: ServiceWorkerContainer, { url, scope }: WorkerScript) {
   if (container.controller?.scriptURL !== url.href) return undefined
   const found = await container.getRegistration(scope)
   return found?.active?.scriptURL === url.href ? found : undefined
@@ -120,10 +117,7 @@ export async function retakeControl(
   return retaken
 }
 
-async function waitUntilActive(
-  registration: ServiceWorkerRegistration,
-  signal: AbortSignal,
-): Promise<void> {
+async function waitUntilActive(registration: ServiceWorkerRegistration, signal: AbortSignal) {
   if (registration.active) return
   const worker = registration.installing ?? registration.waiting
   await waitFor(signal, notControlledError, (done, listen) => {
@@ -215,11 +209,7 @@ function foreignWorkerError(registration: ServiceWorkerRegistration): InoriginEr
   })
 }
 
-/** Creates the error of a failed registration, and finds out whether the script is missing. */
-async function toRegistrationError(
-  { url, scope }: WorkerScript,
-  cause: unknown,
-): Promise<InoriginError> {
+async function toRegistrationError({ url, scope }: WorkerScript, cause: unknown) {
   const reason = messageOf(cause)
   const found = await fetch(url, { cache: 'no-store' }).catch(() => undefined)
   const isScript = found?.ok && /javascript/.test(found.headers.get('content-type') ?? '')
@@ -238,7 +228,6 @@ async function toRegistrationError(
   })
 }
 
-/** Returns the script beside the page as an example, for an app that is served below a path. */
 function exampleBeside({ pathname }: URL): string {
   const beside = new URL('sw.js', document.baseURI).pathname
   return beside === pathname ? '' : `, such as ${beside}`
@@ -246,7 +235,6 @@ function exampleBeside({ pathname }: URL): string {
 
 // Lets a newer service worker script take over from the one that is active.
 
-/** Timeout in milliseconds for a service worker to tell its status. */
 const STATUS_TIMEOUT_MS = 2_000
 /** Milliseconds between checks whether a waiting script may take over. */
 const UPDATE_CHECK_INTERVAL_MS = 5_000
@@ -302,10 +290,7 @@ export function keepCurrent(current: () => ServiceWorkerRegistration, signal: Ab
  * protocol version has to wait for a page of that version, because it cannot reach this page.
  * Resolves with `true` if the script was asked to take over.
  */
-async function activateIfIdle(
-  registration: ServiceWorkerRegistration,
-  waiting: ServiceWorker,
-): Promise<boolean> {
+async function activateIfIdle(registration: ServiceWorkerRegistration, waiting: ServiceWorker) {
   const next = await getWorkerStatus(waiting)
   if (next && next.protocol !== PROTOCOL) return false
   const active = registration.active && (await getWorkerStatus(registration.active))
@@ -328,7 +313,6 @@ function wakeActiveWorker(scope: string, signal: AbortSignal): void {
   })
 }
 
-/** Creates a hidden frame for {@link navigateToProbe}. */
 function createProbeFrame(): HTMLIFrameElement {
   const frame = document.createElement('iframe')
   frame.style.display = 'none'

@@ -170,12 +170,7 @@ export async function serve(options: ServeOptions = {}): Promise<Server> {
   }
 }
 
-/** Resolves with the names of the options in which the host differs from this page. */
-async function listDifferences(
-  link: Link,
-  setup: PageSetup,
-  signal: AbortSignal,
-): Promise<string[]> {
+async function listDifferences(link: Link, setup: PageSetup, signal: AbortSignal) {
   const patientLink = { ...link, maxAttempts: FIRST_CALL_ATTEMPTS }
   const host = remote<HostService>(patientLink, HOST_SERVICE_METHODS)
   return host.compareOptions(await digestOptions(setup), { key: null, signal })
@@ -201,12 +196,7 @@ function locateScript(options: ServeOptions): WorkerScript {
   return { url, scope: scope.href, type: options.workerType ?? 'classic' }
 }
 
-/** Returns the script with the parameters for options that differ from the default. */
-function withParams(
-  script: WorkerScript,
-  options: ServeOptions,
-  { assets, offline }: HostSetup,
-): WorkerScript {
+function withParams(script: WorkerScript, options: ServeOptions, { assets, offline }: HostSetup) {
   const url = new URL(script.url)
   const byDefault = new URL('inorigin/', url).href
   if (parseFlag('isolate', options.isolate, false)) url.searchParams.set(ISOLATE_PARAM, 'true')
@@ -249,10 +239,7 @@ async function toHostSetup(options: ServeOptions, script: WorkerScript): Promise
 }
 
 /** Parses the servers that the app allows. Most apps allow none, and do not load the parsers. */
-async function parseServers({
-  upstreams,
-  imageUrls,
-}: ServeOptions): Promise<Pick<PageSetup, 'upstreams' | 'getHeaders' | 'imageUrls'>> {
+async function parseServers({ upstreams, imageUrls }: ServeOptions) {
   if (upstreams === undefined && imageUrls === undefined)
     return { upstreams: [], getHeaders: async () => ({}), imageUrls: [] }
   const { parseImageUrls, parseUpstreams } = await import('./allowed-servers.ts')
@@ -271,7 +258,7 @@ function toPlain(catalog: CatalogInput): CatalogInput {
   }
 }
 
-const invalidOption = (param: string, message: string): InoriginError =>
+const invalidOption = (param: string, message: string) =>
   new InoriginError('invalid_request', message, { param })
 
 function describeDifferences(names: string[], isHere: boolean): string {
@@ -357,7 +344,6 @@ function createHosting(setup: PageSetup): Hosting {
 
 // Page side of isolation: the service worker can only isolate pages that it saw load.
 
-/** Time in milliseconds after which a page that is still here counts as not reloaded. */
 const RELOAD_TIMEOUT_MS = 10_000
 
 /**
@@ -396,5 +382,4 @@ function wasReloaded(scope: string): boolean {
   return navigation?.type === 'reload' || sessionStorage.getItem(markOf(scope)) !== null
 }
 
-/** Key in the tab's `sessionStorage`. */
 const markOf = (scope: string): string => `inorigin:reloaded:${scope}`

@@ -108,7 +108,7 @@ export function parseFlag(
   throw invalid(option, `${option} must be true or false, not ${typeName(value)}.`)
 }
 
-const invalid = (param: string, message: string): InoriginError =>
+const invalid = (param: string, message: string) =>
   new InoriginError('invalid_request', message, { code: 'invalid_value', param })
 
 /** Returns the type of a value for an error message, such as `null`, `string` or `File`. */

@@ -19,7 +19,6 @@ import {
 } from './protocol.ts'
 
 export interface ConnectionOptions {
-  /** URL of the WebSocket. */
   address: string
   token: string
   capability: TabCapability
@@ -28,7 +27,6 @@ export interface ConnectionOptions {
   fetch: (request: Request) => Promise<Response>
   /** Called with the number of open requests whenever a request begins or ends. */
   onCount(open: number): void
-  /** Signal that closes the connection. */
   signal: AbortSignal
 }
 
@@ -37,9 +35,7 @@ export interface Connection {
   readonly closed: Promise<InoriginError | null>
 }
 
-/** Time in milliseconds until a connection must be welcome. */
 const CONNECT_TIMEOUT_MS = 15_000
-
 /** Code of a WebSocket that a page closes without an error. */
 const NORMAL_CLOSURE = 1000
 
@@ -94,7 +90,7 @@ const receiveFrames = (socket: WebSocket, answers: Answers): Promise<void> =>
 const waitForClose = (socket: WebSocket): Promise<CloseEvent> =>
   new Promise((resolve) => socket.addEventListener('close', resolve))
 
-const sendMessage = (socket: WebSocket, message: TabMessage): void =>
+const sendMessage = (socket: WebSocket, message: TabMessage) =>
   sendFrame(socket, JSON.stringify(message))
 
 /** Sends a frame, unless the connection is closed: an answer may end after it. */
@@ -111,20 +107,16 @@ function toCloseError({ code, reason }: CloseEvent, address: string): InoriginEr
 }
 
 interface AnswersOptions {
-  /** Origin of the server in this page, without a slash at its end. */
   origin: string
   fetch: (request: Request) => Promise<Response>
   send(message: TabMessage): void
   sendPiece(piece: Piece): void
-  /** Called with the number of open requests whenever a request begins or ends. */
   onCount(open: number): void
 }
 
-/** Answers of one connection. */
 interface Answers {
   /** Handles a message. Returns `false` if it breaks the protocol. */
   receive(message: ServerMessage | Piece): boolean
-  /** Cancels all open requests. */
   cancelAll(): void
 }
 
@@ -136,7 +128,6 @@ interface OpenRequest {
   filled: number
   /** Bytes of the response that may be sent. */
   credit: number
-  /** Ends a wait for credit. */
   onCredit: () => void
 }
 
@@ -223,7 +214,6 @@ function addCredit(request: OpenRequest, bytes: number): boolean {
   return request.credit <= WINDOW_BYTES
 }
 
-/** Resolves when the whole response was sent. Rejects when the request is canceled or fails. */
 async function sendAnswer(request: OpenRequest, options: AnswersOptions): Promise<void> {
   const { message, abort, body } = request
   const { id, method, path, headers } = message

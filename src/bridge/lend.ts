@@ -16,7 +16,6 @@ export interface LentServer {
   closing: AbortSignal
 }
 
-/** Time in milliseconds before the first attempt to connect again. */
 const FIRST_RECONNECT_MS = 1_000
 
 /**
@@ -98,7 +97,7 @@ async function reconnect(options: ConnectionOptions): Promise<Connection | null>
 }
 
 /** Returns `false` for a refusal, which would be the same the next time. */
-const isTemporary = (error: unknown): boolean =>
+const isTemporary = (error: unknown) =>
   error instanceof InoriginError && error.code === 'bridge_unreachable'
 
 /** Creates a signal that is aborted with any of the given ones, and by `abort`. */
@@ -113,14 +112,12 @@ function joinSignals(signals: readonly AbortSignal[]) {
   return {
     signal: controller.signal,
     abort: () => controller.abort(),
-    /** Removes the listeners from the given signals. */
     release: () => listeners.forEach((remove) => remove()),
   }
 }
 
 type Report = (changed: Partial<Pick<BridgeState, 'status' | 'requests'>>) => void
 
-/** Creates the state of a bridge, and the function that changes it. */
 function createReport(onChange: (state: BridgeState) => void): {
   report: Report
   getState(): BridgeState
@@ -152,7 +149,7 @@ function parseToken(token: unknown): string {
   throw invalidArgument('token', 'token must be the text that `inorigin bridge` printed.')
 }
 
-const invalidArgument = (param: string, message: string): InoriginError =>
+const invalidArgument = (param: string, message: string) =>
   new InoriginError('invalid_request', message, { code: 'invalid_value', param })
 
 const toCapability = ({ webgpu, memory, cores, wasm }: Capabilities): TabCapability => ({

@@ -9,10 +9,8 @@ import * as v from 'valibot'
 
 /** Subprotocol of the WebSocket. Its number changes with every incompatible change. */
 export const SUBPROTOCOL = 'inorigin.bridge.1'
-
 /** Start of the second subprotocol, which carries the token: browsers can send no header. */
 export const TOKEN_PREFIX = 'token.'
-
 /** Path of the WebSocket. */
 export const SOCKET_PATH = '/bridge'
 
@@ -22,13 +20,10 @@ export const SOCKET_PATH = '/bridge'
  * 64 KiB, 27 with 256 KiB and 33 with 1 MiB (`npm run bench -- --only bridge`). No model is as fast.
  */
 export const WINDOW_BYTES = 2 ** 18
-
 /** Maximum length in bytes of the piece in one binary frame. */
 export const MAX_PIECE_BYTES = 2 ** 16
-
 /** Maximum length in bytes of a request body: 32 MiB, which is the limit of `/v1`. */
 export const MAX_BODY_BYTES = 32 * 2 ** 20
-
 /** Maximum length in bytes of a frame. Headers have at most 16 KiB in Node. */
 export const MAX_FRAME_BYTES = 2 ** 17
 
@@ -109,10 +104,7 @@ export const parseServerFrame = (data: string | ArrayBuffer): ServerMessage | Pi
 export const parseTabFrame = (data: string | ArrayBuffer): TabMessage | Piece | undefined =>
   parseFrame(tabMessageSchema, data)
 
-function parseFrame<Schema extends v.GenericSchema>(
-  schema: Schema,
-  data: string | ArrayBuffer,
-): v.InferOutput<Schema> | Piece | undefined {
+function parseFrame<Schema extends v.GenericSchema>(schema: Schema, data: string | ArrayBuffer) {
   if (typeof data !== 'string') return decodePiece(data)
   try {
     const { success, output } = v.safeParse(schema, JSON.parse(data))

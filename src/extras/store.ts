@@ -138,14 +138,11 @@ export interface StoreSnapshot<S extends StoredServer = Server> {
 
 export interface StoreState<S extends StoredServer> {
   readonly snapshot: StoreSnapshot<S>
-  /** Makes a new snapshot, and calls the listeners. */
   update(change: Partial<StoreSnapshot<S>>): void
-  /** Returns the view of a tag, which is the same object until it changes. */
   view(tag: Tag): ModelView
   setView(tag: Tag, change: Partial<ModelView>): void
   /** Updates the views to the states that the server reports. */
   setStates(states: readonly ModelState[]): void
-  /** Calls the listener after each change. Returns a function that ends this. */
   subscribe(listener: () => void): () => void
 }
 
@@ -221,7 +218,6 @@ function mergeState(view: ModelView, { tag, name, status, bytes, device }: Model
 export interface Follower<S extends StoredServer> {
   /** Follows the server. Resolves once its states are known. */
   start(server: S): Promise<void>
-  /** Reads the states again. */
   refresh(): Promise<void>
   /** Shows an error of the connection, unless the store is closed. */
   report(thrown: unknown): void
@@ -270,10 +266,7 @@ export function createFollower<S extends StoredServer>(
   }
 }
 
-async function follow<Event>(
-  events: AsyncIterable<Event>,
-  onEvent: (event: Event) => void,
-): Promise<void> {
+async function follow<Event>(events: AsyncIterable<Event>, onEvent: (event: Event) => void) {
   for await (const event of events) onEvent(event)
 }
 

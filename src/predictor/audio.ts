@@ -6,13 +6,11 @@ import { isInstanceOf, isObject } from '../values/objects.ts'
 /** Mono samples from -1 to 1. */
 export interface Sound {
   data: Float32Array
-  /** Samples per second. */
   sampleRate: number
 }
 
 /** Maximum number of samples of one call: 23 minutes at 48 kHz. */
 const MAX_SAMPLES = 2 ** 26
-
 /** Maximum number of lists around the samples, such as those of a batch with channels. */
 const MAX_NESTED_LISTS = 3
 
@@ -94,14 +92,11 @@ export function mixChannels(channels: readonly Float32Array[]): Float32Array {
 /** Channels of a file, with samples from -1 to 1. */
 interface Channels {
   data: Float32Array[]
-  /** Samples per second. */
   sampleRate: number
 }
 
 /** Numbers of the sample formats. The last one names the format in its extension. */
 const FORMATS = { integer: 1, float: 3, extensible: 0xfffe }
-
-/** Maximum number of channels. */
 const MAX_CHANNELS = 32
 
 /** Returns the channels of a file, or `null` if it is not an uncompressed WAV file. */
@@ -123,7 +118,7 @@ export function readWav(bytes: Uint8Array): Channels | null {
   return null
 }
 
-const readMark = (view: DataView, at: number): string =>
+const readMark = (view: DataView, at: number) =>
   at + 4 <= view.byteLength
     ? String.fromCharCode(...[0, 1, 2, 3].map((offset) => view.getUint8(at + offset)))
     : ''
@@ -131,7 +126,6 @@ const readMark = (view: DataView, at: number): string =>
 interface Header {
   channels: number
   sampleRate: number
-  /** Bytes of one sample of one channel. */
   sampleBytes: number
   read: (view: DataView, at: number) => number
 }

@@ -23,7 +23,6 @@ import type { InputTensorSpec, OutputTensorSpec } from './tensor-codec.ts'
 import { fitsShape, isFixedLength, type Shape } from './tensor.ts'
 import type { TextTensorSpec, Tokenizers } from './text.ts'
 
-/** Tensors of a session that parameters are bound to. */
 interface ModelTensors {
   readonly inputs: readonly InferenceSession.ValueMetadata[]
   readonly outputs: readonly InferenceSession.ValueMetadata[]
@@ -31,7 +30,6 @@ interface ModelTensors {
 
 const ALL_ELEMENT_TYPES = ['string', ...(Object.keys(ARRAYS) as (keyof typeof ARRAYS)[])] as const
 
-/** Returns the tensor types that a parameter of the type can be bound to. */
 function listTensorTypes(type: ParameterType, binding: Binding): readonly ElementType[] {
   const { text } = binding
   if (endsTensor(binding)) return Object.keys(ARRAYS) as (keyof typeof ARRAYS)[]
@@ -42,7 +40,6 @@ function listTensorTypes(type: ParameterType, binding: Binding): readonly Elemen
   return isElementType(type) ? [type] : []
 }
 
-/** Contents of the files that bindings refer to. */
 interface BoundFiles {
   tokenizers?: Tokenizers
   labels?: LabelTable
@@ -116,7 +113,6 @@ const listTensorNames = ({ tensor, spec: { text } }: BoundInput): (string | unde
   text?.layout.types,
 ]
 
-/** Throws `unavailable` that names a parameter. */
 type Fail = (why: string) => never
 
 function findTensor(
@@ -154,7 +150,7 @@ function assertDefault(parameter: InputParameter, fail: Fail): void {
   }
 }
 
-const getKeys = ({ keys }: Binding, fail: Fail): readonly string[] =>
+const getKeys = ({ keys }: Binding, fail: Fail) =>
   keys ?? fail('is a dict, so its binding must have `keys`.')
 
 function createTextSlot(
@@ -180,7 +176,6 @@ function createTextSlot(
 /** Returns the function that throws `unavailable` for a parameter. */
 type FailAt = (param: string) => (why: string) => never
 
-/** Returns the states of an entry. */
 const bindStates = (
   { states = [] }: PredictorEntry,
   inputs: readonly BoundInput[],

@@ -29,7 +29,6 @@ export interface BoundInput {
 export interface BoundOutput {
   parameter: OutputParameter
   tensor: string
-  /** Type of the tensor's elements. */
   type: ElementType
   spec: OutputTensorSpec
 }

@@ -21,9 +21,7 @@ export interface PlannedRuns {
   count: number
   /** `true` if outputs get a first dimension for the runs. */
   isWindowed: boolean
-  /** Returns the checked inputs of a run. */
   check(index: number, tensors: Carried['tensors']): Map<string, ParsedInput>
-  /** State of the sound after the runs. */
   sound: SoundState | null
 }
 
@@ -76,12 +74,7 @@ export async function planRuns(
   return { count: windows.length, isWindowed: window !== null, check, sound: state }
 }
 
-/** Returns the samples as the typed array of their parameter. */
-function toSamples(
-  { type }: InputParameter,
-  samples: Float32Array,
-  scale = 1,
-): Float32Array | Float64Array | Int16Array {
+function toSamples({ type }: InputParameter, samples: Float32Array, scale = 1) {
   if (type === 'int16')
     return Int16Array.from(samples, (one) =>
       Math.max(-32768, Math.min(32767, Math.round(one * scale))),
@@ -131,7 +124,6 @@ interface SoundState {
 /** Maximum number of windows of one call: more than an hour of windows of 32 ms. */
 const MAX_WINDOWS = 2 ** 17
 
-/** Windows of one call, and what the next call needs. */
 interface SoundWindows {
   windows: Float32Array[]
   state: SoundState
@@ -180,16 +172,13 @@ interface SoundTail {
   samples: Float32Array
   /** Position of the next sample of the result, in samples of the source from the tail's start. */
   position: number
-  /** Samples per second of the source. */
   sampleRate: number
 }
 
 /** Zero crossings of the filter on each side. More make it steeper. */
 const CROSSINGS = 16
-
 /** Share of the lower of both half rates that the filter lets pass. */
 const ROLL_OFF = 0.94
-
 /** Steps of the table of filter values between two zero crossings. */
 const TABLE_STEPS = 512
 
@@ -200,8 +189,7 @@ const FILTER = Float64Array.from({ length: CROSSINGS * TABLE_STEPS + 1 }, (_, in
   return sinc * Math.cos((Math.PI * x) / (2 * CROSSINGS)) ** 2
 })
 
-/** Reach of the filter to each side, in samples of the source. */
-const getReach = (sampleRate: number, rate: number): number =>
+const getReach = (sampleRate: number, rate: number) =>
   Math.ceil((CROSSINGS * Math.max(1, sampleRate / rate)) / ROLL_OFF)
 
 /**
@@ -245,7 +233,6 @@ function filterAt(source: Float32Array, position: number, step: number, reach: n
   return sum * density
 }
 
-/** Returns the pieces as one. */
 function concatenate(pieces: readonly Float32Array[]): Float32Array {
   const whole = new Float32Array(pieces.reduce((sum, piece) => sum + piece.length, 0))
   let at = 0

@@ -6,7 +6,6 @@ import { message, MODEL_GRAPH, type Operation } from '../engine/onnx/protobuf.ts
 import { countElements, toReadableData } from '../values/elements.ts'
 import type { RawTensor } from './tensor.ts'
 
-/** Direction in which a number is rounded. */
 type Rounding = 'nearest' | 'down' | 'up' | 'zero'
 
 /**
@@ -32,7 +31,6 @@ export interface ChosenFrom {
 
 /** Smallest scale: smaller differences among scores are compared as if one of them had it. */
 export const MIN_SCALE = 0.001
-
 /** Relative difference beyond which one input is enough for a verdict. */
 export const GROSS_DIFFERENCE = 0.25
 
@@ -91,7 +89,6 @@ export function findChoiceSource(
     : { choice: { by: 'rounding', to: 'zero' }, tensors: [cast] }
 }
 
-/** Field numbers from onnx.proto. */
 const GRAPH_OUTPUT = 12
 const VALUE_NAME = 1
 
@@ -170,8 +167,7 @@ function createRowReader(
   }
 }
 
-/** Returns the largest finite number, without its sign. */
-const findScale = (scores: Float32Array): number =>
+const findScale = (scores: Float32Array) =>
   scores.reduce((largest, score) => {
     const size = Math.abs(score)
     return size > largest && size < Infinity ? size : largest

@@ -31,7 +31,6 @@ export interface ReferenceSession {
 }
 
 interface GpuCheckOptions {
-  /** Session on the GPU. */
   session: Session
   /** Opens a session on the CPU that also computes what those outputs were chosen from. */
   openReference(wanted: readonly string[]): Promise<ReferenceSession>
@@ -202,7 +201,6 @@ function describeDifference(name: string, our: Tensor, their: Tensor): string {
   return `${name}[${at}] is ${show(ours[at])} on the GPU and ${show(theirs[at])} on the CPU`
 }
 
-/** Resolves with `true` if a second run on the CPU differs from the first. */
 async function differsFromItself(
   first: ReferenceRun,
   reference: Promise<ReferenceSession> | undefined,
@@ -231,13 +229,11 @@ const DECISIVE_INPUTS = 2
  */
 const MAX_RUNS = 64
 
-/** Copy of the elements of one tensor. */
 interface Copy {
   data: ArrayLike<unknown>
   shape: string
 }
 
-/** Copy of an input of the model, by the names of its tensors. */
 type Input = ReadonlyMap<string, Copy>
 
 class Evidence {
@@ -275,12 +271,10 @@ class Evidence {
     else if (!isRepeated) this.#differing += 1
   }
 
-  /** Returns `true` if enough inputs agreed. */
   isComplete(): boolean {
     return this.#agreeing >= (this.#runs < MAX_RUNS ? DECISIVE_INPUTS : 1)
   }
 
-  /** Returns `true` if enough inputs differed. */
   isRefuted(): boolean {
     if (this.#differing >= DECISIVE_INPUTS) return true
     return this.#runs >= MAX_RUNS && this.#differing > 0 && this.#agreeing < DECISIVE_INPUTS
@@ -294,7 +288,7 @@ class Evidence {
 }
 
 /** Returns the names of inputs with many numbers that are all the same, such as silence. */
-const findUniform = (feeds: Feeds): string[] =>
+const findUniform = (feeds: Feeds) =>
   Object.entries(feeds)
     .filter(([, { type, data, size }]) => {
       const hasSignal = type.startsWith('float') || type === 'uint8'
@@ -312,7 +306,7 @@ function copyOf(feeds: Feeds): Input {
   return new Map(copies)
 }
 
-const isSameInput = (before: Input, feeds: Feeds): boolean =>
+const isSameInput = (before: Input, feeds: Feeds) =>
   Object.entries(feeds).every(([name, { data, dims }]) => {
     const old = before.get(name)
     if (old?.shape !== dims.join()) return false
@@ -368,15 +362,11 @@ export function compareTensors(
   return compareChoices(computed, reference, source)
 }
 
-const rate = (difference: number, tolerance: number): Agreement =>
+const rate = (difference: number, tolerance: number) =>
   difference <= tolerance ? 'same' : difference <= GROSS_DIFFERENCE ? 'different' : 'gross'
 
 /** Returns the largest relative difference of floats: of all of them, or in a slice. */
-function findLargestDifference(
-  computed: RawTensor,
-  reference: RawTensor,
-  tolerance: number,
-): number {
+function findLargestDifference(computed: RawTensor, reference: RawTensor, tolerance: number) {
   const [ours, theirs] = [toNumbers(computed), toNumbers(reference)]
   const whole = findSliceDifference(ours, theirs, theirs.length || 1, 1)
   if (whole > tolerance) return whole
@@ -418,11 +408,7 @@ function findSliceDifference(
 }
 
 /** Compares integers, booleans or texts of the same shape. */
-function compareChoices(
-  computed: RawTensor,
-  reference: RawTensor,
-  source: ChosenFrom | undefined,
-): Agreement {
+function compareChoices(computed: RawTensor, reference: RawTensor, source: ChosenFrom | undefined) {
   const marginAt = source && createMargins(source, computed, reference)
   let worst: Agreement = 'same'
   for (let index = 0; index < reference.data.length; index += 1) {
@@ -435,8 +421,7 @@ function compareChoices(
   return worst
 }
 
-const toleranceOf = (source: ChosenFrom | undefined): number =>
+const toleranceOf = (source: ChosenFrom | undefined) =>
   (source && TOLERANCES[source.tensors[0].type]) ?? 0
 
-const toNumbers = (tensor: RawTensor): ArrayLike<number> =>
-  toReadableData(tensor) as Float32Array | Float64Array
+const toNumbers = (tensor: RawTensor) => toReadableData(tensor) as Float32Array | Float64Array

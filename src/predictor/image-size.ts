@@ -59,7 +59,7 @@ const MEDIA_TYPES = [
 export const readMediaType = (bytes: Uint8Array): (typeof MEDIA_TYPES)[number][1] | undefined =>
   MEDIA_TYPES.find(([mark]) => startsWith(bytes, mark))?.[1]
 
-const startsWith = (bytes: Uint8Array, mark: string): boolean =>
+const startsWith = (bytes: Uint8Array, mark: string) =>
   [...mark].every((sign, at) => sign === '?' || bytes[at] === sign.charCodeAt(0))
 
 /** Walks the segments up to the frame header (ITU-T T.81, annex B). */
@@ -80,7 +80,7 @@ function readJpeg(view: DataView): ImageSize | undefined {
 }
 
 /** Returns `true` for a frame marker. Three markers from C0 to CF begin tables and extensions. */
-const isFrameHeader = (marker: number): boolean =>
+const isFrameHeader = (marker: number) =>
   marker >= 0xc0 && marker <= 0xcf && ![0xc4, 0xc8, 0xcc].includes(marker)
 
 /** Reads the larger of the screen and the first frame, since decoders enlarge the screen to it. */

@@ -12,7 +12,6 @@ import {
 } from './image.ts'
 import type { RawTensor, Shape } from './tensor.ts'
 
-/** Requirements for the tensor of an input. */
 interface ImageTensorSpec {
   type: ElementType
   shape: Shape | null
@@ -93,10 +92,7 @@ function joinRasters(rasters: readonly Raster[], size: Extent, layout: ImageLayo
   return numbers
 }
 
-function toTypedData(
-  numbers: Float32Array,
-  type: ElementType,
-): Uint8Array | Uint16Array | Float32Array {
+function toTypedData(numbers: Float32Array, type: ElementType) {
   if (type === 'uint8') return Uint8Array.from(numbers, Math.round)
   return type === 'float16' ? Uint16Array.from(numbers, toHalf) : numbers
 }
@@ -131,11 +127,9 @@ const [RED, GREEN, BLUE] = [0.299, 0.587, 0.114] as const
 
 export const countChannels = (layout: ImageLayout): number => SOURCE_BYTES[layout.channels].length
 
-/** Place of an image among the numbers of a tensor. */
 interface Frame {
   /** Index of the first number of the image. */
   start: number
-  /** Size of the tensor's image. */
   size: Extent
   /** Size of the image that is written, which is smaller if it is padded. */
   extent: Extent
@@ -177,7 +171,7 @@ export function writePixels(
   }
 }
 
-const toBrightness = (rgba: Uint8ClampedArray, at: number): number =>
+const toBrightness = (rgba: Uint8ClampedArray, at: number) =>
   RED * (rgba[at] ?? 0) + GREEN * (rgba[at + 1] ?? 0) + BLUE * (rgba[at + 2] ?? 0)
 
 /** Inverts {@link writePixels} for one image of any size. Gray becomes three equal channels. */
@@ -203,10 +197,7 @@ export function denormalizePixels(
 }
 
 /** Returns the numbers by which a byte becomes `byte * factor - offset`. */
-function getMoments(
-  { scale = 1 / 255, mean, std }: ImageLayout,
-  channel: number,
-): { factor: number; offset: number } {
+function getMoments({ scale = 1 / 255, mean, std }: ImageLayout, channel: number) {
   const [mu, sigma] = [mean?.[channel] ?? mean?.[0] ?? 0, std?.[channel] ?? std?.[0] ?? 1]
   return { factor: scale / sigma, offset: mu / sigma }
 }

@@ -36,7 +36,6 @@ export type Rasterize = (source: ImageSource, path: string) => Promise<Raster>
 export interface Raster {
   /** RGBA pixels, which must not be modified: they may be the caller's. */
   rgba: Uint8ClampedArray
-  /** Size of the pixels. */
   extent: Extent
   /** Size of the tensor's image. It is larger than `extent` if the image is padded. */
   size: Extent
@@ -66,7 +65,6 @@ export function createRasterizer(layout: ImageLayout): Rasterize {
   }
 }
 
-/** Lets the browser scale the image. */
 function drawInto(
   image: Drawable,
   { fit }: ImageLayout,
@@ -79,7 +77,6 @@ function drawInto(
   return canvas.draw(image, size, centerRectangle(placement), path)
 }
 
-/** Scales the image with the filter of the layout. */
 function resampleInto(
   image: Drawable,
   { fit, resample: filter = 'bilinear' }: ImageLayout,
@@ -126,7 +123,6 @@ async function toDrawable(source: ImageSource, maxPixels: number, path: string):
   }
 }
 
-/** Returns the size of the image in a file without decoding it. */
 async function readFileExtent(file: Blob, path: string): Promise<Extent> {
   const head = await file.slice(0, MAX_HEADER_BYTES).arrayBuffer()
   return readImageSize(new Uint8Array(head)) ?? throwUnreadableImage(file, path)
@@ -150,7 +146,6 @@ function getExtent(drawable: Drawable, path: string): Extent {
   return [width, height]
 }
 
-/** Image that a canvas can draw. */
 type Drawable = ImageBitmap | OffscreenCanvas | VideoFrame
 
 type Rectangle = readonly [x: number, y: number, width: number, height: number]
@@ -205,19 +200,18 @@ class ImageCanvas {
   }
 }
 
-const readPixels = (
-  context: OffscreenCanvasRenderingContext2D,
-  [width, height]: Extent,
-): Pixels => ({ rgba: context.getImageData(0, 0, width, height).data, width, height })
+const readPixels = (context: OffscreenCanvasRenderingContext2D, [width, height]: Extent) => ({
+  rgba: context.getImageData(0, 0, width, height).data,
+  width,
+  height,
+})
 
 // Computes the size of an image's tensor, and where the image goes in it.
 
 /** Width and height in pixels. */
 export type Extent = ImageSize
 
-/** Place of an image in its tensor. All values are in pixels. */
 interface Placement {
-  /** Size of the tensor's image. */
   size: Extent
   /** Size to which the image is scaled. It may have fractions, and exceeds `size` with `cover`. */
   scaled: Extent
@@ -235,7 +229,7 @@ export function placeImage(source: Extent, layout: ImageLayout): Placement {
   const [ratio = ratios[1] ?? 1, otherRatio = ratio] = ratios
   const scale = fit === 'cover' ? Math.max(ratio, otherRatio) : Math.min(ratio, otherRatio)
   const scaled: Extent = [source[0] * scale, source[1] * scale]
-  const toSide = (axis: 0 | 1): number =>
+  const toSide = (axis: 0 | 1) =>
     wanted[axis] ?? toMultiple(Math.round(scaled[axis]), multipleOf, fit)
   const size: Extent = [toSide(0), toSide(1)]
   if (fit === 'stretch') return { size, scaled: size }
@@ -247,7 +241,6 @@ function toMultiple(length: number, step: number, fit: ImageLayout['fit']): numb
   return Math.max(1, round[fit ?? 'stretch'](length / step)) * step
 }
 
-/** Rounds a size to whole pixels. */
 const toWholePixels = ([width, height]: Extent): Extent => [
   Math.max(1, Math.round(width)),
   Math.max(1, Math.round(height)),
@@ -265,7 +258,7 @@ export const centerRectangle = ({
 
 /** Returns the part of the source that is visible on the target. */
 export function findRegion(source: Extent, { size, scaled }: Placement): Region {
-  const toHidden = (axis: 0 | 1): number =>
+  const toHidden = (axis: 0 | 1) =>
     scaled[axis] > size[axis] ? (source[axis] * (1 - size[axis] / scaled[axis])) / 2 : 0
   const [x, y] = [toHidden(0), toHidden(1)]
   return [x, y, source[0] - x, source[1] - y]
@@ -277,7 +270,7 @@ export function getPaddingBefore(
   image: Extent,
   { padding: { side = 'end' } = {} }: ImageLayout,
 ): Extent {
-  const toOffset = (rest: number): number =>
+  const toOffset = (rest: number) =>
     side === 'start' ? rest : side === 'both' ? Math.floor(rest / 2) : 0
   return [toOffset(size[0] - image[0]), toOffset(size[1] - image[1])]
 }

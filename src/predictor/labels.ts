@@ -5,7 +5,6 @@ import { createWindow, fieldsOf, fieldsOfFile, type Sliceable } from '../engine/
 import { throwPredictorUnusable } from '../values/input-errors.ts'
 import { isObject } from '../values/objects.ts'
 
-/** Maximum size in bytes of a file with labels. */
 const MAX_LABELS_BYTES = 2 ** 22
 
 /** Names of classes by their source, as {@link toLabelsKey} writes it. */
@@ -40,7 +39,7 @@ export async function openLabels(
   return new Map(await Promise.all(opened))
 }
 
-const readText = async (file: Blob | undefined): Promise<string | null> =>
+const readText = async (file: Blob | undefined) =>
   file && file.size <= MAX_LABELS_BYTES ? file.text() : null
 
 // Reads the names of a model's classes in the forms in which authors write them.
@@ -100,7 +99,6 @@ function orderMembers(members: Members): readonly string[] | null {
 /** Numbers of protobuf fields in onnx.proto. */
 const MODEL_METADATA = 14
 const ENTRY = { key: 1, value: 2 }
-
 /** Maximum size in bytes of an entry that is read. Lists of characters have up to 100 kB. */
 const MAX_ENTRY_BYTES = 2 ** 22
 

@@ -29,7 +29,6 @@ export interface PredictorSetup {
   entry: PredictorEntry
   /** Chosen implementation of the entry. */
   implementation: Implementation
-  /** Files of the implementation by resource name. */
   files: Files
   device: Device
   /** URL of the folder with the runtime's wasm files, with a trailing slash. */
@@ -125,7 +124,7 @@ async function getGraphFiles({
   implementation: { resources, bindings = {} },
   files,
 }: PredictorSetup): Promise<GraphFiles> {
-  const file = (name: string): Blob =>
+  const file = (name: string) =>
     files.get(name) ?? throwPredictorUnusable(tag, `resources.${name}`, 'the file is missing.')
   const [model, ...others] = resources.filter((resource) => resource.type === 'onnx')
   if (!model || others.length)
@@ -153,11 +152,7 @@ const createCheck = (
     onComparison,
   })
 
-async function openSession(
-  tag: Tag,
-  { graph, externalData }: GraphFiles,
-  runtime: Runtime,
-): Promise<Session> {
+async function openSession(tag: Tag, { graph, externalData }: GraphFiles, runtime: Runtime) {
   try {
     return await runtime.createSession(graph, { externalData })
   } catch (thrown) {
@@ -179,10 +174,7 @@ function createPredictor(
   bound: BoundSignature,
   runner: PlanRunner,
 ): OpenPredictor {
-  async function runOnce(
-    planned: Promise<PlannedRuns>,
-    signal: AbortSignal,
-  ): Promise<PredictionResult> {
+  async function runOnce(planned: Promise<PlannedRuns>, signal: AbortSignal) {
     const { state: _, ...result } = await runner.run(planned, null, signal)
     return result
   }
@@ -247,7 +239,6 @@ async function openReference(
 
 // Finds inputs and outputs of a model whose type the runtime does not support in JavaScript.
 
-/** Numbers of protobuf fields in onnx.proto. */
 const GRAPH_SIDES = new Map([
   [11, 'inputs'],
   [12, 'outputs'],
@@ -273,7 +264,6 @@ const UNSUPPORTED_TYPES = new Map([
   [26, 'int2'],
 ])
 
-/** Input or output with an unsupported type. */
 interface UnsupportedTensor {
   side: string
   name: string
@@ -294,7 +284,6 @@ async function findUnsupportedTensor(model: Blob): Promise<UnsupportedTensor | n
   return null
 }
 
-/** Returns the number of a tensor's element type, or 0 if the value is not a tensor. */
 function getElementType(value: Uint8Array): number {
   const tensor = getField(getField(value, VALUE_FIELDS.type), TYPE_TENSOR)
   return getField(tensor, TENSOR_ELEMENT)[0] ?? 0

@@ -100,7 +100,6 @@ function parseDict(value: unknown, path: string): ParsedInput {
   return throwWrongType(path, 'an object of values by name', value)
 }
 
-/** Replaces names of enumeration members by their values, in nested arrays too. */
 function resolveMembers(
   members: readonly EnumerationMember[],
   value: unknown,
@@ -115,11 +114,7 @@ function resolveMembers(
   return member ? member.value : throwNotMember(members, value, path)
 }
 
-function assertMembers(
-  members: readonly EnumerationMember[],
-  elements: Elements,
-  path: string,
-): void {
+function assertMembers(members: readonly EnumerationMember[], elements: Elements, path: string) {
   for (const element of iterateElements(elements)) {
     const stored = (member: EnumerationMember): unknown => roundToType(elements.type, member.value)
     if (!members.some((member) => isSameValue(stored(member), element)))
@@ -139,11 +134,7 @@ function throwNotMember(
   )
 }
 
-function assertRange(
-  range: { min?: number; max?: number },
-  elements: Elements,
-  path: string,
-): void {
+function assertRange(range: { min?: number; max?: number }, elements: Elements, path: string) {
   const { min = -Infinity, max = Infinity } = range
   const [low = 0, high = 0] = [min, max].map((bound) => Number(roundToType(elements.type, bound)))
   for (const element of iterateElements(elements)) {
@@ -172,8 +163,7 @@ function toComparable(value: unknown): unknown {
   return BigInt.asIntN(53, value) === value ? Number(value) : value
 }
 
-const formatNames = (names: readonly string[]): string =>
-  names.length === 0 ? 'none' : names.join(', ')
+const formatNames = (names: readonly string[]) => (names.length === 0 ? 'none' : names.join(', '))
 
 // Checks lists and dicts against their JSON Schema. The library interprets schemas, because the
 // content security policy of an app may forbid eval.
@@ -190,11 +180,7 @@ function assertMatchesSchema(schema: Record<string, unknown>, value: unknown, pa
   throwInvalidInput(at, `does not match its schema. ${innermost?.error ?? ''}`.trim())
 }
 
-function validate(
-  schema: Record<string, unknown>,
-  value: unknown,
-  path: string,
-): ReturnType<Validator['validate']> {
+function validate(schema: Record<string, unknown>, value: unknown, path: string) {
   try {
     let validator = validators.get(schema)
     // The library modifies its argument, so it gets a copy.

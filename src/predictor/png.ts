@@ -52,12 +52,7 @@ export async function imagesToFiles(
 
 const isPixels = (value: unknown): value is ImageData => isInstanceOf(value, ['ImageData'])
 
-function filterRows(
-  data: Pixels['data'],
-  width: number,
-  height: number,
-  depth: number,
-): Uint8Array<ArrayBuffer> {
+function filterRows(data: Pixels['data'], width: number, height: number, depth: number) {
   const rows = new Uint8Array(height * (1 + width * depth))
   let at = 0
   for (let y = 0; y < height; y += 1) {

@@ -105,7 +105,7 @@ function decodeRuns(
   isWindowed: boolean,
   hidesStates: boolean,
 ): Record<string, unknown> {
-  const isState = ({ parameter }: BoundOutput): boolean =>
+  const isState = ({ parameter }: BoundOutput) =>
     states.some(({ output }) => output === parameter.name)
   return Object.fromEntries(
     outputs
@@ -126,10 +126,7 @@ function decodeLast({ parameter, spec }: BoundOutput, tensors: readonly RawTenso
   return last && decodeOutput(parameter, last, spec)
 }
 
-function joinWindows(
-  { parameter, type, spec }: BoundOutput,
-  tensors: readonly RawTensor[],
-): unknown {
+function joinWindows({ parameter, type, spec }: BoundOutput, tensors: readonly RawTensor[]) {
   const [first] = tensors
   const isSame = tensors.every(({ shape }) => shape.join() === first?.shape.join())
   if (!isElementType(parameter.type) || type === 'string' || spec.steps || !isSame)
@@ -144,7 +141,6 @@ function joinWindows(
   return decodeOutput(parameter, { type, data, shape: shape.length > 1 ? shape : [0, 0] }, spec)
 }
 
-/** Copies elements between arrays of the same class. */
 function setElements(target: ElementData, source: ElementData, at: number): void {
   if (target instanceof BigInt64Array || target instanceof BigUint64Array)
     target.set(source as BigInt64Array, at)
@@ -188,7 +184,7 @@ async function runGraph(
   }
 }
 
-const toTensor = (ort: Ort, { type, data, shape }: RawTensor): Tensor =>
+const toTensor = (ort: Ort, { type, data, shape }: RawTensor) =>
   type === 'string'
     ? new ort.Tensor(type, data as string[], shape)
     : new ort.Tensor(type, data as Exclude<ElementData, string[]>, shape)
@@ -208,8 +204,7 @@ export function assertNotAborted(signal: AbortSignal | undefined): void {
   if (signal?.aborted) throw cancelledError(signal)
 }
 
-/** Returns the error of a canceled prediction. */
-const cancelledError = (signal: AbortSignal): InoriginError =>
+const cancelledError = (signal: AbortSignal) =>
   new InoriginError('aborted', 'The prediction was canceled.', { cause: signal.reason })
 
 // Tells inputs that a model rejects from a runtime that fails, by the runtime's message.
@@ -239,7 +234,7 @@ export const findGpuShortage = (message: string): string | null =>
     : null
 
 /** Removes source locations, because function names there could match the patterns above. */
-const withoutSourceLocation = (message: string): string =>
+const withoutSourceLocation = (message: string) =>
   message
     .replace(/^.*?ERROR_MESSAGE:\s*/s, '')
     .replace(/^.*?Status Message:\s*/s, '')

@@ -3,7 +3,6 @@ import type { Step } from '../catalog/schema.ts'
 import { type Elements, toReadableData } from '../values/elements.ts'
 import type { RawTensor } from './tensor.ts'
 
-/** Class of an output with the step `top-k`. */
 interface RankedClass {
   label: string
   index: number
@@ -29,7 +28,6 @@ export type StepResult =
   | { step: 'ctc'; rows: RecognizedText[] }
   | { step: 'mask'; rows: ImageData[] }
 
-/** Throws `unavailable`, because the labels do not fit the model. */
 type Fail = (why: string) => never
 
 /** Applies the steps in order. */
@@ -42,11 +40,9 @@ export function applySteps(tensor: RawTensor, steps: readonly OpenStep[], fail: 
   return result
 }
 
-/** Tensor whose last dimension holds the scores of classes. */
 interface Scores {
   data: Float32Array
   shape: readonly number[]
-  /** Length of the last dimension. */
   classes: number
 }
 
@@ -93,7 +89,7 @@ const toTensor = ({ shape }: Scores, data: ArrayLike<number>): RawTensor => ({
   shape,
 })
 
-const rowsOf = ({ data, classes }: Scores): Float32Array[] =>
+const rowsOf = ({ data, classes }: Scores) =>
   Array.from({ length: classes ? data.length / classes : 0 }, (_, row) =>
     data.subarray(row * classes, (row + 1) * classes),
   )

@@ -123,14 +123,12 @@ function resolveShape(
   return spec.map((wanted) => wanted ?? rest)
 }
 
-const formatShape = (shape: Shape): string =>
-  `[${shape.map((length) => length ?? 'any').join(', ')}]`
+const formatShape = (shape: Shape) => `[${shape.map((length) => length ?? 'any').join(', ')}]`
 
 /** Options for decoding the tensor of an output. */
 export interface OutputTensorSpec {
   layout?: ImageLayout
   keys?: readonly string[]
-  /** Steps that are applied first. */
   steps?: readonly OpenStep[]
   /** Throws `unavailable` if the steps do not fit the tensor. */
   fail?: (why: string) => never
@@ -189,7 +187,7 @@ function toStepValue(
 }
 
 /** Returns the elements with booleans instead of 0 and 1. */
-const toPlainElements = (tensor: RawTensor): unknown[] =>
+const toPlainElements = (tensor: RawTensor) =>
   Array.from<unknown, unknown>(toReadableData(tensor), (element) =>
     tensor.type === 'bool' ? element === 1 : element,
   )

@@ -51,8 +51,7 @@ function describeUncloneable(value: unknown): string {
   return 'it shows pixels of another origin; load the image with crossorigin="anonymous"'
 }
 
-/** Returns the images of an input, which may be an array. */
-const toArray = (value: unknown): unknown[] =>
+const toArray = (value: unknown) =>
   Array.isArray(value) && typeof value[0] === 'object' ? value : [value]
 
 /**
@@ -128,10 +127,8 @@ async function captureBitmap(element: PageImage, path: string): Promise<ImageBit
 
 /** Maximum size in bytes of a file that is decoded. Its samples take about ten times as much. */
 const MAX_FILE_BYTES = 2 ** 24
-
 /** Samples per second to which the browser decodes files that are not WAV. */
 const DECODED_RATE = 48_000
-
 /** Minimum and maximum of samples per second to which every browser can decode. */
 const DECODABLE_RATES = [8000, 96_000] as const
 

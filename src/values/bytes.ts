@@ -19,7 +19,6 @@ export function fromBase64(text: string): Uint8Array<ArrayBuffer> {
   return bytes
 }
 
-/** Lookup table of CRC-32: the checksum of each byte. */
 const TABLE = Uint32Array.from({ length: 256 }, (_, byte) => {
   let rest = byte
   for (let bit = 0; bit < 8; bit += 1) rest = rest & 1 ? (rest >>> 1) ^ 0xedb88320 : rest >>> 1

@@ -46,7 +46,6 @@ function compiles(pattern: string): boolean {
   }
 }
 
-/** Event about a call. */
 type CallEvent = Extract<GenerationEvent, { type: 'tool_call' | 'tool_arguments' }>
 
 /** Creates a function that marks calls of custom tools, and replaces their arguments by the text. */
@@ -63,7 +62,6 @@ export function createCallMarker(tools: readonly Tool[]): (event: CallEvent) => 
 
 const INPUT_START = /^\s*\{\s*"input"\s*:\s*"/
 
-/** Reads the text from the JSON of the arguments. */
 class InputReader {
   /** JSON that is not read yet: the beginning, or an escape sequence that is not complete. */
   #held = ''

@@ -96,11 +96,7 @@ const toArrayShape = (value: unknown): number[] =>
 const isTensor = (value: unknown): value is { data: unknown; shape: unknown } =>
   typeof value === 'object' && value !== null && 'data' in value && 'shape' in value
 
-function parseTensor(
-  type: ElementType,
-  value: { data: unknown; shape: unknown },
-  path: string,
-): Elements {
+function parseTensor(type: ElementType, value: { data: unknown; shape: unknown }, path: string) {
   const { data, shape } = value
   if (
     !Array.isArray(shape) ||
@@ -188,12 +184,12 @@ function parseBigInteger(type: ElementType, value: unknown, path: string): bigin
   return whole
 }
 
-const parseText = (value: unknown, path: string): string =>
+const parseText = (value: unknown, path: string) =>
   typeof value === 'string'
     ? value
     : throwInvalidInput(path, `must be text, not ${describeValue(value)}.`)
 
-const withArticle = (type: ElementType): string =>
+const withArticle = (type: ElementType) =>
   /^[aeiou]/.test(type) && !type.startsWith('u') ? `an ${type}` : `a ${type}`
 
 /** Describes a value for a message, such as `5`, `a string` or `Float32Array`. */

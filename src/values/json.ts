@@ -50,7 +50,6 @@ const STRING_PART = /(?:[ !#-[\]-\uffff]+|\\(?:["\\/bfnrt]|u[\da-fA-F]{4})){1,10
 /** Kind of token that may come next. `first`: the object or array may also end here. */
 type Expected = 'value' | 'first value' | 'name' | 'first name' | 'colon' | 'comma'
 
-/** Object or array that has not ended. */
 interface Container {
   end: '}' | ']'
   /** Position of the current member's name, or index of the current item. */
@@ -130,7 +129,7 @@ function skipString(text: string, start: number): number {
 }
 
 /** Returns the first keys of the path to the innermost container. */
-const toPath = (open: readonly Container[], text: string): Array<string | number> =>
+const toPath = (open: readonly Container[], text: string) =>
   open.slice(0, MAX_PATH_STEPS).map(({ end, step }) => {
     if (end === ']') return step
     return JSON.parse(text.slice(step, skipString(text, step) + 1)) as string

@@ -18,7 +18,6 @@ export type Region = readonly [left: number, top: number, right: number, bottom:
 
 /** Bits of fraction of a weight. The sum of bytes times weights then fits into 32 bits. */
 const WEIGHT_BITS = 22
-
 /** Parameter of the cubic convolution, which Pillow sets to -0.5. */
 const CUBIC = -0.5
 
@@ -111,11 +110,7 @@ function createTaps(
 
 const HALF = 2 ** (WEIGHT_BITS - 1)
 
-function scaleRows(
-  { rgba, width: sourceWidth, height }: Pixels,
-  width: number,
-  taps: Taps,
-): Pixels {
+function scaleRows({ rgba, width: sourceWidth, height }: Pixels, width: number, taps: Taps) {
   const scaled = new Uint8ClampedArray(width * height * 4)
   for (let y = 0; y < height; y++) {
     for (let x = 0; x < width; x++) {

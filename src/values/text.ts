@@ -7,7 +7,6 @@ export const shorten = (text: string, maxCharacters = MAX_SHOWN_CHARACTERS): str
 
 // Names that are similar to a mistyped one, for suggestions in error messages.
 
-/** Maximum edit distance of a name that is suggested for a mistyped option. */
 const MAX_TYPO_LETTERS = 3
 
 /** Returns the known name that is most similar; `undefined` if none differs in 3 letters at most. */
@@ -29,7 +28,6 @@ export const sortBySimilarity = (
     .toSorted((one, other) => one.far - other.far)
     .map(({ name }) => name)
 
-/** Returns the edit distance of two names: insertions, deletions and substitutions of letters. */
 function computeEditDistance(one: string, other: string): number {
   // Requests may send names of any length, and longer ones would not be similar anyway.
   const text = Array.from(other.slice(0, 100).toLowerCase())

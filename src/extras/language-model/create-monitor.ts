@@ -24,8 +24,6 @@ export const newCreateMonitor = (): CreateMonitor => new CreateMonitor(createKey
 
 /** Number of steps between 0 and 1, so that the events do not tell the size of the model. */
 const STEPS = 0x10000
-
-/** Time in milliseconds between two events. */
 const PERIOD_MS = 50
 
 /** Reports a download as fractions that only grow. */

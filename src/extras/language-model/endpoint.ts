@@ -50,12 +50,7 @@ export interface ModelCard {
 export const fetchModelCard = (endpoint: Endpoint, signal: AbortSignal): Promise<ModelCard> =>
   fetchJson(endpoint, `/models/${endpoint.model}`, undefined, signal)
 
-/** Resolves with the number of tokens of a prompt. */
-async function fetchTokenCount(
-  endpoint: Endpoint,
-  body: object,
-  signal: AbortSignal,
-): Promise<number> {
+async function fetchTokenCount(endpoint: Endpoint, body: object, signal: AbortSignal) {
   const counted = await fetchJson<{ input_tokens: number }>(
     endpoint,
     '/responses/input_tokens',
@@ -158,7 +153,6 @@ function addCall(
 
 /** Codes of errors that say that a prompt is too long to count at once. */
 const TOO_LONG = new Set(['context_length_exceeded', 'request_too_large'])
-
 /** Length in characters of a text that is not divided any more. */
 const MIN_CHARACTERS = 256
 

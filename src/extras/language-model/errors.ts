@@ -62,9 +62,7 @@ export function readCode(thrown: unknown): string | undefined {
 }
 
 interface QuotaFields {
-  /** Number of tokens that were asked for. */
   requested: number
-  /** Number of tokens that the context window has. */
   quota: number
 }
 

@@ -13,20 +13,16 @@ import {
 /** Number of answers with calls after which the model has to answer in words. */
 const MAX_ROUNDS = 8
 
-/** A request of a session to the model. */
 interface GenerateRequest {
   endpoint: Endpoint
-  /** The whole conversation. */
   messages: readonly HistoryMessage[]
   constraint: ResponseConstraint | undefined
   tools: readonly LanguageModelTool[]
-  /** Fields of the sampler. */
   sampling: object
   onText: (text: string) => void
   signal: AbortSignal
 }
 
-/** The answer, and what it adds to the conversation. */
 interface Generated {
   answer: LanguageModelAnswer
   added: readonly HistoryMessage[]
@@ -62,7 +58,6 @@ export async function generate(request: GenerateRequest): Promise<Generated> {
   }
 }
 
-/** Returns the body of a request for an answer that continues its `beginning`. */
 function toBody(
   { messages, constraint, tools, sampling }: GenerateRequest,
   added: readonly HistoryMessage[],
@@ -82,7 +77,7 @@ function toBody(
 }
 
 /** Returns the text that the answer continues; empty if there is none. */
-const prefixOf = (last: HistoryMessage | undefined): string =>
+const prefixOf = (last: HistoryMessage | undefined) =>
   last && 'prefix' in last && last.prefix ? textOf(last.content) : ''
 
 const toAssistantMessage = (text: string): HistoryMessage => ({
@@ -103,10 +98,8 @@ function assertValid(
 
 type Execute = (input: unknown) => Promise<string> | string
 
-const findExecute = (
-  tools: readonly LanguageModelTool[],
-  { name }: ToolCallText,
-): Execute | undefined => tools.find((tool) => tool.name === name)?.execute as Execute | undefined
+const findExecute = (tools: readonly LanguageModelTool[], { name }: ToolCallText) =>
+  tools.find((tool) => tool.name === name)?.execute as Execute | undefined
 
 const parseArguments = (call: ToolCallText | undefined): unknown =>
   JSON.parse(call?.arguments || '{}')
@@ -122,9 +115,7 @@ function toParts(text: string, calls: readonly ToolCallText[]): LanguageModelAns
 
 /** A constraint of the page. */
 export interface ResponseConstraint {
-  /** Sentence that describes the constraint to the model. */
   hint: string
-  /** Field `response_format` of the requests. */
   format: object
   /** Returns the beginning of an answer as the server would write it. */
   normalize(beginning: string): string

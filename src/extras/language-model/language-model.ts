@@ -276,14 +276,12 @@ function defineParams(target: object, backend: Backend): void {
   })
 }
 
-/** The model behind a `LanguageModel`, and what it takes. */
 interface Backend {
   open: () => Promise<Endpoint>
   languages?: readonly string[]
   legacy: boolean
 }
 
-/** Everything that a new session needs, and the signal that ends it. */
 interface CreatedSession {
   start: SessionStart
   signal: AbortSignal | undefined
@@ -313,12 +311,7 @@ async function createSessionStart(given: unknown, backend: Backend): Promise<Cre
   return { start: await unlessAborted(work, signal ?? neverAborted), signal }
 }
 
-/** Downloads the model if that is necessary, and loads it into memory. */
-async function load(
-  backend: Backend,
-  options: LanguageModelCreateOptions,
-  report: ProgressReport,
-): Promise<Endpoint> {
+async function load(backend: Backend, options: LanguageModelCreateOptions, report: ProgressReport) {
   const availability = await computeAvailability(backend.open, options, backend)
   assertAvailable(availability)
   const endpoint = await backend.open()
@@ -350,7 +343,6 @@ function assertAvailable(availability: Availability): void {
   throw domException('NotAllowedError', what)
 }
 
-/** Reads the first messages and counts their tokens. */
 async function startSession(
   endpoint: Endpoint,
   { tools = [], signal = neverAborted }: LanguageModelCreateOptions,
@@ -368,7 +360,6 @@ async function startSession(
   return { endpoint, contextWindow, tools, state, ...rest }
 }
 
-/** Types of output: text, and calls of tools. */
 const OUTPUTS: readonly LanguageModelMessageType[] = ['text', 'tool-call']
 
 /** Resolves with the availability. Rejects with `UnknownError` if it cannot be found out. */
@@ -404,10 +395,9 @@ function toAvailability({ status, servedBy, device, bytes }: ModelState): Availa
   return status === 'loading' ? 'downloading' : 'downloadable'
 }
 
-const isAlwaysTaken = ({ type }: LanguageModelExpected): boolean =>
-  type !== 'image' && type !== 'audio'
+const isAlwaysTaken = ({ type }: LanguageModelExpected) => type !== 'image' && type !== 'audio'
 
-const takes = (type: LanguageModelMessageType, { capabilities }: ModelCard): boolean =>
+const takes = (type: LanguageModelMessageType, { capabilities }: ModelCard) =>
   type === 'image' ? capabilities.image_input.supported : type !== 'audio'
 
 function hasSampling(options: LanguageModelCreateCoreOptions, legacy: boolean): boolean {

@@ -38,7 +38,7 @@ function toMessage(value: unknown, what: string): LanguageModelMessage {
   }
 }
 
-const toContent = (value: unknown, what: string): LanguageModelMessage['content'] =>
+const toContent = (value: unknown, what: string) =>
   isIterable(value) ? toSequence(value, what, toContentPart) : toText(value, what)
 
 function toContentPart(value: unknown, what: string): LanguageModelMessageContent {
@@ -116,7 +116,6 @@ function assertPart(
     throw new TypeError('The value of a part of type image must be an image or its bytes.')
 }
 
-/** Joins neighboring texts. */
 function joinTexts(parts: readonly LanguageModelMessageContent[]): LanguageModelMessageContent[] {
   const joined: LanguageModelMessageContent[] = []
   for (const { type, value } of parts) {
@@ -171,7 +170,6 @@ export function assertTools(
   throw new TypeError("Tools require { type: 'tool-call' } in expectedOutputs.")
 }
 
-/** Role that each kind of value comes with. */
 const ROLE_OF = { 'tool-call': 'assistant', 'tool-response': 'user' } as const
 
 /** Throws if a call or a result cannot be part of a message of this role. */
@@ -218,7 +216,6 @@ function readResultPart({ type, value }: { type: string; value: unknown }): stri
   throw domException('DataError', 'A part of the result of a tool must be a string or JSON.')
 }
 
-/** Kinds of values that JSON can have. */
 const JSON_KINDS = new Set(
   ['Object', 'Array', 'String', 'Number', 'Boolean', 'Null'].map((name) => `[object ${name}]`),
 )
@@ -233,7 +230,6 @@ function isJson(value: unknown): boolean {
 
 // Converts arguments as Web IDL does, whose rules decide which mistakes are a `TypeError`.
 
-/** Properties of a dictionary. */
 type Dictionary = Readonly<Record<string, unknown>>
 
 /** Returns the value as a dictionary: an object, or an empty one for `undefined` and `null`. */
@@ -346,7 +342,6 @@ const IMAGE_KINDS = new Set([
   'SVGImageElement',
 ])
 
-/** An image of a message after it was read. */
 interface ReadImage {
   type: 'image'
   url: string
@@ -360,7 +355,6 @@ export interface ReadMessage extends Omit<Message, 'content'> {
   content: ReadContent[]
 }
 
-/** Returns `true` for an image, and for bytes that may be one. */
 const isImageSource = (value: unknown): value is ImageBitmapSource | BufferSource =>
   isBytes(value) || IMAGE_KINDS.has(kindOf(value))
 
@@ -403,7 +397,7 @@ async function decode(source: ImageBitmapSource): Promise<ImageBitmap> {
   }
 }
 
-const copyBytes = (value: BufferSource): Uint8Array<ArrayBuffer> =>
+const copyBytes = (value: BufferSource) =>
   ArrayBuffer.isView(value)
     ? new Uint8Array(new Uint8Array(value.buffer, value.byteOffset, value.byteLength))
     : new Uint8Array(new Uint8Array(value))

@@ -81,8 +81,7 @@ export function toPromptOptions(value: unknown): LanguageModelPromptOptions {
   return { omitResponseConstraintInput: omits, responseConstraint, signal }
 }
 
-const toExpectedList = (value: unknown, what: string): LanguageModelExpected[] =>
-  toSequence(value, what, toExpected)
+const toExpectedList = (value: unknown, what: string) => toSequence(value, what, toExpected)
 
 /**
  * Converts an expected input or output, with its languages in their canonical form. Throws a
@@ -137,7 +136,6 @@ export interface Sampling {
   mode: LanguageModelSamplingMode | null
   topK: number
   temperature: number
-  /** Fields of a request. */
   fields: { temperature?: number; top_k?: number }
 }
 

@@ -89,18 +89,13 @@ export function createSession(start: SessionStart, onOverflow: () => void) {
   }
 }
 
-/** Reads the images of a prompt as they are now. */
-function prepare(
-  input: LanguageModelPrompt,
-  expectedTypes: readonly LanguageModelMessageType[],
-): Promise<ReadMessage[]> {
+function prepare(input: LanguageModelPrompt, expectedTypes: readonly LanguageModelMessageType[]) {
   const ready = (async () => readImages(canonicalize(input, expectedTypes, false)))()
   // It may be that nobody waits for it, because the operation ended before.
   ready.catch(() => undefined)
   return ready
 }
 
-/** Resolves with the constraint of an answer, and the messages with its hint if they need one. */
 async function readOptions(ready: Promise<ReadMessage[]>, options: LanguageModelPromptOptions) {
   const { responseConstraint, omitResponseConstraintInput } = options
   const constraint = responseConstraint && readConstraint(responseConstraint)
@@ -108,7 +103,6 @@ async function readOptions(ready: Promise<ReadMessage[]>, options: LanguageModel
   return { constraint, messages: withHint(await ready, hint) }
 }
 
-/** Adds the hint to the last message of the user. */
 function withHint(
   messages: readonly ReadMessage[],
   constraint: ResponseConstraint | undefined,
@@ -129,17 +123,13 @@ interface ConversationState {
   /** Messages that are never dropped. */
   initial: readonly HistoryMessage[]
   later: readonly HistoryMessage[]
-  /** Number of tokens that the tools take. */
   toolTokens: number
-  /** Number of tokens of all messages and tools. */
   usage: number
 }
 
-/** The messages of one session. */
 interface Conversation {
   readonly usage: number
   readonly messages: readonly HistoryMessage[]
-  /** Returns a copy of the state, for another session. */
   copy(): ConversationState
   /**
    * Drops the oldest exchanges until the new messages fit, with an answer if there will be one.
@@ -151,14 +141,12 @@ interface Conversation {
     isAnswered: boolean,
     signal: AbortSignal,
   ): Promise<boolean>
-  /** Appends messages, and counts the tokens. */
   append(added: readonly HistoryMessage[], signal: AbortSignal): Promise<void>
 }
 
 /** Largest number of tokens for which room is made before an answer, and its share of the window. */
 const [MAX_ANSWER_ROOM, ANSWER_SHARE] = [512, 1 / 8] as const
 
-/** Creates a conversation in a window of that many tokens. */
 function createConversation(
   endpoint: Endpoint,
   window: number,
@@ -211,7 +199,7 @@ function createConversation(
 }
 
 /** Returns where the exchanges begin: at the messages of the user that follow an answer. */
-const exchangeStarts = (messages: readonly HistoryMessage[]): number[] =>
+const exchangeStarts = (messages: readonly HistoryMessage[]) =>
   messages.flatMap(({ role }, index) => {
     const isStart = index === 0 || (role === 'user' && messages[index - 1]?.role === 'assistant')
     return isStart ? [index] : []
@@ -221,13 +209,10 @@ const exchangeStarts = (messages: readonly HistoryMessage[]): number[] =>
 type Operation<T> = (signal: AbortSignal) => Promise<T>
 
 interface Operations {
-  /** Runs an operation at once. */
   run<T>(signal: AbortSignal | undefined, operation: Operation<T>): Promise<T>
-  /** Runs an operation after those before it. */
   runNext<T>(signal: AbortSignal | undefined, operation: Operation<T>): Promise<T>
 }
 
-/** Creates the order of a session that `ended` ends. */
 function createOperations(ended: AbortSignal): Operations {
   let last: Promise<unknown> = Promise.resolve()
 

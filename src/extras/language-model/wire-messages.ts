@@ -5,7 +5,6 @@ import type { LanguageModelTool, LanguageModelToolCall } from './types.ts'
 /** A message in the history of a session: one of the page, or what the model and its tools added. */
 export type HistoryMessage = ReadMessage | CallsMessage | ResultMessage
 
-/** Calls that the model made in one answer, with the text before them. */
 interface CallsMessage {
   role: 'assistant'
   text: string
@@ -19,7 +18,6 @@ export interface ToolCallText {
   arguments: string
 }
 
-/** The result of one call. */
 interface ResultMessage {
   role: 'tool'
   callId: string
@@ -104,8 +102,7 @@ export const toResponsesItems = (messages: readonly HistoryMessage[]): object[] 
     return parts.length > 0 ? [...results, { role, content: parts }] : results
   })
 
-const toTextItems = (role: string, content: string): object[] =>
-  content === '' ? [] : [{ role, content }]
+const toTextItems = (role: string, content: string) => (content === '' ? [] : [{ role, content }])
 
 const toCallItem = ({ id, name, arguments: given }: ToolCallText): object => ({
   type: 'function_call',

@@ -57,10 +57,8 @@ interface ScriptedOptions extends Required<
 export type TagParam = 'model' | 'tag'
 type ScriptedHost = Host & Pick<HostService, 'predict' | 'predictNext'>
 
-/** Date on which the models of a test were added. */
 const CREATED = '2026-01-01T00:00:00Z'
 const DEFAULT_CONTEXT_TOKENS = 4_096
-
 const CAPABILITIES = { tools: true, thinking: true, imageInput: true, structuredOutputs: true }
 
 export function createScriptedHost(options: ScriptedOptions) {
@@ -157,7 +155,6 @@ const METHODS_WITH_KEY = (Object.keys(HOST_METHODS) as (keyof Host)[]).filter(
   (name) => name !== 'resourceInfo' && name !== 'resource',
 )
 
-/** Returns a function that takes the next answer of the model of the request. */
 function createAnswers(models: readonly TestModel[]) {
   const counts = new Map<Tag, number>()
   return async (request: GenerationRequest, onTake: () => void): Promise<ScriptedAnswer> => {
@@ -233,7 +230,6 @@ interface Job {
   key: string | null
   response: BackgroundResponse
   events: BackgroundEvent[]
-  /** Number of events so far. */
   count: LatestValue<number>
   running: AbortController
 }
@@ -400,11 +396,7 @@ function toState({ tag, type, name, bytes }: Loadable, status: ModelState['statu
   return { ...about, device: 'wasm', servedBy: 'local' }
 }
 
-const toProgress = (
-  { tag, bytes }: Loadable,
-  phase: LoadPhase,
-  loadedBytes = bytes,
-): LoadProgress => ({
+const toProgress = ({ tag, bytes }: Loadable, phase: LoadPhase, loadedBytes = bytes) => ({
   tag,
   phase,
   loadedBytes,

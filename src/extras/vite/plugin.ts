@@ -116,7 +116,7 @@ function openApp(settings: PluginSettings, config: ResolvedConfig): App {
   }
 }
 
-const hasOwnCatalog = ({ models, config }: App): boolean =>
+const hasOwnCatalog = ({ models, config }: App) =>
   existsSync(join(models ?? config.publicDir, INORIGIN_FOLDER, 'catalog.json'))
 
 /** Resolves with the script for the development server; `undefined` if something else serves it. */
@@ -137,7 +137,6 @@ function log({ config, library, settings, serviceWorker }: App, verb: string, wh
 // where the app's files are.
 
 interface ClientModule {
-  /** Folder `dist` of the built package. */
   dist: string
   /** Expression for the URL of the service worker script; `null` if the app names it. */
   worker: string | null
@@ -146,7 +145,6 @@ interface ClientModule {
   catalog: string | null
 }
 
-/** Returns the code of the module. */
 function writeClientModule({ dist, worker, isolate, catalog }: ClientModule): string {
   const path = JSON.stringify(join(dist, 'index.js').replaceAll('\\', '/'))
   const defaults = {
@@ -175,7 +173,6 @@ function writeClientModule({ dist, worker, isolate, catalog }: ClientModule): st
 interface DevFiles {
   /** Path that the app is served at, with slashes at both ends. */
   base: string
-  /** Files of `inorigin/` by name. */
   library: ReadonlyMap<string, Content>
   /** Path of the folder with the app's own models; `null` if Vite serves it anyway. */
   models: string | null
@@ -191,7 +188,6 @@ const TYPES: Readonly<Record<string, string>> = {
   '.wasm': 'application/wasm',
 }
 
-/** Answers requests for the library's files; others go on to Vite. */
 function serveLibrary(files: DevFiles): Connect.NextHandleFunction {
   return (request, response, next) => {
     const [path = ''] = (request.originalUrl ?? request.url ?? '').split('?', 1)
@@ -273,7 +269,6 @@ const KINDS: Readonly<Record<keyof InoriginOptions, readonly Kind[]>> = {
   keepApp: ['boolean'],
 }
 
-/** Checks the options and adds the defaults. Throws `invalid_request` that names the option. */
 function parsePluginOptions(options: InoriginOptions): PluginSettings {
   for (const [name, value] of Object.entries(options)) {
     const kinds = Object.entries(KINDS).find(([known]) => known === name)?.[1]
@@ -301,13 +296,12 @@ function parsePluginOptions(options: InoriginOptions): PluginSettings {
   return { guide, mlc, webgpu, isolate, keepApp, models, serviceWorker }
 }
 
-const invalidOption = (param: string, message: string): InoriginError =>
+const invalidOption = (param: string, message: string) =>
   new InoriginError('invalid_request', message, { param })
 
 interface SummaryInput {
   version: string
   library: ReadonlyMap<string, Content>
-  /** `true` if pages are isolated by default. */
   isolate: boolean
   /** Name of the service worker script; `null` if something else builds it. */
   script: string | null
@@ -344,14 +338,12 @@ function summarize(
   ]
 }
 
-/** Returns the size of the content in bytes. */
 function countBytes(content: Content): number {
   if ('text' in content) return Buffer.byteLength(content.text)
   const { size } = statSync(content.from)
   return Math.min(content.end ?? size, size) - (content.start ?? 0)
 }
 
-/** Name of the service worker script, below the base of the app. */
 const SCRIPT = 'sw.js'
 
 interface OutputOptions extends LibraryChoice {
@@ -366,7 +358,6 @@ interface OutputOptions extends LibraryChoice {
   bundle: (keep: AppFiles | null) => Promise<BundledScript>
 }
 
-/** Writes `inorigin/`, the app's own models and the service worker script. */
 async function writeOutput(options: OutputOptions): Promise<void> {
   const { folder, models, serviceWorker, keepApp, bundle } = options
   const ownModels = models && join(models, INORIGIN_FOLDER)
@@ -415,11 +406,8 @@ function checkPublicFolder(publicDir: string, writesScript: boolean): string | n
 }
 
 interface ServiceWorkerParts {
-  /** Path of the app's own script; `null` if there is none. */
   own: string | null
-  /** Files of the build to keep; `null` to keep none. */
   keep: AppFiles | null
-  /** Folder `dist` of the built package. */
   dist: string
 }
 
@@ -429,7 +417,6 @@ interface BundledScript {
   map: string | null
 }
 
-/** Prefix of the names of the modules that are written here. */
 const VIRTUAL = 'inorigin-service-worker-'
 
 /** Returns one classic script, because service workers of all browsers can run that. */

@@ -40,13 +40,10 @@ const ARCHIVE_ENTRY = 'arr_0.npy'
  * small types can be converted to large ones.
  */
 export const MAX_ARRAY_BYTES = 2 ** 26
-
 /** Largest number of dimensions of an array, the same as in NumPy. */
 export const MAX_DIMENSIONS = 64
-
 /** Largest number of elements that are reordered in the host worker; 0.35 s on two cores. */
 const MAX_REORDERED_ELEMENTS = 2 ** 22
-
 /** Largest header of an array in bytes, the same limit as in NumPy. */
 const MAX_HEADER_BYTES = 10_000
 
@@ -72,12 +69,7 @@ export const decodeArray = async (
 ): Promise<FileElements> =>
   decodeNpy(isZip(bytes) ? await unzipArray(bytes, path, mostBytes) : bytes, path)
 
-/** Resolves with the content of the only file in an archive. */
-async function unzipArray(
-  archive: Uint8Array<ArrayBuffer>,
-  path: string,
-  mostBytes: number,
-): Promise<Uint8Array> {
+async function unzipArray(archive: Uint8Array<ArrayBuffer>, path: string, mostBytes: number) {
   try {
     const file = readZip(archive)
     if (!file?.name.endsWith('.npy'))
@@ -187,12 +179,7 @@ export function toRowMajor(
   return { type, data: reorder(type, data, lengths), shape }
 }
 
-/** Copies numbers from column-major to row-major order. */
-function reorder(
-  type: NumberType,
-  data: ArrayElements['data'],
-  lengths: readonly number[],
-): ArrayElements['data'] {
+function reorder(type: NumberType, data: ArrayElements['data'], lengths: readonly number[]) {
   const rows = new ARRAYS[type](data.length)
   const index = new Int32Array(lengths.length)
   const steps = lengths.map((_, axis) => countElements(lengths.slice(0, axis)))
@@ -237,21 +224,15 @@ const END_SIGNATURE = 0x06054b50
 /** Bytes of each header without its variable fields. */
 const [LOCAL_HEADER_BYTES, DIRECTORY_ENTRY_BYTES, END_RECORD_BYTES] = [30, 46, 22]
 
-/** Largest comment after the end record, in bytes. */
 const MAX_COMMENT_BYTES = 2 ** 16 - 1
-
-/** Compression method of content that is not compressed. */
 const STORED = 0
 /** Compression method that {@link inflate} reads. */
 const DEFLATED = 8
-
 /** Date of a file: 1 January 1980, the first that ZIP can represent. */
 const ZIP_DATE = 0x21
-
 /** Compressed bytes per decompression step. Each can expand to at most about 1000 bytes. */
 const INFLATE_STEP_BYTES = 2 ** 14
 
-/** File in an archive. */
 interface ZipFile {
   name: string
   /** Number of bytes that the archive declares for the content. */
@@ -262,8 +243,7 @@ interface ZipFile {
   stored: Uint8Array<ArrayBuffer>
 }
 
-/** Returns `true` for bytes that begin as an archive does. */
-const isZip = (bytes: Uint8Array): boolean =>
+const isZip = (bytes: Uint8Array) =>
   bytes.length > 3 && viewOf(bytes).getUint32(0, true) === LOCAL_HEADER_SIGNATURE
 
 /**
@@ -313,7 +293,7 @@ function writeZip(fileName: string, content: Uint8Array, checksum: number): Uint
   const endRecord = directory + DIRECTORY_ENTRY_BYTES + name.length
   const bytes = new Uint8Array(endRecord + END_RECORD_BYTES)
   const view = viewOf(bytes)
-  const writeUint32s = (at: number, all: readonly number[]): void =>
+  const writeUint32s = (at: number, all: readonly number[]) =>
     all.forEach((number, place) => view.setUint32(at + 4 * place, number, true))
 
   // The fields say version 2.0 and no compression.
@@ -335,5 +315,5 @@ function writeZip(fileName: string, content: Uint8Array, checksum: number): Uint
   return bytes
 }
 
-const viewOf = ({ buffer, byteOffset, byteLength }: Uint8Array): DataView =>
+const viewOf = ({ buffer, byteOffset, byteLength }: Uint8Array) =>
   new DataView(buffer, byteOffset, byteLength)

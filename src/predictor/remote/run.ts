@@ -97,7 +97,6 @@ async function* encodeEvents(
 
 /** Largest number of elements that are converted one by one, in the host worker. */
 const MAX_CONVERTED_ELEMENTS = 1_000_000
-
 /** Bytes of an element that is converted on its own, about as many as a `bigint` takes. */
 const CONVERTED_ELEMENT_BYTES = 32
 
@@ -108,7 +107,6 @@ export interface InputBudget {
   arrayBytes: number
 }
 
-/** Returns `true` if elements become a typed array of floats for a parameter of the type. */
 const becomesFloats = (type: NumberType, parameterType: string): parameterType is FloatType =>
   type !== 'bool' && (parameterType === 'float32' || parameterType === 'float64')
 
@@ -164,7 +162,6 @@ export function toParameterValue(
 type FloatType = 'float32' | 'float64'
 type Floats = Float32ArrayConstructor | Float64ArrayConstructor
 
-/** Converts numbers to floats, with rounding. */
 function toFloats(values: NumberArray, Floats: Floats): Float32Array | Float64Array {
   if (!(values instanceof BigInt64Array || values instanceof BigUint64Array))
     return new Floats(values)
