@@ -55,7 +55,7 @@ function rowsOf({ state, explanation, usage }: ModelFacts): [name: string, value
 }
 
 /** Returns the verdict on an entry: the choice with its reason, or what stands in the way. */
-export function fitOf(reasons: readonly Reason[]): string {
+function fitOf(reasons: readonly Reason[]): string {
   const chosen = reasons.find((reason) => reason.chosen)
   if (chosen) return `runs it on ${placeName(chosen.device)}: ${chosen.why}`
   const whys = new Set(reasons.map(({ why }) => why))

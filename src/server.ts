@@ -236,7 +236,7 @@ export const BRIDGE_OPTIONS: OptionNames<BridgeOptions> = {
   onChange: true,
   signal: true,
 }
-export const REPAIR_OPTIONS: OptionNames<RepairOptions> = TASK_OPTIONS
+export const REPAIR_OPTIONS: OptionNames<RepairOptions> = { ...TASK_OPTIONS }
 export const IMPORT_OPTIONS: OptionNames<ImportOptions> = {
   ...REPAIR_OPTIONS,
   name: true,

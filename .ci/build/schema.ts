@@ -2,12 +2,13 @@
 import { join } from 'node:path'
 import { toJsonSchema } from '@valibot/to-json-schema'
 import { parseSync, runnerImport, Visitor, type Plugin } from 'vite'
+import type { publishedCatalogSchema } from '../../src/catalog/schema.ts'
 
 const CATALOG = join(import.meta.dirname, '../../src/catalog')
 
 /** Of every catalog that can be used, for editors and other languages. */
 export async function catalogJsonSchema(): Promise<Record<string, unknown>> {
-  type Module = typeof import('../../src/catalog/schema.ts')
+  type Module = { publishedCatalogSchema: typeof publishedCatalogSchema }
   const path = join(CATALOG, 'schema.ts')
   const { module } = await runnerImport<Module>(path, {
     plugins: [describeFields()],

@@ -108,7 +108,7 @@ export async function measure(options: MeasureOptions): Promise<Measurements> {
 
 const user = (content: string): Message => ({ role: 'user', content })
 
-export function median(numbers: readonly number[]): number {
+function median(numbers: readonly number[]): number {
   const sorted = numbers.toSorted((one, other) => one - other)
   const middle = Math.floor(sorted.length / 2)
   const [low = 0, high = 0] = [sorted[middle - 1], sorted[middle]]

@@ -13,7 +13,7 @@ const WORDS =
 const VOCABULARY = WORDS.split(' ')
 
 /** Returns this many random words as text. Two calls give different texts. */
-export function drawWords(count: number): string {
+function drawWords(count: number): string {
   const numbers = crypto.getRandomValues(new Uint16Array(Math.max(1, count)))
   return Array.from(numbers, (number) => VOCABULARY[number % VOCABULARY.length]).join(' ')
 }

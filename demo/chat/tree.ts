@@ -70,7 +70,7 @@ export function addTurn(
 }
 
 /** Returns a title of one line. */
-export function toTitle(question: string): string {
+function toTitle(question: string): string {
   const line = question.trim().replaceAll(/\s+/g, ' ')
   return line.length > TITLE_CHARACTERS ? `${line.slice(0, TITLE_CHARACTERS - 1)}…` : line
 }

@@ -90,7 +90,7 @@ export function toMarkdown({ prompt, created, together, columns }: Comparison): 
 }
 
 /** Returns the settings that differ from the defaults, in one line. */
-export function describeSettings(settings: ColumnSettings): string {
+function describeSettings(settings: ColumnSettings): string {
   const given = Object.entries(settings).filter(
     ([name, value]) => name !== 'model' && value !== undefined,
   )

@@ -79,7 +79,7 @@ const variants = v.variant('step', [
 export type Step = v.InferOutput<typeof variants>
 
 // The type is given because TypeScript infers types of catalogs only to a certain depth.
-export const stepSchema: v.GenericSchema<Step> = variants
+const stepSchema: v.GenericSchema<Step> = variants
 
 // Defines the schema of a predictor's signature in a catalog.
 
@@ -154,7 +154,7 @@ const outputParameterSchema = v.strictObject({
   schema: v.optional(jsonSchema),
 })
 
-export const signatureSchema = v.strictObject({
+const signatureSchema = v.strictObject({
   /** Input parameters. */
   inputs: v.array(inputParameterSchema),
   /** Output parameters. */
@@ -162,7 +162,7 @@ export const signatureSchema = v.strictObject({
 })
 
 /** Input and output that hold the same state of a model, before and after a run. */
-export const stateSchema = v.strictObject({
+const stateSchema = v.strictObject({
   /** Input that takes the state. Its default is the tensor's shape filled with zeros. */
   input: textSchema,
   /** Output that returns the next state. */

@@ -4,5 +4,4 @@ export type { ConstraintCompiler, ConstraintCompilerOptions } from './compiler.t
 export type { Constraint, JsonConstraint, JsonSchema, TaggedConstraint } from './constraint.ts'
 export type { Matcher } from './matcher.ts'
 export type { WasmSource } from './compiler.ts'
-export type { Loosened } from './schema/rewrite.ts'
-export { ConstraintError, type ConstraintErrorCode } from './constraint.ts'
+export { ConstraintError } from './constraint.ts'

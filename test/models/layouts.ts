@@ -112,7 +112,7 @@ export async function takeRow(logits: Logits, row = 0): Promise<Float32Array> {
   return scores
 }
 
-export const argmax = (scores: Float32Array): number => scores.indexOf(Math.max(...scores))
+const argmax = (scores: Float32Array): number => scores.indexOf(Math.max(...scores))
 
 /** Takes a prompt in chunks, and gives the scores that follow it. */
 export async function prefill(

@@ -47,7 +47,7 @@ const modelOf = (folder: string, cases: unknown, more: readonly string[] = []): 
   texts: [...VISION_TEXTS, ...more],
 })
 
-export const IDEFICS3 = modelOf('vision', idefics3, ['processor_config.json'])
+const IDEFICS3 = modelOf('vision', idefics3, ['processor_config.json'])
 
 export const VISION_MODELS = [
   IDEFICS3,

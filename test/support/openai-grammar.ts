@@ -223,7 +223,7 @@ export function checkChatStream(
 }
 
 /** Checks the `logprobs` of a choice, and gives those of its tokens. */
-export function checkLogprobs(value: unknown): Fields[] {
+function checkLogprobs(value: unknown): Fields[] {
   const { content, refusal } = keys(value, 'logprobs', 'content refusal')
   oneOf(refusal, 'refusal', [null])
   ensure(Array.isArray(content), 'logprobs without content')

@@ -119,7 +119,7 @@ function byFirstByte(bytes: TokenTable['bytes']): Map<number, number[]> {
   return made
 }
 
-export function validator(schema: Schema): (value: unknown) => boolean {
+function validator(schema: Schema): (value: unknown) => boolean {
   const ajv = new Ajv2020({ strict: false, allErrors: false })
   addFormats(ajv)
   const validate = ajv.compile(schema)

@@ -38,7 +38,7 @@ export function predictorEntry(
 }
 
 /** An entry `@values/<name>`, on WASM. */
-export function valuesEntry(
+function valuesEntry(
   name: string,
   signature: Signature,
   bindings?: Record<string, Binding>,

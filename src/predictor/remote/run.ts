@@ -114,7 +114,7 @@ const becomesFloats = (type: NumberType, parameterType: string): parameterType i
  * Subtracts the bytes that elements take after their conversion for the parameter. Throws
  * `invalid_request` if they are too many.
  */
-export function chargeConversion(
+function chargeConversion(
   { type, data }: ArrayElements,
   parameterType: string,
   path: string,
@@ -142,10 +142,7 @@ export function chargeConversion(
  * Converts elements to a value for a parameter of the type. Clients send any integer as int32, so
  * numbers of another type are passed on one by one, and later refused if they do not fit.
  */
-export function toParameterValue(
-  { type, data, shape }: ArrayElements,
-  parameterType: string,
-): unknown {
+function toParameterValue({ type, data, shape }: ArrayElements, parameterType: string): unknown {
   if (type === parameterType) return shape ? { data, shape } : data
   if (becomesFloats(type, parameterType)) {
     const numbers = toFloats(toReadableData({ type, data }) as NumberArray, ARRAYS[parameterType])
@@ -192,7 +189,7 @@ const isNumberType = (type: string): type is NumberType => Object.hasOwn(ARRAYS,
  * Decodes `{ data, dtype }` or plain JSON. Rejects with `invalid_request` that names the unsupported
  * field. The predictor checks later whether the value fits its parameter.
  */
-export async function decodeValue(
+async function decodeValue(
   inputValue: unknown,
   { type }: InputParameter,
   path: string,
@@ -288,7 +285,7 @@ function parseShape(shape: unknown, path: string): readonly number[] | null {
 }
 
 /** Encodes an output. Throws `invalid_request` that names a value which cannot be encoded. */
-export function encodeValue(
+function encodeValue(
   value: unknown,
   { type }: OutputParameter,
   dialect: Dialect,
@@ -383,7 +380,7 @@ export interface DataFile {
 const MAX_ENCODING_CHARACTERS = 32
 
 /** Decodes a base64 data URL. Throws `invalid_request` that names `path` for anything else. */
-export function decodeDataUrl(url: unknown, path: string): DataFile {
+function decodeDataUrl(url: unknown, path: string): DataFile {
   if (typeof url !== 'string') throwInvalidInput(path, 'must be a data URL.')
   if (!/^data:/i.test(url)) {
     const scheme = /^[a-z][a-z0-9+.-]{0,30}:/i.exec(url)?.[0]
@@ -407,11 +404,11 @@ function decodeBase64(text: string, path: string): Uint8Array<ArrayBuffer> {
 }
 
 /** Encodes bytes as a base64 data URL. */
-export const encodeDataUrl = (mime: string, bytes: Uint8Array): string =>
+const encodeDataUrl = (mime: string, bytes: Uint8Array): string =>
   `data:${mime};base64,${toBase64(bytes)}`
 
 /** Decodes UTF-8. Throws `invalid_request` that names `path` if the bytes are not valid. */
-export function decodeText({ bytes }: DataFile, path: string): string {
+function decodeText({ bytes }: DataFile, path: string): string {
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
   } catch (cause) {
@@ -420,5 +417,5 @@ export function decodeText({ bytes }: DataFile, path: string): string {
 }
 
 /** Encodes text as a base64 data URL. */
-export const encodeTextUrl = (mime: string, text: string): string =>
+const encodeTextUrl = (mime: string, text: string): string =>
   encodeDataUrl(mime, new TextEncoder().encode(text))

@@ -6,9 +6,6 @@ const FIRST_CHARACTER = 0x20000
 /** Returns the text of a token. */
 export const characterOf = (token: number): string => String.fromCodePoint(FIRST_CHARACTER + token)
 
-/** Counts the tokens of a text. */
-export const countCharacters = (text: string): number => [...text].length
-
 /** Returns tokenizer.json. */
 export function createTokenizer(vocabulary: number): object {
   const vocab = Object.fromEntries(

@@ -24,7 +24,7 @@ export function listPages(): string[] {
   return ['.', 'docs', ...templates].flatMap(inFolder)
 }
 
-export const readPage = (page: string): string => readFileSync(join(ROOT, page), 'utf8')
+const readPage = (page: string): string => readFileSync(join(ROOT, page), 'utf8')
 
 /** Lists the code blocks of a page in their order. */
 export function listBlocks(page: string): CodeBlock[] {

@@ -22,8 +22,8 @@ import { createCpuLogits } from '../../../src/engine/sampling/logits.ts'
 import { createSampler } from '../../../src/engine/sampling/sampler.ts'
 import { type ErrorCode, InoriginError } from '../../../src/error.ts'
 
-export const VOCABULARY = 64
-export const END = 63
+const VOCABULARY = 64
+const END = 63
 
 export interface FakeOptions {
   chunk?: number
