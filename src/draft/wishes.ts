@@ -7,6 +7,7 @@ import type {
   PredictorEntry,
   Step,
 } from '../catalog/schema.ts'
+import { RETURNED_TYPES } from '../predictor/bind.ts'
 import type { Folder } from './folder.ts'
 import type { OnnxModel, Value } from './model.ts'
 import type { Item, Wishes } from './plan.ts'
@@ -148,17 +149,9 @@ interface OutputWishes {
 }
 
 type Signature = PredictorEntry['signature']
-type Output = Signature['outputs'][number]
 
 /** Number of classes that `top-k` returns if it is not stated. */
 const DEFAULT_COUNT = 5
-
-/** Types of outputs whose last step returns no tensor. */
-const RETURNED_TYPES: Partial<Record<Step['step'], Output['type']>> = {
-  'top-k': 'list',
-  ctc: 'list',
-  mask: 'image',
-}
 
 const DESCRIPTIONS: Partial<Record<Step['step'], string>> = {
   'top-k': 'The best classes.',
@@ -191,7 +184,7 @@ function addSteps(
     if (labels.has(name) && !open.some((step) => 'labels' in step))
       throw refuseLabels(name, 'its steps take no labels.')
     const last = open.at(-1)?.step ?? 'softmax'
-    output.type = RETURNED_TYPES[last] ?? 'float32'
+    output.type = RETURNED_TYPES[last]?.at(-1) ?? 'float32'
     output.description = DESCRIPTIONS[last] ?? output.description
     bindings[name] = { tensor: name, ...bindings[name], steps: open }
   }

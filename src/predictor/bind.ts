@@ -276,8 +276,8 @@ function assertNumbers(layout: ImageLayout, type: ElementType, fail: Fail): void
 
 // Checks that the steps of an output fit its parameter, and opens their labels.
 
-/** Types of parameters that a last step returns; tensors keep their type. */
-const RETURNED_TYPES: Partial<Record<Step['step'], readonly ParameterType[]>> = {
+/** Types of parameters that a last step returns, the default last; tensors keep their type. */
+export const RETURNED_TYPES: Partial<Record<Step['step'], readonly ParameterType[]>> = {
   'top-k': ['list'],
   ctc: ['string', 'list'],
   mask: ['image'],
