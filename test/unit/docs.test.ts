@@ -107,6 +107,33 @@ test.each([
   expect(Number(stated.replaceAll(',', ''))).toBe(limit / unit)
 })
 
+describe.each(['ARCHITECTURE.md', 'docs/internals.md'])('%s', (page) => {
+  const text = read(ROOT, page).replace(/```.*?```/gs, '')
+  const find = (path: string): string | undefined =>
+    [path, `src/${path}`].find((each) => statSync(join(ROOT, each), { throwIfNoEntry: false }))
+
+  test('names folders and files that exist', () => {
+    const paths = Array.from(
+      text.matchAll(/`(\.?[\w-]+\/[\w./-]*|[\w-]+\.ts)`/g),
+      ([, path = '']) => path,
+    )
+    expect(paths.length).toBeGreaterThan(5)
+    expect(paths.filter((path) => !find(path))).toEqual([])
+  })
+
+  test('names what the files contain', () => {
+    const wrong = Array.from(text.matchAll(/`([\w./-]+\.ts)` \(([^)]*)\)/g)).flatMap(
+      ([, path = '', names = '']) => {
+        const source = read(ROOT, find(path) ?? path)
+        return Array.from(names.matchAll(/`(\w+)`/g), ([, name = '']) => name)
+          .filter((name) => !new RegExp(`\\b${name}\\b`).test(source))
+          .map((name) => `${path}: ${name}`)
+      },
+    )
+    expect(wrong).toEqual([])
+  })
+})
+
 /** Parses `a` or `a ** b`. */
 function power(text: string): number {
   const [base, exponent = 1] = text.split('**').map(Number)

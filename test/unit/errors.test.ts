@@ -17,7 +17,7 @@ const source = ['src', 'sw']
       join(ROOT, folder, path),
     ),
   )
-  .filter((path) => path.endsWith('.ts') && !path.endsWith('error-codes.ts'))
+  .filter((path) => path.endsWith('.ts') && path !== join(ROOT, 'src/error.ts'))
   .map((path) => readFileSync(path, 'utf8'))
   .join('\n')
 

@@ -184,6 +184,23 @@ test('imports only point down', { timeout: 300_000 }, () => {
   expect(files.flatMap((path) => faults(path, readFileSync(join(ROOT, path), 'utf8')))).toEqual([])
 })
 
+test('the architecture lists the folders in this order', () => {
+  const page = readFileSync(join(ROOT, 'ARCHITECTURE.md'), 'utf8')
+  const listed = Array.from(page.matchAll(/^- (`.*?): /gm), ([, head = '']) =>
+    Array.from(head.matchAll(/`(.*?)\/?`/g), ([, path]) => path),
+  )
+  const withoutTests = LAYERS.filter(([part]) => part !== 'test/setup').map((parts) =>
+    parts.map((part) => part.replace(/^src\//, '')),
+  )
+  expect(listed).toHaveLength(withoutTests.length)
+  for (const [index, parts] of withoutTests.entries()) {
+    expect(parts).toEqual(expect.arrayContaining(listed[index] ?? []))
+    expect(listed[index]).toEqual(
+      expect.arrayContaining(parts.filter((part) => !part.endsWith('.ts'))),
+    )
+  }
+})
+
 /** Returns the files of a circle of imports, type-only ones included; an empty list without one. */
 function findCircle(importsOf: (path: string) => readonly string[], paths: readonly string[]) {
   const done = new Set<string>()
