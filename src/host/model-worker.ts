@@ -35,7 +35,7 @@ import {
   type ModelSetup,
   type PredictorFiles,
 } from './models/model-service.ts'
-import { createQueue } from './requests/queue.ts'
+import { Queue } from './requests/queue.ts'
 
 // Measures the duration of a run, in the worker of the model.
 
@@ -67,7 +67,7 @@ export async function measure(run: () => Promise<number>, signal: AbortSignal): 
 /**
  * Queue of this model. It runs up to 4 requests concurrently and rejects those beyond its limits.
  */
-const queue = createQueue({ maxRunning: 4, maxPerClient: 16, maxTotal: 64 })
+const queue = new Queue({ maxRunning: 4, maxPerClient: 16, maxTotal: 64 })
 /**
  * Longest prompt whose tokens are counted, in multiples of the context. Clients count long prompts
  * in order to shorten them. Longer ones would take seconds.

@@ -2,19 +2,18 @@
 import { loadCatalog } from '../catalog/load.ts'
 import type { Catalog } from '../catalog/schema.ts'
 import { type Capabilities, probeDevice } from '../device/capabilities.ts'
-import type { GpuVerdict } from '../device/gpu-verdict.ts'
 import { names } from '../link/protocol.ts'
-import { type Database, openDatabase } from '../store/database.ts'
+import { openDatabase } from '../store/database.ts'
 import { ensureResources } from '../store/ensure.ts'
 import { raiseEpoch, withFence } from '../store/fence.ts'
 import type { Control, Host, HostService, LoadProgress } from '../types/index.ts'
 import { cacheSuccess } from '../values/promises.ts'
 import { createGpuComparisons, createGpuVerdicts } from './choice/gpu-verdict.ts'
-import { createLoadCrashes, type HostLives, type LoadCrashes } from './choice/load-crashes.ts'
-import { createRecentInputs, type RecentInputs } from './choice/recent-inputs.ts'
-import { createSelector, type ImplementationSelector } from './choice/selector.ts'
+import { createLoadCrashes, type HostLives } from './choice/load-crashes.ts'
+import { createRecentInputs } from './choice/recent-inputs.ts'
+import { createSelector } from './choice/selector.ts'
 import { createThreadCount, measureThreads } from './choice/thread-count.ts'
-import { createCatalogIndex, createEntries, type Entries } from './library/entries.ts'
+import { createCatalogIndex, createEntries, type LookUpOptions } from './library/entries.ts'
 import { createFailureExplainer } from './library/explain-failure.ts'
 import { createImporter } from './library/import.ts'
 import { createCatalogCopies, keepFilesWhenIdle } from './library/offline-files.ts'
@@ -27,19 +26,24 @@ import {
   type HostSetup,
   type ResponseHandover,
 } from './messages.ts'
-import { createEventHub, type EventHub } from './models/event-hub.ts'
-import { createIdleMonitor, type IdleMonitor } from './models/idle.ts'
-import { createLoadTrace, type LoadTrace } from './models/load-trace.ts'
-import { createDirectPortOpener, createModels, type Models } from './models/models.ts'
-import { createAuthorization } from './requests/authorization.ts'
+import { EventHub } from './models/event-hub.ts'
+import { IdleMonitor } from './models/idle.ts'
+import { createDirectPortOpener, Models } from './models/models.ts'
 import { createBackground } from './requests/background.ts'
 import { createImageFetcher } from './requests/image-fetcher.ts'
 import { createGenerator, createLanguageModels } from './requests/language-models.ts'
-import { createLeases } from './requests/leases.ts'
+import { Leases } from './requests/leases.ts'
 import { createLoading } from './requests/loading.ts'
+import {
+  compose,
+  Trace,
+  createAuthorization,
+  withAuthorization,
+  withTrace,
+  withWatchers,
+} from './requests/middleware.ts'
 import { createHttpPredictors, createPredictorControl } from './requests/predictors.ts'
 import { createSharedResponses } from './requests/response-store.ts'
-import { createTrace, withTrace } from './requests/trace.ts'
 import { createUpstreams, type UpstreamsOptions } from './requests/upstreams.ts'
 
 /** Callbacks of the host's worker. */
@@ -48,6 +52,8 @@ interface HostEvents {
   onDownload(): void
   /** Called when a later host was elected. This one must end. */
   onReplaced(): void
+  /** Called for each request that only watches, with its signal. No service worker waits for it. */
+  onWatch(signal: AbortSignal): void
   /** Resolves with the headers that the app adds to requests to the upstream URL. */
   getUpstreamHeaders: UpstreamsOptions['getHeaders']
 }
@@ -66,39 +72,37 @@ export function openHost(
   setup: HostSetup,
   isElected: boolean,
   { lives, responses }: Predecessors,
-  { onDownload, onReplaced, getUpstreamHeaders }: HostEvents,
+  { onDownload, onReplaced, onWatch, getUpstreamHeaders }: HostEvents,
 ): HostService {
   const { scope, assets, offline } = setup
-  const progress = createEventHub<LoadProgress>()
-  const trace = createTrace()
-  const idle = createIdleMonitor()
-  const events = { onDownload, onReplaced, onProgress: progress.report }
-  const { database, epoch, catalog, entries } = openLibrary(setup, isElected, events)
+  const progress = new EventHub<LoadProgress>()
+  const trace = new Trace()
+  const idle = new IdleMonitor()
+  const lookUps = { onDownload, onProgress: progress.report }
+  const { database, epoch, catalog, entries } = openLibrary(setup, isElected, onReplaced, lookUps)
   if (offline) keepFilesWhenIdle(database.name, assets, idle)
-  const loadTrace = createLoadTrace(trace.report)
   const stored = { setup, database, catalog, entries, lives }
-  const watched = { progress, trace: loadTrace, idle, onDownload }
+  const watched = { progress, trace: trace.report, idle, onDownload }
   const known = openModels({ ...stored, ...watched })
   const { models, selector, crashes, recentInputs, device, verdict } = known
 
   const predictions = createPredictions({ scope, database, entries, device, selector })
   const choice = { entries, selector, predictions, models }
-  const leases = createLeases({ ...choice, progress, verdict, trace: trace.report })
-  const authorize = createAuthorization(setup.apiKeys)
+  const leases = new Leases({ ...choice, progress, verdict, trace: trace.report })
   const upstreams = createUpstreams({ selector, leases, models, getHeaders: getUpstreamHeaders })
   const fetchImages = createImageFetcher(setup.imageUrls)
   const generate = createGenerator({ entries, leases, upstreams, fetchImages })
-  const requests = { authorize, catalog, entries, leases, upstreams, generate, fetchImages }
-  const background = createBackground({ authorize, database, epoch, generate })
+  const requests = { catalog, entries, leases, upstreams, generate, fetchImages }
+  const background = createBackground({ database, epoch, generate })
   const library = { ...choice, database, onDownload }
   const predictors = createPredictorControl({ entries, leases, recentInputs })
   const resources = createResources({ ...library, ensure: ensureResources })
   const host: Host = {
-    authorize: async (caller) => authorize(caller),
+    authorize: async () => undefined,
     ...createLanguageModels({ ...requests, recentInputs }),
-    ...createSharedResponses(authorize, responses),
+    ...createSharedResponses(responses),
     ...background.methods,
-    ...createHttpPredictors({ authorize, predictions }, predictors),
+    ...createHttpPredictors(predictions, predictors),
     resourceInfo: (sha256) => resources.info(sha256),
     resource: (sha256, { signal }) => resources.body(sha256, signal),
   }
@@ -112,79 +116,62 @@ export function openHost(
       await catalog()
       return findDifferences(await digestOptions(setup), options)
     },
-    openDirectPort: createDirectPortOpener(models, leases.resolvePredictor),
+    openDirectPort: createDirectPortOpener(models, leases),
   }
   // A store that cannot be opened has no responses to continue. Later calls report its error.
   epoch()
     .then(background.resume)
     .catch(() => undefined)
-  const service: HostService = { ...host, ...control }
-  return { ...service, ...withTrace(service, trace) }
+  // Within these, `createGenerator` fetches images, asks upstream servers, takes a lease, and retries.
+  return compose({ ...host, ...control }, [
+    withWatchers(onWatch),
+    withTrace(trace),
+    withAuthorization(createAuthorization(setup.apiKeys)),
+  ])
 }
 
-// Opens the database, the catalogs and the entries of a host, which it needs before any model.
-
-interface Library {
-  database: Database
-  /** Resolves with the epoch of this host, which is later than those of its predecessors. */
-  epoch: () => Promise<number>
-  catalog: () => Promise<Catalog>
-  entries: Entries
-}
-
-interface LibraryEvents {
-  onDownload(): void
-  /** Called when a later host was elected. */
-  onReplaced(): void
-  onProgress(step: LoadProgress): void
-}
-
-/** Opens the library of a host. The catalog and the database are read on first use. */
+/**
+ * Opens the database, the catalogs and the entries of a host, which it needs before any model. The
+ * catalog and the database are read on first use.
+ */
 function openLibrary(
-  setup: HostSetup,
+  { scope, assets, offline, catalog: given, upstreams }: HostSetup,
   isElected: boolean,
-  { onDownload, onReplaced, onProgress }: LibraryEvents,
-): Library {
-  const { scope, assets, offline } = setup
+  onReplaced: () => void,
+  events: LookUpOptions,
+) {
   const opened = openDatabase(names(scope).database)
   // Several pages without a service worker may host at once, each for itself. None replaces another.
   const database = isElected ? withFence(opened, names(scope).host, onReplaced) : opened
   const embedded = new URL('models/catalog.json', assets).href
   const copies = offline ? createCatalogCopies(database.name) : undefined
-  const catalog = cacheSuccess(() =>
-    loadCatalog(setup.catalog, embedded, scope, copies, setup.upstreams),
-  )
+  const catalog = cacheSuccess(() => loadCatalog(given, embedded, scope, copies, upstreams))
   return {
     database,
+    /** Resolves with the epoch of this host, which is later than those of its predecessors. */
     epoch: cacheSuccess(() => raiseEpoch(database)),
     catalog,
-    entries: createEntries(database, catalog, { onDownload, onProgress }),
+    entries: createEntries(database, catalog, events),
   }
 }
 
-// The models of a host: those in memory, and the choice of an implementation for this device.
-
-interface HostModelsOptions extends Pick<Library, 'database' | 'entries' | 'catalog'> {
+interface HostModelsOptions extends Pick<
+  ReturnType<typeof openLibrary>,
+  'database' | 'entries' | 'catalog'
+> {
   setup: HostSetup
   lives: HostLives
   progress: EventHub<LoadProgress>
-  trace: LoadTrace
+  trace: Trace['report']
   idle: IdleMonitor
   onDownload(): void
 }
 
-/** Models, and what was learned about this device. */
-interface HostModels {
-  models: Models
-  selector: ImplementationSelector
-  crashes: LoadCrashes
-  recentInputs: RecentInputs
-  device: () => Promise<Capabilities>
-  verdict: () => Promise<GpuVerdict | undefined>
-}
-
-/** Opens the models of a host. The device is probed on first use. */
-function openModels(options: HostModelsOptions): HostModels {
+/**
+ * Opens the models in memory, and the choice of an implementation for this device. The device is
+ * probed on first use.
+ */
+function openModels(options: HostModelsOptions) {
   const { setup, database, entries, catalog, idle, onDownload, progress, trace } = options
   const { assets, device: preference } = setup
   const probe = cacheSuccess(async () => withInstalled(await probeDevice(), await catalog()))
@@ -198,7 +185,7 @@ function openModels(options: HostModelsOptions): HostModels {
     device,
     measure: (count, signal) => measureThreads(assets, count, signal),
   })
-  const models = createModels({
+  const models = new Models({
     assets,
     progress,
     trace,

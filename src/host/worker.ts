@@ -49,7 +49,7 @@ async function start({
   const livenessLock = navigator.locks ? await holdLivenessLock(navigator.locks, 'host') : null
   postToPage({ type: 'started', protocol: PROTOCOL, life: livenessLock })
   const lives = { own: livenessLock, lastEnded, living: () => listLivenessLocks('host') }
-  const host = openHost(
+  const service = openHost(
     setup,
     isElected,
     { lives, responses },
@@ -57,10 +57,14 @@ async function start({
       onDownload: () => postToPage({ type: 'downloading' }),
       // The page may hang or be frozen, so it may not know yet that it lost the election.
       onReplaced: () => self.close(),
+      onWatch(signal) {
+        watchRequests += 1
+        signal.addEventListener('abort', () => (watchRequests -= 1), { once: true })
+      },
       getUpstreamHeaders: upstreamHeaders.request,
     },
   )
-  return { service: withWatchCount(host), livenessLock }
+  return { service, livenessLock }
 }
 
 async function answerRequest(port: MessagePort): Promise<void> {
@@ -76,23 +80,4 @@ async function answerRequest(port: MessagePort): Promise<void> {
 
 function postToPage(message: HostToPage): void {
   self.postMessage(message)
-}
-
-/** Counts the requests that only watch, until their signals abort. */
-function withWatchCount(host: HostService): HostService {
-  const count = (signal: AbortSignal) => {
-    watchRequests += 1
-    signal.addEventListener('abort', () => (watchRequests -= 1), { once: true })
-  }
-  return {
-    ...host,
-    progress(caller) {
-      count(caller.signal)
-      return host.progress(caller)
-    },
-    openDirectPort(tag, configuration, caller) {
-      count(caller.signal)
-      return host.openDirectPort(tag, configuration, caller)
-    },
-  }
 }

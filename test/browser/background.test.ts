@@ -62,7 +62,7 @@ async function elect(
     return { ignored: [], events: generated() }
   }
   const epoch = await raiseEpoch(database)
-  const options = { authorize: () => {}, database, epoch: async () => epoch, generate }
+  const options = { database, epoch: async () => epoch, generate }
   return { ...createBackground({ ...options, limits: LIMITS }), requests }
 }
 

@@ -6,7 +6,7 @@ import type { Catalog, Embedder, ModelEntry } from '../../src/catalog/schema.ts'
 import { InoriginError } from '../../src/error.ts'
 import { createRecentInputs } from '../../src/host/choice/recent-inputs.ts'
 import type { Entries } from '../../src/host/library/entries.ts'
-import { createLatestValue } from '../../src/host/models/event-hub.ts'
+import { LatestValue } from '../../src/host/models/event-hub.ts'
 import type { ModelInstance } from '../../src/host/models/model-instance.ts'
 import type { ModelService } from '../../src/host/models/model-service.ts'
 import type { Lease } from '../../src/host/models/models.ts'
@@ -97,7 +97,7 @@ function openModel(
     const opened = failIn('open')
     opened.catch(() => undefined)
     const phase = isReady ? 'ready' : 'download'
-    const progress = createLatestValue(progressOf({ tag: entry.tag, phase }))
+    const progress = new LatestValue(progressOf({ tag: entry.tag, phase }))
     const instance = {
       entry,
       opened,
@@ -161,7 +161,6 @@ export function openHost(entry: ModelEntry | Embedder, model: LocalModel = {}) {
   const recentInputs = createRecentInputs()
   const generate = createGenerator({ entries, leases, upstreams, fetchImages })
   const methods = createLanguageModels({
-    authorize: () => undefined,
     catalog,
     entries,
     leases,

@@ -1,20 +1,12 @@
 /** The host of the test server: its models give scripted answers. */
 import { InoriginError } from '../../error.ts'
-import {
-  createEventHub,
-  createLatestValue,
-  type LatestValue,
-  loadPaused,
-} from '../../host/models/event-hub.ts'
-import { toTracedError } from '../../host/models/load-trace.ts'
-import type { Authorize } from '../../host/requests/authorization.ts'
+import { EventHub, LatestValue, loadPaused, toTracedError } from '../../host/models/event-hub.ts'
 import { noBackgroundResponse } from '../../host/requests/background-readers.ts'
-import type { Background } from '../../host/requests/background.ts'
+import type { BackgroundMethods } from '../../host/requests/background.ts'
 import { streamPrediction } from '../../host/requests/prediction-stream.ts'
-import { createResponseStore } from '../../host/requests/response-store.ts'
-import type { Trace } from '../../host/requests/trace.ts'
+import { ResponseStore } from '../../host/requests/response-store.ts'
+import type { Trace } from '../../host/requests/middleware.ts'
 import { runRemotely } from '../../predictor/remote/run.ts'
-import { HOST_METHODS } from '../../types/host.ts'
 import type {
   BackgroundEvent,
   BackgroundResponse,
@@ -120,7 +112,7 @@ export function createScriptedHost(options: ScriptedOptions) {
     generate,
     countTokens: async (request) => countPromptTokens(request),
     embed,
-    ...createResponseStore(() => undefined).methods,
+    ...new ResponseStore().methods,
     ...createTestBackground(generate),
     predictor: async (tag) => toRemotePredictor(findPredictor(tag)),
     createPrediction: () => unsupported('files of predictors'),
@@ -138,23 +130,7 @@ export function createScriptedHost(options: ScriptedOptions) {
   return { host, requests }
 }
 
-/** Returns the host, each of whose methods for HTTP checks the API key first as a page's does. */
-export function withAuthorization(host: ScriptedHost, authorize: Authorize): ScriptedHost {
-  const guarded = METHODS_WITH_KEY.map((name) => {
-    const method = host[name] as (...args: unknown[]) => Promise<unknown>
-    const checked = async (...args: unknown[]): Promise<unknown> => {
-      authorize(args.at(-1) as Caller)
-      return method(...args)
-    }
-    return [name, checked] as const
-  })
-  return { ...host, ...(Object.fromEntries(guarded) as unknown as Partial<Host>) }
-}
-
-const METHODS_WITH_KEY = (Object.keys(HOST_METHODS) as (keyof Host)[]).filter(
-  (name) => name !== 'resourceInfo' && name !== 'resource',
-)
-
+/** Returns a function that takes the next answer of the model of the request. */
 function createAnswers(models: readonly TestModel[]) {
   const counts = new Map<Tag, number>()
   return async (request: GenerationRequest, onTake: () => void): Promise<ScriptedAnswer> => {
@@ -235,7 +211,7 @@ interface Job {
 }
 
 /** Creates the methods. Each response is computed by `generate`, from its request on. */
-export function createTestBackground(generate: Host['generate']): Background['methods'] {
+export function createTestBackground(generate: Host['generate']): BackgroundMethods {
   const jobs = new Map<string, Job>()
 
   function find(id: string, { key }: Caller): Job | undefined {
@@ -246,7 +222,7 @@ export function createTestBackground(generate: Host['generate']): Background['me
   return {
     async createBackground(response, { key }) {
       const running = new AbortController()
-      const job = { key, response, events: [], count: createLatestValue(0), running }
+      const job = { key, response, events: [], count: new LatestValue(0), running }
       const { ignored, events } = await generate(response.request, { key, signal: running.signal })
       jobs.set(response.id, job)
       addEvent(job, { type: 'queued' })
@@ -327,7 +303,7 @@ export interface Loadable {
 export type Loads = ReturnType<typeof createLoads>
 
 export function createLoads(all: readonly Loadable[], trace: Trace) {
-  const progress = createEventHub<LoadProgress>()
+  const progress = new EventHub<LoadProgress>()
   const singleFlight = createSingleFlight()
   const loaded = new Set<Tag>()
   const stored = new Set<Tag>()

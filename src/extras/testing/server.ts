@@ -2,8 +2,12 @@
  * A server for an app's own tests, `inorigin/testing`: the endpoints of `/v1` with scripted answers
  * in place of models. It runs in Node.js and in a page, without service worker and weights.
  */
-import { createAuthorization } from '../../host/requests/authorization.ts'
-import { withTrace, createTrace } from '../../host/requests/trace.ts'
+import {
+  createAuthorization,
+  Trace,
+  withAuthorization,
+  withTrace,
+} from '../../host/requests/middleware.ts'
 import * as names from '../../server.ts'
 import type { PredictOptions, Server, TaskOptions } from '../../server.ts'
 import type { Caller, GenerationRequest, LoadProgress, Tag } from '../../types/index.ts'
@@ -21,7 +25,6 @@ import {
   type Loadable,
   type Loads,
   type TagParam,
-  withAuthorization,
 } from './scripted-host.ts'
 import type { TestEntry, TestServerOptions } from './answers.ts'
 
@@ -59,7 +62,7 @@ export function createTestServer(options: TestServerOptions = {}): TestServer {
   assertKnownOptions(options, SERVER_OPTIONS)
   const { models = [], predictors = [], embedders = [], apiKeys = null } = options
   const origin = options.origin ?? globalThis.location?.origin ?? 'http://localhost'
-  const trace = createTrace()
+  const trace = new Trace()
   const items = [
     ...models.map((model) => toLoadable(model, 'model')),
     ...[...predictors, ...embedders].map((predictor) => toLoadable(predictor, 'predictor')),
@@ -76,8 +79,7 @@ export function createTestServer(options: TestServerOptions = {}): TestServer {
 
   const load: Load = async (tag, { signal, onEvent }) => loads.load(find(tag), signal, onEvent)
   const scripted = createScriptedHost({ models, predictors, embedders, load, find })
-  const guarded = withAuthorization(scripted.host, createAuthorization(apiKeys))
-  const host = { ...guarded, ...withTrace(guarded, trace) }
+  const host = withTrace(trace)(withAuthorization(createAuthorization(apiKeys))(scripted.host))
   return {
     requests: scripted.requests,
     origin,

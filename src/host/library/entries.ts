@@ -62,7 +62,7 @@ export interface Entries {
 }
 
 /** Callbacks of a look-up that reads large files. */
-interface LookUpOptions {
+export interface LookUpOptions {
   onDownload: () => void
   onProgress: (progress: LoadProgress) => void
 }

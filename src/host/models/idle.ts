@@ -3,39 +3,36 @@
 /** Time in milliseconds without any request after which the host is idle. */
 export const IDLE_DELAY_MS = 1_000
 
-export interface IdleMonitor {
-  /** `true` while a request uses a model. */
-  readonly isBusy: boolean
-  /** Records how many requests use models now. */
-  update(requests: number): void
-  /** Calls the listener each time that no request has used a model for `delayMs`. Default: `IDLE_DELAY_MS`. */
-  onIdle(listener: () => void, delayMs?: number): void
-  /** Returns a signal that aborts when the next request begins to use a model. */
-  untilRequest(): AbortSignal
-}
+export class IdleMonitor {
+  #listeners: { listener: () => void; delayMs: number }[] = []
+  #requests = 0
+  #nextRequest = new AbortController()
+  #timers: ReturnType<typeof setTimeout>[] = []
 
-export function createIdleMonitor(): IdleMonitor {
-  const listeners: { listener: () => void; delayMs: number }[] = []
-  let current = 0
-  let nextRequest = new AbortController()
-  let timers: ReturnType<typeof setTimeout>[] = []
-  return {
-    get isBusy() {
-      return current > 0
-    },
-    update(requests) {
-      const hasBegun = requests > current
-      current = requests
-      for (const timer of timers) clearTimeout(timer)
-      timers =
-        requests === 0
-          ? listeners.map(({ listener, delayMs }) => setTimeout(listener, delayMs))
-          : []
-      if (!hasBegun) return
-      nextRequest.abort()
-      nextRequest = new AbortController()
-    },
-    onIdle: (listener, delayMs = IDLE_DELAY_MS) => void listeners.push({ listener, delayMs }),
-    untilRequest: () => nextRequest.signal,
+  /** `true` while a request uses a model. */
+  get isBusy(): boolean {
+    return this.#requests > 0
+  }
+
+  /** Records how many requests use models now. */
+  update(requests: number): void {
+    const hasBegun = requests > this.#requests
+    this.#requests = requests
+    for (const timer of this.#timers) clearTimeout(timer)
+    const listeners = requests === 0 ? this.#listeners : []
+    this.#timers = listeners.map(({ listener, delayMs }) => setTimeout(listener, delayMs))
+    if (!hasBegun) return
+    this.#nextRequest.abort()
+    this.#nextRequest = new AbortController()
+  }
+
+  /** Calls the listener each time that no request has used a model for `delayMs`. */
+  onIdle(listener: () => void, delayMs = IDLE_DELAY_MS): void {
+    this.#listeners.push({ listener, delayMs })
+  }
+
+  /** Returns a signal that aborts when the next request begins to use a model. */
+  untilRequest(): AbortSignal {
+    return this.#nextRequest.signal
   }
 }

@@ -20,7 +20,7 @@ import type { Files, FileSizes } from '../../engine/engine.ts'
 import { toTransferProgress, type TransferProgress } from '../../store/transfer-rate.ts'
 import type { Caller, LoadProgress, Remote, Tag } from '../../types/index.ts'
 import { InoriginError } from '../../error.ts'
-import { createLatestValue, type LatestValue } from './event-hub.ts'
+import { LatestValue } from './event-hub.ts'
 import type { ModelService, ModelSetup, PredictorFiles } from './model-service.ts'
 
 /** Record of a load in progress, which tells the next host about a crash. */
@@ -71,17 +71,6 @@ export interface LoadOptions {
   onProgress(progress: LoadProgress): void
 }
 
-interface ImplementationLoad {
-  /** Promise that resolves when the small files are present. */
-  readonly opened: Promise<void>
-  /** `true` if the weights are loaded, too. */
-  readonly ready: boolean
-  /** Progress of the load. It is complete when the load is. */
-  readonly progress: LatestValue<LoadProgress>
-  /** Loads the weights once. Resolves when requests can be answered. */
-  finish(): Promise<void>
-}
-
 /** State that the steps of a load share. */
 interface LoadContext extends LoadOptions {
   worker: Remote<ModelService>
@@ -100,11 +89,11 @@ export function startLoad(
   worker: Remote<ModelService>,
   closing: AbortController,
   explain: (error: unknown) => Promise<unknown>,
-): ImplementationLoad {
+) {
   const { entry, implementation, onProgress, onVerdict } = options
   const { signal } = closing
   const totalBytes = sumResourceBytes(implementation)
-  const progress = createLatestValue(initialProgress(entry.tag, totalBytes), onProgress)
+  const progress = new LatestValue(initialProgress(entry.tag, totalBytes), onProgress)
   const runtime = new URL('ort/', options.assets).href
   const caller: Caller = { key: null, signal }
   const context: LoadContext = { ...options, worker, caller, runtime, totalBytes, progress }
@@ -141,11 +130,15 @@ export function startLoad(
       : openPredictor(context, entry),
   )
   return {
+    /** Promise that resolves when the small files are present. */
     opened,
+    /** `true` if the weights are loaded, too. */
     get ready() {
       return ready
     },
+    /** Progress of the load. It is complete when the load is. */
     progress,
+    /** Loads the weights once. Resolves when requests can be answered. */
     finish: () => (finished ??= orClose(opened.then(loadRest))),
   }
 }

@@ -7,14 +7,6 @@ import { START_TIMEOUT_MS, watchLivenessLock } from '../../link/locks.ts'
 import { startInactivityTimeout } from '../../link/port.ts'
 import type { HostToModel, ModelToHost } from '../messages.ts'
 
-interface ModelThread {
-  link: Link
-  /** Number of requests that arrived over direct ports and are not answered yet. */
-  readonly directRequests: number
-  /** Opens a port that leads directly to the worker. It accepts the ports of `predict` calls. */
-  openDirectPort(): MessagePort
-}
-
 /** Flow-control window in events, larger than the longest possible response. */
 const RESPONSE_WINDOW_EVENTS = 2 ** 20
 
@@ -29,12 +21,12 @@ export function startModelThread(
   closing: AbortController,
   onDirectUse: () => void,
   onComparison: (comparison: GpuComparison) => void = () => undefined,
-): ModelThread {
+) {
   const script = new URL('model-worker.js', assets)
   const worker = new Worker(script, { type: 'module', name: `inorigin ${tag}` })
   const send = (message: HostToModel, ports: MessagePort[] = []) =>
     worker.postMessage(message, ports)
-  const watchdog = createWatchdog({
+  const watchdog = new Watchdog({
     type,
     ping: () => send({ type: 'ping' }),
     onTimeout: (stage, milliseconds) => closing.abort(modelUnresponsive(tag, stage, milliseconds)),
@@ -71,9 +63,11 @@ export function startModelThread(
 
   return {
     link: toLink((port) => send({ type: 'port' }, [port]), closing.signal, watchdog),
+    /** Number of requests that arrived over direct ports and are not answered yet. */
     get directRequests() {
       return directRequests
     },
+    /** Opens a port that leads directly to the worker. It accepts the ports of `predict` calls. */
     openDirectPort() {
       const { port1, port2 } = new MessageChannel()
       send({ type: 'direct' }, [port2])
@@ -85,7 +79,7 @@ export function startModelThread(
 function toLink(
   connect: (port: MessagePort) => void,
   endSignal: AbortSignal,
-  { watch }: Watchdog,
+  watchdog: Watchdog,
 ): Link {
   return {
     connect,
@@ -97,7 +91,7 @@ function toLink(
     endSignal,
     // A slow reader must not block the model for the others, so the window fits a whole response.
     window: RESPONSE_WINDOW_EVENTS,
-    onOpen: watch,
+    onOpen: (method) => watchdog.watch(method),
   }
 }
 
@@ -143,16 +137,6 @@ type Stage =
   /** No request is open. */
   | 'idle'
 
-interface Watchdog {
-  /** Counts a request of the method as open from now until `onClose`. */
-  watch(method: string): PortEvents
-  /** Sets the number of open requests that pages sent straight to the worker. */
-  setDirectRequests(requests: number): void
-  /** Records that the worker has answered a ping. */
-  pong(): void
-  stop(): void
-}
-
 interface WatchdogOptions {
   type: 'model' | 'predictor'
   ping(): void
@@ -186,22 +170,18 @@ const CANCELED_STEP_TIMEOUT_MS = 30_000
  */
 const CANCELED_RUN_TIMEOUT_MS = 60_000
 
-/** Timeouts in milliseconds by stage. A load has none: it is canceled when its users leave. */
-const TIMEOUTS_MS: Readonly<Record<WatchdogOptions['type'], Readonly<Record<Stage, number>>>> = {
-  model: {
-    load: Infinity,
-    run: STEP_TIMEOUT_MS,
-    prepare: PREPARE_TIMEOUT_MS,
-    queued: CANCELED_STEP_TIMEOUT_MS,
-    idle: STEP_TIMEOUT_MS,
-  },
-  predictor: {
-    load: Infinity,
-    run: RUN_TIMEOUT_MS,
-    prepare: PREPARE_TIMEOUT_MS,
-    queued: CANCELED_RUN_TIMEOUT_MS,
-    idle: RUN_TIMEOUT_MS,
-  },
+/** Returns the timeouts by stage. A load has none: it is canceled when its users leave. */
+const timeoutsOf = (runMs: number, queuedMs: number): Readonly<Record<Stage, number>> => ({
+  load: Infinity,
+  run: runMs,
+  prepare: PREPARE_TIMEOUT_MS,
+  queued: queuedMs,
+  idle: runMs,
+})
+
+const TIMEOUTS_MS = {
+  model: timeoutsOf(STEP_TIMEOUT_MS, CANCELED_STEP_TIMEOUT_MS),
+  predictor: timeoutsOf(RUN_TIMEOUT_MS, CANCELED_RUN_TIMEOUT_MS),
 }
 
 /** Methods that block the thread for an unknown time, because they compile weights. */
@@ -209,96 +189,92 @@ const LOAD_METHODS: ReadonlySet<string> = new Set(['openModel', 'loadModel', 'op
 /** Methods that prepare a prompt between the acknowledgment and the result. */
 const PREPARE_METHODS: ReadonlySet<string> = new Set(['generate', 'embed', 'countTokens'])
 
-export function createWatchdog({ type, ping, onTimeout }: WatchdogOptions): Watchdog {
-  const timeoutsMs = TIMEOUTS_MS[type]
-  let stage: Stage = 'idle'
-  let stageStartedAt = 0
+export class Watchdog {
+  #options: WatchdogOptions
+  #stages = new Map<object, Stage>()
+  #directRequests = 0
+  #stage: Stage = 'idle'
+  #stageStartedAt = 0
   /** Time at which the unanswered ping was sent; `null` if there is none. */
-  let pingedAt: number | null = null
-  let lastPingAt = -Infinity
-  let lastCheck = 0
-  let timer: ReturnType<typeof setInterval> | undefined
-  let isStopped = false
+  #pingedAt: number | null = null
+  #lastPingAt = -Infinity
+  #lastCheck = 0
+  #timer: ReturnType<typeof setInterval> | undefined
+  #isStopped = false
 
-  const openRequests = createOpenRequests((nextStage) => {
-    const now = performance.now()
-    if (nextStage !== stage) stageStartedAt = now
-    stage = nextStage
-    if (stage === 'idle' || isStopped || timer !== undefined) return
-    lastCheck = now
-    timer = setInterval(check, PING_INTERVAL_MS)
-  })
+  constructor(options: WatchdogOptions) {
+    this.#options = options
+  }
 
-  function check(): void {
+  /** Counts a request of the method as open from now until `onClose`. */
+  watch(method: string): PortEvents {
+    const request = {}
+    const setStage = (stage: Stage) => {
+      this.#stages.set(request, stage)
+      this.#update()
+    }
+    const isLoading = LOAD_METHODS.has(method)
+    setStage(isLoading ? 'load' : 'queued')
+    return {
+      onAck: () => !isLoading && setStage(PREPARE_METHODS.has(method) ? 'prepare' : 'run'),
+      onResult: () => !isLoading && setStage('run'),
+      onClose: () => {
+        this.#stages.delete(request)
+        this.#update()
+      },
+    }
+  }
+
+  /** Sets the number of open requests that pages sent straight to the worker. */
+  setDirectRequests(requests: number): void {
+    this.#directRequests = requests
+    this.#update()
+  }
+
+  /** Records that the worker has answered a ping. */
+  pong(): void {
+    this.#pingedAt = null
+  }
+
+  stop(): void {
+    this.#isStopped = true
+    this.#stopTimer()
+  }
+
+  #update(): void {
+    const direct: readonly Stage[] = this.#directRequests > 0 ? ['run'] : []
+    const stage = stageOf([...this.#stages.values(), ...direct])
     const now = performance.now()
-    const isLate = now - lastCheck > 2 * PING_INTERVAL_MS
-    lastCheck = now
-    if (pingedAt === null) {
+    if (stage !== this.#stage) this.#stageStartedAt = now
+    this.#stage = stage
+    if (stage === 'idle' || this.#isStopped || this.#timer !== undefined) return
+    this.#lastCheck = now
+    this.#timer = setInterval(() => this.#check(), PING_INTERVAL_MS)
+  }
+
+  #check(): void {
+    const { type, ping, onTimeout } = this.#options
+    const timeoutMs = TIMEOUTS_MS[type][this.#stage]
+    const now = performance.now()
+    const isLate = now - this.#lastCheck > 2 * PING_INTERVAL_MS
+    this.#lastCheck = now
+    if (this.#pingedAt === null) {
       // An answer after the last request proves that the worker is idle.
-      if (stage === 'idle' && lastPingAt >= stageStartedAt) return stopTimer()
-      pingedAt = lastPingAt = now
+      if (this.#stage === 'idle' && this.#lastPingAt >= this.#stageStartedAt)
+        return this.#stopTimer()
+      this.#pingedAt = this.#lastPingAt = now
       return ping()
     }
     // A frozen tab stops both this thread and the worker, so the timeout starts again.
-    if (isLate) pingedAt = stageStartedAt = now
-    if (now - Math.max(pingedAt, stageStartedAt) < timeoutsMs[stage]) return
-    stop()
-    onTimeout(stage, timeoutsMs[stage])
+    if (isLate) this.#pingedAt = this.#stageStartedAt = now
+    if (now - Math.max(this.#pingedAt, this.#stageStartedAt) < timeoutMs) return
+    this.stop()
+    onTimeout(this.#stage, timeoutMs)
   }
 
-  function stopTimer(): void {
-    clearInterval(timer)
-    timer = undefined
-  }
-
-  function stop(): void {
-    isStopped = true
-    stopTimer()
-  }
-
-  return {
-    ...openRequests,
-    pong() {
-      pingedAt = null
-    },
-    stop,
-  }
-}
-
-/** Tracks the stages of open requests. `onChange` gets that of the worker after each change. */
-function createOpenRequests(
-  onChange: (stage: Stage) => void,
-): Pick<Watchdog, 'watch' | 'setDirectRequests'> {
-  const stages = new Map<object, Stage>()
-  let directRequests = 0
-
-  function update(): void {
-    const direct: readonly Stage[] = directRequests > 0 ? ['run'] : []
-    onChange(stageOf([...stages.values(), ...direct]))
-  }
-
-  return {
-    watch(method) {
-      const request = {}
-      const setStage = (stage: Stage) => {
-        stages.set(request, stage)
-        update()
-      }
-      const isLoading = LOAD_METHODS.has(method)
-      setStage(isLoading ? 'load' : 'queued')
-      return {
-        onAck: () => !isLoading && setStage(PREPARE_METHODS.has(method) ? 'prepare' : 'run'),
-        onResult: () => !isLoading && setStage('run'),
-        onClose: () => {
-          stages.delete(request)
-          update()
-        },
-      }
-    },
-    setDirectRequests(requests) {
-      directRequests = requests
-      update()
-    },
+  #stopTimer(): void {
+    clearInterval(this.#timer)
+    this.#timer = undefined
   }
 }
 

@@ -31,79 +31,96 @@ const STORE_RETRY_DELAY_MS = 5_000
 /** Maximum number of attempts to store the end of a response. */
 const MAX_STORE_ATTEMPTS = 12
 
-interface BackgroundJobs {
+export class BackgroundJobs {
+  #store: BackgroundStore
+  #readers: BackgroundReaders
+  #generate: Host['generate']
+  #jobs = new Map<string, AbortController>()
+
+  constructor(store: BackgroundStore, readers: BackgroundReaders, generate: Host['generate']) {
+    this.#store = store
+    this.#readers = readers
+    this.#generate = generate
+  }
+
   /**
    * Starts to compute what the log lacks of a response. Resolves when the request is accepted, and
    * rejects if it is not. `key` is the API key of the request, if it is known.
    */
-  start(log: BackgroundLog, owner: string, key: string | null): Promise<{ ignored: string[] }>
+  async start(
+    log: BackgroundLog,
+    owner: string,
+    key: string | null,
+  ): Promise<{ ignored: string[] }> {
+    const { id } = log.response
+    const signal = this.#open(id)
+    const generation = await continueLog(this.#generate, log, toCaller(owner, key, signal))
+    void this.#run(id, generation, signal)
+    return { ignored: generation.ignored }
+  }
+
   /** Ends the computation of a response, and its readers when they have read what is stored. */
-  end(id: string): void
+  end(id: string): void {
+    this.#jobs.get(id)?.abort()
+    this.#jobs.delete(id)
+    this.#readers.complete(id)
+  }
+
   /** Continues the responses that earlier hosts have not finished. Resolves when all are started. */
-  resume(): Promise<void>
-}
+  async resume(): Promise<void> {
+    const records = await listBackgroundRecords(this.#store.database)
+    const left = records.filter(({ id, isFinished }) => !isFinished && !this.#jobs.has(id))
+    await Promise.all(left.map(({ id, owner }) => this.#resumeResponse(id, owner)))
+  }
 
-interface BackgroundJobsOptions {
-  store: BackgroundStore
-  readers: BackgroundReaders
-  generate: Host['generate']
-}
-
-export function createBackgroundJobs(options: BackgroundJobsOptions): BackgroundJobs {
-  const { store, readers, generate } = options
-  const jobs = new Map<string, AbortController>()
-
-  function open(id: string): AbortSignal {
+  #open(id: string): AbortSignal {
     const job = new AbortController()
-    jobs.set(id, job)
+    this.#jobs.set(id, job)
     return job.signal
   }
 
-  function end(id: string): void {
-    jobs.get(id)?.abort()
-    jobs.delete(id)
-    readers.complete(id)
+  async #resumeResponse(id: string, owner: string): Promise<void> {
+    const signal = this.#open(id)
+    const log = await readBackgroundLog(this.#store.database, id)
+    if (!log) return this.end(id)
+    try {
+      if ((await countIdleHost(this.#store, id)) > MAX_IDLE_HOSTS) throw hostsEnded()
+      const caller = { ...toCaller(owner, owner || null, signal), isKeyHashed: true }
+      const generation = await whenQueued(() => continueLog(this.#generate, log, caller), signal)
+      void this.#run(id, generation, signal)
+    } catch (error) {
+      await storeFailure(this.#store, id, InoriginError.from(error), signal)
+      this.end(id)
+    }
   }
 
   /** Stores the events of a generation as they come. Resolves when it has ended in any way. */
-  async function run(id: string, generation: Generation, signal: AbortSignal): Promise<void> {
+  async #run(id: string, generation: Generation, signal: AbortSignal): Promise<void> {
     try {
-      await storeEvents(options, id, generation, () => end(id))
+      await this.#storeEvents(id, generation)
     } catch (error) {
-      await storeFailure(store, id, InoriginError.from(error), signal)
+      await storeFailure(this.#store, id, InoriginError.from(error), signal)
     }
-    end(id)
+    this.end(id)
   }
 
-  async function resumeResponse(id: string, owner: string): Promise<void> {
-    const signal = open(id)
-    const log = await readBackgroundLog(store.database, id)
-    if (!log) return end(id)
+  async #storeEvents(id: string, { events }: Generation): Promise<void> {
+    const writer = new BatchWriter(async (batch) => {
+      const isStored = await appendBackgroundEvents(this.#store, id, batch)
+      // The response was deleted meanwhile.
+      if (!isStored) this.end(id)
+      this.#readers.notify(id, null)
+    })
     try {
-      if ((await countIdleHost(store, id)) > MAX_IDLE_HOSTS) throw hostsEnded()
-      const caller = { ...toCaller(owner, owner || null, signal), isKeyHashed: true }
-      const generation = await whenQueued(() => continueLog(generate, log, caller), signal)
-      void run(id, generation, signal)
+      for await (const event of events) {
+        if (event.type === 'progress') this.#readers.notify(id, event.progress)
+        else if (event.type !== 'heartbeat') writer.add(event)
+      }
+      await writer.close()
     } catch (error) {
-      await storeFailure(store, id, InoriginError.from(error), signal)
-      end(id)
+      await writer.close().catch(() => undefined)
+      throw error
     }
-  }
-
-  return {
-    end,
-    async start(log, owner, key) {
-      const { id } = log.response
-      const signal = open(id)
-      const generation = await continueLog(generate, log, toCaller(owner, key, signal))
-      void run(id, generation, signal)
-      return { ignored: generation.ignored }
-    },
-    async resume() {
-      const records = await listBackgroundRecords(store.database)
-      const left = records.filter(({ id, isFinished }) => !isFinished && !jobs.has(id))
-      await Promise.all(left.map(({ id, owner }) => resumeResponse(id, owner)))
-    },
   }
 }
 
@@ -143,29 +160,6 @@ async function whenQueued<T>(open: () => Promise<T>, signal: AbortSignal): Promi
   }
 }
 
-/** Stores events. `onDeleted` is called if the response was deleted meanwhile. */
-async function storeEvents(
-  { store, readers }: BackgroundJobsOptions,
-  id: string,
-  { events }: Generation,
-  onDeleted: () => void,
-): Promise<void> {
-  const writer = createBatchWriter(async (batch) => {
-    if (!(await appendBackgroundEvents(store, id, batch))) onDeleted()
-    readers.notify(id, null)
-  })
-  try {
-    for await (const event of events) {
-      if (event.type === 'progress') readers.notify(id, event.progress)
-      else if (event.type !== 'heartbeat') writer.add(event)
-    }
-    await writer.close()
-  } catch (error) {
-    await writer.close().catch(() => undefined)
-    throw error
-  }
-}
-
 /** Stores an error as the end of a response. A host that was replaced leaves it to the next one. */
 async function storeFailure(
   store: BackgroundStore,
@@ -197,77 +191,72 @@ function hostsEnded(): InoriginError {
   })
 }
 
-// Writes the events of a response in batches, so that a fast model does not wait for the disk.
-
 /**
  * Minimum time in milliseconds between two writes. A host that dies loses the events since the
  * last one, which the next host computes again.
  */
 const BATCH_INTERVAL_MS = 100
 
-interface BatchWriter {
-  /** Adds an event to the next batch. Throws the error of an earlier write. */
-  add(event: BackgroundEvent): void
-  /** Writes what is left. Rejects with the error of a write. */
-  close(): Promise<void>
-}
-
 /**
- * Creates a writer that has at most one write in progress. The first event is written at once.
- * Consecutive events of the same kind are merged within a batch.
+ * Writes events in batches, so that a fast model does not wait for the disk. At most one write is in
+ * progress. The first event is written at once. Events of the same kind are merged within a batch.
  */
-export function createBatchWriter(
-  write: (events: readonly BackgroundEvent[]) => Promise<void>,
-  intervalMs = BATCH_INTERVAL_MS,
-): BatchWriter {
-  let batch: BackgroundEvent[] = []
-  let writing: Promise<void> | null = null
-  let failure: { error: unknown } | null = null
-  let stopWaiting = (): void => {}
-  let isClosed = false
+export class BatchWriter {
+  #write: (events: readonly BackgroundEvent[]) => Promise<void>
+  #intervalMs: number
+  #batch: BackgroundEvent[] = []
+  #writing: Promise<void> | null = null
+  #failure: { error: unknown } | null = null
+  #stopWaiting = (): void => {}
+  #isClosed = false
 
-  const wait = (): Promise<void> =>
-    new Promise((resolve) => {
-      const timer = setTimeout(resolve, intervalMs)
-      stopWaiting = () => {
+  constructor(
+    write: (events: readonly BackgroundEvent[]) => Promise<void>,
+    intervalMs = BATCH_INTERVAL_MS,
+  ) {
+    this.#write = write
+    this.#intervalMs = intervalMs
+  }
+
+  /** Adds an event to the next batch. Throws the error of an earlier write. */
+  add(event: BackgroundEvent): void {
+    if (this.#failure) throw this.#failure.error
+    const last = this.#batch.at(-1)
+    const merged = last && 'text' in last && 'text' in event ? mergeEvents(last, event) : null
+    if (merged) this.#batch[this.#batch.length - 1] = merged
+    else this.#batch.push(event)
+    this.#writing ??= this.#writeAll()
+  }
+
+  /** Writes what is left. Rejects with the error of a write. */
+  async close(): Promise<void> {
+    this.#isClosed = true
+    this.#stopWaiting()
+    await this.#writing
+    if (this.#failure) throw this.#failure.error
+  }
+
+  async #writeAll(): Promise<void> {
+    try {
+      while (this.#batch.length > 0) {
+        const events = this.#batch
+        this.#batch = []
+        await this.#write(events)
+        if (!this.#isClosed) await this.#wait()
+      }
+    } catch (error) {
+      this.#failure = { error }
+    }
+    this.#writing = null
+  }
+
+  #wait(): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, this.#intervalMs)
+      this.#stopWaiting = () => {
         clearTimeout(timer)
         resolve()
       }
     })
-
-  async function writeAll(): Promise<void> {
-    try {
-      while (batch.length > 0) {
-        const events = batch
-        batch = []
-        await write(events)
-        if (!isClosed) await wait()
-      }
-    } catch (error) {
-      failure = { error }
-    }
-    writing = null
   }
-
-  return {
-    add(event) {
-      if (failure) throw failure.error
-      addMerged(batch, event)
-      writing ??= writeAll()
-    },
-    async close() {
-      isClosed = true
-      stopWaiting()
-      await writing
-      if (failure) throw failure.error
-    },
-  }
-}
-
-/** Adds an event to a batch, or merges it with the last one. */
-function addMerged(batch: BackgroundEvent[], event: BackgroundEvent): void {
-  const last = batch.at(-1)
-  const merged = last && 'text' in last && 'text' in event ? mergeEvents(last, event) : null
-  if (merged) batch[batch.length - 1] = merged
-  else batch.push(event)
 }

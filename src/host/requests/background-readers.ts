@@ -3,70 +3,73 @@ import { InoriginError } from '../../error.ts'
 import { readBackgroundParts } from '../../store/background-records.ts'
 import type { Database } from '../../store/database.ts'
 import type { BackgroundEvent, LoadProgress } from '../../types/index.ts'
-import { createLatestValue, type LatestValue } from '../models/event-hub.ts'
+import { LatestValue } from '../models/event-hub.ts'
 
-export interface BackgroundReaders {
+export class BackgroundReaders {
+  #database: Database
+  /** Changes of the responses that are computed or read. The value is the progress of a load. */
+  #changes = new Map<string, LatestValue<LoadProgress | null>>()
+
+  constructor(database: Database) {
+    this.#database = database
+  }
+
   /** Says that a response has new stored events, or that its model is loading. */
-  notify(id: string, progress: LoadProgress | null): void
+  notify(id: string, progress: LoadProgress | null): void {
+    this.#changesOf(id).set(progress)
+  }
+
   /** Says that no more events of a response come, because it is finished or deleted. */
-  complete(id: string): void
+  complete(id: string): void {
+    this.#changes.get(id)?.complete()
+    this.#changes.delete(id)
+  }
+
   /**
    * Yields the stored events of a response except the first `skippedEvents`, then those to come.
    * Each reader reads the store at its own pace. Throws `not_found` if the response is deleted.
    */
-  read(id: string, skippedEvents: number, signal: AbortSignal): AsyncGenerator<BackgroundEvent>
-}
+  async *read(
+    id: string,
+    skippedEvents: number,
+    signal: AbortSignal,
+  ): AsyncGenerator<BackgroundEvent> {
+    let left = skippedEvents
+    for await (const event of this.#readAll(id, signal)) {
+      const isStored = event.type !== 'progress'
+      if (!isStored || left === 0) yield event
+      else left -= 1
+      if (event.type === 'finish') return
+    }
+  }
 
-export function createBackgroundReaders(database: Database): BackgroundReaders {
-  /** Changes of the responses that are computed or read. The value is the progress of a load. */
-  const changes = new Map<string, LatestValue<LoadProgress | null>>()
+  #changesOf(id: string): LatestValue<LoadProgress | null> {
+    const changes = this.#changes.get(id) ?? new LatestValue<LoadProgress | null>(null)
+    this.#changes.set(id, changes)
+    return changes
+  }
 
-  function changesOf(id: string): LatestValue<LoadProgress | null> {
-    const existing = changes.get(id)
-    if (existing) return existing
-    const created = createLatestValue<LoadProgress | null>(null)
-    changes.set(id, created)
-    return created
+  /** Yields all events, and the progress of loads between them. */
+  async *#readAll(id: string, signal: AbortSignal): AsyncGenerator<BackgroundEvent> {
+    let part = yield* this.#readStored(id, 1)
+    // The first value comes at once, so events that were stored since the first look are not missed.
+    for await (const progress of this.#changesOf(id).read(signal)) {
+      part = yield* this.#readStored(id, part)
+      if (progress) yield { type: 'progress', progress }
+    }
+    yield* this.#readStored(id, part)
+    throw responseInterrupted()
   }
 
   /** Yields the events from a part on. Returns the number of the next part. */
-  async function* readStored(id: string, from: number): AsyncGenerator<BackgroundEvent, number> {
+  async *#readStored(id: string, from: number): AsyncGenerator<BackgroundEvent, number> {
     for (let part = from; ;) {
-      const { isStored, batches } = await readBackgroundParts(database, id, part)
+      const { isStored, batches } = await readBackgroundParts(this.#database, id, part)
       if (!isStored) throw noBackgroundResponse()
       if (batches.length === 0) return part
       for (const batch of batches) yield* batch
       part += batches.length
     }
-  }
-
-  /** Yields all events, and the progress of loads between them. */
-  async function* readAll(id: string, signal: AbortSignal): AsyncGenerator<BackgroundEvent> {
-    let part = yield* readStored(id, 1)
-    // The first value comes at once, so events that were stored since the first look are not missed.
-    for await (const progress of changesOf(id).read(signal)) {
-      part = yield* readStored(id, part)
-      if (progress) yield { type: 'progress', progress }
-    }
-    yield* readStored(id, part)
-    throw responseInterrupted()
-  }
-
-  return {
-    notify: (id, progress) => changesOf(id).set(progress),
-    complete(id) {
-      changes.get(id)?.complete()
-      changes.delete(id)
-    },
-    async *read(id, skippedEvents, signal) {
-      let left = skippedEvents
-      for await (const event of readAll(id, signal)) {
-        const isStored = event.type !== 'progress'
-        if (!isStored || left === 0) yield event
-        else left -= 1
-        if (event.type === 'finish') return
-      }
-    },
   }
 }
 

@@ -18,12 +18,10 @@ import {
 import type { Database } from '../../store/database.ts'
 import { computeDigest } from '../../values/text.ts'
 import type { Caller, Host } from '../../types/index.ts'
-import type { Authorize } from './authorization.ts'
-import { createBackgroundJobs } from './background-jobs.ts'
-import { createBackgroundReaders, noBackgroundResponse } from './background-readers.ts'
+import { BackgroundJobs } from './background-jobs.ts'
+import { BackgroundReaders, noBackgroundResponse } from './background-readers.ts'
 
 interface BackgroundOptions {
-  authorize: Authorize
   database: Database
   /** Resolves with the epoch of this host. */
   epoch: () => Promise<number>
@@ -32,36 +30,34 @@ interface BackgroundOptions {
   limits?: BackgroundLimits
 }
 
-export interface Background {
-  methods: Pick<
-    Host,
-    | 'createBackground'
-    | 'getBackground'
-    | 'followBackground'
-    | 'cancelBackground'
-    | 'deleteBackground'
-  >
-  /** Continues the responses that earlier hosts have not finished. */
-  resume(): Promise<void>
-  /** Ends and deletes all responses, of all API keys. */
-  clear(): Promise<void>
-}
+export type BackgroundMethods = Pick<
+  Host,
+  | 'createBackground'
+  | 'getBackground'
+  | 'followBackground'
+  | 'cancelBackground'
+  | 'deleteBackground'
+>
 
-export function createBackground(options: BackgroundOptions): Background {
-  const { authorize, database, epoch, generate, limits = BACKGROUND_LIMITS } = options
-  const isOwned = createOwnerCheck(options)
+export function createBackground(options: BackgroundOptions) {
+  const { database, epoch, generate, limits = BACKGROUND_LIMITS } = options
   const store = { database, epoch, limits }
-  const readers = createBackgroundReaders(database)
-  const jobs = createBackgroundJobs({ store, readers, generate })
+  const readers = new BackgroundReaders(database)
+  const jobs = new BackgroundJobs(store, readers, generate)
+
+  /** Resolves with `true` if a response exists for the caller's API key. */
+  async function isOwned(id: string, { key }: Caller): Promise<boolean> {
+    const record = await findBackgroundRecord(database, id)
+    return record !== undefined && record.owner === (await toOwner(key))
+  }
 
   async function remove(id: string): Promise<void> {
     await deleteBackgroundRecord(store, id)
     jobs.end(id)
   }
 
-  const methods: Background['methods'] = {
+  const methods: BackgroundMethods = {
     async createBackground(response, caller) {
-      authorize(caller)
       const owner = await toOwner(caller.key)
       const seeded = { ...response, request: withSeed(response.request) }
       await createBackgroundRecord(store, owner, seeded)
@@ -96,21 +92,14 @@ export function createBackground(options: BackgroundOptions): Background {
 
   return {
     methods,
-    resume: jobs.resume,
+    /** Continues the responses that earlier hosts have not finished. */
+    resume: () => jobs.resume(),
+    /** Ends and deletes all responses, of all API keys. */
     async clear() {
       const records = await listBackgroundRecords(database)
       await clearBackgroundRecords(store)
       for (const { id } of records) jobs.end(id)
     },
-  }
-}
-
-/** Returns a function that resolves with `true` if a response exists for the caller's API key. */
-function createOwnerCheck({ authorize, database }: BackgroundOptions) {
-  return async (id: string, caller: Caller): Promise<boolean> => {
-    authorize(caller)
-    const record = await findBackgroundRecord(database, id)
-    return record !== undefined && record.owner === (await toOwner(caller.key))
   }
 }
 

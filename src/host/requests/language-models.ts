@@ -21,7 +21,6 @@ import type { RecentInputs } from '../choice/recent-inputs.ts'
 import { type Entries, findModel } from '../library/entries.ts'
 import type { ModelInstance } from '../models/model-instance.ts'
 import type { Lease } from '../models/models.ts'
-import type { Authorize } from './authorization.ts'
 import type { FetchImages } from './image-fetcher.ts'
 import { markInterruption, notAllowed, type Upstreams } from './upstreams.ts'
 import type { Leases } from './leases.ts'
@@ -29,18 +28,15 @@ import { createRetryPolicy, withRetry } from './retry.ts'
 import { untilStatus } from './prediction-stream.ts'
 
 interface LanguageModelOptions {
-  authorize: Authorize
   catalog: () => Promise<Catalog>
   entries: Entries
   leases: Leases
   upstreams: Upstreams
-  /** Generates without a check of the API key. */
   generate: Host['generate']
   fetchImages: FetchImages
   recentInputs: RecentInputs
 }
 
-/** Creates the function that generates, without a check of the API key. */
 export function createGenerator({
   entries,
   leases,
@@ -100,7 +96,6 @@ async function withEarlyStatus(opened: Promise<Generation>): Promise<Generation>
 }
 
 export function createLanguageModels({
-  authorize,
   catalog,
   entries,
   leases,
@@ -110,17 +105,12 @@ export function createLanguageModels({
   recentInputs,
 }: LanguageModelOptions): Pick<Host, 'models' | 'generate' | 'countTokens' | 'embed'> {
   return {
-    async models(caller) {
-      authorize(caller)
+    async models() {
       const all = await entries.all()
       return all.filter((entry) => entry.type === 'model' || isEmbedder(entry)).map(toModel)
     },
-    async generate(request, caller) {
-      authorize(caller)
-      return generate(request, caller)
-    },
+    generate,
     async countTokens(received, caller) {
-      authorize(caller)
       const { signal } = caller
       const entry = await findModel(entries, received)
       const request = await fetchImages(received, signal)
@@ -134,7 +124,6 @@ export function createLanguageModels({
       }
     },
     async embed(request, caller) {
-      authorize(caller)
       const entry = findEmbedder(await catalog(), request.model)
       assertDimensions(entry, request.dimensions)
       const { route } = request

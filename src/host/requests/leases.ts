@@ -9,28 +9,6 @@ import { resolveImplementation } from '../library/stored-implementation.ts'
 import { type EventHub, loadPaused } from '../models/event-hub.ts'
 import type { Lease, Models, ResolvedImplementation } from '../models/models.ts'
 
-export interface Leases {
-  /**
-   * Resolves with a lease of the best implementation for this device. `onProgress` receives the
-   * progress of a look-up of its files.
-   */
-  acquire(
-    entry: Entry,
-    signal: AbortSignal,
-    onProgress?: (progress: LoadProgress) => void,
-  ): Promise<Lease>
-  /** Resolves with a lease of the predictor, in its best implementation without a configuration. */
-  acquirePredictor(tag: Tag, configuration: string | undefined, signal: AbortSignal): Promise<Lease>
-  /** Resolves with the implementation that `acquirePredictor` uses. */
-  resolvePredictor(
-    tag: Tag,
-    configuration: string | undefined,
-    signal: AbortSignal,
-  ): Promise<ResolvedImplementation>
-  /** Ends the loads of the tag for everyone who waits for them, and look-ups of its files. */
-  pause(tag: Tag): void
-}
-
 interface LeasesOptions {
   entries: Entries
   selector: ImplementationSelector
@@ -41,75 +19,92 @@ interface LeasesOptions {
   verdict: () => Promise<GpuVerdict | undefined>
 }
 
-export function createLeases(options: LeasesOptions): Leases {
-  const { entries, selector, predictions, models, progress, verdict } = options
+export class Leases {
+  #options: LeasesOptions
+  /** Work that precedes loads, such as look-ups of files, which `pause` ends. */
+  #pausable = new Map<Tag, Set<AbortController>>()
 
-  const pauses = createPauses()
-
-  async function lease(
-    { entry, implementation }: ResolvedImplementation,
-    paused: AbortSignal,
-  ): Promise<Lease> {
-    const { id, device } = implementation
-    const known = await verdict()
-    paused.throwIfAborted()
-    options.trace({ type: 'choice', tag: entry.tag, implementation: id, device })
-    return models.acquire(entry, implementation, known)
+  constructor(options: LeasesOptions) {
+    this.#options = options
   }
 
-  const acquire: Leases['acquire'] = async (entry, signal, onProgress = () => undefined) => {
+  /**
+   * Resolves with a lease of the best implementation for this device. `onProgress` receives the
+   * progress of a look-up of its files.
+   */
+  async acquire(
+    entry: Entry,
+    signal: AbortSignal,
+    onProgress: (progress: LoadProgress) => void = () => undefined,
+  ): Promise<Lease> {
+    const { progress, selector } = this.#options
     const unsubscribe = progress.subscribe((step) => step.tag === entry.tag && onProgress(step))
-    return pauses.run(entry.tag, async (paused) => {
+    return this.#untilPaused(entry.tag, async (paused) => {
       const either = AbortSignal.any([signal, paused])
-      const resolved = await resolveImplementation(options, entry, either).finally(unsubscribe)
+      const resolved = await resolveImplementation(this.#options, entry, either).finally(
+        unsubscribe,
+      )
       selector.benchmarkWhenIdle(resolved.entry)
-      return lease(resolved, paused)
+      return this.#lease(resolved, paused)
     })
   }
 
-  const resolvePredictor: Leases['resolvePredictor'] = async (tag, configuration, signal) => {
+  /** Resolves with a lease of the predictor, in its best implementation without a configuration. */
+  async acquirePredictor(
+    tag: Tag,
+    configuration: string | undefined,
+    signal: AbortSignal,
+  ): Promise<Lease> {
     if (configuration === undefined)
-      return resolveImplementation(options, await findPredictor(entries, tag), signal)
+      return this.acquire(await findPredictor(this.#options.entries, tag), signal)
+    return this.#untilPaused(tag, async (paused) =>
+      this.#lease(await this.resolvePredictor(tag, configuration, signal), paused),
+    )
+  }
+
+  /** Resolves with the implementation that `acquirePredictor` uses. */
+  async resolvePredictor(
+    tag: Tag,
+    configuration: string | undefined,
+    signal: AbortSignal,
+  ): Promise<ResolvedImplementation> {
+    const { entries, predictions } = this.#options
+    if (configuration === undefined)
+      return resolveImplementation(this.#options, await findPredictor(entries, tag), signal)
     const resolved = await predictions.resolveConfiguration(tag, configuration, signal)
     if (resolved.entry.type !== 'predictor') throw notPredictor(tag)
     return resolved
   }
 
-  return {
-    acquire,
-    async acquirePredictor(tag, configuration, signal) {
-      if (configuration === undefined) return acquire(await findPredictor(entries, tag), signal)
-      return pauses.run(tag, async (paused) =>
-        lease(await resolvePredictor(tag, configuration, signal), paused),
-      )
-    },
-    resolvePredictor,
-    pause(tag) {
-      pauses.abort(tag)
-      models.pause(tag)
-    },
+  /** Ends the loads of the tag for everyone who waits for them, and look-ups of its files. */
+  pause(tag: Tag): void {
+    for (const controller of this.#pausable.get(tag) ?? []) controller.abort(loadPaused(tag))
+    this.#options.models.pause(tag)
   }
-}
 
-/** Work that precedes loads, such as look-ups of files, which `pause` ends. */
-function createPauses() {
-  const running = new Map<Tag, Set<AbortController>>()
-  return {
-    /** Runs the work with a signal that aborts when loads of the tag are paused. */
-    async run<T>(tag: Tag, work: (paused: AbortSignal) => Promise<T>): Promise<T> {
-      const controller = new AbortController()
-      const controllers = running.get(tag) ?? new Set()
-      running.set(tag, controllers.add(controller))
-      try {
-        return await work(controller.signal)
-      } finally {
-        controllers.delete(controller)
-        if (controllers.size === 0) running.delete(tag)
-      }
-    },
-    abort(tag: Tag): void {
-      for (const controller of running.get(tag) ?? []) controller.abort(loadPaused(tag))
-    },
+  async #lease(
+    { entry, implementation }: ResolvedImplementation,
+    paused: AbortSignal,
+  ): Promise<Lease> {
+    const { models, trace, verdict } = this.#options
+    const { id, device } = implementation
+    const known = await verdict()
+    paused.throwIfAborted()
+    trace({ type: 'choice', tag: entry.tag, implementation: id, device })
+    return models.acquire(entry, implementation, known)
+  }
+
+  /** Runs the work with a signal that aborts when loads of the tag are paused. */
+  async #untilPaused<T>(tag: Tag, work: (paused: AbortSignal) => Promise<T>): Promise<T> {
+    const controller = new AbortController()
+    const controllers = this.#pausable.get(tag) ?? new Set()
+    this.#pausable.set(tag, controllers.add(controller))
+    try {
+      return await work(controller.signal)
+    } finally {
+      controllers.delete(controller)
+      if (controllers.size === 0) this.#pausable.delete(tag)
+    }
   }
 }
 

@@ -12,7 +12,7 @@ import { createCatalogIndex, type Entries } from '../library/entries.ts'
 import type { Models } from '../models/models.ts'
 import { type Leases, waitUntilLoaded } from './leases.ts'
 import { withRetry } from './retry.ts'
-import type { Trace } from './trace.ts'
+import type { Trace } from './middleware.ts'
 
 interface LoadingOptions extends StateOptions {
   entries: Entries

@@ -7,7 +7,7 @@ import type {
   PredictionResult,
 } from '../../types/index.ts'
 import { withTimeout } from '../../values/promises.ts'
-import { createLatestValue } from '../models/event-hub.ts'
+import { LatestValue } from '../models/event-hub.ts'
 
 /**
  * Resolves when `run` resolves, or after 5 s. Rejects if `run` rejects before that; the events
@@ -16,8 +16,10 @@ import { createLatestValue } from '../models/event-hub.ts'
 export async function streamPrediction(
   run: (onProgress: (progress: LoadProgress) => void) => Promise<PredictionResult>,
 ): Promise<EventStream<PredictionEvent>> {
-  const latest = createLatestValue<LoadProgress | undefined>(undefined)
-  const running = run(latest.set).then(withFiles).finally(latest.complete)
+  const latest = new LatestValue<LoadProgress | undefined>(undefined)
+  const running = run((progress) => latest.set(progress))
+    .then(withFiles)
+    .finally(() => latest.complete())
   await untilStatus(running)
   return { events: events() }
 

@@ -12,10 +12,9 @@ import type {
 import type { RecentInputs } from '../choice/recent-inputs.ts'
 import { type Entries, findPredictor } from '../library/entries.ts'
 import type { Predictions } from '../library/predictions.ts'
-import type { Authorize } from './authorization.ts'
 import { waitUntilLoaded, type Leases } from './leases.ts'
 import { streamPrediction } from './prediction-stream.ts'
-import { createQueue } from './queue.ts'
+import { Queue } from './queue.ts'
 import { withRetry } from './retry.ts'
 
 /** Creates the operations of the page's server handle. */
@@ -73,22 +72,15 @@ interface PredictorCall {
 
 /** Creates the operations over HTTP. They run the predictors of `control`. */
 export function createHttpPredictors(
-  { authorize, predictions }: { authorize: Authorize; predictions: Predictions },
+  predictions: Predictions,
   control: Pick<Control, 'describePredictor' | 'predict'>,
 ): Pick<Host, 'predictor' | 'createPrediction' | 'createRemotePrediction'> {
   /** Queue of all predictions. Each also waits for its predictor, which runs one by one. */
-  const queue = createQueue({ maxRunning: 32, maxPerClient: 64, maxTotal: 256 })
+  const queue = new Queue({ maxRunning: 32, maxPerClient: 64, maxTotal: 256 })
   return {
-    async predictor(tag, caller) {
-      authorize(caller)
-      return control.describePredictor(tag, caller)
-    },
-    async createPrediction(request, caller) {
-      authorize(caller)
-      return predictions.create(request, caller.signal)
-    },
+    predictor: control.describePredictor,
+    createPrediction: (request, caller) => predictions.create(request, caller.signal),
     async createRemotePrediction(request, caller) {
-      authorize(caller)
       const { tag, signature } = await control.describePredictor(request.tag, caller)
       const ticket = queue.enqueue(caller.client ?? '', caller.signal)
       try {

@@ -1,5 +1,5 @@
 /** Stores responses of `/v1/responses` in memory, for later requests that refer to them. */
-import type { Caller, Host, StoredResponse } from '../../types/index.ts'
+import type { Host, StoredItem, StoredResponse } from '../../types/index.ts'
 import type { CopyMessage, ResponseCopy, ResponseHandover } from '../messages.ts'
 
 /** Limits of the stored responses. */
@@ -30,97 +30,78 @@ interface ResponseStoreOptions {
   onRemoved?(ids: string[]): void
 }
 
-interface ResponseStore {
-  methods: ResponseMethods
-  /** Returns all stored responses, the least recently used first. */
-  list(): ResponseCopy[]
-}
-
 /**
- * Creates the store of a host. A key can only read its own responses. Beyond the limits, the least
- * recently used response of the key that stores the most is evicted. A key cannot evict the
- * responses of a key that stores less; its own new response is not stored then. `authorize` throws
- * for an invalid key.
+ * The store of a host. A key can only read its own responses. Beyond the limits, the least recently
+ * used response of the key that stores the most is evicted. A key cannot evict the responses of a
+ * key that stores less; its own new response is not stored then.
  */
-export function createResponseStore(
-  authorize: (caller: Caller) => void,
-  { limits = DEFAULT_LIMITS, initial = [], onStored, onRemoved }: ResponseStoreOptions = {},
-): ResponseStore {
-  const index = createIndex(initial)
-
-  const methods: ResponseMethods = {
-    async storeResponse(response, caller) {
-      authorize(caller)
-      const copy = { response, key: caller.key }
-      index.remove(response.id)
-      index.add(copy)
-      const evicted = selectEvicted(index.entries, limits)
-      if (evicted.includes(response.id)) {
-        index.remove(response.id)
-        return false
-      }
-      evicted.forEach(index.remove)
-      onStored?.(copy)
-      if (evicted.length > 0) onRemoved?.(evicted)
-      return true
-    },
-    async getStoredResponse(id, caller) {
-      authorize(caller)
-      return index.find(id, caller.key)
-    },
-    async getStoredItems(ids, caller) {
-      authorize(caller)
-      return ids.map((id) => index.findItem(id, caller.key))
-    },
-    async deleteStoredResponse(id, caller) {
-      authorize(caller)
-      if (index.find(id, caller.key) === null) return false
-      index.remove(id)
-      onRemoved?.([id])
-      return true
-    },
-  }
-  return {
-    methods,
-    list: () => Array.from(index.entries.values(), ({ response, key }) => ({ response, key })),
-  }
-}
-
-/** Creates the index of responses: by id, and by the ids of their output items. */
-function createIndex(initial: readonly ResponseCopy[]) {
+export class ResponseStore {
+  #limits: ResponseLimits
   /** Responses by id, the least recently used first. */
-  const entries = new Map<string, StoredEntry>()
-  const responseIdByItem = new Map<string, string>()
+  #entries = new Map<string, StoredEntry>()
+  #responseIdByItem = new Map<string, string>()
+  readonly methods: ResponseMethods
 
-  function add({ response, key }: ResponseCopy): void {
-    const { id, output } = response
-    entries.set(id, { response, key, bytes: 2 * JSON.stringify(response).length })
-    for (const item of output) responseIdByItem.set(item.id, id)
+  constructor({ limits = DEFAULT_LIMITS, initial = [], ...events }: ResponseStoreOptions = {}) {
+    this.#limits = limits
+    for (const copy of initial) this.#add(copy)
+    const { onStored, onRemoved } = events
+    this.methods = {
+      storeResponse: async (response, { key }) => {
+        const copy = { response, key }
+        this.#remove(response.id)
+        this.#add(copy)
+        const evicted = selectEvicted(this.#entries, this.#limits)
+        if (evicted.includes(response.id)) {
+          this.#remove(response.id)
+          return false
+        }
+        for (const id of evicted) this.#remove(id)
+        onStored?.(copy)
+        if (evicted.length > 0) onRemoved?.(evicted)
+        return true
+      },
+      getStoredResponse: async (id, { key }) => this.#find(id, key),
+      getStoredItems: async (ids, { key }) => ids.map((id) => this.#findItem(id, key)),
+      deleteStoredResponse: async (id, { key }) => {
+        if (this.#find(id, key) === null) return false
+        this.#remove(id)
+        onRemoved?.([id])
+        return true
+      },
+    }
   }
 
-  function find(id: string, key: string | null): StoredResponse | null {
-    const found = entries.get(id)
+  /** Returns all stored responses, the least recently used first. */
+  list(): ResponseCopy[] {
+    return Array.from(this.#entries.values(), ({ response, key }) => ({ response, key }))
+  }
+
+  #add({ response, key }: ResponseCopy): void {
+    const { id, output } = response
+    this.#entries.set(id, { response, key, bytes: 2 * JSON.stringify(response).length })
+    for (const item of output) this.#responseIdByItem.set(item.id, id)
+  }
+
+  /** Returns a response of this key, which then counts as used; `null` if there is none. */
+  #find(id: string, key: string | null): StoredResponse | null {
+    const found = this.#entries.get(id)
     if (!found || found.key !== key) return null
-    entries.delete(id)
-    entries.set(id, found)
+    this.#entries.delete(id)
+    this.#entries.set(id, found)
     return found.response
   }
 
-  initial.forEach(add)
-  return {
-    entries,
-    add,
-    /** Returns a response of this key, which then counts as used; `null` if there is none. */
-    find,
-    /** Returns an output item of a response of this key; `null` if there is none. */
-    findItem(id: string, key: string | null) {
-      const response = find(responseIdByItem.get(id) ?? '', key)
-      return response?.output.find((item) => item.id === id) ?? null
-    },
-    remove(id: string): void {
-      for (const item of entries.get(id)?.response.output ?? []) responseIdByItem.delete(item.id)
-      entries.delete(id)
-    },
+  /** Returns an output item of a response of this key; `null` if there is none. */
+  #findItem(id: string, key: string | null): StoredItem | null {
+    const response = this.#find(this.#responseIdByItem.get(id) ?? '', key)
+    return response?.output.find((item) => item.id === id) ?? null
+  }
+
+  #remove(id: string): void {
+    for (const item of this.#entries.get(id)?.response.output ?? [])
+      this.#responseIdByItem.delete(item.id)
+    this.#entries.delete(id)
   }
 }
 
@@ -144,17 +125,14 @@ function selectEvicted(stored: ReadonlyMap<string, StoredEntry>, limits: Respons
   return evicted
 }
 
-// The stored responses of a host, of which every page has a copy: the next host takes them over
-// (`host/tab/response-copies.ts`).
-
-/** Creates the response methods of a host that takes over the responses of an earlier one. */
-export function createSharedResponses(
-  authorize: (caller: Caller) => void,
-  { channelName, copies }: ResponseHandover,
-): ResponseMethods {
+/**
+ * Creates the response methods of a host that takes over the responses of an earlier one. Every page
+ * has a copy of them (`createResponseCopies` in `host/tab/page.ts`).
+ */
+export function createSharedResponses({ channelName, copies }: ResponseHandover): ResponseMethods {
   const channel = new BroadcastChannel(channelName)
   const publish = (message: CopyMessage): void => channel.postMessage(message)
-  const store = createResponseStore(authorize, {
+  const store = new ResponseStore({
     initial: copies,
     onStored: (copy) => publish({ type: 'stored', copies: [copy] }),
     onRemoved: (ids) => publish({ type: 'removed', ids }),

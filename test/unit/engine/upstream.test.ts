@@ -7,7 +7,7 @@ import type { Upstream } from '../../../src/catalog/upstream-schema.ts'
 import { SILENCE_TIMEOUT_MS } from '../../../src/engine/upstream/connection.ts'
 import { embedUpstream, generateUpstream } from '../../../src/engine/upstream/index.ts'
 import { InoriginError } from '../../../src/error.ts'
-import { createTrace, withTrace } from '../../../src/host/requests/trace.ts'
+import { Trace, withTrace } from '../../../src/host/requests/middleware.ts'
 import type { HostService, TraceEvent } from '../../../src/types/index.ts'
 import { createDeferred } from '../../support/deferred.ts'
 import {
@@ -555,7 +555,7 @@ describe('a key', () => {
       { forwardAuthorization: true },
     )
     const events: TraceEvent[] = []
-    const trace = createTrace()
+    const trace = new Trace()
     const methods = {
       generate: () => generateUpstream(REQUEST, MODEL, { ...call, key: SECRET }),
     } as unknown as HostService
@@ -564,7 +564,7 @@ describe('a key', () => {
         void events.push({ ...event, time: '' }),
     }
     const caller = { key: SECRET, signal: call.signal }
-    await failureOf(withTrace(methods, reporter).generate(REQUEST, caller))
+    await failureOf(withTrace(reporter)(methods).generate(REQUEST, caller))
     expect(events.map(({ type }) => type)).toEqual(['request', 'failure'])
     expect(JSON.stringify(events)).not.toMatch(/sk-of|Hi/)
   })

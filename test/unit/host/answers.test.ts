@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { gpuDiffers, verdictFromError } from '../../../src/device/gpu-verdict.ts'
 import { type ErrorCode, InoriginError } from '../../../src/error.ts'
 import { MODEL_METHODS, type ModelService } from '../../../src/host/models/model-service.ts'
-import { createBatchWriter } from '../../../src/host/requests/background-jobs.ts'
+import { BatchWriter } from '../../../src/host/requests/background-jobs.ts'
 import { streamPrediction } from '../../../src/host/requests/prediction-stream.ts'
 import { createHttpPredictors } from '../../../src/host/requests/predictors.ts'
 import { createRetryPolicy, withRetry } from '../../../src/host/requests/retry.ts'
@@ -284,10 +284,7 @@ describe('a prediction over HTTP', () => {
       predict: predict as Control['predict'],
     }
     const predictions = { create: () => Promise.reject(new Error('not called')) } as never
-    const { createRemotePrediction } = createHttpPredictors(
-      { authorize: () => undefined, predictions },
-      control,
-    )
+    const { createRemotePrediction } = createHttpPredictors(predictions, control)
     return (given: RemotePredictionRequest) =>
       createRemotePrediction(given, { ...caller(), client: 'tab' })
   }
@@ -325,7 +322,7 @@ describe('events of a background response', () => {
   test('are written at once, and those that come meanwhile as one batch', async () => {
     const batches: (readonly BackgroundEvent[])[] = []
     const first = createDeferred()
-    const writer = createBatchWriter(async (events) => {
+    const writer = new BatchWriter(async (events) => {
       batches.push(events)
       if (batches.length === 1) await first.promise
     }, 1e9)
@@ -342,7 +339,7 @@ describe('events of a background response', () => {
   })
 
   test('that cannot be written fail the next event, and the end', async () => {
-    const writer = createBatchWriter(async () => {
+    const writer = new BatchWriter(async () => {
       throw new Error('The disk is full.')
     }, 0)
     writer.add({ type: 'queued' })

@@ -8,7 +8,7 @@ import { createMeasurements } from '../../../src/host/choice/measurements.ts'
 import { createRecentInputs } from '../../../src/host/choice/recent-inputs.ts'
 import { createSelector } from '../../../src/host/choice/selector.ts'
 import { createThreadCount } from '../../../src/host/choice/thread-count.ts'
-import { createIdleMonitor, IDLE_DELAY_MS } from '../../../src/host/models/idle.ts'
+import { IdleMonitor, IDLE_DELAY_MS } from '../../../src/host/models/idle.ts'
 import type { ModelInstance } from '../../../src/host/models/model-instance.ts'
 import type { Models } from '../../../src/host/models/models.ts'
 import type { Tag } from '../../../src/types/index.ts'
@@ -130,7 +130,7 @@ function open(
   { kept = memory(), device = DEVICE, hasInputs = true, crashed = [] }: Circumstances = {},
 ) {
   const created = createModels(plan)
-  const idle = createIdleMonitor()
+  const idle = new IdleMonitor()
   const comparisons = createGpuComparisons(kept.database, async () => device)
   const recentInputs = createRecentInputs()
   if (hasInputs) recentInputs.keep(entry, { x: 1 })

@@ -5,17 +5,15 @@ import { NO_RECORD } from '../../../src/host/choice/load-crashes.ts'
 import type { ModelToHost } from '../../../src/host/messages.ts'
 import {
   createDirectPortOpener,
-  createModels,
-  type Models,
+  Models,
   type ResolvedImplementation,
 } from '../../../src/host/models/models.ts'
-import { createEventHub } from '../../../src/host/models/event-hub.ts'
-import { createIdleMonitor, IDLE_DELAY_MS } from '../../../src/host/models/idle.ts'
+import { EventHub } from '../../../src/host/models/event-hub.ts'
+import { IDLE_DELAY_MS, IdleMonitor } from '../../../src/host/models/idle.ts'
 import { startLoad } from '../../../src/host/models/implementation-load.ts'
-import { createLoadTrace } from '../../../src/host/models/load-trace.ts'
 import type { ModelInstance } from '../../../src/host/models/model-instance.ts'
 import type { ModelService, ModelSetup } from '../../../src/host/models/model-service.ts'
-import { createWatchdog, PING_INTERVAL_MS } from '../../../src/host/models/model-thread.ts'
+import { PING_INTERVAL_MS, Watchdog } from '../../../src/host/models/model-thread.ts'
 import type { TransferProgress } from '../../../src/store/transfer-rate.ts'
 import type { Remote, TraceReport } from '../../../src/types/index.ts'
 import { arrived } from '../../support/arrived.ts'
@@ -70,12 +68,12 @@ describe('models', () => {
   /** Models whose downloads never end. `transfer` reports the bytes of the last one. */
   function open() {
     let report = (_transfer: TransferProgress): void => undefined
-    const idle = createIdleMonitor()
+    const idle = new IdleMonitor()
     const traced: TraceReport[] = []
-    const models = createModels({
+    const models = new Models({
       ...LOADING,
-      progress: createEventHub(),
-      trace: createLoadTrace((event) => traced.push(event)),
+      progress: new EventHub(),
+      trace: (event) => traced.push(event),
       idle,
       ensure: (_resources, { onProgress }) => {
         report = onProgress
@@ -247,7 +245,7 @@ describe('a direct port', () => {
       },
       ended: ending.signal,
       openDirectPort: () => ((state.opened += 1), {} as MessagePort),
-    } as ModelInstance
+    } as unknown as ModelInstance
     const found = createDeferred<ResolvedImplementation>()
     const models = { find: () => instance } as unknown as Models
     const caller = new AbortController()
@@ -255,7 +253,7 @@ describe('a direct port', () => {
       state.reported += 1
       onOpened(caller)
     }
-    const opened = createDirectPortOpener(models, () => found.promise)
+    const opened = createDirectPortOpener(models, { resolvePredictor: () => found.promise })
     const ended = opened('@a/b', undefined, { key: null, signal: caller.signal, onEvent }).then(
       () => 'over',
       (error: Error) => error.message,
@@ -302,7 +300,7 @@ describe('an idle monitor', () => {
   test('calls each listener after its own time without a request', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
     const pass = (delays: number) => vi.advanceTimersByTimeAsync(delays * IDLE_DELAY_MS)
-    const idle = createIdleMonitor()
+    const idle = new IdleMonitor()
     const called: string[] = []
     idle.onIdle(() => called.push('short'))
     idle.onIdle(() => called.push('long'), 3 * IDLE_DELAY_MS)
@@ -333,7 +331,7 @@ describe('a watchdog', () => {
     const seen = { pings: 0, ended: [] as string[] }
     let isFree = true
     let isOwing = false
-    const watchdog = createWatchdog({
+    const watchdog = new Watchdog({
       type,
       ping: () => {
         seen.pings += 1

@@ -1,10 +1,6 @@
 /** The queue of a model: its order, its limits, and the admission to a full queue. */
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import {
-  CANCEL_DELAY_MS,
-  CONFIRM_TIMEOUT_MS,
-  createQueue,
-} from '../../../src/host/requests/queue.ts'
+import { CANCEL_DELAY_MS, CONFIRM_TIMEOUT_MS, Queue } from '../../../src/host/requests/queue.ts'
 
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })
@@ -20,7 +16,7 @@ const settle = () => new Promise((resolve) => setImmediate(resolve))
 
 /** A queue whose requests have the letter of their client first. `granted` lists those that may run. */
 function open(maxRunning: number, maxPerClient: number, maxTotal = maxPerClient) {
-  const queue = createQueue({ maxRunning, maxPerClient, maxTotal })
+  const queue = new Queue({ maxRunning, maxPerClient, maxTotal })
   const granted: string[] = []
   function enqueue(name: string) {
     const leaving = new AbortController()

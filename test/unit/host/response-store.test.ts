@@ -1,7 +1,8 @@
 /** How many stored responses are kept, for how long, and for whom. */
 import { describe, expect, it } from 'vitest'
 import { InoriginError } from '../../../src/error.ts'
-import { createResponseStore } from '../../../src/host/requests/response-store.ts'
+import { withAuthorization } from '../../../src/host/requests/middleware.ts'
+import { ResponseStore } from '../../../src/host/requests/response-store.ts'
 import type { Caller, StoredResponse } from '../../../src/types/index.ts'
 
 const callerOf = (key: string | null): Caller => ({ key, signal: new AbortController().signal })
@@ -18,7 +19,7 @@ const responseOf = (id: string, length = 5): StoredResponse => ({
 })
 
 function open(limits?: { responses: number; bytes: number }) {
-  const host = createResponseStore(() => {}, { limits }).methods
+  const host = new ResponseStore(limits && { limits }).methods
   return {
     host,
     store: (id: string, caller = ANN, length = 5) =>
@@ -105,9 +106,9 @@ describe('its limits', () => {
 })
 
 it('rejects callers without a valid key', async () => {
-  const host = createResponseStore(() => {
+  const host = withAuthorization(() => {
     throw new InoriginError('authentication', 'No.')
-  }).methods
+  })(new ResponseStore().methods)
   for (const work of [
     host.storeResponse(responseOf('a'), ANN),
     host.getStoredResponse('resp_a', ANN),
@@ -119,11 +120,12 @@ it('rejects callers without a valid key', async () => {
 
 it('reports changes, and begins with the responses of an earlier store', async () => {
   const changes: unknown[] = []
-  const { methods, list } = createResponseStore(() => {}, {
+  const store = new ResponseStore({
     limits: { responses: 2, bytes: 1e6 },
     onStored: ({ response, key }) => changes.push(['stored', response.id, key]),
     onRemoved: (ids) => changes.push(['removed', ids]),
   })
+  const { methods } = store
   for (const id of ['a', 'b', 'c']) await methods.storeResponse(responseOf(id), ANN)
   await methods.deleteStoredResponse('resp_c', BEA)
   await methods.deleteStoredResponse('resp_c', ANN)
@@ -136,7 +138,7 @@ it('reports changes, and begins with the responses of an earlier store', async (
     ['removed', ['resp_c']],
   ])
 
-  const next = createResponseStore(() => {}, { initial: list() }).methods
+  const next = new ResponseStore({ initial: store.list() }).methods
   expect(await next.getStoredResponse('resp_b', ANN)).toEqual(responseOf('b'))
   expect(await next.getStoredResponse('resp_b', BEA)).toBeNull()
   expect(await next.getStoredItems(['msg_b'], ANN)).toEqual([{ id: 'msg_b', text: 'xxxxx' }])

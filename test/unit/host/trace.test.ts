@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { InoriginError } from '../../../src/error.ts'
-import { createTrace, withTrace } from '../../../src/host/requests/trace.ts'
+import { Trace, withTrace } from '../../../src/host/requests/middleware.ts'
 import type { GenerationEvent, HostService, TraceEvent } from '../../../src/types/index.ts'
 import { collect, HELLO, scriptedHost, TINY } from '../wire/scripted-host.ts'
 
@@ -9,8 +9,8 @@ const SECRET = 'the secret prompt'
 /** A traced host, and a function that returns the events of its trace so far. */
 function open(overrides: Partial<HostService> = {}) {
   const scripted = { ...scriptedHost(), ...overrides } as unknown as HostService
-  const trace = createTrace()
-  const host = withTrace(scripted, trace)
+  const trace = new Trace()
+  const host = withTrace(trace)(scripted)
   const request = {
     model: TINY.tag,
     messages: [{ role: 'user' as const, content: SECRET }],

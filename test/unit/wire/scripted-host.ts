@@ -3,10 +3,9 @@ import {
   createScriptedHost,
   createTestBackground,
   type Loadable,
-  withAuthorization,
 } from '../../../src/extras/testing/scripted-host.ts'
 import { InoriginError } from '../../../src/error.ts'
-import { createAuthorization } from '../../../src/host/requests/authorization.ts'
+import { createAuthorization, withAuthorization } from '../../../src/host/requests/middleware.ts'
 import type {
   Caller,
   EmbeddingRequest,
@@ -194,10 +193,10 @@ export function scriptedHost({
       return { ...RESOURCE, blob: new Blob(['0123456789']) }
     },
   }
-  const guarded = withAuthorization({ ...scripted.host, ...methods }, (caller) => {
+  const guarded = withAuthorization((caller) => {
     host.callers.push(caller)
     authorize(caller)
-  })
+  })({ ...scripted.host, ...methods })
   const host: ScriptedHost = {
     ...guarded,
     ...overrides,
