@@ -8,11 +8,11 @@ import { ensureResources } from '../store/ensure.ts'
 import { raiseEpoch, withFence } from '../store/fence.ts'
 import type { Control, Host, HostService, LoadProgress } from '../types/index.ts'
 import { cacheSuccess } from '../values/promises.ts'
-import { createGpuComparisons, createGpuVerdicts } from './choice/gpu-verdict.ts'
-import { createLoadCrashes, type HostLives } from './choice/load-crashes.ts'
-import { createRecentInputs } from './choice/recent-inputs.ts'
+import { GpuComparisons, GpuVerdicts } from './choice/gpu-verdict.ts'
+import { type HostLives, LoadCrashes } from './choice/load-crashes.ts'
+import { RecentInputs } from './choice/recent-inputs.ts'
 import { createSelector } from './choice/selector.ts'
-import { createThreadCount, measureThreads } from './choice/thread-count.ts'
+import { measureThreads, ThreadCount } from './choice/thread-count.ts'
 import { createCatalogIndex, createEntries, type LookUpOptions } from './library/entries.ts'
 import { createFailureExplainer } from './library/explain-failure.ts'
 import { createImporter } from './library/import.ts'
@@ -175,12 +175,12 @@ function openModels(options: HostModelsOptions) {
   const { setup, database, entries, catalog, idle, onDownload, progress, trace } = options
   const { assets, device: preference } = setup
   const probe = cacheSuccess(async () => withInstalled(await probeDevice(), await catalog()))
-  const gpuVerdicts = createGpuVerdicts(database, probe)
+  const gpuVerdicts = new GpuVerdicts(database, probe)
   const { capabilities: device, verdict } = gpuVerdicts
-  const crashes = createLoadCrashes(database, options.lives)
-  const comparisons = createGpuComparisons(database, device)
-  const recentInputs = createRecentInputs()
-  const threads = createThreadCount({
+  const crashes = new LoadCrashes(database, options.lives)
+  const comparisons = new GpuComparisons(database, device)
+  const recentInputs = new RecentInputs()
+  const threads = new ThreadCount({
     database,
     device,
     measure: (count, signal) => measureThreads(assets, count, signal),

@@ -4,7 +4,7 @@
  */
 import type { Catalog, Embedder, ModelEntry } from '../../src/catalog/schema.ts'
 import { InoriginError } from '../../src/error.ts'
-import { createRecentInputs } from '../../src/host/choice/recent-inputs.ts'
+import { RecentInputs } from '../../src/host/choice/recent-inputs.ts'
 import type { Entries } from '../../src/host/library/entries.ts'
 import { LatestValue } from '../../src/host/models/event-hub.ts'
 import type { ModelInstance } from '../../src/host/models/model-instance.ts'
@@ -158,7 +158,7 @@ export function openHost(entry: ModelEntry | Embedder, model: LocalModel = {}) {
   const entries = { find: async () => entry } as unknown as Entries
   const catalog = async (): Promise<Catalog> => ({ version: 1, entries: [entry] })
   const fetchImages = createImageFetcher([])
-  const recentInputs = createRecentInputs()
+  const recentInputs = new RecentInputs()
   const generate = createGenerator({ entries, leases, upstreams, fetchImages })
   const methods = createLanguageModels({
     catalog,

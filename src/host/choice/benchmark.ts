@@ -139,14 +139,6 @@ function tooSlow(): InoriginError {
  */
 const LONG_IDLE_DELAY_MS = 10_000
 
-interface BenchmarkSchedule {
-  /** Measures the entry now, or after a running benchmark. See `ImplementationSelector`. */
-  benchmark(entry: Entry, device?: string): Promise<void>
-  benchmarkWhenIdle(entry: Entry): void
-  /** Waits for a benchmark of the tag that is running, or that can start now. */
-  settle(entry: Entry): Promise<void>
-}
-
 interface ScheduleOptions {
   models: Models
   idle: IdleMonitor
@@ -159,57 +151,65 @@ interface ScheduleOptions {
   runIdle: (untilRequest: AbortSignal) => Promise<void>
 }
 
-export function createBenchmarkSchedule(options: ScheduleOptions): BenchmarkSchedule {
-  const { models, idle, run, runIdle } = options
-  const runningBenchmarks = new Map<string, Promise<void>>()
+export class BenchmarkSchedule {
+  #options: ScheduleOptions
+  #running = new Map<string, Promise<void>>()
   /** Entries of used tags to measure when the host is idle. */
-  const scheduled = new Map<Tag, Entry>()
+  #scheduled = new Map<Tag, Entry>()
   /** Latest benchmark. Benchmarks run one after the other. */
-  let lastBenchmark: Promise<void> = Promise.resolve()
+  #last: Promise<void> = Promise.resolve()
 
-  function benchmark(entry: Entry, device?: string): Promise<void> {
+  constructor(options: ScheduleOptions) {
+    this.#options = options
+    const { idle, runIdle } = options
+    idle.onIdle(() => {
+      for (const tag of this.#scheduled.keys()) void this.#benchmarkScheduled(tag)
+    })
+    idle.onIdle(() => {
+      const untilRequest = idle.untilRequest()
+      void this.#enqueue(() => runIdle(untilRequest))
+    }, LONG_IDLE_DELAY_MS)
+  }
+
+  /** Measures the entry now, or after a running benchmark. */
+  benchmark(entry: Entry, device?: string): Promise<void> {
+    const { idle, run } = this.#options
     const key = keyOf(entry, device)
-    const running = runningBenchmarks.get(key)
+    const running = this.#running.get(key)
     if (running) return running
     const untilRequest = idle.untilRequest()
-    const benchmarking = enqueue(() => run(entry, device, untilRequest))
-    runningBenchmarks.set(key, benchmarking)
-    void benchmarking.then(() => runningBenchmarks.delete(key))
+    const benchmarking = this.#enqueue(() => run(entry, device, untilRequest))
+    this.#running.set(key, benchmarking)
+    void benchmarking.then(() => this.#running.delete(key))
     return benchmarking
   }
 
+  benchmarkWhenIdle(entry: Entry): void {
+    this.#scheduled.set(entry.tag, entry)
+  }
+
+  /** Waits for a benchmark of the tag that is running, or that can start now. */
+  async settle(entry: Entry): Promise<void> {
+    await this.#benchmarkScheduled(entry.tag)
+    await this.#running.get(keyOf(entry))
+  }
+
   /** Runs a benchmark after the latest one. Never rejects. */
-  function enqueue(work: () => Promise<void>): Promise<void> {
+  #enqueue(work: () => Promise<void>): Promise<void> {
     // A failed benchmark leaves the choice unchanged.
-    lastBenchmark = lastBenchmark.then(work).catch(() => undefined)
-    return lastBenchmark
+    this.#last = this.#last.then(work).catch(() => undefined)
+    return this.#last
   }
 
   /** Runs the benchmark that waits for the host to be idle, if no request uses a model now. */
-  async function benchmarkScheduled(tag: Tag): Promise<void> {
-    const entry = scheduled.get(tag)
+  async #benchmarkScheduled(tag: Tag): Promise<void> {
+    const { models, idle } = this.#options
+    const entry = this.#scheduled.get(tag)
     const isLoaded = models.ofTag(tag).some(({ ready }) => ready)
     if (!entry || !isLoaded || idle.isBusy) return
     const untilRequest = idle.untilRequest()
-    await benchmark(entry)
-    if (!untilRequest.aborted) scheduled.delete(tag)
-  }
-
-  idle.onIdle(() => {
-    for (const tag of scheduled.keys()) void benchmarkScheduled(tag)
-  })
-  idle.onIdle(() => {
-    const untilRequest = idle.untilRequest()
-    void enqueue(() => runIdle(untilRequest))
-  }, LONG_IDLE_DELAY_MS)
-
-  return {
-    benchmark,
-    benchmarkWhenIdle: (entry) => void scheduled.set(entry.tag, entry),
-    async settle(entry) {
-      await benchmarkScheduled(entry.tag)
-      await runningBenchmarks.get(keyOf(entry))
-    },
+    await this.benchmark(entry)
+    if (!untilRequest.aborted) this.#scheduled.delete(tag)
   }
 }
 

@@ -1,6 +1,6 @@
 /** Capabilities of this device, limited to those with which its GPU computes correct numbers. */
 import { sumBytes } from '../../catalog/memory-bytes.ts'
-import type { Implementation } from '../../catalog/schema.ts'
+import type { Entry, Implementation } from '../../catalog/schema.ts'
 import type { Capabilities } from '../../device/capabilities.ts'
 import {
   type GpuComparison,
@@ -21,52 +21,53 @@ import type { Tag } from '../../types/index.ts'
 import { isObject } from '../../values/objects.ts'
 import type { GpuComparisonRecords } from '../models/implementation-load.ts'
 
-interface GpuVerdicts {
-  capabilities(): Promise<Capabilities>
+export class GpuVerdicts {
+  #database: Database
+  #probe: () => Promise<Capabilities>
+  #recorded: GpuVerdict | undefined
+  /** Stored verdict. It is read once: every prediction needs it, and only this host writes it. */
+  #stored: Promise<GpuVerdict | undefined> | undefined
+
+  constructor(database: Database, probe: () => Promise<Capabilities>) {
+    this.#database = database
+    this.#probe = probe
+  }
+
+  capabilities = async (): Promise<Capabilities> =>
+    withoutUntrusted(await this.#probe(), await this.verdict())
+
   /** Resolves with the verdict on the GPU; `undefined` before the first self-test. */
-  verdict(): Promise<GpuVerdict | undefined>
+  verdict = async (): Promise<GpuVerdict | undefined> => {
+    const { webgpu } = await this.#probe()
+    if (this.#recorded || !webgpu) return this.#recorded
+    const subject = toVerdictKey(webgpu, await getBrowserName())
+    this.#stored ??= getDeviceFact(this.#database, subject, isGpuVerdict).catch(
+      (error: unknown) => {
+        this.#stored = undefined
+        throw error
+      },
+    )
+    const stored = await this.#stored
+    return this.#recorded ?? stored
+  }
+
   /** Applies the verdict of a load and stores it. A verdict by timeout is not stored. */
-  record(verdict: GpuVerdict): void
+  record = (verdict: GpuVerdict): void => {
+    this.#recorded = verdict
+    // If the verdict cannot be stored, the next host tests the GPU again.
+    if (!verdict.late) this.#store(verdict).catch(() => undefined)
+  }
+
+  async #store(verdict: GpuVerdict): Promise<void> {
+    const subject = await findSubject(this.#probe)
+    if (subject !== undefined) await putDeviceFact(this.#database, subject, verdict)
+  }
 }
 
-export function createGpuVerdicts(
-  database: Database,
-  probe: () => Promise<Capabilities>,
-): GpuVerdicts {
-  let recorded: GpuVerdict | undefined
-  /** Stored verdict. It is read once: every prediction needs it, and only this host writes it. */
-  let storedVerdict: Promise<GpuVerdict | undefined> | undefined
-
-  async function verdict(): Promise<GpuVerdict | undefined> {
-    const { webgpu } = await probe()
-    if (recorded || !webgpu) return recorded
-    const subject = toVerdictKey(webgpu, await getBrowserName())
-    storedVerdict ??= getDeviceFact(database, subject, isGpuVerdict).catch((error: unknown) => {
-      storedVerdict = undefined
-      throw error
-    })
-    const stored = await storedVerdict
-    return recorded ?? stored
-  }
-
-  async function store(newVerdict: GpuVerdict): Promise<void> {
-    const { webgpu } = await probe()
-    if (!webgpu) return
-    await putDeviceFact(database, toVerdictKey(webgpu, await getBrowserName()), newVerdict)
-  }
-
-  return {
-    verdict,
-    async capabilities() {
-      return withoutUntrusted(await probe(), await verdict())
-    },
-    record(newVerdict) {
-      recorded = newVerdict
-      if (newVerdict.late) return
-      // If the verdict cannot be stored, the next host tests the GPU again.
-      store(newVerdict).catch(() => undefined)
-    },
-  }
+/** Resolves with the subject of facts on this GPU and browser; `undefined` without a GPU. */
+async function findSubject(probe: () => Promise<Capabilities>): Promise<string | undefined> {
+  const { webgpu } = await probe()
+  return webgpu ? toVerdictKey(webgpu, await getBrowserName()) : undefined
 }
 
 // Stores for which predictors and image encoders the GPU computes the same as the CPU. Each is
@@ -92,72 +93,70 @@ interface StoredComparisons {
   recorded: number
 }
 
-export function createGpuComparisons(
-  database: Database,
-  probe: () => Promise<Capabilities>,
-): GpuComparisonRecords {
+export class GpuComparisons implements GpuComparisonRecords {
+  #database: Database
+  #probe: () => Promise<Capabilities>
   /** Comparisons of this host, by implementation. They apply before they are stored. */
-  const recent = new Map<string, GpuComparison>()
-  const { read, store } = createStoredComparisons(database, probe)
+  #recent = new Map<string, GpuComparison>()
+  #stored = new Map<Tag, Promise<StoredComparisons | undefined>>()
 
-  async function findOnGpu(
-    tag: Tag,
+  constructor(database: Database, probe: () => Promise<Capabilities>) {
+    this.#database = database
+    this.#probe = probe
+  }
+
+  async find(
+    { tag, type }: Entry,
     implementation: Implementation,
   ): Promise<GpuComparison | undefined> {
+    return type === 'predictor' ? this.#findOnGpu(tag, implementation) : undefined
+  }
+
+  async findEncoder(
+    entry: Entry,
+    implementation: Implementation,
+  ): Promise<GpuComparison | undefined> {
+    return entry.type === 'model' && entry.capabilities?.imageInput
+      ? this.#findOnGpu(entry.tag, implementation)
+      : undefined
+  }
+
+  mustCompare({ type }: Entry, { device, resources }: Implementation): boolean {
+    const graph = resources.filter((resource) => isGraphFile(resource.type))
+    return type === 'predictor' && device === 'webgpu' && sumBytes(graph) <= MAX_COMPARED_BYTES
+  }
+
+  record({ tag }: Entry, implementation: Implementation, comparison: GpuComparison): void {
+    const key = keyOf(implementation)
+    this.#recent.set(`${tag} ${key}`, comparison)
+    if (!comparison.isTransient) this.#store(tag, key, comparison).catch(() => undefined)
+  }
+
+  async #findOnGpu(tag: Tag, implementation: Implementation): Promise<GpuComparison | undefined> {
     if (implementation.device !== 'webgpu') return undefined
     const key = keyOf(implementation)
-    return recent.get(`${tag} ${key}`) ?? (await read(tag))[key]
+    return this.#recent.get(`${tag} ${key}`) ?? (await this.#read(tag))[key]
   }
 
-  return {
-    find: async ({ tag, type }, implementation) =>
-      type === 'predictor' ? findOnGpu(tag, implementation) : undefined,
-    findEncoder: async (entry, implementation) =>
-      entry.type === 'model' && entry.capabilities?.imageInput
-        ? findOnGpu(entry.tag, implementation)
-        : undefined,
-    mustCompare({ type }, { device, resources }) {
-      const graph = resources.filter((resource) => isGraphFile(resource.type))
-      return type === 'predictor' && device === 'webgpu' && sumBytes(graph) <= MAX_COMPARED_BYTES
-    },
-    record({ tag }, implementation, comparison) {
-      const key = keyOf(implementation)
-      recent.set(`${tag} ${key}`, comparison)
-      if (!comparison.isTransient) store(tag, key, comparison).catch(() => undefined)
-    },
-  }
-}
-
-/** Reads and stores comparisons on this GPU. */
-function createStoredComparisons(database: Database, probe: () => Promise<Capabilities>) {
-  const stored = new Map<Tag, Promise<StoredComparisons | undefined>>()
-
-  async function getEnvironment(): Promise<string | undefined> {
-    const { webgpu } = await probe()
-    return webgpu ? toVerdictKey(webgpu, await getBrowserName()) : undefined
-  }
-
-  async function read(tag: Tag): Promise<Record<string, GpuComparison>> {
-    const where = await getEnvironment()
+  async #read(tag: Tag): Promise<Record<string, GpuComparison>> {
+    const where = await findSubject(this.#probe)
     // Without working storage, every host compares again.
     const reading =
-      stored.get(tag) ??
-      getDeviceFact(database, subjectOf(tag), isStoredComparisons).catch(() => undefined)
-    stored.set(tag, reading)
+      this.#stored.get(tag) ??
+      getDeviceFact(this.#database, subjectOf(tag), isStoredComparisons).catch(() => undefined)
+    this.#stored.set(tag, reading)
     const fact = await reading
     return fact?.where === where ? (fact?.comparisons ?? {}) : {}
   }
 
-  async function store(tag: Tag, key: string, comparison: GpuComparison): Promise<void> {
-    const where = await getEnvironment()
+  async #store(tag: Tag, key: string, comparison: GpuComparison): Promise<void> {
+    const where = await findSubject(this.#probe)
     if (where === undefined) return
-    const comparisons = { ...(await read(tag)), [key]: comparison }
+    const comparisons = { ...(await this.#read(tag)), [key]: comparison }
     const fact: StoredComparisons = { where, comparisons, recorded: Date.now() }
-    stored.set(tag, Promise.resolve(fact))
-    await putFactOfGroup(database, COMPARISONS, subjectOf(tag), fact)
+    this.#stored.set(tag, Promise.resolve(fact))
+    await putFactOfGroup(this.#database, COMPARISONS, subjectOf(tag), fact)
   }
-
-  return { read, store }
 }
 
 const isGraphFile = (type: string): boolean => type === 'onnx' || type === 'data'

@@ -13,18 +13,6 @@ import type { Tag } from '../../types/index.ts'
 import { isObject } from '../../values/objects.ts'
 import type { LoadRecord } from '../models/implementation-load.ts'
 
-export interface LoadCrashes {
-  /** Resolves with why implementations of the entry must not be loaded, by id. */
-  find(entry: Pick<Entry, 'tag' | 'implementations'>): Promise<ReadonlyMap<string, string>>
-  /** Writes the record of a load. Rejects with `load_crashed` if it must not be loaded. */
-  begin(
-    entry: Pick<Entry, 'tag' | 'implementations'>,
-    implementation: Implementation,
-  ): Promise<LoadRecord>
-  /** Forgets the crashes of the tag, so that it is loaded again. */
-  forget(tag: Tag): Promise<void>
-}
-
 /** Ends of hosts that are no crashes. */
 export interface HostLives {
   /** Name of the liveness lock of this host; `null` without Web Locks. */
@@ -50,6 +38,8 @@ export const NO_RECORD: LoadRecord = {
   crashed: async () => {},
 }
 
+type LoadedEntry = Pick<Entry, 'tag' | 'implementations'>
+
 /** Stored crashes of an implementation. */
 interface CrashFact {
   /** Browser of the crashes. They are void with any other. */
@@ -60,15 +50,24 @@ interface CrashFact {
   loading: { since: number; life: string | null } | null
 }
 
-export function createLoadCrashes(database: Database, lives: HostLives): LoadCrashes {
-  const facts = createCrashFacts(database, lives)
+export class LoadCrashes {
+  #database: Database
+  #lives: HostLives
+  #facts = new Map<string, CrashFact>()
+  /** Resolves when the stored facts are known. */
+  #settled: Promise<void>
 
-  const hasCrashed = (tag: Tag, implementation: Implementation): boolean =>
-    facts.read(tag, implementation).crashes.filter(isRecent).length >= MAX_CRASHES
+  constructor(database: Database, lives: HostLives) {
+    this.#database = database
+    this.#lives = lives
+    // Without working storage, crashes are not remembered, and loads go on.
+    this.#settled = this.#settle().catch(() => undefined)
+  }
 
-  const find: LoadCrashes['find'] = async ({ tag, implementations }) => {
-    await facts.settled
-    const crashed = implementations.filter((one) => hasCrashed(tag, one))
+  /** Resolves with why implementations of the entry must not be loaded, by id. */
+  async find({ tag, implementations }: LoadedEntry): Promise<ReadonlyMap<string, string>> {
+    await this.#settled
+    const crashed = implementations.filter((one) => this.#hasCrashed(tag, one))
     const least = Math.min(...crashed.map(getMemoryBytes))
     const tooLarge = implementations.filter((one) => getMemoryBytes(one) > least)
     return new Map([
@@ -77,84 +76,68 @@ export function createLoadCrashes(database: Database, lives: HostLives): LoadCra
     ])
   }
 
-  return {
-    find,
-    async begin(entry, implementation) {
-      if (lives.own === null) return NO_RECORD
-      const { tag } = entry
-      await facts.settled
-      if (hasCrashed(tag, implementation)) throw loadCrashed(tag, implementation)
-      const subject = subjectOf(tag, implementation.id)
-      const fact = facts.read(tag, implementation)
-      const since = Date.now()
-      await facts
-        .put(subject, { ...fact, loading: { since, life: lives.own } })
-        .catch(() => undefined)
-      const store = (next: CrashFact) => facts.put(subject, next).catch(() => undefined)
-      return {
-        // A tab may crash in a load for another reason, so a load that succeeds acquits the others.
-        completed: () => store({ ...fact, crashes: [], loading: null }),
-        failed: () => store({ ...fact, loading: null }),
-        crashed: () => store(withCrash(fact, since)),
-      }
-    },
-    async forget(tag) {
-      await facts.settled
-      await facts.delete(tag)
-    },
+  /** Writes the record of a load. Rejects with `load_crashed` if it must not be loaded. */
+  async begin({ tag }: LoadedEntry, implementation: Implementation): Promise<LoadRecord> {
+    const life = this.#lives.own
+    if (life === null) return NO_RECORD
+    await this.#settled
+    if (this.#hasCrashed(tag, implementation)) throw loadCrashed(tag, implementation)
+    const subject = subjectOf(tag, implementation.id)
+    const fact = this.#read(tag, implementation)
+    const since = Date.now()
+    const store = (next: CrashFact) => this.#put(subject, next).catch(() => undefined)
+    await store({ ...fact, loading: { since, life } })
+    return {
+      // A tab may crash in a load for another reason, so a load that succeeds acquits the others.
+      completed: () => store({ ...fact, crashes: [], loading: null }),
+      failed: () => store({ ...fact, loading: null }),
+      crashed: () => store(withCrash(fact, since)),
+    }
   }
-}
 
-interface CrashFacts {
-  /** Resolves when the stored facts are known. */
-  settled: Promise<void>
-  read(tag: Tag, implementation: Implementation): CrashFact
-  put(subject: string, fact: CrashFact): Promise<void>
-  delete(tag: Tag): Promise<void>
-}
-
-function createCrashFacts(database: Database, lives: HostLives): CrashFacts {
-  const facts = new Map<string, CrashFact>()
+  /** Forgets the crashes of the tag, so that it is loaded again. */
+  async forget(tag: Tag): Promise<void> {
+    await this.#settled
+    const subjects = [...this.#facts.keys()].filter((one) => one.startsWith(subjectOf(tag, '')))
+    for (const subject of subjects) this.#facts.delete(subject)
+    await deleteDeviceFacts(this.#database, subjects)
+  }
 
   /** Reads the facts, and counts the records that dead hosts left behind. */
-  async function settle(): Promise<void> {
-    const stored = await listDeviceFacts(database, SUBJECT_PREFIX, isCrashFact)
-    const living = stored.length > 0 ? await lives.living() : new Set<string>()
+  async #settle(): Promise<void> {
+    const { lastEnded, living: listLiving } = this.#lives
+    const stored = await listDeviceFacts(this.#database, SUBJECT_PREFIX, isCrashFact)
+    const living = stored.length > 0 ? await listLiving() : new Set<string>()
     for (const [subject, fact] of stored) {
-      facts.set(subject, fact)
+      this.#facts.set(subject, fact)
       const { loading } = fact
       if (!loading || (loading.life !== null && living.has(loading.life))) continue
-      const isCrash = loading.life !== null && loading.life !== lives.lastEnded
-      await put(subject, isCrash ? withCrash(fact, loading.since) : { ...fact, loading: null })
+      const isCrash = loading.life !== null && loading.life !== lastEnded
+      await this.#put(
+        subject,
+        isCrash ? withCrash(fact, loading.since) : { ...fact, loading: null },
+      )
     }
   }
 
-  async function put(subject: string, fact: CrashFact): Promise<void> {
+  async #put(subject: string, fact: CrashFact): Promise<void> {
     const current = { ...fact, crashes: fact.crashes.filter(isRecent) }
     if (current.crashes.length === 0 && !current.loading) {
-      facts.delete(subject)
-      return deleteDeviceFacts(database, [subject])
+      this.#facts.delete(subject)
+      return deleteDeviceFacts(this.#database, [subject])
     }
-    facts.set(subject, current)
-    await putDeviceFact(database, subject, current)
+    this.#facts.set(subject, current)
+    await putDeviceFact(this.#database, subject, current)
   }
 
-  function read(tag: Tag, { id }: Implementation): CrashFact {
-    const fact = facts.get(subjectOf(tag, id))
+  #read(tag: Tag, { id }: Implementation): CrashFact {
+    const fact = this.#facts.get(subjectOf(tag, id))
     const where = navigator.userAgent
     return fact?.where === where ? fact : { where, crashes: [], loading: null }
   }
 
-  return {
-    // Without working storage, crashes are not remembered, and loads go on.
-    settled: settle().catch(() => undefined),
-    read,
-    put,
-    async delete(tag) {
-      const subjects = [...facts.keys()].filter((subject) => subject.startsWith(subjectOf(tag, '')))
-      for (const subject of subjects) facts.delete(subject)
-      await deleteDeviceFacts(database, subjects)
-    },
+  #hasCrashed(tag: Tag, implementation: Implementation): boolean {
+    return this.#read(tag, implementation).crashes.filter(isRecent).length >= MAX_CRASHES
   }
 }
 

@@ -8,31 +8,12 @@ import type { Database } from '../../store/database.ts'
 import type { Tag } from '../../types/index.ts'
 import { isObject } from '../../values/objects.ts'
 
-/** Measurements of a tag's implementations. */
-interface KnownMeasurements {
-  /** Measurements by implementation id. */
-  measured: Map<string, Measurement>
-  /**
-   * Ids of the implementations that must not be measured again, even if there is no measurement.
-   */
-  tried: Set<string>
-}
-
 /** Result of measuring an implementation. */
 export interface MeasurementResult {
   /** Measurement; `null` if the implementation rejects the inputs of callers. */
   measurement: Measurement | null
   /** `true` if the failure may be temporary. The next visit measures the implementation again. */
   isTransient?: boolean
-}
-
-export interface Measurements {
-  get(entry: Entry, deviceId: string, capabilities: Capabilities): Promise<KnownMeasurements>
-  record(
-    result: { tag: Tag; implementation: Implementation } & MeasurementResult,
-    deviceId: string,
-    capabilities: Capabilities,
-  ): Promise<void>
 }
 
 interface StoredMeasurements {
@@ -63,91 +44,78 @@ const MAX_TRANSIENT_FAILURES = 3
 /** Time in milliseconds in which a further use is not recorded. */
 const LAST_USED_RESOLUTION_MS = 86_400_000
 
-export function createMeasurements(database: Database): Measurements {
-  const facts = createFacts(database)
+export class Measurements {
+  #database: Database
+  #cache = new Map<string, CachedMeasurements>()
 
-  return {
-    async get({ tag, implementations }, deviceId, capabilities) {
-      const { runs, untilRestart } = await facts.read(
-        subjectOf(tag, deviceId),
-        environmentOf(capabilities),
-      )
-      const measured = new Map<string, Measurement>()
-      const tried = new Set<string>()
-      for (const implementation of implementations) {
-        const key = keyOf(implementation)
-        const run = runs[key] === undefined ? untilRestart?.[key] : runs[key]
-        if (run !== undefined) tried.add(implementation.id)
-        if (run) measured.set(implementation.id, run)
-      }
-      return { measured, tried }
-    },
-    async record({ tag, implementation, ...result }, deviceId, capabilities) {
-      const subject = subjectOf(tag, deviceId)
-      const fact = withResult(
-        await facts.read(subject, environmentOf(capabilities)),
-        keyOf(implementation),
-        result,
-      )
-      await facts.write(subject, fact)
-    },
+  constructor(database: Database) {
+    this.#database = database
   }
-}
 
-interface Facts {
-  /** Resolves with the measurements that were made at `where`. */
-  read(subject: string, where: string): Promise<CachedMeasurements>
-  /** Applies measurements at once. Resolves after they are stored. */
-  write(subject: string, fact: CachedMeasurements): Promise<void>
-}
+  /**
+   * Resolves with the measurements by implementation id, and the ids of those that must not be
+   * measured again, even if there is no measurement.
+   */
+  async get({ tag, implementations }: Entry, deviceId: string, capabilities: Capabilities) {
+    const where = environmentOf(capabilities)
+    const { runs, untilRestart } = await this.#read(subjectOf(tag, deviceId), where)
+    const measured = new Map<string, Measurement>()
+    const tried = new Set<string>()
+    for (const implementation of implementations) {
+      const key = keyOf(implementation)
+      const run = runs[key] === undefined ? untilRestart?.[key] : runs[key]
+      if (run !== undefined) tried.add(implementation.id)
+      if (run) measured.set(implementation.id, run)
+    }
+    return { measured, tried }
+  }
 
-function createFacts(database: Database): Facts {
-  const cache = new Map<string, CachedMeasurements>()
+  /** Applies a result at once. Resolves after it is stored. */
+  async record(
+    {
+      tag,
+      implementation,
+      ...result
+    }: { tag: Tag; implementation: Implementation } & MeasurementResult,
+    deviceId: string,
+    capabilities: Capabilities,
+  ): Promise<void> {
+    const subject = subjectOf(tag, deviceId)
+    const before = await this.#read(subject, environmentOf(capabilities))
+    const fact = withResult(before, keyOf(implementation), result)
+    this.#putInCache(subject, fact)
+    await this.#store(subject, fact)
+  }
 
   /** Caches the most recently used facts. Evicted ones are read from the database again. */
-  function putInCache(subject: string, fact: CachedMeasurements): void {
-    cache.delete(subject)
-    cache.set(subject, fact)
-    const [oldest] = cache.keys()
-    if (cache.size > SPEEDS.maxFacts && oldest !== undefined) cache.delete(oldest)
+  #putInCache(subject: string, fact: CachedMeasurements): void {
+    this.#cache.delete(subject)
+    this.#cache.set(subject, fact)
+    const [oldest] = this.#cache.keys()
+    if (this.#cache.size > SPEEDS.maxFacts && oldest !== undefined) this.#cache.delete(oldest)
   }
 
-  async function read(subject: string, where: string): Promise<CachedMeasurements> {
-    const empty: StoredMeasurements = { where, runs: {} }
-    const latest = cache.get(subject) ?? (await readStored(subject)) ?? empty
-    const current = latest.where === where ? latest : empty
-    putInCache(subject, current)
+  /** Resolves with the measurements that were made at `where`. */
+  async #read(subject: string, where: string): Promise<CachedMeasurements> {
+    const latest = this.#cache.get(subject) ?? (await this.#readStored(subject))
+    const current = latest?.where === where ? latest : { where, runs: {} }
+    this.#putInCache(subject, current)
     return current
   }
 
-  async function readStored(subject: string): Promise<StoredMeasurements | undefined> {
+  async #readStored(subject: string): Promise<StoredMeasurements | undefined> {
     // Without working storage, measurements apply until this host ends.
-    const fact = await getDeviceFact(database, subject, isStoredMeasurements).catch(() => undefined)
+    const reading = getDeviceFact(this.#database, subject, isStoredMeasurements)
+    const fact = await reading.catch(() => undefined)
     // A wrong clock may have recorded a time in the future.
     const isUseRecorded = Math.abs(Date.now() - (fact?.lastUsed ?? 0)) < LAST_USED_RESOLUTION_MS
-    if (fact && !isUseRecorded) void store(subject, fact)
+    if (fact && !isUseRecorded) void this.#store(subject, fact)
     return fact
   }
 
-  async function store(
-    subject: string,
-    { where, runs, failed }: StoredMeasurements,
-  ): Promise<void> {
-    const fact: StoredMeasurements = {
-      where,
-      runs,
-      ...(failed && { failed }),
-      lastUsed: Date.now(),
-    }
-    await putFactOfGroup(database, SPEEDS, subject, fact).catch(() => undefined)
-  }
-
-  return {
-    read,
-    write(subject, fact) {
-      putInCache(subject, fact)
-      return store(subject, fact)
-    },
+  async #store(subject: string, { where, runs, failed }: StoredMeasurements): Promise<void> {
+    const fact = { where, runs, ...(failed && { failed }), lastUsed: Date.now() }
+    await putFactOfGroup(this.#database, SPEEDS, subject, fact).catch(() => undefined)
   }
 }
 

@@ -8,17 +8,6 @@ import { isInstanceOf } from '../../values/objects.ts'
 
 type Inputs = Record<string, unknown>
 
-export interface RecentInputs {
-  /**
-   * Copies inputs that a predictor accepted. It keeps the first ones of an entry with several
-   * implementations, if they are not too large.
-   */
-  keep(entry: Entry, inputs: Inputs): void
-  find(tag: Tag): Inputs | undefined
-  /** Drops the inputs of a tag, and keeps no others of it. */
-  finish(tag: Tag): void
-}
-
 /** Largest size in bytes of kept inputs: of one predictor, and number of predictors. */
 const MAX_INPUT_BYTES = 16 * 2 ** 20
 const MAX_PREDICTORS = 4
@@ -26,23 +15,30 @@ const MAX_PREDICTORS = 4
 /** Maximum number of values that are looked at to find the size of inputs. */
 const MAX_SIZED_VALUES = 100_000
 
-export function createRecentInputs(): RecentInputs {
-  const kept = new Map<Tag, Inputs>()
-  const finished = new Set<Tag>()
-  return {
-    keep({ tag, type, implementations }, inputs) {
-      const isWanted = type === 'predictor' && implementations.length > 1
-      if (!isWanted || kept.has(tag) || finished.has(tag)) return
-      if (!isSmall(inputs)) return
-      kept.set(tag, structuredClone(inputs))
-      const [oldest] = kept.keys()
-      if (kept.size > MAX_PREDICTORS && oldest !== undefined) kept.delete(oldest)
-    },
-    find: (tag) => kept.get(tag),
-    finish(tag) {
-      kept.delete(tag)
-      finished.add(tag)
-    },
+export class RecentInputs {
+  #kept = new Map<Tag, Inputs>()
+  #finished = new Set<Tag>()
+
+  /**
+   * Copies inputs that a predictor accepted. It keeps the first ones of an entry with several
+   * implementations, if they are not too large.
+   */
+  keep({ tag, type, implementations }: Entry, inputs: Inputs): void {
+    const isWanted = type === 'predictor' && implementations.length > 1
+    if (!isWanted || this.#kept.has(tag) || this.#finished.has(tag) || !isSmall(inputs)) return
+    this.#kept.set(tag, structuredClone(inputs))
+    const [oldest] = this.#kept.keys()
+    if (this.#kept.size > MAX_PREDICTORS && oldest !== undefined) this.#kept.delete(oldest)
+  }
+
+  find(tag: Tag): Inputs | undefined {
+    return this.#kept.get(tag)
+  }
+
+  /** Drops the inputs of a tag, and keeps no others of it. */
+  finish(tag: Tag): void {
+    this.#kept.delete(tag)
+    this.#finished.add(tag)
   }
 }
 

@@ -13,51 +13,31 @@ import type { DeviceSummary, Explanation, Reason } from '../../types/index.ts'
 import type { Database } from '../../store/database.ts'
 import type { IdleMonitor } from '../models/idle.ts'
 import type { GpuComparisonRecords } from '../models/implementation-load.ts'
-import type { Models } from '../models/models.ts'
 import {
   type BenchmarkOptions,
-  createBenchmarkSchedule,
+  BenchmarkSchedule,
   runBenchmark,
   selectMeasurable,
 } from './benchmark.ts'
 import type { LoadCrashes } from './load-crashes.ts'
-import { createMeasurements, type Measurements } from './measurements.ts'
+import { Measurements } from './measurements.ts'
 import type { ThreadCount } from './thread-count.ts'
-
-export interface ImplementationSelector {
-  /**
-   * Resolves with the choice by current knowledge. Rejects with `unavailable` if no implementation
-   * can run. `device` names the device for stored measurements. Default: derived from the hardware.
-   */
-  select(entry: Entry, device?: string): Promise<ImplementationChoice>
-  /**
-   * Measures the implementations that have no measurement, once for each implementation and device.
-   * Concurrent callers share one benchmark. It ends early when a request begins to use a model.
-   * Never rejects. A measurement takes some seconds.
-   */
-  benchmark(entry: Entry, device?: string): Promise<void>
-  /** Runs `benchmark` when the tag is loaded and the host is idle, again after an early end. */
-  benchmarkWhenIdle(entry: Entry): void
-  /**
-   * Resolves with the reasons for the result of `select`. It waits for a benchmark of the tag that is
-   * running, or that can start because no request uses a model.
-   */
-  explain(entry: Entry): Promise<Explanation>
-}
 
 interface SelectorOptions extends BenchmarkOptions {
   idle: IdleMonitor
   device: () => Promise<Capabilities>
   preference: Preference
-  threads: ThreadCount
+  threads: Pick<ThreadCount, 'current' | 'measure'>
   crashes: Pick<LoadCrashes, 'find'>
   comparisons: GpuComparisonRecords
 }
 
-export function createSelector(options: SelectorOptions): ImplementationSelector {
+export type ImplementationSelector = ReturnType<typeof createSelector>
+
+export function createSelector(options: SelectorOptions) {
   const { database, models, idle, verdict, preference, threads } = options
   const { comparisons, recentInputs } = options
-  const measurements = createMeasurements(database)
+  const measurements = new Measurements(database)
   const getKnown = (entry: Entry, name: string | undefined) =>
     readKnowledge(options, measurements, entry, name)
 
@@ -84,21 +64,40 @@ export function createSelector(options: SelectorOptions): ImplementationSelector
       measurements.record({ tag: entry.tag, implementation, ...result }, id, capabilities),
     )
     const { implementation } = await select(entry, name)
-    closeUnused(models, entry, implementation)
+    // Unused instances of the implementations that were not chosen need not stay in memory.
+    for (const instance of models.ofTag(entry.tag)) {
+      if (instance.referenceCount === 0 && instance.implementation.id !== implementation.id)
+        instance.close('replaced')
+    }
   }
 
-  const { settle, ...schedule } = createBenchmarkSchedule({
+  const schedule = new BenchmarkSchedule({
     models,
     idle,
     run: benchmarkMissing,
-    runIdle: threads.measure,
+    runIdle: (untilRequest) => threads.measure(untilRequest),
   })
 
   return {
+    /**
+     * Resolves with the choice by current knowledge. Rejects with `unavailable` if no implementation
+     * can run. `device` names the device for stored measurements. Default: derived from the hardware.
+     */
     select,
-    ...schedule,
-    async explain(entry) {
-      await settle(entry)
+    /**
+     * Measures the implementations that have no measurement, once for each implementation and device.
+     * Concurrent callers share one benchmark. It ends early when a request begins to use a model.
+     * Never rejects. A measurement takes some seconds.
+     */
+    benchmark: (entry: Entry, device?: string) => schedule.benchmark(entry, device),
+    /** Runs `benchmark` when the tag is loaded and the host is idle, again after an early end. */
+    benchmarkWhenIdle: (entry: Entry) => schedule.benchmarkWhenIdle(entry),
+    /**
+     * Resolves with the reasons for the result of `select`. It waits for a benchmark of the tag that
+     * is running, or that can start because no request uses a model.
+     */
+    async explain(entry: Entry): Promise<Explanation> {
+      await schedule.settle(entry)
       const { capabilities, id, measured, refusals } = await getKnown(entry, undefined)
       const { reasons } = findImplementation(entry, capabilities, preference, measured, refusals)
       return {
@@ -142,14 +141,6 @@ async function selectUnmeasured(
   const compared = [...decided, ...unmeasured]
   const hasDefault = compared.some((one) => one === comparable[0])
   return hasDefault && compared.length > 1 ? unmeasured : []
-}
-
-/** Closes unused instances of the implementations that were not chosen. */
-function closeUnused(models: Models, entry: Entry, chosen: Implementation): void {
-  for (const instance of models.ofTag(entry.tag)) {
-    if (instance.referenceCount === 0 && instance.implementation.id !== chosen.id)
-      instance.close('replaced')
-  }
 }
 
 /** Adds to the reasons where image encoders run, if it is not on the device of the model. */

@@ -15,18 +15,6 @@ import { unlessAborted } from '../../values/promises.ts'
 import { MODEL_METHODS, type ModelService } from '../models/model-service.ts'
 import { startModelThread } from '../models/model-thread.ts'
 
-export interface ThreadCount {
-  /** Resolves with the fastest number of threads; `undefined` before it was measured. */
-  get(): Promise<number | undefined>
-  /** Resolves with the number of threads of a load at this time: the fastest, or a guess before that. */
-  current(): Promise<number>
-  /**
-   * Measures each number of threads if a load has asked for the fastest, and it is not known. Takes
-   * about four seconds for each. Rejects when the signal aborts, and stores nothing then.
-   */
-  measure(untilRequest: AbortSignal): Promise<void>
-}
-
 interface ThreadCountOptions {
   database: Database
   device: () => Promise<Capabilities>
@@ -46,47 +34,62 @@ const SUBJECT = 'threads'
 /** Timeout in milliseconds for one number of threads, with the start of the runtime. */
 const MEASURE_TIMEOUT_MS = 30_000
 
-export function createThreadCount({ database, device, measure }: ThreadCountOptions): ThreadCount {
-  let latest: ThreadFact | undefined
-  let isNeeded = false
+export class ThreadCount {
+  #options: ThreadCountOptions
+  #latest: ThreadFact | undefined
+  #isNeeded = false
 
-  async function read(where: string): Promise<number | undefined> {
-    // Without working storage, the measurement applies until this host ends.
-    latest ??= await getDeviceFact(database, SUBJECT, isThreadFact).catch(() => undefined)
-    return latest?.where === where ? latest.threads : undefined
+  constructor(options: ThreadCountOptions) {
+    this.#options = options
   }
 
-  return {
-    async get() {
-      isNeeded = true
-      return read(environmentOf(await device()))
-    },
-    async current() {
-      const capabilities = await device()
-      const { wasm, cores } = capabilities
-      if (!wasm.threads) return 1
-      return (await read(environmentOf(capabilities))) ?? guessThreads(cores)
-    },
-    async measure(untilRequest) {
-      const capabilities = await device()
-      const { wasm, cores } = capabilities
-      const where = environmentOf(capabilities)
-      if (!isNeeded || !wasm.threads || cores === 1 || (await read(where)) !== undefined) return
-      const timesMs = new Map<number, number>()
-      for (const threads of listThreadCounts(cores)) {
-        untilRequest.throwIfAborted()
-        const timeout = AbortSignal.timeout(MEASURE_TIMEOUT_MS)
-        const time = measure(threads, AbortSignal.any([untilRequest, timeout]))
-        // A number with which the runtime does not start is not used.
-        timesMs.set(threads, await time.catch(() => Infinity))
-      }
+  /** Resolves with the fastest number of threads; `undefined` before it was measured. */
+  get = async (): Promise<number | undefined> => {
+    this.#isNeeded = true
+    return this.#read(environmentOf(await this.#options.device()))
+  }
+
+  /** Resolves with the number of threads of a load at this time: the fastest, or a guess before that. */
+  async current(): Promise<number> {
+    const capabilities = await this.#options.device()
+    const { wasm, cores } = capabilities
+    if (!wasm.threads) return 1
+    return (await this.#read(environmentOf(capabilities))) ?? guessThreads(cores)
+  }
+
+  /**
+   * Measures each number of threads if a load has asked for the fastest, and it is not known. Takes
+   * about four seconds for each. Rejects when the signal aborts, and stores nothing then.
+   */
+  async measure(untilRequest: AbortSignal): Promise<void> {
+    const { database, device, measure } = this.#options
+    const capabilities = await device()
+    const { wasm, cores } = capabilities
+    const where = environmentOf(capabilities)
+    if (!this.#isNeeded || !wasm.threads || cores === 1) return
+    if ((await this.#read(where)) !== undefined) return
+    const timesMs = new Map<number, number>()
+    for (const threads of listThreadCounts(cores)) {
       untilRequest.throwIfAborted()
-      isNeeded = false
-      const threads = findFastest(timesMs)
-      if (threads === undefined) return
-      latest = { where, threads }
-      await putDeviceFact(database, SUBJECT, latest).catch(() => undefined)
-    },
+      const timeout = AbortSignal.timeout(MEASURE_TIMEOUT_MS)
+      const time = measure(threads, AbortSignal.any([untilRequest, timeout]))
+      // A number with which the runtime does not start is not used.
+      timesMs.set(threads, await time.catch(() => Infinity))
+    }
+    untilRequest.throwIfAborted()
+    this.#isNeeded = false
+    const threads = findFastest(timesMs)
+    if (threads === undefined) return
+    this.#latest = { where, threads }
+    await putDeviceFact(database, SUBJECT, this.#latest).catch(() => undefined)
+  }
+
+  async #read(where: string): Promise<number | undefined> {
+    // Without working storage, the measurement applies until this host ends.
+    this.#latest ??= await getDeviceFact(this.#options.database, SUBJECT, isThreadFact).catch(
+      () => undefined,
+    )
+    return this.#latest?.where === where ? this.#latest.threads : undefined
   }
 }
 
@@ -106,9 +109,10 @@ const environmentOf = ({ cores }: Capabilities): string =>
 const isThreadFact = (value: unknown): value is ThreadFact =>
   isObject(value) && typeof value['where'] === 'string' && typeof value['threads'] === 'number'
 
-// Measures WASM with a number of threads, in a worker that runs nothing else.
-
-/** Resolves with milliseconds of a fixed piece of work. Rejects when the signal aborts. */
+/**
+ * Resolves with milliseconds of a fixed piece of work, in a worker that runs nothing else. Rejects
+ * when the signal aborts.
+ */
 export async function measureThreads(
   assets: string,
   threads: number,

@@ -3,8 +3,8 @@ import { afterEach, expect, test, vi } from 'vitest'
 import type { Implementation } from '../../../src/catalog/schema.ts'
 import { probeDevice } from '../../../src/device/capabilities.ts'
 import type { GpuVerdict } from '../../../src/device/gpu-verdict.ts'
-import { createGpuVerdicts } from '../../../src/host/choice/gpu-verdict.ts'
-import { createLoadCrashes, type HostLives } from '../../../src/host/choice/load-crashes.ts'
+import { GpuVerdicts } from '../../../src/host/choice/gpu-verdict.ts'
+import { LoadCrashes, type HostLives } from '../../../src/host/choice/load-crashes.ts'
 import type { Database } from '../../../src/store/database.ts'
 import { putDeviceFact } from '../../../src/store/device-facts.ts'
 import { freshDatabase } from './fixture.ts'
@@ -32,7 +32,7 @@ let hosts = 0
 
 /** The crashes as the next host sees them. Hosts before it are dead. */
 function nextHost(database: Database, lives: Partial<HostLives> = {}) {
-  return createLoadCrashes(database, {
+  return new LoadCrashes(database, {
     own: `host ${(hosts += 1)}`,
     lastEnded: null,
     living: async () => new Set<string>(),
@@ -138,10 +138,10 @@ test.each<[string, GpuVerdict, boolean]>([
   ['late with a feature', { features: [], late: true }, false],
 ])('a verdict of a GPU is stored unless it is late: %s', async (_, found, isStored) => {
   const database = freshDatabase()
-  const host = createGpuVerdicts(database, probeDevice)
+  const host = new GpuVerdicts(database, probeDevice)
   host.record(found)
   expect(await host.verdict()).toEqual(found)
-  const next = () => createGpuVerdicts(database, probeDevice).verdict()
+  const next = () => new GpuVerdicts(database, probeDevice).verdict()
   if (isStored) await expect.poll(next).toEqual(found)
   else {
     // A verdict that is stored comes after it: what would have been written is there by then.

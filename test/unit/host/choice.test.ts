@@ -3,11 +3,11 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import type { Entry, Implementation, PredictorEntry } from '../../../src/catalog/schema.ts'
 import type { Capabilities } from '../../../src/device/capabilities.ts'
 import { type ErrorCode, InoriginError } from '../../../src/error.ts'
-import { createGpuComparisons } from '../../../src/host/choice/gpu-verdict.ts'
-import { createMeasurements } from '../../../src/host/choice/measurements.ts'
-import { createRecentInputs } from '../../../src/host/choice/recent-inputs.ts'
+import { GpuComparisons } from '../../../src/host/choice/gpu-verdict.ts'
+import { Measurements } from '../../../src/host/choice/measurements.ts'
+import { RecentInputs } from '../../../src/host/choice/recent-inputs.ts'
 import { createSelector } from '../../../src/host/choice/selector.ts'
-import { createThreadCount } from '../../../src/host/choice/thread-count.ts'
+import { ThreadCount } from '../../../src/host/choice/thread-count.ts'
 import { IdleMonitor, IDLE_DELAY_MS } from '../../../src/host/models/idle.ts'
 import type { ModelInstance } from '../../../src/host/models/model-instance.ts'
 import type { Models } from '../../../src/host/models/models.ts'
@@ -131,8 +131,8 @@ function open(
 ) {
   const created = createModels(plan)
   const idle = new IdleMonitor()
-  const comparisons = createGpuComparisons(kept.database, async () => device)
-  const recentInputs = createRecentInputs()
+  const comparisons = new GpuComparisons(kept.database, async () => device)
+  const recentInputs = new RecentInputs()
   if (hasInputs) recentInputs.keep(entry, { x: 1 })
   const selector = createSelector({
     database: kept.database,
@@ -389,7 +389,7 @@ describe('inputs of callers', () => {
   const tagged = (tag: Tag) => ({ ...entry, tag })
 
   test('are kept as a copy of the first ones, until they have been measured', () => {
-    const inputs = createRecentInputs()
+    const inputs = new RecentInputs()
     const data = Float32Array.of(1, 2)
     inputs.keep(entry, { x: { data, shape: [2] } })
     data[0] = 9
@@ -401,7 +401,7 @@ describe('inputs of callers', () => {
   })
 
   test('are not kept if they are large or nothing can be compared, and of four tags only', () => {
-    const inputs = createRecentInputs()
+    const inputs = new RecentInputs()
     const size = 2 ** 24 + 1
     const numbers = Array.from({ length: 200_000 }, () => 1)
     for (const x of [new Uint8Array(size), numbers, new Blob([new Uint8Array(size)])])
@@ -508,7 +508,7 @@ describe('measurements', () => {
     vi.useFakeTimers({ now: Date.parse('2026-01-01') })
     const { facts, database } = memory()
     const found = { tag: entry.tag, implementation: wasm, measurement: { milliseconds: 5 } }
-    const record = (name: string) => createMeasurements(database).record(found, name, DEVICE)
+    const record = (name: string) => new Measurements(database).record(found, name, DEVICE)
     const factOf = (name: string) =>
       [...facts].find(([subject]) => subject.includes(`${name} `))?.[1] as { lastUsed: number }
     await record('aaa-this-device')
@@ -520,7 +520,7 @@ describe('measurements', () => {
     expect(facts.size).toBe(200)
     vi.advanceTimersByTime(2 * 86_400_000)
     // Another visit reads it.
-    const { tried } = await createMeasurements(database).get(entry, 'aaa-this-device', DEVICE)
+    const { tried } = await new Measurements(database).get(entry, 'aaa-this-device', DEVICE)
     expect(tried.size).toBe(1)
     await vi.waitFor(
       () => expect(factOf('aaa-this-device').lastUsed).toBeGreaterThan(Date.now() - 60_000),
@@ -535,7 +535,7 @@ describe('measurements', () => {
 
   test('of thousands of devices, which callers name, are not all kept in memory', async () => {
     const { database, reads } = memory()
-    const measurements = createMeasurements(database)
+    const measurements = new Measurements(database)
     const get = (name: string) => measurements.get(entry, name, DEVICE)
     await get('first')
     await get('first')
@@ -562,7 +562,7 @@ describe('the number of threads', () => {
     { kept = memory(), ...capabilities }: Partial<Capabilities> & Circumstances = {},
   ) {
     const measured: number[] = []
-    const count = createThreadCount({
+    const count = new ThreadCount({
       database: kept.database,
       device: async () => ({ ...device, ...capabilities }),
       async measure(threads, signal) {
