@@ -300,7 +300,7 @@ function createHosting(setup: PageSetup): Hosting {
     /** The service worker forwards the port to the hosting tab, if that is another one. */
     connect(port, attempt) {
       if (!page) throw unreachable()
-      if (page.hosting || !control?.isShared) return page.connect(port, attempt)
+      if (page.hosting || !control?.isShared) return page.connect(port)
       const message: PageToWorker = { type: 'inorigin:forward', protocol: PROTOCOL, attempt }
       control.registration.active?.postMessage(message, [port])
     },

@@ -1,6 +1,6 @@
 /** The browser's own locks: work that runs in one tab at a time, and the election. */
 import { describe, expect, test, vi } from 'vitest'
-import { joinElection } from '../../src/host/tab/page.ts'
+import { Election } from '../../src/host/tab/page.ts'
 import { runExclusive } from '../../src/store/exclusive.ts'
 import { never } from './store/fixture.ts'
 
@@ -113,7 +113,7 @@ describe('exclusive work', () => {
 
 function join(name: string) {
   const log: string[] = []
-  const election = joinElection(
+  const election = new Election(
     name,
     { onElected: () => log.push('elected'), onDeposed: () => log.push('deposed') },
     navigator.locks,

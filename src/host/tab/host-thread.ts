@@ -15,13 +15,6 @@ export interface PageSetup extends HostSetup {
   getHeaders(url: string): Promise<Record<string, string>>
 }
 
-export interface HostThread {
-  /** Passes a port to the worker. Ports that arrive before the worker has started are held. */
-  forward(port: MessagePort): void
-  /** Terminates the worker. Held ports get the error or, without one, `moved`. */
-  stop(error?: InoriginError): void
-}
-
 interface HostThreadOptions {
   /** `false` in a page that hosts for itself only. */
   isElected: boolean
@@ -33,114 +26,104 @@ interface HostThreadOptions {
   onDeath(): void
 }
 
-/** Starts the worker. Throws if the browser rejects its script. */
-export function startHostThread(
-  { getHeaders, ...setup }: PageSetup,
-  options: HostThreadOptions,
-): HostThread {
-  const { isElected, responses, onFailure } = options
-  const stopped = new AbortController()
-  const script = scriptOf(setup)
-  const worker = new Worker(script, { type: 'module', name: 'inorigin host' })
-  const ports = createPortQueue((port) => post(worker, { type: 'port' }, [port]))
-  const fail = (reason: string) => onFailure(notStarted(setup, reason))
-  worker.onmessage = (event: MessageEvent<HostToPage>) => handleMessage(event.data)
-  // In a running worker, an uncaught error affects one request and is already in the console.
-  worker.onerror = (event) => {
-    if (ports.isHolding) fail(event.message)
-  }
-  post(worker, { type: 'start', setup, isElected, lastEnded: readLastEnded(), responses })
-  const stopStartTimeout = startInactivityTimeout(START_TIMEOUT_MS, () =>
-    fail(`no answer for ${START_TIMEOUT_MS / 1000} s`),
-  )
+export class HostThread {
+  #setup: PageSetup
+  #options: HostThreadOptions
+  #worker: Worker
+  #stopped = new AbortController()
+  #stopStartTimeout: () => void
+  /** Ports that are held until the worker has started; `undefined` after that. */
+  #held: MessagePort[] | undefined = []
   /** Name of the worker's liveness lock; `null` before it has started, and after its death. */
-  let life: string | null = null
+  #life: string | null = null
 
-  function handleMessage(message: HostToPage): void {
-    if (message.type === 'pulse') return options.postToServiceWorker({ type: 'inorigin:pulse' })
-    if (message.type === 'downloading') return void requestPersistence()
-    if (message.type === 'headers')
-      return void findHeaders(message, getHeaders).then((answer) => post(worker, answer))
-    stopStartTimeout()
-    if (message.protocol !== PROTOCOL) return onFailure(otherVersion(script))
-    life = message.life
-    if (life) {
-      watchLivenessLock(currentLocks(), life, stopped.signal, onDeath)
-      document.addEventListener('visibilitychange', followVisibility, { signal: stopped.signal })
-      followVisibility()
+  /** Starts the worker. Throws if the browser rejects its script. */
+  constructor(setup: PageSetup, options: HostThreadOptions) {
+    this.#setup = setup
+    this.#options = options
+    this.#worker = new Worker(scriptOf(setup), { type: 'module', name: 'inorigin host' })
+    const fail = (reason: string) => options.onFailure(notStarted(setup, reason))
+    this.#worker.onmessage = ({ data }: MessageEvent<HostToPage>) => this.#handleMessage(data)
+    // In a running worker, an uncaught error affects one request and is already in the console.
+    this.#worker.onerror = (event) => {
+      if (this.#held) fail(event.message)
     }
-    ports.open()
+    const { isElected, responses } = options
+    const { getHeaders: _, ...cloneable } = setup
+    const lastEnded = readLastEnded()
+    this.#post({ type: 'start', setup: cloneable, isElected, lastEnded, responses })
+    this.#stopStartTimeout = startInactivityTimeout(START_TIMEOUT_MS, () =>
+      fail(`no answer for ${START_TIMEOUT_MS / 1000} s`),
+    )
   }
 
-  function onDeath(): void {
-    life = null
-    options.onDeath()
+  /** Passes a port to the worker. Ports that arrive before the worker has started are held. */
+  forward(port: MessagePort): void {
+    if (!this.#held) return this.#post({ type: 'port' }, [port])
+    this.#held.push(port)
+    // Without this reply, the requesting side would time out and take this tab for a frozen one.
+    port.postMessage({ type: 'starting' } satisfies AnswerMessage)
   }
 
-  function followVisibility(): void {
-    if (life) recordEnded(life, document.visibilityState === 'hidden')
+  /** Terminates the worker. Held ports get the error or, without one, `moved`. */
+  stop(error?: InoriginError): void {
+    this.#stopped.abort()
+    this.#stopStartTimeout()
+    this.#worker.terminate()
+    if (this.#life) recordEnded(this.#life)
+    const answer: AnswerMessage = error
+      ? { type: 'error', error: error.toRecord() }
+      : { type: 'moved' }
+    this.#release((port) => port.postMessage(answer))
   }
 
-  return {
-    forward: ports.forward,
-    stop(error) {
-      stopped.abort()
-      stopStartTimeout()
-      worker.terminate()
-      if (life) recordEnded(life)
-      ports.close(error ? { type: 'error', error: error.toRecord() } : { type: 'moved' })
-    },
+  #handleMessage(message: HostToPage): void {
+    const { postToServiceWorker, onFailure } = this.#options
+    if (message.type === 'pulse') return postToServiceWorker({ type: 'inorigin:pulse' })
+    if (message.type === 'downloading') return void requestPersistence()
+    if (message.type === 'headers') return void this.#sendHeaders(message.id, message.url)
+    this.#stopStartTimeout()
+    if (message.protocol !== PROTOCOL) return onFailure(otherVersion(this.#setup))
+    this.#life = message.life
+    if (this.#life) {
+      const { signal } = this.#stopped
+      watchLivenessLock(currentLocks(), this.#life, signal, () => this.#onDeath())
+      document.addEventListener('visibilitychange', () => this.#followVisibility(), { signal })
+      this.#followVisibility()
+    }
+    this.#release((port) => this.forward(port))
   }
-}
 
-/** Ports to a worker, which are held until it has started. */
-interface PortQueue extends Pick<HostThread, 'forward'> {
-  readonly isHolding: boolean
-  /** Passes the held ports on, and later ones at once. */
-  open(): void
-  /** Answers the held ports. */
-  close(answer: AnswerMessage): void
-}
+  #onDeath(): void {
+    this.#life = null
+    this.#options.onDeath()
+  }
 
-function createPortQueue(send: (port: MessagePort) => void): PortQueue {
-  /** Held ports; `undefined` once the queue is open or closed. */
-  let held: MessagePort[] | undefined = []
-  const release = (handle: (port: MessagePort) => void): void => {
-    const ports = held ?? []
-    held = undefined
+  #followVisibility(): void {
+    if (this.#life) recordEnded(this.#life, document.visibilityState === 'hidden')
+  }
+
+  /** Ends the hold of ports. */
+  #release(handle: (port: MessagePort) => void): void {
+    const ports = this.#held ?? []
+    this.#held = undefined
     for (const port of ports) handle(port)
   }
-  return {
-    get isHolding() {
-      return held !== undefined
-    },
-    forward(port) {
-      if (!held) return send(port)
-      held.push(port)
-      // Without this reply, the requesting side would time out and take this tab for a frozen one.
-      port.postMessage({ type: 'starting' } satisfies AnswerMessage)
-    },
-    open: () => release(send),
-    close: (answer) => release((port) => port.postMessage(answer)),
-  }
-}
 
-async function findHeaders(
-  { id, url }: { id: number; url: string },
-  getHeaders: PageSetup['getHeaders'],
-): Promise<PageToHost> {
-  const found = await getHeaders(url).then(
-    (headers) => ({ headers }),
-    (error: unknown) => ({ headers: {}, error: messageOf(error) }),
-  )
-  return { type: 'headers', id, ...found }
+  async #sendHeaders(id: number, url: string): Promise<void> {
+    const found = await this.#setup.getHeaders(url).then(
+      (headers) => ({ headers }),
+      (error: unknown) => ({ headers: {}, error: messageOf(error) }),
+    )
+    this.#post({ type: 'headers', id, ...found })
+  }
+
+  #post(message: PageToHost, transfer: MessagePort[] = []): void {
+    this.#worker.postMessage(message, transfer)
+  }
 }
 
 const scriptOf = ({ assets }: HostSetup): URL => new URL('worker.js', assets)
-
-function post(worker: Worker, message: PageToHost, transfer: MessagePort[] = []): void {
-  worker.postMessage(message, transfer)
-}
 
 export function notStarted(setup: HostSetup, reason: string | undefined): InoriginError {
   const why = reason ? ` (${reason})` : ''
@@ -150,8 +133,8 @@ export function notStarted(setup: HostSetup, reason: string | undefined): Inorig
   })
 }
 
-function otherVersion(script: URL): InoriginError {
-  const what = `The worker at ${script.pathname} and this page use different versions of inorigin.`
+function otherVersion(setup: HostSetup): InoriginError {
+  const what = `The worker at ${scriptOf(setup).pathname} and this page use different versions of inorigin.`
   return new InoriginError('unavailable', `${what} Run \`npx inorigin init\` again.`, {
     code: 'protocol_mismatch',
   })

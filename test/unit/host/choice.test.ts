@@ -142,7 +142,6 @@ function open(
     device: async () => device,
     preference: 'auto',
     threads: {
-      get: async () => undefined,
       current: async () => 1,
       measure: async () => undefined,
     },
@@ -573,7 +572,13 @@ describe('the number of threads', () => {
         return time
       },
     })
-    return { ...count, measured, kept }
+    return {
+      get: count.get,
+      current: () => count.current(),
+      measure: (signal: AbortSignal) => count.measure(signal),
+      measured,
+      kept,
+    }
   }
 
   test('is measured once, and another host knows it', async () => {

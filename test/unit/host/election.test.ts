@@ -1,6 +1,6 @@
 /** Which tab computes: the election by a lock that tabs wait for, steal and release. */
 import { expect, test, vi } from 'vitest'
-import { joinElection, type Election } from '../../../src/host/tab/page.ts'
+import { Election } from '../../../src/host/tab/page.ts'
 import { createLocks } from '../../support/locks.ts'
 
 type Tab = Election & { log: string[] }
@@ -11,8 +11,7 @@ async function open(...names: string[]): Promise<Tab[]> {
   const tabs = names.map((name) => {
     const log: string[] = []
     const candidate = { onElected: () => log.push('elected'), onDeposed: () => log.push('deposed') }
-    const election = joinElection(name, candidate, locks)
-    return Object.assign(Object.create(election) as Election, { log })
+    return Object.assign(new Election(name, candidate, locks), { log })
   })
   await settle()
   return tabs
@@ -89,8 +88,8 @@ test('a tab steals at most once a minute', async () => {
 test('a tab that leaves while it is elected does not keep the lock', async () => {
   const locks = createLocks()
   const candidate = { onElected: () => leaving.leave(), onDeposed: () => {} }
-  const leaving: Election = joinElection('host', candidate, locks)
-  const next = joinElection('host', { onElected: () => {}, onDeposed: () => {} }, locks)
+  const leaving: Election = new Election('host', candidate, locks)
+  const next = new Election('host', { onElected: () => {}, onDeposed: () => {} }, locks)
   await settle()
   expect([leaving.isLeader, next.isLeader]).toEqual([false, true])
 })
