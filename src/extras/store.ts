@@ -136,7 +136,7 @@ export interface StoreSnapshot<S extends StoredServer = Server> {
   models: Readonly<Record<Tag, ModelView>>
 }
 
-export interface StoreState<S extends StoredServer> {
+interface StoreState<S extends StoredServer> {
   readonly snapshot: StoreSnapshot<S>
   update(change: Partial<StoreSnapshot<S>>): void
   view(tag: Tag): ModelView
@@ -146,7 +146,7 @@ export interface StoreState<S extends StoredServer> {
   subscribe(listener: () => void): () => void
 }
 
-export function createStoreState<S extends StoredServer>(): StoreState<S> {
+function createStoreState<S extends StoredServer>(): StoreState<S> {
   const listeners = new Set<() => void>()
   const unknownViews = new Map<Tag, ModelView>()
   let snapshot: StoreSnapshot<S> = { server: null, error: null, models: {} }
@@ -215,7 +215,7 @@ function mergeState(view: ModelView, { tag, name, status, bytes, device }: Model
   return isSame ? view : { ...view, ...change }
 }
 
-export interface Follower<S extends StoredServer> {
+interface Follower<S extends StoredServer> {
   /** Follows the server. Resolves once its states are known. */
   start(server: S): Promise<void>
   refresh(): Promise<void>
@@ -224,7 +224,7 @@ export interface Follower<S extends StoredServer> {
 }
 
 /** Creates what follows a server until the signal aborts. */
-export function createFollower<S extends StoredServer>(
+function createFollower<S extends StoredServer>(
   state: StoreState<S>,
   signal: AbortSignal,
 ): Follower<S> {
