@@ -132,7 +132,7 @@ export async function serve(options: ServeOptions = {}): Promise<Server> {
   options.signal?.throwIfAborted()
   options.signal?.addEventListener('abort', () => closing.abort(options.signal?.reason))
 
-  const hosting = createHosting(setup)
+  const hosting = new Hosting(setup)
   const wasUncontrolled = !navigator.serviceWorker?.controller
   const control = await takeControlIfPossible(script, closing.signal, {
     onLost: () => options.onControlChange?.(false),
@@ -147,7 +147,7 @@ export async function serve(options: ServeOptions = {}): Promise<Server> {
     await reloadToIsolate(control.registration)
   closing.signal.throwIfAborted()
   if (control && options.isolate) keepAwake(control, closing.signal)
-  closing.signal.addEventListener('abort', hosting.close)
+  closing.signal.addEventListener('abort', () => hosting.close())
   try {
     await hosting.start(control)
     const { link } = hosting
@@ -277,32 +277,22 @@ function describeOwnHost(): string {
 const HOST_ATTEMPTS = 3
 const HOST_ACK_TIMEOUT_MS = 8_000
 
-interface Hosting {
-  /** Link to the host, which may be this page. */
-  readonly link: Link
+/** The link of one server to its host, and the candidacy of its page. */
+class Hosting {
+  readonly #setup: PageSetup
+  #control: PageControl | undefined
+  #page: HostPage | undefined
   /** `true` if this page hosts for itself only. */
-  readonly isAlone: boolean
-  /** `true` if the host is in this page. */
-  readonly isHere: boolean
-  /** Enters the election, or hosts for this page only without a control that is shared. */
-  start(control: PageControl | undefined): Promise<void>
-  /** Takes part with the locks that the page has after control was regained. */
-  followControl(): Promise<void>
-  close(): void
-}
+  isAlone = false
 
-function createHosting(setup: PageSetup): Hosting {
-  let control: PageControl | undefined
-  let page: HostPage | undefined
-  let isAlone = false
-
-  const link: Link = {
-    /** The service worker forwards the port to the hosting tab, if that is another one. */
-    connect(port, attempt) {
-      if (!page) throw unreachable()
-      if (page.hosting || !control?.isShared) return page.connect(port)
+  /** Link to the host, which may be this page. */
+  readonly link: Link = {
+    // The service worker forwards the port to the hosting tab, if that is another one.
+    connect: (port, attempt) => {
+      if (!this.#page) throw unreachable()
+      if (this.isHere || !this.#control?.isShared) return this.#page.connect(port)
       const message: PageToWorker = { type: 'inorigin:forward', protocol: PROTOCOL, attempt }
-      control.registration.active?.postMessage(message, [port])
+      this.#control.registration.active?.postMessage(message, [port])
     },
     livenessLock: null,
     client: crypto.randomUUID(),
@@ -310,35 +300,42 @@ function createHosting(setup: PageSetup): Hosting {
     ackTimeoutMs: HOST_ACK_TIMEOUT_MS,
   }
 
-  function open(): void {
-    page = hostPage(setup, isAlone ? undefined : navigator.serviceWorker, (message) => {
-      if (control) postToWorker(control.registration, message)
-    })
+  constructor(setup: PageSetup) {
+    this.#setup = setup
   }
 
-  return {
-    link,
-    get isAlone() {
-      return isAlone
-    },
-    get isHere() {
-      return page?.hosting ?? false
-    },
-    async start(taken) {
-      control = taken
-      isAlone = !taken?.isShared
-      open()
-      link.livenessLock = await holdPageLock()
-    },
-    async followControl() {
-      link.livenessLock = await holdPageLock()
-      if (!isAlone) return page?.followLocks()
-      // Open streams of the host that was for this page only continue on the host of all pages.
-      isAlone = false
-      page?.close()
-      open()
-    },
-    close: () => page?.close(),
+  /** `true` if the host is in this page. */
+  get isHere(): boolean {
+    return this.#page?.hosting ?? false
+  }
+
+  /** Enters the election, or hosts for this page only without a control that is shared. */
+  async start(control: PageControl | undefined): Promise<void> {
+    this.#control = control
+    this.isAlone = !control?.isShared
+    this.#open()
+    this.link.livenessLock = await holdPageLock()
+  }
+
+  /** Takes part with the locks that the page has after control was regained. */
+  async followControl(): Promise<void> {
+    this.link.livenessLock = await holdPageLock()
+    if (!this.isAlone) return this.#page?.followLocks()
+    // Open streams of the host that was for this page only continue on the host of all pages.
+    this.isAlone = false
+    this.#page?.close()
+    this.#open()
+  }
+
+  close(): void {
+    this.#page?.close()
+  }
+
+  #open(): void {
+    const container = this.isAlone ? undefined : navigator.serviceWorker
+    this.#page = hostPage(this.#setup, container, (message) => {
+      if (this.#control) postToWorker(this.#control.registration, message)
+    })
   }
 }
 

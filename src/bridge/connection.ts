@@ -49,7 +49,7 @@ export async function connect(options: ConnectionOptions): Promise<Connection> {
   const { address, signal } = options
   const socket = new WebSocket(address, [SUBPROTOCOL, TOKEN_PREFIX + options.token])
   socket.binaryType = 'arraybuffer'
-  const answers = createAnswers({
+  const answers = new Answers({
     origin: options.origin,
     fetch: options.fetch,
     send: (message) => sendMessage(socket, message),
@@ -106,18 +106,9 @@ function toCloseError({ code, reason }: CloseEvent, address: string): InoriginEr
   return new InoriginError('unavailable', `${what} ${todo}`, { code: 'bridge_unreachable' })
 }
 
-interface AnswersOptions {
-  origin: string
-  fetch: (request: Request) => Promise<Response>
+interface AnswersOptions extends Pick<ConnectionOptions, 'origin' | 'fetch' | 'onCount'> {
   send(message: TabMessage): void
   sendPiece(piece: Piece): void
-  onCount(open: number): void
-}
-
-interface Answers {
-  /** Handles a message. Returns `false` if it breaks the protocol. */
-  receive(message: ServerMessage | Piece): boolean
-  cancelAll(): void
 }
 
 interface OpenRequest {
@@ -131,62 +122,68 @@ interface OpenRequest {
   onCredit: () => void
 }
 
-export function createAnswers(options: AnswersOptions): Answers {
-  const open = new Map<number, OpenRequest>()
+/** The answers of one connection to the requests that arrive over the WebSocket. */
+export class Answers {
+  readonly #options: AnswersOptions
+  readonly #open = new Map<number, OpenRequest>()
 
-  async function answer(request: OpenRequest): Promise<void> {
+  constructor(options: AnswersOptions) {
+    this.#options = options
+  }
+
+  /** Handles a message. Returns `false` if it breaks the protocol. */
+  receive(message: ServerMessage | Piece): boolean {
+    if (!('type' in message) || message.type === 'credit') {
+      const request = this.#open.get(message.id)
+      // The rest of a body, and credit, may arrive after the request was canceled.
+      return request === undefined || this.#update(request, message)
+    }
+    if (message.type === 'request') return this.#begin(message)
+    if (message.type === 'cancel') this.#cancel(message.id)
+    if (message.type === 'ping') this.#options.send({ type: 'pong' })
+    return true
+  }
+
+  cancelAll(): void {
+    for (const id of this.#open.keys()) this.#cancel(id)
+  }
+
+  #begin(message: RequestMessage): boolean {
+    if (this.#open.has(message.id)) return false
+    const request = createOpenRequest(message)
+    this.#open.set(message.id, request)
+    this.#options.onCount(this.#open.size)
+    if (message.bodyBytes === 0) void this.#answer(request)
+    return true
+  }
+
+  #update(request: OpenRequest, message: Piece | CreditMessage): boolean {
+    if ('type' in message) return addCredit(request, message.bytes)
+    if (!addPiece(request, message.bytes)) return false
+    if (request.filled === request.body.byteLength) void this.#answer(request)
+    return true
+  }
+
+  async #answer(request: OpenRequest): Promise<void> {
     const { id } = request.message
     try {
-      await sendAnswer(request, options)
-      options.send({ type: 'end', id })
+      await sendAnswer(request, this.#options)
+      this.#options.send({ type: 'end', id })
     } catch (error) {
       // A canceled request has nobody left who would read this.
       if (!request.abort.signal.aborted)
-        options.send({ type: 'fail', id, message: messageOf(error) })
+        this.#options.send({ type: 'fail', id, message: messageOf(error) })
     }
-    forget(id)
+    this.#forget(id)
   }
 
-  function forget(id: number): void {
-    if (open.delete(id)) options.onCount(open.size)
+  #cancel(id: number): void {
+    this.#open.get(id)?.abort.abort()
+    this.#forget(id)
   }
 
-  function cancel(id: number): void {
-    open.get(id)?.abort.abort()
-    forget(id)
-  }
-
-  function begin(message: RequestMessage): boolean {
-    if (open.has(message.id)) return false
-    const request = createOpenRequest(message)
-    open.set(message.id, request)
-    options.onCount(open.size)
-    if (message.bodyBytes === 0) void answer(request)
-    return true
-  }
-
-  /** Handles a message about a request that is open. */
-  function update(request: OpenRequest, message: Piece | CreditMessage): boolean {
-    if ('type' in message) return addCredit(request, message.bytes)
-    if (!addPiece(request, message.bytes)) return false
-    if (request.filled === request.body.byteLength) void answer(request)
-    return true
-  }
-  return {
-    receive(message) {
-      if (!('type' in message) || message.type === 'credit') {
-        const request = open.get(message.id)
-        // The rest of a body, and credit, may arrive after the request was canceled.
-        return request === undefined || update(request, message)
-      }
-      if (message.type === 'request') return begin(message)
-      if (message.type === 'cancel') cancel(message.id)
-      if (message.type === 'ping') options.send({ type: 'pong' })
-      return true
-    },
-    cancelAll() {
-      for (const id of open.keys()) cancel(id)
-    },
+  #forget(id: number): void {
+    if (this.#open.delete(id)) this.#options.onCount(this.#open.size)
   }
 }
 

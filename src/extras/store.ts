@@ -136,17 +136,7 @@ export interface StoreSnapshot<S extends StoredServer = Server> {
   models: Readonly<Record<Tag, ModelView>>
 }
 
-interface StoreState<S extends StoredServer> {
-  readonly snapshot: StoreSnapshot<S>
-  update(change: Partial<StoreSnapshot<S>>): void
-  view(tag: Tag): ModelView
-  setView(tag: Tag, change: Partial<ModelView>): void
-  /** Updates the views to the states that the server reports. */
-  setStates(states: readonly ModelState[]): void
-  subscribe(listener: () => void): () => void
-}
-
-function createStoreState<S extends StoredServer>(): StoreState<S> {
+function createStoreState<S extends StoredServer>() {
   const listeners = new Set<() => void>()
   const unknownViews = new Map<Tag, ModelView>()
   let snapshot: StoreSnapshot<S> = { server: null, error: null, models: {} }
@@ -170,14 +160,15 @@ function createStoreState<S extends StoredServer>(): StoreState<S> {
     },
     update,
     view,
-    setView(tag, change) {
+    setView(tag: Tag, change: Partial<ModelView>): void {
       update({ models: { ...snapshot.models, [tag]: { ...view(tag), ...change } } })
     },
-    setStates(states) {
+    /** Updates the views to the states that the server reports. */
+    setStates(states: readonly ModelState[]): void {
       const views = states.map((state) => [state.tag, mergeState(view(state.tag), state)] as const)
       update({ models: { ...snapshot.models, ...Object.fromEntries(views) } })
     },
-    subscribe(listener) {
+    subscribe(listener: () => void) {
       listeners.add(listener)
       return () => listeners.delete(listener)
     },
@@ -215,19 +206,11 @@ function mergeState(view: ModelView, { tag, name, status, bytes, device }: Model
   return isSame ? view : { ...view, ...change }
 }
 
-interface Follower<S extends StoredServer> {
-  /** Follows the server. Resolves once its states are known. */
-  start(server: S): Promise<void>
-  refresh(): Promise<void>
-  /** Shows an error of the connection, unless the store is closed. */
-  report(thrown: unknown): void
-}
-
 /** Creates what follows a server until the signal aborts. */
 function createFollower<S extends StoredServer>(
-  state: StoreState<S>,
+  state: ReturnType<typeof createStoreState<S>>,
   signal: AbortSignal,
-): Follower<S> {
+) {
   const refresh = coalesce(async () =>
     state.setStates((await state.snapshot.server?.models.list()) ?? []),
   )
@@ -255,7 +238,8 @@ function createFollower<S extends StoredServer>(
   }
 
   return {
-    async start(server) {
+    /** Follows the server. Resolves once its states are known. */
+    async start(server: S) {
       state.update({ server, error: null })
       follow(server.models.progress({ signal }), onProgress).catch(report)
       follow(server.trace({ signal }), onTrace).catch(report)

@@ -10,10 +10,9 @@ import type {
   TextLayout,
 } from '../catalog/schema.ts'
 import { InoriginError } from '../error.ts'
-import type { InputParameter, ParameterType } from '../types/index.ts'
+import type { InputParameter, OutputParameter, ParameterType } from '../types/index.ts'
 import { ARRAYS, countElements, type ElementType, isElementType } from '../values/elements.ts'
 import { throwPredictorUnusable } from '../values/input-errors.ts'
-import type { BoundInput, BoundOutput, BoundSignature, BoundSound, BoundState } from './bound.ts'
 import { createRasterizer, getLayoutSize } from './image.ts'
 import { countChannels, toImageShape } from './image-tensor.ts'
 import { getLabelsSource, type LabelTable, toLabelsKey } from './labels.ts'
@@ -22,6 +21,43 @@ import type { OpenStep } from './steps.ts'
 import type { InputTensorSpec, OutputTensorSpec } from './tensor-codec.ts'
 import { fitsShape, isFixedLength, type Shape } from './tensor.ts'
 import type { TextTensorSpec, Tokenizers } from './text.ts'
+
+/** Input with a conversion of sound. */
+export interface BoundSound extends BoundInput {
+  layout: AudioLayout
+  /** Number of new samples of each run; `null` for all of them. */
+  window: number | null
+}
+
+/** Input and output of a state. */
+export interface BoundState {
+  input: string
+  output: string
+  type: Exclude<ElementType, 'string'>
+  /** Shape of the first value, which is zeros; `null` if the parameter has a default value. */
+  shape: readonly number[] | null
+}
+
+export interface BoundInput {
+  parameter: InputParameter
+  tensor: string
+  spec: InputTensorSpec
+}
+
+export interface BoundOutput {
+  parameter: OutputParameter
+  tensor: string
+  type: ElementType
+  spec: OutputTensorSpec
+}
+
+export interface BoundSignature {
+  inputs: readonly BoundInput[]
+  outputs: readonly BoundOutput[]
+  states: readonly BoundState[]
+  /** Input that takes sound, or `null`. */
+  sound: BoundSound | null
+}
 
 interface ModelTensors {
   readonly inputs: readonly InferenceSession.ValueMetadata[]

@@ -5,7 +5,7 @@ import { countElements, toReadableData } from '../values/elements.ts'
 import { throwInvalidInput } from '../values/input-errors.ts'
 import { isObject } from '../values/objects.ts'
 import { parseSound, type Sound } from './audio.ts'
-import type { BoundSignature, BoundState } from './bound.ts'
+import type { BoundSignature, BoundState } from './bind.ts'
 import { type ParsedInput, parseInputs } from './parse-inputs.ts'
 import type { RawTensor } from './tensor.ts'
 

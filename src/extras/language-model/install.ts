@@ -1,6 +1,7 @@
 /** Puts the Prompt API into a page: `inorigin/language-model`. */
 import { assertKnownOptions, type OptionNames, parseTag } from '../../validate-arguments.ts'
 import { InoriginError } from '../../error.ts'
+import { cacheSuccess } from '../../values/promises.ts'
 import { CreateMonitor } from './create-monitor.ts'
 import type { Endpoint } from './endpoint.ts'
 import { defineInterface, type LanguageModelConstructor } from './language-model.ts'
@@ -81,12 +82,5 @@ function createOpener(server: LanguageModelOptions['server']): () => Promise<Lan
       { code: 'invalid_value', param: 'server' },
     )
   }
-  let opening: Promise<LanguageModelServer> | undefined
-  return () => {
-    opening ??= server().catch((thrown: unknown) => {
-      opening = undefined
-      throw thrown
-    })
-    return opening
-  }
+  return cacheSuccess(server)
 }

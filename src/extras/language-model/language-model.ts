@@ -28,7 +28,7 @@ import {
   toSampling,
   toSignalOptions,
 } from './options.ts'
-import { createSession, type Session, type SessionStart } from './session.ts'
+import { Session, type SessionStart } from './session.ts'
 import type {
   Availability,
   LanguageModelAnswer,
@@ -234,7 +234,7 @@ export function defineInterface(backend: Backend): LanguageModelConstructor {
   const make: Make = (start) => {
     const model = new Interface(key) as unknown as LanguageModel
     const names = ['contextoverflow', ...(backend.legacy ? ['quotaoverflow'] : [])]
-    const session = createSession(start, () => {
+    const session = new Session(start, () => {
       for (const name of names) model.dispatchEvent(new Event(name))
     })
     sessions.set(model, { session, make })

@@ -28,22 +28,23 @@ import {
   SAMPLING_MODES,
 } from './types.ts'
 
+/** Returns a function that reads one option after the other. */
+function optionsReader(value: unknown) {
+  const given = toDictionary(value, 'options')
+  return <T>(name: string, convert: (value: unknown, what: string) => T): T | undefined =>
+    optionalMember(given, name, 'options', convert)
+}
+
 /** Converts the options of `availability()`. */
 export function toCoreOptions(value: unknown): LanguageModelCreateCoreOptions {
-  const given = toDictionary(value, 'options')
-  const expectedInputs = optionalMember(given, 'expectedInputs', 'options', toExpectedList)
-  const expectedOutputs = optionalMember(given, 'expectedOutputs', 'options', toExpectedList)
+  const read = optionsReader(value)
   return {
-    expectedInputs,
-    expectedOutputs,
-    samplingMode: optionalMember(given, 'samplingMode', 'options', (mode, what) =>
-      toEnum(mode, what, SAMPLING_MODES),
-    ),
-    temperature: optionalMember(given, 'temperature', 'options', toDouble),
-    tools: optionalMember(given, 'tools', 'options', (tools, what) =>
-      toSequence(tools, what, toTool),
-    ),
-    topK: optionalMember(given, 'topK', 'options', toDouble),
+    expectedInputs: read('expectedInputs', toExpectedList),
+    expectedOutputs: read('expectedOutputs', toExpectedList),
+    samplingMode: read('samplingMode', (mode, what) => toEnum(mode, what, SAMPLING_MODES)),
+    temperature: read('temperature', toDouble),
+    tools: read('tools', (tools, what) => toSequence(tools, what, toTool)),
+    topK: read('topK', toDouble),
   }
 }
 
@@ -51,31 +52,26 @@ export function toCoreOptions(value: unknown): LanguageModelCreateCoreOptions {
 export function toCreateOptions(value: unknown): LanguageModelCreateOptions {
   const core = toCoreOptions(value)
   assertTools(core.tools ?? [], core.expectedOutputs)
-  const given = toDictionary(value, 'options')
+  const read = optionsReader(value)
   return {
     ...core,
-    initialPrompts: optionalMember(given, 'initialPrompts', 'options', toMessages),
-    monitor: optionalMember(
-      given,
-      'monitor',
-      'options',
-      toFunction,
-    ) as LanguageModelCreateOptions['monitor'],
-    signal: optionalMember(given, 'signal', 'options', toSignal),
+    initialPrompts: read('initialPrompts', toMessages),
+    monitor: read('monitor', toFunction) as LanguageModelCreateOptions['monitor'],
+    signal: read('signal', toSignal),
   }
 }
 
 /** Converts the options of `append()` and `clone()`. */
 export const toSignalOptions = (value: unknown): LanguageModelSignalOptions => ({
-  signal: optionalMember(toDictionary(value, 'options'), 'signal', 'options', toSignal),
+  signal: optionsReader(value)('signal', toSignal),
 })
 
 /** Converts the options of `prompt()`. */
 export function toPromptOptions(value: unknown): LanguageModelPromptOptions {
-  const given = toDictionary(value, 'options')
-  const omits = optionalMember(given, 'omitResponseConstraintInput', 'options', Boolean) ?? false
-  const responseConstraint = optionalMember(given, 'responseConstraint', 'options', toObject)
-  const signal = optionalMember(given, 'signal', 'options', toSignal)
+  const read = optionsReader(value)
+  const omits = read('omitResponseConstraintInput', Boolean) ?? false
+  const responseConstraint = read('responseConstraint', toObject)
+  const signal = read('signal', toSignal)
   if (omits && responseConstraint === undefined)
     throw new TypeError('omitResponseConstraintInput requires a responseConstraint.')
   return { omitResponseConstraintInput: omits, responseConstraint, signal }

@@ -25,67 +25,92 @@ export interface SessionStart {
   state: ConversationState
 }
 
-export type Session = ReturnType<typeof createSession>
+/** A conversation, and what can be done with it. `onOverflow` is called when it drops messages. */
+export class Session {
+  readonly #start: SessionStart
+  readonly #onOverflow: () => void
+  readonly #conversation: Conversation
+  readonly #destruction = new AbortController()
+  readonly #operations = new Operations(this.ended)
 
-/** Creates a session. `onOverflow` is called when it drops messages. */
-export function createSession(start: SessionStart, onOverflow: () => void) {
-  const { endpoint, contextWindow, sampling, expectedTypes, tools } = start
-  const conversation = createConversation(endpoint, contextWindow, start.state)
-  const destruction = new AbortController()
-  const operations = createOperations(destruction.signal)
+  constructor(start: SessionStart, onOverflow: () => void) {
+    this.#start = start
+    this.#onOverflow = onOverflow
+    this.#conversation = new Conversation(start)
+  }
 
-  return {
-    get contextUsage() {
-      return conversation.usage
-    },
-    contextWindow,
-    sampling,
-    /** Signal that the end of the session aborts. */
-    ended: destruction.signal,
-    destroy: (reason: unknown) => destruction.abort(reason),
-    prompt(
-      input: LanguageModelPrompt,
-      options: LanguageModelPromptOptions,
-      onText: (text: string) => void,
-    ): Promise<LanguageModelAnswer> {
-      const ready = prepare(input, expectedTypes)
-      return operations.runNext(options.signal, async (signal) => {
-        const { messages, constraint } = await readOptions(ready, options)
-        if (await conversation.makeRoom(messages, true, signal)) onOverflow()
-        const { answer, added } = await generate({
-          endpoint,
-          messages: [...conversation.messages, ...messages],
-          constraint,
-          tools,
-          sampling: sampling.fields,
-          onText: (text) => signal.aborted || onText(text),
-          signal,
-        })
-        await conversation.append([...messages.filter(({ prefix }) => !prefix), ...added], signal)
-        return answer
+  get contextUsage(): number {
+    return this.#conversation.usage
+  }
+
+  get contextWindow(): number {
+    return this.#start.contextWindow
+  }
+
+  get sampling(): Sampling {
+    return this.#start.sampling
+  }
+
+  /** Signal that the end of the session aborts. */
+  get ended(): AbortSignal {
+    return this.#destruction.signal
+  }
+
+  destroy(reason: unknown): void {
+    this.#destruction.abort(reason)
+  }
+
+  prompt(
+    input: LanguageModelPrompt,
+    options: LanguageModelPromptOptions,
+    onText: (text: string) => void,
+  ): Promise<LanguageModelAnswer> {
+    const { endpoint, tools, sampling, expectedTypes } = this.#start
+    const ready = prepare(input, expectedTypes)
+    return this.#operations.runNext(options.signal, async (signal) => {
+      const { messages, constraint } = await readOptions(ready, options)
+      if (await this.#conversation.makeRoom(messages, true, signal)) this.#onOverflow()
+      const { answer, added } = await generate({
+        endpoint,
+        messages: [...this.#conversation.messages, ...messages],
+        constraint,
+        tools,
+        sampling: sampling.fields,
+        onText: (text) => signal.aborted || onText(text),
+        signal,
       })
-    },
-    append(input: LanguageModelPrompt, options: LanguageModelSignalOptions): Promise<undefined> {
-      const ready = prepare(input, expectedTypes)
-      return operations.runNext(options.signal, async (signal) => {
-        const messages = await ready
-        // An empty list is an empty message for `prompt()`, and nothing here.
-        if (input.length === 0) return undefined
-        if (await conversation.makeRoom(messages, false, signal)) onOverflow()
-        await conversation.append(messages, signal)
-        return undefined
-      })
-    },
-    measure(input: LanguageModelPrompt, options: LanguageModelPromptOptions): Promise<number> {
-      const ready = prepare(input, expectedTypes)
-      return operations.run(options.signal, async (signal) => {
-        const { messages } = await readOptions(ready, options)
-        return countTokens(endpoint, messages, signal)
-      })
-    },
-    /** Resolves with what another session with the same messages is created with. */
-    copy: ({ signal }: LanguageModelSignalOptions): Promise<SessionStart> =>
-      operations.run(signal, async () => ({ ...start, state: conversation.copy() })),
+      const kept = messages.filter(({ prefix }) => !prefix)
+      await this.#conversation.append([...kept, ...added], signal)
+      return answer
+    })
+  }
+
+  append(input: LanguageModelPrompt, options: LanguageModelSignalOptions): Promise<undefined> {
+    const ready = prepare(input, this.#start.expectedTypes)
+    return this.#operations.runNext(options.signal, async (signal) => {
+      const messages = await ready
+      // An empty list is an empty message for `prompt()`, and nothing here.
+      if (input.length === 0) return undefined
+      if (await this.#conversation.makeRoom(messages, false, signal)) this.#onOverflow()
+      await this.#conversation.append(messages, signal)
+      return undefined
+    })
+  }
+
+  measure(input: LanguageModelPrompt, options: LanguageModelPromptOptions): Promise<number> {
+    const ready = prepare(input, this.#start.expectedTypes)
+    return this.#operations.run(options.signal, async (signal) => {
+      const { messages } = await readOptions(ready, options)
+      return countTokens(this.#start.endpoint, messages, signal)
+    })
+  }
+
+  /** Resolves with what another session with the same messages is created with. */
+  copy({ signal }: LanguageModelSignalOptions): Promise<SessionStart> {
+    return this.#operations.run(signal, async () => ({
+      ...this.#start,
+      state: this.#conversation.copy(),
+    }))
   }
 }
 
@@ -127,74 +152,78 @@ interface ConversationState {
   usage: number
 }
 
-interface Conversation {
-  readonly usage: number
-  readonly messages: readonly HistoryMessage[]
-  copy(): ConversationState
+/** Largest number of tokens for which room is made before an answer, and its share of the window. */
+const [MAX_ANSWER_ROOM, ANSWER_SHARE] = [512, 1 / 8] as const
+
+/** The messages of a session, and which of them still fit into the context window. */
+class Conversation {
+  readonly #endpoint: Endpoint
+  readonly #window: number
+  #state: ConversationState
+
+  constructor({ endpoint, contextWindow, state }: SessionStart) {
+    this.#endpoint = endpoint
+    this.#window = contextWindow
+    this.#state = state
+  }
+
+  get usage(): number {
+    return this.#state.usage
+  }
+
+  get messages(): readonly HistoryMessage[] {
+    return [...this.#state.initial, ...this.#state.later]
+  }
+
+  /** Returns the state for another session. */
+  copy(): ConversationState {
+    return this.#state
+  }
+
   /**
    * Drops the oldest exchanges until the new messages fit, with an answer if there will be one.
    * Resolves with `true` if it dropped any. Rejects with `QuotaExceededError`, and drops nothing, if
    * the initial messages leave no space. Rejects with `TypeError` if a system message is not first.
    */
-  makeRoom(
-    added: readonly HistoryMessage[],
-    isAnswered: boolean,
-    signal: AbortSignal,
-  ): Promise<boolean>
-  append(added: readonly HistoryMessage[], signal: AbortSignal): Promise<void>
-}
+  async makeRoom(added: readonly HistoryMessage[], isAnswered: boolean, signal: AbortSignal) {
+    const window = this.#window
+    const { later } = this.#state
+    assertSystemFirst(added[0]?.role, this.messages.length > 0)
+    const room = Math.min(MAX_ANSWER_ROOM, Math.floor(window * ANSWER_SHARE))
+    const fits = (tokens: number): boolean => tokens + (isAnswered ? room : 0) <= window
+    if (fits(await this.#count([...later, ...added], signal))) return false
+    const least = await this.#count(added, signal)
+    const most = isAnswered ? window - 1 : window
+    if (least > most) throw quotaExceeded(Math.max(least, window + 1), window)
+    const starts = exchangeStarts(later)
+    if (starts.length === 0) return false
+    // The fewest exchanges to drop: the tokens of the rest only get fewer.
+    let [low, high] = [1, starts.length]
+    while (low < high) {
+      const middle = (low + high) >> 1
+      const rest = later.slice(starts[middle] ?? later.length)
+      if (fits(await this.#count([...rest, ...added], signal))) high = middle
+      else low = middle + 1
+    }
+    await this.#replace(later.slice(starts[low] ?? later.length), signal)
+    return true
+  }
 
-/** Largest number of tokens for which room is made before an answer, and its share of the window. */
-const [MAX_ANSWER_ROOM, ANSWER_SHARE] = [512, 1 / 8] as const
-
-function createConversation(
-  endpoint: Endpoint,
-  window: number,
-  start: ConversationState,
-): Conversation {
-  const { initial, toolTokens } = start
-  let { later, usage } = start
-  const count = async (messages: readonly HistoryMessage[], signal: AbortSignal) =>
-    toolTokens + (await countTokens(endpoint, messages, signal))
-
-  return {
-    get usage() {
-      return usage
-    },
-    get messages() {
-      return [...initial, ...later]
-    },
-    copy: () => ({ initial, later, toolTokens, usage }),
-    async makeRoom(added, isAnswered, signal) {
-      assertSystemFirst(added[0]?.role, initial.length + later.length > 0)
-      const room = Math.min(MAX_ANSWER_ROOM, Math.floor(window * ANSWER_SHARE))
-      const fits = (tokens: number): boolean => tokens + (isAnswered ? room : 0) <= window
-      if (fits(await count([...initial, ...later, ...added], signal))) return false
-      const least = await count([...initial, ...added], signal)
-      const most = isAnswered ? window - 1 : window
-      if (least > most) throw quotaExceeded(Math.max(least, window + 1), window)
-      const starts = exchangeStarts(later)
-      if (starts.length === 0) return false
-      // The fewest exchanges to drop: the tokens of the rest only get fewer.
-      let [low, high] = [1, starts.length]
-      while (low < high) {
-        const middle = (low + high) >> 1
-        const rest = later.slice(starts[middle] ?? later.length)
-        if (fits(await count([...initial, ...rest, ...added], signal))) high = middle
-        else low = middle + 1
-      }
-      await replace(later.slice(starts[low] ?? later.length), signal)
-      return true
-    },
-    append: (added, signal) => replace([...later, ...added], signal),
+  append(added: readonly HistoryMessage[], signal: AbortSignal): Promise<void> {
+    return this.#replace([...this.#state.later, ...added], signal)
   }
 
   /** Replaces the messages after the initial ones, unless the signal aborts meanwhile. */
-  async function replace(messages: readonly HistoryMessage[], signal: AbortSignal): Promise<void> {
-    const tokens = await count([...initial, ...messages], signal)
+  async #replace(later: readonly HistoryMessage[], signal: AbortSignal): Promise<void> {
+    const tokens = await this.#count(later, signal)
     signal.throwIfAborted()
-    later = messages
-    usage = Math.min(window, tokens)
+    this.#state = { ...this.#state, later, usage: Math.min(this.#window, tokens) }
+  }
+
+  /** Counts the tokens of the tools, of the initial messages and of those that follow them. */
+  async #count(following: readonly HistoryMessage[], signal: AbortSignal): Promise<number> {
+    const { initial, toolTokens } = this.#state
+    return toolTokens + (await countTokens(this.#endpoint, [...initial, ...following], signal))
   }
 }
 
@@ -208,16 +237,18 @@ const exchangeStarts = (messages: readonly HistoryMessage[]) =>
 /** Operation whose signal ends with the session, or with the signal of the caller. */
 type Operation<T> = (signal: AbortSignal) => Promise<T>
 
-interface Operations {
-  run<T>(signal: AbortSignal | undefined, operation: Operation<T>): Promise<T>
-  runNext<T>(signal: AbortSignal | undefined, operation: Operation<T>): Promise<T>
-}
+/** The order of the operations of a session, which `ended` ends. */
+class Operations {
+  readonly #ended: AbortSignal
+  #last: Promise<unknown> = Promise.resolve()
 
-function createOperations(ended: AbortSignal): Operations {
-  let last: Promise<unknown> = Promise.resolve()
+  constructor(ended: AbortSignal) {
+    this.#ended = ended
+  }
 
-  function run<T>(signal: AbortSignal | undefined, operation: Operation<T>): Promise<T> {
-    const either = signal ? AbortSignal.any([ended, signal]) : ended
+  /** Runs an operation at once. */
+  run<T>(signal: AbortSignal | undefined, operation: Operation<T>): Promise<T> {
+    const either = signal ? AbortSignal.any([this.#ended, signal]) : this.#ended
     if (either.aborted) return Promise.reject(either.reason as Error)
     const work = operation(either).catch((thrown: unknown) => {
       throw either.aborted ? either.reason : toException(thrown, 'UnknownError')
@@ -225,17 +256,16 @@ function createOperations(ended: AbortSignal): Operations {
     return unlessAborted(work, either)
   }
 
-  return {
-    run,
-    runNext: (signal, operation) =>
-      run(signal, (either) => {
-        const turn = last.then(() => {
-          either.throwIfAborted()
-          return operation(either)
-        })
-        // The next operation does not wait for a server that is slow to notice the end.
-        last = unlessAborted(turn, either).catch(() => undefined)
-        return turn
-      }),
+  /** Runs an operation after those before it. */
+  runNext<T>(signal: AbortSignal | undefined, operation: Operation<T>): Promise<T> {
+    return this.run(signal, (either) => {
+      const turn = this.#last.then(() => {
+        either.throwIfAborted()
+        return operation(either)
+      })
+      // The next operation does not wait for a server that is slow to notice the end.
+      this.#last = unlessAborted(turn, either).catch(() => undefined)
+      return turn
+    })
   }
 }

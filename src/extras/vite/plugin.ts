@@ -57,19 +57,12 @@ export function inorigin(options: InoriginOptions = {}): Plugin {
         // The bundler replaces this by the script's place beside the importing one, for any base.
         return `import.meta.ROLLUP_FILE_URL_${file}`
       }
+      if (app.serviceWorker === 'none') return writeClientModule(app, null)
       const isDeveloping = app.config.command === 'serve'
-      const url = isDeveloping ? () => JSON.stringify(app.base + SCRIPT) : emit
-      return writeClientModule({
-        dist: DIST,
-        worker: app.serviceWorker === 'none' ? null : url(),
-        isolate: settings.isolate,
-        catalog: hasOwnCatalog(app) ? `${INORIGIN_FOLDER}/catalog.json` : null,
-      })
+      return writeClientModule(app, isDeveloping ? JSON.stringify(app.base + SCRIPT) : emit())
     },
     configureServer({ middlewares, httpServer, config }) {
-      const { base, library } = app
-      const serviceWorker = () => readScript(app)
-      middlewares.use(serveLibrary({ base, library, models: app.models, serviceWorker }))
+      middlewares.use(serveLibrary(app))
       httpServer?.once('listening', () => log(app, 'serves', `at ${config.base}`))
     },
     async writeBundle({ dir }) {
@@ -78,7 +71,7 @@ export function inorigin(options: InoriginOptions = {}): Plugin {
         ? this.environment.config.consumer === 'server'
         : Boolean(app.config.build.ssr)
       if (isServer || !dir) return
-      await writeOutput({ ...app.choice, ...app, keepApp: settings.keepApp, folder: dir })
+      await writeOutput(app, dir)
       log(app, 'added', `to ${relative(app.config.root, dir) || dir}`)
     },
   }
@@ -96,6 +89,7 @@ interface App {
   /** Folder with the app's own models, which Vite does not serve; `null` for the public folder. */
   models: string | null
   serviceWorker: 'library' | 'bundled' | 'none'
+  /** Bundles a script that keeps these files; `null` for none. */
   bundle: (keep: AppFiles | null) => Promise<BundledScript>
 }
 
@@ -112,7 +106,7 @@ function openApp(settings: PluginSettings, config: ResolvedConfig): App {
     base: new URL(config.base, 'http://localhost').pathname,
     models: models === null ? null : resolve(config.root, models),
     serviceWorker: serviceWorker === false ? 'none' : needsBundle ? 'bundled' : 'library',
-    bundle: (keep) => bundleServiceWorker({ own, keep, dist: DIST }, config),
+    bundle: (keep) => bundleServiceWorker(own, keep, config),
   }
 }
 
@@ -126,31 +120,17 @@ async function readScript({ serviceWorker, bundle }: App): Promise<Content | und
   return { text: (await bundle(null)).code }
 }
 
-function log({ config, library, settings, serviceWorker }: App, verb: string, where: string): void {
-  const script = serviceWorker === 'none' ? null : SCRIPT
-  const { isolate } = settings
-  const lines = summarize(verb, where, { version: readVersion(), library, isolate, script })
-  for (const line of lines) config.logger.info(line)
-}
-
 // The module that pages get in place of `inorigin`: the package itself, with a `serve()` that knows
 // where the app's files are.
 
-interface ClientModule {
-  dist: string
-  /** Expression for the URL of the service worker script; `null` if the app names it. */
-  worker: string | null
-  isolate: boolean
-  /** Path of the app's own catalog relative to the script; `null` if there is none. */
-  catalog: string | null
-}
-
-function writeClientModule({ dist, worker, isolate, catalog }: ClientModule): string {
-  const path = JSON.stringify(join(dist, 'index.js').replaceAll('\\', '/'))
+/** `worker` is the expression for the URL of the script; `null` if the app names it. */
+function writeClientModule(app: App, worker: string | null): string {
+  const path = JSON.stringify(join(DIST, 'index.js').replaceAll('\\', '/'))
+  const catalog = `new URL('${INORIGIN_FOLDER}/catalog.json', script).href`
   const defaults = {
-    isolate: `${isolate}`,
+    isolate: `${app.settings.isolate}`,
     ...(worker !== null && { worker: 'script' }),
-    ...(worker !== null && catalog !== null && { catalog: `new URL('${catalog}', script).href` }),
+    ...(worker !== null && hasOwnCatalog(app) && { catalog }),
   }
   const lines = Object.entries(defaults).map(
     // An option that is undefined must not hide the default.
@@ -170,16 +150,6 @@ function writeClientModule({ dist, worker, isolate, catalog }: ClientModule): st
   ].join('\n')
 }
 
-interface DevFiles {
-  /** Path that the app is served at, with slashes at both ends. */
-  base: string
-  library: ReadonlyMap<string, Content>
-  /** Path of the folder with the app's own models; `null` if Vite serves it anyway. */
-  models: string | null
-  /** Resolves with the service worker script, or with `undefined` if something else serves it. */
-  serviceWorker: () => Promise<Content | undefined>
-}
-
 const TYPES: Readonly<Record<string, string>> = {
   '.js': 'text/javascript',
   '.mjs': 'text/javascript',
@@ -188,10 +158,10 @@ const TYPES: Readonly<Record<string, string>> = {
   '.wasm': 'application/wasm',
 }
 
-function serveLibrary(files: DevFiles): Connect.NextHandleFunction {
+function serveLibrary(app: App): Connect.NextHandleFunction {
   return (request, response, next) => {
     const [path = ''] = (request.originalUrl ?? request.url ?? '').split('?', 1)
-    findContent(files, path).then((content) => {
+    findContent(app, path).then((content) => {
       if (content === undefined) return next()
       // The list makes service workers keep files, which would be stale after an update.
       if (content === null) return response.writeHead(404).end()
@@ -203,9 +173,9 @@ function serveLibrary(files: DevFiles): Connect.NextHandleFunction {
 }
 
 /** Resolves with `undefined` for a file of the app, and with `null` for one that must be missing. */
-async function findContent(files: DevFiles, path: string): Promise<Content | null | undefined> {
-  const { base, library, models, serviceWorker } = files
-  if (path === `${base}sw.js`) return serviceWorker()
+async function findContent(app: App, path: string): Promise<Content | null | undefined> {
+  const { base, library, models } = app
+  if (path === `${base}sw.js`) return readScript(app)
   const folder = `${base}${INORIGIN_FOLDER}/`
   if (!path.startsWith(folder)) return undefined
   const name = decodeURIComponent(path.slice(folder.length))
@@ -299,20 +269,8 @@ function parsePluginOptions(options: InoriginOptions): PluginSettings {
 const invalidOption = (param: string, message: string) =>
   new InoriginError('invalid_request', message, { param })
 
-interface SummaryInput {
-  version: string
-  library: ReadonlyMap<string, Content>
-  isolate: boolean
-  /** Name of the service worker script; `null` if something else builds it. */
-  script: string | null
-}
-
-/** Returns the lines of the summary. `where` says where the files are, such as `to dist/`. */
-function summarize(
-  verb: string,
-  where: string,
-  { version, library, isolate, script }: SummaryInput,
-): string[] {
+/** Says what the plugin added and how large it is. `where` says where, such as `to dist/`. */
+function log({ config, library, settings, serviceWorker }: App, verb: string, where: string): void {
   const sizes = Array.from(library, ([name, content]) => ({ name, bytes: countBytes(content) }))
   const sum = (isCounted: (name: string) => boolean): string => {
     const counted = sizes.filter(({ name }) => isCounted(name))
@@ -328,14 +286,15 @@ function summarize(
     `scripts ${sum((name) => !isRuntime(name) && !name.startsWith('models/'))}`,
   ]
   const hasGpu = sizes.some(({ name }) => isRuntime(name) && name.includes('.jspi.'))
-  const what = script === null ? 'inorigin/' : `${script} and inorigin/`
-  return [
-    `inorigin ${version}: ${verb} ${what} ${where}: ${library.size} files, ${sum(() => true)}`,
+  const what = serviceWorker === 'none' ? 'inorigin/' : `${SCRIPT} and inorigin/`
+  const lines = [
+    `inorigin ${readVersion()}: ${verb} ${what} ${where}: ${library.size} files, ${sum(() => true)}`,
     `  ${parts.join(', ')}. A page loads one runtime of ${hasGpu ? '14 to 27' : '14'} MB, and the models it uses.`,
-    isolate
+    settings.isolate
       ? '  serve() isolates pages, so that WASM uses threads. isolate: false turns it off.'
       : '  serve() does not isolate pages, so WASM uses one thread.',
   ]
+  for (const line of lines) config.logger.info(line)
 }
 
 function countBytes(content: Content): number {
@@ -346,27 +305,15 @@ function countBytes(content: Content): number {
 
 const SCRIPT = 'sw.js'
 
-interface OutputOptions extends LibraryChoice {
-  /** Folder of the build. */
-  folder: string
-  /** Folder with the app's own models, which Vite does not copy; `null` if there is none. */
-  models: string | null
-  /** Kind of service worker: the library's, one that is bundled for the app, or none. */
-  serviceWorker: 'library' | 'bundled' | 'none'
-  keepApp: boolean
-  /** Bundles a script that keeps these files; `null` for none. */
-  bundle: (keep: AppFiles | null) => Promise<BundledScript>
-}
-
-async function writeOutput(options: OutputOptions): Promise<void> {
-  const { folder, models, serviceWorker, keepApp, bundle } = options
+/** Puts the library's files and the app's own models into a build, after Vite wrote the app's. */
+async function writeOutput(app: App, folder: string): Promise<void> {
+  const { choice, settings, models, serviceWorker, bundle } = app
   const ownModels = models && join(models, INORIGIN_FOLDER)
   if (ownModels && existsSync(ownModels))
     cpSync(ownModels, join(folder, INORIGIN_FOLDER), { recursive: true })
-  const isLibrary = serviceWorker === 'library'
-  init({ ...options, publicDir: folder, sw: isLibrary ? SCRIPT : null })
+  init({ ...choice, publicDir: folder, sw: serviceWorker === 'library' ? SCRIPT : null })
   if (serviceWorker !== 'bundled') return
-  const { code, map } = await bundle(keepApp ? listAppFiles(folder) : null)
+  const { code, map } = await bundle(settings.keepApp ? listAppFiles(folder) : null)
   writeFileSync(join(folder, SCRIPT), code)
   if (map !== null) writeFileSync(join(folder, `${SCRIPT}.map`), map)
 }
@@ -405,12 +352,6 @@ function checkPublicFolder(publicDir: string, writesScript: boolean): string | n
   )
 }
 
-interface ServiceWorkerParts {
-  own: string | null
-  keep: AppFiles | null
-  dist: string
-}
-
 interface BundledScript {
   code: string
   /** Source map as JSON; `null` unless the build has source maps in files. */
@@ -421,12 +362,13 @@ const VIRTUAL = 'inorigin-service-worker-'
 
 /** Returns one classic script, because service workers of all browsers can run that. */
 async function bundleServiceWorker(
-  parts: ServiceWorkerParts,
+  own: string | null,
+  keep: AppFiles | null,
   { root, mode, logLevel, resolve: { alias }, build: { sourcemap, minify } }: ResolvedConfig,
 ): Promise<BundledScript> {
   const { build } = await import('vite')
-  const library = join(parts.dist, 'sw/index.js')
-  const modules = writeModules(parts)
+  const library = join(DIST, 'sw/index.js')
+  const modules = writeModules(own, keep)
   const entry = `${VIRTUAL}entry`
   const result = await build({
     configFile: false,
@@ -460,7 +402,7 @@ async function bundleServiceWorker(
  * Returns the modules of the script by name. Their order is that of their listeners: `attach()` adds
  * headers to pages, so it must come first, and the app's own listeners come before `keepApp()`.
  */
-function writeModules({ own, keep }: ServiceWorkerParts): Map<string, string> {
+function writeModules(own: string | null, keep: AppFiles | null): Map<string, string> {
   const isAttached = own !== null && /['"]inorigin\/sw['"]/.test(readFileSync(own, 'utf8'))
   const calls = new Map<string, string>([
     ...(isAttached ? [] : [[`${VIRTUAL}attach`, `attach()`] as const]),

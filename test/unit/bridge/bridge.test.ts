@@ -4,7 +4,7 @@ import { request as httpRequest, type IncomingHttpHeaders } from 'node:http'
 import { connect, type AddressInfo, type Socket } from 'node:net'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { WebSocket, WebSocketServer } from 'ws'
-import { createAnswers } from '../../../src/bridge/connection.ts'
+import { Answers } from '../../../src/bridge/connection.ts'
 import { lend as lendTab } from '../../../src/bridge/lend.ts'
 import {
   encodePiece,
@@ -250,7 +250,7 @@ describe('a tab', () => {
   test.each(OUTSIDE)('fetches nothing outside of /v1/: %s', async (path) => {
     const fetch = vi.fn<typeof globalThis.fetch>()
     const sent: TabMessage[] = []
-    const answers = createAnswers({
+    const answers = new Answers({
       origin: 'https://app.example',
       fetch,
       send: (message) => sent.push(message),

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import type { Implementation, ImageLayout, PredictorEntry } from '../../../src/catalog/schema.ts'
 import { InoriginError } from '../../../src/error.ts'
 import { bindSignature } from '../../../src/predictor/bind.ts'
-import type { BoundSignature } from '../../../src/predictor/bound.ts'
+import type { BoundSignature } from '../../../src/predictor/bind.ts'
 import type { InputParameter, OutputParameter } from '../../../src/types/index.ts'
 import { predictor } from '../catalog/entries.ts'
 

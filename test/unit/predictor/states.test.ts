@@ -1,6 +1,6 @@
 /** States: zeros or the caller's first, then what a run leaves to the next one of a call or session. */
 import { describe, expect, test } from 'vitest'
-import type { BoundSignature } from '../../../src/predictor/bound.ts'
+import type { BoundSignature } from '../../../src/predictor/bind.ts'
 import { planRuns } from '../../../src/predictor/carry.ts'
 import { StateChain } from '../../../src/predictor/session.ts'
 import type { SessionPrediction } from '../../../src/types/index.ts'
