@@ -158,7 +158,8 @@ const createStorage = (host: HostService): ModelStorage => ({
 const toCaller = <Event>({
   signal = neverAborted,
   onProgress,
-}: {
-  signal?: AbortSignal
-  onProgress?: (progress: Event) => void
-} = {}): Caller<Event> => ({ key: null, signal, onEvent: onProgress })
+}: { signal?: AbortSignal; onProgress?: (progress: Event) => void } = {}): Caller<Event> => ({
+  key: null,
+  signal,
+  onEvent: onProgress,
+})

@@ -65,11 +65,7 @@ export function parseOptions<Input extends Options>(
     throw invalid('signal', `signal must be an AbortSignal, not ${typeName(signal)}.`)
   if (typeof onProgress !== 'function')
     throw invalid('onProgress', `onProgress must be a function, not ${typeName(onProgress)}.`)
-  return {
-    ...options,
-    signal,
-    onProgress: onProgress as NonNullable<Input['onProgress']>,
-  }
+  return { ...options, signal, onProgress: onProgress as NonNullable<Input['onProgress']> }
 }
 
 /**

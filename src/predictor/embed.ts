@@ -30,10 +30,7 @@ export function assertDimensions({ tag, embeddings }: Embedder, wanted: number |
   throw new InoriginError(
     'invalid_request',
     `${what}: the vectors of ${tag} have ${dimensions} numbers${why}.`,
-    {
-      code: 'invalid_value',
-      param: 'dimensions',
-    },
+    { code: 'invalid_value', param: 'dimensions' },
   )
 }
 

@@ -67,11 +67,7 @@ export async function encodeImages(
   }
   // A model that takes bytes scales them itself.
   const numbers = joinRasters(rasters, size, type === 'uint8' ? toByteLayout(layout) : layout)
-  return {
-    type,
-    data: toTypedData(numbers, type),
-    shape: toImageShape(layout, shape, size, count),
-  }
+  return { type, data: toTypedData(numbers, type), shape: toImageShape(layout, shape, size, count) }
 }
 
 /** Returns the layout without normalization. */

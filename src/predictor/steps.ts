@@ -106,11 +106,7 @@ const rankClasses = (
   { count, threshold = -Infinity }: Extract<Step, { step: 'top-k' }>,
   labels: readonly string[],
 ): RankedClass[] =>
-  Array.from(row, (score, index) => ({
-    label: labels[index] ?? String(index),
-    index,
-    score,
-  }))
+  Array.from(row, (score, index) => ({ label: labels[index] ?? String(index), index, score }))
     .filter(({ score }) => score >= threshold)
     .toSorted((one, other) => other.score - one.score)
     .slice(0, count)
