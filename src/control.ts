@@ -89,13 +89,13 @@ export async function takeControlIfPossible(
  */
 async function takeControl(options: ControlOptions): Promise<PageControl> {
   const { container, signal } = options
-  const worker = await registerWorker(options)
+  const worker = new RegisteredWorker(options, await register(container, options.script, signal))
   let isShared = await usesSameProtocol(container, worker.registration, signal)
   keepCurrent(() => worker.registration, signal)
   let lost = false
 
   async function regain(): Promise<void> {
-    await retryUntilTrue(worker.regain, signal)
+    await retryUntilTrue(() => worker.regain(), signal)
     if (signal.aborted) return
     lost = false
     isShared = await speaksProtocol(container.controller)
@@ -142,33 +142,39 @@ async function takeControl(options: ControlOptions): Promise<PageControl> {
   }
 }
 
-interface RegisteredWorker {
+/** The worker that a page has registered. */
+class RegisteredWorker {
+  readonly #options: ControlOptions
+  #script: WorkerScript
   registration: ServiceWorkerRegistration
-  /** Returns `true` if the worker is the controller of this page. */
-  hasController(): boolean
-  /** Resolves with `true` if requests of this page reach the worker. */
-  isReached(): Promise<boolean>
-  /** Registers the worker again. Resolves with `true` if it controls this page. */
-  regain(): Promise<boolean>
-}
 
-async function registerWorker({ container, signal, ...options }: ControlOptions) {
-  let { script } = options
-  const worker: RegisteredWorker = {
-    registration: await register(container, script, signal),
-    hasController: () => runsScript(container.controller, script),
-    isReached: () => requestsReachWorker(script.scope, signal),
-    async regain() {
-      worker.registration = await register(container, script, signal)
-      if (!(await worker.isReached())) {
-        script = await retakeControl(container, script, signal)
-        if (!(await worker.isReached())) return false
-      }
-      await shareLocks(worker.registration, signal)
-      return worker.hasController()
-    },
+  constructor(options: ControlOptions, registration: ServiceWorkerRegistration) {
+    this.#options = options
+    this.#script = options.script
+    this.registration = registration
   }
-  return worker
+
+  /** Returns `true` if the worker is the controller of this page. */
+  hasController(): boolean {
+    return runsScript(this.#options.container.controller, this.#script)
+  }
+
+  /** Resolves with `true` if requests of this page reach the worker. */
+  isReached(): Promise<boolean> {
+    return requestsReachWorker(this.#script.scope, this.#options.signal)
+  }
+
+  /** Registers the worker again. Resolves with `true` if it controls this page. */
+  async regain(): Promise<boolean> {
+    const { container, signal } = this.#options
+    this.registration = await register(container, this.#script, signal)
+    if (!(await this.isReached())) {
+      this.#script = await retakeControl(container, this.#script, signal)
+      if (!(await this.isReached())) return false
+    }
+    await shareLocks(this.registration, signal)
+    return this.hasController()
+  }
 }
 
 /** Runs the attempt until it resolves with `true`, with growing delays, or the signal aborts. */

@@ -54,13 +54,13 @@ export interface ErrorRecord extends Omit<ErrorDetails, 'cause'> {
 /** The error class of this package. Its message says what happened and what to do. */
 export class InoriginError extends Error {
   override readonly name = 'InoriginError'
-  readonly kind: ErrorKind
-  readonly code: ErrorCode | undefined
-  readonly param: string | undefined
-  readonly retryAfter: number | undefined
-  readonly upstreamStatus: number | undefined
-  readonly mayContinueUpstream: boolean | undefined
-  readonly details: Readonly<Record<string, unknown>> | undefined
+  declare readonly kind: ErrorKind
+  declare readonly code: ErrorCode | undefined
+  declare readonly param: string | undefined
+  declare readonly retryAfter: number | undefined
+  declare readonly upstreamStatus: number | undefined
+  declare readonly mayContinueUpstream: boolean | undefined
+  declare readonly details: Readonly<Record<string, unknown>> | undefined
 
   constructor(kind: ErrorKind, message: string, details: ErrorDetails = {}) {
     super(message, details.cause === undefined ? undefined : { cause: details.cause })

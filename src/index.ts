@@ -14,8 +14,7 @@ export type {
   TaskOptions,
 } from './server.ts'
 export type { ImportOptions, ModelStorage, RepairOptions } from './model-storage.ts'
-export type { ErrorCode } from './error.ts'
-export type { ErrorDetails, ErrorKind } from './error.ts'
+export type { ErrorCode, ErrorDetails, ErrorKind } from './error.ts'
 export type {
   AudioLayout,
   Binding,

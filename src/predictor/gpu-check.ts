@@ -343,11 +343,7 @@ const MIN_SLICE_ELEMENTS = 16
  * Compares an output with the reference. `source` names the tensors that integers and booleans were
  * chosen from: near-ties there count as the same.
  */
-export function compareTensors(
-  computed: RawTensor,
-  reference: RawTensor,
-  source?: ChosenFrom,
-): Agreement {
+export function compareTensors(computed: RawTensor, reference: RawTensor, source?: ChosenFrom) {
   const isSameShape =
     computed.data.length === reference.data.length &&
     computed.shape.length === reference.shape.length &&

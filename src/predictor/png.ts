@@ -39,9 +39,7 @@ function isOpaque(data: Pixels['data']): boolean {
 }
 
 /** Returns the outputs with images as PNG files, for responses over HTTP. */
-export async function imagesToFiles(
-  outputs: Record<string, unknown>,
-): Promise<Record<string, unknown>> {
+export async function imagesToFiles(outputs: Record<string, unknown>) {
   const toFile = async (value: unknown): Promise<unknown> => {
     if (Array.isArray(value)) return value.some(isPixels) ? Promise.all(value.map(toFile)) : value
     return isPixels(value) ? encodePng(value) : value

@@ -55,11 +55,7 @@ export interface TextTensorSpec {
 }
 
 /** Tokenizes a text. Throws `invalid_request` that names `path` if some of it has no token. */
-export function tokenizeText(
-  text: string,
-  { tokenize }: TextTensorSpec,
-  path: string,
-): readonly number[] {
+export function tokenizeText(text: string, { tokenize }: TextTensorSpec, path: string) {
   const tokens = tokenize(text)
   if (tokens.some((token) => token === undefined))
     throwInvalidInput(path, 'the tokenizer has no token for some of the text.')

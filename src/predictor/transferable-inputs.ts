@@ -59,9 +59,7 @@ const toArray = (value: unknown) =>
  * current content, and sound by its samples. Rejects with `invalid_request` that names an input without content, or with
  * content of another origin.
  */
-export async function toTransferable(
-  inputs: Record<string, unknown>,
-): Promise<Record<string, unknown>> {
+export async function toTransferable(inputs: Record<string, unknown>) {
   const plain = { ...inputs }
   const created: ImageBitmap[] = []
   const replaced = async (value: unknown, path: string): Promise<unknown> => {

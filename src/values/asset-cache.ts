@@ -54,12 +54,7 @@ export async function readMark(cache: Cache, folder: string, mark: Mark): Promis
 }
 
 /** Marks the version; `null` removes the mark. A mark that does not fit is removed, too. */
-export async function setMark(
-  cache: Cache,
-  folder: string,
-  mark: Mark,
-  version: Version | null,
-): Promise<void> {
+export async function setMark(cache: Cache, folder: string, mark: Mark, version: Version | null) {
   const key = toAssetKey(folder + LIST_NAME, mark)
   const stored = version && toStoredResponse(new TextEncoder().encode(version.text).buffer)
   // A mark of an earlier version would mix its files with those of this one.

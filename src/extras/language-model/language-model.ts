@@ -1,5 +1,6 @@
 /** The interface `LanguageModel`, whose members behave as Web IDL says. */
 import type { ModelState } from '../../types/index.ts'
+import { neverAborted } from '../../validate-arguments.ts'
 import { unlessAborted } from '../../values/promises.ts'
 import { assertArguments, canonicalize, readImages, toPrompt } from './messages.ts'
 import {
@@ -282,15 +283,8 @@ interface Backend {
   legacy: boolean
 }
 
-interface CreatedSession {
-  start: SessionStart
-  signal: AbortSignal | undefined
-}
-
-const neverAborted = new AbortController().signal
-
 /** Runs the steps of `create()`. Rejects at once when the signal of the options aborts. */
-async function createSessionStart(given: unknown, backend: Backend): Promise<CreatedSession> {
+async function createSessionStart(given: unknown, backend: Backend) {
   assertActive()
   const options = toCreateOptions(given)
   assertOneSampling(options, backend.legacy)
@@ -366,7 +360,7 @@ const OUTPUTS: readonly LanguageModelMessageType[] = ['text', 'tool-call']
 async function computeAvailability(
   open: () => Promise<Endpoint>,
   options: LanguageModelCreateCoreOptions,
-  { languages, legacy }: { languages?: readonly string[]; legacy: boolean },
+  { languages, legacy }: Backend,
 ): Promise<Availability> {
   const { expectedInputs = [], expectedOutputs = [] } = options
   const hasLanguages = [...expectedInputs, ...expectedOutputs].every((expected) =>

@@ -128,10 +128,7 @@ async function readOptions(ready: Promise<ReadMessage[]>, options: LanguageModel
   return { constraint, messages: withHint(await ready, hint) }
 }
 
-function withHint(
-  messages: readonly ReadMessage[],
-  constraint: ResponseConstraint | undefined,
-): readonly ReadMessage[] {
+function withHint(messages: readonly ReadMessage[], constraint: ResponseConstraint | undefined) {
   if (!constraint) return messages
   const index = messages.findLastIndex(({ role }) => role === 'user')
   const asked = messages[index]

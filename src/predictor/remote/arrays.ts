@@ -163,10 +163,7 @@ export function decodeElements(
 }
 
 /** Returns the elements in row-major order. Throws `invalid_request` if they are too many. */
-export function toRowMajor(
-  { type, data, shape, isTransposed }: FileElements,
-  path: string,
-): ArrayElements {
+export function toRowMajor({ type, data, shape, isTransposed }: FileElements, path: string) {
   // An axis of length 1 has no effect on the order, and each one costs time for each element.
   const lengths = shape.filter((length) => length !== 1)
   if (!isTransposed || lengths.length <= 1) return { type, data, shape }
