@@ -64,11 +64,8 @@ export async function tokenizeTexts(
     const path = `input[${index}]`
     if (text.length > maxTokens * MAX_CHARACTERS_PER_TOKEN) {
       // Tokenizing megabytes takes seconds. The factor 2 allows for the tokens of a cut word.
-      const least = predictor.tokenize(
-        name,
-        text.slice(0, maxTokens * MAX_CHARACTERS_PER_TOKEN),
-        path,
-      ).length
+      const beginning = text.slice(0, maxTokens * MAX_CHARACTERS_PER_TOKEN)
+      const least = predictor.tokenize(name, beginning, path).length
       if (least > 2 * maxTokens) throw tooLong(path, least, 'more than ')
     }
     const tokens = predictor.tokenize(name, text, path)
@@ -131,11 +128,7 @@ function parseVectors(value: unknown, texts: number, { tag, embeddings }: Embedd
   const { output, dimensions } = embeddings
   const data = (value as { data?: unknown } | undefined)?.data
   if (!(data instanceof Float32Array) || data.length !== texts * dimensions)
-    return throwPredictorUnusable(
-      tag,
-      `outputs.${output}`,
-      `it is not ${texts} x ${dimensions} numbers.`,
-    )
+    throwPredictorUnusable(tag, `outputs.${output}`, `it is not ${texts} x ${dimensions} numbers.`)
   if (data.every(Number.isFinite)) return data
   const what = `${tag} produced NaN or Infinity. Try another device`
   throw new InoriginError('internal', `${what}: serve({ device: 'wasm' }).`, { code: 'not_finite' })

@@ -26,13 +26,11 @@ export async function openLabels(
     steps.flatMap((step) => getLabelsSource(step) ?? []),
   )
   const opened = sources.map(async (source): Promise<[string, readonly string[]]> => {
-    const [at, text] =
-      'file' in source
-        ? [`resources.${source.file}`, await readText(files.get(source.file))]
-        : [
-            `metadata.${source.metadata}`,
-            await readMetadata(files.get(graph) ?? new Blob(), source.metadata),
-          ]
+    const isFile = 'file' in source
+    const at = isFile ? `resources.${source.file}` : `metadata.${source.metadata}`
+    const text = isFile
+      ? await readText(files.get(source.file))
+      : await readMetadata(files.get(graph) ?? new Blob(), source.metadata)
     const names = text === null ? null : parseLabels(text)
     return [toLabelsKey(source), names ?? throwPredictorUnusable(tag, at, 'has no labels.')]
   })

@@ -70,11 +70,10 @@ export function parseInput(parameter: InputParameter, value: unknown, path: stri
   return { form: 'elements', elements }
 }
 
-function parseImages(value: unknown, path: string): ImageSource[] {
-  if (Array.isArray(value))
-    return value.flatMap((each, index) => parseImage(each, `${path}[${index}]`))
-  return [parseImage(value, path)]
-}
+const parseImages = (value: unknown, path: string): ImageSource[] =>
+  Array.isArray(value)
+    ? value.flatMap((each, index) => parseImage(each, `${path}[${index}]`))
+    : [parseImage(value, path)]
 
 function parseImage(value: unknown, path: string): ImageSource {
   if (isImageSource(value)) return value

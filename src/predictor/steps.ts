@@ -57,20 +57,14 @@ function toFloats(tensor: RawTensor): Scores {
 
 function applyStep(scores: Scores, { step, labels }: OpenStep, fail: Fail): StepResult {
   switch (step.step) {
-    case 'softmax':
-      return {
-        tensor: toTensor(
-          scores,
-          rowsOf(scores).flatMap((row) => [...softmax(row)]),
-        ),
-      }
-    case 'sigmoid':
-      return {
-        tensor: toTensor(
-          scores,
-          scores.data.map((score) => 1 / (1 + Math.exp(-score))),
-        ),
-      }
+    case 'softmax': {
+      const rows = rowsOf(scores).flatMap((row) => [...softmax(row)])
+      return { tensor: toTensor(scores, rows) }
+    }
+    case 'sigmoid': {
+      const shares = scores.data.map((score) => 1 / (1 + Math.exp(-score)))
+      return { tensor: toTensor(scores, shares) }
+    }
     case 'top-k': {
       if (step.labels && labels.length < scores.classes)
         fail(`has ${scores.classes} classes, but there are ${labels.length} labels.`)

@@ -27,25 +27,15 @@ export async function openTokenizers(
     const file =
       files.get(name) ?? throwPredictorUnusable(tag, `resources.${name}`, 'the file is missing.')
     try {
-      return [
-        name,
-        createTokenize(JSON.parse(await file.text()), JSON.parse((await config?.text()) ?? '{}')),
-      ]
+      const own = JSON.parse(await file.text())
+      const tokenizer = new Tokenizer(own, JSON.parse((await config?.text()) ?? '{}'))
+      return [name, (text) => tokenizer.encode(text).ids]
     } catch (cause) {
-      return throwPredictorUnusable(
-        tag,
-        `resources.${name}`,
-        `not a tokenizer (${String(cause)}).`,
-        cause,
-      )
+      const why = `not a tokenizer (${String(cause)}).`
+      return throwPredictorUnusable(tag, `resources.${name}`, why, cause)
     }
   })
   return new Map(await Promise.all(opened))
-}
-
-function createTokenize(file: object, config: object): Tokenize {
-  const tokenizer = new Tokenizer(file, config)
-  return (text) => tokenizer.encode(text).ids
 }
 
 /** Encoding of a text parameter. */

@@ -108,12 +108,18 @@ function assertPart(
     if (typeof value === 'string') return
     throw new TypeError('The value of a part of type text must be a string.')
   }
-  if (!expectedTypes.includes(type)) {
-    const todo = `Add { type: '${type}' } to expectedInputs of create().`
-    throw domException('NotSupportedError', `This session does not take ${type}. ${todo}`)
-  }
+  assertExpected(type, expectedTypes)
   if (!isImageSource(value))
     throw new TypeError('The value of a part of type image must be an image or its bytes.')
+}
+
+function assertExpected(
+  type: LanguageModelMessageType,
+  expectedTypes: readonly LanguageModelMessageType[],
+): void {
+  if (expectedTypes.includes(type)) return
+  const todo = `Add { type: '${type}' } to expectedInputs of create().`
+  throw domException('NotSupportedError', `This session does not take ${type}. ${todo}`)
 }
 
 function joinTexts(parts: readonly LanguageModelMessageContent[]): LanguageModelMessageContent[] {
@@ -181,10 +187,7 @@ function assertToolValue(
   if (type !== 'tool-call' && type !== 'tool-response') return
   if (role !== ROLE_OF[type])
     throw new TypeError(`A part of type ${type} must be in a message of role ${ROLE_OF[type]}.`)
-  if (!expectedTypes.includes(type)) {
-    const todo = `Add { type: '${type}' } to expectedInputs of create().`
-    throw domException('NotSupportedError', `This session does not take ${type}. ${todo}`)
-  }
+  assertExpected(type, expectedTypes)
   if (type === 'tool-call') assertCall(value)
   else readToolResult(value)
 }
