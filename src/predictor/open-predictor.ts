@@ -1,4 +1,8 @@
-/** Loads a predictor and runs predictions: inputs by name in, outputs by name out. */
+/**
+ * Loads a predictor and runs predictions: inputs by name in, outputs by name out. Errors name the
+ * input, or the part of the catalog entry, that is wrong. Files of this folder import the ONNX
+ * engine, the catalog, the device and values, but nothing of a host.
+ */
 import type { Implementation, PredictorEntry } from '../catalog/schema.ts'
 import type { GpuComparison } from '../device/gpu-verdict.ts'
 import { requestGpu } from '../device/gpu.ts'
