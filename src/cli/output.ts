@@ -30,13 +30,7 @@ export function printOver(stream: NodeJS.WritableStream, line: string): void {
 /** Milliseconds between two lines without a terminal. */
 const LINE_INTERVAL_MS = 5_000
 
-interface Progress {
-  step(what: string, done?: number, total?: number): void
-  /** Clears the progress line. */
-  end(): void
-}
-
-export function createProgress(stream: NodeJS.WriteStream): Progress {
+export function createProgress(stream: NodeJS.WriteStream) {
   const isTerminal = stream.isTTY
   let last = performance.now()
   let shown = ''
@@ -47,7 +41,7 @@ export function createProgress(stream: NodeJS.WriteStream): Progress {
     else print(stream, [text])
   }
   return {
-    step(what, done, total) {
+    step(what: string, done?: number, total?: number) {
       const text =
         done === undefined || !total ? `${what} ...` : `${what}: ${formatShare(done, total)}`
       const now = performance.now()
@@ -55,6 +49,7 @@ export function createProgress(stream: NodeJS.WriteStream): Progress {
       last = now
       show(text)
     },
+    /** Clears the progress line. */
     end() {
       if (isTerminal && shown) printOver(stream, '')
     },

@@ -73,15 +73,8 @@ export function getProfileFolder(port: number): string {
   return join(cache, 'inorigin', `bridge-${port}`)
 }
 
-interface RunningChromium {
-  /** Resolves with the exit code when the browser has ended. */
-  readonly ended: Promise<number | null>
-  /** Ends the browser. Resolves when it has ended. */
-  close(): Promise<void>
-}
-
 /** Starts a headless Chromium with the page. Its sandbox is off if root runs it, which it refuses. */
-export function startChromium(program: string, profile: string, url: string): RunningChromium {
+export function startChromium(program: string, profile: string, url: string) {
   const start = writeStartPage(profile, url)
   const args = [
     '--headless',
@@ -100,7 +93,9 @@ export function startChromium(program: string, profile: string, url: string): Ru
     browser.once('exit', resolve)
   }).finally(() => rmSync(start, { force: true }))
   return {
+    /** Resolves with the exit code when the browser has ended. */
     ended,
+    /** Ends the browser. Resolves when it has ended. */
     async close() {
       killGroup(browser)
       await ended

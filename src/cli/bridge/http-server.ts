@@ -28,8 +28,8 @@ import {
   isToken,
   toPreflightHeaders,
 } from './guard.ts'
-import type { PageFiles } from './page-files.ts'
-import { createTab, createTabs, MAX_TABS, type Tab, type Tabs, toFrame } from './tab.ts'
+import type { openPageFiles } from './page-files.ts'
+import { MAX_TABS, Tab, Tabs, toFrame } from './tab.ts'
 
 /** The only address that the server listens at, so no other machine reaches it. */
 const LOOPBACK = '127.0.0.1'
@@ -41,25 +41,20 @@ interface BridgeServerOptions extends GuardOptions {
   /** Port to listen at; 0 for a free one. */
   port: number
   /** Files of the page that lends itself. */
-  files: PageFiles
+  files: ReturnType<typeof openPageFiles>
   onTab(tab: Tab): void
 }
 
-export interface BridgeServer {
-  /** URL without a slash at its end. */
-  readonly url: string
-  /** Closes all connections. Resolves when the port is free. */
-  close(): Promise<void>
-}
+export type BridgeServer = Awaited<ReturnType<typeof openBridgeServer>>
 
 /**
  * Starts the server.
  *
  * @throws InoriginError `unavailable` if the port is in use or may not be used.
  */
-export async function openBridgeServer(options: BridgeServerOptions): Promise<BridgeServer> {
-  const tabs = createTabs()
-  const relay = createRelay(tabs, options)
+export async function openBridgeServer(options: BridgeServerOptions) {
+  const tabs = new Tabs()
+  const relay = new Relay(tabs, options)
   const sockets = openTabSockets(options.token, (tab) => {
     tabs.add(tab)
     options.onTab(tab)
@@ -94,7 +89,9 @@ export async function openBridgeServer(options: BridgeServerOptions): Promise<Br
   await listen(server, options.port)
   const { port } = server.address() as AddressInfo
   return {
+    /** URL without a slash at its end. */
     url: `http://${LOOPBACK}:${port}`,
+    /** Closes all connections. Resolves when the port is free. */
     async close() {
       sockets.close()
       const closed = once(server, 'close')
@@ -163,43 +160,66 @@ const KEY_HEADERS = ['authorization', 'x-api-key']
 /** Headers of a response that are about a connection of its own. */
 const CONNECTION_HEADERS = ['connection', 'keep-alive', 'transfer-encoding', 'upgrade']
 
-interface Relay {
+/** Passes requests of clients to tabs, and limits how many. */
+class Relay {
+  readonly #tabs: Tabs
+  readonly #guard: GuardOptions
+  #openRequests = 0
+  /** Bytes of all bodies that are kept, because another tab may have to answer. */
+  #waitingBytes = 0
+
+  constructor(tabs: Tabs, guard: GuardOptions) {
+    this.#tabs = tabs
+    this.#guard = guard
+  }
+
   /**
    * Passes a request for the path, with its query. Resolves when the response was sent. Rejects before
    * the first byte was sent, or if the client left, or if the tab was closed in the middle.
    */
-  pass(path: string, request: IncomingMessage, response: ServerResponse): Promise<void>
-}
+  async pass(path: string, request: IncomingMessage, response: ServerResponse): Promise<void> {
+    if (this.#openRequests >= MAX_OPEN_REQUESTS) throw fullError(`${MAX_OPEN_REQUESTS} requests`)
+    this.#openRequests += 1
+    await this.#passToTab(path, request, response).finally(() => (this.#openRequests -= 1))
+  }
 
-function createRelay(tabs: Tabs, guard: GuardOptions): Relay {
-  const memory: Memory = { waitingBytes: 0 }
-  let openRequests = 0
-
-  async function passToTab(
+  async #passToTab(
     path: string,
     request: IncomingMessage,
     response: ServerResponse,
   ): Promise<void> {
     const headers = pickHeaders(request)
-    assertKey(headers, guard)
+    assertKey(headers, this.#guard)
     // The key was for the bridge. An app with keys of its own would refuse it.
-    if (guard.requireKey) for (const name of KEY_HEADERS) headers.delete(name)
+    if (this.#guard.requireKey) for (const name of KEY_HEADERS) headers.delete(name)
     const left = new AbortController()
     response.once('close', () => left.abort())
     const { method = 'GET' } = request
-    const answer = await withBody(request, memory, (body) =>
-      tabs.request({ method, path, headers: [...headers], body }, left.signal),
+    const answer = await this.#withBody(request, (body) =>
+      this.#tabs.request({ method, path, headers: [...headers], body }, left.signal),
     )
     response.writeHead(answer.status, answer.headers.filter(isPassedBack).flat())
     response.flushHeaders()
     await pipeline(Readable.fromWeb(answer.body as NodeStream), response)
   }
-  return {
-    async pass(path, request, response) {
-      if (openRequests >= MAX_OPEN_REQUESTS) throw fullError(`${MAX_OPEN_REQUESTS} requests`)
-      openRequests += 1
-      await passToTab(path, request, response).finally(() => (openRequests -= 1))
-    },
+
+  /** Reads the body and keeps it until the work has settled. */
+  async #withBody<T>(request: IncomingMessage, work: (body: Uint8Array) => Promise<T>): Promise<T> {
+    const pieces: Uint8Array[] = []
+    let length = 0
+    try {
+      if (Number(request.headers['content-length']) > MAX_BODY_BYTES) throw tooLargeError()
+      for await (const piece of request as AsyncIterable<Uint8Array>) {
+        length += piece.byteLength
+        this.#waitingBytes += piece.byteLength
+        if (length > MAX_BODY_BYTES) throw tooLargeError()
+        if (this.#waitingBytes > MAX_WAITING_BYTES) throw fullError(`${MAX_WAITING_BYTES} bytes`)
+        pieces.push(piece)
+      }
+      return await work(Buffer.concat(pieces))
+    } finally {
+      this.#waitingBytes -= length
+    }
   }
 }
 
@@ -213,34 +233,6 @@ function pickHeaders({ headers }: IncomingMessage): Headers {
     if (typeof value === 'string') picked.set(name, value)
   }
   return picked
-}
-
-interface Memory {
-  /** Bytes of all bodies that are kept, because another tab may have to answer. */
-  waitingBytes: number
-}
-
-/** Reads the body and keeps it until the work has settled. */
-async function withBody<T>(
-  request: IncomingMessage,
-  memory: Memory,
-  work: (body: Uint8Array) => Promise<T>,
-): Promise<T> {
-  const pieces: Uint8Array[] = []
-  let length = 0
-  try {
-    if (Number(request.headers['content-length']) > MAX_BODY_BYTES) throw tooLargeError()
-    for await (const piece of request as AsyncIterable<Uint8Array>) {
-      length += piece.byteLength
-      memory.waitingBytes += piece.byteLength
-      if (length > MAX_BODY_BYTES) throw tooLargeError()
-      if (memory.waitingBytes > MAX_WAITING_BYTES) throw fullError(`${MAX_WAITING_BYTES} bytes`)
-      pieces.push(piece)
-    }
-    return await work(Buffer.concat(pieces))
-  } finally {
-    memory.waitingBytes -= length
-  }
 }
 
 function tooLargeError(): InoriginError {
@@ -261,13 +253,7 @@ const HELLO_TIMEOUT_MS = 10_000
 /** Code of connections that close because the command ends. */
 const GOING_AWAY = 1001
 
-interface TabSockets {
-  upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void
-  /** Closes the connections. */
-  close(): void
-}
-
-function openTabSockets(token: string, onTab: (tab: Tab) => void): TabSockets {
+function openTabSockets(token: string, onTab: (tab: Tab) => void) {
   const server = new WebSocketServer({
     noServer: true,
     maxPayload: MAX_FRAME_BYTES,
@@ -287,13 +273,13 @@ function openTabSockets(token: string, onTab: (tab: Tab) => void): TabSockets {
       clearTimeout(timer)
       const capability = findCapability(toFrame(data, isBinary))
       if (!capability) return socket.close(CLOSE_CODES.invalidMessage, 'The hello is invalid.')
-      const tab = createTab(socket, { capability, origin: request.headers.origin ?? 'no page' })
+      const tab = new Tab(socket, { capability, origin: request.headers.origin ?? 'no page' })
       onTab(tab)
       socket.send(JSON.stringify({ type: 'welcome' }))
     })
   }
   return {
-    upgrade: (request, socket, head) =>
+    upgrade: (request: IncomingMessage, socket: Duplex, head: Buffer) =>
       server.handleUpgrade(request, socket, head, (accepted) => welcome(accepted, request)),
     close() {
       for (const client of server.clients) client.close(GOING_AWAY, 'The command ended.')

@@ -5,11 +5,6 @@ import { InoriginError } from '../../error.ts'
 import { collectLibraryFiles, INORIGIN_FOLDER } from '../library-files.ts'
 import { type Content, readContent } from '../write-file.ts'
 
-export interface PageFiles {
-  /** Answers a request for a file. Throws `not_found` or `method_not_allowed`. */
-  send(request: IncomingMessage, response: ServerResponse, path: string): void
-}
-
 const TYPES: Readonly<Record<string, string>> = {
   '': 'text/html; charset=utf-8',
   '.js': 'text/javascript',
@@ -53,7 +48,7 @@ const HTML = `<!doctype html>
 `
 
 /** Finds the files of the package at `dist`. Throws `unavailable` if it is incomplete. */
-export function openPageFiles(dist: string, runtime: string): PageFiles {
+export function openPageFiles(dist: string, runtime: string) {
   const library = collectLibraryFiles({ guide: true, mlc: true, webgpu: true, dist, runtime })
   const files = new Map<string, Content>([
     ['/', { text: HTML }],
@@ -62,7 +57,8 @@ export function openPageFiles(dist: string, runtime: string): PageFiles {
   ])
   for (const [name, content] of library) files.set(`/${INORIGIN_FOLDER}/${name}`, content)
   return {
-    send({ method }, response, path) {
+    /** Answers a request for a file. Throws `not_found` or `method_not_allowed`. */
+    send({ method }: IncomingMessage, response: ServerResponse, path: string) {
       const content = files.get(decodePath(path))
       if (!content) throw new InoriginError('not_found', 'The bridge has no such file. Use /v1.')
       if (method !== 'GET' && method !== 'HEAD')

@@ -16,7 +16,7 @@ import {
   type TabMessage,
 } from '../../../src/bridge/protocol.ts'
 import { openBridgeServer, type BridgeServer } from '../../../src/cli/bridge/http-server.ts'
-import { createTab, type Tab } from '../../../src/cli/bridge/tab.ts'
+import { Tab } from '../../../src/cli/bridge/tab.ts'
 import type { Bridge, BridgeOptions, BridgeState } from '../../../src/types/index.ts'
 
 const TOKEN = 'token-of-the-test'
@@ -545,7 +545,7 @@ describe('a page', () => {
     await once(page, 'open')
     const capability = { gpu: 'none', gpuBufferBytes: 0, memoryBytes: 0, threads: 1 } as const
     const times = { pingIntervalMs: 50, pongTimeoutMs }
-    tab = createTab(socket, { capability, origin: 'https://app.example' }, times)
+    tab = new Tab(socket, { capability, origin: 'https://app.example' }, times)
   }
   afterEach(() => {
     page.terminate()
