@@ -53,7 +53,6 @@ function runCommand(args: readonly string[]): number | Promise<number> {
   throw unknownCommandError(args)
 }
 
-/** Prints the help of the command that the arguments name, or of all if they name none. */
 function showHelp(args: readonly string[]): number {
   const command = findCommand(args)
   const namesNone = args[0] === undefined || args[0].startsWith('-')
@@ -64,7 +63,6 @@ function showHelp(args: readonly string[]): number {
 const findCommand = (args: readonly string[]): Command | undefined =>
   COMMANDS.find(({ name }) => isCommand(name, args))
 
-/** Returns `true` if the arguments begin with the words of the command's name. */
 const isCommand = (name: string, args: readonly string[]): boolean =>
   name.split(' ').every((word, index) => args[index] === word)
 

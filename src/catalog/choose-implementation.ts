@@ -16,7 +16,6 @@ export type Preference = Device | 'auto'
 /** Result of a test run of an implementation on this device. */
 export type Measurement =
   | { milliseconds: number }
-  /** Error message of a run that failed. */
   | { failure: string }
   /** Difference of its outputs on the GPU from those on the CPU. It must not be used. */
   | { differs: string }
@@ -29,13 +28,11 @@ type Refusals = ReadonlyMap<string, string>
 
 export interface ImplementationChoice {
   implementation: Implementation
-  /** One reason for each implementation, in the catalog's order. */
   reasons: Reason[]
 }
 
 type TagImplementations = Pick<Entry, 'tag' | 'implementations' | 'upstreams'>
 
-/** Implementation with the reasons why it cannot run here, if any. */
 interface Candidate {
   implementation: Implementation
   obstacles: string[]
@@ -43,7 +40,6 @@ interface Candidate {
   rank: number
   /** Milliseconds of a run: Infinity if it failed, `undefined` if it was not measured. */
   timeMs: number | undefined
-  /** Error message of a run that failed. */
   failure?: string
 }
 
@@ -277,7 +273,6 @@ function listGpuObstacles(
   return [...lacking, ...tooLow]
 }
 
-/** Returns the missing WebAssembly features, by their names in a catalog. */
 function listWasmObstacles(
   { features = [] }: ImplementationRequirements,
   { wasm }: Capabilities,

@@ -4,7 +4,6 @@ import type { Model, Predictor, Tag } from '../types/index.ts'
 import { sortBySimilarity } from '../values/text.ts'
 import type { Catalog, Embedder, Entry, ModelEntry, PredictorEntry } from './schema.ts'
 
-/** Maximum number of tags in an error message. */
 const MAX_LISTED_TAGS = 5
 
 /**

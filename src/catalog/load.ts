@@ -12,7 +12,6 @@ import {
 /** Maximum length of a catalog document in bytes. */
 export const MAX_CATALOG_BYTES = 4 * 1024 * 1024
 
-/** Timeout in milliseconds for fetching a catalog. */
 const FETCH_TIMEOUT_MS = 30_000
 /** The same timeout if there is a copy of the catalog. */
 const COPY_TIMEOUT_MS = 3_000
@@ -28,7 +27,6 @@ export interface CatalogText {
 export interface CatalogCopies {
   /** Resolves with the copy of the catalog that was fetched from that URL last. */
   find(url: string): Promise<CatalogText | undefined>
-  /** Keeps a copy, if there is space for it. */
   put(url: string, catalog: CatalogText): Promise<void>
 }
 

@@ -6,9 +6,7 @@ import type { Entry, Implementation } from './schema.ts'
 
 interface SmallerChoice {
   tag: Tag
-  /** Id of another implementation of the same tag; absent for another tag. */
   implementation?: string
-  /** Bytes of all resources; `null` if they have not been looked up. */
   bytes: number | null
 }
 
@@ -17,7 +15,6 @@ type TagImplementations = Pick<Entry, 'type' | 'tag' | 'implementations'>
 /** Returns `true` if a device could run the implementation, as far as is known. */
 type Fits = (implementation: Implementation) => boolean
 
-/** Suggestion, and the implementation whose size counts. */
 interface Suggestion {
   smaller: SmallerChoice
   candidate: Implementation

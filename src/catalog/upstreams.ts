@@ -14,7 +14,6 @@ export interface UpstreamPolicy {
   allowed: readonly string[]
 }
 
-/** Entry with its implementations on other servers. */
 interface RoutedEntry {
   upstreams?: readonly Upstream[] | undefined
 }

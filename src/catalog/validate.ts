@@ -30,9 +30,7 @@ import {
 } from './schema.ts'
 
 export interface ValidateOptions {
-  /** Name of the catalog in messages. */
   source: string
-  /** Base URL for relative resource URLs. */
   base: string
   /** `true` if it may list tags of `@inorigin`, which only the package's own catalog may. */
   embedded: boolean
@@ -42,7 +40,6 @@ export interface ValidateOptions {
   upstreams?: UpstreamPolicy | undefined
 }
 
-/** Maximum number of problems in a message. */
 const MAX_LISTED_PROBLEMS = 5
 
 /** Owner name of this package. Other catalogs must not define its tags. */
@@ -76,7 +73,6 @@ export function referencesMlcList(document: unknown): boolean {
   return entries.some((entry) => [Object(entry).mlc].flat().some((one) => typeof one === 'string'))
 }
 
-/** Checks rules that a schema cannot express, and makes every URL absolute. */
 function resolveDocument(
   catalog: CatalogInput,
   options: ValidateOptions,
@@ -171,7 +167,6 @@ function divide(
   }
 }
 
-/** Returns `true` for an entry whose files are looked up. */
 const isLookedUp = <T extends object>(
   entry: T,
 ): entry is Extract<T, { mlc: unknown } | { huggingface: string }> =>

@@ -23,27 +23,19 @@ import type { ExampleShapes } from './onnx/try-example.ts'
 import { assertNoLinks, toTemporaryPath, writeBelow } from './write-file.ts'
 
 export interface AddOptions {
-  /** Path of an .onnx file or a folder. */
   source: string
   tag: Tag
-  /** Folder that the app's web server serves. */
   publicDir: string
-  /** Display name. Default: the file name. */
   name?: string | undefined
   devices: readonly Device[]
-  /** Precisions of a folder to add; `null` for all. */
   dtypes: readonly Dtype[] | null
   /** Names of inputs to keep as tensors although they look like images. */
   tensors: readonly string[]
-  /** Facts about inputs and outputs that only the author knows. */
   wishes?: BindingWishes
   /** Maximum length of a file in bytes. Larger files are split. */
   maxFileBytes: number
-  /** `true` to replace an entry of that tag and its files. */
   force: boolean
-  /** Folder `dist` of the built package. */
   dist: string
-  /** Returns the folder of onnxruntime-web that contains its builds. */
   runtime: () => string
   signal: AbortSignal
   /** Called for every step that can take long, with `done` of `total` bytes while copying. */
@@ -52,24 +44,18 @@ export interface AddOptions {
 
 export interface AddResult {
   entry: Entry
-  /** Path of the app's catalog. */
   catalog: string
   folder: string
   files: number
   bytes: number
-  /** Names of the files that were split. */
   splitFiles: string[]
   notes: string[]
-  /** Shapes of tensors with which the model ran. Empty if it was not run. */
   shapes: ExampleShapes
-  /** `true` if `inorigin init` has filled the folder. */
   isReady: boolean
 }
 
 /** Name of the folder that `inorigin init` fills too. */
 const INORIGIN_FOLDER = 'inorigin'
-
-/** Name of the app's own catalog in that folder. */
 const CATALOG_FILE = 'catalog.json'
 
 /**
@@ -137,7 +123,6 @@ export async function add(options: AddOptions): Promise<AddResult> {
   }
 }
 
-/** Writes the catalog, with its schema for editors. */
 function writeCatalog(
   catalog: Parameters<typeof serializeCatalog>[0],
   { publicDir, dist }: AddOptions,
@@ -241,7 +226,6 @@ function withEntry(catalog: CatalogDocument, entry: WrittenEntry): CatalogDocume
   return { ...catalog, entries }
 }
 
-/** Serializes a checked catalog. */
 const serializeCatalog = (catalog: CatalogDocument): string =>
   `${JSON.stringify(catalog, null, 2)}\n`
 
@@ -255,14 +239,11 @@ function assertCatalog(document: unknown, path: string): void {
 type CopiedFile = Pick<Resource, 'bytes' | 'sha256' | 'chunks' | 'partBytes'>
 
 interface CopyOptions {
-  /** Maximum length of a file in bytes. Larger files are split. */
   maxFileBytes: number
   signal: AbortSignal
-  /** Called with the length of every piece that was copied. */
   onBytes: (bytes: number) => void
 }
 
-/** Bytes that are read at once. */
 const READ_PIECE_BYTES = 2 ** 20
 
 /** Copies a file of the root to its place below a folder, and returns its fields for a catalog. */
@@ -327,7 +308,6 @@ export async function copyItem(
 /** Kind of a model and its files. All paths are relative to the root and use forward slashes. */
 type Source = { root: ModelRoot; files: HubFile[] } & Kind
 
-/** Finds the source at a path. Throws `invalid_request` for anything unexpected. */
 function findSource(path: string): Source {
   if (!existsSync(path)) throw refuse(`There is no ${path}.`, 'Name an .onnx file, or a folder.')
   if (!statSync(path).isDirectory())
@@ -337,7 +317,6 @@ function findSource(path: string): Source {
   return { root, files, ...kindOf(path, files) }
 }
 
-/** Returns all files below a folder, except hidden ones. */
 const listFiles = (root: ModelRoot): HubFile[] =>
   listFolder(root, '', [root.real]).toSorted((one, other) => (one.path < other.path ? -1 : 1))
 

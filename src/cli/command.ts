@@ -7,13 +7,10 @@ type ParsedOption = NonNullable<ParseArgsConfig['options']>[string]
 interface CommandOption extends ParsedOption {
   /** Name of the value in the help, such as `<tag>`. Absent for a switch. */
   value?: string
-  /** Description of the option for the help. */
   about: string
 }
 
 type CommandOptions = Readonly<Record<string, CommandOption>>
-
-/** Values of the options as `parseArgs` types them. */
 type OptionValues<O extends CommandOptions> = ReturnType<
   typeof parseArgs<{ options: O; allowPositionals: true; allowNegative: true }>
 >['values']
@@ -25,10 +22,8 @@ interface CommandDefinition<O extends CommandOptions> {
   operands: readonly { name: string; about: string; isRequired: boolean }[]
   /** Part of the usage line that follows the operands, such as `--tag @me/name [options]`. */
   usage: string
-  /** Description of the command for the help, in lines. */
   about: readonly string[]
   options: O
-  /** Returns the exit code. */
   run: (values: OptionValues<O>, operands: readonly string[]) => number | Promise<number>
 }
 

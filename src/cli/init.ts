@@ -25,7 +25,6 @@ interface InitOptions extends LibraryChoice {
 export interface InitResult {
   script: string | null
   folder: string
-  /** Number of files written. `bytes` is their total length. */
   files: number
   bytes: number
   /** Deleted files of an earlier version, relative to `folder`; a script relative to its parent. */
@@ -101,7 +100,6 @@ function removeFile(folder: string, name: string): boolean {
   return true
 }
 
-/** Returns the files that an earlier run wrote. */
 function readFileList(folder: string): string[] {
   const path = join(folder, FILE_LIST)
   if (!existsSync(path)) return []

@@ -9,15 +9,11 @@ import { RUNTIME_PARTS, SPLIT_RUNTIME_FILE } from '../values/asset-cache.ts'
 import { type Content, readContent } from './write-file.ts'
 
 export interface LibraryChoice {
-  /** `true` to include the embedded language models. */
   guide: boolean
   /** `true` to include WebLLM, which runs models that MLC compiled. */
   mlc: boolean
-  /** `true` to include the builds of ONNX Runtime for WebGPU. */
   webgpu: boolean
-  /** Folder `dist` of the built package. */
   dist: string
-  /** Folder of onnxruntime-web that contains the wasm builds. */
   runtime: string
 }
 
@@ -48,7 +44,6 @@ const SCRIPTS = [
 const CONSTRAINT_ENGINE = 'llguidance.wasm'
 /** Builds for WebGPU. A browser loads the one that it can run. The fourth build, jsep, is not used. */
 const GPU_BUILDS = ['.jspi', '.asyncify']
-/** Prefixes of the names of the chunks that load those builds. */
 const GPU_CHUNK_PREFIXES = ['ort.jspi.', 'ort.webgpu.']
 
 interface CatalogFile {
@@ -89,7 +84,6 @@ export function collectLibraryFiles(choice: LibraryChoice): Map<string, Content>
   return sources
 }
 
-/** Returns the file as the list of files describes it. Reads the file. */
 const describeFile = (name: string, source: Content): ListedFile => ({
   name,
   sha256: createHash('sha256').update(readContent(source)).digest('hex'),
@@ -150,7 +144,6 @@ export function readText(path: string): string {
   }
 }
 
-/** Returns the paths of all files below a folder, relative to it, with forward slashes. */
 function listFilesBelow(folder: string): string[] {
   if (!existsSync(folder)) return []
   return readdirSync(folder, { recursive: true, encoding: 'utf8' })

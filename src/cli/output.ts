@@ -27,7 +27,6 @@ export function printOver(stream: NodeJS.WritableStream, line: string): void {
   stream.write(CLEAR_LINE + escapeControls(line))
 }
 
-/** Milliseconds between two lines without a terminal. */
 const LINE_INTERVAL_MS = 5_000
 
 export function createProgress(stream: NodeJS.WriteStream) {
@@ -49,7 +48,6 @@ export function createProgress(stream: NodeJS.WriteStream) {
       last = now
       show(text)
     },
-    /** Clears the progress line. */
     end() {
       if (isTerminal && shown) printOver(stream, '')
     },

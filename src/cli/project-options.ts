@@ -13,11 +13,8 @@ interface ProjectOptions {
   publicDir: string
   /** File name of the script; `false` if the app has its own. Default: `sw.js`. */
   sw?: string | false
-  /** `true` to include the embedded language models. Default: true. */
   guide?: boolean
-  /** `true` to include WebLLM. Default: false. */
   mlc?: boolean
-  /** `true` to include the runtimes for WebGPU. Default: true. */
   webgpu?: boolean
 }
 

@@ -38,7 +38,6 @@ interface InitContext {
   version: string
   /** File name of the service worker script; `false` if the app has its own. */
   sw: string | false
-  /** `true` if package.json names the folder now. */
   isRemembered: boolean
 }
 
@@ -124,7 +123,6 @@ const getArrayName = (type: string): string =>
 
 type Parameter = PredictorEntry['signature']['inputs'][number]
 
-/** Returns an example value of the parameter. */
 function createExample(
   { name, type }: Parameter,
   binding: Binding | undefined,

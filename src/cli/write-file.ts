@@ -22,7 +22,6 @@ export type Content = FileContent | { text: string }
 
 interface FileContent {
   from: string
-  /** First byte of the range. Default: 0. */
   start?: number
   /** End of the range, which is not part of it. Default: the end of the file. */
   end?: number

@@ -4,7 +4,6 @@ import type { Window } from '../engine/onnx/protobuf.ts'
 import { isObject } from '../values/objects.ts'
 
 export interface OpenFile extends Window {
-  /** Size in bytes. */
   size: number
   close(): Promise<void>
 }

@@ -7,11 +7,7 @@ import { findFormatByPath, refuse } from './refuse.ts'
 import { planMlc } from './mlc.ts'
 import { planGraph, planLayout, refuseTensors, type Plan, type PlanOptions } from './plan.ts'
 
-export type Kind =
-  | { kind: 'graph'; path: string }
-  /** A folder with a configuration, a tokenizer and `onnx/`. */
-  | { kind: 'layout' }
-  | { kind: 'mlc' }
+export type Kind = { kind: 'graph'; path: string } | { kind: 'layout' } | { kind: 'mlc' }
 
 const LAYOUT = 'config.json, tokenizer.json and onnx/model*.onnx for a language model'
 

@@ -22,12 +22,10 @@ export interface OnnxModel {
   /** Versions of the operators by domain. The standard operators have the empty domain. */
   opsets: Map<string, number>
   description: string
-  /** Inputs that a caller must provide. */
   inputs: Value[]
   outputs: Value[]
   /** Paths of the files that hold weights, as the model refers to them. */
   externalData: string[]
-  /** `true` if the model stores or computes 16-bit floats. */
   usesHalves: boolean
 }
 
@@ -39,7 +37,6 @@ interface Scan {
   text(span: Span): Promise<string>
   /** Resolves with a varint. It is not exact beyond 2^53, which includes all negative numbers. */
   number(span: Span): Promise<number>
-  /** Yields the fields of a message. */
   fields(span: Span): AsyncGenerator<Field>
   initializers: Set<string>
   external: Set<string>
@@ -252,7 +249,6 @@ export const TENSOR_TYPE = { element: 1, shape: 2 }
 export const SHAPE = { dimension: 1 }
 export const DIMENSION = { length: 1, name: 2 }
 
-/** Element types by their number. */
 const ELEMENTS = [
   'undefined',
   'float32',

@@ -133,7 +133,6 @@ export async function planLayout(
 }
 
 interface PlannedVariant extends Variant {
-  /** The last graph, whose outputs are those of the model. */
   model: OnnxModel
   items: Item[]
 }
@@ -299,7 +298,6 @@ export interface Item {
   type: Resource['type']
   /** Name among the resources, with forward slashes. */
   name: string
-  /** Path of the file. */
   path: string
   bytes: number
 }

@@ -21,7 +21,6 @@ interface ModelFormat {
   path?: RegExp
   /** Text at an offset of the file. Absent if the content tells nothing. */
   magic?: { at: number; text: string }
-  /** Says what such a file is. */
   what: string
   /** Returns what to do, such as a command for the file or for its folder. */
   todo(path: string): string

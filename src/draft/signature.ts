@@ -122,10 +122,8 @@ export function layoutOf({ type, shape, isTensor }: Value): ImageLayout | null {
   return null
 }
 
-/** Words in the names of inputs that are images. */
 const IMAGE_NAME = /image|img|pixel|photo|picture|frame|rgb/i
 
-/** An image layout, and the reasons to draft it. */
 interface ImageEvidence {
   layout: ImageLayout
   evidence: string

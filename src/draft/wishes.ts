@@ -16,15 +16,11 @@ import { type Draft, imageClaim, layoutOf, tensorNote } from './signature.ts'
 
 /** Facts that the author states. Errors name the options of the command line. */
 export interface BindingWishes extends OutputWishes {
-  /** Names of inputs that are images. */
   images: readonly string[]
-  /** Fields of the layout of all images. */
   layout: Partial<ImageLayout>
   /** Tensors of the outputs to declare, by the names that they get; empty for all outputs. */
   outputs: ReadonlyMap<string, string>
-  /** Names of the outputs that are the next state, by the names of their inputs. */
   states: ReadonlyMap<string, string>
-  /** Layouts of inputs that take sound, by name. */
   sounds: ReadonlyMap<string, AudioLayout>
 }
 
@@ -150,7 +146,6 @@ interface OutputWishes {
 
 type Signature = PredictorEntry['signature']
 
-/** Number of classes that `top-k` returns if it is not stated. */
 const DEFAULT_COUNT = 5
 
 const DESCRIPTIONS: Partial<Record<Step['step'], string>> = {

@@ -45,7 +45,6 @@ export class Assembly {
   /** Index of the chunk that is being received. */
   #index = 0
   #pieces: Uint8Array<ArrayBuffer>[] = []
-  /** Number of bytes in `#pieces`. */
   #filled = 0
 
   private constructor(
@@ -99,7 +98,6 @@ export class Assembly {
     return countStoredBytes(this.#record) + this.#filled
   }
 
-  /** ETag of the version that is being assembled. */
   get etag(): string | null {
     return this.#record.etag
   }

@@ -27,7 +27,6 @@ export interface BackgroundStore {
   limits: BackgroundLimits
 }
 
-/** Runs `work` in a transaction of this host on both stores. */
 const write = async <T>(
   { database, epoch }: BackgroundStore,
   work: (stores: Stores) => Promise<T>,
@@ -39,7 +38,6 @@ const write = async <T>(
     }),
   )
 
-/** The operations of the two object stores that writes need. */
 interface Stores {
   records: {
     get(id: string): Promise<BackgroundRecord | undefined>
@@ -224,13 +222,10 @@ function estimateBytes(value: unknown): number {
 
 /** Limits of the stored background responses. */
 export interface BackgroundLimits {
-  /** Maximum number of responses of one API key. */
   responsesPerKey: number
-  /** Maximum size of the responses of one API key in bytes. */
   bytesPerKey: number
   /** Maximum number of responses of one API key that are not finished. */
   runningPerKey: number
-  /** Maximum size of all responses in bytes. */
   bytesTotal: number
 }
 

@@ -29,7 +29,6 @@ export interface Database {
    * if the database cannot be opened or is full.
    */
   use<T>(work: (connection: Connection) => Promise<T>): Promise<T>
-  /** Closes the connection after pending work. Every later use fails. */
   close(): void
 }
 
@@ -289,12 +288,10 @@ async function addChunkDigests(connection: Connection, transaction: Transaction)
   }
 }
 
-/** Adds the store for the catalog entries of imported tags. */
 function addEntries(connection: Connection): void {
   connection.createObjectStore('entries', { keyPath: 'tag' })
 }
 
-/** Adds the stores for background responses. */
 function addBackground(connection: Connection): void {
   connection.createObjectStore('background', { keyPath: 'id' })
   connection.createObjectStore('backgroundParts')
@@ -312,7 +309,6 @@ export async function estimateQuota(): Promise<StorageQuota> {
   return { usage: usage ?? null, quota: quota ?? null }
 }
 
-/** Returns `true` if the browser reported that its quota is exceeded. */
 const isQuotaExceeded = (thrown: unknown): boolean =>
   thrown instanceof Error && thrown.name === 'QuotaExceededError'
 
@@ -325,7 +321,6 @@ export function ignoreStorageFull(thrown: unknown): void {
   if (!isStorageFullError(thrown)) throw thrown
 }
 
-/** Returns an {@link InoriginError} for a full storage that says what to do. */
 const storageFullError = (cause: unknown): InoriginError =>
   new InoriginError(
     'unavailable',

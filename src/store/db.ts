@@ -27,9 +27,7 @@ export interface WantedResource {
 export interface ResourceRecord {
   sha256: string
   type: ResourceType
-  /** Name of the resource in the request that stored it. */
   name: string
-  /** URL that the bytes come from. */
   url: string
   bytes: number
   /** Number of bytes of every chunk of this resource except the last one. */
@@ -54,14 +52,12 @@ export const UNKNOWN_DIGEST = ''
 /** Tag whose resources are never evicted, including resources that are not stored yet. */
 interface PinRecord {
   tag: Tag
-  /** Time of pinning, in RFC 3339. */
   since: string
 }
 
 /** Catalog entry of a tag that the user imported. */
 export interface EntryRecord {
   tag: Tag
-  /** The entry in the format of a catalog. */
   entry: unknown
 }
 
@@ -75,14 +71,12 @@ export interface PredictionRecord {
   deviceId: string
   /** Opaque token that identifies the choice. */
   configuration: string
-  /** Id of the implementation within the tag. */
   implementation: string
   resources: { type: ResourceType; name: string; sha256: string }[]
   /** Catalog entry of that time with this implementation only. Early versions stored none. */
   entry?: unknown
   /** `true` if the client asked for another prediction's id, so this is not its own choice. */
   isPinned?: boolean
-  /** Time of creation, in RFC 3339. */
   created: string
   /** Time of the last use in milliseconds since 1970; absent if not used since its creation. */
   lastUsed?: number
@@ -93,9 +87,7 @@ export interface BackgroundRecord {
   id: string
   /** SHA-256 of the API key; empty if none was sent. */
   owner: string
-  /** Time of creation in milliseconds since 1970. */
   created: number
-  /** `true` once the last event is stored. */
   isFinished: boolean
   /** Estimated size in bytes of all parts. */
   bytes: number
@@ -106,15 +98,12 @@ export interface BackgroundRecord {
 }
 
 export interface StoreSchema extends DBSchema {
-  /** Keyed by sha256. */
   resources: { key: string; value: ResourceRecord; indexes: { lastUsed: number } }
-  /** Keyed by tag. */
   pins: { key: Tag; value: PinRecord }
   /** Keyed by tag. Holds the imported tags, which no catalog lists. */
   entries: { key: Tag; value: EntryRecord }
   /** Keyed by [sha256, index]. Holds an `ArrayBuffer` where the browser cannot store Blobs. */
   chunks: { key: [sha256: string, index: number]; value: Blob | ArrayBuffer }
-  /** Keyed by id. */
   predictions: {
     key: string
     value: PredictionRecord
@@ -123,13 +112,11 @@ export interface StoreSchema extends DBSchema {
       configuration: string
     }
   }
-  /** Background responses, keyed by id. */
   background: { key: string; value: BackgroundRecord }
   /** Keyed by [id, index]. The first part is the response, the others are its events. */
   backgroundParts: {
     key: [id: string, index: number]
     value: BackgroundResponse | readonly BackgroundEvent[]
   }
-  /** Facts about this device, keyed by subject. */
   device: { key: string; value: unknown }
 }

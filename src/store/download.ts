@@ -90,7 +90,6 @@ class Download {
   /** `false` after a response that did not match the stored bytes: ranges are not used then. */
   #useRanges = true
   #maxStored: number
-  /** Number of failures in a row. */
   #failures = 0
   #lastEndPosition = -1
 
@@ -295,7 +294,6 @@ function digestMismatchError(
   )
 }
 
-/** Next step after a response. */
 type ResponseAction =
   /** The body holds the bytes from `from` on. */
   | { type: 'take'; from: number }
@@ -337,8 +335,6 @@ export function interpretResponse(
 
 /** Returns the ETag of a response; `null` if it has none or CORS hides it. */
 const getEtag = (response: Response): string | null => response.headers.get('etag')
-
-/** Returns `true` if both tags are known and differ. */
 const isOtherEtag = (one: string | null, other: string | null): boolean =>
   one !== null && other !== null && toStrongEtag(one) !== toStrongEtag(other)
 

@@ -18,20 +18,17 @@ import { acquireUseLocks } from './exclusive.ts'
 
 interface EnsureOptions {
   signal: AbortSignal
-  /** Tag that the resources are for. */
   tag?: Tag | undefined
   /** Resolves with what the catalog knows of stored resources, used for eviction. Default: none. */
   catalogIndex?: (() => Promise<CatalogIndex>) | undefined
   /** Signal that allows eviction of the resources. Default: allowed once all are stored. */
   inUse?: AbortSignal | undefined
-  /** Called up to five times a second while the progress changes, and at the end. */
   onProgress?: (progress: TransferProgress) => void
   /** Called when something must be downloaded and there is space for it. */
   onDownload?: () => void
   tuning?: Partial<DownloadTuning>
 }
 
-/** Number of resources that are downloaded at the same time. */
 const MAX_PARALLEL_DOWNLOADS = 3
 
 /**
@@ -104,7 +101,6 @@ async function loadOrDownload(
   return new Map(wanted.map(({ name, sha256 }) => [name, blobs.get(sha256)!]))
 }
 
-/** Reads the resources that are stored, and counts the bytes that are stored of the others. */
 async function readStored(database: Database, unique: ReadonlyMap<string, WantedResource>) {
   const blobs = new Map<string, Blob>()
   const missing: WantedResource[] = []
@@ -120,7 +116,6 @@ async function readStored(database: Database, unique: ReadonlyMap<string, Wanted
   return { blobs, missing, storedBytes }
 }
 
-/** Returns the error for imported resources that are lost, since no server has them. */
 function importLostError(
   lostImports: readonly WantedResource[],
   tag: Tag | undefined,

@@ -178,7 +178,6 @@ function listEvictable(
     )
 }
 
-/** Returns the tags in order of removal: unpinned and unused first, then least recently used. */
 function listRemovable(inventory: Inventory): StoredTag[] {
   const rank = ({ pinned, inUse }: StoredTag) => (pinned ? 2 : 0) + (inUse ? 1 : 0)
   return listStoredTags(inventory)
@@ -283,7 +282,6 @@ interface SyncFile {
   createSyncAccessHandle(): Promise<SyncHandle>
 }
 
-/** Reserves that much space, or as much as there is, and frees it again. */
 async function probeFreeBytes(wanted: number, timedOut: AbortSignal): Promise<number | null> {
   if (!('createSyncAccessHandle' in (globalThis.FileSystemFileHandle?.prototype ?? {}))) return null
   const root = await navigator.storage.getDirectory()

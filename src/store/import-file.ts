@@ -19,13 +19,11 @@ import {
 } from './resources.ts'
 import { createProgressMeter, startProgressReports } from './transfer-rate.ts'
 
-/** Number of bytes of a file that are in memory at once. */
 const READ_PIECE_BYTES = 4 * 1024 * 1024
 
 export interface ImportFileOptions {
   signal: AbortSignal
   tag: Tag
-  /** Called after every piece. */
   onBytes: (bytes: number) => void
 }
 
@@ -106,7 +104,6 @@ export function importFile(
   )
 }
 
-/** Deletes the data that turned out not to be the resource. */
 async function deleteMismatched(database: Database, sha256: string): Promise<false> {
   const record = await findResourceRecord(database, sha256)
   const bytes = record ? countStoredBytes(record) : 0

@@ -17,7 +17,6 @@ export interface Inventory {
   /** All resources, complete or not, least recently used first. Lost chunks are `null`. */
   records: ResourceRecord[]
   pins: ReadonlySet<Tag>
-  /** The sha256 of each resource in use. */
   inUse: ReadonlySet<string>
 }
 

@@ -13,7 +13,6 @@ interface PendingDeletion {
   /** Bytes that the origin used besides resources before the deletion; `null` if unknown. */
   otherBytes: number | null
   bytes: number
-  /** Time of the deletion, from `performance.now()`. */
   since: number
 }
 
@@ -25,14 +24,10 @@ interface SettleOptions {
 
 /** Time in milliseconds after which a deletion is no longer pending: other data has grown. */
 const PENDING_EXPIRY_MS = 120_000
-
-/** Longest wait in milliseconds for pending deletions. */
 const MAX_SETTLE_MS = 60_000
 
 /** The same limit for browsers that do not report their usage. */
 const MAX_SETTLE_WITHOUT_USAGE_MS = 3000
-
-/** Milliseconds between two checks. */
 const POLL_INTERVAL_MS = 500
 
 /** Number of attempts to read the stored bytes while they change. */

@@ -3,7 +3,6 @@ import type { Tag } from '../types/index.ts'
 
 interface Rate {
   add(bytes: number): void
-  /** Returns the bytes per second over the last few seconds; 0 if none arrived. */
   perSecond(): number
 }
 
@@ -36,7 +35,6 @@ function estimateSeconds(bytes: number, bytesPerSecond: number): number | null {
 
 /** Progress of a transfer. */
 export interface TransferProgress {
-  /** Number of bytes that are stored or received. */
   loadedBytes: number
   totalBytes: number
   /** Bytes per second over the last few seconds; 0 if none arrived from the network. */

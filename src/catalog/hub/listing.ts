@@ -16,7 +16,6 @@ export interface HubFile {
 
 /** Files of a repository at one commit. */
 export interface Listing {
-  /** Commit hash, which never changes its content. */
   revision: string
   /** Time when the repository was created, in RFC 3339. */
   created: string | undefined

@@ -18,7 +18,6 @@ import { findVariants, TEXT_FILES } from './variants.ts'
 
 /** Result of a look-up at one commit: plain data to store, so that later loads need no hub. */
 export interface ResolvedHub {
-  /** Commit hash. */
   revision: string
   created: string | undefined
   /** Context length of the model in tokens, if its configuration gives one. */
@@ -29,9 +28,7 @@ export interface ResolvedHub {
 /** Repository at one commit, on a hub or elsewhere. */
 export interface Repository extends Pick<Listing, 'revision' | 'created'> {
   files: readonly HubFile[]
-  /** Resolves with the digest of a file. */
   sha256(file: HubFile): Promise<string>
-  /** Resolves with the content of a small file. */
   read(file: HubFile): Promise<Uint8Array<ArrayBuffer>>
 }
 

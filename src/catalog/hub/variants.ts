@@ -93,9 +93,7 @@ export const isModelFile = (path: string): boolean =>
 export interface Variant {
   dtype: Dtype
   device: Device
-  /** WebGPU features that it requires. */
   features: string[]
-  /** Graphs and their external weights. */
   files: HubFile[]
 }
 

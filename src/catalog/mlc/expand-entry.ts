@@ -87,7 +87,6 @@ export function toMlcImplementation(
   }
 }
 
-/** Returns the requirements in the record, and those that follow from its names. */
 function toMlcRequirements(
   {
     model_id,

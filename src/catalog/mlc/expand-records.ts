@@ -75,10 +75,7 @@ export function expandRecords(
   }
 }
 
-/** The `model_type` of embedding models. */
 const EMBEDDING_MODEL_TYPE = 1
-
-/** Maximum number of ids in a message. */
 const MAX_SUGGESTED_IDS = 3
 
 /** Returns `true` for an embedding model. */

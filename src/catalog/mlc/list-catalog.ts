@@ -48,7 +48,6 @@ function toMlcName(id: string): string {
     : `${toMlcTitle(id)} (${weights})`
 }
 
-/** Adds the required features that the list omits. */
 function withImpliedFeatures(record: MlcRecord): MlcRecord {
   const { features } = toMlcImplementation(record, []).requires ?? {}
   return { ...record, ...(features && { required_features: features }) }

@@ -3,7 +3,6 @@ import list from './list.json' with { type: 'json' }
 import type { MlcRecord } from './record-schema.ts'
 
 export interface MlcList {
-  /** Version of WebLLM. */
   version: string
   records: readonly MlcRecord[]
 }

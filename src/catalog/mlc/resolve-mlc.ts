@@ -30,12 +30,9 @@ import type { MlcRecord } from './record-schema.ts'
 
 /** Files of a record. It is plain data and stored, so that later loads need no look-up. */
 export interface MlcFiles {
-  /** Commit hash; `null` on a server that is no hub. */
   revision: string | null
   created: string | undefined
-  /** Context length of the model in tokens, if its configuration gives one. */
   context: number | undefined
-  /** WebGPU features that the weights require. */
   features: string[]
   resources: Resource[]
 }
@@ -193,14 +190,11 @@ async function assertIntegrity(
 
 // Finds a model's files on a server that is no hub, by name, and hashes them while reading.
 
-/** Files of a model and their download URLs. */
 interface LocatedModel extends Omit<Repository, 'revision'> {
-  /** Commit hash; `null` on a server that is no hub. */
   revision: string | null
   urlOf(file: HubFile): string
 }
 
-/** File that was read. */
 interface FetchedFile {
   bytes: Uint8Array<ArrayBuffer>
   sha256: string
@@ -344,9 +338,7 @@ const unreachableError = (url: string, why: string, cause?: unknown): InoriginEr
 export interface FileSink {
   /** Called once before long files are read. Rejects with `unavailable` if they do not fit. */
   reserve(bytes: number): Promise<void>
-  /** Called for every piece of the files. */
   onBytes(bytes: number): void
-  /** Stores a complete file. */
   store(resource: Resource, content: Blob): Promise<void>
 }
 

@@ -95,7 +95,6 @@ export function startChromium(program: string, profile: string, url: string) {
   return {
     /** Resolves with the exit code when the browser has ended. */
     ended,
-    /** Ends the browser. Resolves when it has ended. */
     async close() {
       killGroup(browser)
       await ended

@@ -9,7 +9,6 @@ export interface GuardOptions {
   token: string
   /** `true` if clients must send the token as their API key. */
   requireKey: boolean
-  /** Origins of web pages that may send requests. */
   origins: readonly string[]
 }
 

@@ -33,14 +33,10 @@ import { MAX_TABS, Tab, Tabs, toFrame } from './tab.ts'
 
 /** The only address that the server listens at, so no other machine reaches it. */
 const LOOPBACK = '127.0.0.1'
-
-/** Maximum number of connections of clients and tabs together. */
 const MAX_CONNECTIONS = 256
 
 interface BridgeServerOptions extends GuardOptions {
-  /** Port to listen at; 0 for a free one. */
   port: number
-  /** Files of the page that lends itself. */
   files: ReturnType<typeof openPageFiles>
   onTab(tab: Tab): void
 }
@@ -89,7 +85,6 @@ export async function openBridgeServer(options: BridgeServerOptions) {
   await listen(server, options.port)
   const { port } = server.address() as AddressInfo
   return {
-    /** URL without a slash at its end. */
     url: `http://${LOOPBACK}:${port}`,
     /** Closes all connections. Resolves when the port is free. */
     async close() {
@@ -154,7 +149,6 @@ const PASSED_HEADERS = [
   'x-inorigin-route',
 ]
 
-/** Headers that carry an API key. */
 const KEY_HEADERS = ['authorization', 'x-api-key']
 
 /** Headers of a response that are about a connection of its own. */
@@ -203,7 +197,6 @@ class Relay {
     await pipeline(Readable.fromWeb(answer.body as NodeStream), response)
   }
 
-  /** Reads the body and keeps it until the work has settled. */
   async #withBody<T>(request: IncomingMessage, work: (body: Uint8Array) => Promise<T>): Promise<T> {
     const pieces: Uint8Array[] = []
     let length = 0
@@ -249,8 +242,6 @@ function fullError(what: string): InoriginError {
 
 /** Time in milliseconds until a new connection must say what its tab can do. */
 const HELLO_TIMEOUT_MS = 10_000
-
-/** Code of connections that close because the command ends. */
 const GOING_AWAY = 1001
 
 function openTabSockets(token: string, onTab: (tab: Tab) => void) {

@@ -16,7 +16,6 @@ import { InoriginError } from '../../error.ts'
 /** Request of a client, read to its end, so that another tab can answer it too. */
 interface ClientRequest {
   method: string
-  /** Path with the query. */
   path: string
   headers: [string, string][]
   body: Uint8Array
@@ -37,9 +36,7 @@ const TAB_TIMES = { pingIntervalMs: 15_000, pongTimeoutMs: 15_000 }
 
 export class Tab {
   readonly capability: TabCapability
-  /** Origin of the page, as its browser says. */
   readonly origin: string
-  /** Resolves when the connection is closed. */
   readonly closed: Promise<void>
   readonly #socket: WebSocket
   readonly #times: typeof TAB_TIMES
@@ -200,7 +197,6 @@ class Exchange {
     this.#resolve({ status, headers, body: this.#body })
   }
 
-  /** Adds bytes of the body. Returns `false` if the tab sent more than it may. */
   add(bytes: Uint8Array): boolean {
     if (this.#isOver) return true
     this.#allowed -= bytes.byteLength
@@ -243,7 +239,6 @@ export const MAX_TABS = 16
 export class Tabs {
   readonly #tabs = new Set<Tab>()
 
-  /** Adds the tab until it is closed. */
   add(tab: Tab): void {
     this.#tabs.add(tab)
     void tab.closed.then(() => this.#tabs.delete(tab))

@@ -69,7 +69,6 @@ export const parseBindingFlags = (flags: BindingFlags): BindingWishes => ({
   labels: parseLabelFlags(flags.labels),
 })
 
-/** Parses each `tensor` or `name=tensor`. */
 function parseOutputs(texts: readonly string[]): Map<string, string> {
   const outputs = new Map<string, string>()
   for (const text of texts) {
@@ -289,13 +288,11 @@ function parseNumbers(option: string, text: string): number[] {
   throw createUsageError(`${option} takes numbers such as 0.5 or 0.485,0.456,0.406, not ${text}`)
 }
 
-/** Parses a whole number of at least 1. */
 function parseCount(option: string, text: string): number {
   if (/^[1-9]\d{0,8}$/.test(text)) return Number(text)
   throw createUsageError(`${option} takes a number of at least 1, not ${text}`)
 }
 
-/** Parses one of the names. */
 function parseName<T extends string>(option: string, text: string, names: readonly T[]): T {
   const found = names.find((name) => name === text)
   if (found !== undefined) return found

@@ -105,7 +105,6 @@ function reportTab(tab: Tab): void {
   void tab.closed.then(() => printLines(`A tab of ${tab.origin} has left.`))
 }
 
-/** Runs the browser until the interrupt. Throws `unavailable` if it ends by itself. */
 async function runChromium(
   program: string,
   profile: string,

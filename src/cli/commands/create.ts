@@ -20,9 +20,7 @@ interface CreateOptions {
   /** Path of the new app. It may exist if it is empty, or holds nothing but `.git`. */
   folder: string
   template: Template
-  /** Folder `templates` of the package. */
   templates: string
-  /** Version of the package, which the app depends on. */
   version: string
 }
 

@@ -53,19 +53,15 @@ export const REFRESH = defineCommand({
 })
 
 interface RefreshOptions {
-  /** Path of the catalog. */
   file: string
   /** URL that replaces the hub that entries name. */
   host?: string | undefined
-  /** Called before each model is looked up. */
   onEntry: (tag: string, repository: string) => void
   signal: AbortSignal
 }
 
 interface RefreshResult {
-  /** Tags whose files were looked up. */
   refreshed: string[]
-  /** Tags that were not changed, with the reason. */
   failed: { tag: string; why: string }[]
 }
 
@@ -109,8 +105,6 @@ export async function refreshCatalog(options: RefreshOptions): Promise<RefreshRe
 }
 
 type WrittenEntry = CatalogDocument['entries'][number]
-
-/** Returns `true` for an entry that can be looked up. */
 const needsLookUp = (written: WrittenEntry): written is HubEntry | MlcEntry =>
   'mlc' in written || 'huggingface' in written
 
@@ -125,7 +119,6 @@ function withUpstreams(refreshed: HubEntry | MlcEntry, written: WrittenEntry): W
 
 type LookUpAccess = Pick<RefreshOptions, 'host' | 'signal'>
 
-/** Looks up the files of a repository, from the mirror if there is one. */
 function lookUpHub(hub: HubSource, { host, signal }: LookUpAccess): Promise<ResolvedHub> {
   const source = { ...hub, host: toHubUrl(hub.host, host) }
   return resolveHub(source, { signal, token: getAccessToken(source.host) })

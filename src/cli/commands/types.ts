@@ -41,7 +41,6 @@ export const TYPES = defineCommand({
   },
 })
 
-/** Returns the paths of the app's catalog and the package's one, if they exist. */
 function findCatalogs(publicDir: string): string[] {
   const names = ['catalog.json', join('models', 'catalog.json')]
   const found = names
@@ -54,7 +53,6 @@ function findCatalogs(publicDir: string): string[] {
 }
 
 interface Types {
-  /** Content of a declaration file. */
   text: string
   tags: string[]
 }
@@ -138,7 +136,6 @@ export function toStringLiteral(text: string): string {
 export const toMemberName = (name: string): string =>
   /^[A-Za-z_$][\w$]*$/.test(name) ? name : toStringLiteral(name)
 
-/** Returns a JSON value as a literal type. */
 function toLiteralType(value: unknown): string {
   if (typeof value === 'string') return toStringLiteral(value)
   if (Array.isArray(value)) return `[${value.map(toLiteralType).join(', ')}]`
@@ -149,7 +146,6 @@ function toLiteralType(value: unknown): string {
   return `{ ${members.join('; ')} }`
 }
 
-/** Returns the lines of a comment, or none without a text. */
 function toCommentLines(text: string | undefined, indent: string): string[] {
   const trimmed = text?.replaceAll('*/', '*\\/').trim()
   if (!trimmed) return []
@@ -159,10 +155,8 @@ function toCommentLines(text: string | undefined, indent: string): string[] {
   return [`${indent}/**`, ...lines.map((line) => `${indent} * ${line}`.trimEnd()), `${indent} */`]
 }
 
-/** Returns the union of the types, without duplicates. */
 const toUnionType = (types: readonly string[]): string => [...new Set(types)].join(' | ') || 'never'
 
-/** Returns the type of an input's values. */
 function toInputType(
   { name: parameter, type, enumeration, schema }: InputParameter,
   implementations: readonly Implementation[],
@@ -177,7 +171,6 @@ function toInputType(
 /** Type of the value of an output with the step `top-k`, for one row. */
 const RANKED_CLASSES = '{ label: string; index: number; score: number }[]'
 
-/** Returns the type of an output's values. */
 function toOutputType(
   { name, type, enumeration, schema }: OutputParameter,
   implementations: readonly Implementation[],

@@ -91,7 +91,6 @@ async function rewrite(
 
 interface TensorHead {
   name: string
-  /** Number of the element type. */
   type: number
   lengths: number[]
 }

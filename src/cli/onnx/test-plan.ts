@@ -22,10 +22,8 @@ import { stripWeights } from './strip-weights.ts'
 import { type ExampleShapes, SAMPLE_RATE_HZ, tryExample } from './try-example.ts'
 
 interface TestOptions {
-  /** Returns the folder of onnxruntime-web that contains its builds. */
   runtime: () => string
   signal: AbortSignal
-  /** Called for every step that can take long. */
   onStep: (what: string) => void
 }
 
@@ -67,7 +65,6 @@ export async function testPlan(
 interface Tested {
   shapes: ExampleShapes
   outputs: ExampleShapes
-  /** Tensors of a model that was opened whole. */
   tensors?: ModelTensors
 }
 
@@ -125,22 +122,17 @@ async function run(
   return ran
 }
 
-/** Graph and its external weights, each with the path that the graph refers to. */
 interface ModelFiles {
   graph: string
   data: readonly { path: string; file: string }[]
-  /** Name of the graph in messages. */
   name: string
   read: (file: string) => Promise<Uint8Array>
-  /** Folder of onnxruntime-web that contains its builds. */
   runtime: string
   signal: AbortSignal
 }
 
 interface TestedModel {
-  /** Shapes of inputs with which the model ran. Empty if it did not run. */
   shapes: ExampleShapes
-  /** Shapes of the outputs of that run. */
   outputs: ExampleShapes
   /** The runtime's reason if the model did not run on the inputs that were tried. */
   failure?: string
@@ -231,7 +223,6 @@ function toReason(thrown: unknown): string {
 
 // Finds inputs that may be states, or take sound, and names the options that declare them.
 
-/** A model that ran, with the shapes of that run. */
 interface RanModel {
   tensors: ModelTensors
   shapes: ExampleShapes
@@ -338,7 +329,6 @@ function isNextName(input: string, output: string): boolean {
 /** Reads what labels come from. Each resolves with the bytes of a file. */
 interface LabelFiles {
   graph: () => Promise<Uint8Array>
-  /** Reads a file by its name beside the graph. */
   read: (name: string) => Promise<Uint8Array>
 }
 
@@ -385,7 +375,6 @@ async function readLabels(
   throw refuse(`--labels ${name}: ${what} has no labels.`, 'Name another file or key.')
 }
 
-/** Tensors of a model. */
 interface ModelTensors {
   inputs: InferenceSession['inputMetadata']
   outputs: InferenceSession['outputMetadata']

@@ -8,11 +8,8 @@ import { ARRAYS, countElements } from '../../values/elements.ts'
 export type ExampleShapes = ReadonlyMap<string, readonly number[]>
 
 interface TriedExample {
-  /** Shapes of the inputs. Empty if the model ran with none of the tried ones. */
   shapes: ExampleShapes
-  /** Shapes of the outputs of that run. */
   outputs: ExampleShapes
-  /** Reason for which the model did not run; `undefined` if it ran. */
   failure?: unknown
 }
 
