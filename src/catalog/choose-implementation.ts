@@ -273,10 +273,7 @@ function listGpuObstacles(
   return [...lacking, ...tooLow]
 }
 
-function listWasmObstacles(
-  { features = [] }: ImplementationRequirements,
-  { wasm }: Capabilities,
-): string[] {
+function listWasmObstacles({ features = [] }: ImplementationRequirements, { wasm }: Capabilities) {
   const has: Record<string, boolean> = { ...wasm }
   return features
     .filter((feature) => feature !== 'simd' && has[feature] !== true)

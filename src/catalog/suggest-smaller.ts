@@ -76,10 +76,7 @@ export function suggestSmaller(
   })
 }
 
-function describeSuggestion({
-  smaller: { tag, implementation, bytes },
-  candidate,
-}: Suggestion): string {
+function describeSuggestion({ smaller: { tag, implementation, bytes }, candidate }: Suggestion) {
   const size =
     bytes === null
       ? `needs ${formatBytes(getMemoryBytes(candidate))} of memory`

@@ -73,11 +73,7 @@ export function referencesMlcList(document: unknown): boolean {
   return entries.some((entry) => [Object(entry).mlc].flat().some((one) => typeof one === 'string'))
 }
 
-function resolveDocument(
-  catalog: CatalogInput,
-  options: ValidateOptions,
-  problems: string[],
-): Catalog {
+function resolveDocument(catalog: CatalogInput, options: ValidateOptions, problems: string[]) {
   const { base, embedded } = options
   const report = (path: string, problem: string) => problems.push(`${path}: ${problem}`)
   reportDuplicates(catalog.entries, 'tag', 'entries', report)
@@ -206,11 +202,7 @@ function validateEngine(
     report(`${path}.resources`, 'mlc needs the compiled library of the model, of type wasm')
 }
 
-function validateChunkCount(
-  { bytes, chunks }: Resource,
-  path: string,
-  report: ReportProblem,
-): void {
+function validateChunkCount({ bytes, chunks }: Resource, path: string, report: ReportProblem) {
   const expected = Math.ceil(bytes / CHUNK_BYTES)
   if (chunks && chunks.length !== expected)
     report(
@@ -245,10 +237,7 @@ function formatPath(path: readonly { key: unknown }[] | undefined): string {
   return steps.join('').replace(/^\./, '') || 'the document'
 }
 
-function invalidCatalogError(
-  { source }: ValidateOptions,
-  problems: readonly string[],
-): InoriginError {
+function invalidCatalogError({ source }: ValidateOptions, problems: readonly string[]) {
   const rest = problems.length - MAX_LISTED_PROBLEMS
   const more = rest > 0 ? `\n(and ${rest} more)` : ''
   return new InoriginError(

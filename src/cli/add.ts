@@ -174,11 +174,7 @@ async function copyAll(
   }
 }
 
-function toEntry(
-  plan: Plan,
-  copied: ReadonlyMap<string, CopiedFile>,
-  { tag, name }: AddOptions,
-): Entry {
+function toEntry(plan: Plan, copied: ReadonlyMap<string, CopiedFile>, { tag, name }: AddOptions) {
   const { type, ...rest } = plan.entry
   const implementations = plan.implementations.map(
     ({ items, ...planned }: Planned): Implementation => ({

@@ -193,10 +193,7 @@ async function readValue(scan: Scan, span: Span): Promise<Value> {
   return value
 }
 
-async function readTensorType(
-  scan: Scan,
-  span: Span,
-): Promise<Pick<Value, 'type' | 'isTensor' | 'shape'>> {
+async function readTensorType(scan: Scan, span: Span) {
   let type = 'undefined'
   let shape: Value['shape'] = null
   await readFields(scan, span, {

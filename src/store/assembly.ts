@@ -422,11 +422,7 @@ export async function deleteDamagedChunks(
  * Resolves with the content of a stored chunk, whose resource may be unfinished; `null` if it is
  * missing, if its file is lost, or if the record is something else.
  */
-async function readChunk(
-  database: Database,
-  sha256: string,
-  index: number,
-): Promise<ArrayBuffer | null> {
+async function readChunk(database: Database, sha256: string, index: number) {
   const chunk: unknown = await database.use((connection) =>
     connection.get('chunks', [sha256, index]),
   )

@@ -115,11 +115,7 @@ function isLimitCheckDue(before: BackgroundRecord, grown: BackgroundRecord): boo
 }
 
 /** Stores a record, and deletes the oldest finished ones for which there is no room then. */
-async function putWithinLimits(
-  stores: Stores,
-  record: BackgroundRecord,
-  limits: BackgroundLimits,
-): Promise<void> {
+async function putWithinLimits(stores: Stores, record: BackgroundRecord, limits: BackgroundLimits) {
   const others = (await stores.records.getAll()).filter(({ id }) => id !== record.id)
   for (const { id } of selectDeleted([...others, record], record, limits))
     await deleteFrom(stores, id)

@@ -101,11 +101,7 @@ export function openDatabase(
 }
 
 /** Opens a connection. `onLost` is called if it could not be opened, and when it is lost. */
-function openConnection(
-  name: string,
-  blockedTimeoutMs: number,
-  onLost: () => void,
-): OpeningConnection {
+function openConnection(name: string, blockedTimeoutMs: number, onLost: () => void) {
   let giveUp = (_error: InoriginError): void => {}
   const blocked = new Promise<never>((_, reject) => (giveUp = reject))
   blocked.catch(() => undefined)
@@ -244,11 +240,7 @@ const STEPS: readonly MigrationStep[] = [createStores, addChunkDigests, addEntri
 export const DB_VERSION = STEPS.length
 
 /** Runs the steps that a database of version `oldVersion` has not run. */
-async function migrate(
-  connection: Connection,
-  oldVersion: number,
-  transaction: Transaction,
-): Promise<void> {
+async function migrate(connection: Connection, oldVersion: number, transaction: Transaction) {
   for (const step of STEPS.slice(oldVersion)) await step(connection, transaction)
 }
 

@@ -280,10 +280,7 @@ function retriesExhaustedError(
   return downloadFailedError(wanted, why, {}, outcome.cause)
 }
 
-function digestMismatchError(
-  wanted: WantedResource,
-  { index, expected, got }: DigestMismatch,
-): InoriginError {
+function digestMismatchError(wanted: WantedResource, { index, expected, got }: DigestMismatch) {
   const what = index === undefined ? 'It' : `Its chunk ${index}`
   return new InoriginError(
     'unavailable',

@@ -116,10 +116,7 @@ async function readStored(database: Database, unique: ReadonlyMap<string, Wanted
   return { blobs, missing, storedBytes }
 }
 
-function importLostError(
-  lostImports: readonly WantedResource[],
-  tag: Tag | undefined,
-): InoriginError {
+function importLostError(lostImports: readonly WantedResource[], tag: Tag | undefined) {
   const names = lostImports.map(({ name }) => name).join(', ')
   const what = `${tag ?? 'A model'} was imported from files, and ${names} is not stored any more`
   return new InoriginError(

@@ -164,10 +164,7 @@ async function evictUntilFree(
  * Returns the evictable resources, least recently used first, and larger ones first among equals. A
  * resource that a pinned tag no longer needs, because its catalog changed, is evictable.
  */
-function listEvictable(
-  { records, pins, inUse }: Inventory,
-  catalog: CatalogIndex | undefined,
-): ResourceRecord[] {
+function listEvictable({ records, pins, inUse }: Inventory, catalog: CatalogIndex | undefined) {
   const isProtected = ({ sha256, tags }: ResourceRecord): boolean =>
     isPinned({ tags: tags.filter((tag) => catalog?.needs(tag, sha256) !== false) }, pins)
   return records

@@ -134,11 +134,7 @@ function findVariantFiles(files: readonly HubFile[], dtype: Dtype): HubFile[] | 
  * Finds the image encoder for a decoder's precision. 8-bit encoders come first on WASM, where their
  * matrices are fastest, and never run on WebGPU, where they compute wrong numbers.
  */
-function findVisionFiles(
-  files: readonly HubFile[],
-  dtype: Dtype,
-  device: Device,
-): HubFile[] | null {
+function findVisionFiles(files: readonly HubFile[], dtype: Dtype, device: Device) {
   const halves: Dtype[] = dtype.endsWith('16') ? ['fp16'] : []
   const alike: Dtype[] =
     device === 'wasm' ? ['q8', 'int8', 'uint8', dtype, 'fp32'] : [dtype, ...halves, 'fp32']

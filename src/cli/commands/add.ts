@@ -127,12 +127,7 @@ function parseSize(text: string): [width: number | undefined, height: number | u
   ]
 }
 
-function parseSounds({
-  audio = [],
-  window,
-  context,
-  scale,
-}: BindingFlags): Map<string, AudioLayout> {
+function parseSounds({ audio = [], window, context, scale }: BindingFlags) {
   for (const [option, value] of Object.entries({ '--window': window, '--context': context }))
     if (value !== undefined && audio.length === 0)
       throw createUsageError(`${option} needs --audio, which names the input that takes sound`)

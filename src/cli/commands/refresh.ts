@@ -124,22 +124,14 @@ function lookUpHub(hub: HubSource, { host, signal }: LookUpAccess): Promise<Reso
   return resolveHub(source, { signal, token: getAccessToken(source.host) })
 }
 
-async function refreshHub(
-  written: HubEntry,
-  { hub }: ModelEntry,
-  access: LookUpAccess,
-): Promise<HubEntry> {
+async function refreshHub(written: HubEntry, { hub }: ModelEntry, access: LookUpAccess) {
   if (!hub) return written
   const { revision, created, context, implementations } = await lookUpHub(hub, access)
   return { created, ...written, revision, ...toTokenLimits(hub, context), implementations }
 }
 
 /** Lists all files that any device may need. */
-async function refreshMlc(
-  written: MlcEntry,
-  entry: ModelEntry,
-  access: LookUpAccess,
-): Promise<MlcEntry> {
+async function refreshMlc(written: MlcEntry, entry: ModelEntry, access: LookUpAccess) {
   const { hub, mlc: records = [] } = entry
   const { host, signal } = access
   assertAbsoluteUrls(written)

@@ -143,14 +143,7 @@ interface TestedModel {
  * Opens the model and runs it on the inputs of the example code. Rejects with `invalid_request` and
  * the runtime's reason if the model cannot be opened.
  */
-async function testModel({
-  graph,
-  data,
-  name,
-  read,
-  runtime,
-  signal,
-}: ModelFiles): Promise<TestedModel> {
+async function testModel({ graph, data, name, read, runtime, signal }: ModelFiles) {
   const ort = await loadRuntime(runtime)
   const bytes = await read(graph)
   const externalData = await Promise.all(
@@ -292,10 +285,7 @@ function findStates(model: RanModel, bindings: Bindings): (readonly [string, str
 }
 
 /** Pairs inputs with outputs in their order, if their shape is not that of the first input. */
-function pairByShape(
-  inputs: readonly Port[],
-  outputs: readonly Port[],
-): (readonly [string, string])[] {
+function pairByShape(inputs: readonly Port[], outputs: readonly Port[]) {
   const kinds = new Set(inputs.map(({ kind }) => kind))
   kinds.delete(inputs[0]?.kind ?? '')
   return [...kinds].flatMap((kind) => {
@@ -360,11 +350,7 @@ async function checkSteps(
   }
 }
 
-async function readLabels(
-  name: string,
-  source: Labels,
-  { graph, read }: LabelFiles,
-): Promise<readonly string[]> {
+async function readLabels(name: string, source: Labels, { graph, read }: LabelFiles) {
   const text =
     'file' in source
       ? new TextDecoder().decode(await read(source.file))

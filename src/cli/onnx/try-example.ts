@@ -88,11 +88,7 @@ function toShapes(inputs: Inputs, length: number, inner: number): Map<string, nu
   )
 }
 
-const toFeeds = (
-  inputs: Inputs,
-  shapes: ExampleShapes,
-  Constructor: TensorConstructor,
-): Record<string, Tensor> =>
+const toFeeds = (inputs: Inputs, shapes: ExampleShapes, Constructor: TensorConstructor) =>
   Object.fromEntries(
     inputs
       .filter((input) => input.isTensor)
