@@ -17,6 +17,7 @@ import { InoriginError } from '../error.ts'
 import { CHUNK_BYTES } from '../store/db.ts'
 import type { Device, Tag } from '../types/index.ts'
 import { findInside, type ModelRoot, openInside, openRoot } from './add/model-root.ts'
+import { INORIGIN_FOLDER } from './library-files.ts'
 import { validateDocument } from './project-options.ts'
 import { openFolder, testPlan } from './onnx/test-plan.ts'
 import type { ExampleShapes } from './onnx/try-example.ts'
@@ -54,8 +55,6 @@ export interface AddResult {
   isReady: boolean
 }
 
-/** Name of the folder that `inorigin init` fills too. */
-const INORIGIN_FOLDER = 'inorigin'
 const CATALOG_FILE = 'catalog.json'
 
 /**
@@ -96,7 +95,8 @@ export async function add(options: AddOptions): Promise<AddResult> {
     const copied = await copyAll(root, items, staging, options)
     const entry = toEntry(plan, copied, options)
     const next = withEntry(appCatalog, entry)
-    assertCatalog(next, catalog)
+    // An invalid catalog could not be read again.
+    validateDocument(next, catalog, false)
     signal.throwIfAborted()
     assertNoLinks(publicDir, `${INORIGIN_FOLDER}/${tag}`)
     await rm(folder, { recursive: true, force: true })
@@ -123,11 +123,10 @@ export async function add(options: AddOptions): Promise<AddResult> {
   }
 }
 
-function writeCatalog(
-  catalog: Parameters<typeof serializeCatalog>[0],
-  { publicDir, dist }: AddOptions,
-): void {
-  writeBelow(publicDir, `${INORIGIN_FOLDER}/${CATALOG_FILE}`, { text: serializeCatalog(catalog) })
+function writeCatalog(catalog: CatalogDocument, { publicDir, dist }: AddOptions): void {
+  writeBelow(publicDir, `${INORIGIN_FOLDER}/${CATALOG_FILE}`, {
+    text: `${JSON.stringify(catalog, null, 2)}\n`,
+  })
   const schema = join(dist, SCHEMA_FILE)
   if (existsSync(schema))
     writeBelow(publicDir, `${INORIGIN_FOLDER}/${SCHEMA_FILE}`, { from: schema })
@@ -211,7 +210,7 @@ function readAppCatalog(path: string): CatalogDocument {
   } catch (cause) {
     throw refuse(`${path} is not JSON: ${String(cause)}.`, 'Correct it first.', cause)
   }
-  assertCatalog(document, path)
+  validateDocument(document, path, false)
   return document as CatalogDocument
 }
 
@@ -222,23 +221,9 @@ function withEntry(catalog: CatalogDocument, entry: WrittenEntry): CatalogDocume
   return { ...catalog, entries }
 }
 
-const serializeCatalog = (catalog: CatalogDocument): string =>
-  `${JSON.stringify(catalog, null, 2)}\n`
-
-/** Throws `invalid_request` for an invalid catalog, which could not be read again. */
-function assertCatalog(document: unknown, path: string): void {
-  validateDocument(document, path, false)
-}
-
 // Copies files into the app, hashes them, and splits those that a host would reject.
 
 type CopiedFile = Pick<Resource, 'bytes' | 'sha256' | 'chunks' | 'partBytes'>
-
-interface CopyOptions {
-  maxFileBytes: number
-  signal: AbortSignal
-  onBytes: (bytes: number) => void
-}
 
 const READ_PIECE_BYTES = 2 ** 20
 
@@ -247,9 +232,12 @@ export async function copyItem(
   root: ModelRoot,
   item: Item,
   folder: string,
-  options: CopyOptions,
+  {
+    maxFileBytes,
+    signal,
+    onBytes,
+  }: { maxFileBytes: number; signal: AbortSignal; onBytes: (bytes: number) => void },
 ): Promise<CopiedFile> {
-  const { maxFileBytes, signal, onBytes } = options
   const to = join(folder, toServedPath(item))
   const isSplit = item.bytes > maxFileBytes
   const whole = createHash('sha256')

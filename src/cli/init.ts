@@ -22,14 +22,7 @@ interface InitOptions extends LibraryChoice {
   formerSw?: string | null
 }
 
-export interface InitResult {
-  script: string | null
-  folder: string
-  files: number
-  bytes: number
-  /** Deleted files of an earlier version, relative to `folder`; a script relative to its parent. */
-  removed: readonly string[]
-}
+export type InitResult = ReturnType<typeof init>
 
 /** Start of the first line of the package's service worker script. */
 const SCRIPT_MARK = '/*! inorigin '
@@ -40,7 +33,7 @@ const SCRIPT_MARK = '/*! inorigin '
  * @throws InoriginError `invalid_request` if another script or a link is in the way, or if the
  * folder cannot be written; `unavailable` if the package or onnxruntime-web is incomplete.
  */
-export function init(options: InitOptions): InitResult {
+export function init(options: InitOptions) {
   const { publicDir, dist, sw, formerSw = null } = options
   assertParentExists(publicDir)
   const script = sw === null ? null : join(publicDir, sw)
@@ -65,7 +58,15 @@ export function init(options: InitOptions): InitResult {
   }
 
   const bytes = written.reduce((sum, length) => sum + length, 0)
-  return { script, folder, files: written.length, bytes, removed }
+  return {
+    script,
+    folder,
+    /** Number of files written. `bytes` is their total length. */
+    files: written.length,
+    bytes,
+    /** Deleted files of an earlier version, relative to `folder`; a script relative to its parent. */
+    removed,
+  }
 }
 
 function assertOwnScript(publicDir: string, sw: string): void {

@@ -34,16 +34,9 @@ export function formatAddReport(
   return [...lines, '', 'In your page:', '', ...code.map((line) => line && `  ${line}`)]
 }
 
-interface InitContext {
-  version: string
-  /** File name of the service worker script; `false` if the app has its own. */
-  sw: string | false
-  isRemembered: boolean
-}
-
 export function formatInitReport(
   result: InitResult,
-  { version, sw, isRemembered }: InitContext,
+  { version, sw, isRemembered }: { version: string; sw: string | false; isRemembered: boolean },
 ): string[] {
   const { script, folder, files, bytes, removed } = result
   const lines = [

@@ -2,10 +2,11 @@
  * Stores background responses: a small record of each, its request, and its events in batches as
  * they come. Only the present host writes.
  */
+import type { IDBPObjectStore } from 'idb'
 import { InoriginError } from '../error.ts'
 import type { BackgroundEvent, BackgroundLog, BackgroundResponse } from '../types/index.ts'
 import type { Database } from './database.ts'
-import type { BackgroundRecord } from './db.ts'
+import type { BackgroundRecord, StoreSchema } from './db.ts'
 import { runFencedWrite } from './fence.ts'
 
 const STORES: ['background', 'backgroundParts'] = ['background', 'backgroundParts']
@@ -38,21 +39,13 @@ const write = async <T>(
     }),
   )
 
-interface Stores {
-  records: {
-    get(id: string): Promise<BackgroundRecord | undefined>
-    getAll(): Promise<BackgroundRecord[]>
-    put(record: BackgroundRecord): Promise<string>
-    delete(id: string): Promise<void>
-  }
-  parts: {
-    put(
-      part: BackgroundResponse | readonly BackgroundEvent[],
-      key: [id: string, index: number],
-    ): Promise<unknown>
-    delete(range: IDBKeyRange): Promise<void>
-  }
-}
+type Store<Name extends (typeof STORES)[number]> = IDBPObjectStore<
+  StoreSchema,
+  ['device', ...typeof STORES],
+  Name,
+  'readwrite'
+>
+type Stores = { records: Store<'background'>; parts: Store<'backgroundParts'> }
 
 /**
  * Stores a new response and its first event. The oldest finished responses are deleted if there is
@@ -142,13 +135,11 @@ export const deleteBackgroundRecord = (store: BackgroundStore, id: string): Prom
   write(store, (stores) => deleteFrom(stores, id))
 
 /** Deletes all responses, of all API keys. */
-export const clearBackgroundRecords = ({ database, epoch }: BackgroundStore): Promise<void> =>
-  epoch().then((number) =>
-    runFencedWrite(database, number, STORES, async (transaction) => {
-      await transaction.objectStore('background').clear()
-      await transaction.objectStore('backgroundParts').clear()
-    }),
-  )
+export const clearBackgroundRecords = (store: BackgroundStore): Promise<void> =>
+  write(store, async ({ records, parts }) => {
+    await records.clear()
+    await parts.clear()
+  })
 
 /** Resolves with the record of that id. */
 export const findBackgroundRecord = (
@@ -163,18 +154,11 @@ export async function listBackgroundRecords(database: Database): Promise<Backgro
   return records.toSorted((one, other) => one.created - other.created)
 }
 
-/** Some parts of a response. `isStored` is `false` if the response was deleted. */
-interface BackgroundParts {
-  isStored: boolean
-  batches: (readonly BackgroundEvent[])[]
-}
-
-/** Reads at most {@link PARTS_READ_AT_ONCE} batches of events from that part on. */
-export const readBackgroundParts = (
-  database: Database,
-  id: string,
-  index: number,
-): Promise<BackgroundParts> =>
+/**
+ * Reads at most {@link PARTS_READ_AT_ONCE} batches of events from that part on. `isStored` is `false`
+ * if the response was deleted.
+ */
+export const readBackgroundParts = (database: Database, id: string, index: number) =>
   database.use(async (connection) => {
     const transaction = connection.transaction(STORES)
     const [record, parts] = await Promise.all([

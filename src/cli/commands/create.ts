@@ -16,14 +16,6 @@ const TEMPLATES = {
 
 type Template = keyof typeof TEMPLATES
 
-interface CreateOptions {
-  /** Path of the new app. It may exist if it is empty, or holds nothing but `.git`. */
-  folder: string
-  template: Template
-  templates: string
-  version: string
-}
-
 /**
  * Files that npm does not pack under their own name.
  * https://docs.npmjs.com/cli/using-npm/developers#keeping-files-out-of-your-package
@@ -34,14 +26,14 @@ const RENAMED: Readonly<Record<string, string>> = { _gitignore: '.gitignore' }
  * Writes the app and returns the names of its files. Throws `invalid_request` if the folder has
  * files already, or if its name cannot be the name of a package.
  */
-function create({ folder, template, templates, version }: CreateOptions): string[] {
+function create(folder: string, template: Template): string[] {
   const name = basename(resolve(folder))
   if (!/^[a-z0-9][a-z0-9._-]*$/.test(name)) {
     const what = `${name} cannot be the name of a package.`
     throw refuse(what, 'Use lower-case letters, digits, dots, hyphens and underscores.')
   }
   assertEmpty(folder)
-  const from = join(templates, template)
+  const from = join(DIST, '..', 'templates', template)
   const files = readdirSync(from, { recursive: true, encoding: 'utf8' })
     .filter((file) => statSync(join(from, file)).isFile())
     .map((file) => file.split(sep).join('/'))
@@ -49,7 +41,7 @@ function create({ folder, template, templates, version }: CreateOptions): string
     const to = join(dirname(file), RENAMED[basename(file)] ?? basename(file))
     const text = readFileSync(join(from, file), 'utf8')
       .replaceAll('__NAME__', name)
-      .replaceAll('__VERSION__', `^${version}`)
+      .replaceAll('__VERSION__', `^${readVersion()}`)
     writeBelow(folder, to, { text })
     return to
   })
@@ -88,8 +80,7 @@ export const CREATE = defineCommand({
       const hint = suggest(template, NAMES)
       throw createUsageError(`--template takes ${NAMES.join(', ')}, not ${template}.${hint}`)
     }
-    const templates = join(DIST, '..', 'templates')
-    const files = create({ folder, template: found, templates, version: readVersion() })
+    const files = create(folder, found)
     const isHere = resolve(folder) === process.cwd()
     const steps = [...(isHere ? [] : [`cd ${folder}`]), 'npm install', 'npm run dev']
     return printLines(

@@ -60,22 +60,18 @@ interface RefreshOptions {
   signal: AbortSignal
 }
 
-interface RefreshResult {
-  refreshed: string[]
-  failed: { tag: string; why: string }[]
-}
-
 /**
  * Looks up every model that is listed by its repository or as a WebLLM model, at its revision.
  * Writes commit, files, lengths and hashes into the catalog. An entry whose look-up fails stays
  * unchanged. Throws `invalid_request` if the file is not a catalog, or is a link.
  */
-export async function refreshCatalog(options: RefreshOptions): Promise<RefreshResult> {
+export async function refreshCatalog(options: RefreshOptions) {
   const { file, onEntry } = options
   assertNoLinks(dirname(file), basename(file))
   const document = readDocument(file)
   const catalog = validateDocument(document, file, true)
-  const result: RefreshResult = { refreshed: [], failed: [] }
+  const refreshedTags: string[] = []
+  const failed: { tag: string; why: string }[] = []
   const entries: CatalogDocument['entries'] = []
   for (const [index, written] of document.entries.entries()) {
     const entry = catalog.entries[index]
@@ -91,17 +87,17 @@ export async function refreshCatalog(options: RefreshOptions): Promise<RefreshRe
       const look =
         'mlc' in written ? refreshMlc(written, entry, options) : refreshHub(written, entry, options)
       entries.push(withUpstreams(await look, written))
-      result.refreshed.push(entry.tag)
+      refreshedTags.push(entry.tag)
     } catch (error) {
       entries.push(written)
-      result.failed.push({ tag: entry.tag, why: InoriginError.from(error).message })
+      failed.push({ tag: entry.tag, why: InoriginError.from(error).message })
     }
   }
   const refreshed = { ...document, entries }
   // An invalid catalog must not be written, since it could not be read again.
   validateDocument(refreshed, file, true)
   writeBelow(dirname(file), basename(file), { text: `${JSON.stringify(refreshed, null, 2)}\n` })
-  return result
+  return { refreshed: refreshedTags, failed }
 }
 
 type WrittenEntry = CatalogDocument['entries'][number]

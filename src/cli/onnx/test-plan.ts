@@ -45,10 +45,10 @@ export async function testPlan(
   const [graph] = items.filter(({ type }) => type === 'onnx')
   if (!graph) return new Map()
   options.onStep('Testing it in the runtime')
-  const { shapes, outputs, tensors } =
-    sumBytes(items) > MAX_RUN_BYTES
-      ? await openLarge(root, graph, plan, options)
-      : await run(root, graph, items, plan, options)
+  const isLarge = sumBytes(items) > MAX_RUN_BYTES
+  if (isLarge) await openLarge(root, graph, plan, options)
+  const ran = isLarge ? undefined : await run(root, graph, items, plan, options)
+  const { shapes = new Map(), outputs = new Map(), tensors } = ran ?? {}
   if (tensors) {
     checkBindings(plan.entry, bindings, tensors, outputs)
     const hasStates = plan.entry.states !== undefined
@@ -62,25 +62,18 @@ export async function testPlan(
   return shapes
 }
 
-interface Tested {
-  shapes: ExampleShapes
-  outputs: ExampleShapes
-  tensors?: ModelTensors
-}
-
 async function openLarge(
   root: ModelRoot,
   graph: Item,
   { notes }: Plan,
   { runtime, signal }: TestOptions,
-): Promise<Tested> {
+): Promise<void> {
   const file = await openFolder(root).open(graph.path)
-  const nothing: Tested = { shapes: new Map(), outputs: new Map() }
   try {
     const stripped = await stripWeights(file, MAX_RUN_BYTES, signal)
     if (!stripped) {
       notes.push('The model is too large to test here. Test it in a page.')
-      return nothing
+      return
     }
     const options = { name: join(root.path, graph.path), runtime: runtime() }
     const failure = await testGraph(stripped, options)
@@ -89,74 +82,45 @@ async function openLarge(
         ? 'The model is too large to run here, and the runtime opened only its graph. Test it in a page.'
         : `The model is too large to run here, and the runtime did not open its graph alone: ${failure} Test it in a page.`,
     )
-    return nothing
   } finally {
     await file.close()
   }
 }
 
+/**
+ * Opens the model and runs it on the inputs of the example code, as browsers do on WebAssembly.
+ * Rejects with `invalid_request` and the runtime's reason if the model cannot be opened.
+ */
 async function run(
   root: ModelRoot,
   graph: Item,
   items: readonly Item[],
   { notes }: Plan,
   { runtime, signal }: TestOptions,
-): Promise<Tested> {
+) {
   const base = graph.name.slice(0, graph.name.lastIndexOf('/') + 1)
-  const data = items
-    .filter(({ type }) => type === 'data')
-    .map(({ name, path }) => ({ path: name.slice(base.length), file: path }))
-  const { failure, ...ran } = await testModel({
-    graph: graph.path,
-    data,
-    name: join(root.path, graph.path),
-    runtime: runtime(),
-    signal,
-    read: (path) => readInside(root, path),
-  })
-  if (failure)
-    notes.push(
-      `The example below fails, because the model ran on none of the inputs that were tried: ${failure} ` +
-        'Give it the shapes and values that it expects.',
-    )
-  return ran
-}
-
-interface ModelFiles {
-  graph: string
-  data: readonly { path: string; file: string }[]
-  name: string
-  read: (file: string) => Promise<Uint8Array>
-  runtime: string
-  signal: AbortSignal
-}
-
-interface TestedModel {
-  shapes: ExampleShapes
-  outputs: ExampleShapes
-  /** The runtime's reason if the model did not run on the inputs that were tried. */
-  failure?: string
-  tensors: ModelTensors
-}
-
-/**
- * Opens the model and runs it on the inputs of the example code. Rejects with `invalid_request` and
- * the runtime's reason if the model cannot be opened.
- */
-async function testModel({ graph, data, name, read, runtime, signal }: ModelFiles) {
-  const ort = await loadRuntime(runtime)
-  const bytes = await read(graph)
+  const ort = await loadRuntime(runtime())
+  const bytes = await readInside(root, graph.path)
   const externalData = await Promise.all(
-    data.map(async ({ path, file }) => ({ path, data: await read(file) })),
+    items
+      .filter(({ type }) => type === 'data')
+      .map(async ({ name, path }) => ({
+        path: name.slice(base.length),
+        data: await readInside(root, path),
+      })),
   )
   const options = { executionProviders: ['wasm'], externalData, logSeverityLevel: 4 } as const
   const session = await ort.InferenceSession.create(bytes, options).catch((cause: unknown) => {
-    throw refuseModel(name, cause)
+    throw refuseModel(join(root.path, graph.path), cause)
   })
   try {
     const { failure, ...ran } = await tryExample(session, ort.Tensor, signal)
-    const tensors = { inputs: session.inputMetadata, outputs: session.outputMetadata }
-    return { ...ran, tensors, ...(failure !== undefined && { failure: toReason(failure) }) }
+    if (failure !== undefined)
+      notes.push(
+        `The example below fails, because the model ran on none of the inputs that were tried: ${toReason(failure)} ` +
+          'Give it the shapes and values that it expects.',
+      )
+    return { ...ran, tensors: { inputs: session.inputMetadata, outputs: session.outputMetadata } }
   } finally {
     await session.release()
   }
@@ -173,7 +137,7 @@ const MISSING_OPERATOR =
  */
 export async function testGraph(
   graph: Uint8Array,
-  { name, runtime }: Pick<ModelFiles, 'name' | 'runtime'>,
+  { name, runtime }: { name: string; runtime: string },
 ): Promise<string | null> {
   const ort = await loadRuntime(runtime)
   try {
