@@ -10,15 +10,11 @@ const MEMORY_PER_WEIGHT_BYTE = 1.25
  */
 const VOCABULARY_PER_TOKENIZER_BYTE = 8
 
-interface Sized {
-  bytes: number
-}
-
-export const sumBytes = (files: readonly Sized[]): number =>
+export const sumBytes = (files: readonly { bytes: number }[]): number =>
   files.reduce((sum, { bytes }) => sum + bytes, 0)
 
 /** Returns the bytes of memory that files of weights need to run. */
-export const estimateMemoryBytes = (weights: readonly Sized[]): number =>
+export const estimateMemoryBytes = (weights: readonly { bytes: number }[]): number =>
   Math.ceil(sumBytes(weights) * MEMORY_PER_WEIGHT_BYTE)
 
 /** Returns the bytes of all resources. */

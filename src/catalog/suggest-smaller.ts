@@ -4,43 +4,34 @@ import type { Tag } from '../types/index.ts'
 import { sumResourceBytes, hasResources, getMemoryBytes } from './memory-bytes.ts'
 import type { Entry, Implementation } from './schema.ts'
 
-interface SmallerChoice {
-  tag: Tag
-  implementation?: string
-  bytes: number | null
-}
-
 type TagImplementations = Pick<Entry, 'type' | 'tag' | 'implementations'>
 
 /** Returns `true` if a device could run the implementation, as far as is known. */
 type Fits = (implementation: Implementation) => boolean
 
+/** Choice of another implementation: of the same tag if it has an id, else of another tag. */
 interface Suggestion {
-  smaller: SmallerChoice
+  smaller: { tag: Tag; implementation?: string; bytes: number | null }
   candidate: Implementation
 }
 
 /**
  * Returns the next smaller choice: another implementation of the tag, or else another tag of the
  * same type. Among those that `fits` accepts and that need less memory, it takes the largest.
- * Returns `null` if there is none.
  */
 function findSuggestion(
   entries: readonly TagImplementations[],
   tag: Tag,
   failed: Implementation,
   fits: Fits,
-): Suggestion | null {
+): Suggestion | undefined {
   const limit = getMemoryBytes(failed)
   const entry = entries.find((one) => one.tag === tag)
-  const toSuggestion = (
-    candidate: Implementation,
-    of: Pick<SmallerChoice, 'tag' | 'implementation'>,
-  ): Suggestion => ({
+  const toSuggestion = (candidate: Implementation, of: { tag: Tag; implementation?: string }) => ({
     smaller: { ...of, bytes: hasResources(candidate) ? sumResourceBytes(candidate) : null },
     candidate,
   })
-  const own = entry?.implementations
+  const own = (entry?.implementations ?? [])
     .filter(fits)
     .map((candidate) => toSuggestion(candidate, { tag, implementation: candidate.id }))
   const others = entries
@@ -51,7 +42,7 @@ function findSuggestion(
         .toSorted((a, b) => getMemoryBytes(a) - getMemoryBytes(b))
       return least ? [toSuggestion(least, { tag: one.tag })] : []
     })
-  return findLargestBelow(limit, own ?? []) ?? findLargestBelow(limit, others)
+  return findLargestBelow(limit, own) ?? findLargestBelow(limit, others)
 }
 
 /** Adds the next smaller choice to an `out_of_memory` error. Returns other errors unchanged. */
@@ -87,10 +78,10 @@ function describeSuggestion({ smaller: { tag, implementation, bytes }, candidate
 }
 
 /** Returns the largest choice below the limit. Choices of unknown size are skipped. */
-function findLargestBelow(limit: number, choices: readonly Suggestion[]): Suggestion | null {
+function findLargestBelow(limit: number, choices: readonly Suggestion[]): Suggestion | undefined {
   const memoryOf = ({ candidate }: Suggestion) => getMemoryBytes(candidate)
   const fitting = choices.filter((one) => memoryOf(one) > 0 && memoryOf(one) < limit)
-  return fitting.toSorted((one, other) => memoryOf(other) - memoryOf(one))[0] ?? null
+  return fitting.toSorted((one, other) => memoryOf(other) - memoryOf(one))[0]
 }
 
 function formatBytes(bytes: number): string {

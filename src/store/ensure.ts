@@ -9,7 +9,7 @@ import { isImported } from './imported-entries.ts'
 import type { CatalogIndex } from './inventory.ts'
 import { countStoredBytes, findResourceRecord, readResource, touchResources } from './resources.ts'
 import {
-  createRate,
+  Rate,
   startProgressReports,
   toTransferProgress,
   type TransferProgress,
@@ -64,10 +64,9 @@ async function loadOrDownload(
   const getMissingBytes = ({ sha256, bytes }: WantedResource) =>
     Math.max(0, bytes - (storedBytes.get(sha256) ?? 0))
 
-  const rate = createRate()
+  const rate = new Rate()
   const totalBytes = sumOf(Array.from(unique.values(), (resource) => resource.bytes))
-  const progress = () =>
-    toTransferProgress(sumOf(storedBytes.values()), totalBytes, rate.perSecond())
+  const progress = () => toTransferProgress(sumOf(storedBytes.values()), totalBytes, rate.perSecond)
 
   async function downloadOne(resource: WantedResource, shared: AbortSignal): Promise<void> {
     const { sha256, bytes } = resource

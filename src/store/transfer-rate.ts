@@ -1,36 +1,35 @@
 /** Measures the rate of incoming bytes and reports progress. */
 import type { Tag } from '../types/index.ts'
 
-interface Rate {
-  add(bytes: number): void
-  perSecond(): number
-}
+/** Rate measured over a sliding window of `window` milliseconds. */
+export class Rate {
+  readonly #now: () => number
+  readonly #window: number
+  readonly #started: number
+  #samples: { time: number; bytes: number }[] = []
 
-/** Creates a rate measured over a sliding window of `window` milliseconds, 4000 by default. */
-export function createRate(now: () => number = () => performance.now(), window = 4000): Rate {
-  const started = now()
-  let samples: { time: number; bytes: number }[] = []
-  return {
-    add(bytes) {
-      const time = now()
-      const last = samples.at(-1)
-      // Hundreds of pieces arrive per second, so those within 100 ms form one sample.
-      if (last && time - last.time < 100) last.bytes += bytes
-      else samples.push({ time, bytes })
-    },
-    perSecond() {
-      const time = now()
-      samples = samples.filter((sample) => time - sample.time <= window)
-      const bytes = samples.reduce((sum, sample) => sum + sample.bytes, 0)
-      return bytes === 0 ? 0 : (bytes * 1000) / Math.max(100, Math.min(window, time - started))
-    },
+  constructor(now: () => number = () => performance.now(), window = 4000) {
+    this.#now = now
+    this.#window = window
+    this.#started = now()
   }
-}
 
-/** Returns the seconds that so many bytes take at that rate; `null` if the rate is 0. */
-function estimateSeconds(bytes: number, bytesPerSecond: number): number | null {
-  if (bytes <= 0) return 0
-  return bytesPerSecond > 0 ? bytes / bytesPerSecond : null
+  add(bytes: number): void {
+    const time = this.#now()
+    const last = this.#samples.at(-1)
+    // Hundreds of pieces arrive per second, so those within 100 ms form one sample.
+    if (last && time - last.time < 100) last.bytes += bytes
+    else this.#samples.push({ time, bytes })
+  }
+
+  /** Returns the bytes per second over the last few seconds; 0 if none arrived. */
+  get perSecond(): number {
+    const time = this.#now()
+    this.#samples = this.#samples.filter((sample) => time - sample.time <= this.#window)
+    const bytes = this.#samples.reduce((sum, sample) => sum + sample.bytes, 0)
+    const elapsed = Math.max(100, Math.min(this.#window, time - this.#started))
+    return bytes === 0 ? 0 : (bytes * 1000) / elapsed
+  }
 }
 
 /** Progress of a transfer. */
@@ -48,7 +47,8 @@ export function toTransferProgress(
   totalBytes: number,
   bytesPerSecond: number,
 ): TransferProgress {
-  const remainingSeconds = estimateSeconds(totalBytes - loadedBytes, bytesPerSecond)
+  const missing = totalBytes - loadedBytes
+  const remainingSeconds = missing <= 0 ? 0 : bytesPerSecond > 0 ? missing / bytesPerSecond : null
   return { loadedBytes, totalBytes, bytesPerSecond, remainingSeconds }
 }
 
@@ -74,7 +74,7 @@ export function createProgressMeter<Phase extends string>(
   phase: Phase,
   totalBytes: number,
 ) {
-  const rate = createRate()
+  const rate = new Rate()
   let loadedBytes = 0
   return {
     add(bytes: number) {
@@ -84,7 +84,7 @@ export function createProgressMeter<Phase extends string>(
     progress: () => ({
       tag,
       phase,
-      ...toTransferProgress(loadedBytes, totalBytes, rate.perSecond()),
+      ...toTransferProgress(loadedBytes, totalBytes, rate.perSecond),
     }),
   }
 }

@@ -293,7 +293,7 @@ const fetchWeights = (
 ): Promise<{ bytes: number; sha256: string; content: Blob | undefined } | null> =>
   fetchOptional(url, access, maxBytes ?? MAX_SHARD_BYTES, async (pieces) => {
     const hash = (await createSHA256()).init()
-    const collector = access.sink && createCollector()
+    const collector = access.sink && new Collector()
     let bytes = 0
     for await (const piece of pieces) {
       hash.update(piece)
@@ -353,26 +353,30 @@ const BLOB_PART_BYTES = 16 * 2 ** 20
 /** Maximum length of a file to hold until its hash is known. Longer ones are downloaded again. */
 const MAX_COLLECTED_BYTES = 512 * 2 ** 20
 
-/** Creates a collector for the pieces of one file. `end` returns `undefined` if it is too long. */
-function createCollector(): { add(piece: Uint8Array<ArrayBuffer>): void; end(): Blob | undefined } {
-  let blobs: Blob[] = []
-  let pieces: Uint8Array<ArrayBuffer>[] = []
-  let bytes = 0
-  let filled = 0
-  return {
-    add(piece) {
-      bytes += piece.length
-      if (bytes > MAX_COLLECTED_BYTES) {
-        blobs = pieces = []
-        return
-      }
-      pieces.push(piece)
-      filled += piece.length
-      if (filled < BLOB_PART_BYTES) return
-      blobs.push(new Blob(pieces))
-      pieces = []
-      filled = 0
-    },
-    end: () => (bytes > MAX_COLLECTED_BYTES ? undefined : new Blob([...blobs, ...pieces])),
+/** Collects the pieces of one file, unless it is too long. */
+class Collector {
+  #blobs: Blob[] = []
+  #pieces: Uint8Array<ArrayBuffer>[] = []
+  #bytes = 0
+  #filled = 0
+
+  add(piece: Uint8Array<ArrayBuffer>): void {
+    this.#bytes += piece.length
+    if (this.#bytes > MAX_COLLECTED_BYTES) {
+      this.#blobs = this.#pieces = []
+      return
+    }
+    this.#pieces.push(piece)
+    this.#filled += piece.length
+    if (this.#filled < BLOB_PART_BYTES) return
+    this.#blobs.push(new Blob(this.#pieces))
+    this.#pieces = []
+    this.#filled = 0
+  }
+
+  /** Returns the file; `undefined` if it is too long. */
+  end(): Blob | undefined {
+    if (this.#bytes <= MAX_COLLECTED_BYTES) return new Blob([...this.#blobs, ...this.#pieces])
+    return undefined
   }
 }

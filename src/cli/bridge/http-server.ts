@@ -279,7 +279,11 @@ function openTabSockets(token: string, onTab: (tab: Tab) => void) {
 }
 
 /** Returns why the tab is refused. A page learns it from the close of an accepted connection only. */
-function findRefusal({ headers }: IncomingMessage, token: string, count: number) {
+function findRefusal(
+  { headers }: IncomingMessage,
+  token: string,
+  count: number,
+): [code: number, reason: string] | undefined {
   const offered = (headers['sec-websocket-protocol'] ?? '').split(',').map((one) => one.trim())
   const own = offered.find((one) => one.startsWith(TOKEN_PREFIX)) ?? ''
   if (!isToken(own.slice(TOKEN_PREFIX.length), token))

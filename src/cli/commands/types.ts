@@ -72,7 +72,7 @@ export function generateTypes(catalogs: readonly string[]) {
 }
 
 /** Writes the types and creates the folder. Throws `invalid_request` for a link or on failure. */
-export function writeTypes(path: string, { text }: { text: string }): void {
+export function writeTypes(path: string, { text }: ReturnType<typeof generateTypes>): void {
   writeBelow(dirname(path), basename(path), { text })
 }
 

@@ -6,7 +6,7 @@ import { createCatalogIndex } from '../../../src/host/library/entries.ts'
 import type { ResourceRecord } from '../../../src/store/db.ts'
 import { listStoredTags } from '../../../src/store/inventory.ts'
 import { computeBackoffMs, sleep } from '../../../src/values/promises.ts'
-import { createRate } from '../../../src/store/transfer-rate.ts'
+import { Rate } from '../../../src/store/transfer-rate.ts'
 import { HASH, model } from '../catalog/entries.ts'
 
 const SOURCE = join(import.meta.dirname, '../../../src')
@@ -75,13 +75,13 @@ test('a sleep ends at once when it is aborted', async () => {
 
 test('the transfer rate is measured over the last seconds', () => {
   let time = 0
-  const rate = createRate(() => time, 4000)
-  expect(rate.perSecond()).toBe(0)
+  const rate = new Rate(() => time, 4000)
+  expect(rate.perSecond).toBe(0)
   for (time = 100; time <= 2000; time += 10) rate.add(1000)
-  expect(rate.perSecond()).toBeGreaterThan(90_000)
-  expect(rate.perSecond()).toBeLessThan(105_000)
+  expect(rate.perSecond).toBeGreaterThan(90_000)
+  expect(rate.perSecond).toBeLessThan(105_000)
   time = 4000
-  expect(rate.perSecond()).toBeCloseTo(191_000 / 4, -2)
+  expect(rate.perSecond).toBeCloseTo(191_000 / 4, -2)
   time = 6200
-  expect(rate.perSecond()).toBe(0)
+  expect(rate.perSecond).toBe(0)
 })
