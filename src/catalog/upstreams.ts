@@ -164,7 +164,7 @@ export function validateParameters(
       report(`${at}.output`, `there is no output ${output}`)
   }
   const known = new Set([...signature.inputs, ...signature.outputs].map(({ name }) => name))
-  for (const [index, { bindings = {}, resources }] of implementations.entries()) {
+  for (const [index, { bindings = {}, resources }] of implementations.entries())
     for (const [name, { text, steps = [] }] of Object.entries(bindings)) {
       const at = `${path}.implementations[${index}].bindings[${JSON.stringify(name)}]`
       if (!known.has(name)) report(at, `there is no parameter ${name}`)
@@ -172,16 +172,14 @@ export function validateParameters(
         report(`${at}.text.tokenizer`, `there is no resource ${text.tokenizer}`)
       for (const [step, { labels }] of steps
         .map((each) => ({ labels: undefined, ...each }))
-        .entries()) {
+        .entries())
         if (
           labels &&
           'file' in labels &&
           !resources.some((resource) => resource.name === labels.file)
         )
           report(`${at}.steps[${step}].labels.file`, `there is no resource ${labels.file}`)
-      }
     }
-  }
 }
 
 function validateInput(input: Input, path: string, report: ReportProblem): void {

@@ -183,9 +183,8 @@ function validateEmbeddings(entry: PredictorEntry, path: string, report: ReportP
     // Texts of different lengths share a batch, so padding must be masked.
     if (!layout?.mask)
       report(`${path}.input`, `${id} does not bind ${input} with \`text\` and a mask`)
-    else if (layout.most < maxInputTokens) {
+    else if (layout.most < maxInputTokens)
       report(`${path}.maxInputTokens`, `is above the ${layout.most} tokens that ${id} reads`)
-    }
   }
 }
 

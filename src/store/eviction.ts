@@ -113,9 +113,8 @@ const runEvictionExclusive = <T>(
 /** Returns the number of missing bytes, of `wanted` and of everything in progress. */
 function countPendingBytes(database: Database, wanted: ReadonlyMap<string, () => number>): number {
   const all = new Map(wanted)
-  for (const { database: name, sha256, getMissingBytes } of reservations) {
+  for (const { database: name, sha256, getMissingBytes } of reservations)
     if (name === database.name && !all.has(sha256)) all.set(sha256, getMissingBytes)
-  }
   return Array.from(all.values(), (getMissingBytes) => getMissingBytes()).reduce(
     (total, bytes) => total + bytes,
     0,

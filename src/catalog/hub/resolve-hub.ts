@@ -69,9 +69,7 @@ export async function resolveRepository(
   })
   const all = [...texts.map(({ file }) => file), ...variants.flatMap((variant) => variant.files)]
   const hashes = new Map([[configFile.path, await computeDigest('SHA-256', configBytes)]])
-  for (const file of all) {
-    if (!hashes.has(file.path)) hashes.set(file.path, await sha256(file))
-  }
+  for (const file of all) if (!hashes.has(file.path)) hashes.set(file.path, await sha256(file))
 
   const resource = (file: HubFile, type: Resource['type']): Resource => ({
     type,

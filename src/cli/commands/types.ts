@@ -64,9 +64,8 @@ declare module 'inorigin' {
  */
 export function generateTypes(catalogs: readonly string[]) {
   const entries = new Map<string, PredictorEntry>()
-  for (const entry of catalogs.flatMap(readPredictors)) {
+  for (const entry of catalogs.flatMap(readPredictors))
     if (!entries.has(entry.tag)) entries.set(entry.tag, entry)
-  }
   const body = Array.from(entries.values(), (entry) => declarePredictor(entry))
   return { text: `${[DECLARATION_HEAD, ...body].join('\n')}\n  }\n}\n`, tags: [...entries.keys()] }
 }
