@@ -20,7 +20,6 @@ import { findInside, type ModelRoot, openInside, openRoot } from './add/model-ro
 import { INORIGIN_FOLDER } from './library-files.ts'
 import { validateDocument } from './project-options.ts'
 import { openFolder, testPlan } from './onnx/test-plan.ts'
-import type { ExampleShapes } from './onnx/try-example.ts'
 import { assertNoLinks, toTemporaryPath, writeBelow } from './write-file.ts'
 
 export interface AddOptions {
@@ -43,17 +42,7 @@ export interface AddOptions {
   onStep: (what: string, done?: number, total?: number) => void
 }
 
-export interface AddResult {
-  entry: Entry
-  catalog: string
-  folder: string
-  files: number
-  bytes: number
-  splitFiles: string[]
-  notes: string[]
-  shapes: ExampleShapes
-  isReady: boolean
-}
+export type AddResult = Awaited<ReturnType<typeof add>>
 
 const CATALOG_FILE = 'catalog.json'
 
@@ -61,7 +50,7 @@ const CATALOG_FILE = 'catalog.json'
  * Drafts an entry, copies its files and writes both into the app's catalog. Throws
  * `invalid_request` with instructions, and `aborted`. In both cases nothing has changed.
  */
-export async function add(options: AddOptions): Promise<AddResult> {
+export async function add(options: AddOptions) {
   const { tag, publicDir, signal, onStep } = options
   assertTag(tag)
   const home = join(publicDir, INORIGIN_FOLDER)

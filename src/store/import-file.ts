@@ -75,33 +75,26 @@ export function importFile(
   file: Blob,
   { signal, tag, onBytes }: ImportFileOptions,
 ): Promise<boolean> {
-  return runExclusive(
-    toDownloadLockName(database, wanted.sha256),
-    { signal },
-    async (exclusive) => {
-      if (await readResource(database, wanted.sha256)) return true
-      const options = { chunkBytes: CHUNK_BYTES, signal: exclusive, tag }
-      const assembly = await Assembly.open(database, wanted, options)
-      for (;;) {
-        while (assembly.position < wanted.bytes) {
-          exclusive.throwIfAborted()
-          const { position, end } = assembly
-          const content = await readPiece(
-            file,
-            position,
-            Math.min(position + READ_PIECE_BYTES, end),
-          )
-          if (content.length === 0 || (await assembly.write(content)))
-            return deleteMismatched(database, wanted.sha256)
-          onBytes(content.length)
-        }
-        if (!(await assembly.finish())) return true
-        if (!assembly.joined) return deleteMismatched(database, wanted.sha256)
-        // The chunks that an earlier download stored were of another file.
-        await assembly.restart(null)
+  const lock = toDownloadLockName(database, wanted.sha256)
+  return runExclusive(lock, { signal }, async (exclusive) => {
+    if (await readResource(database, wanted.sha256)) return true
+    const options = { chunkBytes: CHUNK_BYTES, signal: exclusive, tag }
+    const assembly = await Assembly.open(database, wanted, options)
+    for (;;) {
+      while (assembly.position < wanted.bytes) {
+        exclusive.throwIfAborted()
+        const { position, end } = assembly
+        const content = await readPiece(file, position, Math.min(position + READ_PIECE_BYTES, end))
+        if (content.length === 0 || (await assembly.write(content)))
+          return deleteMismatched(database, wanted.sha256)
+        onBytes(content.length)
       }
-    },
-  )
+      if (!(await assembly.finish())) return true
+      if (!assembly.joined) return deleteMismatched(database, wanted.sha256)
+      // The chunks that an earlier download stored were of another file.
+      await assembly.restart(null)
+    }
+  })
 }
 
 async function deleteMismatched(database: Database, sha256: string): Promise<false> {

@@ -206,8 +206,8 @@ export const ADD = defineCommand({
       devices:
         flags.device === undefined
           ? ['webgpu', 'wasm']
-          : [parseChoice('--device', flags.device, DEVICES)],
-      dtypes: flags.dtypes?.split(',').map((one) => parseChoice('--dtypes', one, DTYPES)) ?? null,
+          : [parseName('--device', flags.device, DEVICES)],
+      dtypes: flags.dtypes?.split(',').map((one) => parseName('--dtypes', one, DTYPES)) ?? null,
       dist: DIST,
       runtime: findRuntime,
       signal: deferInterrupts(),
@@ -217,12 +217,6 @@ export const ADD = defineCommand({
     return printLines(...formatAddReport(result, options))
   },
 })
-
-function parseChoice<T extends string>(option: string, value: string, possible: readonly T[]): T {
-  const found = possible.find((one) => one === value)
-  if (found !== undefined) return found
-  throw createUsageError(`${option} takes ${possible.join(', ')}, not ${value}`)
-}
 
 function parseByteCount(option: string, value: string | undefined): number | undefined {
   if (value === undefined || /^[1-9]\d{0,14}$/.test(value))

@@ -54,11 +54,7 @@ export async function testPlan(
     const hasStates = plan.entry.states !== undefined
     plan.notes.push(...suggestOptions({ tensors, shapes, outputs }, bindings, hasStates))
   }
-  const base = graph.path.slice(0, graph.path.lastIndexOf('/') + 1)
-  await checkSteps(bindings, outputs, {
-    graph: () => readInside(root, graph.path),
-    read: (name) => readInside(root, base + name),
-  })
+  await checkSteps(bindings, outputs, root, graph.path)
   return shapes
 }
 
@@ -280,12 +276,6 @@ function isNextName(input: string, output: string): boolean {
   return input !== output && stem !== '' && stem === output.replace(AFTER, '')
 }
 
-/** Reads what labels come from. Each resolves with the bytes of a file. */
-interface LabelFiles {
-  graph: () => Promise<Uint8Array>
-  read: (name: string) => Promise<Uint8Array>
-}
-
 /**
  * Applies the steps to zeros in the shapes of the outputs. Rejects with `invalid_request` that names
  * the output if its labels are missing, or if their number is not that of its classes. Labels are
@@ -294,13 +284,14 @@ interface LabelFiles {
 async function checkSteps(
   bindings: Readonly<Record<string, Binding>>,
   shapes: ExampleShapes,
-  files: LabelFiles,
+  root: ModelRoot,
+  graph: string,
 ): Promise<void> {
   for (const [name, { tensor, steps = [] }] of Object.entries(bindings)) {
     const open = await Promise.all(
       steps.map(async (step): Promise<OpenStep> => {
         const source = getLabelsSource(step)
-        return { step, labels: source ? await readLabels(name, source, files) : [] }
+        return { step, labels: source ? await readLabels(name, source, root, graph) : [] }
       }),
     )
     const shape = shapes.get(tensor)
@@ -314,11 +305,12 @@ async function checkSteps(
   }
 }
 
-async function readLabels(name: string, source: Labels, { graph, read }: LabelFiles) {
+async function readLabels(name: string, source: Labels, root: ModelRoot, graph: string) {
+  const base = graph.slice(0, graph.lastIndexOf('/') + 1)
   const text =
     'file' in source
-      ? new TextDecoder().decode(await read(source.file))
-      : await readMetadata(new Blob([(await graph()) as BlobPart]), source.metadata)
+      ? new TextDecoder().decode(await readInside(root, base + source.file))
+      : await readMetadata(new Blob([(await readInside(root, graph)) as BlobPart]), source.metadata)
   const names = text === null ? null : parseLabels(text)
   if (names) return names
   const what = 'file' in source ? source.file : `the metadata ${source.metadata} of the model`

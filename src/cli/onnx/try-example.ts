@@ -7,12 +7,6 @@ import { ARRAYS, countElements } from '../../values/elements.ts'
 /** Shapes by input or output with which the model ran. */
 export type ExampleShapes = ReadonlyMap<string, readonly number[]>
 
-interface TriedExample {
-  shapes: ExampleShapes
-  outputs: ExampleShapes
-  failure?: unknown
-}
-
 /**
  * Lengths that are tried for free dimensions, from the smallest. They are those of states, of
  * windows of sound at 16 kHz, of images and of a second of sound.
@@ -30,7 +24,7 @@ export async function tryExample(
   session: Pick<InferenceSession, 'inputMetadata' | 'run'>,
   tensor: TensorConstructor,
   signal: AbortSignal,
-): Promise<TriedExample> {
+): Promise<{ shapes: ExampleShapes; outputs: ExampleShapes; failure?: unknown }> {
   const inputs = session.inputMetadata
   const isFree = inputs.some((one) => one.isTensor && one.shape.some(isFreeLength))
   let failure: unknown
