@@ -1,51 +1,18 @@
 /** Checks the body of `POST /v1/chat/completions` and converts it to a generation request. */
 import * as v from 'valibot'
 import type { ChatMessage, GenerationRequest, Tool, ToolCall } from '../types/index.ts'
-import { customToolFields, grammarFields, toCustomTool, toInputArguments } from './tools.ts'
-import {
-  arrayOf,
-  type FieldConflict,
-  type FieldNames,
-  flag,
-  integerAtLeast,
-  nonEmptyString,
-  notEmpty,
-  object,
-  oneOf,
-  optional,
-  rejected,
-  rejectedField,
-  stopSequences,
-  string,
-  stringOr,
-  stringOrParts,
-  taggedUnion,
-  tagString,
-} from './fields.ts'
+import * as f from './fields.ts'
 import { findFormatConflict, formatFieldNames, formatFields, toAnswerFormat } from './formats.ts'
 import { chatImage, rejectedImage, toImage, toUserMessage } from './images.ts'
-import {
-  chatSampling,
-  findBudgetConflict,
-  findPrefillConflict,
-  outputEffortField,
-  renamedField,
-  renamedFormat,
-  sharedFields,
-  splitPrefilled,
-  textPart,
-  topLogprobs,
-  toReasoning,
-  toSampling,
-} from './shared-fields.ts'
+import * as shared from './shared-fields.ts'
 import * as calls from './tools.ts'
 
 /** Returns the first conflict between the fields of a body. */
-export function findChatConflict(body: ChatBody): FieldConflict | undefined {
+export function findChatConflict(body: ChatBody): f.FieldConflict | undefined {
   const { thinking, max_completion_tokens, max_tokens } = body
   const limitTokens = max_completion_tokens ?? max_tokens
   return (
-    findBudgetConflict(thinking, limitTokens) ??
+    shared.findBudgetConflict(thinking, limitTokens) ??
     findLogprobsConflict(body) ??
     findFunctionsConflict(body) ??
     findFormatConflict(body) ??
@@ -56,13 +23,13 @@ export function findChatConflict(body: ChatBody): FieldConflict | undefined {
 function findLogprobsConflict({
   logprobs,
   top_logprobs: input,
-}: ChatBody): FieldConflict | undefined {
+}: ChatBody): f.FieldConflict | undefined {
   if (logprobs || !input) return undefined
   return { path: ['top_logprobs'], message: '0 or left out unless logprobs is true', input }
 }
 
 /** Returns the conflict between `continue_final_message`, `add_generation_prompt` and messages. */
-function findContinueConflict(body: ChatBody): FieldConflict | undefined {
+function findContinueConflict(body: ChatBody): f.FieldConflict | undefined {
   const { messages, continue_final_message: continues, add_generation_prompt: addsPrompt } = body
   if (continues ? addsPrompt === true : addsPrompt === false) {
     const message = continues
@@ -83,7 +50,7 @@ function findContinueConflict(body: ChatBody): FieldConflict | undefined {
     const message = 'left out when continue_final_message is true'
     return { path: ['messages', last, field], message, input }
   }
-  return findPrefillConflict(messages, body)
+  return shared.findPrefillConflict(messages, body)
 }
 
 /**
@@ -95,7 +62,7 @@ export function ignoredByChat(body: ChatBody): string[] {
   const limit = deprecated && current && deprecated !== current ? ['max_tokens'] : []
   const parallelCalls =
     hasFunctions(body) && body.parallel_tool_calls ? ['parallel_tool_calls'] : []
-  return [...limit, ...parallelCalls, ...toReasoning(body).ignored]
+  return [...limit, ...parallelCalls, ...shared.toReasoning(body).ignored]
 }
 
 /** Converts the body to a generation request. */
@@ -105,9 +72,9 @@ export function toChatRequest(value: ChatBody): GenerationRequest {
   const messages = calls.withToolNames(body.messages.map(toChatMessage))
   return {
     model: body.model,
-    ...(body.continue_final_message ? splitPrefilled(messages) : { messages }),
+    ...(body.continue_final_message ? shared.splitPrefilled(messages) : { messages }),
     maxTokens: max_completion_tokens ?? max_tokens ?? undefined,
-    sampling: toSampling(body),
+    sampling: shared.toSampling(body),
     stop: typeof stop === 'string' ? [stop] : (stop ?? []),
     tools: calls.toToolUse(
       (body.tools ?? []).map(toChatTool),
@@ -115,13 +82,13 @@ export function toChatRequest(value: ChatBody): GenerationRequest {
       calls.allowsParallelCalls(body),
     ),
     format: toAnswerFormat(body),
-    reasoningBudget: toReasoning(body).budget,
+    reasoningBudget: shared.toReasoning(body).budget,
     logprobs: logprobs ? (top_logprobs ?? 0) : undefined,
   }
 }
 
 /** Returns the mapping from fields of the request to those of the body. */
-export function chatFieldNames(body: ChatBody): FieldNames {
+export function chatFieldNames(body: ChatBody): f.FieldNames {
   return {
     rename: [
       ...(hasFunctions(body) ? functionFieldNames : []),
@@ -129,7 +96,7 @@ export function chatFieldNames(body: ChatBody): FieldNames {
       [/^tools\[(\d+)\]\.(?=name|parameters)/, toToolField(body)],
       ...formatFieldNames(body),
     ],
-    reasoning: toReasoning(body).fields,
+    reasoning: shared.toReasoning(body).fields,
   }
 }
 
@@ -187,7 +154,7 @@ function toChatTool(tool: NonNullable<ChatBody['tools']>[number]): Tool {
   if (tool.type === 'function') return calls.toTool(tool.function)
   const { format } = tool.custom
   const input = format?.type === 'grammar' ? { ...format.grammar, type: format.type } : format
-  return toCustomTool(tool.custom, input ?? null)
+  return calls.toCustomTool(tool.custom, input ?? null)
 }
 
 type ChatToolCall = NonNullable<
@@ -197,109 +164,118 @@ type ChatToolCall = NonNullable<
 function toToolCall(call: ChatToolCall): ToolCall {
   const id = calls.toCallId(call.id)
   if ('custom' in call)
-    return { id, name: call.custom.name, arguments: toInputArguments(call.custom.input) }
+    return { id, name: call.custom.name, arguments: calls.toInputArguments(call.custom.input) }
   const { name, arguments: text } = call.function
   return { id, name, arguments: calls.normalizeArguments(text) }
 }
 
 // Schema of the fields of `POST /v1/chat/completions`, each checked on its own.
 
-const rejectedParts = { input_audio: rejected, file: rejected }
+const rejectedParts = { input_audio: f.rejected, file: f.rejected }
 
 /** Content without images. Absent content is an empty text, and a refusal counts as text. */
-const contentSchema = optional(
-  stringOrParts(
-    taggedUnion('type', {
-      text: textPart,
-      refusal: { refusal: string },
+const contentSchema = f.optional(
+  f.stringOrParts(
+    f.taggedUnion('type', {
+      text: shared.textPart,
+      refusal: { refusal: f.string },
       image_url: rejectedImage,
       ...rejectedParts,
     }),
   ),
 )
-const userContentSchema = optional(
-  stringOrParts(
-    taggedUnion('type', {
-      text: textPart,
+const userContentSchema = f.optional(
+  f.stringOrParts(
+    f.taggedUnion('type', {
+      text: shared.textPart,
       image_url: chatImage,
       ...rejectedParts,
-      refusal: rejected,
+      refusal: f.rejected,
     }),
   ),
 )
 
-const functionCall = object({ name: nonEmptyString, arguments: calls.argumentsText })
+const functionCall = f.object({ name: f.nonEmptyString, arguments: calls.argumentsText })
 
 const toolCallSchema = calls.customOr(
-  object({
-    id: string,
-    type: oneOf(['custom']),
-    custom: object({ name: nonEmptyString, input: string }),
+  f.object({
+    id: f.string,
+    type: f.oneOf(['custom']),
+    custom: f.object({ name: f.nonEmptyString, input: f.string }),
   }),
-  object({ id: string, type: optional(oneOf(['function', 'custom'])), function: functionCall }),
+  f.object({
+    id: f.string,
+    type: f.optional(f.oneOf(['function', 'custom'])),
+    function: functionCall,
+  }),
 )
 
 const functionsFields = {
-  functions: optional(arrayOf(object(calls.functionFields))),
-  function_call: optional(stringOr(oneOf(['auto', 'none']), object({ name: nonEmptyString }))),
+  functions: f.optional(f.arrayOf(f.object(calls.functionFields))),
+  function_call: f.optional(
+    f.stringOr(f.oneOf(['auto', 'none']), f.object({ name: f.nonEmptyString })),
+  ),
 }
 
-const messageSchema = taggedUnion('role', {
+const messageSchema = f.taggedUnion('role', {
   system: { content: contentSchema },
   developer: { content: contentSchema },
   user: { content: userContentSchema },
   assistant: {
     content: contentSchema,
-    refusal: optional(string),
+    refusal: f.optional(f.string),
     // Servers use either name for reasoning, and clients send back what they received.
-    reasoning_content: optional(string),
-    reasoning: optional(string),
-    tool_calls: optional(arrayOf(toolCallSchema)),
+    reasoning_content: f.optional(f.string),
+    reasoning: f.optional(f.string),
+    tool_calls: f.optional(f.arrayOf(toolCallSchema)),
     // The deprecated form of a call.
-    function_call: optional(functionCall),
-    audio: rejectedField,
+    function_call: f.optional(functionCall),
+    audio: f.rejectedField,
   },
-  tool: { content: contentSchema, tool_call_id: optional(string), name: optional(string) },
-  function: { name: nonEmptyString, content: contentSchema },
+  tool: { content: contentSchema, tool_call_id: f.optional(f.string), name: f.optional(f.string) },
+  function: { name: f.nonEmptyString, content: contentSchema },
 })
 
-const toolSchema = taggedUnion('type', {
-  function: { function: object(calls.functionFields) },
+const toolSchema = f.taggedUnion('type', {
+  function: { function: f.object(calls.functionFields) },
   custom: {
-    custom: object({
-      ...customToolFields,
-      format: optional(
-        taggedUnion('type', { text: {}, grammar: { grammar: object(grammarFields) } }),
+    custom: f.object({
+      ...calls.customToolFields,
+      format: f.optional(
+        f.taggedUnion('type', { text: {}, grammar: { grammar: f.object(calls.grammarFields) } }),
       ),
     }),
   },
 })
 
-export const chatFields = object({
-  model: tagString,
-  messages: v.pipe(arrayOf(messageSchema), notEmpty('an array with at least one message')),
-  stream: optional(flag),
-  stream_options: optional(object({ include_usage: optional(flag) })),
-  max_completion_tokens: optional(integerAtLeast(1)),
-  max_tokens: optional(integerAtLeast(1)),
-  ...chatSampling,
-  stop: optional(stringOr(nonEmptyString, stopSequences)),
-  stop_sequences: renamedField('send stop instead'),
-  system: renamedField('send a message of role system instead'),
-  thread: rejectedField,
-  tools: optional(arrayOf(toolSchema)),
+export const chatFields = f.object({
+  model: f.tagString,
+  messages: v.pipe(f.arrayOf(messageSchema), f.notEmpty('an array with at least one message')),
+  stream: f.optional(f.flag),
+  stream_options: f.optional(f.object({ include_usage: f.optional(f.flag) })),
+  max_completion_tokens: f.optional(f.integerAtLeast(1)),
+  max_tokens: f.optional(f.integerAtLeast(1)),
+  ...shared.chatSampling,
+  stop: f.optional(f.stringOr(f.nonEmptyString, f.stopSequences)),
+  stop_sequences: shared.renamedField('send stop instead'),
+  system: shared.renamedField('send a message of role system instead'),
+  thread: f.rejectedField,
+  tools: f.optional(f.arrayOf(toolSchema)),
   tool_choice: calls.toolChoiceSchema,
-  output_config: optional(
-    object({ effort: outputEffortField, format: renamedFormat('send response_format instead') }),
+  output_config: f.optional(
+    f.object({
+      effort: shared.outputEffortField,
+      format: shared.renamedFormat('send response_format instead'),
+    }),
   ),
-  output_format: renamedFormat('send response_format instead'),
-  logprobs: optional(flag),
-  top_logprobs: topLogprobs,
-  ...sharedFields,
+  output_format: shared.renamedFormat('send response_format instead'),
+  logprobs: f.optional(f.flag),
+  top_logprobs: shared.topLogprobs,
+  ...shared.sharedFields,
   ...formatFields,
   ...functionsFields,
-  continue_final_message: optional(flag),
-  add_generation_prompt: optional(flag),
+  continue_final_message: f.optional(f.flag),
+  add_generation_prompt: f.optional(f.flag),
 })
 
 type ChatBody = v.InferOutput<typeof chatFields>
@@ -317,7 +293,7 @@ type ToolsBody = Omit<ChatBody, 'messages'> & {
 export const hasFunctions = ({ functions }: ChatBody): boolean => Boolean(functions?.length)
 
 /** Returns the conflict between the fields for functions and those for tools. */
-function findFunctionsConflict(body: ChatBody): FieldConflict | undefined {
+function findFunctionsConflict(body: ChatBody): f.FieldConflict | undefined {
   const { functions, function_call: call, tools, tool_choice: choice } = body
   if (!functions?.length) {
     if (!call || typeof call === 'string') return undefined
@@ -373,7 +349,7 @@ function convertMessage(
 }
 
 /** Mapping from fields of the request to those of a body with functions. */
-const functionFieldNames: FieldNames['rename'] = [
+const functionFieldNames: f.FieldNames['rename'] = [
   [/^tools\b/, 'functions'],
   [/^tool_choice\b/, 'function_call'],
 ]

@@ -3,23 +3,7 @@ import * as v from 'valibot'
 import type { EmbeddingEvent, EmbeddingRequest, Embeddings } from '../types/index.ts'
 import type { EventEncoder } from './response-body.ts'
 import { toBase64 } from '../values/bytes.ts'
-import {
-  type FieldNames,
-  flag,
-  integerAtLeast,
-  nonEmptyString,
-  notEmpty,
-  object,
-  oneOf,
-  optional,
-  rejectedField,
-  rejectedWith,
-  string,
-  stringOr,
-  tagString,
-  unsupported,
-  withMaxLength,
-} from './fields.ts'
+import * as f from './fields.ts'
 import { JSON_TYPE } from './http.ts'
 import { renamedField } from './shared-fields.ts'
 
@@ -27,15 +11,19 @@ import { renamedField } from './shared-fields.ts'
 const MAX_TEXTS = 2048
 
 const texts = v.pipe(
-  withMaxLength(MAX_TEXTS, 'strings', v.array(nonEmptyString, 'a string or an array of strings')),
-  notEmpty('an array with at least one string'),
+  f.withMaxLength(
+    MAX_TEXTS,
+    'strings',
+    v.array(f.nonEmptyString, 'a string or an array of strings'),
+  ),
+  f.notEmpty('an array with at least one string'),
 )
 
 /** Refuses token ids, because clients compute them with the tokenizer of another model. */
-const rejectedTokens = rejectedWith('send the text itself: each model has its own tokenizer')
+const rejectedTokens = f.rejectedWith('send the text itself: each model has its own tokenizer')
 
-const inputSchema = stringOr(
-  nonEmptyString,
+const inputSchema = f.stringOr(
+  f.nonEmptyString,
   v.lazy((input): typeof texts | typeof rejectedTokens => {
     const first: unknown = Array.isArray(input) ? input[0] : undefined
     return typeof first === 'number' || Array.isArray(first) ? rejectedTokens : texts
@@ -43,35 +31,35 @@ const inputSchema = stringOr(
 )
 
 const SPLIT_ADVICE = 'split long texts into several'
-const disabledFlag = unsupported(flag, (is) => !is, SPLIT_ADVICE)
-const truncateNone = unsupported(string, (way) => way === 'NONE', SPLIT_ADVICE)
-const enabledFlag = unsupported(flag, (is) => is)
-const floatEncoding = unsupported(v.unknown(), (value) => value === 'float')
-const rejectedPrefix = optional(rejectedWith("put the model's own prefix before the text"))
+const disabledFlag = f.unsupported(f.flag, (is) => !is, SPLIT_ADVICE)
+const truncateNone = f.unsupported(f.string, (way) => way === 'NONE', SPLIT_ADVICE)
+const enabledFlag = f.unsupported(f.flag, (is) => is)
+const floatEncoding = f.unsupported(v.unknown(), (value) => value === 'float')
+const rejectedPrefix = f.optional(f.rejectedWith("put the model's own prefix before the text"))
 
 /** Schema of the body. Fields of other servers that would change a vector are refused. */
-export const embeddingsBodySchema = object({
-  model: tagString,
+export const embeddingsBodySchema = f.object({
+  model: f.tagString,
   input: inputSchema,
-  encoding_format: optional(oneOf(['float', 'base64'])),
-  dimensions: optional(integerAtLeast(1)),
+  encoding_format: f.optional(f.oneOf(['float', 'base64'])),
+  dimensions: f.optional(f.integerAtLeast(1)),
   messages: renamedField('send input instead'),
   prompt: renamedField('send input instead'),
-  stream: unsupported(flag, (is) => !is),
+  stream: f.unsupported(f.flag, (is) => !is),
   input_type: rejectedPrefix,
   task: rejectedPrefix,
   prompt_name: rejectedPrefix,
-  truncate: optional(stringOr(truncateNone, disabledFlag)),
+  truncate: f.optional(f.stringOr(truncateNone, disabledFlag)),
   truncation: disabledFlag,
-  truncate_prompt_tokens: rejectedField,
-  late_chunking: unsupported(flag, (is) => !is),
+  truncate_prompt_tokens: f.rejectedField,
+  late_chunking: f.unsupported(f.flag, (is) => !is),
   add_special_tokens: enabledFlag,
   normalize: enabledFlag,
   normalized: enabledFlag,
   output_dimension: renamedField('send dimensions instead'),
   output_dtype: floatEncoding,
   embedding_type: floatEncoding,
-  embedding_types: rejectedField,
+  embedding_types: f.rejectedField,
 })
 
 type EmbeddingsBody = v.InferOutput<typeof embeddingsBodySchema>
@@ -86,7 +74,7 @@ export function toEmbeddingsRequest({
 }
 
 /** Returns the mapping from fields of the request to those of the body. */
-export function embeddingsFieldNames({ input }: EmbeddingsBody): FieldNames {
+export function embeddingsFieldNames({ input }: EmbeddingsBody): f.FieldNames {
   return { rename: typeof input === 'string' ? [[/^input\[0\]/, 'input']] : [], reasoning: [] }
 }
 

@@ -4,39 +4,25 @@
  */
 import * as v from 'valibot'
 import type { AnswerFormat, GrammarSyntax } from '../types/index.ts'
-import {
-  anyObject,
-  arrayOf,
-  type FieldConflict,
-  type FieldNames,
-  flag,
-  nonEmptyString,
-  notEmpty,
-  object,
-  oneOf,
-  optional,
-  rejectedField,
-  string,
-  taggedUnion,
-} from './fields.ts'
+import * as f from './fields.ts'
 import { isObject } from '../values/objects.ts'
 
 /** Formats that are no JSON. They are extensions, in chat completions and responses. */
 export const grammarFormats = {
-  grammar: { grammar: nonEmptyString, syntax: optional(oneOf(['ebnf', 'gbnf', 'lark'])) },
-  regex: { pattern: nonEmptyString, flags: optional(string) },
+  grammar: { grammar: f.nonEmptyString, syntax: f.optional(f.oneOf(['ebnf', 'gbnf', 'lark'])) },
+  regex: { pattern: f.nonEmptyString, flags: f.optional(f.string) },
 }
 
-const responseFormat = taggedUnion('type', {
+const responseFormat = f.taggedUnion('type', {
   text: {},
   ...grammarFormats,
-  json_object: { schema: optional(anyObject) },
+  json_object: { schema: f.optional(f.anyObject) },
   json_schema: {
-    json_schema: object({
-      name: optional(string),
-      description: optional(string),
-      schema: optional(anyObject),
-      strict: optional(flag),
+    json_schema: f.object({
+      name: f.optional(f.string),
+      description: f.optional(f.string),
+      schema: f.optional(f.anyObject),
+      strict: f.optional(f.flag),
     }),
   },
 })
@@ -49,18 +35,18 @@ type Format = readonly [rule: v.GenericSchema, convert: (value: never) => Answer
 
 const JSON_OBJECT = { type: 'json_object' } as const
 
-const byRegex: Format = [nonEmptyString, (pattern: string) => ({ type: 'regex', pattern })]
+const byRegex: Format = [f.nonEmptyString, (pattern: string) => ({ type: 'regex', pattern })]
 const byChoice: Format = [
-  v.pipe(arrayOf(string), notEmpty('an array with at least one string')),
+  v.pipe(f.arrayOf(f.string), f.notEmpty('an array with at least one string')),
   (choices: string[]) => ({ type: 'choice', choices }),
 ]
 const bySchema: Format = [
-  anyObject,
+  f.anyObject,
   (schema: Record<string, unknown>) => toSchemaFormat({ schema }),
 ]
 /** vLLM takes a grammar without any rule of xgrammar's EBNF for one in Lark. */
 const byGrammar: Format = [
-  nonEmptyString,
+  f.nonEmptyString,
   (grammar: string) =>
     toGrammarFormat(grammar, /^\s*[\w-]+\s*::=/m.test(grammar) ? 'ebnf' : 'lark'),
 ]
@@ -74,7 +60,7 @@ const FORMATS = {
   json_schema: bySchema,
   // llama-server takes GBNF, and Lark after this line.
   grammar: [
-    string,
+    f.string,
     (grammar: string) =>
       toGrammarFormat(grammar, grammar.startsWith('%llguidance') ? 'lark' : 'gbnf'),
   ],
@@ -83,7 +69,7 @@ const FORMATS = {
 /** Fields of `structured_outputs`, the newer form of those of vLLM. */
 const OUTPUTS = {
   json: bySchema,
-  json_object: [flag, () => JSON_OBJECT],
+  json_object: [f.flag, () => JSON_OBJECT],
   regex: byRegex,
   choice: byChoice,
   grammar: byGrammar,
@@ -94,11 +80,13 @@ type FormatFields = { [Name in keyof typeof FORMATS | 'structured_outputs']?: un
 
 export const formatFields = {
   ...toRules(FORMATS),
-  structured_outputs: optional(object({ ...toRules(OUTPUTS), structural_tag: rejectedField })),
+  structured_outputs: f.optional(
+    f.object({ ...toRules(OUTPUTS), structural_tag: f.rejectedField }),
+  ),
 }
 
 function toRules<Name extends string>(formats: Record<Name, Format>) {
-  const rules = Object.entries<Format>(formats).map(([name, [rule]]) => [name, optional(rule)])
+  const rules = Object.entries<Format>(formats).map(([name, [rule]]) => [name, f.optional(rule)])
   return Object.fromEntries(rules) as Record<Name, v.GenericSchema>
 }
 
@@ -124,7 +112,7 @@ const readFormats = (formats: Record<string, Format>, fields: object, prefix: st
   })
 
 /** Returns the conflict between two formats, of which only one can be kept. */
-export function findFormatConflict(body: FormatFields): FieldConflict | undefined {
+export function findFormatConflict(body: FormatFields): f.FieldConflict | undefined {
   const [first, second] = listFormats(body)
   if (!first || !second) return undefined
   const message = `left out when ${first.field} is sent`
@@ -136,7 +124,7 @@ export const toAnswerFormat = (body: FormatFields): AnswerFormat | undefined =>
   listFormats(body)[0]?.format
 
 /** Returns the mapping from the format of a request to the field of the body that states it. */
-export function formatFieldNames(body: FormatFields): FieldNames['rename'] {
+export function formatFieldNames(body: FormatFields): f.FieldNames['rename'] {
   const { field, input } = listFormats(body)[0] ?? { field: 'response_format' }
   if (field !== 'response_format') return [[/^format(?:\.\w+)?/, field]]
   const isWrapped = isObject(input) && 'json_schema' in input

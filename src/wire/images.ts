@@ -2,33 +2,24 @@
 import * as v from 'valibot'
 import type { Image, UserMessage } from '../types/index.ts'
 import { fromBase64 } from '../values/bytes.ts'
-import {
-  object,
-  oneOf,
-  optional,
-  rejected,
-  rejectedField,
-  refusedAs,
-  rejectedWith,
-  stringOf,
-  stringOr,
-  taggedUnion,
-  replacedBy,
-} from './fields.ts'
+import * as f from './fields.ts'
 
 const MEDIA_TYPES = ['image/png', 'image/jpeg', 'image/gif', 'image/webp'] as const
 
 /** Refuses an image in a message that is not of role user. */
-export const rejectedImage = rejectedWith('put images into a message of role user')
+export const rejectedImage = f.rejectedWith('put images into a message of role user')
 
 /** Accepts an image in base64 and decodes it. */
-const base64 = v.pipe(stringOf('a string in base64'), decodedBy('an image in base64', decodeImage))
+const base64 = v.pipe(
+  f.stringOf('a string in base64'),
+  decodedBy('an image in base64', decodeImage),
+)
 
 /** Maximum length of the URL of an image that is fetched. */
 const MAX_URL_CHARACTERS = 8_192
 
 const imageUrl = v.pipe(
-  stringOf('a URL'),
+  f.stringOf('a URL'),
   decodedBy(
     `a data: URL in base64 of one of ${MEDIA_TYPES.join(', ')}, or an https: URL`,
     (url) => {
@@ -45,7 +36,7 @@ const imageUrl = v.pipe(
 function decodedBy<T extends object>(message: string, decode: (text: string) => T | undefined) {
   const rule = v.lazy((text) => {
     const decoded = decode(text as string)
-    return decoded ? replacedBy(decoded) : refusedAs(message)
+    return decoded ? f.replacedBy(decoded) : f.refusedAs(message)
   })
   return rule as v.GenericSchema<string, T>
 }
@@ -75,20 +66,20 @@ function decodeImage(text: string): Image['bytes'] | undefined {
   }
 }
 
-const detail = optional(oneOf(['auto', 'low', 'high', 'original']))
+const detail = f.optional(f.oneOf(['auto', 'low', 'high', 'original']))
 
 /** Fields of a part of a chat message. */
-export const chatImage = { image_url: stringOr(imageUrl, object({ url: imageUrl, detail })) }
+export const chatImage = { image_url: f.stringOr(imageUrl, f.object({ url: imageUrl, detail })) }
 
 /** Fields of a part of an input item of a response. */
-export const inputImage = { image_url: imageUrl, detail, file_id: rejectedField }
+export const inputImage = { image_url: imageUrl, detail, file_id: f.rejectedField }
 
 /** Fields of a block of a message in the Anthropic style. */
 export const imageBlock = {
-  source: taggedUnion('type', {
-    base64: { media_type: oneOf(MEDIA_TYPES), data: base64 },
+  source: f.taggedUnion('type', {
+    base64: { media_type: f.oneOf(MEDIA_TYPES), data: base64 },
     url: { url: imageUrl },
-    file: rejected,
+    file: f.rejected,
   }),
 }
 

@@ -7,82 +7,53 @@ import type {
   Tool,
   ToolCall,
 } from '../types/index.ts'
-import {
-  findBudgetConflict,
-  findLastMessageConflict,
-  isPrefilled,
-  messagesSampling,
-  outputEffortField,
-  rejectedLogprobs,
-  renamedField,
-  renamedFormat,
-  sharedFields,
-  splitPrefilled,
-  textPart as text,
-  toReasoning,
-  toSampling,
-} from './shared-fields.ts'
-import {
-  anyObject,
-  arrayOf,
-  type FieldConflict,
-  type FieldNames,
-  flag,
-  integerAtLeast,
-  nonEmptyString,
-  notEmpty,
-  object,
-  optional,
-  rejected,
-  rejectedField,
-  rejectedWith,
-  stopSequences,
-  string,
-  stringOrParts,
-  taggedUnion,
-  tagString,
-  unsupported,
-} from './fields.ts'
+import * as shared from './shared-fields.ts'
+import * as f from './fields.ts'
 import { imageBlock, rejectedImage, toImage, toUserMessage, type UserContent } from './images.ts'
 import { toFormat } from './formats.ts'
 import * as calls from './tools.ts'
 
 const rejectedBlocks = {
-  document: rejectedWith('no model here reads documents; send their text'),
-  search_result: rejected,
+  document: f.rejectedWith('no model here reads documents; send their text'),
+  search_result: f.rejected,
 }
 
 const rejectedServerBlocks = {
-  server_tool_use: rejected,
-  web_search_tool_result: rejected,
-  web_fetch_tool_result: rejected,
-  code_execution_tool_result: rejected,
-  bash_code_execution_tool_result: rejected,
-  text_editor_code_execution_tool_result: rejected,
-  tool_search_tool_result: rejected,
-  mcp_tool_use: rejected,
-  mcp_tool_result: rejected,
-  container_upload: rejected,
-  compaction: rejected,
+  server_tool_use: f.rejected,
+  web_search_tool_result: f.rejected,
+  web_fetch_tool_result: f.rejected,
+  code_execution_tool_result: f.rejected,
+  bash_code_execution_tool_result: f.rejected,
+  text_editor_code_execution_tool_result: f.rejected,
+  tool_search_tool_result: f.rejected,
+  mcp_tool_use: f.rejected,
+  mcp_tool_result: f.rejected,
+  container_upload: f.rejected,
+  compaction: f.rejected,
 }
 
 const result = {
-  tool_use_id: nonEmptyString,
-  content: optional(
-    stringOrParts(
-      taggedUnion('type', { text, image: imageBlock, ...rejectedBlocks, tool_reference: rejected }),
+  tool_use_id: f.nonEmptyString,
+  content: f.optional(
+    f.stringOrParts(
+      f.taggedUnion('type', {
+        text: shared.textPart,
+        image: imageBlock,
+        ...rejectedBlocks,
+        tool_reference: f.rejected,
+      }),
     ),
   ),
-  is_error: optional(flag),
+  is_error: f.optional(f.flag),
 }
 
-const systemText = stringOrParts(taggedUnion('type', { text }))
+const systemText = f.stringOrParts(f.taggedUnion('type', { text: shared.textPart }))
 
-const message = taggedUnion('role', {
+const message = f.taggedUnion('role', {
   user: {
-    content: stringOrParts(
-      taggedUnion('type', {
-        text,
+    content: f.stringOrParts(
+      f.taggedUnion('type', {
+        text: shared.textPart,
         image: imageBlock,
         tool_result: result,
         ...rejectedBlocks,
@@ -91,17 +62,17 @@ const message = taggedUnion('role', {
     ),
   },
   assistant: {
-    content: stringOrParts(
-      taggedUnion('type', {
-        text,
-        thinking: { thinking: string, signature: optional(string) },
+    content: f.stringOrParts(
+      f.taggedUnion('type', {
+        text: shared.textPart,
+        thinking: { thinking: f.string, signature: f.optional(f.string) },
         // Reasoning that another server encrypted cannot be decrypted here, so it is dropped.
-        redacted_thinking: { data: optional(string) },
+        redacted_thinking: { data: f.optional(f.string) },
         tool_use: {
-          id: nonEmptyString,
-          name: nonEmptyString,
-          input: anyObject,
-          partial_json: optional(calls.argumentsText),
+          id: f.nonEmptyString,
+          name: f.nonEmptyString,
+          input: f.anyObject,
+          partial_json: f.optional(calls.argumentsText),
         },
         image: rejectedImage,
         ...rejectedBlocks,
@@ -112,70 +83,77 @@ const message = taggedUnion('role', {
   system: { content: systemText },
 })
 
-const clientToolSchema = object({
-  type: optional(string),
-  name: nonEmptyString,
-  description: optional(string),
-  input_schema: anyObject,
-  input_examples: optional(arrayOf(anyObject)),
-  strict: optional(flag),
-  allowed_callers: unsupported(arrayOf(string), (callers) =>
+const clientToolSchema = f.object({
+  type: f.optional(f.string),
+  name: f.nonEmptyString,
+  description: f.optional(f.string),
+  input_schema: f.anyObject,
+  input_examples: f.optional(f.arrayOf(f.anyObject)),
+  strict: f.optional(f.flag),
+  allowed_callers: f.unsupported(f.arrayOf(f.string), (callers) =>
     callers.every((caller) => caller === 'direct'),
   ),
 })
 
 /** Accepts client tools, which have no type or `custom`. Others run on the vendor's servers. */
-const tool = v.lazy((input): typeof clientToolSchema | typeof rejected => {
+const tool = v.lazy((input): typeof clientToolSchema | typeof f.rejected => {
   const type = (input as { type?: unknown } | null | undefined)?.type
-  return typeof type === 'string' && type !== 'custom' ? rejected : clientToolSchema
+  return typeof type === 'string' && type !== 'custom' ? f.rejected : clientToolSchema
 })
 
-const format = taggedUnion('type', {
-  json_schema: { schema: anyObject, strict: optional(flag) },
+const format = f.taggedUnion('type', {
+  json_schema: { schema: f.anyObject, strict: f.optional(f.flag) },
 })
 
 /** Checked first, so that a client which can retry without it learns that before anything else. */
-const thread = rejectedField
+const thread = f.rejectedField
 
 const fields = {
-  model: tagString,
-  messages: v.pipe(arrayOf(message), notEmpty('an array with at least one message')),
-  system: optional(systemText),
-  tools: optional(arrayOf(tool)),
+  model: f.tagString,
+  messages: v.pipe(f.arrayOf(message), f.notEmpty('an array with at least one message')),
+  system: f.optional(systemText),
+  tools: f.optional(f.arrayOf(tool)),
   tool_choice: calls.toolChoiceSchema,
-  output_config: optional(
-    object({ effort: outputEffortField, format: optional(format), task_budget: rejectedField }),
+  output_config: f.optional(
+    f.object({
+      effort: shared.outputEffortField,
+      format: f.optional(format),
+      task_budget: f.rejectedField,
+    }),
   ),
-  output_format: optional(format),
-  response_format: renamedFormat('send output_config.format instead'),
-  stream: optional(flag),
-  ...messagesSampling,
-  stop_sequences: optional(stopSequences),
-  stop: renamedField('send stop_sequences instead'),
-  ...rejectedLogprobs,
-  ...sharedFields,
+  output_format: f.optional(format),
+  response_format: shared.renamedFormat('send output_config.format instead'),
+  stream: f.optional(f.flag),
+  ...shared.messagesSampling,
+  stop_sequences: f.optional(f.stopSequences),
+  stop: shared.renamedField('send stop_sequences instead'),
+  ...shared.rejectedLogprobs,
+  ...shared.sharedFields,
 }
 
 /** Schema of the body of `POST /v1/messages`. */
-export const messagesBodySchema = object({
+export const messagesBodySchema = f.object({
   thread,
-  max_completion_tokens: renamedField('send max_tokens instead'),
-  max_tokens: integerAtLeast(1),
+  max_completion_tokens: shared.renamedField('send max_tokens instead'),
+  max_tokens: f.integerAtLeast(1),
   ...fields,
 })
 
 /** Returns the first conflict between the fields of a message. */
 export function findMessagesConflict(
   body: v.InferOutput<typeof messagesBodySchema>,
-): FieldConflict | undefined {
-  return findBudgetConflict(body.thinking, body.max_tokens) ?? findLastMessageConflict(body)
+): f.FieldConflict | undefined {
+  return (
+    shared.findBudgetConflict(body.thinking, body.max_tokens) ??
+    shared.findLastMessageConflict(body)
+  )
 }
 
 /** Schema of `POST /v1/messages/count_tokens`, which needs no `max_tokens`. */
-export const countTokensBodySchema = object({
+export const countTokensBodySchema = f.object({
   thread,
   ...fields,
-  max_tokens: optional(integerAtLeast(1)),
+  max_tokens: f.optional(f.integerAtLeast(1)),
 })
 
 /** Body of either path. Only a message must have a token limit. */
@@ -187,7 +165,7 @@ export type CountTokensBody = v.InferOutput<typeof countTokensBodySchema>
  */
 export function ignoredByMessages(body: CountTokensBody): string[] {
   const deprecated = body.output_format && body.output_config?.format ? ['output_format'] : []
-  return [...deprecated, ...toReasoning(body).ignored]
+  return [...deprecated, ...shared.toReasoning(body).ignored]
 }
 
 /** Converts the body to a generation request. */
@@ -199,9 +177,9 @@ export function toMessagesRequest(body: CountTokensBody): GenerationRequest {
   )
   return {
     model: body.model,
-    ...(isPrefilled(body.messages) ? splitPrefilled(messages) : { messages }),
+    ...(shared.isPrefilled(body.messages) ? shared.splitPrefilled(messages) : { messages }),
     maxTokens: body.max_tokens ?? undefined,
-    sampling: toSampling(body),
+    sampling: shared.toSampling(body),
     stop: body.stop_sequences ?? [],
     tools: calls.toToolUse(
       (body.tools ?? []).map(toClientTool),
@@ -209,18 +187,18 @@ export function toMessagesRequest(body: CountTokensBody): GenerationRequest {
       calls.allowsParallelCalls(body),
     ),
     format: toFormat(body.output_config?.format ?? body.output_format),
-    reasoningBudget: toReasoning(body).budget,
+    reasoningBudget: shared.toReasoning(body).budget,
   }
 }
 
 /** Returns the mapping from fields of the request to those of the body. */
-export function messagesFieldNames(body: CountTokensBody): FieldNames {
+export function messagesFieldNames(body: CountTokensBody): f.FieldNames {
   return {
     rename: [
       [/^tools\[(\d+)\]\.parameters/, 'tools[$1].input_schema'],
       [/^format\b/, body.output_config?.format ? 'output_config.format' : 'output_format'],
     ],
-    reasoning: toReasoning(body).fields,
+    reasoning: shared.toReasoning(body).fields,
   }
 }
 

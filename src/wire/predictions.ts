@@ -10,17 +10,17 @@ import type {
   Tag,
 } from '../types/index.ts'
 import type { JsonCount } from '../values/json.ts'
-import { anyObject, flag, nonEmptyString, object, optional, string, tagString } from './fields.ts'
+import * as f from './fields.ts'
 import { createId, frame, JSON_TYPE, SSE_TYPE } from './http.ts'
 import { encodeStatus, type EventEncoder } from './response-body.ts'
 
 /** Schema of `POST /v1/predictions`. */
-export const predictionBodySchema = object({
-  tag: tagString,
-  clientId: nonEmptyString,
-  configurationId: optional(nonEmptyString),
-  deviceId: optional(nonEmptyString),
-  predictionId: optional(nonEmptyString),
+export const predictionBodySchema = f.object({
+  tag: f.tagString,
+  clientId: f.nonEmptyString,
+  configurationId: f.optional(f.nonEmptyString),
+  deviceId: f.optional(f.nonEmptyString),
+  predictionId: f.optional(f.nonEmptyString),
 })
 
 /** Converts the body to a request. */
@@ -67,11 +67,11 @@ export function toPredictorJson(predictor: Predictor): Predictor {
 // and encodes these values, because large ones would block the service worker.
 
 /** Schema of the body. `clientId` has no effect and is reported like an unknown field. */
-export const remoteBodySchema = object({
-  tag: tagString,
-  inputs: optional(anyObject),
-  acceleration: optional(string),
-  stream: optional(flag),
+export const remoteBodySchema = f.object({
+  tag: f.tagString,
+  inputs: f.optional(f.anyObject),
+  acceleration: f.optional(f.string),
+  stream: f.optional(f.flag),
 })
 
 type RemoteBody = v.InferOutput<typeof remoteBodySchema>

@@ -1,80 +1,68 @@
 /** Schema of the input of `POST /v1/responses`, and its conversion to messages. */
 import * as v from 'valibot'
 import type { AssistantMessage, ChatMessage, ToolCall } from '../types/index.ts'
-import {
-  arrayOf,
-  nonEmptyString,
-  notEmpty,
-  object,
-  oneOf,
-  optional,
-  rejected,
-  string,
-  stringOr,
-  stringOrParts,
-  taggedUnion,
-  withMaxLength,
-} from './fields.ts'
-import { toInputArguments } from './tools.ts'
+import * as f from './fields.ts'
 import { inputImage, rejectedImage, toImage, toUserMessage, type UserContent } from './images.ts'
 import { textPart } from './shared-fields.ts'
 import * as calls from './tools.ts'
 import { isObject } from '../values/objects.ts'
 
-const part = object({ type: string, text: string })
+const part = f.object({ type: f.string, text: f.string })
 const parts = {
   input_text: textPart,
   output_text: textPart,
   text: textPart,
-  refusal: { refusal: string },
-  input_file: rejected,
-  input_audio: rejected,
+  refusal: { refusal: f.string },
+  input_file: f.rejected,
+  input_audio: f.rejected,
 }
-const content = stringOrParts(taggedUnion('type', { ...parts, input_image: rejectedImage }))
-const userContentSchema = stringOrParts(taggedUnion('type', { ...parts, input_image: inputImage }))
+const content = f.stringOrParts(f.taggedUnion('type', { ...parts, input_image: rejectedImage }))
+const userContentSchema = f.stringOrParts(
+  f.taggedUnion('type', { ...parts, input_image: inputImage }),
+)
 /** Fields that clients send back from earlier responses. They have no effect. */
-const ignoredItemFields = { id: optional(string), status: optional(string) }
+const ignoredItemFields = { id: f.optional(f.string), status: f.optional(f.string) }
 
-const messageFields = { type: optional(oneOf(['message'])), content, ...ignoredItemFields }
+const messageFields = { type: f.optional(f.oneOf(['message'])), content, ...ignoredItemFields }
 
-const message = taggedUnion('role', {
+const message = f.taggedUnion('role', {
   user: { ...messageFields, content: userContentSchema },
   assistant: messageFields,
   system: messageFields,
   developer: messageFields,
 })
 
-const reasoningTextsSchema = optional(arrayOf(part))
+const reasoningTextsSchema = f.optional(f.arrayOf(part))
 
 const callOutput = {
-  call_id: nonEmptyString,
+  call_id: f.nonEmptyString,
   output: userContentSchema,
   ...ignoredItemFields,
 }
 
-const item = taggedUnion('type', {
+const item = f.taggedUnion('type', {
   message,
   function_call: {
-    call_id: nonEmptyString,
-    name: nonEmptyString,
+    call_id: f.nonEmptyString,
+    name: f.nonEmptyString,
     arguments: calls.argumentsText,
     ...ignoredItemFields,
   },
   function_call_output: callOutput,
   custom_tool_call: {
-    call_id: nonEmptyString,
-    name: nonEmptyString,
-    input: string,
+    call_id: f.nonEmptyString,
+    name: f.nonEmptyString,
+    input: f.string,
     ...ignoredItemFields,
   },
   custom_tool_call_output: callOutput,
   reasoning: {
     summary: reasoningTextsSchema,
     content: reasoningTextsSchema,
-    encrypted_content: optional(string),
+    encrypted_content: f.optional(f.string),
     ...ignoredItemFields,
   },
-  item_reference: { id: nonEmptyString },
+  item_reference: { id: f.nonEmptyString },
 })
 
 /** Accepts any item. An item without a type is a message. */
@@ -91,11 +79,11 @@ export const itemsSchema = v.array(anyItem, 'a string or an array of items')
 const MAX_INPUT_ITEMS = 20_000
 
 const boundedItems = v.pipe(
-  withMaxLength(MAX_INPUT_ITEMS, 'items', itemsSchema),
-  notEmpty('an array with at least one item'),
+  f.withMaxLength(MAX_INPUT_ITEMS, 'items', itemsSchema),
+  f.notEmpty('an array with at least one item'),
 )
 
-export const inputSchema = stringOr(string, boundedItems)
+export const inputSchema = f.stringOr(f.string, boundedItems)
 
 type Item = v.InferOutput<typeof itemsSchema>[number]
 
@@ -155,7 +143,7 @@ function addToMessage(
       const { call_id: id, name } = value
       const text =
         value.type === 'custom_tool_call'
-          ? toInputArguments(value.input)
+          ? calls.toInputArguments(value.input)
           : calls.normalizeArguments(value.arguments)
       const call = { id: calls.toCallId(id), name, arguments: text }
       const itemMessage: OpenMessage = open ?? { role: 'assistant', content: '' }

@@ -1,40 +1,9 @@
 /** Schema of `POST /v1/responses`, and its conversion to a generation request. */
 import * as v from 'valibot'
 import type { GenerationRequest, Tool } from '../types/index.ts'
-import { customToolFields, grammarFields, toCustomTool } from './tools.ts'
-import {
-  anyObject,
-  arrayOf,
-  type FieldConflict,
-  type FieldNames,
-  flag,
-  integerAtLeast,
-  nonEmptyString,
-  object,
-  oneOf,
-  optional,
-  rejected,
-  rejectedField,
-  rejectedWith,
-  string,
-  taggedUnion,
-  tagString,
-  unsupported,
-} from './fields.ts'
+import * as f from './fields.ts'
 import { grammarFormats, toFormat } from './formats.ts'
-import {
-  chatSampling,
-  effortField,
-  findBudgetConflict,
-  outputEffortField,
-  type ReasoningSettings,
-  renamedField,
-  renamedFormat,
-  sharedFields,
-  topLogprobs,
-  toReasoning,
-  toSampling,
-} from './shared-fields.ts'
+import * as shared from './shared-fields.ts'
 import { inputSchema, toMessages, type InputItem } from './responses-input.ts'
 import * as calls from './tools.ts'
 
@@ -44,105 +13,110 @@ const INCLUDE_LOGPROBS = 'message.output_text.logprobs'
 /** Value of `include` that asks for reasoning in a form that can be sent back. */
 const INCLUDE_ENCRYPTED_REASONING = 'reasoning.encrypted_content'
 
-const toolReference = object({
-  type: optional(oneOf(['function', 'custom'])),
-  name: nonEmptyString,
+const toolReference = f.object({
+  type: f.optional(f.oneOf(['function', 'custom'])),
+  name: f.nonEmptyString,
 })
-const choice = taggedUnion('type', {
-  function: { name: nonEmptyString },
-  allowed_tools: { mode: oneOf(['auto', 'required']), tools: arrayOf(toolReference) },
-  custom: { name: nonEmptyString },
+const choice = f.taggedUnion('type', {
+  function: { name: f.nonEmptyString },
+  allowed_tools: { mode: f.oneOf(['auto', 'required']), tools: f.arrayOf(toolReference) },
+  custom: { name: f.nonEmptyString },
 })
 
-const functionTool = object({ type: oneOf(['function']), ...calls.functionFields })
+const functionTool = f.object({ type: f.oneOf(['function']), ...calls.functionFields })
 
-const customTool = object({
-  type: oneOf(['custom']),
-  ...customToolFields,
-  format: optional(taggedUnion('type', { text: {}, grammar: grammarFields })),
+const customTool = f.object({
+  type: f.oneOf(['custom']),
+  ...calls.customToolFields,
+  format: f.optional(f.taggedUnion('type', { text: {}, grammar: calls.grammarFields })),
 })
 
 /** Accepts functions and custom tools. Tools of other types run on the vendor's servers. */
-const tool = v.lazy((input): typeof functionTool | typeof customTool | typeof rejected => {
+const tool = v.lazy((input): typeof functionTool | typeof customTool | typeof f.rejected => {
   const type = (input as { type?: unknown } | null | undefined)?.type
   if (type === 'custom') return customTool
-  return typeof type === 'string' && type !== 'function' ? rejected : functionTool
+  return typeof type === 'string' && type !== 'function' ? f.rejected : functionTool
 })
 
-const format = taggedUnion('type', {
+const format = f.taggedUnion('type', {
   text: {},
   ...grammarFormats,
   json_object: {},
   json_schema: {
-    name: optional(string),
-    description: optional(string),
-    schema: anyObject,
-    strict: optional(flag),
+    name: f.optional(f.string),
+    description: f.optional(f.string),
+    schema: f.anyObject,
+    strict: f.optional(f.flag),
   },
 })
 
-const summary = optional(oneOf(['auto', 'concise', 'detailed']))
+const summary = f.optional(f.oneOf(['auto', 'concise', 'detailed']))
 
 const CONVERSATION_ADVICE = 'send previous_response_id, or the whole conversation as input'
 
 /** Schema of the body. */
-export const responsesBodySchema = object({
-  model: tagString,
+export const responsesBodySchema = f.object({
+  model: f.tagString,
   input: inputSchema,
-  instructions: optional(string),
-  messages: renamedField('send input instead'),
-  system: renamedField('send instructions instead'),
-  stream: optional(flag),
-  max_output_tokens: optional(integerAtLeast(1)),
-  max_tokens: renamedField('send max_output_tokens instead'),
-  max_completion_tokens: renamedField('send max_output_tokens instead'),
-  ...chatSampling,
-  stop: renamedField('use /v1/chat/completions, which supports it'),
-  stop_sequences: renamedField('use /v1/chat/completions, which supports stop'),
-  tools: optional(arrayOf(tool)),
+  instructions: f.optional(f.string),
+  messages: shared.renamedField('send input instead'),
+  system: shared.renamedField('send instructions instead'),
+  stream: f.optional(f.flag),
+  max_output_tokens: f.optional(f.integerAtLeast(1)),
+  max_tokens: shared.renamedField('send max_output_tokens instead'),
+  max_completion_tokens: shared.renamedField('send max_output_tokens instead'),
+  ...shared.chatSampling,
+  stop: shared.renamedField('use /v1/chat/completions, which supports it'),
+  stop_sequences: shared.renamedField('use /v1/chat/completions, which supports stop'),
+  tools: f.optional(f.arrayOf(tool)),
   tool_choice: calls.toolChoiceWordOr(choice),
-  text: optional(object({ format: optional(format), verbosity: sharedFields.verbosity })),
-  response_format: renamedFormat('send text.format instead'),
-  output_format: renamedFormat('send text.format instead'),
-  output_config: optional(
-    object({ effort: outputEffortField, format: renamedFormat('send text.format instead') }),
+  text: f.optional(
+    f.object({ format: f.optional(format), verbosity: shared.sharedFields.verbosity }),
   ),
-  reasoning: optional(
-    object({
-      effort: effortField,
-      summary,
-      generate_summary: summary,
-      mode: unsupported(string, (mode) => mode === 'standard'),
-      context: unsupported(string, (messages) => messages === 'auto'),
+  response_format: shared.renamedFormat('send text.format instead'),
+  output_format: shared.renamedFormat('send text.format instead'),
+  output_config: f.optional(
+    f.object({
+      effort: shared.outputEffortField,
+      format: shared.renamedFormat('send text.format instead'),
     }),
   ),
-  include: optional(arrayOf(string)),
-  top_logprobs: topLogprobs,
-  previous_response_id: optional(nonEmptyString),
-  conversation: optional(rejectedWith(CONVERSATION_ADVICE)),
-  store: optional(flag),
-  metadata: optional(anyObject),
-  prompt: rejectedField,
-  background: optional(flag),
-  truncation: unsupported(
-    oneOf(['disabled', 'auto']),
+  reasoning: f.optional(
+    f.object({
+      effort: shared.effortField,
+      summary,
+      generate_summary: summary,
+      mode: f.unsupported(f.string, (mode) => mode === 'standard'),
+      context: f.unsupported(f.string, (messages) => messages === 'auto'),
+    }),
+  ),
+  include: f.optional(f.arrayOf(f.string)),
+  top_logprobs: shared.topLogprobs,
+  previous_response_id: f.optional(f.nonEmptyString),
+  conversation: f.optional(f.rejectedWith(CONVERSATION_ADVICE)),
+  store: f.optional(f.flag),
+  metadata: f.optional(f.anyObject),
+  prompt: f.rejectedField,
+  background: f.optional(f.flag),
+  truncation: f.unsupported(
+    f.oneOf(['disabled', 'auto']),
     (way) => way === 'disabled',
     'shorten the input',
   ),
-  thread: rejectedField,
-  ...sharedFields,
+  thread: f.rejectedField,
+  ...shared.sharedFields,
 })
 
 export type ResponsesBody = v.InferOutput<typeof responsesBodySchema>
 
 /** Returns the conflict between the fields of a body, if any. */
-export function findResponsesConflict(body: ResponsesBody): FieldConflict | undefined {
+export function findResponsesConflict(body: ResponsesBody): f.FieldConflict | undefined {
   const { thinking, max_output_tokens, background, store } = body
   if (background && store === false) {
     const message = 'true or absent with background: true, which stores the response'
     return { path: ['store'], message, input: store }
   }
-  return findBudgetConflict(thinking, max_output_tokens)
+  return shared.findBudgetConflict(thinking, max_output_tokens)
 }
 
 /** Converts the body to a generation request. `items` are the resolved input. */
@@ -158,7 +132,7 @@ export function toResponsesRequest(
       instructions ? [{ role: 'system', content: instructions }, ...messages] : messages,
     ),
     maxTokens: body.max_output_tokens ?? undefined,
-    sampling: toSampling(body),
+    sampling: shared.toSampling(body),
     stop: [],
     tools: calls.toToolUse(
       (body.tools ?? []).map(toResponsesTool),
@@ -172,11 +146,11 @@ export function toResponsesRequest(
 }
 
 /** Returns the reasoning settings. This style has the field `reasoning.effort` of its own. */
-export function toResponsesReasoning(body: ResponsesBody): ReasoningSettings {
+export function toResponsesReasoning(body: ResponsesBody): shared.ReasoningSettings {
   const own = body.reasoning?.effort
-  if (!own) return toReasoning(body)
+  if (!own) return shared.toReasoning(body)
   const { reasoning_effort: general } = body
-  const settings = toReasoning({ ...body, reasoning_effort: own })
+  const settings = shared.toReasoning({ ...body, reasoning_effort: own })
   const toOwnName = (name: string) => (name === 'reasoning_effort' ? 'reasoning.effort' : name)
   return {
     ...settings,
@@ -189,7 +163,7 @@ export function toResponsesReasoning(body: ResponsesBody): ReasoningSettings {
 }
 
 /** Returns the mapping from fields of the request to those of the body. */
-export function responsesFieldNames(body: ResponsesBody): FieldNames {
+export function responsesFieldNames(body: ResponsesBody): f.FieldNames {
   return {
     rename: [
       [/^(tools\[\d+\]\.)input.*/, '$1format.definition'],
@@ -233,5 +207,5 @@ function toResponsesToolChoice(value: ResponsesBody['tool_choice']): calls.Parse
 function toResponsesTool(definition: NonNullable<ResponsesBody['tools']>[number]): Tool {
   return definition.type === 'function'
     ? calls.toTool(definition)
-    : toCustomTool(definition, definition.format ?? null)
+    : calls.toCustomTool(definition, definition.format ?? null)
 }

@@ -5,28 +5,7 @@
 import * as v from 'valibot'
 import type { ChatMessage, Sampling } from '../types/index.ts'
 import { isObject } from '../values/objects.ts'
-import {
-  anyArray,
-  anyObject,
-  type FieldConflict,
-  flag,
-  integer,
-  integerAtLeast,
-  numberBetween,
-  numberWhere,
-  object,
-  oneOf,
-  optional,
-  refusedAs,
-  rejected,
-  rejectedField,
-  rejectedWith,
-  replacedBy,
-  string,
-  stringOr,
-  taggedUnion,
-  unsupported,
-} from './fields.ts'
+import * as f from './fields.ts'
 
 // Reasoning fields of all styles, and their conversion to a token budget.
 
@@ -42,21 +21,23 @@ const BUDGET_TOKENS = {
 } as const
 
 /** Reasoning effort, the name of a budget. */
-export const effortField = optional(
-  oneOf(['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'] as const),
+export const effortField = f.optional(
+  f.oneOf(['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'] as const),
 )
 /** Reasoning effort in the Anthropic style, which disables reasoning by another field. */
-export const outputEffortField = optional(oneOf(['low', 'medium', 'high', 'xhigh', 'max'] as const))
+export const outputEffortField = f.optional(
+  f.oneOf(['low', 'medium', 'high', 'xhigh', 'max'] as const),
+)
 
-const display = optional(oneOf(['summarized', 'omitted'] as const))
+const display = f.optional(f.oneOf(['summarized', 'omitted'] as const))
 
 /** Field of the Anthropic style that enables reasoning and sets its budget. */
-const thinkingField = optional(
-  taggedUnion('type', {
+const thinkingField = f.optional(
+  f.taggedUnion('type', {
     disabled: {},
-    enabled: { budget_tokens: integerAtLeast(1), display },
+    enabled: { budget_tokens: f.integerAtLeast(1), display },
     adaptive: { display },
-    between_tools: rejected,
+    between_tools: f.rejected,
   }),
 )
 
@@ -118,7 +99,7 @@ function toBudget(
 export function findBudgetConflict(
   config: ReasoningFields['thinking'],
   maxTokens: number | null | undefined,
-): FieldConflict | undefined {
+): f.FieldConflict | undefined {
   if (config?.type !== 'enabled' || !maxTokens) return undefined
   const { budget_tokens: input } = config
   if (input < maxTokens) return undefined
@@ -126,28 +107,28 @@ export function findBudgetConflict(
   return { path: ['thinking', 'budget_tokens'], message, input }
 }
 
-const onlyOne = unsupported(
-  integerAtLeast(1),
+const onlyOne = f.unsupported(
+  f.integerAtLeast(1),
   (count) => count === 1,
   'send one request for each answer',
 )
-const harmlessToolChoice = unsupported(
-  oneOf(['auto', 'none', 'required']),
+const harmlessToolChoice = f.unsupported(
+  f.oneOf(['auto', 'none', 'required']),
   (word) => word !== 'required',
   'send tool_choice instead',
 )
-const namedToolChoice = unsupported(anyObject, () => false, 'send tool_choice instead')
+const namedToolChoice = f.unsupported(f.anyObject, () => false, 'send tool_choice instead')
 /** Accepts only values that switch the feature off. */
-const off = unsupported(v.unknown(), (value) => value === false || value === 0 || value === '')
-const emptyArray = unsupported(anyArray, (list) => list.length === 0)
+const off = f.unsupported(v.unknown(), (value) => value === false || value === 0 || value === '')
+const emptyArray = f.unsupported(f.anyArray, (list) => list.length === 0)
 
 /** Fields of a text part, in the form that all styles use. */
-export const textPart = { text: string }
+export const textPart = { text: f.string }
 
 /** Refuses a field that has another name in this style, unless its value is empty. */
 export function renamedField(advice: string) {
   const isEmpty = (value: unknown) => value === '' || (Array.isArray(value) && value.length === 0)
-  return unsupported(v.unknown(), isEmpty, advice)
+  return f.unsupported(v.unknown(), isEmpty, advice)
 }
 
 /** Returns `true` for context edits that keep everything. */
@@ -157,65 +138,65 @@ function keepsAllContext(management: unknown): boolean {
 }
 
 export const sharedFields = {
-  parallel_tool_calls: optional(flag),
+  parallel_tool_calls: f.optional(f.flag),
   reasoning_effort: effortField,
   thinking: thinkingField,
 
-  functions: unsupported(anyArray, (list) => list.length === 0, 'send tools instead'),
-  function_call: optional(stringOr(harmlessToolChoice, namedToolChoice)),
+  functions: f.unsupported(f.anyArray, (list) => list.length === 0, 'send tools instead'),
+  function_call: f.optional(f.stringOr(harmlessToolChoice, namedToolChoice)),
   mcp_servers: emptyArray,
   fallbacks: emptyArray,
-  moderation: rejectedField,
+  moderation: f.rejectedField,
 
-  guided_json: rejectedField,
-  guided_regex: rejectedField,
-  guided_grammar: rejectedField,
-  guided_choice: rejectedField,
-  structured_outputs: rejectedField,
+  guided_json: f.rejectedField,
+  guided_regex: f.rejectedField,
+  guided_grammar: f.rejectedField,
+  guided_choice: f.rejectedField,
+  structured_outputs: f.rejectedField,
   grammar: off,
-  json_schema: rejectedField,
-  chat_template_kwargs: unsupported(
-    anyObject,
+  json_schema: f.rejectedField,
+  chat_template_kwargs: f.unsupported(
+    f.anyObject,
     (values) => Object.keys(values).length === 0,
     'send reasoning_effort instead',
   ),
-  enable_thinking: optional(rejectedWith('send reasoning_effort instead')),
+  enable_thinking: f.optional(f.rejectedWith('send reasoning_effort instead')),
   min_tokens: off,
   ignore_eos: off,
   continue_final_message: off,
-  add_generation_prompt: unsupported(v.unknown(), (value) => value === true),
+  add_generation_prompt: f.unsupported(v.unknown(), (value) => value === true),
   echo: off,
   suffix: off,
-  typical_p: unsupported(v.unknown(), (value) => value === 1),
+  typical_p: f.unsupported(v.unknown(), (value) => value === 1),
   mirostat: off,
 
   n: onlyOne,
   best_of: onlyOne,
 
-  verbosity: unsupported(
-    oneOf(['low', 'medium', 'high']),
+  verbosity: f.unsupported(
+    f.oneOf(['low', 'medium', 'high']),
     (level) => level === 'medium',
     'ask for it in the prompt',
   ),
-  modalities: unsupported(
-    anyArray,
+  modalities: f.unsupported(
+    f.anyArray,
     (kinds) => kinds.every((kind) => kind === 'text'),
     'models output text',
   ),
-  audio: rejectedField,
-  prediction: rejectedField,
-  web_search_options: rejectedField,
+  audio: f.rejectedField,
+  prediction: f.rejectedField,
+  web_search_options: f.rejectedField,
 
-  container: rejectedField,
-  context_management: unsupported(v.unknown(), keepsAllContext),
-  compaction: rejectedField,
+  container: f.rejectedField,
+  context_management: f.unsupported(v.unknown(), keepsAllContext),
+  compaction: f.rejectedField,
 }
 
 /** Refuses logprobs in a style whose responses have no field for them. */
 export const rejectedLogprobs = {
-  logprobs: unsupported(flag, (on) => !on),
-  top_logprobs: unsupported(
-    numberWhere(() => true, 'a number'),
+  logprobs: f.unsupported(f.flag, (on) => !on),
+  top_logprobs: f.unsupported(
+    f.numberWhere(() => true, 'a number'),
     (most) => most === 0,
   ),
 }
@@ -223,9 +204,9 @@ export const rejectedLogprobs = {
 const MAX_TOP_LOGPROBS = 20
 
 /** Number of alternatives to report with the logprobs of each token. */
-export const topLogprobs = optional(
+export const topLogprobs = f.optional(
   v.pipe(
-    integerAtLeast(0),
+    f.integerAtLeast(0),
     v.check((count) => count <= MAX_TOP_LOGPROBS, `at most ${MAX_TOP_LOGPROBS}`),
   ),
 )
@@ -233,49 +214,49 @@ export const topLogprobs = optional(
 /** Refuses a format that this style takes in another field, unless it is plain text. */
 export function renamedFormat(advice: string) {
   const isText = (value: unknown) => isObject(value) && value['type'] === 'text'
-  return unsupported(v.unknown(), isText, advice)
+  return f.unsupported(v.unknown(), isText, advice)
 }
 
 // Sampling fields of all styles, and their conversion to sampler settings.
 
-const topP = numberBetween(0, 1)
-const topK = integerAtLeast(0)
-const penalty = optional(numberBetween(-2, 2))
+const topP = f.numberBetween(0, 1)
+const topK = f.integerAtLeast(0)
+const penalty = f.optional(f.numberBetween(-2, 2))
 
 /** Accepts logit biases by token id. */
 const biases = v.lazy((input) => {
   if (!isObject(input)) return notBias
   const ids = Object.keys(input)
   const other = ids.find((key) => !/^\d{1,9}$/.test(key))
-  if (other === undefined) return object(Object.fromEntries(ids.map((id) => [id, bias])))
+  if (other === undefined) return f.object(Object.fromEntries(ids.map((id) => [id, bias])))
   // The message then ends with the key, such as `not "-1"`.
-  return v.pipe(replacedBy(other as never), notTokenIds)
+  return v.pipe(f.replacedBy(other as never), notTokenIds)
 })
-const bias = numberBetween(-100, 100)
-const notBias = refusedAs('an object that maps token ids to biases')
+const bias = f.numberBetween(-100, 100)
+const notBias = f.refusedAs('an object that maps token ids to biases')
 const notTokenIds = v.check<never, string>(() => false, 'an object whose keys are token ids')
 
 export const chatSampling = {
-  temperature: optional(numberBetween(0, 2)),
-  top_p: optional(topP),
-  top_k: optional(topK),
-  min_p: optional(numberBetween(0, 1)),
+  temperature: f.optional(f.numberBetween(0, 2)),
+  top_p: f.optional(topP),
+  top_k: f.optional(topK),
+  min_p: f.optional(f.numberBetween(0, 1)),
   frequency_penalty: penalty,
   presence_penalty: penalty,
-  repetition_penalty: optional(numberBetween(0.01, 100)),
-  logit_bias: optional(biases),
-  seed: optional(integer),
+  repetition_penalty: f.optional(f.numberBetween(0.01, 100)),
+  logit_bias: f.optional(biases),
+  seed: f.optional(f.integer),
 }
 
 export const messagesSampling = {
   ...chatSampling,
-  top_p: optional(exceptUnset(topP)),
-  top_k: optional(exceptUnset(topK)),
+  top_p: f.optional(exceptUnset(topP)),
+  top_k: f.optional(exceptUnset(topK)),
 }
 
 /** Accepts -1 as absent: clients of the Anthropic style send it for unset values. */
 function exceptUnset<T extends v.GenericSchema>(rule: T) {
-  const unset = replacedBy(null)
+  const unset = f.replacedBy(null)
   return v.lazy((input): T | typeof unset => (input === -1 ? unset : rule))
 }
 
@@ -317,7 +298,7 @@ export function splitPrefilled(messages: ChatMessage[]): PrefilledMessages {
 export function findPrefillConflict(
   messages: readonly unknown[],
   { thinking }: ReasoningFields,
-): FieldConflict | undefined {
+): f.FieldConflict | undefined {
   if (messages.length < 2) {
     const message = 'an array with a message before the prefilled assistant message'
     return { path: ['messages'], message, input: messages }
@@ -342,7 +323,7 @@ export function isPrefilled(messages: readonly AnthropicMessage[]): boolean {
 /** Returns why a last assistant message cannot be continued in the Anthropic style. */
 export function findLastMessageConflict(
   body: { messages: readonly AnthropicMessage[] } & ReasoningFields,
-): FieldConflict | undefined {
+): f.FieldConflict | undefined {
   const { messages } = body
   const index = messages.length - 1
   const last = messages[index]

@@ -10,44 +10,35 @@ import {
   tooManyValues,
 } from '../values/json.ts'
 import { isObject } from '../values/objects.ts'
-import {
-  anyObject,
-  arrayOf,
-  flag,
-  nonEmptyString,
-  object,
-  oneOf,
-  optional,
-  refusedAs,
-  string,
-  stringOr,
-  taggedUnion,
-} from './fields.ts'
+import * as f from './fields.ts'
 
-const parallel = { disable_parallel_tool_use: optional(flag) }
-const namedTool = object({ name: nonEmptyString })
-const functionReference = object({
-  type: optional(oneOf(['function', 'custom'])),
+const parallel = { disable_parallel_tool_use: f.optional(f.flag) }
+const namedTool = f.object({ name: f.nonEmptyString })
+const functionReference = f.object({
+  type: f.optional(f.oneOf(['function', 'custom'])),
   function: namedTool,
 })
-const customReference = object({ type: oneOf(['custom']), custom: namedTool })
+const customReference = f.object({ type: f.oneOf(['custom']), custom: namedTool })
 
 /** Accepts a reference to a function, or to a custom tool. */
 const toolReference = customOr(customReference, functionReference)
 
 /** Accepts a tool choice: a word, or an object of the style. */
 export function toolChoiceWordOr<T extends v.GenericSchema>(choice: T) {
-  return optional(stringOr(oneOf(['auto', 'none', 'required']), choice))
+  return f.optional(f.stringOr(f.oneOf(['auto', 'none', 'required']), choice))
 }
 
-const choice = taggedUnion('type', {
+const choice = f.taggedUnion('type', {
   auto: parallel,
   none: parallel,
   any: parallel,
-  tool: { name: nonEmptyString, ...parallel },
+  tool: { name: f.nonEmptyString, ...parallel },
   function: { function: namedTool },
   allowed_tools: {
-    allowed_tools: object({ mode: oneOf(['auto', 'required']), tools: arrayOf(toolReference) }),
+    allowed_tools: f.object({
+      mode: f.oneOf(['auto', 'required']),
+      tools: f.arrayOf(toolReference),
+    }),
   },
   custom: { custom: namedTool },
 })
@@ -105,10 +96,10 @@ export function toToolUse(
 
 /** Fields of a function definition, the same in all styles. */
 export const functionFields = {
-  name: nonEmptyString,
-  description: optional(string),
-  parameters: optional(anyObject),
-  strict: optional(flag),
+  name: f.nonEmptyString,
+  description: f.optional(f.string),
+  parameters: f.optional(f.anyObject),
+  strict: f.optional(f.flag),
 }
 
 type FunctionDefinition = v.InferOutput<v.ObjectSchema<typeof functionFields, undefined>>
@@ -154,7 +145,7 @@ export function withArgumentsCount<T>(count: JsonCount, validate: () => T): T {
  * may have cut the call. Throws `too_large` if the arguments of the request have too many values.
  */
 export const argumentsText = v.lazy((input) => {
-  if (typeof input !== 'string' || !input.trimStart().startsWith('{')) return string
+  if (typeof input !== 'string' || !input.trimStart().startsWith('{')) return f.string
   switch (findJsonError(input, requestCount)?.type) {
     case 'depth':
       return tooDeepObject
@@ -162,11 +153,11 @@ export const argumentsText = v.lazy((input) => {
       if (findJsonError(input)?.type === 'size') return tooLargeObject
       throw tooManyValues('The body and the arguments of its tool calls have')
     default:
-      return string
+      return f.string
   }
 })
-const tooDeepObject = refusedAs(`nested no deeper than ${MAX_DEPTH} levels`)
-const tooLargeObject = refusedAs(
+const tooDeepObject = f.refusedAs(`nested no deeper than ${MAX_DEPTH} levels`)
+const tooLargeObject = f.refusedAs(
   `the JSON text of at most ${MAX_VALUES} values and ${MAX_NODES} objects, arrays and members`,
 )
 
@@ -203,10 +194,10 @@ export function withToolNames(messages: readonly ChatMessage[]): ChatMessage[] {
 // Custom tools, which are called with a text. For the model, it is the argument `input`.
 
 /** Fields of a custom tool apart from its format, the same in all styles. */
-export const customToolFields = { name: nonEmptyString, description: optional(string) }
+export const customToolFields = { name: f.nonEmptyString, description: f.optional(f.string) }
 
 /** Grammar of the text that a custom tool is called with. */
-export const grammarFields = { syntax: oneOf(['lark', 'regex']), definition: nonEmptyString }
+export const grammarFields = { syntax: f.oneOf(['lark', 'regex']), definition: f.nonEmptyString }
 
 /** Converts a custom tool. Without a format, it takes any text. */
 export const toCustomTool = (
