@@ -17,20 +17,8 @@ declare const self: ServiceWorkerGlobalScope
 /** A request, and the id of the page that sent it. */
 type ClientRequest = Pick<FetchEvent, 'request' | 'clientId'>
 
-interface Api {
-  /** Name of the lock that the browser releases when this worker stops. */
-  readonly livenessLock: Promise<string>
-  /** Number of open requests. */
-  readonly open: number
-  /** Returns `true` for `/v1` of this origin and scope. A worker also sees requests to other hosts. */
-  answers(request: Request): boolean
-  respond(sent: ClientRequest): Promise<Response>
-  /** Returns what a route of the app asks models with. Its other requests go to the network. */
-  serverFor(sent: ClientRequest): RouteServer
-}
-
 /** Creates the API below the path `base`. */
-export function createApi(hostFinder: HostFinder, base: string): Api {
+export function createApi(hostFinder: HostFinder, base: string) {
   // The lock is granted at once.
   const livenessLock = holdLivenessLock(navigator.locks, 'sw')
   let open = 0
@@ -40,10 +28,10 @@ export function createApi(hostFinder: HostFinder, base: string): Api {
     return { onClose: () => (open -= 1), onDeath: hostFinder.forgetHost }
   }
 
+  /** Returns `true` for `/v1` of this origin and scope. A worker also sees requests to other hosts. */
   function answers({ url }: Request): boolean {
     const { origin, pathname } = new URL(url)
-    if (origin !== self.location.origin) return false
-    return pathname === `${base}v1` || pathname.startsWith(`${base}v1/`)
+    return origin === self.location.origin && `${pathname}/`.startsWith(`${base}v1/`)
   }
 
   async function respond({ request, clientId }: ClientRequest): Promise<Response> {
@@ -59,13 +47,16 @@ export function createApi(hostFinder: HostFinder, base: string): Api {
   }
 
   return {
+    /** Name of the lock that the browser releases when this worker stops. */
     livenessLock,
+    /** Number of open requests. */
     get open() {
       return open
     },
     answers,
     respond,
-    serverFor: ({ clientId }) => ({
+    /** Returns what a route of the app asks models with. Its other requests go to the network. */
+    serverFor: ({ clientId }: ClientRequest): RouteServer => ({
       baseURL: `${self.registration.scope}v1`,
       async fetch(input, init) {
         const request = new Request(input, init)
@@ -130,50 +121,23 @@ const HOST_ANSWER_TIMEOUT_MS = 2_000
 const STEAL_TIMEOUT_MS = 5_000
 const STEAL_REQUEST_INTERVAL_MS = 60_000
 
-/** Knowledge about which tab hosts. */
-export interface HostFinder {
-  /**
-   * Sends a port to the hosting tab. Attempt 0 uses the known host, attempt 1 asks all tabs, and
-   * attempt 2 may ask a tab to steal the host's lock.
-   */
-  connect(port: MessagePort, attempt: number): Promise<void>
-  /** Records that this tab hosts. */
-  setHost(clientId: string): void
-  /**
-   * Forgets which tab hosts. Browsers still list a tab that closes, and a request to it would wait for
-   * an answer.
-   */
-  forgetHost(): void
-  /** Records that this tab does not host, but is a candidate. */
-  addCandidate(clientId: string): void
-}
+export type HostFinder = ReturnType<typeof createHostFinder>
 
-/** Creates a finder for the pages in the scope of a service worker. */
-export function createHostFinder(worker: ServiceWorkerGlobalScope): HostFinder {
+/** Creates the knowledge about which page in the scope of a service worker hosts. */
+export function createHostFinder(worker: ServiceWorkerGlobalScope) {
   const { scope } = worker.registration
   let host: string | undefined
   let lastSteal = -Infinity
   const candidates = new Set<string>()
   const waiting = new Set<(clientId: string) => void>()
 
-  async function connect(port: MessagePort, attempt: number): Promise<void> {
-    // Client ids of locks are not `Client` ids in Chromium, so the tabs are asked by a message.
-    const knownClient =
-      attempt === 0 && host !== undefined ? await worker.clients.get(host) : undefined
-    const client = knownClient ?? (await findHost(attempt >= 2))
-    send(client, 'inorigin:request', [port])
-  }
-
   async function findHost(steal: boolean): Promise<Client> {
     host = undefined
     const clients = await worker.clients.matchAll({ type: 'window', includeUncontrolled: true })
     if (clients.length === 0) throw noHostError()
-    const stealing = steal && askToSteal(clients)
+    const timeoutMs = steal && askToSteal(clients) ? STEAL_TIMEOUT_MS : HOST_ANSWER_TIMEOUT_MS
     candidates.clear()
-    const timeoutMs = stealing ? STEAL_TIMEOUT_MS : HOST_ANSWER_TIMEOUT_MS
-    const answer = waitForHost(waiting, timeoutMs, () =>
-      candidates.size > 0 ? unreachable() : noHostError(),
-    )
+    const answer = waitForHost(timeoutMs)
     for (const client of clients) send(client, 'inorigin:who-hosts')
     const found = await worker.clients.get(await answer)
     if (!found) throw unreachable()
@@ -186,11 +150,29 @@ export function createHostFinder(worker: ServiceWorkerGlobalScope): HostFinder {
    */
   function askToSteal(clients: readonly WindowClient[]): boolean {
     if (performance.now() - lastSteal < STEAL_REQUEST_INTERVAL_MS) return false
-    const candidate = chooseCandidate(clients, candidates)
+    const able = clients.filter(({ id }) => candidates.has(id))
+    // A hidden tab may be frozen next, so a visible one comes first.
+    const candidate = able.find(({ visibilityState }) => visibilityState === 'visible') ?? able[0]
     if (!candidate) return false
     lastSteal = performance.now()
     send(candidate, 'inorigin:steal')
     return true
+  }
+
+  /** Resolves with the client id of the next tab that hosts. Rejects after the timeout. */
+  function waitForHost(timeoutMs: number): Promise<string> {
+    return new Promise((resolve, reject) => {
+      const stopTimeout = startInactivityTimeout(timeoutMs, () => {
+        waiting.delete(onHost)
+        reject(candidates.size > 0 ? unreachable() : noHostError())
+      })
+      const onHost = (clientId: string) => {
+        stopTimeout()
+        waiting.delete(onHost)
+        resolve(clientId)
+      }
+      waiting.add(onHost)
+    })
   }
 
   function send(client: Client, type: WorkerToPage['type'], transfer: MessagePort[] = []): void {
@@ -198,53 +180,32 @@ export function createHostFinder(worker: ServiceWorkerGlobalScope): HostFinder {
   }
 
   return {
-    connect,
-    setHost(clientId) {
+    /**
+     * Sends a port to the hosting tab. Attempt 0 uses the known host, attempt 1 asks all tabs, and
+     * attempt 2 may ask a tab to steal the host's lock.
+     */
+    async connect(port: MessagePort, attempt: number): Promise<void> {
+      // Client ids of locks are not `Client` ids in Chromium, so the tabs are asked by a message.
+      const known = attempt === 0 && host !== undefined ? await worker.clients.get(host) : undefined
+      send(known ?? (await findHost(attempt >= 2)), 'inorigin:request', [port])
+    },
+    /** Records that this tab hosts. */
+    setHost(clientId: string): void {
       host = clientId
       for (const onHost of waiting) onHost(clientId)
     },
+    /**
+     * Forgets which tab hosts. Browsers still list a tab that closes, and a request to it would wait
+     * for an answer.
+     */
     forgetHost: () => void (host = undefined),
-    addCandidate: (clientId) => void candidates.add(clientId),
+    /** Records that this tab does not host, but is a candidate. */
+    addCandidate: (clientId: string) => void candidates.add(clientId),
   }
-}
-
-/** Returns a candidate. A hidden tab may be frozen next, so a visible one comes first. */
-function chooseCandidate(
-  clients: readonly WindowClient[],
-  candidates: ReadonlySet<string>,
-): WindowClient | undefined {
-  const able = clients.filter(({ id }) => candidates.has(id))
-  return able.find(({ visibilityState }) => visibilityState === 'visible') ?? able[0]
-}
-
-/** Resolves with the client id that `waiting` gets. Rejects after the timeout. */
-function waitForHost(
-  waiting: Set<(clientId: string) => void>,
-  timeoutMs: number,
-  toError: () => InoriginError,
-): Promise<string> {
-  return new Promise((resolve, reject) => {
-    const stopTimeout = startInactivityTimeout(timeoutMs, () => {
-      waiting.delete(onHost)
-      reject(toError())
-    })
-    const onHost = (clientId: string) => {
-      stopTimeout()
-      waiting.delete(onHost)
-      resolve(clientId)
-    }
-    waiting.add(onHost)
-  })
 }
 
 function noHostError(): InoriginError {
   const what = 'No open tab of this origin hosts the models.'
-  return new InoriginError(
-    'unavailable',
-    `${what} Open a page that calls serve(), or reload the open ones.`,
-    {
-      code: 'no_host',
-      retryAfter: 1,
-    },
-  )
+  const message = `${what} Open a page that calls serve(), or reload the open ones.`
+  return new InoriginError('unavailable', message, { code: 'no_host', retryAfter: 1 })
 }

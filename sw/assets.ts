@@ -28,25 +28,20 @@ const SERVER_PAUSE_MS = 30_000
 interface State {
   /** URL of the folder, with a trailing slash. */
   readonly folder: string
-  readonly kept: KeptFiles
+  readonly kept: ReturnType<typeof createKeptFiles>
   /** Version of the running host, if that has a list; `undefined` until it was read. */
   current: Promise<Version | null | undefined> | undefined
   /** Time in milliseconds since 1970 until which the web server is not waited for. */
   pausedUntil: number
 }
 
-/** Answers to requests for the library's own files. */
-interface Assets {
-  /** Returns the answer, or `null` for a request that is not for one of these files. */
-  respond(event: FetchEvent): Promise<Response> | null
-}
-
 /** Creates the answers for the folder that `inorigin init` created. */
-export function createAssets(database: string, folder: string): Assets {
+export function createAssets(database: string, folder: string) {
   const kept = createKeptFiles(database, folder)
   const state: State = { folder, kept, current: undefined, pausedUntil: 0 }
   return {
-    respond(event) {
+    /** Returns the answer, or `null` for a request that is not for one of these files. */
+    respond(event: FetchEvent): Promise<Response> | null {
       const name = findName(event.request, folder)
       if (name === null) return null
       const isStart = name === HOST_SCRIPT && event.request.destination === 'worker'
@@ -65,44 +60,22 @@ function findName({ method, mode, integrity, url }: Request, folder: string): st
   return /^models\/catalog\.json$|^(?!models\/)[^?]+\.(m?js|wasm|json)$/.test(name) ? name : null
 }
 
-/** Response of the web server. */
-interface Fetched {
-  /** `false` if the server failed: proxies and captive portals answer in place of one. */
-  isUsable: boolean
-}
-
-interface FetchedFile extends Fetched {
-  response: Response
-  /** Bytes of the response; `null` unless they are those of the list. */
-  bytes: Promise<ArrayBuffer | null>
-}
-
-interface FetchedVersion extends Fetched {
-  /** Version on the server; `null` if it has no list. */
-  version: Version | null
-}
-
-async function fetchFile(
-  request: Request,
-  file: ListedFile | undefined,
-  cache: RequestCache,
-): Promise<FetchedFile> {
+/**
+ * Fetches a file. The bytes are `null` unless they are those of the list. The response is not usable
+ * if the server failed: proxies and captive portals answer in place of one.
+ */
+async function fetchFile(request: Request, file: ListedFile | undefined, cache: RequestCache) {
   const response = await fetch(request, { cache })
   const isPage = response.headers.get('content-type')?.startsWith('text/html')
   const bytes = file ? readListed(response.clone(), file).catch(() => null) : Promise.resolve(null)
   return { response, bytes, isUsable: response.ok && !isPage }
 }
 
-async function fetchVersion(folder: string): Promise<FetchedVersion> {
+/** Fetches the version on the server; `null` if it has no list. */
+async function fetchVersion(folder: string) {
   const response = await fetch(folder + LIST_NAME, { cache: 'no-cache' })
   const version = response.ok ? parseVersion(await response.text()) : null
   return { version, isUsable: response.status < 500 }
-}
-
-/** The host's script and its version, both revalidated by the server. */
-interface Start extends FetchedFile, FetchedVersion {
-  /** `true` if the script is the one of the version. */
-  isListed: boolean
 }
 
 /** Answers the request for the host's script, and sets the version that the host runs. */
@@ -122,7 +95,11 @@ async function startHost(state: State, event: FetchEvent): Promise<Response> {
   return response
 }
 
-async function fetchStart({ folder, kept }: State, request: Request): Promise<Start> {
+/**
+ * Fetches the host's script and its version, both revalidated by the server. `isListed` is `true` if
+ * the script is the one of the version.
+ */
+async function fetchStart({ folder, kept }: State, request: Request) {
   const [{ version, isUsable }, fetched] = await Promise.all([
     fetchVersion(folder),
     fetchFile(request, undefined, 'no-cache'),
@@ -188,7 +165,7 @@ async function setCurrent(state: State, version: Version | null): Promise<void> 
 }
 
 /** Resolves with what the server sent; `undefined` if it failed or took too long. */
-async function inTime<T extends Fetched>(state: State, work: Promise<T>): Promise<T | undefined> {
+async function inTime<T extends { isUsable: boolean }>(state: State, work: Promise<T>) {
   const settled = work.then(
     (found) => {
       state.pausedUntil = 0
@@ -205,25 +182,6 @@ async function inTime<T extends Fetched>(state: State, work: Promise<T>): Promis
 // The service worker's use of the library's own files in Cache Storage. The key of a file has its
 // SHA-256, so versions cannot mix, and a file that two versions share is kept once.
 
-/**
- * Kept files of one folder. All methods resolve with `undefined` if the browser lets a site store
- * nothing, or if the storage is full.
- */
-interface KeptFiles {
-  /**
-   * Resolves with the kept file. A file whose bytes are not those of the list is deleted. With
-   * `isUnchecked`, the bytes are not read.
-   */
-  find(
-    file: ListedFile | undefined,
-    options?: { isUnchecked?: boolean },
-  ): Promise<Response | undefined>
-  put(file: ListedFile, bytes: ArrayBuffer, headers: Headers): Promise<unknown>
-  readMark(mark: Mark): Promise<Version | null | undefined>
-  /** Marks the version; `null` removes the mark. */
-  setMark(mark: Mark, version: Version | null): Promise<unknown>
-}
-
 /** Resolves with the bytes of the response, or with `null` if they are not those of the list. */
 async function readListed(response: Response, { sha256 }: ListedFile): Promise<ArrayBuffer | null> {
   if (!response.ok) return null
@@ -231,7 +189,11 @@ async function readListed(response: Response, { sha256 }: ListedFile): Promise<A
   return (await computeDigest('SHA-256', bytes)) === sha256 ? bytes : null
 }
 
-function createKeptFiles(database: string, folder: string): KeptFiles {
+/**
+ * Returns the kept files of one folder. All methods resolve with `undefined` if the browser lets a
+ * site store nothing, or if the storage is full.
+ */
+function createKeptFiles(database: string, folder: string) {
   // The page or the host may delete the cache at any time, so it is opened anew for each use.
   const use = <T>(work: (cache: Cache) => Promise<T>): Promise<T | undefined> =>
     openAssetCache(database)
@@ -239,7 +201,11 @@ function createKeptFiles(database: string, folder: string): KeptFiles {
       .catch(() => undefined)
 
   return {
-    find: (file, { isUnchecked = false } = {}) =>
+    /**
+     * Resolves with the kept file. A file whose bytes are not those of the list is deleted. With
+     * `isUnchecked`, the bytes are not read.
+     */
+    find: (file: ListedFile | undefined, { isUnchecked = false } = {}) =>
       use(async (cache) => {
         if (!file) return undefined
         const key = toAssetKey(folder + file.name, file.sha256)
@@ -249,8 +215,11 @@ function createKeptFiles(database: string, folder: string): KeptFiles {
         if (await readListed(copy, file).catch(() => null)) return cache.match(key)
         await cache.delete(key)
       }),
-    put: (file, bytes, headers) => use((cache) => putFile(cache, folder, file, bytes, headers)),
-    readMark: (mark) => use((cache) => readMark(cache, folder, mark)),
-    setMark: (mark, version) => use((cache) => setMark(cache, folder, mark, version)),
+    put: (file: ListedFile, bytes: ArrayBuffer, headers: Headers) =>
+      use((cache) => putFile(cache, folder, file, bytes, headers)),
+    readMark: (mark: Mark) => use((cache) => readMark(cache, folder, mark)),
+    /** Marks the version; `null` removes the mark. */
+    setMark: (mark: Mark, version: Version | null) =>
+      use((cache) => setMark(cache, folder, mark, version)),
   }
 }

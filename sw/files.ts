@@ -7,20 +7,8 @@ import { unlessSlow } from './keep-app.ts'
 
 declare const self: ServiceWorkerGlobalScope
 
-interface FileOptions {
-  isolate?: boolean
-  offline?: boolean
-}
-
-interface Files {
-  /** `true` if pages are isolated, and this browser is known to honor that. */
-  isolates: boolean
-  /** Returns the answer to a request for a page, or for a file of the library; `null` for others. */
-  respond(event: FetchEvent): Promise<Response> | null
-}
-
 /** Opens the files. An app that turned keeping off loses those that were kept before. */
-export function openFiles({ isolate, offline }: FileOptions): Files {
+export function openFiles({ isolate, offline }: { isolate?: boolean; offline?: boolean }) {
   const { database } = names(self.registration.scope)
   const params = new URL(self.location.href).searchParams
   const isIsolating = parseFlag('isolate', isolate, params.get(ISOLATE_PARAM) === 'true')
@@ -32,20 +20,16 @@ export function openFiles({ isolate, offline }: FileOptions): Files {
     if (!assets) event.waitUntil(removeAssets(database))
   })
   return {
+    /** `true` if pages are isolated, and this browser is known to honor that. */
     isolates: policy !== null,
-    respond(event) {
+    /** Returns the answer to a request for a page, or for a file of the library; `null` for others. */
+    respond(event: FetchEvent): Promise<Response> | null {
       const headers = policy && headersFor(event.request, policy)
       const asset = assets?.respond(event) ?? null
-      return headers ? addHeaders(asset ?? fetchOrFind(event), headers) : asset
+      if (!headers) return asset
+      return (asset ?? fetchOrFind(event)).then((response) => withHeaders(response, headers))
     },
   }
-}
-
-async function addHeaders(
-  response: Promise<Response>,
-  headers: Readonly<Record<string, string>>,
-): Promise<Response> {
-  return withHeaders(await response, headers)
 }
 
 /**

@@ -9,73 +9,81 @@ import type {
 } from '../types/index.ts'
 import { createCallMarker } from '../values/custom-tools.ts'
 import type { GenerationPlan } from './plan.ts'
-import { createReasoningSplitter, type Split } from './reasoning.ts'
-import { createStopMatcher } from './stop-sequences.ts'
-import { createToolParser, type ParsedPart } from './tools/parser.ts'
+import { ReasoningSplitter, type ReasoningTags, type Split } from './reasoning.ts'
+import { StopMatcher } from './stop-sequences.ts'
+import { type ParsedPart, ToolParser } from './tools/parser.ts'
 
-interface Completion {
+/** The answer to one request. */
+export class Completion {
+  readonly #plan: GenerationPlan
+  readonly #started: Pick<Usage, 'promptTokens' | 'cachedTokens'>
+  readonly #writer: TextWriter
+  readonly #answer: Answer
+  readonly #reasoning: BudgetedReasoning | null
+  #events: GenerationEvent[] = []
+  #tokens = 0
+  #isConstraintRemoved: boolean
+
+  /** @param started Token counts of the prompt. */
+  constructor(
+    plan: GenerationPlan,
+    request: Pick<GenerationRequest, 'stop' | 'logprobs'>,
+    started: Pick<Usage, 'promptTokens' | 'cachedTokens'>,
+  ) {
+    const emit = (event: GenerationEvent) => this.#emit(event)
+    this.#plan = plan
+    this.#started = started
+    this.#writer = new TextWriter(request, emit)
+    this.#answer = new Answer(plan.tools, request.stop, this.#writer, emit)
+    this.#reasoning = plan.reasoning && new BudgetedReasoning(plan.reasoning)
+    this.#isConstraintRemoved = !plan.removesConstraint
+  }
+
   /** Returns the events of a piece. The last event is `finish` if the answer is over. */
-  push(piece: TextChunk): { events: GenerationEvent[]; steer?: GenerationUpdate }
+  push(piece: TextChunk): { events: GenerationEvent[]; steer?: GenerationUpdate | undefined } {
+    this.#events = []
+    this.#tokens += piece.tokens
+    this.#writer.receive(piece)
+    this.#add(this.#reasoning ? this.#reasoning.push(piece) : { reasoning: '', text: piece.text })
+    const { ending } = this.#answer
+    if (ending) return { events: this.#finish(ending, this.#tokens) }
+    return { events: this.#events, steer: this.#takeUpdate() }
+  }
+
   /** Returns the remaining events once the engine has ended. The last event is `finish`. */
-  end(ending: GenerationResult): GenerationEvent[]
-}
+  end({ reason, completionTokens }: GenerationResult): GenerationEvent[] {
+    this.#events = []
+    if (this.#reasoning) this.#add(this.#reasoning.end())
+    const ending = this.#answer.end(reason, this.#reasoning?.isOpen === true)
+    return this.#finish(ending, completionTokens)
+  }
 
-/** Creates the answer to a request. `started` holds the token counts of the prompt. */
-export function createCompletion(
-  plan: GenerationPlan,
-  request: Pick<GenerationRequest, 'stop' | 'logprobs'>,
-  started: Pick<Usage, 'promptTokens' | 'cachedTokens'>,
-): Completion {
-  let events: GenerationEvent[] = []
-  let tokens = 0
-  let isConstraintRemoved = !plan.removesConstraint
-
-  const emit = (event: GenerationEvent): void => {
-    const last = events.at(-1)
+  #emit(event: GenerationEvent): void {
+    const last = this.#events.at(-1)
     if (event.type === 'tool_arguments' && last?.type === event.type) last.text += event.text
-    else events.push(event)
-  }
-  const writer = createTextWriter(request, emit)
-  const answer = createAnswer(plan.tools, request.stop, writer, emit)
-  const reasoning = plan.reasoning && createBudgetedReasoning(plan.reasoning)
-
-  const add = (split: Split): void => {
-    if (split.reasoning !== '') emit({ type: 'reasoning', text: split.reasoning })
-    answer.push(split.text, writer.producedCharacters - split.text.length)
+    else this.#events.push(event)
   }
 
-  const finish = (ending: Ending, completionTokens: number): GenerationEvent[] => {
-    const usage = { ...started, completionTokens, reasoningTokens: reasoning?.tokens ?? 0 }
-    return [...events, { type: 'finish', ...ending, usage }]
+  #add({ reasoning, text }: Split): void {
+    if (reasoning !== '') this.#emit({ type: 'reasoning', text: reasoning })
+    this.#answer.push(text, this.#writer.producedCharacters - text.length)
+  }
+
+  #finish(ending: Ending, completionTokens: number): GenerationEvent[] {
+    const reasoningTokens = this.#reasoning?.tokens ?? 0
+    const usage = { ...this.#started, completionTokens, reasoningTokens }
+    return [...this.#events, { type: 'finish', ...ending, usage }]
   }
 
   /** Returns what the engine does differently from the next token on. */
-  const takeUpdate = (): GenerationUpdate | undefined => {
-    if (writer.producedCharacters < plan.forcedCharacters) return undefined
-    const update = isConstraintRemoved ? undefined : { constraint: null }
-    isConstraintRemoved = true
-    const append = reasoning?.takeClosing()
+  #takeUpdate(): GenerationUpdate | undefined {
+    if (this.#writer.producedCharacters < this.#plan.forcedCharacters) return undefined
+    const update = this.#isConstraintRemoved ? undefined : { constraint: null }
+    this.#isConstraintRemoved = true
+    const append = this.#reasoning?.takeClosing()
     return append === undefined ? update : { ...update, append }
   }
-
-  return {
-    push(piece) {
-      events = []
-      tokens += piece.tokens
-      writer.receive(piece)
-      add(reasoning ? reasoning.push(piece) : { reasoning: '', text: piece.text })
-      if (answer.ending) return { events: finish(answer.ending, tokens) }
-      return { events, steer: takeUpdate() }
-    },
-    end({ reason, completionTokens }) {
-      events = []
-      if (reasoning) add(reasoning.end())
-      return finish(answer.end(reason, reasoning?.isOpen === true), completionTokens)
-    },
-  }
 }
-
-// Converts the text after the reasoning into events: text up to a stop sequence, and tool calls.
 
 /** Reason why an answer is over. */
 interface Ending {
@@ -83,244 +91,234 @@ interface Ending {
   stopSequence: string | null
 }
 
-interface Answer {
+/** Converts the text after the reasoning into text up to a stop sequence, and tool calls. */
+class Answer {
   /** Reason why the answer is over; `null` while it is not. */
-  readonly ending: Ending | null
-  /** Adds text that begins at this position, in characters of all that the engine produced. */
-  push(text: string, position: number): void
-  /** Ends the answer after all text. `inReasoning` is `true` if it ends within its reasoning. */
-  end(reason: GenerationResult['reason'], inReasoning: boolean): Ending
-}
-
-/** Creates an answer that passes its text to `writer` and its calls to `emit`. */
-function createAnswer(
-  tools: GenerationPlan['tools'],
-  stop: GenerationRequest['stop'],
-  writer: TextWriter,
-  emit: (event: GenerationEvent) => void,
-): Answer {
-  const keepSpace = stop.some((text) => /\s/.test(text))
-  const parser = tools && createToolParser({ ...tools, tools: tools.callable, keepSpace })
+  ending: Ending | null = null
+  readonly #writer: TextWriter
+  readonly #parser: ToolParser | null
+  readonly #isParallel: boolean
+  readonly #emitCall: (event: CallEvent) => void
+  #calls = 0
   /** Position of the answer's first character; `null` until it begins. */
-  let start: number | null = null
-  const mark = createCallMarker(tools?.callable ?? [])
-  const calls = createCallWriter((event) => emit(mark(event)))
-  let ending: Ending | null = null
+  #start: number | null = null
 
-  const addText = (text: string, position: number): void => {
+  constructor(
+    tools: GenerationPlan['tools'],
+    stop: GenerationRequest['stop'],
+    writer: TextWriter,
+    emit: (event: GenerationEvent) => void,
+  ) {
+    const keepSpace = stop.some((text) => /\s/.test(text))
+    const mark = createCallMarker(tools?.callable ?? [])
+    this.#parser = tools && new ToolParser({ ...tools, tools: tools.callable, keepSpace })
+    this.#isParallel = tools?.parallel ?? true
+    this.#writer = writer
+    this.#emitCall = (event) => emit(mark(event))
+  }
+
+  /** Adds text that begins at this position, in characters of all that the engine produced. */
+  push(text: string, position: number): void {
+    if (text === '') return
+    this.#start ??= position
+    if (this.#parser) this.#addParts(this.#parser.push(text))
+    else this.#addText(text, position)
+  }
+
+  /** Ends the answer after all text. `inReasoning` is `true` if it ends within its reasoning. */
+  end(reason: GenerationResult['reason'], inReasoning: boolean): Ending {
+    if (this.#parser && !this.ending) this.#addParts(this.#parser.end(reason === 'length'))
+    if (this.ending) return this.ending
+    this.#writer.flush()
+    if (this.#start === null ? !inReasoning : this.#writer.isComplete)
+      this.#writer.emitRemainingLogprobs()
+    const isCalled = reason === 'stop' && this.#calls > 0
+    return { reason: isCalled ? 'tool_calls' : reason, stopSequence: null }
+  }
+
+  #addParts(parts: readonly ParsedPart[]): void {
+    for (const part of parts) {
+      if (this.ending) return
+      switch (part.type) {
+        case 'text':
+          this.#addText(part.text, (this.#start ?? 0) + part.from)
+          break
+        case 'call':
+          this.#writer.flush()
+          this.#emitCall({
+            type: 'tool_call',
+            index: this.#calls,
+            id: createCallId(),
+            name: part.name,
+          })
+          this.#calls += 1
+          break
+        case 'arguments':
+          this.#emitCall({ type: 'tool_arguments', index: this.#calls - 1, text: part.text })
+          break
+        case 'called':
+          if (!this.#isParallel) this.ending = { reason: 'tool_calls', stopSequence: null }
+      }
+    }
+  }
+
+  #addText(text: string, position: number): void {
+    if (this.ending) return
     // The calls are the whole answer. Text after them would be made up.
-    if (calls.count > 0) {
-      ending = { reason: 'tool_calls', stopSequence: null }
+    if (this.#calls > 0) {
+      this.ending = { reason: 'tool_calls', stopSequence: null }
       return
     }
-    const stopSequence = writer.write(text, position)
-    if (stopSequence !== null) ending = { reason: 'stop_sequence', stopSequence }
-  }
-
-  const addPart = (part: ParsedPart): void => {
-    if (ending) return
-    if (part.type === 'text') return addText(part.text, (start ?? 0) + part.from)
-    if (part.type === 'call') writer.flush()
-    if (part.type !== 'called') return calls.add(part)
-    if (tools && !tools.parallel) ending = { reason: 'tool_calls', stopSequence: null }
-  }
-
-  return {
-    get ending() {
-      return ending
-    },
-    push(text, position) {
-      if (text === '') return
-      start ??= position
-      if (parser) parser.push(text).forEach(addPart)
-      else addPart({ type: 'text', text, from: position - start })
-    },
-    end(reason, inReasoning) {
-      if (parser && !ending) parser.end(reason === 'length').forEach(addPart)
-      if (ending) return ending
-      writer.flush()
-      if (start === null ? !inReasoning : writer.isComplete) writer.emitRemainingLogprobs()
-      return {
-        reason: reason === 'stop' && calls.count > 0 ? 'tool_calls' : reason,
-        stopSequence: null,
-      }
-    },
+    const stopSequence = this.#writer.write(text, position)
+    if (stopSequence !== null) this.ending = { reason: 'stop_sequence', stopSequence }
   }
 }
-
-type CallPart = Extract<ParsedPart, { type: 'call' | 'arguments' }>
 
 type CallEvent = Extract<GenerationEvent, { type: 'tool_call' | 'tool_arguments' }>
 
-/** Returns a writer that emits tool calls, with their indexes and ids. */
-function createCallWriter(emit: (event: CallEvent) => void) {
-  let count = 0
-  return {
-    get count() {
-      return count
-    },
-    add(part: CallPart): void {
-      if (part.type === 'arguments')
-        return emit({ type: 'tool_arguments', index: count - 1, text: part.text })
-      emit({ type: 'tool_call', index: count, id: createCallId(), name: part.name })
-      count += 1
-    },
-  }
-}
-
-// Emits the text of an answer up to the first stop sequence, with the logprobs of its tokens.
-
-interface TextWriter {
+/** Emits the text of an answer up to the first stop sequence, with the logprobs of its tokens. */
+class TextWriter {
   /** Number of characters that the engine has produced, reasoning and calls included. */
-  readonly producedCharacters: number
+  producedCharacters = 0
+  readonly #emit: (event: GenerationEvent) => void
+  readonly #stopMatcher: StopMatcher
+  readonly #buffer: LogprobBuffer | null
+  /** Position of the first character that is held back or, if none is, that is emitted next. */
+  #nextPosition = 0
+  #heldCharacters = 0
+
+  constructor(
+    { stop, logprobs }: Pick<GenerationRequest, 'stop' | 'logprobs'>,
+    emit: (event: GenerationEvent) => void,
+  ) {
+    this.#emit = emit
+    this.#stopMatcher = new StopMatcher(stop)
+    this.#buffer = logprobs === undefined ? null : new LogprobBuffer()
+  }
+
+  /** `true` if all that the engine produced is emitted. */
+  get isComplete(): boolean {
+    return this.#nextPosition === this.producedCharacters
+  }
+
   /** Receives a piece of the engine before the text in it is written. */
-  receive(piece: TextChunk): void
+  receive(piece: TextChunk): void {
+    this.producedCharacters += piece.text.length
+    this.#buffer?.add(piece)
+  }
+
   /**
    * Writes text that begins at this position, in characters of all that the engine produced.
    * Returns the stop sequence that was found, or `null`.
    */
-  write(text: string, position: number): string | null
+  write(text: string, position: number): string | null {
+    if (this.#heldCharacters === 0) this.#nextPosition = position
+    this.#heldCharacters += text.length
+    const { text: releasedText, match } = this.#stopMatcher.push(text)
+    this.#emitText(releasedText)
+    return match
+  }
+
   /** Emits the text that was held back as the possible beginning of a stop sequence. */
-  flush(): void
-  /** `true` if all that the engine produced is emitted. */
-  readonly isComplete: boolean
+  flush(): void {
+    this.#emitText(this.#stopMatcher.flush())
+  }
+
   /** Emits the logprobs of tokens without text, which end within an incomplete character. */
-  emitRemainingLogprobs(): void
-}
+  emitRemainingLogprobs(): void {
+    const rest = this.#buffer?.rest() ?? []
+    if (rest.length > 0) this.#emit({ type: 'text', text: '', logprobs: rest })
+  }
 
-function createTextWriter(
-  { stop, logprobs }: Pick<GenerationRequest, 'stop' | 'logprobs'>,
-  emit: (event: GenerationEvent) => void,
-): TextWriter {
-  const stopMatcher = createStopMatcher(stop)
-  const buffer = logprobs === undefined ? null : createLogprobBuffer()
-  let producedCharacters = 0
-  /** Position of the first character that is held back or, if none is, that is emitted next. */
-  let nextPosition = 0
-  let heldCharacters = 0
-
-  const emitText = (text: string): void => {
+  #emitText(text: string): void {
     if (text === '') return
-    const tokenLogprobs = buffer?.take(nextPosition, nextPosition + text.length)
-    nextPosition += text.length
-    heldCharacters -= text.length
-    emit({ type: 'text', text, ...(tokenLogprobs && { logprobs: tokenLogprobs }) })
-  }
-
-  return {
-    get producedCharacters() {
-      return producedCharacters
-    },
-    receive(piece) {
-      producedCharacters += piece.text.length
-      buffer?.add(piece)
-    },
-    write(text, position) {
-      if (heldCharacters === 0) nextPosition = position
-      heldCharacters += text.length
-      const { text: releasedText, match } = stopMatcher.push(text)
-      emitText(releasedText)
-      return match
-    },
-    flush: () => emitText(stopMatcher.flush()),
-    get isComplete() {
-      return nextPosition === producedCharacters
-    },
-    emitRemainingLogprobs() {
-      const rest = buffer?.rest() ?? []
-      if (rest.length > 0) emit({ type: 'text', text: '', logprobs: rest })
-    },
+    const logprobs = this.#buffer?.take(this.#nextPosition, this.#nextPosition + text.length)
+    this.#nextPosition += text.length
+    this.#heldCharacters -= text.length
+    this.#emit({ type: 'text', text, ...(logprobs && { logprobs }) })
   }
 }
 
-// Buffers the logprobs of tokens until the text of those tokens is emitted.
+/** Buffers the logprobs of tokens until the text of those tokens is emitted. */
+export class LogprobBuffer {
+  #length = 0
+  #buffered: { from: number; to: number; token: TokenLogprob }[] = []
 
-interface LogprobBuffer {
-  add(piece: TextChunk): void
+  add({ text, logprobs = [] }: TextChunk): void {
+    // Tokens that end within a character have no own text. Then the piece is one unit.
+    const isSplittable = logprobs.map((token) => token.text).join('') === text
+    let from = this.#length
+    for (const token of logprobs) {
+      const to = isSplittable ? from + token.text.length : this.#length + text.length
+      this.#buffered.push({ from, to, token })
+      if (isSplittable) from = to
+    }
+    this.#length += text.length
+  }
+
   /**
    * Returns the tokens of the text between two positions, in characters from the beginning. A token
    * is returned once, with the first of its characters that is emitted. Earlier tokens are dropped.
    */
-  take(from: number, to: number): TokenLogprob[]
-  /** Returns the tokens after all text, which end within an incomplete character. */
-  rest(): TokenLogprob[]
-}
-
-export function createLogprobBuffer(): LogprobBuffer {
-  let length = 0
-  let buffered: { from: number; to: number; token: TokenLogprob }[] = []
-
-  const add: LogprobBuffer['add'] = ({ text, logprobs = [] }) => {
-    // Tokens that end within a character have no own text. Then the piece is one unit.
-    const isSplittable = logprobs.map((token) => token.text).join('') === text
-    let from = length
-    for (const token of logprobs) {
-      const to = isSplittable ? from + token.text.length : length + text.length
-      buffered.push({ from, to, token })
-      if (isSplittable) from = to
-    }
-    length += text.length
-  }
-
-  const take: LogprobBuffer['take'] = (from, to) => {
-    const ready = buffered.filter((entry) => entry.from < to)
-    buffered = buffered.slice(ready.length)
+  take(from: number, to: number): TokenLogprob[] {
+    const ready = this.#buffered.filter((entry) => entry.from < to)
+    this.#buffered = this.#buffered.slice(ready.length)
     return ready.filter((entry) => entry.to > from || entry.from >= from).map(({ token }) => token)
   }
-  const rest: LogprobBuffer['rest'] = () =>
-    buffered.filter(({ from }) => from === length).map(({ token }) => token)
-  return { add, take, rest }
+
+  /** Returns the tokens after all text, which end within an incomplete character. */
+  rest(): TokenLogprob[] {
+    return this.#buffered.filter(({ from }) => from === this.#length).map(({ token }) => token)
+  }
 }
 
-// Splits the reasoning off an answer, counts its tokens and enforces its budget.
+/** Splits the reasoning off an answer, counts its tokens and enforces its budget. */
+class BudgetedReasoning {
+  readonly #tags: ReasoningTags
+  readonly #budget: number
+  readonly #splitter: ReasoningSplitter
+  #tokens = 0
+  #hasText = false
+  #isClosing = false
 
-interface BudgetedReasoning {
+  constructor({ tags, isOpen, budget }: NonNullable<GenerationPlan['reasoning']>) {
+    this.#tags = tags
+    this.#budget = budget
+    this.#splitter = new ReasoningSplitter(tags, isOpen)
+  }
+
   /** Number of tokens of reasoning. The marks of an empty block do not count. */
-  readonly tokens: number
-  /** `true` while the reasoning is open. */
-  readonly isOpen: boolean
-  push(piece: TextChunk): Split
-  /** Returns the text that was held back as the possible beginning of a mark. */
-  end(): Split
-  /** Returns the text that closes the reasoning, once, when the budget is used up. */
-  takeClosing(): string | undefined
-}
+  get tokens(): number {
+    return this.#hasText ? this.#tokens : 0
+  }
 
-function createBudgetedReasoning({
-  tags,
-  isOpen,
-  budget,
-}: NonNullable<GenerationPlan['reasoning']>): BudgetedReasoning {
-  const splitter = createReasoningSplitter(tags, isOpen)
-  let tokens = 0
-  let hasText = false
-  let isClosing = false
+  get isOpen(): boolean {
+    return this.#splitter.isOpen
+  }
 
-  const noteText = (split: Split): Split => {
-    hasText ||= split.reasoning !== ''
+  push(piece: TextChunk): Split {
+    const wasOpen = this.isOpen
+    const split = this.#noteText(this.#splitter.push(piece.text))
+    // The budget limits the model's own reasoning. The closing mark that we append does not count.
+    if ((wasOpen || this.isOpen) && !this.#isClosing) this.#tokens += piece.tokens
     return split
   }
 
-  return {
-    get tokens() {
-      return hasText ? tokens : 0
-    },
-    get isOpen() {
-      return splitter.isOpen
-    },
-    push(piece) {
-      const wasOpen = splitter.isOpen
-      const split = noteText(splitter.push(piece.text))
-      // The budget limits the model's own reasoning. The closing mark that we append does not count.
-      if ((wasOpen || splitter.isOpen) && !isClosing) tokens += piece.tokens
-      return split
-    },
-    end: () => noteText(splitter.end()),
-    takeClosing() {
-      if (!splitter.isOpen || isClosing || tokens < budget) return undefined
-      isClosing = true
-      return `\n${tags.close}\n\n`
-    },
+  /** Returns the text that was held back as the possible beginning of a mark. */
+  end(): Split {
+    return this.#noteText(this.#splitter.end())
+  }
+
+  /** Returns the text that closes the reasoning, once, when the budget is used up. */
+  takeClosing(): string | undefined {
+    if (!this.isOpen || this.#isClosing || this.#tokens < this.#budget) return undefined
+    this.#isClosing = true
+    return `\n${this.#tags.close}\n\n`
+  }
+
+  #noteText(split: Split): Split {
+    this.#hasText ||= split.reasoning !== ''
+    return split
   }
 }
 

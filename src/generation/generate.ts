@@ -13,7 +13,7 @@ import type { Engine } from '../engine/engine.ts'
 import { InoriginError } from '../error.ts'
 import type { ContentEvent, GenerationEvent, GenerationRequest } from '../types/index.ts'
 import type { Coalescer } from './coalesce.ts'
-import { createCompletion } from './completion.ts'
+import { Completion } from './completion.ts'
 import type { GenerationPlan } from './plan.ts'
 
 export interface GenerationOptions {
@@ -69,7 +69,7 @@ export async function* runGeneration(
     await Promise.race([started, first])
     yield { type: 'start', promptTokens, cachedTokens }
 
-    const answer = createCompletion(plan, request, { promptTokens, cachedTokens })
+    const answer = new Completion(plan, request, { promptTokens, cachedTokens })
     const attachTokens = createTokenLog()
     let next = first
     for (;;) {

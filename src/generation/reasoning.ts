@@ -2,7 +2,6 @@
  * Separates the reasoning that models write before the answer, between two marks. Only marks at the
  * beginning of an answer count. Later marks are text.
  */
-
 import { partialMatchLength } from './stop-sequences.ts'
 
 /** The marks that enclose reasoning. */
@@ -51,89 +50,73 @@ export interface Split {
   text: string
 }
 
-interface ReasoningSplitter {
-  push(text: string): Split
-  /** Returns the text that was held back as the possible beginning of a mark. */
-  end(): Split
-  /** `true` while the reasoning is open. */
-  readonly isOpen: boolean
-}
-
-/**
- * Creates a splitter. White space around reasoning is dropped with the marks. `isOpen` is `true` if
- * the prompt has already opened the reasoning.
- */
-export function createReasoningSplitter(
-  { open, close }: ReasoningTags,
-  isOpen: boolean,
-): ReasoningSplitter {
-  let state: 'before' | 'inside' | 'behind' | 'text' = isOpen ? 'inside' : 'before'
-  let heldText = ''
+/** Splits an answer. White space around reasoning is dropped with the marks. */
+export class ReasoningSplitter {
+  readonly #tags: ReasoningTags
+  #state: 'before' | 'inside' | 'behind' | 'text'
+  #heldText = ''
   /** `true` until the first reasoning text is returned. */
-  let isFirst = true
+  #isFirst = true
 
-  const takeReasoning = (text: string, isComplete: boolean): string => {
-    const cut = cutReasoning(text, isFirst, isComplete ? null : close)
-    heldText = cut.rest
-    if (cut.reasoning !== '') isFirst = false
-    return cut.reasoning
+  /** @param isOpen `true` if the prompt has already opened the reasoning. */
+  constructor(tags: ReasoningTags, isOpen: boolean) {
+    this.#tags = tags
+    this.#state = isOpen ? 'inside' : 'before'
   }
 
-  const push: ReasoningSplitter['push'] = (piece) => {
-    let text = heldText + piece
-    heldText = ''
+  /** `true` while the reasoning is open. */
+  get isOpen(): boolean {
+    return this.#state === 'inside'
+  }
+
+  push(piece: string): Split {
+    const { open, close } = this.#tags
+    let text = this.#heldText + piece
+    this.#heldText = ''
     let reasoning = ''
-    if (state === 'before') {
+    if (this.#state === 'before') {
       const trimmed = text.trimStart()
       if (trimmed.startsWith(open)) {
-        state = 'inside'
+        this.#state = 'inside'
         text = trimmed.slice(open.length)
       } else if (open.startsWith(trimmed)) {
-        heldText = text
+        this.#heldText = text
         return { reasoning, text: '' }
-      } else state = 'text'
+      } else this.#state = 'text'
     }
-    if (state === 'inside') {
+    if (this.#state === 'inside') {
       const end = text.indexOf(close)
-      if (end < 0) return { reasoning: takeReasoning(text, false), text: '' }
-      reasoning = takeReasoning(text.slice(0, end), true)
+      if (end < 0) return { reasoning: this.#takeReasoning(text, close), text: '' }
+      reasoning = this.#takeReasoning(text.slice(0, end), null)
       text = text.slice(end + close.length)
-      state = 'behind'
+      this.#state = 'behind'
     }
-    if (state === 'behind') {
+    if (this.#state === 'behind') {
       text = text.trimStart()
-      if (text !== '') state = 'text'
+      if (text !== '') this.#state = 'text'
     }
     return { reasoning, text }
   }
 
-  const end: ReasoningSplitter['end'] = () => {
-    const rest = heldText
-    heldText = ''
-    if (state === 'inside') return { reasoning: rest.trimEnd(), text: '' }
-    return { reasoning: '', text: rest }
+  /** Returns the text that was held back as the possible beginning of a mark. */
+  end(): Split {
+    const rest = this.#heldText
+    this.#heldText = ''
+    return this.isOpen ? { reasoning: rest.trimEnd(), text: '' } : { reasoning: '', text: rest }
   }
-  return {
-    push,
-    end,
-    get isOpen() {
-      return state === 'inside'
-    },
-  }
-}
 
-/**
- * Cuts off white space at the end of reasoning, and at its start if it is the first. `rest` is what
- * may be followed by more reasoning, also the possible beginning of the mark `close`.
- */
-function cutReasoning(
-  text: string,
-  isFirst: boolean,
-  close: string | null,
-): { reasoning: string; rest: string } {
-  const start = isFirst ? text.length - text.trimStart().length : 0
-  const certainLength =
-    close === null ? text.length : text.length - partialMatchLength(text, [close])
-  const end = Math.max(start, text.slice(0, certainLength).trimEnd().length)
-  return { reasoning: text.slice(start, end), rest: close === null ? '' : text.slice(end) }
+  /**
+   * Cuts off white space at the end of reasoning, and at its start if it is the first. Holds back
+   * what more reasoning may follow, also the possible beginning of the mark `close`. Without
+   * `close`, the reasoning is complete.
+   */
+  #takeReasoning(text: string, close: string | null): string {
+    const start = this.#isFirst ? text.length - text.trimStart().length : 0
+    const certain =
+      close === null ? text : text.slice(0, text.length - partialMatchLength(text, [close]))
+    const end = Math.max(start, certain.trimEnd().length)
+    this.#heldText = close === null ? '' : text.slice(end)
+    if (end > start) this.#isFirst = false
+    return text.slice(start, end)
+  }
 }

@@ -21,32 +21,25 @@ const MAX_BODY_BYTES = 32 * 1024 * 1024
 /** Largest number of characters that a message shows of an invalid value. */
 const MAX_VALUE_CHARACTERS = 60
 
-/** Returns the first conflict between fields that are each valid alone. */
-type ConflictFinder<T> = (fields: T) => FieldConflict | undefined
-
-/** Body that matches its schema, and the fields that the schema does not know. */
-export interface ParsedBody<T> {
-  fields: T
-  /** Parsed JSON of the body, before the schema was applied. */
-  sent: unknown
-  /** Paths of the fields without effect, such as `messages[].name`. */
-  ignored: string[]
-  /** JSON values of the body and of the texts in it that have been checked. */
-  jsonCount: JsonCount
-}
-
 /**
- * Reads the body of a POST and checks it against a schema. Rejects with `authentication` first when
- * the caller has no valid key, whatever else is wrong.
+ * Reads the body of a POST and checks it against a schema. Resolves with its fields, its JSON before
+ * the schema was applied (`sent`), the paths of the fields without effect, such as
+ * `messages[].name`, and the count of JSON values that have been checked. Rejects with
+ * `authentication` first when the caller has no valid key, whatever else is wrong.
+ *
+ * @param findConflict Returns the first conflict between fields that are each valid alone.
  */
 export async function readBody<T extends v.GenericSchema>(
   { request, host, caller }: RouteContext,
   schema: T,
-  findConflict: ConflictFinder<v.InferOutput<T>> = () => undefined,
-): Promise<ParsedBody<v.InferOutput<T>>> {
+  findConflict: (fields: v.InferOutput<T>) => FieldConflict | undefined = () => undefined,
+) {
   try {
     const jsonCount = createJsonCount()
-    const input = parseJson(await readText(request), jsonCount)
+    const text = await readText(request)
+    const jsonError = findJsonError(text, jsonCount)
+    if (jsonError) throw toJsonException(jsonError, text)
+    const input: unknown = JSON.parse(text)
     // The check runs at once, so no other request can change the count of the arguments meanwhile.
     return withArgumentsCount(jsonCount, () => validate(schema, input, findConflict, jsonCount))
   } catch (error) {
@@ -97,11 +90,6 @@ async function readBytes(request: Request): Promise<ArrayBuffer | Uint8Array> {
     if (length > MAX_BODY_BYTES) throw bodyTooLarge()
     pieces.push(piece)
   }
-  const [first] = pieces
-  return first?.byteLength === length ? first : joinPieces(pieces, length)
-}
-
-function joinPieces(pieces: readonly Uint8Array[], length: number): Uint8Array {
   const whole = new Uint8Array(length)
   let at = 0
   for (const piece of pieces) {
@@ -114,13 +102,6 @@ function joinPieces(pieces: readonly Uint8Array[], length: number): Uint8Array {
 function bodyTooLarge(): InoriginError {
   const message = `The body is larger than ${MAX_BODY_BYTES} bytes. Send less at once.`
   return new InoriginError('too_large', message, { code: 'request_too_large' })
-}
-
-/** Parses JSON after {@link findJsonError} has checked it. */
-function parseJson(text: string, jsonCount: JsonCount): unknown {
-  const jsonError = findJsonError(text, jsonCount)
-  if (jsonError) throw toJsonException(jsonError, text)
-  return JSON.parse(text)
 }
 
 function toJsonException(jsonError: JsonError, text: string): InoriginError {
@@ -165,9 +146,9 @@ function describeSyntaxError(text: string, position: number): string {
 function validate<T extends v.GenericSchema>(
   schema: T,
   input: unknown,
-  findConflict: ConflictFinder<v.InferOutput<T>>,
+  findConflict: (fields: v.InferOutput<T>) => FieldConflict | undefined,
   jsonCount: JsonCount,
-): ParsedBody<v.InferOutput<T>> {
+) {
   const result = v.safeParse(schema, input, { abortEarly: true })
   if (!result.success) {
     const [{ type, message, input: value, path }] = result.issues

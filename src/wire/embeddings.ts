@@ -65,11 +65,8 @@ export const embeddingsBodySchema = f.object({
 type EmbeddingsBody = v.InferOutput<typeof embeddingsBodySchema>
 
 /** Converts the body to a request. */
-export function toEmbeddingsRequest({
-  model,
-  input,
-  dimensions,
-}: EmbeddingsBody): EmbeddingRequest {
+export function toEmbeddingsRequest(body: EmbeddingsBody): EmbeddingRequest {
+  const { model, input, dimensions } = body
   return { model, input: [input].flat(), dimensions: dimensions ?? undefined }
 }
 
@@ -79,21 +76,17 @@ export function embeddingsFieldNames({ input }: EmbeddingsBody): f.FieldNames {
 }
 
 /** Encodes embeddings as one JSON body. Spaces are sent ahead of it as heartbeats. */
-export function embeddingsEncoder({
-  model,
-  encoding_format,
-}: Pick<EmbeddingsBody, 'model' | 'encoding_format'>): EventEncoder<EmbeddingEvent> {
+export function embeddingsEncoder(body: EmbeddingsBody): EventEncoder<EmbeddingEvent> {
+  const { model, encoding_format } = body
   const encodeVector = encoding_format === 'base64' ? base64 : (vector: Float32Array) => [...vector]
   return {
     type: JSON_TYPE,
     encode(event) {
       if (event.type === 'heartbeat') return ' '
       const { tokens: count } = event.embeddings
-      const data = splitVectors(event.embeddings).map((vector, index) => ({
-        object: 'embedding',
-        index,
-        embedding: encodeVector(vector),
-      }))
+      const data = splitVectors(event.embeddings).map((vector, index) => {
+        return { object: 'embedding', index, embedding: encodeVector(vector) }
+      })
       const usage = { prompt_tokens: count, total_tokens: count }
       return JSON.stringify({ object: 'list', data, model, usage })
     },

@@ -24,16 +24,8 @@ const UNREACHABLE: ReadonlySet<string | null> = new Set<ErrorCode>([
   'upstream_unreachable',
 ])
 
-/** Object `error` of a failed stream or body, as OpenAI's clients read it. */
-interface WireError {
-  message: string
-  type: string
-  param: string | null
-  code: string | null
-}
-
-/** Returns the `error` object for an error. */
-export function wireError(error: InoriginError): WireError {
+/** Returns the object `error` of a failed stream or body, as OpenAI's clients read it. */
+export function wireError(error: InoriginError) {
   const { message, kind, param = null, code = null } = error
   const type = UNREACHABLE.has(code) ? 'api_error' : TYPE[kind]
   return { message, type, param, code }

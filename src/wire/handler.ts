@@ -1,6 +1,6 @@
 import { InoriginError } from '../error.ts'
 import type { Host } from '../types/index.ts'
-import { readBody, type ParsedBody } from './body.ts'
+import { readBody } from './body.ts'
 import {
   chatFieldNames,
   chatFields,
@@ -111,7 +111,7 @@ const createChatCompletion: RouteHandler = async (context) => {
 /** Converts a body of `/v1/messages` or of its path that counts tokens. */
 function parseMessages(
   { request }: RouteContext,
-  { fields, ignored }: ParsedBody<CountTokensBody>,
+  { fields, ignored }: { fields: CountTokensBody; ignored: readonly string[] },
 ): ParsedRequest {
   const beta = request.headers.get('anthropic-beta') ? ['anthropic-beta'] : []
   return {
@@ -214,11 +214,8 @@ async function routeRequest(path: string, context: RouteContext): Promise<Respon
   const [, pattern] = ROUTES.find(([, each]) => matchPath(each, path)) ?? throwNoEndpoint(request)
   const routes = ROUTES.filter(([, each]) => each === pattern)
   const method = request.method === 'HEAD' ? 'GET' : request.method
-  const route = routes.find(([each]) => each === method)
-  if (route) {
-    const [, , answer] = route
-    return answer({ ...context, param: decodePath(matchPath(pattern, path)?.[1] ?? '') })
-  }
+  const [, , answer] = routes.find(([each]) => each === method) ?? []
+  if (answer) return answer({ ...context, param: decodePath(matchPath(pattern, path)?.[1] ?? '') })
   const allow = routes.map(([each]) => (each === 'GET' ? 'GET, HEAD' : each)).join(', ')
   const message = `${shorten(request.method)} is not allowed on this path. Use ${allow}.`
   const error = new InoriginError('method_not_allowed', message)

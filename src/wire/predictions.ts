@@ -39,20 +39,10 @@ export function toPredictionRequest(
 // The next two functions list every field, so that other fields of the host are never sent.
 
 /** Returns a prediction as it is sent. */
-export function toPredictionJson({
-  id,
-  tag,
-  configuration,
-  resources,
-  created,
-}: Prediction): Prediction {
-  return {
-    id,
-    tag,
-    configuration,
-    resources: resources.map(({ type, url, name }) => ({ type, url, name })),
-    created,
-  }
+export function toPredictionJson(prediction: Prediction): Prediction {
+  const { id, tag, configuration, created } = prediction
+  const resources = prediction.resources.map(({ type, url, name }) => ({ type, url, name }))
+  return { id, tag, configuration, resources, created }
 }
 
 /** Returns a predictor as it is sent. */
@@ -78,8 +68,7 @@ type RemoteBody = v.InferOutput<typeof remoteBodySchema>
 
 /** Returns the fields without effect: the server itself chooses the device. */
 export function ignoredByRemote({ acceleration }: RemoteBody): string[] {
-  const isAny = (acceleration ?? '') === '' || /^((local|remote)_)?auto$/.test(acceleration ?? '')
-  return isAny ? [] : ['acceleration']
+  return /^(((local|remote)_)?auto)?$/.test(acceleration ?? '') ? [] : ['acceleration']
 }
 
 /** Converts the body to a request. */
@@ -97,7 +86,7 @@ export function remoteEncoder(tag: Tag, stream: boolean): EventEncoder<RemotePre
     results: readonly RemoteValue[] | null,
     latency: number | null,
     error: string | null,
-  ): string => {
+  ) => {
     const predictionJson = { ...head, results, latency, error, logs: null }
     return stream ? frame(predictionJson, 'prediction') : JSON.stringify(predictionJson)
   }
@@ -105,8 +94,7 @@ export function remoteEncoder(tag: Tag, stream: boolean): EventEncoder<RemotePre
     type: stream ? SSE_TYPE : JSON_TYPE,
     encode(event) {
       if (event.type === 'finish') return prediction(event.results, event.latency, null)
-      if (!stream) return ' '
-      return encodeStatus(event)
+      return stream ? encodeStatus(event) : ' '
     },
     // The status has been sent by now, and clients read the error from this field.
     fail: (error: InoriginError) => prediction(null, null, error.message),

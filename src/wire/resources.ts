@@ -51,7 +51,11 @@ export async function resourceResponse(
     'accept-ranges': 'bytes',
     etag,
   }
-  if (isCached(request.headers, etag)) return notModified({ ...common })
+  if (isCached(request.headers, etag)) {
+    const response = httpResponse(null, { status: 304, headers: common })
+    response.headers.delete('content-type')
+    return response
+  }
   const ranges = isRanged(request, etag)
     ? parseRangeHeader(request.headers.get('range'), bytes)
     : undefined
@@ -64,40 +68,32 @@ export async function resourceResponse(
     })
   }
   const { segments, ...parts } = planBody(ranges, bytes)
-  const headers = {
-    ...common,
-    ...parts.headers,
-    'content-length': String(segmentsLength(segments)),
-  }
+  const lengths = segments.map((one) =>
+    typeof one === 'string' ? one.length : one[1] - one[0] + 1,
+  )
+  const length = lengths.reduce((sum, each) => sum + each, 0)
+  const headers = { ...common, ...parts.headers, 'content-length': String(length) }
   const status = ranges ? 206 : 200
   if (request.method === 'HEAD') return httpResponse(null, { status, headers })
 
   const loading = read().then(({ blob }) => toBlob(blob, segments))
   // The body fails with this error too; this only avoids an unhandled rejection.
   loading.catch(() => undefined)
-  const body = await Promise.race([loading, delay(STATUS_DEADLINE_MS)])
+  const deadline = new Promise<undefined>((resolve) => setTimeout(resolve, STATUS_DEADLINE_MS))
+  const body = await Promise.race([loading, deadline])
   return httpResponse(body ?? pendingBody(loading, cancellation), { status, headers })
 }
 
 /** Returns `true` if the client has the resource. A weak tag counts, as bytes never change. */
 function isCached(headers: Headers, etag: string): boolean {
-  const tags = headers
-    .get('if-none-match')
-    ?.split(',')
-    .map((tag) => tag.trim().replace(/^W\//, ''))
-  return tags?.some((tag) => tag === '*' || tag === etag) ?? false
+  const tags = headers.get('if-none-match')?.split(',') ?? []
+  return tags.some((tag) => ['*', etag].includes(tag.trim().replace(/^W\//, '')))
 }
 
 /** Returns `true` if ranges apply: only for GET, and only if `if-range` is absent or matches. */
 function isRanged({ method, headers }: Request, etag: string): boolean {
   const condition = headers.get('if-range')
   return method === 'GET' && (condition === null || condition.trim() === etag)
-}
-
-function notModified(headers: Record<string, string>): Response {
-  const response = httpResponse(null, { status: 304, headers })
-  response.headers.delete('content-type')
-  return response
 }
 
 const OCTET_STREAM = 'application/octet-stream'
@@ -125,14 +121,6 @@ function planBody(
       `--${boundary}--\r\n`,
     ],
   }
-}
-
-function segmentsLength(segments: readonly BodySegment[]): number {
-  return segments.reduce(
-    (sum, segment) =>
-      sum + (typeof segment === 'string' ? segment.length : segment[1] - segment[0] + 1),
-    0,
-  )
 }
 
 function toBlob(blob: Blob, segments: readonly BodySegment[]): Blob {
@@ -169,10 +157,6 @@ function pendingBody(
   )
 }
 
-function delay(milliseconds: number): Promise<undefined> {
-  return new Promise((resolve) => setTimeout(() => resolve(undefined), milliseconds))
-}
-
 // Parses the `Range` header of a request for a resource (RFC 9110, section 14).
 
 /** Positions of the first and the last byte. */
@@ -188,11 +172,8 @@ const MAX_RANGES = 64
  */
 function parseRangeHeader(header: string | null, size: number): ByteRange[] | undefined {
   const [, list] = /^\s*bytes\s*=(.*)$/i.exec(header ?? '') ?? []
-  const requested =
-    list
-      ?.split(',')
-      .map((one) => one.trim())
-      .filter((one) => one !== '') ?? []
+  const all = list?.split(',').map((one) => one.trim()) ?? []
+  const requested = all.filter((one) => one !== '')
   if (requested.length === 0 || requested.length > MAX_RANGES) return undefined
   const ranges: ByteRange[] = []
   for (const one of requested) {

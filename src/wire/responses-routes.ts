@@ -24,11 +24,12 @@ import {
   responseStreamEncoder,
   type ResponseStreamEncoder,
 } from './responses-encoder.ts'
-import { type InputItem, itemsSchema } from './responses-input.ts'
 import {
   findResponsesConflict,
   ignoredByResponses,
   includesEncryptedReasoning,
+  type InputItem,
+  itemsSchema,
   type ResponsesBody,
   responsesBodySchema,
   responsesFieldNames,

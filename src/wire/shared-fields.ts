@@ -280,14 +280,8 @@ export function toSampling(body: Fields): Sampling {
 
 // Prefill by the client: the completion continues the text of a last assistant message.
 
-/** Messages of the prompt, and the text that the completion continues. */
-interface PrefilledMessages {
-  messages: ChatMessage[]
-  responsePrefix?: string
-}
-
 /** Splits off the last message as the prefilled text. It must be an assistant message of text. */
-export function splitPrefilled(messages: ChatMessage[]): PrefilledMessages {
+export function splitPrefilled(messages: readonly ChatMessage[]) {
   return { messages: messages.slice(0, -1), responsePrefix: messages.at(-1)?.content ?? '' }
 }
 

@@ -9,7 +9,7 @@ import {
   type Matcher,
 } from '../../src/constraint/index.ts'
 import { callableTools, FORMATS, toolConstraint } from '../../src/generation/tools/index.ts'
-import { createToolParser } from '../../src/generation/tools/parser.ts'
+import { ToolParser } from '../../src/generation/tools/parser.ts'
 import type { Tool, ToolUse } from '../../src/types/index.ts'
 import { type Chance, createChance } from './random.ts'
 import { randomParameters, randomSchema, type Schema } from './schemas.ts'
@@ -222,7 +222,7 @@ export const tallyTools = (vocabulary: TokenTable, from: number, count: number):
     if (!ended) return
     tally.texts += 1
     const calls: { name: string; arguments: string }[] = []
-    const parser = createToolParser({ format, tools: callableTools(use) })
+    const parser = new ToolParser({ format, tools: callableTools(use) })
     for (const part of [...parser.push(text), ...parser.end(false)]) {
       if (part.type === 'call') calls.push({ name: part.name, arguments: '' })
       const call = calls.at(-1)

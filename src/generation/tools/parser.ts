@@ -2,7 +2,7 @@
 import type { Tool } from '../../types/index.ts'
 import { partialMatchLength } from '../stop-sequences.ts'
 import type { CallSink, ToolFormat } from './format.ts'
-import { createSource, type Reader, type Source } from './reader.ts'
+import { createSource, type Reader } from './reader.ts'
 
 export type ParsedPart =
   /** Text as it was generated; `from` is the number of characters before it. */
@@ -12,151 +12,130 @@ export type ParsedPart =
   /** End of a call. */
   | { type: 'called' }
 
-interface ToolParser {
+/**
+ * Parses tool calls. Text that begins like a call but is none stays text. White space before,
+ * between and after calls is dropped.
+ */
+export class ToolParser {
+  readonly #format: ToolFormat
+  readonly #keepSpace: boolean
+  readonly #source = createSource()
+  readonly #sink: CallSink
+  readonly #reading: Reader<void>
+  #parts: ParsedPart[] = []
+  /** Position after the last complete call. */
+  #consumed = 0
+  #hasText = false
+  #isInCall = false
+  /** `true` if only white space has followed the last call. */
+  #isAfterCall = false
+
+  /**
+   * @param options.tools The tools that may be called.
+   * @param options.keepSpace `true` if white space before a call is text, since a stop sequence may
+   *   match it. Default: `false`.
+   */
+  constructor(options: { format: ToolFormat; tools: readonly Tool[]; keepSpace?: boolean }) {
+    const { format, tools, keepSpace = false } = options
+    this.#format = format
+    this.#keepSpace = keepSpace
+    this.#sink = this.#createSink(tools)
+    this.#reading = this.#read()
+  }
+
   /** Returns the parts that are certain. Pieces affect only how text is divided into parts. */
-  push(text: string): ParsedPart[]
+  push(text: string): ParsedPart[] {
+    this.#source.text += text
+    return this.#parseMore()
+  }
+
   /**
    * Returns the remaining parts after all text. `isTruncated` is `true` if a token limit ended the
    * answer. An incomplete call is dropped then.
    */
-  end(isTruncated: boolean): ParsedPart[]
-}
+  end(isTruncated: boolean): ParsedPart[] {
+    this.#source.isEnded = true
+    this.#source.isTruncated = isTruncated
+    return this.#parseMore()
+  }
 
-interface ToolParserOptions {
-  format: ToolFormat
-  /** The tools that may be called. */
-  tools: readonly Tool[]
-  /** `true` if white space before a call is text, since a stop sequence may match it. */
-  keepSpace?: boolean
-}
-
-/**
- * Creates a parser of tool calls. Text that begins like a call but is none stays text. White space
- * before, between and after calls is dropped.
- */
-export function createToolParser(options: ToolParserOptions): ToolParser {
-  const source = createSource()
-  let parts: ParsedPart[] = []
-  const reading = readAnswer(source, options, (part) => parts.push(part))
-
-  const parseMore = (): ParsedPart[] => {
-    reading.next()
-    const emitted = parts
-    parts = []
+  #parseMore(): ParsedPart[] {
+    this.#reading.next()
+    const emitted = this.#parts
+    this.#parts = []
     return emitted
   }
-  return {
-    push: (text) => {
-      source.text += text
-      return parseMore()
-    },
-    end: (isTruncated) => {
-      source.isEnded = true
-      source.isTruncated = isTruncated
-      return parseMore()
-    },
-  }
-}
 
-/** State of reading an answer. */
-interface ReadState {
-  /** Position after the last complete call. */
-  consumed: number
-  hasText: boolean
-  isInCall: boolean
-  /** `true` if only white space has followed the last call. */
-  isAfterCall: boolean
-}
-
-function* readAnswer(
-  source: Source,
-  { format, tools, keepSpace = false }: ToolParserOptions,
-  emit: (part: ParsedPart) => void,
-): Reader<void> {
-  const state: ReadState = { consumed: 0, hasText: false, isInCall: false, isAfterCall: false }
-  const sink = createCallSink(source, tools, state, emit)
-
-  for (;;) {
-    dropConsumed(source)
-    const activeTriggers = format.isExclusive && state.hasText ? [] : format.triggers
-    // After a call that a limit ended, a partial trigger is the beginning of another call.
-    const { end, trigger } = findTrigger(
-      source.text,
-      activeTriggers,
-      source.isEnded && !(state.isAfterCall && source.isTruncated),
-    )
-    const textEnd =
-      keepSpace && !state.isAfterCall ? end : source.text.slice(0, end).trimEnd().length
-    if (textEnd > 0) {
-      // White space between a call and this text belongs to neither.
-      if (state.isAfterCall) source.at = source.text.search(/\S/)
-      state.isAfterCall = false
-      emitText(source, state, textEnd, emit)
-    }
-    if (trigger === null) {
-      if (source.isEnded) {
-        if (!state.isAfterCall) emitText(source, state, source.text.length, emit)
-        return
+  *#read(): Reader<void> {
+    const source = this.#source
+    const { isExclusive, triggers } = this.#format
+    for (;;) {
+      source.droppedCharacters += source.at
+      source.text = source.text.slice(source.at)
+      source.at = 0
+      // After a call that a limit ended, a partial trigger is the beginning of another call.
+      const { end, trigger } = findTrigger(
+        source.text,
+        isExclusive && this.#hasText ? [] : triggers,
+        source.isEnded && !(this.#isAfterCall && source.isTruncated),
+      )
+      const keepsSpace = this.#keepSpace && !this.#isAfterCall
+      const textEnd = keepsSpace ? end : source.text.slice(0, end).trimEnd().length
+      if (textEnd > 0) {
+        // White space between a call and this text belongs to neither.
+        if (this.#isAfterCall) source.at = source.text.search(/\S/)
+        this.#isAfterCall = false
+        this.#emitText(textEnd)
       }
-      yield
-      continue
+      if (trigger === null) {
+        if (source.isEnded) {
+          if (!this.#isAfterCall) this.#emitText(source.text.length)
+          return
+        }
+        yield
+        continue
+      }
+      if (isExclusive && this.#hasText) continue
+
+      const start = source.at
+      const triggerEnd = end + trigger.length
+      source.at = triggerEnd
+      this.#consumed = start
+      if (yield* this.#format.read(source, this.#sink, trigger)) continue
+      if (source.isEnded && source.isTruncated) return
+      if (this.#isInCall) this.#sink.done()
+      // This is no call, or has other text after it. Text that belongs to no call is emitted as text.
+      source.at = this.#consumed
+      if (this.#consumed > start) continue
+      this.#isAfterCall = false
+      this.#emitText(triggerEnd)
     }
-    if (format.isExclusive && state.hasText) continue
-
-    const start = source.at
-    source.at = end + trigger.length
-    const triggerEnd = source.at
-    state.consumed = start
-    if (yield* format.read(source, sink, trigger)) continue
-    if (source.isEnded && source.isTruncated) return
-    if (state.isInCall) sink.done()
-    // This is no call, or has other text after it. Text that belongs to no call is emitted as text.
-    source.at = state.consumed
-    if (state.consumed > start) continue
-    state.isAfterCall = false
-    emitText(source, state, triggerEnd, emit)
   }
-}
 
-function emitText(
-  source: Source,
-  state: ReadState,
-  end: number,
-  emit: (part: ParsedPart) => void,
-): void {
-  if (end === source.at) return
-  const text = source.text.slice(source.at, end)
-  emit({ type: 'text', text, from: source.droppedCharacters + source.at })
-  source.at = end
-  state.hasText = true
-}
-
-function createCallSink(
-  source: Source,
-  tools: readonly Tool[],
-  state: ReadState,
-  emit: (part: ParsedPart) => void,
-): CallSink {
-  return {
-    tool: (name) => tools.find((tool) => tool.name === name),
-    call: ({ name }) => {
-      state.isInCall = true
-      emit({ type: 'call', name })
-    },
-    args: (json) => emit({ type: 'arguments', text: json }),
-    done: () => {
-      state.isInCall = false
-      state.isAfterCall = true
-      state.consumed = source.at
-      emit({ type: 'called' })
-    },
+  #emitText(end: number): void {
+    const { text, at, droppedCharacters } = this.#source
+    if (end === at) return
+    this.#parts.push({ type: 'text', text: text.slice(at, end), from: droppedCharacters + at })
+    this.#source.at = end
+    this.#hasText = true
   }
-}
 
-function dropConsumed(source: Source): void {
-  source.droppedCharacters += source.at
-  source.text = source.text.slice(source.at)
-  source.at = 0
+  #createSink(tools: readonly Tool[]): CallSink {
+    return {
+      tool: (name) => tools.find((tool) => tool.name === name),
+      call: ({ name }) => {
+        this.#isInCall = true
+        this.#parts.push({ type: 'call', name })
+      },
+      args: (text) => this.#parts.push({ type: 'arguments', text }),
+      done: () => {
+        this.#isInCall = false
+        this.#isAfterCall = true
+        this.#consumed = this.#source.at
+        this.#parts.push({ type: 'called' })
+      },
+    }
+  }
 }
 
 /** Finds the first trigger, or the position where an incomplete one may begin. */

@@ -104,7 +104,7 @@ type Expected = 'value' | 'element' | 'member' | 'key' | 'colon' | 'more'
  * Otherwise, returns the text that completes the emitted JSON.
  */
 export function* readValue(source: Source, emit: (json: string) => void): Reader<string | null> {
-  const json = createJsonWriter(emit)
+  const json = new JsonWriter(emit)
   for (;;) {
     json.hold(yield* skipSpace(source))
     const next = yield* peek(source)
@@ -132,67 +132,63 @@ export function* readValue(source: Source, emit: (json: string) => void): Reader
 }
 
 /** Emits JSON that is known piece by piece, and knows what may come next in it. */
-interface JsonWriter {
-  readonly expected: Expected
-  /** `true` if a key is expected. */
-  isKey(): boolean
-  isComplete(): boolean
-  /** Keeps text that is emitted with the next token, since JSON allows no trailing comma. */
-  hold(text: string): void
-  /** Emits a token, after which `expected` may come. */
-  write(json: string, expected: Expected): void
-  /** Writes a bracket, colon or comma. Returns `false` if the character is none or not expected. */
-  writeMark(character: string): boolean
-  /** Returns the text that completes the JSON. */
-  completion(): string
-}
+class JsonWriter {
+  expected: Expected = 'value'
+  readonly #emit: (json: string) => void
+  readonly #closers: string[] = []
+  #heldText = ''
 
-function createJsonWriter(emit: (json: string) => void): JsonWriter {
-  const closers: string[] = []
-  let expected: Expected = 'value'
-  let heldText = ''
-
-  const isKey = (): boolean => expected === 'key' || expected === 'member'
-  const write = (json: string, next: Expected): void => {
-    emit(heldText + json)
-    heldText = ''
-    expected = next
+  constructor(emit: (json: string) => void) {
+    this.#emit = emit
   }
-  const canClose = (character: string): boolean =>
-    character === closers.at(-1) &&
-    (expected === 'more' || expected === 'member' || expected === 'element')
 
-  function writeMark(character: string): boolean {
-    if (canClose(character)) write(closers.pop() ?? '', 'more')
-    else if (expected === 'more') {
+  /** `true` if a key is expected. */
+  isKey(): boolean {
+    return this.expected === 'key' || this.expected === 'member'
+  }
+
+  isComplete(): boolean {
+    return this.expected === 'more' && this.#closers.length === 0
+  }
+
+  /** Keeps text that is emitted with the next token, since JSON allows no trailing comma. */
+  hold(text: string): void {
+    this.#heldText += text
+  }
+
+  /** Emits a token, after which `expected` may come. */
+  write(json: string, expected: Expected): void {
+    this.#emit(this.#heldText + json)
+    this.#heldText = ''
+    this.expected = expected
+  }
+
+  /** Writes a bracket, colon or comma. Returns `false` if the character is none or not expected. */
+  writeMark(character: string): boolean {
+    const closer = this.#closers.at(-1)
+    if (character === closer && ['more', 'member', 'element'].includes(this.expected)) {
+      this.#closers.pop()
+      this.write(character, 'more')
+    } else if (this.expected === 'more') {
       if (character !== ',') return false
-      heldText += ','
-      expected = closers.at(-1) === '}' ? 'key' : 'value'
-    } else if (expected === 'colon') {
+      this.hold(',')
+      this.expected = closer === '}' ? 'key' : 'value'
+    } else if (this.expected === 'colon') {
       if (character !== ':') return false
-      write(':', 'value')
+      this.write(':', 'value')
     } else {
-      if (isKey() || (character !== '{' && character !== '[')) return false
-      closers.push(character === '{' ? '}' : ']')
-      write(character, character === '{' ? 'member' : 'element')
+      if (this.isKey() || (character !== '{' && character !== '[')) return false
+      this.#closers.push(character === '{' ? '}' : ']')
+      this.write(character, character === '{' ? 'member' : 'element')
     }
     return true
   }
 
-  return {
-    get expected() {
-      return expected
-    },
-    isKey,
-    isComplete: () => expected === 'more' && closers.length === 0,
-    hold: (text) => void (heldText += text),
-    write,
-    writeMark,
-    completion() {
-      const isValueMissing = expected === 'value' && !heldText.includes(',')
-      const missing = expected === 'colon' ? ':null' : isValueMissing ? 'null' : ''
-      return missing + closers.toReversed().join('')
-    },
+  /** Returns the text that completes the JSON. */
+  completion(): string {
+    const isValueMissing = this.expected === 'value' && !this.#heldText.includes(',')
+    const missing = this.expected === 'colon' ? ':null' : isValueMissing ? 'null' : ''
+    return missing + this.#closers.toReversed().join('')
   }
 }
 

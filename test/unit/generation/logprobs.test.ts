@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { TextChunk } from '../../../src/engine/engine.ts'
-import { createLogprobBuffer } from '../../../src/generation/completion.ts'
+import { LogprobBuffer } from '../../../src/generation/completion.ts'
 import type { TokenLogprob } from '../../../src/types/index.ts'
 import { createChance } from '../../support/random.ts'
 import { runs } from '../../support/runs.ts'
@@ -94,7 +94,7 @@ describe('Tokens stay with their texts', () => {
 })
 
 test('A token without text comes with the next that has some', () => {
-  const buffer = createLogprobBuffer()
+  const buffer = new LogprobBuffer()
   buffer.add({ text: '', tokens: 1, logprobs: [token('')] })
   buffer.add(piece('a'))
   expect(words(buffer.take(0, 0))).toEqual([])

@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest'
-import { createStopMatcher, partialMatchLength } from '../../../src/generation/stop-sequences.ts'
+import { StopMatcher, partialMatchLength } from '../../../src/generation/stop-sequences.ts'
 import { createChance } from '../../support/random.ts'
 import { runs } from '../../support/runs.ts'
 
 /** Returns the text that is shown of these pieces, and the stop sequence that ended it. */
 function run(pieces: readonly string[], stops: readonly string[]): [string, string | null] {
-  const matcher = createStopMatcher(stops)
+  const matcher = new StopMatcher(stops)
   let shown = ''
   for (const piece of pieces) {
     const { text, match } = matcher.push(piece)
@@ -40,7 +40,7 @@ test.each([
 })
 
 test('Text that cannot begin a stop sequence is shown at once', () => {
-  const matcher = createStopMatcher(['STOP', '\n\nUser:'])
+  const matcher = new StopMatcher(['STOP', '\n\nUser:'])
   const shown = ['Hello\n', 'S', 'o', 'S'].map((piece) => matcher.push(piece).text)
   expect(shown).toEqual(['Hello', '\n', 'So', ''])
 })
@@ -84,7 +84,7 @@ test('Hostile stop sequences take time in proportion to the text', { timeout: 60
   const stops = Array.from({ length: 64 }, (_, index) => `${shown}b${shown.slice(index)}`)
   const text = 'a'.repeat(40_000)
   expect(partialMatchLength(text, stops)).toBe(shown.length)
-  const [whole, pieces] = [createStopMatcher(stops), createStopMatcher(stops)]
+  const [whole, pieces] = [new StopMatcher(stops), new StopMatcher(stops)]
   expect(whole.push(text).text).toBe(shown)
   for (const letter of text) pieces.push(letter)
   expect(pieces.flush()).toBe(shown)

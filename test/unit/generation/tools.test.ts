@@ -4,7 +4,7 @@ import { TOOL_FORMATS } from '../../../src/catalog/schema.ts'
 import { writeCalls } from '../../../src/engine/text/template-variables.ts'
 import { findParameters } from '../../../src/generation/tools/format.ts'
 import { detectFormat, FORMATS, type ToolFormat } from '../../../src/generation/tools/index.ts'
-import { createToolParser, type ParsedPart } from '../../../src/generation/tools/parser.ts'
+import { ToolParser, type ParsedPart } from '../../../src/generation/tools/parser.ts'
 import { createChance } from '../../support/random.ts'
 import { runs } from '../../support/runs.ts'
 import { SET, TIME, WEATHER } from './scripted.ts'
@@ -123,7 +123,7 @@ const GOLDEN: Readonly<Record<string, readonly [written: string, calls: Calls, t
 
 /** Parses a text in pieces, and joins texts and arguments that follow each other. */
 function read(name: string, pieces: readonly string[], cut = false): ParsedPart[] {
-  const parser = createToolParser({ format: formatOf(name), tools: TOOLS })
+  const parser = new ToolParser({ format: formatOf(name), tools: TOOLS })
   const all = [...pieces.flatMap((piece) => parser.push(piece)), ...parser.end(cut)]
   const joined: ParsedPart[] = []
   for (const part of all) {
@@ -255,7 +255,7 @@ describe('Incomplete arguments', () => {
 })
 
 test('Arguments are streamed, and text is unless it may begin a call', () => {
-  const parser = createToolParser({ format: formatOf('hermes'), tools: TOOLS })
+  const parser = new ToolParser({ format: formatOf('hermes'), tools: TOOLS })
   expect(parser.push('Hello')).toEqual([{ type: 'text', text: 'Hello', from: 0 }])
   expect(parser.push(' you <too')).toEqual([{ type: 'text', text: ' you', from: 5 }])
   expect(parser.push('n>')).toEqual([{ type: 'text', text: ' <toon>', from: 9 }])

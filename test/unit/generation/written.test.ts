@@ -7,9 +7,9 @@ import {
   type ReasoningPrefix,
   withReasoningPrefix,
 } from '../../../src/generation/plan.ts'
-import { createReasoningSplitter } from '../../../src/generation/reasoning.ts'
+import { ReasoningSplitter } from '../../../src/generation/reasoning.ts'
 import { FORMATS, toolConstraint, type ToolFormat } from '../../../src/generation/tools/index.ts'
-import { createToolParser, type ParsedPart } from '../../../src/generation/tools/parser.ts'
+import { ToolParser, type ParsedPart } from '../../../src/generation/tools/parser.ts'
 import type { Tool, ToolUse } from '../../../src/types/index.ts'
 import { createChance } from '../../support/random.ts'
 import { takes, walk, WASM } from '../../support/random-constraints.ts'
@@ -64,10 +64,10 @@ function read(
   before: ReasoningPrefix,
   written: string,
 ): ParsedPart[] {
-  const parser = createToolParser({ format, tools })
-  const splitter = createReasoningSplitter(TAGS, before.type === 'open')
+  const parser = new ToolParser({ format, tools })
+  const splitter = new ReasoningSplitter(TAGS, before.type === 'open')
   const at = below(written.length + 1)
-  const pieces = [written.slice(0, at), written.slice(at)].map(splitter.push)
+  const pieces = [written.slice(0, at), written.slice(at)].map((piece) => splitter.push(piece))
   return [
     ...[...pieces, splitter.end()].flatMap(({ text }) => parser.push(text)),
     ...parser.end(false),
