@@ -63,16 +63,12 @@ export function createCoalescer(now: () => number = () => performance.now()): Co
 /** Merges two events of the same kind, and of the same call for arguments; otherwise `null`. */
 export function mergeEvents(first: TextEvent, second: GenerationEvent): TextEvent | null {
   if (!('text' in second) || first.type !== second.type) return null
-  const merged = { ...first, text: first.text + second.text, ...mergeTokens(first, second) }
+  const tokens = second.tokens && [...(first.tokens ?? []), ...second.tokens]
+  const merged = { ...first, text: first.text + second.text, ...(tokens && { tokens }) }
   if (merged.type === 'tool_arguments' && second.type === 'tool_arguments') {
     return merged.index === second.index ? merged : null
   }
   if (merged.type !== 'text' || second.type !== 'text') return merged
   const logprobs = merged.logprobs && second.logprobs && [...merged.logprobs, ...second.logprobs]
   return logprobs ? { ...merged, logprobs } : merged
-}
-
-function mergeTokens(first: TextEvent, second: TextEvent): Pick<TextEvent, 'tokens'> {
-  if (!second.tokens) return {}
-  return { tokens: [...(first.tokens ?? []), ...second.tokens] }
 }

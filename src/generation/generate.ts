@@ -1,13 +1,10 @@
 /**
  * Runs one request on an engine and streams the events that the wire encoders serialize.
  *
- * A request passes through this folder in two steps. First, `plan.ts` detects from the chat
- * template and the catalog how the model is given tools and how it reasons. It has the engine build
- * a prompt from the conversation (`prompt.ts`) and builds the constraint of the answer
- * (`constraint.ts`). Every reason to reject a request surfaces there, before weights are needed.
- * Then `completion.ts` processes the pieces that the engine generates. It splits off reasoning
- * (`reasoning-budget.ts`), parses calls as they arrive (`answer.ts`, `tools/`), holds back stop
- * sequences, and assigns logprobs to the text they belong to (both in `text-writer.ts`).
+ * `plan.ts` comes first: it detects how the model is given tools and how it reasons, has the engine
+ * build the prompt, and builds the constraint of the answer. Every reason to reject a request
+ * surfaces there, before weights are needed. Then `completion.ts` turns the pieces that the engine
+ * generates into reasoning, calls, and text up to a stop sequence with its logprobs.
  */
 import type { Engine } from '../engine/engine.ts'
 import { InoriginError } from '../error.ts'

@@ -15,7 +15,6 @@ const MAX_IMAGE_PIXELS = 2 ** 26
 /** Maximum length of a side in pixels. No browser promises to decode longer ones. */
 const MAX_IMAGE_SIDE_PIXELS = 16_384
 
-/** Options of {@link describeImages}. */
 export interface ImageOptions {
   /** Name of the part of the prefix cache. */
   partition?: string

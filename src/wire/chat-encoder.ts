@@ -44,12 +44,8 @@ function createHead(object: string, model: string) {
 }
 
 /** Encodes a chat completion as one JSON body. Spaces are sent ahead of it as heartbeats. */
-export function chatJsonEncoder({
-  model,
-  reasoning,
-  logprobs,
-  calls: callFormat,
-}: ChatEncoderOptions): EventEncoder {
+export function chatJsonEncoder(options: ChatEncoderOptions): EventEncoder {
+  const { model, reasoning, logprobs, calls: callFormat } = options
   const head = createHead('chat.completion', model)
   return jsonEncoder((parts, { reason, usage }) => {
     const text = joinText('text', parts)
@@ -62,12 +58,12 @@ export function chatJsonEncoder({
       refusal: null,
       ...(calls.length > 0 && callFormat.toMessageFields(calls)),
     }
-    const logprobTokens = partsOfType('text', parts).flatMap((part) => part.logprobs)
+    const tokens = partsOfType('text', parts).flatMap((part) => part.logprobs)
     const choice = {
       index: 0,
       message,
       finish_reason: toFinishReason(reason, callFormat),
-      logprobs: logprobs ? toLogprobsJson(logprobTokens) : null,
+      logprobs: toLogprobsJson(logprobs ? tokens : undefined),
     }
     return { ...head, choices: [choice], usage: toUsageJson(usage) }
   })
@@ -86,14 +82,7 @@ export function chatStreamEncoder(
   ): string =>
     frame({
       ...head,
-      choices: [
-        {
-          index: 0,
-          delta,
-          finish_reason: finishReason,
-          logprobs: tokens ? toLogprobsJson(tokens) : null,
-        },
-      ],
+      choices: [{ index: 0, delta, finish_reason: finishReason, logprobs: toLogprobsJson(tokens) }],
       // Only the last chunk has the usage.
       ...(includeUsage && { usage: null }),
     })
@@ -130,12 +119,8 @@ export function chatStreamEncoder(
 }
 
 /** Returns the `logprobs` of a choice. */
-function toLogprobsJson(tokens: readonly TokenLogprob[]) {
-  return {
-    content: tokens.map(toTokenLogprobJson),
-    refusal: null,
-  }
-}
+const toLogprobsJson = (tokens: readonly TokenLogprob[] | undefined) =>
+  tokens ? { content: tokens.map(toTokenLogprobJson), refusal: null } : null
 
 /** Returns a token with its logprob and its alternatives, in the form that all styles use. */
 export function toTokenLogprobJson(token: TokenLogprob) {
@@ -176,15 +161,13 @@ export function createToolCalls(): CallFormat {
     toMessageFields: (calls) => ({ tool_calls: calls.map(toToolCallJson) }),
     toFirstDelta(event) {
       isCustom = event.isCustom
-      return {
-        tool_calls: [{ index: event.index, ...toToolCallJson({ ...event, arguments: '' }) }],
-      }
+      const call = toToolCallJson({ ...event, arguments: '' })
+      return { tool_calls: [{ index: event.index, ...call }] }
     },
-    toDelta: ({ index, text }) => ({
-      tool_calls: [
-        { index, ...(isCustom ? { custom: { input: text } } : { function: { arguments: text } }) },
-      ],
-    }),
+    toDelta({ index, text }) {
+      const call = isCustom ? { custom: { input: text } } : { function: { arguments: text } }
+      return { tool_calls: [{ index, ...call }] }
+    },
   }
 }
 

@@ -1,3 +1,8 @@
+/**
+ * The HTTP API below `/v1`. A handler checks the body by the schema of its style, has the host do
+ * the work, and encodes the events in the same style. Every failure becomes a JSON body that names
+ * the field as the client sent it. This folder knows the host only by its type.
+ */
 import { InoriginError } from '../error.ts'
 import type { Host } from '../types/index.ts'
 import { readBody } from './body.ts'

@@ -117,13 +117,8 @@ const PHASE_TEXT = {
 } as const
 
 /** Formats progress, such as `downloading @acme/tiny 45% 3.1 MB/s`. */
-function formatProgress({
-  tag,
-  phase,
-  loadedBytes,
-  totalBytes,
-  bytesPerSecond,
-}: LoadProgress): string {
+function formatProgress(progress: LoadProgress): string {
+  const { tag, phase, loadedBytes, totalBytes, bytesPerSecond } = progress
   const parts: string[] = [PHASE_TEXT[phase], tag]
   if (totalBytes > 0) parts.push(`${Math.floor((100 * loadedBytes) / totalBytes)}%`)
   if (bytesPerSecond > 0) parts.push(`${(bytesPerSecond / 1e6).toFixed(1)} MB/s`)
@@ -176,14 +171,10 @@ export function findPart(
       return last?.type === 'reasoning' ? last : { type: 'reasoning', text: '' }
     case 'text':
       return last?.type === 'text' ? last : { type: 'text', text: '', logprobs: [] }
-    case 'tool_call':
-      return {
-        type: 'call',
-        id: event.id,
-        name: event.name,
-        arguments: '',
-        isCustom: event.isCustom,
-      }
+    case 'tool_call': {
+      const { id, name, isCustom } = event
+      return { type: 'call', id, name, arguments: '', isCustom }
+    }
     case 'tool_arguments':
       return last?.type === 'call' ? last : undefined
   }

@@ -147,22 +147,11 @@ function createEventNumbers(background: BackgroundHead | undefined) {
   }
 }
 
-interface OutputEncoder {
-  /** Returns the items so far. One that is not closed is incomplete. */
-  items(): StoredItem[]
-  /** Returns the frames of new content, which extends the open item or opens another one. */
-  encode(event: ContentEvent): string
-  /** Closes the open item, if there is one. Returns its last frames. */
-  close(status: 'completed' | 'incomplete'): string
-  /** Closes the last item. An empty completion gets an empty one. */
-  complete(status: 'completed' | 'incomplete'): string
-}
-
 /** Creates an encoder of the items of a response. */
 function createOutputEncoder(
   options: ResponseEncoderOptions,
   encodeEvent: (type: string, fields: object) => string,
-): OutputEncoder {
+) {
   const closed: StoredItem[] = []
   let open: OutputItem | null = null
   const itemIds = options.background && createItemIds(options.background.id)
@@ -172,7 +161,8 @@ function createOutputEncoder(
       .map(([type, fields]) => encodeEvent(type, { output_index: closed.length, ...fields }))
       .join('')
 
-  const close: OutputEncoder['close'] = (status) => {
+  /** Closes the open item, if there is one. Returns its last frames. */
+  const close = (status: 'completed' | 'incomplete'): string => {
     if (!open) return ''
     const doneFrames = encodeItemEvents(itemDoneEvents(open, status))
     closed.push(toItemJson(open, status))
@@ -187,11 +177,15 @@ function createOutputEncoder(
     return doneFrames + encodeItemEvents(itemAddedEvents(open))
   }
 
-  const items = (): StoredItem[] => (open ? [...closed, toItemJson(open, 'incomplete')] : closed)
-  const complete: OutputEncoder['complete'] = (status) =>
+  /** Returns the items so far. One that is not closed is incomplete. */
+  const items = () => (open ? [...closed, toItemJson(open, 'incomplete')] : closed)
+
+  /** Closes the last item. An empty completion gets an empty one. */
+  const complete = (status: 'completed' | 'incomplete'): string =>
     (items().length === 0 ? begin(EMPTY_TEXT) : '') + close(status)
 
-  const encode: OutputEncoder['encode'] = (event) => {
+  /** Returns the frames of new content, which extends the open item or opens another one. */
+  const encode = (event: ContentEvent): string => {
     const logprobs = logprobsOf(event)
     if ('text' in event && event.text === '' && logprobs.length === 0) return ''
     if (event.type === 'reasoning' && !options.reasoning) return ''
@@ -290,10 +284,7 @@ function toLogprobs(logprobs: readonly TokenLogprob[]) {
 /** Returns the events that open an empty item. */
 function itemAddedEvents(item: OutputItem): ResponseEvent[] {
   const { id: item_id, part } = item
-  const added = (itemJson: StoredItem): ResponseEvent => [
-    'response.output_item.added',
-    { item: itemJson },
-  ]
+  const added = (json: StoredItem): ResponseEvent => ['response.output_item.added', { item: json }]
   if (part.type === 'call') return [added(toItemJson(item, 'in_progress'))]
   const { part: name, position } = EVENTS[part.type]
   return [

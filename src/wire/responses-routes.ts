@@ -4,8 +4,6 @@ import { InoriginError } from '../error.ts'
 import type {
   BackgroundLog,
   BackgroundResponse,
-  Caller,
-  Host,
   StoredItem,
   StoredResponse,
 } from '../types/index.ts'
@@ -62,6 +60,7 @@ interface ResolvedInput {
 }
 
 type RawItem = Readonly<Record<string, unknown>>
+type HostContext = Pick<RouteContext, 'host' | 'caller'>
 
 /**
  * Resolves with the input of a body and the stored items that it refers to. `sent` is the body
@@ -70,12 +69,11 @@ type RawItem = Readonly<Record<string, unknown>>
 async function resolveInput(
   { input, previous_response_id: previous }: ResponsesBody,
   sent: unknown,
-  host: Host,
-  caller: Caller,
+  context: HostContext,
 ): Promise<ResolvedInput> {
   const sentItems = toRawItems(sent)
-  const previousItems = previous ? await loadPreviousItems(previous, host, caller) : []
-  const storedById = await loadReferencedItems(sentItems, host, caller)
+  const previousItems = previous ? await loadPreviousItems(previous, context) : []
+  const storedById = await loadReferencedItems(sentItems, context)
   const items = [
     ...parseItems(previousItems).map((item) => ({ item, path: 'previous_response_id' })),
     ...(typeof input === 'string'
@@ -93,12 +91,8 @@ async function resolveInput(
 }
 
 /** Resolves with all items of a stored response: its input and its output. */
-async function loadPreviousItems(
-  previous: string,
-  host: Host,
-  caller: Caller,
-): Promise<StoredItem[]> {
-  const response = await findResponse(previous, host, caller)
+async function loadPreviousItems(previous: string, context: HostContext): Promise<StoredItem[]> {
+  const response = await findResponse(previous, context)
   if (response) {
     assertFinished(response)
     return [...response.input, ...response.output]
@@ -111,11 +105,8 @@ async function loadPreviousItems(
 }
 
 /** Resolves with the stored items that the input refers to, by id. */
-async function loadReferencedItems(
-  sentItems: readonly RawItem[],
-  host: Host,
-  caller: Caller,
-): Promise<Map<unknown, StoredItem>> {
+async function loadReferencedItems(sentItems: readonly RawItem[], context: HostContext) {
+  const { host, caller } = context
   const paramById = new Map<string, string>()
   for (const [index, item] of sentItems.entries()) {
     if (!isReference(item)) continue
@@ -129,9 +120,11 @@ async function loadReferencedItems(
     paramById.set(itemId, param)
   }
   const found = paramById.size > 0 ? await host.getStoredItems([...paramById.keys()], caller) : []
-  const storedById = new Map(found.flatMap((item) => (item ? [[item.id, item]] : [])))
+  const storedById = new Map<unknown, StoredItem>(
+    found.flatMap((item) => (item ? [[item.id, item]] : [])),
+  )
   for (const [itemId, param] of paramById) {
-    const item = storedById.get(itemId) ?? (await findBackgroundItem(itemId, host, caller))
+    const item = storedById.get(itemId) ?? (await findBackgroundItem(itemId, context))
     if (item) {
       storedById.set(itemId, item)
       continue
@@ -143,13 +136,8 @@ async function loadReferencedItems(
 }
 
 /** Resolves with a stored response. Rejects with `not_found` if there is none. */
-async function getStoredResponse(
-  name: string,
-  host: Host,
-  caller: Caller,
-): Promise<StoredResponse> {
-  return (await findResponse(name, host, caller)) ?? throwNotStored(name)
-}
+const getStoredResponse = async (name: string, context: HostContext): Promise<StoredResponse> =>
+  (await findResponse(name, context)) ?? throwNotStored(name)
 
 /** Throws `not_found` for a response that is not stored. */
 function throwNotStored(name: string): never {
@@ -213,12 +201,9 @@ function withIdAndType(item: RawItem): StoredItem {
 const STORE_TIMEOUT_MS = 2_000
 
 async function parseResponsesRequest(context: RouteContext) {
-  const { fields, sent, ignored } = await readBody(
-    context,
-    responsesBodySchema,
-    findResponsesConflict,
-  )
-  const resolved = await resolveInput(fields, sent, context.host, context.caller)
+  const body = await readBody(context, responsesBodySchema, findResponsesConflict)
+  const { fields, sent, ignored } = body
+  const resolved = await resolveInput(fields, sent, context)
   return {
     fields,
     resolved,
@@ -231,7 +216,7 @@ async function parseResponsesRequest(context: RouteContext) {
 const createResponse: RouteHandler = async (context) => {
   const { fields, resolved, ...parsed } = await parseResponsesRequest(context)
   if (fields.background) return respondInBackground(parsed, fields, resolved.stored, context)
-  const store = createResponseStore(resolved, context.host, context.caller)
+  const store = createResponseStore(resolved.stored, context)
   const options = { ...toEncoderOptions(fields), ...(fields.store !== false && { store }) }
   const encoder = fields.stream ? responseStreamEncoder(options) : responseJsonEncoder(options)
   return respondWithGeneration(parsed, encoder, context)
@@ -241,11 +226,8 @@ const createResponse: RouteHandler = async (context) => {
  * Returns a function that stores a response with its whole input. It resolves with `false` instead
  * of rejecting, so that the response never fails because of it.
  */
-function createResponseStore(
-  { stored: input }: ResolvedInput,
-  host: Host,
-  { key, client }: Caller,
-) {
+function createResponseStore(input: readonly StoredItem[], { host, caller: own }: HostContext) {
+  const { key, client } = own
   return async (body: ResponseJson): Promise<boolean> => {
     // The request's own signal is not used: a client that left may later refer to the response.
     const signal = AbortSignal.timeout(STORE_TIMEOUT_MS)
@@ -265,7 +247,7 @@ const getResponse: RouteHandler = async (context) => {
   const { request, param, host, caller } = context
   const query = new URL(request.url).searchParams
   if (query.get('stream') !== 'true')
-    return jsonResponse((await getStoredResponse(param, host, caller)).body)
+    return jsonResponse((await getStoredResponse(param, context)).body)
   if (!(await host.getStoredResponse(param, caller)))
     return followResponse(param, toSequenceNumber(query), context)
   const what = 'Only responses that were created with background: true can be streamed again.'
@@ -283,9 +265,10 @@ function toSequenceNumber(query: URLSearchParams): number {
   throw invalidQuery('starting_after', 'an integer of at least 0', after)
 }
 
-const cancelResponse: RouteHandler = async ({ param, host, caller }) => {
+const cancelResponse: RouteHandler = async (context) => {
+  const { param, host, caller } = context
   const isCanceled = await host.cancelBackground(param, caller)
-  const { body } = await getStoredResponse(param, host, caller)
+  const { body } = await getStoredResponse(param, context)
   if (isCanceled) return jsonResponse(body)
   const what = 'Only responses that were created with background: true can be canceled.'
   throw new InoriginError('invalid_request', `${what} Abort the request instead.`, {
@@ -300,9 +283,9 @@ const deleteResponse: RouteHandler = async ({ param: id, host, caller }) => {
   return jsonResponse({ id, object: 'response', deleted: true })
 }
 
-const listInputItems: RouteHandler = async ({ request, param, host, caller }) => {
-  const { input } = await getStoredResponse(param, host, caller)
-  return jsonResponse(toItemPage(input, new URL(request.url).searchParams))
+const listInputItems: RouteHandler = async (context) => {
+  const { input } = await getStoredResponse(context.param, context)
+  return jsonResponse(toItemPage(input, new URL(context.request.url).searchParams))
 }
 
 /** Returns one page of the items, by default the last item first. */
@@ -405,8 +388,7 @@ function openEncoder(
 /** Resolves with a response that is stored in memory or in the background; `null` if none is. */
 async function findResponse(
   responseId: string,
-  host: Host,
-  caller: Caller,
+  { host, caller }: HostContext,
 ): Promise<StoredResponse | null> {
   const stored = await host.getStoredResponse(responseId, caller)
   if (stored) return stored
@@ -419,8 +401,7 @@ async function findResponse(
 /** Resolves with an output item of a background response; `null` if there is none with that id. */
 async function findBackgroundItem(
   itemId: string,
-  host: Host,
-  caller: Caller,
+  { host, caller }: HostContext,
 ): Promise<StoredItem | null> {
   const responseId = findResponseId(itemId)
   const log = responseId === null ? null : await host.getBackground(responseId, caller)

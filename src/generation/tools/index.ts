@@ -1,8 +1,7 @@
 /**
- * The formats in which models call tools. Each (`hermes.ts` and the files next to it) defines how
- * to detect it in a chat template, the constraints of an answer, and how to read and write a call.
- * Calls are parsed while they arrive: `parser.ts` finds a format's triggers. The readers are
- * generators that wait for more text where they need it (`reader.ts`).
+ * The formats in which models call tools. Each defines how to detect it in a chat template, the
+ * constraints of an answer, and how to read and write a call. Calls are parsed while they arrive:
+ * `parser.ts` finds a format's triggers, and readers wait for more text where they need it.
  */
 import { granite, llama } from './json.ts'
 import { hermes, xml } from './tagged.ts'
