@@ -1,7 +1,7 @@
 /** The answering side of a port that carries one request. */
 import { InoriginError } from '../error.ts'
-import type { Caller, EventStream, MethodKind, MethodTable } from '../types/index.ts'
-import { openEventWriter, type EventWriter } from './port.ts'
+import type { Caller, EventStream, MethodKind, MethodTable, RemoteStream } from '../types/index.ts'
+import { EventWriter } from './port.ts'
 import { watchLivenessLock } from './locks.ts'
 import { HEARTBEAT_INTERVAL_MS, PROTOCOL, type AnswerMessage, type AskMessage } from './protocol.ts'
 
@@ -73,28 +73,23 @@ export function answer<Service extends object>(
   })
 }
 
-/** The way of a stream's events to the asking side, which opens it when it reads them. */
-interface Pipe {
-  open(eventPort: MessagePort, credit: number): void
-  /** Writes the events once the pipe is open. If that never happens, it closes them on abort. */
-  write(events: AsyncIterable<unknown>): Promise<void>
-  handOver: NonNullable<Caller['handOver']>
-}
-
-function createPipe(signal: AbortSignal): Pipe {
+/** Returns the way of a stream's events to the asking side, which opens it when it reads them. */
+function createPipe(signal: AbortSignal) {
   let resolve = (_writer: EventWriter | undefined) => {}
   /** Writer of the events; `undefined` if the request is canceled before the pipe is open. */
   const opened = new Promise<EventWriter | undefined>((settle) => (resolve = settle))
   signal.addEventListener('abort', () => resolve(undefined))
   return {
-    open: (eventPort, credit) => resolve(openEventWriter(eventPort, credit, signal)),
-    async write(events) {
+    open: (eventPort: MessagePort, credit: number) =>
+      resolve(new EventWriter(eventPort, credit, signal)),
+    /** Writes the events once the pipe is open. If that never happens, it closes them on abort. */
+    async write(events: AsyncIterable<unknown>): Promise<void> {
       const writer = await opened
       if (writer) await writer.write(events)
       // Nobody reads the stream, so it must free its resources.
       else await events[Symbol.asyncIterator]().return?.()
     },
-    async handOver(stream) {
+    async handOver(stream: RemoteStream<unknown>): Promise<void> {
       const { port1, port2 } = new MessageChannel()
       const writer = await opened
       writer?.handOver(port1)

@@ -29,7 +29,7 @@ export function predictDirectly(
   link: Link,
   host: DirectHost,
 ): Pick<HostService, 'predict' | 'predictNext'> {
-  const directLinks = createDirectLinks(link, host)
+  const directLinks = new DirectLinks(link, host)
 
   /** Calls the worker over its direct port, or the host if there is none or it fails. */
   async function call<Result>(
@@ -85,26 +85,57 @@ export function predictDirectly(
   }
 }
 
-interface DirectLinks {
+/** The direct links of a page by predictor and configuration. */
+class DirectLinks {
+  #link: Link
+  #host: DirectHost
+  /** Direct links by key; `undefined` while the page waits for the port. */
+  #links = new Map<string, DirectLink | undefined>()
+
+  constructor(link: Link, host: DirectHost) {
+    this.#link = link
+    this.#host = host
+  }
+
   /** Returns the direct link to the predictor; `undefined` if there is none yet. */
-  get(tag: Tag, configuration: string | undefined): DirectLink | undefined
+  get(tag: Tag, configuration: string | undefined): DirectLink | undefined {
+    return this.#links.get(keyOf(tag, configuration))
+  }
+
   /** Forgets the direct link, so that the next prediction goes to the host. */
-  drop(tag: Tag, configuration: string | undefined, directLink: DirectLink): void
+  drop(tag: Tag, configuration: string | undefined, directLink: DirectLink | undefined): void {
+    const key = keyOf(tag, configuration)
+    if (this.#links.get(key) === directLink) this.#links.delete(key)
+  }
+
   /** Requests a direct port from the host, and uses it until the predictor is unloaded. */
-  open(
+  async open(
     tag: Tag,
     configuration: string | undefined,
     progress: LoadProgress | undefined,
-  ): Promise<void>
-}
+  ): Promise<void> {
+    const key = keyOf(tag, configuration)
+    if (this.#links.has(key)) return
+    let directLink: DirectLink | undefined
+    this.#links.set(key, directLink)
+    const ended = new AbortController()
+    const onEvent = (port: MessagePort) => {
+      directLink = { predictor: this.#connect(port, ended.signal), progress }
+      this.#links.set(key, directLink)
+    }
+    try {
+      const { signal } = new AbortController()
+      await this.#host.openDirectPort(tag, configuration, { key: null, signal, onEvent })
+    } catch (error) {
+      ended.abort(error)
+    } finally {
+      this.drop(tag, configuration, directLink)
+    }
+  }
 
-function createDirectLinks(link: Link, host: DirectHost): DirectLinks {
-  /** Direct links by tag and configuration; `undefined` while the page waits for the port. */
-  const directLinks = new Map<string, DirectLink | undefined>()
-
-  function connectTo(port: MessagePort, endSignal: AbortSignal): DirectPredictor {
+  #connect(port: MessagePort, endSignal: AbortSignal): DirectPredictor {
     const workerLink: Link = {
-      ...link,
+      ...this.#link,
       connect: (request) => port.postMessage(null, [request]),
       maxAttempts: 1,
       ackTimeoutMs: DIRECT_ACK_TIMEOUT_MS,
@@ -113,33 +144,6 @@ function createDirectLinks(link: Link, host: DirectHost): DirectLinks {
       endSignal,
     }
     return remote<DirectPredictor>(workerLink, DIRECT_METHODS)
-  }
-
-  return {
-    get: (tag, configuration) => directLinks.get(keyOf(tag, configuration)),
-    drop(tag, configuration, directLink) {
-      const key = keyOf(tag, configuration)
-      if (directLinks.get(key) === directLink) directLinks.delete(key)
-    },
-    async open(tag, configuration, progress) {
-      const key = keyOf(tag, configuration)
-      if (directLinks.has(key)) return
-      let directLink: DirectLink | undefined
-      directLinks.set(key, directLink)
-      const ended = new AbortController()
-      const onEvent = (port: MessagePort) => {
-        directLink = { predictor: connectTo(port, ended.signal), progress }
-        directLinks.set(key, directLink)
-      }
-      try {
-        const { signal } = new AbortController()
-        await host.openDirectPort(tag, configuration, { key: null, signal, onEvent })
-      } catch (error) {
-        ended.abort(error)
-      } finally {
-        if (directLinks.get(key) === directLink) directLinks.delete(key)
-      }
-    },
   }
 }
 

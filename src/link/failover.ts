@@ -2,7 +2,7 @@
  * Lets streams survive the death of their host. The asking side keeps the request. The next host
  * starts embeddings and predictions anew, because they have a single result. It continues a
  * generation: it computes the tokens that arrived as part of the prompt, sends their events again,
- * of which `delivery.ts` drops those that were delivered, and generates the rest.
+ * of which `Delivery` drops those that were delivered, and generates the rest.
  */
 import { InoriginError } from '../error.ts'
 import type {
@@ -34,7 +34,7 @@ export function withFailover(host: Host): Host {
   return {
     ...host,
     generate: (request, caller) =>
-      continueGeneration(host.generate, withSeed(request), caller, createDelivery()),
+      continueGeneration(host.generate, withSeed(request), caller, new Delivery()),
     followBackground: (id, skippedEvents, caller) =>
       followBackground(host, id, skippedEvents, caller),
     embed: (request, caller) =>
@@ -62,7 +62,7 @@ export function continueGeneration(
       delivery.canContinue && (isHostGone(error) || isModelLost(error, delivery.hasStarted)),
     openElsewhere: (error) =>
       error instanceof InoriginError && error.mayContinueUpstream === true && delivery.interrupt(),
-    select: delivery.select,
+    select: (event) => delivery.select(event),
   })
 }
 
@@ -160,24 +160,6 @@ function createModelLossCheck(): (error: unknown, hasStarted: boolean) => boolea
 
 const createSeed = (): number => crypto.getRandomValues(new Uint32Array(1))[0] as number
 
-// Keeps what was delivered of a generation, so that another host can continue it.
-
-export interface Delivery {
-  /** `true` once prefill had started on a host. */
-  readonly hasStarted: boolean
-  /** `false` once another server has sent content, which no host can continue or repeat. */
-  readonly canContinue: boolean
-  /**
-   * Has an upstream server continue from now on. Returns `false` if no server could: before the
-   * start, within reasoning, after a tool call, and if one has already tried.
-   */
-  interrupt(): boolean
-  /** Returns the fields of the request with which the next host or server continues. */
-  resumption(): Pick<GenerationRequest, 'resumeTokens' | 'interrupted'>
-  /** Returns the part of an event that was not delivered before; `null` if there is none. */
-  select(event: GenerationEvent): GenerationEvent | null
-}
-
 /** Amounts of content. A host that continues sends the same content again, in other pieces. */
 interface Amounts {
   /** UTF-16 units of reasoning, text and arguments. */
@@ -188,61 +170,105 @@ interface Amounts {
 
 type TextEvent = Extract<ContentEvent, { text: string }>
 
-export function createDelivery(): Delivery {
-  const content = createContentLog()
-  const { delivered } = content
-  let started: Pick<Usage, 'promptTokens' | 'cachedTokens'> | null = null
-  let isUpstream = false
+/** What was delivered of a generation, from which another host can continue it. */
+export class Delivery {
+  #started: Pick<Usage, 'promptTokens' | 'cachedTokens'> | null = null
+  #isUpstream = false
   /** `true` once an upstream server continues an answer that a host began. */
-  let isInterrupted = false
+  #isInterrupted = false
+  #tokens: number[] = []
+  #delivered: Delivered = { ...noContent(), text: '', tokens: 0, reasoningTokens: 0 }
+  /** Content of the present host so far. */
+  #received = noContent()
+  /** Number of tokens of the present host so far. */
+  #receivedTokens = 0
 
-  /** Returns the output tokens of both, if a host began the answer and a server continued it. */
-  function totalOutput(usage: Usage): Pick<Usage, 'completionTokens' | 'reasoningTokens'> {
-    if (!isInterrupted) return usage
-    return {
-      completionTokens: usage.completionTokens + delivered.tokens,
-      reasoningTokens: usage.reasoningTokens + delivered.reasoningTokens,
+  /** `true` once prefill had started on a host. */
+  get hasStarted(): boolean {
+    return this.#started !== null
+  }
+
+  /** `false` once another server has sent content, which no host can continue or repeat. */
+  get canContinue(): boolean {
+    const { characters, calls } = this.#delivered
+    return !this.#isUpstream || (characters === 0 && calls === 0)
+  }
+
+  /**
+   * Has an upstream server continue from now on. Returns `false` if no server could: before the
+   * start, within reasoning, after a tool call, and if one has already tried.
+   */
+  interrupt(): boolean {
+    const { characters, calls, text } = this.#delivered
+    const isText = calls === 0 && (text !== '' || characters === 0)
+    const isPossible = this.hasStarted && !this.#isUpstream && !this.#isInterrupted && isText
+    this.#isInterrupted ||= isPossible
+    return isPossible
+  }
+
+  /** Returns the fields of the request with which the next host or server continues. */
+  resumption(): Pick<GenerationRequest, 'resumeTokens' | 'interrupted'> {
+    const { text, tokens } = this.#delivered
+    this.#received = this.#isInterrupted ? { ...this.#delivered } : noContent()
+    if (this.#isInterrupted) return { interrupted: { text, tokens } }
+    this.#receivedTokens = 0
+    return this.#tokens.length > 0 ? { resumeTokens: [...this.#tokens] } : {}
+  }
+
+  /** Returns the part of an event that was not delivered before; `null` if there is none. */
+  select(event: GenerationEvent): GenerationEvent | null {
+    switch (event.type) {
+      case 'start':
+        if (this.#started) return null
+        this.#started = { promptTokens: event.promptTokens, cachedTokens: event.cachedTokens }
+        return event
+      case 'progress':
+        return this.#started ? { type: 'heartbeat' } : event
+      case 'heartbeat':
+        return event
+      case 'served_by':
+        this.#isUpstream = event.servedBy === 'upstream'
+        return event
+      case 'finish':
+        // The next host prefills the prompt anew, or has parts of it in its own prefix cache.
+        return { ...event, usage: { ...this.#totalUsage(event.usage), ...this.#started } }
+      default:
+        return this.#selectContent(event)
     }
   }
 
-  return {
-    get hasStarted() {
-      return started !== null
-    },
-    get canContinue() {
-      return !isUpstream || (delivered.characters === 0 && delivered.calls === 0)
-    },
-    interrupt() {
-      const isText = delivered.calls === 0 && (delivered.text !== '' || delivered.characters === 0)
-      const isPossible = started !== null && !isUpstream && !isInterrupted && isText
-      isInterrupted ||= isPossible
-      return isPossible
-    },
-    resumption() {
-      const resumeTokens = content.restart(isInterrupted)
-      if (isInterrupted) return { interrupted: { text: delivered.text, tokens: delivered.tokens } }
-      return resumeTokens.length > 0 ? { resumeTokens } : {}
-    },
-    select(event) {
-      switch (event.type) {
-        case 'start':
-          if (started) return null
-          started = { promptTokens: event.promptTokens, cachedTokens: event.cachedTokens }
-          return event
-        case 'progress':
-          return started ? { type: 'heartbeat' } : event
-        case 'heartbeat':
-          return event
-        case 'served_by':
-          isUpstream = event.servedBy === 'upstream'
-          return event
-        case 'finish':
-          // The next host prefills the prompt anew, or has parts of it in its own prefix cache.
-          return { ...event, usage: { ...event.usage, ...totalOutput(event.usage), ...started } }
-        default:
-          return content.select(event)
-      }
-    },
+  /** Returns the output tokens of both, if a host began the answer and a server continued it. */
+  #totalUsage(usage: Usage): Usage {
+    if (!this.#isInterrupted) return usage
+    const { tokens, reasoningTokens } = this.#delivered
+    return {
+      ...usage,
+      completionTokens: usage.completionTokens + tokens,
+      reasoningTokens: usage.reasoningTokens + reasoningTokens,
+    }
+  }
+
+  #selectContent(event: ContentEvent): ContentEvent | null {
+    const { tokens: ids = [] } = event
+    const delivered = this.#delivered
+    this.#tokens.splice(this.#receivedTokens, ids.length, ...ids)
+    this.#receivedTokens += ids.length
+    const selected = 'text' in event ? cut(event, this.#received, delivered) : event
+    this.#received = addContent(this.#received, event)
+    const isNew = 'text' in event ? selected !== null : this.#received.calls > delivered.calls
+    for (const key of AMOUNTS) delivered[key] = Math.max(delivered[key], this.#received[key])
+    if (!isNew || !selected) return null
+    if (selected.type === 'text') delivered.text += selected.text
+    return this.#withNewTokens(selected)
+  }
+
+  /** Replaces the tokens of an event by those that no delivered event had. */
+  #withNewTokens(event: ContentEvent): ContentEvent {
+    const { tokens: _, ...content } = event
+    const newTokens = this.#tokens.slice(this.#delivered.tokens)
+    this.#delivered.tokens = this.#tokens.length
+    if (event.type === 'reasoning') this.#delivered.reasoningTokens += newTokens.length
+    return newTokens.length > 0 ? { ...content, tokens: newTokens } : content
   }
 }
 
@@ -253,56 +279,6 @@ interface Delivered extends Amounts {
   /** Number of tokens that were delivered with an event. */
   tokens: number
   reasoningTokens: number
-}
-
-interface ContentLog {
-  readonly delivered: Readonly<Delivered>
-  /** Returns the part of the content that was not delivered before; `null` if there is none. */
-  select(event: ContentEvent): ContentEvent | null
-  /**
-   * Expects the content of another host or server, with `isContinued` only what was not delivered.
-   * Returns the tokens so far.
-   */
-  restart(isContinued: boolean): number[]
-}
-
-function createContentLog(): ContentLog {
-  const tokens: number[] = []
-  const delivered: Delivered = { ...noContent(), text: '', tokens: 0, reasoningTokens: 0 }
-  /** Content of the present host so far. */
-  let received = noContent()
-  /** Tokens of the present host so far. */
-  let receivedTokens = 0
-
-  /** Replaces the tokens of an event by those that no delivered event had. */
-  function withNewTokens(event: ContentEvent): ContentEvent {
-    const { tokens: _, ...content } = event
-    const newTokens = tokens.slice(delivered.tokens)
-    delivered.tokens = tokens.length
-    if (event.type === 'reasoning') delivered.reasoningTokens += newTokens.length
-    return newTokens.length > 0 ? { ...content, tokens: newTokens } : content
-  }
-
-  return {
-    delivered,
-    select(event) {
-      const { tokens: ids = [] } = event
-      tokens.splice(receivedTokens, ids.length, ...ids)
-      receivedTokens += ids.length
-      const selected = 'text' in event ? cut(event, received, delivered) : event
-      received = addContent(received, event)
-      const isNew = 'text' in event ? selected !== null : received.calls > delivered.calls
-      for (const key of AMOUNTS) delivered[key] = Math.max(delivered[key], received[key])
-      if (!isNew || !selected) return null
-      if (selected.type === 'text') delivered.text += selected.text
-      return withNewTokens(selected)
-    },
-    restart(isContinued) {
-      received = isContinued ? { ...delivered } : noContent()
-      if (!isContinued) receivedTokens = 0
-      return [...tokens]
-    },
-  }
 }
 
 const AMOUNTS = ['characters', 'calls', 'logprobs'] as const satisfies (keyof Amounts)[]

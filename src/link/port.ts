@@ -1,7 +1,7 @@
 /** Finds a thread that acknowledges a request, and receives its messages. */
 import { InoriginError } from '../error.ts'
 import type { Caller } from '../types/index.ts'
-import { hostGone, isUnreachable, type Link, unreachable } from './link.ts'
+import { hostGone, isUnreachable, type Link, type PortEvents, unreachable } from './link.ts'
 import { currentLocks, watchLivenessLock } from './locks.ts'
 import {
   type AnswerMessage,
@@ -13,21 +13,6 @@ import {
 
 /** A message of the answering side, or an event from an event port. */
 type Arrived = AnswerMessage | ArrivedEvent
-
-/** An acknowledged port that returns its messages, and the events of its stream, in order. */
-export interface RequestPort {
-  /** Has the other side write the events of the stream to a port of its own. */
-  pipe(eventPort: MessagePort): void
-  /** Opens a port for the events of the stream, which `next` then returns. */
-  receiveEvents(): void
-  /**
-   * Resolves with the next message. Rejects if the request fails or the timeout in milliseconds
-   * passes, but returns all messages that arrived before.
-   */
-  next(timeoutMs?: number): Promise<Arrived>
-  /** Closes the ports, and cancels the request if it is still running. */
-  close(): void
-}
 
 /** Initial credit for events. */
 const DEFAULT_WINDOW_EVENTS = 64
@@ -53,11 +38,11 @@ export async function openRequest(
   for (let attempt = 0; ; attempt += 1) {
     if (signal.aborted) throw InoriginError.from(signal.reason)
     const { port1, port2 } = new MessageChannel()
-    const request = createRequestPort(port1, link, method, signal)
+    const request = new RequestPort(port1, link, method, signal)
     try {
       port1.postMessage(message)
-      await Promise.race([link.connect(port2, attempt), request.acknowledgment.received])
-      await request.acknowledgment.wait(link.ackTimeoutMs)
+      await Promise.race([link.connect(port2, attempt), request.acknowledged])
+      await request.waitForAck(link.ackTimeoutMs)
       return request
     } catch (error) {
       request.close()
@@ -66,66 +51,99 @@ export async function openRequest(
   }
 }
 
-interface UnacknowledgedPort extends RequestPort {
-  acknowledgment: Acknowledgment
-}
+/** A port that returns the messages of a request, and the events of its stream, in order. */
+export class RequestPort {
+  readonly acknowledged: Promise<void>
+  #port: MessagePort
+  #link: Link
+  #listener: PortEvents | undefined
+  #inbox = new Inbox<Arrived>()
+  #closing = new AbortController()
+  #resolveAck = (): void => {}
+  #rejectAck = (_error: unknown): void => {}
+  #stopAckTimeout: (() => void) | undefined
 
-function createRequestPort(
-  port: MessagePort,
-  link: Link,
-  method: string,
-  signal: AbortSignal,
-): UnacknowledgedPort {
-  const inbox = createInbox<Arrived>()
-  const closing = new AbortController()
-  const listener = link.onOpen?.(method)
-  const acknowledgment = createAcknowledgment(() => close(unreachable()))
-  const send = (message: AskMessage, ports: MessagePort[] = []) => port.postMessage(message, ports)
-  const pipe = (eventPort: MessagePort) =>
-    send({ type: 'pipe', credit: link.window ?? DEFAULT_WINDOW_EVENTS }, [eventPort])
-
-  function close(error: unknown = new InoriginError('aborted', 'The request was canceled.')): void {
-    if (closing.signal.aborted) return
-    closing.abort()
-    inbox.fail(error)
-    acknowledgment.reject(error)
-    listener?.onClose()
-    send({ type: 'cancel' })
-    port.close()
+  constructor(port: MessagePort, link: Link, method: string, signal: AbortSignal) {
+    this.#port = port
+    this.#link = link
+    this.#listener = link.onOpen?.(method)
+    this.acknowledged = new Promise((...callbacks) => {
+      ;[this.#resolveAck, this.#rejectAck] = callbacks
+    })
+    // Nobody awaits the acknowledgment of a port that is closed before it.
+    this.acknowledged.catch(() => undefined)
+    const closing = this.#closing.signal
+    failOnAbort(signal, closing, (reason) => this.close(InoriginError.from(reason)))
+    if (link.endSignal) failOnAbort(link.endSignal, closing, (reason) => this.close(reason))
+    port.onmessage = ({ data }: MessageEvent<AnswerMessage>) => this.#handleMessage(data)
   }
 
-  function handleMessage(message: AnswerMessage): void {
-    if (message.type === 'ack') return handleAck(message.life)
-    if (message.type === 'starting') return acknowledgment.setTimeout(STARTUP_ACK_TIMEOUT_MS)
-    if (message.type === 'moved') return close(unreachable())
-    if (message.type === 'error') return close(InoriginError.fromRecord(message.error))
-    if (message.type === 'result') listener?.onResult?.()
+  /** Waits for the acknowledgment, with a timeout in milliseconds if none was set before. */
+  async waitForAck(timeoutMs: number): Promise<void> {
+    if (!this.#stopAckTimeout) this.#startAckTimeout(timeoutMs)
+    await this.acknowledged.finally(() => this.#stopAckTimeout?.())
+  }
+
+  /** Has the other side write the events of the stream to a port of its own. */
+  pipe(eventPort: MessagePort): void {
+    this.#send({ type: 'pipe', credit: this.#link.window ?? DEFAULT_WINDOW_EVENTS }, [eventPort])
+  }
+
+  /** Opens a port for the events of the stream, which `next` then returns. */
+  receiveEvents(): void {
+    const { port1, port2 } = new MessageChannel()
+    readPort(port1, (event) => this.#inbox.push(event), this.#closing.signal)
+    this.pipe(port2)
+  }
+
+  /**
+   * Resolves with the next message. Rejects if the request fails or the timeout in milliseconds
+   * passes, but returns all messages that arrived before.
+   */
+  next(timeoutMs?: number): Promise<Arrived> {
+    if (timeoutMs === undefined || !this.#inbox.isEmpty) return this.#inbox.next()
+    const stop = startInactivityTimeout(timeoutMs, () => this.close(hostGone()))
+    return this.#inbox.next().finally(stop)
+  }
+
+  /** Closes the ports, and cancels the request if it is still running. */
+  close(error: unknown = new InoriginError('aborted', 'The request was canceled.')): void {
+    if (this.#closing.signal.aborted) return
+    this.#closing.abort()
+    this.#inbox.fail(error)
+    this.#rejectAck(error)
+    this.#listener?.onClose()
+    this.#send({ type: 'cancel' })
+    this.#port.close()
+  }
+
+  #handleMessage(message: AnswerMessage): void {
+    if (message.type === 'ack') return this.#handleAck(message.life)
+    if (message.type === 'starting') return this.#startAckTimeout(STARTUP_ACK_TIMEOUT_MS)
+    if (message.type === 'moved') return this.close(unreachable())
+    if (message.type === 'error') return this.close(InoriginError.fromRecord(message.error))
+    if (message.type === 'result') this.#listener?.onResult?.()
     // Heartbeats must not fill the inbox of a reader that is slow or has stopped.
-    if (message.type !== 'heartbeat' || inbox.isEmpty) inbox.push(message)
+    if (message.type !== 'heartbeat' || this.#inbox.isEmpty) this.#inbox.push(message)
   }
 
-  function handleAck(life: string | null): void {
-    acknowledgment.resolve()
-    listener?.onAck?.()
+  #handleAck(life: string | null): void {
+    this.#resolveAck()
+    this.#listener?.onAck?.()
     const onDeath = () => {
-      listener?.onDeath?.()
-      close(hostGone())
+      this.#listener?.onDeath?.()
+      this.close(hostGone())
     }
-    if (life !== null) watchLivenessLock(currentLocks(), life, closing.signal, onDeath)
+    if (life !== null) watchLivenessLock(currentLocks(), life, this.#closing.signal, onDeath)
   }
-  failOnAbort(signal, closing.signal, (reason) => close(InoriginError.from(reason)))
-  if (link.endSignal) failOnAbort(link.endSignal, closing.signal, close)
-  port.onmessage = (event: MessageEvent<AnswerMessage>) => handleMessage(event.data)
 
-  return {
-    acknowledgment,
-    pipe,
-    receiveEvents: () => pipe(openEventReader(inbox.push, closing.signal)),
-    next(timeoutMs) {
-      if (timeoutMs === undefined || !inbox.isEmpty) return inbox.next()
-      return inbox.next().finally(startInactivityTimeout(timeoutMs, () => close(hostGone())))
-    },
-    close: () => close(),
+  #startAckTimeout(timeoutMs: number): void {
+    this.#stopAckTimeout?.()
+    this.#stopAckTimeout = startInactivityTimeout(timeoutMs, () => this.close(unreachable()))
+  }
+
+  #send(message: AskMessage, ports: MessagePort[] = []): void {
+    this.#port.postMessage(message, ports)
   }
 }
 
@@ -139,82 +157,37 @@ function failOnAbort(
   signal.addEventListener('abort', () => fail(signal.reason), { signal: closing })
 }
 
-interface Acknowledgment {
-  received: Promise<void>
-  resolve(): void
-  reject(error: unknown): void
-  /** Starts the timeout, which is in milliseconds, anew. */
-  setTimeout(timeoutMs: number): void
-  /** Waits for the acknowledgment, with a timeout in milliseconds if none was set before. */
-  wait(timeoutMs: number): Promise<void>
-}
-
-function createAcknowledgment(onTimeout: () => void): Acknowledgment {
-  let stopTimeout: (() => void) | undefined
-  let resolve = (): void => {}
-  let reject = (_error: unknown): void => {}
-  const received = new Promise<void>((...callbacks) => {
-    ;[resolve, reject] = callbacks
-  })
-  // Nobody awaits the acknowledgment of a port that is closed before it.
-  received.catch(() => undefined)
-
-  function startTimer(timeoutMs: number): void {
-    stopTimeout?.()
-    stopTimeout = startInactivityTimeout(timeoutMs, onTimeout)
-  }
-
-  return {
-    received,
-    resolve,
-    reject,
-    setTimeout: startTimer,
-    async wait(timeoutMs) {
-      if (!stopTimeout) startTimer(timeoutMs)
-      await received.finally(() => stopTimeout?.())
-    },
-  }
-}
-
 /** Messages that have arrived and wait for their reader, in order, until an error ends them. */
-interface Inbox<Message> {
-  readonly isEmpty: boolean
-  push(message: Message): void
+class Inbox<Message> {
+  #messages: Message[] = []
+  #failure: { error: unknown } | undefined
+  #waiting: { resolve(message: Message): void; reject(error: unknown): void } | undefined
+
+  get isEmpty(): boolean {
+    return this.#messages.length === 0
+  }
+
+  push(message: Message): void {
+    if (this.#waiting) this.#waiting.resolve(message)
+    else this.#messages.push(message)
+    this.#waiting = undefined
+  }
+
   /** Ends the inbox. `next` rejects with the error after the messages that arrived before. */
-  fail(error: unknown): void
+  fail(error: unknown): void {
+    this.#failure ??= { error }
+    this.#waiting?.reject(error)
+    this.#waiting = undefined
+  }
+
   /** Resolves with the next message. Only one call may wait at a time. */
-  next(): Promise<Message>
-}
-
-function createInbox<Message>(): Inbox<Message> {
-  const messages: Message[] = []
-  let failure: { error: unknown } | undefined
-  let waiting: { resolve(message: Message): void; reject(error: unknown): void } | undefined
-
-  return {
-    get isEmpty() {
-      return messages.length === 0
-    },
-    push(message) {
-      if (waiting) waiting.resolve(message)
-      else messages.push(message)
-      waiting = undefined
-    },
-    fail(error) {
-      failure ??= { error }
-      waiting?.reject(error)
-      waiting = undefined
-    },
-    async next() {
-      const message = messages.shift()
-      if (message !== undefined) return message
-      if (failure) throw failure.error
-      return new Promise((resolve, reject) => (waiting = { resolve, reject }))
-    },
+  async next(): Promise<Message> {
+    const message = this.#messages.shift()
+    if (message !== undefined) return message
+    if (this.#failure) throw this.#failure.error
+    return new Promise((resolve, reject) => (this.#waiting = { resolve, reject }))
   }
 }
-
-// Timeout for messages of the other side. It excludes the time in which this thread was frozen.
 
 /** Number of checks within one timeout. */
 const CHECKS_PER_TIMEOUT = 3
@@ -249,23 +222,6 @@ export function startInactivityTimeout(timeoutMs: number, onTimeout: () => void)
   return stop
 }
 
-// The two ends of an event port, which carries the events of one stream. The reader grants credit,
-// so a slow reader slows down the writer. The writer can hand over to another thread, which then
-// writes to a port of its own.
-
-/** The writing end of an event port. */
-export interface EventWriter {
-  /**
-   * Writes the events. It requests an event only when there is credit for it, so nothing is
-   * computed for a reader that has left. Resolves when the reader has received all events, or when
-   * the signal aborts. Rejects with the error of the events after the reader has received the
-   * others.
-   */
-  write(events: AsyncIterable<unknown>): Promise<void>
-  /** Sends a port to the reader on which another thread writes the next events. */
-  handOver(port: MessagePort): void
-}
-
 /** An event that has arrived. */
 interface ArrivedEvent {
   type: 'event'
@@ -277,65 +233,76 @@ interface ArrivedEvent {
 /** Number of events after which the reader grants credit for as many more. */
 const CREDIT_BATCH_EVENTS = 32
 
-/** Opens the writing end. `credit` is the number of events that the reader can take at first. */
-export function openEventWriter(
-  port: MessagePort,
-  credit: number,
-  signal: AbortSignal,
-): EventWriter {
-  const state = { credit, isReceived: false, wake: () => {} }
-  const send = (message: WriterMessage, ports: MessagePort[] = []) =>
-    port.postMessage(message, ports)
-  const wait = () => new Promise<void>((resolve) => (state.wake = resolve))
-  port.onmessage = ({ data }: MessageEvent<ReaderMessage>) => {
-    if (data.type === 'credit') state.credit += data.events
-    else state.isReceived = true
-    state.wake()
-  }
-  signal.addEventListener('abort', () => {
-    port.close()
-    state.wake()
-  })
+/**
+ * The writing end of an event port, which carries the events of one stream. The reader grants credit,
+ * so a slow reader slows down the writer.
+ */
+export class EventWriter {
+  #port: MessagePort
+  #credit: number
+  #signal: AbortSignal
+  #isReceived = false
+  #wake = (): void => {}
 
-  async function sendAll(iterator: AsyncIterator<unknown>): Promise<void> {
-    for (;;) {
-      while (state.credit <= 0 && !signal.aborted) await wait()
-      if (signal.aborted) return
-      const { done, value } = await iterator.next()
-      if (done) return
-      state.credit -= 1
-      send({ type: 'event', event: value })
+  /** `credit` is the number of events that the reader can take at first. */
+  constructor(port: MessagePort, credit: number, signal: AbortSignal) {
+    this.#port = port
+    this.#credit = credit
+    this.#signal = signal
+    port.onmessage = ({ data }: MessageEvent<ReaderMessage>) => {
+      if (data.type === 'credit') this.#credit += data.events
+      else this.#isReceived = true
+      this.#wake()
+    }
+    signal.addEventListener('abort', () => {
+      port.close()
+      this.#wake()
+    })
+  }
+
+  /**
+   * Writes the events. It requests an event only when there is credit for it, so nothing is
+   * computed for a reader that has left. Resolves when the reader has received all events, or when
+   * the signal aborts. Rejects with the error of the events after the reader has received the
+   * others.
+   */
+  async write(events: AsyncIterable<unknown>): Promise<void> {
+    const iterator = events[Symbol.asyncIterator]()
+    try {
+      await this.#sendAll(iterator).finally(() => iterator.return?.())
+    } finally {
+      this.#send({ type: 'end' })
+      while (!this.#isReceived && !this.#signal.aborted) await this.#wait()
+      this.#port.close()
     }
   }
 
-  return {
-    async write(events) {
-      const iterator = events[Symbol.asyncIterator]()
-      try {
-        await sendAll(iterator).finally(() => iterator.return?.())
-      } finally {
-        send({ type: 'end' })
-        while (!state.isReceived && !signal.aborted) await wait()
-        port.close()
-      }
-    },
-    handOver: (next) => send({ type: 'handover' }, [next]),
+  /** Sends a port to the reader on which another thread writes the next events. */
+  handOver(next: MessagePort): void {
+    this.#send({ type: 'handover' }, [next])
+  }
+
+  async #sendAll(iterator: AsyncIterator<unknown>): Promise<void> {
+    for (;;) {
+      while (this.#credit <= 0 && !this.#signal.aborted) await this.#wait()
+      if (this.#signal.aborted) return
+      const { done, value } = await iterator.next()
+      if (done) return
+      this.#credit -= 1
+      this.#send({ type: 'event', event: value })
+    }
+  }
+
+  #wait(): Promise<void> {
+    return new Promise((resolve) => (this.#wake = resolve))
+  }
+
+  #send(message: WriterMessage, ports: MessagePort[] = []): void {
+    this.#port.postMessage(message, ports)
   }
 }
 
-/**
- * Opens the reading end. Events are passed to `receive` in their order, until `closing` aborts.
- * Returns the port for the writer.
- */
-function openEventReader(
-  receive: (event: ArrivedEvent) => void,
-  closing: AbortSignal,
-): MessagePort {
-  const { port1, port2 } = new MessageChannel()
-  readPort(port1, receive, closing)
-  return port2
-}
-
+/** Passes the events of a port to `receive` in their order, until `closing` aborts. */
 function readPort(
   port: MessagePort,
   receive: (event: ArrivedEvent) => void,

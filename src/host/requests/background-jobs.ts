@@ -1,7 +1,7 @@
 /** Computes background responses, and stores their events in batches. */
 import { InoriginError } from '../../error.ts'
 import { mergeEvents } from '../../generation/coalesce.ts'
-import { continueGeneration, createDelivery } from '../../link/failover.ts'
+import { continueGeneration, Delivery } from '../../link/failover.ts'
 import {
   appendBackgroundEvents,
   type BackgroundStore,
@@ -137,7 +137,7 @@ function continueLog(
   { response: { request }, events }: BackgroundLog,
   caller: Caller,
 ): Promise<Generation> {
-  const delivery = createDelivery()
+  const delivery = new Delivery()
   for (const event of events) if (isGenerated(event)) delivery.select(event)
   if (!delivery.canContinue) return Promise.reject(upstreamLost())
   return continueGeneration(generate, request, caller, delivery)

@@ -13,7 +13,7 @@ import {
   InoriginError,
   STATUS,
 } from '../../../src/error.ts'
-import { continueGeneration, createDelivery } from '../../../src/link/failover.ts'
+import { continueGeneration, Delivery } from '../../../src/link/failover.ts'
 import type { Route } from '../../../src/types/index.ts'
 import { createChance, type Chance } from '../../support/random.ts'
 import {
@@ -274,7 +274,7 @@ const OPERATIONS = {
   },
   /** A background response that another host began, and that this one continues. */
   resumption: async ({ generate, sendHeaders }: Opened, _body: object, route?: Route) => {
-    const delivery = createDelivery()
+    const delivery = new Delivery()
     delivery.select({ type: 'start', promptTokens: 1, cachedTokens: 0 })
     delivery.select({ type: 'text', text: 'ne', tokens: [1] })
     const request = { ...chatOf(TAG), sampling: {}, stop: [], ...(route && { route }) }

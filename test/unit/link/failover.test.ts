@@ -1,7 +1,7 @@
 /** Streams whose hosts die, put together again. */
 import { describe, expect, test } from 'vitest'
 import { type ErrorCode, InoriginError } from '../../../src/error.ts'
-import { createDelivery, withFailover } from '../../../src/link/failover.ts'
+import { Delivery, withFailover } from '../../../src/link/failover.ts'
 import type { GenerationEvent, GenerationRequest, Host } from '../../../src/types/index.ts'
 import { progressOf } from '../../support/samples.ts'
 import { collect } from '../wire/scripted-host.ts'
@@ -327,7 +327,7 @@ test.each(['embed', 'createRemotePrediction'] as const)(
 
 describe('a delivery', () => {
   test('that has selected the events of another one continues where that one was', () => {
-    const delivery = createDelivery()
+    const delivery = new Delivery()
     const select = (...events: GenerationEvent[]) =>
       events.flatMap((event) => delivery.select(event) ?? [])
     const before = select(text('One ', 1), text('two', 2))
@@ -335,13 +335,13 @@ describe('a delivery', () => {
     const after = select(text('One t', 1), text('wo three', 2, 3), text(' four', 4))
     const selected = [text('One ', 1), text('two', 2), text(' three', 3), text(' four', 4)]
     expect([...before, ...after]).toEqual(selected)
-    const next = createDelivery()
+    const next = new Delivery()
     for (const event of selected) next.select(event)
     expect(next.resumption()).toEqual({ resumeTokens: [1, 2, 3, 4] })
   })
 
   test('of another server cannot continue once it has content, which no host can repeat', () => {
-    const delivery = createDelivery()
+    const delivery = new Delivery()
     delivery.select({ type: 'served_by', servedBy: 'upstream' })
     delivery.select({ type: 'start', promptTokens: 1, cachedTokens: 0 })
     expect(delivery.canContinue).toBe(true)
