@@ -6,7 +6,7 @@ import { HOST_SERVICE_METHODS } from '../types/control.ts'
 import type { HostService } from '../types/index.ts'
 import type { HostToPage, PageToHost } from './messages.ts'
 import { openHost } from './open-host.ts'
-import { createUpstreamHeaders } from './requests/upstreams.ts'
+import { UpstreamHeaders } from './requests/upstreams.ts'
 
 type StartMessage = Extract<PageToHost, { type: 'start' }>
 
@@ -15,7 +15,7 @@ interface StartedHost {
   livenessLock: string | null
 }
 
-const upstreamHeaders = createUpstreamHeaders(postToPage)
+const upstreamHeaders = new UpstreamHeaders(postToPage)
 let started: Promise<StartedHost> | undefined
 /** Number of requests in progress. */
 let openRequests = 0
@@ -61,7 +61,7 @@ async function start({
         watchRequests += 1
         signal.addEventListener('abort', () => (watchRequests -= 1), { once: true })
       },
-      getUpstreamHeaders: upstreamHeaders.request,
+      getUpstreamHeaders: (url, signal) => upstreamHeaders.request(url, signal),
     },
   )
   return { service, livenessLock }

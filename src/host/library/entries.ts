@@ -33,33 +33,7 @@ import type { GenerationRequest, LoadProgress, Tag } from '../../types/index.ts'
 import { isObject } from '../../values/objects.ts'
 import { createSingleFlight } from '../../values/promises.ts'
 
-export interface Entries {
-  /**
-   * Resolves with all entries, as complete as they are known without a request to a hub. Imported
-   * entries come last.
-   */
-  all(): Promise<Entry[]>
-  /** Resolves with the entry of the tag. Rejects with `not_found` and similar tags that `fits`. */
-  find(tag: Tag, param: 'model' | 'tag', fits?: (entry: Entry) => boolean): Promise<Entry>
-  /**
-   * Resolves with the entry and its implementations. A hub is asked once and its answer is stored,
-   * so a model stays the same until its catalog entry names another revision.
-   */
-  complete(entry: Entry, signal: AbortSignal): Promise<Entry>
-  /** Resolves with the entry and the files of the implementation, which are looked up once. */
-  listFiles(entry: Entry, implementation: Implementation, signal: AbortSignal): Promise<Entry>
-  /**
-   * Deletes the stored look-up of the implementation, because its files have changed on the server.
-   * The next load looks them up again.
-   */
-  deleteLookUp(entry: Entry, implementation: Implementation): Promise<void>
-  /** Stores the implementations in place of an answer of the hub. */
-  storeResolved(
-    entry: ModelEntry & { hub: HubSource },
-    resolved: ResolvedHub,
-    signal: AbortSignal,
-  ): Promise<void>
-}
+export type Entries = ReturnType<typeof createEntries>
 
 /** Callbacks of a look-up that reads large files. */
 export interface LookUpOptions {
@@ -67,13 +41,14 @@ export interface LookUpOptions {
   onProgress: (progress: LoadProgress) => void
 }
 
-const NO_CALLBACKS: LookUpOptions = { onDownload: () => undefined, onProgress: () => undefined }
-
 export function createEntries(
   database: Database,
   load: () => Promise<Catalog>,
-  { onDownload, onProgress }: LookUpOptions = NO_CALLBACKS,
-): Entries {
+  { onDownload, onProgress }: LookUpOptions = {
+    onDownload: () => undefined,
+    onProgress: () => undefined,
+  },
+) {
   async function all(): Promise<Entry[]> {
     const { entries } = await load()
     const known = [...entries, ...(await listImported(database, entries))]
@@ -81,24 +56,58 @@ export function createEntries(
   }
 
   const catalogIndex = () => createCatalogIndex({ all })
-  const { lookUp, write } = createLookUps(database, catalogIndex)
+  const singleFlight = createSingleFlight()
+
+  /** Stores the fact. If the storage is full, the least recently used resources are evicted. */
+  function write(subject: string, fact: unknown, signal: AbortSignal): Promise<void> {
+    const room = { signal, catalogIndex }
+    return withEviction(database, room, () => putDeviceFact(database, subject, fact))
+  }
+
+  /** Runs the look-up once for all concurrent callers and stores its result. */
+  function lookUp<T>(
+    subject: string,
+    work: (signal: AbortSignal) => Promise<T>,
+    callerSignal: AbortSignal,
+  ): Promise<T> {
+    const lookUpAndStore = async (signal: AbortSignal) => {
+      const found = await work(signal)
+      await write(subject, found, signal)
+      return found
+    }
+    return singleFlight(subject, lookUpAndStore, callerSignal)
+  }
 
   return {
+    /**
+     * Resolves with all entries, as complete as they are known without a request to a hub. Imported
+     * entries come last.
+     */
     all,
-    async find(tag, param, fits) {
+    /** Resolves with the entry of the tag. Rejects with `not_found` and similar tags that `fits`. */
+    async find(tag: Tag, param: 'model' | 'tag', fits?: (entry: Entry) => boolean): Promise<Entry> {
       const { entries } = await load()
       const isListed = entries.some((entry) => entry.tag === tag)
       const others = isListed ? [] : await listImported(database, entries)
       const found = findEntry({ entries: [...entries, ...others] }, tag, param, fits)
       return withStoredLookUps(database, found)
     },
-    async complete(entry, signal) {
+    /**
+     * Resolves with the entry and its implementations. A hub is asked once and its answer is stored,
+     * so a model stays the same until its catalog entry names another revision.
+     */
+    async complete(entry: Entry, signal: AbortSignal): Promise<Entry> {
       if (!isUnlistedHubEntry(entry)) return entry
       const { hub } = entry
       const work = (shared: AbortSignal) => resolveHub(hub, { signal: shared })
       return completeEntry(entry, await lookUp(subjectOf(hub), work, signal))
     },
-    async listFiles(entry, { id }, callerSignal) {
+    /** Resolves with the entry and the files of the implementation, which are looked up once. */
+    async listFiles(
+      entry: Entry,
+      { id }: Implementation,
+      callerSignal: AbortSignal,
+    ): Promise<Entry> {
       const record = unlistedRecords(entry).find((one) => one.model_id === id)
       if (!record || entry.type !== 'model') return entry
       const { tag } = entry
@@ -110,42 +119,20 @@ export function createEntries(
         )
       return completeMlcEntry(entry, record, await lookUp(subjectOfMlc(record), work, callerSignal))
     },
-    async deleteLookUp(entry, { id }) {
+    /**
+     * Deletes the stored look-up of the implementation, because its files have changed on the server.
+     * The next load looks them up again.
+     */
+    async deleteLookUp(entry: Entry, { id }: Implementation): Promise<void> {
       const record = entry.type === 'model' && entry.mlc?.find((one) => one.model_id === id)
       if (record) await putDeviceFact(database, subjectOfMlc(record), null).catch(ignoreStorageFull)
     },
-    storeResolved: ({ hub }, resolved, signal) => write(subjectOf(hub), resolved, signal),
-  }
-}
-
-interface LookUps {
-  /** Stores the fact. If the storage is full, the least recently used resources are evicted. */
-  write(subject: string, fact: unknown, signal: AbortSignal): Promise<void>
-  /** Runs the look-up once for all concurrent callers and stores its result. */
-  lookUp<T>(
-    subject: string,
-    work: (signal: AbortSignal) => Promise<T>,
-    callerSignal: AbortSignal,
-  ): Promise<T>
-}
-
-function createLookUps(
-  database: Database,
-  catalogIndex: () => ReturnType<typeof createCatalogIndex>,
-): LookUps {
-  const singleFlight = createSingleFlight()
-  const write: LookUps['write'] = (subject, fact, signal) =>
-    withEviction(database, { signal, catalogIndex }, () => putDeviceFact(database, subject, fact))
-  return {
-    write,
-    lookUp(subject, work, callerSignal) {
-      const lookUpAndStore = async (signal: AbortSignal) => {
-        const found = await work(signal)
-        await write(subject, found, signal)
-        return found
-      }
-      return singleFlight(subject, lookUpAndStore, callerSignal)
-    },
+    /** Stores the implementations in place of an answer of the hub. */
+    storeResolved: (
+      { hub }: ModelEntry & { hub: HubSource },
+      resolved: ResolvedHub,
+      signal: AbortSignal,
+    ) => write(subjectOf(hub), resolved, signal),
   }
 }
 
@@ -207,8 +194,6 @@ function isMlcFiles(value: unknown): value is MlcFiles {
   return isObject(value) && 'resources' in value && 'features' in value
 }
 
-// Stores the files that a look-up reads, like a download.
-
 interface LookUpWriterOptions extends EvictionOptions {
   tag: Tag
   /** Called before the first write, when enough space is reserved. */
@@ -257,8 +242,7 @@ async function withLookUpWriter<T>(
   }
 }
 
-// Index of the catalog by the digests of files, for the store.
-
+/** Resolves with an index of the catalog by the digests of files, for the store. */
 export async function createCatalogIndex(entries: {
   all(): Promise<Entry[]>
 }): Promise<CatalogIndex> {
@@ -288,8 +272,6 @@ export async function createCatalogIndex(entries: {
 export function resourcesOf(entries: readonly Entry[]): Resource[] {
   return entries.flatMap((entry) => entry.implementations.flatMap((one) => one.resources))
 }
-
-// Finds the catalog entry of a tag and checks its type.
 
 type EntryFinder = Pick<Entries, 'find' | 'all'>
 

@@ -31,17 +31,7 @@ import {
   toStoredEntry,
 } from './stored-implementation.ts'
 
-export interface Predictions {
-  create(request: PredictionRequest, signal: AbortSignal): Promise<Prediction>
-  /** Resolves with the implementation of a configuration, even if it is no longer listed. */
-  resolveConfiguration(
-    tag: Tag,
-    configuration: string,
-    signal: AbortSignal,
-  ): Promise<ResolvedImplementation>
-  /** Resolves with a resource of a stored prediction, even if the catalog no longer lists it. */
-  findResource(sha256: string): Promise<{ resource: Resource; tag: Tag } | undefined>
-}
+export type Predictions = ReturnType<typeof createPredictions>
 
 interface PredictionsOptions extends RecordedChoicesOptions {
   /** URL of the scope, with a trailing slash. */
@@ -56,7 +46,7 @@ interface PredictionsOptions extends RecordedChoicesOptions {
  */
 const BENCHMARK_WAIT_MS = 3_000
 
-export function createPredictions(options: PredictionsOptions): Predictions {
+export function createPredictions(options: PredictionsOptions) {
   const { database, scope, entries, device, selector } = options
 
   const choices = createRecordedChoices(options)
@@ -96,17 +86,23 @@ export function createPredictions(options: PredictionsOptions): Predictions {
   const inTurn = createTurns()
   return {
     // Equal concurrent requests get the same prediction.
-    create(request, signal) {
+    create(request: PredictionRequest, signal: AbortSignal): Promise<Prediction> {
       const { tag, clientId, configurationId } = request
       const key = JSON.stringify([tag, clientId, configurationId])
       return inTurn(key, () => create(request, signal))
     },
-    async resolveConfiguration(tag, configuration, signal) {
+    /** Resolves with the implementation of a configuration, even if it is no longer listed. */
+    async resolveConfiguration(
+      tag: Tag,
+      configuration: string,
+      signal: AbortSignal,
+    ): Promise<ResolvedImplementation> {
       const record = await choices.getConfigured(tag, configuration)
       await touchPrediction(database, record).catch(ignoreStorageFull)
       return choices.reuse(record, 'configuration', signal)
     },
-    async findResource(sha256) {
+    /** Resolves with a resource of a stored prediction, even if the catalog no longer lists it. */
+    async findResource(sha256: string): Promise<{ resource: Resource; tag: Tag } | undefined> {
       const record = await findPredictionByResource(database, sha256)
       const resources = record && parseStoredImplementation(record)?.implementation.resources
       const resource = resources?.find((one) => one.sha256 === sha256)
@@ -189,9 +185,6 @@ function randomId(): string {
   return crypto.randomUUID().replaceAll('-', '')
 }
 
-// Choices of earlier predictions. They are found by what a client refers to them with, and used
-// again as long as their files are available.
-
 interface RecordedChoicesOptions {
   database: Database
   entries: Pick<Entries, 'all'>
@@ -203,6 +196,7 @@ type Reference = 'predictionId' | 'configurationId' | 'configuration'
 
 type RecordedChoices = ReturnType<typeof createRecordedChoices>
 
+/** Choices of earlier predictions, which are used again as long as their files are available. */
 function createRecordedChoices({ database, entries, device }: RecordedChoicesOptions) {
   /** Resolves with the earlier choice that the request refers to; `undefined` if there is none. */
   async function findReferenced({ tag, configurationId, predictionId }: PredictionRequest) {

@@ -9,19 +9,6 @@ import type { ResourceBody, ResourceInfo, Tag } from '../../types/index.ts'
 import { createCatalogIndex, type Entries, resourcesOf } from './entries.ts'
 import type { Predictions } from './predictions.ts'
 
-interface Resources {
-  /**
-   * Resolves with the name and size of the resource. Rejects with `not_found` if it is unknown and
-   * not stored, or if it was imported and is no longer stored.
-   */
-  info(sha256: string): Promise<ResourceInfo>
-  /**
-   * Resolves with the resource, which is downloaded first if it is missing. Rejects as `info` does,
-   * and with the errors of a download.
-   */
-  body(sha256: string, signal: AbortSignal): Promise<ResourceBody>
-}
-
 /** A resource and the tag that it is stored for. */
 interface LocatedResource {
   resource: WantedResource
@@ -38,9 +25,13 @@ interface ResourcesOptions {
   onDownload: () => void
 }
 
-export function createResources(options: ResourcesOptions): Resources {
-  const { database, ensure, entries, predictions, onDownload } = options
-
+export function createResources({
+  database,
+  ensure,
+  entries,
+  predictions,
+  onDownload,
+}: ResourcesOptions) {
   /** Resolves with the resource from the catalog, or else from a stored prediction. */
   async function findKnown(sha256: string): Promise<LocatedResource | undefined> {
     for (const entry of await entries.all()) {
@@ -62,15 +53,14 @@ export function createResources(options: ResourcesOptions): Resources {
   async function download(located: LocatedResource, signal: AbortSignal): Promise<ResourceBody> {
     const { resource, tag, isListed } = located
     const { sha256, name } = resource
-    const ensureOptions = {
-      signal,
-      tag,
-      catalogIndex: () => createCatalogIndex(entries),
-      onDownload,
-    }
-    const files = await ensure(database, [resource], ensureOptions).catch((error: unknown) => {
-      if (isImportLost(error)) throw importLost(located, error)
-      throw isListed || !isNotOnServer(error) ? error : resourceGone(located, error)
+    const catalogIndex = () => createCatalogIndex(entries)
+    const downloading = ensure(database, [resource], { signal, tag, catalogIndex, onDownload })
+    const files = await downloading.catch((error: unknown) => {
+      const { code, details } = InoriginError.from(error)
+      // The browser lost a part of the file, which must be imported again.
+      if (code === 'import_lost') throw importLost(located, error)
+      const isGone = details?.['status'] === 404 || details?.['status'] === 410
+      throw isListed || !isGone ? error : resourceGone(located, error)
     })
     return { sha256, name, blob: files.get(name) as Blob }
   }
@@ -84,13 +74,21 @@ export function createResources(options: ResourcesOptions): Resources {
   }
 
   return {
-    async info(sha256) {
+    /**
+     * Resolves with the name and size of the resource. Rejects with `not_found` if it is unknown and
+     * not stored, or if it was imported and is no longer stored.
+     */
+    async info(sha256: string): Promise<ResourceInfo> {
       const located = await find(sha256)
       if (located) return { sha256, name: located.resource.name, bytes: located.resource.bytes }
       const { name, blob } = await readStored(sha256)
       return { sha256, name, bytes: blob.size }
     },
-    async body(sha256, signal) {
+    /**
+     * Resolves with the resource, which is downloaded first if it is missing. Rejects as `info` does,
+     * and with the errors of a download.
+     */
+    async body(sha256: string, signal: AbortSignal): Promise<ResourceBody> {
       const located = await find(sha256)
       return located ? download(located, signal) : readStored(sha256)
     },
@@ -99,17 +97,6 @@ export function createResources(options: ResourcesOptions): Resources {
 
 function notFound(sha256: string): InoriginError {
   return new InoriginError('not_found', `Unknown resource: no file has the sha256 ${sha256}.`)
-}
-
-/** Returns `true` if the file must be imported again, because the browser lost part of it. */
-function isImportLost(error: unknown): boolean {
-  return error instanceof InoriginError && error.code === 'import_lost'
-}
-
-/** Returns `true` if the server responded that it does not have the file. */
-function isNotOnServer(error: unknown): boolean {
-  const status = error instanceof InoriginError && error.details?.['status']
-  return status === 404 || status === 410
 }
 
 function resourceGone(

@@ -24,20 +24,6 @@ import { countAssetBytes, listAssets, removeAssets } from '../../values/asset-ca
 import { createCatalogIndex, type Entries, resourcesOf } from './entries.ts'
 import type { Models } from '../models/models.ts'
 
-type StorageCalls = Pick<
-  Control,
-  | 'storageUsage'
-  | 'storedTags'
-  | 'storedResources'
-  | 'storedAssets'
-  | 'removeAssets'
-  | 'pin'
-  | 'repair'
-  | 'remove'
-  | 'clear'
-  | 'clearResponses'
->
-
 interface StorageOptions {
   database: Database
   entries: Entries
@@ -46,8 +32,13 @@ interface StorageOptions {
   background: { clear(): Promise<void> }
 }
 
-export function createStorage(options: StorageOptions): StorageCalls {
-  const { database, entries, models, onDownload, background } = options
+export function createStorage({
+  database,
+  entries,
+  models,
+  onDownload,
+  background,
+}: StorageOptions) {
   const known = () => createCatalogIndex(entries)
 
   /** Resolves with the records of a tag. Rejects with `not_found` if it has none and is unknown. */
@@ -104,7 +95,7 @@ export function createStorage(options: StorageOptions): StorageCalls {
       await background.clear()
     },
     clearResponses: () => background.clear(),
-  }
+  } satisfies Partial<Control>
 }
 
 /** Checks the records of a tag, and deletes damaged chunks. Resolves with the number of their bytes. */
@@ -146,9 +137,8 @@ async function toWanted(
   entries: Entries,
 ): Promise<WantedResource[]> {
   const listed = new Map(resourcesOf(await entries.all()).map((one) => [one.sha256, one]))
-  return records.map((record) => listed.get(record.sha256) ?? wantedOf(record))
-}
-
-function wantedOf({ type, url, name, bytes, sha256 }: ResourceRecord): WantedResource {
-  return { type, url, name, bytes, sha256 }
+  return records.map(
+    ({ type, url, name, bytes, sha256 }) =>
+      listed.get(sha256) ?? { type, url, name, bytes, sha256 },
+  )
 }

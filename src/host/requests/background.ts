@@ -30,14 +30,7 @@ interface BackgroundOptions {
   limits?: BackgroundLimits
 }
 
-export type BackgroundMethods = Pick<
-  Host,
-  | 'createBackground'
-  | 'getBackground'
-  | 'followBackground'
-  | 'cancelBackground'
-  | 'deleteBackground'
->
+export type BackgroundMethods = ReturnType<typeof createBackground>['methods']
 
 export function createBackground(options: BackgroundOptions) {
   const { database, epoch, generate, limits = BACKGROUND_LIMITS } = options
@@ -56,7 +49,7 @@ export function createBackground(options: BackgroundOptions) {
     jobs.end(id)
   }
 
-  const methods: BackgroundMethods = {
+  const methods = {
     async createBackground(response, caller) {
       const owner = await toOwner(caller.key)
       const seeded = { ...response, request: withSeed(response.request) }
@@ -88,7 +81,7 @@ export function createBackground(options: BackgroundOptions) {
       if (isFound) await remove(id)
       return isFound
     },
-  }
+  } satisfies Partial<Host>
 
   return {
     methods,

@@ -103,7 +103,7 @@ export function createLanguageModels({
   generate,
   fetchImages,
   recentInputs,
-}: LanguageModelOptions): Pick<Host, 'models' | 'generate' | 'countTokens' | 'embed'> {
+}: LanguageModelOptions) {
   return {
     async models() {
       const all = await entries.all()
@@ -139,7 +139,7 @@ export function createLanguageModels({
       const other = mayOpenInstead ? openInstead : undefined
       return streamEmbeddings(acquireLease, request, caller, recentInputs, other)
     },
-  }
+  } satisfies Partial<Host>
 }
 
 // Accepts an embedding request: loads its model, then streams its vectors.

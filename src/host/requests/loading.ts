@@ -1,6 +1,6 @@
 /** The operations of the page's server handle that load, unload and describe what the catalog lists. */
 import { getMemoryBytes, hasResources, sumResourceBytes } from '../../catalog/memory-bytes.ts'
-import type { Entry, Implementation } from '../../catalog/schema.ts'
+import type { Entry } from '../../catalog/schema.ts'
 import { findUpstream } from '../../catalog/upstreams.ts'
 import type { Database } from '../../store/database.ts'
 import { removeTag } from '../../store/inventory.ts'
@@ -14,29 +14,17 @@ import { type Leases, waitUntilLoaded } from './leases.ts'
 import { withRetry } from './retry.ts'
 import type { Trace } from './middleware.ts'
 
-interface LoadingOptions extends StateOptions {
+interface LoadingOptions {
+  database: Database
   entries: Entries
   leases: Leases
   models: Models
   selector: ImplementationSelector
-  crashes: Pick<LoadCrashes, 'forget'>
+  crashes: LoadCrashes
   trace: Trace
 }
 
-type LoadingCalls = Pick<
-  Control,
-  | 'modelStates'
-  | 'load'
-  | 'forgetCrashes'
-  | 'progress'
-  | 'trace'
-  | 'pause'
-  | 'cancel'
-  | 'unload'
-  | 'explain'
->
-
-export function createLoading(options: LoadingOptions): LoadingCalls {
+export function createLoading(options: LoadingOptions) {
   const { database, entries, leases, models, selector, crashes, trace } = options
   return {
     async modelStates() {
@@ -71,25 +59,23 @@ export function createLoading(options: LoadingOptions): LoadingCalls {
     async explain(tag, { signal }) {
       return selector.explain(await entries.complete(await entries.find(tag, 'tag'), signal))
     },
-  }
+  } satisfies Partial<Control>
 }
 
-// State of a tag on this device: whether it is loaded, stored or remote, and its size.
-
-interface StateOptions {
-  database: Database
-  models: Pick<Models, 'ofTag' | 'countUsers'>
-  selector: Pick<ImplementationSelector, 'select'>
-}
-
+/** Resolves with the state of a tag on this device: whether it is in memory or stored, its size. */
 async function modelStateOf(
   entry: Entry,
-  { database, models, selector }: StateOptions,
+  { database, models, selector }: LoadingOptions,
 ): Promise<ModelState> {
   const { tag, type, name } = entry
   const all = models.ofTag(tag)
   const instance = all.findLast(({ ready }) => ready) ?? all.at(-1)
-  const implementation = instance?.implementation ?? (await findSelected(entry, selector))
+  const findSelected = () =>
+    selector.select(entry).then(
+      (choice) => choice.implementation,
+      () => undefined,
+    )
+  const implementation = instance?.implementation ?? (await findSelected())
   const isKnown = implementation
     ? hasResources(implementation)
     : entry.implementations.some(hasResources)
@@ -117,14 +103,4 @@ function findServer(entry: Entry, canRun: boolean, isReady: boolean): ModelState
     findUpstream(entry, 'not-loaded', isReady ? 'local' : undefined)
   if (isUpstream) return 'upstream'
   return canRun ? 'local' : null
-}
-
-function findSelected(
-  entry: Entry,
-  selector: Pick<ImplementationSelector, 'select'>,
-): Promise<Implementation | undefined> {
-  return selector.select(entry).then(
-    ({ implementation }) => implementation,
-    () => undefined,
-  )
 }

@@ -26,7 +26,7 @@ export function createPredictorControl({
   entries: Entries
   leases: Leases
   recentInputs: RecentInputs
-}): Pick<Control, 'describePredictor' | 'predict' | 'predictNext'> {
+}) {
   /** Calls the worker of a predictor, and loads it first if necessary. */
   function callWorker<Result>(
     { tag, inputs, configuration }: PredictorCall,
@@ -61,7 +61,7 @@ export function createPredictorControl({
       callWorker({ tag, inputs, configuration }, caller, (worker, own) =>
         worker.predictNext(inputs, state, own),
       ),
-  }
+  } satisfies Partial<Control>
 }
 
 interface PredictorCall {
@@ -74,7 +74,7 @@ interface PredictorCall {
 export function createHttpPredictors(
   predictions: Predictions,
   control: Pick<Control, 'describePredictor' | 'predict'>,
-): Pick<Host, 'predictor' | 'createPrediction' | 'createRemotePrediction'> {
+) {
   /** Queue of all predictions. Each also waits for its predictor, which runs one by one. */
   const queue = new Queue({ maxRunning: 32, maxPerClient: 64, maxTotal: 256 })
   return {
@@ -98,5 +98,5 @@ export function createHttpPredictors(
         throw error
       }
     },
-  }
+  } satisfies Partial<Host>
 }

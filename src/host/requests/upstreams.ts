@@ -25,40 +25,7 @@ import { untilStatus } from './prediction-stream.ts'
 /** Entry that may have upstream implementations. */
 type Routed = ModelEntry | Embedder
 
-export interface Upstreams {
-  /**
-   * Resolves with the upstream that answers in place of this device; `undefined` if this device is
-   * tried first. Rejects with `upstream_not_allowed` if the request must be answered upstream, but
-   * the catalog entry does not allow it now.
-   */
-  findFirst(entry: Routed, route: Route | undefined): Promise<Upstream | undefined>
-  /** Returns `true` if an upstream may answer after some error of this device. */
-  mayAnswerAfter(entry: Routed, route: Route | undefined): boolean
-  /** Returns the upstream that answers after the error of this device; `undefined` if none may. */
-  findAfter(entry: Routed, route: Route | undefined, error: unknown): Upstream | undefined
-  generate(
-    upstream: Upstream,
-    entry: ModelEntry,
-    request: GenerationRequest,
-    caller: Caller,
-  ): Promise<Generation>
-  /**
-   * Has a server continue an answer that this device cannot finish. Rejects with
-   * `upstream_not_allowed` if the catalog entry does not allow it.
-   */
-  continueAnswer(
-    entry: ModelEntry,
-    request: GenerationRequest,
-    interrupted: InterruptedAnswer,
-    caller: Caller,
-  ): Promise<Generation>
-  embed(
-    upstream: Upstream,
-    entry: Embedder,
-    request: EmbeddingRequest,
-    caller: Caller,
-  ): Promise<EmbeddingStream>
-}
+export type Upstreams = ReturnType<typeof createUpstreams>
 
 export interface UpstreamsOptions {
   selector: Pick<ImplementationSelector, 'select'>
@@ -70,9 +37,7 @@ export interface UpstreamsOptions {
 /** Conditions that only the local model can find out about a request. */
 const LATE_CONDITIONS: readonly Condition[] = ['busy', 'too-long']
 
-export function createUpstreams(options: UpstreamsOptions): Upstreams {
-  const { selector, leases, models, getHeaders } = options
-
+export function createUpstreams({ selector, leases, models, getHeaders }: UpstreamsOptions) {
   const toCall = (upstream: Upstream, { key, isKeyHashed, signal }: Caller): UpstreamCall => ({
     upstream,
     key: isKeyHashed ? null : key,
@@ -101,25 +66,46 @@ export function createUpstreams(options: UpstreamsOptions): Upstreams {
   }
 
   return {
-    async findFirst(entry, route) {
+    /**
+     * Resolves with the upstream that answers in place of this device; `undefined` if this device is
+     * tried first. Rejects with `upstream_not_allowed` if the request must be answered upstream, but
+     * the catalog entry does not allow it now.
+     */
+    async findFirst(entry: Routed, route: Route | undefined): Promise<Upstream | undefined> {
       const early = entry.upstreams && (await findEarly(entry, route))
       if (!early && route === 'upstream' && !mayAnswerUpstream(entry, LATE_CONDITIONS))
         throw notAllowed(entry)
       return early
     },
-    mayAnswerAfter: (entry, route) =>
+    /** Returns `true` if an upstream may answer after some error of this device. */
+    mayAnswerAfter: (entry: Routed, route: Route | undefined) =>
       mayAnswerUpstream(entry, ['unavailable', ...LATE_CONDITIONS], route),
-    findAfter(entry, route, error) {
+    /** Returns the upstream that answers after the error of this device; `undefined` if none may. */
+    findAfter(entry: Routed, route: Route | undefined, error: unknown): Upstream | undefined {
       const condition = toCondition(error)
       return condition && findUpstream(entry, condition, route)
     },
     generate,
-    async continueAnswer(entry, request, interrupted, caller) {
+    /**
+     * Has a server continue an answer that this device cannot finish. Rejects with
+     * `upstream_not_allowed` if the catalog entry does not allow it.
+     */
+    async continueAnswer(
+      entry: ModelEntry,
+      request: GenerationRequest,
+      interrupted: InterruptedAnswer,
+      caller: Caller,
+    ): Promise<Generation> {
       const upstream = findUpstream(entry, 'interrupted', request.route)
       if (!upstream) throw notAllowed(entry)
       return generate(upstream, entry, toContinuation(entry, request, interrupted), caller)
     },
-    async embed(upstream, { embeddings: { dimensions } }, request, caller) {
+    async embed(
+      upstream: Upstream,
+      { embeddings: { dimensions } }: Embedder,
+      request: EmbeddingRequest,
+      caller: Caller,
+    ): Promise<EmbeddingStream> {
       const embedded = embedUpstream(request, dimensions, toCall(upstream, caller))
       await untilStatus(embedded)
       async function* events() {
@@ -221,37 +207,39 @@ const HEADERS_TIMEOUT_MS = 10_000
 
 type HeadersMessage = Extract<PageToHost, { type: 'headers' }>
 
-interface UpstreamHeaders {
-  /** Resolves with the headers for the URL. Rejects with `upstream_headers` if the app fails. */
-  request(url: string, signal: AbortSignal): Promise<Record<string, string>>
-  receive(message: HeadersMessage): void
-}
+/** The requests of one worker for headers. The headers are neither stored nor reused. */
+export class UpstreamHeaders {
+  #post: (message: HostToPage) => void
+  #waiting = new Map<number, (message: HeadersMessage) => void>()
+  #lastId = 0
 
-/** Creates the requests of one worker. The headers are neither stored nor reused. */
-export function createUpstreamHeaders(post: (message: HostToPage) => void): UpstreamHeaders {
-  const waiting = new Map<number, (message: HeadersMessage) => void>()
-  let lastId = 0
-  return {
-    async request(url, signal) {
-      const id = (lastId += 1)
-      let timer: ReturnType<typeof setTimeout> | undefined
-      const answered = new Promise<HeadersMessage>((resolve) => {
-        waiting.set(id, resolve)
-        const error = `no answer within ${HEADERS_TIMEOUT_MS / 1000} s`
-        const expire = () => resolve({ type: 'headers', id, headers: {}, error })
-        timer = setTimeout(expire, HEADERS_TIMEOUT_MS)
-      })
-      post({ type: 'headers', id, url })
-      try {
-        const { headers, error } = await unlessAborted(answered, signal)
-        if (error === undefined) return headers
-        const what = `serve({ upstreams }) returned no headers for ${url}: ${error}.`
-        throw new InoriginError('unavailable', what, { code: 'upstream_headers' })
-      } finally {
-        clearTimeout(timer)
-        waiting.delete(id)
-      }
-    },
-    receive: (message) => waiting.get(message.id)?.(message),
+  constructor(post: (message: HostToPage) => void) {
+    this.#post = post
+  }
+
+  /** Resolves with the headers for the URL. Rejects with `upstream_headers` if the app fails. */
+  async request(url: string, signal: AbortSignal): Promise<Record<string, string>> {
+    const id = (this.#lastId += 1)
+    let timer: ReturnType<typeof setTimeout> | undefined
+    const answered = new Promise<HeadersMessage>((resolve) => {
+      this.#waiting.set(id, resolve)
+      const error = `no answer within ${HEADERS_TIMEOUT_MS / 1000} s`
+      const expire = () => resolve({ type: 'headers', id, headers: {}, error })
+      timer = setTimeout(expire, HEADERS_TIMEOUT_MS)
+    })
+    this.#post({ type: 'headers', id, url })
+    try {
+      const { headers, error } = await unlessAborted(answered, signal)
+      if (error === undefined) return headers
+      const what = `serve({ upstreams }) returned no headers for ${url}: ${error}.`
+      throw new InoriginError('unavailable', what, { code: 'upstream_headers' })
+    } finally {
+      clearTimeout(timer)
+      this.#waiting.delete(id)
+    }
+  }
+
+  receive(message: HeadersMessage): void {
+    this.#waiting.get(message.id)?.(message)
   }
 }

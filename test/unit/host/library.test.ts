@@ -141,7 +141,7 @@ test('of tags that share all their files, the one that is loaded is in use', asy
     entries: { all: async () => [] } as never,
     models: { ofTag: (tag: string) => (tag === '@me/two' ? [{}] : []) } as never,
   })
-  const stored = await storage.storedTags({ key: null, signal: never })
+  const stored = await storage.storedTags()
   expect(stored.map(({ tag, inUse }) => [tag, inUse])).toEqual([
     ['@me/one', false],
     ['@me/two', true],
