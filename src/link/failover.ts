@@ -37,12 +37,9 @@ export function withFailover(host: Host): Host {
       continueGeneration(host.generate, withSeed(request), caller, new Delivery()),
     followBackground: (id, skippedEvents, caller) =>
       followBackground(host, id, skippedEvents, caller),
-    embed: (request, caller) =>
-      openWithFailover(() => host.embed(request, caller), { canContinue: isHostGone }),
+    embed: (request, caller) => openWithFailover(() => host.embed(request, caller)),
     createRemotePrediction: (request, caller) =>
-      openWithFailover(() => host.createRemotePrediction(request, caller), {
-        canContinue: isHostGone,
-      }),
+      openWithFailover(() => host.createRemotePrediction(request, caller)),
   }
 }
 
@@ -76,7 +73,6 @@ export function withSeed(request: GenerationRequest): GenerationRequest {
 function followBackground(host: Host, id: string, skippedEvents: number, caller: Caller) {
   let received = skippedEvents
   return openWithFailover(() => host.followBackground(id, received, caller), {
-    canContinue: isHostGone,
     select(event) {
       if (event.type !== 'progress' && event.type !== 'heartbeat') received += 1
       return event
@@ -90,8 +86,10 @@ interface TypedEvent {
 }
 
 interface FailoverOptions<Event> {
-  /** Returns `true` if the stream can be opened again after this error. */
-  canContinue(error: unknown): boolean
+  /**
+   * Returns `true` if the stream can be opened again after this error. Default: if the host died.
+   */
+  canContinue?: (error: unknown) => boolean
   /**
    * Returns `true` if the stream, which cannot be opened again as it was, continues on another
    * server from now on. Default: never.
@@ -104,7 +102,11 @@ interface FailoverOptions<Event> {
 /** Opens a stream, and opens it again while that is possible. */
 async function openWithFailover<Event extends TypedEvent, Stream extends EventStream<Event>>(
   open: () => Promise<Stream & EventStream<Event>>,
-  { canContinue, openElsewhere = () => false, select = (event) => event }: FailoverOptions<Event>,
+  {
+    canContinue = isHostGone,
+    openElsewhere = () => false,
+    select = (event) => event,
+  }: FailoverOptions<Event> = {},
 ): Promise<Stream> {
   let failovers = 0
   const mayRetry = (error: unknown, isPossible = canContinue(error)): boolean =>

@@ -1,3 +1,4 @@
+/// <reference lib="esnext.disposable" preserve="true" />
 /** Defines the calls that pages make to the host, beside those of `/v1`. */
 import type { ErrorCode, ErrorKind } from '../error.ts'
 import { type Caller, type EventStream, type Host, HOST_METHODS, type MethodTable } from './host.ts'
@@ -256,8 +257,6 @@ export type TraceReport = TraceEvent extends infer Event
     ? Omit<Event, 'time'>
     : never
   : never
-
-// / <reference lib="esnext.disposable" preserve="true" />
 
 /** Options of `server.bridge()`. */
 export interface BridgeOptions {

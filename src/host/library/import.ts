@@ -194,11 +194,10 @@ async function readFolder(
   )
   const get = (path: string) => inside.get(path) as ChosenFile
   const parts = [...inside.keys()].filter(isModelFile)
-  const hashed = await digestFiles(
-    parts.map((path) => get(path).file),
+  const hashes = await hashFiles(
+    parts.map((path) => ({ path, file: get(path).file })),
     importOptions,
   )
-  const hashes = new Map(parts.map((path, index) => [path, hashed[index] ?? '']))
   const { hub } = entry
   const resolved = await resolveRepository(hub, {
     revision: hub.revision,

@@ -9,7 +9,6 @@ import type {
   EmbeddingRequest,
   Embeddings,
   EmbeddingStream,
-  EventStream,
   Generation,
   GenerationEvent,
   GenerationRequest,
@@ -81,10 +80,7 @@ export function createGenerator({
 /** Resolves as the generation does, or after 5 s with a stream that waits for it. */
 async function withEarlyStatus(opened: Promise<Generation>): Promise<Generation> {
   await untilStatus(opened)
-  const undecided: Promise<Pick<Generation, 'ignored' | 'servedBy'>> = Promise.resolve({
-    ignored: [],
-  })
-  const { ignored, servedBy } = await Promise.race([opened, undecided])
+  const { ignored, servedBy } = await Promise.race([opened, NOT_ACCEPTED_YET])
   return { ignored, ...(servedBy && { servedBy }), events: events() }
 
   async function* events(): AsyncGenerator<GenerationEvent> {
@@ -141,11 +137,6 @@ export function createLanguageModels({
     },
   } satisfies Partial<Host>
 }
-
-// Accepts an embedding request: loads its model, then streams its vectors.
-
-/** A request whose texts have been read and queued. */
-interface AcceptedEmbedding extends Lease, EventStream<Embeddings> {}
 
 /**
  * Resolves with the first vectors, or after 5 s with a stream that waits for them. Rejects with errors
@@ -230,7 +221,7 @@ async function startEmbedding(
   acquireLease: () => Promise<Lease>,
   request: EmbeddingRequest,
   caller: Caller,
-): Promise<AcceptedEmbedding> {
+) {
   const { signal } = caller
   const { instance, release } = await acquireLease()
   signal.addEventListener('abort', release)
@@ -247,13 +238,13 @@ async function startEmbedding(
 
 const ignore = () => {}
 
-// Accepts a generation request: loads its model, then streams the events of its response.
-
 /** Time in milliseconds in which a failing load still determines the status. */
 const LOAD_FAILURE_GRACE_MS = 1_000
 
 /** Result for a request that is not accepted by the time its headers must be sent. */
-const NOT_ACCEPTED_YET = Promise.resolve({ ignored: [] as string[] })
+const NOT_ACCEPTED_YET: Promise<Pick<Generation, 'ignored' | 'servedBy'>> = Promise.resolve({
+  ignored: [],
+})
 
 /** Alternative to an answer of the local model. */
 interface Fallback {
@@ -292,8 +283,8 @@ async function streamGeneration(
   { openInstead, refusal, markError = (error) => error }: Fallback = {},
 ): Promise<Generation> {
   const shouldRetry = createRetryPolicy()
-  const start = () => startAttempt(acquireLease, request, caller, refusal)
-  let attempt = await withRetry(start, shouldRetry)
+  const open = () => openAttempt(acquireLease, request, caller, refusal)
+  let attempt = await withRetry(() => untilStarted(open()), shouldRetry)
   const { ignored } = await Promise.race([attempt.accepted, NOT_ACCEPTED_YET])
   // The weights of a model that is not ready may fail to load, and then a server answers.
   const isDecided = !openInstead || attempt.instance?.ready === true
@@ -307,7 +298,7 @@ async function streamGeneration(
       } catch (error) {
         if (attempt.isAnswering) throw markError(error)
         if (shouldRetry(error)) {
-          attempt = createAttempt(acquireLease, request, caller, refusal)
+          attempt = open()
           continue
         }
         const instead = openInstead?.(error)
@@ -319,14 +310,8 @@ async function streamGeneration(
   }
 }
 
-/** Resolves with an attempt that was accepted or that has not failed within 5 s. */
-async function startAttempt(
-  acquireLease: () => Promise<Lease>,
-  request: GenerationRequest,
-  caller: Caller,
-  refusal: InoriginError | undefined,
-): Promise<Attempt> {
-  const attempt = createAttempt(acquireLease, request, caller, refusal)
+/** Resolves when the attempt was accepted, or if it has not failed within 5 s. */
+async function untilStarted(attempt: Attempt): Promise<Attempt> {
   const { lease, accepted } = attempt
   const started = accepted.then(async () => {
     const { instance } = await lease
@@ -341,7 +326,7 @@ async function startAttempt(
   return attempt
 }
 
-function createAttempt(
+function openAttempt(
   acquireLease: () => Promise<Lease>,
   request: GenerationRequest,
   caller: Caller,

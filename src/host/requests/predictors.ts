@@ -29,7 +29,9 @@ export function createPredictorControl({
 }) {
   /** Calls the worker of a predictor, and loads it first if necessary. */
   function callWorker<Result>(
-    { tag, inputs, configuration }: PredictorCall,
+    tag: Tag,
+    inputs: Record<string, unknown>,
+    configuration: string | undefined,
     { signal, onEvent }: Caller<LoadProgress>,
     call: (worker: DirectPredictor, caller: Caller) => Promise<Result>,
   ): Promise<Result> {
@@ -54,20 +56,12 @@ export function createPredictorControl({
   return {
     describePredictor: async (tag) => toPredictor(await findPredictor(entries, tag)),
     predict: (tag, inputs, configuration, caller) =>
-      callWorker({ tag, inputs, configuration }, caller, (worker, own) =>
-        worker.predict(inputs, own),
-      ),
+      callWorker(tag, inputs, configuration, caller, (worker, own) => worker.predict(inputs, own)),
     predictNext: (tag, inputs, configuration, state, caller) =>
-      callWorker({ tag, inputs, configuration }, caller, (worker, own) =>
+      callWorker(tag, inputs, configuration, caller, (worker, own) =>
         worker.predictNext(inputs, state, own),
       ),
   } satisfies Partial<Control>
-}
-
-interface PredictorCall {
-  tag: Tag
-  inputs: Record<string, unknown>
-  configuration: string | undefined
 }
 
 /** Creates the operations over HTTP. They run the predictors of `control`. */
