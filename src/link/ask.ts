@@ -103,8 +103,6 @@ async function waitForEnd(request: RequestPort, eventPort: MessagePort): Promise
   }
 }
 
-// The asking side of a service: an object with its methods, which calls them over a link.
-
 /** Returns the service that answers the link. The table lists its methods. */
 export function remote<Service extends object>(
   link: Link,
@@ -121,8 +119,6 @@ export function remote<Service extends object>(
   })
   return Object.fromEntries(asking) as Remote<Service>
 }
-
-// Follows a stream of the host's events, whichever tab hosts.
 
 /** Delay in milliseconds before the next host is tried after one was lost. */
 const HOST_RETRY_DELAY_MS = 500
@@ -162,8 +158,6 @@ async function* readAndReopen<Event>(
     }
   }
 }
-
-// Lets calls survive the death of their host: the next host runs them again.
 
 /** Maximum number of failovers of one request. The request itself may be what ends its hosts. */
 export const MAX_FAILOVERS = 3

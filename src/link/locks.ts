@@ -74,8 +74,6 @@ export async function listLivenessLocks(kind: string): Promise<Set<string>> {
 
 const toPrefix = (kind: string): string => `inorigin:life:${kind}:`
 
-// The liveness lock of a page.
-
 /**
  * Lock of this page, shared by all servers that the page opens. The browser releases it with the
  * page.

@@ -177,8 +177,6 @@ function isStoredComparisons(value: unknown): value is StoredComparisons {
   )
 }
 
-// Names this browser with its full version, under which verdicts on its GPU are stored.
-
 /** Parts of `NavigatorUAData`, which TypeScript's types lack and only Chromium has. */
 interface UserAgentData {
   getHighEntropyValues(

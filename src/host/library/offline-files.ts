@@ -74,8 +74,6 @@ function toIntegrity({ sha256 }: ListedFile): string {
   return `sha256-${btoa(String.fromCharCode(...bytes))}`
 }
 
-// Keeps copies of the app's catalogs beside the library's own files, in Cache Storage.
-
 /** Variant of the keys; the library's own files have their digest there. */
 const COPY = 'copy'
 

@@ -139,8 +139,6 @@ function isDifferentFile({ headers, status, type }: Response, bytes: number): bo
   return isPlain && length !== null && Number(length) !== bytes
 }
 
-// Determines the implementation that this device uses, with its files.
-
 /**
  * Resolves with the chosen implementation and its files, which are looked up if they are not
  * listed. If the files reveal further requirements, it chooses again. `device` is as in

@@ -35,8 +35,6 @@ async function withFiles(result: PredictionResult): Promise<PredictionResult> {
   return { ...result, outputs: await imagesToFiles(result.outputs) }
 }
 
-// Decides how long a request waits for its outcome before its headers are sent.
-
 /** Time in milliseconds after which a request gets status 200, whatever its outcome will be. */
 const STATUS_TIMEOUT_MS = 5_000
 

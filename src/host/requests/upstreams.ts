@@ -147,8 +147,6 @@ export function notAllowed({ tag, upstreams = [] }: Routed): InoriginError {
   })
 }
 
-// Answers that this device began and cannot finish, which an upstream server may continue.
-
 /**
  * Marks the error of a local answer if an upstream server may continue it. Only the asking side
  * knows what was delivered, so it asks again with that part.
@@ -187,8 +185,6 @@ function toContinuation(
   }
 }
 
-// Tells under which condition of the catalog an upstream server may answer after an error.
-
 /** Codes of errors that say nothing about this device. */
 const PASSING_CODES: ReadonlySet<string | undefined> = new Set(['unloaded', 'replaced'])
 
@@ -199,8 +195,6 @@ function toCondition(error: unknown): Condition | undefined {
   if (error.code === 'context_length_exceeded') return 'too-long'
   return error.kind === 'unavailable' && !PASSING_CODES.has(error.code) ? 'unavailable' : undefined
 }
-
-// Asks the hosting page for the headers of requests to upstream servers.
 
 /** Time in milliseconds in which the app's function must return the headers. */
 const HEADERS_TIMEOUT_MS = 10_000
