@@ -10,7 +10,9 @@ import {
   typeOf,
   TYPES,
   type TypeName,
+  typesOf,
 } from './plain.ts'
+import { without } from './objects.ts'
 import { combine, otherTexts, rewriteTexts } from './strings.ts'
 
 const MAX_DEPTH = 12
@@ -35,40 +37,37 @@ export function negate(
   const below = (part: Plain, of?: readonly TypeName[]): Plain | undefined =>
     negate(part, facts, of, depth + 1)
 
-  // A value is refused if one keyword refuses it.
-  const refusals: (Plain | undefined)[] = []
-  const own = schema.type ?? TYPES
-  const others = types.filter(
-    (type) => !own.includes(type) && !(type === 'integer' && own.includes('number')),
-  )
+  const own = typesOf(schema)
+  const isOwn = (type: TypeName): boolean =>
+    own.includes(type) || (type === 'integer' && own.includes('number'))
+  const kept = types.filter(isOwn)
+  const others = types.filter((type) => !isOwn(type))
   // Numbers that are no integers have no type of their own.
   if (own.includes('integer') && others.includes('number')) return undefined
-  if (others.length > 0) refusals.push(ofTypes(others))
-  const kept = types.filter(
-    (type) => own.includes(type) || (type === 'integer' && own.includes('number')),
-  )
-
-  for (const [keyword, value] of Object.entries(schema) as [keyof PlainKeywords, unknown][]) {
-    if (keyword === 'type') continue
-    if (keyword === 'enum') {
-      refusals.push(excludeValues(schema.enum ?? [], kept, below))
-    } else if (keyword === 'anyOf') {
-      const parts = (schema.anyOf ?? []).map((part) => below(part, kept))
+  // A value is refused if one keyword refuses it.
+  const refusals: (Plain | undefined)[] = others.length > 0 ? [ofTypes(others)] : []
+  for (const keyword of Object.keys(schema) as (keyof PlainKeywords)[]) {
+    const { allOf = [], anyOf = [], $ref = '' } = schema
+    if (keyword === 'enum') refusals.push(excludeValues(schema.enum ?? [], kept, below))
+    else if (keyword === 'allOf') refusals.push(...allOf.map((part) => below(part, kept)))
+    else if (keyword === 'anyOf')
       refusals.push(
-        parts.includes(undefined) ? undefined : all(...parts.map((part) => part ?? true)),
+        joinKnown(
+          all,
+          anyOf.map((part) => below(part, kept)),
+        ),
       )
-    } else if (keyword === 'allOf') {
-      refusals.push(...(schema.allOf ?? []).map((part) => below(part, kept)))
-    } else if (keyword === '$ref') {
-      const target = facts.lookUp(String(value))
+    else if (keyword === '$ref') {
+      const target = facts.lookUp($ref)
       refusals.push(target === undefined ? undefined : below(target, kept))
-    } else {
-      refusals.push(...negateAssertion(keyword, schema, kept, below))
-    }
+    } else if (keyword !== 'type') refusals.push(...negateAssertion(keyword, schema, kept, below))
   }
-  if (refusals.includes(undefined)) return undefined
-  return any(...refusals.map((part) => part ?? true))
+  return joinKnown(any, refusals)
 }
+
+/** Joins schemas, unless one of them cannot be told. */
+const joinKnown = (join: typeof all, parts: readonly (Plain | undefined)[]): Plain | undefined =>
+  parts.every((part) => part !== undefined) ? join(...parts) : undefined
 
 /**
  * Returns the other values of a property that has listed ones beside it, which is the usual form of
@@ -108,93 +107,87 @@ type Negate = (schema: Plain, types?: readonly TypeName[]) => Plain | undefined
 const ofTypes = (types: readonly TypeName[]): Plain =>
   TYPES.every((type) => types.includes(type)) ? true : types.length === 0 ? false : { type: types }
 
-/** Returns schemas one of which holds where the keyword does not. */
+/** Schemas of which one holds where a keyword does not; `undefined` for one that cannot be told. */
+type Refusals = readonly (Plain | undefined)[]
+
+/** Bounds of the numbers that are out of a bound. */
+const OPPOSITES: Partial<Record<keyof PlainKeywords, keyof PlainKeywords>> = {
+  minimum: 'exclusiveMaximum',
+  maximum: 'exclusiveMinimum',
+  exclusiveMinimum: 'maximum',
+  exclusiveMaximum: 'minimum',
+}
+
+/** What other keywords refuse, and the type that they are about. */
+const REFUSALS: Partial<
+  Record<
+    keyof PlainKeywords,
+    readonly [TypeName, (schema: PlainKeywords, below: Negate) => Refusals]
+  >
+> = {
+  minLength: ['string', ({ minLength = 0 }) => [atMost('string', 'maxLength', minLength - 1)]],
+  maxLength: ['string', ({ maxLength = 0 }) => [{ type: ['string'], minLength: maxLength + 1 }]],
+  pattern: ['string', ({ pattern = '' }) => [matching(combine([], [pattern]))]],
+  format: ['string', () => [undefined]],
+  minItems: ['array', ({ minItems = 0 }) => [atMost('array', 'maxItems', minItems - 1)]],
+  maxItems: ['array', ({ maxItems = 0 }) => [{ type: ['array'], minItems: maxItems + 1 }]],
+  prefixItems: [
+    'array',
+    ({ prefixItems = [] }, below) =>
+      prefixItems.map((part, index) => {
+        const negated = below(part)
+        if (negated === undefined || negated === false) return negated
+        const before = Array.from({ length: index }, () => true)
+        return { type: ['array'], prefixItems: [...before, negated], minItems: index + 1 }
+      }),
+  ],
+  items: ['array', negateItems],
+  properties: [
+    'object',
+    ({ properties = {} }, below) =>
+      Object.entries(properties).map(([name, part]) => {
+        const negated = below(part)
+        if (negated === undefined || negated === false) return negated
+        return { type: ['object'], properties: { [name]: negated }, required: [name] }
+      }),
+  ],
+  required: [
+    'object',
+    ({ required = [] }) => required.map((name) => ({ type: ['object'], ...without(name) })),
+  ],
+  minProperties: [
+    'object',
+    ({ minProperties = 0 }) => [atMost('object', 'maxProperties', minProperties - 1)],
+  ],
+  // Other names may come twice, so that two of them are no two properties.
+  maxProperties: [
+    'object',
+    ({ maxProperties }) => [
+      maxProperties === 0 ? { type: ['object'], minProperties: 1 } : undefined,
+    ],
+  ],
+  additionalProperties: ['object', negateAdditional],
+  patternProperties: [
+    'object',
+    ({ patternProperties = {} }) =>
+      Object.values(patternProperties).every((part) => part === true) ? [] : [undefined],
+  ],
+}
+
 function negateAssertion(
   keyword: keyof PlainKeywords,
   schema: PlainKeywords,
   types: readonly TypeName[],
   below: Negate,
-): (Plain | undefined)[] {
+): Refusals {
   const numbers = types.filter((type) => type === 'number' || type === 'integer')
-  const when = (
-    type: TypeName,
-    made: () => readonly (Plain | undefined)[],
-  ): (Plain | undefined)[] => (types.includes(type) ? [...made()] : [])
-  const numeric = (bound: PlainKeywords): Plain[] =>
-    numbers.length > 0 ? [{ type: numbers, ...bound }] : []
-  switch (keyword) {
-    case 'minimum':
-      return numeric({ exclusiveMaximum: schema.minimum })
-    case 'maximum':
-      return numeric({ exclusiveMinimum: schema.maximum })
-    case 'exclusiveMinimum':
-      return numeric({ maximum: schema.exclusiveMinimum })
-    case 'exclusiveMaximum':
-      return numeric({ minimum: schema.exclusiveMaximum })
-    case 'multipleOf':
-      return numbers.length > 0 ? [undefined] : []
-    case 'minLength':
-      return when('string', () => [atMost('string', 'maxLength', (schema.minLength ?? 0) - 1)])
-    case 'maxLength':
-      return when('string', () => [{ type: ['string'], minLength: (schema.maxLength ?? 0) + 1 }])
-    case 'pattern':
-      return when('string', () => [matching(combine([], [schema.pattern ?? '']))])
-    case 'format':
-      return when('string', () => [undefined])
-    case 'minItems':
-      return when('array', () => [atMost('array', 'maxItems', (schema.minItems ?? 0) - 1)])
-    case 'maxItems':
-      return when('array', () => [{ type: ['array'], minItems: (schema.maxItems ?? 0) + 1 }])
-    case 'prefixItems':
-      return when('array', () =>
-        (schema.prefixItems ?? []).map((part, index) => {
-          const negated = below(part)
-          if (negated === undefined) return undefined
-          const before = (schema.prefixItems ?? []).slice(0, index).map(() => true)
-          return all(
-            { type: ['array'], prefixItems: [...before, negated], minItems: index + 1 },
-            negated !== false,
-          )
-        }),
-      )
-    case 'items':
-      return when('array', () => negateItems(schema, below))
-    case 'properties':
-      return when('object', () =>
-        Object.entries(schema.properties ?? {}).map(([name, part]) => {
-          const negated = below(part)
-          if (negated === undefined || negated === false) return negated
-          const properties = Object.fromEntries([[name, negated]])
-          return { type: ['object'], properties, required: [name] }
-        }),
-      )
-    case 'required':
-      return when('object', () =>
-        (schema.required ?? []).map((name) => ({
-          type: ['object'],
-          properties: Object.fromEntries([[name, false]]),
-        })),
-      )
-    case 'minProperties':
-      return when('object', () => [
-        atMost('object', 'maxProperties', (schema.minProperties ?? 0) - 1),
-      ])
-    case 'maxProperties':
-      // Other names may come twice, so that two of them are no two properties.
-      return when('object', () => [
-        schema.maxProperties === 0 ? { type: ['object'], minProperties: 1 } : undefined,
-      ])
-    case 'additionalProperties':
-      return when('object', () => negateAdditional(schema, below))
-    case 'patternProperties':
-      return when('object', () =>
-        Object.values(schema.patternProperties ?? {}).every((part) => part === true)
-          ? []
-          : [undefined],
-      )
-    default:
-      return [undefined]
-  }
+  const opposite = OPPOSITES[keyword]
+  if (opposite) return numbers.length > 0 ? [{ type: numbers, [opposite]: schema[keyword] }] : []
+  if (keyword === 'multipleOf') return numbers.length > 0 ? [undefined] : []
+  const known = REFUSALS[keyword]
+  if (!known) return [undefined]
+  const [type, refuse] = known
+  return types.includes(type) ? refuse(schema, below) : []
 }
 
 function atMost(
@@ -206,10 +199,7 @@ function atMost(
 }
 
 /** An item behind `prefixItems` can only be refused if its place is known. */
-function negateItems(
-  { items = true, prefixItems = [] }: PlainKeywords,
-  below: Negate,
-): (Plain | undefined)[] {
+function negateItems({ items = true, prefixItems = [] }: PlainKeywords, below: Negate): Refusals {
   const negated = below(items)
   if (negated === false) return [false]
   // Without a valid item, there is a refused one as soon as there is any.
@@ -217,7 +207,7 @@ function negateItems(
 }
 
 /** Returns schemas for objects with a name that is not listed. The engine counts those beside listed names. */
-function negateAdditional(schema: PlainKeywords, below: Negate): (Plain | undefined)[] {
+function negateAdditional(schema: PlainKeywords, below: Negate): Refusals {
   const { additionalProperties = true, properties = {}, patternProperties = {} } = schema
   if (below(additionalProperties) === false) return [false]
   const names = Object.keys(properties)
@@ -241,7 +231,7 @@ function excludeValues(
   below: Negate,
 ): Plain | undefined {
   const of = (type: TypeName): unknown[] => values.filter((value) => typeOf(value) === type)
-  const parts: (Plain | undefined)[] = types.map((type) => {
+  const parts = types.map((type): Plain | undefined => {
     if (type === 'integer' || type === 'number')
       return excludeNumbers(of('number').map(Number), type)
     const listed = of(type)
@@ -252,10 +242,12 @@ function excludeValues(
       return left.length === 0 ? false : { enum: left }
     }
     if (type === 'string') return excludeTexts(listed.map(String))
-    const negated = listed.map((value) => below(toSchema(value), [type]))
-    return negated.includes(undefined) ? undefined : all(...negated.map((part) => part ?? true))
+    return joinKnown(
+      all,
+      listed.map((value) => below(toSchema(value), [type])),
+    )
   })
-  return parts.includes(undefined) ? undefined : any(...parts.map((part) => part ?? true))
+  return joinKnown(any, parts)
 }
 
 /** Returns the ranges between the numbers. */
