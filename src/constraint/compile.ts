@@ -7,8 +7,8 @@ import {
 } from './constraint.ts'
 import { type Instance, MAX_ROW_ITEMS, nextTask } from './instance.ts'
 import { writeLark } from './lark.ts'
-import { isObject } from './schema/plain.ts'
-import { type Loosened, rewriteSchema } from './schema/rewrite.ts'
+import { isObject, type Loosened } from './schema/plain.ts'
+import { rewriteSchema } from './schema/rewrite.ts'
 
 export interface CompiledGrammar {
   /** Number of the grammar in the instance. */

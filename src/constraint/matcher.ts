@@ -1,7 +1,7 @@
 /** Matches one text against a grammar. */
 import { ConstraintError } from './constraint.ts'
 import { type Instance, nextTask } from './instance.ts'
-import type { Loosened } from './schema/rewrite.ts'
+import type { Loosened } from './schema/plain.ts'
 
 /** Matches a text against a constraint, token by token. All methods throw {@link ConstraintError} if that fails. */
 export interface Matcher {

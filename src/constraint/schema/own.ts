@@ -14,13 +14,13 @@ import {
   type TypeName,
   TYPES,
 } from './plain.ts'
-import type { Node, Source } from './references.ts'
+import { keywordsOf, type Node, type Source } from './references.ts'
 import { rewriteTexts } from './strings.ts'
 
 /** Returns the schema of the node without references and combinations. */
 export function rewriteOwn(node: Node, source: Source): Plain {
   const { path } = node
-  const value = Object(node.value) as Record<string, unknown>
+  const value = keywordsOf(node)
   const type = toTypes(value)
   const types = type ?? TYPES
   const listed = 'const' in value ? [value['const']] : undefined
@@ -66,7 +66,7 @@ function rewriteText(node: Node, source: Source): Plain {
 
 function rewriteArray(node: Node, { type }: PlainKeywords, source: Source): Plain {
   const { path } = node
-  const value = Object(node.value) as Record<string, unknown>
+  const value = keywordsOf(node)
   const { items, prefixItems, additionalItems, minItems, maxItems, contains, uniqueItems } = value
   const places = Array.isArray(items) ? 'items' : 'prefixItems'
   const rest = Array.isArray(items) ? 'additionalItems' : 'items'
@@ -95,7 +95,7 @@ function rewriteArray(node: Node, { type }: PlainKeywords, source: Source): Plai
 
 function rewriteObject(node: Node, { type }: PlainKeywords, source: Source): Plain {
   const { path } = node
-  const value = Object(node.value) as Record<string, unknown>
+  const value = keywordsOf(node)
   const below = (keyword: string): Record<string, Plain> | undefined =>
     isObject(value[keyword])
       ? Object.fromEntries(

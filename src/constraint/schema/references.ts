@@ -14,6 +14,8 @@ export interface Node {
   readonly scope: readonly string[]
 }
 
+export const keywordsOf = ({ value }: Node): Record<string, unknown> => Object(value)
+
 /** Address of a schema that has none. */
 const ROOT = 'schema:/'
 
@@ -39,10 +41,10 @@ export class References {
   readonly #dynamic = new Map<string, Set<string>>()
 
   constructor(value: unknown, path: string) {
-    const base = ROOT
-    this.#nodes.set(ROOT, { value, path, base, scope: [] })
+    const root = { value, path, base: ROOT, scope: [] }
+    this.#nodes.set(ROOT, root)
     this.#index(value, path, ROOT)
-    this.root = this.#enter({ value, path, base: this.#bases.get(value) ?? ROOT, scope: [] })
+    this.root = this.#enter({ ...root, base: this.#bases.get(value) ?? ROOT })
   }
 
   /** Returns the node of a subschema. */

@@ -24,7 +24,7 @@ import {
   TYPES,
   typesOf,
 } from './plain.ts'
-import { type Apart, type Node, References, type Source } from './references.ts'
+import { type Apart, keywordsOf, type Node, References, type Source } from './references.ts'
 import { closeUnevaluated } from './unevaluated.ts'
 
 // Multiplies alternatives that apply together, which the engine would do without dropping empty
@@ -132,23 +132,19 @@ function splitByPresence(choices: readonly Part[], { complements }: Known): Part
 /** Options that are excluded from others, beyond which the result is too large. */
 const MAX_EXCLUSIONS = 400
 
-/** What is known: `exact` has only schemas that allow exactly what was meant. */
-interface Knowledge {
-  facts: Facts
-  exact: Facts
-}
-
 /**
  * Returns options of which one value is valid for one at most, if `isKept`, and the options as they
  * are otherwise.
  *
  * @param beside - Schema that applies beside the options, to values of the types.
+ * @param exact - Facts with only those schemas that allow exactly what was meant.
  */
 function separateOptions(
   options: readonly Apart[],
   beside: Plain,
   types: readonly TypeName[],
-  { facts, exact }: Knowledge,
+  facts: Facts,
+  exact: Facts,
 ): { options: readonly Plain[]; isKept: boolean } {
   const schemas = options.map(({ schema }) => schema)
   if (haveDiscriminator(schemas, facts)) return { options: schemas, isKept: true }
@@ -200,8 +196,6 @@ function haveDiscriminator(schemas: readonly Plain[], facts: Facts): boolean {
   })
 }
 
-export type { Loosened } from './plain.ts'
-
 export interface Rewritten {
   /** Schema that the engine takes. It allows all values of the original one. */
   schema: JsonSchema
@@ -237,15 +231,21 @@ interface Definition {
 
 const UNEVALUATED = ['unevaluatedProperties', 'unevaluatedItems'] as const
 
-class Rewriter {
-  readonly #references: References
+class Rewriter implements Source {
+  splits = 0
   readonly #steps = new StepBudget(MAX_STEPS)
-  readonly #definitions = new Map<unknown, Map<string, Definition>>()
   readonly #byName = new Map<string, Definition>()
+  /** What is known for proofs, where a schema may allow too much. */
+  readonly facts = this.#factsOf((found) => found.schema ?? found.sketch)
+  /** What is known for negations, where it may not. */
+  readonly #exact = this.#factsOf(({ loosened, schema }) =>
+    loosened.length === 0 ? schema : undefined,
+  )
+  readonly #known: Known = { facts: this.facts, complements: new Map() }
+  readonly #references: References
+  readonly #definitions = new Map<unknown, Map<string, Definition>>()
   readonly #ignored = new Map<string, Loosened>()
   #loosened: Loosened[] = []
-  /** Conditions, by the schemas of the values that do not meet them. */
-  readonly #complements = new Map<Plain, Plain>()
   /** `true` for a draft in which keywords beside `$ref` mean nothing. */
   readonly #ignoresSiblings: boolean
   /** Schemas that apply to the same value as the one that is rewritten. */
@@ -253,47 +253,17 @@ class Rewriter {
   #nesting = 0
   #depth = 0
 
-  /** What is known for proofs, where a schema may allow too much. */
-  readonly #facts: Facts = {
-    lookUp: (reference) => {
-      const found = this.#byName.get(toName(reference))
-      return found && (found.schema ?? found.sketch)
-    },
-    steps: this.#steps,
-  }
-
-  /** What is known for negations, where it may not. */
-  readonly #exact: Facts = {
-    lookUp: (reference) => {
-      const found = this.#byName.get(toName(reference))
-      return found && found.loosened.length === 0 ? found.schema : undefined
-    },
-    steps: this.#steps,
-  }
-
-  readonly #source: Source = {
-    splits: 0,
-    facts: this.#facts,
-    rewrite: (node) => this.rewrite(node),
-    rewriteApart: (node) => this.#rewriteApart(node),
-    below: (node, ...keys) => this.#references.below(node, ...keys),
-    resolve: (node, keyword) => this.#resolve(node, keyword),
-    refer: (node) => (typeof node.value === 'boolean' ? node.value : this.#refer(node)),
-    negate: (node) => this.#negate(node),
-    separate: (node) => {
-      const { options, isKept } = this.#toOptions(node, true, TYPES)
-      return isKept ? options : undefined
-    },
-    take: (kept, path) => this.#take(kept, path),
-    loosen: (path, keyword) => this.#loosen(path, keyword),
-    ignore: (path, keyword) => this.#ignore(path, keyword),
-  }
-
-  readonly #known: Known = { facts: this.#facts, complements: this.#complements }
-
   constructor(schema: JsonSchema, path: string) {
     this.#references = new References(schema, path)
     this.#ignoresSiblings = /\/draft-0[3-7]\//.test(String(Object(schema)['$schema']))
+  }
+
+  #factsOf(schemaOf: (found: Definition) => Plain | undefined): Facts {
+    const lookUp = (reference: string): Plain | undefined => {
+      const found = this.#byName.get(toName(reference))
+      return found && schemaOf(found)
+    }
+    return { lookUp, steps: this.#steps }
   }
 
   run(): Rewritten {
@@ -304,9 +274,9 @@ class Rewriter {
     const definitions = new Map<string, Plain>()
     for (const [name, definition] of this.#byName) definitions.set(name, definition.schema ?? true)
     const steps = new StepBudget(MAX_STEPS)
-    const linked = link(own, definitions, { ...this.#facts, steps })
+    const linked = link(own, definitions, { ...this.facts, steps })
     const schema = writeSchema(linked, steps)
-    if (schema === false || isEmpty([own], this.#facts))
+    if (schema === false || isEmpty([own], this.facts))
       return rejectSchema(root.path, 'allows no value.')
     const used = new Set(linked.definitions.keys())
     const kept = [...this.#byName.values()].filter(({ name }) => used.has(name))
@@ -314,19 +284,14 @@ class Rewriter {
     return { schema, loosened: distinct(loosened), ignored: [...this.#ignored.values()] }
   }
 
-  /** Returns a subschema in the form of the engine. */
   rewrite(node: Node): Plain {
     const { value, path } = node
     if (typeof value === 'boolean') return value
-    if (!isObject(value)) return this.#loosen(path, 'schema', SCHEMA)
-    if (!this.#steps.spend() || this.#depth > MAX_DEPTH) return this.#loosen(path, 'schema')
-    if (this.#nesting > MAX_NESTING) return this.#refer(node)
+    if (!isObject(value)) return this.loosen(path, 'schema', SCHEMA)
+    if (!this.#steps.spend() || this.#depth > MAX_DEPTH) return this.loosen(path, 'schema')
+    if (this.#nesting > MAX_NESTING) return this.refer(node)
     if (this.#ignoresSiblings && typeof value['$ref'] === 'string')
-      return all(
-        ...this.#toReferences({ ...node, value: { $ref: value['$ref'] } }).map(
-          ([, schema]) => schema,
-        ),
-      )
+      return this.#toReferences({ ...node, value: { $ref: value['$ref'] } })[0]?.[1] ?? true
     this.#nesting += 1
     this.#depth += 1
     try {
@@ -341,23 +306,22 @@ class Rewriter {
   #check(node: Node & { value: Readonly<Record<string, unknown>> }): typeof node {
     const { value, path } = node
     const { unknown, wrong } = checkKeywords(value)
-    for (const keyword of unknown) this.#ignore(path, keyword)
+    for (const keyword of unknown) this.ignore(path, keyword)
     if (wrong.size === 0) return node
-    for (const [keyword, expected] of wrong) this.#loosen(path, keyword, expected)
+    for (const [keyword, expected] of wrong) this.loosen(path, keyword, expected)
     const right = Object.entries(value).filter(([keyword]) => !wrong.has(keyword))
     return { ...node, value: Object.fromEntries(right) }
   }
 
   #rewriteChecked(node: Node & { value: Readonly<Record<string, unknown>> }): Plain {
     const open = UNEVALUATED.filter((keyword) => Object.hasOwn(node.value, keyword))
-    const closed = open.length > 0 ? closeUnevaluated(node, this.#source) : undefined
+    const closed = open.length > 0 ? closeUnevaluated(node, this) : undefined
     if (closed !== undefined) return closed
-    for (const keyword of open) this.#loosen(node.path, keyword)
-    return this.#take(joinParts(this.#toParts(node), this.#known), node.path)
+    for (const keyword of open) this.loosen(node.path, keyword)
+    return this.take(joinParts(this.#toParts(node), this.#known), node.path)
   }
 
-  /** Rewrites a subschema, and tells whether exactly its values are allowed. */
-  #rewriteApart(node: Node): Apart {
+  rewriteApart(node: Node): Apart {
     const outer = this.#loosened
     this.#loosened = []
     try {
@@ -367,48 +331,47 @@ class Rewriter {
     }
   }
 
-  #negate(node: Node, types?: readonly TypeName[]): Apart & { negated: Plain | undefined } {
-    const apart = this.#rewriteApart(node)
+  below(node: Node, ...keys: readonly (string | number)[]): Node {
+    return this.#references.below(node, ...keys)
+  }
+
+  negate(node: Node, types?: readonly TypeName[]): Apart & { negated: Plain | undefined } {
+    const apart = this.rewriteApart(node)
     const { schema, loosened } = apart
     const negated =
-      negateListed(schema, this.#beside, this.#facts) ?? negate(schema, this.#exact, types)
+      negateListed(schema, this.#beside, this.facts) ?? negate(schema, this.#exact, types)
     return { ...apart, negated: loosened.length > 0 ? undefined : negated }
   }
 
-  #loosen(path: string, keyword: string, expected?: string): true {
+  loosen(path: string, keyword: string, expected?: string): true {
     this.#loosened.push({ path, keyword, ...(expected !== undefined && { expected }) })
     return true
   }
 
-  #ignore(path: string, keyword: string): void {
+  ignore(path: string, keyword: string): void {
     if (!this.#ignored.has(keyword)) this.#ignored.set(keyword, { path, keyword })
   }
 
-  #take({ schema, loosened }: Kept, path: string): Plain {
-    for (const keyword of loosened) this.#loosen(path, keyword)
+  take({ schema, loosened }: Kept, path: string): Plain {
+    for (const keyword of loosened) this.loosen(path, keyword)
     return schema
   }
 
-  /** Returns a reference to the node's definition. */
-  #refer(node: Node): Plain {
+  refer(node: Node): Plain {
+    if (typeof node.value === 'boolean') return node.value
     const found = this.#definitions.get(node.value) ?? new Map<string, Definition>()
     const scope = node.scope.join(' ')
     const known = found.get(scope)
     if (known) return { $ref: toReference(known.name) }
     const name = `d${this.#byName.size}`
-    const definition: Definition = {
-      name,
-      sketch: sketch(node.value),
-      schema: undefined,
-      loosened: [],
-    }
-    this.#definitions.set(node.value, found.set(scope, definition))
-    this.#byName.set(definition.name, definition)
+    const own: Definition = { name, sketch: sketch(node.value), schema: undefined, loosened: [] }
+    this.#definitions.set(node.value, found.set(scope, own))
+    this.#byName.set(name, own)
     const nesting = this.#nesting
     this.#nesting = 0
-    Object.assign(definition, this.#rewriteApart(node))
+    Object.assign(own, this.rewriteApart(node))
     this.#nesting = nesting
-    return { $ref: toReference(definition.name) }
+    return { $ref: toReference(name) }
   }
 
   /** Returns all schemas that apply in the node's place. */
@@ -416,48 +379,39 @@ class Rewriter {
     const outer = this.#beside
     try {
       this.#beside = []
-      const own = rewriteOwn(node, this.#source)
-      const references = this.#toReferences(node)
-      const types = isKeywords(own) ? typesOf(own) : TYPES
+      const own = rewriteOwn(node, this)
+      const parts: Part[] = [['', own], ...this.#toReferences(node)]
       this.#beside = [...outer, own]
-      const combinations = this.#toCombinations(node, own, types)
-      return [
-        ['', own],
-        ...references,
-        ...combinations,
-        ...rewriteDependents(node, own, this.#source),
-      ]
+      parts.push(...this.#toCombinations(node, own, isKeywords(own) ? typesOf(own) : TYPES))
+      return [...parts, ...rewriteDependents(node, own, this)]
     } finally {
       this.#beside = outer
     }
   }
 
   #toReferences(node: Node): Part[] {
-    const value = Object(node.value) as Record<string, unknown>
+    const value = keywordsOf(node)
     const parts: Part[] = []
     for (const keyword of ['$ref', '$dynamicRef', '$recursiveRef'] as const) {
       const reference = value[keyword]
       if (typeof reference !== 'string') continue
-      const target = this.#resolve(node, keyword)
-      if (target === undefined) this.#loosen(node.path, keyword)
-      else
-        parts.push([
-          keyword,
-          typeof target.value === 'boolean' ? target.value : this.#refer(target),
-        ])
+      const target = this.resolve(node, keyword)
+      if (target === undefined) this.loosen(node.path, keyword)
+      else parts.push([keyword, this.refer(target)])
     }
     return parts
   }
 
-  #resolve(node: Node, keyword: string): Node | undefined {
-    const reference = String(Object(node.value)[keyword])
-    return keyword === '$dynamicRef'
-      ? this.#references.resolveDynamic(reference, node)
-      : this.#references.resolve(reference, node)
+  resolve(node: Node, keyword: string): Node | undefined {
+    const reference = String(keywordsOf(node)[keyword])
+    return this.#references[keyword === '$dynamicRef' ? 'resolveDynamic' : 'resolve'](
+      reference,
+      node,
+    )
   }
 
   #toCombinations(node: Node, own: Plain, types: readonly TypeName[]): Part[] {
-    const value = Object(node.value) as Record<string, unknown>
+    const value = keywordsOf(node)
     const parts: Part[] = []
     for (const each of this.#list(node, 'allOf')) parts.push(['allOf', this.rewrite(each)])
     if (value['anyOf'] !== undefined)
@@ -469,15 +423,18 @@ class Rewriter {
   }
 
   #list(node: Node, keyword: string): Node[] {
-    const list: unknown = Object(node.value)[keyword]
-    return Array.isArray(list)
-      ? list.map((_, index) => this.#references.below(node, keyword, index))
-      : []
+    const list = keywordsOf(node)[keyword]
+    return Array.isArray(list) ? list.map((_, index) => this.below(node, keyword, index)) : []
+  }
+
+  separate(node: Node): readonly Plain[] | undefined {
+    const { options, isKept } = this.#toOptions(node, true, TYPES)
+    return isKept ? options : undefined
   }
 
   #toOneOf(node: Node, own: Plain, types: readonly TypeName[]): Plain {
     const { options, isKept } = this.#toOptions(node, own, types)
-    if (!isKept) this.#loosen(node.path, 'oneOf')
+    if (!isKept) this.loosen(node.path, 'oneOf')
     return any(...options)
   }
 
@@ -487,28 +444,26 @@ class Rewriter {
     own: Plain,
     types: readonly TypeName[],
   ): { options: readonly Plain[]; isKept: boolean } {
-    const options = this.#list(node, 'oneOf').map((each) => this.#rewriteApart(each))
+    const options = this.#list(node, 'oneOf').map((each) => this.rewriteApart(each))
     this.#loosened.push(...options.flatMap(({ loosened }) => loosened))
-    return separateOptions(options, own, types, { facts: this.#facts, exact: this.#exact })
+    return separateOptions(options, own, types, this.facts, this.#exact)
   }
 
   #toNot(node: Node, own: Plain, types: readonly TypeName[]): Plain {
-    const { schema, negated } = this.#negate(this.#references.below(node, 'not'), types)
-    if (isEmpty([own, schema], this.#facts)) return true
+    const { schema, negated } = this.negate(this.below(node, 'not'), types)
+    if (isEmpty([own, schema], this.facts)) return true
     // Listed values are refused one by one.
-    return negated ?? this.#loosen(node.path, 'not')
+    return negated ?? this.loosen(node.path, 'not')
   }
 
   #toConditional(node: Node, types: readonly TypeName[]): Plain {
     const branch = (keyword: 'then' | 'else'): Plain =>
-      Object.hasOwn(Object(node.value), keyword)
-        ? this.rewrite(this.#references.below(node, keyword))
-        : true
+      Object.hasOwn(keywordsOf(node), keyword) ? this.rewrite(this.below(node, keyword)) : true
     const [then, otherwise] = [branch('then'), branch('else')]
     if (then === true && otherwise === true) return true
-    const { schema, negated } = this.#negate(this.#references.below(node, 'if'), types)
-    if (negated === undefined) this.#loosen(node.path, 'if')
-    else if (isKeywords(negated)) this.#complements.set(negated, schema)
+    const { schema, negated } = this.negate(this.below(node, 'if'), types)
+    if (negated === undefined) this.loosen(node.path, 'if')
+    else if (isKeywords(negated)) this.#known.complements.set(negated, schema)
     return any(all(schema, then), all(negated ?? true, otherwise))
   }
 }
@@ -517,7 +472,7 @@ class Rewriter {
 
 /** Returns the schemas that apply once a name is there. */
 function rewriteDependents(node: Node, own: Plain, source: Source): Part[] {
-  const value = Object(node.value) as Record<string, unknown>
+  const value = keywordsOf(node)
   const required = isKeywords(own) ? (own.required ?? []) : []
   const parts: Part[] = []
   for (const keyword of ['dependentRequired', 'dependentSchemas', 'dependencies'] as const) {
@@ -529,11 +484,8 @@ function rewriteDependents(node: Node, own: Plain, source: Source): Part[] {
           .map(String)
           .filter((other) => other !== name && !required.includes(other))
         if (missing.length === 0) continue
-        const isThere = required.includes(name)
-        parts.push([
-          keyword,
-          isThere ? { required: missing } : any(without(name), { required: [name, ...missing] }),
-        ])
+        if (required.includes(name)) parts.push([keyword, { required: missing }])
+        else parts.push([keyword, any(without(name), { required: [name, ...missing] })])
       } else {
         const schema = source.rewrite(source.below(node, keyword, name))
         parts.push([keyword, any(without(name), all({ required: [name] }, schema))])

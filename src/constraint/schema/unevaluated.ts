@@ -6,7 +6,7 @@
 import { isEmpty } from './empty.ts'
 import { without } from './objects.ts'
 import { all, any, isObject, type Plain } from './plain.ts'
-import type { Node, Source } from './references.ts'
+import { keywordsOf, type Node, type Source } from './references.ts'
 
 /** Schema in which the same subschemas are valid for every value. */
 interface Case {
@@ -57,7 +57,7 @@ export function closeUnevaluated(node: Node, source: Source): Plain | undefined 
 }
 
 function close(node: Node, source: Source): Plain | undefined {
-  const value = Object(node.value) as Record<string, unknown>
+  const value = keywordsOf(node)
   const cases = split({ ...node, value: omit(value, UNEVALUATED) }, source, [node.value])
   if (!cases) return undefined
   const closed: Plain[] = []
