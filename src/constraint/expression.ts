@@ -92,6 +92,16 @@ export const optional = (part: Expression): Expression => repeat(part, 0, 1)
 
 export const isEmpty = (part: Expression): boolean => part.type === 'text' && part.text === ''
 
+/** Returns the parts of an expression, or of a pattern. */
+export function childrenOf<Node extends object>(node: Node): readonly Node[] {
+  if ('parts' in node) return node.parts as readonly Node[]
+  return 'part' in node ? [node.part as Node] : []
+}
+
+/** Returns `true` if the test holds for the expression or the pattern, or for anything in it. */
+export const contains = <Node extends object>(node: Node, test: (part: Node) => boolean): boolean =>
+  test(node) || childrenOf(node).some((part) => contains(part, test))
+
 /** Returns the characters that are in none of the ranges. */
 export function complement(ranges: readonly CharacterRange[]): readonly CharacterRange[] {
   const others: CharacterRange[] = []

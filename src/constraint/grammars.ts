@@ -5,6 +5,7 @@ import {
   type CharacterRange,
   choice,
   complement,
+  contains,
   EMPTY,
   type Expression,
   isEmpty,
@@ -44,7 +45,12 @@ function withoutTailRecursion(name: string, alternatives: readonly Expression[])
 /** Returns the sequences of a sequence whose last part is optional, or a choice, and refers to the rule. */
 function expandEnd(parts: readonly Expression[], name: string): (readonly Expression[])[] {
   const last = parts.at(-1)
-  if (!last || last.type === 'rule' || !refersTo(last, name)) return [parts]
+  if (
+    !last ||
+    last.type === 'rule' ||
+    !contains<Expression>(last, (part) => part.type === 'rule' && part.name === name)
+  )
+    return [parts]
   const before = parts.slice(0, -1)
   if (last.type === 'choice')
     return last.parts.flatMap((part) => expandEnd([...before, ...toParts(part)], name))
@@ -56,20 +62,6 @@ function expandEnd(parts: readonly Expression[], name: string): (readonly Expres
 const toParts = (expression: Expression): readonly Expression[] => {
   if (expression.type === 'sequence') return expression.parts
   return isEmpty(expression) ? [] : [expression]
-}
-
-function refersTo(expression: Expression, name: string): boolean {
-  switch (expression.type) {
-    case 'rule':
-      return expression.name === name
-    case 'sequence':
-    case 'choice':
-      return expression.parts.some((part) => refersTo(part, name))
-    case 'repeat':
-      return refersTo(expression.part, name)
-    default:
-      return false
-  }
 }
 
 function partition<Item>(items: readonly Item[], holds: (item: Item) => boolean): [Item[], Item[]] {

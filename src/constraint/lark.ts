@@ -16,7 +16,6 @@ import {
   type FreeText,
   type Lexeme,
   type Lexemes,
-  MAX_CODE_POINT,
   normalizeRanges,
   NOTHING,
   optional,
@@ -29,7 +28,7 @@ import {
 import { readEbnf, readGbnf, readLark } from './grammars.ts'
 import { divide } from './lexemes.ts'
 import { PatternError, toWholePattern } from './pattern.ts'
-import type { Pattern } from './pattern/node.ts'
+import { type Pattern, writeCharacter, writeCount, writeSet } from './pattern/node.ts'
 
 /** Options of the engine for all JSON: one space after each `,` and `:`, and no other white space. */
 const JSON_OPTIONS = { whitespace_flexible: false, item_separator: ', ', key_separator: ': ' }
@@ -507,7 +506,9 @@ function writePattern(expression: Expression, depth = 0): string | null {
   if (depth > MAX_GROUP_DEPTH) return null
   switch (expression.type) {
     case 'text':
-      return Array.from(expression.text, writeCharacter).join('')
+      return Array.from(expression.text, (each) => writeCharacter(each.codePointAt(0) ?? 0)).join(
+        '',
+      )
     case 'set':
       return writeSet(expression.ranges)
     case 'sequence':
@@ -528,32 +529,5 @@ function writePattern(expression: Expression, depth = 0): string | null {
   }
 }
 
-function writeCount(min: number, max: number): string {
-  if (max === Infinity) return min === 0 ? '*' : min === 1 ? '+' : `{${min},}`
-  if (min === max) return `{${min}}`
-  return min === 0 && max === 1 ? '?' : `{${min},${max}}`
-}
-
 /** Writes a string literal, which is JSON but for the character U+007F. */
 const writeText = (value: string): string => JSON.stringify(value).replaceAll('\x7f', '\\u007f')
-
-const writeCharacter = (character: string): string =>
-  /[\p{L}\p{N} _<>"',:;=!@%`]/u.test(character)
-    ? character
-    : writeCode(character.codePointAt(0) ?? 0)
-
-const writeCode = (code: number): string => `\\x{${code.toString(16)}}`
-
-const [FIRST_SURROGATE, LAST_SURROGATE] = [0xd800, 0xdfff] as const
-
-function writeSet(ranges: readonly CharacterRange[]): string {
-  const [only] = ranges
-  if (ranges.length === 1 && only?.[0] === 0 && only[1] === MAX_CODE_POINT) return '(?s:.)'
-  const written = ranges.map(([first, last]) => {
-    const least = first >= FIRST_SURROGATE && first <= LAST_SURROGATE ? LAST_SURROGATE + 1 : first
-    const most = last >= FIRST_SURROGATE && last <= LAST_SURROGATE ? FIRST_SURROGATE - 1 : last
-    if (least > most) return ''
-    return least === most ? writeCode(least) : `${writeCode(least)}-${writeCode(most)}`
-  })
-  return `[${written.join('')}]`
-}

@@ -5,7 +5,9 @@
  */
 import { findConflicts, type Steps } from './conflicts.ts'
 import {
+  childrenOf,
   type ChoiceExpression,
+  contains,
   type Conflict,
   EMPTY,
   type Expression,
@@ -38,11 +40,13 @@ class Splitter {
   readonly #regular = new Map<Expression, boolean>()
   readonly #partCounts = new Map<string, number>()
   #depth = 0
-  readonly #split = new Set<Expression>()
-  readonly #pieces = new Map<TextExpression, readonly TextExpression[]>()
+  /** What was split. */
+  readonly split = new Set<Expression>()
+  readonly pieces = new Map<Expression, readonly TextExpression[]>()
   readonly #runs = new Map<Expression, Map<string, Expression>>()
-  readonly #preferring = new Set<Expression>()
-  readonly #limits = new Map<Expression, Limits>()
+  /** Expressions over whose texts JSON takes precedence, and what contains it. */
+  readonly preferring = new Set<Expression>()
+  readonly limits = new Map<Expression, Limits>()
   /** Rules that have the empty text. */
   readonly #optional: ReadonlySet<string>
 
@@ -55,13 +59,17 @@ class Splitter {
     return this.#language.rules
   }
 
+  #ruleOf(name: string): Expression {
+    return this.rules.get(name) ?? NOTHING
+  }
+
   isOptional(expression: Expression): boolean {
     return isOptional(expression, this.#optional)
   }
 
   /** Returns `true` if the expression is one lexeme. */
   isWhole(expression: Expression): boolean {
-    return this.#isRegular(expression) && !this.#split.has(expression)
+    return this.#isRegular(expression) && !this.split.has(expression)
   }
 
   /** Returns the sequence or the choice of some neighboring parts, always the same object. */
@@ -77,38 +85,20 @@ class Splitter {
     return run
   }
 
-  /** Lets texts of JSON and of what contains it take precedence over the texts of a lexeme. */
-  prefer(expression: Expression): void {
-    this.#preferring.add(expression)
-  }
-
-  limits(expression: Expression): Limits | null {
-    return this.#limits.get(expression) ?? null
-  }
-
-  /** Returns `true` if the expression is a sequence or a choice that was split. */
-  isSplit(expression: Expression): boolean {
-    return this.#split.has(expression)
-  }
-
-  pieces(expression: TextExpression): readonly TextExpression[] {
-    return this.#pieces.get(expression) ?? [expression]
-  }
-
   /** Splits a lexeme. Returns `false` if nothing is left to do. */
   resolve({ short, long }: Conflict): boolean {
-    const { beginnings, isShortest } = this.#limits.get(long) ?? {
+    const { beginnings, isShortest } = this.limits.get(long) ?? {
       beginnings: [],
       isShortest: false,
     }
-    if (this.#preferring.has(long) && long !== short && this.#isRegular(short)) {
+    if (this.preferring.has(long) && long !== short && this.#isRegular(short)) {
       if (beginnings.includes(short)) return false
-      this.#limits.set(long, { beginnings: [...beginnings, short], isShortest })
+      this.limits.set(long, { beginnings: [...beginnings, short], isShortest })
       return true
     }
-    if (long === short && !this.#split.has(long) && this.#endsAtText(long)) {
+    if (long === short && !this.split.has(long) && this.#endsAtText(long)) {
       if (isShortest) return false
-      this.#limits.set(long, { beginnings, isShortest: true })
+      this.limits.set(long, { beginnings, isShortest: true })
       return true
     }
     if (short.type === 'engine') return this.#splitBeforeJson(long)
@@ -120,31 +110,19 @@ class Splitter {
   #isRegular(expression: Expression): boolean {
     const known = this.#regular.get(expression)
     if (known !== undefined) return known
-    const isRegular = this.#findRegular(expression)
+    const isRegular =
+      expression.type === 'rule'
+        ? this.#isRegularRule(expression.name)
+        : expression.type !== 'engine' &&
+          childrenOf(expression).every((part) => this.#isRegular(part))
     this.#regular.set(expression, isRegular)
     return isRegular
-  }
-
-  #findRegular(expression: Expression): boolean {
-    switch (expression.type) {
-      case 'engine':
-        return false
-      case 'sequence':
-      case 'choice':
-        return expression.parts.every((part) => this.#isRegular(part))
-      case 'repeat':
-        return this.#isRegular(expression.part)
-      case 'rule':
-        return this.#isRegularRule(expression.name)
-      default:
-        return true
-    }
   }
 
   #isRegularRule(name: string): boolean {
     const known = this.#regularRules.get(name)
     if (known !== undefined) return known
-    const body = this.rules.get(name) ?? NOTHING
+    const body = this.#ruleOf(name)
     // A rule that comes back to itself finds this.
     this.#regularRules.set(name, false)
     this.#depth += 1
@@ -159,47 +137,28 @@ class Splitter {
 
   /** Returns the number of parts of a lexeme, in which each reference is as many parts as its rule. */
   #countParts(expression: Expression): number {
-    switch (expression.type) {
-      case 'sequence':
-      case 'choice':
-        return expression.parts.reduce((sum, part) => sum + this.#countParts(part), 1)
-      case 'repeat':
-        return 1 + this.#countParts(expression.part)
-      case 'rule': {
-        const { name } = expression
-        const known =
-          this.#partCounts.get(name) ?? this.#countParts(this.rules.get(name) ?? NOTHING)
-        this.#partCounts.set(name, known)
-        return known
-      }
-      default:
-        return 1
-    }
+    if (expression.type !== 'rule')
+      return childrenOf(expression).reduce((sum, part) => sum + this.#countParts(part), 1)
+    const { name } = expression
+    const known = this.#partCounts.get(name) ?? this.#countParts(this.#ruleOf(name))
+    this.#partCounts.set(name, known)
+    return known
   }
 
   #splitOnce(expression: Expression): boolean {
-    if (this.#split.has(expression) || this.#hasFreeText(expression)) return false
-    switch (expression.type) {
-      case 'text':
-        return this.#splitText(expression, [...expression.text])
-      case 'rule':
-      case 'sequence':
-      case 'choice':
-        break
-      case 'repeat':
-        if (this.#isWideCharacter(expression.part)) return false
-        break
-      default:
-        return false
-    }
-    this.#split.add(expression)
+    if (this.split.has(expression) || contains(expression, ({ type }) => type === 'free'))
+      return false
+    if (expression.type === 'text') return this.#splitText(expression, [...expression.text])
+    if (expression.type === 'set' || expression.type === 'engine') return false
+    if (expression.type === 'repeat' && this.#isWideCharacter(expression.part)) return false
+    this.split.add(expression)
     return true
   }
 
   /** Splits a lexeme where JSON may come as well, so that their first lexemes are the same. */
   #splitBeforeJson(expression: Expression): boolean {
     if (expression.type !== 'text') return this.#splitOnce(expression)
-    if (expression.isJsonToken || this.#split.has(expression)) return false
+    if (expression.isJsonToken || this.split.has(expression)) return false
     const tokens = expression.text.match(JSON_TOKENS) ?? []
     return this.#splitText(expression, tokens, true)
   }
@@ -210,63 +169,37 @@ class Splitter {
     areJsonTokens = false,
   ): boolean {
     if (pieces.length < 2) return false
-    this.#pieces.set(
+    this.pieces.set(
       expression,
       pieces.map((piece) => (areJsonTokens ? { ...text(piece), isJsonToken: true } : text(piece))),
     )
-    this.#split.add(expression)
+    this.split.add(expression)
     return true
   }
 
   /** Returns `true` if the texts are any number of many characters and a fixed end. */
   #endsAtText(expression: Expression): boolean {
-    if (expression.type === 'rule')
-      return this.#endsAtText(this.rules.get(expression.name) ?? NOTHING)
+    if (expression.type === 'rule') return this.#endsAtText(this.#ruleOf(expression.name))
     if (expression.type !== 'sequence') return false
     const { parts } = expression
     return parts.at(-1)?.type === 'text' && parts.some((part) => this.#isWideRepetition(part))
   }
 
   #isWideRepetition(expression: Expression): boolean {
-    switch (expression.type) {
-      case 'repeat':
-        return this.#isWideCharacter(expression.part) || this.#isWideRepetition(expression.part)
-      case 'sequence':
-      case 'choice':
-        return expression.parts.some((part) => this.#isWideRepetition(part))
-      case 'rule':
-        return this.#isWideRepetition(this.rules.get(expression.name) ?? NOTHING)
-      default:
-        return false
-    }
+    return contains(expression, (part) =>
+      part.type === 'repeat'
+        ? this.#isWideCharacter(part.part)
+        : part.type === 'rule' && this.#isWideRepetition(this.#ruleOf(part.name)),
+    )
   }
 
   /** Returns `true` if many single characters are texts of the expression. */
   #isWideCharacter(expression: Expression): boolean {
-    switch (expression.type) {
-      case 'set':
-        return isWide(expression.ranges)
-      case 'choice':
-        return expression.parts.some((part) => this.#isWideCharacter(part))
-      case 'rule':
-        return this.#isWideCharacter(this.rules.get(expression.name) ?? NOTHING)
-      default:
-        return false
-    }
-  }
-
-  #hasFreeText(expression: Expression): boolean {
-    switch (expression.type) {
-      case 'free':
-        return true
-      case 'sequence':
-      case 'choice':
-        return expression.parts.some((part) => this.#hasFreeText(part))
-      case 'repeat':
-        return this.#hasFreeText(expression.part)
-      default:
-        return false
-    }
+    if (expression.type === 'set') return isWide(expression.ranges)
+    if (expression.type === 'rule') return this.#isWideCharacter(this.#ruleOf(expression.name))
+    return (
+      expression.type === 'choice' && expression.parts.some((part) => this.#isWideCharacter(part))
+    )
   }
 }
 
@@ -334,11 +267,11 @@ class Divider {
     }
     const { parts } = expression
     const whole = parts.filter((part) => this.#splitter.isWhole(part))
-    if (this.#splitter.isSplit(expression) || whole.length === 0) {
+    if (this.#splitter.split.has(expression) || whole.length === 0) {
       return parts.flatMap((part) => this.#alternatives(part))
     }
     const merged = this.#splitter.run(expression, whole)
-    if (expression.prefersJson) this.#splitter.prefer(merged)
+    if (expression.prefersJson) this.#splitter.preferring.add(merged)
     const others = parts.filter((part) => !whole.includes(part))
     const own = this.#splitter.isWhole(merged) ? [merged] : whole
     return [...others, ...own].flatMap((part) => this.#alternatives(part))
@@ -351,7 +284,9 @@ class Divider {
     }
     switch (expression.type) {
       case 'text':
-        return this.#splitter.pieces(expression).flatMap((piece) => this.#symbols(piece))
+        return (this.#splitter.pieces.get(expression) ?? [expression]).flatMap((piece) =>
+          this.#symbols(piece),
+        )
       case 'sequence':
         return this.#sequence(expression)
       case 'choice': {
@@ -398,7 +333,7 @@ class Divider {
       }
       run = []
     }
-    const isJoined = !this.#splitter.isSplit(expression)
+    const isJoined = !this.#splitter.split.has(expression)
     for (const part of expression.parts) {
       if (isJoined && this.#splitter.isWhole(part)) {
         run.push(part)
@@ -427,7 +362,7 @@ class Divider {
     const lexeme: Lexeme = {
       expression,
       isOptional: this.#splitter.isOptional(expression),
-      limits: this.#splitter.limits(expression),
+      limits: this.#splitter.limits.get(expression) ?? null,
     }
     this.#lexemes.set(expression, lexeme)
     return lexeme
@@ -482,39 +417,30 @@ function prune(language: Language): Language | null {
   }
 }
 
-function hasTexts(expression: Expression, productive: ReadonlySet<string>): boolean {
-  switch (expression.type) {
-    case 'set':
-      return expression.ranges.length > 0
-    case 'sequence':
-      return expression.parts.every((part) => hasTexts(part, productive))
-    case 'choice':
-      return expression.parts.some((part) => hasTexts(part, productive))
-    case 'repeat':
-      return expression.min === 0 || hasTexts(expression.part, productive)
-    case 'rule':
-      return productive.has(expression.name)
-    default:
-      return true
-  }
-}
+const hasTexts = (expression: Expression, productive: ReadonlySet<string>): boolean =>
+  consistsOf(expression, (leaf) => {
+    if (leaf.type === 'set') return leaf.ranges.length > 0
+    return leaf.type !== 'rule' || productive.has(leaf.name)
+  })
 
 /** Returns `true` if the empty text is a text of the expression. */
-function isOptional(expression: Expression, optional: ReadonlySet<string>): boolean {
+const isOptional = (expression: Expression, optional: ReadonlySet<string>): boolean =>
+  consistsOf(expression, (leaf) => {
+    if (leaf.type === 'text') return leaf.text === ''
+    if (leaf.type === 'free') return leaf.end === null
+    return leaf.type === 'rule' && optional.has(leaf.name)
+  })
+
+/** Returns `true` if something holds for a text of the expression as soon as it holds for all that the text consists of. */
+function consistsOf(expression: Expression, test: (leaf: Expression) => boolean): boolean {
   switch (expression.type) {
-    case 'text':
-      return expression.text === ''
-    case 'free':
-      return expression.end === null
     case 'sequence':
-      return expression.parts.every((part) => isOptional(part, optional))
+      return expression.parts.every((part) => consistsOf(part, test))
     case 'choice':
-      return expression.parts.some((part) => isOptional(part, optional))
+      return expression.parts.some((part) => consistsOf(part, test))
     case 'repeat':
-      return expression.min === 0 || isOptional(expression.part, optional)
-    case 'rule':
-      return optional.has(expression.name)
+      return expression.min === 0 || consistsOf(expression.part, test)
     default:
-      return false
+      return test(expression)
   }
 }

@@ -5,12 +5,12 @@
  * and the end, such as `^(?=…)(?!…)`, become regular expressions of their own, which have to match too. All others are
  * resolved by an automaton.
  */
+import { contains } from './expression.ts'
 import { type Budget, resolve } from './pattern/automaton.ts'
 import { PatternError } from './pattern/characters.ts'
 import {
   ANYTHING,
   choice,
-  contains,
   EMPTY,
   lengthsOf,
   type Pattern,

@@ -5,18 +5,9 @@
  * alternative has conditions: threads, which are lists of patterns that match the rest one after the other, and states
  * that must not hold.
  */
+import { contains } from '../expression.ts'
 import { type Characters, divide, includes, LINE_END, PatternError, WORD } from './characters.ts'
-import {
-  ANYTHING,
-  choice,
-  contains,
-  EMPTY,
-  NOTHING,
-  type Pattern,
-  repeat,
-  sequence,
-  sizeOf,
-} from './node.ts'
+import { ANYTHING, choice, EMPTY, NOTHING, type Pattern, repeat, sequence, sizeOf } from './node.ts'
 
 // Makes patterns of automatons, by taking their states away one after the other.
 

@@ -1,5 +1,5 @@
 /** Regular expressions as data, and how they are written for the engine. */
-import { ANY_CHARACTER, type CharacterRange, complement } from '../expression.ts'
+import { ANY_CHARACTER, type CharacterRange, childrenOf, complement } from '../expression.ts'
 import { type Characters, onlyOf, union } from './characters.ts'
 
 /** A place in the text that a pattern can require. */
@@ -81,18 +81,10 @@ export function lengthsOf(pattern: Pattern): readonly [min: number, max: number]
 
 const sum = (numbers: readonly number[]): number => numbers.reduce((total, one) => total + one, 0)
 
-/** Returns `true` if any of the patterns inside, or the pattern itself, passes the test. */
-export function contains(pattern: Pattern, test: (part: Pattern) => boolean): boolean {
-  if (test(pattern)) return true
-  if ('parts' in pattern) return pattern.parts.some((part) => contains(part, test))
-  return 'part' in pattern && contains(pattern.part, test)
-}
-
 /** Returns the number of patterns inside, with itself. */
 export function sizeOf(pattern: Pattern): number {
   if (pattern.type === 'set') return 1 + pattern.set.length
-  if ('parts' in pattern) return 1 + sum(pattern.parts.map(sizeOf))
-  return 'part' in pattern ? 1 + sizeOf(pattern.part) : 1
+  return 1 + sum(childrenOf(pattern).map(sizeOf))
 }
 
 /** Returns the pattern as the engine reads it. It has no assertions and looks nowhere. */
@@ -108,7 +100,7 @@ export function write(pattern: Pattern): string {
       return pattern.parts.length === 0 ? writeSet([]) : pattern.parts.map(write).join('|')
     case 'repeat': {
       const { part, min, max } = pattern
-      return `${part.type === 'set' ? write(part) : grouped(part)}${writeCounts(min, max)}`
+      return `${part.type === 'set' ? write(part) : grouped(part)}${writeCount(min, max)}`
     }
     default:
       throw new TypeError('An assertion cannot be written.')
@@ -117,7 +109,7 @@ export function write(pattern: Pattern): string {
 
 const grouped = (pattern: Pattern): string => `(?:${write(pattern)})`
 
-function writeCounts(min: number, max: number): string {
+export function writeCount(min: number, max: number): string {
   if (max === Infinity) return min === 0 ? '*' : min === 1 ? '+' : `{${min},}`
   if (min === 0 && max === 1) return '?'
   return min === max ? `{${min}}` : `{${min},${max}}`
@@ -126,7 +118,7 @@ function writeCounts(min: number, max: number): string {
 /** Last character before the surrogates, and first one behind them. */
 const [BEFORE_SURROGATES, BEHIND_SURROGATES] = [0xd7ff, 0xe000]
 
-function writeSet(set: Characters): string {
+export function writeSet(set: Characters): string {
   const some = set.flatMap(([first, last]): CharacterRange[] => {
     const from = isSurrogate(first) ? BEHIND_SURROGATES : first
     const to = isSurrogate(last) ? BEFORE_SURROGATES : last
@@ -154,7 +146,7 @@ const writeRanges = (ranges: Characters): string =>
     .join('')
 
 /** Escapes all that means something in an expression, in a set, or in the grammar around them. */
-function writeCharacter(code: number): string {
+export function writeCharacter(code: number): string {
   const character = String.fromCodePoint(code)
   return /^[\w !"%',:;=@`]$/.test(character) ? character : `\\x{${code.toString(16).toUpperCase()}}`
 }

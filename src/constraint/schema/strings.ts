@@ -1,4 +1,5 @@
 /** Rewrites what restricts strings into patterns and lengths of the engine. */
+import { contains } from '../expression.ts'
 import {
   type Budget,
   type Conjunction,
@@ -11,7 +12,6 @@ import {
 import { type Characters, intersection } from '../pattern/characters.ts'
 import {
   ANYTHING,
-  contains,
   lengthsOf,
   NOTHING,
   type Pattern,
