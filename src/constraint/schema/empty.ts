@@ -138,17 +138,18 @@ function isTypeEmpty(type: TypeName, flat: Flat, facts: Facts, depth: number): b
   }
 }
 
-const most = (flat: Flat, keyword: 'minLength' | 'minItems' | 'minProperties'): number =>
-  Math.max(0, ...flat.map((part) => part[keyword] ?? 0))
+type Bound<Side extends string> = Extract<keyof PlainKeywords, `${Side}${string}`>
 
-const least = (flat: Flat, keyword: 'maxLength' | 'maxItems' | 'maxProperties'): number =>
+export const most = (flat: Flat, keyword: Bound<'min' | 'exclusiveMin'>, none = 0): number =>
+  Math.max(none, ...flat.map((part) => part[keyword] ?? none))
+
+export const least = (flat: Flat, keyword: Bound<'max' | 'exclusiveMax'>): number =>
   Math.min(Infinity, ...flat.map((part) => part[keyword] ?? Infinity))
 
 function isRangeEmpty(flat: Flat, isInteger: boolean): boolean {
-  const min = Math.max(-Infinity, ...flat.map(({ minimum }) => minimum ?? -Infinity))
-  const above = Math.max(-Infinity, ...flat.map((part) => part.exclusiveMinimum ?? -Infinity))
-  const max = Math.min(Infinity, ...flat.map(({ maximum }) => maximum ?? Infinity))
-  const below = Math.min(Infinity, ...flat.map((part) => part.exclusiveMaximum ?? Infinity))
+  const [min, max] = [most(flat, 'minimum', -Infinity), least(flat, 'maximum')]
+  const above = most(flat, 'exclusiveMinimum', -Infinity)
+  const below = least(flat, 'exclusiveMaximum')
   if (!isInteger) return min > max || min >= below || above >= max || above >= below
   const low = Math.max(Math.ceil(min), Math.floor(above) + 1)
   const high = Math.min(Math.floor(max), Math.ceil(below) - 1)

@@ -1,9 +1,10 @@
 /** Puts a schema and its definitions together, so that the engine can resolve every reference. */
 import type { JsonSchema } from '../constraint.ts'
-import { expand, type Facts, isEmpty, itemSchemas, propertySchemas } from './empty.ts'
+import { expand, type Facts, isEmpty, itemSchemas, least, most, propertySchemas } from './empty.ts'
 import {
   all,
   any,
+  distinct,
   isKeywords,
   mapSubschemas,
   type Plain,
@@ -138,19 +139,12 @@ function findRecursive(definitions: ReadonlyMap<string, Plain>): ReadonlySet<str
 // Joins schemas that all apply into one, so that the engine has nothing left to intersect.
 
 /** Keywords of objects and arrays, whose subschemas are joined name by name and place by place. */
-const STRUCTURE = new Set([
-  'type',
-  'properties',
-  'patternProperties',
-  'additionalProperties',
-  'required',
-  'minProperties',
-  'maxProperties',
-  'prefixItems',
-  'items',
-  'minItems',
-  'maxItems',
-])
+const STRUCTURE = new Set(
+  (
+    'type properties patternProperties additionalProperties required minProperties maxProperties ' +
+    'prefixItems items minItems maxItems'
+  ).split(' '),
+)
 
 /**
  * Returns one schema for those of a flat list. Properties come in the order of the parts. It returns
@@ -167,7 +161,9 @@ function fuse(flat: readonly PlainKeywords[]): Plain | undefined {
   const types = flat.flatMap(({ type }) => (type ? [type] : []))
   const type = types.length > 0 ? types.reduce(intersect) : undefined
   if (type?.length === 0) return false
-  const others = flat.map((part) => pick(part, (keyword) => !STRUCTURE.has(keyword)))
+  const others = flat.map((part) =>
+    Object.fromEntries(Object.entries(part).filter(([keyword]) => !STRUCTURE.has(keyword))),
+  )
   const structure = { ...(type && { type }), ...fuseObjects(flat, patterns), ...fuseArrays(flat) }
   return all(structure, ...others)
 }
@@ -189,8 +185,7 @@ function fuseObjects(flat: readonly PlainKeywords[], patterns: readonly string[]
     ),
   ])
   const additionalProperties = joinAll(flat.map((part) => part.additionalProperties ?? true))
-  const min = Math.max(0, ...flat.map((part) => part.minProperties ?? 0))
-  const max = Math.min(Infinity, ...flat.map((part) => part.maxProperties ?? Infinity))
+  const [min, max] = [most(flat, 'minProperties'), least(flat, 'maxProperties')]
   return {
     ...(names.length > 0 && { properties: Object.fromEntries(properties) }),
     ...(patterns.length > 0 && { patternProperties: Object.fromEntries(patternProperties) }),
@@ -207,8 +202,7 @@ function fuseArrays(flat: readonly PlainKeywords[]): PlainKeywords {
     joinAll(itemSchemas(flat, index)),
   )
   const items = joinAll(flat.map((part) => part.items ?? true))
-  const min = Math.max(0, ...flat.map((part) => part.minItems ?? 0))
-  const max = Math.min(Infinity, ...flat.map((part) => part.maxItems ?? Infinity))
+  const [min, max] = [most(flat, 'minItems'), least(flat, 'maxItems')]
   return {
     ...(places > 0 && { prefixItems }),
     ...(items !== true && { items }),
@@ -217,12 +211,8 @@ function fuseArrays(flat: readonly PlainKeywords[]): PlainKeywords {
   }
 }
 
-/** Returns the schema that holds where all parts do, each of which is written once. */
-const joinAll = (parts: readonly Plain[]): Plain =>
-  all(...new Map(parts.map((part) => [toKey(part), part])).values())
-
-const pick = (keywords: PlainKeywords, isWanted: (keyword: string) => boolean): PlainKeywords =>
-  Object.fromEntries(Object.entries(keywords).filter(([keyword]) => isWanted(keyword)))
+/** Joins parts, each of which is written once. */
+const joinAll = (parts: readonly Plain[]): Plain => all(...distinct(parts))
 
 // Writes a linked schema for the engine, which takes only definitions that some value satisfies.
 

@@ -1,6 +1,6 @@
 /** Rewrites keywords of objects that the engine lacks into those that it has. */
-import { matches } from './empty.ts'
-import { all, any, type Plain, type PlainKeywords, type PlainMap, toKey } from './plain.ts'
+import { matches, propertySchemas } from './empty.ts'
+import { all, any, type Plain, type PlainKeywords, toKey, typesBut } from './plain.ts'
 import { combine, toNamePattern } from './strings.ts'
 
 /** Alternatives that one keyword may become. */
@@ -16,7 +16,7 @@ export interface Kept {
 
 /** Returns the schema that holds for objects without the name, and for all other values. */
 export const without = (name: string): PlainKeywords => ({
-  properties: Object.fromEntries([[name, false]]),
+  properties: { [name]: false },
 })
 
 /**
@@ -35,18 +35,17 @@ export function limitNames(own: PlainKeywords, names: Plain): Kept {
     const allowed = (isText ? (listed ?? []) : []).filter(
       (name): name is string => typeof name === 'string' && fits(name, limit),
     )
-    const given = { properties, patternProperties, additionalProperties }
     const kept = Object.keys(properties).filter((name) => allowed.includes(name))
-    const entries = [...new Set([...kept, ...allowed])].map((name) => [name, schemaOf(name, given)])
+    const entries = [...new Set([...kept, ...allowed])].map((name) => [
+      name,
+      all(...propertySchemas([own], name)),
+    ])
     const schema = { ...more, properties: Object.fromEntries(entries), additionalProperties: false }
     return { schema: refuseRequired(schema), loosened: [] }
   }
-  const patterns = [
-    ...(pattern === undefined ? [] : [pattern]),
-    ...(minLength === undefined && maxLength === undefined
-      ? []
-      : [String.raw`^[\s\S]{${minLength ?? 0},${maxLength ?? ''}}$`]),
-  ]
+  const patterns = pattern === undefined ? [] : [pattern]
+  if (minLength !== undefined || maxLength !== undefined)
+    patterns.push(String.raw`^[\s\S]{${minLength ?? 0},${maxLength ?? ''}}$`)
   if (patterns.length === 0) return { schema: own, loosened: [] }
   const only = patterns.length === 1 ? (patterns[0] ?? '') : combine(patterns, [])
   if (toNamePattern(only) === undefined) return cannot
@@ -55,15 +54,9 @@ export function limitNames(own: PlainKeywords, names: Plain): Kept {
     matches(only, name) && schema,
   ])
   // Names of other patterns have to match both, and the rest are the other names that match this one.
-  const others = Object.entries(patternProperties)
-  const both = others.map(([each, schema]) => [combine([each, only], []), schema])
-  const rest =
-    others.length === 0
-      ? only
-      : combine(
-          [only],
-          others.map(([each]) => each),
-        )
+  const others = Object.keys(patternProperties)
+  const both = others.map((each) => [combine([each, only], []), patternProperties[each]])
+  const rest = others.length === 0 ? only : combine([only], others)
   return {
     schema: {
       ...more,
@@ -80,13 +73,8 @@ function refuseRequired(schema: PlainKeywords): Plain {
   const { properties = {}, required = [] } = schema
   return required.every((name) => Object.hasOwn(properties, name))
     ? schema
-    : { ...schema, type: notObject(schema) }
+    : { ...schema, type: typesBut(schema, 'object') }
 }
-
-const notObject = ({ type }: PlainKeywords): NonNullable<PlainKeywords['type']> =>
-  (type ?? (['null', 'boolean', 'number', 'string', 'array', 'object'] as const)).filter(
-    (each) => each !== 'object',
-  )
 
 function fits(
   name: string,
@@ -96,24 +84,6 @@ function fits(
   return (
     length >= minLength && length <= maxLength && (pattern === undefined || matches(pattern, name))
   )
-}
-
-function schemaOf(
-  name: string,
-  {
-    properties,
-    patternProperties,
-    additionalProperties,
-  }: {
-    properties: PlainMap
-    patternProperties: PlainMap
-    additionalProperties: Plain
-  },
-): Plain {
-  const own = Object.hasOwn(properties, name) ? [properties[name] ?? true] : []
-  const matching = Object.entries(patternProperties).filter(([pattern]) => matches(pattern, name))
-  const found = [...own, ...matching.map(([, schema]) => schema)]
-  return found.length > 0 ? all(...found) : additionalProperties
 }
 
 /**

@@ -13,6 +13,7 @@ import {
   toKey,
   type TypeName,
   TYPES,
+  typesBut,
 } from './plain.ts'
 import { keywordsOf, type Node, type Source } from './references.ts'
 import { rewriteTexts } from './strings.ts'
@@ -204,16 +205,14 @@ function finiteValues(schema: Plain, facts: Facts): readonly unknown[] | undefin
   }
   if (listed) {
     const isPlain = minimum === undefined && maximum === undefined && !anyOf
-    return isPlain ? listed.filter((value) => !type || isEmptyFor(value, schema, facts)) : undefined
+    const isOfType = (value: unknown): boolean => !isEmpty([{ enum: [value] }, { type }], facts)
+    return isPlain ? listed.filter((value) => !type || isOfType(value)) : undefined
   }
   if (anyOf) {
     if (type || minimum !== undefined || maximum !== undefined) return undefined
     const found = anyOf.map((option) => finiteValues(option, facts))
     if (found.includes(undefined)) return undefined
-    const values = new Map(
-      found.flatMap((each) => each ?? []).map((value) => [toKey(value), value]),
-    )
-    return [...values.values()]
+    return distinct(found.flatMap((each) => each ?? []))
   }
   if (!type) return undefined
   const values: unknown[] = []
@@ -228,9 +227,6 @@ function finiteValues(schema: Plain, facts: Facts): readonly unknown[] | undefin
   }
   return values
 }
-
-const isEmptyFor = (value: unknown, { type }: PlainKeywords, facts: Facts): boolean =>
-  !isEmpty([{ enum: [value] }, { type }], facts)
 
 /**
  * Returns all arrays of different values of these lengths, with other values at the first places;
@@ -274,7 +270,7 @@ function keepContained(
   const { items = true, prefixItems = [] } = own
   const isFree = max === Infinity
   if (min === 0 && isFree) return { schema: own, loosened: [] }
-  if (max < min) return { schema: { ...own, type: withoutArrays(own) }, loosened: [] }
+  if (max < min) return { schema: { ...own, type: typesBut(own, 'array') }, loosened: [] }
   if (max === 0) {
     if (others === undefined) return { schema: own, loosened: ['contains'] }
     const kept = {
@@ -293,7 +289,8 @@ function keepContained(
     return { schema: maxItems === Infinity ? lower : { ...lower, maxItems }, loosened: [] }
   }
   const length = longest(own)
-  const places = countPlaces(own, length, part, facts)
+  // Items behind the first ones are all alike, and need not be looked at if they are refused.
+  const places = isEmpty([items, part], facts) ? Math.min(length, prefixItems.length) : length
   if (min === 1 && isFree && places <= MAX_PLACES) {
     const options = Array.from({ length: places }, (_, index): Plain => {
       const before = Array.from({ length: index + 1 }, (__, at) => prefixItems[at] ?? items)
@@ -310,16 +307,6 @@ function keepContained(
     return { schema: choosePlaces(own, length, part, others, [min, max]), loosened: [] }
   const names = [...(min > 0 ? ['contains'] : []), ...(isFree ? [] : ['maxContains'])]
   return { schema: lower, loosened: names }
-}
-
-/** Returns how many first items have to be looked at: those behind them are all alike, and refused. */
-function countPlaces(
-  { prefixItems = [], items = true }: PlainKeywords,
-  length: number,
-  part: Plain,
-  facts: Facts,
-): number {
-  return isEmpty([items, part], facts) ? Math.min(length, prefixItems.length) : length
 }
 
 /** Writes out at which places of a short array the wanted items stand. */
@@ -353,14 +340,9 @@ function choosePlaces(
 const raise = (own: PlainKeywords, min: number): PlainKeywords =>
   min > (own.minItems ?? 0) ? { ...own, minItems: min } : own
 
-const withoutArrays = ({ type }: PlainKeywords): NonNullable<PlainKeywords['type']> =>
-  (type ?? (['null', 'boolean', 'number', 'string', 'array', 'object'] as const)).filter(
-    (each) => each !== 'array',
-  )
-
 /** Returns the schema without arrays, to which keywords of arrays say nothing. */
 function otherTypes(own: PlainKeywords): Plain {
-  const type = withoutArrays(own)
+  const type = typesBut(own, 'array')
   return type.length === 0 ? false : { ...own, type }
 }
 
@@ -372,9 +354,14 @@ const MAX_BOUND = 1e18
 const MAX_DIVISOR = 10_000
 const MAX_DECIMAL_PLACES = 9
 
+const BOUNDS = [
+  ['minimum', 'exclusiveMinimum'],
+  ['maximum', 'exclusiveMaximum'],
+] as const
+
 /** Returns the bounds, with those of draft 4 in the form of later drafts. */
 function keepBounds(keywords: Readonly<Record<string, unknown>>): Kept {
-  const { multipleOf, minimum, maximum, exclusiveMinimum, exclusiveMaximum } = keywords
+  const { multipleOf } = keywords
   const loosened: string[] = []
   const bounds: Record<string, number> = {}
   const add = (name: keyof PlainKeywords, keyword: string, value: unknown): void => {
@@ -382,15 +369,10 @@ function keepBounds(keywords: Readonly<Record<string, unknown>>): Kept {
     if (Math.abs(value) < MAX_BOUND) bounds[name] = value
     else loosened.push(keyword)
   }
-  if (exclusiveMinimum === true) add('exclusiveMinimum', 'minimum', minimum)
-  else {
-    add('minimum', 'minimum', minimum)
-    add('exclusiveMinimum', 'exclusiveMinimum', exclusiveMinimum)
-  }
-  if (exclusiveMaximum === true) add('exclusiveMaximum', 'maximum', maximum)
-  else {
-    add('maximum', 'maximum', maximum)
-    add('exclusiveMaximum', 'exclusiveMaximum', exclusiveMaximum)
+  for (const [keyword, exclusive] of BOUNDS) {
+    const isExclusive = keywords[exclusive] === true
+    add(isExclusive ? exclusive : keyword, keyword, keywords[keyword])
+    add(exclusive, exclusive, keywords[exclusive])
   }
   if (typeof multipleOf === 'number' && !toDecimal(multipleOf)) loosened.push('multipleOf')
   return { schema: bounds, loosened }

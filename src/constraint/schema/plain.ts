@@ -72,6 +72,10 @@ export const isKeywords = (schema: Plain): schema is PlainKeywords => typeof sch
 /** Returns the types that the keyword allows. */
 export const typesOf = ({ type }: PlainKeywords): readonly TypeName[] => type ?? TYPES
 
+/** Returns the types of the schema's values but this one. */
+export const typesBut = (schema: PlainKeywords, type: TypeName): readonly TypeName[] =>
+  typesOf(schema).filter((each) => each !== type)
+
 /** Returns the type of a JSON value. An integer is a number here. */
 export function typeOf(value: unknown): (typeof TYPES)[number] {
   if (value === null) return 'null'

@@ -23,14 +23,9 @@ const ROOT = 'schema:/'
 const DATA = new Set(['const', 'enum', 'default', 'example', 'examples'])
 
 /** Parts of a schema below which names follow, not keywords. */
-const MAPS = new Set([
-  'properties',
-  'patternProperties',
-  'dependentSchemas',
-  'dependencies',
-  '$defs',
-  'definitions',
-])
+const MAPS = new Set(
+  'properties patternProperties dependentSchemas dependencies $defs definitions'.split(' '),
+)
 
 export class References {
   readonly root: Node

@@ -25,17 +25,9 @@ const MAX_OPTIONS = 6
 const MAX_CASES = 128
 
 /** Keywords whose subschemas evaluate properties and items of the same value. */
-const APPLICATORS = new Set([
-  '$ref',
-  '$dynamicRef',
-  'allOf',
-  'anyOf',
-  'oneOf',
-  'if',
-  'then',
-  'else',
-  'dependentSchemas',
-])
+const APPLICATORS = new Set(
+  '$ref $dynamicRef allOf anyOf oneOf if then else dependentSchemas'.split(' '),
+)
 
 const UNEVALUATED = new Set(['unevaluatedProperties', 'unevaluatedItems'])
 
