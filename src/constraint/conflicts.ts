@@ -9,6 +9,7 @@ import {
   type Lexeme,
   type Lexemes,
   normalizeRanges,
+  repeat,
   type Rule,
   sequence,
   type Symbol,
@@ -54,11 +55,7 @@ export interface Steps {
 }
 
 /** Creates the automaton of an expression without parts that only the engine knows. */
-function createAutomaton(
-  expression: Expression,
-  rules: ReadonlyMap<string, Expression>,
-  steps: Steps,
-): Automaton {
+function createAutomaton(expression: Expression, rules: Rules, steps: Steps): Automaton {
   const builder = new AutomatonBuilder(rules)
   const accept = builder.add(expression, builder.state())
   steps.left -= builder.size
@@ -67,20 +64,17 @@ function createAutomaton(
     : builder.finish(accept)
 }
 
-const ANY_TEXT: Expression = {
-  type: 'repeat',
-  part: { type: 'set', ranges: ANY_CHARACTER },
-  min: 0,
-  max: Infinity,
-}
+type Rules = ReadonlyMap<string, Expression>
+
+const ANY_TEXT = repeat({ type: 'set', ranges: ANY_CHARACTER }, 0)
 
 class AutomatonBuilder {
-  readonly #rules: ReadonlyMap<string, Expression>
+  readonly #rules: Rules
   readonly #edges: Edge[][] = []
   /** States that are reached without a character. */
   readonly #jumps: number[][] = []
 
-  constructor(rules: ReadonlyMap<string, Expression>) {
+  constructor(rules: Rules) {
     this.#rules = rules
   }
 
@@ -98,8 +92,8 @@ class AutomatonBuilder {
     if (this.size > MAX_STATES) return from
     switch (expression.type) {
       case 'text':
-        return Array.from(expression.text, (character) => character.codePointAt(0) ?? 0).reduce(
-          (state, code) => this.#step(state, [[code, code]]),
+        return Array.from(expression.text).reduce(
+          (state, character) => this.#step(state, rangeOf(character)),
           from,
         )
       case 'set':
@@ -170,22 +164,17 @@ class AutomatonBuilder {
     const beginnings = [...new Set(['', ...words.flatMap(beginningsOf)])]
     const states = new Map(beginnings.map((each) => [each, this.state()]))
     const accept = this.state()
-    const known = normalizeRanges(
-      Array.from(words.join(''), (character) => character.codePointAt(0) ?? 0).map((code) => [
-        code,
-        code,
-      ]),
-    )
     const characters = new Set(words.join(''))
+    const known = normalizeRanges([...characters].flatMap(rangeOf))
     for (const [beginning, state] of states) {
       if (end === null) this.#jump(state, accept)
       this.#step(state, complement(known), states.get(''))
       for (const character of characters) {
         const written = beginning + character
         const isEnd = words.some((word) => written.endsWith(word))
-        const code = character.codePointAt(0) ?? 0
-        if (!isEnd) this.#step(state, [[code, code]], states.get(longestEnd(written, states)))
-        else if (end !== null && written.endsWith(end)) this.#step(state, [[code, code]], accept)
+        const range = rangeOf(character)
+        if (!isEnd) this.#step(state, range, states.get(longestEnd(written, states)))
+        else if (end !== null && written.endsWith(end)) this.#step(state, range, accept)
       }
     }
     this.#jump(from, states.get('') ?? accept)
@@ -193,11 +182,14 @@ class AutomatonBuilder {
   }
 }
 
-/** Returns the beginnings of a word without the word itself. */
-const beginningsOf = (word: string): string[] => {
-  const characters = [...word]
-  return characters.map((_, length) => characters.slice(0, length).join(''))
+function rangeOf(character: string): readonly CharacterRange[] {
+  const code = character.codePointAt(0) ?? 0
+  return [[code, code]]
 }
+
+/** Returns the beginnings of a word without the word itself. */
+const beginningsOf = (word: string): string[] =>
+  Array.from(word, (_, length) => [...word].slice(0, length).join(''))
 
 /** Returns the longest end of a text that is one of the beginnings, which include the empty text. */
 function longestEnd(written: string, beginnings: ReadonlyMap<string, unknown>): string {
@@ -325,8 +317,6 @@ export function findConflicts(lexemes: Lexemes, steps: Steps): Conflict[] {
 const isSameLexeme = (one: Expression, other: Expression): boolean =>
   one === other || (one.type === 'rule' && other.type === 'rule' && one.name === other.name)
 
-type Rules = ReadonlyMap<string, Expression>
-
 /** Returns the characters that a text may end with in any number; `null` if they are unknown. */
 function findBlanks(expression: Expression, rules: Rules): readonly CharacterRange[] | null {
   const parts = partsOf(expression, rules)
@@ -367,10 +357,8 @@ function partsOf(expression: Expression, rules: Rules): readonly Expression[] {
 /** Returns the characters of an expression whose texts are single characters. */
 function findCharacters(expression: Expression): readonly CharacterRange[] | null {
   if (expression.type === 'set') return expression.ranges
-  if (expression.type === 'text') {
-    const [code, ...others] = Array.from(expression.text, (each) => each.codePointAt(0) ?? 0)
-    return code === undefined || others.length > 0 ? null : [[code, code]]
-  }
+  if (expression.type === 'text')
+    return /^[^]$/u.test(expression.text) ? rangeOf(expression.text) : null
   if (expression.type !== 'choice') return null
   const parts = expression.parts.map(findCharacters)
   return parts.includes(null) ? null : normalizeRanges(parts.flatMap((part) => part ?? []))
@@ -396,18 +384,19 @@ class Comparer {
   readonly #rules: Rules
   readonly #automaton: (lexeme: Lexeme) => Automaton
   readonly #steps: Steps
-  readonly #compared = new Map<Lexeme, Map<Lexeme, Comparison>>()
+  readonly #comparisons = memoize((first: Lexeme) =>
+    memoize((second: Lexeme) => this.#compare(first, second)),
+  )
 
   constructor(rules: Rules, steps: Steps) {
     this.#steps = steps
     this.#rules = rules
     this.#automaton = memoize(({ expression }) => createAutomaton(expression, rules, steps))
-    this.start = memoize((lexeme) => {
-      const { expression } = lexeme
-      return expression.type === 'engine'
-        ? firstBytes(expression.first)
-        : startBytes(this.#automaton(lexeme))
-    })
+    this.start = memoize((lexeme) =>
+      lexeme.expression.type === 'engine'
+        ? firstBytes(lexeme.expression.first)
+        : startBytes(this.#automaton(lexeme)),
+    )
   }
 
   /** Returns the bytes with which a text can begin behind all blanks. */
@@ -418,16 +407,11 @@ class Comparer {
   }
 
   compare(first: Lexeme, second: Lexeme): Comparison {
-    const row = this.#compared.get(first) ?? new Map<Lexeme, Comparison>()
-    this.#compared.set(first, row)
-    const known = row.get(second) ?? this.#compare(first, second)
-    row.set(second, known)
-    return known
+    return this.#comparisons(first)(second)
   }
 
   #compare(first: Lexeme, second: Lexeme): Comparison {
-    const { expression: one } = first
-    const { expression: other } = second
+    const [one, other] = [first.expression, second.expression]
     if (one.type !== 'engine' && other.type !== 'engine') {
       return beginsDifferently(one, other)
         ? UNRELATED
@@ -444,8 +428,7 @@ class Comparer {
 
 /** Returns `true` if the fixed beginnings of two lexemes differ, as those of many tools do. */
 function beginsDifferently(one: Expression, other: Expression): boolean {
-  const first = fixedBeginning(one)
-  const second = fixedBeginning(other)
+  const [first, second] = [fixedBeginning(one), fixedBeginning(other)]
   return !first.startsWith(second) && !second.startsWith(first)
 }
 

@@ -43,17 +43,21 @@ export function closeUnevaluated(node: Node, source: Source): Plain | undefined 
   source.splits += 1
   try {
     return close(node, source)
+  } catch (error) {
+    if (error instanceof UndividedError) return undefined
+    throw error
   } finally {
     source.splits -= 1
   }
 }
 
-function close(node: Node, source: Source): Plain | undefined {
+/** The cases of a schema cannot be told apart, or are too many. */
+class UndividedError extends Error {}
+
+function close(node: Node, source: Source): Plain {
   const value = keywordsOf(node)
   const cases = split({ ...node, value: omit(value, UNEVALUATED) }, source, [node.value])
-  if (!cases) return undefined
-  const closed: Plain[] = []
-  for (const { schema, names, patterns, isOpen, items } of cases) {
+  const closed = cases.map(({ schema, names, patterns, isOpen, items }) => {
     const parts = [schema]
     if (value['unevaluatedProperties'] !== undefined && !isOpen) {
       parts.push({
@@ -63,13 +67,13 @@ function close(node: Node, source: Source): Plain | undefined {
       })
     }
     if (value['unevaluatedItems'] !== undefined && items !== Infinity) {
-      if (Number.isNaN(items)) return undefined
+      if (Number.isNaN(items)) throw new UndividedError()
       const rest = source.rewrite(source.below(node, 'unevaluatedItems'))
       const prefixItems = Array.from({ length: items }, () => true)
       parts.push(items === 0 ? { items: rest } : { prefixItems, items: rest })
     }
-    closed.push(all(...parts))
-  }
+    return all(...parts)
+  })
   return any(...closed)
 }
 
@@ -79,108 +83,83 @@ const toTrue = (names: readonly string[]): Record<string, Plain> =>
 const omit = (value: Readonly<Record<string, unknown>>, keywords: ReadonlySet<string>): unknown =>
   Object.fromEntries(Object.entries(value).filter(([keyword]) => !keywords.has(keyword)))
 
-/** Returns the cases of a schema; `undefined` if they cannot be told apart, or are too many. */
-function split(node: Node, source: Source, chain: readonly unknown[]): readonly Case[] | undefined {
+/** Returns the cases of a schema. Throws an {@link UndividedError}. */
+function split(node: Node, source: Source, chain: readonly unknown[]): readonly Case[] {
   const { value } = node
   if (!isObject(value)) return [nothing(source.rewrite(node))]
   const isNested = Object.keys(value).some((keyword) => UNEVALUATED.has(keyword))
   const own = source.rewrite({ ...node, value: omit(value, isNested ? new Set() : APPLICATORS) })
-  let cases: readonly Case[] | undefined = [{ ...evaluatedBy(value), schema: own }]
-  const add = (more: readonly Case[] | undefined): void => {
-    cases = cases && more && multiply(cases, more, source)
+  let cases: readonly Case[] = [{ ...evaluatedBy(value), schema: own }]
+  const add = (more: readonly Case[]): void => {
+    cases = multiply(cases, more, source)
   }
-  const below = (...keys: readonly (string | number)[]): readonly Case[] | undefined =>
+  const below = (...keys: readonly (string | number)[]): readonly Case[] =>
     split(source.below(node, ...keys), source, chain)
-  const list = (keyword: string): readonly unknown[] =>
-    Array.isArray(value[keyword]) ? value[keyword] : []
+  const list = (keyword: string): readonly (readonly Case[])[] => {
+    const parts = value[keyword]
+    return Array.isArray(parts) ? parts.map((_, index) => below(keyword, index)) : []
+  }
 
   for (const keyword of ['$ref', '$dynamicRef']) {
     if (typeof value[keyword] !== 'string') continue
     const target = source.resolve(node, keyword)
-    if (!target) return undefined
+    if (!target) throw new UndividedError()
     if (!chain.includes(target.value)) add(splitTarget(target, source, [...chain, target.value]))
   }
-  list('allOf').forEach((_, index) => add(below('allOf', index)))
-  if (value['anyOf'] !== undefined)
-    add(
-      chooseSome(
-        list('anyOf').map((_, index) => below('anyOf', index)),
-        source,
-      ),
-    )
+  for (const part of list('allOf')) add(part)
+  if (value['anyOf'] !== undefined) add(chooseSome(list('anyOf'), source))
   if (value['oneOf'] !== undefined) {
     const separate = source.separate(node)
-    const options = list('oneOf').map((_, index) => below('oneOf', index))
-    if (!separate || options.includes(undefined)) return undefined
+    if (!separate) throw new UndividedError()
     add(
-      options.flatMap((option, index) =>
-        (option ?? []).map((each) => ({
-          ...each,
-          schema: all(separate[index] ?? true, each.schema),
-        })),
+      list('oneOf').flatMap((option, index) =>
+        option.map((each) => ({ ...each, schema: all(separate[index] ?? true, each.schema) })),
       ),
     )
   }
   if (value['if'] !== undefined) add(splitConditional(node, source, below))
   for (const name of Object.keys(Object(value['dependentSchemas']))) {
     const found = multiply([nothing({ required: [name] })], below('dependentSchemas', name), source)
-    add(found && [nothing(without(name)), ...found])
+    add([nothing(without(name)), ...found])
   }
   return cases
 }
 
 /** A reference stays one if it makes no difference which of its subschemas are valid. */
-function splitTarget(
-  target: Node,
-  source: Source,
-  chain: readonly unknown[],
-): readonly Case[] | undefined {
+function splitTarget(target: Node, source: Source, chain: readonly unknown[]): readonly Case[] {
   const cases = split(target, source, chain)
-  const [only, ...others] = cases ?? []
+  const [only, ...others] = cases
   return only && others.length === 0 ? [{ ...only, schema: source.refer(target) }] : cases
 }
 
 function splitConditional(
   node: Node,
   source: Source,
-  below: (keyword: string) => readonly Case[] | undefined,
-): readonly Case[] | undefined {
-  const has = (keyword: string): boolean => Object.hasOwn(Object(node.value), keyword)
+  below: (keyword: string) => readonly Case[],
+): readonly Case[] {
+  const branch = (keyword: string): readonly Case[] =>
+    Object.hasOwn(keywordsOf(node), keyword) ? below(keyword) : [nothing(true)]
   const { negated } = source.negate(source.below(node, 'if'))
-  if (negated === undefined) return undefined
-  const then = has('then') ? below('then') : [nothing(true)]
-  const otherwise = has('else') ? below('else') : [nothing(true)]
-  const yes = multiply(below('if'), then, source)
-  const no = multiply([nothing(negated)], otherwise, source)
-  return yes && no && [...yes, ...no]
+  if (negated === undefined) throw new UndividedError()
+  const [then, otherwise] = [branch('then'), branch('else')]
+  return [
+    ...multiply(below('if'), then, source),
+    ...multiply([nothing(negated)], otherwise, source),
+  ]
 }
 
 /** Returns a case for each choice of options that are valid together. */
-function chooseSome(
-  options: readonly (readonly Case[] | undefined)[],
-  source: Source,
-): readonly Case[] | undefined {
-  if (options.includes(undefined)) return undefined
-  const known = options.map((option) => option ?? [])
-  if (known.flat().every(isNothing))
-    return [nothing(any(...known.flat().map((each) => each.schema)))]
-  if (known.length > MAX_OPTIONS) return undefined
-  let found: readonly Case[] | undefined = []
-  let chosen: readonly Case[] | undefined = [nothing(true)]
-  for (const option of known) {
-    const more: readonly Case[] | undefined = chosen && multiply(chosen, option, source)
-    found = found && more && [...found, ...more]
-    chosen = chosen && more && [...chosen, ...more]
-  }
+function chooseSome(options: readonly (readonly Case[])[], source: Source): readonly Case[] {
+  if (options.flat().every(isNothing))
+    return [nothing(any(...options.flat().map((each) => each.schema)))]
+  if (options.length > MAX_OPTIONS) throw new UndividedError()
+  const found: Case[] = []
+  for (const option of options) found.push(...multiply([nothing(true), ...found], option, source))
   return found
 }
 
-function multiply(
-  a: readonly Case[] | undefined,
-  b: readonly Case[] | undefined,
-  source: Source,
-): readonly Case[] | undefined {
-  if (!a || !b || a.length * b.length > MAX_CASES) return undefined
+function multiply(a: readonly Case[], b: readonly Case[], source: Source): readonly Case[] {
+  if (a.length * b.length > MAX_CASES) throw new UndividedError()
   const joined = a.flatMap((one) => b.map((other) => join(one, other)))
   return joined.length === 1
     ? joined
@@ -195,13 +174,9 @@ const join = (a: Case, b: Case): Case => ({
   items: a.items === Infinity || b.items === Infinity ? Infinity : Math.max(a.items, b.items),
 })
 
-const nothing = (schema: Plain): Case => ({
-  schema,
-  names: [],
-  patterns: [],
-  isOpen: false,
-  items: 0,
-})
+const NOTHING = { names: [], patterns: [], isOpen: false, items: 0 }
+
+const nothing = (schema: Plain): Case => ({ schema, ...NOTHING })
 
 const isNothing = ({ names, patterns, isOpen, items }: Case): boolean =>
   names.length + patterns.length === 0 && !isOpen && items === 0
