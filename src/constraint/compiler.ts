@@ -52,19 +52,6 @@ export interface ConstraintCompilerOptions {
   createWorker?: () => Worker
 }
 
-/** Compiler of the constraints of one model. It loads nothing before the first {@link open}. */
-export interface ConstraintCompiler {
-  /**
-   * Starts a text that must satisfy the constraint. Compiles the constraint if it is not cached. Rejects with
-   * {@link ConstraintError} if it is not supported, and with the reason of the signal when that aborts.
-   */
-  open(constraint: Constraint, signal: AbortSignal): Promise<Matcher>
-  /** Bytes of memory that the module has; 0 while it is not loaded. */
-  readonly memoryBytes: number
-  /** Frees everything. Matchers that are open go on. */
-  close(): void
-}
-
 /** Largest number of cached grammars. Grammars in use are never evicted. */
 const MAX_CACHED_GRAMMARS = 16
 
@@ -81,9 +68,8 @@ const IDLE_MS = 5 * 60_000
 const MAX_GRAMMAR_BYTES = 256 * 2 ** 20
 
 /** Creates the compiler of a model. */
-export function createConstraintCompiler(options: ConstraintCompilerOptions): ConstraintCompiler {
-  return new Compiler(options)
-}
+export const createConstraintCompiler = (options: ConstraintCompilerOptions): ConstraintCompiler =>
+  new ConstraintCompiler(options)
 
 interface Grammar extends CompiledGrammar {
   /** Number of open matchers. */
@@ -154,7 +140,8 @@ class Engine {
   }
 }
 
-class Compiler implements ConstraintCompiler {
+/** Compiler of the constraints of one model. It loads nothing before the first {@link open}. */
+export class ConstraintCompiler {
   readonly #options: ConstraintCompilerOptions
   readonly #names: ReadonlyMap<number, Uint8Array>
   readonly #closing = new AbortController()
@@ -169,10 +156,15 @@ class Compiler implements ConstraintCompiler {
     this.#names = new Map(Array.from(options.special, ([name, id]) => [id, encoder.encode(name)]))
   }
 
+  /** Bytes of memory that the module has; 0 while it is not loaded. */
   get memoryBytes(): number {
     return this.#engine?.instance.memoryBytes ?? 0
   }
 
+  /**
+   * Starts a text that must satisfy the constraint. Compiles the constraint if it is not cached. Rejects with
+   * {@link ConstraintError} if it is not supported, and with the reason of the signal when that aborts.
+   */
   async open(constraint: Constraint, signal: AbortSignal): Promise<Matcher> {
     const { text, whole } =
       constraint.type === 'rest' ? constraint : { text: '', whole: constraint }
@@ -184,6 +176,7 @@ class Compiler implements ConstraintCompiler {
     }
   }
 
+  /** Frees everything. Matchers that are open go on. */
   close(): void {
     this.#closing.abort(new Error('The compiler of constraints is closed.'))
     clearTimeout(this.#idleTimer)

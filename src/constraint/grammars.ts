@@ -76,15 +76,9 @@ const MAX_NESTED_BRACKETS = 100
 const MAX_REPETITIONS = 100_000
 const MAX_SHOWN_CHARACTERS = 100
 
-interface Syntax {
-  name: string
-  ruleName: RegExp
-  /** `true` if an alternative may have no element, and `.` is any character. */
-  isGbnf: boolean
-}
+type Syntax = 'ebnf' | 'gbnf'
 
-const EBNF: Syntax = { name: 'EBNF', ruleName: /[A-Za-z_][\w.-]*/y, isGbnf: false }
-const GBNF: Syntax = { name: 'GBNF', ruleName: /[\w-][\w.-]*/y, isGbnf: true }
+const RULE_NAMES = { ebnf: /[A-Za-z_][\w.-]*/y, gbnf: /[\w-][\w.-]*/y }
 
 const ESCAPES: Readonly<Record<string, string>> = {
   n: '\n',
@@ -110,18 +104,18 @@ interface GrammarOptions {
   toText: (value: string) => Expression
 }
 
-/** Reads a grammar in xgrammar's EBNF, and returns the expression of its rule `root`. */
-export const readEbnf = (source: string, options: GrammarOptions): Expression =>
-  new GrammarReader(source, EBNF, options).read()
-
-/** Reads a grammar in the GBNF of llama.cpp, and returns the expression of its rule `root`. */
-export const readGbnf = (source: string, options: GrammarOptions): Expression =>
-  new GrammarReader(source, GBNF, options).read()
+/**
+ * Reads a grammar in xgrammar's EBNF or in the GBNF of llama.cpp, and returns the expression of its rule `root`. In GBNF,
+ * an alternative may have no element, and `.` is any character.
+ */
+export const readGrammar = (source: string, syntax: Syntax, options: GrammarOptions): Expression =>
+  new GrammarReader(source, syntax, options).read()
 
 class GrammarReader {
   readonly #source: string
   readonly #syntax: Syntax
   readonly #options: GrammarOptions
+  readonly #isGbnf: boolean
   #at = 0
   #elements = 0
   /** Names that are referred to, and where they are used first. */
@@ -130,6 +124,7 @@ class GrammarReader {
   constructor(source: string, syntax: Syntax, options: GrammarOptions) {
     this.#source = source
     this.#syntax = syntax
+    this.#isGbnf = syntax === 'gbnf'
     this.#options = options
   }
 
@@ -144,7 +139,7 @@ class GrammarReader {
       const alternatives = this.#alternatives(0)
       rules.set(scope + name, withoutTailRecursion(scope + name, alternatives))
     }
-    const grammar = `The grammar in ${this.#syntax.name}`
+    const grammar = `The grammar in ${this.#syntax.toUpperCase()}`
     for (const [name, at] of this.#used) {
       if (rules.has(scope + name)) continue
       throw invalid(`${grammar} has no rule ${shorten(name)}, which line ${this.#lineOf(at)} uses.`)
@@ -168,7 +163,7 @@ class GrammarReader {
         this.#fail(`more than ${MAX_GRAMMAR_ELEMENTS} elements`)
       parts.push(this.#counted(part))
     }
-    if (parts.length === 0 && !this.#syntax.isGbnf) this.#fail('no element where one is expected')
+    if (parts.length === 0 && !this.#isGbnf) this.#fail('no element where one is expected')
     return sequence(...parts)
   }
 
@@ -181,7 +176,7 @@ class GrammarReader {
       if (!this.#take(')')) this.#fail('an unclosed (')
       return inner
     }
-    if (this.#syntax.isGbnf) {
+    if (this.#isGbnf) {
       if (this.#take('.')) return { type: 'set', ranges: ANY_CHARACTER }
       if (this.#take('!')) this.#fail('a negated token, which is not supported')
       if (this.#take('<')) return this.#token()
@@ -209,7 +204,8 @@ class GrammarReader {
 
   /** Reads the name of a rule and the `::=` after it. */
   #definition(): string {
-    const [name] = this.#match(this.#syntax.ruleName) ?? this.#fail('no rule where one is expected')
+    const [name] =
+      this.#match(RULE_NAMES[this.#syntax]) ?? this.#fail('no rule where one is expected')
     if (!this.#take('::=')) this.#fail(`no ::= after ${shorten(name)}`)
     return name
   }
@@ -218,7 +214,7 @@ class GrammarReader {
   #reference(): string | null {
     this.#skip()
     const before = this.#at
-    const [name] = this.#match(this.#syntax.ruleName) ?? []
+    const [name] = this.#match(RULE_NAMES[this.#syntax]) ?? []
     if (name === undefined) return null
     if (name === 'TagDispatch') this.#fail('a TagDispatch, which is not supported')
     const after = this.#at
@@ -305,7 +301,7 @@ class GrammarReader {
 
   #fail(what: string): never {
     throw invalid(
-      `The grammar in ${this.#syntax.name} has ${what} in line ${this.#lineOf(this.#at)}.`,
+      `The grammar in ${this.#syntax.toUpperCase()} has ${what} in line ${this.#lineOf(this.#at)}.`,
     )
   }
 }

@@ -24,8 +24,9 @@ import {
   sequence,
   type Symbol,
   text,
+  type TextExpression,
 } from './expression.ts'
-import { readEbnf, readGbnf, readLark } from './grammars.ts'
+import { readGrammar, readLark } from './grammars.ts'
 import { divide } from './lexemes.ts'
 import { PatternError, toWholePattern } from './pattern.ts'
 import { type Pattern, writeCharacter, writeCount, writeSet } from './pattern/node.ts'
@@ -57,7 +58,7 @@ export function writeLark(
   const root = builder.build(constraint, '')
   const lexemes = divide({ root, rules: builder.rules })
   if (!lexemes) throw invalid('No text can satisfy the constraint.')
-  return writeSource(lexemes)
+  return new SourceWriter(lexemes).write(lexemes.root)
 }
 
 type Triggered = Extract<Constraint, { type: 'triggered' }>
@@ -134,20 +135,18 @@ class Builder {
   }
 
   #text(value: string): Expression {
-    const parts = this.#tokens.split(checked(value))
-    return sequence(...parts.map((part) => (typeof part === 'string' ? text(part) : part)))
+    return sequence(...this.#tokens.split(value))
   }
 
   /** Returns any text. With `stop`, it ends at the first `stop`. */
   #freeText(stop: string): Expression {
-    const [first, ...rest] = this.#tokens.split(checked(stop))
-    const tail = rest.map((part) => (typeof part === 'string' ? text(part) : part))
+    const parts = this.#tokens.split(stop)
+    const [first] = parts
     if (first === undefined) return { type: 'free', words: [], end: null }
-    if (typeof first === 'string' && tail.length === 0)
-      return { type: 'free', words: [first], end: first }
+    if (first.type === 'text' && parts.length === 1)
+      return { type: 'free', words: [stop], end: stop }
     // A token may also be spelled out, which readers of the answer would take for the token.
-    const head = typeof first === 'string' ? text(first) : first
-    return sequence({ type: 'free', words: [stop], end: null }, head, ...tail)
+    return sequence({ type: 'free', words: [stop], end: null }, ...parts)
   }
 
   #sequence(parts: readonly Constraint[], stop: string): Expression {
@@ -184,23 +183,16 @@ class Builder {
           trigger === other ? at < index : trigger.startsWith(other),
         ),
     )
-    const split = triggers.map((trigger) => ({
-      pieces: this.#tokens.split(checked(trigger)),
-      rest: choice(
-        ...part.tags
-          .filter(({ begin }) => begin.startsWith(trigger))
-          .map((tag) => this.#tagged(tag, '', trigger)),
-      ),
-    }))
     // Free text contains no trigger, even if tokens of the trigger are spelled out.
     const other: Expression = { type: 'free', words: triggers, end: null }
     const calls = choice(
-      ...split.map(({ pieces, rest }) => {
-        const [word, ...more] = pieces
-        if (typeof word === 'string' && more.length === 0)
-          return sequence({ type: 'free', words: triggers, end: word }, rest)
-        const parts = pieces.map((piece) => (typeof piece === 'string' ? text(piece) : piece))
-        return sequence(other, ...parts, rest)
+      ...triggers.map((trigger) => {
+        const pieces = this.#tokens.split(trigger)
+        const tags = part.tags.filter(({ begin }) => begin.startsWith(trigger))
+        const rest = choice(...tags.map((tag) => this.#tagged(tag, '', trigger)))
+        return pieces.length === 1 && pieces[0]?.type === 'text'
+          ? sequence({ type: 'free', words: triggers, end: trigger }, rest)
+          : sequence(other, ...pieces, rest)
       }),
     )
     if (!part.required && part.single) return choice(calls, other)
@@ -235,7 +227,7 @@ class Builder {
       return { type: 'engine', kind: 'lark', source, first: ANY_CHARACTER }
     }
     this.#scopes += 1
-    return (syntax === 'gbnf' ? readGbnf : readEbnf)(grammar, {
+    return readGrammar(grammar, syntax ?? 'ebnf', {
       scope: `g${this.#scopes}.`,
       rules: this.rules,
       findToken,
@@ -298,12 +290,6 @@ function firstCharacters(schema: JsonSchema): readonly CharacterRange[] {
   return normalizeRanges(codes.map((code) => [code, code]))
 }
 
-function checked(value: string): string {
-  if (/[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/.test(value))
-    throw invalid('A text of the constraint contains an invalid character.')
-  return value
-}
-
 const unended = (): ConstraintError =>
   invalid('Free text must come last or be followed by a fixed text.')
 
@@ -335,8 +321,10 @@ class Tokens {
   }
 
   /** Divides a text into special tokens and the texts between them. */
-  split(value: string): readonly (string | EnginePart)[] {
-    const parts: (string | EnginePart)[] = []
+  split(value: string): readonly (TextExpression | EnginePart)[] {
+    const parts: (TextExpression | EnginePart)[] = []
+    if (/[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/.test(value))
+      throw invalid('A text of the constraint contains an invalid character.')
     let start = 0
     for (let at = 0; at < value.length;) {
       const name = this.#names.find((each) => value.startsWith(each, at))
@@ -345,12 +333,12 @@ class Tokens {
         at += 1
         continue
       }
-      if (at > start) parts.push(value.slice(start, at))
+      if (at > start) parts.push(text(value.slice(start, at)))
       parts.push(this.#part(id))
       at += name.length
       start = at
     }
-    if (start < value.length) parts.push(value.slice(start))
+    if (start < value.length) parts.push(text(value.slice(start)))
     return parts
   }
 
@@ -370,11 +358,6 @@ const MAX_DEPTH = 150
 /** Number of groups of a regular expression that contain each other. The engine takes 250 nodes of any kind. */
 const MAX_GROUP_DEPTH = 25
 
-/** Writes a grammar with the rule `start`. */
-function writeSource(lexemes: Lexemes): string {
-  return new SourceWriter(lexemes).write(lexemes.root)
-}
-
 class SourceWriter {
   /** Rules of the language that are lexemes or parts of them. */
   readonly #expressions: ReadonlyMap<string, Expression>
@@ -390,6 +373,7 @@ class SourceWriter {
     this.#expressions = expressions
   }
 
+  /** Writes a grammar with the rule `start`. */
   write(root: Rule): string {
     this.#rule(root)
     const definitions = [...this.#definitions].map(([source, name]) => `${name}: ${source}`)

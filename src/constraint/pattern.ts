@@ -51,39 +51,32 @@ export interface Conjunction {
   isLoosened: boolean
 }
 
+/** Returns the result of the work, or something else if a pattern is not supported. */
+export function orElse<Result, Other>(work: () => Result, other: Other): Result | Other {
+  try {
+    return work()
+  } catch (error) {
+    if (error instanceof PatternError) return other
+    throw error
+  }
+}
+
 /** Returns what a text has to match so that a pattern of JSON Schema finds something in it. */
 export function toConjunction(source: string, budget = NO_BUDGET): Conjunction {
   let isLoosened = false
-  const attempt = (work: () => Pattern, instead: () => Pattern): Pattern => {
-    try {
-      return work()
-    } catch (error) {
-      if (!(error instanceof PatternError)) throw error
-      isLoosened = true
-      return instead()
-    }
+  const attempt = (work: () => Pattern, instead: Pattern): Pattern => {
+    const found = orElse(work, undefined)
+    isLoosened ||= found === undefined
+    return found ?? instead
   }
-  const parsed = attempt(
-    () => toSearch(parsePattern(source)),
-    () => ANYTHING,
-  )
+  const parsed = attempt(() => toSearch(parsePattern(source)), ANYTHING)
   const { conditions, rest } = takeConditions(parsed)
   const patterns = [rest, ...conditions.flatMap(({ part, isNegative }) => (isNegative ? [] : part))]
-    .map((part) =>
-      attempt(
-        () => toPlain(part, budget),
-        () => withoutAssertions(part),
-      ),
-    )
+    .map((part) => attempt(() => toPlain(part, budget), withoutAssertions(part)))
     .concat(
       conditions
         .filter(({ isNegative }) => isNegative)
-        .map(({ part }) =>
-          attempt(
-            () => resolve(part, budget, true),
-            () => ANYTHING,
-          ),
-        ),
+        .map(({ part }) => attempt(() => resolve(part, budget, true), ANYTHING)),
     )
   return { patterns: patterns.filter((part) => part !== ANYTHING), isLoosened }
 }

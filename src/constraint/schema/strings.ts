@@ -3,7 +3,7 @@ import { contains } from '../expression.ts'
 import {
   type Budget,
   type Conjunction,
-  PatternError,
+  orElse,
   toConjunction,
   toEnginePattern,
   toIntersection,
@@ -73,14 +73,8 @@ export function rewriteString(keywords: StringKeywords, budget?: Budget): Rewrit
   return { schema, loosened: [...loosened, ...lengths.loosened], ignored }
 }
 
-/** What texts of the formats that were asked for have to match. It takes 5 ms for `date-time`. */
-const formats = new Map<string, Conjunction>()
-
-function parseFormat(source: string): Conjunction {
-  const parsed = formats.get(source) ?? toConjunction(source)
-  formats.set(source, parsed)
-  return parsed
-}
+/** What texts of a format have to match. It takes 5 ms for `date-time`. */
+const parseFormat = remember((source) => toConjunction(source))
 
 /**
  * Maximum number of characters that a text needs beyond those of its patterns. The engine looks for one text that has
@@ -90,21 +84,16 @@ const MAX_MISSING_LENGTH = 40
 /** Maximum length beside a pattern that counts runs. */
 const MAX_COUNTED_LENGTH = 500
 
-interface Lengths {
-  minLength?: number
-  maxLength?: number
-}
-
 /** Keeps the lengths that the patterns do not imply. It loosens those for which the engine takes too many steps. */
 function keepLengths(
   patterns: readonly Pattern[],
   minLength: number,
   maxLength: number,
-): { kept: Lengths; loosened: string[] } {
+): { kept: Pick<StringKeywords, 'minLength' | 'maxLength'>; loosened: string[] } {
   const lengths = patterns.map(lengthsOf)
   const least = Math.max(0, ...lengths.map(([min]) => min))
   const needsMax = maxLength < Infinity && lengths.every(([, max]) => max > maxLength)
-  const needed: Lengths = {
+  const needed = {
     ...(least < minLength && { minLength }),
     ...(needsMax && { maxLength }),
   }
@@ -112,7 +101,7 @@ function keepLengths(
   const countsMany = counts.some(({ min }) => min > 1) || maxLength > MAX_COUNTED_LENGTH
   const isSlow = counts.length > 0 && (countsMany || needed.minLength !== undefined)
   const isMinSlow = patterns.length > 0 && minLength - least > MAX_MISSING_LENGTH
-  const kept: Lengths = {
+  const kept = {
     ...(!isSlow && !isMinSlow && needed.minLength !== undefined && { minLength }),
     ...(!isSlow && needed.maxLength !== undefined && { maxLength }),
   }
@@ -172,15 +161,10 @@ const MAX_JOINED_SIZE = 2_000
 function joinSearches(parts: readonly Pattern[], budget?: Budget): readonly Pattern[] {
   const searches = parts.filter(isSearch)
   if (searches.length < 2) return parts
-  try {
-    const joined = toIntersection(searches, budget)
-    return sizeOf(joined) > MAX_JOINED_SIZE
-      ? parts
-      : [joined, ...parts.filter((part) => !isSearch(part))]
-  } catch (error) {
-    if (error instanceof PatternError) return parts
-    throw error
-  }
+  const joined = orElse(() => toIntersection(searches, budget), undefined)
+  return !joined || sizeOf(joined) > MAX_JOINED_SIZE
+    ? parts
+    : [joined, ...parts.filter((part) => !isSearch(part))]
 }
 
 const isSearch = (pattern: Pattern): boolean =>
@@ -234,14 +218,7 @@ export function rewriteTexts(keywords: PlainKeywords): RewrittenString {
 }
 
 /** Returns the pattern of names for the engine; `undefined` if it cannot match exactly the same. */
-export const toNamePattern = remember((source): string | undefined => {
-  try {
-    return toEnginePattern(source)
-  } catch (error) {
-    if (error instanceof PatternError) return undefined
-    throw error
-  }
-})
+export const toNamePattern = remember((source) => orElse(() => toEnginePattern(source), undefined))
 
 /** Returns a pattern for the texts in which some patterns find something, and others find nothing. */
 export const combine = (found: readonly string[], missing: readonly string[]): string =>
