@@ -55,13 +55,7 @@ const CLASSES: Readonly<Record<string, Characters>> = {
   s: SPACE,
   S: complement(SPACE),
 }
-const CONTROLS: Readonly<Record<string, string>> = {
-  t: '\t',
-  n: '\n',
-  v: '\v',
-  f: '\f',
-  r: '\r',
-}
+const CONTROLS: Readonly<Record<string, string>> = { t: '\t', n: '\n', v: '\v', f: '\f', r: '\r' }
 const ASSERTIONS: Readonly<Record<string, Assertion>> = {
   b: 'boundary',
   B: 'no-boundary',

@@ -15,9 +15,7 @@ export interface Kept {
 }
 
 /** Returns the schema that holds for objects without the name, and for all other values. */
-export const without = (name: string): PlainKeywords => ({
-  properties: { [name]: false },
-})
+export const without = (name: string): PlainKeywords => ({ properties: { [name]: false } })
 
 /**
  * Returns the schema of objects whose names are valid for `names`. Names of an enumeration become

@@ -296,10 +296,7 @@ function keepContained(
       const before = Array.from({ length: index + 1 }, (__, at) => prefixItems[at] ?? items)
       const found = all(before[index] ?? true, part)
       const after = prefixItems.slice(index + 1)
-      return {
-        ...raise(own, index + 1),
-        prefixItems: [...before.slice(0, index), found, ...after],
-      }
+      return { ...raise(own, index + 1), prefixItems: [...before.slice(0, index), found, ...after] }
     })
     return { schema: any(...options, otherTypes(own)), loosened: [] }
   }

@@ -93,10 +93,7 @@ function keepLengths(
   const lengths = patterns.map(lengthsOf)
   const least = Math.max(0, ...lengths.map(([min]) => min))
   const needsMax = maxLength < Infinity && lengths.every(([, max]) => max > maxLength)
-  const needed = {
-    ...(least < minLength && { minLength }),
-    ...(needsMax && { maxLength }),
-  }
+  const needed = { ...(least < minLength && { minLength }), ...(needsMax && { maxLength }) }
   const counts = patterns.flatMap(findCounts)
   const countsMany = counts.some(({ min }) => min > 1) || maxLength > MAX_COUNTED_LENGTH
   const isSlow = counts.length > 0 && (countsMany || needed.minLength !== undefined)
