@@ -161,8 +161,6 @@ export function limitDepth<Result>(work: () => Result): Result {
   }
 }
 
-// Schemas that allow more than one that the engine refuses.
-
 /**
  * Returns schemas that allow all that the schema does and more, each more than the one before: the types of the
  * properties, the type of the value, and any value.

@@ -5,37 +5,8 @@ import type { Instance } from './instance.ts'
 import { EngineMatcher, type Matcher } from './matcher.ts'
 import { buildHere, buildInWorker, packVocabulary } from './vocabulary.ts'
 
-// Loads the WASM module.
-
 /** The module `llguidance.wasm`: its URL, its bytes, or a function that resolves with them. */
 export type WasmSource = URL | string | Uint8Array | (() => Promise<Uint8Array>)
-
-/** Resolves with the compiled module. */
-async function loadModule(wasm: WasmSource): Promise<WebAssembly.Module> {
-  if (typeof wasm === 'string' || wasm instanceof URL) {
-    const bytes = await fetchBytes(wasm, 'default')
-    // A file that a proxy changed, or that was stored only in part, is requested once more.
-    return WebAssembly.compile(bytes).catch(async () =>
-      WebAssembly.compile(await fetchBytes(wasm, 'reload')).catch((cause: unknown) => {
-        throw missing(wasm, 'It is not a WASM module of this version, or WASM is forbidden.', cause)
-      }),
-    )
-  }
-  const bytes = typeof wasm === 'function' ? await wasm() : wasm
-  return WebAssembly.compile(bytes as Uint8Array<ArrayBuffer>)
-}
-
-/** Resolves with the bytes of a file of any content type. */
-async function fetchBytes(url: URL | string, cache: RequestCache): Promise<ArrayBuffer> {
-  const response = await fetch(url, { cache }).catch((cause: unknown) => {
-    throw missing(url, 'The server did not answer.', cause)
-  })
-  if (!response.ok) throw missing(url, `It has the status ${response.status}.`)
-  return response.arrayBuffer()
-}
-
-const missing = (url: URL | string, why: string, cause?: unknown): ConstraintError =>
-  new ConstraintError('constraint_missing', `${url} could not be loaded. ${why}`, { cause })
 
 export interface ConstraintCompilerOptions {
   /** Bytes of each token by id; `null` if the token has no text. */
@@ -294,3 +265,30 @@ function unlessAborted<Result>(
     if (signal.aborted) stop()
   })
 }
+
+/** Resolves with the compiled module. */
+async function loadModule(wasm: WasmSource): Promise<WebAssembly.Module> {
+  if (typeof wasm === 'string' || wasm instanceof URL) {
+    const bytes = await fetchBytes(wasm, 'default')
+    // A file that a proxy changed, or that was stored only in part, is requested once more.
+    return WebAssembly.compile(bytes).catch(async () =>
+      WebAssembly.compile(await fetchBytes(wasm, 'reload')).catch((cause: unknown) => {
+        throw missing(wasm, 'It is not a WASM module of this version, or WASM is forbidden.', cause)
+      }),
+    )
+  }
+  const bytes = typeof wasm === 'function' ? await wasm() : wasm
+  return WebAssembly.compile(bytes as Uint8Array<ArrayBuffer>)
+}
+
+/** Resolves with the bytes of a file of any content type. */
+async function fetchBytes(url: URL | string, cache: RequestCache): Promise<ArrayBuffer> {
+  const response = await fetch(url, { cache }).catch((cause: unknown) => {
+    throw missing(url, 'The server did not answer.', cause)
+  })
+  if (!response.ok) throw missing(url, `It has the status ${response.status}.`)
+  return response.arrayBuffer()
+}
+
+const missing = (url: URL | string, why: string, cause?: unknown): ConstraintError =>
+  new ConstraintError('constraint_missing', `${url} could not be loaded. ${why}`, { cause })

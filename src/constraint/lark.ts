@@ -296,8 +296,6 @@ const unended = (): ConstraintError =>
 const invalid = (message: string): ConstraintError =>
   new ConstraintError('unsupported_constraint', message)
 
-// Special tokens by their names.
-
 class Tokens {
   readonly #ids: ReadonlyMap<string, number>
   readonly #names: readonly string[]

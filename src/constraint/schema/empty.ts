@@ -10,6 +10,7 @@ import {
   toKey,
   typeOf,
   type TypeName,
+  TYPES,
   typesOf,
 } from './plain.ts'
 
@@ -54,12 +55,9 @@ export function expand(parts: readonly Plain[], facts: Facts): readonly Flat[] |
     }
     if (found && anyOf) {
       const options = anyOf.map((option) => visit(option, chain))
-      found = options.includes(undefined)
-        ? undefined
-        : cross(
-            found,
-            options.flatMap((option) => option ?? []),
-          )
+      found = options.every((option) => option !== undefined)
+        ? cross(found, options.flat())
+        : undefined
     }
     return found
   }
@@ -114,8 +112,7 @@ export function commonTypes(flat: Flat): readonly TypeName[] {
       const types = typesOf(part)
       return types.includes(type) || (type === 'integer' && types.includes('number'))
     })
-  const types: TypeName[] = ['null', 'boolean', 'number', 'string', 'array', 'object']
-  const found = types.filter(allows)
+  const found: TypeName[] = TYPES.filter(allows)
   return found.includes('number') || !allows('integer') ? found : [...found, 'integer']
 }
 

@@ -6,6 +6,7 @@ import {
   any,
   distinct,
   isKeywords,
+  joinKnown,
   mapSubschemas,
   type Plain,
   type PlainKeywords,
@@ -90,9 +91,7 @@ export function link(root: Plain, definitions: ReadonlyMap<string, Plain>, facts
 
   const fuseAll = (schema: Plain): Plain | undefined => {
     const alternatives = expand([schema], facts)?.map(fuse)
-    return alternatives && !alternatives.includes(undefined)
-      ? any(...alternatives.map((each) => each ?? true))
-      : undefined
+    return alternatives && joinKnown(any, alternatives)
   }
 
   const schema = linked(root)
@@ -213,8 +212,6 @@ function fuseArrays(flat: readonly PlainKeywords[]): PlainKeywords {
 
 /** Joins parts, each of which is written once. */
 const joinAll = (parts: readonly Plain[]): Plain => all(...distinct(parts))
-
-// Writes a linked schema for the engine, which takes only definitions that some value satisfies.
 
 /** Returns the schema with its definitions; `false` if no value is valid. */
 export function writeSchema(linked: Linked, steps: Facts['steps']): JsonSchema {

@@ -5,6 +5,7 @@ import {
   any,
   isKeywords,
   isObject,
+  joinKnown,
   type Plain,
   type PlainKeywords,
   typeOf,
@@ -64,10 +65,6 @@ export function negate(
   }
   return joinKnown(any, refusals)
 }
-
-/** Joins schemas, unless one of them cannot be told. */
-const joinKnown = (join: typeof all, parts: readonly (Plain | undefined)[]): Plain | undefined =>
-  parts.every((part) => part !== undefined) ? join(...parts) : undefined
 
 /**
  * Returns the other values of a property that has listed ones beside it, which is the usual form of

@@ -1,6 +1,6 @@
 /** Rewrites keywords of objects that the engine lacks into those that it has. */
 import { matches, propertySchemas } from './empty.ts'
-import { all, any, type Plain, type PlainKeywords, toKey, typesBut } from './plain.ts'
+import { all, any, defined, type Plain, type PlainKeywords, toKey, typesBut } from './plain.ts'
 import { combine, toNamePattern } from './strings.ts'
 
 /** Alternatives that one keyword may become. */
@@ -190,7 +190,7 @@ export function limitCount(own: PlainKeywords): Kept {
   const max = maxProperties - forced
   const isMaxFree = max === Infinity || (isClosed && max >= optional.length)
   if (max < 0 || (isClosed && min > optional.length)) return { schema: own, loosened: [] }
-  if (min === 0 && isMaxFree) return { schema: withoutCounts(loose), loosened: [] }
+  if (min === 0 && isMaxFree) return { schema: defined(loose), loosened: [] }
   if (optional.length === 0) {
     // A name that comes twice counts twice for the engine.
     return { schema: own, loosened: min > 1 ? ['minProperties'] : [] }
@@ -203,7 +203,7 @@ export function limitCount(own: PlainKeywords): Kept {
   const count = wanted.reduce((sum, size) => sum + choose(optional.length, size), 0)
   if (count > MAX_ALTERNATIVES) {
     const keywords = [min > 0 ? 'minProperties' : '', isMaxFree ? '' : 'maxProperties']
-    return { schema: withoutCounts(loose), loosened: keywords.filter((keyword) => keyword !== '') }
+    return { schema: defined(loose), loosened: keywords.filter((keyword) => keyword !== '') }
   }
   let isDoubtful = false
   const options = wanted.flatMap((size) =>
@@ -216,7 +216,7 @@ export function limitCount(own: PlainKeywords): Kept {
         name,
         !absent.includes(name) && schema,
       ])
-      return withoutCounts({
+      return defined({
         ...rest,
         properties: Object.fromEntries(entries),
         required: [...required, ...present],
@@ -227,10 +227,6 @@ export function limitCount(own: PlainKeywords): Kept {
   )
   return { schema: any(...options), loosened: isDoubtful ? ['minProperties'] : [] }
 }
-
-/** Returns the keywords without those that have no value. */
-const withoutCounts = (keywords: PlainKeywords): PlainKeywords =>
-  Object.fromEntries(Object.entries(keywords).filter(([, value]) => value !== undefined))
 
 function choose(of: number, size: number): number {
   let count = 1

@@ -4,6 +4,7 @@ import { dropRepeated, type Kept, limitCount, limitNames, separatePatterns } fro
 import {
   all,
   any,
+  defined,
   distinct,
   isKeywords,
   isObject,
@@ -149,10 +150,6 @@ export function sketch(value: unknown, depth = 2): Plain {
         : undefined,
   })
 }
-
-/** Returns the keywords that have a value. */
-const defined = (keywords: Readonly<Record<string, unknown>>): PlainKeywords =>
-  Object.fromEntries(Object.entries(keywords).filter(([, value]) => value !== undefined))
 
 // Rewrites keywords of arrays that the engine lacks into those that it has.
 
@@ -342,8 +339,6 @@ function otherTypes(own: PlainKeywords): Plain {
   const type = typesBut(own, 'array')
   return type.length === 0 ? false : { ...own, type }
 }
-
-// Rewrites the bounds of numbers into those that the engine takes.
 
 /** Bounds beyond it have more digits than the engine can compare. */
 const MAX_BOUND = 1e18

@@ -67,6 +67,16 @@ export function any(...parts: readonly Plain[]): Plain {
   return rest.length === 0 ? first : { anyOf: [first, ...rest] }
 }
 
+/** Joins schemas, unless one of them cannot be told. */
+export const joinKnown = (
+  join: typeof all,
+  parts: readonly (Plain | undefined)[],
+): Plain | undefined => (parts.every((part) => part !== undefined) ? join(...parts) : undefined)
+
+/** Returns the keywords that have a value. */
+export const defined = (keywords: Readonly<Record<string, unknown>>): PlainKeywords =>
+  Object.fromEntries(Object.entries(keywords).filter(([, value]) => value !== undefined))
+
 export const isKeywords = (schema: Plain): schema is PlainKeywords => typeof schema !== 'boolean'
 
 /** Returns the types that the keyword allows. */

@@ -163,8 +163,6 @@ function decode(text: string): string {
   }
 }
 
-// What the parts of the rewriting need of the whole.
-
 /** Subschema in the form of the engine. Without loosened keywords, it allows exactly the same values. */
 export interface Apart {
   schema: Plain

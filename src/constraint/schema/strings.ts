@@ -1,5 +1,5 @@
 /** Rewrites what restricts strings into patterns and lengths of the engine. */
-import { contains } from '../expression.ts'
+import { childrenOf } from '../expression.ts'
 import {
   type Budget,
   type Conjunction,
@@ -108,21 +108,16 @@ function keepLengths(
 type Repetition = Extract<Pattern, { type: 'repeat' }>
 
 /** Returns the counted repetitions of parts that have several runs of any length, such as `(?:\S+\s+){0,99}`. */
-function findCounts(pattern: Pattern): Repetition[] {
-  const found: Repetition[] = []
-  contains(pattern, (part) => {
-    if (part.type !== 'repeat') return false
-    const isCounted = part.min > 1 || (part.max > 1 && part.max < Infinity)
-    let runs = 0
-    contains(part.part, (inner) => {
-      if (inner.type === 'repeat' && inner.max === Infinity) runs += 1
-      return false
-    })
-    if (isCounted && runs > 1) found.push(part)
-    return false
+const findCounts = (pattern: Pattern): Repetition[] =>
+  repetitionsIn(pattern).filter(({ part, min, max }) => {
+    const isCounted = min > 1 || (max > 1 && max < Infinity)
+    return isCounted && repetitionsIn(part).filter((each) => each.max === Infinity).length > 1
   })
-  return found
-}
+
+const repetitionsIn = (pattern: Pattern): Repetition[] => [
+  ...(pattern.type === 'repeat' ? [pattern] : []),
+  ...childrenOf(pattern).flatMap(repetitionsIn),
+]
 
 /** Any number of characters of a set, with bounds. */
 type Run = Repetition & { part: { type: 'set'; set: Characters } }
@@ -185,8 +180,6 @@ function limitRun(pattern: Pattern, minLength: number, maxLength: number): Patte
   if (max < min) return undefined
   return sequence(...parts.map((part) => (part === run ? repeat(part.part, min, max) : part)))
 }
-
-// Patterns of schemas, which stay those of ECMAScript until they are written for the engine.
 
 /** Pattern of the engine that no text matches. */
 export const NO_TEXT = writeWhole(NOTHING)
