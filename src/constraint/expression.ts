@@ -10,7 +10,7 @@ export type Expression =
   | FreeText
   | SequenceExpression
   | ChoiceExpression
-  | RepeatExpression
+  | { type: 'repeat'; part: Expression; min: number; max: number }
   | { type: 'rule'; name: string }
   | EnginePart
 
@@ -39,13 +39,6 @@ export interface ChoiceExpression {
   parts: readonly Expression[]
   /** `true` if a text that begins like one of the parts that contain JSON must be a text of that part. */
   prefersJson?: boolean
-}
-
-interface RepeatExpression {
-  type: 'repeat'
-  part: Expression
-  min: number
-  max: number
 }
 
 /** What only the engine knows. It never becomes a part of a lexeme. */

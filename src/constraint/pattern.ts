@@ -159,14 +159,6 @@ function withoutAssertions(pattern: Pattern): Pattern {
 /** What stands at one side of a pattern: an end of the text, any text up to it, or another pattern. */
 type Side = 'end' | 'any' | 'pattern'
 
-/** Parts of a pattern without the assertions of the ends, and without the text that may be there. */
-interface Ends {
-  left: Side
-  right: Side
-  parts: readonly Pattern[]
-  conditions: readonly Condition[]
-}
-
 /** A pattern that the whole text must match, or must not. */
 interface Condition {
   part: Pattern
@@ -176,15 +168,13 @@ interface Condition {
 const isAssertion = (pattern: Pattern | undefined, kind: 'start' | 'end'): boolean =>
   pattern?.type === 'assertion' && pattern.assertion === kind
 
-/** Takes what stands at the ends of a sequence. Look-arounds are taken as conditions if that is wanted. */
-function takeEnds(
-  pattern: Pattern,
-  sides: { left: Side; right: Side },
-  takesConditions: boolean,
-): Ends {
+/**
+ * Takes the assertions at the ends of a sequence, and the text that may be there. Look-arounds are taken as conditions if
+ * that is wanted.
+ */
+function takeEnds(pattern: Pattern, left: Side, right: Side, takesConditions: boolean) {
   const parts = pattern.type === 'sequence' ? [...pattern.parts] : [pattern]
   const conditions: Condition[] = []
-  let { left, right } = sides
   for (;;) {
     const [first] = parts
     const last = parts.at(-1)
@@ -211,7 +201,7 @@ function takeEnds(
 
 /** Returns the conditions on the whole text at the ends of a pattern, and what is left. */
 function takeConditions(pattern: Pattern): { conditions: readonly Condition[]; rest: Pattern } {
-  const { left, right, parts, conditions } = takeEnds(pattern, { left: 'end', right: 'end' }, true)
+  const { left, right, parts, conditions } = takeEnds(pattern, 'end', 'end', true)
   return { conditions, rest: between(left, sequence(...parts), right) }
 }
 
@@ -230,7 +220,7 @@ function stripEnds(pattern: Pattern, leftSide: Side, rightSide: Side): Pattern |
     const parts = pattern.parts.flatMap((part) => stripEnds(part, leftSide, rightSide) ?? [])
     return parts.length === pattern.parts.length ? choice(...parts) : undefined
   }
-  const { left, right, parts } = takeEnds(pattern, { left: leftSide, right: rightSide }, false)
+  const { left, right, parts } = takeEnds(pattern, leftSide, rightSide, false)
   const [first, ...others] = parts
   const last = others.pop()
   if (!first || !isAsserting(sequence(...parts))) return between(left, sequence(...parts), right)

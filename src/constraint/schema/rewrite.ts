@@ -369,8 +369,7 @@ function joinParts(parts: readonly Part[], known: Known): Kept {
 const isChoice = (schema: Plain): boolean =>
   isKeywords(schema) && schema.anyOf !== undefined && Object.keys(schema).length === 1
 
-const optionsOf = (schema: Plain): readonly Plain[] =>
-  isKeywords(schema) ? (schema.anyOf ?? []) : []
+const optionsOf = (schema: Plain): readonly Plain[] => (isKeywords(schema) && schema.anyOf) || []
 
 /** Returns `true` if the other parts allow only values that do not meet a condition. */
 function isImplied(part: Plain, parts: readonly Plain[], { facts, complements }: Known): boolean {
