@@ -81,7 +81,7 @@ test.each([
   ['JSON values in a body', 'values/json.ts', 'MAX_VALUES', 1],
   ['Objects, arrays and members of objects in a body', 'values/json.ts', 'MAX_NODES', 1],
   ['Nested objects and arrays', 'values/json.ts', 'MAX_DEPTH', 1],
-  ['Items in the input of a response', 'wire/responses-input.ts', 'MAX_INPUT_ITEMS', 1],
+  ['Items in the input of a response', 'wire/responses.ts', 'MAX_INPUT_ITEMS', 1],
   ['Stop sequences', 'wire/fields.ts', 'MAX_STOP_SEQUENCES', 1],
   ['Alternatives of each token', 'wire/shared-fields.ts', 'MAX_TOP_LOGPROBS', 1],
   ['Texts in a request for embeddings', 'wire/embeddings.ts', 'MAX_TEXTS', 1],
