@@ -7,13 +7,15 @@ import { loadDecoder } from '../../../src/engine/onnx/load.ts'
 import { rowOf } from '../../../src/engine/onnx/logits/gpu.ts'
 import { loadRuntime, type Runtime, type Session } from '../../../src/engine/onnx/runtime.ts'
 import {
-  computesCorrectly,
   EXPECTED_LOGITS,
-  graphOf,
   HEAD,
-  idAt,
   KV_HEADS,
   LOCATION,
+} from '../../../src/engine/onnx/selftest/graphs.ts'
+import {
+  computesCorrectly,
+  graphOf,
+  idAt,
   weightsOf,
 } from '../../../src/engine/onnx/selftest/selftest.ts'
 import { openTrusted } from '../../../src/engine/onnx/selftest/open.ts'
