@@ -15,6 +15,8 @@ import { openSite } from '../support/site.ts'
 
 const MODEL_FILE = '/inorigin/models/guide/onnx/model.onnx'
 
+const SLOW = { tags: ['slow'] }
+
 describe('with answers by a script', () => {
   const shared = sharePlayground({ isScripted: true })
 
@@ -58,52 +60,43 @@ describe('with answers by a script', () => {
     expect(faults).toEqual([])
   })
 
-  test(
-    'leaves a deleted turn out of the next request, and cancels an edit',
-    { tags: ['slow'] },
-    async () => {
-      const { page, ask } = shared()
-      for (const question of ['One?', 'Two?', 'Three?']) await ask(question)
-      await toolButton(page, 'Delete').nth(1).click()
-      await expectAnswers(page, 'Answer 1.', 'Answer 3.')
-      const edit = toolButton(page, 'Edit the question').first()
-      await edit.click()
-      await page.getByLabel('Edited question').fill('Uno?')
-      await page.keyboard.press('Escape')
-      expect(await page.locator('.question').first().innerText()).toBe('One?')
-      expect(await edit.evaluate((it) => it.matches(':focus'))).toBe(true)
-      await ask('Four?')
-      expect(await lastMessages()).toEqual([
-        'user: One?',
-        'assistant: Answer 1.',
-        'user: Three?',
-        'assistant: Answer 3.',
-        'user: Four?',
-      ])
-    },
-  )
+  test('leaves a deleted turn out of the next request, and cancels an edit', SLOW, async () => {
+    const { page, ask } = shared()
+    for (const question of ['One?', 'Two?', 'Three?']) await ask(question)
+    await toolButton(page, 'Delete').nth(1).click()
+    await expectAnswers(page, 'Answer 1.', 'Answer 3.')
+    const edit = toolButton(page, 'Edit the question').first()
+    await edit.click()
+    await page.getByLabel('Edited question').fill('Uno?')
+    await page.keyboard.press('Escape')
+    expect(await page.locator('.question').first().innerText()).toBe('One?')
+    expect(await edit.evaluate((it) => it.matches(':focus'))).toBe(true)
+    await ask('Four?')
+    expect(await lastMessages()).toEqual([
+      'user: One?',
+      'assistant: Answer 1.',
+      'user: Three?',
+      'assistant: Answer 3.',
+      'user: Four?',
+    ])
+  })
 
-  test(
-    'keeps the text of an answer that fails in its middle, and asks again',
-    { tags: ['slow'] },
-    async () => {
-      const { page, ask } = shared()
-      const message =
-        'Cannot reach https://hub.example/x: status 503. Call server.storage.remove().'
-      const error = { kind: 'unavailable', message, code: 'hub_unreachable' } as const
-      await scriptAnswers(page, { text: 'Half an', error })
-      await ask('One?')
-      await expectAnswers(page, 'Half an')
-      const problem = page.getByRole('alert')
-      expect(await problem.locator('p').innerText()).toBe(
-        'The hub that has the model cannot be reached now. Try again later.',
-      )
-      await problem.getByRole('button', { name: 'Ask again' }).click()
-      await expectAnswers(page, 'Answer 2.')
-      expect(await problem.count()).toBe(0)
-      expect(await lastMessages()).toEqual(['user: One?'])
-    },
-  )
+  test('keeps the text of an answer that fails in its middle, and asks again', SLOW, async () => {
+    const { page, ask } = shared()
+    const message = 'Cannot reach https://hub.example/x: status 503. Call server.storage.remove().'
+    const error = { kind: 'unavailable', message, code: 'hub_unreachable' } as const
+    await scriptAnswers(page, { text: 'Half an', error })
+    await ask('One?')
+    await expectAnswers(page, 'Half an')
+    const problem = page.getByRole('alert')
+    expect(await problem.locator('p').innerText()).toBe(
+      'The hub that has the model cannot be reached now. Try again later.',
+    )
+    await problem.getByRole('button', { name: 'Ask again' }).click()
+    await expectAnswers(page, 'Answer 2.')
+    expect(await problem.count()).toBe(0)
+    expect(await lastMessages()).toEqual(['user: One?'])
+  })
 
   test('continues an answer where it was cut, also after the continuation failed', async () => {
     const { page, ask, answer } = shared()
@@ -126,25 +119,21 @@ describe('with answers by a script', () => {
     expect(await toolButton(page, 'Continue').count()).toBe(0)
   })
 
-  test(
-    'continues an answer that was stopped, or says why a style cannot',
-    { tags: ['slow'] },
-    async () => {
-      const { page } = shared()
-      await scriptAnswers(page, { text: 'Half', isOpen: true })
-      await send(page, 'Count.')
-      await expectAnswers(page, 'Half')
-      await page.keyboard.press('Escape')
-      await toolButton(page, 'Continue').waitFor()
-      await page.getByLabel('/v1/responses').check()
-      await toolButton(page, 'Continue').click()
-      await page.getByText('/v1/responses cannot continue an answer.').waitFor()
-      await page.getByLabel('/v1/chat/completions').check()
-      await scriptAnswers(page, ' and whole.')
-      await toolButton(page, 'Continue').click()
-      await expectAnswers(page, 'Half and whole.')
-    },
-  )
+  test('continues an answer that was stopped, or says why a style cannot', SLOW, async () => {
+    const { page } = shared()
+    await scriptAnswers(page, { text: 'Half', isOpen: true })
+    await send(page, 'Count.')
+    await expectAnswers(page, 'Half')
+    await page.keyboard.press('Escape')
+    await toolButton(page, 'Continue').waitFor()
+    await page.getByLabel('/v1/responses').check()
+    await toolButton(page, 'Continue').click()
+    await page.getByText('/v1/responses cannot continue an answer.').waitFor()
+    await page.getByLabel('/v1/chat/completions').check()
+    await scriptAnswers(page, ' and whole.')
+    await toolButton(page, 'Continue').click()
+    await expectAnswers(page, 'Half and whole.')
+  })
 
   test('folds its reasoning and counts its tokens', async () => {
     const { page, ask, answer } = shared()
@@ -175,7 +164,7 @@ describe('with answers by a script', () => {
       .toEqual(['It runs here.', 'It is not'])
   })
 
-  test('copies its code, and itself as it was written', { tags: ['slow'] }, async () => {
+  test('copies its code, and itself as it was written', SLOW, async () => {
     const { page, ask } = shared()
     await page.context().grantPermissions(['clipboard-read', 'clipboard-write'])
     const read = () => page.evaluate(() => navigator.clipboard.readText())
@@ -189,7 +178,7 @@ describe('with answers by a script', () => {
     await expect.poll(read).toBe(text)
   })
 
-  test('stays readable when the Markdown parser cannot be loaded', { tags: ['slow'] }, async () => {
+  test('stays readable when the Markdown parser cannot be loaded', SLOW, async () => {
     const { page, ask, answer } = shared()
     await page.evaluate(() => {
       window.Worker = new Proxy(Worker, {
@@ -204,29 +193,25 @@ describe('with answers by a script', () => {
     expect(await page.locator('.answer.plain-text').count()).toBe(1)
   })
 
-  test(
-    'names a value that is not possible at its field, and does not send it',
-    { tags: ['slow'] },
-    async () => {
-      const { page, ask } = shared()
-      await openTab(page, 'Settings')
-      const temperature = page.getByLabel('Temperature')
-      await temperature.fill('9')
-      const note = page.getByText('Temperature must be a number between 0 and 2, got "9".')
-      await note.first().waitFor()
-      expect(await temperature.getAttribute('aria-invalid')).toBe('true')
-      await send(page, 'Hello?')
-      await page.locator('.notice', { hasText: 'Correct it in the settings.' }).waitFor()
-      expect(await page.locator('.turn').count()).toBe(0)
-      expect(await page.getByLabel('Your question').inputValue()).toBe('Hello?')
-      await temperature.fill('0,5')
-      await ask('Hello?')
-      expect(await page.locator('.notice').count()).toBe(0)
-      expect(await bodiesOf(page)).toMatchObject([{ temperature: 0.5 }])
-    },
-  )
+  test('names a value that is not possible at its field, and does not send it', SLOW, async () => {
+    const { page, ask } = shared()
+    await openTab(page, 'Settings')
+    const temperature = page.getByLabel('Temperature')
+    await temperature.fill('9')
+    const note = page.getByText('Temperature must be a number between 0 and 2, got "9".')
+    await note.first().waitFor()
+    expect(await temperature.getAttribute('aria-invalid')).toBe('true')
+    await send(page, 'Hello?')
+    await page.locator('.notice', { hasText: 'Correct it in the settings.' }).waitFor()
+    expect(await page.locator('.turn').count()).toBe(0)
+    expect(await page.getByLabel('Your question').inputValue()).toBe('Hello?')
+    await temperature.fill('0,5')
+    await ask('Hello?')
+    expect(await page.locator('.notice').count()).toBe(0)
+    expect(await bodiesOf(page)).toMatchObject([{ temperature: 0.5 }])
+  })
 
-  test('sends all parameters, and keeps them across a reload', { tags: ['slow'] }, async () => {
+  test('sends all parameters, and keeps them across a reload', SLOW, async () => {
     const { page, ask } = shared()
     const settings = {
       'System prompt': 'Be brief.',
@@ -341,7 +326,7 @@ describe('the inspector', () => {
 describe('while the page or the model is not ready', () => {
   const open = usePlayground()
 
-  test('answers a question that was asked before the first visit was reloaded', async () => {
+  test('answers a question that was asked before the first visit was reloaded', SLOW, async () => {
     let isReleased = false
     const site = await openSite({ slow: { '/playground-sw.js': () => isReleased } })
     const page = makePatient(await site.open('/'))
@@ -359,23 +344,19 @@ describe('while the page or the model is not ready', () => {
     }
   })
 
-  test(
-    'stops while the model is still loading, and answers after',
-    { tags: ['slow'] },
-    async () => {
-      let isReleased = false
-      const site = await openSite({ slow: { [MODEL_FILE]: () => isReleased } })
-      try {
-        const { page, ask, answer } = await open(`${site.url}/`)
-        await send(page, 'Who are you?')
-        await page.getByRole('button', { name: 'Stop' }).click()
-        expect(await page.locator('.meta').innerText()).toMatch(/^stopped/)
-        isReleased = true
-        await ask('Who are you?')
-        expect(await answer()).not.toBe('')
-      } finally {
-        await site.close()
-      }
-    },
-  )
+  test('stops while the model is still loading, and answers after', SLOW, async () => {
+    let isReleased = false
+    const site = await openSite({ slow: { [MODEL_FILE]: () => isReleased } })
+    try {
+      const { page, ask, answer } = await open(`${site.url}/`)
+      await send(page, 'Who are you?')
+      await page.getByRole('button', { name: 'Stop' }).click()
+      expect(await page.locator('.meta').innerText()).toMatch(/^stopped/)
+      isReleased = true
+      await ask('Who are you?')
+      expect(await answer()).not.toBe('')
+    } finally {
+      await site.close()
+    }
+  })
 })
