@@ -170,7 +170,7 @@ describe('with the embedded models', () => {
     await dialog.getByRole('button', { name: 'Close' }).click()
   })
 
-  test('names the shapes in the picture of a suggested question', async () => {
+  test('names the shapes in the picture of a suggested question', { tags: ['slow'] }, async () => {
     const { page, answer, faults } = playground
     await page.getByRole('button', { name: 'What is in this picture?' }).click()
     await page.locator('.turn > .meta').waitFor()
