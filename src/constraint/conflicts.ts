@@ -321,7 +321,7 @@ class Places {
 
 // Compares the texts of lexemes: whether one may go on where another one ends.
 
-/** What the texts of two lexemes have in common. */
+/** Result of comparing the texts of two lexemes. */
 interface Comparison {
   /** Bytes with which a text of the second one goes on behind a whole text of the first one. */
   afterFirst: ByteSet

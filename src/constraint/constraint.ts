@@ -63,7 +63,7 @@ export interface TaggedConstraint {
   end: string
 }
 
-/** What is wrong with a constraint. */
+/** Kinds of faults of a constraint. */
 export type ConstraintErrorCode =
   /** It is not valid, not supported, or no text satisfies it. */
   | 'unsupported_constraint'

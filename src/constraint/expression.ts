@@ -118,9 +118,9 @@ export function normalizeRanges(ranges: readonly CharacterRange[]): readonly Cha
   return merged
 }
 
-// What a language is divided into: rules, and the lexemes that the engine's lexer reads.
+// A language is divided into rules, and lexemes that the engine's lexer reads.
 
-/** What a rule consists of. */
+/** A part of a rule. */
 export type Symbol =
   | { type: 'lexeme'; lexeme: Lexeme }
   | { type: 'rule'; rule: Rule }
@@ -144,7 +144,7 @@ export interface Lexemes {
   expressions: ReadonlyMap<string, Expression>
 }
 
-/** What is left out of the texts of a lexeme, so that the lexer finds its end. */
+/** Texts that a lexeme leaves out, so that the lexer finds its end. */
 export interface Limits {
   /** Lexemes that take precedence: texts that begin with one of theirs are left out. */
   beginnings: readonly Expression[]

@@ -40,7 +40,7 @@ class Splitter {
   readonly #regular = new Map<Expression, boolean>()
   readonly #partCounts = new Map<string, number>()
   #depth = 0
-  /** What was split. */
+  /** The expression that was split. */
   readonly split = new Set<Expression>()
   readonly pieces = new Map<Expression, readonly TextExpression[]>()
   readonly #runs = new Map<Expression, Map<string, Expression>>()

@@ -27,7 +27,7 @@ const valuesAre =
 
 export const SCHEMA = 'a schema: an object or a boolean'
 
-/** What the values of keywords must be. The schemas in lists and objects are checked one by one. */
+/** Forms of the values of keywords. The schemas in lists and objects are checked one by one. */
 const CHECKS: readonly (readonly [keywords: string, ...Check])[] = [
   [
     'type',

@@ -104,7 +104,7 @@ type Negate = (schema: Plain, types?: readonly TypeName[]) => Plain | undefined
 const ofTypes = (types: readonly TypeName[]): Plain =>
   TYPES.every((type) => types.includes(type)) ? true : types.length === 0 ? false : { type: types }
 
-/** Schemas of which one holds where a keyword does not; `undefined` for one that cannot be told. */
+/** Schemas of which one holds where a keyword does not; `undefined` for one that cannot be expressed. */
 type Refusals = readonly (Plain | undefined)[]
 
 /** Bounds of the numbers that are out of a bound. */
@@ -115,7 +115,7 @@ const OPPOSITES: Partial<Record<keyof PlainKeywords, keyof PlainKeywords>> = {
   exclusiveMaximum: 'minimum',
 }
 
-/** What other keywords refuse, and the type that they are about. */
+/** Schemas of the values that other keywords refuse, and the type of these values. */
 const REFUSALS: Partial<
   Record<
     keyof PlainKeywords,

@@ -41,7 +41,7 @@ export interface PlainKeywords {
 export interface Loosened {
   path: string
   keyword: string
-  /** What the value must be, if no draft gives it to the keyword. */
+  /** Form that the keyword's value must have, if no draft has the given one. */
   expected?: string
 }
 
@@ -67,7 +67,7 @@ export function any(...parts: readonly Plain[]): Plain {
   return rest.length === 0 ? first : { anyOf: [first, ...rest] }
 }
 
-/** Joins schemas, unless one of them cannot be told. */
+/** Joins schemas, unless one of them is `undefined`. */
 export const joinKnown = (
   join: typeof all,
   parts: readonly (Plain | undefined)[],
