@@ -24,12 +24,12 @@ import type {
   EmbeddingRequest,
   Embeddings,
   EventStream,
-  Generation,
   GenerationRequest,
   PredictionResult,
 } from '../types/index.ts'
 import type { HostToModel, ModelToHost } from './messages.ts'
 import {
+  type AcceptedGeneration,
   MODEL_METHODS,
   type ModelService,
   type ModelSetup,
@@ -265,7 +265,7 @@ async function prepare(received: GenerationRequest, images: ImageOptions, contex
 async function queueGeneration(
   received: GenerationRequest,
   { key, client = '', signal }: Caller,
-): Promise<Generation> {
+): Promise<AcceptedGeneration> {
   const partition = key ?? ''
   const { engine, request, planned, maxOutputTokens } = await prepare(received, { partition })
   const ticket = await queue.admit(client, signal)

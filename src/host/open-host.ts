@@ -31,7 +31,7 @@ import { IdleMonitor } from './models/idle.ts'
 import { createDirectPortOpener, Models } from './models/models.ts'
 import { createBackground } from './requests/background.ts'
 import { createImageFetcher } from './requests/image-fetcher.ts'
-import { createGenerator, createLanguageModels } from './requests/language-models.ts'
+import { LanguageModels } from './requests/language-models.ts'
 import { Leases } from './requests/leases.ts'
 import { createLoading } from './requests/loading.ts'
 import {
@@ -91,15 +91,15 @@ export function openHost(
   const leases = new Leases({ ...choice, progress, verdict, trace: trace.report })
   const upstreams = createUpstreams({ selector, leases, models, getHeaders: getUpstreamHeaders })
   const fetchImages = createImageFetcher(setup.imageUrls)
-  const generate = createGenerator({ entries, leases, upstreams, fetchImages })
-  const requests = { catalog, entries, leases, upstreams, generate, fetchImages }
-  const background = createBackground({ database, epoch, generate })
+  const requests = { catalog, entries, leases, upstreams, fetchImages, recentInputs }
+  const languageModels = new LanguageModels(requests).methods
+  const background = createBackground({ database, epoch, generate: languageModels.generate })
   const library = { ...choice, database, onDownload }
   const predictors = createPredictorControl({ entries, leases, recentInputs })
   const resources = createResources({ ...library, ensure: ensureResources })
   const host: Host = {
     authorize: async () => undefined,
-    ...createLanguageModels({ ...requests, recentInputs }),
+    ...languageModels,
     ...createSharedResponses(responses),
     ...background.methods,
     ...createHttpPredictors(predictions, predictors),
@@ -122,7 +122,7 @@ export function openHost(
   epoch()
     .then(background.resume)
     .catch(() => undefined)
-  // Within these, `createGenerator` fetches images, asks upstream servers, takes a lease, and retries.
+  // Within these, `LanguageModels` fetches images, asks upstream servers, takes a lease, and retries.
   return compose({ ...host, ...control }, [
     withWatchers(onWatch),
     withTrace(trace),

@@ -6,6 +6,7 @@
  */
 import { InoriginError } from '../error.ts'
 import type {
+  AcceptedEvent,
   Caller,
   ContentEvent,
   EventStream,
@@ -174,6 +175,7 @@ type TextEvent = Extract<ContentEvent, { text: string }>
 
 /** What was delivered of a generation, from which another host can continue it. */
 export class Delivery {
+  #isAccepted = false
   #started: Pick<Usage, 'promptTokens' | 'cachedTokens'> | null = null
   #isUpstream = false
   /** `true` once an upstream server continues an answer that a host began. */
@@ -218,8 +220,12 @@ export class Delivery {
   }
 
   /** Returns the part of an event that was not delivered before; `null` if there is none. */
-  select(event: GenerationEvent): GenerationEvent | null {
+  select(event: AcceptedEvent | GenerationEvent): AcceptedEvent | GenerationEvent | null {
     switch (event.type) {
+      case 'accepted':
+        if (this.#isAccepted) return null
+        this.#isAccepted = true
+        return event
       case 'start':
         if (this.#started) return null
         this.#started = { promptTokens: event.promptTokens, cachedTokens: event.cachedTokens }

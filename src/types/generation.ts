@@ -262,6 +262,19 @@ export type ContentEvent = { tokens?: readonly number[] } & (
 )
 
 /**
+ * The host accepts a generation: its prompt is tokenized and queued, and its model does not fail to
+ * load at once. Only `progress` and heartbeats come before it. A request that is refused throws
+ * instead.
+ */
+export interface AcceptedEvent {
+  type: 'accepted'
+  /** Fields of {@link GenerationRequest} that have no effect. */
+  ignored: readonly string[]
+  /** Place that answers the request. Absent if that is not decided yet. */
+  servedBy?: Route
+}
+
+/**
  * An event of a generation. The order is `start`, then `reasoning`, `text` and tool calls as the
  * model generates them, then `finish`.
  */

@@ -1,6 +1,6 @@
 /** Defines the calls that the handlers of `/v1` make to the host. */
 import type { ErrorRecord } from '../error.ts'
-import type { GenerationEvent, GenerationRequest } from './generation.ts'
+import type { AcceptedEvent, GenerationEvent, GenerationRequest } from './generation.ts'
 import type {
   Model,
   Prediction,
@@ -12,22 +12,17 @@ import type {
   Tag,
 } from './predictor.ts'
 
-/** A generation that has been accepted, or whose model is still being loaded. */
-export interface Generation extends EventStream<GenerationEvent> {
-  /** Fields of {@link GenerationRequest} that have no effect, as far as known so far. */
-  ignored: string[]
-  /** Place that answers the request. Absent if that is not decided yet. */
-  servedBy?: Route
-}
+/** A generation. It is refused or accepted by its first event besides `progress`. */
+export type Generation = EventStream<AcceptedEvent | GenerationEvent>
 
-/** Embeddings that have been accepted, or whose model is still being loaded. */
+/** Embeddings that are being computed. */
 export interface EmbeddingStream extends EventStream<EmbeddingEvent> {
   /** Place that answers the request. Absent if that is not decided yet. */
   servedBy?: Route
 }
 
-/** A prediction for clients over HTTP that has been accepted. */
-export interface RemotePrediction extends EventStream<RemotePredictionEvent> {
+/** A prediction for clients over HTTP. It is accepted once its predictor has run. */
+export interface RemotePrediction extends EventStream<AcceptedEvent | RemotePredictionEvent> {
   tag: Tag
 }
 
@@ -56,10 +51,7 @@ export interface Host {
   authorize(caller: Caller): Promise<void>
   /** Resolves with the language models and the embedding predictors. */
   models(caller: Caller): Promise<Model[]>
-  /**
-   * Resolves when the request is accepted and queued, or after 5 s. Rejects if the request is
-   * rejected before, or if loading its model fails at once.
-   */
+  /** Generates an answer. The events throw the error of a request that is not accepted. */
   generate(request: GenerationRequest, caller: Caller): Promise<Generation>
   /**
    * Resolves with the number of prompt tokens of the request. Rejects like `generate`, but accepts
@@ -67,10 +59,7 @@ export interface Host {
    * the weights nor in the queue.
    */
   countTokens(request: GenerationRequest, caller: Caller): Promise<number>
-  /**
-   * Embeds texts. Resolves when the texts are tokenized and queued, or after 5 s. Rejects if the
-   * request fails before that. The events end after `finish` and throw later errors.
-   */
+  /** Embeds texts. The events end after `finish`, or throw the error of the request. */
   embed(request: EmbeddingRequest, caller: Caller): Promise<EmbeddingStream>
   /**
    * Stores a response for later requests with the same API key. It is stored in memory only, until
@@ -88,7 +77,10 @@ export interface Host {
    * with the fields that have no effect when the request is accepted, or after 5 s. Rejects as
    * `generate` does, and if the API key has too many background responses.
    */
-  createBackground(response: BackgroundResponse, caller: Caller): Promise<{ ignored: string[] }>
+  createBackground(
+    response: BackgroundResponse,
+    caller: Caller,
+  ): Promise<Pick<AcceptedEvent, 'ignored'>>
   /** Resolves with a background response; `null` if there is none for this API key. */
   getBackground(id: string, caller: Caller): Promise<BackgroundLog | null>
   /**
@@ -108,9 +100,8 @@ export interface Host {
   /** Chooses an implementation for this device, or finds the one that was chosen earlier. */
   createPrediction(request: PredictionRequest, caller: Caller): Promise<Prediction>
   /**
-   * Runs a predictor on inputs as clients send them over HTTP. Resolves when the result is there, or
-   * after 5 s. Rejects if an input is invalid or the prediction fails before that. The events throw
-   * later errors.
+   * Runs a predictor on inputs as clients send them over HTTP. Rejects if an input is invalid. The
+   * events throw the error of the prediction.
    */
   createRemotePrediction(
     request: RemotePredictionRequest,
@@ -299,4 +290,4 @@ export interface Embeddings {
 /** An event of a running embedding request. */
 export type EmbeddingEvent =
   /** A sign of life, sent when there was no other event for about 10 s. */
-  { type: 'heartbeat' } | { type: 'finish'; embeddings: Embeddings }
+  { type: 'heartbeat' } | { type: 'finish'; embeddings: Embeddings; servedBy?: Route }

@@ -58,7 +58,6 @@ import {
   jsonResponse,
   parseRoute,
   respondWithGeneration,
-  rethrowWithBodyFieldNames,
   type ParsedRequest,
   type RouteEntry,
   type RouteContext,
@@ -142,9 +141,8 @@ const countMessageTokens: RouteHandler = async (context) => {
 const createEmbeddings: RouteHandler = async (context) => {
   const { fields, ignored } = await readBody(context, embeddingsBodySchema)
   const fieldNames = embeddingsFieldNames(fields)
-  const embedding = await context.host
-    .embed({ ...toEmbeddingsRequest(fields), ...parseRoute(context) }, context.caller)
-    .catch(rethrowWithBodyFieldNames(fieldNames))
+  const request = { ...toEmbeddingsRequest(fields), ...parseRoute(context) }
+  const embedding = context.host.embed(request, context.caller)
   return eventResponse(embedding, embeddingsEncoder(fields), context, ignored, fieldNames)
 }
 
@@ -171,7 +169,10 @@ const runRemotePrediction: RouteHandler = async (context) => {
   const request = toRemotePredictionRequest(fields, jsonCount)
   const prediction = await context.host.createRemotePrediction(request, context.caller)
   const encoder = remoteEncoder(prediction.tag, fields.stream ?? false)
-  return eventResponse(prediction, encoder, context, [...ignored, ...ignoredByRemote(fields)])
+  return eventResponse(Promise.resolve(prediction), encoder, context, [
+    ...ignored,
+    ...ignoredByRemote(fields),
+  ])
 }
 
 const getResource: RouteHandler = async (context) => {

@@ -366,7 +366,12 @@ async function followResponse(
 ): Promise<Response> {
   const { host, caller } = context
   const background = await host.followBackground(responseId, 0, caller)
-  return eventResponse(background, openEncoder(background.response, after), context, ignored)
+  return eventResponse(
+    Promise.resolve(background),
+    openEncoder(background.response, after),
+    context,
+    ignored,
+  )
 }
 
 /** Returns the background response as far as it is computed. */

@@ -1,6 +1,14 @@
 /** Types that all route handlers share, and the responses that they return. */
 import { InoriginError } from '../error.ts'
-import type { Caller, EventStream, GenerationRequest, Host, Route } from '../types/index.ts'
+import type {
+  AcceptedEvent,
+  Caller,
+  EventStream,
+  GenerationRequest,
+  Host,
+  Route,
+} from '../types/index.ts'
+import { untilAccepted } from '../values/accepted.ts'
 import { shorten } from '../values/text.ts'
 import { createResponseBody, type EventEncoder } from './response-body.ts'
 import { toBodyFields, withBodyFieldNames, type FieldNames } from './fields.ts'
@@ -42,11 +50,9 @@ export async function respondWithGeneration(
   encoder: EventEncoder,
   context: RouteContext,
 ): Promise<Response> {
-  const generation = await context.host
-    .generate({ ...request, ...parseRoute(context) }, context.caller)
-    .catch(rethrowWithBodyFieldNames(fieldNames))
-  const ignoredFields = [...ignored, ...toBodyFields(fieldNames, generation.ignored)]
-  return eventResponse(generation, encoder, context, ignoredFields, fieldNames)
+  const { host, caller } = context
+  const generation = host.generate({ ...request, ...parseRoute(context) }, caller)
+  return eventResponse(generation, encoder, context, ignored, fieldNames)
 }
 
 /**
@@ -79,15 +85,21 @@ export function rethrowWithBodyFieldNames(fieldNames: FieldNames): (thrown: unkn
   }
 }
 
-/** Returns a response with the encoded events. Late errors name the fields of the body. */
-export function eventResponse<Event extends { type: string }>(
-  { events, servedBy }: EventStream<Event> & { servedBy?: Route },
+/**
+ * Returns a response with the encoded events. An error of its first 5 s becomes its status, unless
+ * the request is accepted before. All errors name the fields of the body.
+ */
+export async function eventResponse<Event extends { type: string; servedBy?: Route }>(
+  opening: Promise<EventStream<Event | AcceptedEvent> & { servedBy?: Route }>,
   encoder: EventEncoder<Event>,
   { cancellation }: RouteContext,
   ignored: readonly string[],
   fieldNames: FieldNames = { rename: [], reasoning: [] },
-): Response {
-  const body = createResponseBody(events, encoder, cancellation, (error) =>
+): Promise<Response> {
+  const { servedBy, ...begun } = await opening
+    .then(async (stream) => ({ ...stream, ...(await untilAccepted(stream.events)) }))
+    .catch(rethrowWithBodyFieldNames(fieldNames))
+  const body = createResponseBody(begun.events, encoder, cancellation, (error) =>
     withBodyFieldNames(fieldNames, error),
   )
   return httpResponse(body, {
@@ -96,7 +108,7 @@ export function eventResponse<Event extends { type: string }>(
       // With `no-store`, Chromium counts a body that is read to its end by a reader as aborted:
       // https://github.com/microsoft/playwright/issues/42742
       'cache-control': 'no-cache',
-      ...ignoredFieldsHeader(ignored),
+      ...ignoredFieldsHeader([...ignored, ...toBodyFields(fieldNames, begun.ignored)]),
       ...(servedBy && { 'x-inorigin-served-by': servedBy }),
     },
   })

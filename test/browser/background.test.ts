@@ -5,6 +5,7 @@ import type { BackgroundLimits } from '../../src/store/background-records.ts'
 import type { Database } from '../../src/store/database.ts'
 import { raiseEpoch } from '../../src/store/fence.ts'
 import type {
+  AcceptedEvent,
   BackgroundEvent,
   BackgroundResponse,
   GenerationEvent,
@@ -51,7 +52,8 @@ async function elect(
   const requests: GenerationRequest[] = []
   const generate: Host['generate'] = async (request, { signal }) => {
     requests.push(request)
-    const generated = async function* () {
+    const generated = async function* (): AsyncGenerator<AcceptedEvent | GenerationEvent> {
+      yield { type: 'accepted', ignored: [] }
       yield* structuredClone(events)
       if (error) throw error
       if (events.at(-1)?.type === 'finish') return
@@ -59,7 +61,7 @@ async function elect(
         signal.addEventListener('abort', () => reject(signal.reason)),
       )
     }
-    return { ignored: [], events: generated() }
+    return { events: generated() }
   }
   const epoch = await raiseEpoch(database)
   const options = { database, epoch: async () => epoch, generate }

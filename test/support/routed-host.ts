@@ -11,7 +11,7 @@ import type { ModelInstance } from '../../src/host/models/model-instance.ts'
 import type { ModelService } from '../../src/host/models/model-service.ts'
 import type { Lease } from '../../src/host/models/models.ts'
 import { createImageFetcher } from '../../src/host/requests/image-fetcher.ts'
-import { createGenerator, createLanguageModels } from '../../src/host/requests/language-models.ts'
+import { LanguageModels } from '../../src/host/requests/language-models.ts'
 import { createUpstreams } from '../../src/host/requests/upstreams.ts'
 import { withFailover } from '../../src/link/failover.ts'
 import type { GenerationEvent, Host, Remote } from '../../src/types/index.ts'
@@ -159,13 +159,11 @@ export function openHost(entry: ModelEntry | Embedder, model: LocalModel = {}) {
   const catalog = async (): Promise<Catalog> => ({ version: 1, entries: [entry] })
   const fetchImages = createImageFetcher([])
   const recentInputs = new RecentInputs()
-  const generate = createGenerator({ entries, leases, upstreams, fetchImages })
-  const methods = createLanguageModels({
+  const { methods } = new LanguageModels({
     catalog,
     entries,
     leases,
     upstreams,
-    generate,
     fetchImages,
     recentInputs,
   })
@@ -173,7 +171,7 @@ export function openHost(entry: ModelEntry | Embedder, model: LocalModel = {}) {
   return {
     upstreams,
     recentInputs,
-    generate,
+    generate: methods.generate,
     embed: methods.embed,
     seen,
     /** Says that the headers were sent, for requests that `post` does not send. */

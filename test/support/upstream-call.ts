@@ -46,8 +46,20 @@ export async function readAll(events: AsyncIterable<GenerationEvent>): Promise<G
 
 /** Resolves with all events of an answer, and the fields that have no effect. */
 export async function askUpstream(call: UpstreamCall, request: Partial<GenerationRequest> = {}) {
-  const { ignored, events } = await generateUpstream({ ...REQUEST, ...request }, MODEL, call)
+  const { ignored, events } = await acceptUpstream(call, request)
   return { ignored, events: await readAll(events) }
+}
+
+/** Resolves when the server has accepted the request. */
+export async function acceptUpstream(
+  call: UpstreamCall,
+  request: Partial<GenerationRequest> = {},
+): Promise<{ ignored: readonly string[]; events: AsyncGenerator<GenerationEvent> }> {
+  const events = generateUpstream({ ...REQUEST, ...request }, MODEL, call)
+  const { value } = await events.next()
+  if (value?.type !== 'accepted') throw new Error('It was not accepted first.')
+  // It is accepted once.
+  return { ignored: value.ignored, events: events as AsyncGenerator<GenerationEvent> }
 }
 
 /** Resolves with the error of the work, which must fail. */

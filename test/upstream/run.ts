@@ -67,8 +67,10 @@ function openHost(
   }
   return scriptedHost({
     overrides: {
-      generate: (request, { signal }) =>
-        generateUpstream(request, traits, { upstream, key, signal, getHeaders: async () => ({}) }),
+      generate: async (request, { signal }) => {
+        const call = { upstream, key, signal, getHeaders: async () => ({}) }
+        return { events: generateUpstream(request, traits, call) }
+      },
     },
   })
 }

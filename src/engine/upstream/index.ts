@@ -2,9 +2,9 @@
 import { createParser } from 'eventsource-parser'
 import { InoriginError } from '../../error.ts'
 import type {
+  AcceptedEvent,
   EmbeddingRequest,
   Embeddings,
-  Generation,
   GenerationEvent,
   GenerationRequest,
 } from '../../types/index.ts'
@@ -27,43 +27,36 @@ const MAX_NUMBER_BYTES = 32
 const MAX_EMBEDDING_REST_BYTES = 1024 * 1024
 
 /**
- * Generates on the upstream server. Resolves when its answer begins. Rejects with the server's
- * error, and with `invalid_request` for fields that it does not honor. An abort closes the
+ * Generates on the upstream server, which accepts the request when its answer begins. Throws the
+ * server's error, and `invalid_request` for fields that it does not honor. An abort closes the
  * connection.
  */
-export async function generateUpstream(
+export async function* generateUpstream(
   request: GenerationRequest,
   model: Omit<UpstreamModel, 'upstream'>,
   call: UpstreamCall,
-): Promise<Generation> {
+): AsyncGenerator<AcceptedEvent | GenerationEvent> {
   const { upstream } = call
   const { body, ignored } = toChatCompletion(request, { ...model, upstream })
   const response = await postUpstream('chat/completions', body, call)
-  const chunks = readChunks(response, upstream.url)
-  const reader = createChunkReader(upstream.url, request)
-  const first = await readNext()
-  return { ignored, servedBy: 'upstream', events: events() }
-
-  /** Resolves with the events of the next chunk; `null` at the end of the stream. */
-  async function readNext(): Promise<GenerationEvent[] | null> {
-    try {
-      const { done, value } = await chunks.next()
-      return done ? null : reader.read(value)
-    } catch (error) {
-      response.close()
-      throw withoutSecrets(error, response)
+  try {
+    const chunks = readChunks(response, upstream.url)
+    const reader = createChunkReader(upstream.url, request)
+    let { done, value } = await chunks.next()
+    let events = done ? [] : reader.read(value)
+    yield { type: 'accepted', ignored, servedBy: 'upstream' }
+    const continues = request.interrupted !== undefined
+    yield { type: 'served_by', servedBy: 'upstream', ...(continues && { continues }) }
+    while (!done) {
+      yield* events
+      ;({ done, value } = await chunks.next())
+      if (!done) events = reader.read(value)
     }
-  }
-
-  async function* events(): AsyncGenerator<GenerationEvent> {
-    try {
-      const continues = request.interrupted !== undefined
-      yield { type: 'served_by', servedBy: 'upstream', ...(continues && { continues }) }
-      for (let next = first; next; next = await readNext()) yield* next
-      yield reader.finish()
-    } finally {
-      response.close()
-    }
+    yield reader.finish()
+  } catch (error) {
+    throw withoutSecrets(error, response)
+  } finally {
+    response.close()
   }
 }
 

@@ -8,11 +8,11 @@ import { ResponseStore } from '../../host/requests/response-store.ts'
 import type { Trace } from '../../host/requests/middleware.ts'
 import { runRemotely } from '../../predictor/remote/run.ts'
 import type {
+  AcceptedEvent,
   BackgroundEvent,
   BackgroundResponse,
   Caller,
   EmbeddingEvent,
-  Generation,
   GenerationEvent,
   GenerationRequest,
   Host,
@@ -22,6 +22,7 @@ import type {
   ModelState,
   Tag,
 } from '../../types/index.ts'
+import { untilAccepted } from '../../values/accepted.ts'
 import { createSingleFlight } from '../../values/promises.ts'
 import {
   countPromptTokens,
@@ -58,21 +59,15 @@ export function createScriptedHost(options: ScriptedOptions) {
   const requests: GenerationRequest[] = []
   const nextAnswer = createAnswers(models)
 
-  async function generate(request: GenerationRequest, caller: Caller): Promise<Generation> {
+  async function* generate(
+    request: GenerationRequest,
+    { signal }: Caller,
+  ): AsyncGenerator<AcceptedEvent | GenerationEvent> {
     assertModel(find(request.model))
     const answer = await nextAnswer(request, () => requests.push(structuredClone(request)))
-    const { signal } = caller
     const steps: LoadProgress[] = []
     await load(request.model, { key: null, signal, onEvent: (step) => steps.push(step) })
-    return { ignored: [], events: events(request, answer, steps, signal) }
-  }
-
-  async function* events(
-    request: GenerationRequest,
-    answer: ScriptedAnswer,
-    steps: readonly LoadProgress[],
-    signal: AbortSignal,
-  ): AsyncGenerator<GenerationEvent> {
+    yield { type: 'accepted', ignored: [] }
     for (const progress of steps) yield { type: 'progress', progress }
     yield* play(answer, request, signal)
   }
@@ -106,14 +101,15 @@ export function createScriptedHost(options: ScriptedOptions) {
     return { events: vectorEvents() }
   }
 
+  const open: Host['generate'] = async (...args) => ({ events: generate(...args) })
   const host: ScriptedHost = {
     authorize: async () => undefined,
     models: async () => [...models.map(toModel), ...embedders.map(toEmbeddingModel)],
-    generate,
+    generate: open,
     countTokens: async (request) => countPromptTokens(request),
     embed,
     ...new ResponseStore().methods,
-    ...createTestBackground(generate),
+    ...createTestBackground(open),
     predictor: async (tag) => toRemotePredictor(findPredictor(tag)),
     createPrediction: () => unsupported('files of predictors'),
     createRemotePrediction: async (request, caller) => {
@@ -223,7 +219,8 @@ export function createTestBackground(generate: Host['generate']): BackgroundMeth
     async createBackground(response, { key }) {
       const running = new AbortController()
       const job = { key, response, events: [], count: new LatestValue(0), running }
-      const { ignored, events } = await generate(response.request, { key, signal: running.signal })
+      const generation = await generate(response.request, { key, signal: running.signal })
+      const { ignored, events } = await untilAccepted(generation.events)
       jobs.set(response.id, job)
       addEvent(job, { type: 'queued' })
       void run(job, events)

@@ -5,12 +5,13 @@ import type { EngineSetup, Files } from '../../engine/engine.ts'
 import type { ThreadBenchmarkSetup } from '../../engine/onnx/thread-benchmark.ts'
 import type { PredictorSetup } from '../../predictor/open-predictor.ts'
 import type {
+  AcceptedEvent,
   Caller,
   DirectPredictor,
   EmbeddingRequest,
   Embeddings,
   EventStream,
-  Generation,
+  GenerationEvent,
   GenerationRequest,
   MethodTable,
 } from '../../types/index.ts'
@@ -41,6 +42,9 @@ export interface PredictorFiles extends Pick<
   mustCompare: boolean
 }
 
+/** A generation that the model worker has accepted. */
+export type AcceptedGeneration = EventStream<GenerationEvent> & Pick<AcceptedEvent, 'ignored'>
+
 /** The methods of a model worker. The watchdog knows the time that each of them may take. */
 export interface ModelService extends DirectPredictor {
   /** Opens a language model's tokenizer and chat template. */
@@ -56,7 +60,7 @@ export interface ModelService extends DirectPredictor {
    * Accepts a request when its prompt is tokenized, fits into the context, and is queued. Requests
    * share cached prefixes only with others that have the same API key.
    */
-  generate(request: GenerationRequest, caller: Caller): Promise<Generation>
+  generate(request: GenerationRequest, caller: Caller): Promise<AcceptedGeneration>
   /** Counts the tokens of a prompt. It needs no weights and does not queue. */
   countTokens(request: GenerationRequest, caller: Caller): Promise<number>
   /** Accepts a request when its texts are tokenized and queued. The only event has all vectors. */

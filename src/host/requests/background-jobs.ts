@@ -10,13 +10,14 @@ import {
   readBackgroundLog,
 } from '../../store/background-records.ts'
 import type {
+  AcceptedEvent,
   BackgroundEvent,
   BackgroundLog,
   Caller,
-  Generation,
   GenerationEvent,
   Host,
 } from '../../types/index.ts'
+import { untilAccepted } from '../../values/accepted.ts'
 import { sleep } from '../../values/promises.ts'
 import type { BackgroundReaders } from './background-readers.ts'
 
@@ -51,12 +52,13 @@ export class BackgroundJobs {
     log: BackgroundLog,
     owner: string,
     key: string | null,
-  ): Promise<{ ignored: string[] }> {
+  ): Promise<Pick<AcceptedEvent, 'ignored'>> {
     const { id } = log.response
     const signal = this.#open(id)
-    const generation = await continueLog(this.#generate, log, toCaller(owner, key, signal))
-    void this.#run(id, generation, signal)
-    return { ignored: generation.ignored }
+    const caller = toCaller(owner, key, signal)
+    const { ignored, events } = await continueLog(this.#generate, log, caller)
+    void this.#run(id, events, signal)
+    return { ignored }
   }
 
   /** Ends the computation of a response, and its readers when they have read what is stored. */
@@ -86,8 +88,8 @@ export class BackgroundJobs {
     try {
       if ((await countIdleHost(this.#store, id)) > MAX_IDLE_HOSTS) throw hostsEnded()
       const caller = { ...toCaller(owner, owner || null, signal), isKeyHashed: true }
-      const generation = await whenQueued(() => continueLog(this.#generate, log, caller), signal)
-      void this.#run(id, generation, signal)
+      const { events } = await whenQueued(() => continueLog(this.#generate, log, caller), signal)
+      void this.#run(id, events, signal)
     } catch (error) {
       await storeFailure(this.#store, id, InoriginError.from(error), signal)
       this.end(id)
@@ -95,16 +97,16 @@ export class BackgroundJobs {
   }
 
   /** Stores the events of a generation as they come. Resolves when it has ended in any way. */
-  async #run(id: string, generation: Generation, signal: AbortSignal): Promise<void> {
+  async #run(id: string, events: Generated, signal: AbortSignal): Promise<void> {
     try {
-      await this.#storeEvents(id, generation)
+      await this.#storeEvents(id, events)
     } catch (error) {
       await storeFailure(this.#store, id, InoriginError.from(error), signal)
     }
     this.end(id)
   }
 
-  async #storeEvents(id: string, { events }: Generation): Promise<void> {
+  async #storeEvents(id: string, events: Generated): Promise<void> {
     const writer = new BatchWriter(async (batch) => {
       const isStored = await appendBackgroundEvents(this.#store, id, batch)
       // The response was deleted meanwhile.
@@ -131,16 +133,19 @@ const toCaller = (owner: string, key: string | null, signal: AbortSignal): Calle
   signal,
 })
 
-/** Generates what the log lacks of a response. */
-function continueLog(
+type Generated = AsyncIterable<GenerationEvent>
+
+/** Generates what the log lacks of a response. Resolves when that is accepted, or after 5 s. */
+async function continueLog(
   generate: Host['generate'],
   { response: { request }, events }: BackgroundLog,
   caller: Caller,
-): Promise<Generation> {
+) {
   const delivery = new Delivery()
   for (const event of events) if (isGenerated(event)) delivery.select(event)
-  if (!delivery.canContinue) return Promise.reject(upstreamLost())
-  return continueGeneration(generate, request, caller, delivery)
+  if (!delivery.canContinue) throw upstreamLost()
+  const generation = await continueGeneration(generate, request, caller, delivery)
+  return untilAccepted<GenerationEvent>(generation.events)
 }
 
 /** Returns `true` for an event of the model. */

@@ -1,13 +1,15 @@
 /** Leases models and predictors to requests: chooses the implementation and starts its load. */
 import type { Entry } from '../../catalog/schema.ts'
 import type { GpuVerdict } from '../../device/gpu-verdict.ts'
-import type { LoadProgress, Tag, TraceReport } from '../../types/index.ts'
+import type { Caller, LoadProgress, Tag, TraceReport } from '../../types/index.ts'
 import type { ImplementationSelector } from '../choice/selector.ts'
 import { type Entries, findPredictor, notPredictor } from '../library/entries.ts'
 import type { Predictions } from '../library/predictions.ts'
 import { resolveImplementation } from '../library/stored-implementation.ts'
 import { type EventHub, loadPaused } from '../models/event-hub.ts'
+import type { ModelInstance } from '../models/model-instance.ts'
 import type { Lease, Models, ResolvedImplementation } from '../models/models.ts'
+import { withRetry } from './retry.ts'
 
 interface LeasesOptions {
   entries: Entries
@@ -108,8 +110,31 @@ export class Leases {
   }
 }
 
+/**
+ * Runs the work with a loaded implementation, and again with the next lease while the errors of the
+ * load or the work allow that.
+ */
+export function withLoaded<T>(
+  acquire: () => Promise<Lease>,
+  { signal, onEvent }: Caller<LoadProgress>,
+  work: (instance: ModelInstance) => Promise<T>,
+): Promise<T> {
+  return withRetry(async () => {
+    const lease = await acquire()
+    const { instance, release } = lease
+    try {
+      await waitUntilLoaded(lease, signal, onEvent)
+      return await work(instance)
+    } catch (error) {
+      throw await instance.explainFailure(error)
+    } finally {
+      release()
+    }
+  })
+}
+
 /** Resolves when the implementation is loaded, and reports the progress until then. */
-export async function waitUntilLoaded(
+async function waitUntilLoaded(
   { instance }: Lease,
   signal: AbortSignal,
   onProgress: (progress: LoadProgress) => void = () => undefined,

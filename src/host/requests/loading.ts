@@ -10,8 +10,7 @@ import type { LoadCrashes } from '../choice/load-crashes.ts'
 import type { ImplementationSelector } from '../choice/selector.ts'
 import { createCatalogIndex, type Entries } from '../library/entries.ts'
 import type { Models } from '../models/models.ts'
-import { type Leases, waitUntilLoaded } from './leases.ts'
-import { withRetry } from './retry.ts'
+import { type Leases, withLoaded } from './leases.ts'
 import type { Trace } from './middleware.ts'
 
 interface LoadingOptions {
@@ -30,11 +29,10 @@ export function createLoading(options: LoadingOptions) {
     async modelStates() {
       return Promise.all((await entries.all()).map((entry) => modelStateOf(entry, options)))
     },
-    async load(tag, { signal, onEvent }) {
-      await withRetry(async () => {
-        const lease = await leases.acquire(await entries.find(tag, 'tag'), signal, onEvent)
-        await waitUntilLoaded(lease, signal, onEvent).finally(lease.release)
-      })
+    load(tag, caller) {
+      const { signal, onEvent } = caller
+      const acquire = async () => leases.acquire(await entries.find(tag, 'tag'), signal, onEvent)
+      return withLoaded(acquire, caller, async () => {})
     },
     async forgetCrashes(tag) {
       await entries.find(tag, 'tag')

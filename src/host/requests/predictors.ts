@@ -12,10 +12,9 @@ import type {
 import type { RecentInputs } from '../choice/recent-inputs.ts'
 import { type Entries, findPredictor } from '../library/entries.ts'
 import type { Predictions } from '../library/predictions.ts'
-import { waitUntilLoaded, type Leases } from './leases.ts'
+import { type Leases, withLoaded } from './leases.ts'
 import { streamPrediction } from './prediction-stream.ts'
 import { Queue } from './queue.ts'
-import { withRetry } from './retry.ts'
 
 /** Creates the operations of the page's server handle. */
 export function createPredictorControl({
@@ -32,25 +31,18 @@ export function createPredictorControl({
     tag: Tag,
     inputs: Record<string, unknown>,
     configuration: string | undefined,
-    { signal, onEvent }: Caller<LoadProgress>,
+    caller: Caller<LoadProgress>,
     call: (worker: DirectPredictor, caller: Caller) => Promise<Result>,
   ): Promise<Result> {
-    const run = async () => {
-      const lease = await leases.acquirePredictor(tag, configuration, signal)
-      const { instance, release } = lease
-      try {
-        await waitUntilLoaded(lease, signal, onEvent)
-        const result = await call(instance.worker, { key: null, signal })
-        recentInputs.keep(instance.entry, inputs)
-        return result
-      } catch (error) {
-        throw await instance.explainFailure(error)
-      } finally {
-        release()
-      }
-    }
+    const { signal } = caller
+    const acquire = () => leases.acquirePredictor(tag, configuration, signal)
+    const loaded = withLoaded(acquire, caller, async ({ entry, worker }) => {
+      const result = await call(worker, { key: null, signal })
+      recentInputs.keep(entry, inputs)
+      return result
+    })
     // The inputs were copied when they crossed the port, so the caller keeps its own.
-    return withRetry(run).finally(() => closeImages(inputs))
+    return loaded.finally(() => closeImages(inputs))
   }
 
   return {

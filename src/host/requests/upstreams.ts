@@ -6,10 +6,11 @@ import type { UpstreamCall } from '../../engine/upstream/connection.ts'
 import { embedUpstream, generateUpstream } from '../../engine/upstream/index.ts'
 import { InoriginError } from '../../error.ts'
 import type {
+  AcceptedEvent,
   Caller,
   EmbeddingRequest,
-  EmbeddingStream,
-  Generation,
+  Embeddings,
+  GenerationEvent,
   GenerationRequest,
   InterruptedAnswer,
   Route,
@@ -20,10 +21,11 @@ import { isUnlistedHubEntry } from '../library/entries.ts'
 import type { HostToPage, PageToHost } from '../messages.ts'
 import type { Models } from '../models/models.ts'
 import type { Leases } from './leases.ts'
-import { untilStatus } from './prediction-stream.ts'
 
 /** Entry that may have upstream implementations. */
 type Routed = ModelEntry | Embedder
+
+type Generated = AsyncGenerator<AcceptedEvent | GenerationEvent>
 
 export type Upstreams = ReturnType<typeof createUpstreams>
 
@@ -55,12 +57,12 @@ export function createUpstreams({ selector, leases, models, getHeaders }: Upstre
     return meanwhile
   }
 
-  async function generate(
+  function generate(
     upstream: Upstream,
     { maxOutputTokens, capabilities }: ModelEntry,
     request: GenerationRequest,
     caller: Caller,
-  ): Promise<Generation> {
+  ): Generated {
     const model = { maxOutputTokens, thinks: capabilities?.thinking ?? false }
     return generateUpstream(request, model, toCall(upstream, caller))
   }
@@ -87,32 +89,25 @@ export function createUpstreams({ selector, leases, models, getHeaders }: Upstre
     },
     generate,
     /**
-     * Has a server continue an answer that this device cannot finish. Rejects with
-     * `upstream_not_allowed` if the catalog entry does not allow it.
+     * Has a server continue an answer that this device cannot finish. Throws `upstream_not_allowed`
+     * if the catalog entry does not allow it.
      */
-    async continueAnswer(
+    continueAnswer(
       entry: ModelEntry,
       request: GenerationRequest,
       interrupted: InterruptedAnswer,
       caller: Caller,
-    ): Promise<Generation> {
+    ): Generated {
       const upstream = findUpstream(entry, 'interrupted', request.route)
       if (!upstream) throw notAllowed(entry)
       return generate(upstream, entry, toContinuation(entry, request, interrupted), caller)
     },
-    async embed(
+    embed: (
       upstream: Upstream,
       { embeddings: { dimensions } }: Embedder,
       request: EmbeddingRequest,
       caller: Caller,
-    ): Promise<EmbeddingStream> {
-      const embedded = embedUpstream(request, dimensions, toCall(upstream, caller))
-      await untilStatus(embedded)
-      async function* events() {
-        yield { type: 'finish' as const, embeddings: await embedded }
-      }
-      return { servedBy: 'upstream', events: events() }
-    },
+    ): Promise<Embeddings> => embedUpstream(request, dimensions, toCall(upstream, caller)),
   }
 }
 

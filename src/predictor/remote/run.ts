@@ -1,5 +1,6 @@
 /** Runs a predictor on inputs as clients send them over HTTP, and encodes its outputs for them. */
 import type {
+  AcceptedEvent,
   EventStream,
   InputParameter,
   OutputParameter,
@@ -45,7 +46,9 @@ import {
 export async function runRemotely(
   request: RemotePredictionRequest,
   signature: Signature,
-  predict: (inputs: Record<string, unknown>) => Promise<EventStream<PredictionEvent>>,
+  predict: (
+    inputs: Record<string, unknown>,
+  ) => Promise<EventStream<AcceptedEvent | PredictionEvent>>,
 ): Promise<RemotePrediction> {
   const { inputs, dialect } = await decodeInputs(request, signature)
   const { events } = await predict(inputs)
@@ -78,10 +81,10 @@ async function decodeInputs(
 
 /** Yields the events with the outputs in the order of the signature, by which clients name them. */
 async function* encodeEvents(
-  events: AsyncIterable<PredictionEvent>,
+  events: AsyncIterable<AcceptedEvent | PredictionEvent>,
   signature: Signature,
   dialect: Dialect,
-): AsyncGenerator<RemotePredictionEvent> {
+): AsyncGenerator<AcceptedEvent | RemotePredictionEvent> {
   for await (const event of events) {
     if (event.type !== 'finish') {
       yield event

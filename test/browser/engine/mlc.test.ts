@@ -66,7 +66,7 @@ const hostOf = (engine: Engine): Host =>
         const planned = await planGeneration(engine, request)
         const partition = expect.getState().currentTestName ?? ''
         const limits = { maxOutputTokens: 160, plan: planned, partition }
-        return { ignored: [], events: runGeneration(engine, request, limits, signal) }
+        return { events: runGeneration(engine, request, limits, signal) }
       },
       countTokens: async (request) => (await planGeneration(engine, request)).prompt.tokens.length,
     },

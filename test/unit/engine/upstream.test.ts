@@ -11,6 +11,7 @@ import { Trace, withTrace } from '../../../src/host/requests/middleware.ts'
 import type { HostService, TraceEvent } from '../../../src/types/index.ts'
 import { createDeferred } from '../../support/deferred.ts'
 import {
+  acceptUpstream,
   askUpstream,
   failureOf,
   MODEL,
@@ -350,7 +351,7 @@ describe('an endless response', () => {
     const events = `data: ${JSON.stringify(FIRST)}\n\n`.repeat(1_000)
     const { call, written } = await openEndless(STREAM, '\n', events)
     const texts: string[] = []
-    for await (const event of (await generateUpstream(REQUEST, MODEL, call)).events) {
+    for await (const event of (await acceptUpstream(call)).events) {
       if (event.type === 'text') texts.push(event.text)
       if (texts.length === 3) break
     }
@@ -399,7 +400,7 @@ describe('a slow server', () => {
       response.resolve(given)
     })
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })
-    const { events } = await generateUpstream(REQUEST, MODEL, call)
+    const { events } = await acceptUpstream(call)
     return { events, response: await response.promise }
   }
   const END_EVENTS = `data: ${JSON.stringify(chunkOf({}, 'stop'))}\n\ndata: ${DONE}\n\n`
@@ -557,14 +558,17 @@ describe('a key', () => {
     const events: TraceEvent[] = []
     const trace = new Trace()
     const methods = {
-      generate: () => generateUpstream(REQUEST, MODEL, { ...call, key: SECRET }),
+      generate: async () => ({
+        events: generateUpstream(REQUEST, MODEL, { ...call, key: SECRET }),
+      }),
     } as unknown as HostService
     const reporter = {
       report: (event: Parameters<typeof trace.report>[0]) =>
         void events.push({ ...event, time: '' }),
     }
     const caller = { key: SECRET, signal: call.signal }
-    await failureOf(withTrace(reporter)(methods).generate(REQUEST, caller))
+    const { events: generated } = await withTrace(reporter)(methods).generate(REQUEST, caller)
+    await failureOf(generated[Symbol.asyncIterator]().next())
     expect(events.map(({ type }) => type)).toEqual(['request', 'failure'])
     expect(JSON.stringify(events)).not.toMatch(/sk-of|Hi/)
   })

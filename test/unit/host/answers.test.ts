@@ -18,9 +18,11 @@ import type {
   GenerationRequest,
   Host,
   LoadProgress,
+  PredictionEvent,
   PredictionResult,
   RemotePredictionRequest,
 } from '../../../src/types/index.ts'
+import { untilAccepted } from '../../../src/values/accepted.ts'
 import { arrived } from '../../support/arrived.ts'
 import { createDeferred } from '../../support/deferred.ts'
 import { embedder, openHost, type Fault } from '../../support/routed-host.ts'
@@ -120,7 +122,9 @@ describe('a generation', () => {
   }
 
   /** Resolves after the time in which a load that fails at once determines the status. */
-  async function accept(accepted: Promise<Awaited<ReturnType<Host['generate']>>>) {
+  async function accept(opened: ReturnType<Host['generate']>) {
+    const { events } = await opened
+    const accepted = untilAccepted<GenerationEvent>(events)
     await arrived()
     vi.advanceTimersByTime(1_000)
     return accepted
@@ -152,7 +156,7 @@ describe('a generation', () => {
     }
     const { ask, seen, callers, load } = openLinked(endless)
     load()
-    const { events } = await ask.generate(request, caller())
+    const { events } = await accept(ask.generate(request, caller()))
     for await (const event of events) if (event.type === 'text') break
     await arrived()
     expect([callers[0]?.signal.aborted, seen.released]).toEqual([true, 1])
@@ -176,7 +180,7 @@ describe('a generation', () => {
     async (code) => {
       const faults: Fault[] = [{ phase: 'middle', error: failure(code) }]
       const { generate, seen } = openHost(model(), { faults })
-      const { events } = await generate(request, caller())
+      const { events } = await accept(generate(request, caller()))
       expect(await readTexts(events)).toEqual({ texts: ['near'], code })
       expect(seen).toMatchObject({ leases: 1, released: 1, explained: [{ code }] })
     },
@@ -229,35 +233,36 @@ describe('a prediction', () => {
       report = onProgress
       return run.promise
     })
-    return { ...run, streamed, report: (step: LoadProgress) => report(step) }
+    const begun = streamed.then(({ events }) => untilAccepted<PredictionEvent>(events))
+    return { ...run, begun, report: (step: LoadProgress) => report(step) }
   }
 
   test('that is fast is its result alone', async () => {
-    const { resolve, report, streamed } = open()
+    const { resolve, report, begun } = open()
     report(progress)
     resolve(RESULT)
-    expect(await collect((await streamed).events)).toEqual([{ type: 'finish', result: RESULT }])
+    expect(await collect((await begun).events)).toEqual([{ type: 'finish', result: RESULT }])
   })
 
   test('that fails in five seconds is refused, later fails in its events', async () => {
     const early = open()
     early.reject(new Error('no such input'))
-    await expect(early.streamed).rejects.toThrow('no such input')
+    await expect(early.begun).rejects.toThrow('no such input')
     const late = open()
     await vi.advanceTimersByTimeAsync(5_000)
-    const { events } = await late.streamed
+    const { events } = await late.begun
     late.reject(new Error('the device failed'))
     await expect(collect(events)).rejects.toThrow('the device failed')
   })
 
   test('that is slow begins with its progress after five seconds', async () => {
-    const { resolve, report, streamed } = open()
+    const { resolve, report, begun } = open()
     let isAccepted = false
-    void streamed.then(() => (isAccepted = true))
+    void begun.then(() => (isAccepted = true))
     await vi.advanceTimersByTimeAsync(4_999)
     expect(isAccepted).toBe(false)
     await vi.advanceTimersByTimeAsync(1)
-    const events = (await streamed).events[Symbol.asyncIterator]()
+    const events = (await begun).events[Symbol.asyncIterator]()
     const first = events.next()
     report(progress)
     expect((await first).value).toEqual({ type: 'progress', progress })
@@ -301,6 +306,7 @@ describe('a prediction over HTTP', () => {
     const { tag, events } = await create(VALID)
     expect(tag).toBe(AREA.tag)
     expect(await collect(events)).toEqual([
+      { type: 'accepted', ignored: [] },
       { type: 'finish', results: [expect.objectContaining({ dtype: 'float32' })], latency: 1 },
     ])
   })

@@ -1,7 +1,12 @@
 import { expect, test } from 'vitest'
 import { InoriginError } from '../../../src/error.ts'
 import { Trace, withTrace } from '../../../src/host/requests/middleware.ts'
-import type { GenerationEvent, HostService, TraceEvent } from '../../../src/types/index.ts'
+import type {
+  AcceptedEvent,
+  GenerationEvent,
+  HostService,
+  TraceEvent,
+} from '../../../src/types/index.ts'
 import { collect, HELLO, scriptedHost, TINY } from '../wire/scripted-host.ts'
 
 const SECRET = 'the secret prompt'
@@ -33,7 +38,10 @@ function open(overrides: Partial<HostService> = {}) {
 
 test('a generation has a request and a response, without its contents and its key', async () => {
   const { generate, finish } = open()
-  expect(await collect((await generate()).events)).toEqual(HELLO)
+  expect(await collect((await generate()).events)).toEqual([
+    { type: 'accepted', ignored: [] },
+    ...HELLO,
+  ])
   const events = await finish()
   const id = expect.any(String)
   expect(events).toMatchObject([
@@ -62,7 +70,7 @@ test('a stream that fails or is left ends its request once', async () => {
     yield { type: 'start', promptTokens: 1, cachedTokens: 0 }
     throw new InoriginError('internal', SECRET)
   }
-  const { generate, finish } = open({ generate: async () => ({ ignored: [], events: failing() }) })
+  const { generate, finish } = open({ generate: async () => ({ events: failing() }) })
   await expect(collect((await generate()).events)).rejects.toThrow(SECRET)
   for await (const _ of (await generate()).events) break
   const ends = (await finish()).filter(({ type }) => type === 'response' || type === 'failure')
@@ -76,13 +84,14 @@ test('a response says where it was answered', async () => {
   async function* upstream(): AsyncGenerator<GenerationEvent> {
     yield { type: 'served_by', servedBy: 'upstream' }
   }
-  async function* local(): AsyncGenerator<GenerationEvent> {
+  async function* local(): AsyncGenerator<AcceptedEvent | GenerationEvent> {
+    yield { type: 'accepted', ignored: [], servedBy: 'local' }
     yield* HELLO as GenerationEvent[]
   }
   const answers = [upstream, local]
   const { generate, embed, finish } = open({
     embed: async () => ({ servedBy: 'upstream', events: (async function* () {})() }),
-    generate: async () => ({ ignored: [], servedBy: 'local', events: answers.shift()!() }),
+    generate: async () => ({ events: answers.shift()!() }),
   })
   for (const ask of [generate, generate, embed])
     await collect((await ask()).events as AsyncIterable<unknown>)

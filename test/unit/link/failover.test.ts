@@ -46,8 +46,8 @@ async function read(lives: readonly Life[], given: GenerationRequest = request) 
     const { events, error } = life
     if (!events) throw error
     return {
-      ignored: [`host ${requests.length}`],
       events: (async function* () {
+        yield { type: 'accepted' as const, ignored: [`host ${requests.length}`] }
         yield* structuredClone(events)
         if (error) throw error
       })(),
@@ -55,11 +55,13 @@ async function read(lives: readonly Life[], given: GenerationRequest = request) 
   }
   const events: GenerationEvent[] = []
   let error: unknown
-  let ignored: string[] | undefined
+  let ignored: readonly string[] | undefined
   try {
     const generation = await withFailover({ generate } as Host).generate(given, caller)
-    ignored = generation.ignored
-    for await (const event of generation.events) events.push(event)
+    for await (const event of generation.events) {
+      if (event.type === 'accepted') ignored = event.ignored
+      else events.push(event)
+    }
   } catch (thrown) {
     error = thrown
   }

@@ -66,7 +66,7 @@ function planningHost(): ScriptedHost {
         host.requests.push(request)
         const planned = await planGeneration(engine, structuredClone(request))
         const limits = { maxOutputTokens: 100, plan: planned }
-        return { ignored: [], events: runGeneration(writer, request, limits, signal) }
+        return { events: runGeneration(writer, request, limits, signal) }
       },
       async countTokens(request) {
         host.requests.push(request)

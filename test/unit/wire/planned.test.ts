@@ -29,7 +29,7 @@ function planningHost(engine: Engine): ScriptedHost {
       async generate(request, { signal }) {
         const planned = await planGeneration(engine, request)
         const limits = { maxOutputTokens: 100, plan: planned }
-        return { ignored: [], events: runGeneration(engine, request, limits, signal) }
+        return { events: runGeneration(engine, request, limits, signal) }
       },
       countTokens: async (request) => (await planGeneration(engine, request)).prompt.tokens.length,
     },

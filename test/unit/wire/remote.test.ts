@@ -3,7 +3,12 @@ import { unzipSync, zipSync } from 'fflate'
 import { describe, expect, it, test } from 'vitest'
 import { InoriginError } from '../../../src/error.ts'
 import { runRemotely } from '../../../src/predictor/remote/run.ts'
-import type { PredictionEvent, RemotePredictionEvent, Signature } from '../../../src/types/index.ts'
+import type {
+  AcceptedEvent,
+  PredictionEvent,
+  RemotePredictionEvent,
+  Signature,
+} from '../../../src/types/index.ts'
 import { progressOf } from '../../support/samples.ts'
 import { AREA, errorOf, KEY, scriptedHost, send } from './scripted-host.ts'
 
@@ -42,7 +47,8 @@ function remoteHost(outputs: Values = {}, script: readonly (PredictionEvent | Er
       return { name, type }
     }),
   }
-  async function* events(): AsyncGenerator<PredictionEvent> {
+  async function* events(): AsyncGenerator<AcceptedEvent | PredictionEvent> {
+    yield { type: 'accepted', ignored: [] }
     for (const event of script) {
       if (event instanceof Error) throw event
       yield event

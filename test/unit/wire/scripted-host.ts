@@ -7,6 +7,7 @@ import {
 import { InoriginError } from '../../../src/error.ts'
 import { createAuthorization, withAuthorization } from '../../../src/host/requests/middleware.ts'
 import type {
+  AcceptedEvent,
   Caller,
   EmbeddingRequest,
   GenerationEvent,
@@ -157,7 +158,10 @@ export function scriptedHost({
   }
   const methods: Partial<Host> = {
     models: async () => [TINY, SEEING],
-    generate: async (request, caller) => ({ ...(await generate(request, caller)), ignored }),
+    async generate(request, caller) {
+      const { events } = await generate(request, caller)
+      return { events: withIgnored(events, ignored) }
+    },
     async countTokens(request) {
       host.requests.push(request)
       return 42
@@ -208,6 +212,13 @@ export function scriptedHost({
     returned: false,
   }
   return host
+}
+
+async function* withIgnored(
+  events: AsyncIterable<AcceptedEvent | GenerationEvent>,
+  ignored: readonly string[],
+): AsyncGenerator<AcceptedEvent | GenerationEvent> {
+  for await (const event of events) yield event.type === 'accepted' ? { ...event, ignored } : event
 }
 
 async function* play(

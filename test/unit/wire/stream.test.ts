@@ -3,7 +3,7 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { describe, expect, it } from 'vitest'
 import { InoriginError } from '../../../src/error.ts'
-import type { Caller, GenerationEvent } from '../../../src/types/index.ts'
+import type { AcceptedEvent, Caller, GenerationEvent } from '../../../src/types/index.ts'
 import { checkMessageStream } from '../../support/anthropic-grammar.ts'
 import { chatOf, HELLO, messageOf, scriptedHost, send, USAGE } from './scripted-host.ts'
 
@@ -11,13 +11,20 @@ const chat = { path: '/v1/chat/completions', body: chatOf({ stream: true }) }
 const message = { path: '/v1/messages', body: messageOf({ stream: true }) }
 const json = { path: '/v1/messages', body: messageOf({ stream: false }) }
 
+const ACCEPTED: AcceptedEvent = { type: 'accepted', ignored: [] }
+
 /** A host whose generation waits for `emit`, and a record of how it ends. */
 function slowHost() {
   const seen = { caller: null as Caller | null, waiting: 0, returned: 0 }
   const queue: Array<(result: IteratorResult<GenerationEvent>) => void> = []
-  const events: AsyncIterable<GenerationEvent> = {
+  let isAccepted = false
+  const events: AsyncIterable<AcceptedEvent | GenerationEvent> = {
     [Symbol.asyncIterator]: () => ({
       next: () => {
+        if (!isAccepted) {
+          isAccepted = true
+          return Promise.resolve({ value: ACCEPTED })
+        }
         seen.waiting++
         return new Promise((resolve, reject) => {
           queue.push(resolve)
@@ -34,7 +41,7 @@ function slowHost() {
     overrides: {
       generate(_, caller) {
         seen.caller = caller
-        return Promise.resolve({ ignored: [], events })
+        return Promise.resolve({ events })
       },
     },
   })
@@ -188,13 +195,18 @@ describe('a request that is aborted', () => {
 
 describe('a generation', () => {
   it('that cannot even be left does no harm', async () => {
-    const events: AsyncIterable<GenerationEvent> = {
+    let isAccepted = false
+    const events: AsyncIterable<AcceptedEvent> = {
       [Symbol.asyncIterator]: () => ({
-        next: () => Promise.reject(new InoriginError('internal', 'Broken.')),
+        async next() {
+          isAccepted = !isAccepted
+          if (isAccepted) return { value: ACCEPTED }
+          throw new InoriginError('internal', 'Broken.')
+        },
         return: () => Promise.reject(new Error('Broken too.')),
       }),
     }
-    const host = scriptedHost({ overrides: { generate: async () => ({ ignored: [], events }) } })
+    const host = scriptedHost({ overrides: { generate: async () => ({ events }) } })
     const answer = () => send(host, message.path, { body: message.body })
     const { error } = checkMessageStream(await (await answer()).text())
     expect(error).toMatchObject({ message: 'Broken.' })
