@@ -1,13 +1,5 @@
 /** Sends requests over a link: calls, and streams that are read or piped to another thread. */
-import { InoriginError } from '../error.ts'
-import type {
-  Caller,
-  EventStream,
-  MethodKind,
-  MethodTable,
-  Remote,
-  RemoteStream,
-} from '../types/index.ts'
+import type { Caller, EventStream, MethodKind, MethodTable, Remote } from '../types/index.ts'
 import { isHostGone, isHostLost, type Link } from './link.ts'
 import { openRequest, type RequestPort } from './port.ts'
 import { HEARTBEAT_INTERVAL_MS } from './protocol.ts'
@@ -18,50 +10,49 @@ import { HEARTBEAT_INTERVAL_MS } from './protocol.ts'
  */
 const MESSAGE_TIMEOUT_MS = 3 * HEARTBEAT_INTERVAL_MS
 
-const timeoutOf = ({ messageTimeoutMs = MESSAGE_TIMEOUT_MS }: Link): number => messageTimeoutMs
+/** Returns the service that answers the link. The table lists its methods. */
+export function remote<Service extends object>(
+  link: Link,
+  methods: MethodTable<Service>,
+): Remote<Service> {
+  const asking = Object.entries<MethodKind>(methods).map(([method, kind]) => {
+    const ask = (...args: unknown[]) => {
+      const caller = args.pop() as Caller
+      return call(link, method, kind, args, caller)
+    }
+    return [method, ask]
+  })
+  return Object.fromEntries(asking) as Remote<Service>
+}
 
-/** Sends a request and resolves with its result. */
+/** Sends a request. Resolves with its result, or with its stream when the other side has begun it. */
 export async function call(
   link: Link,
   method: string,
+  kind: MethodKind,
   args: readonly unknown[],
   caller: Caller,
 ): Promise<unknown> {
   const request = await openRequest(link, method, args, caller)
+  const { messageTimeoutMs = MESSAGE_TIMEOUT_MS } = link
+  const timeoutMs = kind === 'stream' ? undefined : messageTimeoutMs
+  let isStream = false
   try {
     caller.onAck?.()
     for (;;) {
-      const message = await request.next(timeoutOf(link))
-      if (message.type === 'result') return message.value
+      const message = await request.next(timeoutMs)
       if (message.type === 'event') caller.onEvent?.(message.event as never)
+      if (message.type !== 'result') continue
+      if (kind === 'call') return message.value
+      isStream = true
+      return {
+        ...(message.value as object),
+        events: readEvents(request, timeoutMs),
+        pipeTo: (port: MessagePort) => waitForEnd(request, port),
+      }
     }
   } finally {
-    request.close()
-  }
-}
-
-/** Sends a request for a stream. Resolves when the other side has accepted it. */
-async function stream(
-  link: Link,
-  method: string,
-  args: readonly unknown[],
-  isMonitored: boolean,
-  caller: Caller,
-): Promise<RemoteStream<unknown>> {
-  const request = await openRequest(link, method, args, caller)
-  const timeoutMs = isMonitored ? timeoutOf(link) : undefined
-  try {
-    const accepted = await request.next(timeoutMs)
-    if (accepted.type !== 'result')
-      throw new InoriginError('internal', 'The host sent events before it accepted the request.')
-    return {
-      ...(accepted.value as object),
-      events: readEvents(request, timeoutMs),
-      pipeTo: (port) => waitForEnd(request, port),
-    }
-  } catch (error) {
-    request.close()
-    throw error
+    if (!isStream) request.close()
   }
 }
 
@@ -101,23 +92,6 @@ async function waitForEnd(request: RequestPort, eventPort: MessagePort): Promise
   } finally {
     request.close()
   }
-}
-
-/** Returns the service that answers the link. The table lists its methods. */
-export function remote<Service extends object>(
-  link: Link,
-  methods: MethodTable<Service>,
-): Remote<Service> {
-  const asking = Object.entries<MethodKind>(methods).map(([method, kind]) => {
-    const ask = async (...given: unknown[]): Promise<unknown> => {
-      const args = given.slice(0, -1)
-      const caller = given.at(-1) as Caller
-      if (kind === 'call') return call(link, method, args, caller)
-      return stream(link, method, args, kind === 'monitored', caller)
-    }
-    return [method, ask]
-  })
-  return Object.fromEntries(asking) as Remote<Service>
 }
 
 /** Delay in milliseconds before the next host is tried after one was lost. */

@@ -105,21 +105,24 @@ async function openWithFailover<Event extends TypedEvent, Stream extends EventSt
   open: () => Promise<Stream & EventStream<Event>>,
   {
     canContinue = isHostGone,
-    openElsewhere = () => false,
+    openElsewhere,
     select = (event) => event,
   }: FailoverOptions<Event> = {},
 ): Promise<Stream> {
   let failovers = 0
-  const mayRetry = (error: unknown, isPossible = canContinue(error)): boolean =>
-    (isPossible && (failovers += 1) <= MAX_FAILOVERS) || openElsewhere(error)
+  /** Throws the error if the stream cannot be opened again. */
+  const assertRetry = (error: unknown, isOpening: boolean): void => {
+    // After a death, the election of the next host may take longer than one search for it.
+    const isLost = isOpening && failovers > 0 && isHostLost(error)
+    if ((canContinue(error) || isLost) && (failovers += 1) <= MAX_FAILOVERS) return
+    if (!openElsewhere?.(error)) throw error
+  }
   const reopen = async (): Promise<Stream> => {
     for (;;) {
       try {
         return await open()
       } catch (error) {
-        // After a death, the election of the next host may take longer than one search for it.
-        const isPossible = canContinue(error) || (failovers > 0 && isHostLost(error))
-        if (!mayRetry(error, isPossible)) throw error
+        assertRetry(error, true)
       }
     }
   }
@@ -137,7 +140,7 @@ async function openWithFailover<Event extends TypedEvent, Stream extends EventSt
         return
       } catch (error) {
         if (isFinished) return
-        if (!mayRetry(error)) throw error
+        assertRetry(error, false)
       }
     }
   }

@@ -98,7 +98,7 @@ describe('a call', () => {
   })
 
   test('rejects an unknown method, also one that every object has', async () => {
-    const called = call(connect().link, 'toString', [], callerOf())
+    const called = call(connect().link, 'toString', 'call', [], callerOf())
     await expect(called).rejects.toThrow("no method 'toString'")
   })
 
@@ -469,7 +469,7 @@ describe('a host', () => {
   })
 
   test.each<[string, (link: Link) => Promise<unknown>]>([
-    ['call', (link) => call(link, 'write', [], callerOf())],
+    ['call', (link) => call(link, 'write', 'call', [], callerOf())],
     ['stream', (link) => remote<Writer>(link, HOST_METHODS).write(callerOf())],
   ])('that falls silent before the result of a %s counts as gone', async (_, ask) => {
     const asked = ask({ ...LINK, messageTimeoutMs: 100, connect: silent(null) })
@@ -510,7 +510,7 @@ describe('a host', () => {
     void locks.request('life', () => life.promise)
     const { recorded, onOpen } = recordPorts()
     const link: Link = { ...LINK, onOpen, connect: silent('life') }
-    const asked = call(link, 'write', [], callerOf())
+    const asked = call(link, 'write', 'call', [], callerOf())
     await expect.poll(() => recorded).toEqual(['open write', 'ack'])
     life.resolve()
     await expect(asked).rejects.toMatchObject({ code: 'host_gone' })
