@@ -1,7 +1,7 @@
 /** Decoders of the layouts that exports have, on either device. */
 import { requestGpu } from '../../src/device/gpu.ts'
 import type { Decoder, Logits, Sequence } from '../../src/engine/decoder.ts'
-import { createDecoder } from '../../src/engine/onnx/decoder/decoder.ts'
+import { OnnxDecoder } from '../../src/engine/onnx/decoder/decoder.ts'
 import { staysInHeap, staysOnDevice } from '../../src/engine/onnx/decoder/graph.ts'
 import { readOperations } from '../../src/engine/onnx/protobuf.ts'
 import { convertToInt8 } from '../../src/engine/onnx/int8.ts'
@@ -63,7 +63,7 @@ export async function openDecoder(
   const session = await open(runtime, int8 ? await convertToInt8(files, NEVER) : files)
   const first = embed === undefined ? null : await open(runtime, await readFiles(embed))
   const operations = await readOperations(files.model)
-  const decoder = createDecoder(runtime, first ? { decoder: session, embed: first } : session, {
+  const decoder = new OnnxDecoder(runtime, first ? { decoder: session, embed: first } : session, {
     contextWindow,
     firstPosition,
     gpu,

@@ -5,7 +5,7 @@ import type { DecoderLoadOptions, LoadedDecoder } from '../decoder-engine.ts'
 import type { Decoder, Logits, Sequence } from '../decoder.ts'
 import type { Files } from '../engine.ts'
 import { loadingCancelled, resourceMissing, retryOnLostGpu, settleWithTimeout } from '../failure.ts'
-import { createDecoder } from './decoder/decoder.ts'
+import { OnnxDecoder } from './decoder/decoder.ts'
 import { staysInHeap, staysOnDevice } from './decoder/graph.ts'
 import { convertToInt8 } from './int8.ts'
 import { getModelFiles, type GraphFiles, hasLargeWeights, type ModelFiles } from './model-files.ts'
@@ -112,7 +112,7 @@ async function open(
       images.setEncoder(await openVision(runtime, files, session, options))
     }
     assertNotAborted()
-    const decoder = createDecoder(runtime, sessions, {
+    const decoder = new OnnxDecoder(runtime, sessions, {
       ...options,
       gpu: trusted?.gpu,
       operations: await operations,

@@ -265,8 +265,18 @@ function scheduled(
 
   const restart = async (changes: Partial<OpenedDecoder['decoder']> = {}): Promise<void> => {
     await close()
+    const { decoder } = opened()
+    const { maxChunkTokens, maxBatchSize } = decoder
     scheduler = createScheduler({
-      decoder: { ...opened().decoder, ...changes },
+      decoder: {
+        maxChunkTokens,
+        maxBatchSize,
+        open: () => decoder.open(),
+        step: (entries) => decoder.step(entries),
+        synchronize: () => decoder.synchronize(),
+        close: () => decoder.close(),
+        ...changes,
+      },
       budget: { sequences: 8, bytes: 2 ** 30 },
       reopen: () => Promise.reject(new Error('The decoder must not fail.')),
     })
@@ -362,7 +372,7 @@ function scheduled(
     let verified = 0
     const openCounted = () => {
       const sequence = opened().decoder.open()
-      const { forward } = sequence
+      const forward = sequence.forward.bind(sequence)
       const counted: Sequence['forward'] = (tokens, rows) => {
         verified += Number((rows ?? 1) > 1)
         return forward(tokens, rows)

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { requestGpu } from '../../../src/device/gpu.ts'
 import type { Decoder } from '../../../src/engine/decoder.ts'
-import { createDecoder } from '../../../src/engine/onnx/decoder/decoder.ts'
+import { OnnxDecoder } from '../../../src/engine/onnx/decoder/decoder.ts'
 import { staysInHeap } from '../../../src/engine/onnx/decoder/graph.ts'
 import { type Operation, readOperations } from '../../../src/engine/onnx/protobuf.ts'
 import type { Heap } from '../../../src/engine/onnx/heap.ts'
@@ -27,7 +27,7 @@ const createTinyDecoder = (
   session: Session,
   nodes: readonly Operation[] = operations,
 ): Decoder =>
-  createDecoder(runtime, session, { contextWindow: 512, firstPosition: 0, operations: nodes })
+  new OnnxDecoder(runtime, session, { contextWindow: 512, firstPosition: 0, operations: nodes })
 
 describe('sessions on wasm', () => {
   let runtime: Runtime

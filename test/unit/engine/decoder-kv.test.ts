@@ -5,14 +5,13 @@ import { createChunkLimit } from '../../../src/engine/onnx/decoder/decoder.ts'
 import type { CacheSpec, Graph } from '../../../src/engine/onnx/decoder/graph.ts'
 import {
   cpuKvMemory,
-  createKvPool,
+  KvPool,
   gpuKvMemory,
   type KvLayout,
   type KvMemory,
-  type KvPool,
   type KvRow,
 } from '../../../src/engine/onnx/decoder/kv-pool.ts'
-import { createStateHistory } from '../../../src/engine/onnx/decoder/states.ts'
+import { StateHistory } from '../../../src/engine/onnx/decoder/states.ts'
 import type { Ort } from '../../../src/engine/onnx/tensor.ts'
 import { createChance } from '../../support/random.ts'
 
@@ -146,7 +145,7 @@ describe.each([
   }
 
   test('keeps the tokens of each sequence, and frees all tensors', () => {
-    const kvPool = createKvPool(SPECS, memory, { layout, contextWindow })
+    const kvPool = new KvPool(SPECS, memory, { layout, contextWindow })
     const { below: random } = createChance(5)
     const texts = new Map<KvRow, number[]>()
     let next = 1
@@ -195,7 +194,7 @@ describe.each([
         return memory.allocate(...wanted)
       },
     }
-    const kvPool = createKvPool(SPECS, scarce, { layout, contextWindow })
+    const kvPool = new KvPool(SPECS, scarce, { layout, contextWindow })
     const kvRows = [40, 30].map((): KvRow => ({ batch: null, row: 0, length: 0 }))
     for (const kvRow of kvRows) {
       run(kvPool, [kvRow], [Array(40).fill(1)])
@@ -210,7 +209,7 @@ describe.each([
   })
 
   test.runIf(layout !== 'exact')('copies nothing while the batch stays the same', () => {
-    const kvPool = createKvPool(SPECS, memory, { layout, contextWindow })
+    const kvPool = new KvPool(SPECS, memory, { layout, contextWindow })
     const kvRows = [3, 5].map((): KvRow => ({ batch: null, row: 0, length: 0 }))
     kvRows.forEach((kvRow, index) => run(kvPool, [kvRow], [Array(3 + index).fill(1)]))
     run(kvPool, kvRows, [[2], [3]])
@@ -241,7 +240,7 @@ describe('states', () => {
     return tensor
   }
 
-  const history = () => createStateHistory(() => [state()])
+  const history = () => new StateHistory(() => [state()])
 
   beforeEach(() => living.clear())
 
@@ -309,7 +308,7 @@ describe('the limit of a chunk', () => {
     flush: () => undefined,
   }
 
-  const kvPool = createKvPool([key], memory, { layout: 'in place', contextWindow: 32_768 })
+  const kvPool = new KvPool([key], memory, { layout: 'in place', contextWindow: 32_768 })
   const graph = (logitsToKeep: Graph['logitsToKeep']) => ({ logitsToKeep }) as Graph
   const rowOf = (length: number): KvRow => ({ batch: null, row: 0, length })
 

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest'
 import type { GpuComparison } from '../../../src/device/gpu-verdict.ts'
 import { FIRST_IMAGE_ROW } from '../../../src/engine/images.ts'
-import { createPositions, type Positions } from '../../../src/engine/onnx/decoder/positions.ts'
+import { Positions } from '../../../src/engine/onnx/decoder/positions.ts'
 import { createCheckedEncoder, type OpenEncoder } from '../../../src/engine/onnx/vision/encoder.ts'
 import { readVisionFamily } from '../../../src/engine/onnx/vision/families.ts'
 import type {
@@ -205,11 +205,11 @@ describe('positions on three axes', () => {
   ]
 
   test('continue after the longer side of an image', () => {
-    expect(axesOf(createPositions(locate, 0), WHOLE, 0)).toEqual(AXES)
+    expect(axesOf(new Positions(locate, 0), WHOLE, 0)).toEqual(AXES)
   })
 
   test.each([1, 2, 3, 5])('do not depend on chunks, here of %i tokens', (size) => {
-    const positions = createPositions(locate, 0)
+    const positions = new Positions(locate, 0)
     const axes: number[][] = [[], [], []]
     for (let past = 0; past < WHOLE.length; past += size) {
       const part = axesOf(positions, WHOLE.slice(past, past + size), past)
@@ -219,7 +219,7 @@ describe('positions on three axes', () => {
   })
 
   test('of a truncated sequence ignore later images', () => {
-    const positions = createPositions(locate, 0)
+    const positions = new Positions(locate, 0)
     axesOf(positions, WHOLE, 0)
     // Text in the place of the second image.
     expect(axesOf(positions, text(3), 10)).toEqual([0, 1, 2].map(() => [7, 8, 9]))
@@ -228,7 +228,7 @@ describe('positions on three axes', () => {
   })
 
   test('of a fork depend on the images of its tokens only', () => {
-    const positions = createPositions(locate, 0)
+    const positions = new Positions(locate, 0)
     axesOf(positions, WHOLE, 0)
     const fork = positions.fork(9)
     expect(axesOf(fork, text(2), 9)).toEqual([0, 1, 2].map(() => [6, 7]))
@@ -237,12 +237,12 @@ describe('positions on three axes', () => {
   })
 
   test('are relative to the first', () => {
-    const moved = axesOf(createPositions(locate, 2), WHOLE, 0)
+    const moved = axesOf(new Positions(locate, 2), WHOLE, 0)
     expect(moved).toEqual(AXES.map((axis) => axis.map((position) => position + 2)))
   })
 
   test('of rows without a grid are like those of tokens', () => {
-    const positions = createPositions(() => undefined, 0)
+    const positions = new Positions(() => undefined, 0)
     expect(axesOf(positions, [...text(1), ...rows(0, 2), ...text(1)], 0)).toEqual(
       [0, 1, 2].map(() => [0, 1, 2, 3]),
     )

@@ -35,146 +35,138 @@ export type KvLayout =
   /** A run returns new KV tensors; the whole length of those that it reads counts as past. */
   | 'exact'
 
-export interface KvPool {
+/** Tokens that the first KV batch written in place has room for; doubled as a sequence grows. */
+const MIN_CAPACITY_TOKENS = 256
+
+/** The KV caches of a graph's sequences. */
+export class KvPool {
+  readonly #specs: readonly CacheSpec[]
+  readonly #memory: KvMemory
+  readonly #isInPlace: boolean
+  readonly #contextWindow: number
+
+  constructor(
+    specs: readonly CacheSpec[],
+    memory: KvMemory,
+    { layout, contextWindow }: { layout: KvLayout; contextWindow: number },
+  ) {
+    this.#specs = specs
+    this.#memory = memory
+    this.#isInPlace = layout === 'in place'
+    this.#contextWindow = contextWindow
+  }
+
   /**
    * Returns a KV batch whose rows are exactly these sequences; copies them if needed. In the
    * layout `in place`, it has room for `newTokens` tokens.
    */
-  gather(kvRows: readonly KvRow[], newTokens: number): KvBatch
-  /** Returns the number of tokens that a row has room for after `gather` with `newTokens`. */
-  capacityAfter(kvRow: KvRow, newTokens: number): number
-  /** Replaces the KV batch of these sequences by the KV tensors that a run returned. */
-  replace(kvRows: readonly KvRow[], tensors: Tensor[]): void
-  /** Creates another sequence with the first `length` tokens. */
-  fork(kvRow: KvRow, length: number): KvRow
-  /** Removes a sequence; frees its KV batch if it was the last one there. */
-  remove(kvRow: KvRow): void
-  /** Returns the size of a row in bytes. */
-  bytes(kvRow: KvRow): number
-}
-
-/** Tokens that the first KV batch written in place has room for; doubled as a sequence grows. */
-const MIN_CAPACITY_TOKENS = 256
-
-/** Way in which KV batches are stored. */
-interface KvStorage {
-  readonly specs: readonly CacheSpec[]
-  readonly memory: KvMemory
-  readonly layout: KvLayout
-  readonly contextWindow: number
-}
-
-/** Creates the storage for the KV caches of a graph with these caches. */
-export function createKvPool(
-  specs: readonly CacheSpec[],
-  memory: KvMemory,
-  options: { layout: KvLayout; contextWindow: number },
-): KvPool {
-  const storage: KvStorage = { specs, memory, ...options }
-  const isInPlace = options.layout === 'in place'
-  return {
-    gather(kvRows, newTokens) {
-      const longest = Math.max(...kvRows.map(({ length }) => length))
-      const tokens = isInPlace ? longest + newTokens : longest
-      const batch = kvRows[0]?.batch
-      const fits = (capacity: number) => (isInPlace ? capacity >= tokens : capacity === tokens)
-      if (batch && isExactly(batch, kvRows) && fits(batch.capacity)) return batch
-      return move(storage, kvRows, capacityFor(storage, tokens))
-    },
-    capacityAfter: ({ batch, length }, newTokens) =>
-      Math.max(
-        batch?.capacity ?? 0,
-        capacityFor(storage, Math.min(length + newTokens, storage.contextWindow)),
-      ),
-    replace(kvRows, tensors) {
-      if (isInPlace) return
-      const [spec] = specs
-      const capacity = spec ? (tensors[0]?.dims[spec.axis] ?? 0) : 0
-      const batch = { tensors, rows: kvRows.length, capacity, kvRows: new Set<KvRow>() }
-      assign(
-        storage,
-        kvRows.toSorted((a, b) => a.row - b.row),
-        batch,
-      )
-    },
-    fork({ batch, row }, length) {
-      const copy: KvRow = { batch: null, row: 0, length }
-      if (!batch || length === 0) return copy
-      // In the layout `exact` no run writes to the KV batch, so both sequences can share a row.
-      batch.kvRows.add(copy)
-      Object.assign(copy, { batch, row })
-      if (isInPlace) move(storage, [copy], capacityFor(storage, length))
-      return copy
-    },
-    remove(kvRow) {
-      const { batch } = kvRow
-      if (!batch) return
-      kvRow.batch = null
-      batch.kvRows.delete(kvRow)
-      compact(storage, batch)
-    },
-    bytes: ({ batch }) =>
-      batch ? batch.tensors.reduce((sum, tensor) => sum + bytesOf(tensor), 0) / batch.rows : 0,
-  }
-}
-
-/** Returns the number of tokens for which a row gets room. */
-function capacityFor({ layout, contextWindow }: KvStorage, tokens: number): number {
-  if (layout !== 'in place') return tokens
-  let capacity = MIN_CAPACITY_TOKENS
-  while (capacity < tokens) capacity *= 2
-  return Math.max(tokens, Math.min(capacity, contextWindow))
-}
-
-/** Copies the sequences to a new KV batch, and frees those that become empty. */
-function move(storage: KvStorage, kvRows: readonly KvRow[], capacity: number): KvBatch {
-  const { specs, memory } = storage
-  const sourceBatches = new Set(kvRows.flatMap(({ batch }) => batch ?? []))
-  const emptiedBatches = [...sourceBatches].filter((batch) =>
-    [...batch.kvRows].every((kvRow) => kvRows.includes(kvRow)),
-  )
-  const sources = kvRows.map(({ batch }) => [...(batch?.tensors ?? [])])
-  const emptiedTensors = emptiedBatches.map(({ tensors }) => tensors.splice(0))
-  const tensors: Tensor[] = []
-  try {
-    for (const [index, spec] of specs.entries()) {
-      const tensor = memory.allocate(spec, kvRows.length, capacity)
-      tensors.push(tensor)
-      kvRows.forEach(({ row, length }, to) => {
-        const from = sources[to]?.[index]
-        if (from) memory.copy(spec, { tensor: from, row }, { tensor, row: to }, length)
-      })
-      // Freeing tensor by tensor avoids holding all of them twice.
-      memory.flush()
-      for (const source of emptiedTensors) source.shift()?.dispose()
+  gather(kvRows: readonly KvRow[], newTokens: number): KvBatch {
+    const longest = Math.max(...kvRows.map(({ length }) => length))
+    const tokens = this.#isInPlace ? longest + newTokens : longest
+    const batch = kvRows[0]?.batch
+    if (batch && isExactly(batch, kvRows)) {
+      const { capacity } = batch
+      if (this.#isInPlace ? capacity >= tokens : capacity === tokens) return batch
     }
-  } catch (thrown) {
-    for (const tensor of [...tensors, ...emptiedTensors.flat()]) tensor.dispose()
-    throw thrown
+    return this.#move(kvRows, tokens)
   }
-  return assign(storage, kvRows, { tensors, rows: kvRows.length, capacity, kvRows: new Set() })
+
+  /** Returns the number of tokens that a row has room for after `gather` with `newTokens`. */
+  capacityAfter({ batch, length }: KvRow, newTokens: number): number {
+    const tokens = Math.min(length + newTokens, this.#contextWindow)
+    return Math.max(batch?.capacity ?? 0, this.#capacityFor(tokens))
+  }
+
+  /** Replaces the KV batch of these sequences by the KV tensors that a run returned. */
+  replace(kvRows: readonly KvRow[], tensors: Tensor[]): void {
+    if (this.#isInPlace) return
+    const [spec] = this.#specs
+    const capacity = spec ? (tensors[0]?.dims[spec.axis] ?? 0) : 0
+    const ordered = kvRows.toSorted((a, b) => a.row - b.row)
+    this.#assign(ordered, { tensors, rows: kvRows.length, capacity, kvRows: new Set() })
+  }
+
+  /** Creates another sequence with the first `length` tokens. */
+  fork({ batch, row }: KvRow, length: number): KvRow {
+    if (!batch || length === 0) return { batch: null, row: 0, length }
+    // In the layout `exact` no run writes to the KV batch, so both sequences can share a row.
+    const copy: KvRow = { batch, row, length }
+    batch.kvRows.add(copy)
+    if (this.#isInPlace) this.#move([copy], length)
+    return copy
+  }
+
+  /** Removes a sequence; frees its KV batch if it was the last one there. */
+  remove(kvRow: KvRow): void {
+    const { batch } = kvRow
+    if (!batch) return
+    kvRow.batch = null
+    batch.kvRows.delete(kvRow)
+    this.#compact(batch)
+  }
+
+  /** Returns the size of a row in bytes. */
+  bytes({ batch }: KvRow): number {
+    return batch ? batch.tensors.reduce((sum, tensor) => sum + bytesOf(tensor), 0) / batch.rows : 0
+  }
+
+  /** Returns the number of tokens for which a row gets room. */
+  #capacityFor(tokens: number): number {
+    if (!this.#isInPlace) return tokens
+    let capacity = MIN_CAPACITY_TOKENS
+    while (capacity < tokens) capacity *= 2
+    return Math.max(tokens, Math.min(capacity, this.#contextWindow))
+  }
+
+  /** Copies the sequences to a new KV batch for `tokens`, and frees those that become empty. */
+  #move(kvRows: readonly KvRow[], tokens: number): KvBatch {
+    const capacity = this.#capacityFor(tokens)
+    const sources = kvRows.map(({ batch }) => [...(batch?.tensors ?? [])])
+    const emptiedTensors = [...batchesOf(kvRows)]
+      .filter((batch) => [...batch.kvRows].every((kvRow) => kvRows.includes(kvRow)))
+      .map((batch) => batch.tensors.splice(0))
+    const tensors: Tensor[] = []
+    try {
+      for (const [index, spec] of this.#specs.entries()) {
+        const tensor = this.#memory.allocate(spec, kvRows.length, capacity)
+        tensors.push(tensor)
+        kvRows.forEach(({ row, length }, to) => {
+          const from = sources[to]?.[index]
+          if (from) this.#memory.copy(spec, { tensor: from, row }, { tensor, row: to }, length)
+        })
+        // Freeing tensor by tensor avoids holding all of them twice.
+        this.#memory.flush()
+        for (const source of emptiedTensors) source.shift()?.dispose()
+      }
+    } catch (thrown) {
+      for (const tensor of [...tensors, ...emptiedTensors.flat()]) tensor.dispose()
+      throw thrown
+    }
+    return this.#assign(kvRows, { tensors, rows: kvRows.length, capacity, kvRows: new Set() })
+  }
+
+  /** Makes the sequences the rows of the KV batch, and compacts those that they leave. */
+  #assign(kvRows: readonly KvRow[], batch: KvBatch): KvBatch {
+    const previous = batchesOf(kvRows)
+    kvRows.forEach((kvRow, row) => {
+      kvRow.batch?.kvRows.delete(kvRow)
+      batch.kvRows.add(kvRow)
+      Object.assign(kvRow, { batch, row })
+    })
+    for (const source of previous) this.#compact(source)
+    return batch
+  }
+
+  /** Frees an empty KV batch, and moves each sequence out of one that is at least half empty. */
+  #compact({ tensors, rows, kvRows }: KvBatch): void {
+    if (kvRows.size === 0) for (const tensor of tensors.splice(0)) tensor.dispose()
+    else if (rows > 1 && kvRows.size * 2 <= rows)
+      for (const kvRow of kvRows) this.#move([kvRow], kvRow.length)
+  }
 }
 
-/** Makes the sequences the rows of the KV batch, and compacts those that they leave. */
-function assign(storage: KvStorage, kvRows: readonly KvRow[], batch: KvBatch): KvBatch {
-  const previous = new Set(kvRows.flatMap((kvRow) => kvRow.batch ?? []))
-  kvRows.forEach((kvRow, row) => {
-    kvRow.batch?.kvRows.delete(kvRow)
-    batch.kvRows.add(kvRow)
-    Object.assign(kvRow, { batch, row })
-  })
-  for (const source of previous) compact(storage, source)
-  return batch
-}
-
-/** Frees an empty KV batch, and moves each sequence out of one that is at least half empty. */
-function compact(storage: KvStorage, batch: KvBatch): void {
-  if (batch.kvRows.size === 0) {
-    for (const tensor of batch.tensors.splice(0)) tensor.dispose()
-  } else if (batch.rows > 1 && batch.kvRows.size * 2 <= batch.rows) {
-    for (const kvRow of batch.kvRows) move(storage, [kvRow], capacityFor(storage, kvRow.length))
-  }
-}
+const batchesOf = (kvRows: readonly KvRow[]): Set<KvBatch> =>
+  new Set(kvRows.flatMap(({ batch }) => batch ?? []))
 
 /** Returns `true` if the sequences are exactly the rows of the KV batch. */
 function isExactly(batch: KvBatch, kvRows: readonly KvRow[]): boolean {
@@ -182,8 +174,6 @@ function isExactly(batch: KvBatch, kvRows: readonly KvRow[]): boolean {
   const isFull = rows.size === batch.rows && kvRows.length === batch.rows
   return isFull && kvRows.every((kvRow) => kvRow.batch === batch)
 }
-
-// Memory for KV caches, on the CPU or the GPU, and copies between them.
 
 /** One sequence's row of a tensor. */
 interface TensorRow {
@@ -202,72 +192,62 @@ export interface KvMemory {
 }
 
 /** Creates KV tensors in CPU memory outside the runtime, which copies them for each run. */
-export function cpuKvMemory(ort: Pick<Ort, 'Tensor'>): KvMemory {
-  const copy: KvMemory['copy'] = (spec, from, to, length) => {
+export const cpuKvMemory = (ort: Pick<Ort, 'Tensor'>): KvMemory => ({
+  allocate: (spec, rows, capacity) => zeros(ort, spec.type, shape(spec, rows, capacity)),
+  copy(spec, from, to, length) {
     const [source, target] = [bytes(from.tensor), bytes(to.tensor)]
-    for (const { start, end, at } of byteRanges(rowRanges(spec, from, to, length))) {
+    for (const { start, end, at } of byteRanges(rowRanges(spec, from, to, length)))
       target.set(source.subarray(start, end), at)
-    }
-  }
-  return {
-    allocate: (spec, rows, capacity) => zeros(ort, spec.type, shape(spec, rows, capacity)),
-    copy,
-    flush: () => undefined,
-  }
-}
+  },
+  flush: () => undefined,
+})
 
 /** Creates KV tensors in memory of the WebAssembly runtime, which uses them without copies. */
-export function heapKvMemory(heap: Heap): KvMemory {
-  const copy: KvMemory['copy'] = (spec, from, to, length) => {
-    const [source, target] = [from, to].map(({ tensor }) => heap.find(tensor)?.address ?? 0)
-    for (const { start, end, at } of byteRanges(rowRanges(spec, from, to, length))) {
-      const { HEAPU8 } = heap.module
-      HEAPU8.copyWithin((target ?? 0) + at, (source ?? 0) + start, (source ?? 0) + end)
-    }
-  }
-  return {
-    allocate: (spec, rows, capacity) => heap.allocate(spec.type, shape(spec, rows, capacity)),
-    copy,
-    flush: () => undefined,
-  }
-}
+export const heapKvMemory = (heap: Heap): KvMemory => ({
+  allocate: (spec, rows, capacity) => heap.allocate(spec.type, shape(spec, rows, capacity)),
+  copy(spec, from, to, length) {
+    const { HEAPU8 } = heap.module
+    const source = heap.find(from.tensor)?.address ?? 0
+    const target = heap.find(to.tensor)?.address ?? 0
+    for (const { start, end, at } of byteRanges(rowRanges(spec, from, to, length)))
+      HEAPU8.copyWithin(target + at, source + start, source + end)
+  },
+  flush: () => undefined,
+})
 
 /** Creates KV tensors in GPU buffers of the device. */
 export function gpuKvMemory(ort: Pick<Ort, 'Tensor'>, gpu: GPUDevice): KvMemory {
   let encoder: GPUCommandEncoder | null = null
-  const byteCopies = createByteCopies(gpu)
-
-  const allocate: KvMemory['allocate'] = (spec, rows, capacity) => {
-    const dims = shape(spec, rows, capacity)
-    const { type } = spec
-    const size = bytesOf({ type, dims })
-    // WebGPU cannot bind an empty buffer.
-    if (size === 0) return zeros(ort, type, dims)
-    const buffer = gpu.createBuffer({ size: Math.ceil(size / 4) * 4, usage: STORAGE_USAGE })
-    return ort.Tensor.fromGpuBuffer(buffer, {
-      dataType: type as Tensor.GpuBufferDataTypes,
-      dims,
-      dispose: () => buffer.destroy(),
-    })
+  const byteCopies = new ByteCopies(gpu)
+  return {
+    allocate(spec, rows, capacity) {
+      const dims = shape(spec, rows, capacity)
+      const { type } = spec
+      const size = bytesOf({ type, dims })
+      // WebGPU cannot bind an empty buffer.
+      if (size === 0) return zeros(ort, type, dims)
+      const buffer = gpu.createBuffer({ size: Math.ceil(size / 4) * 4, usage: STORAGE_USAGE })
+      return ort.Tensor.fromGpuBuffer(buffer, {
+        dataType: type as Tensor.GpuBufferDataTypes,
+        dims,
+        dispose: () => buffer.destroy(),
+      })
+    },
+    copy(spec, from, to, length) {
+      if (length === 0) return
+      encoder ??= gpu.createCommandEncoder()
+      const [source, target] = [from.tensor.gpuBuffer, to.tensor.gpuBuffer]
+      const ranges = rowRanges(spec, from, to, length)
+      if (tokenBytes(spec) % 4) return byteCopies.add(encoder, source, target, ranges)
+      for (const { start, end, at } of byteRanges(ranges))
+        encoder.copyBufferToBuffer(source, start, target, at, end - start)
+    },
+    flush() {
+      if (encoder) gpu.queue.submit([encoder.finish()])
+      byteCopies.submitted()
+      encoder = null
+    },
   }
-
-  const copy: KvMemory['copy'] = (spec, from, to, length) => {
-    if (length === 0) return
-    encoder ??= gpu.createCommandEncoder()
-    const [source, target] = [from.tensor.gpuBuffer, to.tensor.gpuBuffer]
-    const ranges = rowRanges(spec, from, to, length)
-    if (tokenBytes(spec) % 4) return byteCopies.add(encoder, source, target, ranges)
-    for (const { start, end, at } of byteRanges(ranges)) {
-      encoder.copyBufferToBuffer(source, start, target, at, end - start)
-    }
-  }
-
-  const flush = (): void => {
-    if (encoder) gpu.queue.submit([encoder.finish()])
-    byteCopies.submitted()
-    encoder = null
-  }
-  return { allocate, copy, flush }
 }
 
 /** Returns the byte ranges of a row's first tokens, one range for each head. */
@@ -311,9 +291,6 @@ function bytes({ data }: Tensor): Uint8Array {
   return new Uint8Array(buffer, byteOffset, byteLength)
 }
 
-// Copies unaligned byte ranges between GPU buffers. WebGPU's copy commands need multiples of 4
-// bytes, and a token's entry in a KV tensor may have another size.
-
 /** Byte ranges at regular distances. */
 interface Ranges {
   /** Number of ranges. */
@@ -322,13 +299,6 @@ interface Ranges {
   length: number
   source: { start: number; stride: number }
   target: { start: number; stride: number }
-}
-
-interface ByteCopies {
-  /** Encodes a copy. The buffers must differ, and their sizes must be multiples of 4 bytes. */
-  add(encoder: GPUCommandEncoder, source: GPUBuffer, target: GPUBuffer, ranges: Ranges): void
-  /** Frees temporary buffers; call it after the commands were submitted. */
-  submitted(): void
 }
 
 const WORKGROUP_SIZE = 64
@@ -364,26 +334,41 @@ fn main(@builtin(global_invocation_id) id: vec3u) {
 }
 `
 
-/** Creates a copier for buffers of the device; it compiles its shader at first use. */
-function createByteCopies(gpu: GPUDevice): ByteCopies {
-  let pipeline: GPUComputePipeline | null = null
-  let uniforms: GPUBuffer[] = []
+/** Usage flag `UNIFORM`, as a number because `GPUBufferUsage` does not exist without WebGPU. */
+const UNIFORM_USAGE = 0x40
 
-  const add: ByteCopies['add'] = (encoder, source, target, { count, length, ...ends }) => {
-    pipeline ??= gpu.createComputePipeline({
+/**
+ * Copies unaligned byte ranges between GPU buffers. WebGPU's copy commands need multiples of 4
+ * bytes, and a token's entry in a KV tensor may have another size.
+ */
+class ByteCopies {
+  readonly #gpu: GPUDevice
+  #pipeline: GPUComputePipeline | null = null
+  #uniforms: GPUBuffer[] = []
+
+  constructor(gpu: GPUDevice) {
+    this.#gpu = gpu
+  }
+
+  /** Encodes a copy. The buffers must differ, and their sizes must be multiples of 4 bytes. */
+  add(
+    encoder: GPUCommandEncoder,
+    source: GPUBuffer,
+    target: GPUBuffer,
+    { count, length, ...ends }: Ranges,
+  ): void {
+    const gpu = this.#gpu
+    const pipeline = (this.#pipeline ??= gpu.createComputePipeline({
       layout: 'auto',
       compute: { module: gpu.createShaderModule({ code: SHADER }) },
-    })
+    }))
     const { start, stride } = ends.target
     const values = [count, length, ends.source.start, ends.source.stride, start, stride]
-    const ranges = gpu.createBuffer({
-      size: 4 * values.length,
-      usage: UNIFORM_USAGE,
-      mappedAtCreation: true,
-    })
+    const size = 4 * values.length
+    const ranges = gpu.createBuffer({ size, usage: UNIFORM_USAGE, mappedAtCreation: true })
     new Uint32Array(ranges.getMappedRange()).set(values)
     ranges.unmap()
-    uniforms.push(ranges)
+    this.#uniforms.push(ranges)
     const entries = [source, target, ranges].map((buffer, binding) => ({
       binding,
       resource: { buffer },
@@ -399,14 +384,8 @@ function createByteCopies(gpu: GPUDevice): ByteCopies {
     pass.end()
   }
 
-  return {
-    add,
-    submitted() {
-      for (const buffer of uniforms) buffer.destroy()
-      uniforms = []
-    },
+  /** Frees temporary buffers; call it after the commands were submitted. */
+  submitted(): void {
+    for (const buffer of this.#uniforms.splice(0)) buffer.destroy()
   }
 }
-
-/** Usage flag `UNIFORM`, as a number because `GPUBufferUsage` does not exist without WebGPU. */
-const UNIFORM_USAGE = 0x40

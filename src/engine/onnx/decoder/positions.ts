@@ -21,71 +21,63 @@ export type LocateImage = (row: number) => LocatedImage | undefined
 interface Span {
   /** Index of its first row. */
   start: number
-  /** Number of its rows less the number of positions that it takes. */
-  saved: number
   /** Number of its rows. */
   count: number
+  /** Number of its rows less the number of positions that it takes. */
+  saved: number
 }
 
 /** Positions of one sequence. */
-export interface Positions {
+export class Positions {
+  readonly #locate: LocateImage
+  readonly #first: number
+  #images: readonly Span[]
+
+  /** `first` is the position of the first token. */
+  constructor(locate: LocateImage, first: number, images: readonly Span[] = []) {
+    this.#locate = locate
+    this.#first = first
+    this.#images = images
+  }
+
   /**
    * Writes the positions of tokens after `pastLength` earlier ones: all of the first axis into
    * `axes[0]`, and so on. Forgets images that were cut off the sequence.
    */
-  write(tokens: readonly number[], pastLength: number, axes: readonly BigInt64Array[]): void
-  /** Returns the positions of a sequence with the same first `length` tokens. */
-  fork(length: number): Positions
-}
-
-/** Creates the positions of an empty sequence. `first` is the position of its first token. */
-export function createPositions(
-  locate: LocateImage,
-  first: number,
-  spans: readonly Span[] = [],
-): Positions {
-  let images = [...spans]
-
-  const find = (row: number, index: number): { span: Span; image: LocatedImage } | undefined => {
-    const image = locate(row)
-    if (!image) return undefined
-    const start = index - (row - image.firstRow)
-    const { columns, rows } = image.grid
-    const count = columns * rows
-    return { image, span: { start, count, saved: count - Math.max(columns, rows) } }
+  write(tokens: readonly number[], pastLength: number, axes: readonly BigInt64Array[]): void {
+    const images = this.#imagesBefore(pastLength)
+    this.#images = images
+    let at = this.#first + pastLength - savedBefore(images, pastLength)
+    for (const [offset, token] of tokens.entries()) {
+      const image = isImageRow(token) ? this.#locate(token) : undefined
+      if (!image) {
+        for (const axis of axes) axis[offset] = BigInt(at)
+        at += 1
+        continue
+      }
+      const { columns, rows } = image.grid
+      const row = token - image.firstRow
+      const start = pastLength + offset - row
+      const begin = this.#first + start - savedBefore(images, start)
+      const places = [0, Math.floor(row / columns), row % columns]
+      axes.forEach((axis, number) => (axis[offset] = BigInt(begin + (places[number] ?? 0))))
+      const count = columns * rows
+      const taken = Math.max(columns, rows)
+      if (images.at(-1)?.start !== start) images.push({ start, count, saved: count - taken })
+      at = begin + taken
+    }
   }
 
-  return {
-    write(tokens, pastLength, axes) {
-      images = images.filter(({ start }) => start < pastLength)
-      let at = pastLength + first - sumOf(images, pastLength)
-      for (const [offset, token] of tokens.entries()) {
-        const index = pastLength + offset
-        const found = isImageRow(token) ? find(token, index) : undefined
-        if (!found) {
-          for (const axis of axes) axis[offset] = BigInt(at)
-          at += 1
-          continue
-        }
-        const { image, span } = found
-        const { columns } = image.grid
-        const row = token - image.firstRow
-        const begin = span.start + first - sumOf(images, span.start)
-        const places = [0, Math.floor(row / columns), row % columns]
-        axes.forEach((axis, number) => (axis[offset] = BigInt(begin + (places[number] ?? 0))))
-        if (images.at(-1)?.start !== span.start) images.push(span)
-        at = begin + span.count - span.saved
-      }
-    },
-    fork: (length) =>
-      createPositions(
-        locate,
-        first,
-        images.filter(({ start }) => start < length),
-      ),
+  /** Returns the positions of a sequence with the same first `length` tokens. */
+  fork(length: number): Positions {
+    return new Positions(this.#locate, this.#first, this.#imagesBefore(length))
+  }
+
+  #imagesBefore(length: number): Span[] {
+    return this.#images.filter(({ start }) => start < length)
   }
 }
 
 /** Returns how many positions the images save that end at that index or before it. */
-const sumOf = (images: readonly Span[], index: number): number =>
+const savedBefore = (images: readonly Span[], index: number): number =>
   images.reduce((sum, { start, count, saved }) => (start + count <= index ? sum + saved : sum), 0)

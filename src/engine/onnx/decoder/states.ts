@@ -13,110 +13,104 @@ interface StateTensors {
   references: number
 }
 
-/** Current states of a sequence, and those that it can be truncated to. */
-export interface StateHistory {
-  /** Current states. */
-  readonly current: StateTensors
-  /** Size in bytes of all states of the sequence. */
-  readonly bytes: number
-  /** Replaces the current states by those that a run returned; `length` is the new length. */
-  advance(tensors: readonly Tensor[], length: number): void
-  /** Saves the current states, so that the sequence can be truncated to its current length. */
-  save(): void
-  /** Returns the greatest length, at most this one, whose states are known. */
-  restorableLength(length: number): number
-  /** Restores the states of a length that `restorableLength` returned. */
-  restore(length: number): void
-  /** Creates the history of another sequence, at a length that `restorableLength` returned. */
-  fork(length: number): StateHistory
-  /** Releases all states. */
-  close(): void
-}
-
 /** Maximum number of checkpoints of a sequence. */
 const MAX_CHECKPOINTS = 8
 
-/**
- * Creates a history. `createInitial` creates the states before the first token. `initial` are
- * states to start from; the history owns one reference to each of them.
- */
-export function createStateHistory(
-  createInitial: () => Tensor[],
-  initial = createSavedStates(createInitial),
-): StateHistory {
-  let { current, length: currentLength } = initial
-  const { checkpoints } = initial
-
-  const setCurrent = (states: StateTensors, length: number): void => {
-    release(current)
-    current = states
-    currentLength = length
-  }
-  const statesAt = (length: number): StateTensors => {
-    if (length === currentLength) return retain(current)
-    const states = checkpoints.get(length)
-    return states ? retain(states) : { tensors: createInitial(), references: 1 }
-  }
-  const checkpointsTo = (length: number): [number, StateTensors][] =>
-    [...checkpoints].filter(([saved]) => saved <= length)
-
-  return {
-    get current() {
-      return current
-    },
-    get bytes() {
-      return sumBytes(new Set([current, ...checkpoints.values()]))
-    },
-    advance: (tensors, length) => setCurrent({ tensors, references: 1 }, length),
-    save() {
-      if (currentLength === 0 || checkpoints.has(currentLength)) return
-      checkpoints.set(currentLength, retain(current))
-      if (checkpoints.size > MAX_CHECKPOINTS)
-        removeCheckpoint(checkpoints, leastUseful([...checkpoints.keys()]))
-    },
-    restorableLength(length) {
-      if (length >= currentLength) return currentLength
-      return Math.max(0, ...checkpointsTo(length).map(([saved]) => saved))
-    },
-    restore(length) {
-      setCurrent(statesAt(length), length)
-      for (const saved of checkpoints.keys()) {
-        if (saved > length) removeCheckpoint(checkpoints, saved)
-      }
-    },
-    fork: (length) =>
-      createStateHistory(createInitial, {
-        length,
-        current: statesAt(length),
-        checkpoints: new Map(
-          checkpointsTo(length).map(([saved, states]) => [saved, retain(states)]),
-        ),
-      }),
-    close() {
-      for (const saved of checkpoints.keys()) removeCheckpoint(checkpoints, saved)
-      release(current)
-    },
-  }
-}
-
-interface SavedStates {
-  /** Length of the sequence. */
-  length: number
-  current: StateTensors
+/** Current states of a sequence, and those that it can be truncated to. */
+export class StateHistory {
+  readonly #createInitial: () => Tensor[]
+  #current: StateTensors
+  #length: number
   /** Saved states by length. */
-  checkpoints: Map<number, StateTensors>
+  readonly #checkpoints: Map<number, StateTensors>
+
+  /**
+   * `createInitial` creates the states before the first token. `current` and `checkpoints` are
+   * states to start from; the history owns one reference to each of them.
+   */
+  constructor(
+    createInitial: () => Tensor[],
+    length = 0,
+    current: StateTensors = { tensors: createInitial(), references: 1 },
+    checkpoints = new Map<number, StateTensors>(),
+  ) {
+    this.#createInitial = createInitial
+    this.#length = length
+    this.#current = current
+    this.#checkpoints = checkpoints
+  }
+
+  /** Current states. */
+  get current(): StateTensors {
+    return this.#current
+  }
+
+  /** Size in bytes of all states of the sequence. */
+  get bytes(): number {
+    return [...new Set([this.#current, ...this.#checkpoints.values()])]
+      .flatMap(({ tensors }) => tensors)
+      .reduce((sum, each) => sum + bytesOf(each), 0)
+  }
+
+  /** Replaces the current states by those that a run returned; `length` is the new length. */
+  advance(tensors: readonly Tensor[], length: number): void {
+    this.#setCurrent({ tensors, references: 1 }, length)
+  }
+
+  /** Saves the current states, so that the sequence can be truncated to its current length. */
+  save(): void {
+    if (this.#length === 0 || this.#checkpoints.has(this.#length)) return
+    this.#checkpoints.set(this.#length, retain(this.#current))
+    if (this.#checkpoints.size > MAX_CHECKPOINTS)
+      this.#removeCheckpoint(leastUseful([...this.#checkpoints.keys()]))
+  }
+
+  /** Returns the greatest length, at most this one, whose states are known. */
+  restorableLength(length: number): number {
+    if (length >= this.#length) return this.#length
+    return Math.max(0, ...this.#checkpointsTo(length).map(([saved]) => saved))
+  }
+
+  /** Restores the states of a length that `restorableLength` returned. */
+  restore(length: number): void {
+    this.#setCurrent(this.#statesAt(length), length)
+    for (const saved of this.#checkpoints.keys()) if (saved > length) this.#removeCheckpoint(saved)
+  }
+
+  /** Creates the history of another sequence, at a length that `restorableLength` returned. */
+  fork(length: number): StateHistory {
+    const kept = this.#checkpointsTo(length)
+    const checkpoints = new Map(kept.map(([saved, states]) => [saved, retain(states)]))
+    return new StateHistory(this.#createInitial, length, this.#statesAt(length), checkpoints)
+  }
+
+  /** Releases all states. */
+  close(): void {
+    for (const saved of this.#checkpoints.keys()) this.#removeCheckpoint(saved)
+    release(this.#current)
+  }
+
+  #setCurrent(states: StateTensors, length: number): void {
+    release(this.#current)
+    this.#current = states
+    this.#length = length
+  }
+
+  #statesAt(length: number): StateTensors {
+    const states = length === this.#length ? this.#current : this.#checkpoints.get(length)
+    return states ? retain(states) : { tensors: this.#createInitial(), references: 1 }
+  }
+
+  #checkpointsTo(length: number): [number, StateTensors][] {
+    return [...this.#checkpoints].filter(([saved]) => saved <= length)
+  }
+
+  #removeCheckpoint(length: number): void {
+    const states = this.#checkpoints.get(length)
+    this.#checkpoints.delete(length)
+    if (states) release(states)
+  }
 }
-
-const createSavedStates = (createInitial: () => Tensor[]): SavedStates => ({
-  length: 0,
-  current: { tensors: createInitial(), references: 1 },
-  checkpoints: new Map(),
-})
-
-const sumBytes = (all: Iterable<StateTensors>): number =>
-  Array.from(all)
-    .flatMap(({ tensors }) => tensors)
-    .reduce((sum, each) => sum + bytesOf(each), 0)
 
 /** Returns the length whose removal leaves the smallest gap; never the first nor the last one. */
 function leastUseful(lengths: readonly number[]): number {
@@ -133,10 +127,4 @@ function retain(states: StateTensors): StateTensors {
 function release(states: StateTensors): void {
   states.references -= 1
   if (states.references === 0) for (const tensor of states.tensors) tensor.dispose()
-}
-
-function removeCheckpoint(checkpoints: Map<number, StateTensors>, length: number): void {
-  const states = checkpoints.get(length)
-  checkpoints.delete(length)
-  if (states) release(states)
 }
