@@ -2,7 +2,8 @@
  * Finds what integer and boolean outputs were chosen from, such as the scores of an `ArgMax`. Where
  * two scores are nearly equal, two correct devices may choose differently.
  */
-import { message, MODEL_GRAPH, type Operation } from '../engine/onnx/protobuf.ts'
+import type { Operation } from '../engine/onnx/graph-file.ts'
+import { message, MODEL_GRAPH } from '../engine/onnx/protobuf.ts'
 import { countElements, toReadableData } from '../values/elements.ts'
 import type { RawTensor } from './tensor.ts'
 

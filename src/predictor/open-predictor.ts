@@ -7,14 +7,8 @@ import type { Implementation, PredictorEntry } from '../catalog/schema.ts'
 import type { GpuComparison } from '../device/gpu-verdict.ts'
 import { requestGpu } from '../device/gpu.ts'
 import type { Files } from '../engine/engine.ts'
-import {
-  createWindow,
-  type Field,
-  fieldsOf,
-  fieldsOfGraph,
-  readOperations,
-} from '../engine/onnx/protobuf.ts'
-import { pruneGraph } from '../engine/onnx/pruned-graph.ts'
+import { pruneGraph, readOperations } from '../engine/onnx/graph-file.ts'
+import { createWindow, fieldsOfGraph, valuesOf } from '../engine/onnx/protobuf.ts'
 import { loadRuntime, type Runtime, type Session } from '../engine/onnx/runtime.ts'
 import type { Device, PredictionResult, SessionPrediction, Tag } from '../types/index.ts'
 import { throwPredictorUnusable } from '../values/input-errors.ts'
@@ -292,7 +286,5 @@ function getElementType(value: Uint8Array): number {
   return getField(tensor, TENSOR_ELEMENT)[0] ?? 0
 }
 
-function getField(bytes: Uint8Array, wanted: number): Uint8Array {
-  const found = [...fieldsOf(bytes)].find(({ number }: Field) => number === wanted)
-  return found ? bytes.subarray(found.from, found.to) : new Uint8Array(0)
-}
+const getField = (bytes: Uint8Array, wanted: number): Uint8Array =>
+  valuesOf(bytes, wanted)[0] ?? new Uint8Array(0)

@@ -1,36 +1,58 @@
-/** Reads from a model file what the conversion of its weights needs; the weights are not read. */
+/**
+ * Reads and rewrites the graphs of model files. Their weights, which may be large, are not read, but
+ * for the time of their conversion to 8 bits (`int8.ts`).
+ */
 import type { GraphFiles } from './model-files.ts'
 import {
   createWindow,
+  encode,
   type Field,
+  type Fields,
   fieldsOf,
   fieldsOfFile,
+  fieldsOfGraph,
+  message,
   MODEL_GRAPH,
   readNumber,
+  rewriteGraph,
+  rewriteMessage,
+  textsOf,
+  valuesOf,
+  type Window,
 } from './protobuf.ts'
 
 /** Field numbers from onnx.proto. */
-const MODEL_OPSET = 8
-const OPSET = { domain: 1, version: 2 }
-export const GRAPH = { node: 1, initializer: 5, input: 11, output: 12 }
-const VALUE_NAME = 1
-const NODE = { input: 1, output: 2, kind: 4, attribute: 5, domain: 7 }
-const ATTRIBUTE = { name: 1, integer: 3, graph: 6, graphs: 11 }
-const TENSOR = { type: 2, name: 8, raw: 9, external: 13 }
+export const MODEL = { version: 1, graph: MODEL_GRAPH, opset: 8 }
+export const OPSET = { domain: 1, version: 2 }
+export const GRAPH = { node: 1, name: 2, initializer: 5, input: 11, output: 12 }
+export const NODE = { input: 1, output: 2, kind: 4, attribute: 5, domain: 7 }
+export const ATTRIBUTE = { name: 1, integer: 3, graph: 6, integers: 8, graphs: 11, type: 20 }
+export const TENSOR = { dims: 1, type: 2, name: 8, raw: 9, external: 13, location: 14 }
+export const VALUE = { name: 1, type: 2 }
 const ENTRY = { key: 1, value: 2 }
 
-/** A node of the graph. */
-export interface Node {
+/** Location of a tensor's data in another file. */
+const EXTERNAL = 1
+
+/** A node of a graph, or of a branch inside it. */
+export interface Operation {
+  /** Name of the operator, such as `GroupQueryAttention`. */
+  kind: string
+  inputs: readonly string[]
+  outputs: readonly string[]
+  /** Attribute `axis`; absent if the node has none. */
+  axis?: number | undefined
+}
+
+/** A node of the graph, with its place in the file. */
+export interface Node extends Operation {
   /** Offset of the node in the file. */
   from: number
-  kind: string
   domain: string
-  inputs: string[]
-  outputs: string[]
   /** Attributes that are integers; all others are `null`. */
   attributes: Map<string, number | null>
-  /** `true` if the node has branches or a loop, which may use any tensor. */
-  hasGraphs: boolean
+  /** Branches or the body of a loop, which may use any tensor. */
+  branches: { nodes: Node[]; outputs: string[] }[]
 }
 
 /** A constant of the graph. */
@@ -53,63 +75,93 @@ export interface GraphFile {
   ports: Set<string>
 }
 
-const decoder = new TextDecoder()
-const integer = (bytes: Uint8Array): number => readNumber(bytes, 0)?.value ?? 0
-
 /** Reads a model file. An invalid file gives no nodes. */
 export async function readGraphFile(files: GraphFiles): Promise<GraphFile> {
   const { model } = files
   const window = createWindow(model)
   const found: GraphFile = { opset: 0, nodes: [], constants: new Map(), ports: new Set() }
-  const addPart = async (field: Field): Promise<void> => {
+  for await (const { number, from, to } of fieldsOfFile(window, 0, model.size)) {
+    if (number !== MODEL.opset) continue
+    const opset = await window.read(from, to)
+    const [version] = valuesOf(opset, OPSET.version)
+    if ((textsOf(opset, OPSET.domain)[0] ?? '') === '')
+      found.opset = version ? toInteger(version) : 0
+  }
+  for await (const field of fieldsOfGraph(window, model.size)) {
     const { number, from, to } = field
     if (number === GRAPH.node) found.nodes.push(parseNode(await window.read(from, to), from))
     if (number === GRAPH.initializer) {
       const { name, ...constant } = await readConstant(files, window, field)
       found.constants.set(name, constant)
     }
-    if (number === GRAPH.input || number === GRAPH.output) {
-      found.ports.add(textOf(await window.read(from, to), VALUE_NAME))
-    }
-  }
-  for await (const field of fieldsOfFile(window, 0, model.size)) {
-    if (field.number === MODEL_OPSET) {
-      const opset = await window.read(field.from, field.to)
-      if (textOf(opset, OPSET.domain) === '') found.opset = integer(valueOf(opset, OPSET.version))
-    }
-    if (field.number !== MODEL_GRAPH) continue
-    for await (const part of fieldsOfFile(window, field.from, field.to)) await addPart(part)
+    if (number === GRAPH.input || number === GRAPH.output)
+      found.ports.add(nameOf(await window.read(from, to)))
   }
   return found
 }
 
-function parseNode(bytes: Uint8Array, from: number): Node {
-  const node: Node = {
-    from,
-    kind: textOf(bytes, NODE.kind),
-    domain: textOf(bytes, NODE.domain),
-    inputs: [],
-    outputs: [],
-    attributes: new Map(),
-    hasGraphs: false,
-  }
+/**
+ * Resolves with all nodes, those in branches before the node that has these; empty if the file is
+ * not an ONNX file. They show which kind of attention an export uses, which its inputs do not.
+ */
+export async function readOperations(model: Blob): Promise<Operation[]> {
+  const file = createWindow(model)
+  const nodes: Node[] = []
+  for await (const { number, from, to } of fieldsOfGraph(file, model.size))
+    if (number === GRAPH.node) nodes.push(parseNode(await file.read(from, to)))
+  return nodes.flatMap(withBranches)
+}
+
+const withBranches = (node: Node): Node[] => [
+  ...node.branches.flatMap(({ nodes }) => nodes.flatMap(withBranches)),
+  node,
+]
+
+function parseNode(bytes: Uint8Array, from = 0): Node {
+  const [inputs, outputs]: [string[], string[]] = [[], []]
+  const attributes: Node['attributes'] = new Map()
+  const node: Node = { from, kind: '', domain: '', inputs, outputs, attributes, branches: [] }
   for (const { number, from: start, to } of fieldsOf(bytes)) {
     const value = bytes.subarray(start, to)
-    if (number === NODE.input) node.inputs.push(decoder.decode(value))
-    if (number === NODE.output) node.outputs.push(decoder.decode(value))
-    if (number !== NODE.attribute) continue
-    const numbers = [...fieldsOf(value)].map((field) => field.number)
-    const isInteger = numbers.includes(ATTRIBUTE.integer)
-    const content = isInteger ? integer(valueOf(value, ATTRIBUTE.integer)) : null
-    node.attributes.set(textOf(value, ATTRIBUTE.name), content)
-    node.hasGraphs ||= numbers.includes(ATTRIBUTE.graph) || numbers.includes(ATTRIBUTE.graphs)
+    if (number === NODE.input) inputs.push(decoder.decode(value))
+    else if (number === NODE.output) outputs.push(decoder.decode(value))
+    else if (number === NODE.kind) node.kind = decoder.decode(value)
+    else if (number === NODE.domain) node.domain = decoder.decode(value)
+    else if (number === NODE.attribute) addAttribute(node, value)
   }
   return node
 }
 
+function addAttribute(node: Node, bytes: Uint8Array): void {
+  let name = ''
+  let integer: number | null = null
+  for (const { number, from, to } of fieldsOf(bytes)) {
+    const value = bytes.subarray(from, to)
+    if (number === ATTRIBUTE.name) name = decoder.decode(value)
+    else if (number === ATTRIBUTE.integer) integer = toInteger(value)
+    else if (number === ATTRIBUTE.graph || number === ATTRIBUTE.graphs) {
+      const nodes = valuesOf(value, GRAPH.node).map((inner) => parseNode(inner))
+      node.branches.push({ nodes, outputs: valuesOf(value, GRAPH.output).map(nameOf) })
+    }
+  }
+  node.attributes.set(name, integer)
+  if (name === 'axis' && integer !== null) node.axis = integer
+}
+
+const decoder = new TextDecoder()
+
+const nameOf = (value: Uint8Array): string => textsOf(value, VALUE.name)[0] ?? ''
+
+/** Decodes a varint. A negative number is written as 2^64 more, in ten bytes. */
+function toInteger(bytes: Uint8Array): number {
+  if (bytes.length < 10) return readNumber(bytes, 0)?.value ?? 0
+  const whole = bytes.reduceRight((rest, byte) => rest * 128n + BigInt(byte & 127), 0n)
+  return Number(BigInt.asIntN(64, whole))
+}
+
 async function readConstant(
   { model, externalData }: GraphFiles,
-  window: ReturnType<typeof createWindow>,
+  window: Window,
   { from, to }: Field,
 ): Promise<Constant & { name: string }> {
   let name = ''
@@ -121,10 +173,9 @@ async function readConstant(
     if (![TENSOR.name, TENSOR.type, TENSOR.external].includes(field.number)) continue
     const value = await window.read(field.from, field.to)
     if (field.number === TENSOR.name) name = decoder.decode(value)
-    if (field.number === TENSOR.type) type = integer(value)
-    if (field.number === TENSOR.external) {
-      place.set(textOf(value, ENTRY.key), textOf(value, ENTRY.value))
-    }
+    if (field.number === TENSOR.type) type = toInteger(value)
+    if (field.number === TENSOR.external)
+      place.set(textsOf(value, ENTRY.key)[0] ?? '', textsOf(value, ENTRY.value)[0] ?? '')
   }
   const file = externalData.find(({ path }) => path === place.get('location'))
   if (file && place.has('length')) {
@@ -134,10 +185,131 @@ async function readConstant(
   return { name, from, type, data }
 }
 
-/** Returns the bytes of a message's field; empty if it has none. */
-function valueOf(bytes: Uint8Array, wanted: number): Uint8Array {
-  const found = [...fieldsOf(bytes)].find(({ number }) => number === wanted)
-  return found ? bytes.subarray(found.from, found.to) : new Uint8Array(0)
+/** Returns the fields of a tensor whose elements are in the file of that path. */
+export const externalFields = (path: string, offset: number, length: number): Fields => [
+  ...Object.entries({ location: path, offset: `${offset}`, length: `${length}` }).map(
+    ([key, value]): Fields[number] => [
+      TENSOR.external,
+      [
+        [ENTRY.key, key],
+        [ENTRY.value, value],
+      ],
+    ],
+  ),
+  [TENSOR.location, EXTERNAL],
+]
+
+/** Returns a node to write. `more` are its attributes and its domain. */
+export const nodeField = (
+  kind: string,
+  inputs: readonly string[],
+  outputs: readonly string[],
+  more: Fields = [],
+): Fields[number] => [
+  GRAPH.node,
+  [
+    ...inputs.map((name) => [NODE.input, name] as const),
+    ...outputs.map((name) => [NODE.output, name] as const),
+    [NODE.kind, kind],
+    ...more,
+  ],
+]
+
+/** Returns a constant to write. `more` says where its elements are. */
+export const constantField = (
+  name: string,
+  type: number,
+  dims: readonly number[],
+  more: Fields,
+): Fields[number] => [
+  GRAPH.initializer,
+  [
+    ...dims.map((size) => [TENSOR.dims, size] as const),
+    [TENSOR.type, type],
+    [TENSOR.name, name],
+    ...more,
+  ],
+]
+
+// Removes from a graph what the wanted outputs do not need. The runtime computes all outputs of a
+// graph, also those that a run does not ask for.
+
+/**
+ * Resolves with the model without its other outputs, and without the nodes that only they need. A model
+ * that has no other outputs, or none of the wanted ones, stays unchanged.
+ */
+export async function pruneGraph(model: Blob, wanted: ReadonlySet<string>): Promise<Blob> {
+  const window = createWindow(model)
+  const nodes: Node[] = []
+  const outputs = new Map<number, string>()
+  for await (const { number, from, to } of fieldsOfGraph(window, model.size)) {
+    if (number === GRAPH.node) nodes.push(parseNode(await window.read(from, to), from))
+    if (number === GRAPH.output) outputs.set(from, nameOf(await window.read(from, to)))
+  }
+  const others = Array.from(outputs).filter(([, name]) => !wanted.has(name))
+  if (others.length === 0 || others.length === outputs.size) return model
+
+  const needed = findNeeded(nodes, wanted)
+  const dropped = new Set([
+    ...others.map(([from]) => from),
+    ...nodes.filter((node) => !needed.has(node)).map(({ from }) => from),
+  ])
+  return rewriteGraph(model, async ({ from }) => (dropped.has(from) ? [] : null))
 }
 
-const textOf = (bytes: Uint8Array, field: number): string => decoder.decode(valueOf(bytes, field))
+/** Returns the nodes from which the wanted tensors are computed. */
+function findNeeded(nodes: readonly Node[], wanted: ReadonlySet<string>): ReadonlySet<Node> {
+  const producers = new Map(
+    nodes.flatMap((node) => node.outputs.map((name) => [name, node] as const)),
+  )
+  // An optional input or output that is left out has no name.
+  producers.delete('')
+  const needed = new Set<Node>()
+  const pending = [...wanted]
+  for (let name = pending.pop(); name !== undefined; name = pending.pop()) {
+    const producer = producers.get(name)
+    if (!producer || needed.has(producer)) continue
+    needed.add(producer)
+    pending.push(...readsOf(producer))
+  }
+  return needed
+}
+
+/** Returns all names that a node reads itself, or that its branches may take from around them. */
+const readsOf = ({ inputs, branches }: Node): string[] => [
+  ...inputs,
+  ...branches.flatMap(({ nodes, outputs }) => [...nodes.flatMap(readsOf), ...outputs]),
+]
+
+// Separates a single-file model into its graph and its weights. The weights are not read: they
+// become external data that refers to the same file. The runtime loads a graph as a whole and holds
+// several copies of it, but loads external data tensor by tensor.
+
+/** Size in bytes below which tensors stay inside: the runtime needs some to parse the graph. */
+const MAX_INLINE_TENSOR_BYTES = 64 * 2 ** 10
+
+/** Path of the external data, which no exported file uses. */
+const WEIGHTS_PATH = '.weights'
+
+/**
+ * Separates the weights. A model without large tensors, or an invalid file, stays unchanged. The
+ * external data is the model file itself, which the graph now refers to.
+ */
+export async function separateWeights(
+  model: Blob,
+): Promise<{ graph: Blob; externalData: { path: string; data: Blob }[] }> {
+  let found = false
+  const isLarge = ({ from, to }: Field): boolean => to - from >= MAX_INLINE_TENSOR_BYTES
+  const graph = await rewriteGraph(model, async (tensor, window) => {
+    if (tensor.number !== GRAPH.initializer || !isLarge(tensor)) return null
+    const rewritten = await rewriteMessage(model, window, tensor, async (field) => {
+      if (field.number !== TENSOR.raw || !isLarge(field)) return null
+      found = true
+      return encode(externalFields(WEIGHTS_PATH, field.from, field.to - field.from))
+    })
+    return message(GRAPH.initializer, rewritten)
+  })
+  return found
+    ? { graph, externalData: [{ path: WEIGHTS_PATH, data: model }] }
+    : { graph: model, externalData: [] }
+}

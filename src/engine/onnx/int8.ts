@@ -5,9 +5,20 @@
  */
 import { getDeviceMemoryBytes } from '../../device/capabilities.ts'
 import { loadingCancelled } from '../failure.ts'
-import { GRAPH, type GraphFile, type Node, readGraphFile } from './graph-file.ts'
+import {
+  ATTRIBUTE,
+  constantField,
+  externalFields,
+  GRAPH,
+  type GraphFile,
+  type Node,
+  NODE,
+  nodeField,
+  readGraphFile,
+  TENSOR,
+} from './graph-file.ts'
 import type { GraphFiles } from './model-files.ts'
-import { createWindow, message, MODEL_GRAPH, rewriteMessage, varint } from './protobuf.ts'
+import { encode, type Fields, rewriteGraph } from './protobuf.ts'
 
 /** Path of the new weights, which no exported file uses. */
 const WEIGHTS_PATH = '.int8-weights'
@@ -27,21 +38,34 @@ export async function convertToInt8(
   const matrices = new Map(products.map(({ weights, matrix }) => [weights, matrix]))
   const bytes = [...matrices.values()].reduce((sum, { rows, columns }) => sum + rows * columns, 0)
   if (products.length === 0 || bytes > maxBytes) return files
-  const constants: BlobPart[] = sharedConstants(graph.opset)
+  const constants = sharedConstants(graph.opset)
   const integers: BlobPart[] = []
   let offset = 0
   for (const [weights, matrix] of matrices) {
     if (signal.aborted) throw loadingCancelled()
     const { rows, columns } = matrix
     const { scales, parts } = await convertMatrix(matrix)
+    const names = namesOfWeights(weights)
+    const place = externalFields(WEIGHTS_PATH, offset, rows * columns)
     constants.push(
-      scalesConstant(weights, scales),
-      integersConstant(weights, [rows, columns], WEIGHTS_PATH, offset),
+      inline(names.scales, 'float32', [columns], scales),
+      constantField(names.integers, ELEMENT.int8, [rows, columns], place),
     )
     integers.push(...parts)
     offset += rows * columns
   }
-  const model = await rewriteGraph(files.model, graph, products, constants)
+  // The products are replaced, the new constants are added, and unused ones are removed.
+  const removed = findUnused(graph, products)
+  const replaced = replaceProducts(products, graph.opset)
+  const model = await rewriteGraph(
+    files.model,
+    async ({ number, from }) => {
+      if (number === GRAPH.initializer && removed.has(from)) return []
+      const nodes = replaced.get(from)
+      return nodes ? encode(nodes) : null
+    },
+    encode(constants),
+  )
   const converted = { path: WEIGHTS_PATH, data: new Blob(integers) }
   return { model, externalData: [...files.externalData, converted] }
 }
@@ -82,29 +106,10 @@ async function convertMatrix(
 const readBytes = async (file: Blob): Promise<Uint8Array<ArrayBuffer>> =>
   new Uint8Array(await file.arrayBuffer())
 
-/** Replaces the products, adds the new constants and removes those that are no longer used. */
-async function rewriteGraph(
-  model: Blob,
-  graph: GraphFile,
-  products: readonly Product[],
-  constants: readonly BlobPart[],
-): Promise<Blob> {
-  const window = createWindow(model)
-  const unused = [...findUnused(graph, products)].flatMap((name) => graph.constants.get(name) ?? [])
-  const removed = new Set(unused.map(({ from }) => from))
-  const replaced = encodeProducts(products, graph.opset)
-  return rewriteMessage(model, window, { from: 0, to: model.size }, async (field) => {
-    if (field.number !== MODEL_GRAPH) return null
-    const inner = await rewriteMessage(model, window, field, async ({ number, from }) => {
-      if (number === GRAPH.initializer && removed.has(from)) return []
-      return replaced.get(from) ?? null
-    })
-    return message(MODEL_GRAPH, new Blob([inner, ...constants]))
-  })
-}
+// Writes the nodes and constants that replace a product with block-quantized weights.
 
 /** Returns the nodes that take the place of each product, by the product's offset in the file. */
-function encodeProducts(products: readonly Product[], opset: number): Map<number, BlobPart[]> {
+function replaceProducts(products: readonly Product[], opset: number): Map<number, Fields> {
   const quantized = new Set<string>()
   return new Map(
     products.map(({ node, input, weights, output }) => {
@@ -115,42 +120,8 @@ function encodeProducts(products: readonly Product[], opset: number): Map<number
   )
 }
 
-// Writes the nodes and constants that replace a product with block-quantized weights.
-
-/** Fields of a protobuf message, by their numbers in onnx.proto. */
-type Fields = readonly (readonly [number: number, value: number | string | Uint8Array | Fields])[]
-
-const GRAPH_NODE = 1
-const GRAPH_INITIALIZER = 5
-const NODE = { input: 1, output: 2, kind: 4, attribute: 5, domain: 7 }
-const ATTRIBUTE = { name: 1, integers: 8, type: 20 }
-const TENSOR = { dims: 1, type: 2, name: 8, raw: 9, external: 13, location: 14 }
-const ENTRY = { key: 1, value: 2 }
 /** Type of an attribute that is a list of integers. */
 const INTEGERS = 7
-/** Location of a tensor's data in another file. */
-const EXTERNAL = 1
-
-const encoder = new TextEncoder()
-
-function encode(fields: Fields): Uint8Array<ArrayBuffer> {
-  const bytes: number[] = []
-  for (const [number, value] of fields) {
-    if (typeof value === 'number') {
-      bytes.push(...varint(number * 8), ...varint(value))
-      continue
-    }
-    const content =
-      typeof value === 'string'
-        ? encoder.encode(value)
-        : value instanceof Uint8Array
-          ? value
-          : encode(value)
-    bytes.push(...varint(number * 8 + 2), ...varint(content.length))
-    for (const byte of content) bytes.push(byte)
-  }
-  return Uint8Array.from(bytes)
-}
 
 /** Prefix of the names of new tensors, which no export uses. */
 const PREFIX = 'inorigin/'
@@ -180,21 +151,11 @@ const MINUS_ONE = Uint8Array.from([...Array<number>(9).fill(0xff), 1])
 /** Version of the standard operators from which reductions take their axes as an input. */
 const AXES_INPUT_OPSET = 18
 
-function writeNode(
-  kind: string,
-  inputs: readonly string[],
-  output: string,
-  more: Fields = [],
-): Uint8Array<ArrayBuffer> {
-  const named: Fields = inputs.map((name) => [NODE.input, name])
-  return encode([[GRAPH_NODE, [...named, [NODE.output, output], [NODE.kind, kind], ...more]]])
-}
-
 /**
- * Encodes nodes that quantize each row of a product's input by itself: its greatest magnitude
+ * Returns nodes that quantize each row of a product's input by itself: its greatest magnitude
  * becomes 127, and 0 becomes 128. So the result of a row does not depend on the rows beside it.
  */
-function quantizeRows(input: string, opset: number): Uint8Array<ArrayBuffer>[] {
+function quantizeRows(input: string, opset: number): Fields {
   const { integers, greatest } = namesOfInput(input)
   const at = (step: string): string => `${greatest}/${step}`
   const axes: Fields = [
@@ -202,100 +163,45 @@ function quantizeRows(input: string, opset: number): Uint8Array<ArrayBuffer>[] {
     [ATTRIBUTE.integers, MINUS_ONE],
     [ATTRIBUTE.type, INTEGERS],
   ]
-  const reduce =
-    opset < AXES_INPUT_OPSET
-      ? writeNode('ReduceMax', [at('magnitude')], at('row'), [[NODE.attribute, axes]])
-      : writeNode('ReduceMax', [at('magnitude'), SHARED.axis], at('row'))
   return [
-    writeNode('Abs', [input], at('magnitude')),
-    reduce,
+    nodeField('Abs', [input], [at('magnitude')]),
+    opset < AXES_INPUT_OPSET
+      ? nodeField('ReduceMax', [at('magnitude')], [at('row')], [[NODE.attribute, axes]])
+      : nodeField('ReduceMax', [at('magnitude'), SHARED.axis], [at('row')]),
     // A row of zeros must not be divided by 0.
-    writeNode('Max', [at('row'), SHARED.least], greatest),
-    writeNode('Div', [input, greatest], at('ratio')),
-    writeNode('QuantizeLinear', [at('ratio'), SHARED.step, SHARED.zeroPoint], integers),
+    nodeField('Max', [at('row'), SHARED.least], [greatest]),
+    nodeField('Div', [input, greatest], [at('ratio')]),
+    nodeField('QuantizeLinear', [at('ratio'), SHARED.step, SHARED.zeroPoint], [integers]),
   ]
 }
 
-/** Encodes the nodes that multiply a quantized input by 8-bit weights. */
-function multiply(input: string, weights: string, output: string): Uint8Array<ArrayBuffer>[] {
+/** Returns the nodes that multiply a quantized input by 8-bit weights. */
+function multiply(input: string, weights: string, output: string): Fields {
   const { integers, greatest } = namesOfInput(input)
   const { integers: matrix, scales } = namesOfWeights(weights)
   const relative = `${PREFIX}${output}/relative`
+  const inputs = [integers, matrix, SHARED.step, scales, SHARED.zeroPoint]
   return [
-    writeNode(
-      'MatMulIntegerToFloat',
-      [integers, matrix, SHARED.step, scales, SHARED.zeroPoint],
-      relative,
-      [[NODE.domain, 'com.microsoft']],
-    ),
-    writeNode('Mul', [relative, greatest], output),
+    nodeField('MatMulIntegerToFloat', inputs, [relative], [[NODE.domain, 'com.microsoft']]),
+    nodeField('Mul', [relative, greatest], [output]),
   ]
 }
 
-type ElementType = keyof typeof ELEMENT
-
-const initializer = (
-  name: string,
-  type: ElementType,
-  dims: readonly number[],
-  more: Fields,
-): Uint8Array<ArrayBuffer> =>
-  encode([
-    [
-      GRAPH_INITIALIZER,
-      [
-        ...dims.map((size) => [TENSOR.dims, size] as const),
-        [TENSOR.type, ELEMENT[type]],
-        [TENSOR.name, name],
-        ...more,
-      ],
-    ],
-  ])
-
 const inline = (
   name: string,
-  type: ElementType,
+  type: keyof typeof ELEMENT,
   dims: readonly number[],
   { buffer }: { buffer: ArrayBuffer },
-) => initializer(name, type, dims, [[TENSOR.raw, new Uint8Array(buffer)]])
+): Fields[number] =>
+  constantField(name, ELEMENT[type], dims, [[TENSOR.raw, new Uint8Array(buffer)]])
 
-/** Encodes the constants that all converted products share. */
-const sharedConstants = (opset: number): Uint8Array<ArrayBuffer>[] => [
+/** Returns the constants that all converted products share. */
+const sharedConstants = (opset: number): Fields[number][] => [
   ...(opset < AXES_INPUT_OPSET ? [] : [inline(SHARED.axis, 'int64', [1], BigInt64Array.of(-1n))]),
   inline(SHARED.least, 'float32', [], Float32Array.of(1e-20)),
   inline(SHARED.step, 'float32', [], Float32Array.of(1 / 127)),
   inline(SHARED.zeroPoint, 'uint8', [], Uint8Array.of(128)),
 ]
-
-/** Encodes the constant with the scales of the columns. */
-const scalesConstant = (weights: string, scales: Float32Array<ArrayBuffer>) =>
-  inline(namesOfWeights(weights).scales, 'float32', [scales.length], scales)
-
-/** Encodes the constant with the integers, which are in the file of that path. */
-function integersConstant(
-  weights: string,
-  [rows, columns]: readonly [rows: number, columns: number],
-  path: string,
-  offset: number,
-): Uint8Array<ArrayBuffer> {
-  const place = { location: path, offset: `${offset}`, length: `${rows * columns}` }
-  const entries = Object.entries(place).map(
-    ([key, value]) =>
-      [
-        TENSOR.external,
-        [
-          [ENTRY.key, key],
-          [ENTRY.value, value],
-        ],
-      ] as const,
-  )
-  return initializer(
-    namesOfWeights(weights).integers,
-    'int8',
-    [rows, columns],
-    [...entries, [TENSOR.location, EXTERNAL]],
-  )
-}
 
 // Turns weights that are quantized in blocks into 8-bit integers with one scale per column.
 
@@ -447,7 +353,7 @@ const ATTRIBUTES = ['K', 'N', 'bits', 'block_size', 'accuracy_level']
 
 /** Returns the products that can be converted; none if the graph has branches or loops. */
 function findProducts(graph: GraphFile): Product[] {
-  if (graph.opset < MIN_OPSET || graph.nodes.some(({ hasGraphs }) => hasGraphs)) return []
+  if (graph.opset < MIN_OPSET || graph.nodes.some(({ branches }) => branches.length > 0)) return []
   return graph.nodes.flatMap((node) => toProduct(graph, node) ?? [])
 }
 
@@ -481,12 +387,11 @@ function toProduct(graph: GraphFile, node: Node): Product | null {
   }
 }
 
-/** Returns the constants that only the products use. */
+/** Returns the offsets of the constants that only the products use. */
 function findUnused({ nodes, constants, ports }: GraphFile, products: readonly Product[]) {
   const converted = new Set(products.map(({ node }) => node))
   const used = new Set(nodes.flatMap((node) => (converted.has(node) ? [] : node.inputs)))
   const released = products.flatMap(({ node }) => node.inputs)
-  return new Set(
-    released.filter((name) => constants.has(name) && !used.has(name) && !ports.has(name)),
-  )
+  const unused = released.filter((name) => !used.has(name) && !ports.has(name))
+  return new Set(unused.map((name) => constants.get(name)?.from))
 }

@@ -24,33 +24,32 @@ export interface Field {
   to: number
 }
 
-/** Reader of a file that buffers one window of bytes. */
-export interface Window {
-  /** Resolves with the bytes of the range, cut at the end of the file. */
-  read(from: number, to: number): Promise<Uint8Array>
-}
-
 /** The part of a Blob that reading needs. A file on disk has it as well. */
 export interface Sliceable {
   size: number
   slice(from: number, to: number): { arrayBuffer(): Promise<ArrayBuffer> }
 }
 
+/** Reader of a file that buffers one window of bytes. */
+export type Window = ReturnType<typeof createWindow>
+
 /** Creates a buffering reader of a file. */
-export function createWindow(file: Sliceable): Window {
+export function createWindow(file: Sliceable) {
   const isWhole = file.size <= MAX_WHOLE_FILE_BYTES
   let start = 0
   let bytes = new Uint8Array(0)
-  const read: Window['read'] = async (from, to) => {
-    const last = Math.min(to, file.size)
-    if (from < start || last > start + bytes.length) {
-      start = isWhole ? 0 : from
-      const end = isWhole ? file.size : Math.max(last, from + WINDOW_BYTES)
-      bytes = new Uint8Array(await file.slice(start, end).arrayBuffer())
-    }
-    return bytes.subarray(from - start, last - start)
+  return {
+    /** Resolves with the bytes of the range, cut at the end of the file. */
+    async read(from: number, to: number): Promise<Uint8Array> {
+      const last = Math.min(to, file.size)
+      if (from < start || last > start + bytes.length) {
+        start = isWhole ? 0 : from
+        const end = isWhole ? file.size : Math.max(last, from + WINDOW_BYTES)
+        bytes = new Uint8Array(await file.slice(start, end).arrayBuffer())
+      }
+      return bytes.subarray(from - start, last - start)
+    },
   }
-  return { read }
 }
 
 /** Maximum size in bytes of a field's head: a tag and a length, each of up to ten bytes. */
@@ -86,6 +85,18 @@ export function* fieldsOf(bytes: Uint8Array): Generator<Field> {
     at = field.to
   }
 }
+
+/** Returns the values of all fields with that number in a message. */
+export const valuesOf = (bytes: Uint8Array, wanted: number): Uint8Array[] =>
+  Array.from(fieldsOf(bytes))
+    .filter(({ number }) => number === wanted)
+    .map(({ from, to }) => bytes.subarray(from, to))
+
+const decoder = new TextDecoder()
+
+/** Returns the texts of all fields with that number in a message. */
+export const textsOf = (bytes: Uint8Array, wanted: number): string[] =>
+  valuesOf(bytes, wanted).map((text) => decoder.decode(text))
 
 /** Parses the field at an offset; `null` if it is invalid. `to` may be beyond the given bytes. */
 function readField(bytes: Uint8Array, at: number): Field | null {
@@ -139,11 +150,51 @@ export async function rewriteMessage(
   return new Blob([...parts, file.slice(kept, to)])
 }
 
+/** Resolves with the model file, in whose graph `replace` and `added` changed the fields. */
+export const rewriteGraph = (
+  model: Blob,
+  replace: (field: Field, window: Window) => Promise<BlobPart[] | null>,
+  added: readonly BlobPart[] = [],
+): Promise<Blob> => {
+  const window = createWindow(model)
+  return rewriteMessage(model, window, { from: 0, to: model.size }, async (field) => {
+    if (field.number !== MODEL_GRAPH) return null
+    const graph = await rewriteMessage(model, window, field, (part) => replace(part, window))
+    return message(MODEL_GRAPH, new Blob([graph, ...added]))
+  })
+}
+
+/** Fields of a message to write, by their numbers. */
+export type Fields = readonly (readonly [
+  number: number,
+  value: number | string | Uint8Array<ArrayBuffer> | Fields,
+])[]
+
+const encoder = new TextEncoder()
+
+/** Encodes fields, in pieces. */
+export function encode(fields: Fields): Uint8Array<ArrayBuffer>[] {
+  return fields.flatMap(([number, value]) => {
+    if (typeof value === 'number') return [Uint8Array.of(...varint(number * 8), ...varint(value))]
+    const pieces =
+      typeof value === 'string'
+        ? [encoder.encode(value)]
+        : value instanceof Uint8Array
+          ? [value]
+          : encode(value)
+    const size = pieces.reduce((sum, { length }) => sum + length, 0)
+    return [headOf(number, size), ...pieces]
+  })
+}
+
 /** Encodes a length-delimited field. */
 export const message = (number: number, bytes: Blob): BlobPart[] => [
-  new Uint8Array([...varint(number * 8 + BYTES), ...varint(bytes.size)]),
+  headOf(number, bytes.size),
   bytes,
 ]
+
+const headOf = (number: number, size: number): Uint8Array<ArrayBuffer> =>
+  Uint8Array.of(...varint(number * 8 + BYTES), ...varint(size))
 
 /** Encodes a varint: seven bits a byte, the lowest first. */
 export function varint(value: number): number[] {
@@ -151,73 +202,5 @@ export function varint(value: number): number[] {
   for (let rest = value; ; rest = Math.floor(rest / 128)) {
     if (rest < 128) return [...bytes, rest]
     bytes.push((rest % 128) + 128)
-  }
-}
-
-// Reads the nodes of a model file without its weights. They show which kind of attention an export
-// uses, which its inputs do not.
-
-/** One node of a graph, or of a branch inside it. */
-export interface Operation {
-  /** Name of the operator, such as `GroupQueryAttention`. */
-  kind: string
-  inputs: readonly string[]
-  outputs: readonly string[]
-  /** Attribute `axis`; absent if the node has none. */
-  axis?: number | undefined
-}
-
-/** Numbers of the fields that are read, from onnx.proto. */
-const GRAPH_NODE = 1
-const NODE = { input: 1, output: 2, kind: 4, attribute: 5 }
-const ATTRIBUTE = { name: 1, integer: 3, graph: 6, graphs: 11 }
-
-/** Resolves with all nodes; empty if the file is not an ONNX file. It skips over weights. */
-export async function readOperations(model: Blob): Promise<Operation[]> {
-  const file = createWindow(model)
-  const found: Operation[] = []
-  for await (const { number, from, to } of fieldsOfGraph(file, model.size))
-    if (number === GRAPH_NODE) addOperation(await file.read(from, to), found)
-  return found
-}
-
-const text = new TextDecoder()
-
-function addOperation(bytes: Uint8Array, found: Operation[]): void {
-  const inputs: string[] = []
-  const outputs: string[] = []
-  let kind = ''
-  let axis: number | undefined
-  for (const { number, from, to } of fieldsOf(bytes)) {
-    const value = bytes.subarray(from, to)
-    if (number === NODE.input) inputs.push(text.decode(value))
-    else if (number === NODE.output) outputs.push(text.decode(value))
-    else if (number === NODE.kind) kind = text.decode(value)
-    else if (number === NODE.attribute) {
-      addBranches(value, found)
-      axis ??= readAxis(value)
-    }
-  }
-  found.push({ kind, inputs, outputs, axis })
-}
-
-/** Returns the value of the attribute `axis`; `undefined` for any other attribute. */
-function readAxis(attribute: Uint8Array): number | undefined {
-  const fields = [...fieldsOf(attribute)]
-  const name = fields.find(({ number }) => number === ATTRIBUTE.name)
-  if (!name || text.decode(attribute.subarray(name.from, name.to)) !== 'axis') return undefined
-  const integer = fields.find(({ number }) => number === ATTRIBUTE.integer)
-  // A negative number is written as 2^64 more; only small ones occur, so its lowest byte decides.
-  const { value } = (integer && readNumber(attribute, integer.from)) ?? { value: 0 }
-  return value < 128 ? value : ((attribute[integer?.from ?? 0] ?? 0) & 0x7f) - 128
-}
-
-function addBranches(attribute: Uint8Array, found: Operation[]): void {
-  for (const { number, from, to } of fieldsOf(attribute)) {
-    if (number !== ATTRIBUTE.graph && number !== ATTRIBUTE.graphs) continue
-    const graph = attribute.subarray(from, to)
-    for (const node of fieldsOf(graph)) {
-      if (node.number === GRAPH_NODE) addOperation(graph.subarray(node.from, node.to), found)
-    }
   }
 }

@@ -272,7 +272,7 @@ function scheduled(
         maxChunkTokens,
         maxBatchSize,
         open: () => decoder.open(),
-        step: (entries) => decoder.step(entries),
+        step: (batch) => decoder.step(batch),
         synchronize: () => decoder.synchronize(),
         close: () => decoder.close(),
         ...changes,

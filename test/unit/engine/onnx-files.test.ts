@@ -1,12 +1,15 @@
 /** Files and graphs of ONNX models. */
 import { readFile } from 'node:fs/promises'
 import { describe, expect, test } from 'vitest'
-import { separateWeights, type Session, toChunkedFile } from '../../../src/engine/onnx/runtime.ts'
+import { type Session, toChunkedFile } from '../../../src/engine/onnx/runtime.ts'
 import { readGraph, staysOnDevice } from '../../../src/engine/onnx/decoder/graph.ts'
-import { readOperations } from '../../../src/engine/onnx/protobuf.ts'
-import { readGraphFile } from '../../../src/engine/onnx/graph-file.ts'
+import {
+  pruneGraph,
+  readGraphFile,
+  readOperations,
+  separateWeights,
+} from '../../../src/engine/onnx/graph-file.ts'
 import { getModelFiles } from '../../../src/engine/onnx/model-files.ts'
-import { pruneGraph } from '../../../src/engine/onnx/pruned-graph.ts'
 import { onnxFile, onnxGraph, type Operator, type Port } from '../../support/onnx.ts'
 import { type Message, type Value, writeMessage } from '../../support/protobuf.ts'
 

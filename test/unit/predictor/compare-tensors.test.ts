@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { Operation } from '../../../src/engine/onnx/protobuf.ts'
+import type { Operation } from '../../../src/engine/onnx/graph-file.ts'
 import { findChoiceSource, type ChosenFrom } from '../../../src/predictor/chosen-from.ts'
 import { compareTensors } from '../../../src/predictor/gpu-check.ts'
 import type { RawTensor } from '../../../src/predictor/tensor.ts'

@@ -5,7 +5,7 @@
 import type { InferenceSession, Tensor } from 'onnxruntime-web'
 import { modelUnusable } from '../../failure.ts'
 import type { Session } from '../runtime.ts'
-import type { Operation } from '../protobuf.ts'
+import type { Operation } from '../graph-file.ts'
 import { AXES } from './positions.ts'
 
 /** A cache of the graph: the tensor `output` of a run is the `input` of the next run. */
