@@ -15,12 +15,12 @@ export type {
 } from './server.ts'
 export type { ImportOptions, ModelStorage, RepairOptions } from './model-storage.ts'
 export type { ErrorCode, ErrorDetails, ErrorKind } from './error.ts'
+export type { Dtype } from './catalog/hub/variants.ts'
 export type {
   AudioLayout,
   Binding,
   CatalogDocument as Catalog,
   CatalogInput,
-  Dtype,
   HubEntry,
   ImageLayout,
   Implementation,

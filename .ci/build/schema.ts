@@ -36,7 +36,7 @@ function describeFields(): Plugin {
 
 function described(code: string, id: string): string {
   const { program, comments } = parseSync(id, code)
-  const edits: { from: number; to: number; text: string }[] = []
+  const edits: { at: number; text: string }[] = []
   const add = (at: number, value: { start: number; end: number }, name = ''): void => {
     const comment = comments.findLast((one) => one.end <= at)
     if (!comment?.value.startsWith('*') || code.slice(comment.end, at).trim() !== '') return
@@ -44,9 +44,9 @@ function described(code: string, id: string): string {
       .replaceAll(/^\s*\*+ ?/gm, '')
       .replaceAll(/\s+/g, ' ')
       .trim()
-    const { start: from, end: to } = value
-    const schema = `v.pipe(${code.slice(from, to)}, v.description(${JSON.stringify(text)}))`
-    edits.push({ from, to, text: name + schema })
+    // Both ends are edited apart, since a schema may hold others.
+    edits.push({ at: value.start, text: `${name}v.pipe(` })
+    edits.push({ at: value.end, text: `, v.description(${JSON.stringify(text)}))` })
   }
   new Visitor({
     Property({ start, key, value, shorthand }) {
@@ -56,6 +56,6 @@ function described(code: string, id: string): string {
     },
   }).visit(program)
   return edits
-    .toSorted((one, other) => other.from - one.from)
-    .reduce((text, edit) => text.slice(0, edit.from) + edit.text + text.slice(edit.to), code)
+    .toSorted((one, other) => other.at - one.at)
+    .reduce((text, edit) => text.slice(0, edit.at) + edit.text + text.slice(edit.at), code)
 }

@@ -8,7 +8,7 @@ import {
   hasResources,
   sumResourceBytes,
 } from './memory-bytes.ts'
-import type { Entry, Implementation } from './schema.ts'
+import type { Entry, Implementation, Requirements } from './schema.ts'
 import { withUpstreamReasons } from './upstreams.ts'
 
 export type Preference = Device | 'auto'
@@ -20,27 +20,30 @@ export type Measurement =
   /** Difference of its outputs on the GPU from those on the CPU. It must not be used. */
   | { differs: string }
 
-/** Measurements by implementation id. Unmeasured ones are absent. */
-type Measurements = ReadonlyMap<string, Measurement>
-
-/** Reasons not to load implementations that the device could run, by id. */
-type Refusals = ReadonlyMap<string, string>
-
 export interface ImplementationChoice {
   implementation: Implementation
   reasons: Reason[]
 }
 
-type TagImplementations = Pick<Entry, 'tag' | 'implementations' | 'upstreams'>
+/** What a choice follows from. */
+type Question = [
+  entry: Pick<Entry, 'tag' | 'implementations' | 'upstreams'>,
+  capabilities: Capabilities,
+  preference?: Preference,
+  /** Measurements by implementation id. Unmeasured ones are absent. */
+  measured?: ReadonlyMap<string, Measurement>,
+  /** Reasons not to load implementations that the device could run, by id. */
+  refusals?: ReadonlyMap<string, string>,
+]
 
 interface Candidate {
   implementation: Implementation
   obstacles: string[]
   /** Rank of the device kind; 0 is the fastest. */
   rank: number
+  measurement: Measurement | undefined
   /** Milliseconds of a run: Infinity if it failed, `undefined` if it was not measured. */
   timeMs: number | undefined
-  failure?: string
 }
 
 /** Ratio of times up to which two are considered equal, since measurements fluctuate. */
@@ -54,46 +57,32 @@ const SOFTWARE_RANK = 2
  * measured, the fastest of the measured ones is chosen instead. Throws `unavailable` with the
  * obstacles of each one if none can run; the code is `gpu_untrusted` if the GPU is wrong for one.
  */
-export function chooseImplementation(
-  entry: TagImplementations,
-  capabilities: Capabilities,
-  preference: Preference = 'auto',
-  measured: Measurements = new Map(),
-  refusals: Refusals = new Map(),
-): ImplementationChoice {
-  const { chosen, reasons } = findImplementation(
-    entry,
-    capabilities,
-    preference,
-    measured,
-    refusals,
-  )
+export function chooseImplementation(...question: Question): ImplementationChoice {
+  const { chosen, reasons } = findImplementation(...question)
   if (chosen) return { implementation: chosen, reasons }
+  const [entry, , , measured = new Map<string, Measurement>(), refusals] = question
   const all = withUpstreamReasons(entry, reasons).reasons
   const list = all.map(({ id, why }) => `${id}: ${why}`).join('. ')
   const isUntrusted = [...measured.values()].some((measurement) => 'differs' in measurement)
   throw new InoriginError('unavailable', `${entry.tag} cannot run on this device. ${list}.`, {
-    code: isUntrusted ? 'gpu_untrusted' : refusals.size > 0 ? 'load_crashed' : 'no_implementation',
+    code: isUntrusted ? 'gpu_untrusted' : refusals?.size ? 'load_crashed' : 'no_implementation',
     details: { tag: entry.tag, reasons: all },
   })
 }
 
 /** Chooses like {@link chooseImplementation}, but returns an absent `chosen` if none can run. */
-export function findImplementation(
-  entry: TagImplementations,
-  capabilities: Capabilities,
-  preference: Preference = 'auto',
-  measured: Measurements = new Map(),
-  refusals: Refusals = new Map(),
-): { chosen: Implementation | undefined; reasons: Reason[] } {
-  const candidates = toCandidates(entry, capabilities, preference, measured, refusals)
+export function findImplementation(...question: Question): {
+  chosen: Implementation | undefined
+  reasons: Reason[]
+} {
+  const candidates = toCandidates(...question)
   const best = findFastest(sortRunnable(candidates))
   const reasons = candidates.map((candidate): Reason => {
     const { implementation, obstacles, timeMs = Infinity } = candidate
     const { id, device } = implementation
     const why =
       candidate === best
-        ? describeChosen(candidate, capabilities)
+        ? describeChosen(candidate, question[1])
         : best && obstacles.length === 0
           ? describeRejected(candidate, best)
           : obstacles.join('; ')
@@ -108,56 +97,32 @@ export function findImplementation(
  * Returns the implementations that a measurement must compare, the default choice first. Software
  * GPUs are excluded unless there is nothing else.
  */
-export function listComparable(
-  entry: TagImplementations,
-  capabilities: Capabilities,
-  preference: Preference = 'auto',
-  refusals: Refusals = new Map(),
-  measured: Measurements = new Map(),
-): Implementation[] {
-  const candidates = toCandidates(entry, capabilities, preference, measured, refusals)
-  return selectComparable(sortRunnable(candidates)).map(({ implementation }) => implementation)
-}
+export const listComparable = (...question: Question): Implementation[] =>
+  selectComparable(sortRunnable(toCandidates(...question))).map((one) => one.implementation)
 
 const toCandidates = (
-  { implementations }: TagImplementations,
-  capabilities: Capabilities,
-  preference: Preference,
-  measured: Measurements,
-  refusals: Refusals,
+  ...[{ implementations }, capabilities, preference, measured, refusals]: Question
 ): Candidate[] =>
   implementations.map((implementation) => {
-    const measurement = measured.get(implementation.id)
-    const refusal = refusals.get(implementation.id)
-    return {
-      implementation,
-      obstacles: [
-        ...listObstacles(implementation, capabilities, preference),
-        ...(measurement && 'differs' in measurement ? [describeDifference(measurement)] : []),
-        ...(refusal === undefined ? [] : [refusal]),
-      ],
-      rank: toRank(implementation.device, capabilities),
-      timeMs: measurement && toTimeMs(measurement),
-      ...(measurement && 'failure' in measurement && { failure: measurement.failure }),
-    }
+    const { id, device } = implementation
+    const measurement = measured?.get(id)
+    const obstacles = listObstacles(implementation, capabilities, preference)
+    if (measurement && 'differs' in measurement)
+      obstacles.push(`the GPU computes wrong numbers for it: ${measurement.differs}`)
+    const refusal = refusals?.get(id)
+    if (refusal !== undefined) obstacles.push(refusal)
+    const gpuRank = capabilities.webgpu?.software ? SOFTWARE_RANK : 0
+    const rank = device === 'wasm' ? 1 : gpuRank
+    const ran = measurement && 'milliseconds' in measurement
+    const timeMs = ran ? measurement.milliseconds : measurement && Infinity
+    return { implementation, obstacles, rank, measurement, timeMs }
   })
-
-const describeDifference = ({ differs }: { differs: string }): string =>
-  `the GPU computes wrong numbers for it: ${differs}`
-
-const toTimeMs = (measurement: Measurement): number =>
-  'milliseconds' in measurement ? measurement.milliseconds : Infinity
 
 /** Returns the candidates that can run, the fastest kind first. */
 const sortRunnable = (candidates: readonly Candidate[]): Candidate[] =>
   candidates
     .filter(({ obstacles }) => obstacles.length === 0)
     .toSorted((one, other) => one.rank - other.rank)
-
-function toRank(device: Device, { webgpu }: Capabilities): number {
-  if (device === 'wasm') return 1
-  return webgpu?.software ? SOFTWARE_RANK : 0
-}
 
 function selectComparable(fitting: readonly Candidate[]): Candidate[] {
   const least = fitting[0]?.rank ?? 0
@@ -190,21 +155,20 @@ function describeChosen(
   return `the GPU${name && ` (${name})`} meets all requirements${speed}`
 }
 
-function describeRejected({ rank, timeMs, failure }: Candidate, best: Candidate): string {
+function describeRejected({ rank, timeMs, measurement }: Candidate, best: Candidate): string {
   const { id } = best.implementation
   const { timeMs: bestTime = Infinity } = best
   if (rank === SOFTWARE_RANK && best.rank < SOFTWARE_RANK)
     return `it can run, but the GPU here is a software GPU, and ${id} is faster`
-  if (failure !== undefined) return `its test run failed here: ${failure}`
+  if (measurement && 'failure' in measurement)
+    return `its test run failed here: ${measurement.failure}`
   if (timeMs !== undefined && bestTime < Infinity) {
-    const than = `${formatMilliseconds(timeMs)} per run, and ${id} takes ${formatMilliseconds(bestTime)}`
-    return timeMs > bestTime * EQUAL_TIME_RATIO
-      ? `it can run but is slower here: it takes ${than}`
-      : `it can run but is no faster here: it takes ${than}`
+    const is = timeMs > bestTime * EQUAL_TIME_RATIO ? 'slower' : 'no faster'
+    const times = [timeMs, bestTime].map(formatMilliseconds)
+    return `it can run but is ${is} here: it takes ${times[0]} per run, and ${id} takes ${times[1]}`
   }
-  return rank === best.rank
-    ? `it can run, but ${id} comes first in the catalog; they were not compared here`
-    : `it can run, but ${id} uses a faster kind of device; they were not compared here`
+  const why = rank === best.rank ? 'comes first in the catalog' : 'uses a faster kind of device'
+  return `it can run, but ${id} ${why}; they were not compared here`
 }
 
 const formatMilliseconds = (milliseconds: number): string =>
@@ -222,7 +186,7 @@ const REPORTED_MEMORY_CAPS: readonly number[] = [8 * GIB, 32 * GIB]
 export function listObstacles(
   implementation: Implementation,
   capabilities: Capabilities,
-  preference: Device | 'auto' = 'auto',
+  preference: Preference = 'auto',
 ): string[] {
   const { device, requires = {} } = implementation
   const obstacles: string[] = []
@@ -247,10 +211,8 @@ export function listObstacles(
   return obstacles
 }
 
-type ImplementationRequirements = NonNullable<Implementation['requires']>
-
 function listGpuObstacles(
-  { features = [], limits = {} }: ImplementationRequirements,
+  { features = [], limits = {} }: Requirements,
   { webgpu, doubt, unsound = [] }: Capabilities,
 ): string[] {
   if (doubt === 'no-runtime') return ['this app was set up without WebGPU']
@@ -266,14 +228,14 @@ function listGpuObstacles(
     )
   const tooLow = Object.entries(limits)
     .filter(([name, least]) => !((webgpu.limits[name] ?? -1) >= least))
-    .map(([name, least]) => {
-      const has = webgpu.limits[name]
-      return `it needs ${name} of ${least} and the GPU has ${has ?? 'none'}`
-    })
+    .map(
+      ([name, least]) =>
+        `it needs ${name} of ${least} and the GPU has ${webgpu.limits[name] ?? 'none'}`,
+    )
   return [...lacking, ...tooLow]
 }
 
-function listWasmObstacles({ features = [] }: ImplementationRequirements, { wasm }: Capabilities) {
+function listWasmObstacles({ features = [] }: Requirements, { wasm }: Capabilities) {
   const has: Record<string, boolean> = { ...wasm }
   return features
     .filter((feature) => feature !== 'simd' && has[feature] !== true)

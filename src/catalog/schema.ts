@@ -4,7 +4,8 @@
  * the schema; `dist/catalog.schema.json` is the same schema as JSON Schema.
  */
 import * as v from 'valibot'
-import { SAMPLE_RATES } from '../values/elements.ts'
+import { ARRAYS, SAMPLE_RATES } from '../values/elements.ts'
+import { type Dtype, DTYPE_SUFFIXES } from './hub/variants.ts'
 import { type MlcRecord, mlcSchema, publishedMlcSchema } from './mlc/record-schema.ts'
 import { type Upstream, upstreamSchema } from './upstream-schema.ts'
 import {
@@ -83,26 +84,9 @@ const stepSchema: v.GenericSchema<Step> = variants
 
 // Defines the schema of a predictor's signature in a catalog.
 
-const PARAMETER_TYPES = [
-  'float16',
-  'float32',
-  'float64',
-  'int8',
-  'int16',
-  'int32',
-  'int64',
-  'uint8',
-  'uint16',
-  'uint32',
-  'uint64',
-  'bool',
-  'string',
-  'list',
-  'dict',
-  'image',
-  'binary',
-  'null',
-] as const
+const ARRAY_TYPES = Object.keys(ARRAYS) as (keyof typeof ARRAYS)[]
+const OTHER_TYPES = ['string', 'list', 'dict', 'image', 'binary', 'null'] as const
+const parameterTypeSchema = v.picklist([...ARRAY_TYPES, ...OTHER_TYPES])
 
 const enumerationSchema = v.array(
   v.strictObject({
@@ -113,26 +97,26 @@ const enumerationSchema = v.array(
   }),
 )
 
-const rangeSchema = v.strictObject({
-  /** Minimum, inclusive. */
-  min: v.optional(v.number()),
-  /** Maximum, inclusive. */
-  max: v.optional(v.number()),
-})
-
 const jsonSchema = v.record(v.string(), v.unknown())
 
 const inputParameterSchema = v.strictObject({
   /** Name of the parameter. */
   name: textSchema,
   /** Type of its values. */
-  type: v.picklist(PARAMETER_TYPES),
+  type: parameterTypeSchema,
   /** Purpose of the parameter. */
   description: optionalString,
   /** `true` if it may be omitted. It then needs a default value. */
   optional: optionalFlag,
   /** Bounds of a number. */
-  range: v.optional(rangeSchema),
+  range: v.optional(
+    v.strictObject({
+      /** Minimum, inclusive. */
+      min: v.optional(v.number()),
+      /** Maximum, inclusive. */
+      max: v.optional(v.number()),
+    }),
+  ),
   /** Named values that it accepts. */
   enumeration: v.optional(enumerationSchema),
   /** Value used if the parameter is omitted. */
@@ -145,7 +129,7 @@ const outputParameterSchema = v.strictObject({
   /** Name of the parameter. */
   name: textSchema,
   /** Type of its values. */
-  type: v.picklist(PARAMETER_TYPES),
+  type: parameterTypeSchema,
   /** Meaning of the output. */
   description: optionalString,
   /** Named values that it can have. */
@@ -154,23 +138,8 @@ const outputParameterSchema = v.strictObject({
   schema: v.optional(jsonSchema),
 })
 
-const signatureSchema = v.strictObject({
-  /** Input parameters. */
-  inputs: v.array(inputParameterSchema),
-  /** Output parameters. */
-  outputs: v.array(outputParameterSchema),
-})
-
-/** Input and output that hold the same state of a model, before and after a run. */
-const stateSchema = v.strictObject({
-  /** Input that takes the state. Its default is the tensor's shape filled with zeros. */
-  input: textSchema,
-  /** Output that returns the next state. */
-  output: textSchema,
-})
-
 /** Parameters of a predictor that turns texts into comparable vectors. */
-export const embeddingsSchema = v.strictObject({
+const embeddingsSchema = v.strictObject({
   /** Input that takes the texts. Every implementation must bind it with `text` and a `mask`. */
   input: textSchema,
   /** Output with one row of numbers for each text. */
@@ -188,12 +157,10 @@ export const embeddingsSchema = v.strictObject({
 
 // Defines the schema of an implementation: its files, requirements and tensor layouts.
 
-const RESOURCE_TYPES = ['onnx', 'data', 'tokenizer', 'config', 'wasm', 'mlc'] as const
-
 /** File with its URL, length and digest. */
-export const resourceSchema = v.strictObject({
+const resourceSchema = v.strictObject({
   /** Kind of file: graph, external weights, tokenizer, configuration, wasm module, or MLC file. */
-  type: v.picklist(RESOURCE_TYPES),
+  type: v.picklist(['onnx', 'data', 'tokenizer', 'config', 'wasm', 'mlc']),
   /** Absolute URL, or a URL relative to the catalog's own. */
   url: textSchema,
   /** Path within the implementation, such as `onnx/model.onnx`. */
@@ -212,7 +179,7 @@ export const resourceSchema = v.strictObject({
 })
 
 /** Requirements that a device must meet to run an implementation. */
-export const requirementsSchema = v.strictObject({
+const requirementsSchema = v.strictObject({
   /** WebGPU features, such as `shader-f16`; for `wasm`: `simd`, `threads`, `jspi`. */
   features: v.optional(v.array(textSchema)),
   /** Minimum values of WebGPU limits. */
@@ -221,23 +188,12 @@ export const requirementsSchema = v.strictObject({
   memory: optionalCount,
 })
 
-/** Padding beside an image that keeps its aspect ratio, with `fit: 'pad'`. */
-const paddingSchema = v.strictObject({
-  /** Side of the padding: after the image (right, bottom), before it, or both. Default: `end`. */
-  side: v.optional(v.picklist(['start', 'end', 'both'])),
-  /**
-   * Value of the padding as if it were a pixel, from 0 to 255, before it is normalized: one number,
-   * or one for each channel. Default: 0.
-   */
-  value: v.optional(v.array(v.number())),
-})
-
 /**
  * Conversion of an image to a tensor: resize, then `(value * scale - mean) / std` per channel. A
  * side that is not set follows from the other one by the aspect ratio. Without both sides, the image
  * keeps its own size.
  */
-export const imageLayoutSchema = v.strictObject({
+const imageLayoutSchema = v.strictObject({
   /** Width in pixels. Default: it follows from the height or is the image's own. */
   width: optionalCount,
   /** Height in pixels. Default: it follows from the width or is the image's own. */
@@ -264,7 +220,17 @@ export const imageLayoutSchema = v.strictObject({
    */
   fit: v.optional(v.picklist(['stretch', 'contain', 'cover', 'pad'])),
   /** Padding of `fit: 'pad'`. */
-  padding: v.optional(paddingSchema),
+  padding: v.optional(
+    v.strictObject({
+      /** Side of the padding: after the image (right, bottom), before it, or both. Default: `end`. */
+      side: v.optional(v.picklist(['start', 'end', 'both'])),
+      /**
+       * Value of the padding as if it were a pixel, from 0 to 255, before it is normalized: one
+       * number, or one for each channel. Default: 0.
+       */
+      value: v.optional(v.array(v.number())),
+    }),
+  ),
   /**
    * Filter that gives the same pixels as Pillow. Not possible with `rgba`. Default: the browser's
    * own, which differs between browsers.
@@ -275,7 +241,7 @@ export const imageLayoutSchema = v.strictObject({
 })
 
 /** Conversion of texts to token tensors: one row for each text, padded with zeros. */
-export const textLayoutSchema = v.strictObject({
+const textLayoutSchema = v.strictObject({
   /** Name of the tokenizer's resource, such as `tokenizer.json`. */
   tokenizer: pathSchema,
   /** Name of the attention mask tensor: 1 for a token, 0 for padding. */
@@ -287,7 +253,7 @@ export const textLayoutSchema = v.strictObject({
 })
 
 /** Conversion of sound to a tensor of mono samples from -1 to 1. */
-export const audioLayoutSchema = v.strictObject({
+const audioLayoutSchema = v.strictObject({
   /** Samples per second that the model expects, 1,000 to 768,000. */
   rate: v.pipe(countSchema, v.minValue(SAMPLE_RATES[0]), v.maxValue(SAMPLE_RATES[1])),
   /**
@@ -302,7 +268,7 @@ export const audioLayoutSchema = v.strictObject({
 })
 
 /** Mapping of a signature parameter to a tensor of the model. */
-export const bindingSchema = v.strictObject({
+const bindingSchema = v.strictObject({
   /** Name of the model's input or output. */
   tensor: textSchema,
   /** Tensor shape, with `null` for a dynamic dimension. Default: the model's own. */
@@ -320,7 +286,7 @@ export const bindingSchema = v.strictObject({
 })
 
 /** One way to run a tag: its files and requirements. */
-export const implementationSchema = v.strictObject({
+const implementationSchema = v.strictObject({
   /** Id that is unique within the tag, such as `fp32-webgpu`. */
   id: textSchema,
   /** Engine that runs it. */
@@ -338,20 +304,7 @@ export const implementationSchema = v.strictObject({
 })
 
 /** Precisions of weights, as used in the file names of exports on a hub. */
-export const DTYPES = [
-  'fp32',
-  'fp16',
-  'q8',
-  'int8',
-  'uint8',
-  'q4',
-  'q4f16',
-  'bnb4',
-  'q2',
-  'q2f16',
-  'q1',
-  'q1f16',
-] as const
+export const DTYPES = Object.keys(DTYPE_SUFFIXES) as Dtype[]
 
 /** Formats in which families of chat models write tool calls. */
 export const TOOL_FORMATS = [
@@ -366,13 +319,6 @@ export const TOOL_FORMATS = [
 
 const anyImplementationSchema = v.variant('engine', [implementationSchema, upstreamSchema])
 
-const ownerSchema = v.strictObject({
-  /** Name of the owner, as in tags. */
-  username: textSchema,
-  /** Time when the owner was created, in RFC 3339. */
-  created: timestampSchema,
-})
-
 const describedFields = {
   /** Name that requests use as the model: `@owner/name`, in lower case. */
   tag: tagSchema,
@@ -381,7 +327,14 @@ const describedFields = {
   /** Model card in Markdown. */
   card: optionalString,
   /** Author of the model. Default: the owner in the tag. */
-  owner: v.optional(ownerSchema),
+  owner: v.optional(
+    v.strictObject({
+      /** Name of the owner, as in tags. */
+      username: textSchema,
+      /** Time when the owner was created, in RFC 3339. */
+      created: timestampSchema,
+    }),
+  ),
   /** State of the entry. Default: `active`. */
   status: v.optional(v.picklist(['active', 'compiling', 'archived'])),
   /** Visibility of the entry. Default: `public`. */
@@ -509,13 +462,26 @@ const createPredictorSchema = <const T extends v.GenericSchema>(implementation: 
     /** Parameters that embed texts. They make the predictor a model of `/v1/embeddings`. */
     embeddings: v.optional(embeddingsSchema),
     /** States that are passed from one run to the next, such as those of a recurrent model. */
-    states: v.optional(nonEmptyArray(stateSchema)),
+    states: v.optional(
+      nonEmptyArray(
+        v.strictObject({
+          /** Input that takes the state. Its default is the tensor's shape filled with zeros. */
+          input: textSchema,
+          /** Output that returns the next state. */
+          output: textSchema,
+        }),
+      ),
+    ),
     /** Inputs and outputs. */
-    signature: signatureSchema,
+    signature: v.strictObject({
+      /** Input parameters. */
+      inputs: v.array(inputParameterSchema),
+      /** Output parameters. */
+      outputs: v.array(outputParameterSchema),
+    }),
   })
 
 export const predictorEntrySchema = createPredictorSchema(implementationSchema)
-
 /** Entry whose implementations run on this device, as the store keeps it. */
 export const entrySchema = v.variant('type', [modelEntrySchema, predictorEntrySchema])
 
@@ -563,8 +529,6 @@ export type AudioLayout = v.InferOutput<typeof audioLayoutSchema>
 export type Labels = NonNullable<Extract<Step, { step: 'top-k' }>['labels']>
 /** Connection of a parameter with an input or output of the graph. */
 export type Binding = v.InferOutput<typeof bindingSchema>
-/** Precision of the weights in a repository of a hub. */
-export type Dtype = (typeof DTYPES)[number]
 /** One way to run a tag: an engine, its requirements and its resources. */
 export type Implementation = v.InferOutput<typeof implementationSchema>
 /** A catalog entry for a model in a repository of a hub. */

@@ -1,6 +1,6 @@
 /** Defines the schemas of single values of a catalog. */
 import * as v from 'valibot'
-import { MAX_CONTEXT_TOKENS } from './context-length.ts'
+import { MAX_CONTEXT_TOKENS } from './hub/variants.ts'
 
 export const countSchema = v.pipe(v.number(), v.safeInteger(), v.minValue(1))
 

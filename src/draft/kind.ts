@@ -1,5 +1,5 @@
 /** Drafts models by their kind: one graph, the layout of web exports, or a folder of MLC. */
-import type { HubFile } from '../catalog/hub/listing.ts'
+import type { HubFile } from '../catalog/hub/variants.ts'
 import { CONFIG_FILE } from '../catalog/mlc/model-files.ts'
 import type { InoriginError } from '../error.ts'
 import type { Folder } from './folder.ts'

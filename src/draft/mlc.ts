@@ -1,5 +1,5 @@
 /** Drafts a catalog entry from a folder that MLC compiled a model to. */
-import type { HubFile } from '../catalog/hub/listing.ts'
+import type { HubFile } from '../catalog/hub/variants.ts'
 import {
   CONFIG_FILE,
   toRequiredFeatures,

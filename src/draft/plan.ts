@@ -1,16 +1,15 @@
 /** Drafts a catalog entry from the files of a model. The hashes of the files are added later. */
-import { findContextTokens } from '../catalog/context-length.ts'
-import type { HubFile } from '../catalog/hub/listing.ts'
 import { toTokenLimits } from '../catalog/hub/resolve-hub.ts'
-import { findVariants, TEXT_FILES, type Variant } from '../catalog/hub/variants.ts'
+import {
+  type Dtype,
+  findContextTokens,
+  findVariants,
+  type HubFile,
+  TEXT_FILES,
+  type Variant,
+} from '../catalog/hub/variants.ts'
 import { estimateMemoryBytes } from '../catalog/memory-bytes.ts'
-import type {
-  Dtype,
-  Implementation,
-  ModelEntry,
-  PredictorEntry,
-  Resource,
-} from '../catalog/schema.ts'
+import type { Implementation, ModelEntry, PredictorEntry, Resource } from '../catalog/schema.ts'
 import { isVisionModel, VISION_MODEL_TYPES } from '../engine/onnx/vision/families.ts'
 import type { Device } from '../types/index.ts'
 import { countElements } from '../values/elements.ts'

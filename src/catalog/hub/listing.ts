@@ -3,16 +3,7 @@ import * as v from 'valibot'
 import { InoriginError } from '../../error.ts'
 import type { HubSource } from '../schema.ts'
 import { optionalString, sha256Schema, timestampSchema } from '../value-schemas.ts'
-
-/** File of a repository at one commit. */
-export interface HubFile {
-  path: string
-  bytes: number
-  /** Digest of the content, if the hub stores it as a large file; `null` for small files. */
-  sha256: string | null
-  /** Git's blob id: the SHA-1 of `blob`, the length and the content. */
-  blobId: string
-}
+import type { HubFile } from './variants.ts'
 
 /** Files of a repository at one commit. */
 export interface Listing {

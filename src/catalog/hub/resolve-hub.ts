@@ -1,20 +1,18 @@
 /** Resolves a short entry into a full one with the files of its repository. */
 import { InoriginError } from '../../error.ts'
 import { computeDigest } from '../../values/text.ts'
-import { findContextTokens } from '../context-length.ts'
 import { estimateMemoryBytes } from '../memory-bytes.ts'
 import type { HubEntry, HubSource, Implementation, ModelEntry, Resource } from '../schema.ts'
 import {
   fetchHub,
   fetchListing,
   type HubAccess,
-  type HubFile,
   type Listing,
   MAX_SMALL_FILE_BYTES,
   parseJsonObject,
   toFileUrl,
 } from './listing.ts'
-import { findVariants, TEXT_FILES } from './variants.ts'
+import { findContextTokens, findVariants, type HubFile, TEXT_FILES } from './variants.ts'
 
 /** Result of a look-up at one commit: plain data to store, so that later loads need no hub. */
 export interface ResolvedHub {

@@ -3,11 +3,20 @@
  * and which precision suits a device.
  */
 import type { Device } from '../../types/index.ts'
-import type { Dtype } from '../schema.ts'
-import type { HubFile } from './listing.ts'
+import { isObject } from '../../values/objects.ts'
+
+/** File of a repository at one commit. */
+export interface HubFile {
+  path: string
+  bytes: number
+  /** Digest of the content, if the hub stores it as a large file; `null` for small files. */
+  sha256: string | null
+  /** Git's blob id: the SHA-1 of `blob`, the length and the content. */
+  blobId: string
+}
 
 /** File name suffixes of each precision, the most common first. */
-const DTYPE_SUFFIXES: Readonly<Record<Dtype, readonly string[]>> = {
+export const DTYPE_SUFFIXES = {
   fp32: [''],
   fp16: ['_fp16'],
   q8: ['_quantized', '_q8'],
@@ -20,7 +29,10 @@ const DTYPE_SUFFIXES: Readonly<Record<Dtype, readonly string[]>> = {
   q2f16: ['_q2f16'],
   q1: ['_q1'],
   q1f16: ['_q1f16'],
-}
+} as const
+
+/** Precision of the weights in a repository of a hub. */
+export type Dtype = keyof typeof DTYPE_SUFFIXES
 
 /** All file name suffixes of precisions, except the empty one. */
 export const PRECISION_SUFFIXES: readonly string[] = Object.values(DTYPE_SUFFIXES)
@@ -117,17 +129,15 @@ export const findVariants = (
   )
 
 function findVariantFiles(files: readonly HubFile[], dtype: Dtype): HubFile[] | null {
-  const name = DECODER_NAMES.find((decoder) => findGraphFiles(files, decoder, dtype))
+  const name = DECODER_NAMES.find((decoder) => findGraphFiles(files, decoder, [dtype]))
   if (name === undefined) return null
-  const decoder = findGraphFiles(files, name, dtype) ?? []
+  const decoder = findGraphFiles(files, name, [dtype]) ?? []
   // Repositories of multimodal models store the embedding table in a separate graph.
   if (name === 'model' || !files.some(({ path }) => path.startsWith(`onnx/${EMBEDDING_NAME}`)))
     return decoder
-  const alike: Dtype[] = [dtype, ...(dtype.endsWith('16') ? (['fp16'] as const) : []), 'q8', 'fp32']
-  const embedding = alike
-    .map((each) => findGraphFiles(files, EMBEDDING_NAME, each))
-    .find((found) => found !== null)
-  return embedding ? [...embedding, ...decoder] : null
+  const alike: Dtype[] = [dtype, ...halvesOf(dtype), 'q8', 'fp32']
+  const embedding = findGraphFiles(files, EMBEDDING_NAME, alike)
+  return embedding && [...embedding, ...decoder]
 }
 
 /**
@@ -135,18 +145,23 @@ function findVariantFiles(files: readonly HubFile[], dtype: Dtype): HubFile[] | 
  * matrices are fastest, and never run on WebGPU, where they compute wrong numbers.
  */
 function findVisionFiles(files: readonly HubFile[], dtype: Dtype, device: Device) {
-  const halves: Dtype[] = dtype.endsWith('16') ? ['fp16'] : []
   const alike: Dtype[] =
-    device === 'wasm' ? ['q8', 'int8', 'uint8', dtype, 'fp32'] : [dtype, ...halves, 'fp32']
-  return (
-    alike.map((each) => findGraphFiles(files, VISION_NAME, each)).find((found) => found !== null) ??
-    null
-  )
+    device === 'wasm' ? ['q8', 'int8', 'uint8', dtype, 'fp32'] : [dtype, ...halvesOf(dtype), 'fp32']
+  return findGraphFiles(files, VISION_NAME, alike)
 }
 
-/** Finds a graph and its files of weights: `x.onnx`, `x.onnx_data`, `x.onnx_data_1`, and so on. */
-function findGraphFiles(files: readonly HubFile[], name: string, dtype: Dtype): HubFile[] | null {
-  for (const suffix of DTYPE_SUFFIXES[dtype]) {
+const halvesOf = (dtype: Dtype): Dtype[] => (dtype.endsWith('16') ? ['fp16'] : [])
+
+/**
+ * Finds a graph in the first of the precisions, and its files of weights: `x.onnx`, `x.onnx_data`,
+ * `x.onnx_data_1`, and so on.
+ */
+function findGraphFiles(
+  files: readonly HubFile[],
+  name: string,
+  dtypes: readonly Dtype[],
+): HubFile[] | null {
+  for (const suffix of dtypes.flatMap((dtype): readonly string[] => DTYPE_SUFFIXES[dtype])) {
     const path = `onnx/${name}${suffix}.onnx`
     const main = files.find((file) => file.path === path)
     if (!main) continue
@@ -155,3 +170,27 @@ function findGraphFiles(files: readonly HubFile[], name: string, dtype: Dtype): 
   }
   return null
 }
+
+// Reads the context length of a model from its configuration.
+
+/** Maximum context length to accept. No model has more, and memory is allocated for it. */
+export const MAX_CONTEXT_TOKENS = 2 ** 24
+
+/** Names of the context length in the configurations of model families. */
+const CONTEXT_FIELDS = [
+  'max_position_embeddings',
+  'n_positions',
+  'max_seq_len',
+  'n_ctx',
+  'seq_length',
+]
+
+/** Returns the tokens of prompt and output together from config.json; `undefined` if not given. */
+export function findContextTokens(config: Readonly<Record<string, unknown>>): number | undefined {
+  const parts = [config['text_config'], config['llm_config'], config].filter(isObject)
+  return CONTEXT_FIELDS.flatMap((name) => parts.map((part) => part[name])).find(isTokenCount)
+}
+
+/** Returns `true` for a plausible count. Larger values than any model has are ignored. */
+export const isTokenCount = (value: unknown): value is number =>
+  Number.isSafeInteger(value) && Number(value) > 0 && Number(value) <= MAX_CONTEXT_TOKENS

@@ -1,7 +1,7 @@
 /** Knows the file layout of models that MLC compiled. */
 import * as v from 'valibot'
 import type { ResourceType } from '../../types/index.ts'
-import { isTokenCount } from '../context-length.ts'
+import { isTokenCount } from '../hub/variants.ts'
 import { pathSchema } from '../value-schemas.ts'
 
 /** Name of MLC's configuration file. */

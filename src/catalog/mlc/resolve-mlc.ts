@@ -5,7 +5,6 @@ import { computeDigest } from '../../values/text.ts'
 import {
   fetchBounded,
   type HubAccess,
-  type HubFile,
   isNotHubError,
   MAX_SMALL_FILE_BYTES,
   parseJsonObject,
@@ -14,6 +13,7 @@ import {
   toFileUrl,
 } from '../hub/listing.ts'
 import { openRepository, PUBLIC_HUB_URL, type Repository } from '../hub/resolve-hub.ts'
+import type { HubFile } from '../hub/variants.ts'
 import type { HubSource, Resource } from '../schema.ts'
 import {
   CONFIG_FILE,

@@ -1,5 +1,5 @@
 /** Reads a model's own configuration and tokenizer files. */
-import { findContextTokens } from '../../catalog/context-length.ts'
+import { findContextTokens } from '../../catalog/hub/variants.ts'
 import { InoriginError } from '../../error.ts'
 import type { Files } from '../engine.ts'
 import { modelUnusable, resourceMissing } from '../failure.ts'

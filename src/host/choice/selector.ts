@@ -53,7 +53,7 @@ export function createSelector(options: SelectorOptions) {
   ): Promise<void> {
     untilRequest.throwIfAborted()
     const { capabilities, id, refusals, measured, tried } = await getKnown(entry, name)
-    const comparable = listComparable(entry, capabilities, preference, refusals, measured)
+    const comparable = listComparable(entry, capabilities, preference, measured, refusals)
     const decided = comparable.filter((one) => tried.has(one.id))
     // This runs whenever the host is idle, and mostly nothing is left to measure.
     if (comparable.length < 2 || decided.length === comparable.length)

@@ -1,5 +1,5 @@
 /** Shapes and formats of the models that are only measured: decoders of the Llama family. */
-import type { Dtype } from '../../../src/catalog/schema.ts'
+import type { Dtype } from '../../../src/catalog/hub/variants.ts'
 
 /** Lengths of a decoder's matrices. */
 export interface Shape {
