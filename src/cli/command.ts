@@ -28,82 +28,80 @@ interface CommandDefinition<O extends CommandOptions> {
 }
 
 /** Describes options: one with a value, one that may be repeated, and a switch. */
-export const valued = (value: string, about: string) => ({ type: 'string', value, about }) as const
+export const valued = (value: string, about: string, short?: string) =>
+  ({ type: 'string', value, about, ...(short && { short }) }) as const
 export const repeated = (value: string, about: string) =>
   ({ type: 'string', multiple: true, value, about }) as const
 export const flag = (about: string) => ({ type: 'boolean', about }) as const
 
 /** A command whose options are known to itself alone. */
-export interface Command {
-  name: string
-  usage: string
-  help: readonly string[]
-  /** Throws for arguments that the command does not take. */
-  validate: (args: readonly string[]) => void
-  /** Parses the arguments after the command's name and runs it. Returns the exit code. */
-  run: (args: readonly string[]) => number | Promise<number>
-}
+export type Command = ReturnType<typeof defineCommand>
 
-export function defineCommand<const O extends CommandOptions>(
-  definition: CommandDefinition<O>,
-): Command {
-  const { name } = definition
-  const usage = formatUsage(definition)
+export function defineCommand<const O extends CommandOptions>(definition: CommandDefinition<O>) {
+  const { name, operands, options, about } = definition
+  const names = operands.map((one) => (one.isRequired ? `<${one.name}>` : `[${one.name}]`))
+  const words = ['inorigin', name, ...names, definition.usage]
+  const usage = words.filter((part) => part !== '').join(' ')
   const parse = (args: readonly string[]) => {
-    assertKnownOptions(definition, args)
-    const { values, positionals } = parseArgs({
+    const config = {
       args: [...args],
-      options: definition.options,
+      options,
       allowPositionals: true,
       allowNegative: true,
-    })
-    assertOperands(definition, positionals, usage)
+    } as const
+    const { tokens } = parseArgs({ ...config, strict: false, tokens: true })
+    for (const token of tokens)
+      if (token.kind === 'option' && !Object.hasOwn(options, token.name))
+        throw unknownOptionError(definition, token.rawName.replace(/=.*/s, ''))
+    const { values, positionals } = parseArgs(config)
+    const missing = operands[positionals.length]
+    if (missing?.isRequired)
+      throw createUsageError(`inorigin ${name} needs ${missing.name}. Usage: ${usage}`)
+    const extra = positionals[operands.length]
+    if (extra !== undefined)
+      throw createUsageError(`inorigin ${name} does not expect ${extra}. Usage: ${usage}`)
     // `parseArgs` cannot express its result for options that are a type parameter.
     return { values: values as OptionValues<O>, positionals }
   }
-  const run = (args: readonly string[]) => {
-    const { values, positionals } = parse(args)
-    return definition.run(values, positionals)
-  }
-  const validate = (args: readonly string[]) => void parse(args)
-  return { name, usage, help: formatHelp(definition, usage), validate, run }
-}
-
-/** Throws a usage error for the first unknown option, with the most similar one of the command. */
-function assertKnownOptions(
-  { name, options }: CommandDefinition<CommandOptions>,
-  args: readonly string[],
-): void {
-  const { tokens } = parseArgs({
-    args: [...args],
-    options,
-    strict: false,
-    allowPositionals: true,
-    allowNegative: true,
-    tokens: true,
+  const rows = Object.entries(options).map(([option, { short, value, about: what }]) => {
+    const long = value === undefined ? `--${option}` : `--${option} ${value}`
+    return formatRow(short === undefined ? long : `-${short}, ${long}`, what)
   })
-  for (const token of tokens ?? []) {
-    if (token.kind !== 'option' || Object.hasOwn(options, token.name)) continue
-    const word = token.rawName.replace(/=.*/s, '')
-    const spelled = Object.entries(options).flatMap(([option, { type }]) =>
-      type === 'boolean' ? [`--${option}`, `--no-${option}`] : [`--${option}`],
-    )
-    const hint = suggest(word, spelled)
-    throw createUsageError(`inorigin ${name} takes no ${word}.${hint} ${toHelpHint(name)}`)
+  return {
+    name,
+    usage,
+    help: [
+      `Usage: ${usage}`,
+      '',
+      ...about,
+      '',
+      ...operands.map((one) => formatRow(one.name, one.about)),
+      ...rows,
+      formatRow('-h, --help', 'Show this help'),
+    ],
+    /** Throws for arguments that the command does not take. */
+    validate: (args: readonly string[]): void => void parse(args),
+    /** Parses the arguments after the command's name and runs it. Returns the exit code. */
+    run(args: readonly string[]): number | Promise<number> {
+      const { values, positionals } = parse(args)
+      return definition.run(values, positionals)
+    },
   }
 }
 
-function assertOperands(
-  { name, operands }: CommandDefinition<CommandOptions>,
-  given: readonly string[],
-  usage: string,
-): void {
-  const missing = operands[given.length]
-  if (missing?.isRequired)
-    throw createUsageError(`inorigin ${name} needs ${missing.name}. Usage: ${usage}`)
-  const extra = given[operands.length]
-  if (extra === undefined) return
-  throw createUsageError(`inorigin ${name} does not expect ${extra}. Usage: ${usage}`)
+/** Width in characters of the column that holds the names of options. */
+const OPTION_COLUMN = 26
+
+const formatRow = (name: string, about: string): string =>
+  `  ${name.padEnd(OPTION_COLUMN)} ${about}`
+
+/** Returns the error for an unknown option, with the most similar one of the command. */
+function unknownOptionError({ name, options }: CommandDefinition<CommandOptions>, word: string) {
+  const spelled = Object.entries(options).flatMap(([option, { type }]) =>
+    type === 'boolean' ? [`--${option}`, `--no-${option}`] : [`--${option}`],
+  )
+  const hint = `${suggest(word, spelled)} See inorigin ${name} --help.`
+  return createUsageError(`inorigin ${name} takes no ${word}.${hint}`)
 }
 
 /** Returns a question that names the most similar known word, or nothing. */
@@ -112,41 +110,23 @@ export function suggest(word: string, known: readonly string[]): string {
   return nearest === undefined ? '' : ` Did you mean ${nearest}?`
 }
 
-const toHelpHint = (name: string): string => `See inorigin ${name} --help.`
-
-function formatUsage({ name, operands, usage }: CommandDefinition<CommandOptions>): string {
-  const names = operands.map((one) => (one.isRequired ? `<${one.name}>` : `[${one.name}]`))
-  return ['inorigin', name, ...names, usage].filter((part) => part !== '').join(' ')
-}
-
-/** Width in characters of the column that holds the names of options. */
-const OPTION_COLUMN = 26
-
-function formatHelp(
-  { about, operands, options }: CommandDefinition<CommandOptions>,
-  usage: string,
-): string[] {
-  const names = operands.map((one) => formatRow(one.name, one.about))
-  const rows = Object.entries(options).map(([name, { short, value, about: what }]) => {
-    const long = value === undefined ? `--${name}` : `--${name} ${value}`
-    return formatRow(short === undefined ? long : `-${short}, ${long}`, what)
-  })
-  return [
-    `Usage: ${usage}`,
-    '',
-    ...about,
-    '',
-    ...names,
-    ...rows,
-    formatRow('-h, --help', 'Show this help'),
-  ]
-}
-
-const formatRow = (name: string, about: string): string =>
-  `  ${name.padEnd(OPTION_COLUMN)} ${about}`
-
 export const createUsageError = (message: string): Error =>
   Object.assign(new TypeError(message), { code: 'ERR_PARSE_ARGS' })
+
+export const wrongValueError = (option: string, wanted: string, given: string): Error =>
+  createUsageError(`${option} takes ${wanted}, not ${given}`)
+
+/** Parses the value of an option. Throws a usage error that names the option. */
+export type Parser<T> = (option: string, text: string) => T
+
+/** Returns a parser of what `parse` returns no `undefined` for. */
+export const parserOf =
+  <T>(wanted: string, parse: (text: string) => T | undefined): Parser<T> =>
+  (option, text) => {
+    const value = parse(text)
+    if (value === undefined) throw wrongValueError(option, wanted, text)
+    return value
+  }
 
 export function isUsageError(error: unknown): error is Error {
   if (!(error instanceof Error && 'code' in error)) return false

@@ -8,8 +8,11 @@ import {
   deferInterrupts,
   defineCommand,
   flag,
+  type Parser,
+  parserOf,
   repeated,
   valued,
+  wrongValueError,
 } from '../command.ts'
 import { createProgress, printLines } from '../output.ts'
 import { DIST, findRuntime } from '../library-files.ts'
@@ -69,62 +72,35 @@ export const parseBindingFlags = (flags: BindingFlags): BindingWishes => ({
   labels: parseLabelFlags(flags.labels),
 })
 
+function parseLayout(flags: BindingFlags): Partial<ImageLayout> {
+  const [width, height] = parseIf('--size', flags.size, parseSize) ?? []
+  const layout = {
+    width,
+    height,
+    multipleOf: parseIf('--multiple-of', flags['multiple-of'], parseCount),
+    channels: parseIf('--channels', flags.channels, oneOf(['gray', 'rgb', 'bgr', 'rgba'])),
+    fit: parseIf('--fit', flags.fit, oneOf(['stretch', 'contain', 'cover', 'pad'])),
+    resample: parseIf('--resample', flags.resample, oneOf(FILTERS)),
+    padding: parseIf('--padding', flags.padding, (...given) => ({ value: parseNumbers(...given) })),
+    mean: parseIf('--mean', flags.mean, parseNumbers),
+    std: parseIf('--std', flags.std, parsePositive),
+    // A factor beside --audio is that of the samples.
+    scale: flags.audio ? undefined : parseIf('--scale', flags.scale, parseScale),
+  }
+  return withoutUndefined(layout)
+}
+
+const FILTERS = ['box', 'bilinear', 'bicubic', 'lanczos'] as const
+
 function parseOutputs(texts: readonly string[]): Map<string, string> {
   const outputs = new Map<string, string>()
   for (const text of texts) {
-    const [name, tensor] = text.includes('=')
-      ? parsePair('--output', text, 'name=output')
-      : [text, text]
+    const isRenamed = text.includes('=')
+    const [name, tensor] = isRenamed ? parsePair('--output', text, 'name=output') : [text, text]
     if (outputs.has(name)) throw createUsageError(`--output names ${name} twice`)
     outputs.set(name, tensor)
   }
   return outputs
-}
-
-function parseLayout(flags: BindingFlags): Partial<ImageLayout> {
-  const { mean, std, scale, size, channels, fit, padding, resample } = flags
-  const multipleOf = flags['multiple-of']
-  const [width, height] = size === undefined ? [] : parseSize(size)
-  return {
-    ...(width !== undefined && { width }),
-    ...(height !== undefined && { height }),
-    ...(multipleOf !== undefined && { multipleOf: parseCount('--multiple-of', multipleOf) }),
-    ...(channels !== undefined && { channels: parseName('--channels', channels, CHANNELS) }),
-    ...(fit !== undefined && { fit: parseName('--fit', fit, FITS) }),
-    ...(resample !== undefined && { resample: parseName('--resample', resample, FILTERS) }),
-    ...(padding !== undefined && { padding: { value: parseNumbers('--padding', padding) } }),
-    ...(mean !== undefined && { mean: parseNumbers('--mean', mean) }),
-    ...(std !== undefined && { std: parsePositive('--std', std) }),
-    // A factor beside --audio is that of the samples.
-    ...(scale !== undefined && !flags.audio && { scale: parseScale(scale) }),
-  }
-}
-
-function parsePositive(option: string, text: string): number[] {
-  const numbers = parseNumbers(option, text)
-  if (numbers.every((number) => number > 0)) return numbers
-  throw createUsageError(`${option} takes numbers greater than 0, not ${text}`)
-}
-
-function parseScale(text: string): number {
-  const [scale, ...others] = parsePositive('--scale', text)
-  if (scale !== undefined && others.length === 0) return scale
-  throw createUsageError(`--scale takes one number, not ${text}`)
-}
-
-const CHANNELS = ['gray', 'rgb', 'bgr', 'rgba'] as const
-const FITS = ['stretch', 'contain', 'cover', 'pad'] as const
-const FILTERS = ['box', 'bilinear', 'bicubic', 'lanczos'] as const
-
-/** Parses `320x48`, or `x48` and `320x` for one side. */
-function parseSize(text: string): [width: number | undefined, height: number | undefined] {
-  const [, width, height] = /^([1-9]\d{0,4})?x([1-9]\d{0,4})?$/.exec(text) ?? []
-  if (width === undefined && height === undefined)
-    throw createUsageError(`--size takes a width and a height such as 320x48 or x48, not ${text}`)
-  return [
-    width === undefined ? width : Number(width),
-    height === undefined ? height : Number(height),
-  ]
 }
 
 function parseSounds({ audio = [], window, context, scale }: BindingFlags) {
@@ -132,13 +108,15 @@ function parseSounds({ audio = [], window, context, scale }: BindingFlags) {
     if (value !== undefined && audio.length === 0)
       throw createUsageError(`${option} needs --audio, which names the input that takes sound`)
   return new Map(
-    audio.map((text) => {
+    audio.map((text): [string, AudioLayout] => {
       const [name, rate] = parsePair('--audio', text, 'input=rate, such as input=16000')
-      const layout: AudioLayout = { rate: parseRate(rate) }
-      if (window !== undefined) layout.window = parseCount('--window', window)
-      if (context !== undefined) layout.context = parseCount('--context', context)
-      if (scale !== undefined) layout.scale = parseScale(scale)
-      return [name, layout]
+      const layout = {
+        rate: parseRate(rate),
+        window: parseIf('--window', window, parseCount),
+        context: parseIf('--context', context, parseCount),
+        scale: parseIf('--scale', scale, parseScale),
+      }
+      return [name, { rate: layout.rate, ...withoutUndefined(layout) }]
     }),
   )
 }
@@ -147,8 +125,13 @@ function parseRate(text: string): number {
   const rate = parseCount('--audio', text)
   const [min, max] = SAMPLE_RATES
   if (rate >= min && rate <= max) return rate
-  throw createUsageError(`--audio takes ${min} to ${max} samples per second, not ${text}`)
+  throw wrongValueError('--audio', `${min} to ${max} samples per second`, text)
 }
+
+const withoutUndefined = <T extends object>(fields: T) =>
+  Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as {
+    [Name in keyof T]?: Exclude<T[Name], undefined>
+  }
 
 /** Default limit of file sizes in bytes. Hosts of static sites allow 25 MB or more. */
 const MAX_FILE_BYTES = 25_000_000
@@ -202,12 +185,10 @@ export const ADD = defineCommand({
       tensors,
       wishes: parseBindingFlags(flags),
       publicDir: getPublicFolder(flags.public),
-      maxFileBytes: parseByteCount('--max-file-bytes', flags['max-file-bytes']) ?? MAX_FILE_BYTES,
-      devices:
-        flags.device === undefined
-          ? ['webgpu', 'wasm']
-          : [parseName('--device', flags.device, DEVICES)],
-      dtypes: flags.dtypes?.split(',').map((one) => parseName('--dtypes', one, DTYPES)) ?? null,
+      maxFileBytes:
+        parseIf('--max-file-bytes', flags['max-file-bytes'], parseByteCount) ?? MAX_FILE_BYTES,
+      devices: flags.device === undefined ? DEVICES : [oneOf(DEVICES)('--device', flags.device)],
+      dtypes: flags.dtypes?.split(',').map((one) => oneOf(DTYPES)('--dtypes', one)) ?? null,
       dist: DIST,
       runtime: findRuntime,
       signal: deferInterrupts(),
@@ -217,12 +198,6 @@ export const ADD = defineCommand({
     return printLines(...formatAddReport(result, options))
   },
 })
-
-function parseByteCount(option: string, value: string | undefined): number | undefined {
-  if (value === undefined || /^[1-9]\d{0,14}$/.test(value))
-    return value === undefined ? value : Number(value)
-  throw createUsageError(`${option} takes a number of bytes, not ${value}`)
-}
 
 /** Settings of each step: whole numbers, numbers and flags. */
 const SETTINGS: Readonly<Record<StepWish['step'], Readonly<Record<string, RegExp>>>> = {
@@ -247,7 +222,7 @@ function parseStepFlags(texts: readonly string[] = []): Map<string, StepWish[]> 
 
 function parseStep(text: string): StepWish {
   const [name = '', ...settings] = text.split(',')
-  const step = parseName('--step', name, STEPS)
+  const step = oneOf(STEPS)('--step', name)
   const known = SETTINGS[step]
   const parsed = settings.map((setting): [string, number | true] => {
     const [key = '', value = ''] = setting.split('=')
@@ -270,27 +245,49 @@ const parseLabelFlags = (texts: readonly string[] = []): Map<string, Labels> =>
     }),
   )
 
-/** Parses numbers with commas between them. Throws a usage error, as all of these do. */
-function parseNumbers(option: string, text: string): number[] {
+// Parsers of single values.
+
+const parseIf = <T>(option: string, text: string | undefined, parse: Parser<T>): T | undefined =>
+  text === undefined ? undefined : parse(option, text)
+
+/** Parses `320x48`, or `x48` and `320x` for one side. */
+const parseSize = parserOf('a width and a height such as 320x48 or x48', (text) => {
+  const [, ...sides] = /^([1-9]\d{0,4})?x([1-9]\d{0,4})?$/.exec(text) ?? []
+  return sides.some(Boolean) ? sides.map((side) => (side ? Number(side) : undefined)) : undefined
+})
+
+/** Parses numbers with commas between them. */
+const parseNumbers = parserOf('numbers such as 0.5 or 0.485,0.456,0.406', (text) => {
   const numbers = text.split(',').map((part) => (part.trim() === '' ? NaN : Number(part)))
-  if (numbers.every((number) => Number.isFinite(number))) return numbers
-  throw createUsageError(`${option} takes numbers such as 0.5 or 0.485,0.456,0.406, not ${text}`)
+  return numbers.every(Number.isFinite) ? numbers : undefined
+})
+
+function parsePositive(option: string, text: string): number[] {
+  const numbers = parseNumbers(option, text)
+  if (numbers.every((number) => number > 0)) return numbers
+  throw wrongValueError(option, 'numbers greater than 0', text)
 }
 
-function parseCount(option: string, text: string): number {
-  if (/^[1-9]\d{0,8}$/.test(text)) return Number(text)
-  throw createUsageError(`${option} takes a number of at least 1, not ${text}`)
+function parseScale(option: string, text: string): number {
+  const [scale, ...others] = parsePositive(option, text)
+  if (scale !== undefined && others.length === 0) return scale
+  throw wrongValueError(option, 'one number', text)
 }
 
-function parseName<T extends string>(option: string, text: string, names: readonly T[]): T {
-  const found = names.find((name) => name === text)
-  if (found !== undefined) return found
-  throw createUsageError(`${option} takes ${names.join(', ')}, not ${text}`)
-}
+const parseCount = parserOf('a number of at least 1', (text) =>
+  /^[1-9]\d{0,8}$/.test(text) ? Number(text) : undefined,
+)
+
+const parseByteCount = parserOf('a number of bytes', (text) =>
+  /^[1-9]\d{0,14}$/.test(text) ? Number(text) : undefined,
+)
+
+const oneOf = <const T extends string>(names: readonly T[]): Parser<T> =>
+  parserOf(names.join(', '), (text) => names.find((name) => name === text))
 
 /** Parses two texts with the first `=` between them. `form` describes them in the error. */
 function parsePair(option: string, text: string, form: string): [string, string] {
   const at = text.indexOf('=')
   if (at > 0 && at < text.length - 1) return [text.slice(0, at), text.slice(at + 1)]
-  throw createUsageError(`${option} takes ${form}, not ${text}`)
+  throw wrongValueError(option, form, text)
 }

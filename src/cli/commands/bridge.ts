@@ -12,7 +12,7 @@ import {
   startChromium,
   writeStartPage,
 } from '../bridge/chromium.ts'
-import { openBridgeServer, type BridgeServer } from '../bridge/http-server.ts'
+import { openBridgeServer } from '../bridge/http-server.ts'
 import { openPageFiles } from '../bridge/page-files.ts'
 import type { Tab } from '../bridge/tab.ts'
 import {
@@ -20,6 +20,7 @@ import {
   deferInterrupts,
   defineCommand,
   flag,
+  parserOf,
   repeated,
   valued,
 } from '../command.ts'
@@ -64,15 +65,20 @@ export const BRIDGE = defineCommand({
     const interrupted = deferInterrupts()
     const token = readToken()
     const server = await openBridgeServer({
-      port: parsePort(flags.port),
+      port: flags.port === undefined ? DEFAULT_PORT : parsePort('--port', flags.port),
       token,
       requireKey,
-      origins: (flags.origin ?? []).map(parseOrigin),
+      origins: (flags.origin ?? []).map((text) => parseOrigin('--origin', text)),
       files: openPageFiles(DIST, findRuntime()),
       onTab: reportTab,
     })
     const page = `${server.url}/#token=${token}`
-    printLines(...describeServer(server, token, page, requireKey))
+    printLines(
+      `The bridge listens at ${server.url}/v1.`,
+      `API key of clients: ${requireKey ? token : 'any'}`,
+      `Page that lends itself: ${page}`,
+      `In your own page: server.bridge('${server.url}', { token: '${token}' })`,
+    )
     try {
       if (program !== null) {
         const port = Number(new URL(server.url).port)
@@ -85,18 +91,6 @@ export const BRIDGE = defineCommand({
     throw new InoriginError('aborted', 'The bridge was interrupted.')
   },
 })
-
-const describeServer = (
-  { url }: BridgeServer,
-  token: string,
-  page: string,
-  requireKey: boolean,
-): string[] => [
-  `The bridge listens at ${url}/v1.`,
-  `API key of clients: ${requireKey ? token : 'any'}`,
-  `Page that lends itself: ${page}`,
-  `In your own page: server.bridge('${url}', { token: '${token}' })`,
-]
 
 function reportTab(tab: Tab): void {
   const { gpu, threads } = tab.capability
@@ -144,13 +138,10 @@ function readToken(): string {
   throw new InoriginError('invalid_request', what)
 }
 
-function parsePort(text: string | undefined): number {
-  if (text === undefined) return DEFAULT_PORT
-  if (/^\d{1,5}$/.test(text) && Number(text) <= MAX_PORT) return Number(text)
-  throw createUsageError(`--port takes a number from 0 to ${MAX_PORT}, not ${text}`)
-}
+const parsePort = parserOf(`a number from 0 to ${MAX_PORT}`, (text) =>
+  /^\d{1,5}$/.test(text) && Number(text) <= MAX_PORT ? Number(text) : undefined,
+)
 
-function parseOrigin(text: string): string {
-  if (URL.canParse(text) && new URL(text).origin === text) return text
-  throw createUsageError(`--origin takes an origin such as https://example.com, not ${text}`)
-}
+const parseOrigin = parserOf('an origin such as https://example.com', (text) =>
+  URL.canParse(text) && new URL(text).origin === text ? text : undefined,
+)

@@ -2,7 +2,7 @@
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { basename, dirname, join, resolve, sep } from 'node:path'
 import { refuse } from '../../draft/refuse.ts'
-import { createUsageError, defineCommand, suggest } from '../command.ts'
+import { defineCommand, suggest, valued, wrongValueError } from '../command.ts'
 import { printLines } from '../output.ts'
 import { DIST, readVersion } from '../library-files.ts'
 import { writeBelow } from '../write-file.ts'
@@ -67,19 +67,16 @@ export const CREATE = defineCommand({
     ...NAMES.map((name) => `  ${name.padEnd(8)} ${TEMPLATES[name]}`),
   ],
   options: {
-    template: {
-      type: 'string',
-      short: 't',
-      value: '<name>',
-      about: `${NAMES.join(', ')} (default: ${NAMES[0]})`,
-    },
+    template: valued('<name>', `${NAMES.join(', ')} (default: ${NAMES[0]})`, 't'),
   },
   run({ template = 'vanilla' }, [folder = '']) {
     const found = NAMES.find((name) => name === template)
-    if (found === undefined) {
-      const hint = suggest(template, NAMES)
-      throw createUsageError(`--template takes ${NAMES.join(', ')}, not ${template}.${hint}`)
-    }
+    if (found === undefined)
+      throw wrongValueError(
+        '--template',
+        NAMES.join(', '),
+        `${template}.${suggest(template, NAMES)}`,
+      )
     const files = create(folder, found)
     const isHere = resolve(folder) === process.cwd()
     const steps = [...(isHere ? [] : [`cd ${folder}`]), 'npm install', 'npm run dev']

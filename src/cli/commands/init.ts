@@ -1,6 +1,13 @@
 /** The command `inorigin init`. */
 import { basename } from 'node:path'
-import { createUsageError, deferInterrupts, defineCommand, flag, valued } from '../command.ts'
+import {
+  createUsageError,
+  deferInterrupts,
+  defineCommand,
+  flag,
+  valued,
+  wrongValueError,
+} from '../command.ts'
 import { init } from '../init.ts'
 import { escapeControls, printLines } from '../output.ts'
 import { DIST, findRuntime, readVersion } from '../library-files.ts'
@@ -73,5 +80,5 @@ export const INIT = defineCommand({
 
 function assertScriptName(name: string): void {
   if (name === basename(name) && name.endsWith('.js') && escapeControls(name) === name) return
-  throw createUsageError(`--sw takes the name of a script, such as inorigin-sw.js, not ${name}`)
+  throw wrongValueError('--sw', 'the name of a script, such as inorigin-sw.js', name)
 }

@@ -24,12 +24,7 @@ export const TYPES = defineCommand({
     "server.predict('@me/name', { ... }) are typed.",
   ],
   options: {
-    out: {
-      type: 'string',
-      short: 'o',
-      value: '<file>',
-      about: 'File to write (default: print to the terminal)',
-    },
+    out: valued('<file>', 'File to write (default: print to the terminal)', 'o'),
     public: valued('<folder>', "Your app's public folder (default: the one passed to init)"),
   },
   run({ out, public: folder }, [catalog]) {
