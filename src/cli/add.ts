@@ -16,10 +16,10 @@ import { type BindingWishes, createWishes, toImageOption } from '../draft/wishes
 import { InoriginError } from '../error.ts'
 import { CHUNK_BYTES } from '../store/db.ts'
 import type { Device, Tag } from '../types/index.ts'
-import { findInside, type ModelRoot, openInside, openRoot } from './add/model-root.ts'
+import { findInside, type ModelRoot, openFolder, openInside, openRoot } from './add/model-root.ts'
 import { INORIGIN_FOLDER } from './library-files.ts'
 import { validateDocument } from './project-options.ts'
-import { openFolder, testPlan } from './onnx/test-plan.ts'
+import { testPlan } from './onnx/test-plan.ts'
 import { assertNoLinks, toTemporaryPath, writeBelow } from './write-file.ts'
 
 export interface AddOptions {

@@ -1,8 +1,10 @@
 /** Opens files of a model's folder, but only if they really are inside it. */
-import { constants, realpathSync } from 'node:fs'
+import { constants, realpathSync, statSync } from 'node:fs'
 import { lstat, open, type FileHandle } from 'node:fs/promises'
 import { isAbsolute, join, relative, sep } from 'node:path'
+import type { Folder } from '../../draft/folder.ts'
 import { refuse } from '../../draft/refuse.ts'
+import { createWindow } from '../../engine/onnx/protobuf.ts'
 import { describeFirstLink } from '../write-file.ts'
 
 export interface ModelRoot {
@@ -107,3 +109,27 @@ function isBlob(blobs: string, real: string): boolean {
   const name = relative(blobs, real)
   return /^([\da-f]{40}|[\da-f]{64})$/.test(name)
 }
+
+/** Returns a folder on disk. Its files open only if {@link findInside} accepts them. */
+export const openFolder = (root: ModelRoot): Folder => ({
+  nameOf: (name) => join(root.path, name),
+  sizeOf(path) {
+    const real = findInside(root, path)
+    if (real === undefined) return undefined
+    const stat = statSync(real)
+    if (stat.isFile()) return stat.size
+    throw refuse(`${join(root.path, path)} is not a file.`, 'Put a file in its place.')
+  },
+  async open(path) {
+    const handle = await openInside(root, path)
+    const { size } = await handle.stat()
+    const slice = (from: number, to: number) => ({
+      async arrayBuffer() {
+        const length = Math.max(0, Math.min(to, size) - from)
+        const { buffer, bytesRead } = await handle.read(new Uint8Array(length), 0, length, from)
+        return buffer.buffer.slice(0, bytesRead)
+      },
+    })
+    return { size, ...createWindow({ size, slice }), close: () => handle.close() }
+  },
+})

@@ -9,13 +9,21 @@ import {
   TYPE,
   VALUE,
 } from '../../draft/model.ts'
-import { type Field, fieldsOfFile, varint, type Window } from '../../engine/onnx/protobuf.ts'
+import {
+  type Field,
+  fieldsOfFile,
+  fieldsOfGraph,
+  message,
+  readNumber,
+  varint,
+  type Window,
+} from '../../engine/onnx/protobuf.ts'
+import { countElements } from '../../values/elements.ts'
 
 /** Minimum number of elements of the weights that become inputs. Short ones can be shapes and axes. */
 const MIN_ELEMENTS = 256
 
 type Span = Pick<Field, 'from' | 'to'>
-type Pieces = Uint8Array[]
 
 /**
  * Resolves with a file of the same graph, of which large weights are inputs; `null` if it would have
@@ -33,24 +41,24 @@ export async function stripWeights(
     bytes += field.to - field.from
     if (bytes > maxBytes) throw new TooLarge()
   }
-  const stripTensor = async (field: Field): Promise<Pieces | null> => {
+  const stripTensor = async (field: Field): Promise<BlobPart[] | null> => {
     const tensor = field.number === GRAPH.initializer ? await readTensor(file, field) : null
-    const count = tensor?.lengths.reduce((product, length) => product * length, 1) ?? 0
-    if (!tensor || count < MIN_ELEMENTS) {
+    if (!tensor || countElements(tensor.lengths) < MIN_ELEMENTS) {
       keep(field)
       return null
     }
     // Files from before 2018 list all weights as inputs.
     return inputs.has(tensor.name) ? [] : toMessage(GRAPH.input, toValue(tensor))
   }
-  const stripGraph = async (field: Field): Promise<Pieces | null> => {
+  const stripGraph = async (field: Field): Promise<BlobPart[] | null> => {
     if (field.number === MODEL.graph)
       return toMessage(MODEL.graph, await rewrite(file, field, stripTensor))
     keep(field)
     return null
   }
   try {
-    return join(await rewrite(file, { from: 0, to: file.size }, stripGraph))
+    const parts = await rewrite(file, { from: 0, to: file.size }, stripGraph)
+    return new Uint8Array(await new Blob(parts).arrayBuffer())
   } catch (error) {
     if (error instanceof TooLarge) return null
     throw error
@@ -61,14 +69,10 @@ class TooLarge extends Error {}
 
 async function readInputNames(file: Window & { size: number }): Promise<ReadonlySet<string>> {
   const names = new Set<string>()
-  for await (const graph of fieldsOfFile(file, 0, file.size)) {
-    if (graph.number !== MODEL.graph) continue
-    for await (const field of fieldsOfFile(file, graph.from, graph.to)) {
-      if (field.number !== GRAPH.input) continue
+  for await (const field of fieldsOfGraph(file, file.size))
+    if (field.number === GRAPH.input)
       for await (const part of fieldsOfFile(file, field.from, field.to))
         if (part.number === VALUE.name) names.add(await readText(file, part))
-    }
-  }
   return names
 }
 
@@ -76,27 +80,21 @@ async function readInputNames(file: Window & { size: number }): Promise<Readonly
 async function rewrite(
   file: Window,
   { from, to }: Span,
-  replace: (field: Field) => Promise<Pieces | null>,
-): Promise<Pieces> {
-  const pieces: Pieces = []
+  replace: (field: Field) => Promise<BlobPart[] | null>,
+): Promise<BlobPart[]> {
+  const parts: BlobPart[] = []
   let start = from
   for await (const field of fieldsOfFile(file, from, to)) {
     const changed = await replace(field)
     // The reader uses its window again, so the bytes are copied.
-    pieces.push(...(changed ?? [(await file.read(start, field.to)).slice()]))
+    parts.push(...(changed ?? [(await file.read(start, field.to)).slice()]))
     start = field.to
   }
-  return pieces
+  return parts
 }
 
-interface TensorHead {
-  name: string
-  type: number
-  lengths: number[]
-}
-
-async function readTensor(file: Window, span: Span): Promise<TensorHead> {
-  const head: TensorHead = { name: '', type: 0, lengths: [] }
+async function readTensor(file: Window, span: Span) {
+  const head = { name: '', type: 0, lengths: [] as number[] }
   for await (const field of fieldsOfFile(file, span.from, span.to)) {
     if (field.number === TENSOR.name) head.name = await readText(file, field)
     if (field.number === TENSOR.type) [head.type = 0] = await readNumbers(file, field)
@@ -110,19 +108,14 @@ const readText = async (file: Window, { from, to }: Span): Promise<string> =>
   new TextDecoder().decode(await file.read(from, to))
 
 async function readNumbers(file: Window, { from, to }: Span): Promise<number[]> {
+  const bytes = await file.read(from, to)
   const numbers: number[] = []
-  let [value, factor] = [0, 1]
-  for (const byte of await file.read(from, to)) {
-    value += (byte & 0x7f) * factor
-    factor *= 128
-    if (byte >= 0x80) continue
-    numbers.push(value)
-    ;[value, factor] = [0, 1]
-  }
+  for (let next = readNumber(bytes, 0); next; next = readNumber(bytes, next.to))
+    numbers.push(next.value)
   return numbers
 }
 
-function toValue({ name, type, lengths }: TensorHead): Pieces {
+function toValue({ name, type, lengths }: Awaited<ReturnType<typeof readTensor>>): BlobPart[] {
   const shape = lengths.flatMap((length) =>
     toMessage(SHAPE.dimension, [toNumber(DIMENSION.length, length)]),
   )
@@ -133,23 +126,8 @@ function toValue({ name, type, lengths }: TensorHead): Pieces {
   ]
 }
 
-const toNumber = (number: number, value: number): Uint8Array =>
+const toNumber = (number: number, value: number) =>
   Uint8Array.of(...varint(number * 8), ...varint(value))
 
-/** Wire type of fields that have a length. */
-const BYTES = 2
-
-function toMessage(number: number, pieces: Pieces): Pieces {
-  const length = pieces.reduce((sum, piece) => sum + piece.length, 0)
-  return [Uint8Array.of(...varint(number * 8 + BYTES), ...varint(length)), ...pieces]
-}
-
-function join(pieces: Pieces): Uint8Array {
-  const whole = new Uint8Array(pieces.reduce((sum, piece) => sum + piece.length, 0))
-  let at = 0
-  for (const piece of pieces) {
-    whole.set(piece, at)
-    at += piece.length
-  }
-  return whole
-}
+const toMessage = (number: number, parts: BlobPart[]): BlobPart[] =>
+  message(number, new Blob(parts))

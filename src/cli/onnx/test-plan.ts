@@ -1,23 +1,19 @@
 /** Tests the planned model before anything is copied, and adds what the author must know to its notes. */
-import { statSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import type { InferenceSession } from 'onnxruntime-web'
 import { sumBytes } from '../../catalog/memory-bytes.ts'
-import type { Binding, Implementation, Labels, PredictorEntry } from '../../catalog/schema.ts'
-import type { Folder, OpenFile } from '../../draft/folder.ts'
+import type { Binding, Labels, PredictorEntry } from '../../catalog/schema.ts'
 import type { Item, Plan } from '../../draft/plan.ts'
 import { refuse } from '../../draft/refuse.ts'
 import { isSampleRate } from '../../draft/wishes.ts'
-import { createWindow } from '../../engine/onnx/protobuf.ts'
 import { InoriginError } from '../../error.ts'
 import { bindSignature } from '../../predictor/bind.ts'
-import type { BoundSignature } from '../../predictor/bind.ts'
 import { getLabelsSource, parseLabels, readMetadata, toLabelsKey } from '../../predictor/labels.ts'
 import { applySteps, type OpenStep } from '../../predictor/steps.ts'
 import { fitsShape } from '../../predictor/tensor.ts'
 import { countElements } from '../../values/elements.ts'
-import { findInside, type ModelRoot, openInside, readInside } from '../add/model-root.ts'
+import { type ModelRoot, openFolder, readInside } from '../add/model-root.ts'
 import { stripWeights } from './strip-weights.ts'
 import { type ExampleShapes, SAMPLE_RATE_HZ, tryExample } from './try-example.ts'
 
@@ -36,48 +32,42 @@ const MAX_RUN_BYTES = 512 * 2 ** 20
  */
 export async function testPlan(
   root: ModelRoot,
-  plan: Plan,
+  { entry, implementations, notes }: Plan,
   options: TestOptions,
 ): Promise<ExampleShapes> {
-  if (plan.entry.type !== 'predictor') return new Map()
+  if (entry.type !== 'predictor') return new Map()
   const { items = [], bindings = {} } =
-    plan.implementations.find(({ device }) => device === 'wasm') ?? {}
-  const [graph] = items.filter(({ type }) => type === 'onnx')
+    implementations.find(({ device }) => device === 'wasm') ?? {}
+  const graph = items.find(({ type }) => type === 'onnx')
   if (!graph) return new Map()
   options.onStep('Testing it in the runtime')
-  const isLarge = sumBytes(items) > MAX_RUN_BYTES
-  if (isLarge) await openLarge(root, graph, plan, options)
-  const ran = isLarge ? undefined : await run(root, graph, items, plan, options)
-  const { shapes = new Map(), outputs = new Map(), tensors } = ran ?? {}
-  if (tensors) {
-    checkBindings(plan.entry, bindings, tensors, outputs)
-    const hasStates = plan.entry.states !== undefined
-    plan.notes.push(...suggestOptions({ tensors, shapes, outputs }, bindings, hasStates))
+  if (sumBytes(items) > MAX_RUN_BYTES) {
+    notes.push(await openLarge(root, graph, options))
+    await checkSteps(bindings, new Map(), root, graph.path)
+    return new Map()
   }
-  await checkSteps(bindings, outputs, root, graph.path)
-  return shapes
+  const model = await run(root, graph, items, notes, options)
+  checkBindings(entry, bindings, model)
+  notes.push(...suggestOptions(model, bindings, entry.states !== undefined))
+  await checkSteps(bindings, model.outputs, root, graph.path)
+  return model.shapes
 }
 
+/** Opens the graph of a model that is too large to run. Resolves with a note about the result. */
 async function openLarge(
   root: ModelRoot,
   graph: Item,
-  { notes }: Plan,
   { runtime, signal }: TestOptions,
-): Promise<void> {
+): Promise<string> {
   const file = await openFolder(root).open(graph.path)
   try {
     const stripped = await stripWeights(file, MAX_RUN_BYTES, signal)
-    if (!stripped) {
-      notes.push('The model is too large to test here. Test it in a page.')
-      return
-    }
+    if (!stripped) return 'The model is too large to test here. Test it in a page.'
     const options = { name: join(root.path, graph.path), runtime: runtime() }
     const failure = await testGraph(stripped, options)
-    notes.push(
-      failure === null
-        ? 'The model is too large to run here, and the runtime opened only its graph. Test it in a page.'
-        : `The model is too large to run here, and the runtime did not open its graph alone: ${failure} Test it in a page.`,
-    )
+    const did =
+      failure === null ? 'opened only its graph.' : `did not open its graph alone: ${failure}`
+    return `The model is too large to run here, and the runtime ${did} Test it in a page.`
   } finally {
     await file.close()
   }
@@ -91,22 +81,20 @@ async function run(
   root: ModelRoot,
   graph: Item,
   items: readonly Item[],
-  { notes }: Plan,
+  notes: string[],
   { runtime, signal }: TestOptions,
 ) {
   const base = graph.name.slice(0, graph.name.lastIndexOf('/') + 1)
-  const ort = await loadRuntime(runtime())
   const bytes = await readInside(root, graph.path)
+  const data = items.filter(({ type }) => type === 'data')
   const externalData = await Promise.all(
-    items
-      .filter(({ type }) => type === 'data')
-      .map(async ({ name, path }) => ({
-        path: name.slice(base.length),
-        data: await readInside(root, path),
-      })),
+    data.map(async ({ name, path }) => ({
+      path: name.slice(base.length),
+      data: await readInside(root, path),
+    })),
   )
-  const options = { executionProviders: ['wasm'], externalData, logSeverityLevel: 4 } as const
-  const session = await ort.InferenceSession.create(bytes, options).catch((cause: unknown) => {
+  const ort = await loadRuntime(runtime())
+  const session = await createSession(ort, bytes, { externalData }).catch((cause: unknown) => {
     throw refuseModel(join(root.path, graph.path), cause)
   })
   try {
@@ -137,11 +125,7 @@ export async function testGraph(
 ): Promise<string | null> {
   const ort = await loadRuntime(runtime)
   try {
-    const session = await ort.InferenceSession.create(graph, {
-      executionProviders: ['wasm'],
-      graphOptimizationLevel: 'disabled',
-      logSeverityLevel: 4,
-    })
+    const session = await createSession(ort, graph, { graphOptimizationLevel: 'disabled' })
     await session.release()
     return null
   } catch (cause) {
@@ -150,13 +134,25 @@ export async function testGraph(
   }
 }
 
-async function loadRuntime(folder: string): Promise<typeof import('onnxruntime-web')> {
-  const build = pathToFileURL(join(folder, 'ort.node.min.mjs')).href
-  const ort = (await import(build)) as typeof import('onnxruntime-web')
+type Runtime = typeof import('onnxruntime-web')
+
+async function loadRuntime(folder: string): Promise<Runtime> {
+  const ort = (await import(pathToFileURL(join(folder, 'ort.node.min.mjs')).href)) as Runtime
   ort.env.logLevel = 'fatal'
   ort.env.wasm.numThreads = 1
   return ort
 }
+
+const createSession = (
+  ort: Runtime,
+  graph: Uint8Array,
+  options: InferenceSession.SessionOptions,
+): Promise<InferenceSession> =>
+  ort.InferenceSession.create(graph, {
+    executionProviders: ['wasm'],
+    logSeverityLevel: 4,
+    ...options,
+  })
 
 const refuseModel = (name: string, cause: unknown): InoriginError =>
   refuse(
@@ -176,33 +172,27 @@ function toReason(thrown: unknown): string {
 
 // Finds inputs that may be states, or take sound, and names the options that declare them.
 
-interface RanModel {
-  tensors: ModelTensors
-  shapes: ExampleShapes
-  outputs: ExampleShapes
-}
-
-type Bindings = NonNullable<Implementation['bindings']>
+type RanModel = Awaited<ReturnType<typeof run>>
+type Tensors = InferenceSession['inputMetadata']
+type Bindings = Readonly<Record<string, Binding>>
 
 /** Returns a note for the sound and one for the states that an author did not declare. */
 export function suggestOptions(model: RanModel, bindings: Bindings, hasStates: boolean): string[] {
+  const notes: string[] = []
   const sound = Object.values(bindings).some(({ audio }) => audio) ? undefined : findSound(model)
+  if (sound !== undefined)
+    notes.push(
+      `The input ${sound} may take sound. To let it, name its samples per second, such as ` +
+        `--audio ${sound}=${SAMPLE_RATE_HZ}, and the --window that it takes at once.`,
+    )
   const states = hasStates ? [] : findStates(model, bindings)
   const options = states.map(([input, output]) => `--state ${input}=${output}`).join(' ')
-  return [
-    ...(sound === undefined
-      ? []
-      : [
-          `The input ${sound} may take sound. To let it, name its samples per second, such as ` +
-            `--audio ${sound}=${SAMPLE_RATE_HZ}, and the --window that it takes at once.`,
-        ]),
-    ...(states.length === 0
-      ? []
-      : [
-          'Inputs and outputs of the same shape may be states. To carry them from one prediction ' +
-            `of a session to the next, use ${options}.`,
-        ]),
-  ]
+  if (options !== '')
+    notes.push(
+      'Inputs and outputs of the same shape may be states. To carry them from one prediction ' +
+        `of a session to the next, use ${options}.`,
+    )
+  return notes
 }
 
 const SOUND_NAME = /audio|wave?(form)?$|sound|speech|pcm|^(samples|signal)$/i
@@ -220,32 +210,32 @@ function findSound({ tensors: { inputs }, shapes }: RanModel): string | undefine
   })?.name
 }
 
-interface Port {
-  name: string
-  /** Type and shape, which a state keeps. */
-  kind: string
-}
-
 /** Returns pairs of an input and the output that may be its next state. */
-function findStates(model: RanModel, bindings: Bindings): (readonly [string, string])[] {
-  const inputs = toPorts(model.tensors.inputs, model.shapes).filter(
-    ({ name }) => bindings[name]?.image === undefined,
-  )
-  const outputs = toPorts(model.tensors.outputs, model.outputs)
-  const named = inputs.flatMap((input) => {
-    const next = outputs.find(
-      (output) => output.kind === input.kind && isNextName(input.name, output.name),
-    )
-    return next ? [[input.name, next.name] as const] : []
+function findStates({ tensors, shapes, outputs: returned }: RanModel, bindings: Bindings) {
+  const inputs = toPorts(tensors.inputs, shapes).filter(({ name }) => !bindings[name]?.image)
+  const outputs = toPorts(tensors.outputs, returned)
+  const named = inputs.flatMap(({ name, kind }) => {
+    const next = outputs.find((one) => one.kind === kind && isNextName(name, one.name))
+    return next ? [[name, next.name] as const] : []
   })
   const pairs = named.length > 0 ? named : pairByShape(inputs, outputs)
   // A model whose inputs all come back has no state: it changes them.
-  const isWhole = pairs.length === model.tensors.inputs.length || pairs.length === outputs.length
+  const isWhole = pairs.length === tensors.inputs.length || pairs.length === outputs.length
   return isWhole ? [] : pairs
 }
 
+type Ports = ReturnType<typeof toPorts>
+
+/** Returns the names of tensors that may be states, with the type and shape that a state keeps. */
+const toPorts = (tensors: Tensors, shapes: ExampleShapes) =>
+  tensors.flatMap((one) => {
+    const shape = shapes.get(one.name)
+    const isState = one.isTensor && shape !== undefined && one.type !== 'string' && shape.length > 0
+    return isState ? [{ name: one.name, kind: `${one.type} ${shape.join()}` }] : []
+  })
+
 /** Pairs inputs with outputs in their order, if their shape is not that of the first input. */
-function pairByShape(inputs: readonly Port[], outputs: readonly Port[]) {
+function pairByShape(inputs: Ports, outputs: Ports) {
   const kinds = new Set(inputs.map(({ kind }) => kind))
   kinds.delete(inputs[0]?.kind ?? '')
   return [...kinds].flatMap((kind) => {
@@ -255,16 +245,6 @@ function pairByShape(inputs: readonly Port[], outputs: readonly Port[]) {
     return befores.map(({ name }, index) => [name, afters[index]?.name ?? ''] as const)
   })
 }
-
-const toPorts = (
-  tensors: ModelTensors['inputs'] | ModelTensors['outputs'],
-  shapes: ExampleShapes,
-): Port[] =>
-  tensors.flatMap((one) => {
-    const shape = shapes.get(one.name)
-    const isState = one.isTensor && shape !== undefined && one.type !== 'string' && shape.length > 0
-    return isState ? [{ name: one.name, kind: `${one.type} ${shape.join()}` }] : []
-  })
 
 const BEFORE = /^(in|input|old|past|prev|previous)(?=[_.\d])|[_.](in|input|old|prev)$/gi
 const AFTER =
@@ -282,7 +262,7 @@ function isNextName(input: string, output: string): boolean {
  * checked even if there are no shapes, because the model did not run.
  */
 async function checkSteps(
-  bindings: Readonly<Record<string, Binding>>,
+  bindings: Bindings,
   shapes: ExampleShapes,
   root: ModelRoot,
   graph: string,
@@ -317,69 +297,30 @@ async function readLabels(name: string, source: Labels, root: ModelRoot, graph: 
   throw refuse(`--labels ${name}: ${what} has no labels.`, 'Name another file or key.')
 }
 
-interface ModelTensors {
-  inputs: InferenceSession['inputMetadata']
-  outputs: InferenceSession['outputMetadata']
-}
-
-type Drafted = Pick<PredictorEntry, 'signature' | 'states'>
-
 /**
- * Binds the entry as a browser does. `shapes` are those of the outputs when the model was tried.
- * Throws `invalid_request` that names the parameter. Entries with texts are not checked, since they
- * need a tokenizer.
+ * Binds the entry as a browser does. Throws `invalid_request` that names the parameter, also if an
+ * output did not have the shape that its input needs next. Entries with texts are not checked, since
+ * they need a tokenizer.
  */
 function checkBindings(
-  { signature, states }: Drafted,
-  bindings: NonNullable<Implementation['bindings']>,
-  model: ModelTensors,
-  shapes: ExampleShapes,
+  { signature, states: declared }: Pick<PredictorEntry, 'signature' | 'states'>,
+  bindings: Bindings,
+  { tensors, outputs: shapes }: RanModel,
 ): void {
   const all = Object.values(bindings)
   if (all.some(({ text }) => text)) return
   const sources = all.flatMap(({ steps = [] }) => steps.map(getLabelsSource))
   const labels = new Map(sources.flatMap((one) => (one ? [[toLabelsKey(one), []]] : [])))
-  const implementation: Implementation = {
-    id: 'wasm',
-    engine: 'onnx',
-    device: 'wasm',
-    resources: [],
-    bindings,
-  }
-  const entry: PredictorEntry = {
-    type: 'predictor',
-    tag: '@drafted/model',
-    name: '',
-    created: '',
-    signature,
-    implementations: [implementation],
-    ...(states && { states }),
-  }
-  checkStates(bindDrafted(entry, implementation, model, labels), shapes)
-}
-
-function bindDrafted(
-  entry: PredictorEntry,
-  implementation: Implementation,
-  model: ModelTensors,
-  labels: ReadonlyMap<string, readonly string[]>,
-): BoundSignature {
-  try {
-    return bindSignature(entry, implementation, model, { labels })
-  } catch (cause) {
-    const { message } = InoriginError.from(cause)
-    const [, why = message] = /cannot run: (.*) Its catalog entry/s.exec(message) ?? []
-    throw refuse(`The draft does not fit the model: ${why}`, 'Correct the options.', cause)
-  }
-}
-
-/** Throws `invalid_request` if an output does not have the shape that its input needs next. */
-function checkStates({ inputs, outputs, states }: BoundSignature, shapes: ExampleShapes): void {
-  for (const { input, output } of states) {
-    const wanted = inputs.find(({ parameter }) => parameter.name === input)?.spec.shape
-    const shape = shapes.get(
-      outputs.find(({ parameter }) => parameter.name === output)?.tensor ?? '',
-    )
+  const runs = { id: 'wasm', engine: 'onnx', device: 'wasm' } as const
+  const implementation = { ...runs, resources: [], bindings: { ...bindings } }
+  const named = { type: 'predictor', tag: '@drafted/model', name: '', created: '' } as const
+  const states = declared && { states: declared }
+  const entry = { ...named, signature, implementations: [implementation], ...states }
+  const bound = bindOrRefuse(() => bindSignature(entry, implementation, tensors, { labels }))
+  for (const { input, output } of bound.states) {
+    const wanted = bound.inputs.find(({ parameter }) => parameter.name === input)?.spec.shape
+    const next = bound.outputs.find(({ parameter }) => parameter.name === output)
+    const shape = shapes.get(next?.tensor ?? '')
     if (!wanted || !shape || fitsShape(shape, wanted)) continue
     const lengths = wanted.map((length) => length ?? 'any').join(', ')
     throw refuse(
@@ -389,30 +330,12 @@ function checkStates({ inputs, outputs, states }: BoundSignature, shapes: Exampl
   }
 }
 
-/** Returns a folder on disk. Its files open only if {@link findInside} accepts them. */
-export const openFolder = (root: ModelRoot): Folder => ({
-  nameOf: (name) => join(root.path, name),
-  sizeOf: (name) => findSize(root, name),
-  open: (name) => openFile(root, name),
-})
-
-function findSize(root: ModelRoot, path: string): number | undefined {
-  const real = findInside(root, path)
-  if (real === undefined) return undefined
-  const stat = statSync(real)
-  if (stat.isFile()) return stat.size
-  throw refuse(`${join(root.path, path)} is not a file.`, 'Put a file in its place.')
-}
-
-async function openFile(root: ModelRoot, path: string): Promise<OpenFile> {
-  const handle = await openInside(root, path)
-  const { size } = await handle.stat()
-  const slice = (from: number, to: number) => ({
-    async arrayBuffer() {
-      const length = Math.max(0, Math.min(to, size) - from)
-      const { buffer, bytesRead } = await handle.read(new Uint8Array(length), 0, length, from)
-      return buffer.buffer.slice(0, bytesRead)
-    },
-  })
-  return { size, ...createWindow({ size, slice }), close: () => handle.close() }
+function bindOrRefuse<T>(bind: () => T): T {
+  try {
+    return bind()
+  } catch (cause) {
+    const { message } = InoriginError.from(cause)
+    const [, why = message] = /cannot run: (.*) Its catalog entry/s.exec(message) ?? []
+    throw refuse(`The draft does not fit the model: ${why}`, 'Correct the options.', cause)
+  }
 }
