@@ -1,7 +1,7 @@
 /** `inorigin add`: adds a model of the user, with its files, to the app's catalog. */
 import { createHash } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
-import { type FileHandle, mkdir, open, readdir, rename, rm, rmdir } from 'node:fs/promises'
+import { type FileHandle, mkdir, open, rename, rm, rmdir } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import * as v from 'valibot'
 import { getOwner } from '../catalog/find-entry.ts'
@@ -10,7 +10,7 @@ import { sumBytes } from '../catalog/memory-bytes.ts'
 import type { CatalogDocument, Entry, Implementation, Resource } from '../catalog/schema.ts'
 import { tagSchema } from '../catalog/value-schemas.ts'
 import { type Kind, kindOf, planKind } from '../draft/kind.ts'
-import type { Item, Plan, Planned } from '../draft/plan.ts'
+import type { Item, Plan } from '../draft/plan.ts'
 import { refuse } from '../draft/refuse.ts'
 import { type BindingWishes, createWishes, toImageOption } from '../draft/wishes.ts'
 import { InoriginError } from '../error.ts'
@@ -20,7 +20,7 @@ import { findInside, type ModelRoot, openFolder, openInside, openRoot } from './
 import { INORIGIN_FOLDER } from './library-files.ts'
 import { validateDocument } from './project-options.ts'
 import { testPlan } from './onnx/test-plan.ts'
-import { assertNoLinks, toTemporaryPath, writeBelow } from './write-file.ts'
+import { assertNoLinks, type Content, toTemporaryPath, writeBelow } from './write-file.ts'
 
 export interface AddOptions {
   source: string
@@ -45,6 +45,8 @@ export interface AddOptions {
 export type AddResult = Awaited<ReturnType<typeof add>>
 
 const CATALOG_FILE = 'catalog.json'
+/** Name of the schema file beside the catalog, for editors. */
+const SCHEMA_FILE = 'catalog.schema.json'
 
 /**
  * Drafts an entry, copies its files and writes both into the app's catalog. Throws
@@ -59,12 +61,7 @@ export async function add(options: AddOptions) {
   for (const name of [CATALOG_FILE, SCHEMA_FILE, tag])
     assertNoLinks(publicDir, `${INORIGIN_FOLDER}/${name}`)
   const appCatalog = readAppCatalog(catalog)
-  if (!options.force)
-    assertNotPresent(
-      appCatalog.entries.some((entry) => entry.tag === tag),
-      folder,
-      options,
-    )
+  if (!options.force) assertNotPresent(appCatalog, folder, tag)
 
   onStep(`Reading ${options.source}`)
   const { root, files, ...kind } = findSource(options.source)
@@ -83,19 +80,27 @@ export async function add(options: AddOptions) {
     const shapes = await testPlan(root, plan, options)
     const copied = await copyAll(root, items, staging, options)
     const entry = toEntry(plan, copied, options)
-    const next = withEntry(appCatalog, entry)
+    const at = appCatalog.entries.findIndex((one) => one.tag === tag)
+    const others = appCatalog.entries
+    const next = { ...appCatalog, entries: at < 0 ? [...others, entry] : others.with(at, entry) }
     // An invalid catalog could not be read again.
     validateDocument(next, catalog, false)
     signal.throwIfAborted()
     assertNoLinks(publicDir, `${INORIGIN_FOLDER}/${tag}`)
     await rm(folder, { recursive: true, force: true })
     await rename(staging, folder)
-    writeCatalog(next, options)
+    const write = (name: string, content: Content) =>
+      writeBelow(publicDir, `${INORIGIN_FOLDER}/${name}`, content)
+    write(CATALOG_FILE, { text: `${JSON.stringify(next, null, 2)}\n` })
+    const schema = join(options.dist, SCHEMA_FILE)
+    if (existsSync(schema)) write(SCHEMA_FILE, { from: schema })
     return {
       entry,
       catalog,
       folder,
-      files: await countFiles(folder),
+      files: [...copied.values()]
+        .map(({ bytes, partBytes = Infinity }) => Math.ceil(bytes / partBytes) || 1)
+        .reduce((sum, parts) => sum + parts, 0),
       bytes: sumBytes(items),
       splitFiles: items.map(({ name }) => name).filter((name) => copied.get(name)?.partBytes),
       notes: plan.notes,
@@ -112,20 +117,6 @@ export async function add(options: AddOptions) {
   }
 }
 
-function writeCatalog(catalog: CatalogDocument, { publicDir, dist }: AddOptions): void {
-  writeBelow(publicDir, `${INORIGIN_FOLDER}/${CATALOG_FILE}`, {
-    text: `${JSON.stringify(catalog, null, 2)}\n`,
-  })
-  const schema = join(dist, SCHEMA_FILE)
-  if (existsSync(schema))
-    writeBelow(publicDir, `${INORIGIN_FOLDER}/${SCHEMA_FILE}`, { from: schema })
-}
-
-async function countFiles(folder: string): Promise<number> {
-  const all = await readdir(folder, { recursive: true, withFileTypes: true })
-  return all.filter((one) => one.isFile()).length
-}
-
 function assertTag(tag: string): void {
   const { issues, success } = v.safeParse(tagSchema, tag)
   if (!success) throw refuse(`--tag ${tag}: ${issues[0].message}.`, 'Use one such as @me/name.')
@@ -133,9 +124,10 @@ function assertTag(tag: string): void {
   throw refuse('Tags of @inorigin are reserved.', 'Use an owner name of your own.')
 }
 
-function assertNotPresent(isThere: boolean, folder: string, { tag }: AddOptions): void {
+function assertNotPresent({ entries }: CatalogDocument, folder: string, tag: Tag): void {
   const todo = 'Choose another tag, or replace it with --force.'
-  if (isThere) throw refuse(`${tag} is already in the catalog.`, todo)
+  if (entries.some((entry) => entry.tag === tag))
+    throw refuse(`${tag} is already in the catalog.`, todo)
   if (existsSync(folder)) throw refuse(`${folder} already exists.`, todo)
 }
 
@@ -144,7 +136,7 @@ async function copyAll(
   items: readonly Item[],
   folder: string,
   { maxFileBytes, signal, onStep }: AddOptions,
-): Promise<ReadonlyMap<string, CopiedFile>> {
+) {
   const total = sumBytes(items)
   const copied = new Map<string, CopiedFile>()
   let done = 0
@@ -164,30 +156,18 @@ async function copyAll(
 
 function toEntry(plan: Plan, copied: ReadonlyMap<string, CopiedFile>, { tag, name }: AddOptions) {
   const { type, ...rest } = plan.entry
-  const implementations = plan.implementations.map(
-    ({ items, ...planned }: Planned): Implementation => ({
-      ...planned,
-      resources: items.map((item): Resource => {
-        const { bytes, sha256, ...splitFields } = copied.get(item.name) as CopiedFile
-        return {
-          type: item.type,
-          url: `${tag}/${toServedPath(item)}`,
-          name: item.name,
-          bytes,
-          sha256,
-          ...splitFields,
-        }
-      }),
-    }),
-  )
+  const toResource = (item: Item): Resource => {
+    const { bytes, sha256, ...splitFields } = copied.get(item.name) as CopiedFile
+    const url = `${tag}/${toServedPath(item)}`
+    return { type: item.type, url, name: item.name, bytes, sha256, ...splitFields }
+  }
+  const implementations = plan.implementations.map(({ items, ...planned }): Implementation => ({
+    ...planned,
+    resources: items.map(toResource),
+  }))
   const created = new Date().toISOString().replace(/\.\d+/, '')
   return { type, tag, created, ...rest, name: name ?? rest.name, implementations } as Entry
 }
-
-/** Name of the schema file beside the catalog, for editors. */
-const SCHEMA_FILE = 'catalog.schema.json'
-
-type WrittenEntry = CatalogDocument['entries'][number]
 
 /** Reads and checks the catalog; an empty one if there is none. Throws `invalid_request`. */
 function readAppCatalog(path: string): CatalogDocument {
@@ -203,13 +183,6 @@ function readAppCatalog(path: string): CatalogDocument {
   return document as CatalogDocument
 }
 
-/** Returns the catalog with the entry added, in place of an entry with the same tag. */
-function withEntry(catalog: CatalogDocument, entry: WrittenEntry): CatalogDocument {
-  const at = catalog.entries.findIndex(({ tag }) => tag === entry.tag)
-  const entries = at < 0 ? [...catalog.entries, entry] : catalog.entries.with(at, entry)
-  return { ...catalog, entries }
-}
-
 // Copies files into the app, hashes them, and splits those that a host would reject.
 
 type CopiedFile = Pick<Resource, 'bytes' | 'sha256' | 'chunks' | 'partBytes'>
@@ -221,12 +194,9 @@ export async function copyItem(
   root: ModelRoot,
   item: Item,
   folder: string,
-  {
-    maxFileBytes,
-    signal,
-    onBytes,
-  }: { maxFileBytes: number; signal: AbortSignal; onBytes: (bytes: number) => void },
+  options: { maxFileBytes: number; signal: AbortSignal; onBytes: (bytes: number) => void },
 ): Promise<CopiedFile> {
+  const { maxFileBytes, signal, onBytes } = options
   const to = join(folder, toServedPath(item))
   const isSplit = item.bytes > maxFileBytes
   const whole = createHash('sha256')
@@ -237,16 +207,14 @@ export async function copyItem(
   const source = await openInside(root, item.path)
   try {
     await mkdir(dirname(to), { recursive: true })
-    for await (const piece of source.createReadStream({
-      highWaterMark: READ_PIECE_BYTES,
-      signal,
-    })) {
+    const stream = source.createReadStream({ highWaterMark: READ_PIECE_BYTES, signal })
+    for await (const piece of stream) {
       for (let rest = piece as Buffer; rest.length > 0;) {
         if (!file || (isSplit && at % maxFileBytes === 0)) {
           await file?.close()
           file = await open(isSplit ? `${to}.${at / maxFileBytes}` : to, 'wx')
         }
-        const ends = [CHUNK_BYTES, ...(isSplit ? [maxFileBytes] : [])].map(
+        const ends = [CHUNK_BYTES, isSplit ? maxFileBytes : Infinity].map(
           (size) => size - (at % size),
         )
         const part = rest.subarray(0, Math.min(...ends))
@@ -278,20 +246,16 @@ export async function copyItem(
   }
 }
 
-/** Kind of a model and its files. All paths are relative to the root and use forward slashes. */
-type Source = { root: ModelRoot; files: HubFile[] } & Kind
-
-function findSource(path: string): Source {
+/** Returns the kind of a model and its files. All paths are relative and use forward slashes. */
+function findSource(path: string): { root: ModelRoot; files: HubFile[] } & Kind {
   if (!existsSync(path)) throw refuse(`There is no ${path}.`, 'Name an .onnx file, or a folder.')
   if (!statSync(path).isDirectory())
     return { root: openRoot(dirname(path)), files: [], kind: 'graph', path: basename(path) }
   const root = openRoot(path)
-  const files = listFiles(root)
+  const files = listFolder(root, '', [root.real])
+  files.sort((one, other) => (one.path < other.path ? -1 : 1))
   return { root, files, ...kindOf(path, files) }
 }
-
-const listFiles = (root: ModelRoot): HubFile[] =>
-  listFolder(root, '', [root.real]).toSorted((one, other) => (one.path < other.path ? -1 : 1))
 
 /** Returns the files of a folder. Links back to `above`, the real parent folders, are skipped. */
 const listFolder = (root: ModelRoot, folder: string, above: readonly string[]): HubFile[] =>

@@ -35,15 +35,19 @@ const SCRIPT_MARK = '/*! inorigin '
  */
 export function init(options: InitOptions) {
   const { publicDir, dist, sw, formerSw = null } = options
-  assertParentExists(publicDir)
+  const parent = dirname(publicDir)
+  // A folder below one that does not exist is more likely a mistake in the path.
+  if (!existsSync(parent))
+    throw refuse(`There is no folder ${parent}.`, 'Create it first, or correct the path.')
   const script = sw === null ? null : join(publicDir, sw)
   if (sw !== null) assertOwnScript(publicDir, sw)
   const folder = join(publicDir, INORIGIN_FOLDER)
   const sources = collectLibraryFiles(options)
-  for (const name of [FILE_LIST, ...sources.keys()])
-    assertNoLinks(publicDir, `${INORIGIN_FOLDER}/${name}`)
+  const assertNone = (names: readonly string[]) =>
+    names.forEach((name) => assertNoLinks(publicDir, `${INORIGIN_FOLDER}/${name}`))
+  assertNone([FILE_LIST, ...sources.keys()])
   const before = readFileList(folder)
-  for (const name of before) assertNoLinks(publicDir, `${INORIGIN_FOLDER}/${name}`)
+  assertNone(before)
 
   const write = (name: string, content: Content) =>
     writeBelow(publicDir, `${INORIGIN_FOLDER}/${name}`, content)
@@ -57,13 +61,12 @@ export function init(options: InitOptions) {
     removed.push(formerSw)
   }
 
-  const bytes = written.reduce((sum, length) => sum + length, 0)
   return {
     script,
     folder,
     /** Number of files written. `bytes` is their total length. */
     files: written.length,
-    bytes,
+    bytes: written.reduce((sum, length) => sum + length, 0),
     /** Deleted files of an earlier version, relative to `folder`; a script relative to its parent. */
     removed,
   }
@@ -84,13 +87,6 @@ function assertOwnScript(publicDir: string, sw: string): void {
 export const isOwnScript = (path: string): boolean =>
   (findStats(path)?.isFile() ?? false) && readText(path).startsWith(SCRIPT_MARK)
 
-/** Throws for a folder below one that does not exist, which is more likely a mistake in the path. */
-function assertParentExists(publicDir: string): void {
-  const parent = dirname(publicDir)
-  if (existsSync(parent)) return
-  throw refuse(`There is no folder ${parent}.`, 'Create it first, or correct the path.')
-}
-
 /** Deletes a file of an earlier version, and its folders if they become empty. */
 function removeFile(folder: string, name: string): boolean {
   const path = join(folder, name)
@@ -109,12 +105,9 @@ function readFileList(folder: string): string[] {
     return files
       .map(({ name }) => name)
       .filter((name) => typeof name === 'string')
-      .filter((name) => isInside(folder, name))
+      .filter((name) => !relative(folder, join(folder, name)).startsWith('..'))
   } catch (cause) {
     const what = `${path} is not a file list of \`inorigin init\`.`
     throw refuse(what, 'Delete it, then run this again.', cause)
   }
 }
-
-const isInside = (folder: string, name: string): boolean =>
-  !relative(folder, join(folder, name)).startsWith('..')

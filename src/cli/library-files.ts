@@ -3,8 +3,9 @@ import { createHash } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join, sep } from 'node:path'
+import type { CatalogDocument } from '../catalog/schema.ts'
 import { InoriginError } from '../error.ts'
-import type { FileList, ListedFile } from '../types/index.ts'
+import type { FileList } from '../types/index.ts'
 import { RUNTIME_PARTS, SPLIT_RUNTIME_FILE } from '../values/asset-cache.ts'
 import { type Content, readContent } from './write-file.ts'
 
@@ -28,27 +29,16 @@ export const FILE_LIST = 'files.json'
 
 /** Prefix of the names of WebLLM's chunks. */
 const MLC_CHUNK_PREFIX = 'mlc-'
-const MLC_CATALOG = 'catalogs/mlc.json'
 const EMBEDDED_CATALOG = 'models/catalog.json'
 /** Tags of the language models that `--no-guide` omits. */
 const GUIDE_TAGS = ['@inorigin/guide', '@inorigin/glance']
-const SCRIPTS = [
-  'index.js',
-  'worker.js',
-  'model-worker.js',
-  'vocabulary-worker.js',
-  'catalog.schema.json',
-  'licenses.md',
-]
+const SCRIPTS = ['index.js', 'worker.js', 'model-worker.js', 'vocabulary-worker.js']
+const OTHERS = ['catalog.schema.json', 'licenses.md']
 /** Engine of constraints, which the first constrained request loads. */
 const CONSTRAINT_ENGINE = 'llguidance.wasm'
 /** Builds for WebGPU. A browser loads the one that it can run. The fourth build, jsep, is not used. */
 const GPU_BUILDS = ['.jspi', '.asyncify']
 const GPU_CHUNK_PREFIXES = ['ort.jspi.', 'ort.webgpu.']
-
-interface CatalogFile {
-  entries: { tag: string; implementations?: { resources: { url: string }[] }[] }[]
-}
 
 /**
  * Returns the files of the folder by their names, in the order in which they are written. Throws
@@ -61,16 +51,15 @@ export function collectLibraryFiles(choice: LibraryChoice): Map<string, Content>
   const chunks = listFilesBelow(join(dist, 'chunks'))
     .filter((name) => !omitted.some((prefix) => name.startsWith(prefix)))
     .map((name) => `chunks/${name}`)
-  const scripts = [...SCRIPTS, CONSTRAINT_ENGINE, ...chunks, ...(mlc ? [MLC_CATALOG] : [])]
-  for (const name of scripts) sources.set(name, { from: join(dist, name) })
+  const scripts = [...SCRIPTS, ...OTHERS, CONSTRAINT_ENGINE, ...chunks]
+  for (const name of [...scripts, ...(mlc ? ['catalogs/mlc.json'] : [])])
+    sources.set(name, { from: join(dist, name) })
   for (const [name, source] of listRuntimeFiles(runtime, webgpu)) sources.set(`ort/${name}`, source)
 
-  const catalog = JSON.parse(readText(join(dist, EMBEDDED_CATALOG))) as CatalogFile
+  const catalog = JSON.parse(readText(join(dist, EMBEDDED_CATALOG))) as CatalogDocument
   const entries = catalog.entries.filter((entry) => guide || !GUIDE_TAGS.includes(entry.tag))
   const devices = webgpu ? undefined : ['wasm']
-  sources.set(EMBEDDED_CATALOG, {
-    text: `${JSON.stringify({ ...catalog, devices, entries }, null, 2)}\n`,
-  })
+  sources.set(EMBEDDED_CATALOG, { text: toText({ ...catalog, devices, entries }) })
   for (const { implementations = [] } of entries) {
     for (const { url } of implementations.flatMap((one) => one.resources)) {
       if (URL.canParse(url)) continue
@@ -84,11 +73,7 @@ export function collectLibraryFiles(choice: LibraryChoice): Map<string, Content>
   return sources
 }
 
-const describeFile = (name: string, source: Content): ListedFile => ({
-  name,
-  sha256: createHash('sha256').update(readContent(source)).digest('hex'),
-  precache: isPrecached(name),
-})
+const toText = (value: unknown): string => `${JSON.stringify(value, null, 2)}\n`
 
 /**
  * Returns `true` for our scripts, the engine of constraints and the catalog: 1.3 MB compressed, which
@@ -101,9 +86,12 @@ function isPrecached(name: string): boolean {
 
 /** Returns the text of the list of these files. Reads all of them. */
 export function serializeFileList(sources: ReadonlyMap<string, Content>): string {
-  const files = Array.from(sources, ([name, source]) => describeFile(name, source))
-  const list: FileList = { written_by: 'inorigin init', files }
-  return `${JSON.stringify(list, null, 2)}\n`
+  const files = Array.from(sources, ([name, source]) => ({
+    name,
+    sha256: createHash('sha256').update(readContent(source)).digest('hex'),
+    precache: isPrecached(name),
+  }))
+  return toText({ written_by: 'inorigin init', files } satisfies FileList)
 }
 
 /** Returns the files of `ort/` by their names there; one of them in parts. */
@@ -114,18 +102,15 @@ export function listRuntimeFiles(runtime: string, webgpu: boolean): Map<string, 
   return new Map(
     names.flatMap((name): [string, Content][] => {
       const from = join(runtime, name)
-      return name === SPLIT_RUNTIME_FILE ? splitRuntime(from) : [[name, { from }]]
+      if (name !== SPLIT_RUNTIME_FILE) return [[name, { from }]]
+      assertExists(from)
+      const partBytes = Math.ceil(statSync(from).size / RUNTIME_PARTS.length)
+      return RUNTIME_PARTS.map((part, index) => [
+        part,
+        { from, start: index * partBytes, end: (index + 1) * partBytes },
+      ])
     }),
   )
-}
-
-function splitRuntime(from: string): [string, Content][] {
-  assertExists(from)
-  const partBytes = Math.ceil(statSync(from).size / RUNTIME_PARTS.length)
-  return RUNTIME_PARTS.map((name, index) => [
-    name,
-    { from, start: index * partBytes, end: (index + 1) * partBytes },
-  ])
 }
 
 function assertExists(path: string): void {
@@ -166,7 +151,5 @@ export function findRuntime(): string {
   }
 }
 
-export function readVersion(): string {
-  const text = readFileSync(join(DIST, '..', 'package.json'), 'utf8')
-  return (JSON.parse(text) as { version: string }).version
-}
+export const readVersion = (): string =>
+  (JSON.parse(readText(join(DIST, '..', 'package.json'))) as { version: string }).version
