@@ -1,6 +1,6 @@
 /** Prints all output of the command, with control characters escaped to protect the terminal. */
-/** Control characters (C0, DEL, C1), line separators, and characters that change text direction. */
 
+/** Control characters (C0, DEL, C1), line separators, and characters that change text direction. */
 // oxlint-disable-next-line no-control-regex -- They are what is looked for.
 const CONTROLS = /[\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g
 
@@ -29,33 +29,29 @@ export function printOver(stream: NodeJS.WritableStream, line: string): void {
 
 const LINE_INTERVAL_MS = 5_000
 
+/** Prints what happens: over the same line on a terminal, and otherwise in a line at intervals. */
 export function createProgress(stream: NodeJS.WriteStream) {
-  const isTerminal = stream.isTTY
   let last = performance.now()
   let shown = ''
-  const show = (text: string): void => {
-    if (text === shown) return
-    shown = text
-    if (isTerminal) printOver(stream, text)
-    else print(stream, [text])
-  }
   return {
-    step(what: string, done?: number, total?: number) {
-      const text =
-        done === undefined || !total ? `${what} ...` : `${what}: ${formatShare(done, total)}`
+    step(what: string, done?: number, total?: number): void {
       const now = performance.now()
-      if (!isTerminal && now - last < LINE_INTERVAL_MS) return
+      if (!stream.isTTY && now - last < LINE_INTERVAL_MS) return
       last = now
-      show(text)
+      const share =
+        done === undefined || !total
+          ? ' ...'
+          : `: ${Math.floor((100 * done) / total)} % of ${formatByteCount(total)}`
+      if (what + share === shown) return
+      shown = what + share
+      if (stream.isTTY) printOver(stream, shown)
+      else print(stream, [shown])
     },
-    end() {
-      if (isTerminal && shown) printOver(stream, '')
+    end(): void {
+      if (stream.isTTY && shown) printOver(stream, '')
     },
   }
 }
-
-const formatShare = (done: number, total: number): string =>
-  `${Math.floor((100 * done) / total)} % of ${formatByteCount(total)}`
 
 /** Formats a length as MB, kB or bytes, such as `1.5 MB`. */
 export function formatByteCount(bytes: number): string {

@@ -26,16 +26,14 @@ export function readProjectOptions(app: string): ProjectOptions | undefined {
   if (!existsSync(path)) return undefined
   const { inorigin } = parsePackage(path, readFileSync(path, 'utf8'))
   if (inorigin === undefined) return undefined
-  const { publicDir, sw, guide, mlc, webgpu } = inorigin as Partial<ProjectOptions>
+  const { publicDir, sw, ...flags } = inorigin as Partial<ProjectOptions>
   if (typeof publicDir !== 'string')
     throw refuse(`"inorigin" in ${path} has no "publicDir".`, 'Run `inorigin init <folder>`.')
-  return {
-    publicDir,
-    ...((typeof sw === 'string' || sw === false) && { sw }),
-    ...(typeof guide === 'boolean' && { guide }),
-    ...(typeof mlc === 'boolean' && { mlc }),
-    ...(typeof webgpu === 'boolean' && { webgpu }),
-  }
+  const found: ProjectOptions = { publicDir }
+  if (typeof sw === 'string' || sw === false) found.sw = sw
+  for (const name of ['guide', 'mlc', 'webgpu'] as const)
+    if (typeof flags[name] === 'boolean') found[name] = flags[name]
+  return found
 }
 
 /**
@@ -67,9 +65,7 @@ export const toRelativePath = (path: string): string =>
   relative(process.cwd(), resolve(path)).split(sep).join('/') || '.'
 
 /** Throws `invalid_request` if {@link writeProjectOptions} could not write. */
-export function assertWritable(app: string): void {
-  assertNoLinks(app, PACKAGE_FILE)
-}
+export const assertWritable = (app: string): void => assertNoLinks(app, PACKAGE_FILE)
 
 /** Stores the options and keeps the indentation. Returns `false` if there is no package.json. */
 export function writeProjectOptions(
@@ -103,14 +99,12 @@ function parsePackage(path: string, text: string): Record<string, unknown> {
 
 /** Reads a catalog without checking it. Throws `invalid_request` for a missing file or wrong JSON. */
 export function readDocument(path: string): CatalogDocument {
-  if (!existsSync(path)) {
-    const what = `There is no file ${path}. Check the path of the catalog.`
-    throw new InoriginError('invalid_request', what, { code: 'invalid_catalog' })
-  }
   try {
     return JSON.parse(readFileSync(path, 'utf8')) as CatalogDocument
   } catch (cause) {
-    const what = `The catalog ${path} cannot be read: ${String(cause)}`
+    const what = existsSync(path)
+      ? `The catalog ${path} cannot be read: ${String(cause)}`
+      : `There is no file ${path}. Check the path of the catalog.`
     throw new InoriginError('invalid_request', what, { code: 'invalid_catalog', cause })
   }
 }
@@ -119,12 +113,6 @@ export function readDocument(path: string): CatalogDocument {
  * Returns the validated catalog. Throws `invalid_request` that names the problems. `embedded`
  * allows tags of `@inorigin`.
  */
-export function validateDocument(document: unknown, path: string, embedded: boolean): Catalog {
+export const validateDocument = (document: unknown, path: string, embedded: boolean): Catalog =>
   // Relative URLs are not followed here, so any base will do.
-  return validateCatalog(document, {
-    source: path,
-    base: 'http://localhost/',
-    embedded,
-    mlc: MLC_LIST,
-  })
-}
+  validateCatalog(document, { source: path, base: 'http://localhost/', embedded, mlc: MLC_LIST })

@@ -3,16 +3,13 @@ import { relative, sep } from 'node:path'
 import type { Binding, Entry, PredictorEntry } from '../catalog/schema.ts'
 import { isSampleRate } from '../draft/wishes.ts'
 import { ARRAYS, countElements } from '../values/elements.ts'
-import type { AddOptions, AddResult } from './add.ts'
+import type { AddResult } from './add.ts'
 import { type ExampleShapes, MAX_EXAMPLE_ELEMENTS, SAMPLE_RATE_HZ } from './onnx/try-example.ts'
 import { toMemberName, toStringLiteral } from './commands/types.ts'
 import type { InitResult } from './init.ts'
 import { formatByteCount } from './output.ts'
 
-export function formatAddReport(
-  result: AddResult,
-  { publicDir }: Pick<AddOptions, 'publicDir'>,
-): string[] {
+export function formatAddReport(result: AddResult, { publicDir }: { publicDir: string }): string[] {
   const { entry, folder, catalog, files, bytes, splitFiles, notes, shapes, isReady } = result
   const url = `/${relative(publicDir, catalog).split(sep).join('/')}`
   const what = entry.type === 'predictor' ? 'predictor' : 'chat model'
@@ -39,14 +36,11 @@ export function formatInitReport(
   { version, sw, isRemembered }: { version: string; sw: string | false; isRemembered: boolean },
 ): string[] {
   const { script, folder, files, bytes, removed } = result
-  const lines = [
-    `inorigin ${version}: wrote ${script === null ? '' : `${script} and `}${folder}${sep}, ${files} files, ` +
-      `${formatByteCount(bytes)}.`,
-  ]
+  const written = script === null ? '' : `${script} and `
   const removedFiles = removed.length === 1 ? '1 file that is' : `${removed.length} files that are`
-  if (removed.length > 0) lines.push(`Removed ${removedFiles} no longer needed.`)
   return [
-    ...lines,
+    `inorigin ${version}: wrote ${written}${folder}${sep}, ${files} files, ${formatByteCount(bytes)}.`,
+    ...(removed.length > 0 ? [`Removed ${removedFiles} no longer needed.`] : []),
     isRemembered
       ? 'package.json remembers the folder: `inorigin init` refreshes it after an update.'
       : 'There is no package.json here to remember the folder. Name it again after an update.',
@@ -65,14 +59,10 @@ export function createSnippet(
   catalog: string,
   shapes: ExampleShapes = new Map(),
 ): string {
-  const start = [
-    "import { serve } from 'inorigin'",
-    '',
-    `const server = await serve({ catalog: '${catalog}' })`,
-  ]
   const lines =
     entry.type === 'predictor' ? createPredictLines(entry, shapes) : createChatLines(entry.tag)
-  return [...start, ...lines].join('\n')
+  const serving = `const server = await serve({ catalog: '${catalog}' })`
+  return ["import { serve } from 'inorigin'", '', serving, ...lines].join('\n')
 }
 
 const createChatLines = (tag: string): string[] => [
@@ -100,32 +90,23 @@ function createPredictLines(
   const nextStates = new Set(states.map(({ output }) => output))
   const first = signature.outputs.find(({ name }) => !nextStates.has(name))?.name ?? ''
   const output = toMemberName(first) === first ? `.${first}` : `[${toStringLiteral(first)}]`
-  const call =
+  const [session, callee] =
     states.length > 0
-      ? [
-          `const session = await server.session('${tag}')`,
-          'const { outputs } = await session.predict({',
-        ]
-      : [`const { outputs } = await server.predict('${tag}', {`]
-  return [...call, ...inputs, '})', `console.log(outputs${output})`]
+      ? [[`const session = await server.session('${tag}')`], 'session.predict(']
+      : [[], `server.predict('${tag}', `]
+  const call = `const { outputs } = await ${callee}{`
+  return [...session, call, ...inputs, '})', `console.log(outputs${output})`]
 }
 
-/** Returns the name of the typed array for a tensor type. Half floats use `Float32Array`. */
-const getArrayName = (type: string): string =>
-  ARRAYS[type === 'float16' ? 'float32' : (type as keyof typeof ARRAYS)].name
-
-type Parameter = PredictorEntry['signature']['inputs'][number]
-
 function createExample(
-  { name, type }: Parameter,
+  { name, type }: PredictorEntry['signature']['inputs'][number],
   binding: Binding | undefined,
   tried: readonly number[] | undefined,
 ): string {
   if (type === 'image') return 'document.images[0]'
   if (binding?.audio) return `new Float32Array(${binding.audio.window ?? binding.audio.rate})`
-  const lengths = (binding?.shape ?? tried ?? []).map(
-    (length, index) => length ?? tried?.[index] ?? 1,
-  )
+  const shape = binding?.shape ?? tried ?? []
+  const lengths = shape.map((length, index) => length ?? tried?.[index] ?? 1)
   const count = countElements(lengths)
   if (type === 'string' && count === 1 && lengths.length < 2) return "'text'"
   if (lengths.length === 0 || count > MAX_EXAMPLE_ELEMENTS) return createNumber(name, type)
@@ -140,6 +121,9 @@ function createNumber(name: string, type: string): string {
 
 function createData(name: string, type: string, count: number): string {
   if (type === 'string') return `Array(${count}).fill('text')`
-  const array = `new ${getArrayName(type)}(${count})`
+  // Half floats use `Float32Array`.
+  const { name: constructor } =
+    ARRAYS[type === 'float16' ? 'float32' : (type as keyof typeof ARRAYS)]
+  const array = `new ${constructor}(${count})`
   return isSampleRate(name, type) ? `${array}.fill(${createNumber(name, type)})` : array
 }

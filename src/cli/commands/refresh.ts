@@ -8,7 +8,6 @@ import {
   toTokenLimits,
 } from '../../catalog/hub/resolve-hub.ts'
 import { completeMlcEntry } from '../../catalog/mlc/expand-entry.ts'
-import type { MlcRecord } from '../../catalog/mlc/record-schema.ts'
 import { resolveMlc } from '../../catalog/mlc/resolve-mlc.ts'
 import type {
   CatalogDocument,
@@ -37,16 +36,11 @@ export const REFRESH = defineCommand({
   ],
   options: { host: valued('<url>', 'Mirror to use instead of the hub that entries name') },
   async run({ host }, [file = '']) {
-    const { refreshed, failed } = await refreshCatalog({
-      file,
-      host,
-      onEntry: (tag, repository) => printLines(`${tag}: looking up ${repository}`),
-      signal: new AbortController().signal,
-    })
-    print(
-      process.stderr,
-      failed.map(({ tag, why }) => `${tag} was not changed. ${why}`),
-    )
+    const onEntry = (tag: string, name: string) => printLines(`${tag}: looking up ${name}`)
+    const { signal } = new AbortController()
+    const { refreshed, failed } = await refreshCatalog({ file, host, onEntry, signal })
+    const kept = failed.map(({ tag, why }) => `${tag} was not changed. ${why}`)
+    print(process.stderr, kept)
     printLines(`${file}: ${refreshed.length} models refreshed, ${failed.length} not.`)
     return failed.length > 0 ? 1 : 0
   },
@@ -56,7 +50,8 @@ interface RefreshOptions {
   file: string
   /** URL that replaces the hub that entries name. */
   host?: string | undefined
-  onEntry: (tag: string, repository: string) => void
+  /** Called before each look-up with the repository, or with the ids of the records. */
+  onEntry: (tag: string, name: string) => void
   signal: AbortSignal
 }
 
@@ -79,10 +74,8 @@ export async function refreshCatalog(options: RefreshOptions) {
       entries.push(written)
       continue
     }
-    onEntry(
-      entry.tag,
-      entry.hub?.repository ?? entry.mlc?.map((one) => one.model_id).join(', ') ?? '',
-    )
+    const records = entry.mlc?.map((one) => one.model_id).join(', ') ?? ''
+    onEntry(entry.tag, entry.hub?.repository ?? records)
     try {
       const look =
         'mlc' in written ? refreshMlc(written, entry, options) : refreshHub(written, entry, options)
@@ -131,12 +124,10 @@ async function refreshMlc(written: MlcEntry, entry: ModelEntry, access: LookUpAc
   const { hub, mlc: records = [] } = entry
   const { host, signal } = access
   assertAbsoluteUrls(written)
-  const ids = new Set(records.map((record) => record.model_id))
-  let found: ModelEntry = {
-    ...entry,
-    // Implementations of the repository are listed anew below.
-    implementations: entry.implementations.filter(({ id }) => !hub || ids.has(id)),
-  }
+  const isRecord = (id: string) => records.some((record) => record.model_id === id)
+  // Implementations of the repository are listed anew below.
+  const kept = entry.implementations.filter(({ id }) => !hub || isRecord(id))
+  let found: ModelEntry = { ...entry, implementations: kept }
   for (const record of records) {
     const model = record.model.replace(PUBLIC_HUB_URL, toHubUrl(PUBLIC_HUB_URL, host))
     const files = await resolveMlc({ ...record, model }, { signal, token: getAccessToken(model) })
@@ -156,12 +147,10 @@ const getAccessToken = (url: string): string | undefined =>
 
 /** Throws for URLs relative to the catalog, since its own URL is unknown here. */
 function assertAbsoluteUrls({ mlc }: MlcEntry): void {
-  const own = [mlc].flat().filter((one): one is MlcRecord => typeof one === 'object')
-  const url = own
-    .flatMap(({ model, model_lib }) => [model, model_lib])
-    .find((one) => !URL.canParse(one))
+  const own = [mlc].flat().filter((one) => typeof one === 'object')
+  const urls = own.flatMap(({ model, model_lib }) => [model, model_lib])
+  const url = urls.find((one) => !URL.canParse(one))
   if (url === undefined) return
   const what = `${url} is relative to the catalog, whose URL is not known here.`
-  const todo = 'Write the full URL, or add the folder with `inorigin add`.'
-  throw refuse(what, todo)
+  throw refuse(what, 'Write the full URL, or add the folder with `inorigin add`.')
 }
