@@ -4,7 +4,6 @@ import { readStream } from '../values/bytes.ts'
 import { unlessAborted } from '../values/promises.ts'
 import {
   CLOSE_CODES,
-  type CreditMessage,
   encodePiece,
   parseServerFrame,
   type Piece,
@@ -18,22 +17,25 @@ import {
   WINDOW_BYTES,
 } from './protocol.ts'
 
-export interface ConnectionOptions {
-  address: string
-  token: string
-  capability: TabCapability
+/** How requests of the command are answered. */
+interface AnswersOptions {
   /** Origin of the server in this page, without a slash at its end. */
   origin: string
   fetch: (request: Request) => Promise<Response>
   /** Called with the number of open requests whenever a request begins or ends. */
   onCount(open: number): void
+  send(message: TabMessage): void
+  sendPiece(piece: Piece): void
+}
+
+export interface ConnectionOptions extends Omit<AnswersOptions, 'send' | 'sendPiece'> {
+  address: string
+  token: string
+  capability: TabCapability
   signal: AbortSignal
 }
 
-export interface Connection {
-  /** Resolves when the connection is closed: with the error, or `null` if the signal closed it. */
-  readonly closed: Promise<InoriginError | null>
-}
+export type Connection = Awaited<ReturnType<typeof connect>>
 
 const CONNECT_TIMEOUT_MS = 15_000
 /** Code of a WebSocket that a page closes without an error. */
@@ -45,57 +47,42 @@ const NORMAL_CLOSURE = 1000
  * @throws InoriginError `unavailable` with `bridge_unreachable`; `authentication` with
  * `bridge_refused`.
  */
-export async function connect(options: ConnectionOptions): Promise<Connection> {
-  const { address, signal } = options
-  const socket = new WebSocket(address, [SUBPROTOCOL, TOKEN_PREFIX + options.token])
+export async function connect({ address, token, capability, signal, ...rest }: ConnectionOptions) {
+  const socket = new WebSocket(address, [SUBPROTOCOL, TOKEN_PREFIX + token])
   socket.binaryType = 'arraybuffer'
-  const answers = new Answers({
-    origin: options.origin,
-    fetch: options.fetch,
-    send: (message) => sendMessage(socket, message),
-    sendPiece: ({ id, bytes }) => sendFrame(socket, encodePiece(id, bytes)),
-    onCount: options.onCount,
-  })
+  // An answer may end after the connection was closed.
+  const sendFrame = (frame: string | Uint8Array<ArrayBuffer>): void => {
+    if (socket.readyState === WebSocket.OPEN) socket.send(frame)
+  }
+  const send = (message: TabMessage): void => sendFrame(JSON.stringify(message))
+  const sendPiece = ({ id, bytes }: Piece): void => sendFrame(encodePiece(id, bytes))
+  const answers = new Answers({ ...rest, send, sendPiece })
   const close = (): void => {
     answers.cancelAll()
     socket.close(NORMAL_CLOSURE)
   }
-  const accepted = receiveFrames(socket, answers)
-  socket.addEventListener('open', () =>
-    sendMessage(socket, { type: 'hello', capability: options.capability }),
-  )
-  signal.addEventListener('abort', close)
-  const closed = waitForClose(socket).then((event) => {
-    signal.removeEventListener('abort', close)
-    answers.cancelAll()
-    return signal.aborted ? null : toCloseError(event, address)
-  })
-  const timer = setTimeout(() => socket.close(NORMAL_CLOSURE), CONNECT_TIMEOUT_MS)
-  const failure = await Promise.race([accepted, closed]).finally(() => clearTimeout(timer))
-  signal.throwIfAborted()
-  if (failure) throw failure
-  return { closed }
-}
-
-/** Passes all frames to the answers. Resolves when the server accepts the tab. */
-const receiveFrames = (socket: WebSocket, answers: Answers): Promise<void> =>
-  new Promise((resolve) => {
+  const accepted = new Promise<void>((resolve) => {
     socket.addEventListener('message', ({ data }: MessageEvent<string | ArrayBuffer>) => {
       const message = parseServerFrame(data)
       if (!message || !answers.receive(message)) socket.close(CLOSE_CODES.invalidMessage)
       else if ('type' in message && message.type === 'welcome') resolve()
     })
   })
-
-const waitForClose = (socket: WebSocket): Promise<CloseEvent> =>
-  new Promise((resolve) => socket.addEventListener('close', resolve))
-
-const sendMessage = (socket: WebSocket, message: TabMessage) =>
-  sendFrame(socket, JSON.stringify(message))
-
-/** Sends a frame, unless the connection is closed: an answer may end after it. */
-function sendFrame(socket: WebSocket, frame: string | Uint8Array<ArrayBuffer>): void {
-  if (socket.readyState === WebSocket.OPEN) socket.send(frame)
+  socket.addEventListener('open', () => send({ type: 'hello', capability }))
+  signal.addEventListener('abort', close)
+  const closed = new Promise<InoriginError | null>((resolve) =>
+    socket.addEventListener('close', (event) => {
+      signal.removeEventListener('abort', close)
+      answers.cancelAll()
+      resolve(signal.aborted ? null : toCloseError(event, address))
+    }),
+  )
+  const timer = setTimeout(() => socket.close(NORMAL_CLOSURE), CONNECT_TIMEOUT_MS)
+  const failure = await Promise.race([accepted, closed]).finally(() => clearTimeout(timer))
+  signal.throwIfAborted()
+  if (failure) throw failure
+  /** `closed` resolves when the connection is closed: with the error, or `null` by the signal. */
+  return { closed }
 }
 
 function toCloseError({ code, reason }: CloseEvent, address: string): InoriginError {
@@ -104,11 +91,6 @@ function toCloseError({ code, reason }: CloseEvent, address: string): InoriginEr
   const what = `The bridge at ${address} ${reason ? `closed the connection: ${reason}` : 'is not reachable.'}`
   const todo = 'Start `inorigin bridge`, and allow the connection if the browser asks.'
   return new InoriginError('unavailable', `${what} ${todo}`, { code: 'bridge_unreachable' })
-}
-
-interface AnswersOptions extends Pick<ConnectionOptions, 'origin' | 'fetch' | 'onCount'> {
-  send(message: TabMessage): void
-  sendPiece(piece: Piece): void
 }
 
 interface OpenRequest {
@@ -136,7 +118,11 @@ export class Answers {
     if (!('type' in message) || message.type === 'credit') {
       const request = this.#open.get(message.id)
       // The rest of a body, and credit, may arrive after the request was canceled.
-      return request === undefined || this.#update(request, message)
+      if (!request) return true
+      if (!('type' in message)) return this.#addPiece(request, message.bytes)
+      request.credit += message.bytes
+      request.onCredit()
+      return request.credit <= WINDOW_BYTES
     }
     if (message.type === 'request') return this.#begin(message)
     if (message.type === 'cancel') this.#cancel(message.id)
@@ -150,17 +136,27 @@ export class Answers {
 
   #begin(message: RequestMessage): boolean {
     if (this.#open.has(message.id)) return false
-    const request = createOpenRequest(message)
+    const request: OpenRequest = {
+      message,
+      abort: new AbortController(),
+      body: new Uint8Array(message.bodyBytes),
+      filled: 0,
+      credit: WINDOW_BYTES,
+      onCredit: () => {},
+    }
     this.#open.set(message.id, request)
     this.#options.onCount(this.#open.size)
     if (message.bodyBytes === 0) void this.#answer(request)
     return true
   }
 
-  #update(request: OpenRequest, message: Piece | CreditMessage): boolean {
-    if ('type' in message) return addCredit(request, message.bytes)
-    if (!addPiece(request, message.bytes)) return false
-    if (request.filled === request.body.byteLength) void this.#answer(request)
+  /** Returns `false` for more bytes than the request has. */
+  #addPiece(request: OpenRequest, bytes: Uint8Array): boolean {
+    const { body, filled } = request
+    if (filled + bytes.byteLength > body.byteLength) return false
+    body.set(bytes, filled)
+    request.filled += bytes.byteLength
+    if (request.filled === body.byteLength) void this.#answer(request)
     return true
   }
 
@@ -187,40 +183,11 @@ export class Answers {
   }
 }
 
-const createOpenRequest = (message: RequestMessage): OpenRequest => ({
-  message,
-  abort: new AbortController(),
-  body: new Uint8Array(message.bodyBytes),
-  filled: 0,
-  credit: WINDOW_BYTES,
-  onCredit: () => {},
-})
-
-/** Returns `false` for more bytes than the request has. */
-function addPiece(request: OpenRequest, bytes: Uint8Array): boolean {
-  if (request.filled + bytes.byteLength > request.body.byteLength) return false
-  request.body.set(bytes, request.filled)
-  request.filled += bytes.byteLength
-  return true
-}
-
-/** Returns `false` for more credit than a window. */
-function addCredit(request: OpenRequest, bytes: number): boolean {
-  request.credit += bytes
-  request.onCredit()
-  return request.credit <= WINDOW_BYTES
-}
-
 async function sendAnswer(request: OpenRequest, options: AnswersOptions): Promise<void> {
-  const { message, abort, body } = request
-  const { id, method, path, headers } = message
-  const { signal } = abort
-  const asked = new Request(options.origin + path, {
-    method,
-    headers,
-    body: body.byteLength > 0 ? body : null,
-    signal,
-  })
+  const { id, method, path, headers } = request.message
+  const { signal } = request.abort
+  const body = request.body.byteLength > 0 ? request.body : null
+  const asked = new Request(options.origin + path, { method, headers, body, signal })
   // `/v1/../account` would be a page of the app, fetched with the cookies of its user.
   if (!asked.url.startsWith(`${options.origin}/v1/`)) throw new Error('The path is not in /v1/.')
   const response = await options.fetch(asked)

@@ -31,35 +31,38 @@ export async function lend(
 ): Promise<Bridge> {
   const address = toSocketAddress(url)
   const token = parseToken(options.token)
-  const ending = joinSignals([server.closing, ...(options.signal ? [options.signal] : [])])
-  const { report, getState } = createReport(options.onChange ?? (() => undefined))
-  try {
-    const capability = toCapability(await probeDevice())
-    ending.signal.throwIfAborted()
-    const { origin, fetch } = server
-    const onCount = (requests: number): void => report({ requests })
-    const request = { address, token, capability, origin, fetch, onCount, signal: ending.signal }
-    const connection = await connect(request)
-    report({})
-    const closed = stayConnected(connection, request, options.reconnect ?? false, report)
-    const finish = (): void => {
-      ending.release()
-      report({ status: 'closed' })
-    }
-    closed.then(finish, finish)
-    return {
-      get state() {
-        return getState()
-      },
-      closed,
-      close: ending.abort,
-      [disposeKey]: ending.abort,
-    }
-  } catch (error) {
-    ending.release()
-    throw error
+  const ending = new AbortController()
+  const close = (): void => ending.abort()
+  const own = options.signal ? [options.signal] : []
+  const signal = AbortSignal.any([server.closing, ...own, ending.signal])
+  let state: BridgeState = { status: 'connected', requests: 0, answered: 0 }
+  const report: Report = (changed) => {
+    const { requests = state.requests } = changed
+    const answered = state.answered + Math.max(0, state.requests - requests)
+    state = { ...state, ...changed, answered }
+    options.onChange?.(state)
+  }
+  const capability = toCapability(await probeDevice())
+  signal.throwIfAborted()
+  const { origin, fetch } = server
+  const onCount = (requests: number): void => report({ requests })
+  const request = { address, token, capability, origin, fetch, onCount, signal }
+  const connection = await connect(request)
+  report({})
+  const closed = stayConnected(connection, request, options.reconnect ?? false, report)
+  const finish = (): void => report({ status: 'closed' })
+  closed.then(finish, finish)
+  return {
+    get state() {
+      return state
+    },
+    closed,
+    close,
+    [disposeKey]: close,
   }
 }
+
+type Report = (changed: Partial<Pick<BridgeState, 'status' | 'requests'>>) => void
 
 /**
  * Resolves when the signal ended the connection. If the command ended it, rejects with the error, or
@@ -99,40 +102,6 @@ async function reconnect(options: ConnectionOptions): Promise<Connection | null>
 /** Returns `false` for a refusal, which would be the same the next time. */
 const isTemporary = (error: unknown) =>
   error instanceof InoriginError && error.code === 'bridge_unreachable'
-
-/** Creates a signal that is aborted with any of the given ones, and by `abort`. */
-function joinSignals(signals: readonly AbortSignal[]) {
-  const controller = new AbortController()
-  const listeners = signals.map((signal) => {
-    const abort = (): void => controller.abort(signal.reason)
-    if (signal.aborted) abort()
-    signal.addEventListener('abort', abort)
-    return () => signal.removeEventListener('abort', abort)
-  })
-  return {
-    signal: controller.signal,
-    abort: () => controller.abort(),
-    release: () => listeners.forEach((remove) => remove()),
-  }
-}
-
-type Report = (changed: Partial<Pick<BridgeState, 'status' | 'requests'>>) => void
-
-function createReport(onChange: (state: BridgeState) => void): {
-  report: Report
-  getState(): BridgeState
-} {
-  let state: BridgeState = { status: 'connected', requests: 0, answered: 0 }
-  return {
-    report(changed) {
-      const { requests = state.requests } = changed
-      const answered = state.answered + Math.max(0, state.requests - requests)
-      state = { ...state, ...changed, answered }
-      onChange(state)
-    },
-    getState: () => state,
-  }
-}
 
 const LOOPBACK = /^(localhost|127(\.\d+){3}|\[::1\])$/
 

@@ -87,7 +87,6 @@ const tabMessageSchema = v.variant('type', [
 export type TabCapability = v.InferOutput<typeof capabilitySchema>
 export type ServerMessage = v.InferOutput<typeof serverMessageSchema>
 export type TabMessage = v.InferOutput<typeof tabMessageSchema>
-export type CreditMessage = Extract<ServerMessage, { type: 'credit' }>
 export type RequestMessage = Extract<ServerMessage, { type: 'request' }>
 
 /** Piece of a body. */
@@ -96,15 +95,13 @@ export interface Piece {
   bytes: Uint8Array
 }
 
-/** Returns the message or piece in a frame of the server; `undefined` for an invalid one. */
-export const parseServerFrame = (data: string | ArrayBuffer): ServerMessage | Piece | undefined =>
-  parseFrame(serverMessageSchema, data)
+/** Return the message or piece in a frame of the server or a tab; `undefined` for an invalid one. */
+export const parseServerFrame = (data: string | ArrayBuffer) =>
+  parseFrame<ServerMessage>(serverMessageSchema, data)
+export const parseTabFrame = (data: string | ArrayBuffer) =>
+  parseFrame<TabMessage>(tabMessageSchema, data)
 
-/** Returns the message or piece in a frame of a tab; `undefined` for an invalid one. */
-export const parseTabFrame = (data: string | ArrayBuffer): TabMessage | Piece | undefined =>
-  parseFrame(tabMessageSchema, data)
-
-function parseFrame<Schema extends v.GenericSchema>(schema: Schema, data: string | ArrayBuffer) {
+function parseFrame<T>(schema: v.GenericSchema<T>, data: string | ArrayBuffer) {
   if (typeof data !== 'string') return decodePiece(data)
   try {
     const { success, output } = v.safeParse(schema, JSON.parse(data))

@@ -1,5 +1,5 @@
 /** Finds and starts the headless Chromium that lends itself to the bridge. */
-import { type ChildProcess, spawn } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { accessSync, constants, mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { delimiter, join } from 'node:path'
@@ -44,15 +44,12 @@ export function findChromium(): string {
     const what = `CHROMIUM_PATH is ${given}, which is not a program. Correct or unset it.`
     throw new InoriginError('invalid_request', what)
   }
-  const folders = (process.env['PATH'] ?? '').split(delimiter).filter((folder) => folder !== '')
+  const folders = (process.env['PATH'] ?? '').split(delimiter).filter(Boolean)
   const onPath = NAMES.flatMap((name) => folders.map((folder) => join(folder, name)))
   const found = [...(PLACES[process.platform] ?? []), ...onPath].find(isExecutable)
   if (found) return found
-  const what = 'No Chromium or Chrome was found.'
-  throw new InoriginError(
-    'unavailable',
-    `${what} Install one, or set CHROMIUM_PATH to its program.`,
-  )
+  const what = 'No Chromium or Chrome was found. Install one, or set CHROMIUM_PATH to its program.'
+  throw new InoriginError('unavailable', what)
 }
 
 function isExecutable(path: string): boolean {
@@ -64,14 +61,9 @@ function isExecutable(path: string): boolean {
   }
 }
 
-/**
- * Returns the folder of the profile that keeps the downloaded models. An origin contains its port,
- * so each port has its own.
- */
-export function getProfileFolder(port: number): string {
-  const cache = process.env['XDG_CACHE_HOME'] || join(homedir(), '.cache')
-  return join(cache, 'inorigin', `bridge-${port}`)
-}
+/** Returns the folder of the profile that keeps the models. Each port has its own, as an origin does. */
+export const getProfileFolder = (port: number): string =>
+  join(process.env['XDG_CACHE_HOME'] || join(homedir(), '.cache'), 'inorigin', `bridge-${port}`)
 
 /** Starts a headless Chromium with the page. Its sandbox is off if root runs it, which it refuses. */
 export function startChromium(program: string, profile: string, url: string) {
@@ -95,8 +87,15 @@ export function startChromium(program: string, profile: string, url: string) {
   return {
     /** Resolves with the exit code when the browser has ended. */
     ended,
+    /** Ends the browser with the processes that a script of the same name started. */
     async close() {
-      killGroup(browser)
+      const { pid, exitCode, signalCode } = browser
+      try {
+        if (pid !== undefined && exitCode === null && signalCode === null)
+          process.kill(process.platform === 'win32' ? pid : -pid)
+      } catch {
+        // It has ended meanwhile.
+      }
       await ended
     },
   }
@@ -115,16 +114,6 @@ export function writeStartPage(folder: string, url: string): string {
   const script = `location.replace(${JSON.stringify(url)})`
   writeFileSync(path, `<!doctype html><script>${script}</script>\n`, { mode: 0o600 })
   return path
-}
-
-/** Ends the browser with the processes that a script of the same name started. */
-function killGroup({ pid, exitCode, signalCode }: ChildProcess): void {
-  if (pid === undefined || exitCode !== null || signalCode !== null) return
-  try {
-    process.kill(process.platform === 'win32' ? pid : -pid)
-  } catch {
-    // It has ended meanwhile.
-  }
 }
 
 /** Opens the page in the user's own browser. */

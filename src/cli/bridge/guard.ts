@@ -19,10 +19,8 @@ export interface GuardOptions {
 export function assertHost({ headers, socket }: IncomingMessage): void {
   const { host = '' } = headers
   const port = socket.localPort
-  const own = ['127.0.0.1', 'localhost'].flatMap((name) =>
-    port === 80 ? [name, `${name}:80`] : [`${name}:${port}`],
-  )
-  if (own.includes(host.toLowerCase())) return
+  const named = /^(127\.0\.0\.1|localhost)(?::(\d+))?$/i.exec(host)
+  if (named && (named[2] ?? '80') === String(port)) return
   const what = `The header Host is "${shorten(host)}", not this machine.`
   throw new InoriginError('permission', `${what} Use http://127.0.0.1:${port}.`)
 }
@@ -37,24 +35,18 @@ export function checkOrigin(
   { origins }: GuardOptions,
 ): Record<string, string> {
   const { origin } = headers
-  if (origin === undefined) {
-    // Images and scripts of other sites send no origin.
-    const site = headers['sec-fetch-site'] ?? 'none'
-    if (site === 'none' || site === 'same-origin') return {}
-    throw originError('This web page')
-  }
-  if (!origins.includes(origin)) throw originError(shorten(origin))
-  return {
-    'access-control-allow-origin': origin,
-    'access-control-expose-headers': '*',
-    vary: 'origin',
-  }
-}
-
-function originError(who: string): InoriginError {
-  const what = `${who} must not use the bridge.`
+  // Images and scripts of other sites send no origin.
+  const site = headers['sec-fetch-site'] ?? 'none'
+  if (origin === undefined && (site === 'none' || site === 'same-origin')) return {}
+  if (origin !== undefined && origins.includes(origin))
+    return {
+      'access-control-allow-origin': origin,
+      'access-control-expose-headers': '*',
+      vary: 'origin',
+    }
+  const what = `${origin === undefined ? 'This web page' : shorten(origin)} must not use the bridge.`
   const todo = 'Start `inorigin bridge --origin <origin>` to allow the pages of an origin.'
-  return new InoriginError('permission', `${what} ${todo}`)
+  throw new InoriginError('permission', `${what} ${todo}`)
 }
 
 /** Returns the headers that answer a preflight request of an allowed page. */
@@ -67,13 +59,12 @@ export const toPreflightHeaders = ({ headers }: IncomingMessage): Record<string,
 /** Throws `authentication` if clients need the token and this one does not send it. */
 export function assertKey(headers: Headers, { token, requireKey }: GuardOptions): void {
   if (!requireKey || isToken(findApiKey(headers) ?? '', token)) return
-  const what = 'Invalid API key.'
-  const todo = 'Send the token that `inorigin bridge` printed as the API key.'
-  throw new InoriginError('authentication', `${what} ${todo}`, { code: 'invalid_api_key' })
+  const what = 'Invalid API key. Send the token that `inorigin bridge` printed as the API key.'
+  throw new InoriginError('authentication', what, { code: 'invalid_api_key' })
 }
 
 /** Compares in a time that does not depend on the text. */
 export function isToken(text: string, token: string): boolean {
-  const [one, other] = [text, token].map((each) => createHash('sha256').update(each).digest())
-  return one !== undefined && other !== undefined && timingSafeEqual(one, other)
+  const hash = (each: string) => createHash('sha256').update(each).digest()
+  return timingSafeEqual(hash(text), hash(token))
 }

@@ -1,6 +1,6 @@
 /** The loopback server of `inorigin bridge`: `/v1` for clients, a page, and a WebSocket for tabs. */
 import { once } from 'node:events'
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { type Duplex, Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
@@ -13,7 +13,6 @@ import {
   parseTabFrame,
   SOCKET_PATH,
   SUBPROTOCOL,
-  type TabCapability,
   TOKEN_PREFIX,
 } from '../../bridge/protocol.ts'
 import { InoriginError } from '../../error.ts'
@@ -35,12 +34,6 @@ import { MAX_TABS, Tab, Tabs, toFrame } from './tab.ts'
 const LOOPBACK = '127.0.0.1'
 const MAX_CONNECTIONS = 256
 
-interface BridgeServerOptions extends GuardOptions {
-  port: number
-  files: ReturnType<typeof openPageFiles>
-  onTab(tab: Tab): void
-}
-
 export type BridgeServer = Awaited<ReturnType<typeof openBridgeServer>>
 
 /**
@@ -48,10 +41,16 @@ export type BridgeServer = Awaited<ReturnType<typeof openBridgeServer>>
  *
  * @throws InoriginError `unavailable` if the port is in use or may not be used.
  */
-export async function openBridgeServer(options: BridgeServerOptions) {
+export async function openBridgeServer(
+  options: GuardOptions & {
+    port: number
+    files: ReturnType<typeof openPageFiles>
+    onTab(tab: Tab): void
+  },
+) {
   const tabs = new Tabs()
   const relay = new Relay(tabs, options)
-  const sockets = openTabSockets(options.token, (tab) => {
+  const sockets = new TabSockets(options.token, (tab) => {
     tabs.add(tab)
     options.onTab(tab)
   })
@@ -82,7 +81,11 @@ export async function openBridgeServer(options: BridgeServerOptions) {
     sockets.upgrade(request, socket, head)
   })
   server.maxConnections = MAX_CONNECTIONS
-  await listen(server, options.port)
+  server.listen(options.port, LOOPBACK)
+  await once(server, 'listening').catch((cause: unknown) => {
+    const what = `Port ${options.port} cannot be used: ${InoriginError.from(cause).message}.`
+    throw new InoriginError('unavailable', `${what} Choose another one with --port.`, { cause })
+  })
   const { port } = server.address() as AddressInfo
   return {
     url: `http://${LOOPBACK}:${port}`,
@@ -102,16 +105,6 @@ function parsePath({ url = '' }: IncomingMessage): URL {
   const whole = `http://${LOOPBACK}${url}`
   if (url.startsWith('/') && URL.canParse(whole)) return new URL(whole)
   throw new InoriginError('not_found', `There is no ${shorten(url)}. Use a path below /v1.`)
-}
-
-async function listen(server: Server, port: number): Promise<void> {
-  server.listen(port, LOOPBACK)
-  try {
-    await once(server, 'listening')
-  } catch (cause) {
-    const what = `Port ${port} cannot be used: ${InoriginError.from(cause).message}.`
-    throw new InoriginError('unavailable', `${what} Choose another one with --port.`, { cause })
-  }
 }
 
 /** Sends the error, or closes the connection of a response that has started. */
@@ -174,27 +167,24 @@ class Relay {
   async pass(path: string, request: IncomingMessage, response: ServerResponse): Promise<void> {
     if (this.#openRequests >= MAX_OPEN_REQUESTS) throw fullError(`${MAX_OPEN_REQUESTS} requests`)
     this.#openRequests += 1
-    await this.#passToTab(path, request, response).finally(() => (this.#openRequests -= 1))
-  }
-
-  async #passToTab(
-    path: string,
-    request: IncomingMessage,
-    response: ServerResponse,
-  ): Promise<void> {
-    const headers = pickHeaders(request)
-    assertKey(headers, this.#guard)
-    // The key was for the bridge. An app with keys of its own would refuse it.
-    if (this.#guard.requireKey) for (const name of KEY_HEADERS) headers.delete(name)
-    const left = new AbortController()
-    response.once('close', () => left.abort())
-    const { method = 'GET' } = request
-    const answer = await this.#withBody(request, (body) =>
-      this.#tabs.request({ method, path, headers: [...headers], body }, left.signal),
-    )
-    response.writeHead(answer.status, answer.headers.filter(isPassedBack).flat())
-    response.flushHeaders()
-    await pipeline(Readable.fromWeb(answer.body as NodeStream), response)
+    try {
+      const headers = pickHeaders(request)
+      assertKey(headers, this.#guard)
+      // The key was for the bridge. An app with keys of its own would refuse it.
+      if (this.#guard.requireKey) for (const name of KEY_HEADERS) headers.delete(name)
+      const left = new AbortController()
+      response.once('close', () => left.abort())
+      const { method = 'GET' } = request
+      const answer = await this.#withBody(request, (body) =>
+        this.#tabs.request({ method, path, headers: [...headers], body }, left.signal),
+      )
+      const passed = answer.headers.filter(([name]) => !CONNECTION_HEADERS.includes(name))
+      response.writeHead(answer.status, passed.flat())
+      response.flushHeaders()
+      await pipeline(Readable.fromWeb(answer.body as NodeStream), response)
+    } finally {
+      this.#openRequests -= 1
+    }
   }
 
   async #withBody<T>(request: IncomingMessage, work: (body: Uint8Array) => Promise<T>): Promise<T> {
@@ -215,9 +205,6 @@ class Relay {
     }
   }
 }
-
-const isPassedBack = ([name]: readonly [string, string]): boolean =>
-  !CONNECTION_HEADERS.includes(name)
 
 function pickHeaders({ headers }: IncomingMessage): Headers {
   const picked = new Headers()
@@ -244,37 +231,45 @@ function fullError(what: string): InoriginError {
 const HELLO_TIMEOUT_MS = 10_000
 const GOING_AWAY = 1001
 
-function openTabSockets(token: string, onTab: (tab: Tab) => void) {
-  const server = new WebSocketServer({
+class TabSockets {
+  readonly #server = new WebSocketServer({
     noServer: true,
     maxPayload: MAX_FRAME_BYTES,
     handleProtocols: (protocols) => (protocols.has(SUBPROTOCOL) ? SUBPROTOCOL : false),
   })
-  function welcome(socket: WebSocket, request: IncomingMessage): void {
+  readonly #token: string
+  readonly #onTab: (tab: Tab) => void
+
+  constructor(token: string, onTab: (tab: Tab) => void) {
+    this.#token = token
+    this.#onTab = onTab
+  }
+
+  upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
+    this.#server.handleUpgrade(request, socket, head, (one) => this.#welcome(one, request))
+  }
+
+  close(): void {
+    for (const client of this.#server.clients) client.close(GOING_AWAY, 'The command ended.')
+  }
+
+  #welcome(socket: WebSocket, request: IncomingMessage): void {
     // A frame that is too long or no WebSocket frame ends the connection. Its close is handled.
     socket.on('error', () => socket.terminate())
-    const refusal = findRefusal(request, token, server.clients.size)
+    const refusal = findRefusal(request, this.#token, this.#server.clients.size)
     if (refusal) return socket.close(...refusal)
-    const timer = setTimeout(
-      () => socket.close(CLOSE_CODES.timeout, 'The page sent no hello.'),
-      HELLO_TIMEOUT_MS,
-    )
+    const end = () => socket.close(CLOSE_CODES.timeout, 'The page sent no hello.')
+    const timer = setTimeout(end, HELLO_TIMEOUT_MS)
     socket.once('close', () => clearTimeout(timer))
     socket.once('message', (data, isBinary) => {
       clearTimeout(timer)
-      const capability = findCapability(toFrame(data, isBinary))
-      if (!capability) return socket.close(CLOSE_CODES.invalidMessage, 'The hello is invalid.')
-      const tab = new Tab(socket, { capability, origin: request.headers.origin ?? 'no page' })
-      onTab(tab)
+      const message = parseTabFrame(toFrame(data, isBinary))
+      if (!message || !('type' in message) || message.type !== 'hello')
+        return socket.close(CLOSE_CODES.invalidMessage, 'The hello is invalid.')
+      const { capability } = message
+      this.#onTab(new Tab(socket, { capability, origin: request.headers.origin ?? 'no page' }))
       socket.send(JSON.stringify({ type: 'welcome' }))
     })
-  }
-  return {
-    upgrade: (request: IncomingMessage, socket: Duplex, head: Buffer) =>
-      server.handleUpgrade(request, socket, head, (accepted) => welcome(accepted, request)),
-    close() {
-      for (const client of server.clients) client.close(GOING_AWAY, 'The command ended.')
-    },
   }
 }
 
@@ -294,9 +289,4 @@ function findRefusal(
   }
   if (count > MAX_TABS) return [CLOSE_CODES.tooManyTabs, `More than ${MAX_TABS} tabs.`]
   return undefined
-}
-
-function findCapability(frame: string | ArrayBuffer): TabCapability | undefined {
-  const message = parseTabFrame(frame)
-  return message && 'type' in message && message.type === 'hello' ? message.capability : undefined
 }

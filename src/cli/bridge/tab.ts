@@ -139,7 +139,7 @@ export class Tab {
   }
 }
 
-/** Returns the text or the bytes of a frame in the form that pages receive it. */
+/** Returns a frame in the form in which pages receive it. */
 export function toFrame(data: RawData, isBinary: boolean): string | ArrayBuffer {
   const bytes = Array.isArray(data) ? Buffer.concat(data) : Buffer.from(data as Uint8Array)
   return isBinary ? new Uint8Array(bytes).buffer : bytes.toString('utf8')
@@ -207,30 +207,25 @@ class Exchange {
   }
 
   end(): void {
-    if (!this.#hasStatus) this.fail(new InoriginError('internal', 'The tab sent no response.'))
-    else if (this.#finish()) this.#controller.close()
+    if (!this.#hasStatus)
+      return this.fail(new InoriginError('internal', 'The tab sent no response.'))
+    if (!this.#isOver) this.#controller.close()
+    this.#isOver = true
   }
 
   fail(error: unknown): void {
     this.#reject(error)
-    if (this.#finish()) this.#controller.error(error)
-  }
-
-  /** Returns `true` the first time that the body ends. */
-  #finish(): boolean {
-    const isFirst = !this.#isOver
+    if (!this.#isOver) this.#controller.error(error)
     this.#isOver = true
-    return isFirst
   }
 }
 
-function tabGoneError(): InoriginError {
-  const what = 'The tab that answered was closed, or it stopped to react.'
-  return new InoriginError('unavailable', `${what} Send the request again.`, {
-    code: 'bridge_tab_gone',
-    retryAfter: 1,
-  })
-}
+const tabGoneError = (): InoriginError =>
+  new InoriginError(
+    'unavailable',
+    'The tab that answered was closed, or it stopped to react. Send the request again.',
+    { code: 'bridge_tab_gone', retryAfter: 1 },
+  )
 
 /** Maximum number of connected tabs. */
 export const MAX_TABS = 16
@@ -260,8 +255,7 @@ export class Tabs {
       try {
         return await tab.request(request, signal)
       } catch (error) {
-        const isGone = error instanceof InoriginError && error.code === 'bridge_tab_gone'
-        if (!isGone) throw error
+        if (!(error instanceof InoriginError && error.code === 'bridge_tab_gone')) throw error
         failure = error
       }
     }
@@ -270,20 +264,19 @@ export class Tabs {
 
 /** Orders tabs by capability. The sort is stable, so the first of equal tabs answers. */
 function compareTabs(one: Tab, other: Tab): number {
-  const [first, second] = [toRanks(one.capability), toRanks(other.capability)]
-  const at = first.findIndex((rank, index) => rank !== second[index])
-  return (second[at] ?? 0) - (first[at] ?? 0)
+  const second = toRanks(other.capability)
+  const gaps = toRanks(one.capability).map((rank, index) => (second[index] ?? 0) - rank)
+  return gaps.find((gap) => gap !== 0) ?? 0
 }
 
 /** A software GPU is slower than WASM, so it counts as no GPU. */
 const toRanks = ({ gpu, gpuBufferBytes, memoryBytes, threads }: TabCapability): number[] =>
   gpu === 'hardware' ? [1, gpuBufferBytes, memoryBytes, threads] : [0, 0, threads, memoryBytes]
 
-function noTabError(): InoriginError {
-  const what = 'No tab is connected to the bridge.'
-  const todo = 'Open the page that `inorigin bridge` printed, or lend a tab with server.bridge().'
-  return new InoriginError('unavailable', `${what} ${todo}`, {
-    code: 'bridge_no_tab',
-    retryAfter: 2,
-  })
-}
+const noTabError = (): InoriginError =>
+  new InoriginError(
+    'unavailable',
+    'No tab is connected to the bridge. Open the page that `inorigin bridge` printed, or lend a ' +
+      'tab with server.bridge().',
+    { code: 'bridge_no_tab', retryAfter: 2 },
+  )
