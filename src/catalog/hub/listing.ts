@@ -1,6 +1,7 @@
 /** Reads from a hub which files a repository has, with their lengths and digests. */
 import * as v from 'valibot'
 import { InoriginError } from '../../error.ts'
+import { isObjectOrArray } from '../../values/objects.ts'
 import type { HubSource } from '../schema.ts'
 import { optionalString, sha256Schema, timestampSchema } from '../value-schemas.ts'
 import type { HubFile } from './variants.ts'
@@ -84,11 +85,7 @@ export async function fetchHub(
     const todo =
       'Try again later, set "host" of the catalog entry to a mirror, or serve the files ' +
       'yourself and list them in the catalog.'
-    throw new InoriginError('unavailable', `${what} (${String(cause)}). ${todo}`, {
-      code: 'hub_unreachable',
-      retryAfter: 5,
-      cause,
-    })
+    throw unreachableError(`${what} (${String(cause)}). ${todo}`, cause)
   }
 }
 
@@ -96,7 +93,7 @@ export async function fetchHub(
 export function parseJsonObject(bytes: Uint8Array): Record<string, unknown> | null {
   try {
     const json: unknown = JSON.parse(new TextDecoder().decode(bytes))
-    return typeof json === 'object' ? (json as Record<string, unknown> | null) : null
+    return isObjectOrArray(json) ? json : null
   } catch {
     return null
   }
@@ -106,9 +103,8 @@ function hubStatusError(source: HubSource, { status, headers }: Response): Inori
   const { repository, revision, host } = source
   if (status === 404) {
     const what = `${host} has no repository ${repository} with the revision ${revision}`
-    return new InoriginError('not_found', `${what}. Correct the catalog entry.`, {
-      code: 'hub_not_found',
-    })
+    const message = `${what}. Correct the catalog entry.`
+    return new InoriginError('not_found', message, { code: 'hub_not_found' })
   }
   if (status === 401 || status === 403) {
     const what = `${host} does not allow access to ${repository}, or has no such repository`
@@ -116,11 +112,8 @@ function hubStatusError(source: HubSource, { status, headers }: Response): Inori
     return new InoriginError('unavailable', `${what}. ${todo}`, { code: 'hub_refused' })
   }
   const wait = Number(headers.get('retry-after'))
-  return new InoriginError(
-    'unavailable',
-    `${host} returned ${status} for ${repository}. Try again.`,
-    { code: 'hub_unreachable', retryAfter: wait > 0 ? wait : 5 },
-  )
+  const message = `${host} returned ${status} for ${repository}. Try again.`
+  return unreachableError(message, undefined, wait > 0 ? wait : 5)
 }
 
 function invalidHubResponseError({ host, repository }: HubSource, what: string): InoriginError {
@@ -129,6 +122,16 @@ function invalidHubResponseError({ host, repository }: HubSource, what: string):
     code: 'hub_unreachable',
     details: { isStrange: true },
   })
+}
+
+/** Returns the error for a server that may answer later. */
+export const unreachableError = (message: string, cause?: unknown, retryAfter = 5): InoriginError =>
+  new InoriginError('unavailable', message, { code: 'hub_unreachable', retryAfter, cause })
+
+/** Returns the error for files that are no usable model. */
+export const unfitError = (what: string, where: 'files' | 'server'): InoriginError => {
+  const message = `${what}. Correct the catalog entry, or the ${where}.`
+  return new InoriginError('unavailable', message, { code: 'hub_unfit' })
 }
 
 // Fetches data for look-ups with limits on time and length, since the servers are not trusted.
@@ -142,13 +145,6 @@ export const MAX_SMALL_FILE_BYTES = 64 * 2 ** 20
 /** Body of a response, piece by piece. */
 export type Pieces = AsyncIterable<Uint8Array<ArrayBuffer>>
 
-interface BoundedFetchOptions {
-  signal: AbortSignal
-  headers?: Record<string, string>
-  /** Maximum length of the body in bytes; default {@link MAX_SMALL_FILE_BYTES}. */
-  maxBytes?: number | undefined
-}
-
 /**
  * Fetches a URL and resolves with the result of `read`, after which the request ends. Rejects with
  * `unavailable` if the body is too long, with an `Error` if no data arrives in time, and as `fetch`
@@ -156,7 +152,16 @@ interface BoundedFetchOptions {
  */
 export async function fetchBounded<T>(
   url: string,
-  { signal, headers, maxBytes = MAX_SMALL_FILE_BYTES }: BoundedFetchOptions,
+  {
+    signal,
+    headers,
+    maxBytes = MAX_SMALL_FILE_BYTES,
+  }: {
+    signal: AbortSignal
+    headers?: Record<string, string>
+    /** Maximum length of the body in bytes. */
+    maxBytes?: number | undefined
+  },
   read: (response: Response, pieces: Pieces) => Promise<T>,
 ): Promise<T> {
   const ending = new AbortController()
@@ -171,7 +176,8 @@ export async function fetchBounded<T>(
       clearTimeout(timer)
       timer = setTimeout(giveUp, STALL_TIMEOUT_MS)
       bytes += piece.length
-      if (bytes > maxBytes) throw tooLongError(url, maxBytes)
+      if (bytes > maxBytes)
+        throw unfitError(`${url} sent more than the limit of ${maxBytes} bytes`, 'server')
       yield piece
     }
   }
@@ -189,11 +195,4 @@ export async function readAll(pieces: Pieces): Promise<Uint8Array<ArrayBuffer>> 
   const parts: Uint8Array<ArrayBuffer>[] = []
   for await (const piece of pieces) parts.push(piece)
   return new Uint8Array(await new Blob(parts).arrayBuffer())
-}
-
-function tooLongError(url: string, maxBytes: number): InoriginError {
-  const what = `${url} sent more than the limit of ${maxBytes} bytes`
-  return new InoriginError('unavailable', `${what}. Correct the catalog entry, or the server.`, {
-    code: 'hub_unfit',
-  })
 }

@@ -11,6 +11,7 @@ import {
   MAX_SMALL_FILE_BYTES,
   parseJsonObject,
   toFileUrl,
+  unreachableError,
 } from './listing.ts'
 import { findContextTokens, findVariants, type HubFile, TEXT_FILES } from './variants.ts'
 
@@ -69,13 +70,10 @@ export async function resolveRepository(
   const hashes = new Map([[configFile.path, await computeDigest('SHA-256', configBytes)]])
   for (const file of all) if (!hashes.has(file.path)) hashes.set(file.path, await sha256(file))
 
-  const resource = (file: HubFile, type: Resource['type']): Resource => ({
-    type,
-    url: toFileUrl(source, revision, file.path),
-    name: file.path,
-    bytes: file.bytes,
-    sha256: hashes.get(file.path) ?? '',
-  })
+  const resource = ({ path: name, bytes }: HubFile, type: Resource['type']): Resource => {
+    const url = toFileUrl(source, revision, name)
+    return { type, url, name, bytes, sha256: hashes.get(name) ?? '' }
+  }
   const implementations = variants.map(({ dtype, device, features, files: weights }) => ({
     id: `${dtype}-${device}`,
     engine: 'onnx' as const,
@@ -91,8 +89,7 @@ export async function resolveRepository(
 
 /** Returns the entry completed with the result of a look-up. Fields set in the catalog stay. */
 export function completeEntry(entry: ModelEntry, resolved: ResolvedHub): ModelEntry {
-  const { context } = resolved
-  const limits = entry.hub && toTokenLimits(entry.hub, context)
+  const limits = entry.hub && toTokenLimits(entry.hub, resolved.context)
   const created = entry.hub?.created ?? resolved.created ?? entry.created
   // Implementations of MLC come before those of the repository.
   const implementations = [...entry.implementations, ...resolved.implementations]
@@ -108,13 +105,10 @@ async function readSmallFile(
 ): Promise<Uint8Array<ArrayBuffer>> {
   if (file.bytes > MAX_SMALL_FILE_BYTES) throw fileMismatchError(source, file)
   const bytes = await fetchHub(source, toFileUrl(source, revision, file.path), access, file.bytes)
-  const head = new TextEncoder().encode(`blob ${bytes.length}\0`)
-  const object = new Uint8Array(head.length + bytes.length)
-  object.set(head)
-  object.set(bytes, head.length)
+  const object = new Blob([`blob ${bytes.length}\0`, bytes])
   const isWhole =
     file.sha256 === null
-      ? (await computeDigest('SHA-1', object)) === file.blobId
+      ? (await computeDigest('SHA-1', await object.arrayBuffer())) === file.blobId
       : (await computeDigest('SHA-256', bytes)) === file.sha256
   if (bytes.length !== file.bytes || !isWhole) throw fileMismatchError(source, file)
   return bytes
@@ -127,10 +121,10 @@ function noModelError({ repository, dtypes }: HubSource): InoriginError {
   return new InoriginError('unavailable', `${what}${wanted}: ${expected}.`, { code: 'hub_unfit' })
 }
 
-function fileMismatchError({ host, repository }: HubSource, { path }: HubFile): InoriginError {
-  const what = `${host} sent a ${path} of ${repository} that does not match its list. Try again.`
-  return new InoriginError('unavailable', what, { code: 'hub_unreachable', retryAfter: 5 })
-}
+const fileMismatchError = ({ host, repository }: HubSource, { path }: HubFile): InoriginError =>
+  unreachableError(
+    `${host} sent a ${path} of ${repository} that does not match its list. Try again.`,
+  )
 
 // Expands a short entry of a hub model into a full one by filling in defaults.
 

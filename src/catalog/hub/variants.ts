@@ -42,35 +42,7 @@ export const PRECISION_SUFFIXES: readonly string[] = Object.values(DTYPE_SUFFIXE
 /**
  * Precisions by device, the fastest first. WebGPU lists no 8-bit weights, because the runtime has no
  * kernels for them there. WebAssembly lists no 16-bit ones; q4f16 does run. On WebAssembly, 8-bit
- * weights precede 4-bit ones. Tokens per second with one / two threads, models of random weights on an
- * idle machine with two cores of an AMD EPYC, Chromium 156 (`npm run bench -- --dtypes`). `q4a4` is `q4`
- * with `accuracy_level` 4:
- *
- * | decode at 64 tokens | 30 M         | 135 M       | 500 M       |
- * | ------------------- | ------------ | ----------- | ----------- |
- * | q8                  | 86.8 / 60.0  | 31.7 / 35.7 | 12.6 / 14.8 |
- * | uint8               | 86.4 / 46.4  | 29.8 / 37.7 | 12.9 / 15.1 |
- * | q4                  | 94.9 / 50.4  | 28.5 / 37.2 | 9.0 / 12.0  |
- * | q4a4                | 74.6 / 55.9  | 24.8 / 35.3 | 9.1 / 14.3  |
- * | bnb4                | 44.3 / 37.6  | 7.7 / 13.1  | 2.8 / 3.5   |
- * | q4f16               | 14.4 / 14.9  | 4.1 / 6.2   | 1.1 / 1.8   |
- * | fp32                | 130.2 / 65.8 | 30.0 / 26.2 | not run     |
- *
- * | prefill of 512 tokens | 30 M      | 135 M     | 500 M    |
- * | --------------------- | --------- | --------- | -------- |
- * | q8                    | 707 / 633 | 243 / 383 | 84 / 110 |
- * | uint8                 | 718 / 748 | 239 / 394 | 83 / 115 |
- * | q4                    | 894 / 665 | 226 / 352 | 54 / 93  |
- * | q4a4                  | 849 / 541 | 189 / 386 | 79 / 131 |
- * | bnb4                  | 328 / 423 | 84 / 162  | 25 / 36  |
- * | q4f16                 | 518 / 830 | 60 / 111  | 25 / 40  |
- * | fp32                  | 442 / 452 | 112 / 173 | not run  |
- *
- * Rates of 500 M are of one round. Its fp32 file of 2 GB cannot be fetched from the server of the bench.
- * The engine converts q4 to 8-bit integers when it loads, so the load takes longer
- * (docs/decisions/0011-int8-weights-on-wasm.md). Without the conversion,
- * q4 of 135 M had 2.8 / 4.6 on another machine, where q8 had 21.9 / 33.6.
- *
+ * weights precede 4-bit ones: docs/decisions/0011-int8-weights-on-wasm.md has the measurements.
  * fp32 follows the 4-bit weights because it takes three times their bytes and memory. The places of
  * q2 and q1 are guesses. 8-bit weights precede 4-bit ones although their matrices take about twice the
  * bytes. An app for metered connections orders the precisions with `dtypes`.

@@ -11,8 +11,11 @@ import {
   type Pieces,
   readAll,
   toFileUrl,
+  unfitError,
+  unreachableError,
 } from '../hub/listing.ts'
 import { openRepository, PUBLIC_HUB_URL, type Repository } from '../hub/resolve-hub.ts'
+import { sumBytes } from '../memory-bytes.ts'
 import type { HubFile } from '../hub/variants.ts'
 import type { HubSource, Resource } from '../schema.ts'
 import {
@@ -20,7 +23,6 @@ import {
   findMlcContextTokens,
   MANIFEST_FILE,
   parseShards,
-  type Shard,
   TOKENIZER_FILES,
   toMlcResourceType,
   toRequiredFeatures,
@@ -45,9 +47,9 @@ export interface MlcFiles {
 export async function resolveMlc(record: MlcRecord, access: MlcAccess): Promise<MlcFiles> {
   const library = await fetchSmallFile(record.model_lib, access)
   if (!library) throw unusableMlcError(record, `its library ${record.model_lib} was not found`)
-  if (!isWasmModule(library.bytes))
+  if (![0, 0x61, 0x73, 0x6d].every((byte, index) => library.bytes[index] === byte))
     throw unusableMlcError(record, `its library ${record.model_lib} is not a WebAssembly module`)
-  await assertIntegrity(record, 'model_lib', library.bytes)
+  await assertIntegrity(record, 'model_lib', () => library.bytes)
   const name = record.model_lib.replace(/[?#].*$/, '').replace(/^.*\//, '')
   const wasm: Resource = {
     type: 'wasm',
@@ -103,29 +105,28 @@ async function describeFiles(
   if (!shards) throw unusableMlcError(record, `its ${list} is not a list of weights`)
   get('tokenizer.json')
 
-  const resource = async (
-    file: HubFile,
-    type: Resource['type'],
-    name = file.path,
-  ): Promise<Resource> => ({
-    type,
-    url: at.urlOf(file),
-    name,
-    bytes: file.bytes,
-    sha256: await at.sha256(file),
-  })
-  await assertIntegrity(record, 'config', await at.read(config))
+  const resources: Resource[] = []
+  const add = async (file: HubFile, type: Resource['type'], name = file.path) => {
+    const sha256 = await at.sha256(file)
+    resources.push({ type, url: at.urlOf(file), name, bytes: file.bytes, sha256 })
+  }
+  await assertIntegrity(record, 'config', () => at.read(config))
   const tokenizers = TOKENIZER_FILES.flatMap((name) => known.get(name) ?? [])
   for (const file of tokenizers) await assertIntegrity(record, file.path, () => at.read(file))
+  await add(config, 'config')
   const manifest = record.model_manifest
-  const resources = [
-    await resource(config, 'config'),
-    ...(manifest === undefined ? [] : [await resource(get(manifest), 'config', MANIFEST_FILE)]),
-  ]
-  for (const file of tokenizers) resources.push(await resource(file, 'tokenizer'))
-  resources.push(library, await resource(weights, 'mlc'))
-  for (const shard of shards)
-    resources.push(await resource(assertShardLength(record, get(shard.path), shard), 'mlc'))
+  if (manifest !== undefined) await add(get(manifest), 'config', MANIFEST_FILE)
+  for (const file of tokenizers) await add(file, 'tokenizer')
+  resources.push(library)
+  await add(weights, 'mlc')
+  for (const { path, bytes } of shards) {
+    const file = get(path)
+    if (bytes !== undefined && bytes !== file.bytes) {
+      const why = `its ${path} has ${file.bytes} bytes and should have ${bytes}`
+      throw unusableMlcError(record, why)
+    }
+    await add(file, 'mlc')
+  }
   return {
     revision: at.revision,
     created: at.created,
@@ -135,30 +136,10 @@ async function describeFiles(
   }
 }
 
-/** Returns the file of weights. Throws if its length differs from the list's. */
-function assertShardLength(record: MlcRecord, file: HubFile, { path, bytes }: Shard): HubFile {
-  if (bytes === undefined || bytes === file.bytes) return file
-  throw unusableMlcError(record, `its ${path} has ${file.bytes} bytes and should have ${bytes}`)
-}
-
-const isWasmModule = (bytes: Uint8Array): boolean =>
-  [0, 0x61, 0x73, 0x6d].every((byte, index) => bytes[index] === byte)
-
-function unusableMlcError({ model_id, model }: MlcRecord, why: string): InoriginError {
-  const what = `${model_id} at ${model} cannot be used: ${why}`
-  return new InoriginError('unavailable', `${what}. Correct the catalog entry, or the files.`, {
-    code: 'hub_unfit',
-  })
-}
+const unusableMlcError = ({ model_id, model }: MlcRecord, why: string): InoriginError =>
+  unfitError(`${model_id} at ${model} cannot be used: ${why}`, 'files')
 
 type Bytes = Uint8Array<ArrayBuffer>
-
-/** WebCrypto's algorithm names, by WebLLM's names. */
-const ALGORITHMS: Readonly<Record<string, string>> = {
-  sha256: 'SHA-256',
-  sha384: 'SHA-384',
-  sha512: 'SHA-512',
-}
 
 /**
  * Compares a file with its hash in the record, if any. `file` is `config`, `model_lib` or the name
@@ -168,16 +149,15 @@ const ALGORITHMS: Readonly<Record<string, string>> = {
 async function assertIntegrity(
   { model_id, integrity = {} }: MlcRecord,
   file: string,
-  content: Bytes | (() => Promise<Bytes>),
+  read: () => Bytes | Promise<Bytes>,
 ): Promise<void> {
-  const { config, model_lib, tokenizer = {}, onFailure } = integrity
-  const named: Readonly<Record<string, string | undefined>> = { config, model_lib }
-  const expected = Object.hasOwn(named, file) ? named[file] : tokenizer[file]
-  const algorithm = ALGORITHMS[expected?.slice(0, 6) ?? '']
-  if (expected === undefined || algorithm === undefined) return
-  const bytes = typeof content === 'function' ? await content() : content
-  const digest = new Uint8Array(await crypto.subtle.digest(algorithm, bytes))
-  const got = `${expected.slice(0, 6)}-${btoa(String.fromCharCode(...digest))}`
+  const { tokenizer = {}, onFailure } = integrity
+  const isNamed = file === 'config' || file === 'model_lib'
+  const expected = isNamed ? integrity[file] : tokenizer[file]
+  const [, bits] = /^sha(256|384|512)-/.exec(expected ?? '') ?? []
+  if (bits === undefined) return
+  const digest = new Uint8Array(await crypto.subtle.digest(`SHA-${bits}`, await read()))
+  const got = `sha${bits}-${btoa(String.fromCharCode(...digest))}`
   if (got === expected) return
   const what = `The ${file} of ${model_id} is not the file that its \`integrity\` describes`
   const message = `${what}: it should hash to ${expected} and hashes to ${got}.`
@@ -196,7 +176,7 @@ interface LocatedModel extends Omit<Repository, 'revision'> {
 }
 
 interface FetchedFile {
-  bytes: Uint8Array<ArrayBuffer>
+  bytes: Bytes
   sha256: string
 }
 
@@ -215,9 +195,7 @@ export async function openFolder(model: string, access: MlcAccess): Promise<Loca
     if (config && parseJsonObject(config.bytes)) return readFolder(base, config, access)
   }
   const what = `There is no ${CONFIG_FILE} at ${bases.join(' or ')}, so no model compiled by MLC`
-  throw new InoriginError('unavailable', `${what}. Correct the catalog entry, or the server.`, {
-    code: 'hub_unfit',
-  })
+  throw unfitError(what, 'server')
 }
 
 async function readFolder(
@@ -244,7 +222,7 @@ async function readFolder(
     bytes,
     sha256: hashes.get(path) ?? '',
   })
-  await sink?.reserve(sum([...files, ...shards].map(({ bytes }) => bytes ?? 0)))
+  await sink?.reserve(sumBytes([...files, ...shards.map(({ bytes = 0 }) => ({ bytes }))]))
   for (const { path, bytes } of shards) {
     const found = await fetchWeights(toUrl(base, path), bytes, access)
     if (!found) continue
@@ -275,8 +253,6 @@ const toHubFile = (path: string, bytes: number): HubFile => ({
 
 const toUrl = (base: string, path: string): string =>
   new URL(path.split('/').map(encodeURIComponent).join('/'), base).href
-
-const sum = (numbers: readonly number[]): number => numbers.reduce((total, one) => total + one, 0)
 
 /** Fetches a small file; `null` if there is none. Rejects with `unavailable` and `aborted`. */
 export const fetchSmallFile = async (url: string, access: HubAccess): Promise<FetchedFile | null> =>
@@ -311,29 +287,22 @@ async function fetchOptional<T>(
   read: (pieces: Pieces) => Promise<T>,
 ): Promise<T | null> {
   try {
-    return await fetchBounded(
-      url,
-      { signal, maxBytes },
-      async ({ ok, status, headers }, pieces) => {
-        // Servers of single-page apps send their index page for missing files.
-        const isPage = /^text\/html\b/i.test(headers.get('content-type') ?? '')
-        if (ok && !isPage) return read(pieces)
-        if (ok || [403, 404, 410].includes(status)) return null
-        throw unreachableError(url, `the server returned ${status}`)
-      },
-    )
+    return await fetchBounded(url, { signal, maxBytes }, async (response, pieces) => {
+      const { ok, status, headers } = response
+      // Servers of single-page apps send their index page for missing files.
+      const isPage = /^text\/html\b/i.test(headers.get('content-type') ?? '')
+      if (ok && !isPage) return read(pieces)
+      if (ok || [403, 404, 410].includes(status)) return null
+      throw failed(`the server returned ${status}`)
+    })
   } catch (thrown) {
     if (signal.aborted) throw InoriginError.from(signal.reason)
-    throw thrown instanceof InoriginError ? thrown : unreachableError(url, String(thrown), thrown)
+    throw thrown instanceof InoriginError ? thrown : failed(String(thrown), thrown)
+  }
+  function failed(why: string, cause?: unknown): InoriginError {
+    return unreachableError(`${url} could not be looked up: ${why}. Try again later.`, cause)
   }
 }
-
-const unreachableError = (url: string, why: string, cause?: unknown): InoriginError =>
-  new InoriginError('unavailable', `${url} could not be looked up: ${why}. Try again later.`, {
-    code: 'hub_unreachable',
-    retryAfter: 5,
-    cause,
-  })
 
 export interface FileSink {
   /** Called once before long files are read. Rejects with `unavailable` if they do not fit. */
@@ -355,28 +324,27 @@ const MAX_COLLECTED_BYTES = 512 * 2 ** 20
 
 /** Collects the pieces of one file, unless it is too long. */
 class Collector {
-  #blobs: Blob[] = []
-  #pieces: Uint8Array<ArrayBuffer>[] = []
+  /** Blobs of earlier pieces, and the pieces since then. */
+  #parts: BlobPart[] = []
+  #blobs = 0
   #bytes = 0
   #filled = 0
 
-  add(piece: Uint8Array<ArrayBuffer>): void {
+  add(piece: Bytes): void {
     this.#bytes += piece.length
     if (this.#bytes > MAX_COLLECTED_BYTES) {
-      this.#blobs = this.#pieces = []
+      this.#parts = []
       return
     }
-    this.#pieces.push(piece)
+    this.#parts.push(piece)
     this.#filled += piece.length
     if (this.#filled < BLOB_PART_BYTES) return
-    this.#blobs.push(new Blob(this.#pieces))
-    this.#pieces = []
+    this.#blobs = this.#parts.push(new Blob(this.#parts.splice(this.#blobs)))
     this.#filled = 0
   }
 
   /** Returns the file; `undefined` if it is too long. */
   end(): Blob | undefined {
-    if (this.#bytes <= MAX_COLLECTED_BYTES) return new Blob([...this.#blobs, ...this.#pieces])
-    return undefined
+    return this.#bytes > MAX_COLLECTED_BYTES ? undefined : new Blob(this.#parts)
   }
 }
