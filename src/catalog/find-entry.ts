@@ -19,19 +19,17 @@ export function findEntry(
 ): Entry {
   const entry = entries.find((one) => one.tag === tag)
   if (entry) return entry
-  const alike = sortBySimilarity(
-    entries.filter(fits).map((one) => one.tag),
-    String(tag),
-  )
+  const tags = entries.filter(fits).map((one) => one.tag)
+  const alike = sortBySimilarity(tags, String(tag))
   const known = alike.slice(0, MAX_LISTED_TAGS).join(', ')
   const more = alike.length > MAX_LISTED_TAGS ? ` and ${alike.length - MAX_LISTED_TAGS} more` : ''
   const hint = alike.length > 0 ? `Available: ${known}${more}.` : 'The catalog is empty.'
   const asked = JSON.stringify(String(tag).slice(0, 100))
-  throw new InoriginError('not_found', `Unknown ${param} ${asked}. ${hint}`, {
-    code: 'model_not_found',
-    param,
-  })
+  throw modelNotFoundError(`Unknown ${param} ${asked}. ${hint}`, param)
 }
+
+const modelNotFoundError = (message: string, param: 'model' | 'tag'): InoriginError =>
+  new InoriginError('not_found', message, { code: 'model_not_found', param })
 
 /**
  * Returns the entry of a tag that embeds texts. Throws `not_found` if there is none, and
@@ -40,26 +38,22 @@ export function findEntry(
 export function findEmbedder(catalog: Pick<Catalog, 'entries'>, tag: Tag): Embedder {
   const all = catalog.entries.filter(isEmbedder).map((entry) => entry.tag)
   if (all.length === 0) {
-    const what =
-      'No model of this catalog embeds texts. Add a predictor whose entry has `embeddings`.'
-    throw new InoriginError('not_found', what, { code: 'model_not_found', param: 'model' })
+    const what = 'No model of this catalog embeds texts.'
+    throw modelNotFoundError(`${what} Add a predictor whose entry has \`embeddings\`.`, 'model')
   }
   const entry = findEntry(catalog, tag, 'model', isEmbedder)
   if (isEmbedder(entry)) return entry
   const instead = `does not embed texts; ${all.slice(0, MAX_LISTED_TAGS).join(', ')} does`
   if (entry.type === 'model') throw unsupportedModelError(tag, `generates text and ${instead}`)
-  const what = `${tag} is a predictor that ${instead}.`
-  throw new InoriginError('not_found', what, { code: 'model_not_found', param: 'model' })
+  throw modelNotFoundError(`${tag} is a predictor that ${instead}.`, 'model')
 }
 
 /** Returns the error for a request that a listed model does not support. */
-export function unsupportedModelError(tag: Tag, what: string): InoriginError {
-  const message = `${tag} ${what}.`
-  return new InoriginError('invalid_request', message, {
+export const unsupportedModelError = (tag: Tag, what: string): InoriginError =>
+  new InoriginError('invalid_request', `${tag} ${what}.`, {
     code: 'unsupported_model',
     param: 'model',
   })
-}
 
 /** Returns `true` if the entry embeds texts. */
 export const isEmbedder = (entry: Entry): entry is Embedder =>
@@ -67,15 +61,14 @@ export const isEmbedder = (entry: Entry): entry is Embedder =>
 
 /** Returns a language or embedding model in the form of `/v1/models`. */
 export function toModel(entry: ModelEntry | Embedder): Model {
-  if (entry.type === 'predictor') return toEmbeddingModel(entry)
-  const { tag, name, created, maxInputTokens, maxOutputTokens, capabilities = {} } = entry
+  const { tag, name, created } = entry
+  if (entry.type === 'predictor') {
+    const { dimensions, maxInputTokens } = entry.embeddings
+    const capabilities = { embeddings: { dimensions } }
+    return { tag, name, created, maxInputTokens, maxOutputTokens: null, capabilities }
+  }
+  const { maxInputTokens, maxOutputTokens, capabilities = {} } = entry
   return { tag, name, created, maxInputTokens, maxOutputTokens, capabilities }
-}
-
-function toEmbeddingModel({ tag, name, created, embeddings }: Embedder): Model {
-  const { dimensions, maxInputTokens } = embeddings
-  const capabilities = { embeddings: { dimensions } }
-  return { tag, name, created, maxInputTokens, maxOutputTokens: null, capabilities }
 }
 
 /** Returns a predictor in the form of `/v1/predictors/{tag}`, with defaults filled in. */

@@ -1,5 +1,6 @@
 /** Loads the catalog of a server: the app's own, then the one of the package. */
 import { InoriginError, messageOf } from '../error.ts'
+import { readStream } from '../values/bytes.ts'
 import type { Catalog, CatalogInput } from './schema.ts'
 import type { UpstreamPolicy } from './upstreams.ts'
 import {
@@ -47,8 +48,8 @@ export async function loadCatalog(
 ): Promise<Catalog> {
   if (source === null) return loadEmbedded(defaultUrl)
   const url = typeof source === 'string' ? parseCatalogUrl(source, base) : null
-  const upstreams = { scope: base, isGiven: url === null, allowed: allowedUpstreams }
   if (url === defaultUrl) return loadEmbedded(defaultUrl)
+  const upstreams = { scope: base, isGiven: url === null, allowed: allowedUpstreams }
   const [own, embedded] = await Promise.all([
     url === null
       ? validateDocument(source, { source: 'given to serve()', base, embedded: false, upstreams })
@@ -70,10 +71,8 @@ async function loadEmbedded(url: string): Promise<Catalog> {
     const error = InoriginError.from(thrown)
     if (error.kind !== 'unavailable') throw error
     const todo = 'Run "npx inorigin init <public folder>", or pass a catalog to serve().'
-    throw new InoriginError('unavailable', `${error.message} ${todo}`, {
-      code: error.code,
-      cause: error,
-    })
+    const details = { code: error.code, cause: error }
+    throw new InoriginError('unavailable', `${error.message} ${todo}`, details)
   }
 }
 
@@ -84,16 +83,7 @@ async function fetchCatalog(
   upstreams?: UpstreamPolicy,
 ): Promise<Catalog> {
   const fetched = await fetchText(url, await copies?.find(url))
-  const found = await parseCatalog(fetched, url, { embedded, upstreams })
-  await copies?.put(url, fetched)
-  return found
-}
-
-async function parseCatalog(
-  { text, base }: CatalogText,
-  url: string,
-  rules: Pick<ValidateOptions, 'embedded' | 'upstreams'>,
-): Promise<Catalog> {
+  const { text, base } = fetched
   let document: unknown
   try {
     document = JSON.parse(text)
@@ -101,7 +91,9 @@ async function parseCatalog(
     if (isPage(text)) throw catalogUnavailableError(url, 'the response is an HTML page, not JSON')
     throw invalidCatalogError(`The catalog ${url} is not JSON: ${messageOf(thrown)}.`, thrown)
   }
-  return validateDocument(document, { ...rules, source: url, base })
+  const found = await validateDocument(document, { embedded, upstreams, source: url, base })
+  await copies?.put(url, fetched)
+  return found
 }
 
 async function validateDocument(document: unknown, options: ValidateOptions): Promise<Catalog> {
@@ -131,23 +123,18 @@ async function fetchText(url: string, copy?: CatalogText): Promise<CatalogText> 
 /** Servers of single-page apps send their index page for missing files, captive portals their own. */
 const isPage = (text: string): boolean => /^\s*</.test(text)
 
-async function readText({ body }: Response, url: string): Promise<string> {
+async function readText(response: Response, url: string): Promise<string> {
   const decoder = new TextDecoder()
-  const reader = body?.getReader()
   let text = ''
   let bytes = 0
-  for (;;) {
-    const piece = (await reader?.read())?.value
-    if (!piece) return text + decoder.decode()
+  for await (const piece of readStream(response.body ?? new Blob().stream())) {
     bytes += piece.length
-    if (bytes > MAX_CATALOG_BYTES) {
-      await reader?.cancel()
-      throw invalidCatalogError(
-        `The catalog ${url} is larger than the limit of ${MAX_CATALOG_BYTES} bytes.`,
-      )
-    }
+    const limit = `the limit of ${MAX_CATALOG_BYTES} bytes`
+    if (bytes > MAX_CATALOG_BYTES)
+      throw invalidCatalogError(`The catalog ${url} is larger than ${limit}.`)
     text += decoder.decode(piece, { stream: true })
   }
+  return text + decoder.decode()
 }
 
 function parseCatalogUrl(url: string, base: string): string {

@@ -6,13 +6,10 @@ import type { Entry, Implementation } from './schema.ts'
 
 type TagImplementations = Pick<Entry, 'type' | 'tag' | 'implementations'>
 
-/** Returns `true` if a device could run the implementation, as far as is known. */
-type Fits = (implementation: Implementation) => boolean
-
 /** Choice of another implementation: of the same tag if it has an id, else of another tag. */
 interface Suggestion {
   smaller: { tag: Tag; implementation?: string; bytes: number | null }
-  candidate: Implementation
+  memory: number
 }
 
 /**
@@ -23,26 +20,28 @@ function findSuggestion(
   entries: readonly TagImplementations[],
   tag: Tag,
   failed: Implementation,
-  fits: Fits,
+  fits: (implementation: Implementation) => boolean,
 ): Suggestion | undefined {
   const limit = getMemoryBytes(failed)
   const entry = entries.find((one) => one.tag === tag)
-  const toSuggestion = (candidate: Implementation, of: { tag: Tag; implementation?: string }) => ({
-    smaller: { ...of, bytes: hasResources(candidate) ? sumResourceBytes(candidate) : null },
-    candidate,
-  })
-  const own = (entry?.implementations ?? [])
-    .filter(fits)
-    .map((candidate) => toSuggestion(candidate, { tag, implementation: candidate.id }))
-  const others = entries
-    .filter((one) => one.tag !== tag && one.type === entry?.type)
-    .flatMap((one) => {
-      const [least] = one.implementations
-        .filter(fits)
-        .toSorted((a, b) => getMemoryBytes(a) - getMemoryBytes(b))
-      return least ? [toSuggestion(least, { tag: one.tag })] : []
+  const toSuggestions = (of: TagImplementations): Suggestion[] =>
+    of.implementations.filter(fits).map((one) => {
+      const bytes = hasResources(one) ? sumResourceBytes(one) : null
+      const own = of === entry && { implementation: one.id }
+      return { smaller: { tag: of.tag, ...own, bytes }, memory: getMemoryBytes(one) }
     })
-  return findLargestBelow(limit, own) ?? findLargestBelow(limit, others)
+  // Choices of unknown size are skipped.
+  const findLargest = (all: readonly Suggestion[]) =>
+    all
+      .filter(({ memory }) => memory > 0 && memory < limit)
+      .toSorted((one, other) => other.memory - one.memory)[0]
+  const others = entries.filter((one) => one.tag !== tag && one.type === entry?.type)
+  const smallest = others.flatMap((one) =>
+    toSuggestions(one)
+      .toSorted((a, b) => a.memory - b.memory)
+      .slice(0, 1),
+  )
+  return findLargest(entry ? toSuggestions(entry) : []) ?? findLargest(smallest)
 }
 
 /** Adds the next smaller choice to an `out_of_memory` error. Returns other errors unchanged. */
@@ -51,7 +50,7 @@ export function suggestSmaller(
   entries: readonly TagImplementations[],
   tag: Tag,
   failed: Implementation,
-  fits: Fits = () => true,
+  fits: (implementation: Implementation) => boolean = () => true,
 ): InoriginError {
   if (error.code !== 'out_of_memory') return error
   const found = findSuggestion(entries, tag, failed, fits)
@@ -67,21 +66,10 @@ export function suggestSmaller(
   })
 }
 
-function describeSuggestion({ smaller: { tag, implementation, bytes }, candidate }: Suggestion) {
-  const size =
-    bytes === null
-      ? `needs ${formatBytes(getMemoryBytes(candidate))} of memory`
-      : formatBytes(bytes)
-  return implementation === undefined
-    ? `${tag} (${size})`
-    : `its implementation ${implementation} (${size})`
-}
-
-/** Returns the largest choice below the limit. Choices of unknown size are skipped. */
-function findLargestBelow(limit: number, choices: readonly Suggestion[]): Suggestion | undefined {
-  const memoryOf = ({ candidate }: Suggestion) => getMemoryBytes(candidate)
-  const fitting = choices.filter((one) => memoryOf(one) > 0 && memoryOf(one) < limit)
-  return fitting.toSorted((one, other) => memoryOf(other) - memoryOf(one))[0]
+function describeSuggestion({ smaller: { tag, implementation, bytes }, memory }: Suggestion) {
+  const size = bytes === null ? `needs ${formatBytes(memory)} of memory` : formatBytes(bytes)
+  const what = implementation === undefined ? tag : `its implementation ${implementation}`
+  return `${what} (${size})`
 }
 
 function formatBytes(bytes: number): string {

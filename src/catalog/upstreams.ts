@@ -31,24 +31,28 @@ export function resolveUpstream(
   const { id, model, when = 'unavailable', unsupported = [] } = written
   const { forwardAuthorization = false, continues = false } = written
   const parsed = URL.canParse(written.url, base) ? new URL(written.url, base) : null
-  if (!parsed || !/^https?:$/.test(parsed.protocol)) {
-    report(`${path}.url`, `"${written.url}" is not an http or https URL`)
-  } else if (parsed.search || parsed.hash || parsed.username || parsed.password) {
-    report(`${path}.url`, `"${written.url}" must not have a query, a fragment or credentials`)
-  } else if (/%2f|%5c/i.test(parsed.pathname)) {
-    // Some servers decode them, and would leave the folder that the app allows.
-    report(`${path}.url`, `"${written.url}" must not have an encoded slash`)
-  } else if (isOwnApi(parsed, policy.scope)) {
-    report(`${path}.url`, `"${written.url}" is inside the /v1 that inorigin itself answers`)
-  }
+  const problem = findUrlProblem(parsed, policy.scope)
+  if (problem) report(`${path}.url`, `"${written.url}" ${problem}`)
   const conditions = [when].flat()
   if (conditions.includes('never') && conditions.length > 1)
     report(`${path}.when`, '"never" excludes all other conditions')
   if (conditions.includes('interrupted') && !continues)
     report(`${path}.when`, '"interrupted" needs `continues: true`, which says that the server can')
-  const refusal = parsed && isAllowed(parsed, policy) ? null : describeRefusal(written.url)
+  const what = `its catalog comes from a URL, and the app does not allow ${written.url}`
+  const isFree = parsed && isAllowed(parsed, policy)
+  const refusal = isFree ? null : `${what}; pass it to serve({ upstreams })`
   const url = (parsed?.href ?? '').replace(/\/+$/, '')
   return { id, url, model, when: conditions, forwardAuthorization, continues, unsupported, refusal }
+}
+
+function findUrlProblem(url: URL | null, scope: string): string | undefined {
+  if (!url || !/^https?:$/.test(url.protocol)) return 'is not an http or https URL'
+  if (url.search || url.hash || url.username || url.password)
+    return 'must not have a query, a fragment or credentials'
+  // Some servers decode them, and would leave the folder that the app allows.
+  if (/%2f|%5c/i.test(url.pathname)) return 'must not have an encoded slash'
+  const isOwn = URL.canParse(scope) && isBelow(url, new URL('v1', scope).href)
+  return isOwn ? 'is inside the /v1 that inorigin itself answers' : undefined
 }
 
 function isAllowed(url: URL, { scope, isGiven, allowed }: UpstreamPolicy): boolean {
@@ -56,24 +60,18 @@ function isAllowed(url: URL, { scope, isGiven, allowed }: UpstreamPolicy): boole
   return allowed.some((one) => isBelow(url, one))
 }
 
-const isOwnApi = (url: URL, scope: string): boolean =>
-  URL.canParse(scope) && isBelow(url, new URL('v1', scope).href)
-
-const describeRefusal = (url: string): string =>
-  `its catalog comes from a URL, and the app does not allow ${url}; pass it to serve({ upstreams })`
-
 /**
  * Returns the upstream that answers a request under the condition; `undefined` if none may. This is
  * the only way to one: a request with the route `local` never gets any.
  */
-export function findUpstream(
+export const findUpstream = (
   { upstreams = [] }: RoutedEntry,
   condition: Condition,
   route?: Route,
-): Upstream | undefined {
-  if (route === 'local') return undefined
-  return upstreams.find((upstream) => isUsable(upstream) && upstream.when.includes(condition))
-}
+): Upstream | undefined =>
+  route === 'local'
+    ? undefined
+    : upstreams.find((upstream) => isUsable(upstream) && upstream.when.includes(condition))
 
 /** Returns `true` if a request may be answered upstream under one of the conditions. */
 export const mayAnswerUpstream = (
@@ -107,29 +105,21 @@ export function withUpstreamReasons(
       ? { ...reason, chosen: false, why: `${reason.why}, but ${used.id} always answers` }
       : reason,
   )
-  const upstream = upstreams.map((one): Reason => ({
-    id: one.id,
-    device: 'upstream',
-    chosen: one === used,
-    why: describeUpstream(one, used, chosenLocally?.id),
-    bytes: 0,
-    milliseconds: null,
-  }))
-  return { chosen: used?.id ?? chosenLocally?.id ?? null, reasons: [...reasons, ...upstream] }
+  const chosen = used?.id ?? chosenLocally?.id ?? null
+  const fields = { device: 'upstream', bytes: 0, milliseconds: null } as const
+  const upstream = upstreams.map((one): Reason => {
+    const why = describeUpstream(one, one === used, chosen ?? 'nothing')
+    return { ...fields, id: one.id, chosen: one === used, why }
+  })
+  return { chosen, reasons: [...reasons, ...upstream] }
 }
 
-function describeUpstream(
-  upstream: Upstream,
-  used: Upstream | undefined,
-  local: string | undefined,
-): string {
+function describeUpstream(upstream: Upstream, isUsed: boolean, answering: string): string {
   const { when, refusal, url } = upstream
   if (refusal !== null) return refusal
   if (when.includes('never')) return 'its catalog entry says that it is never used'
   if (isOffline(upstream)) return 'it needs a network, and the browser is offline'
-  const conditions = when.join(', ')
-  if (upstream !== used)
-    return `${url} answers when: ${conditions}; now ${used?.id ?? local ?? 'nothing'} answers`
+  if (!isUsed) return `${url} answers when: ${when.join(', ')}; now ${answering} answers`
   return when.includes('always')
     ? `${url} always answers`
     : `no implementation can run on this device, so ${url} answers`
@@ -141,7 +131,6 @@ function describeUpstream(
 export type ReportProblem = (path: string, problem: string) => void
 
 type Input = PredictorEntry['signature']['inputs'][number]
-type Members = NonNullable<Input['enumeration']>
 
 /**
  * Reports duplicate names, ranges and defaults that contradict, and bindings of unknown parameters.
@@ -168,17 +157,14 @@ export function validateParameters(
     for (const [name, { text, steps = [] }] of Object.entries(bindings)) {
       const at = `${path}.implementations[${index}].bindings[${JSON.stringify(name)}]`
       if (!known.has(name)) report(at, `there is no parameter ${name}`)
-      if (text && !resources.some((resource) => resource.name === text.tokenizer))
+      const has = (file: string) => resources.some((resource) => resource.name === file)
+      if (text && !has(text.tokenizer))
         report(`${at}.text.tokenizer`, `there is no resource ${text.tokenizer}`)
-      for (const [step, { labels }] of steps
-        .map((each) => ({ labels: undefined, ...each }))
-        .entries())
-        if (
-          labels &&
-          'file' in labels &&
-          !resources.some((resource) => resource.name === labels.file)
-        )
-          report(`${at}.steps[${step}].labels.file`, `there is no resource ${labels.file}`)
+      for (const [step, each] of steps.entries()) {
+        const file = 'labels' in each && each.labels && 'file' in each.labels && each.labels.file
+        if (file && !has(file))
+          report(`${at}.steps[${step}].labels.file`, `there is no resource ${file}`)
+      }
     }
 }
 
@@ -189,8 +175,8 @@ function validateInput(input: Input, path: string, report: ReportProblem): void 
   if (min > max) return report(`${path}.range`, `min ${min} is above max ${max}, so no value fits`)
   if (defaultValue === undefined || defaultValue === null) return
   if (enumeration.length > 0) {
-    const isThere = isMember(enumeration, defaultValue)
-    if (!isThere) report(`${path}.defaultValue`, 'is not a member of its enumeration')
+    if (!isMember(enumeration, defaultValue))
+      report(`${path}.defaultValue`, 'is not a member of its enumeration')
   } else if (typeof defaultValue === 'number' && (defaultValue < min || defaultValue > max)) {
     report(`${path}.defaultValue`, `${defaultValue} is out of its range`)
   }
@@ -200,7 +186,7 @@ function validateInput(input: Input, path: string, report: ReportProblem): void 
  * Returns `true` if a value is a member, by name or value, with `true` equal to 1. For an array,
  * all items must be members. Tensors are not checked here, but when they are used.
  */
-function isMember(members: Members, given: unknown): boolean {
+function isMember(members: NonNullable<Input['enumeration']>, given: unknown): boolean {
   if (Array.isArray(given)) return given.every((one) => isMember(members, one))
   if (typeof given === 'object') return true
   return members.some(({ name, value }) => name === given || toNumber(value) === toNumber(given))

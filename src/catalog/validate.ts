@@ -4,9 +4,8 @@ import { InoriginError } from '../error.ts'
 import { CHUNK_BYTES } from '../store/db.ts'
 import { getOwner } from './find-entry.ts'
 import { expandHubEntry, PUBLIC_HUB_URL } from './hub/resolve-hub.ts'
-import { expandMlcEntry } from './mlc/expand-entry.ts'
+import { expandMlcEntry, expandRecords } from './mlc/expand-entry.ts'
 import type { MlcList } from './mlc/list.ts'
-import { expandRecords } from './mlc/expand-records.ts'
 import {
   reportDuplicates,
   type ReportProblem,
@@ -14,7 +13,6 @@ import {
   type UpstreamPolicy,
   validateParameters,
 } from './upstreams.ts'
-import type { WrittenUpstream } from './upstream-schema.ts'
 import {
   catalogSchema,
   type Catalog,
@@ -42,28 +40,28 @@ export interface ValidateOptions {
 
 const MAX_LISTED_PROBLEMS = 5
 
-/** Owner name of this package. Other catalogs must not define its tags. */
-const RESERVED_OWNER = 'inorigin'
-
 /**
  * Returns the document as a catalog with absolute resource URLs. Throws `invalid_request` with the
  * path of every problem, such as `entries[3].implementations[0].resources[1].sha256`.
  */
 export function validateCatalog(document: unknown, options: ValidateOptions): Catalog {
-  if (Array.isArray(document))
-    throw invalidCatalogError(options, [
-      'the document: is a list. Put its entries into { "version": 1, "entries": [] }',
-    ])
-  const { success, output, issues } = v.safeParse(catalogSchema, document)
-  if (!success)
-    throw invalidCatalogError(
-      options,
-      issues.map((issue) => `${formatPath(issue.path)}: ${issue.message}`),
-    )
   const problems: string[] = []
-  const catalog = resolveDocument(output, options, problems)
-  if (problems.length > 0) throw invalidCatalogError(options, problems)
-  return catalog
+  const { success, output, issues } = v.safeParse(catalogSchema, document)
+  if (Array.isArray(document))
+    problems.push('the document: is a list. Put its entries into { "version": 1, "entries": [] }')
+  else if (!success)
+    problems.push(...issues.map((issue) => `${formatPath(issue.path)}: ${issue.message}`))
+  else {
+    const catalog = resolveDocument(output, options, problems)
+    if (problems.length === 0) return catalog
+  }
+  const rest = problems.length - MAX_LISTED_PROBLEMS
+  const listed = problems.slice(0, MAX_LISTED_PROBLEMS).join('\n')
+  const more = rest > 0 ? `\n(and ${rest} more)` : ''
+  const { source } = options
+  const message = `The catalog ${source} cannot be used:\n${listed}${more}`
+  const details = { source, problems }
+  throw new InoriginError('invalid_request', message, { code: 'invalid_catalog', details })
 }
 
 /** Returns `true` if an entry names a model of WebLLM's list, which validation then needs. */
@@ -81,11 +79,8 @@ function resolveDocument(catalog: CatalogInput, options: ValidateOptions, proble
     const path = `entries[${position}]`
     const { local, places, upstreams } = divide(written, path, options, report)
     const entry = isLookedUp(local) ? expandEntry(local, path, options, report) : local
-    if (!embedded && getOwner(entry.tag) === RESERVED_OWNER)
-      report(
-        `${path}.tag`,
-        `tags of @${RESERVED_OWNER} are reserved; use an owner name of your own`,
-      )
+    if (!embedded && getOwner(entry.tag) === 'inorigin')
+      report(`${path}.tag`, 'tags of @inorigin are reserved; use an owner name of your own')
     if (entry.type === 'model' && entry.maxOutputTokens > entry.maxInputTokens)
       report(`${path}.maxOutputTokens`, 'is above maxInputTokens, which includes the output')
     if (entry.type === 'predictor') {
@@ -100,7 +95,12 @@ function resolveDocument(catalog: CatalogInput, options: ValidateOptions, proble
       const list = `${path}.implementations[${at}].resources`
       reportDuplicates(implementation.resources, 'name', list, report)
       const resources = implementation.resources.map((resource, place): Resource => {
-        validateChunkCount(resource, `${list}[${place}].chunks`, report)
+        const { bytes, chunks } = resource
+        const count = Math.ceil(bytes / CHUNK_BYTES)
+        if (chunks && chunks.length !== count) {
+          const needed = `needs ${count} hashes (one per 16 MiB of ${bytes} bytes)`
+          report(`${list}[${place}].chunks`, `${needed}, got ${chunks.length}`)
+        }
         const url = toAbsoluteUrl(resource.url, base)
         if (!url) report(`${list}[${place}].url`, `"${resource.url}" is not an http or https URL`)
         return { ...resource, url: url ?? '' }
@@ -129,12 +129,8 @@ function expandEntry(
   if (!host) report(`${path}.host`, `"${entry.host}" is not an http or https URL`)
   if (!('mlc' in entry)) return expandHubEntry(entry, host ?? undefined)
   const absoluteUrl = (url: string) => toAbsoluteUrl(url, base)
-  const records = expandRecords(
-    entry,
-    { list: mlc, host: host ?? PUBLIC_HUB_URL, absoluteUrl },
-    path,
-    report,
-  )
+  const hub = host ?? PUBLIC_HUB_URL
+  const records = expandRecords(entry, mlc, hub, absoluteUrl, path, report)
   return expandMlcEntry(entry, records, host ?? undefined)
 }
 
@@ -146,19 +142,18 @@ function divide(
   report: ReportProblem,
 ) {
   const listed = written.implementations ?? []
-  const isUpstream = (one: (typeof listed)[number]) => one.engine === 'upstream'
-  const own = listed.filter((one): one is Implementation => !isUpstream(one))
+  const own = listed.filter((one) => one.engine !== 'upstream')
   const upstreams = listed.flatMap((one, at) =>
     one.engine === 'upstream'
       ? [resolveUpstream(one, base, policy, report, `${path}.implementations[${at}]`)]
       : [],
   )
-  const places = new Map(listed.map((one, at) => [one, at] as const))
+  const places = new Map<object, number>(listed.map((one, at) => [one, at]))
   // A hub lists the files of an entry without local implementations, as if it had no list.
   const implementations = isLookedUp(written) && own.length === 0 ? undefined : own
   return {
     local: { ...written, implementations } as CatalogDocument['entries'][number],
-    places: places as ReadonlyMap<Implementation | WrittenUpstream, number>,
+    places,
     upstreams,
   }
 }
@@ -201,29 +196,18 @@ function validateEngine(
     report(`${path}.resources`, 'mlc needs the compiled library of the model, of type wasm')
 }
 
-function validateChunkCount({ bytes, chunks }: Resource, path: string, report: ReportProblem) {
-  const expected = Math.ceil(bytes / CHUNK_BYTES)
-  if (chunks && chunks.length !== expected)
-    report(
-      path,
-      `needs ${expected} hashes (one per 16 MiB of ${bytes} bytes), got ${chunks.length}`,
-    )
-}
-
 /**
  * Returns an absolute http or https URL, or `null` if it is none. Files of a page with another scheme,
  * such as that of a browser extension, may lie beside its catalog.
  */
 export function toAbsoluteUrl(url: string, base: string): string | null {
-  const resolvedUrl = URL.canParse(url, base) ? new URL(url, base) : null
-  if (!resolvedUrl) return null
-  const isAllowed = /^https?:$/.test(resolvedUrl.protocol) || isSameHost(resolvedUrl, new URL(base))
-  return isAllowed ? resolvedUrl.href : null
+  if (!URL.canParse(url, base)) return null
+  const { protocol, host, href } = new URL(url, base)
+  const own = new URL(base)
+  // `origin` tells nothing for other schemes.
+  const isBeside = host !== '' && host === own.host && protocol === own.protocol
+  return /^https?:$/.test(protocol) || isBeside ? href : null
 }
-
-/** Compares what `origin` does not tell for other schemes, such as those of browser extensions. */
-const isSameHost = (one: URL, other: URL): boolean =>
-  one.host !== '' && one.host === other.host && one.protocol === other.protocol
 
 /** Formats a path, such as `entries[3].implementations[0].bindings["input.1"]`. */
 function formatPath(path: readonly { key: unknown }[] | undefined): string {
@@ -234,14 +218,4 @@ function formatPath(path: readonly { key: unknown }[] | undefined): string {
   }
   const steps = (path ?? []).map(({ key }) => step(key))
   return steps.join('').replace(/^\./, '') || 'the document'
-}
-
-function invalidCatalogError({ source }: ValidateOptions, problems: readonly string[]) {
-  const rest = problems.length - MAX_LISTED_PROBLEMS
-  const more = rest > 0 ? `\n(and ${rest} more)` : ''
-  return new InoriginError(
-    'invalid_request',
-    `The catalog ${source} cannot be used:\n${problems.slice(0, MAX_LISTED_PROBLEMS).join('\n')}${more}`,
-    { code: 'invalid_catalog', details: { source, problems } },
-  )
 }

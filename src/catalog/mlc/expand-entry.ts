@@ -1,6 +1,8 @@
-/** Expands a short entry of MLC models into a full one by filling in defaults. */
-import { expandHubEntry, UNKNOWN_CREATION_TIME } from '../hub/resolve-hub.ts'
-import type { Implementation, MlcEntry, ModelEntry, Requirements } from '../schema.ts'
+/** Expands a short entry of MLC models into a full one: into WebLLM's records, and by defaults. */
+import { sortBySimilarity } from '../../values/text.ts'
+import { expandHubEntry, PUBLIC_HUB_URL, UNKNOWN_CREATION_TIME } from '../hub/resolve-hub.ts'
+import type { Implementation, MlcEntry, ModelEntry } from '../schema.ts'
+import type { MlcList } from './list.ts'
 import { toRequiredFeatures, DEFAULT_MAX_TOKENS, findMlcContextTokens } from './model-files.ts'
 import type { MlcRecord } from './record-schema.ts'
 import type { MlcFiles } from './resolve-mlc.ts'
@@ -26,14 +28,17 @@ export function expandMlcEntry(
   const [first] = records
   const maxInputTokens =
     entry.maxInputTokens ?? findMlcContextTokens(first?.overrides ?? {}) ?? DEFAULT_MAX_TOKENS
-  const ids = new Set(records.map((record) => record.model_id))
-  const listed = (record: MlcRecord) => implementations.find(({ id }) => id === record.model_id)
+  const isRecord = (id: string) => records.some((record) => record.model_id === id)
   const shared = {
     ...described,
     mlc: records,
     implementations: [
-      ...records.map((record) => listed(record) ?? toMlcImplementation(record, [])),
-      ...implementations.filter(({ id }) => !ids.has(id)),
+      ...records.map(
+        (record) =>
+          implementations.find(({ id }) => id === record.model_id) ??
+          toMlcImplementation(record, []),
+      ),
+      ...implementations.filter(({ id }) => !isRecord(id)),
     ],
   }
   if (huggingface !== undefined) {
@@ -55,7 +60,7 @@ export function expandMlcEntry(
 export function completeMlcEntry(
   entry: ModelEntry,
   record: MlcRecord,
-  { created, context, features, resources }: MlcFiles,
+  { created = UNKNOWN_CREATION_TIME, context, features, resources }: MlcFiles,
 ): ModelEntry {
   const listed = toMlcImplementation(record, resources, features)
   const maxInputTokens = Math.min(entry.maxInputTokens, context ?? entry.maxInputTokens)
@@ -63,8 +68,7 @@ export function completeMlcEntry(
     ...entry,
     maxInputTokens,
     maxOutputTokens: Math.min(entry.maxOutputTokens, maxInputTokens),
-    created:
-      entry.created === UNKNOWN_CREATION_TIME ? (created ?? UNKNOWN_CREATION_TIME) : entry.created,
+    created: entry.created === UNKNOWN_CREATION_TIME ? created : entry.created,
     implementations: entry.implementations.map((one) => (one.id === listed.id ? listed : one)),
   }
 }
@@ -73,42 +77,106 @@ export function completeMlcEntry(
 export function toMlcImplementation(
   record: MlcRecord,
   resources: Implementation['resources'],
-  features: readonly string[] = [],
+  others: readonly string[] = [],
 ): Implementation {
-  const { model_id: id, overrides } = record
-  const requires = toMlcRequirements(record, features)
-  return {
-    id,
-    engine: 'mlc',
-    device: 'webgpu',
-    requires,
-    ...(overrides && { overrides }),
-    resources,
-  }
-}
-
-function toMlcRequirements(
-  {
-    model_id,
-    model_lib,
-    required_features = [],
-    vram_required_MB,
-    buffer_size_required_bytes,
-  }: MlcRecord,
-  others: readonly string[],
-): Requirements {
-  const named = [model_id, model_lib].flatMap(toRequiredFeatures)
+  const { model_id: id, model_lib, overrides, required_features = [], vram_required_MB } = record
+  const { buffer_size_required_bytes: maxStorageBufferBindingSize } = record
+  const named = [id, model_lib].flatMap(toRequiredFeatures)
   const features = [...new Set([...required_features, ...named, ...others])]
-  const binding = buffer_size_required_bytes && {
-    maxStorageBufferBindingSize: buffer_size_required_bytes,
-  }
-  return {
+  const requires = {
     ...(features.length > 0 && { features }),
-    limits: { ...REQUIRED_LIMITS, ...binding },
+    limits: {
+      ...REQUIRED_LIMITS,
+      ...(maxStorageBufferBindingSize && { maxStorageBufferBindingSize }),
+    },
     ...(vram_required_MB && { memory: Math.ceil(vram_required_MB * MIB) }),
   }
+  const kind = { id, engine: 'mlc', device: 'webgpu' } as const
+  return { ...kind, requires, ...(overrides && { overrides }), resources }
 }
 
 /** Returns `SmolLM2-360M-Instruct` of `SmolLM2-360M-Instruct-q4f16_1-MLC`. */
 export const toMlcTitle = (id: string): string =>
   id.replace(/-MLC(?=-|$)/, '').replace(/-q\d+f(16|32)(_\d+)?(?=-|$)/, '')
+
+/**
+ * Returns the records, best first, with absolute URLs. The URL of a folder ends with a slash.
+ * Problems are reported to `report` with a path below `path`. `host` is the URL of the hub that
+ * replaces the public one, with a trailing slash. `absoluteUrl` returns `null` for anything but an
+ * http or https URL.
+ */
+export function expandRecords(
+  entry: MlcEntry,
+  list: MlcList | undefined,
+  host: string,
+  absoluteUrl: (url: string) => string | null,
+  path: string,
+  report: (path: string, problem: string) => void,
+): MlcRecord[] {
+  for (const key of ['revision', 'dtypes'] as const) {
+    if (entry[key] === undefined || entry.huggingface !== undefined) continue
+    const instead = "a record's `model` contains its commit as /resolve/<commit>/"
+    report(`${path}.${key}`, `applies only to \`huggingface\`; ${instead}`)
+  }
+  const several = Array.isArray(entry.mlc)
+  const records = [entry.mlc].flat().flatMap((written, index) => {
+    const at = several ? `${path}.mlc[${index}]` : `${path}.mlc`
+    const found = typeof written === 'string' ? findRecord(list, written) : written
+    if (typeof found === 'string') {
+      report(at, found)
+      return []
+    }
+    if (isEmbeddingRecord(found)) {
+      const instead = 'which is not supported; use a predictor with `embeddings`'
+      report(at, `${found.model_id} turns texts into vectors, ${instead}`)
+    }
+    // An id alone should run everywhere, but an array is an explicit choice.
+    const isAlone = !several && typeof written === 'string'
+    const sibling = isAlone ? findFloat32Variant(list?.records ?? [], found) : undefined
+    return [found, ...(sibling ? [sibling] : [])].map((record) => locateRecord(record, at))
+  })
+  const ids = records.map((record) => record.model_id)
+  const twice = ids.find((id, index) => ids.indexOf(id) !== index)
+  if (twice !== undefined) report(`${path}.mlc`, `${twice} is listed twice`)
+  return records
+
+  function locateRecord(record: MlcRecord, at: string): MlcRecord {
+    const urlOf = (key: 'model' | 'model_lib') => {
+      const url = absoluteUrl(record[key])
+      const place = typeof entry.mlc === 'string' ? at : `${at}.${key}`
+      if (!url) report(place, `"${record[key]}" is not an http or https URL`)
+      return url ?? ''
+    }
+    const model = urlOf('model').replace(/\/*$/, '/').replace(PUBLIC_HUB_URL, host)
+    return { ...record, model, model_lib: urlOf('model_lib') }
+  }
+}
+
+const EMBEDDING_MODEL_TYPE = 1
+const MAX_SUGGESTED_IDS = 3
+
+/** Returns `true` for an embedding model. */
+export const isEmbeddingRecord = ({ model_type }: MlcRecord): boolean =>
+  model_type === EMBEDDING_MODEL_TYPE
+
+/** Returns the record of that id, or a message that describes the problem with the id. */
+function findRecord(list: MlcList | undefined, id: string): MlcRecord | string {
+  if (!list) return `"${id}" is an id of WebLLM's list, which is not loaded`
+  const found = list.records.find((record) => record.model_id === id)
+  if (found) return found
+  const ids = list.records.map((record) => record.model_id)
+  const alike = sortBySimilarity(ids, id)
+  // Often a part of the name is missing, which is a large edit distance.
+  const wider = alike.filter((one) => one.toLowerCase().includes(id.toLowerCase()))
+  const listed = [...new Set([...wider, ...alike])].slice(0, MAX_SUGGESTED_IDS)
+  return `WebLLM ${list.version} has no model ${JSON.stringify(id)}. Similar: ${listed.join(', ')}`
+}
+
+/** Returns the variant of the model with 32-bit floats, if the list has one. */
+export function findFloat32Variant(
+  records: readonly MlcRecord[],
+  { model_id: id }: MlcRecord,
+): MlcRecord | undefined {
+  const wider = id.replace(/(-q\d+)f16(?=[_-])/, '$1f32')
+  return wider === id ? undefined : records.find((record) => record.model_id === wider)
+}

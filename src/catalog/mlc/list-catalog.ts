@@ -1,13 +1,17 @@
 /** Converts WebLLM's model list into a catalog that apps can serve or merge into their own. */
 import type { CatalogDocument } from '../schema.ts'
-import { toMlcImplementation, toMlcTitle } from './expand-entry.ts'
-import { isEmbeddingRecord, findFloat32Variant } from './expand-records.ts'
+import {
+  findFloat32Variant,
+  isEmbeddingRecord,
+  toMlcImplementation,
+  toMlcTitle,
+} from './expand-entry.ts'
 import { DEFAULT_MAX_TOKENS, findMlcContextTokens } from './model-files.ts'
 import type { MlcList } from './list.ts'
 import type { MlcRecord } from './record-schema.ts'
 
 /** Name of the most common weights, which tags omit. */
-const DEFAULT_WEIGHTS_SUFFIX = '-q4f16_1'
+const DEFAULT_WEIGHTS = 'q4f16_1'
 
 /**
  * Returns a catalog with an entry for every model of the list that generates text. The entry lists
@@ -34,18 +38,14 @@ export function toMlcCatalog({ records }: MlcList): CatalogDocument {
  * remain in the name.
  */
 export function toMlcTag(id: string): string {
-  const name = id
-    .replace(/-MLC(?=-|$)/, '')
-    .replace(new RegExp(`${DEFAULT_WEIGHTS_SUFFIX}(?=-|$)`), '')
+  const name = id.replace(/-MLC(?=-|$)/, '').replace(/-q4f16_1(?=-|$)/, '')
   return `@mlc-ai/${name.toLowerCase()}`
 }
 
 /** Returns a name such as `SmolLM2-360M-Instruct (q4f32_1)`. A short context stays in the name. */
 function toMlcName(id: string): string {
-  const [, weights] = /-(q\d+f(?:16|32)(?:_\d+)?)(?=-|$)/.exec(id) ?? []
-  return weights === undefined || `-${weights}` === DEFAULT_WEIGHTS_SUFFIX
-    ? toMlcTitle(id)
-    : `${toMlcTitle(id)} (${weights})`
+  const [, weights = DEFAULT_WEIGHTS] = /-(q\d+f(?:16|32)(?:_\d+)?)(?=-|$)/.exec(id) ?? []
+  return weights === DEFAULT_WEIGHTS ? toMlcTitle(id) : `${toMlcTitle(id)} (${weights})`
 }
 
 function withImpliedFeatures(record: MlcRecord): MlcRecord {
