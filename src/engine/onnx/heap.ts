@@ -11,78 +11,81 @@ interface HeapTensor {
   address: number
 }
 
-export interface Heap {
-  readonly module: HeapModule
-  /** Creates a tensor of zeros. The tensor has no `data`; its `dispose` frees the memory. */
-  allocate(type: Tensor.Type, dims: readonly number[]): Tensor
-  /** Wraps the output of a run without a copy. */
-  adopt(handle: number): Tensor
-  /** Copies the output of a run into an ordinary tensor and frees the original. */
-  copyOut(handle: number): Tensor
-  /** Copies an ordinary tensor into the runtime for one run; {@link Heap.free} frees the copy. */
-  copyIn(tensor: Tensor): HeapTensor
-  /** Frees a copy that {@link Heap.copyIn} made. */
-  free(heapTensor: HeapTensor): void
-  /** Returns the handle and address of a tensor; `undefined` if it is not in this memory. */
-  find(tensor: Tensor): HeapTensor | undefined
-}
-
 /** ONNX Runtime's number of a data location in CPU memory. */
 const CPU_LOCATION = 1
 
-/** Creates a heap in the memory of the module. */
-export function createHeap({ Tensor: OrtTensor }: Pick<Ort, 'Tensor'>, module: HeapModule): Heap {
-  const tensors = new WeakMap<object, HeapTensor>()
+/** The tensors in the memory of a module. */
+export class Heap {
+  readonly module: HeapModule
+  /** `true` if external data of a session may be passed as a `Blob`. */
+  readonly streams: boolean
+  readonly #Tensor: Ort['Tensor']
+  readonly #tensors = new WeakMap<object, HeapTensor>()
+
+  constructor({ Tensor: OrtTensor }: Pick<Ort, 'Tensor'>, module: HeapModule, streams: boolean) {
+    this.module = module
+    this.streams = streams
+    this.#Tensor = OrtTensor
+  }
+
+  /** Creates a tensor of zeros. The tensor has no `data`; its `dispose` frees the memory. */
+  allocate(type: Tensor.Type, dims: readonly number[]): Tensor {
+    const bytes = bytesOf({ type, dims })
+    const address = allocate(this.module, bytes)
+    this.module.HEAPU8.fill(0, address, address + bytes)
+    const heapTensor = { address, handle: createHandle(this.module, type, address, dims) }
+    return this.#createTensor(type, dims, heapTensor, () => this.free(heapTensor))
+  }
+
+  /** Wraps the output of a run without a copy. */
+  adopt(handle: number): Tensor {
+    const { type, address, dims } = describe(this.module, handle)
+    const free = () => this.module._OrtReleaseTensor(handle)
+    return this.#createTensor(type, dims, { handle, address }, free)
+  }
+
+  /** Copies the output of a run into an ordinary tensor and frees the original. */
+  copyOut(handle: number): Tensor {
+    const { type, address, dims } = describe(this.module, handle)
+    const bytes = this.module.HEAPU8.slice(address, address + bytesOf({ type, dims }))
+    this.module._OrtReleaseTensor(handle)
+    return new this.#Tensor(type, new (kindOf(type).array)(bytes.buffer), dims)
+  }
+
+  /** Copies an ordinary tensor into the runtime for one run; {@link Heap.free} frees the copy. */
+  copyIn(tensor: Tensor): HeapTensor {
+    const { buffer, byteOffset, byteLength } = tensor.data as Uint8Array
+    const address = allocate(this.module, byteLength)
+    this.module.HEAPU8.set(new Uint8Array(buffer, byteOffset, byteLength), address)
+    return { address, handle: createHandle(this.module, tensor.type, address, tensor.dims) }
+  }
+
+  /** Frees a copy that {@link Heap.copyIn} made. */
+  free({ handle, address }: HeapTensor): void {
+    this.module._OrtReleaseTensor(handle)
+    this.module._free(address)
+  }
+
+  /** Returns the handle and address of a tensor; `undefined` if it is not in this memory. */
+  find(tensor: Tensor): HeapTensor | undefined {
+    return this.#tensors.get(tensor)
+  }
 
   /** Creates an object without `data` that callers can pass on like a tensor. */
-  const createTensor = (
+  #createTensor(
     type: Tensor.Type,
     dims: readonly number[],
     heapTensor: HeapTensor,
     free: () => void,
-  ): Tensor => {
+  ): Tensor {
     let alive = true
     const dispose = (): void => {
       if (alive) free()
       alive = false
     }
     const tensor = { type, dims, location: 'none', dispose }
-    tensors.set(tensor, heapTensor)
+    this.#tensors.set(tensor, heapTensor)
     return tensor as unknown as Tensor
-  }
-
-  const free: Heap['free'] = ({ handle, address }) => {
-    module._OrtReleaseTensor(handle)
-    module._free(address)
-  }
-
-  return {
-    module,
-    find: (tensor) => tensors.get(tensor),
-    free,
-    allocate(type, dims) {
-      const bytes = bytesOf({ type, dims })
-      const address = allocate(module, bytes)
-      module.HEAPU8.fill(0, address, address + bytes)
-      const heapTensor = { address, handle: createHandle(module, type, address, dims) }
-      return createTensor(type, dims, heapTensor, () => free(heapTensor))
-    },
-    adopt(handle) {
-      const { type, address, dims } = describe(module, handle)
-      return createTensor(type, dims, { handle, address }, () => module._OrtReleaseTensor(handle))
-    },
-    copyOut(handle) {
-      const { type, address, dims } = describe(module, handle)
-      const bytes = module.HEAPU8.slice(address, address + bytesOf({ type, dims }))
-      module._OrtReleaseTensor(handle)
-      return new OrtTensor(type, new (kindOf(type).array)(bytes.buffer), dims)
-    },
-    copyIn(tensor) {
-      const { buffer, byteOffset, byteLength } = tensor.data as Uint8Array
-      const address = allocate(module, byteLength)
-      module.HEAPU8.set(new Uint8Array(buffer, byteOffset, byteLength), address)
-      return { address, handle: createHandle(module, tensor.type, address, tensor.dims) }
-    },
   }
 }
 
@@ -102,10 +105,7 @@ function createHandle(
 }
 
 /** Reads the type, place and shape of a tensor of the runtime. */
-function describe(
-  module: HeapModule,
-  handle: number,
-): { type: Tensor.Type; address: number; dims: number[] } {
+function describe(module: HeapModule, handle: number) {
   const [kind = 0, address = 0, sizes = 0, rank = 0] = readOutputs(module, 4, (at) =>
     module._OrtGetTensorData(handle, at, at + 4, at + 8, at + 12),
   )
@@ -114,6 +114,195 @@ function describe(
   const type = typeName(kind)
   if (!type) throw new Error(`Tensors of ONNX type ${kind} are not supported.`)
   return { type, address, dims }
+}
+
+/** Log level of the runtime: only errors. */
+const LOG_LEVEL = 3
+
+/** Optimization level of the runtime: all graph optimizations. */
+const ALL_OPTIMIZATIONS = 99
+
+/**
+ * Options of all sessions: the optimization level, no arena, no memory pattern, the sequential mode,
+ * no profiling and its file, no id, the log level and its verbosity, no path of the optimized graph.
+ */
+const SESSION_OPTIONS = [ALL_OPTIMIZATIONS, false, false, 0, false, 0, 0, LOG_LEVEL, 0, 0] as const
+
+/** Input or output of the graph. */
+interface Port {
+  /** Address of the name. */
+  name: number
+  metadata: InferenceSession.ValueMetadata
+}
+
+interface HeapSessionOptions {
+  externalData: readonly { path: string; data: Blob }[]
+  /** Entries of the runtime's session configuration. */
+  config: Readonly<Record<string, string>>
+  /** Returns `true` for outputs that stay in the heap. */
+  keeps(output: string): boolean
+}
+
+/** A session whose inputs and outputs may stay in the memory of the WebAssembly runtime. */
+export class HeapSession {
+  readonly heap: Heap
+  readonly inputMetadata: readonly InferenceSession.ValueMetadata[]
+  readonly outputMetadata: readonly InferenceSession.ValueMetadata[]
+  readonly #session: number
+  readonly #inputs: readonly Port[]
+  readonly #outputs: readonly Port[]
+  readonly #keeps: HeapSessionOptions['keeps']
+
+  /** Loads a graph. Rejects with the runtime's message if it fails. */
+  static async open(
+    heap: Heap,
+    graph: ArrayBuffer,
+    options: HeapSessionOptions,
+  ): Promise<HeapSession> {
+    return new HeapSession(heap, await load(heap, graph, options), options.keeps)
+  }
+
+  private constructor(heap: Heap, session: number, keeps: HeapSessionOptions['keeps']) {
+    this.heap = heap
+    this.#session = session
+    this.#keeps = keeps
+    const { module } = heap
+    const [inputs = 0, outputs = 0] = readOutputs(module, 2, (at) =>
+      module._OrtGetInputOutputCount(session, at, at + 4),
+    )
+    const ports = Array.from({ length: inputs + outputs }, (_, index) =>
+      portOf(module, session, index),
+    )
+    this.#inputs = ports.slice(0, inputs)
+    this.#outputs = ports.slice(inputs)
+    this.inputMetadata = this.#inputs.map(({ metadata }) => metadata)
+    this.outputMetadata = this.#outputs.map(({ metadata }) => metadata)
+  }
+
+  /** Runs the graph as the runtime's session does. A fetch may be a heap tensor to write to. */
+  async run(
+    feeds: Record<string, Tensor>,
+    fetches: InferenceSession.FetchesType,
+  ): Promise<Record<string, Tensor>> {
+    const { heap } = this
+    const { module } = heap
+    const copies: HeapTensor[] = []
+    const addresses: number[] = []
+    const numbers = (values: readonly number[]): number => {
+      const address = writeNumbers(module, values)
+      addresses.push(address)
+      return address
+    }
+    /** Returns the handle of a tensor, which is copied into the heap if it is not there. */
+    const handleOf = (tensor: Tensor): number => {
+      const found = heap.find(tensor)
+      if (found) return found.handle
+      const copy = heap.copyIn(tensor)
+      copies.push(copy)
+      return copy.handle
+    }
+    const requestedOutputs = fetchesOf(fetches)
+    let settings = 0
+    try {
+      const fed = Object.entries(feeds)
+      const inputNames = numbers(fed.map(([name]) => nameOf(this.#inputs, name)))
+      const inputValues = numbers(fed.map(([, tensor]) => handleOf(tensor)))
+      const outputNames = numbers(requestedOutputs.map(([name]) => nameOf(this.#outputs, name)))
+      const preallocated = requestedOutputs.map(([, tensor]) => (tensor ? handleOf(tensor) : 0))
+      const outputValues = numbers(preallocated)
+      settings = assertHandle(module, module._OrtCreateRunOptions(LOG_LEVEL, 0, false, 0))
+      const code = await module._OrtRun(
+        this.#session,
+        inputNames,
+        inputValues,
+        fed.length,
+        outputNames,
+        requestedOutputs.length,
+        outputValues,
+        settings,
+      )
+      assertOk(module, code)
+      return Object.fromEntries(
+        requestedOutputs.map(([name, tensor], index) => {
+          if (tensor) return [name, tensor]
+          const handle = module.getValue(outputValues + 4 * index, '*')
+          return [name, this.#keeps(name) ? heap.adopt(handle) : heap.copyOut(handle)]
+        }),
+      )
+    } finally {
+      if (settings !== 0) module._OrtReleaseRunOptions(settings)
+      for (const heapTensor of copies) heap.free(heapTensor)
+      for (const address of addresses) module._free(address)
+    }
+  }
+
+  async release(): Promise<void> {
+    const { module } = this.heap
+    for (const { name } of [...this.#inputs, ...this.#outputs]) module._OrtFree(name)
+    assertOk(module, module._OrtReleaseSession(this.#session))
+  }
+}
+
+/** Creates a session of the runtime, and resolves with its handle. */
+async function load(
+  { module, streams }: Heap,
+  graph: ArrayBuffer,
+  { externalData, config }: HeapSessionOptions,
+): Promise<number> {
+  const bytes = new Uint8Array(graph)
+  for (const { path, data } of externalData)
+    module.mountExternalData(path, streams ? data : new Uint8Array(await data.arrayBuffer()))
+  const settings = assertHandle(module, module._OrtCreateSessionOptions(...SESSION_OPTIONS))
+  const addresses = [allocate(module, bytes.length)] as [number, ...number[]]
+  try {
+    for (const entry of Object.entries(config)) {
+      const [key = 0, value = 0] = entry.map((text) => writeText(module, text))
+      addresses.push(key, value)
+      assertOk(module, module._OrtAddSessionConfigEntry(settings, key, value))
+    }
+    const [address] = addresses
+    module.HEAPU8.set(bytes, address)
+    return assertHandle(module, await module._OrtCreateSession(address, bytes.length, settings))
+  } finally {
+    for (const each of addresses) module._free(each)
+    module._OrtReleaseSessionOptions(settings)
+    module.unmountExternalData()
+  }
+}
+
+/**
+ * Reads the metadata of an input or output. In memory it has the type, the rank, a name (or 0) for
+ * each dimension, and then a size for each dimension.
+ */
+function portOf(module: HeapModule, session: number, index: number): Port {
+  const [address = 0, about = 0] = readOutputs(module, 2, (at) =>
+    module._OrtGetInputOutputMetadata(session, index, at, at + 4),
+  )
+  const name = module.UTF8ToString(address)
+  const type = typeName(module.getValue(about, 'i32'))
+  const rank = type ? module.getValue(about + 4, 'i32') : 0
+  const shape = Array.from({ length: rank }, (_, dimension) => {
+    const symbol = module.getValue(about + 8 + 4 * dimension, '*') >>> 0
+    return symbol
+      ? module.UTF8ToString(symbol)
+      : module.getValue(about + 8 + 4 * (rank + dimension), 'i32')
+  })
+  module._OrtFree(about)
+  return {
+    name: address,
+    metadata: type ? { name, isTensor: true, type, shape } : { name, isTensor: false },
+  }
+}
+
+const fetchesOf = (fetches: InferenceSession.FetchesType): [string, Tensor | null][] =>
+  Array.isArray(fetches)
+    ? fetches.map((name: string) => [name, null])
+    : Object.entries(fetches as Record<string, Tensor | null>)
+
+function nameOf(ports: readonly Port[], name: string): number {
+  const found = ports.find(({ metadata }) => metadata.name === name)
+  if (!found) throw new Error(`The graph has no input or output named ${name}.`)
+  return found.name
 }
 
 // The C interface of the WebAssembly runtime. The JavaScript interface above it copies each tensor
@@ -136,18 +325,7 @@ export interface HeapModule {
   _OrtInit(threads: number, logLevel: number): number
   _OrtGetLastError(code: number, message: number): number
   _OrtFree(address: number): number
-  _OrtCreateSessionOptions(
-    optimization: number,
-    arena: boolean,
-    pattern: boolean,
-    mode: number,
-    profiling: boolean,
-    profile: number,
-    id: number,
-    logLevel: number,
-    verbosity: number,
-    path: number,
-  ): number
+  _OrtCreateSessionOptions(...options: typeof SESSION_OPTIONS): number
   _OrtAddSessionConfigEntry(options: number, key: number, value: number): number
   _OrtReleaseSessionOptions(options: number): number
   _OrtCreateSession(address: number, bytes: number, options: number): number | Promise<number>
@@ -184,46 +362,44 @@ export interface HeapModule {
   ): number | Promise<number>
 }
 
-interface ModuleOptions {
-  /** URL of the folder with the runtime's files, with a trailing slash. */
-  folder: string
-  /** `true` to load the build that can read external data from a `Blob` when needed. */
-  streams: boolean
-  threads: number
-}
-
 /**
  * Variable that turns off the flash attention of `GroupQueryAttention`, which is several times
  * slower in WebAssembly: docs/decisions/0009-no-flash-attention-on-wasm.md.
  */
 const NO_FLASH_ATTENTION = 'ORT_GQA_DISABLE_FLASH_ATTENTION=1'
 
-/** Receives the instance of the module that the factory is to use. */
-type Receive = (instance: WebAssembly.Instance, module: WebAssembly.Module) => void
-
-interface FactoryOptions {
+type Factory = (options: {
   numThreads: number
-  instantiateWasm(imports: WebAssembly.Imports, receive: Receive): void
-}
+  /** Passes the instance of the module that the factory is to use to `receive`. */
+  instantiateWasm(
+    imports: WebAssembly.Imports,
+    receive: (instance: WebAssembly.Instance, module: WebAssembly.Module) => void,
+  ): void
+}) => Promise<HeapModule>
 
-type Factory = (options: FactoryOptions) => Promise<HeapModule>
-
-/** Log level of the runtime: only errors. */
-const LOG_LEVEL = 3
-
-/** Loads the module. Rejects with an error that `isRuntimeMissing` knows if a file is missing. */
-export async function openModule({ folder, streams, threads }: ModuleOptions): Promise<HeapModule> {
+/**
+ * Loads the module from a folder, whose URL has a trailing slash. With `streams`, it is the build that
+ * can read external data from a `Blob` when needed. Rejects with an error that `isRuntimeMissing`
+ * knows if a file is missing.
+ */
+export async function openModule(
+  folder: string,
+  streams: boolean,
+  threads: number,
+): Promise<HeapModule> {
   const path = `${folder}ort-wasm-simd-threaded${streams ? '.jspi' : ''}`
   const [{ default: open }, wasm] = await Promise.all([
     import(/* @vite-ignore */ `${path}.mjs`) as Promise<{ default: Factory }>,
     compileWasm(`${path}.wasm`),
   ])
   const module = await new Promise<HeapModule>((resolve, reject) => {
-    // The factory does not see a failure of this callback.
-    const instantiateWasm: FactoryOptions['instantiateWasm'] = (imports, receive) => {
-      WebAssembly.instantiate(wasm, imports).then((instance) => receive(instance, wasm), reject)
-    }
-    open({ numThreads: threads, instantiateWasm }).then(resolve, reject)
+    open({
+      numThreads: threads,
+      // The factory does not see a failure of this callback.
+      instantiateWasm(imports, receive) {
+        WebAssembly.instantiate(wasm, imports).then((instance) => receive(instance, wasm), reject)
+      },
+    }).then(resolve, reject)
   })
   setEnvironmentVariable(module.HEAPU8, NO_FLASH_ATTENTION)
   assertOk(module, module._OrtInit(threads, LOG_LEVEL))
@@ -315,8 +491,6 @@ function findBytes(bytes: Uint8Array, wanted: Uint8Array): number {
   return -1
 }
 
-// Fetches and compiles the WebAssembly of the runtime.
-
 /**
  * Compiles a file while it arrives, so that the browser keeps compiled code of it. The service worker
  * answers `no-cache` with its copy, unchecked, because to hash 14 MB first delays the first token. If
@@ -339,210 +513,4 @@ async function fetchAndCompile(url: string, cache: RequestCache): Promise<WebAss
   return isTyped
     ? WebAssembly.compileStreaming(response)
     : WebAssembly.compile(await response.arrayBuffer())
-}
-
-// A session whose inputs and outputs may stay in the memory of the WebAssembly runtime.
-
-export interface HeapSession {
-  readonly inputMetadata: readonly InferenceSession.ValueMetadata[]
-  readonly outputMetadata: readonly InferenceSession.ValueMetadata[]
-  /** Runs the graph as the runtime's session does. A fetch may be a heap tensor to write to. */
-  run(
-    feeds: Record<string, Tensor>,
-    fetches: InferenceSession.FetchesType,
-  ): Promise<Record<string, Tensor>>
-  release(): Promise<void>
-}
-
-interface HeapSessionOptions {
-  externalData: readonly { path: string; data: Blob }[]
-  /** `true` if external data may be passed as a `Blob`. */
-  streams: boolean
-  /** Entries of the runtime's session configuration. */
-  config: Readonly<Record<string, string>>
-  /** Returns `true` for outputs that stay in the heap. */
-  keeps(output: string): boolean
-}
-
-/** Optimization level of the runtime: all graph optimizations. */
-const ALL_OPTIMIZATIONS = 99
-
-/** Input or output of the graph. */
-interface Port {
-  /** Address of the name. */
-  name: number
-  metadata: InferenceSession.ValueMetadata
-}
-
-/** Loads a graph. Rejects with the runtime's message if it fails. */
-export async function createHeapSession(
-  heap: Heap,
-  graph: ArrayBuffer,
-  options: HeapSessionOptions,
-): Promise<HeapSession> {
-  const { module } = heap
-  const session = await load(module, graph, options)
-  const [inputs, outputs] = describePorts(module, session)
-
-  const run: HeapSession['run'] = async (feeds, fetches) => {
-    const requestedOutputs = fetchesOf(fetches)
-    const { numbers, handleOf, free } = createRunMemory(heap)
-    let settings = 0
-    try {
-      const fed = Object.entries(feeds)
-      const inputNames = numbers(fed.map(([name]) => nameOf(inputs, name)))
-      const inputValues = numbers(fed.map(([, tensor]) => handleOf(tensor)))
-      const outputNames = numbers(requestedOutputs.map(([name]) => nameOf(outputs, name)))
-      const preallocated = requestedOutputs.map(([, tensor]) => (tensor ? handleOf(tensor) : 0))
-      const outputValues = numbers(preallocated)
-      settings = assertHandle(module, module._OrtCreateRunOptions(LOG_LEVEL, 0, false, 0))
-      const code = await module._OrtRun(
-        session,
-        inputNames,
-        inputValues,
-        fed.length,
-        outputNames,
-        requestedOutputs.length,
-        outputValues,
-        settings,
-      )
-      assertOk(module, code)
-      return Object.fromEntries(
-        requestedOutputs.map(([name, tensor], index) => {
-          const handle = module.getValue(outputValues + 4 * index, '*')
-          const made = () => (options.keeps(name) ? heap.adopt(handle) : heap.copyOut(handle))
-          return [name, tensor ?? made()]
-        }),
-      )
-    } finally {
-      if (settings !== 0) module._OrtReleaseRunOptions(settings)
-      free()
-    }
-  }
-
-  const release = async (): Promise<void> => {
-    for (const { name } of [...inputs, ...outputs]) module._OrtFree(name)
-    assertOk(module, module._OrtReleaseSession(session))
-  }
-  const metadata = (ports: readonly Port[]) => ports.map((port) => port.metadata)
-  return { inputMetadata: metadata(inputs), outputMetadata: metadata(outputs), run, release }
-}
-
-interface RunMemory {
-  /** Writes numbers into the heap. Returns their address. */
-  numbers(values: readonly number[]): number
-  /** Returns the handle of a tensor, which is copied into the heap if it is not there. */
-  handleOf(tensor: Tensor): number
-  /** Frees the numbers and the copies. */
-  free(): void
-}
-
-/** Creates the memory that a run needs besides the tensors that stay in the heap. */
-function createRunMemory(heap: Heap): RunMemory {
-  const { module } = heap
-  const copies: HeapTensor[] = []
-  const addresses: number[] = []
-  return {
-    numbers(values) {
-      const address = writeNumbers(module, values)
-      addresses.push(address)
-      return address
-    },
-    handleOf(tensor) {
-      const found = heap.find(tensor)
-      const heapTensor = found ?? heap.copyIn(tensor)
-      if (!found) copies.push(heapTensor)
-      return heapTensor.handle
-    },
-    free() {
-      for (const heapTensor of copies) heap.free(heapTensor)
-      for (const address of addresses) module._free(address)
-    },
-  }
-}
-
-async function load(
-  module: HeapModule,
-  graph: ArrayBuffer,
-  { externalData, streams, config }: HeapSessionOptions,
-): Promise<number> {
-  const bytes = new Uint8Array(graph)
-  for (const { path, data } of externalData) {
-    module.mountExternalData(path, streams ? data : new Uint8Array(await data.arrayBuffer()))
-  }
-  const texts: number[] = []
-  const settings = assertHandle(
-    module,
-    module._OrtCreateSessionOptions(
-      ALL_OPTIMIZATIONS,
-      false,
-      false,
-      0,
-      false,
-      0,
-      0,
-      LOG_LEVEL,
-      0,
-      0,
-    ),
-  )
-  const address = allocate(module, bytes.length)
-  try {
-    for (const entry of Object.entries(config)) {
-      const [key = 0, value = 0] = entry.map((text) => writeText(module, text))
-      texts.push(key, value)
-      assertOk(module, module._OrtAddSessionConfigEntry(settings, key, value))
-    }
-    module.HEAPU8.set(bytes, address)
-    return assertHandle(module, await module._OrtCreateSession(address, bytes.length, settings))
-  } finally {
-    for (const each of [address, ...texts]) module._free(each)
-    module._OrtReleaseSessionOptions(settings)
-    module.unmountExternalData()
-  }
-}
-
-function describePorts(module: HeapModule, session: number): [Port[], Port[]] {
-  const [inputs = 0, outputs = 0] = readOutputs(module, 2, (at) =>
-    module._OrtGetInputOutputCount(session, at, at + 4),
-  )
-  const ports = Array.from({ length: inputs + outputs }, (_, index) =>
-    portOf(module, session, index),
-  )
-  return [ports.slice(0, inputs), ports.slice(inputs)]
-}
-
-/**
- * Reads the metadata of an input or output. In memory it has the type, the rank, a name (or 0) for
- * each dimension, and then a size for each dimension.
- */
-function portOf(module: HeapModule, session: number, index: number): Port {
-  const [address = 0, about = 0] = readOutputs(module, 2, (at) =>
-    module._OrtGetInputOutputMetadata(session, index, at, at + 4),
-  )
-  const name = module.UTF8ToString(address)
-  const type = typeName(module.getValue(about, 'i32'))
-  const rank = type ? module.getValue(about + 4, 'i32') : 0
-  const shape = Array.from({ length: rank }, (_, dimension) => {
-    const symbol = module.getValue(about + 8 + 4 * dimension, '*') >>> 0
-    return symbol
-      ? module.UTF8ToString(symbol)
-      : module.getValue(about + 8 + 4 * (rank + dimension), 'i32')
-  })
-  module._OrtFree(about)
-  return {
-    name: address,
-    metadata: type ? { name, isTensor: true, type, shape } : { name, isTensor: false },
-  }
-}
-
-function fetchesOf(fetches: InferenceSession.FetchesType): [string, Tensor | null][] {
-  if (Array.isArray(fetches)) return fetches.map((name: string) => [name, null])
-  return Object.entries(fetches as Record<string, Tensor | null>)
-}
-
-function nameOf(ports: readonly Port[], name: string): number {
-  const found = ports.find(({ metadata }) => metadata.name === name)
-  if (!found) throw new Error(`The graph has no input or output named ${name}.`)
-  return found.name
 }

@@ -10,16 +10,9 @@ import { RUNTIME_PARTS } from '../../values/asset-cache.ts'
 import { deviceFailure, modelUnusable, oneOf, outOfMemory } from '../failure.ts'
 import { readOperations, separateWeights } from './graph-file.ts'
 import { MAX_WHOLE_FILE_BYTES } from './protobuf.ts'
-import {
-  createHeap,
-  createHeapSession,
-  type Heap,
-  type HeapModule,
-  type HeapSession,
-  openModule,
-} from './heap.ts'
+import { Heap, HeapSession, openModule } from './heap.ts'
 import type { Ort } from './tensor.ts'
-import { type GpuWatch, watchGpu } from './watch.ts'
+import { GpuWatch } from './watch.ts'
 
 interface RuntimeOptions {
   device: Device
@@ -77,15 +70,6 @@ export interface Session {
   release(): Promise<void>
 }
 
-export interface Runtime {
-  readonly ort: Ort
-  readonly device: Device
-  /** Loads a model. Rejects with `unavailable` if the device fails or the model cannot be used. */
-  createSession(model: Blob, options?: SessionOptions): Promise<Session>
-  /** Stops watching the device. The callers that created sessions release them. */
-  release(): void
-}
-
 /**
  * Returns `true` if WebAssembly can suspend for a promise here. Otherwise the larger and slower
  * asyncify build is needed.
@@ -107,57 +91,94 @@ export async function loadRuntime(options: RuntimeOptions): Promise<Runtime> {
   const { device, folder, gpu, large = false, opensHeap = false } = options
   const guess = guessThreads(navigator.hardwareConcurrency)
   const threads = hasSharedMemory() ? (options.threads ?? guess) : 1
-  if (device === 'webgpu' && !gpu) {
+  if (device === 'webgpu' && !gpu)
     throw new InoriginError('internal', 'The webgpu runtime needs a GPUDevice.')
-  }
   const streaming = large && device === 'wasm' ? await importStreaming() : null
   const streams = streaming !== null
-  const open = () => openModule({ folder, streams, threads })
+  const open = () => openModule(folder, streams, threads)
   const opened = opensHeap ? open() : null
   // The session that needs the module reports its failure.
   opened?.catch(() => undefined)
   const ort = await importOrt(device, folder, streaming, threads)
-  const createInHeap = createHeapSessions(ort, () => opened ?? open(), streams)
-  const watch = gpu ? watchGpu(gpu) : null
-  const queue = createDeviceQueue(watch)
+  const openHeap = async () => new Heap(ort, await (opened ?? open()), streams)
+  return new Runtime(ort, options, openHeap)
+}
 
-  const unusable = (thrown: unknown): InoriginError =>
-    isRuntimeMissing(thrown)
-      ? runtimeMissing(folder, thrown)
-      : modelUnusable(runtimeMessage(thrown), thrown)
+/** A build of the runtime on one device. */
+export class Runtime {
+  readonly ort: Ort
+  readonly device: Device
+  readonly #folder: string
+  readonly #gpu: GPUDevice | undefined
+  readonly #watch: GpuWatch | null
+  readonly #queue: DeviceQueue
+  readonly #openHeap: () => Promise<Heap>
+  /** Memory of all sessions in a heap, which is opened for the first one. */
+  #heap: Heap | null = null
 
-  const createSession: Runtime['createSession'] = async (model, requested = {}) => {
+  constructor(ort: Ort, { device, folder, gpu }: RuntimeOptions, openHeap: () => Promise<Heap>) {
+    this.ort = ort
+    this.device = device
+    this.#folder = folder
+    this.#gpu = gpu
+    this.#openHeap = openHeap
+    this.#watch = gpu ? new GpuWatch(gpu) : null
+    this.#queue = new DeviceQueue(this.#watch)
+  }
+
+  /** Loads a model. Rejects with `unavailable` if the device fails or the model cannot be used. */
+  async createSession(model: Blob, requested: SessionOptions = {}): Promise<Session> {
     const { graph, externalData } = await toGraphAndWeights(model, requested.externalData)
-    const all = { ...requested, externalData }
+    const options = { ...requested, externalData }
     const weight = sum(externalData.map(({ data }) => data.size))
-    const create = async (): Promise<CreatedSession> => {
-      if (device === 'wasm' && (all.keepInHeap || (await hasGroupedAttention(graph)))) {
-        const created = await createInHeap(graph, all)
-        if (all.keepInHeap || hasOnlySupportedTensors(created)) return created
-        await created.release()
-      }
-      const bytes = new Uint8Array(await graph.arrayBuffer())
-      const target = all.onCpu ? 'wasm' : device
-      return ort.InferenceSession.create(bytes, sessionOptions(target, gpu, all))
-    }
-    const created = await queue.run(() => (watch ? watch.scope(create) : create()), unusable)
+    const create = () => this.#create(graph, options)
+    const created = await this.#queue.run(
+      () => (this.#watch ? this.#watch.scope(create) : create()),
+      (thrown) =>
+        isRuntimeMissing(thrown)
+          ? runtimeMissing(this.#folder, thrown)
+          : modelUnusable(runtimeMessage(thrown), thrown),
+    )
+    const isInMemory = this.device === 'wasm' || options.onCpu
     return {
       inputs: created.inputMetadata,
       outputs: created.outputMetadata,
-      ...(all.keepInHeap && { heap: created.heap }),
+      ...(options.keepInHeap && created instanceof HeapSession && { heap: created.heap }),
       run: (feeds, fetches) =>
-        queue.run(
+        this.#queue.run(
           () => {
-            if (device === 'wasm' || all.onCpu) assertFitsInMemory(weight, feeds)
+            if (isInMemory) assertFitsInMemory(weight, feeds)
             return created.run(feeds, fetches ?? created.outputMetadata.map(({ name }) => name))
           },
           (thrown) => InoriginError.from(thrown),
         ),
-      release: () => queue.exclusive(() => created.release()),
+      release: () => this.#queue.exclusive(() => created.release()),
     }
   }
 
-  return { ort, device, createSession, release: () => watch?.stop() }
+  /** Stops watching the device. The callers that created sessions release them. */
+  release(): void {
+    this.#watch?.stop()
+  }
+
+  /** Creates a session of the runtime, or one in the heap. */
+  async #create(graph: Blob, options: SessionOptions): Promise<InferenceSession | HeapSession> {
+    const { externalData = [], keepInHeap, onCpu } = options
+    if (this.device === 'wasm' && (keepInHeap || (await hasGroupedAttention(graph)))) {
+      // The start of the runtime occupies the thread, so the file is read before.
+      const opening = [this.#heap ?? this.#openHeap(), graph.arrayBuffer()] as const
+      const [heap, bytes] = await Promise.all(opening)
+      this.#heap = heap
+      const keeps = keepInHeap ?? (() => false)
+      const settings = { externalData, config: configOf(options), keeps }
+      const created = await HeapSession.open(heap, bytes, settings)
+      if (keepInHeap || hasOnlySupportedTensors(created)) return created
+      await created.release()
+    }
+    const bytes = new Uint8Array(await graph.arrayBuffer())
+    const device = onCpu ? 'wasm' : this.device
+    return this.ort.InferenceSession.create(bytes, sessionOptions(device, this.#gpu, options))
+  }
 }
 
 /** Imports the build for a device, or uses `streaming`, and sets it up. */
@@ -192,31 +213,6 @@ async function toGraphAndWeights(model: Blob, external: SessionOptions['external
   return { graph: separated.graph, externalData }
 }
 
-/** A session of the runtime, or one in the heap. */
-type CreatedSession = HeapSession & { heap?: Heap }
-
-/** Returns a function that creates sessions on `wasm` in one heap, which is opened at first use. */
-function createHeapSessions(
-  ort: Ort,
-  open: () => Promise<HeapModule>,
-  streams: boolean,
-): (graph: Blob, options: SessionOptions) => Promise<CreatedSession> {
-  let heap: Heap | null = null
-  return async (graph, { externalData = [], keepInHeap: keeps = () => false, compact }) => {
-    // The start of the runtime occupies the thread, so the file is read before.
-    const [opened, bytes] = await Promise.all([
-      heap ?? open().then((module) => createHeap(ort, module)),
-      graph.arrayBuffer(),
-    ])
-    heap = opened
-    const config = configOf({ compact })
-    return {
-      heap,
-      ...(await createHeapSession(heap, bytes, { externalData, streams, config, keeps })),
-    }
-  }
-}
-
 /**
  * Returns `true` for a graph that needs the heap for speed: only there is the flash attention of
  * `GroupQueryAttention` off (docs/decisions/0009-no-flash-attention-on-wasm.md).
@@ -225,7 +221,7 @@ const hasGroupedAttention = async (graph: Blob): Promise<boolean> =>
   (await readOperations(graph)).some(({ kind }) => kind === 'GroupQueryAttention')
 
 /** Returns `true` unless there is an input or output, such as text, that no heap tensor can hold. */
-const hasOnlySupportedTensors = ({ inputMetadata, outputMetadata }: CreatedSession): boolean =>
+const hasOnlySupportedTensors = ({ inputMetadata, outputMetadata }: HeapSession): boolean =>
   [...inputMetadata, ...outputMetadata].every(({ isTensor }) => isTensor)
 
 function sessionOptions(
@@ -279,59 +275,50 @@ function runtimeMessage(thrown: unknown): string {
   return /[.!?]$/.test(text) ? text : `${text}.`
 }
 
-// Queues the work on one device: two runs of a runtime at once hang its thread.
+/** Queues the work on one device: two runs of a runtime at once hang its thread. */
+class DeviceQueue {
+  /** `null` if the device is no GPU. */
+  readonly #watch: GpuWatch | null
+  #last: Promise<unknown> = Promise.resolve()
+  #crash: InoriginError | null = null
 
-interface DeviceQueue {
+  constructor(watch: GpuWatch | null) {
+    this.#watch = watch
+  }
+
   /** Runs one task at a time. Rejects with the device's failure if there is one before or after. */
-  run<T>(task: () => Promise<T>, explain: (thrown: unknown) => InoriginError): Promise<T>
-  /** Runs one task at a time, whatever the state of the device. */
-  exclusive<T>(task: () => Promise<T>): Promise<T>
-}
-
-/** Creates the queue of the work on one device. `watch` is `null` if that is no GPU. */
-function createDeviceQueue(watch: GpuWatch | null): DeviceQueue {
-  const exclusive = createLock()
-  let crash: InoriginError | null = null
-
-  const throwFailure = (): void => {
-    const failure = watch?.failure() ?? crash
-    if (failure) throw failure
+  run<T>(task: () => Promise<T>, explain: (thrown: unknown) => InoriginError): Promise<T> {
+    return this.exclusive(async () => {
+      this.#assertWorks()
+      let result
+      try {
+        result = await task()
+      } catch (thrown) {
+        // A failed run rejects before the browser reports the GPU error that caused it.
+        await this.#watch?.settle()
+        const error = this.#watch?.failure ?? deviceFailure(thrown) ?? explain(thrown)
+        if (error.code === 'runtime_crashed') this.#crash = error
+        throw error
+      }
+      this.#assertWorks()
+      return result
+    })
   }
 
-  return {
-    run: (task, explain) =>
-      exclusive(async () => {
-        throwFailure()
-        let result
-        try {
-          result = await task()
-        } catch (thrown) {
-          // A failed run rejects before the browser reports the GPU error that caused it.
-          await watch?.settle()
-          const error = watch?.failure() ?? deviceFailure(thrown) ?? explain(thrown)
-          if (error.code === 'runtime_crashed') crash = error
-          throw error
-        }
-        throwFailure()
-        return result
-      }),
-    exclusive,
-  }
-}
-
-/** Creates a lock that runs tasks one after the other; a failed task does not stop the next. */
-function createLock(): <T>(task: () => Promise<T>) => Promise<T> {
-  let last: Promise<unknown> = Promise.resolve()
-  return (task) => {
-    const result = last.then(task, task)
-    last = result.catch(() => undefined)
+  /** Runs one task at a time, whatever the state of the device. A failure does not stop the next. */
+  exclusive<T>(task: () => Promise<T>): Promise<T> {
+    const result = this.#last.then(task, task)
+    this.#last = result.catch(() => undefined)
     return result
   }
+
+  #assertWorks(): void {
+    const failure = this.#watch?.failure ?? this.#crash
+    if (failure) throw failure
+  }
 }
 
-// Wraps files so that the runtime can stream them without hanging.
-
-/** Size in bytes of one read. */
+/** Size in bytes of one read of a file. */
 const READ_CHUNK_BYTES = 2 * 2 ** 20
 
 /**
@@ -396,8 +383,6 @@ function free(chunk: ArrayBuffer | null): void {
   port2.close()
 }
 
-// Detects that files of the runtime are missing, and reports it.
-
 /** Messages of browsers and of the runtime when one of the runtime's files is missing. */
 const RUNTIME_MISSING = oneOf(
   'failed to load \\S+\\.wasm',
@@ -423,9 +408,10 @@ function isRuntimeMissing(thrown: unknown): boolean {
   return RUNTIME_MISSING.test(thrown instanceof Error ? thrown.message : String(thrown))
 }
 
-// Loads the one build of the runtime that is stored in parts.
-
-/** Resolves with the joined bytes. Rejects with the reason if a part cannot be loaded. */
+/**
+ * Loads the one build of the runtime that is stored in parts, and joins them. Rejects with the reason if a
+ * part cannot be loaded.
+ */
 async function fetchSplitRuntime(folder: string): Promise<ArrayBuffer> {
   const parts = await Promise.all(
     RUNTIME_PARTS.map(async (name) => {

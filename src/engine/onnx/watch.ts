@@ -3,59 +3,53 @@ import type { InoriginError } from '../../error.ts'
 import { withTimeout } from '../../values/promises.ts'
 import { deviceLost, gpuFailure } from '../failure.ts'
 
-export interface GpuWatch {
-  /** Returns the failure after which results are invalid; `null` while there is none. */
-  failure(): InoriginError | null
-  /** Runs a task in error scopes and waits for them; an error becomes the `failure`. */
-  scope<T>(task: () => Promise<T>): Promise<T>
-  /** Waits, for at most one second, until pending errors are reported. */
-  settle(): Promise<void>
-  /** Stops watching the device. */
-  stop(): void
-}
+/** Watches a device until `stop`. */
+export class GpuWatch {
+  readonly #gpu: GPUDevice
+  readonly #stopping = new AbortController()
+  #failure: InoriginError | null = null
 
-/** Watches the device until `stop`. */
-export function watchGpu(gpu: GPUDevice): GpuWatch {
-  let failure: InoriginError | null = null
-  let watching = true
-  void gpu.lost.then((info) => {
-    if (watching) failure = deviceLost(info.message)
-  })
-  const onError = (event: Event): void => {
-    failure ??= gpuFailure((event as GPUUncapturedErrorEvent).error)
+  constructor(gpu: GPUDevice) {
+    this.#gpu = gpu
+    const { signal } = this.#stopping
+    void gpu.lost.then((info) => {
+      if (!signal.aborted) this.#failure = deviceLost(info.message)
+    })
+    const onError = (event: Event): void => {
+      this.#failure ??= gpuFailure((event as GPUUncapturedErrorEvent).error)
+    }
+    gpu.addEventListener('uncapturederror', onError, { signal })
   }
-  gpu.addEventListener('uncapturederror', onError)
 
-  const scope: GpuWatch['scope'] = async (task) => {
-    const close = openScopes(gpu)
+  /** The failure after which results are invalid; `null` while there is none. */
+  get failure(): InoriginError | null {
+    return this.#failure
+  }
+
+  /** Runs a task in error scopes and waits for them; an error becomes the `failure`. */
+  async scope<T>(task: () => Promise<T>): Promise<T> {
+    const close = openScopes(this.#gpu)
     try {
       return await task()
     } finally {
       const first = await close()
-      if (first) failure ??= gpuFailure(first)
+      if (first) this.#failure ??= gpuFailure(first)
     }
   }
-  const settle: GpuWatch['settle'] = async () => {
-    await withTimeout(
-      1_000,
-      gpu.queue.onSubmittedWorkDone().catch(() => undefined),
-      undefined,
-    )
+
+  /** Waits, for at most one second, until pending errors are reported. */
+  async settle(): Promise<void> {
+    const done = this.#gpu.queue.onSubmittedWorkDone().catch(() => undefined)
+    await withTimeout(1_000, done, undefined)
     // Error events arrive in a later task than the promise above.
     await new Promise((resolve) => setTimeout(resolve))
   }
-  return {
-    failure: () => failure,
-    scope,
-    settle,
-    stop: () => {
-      watching = false
-      gpu.removeEventListener('uncapturederror', onError)
-    },
+
+  /** Stops watching the device. */
+  stop(): void {
+    this.#stopping.abort()
   }
 }
-
-// Collects errors that WebGPU reports apart from the calls that caused them.
 
 const KINDS = ['validation', 'internal', 'out-of-memory'] as const
 

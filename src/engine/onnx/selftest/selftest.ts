@@ -213,17 +213,17 @@ function findLargestError(scores: readonly number[], answers: readonly number[])
 // padding by reflection, and convolutions of the layouts in use.
 
 /** Resolves with the largest error of any output. */
-export async function findOperatorError({ ort, createSession }: Runtime): Promise<number> {
+export async function findOperatorError(runtime: Runtime): Promise<number> {
   const graph = Uint8Array.from(atob(OPERATOR_GRAPH), (each) => each.charCodeAt(0))
   const weights = Float32Array.from(
     { length: OPERATOR_WEIGHTS },
     (_, index) => (draw(index) - 128) / 256,
   )
-  const session = await createSession(new Blob([graph]), {
+  const session = await runtime.createSession(new Blob([graph]), {
     externalData: [{ path: LOCATION, data: new Blob([weights]) }],
   })
   try {
-    const outputs = await session.run({ scale: new ort.Tensor('float32', [1], []) })
+    const outputs = await session.run({ scale: new runtime.ort.Tensor('float32', [1], []) })
     const errors = Object.entries(EXPECTED_OUTPUTS).map(([name, expected]) => {
       const output = outputs[name]
       if (!output) throw new InoriginError('internal', `The GPU self-test returned no ${name}.`)
