@@ -11,7 +11,7 @@ import { loadDecoder } from './load.ts'
 import { getModelFiles, hasLargeWeights } from './model-files.ts'
 import { loadRuntime, type Runtime } from './runtime.ts'
 import { readVisionFamily } from './vision/families.ts'
-import { createImageStore } from './vision/image-store.ts'
+import { ImageStore } from './vision/image-store.ts'
 
 /** Opens an engine for a model in the ONNX format. */
 export const openOnnx: OpenEngine = async (setup) => {
@@ -21,7 +21,7 @@ export const openOnnx: OpenEngine = async (setup) => {
     device === 'wasm' && expectedWeights ? startRuntime(setup, expectedWeights) : undefined
   started?.catch(() => undefined)
   const family = setup.takesImages === false ? null : await readVisionFamily(setup.texts)
-  const images = family && createImageStore(family)
+  const images = family && new ImageStore(family)
   return openDecoderEngine(setup, {
     load(options, weights, signal) {
       const loading = loadDecoder({ ...options, started, images }, weights, signal)

@@ -78,7 +78,7 @@ async function open(
   signal: AbortSignal,
 ): Promise<Opened> {
   const { device, runtime: folder, features, verdict, threads, onWarm, warm = true } = options
-  const { decoder: stored, embed } = files
+  const { decoder: stored, embed, vision } = files
   const { images } = options
   const main = device === 'wasm' ? await toIntegers(stored, signal) : stored
   const releases: (() => unknown)[] = []
@@ -109,7 +109,9 @@ async function open(
     const sessions = embed ? { decoder: whole, embed: await session(runtime, embed) } : whole
     if (images) {
       assertNotAborted()
-      images.setEncoder(await openVision(runtime, files, session, options))
+      if (!vision || !embed) throw resourceMissing('onnx/vision_encoder.onnx')
+      const createSession = (onCpu: boolean) => session(runtime, vision, onCpu)
+      images.setEncoder(await openEncoder(runtime, vision, createSession, options))
     }
     assertNotAborted()
     const decoder = new OnnxDecoder(runtime, sessions, {
@@ -131,17 +133,6 @@ async function open(
     await release()
     throw InoriginError.from(thrown)
   }
-}
-
-function openVision(
-  runtime: Runtime,
-  { vision, embed }: ModelFiles,
-  session: (runtime: Runtime, graph: GraphFiles, onCpu: boolean) => Promise<Session>,
-  options: DecoderSetup,
-): ReturnType<typeof openEncoder> {
-  if (!vision || !embed) throw resourceMissing('onnx/vision_encoder.onnx')
-  const createSession = (onCpu: boolean) => session(runtime, vision, onCpu)
-  return openEncoder({ runtime, graph: vision, createSession }, options)
 }
 
 /** Opens a session, which is released with the others unless it was before. */

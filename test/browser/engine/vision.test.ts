@@ -14,7 +14,7 @@ import {
 } from '../../../src/engine/onnx/vision/encoder.ts'
 import { readVisionFamily } from '../../../src/engine/onnx/vision/families.ts'
 import type { EncoderInputs } from '../../../src/engine/onnx/vision/family.ts'
-import { createImageStore, type ImageStore } from '../../../src/engine/onnx/vision/image-store.ts'
+import { ImageStore } from '../../../src/engine/onnx/vision/image-store.ts'
 import { constraintFolder, runtimeFolder } from '../../models/tiny.ts'
 import { VISION_MODELS, visionGraphs, visionImage, visionTexts } from '../../models/vision.ts'
 import { onnxFile, type Weight } from '../../support/onnx.ts'
@@ -44,7 +44,7 @@ describe.each(VISION_MODELS)('rows of images of $folder', (model) => {
     session = await runtime.createSession(files.get('onnx/vision_encoder.onnx') as Blob)
     const family = await readVisionFamily(await visionTexts(model))
     if (!family) throw new Error('The family is unknown.')
-    store = createImageStore(family)
+    store = new ImageStore(family)
     const encoder = createEncoder(runtime, session)
     const counted: RunEncoder = (...given) => {
       runs += 1
@@ -303,18 +303,15 @@ async function encode(device: 'wasm' | 'webgpu', powerCount: number, known?: Gpu
     opened.push(onCpu)
     return runtime.createSession(model, { onCpu })
   }
-  const encoder = await openEncoder(
-    { runtime, graph: { model, externalData: [] }, createSession },
-    {
-      device,
-      runtime: runtimeFolder(),
-      contextWindow: 64,
-      firstPosition: 0,
-      heads: undefined,
-      ...(known && { encoderComparison: known }),
-      onEncoderComparison: (comparison) => comparisons.push(comparison),
-    },
-  )
+  const encoder = await openEncoder(runtime, { model, externalData: [] }, createSession, {
+    device,
+    runtime: runtimeFolder(),
+    contextWindow: 64,
+    firstPosition: 0,
+    heads: undefined,
+    ...(known && { encoderComparison: known }),
+    onEncoderComparison: (comparison) => comparisons.push(comparison),
+  })
   const rows = [await encoder(INPUTS, ROWS), await encoder(INPUTS, ROWS)].map((each) => [...each])
   runtime.release()
   return { rows, comparisons, opened }

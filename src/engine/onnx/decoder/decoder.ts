@@ -19,7 +19,7 @@ import { createGpuLogits, rowOf } from '../logits/gpu.ts'
 import type { Runtime, Session } from '../runtime.ts'
 import { bytesOf } from '../tensor.ts'
 import { createEmbedTokens, type EmbedTokens } from '../vision/embed.ts'
-import type { ImageRows } from '../vision/image-store.ts'
+import type { ImageStore } from '../vision/image-store.ts'
 import { Feeds } from './feeds.ts'
 import { type Graph, type GraphSources, readGraph } from './graph.ts'
 import {
@@ -46,7 +46,7 @@ interface DecoderOptions extends Omit<GraphSources, 'embed'> {
   /** Device of the runtime on `webgpu`, where KV caches and logits stay. */
   gpu?: GPUDevice
   /** Rows of images in prompts. Default: prompts have no images. */
-  images?: ImageRows
+  images?: ImageStore
 }
 
 /** Maximum number of sequences in a batch; larger ones gain little, as KV caches are not shared. */

@@ -5,7 +5,7 @@ import { modelUnusable } from '../../failure.ts'
 import { isImageRow } from '../../images.ts'
 import type { Runtime, Session } from '../runtime.ts'
 import { bytesOf } from '../tensor.ts'
-import type { ImageRows } from './image-store.ts'
+import type { ImageStore } from './image-store.ts'
 
 /** Embeddings of tokens by the name of the decoder's input. The caller disposes of them. */
 type Embeddings = Record<string, Tensor>
@@ -21,7 +21,7 @@ export function createEmbedTokens(
   { ort }: Runtime,
   session: Session,
   outputs: readonly string[],
-  images?: ImageRows,
+  images?: ImageStore,
 ): EmbedTokens {
   /** Returns a copy of the embeddings on the CPU, where rows can be replaced. */
   const copyToCpu = async (tensor: Tensor): Promise<Float32Array | Uint16Array> => {

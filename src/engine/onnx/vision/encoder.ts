@@ -61,14 +61,6 @@ export interface OpenEncoder {
   release(): Promise<void>
 }
 
-interface CheckOptions {
-  onGpu: OpenEncoder
-  /** Opens the same files on the CPU. */
-  openOnCpu(): Promise<OpenEncoder>
-  /** Called once with the result. */
-  onComparison(comparison: GpuComparison): void
-}
-
 /**
  * Largest difference of the rows, relative to their root mean square. It is an estimate between the
  * rounding to 16 bits in all layers and a wrong kernel, and was not tuned on real GPUs.
@@ -77,9 +69,19 @@ const TOLERANCE = 0.1
 
 const UNCOMPARABLE = 'the CPU cannot run the image encoder, so its rows were not compared'
 
-/** Creates an encoder that runs on the GPU, or on the CPU if the GPU computes something else. */
-export function createCheckedEncoder(options: CheckOptions): RunEncoder {
-  const { onGpu, openOnCpu, onComparison } = options
+/**
+ * Creates an encoder that runs on the GPU, or on the CPU if the GPU computes something else.
+ * `openOnCpu` opens the same files on the CPU. `onComparison` is called once with the result.
+ */
+export function createCheckedEncoder({
+  onGpu,
+  openOnCpu,
+  onComparison,
+}: {
+  onGpu: OpenEncoder
+  openOnCpu: () => Promise<OpenEncoder>
+  onComparison: (comparison: GpuComparison) => void
+}): RunEncoder {
   let chosen: RunEncoder | null = null
 
   const conclude = (run: RunEncoder, comparison: GpuComparison): void => {
@@ -89,7 +91,7 @@ export function createCheckedEncoder(options: CheckOptions): RunEncoder {
 
   const compare: RunEncoder = async (inputs, rows) => {
     const ours = await onGpu.run(inputs, rows)
-    const reference = await runReference(openOnCpu, (run) => run(inputs, rows))
+    const reference = await runReference(openOnCpu, inputs, rows)
     if (!reference) {
       conclude(onGpu.run, { agrees: true, why: UNCOMPARABLE, isTransient: true })
       return ours
@@ -109,13 +111,14 @@ export function createCheckedEncoder(options: CheckOptions): RunEncoder {
 
 /** Resolves with the rows of the CPU; `null` if it cannot compute them. */
 async function runReference(
-  open: CheckOptions['openOnCpu'],
-  encode: (run: RunEncoder) => Promise<Float32Array>,
+  open: () => Promise<OpenEncoder>,
+  inputs: EncoderInputs,
+  rows: number,
 ): Promise<{ onCpu: OpenEncoder; theirs: Float32Array } | null> {
   let onCpu: OpenEncoder | undefined
   try {
     onCpu = await open()
-    return { onCpu, theirs: await encode(onCpu.run) }
+    return { onCpu, theirs: await onCpu.run(inputs, rows) }
   } catch (thrown) {
     const error = InoriginError.from(thrown)
     // The runtime cannot be used after these, on either device.
@@ -135,24 +138,20 @@ function findDifference(ours: Float32Array, theirs: Float32Array): number {
   return Math.sqrt(apart / (size || 1))
 }
 
-// Opens the image encoder of a model on the device that computes it correctly.
-
 /**
  * Largest size in bytes of an encoder that is opened on the CPU as well, for the time of the
  * comparison. For larger ones, the self-test of the GPU must do.
  */
 const MAX_COMPARED_BYTES = 256 * 2 ** 20
 
-interface EncoderFiles {
-  runtime: Runtime
-  graph: GraphFiles
-  /** Creates a session. It is released with the model, unless it is released before. */
-  createSession(onCpu: boolean): Promise<Session>
-}
-
-/** Opens the encoder. On a GPU, it is compared with the CPU once, unless the result is known. */
+/**
+ * Opens the encoder on the device that computes it correctly. On a GPU, it is compared with the CPU
+ * once, unless the result is known. Sessions are released with the model, unless they were before.
+ */
 export async function openEncoder(
-  { runtime, graph, createSession }: EncoderFiles,
+  runtime: Runtime,
+  graph: GraphFiles,
+  createSession: (onCpu: boolean) => Promise<Session>,
   { encoderComparison, onEncoderComparison }: DecoderLoadOptions,
 ): Promise<RunEncoder> {
   const open = async (onCpu: boolean): Promise<OpenEncoder> => {
@@ -164,6 +163,6 @@ export async function openEncoder(
   const onGpu = await open(false)
   const bytes = graph.externalData.reduce((sum, { data }) => sum + data.size, graph.model.size)
   if (encoderComparison || !onEncoderComparison || bytes > MAX_COMPARED_BYTES) return onGpu.run
-  const onComparison = onEncoderComparison
-  return createCheckedEncoder({ onGpu, openOnCpu: () => open(true), onComparison })
+  const openOnCpu = () => open(true)
+  return createCheckedEncoder({ onGpu, openOnCpu, onComparison: onEncoderComparison })
 }

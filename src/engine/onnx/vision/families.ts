@@ -16,12 +16,13 @@ import {
 } from './family.ts'
 import { createLfm2 } from './lfm2.ts'
 import {
+  assertGridSize,
   cropTile,
+  listTiles,
   MAX_ASPECT_RATIO,
   padToSquare,
   smartResize,
-  toMergedPatches,
-  toPlanes,
+  toPlanarPatches,
 } from './patches.ts'
 
 // Images of the families `qwen2_vl`, `qwen2_5_vl`, `qwen3_vl` and `qwen3_5`. An image keeps its
@@ -81,7 +82,7 @@ function createQwen(settings: ProcessorSettings): VisionFamily {
       return () => ({
         pixel_values: {
           type: 'float',
-          data: toMergedPatches(pixels, { patch, merge, frames }, normalization),
+          data: toPlanarPatches(pixels, { patch, merge, frames }, normalization),
           dims: [rows * columns, 3 * frames * patch * patch],
         },
         // The oldest export has another name for the same input.
@@ -101,9 +102,6 @@ function createQwen(settings: ProcessorSettings): VisionFamily {
 const IMAGE = '<image>'
 const BORDER = '<fake_token_around_image>'
 const WHOLE_IMAGE = '<global-img>'
-
-/** Largest number of tiles of one image beside the whole; larger settings are not in use. */
-const MAX_GRID_TILES = 64
 
 /** Rows and columns of tiles, and the size to which the image is scaled for them. */
 interface Grid {
@@ -127,7 +125,7 @@ function createIdefics3(settings: ProcessorSettings): VisionFamily {
   ): EncoderInputs => ({
     pixel_values: {
       type: 'float',
-      data: toPlanes(pixels, normalization),
+      data: toPlanarPatches(pixels, { patch: tile, merge: 1, frames: 1 }, normalization),
       dims: [1, 1, 3, tile, tile],
     },
     pixel_attention_mask: { type: 'bool', data: mask, dims: [1, 1, tile, tile] },
@@ -142,10 +140,8 @@ function createIdefics3(settings: ProcessorSettings): VisionFamily {
     arrange: (size, detail) => arrange(split(size, detail), rowsPerTile),
     prepare(picture, size, detail) {
       if (isPadded) {
-        const { square, mask } = padToSquare(
-          picture.resize(scaleToLongest(size, tile), filter),
-          tile,
-        )
+        const whole = picture.resize(scaleToLongest(size, tile), filter)
+        const { square, mask } = padToSquare(whole, tile)
         return () => toInputs(square, mask)
       }
       const grid = split(size, detail)
@@ -156,7 +152,7 @@ function createIdefics3(settings: ProcessorSettings): VisionFamily {
       return (run) =>
         toInputs(
           run < columns * rows
-            ? cropTile(stretched, [tile, tile], [run % columns, Math.floor(run / columns)])
+            ? cropTile(stretched, tile, run)
             : resample(stretched, tile, tile, filter),
         )
     },
@@ -173,13 +169,8 @@ function countTileRows(config: ProcessorSettings['config'], tile: number): numbe
 function arrange(grid: Grid | null, rows: number): ImageArrangement {
   const whole = [`${BORDER}${WHOLE_IMAGE}`, rows, BORDER]
   if (!grid) return { pieces: whole, runs: [rows] }
-  const pieces: (string | number)[] = []
-  for (let row = 1; row <= grid.rows; row++) {
-    for (let column = 1; column <= grid.columns; column++)
-      pieces.push(`${BORDER}<row_${row}_col_${column}>`, rows)
-    pieces.push('\n')
-  }
-  pieces.push('\n', ...whole)
+  const name = (row: number, column: number) => `${BORDER}<row_${row}_col_${column}>`
+  const pieces = [...listTiles(grid, rows, name, ['\n']), '\n', ...whole]
   return { pieces, runs: Array<number>(grid.rows * grid.columns + 1).fill(rows) }
 }
 
@@ -201,8 +192,7 @@ function toGrid([width, height]: Extent, tile: number): Grid | null {
       ? [up(width), up(Math.trunc(up(width) / ratio))]
       : [up(Math.trunc(up(height) * ratio)), up(height)]
   const [columns, rows] = [size[0] / tile, size[1] / tile]
-  if (columns * rows > MAX_GRID_TILES)
-    throw modelUnusable(`its image processor splits images into more than ${MAX_GRID_TILES} tiles.`)
+  assertGridSize(columns * rows)
   return columns * rows > 1 ? { rows, columns, size } : null
 }
 

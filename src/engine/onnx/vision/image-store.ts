@@ -12,142 +12,150 @@ import type { LocateImage } from '../decoder/positions.ts'
 import type { RunEncoder } from './encoder.ts'
 import type { EncoderInputs, Extent, ImageArrangement, Picture, VisionFamily } from './family.ts'
 
-/** Computes rows of images that prompts in progress retain. */
-export interface ImageRows {
+/** The images of one model. Those that prompts in progress retain can be computed. */
+export class ImageStore implements ImageReader {
+  readonly placeholder: string
+  /** Returns the places of the rows of an image. Absent if rows are placed like tokens. */
+  readonly locate?: LocateImage
+  readonly #family: VisionFamily
+  readonly #identify: (input: ImageInput) => KnownImage
+  readonly #described = new WeakMap<PromptImage, KnownImage>()
+  /** Images that prompts retain, by their first rows. */
+  readonly #retained = new Map<number, RetainedImage>()
+  readonly #rows = new RowCache()
+  /** Inputs of the encoder for one image; a chunk of a prompt rarely needs two. */
+  #prepared: { firstRow: number; inputs: (run: number) => EncoderInputs } | null = null
+  #encoder: RunEncoder | null = null
+
+  constructor(family: VisionFamily) {
+    this.placeholder = family.placeholder
+    this.#family = family
+    this.#identify = createIdentities(family)
+    if (family.placesRows)
+      this.locate = (row) => {
+        const { grid, firstRow } = this.#find(row).known
+        return grid && { grid, firstRow }
+      }
+  }
+
+  describe(input: ImageInput): PromptImage {
+    const known = this.#identify(input)
+    const { pieces, firstRow, rowCount } = known
+    const image = { pieces, firstRow, rowCount, input }
+    this.#described.set(image, known)
+    return image
+  }
+
+  async assertReadable(image: PromptImage): Promise<void> {
+    const known = this.#known(image)
+    if (known.isReadable) return
+    const picture = await openPicture(image.input)
+    picture.close()
+    known.isReadable = true
+  }
+
+  retain(images: readonly PromptImage[]): () => void {
+    const all = images.map((image) => ({ image, known: this.#known(image) }))
+    for (const { image, known } of all) {
+      const entry = this.#retained.get(image.firstRow)
+      if (entry) entry.users += 1
+      else this.#retained.set(image.firstRow, { image, known, users: 1 })
+    }
+    return () => {
+      for (const image of images) this.#release(image)
+    }
+  }
+
   /** Resolves with the row of each number, in order. */
-  load(numbers: readonly number[]): Promise<Float32Array[]>
+  async load(numbers: readonly number[]): Promise<Float32Array[]> {
+    const loaded: Float32Array[] = []
+    for (const number of numbers) {
+      const image = this.#find(number)
+      const run = findRun(image.known, number)
+      const block = this.#rows.get(run.firstRow) ?? (await this.#encode(image, run))
+      loaded.push(cutRow(block, run, number))
+    }
+    return loaded
+  }
+
   /**
    * Runs the encoder once if one of these rows is not computed. Resolves to `true` if it ran. All
    * rows of a chunk of a prompt fit into the memory of rows.
    */
-  encodeNext(numbers: readonly number[]): Promise<boolean>
-  /** Returns the places of the rows of an image. Absent if rows are placed like tokens. */
-  locate?: LocateImage
-}
-
-export interface ImageStore extends ImageReader, ImageRows {
-  /** Sets the encoder of loaded weights. */
-  setEncoder(encoder: RunEncoder): void
-  /** Frees all rows. */
-  close(): void
-}
-
-/** Creates a store for the images of one model. */
-export function createImageStore(family: VisionFamily): ImageStore {
-  const { describe, findKnown, assertReadable } = createDescriptions(family)
-  const preparation = createPreparation(family)
-  const retained = createRetainedImages(preparation.forget)
-  const rows = createRowCache()
-  let encoder: RunEncoder | null = null
-
-  const encode = async (image: DescribedImage, run: Run): Promise<Float32Array> => {
-    if (!encoder) throw new InoriginError('internal', 'The image encoder is not loaded.')
-    const inputs = await preparation.prepare(image)
-    const block = await encoder(inputs(run.run), run.count)
-    rows.set(run.firstRow, block)
-    return block
-  }
-
-  const loadRow = async (number: number): Promise<Float32Array> => {
-    const image = retained.find(number)
-    const run = findRun(image.known, number)
-    return cutRow(rows.get(run.firstRow) ?? (await encode(image, run)), run, number)
-  }
-
-  const encodeNext: ImageStore['encodeNext'] = async (numbers) => {
+  async encodeNext(numbers: readonly number[]): Promise<boolean> {
     for (const number of numbers) {
-      const image = retained.find(number)
+      const image = this.#find(number)
       const run = findRun(image.known, number)
-      if (rows.get(run.firstRow)) continue
-      await encode(image, run)
+      if (this.#rows.get(run.firstRow)) continue
+      await this.#encode(image, run)
       return true
     }
     return false
   }
 
-  const locate: LocateImage = (row) => {
-    const { grid, firstRow } = retained.find(row).known
-    return grid && { grid, firstRow }
+  /** Sets the encoder of loaded weights. */
+  setEncoder(encoder: RunEncoder): void {
+    this.#encoder = encoder
   }
 
-  return {
-    ...(family.placesRows && { locate }),
-    placeholder: family.placeholder,
-    describe,
-    assertReadable,
-    retain: (images) =>
-      retained.retain(images.map((image) => ({ image, known: findKnown(image) }))),
-    encodeNext,
-    async load(numbers) {
-      const loaded: Float32Array[] = []
-      for (const number of numbers) loaded.push(await loadRow(number))
-      return loaded
-    },
-    setEncoder: (loaded) => {
-      encoder = loaded
-    },
-    close() {
-      rows.clear()
-      preparation.clear()
-      encoder = null
-    },
+  /** Frees all rows. */
+  close(): void {
+    this.#rows.clear()
+    this.#prepared = null
+    this.#encoder = null
   }
-}
 
-/** Describes images by their bytes, and remembers the facts about each. */
-function createDescriptions(family: VisionFamily) {
-  const identify = createIdentities(family)
-  const described = new WeakMap<PromptImage, KnownImage>()
-
-  const findKnown = (image: PromptImage): KnownImage => {
-    const found = described.get(image)
+  #known(image: PromptImage): KnownImage {
+    const found = this.#described.get(image)
     if (found) return found
     throw new InoriginError('internal', 'The image belongs to another model.')
   }
 
-  return {
-    findKnown,
-    describe(input: ImageInput): PromptImage {
-      const found = identify(input)
-      const { pieces, firstRow, rowCount } = found
-      const image = { pieces, firstRow, rowCount, input }
-      described.set(image, found)
-      return image
-    },
-    /** Rejects with `invalid_request` if the browser cannot decode the image. */
-    async assertReadable(image: PromptImage): Promise<void> {
-      const found = findKnown(image)
-      if (found.isReadable) return
-      const picture = await openPicture(image.input)
+  #find(row: number): RetainedImage {
+    for (const entry of this.#retained.values()) {
+      const { firstRow, rowCount } = entry.known
+      if (row >= firstRow && row < firstRow + rowCount) return entry
+    }
+    throw new InoriginError('internal', 'The prompt has an image that no request retains.')
+  }
+
+  #release({ firstRow }: PromptImage): void {
+    const entry = this.#retained.get(firstRow)
+    if (!entry) return
+    entry.users -= 1
+    if (entry.users > 0) return
+    this.#retained.delete(firstRow)
+    if (this.#prepared?.firstRow === firstRow) this.#prepared = null
+  }
+
+  async #encode(image: RetainedImage, { run, firstRow, count }: Run): Promise<Float32Array> {
+    if (!this.#encoder) throw new InoriginError('internal', 'The image encoder is not loaded.')
+    const encoder = this.#encoder
+    const inputs = await this.#prepare(image)
+    const block = await encoder(inputs(run), count)
+    this.#rows.set(firstRow, block)
+    return block
+  }
+
+  /** Resolves with a function that returns the inputs of each run of the encoder. */
+  async #prepare({ image, known: { size, detail, firstRow } }: RetainedImage) {
+    if (this.#prepared?.firstRow === firstRow) return this.#prepared.inputs
+    const picture = await openPicture(image.input)
+    try {
+      const inputs = this.#family.prepare(picture, size, detail)
+      this.#prepared = { firstRow, inputs }
+      return inputs
+    } finally {
       picture.close()
-      found.isReadable = true
-    },
+    }
   }
 }
 
-/** Creates the inputs of the encoder. Those of one image are kept: a chunk rarely needs two. */
-function createPreparation(family: VisionFamily) {
-  let prepared: { firstRow: number; inputs: (run: number) => EncoderInputs } | null = null
-  return {
-    /** Resolves with a function that returns the inputs of each run of the encoder. */
-    async prepare({ image, known: { size, detail } }: DescribedImage) {
-      if (prepared?.firstRow === image.firstRow) return prepared.inputs
-      const picture = await openPicture(image.input)
-      try {
-        const inputs = family.prepare(picture, size, detail)
-        prepared = { firstRow: image.firstRow, inputs }
-        return inputs
-      } finally {
-        picture.close()
-      }
-    },
-    forget({ firstRow }: PromptImage): void {
-      if (prepared?.firstRow === firstRow) prepared = null
-    },
-    clear(): void {
-      prepared = null
-    },
-  }
+/** An image with the facts about it, and the number of prompts that retain it. */
+interface RetainedImage {
+  image: PromptImage
+  known: KnownImage
+  users: number
 }
 
 /** A run of the encoder for an image, and the rows that it makes. */
@@ -172,6 +180,41 @@ function cutRow(block: Float32Array, { firstRow, count }: Run, number: number): 
   const width = block.length / count
   const at = (number - firstRow) * width
   return block.subarray(at, at + width)
+}
+
+/** Memory of rows in bytes: 64 images of SmolVLM with 16 tiles, or 400 with one. */
+const MAX_ROW_BYTES = 64 * 2 ** 20
+
+/**
+ * Rows of runs of the encoder, by the number of the first row of each. The least recently used ones
+ * go first.
+ */
+class RowCache {
+  readonly #blocks = new Map<number, Float32Array>()
+  #bytes = 0
+
+  get(firstRow: number): Float32Array | undefined {
+    const block = this.#blocks.get(firstRow)
+    if (!block) return undefined
+    this.#blocks.delete(firstRow)
+    this.#blocks.set(firstRow, block)
+    return block
+  }
+
+  set(firstRow: number, block: Float32Array): void {
+    this.#blocks.set(firstRow, block)
+    this.#bytes += block.byteLength
+    for (const [oldest, { byteLength }] of this.#blocks) {
+      if (this.#bytes <= MAX_ROW_BYTES || oldest === firstRow) break
+      this.#blocks.delete(oldest)
+      this.#bytes -= byteLength
+    }
+  }
+
+  clear(): void {
+    this.#blocks.clear()
+    this.#bytes = 0
+  }
 }
 
 // Decodes image files. The browser decodes; scaling is Pillow's, which models were trained with.
@@ -234,97 +277,6 @@ function unreadableImage(place: string, cause?: unknown): InoriginError {
   const what = `\`${place}\` is not an image that can be read. Send a whole file of PNG, JPEG, GIF or WebP.`
   return new InoriginError('invalid_request', what, { code: 'invalid_image', param: place, cause })
 }
-
-// Images that prompts in progress retain.
-
-/** An image with the facts about it. */
-interface DescribedImage {
-  image: PromptImage
-  known: KnownImage
-}
-
-interface RetainedImages {
-  /** Retains images. Returns the function that releases them again. */
-  retain(images: readonly DescribedImage[]): () => void
-  /** Returns the retained image that has this row. Throws `internal` if there is none. */
-  find(row: number): DescribedImage
-}
-
-/** Creates an empty list. `onRelease` is called when the last prompt has released an image. */
-function createRetainedImages(onRelease: (image: PromptImage) => void): RetainedImages {
-  const entries = new Map<number, DescribedImage & { users: number }>()
-
-  function release(image: PromptImage): void {
-    const entry = entries.get(image.firstRow)
-    if (!entry) return
-    entry.users -= 1
-    if (entry.users > 0) return
-    entries.delete(image.firstRow)
-    onRelease(image)
-  }
-
-  return {
-    retain(images) {
-      for (const { image, known } of images) {
-        const entry = entries.get(image.firstRow)
-        if (entry) entry.users += 1
-        else entries.set(image.firstRow, { image, known, users: 1 })
-      }
-      return () => {
-        for (const { image } of images) release(image)
-      }
-    },
-    find(row) {
-      for (const entry of entries.values()) {
-        const { firstRow, rowCount } = entry.known
-        if (row >= firstRow && row < firstRow + rowCount) return entry
-      }
-      throw new InoriginError('internal', 'The prompt has an image that no request retains.')
-    },
-  }
-}
-
-// Keeps rows that the encoder made, within a bound.
-
-/** Memory of rows in bytes: 64 images of SmolVLM with 16 tiles, or 400 with one. */
-const MAX_ROW_BYTES = 64 * 2 ** 20
-
-/** Rows of runs of the encoder, by the number of the first row of each. */
-interface RowCache {
-  get(firstRow: number): Float32Array | undefined
-  set(firstRow: number, block: Float32Array): void
-  clear(): void
-}
-
-/** Creates an empty cache. The least recently used rows go first. */
-function createRowCache(): RowCache {
-  const blocks = new Map<number, Float32Array>()
-  let bytes = 0
-  return {
-    get(firstRow: number): Float32Array | undefined {
-      const block = blocks.get(firstRow)
-      if (!block) return undefined
-      blocks.delete(firstRow)
-      blocks.set(firstRow, block)
-      return block
-    },
-    set(firstRow: number, block: Float32Array): void {
-      blocks.set(firstRow, block)
-      bytes += block.byteLength
-      for (const [oldest, { byteLength }] of blocks) {
-        if (bytes <= MAX_ROW_BYTES || oldest === firstRow) break
-        blocks.delete(oldest)
-        bytes -= byteLength
-      }
-    },
-    clear(): void {
-      blocks.clear()
-      bytes = 0
-    },
-  }
-}
-
-// Gives the rows of each image their numbers in prompts.
 
 /** Images whose numbers are remembered. A forgotten one is computed again. */
 const MAX_KNOWN_IMAGES = 4_096

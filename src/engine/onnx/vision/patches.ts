@@ -1,5 +1,7 @@
 /** Cuts images into square patches, and converts each to a row of numbers for an encoder. */
 import type { Pixels } from '../../../values/resample.ts'
+import { modelUnusable } from '../../failure.ts'
+import type { PromptPiece } from '../../images.ts'
 import type { Extent, Normalization } from './family.ts'
 
 /** Returns patches row by row. In a patch, the colors of a pixel are next to each other. */
@@ -24,22 +26,14 @@ export function toFlatPatches(
   return numbers
 }
 
-/** Sizes of patches that are merged in squares. */
-interface MergedSizes {
-  patch: number
-  /** Patches on a side of a square that becomes one row. */
-  merge: number
-  /** Frames of a patch. An image is repeated, as if it were a film that stands still. */
-  frames: number
-}
-
 /**
- * Returns patches square by square, and row by row in a square. A patch has all of red, then green,
- * then blue, and each color once for each frame.
+ * Returns patches square by square, and row by row in a square with `merge` patches on a side. A
+ * patch has all of red, then green, then blue, and each color once for each frame: an image is
+ * repeated, as if it were a film that stands still.
  */
-export function toMergedPatches(
+export function toPlanarPatches(
   { rgba, width, height }: Pixels,
-  { patch, merge, frames }: MergedSizes,
+  { patch, merge, frames }: { patch: number; merge: number; frames: number },
   channels: Normalization,
 ): Float32Array {
   const area = patch * patch
@@ -66,8 +60,6 @@ export function toMergedPatches(
   return numbers
 }
 
-// Finds the size to which Python's processors scale an image, so that it has a number of rows.
-
 /** Bounds of the size of a scaled image. */
 export interface ResizeBounds {
   /** Number of which both sides become multiples. */
@@ -92,7 +84,10 @@ export function roundHalfEven(value: number): number {
   return rest < 0.5 ? below : below + 1
 }
 
-/** Returns multiples of the factor within the bounds, whose ratio is close to that of the image. */
+/**
+ * Returns multiples of the factor within the bounds, whose ratio is close to that of the image. Python's
+ * processors scale an image to this size, so that it has a number of rows.
+ */
 export function smartResize([width, height]: Extent, bounds: ResizeBounds): Extent {
   const { factor, minPixels, maxPixels, shortest } = bounds
   const both = (scale: (length: number) => number): Extent => [scale(width), scale(height)]
@@ -109,20 +104,40 @@ export function smartResize([width, height]: Extent, bounds: ResizeBounds): Exte
   return rounded
 }
 
-// Cuts images into tiles, pads them to a tile, and converts tiles to numbers.
-
-/** Returns the tile at that column and row of a grid. */
-export function cropTile(
-  { rgba, width }: Pixels,
-  [tileWidth, tileHeight]: Extent,
-  [column, row]: readonly [column: number, row: number],
-): Pixels {
-  const tile = new Uint8ClampedArray(tileWidth * tileHeight * 4)
-  for (let y = 0; y < tileHeight; y++) {
-    const from = ((row * tileHeight + y) * width + column * tileWidth) * 4
-    tile.set(rgba.subarray(from, from + tileWidth * 4), y * tileWidth * 4)
+/** Returns the square tile at that index of an image that consists of them, row by row. */
+export function cropTile({ rgba, width }: Pixels, side: number, index: number): Pixels {
+  const columns = width / side
+  const [left, top] = [(index % columns) * side, Math.floor(index / columns) * side]
+  const tile = new Uint8ClampedArray(side * side * 4)
+  for (let y = 0; y < side; y++) {
+    const from = ((top + y) * width + left) * 4
+    tile.set(rgba.subarray(from, from + side * 4), y * side * 4)
   }
-  return { rgba: tile, width: tileWidth, height: tileHeight }
+  return { rgba: tile, width: side, height: side }
+}
+
+/** Returns the pieces of a prompt for a grid of tiles with equally many rows, each after its name. */
+export const listTiles = (
+  grid: { columns: number; rows: number },
+  rowsPerTile: number,
+  nameOf: (row: number, column: number) => string,
+  endOfRow: readonly PromptPiece[] = [],
+): PromptPiece[] =>
+  Array.from({ length: grid.rows }, (_, row) => [
+    ...Array.from({ length: grid.columns }, (__, column) => [
+      nameOf(row + 1, column + 1),
+      rowsPerTile,
+    ]).flat(),
+    ...endOfRow,
+  ]).flat()
+
+/** Largest number of tiles of one image beside the whole; larger settings are not in use. */
+const MAX_GRID_TILES = 64
+
+/** Throws `unavailable` if an image may become more tiles. */
+export function assertGridSize(tiles: number): void {
+  if (tiles > MAX_GRID_TILES)
+    throw modelUnusable(`its image processor splits images into more than ${MAX_GRID_TILES} tiles.`)
 }
 
 /**
@@ -162,15 +177,4 @@ function meanOfLongEdges({ rgba, width, height }: Pixels): number[] {
     }
   }
   return sums.map((sum) => Math.round(sum / (2 * longest)))
-}
-
-/** Returns the normalized numbers of an image: all of red, then green, then blue. */
-export function toPlanes({ rgba, width, height }: Pixels, channels: Normalization): Float32Array {
-  const area = width * height
-  const numbers = new Float32Array(area * channels.length)
-  for (const [channel, { factor, offset }] of channels.entries()) {
-    for (let pixel = 0; pixel < area; pixel++)
-      numbers[channel * area + pixel] = (rgba[pixel * 4 + channel] as number) * factor - offset
-  }
-  return numbers
 }
