@@ -7,7 +7,7 @@ import { type LoadedDecoder, openDecoderEngine } from '../decoder-engine.ts'
 import type { Engine, EngineSetup, Files, GenerationUpdate, OpenEngine } from '../engine.ts'
 import { loadingCancelled, retryOnLostGpu } from '../failure.ts'
 import { toConfigFiles, withOverrides } from './config-files.ts'
-import { createDecoder } from './decoder.ts'
+import { WebllmDecoder } from './decoder.ts'
 import { type LoadedPipeline, openPipeline, type PipelineOptions } from './pipeline.ts'
 
 /** Function that loads a model's files into a pipeline, which computes its logits. */
@@ -41,17 +41,14 @@ async function loadDecoder(
   onWarm?: () => void,
 ): Promise<LoadedDecoder> {
   let pipeline = await open(signal)
-  let decoder = createDecoder(pipeline)
+  let decoder = new WebllmDecoder(pipeline)
   onWarm?.()
   try {
     await warmUp(pipeline)
+    if (signal.aborted) throw loadingCancelled()
   } catch (thrown) {
     await pipeline.release()
     throw thrown
-  }
-  if (signal.aborted) {
-    await pipeline.release()
-    throw loadingCancelled()
   }
   return {
     get decoder() {
@@ -62,7 +59,7 @@ async function loadDecoder(
       await pipeline.release()
       if (until.aborted) throw loadingCancelled()
       pipeline = await retryOnLostGpu(() => open(until), until)
-      decoder = createDecoder(pipeline)
+      decoder = new WebllmDecoder(pipeline)
       return decoder
     },
     release: () => pipeline.release(),
@@ -84,7 +81,7 @@ async function warmUp(pipeline: LoadedPipeline): Promise<void> {
 
 /** Returns a `generate` that runs one generation at a time. */
 function runOneByOne(engine: Engine): Engine['generate'] {
-  const queue = createGenerationQueue()
+  const queue = new GenerationQueue()
   return async function* (prompt, options) {
     const ticket = queue.add(options.signal)
     const running = engine.generate(prompt, options)
@@ -104,92 +101,79 @@ function runOneByOne(engine: Engine): Engine['generate'] {
   }
 }
 
-// A queue for the only KV cache of a model: two interleaved generations would each discard the
-// other's KV cache. Each generation runs to its end, in the order of arrival. A generation that
-// stops asking for tokens while others wait loses its lease.
-
-/** Queue of generations that share one lease. */
-interface GenerationQueue {
-  /** Adds a generation, without waiting for the lease. */
-  add(signal: AbortSignal): QueueTicket
-}
-
-/** One generation's place in the queue. */
-interface QueueTicket {
-  /** Resolves when this generation holds the lease; rejects with `aborted` if its signal aborts. */
-  acquire(): Promise<void>
-  /**
-   * Marks the holder as idle; the lease goes to a waiter if `acquire` is not called again in time.
-   */
-  markIdle(): void
-  /** Ends the generation and releases its lease. */
-  release(): void
-}
-
-interface Waiter {
-  ticket: symbol
-  resolve: () => void
-}
-
 /**
- * Creates an empty queue. `idleTimeoutMs` is the time in milliseconds that an idle holder keeps the
- * lease while others wait; the default is 1000.
+ * A queue for the only KV cache of a model: two interleaved generations would each discard the
+ * other's KV cache. Each generation runs to its end, in the order of arrival. A generation that
+ * stops asking for tokens while others wait loses its lease.
  */
-export function createGenerationQueue(idleTimeoutMs = 1_000): GenerationQueue {
-  let holder: symbol | null = null
-  let idleTimer: ReturnType<typeof setTimeout> | undefined
-  /** `true` once the holder has been idle for longer than `idleTimeoutMs`. */
-  let isIdleTooLong = false
-  let waiters: Waiter[] = []
+export class GenerationQueue {
+  readonly #idleTimeoutMs: number
+  #holder: symbol | null = null
+  #idleTimer: ReturnType<typeof setTimeout> | undefined
+  /** `true` once the holder has been idle for longer than the timeout. */
+  #isIdleTooLong = false
+  /** Functions that give the lease to those who wait for it, in order. */
+  readonly #waiters = new Map<symbol, () => void>()
 
-  const passLease = (): void => {
-    clearTimeout(idleTimer)
-    isIdleTooLong = false
-    const [next] = waiters.splice(0, 1)
-    holder = next?.ticket ?? null
-    next?.resolve()
+  /** `idleTimeoutMs` is the time that an idle holder keeps the lease while others wait. */
+  constructor(idleTimeoutMs = 1_000) {
+    this.#idleTimeoutMs = idleTimeoutMs
   }
 
-  const add: GenerationQueue['add'] = (signal) => {
+  /** Adds a generation, without waiting for the lease. */
+  add(signal: AbortSignal) {
     const ticket = Symbol('ticket')
-    const acquire = (): Promise<void> => {
-      if (signal.aborted) return Promise.reject(canceled())
-      if (holder === ticket || holder === null) {
-        holder = ticket
-        isIdleTooLong = false
-        clearTimeout(idleTimer)
+    return {
+      /** Resolves when this generation holds the lease; rejects with `aborted` at an abort. */
+      acquire: (): Promise<void> => {
+        if (signal.aborted) return Promise.reject(canceled())
+        if (this.#holder !== ticket && this.#holder !== null) return this.#wait(ticket, signal)
+        this.#give(ticket)
         return Promise.resolve()
-      }
-      return new Promise((resolve, reject) => {
-        const stop = (): void => {
-          waiters = waiters.filter((each) => each.ticket !== ticket)
-          reject(canceled())
-        }
-        signal.addEventListener('abort', stop, { once: true })
-        waiters.push({
-          ticket,
-          resolve: () => {
-            signal.removeEventListener('abort', stop)
-            resolve()
-          },
-        })
-        if (isIdleTooLong) passLease()
-      })
+      },
+      /** Marks the holder as idle; if it does not acquire again in time, the lease goes on. */
+      markIdle: (): void => {
+        if (this.#holder !== ticket) return
+        this.#idleTimer = setTimeout(() => {
+          if (this.#waiters.size > 0) this.#passLease()
+          else this.#isIdleTooLong = true
+        }, this.#idleTimeoutMs)
+      },
+      /** Ends the generation and releases its lease. */
+      release: (): void => {
+        this.#waiters.delete(ticket)
+        if (this.#holder === ticket) this.#passLease()
+      },
     }
-    const markIdle = (): void => {
-      if (holder !== ticket) return
-      idleTimer = setTimeout(() => {
-        if (waiters.length > 0) passLease()
-        else isIdleTooLong = true
-      }, idleTimeoutMs)
-    }
-    const release = (): void => {
-      waiters = waiters.filter((each) => each.ticket !== ticket)
-      if (holder === ticket) passLease()
-    }
-    return { acquire, markIdle, release }
   }
-  return { add }
+
+  #wait(ticket: symbol, signal: AbortSignal): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const stop = (): void => {
+        this.#waiters.delete(ticket)
+        reject(canceled())
+      }
+      signal.addEventListener('abort', stop, { once: true })
+      this.#waiters.set(ticket, () => {
+        signal.removeEventListener('abort', stop)
+        resolve()
+      })
+      if (this.#isIdleTooLong) this.#passLease()
+    })
+  }
+
+  #give(ticket: symbol | null): void {
+    clearTimeout(this.#idleTimer)
+    this.#isIdleTooLong = false
+    this.#holder = ticket
+  }
+
+  #passLease(): void {
+    const [[ticket, resolve] = [null, null]] = this.#waiters
+    this.#give(ticket)
+    if (ticket) this.#waiters.delete(ticket)
+    resolve?.()
+  }
 }
 
 const canceled = (): InoriginError => new InoriginError('aborted', 'The request was canceled.')

@@ -43,11 +43,11 @@ export async function openPipeline(
   if (library === undefined) throw modelUnusable('its catalog entry has no resource of type wasm.')
   // WebLLM can get files only from `caches`. This thread runs nothing else and ends with the model.
   Object.defineProperty(globalThis, 'caches', { value: openArtifacts(files), configurable: true })
-  const reader = createLogitsReader()
+  const reader = new LogitsReader()
   const engine = await createEngine(files, library, reader)
   const { sliding_window_size: window } = await readChatConfig(files)
   const slides = typeof window === 'number' && window > 0
-  const device = watchDevice()
+  const device = new DeviceWatch()
   const release = async (): Promise<void> => {
     await settleWithTimeout(engine.unload())
     // The package does not free a model whose loading was interrupted.
@@ -87,23 +87,19 @@ export async function openPipeline(
   }
 }
 
-interface LogitsReader extends LogitProcessor {
-  /** Logits of the last forward pass. */
-  scores: Float32Array | null
-}
+/** Keeps the logits of the last forward pass. */
+class LogitsReader implements LogitProcessor {
+  scores: Float32Array | null = null
 
-function createLogitsReader(): LogitsReader {
-  const reader: LogitsReader = {
-    scores: null,
-    processLogits(logits) {
-      // The package passes a copy and only reads it later, so no second copy is needed.
-      reader.scores = logits
-      return logits
-    },
-    processSampledToken() {},
-    resetState() {},
+  processLogits(logits: Float32Array): Float32Array {
+    // The package passes a copy and only reads it later, so no second copy is needed.
+    this.scores = logits
+    return logits
   }
-  return reader
+
+  processSampledToken(): void {}
+
+  resetState(): void {}
 }
 
 /** Imports WebLLM and creates its engine, which has one model, with this compiled library. */
@@ -240,63 +236,61 @@ export function openArtifacts(files: Files): Pick<CacheStorage, 'open'> {
 // logs it and drops its model. When a buffer allocation fails, it destroys the device. Pending and
 // later calls learn of neither.
 
-interface DeviceWatch {
-  /** Resolves with the result of the work; rejects if the device has failed or fails meanwhile. */
-  guard<T>(work: () => Promise<T>): Promise<T>
-  /** Destroys the devices and stops watching; failures that follow are ignored. */
-  release(): void
-}
-
 /** Watches every device that this thread requests from now on, until `release`. */
-export function watchDevice(): DeviceWatch {
-  const devices: GPUDevice[] = []
-  let failure: InoriginError | null = null
-  let fail: (reason: InoriginError) => void = () => undefined
-  const failed = new Promise<never>((_, reject) => (fail = reject))
-  // Without a handler, a failure that no `guard` waits for would be an unhandled rejection.
-  failed.catch(() => undefined)
-  let released = false
+export class DeviceWatch {
+  readonly #devices: GPUDevice[] = []
+  readonly #stop: () => void
+  readonly #failed: Promise<never>
+  #fail: (reason: InoriginError) => void = () => undefined
+  #failure: InoriginError | null = null
+  #released = false
 
-  const note = (reason: InoriginError): void => {
-    if (released) return
-    failure ??= reason
-    fail(failure)
+  constructor() {
+    this.#failed = new Promise((_, reject) => (this.#fail = reject))
+    // Without a handler, a failure that no `guard` waits for would be an unhandled rejection.
+    this.#failed.catch(() => undefined)
+    this.#stop = onRequest((device) => this.#watch(device))
   }
-  const watch = (device: GPUDevice): void => {
-    devices.push(device)
+
+  /** Resolves with the result of the work; rejects if the device has failed or fails meanwhile. */
+  async guard<T>(work: () => Promise<T>): Promise<T> {
+    if (this.#failure) throw this.#failure
+    try {
+      const done = await Promise.race([work(), this.#failed])
+      if (this.#failure) throw this.#failure
+      return done
+    } catch (thrown) {
+      // The package's own error may only be a consequence of the device failure. Device events are
+      // queued behind the tasks that settle calls.
+      await new Promise((resolve) => setTimeout(resolve))
+      throw this.#failure ?? thrown
+    }
+  }
+
+  /** Destroys the devices and stops watching; failures that follow are ignored. */
+  release(): void {
+    this.#released = true
+    this.#stop()
+    for (const device of this.#devices) device.destroy()
+  }
+
+  #watch(device: GPUDevice): void {
+    this.#devices.push(device)
     void device.lost.then(({ reason, message }) =>
       // Only the package destroys the device, and only when it runs out of memory.
-      note(reason === 'destroyed' ? outOfMemory(message) : deviceLost(message)),
+      this.#note(reason === 'destroyed' ? outOfMemory(message) : deviceLost(message)),
     )
     device.addEventListener('uncapturederror', (event) =>
-      note(gpuFailure((event as GPUUncapturedErrorEvent).error)),
+      this.#note(gpuFailure((event as GPUUncapturedErrorEvent).error)),
     )
   }
-  const stop = onRequest(watch)
 
-  return {
-    async guard(work) {
-      if (failure) throw failure
-      try {
-        const done = await Promise.race([work(), failed])
-        if (failure) throw failure
-        return done
-      } catch (thrown) {
-        // The package's own error may only be a consequence of the device failure.
-        await settled()
-        throw failure ?? thrown
-      }
-    },
-    release() {
-      released = true
-      stop()
-      for (const device of devices) device.destroy()
-    },
+  #note(reason: InoriginError): void {
+    if (this.#released) return
+    this.#failure ??= reason
+    this.#fail(this.#failure)
   }
 }
-
-/** Resolves after a task, because device events are queued behind the tasks that settle calls. */
-const settled = (): Promise<unknown> => new Promise((resolve) => setTimeout(resolve))
 
 /**
  * Calls `onDevice` with each device that adapters of this thread create. The thread belongs to one

@@ -12,7 +12,7 @@ import {
   MODEL_URL,
   openArtifacts,
   openPipeline,
-  watchDevice,
+  DeviceWatch,
 } from '../../../src/engine/webllm/pipeline.ts'
 import { openWithPipeline } from '../../../src/engine/webllm/index.ts'
 import { runGeneration } from '../../../src/generation/generate.ts'
@@ -271,7 +271,7 @@ describe('the package WebLLM', () => {
       return device
     }
     try {
-      const watch = watchDevice()
+      const watch = new DeviceWatch()
       const adapter = await navigator.gpu.requestAdapter()
       const working = watch.guard(() => new Promise(() => undefined))
       await adapter?.requestDevice()
@@ -296,7 +296,7 @@ describe('the package WebLLM', () => {
         ),
     ],
   ])('rejects calls that wait, and later ones, with %s', async (code, harm) => {
-    const watch = watchDevice()
+    const watch = new DeviceWatch()
     const device = await (await navigator.gpu.requestAdapter())?.requestDevice()
     const waiting = watch.guard(() => new Promise(() => undefined))
     if (device) harm(device)

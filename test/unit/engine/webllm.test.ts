@@ -8,7 +8,7 @@ import {
   toConfigFiles,
   withOverrides,
 } from '../../../src/engine/webllm/config-files.ts'
-import { createGenerationQueue } from '../../../src/engine/webllm/index.ts'
+import { GenerationQueue } from '../../../src/engine/webllm/index.ts'
 import { findForeignRelease, WEBLLM_RELEASE } from '../../../src/engine/webllm/pipeline.ts'
 import type { ChatMessage } from '../../../src/types/index.ts'
 
@@ -226,7 +226,7 @@ describe('the queue of answers', () => {
   const turns = (): Promise<unknown> => vi.advanceTimersByTimeAsync(0)
 
   test('runs answers in their order, each to its end', async () => {
-    const queue = createGenerationQueue(100)
+    const queue = new GenerationQueue(100)
     const [a, b, c] = [queue.add(never), queue.add(never), queue.add(never)]
     const { had, take } = record()
     take('a', a.acquire())
@@ -244,7 +244,7 @@ describe('the queue of answers', () => {
   })
 
   test('passes an idle answer while others wait', async () => {
-    const queue = createGenerationQueue(100)
+    const queue = new GenerationQueue(100)
     const [a, b] = [queue.add(never), queue.add(never)]
     const { had, take } = record()
     take('a', a.acquire())
@@ -263,7 +263,7 @@ describe('the queue of answers', () => {
   })
 
   test('runs an answer at once after an idle one', async () => {
-    const queue = createGenerationQueue(100)
+    const queue = new GenerationQueue(100)
     const [a, b] = [queue.add(never), queue.add(never)]
     const { had, take } = record()
     take('a', a.acquire())
@@ -275,7 +275,7 @@ describe('the queue of answers', () => {
   })
 
   test('drops an aborted answer', async () => {
-    const queue = createGenerationQueue(100)
+    const queue = new GenerationQueue(100)
     const giving = new AbortController()
     const [a, b, c] = [queue.add(never), queue.add(giving.signal), queue.add(never)]
     const { had, take } = record()
