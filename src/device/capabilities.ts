@@ -69,43 +69,13 @@ export function toDeviceId({ webgpu, memory, cores }: Capabilities): string {
 
 /**
  * WebAssembly module with one function, `() => i8x16.popcnt(i8x16.splat(0))`, which is valid only
- * if SIMD is supported.
+ * if SIMD is supported. It has the magic number and the version, the type `() => v128`, a function
+ * of this type, and its code.
  */
-const SIMD_MODULE = Uint8Array.of(
-  0,
-  97,
-  115,
-  109,
-  1,
-  0,
-  0,
-  0, // magic, version
-  1,
-  5,
-  1,
-  96,
-  0,
-  1,
-  123, // type: () -> v128
-  3,
-  2,
-  1,
-  0, // function of type 0
-  10,
-  10,
-  1,
-  8,
-  0,
-  65,
-  0,
-  253,
-  15,
-  253,
-  98,
-  11, // i32.const 0, i8x16.splat, i8x16.popcnt
-)
-
-// Numbers of threads with which WebAssembly can run on this device.
+const SIMD_MODULE = Uint8Array.from([
+  0, 97, 115, 109, 1, 0, 0, 0, 1, 5, 1, 96, 0, 1, 123, 3, 2, 1, 0, 10, 10, 1, 8, 0, 65, 0, 253, 15,
+  253, 98, 11,
+])
 
 /**
  * Returns `true` if WebAssembly can use threads, which need the shared memory of isolated pages.

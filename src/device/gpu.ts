@@ -2,25 +2,8 @@
  * Requests a GPUDevice for the engines. They request it themselves to choose its features and to
  * learn of its loss.
  */
-import { InoriginError } from '../error.ts'
-import { describeAdapter, findAdapter, isTrusted, type AdapterDescription } from './adapter.ts'
-
-interface GpuOptions {
-  /** Required features; the request rejects if the adapter lacks one. Default: none. */
-  features?: readonly string[]
-  /** Features to enable if the adapter supports them. Default: `shader-f16`. */
-  optional?: readonly string[]
-}
-
-interface Gpu {
-  device: GPUDevice
-  adapter: AdapterDescription
-  /**
-   * Resolves when the device is lost, with reason `destroyed` if `destroy()` was called. It never
-   * rejects.
-   */
-  lost: Promise<{ reason: 'destroyed' | 'unknown'; message: string }>
-}
+import { InoriginError, messageOf } from '../error.ts'
+import { describeAdapter, findAdapter, isTrusted } from './adapter.ts'
 
 /**
  * Usage flags `COPY_SRC | COPY_DST | STORAGE`. They are numbers because `GPUBufferUsage` does not
@@ -42,25 +25,22 @@ const RAISED_LIMITS = [
 ] as const
 
 /**
- * Resolves with a device that has the adapter's limits and only the requested features. Rejects
- * with `unavailable` if there is no adapter, it lacks a required feature, or the request fails.
+ * Resolves with a device that has the adapter's limits, the required `features`, and those of
+ * `optional` that the adapter has. Rejects with `unavailable` if there is no adapter, it lacks a
+ * required feature, or the request fails.
  */
 export async function requestGpu({
   features = [],
   optional = ['shader-f16'],
-}: GpuOptions = {}): Promise<Gpu> {
+}: { features?: readonly string[]; optional?: readonly string[] } = {}) {
   const adapter = await findAdapter()
-  if (!adapter) {
-    const what = 'This browser offers no WebGPU here. Use device: "wasm".'
-    throw new InoriginError('unavailable', what, { code: 'no_webgpu' })
-  }
+  if (!adapter) throw noGpu('This browser offers no WebGPU here.')
   const description = describeAdapter(adapter)
   const missing = features.filter((feature) => !description.features.includes(feature))
   if (missing.length > 0) {
     const untrusted = missing.filter((feature) => !isTrusted(feature))
     const why = untrusted.length > 0 ? ` (${untrusted.join(', ')} is never enabled)` : ''
-    const what = `The GPU has no ${missing.join(', ')}${why}. Use device: "wasm".`
-    throw new InoriginError('unavailable', what, { code: 'no_webgpu' })
+    throw noGpu(`The GPU has no ${missing.join(', ')}${why}.`)
   }
   const wanted = new Set([...optional, ...features])
   const requiredFeatures = [...adapter.features].filter((feature) => wanted.has(feature))
@@ -68,18 +48,14 @@ export async function requestGpu({
   const requiredLimits = Object.fromEntries(
     RAISED_LIMITS.filter((name) => name in limits).map((name) => [name, limits[name]]),
   )
-  let device: GPUDevice
-  try {
-    device = await adapter.requestDevice({
-      label: 'inorigin',
-      requiredFeatures: requiredFeatures as GPUFeatureName[],
-      requiredLimits,
+  const descriptor = { label: 'inorigin', requiredFeatures, requiredLimits }
+  const device = await adapter
+    .requestDevice(descriptor as GPUDeviceDescriptor)
+    .catch((thrown: unknown) => {
+      throw noGpu(`The GPU device request failed: ${messageOf(thrown)}`, thrown)
     })
-  } catch (thrown) {
-    const why = thrown instanceof Error ? thrown.message : String(thrown)
-    const what = `The GPU device request failed: ${why} Use device: "wasm".`
-    throw new InoriginError('unavailable', what, { code: 'no_webgpu', cause: thrown })
-  }
-  const lost = device.lost.then(({ reason, message }) => ({ reason, message }))
-  return { device, adapter: description, lost }
+  return { device, adapter: description }
 }
+
+const noGpu = (what: string, cause?: unknown): InoriginError =>
+  new InoriginError('unavailable', `${what} Use device: "wasm".`, { code: 'no_webgpu', cause })

@@ -16,14 +16,6 @@ import { invalidResponseError, upstreamStreamError } from './connection.ts'
 
 type JsonObject = Record<string, unknown>
 
-/** Reader of the chunks of one completion. */
-interface ChunkReader {
-  /** Returns the events of a chunk. Throws if the chunk is an error or none of a completion. */
-  read(chunk: unknown): GenerationEvent[]
-  /** Returns the last event. Throws if no chunk has said why the completion ended. */
-  finish(): GenerationEvent
-}
-
 /** Reasons why a server ends a completion, by its words for them. */
 const FINISH_REASONS: Readonly<Record<string, FinishReason>> = {
   stop: 'stop',
@@ -33,101 +25,112 @@ const FINISH_REASONS: Readonly<Record<string, FinishReason>> = {
   function_call: 'tool_calls',
 }
 
-/** Creates a reader. `url` names the server in errors. */
-export function createChunkReader(
-  url: string,
-  { stop, logprobs, tools }: GenerationRequest,
-): ChunkReader {
-  const calls = createCallReader(url, tools?.tools ?? [])
-  let hasStarted = false
-  let usage: Usage = { promptTokens: 0, cachedTokens: 0, completionTokens: 0, reasoningTokens: 0 }
-  let reason: FinishReason | null = null
-  let stopSequence: string | null = null
+/** Reader of the chunks of one completion. */
+export class ChunkReader {
+  readonly #url: string
+  readonly #request: GenerationRequest
+  readonly #calls: CallReader
+  #hasStarted = false
+  #usage: Usage = { promptTokens: 0, cachedTokens: 0, completionTokens: 0, reasoningTokens: 0 }
+  #reason: FinishReason | null = null
+  #stopSequence: string | null = null
 
-  function readChoice(choice: JsonObject): ContentEvent[] {
+  /** `url` names the server in errors. */
+  constructor(url: string, request: GenerationRequest) {
+    this.#url = url
+    this.#request = request
+    this.#calls = new CallReader(url, request.tools?.tools ?? [])
+  }
+
+  /** Returns the events of a chunk. Throws if the chunk is an error or none of a completion. */
+  read(chunk: unknown): GenerationEvent[] {
+    if (!isObject(chunk)) throw invalidResponseError(this.#url, 'a chunk is not a JSON object')
+    if (chunk['error'] !== undefined && chunk['error'] !== null)
+      throw upstreamStreamError(this.#url, chunk['error'])
+    if (isObject(chunk['usage'])) this.#usage = toUsage(chunk['usage'])
+    const { choices } = chunk
+    const [choice] = Array.isArray(choices) ? choices : []
+    if (choice === undefined) return []
+    const content = this.#readChoice(objectOf(choice))
+    if (this.#hasStarted) return content
+    this.#hasStarted = true
+    const { promptTokens, cachedTokens } = this.#usage
+    return [{ type: 'start', promptTokens, cachedTokens }, ...content]
+  }
+
+  /** Returns the last event. Throws if no chunk has said why the completion ended. */
+  finish(): GenerationEvent {
+    const [reason, stopSequence, usage] = [this.#reason, this.#stopSequence, this.#usage]
+    if (reason === null) throw invalidResponseError(this.#url, 'its stream ended in the middle')
+    return { type: 'finish', reason, stopSequence, usage }
+  }
+
+  #readChoice(choice: JsonObject): ContentEvent[] {
+    const { logprobs } = this.#request
     const delta = objectOf(choice['delta'])
     const reasoning = textOf(delta['reasoning_content']) || textOf(delta['reasoning'])
     const text = textOf(delta['content'])
-    const events: ContentEvent[] = []
-    if (reasoning) events.push({ type: 'reasoning', text: reasoning })
+    const events: ContentEvent[] = reasoning ? [{ type: 'reasoning', text: reasoning }] : []
     const tokens = toTokenLogprobs(choice['logprobs'])
     if (text && logprobs !== undefined && !tokens) throw noLogprobsError()
-    if (text || tokens?.length)
-      events.push({
-        type: 'text',
-        text,
-        ...(logprobs !== undefined && tokens && { logprobs: tokens }),
-      })
-    events.push(...calls.read(delta['tool_calls']))
-    readReason(choice)
+    if (text || tokens?.length) {
+      const listed = logprobs !== undefined && tokens && { logprobs: tokens }
+      events.push({ type: 'text', text, ...listed })
+    }
+    events.push(...this.#calls.read(delta['tool_calls']))
+    this.#readReason(choice)
     return events
   }
 
-  function readReason(choice: JsonObject): void {
+  #readReason(choice: JsonObject): void {
     const given = choice['finish_reason']
     if (typeof given !== 'string') return
-    if (given === 'content_filter') throw filteredError(url)
+    if (given === 'content_filter') throw filteredError(this.#url)
     const known = FINISH_REASONS[given] ?? 'stop'
-    reason = known === 'stop' && calls.count > 0 ? 'tool_calls' : known
+    this.#reason = known === 'stop' && this.#calls.count > 0 ? 'tool_calls' : known
     // vLLM and SGLang say which stop sequence they found.
     const matched = choice['stop_reason'] ?? choice['matched_stop']
-    if (reason !== 'stop' || typeof matched !== 'string' || !stop.includes(matched)) return
-    reason = 'stop_sequence'
-    stopSequence = matched
-  }
-
-  return {
-    read(chunk) {
-      if (!isObject(chunk)) throw invalidResponseError(url, 'a chunk is not a JSON object')
-      if (chunk['error'] !== undefined && chunk['error'] !== null)
-        throw upstreamStreamError(url, chunk['error'])
-      if (isObject(chunk['usage'])) usage = toUsage(chunk['usage'])
-      const { choices } = chunk
-      const [choice] = Array.isArray(choices) ? choices : []
-      if (choice === undefined) return []
-      const content = readChoice(objectOf(choice))
-      if (hasStarted) return content
-      hasStarted = true
-      const { promptTokens, cachedTokens } = usage
-      return [{ type: 'start', promptTokens, cachedTokens }, ...content]
-    },
-    finish() {
-      if (reason === null) throw invalidResponseError(url, 'its stream ended in the middle')
-      return { type: 'finish', reason, stopSequence, usage }
-    },
+    if (this.#reason !== 'stop' || typeof matched !== 'string') return
+    if (!this.#request.stop.includes(matched)) return
+    this.#reason = 'stop_sequence'
+    this.#stopSequence = matched
   }
 }
 
 /** Reads the deltas of tool calls. Each call is complete before the next one begins. */
-function createCallReader(url: string, tools: readonly Tool[]) {
-  const mark = createCallMarker(tools)
-  let count = 0
-  let current: { index: unknown; id: string } | null = null
+class CallReader {
+  /** Number of calls that began. */
+  count = 0
+  readonly #url: string
+  readonly #mark: ReturnType<typeof createCallMarker>
+  #current: { index: unknown; id: string } | null = null
 
-  function readCall(call: JsonObject): ContentEvent[] {
+  constructor(url: string, tools: readonly Tool[]) {
+    this.#url = url
+    this.#mark = createCallMarker(tools)
+  }
+
+  read(deltas: unknown): ContentEvent[] {
+    return Array.isArray(deltas) ? deltas.flatMap((delta) => this.#readCall(objectOf(delta))) : []
+  }
+
+  #readCall(call: JsonObject): ContentEvent[] {
     const { index = 0 } = call
     const given = objectOf(call['function'])
     const name = textOf(given['name'])
     const id = textOf(call['id'])
     const events: ContentEvent[] = []
+    const current = this.#current
     // Some servers give every call the index 0, so a new id begins a call, too.
     if (!current || current.index !== index || (id !== '' && id !== current.id)) {
-      if (name === '') throw invalidResponseError(url, 'a tool call has no name')
-      current = { index, id: id || `call_${crypto.randomUUID().replaceAll('-', '')}` }
-      events.push(mark({ type: 'tool_call', index: count, id: current.id, name }))
-      count += 1
+      if (name === '') throw invalidResponseError(this.#url, 'a tool call has no name')
+      this.#current = { index, id: id || `call_${crypto.randomUUID().replaceAll('-', '')}` }
+      events.push(this.#mark({ type: 'tool_call', index: this.count, id: this.#current.id, name }))
+      this.count += 1
     }
     const text = textOf(given['arguments'])
-    if (text) events.push(mark({ type: 'tool_arguments', index: count - 1, text }))
+    if (text) events.push(this.#mark({ type: 'tool_arguments', index: this.count - 1, text }))
     return events
-  }
-
-  return {
-    get count() {
-      return count
-    },
-    read: (deltas: unknown): ContentEvent[] =>
-      Array.isArray(deltas) ? deltas.flatMap((delta) => readCall(objectOf(delta))) : [],
   }
 }
 

@@ -13,15 +13,8 @@ import type {
 import { toBase64 } from '../../values/bytes.ts'
 import { parametersOf } from '../../values/custom-tools.ts'
 
-/** Body of a chat completion, and the fields of the request that have no effect. */
-interface ChatCompletionBody {
-  body: object
-  ignored: string[]
-}
-
 /** Properties of the catalog entry that the body depends on. */
 export interface UpstreamModel {
-  upstream: Upstream
   maxOutputTokens: number
   /** `true` if the model writes reasoning. */
   thinks: boolean
@@ -49,22 +42,25 @@ const REQUEST_FIELDS: Readonly<Record<string, string>> = {
 }
 
 /**
- * Returns the body of a streamed chat completion. Throws `invalid_request` that names a field which
+ * Returns the body of a streamed chat completion, and the fields of the request that have no effect.
+ * Throws `invalid_request` that names a field which
  * the server does not honor and without which the answer would be another one.
  */
 export function toChatCompletion(
   request: GenerationRequest,
-  { upstream, maxOutputTokens, thinks }: UpstreamModel,
-): ChatCompletionBody {
+  upstream: Upstream,
+  { maxOutputTokens, thinks }: UpstreamModel,
+) {
   const { sampling, stop, logprobs, format, tools, maxTokens = maxOutputTokens } = request
   if (sampling.logitBias) throw notHonored('logit_bias', 'its token ids are those of another model')
   if (format && !format.type.startsWith('json'))
     throw notHonored('format', 'servers differ in their grammars')
   if (tools?.tools.some(({ input }) => input?.type === 'grammar' && input.syntax === 'lark'))
     throw notHonored('tools', 'servers differ in their grammars')
-  if (request.responsePrefix !== undefined && !upstream.continues)
+  const isContinued = request.responsePrefix !== undefined
+  if (isContinued && !upstream.continues)
     throw notHonored('messages', 'it does not continue an assistant message')
-  if (request.responsePrefix !== undefined && format)
+  if (isContinued && format)
     throw notHonored('format', 'servers apply it to what follows a prefilled message')
   const optional: Partial<Record<OptionalField, unknown>> = {
     ...toSamplingFields(sampling),
@@ -78,15 +74,17 @@ export function toChatCompletion(
   const refused = dropped.find((field) => !LISTED_FIELDS.has(field))
   if (refused) throw notHonored(REQUEST_FIELDS[refused] ?? refused, 'its catalog entry says so')
   for (const field of dropped) delete optional[field]
+  const messages = request.messages.map((message) => toMessage(message, thinks))
+  if (isContinued) messages.push({ role: 'assistant', content: request.responsePrefix })
   const isReasoningIgnored = !thinks && request.reasoningBudget
   const names = dropped.map((field) => (field === 'reasoning_effort' ? 'reasoningBudget' : field))
   return {
     body: {
       model: upstream.model,
-      messages: toMessages(request, thinks),
+      messages,
       max_tokens: Math.min(maxTokens, maxOutputTokens),
       ...optional,
-      ...(request.responsePrefix !== undefined && CONTINUATION),
+      ...(isContinued && CONTINUATION),
       stream: true,
       stream_options: { include_usage: true },
     },
@@ -105,18 +103,16 @@ function notHonored(param: string, why: string): InoriginError {
   })
 }
 
-function toSamplingFields(sampling: Sampling) {
-  return {
-    temperature: sampling.temperature,
-    top_p: sampling.topP,
-    top_k: sampling.topK,
-    min_p: sampling.minP,
-    frequency_penalty: sampling.frequencyPenalty,
-    presence_penalty: sampling.presencePenalty,
-    repetition_penalty: sampling.repetitionPenalty,
-    seed: sampling.seed,
-  }
-}
+const toSamplingFields = (sampling: Sampling) => ({
+  temperature: sampling.temperature,
+  top_p: sampling.topP,
+  top_k: sampling.topK,
+  min_p: sampling.minP,
+  frequency_penalty: sampling.frequencyPenalty,
+  presence_penalty: sampling.presencePenalty,
+  repetition_penalty: sampling.repetitionPenalty,
+  seed: sampling.seed,
+})
 
 function toResponseFormat(format: AnswerFormat): object {
   if (format.type !== 'json_schema') return { type: 'json_object' }
@@ -153,17 +149,10 @@ const EFFORTS: ReadonlyArray<readonly [budgetTokens: number, effort: string]> = 
   [4_096, 'high'],
 ]
 
-function toReasoningFields(budgetTokens: number | undefined) {
-  if (budgetTokens === undefined) return {}
-  const effort = EFFORTS.find(([most]) => budgetTokens <= most)?.[1] ?? 'xhigh'
-  return { reasoning_effort: effort }
-}
-
-function toMessages({ messages, responsePrefix }: GenerationRequest, thinks: boolean): object[] {
-  const converted = messages.map((message) => toMessage(message, thinks))
-  if (responsePrefix === undefined) return converted
-  return [...converted, { role: 'assistant', content: responsePrefix }]
-}
+const toReasoningFields = (budgetTokens: number | undefined) =>
+  budgetTokens !== undefined && {
+    reasoning_effort: EFFORTS.find(([most]) => budgetTokens <= most)?.[1] ?? 'xhigh',
+  }
 
 function toMessage(message: ChatMessage, thinks: boolean): object {
   switch (message.role) {

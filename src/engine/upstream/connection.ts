@@ -31,21 +31,6 @@ export interface UpstreamCall {
   getHeaders: (url: string, signal: AbortSignal) => Promise<Record<string, string>>
 }
 
-/** An open response. Its body must be read with `readBytes`, or closed. */
-export interface UpstreamResponse {
-  contentType: string
-  /**
-   * Yields the body. Throws if the server takes too long or the connection breaks. Time in which
-   * nobody reads does not count.
-   */
-  readBytes(): AsyncGenerator<Uint8Array>
-  /** Starts the time limit anew. The reader calls it for each event. */
-  heard(): void
-  /** Returns the text without values of the headers that were sent, which a server may quote. */
-  redact(text: string): string
-  close(): void
-}
-
 /** Posts JSON below the URL of the upstream. Resolves when the server has accepted the request. */
 export async function postUpstream(
   path: string,
@@ -54,21 +39,144 @@ export async function postUpstream(
 ): Promise<UpstreamResponse> {
   let waitedMs = 0
   for (let retries = 0; ; retries += 1) {
-    const connection = openConnection(call)
-    const { response, redact } = await send(path, body, call, connection)
-    if (response.ok) return toUpstreamResponse(response, connection, redact)
-    const { status } = response
-    const retryAfter = parseRetryAfter(response.headers.get('retry-after'))
+    const opened = new UpstreamResponse(call)
+    const { ok, status, headers } = await opened.send(path, body)
+    if (ok) return opened
+    const retryAfter = parseRetryAfter(headers.get('retry-after'))
     const waitMs = (retryAfter ?? Infinity) * 1000
     const isRetried = RETRIED_STATUSES.includes(status) && retries < MAX_RETRIES
     if (!isRetried || waitedMs + waitMs > MAX_RETRY_WAIT_MS) {
-      const text = await readErrorText(toUpstreamResponse(response, connection, redact))
+      const text = opened.redact(await opened.readErrorText())
       if (call.signal.aborted) throwAborted(call.signal)
-      throw upstreamStatusError(call.upstream.url, status, redact(text), retryAfter)
+      throw upstreamStatusError(call.upstream.url, status, text, retryAfter)
     }
-    connection.close()
+    opened.close()
     waitedMs += waitMs
     await sleep(waitMs, call.signal).catch(() => throwAborted(call.signal))
+  }
+}
+
+/** A response and its connection. Its body must be read with `readBytes`, or closed. */
+export class UpstreamResponse {
+  readonly #call: UpstreamCall
+  /** Its signal aborts with the request, on silence, and when the connection is closed. */
+  readonly #ending = new AbortController()
+  #leftMs = SILENCE_TIMEOUT_MS
+  #timer: ReturnType<typeof setTimeout> | undefined
+  /** Parts of the headers that were sent, which errors must not quote. */
+  #secrets: readonly string[] = []
+  #response: Response | undefined
+
+  constructor(call: UpstreamCall) {
+    this.#call = call
+    if (call.signal.aborted) this.#abort()
+    call.signal.addEventListener('abort', this.#abort, { once: true })
+  }
+
+  /** Sends the request. Resolves with the head of the response. */
+  async send(path: string, body: object): Promise<Response> {
+    try {
+      const headers = await createHeaders(this.#call)
+      const responding = fetch(`${this.#call.upstream.url}/${path}`, {
+        method: 'POST',
+        headers,
+        body: JSON.stringify(body),
+        signal: this.#ending.signal,
+        cache: 'no-store',
+        referrerPolicy: 'no-referrer',
+        // A redirect would send the prompt to a server that the app did not name.
+        redirect: 'error',
+      })
+      const response = await this.#limit(responding)
+      this.heard()
+      this.#secrets = secretsOf(headers)
+      this.#response = response
+      return response
+    } catch (cause) {
+      this.close()
+      throw this.#explain(cause)
+    }
+  }
+
+  get contentType(): string {
+    return this.#response?.headers.get('content-type') ?? ''
+  }
+
+  /**
+   * Yields the body. Throws if the server takes too long or the connection breaks. Time in which
+   * nobody reads does not count.
+   */
+  async *readBytes(): AsyncGenerator<Uint8Array> {
+    const reader = this.#response?.body?.getReader()
+    try {
+      for (;;) {
+        const piece = reader && (await this.#limit(reader.read()))
+        if (!piece || piece.done) return
+        yield piece.value
+      }
+    } catch (cause) {
+      throw this.#explain(cause)
+    } finally {
+      this.close()
+    }
+  }
+
+  /** Resolves with the beginning of the body of an error. */
+  async readErrorText(): Promise<string> {
+    const decoder = new TextDecoder()
+    let text = ''
+    let bytes = 0
+    try {
+      for await (const piece of this.readBytes()) {
+        bytes += piece.length
+        text += decoder.decode(piece, { stream: true })
+        if (bytes > MAX_ERROR_BYTES) break
+      }
+    } catch {
+      // The status says enough.
+    }
+    return text
+  }
+
+  /** Starts the time limit anew. The reader calls it for each event. */
+  heard(): void {
+    this.#leftMs = SILENCE_TIMEOUT_MS
+  }
+
+  /** Returns the text without values of the headers that were sent, which a server may quote. */
+  redact(text: string): string {
+    return this.#secrets.reduce((left, secret) => left.replaceAll(secret, '[redacted]'), text)
+  }
+
+  close(): void {
+    clearTimeout(this.#timer)
+    this.#call.signal.removeEventListener('abort', this.#abort)
+    this.#ending.abort()
+  }
+
+  readonly #abort = (): void => this.#ending.abort(this.#call.signal.reason)
+
+  /** Resolves as the work does, which uses up the time limit. */
+  async #limit<T>(work: Promise<T>): Promise<T> {
+    const startedAt = performance.now()
+    const expire = () =>
+      this.#ending.abort(silentError(this.#call.upstream.url, SILENCE_TIMEOUT_MS))
+    this.#timer = setTimeout(expire, this.#leftMs)
+    try {
+      return await work
+    } finally {
+      clearTimeout(this.#timer)
+      this.#leftMs -= performance.now() - startedAt
+    }
+  }
+
+  /** Returns the error for a failed fetch or read. */
+  #explain(cause: unknown): unknown {
+    const { signal, upstream } = this.#call
+    if (signal.aborted) return InoriginError.from(signal.reason)
+    if (cause instanceof InoriginError) return cause
+    const { reason } = this.#ending.signal
+    return reason instanceof InoriginError ? reason : unreachableError(upstream.url, cause)
   }
 }
 
@@ -93,134 +201,12 @@ async function createHeaders({
   return headers
 }
 
-async function send(
-  path: string,
-  body: object,
-  call: UpstreamCall,
-  connection: Connection,
-): Promise<{ response: Response; redact: (text: string) => string }> {
-  try {
-    const headers = await createHeaders(call)
-    const responding = fetch(`${call.upstream.url}/${path}`, {
-      method: 'POST',
-      headers,
-      body: JSON.stringify(body),
-      signal: connection.signal,
-      cache: 'no-store',
-      referrerPolicy: 'no-referrer',
-      // A redirect would send the prompt to a server that the app did not name.
-      redirect: 'error',
-    })
-    const response = await connection.limit(responding)
-    connection.heard()
-    return { response, redact: createRedaction(headers) }
-  } catch (cause) {
-    connection.close()
-    throw connection.explain(cause)
-  }
-}
-
-/** Returns a function that replaces the parts of the headers' values in a text. */
-function createRedaction(headers: Headers): (text: string) => string {
-  const secrets = [...headers]
+/** Returns the parts of the headers' values that may be secret. */
+const secretsOf = (headers: Headers): string[] =>
+  [...headers]
     .filter(([name]) => name !== 'content-type')
     .flatMap(([, value]) => value.split(/\s+/))
     .filter((part) => part.length >= MIN_SECRET_CHARACTERS)
-  return (text) => secrets.reduce((left, secret) => left.replaceAll(secret, '[redacted]'), text)
-}
-
-/** Limits the time that a reader waits for one connection. */
-interface Connection {
-  /** Signal that aborts with the request, on silence, and when the connection is closed. */
-  signal: AbortSignal
-  /** Resolves as the work does, which uses up the time limit. */
-  limit<T>(work: Promise<T>): Promise<T>
-  /** Starts the time limit anew. */
-  heard(): void
-  /** Returns the error for a failed fetch or read. */
-  explain(cause: unknown): unknown
-  close(): void
-}
-
-function openConnection({ upstream: { url }, signal }: UpstreamCall): Connection {
-  const ending = new AbortController()
-  let leftMs = SILENCE_TIMEOUT_MS
-  let timer: ReturnType<typeof setTimeout> | undefined
-  const abort = () => ending.abort(signal.reason)
-  const expire = () => ending.abort(silentError(url, SILENCE_TIMEOUT_MS))
-  if (signal.aborted) abort()
-  signal.addEventListener('abort', abort, { once: true })
-  return {
-    signal: ending.signal,
-    async limit(work) {
-      const startedAt = performance.now()
-      timer = setTimeout(expire, leftMs)
-      try {
-        return await work
-      } finally {
-        clearTimeout(timer)
-        leftMs -= performance.now() - startedAt
-      }
-    },
-    heard() {
-      leftMs = SILENCE_TIMEOUT_MS
-    },
-    explain(cause) {
-      if (signal.aborted) return InoriginError.from(signal.reason)
-      if (cause instanceof InoriginError) return cause
-      const { reason } = ending.signal
-      return reason instanceof InoriginError ? reason : unreachableError(url, cause)
-    },
-    close() {
-      clearTimeout(timer)
-      signal.removeEventListener('abort', abort)
-      ending.abort()
-    },
-  }
-}
-
-function toUpstreamResponse(
-  response: Response,
-  connection: Connection,
-  redact: (text: string) => string,
-): UpstreamResponse {
-  return {
-    redact,
-    heard: connection.heard,
-    contentType: response.headers.get('content-type') ?? '',
-    async *readBytes() {
-      const reader = response.body?.getReader()
-      try {
-        for (;;) {
-          const piece = reader && (await connection.limit(reader.read()))
-          if (!piece || piece.done) return
-          yield piece.value
-        }
-      } catch (cause) {
-        throw connection.explain(cause)
-      } finally {
-        connection.close()
-      }
-    },
-    close: connection.close,
-  }
-}
-
-async function readErrorText(response: UpstreamResponse): Promise<string> {
-  const decoder = new TextDecoder()
-  let text = ''
-  let bytes = 0
-  try {
-    for await (const piece of response.readBytes()) {
-      bytes += piece.length
-      text += decoder.decode(piece, { stream: true })
-      if (bytes > MAX_ERROR_BYTES) break
-    }
-  } catch {
-    // The status says enough.
-  }
-  return text
-}
 
 /** Returns the seconds of a `retry-after` header, which is a number or a date. */
 function parseRetryAfter(header: string | null): number | undefined {
@@ -254,12 +240,7 @@ const KINDS: Readonly<Record<number, ErrorKind>> = {
 }
 
 /** Returns the error for an HTTP status and body of a server. `retryAfter` is in seconds. */
-function upstreamStatusError(
-  url: string,
-  status: number,
-  body: string,
-  retryAfter: number | undefined,
-): InoriginError {
+function upstreamStatusError(url: string, status: number, body: string, retryAfter?: number) {
   const why = shorten(findMessage(body), MAX_MESSAGE_CHARACTERS)
   const upstreamStatus = status >= 400 && status <= 599 ? status : 502
   return new InoriginError(

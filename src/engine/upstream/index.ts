@@ -9,7 +9,7 @@ import type {
   GenerationRequest,
 } from '../../types/index.ts'
 import { isObject } from '../../values/objects.ts'
-import { createChunkReader } from './chat-events.ts'
+import { ChunkReader } from './chat-events.ts'
 import { toChatCompletion, type UpstreamModel } from './chat-request.ts'
 import {
   invalidResponseError,
@@ -33,15 +33,15 @@ const MAX_EMBEDDING_REST_BYTES = 1024 * 1024
  */
 export async function* generateUpstream(
   request: GenerationRequest,
-  model: Omit<UpstreamModel, 'upstream'>,
+  model: UpstreamModel,
   call: UpstreamCall,
 ): AsyncGenerator<AcceptedEvent | GenerationEvent> {
   const { upstream } = call
-  const { body, ignored } = toChatCompletion(request, { ...model, upstream })
+  const { body, ignored } = toChatCompletion(request, upstream, model)
   const response = await postUpstream('chat/completions', body, call)
   try {
     const chunks = readChunks(response, upstream.url)
-    const reader = createChunkReader(upstream.url, request)
+    const reader = new ChunkReader(upstream.url, request)
     let { done, value } = await chunks.next()
     let events = done ? [] : reader.read(value)
     yield { type: 'accepted', ignored, servedBy: 'upstream' }
@@ -73,7 +73,7 @@ async function* readChunks(response: UpstreamResponse, url: string): AsyncGenera
       arrived.push(data)
     },
     // Servers send comments while a request waits in their queue.
-    onComment: response.heard,
+    onComment: () => response.heard(),
     onError(error) {
       if (error.type === 'max-buffer-size-exceeded') throw error
     },
@@ -107,9 +107,12 @@ async function* readChunks(response: UpstreamResponse, url: string): AsyncGenera
 }
 
 /** Returns the error of a stream without the headers that the server may quote in it. */
-function withoutSecrets(error: unknown, { redact }: UpstreamResponse): unknown {
-  if (!(error instanceof InoriginError) || redact(error.message) === error.message) return error
-  return new InoriginError(error.kind, redact(error.message), error.toRecord())
+function withoutSecrets(error: unknown, response: UpstreamResponse): unknown {
+  if (!(error instanceof InoriginError)) return error
+  const message = response.redact(error.message)
+  return message === error.message
+    ? error
+    : new InoriginError(error.kind, message, error.toRecord())
 }
 
 async function* readLimited(
