@@ -1,19 +1,16 @@
 /** Finds the lexemes of a grammar that would take what belongs to others. */
 import {
-  ANY_CHARACTER,
-  type CharacterRange,
-  complement,
   type Conflict,
   type Expression,
   type FreeText,
   type Lexeme,
   type Lexemes,
-  normalizeRanges,
   repeat,
   type Rule,
   sequence,
   type Symbol,
 } from './expression.ts'
+import { ANY_CHARACTER, type Characters, complement, one, union } from './pattern/characters.ts'
 
 /** A set of bytes, one bit each. */
 type ByteSet = bigint
@@ -93,7 +90,7 @@ const isSameLexeme = (one: Expression, other: Expression): boolean =>
   one === other || (one.type === 'rule' && other.type === 'rule' && one.name === other.name)
 
 /** Returns the characters that a text may end with in any number; `null` if they are unknown. */
-function findBlanks(expression: Expression, rules: Rules): readonly CharacterRange[] | null {
+function findBlanks(expression: Expression, rules: Rules): Characters | null {
   const parts = partsOf(expression, rules)
   const last = parts.at(-1)
   if (last === undefined) return null
@@ -102,11 +99,7 @@ function findBlanks(expression: Expression, rules: Rules): readonly CharacterRan
 }
 
 /** Returns an expression without such characters at its beginning, if it may begin with any number of them. */
-function withoutBlanks(
-  expression: Expression,
-  blanks: readonly CharacterRange[],
-  rules: Rules,
-): Expression {
+function withoutBlanks(expression: Expression, blanks: Characters, rules: Rules): Expression {
   const [first, ...others] = partsOf(expression, rules)
   if (first === undefined) return expression
   if (first.type !== 'repeat') {
@@ -130,13 +123,13 @@ function partsOf(expression: Expression, rules: Rules): readonly Expression[] {
 }
 
 /** Returns the characters of an expression whose texts are single characters. */
-function findCharacters(expression: Expression): readonly CharacterRange[] | null {
-  if (expression.type === 'set') return expression.ranges
+function findCharacters(expression: Expression): Characters | null {
+  if (expression.type === 'set') return expression.set
   if (expression.type === 'text')
-    return /^[^]$/u.test(expression.text) ? rangeOf(expression.text) : null
+    return /^[^]$/u.test(expression.text) ? one(expression.text) : null
   if (expression.type !== 'choice') return null
   const parts = expression.parts.map(findCharacters)
-  return parts.includes(null) ? null : normalizeRanges(parts.flatMap((part) => part ?? []))
+  return parts.includes(null) ? null : union(parts.flatMap((part) => part ?? []))
 }
 
 function memoize<Key, Value>(find: (key: Key) => Value): (key: Key) => Value {
@@ -175,7 +168,7 @@ class Comparer {
   }
 
   /** Returns the bytes with which a text can begin behind all blanks. */
-  startBehind(lexeme: Lexeme, blanks: readonly CharacterRange[]): ByteSet {
+  startBehind(lexeme: Lexeme, blanks: Characters): ByteSet {
     const rest = withoutBlanks(lexeme.expression, blanks, this.#rules)
     if (rest === lexeme.expression) return this.start(lexeme)
     return startBytes(createAutomaton(rest, this.#rules, this.#steps))
@@ -332,7 +325,7 @@ interface Comparison {
 }
 
 interface Edge {
-  ranges: readonly CharacterRange[]
+  ranges: Characters
   bytes: ByteSet
   to: number
 }
@@ -360,7 +353,7 @@ function createAutomaton(expression: Expression, rules: Rules, steps: Steps): Au
 
 type Rules = ReadonlyMap<string, Expression>
 
-const ANY_TEXT = repeat({ type: 'set', ranges: ANY_CHARACTER }, 0)
+const ANY_TEXT = repeat({ type: 'set', set: ANY_CHARACTER }, 0)
 
 class AutomatonBuilder {
   readonly #rules: Rules
@@ -387,11 +380,11 @@ class AutomatonBuilder {
     switch (expression.type) {
       case 'text':
         return Array.from(expression.text).reduce(
-          (state, character) => this.#step(state, rangeOf(character)),
+          (state, character) => this.#step(state, one(character)),
           from,
         )
       case 'set':
-        return this.#step(from, expression.ranges)
+        return this.#step(from, expression.set)
       case 'free':
         return this.#addFreeText(expression, from)
       case 'engine':
@@ -425,7 +418,7 @@ class AutomatonBuilder {
     return [...states]
   }
 
-  #step(from: number, ranges: readonly CharacterRange[], to = this.state()): number {
+  #step(from: number, ranges: Characters, to = this.state()): number {
     this.#edges[from]?.push({ ranges, bytes: firstBytes(ranges), to })
     return to
   }
@@ -459,14 +452,14 @@ class AutomatonBuilder {
     const states = new Map(beginnings.map((each) => [each, this.state()]))
     const accept = this.state()
     const characters = new Set(words.join(''))
-    const known = normalizeRanges([...characters].flatMap(rangeOf))
+    const known = union([...characters].flatMap(one))
     for (const [beginning, state] of states) {
       if (end === null) this.#jump(state, accept)
       this.#step(state, complement(known), states.get(''))
       for (const character of characters) {
         const written = beginning + character
         const isEnd = words.some((word) => written.endsWith(word))
-        const range = rangeOf(character)
+        const range = one(character)
         if (!isEnd) this.#step(state, range, states.get(longestEnd(written, states)))
         else if (end !== null && written.endsWith(end)) this.#step(state, range, accept)
       }
@@ -474,11 +467,6 @@ class AutomatonBuilder {
     this.#jump(from, states.get('') ?? accept)
     return accept
   }
-}
-
-function rangeOf(character: string): readonly CharacterRange[] {
-  const code = character.codePointAt(0) ?? 0
-  return [[code, code]]
 }
 
 /** Returns the beginnings of a word without the word itself. */
@@ -493,7 +481,7 @@ function longestEnd(written: string, beginnings: ReadonlyMap<string, unknown>): 
 }
 
 /** Returns the bytes with which the UTF-8 of the characters begins. */
-function firstBytes(ranges: readonly CharacterRange[]): ByteSet {
+function firstBytes(ranges: Characters): ByteSet {
   let bytes = NO_BYTES
   for (const [first, last] of ranges) {
     const least = leadByte(first)
@@ -541,5 +529,5 @@ function compare(first: Automaton, second: Automaton, steps: Steps): Comparison 
   return found
 }
 
-const overlap = (some: readonly CharacterRange[], others: readonly CharacterRange[]): boolean =>
+const overlap = (some: Characters, others: Characters): boolean =>
   some.some(([first, last]) => others.some((other) => first <= other[1] && other[0] <= last))

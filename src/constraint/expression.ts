@@ -1,18 +1,40 @@
 /** Describes sets of texts as trees, which `lexemes.ts` divides into the lexemes of a Lark grammar. */
-
-/** First and last code point of a range of characters. */
-export type CharacterRange = readonly [first: number, last: number]
+import type { Characters } from './pattern/characters.ts'
 
 export type Expression =
+  | CharacterSet
+  | Sequence<Expression>
+  | Choice<Expression>
+  | Repetition<Expression>
   | TextExpression
-  /** One character. The ranges ascend and do not touch. */
-  | { type: 'set'; ranges: readonly CharacterRange[] }
   | FreeText
-  | SequenceExpression
-  | ChoiceExpression
-  | { type: 'repeat'; part: Expression; min: number; max: number }
   | { type: 'rule'; name: string }
   | EnginePart
+
+/** One character. */
+export interface CharacterSet {
+  type: 'set'
+  set: Characters
+}
+
+export interface Sequence<Part> {
+  type: 'sequence'
+  parts: readonly Part[]
+}
+
+export interface Choice<Part> {
+  type: 'choice'
+  parts: readonly Part[]
+  /** `true` if a text that begins like one of the parts that contain JSON must be a text of that part. */
+  prefersJson?: boolean
+}
+
+export interface Repetition<Part> {
+  type: 'repeat'
+  part: Part
+  min: number
+  max: number
+}
 
 export interface TextExpression {
   type: 'text'
@@ -29,18 +51,6 @@ export interface FreeText {
   end: string | null
 }
 
-export interface SequenceExpression {
-  type: 'sequence'
-  parts: readonly Expression[]
-}
-
-export interface ChoiceExpression {
-  type: 'choice'
-  parts: readonly Expression[]
-  /** `true` if a text that begins like one of the parts that contain JSON must be a text of that part. */
-  prefersJson?: boolean
-}
-
 /** What only the engine knows. It never becomes a part of a lexeme. */
 export interface EnginePart {
   type: 'engine'
@@ -48,7 +58,7 @@ export interface EnginePart {
   /** Source in Lark syntax. */
   source: string
   /** Characters with which it can begin. */
-  first: readonly CharacterRange[]
+  first: Characters
 }
 
 export interface Language {
@@ -56,12 +66,10 @@ export interface Language {
   rules: ReadonlyMap<string, Expression>
 }
 
-export const MAX_CODE_POINT = 0x10ffff
-export const ANY_CHARACTER: readonly CharacterRange[] = [[0, MAX_CODE_POINT]]
-
-export const EMPTY: Expression = { type: 'text', text: '' }
-/** No text at all. */
-export const NOTHING: Expression = { type: 'choice', parts: [] }
+/** Matches the empty text. */
+export const EMPTY: Sequence<never> = { type: 'sequence', parts: [] }
+/** Matches no text. */
+export const NOTHING: Choice<never> = { type: 'choice', parts: [] }
 
 export const text = (value: string): TextExpression => ({ type: 'text', text: value })
 
@@ -83,7 +91,8 @@ export function repeat(part: Expression, min: number, max = Infinity): Expressio
 
 export const optional = (part: Expression): Expression => repeat(part, 0, 1)
 
-export const isEmpty = (part: Expression): boolean => part.type === 'text' && part.text === ''
+export const isEmpty = (part: Expression): boolean =>
+  part.type === 'text' ? part.text === '' : part.type === 'sequence' && part.parts.length === 0
 
 /** Returns the parts of an expression, or of a pattern. */
 export function childrenOf<Node extends object>(node: Node): readonly Node[] {
@@ -94,29 +103,6 @@ export function childrenOf<Node extends object>(node: Node): readonly Node[] {
 /** Returns `true` if the test holds for the expression or the pattern, or for anything in it. */
 export const contains = <Node extends object>(node: Node, test: (part: Node) => boolean): boolean =>
   test(node) || childrenOf(node).some((part) => contains(part, test))
-
-/** Returns the characters that are in none of the ranges. */
-export function complement(ranges: readonly CharacterRange[]): readonly CharacterRange[] {
-  const others: CharacterRange[] = []
-  let next = 0
-  for (const [first, last] of ranges) {
-    if (first > next) others.push([next, first - 1])
-    next = last + 1
-  }
-  if (next <= MAX_CODE_POINT) others.push([next, MAX_CODE_POINT])
-  return others
-}
-
-/** Returns the same characters as ranges that ascend and do not touch. */
-export function normalizeRanges(ranges: readonly CharacterRange[]): readonly CharacterRange[] {
-  const merged: [number, number][] = []
-  for (const [first, last] of ranges.toSorted((a, b) => a[0] - b[0])) {
-    const previous = merged.at(-1)
-    if (previous && first <= previous[1] + 1) previous[1] = Math.max(previous[1], last)
-    else merged.push([first, last])
-  }
-  return merged
-}
 
 // A language is divided into rules, and lexemes that the engine's lexer reads.
 

@@ -1,18 +1,16 @@
 /** Reads grammars that requests contain: xgrammar's EBNF, llama.cpp's GBNF, and Lark for the engine. */
 import { ConstraintError } from './constraint.ts'
 import {
-  ANY_CHARACTER,
-  type CharacterRange,
   choice,
-  complement,
   contains,
   EMPTY,
   type Expression,
   isEmpty,
-  normalizeRanges,
   repeat,
   sequence,
 } from './expression.ts'
+import { ANY_CHARACTER, type Characters, complement, union } from './pattern/characters.ts'
+import { Scanner } from './pattern/parse.ts'
 
 /** Maximum length of a grammar in UTF-16 units. */
 const MAX_GRAMMAR_CHARACTERS = 200_000
@@ -57,25 +55,23 @@ interface GrammarOptions {
 export const readGrammar = (source: string, syntax: Syntax, options: GrammarOptions): Expression =>
   new GrammarReader(source, syntax, options).read()
 
-class GrammarReader {
-  readonly #source: string
+class GrammarReader extends Scanner {
   readonly #syntax: Syntax
   readonly #options: GrammarOptions
   readonly #isGbnf: boolean
-  #at = 0
   #elements = 0
   /** Names that are referred to, and where they are used first. */
   readonly #used = new Map<string, number>()
 
   constructor(source: string, syntax: Syntax, options: GrammarOptions) {
-    this.#source = source
+    super(source)
     this.#syntax = syntax
     this.#isGbnf = syntax === 'gbnf'
     this.#options = options
   }
 
   read(): Expression {
-    if (this.#source.length > MAX_GRAMMAR_CHARACTERS)
+    if (this.source.length > MAX_GRAMMAR_CHARACTERS)
       throw invalid(`The grammar has more than ${MAX_GRAMMAR_CHARACTERS} characters.`)
     const { rules, scope } = this.#options
     while (!this.#isAtEnd()) {
@@ -97,7 +93,7 @@ class GrammarReader {
   #alternatives(depth: number): readonly Expression[] {
     if (depth > MAX_NESTED_BRACKETS) this.#fail(`more than ${MAX_NESTED_BRACKETS} nested brackets`)
     const parts = [this.#sequence(depth)]
-    while (this.#take('|')) parts.push(this.#sequence(depth))
+    while (this.take('|')) parts.push(this.#sequence(depth))
     return parts
   }
 
@@ -114,31 +110,31 @@ class GrammarReader {
   }
 
   #element(depth: number): Expression | null {
-    if (this.#take('"')) return this.#options.toText(this.#quoted())
-    if (this.#take('[')) return { type: 'set', ranges: this.#bracket() }
-    if (this.#take('(')) {
-      if (this.#take('=')) this.#fail('a look-ahead, which is not supported')
+    if (this.take('"')) return this.#options.toText(this.#quoted())
+    if (this.take('[')) return { type: 'set', set: this.#bracket() }
+    if (this.take('(')) {
+      if (this.take('=')) this.#fail('a look-ahead, which is not supported')
       const inner = choice(...this.#alternatives(depth + 1))
-      if (!this.#take(')')) this.#fail('an unclosed (')
+      if (!this.take(')')) this.#fail('an unclosed (')
       return inner
     }
     if (this.#isGbnf) {
-      if (this.#take('.')) return { type: 'set', ranges: ANY_CHARACTER }
-      if (this.#take('!')) this.#fail('a negated token, which is not supported')
-      if (this.#take('<')) return this.#token()
+      if (this.take('.')) return { type: 'set', set: ANY_CHARACTER }
+      if (this.take('!')) this.#fail('a negated token, which is not supported')
+      if (this.take('<')) return this.#token()
     }
     const name = this.#reference()
     if (name === null) return null
-    if (!this.#used.has(name)) this.#used.set(name, this.#at)
+    if (!this.#used.has(name)) this.#used.set(name, this.at)
     return { type: 'rule', name: this.#options.scope + name }
   }
 
   #counted(part: Expression): Expression {
-    if (this.#take('*')) return repeat(part, 0)
-    if (this.#take('+')) return repeat(part, 1)
-    if (this.#take('?')) return repeat(part, 0, 1)
-    if (!this.#take('{')) return part
-    const found = this.#match(/\s*(\d{1,9})\s*(?:(,)\s*(?:(\d{1,9})\s*)?)?\}/y)
+    if (this.take('*')) return repeat(part, 0)
+    if (this.take('+')) return repeat(part, 1)
+    if (this.take('?')) return repeat(part, 0, 1)
+    if (!this.take('{')) return part
+    const found = this.match(/\s*(\d{1,9})\s*(?:(,)\s*(?:(\d{1,9})\s*)?)?\}/y)
     const [, least, comma, most] = found ?? this.#fail('a { without a count')
     const min = Number(least)
     const max = most === undefined ? (comma ? Infinity : min) : Number(most)
@@ -151,27 +147,27 @@ class GrammarReader {
   /** Reads the name of a rule and the `::=` after it. */
   #definition(): string {
     const [name] =
-      this.#match(RULE_NAMES[this.#syntax]) ?? this.#fail('no rule where one is expected')
-    if (!this.#take('::=')) this.#fail(`no ::= after ${shorten(name)}`)
+      this.match(RULE_NAMES[this.#syntax]) ?? this.#fail('no rule where one is expected')
+    if (!this.take('::=')) this.#fail(`no ::= after ${shorten(name)}`)
     return name
   }
 
   /** Reads the name of a rule that is referred to; `null` if there is none. */
   #reference(): string | null {
     this.#skip()
-    const before = this.#at
-    const [name] = this.#match(RULE_NAMES[this.#syntax]) ?? []
+    const before = this.at
+    const [name] = this.match(RULE_NAMES[this.#syntax]) ?? []
     if (name === undefined) return null
     if (name === 'TagDispatch') this.#fail('a TagDispatch, which is not supported')
-    const after = this.#at
-    const isDefinition = this.#take('::=')
-    this.#at = isDefinition ? before : after
+    const after = this.at
+    const isDefinition = this.take('::=')
+    this.at = isDefinition ? before : after
     return isDefinition ? null : name
   }
 
   /** Reads a token of llama.cpp after its first bracket, such as `<[1000]>` or `<think>`. */
   #token(): Expression {
-    const [found] = this.#match(/[^<>\s]+>/y) ?? this.#fail('an unclosed <')
+    const [found] = this.match(/[^<>\s]+>/y) ?? this.#fail('an unclosed <')
     const name = `<${found}`
     return this.#options.findToken(name) ?? this.#fail(`an unknown token ${shorten(name)}`)
   }
@@ -187,67 +183,56 @@ class GrammarReader {
   }
 
   /** Reads a set of characters after its first bracket. */
-  #bracket(): readonly CharacterRange[] {
-    const isNegated = this.#match(/\^/y) !== null
-    const ranges: CharacterRange[] = []
+  #bracket(): Characters {
+    const isNegated = this.match(/\^/y) !== null
+    const ranges: [number, number][] = []
     for (let code = this.#character(']'); code !== null; code = this.#character(']')) {
-      const last = this.#match(/-(?!\])/y) ? this.#character(']') : code
+      const last = this.match(/-(?!\])/y) ? this.#character(']') : code
       if (last === null || last < code) return this.#fail('an invalid range')
       ranges.push([code, last])
     }
-    const normalized = normalizeRanges(ranges)
-    return isNegated ? complement(normalized) : normalized
+    return isNegated ? complement(union(ranges)) : union(ranges)
   }
 
   /** Reads a character of a text or set; `null` if it is the one that ends it. */
   #character(end: string): number | null {
-    const [found] = this.#match(/[^]/uy) ?? []
+    const [found] = this.match(/[^]/uy) ?? []
     if (found === undefined || found === '\n') return this.#fail(`an unclosed ${end}`)
     if (found === end) return null
     if (found !== '\\') return found.codePointAt(0) ?? 0
-    const digits = this.#match(/x([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})/y)
+    const digits = this.match(/x([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})/y)
     if (digits) {
       const code = Number.parseInt(digits[1] ?? digits[2] ?? digits[3] ?? '', 16)
       return code <= 0x10ffff ? code : this.#fail('a character above U+10FFFF')
     }
-    const [escaped = ''] = this.#match(/[^]/uy) ?? []
+    const [escaped = ''] = this.match(/[^]/uy) ?? []
     const known = ESCAPES[escaped] ?? (/[\w\s]/.test(escaped) ? undefined : escaped)
     return known?.codePointAt(0) ?? this.#fail(`an unknown escape \\${escaped}`)
   }
 
-  /** Moves past what the sticky form matches here. */
-  #match(form: RegExp): RegExpExecArray | null {
-    form.lastIndex = this.#at
-    const found = form.exec(this.#source)
-    if (found) this.#at = form.lastIndex
-    return found
-  }
-
   /** Moves past blanks and comments. */
   #skip(): void {
-    this.#match(/(?:\s+|#[^\n]*)*/y)
+    this.match(/(?:\s+|#[^\n]*)*/y)
   }
 
   /** Moves past blanks and comments, and past the token if it follows. Returns `true` if it does. */
-  #take(token: string): boolean {
+  override take(token: string): boolean {
     this.#skip()
-    if (!this.#source.startsWith(token, this.#at)) return false
-    this.#at += token.length
-    return true
+    return super.take(token)
   }
 
   #isAtEnd(): boolean {
     this.#skip()
-    return this.#at >= this.#source.length
+    return this.at >= this.source.length
   }
 
   #lineOf(at: number): number {
-    return this.#source.slice(0, at).split('\n').length
+    return this.source.slice(0, at).split('\n').length
   }
 
   #fail(what: string): never {
     throw invalid(
-      `The grammar in ${this.#syntax.toUpperCase()} has ${what} in line ${this.#lineOf(this.#at)}.`,
+      `The grammar in ${this.#syntax.toUpperCase()} has ${what} in line ${this.#lineOf(this.at)}.`,
     )
   }
 }

@@ -7,17 +7,14 @@ import {
   type TaggedConstraint,
 } from './constraint.ts'
 import {
-  ANY_CHARACTER,
-  type CharacterRange,
   choice,
   EMPTY,
   type EnginePart,
   type Expression,
   type FreeText,
+  isEmpty,
   type Lexeme,
   type Lexemes,
-  normalizeRanges,
-  NOTHING,
   optional,
   repeat,
   type Rule,
@@ -28,8 +25,9 @@ import {
 } from './expression.ts'
 import { readGrammar, readLark } from './grammars.ts'
 import { divide } from './lexemes.ts'
+import { ANY_CHARACTER, type Characters, union } from './pattern/characters.ts'
 import { PatternError, toWholePattern } from './pattern.ts'
-import { type Pattern, writeCharacter, writeCount, writeSet } from './pattern/node.ts'
+import { writeCharacter, writeCount, writeSet } from './pattern/node.ts'
 
 /** Options of the engine for all JSON: one space after each `,` and `:`, and no other white space. */
 const JSON_OPTIONS = { whitespace_flexible: false, item_separator: ', ', key_separator: ': ' }
@@ -238,26 +236,10 @@ class Builder {
 
 function readPattern(source: string, flags?: string): Expression {
   try {
-    return toExpression(toWholePattern(source, flags))
+    return toWholePattern(source, flags)
   } catch (error) {
     if (!(error instanceof PatternError)) throw error
     throw invalid(`The pattern is not supported: it has ${error.message}.`)
-  }
-}
-
-/** Returns a pattern without assertions as an expression, which is divided into lexemes like the rest. */
-function toExpression(pattern: Pattern): Expression {
-  switch (pattern.type) {
-    case 'set':
-      return pattern.set.length > 0 ? { type: 'set', ranges: pattern.set } : NOTHING
-    case 'sequence':
-      return sequence(...pattern.parts.map(toExpression))
-    case 'choice':
-      return choice(...pattern.parts.map(toExpression))
-    case 'repeat':
-      return repeat(toExpression(pattern.part), pattern.min, pattern.max)
-    default:
-      throw new TypeError('The pattern has an assertion.')
   }
 }
 
@@ -281,13 +263,13 @@ const FIRST_OF_TYPE: Readonly<Record<string, string>> = {
 }
 
 /** Returns the characters with which a value can begin. */
-function firstCharacters(schema: JsonSchema): readonly CharacterRange[] {
+function firstCharacters(schema: JsonSchema): Characters {
   const type = typeof schema === 'boolean' ? undefined : schema['type']
   const types = Array.isArray(type) ? type : [type]
   const known = types.map((each) => FIRST_OF_TYPE[String(each)])
   const characters = known.includes(undefined) ? Object.values(FIRST_OF_TYPE) : known
   const codes = Array.from(characters.join(''), (character) => character.charCodeAt(0))
-  return normalizeRanges(codes.map((code) => [code, code]))
+  return union(codes.map((code) => [code, code]))
 }
 
 const unended = (): ConstraintError =>
@@ -429,6 +411,7 @@ class SourceWriter {
   }
 
   #writeAtom(expression: Expression): string {
+    if (isEmpty(expression)) return '""'
     if (expression.type === 'text') return writeText(expression.text)
     if (expression.type === 'engine') {
       const { kind, source } = expression
@@ -492,7 +475,7 @@ function writePattern(expression: Expression, depth = 0): string | null {
         '',
       )
     case 'set':
-      return writeSet(expression.ranges)
+      return writeSet(expression.set)
     case 'sequence':
     case 'choice': {
       const parts = expression.parts.map((part) => writePattern(part, depth + 1))

@@ -6,7 +6,7 @@
 import { findConflicts, type Steps } from './conflicts.ts'
 import {
   childrenOf,
-  type ChoiceExpression,
+  type Choice,
   contains,
   type Conflict,
   EMPTY,
@@ -18,12 +18,13 @@ import {
   type Limits,
   NOTHING,
   type Rule,
-  type SequenceExpression,
+  type Sequence,
   type Symbol,
   text,
   type TextExpression,
 } from './expression.ts'
 import { ConstraintError } from './constraint.ts'
+import type { Characters } from './pattern/characters.ts'
 
 // Decides which expressions are lexemes, and splits them where two lexemes are in each other's way.
 
@@ -73,7 +74,7 @@ class Splitter {
   }
 
   /** Returns the sequence or the choice of some neighboring parts, always the same object. */
-  run(whole: SequenceExpression | ChoiceExpression, parts: readonly Expression[]): Expression {
+  run(whole: Sequence<Expression> | Choice<Expression>, parts: readonly Expression[]): Expression {
     const [only] = parts
     if (parts.length === 1 && only) return only
     if (parts.length === whole.parts.length) return whole
@@ -195,7 +196,7 @@ class Splitter {
 
   /** Returns `true` if many single characters are texts of the expression. */
   #isWideCharacter(expression: Expression): boolean {
-    if (expression.type === 'set') return isWide(expression.ranges)
+    if (expression.type === 'set') return isWide(expression.set)
     if (expression.type === 'rule') return this.#isWideCharacter(this.#ruleOf(expression.name))
     return (
       expression.type === 'choice' && expression.parts.some((part) => this.#isWideCharacter(part))
@@ -206,7 +207,7 @@ class Splitter {
 /** Texts that are lexemes of JSON as the engine writes it, and other characters. */
 const JSON_TOKENS = /"(?:[^"\\]|\\[^])*"|[:,] |[^]/gu
 
-const isWide = (ranges: readonly (readonly [number, number])[]): boolean =>
+const isWide = (ranges: Characters): boolean =>
   ranges.reduce((count, [first, last]) => count + last - first + 1, 0) > MAX_SPLIT_CHARACTERS
 
 /** Steps of the analysis of one grammar. What is left over then is not split. */
@@ -240,7 +241,7 @@ class Divider {
   readonly #splitter: Splitter
   readonly #rules: Rule[] = []
   readonly #named = new Map<string, Rule>()
-  readonly #choices = new Map<ChoiceExpression, Rule>()
+  readonly #choices = new Map<Choice<Expression>, Rule>()
   readonly #lexemes = new Map<Expression, Lexeme>()
   readonly #pending: (() => void)[] = []
 
@@ -322,7 +323,7 @@ class Divider {
   }
 
   /** Joins neighboring parts that are lexemes. */
-  #sequence(expression: SequenceExpression): readonly Symbol[] {
+  #sequence(expression: Sequence<Expression>): readonly Symbol[] {
     const symbols: Symbol[] = []
     let run: Expression[] = []
     const endRun = (): void => {
@@ -419,7 +420,7 @@ function prune(language: Language): Language | null {
 
 const hasTexts = (expression: Expression, productive: ReadonlySet<string>): boolean =>
   consistsOf(expression, (leaf) => {
-    if (leaf.type === 'set') return leaf.ranges.length > 0
+    if (leaf.type === 'set') return leaf.set.length > 0
     return leaf.type !== 'rule' || productive.has(leaf.name)
   })
 

@@ -5,15 +5,15 @@
  * and the end, such as `^(?=…)(?!…)`, become regular expressions of their own, which have to match too. All others are
  * resolved by an automaton.
  */
-import { contains } from './expression.ts'
+import { contains, EMPTY } from './expression.ts'
 import { type Budget, resolve } from './pattern/automaton.ts'
 import { PatternError } from './pattern/characters.ts'
 import {
   ANYTHING,
   choice,
-  EMPTY,
   lengthsOf,
   type Pattern,
+  type PlainPattern,
   repeat,
   sequence,
   write,
@@ -29,8 +29,8 @@ const NO_BUDGET: Budget = { spend: () => true }
  * Returns the pattern without assertions for the texts that the source matches as a whole. The flags are those of
  * ECMAScript. Throws a {@link PatternError}.
  */
-export const toWholePattern = (source: string, flags?: string): Pattern =>
-  toPlain(parsePattern(source, flags), NO_BUDGET)
+export const toWholePattern = (source: string, flags?: string): PlainPattern =>
+  toPlain(parsePattern(source, flags), NO_BUDGET) as PlainPattern
 
 /**
  * Returns the engine's `pattern` of a JSON Schema for the texts in which the pattern of JSON Schema finds something.

@@ -1,10 +1,33 @@
 /** Sets of characters, as ranges of code points. Surrogates in them stand for nothing. */
-import { type CharacterRange, complement, MAX_CODE_POINT, normalizeRanges } from '../expression.ts'
 
 /** Ranges of code points, which ascend and do not touch. */
-export type Characters = readonly CharacterRange[]
+export type Characters = readonly (readonly [first: number, last: number])[]
 
-export const union = (...sets: readonly Characters[]): Characters => normalizeRanges(sets.flat())
+export const MAX_CODE_POINT = 0x10ffff
+export const ANY_CHARACTER: Characters = [[0, MAX_CODE_POINT]]
+
+/** Returns the characters of all sets. Here, ranges may be in any order, and touch or overlap. */
+export function union(...sets: readonly Characters[]): Characters {
+  const merged: [number, number][] = []
+  for (const [first, last] of sets.flat().sort((a, b) => a[0] - b[0])) {
+    const previous = merged.at(-1)
+    if (previous && first <= previous[1] + 1) previous[1] = Math.max(previous[1], last)
+    else merged.push([first, last])
+  }
+  return merged
+}
+
+/** Returns the characters that are not in the set. */
+export function complement(set: Characters): Characters {
+  const others: (readonly [number, number])[] = []
+  let next = 0
+  for (const [first, last] of set) {
+    if (first > next) others.push([next, first - 1])
+    next = last + 1
+  }
+  if (next <= MAX_CODE_POINT) others.push([next, MAX_CODE_POINT])
+  return others
+}
 
 export const intersection = (some: Characters, others: Characters): Characters =>
   complement(union(complement(some), complement(others)))
@@ -41,11 +64,6 @@ export const SPACE: Characters = [
   [0xfeff, 0xfeff],
 ]
 
-/** Last character that UTF-16 writes as one unit. */
-const LAST_OF_ONE_UNIT = 0xffff
-/** Units of which two write another character. */
-const SURROGATES: CharacterRange = [0xd800, 0xdfff]
-
 const properties = new Map<string, Characters>()
 
 /**
@@ -61,89 +79,45 @@ export function propertyOf(name: string): Characters | undefined {
   } catch {
     return undefined
   }
-  const found = [...allCharacters().matchAll(form)].map(([text]): CharacterRange => {
-    const last = text.codePointAt(text.length - 2) ?? 0
-    return [
-      text.codePointAt(0) ?? 0,
-      last > LAST_OF_ONE_UNIT ? last : text.charCodeAt(text.length - 1),
-    ]
-  })
-  const set = normalizeRanges(found)
+  const set = findIn(allCharacters(), form)
   properties.set(name, set)
   return set
 }
 
-/** Returns a text of all characters, in their order. */
-function allCharacters(): string {
-  const [firstSurrogate, lastSurrogate] = SURROGATES
-  const units = new Uint16Array(2 * (MAX_CODE_POINT + 1))
-  let length = 0
-  for (let code = 0; code <= LAST_OF_ONE_UNIT; code += 1) {
-    if (code < firstSurrogate || code > lastSurrogate) units[length++] = code
-  }
-  for (let high = firstSurrogate; high < firstSurrogate + 0x400; high += 1) {
-    for (let low = firstSurrogate + 0x400; low <= lastSurrogate; low += 1) {
-      units[length++] = high
-      units[length++] = low
-    }
-  }
-  return new TextDecoder('utf-16le', { ignoreBOM: true }).decode(units.subarray(0, length))
-}
+/** Returns the characters of the text that match a form, which may match some that follow each other at once. */
+const findIn = (text: string, form: RegExp): Characters =>
+  union(
+    Array.from(text.matchAll(form), ([run]) => {
+      const last = /.$/su.exec(run)?.[0]
+      return [run.codePointAt(0) ?? 0, last?.codePointAt(0) ?? 0]
+    }),
+  )
 
-/** Maps each character that has other cases to all that are equal to it if case is ignored. */
-type Cases = ReadonlyMap<number, readonly number[]>
-const cases = new Map<boolean, Cases>()
+/** Returns a text of all characters, in their order. */
+const allCharacters = (): string =>
+  Array.from({ length: (MAX_CODE_POINT + 1) / BLOCK }, (_, block) =>
+    String.fromCodePoint(...Array.from({ length: BLOCK }, (__, at) => block * BLOCK + at)),
+  )
+    .filter((block) => !/[\ud800-\udfff]/u.test(block))
+    .join('')
+
+const BLOCK = 0x400
+
+/** Text of the characters that have other cases. */
+let cased: string | undefined
 
 /** Returns the set with the other cases of its characters, as the flag `i` compares them, with or without `u`. */
 export function withOtherCases(set: Characters, isUnicode: boolean): Characters {
-  const others: CharacterRange[] = []
-  for (const [code, equal] of casesOf(isUnicode)) {
-    if (includes(set, code)) others.push(...equal.map((other): CharacterRange => [other, other]))
-  }
-  return union(set, others)
+  cased ??= [...allCharacters().matchAll(/\p{Changes_When_Casemapped}/gu)].join('')
+  const own = isUnicode ? set : intersection(set, [[0, 0xffff]])
+  const ranges = own.map((range) => range.map(escapeCharacter).join('-'))
+  const form = new RegExp(`[${ranges.join('')}]`, isUnicode ? 'giu' : 'gi')
+  return union(set, findIn(cased, form))
 }
 
-/** Last character with two cases, a letter of Adlam. */
-const LAST_CASED = 0x1e943
-
-function casesOf(isUnicode: boolean): Cases {
-  const known = cases.get(isUnicode)
-  if (known) return known
-  const byKey = new Map<number, number[]>()
-  const last = isUnicode ? LAST_CASED : 0xffff
-  for (let code = 0; code <= last; code += 1) {
-    const key = isUnicode ? foldCase(code) : upperCase(code)
-    const equal = byKey.get(key)
-    if (equal) equal.push(code)
-    else byKey.set(key, [code])
-  }
-  const found = new Map<number, readonly number[]>()
-  for (const equal of byKey.values()) {
-    if (equal.length > 1) for (const code of equal) found.set(code, equal)
-  }
-  cases.set(isUnicode, found)
-  return found
-}
-
-/** Returns the only character of the text, and the other character if the text has several. */
-function onlyCharacter(text: string, other: number): number {
-  const code = text.codePointAt(0) ?? other
-  return String.fromCodePoint(code).length === text.length ? code : other
-}
-
-/** Returns what the flag `i` compares without `u`. A character outside ASCII never equals one of ASCII. */
-function upperCase(code: number): number {
-  const upper = onlyCharacter(String.fromCodePoint(code).toUpperCase(), code)
-  return code >= 0x80 && upper < 0x80 ? code : upper
-}
-
-/** Returns what the flag `i` compares with `u`, which is Unicode's simple case folding. */
-function foldCase(code: number): number {
-  // Only Turkic languages fold the dotless i.
-  if (code === 0x131) return code
-  const upper = onlyCharacter(String.fromCodePoint(code).toUpperCase(), code)
-  return onlyCharacter(String.fromCodePoint(upper).toLowerCase(), upper)
-}
+/** Returns the escape of a character in a regular expression. */
+export const escapeCharacter = (code: number): string =>
+  code <= 0xffff ? `\\u${code.toString(16).padStart(4, '0')}` : `\\u{${code.toString(16)}}`
 
 /** Maximum number of ranges that are looked up in sets. */
 const MAX_DIVISIONS = 200_000

@@ -1,23 +1,34 @@
 /** Regular expressions as data, and how they are written for the engine. */
-import { ANY_CHARACTER, type CharacterRange, childrenOf, complement } from '../expression.ts'
-import { type Characters, onlyOf, union } from './characters.ts'
+import {
+  type CharacterSet,
+  type Choice,
+  childrenOf,
+  EMPTY,
+  NOTHING,
+  type Repetition,
+  type Sequence,
+} from '../expression.ts'
+import { ANY_CHARACTER, type Characters, complement, onlyOf, union } from './characters.ts'
 
 /** A place in the text that a pattern can require. */
 export type Assertion = 'start' | 'end' | 'line-start' | 'line-end' | 'boundary' | 'no-boundary'
 
 export type Pattern =
-  | { type: 'set'; set: Characters }
-  | { type: 'sequence'; parts: readonly Pattern[] }
-  | { type: 'choice'; parts: readonly Pattern[] }
-  | { type: 'repeat'; part: Pattern; min: number; max: number }
+  | CharacterSet
+  | Sequence<Pattern>
+  | Choice<Pattern>
+  | Repetition<Pattern>
   | { type: 'assertion'; assertion: Assertion }
   /** A condition on the text that follows, or that comes before. */
   | { type: 'look'; part: Pattern; isBehind: boolean; isNegative: boolean }
 
-/** Matches the empty text. */
-export const EMPTY: Pattern = { type: 'sequence', parts: [] }
-/** Matches no text. */
-export const NOTHING: Pattern = { type: 'choice', parts: [] }
+/** A pattern without assertions. */
+export type PlainPattern =
+  | CharacterSet
+  | Sequence<PlainPattern>
+  | Choice<PlainPattern>
+  | Repetition<PlainPattern>
+
 /** Matches any text. */
 export const ANYTHING: Pattern = {
   type: 'repeat',
@@ -119,7 +130,7 @@ export function writeCount(min: number, max: number): string {
 const [BEFORE_SURROGATES, BEHIND_SURROGATES] = [0xd7ff, 0xe000]
 
 export function writeSet(set: Characters): string {
-  const some = set.flatMap(([first, last]): CharacterRange[] => {
+  const some = set.flatMap(([first, last]): Characters => {
     const from = isSurrogate(first) ? BEHIND_SURROGATES : first
     const to = isSurrogate(last) ? BEFORE_SURROGATES : last
     return from <= to ? [[from, to]] : []

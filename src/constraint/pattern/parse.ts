@@ -2,9 +2,11 @@
  * Parses regular expressions of ECMAScript. It reads characters as with the flag `u`, escapes as without it (annex B),
  * and a few spellings of Python: `(?P<name>…)`, `\A`, `\Z` and `(?#…)`.
  */
-import { ANY_CHARACTER, complement } from '../expression.ts'
+import { EMPTY } from '../expression.ts'
 import {
+  ANY_CHARACTER,
   type Characters,
+  complement,
   DIGIT,
   LINE_END,
   one,
@@ -16,7 +18,7 @@ import {
   withOtherCases,
   WORD,
 } from './characters.ts'
-import { type Assertion, choice, EMPTY, type Pattern, repeat, sequence } from './node.ts'
+import { type Assertion, choice, type Pattern, repeat, sequence } from './node.ts'
 
 const MAX_CHARACTERS = 50_000
 const MAX_DEPTH = 100
@@ -64,46 +66,69 @@ const ASSERTIONS: Readonly<Record<string, Assertion>> = {
   z: 'end',
 }
 
-class PatternParser {
-  readonly #source: string
+/** Reads a source from the left to the right. */
+export class Scanner {
+  readonly source: string
+  at = 0
+
+  constructor(source: string) {
+    this.source = source
+  }
+
+  /** Moves past what the sticky form matches here. */
+  match(form: RegExp): RegExpExecArray | null {
+    form.lastIndex = this.at
+    const found = form.exec(this.source)
+    if (found) this.at = form.lastIndex
+    return found
+  }
+
+  /** Moves past the token if it follows. Returns `true` if it does. */
+  take(token: string): boolean {
+    if (!this.source.startsWith(token, this.at)) return false
+    this.at += token.length
+    return true
+  }
+}
+
+class PatternParser extends Scanner {
   #flags: Flags
-  #at = 0
   #depth = 0
   /** Number of groups that can be referred to, once it was counted. */
   #groups: number | undefined
 
   constructor(source: string, flags: Flags) {
-    this.#source = source
+    super(source)
     this.#flags = flags
   }
 
   parse(): Pattern {
     const whole = this.#choice()
-    return this.#at === this.#source.length ? whole : this.#fail('an unmatched )')
+    return this.at === this.source.length ? whole : this.#fail('an unmatched )')
   }
 
   #choice(): Pattern {
     if (++this.#depth > MAX_DEPTH) this.#fail(`more than ${MAX_DEPTH} groups in each other`)
     const parts = [this.#sequence()]
-    while (this.#take('|')) parts.push(this.#sequence())
+    while (this.take('|')) parts.push(this.#sequence())
     this.#depth -= 1
     return choice(...parts)
   }
 
   #sequence(): Pattern {
     const parts: Pattern[] = []
-    while (this.#at < this.#source.length && !/[|)]/.test(this.#source[this.#at] ?? '')) {
+    while (this.at < this.source.length && !/[|)]/.test(this.source[this.at] ?? '')) {
       parts.push(this.#counted(this.#atom()))
     }
     return sequence(...parts)
   }
 
   #counted(part: Pattern): Pattern {
-    const found = this.#match(/([*+?])|\{(\d+)(,)?(\d+)?\}/y)
+    const found = this.match(/([*+?])|\{(\d+)(,)?(\d+)?\}/y)
     if (!found) return part
     const [, sign, least = '0', comma, most] = found
     // A lazy repetition finds the same texts.
-    if (!this.#take('?') && /[*+]/.test(this.#source[this.#at] ?? '')) {
+    if (!this.take('?') && /[*+]/.test(this.source[this.at] ?? '')) {
       this.#fail('a possessive or a second quantifier')
     }
     if (sign) return repeat(part, sign === '+' ? 1 : 0, sign === '?' ? 1 : Infinity)
@@ -118,34 +143,34 @@ class PatternParser {
 
   #atom(): Pattern {
     const { multiline, dotAll } = this.#flags
-    if (this.#take('(')) return this.#group()
-    if (this.#take('^')) return assertion(multiline ? 'line-start' : 'start')
-    if (this.#take('$')) return assertion(multiline ? 'line-end' : 'end')
-    if (this.#take('.')) return { type: 'set', set: dotAll ? ANY_CHARACTER : complement(LINE_END) }
-    if (this.#take('[')) return { type: 'set', set: this.#set() }
-    if (this.#take('\\')) {
-      const known = ASSERTIONS[this.#source[this.#at] ?? '']
-      if (known) this.#at += 1
+    if (this.take('(')) return this.#group()
+    if (this.take('^')) return assertion(multiline ? 'line-start' : 'start')
+    if (this.take('$')) return assertion(multiline ? 'line-end' : 'end')
+    if (this.take('.')) return { type: 'set', set: dotAll ? ANY_CHARACTER : complement(LINE_END) }
+    if (this.take('[')) return { type: 'set', set: this.#set() }
+    if (this.take('\\')) {
+      const known = ASSERTIONS[this.source[this.at] ?? '']
+      if (known) this.at += 1
       return known ? assertion(known) : this.#ofCase(this.#escape())
     }
-    if (this.#match(/[*+?]|\{\d+(?:,\d*)?\}/y)) this.#fail('a quantifier of nothing')
+    if (this.match(/[*+?]|\{\d+(?:,\d*)?\}/y)) this.#fail('a quantifier of nothing')
     return this.#ofCase(one(this.#next()))
   }
 
   #group(): Pattern {
     const outer = this.#flags
-    if (this.#match(/\?#[^)]*\)/y)) return EMPTY
-    const look = this.#match(/\?(<?)([=!])/y)
+    if (this.match(/\?#[^)]*\)/y)) return EMPTY
+    const look = this.match(/\?(<?)([=!])/y)
     if (look) {
       const part = this.#closed()
       return { type: 'look', part, isBehind: look[1] === '<', isNegative: look[2] === '!' }
     }
-    if (this.#take('?P=')) this.#fail('a backreference')
-    if (this.#take('?>')) this.#fail('an atomic group')
-    if (this.#match(/\?P?<[\p{ID_Start}$_][\p{ID_Continue}$]*>/uy)) return this.#closed()
-    const modifiers = this.#match(/\?([ims]*)(?:-([ims]+))?([:)])/y)
+    if (this.take('?P=')) this.#fail('a backreference')
+    if (this.take('?>')) this.#fail('an atomic group')
+    if (this.match(/\?P?<[\p{ID_Start}$_][\p{ID_Continue}$]*>/uy)) return this.#closed()
+    const modifiers = this.match(/\?([ims]*)(?:-([ims]+))?([:)])/y)
     if (!modifiers) {
-      if (this.#take('?')) this.#fail('an unknown kind of group')
+      if (this.take('?')) this.#fail('an unknown kind of group')
       return this.#closed()
     }
     const [, added = '', removed = '', end] = modifiers
@@ -169,20 +194,20 @@ class PatternParser {
     const flags = this.#flags
     const inner = this.#choice()
     this.#flags = flags
-    return this.#take(')') ? inner : this.#fail('an unclosed (')
+    return this.take(')') ? inner : this.#fail('an unclosed (')
   }
 
   #set(): Characters {
-    const isNegated = this.#take('^')
+    const isNegated = this.take('^')
     const members: Characters[] = []
-    while (!this.#take(']')) {
+    while (!this.take(']')) {
       const first = this.#member()
-      const isRange = this.#source[this.#at] === '-' && this.#source[this.#at + 1] !== ']'
+      const isRange = this.source[this.at] === '-' && this.source[this.at + 1] !== ']'
       if (!isRange) {
         members.push(first)
         continue
       }
-      this.#at += 1
+      this.at += 1
       const last = this.#member()
       const [from, to] = [onlyOf(first), onlyOf(last)]
       // A class at an end of a range makes the hyphen stand for itself.
@@ -195,34 +220,34 @@ class PatternParser {
   }
 
   #member(): Characters {
-    if (this.#at >= this.#source.length) return this.#fail('an unclosed [')
-    if (!this.#take('\\')) return one(this.#next())
-    return this.#take('b') ? one('\b') : this.#escape()
+    if (this.at >= this.source.length) return this.#fail('an unclosed [')
+    if (!this.take('\\')) return one(this.#next())
+    return this.take('b') ? one('\b') : this.#escape()
   }
 
   /** Parses what follows a backslash, if it is a character or a class. */
   #escape(): Characters {
-    const pair = this.#match(/u(d[89ab][\da-f]{2})\\u(d[c-f][\da-f]{2})/iy)
+    const pair = this.match(/u(d[89ab][\da-f]{2})\\u(d[c-f][\da-f]{2})/iy)
     if (pair) return one(String.fromCharCode(hex(pair[1]), hex(pair[2])))
     const [, two, four, braced] =
-      this.#match(/x([\da-f]{2})|u([\da-f]{4})|u\{([\da-f]{1,8})\}/iy) ?? []
+      this.match(/x([\da-f]{2})|u([\da-f]{4})|u\{([\da-f]{1,8})\}/iy) ?? []
     const digits = two ?? four ?? braced
     if (digits !== undefined) {
       const code = hex(digits)
       return code <= 0x10ffff ? [[code, code]] : this.#fail('a code point above 10FFFF')
     }
-    const property = this.#match(/(p)\{([\w=]+)\}/iy)
+    const property = this.match(/(p)\{([\w=]+)\}/iy)
     if (property) {
       const [, kind, name = ''] = property
       const set = propertyOf(name) ?? this.#fail(`the unknown property ${name}`)
       return kind === 'P' ? complement(set) : set
     }
-    const letter = this.#match(/c([a-z])/iy)
+    const letter = this.match(/c([a-z])/iy)
     if (letter) return one(String.fromCharCode((letter[1] ?? '').charCodeAt(0) % 32))
-    if (this.#source[this.#at] === 'c') return one('\\')
-    if (/[1-9]/.test(this.#source[this.#at] ?? '')) this.#refuseReference()
-    if (this.#match(/k(?=<)/y)) this.#fail('a backreference')
-    const octal = this.#match(/[0-3][0-7]{0,2}|[4-7][0-7]?/y)
+    if (this.source[this.at] === 'c') return one('\\')
+    if (/[1-9]/.test(this.source[this.at] ?? '')) this.#refuseReference()
+    if (this.match(/k(?=<)/y)) this.#fail('a backreference')
+    const octal = this.match(/[0-3][0-7]{0,2}|[4-7][0-7]?/y)
     if (octal) return one(String.fromCharCode(Number.parseInt(octal[0], 8)))
     const character = this.#next()
     return CLASSES[character] ?? one(CONTROLS[character] ?? character)
@@ -230,10 +255,9 @@ class PatternParser {
 
   #refuseReference(): void {
     this.#groups ??= (
-      this.#source.replace(/\\.|\[(?:\\.|[^\]\\])*\]/gs, '').match(/\((?!\?)|\(\?P?<(?![=!])/g) ??
-      []
+      this.source.replace(/\\.|\[(?:\\.|[^\]\\])*\]/gs, '').match(/\((?!\?)|\(\?P?<(?![=!])/g) ?? []
     ).length
-    const [digits = ''] = /^\d+/.exec(this.#source.slice(this.#at, this.#at + 4)) ?? []
+    const [digits = ''] = /^\d+/.exec(this.source.slice(this.at, this.at + 4)) ?? []
     if (Number(digits) <= this.#groups) this.#fail('a backreference')
   }
 
@@ -247,28 +271,15 @@ class PatternParser {
   }
 
   #next(): string {
-    const code = this.#source.codePointAt(this.#at)
+    const code = this.source.codePointAt(this.at)
     if (code === undefined) return this.#fail('a \\ at the end')
     const character = String.fromCodePoint(code)
-    this.#at += character.length
+    this.at += character.length
     return character
   }
 
-  #match(form: RegExp): RegExpExecArray | null {
-    form.lastIndex = this.#at
-    const found = form.exec(this.#source)
-    if (found) this.#at = form.lastIndex
-    return found
-  }
-
-  #take(token: string): boolean {
-    if (!this.#source.startsWith(token, this.#at)) return false
-    this.#at += token.length
-    return true
-  }
-
   #fail(what: string): never {
-    throw new PatternError(`${what} at character ${this.#at + 1}`)
+    throw new PatternError(`${what} at character ${this.at + 1}`)
   }
 }
 

@@ -1,5 +1,5 @@
 /** Rewrites what restricts strings into patterns and lengths of the engine. */
-import { childrenOf } from '../expression.ts'
+import { type CharacterSet, childrenOf, NOTHING, type Repetition } from '../expression.ts'
 import {
   type Budget,
   type Conjunction,
@@ -9,16 +9,8 @@ import {
   toIntersection,
   writeWhole,
 } from '../pattern.ts'
-import { type Characters, intersection } from '../pattern/characters.ts'
-import {
-  ANYTHING,
-  lengthsOf,
-  NOTHING,
-  type Pattern,
-  repeat,
-  sequence,
-  sizeOf,
-} from '../pattern/node.ts'
+import { escapeCharacter, intersection } from '../pattern/characters.ts'
+import { ANYTHING, lengthsOf, type Pattern, repeat, sequence, sizeOf } from '../pattern/node.ts'
 import { findFormat } from './formats.ts'
 import type { PlainKeywords } from './plain.ts'
 
@@ -105,22 +97,20 @@ function keepLengths(
   return { kept, loosened: Object.keys(needed).filter((keyword) => !Object.hasOwn(kept, keyword)) }
 }
 
-type Repetition = Extract<Pattern, { type: 'repeat' }>
-
 /** Returns the counted repetitions of parts that have several runs of any length, such as `(?:\S+\s+){0,99}`. */
-const findCounts = (pattern: Pattern): Repetition[] =>
+const findCounts = (pattern: Pattern): Repetition<Pattern>[] =>
   repetitionsIn(pattern).filter(({ part, min, max }) => {
     const isCounted = min > 1 || (max > 1 && max < Infinity)
     return isCounted && repetitionsIn(part).filter((each) => each.max === Infinity).length > 1
   })
 
-const repetitionsIn = (pattern: Pattern): Repetition[] => [
+const repetitionsIn = (pattern: Pattern): Repetition<Pattern>[] => [
   ...(pattern.type === 'repeat' ? [pattern] : []),
   ...childrenOf(pattern).flatMap(repetitionsIn),
 ]
 
 /** Any number of characters of a set, with bounds. */
-type Run = Repetition & { part: { type: 'set'; set: Characters } }
+type Run = Repetition<CharacterSet>
 
 const isRun = (pattern: Pattern): pattern is Run =>
   pattern.type === 'repeat' && pattern.part.type === 'set'
@@ -219,9 +209,5 @@ export const combine = (found: readonly string[], missing: readonly string[]): s
 export const otherTexts = (texts: readonly string[]): string =>
   `^(?!(?:${texts.map(escape).join('|')})$)`
 
-const escape = (text: string): string => text.replaceAll(/[^\p{L}\p{N} ]/gu, toEscape)
-
-function toEscape(character: string): string {
-  const code = character.codePointAt(0) ?? 0
-  return code <= 0xffff ? `\\u${code.toString(16).padStart(4, '0')}` : `\\u{${code.toString(16)}}`
-}
+const escape = (text: string): string =>
+  text.replaceAll(/[^\p{L}\p{N} ]/gu, (character) => escapeCharacter(character.codePointAt(0) ?? 0))
