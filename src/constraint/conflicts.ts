@@ -1,16 +1,18 @@
 /** Finds the lexemes of a grammar that would take what belongs to others. */
 import {
+  type Characters,
   type Conflict,
   type Expression,
   type FreeText,
   type Lexeme,
   type Lexemes,
+  memoize,
   repeat,
   type Rule,
   sequence,
   type Symbol,
 } from './expression.ts'
-import { ANY_CHARACTER, type Characters, complement, one, union } from './pattern/characters.ts'
+import { ANY_CHARACTER, complement, setOf, union } from './pattern/characters.ts'
 
 /** A set of bytes, one bit each. */
 type ByteSet = bigint
@@ -126,21 +128,10 @@ function partsOf(expression: Expression, rules: Rules): readonly Expression[] {
 function findCharacters(expression: Expression): Characters | null {
   if (expression.type === 'set') return expression.set
   if (expression.type === 'text')
-    return /^[^]$/u.test(expression.text) ? one(expression.text) : null
+    return /^[^]$/u.test(expression.text) ? setOf(expression.text) : null
   if (expression.type !== 'choice') return null
   const parts = expression.parts.map(findCharacters)
   return parts.includes(null) ? null : union(parts.flatMap((part) => part ?? []))
-}
-
-function memoize<Key, Value>(find: (key: Key) => Value): (key: Key) => Value {
-  const known = new Map<Key, Value>()
-  return (key) => {
-    const cached = known.get(key)
-    if (cached !== undefined) return cached
-    const value = find(key)
-    known.set(key, value)
-    return value
-  }
 }
 
 const ALL_BYTES: ByteSet = (1n << 256n) - 1n
@@ -380,7 +371,7 @@ class AutomatonBuilder {
     switch (expression.type) {
       case 'text':
         return Array.from(expression.text).reduce(
-          (state, character) => this.#step(state, one(character)),
+          (state, character) => this.#step(state, setOf(character)),
           from,
         )
       case 'set':
@@ -452,14 +443,14 @@ class AutomatonBuilder {
     const states = new Map(beginnings.map((each) => [each, this.state()]))
     const accept = this.state()
     const characters = new Set(words.join(''))
-    const known = union([...characters].flatMap(one))
+    const known = union([...characters].flatMap(setOf))
     for (const [beginning, state] of states) {
       if (end === null) this.#jump(state, accept)
       this.#step(state, complement(known), states.get(''))
       for (const character of characters) {
         const written = beginning + character
         const isEnd = words.some((word) => written.endsWith(word))
-        const range = one(character)
+        const range = setOf(character)
         if (!isEnd) this.#step(state, range, states.get(longestEnd(written, states)))
         else if (end !== null && written.endsWith(end)) this.#step(state, range, accept)
       }

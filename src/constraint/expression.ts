@@ -1,5 +1,7 @@
 /** Describes sets of texts as trees, which `lexemes.ts` divides into the lexemes of a Lark grammar. */
-import type { Characters } from './pattern/characters.ts'
+
+/** Ranges of code points, which ascend and do not touch. */
+export type Characters = readonly (readonly [first: number, last: number])[]
 
 export type Expression =
   | CharacterSet
@@ -89,8 +91,6 @@ export function repeat(part: Expression, min: number, max = Infinity): Expressio
   return min === 1 && max === 1 ? part : { type: 'repeat', part, min, max }
 }
 
-export const optional = (part: Expression): Expression => repeat(part, 0, 1)
-
 export const isEmpty = (part: Expression): boolean =>
   part.type === 'text' ? part.text === '' : part.type === 'sequence' && part.parts.length === 0
 
@@ -103,6 +103,21 @@ export function childrenOf<Node extends object>(node: Node): readonly Node[] {
 /** Returns `true` if the test holds for the expression or the pattern, or for anything in it. */
 export const contains = <Node extends object>(node: Node, test: (part: Node) => boolean): boolean =>
   test(node) || childrenOf(node).some((part) => contains(part, test))
+
+/** Returns the function with a memory of its results, of which it forgets all once there are too many. */
+export function memoize<Key, Value>(
+  make: (key: Key) => Value,
+  limit = Infinity,
+): (key: Key) => Value {
+  const known = new Map<Key, Value>()
+  return (key) => {
+    if (known.has(key)) return known.get(key) as Value
+    const value = make(key)
+    if (known.size >= limit) known.clear()
+    known.set(key, value)
+    return value
+  }
+}
 
 // A language is divided into rules, and lexemes that the engine's lexer reads.
 

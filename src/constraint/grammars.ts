@@ -1,6 +1,7 @@
 /** Reads grammars that requests contain: xgrammar's EBNF, llama.cpp's GBNF, and Lark for the engine. */
 import { ConstraintError } from './constraint.ts'
 import {
+  type Characters,
   choice,
   contains,
   EMPTY,
@@ -9,7 +10,7 @@ import {
   repeat,
   sequence,
 } from './expression.ts'
-import { ANY_CHARACTER, type Characters, complement, union } from './pattern/characters.ts'
+import { ANY_CHARACTER, complement, union } from './pattern/characters.ts'
 import { Scanner } from './pattern/parse.ts'
 
 /** Maximum length of a grammar in UTF-16 units. */

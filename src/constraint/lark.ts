@@ -7,6 +7,8 @@ import {
   type TaggedConstraint,
 } from './constraint.ts'
 import {
+  type Characters,
+  childrenOf,
   choice,
   EMPTY,
   type EnginePart,
@@ -15,7 +17,7 @@ import {
   isEmpty,
   type Lexeme,
   type Lexemes,
-  optional,
+  memoize,
   repeat,
   type Rule,
   sequence,
@@ -25,9 +27,9 @@ import {
 } from './expression.ts'
 import { readGrammar, readLark } from './grammars.ts'
 import { divide } from './lexemes.ts'
-import { ANY_CHARACTER, type Characters, union } from './pattern/characters.ts'
+import { ANY_CHARACTER, setOf, union } from './pattern/characters.ts'
 import { PatternError, toWholePattern } from './pattern.ts'
-import { writeCharacter, writeCount, writeSet } from './pattern/node.ts'
+import { write, writeCount } from './pattern/node.ts'
 
 /** Options of the engine for all JSON: one space after each `,` and `:`, and no other white space. */
 const JSON_OPTIONS = { whitespace_flexible: false, item_separator: ', ', key_separator: ': ' }
@@ -67,10 +69,12 @@ class Builder {
   readonly rules = new Map<string, Expression>()
   readonly #tokens: Tokens
   readonly #json: (part: JsonConstraint) => JsonSchema
-  /** Parts that nothing ends. An answer with reasoning and one without it have the same. */
-  readonly #built = new Map<Constraint, Expression>()
-  /** JSON parts by their schema. */
-  readonly #schemas = new Map<string, EnginePart>()
+  /** Builds a part that nothing ends. An answer with reasoning and one without it have the same. */
+  readonly #buildOnce = memoize((part: Constraint) => this.#build(part, ''))
+  readonly #jsonPart = memoize((written: string): EnginePart => {
+    const first = firstCharacters(JSON.parse(written).type)
+    return { type: 'engine', kind: 'json', source: `%json ${written}`, first }
+  })
   /** Number of grammars, each of which has a prefix for the names of its rules. */
   #scopes = 0
 
@@ -81,51 +85,38 @@ class Builder {
 
   /** Builds a part. `stop` is the text that ends it, and becomes part of the result. */
   build(part: Constraint, stop: string): Expression {
-    if (stop) return this.#build(part, stop)
-    const known = this.#built.get(part) ?? this.#build(part, '')
-    this.#built.set(part, known)
-    return known
+    return stop ? this.#build(part, stop) : this.#buildOnce(part)
   }
 
   #build(part: Constraint, stop: string): Expression {
+    const ended = (expression: Expression): Expression => sequence(expression, this.#text(stop))
     switch (part.type) {
       case 'text':
         return this.#freeText(stop)
       case 'sequence':
         return this.#sequence(part.parts, stop)
-      case 'choice':
-        return {
-          type: 'choice',
-          parts: part.parts.map((each) => this.build(each, stop)),
-          prefersJson: true,
-        }
+      case 'choice': {
+        const parts = part.parts.map((each) => this.build(each, stop))
+        return { type: 'choice', parts, prefersJson: true }
+      }
       case 'triggered':
         if (stop) throw unended()
         return this.#triggered(part)
       case 'tagged':
         return this.#tagged(part, stop)
-      default:
-        return sequence(this.#closed(part), this.#text(stop))
-    }
-  }
-
-  #closed(
-    part: Exclude<Constraint, { type: 'text' | 'sequence' | 'choice' | 'triggered' | 'tagged' }>,
-  ): Expression {
-    switch (part.type) {
       case 'constant':
-        return this.#text(part.text)
+        return ended(this.#text(part.text))
       case 'json':
-        return this.#schema(part)
+        return ended(this.#schema(part))
       case 'pattern':
-        return readPattern(part.pattern, part.flags)
+        return ended(readPattern(part.pattern, part.flags))
       case 'grammar':
-        return this.#grammar(part)
+        return ended(this.#grammar(part))
       case 'separated': {
         const tags = choice(...part.tags.map((tag) => this.#tagged(tag, '')))
         const more = part.single ? EMPTY : repeat(sequence(this.#text(part.separator), tags), 0)
         const list = sequence(tags, more)
-        return part.required ? list : optional(list)
+        return ended(part.required ? list : repeat(list, 0, 1))
       }
       case 'rest':
         throw invalid('A constraint of the rest of a text stands only at the top.')
@@ -205,17 +196,7 @@ class Builder {
       ? JSON_OPTIONS
       : { ...JSON_OPTIONS, json_allowed_escapes: ESCAPES }
     // The engine puts the last keyword in the place of the options, so they come last.
-    const written = JSON.stringify({ ...(schema === true ? {} : schema), 'x-guidance': options })
-    const known = this.#schemas.get(written)
-    if (known) return known
-    const made: EnginePart = {
-      type: 'engine',
-      kind: 'json',
-      source: `%json ${written}`,
-      first: firstCharacters(schema),
-    }
-    this.#schemas.set(written, made)
-    return made
+    return this.#jsonPart(JSON.stringify({ ...Object(schema), 'x-guidance': options }))
   }
 
   #grammar({ grammar, syntax }: Grammar): Expression {
@@ -262,14 +243,11 @@ const FIRST_OF_TYPE: Readonly<Record<string, string>> = {
   null: 'n',
 }
 
-/** Returns the characters with which a value can begin. */
-function firstCharacters(schema: JsonSchema): Characters {
-  const type = typeof schema === 'boolean' ? undefined : schema['type']
-  const types = Array.isArray(type) ? type : [type]
-  const known = types.map((each) => FIRST_OF_TYPE[String(each)])
+/** Returns the characters with which a value of the types can begin. */
+function firstCharacters(type: unknown): Characters {
+  const known = [type].flat().map((each) => FIRST_OF_TYPE[String(each)])
   const characters = known.includes(undefined) ? Object.values(FIRST_OF_TYPE) : known
-  const codes = Array.from(characters.join(''), (character) => character.charCodeAt(0))
-  return union(codes.map((code) => [code, code]))
+  return union(...Array.from(characters.join(''), setOf))
 }
 
 const unended = (): ConstraintError =>
@@ -280,54 +258,36 @@ const invalid = (message: string): ConstraintError =>
 
 class Tokens {
   readonly #ids: ReadonlyMap<string, number>
-  readonly #names: readonly string[]
-  readonly #parts = new Map<number, EnginePart>()
+  /** Matches the name of a token, the longest one first. */
+  readonly #form: RegExp
+  readonly #part = memoize((source: string): EnginePart => {
+    return { type: 'engine', kind: 'token', source, first: [] }
+  })
 
   constructor(ids: ReadonlyMap<string, number>) {
     this.#ids = ids
-    this.#names = [...ids.keys()]
-      .filter((name) => name !== '')
-      .toSorted((a, b) => b.length - a.length)
+    const names = [...ids.keys()].filter((name) => name !== '').sort((a, b) => b.length - a.length)
+    const forms = names.map((name) => name.replaceAll(/\W/g, String.raw`\$&`))
+    this.#form = new RegExp(`(${forms.join('|') || '(?!)'})`)
   }
 
   /** Returns the token of a name such as `<think>`, or of an id such as `<[5]>`. */
   find(name: string): EnginePart | null {
     const id = this.#ids.get(name)
-    if (id !== undefined) return this.#part(id)
+    if (id !== undefined) return this.#part(`<[${id}]>`)
     // The engine knows ranges of ids as well.
-    return /^<\[[\^\d,*-]+\]>$/.test(name)
-      ? { type: 'engine', kind: 'token', source: name, first: [] }
-      : null
+    return /^<\[[\^\d,*-]+\]>$/.test(name) ? this.#part(name) : null
   }
 
   /** Divides a text into special tokens and the texts between them. */
   split(value: string): readonly (TextExpression | EnginePart)[] {
-    const parts: (TextExpression | EnginePart)[] = []
     if (/[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/.test(value))
       throw invalid('A text of the constraint contains an invalid character.')
-    let start = 0
-    for (let at = 0; at < value.length;) {
-      const name = this.#names.find((each) => value.startsWith(each, at))
-      const id = name === undefined ? undefined : this.#ids.get(name)
-      if (name === undefined || id === undefined) {
-        at += 1
-        continue
-      }
-      if (at > start) parts.push(text(value.slice(start, at)))
-      parts.push(this.#part(id))
-      at += name.length
-      start = at
-    }
-    if (start < value.length) parts.push(text(value.slice(start)))
-    return parts
-  }
-
-  #part(id: number): EnginePart {
-    const known = this.#parts.get(id)
-    if (known) return known
-    const part: EnginePart = { type: 'engine', kind: 'token', source: `<[${id}]>`, first: [] }
-    this.#parts.set(id, part)
-    return part
+    // The names stand at the odd places.
+    return value
+      .split(this.#form)
+      .map((piece, at) => (at % 2 === 1 && this.find(piece)) || text(piece))
+      .filter((part) => !isEmpty(part))
   }
 }
 
@@ -342,8 +302,17 @@ class SourceWriter {
   /** Rules of the language that are lexemes or parts of them. */
   readonly #expressions: ReadonlyMap<string, Expression>
   readonly #names = new Map<Rule, string>()
-  readonly #atoms = new Map<Expression, string>()
-  readonly #ruleAtoms = new Map<string, string>()
+  /** Returns the literal or the name of an expression. */
+  readonly #atom = memoize((expression: Expression): string => {
+    this.#enter()
+    const atom = this.#writeAtom(expression)
+    this.#depth -= 1
+    return atom
+  })
+  readonly #ruleAtom = memoize((name: string): string => {
+    const body = this.#expressions.get(name)
+    return body ? this.#atom(body) : '""'
+  })
   /** Names of lexemes and of engine rules, by their source. */
   readonly #definitions = new Map<string, string>()
   readonly #rules: string[] = []
@@ -399,17 +368,6 @@ class SourceWriter {
     return this.#define([atom, ...refused.map((each) => `~(${each})`)].join(' & '), 'T')
   }
 
-  /** Returns the literal or the name of an expression. */
-  #atom(expression: Expression): string {
-    const known = this.#atoms.get(expression)
-    if (known !== undefined) return known
-    this.#enter()
-    const atom = this.#writeAtom(expression)
-    this.#depth -= 1
-    this.#atoms.set(expression, atom)
-    return atom
-  }
-
   #writeAtom(expression: Expression): string {
     if (isEmpty(expression)) return '""'
     if (expression.type === 'text') return writeText(expression.text)
@@ -417,12 +375,9 @@ class SourceWriter {
       const { kind, source } = expression
       return kind === 'token' ? source : this.#define(source, 'e')
     }
-    if (expression.type !== 'rule') return this.#define(this.#body(expression), 'T')
-    const { name } = expression
-    const body = this.#expressions.get(name)
-    const atom = this.#ruleAtoms.get(name) ?? (body ? this.#atom(body) : '""')
-    this.#ruleAtoms.set(name, atom)
-    return atom
+    return expression.type === 'rule'
+      ? this.#ruleAtom(expression.name)
+      : this.#define(this.#body(expression), 'T')
   }
 
   /** Returns the name of a lexeme, or of a rule if the prefix is lower case. */
@@ -434,8 +389,7 @@ class SourceWriter {
 
   /** Returns what defines a lexeme. Parts that are no regular expression have a name each. */
   #body(expression: Expression): string {
-    const pattern = writePattern(expression)
-    if (pattern !== null) return `/${pattern || '(?:)'}/`
+    if (isPattern(expression)) return `/${write(expression) || '(?:)'}/`
     switch (expression.type) {
       case 'free':
         return writeFreeText(expression)
@@ -463,36 +417,11 @@ function writeFreeText({ words, end }: FreeText): string {
     : `${ANY_TEXT} ${writeText(end)} & ~(${ANY_TEXT} ${all} ${SOME_TEXT})`
 }
 
-/**
- * Returns a regular expression of the engine; `null` if the expression has none, refers to a rule, or is nested too
- * deeply.
- */
-function writePattern(expression: Expression, depth = 0): string | null {
-  if (depth > MAX_GROUP_DEPTH) return null
-  switch (expression.type) {
-    case 'text':
-      return Array.from(expression.text, (each) => writeCharacter(each.codePointAt(0) ?? 0)).join(
-        '',
-      )
-    case 'set':
-      return writeSet(expression.set)
-    case 'sequence':
-    case 'choice': {
-      const parts = expression.parts.map((part) => writePattern(part, depth + 1))
-      if (parts.includes(null)) return null
-      return expression.type === 'sequence' ? parts.join('') : `(?:${parts.join('|')})`
-    }
-    case 'repeat': {
-      const { part, min, max } = expression
-      if (max === 0) return ''
-      const pattern = writePattern(part, depth + 1)
-      if (pattern === null) return null
-      return (part.type === 'set' ? pattern : `(?:${pattern})`) + writeCount(min, max)
-    }
-    default:
-      return null
-  }
-}
+/** Returns `true` if the expression is a regular expression of the engine, refers to no rule, and is not too deep. */
+const isPattern = (expression: Expression, depth = 0): boolean =>
+  depth <= MAX_GROUP_DEPTH &&
+  !['free', 'rule', 'engine'].includes(expression.type) &&
+  childrenOf(expression).every((part) => isPattern(part, depth + 1))
 
 /** Writes a string literal, which is JSON but for the character U+007F. */
 const writeText = (value: string): string => JSON.stringify(value).replaceAll('\x7f', '\\u007f')

@@ -5,6 +5,7 @@
  */
 import { findConflicts, type Steps } from './conflicts.ts'
 import {
+  type Characters,
   childrenOf,
   type Choice,
   contains,
@@ -16,6 +17,7 @@ import {
   type Lexeme,
   type Lexemes,
   type Limits,
+  memoize,
   NOTHING,
   type Rule,
   type Sequence,
@@ -24,9 +26,6 @@ import {
   type TextExpression,
 } from './expression.ts'
 import { ConstraintError } from './constraint.ts'
-import type { Characters } from './pattern/characters.ts'
-
-// Decides which expressions are lexemes, and splits them where two lexemes are in each other's way.
 
 /** A repetition of so many characters is not split: each one would be an item of the parser. */
 const MAX_SPLIT_CHARACTERS = 16
@@ -38,13 +37,12 @@ const MAX_REGULAR_PARTS = 400
 class Splitter {
   readonly #language: Language
   readonly #regularRules = new Map<string, boolean>()
-  readonly #regular = new Map<Expression, boolean>()
-  readonly #partCounts = new Map<string, number>()
   #depth = 0
-  /** The expression that was split. */
+  /** The expressions that were split. */
   readonly split = new Set<Expression>()
   readonly pieces = new Map<Expression, readonly TextExpression[]>()
-  readonly #runs = new Map<Expression, Map<string, Expression>>()
+  /** Runs of the parts of an expression, by the places of these parts. */
+  readonly #runs = memoize((_whole: Expression) => new Map<string, Expression>())
   /** Expressions over whose texts JSON takes precedence, and what contains it. */
   readonly preferring = new Set<Expression>()
   readonly limits = new Map<Expression, Limits>()
@@ -60,7 +58,7 @@ class Splitter {
     return this.#language.rules
   }
 
-  #ruleOf(name: string): Expression {
+  ruleOf(name: string): Expression {
     return this.rules.get(name) ?? NOTHING
   }
 
@@ -78,8 +76,7 @@ class Splitter {
     const [only] = parts
     if (parts.length === 1 && only) return only
     if (parts.length === whole.parts.length) return whole
-    const runs = this.#runs.get(whole) ?? new Map<string, Expression>()
-    this.#runs.set(whole, runs)
+    const runs = this.#runs(whole)
     const key = parts.map((part) => whole.parts.indexOf(part)).join()
     const run = runs.get(key) ?? { type: whole.type, parts }
     runs.set(key, run)
@@ -88,10 +85,7 @@ class Splitter {
 
   /** Splits a lexeme. Returns `false` if nothing is left to do. */
   resolve({ short, long }: Conflict): boolean {
-    const { beginnings, isShortest } = this.limits.get(long) ?? {
-      beginnings: [],
-      isShortest: false,
-    }
+    const { beginnings = [], isShortest = false } = this.limits.get(long) ?? {}
     if (this.preferring.has(long) && long !== short && this.#isRegular(short)) {
       if (beginnings.includes(short)) return false
       this.limits.set(long, { beginnings: [...beginnings, short], isShortest })
@@ -108,22 +102,17 @@ class Splitter {
     return this.#splitOnce(long)
   }
 
-  #isRegular(expression: Expression): boolean {
-    const known = this.#regular.get(expression)
-    if (known !== undefined) return known
-    const isRegular =
-      expression.type === 'rule'
-        ? this.#isRegularRule(expression.name)
-        : expression.type !== 'engine' &&
-          childrenOf(expression).every((part) => this.#isRegular(part))
-    this.#regular.set(expression, isRegular)
-    return isRegular
-  }
+  readonly #isRegular = memoize((expression: Expression): boolean =>
+    expression.type === 'rule'
+      ? this.#isRegularRule(expression.name)
+      : expression.type !== 'engine' &&
+        childrenOf(expression).every((part) => this.#isRegular(part)),
+  )
 
   #isRegularRule(name: string): boolean {
     const known = this.#regularRules.get(name)
     if (known !== undefined) return known
-    const body = this.#ruleOf(name)
+    const body = this.ruleOf(name)
     // A rule that comes back to itself finds this.
     this.#regularRules.set(name, false)
     this.#depth += 1
@@ -138,13 +127,12 @@ class Splitter {
 
   /** Returns the number of parts of a lexeme, in which each reference is as many parts as its rule. */
   #countParts(expression: Expression): number {
-    if (expression.type !== 'rule')
-      return childrenOf(expression).reduce((sum, part) => sum + this.#countParts(part), 1)
-    const { name } = expression
-    const known = this.#partCounts.get(name) ?? this.#countParts(this.#ruleOf(name))
-    this.#partCounts.set(name, known)
-    return known
+    return expression.type === 'rule'
+      ? this.#countRule(expression.name)
+      : childrenOf(expression).reduce((sum, part) => sum + this.#countParts(part), 1)
   }
+
+  readonly #countRule = memoize((name: string): number => this.#countParts(this.ruleOf(name)))
 
   #splitOnce(expression: Expression): boolean {
     if (this.split.has(expression) || contains(expression, ({ type }) => type === 'free'))
@@ -164,23 +152,17 @@ class Splitter {
     return this.#splitText(expression, tokens, true)
   }
 
-  #splitText(
-    expression: TextExpression,
-    pieces: readonly string[],
-    areJsonTokens = false,
-  ): boolean {
+  #splitText(expression: TextExpression, pieces: readonly string[], isJsonToken = false): boolean {
     if (pieces.length < 2) return false
-    this.pieces.set(
-      expression,
-      pieces.map((piece) => (areJsonTokens ? { ...text(piece), isJsonToken: true } : text(piece))),
-    )
+    const parts = pieces.map((piece) => ({ ...text(piece), isJsonToken }))
+    this.pieces.set(expression, parts)
     this.split.add(expression)
     return true
   }
 
   /** Returns `true` if the texts are any number of many characters and a fixed end. */
   #endsAtText(expression: Expression): boolean {
-    if (expression.type === 'rule') return this.#endsAtText(this.#ruleOf(expression.name))
+    if (expression.type === 'rule') return this.#endsAtText(this.ruleOf(expression.name))
     if (expression.type !== 'sequence') return false
     const { parts } = expression
     return parts.at(-1)?.type === 'text' && parts.some((part) => this.#isWideRepetition(part))
@@ -190,14 +172,14 @@ class Splitter {
     return contains(expression, (part) =>
       part.type === 'repeat'
         ? this.#isWideCharacter(part.part)
-        : part.type === 'rule' && this.#isWideRepetition(this.#ruleOf(part.name)),
+        : part.type === 'rule' && this.#isWideRepetition(this.ruleOf(part.name)),
     )
   }
 
   /** Returns `true` if many single characters are texts of the expression. */
   #isWideCharacter(expression: Expression): boolean {
     if (expression.type === 'set') return isWide(expression.set)
-    if (expression.type === 'rule') return this.#isWideCharacter(this.#ruleOf(expression.name))
+    if (expression.type === 'rule') return this.#isWideCharacter(this.ruleOf(expression.name))
     return (
       expression.type === 'choice' && expression.parts.some((part) => this.#isWideCharacter(part))
     )
@@ -240,10 +222,8 @@ export function divide(source: Language): Lexemes | null {
 class Divider {
   readonly #splitter: Splitter
   readonly #rules: Rule[] = []
-  readonly #named = new Map<string, Rule>()
   readonly #choices = new Map<Choice<Expression>, Rule>()
-  readonly #lexemes = new Map<Expression, Lexeme>()
-  readonly #pending: (() => void)[] = []
+  readonly #pending: (() => unknown)[] = []
 
   constructor(splitter: Splitter) {
     this.#splitter = splitter
@@ -347,31 +327,19 @@ class Divider {
     return symbols
   }
 
-  #namedRule(name: string): Rule {
-    const known = this.#named.get(name)
-    if (known) return known
+  readonly #namedRule = memoize((name: string): Rule => {
     const rule = this.#rule()
-    this.#named.set(name, rule)
-    const body = this.#splitter.rules.get(name) ?? NOTHING
-    this.#pending.push(() => rule.alternatives.push(...this.#alternatives(body)))
+    const add = (): number =>
+      rule.alternatives.push(...this.#alternatives(this.#splitter.ruleOf(name)))
+    this.#pending.push(add)
     return rule
-  }
+  })
 
-  #lexeme(expression: Expression): Lexeme {
-    const known = this.#lexemes.get(expression)
-    if (known) return known
-    const lexeme: Lexeme = {
-      expression,
-      isOptional: this.#splitter.isOptional(expression),
-      limits: this.#splitter.limits.get(expression) ?? null,
-    }
-    this.#lexemes.set(expression, lexeme)
-    return lexeme
-  }
+  readonly #lexeme = memoize((expression: Expression): Lexeme => {
+    const isOptional = this.#splitter.isOptional(expression)
+    return { expression, isOptional, limits: this.#splitter.limits.get(expression) ?? null }
+  })
 }
-
-// Finds the rules of a language that have a text, or the empty text, and removes those that have
-// none.
 
 /** Returns the rules for which something holds as soon as it holds for enough of the rules that they refer to. */
 function findRules(
@@ -392,13 +360,7 @@ function findRules(
 function prune(language: Language): Language | null {
   const productive = findRules(language, hasTexts)
   const isKept = (expression: Expression): boolean => hasTexts(expression, productive)
-  const rewritten = new Map<Expression, Expression>()
-  const rewrite = (expression: Expression): Expression => {
-    const made = rewritten.get(expression) ?? rewriteParts(expression)
-    rewritten.set(expression, made)
-    return made
-  }
-  const rewriteParts = (expression: Expression): Expression => {
+  const rewrite = memoize((expression: Expression): Expression => {
     switch (expression.type) {
       case 'sequence':
         return { ...expression, parts: expression.parts.map(rewrite) }
@@ -409,7 +371,7 @@ function prune(language: Language): Language | null {
       default:
         return expression
     }
-  }
+  })
   if (!isKept(language.root)) return null
   const kept = [...language.rules].filter(([name]) => productive.has(name))
   return {

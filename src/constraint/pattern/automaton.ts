@@ -5,8 +5,8 @@
  * alternative has conditions: threads, which are lists of patterns that match the rest one after the other, and states
  * that must not hold.
  */
-import { contains, EMPTY, NOTHING } from '../expression.ts'
-import { type Characters, divide, includes, LINE_END, PatternError, WORD } from './characters.ts'
+import { type Characters, contains, EMPTY, NOTHING } from '../expression.ts'
+import { divide, includes, LINE_END, PatternError, WORD } from './characters.ts'
 import { ANYTHING, type Assertion, choice, type Pattern, repeat, sequence, sizeOf } from './node.ts'
 
 const MAX_STATES = 4_000

@@ -1,7 +1,5 @@
 /** Sets of characters, as ranges of code points. Surrogates in them stand for nothing. */
-
-/** Ranges of code points, which ascend and do not touch. */
-export type Characters = readonly (readonly [first: number, last: number])[]
+import { type Characters, memoize } from '../expression.ts'
 
 export const MAX_CODE_POINT = 0x10ffff
 export const ANY_CHARACTER: Characters = [[0, MAX_CODE_POINT]]
@@ -32,7 +30,7 @@ export function complement(set: Characters): Characters {
 export const intersection = (some: Characters, others: Characters): Characters =>
   complement(union(complement(some), complement(others)))
 
-export function one(character: string): Characters {
+export function setOf(character: string): Characters {
   const code = character.codePointAt(0) ?? 0
   return [[code, code]]
 }
@@ -64,25 +62,17 @@ export const SPACE: Characters = [
   [0xfeff, 0xfeff],
 ]
 
-const properties = new Map<string, Characters>()
-
 /**
  * Returns the characters that have a Unicode property, such as `Script=Greek` or `Lu`; `undefined` if the property is
  * unknown. It asks the regular expressions of JavaScript about each character.
  */
-export function propertyOf(name: string): Characters | undefined {
-  const known = properties.get(name)
-  if (known) return known
-  let form: RegExp
+export const propertyOf = memoize((name: string): Characters | undefined => {
   try {
-    form = new RegExp(`\\p{${name}}+`, 'gu')
+    return findIn(allCharacters(), new RegExp(`\\p{${name}}+`, 'gu'))
   } catch {
     return undefined
   }
-  const set = findIn(allCharacters(), form)
-  properties.set(name, set)
-  return set
-}
+})
 
 /** Returns the characters of the text that match a form, which may match some that follow each other at once. */
 const findIn = (text: string, form: RegExp): Characters =>

@@ -1,14 +1,16 @@
 /** Regular expressions as data, and how they are written for the engine. */
 import {
+  type Characters,
   type CharacterSet,
   type Choice,
   childrenOf,
   EMPTY,
+  type Expression,
   NOTHING,
   type Repetition,
   type Sequence,
 } from '../expression.ts'
-import { ANY_CHARACTER, type Characters, complement, onlyOf, union } from './characters.ts'
+import { ANY_CHARACTER, complement, onlyOf, union } from './characters.ts'
 
 /** A place in the text that a pattern can require. */
 export type Assertion = 'start' | 'end' | 'line-start' | 'line-end' | 'boundary' | 'no-boundary'
@@ -99,8 +101,10 @@ export function sizeOf(pattern: Pattern): number {
 }
 
 /** Returns the pattern as the engine reads it. It has no assertions and looks nowhere. */
-export function write(pattern: Pattern): string {
+export function write(pattern: Pattern | Expression): string {
   switch (pattern.type) {
+    case 'text':
+      return Array.from(pattern.text, (each) => writeCharacter(each.codePointAt(0) ?? 0)).join('')
     case 'set':
       return writeSet(pattern.set)
     case 'sequence':
@@ -111,6 +115,7 @@ export function write(pattern: Pattern): string {
       return pattern.parts.length === 0 ? writeSet([]) : pattern.parts.map(write).join('|')
     case 'repeat': {
       const { part, min, max } = pattern
+      if (max === 0) return ''
       return `${part.type === 'set' ? write(part) : grouped(part)}${writeCount(min, max)}`
     }
     default:
@@ -118,7 +123,7 @@ export function write(pattern: Pattern): string {
   }
 }
 
-const grouped = (pattern: Pattern): string => `(?:${write(pattern)})`
+const grouped = (pattern: Pattern | Expression): string => `(?:${write(pattern)})`
 
 export function writeCount(min: number, max: number): string {
   if (max === Infinity) return min === 0 ? '*' : min === 1 ? '+' : `{${min},}`
@@ -129,7 +134,7 @@ export function writeCount(min: number, max: number): string {
 /** Last character before the surrogates, and first one behind them. */
 const [BEFORE_SURROGATES, BEHIND_SURROGATES] = [0xd7ff, 0xe000]
 
-export function writeSet(set: Characters): string {
+function writeSet(set: Characters): string {
   const some = set.flatMap(([first, last]): Characters => {
     const from = isSurrogate(first) ? BEHIND_SURROGATES : first
     const to = isSurrogate(last) ? BEFORE_SURROGATES : last
@@ -157,7 +162,7 @@ const writeRanges = (ranges: Characters): string =>
     .join('')
 
 /** Escapes all that means something in an expression, in a set, or in the grammar around them. */
-export function writeCharacter(code: number): string {
+function writeCharacter(code: number): string {
   const character = String.fromCodePoint(code)
   return /^[\w !"%',:;=@`]$/.test(character) ? character : `\\x{${code.toString(16).toUpperCase()}}`
 }

@@ -2,14 +2,13 @@
  * Parses regular expressions of ECMAScript. It reads characters as with the flag `u`, escapes as without it (annex B),
  * and a few spellings of Python: `(?P<name>…)`, `\A`, `\Z` and `(?#…)`.
  */
-import { EMPTY } from '../expression.ts'
+import { type Characters, EMPTY } from '../expression.ts'
 import {
   ANY_CHARACTER,
-  type Characters,
   complement,
   DIGIT,
   LINE_END,
-  one,
+  setOf,
   onlyOf,
   PatternError,
   propertyOf,
@@ -154,7 +153,7 @@ class PatternParser extends Scanner {
       return known ? assertion(known) : this.#ofCase(this.#escape())
     }
     if (this.match(/[*+?]|\{\d+(?:,\d*)?\}/y)) this.#fail('a quantifier of nothing')
-    return this.#ofCase(one(this.#next()))
+    return this.#ofCase(setOf(this.#next()))
   }
 
   #group(): Pattern {
@@ -211,7 +210,7 @@ class PatternParser extends Scanner {
       const last = this.#member()
       const [from, to] = [onlyOf(first), onlyOf(last)]
       // A class at an end of a range makes the hyphen stand for itself.
-      if (from === undefined || to === undefined) members.push(first, one('-'), last)
+      if (from === undefined || to === undefined) members.push(first, setOf('-'), last)
       else if (to < from) this.#fail('a range whose end is before its beginning')
       else members.push([[from, to]])
     }
@@ -221,14 +220,14 @@ class PatternParser extends Scanner {
 
   #member(): Characters {
     if (this.at >= this.source.length) return this.#fail('an unclosed [')
-    if (!this.take('\\')) return one(this.#next())
-    return this.take('b') ? one('\b') : this.#escape()
+    if (!this.take('\\')) return setOf(this.#next())
+    return this.take('b') ? setOf('\b') : this.#escape()
   }
 
   /** Parses what follows a backslash, if it is a character or a class. */
   #escape(): Characters {
     const pair = this.match(/u(d[89ab][\da-f]{2})\\u(d[c-f][\da-f]{2})/iy)
-    if (pair) return one(String.fromCharCode(hex(pair[1]), hex(pair[2])))
+    if (pair) return setOf(String.fromCharCode(hex(pair[1]), hex(pair[2])))
     const [, two, four, braced] =
       this.match(/x([\da-f]{2})|u([\da-f]{4})|u\{([\da-f]{1,8})\}/iy) ?? []
     const digits = two ?? four ?? braced
@@ -243,14 +242,14 @@ class PatternParser extends Scanner {
       return kind === 'P' ? complement(set) : set
     }
     const letter = this.match(/c([a-z])/iy)
-    if (letter) return one(String.fromCharCode((letter[1] ?? '').charCodeAt(0) % 32))
-    if (this.source[this.at] === 'c') return one('\\')
+    if (letter) return setOf(String.fromCharCode((letter[1] ?? '').charCodeAt(0) % 32))
+    if (this.source[this.at] === 'c') return setOf('\\')
     if (/[1-9]/.test(this.source[this.at] ?? '')) this.#refuseReference()
     if (this.match(/k(?=<)/y)) this.#fail('a backreference')
     const octal = this.match(/[0-3][0-7]{0,2}|[4-7][0-7]?/y)
-    if (octal) return one(String.fromCharCode(Number.parseInt(octal[0], 8)))
+    if (octal) return setOf(String.fromCharCode(Number.parseInt(octal[0], 8)))
     const character = this.#next()
-    return CLASSES[character] ?? one(CONTROLS[character] ?? character)
+    return CLASSES[character] ?? setOf(CONTROLS[character] ?? character)
   }
 
   #refuseReference(): void {

@@ -1,18 +1,21 @@
 /** Rewrites keywords of objects that the engine lacks into those that it has. */
 import { matches, propertySchemas } from './empty.ts'
-import { all, any, defined, type Plain, type PlainKeywords, toKey, typesBut } from './plain.ts'
+import {
+  all,
+  any,
+  defined,
+  type Kept,
+  type Plain,
+  type PlainKeywords,
+  toKey,
+  typesBut,
+} from './plain.ts'
 import { combine, toNamePattern } from './strings.ts'
 
 /** Alternatives that one keyword may become. */
 const MAX_ALTERNATIVES = 128
 /** Patterns that are split by which of them match. */
 const MAX_SPLIT_PATTERNS = 3
-
-/** Result of a rewriting: the schema that remains, and the keywords that it does not keep. */
-export interface Kept {
-  schema: Plain
-  loosened: readonly string[]
-}
 
 /** Returns the schema that holds for objects without the name, and for all other values. */
 export const without = (name: string): PlainKeywords => ({ properties: { [name]: false } })

@@ -45,6 +45,18 @@ export interface Loosened {
   expected?: string
 }
 
+/** Result of a rewriting: the schema that remains, and the keywords that it does not keep. */
+export interface Kept {
+  schema: Plain
+  loosened: readonly string[]
+}
+
+/** Subschema in the form of the engine. Without loosened keywords, it allows exactly the same values. */
+export interface Apart {
+  schema: Plain
+  loosened: readonly Loosened[]
+}
+
 /** Returns the schema that holds where all of these do. */
 export function all(...parts: readonly Plain[]): Plain {
   if (parts.includes(false)) return false

@@ -3,29 +3,34 @@
  * so that the result allows all values of the schema, and perhaps more, which is then told.
  */
 import type { JsonSchema } from '../constraint.ts'
-import { commonTypes, expand, type Facts, isEmpty, propertySchemas } from './empty.ts'
+import { keepContained, keepUnique } from './arrays.ts'
+import { joinParts, type Known, type Part, separateOptions } from './choices.ts'
+import { type Facts, isEmpty } from './empty.ts'
 import { checkKeywords, SCHEMA } from './keywords.ts'
 import { link, toName, toReference, writeSchema } from './link.ts'
-import { listProperty, negate, negateListed } from './negate.ts'
-import { type Kept, without } from './objects.ts'
-import { rewriteOwn, sketch } from './own.ts'
+import { negate, negateListed } from './negate.ts'
+import { dropRepeated, limitCount, limitNames, separatePatterns, without } from './objects.ts'
 import {
   all,
   any,
+  type Apart,
+  defined,
   distinct,
   isKeywords,
   isObject,
+  type Kept,
   type Loosened,
+  merge,
   type Plain,
+  type PlainKeywords,
   rejectSchema,
   StepBudget,
-  toKey,
   type TypeName,
   TYPES,
   typesOf,
 } from './plain.ts'
-import { type Apart, keywordsOf, type Node, References, type Source } from './references.ts'
-import { closeUnevaluated } from './unevaluated.ts'
+import { keywordsOf, type Node, References } from './references.ts'
+import { rewriteTexts } from './strings.ts'
 
 export interface Rewritten {
   /** Schema that the engine takes. It allows all values of the original one. */
@@ -60,9 +65,9 @@ interface Definition {
   loosened: readonly Loosened[]
 }
 
-const UNEVALUATED = ['unevaluatedProperties', 'unevaluatedItems'] as const
+const UNEVALUATED: readonly string[] = ['unevaluatedProperties', 'unevaluatedItems']
 
-class Rewriter implements Source {
+class Rewriter {
   splits = 0
   readonly #steps = new StepBudget(MAX_STEPS)
   readonly #byName = new Map<string, Definition>()
@@ -300,7 +305,7 @@ class Rewriter implements Source {
 }
 
 /** Returns the schemas that apply once a name is there. */
-function rewriteDependents(node: Node, own: Plain, source: Source): Part[] {
+function rewriteDependents(node: Node, own: Plain, source: Rewriter): Part[] {
   const value = keywordsOf(node)
   const required = isKeywords(own) ? (own.required ?? []) : []
   const parts: Part[] = []
@@ -324,170 +329,382 @@ function rewriteDependents(node: Node, own: Plain, source: Source): Part[] {
   return parts
 }
 
-// Multiplies alternatives that apply together, which the engine would do without dropping empty
-// ones.
-
-/** Schema that applies beside others, and the keyword from which it comes. */
-type Part = readonly [keyword: string, schema: Plain]
-
-/** Alternatives of one schema. */
-const MAX_ALTERNATIVES = 160
-/** Names on which conditions depend, by whose presence objects are split. */
-const MAX_SPLITS = 2
-
-/** What is known about the parts. */
-interface Known {
-  facts: Facts
-  /** Conditions, by the schemas of the values that do not meet them. */
-  complements: Map<Plain, Plain>
+/** Returns the schema of the node without references and combinations. */
+function rewriteOwn(node: Node, source: Rewriter): Plain {
+  const { path } = node
+  const value = keywordsOf(node)
+  const type = toTypes(value)
+  const types = type ?? TYPES
+  const listed = 'const' in value ? [value['const']] : undefined
+  const given = value['enum'] as readonly unknown[] | undefined
+  const own: PlainKeywords = { ...(type && { type }) }
+  const parts: Plain[] = [own]
+  for (const values of [listed, given]) if (values) parts.push({ enum: distinct(values) })
+  if (value['required'] === true) source.loosen(path, 'required')
+  if (types.includes('number') || types.includes('integer'))
+    parts.push(source.take(keepBounds(value), path), divisors(value))
+  if (types.includes('string')) parts.push(rewriteText(node, source))
+  else if (typeof value['format'] === 'string') source.ignore(path, `format:${value['format']}`)
+  if (types.includes('array')) parts.push(rewriteArray(node, own, source))
+  if (types.includes('object')) parts.push(rewriteObject(node, own, source))
+  return merge(parts)
 }
 
-/** Joins schemas that all apply. Parts that would make too many alternatives are left out. */
-function joinParts(parts: readonly Part[], known: Known): Kept {
-  const beside = parts.map(([, schema]) => schema).filter((schema) => !isChoice(schema))
-  const choices = parts.filter(([, schema]) => isChoice(schema))
-  const loosened: string[] = []
-  let alternatives: Plain[][] = [[]]
-  for (const [keyword, schema] of [...splitByPresence(choices, known), ...choices]) {
-    const next = alternatives.flatMap((chosen) =>
-      optionsOf(schema).flatMap((option) => {
-        if (choices.length === 1) return [[option]]
-        const now = [...beside, ...chosen]
-        if (isEmpty([...now, option], known.facts)) return []
-        return [isImplied(option, now, known) ? chosen : addOption(chosen, option, known)]
-      }),
-    )
-    if (next.length > MAX_ALTERNATIVES && alternatives.length > 1) loosened.push(keyword)
-    else alternatives = next
-  }
-  const needed = alternatives.map((chosen) =>
-    chosen.filter((each) => !isImplied(each, [...beside, ...chosen], known)),
+const NAMES = new Set<string>([...TYPES, 'integer'])
+
+/** Returns the types that the keyword allows; `undefined` if it allows all, or has no known one. */
+function toTypes({
+  type,
+  nullable,
+}: Readonly<Record<string, unknown>>): readonly TypeName[] | undefined {
+  const names = (Array.isArray(type) ? type : [type]) as string[]
+  if (!names.every((name) => NAMES.has(name))) return undefined
+  const types = nullable === true ? [...names, 'null'] : names
+  // An integer is a number, and the engine takes it twice otherwise.
+  const found = [...new Set(types)].filter(
+    (name) => name !== 'integer' || !types.includes('number'),
   )
-  return { schema: all(...beside, any(...needed.map((chosen) => all(...chosen)))), loosened }
+  return found as TypeName[]
 }
 
-const isChoice = (schema: Plain): boolean =>
-  isKeywords(schema) && schema.anyOf !== undefined && Object.keys(schema).length === 1
-
-const optionsOf = (schema: Plain): readonly Plain[] => (isKeywords(schema) && schema.anyOf) || []
-
-/** Returns `true` if the other parts allow only values that do not meet a condition. */
-function isImplied(part: Plain, parts: readonly Plain[], { facts, complements }: Known): boolean {
-  const condition = complements.get(part)
-  if (condition === undefined) return false
-  return isEmpty([...parts.filter((each) => each !== part), condition], facts)
+function rewriteText(node: Node, source: Rewriter): Plain {
+  const { pattern, format, minLength, maxLength } = Object(node.value)
+  const keywords = { pattern, format, minLength, maxLength }
+  const { loosened, ignored } = rewriteTexts(keywords)
+  for (const each of loosened) source.loosen(node.path, each)
+  for (const each of ignored) source.ignore(node.path, each)
+  return defined({ ...keywords, format: ignored.length > 0 ? undefined : format })
 }
 
-/** Adds an option. Values of the same property that are left by several conditions become one list. */
-function addOption(chosen: readonly Plain[], option: Plain, { complements }: Known): Plain[] {
-  const condition = complements.get(option)
-  for (const other of chosen) {
-    const joined = condition !== undefined && complements.has(other) && joinListed(other, option)
-    if (!joined) continue
-    complements.set(joined, any(complements.get(other) ?? true, condition))
-    return [...chosen.filter((each) => each !== other), joined]
-  }
-  return [...chosen, option]
-}
-
-/** Returns one schema for two that list values of the same property; otherwise `undefined`. */
-function joinListed(a: Plain, b: Plain): Plain | undefined {
-  const [one, other] = [findListed(a), findListed(b)]
-  if (!one || one.name !== other?.name) return undefined
-  const keys = new Set(other.values.map(toKey))
-  const left = one.values.filter((value) => keys.has(toKey(value)))
-  return listProperty(one.name, left)
-}
-
-/** Returns the property of which the schema lists the values, if it does nothing else. */
-function findListed(schema: Plain): { name: string; values: readonly unknown[] } | undefined {
-  if (!isKeywords(schema)) return undefined
-  const [[name, part] = ['', true], ...others] = Object.entries(schema.properties ?? {})
-  if (!isKeywords(part) || !part.enum || others.length > 0) return undefined
-  const isSame = toKey(schema) === toKey(listProperty(name, part.enum))
-  return isSame ? { name, values: part.enum } : undefined
-}
-
-/**
- * Returns choices between objects with and without a name on which several conditions depend. Where it
- * is absent, all of them hold, and where it is there, they mostly exclude each other.
- */
-function splitByPresence(choices: readonly Part[], { complements }: Known): Part[] {
-  const names = choices
-    .flatMap(([, schema]) => optionsOf(schema))
-    .filter((option) => complements.has(option))
-    .flatMap((option) => (isKeywords(option) ? (option.required ?? []) : []))
-  const shared = new Set(names.filter((name, index) => names.indexOf(name) < index))
-  return [...shared]
-    .slice(0, MAX_SPLITS)
-    .map((name): Part => ['if', any(without(name), { required: [name] })])
-}
-
-// Rewrites `oneOf` into `anyOf`, if the options exclude each other, or can be made to.
-
-/** Options that are excluded from others, beyond which the result is too large. */
-const MAX_EXCLUSIONS = 400
-
-/**
- * Returns options of which one value is valid for one at most, if `isKept`, and the options as they
- * are otherwise.
- *
- * @param beside - Schema that applies beside the options, to values of the types.
- * @param exact - Facts with only those schemas that allow exactly what was meant.
- */
-function separateOptions(
-  options: readonly Apart[],
-  beside: Plain,
-  types: readonly TypeName[],
-  facts: Facts,
-  exact: Facts,
-): { options: readonly Plain[]; isKept: boolean } {
-  const schemas = options.map(({ schema }) => schema)
-  if (haveDiscriminator(schemas, facts)) return { options: schemas, isKept: true }
-  const overlaps = options.map(({ schema }, index) =>
-    options.filter((other, at) => at !== index && !isEmpty([beside, schema, other.schema], facts)),
-  )
-  const isFew = overlaps.flat().length <= MAX_EXCLUSIONS
-  const negated = new Map<Apart, Plain | undefined>()
-  for (const option of new Set(overlaps.flat())) {
-    const isExact = isFew && option.loosened.length === 0
-    negated.set(option, isExact ? negate(option.schema, exact, types) : undefined)
-  }
-  if ([...negated.values()].includes(undefined)) return { options: schemas, isKept: false }
-  const separate = schemas.map((schema, index) =>
-    all(schema, ...(overlaps[index] ?? []).map((other) => negated.get(other) ?? true)),
-  )
-  return { options: separate, isKept: true }
-}
-
-/**
- * Returns `true` if all schemas are of objects that require the same property, with other listed
- * values in each. It finds at once what comparing each two of them would find.
- */
-function haveDiscriminator(schemas: readonly Plain[], facts: Facts): boolean {
-  const flats = schemas.map((schema) => expand([schema], facts))
-  const alternatives = flats.flatMap((each) => each ?? [])
-  if (
-    flats.includes(undefined) ||
-    alternatives.some((flat) => commonTypes(flat).join() !== 'object')
-  )
-    return false
-  const names = (alternatives[0] ?? []).flatMap(({ required = [] }) => required)
-  return names.some((name) => {
-    const seen = new Map<string, number>()
-    return flats.every((own, index) =>
-      own?.every((flat) => {
-        const parts = propertySchemas(flat, name)
-        const listed = parts.find((part) => isKeywords(part) && part.enum !== undefined)
-        if (!flat.some(({ required = [] }) => required.includes(name))) return false
-        if (!listed || !isKeywords(listed) || !facts.steps.spend(flat.length)) return false
-        return (listed.enum ?? []).every((value) => {
-          const key = toKey(value)
-          const owner = seen.get(key) ?? index
-          seen.set(key, owner)
-          return owner === index
-        })
-      }),
-    )
+function rewriteArray(node: Node, { type }: PlainKeywords, source: Rewriter): Plain {
+  const { path } = node
+  const value = keywordsOf(node)
+  const { items, prefixItems, additionalItems, minItems, maxItems, contains, uniqueItems } = value
+  const places = Array.isArray(items) ? 'items' : 'prefixItems'
+  const rest = Array.isArray(items) ? 'additionalItems' : 'items'
+  const list = (Array.isArray(items) ? items : prefixItems) as unknown[] | undefined
+  const tail = Array.isArray(items) ? additionalItems : items
+  const own = defined({
+    type,
+    prefixItems: list?.map((_, index) => source.rewrite(source.below(node, places, index))),
+    items: tail === undefined ? undefined : source.rewrite(source.below(node, rest)),
+    minItems,
+    maxItems,
   })
+  const parts: Plain[] = [own]
+  if (contains !== undefined) {
+    const least = (value['minContains'] as number | undefined) ?? 1
+    const greatest = (value['maxContains'] as number | undefined) ?? Infinity
+    const { schema, negated, loosened } = source.negate(source.below(node, 'contains'))
+    for (const each of loosened) source.loosen(each.path, each.keyword)
+    parts.push(
+      source.take(keepContained(own, schema, negated, [least, greatest], source.facts), path),
+    )
+  }
+  if (uniqueItems === true) parts.push(source.take(keepUnique(own, source.facts), path))
+  return merge(parts)
+}
+
+function rewriteObject(node: Node, { type }: PlainKeywords, source: Rewriter): Plain {
+  const { path } = node
+  const value = keywordsOf(node)
+  const below = (keyword: string): Record<string, Plain> | undefined =>
+    isObject(value[keyword])
+      ? Object.fromEntries(
+          Object.keys(value[keyword]).map((name) => [
+            name,
+            source.rewrite(source.below(node, keyword, name)),
+          ]),
+        )
+      : undefined
+  const { required, additionalProperties, propertyNames, minProperties, maxProperties } = value
+  const given = defined({
+    type,
+    properties: below('properties'),
+    patternProperties: below('patternProperties'),
+    additionalProperties:
+      additionalProperties === undefined
+        ? undefined
+        : source.rewrite(source.below(node, 'additionalProperties')),
+    required: Array.isArray(required) ? [...new Set(required as string[])] : undefined,
+    minProperties,
+    maxProperties,
+  })
+  let own: Plain = given
+  if (propertyNames !== undefined) {
+    const { schema, loosened } = source.rewriteApart(source.below(node, 'propertyNames'))
+    if (loosened.length > 0) source.loosen(path, 'propertyNames')
+    own = source.take(limitNames(given, schema), path)
+  }
+  if (isKeywords(own)) own = source.take(separatePatterns(dropRepeated(own)), path)
+  return isKeywords(own) ? source.take(limitCount(own), path) : own
+}
+
+/**
+ * Returns what a schema says plainly, for proofs while it is not rewritten yet. It allows all values
+ * of the schema.
+ */
+function sketch(value: unknown, depth = 2): Plain {
+  if (typeof value === 'boolean') return value
+  if (!isObject(value) || value['$ref'] !== undefined || depth === 0) return true
+  const { required, properties } = value
+  const listed = 'const' in value ? [value['const']] : value['enum']
+  const named = isObject(properties) ? Object.entries(properties) : []
+  return defined({
+    type: toTypes(value),
+    enum: Array.isArray(listed) ? distinct(listed) : undefined,
+    required: Array.isArray(required) ? required.map(String) : undefined,
+    properties:
+      named.length > 0
+        ? Object.fromEntries(named.map(([name, each]) => [name, sketch(each, depth - 1)]))
+        : undefined,
+  })
+}
+
+/** Bounds beyond it have more digits than the engine can compare. */
+const MAX_BOUND = 1e18
+/** The engine has a state for each remainder, and multiplies two divisors as 32-bit integers. */
+const MAX_DIVISOR = 10_000
+const MAX_DECIMAL_PLACES = 9
+
+const BOUNDS = [
+  ['minimum', 'exclusiveMinimum'],
+  ['maximum', 'exclusiveMaximum'],
+] as const
+
+/** Returns the bounds, with those of draft 4 in the form of later drafts. */
+function keepBounds(keywords: Readonly<Record<string, unknown>>): Kept {
+  const { multipleOf } = keywords
+  const loosened: string[] = []
+  const bounds: Record<string, number> = {}
+  const add = (name: keyof PlainKeywords, keyword: string, value: unknown): void => {
+    if (typeof value !== 'number') return
+    if (Math.abs(value) < MAX_BOUND) bounds[name] = value
+    else loosened.push(keyword)
+  }
+  for (const [keyword, exclusive] of BOUNDS) {
+    const isExclusive = keywords[exclusive] === true
+    add(isExclusive ? exclusive : keyword, keyword, keywords[keyword])
+    add(exclusive, exclusive, keywords[exclusive])
+  }
+  if (typeof multipleOf === 'number' && !toDecimal(multipleOf)) loosened.push('multipleOf')
+  return { schema: bounds, loosened }
+}
+
+/**
+ * Returns the schema of the multiples. The engine writes those of 0.25 with two decimals, so that
+ * those of 0.5 and 1 are alternatives.
+ */
+function divisors({ multipleOf }: Readonly<Record<string, unknown>>): Plain {
+  const decimal = typeof multipleOf === 'number' ? toDecimal(multipleOf) : undefined
+  if (!decimal) return true
+  const { digits, places } = decimal
+  const factors = Array.from({ length: places + 1 }, (_, shorter) => 10 ** shorter)
+  const found = factors.map((factor) => Number(`${leastCommonMultiple(digits, factor)}e-${places}`))
+  return any(...[...new Set(found)].map((each) => ({ multipleOf: each })))
+}
+
+/** Returns the digits and decimal places as the engine finds them; `undefined` if they are too many. */
+function toDecimal(value: number): { digits: number; places: number } | undefined {
+  let [digits, places] = [value, 0]
+  while (!Number.isInteger(digits) && places < MAX_DECIMAL_PLACES) {
+    digits *= 10
+    places += 1
+  }
+  const isSame = digits <= MAX_DIVISOR && Number(`${digits}e-${places}`) === value
+  return isSame ? { digits, places } : undefined
+}
+
+function leastCommonMultiple(a: number, b: number): number {
+  let [one, other] = [a, b]
+  while (other > 0) [one, other] = [other, one % other]
+  return (a / one) * b
+}
+
+// Rewrites `unevaluatedProperties` and `unevaluatedItems`. Which names and items they are about depends on the
+// subschemas that are valid, so that a schema is split into cases in each of which that is known.
+
+/** Schema in which the same subschemas are valid for every value. */
+interface Case {
+  readonly schema: Plain
+  /** Names and patterns of evaluated properties. */
+  readonly names: readonly string[]
+  readonly patterns: readonly string[]
+  /** `true` if all properties are evaluated. */
+  readonly isOpen: boolean
+  /** Number of evaluated items at the beginning; `NaN` if others may be, too. */
+  readonly items: number
+}
+
+/** Options of one `anyOf`. Each choice of some of them is a case. */
+const MAX_OPTIONS = 6
+const MAX_CASES = 128
+
+/** Keywords whose subschemas evaluate properties and items of the same value. */
+const APPLICATORS = '$ref $dynamicRef allOf anyOf oneOf if then else dependentSchemas'.split(' ')
+
+/**
+ * Largest number of schemas with unevaluated keywords within each other. A schema that refers to itself in place has
+ * no end of them, and each level multiplies the cases.
+ */
+const MAX_SPLITS = 3
+
+/** Returns the schema of the node with all keywords; `undefined` if it has no exact form. */
+function closeUnevaluated(node: Node, source: Rewriter): Plain | undefined {
+  if (source.splits === MAX_SPLITS) return undefined
+  source.splits += 1
+  try {
+    return close(node, source)
+  } catch (error) {
+    if (error instanceof UndividedError) return undefined
+    throw error
+  } finally {
+    source.splits -= 1
+  }
+}
+
+/** The cases of a schema cannot be told apart, or are too many. */
+class UndividedError extends Error {}
+
+function close(node: Node, source: Rewriter): Plain {
+  const value = keywordsOf(node)
+  const cases = split({ ...node, value: omit(value, UNEVALUATED) }, source, [node.value])
+  const closed = cases.map(({ schema, names, patterns, isOpen, items }) => {
+    const parts = [schema]
+    if (value['unevaluatedProperties'] !== undefined && !isOpen) {
+      parts.push({
+        properties: toTrue(names),
+        ...(patterns.length > 0 && { patternProperties: toTrue(patterns) }),
+        additionalProperties: source.rewrite(source.below(node, 'unevaluatedProperties')),
+      })
+    }
+    if (value['unevaluatedItems'] !== undefined && items !== Infinity) {
+      if (Number.isNaN(items)) throw new UndividedError()
+      const rest = source.rewrite(source.below(node, 'unevaluatedItems'))
+      const prefixItems = Array.from({ length: items }, () => true)
+      parts.push(items === 0 ? { items: rest } : { prefixItems, items: rest })
+    }
+    return all(...parts)
+  })
+  return any(...closed)
+}
+
+const toTrue = (names: readonly string[]): Record<string, Plain> =>
+  Object.fromEntries(names.map((name) => [name, true]))
+
+const omit = (value: Readonly<Record<string, unknown>>, keywords: readonly string[]): unknown =>
+  Object.fromEntries(Object.entries(value).filter(([keyword]) => !keywords.includes(keyword)))
+
+/** Returns the cases of a schema. Throws an {@link UndividedError}. */
+function split(node: Node, source: Rewriter, chain: readonly unknown[]): readonly Case[] {
+  const { value } = node
+  if (!isObject(value)) return [nothing(source.rewrite(node))]
+  const isNested = Object.keys(value).some((keyword) => UNEVALUATED.includes(keyword))
+  const own = source.rewrite({ ...node, value: omit(value, isNested ? [] : APPLICATORS) })
+  let cases: readonly Case[] = [{ ...evaluatedBy(value), schema: own }]
+  const add = (more: readonly Case[]): void => {
+    cases = multiply(cases, more, source)
+  }
+  const below = (...keys: readonly (string | number)[]): readonly Case[] =>
+    split(source.below(node, ...keys), source, chain)
+  const list = (keyword: string): readonly (readonly Case[])[] => {
+    const parts = value[keyword]
+    return Array.isArray(parts) ? parts.map((_, index) => below(keyword, index)) : []
+  }
+
+  for (const keyword of ['$ref', '$dynamicRef']) {
+    if (typeof value[keyword] !== 'string') continue
+    const target = source.resolve(node, keyword)
+    if (!target) throw new UndividedError()
+    if (!chain.includes(target.value)) add(splitTarget(target, source, [...chain, target.value]))
+  }
+  for (const part of list('allOf')) add(part)
+  if (value['anyOf'] !== undefined) add(chooseSome(list('anyOf'), source))
+  if (value['oneOf'] !== undefined) {
+    const separate = source.separate(node)
+    if (!separate) throw new UndividedError()
+    add(
+      list('oneOf').flatMap((option, index) =>
+        option.map((each) => ({ ...each, schema: all(separate[index] ?? true, each.schema) })),
+      ),
+    )
+  }
+  if (value['if'] !== undefined) add(splitConditional(node, source, below))
+  for (const name of Object.keys(Object(value['dependentSchemas']))) {
+    const found = multiply([nothing({ required: [name] })], below('dependentSchemas', name), source)
+    add([nothing(without(name)), ...found])
+  }
+  return cases
+}
+
+/** A reference stays one if it makes no difference which of its subschemas are valid. */
+function splitTarget(target: Node, source: Rewriter, chain: readonly unknown[]): readonly Case[] {
+  const cases = split(target, source, chain)
+  const [only, ...others] = cases
+  return only && others.length === 0 ? [{ ...only, schema: source.refer(target) }] : cases
+}
+
+function splitConditional(
+  node: Node,
+  source: Rewriter,
+  below: (keyword: string) => readonly Case[],
+): readonly Case[] {
+  const branch = (keyword: string): readonly Case[] =>
+    Object.hasOwn(keywordsOf(node), keyword) ? below(keyword) : [nothing(true)]
+  const { negated } = source.negate(source.below(node, 'if'))
+  if (negated === undefined) throw new UndividedError()
+  const [then, otherwise] = [branch('then'), branch('else')]
+  return [
+    ...multiply(below('if'), then, source),
+    ...multiply([nothing(negated)], otherwise, source),
+  ]
+}
+
+/** Returns a case for each choice of options that are valid together. */
+function chooseSome(options: readonly (readonly Case[])[], source: Rewriter): readonly Case[] {
+  if (options.flat().every(isNothing))
+    return [nothing(any(...options.flat().map((each) => each.schema)))]
+  if (options.length > MAX_OPTIONS) throw new UndividedError()
+  const found: Case[] = []
+  for (const option of options) found.push(...multiply([nothing(true), ...found], option, source))
+  return found
+}
+
+function multiply(a: readonly Case[], b: readonly Case[], source: Rewriter): readonly Case[] {
+  if (a.length * b.length > MAX_CASES) throw new UndividedError()
+  const joined = a.flatMap((one) => b.map((other) => join(one, other)))
+  return joined.length === 1
+    ? joined
+    : joined.filter(({ schema }) => !isEmpty([schema], source.facts))
+}
+
+const join = (a: Case, b: Case): Case => ({
+  schema: all(a.schema, b.schema),
+  names: [...new Set([...a.names, ...b.names])],
+  patterns: [...new Set([...a.patterns, ...b.patterns])],
+  isOpen: a.isOpen || b.isOpen,
+  items: a.items === Infinity || b.items === Infinity ? Infinity : Math.max(a.items, b.items),
+})
+
+const NOTHING = { names: [], patterns: [], isOpen: false, items: 0 }
+
+const nothing = (schema: Plain): Case => ({ schema, ...NOTHING })
+
+const isNothing = ({ names, patterns, isOpen, items }: Case): boolean =>
+  names.length + patterns.length === 0 && !isOpen && items === 0
+
+/** Tells what the keywords of a schema evaluate, without those of its applicators. */
+function evaluatedBy(value: Readonly<Record<string, unknown>>): Omit<Case, 'schema'> {
+  const { items, prefixItems } = value
+  const list = Array.isArray(items) ? items : prefixItems
+  const rest = Array.isArray(items) ? value['additionalItems'] : items
+  const isAll = rest !== undefined || value['unevaluatedItems'] !== undefined
+  const count = Array.isArray(list) ? list.length : 0
+  return {
+    names: Object.keys(Object(value['properties'])),
+    patterns: Object.keys(Object(value['patternProperties'])),
+    isOpen:
+      value['additionalProperties'] !== undefined || value['unevaluatedProperties'] !== undefined,
+    items: isAll ? Infinity : value['contains'] === undefined ? count : NaN,
+  }
 }

@@ -1,5 +1,5 @@
 /** Rewrites what restricts strings into patterns and lengths of the engine. */
-import { type CharacterSet, childrenOf, NOTHING, type Repetition } from '../expression.ts'
+import { type CharacterSet, childrenOf, memoize, NOTHING, type Repetition } from '../expression.ts'
 import {
   type Budget,
   type Conjunction,
@@ -66,7 +66,7 @@ export function rewriteString(keywords: StringKeywords, budget?: Budget): Rewrit
 }
 
 /** What texts of a format have to match. It takes 5 ms for `date-time`. */
-const parseFormat = remember((source) => toConjunction(source))
+const parseFormat = memoize((source: string) => toConjunction(source))
 
 /**
  * Maximum number of characters that a text needs beyond those of its patterns. The engine looks for one text that has
@@ -177,18 +177,10 @@ export const NO_TEXT = writeWhole(NOTHING)
 /** Results that are kept. One schema asks for them several times. */
 const MAX_KNOWN = 500
 
-/** Returns the function with a memory of its last results. */
-function remember<Result>(work: (key: string) => Result): (key: string) => Result {
-  const known = new Map<string, { result: Result }>()
-  return (key) => {
-    const found = known.get(key) ?? { result: work(key) }
-    if (known.size >= MAX_KNOWN) known.clear()
-    known.set(key, found)
-    return found.result
-  }
-}
-
-const rewriteKey = remember((key): RewrittenString => rewriteString(JSON.parse(key)))
+const rewriteKey = memoize(
+  (key: string): RewrittenString => rewriteString(JSON.parse(key)),
+  MAX_KNOWN,
+)
 
 /** Returns what the engine keeps of the keywords of strings. */
 export function rewriteTexts(keywords: PlainKeywords): RewrittenString {
@@ -198,7 +190,10 @@ export function rewriteTexts(keywords: PlainKeywords): RewrittenString {
 }
 
 /** Returns the pattern of names for the engine; `undefined` if it cannot match exactly the same. */
-export const toNamePattern = remember((source) => orElse(() => toEnginePattern(source), undefined))
+export const toNamePattern = memoize(
+  (source: string) => orElse(() => toEnginePattern(source), undefined),
+  MAX_KNOWN,
+)
 
 /** Returns a pattern for the texts in which some patterns find something, and others find nothing. */
 export const combine = (found: readonly string[], missing: readonly string[]): string =>
