@@ -127,8 +127,7 @@ export function mapSubschemas(
   inPlace: (part: Plain) => Plain,
 ): PlainKeywords {
   const { prefixItems, items, properties, patternProperties, additionalProperties } = schema
-  const mapNamed = (parts: PlainMap): PlainMap =>
-    Object.fromEntries(Object.entries(parts).map(([name, part]) => [name, below(part)]))
+  const mapNamed = (parts: PlainMap): PlainMap => mapValues(parts, (part) => below(part))
   return {
     ...schema,
     ...(prefixItems && { prefixItems: prefixItems.map(below) }),
@@ -142,6 +141,13 @@ export function mapSubschemas(
     ...(schema.allOf && { allOf: schema.allOf.map(inPlace) }),
   }
 }
+
+/** Returns an object with other values under the same names. */
+export const mapValues = <Value, Result>(
+  object: Readonly<Record<string, Value>>,
+  change: (value: Value, name: string) => Result,
+): Record<string, Result> =>
+  Object.fromEntries(Object.entries(object).map(([name, value]) => [name, change(value, name)]))
 
 /** Returns each value once. */
 export function distinct<Value>(values: readonly Value[]): Value[] {

@@ -12,7 +12,9 @@ export interface Node {
   readonly scope: readonly string[]
 }
 
-export const keywordsOf = ({ value }: Node): Record<string, unknown> => Object(value)
+export type Keywords = Readonly<Record<string, unknown>>
+
+export const keywordsOf = ({ value }: Node): Keywords => Object(value)
 
 /** Address of a schema that has none. */
 const ROOT = 'schema:/'
@@ -58,24 +60,19 @@ export class References {
     return isKnown ? node : { ...node, scope: [...scope, base] }
   }
 
-  /** Returns the schema to which a reference of the node refers; `undefined` if it is not in this schema. */
-  resolve(reference: string, { base, scope }: Node): Node | undefined {
-    const { address, fragment } = split(join(reference, base))
+  /**
+   * Returns the schema to which a reference of the node refers; `undefined` if it is not in this schema. A dynamic
+   * reference refers to the outermost schema with the anchor of the usual one, if that anchor is dynamic.
+   */
+  resolve(reference: string, node: Node, isDynamic = false): Node | undefined {
+    const { address, fragment } = split(join(reference, node.base))
     const isPointer = fragment === '' || fragment.startsWith('/')
     const root = this.#nodes.get(isPointer ? address : `${address}#${decode(fragment)}`)
     const target = root && this.#follow(root, isPointer ? fragment : '')
-    return target && this.#enter({ ...target, scope })
-  }
-
-  /**
-   * Returns the schema to which a dynamic reference refers: if the usual one has a dynamic anchor, the
-   * outermost one with the same anchor.
-   */
-  resolveDynamic(reference: string, node: Node): Node | undefined {
-    const usual = this.resolve(reference, node)
-    const { address, fragment } = split(join(reference, node.base))
-    if (!this.#dynamic.get(usual?.base ?? address)?.has(fragment)) return usual
-    const outermost = node.scope.find((each) => this.#dynamic.get(each)?.has(fragment))
+    const usual = target && this.#enter({ ...target, scope: node.scope })
+    const hasAnchor = (each: string): boolean | undefined => this.#dynamic.get(each)?.has(fragment)
+    const outermost =
+      isDynamic && hasAnchor(usual?.base ?? address) ? node.scope.find(hasAnchor) : undefined
     return outermost === undefined ? usual : this.resolve(`${outermost}#${fragment}`, node)
   }
 
@@ -116,7 +113,7 @@ export class References {
   }
 
   /** Notes the addresses of one schema, and returns the address at which its references begin. */
-  #note(value: Readonly<Record<string, unknown>>, path: string, outer: string): string {
+  #note(value: Keywords, path: string, outer: string): string {
     const { $id, id, $anchor, $dynamicAnchor } = value
     const own = typeof $id === 'string' ? $id : typeof id === 'string' ? id : ''
     const { address, fragment } = split(join(own, outer))

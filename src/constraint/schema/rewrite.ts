@@ -20,16 +20,18 @@ import {
   isObject,
   type Kept,
   type Loosened,
+  mapValues,
   merge,
   type Plain,
   type PlainKeywords,
+  type PlainMap,
   rejectSchema,
   StepBudget,
   type TypeName,
   TYPES,
   typesOf,
 } from './plain.ts'
-import { keywordsOf, type Node, References } from './references.ts'
+import { type Keywords, keywordsOf, type Node, References } from './references.ts'
 import { rewriteTexts } from './strings.ts'
 
 export interface Rewritten {
@@ -95,11 +97,13 @@ class Rewriter {
   }
 
   #factsOf(schemaOf: (found: Definition) => Plain | undefined): Facts {
-    const lookUp = (reference: string): Plain | undefined => {
-      const found = this.#byName.get(toName(reference))
-      return found && schemaOf(found)
+    return {
+      lookUp: (reference) => {
+        const found = this.#byName.get(toName(reference))
+        return found && schemaOf(found)
+      },
+      steps: this.#steps,
     }
-    return { lookUp, steps: this.#steps }
   }
 
   run(): Rewritten {
@@ -130,47 +134,42 @@ class Rewriter {
       return this.#toReferences({ ...node, value: { $ref: value['$ref'] } })[0]?.[1] ?? true
     this.#nesting += 1
     this.#depth += 1
-    try {
-      return this.#rewriteChecked(this.#check({ ...node, value }))
-    } finally {
-      this.#nesting -= 1
-      this.#depth -= 1
-    }
+    const schema = this.#rewriteChecked({ ...node, value: this.#check(value, path) })
+    this.#nesting -= 1
+    this.#depth -= 1
+    return schema
   }
 
-  /** Returns the node without the keywords whose values no draft gives them. */
-  #check(node: Node & { value: Readonly<Record<string, unknown>> }): typeof node {
-    const { value, path } = node
-    const { unknown, wrong } = checkKeywords(value)
+  /** Returns the keywords without those whose values no draft gives them. */
+  #check(keywords: Keywords, path: string): Keywords {
+    const { unknown, wrong } = checkKeywords(keywords)
     for (const keyword of unknown) this.ignore(path, keyword)
-    if (wrong.size === 0) return node
     for (const [keyword, expected] of wrong) this.loosen(path, keyword, expected)
-    const right = Object.entries(value).filter(([keyword]) => !wrong.has(keyword))
-    return { ...node, value: Object.fromEntries(right) }
+    return omit(keywords, [...wrong.keys()])
   }
 
-  #rewriteChecked(node: Node & { value: Readonly<Record<string, unknown>> }): Plain {
-    const open = UNEVALUATED.filter((keyword) => Object.hasOwn(node.value, keyword))
+  #rewriteChecked(node: Node): Plain {
+    const open = UNEVALUATED.filter((keyword) => Object.hasOwn(keywordsOf(node), keyword))
     const closed = open.length > 0 ? closeUnevaluated(node, this) : undefined
     if (closed !== undefined) return closed
     for (const keyword of open) this.loosen(node.path, keyword)
     return this.take(joinParts(this.#toParts(node), this.#known), node.path)
   }
 
+  /** Rewrites a subschema whose loosened keywords are not noted yet. */
   rewriteApart(node: Node): Apart {
     const outer = this.#loosened
     this.#loosened = []
-    try {
-      return { schema: this.rewrite(node), loosened: this.#loosened }
-    } finally {
-      this.#loosened = outer
-    }
+    const apart = { schema: this.rewrite(node), loosened: this.#loosened }
+    this.#loosened = outer
+    return apart
   }
 
   below(node: Node, ...keys: readonly (string | number)[]): Node {
     return this.#references.below(node, ...keys)
   }
 
+  /** Rewrites a subschema, and returns one for all other values, if it can be told exactly. */
   negate(node: Node, types?: readonly TypeName[]): Apart & { negated: Plain | undefined } {
     const apart = this.rewriteApart(node)
     const { schema, loosened } = apart
@@ -188,11 +187,13 @@ class Rewriter {
     if (!this.#ignored.has(keyword)) this.#ignored.set(keyword, { path, keyword })
   }
 
+  /** Returns what is kept, and notes the keywords that are not. */
   take({ schema, loosened }: Kept, path: string): Plain {
     for (const keyword of loosened) this.loosen(path, keyword)
     return schema
   }
 
+  /** Returns a reference to the node's definition. */
   refer(node: Node): Plain {
     if (typeof node.value === 'boolean') return node.value
     const found = this.#definitions.get(node.value) ?? new Map<string, Definition>()
@@ -213,46 +214,43 @@ class Rewriter {
   /** Returns all schemas that apply in the node's place. */
   #toParts(node: Node): Part[] {
     const outer = this.#beside
-    try {
-      this.#beside = []
-      const own = rewriteOwn(node, this)
-      const parts: Part[] = [['', own], ...this.#toReferences(node)]
-      this.#beside = [...outer, own]
-      parts.push(...this.#toCombinations(node, own, isKeywords(own) ? typesOf(own) : TYPES))
-      return [...parts, ...rewriteDependents(node, own, this)]
-    } finally {
-      this.#beside = outer
-    }
-  }
-
-  #toReferences(node: Node): Part[] {
-    const value = keywordsOf(node)
-    const parts: Part[] = []
-    for (const keyword of ['$ref', '$dynamicRef', '$recursiveRef'] as const) {
-      const reference = value[keyword]
-      if (typeof reference !== 'string') continue
-      const target = this.resolve(node, keyword)
-      if (target === undefined) this.loosen(node.path, keyword)
-      else parts.push([keyword, this.refer(target)])
-    }
+    this.#beside = []
+    const own = rewriteOwn(node, this)
+    const parts: Part[] = [['', own], ...this.#toReferences(node)]
+    this.#beside = [...outer, own]
+    parts.push(...this.#toCombinations(node, own, isKeywords(own) ? typesOf(own) : TYPES))
+    parts.push(...rewriteDependents(node, own, this))
+    this.#beside = outer
     return parts
   }
 
+  #toReferences(node: Node): Part[] {
+    return ['$ref', '$dynamicRef', '$recursiveRef'].flatMap((keyword): Part[] => {
+      if (typeof keywordsOf(node)[keyword] !== 'string') return []
+      const target = this.resolve(node, keyword)
+      return [[keyword, target ? this.refer(target) : this.loosen(node.path, keyword)]]
+    })
+  }
+
+  /** Returns the schema to which a keyword refers; `undefined` if it is not in this schema. */
   resolve(node: Node, keyword: string): Node | undefined {
-    const reference = String(keywordsOf(node)[keyword])
-    return this.#references[keyword === '$dynamicRef' ? 'resolveDynamic' : 'resolve'](
-      reference,
+    return this.#references.resolve(
+      String(keywordsOf(node)[keyword]),
       node,
+      keyword === '$dynamicRef',
     )
   }
 
   #toCombinations(node: Node, own: Plain, types: readonly TypeName[]): Part[] {
     const value = keywordsOf(node)
-    const parts: Part[] = []
-    for (const each of this.#list(node, 'allOf')) parts.push(['allOf', this.rewrite(each)])
+    const parts = this.#list(node, 'allOf').map((each): Part => ['allOf', this.rewrite(each)])
     if (value['anyOf'] !== undefined)
       parts.push(['anyOf', any(...this.#list(node, 'anyOf').map((each) => this.rewrite(each)))])
-    if (value['oneOf'] !== undefined) parts.push(['oneOf', this.#toOneOf(node, own, types)])
+    if (value['oneOf'] !== undefined) {
+      const { options, isKept } = this.separate(node, own, types)
+      if (!isKept) this.loosen(node.path, 'oneOf')
+      parts.push(['oneOf', any(...options)])
+    }
     if (value['not'] !== undefined) parts.push(['not', this.#toNot(node, own, types)])
     if (value['if'] !== undefined) parts.push(['if', this.#toConditional(node, types)])
     return parts
@@ -263,19 +261,8 @@ class Rewriter {
     return Array.isArray(list) ? list.map((_, index) => this.below(node, keyword, index)) : []
   }
 
-  separate(node: Node): readonly Plain[] | undefined {
-    const { options, isKept } = this.#toOptions(node, true, TYPES)
-    return isKept ? options : undefined
-  }
-
-  #toOneOf(node: Node, own: Plain, types: readonly TypeName[]): Plain {
-    const { options, isKept } = this.#toOptions(node, own, types)
-    if (!isKept) this.loosen(node.path, 'oneOf')
-    return any(...options)
-  }
-
-  /** Returns options that exclude each other, or are made to if that is possible. */
-  #toOptions(
+  /** Returns the options of `oneOf`, which exclude each other, or are made to if that is possible. */
+  separate(
     node: Node,
     own: Plain,
     types: readonly TypeName[],
@@ -288,7 +275,6 @@ class Rewriter {
   #toNot(node: Node, own: Plain, types: readonly TypeName[]): Plain {
     const { schema, negated } = this.negate(this.below(node, 'not'), types)
     if (isEmpty([own, schema], this.facts)) return true
-    // Listed values are refused one by one.
     return negated ?? this.loosen(node.path, 'not')
   }
 
@@ -306,27 +292,23 @@ class Rewriter {
 
 /** Returns the schemas that apply once a name is there. */
 function rewriteDependents(node: Node, own: Plain, source: Rewriter): Part[] {
-  const value = keywordsOf(node)
   const required = isKeywords(own) ? (own.required ?? []) : []
-  const parts: Part[] = []
-  for (const keyword of ['dependentRequired', 'dependentSchemas', 'dependencies'] as const) {
-    const dependents = value[keyword]
-    if (!isObject(dependents)) continue
-    for (const [name, each] of Object.entries(dependents)) {
-      if (Array.isArray(each)) {
-        const missing = each
-          .map(String)
-          .filter((other) => other !== name && !required.includes(other))
-        if (missing.length === 0) continue
-        if (required.includes(name)) parts.push([keyword, { required: missing }])
-        else parts.push([keyword, any(without(name), { required: [name, ...missing] })])
-      } else {
-        const schema = source.rewrite(source.below(node, keyword, name))
-        parts.push([keyword, any(without(name), all({ required: [name] }, schema))])
-      }
+  const rewriteOne = (keyword: string, name: string, each: unknown): Plain => {
+    if (!Array.isArray(each)) {
+      const schema = source.rewrite(source.below(node, keyword, name))
+      return any(without(name), all({ required: [name] }, schema))
     }
+    const missing = each.map(String).filter((other) => other !== name && !required.includes(other))
+    if (missing.length === 0) return true
+    if (required.includes(name)) return { required: missing }
+    return any(without(name), { required: [name, ...missing] })
   }
-  return parts
+  return ['dependentRequired', 'dependentSchemas', 'dependencies'].flatMap((keyword) =>
+    Object.entries(Object(keywordsOf(node)[keyword])).map(([name, each]): Part => [
+      keyword,
+      rewriteOne(keyword, name, each),
+    ]),
+  )
 }
 
 /** Returns the schema of the node without references and combinations. */
@@ -337,7 +319,7 @@ function rewriteOwn(node: Node, source: Rewriter): Plain {
   const types = type ?? TYPES
   const listed = 'const' in value ? [value['const']] : undefined
   const given = value['enum'] as readonly unknown[] | undefined
-  const own: PlainKeywords = { ...(type && { type }) }
+  const own = defined({ type })
   const parts: Plain[] = [own]
   for (const values of [listed, given]) if (values) parts.push({ enum: distinct(values) })
   if (value['required'] === true) source.loosen(path, 'required')
@@ -350,21 +332,14 @@ function rewriteOwn(node: Node, source: Rewriter): Plain {
   return merge(parts)
 }
 
-const NAMES = new Set<string>([...TYPES, 'integer'])
-
 /** Returns the types that the keyword allows; `undefined` if it allows all, or has no known one. */
-function toTypes({
-  type,
-  nullable,
-}: Readonly<Record<string, unknown>>): readonly TypeName[] | undefined {
-  const names = (Array.isArray(type) ? type : [type]) as string[]
-  if (!names.every((name) => NAMES.has(name))) return undefined
-  const types = nullable === true ? [...names, 'null'] : names
+function toTypes({ type, nullable }: Keywords): readonly TypeName[] | undefined {
+  const names = [type].flat() as TypeName[]
+  if (!names.every((name) => name === 'integer' || TYPES.includes(name))) return undefined
+  const types = new Set<TypeName>(nullable === true ? [...names, 'null'] : names)
   // An integer is a number, and the engine takes it twice otherwise.
-  const found = [...new Set(types)].filter(
-    (name) => name !== 'integer' || !types.includes('number'),
-  )
-  return found as TypeName[]
+  if (types.has('number')) types.delete('integer')
+  return [...types]
 }
 
 function rewriteText(node: Node, source: Rewriter): Plain {
@@ -393,8 +368,8 @@ function rewriteArray(node: Node, { type }: PlainKeywords, source: Rewriter): Pl
   })
   const parts: Plain[] = [own]
   if (contains !== undefined) {
-    const least = (value['minContains'] as number | undefined) ?? 1
-    const greatest = (value['maxContains'] as number | undefined) ?? Infinity
+    const least = Number(value['minContains'] ?? 1)
+    const greatest = Number(value['maxContains'] ?? Infinity)
     const { schema, negated, loosened } = source.negate(source.below(node, 'contains'))
     for (const each of loosened) source.loosen(each.path, each.keyword)
     parts.push(
@@ -408,15 +383,12 @@ function rewriteArray(node: Node, { type }: PlainKeywords, source: Rewriter): Pl
 function rewriteObject(node: Node, { type }: PlainKeywords, source: Rewriter): Plain {
   const { path } = node
   const value = keywordsOf(node)
-  const below = (keyword: string): Record<string, Plain> | undefined =>
-    isObject(value[keyword])
-      ? Object.fromEntries(
-          Object.keys(value[keyword]).map((name) => [
-            name,
-            source.rewrite(source.below(node, keyword, name)),
-          ]),
+  const below = (keyword: string): PlainMap | undefined =>
+    value[keyword] === undefined
+      ? undefined
+      : mapValues(Object(value[keyword]), (_, name) =>
+          source.rewrite(source.below(node, keyword, name)),
         )
-      : undefined
   const { required, additionalProperties, propertyNames, minProperties, maxProperties } = value
   const given = defined({
     type,
@@ -449,15 +421,12 @@ function sketch(value: unknown, depth = 2): Plain {
   if (!isObject(value) || value['$ref'] !== undefined || depth === 0) return true
   const { required, properties } = value
   const listed = 'const' in value ? [value['const']] : value['enum']
-  const named = isObject(properties) ? Object.entries(properties) : []
+  const named = isObject(properties) && Object.keys(properties).length > 0 ? properties : undefined
   return defined({
     type: toTypes(value),
     enum: Array.isArray(listed) ? distinct(listed) : undefined,
     required: Array.isArray(required) ? required.map(String) : undefined,
-    properties:
-      named.length > 0
-        ? Object.fromEntries(named.map(([name, each]) => [name, sketch(each, depth - 1)]))
-        : undefined,
+    properties: named && mapValues(named, (each) => sketch(each, depth - 1)),
   })
 }
 
@@ -467,26 +436,26 @@ const MAX_BOUND = 1e18
 const MAX_DIVISOR = 10_000
 const MAX_DECIMAL_PLACES = 9
 
-const BOUNDS = [
-  ['minimum', 'exclusiveMinimum'],
-  ['maximum', 'exclusiveMaximum'],
-] as const
-
 /** Returns the bounds, with those of draft 4 in the form of later drafts. */
-function keepBounds(keywords: Readonly<Record<string, unknown>>): Kept {
-  const { multipleOf } = keywords
+function keepBounds(keywords: Keywords): Kept {
   const loosened: string[] = []
   const bounds: Record<string, number> = {}
-  const add = (name: keyof PlainKeywords, keyword: string, value: unknown): void => {
-    if (typeof value !== 'number') return
-    if (Math.abs(value) < MAX_BOUND) bounds[name] = value
-    else loosened.push(keyword)
+  for (const [keyword, exclusive] of [
+    ['minimum', 'exclusiveMinimum'],
+    ['maximum', 'exclusiveMaximum'],
+  ] as const) {
+    const name = keywords[exclusive] === true ? exclusive : keyword
+    for (const [kept, given] of [
+      [name, keyword],
+      [exclusive, exclusive],
+    ] as const) {
+      const value = keywords[given]
+      if (typeof value !== 'number') continue
+      if (Math.abs(value) < MAX_BOUND) bounds[kept] = value
+      else loosened.push(given)
+    }
   }
-  for (const [keyword, exclusive] of BOUNDS) {
-    const isExclusive = keywords[exclusive] === true
-    add(isExclusive ? exclusive : keyword, keyword, keywords[keyword])
-    add(exclusive, exclusive, keywords[exclusive])
-  }
+  const { multipleOf } = keywords
   if (typeof multipleOf === 'number' && !toDecimal(multipleOf)) loosened.push('multipleOf')
   return { schema: bounds, loosened }
 }
@@ -495,7 +464,7 @@ function keepBounds(keywords: Readonly<Record<string, unknown>>): Kept {
  * Returns the schema of the multiples. The engine writes those of 0.25 with two decimals, so that
  * those of 0.5 and 1 are alternatives.
  */
-function divisors({ multipleOf }: Readonly<Record<string, unknown>>): Plain {
+function divisors({ multipleOf }: Keywords): Plain {
   const decimal = typeof multipleOf === 'number' ? toDecimal(multipleOf) : undefined
   if (!decimal) return true
   const { digits, places } = decimal
@@ -589,10 +558,10 @@ function close(node: Node, source: Rewriter): Plain {
   return any(...closed)
 }
 
-const toTrue = (names: readonly string[]): Record<string, Plain> =>
+const toTrue = (names: readonly string[]): PlainMap =>
   Object.fromEntries(names.map((name) => [name, true]))
 
-const omit = (value: Readonly<Record<string, unknown>>, keywords: readonly string[]): unknown =>
+const omit = (value: Keywords, keywords: readonly string[]): Keywords =>
   Object.fromEntries(Object.entries(value).filter(([keyword]) => !keywords.includes(keyword)))
 
 /** Returns the cases of a schema. Throws an {@link UndividedError}. */
@@ -607,10 +576,8 @@ function split(node: Node, source: Rewriter, chain: readonly unknown[]): readonl
   }
   const below = (...keys: readonly (string | number)[]): readonly Case[] =>
     split(source.below(node, ...keys), source, chain)
-  const list = (keyword: string): readonly (readonly Case[])[] => {
-    const parts = value[keyword]
-    return Array.isArray(parts) ? parts.map((_, index) => below(keyword, index)) : []
-  }
+  const list = (keyword: string): readonly (readonly Case[])[] =>
+    [value[keyword] ?? []].flat().map((_, index) => below(keyword, index))
 
   for (const keyword of ['$ref', '$dynamicRef']) {
     if (typeof value[keyword] !== 'string') continue
@@ -621,11 +588,11 @@ function split(node: Node, source: Rewriter, chain: readonly unknown[]): readonl
   for (const part of list('allOf')) add(part)
   if (value['anyOf'] !== undefined) add(chooseSome(list('anyOf'), source))
   if (value['oneOf'] !== undefined) {
-    const separate = source.separate(node)
-    if (!separate) throw new UndividedError()
+    const { options, isKept } = source.separate(node, true, TYPES)
+    if (!isKept) throw new UndividedError()
     add(
       list('oneOf').flatMap((option, index) =>
-        option.map((each) => ({ ...each, schema: all(separate[index] ?? true, each.schema) })),
+        option.map((each) => ({ ...each, schema: all(options[index] ?? true, each.schema) })),
       ),
     )
   }
@@ -694,7 +661,7 @@ const isNothing = ({ names, patterns, isOpen, items }: Case): boolean =>
   names.length + patterns.length === 0 && !isOpen && items === 0
 
 /** Tells what the keywords of a schema evaluate, without those of its applicators. */
-function evaluatedBy(value: Readonly<Record<string, unknown>>): Omit<Case, 'schema'> {
+function evaluatedBy(value: Keywords): Omit<Case, 'schema'> {
   const { items, prefixItems } = value
   const list = Array.isArray(items) ? items : prefixItems
   const rest = Array.isArray(items) ? value['additionalItems'] : items
