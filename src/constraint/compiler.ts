@@ -42,10 +42,8 @@ const MAX_GRAMMAR_BYTES = 256 * 2 ** 20
 export const createConstraintCompiler = (options: ConstraintCompilerOptions): ConstraintCompiler =>
   new ConstraintCompiler(options)
 
-interface Grammar extends CompiledGrammar {
-  /** Number of open matchers. */
-  users: number
-}
+/** A grammar with the number of open matchers. */
+type Grammar = CompiledGrammar & { users: number }
 
 /** An instance, and what was compiled for it. */
 class Engine {
@@ -65,9 +63,10 @@ class Engine {
     return this.#users === 0
   }
 
-  /** `true` if grammars took so much memory that a new instance is better. */
-  get isFull(): boolean {
-    return this.instance.memoryBytes - this.#vocabularyBytes > MAX_GRAMMAR_BYTES
+  /** `true` if a new instance is better, as after a trap, or if grammars took much memory. */
+  get isSpent(): boolean {
+    const grammarBytes = this.instance.memoryBytes - this.#vocabularyBytes
+    return this.instance.isBroken || grammarBytes > MAX_GRAMMAR_BYTES
   }
 
   /** Resolves with the grammar, which is in use until `release` is called with it. */
@@ -82,7 +81,7 @@ class Engine {
       return grammar
     } catch (error) {
       this.#users -= 1
-      this.#forget(digest, compiled)
+      if (this.#grammars.get(digest) === compiled) this.#grammars.delete(digest)
       throw error
     }
   }
@@ -91,13 +90,8 @@ class Engine {
   release(digest: string, grammar: Grammar, hasFailed: boolean): void {
     this.#users -= 1
     grammar.users -= 1
-    const cached = this.#grammars.get(digest)
-    if (hasFailed && cached) this.#forget(digest, cached)
+    if (hasFailed) this.#grammars.delete(digest)
     void this.#evict()
-  }
-
-  #forget(digest: string, compiled: Promise<Grammar>): void {
-    if (this.#grammars.get(digest) === compiled) this.#grammars.delete(digest)
   }
 
   async #evict(): Promise<void> {
@@ -137,11 +131,9 @@ export class ConstraintCompiler {
    * {@link ConstraintError} if it is not supported, and with the reason of the signal when that aborts.
    */
   async open(constraint: Constraint, signal: AbortSignal): Promise<Matcher> {
-    const { text, whole } =
-      constraint.type === 'rest' ? constraint : { text: '', whole: constraint }
     const engine = await this.#ready(signal)
     try {
-      return await this.#openIn(engine, whole, text, signal)
+      return await this.#openIn(engine, constraint, signal)
     } finally {
       this.#freeWhenIdle()
     }
@@ -189,42 +181,32 @@ export class ConstraintCompiler {
     this.#starting = null
   }
 
-  /** Frees the engine at once if it is full, and else if no matcher is opened for some time. */
+  /** Frees the engine at once if it is spent, and else if no matcher is opened for some time. */
   #freeWhenIdle(): void {
     clearTimeout(this.#idleTimer)
     if (!this.#engine?.isIdle) return
-    if (this.#engine.isFull || this.#engine.instance.isBroken) return this.#free()
+    if (this.#engine.isSpent) return this.#free()
     this.#idleTimer = setTimeout(() => this.#free(), IDLE_MS)
     // In Node, the timer must not keep the process.
-    const timer: unknown = this.#idleTimer
-    if (typeof timer === 'object' && timer && 'unref' in timer) Object(timer).unref()
+    Object(this.#idleTimer).unref?.()
   }
 
-  async #openIn(
-    engine: Engine,
-    constraint: Constraint,
-    text: string,
-    signal: AbortSignal,
-  ): Promise<Matcher> {
+  async #openIn(engine: Engine, constraint: Constraint, signal: AbortSignal): Promise<Matcher> {
+    const { text, whole } =
+      constraint.type === 'rest' ? constraint : { text: '', whole: constraint }
     const { instance } = engine
     const { special, bytes } = this.#options
-    const digest = await digestOf(constraint)
+    const digest = await digestOf(whole)
     const grammar = await unlessAborted(
-      engine.use(digest, () => compileConstraint(instance, constraint, special)),
+      engine.use(digest, () => compileConstraint(instance, whole, special)),
       signal,
       // The compilation goes on without this caller.
       (unused) => engine.release(digest, unused, false),
     )
-    const matcher = new EngineMatcher({
-      instance,
-      number: instance.open(grammar.number),
-      words: Math.ceil(bytes.length / 32),
-      names: this.#names,
-      loosened: grammar.loosened,
-      onClose: (hasFailed) => {
-        engine.release(digest, grammar, hasFailed)
-        this.#freeWhenIdle()
-      },
+    const words = Math.ceil(bytes.length / 32)
+    const matcher = new EngineMatcher(instance, grammar, words, this.#names, (hasFailed) => {
+      engine.release(digest, grammar, hasFailed)
+      this.#freeWhenIdle()
     })
     try {
       await matcher.acceptText(text, signal)
@@ -236,7 +218,6 @@ export class ConstraintCompiler {
   }
 }
 
-/** Returns the digest of a constraint. */
 async function digestOf(constraint: Constraint): Promise<string> {
   const text = limitDepth(() => JSON.stringify(constraint))
   const digest = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(text))
@@ -266,7 +247,6 @@ function unlessAborted<Result>(
   })
 }
 
-/** Resolves with the compiled module. */
 async function loadModule(wasm: WasmSource): Promise<WebAssembly.Module> {
   if (typeof wasm === 'string' || wasm instanceof URL) {
     const bytes = await fetchBytes(wasm, 'default')

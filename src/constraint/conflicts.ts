@@ -38,8 +38,6 @@ export function findConflicts(lexemes: Lexemes, steps: Steps): Conflict[] {
   const count = places.lexemes.length
   const lexemesAfter = (place: number): Lexeme[] =>
     [...places.next(place)].flatMap((each) => places.lexemes[each] ?? [])
-  const unite = (bytes: readonly ByteSet[]): ByteSet =>
-    bytes.reduce((all, each) => all | each, NO_BYTES)
   const bytesAfter = memoize((place: number) => unite(lexemesAfter(place).map(comparer.start)))
   // Blanks of the next lexeme may as well be blanks at the end of this one.
   const bytesAfterBlanks = memoize((place: number) => {
@@ -204,24 +202,24 @@ const isAlignedWithJson = (expression: Expression): boolean =>
 class Places {
   readonly lexemes: Lexeme[] = []
   readonly start: ReadonlySet<number>
-  readonly #places = new Map<Symbol, number>()
   readonly #next: Set<number>[] = []
   readonly #optional = new Set<Rule>()
-  readonly #first = new Map<Rule, Set<number>>()
-  readonly #follow = new Map<Rule, Set<number>>()
+  readonly #first = memoize((_rule: Rule) => new Set<number>())
+  readonly #follow = memoize((_rule: Rule) => new Set<number>())
+  readonly #placeOf = memoize((symbol: Extract<Symbol, { type: 'lexeme' }>) => {
+    this.#next.push(new Set())
+    return this.lexemes.push(symbol.lexeme) - 1
+  })
   readonly #steps: Steps
+  #isChanged = false
 
   constructor({ root, rules }: Lexemes, steps: Steps) {
     this.#steps = steps
-    const all = rules.toReversed()
-    for (const rule of all) {
-      this.#first.set(rule, new Set())
-      this.#follow.set(rule, new Set())
-    }
-    this.#follow.set(root, new Set([END]))
-    this.#untilStable(() => all.forEach((rule) => this.#findFirst(rule)))
+    const reversed = rules.toReversed()
+    this.#follow(root).add(END)
+    this.#untilStable(() => reversed.forEach((rule) => this.#findFirst(rule)))
     this.#untilStable(() => rules.forEach((rule) => this.#findNext(rule)))
-    this.start = this.#first.get(root) ?? new Set()
+    this.start = this.#first(root)
   }
 
   next(place: number): ReadonlySet<number> {
@@ -229,46 +227,36 @@ class Places {
   }
 
   #untilStable(work: () => void): void {
-    const size = (): number => {
-      const sets = [...this.#first.values(), ...this.#follow.values(), ...this.#next]
-      return sets.reduce((sum, set) => sum + set.size, this.#optional.size)
-    }
-    for (let before = -1, now = 0; before < now && this.#steps.left > 0; now = size()) {
-      before = now
+    do {
+      this.#isChanged = false
       work()
-    }
+    } while (this.#isChanged && this.#steps.left > 0)
   }
 
   #findFirst(rule: Rule): void {
-    const first = this.#first.get(rule) ?? new Set()
     for (const symbols of rule.alternatives) {
       const required = symbols.findIndex((symbol) => !this.#isOptional(symbol))
-      if (required < 0) this.#optional.add(rule)
+      if (required < 0) this.#add(this.#optional, [rule])
       const reached = required < 0 ? symbols : symbols.slice(0, required + 1)
-      for (const symbol of reached) this.#unite(first, this.#firstOf(symbol))
+      for (const symbol of reached) this.#add(this.#first(rule), this.#firstOf(symbol))
     }
   }
 
   #findNext(rule: Rule): void {
     for (const symbols of rule.alternatives) {
-      let after = new Set(this.#follow.get(rule))
+      let after = new Set(this.#follow(rule))
       for (const symbol of symbols.toReversed()) {
         this.#addNext(symbol, after)
         const first = this.#firstOf(symbol)
-        if (this.#isOptional(symbol)) this.#unite(after, first)
-        else after = new Set(first)
+        after = new Set(this.#isOptional(symbol) ? [...after, ...first] : first)
       }
     }
   }
 
   #addNext(symbol: Symbol, after: ReadonlySet<number>): void {
-    if (symbol.type === 'lexeme') {
-      const next = this.#next[this.#placeOf(symbol, symbol.lexeme)]
-      if (next) this.#unite(next, after)
-    } else if (symbol.type === 'rule') {
-      const follow = this.#follow.get(symbol.rule)
-      if (follow) this.#unite(follow, after)
-    } else {
+    if (symbol.type === 'lexeme') this.#add(this.#next[this.#placeOf(symbol)], after)
+    else if (symbol.type === 'rule') this.#add(this.#follow(symbol.rule), after)
+    else {
       const again = symbol.max > 1 ? this.#firstOf(symbol.symbol) : []
       this.#addNext(symbol.symbol, new Set([...after, ...again]))
     }
@@ -281,29 +269,18 @@ class Places {
   }
 
   #firstOf(symbol: Symbol): Iterable<number> {
-    if (symbol.type === 'lexeme') return [this.#placeOf(symbol, symbol.lexeme)]
-    if (symbol.type === 'rule') return this.#first.get(symbol.rule) ?? []
-    return this.#firstOf(symbol.symbol)
+    if (symbol.type === 'lexeme') return [this.#placeOf(symbol)]
+    return symbol.type === 'rule' ? this.#first(symbol.rule) : this.#firstOf(symbol.symbol)
   }
 
-  #placeOf(symbol: Symbol, lexeme: Lexeme): number {
-    const known = this.#places.get(symbol)
-    if (known !== undefined) return known
-    const place = this.lexemes.push(lexeme) - 1
-    this.#places.set(symbol, place)
-    this.#next.push(new Set())
-    return place
-  }
-
-  #unite(set: Set<number>, others: Iterable<number>): void {
+  #add<Value>(set: Set<Value> | undefined, others: Iterable<Value>): void {
     for (const each of others) {
       this.#steps.left -= 1
-      set.add(each)
+      this.#isChanged ||= !set?.has(each)
+      set?.add(each)
     }
   }
 }
-
-// Compares the texts of lexemes: whether one may go on where another one ends.
 
 /** Result of comparing the texts of two lexemes. */
 interface Comparison {
@@ -439,10 +416,12 @@ class AutomatonBuilder {
 
   /** Adds states that know the longest beginning of a word with which the text ends so far. */
   #addFreeText({ words, end }: FreeText, from: number): number {
-    const beginnings = [...new Set(['', ...words.flatMap(beginningsOf)])]
-    const states = new Map(beginnings.map((each) => [each, this.state()]))
+    const beginnings = new Set(['', ...words.flatMap(beginningsOf)])
+    const states = new Map(Array.from(beginnings, (each) => [each, this.state()]))
     const accept = this.state()
     const characters = new Set(words.join(''))
+    const longestEnd = (written: string): string =>
+      states.has(written) ? written : longestEnd(written.slice(1))
     const known = union([...characters].flatMap(setOf))
     for (const [beginning, state] of states) {
       if (end === null) this.#jump(state, accept)
@@ -451,7 +430,7 @@ class AutomatonBuilder {
         const written = beginning + character
         const isEnd = words.some((word) => written.endsWith(word))
         const range = setOf(character)
-        if (!isEnd) this.#step(state, range, states.get(longestEnd(written, states)))
+        if (!isEnd) this.#step(state, range, states.get(longestEnd(written)))
         else if (end !== null && written.endsWith(end)) this.#step(state, range, accept)
       }
     }
@@ -463,13 +442,6 @@ class AutomatonBuilder {
 /** Returns the beginnings of a word without the word itself. */
 const beginningsOf = (word: string): string[] =>
   Array.from(word, (_, length) => [...word].slice(0, length).join(''))
-
-/** Returns the longest end of a text that is one of the beginnings, which include the empty text. */
-function longestEnd(written: string, beginnings: ReadonlyMap<string, unknown>): string {
-  let start = 0
-  while (!beginnings.has(written.slice(start))) start += 1
-  return written.slice(start)
-}
 
 /** Returns the bytes with which the UTF-8 of the characters begins. */
 function firstBytes(ranges: Characters): ByteSet {
@@ -490,8 +462,10 @@ function leadByte(code: number): number {
 /** Returns the bytes with which a text of the automaton can begin. */
 const startBytes = ({ edges }: Automaton): ByteSet => uniteEdges(edges[0] ?? [])
 
-const uniteEdges = (edges: readonly Edge[]): ByteSet =>
-  edges.reduce((bytes, edge) => bytes | edge.bytes, NO_BYTES)
+const uniteEdges = (edges: readonly Edge[]): ByteSet => unite(edges.map(({ bytes }) => bytes))
+
+const unite = (bytes: readonly ByteSet[]): ByteSet =>
+  bytes.reduce((all, each) => all | each, NO_BYTES)
 
 /** Compares the texts of two automatons. Spends a step for each pair of states and of edges. */
 function compare(first: Automaton, second: Automaton, steps: Steps): Comparison {

@@ -76,21 +76,20 @@ export type ConstraintErrorCode =
   /** The file of the WASM module could not be loaded. */
   | 'constraint_missing'
 
-interface ConstraintErrorOptions extends ErrorOptions {
-  /** Place in the constraint's schema, such as `$.properties.age`. */
-  path?: string
-  /** Keyword of the schema that cannot be kept. */
-  keyword?: string
-}
-
 export class ConstraintError extends Error {
+  override name = 'ConstraintError'
   readonly code: ConstraintErrorCode
+  /** Place in the constraint's schema, such as `$.properties.age`. */
   readonly path: string | undefined
+  /** Keyword of the schema that cannot be kept. */
   readonly keyword: string | undefined
 
-  constructor(code: ConstraintErrorCode, message: string, options: ConstraintErrorOptions = {}) {
+  constructor(
+    code: ConstraintErrorCode,
+    message: string,
+    options: ErrorOptions & { path?: string; keyword?: string } = {},
+  ) {
     super(message, options)
-    this.name = 'ConstraintError'
     this.code = code
     this.path = options.path
     this.keyword = options.keyword

@@ -47,7 +47,8 @@ const LIMIT_REASONS =
 export class Instance {
   readonly #exports: Exports
   readonly #stackTop: number
-  #isBroken = false
+  /** `true` after a trap. */
+  isBroken = false
 
   private constructor(exports: Exports) {
     this.#exports = exports
@@ -62,11 +63,6 @@ export class Instance {
     )
     const { exports } = await WebAssembly.instantiate(module, { env })
     return new Instance(exports as unknown as Exports)
-  }
-
-  /** `true` after a trap. */
-  get isBroken(): boolean {
-    return this.#isBroken
   }
 
   /** Bytes of memory that the instance has. */
@@ -135,10 +131,10 @@ export class Instance {
 
   /** Accepts a text in UTF-8. Returns `false` if it may not come next; the matcher is of no use then. */
   acceptText(matcher: number, text: Uint8Array): boolean {
-    const accepted = this.#withInput(text, (at, length) =>
-      this.#checked(this.#exports.accept_text(matcher, at, length)),
+    return this.#withInput(
+      text,
+      (at, length) => this.#checked(this.#exports.accept_text(matcher, at, length)) === 1,
     )
-    return accepted === 1
   }
 
   /** Returns the bytes that must come next. A special token is the byte 0xff and its id in brackets. */
@@ -160,7 +156,7 @@ export class Instance {
       try {
         return work(address, bytes.length)
       } finally {
-        if (!this.#isBroken) release(address, bytes.length)
+        if (!this.isBroken) release(address, bytes.length)
       }
     })
   }
@@ -189,7 +185,7 @@ export class Instance {
         const what = 'It has too many parts, or they are nested too deeply.'
         throw new ConstraintError('unsupported_constraint', what, { cause: thrown })
       }
-      this.#isBroken = true
+      this.isBroken = true
       throw new ConstraintError('constraint_trap', 'The engine of constraints failed. Try again.', {
         cause: thrown,
       })

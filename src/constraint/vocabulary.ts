@@ -112,23 +112,21 @@ function receive(
   signal: AbortSignal,
   timeoutMs?: number,
 ): Promise<VocabularyResponse | null> {
-  return new Promise((resolve, reject) => {
-    const stop = (): void => settle(() => reject(signal.reason))
-    const timer =
-      timeoutMs === undefined ? undefined : setTimeout(() => settle(() => resolve(null)), timeoutMs)
-    const settle = (end: () => void): void => {
-      clearTimeout(timer)
-      signal.removeEventListener('abort', stop)
-      end()
-    }
-    worker.onmessage = ({ data }: MessageEvent<VocabularyResponse>) => settle(() => resolve(data))
+  const settled = new AbortController()
+  let timer: ReturnType<typeof setTimeout> | undefined
+  return new Promise<VocabularyResponse | null>((resolve, reject) => {
+    if (signal.aborted) return reject(signal.reason)
+    signal.addEventListener('abort', () => reject(signal.reason), { signal: settled.signal })
+    if (timeoutMs !== undefined) timer = setTimeout(() => resolve(null), timeoutMs)
+    worker.onmessage = ({ data }: MessageEvent<VocabularyResponse>) => resolve(data)
     worker.onerror = (event) => {
       event.preventDefault()
-      settle(() => resolve(null))
+      resolve(null)
     }
-    worker.onmessageerror = () => settle(() => resolve(null))
-    if (signal.aborted) return stop()
-    signal.addEventListener('abort', stop, { once: true })
+    worker.onmessageerror = () => resolve(null)
+  }).finally(() => {
+    clearTimeout(timer)
+    settled.abort()
   })
 }
 

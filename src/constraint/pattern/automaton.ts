@@ -5,7 +5,14 @@
  * alternative has conditions: threads, which are lists of patterns that match the rest one after the other, and states
  * that must not hold.
  */
-import { type Characters, contains, EMPTY, NOTHING } from '../expression.ts'
+import {
+  type Characters,
+  contains,
+  EMPTY,
+  memoize,
+  NOTHING,
+  type Repetition,
+} from '../expression.ts'
 import { divide, includes, LINE_END, PatternError, WORD } from './characters.ts'
 import { ANYTHING, type Assertion, choice, type Pattern, repeat, sequence, sizeOf } from './node.ts'
 
@@ -76,7 +83,6 @@ class AutomatonBuilder {
   readonly #threads = new Map<string, Thread>()
   readonly #states = new Map<string, State>()
   readonly #patternIds = new Map<Pattern, number>()
-  readonly #rests = new Map<Pattern, Pattern>()
   /** `true` if the pattern has assertions on the character before. */
   readonly #tracksBefore: boolean
   #steps = 0
@@ -207,13 +213,10 @@ class AutomatonBuilder {
   }
 
   /** Returns the repetition that is left behind one of its parts. */
-  #restOf(pattern: Extract<Pattern, { type: 'repeat' }>): Pattern {
+  readonly #restOf = memoize((pattern: Repetition<Pattern>): Pattern => {
     const { part, min, max } = pattern
-    if (min === 0 && max === Infinity) return pattern
-    const rest = this.#rests.get(pattern) ?? repeat(part, Math.max(min - 1, 0), max - 1)
-    this.#rests.set(pattern, rest)
-    return rest
-  }
+    return min === 0 && max === Infinity ? pattern : repeat(part, Math.max(min - 1, 0), max - 1)
+  })
 
   #refuse(state: State): readonly Alternative[] {
     if (isTrue(state)) return FALSE
@@ -307,12 +310,13 @@ const ASSERTIONS: Readonly<
   'no-boundary': (before, next) => isWord(before) === isWord(next),
 }
 
-// Makes patterns of automatons, by taking their states away one after the other.
-
 /** Maximum size of the pattern that is made of an automaton. */
 const MAX_SIZE = 20_000
 
-/** Returns the pattern of an automaton whose state 0 is the start, and whose rows have a state for each class. */
+/**
+ * Returns the pattern of an automaton whose state 0 is the start, and whose rows have a state for each class. It takes
+ * the states away one after the other.
+ */
 function toPattern(
   rows: readonly (readonly number[])[],
   accepts: readonly boolean[],
@@ -343,6 +347,9 @@ function toPattern(
       if (live.has(to)) connect(group, groups[to] ?? 0, { type: 'set', set })
     })
   })
+  const knownSize = memoize(sizeOf)
+  const sizes = (patterns: readonly Pattern[]): number =>
+    patterns.reduce((total, each) => total + knownSize(each), 0)
   const outOf = (state: number): Map<number, Pattern> => edges.get(state) ?? new Map()
   /** Returns about how much the patterns grow without the state. */
   const weigh = (state: number): number => {
@@ -391,18 +398,6 @@ function findLive(
     })
   }
   return live
-}
-
-const knownSizes = new WeakMap<Pattern, number>()
-
-function sizes(patterns: readonly Pattern[]): number {
-  let total = 0
-  for (const pattern of patterns) {
-    const size = knownSizes.get(pattern) ?? sizeOf(pattern)
-    knownSizes.set(pattern, size)
-    total += size
-  }
-  return total
 }
 
 /** Returns a number for each state, which is the same for states with the same texts. */
