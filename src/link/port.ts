@@ -72,9 +72,10 @@ export class RequestPort {
     })
     // Nobody awaits the acknowledgment of a port that is closed before it.
     this.acknowledged.catch(() => undefined)
-    const closing = this.#closing.signal
-    failOnAbort(signal, closing, (reason) => this.close(InoriginError.from(reason)))
-    if (link.endSignal) failOnAbort(link.endSignal, closing, (reason) => this.close(reason))
+    const ended = link.endSignal ? AbortSignal.any([signal, link.endSignal]) : signal
+    const fail = () => this.close(InoriginError.from(ended.reason))
+    if (ended.aborted) fail()
+    ended.addEventListener('abort', fail, { signal: this.#closing.signal })
     port.onmessage = ({ data }: MessageEvent<AnswerMessage>) => this.#handleMessage(data)
   }
 
@@ -145,16 +146,6 @@ export class RequestPort {
   #send(message: AskMessage, ports: MessagePort[] = []): void {
     this.#port.postMessage(message, ports)
   }
-}
-
-/** Passes the reason of the signal to `fail` when the signal aborts, until `closing` aborts. */
-function failOnAbort(
-  signal: AbortSignal,
-  closing: AbortSignal,
-  fail: (reason: unknown) => void,
-): void {
-  if (signal.aborted) fail(signal.reason)
-  signal.addEventListener('abort', () => fail(signal.reason), { signal: closing })
 }
 
 /** Messages that have arrived and wait for their reader, in order, until an error ends them. */

@@ -13,7 +13,7 @@ import { getDeviceFact, putDeviceFact } from '../../store/device-facts.ts'
 import { isObject } from '../../values/objects.ts'
 import { unlessAborted } from '../../values/promises.ts'
 import { MODEL_METHODS, type ModelService } from '../models/model-service.ts'
-import { startModelThread } from '../models/model-thread.ts'
+import { ModelThread } from '../models/model-thread.ts'
 
 interface ThreadCountOptions {
   database: Database
@@ -120,7 +120,7 @@ export async function measureThreads(
 ): Promise<number> {
   const closing = new AbortController()
   const subject = { tag: '@inorigin/threads', type: 'predictor' } as const
-  const { link } = startModelThread(subject, assets, closing, () => undefined)
+  const { link } = new ModelThread(subject, assets, closing, () => undefined)
   const worker = remote<ModelService>(link, MODEL_METHODS)
   const runtime = new URL('ort/', assets).href
   try {

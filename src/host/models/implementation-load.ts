@@ -71,86 +71,173 @@ export interface LoadOptions {
   onProgress(progress: LoadProgress): void
 }
 
-/** State that the steps of a load share. */
-interface LoadContext extends LoadOptions {
-  worker: Remote<ModelService>
-  caller: Caller
-  runtime: string
-  totalBytes: number
-  progress: LatestValue<LoadProgress>
-}
+/** The load of one implementation, which ends when `closing` aborts. */
+export class ImplementationLoad {
+  /** Promise that resolves when the small files are present. */
+  readonly opened: Promise<void>
+  /** Progress of the load. It is complete when the load is. */
+  readonly progress: LatestValue<LoadProgress>
+  /** `true` if the weights are loaded, too. */
+  ready = false
+  #options: LoadOptions
+  #worker: Remote<ModelService>
+  #closing: AbortController
+  #explain: (error: unknown) => Promise<unknown>
+  #caller: Caller
+  #runtime: string
+  #totalBytes: number
+  #finished: Promise<void> | undefined
 
-/**
- * Starts a load, which ends when `closing` aborts. Aborts `closing` if the load fails, with the
- * result of `explain` as the reason.
- */
-export function startLoad(
-  options: LoadOptions,
-  worker: Remote<ModelService>,
-  closing: AbortController,
-  explain: (error: unknown) => Promise<unknown>,
-) {
-  const { entry, implementation, onProgress, onVerdict } = options
-  const { signal } = closing
-  const totalBytes = sumResourceBytes(implementation)
-  const progress = new LatestValue(initialProgress(entry.tag, totalBytes), onProgress)
-  const runtime = new URL('ort/', options.assets).href
-  const caller: Caller = { key: null, signal }
-  const context: LoadContext = { ...options, worker, caller, runtime, totalBytes, progress }
-  let ready = false
-  let finished: Promise<void> | undefined
+  /** Loads the small files. If it fails, it aborts `closing` with the result of `explain`. */
+  constructor(
+    options: LoadOptions,
+    worker: Remote<ModelService>,
+    closing: AbortController,
+    explain: (error: unknown) => Promise<unknown>,
+  ) {
+    const { entry, implementation, assets, onProgress } = options
+    const { signal } = closing
+    this.#options = options
+    this.#worker = worker
+    this.#closing = closing
+    this.#explain = explain
+    this.#caller = { key: null, signal }
+    this.#runtime = new URL('ort/', assets).href
+    const totalBytes = sumResourceBytes(implementation)
+    this.#totalBytes = totalBytes
+    const start = { loadedBytes: 0, totalBytes, bytesPerSecond: 0, remainingSeconds: null }
+    this.progress = new LatestValue<LoadProgress>(
+      { tag: entry.tag, phase: 'download', ...start },
+      onProgress,
+    )
+    signal.addEventListener('abort', () => this.progress.fail(signal.reason))
+    this.opened = this.#orClose(
+      entry.type === 'model' ? this.#openModel(entry) : this.#openPredictor(entry),
+    )
+  }
 
-  /** Throws the reason of the abort if there was one, else the explained error. */
-  async function throwExplained(error: unknown): Promise<never> {
-    throw signal.aborted ? signal.reason : await explain(error)
+  /** Loads the weights once. Resolves when requests can be answered. */
+  finish(): Promise<void> {
+    return (this.#finished ??= this.#orClose(this.opened.then(() => this.#loadRest())))
   }
 
   /** Closes the implementation if the step fails. */
-  function orClose(step: Promise<void>): Promise<void> {
-    const explained = step.catch(throwExplained)
+  #orClose(step: Promise<void>): Promise<void> {
+    const { signal } = this.#closing
+    const explained = step.catch(async (error: unknown) => {
+      throw signal.aborted ? signal.reason : await this.#explain(error)
+    })
     explained.catch((error: unknown) => {
       const verdict = verdictFromError(error)
-      if (verdict) onVerdict(verdict)
-      closing.abort(error)
+      if (verdict) this.#options.onVerdict(verdict)
+      this.#closing.abort(error)
     })
     return explained
   }
 
-  async function loadRest(): Promise<void> {
-    if (entry.type === 'model') await loadWeights(context)
-    ready = true
-    progress.set({ ...progress.latest, phase: 'ready', bytesPerSecond: 0, remainingSeconds: 0 })
-    progress.complete()
+  /** Opens the tokenizer of a language model. */
+  async #openModel(entry: ModelEntry): Promise<void> {
+    const { implementation, assets, verdict, comparisons } = this.#options
+    const { resources } = implementation
+    const texts = await this.#getFiles(resources.filter(isTextResource), 0)
+    const setup: ModelSetup = {
+      engine: implementation.engine,
+      device: implementation.device,
+      runtime: this.#runtime,
+      constraints: assets,
+      texts,
+      maxInputTokens: entry.maxInputTokens,
+      maxOutputTokens: entry.maxOutputTokens,
+      toolFormat: entry.toolFormat,
+      reasons: entry.capabilities && entry.capabilities.thinking === true,
+      reasoningBudget: entry.reasoningBudget ?? 0,
+      imageDetail: entry.imageDetail,
+      takesImages: entry.capabilities?.imageInput === true,
+      encoderComparison: await comparisons.findEncoder(entry, implementation),
+      features: implementation.requires?.features,
+      overrides: implementation.overrides,
+      verdict,
+      // `finish` may have been called meanwhile.
+      ...(this.#finished && { expectedWeights: toSizes(resources.filter(isWeight)) }),
+      threads: await this.#findThreads(),
+    }
+    await this.#worker.openModel(setup, this.#caller)
   }
 
-  signal.addEventListener('abort', () => progress.fail(signal.reason))
-  const opened = orClose(
-    entry.type === 'model'
-      ? openModel(context, entry, () => finished !== undefined)
-      : openPredictor(context, entry),
-  )
-  return {
-    /** Promise that resolves when the small files are present. */
-    opened,
-    /** `true` if the weights are loaded, too. */
-    get ready() {
-      return ready
-    },
-    /** Progress of the load. It is complete when the load is. */
-    progress,
-    /** Loads the weights once. Resolves when requests can be answered. */
-    finish: () => (finished ??= orClose(opened.then(loadRest))),
+  async #openPredictor(entry: PredictorEntry): Promise<void> {
+    const { implementation, verdict, comparisons } = this.#options
+    const files = await this.#getFiles(implementation.resources, 0)
+    const comparison = await comparisons.find(entry, implementation)
+    if (comparison?.agrees === false) throw gpuDiffers(comparison)
+    this.#reportCompiling()
+    const setup: PredictorFiles = {
+      entry,
+      implementation,
+      files,
+      runtime: this.#runtime,
+      verdict,
+      mustCompare: comparison === undefined && comparisons.mustCompare(entry, implementation),
+      threads: await this.#findThreads(),
+    }
+    await this.#runRecorded(() => this.#worker.openPredictor(setup, this.#caller))
+  }
+
+  async #loadRest(): Promise<void> {
+    const { entry, implementation } = this.#options
+    if (entry.type === 'model') {
+      const texts = implementation.resources.filter(isTextResource)
+      const weights = implementation.resources.filter(isWeight)
+      const files = await this.#getFiles(weights, sumBytes(texts))
+      this.#reportCompiling()
+      const caller = { ...this.#caller, onEvent: () => this.#report({ phase: 'warm' }) }
+      await this.#runRecorded(() => this.#worker.loadModel(files, caller))
+    }
+    this.ready = true
+    this.#report({ phase: 'ready', bytesPerSecond: 0, remainingSeconds: 0 })
+    this.progress.complete()
+  }
+
+  /** Runs the part of a load in which memory may run out. Its record outlives it only after a crash. */
+  async #runRecorded(load: () => Promise<GpuVerdict | null>): Promise<void> {
+    const { entry, implementation, crashes, onVerdict } = this.#options
+    const record = await crashes.begin(entry, implementation)
+    try {
+      const verdict = await load()
+      void record.completed()
+      if (verdict) onVerdict(verdict)
+    } catch (error) {
+      await (InoriginError.from(error).code === 'worker_ended' ? record.crashed() : record.failed())
+      throw error
+    }
+  }
+
+  #getFiles(wanted: readonly Resource[], bytesBefore: number): Promise<Files> {
+    const { entry, ensure } = this.#options
+    return ensure(wanted, {
+      signal: this.#closing.signal,
+      tag: entry.tag,
+      onProgress: ({ loadedBytes, bytesPerSecond }) =>
+        this.#report(
+          toTransferProgress(bytesBefore + loadedBytes, this.#totalBytes, bytesPerSecond),
+        ),
+    })
+  }
+
+  /** Resolves with the measured number of threads; `undefined` if there is none, or no use for it. */
+  async #findThreads(): Promise<number | undefined> {
+    const { implementation, threads } = this.#options
+    return implementation.device === 'wasm' ? threads() : undefined
+  }
+
+  #reportCompiling(): void {
+    const transferred = { loadedBytes: this.#totalBytes, bytesPerSecond: 0, remainingSeconds: 0 }
+    this.#report({ phase: 'compile', ...transferred })
+  }
+
+  #report(step: Partial<LoadProgress>): void {
+    this.progress.set({ ...this.progress.latest, ...step })
   }
 }
-
-const initialProgress = (tag: Tag, totalBytes: number): LoadProgress => ({
-  tag,
-  phase: 'download',
-  loadedBytes: 0,
-  totalBytes,
-  bytesPerSecond: 0,
-  remainingSeconds: null,
-})
 
 /** Returns `true` for files that are needed to accept a request, before the weights are loaded. */
 const isTextResource = ({ type }: Resource) => type === 'tokenizer' || type === 'config'
@@ -158,108 +245,3 @@ const isWeight = (resource: Resource) => !isTextResource(resource)
 
 const toSizes = (resources: readonly Resource[]): FileSizes =>
   new Map(resources.map(({ name, bytes }) => [name, { size: bytes }]))
-
-/** Opens the tokenizer. `expectsLoad` returns `true` if the weights will be loaded after it. */
-async function openModel(
-  context: LoadContext,
-  entry: ModelEntry,
-  expectsLoad: () => boolean,
-): Promise<void> {
-  const { implementation, worker, caller, runtime, verdict, comparisons } = context
-  const { resources } = implementation
-  const texts = await getFiles(context, resources.filter(isTextResource), 0)
-  const setup: ModelSetup = {
-    engine: implementation.engine,
-    device: implementation.device,
-    runtime,
-    constraints: context.assets,
-    texts,
-    maxInputTokens: entry.maxInputTokens,
-    maxOutputTokens: entry.maxOutputTokens,
-    toolFormat: entry.toolFormat,
-    reasons: entry.capabilities && entry.capabilities.thinking === true,
-    reasoningBudget: entry.reasoningBudget ?? 0,
-    imageDetail: entry.imageDetail,
-    takesImages: entry.capabilities?.imageInput === true,
-    encoderComparison: await comparisons.findEncoder(entry, implementation),
-    features: implementation.requires?.features,
-    overrides: implementation.overrides,
-    verdict,
-    ...(expectsLoad() && { expectedWeights: toSizes(resources.filter(isWeight)) }),
-    threads: await findThreads(context),
-  }
-  await worker.openModel(setup, caller)
-}
-
-async function openPredictor(context: LoadContext, entry: PredictorEntry): Promise<void> {
-  const { implementation, worker, caller, runtime, verdict, onVerdict, comparisons } = context
-  const files = await getFiles(context, implementation.resources, 0)
-  const comparison = await comparisons.find(entry, implementation)
-  if (comparison?.agrees === false) throw gpuDiffers(comparison)
-  reportCompiling(context)
-  const threads = await findThreads(context)
-  const setup: PredictorFiles = {
-    entry,
-    implementation,
-    files,
-    runtime,
-    verdict,
-    mustCompare: comparison === undefined && comparisons.mustCompare(entry, implementation),
-    threads,
-  }
-  const newVerdict = await withRecord(context, () => worker.openPredictor(setup, caller))
-  if (newVerdict) onVerdict(newVerdict)
-}
-
-async function loadWeights(context: LoadContext): Promise<void> {
-  const { implementation, worker, caller, progress, onVerdict } = context
-  const texts = implementation.resources.filter(isTextResource)
-  const weights = implementation.resources.filter(isWeight)
-  const files = await getFiles(context, weights, sumBytes(texts))
-  reportCompiling(context)
-  const onEvent = () => progress.set({ ...progress.latest, phase: 'warm' })
-  const newVerdict = await withRecord(context, () =>
-    worker.loadModel(files, { ...caller, onEvent }),
-  )
-  if (newVerdict) onVerdict(newVerdict)
-}
-
-/** Runs the part of a load in which memory may run out. The record outlives it only after a crash. */
-async function withRecord<T>(
-  { entry, implementation, crashes }: LoadContext,
-  load: () => Promise<T>,
-): Promise<T> {
-  const record = await crashes.begin(entry, implementation)
-  try {
-    const result = await load()
-    void record.completed()
-    return result
-  } catch (error) {
-    await (InoriginError.from(error).code === 'worker_ended' ? record.crashed() : record.failed())
-    throw error
-  }
-}
-
-function getFiles(
-  { entry, ensure, caller, totalBytes, progress }: LoadContext,
-  wanted: readonly Resource[],
-  bytesBefore: number,
-): Promise<Files> {
-  return ensure(wanted, {
-    signal: caller.signal,
-    tag: entry.tag,
-    onProgress: ({ loadedBytes: addedBytes, bytesPerSecond }) => {
-      const transfer = toTransferProgress(bytesBefore + addedBytes, totalBytes, bytesPerSecond)
-      progress.set({ ...progress.latest, ...transfer })
-    },
-  })
-}
-
-/** Resolves with the measured number of threads; `undefined` if there is none, or no use for it. */
-const findThreads = async ({ implementation, threads }: LoadContext): Promise<number | undefined> =>
-  implementation.device === 'wasm' ? threads() : undefined
-
-function reportCompiling({ progress, totalBytes }: LoadContext): void {
-  const transferred = { loadedBytes: totalBytes, bytesPerSecond: 0, remainingSeconds: 0 }
-  progress.set({ ...progress.latest, phase: 'compile', ...transferred })
-}

@@ -7,10 +7,10 @@ import { comparisonFromError, gpuDiffers, type GpuComparison } from '../../devic
 import { InoriginError } from '../../error.ts'
 import { remote } from '../../link/ask.ts'
 import type { LoadProgress, Remote } from '../../types/index.ts'
-import { type LoadOptions, startLoad } from './implementation-load.ts'
+import { ImplementationLoad, type LoadOptions } from './implementation-load.ts'
 import { type LatestValue, loadPaused } from './event-hub.ts'
 import { MODEL_METHODS, type ModelService } from './model-service.ts'
-import { startModelThread } from './model-thread.ts'
+import { ModelThread } from './model-thread.ts'
 
 export interface ModelInstanceOptions extends LoadOptions {
   /** Resolves with the error of the worker, extended with the remedy that the catalog offers. */
@@ -39,8 +39,8 @@ export class ModelInstance {
   readonly worker: Remote<ModelService>
   #options: ModelInstanceOptions
   #closing = new AbortController()
-  #thread: ReturnType<typeof startModelThread>
-  #loading: ReturnType<typeof startLoad>
+  #thread: ModelThread
+  #loading: ImplementationLoad
   #references = 0
 
   /** Starts the worker and loads the small files. The weights are loaded by `load`. */
@@ -50,11 +50,11 @@ export class ModelInstance {
     this.implementation = implementation
     this.#options = options
     const closing = this.#closing
-    this.#thread = startModelThread(entry, assets, closing, onDirectUse, (comparison) =>
-      this.#record(comparison),
-    )
+    const record = (comparison: GpuComparison) => this.#record(comparison)
+    this.#thread = new ModelThread(entry, assets, closing, onDirectUse, record)
     this.worker = remote<ModelService>(this.#thread.link, MODEL_METHODS)
-    this.#loading = startLoad(options, this.worker, closing, (error) => this.#explain(error))
+    const explain = (error: unknown) => this.#explain(error)
+    this.#loading = new ImplementationLoad(options, this.worker, closing, explain)
     this.ended.addEventListener('abort', () => onClose(this))
   }
 

@@ -11,87 +11,92 @@ import type { HostToModel, ModelToHost } from '../messages.ts'
 const RESPONSE_WINDOW_EVENTS = 2 ** 20
 
 /**
- * Starts the worker, which is terminated when `closing` aborts. This function aborts `closing` when
- * the worker fails, ends by itself or does not respond. The reason is the error for its requests.
- * `onComparison` receives the result of comparing the GPU with the CPU.
+ * The worker, which is terminated when `closing` aborts. It aborts `closing` when the worker fails,
+ * ends by itself or does not respond. The reason is the error for its requests.
  */
-export function startModelThread(
-  { tag, type }: Pick<Entry, 'tag' | 'type'>,
-  assets: string,
-  closing: AbortController,
-  onDirectUse: () => void,
-  onComparison: (comparison: GpuComparison) => void = () => undefined,
-) {
-  const script = new URL('model-worker.js', assets)
-  const worker = new Worker(script, { type: 'module', name: `inorigin ${tag}` })
-  const send = (message: HostToModel, ports: MessagePort[] = []) =>
-    worker.postMessage(message, ports)
-  const watchdog = new Watchdog({
-    type,
-    ping: () => send({ type: 'ping' }),
-    onTimeout: (stage, milliseconds) => closing.abort(modelUnresponsive(tag, stage, milliseconds)),
-  })
-  const stopStartTimeout = startInactivityTimeout(
-    navigator.locks ? START_TIMEOUT_MS : Infinity,
-    () => closing.abort(workerEnded(tag)),
-  )
-  let directRequests = 0
+export class ModelThread {
+  /** Number of requests that arrived over direct ports and are not answered yet. */
+  directRequests = 0
+  #tag: string
+  #worker: Worker
+  #closing: AbortController
+  #watchdog: Watchdog
+  #stopStartTimeout: () => void
+  #onDirectUse: () => void
+  #onComparison: (comparison: GpuComparison) => void
 
-  function handleMessage(message: ModelToHost): void {
-    if (message.type === 'pong') return watchdog.pong()
-    if (message.type === 'compared') return onComparison(message.comparison)
-    if (message.type === 'life') {
-      stopStartTimeout()
-      const onDeath = () => closing.abort(workerEnded(tag))
-      return watchLivenessLock(navigator.locks, message.life, closing.signal, onDeath)
+  /** `onComparison` receives the result of comparing the GPU with the CPU. */
+  constructor(
+    { tag, type }: Pick<Entry, 'tag' | 'type'>,
+    assets: string,
+    closing: AbortController,
+    onDirectUse: () => void,
+    onComparison: (comparison: GpuComparison) => void = () => undefined,
+  ) {
+    this.#tag = tag
+    this.#closing = closing
+    this.#onDirectUse = onDirectUse
+    this.#onComparison = onComparison
+    const script = new URL('model-worker.js', assets)
+    this.#worker = new Worker(script, { type: 'module', name: `inorigin ${tag}` })
+    this.#watchdog = new Watchdog({
+      type,
+      ping: () => this.#send({ type: 'ping' }),
+      onTimeout: (stage, timeoutMs) => closing.abort(modelUnresponsive(tag, stage, timeoutMs)),
+    })
+    const timeoutMs = navigator.locks ? START_TIMEOUT_MS : Infinity
+    this.#stopStartTimeout = startInactivityTimeout(timeoutMs, this.#onDeath)
+    this.#worker.onmessage = ({ data }: MessageEvent<ModelToHost>) => this.#receive(data)
+    this.#worker.onerror = ({ message = 'not found' }) => {
+      const what = `The worker of ${tag} at ${script.pathname} failed: ${message}.`
+      closing.abort(new InoriginError('internal', `${what} Try again, or unload the model.`))
     }
-    directRequests = message.requests
-    watchdog.setDirectRequests(directRequests)
-    onDirectUse()
+    closing.signal.addEventListener('abort', () => {
+      this.#stopStartTimeout()
+      this.#watchdog.stop()
+      this.#worker.terminate()
+    })
   }
 
-  worker.onmessage = ({ data }: MessageEvent<ModelToHost>) => handleMessage(data)
-  worker.onerror = (event) => {
-    const what = `The worker of ${tag} at ${script.pathname} failed: ${event.message ?? 'not found'}.`
-    closing.abort(new InoriginError('internal', `${what} Try again, or unload the model.`))
+  get link(): Link {
+    return {
+      connect: (port) => this.#send({ type: 'port' }, [port]),
+      livenessLock: null,
+      maxAttempts: 1,
+      // Compiling a graph blocks the thread for an unknown time. The watchdog limits the rest.
+      ackTimeoutMs: Infinity,
+      messageTimeoutMs: Infinity,
+      endSignal: this.#closing.signal,
+      // A slow reader must not block the model for the others, so the window fits a whole response.
+      window: RESPONSE_WINDOW_EVENTS,
+      onOpen: (method) => this.#watchdog.watch(method),
+    }
   }
-  closing.signal.addEventListener('abort', () => {
-    stopStartTimeout()
-    watchdog.stop()
-    worker.terminate()
-  })
 
-  return {
-    link: toLink((port) => send({ type: 'port' }, [port]), closing.signal, watchdog),
-    /** Number of requests that arrived over direct ports and are not answered yet. */
-    get directRequests() {
-      return directRequests
-    },
-    /** Opens a port that leads directly to the worker. It accepts the ports of `predict` calls. */
-    openDirectPort() {
-      const { port1, port2 } = new MessageChannel()
-      send({ type: 'direct' }, [port2])
-      return port1
-    },
+  /** Opens a port that leads directly to the worker. It accepts the ports of `predict` calls. */
+  openDirectPort(): MessagePort {
+    const { port1, port2 } = new MessageChannel()
+    this.#send({ type: 'direct' }, [port2])
+    return port1
   }
-}
 
-function toLink(
-  connect: (port: MessagePort) => void,
-  endSignal: AbortSignal,
-  watchdog: Watchdog,
-): Link {
-  return {
-    connect,
-    livenessLock: null,
-    maxAttempts: 1,
-    // Compiling a graph blocks the thread for an unknown time. The watchdog limits the rest.
-    ackTimeoutMs: Infinity,
-    messageTimeoutMs: Infinity,
-    endSignal,
-    // A slow reader must not block the model for the others, so the window fits a whole response.
-    window: RESPONSE_WINDOW_EVENTS,
-    onOpen: (method) => watchdog.watch(method),
+  #receive(message: ModelToHost): void {
+    if (message.type === 'pong') return this.#watchdog.pong()
+    if (message.type === 'compared') return this.#onComparison(message.comparison)
+    if (message.type === 'life') {
+      this.#stopStartTimeout()
+      const { signal } = this.#closing
+      return watchLivenessLock(navigator.locks, message.life, signal, this.#onDeath)
+    }
+    this.directRequests = message.requests
+    this.#watchdog.setDirectRequests(message.requests)
+    this.#onDirectUse()
+  }
+
+  #onDeath = (): void => this.#closing.abort(workerEnded(this.#tag))
+
+  #send(message: HostToModel, ports: MessagePort[] = []): void {
+    this.#worker.postMessage(message, ports)
   }
 }
 

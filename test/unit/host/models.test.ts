@@ -10,7 +10,7 @@ import {
 } from '../../../src/host/models/models.ts'
 import { EventHub } from '../../../src/host/models/event-hub.ts'
 import { IDLE_DELAY_MS, IdleMonitor } from '../../../src/host/models/idle.ts'
-import { startLoad } from '../../../src/host/models/implementation-load.ts'
+import { ImplementationLoad } from '../../../src/host/models/implementation-load.ts'
 import type { ModelInstance } from '../../../src/host/models/model-instance.ts'
 import type { ModelService, ModelSetup } from '../../../src/host/models/model-service.ts'
 import { PING_INTERVAL_MS, Watchdog } from '../../../src/host/models/model-thread.ts'
@@ -215,7 +215,7 @@ test.each(['finish', 'opened'] as const)(
       openModel: async (setup: ModelSetup) => void setups.push(setup),
       loadModel: async () => null,
     } as Partial<Remote<ModelService>> as Remote<ModelService>
-    const load = startLoad(
+    const load = new ImplementationLoad(
       {
         ...LOADING,
         entry: model(),
