@@ -29,7 +29,7 @@ import {
 import { EventHub } from './models/event-hub.ts'
 import { IdleMonitor } from './models/idle.ts'
 import { createDirectPortOpener, Models } from './models/models.ts'
-import { createBackground } from './requests/background.ts'
+import { BackgroundResponses } from './requests/background.ts'
 import { createImageFetcher } from './requests/image-fetcher.ts'
 import { LanguageModels } from './requests/language-models.ts'
 import { Leases } from './requests/leases.ts'
@@ -93,7 +93,7 @@ export function openHost(
   const fetchImages = createImageFetcher(setup.imageUrls)
   const requests = { catalog, entries, leases, upstreams, fetchImages, recentInputs }
   const languageModels = new LanguageModels(requests).methods
-  const background = createBackground({ database, epoch, generate: languageModels.generate })
+  const background = new BackgroundResponses({ database, epoch }, languageModels.generate)
   const library = { ...choice, database, onDownload }
   const predictors = createPredictorControl({ entries, leases, recentInputs })
   const resources = createResources({ ...library, ensure: ensureResources })
@@ -120,7 +120,7 @@ export function openHost(
   }
   // A store that cannot be opened has no responses to continue. Later calls report its error.
   epoch()
-    .then(background.resume)
+    .then(() => background.resume())
     .catch(() => undefined)
   // Within these, `LanguageModels` fetches images, asks upstream servers, takes a lease, and retries.
   return compose({ ...host, ...control }, [

@@ -1,6 +1,6 @@
 /** Background responses on a real database, of hosts that come one after the other. */
 import { expect, test } from 'vitest'
-import { createBackground } from '../../src/host/requests/background.ts'
+import { BackgroundResponses } from '../../src/host/requests/background.ts'
 import type { BackgroundLimits } from '../../src/store/background-records.ts'
 import type { Database } from '../../src/store/database.ts'
 import { raiseEpoch } from '../../src/store/fence.ts'
@@ -34,7 +34,7 @@ const WORDS = [1, 2, 3, 4].map((token): GenerationEvent => {
 
 const callerOf = (key: string | null = null) => ({ key, signal: new AbortController().signal })
 
-type TestHost = ReturnType<typeof createBackground> & { requests: GenerationRequest[] }
+type TestHost = BackgroundResponses & { requests: GenerationRequest[] }
 
 /** Creates a response in the background of a host. */
 function create({ methods }: TestHost, id = 'resp_1'): Promise<unknown> {
@@ -64,8 +64,8 @@ async function elect(
     return { events: generated() }
   }
   const epoch = await raiseEpoch(database)
-  const options = { database, epoch: async () => epoch, generate }
-  return { ...createBackground({ ...options, limits: LIMITS }), requests }
+  const store = { database, epoch: async () => epoch, limits: LIMITS }
+  return Object.assign(new BackgroundResponses(store, generate), { requests })
 }
 
 /** Reads a response until the event that `isLast` accepts. */
