@@ -44,7 +44,7 @@ import {
 } from './requests/middleware.ts'
 import { createHttpPredictors, createPredictorControl } from './requests/predictors.ts'
 import { createSharedResponses } from './requests/response-store.ts'
-import { createUpstreams, type UpstreamsOptions } from './requests/upstreams.ts'
+import { Upstreams, type UpstreamsOptions } from './requests/upstreams.ts'
 
 /** Callbacks of the host's worker. */
 interface HostEvents {
@@ -89,7 +89,7 @@ export function openHost(
   const predictions = createPredictions({ scope, database, entries, device, selector })
   const choice = { entries, selector, predictions, models }
   const leases = new Leases({ ...choice, progress, verdict, trace: trace.report })
-  const upstreams = createUpstreams({ selector, leases, models, getHeaders: getUpstreamHeaders })
+  const upstreams = new Upstreams({ selector, leases, models, getHeaders: getUpstreamHeaders })
   const fetchImages = createImageFetcher(setup.imageUrls)
   const requests = { catalog, entries, leases, upstreams, fetchImages, recentInputs }
   const languageModels = new LanguageModels(requests).methods

@@ -12,7 +12,7 @@ import type { ModelService } from '../../src/host/models/model-service.ts'
 import type { Lease } from '../../src/host/models/models.ts'
 import { createImageFetcher } from '../../src/host/requests/image-fetcher.ts'
 import { LanguageModels } from '../../src/host/requests/language-models.ts'
-import { createUpstreams } from '../../src/host/requests/upstreams.ts'
+import { Upstreams } from '../../src/host/requests/upstreams.ts'
 import { withFailover } from '../../src/link/failover.ts'
 import type { GenerationEvent, Host, Remote } from '../../src/types/index.ts'
 import { handle } from '../../src/wire/handler.ts'
@@ -149,7 +149,7 @@ export function openHost(entry: ModelEntry | Embedder, model: LocalModel = {}) {
   const local = openModel(model, entry, headersSent)
   const seen = Object.assign(local.seen, { headers: 0 })
   const leases = { acquire: local.acquire } as never
-  const upstreams = createUpstreams({
+  const upstreams = new Upstreams({
     leases,
     models: { ofTag: () => (model.isReady === false ? [] : [local.current()]) },
     selector: { select: local.select as never },

@@ -27,8 +27,6 @@ type Routed = ModelEntry | Embedder
 
 type Generated = AsyncGenerator<AcceptedEvent | GenerationEvent>
 
-export type Upstreams = ReturnType<typeof createUpstreams>
-
 export interface UpstreamsOptions {
   selector: Pick<ImplementationSelector, 'select'>
   leases: Pick<Leases, 'acquire'>
@@ -39,97 +37,109 @@ export interface UpstreamsOptions {
 /** Conditions that only the local model can find out about a request. */
 const LATE_CONDITIONS: readonly Condition[] = ['busy', 'too-long']
 
-export function createUpstreams({ selector, leases, models, getHeaders }: UpstreamsOptions) {
-  const toCall = (upstream: Upstream, { key, isKeyHashed, signal }: Caller): UpstreamCall => ({
-    upstream,
-    key: isKeyHashed ? null : key,
-    signal,
-    getHeaders,
-  })
+export class Upstreams {
+  #options: UpstreamsOptions
 
-  async function findEarly(entry: Routed, route: Route | undefined): Promise<Upstream | undefined> {
-    const always = findUpstream(entry, 'always', route)
-    if (always) return always
-    if (!(await canRun(entry, selector))) return findUpstream(entry, 'unavailable', route)
-    const isLoaded = models.ofTag(entry.tag).some(({ ready }) => ready)
-    const meanwhile = isLoaded ? undefined : findUpstream(entry, 'not-loaded', route)
-    if (meanwhile) startLoading(entry, leases)
-    return meanwhile
+  constructor(options: UpstreamsOptions) {
+    this.#options = options
   }
 
-  function generate(
+  /**
+   * Resolves with the upstream that answers in place of this device; `undefined` if this device is
+   * tried first. Rejects with `upstream_not_allowed` if the request must be answered upstream, but
+   * the catalog entry does not allow it now.
+   */
+  async findFirst(entry: Routed, route: Route | undefined): Promise<Upstream | undefined> {
+    const early = entry.upstreams && (await this.#findEarly(entry, route))
+    if (!early && route === 'upstream' && !mayAnswerUpstream(entry, LATE_CONDITIONS))
+      throw notAllowed(entry)
+    return early
+  }
+
+  /** Returns `true` if an upstream may answer after some error of this device. */
+  mayAnswerAfter(entry: Routed, route: Route | undefined): boolean {
+    return mayAnswerUpstream(entry, ['unavailable', ...LATE_CONDITIONS], route)
+  }
+
+  /** Returns the upstream that answers after the error of this device; `undefined` if none may. */
+  findAfter(entry: Routed, route: Route | undefined, error: unknown): Upstream | undefined {
+    const condition = toCondition(error)
+    return condition && findUpstream(entry, condition, route)
+  }
+
+  generate(
     upstream: Upstream,
     { maxOutputTokens, capabilities }: ModelEntry,
     request: GenerationRequest,
     caller: Caller,
   ): Generated {
     const model = { maxOutputTokens, thinks: capabilities?.thinking ?? false }
-    return generateUpstream(request, model, toCall(upstream, caller))
+    return generateUpstream(request, model, this.#toCall(upstream, caller))
   }
 
-  return {
-    /**
-     * Resolves with the upstream that answers in place of this device; `undefined` if this device is
-     * tried first. Rejects with `upstream_not_allowed` if the request must be answered upstream, but
-     * the catalog entry does not allow it now.
-     */
-    async findFirst(entry: Routed, route: Route | undefined): Promise<Upstream | undefined> {
-      const early = entry.upstreams && (await findEarly(entry, route))
-      if (!early && route === 'upstream' && !mayAnswerUpstream(entry, LATE_CONDITIONS))
-        throw notAllowed(entry)
-      return early
-    },
-    /** Returns `true` if an upstream may answer after some error of this device. */
-    mayAnswerAfter: (entry: Routed, route: Route | undefined) =>
-      mayAnswerUpstream(entry, ['unavailable', ...LATE_CONDITIONS], route),
-    /** Returns the upstream that answers after the error of this device; `undefined` if none may. */
-    findAfter(entry: Routed, route: Route | undefined, error: unknown): Upstream | undefined {
-      const condition = toCondition(error)
-      return condition && findUpstream(entry, condition, route)
-    },
-    generate,
-    /**
-     * Has a server continue an answer that this device cannot finish. Throws `upstream_not_allowed`
-     * if the catalog entry does not allow it.
-     */
-    continueAnswer(
-      entry: ModelEntry,
-      request: GenerationRequest,
-      interrupted: InterruptedAnswer,
-      caller: Caller,
-    ): Generated {
-      const upstream = findUpstream(entry, 'interrupted', request.route)
-      if (!upstream) throw notAllowed(entry)
-      return generate(upstream, entry, toContinuation(entry, request, interrupted), caller)
-    },
-    embed: (
-      upstream: Upstream,
-      { embeddings: { dimensions } }: Embedder,
-      request: EmbeddingRequest,
-      caller: Caller,
-    ): Promise<Embeddings> => embedUpstream(request, dimensions, toCall(upstream, caller)),
+  /**
+   * Has a server continue an answer that this device cannot finish. Throws `upstream_not_allowed` if
+   * the catalog entry does not allow it.
+   */
+  continueAnswer(
+    entry: ModelEntry,
+    request: GenerationRequest,
+    { text, tokens }: InterruptedAnswer,
+    caller: Caller,
+  ): Generated {
+    const upstream = findUpstream(entry, 'interrupted', request.route)
+    if (!upstream) throw notAllowed(entry)
+    const { responsePrefix = '', maxTokens = entry.maxOutputTokens } = request
+    const prefix = responsePrefix + text
+    const rest = {
+      ...request,
+      ...(prefix !== '' && { responsePrefix: prefix }),
+      maxTokens: Math.max(1, maxTokens - tokens),
+    }
+    return this.generate(upstream, entry, rest, caller)
   }
-}
 
-/** Loads the local model, whether or not the request that needs it is still there. */
-function startLoading(entry: Routed, leases: UpstreamsOptions['leases']): void {
-  leases
-    .acquire(entry, new AbortController().signal)
-    .then(({ instance, release }) => instance.load().finally(release))
-    // The next request tries again, and a request without an upstream reports the error.
-    .catch(() => undefined)
-}
+  embed(
+    upstream: Upstream,
+    { embeddings: { dimensions } }: Embedder,
+    request: EmbeddingRequest,
+    caller: Caller,
+  ): Promise<Embeddings> {
+    return embedUpstream(request, dimensions, this.#toCall(upstream, caller))
+  }
 
-/** Resolves with `true` if an implementation can run on this device, as far as is known. */
-async function canRun(
-  entry: Routed,
-  selector: Pick<ImplementationSelector, 'select'>,
-): Promise<boolean> {
-  if (isUnlistedHubEntry(entry)) return true
-  return selector.select(entry).then(
-    () => true,
-    () => false,
-  )
+  #toCall(upstream: Upstream, { key, isKeyHashed, signal }: Caller): UpstreamCall {
+    const { getHeaders } = this.#options
+    return { upstream, key: isKeyHashed ? null : key, signal, getHeaders }
+  }
+
+  async #findEarly(entry: Routed, route: Route | undefined): Promise<Upstream | undefined> {
+    const always = findUpstream(entry, 'always', route)
+    if (always) return always
+    if (!(await this.#canRun(entry))) return findUpstream(entry, 'unavailable', route)
+    const isLoaded = this.#options.models.ofTag(entry.tag).some(({ ready }) => ready)
+    const meanwhile = isLoaded ? undefined : findUpstream(entry, 'not-loaded', route)
+    if (meanwhile) this.#startLoading(entry)
+    return meanwhile
+  }
+
+  /** Resolves with `true` if an implementation can run on this device, as far as is known. */
+  async #canRun(entry: Routed): Promise<boolean> {
+    if (isUnlistedHubEntry(entry)) return true
+    return this.#options.selector.select(entry).then(
+      () => true,
+      () => false,
+    )
+  }
+
+  /** Loads the local model, whether or not the request that needs it is still there. */
+  #startLoading(entry: Routed): void {
+    this.#options.leases
+      .acquire(entry, new AbortController().signal)
+      .then(({ instance, release }) => instance.load().finally(release))
+      // The next request tries again, and a request without an upstream reports the error.
+      .catch(() => undefined)
+  }
 }
 
 /** Creates the error for a request that must be answered upstream, although that is not allowed. */
@@ -164,21 +174,6 @@ export function markInterruption(
 /** Returns `false` for formats and biases that cannot begin in the middle of an answer. */
 const isContinuable = ({ format, tools, sampling }: GenerationRequest): boolean =>
   !format && tools?.choice !== 'required' && !sampling.logitBias
-
-/** Returns the request for the rest of the answer. */
-function toContinuation(
-  { maxOutputTokens }: ModelEntry,
-  request: GenerationRequest,
-  { text, tokens }: InterruptedAnswer,
-): GenerationRequest {
-  const { responsePrefix = '', maxTokens = maxOutputTokens } = request
-  const prefix = responsePrefix + text
-  return {
-    ...request,
-    ...(prefix !== '' && { responsePrefix: prefix }),
-    maxTokens: Math.max(1, maxTokens - tokens),
-  }
-}
 
 /** Codes of errors that say nothing about this device. */
 const PASSING_CODES: ReadonlySet<string | undefined> = new Set(['unloaded', 'replaced'])
