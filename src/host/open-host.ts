@@ -17,7 +17,7 @@ import { createCatalogIndex, createEntries, type LookUpOptions } from './library
 import { createFailureExplainer } from './library/explain-failure.ts'
 import { createImporter } from './library/import.ts'
 import { createCatalogCopies, keepFilesWhenIdle } from './library/offline-files.ts'
-import { createPredictions } from './library/predictions.ts'
+import { Predictions } from './library/predictions.ts'
 import { createResources } from './library/resources.ts'
 import { createStorage } from './library/storage.ts'
 import {
@@ -86,7 +86,7 @@ export function openHost(
   const known = openModels({ ...stored, ...watched })
   const { models, selector, crashes, recentInputs, device, verdict } = known
 
-  const predictions = createPredictions({ scope, database, entries, device, selector })
+  const predictions = new Predictions({ scope, database, entries, device, selector })
   const choice = { entries, selector, predictions, models }
   const leases = new Leases({ ...choice, progress, verdict, trace: trace.report })
   const upstreams = new Upstreams({ selector, leases, models, getHeaders: getUpstreamHeaders })

@@ -31,14 +31,17 @@ import {
   toStoredEntry,
 } from './stored-implementation.ts'
 
-export type Predictions = ReturnType<typeof createPredictions>
-
-interface PredictionsOptions extends RecordedChoicesOptions {
+interface PredictionsOptions {
   /** URL of the scope, with a trailing slash. */
   scope: string
+  database: Database
   entries: Entries
+  device: () => Promise<Capabilities>
   selector: ImplementationSelector
 }
+
+/** Name of a parameter that refers to an earlier choice. */
+type Reference = 'predictionId' | 'configurationId' | 'configuration'
 
 /**
  * Time in milliseconds that a new prediction waits for the benchmark of implementations. The
@@ -46,32 +49,62 @@ interface PredictionsOptions extends RecordedChoicesOptions {
  */
 const BENCHMARK_WAIT_MS = 3_000
 
-export function createPredictions(options: PredictionsOptions) {
-  const { database, scope, entries, device, selector } = options
+export class Predictions {
+  #options: PredictionsOptions
+  /** Latest creation of each kind. It never rejects. */
+  #pending = new Map<string, Promise<unknown>>()
 
-  const choices = createRecordedChoices(options)
-
-  async function selectBest(
-    tag: Tag,
-    id: string | undefined,
-    signal: AbortSignal,
-  ): Promise<ResolvedImplementation> {
-    const found = await entries.find(tag, 'tag')
-    const { entry } = await resolveImplementation(options, found, signal, id)
-    await withTimeout(BENCHMARK_WAIT_MS, selector.benchmark(entry, id), undefined)
-    return { entry, implementation: (await selector.select(entry, id)).implementation }
+  constructor(options: PredictionsOptions) {
+    this.#options = options
   }
 
-  async function create(request: PredictionRequest, signal: AbortSignal): Promise<Prediction> {
-    const pinned = await choices.findReferenced(request)
-    const existing = await findExisting(database, choices, request, pinned, signal)
+  /** Creates a prediction after all equal requests, because they get the same one. */
+  create(request: PredictionRequest, signal: AbortSignal): Promise<Prediction> {
+    const { tag, clientId, configurationId } = request
+    const key = JSON.stringify([tag, clientId, configurationId])
+    const created = Promise.resolve(this.#pending.get(key)).then(() =>
+      this.#create(request, signal),
+    )
+    const cleanUp = () => {
+      if (this.#pending.get(key) === ended) this.#pending.delete(key)
+    }
+    const ended = created.then(cleanUp, cleanUp)
+    this.#pending.set(key, ended)
+    return created
+  }
+
+  /** Resolves with the implementation of a configuration, even if it is no longer listed. */
+  async resolveConfiguration(
+    tag: Tag,
+    configuration: string,
+    signal: AbortSignal,
+  ): Promise<ResolvedImplementation> {
+    const record = await this.#findConfigured(tag, configuration)
+    if (!record)
+      throw notFound('configuration', `Unknown configuration ${configuration} of ${tag}.`)
+    await touchPrediction(this.#options.database, record).catch(ignoreStorageFull)
+    return this.#reuse(record, 'configuration', signal)
+  }
+
+  /** Resolves with a resource of a stored prediction, even if the catalog no longer lists it. */
+  async findResource(sha256: string): Promise<{ resource: Resource; tag: Tag } | undefined> {
+    const record = await findPredictionByResource(this.#options.database, sha256)
+    const resources = record && parseStoredImplementation(record)?.implementation.resources
+    const resource = resources?.find((one) => one.sha256 === sha256)
+    return record && resource && { resource, tag: record.tag }
+  }
+
+  async #create(request: PredictionRequest, signal: AbortSignal): Promise<Prediction> {
+    const { database, scope, entries, device } = this.#options
+    const pinned = await this.#findReferenced(request)
+    const existing = await this.#findExisting(request, pinned, signal)
     if (existing) {
       await touchPrediction(database, existing).catch(ignoreStorageFull)
       return toPrediction(existing, scope)
     }
     const resolved = pinned
-      ? await choices.reuse(pinned, toReference(request), signal)
-      : await selectBest(request.tag, request.deviceId, signal)
+      ? await this.#reuse(pinned, toReference(request), signal)
+      : await this.#selectBest(request.tag, request.deviceId, signal)
     signal.throwIfAborted()
     const record = recordOf(request, resolved, {
       deviceId: request.deviceId ?? toDeviceId(await device()),
@@ -83,68 +116,87 @@ export function createPredictions(options: PredictionsOptions) {
     return toPrediction(record, scope)
   }
 
-  const inTurn = createTurns()
-  return {
-    // Equal concurrent requests get the same prediction.
-    create(request: PredictionRequest, signal: AbortSignal): Promise<Prediction> {
-      const { tag, clientId, configurationId } = request
-      const key = JSON.stringify([tag, clientId, configurationId])
-      return inTurn(key, () => create(request, signal))
-    },
-    /** Resolves with the implementation of a configuration, even if it is no longer listed. */
-    async resolveConfiguration(
-      tag: Tag,
-      configuration: string,
-      signal: AbortSignal,
-    ): Promise<ResolvedImplementation> {
-      const record = await choices.getConfigured(tag, configuration)
-      await touchPrediction(database, record).catch(ignoreStorageFull)
-      return choices.reuse(record, 'configuration', signal)
-    },
-    /** Resolves with a resource of a stored prediction, even if the catalog no longer lists it. */
-    async findResource(sha256: string): Promise<{ resource: Resource; tag: Tag } | undefined> {
-      const record = await findPredictionByResource(database, sha256)
-      const resources = record && parseStoredImplementation(record)?.implementation.resources
-      const resource = resources?.find((one) => one.sha256 === sha256)
-      return record && resource && { resource, tag: record.tag }
-    },
+  async #selectBest(
+    tag: Tag,
+    id: string | undefined,
+    signal: AbortSignal,
+  ): Promise<ResolvedImplementation> {
+    const { entries, selector } = this.#options
+    const found = await entries.find(tag, 'tag')
+    const { entry } = await resolveImplementation(this.#options, found, signal, id)
+    await withTimeout(BENCHMARK_WAIT_MS, selector.benchmark(entry, id), undefined)
+    return { entry, implementation: (await selector.select(entry, id)).implementation }
   }
-}
 
-/** Resolves with the prediction that the client has already, if it is the one it would get. */
-async function findExisting(
-  database: Database,
-  choices: RecordedChoices,
-  request: PredictionRequest,
-  pinned: PredictionRecord | undefined,
-  signal: AbortSignal,
-): Promise<PredictionRecord | undefined> {
-  const { tag, clientId, configurationId = '' } = request
-  // The token identifies the choice, so a client with an equal prediction needs no new one.
-  const existing = await findPredictionByKey(
-    database,
-    { tag, clientId, configurationId },
-    (record) => (pinned ? record.configuration === pinned.configuration : !record.isPinned),
-  )
-  if (!existing) return undefined
-  if (pinned) await choices.reuse(existing, toReference(request), signal)
-  else if (!(await choices.isReusable(existing))) return undefined
-  return existing
-}
+  /** Resolves with the prediction that the client has already, if it is the one it would get. */
+  async #findExisting(
+    request: PredictionRequest,
+    pinned: PredictionRecord | undefined,
+    signal: AbortSignal,
+  ): Promise<PredictionRecord | undefined> {
+    const { tag, clientId, configurationId = '' } = request
+    // The token identifies the choice, so a client with an equal prediction needs no new one.
+    const existing = await findPredictionByKey(
+      this.#options.database,
+      { tag, clientId, configurationId },
+      (record) => (pinned ? record.configuration === pinned.configuration : !record.isPinned),
+    )
+    if (!existing) return undefined
+    if (pinned) await this.#reuse(existing, toReference(request), signal)
+    else if (!(await this.#isReusable(existing))) return undefined
+    return existing
+  }
 
-/** Returns a function that runs the work of a key after all earlier work of that key. */
-function createTurns(): <T>(key: string, work: () => Promise<T>) => Promise<T> {
-  /** Latest work of each key. It never rejects. */
-  const pending = new Map<string, Promise<unknown>>()
-  return (key, work) => {
-    const done = Promise.resolve(pending.get(key)).then(work)
-    const cleanup = done
-      .catch(() => undefined)
-      .then(() => {
-        if (pending.get(key) === cleanup) pending.delete(key)
-      })
-    pending.set(key, cleanup)
-    return done
+  /** Resolves with the earlier choice that the request refers to; `undefined` if there is none. */
+  async #findReferenced({ tag, configurationId, predictionId }: PredictionRequest) {
+    if (predictionId === undefined)
+      return configurationId ? this.#findConfigured(tag, configurationId) : undefined
+    const record = await findPredictionById(this.#options.database, predictionId)
+    if (record?.tag === tag) return record
+    const what = `No prediction ${predictionId} of ${tag} was made on this device.`
+    throw notFound('predictionId', what)
+  }
+
+  async #findConfigured(tag: Tag, configuration: string) {
+    const record = await findPredictionByConfiguration(this.#options.database, configuration)
+    return record?.tag === tag ? record : undefined
+  }
+
+  async #findListed(record: PredictionRecord): Promise<ResolvedImplementation | undefined> {
+    const entry = (await this.#options.entries.all()).find(({ tag }) => tag === record.tag)
+    const implementation = entry && findInEntry(entry, record)
+    return implementation && { entry, implementation }
+  }
+
+  /**
+   * Resolves with the implementation of the record: from the catalog, with later corrections, or
+   * else as it was stored. `param` is the parameter that refers to it. Rejects with `not_found` if
+   * a file is gone.
+   */
+  async #reuse(
+    record: PredictionRecord,
+    param: Reference,
+    signal: AbortSignal,
+  ): Promise<ResolvedImplementation> {
+    const listed = await this.#findListed(record)
+    if (listed) return listed
+    const resolved = parseStoredImplementation(record)
+    if (!resolved)
+      throw implementationGone(record, param, 'and an older version of inorigin did not store it')
+    const { resources } = resolved.implementation
+    const missing = await findUnavailable(this.#options.database, resources, signal)
+    if (!missing) return resolved
+    const why = `and ${missing.name} is neither stored here nor at ${missing.url}`
+    throw implementationGone(record, param, why)
+  }
+
+  /** Resolves with `true` if the choice can still run here and is listed or completely stored. */
+  async #isReusable(record: PredictionRecord): Promise<boolean> {
+    const { database, device } = this.#options
+    const listed = await this.#findListed(record)
+    const { implementation } = listed ?? parseStoredImplementation(record) ?? {}
+    if (!implementation || listObstacles(implementation, await device()).length > 0) return false
+    return listed !== undefined || areStored(database, implementation)
   }
 }
 
@@ -183,79 +235,6 @@ function toPrediction(record: PredictionRecord, scope: string): Prediction {
 
 function randomId(): string {
   return crypto.randomUUID().replaceAll('-', '')
-}
-
-interface RecordedChoicesOptions {
-  database: Database
-  entries: Pick<Entries, 'all'>
-  device: () => Promise<Capabilities>
-}
-
-/** Name of a parameter that refers to an earlier choice. */
-type Reference = 'predictionId' | 'configurationId' | 'configuration'
-
-type RecordedChoices = ReturnType<typeof createRecordedChoices>
-
-/** Choices of earlier predictions, which are used again as long as their files are available. */
-function createRecordedChoices({ database, entries, device }: RecordedChoicesOptions) {
-  /** Resolves with the earlier choice that the request refers to; `undefined` if there is none. */
-  async function findReferenced({ tag, configurationId, predictionId }: PredictionRequest) {
-    if (predictionId === undefined)
-      return configurationId ? findConfigured(tag, configurationId) : undefined
-    const record = await findPredictionById(database, predictionId)
-    if (record?.tag === tag) return record
-    const what = `No prediction ${predictionId} of ${tag} was made on this device.`
-    throw notFound('predictionId', what)
-  }
-
-  /** Resolves with the choice of that configuration. Rejects with `not_found` if there is none. */
-  async function getConfigured(tag: Tag, configuration: string): Promise<PredictionRecord> {
-    const record = await findConfigured(tag, configuration)
-    if (record) return record
-    throw notFound('configuration', `Unknown configuration ${configuration} of ${tag}.`)
-  }
-
-  async function findConfigured(tag: Tag, configuration: string) {
-    const record = await findPredictionByConfiguration(database, configuration)
-    return record?.tag === tag ? record : undefined
-  }
-
-  async function findListed(record: PredictionRecord): Promise<ResolvedImplementation | undefined> {
-    const entry = (await entries.all()).find(({ tag }) => tag === record.tag)
-    const implementation = entry && findInEntry(entry, record)
-    return implementation && { entry, implementation }
-  }
-
-  /**
-   * Resolves with the implementation of the record: from the catalog, with later corrections, or
-   * else as it was stored. `param` is the parameter that refers to it. Rejects with `not_found` if
-   * a file is gone.
-   */
-  async function reuse(
-    record: PredictionRecord,
-    param: Reference,
-    signal: AbortSignal,
-  ): Promise<ResolvedImplementation> {
-    const listed = await findListed(record)
-    if (listed) return listed
-    const resolved = parseStoredImplementation(record)
-    if (!resolved)
-      throw implementationGone(record, param, 'and an older version of inorigin did not store it')
-    const missing = await findUnavailable(database, resolved.implementation.resources, signal)
-    if (!missing) return resolved
-    const why = `and ${missing.name} is neither stored here nor at ${missing.url}`
-    throw implementationGone(record, param, why)
-  }
-
-  /** Resolves with `true` if the choice can still run here and is listed or completely stored. */
-  async function isReusable(record: PredictionRecord): Promise<boolean> {
-    const listed = await findListed(record)
-    const { implementation } = listed ?? parseStoredImplementation(record) ?? {}
-    if (!implementation || listObstacles(implementation, await device()).length > 0) return false
-    return listed !== undefined || areStored(database, implementation)
-  }
-
-  return { findReferenced, getConfigured, reuse, isReusable }
 }
 
 function implementationGone(

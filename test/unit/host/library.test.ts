@@ -7,7 +7,7 @@ import type { Capabilities } from '../../../src/device/capabilities.ts'
 import { type ErrorCode, type ErrorKind, InoriginError } from '../../../src/error.ts'
 import { selectMeasurable } from '../../../src/host/choice/benchmark.ts'
 import { createFailureExplainer } from '../../../src/host/library/explain-failure.ts'
-import { createPredictions } from '../../../src/host/library/predictions.ts'
+import { Predictions } from '../../../src/host/library/predictions.ts'
 import {
   findInEntry,
   findUnavailable,
@@ -274,7 +274,7 @@ describe('a prediction whose implementation is gone', () => {
   /** Predictions with a record that the catalog no longer lists. Its server responds with the status. */
   function open(status = 404) {
     vi.stubGlobal('fetch', async () => new Response(null, { status }))
-    return createPredictions({
+    return new Predictions({
       database: memoryDatabase({
         get: async (store, key) =>
           store === 'predictions' && key === record.id ? record : undefined,
