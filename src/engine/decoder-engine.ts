@@ -17,9 +17,9 @@ import type { ImageReader, PromptImage } from './images.ts'
 import { unlessAborted } from '../values/promises.ts'
 import { loadingCancelled } from './failure.ts'
 import { createOutputFactory, type DecodeLoopSetup, runDecodeLoop } from './run/decode-loop.ts'
-import { createModelConstraints } from './run/constraints.ts'
+import { ModelConstraints } from './run/constraints.ts'
 import { prefixCacheBudget } from './run/prefix-cache.ts'
-import { createScheduler, type Scheduler } from './run/scheduler.ts'
+import { Scheduler } from './run/scheduler.ts'
 import { type ModelConfig, readConfig } from './text/config.ts'
 import { createPromptBuilder } from './text/prompt-tokenizer.ts'
 
@@ -81,7 +81,7 @@ export async function openDecoderEngine(
   const createOutput = createOutputFactory(config)
   const images = backend.images ?? null
   const { prepare, encodeTrusted } = createPromptBuilder(config, contextWindow, images?.placeholder)
-  const constraints = createModelConstraints(config, setup.constraints)
+  const constraints = new ModelConstraints(config, setup.constraints)
   const closing = new AbortController()
   const loadOptions = { ...setup, contextWindow, firstPosition, heads }
   const loader = createLoader(backend, loadOptions, closing.signal)
@@ -157,7 +157,7 @@ function createLoader(
       await loaded.release()
       throw loadingCancelled()
     }
-    const scheduler = createScheduler({
+    const scheduler = new Scheduler({
       decoder: loaded.decoder,
       budget: prefixCacheBudget(),
       reopen: () => loaded.reopen(closing),

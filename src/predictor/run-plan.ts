@@ -3,7 +3,7 @@ import type { Tensor } from 'onnxruntime-web'
 import type { PredictorEntry } from '../catalog/schema.ts'
 import { gpuRejected } from '../engine/failure.ts'
 import type { Ort } from '../engine/onnx/tensor.ts'
-import { createYielder } from '../engine/run/yielder.ts'
+import { Yielder } from '../engine/run/yielder.ts'
 import { InoriginError } from '../error.ts'
 import type { Device, SessionPrediction } from '../types/index.ts'
 import { ARRAYS, countElements, type ElementData, isElementType } from '../values/elements.ts'
@@ -32,7 +32,7 @@ type RunGraph = GpuCheck['run']
 /** Runs plans in their order. */
 export class PlanRunner {
   readonly #options: PlanRunnerOptions
-  readonly #yielder = createYielder()
+  readonly #yielder = new Yielder()
   #last: Promise<unknown> = Promise.resolve()
   #closing: Promise<void> | null = null
 

@@ -1,95 +1,99 @@
 /** Applies a constraint to one answer: which tokens are allowed next, and which are forced. */
-import type { Constraint, ConstraintCompiler, Matcher } from '../../constraint/index.ts'
+import type {
+  Constraint,
+  ConstraintCompiler,
+  ConstraintError,
+  Matcher,
+} from '../../constraint/index.ts'
 import { type ErrorCode, type ErrorKind, InoriginError } from '../../error.ts'
 import type { ModelConfig } from '../text/config.ts'
 import { listTokenBytesInTasks, readVocabulary } from '../text/vocabulary.ts'
-import { createYielder } from './yielder.ts'
-
-/** Dependencies of {@link createConstraintState}. */
-export interface ConstraintStateOptions {
-  constraints: ModelConstraints
-  /** Tokenizes forced text. Special tokens in it count. */
-  encode: (text: string) => readonly number[]
-  signal: AbortSignal
-}
+import { Yielder } from './yielder.ts'
 
 /** The constraint and the forced tokens of one answer. */
-export interface ConstraintState {
+export class ConstraintState {
   /** Forced tokens that come next. The caller removes them from the front. */
-  readonly forcedTokens: number[]
+  readonly forcedTokens: number[] = []
+  readonly #options: ConstraintStateOptions
+  #matcher: Matcher | null = null
+
+  constructor(options: ConstraintStateOptions) {
+    this.#options = options
+  }
+
   /** `true` without a constraint. */
-  readonly isUnconstrained: boolean
+  get isUnconstrained(): boolean {
+    return this.#matcher === null
+  }
+
   /**
    * Replaces the constraint from here on. `null` removes it. Rejects with `invalid_request` if it
    * is not supported.
    */
-  setConstraint(constraint: Constraint | null): Promise<void>
+  async setConstraint(constraint: Constraint | null): Promise<void> {
+    const { constraints, signal } = this.#options
+    this.close()
+    this.#matcher = null
+    try {
+      this.#matcher = constraint && (await constraints.open(constraint, signal))
+    } catch (thrown) {
+      throw InoriginError.from(thrown)
+    }
+    this.#collectForced()
+  }
+
   /** Forces a text. Throws if the constraint does not allow it. */
-  forceText(text: string): void
+  forceText(text: string): void {
+    for (const token of this.#options.encode(text)) {
+      this.#accept(token)
+      this.forcedTokens.push(token)
+    }
+    this.#collectForced()
+  }
+
   /**
    * Returns the token mask of the next token, which is valid until the next call; `null` allows all
    * tokens. Throws `constraint_dead_end` if the mask allows none.
    */
-  tokenMask(): Int32Array | null
+  tokenMask(): Int32Array | null {
+    const mask = this.#matcher?.mask() ?? null
+    if (!mask?.every((word) => word === 0)) return mask
+    throw new InoriginError(
+      'unavailable',
+      'No token of this model can continue the answer within its format, grammar or tools. Use ' +
+        'another format or another model.',
+      { code: 'constraint_dead_end' },
+    )
+  }
+
   /** Accepts a sampled token. Throws if the constraint does not allow it. */
-  accept(token: number): void
+  accept(token: number): void {
+    this.#accept(token)
+    this.#collectForced()
+  }
+
   /** Frees the matcher. */
-  close(): void
+  close(): void {
+    this.#matcher?.close()
+  }
+
+  #accept(token: number): void {
+    if (this.#matcher?.accept(token) === false)
+      throw new InoriginError('internal', 'A token of the answer violates its constraint.')
+  }
+
+  #collectForced(): void {
+    if (this.forcedTokens.length > 0 || !this.#matcher) return
+    this.forcedTokens.push(...takeForced(this.#matcher, this.#options.encode))
+  }
 }
 
-/** Creates the state of an answer without a constraint. */
-export function createConstraintState({
-  constraints,
-  encode,
-  signal,
-}: ConstraintStateOptions): ConstraintState {
-  let matcher: Matcher | null = null
-  const forcedTokens: number[] = []
-
-  const collectForced = (): void => {
-    if (forcedTokens.length === 0 && matcher) forcedTokens.push(...takeForced(matcher, encode))
-  }
-
-  const setConstraint: ConstraintState['setConstraint'] = async (constraint) => {
-    matcher?.close()
-    matcher = null
-    try {
-      matcher = constraint && (await constraints.open(constraint, signal))
-    } catch (thrown) {
-      throw InoriginError.from(thrown)
-    }
-    collectForced()
-  }
-
-  const forceText: ConstraintState['forceText'] = (text) => {
-    for (const token of encode(text)) {
-      if (matcher && !matcher.accept(token)) throw contradiction()
-      forcedTokens.push(token)
-    }
-    collectForced()
-  }
-
-  const tokenMask: ConstraintState['tokenMask'] = () => {
-    const mask = matcher?.mask() ?? null
-    if (mask?.every((word) => word === 0)) throw deadEnd()
-    return mask
-  }
-
-  const accept: ConstraintState['accept'] = (token) => {
-    if (matcher && !matcher.accept(token)) throw contradiction()
-    collectForced()
-  }
-  return {
-    forcedTokens,
-    get isUnconstrained() {
-      return matcher === null
-    },
-    setConstraint,
-    forceText,
-    tokenMask,
-    accept,
-    close: () => matcher?.close(),
-  }
+/** Dependencies of {@link ConstraintState}. */
+export interface ConstraintStateOptions {
+  constraints: Pick<ModelConstraints, 'open'>
+  /** Tokenizes forced text. Special tokens in it count. */
+  encode: (text: string) => readonly number[]
+  signal: AbortSignal
 }
 
 /**
@@ -115,74 +119,57 @@ function takeForced(matcher: Matcher, encode: ConstraintStateOptions['encode']):
 const completeText = (bytes: Uint8Array): string =>
   new TextDecoder('utf-8', { ignoreBOM: true }).decode(bytes, { stream: true })
 
-const deadEnd = (): InoriginError =>
-  new InoriginError(
-    'unavailable',
-    'No token of this model can continue the answer within its format, grammar or tools. Use ' +
-      'another format or another model.',
-    { code: 'constraint_dead_end' },
-  )
-
-const contradiction = (): InoriginError =>
-  new InoriginError('internal', 'A token of the answer violates its constraint.')
-
-// Creates the constraints of a model from its tokenizer.
-
 /** Compiles the constraints of one model. Errors are those of requests. */
-export interface ModelConstraints {
+export class ModelConstraints {
+  readonly #config: ModelConfig
+  readonly #folder: string
+  #compiler: Promise<ConstraintCompiler> | null = null
+
+  /** @param folder URL of the folder of the constraints' engine. */
+  constructor(config: ModelConfig, folder: string) {
+    this.#config = config
+    this.#folder = folder
+  }
+
   /**
    * Starts a text that must satisfy the constraint. Compiles the constraint if it is not cached.
-   * Rejects with `invalid_request` if it is not supported.
+   * The engine is loaded at the first call, since most answers have no constraint. Rejects with
+   * `invalid_request` if the constraint is not supported.
    */
-  open(constraint: Constraint, signal: AbortSignal): Promise<Matcher>
-  close(): void
-}
+  async open(constraint: Constraint, signal: AbortSignal): Promise<Matcher> {
+    try {
+      this.#compiler ??= this.#createCompiler().catch((error: unknown) => {
+        this.#compiler = null
+        throw error
+      })
+      return withRequestErrors(await (await this.#compiler).open(constraint, signal))
+    } catch (thrown) {
+      throw toRequestError(thrown)
+    }
+  }
 
-/**
- * Returns the constraints of a model. Loads their engine from the folder at the first `open`, since
- * most answers have no constraint.
- */
-export function createModelConstraints(config: ModelConfig, folder: string): ModelConstraints {
-  let created: Promise<ConstraintCompiler> | null = null
+  close(): void {
+    void this.#compiler?.then((compiler) => compiler.close())
+  }
 
-  const create = async (): Promise<ConstraintCompiler> => {
+  async #createCompiler(): Promise<ConstraintCompiler> {
     const { createConstraintCompiler } = await import('../../constraint/index.ts')
-    const { tokenizer, tokenizerConfig, endTokens } = config
+    const { tokenizer, tokenizerConfig, endTokens } = this.#config
     const vocabulary = readVocabulary(tokenizer, tokenizerConfig)
-    const yielder = createYielder()
-    const bytes = await listTokenBytesInTasks(tokenizer, vocabulary, yielder.next)
+    const yielder = new Yielder()
+    const bytes = await listTokenBytesInTasks(tokenizer, vocabulary, () => yielder.next())
     yielder.close()
     const { names, special } = vocabulary
     return createConstraintCompiler({
       bytes,
       special: new Map([...special].map((id) => [names[id] ?? '', id])),
       endTokens: [...endTokens],
-      wasm: new URL('llguidance.wasm', folder),
+      wasm: new URL('llguidance.wasm', this.#folder),
       createWorker: () => {
-        const script = new URL('vocabulary-worker.js', folder)
+        const script = new URL('vocabulary-worker.js', this.#folder)
         return new Worker(script, { type: 'module', name: 'inorigin vocabulary' })
       },
     })
-  }
-
-  const compiler = (): Promise<ConstraintCompiler> => {
-    created ??= create().catch((error: unknown) => {
-      created = null
-      throw error
-    })
-    return created
-  }
-
-  return {
-    async open(constraint, signal) {
-      try {
-        const matcher = await (await compiler()).open(constraint, signal)
-        return withRequestErrors(matcher)
-      } catch (thrown) {
-        throw toRequestError(thrown)
-      }
-    },
-    close: () => void created?.then((each) => each.close()),
   }
 }
 
@@ -205,14 +192,6 @@ function withRequestErrors(matcher: Matcher): Matcher {
   }
 }
 
-/** Fields of a `ConstraintError`, whose class is loaded with the compiler. */
-interface ConstraintFault {
-  message: string
-  code: string
-  path?: string
-  keyword?: string
-}
-
 /** Kinds of the errors that are not the fault of a request. */
 const KINDS: Readonly<Record<string, ErrorKind>> = {
   constraint_trap: 'internal',
@@ -223,7 +202,8 @@ function toRequestError(thrown: unknown): unknown {
   if (!(thrown instanceof Error) || thrown.name !== 'ConstraintError') {
     return InoriginError.from(thrown)
   }
-  const { message, code, path, keyword } = thrown as unknown as ConstraintFault
+  // The class is loaded with the compiler.
+  const { message, code, path, keyword } = thrown as ConstraintError
   const isSchema = code === 'unsupported_constraint' && path !== undefined
   return new InoriginError(KINDS[code] ?? 'invalid_request', message, {
     code: isSchema ? 'unsupported_schema' : (code as ErrorCode),

@@ -13,12 +13,8 @@ import { logSumExp, topLogits } from '../sampling/rank.ts'
 import { createSampler, type Sampler } from '../sampling/sampler.ts'
 import type { ModelConfig } from '../text/config.ts'
 import { createDetokenizerFactory, type Detokenizer, listTokenBytes } from '../text/vocabulary.ts'
-import {
-  type ConstraintState,
-  type ConstraintStateOptions,
-  createConstraintState,
-} from './constraints.ts'
-import { certainDrafter, createDrafter, type Drafter } from './drafter.ts'
+import { ConstraintState, type ConstraintStateOptions } from './constraints.ts'
+import { certainDrafter, type Drafter, LookupDrafter } from './drafter.ts'
 import type { Scheduler, SlotHandle } from './scheduler.ts'
 
 /** Dependencies and limits that all answers of a model share. */
@@ -43,7 +39,7 @@ export async function* runDecodeLoop(
   { maxTokens, signal, constraint, resumeTokens = [], partition = '', onStart }: GenerateOptions,
 ): AsyncGenerator<TextChunk, GenerationResult, GenerationUpdate | undefined> {
   const tokenLimit = Math.min(maxTokens, setup.contextWindow - prompt.tokens.length)
-  const constraintState = createConstraintState({ ...setup, signal })
+  const constraintState = new ConstraintState({ ...setup, signal })
   const { forcedTokens } = constraintState
   const slot = setup.scheduler.add({
     prompt,
@@ -51,18 +47,26 @@ export async function* runDecodeLoop(
     signal,
     onStart: (started) => onStart?.(started),
   })
-  const drafter = setup.drafts && !toLogprob ? createDrafter(withoutImageRows(prompt.tokens)) : null
-  const nextToken = createTokenSource({
+  const drafts = setup.drafts && !toLogprob
+  const source = new TokenSource({
     slot,
     sampler,
     toLogprob,
     constraintState,
-    drafter,
+    drafter: drafts ? new LookupDrafter(withoutImageRows(prompt.tokens)) : null,
     resumeTokens,
     tokenLimit,
   })
-  const buffer = createChunkBuffer(toLogprob !== undefined)
   let completionTokens = 0
+  /** Text that has not been yielded yet, and its tokens. */
+  let text = ''
+  const tokenIds: number[] = []
+  const logprobs: TokenLogprob[] = []
+  const takeChunk = (): TextChunk => {
+    const chunk = { text, tokens: tokenIds.length, tokenIds: tokenIds.splice(0) }
+    text = ''
+    return toLogprob ? { ...chunk, logprobs: logprobs.splice(0) } : chunk
+  }
 
   try {
     if (constraint) await constraintState.setConstraint(constraint)
@@ -70,21 +74,21 @@ export async function* runDecodeLoop(
     if (forcedTokens.length > 0 || tokenLimit < 1) await slot.start()
     let reason: GenerationResult['reason'] = 'length'
     while (completionTokens < tokenLimit) {
-      const { token, logprob } = await nextToken(completionTokens)
+      const { token, logprob } = await source.next(completionTokens)
       completionTokens += 1
-      if (logprob) buffer.logprobs.push(logprob)
-      buffer.tokenIds.push(token)
+      if (logprob) logprobs.push(logprob)
+      tokenIds.push(token)
       if (setup.endTokens.has(token)) {
         reason = 'stop'
         break
       }
-      buffer.text += detokenizer.push(token)
-      if (buffer.text === '' || forcedTokens.length > 0 || completionTokens === tokenLimit) continue
-      const update = yield buffer.take()
+      text += detokenizer.push(token)
+      if (text === '' || forcedTokens.length > 0 || completionTokens === tokenLimit) continue
+      const update = yield takeChunk()
       if (update) await applyUpdate(update, constraintState, detokenizer)
     }
     // Bytes of an incomplete character are dropped, but the logprobs of their tokens are yielded.
-    if (buffer.text !== '' || buffer.logprobs.length > 0) yield buffer.take()
+    if (text !== '' || logprobs.length > 0) yield takeChunk()
     return { reason, completionTokens }
   } finally {
     slot.release()
@@ -104,32 +108,11 @@ async function applyUpdate(
   if (constraint) await constraintState.setConstraint(constraint)
 }
 
-/** Text that has not been yielded yet, and its tokens. */
-interface ChunkBuffer {
-  text: string
-  readonly tokenIds: number[]
-  readonly logprobs: TokenLogprob[]
-  /** Returns all of it as a chunk, and empties the buffer. */
-  take(): TextChunk
+interface NextToken {
+  token: number
+  /** `null` unless logprobs were requested and the token has text. */
+  logprob: TokenLogprob | null
 }
-
-function createChunkBuffer(hasLogprobs: boolean): ChunkBuffer {
-  const buffer: ChunkBuffer = {
-    text: '',
-    tokenIds: [],
-    logprobs: [],
-    take() {
-      const { text } = buffer
-      const tokenIds = buffer.tokenIds.splice(0)
-      const logprobs = buffer.logprobs.splice(0)
-      buffer.text = ''
-      return { text, tokens: tokenIds.length, tokenIds, ...(hasLogprobs && { logprobs }) }
-    },
-  }
-  return buffer
-}
-
-// Determines the tokens of an answer: forced ones, those of an interrupted run, or sampled ones.
 
 interface TokenSourceOptions extends Pick<Output, 'sampler' | 'toLogprob'> {
   slot: SlotHandle
@@ -141,85 +124,78 @@ interface TokenSourceOptions extends Pick<Output, 'sampler' | 'toLogprob'> {
   tokenLimit: number
 }
 
-interface NextToken {
-  token: number
-  /** `null` unless logprobs were requested and the token has text. */
-  logprob: TokenLogprob | null
-}
-
-/** Resolves to the token at `index`. It is called for each index in order. */
-type TokenSource = (index: number) => Promise<NextToken>
-
-function createTokenSource({
-  slot,
-  sampler,
-  toLogprob,
-  constraintState,
-  drafter,
-  resumeTokens,
-  tokenLimit,
-}: TokenSourceOptions): TokenSource {
+/**
+ * Determines the tokens of an answer: forced ones, those of an interrupted run, or sampled ones.
+ */
+class TokenSource {
+  readonly #options: TokenSourceOptions
   /** Tokens of the answer that the decoder has not computed yet. */
-  const pending: number[] = []
+  readonly #pending: number[] = []
 
-  // A token mask is known for one token at a time, so constrained answers have no drafts.
-  const sampledDrafter = (): Drafter | null => (constraintState.isUnconstrained ? drafter : null)
-
-  /**
-   * Computes the logits of the next token. Resolves to that token, which is sampled if unknown. A
-   * known token may have others `following` it, whose logits are computed in the same run.
-   */
-  async function compute(
-    knownToken: number | undefined,
-    index: number,
-    following: readonly number[],
-  ): Promise<NextToken> {
-    let token = knownToken
-    let logprob: TokenLogprob | null = null
-    let candidateRequest: CandidateRequest | undefined
-    await slot.computeNext(pending.splice(0), {
-      requestCandidates: async (drafted) => {
-        const mask = knownToken === undefined ? constraintState.tokenMask() : null
-        const request = sampler.ask(mask, drafted)
-        if (drafted.length === 0) candidateRequest = request
-        return request
-      },
-      readLogits: async ({ candidates, row }) => {
-        const rowLogits = await (toLogprob && row())
-        token ??= await sampler.choose((candidateRequest ??= sampler.ask(null)), candidates, row)
-        logprob = (rowLogits && toLogprob?.(rowLogits, token)) ?? null
-      },
-      drafter:
-        knownToken === undefined ? sampledDrafter() : certainDrafter([knownToken, ...following]),
-      maxDraftTokens: tokenLimit - index - 1,
-    })
-    return { token: token as number, logprob }
+  constructor(options: TokenSourceOptions) {
+    this.#options = options
   }
 
-  /** Returns the known tokens after a known one: forced ones, or those of an interrupted run. */
-  const followingTokens = (forcedToken: number | undefined, index: number): readonly number[] =>
-    forcedToken === undefined ? resumeTokens.slice(index + 1) : constraintState.forcedTokens
-
-  return async (index) => {
+  /** Resolves to the token at `index`. It is called for each index in order. */
+  async next(index: number): Promise<NextToken> {
+    const { sampler, toLogprob, constraintState, drafter, resumeTokens } = this.#options
     const forcedToken = constraintState.forcedTokens.shift()
     const resumedToken = resumeTokens[index]
     const knownToken = forcedToken ?? resumedToken
     const next =
       knownToken !== undefined && !toLogprob
         ? { token: knownToken, logprob: null }
-        : await compute(knownToken, index, followingTokens(forcedToken, index))
+        : await this.#compute(knownToken, index, forcedToken !== undefined)
     if (forcedToken === undefined) {
       if (resumedToken !== undefined) sampler.skip()
       constraintState.accept(next.token)
     }
     sampler.accept(next.token)
     drafter?.append(next.token)
-    pending.push(next.token)
+    this.#pending.push(next.token)
     return next
   }
-}
 
-// Creates the sampler, detokenizer and logprobs of an answer.
+  /**
+   * Computes the logits of the next token. Resolves to that token, which is sampled if unknown. The
+   * logits of the known tokens after a known one are computed in the same run.
+   */
+  async #compute(
+    knownToken: number | undefined,
+    index: number,
+    isForced: boolean,
+  ): Promise<NextToken> {
+    const { slot, sampler, toLogprob, constraintState, resumeTokens, tokenLimit } = this.#options
+    let token = knownToken
+    let logprob: TokenLogprob | null = null
+    let candidateRequest: CandidateRequest | undefined
+    await slot.computeNext(this.#pending.splice(0), {
+      requestCandidates: async (drafted) => {
+        const mask = knownToken === undefined ? constraintState.tokenMask() : null
+        const request = sampler.ask(mask, drafted)
+        if (drafted.length === 0) candidateRequest = request
+        return request
+      },
+      readLogits: async (candidates, row) => {
+        const rowLogits = await (toLogprob && row())
+        token ??= await sampler.choose((candidateRequest ??= sampler.ask(null)), candidates, row)
+        logprob = (rowLogits && toLogprob?.(rowLogits, token)) ?? null
+      },
+      drafter: this.#drafterAfter(
+        knownToken,
+        isForced ? constraintState.forcedTokens : resumeTokens.slice(index + 1),
+      ),
+      maxDraftTokens: tokenLimit - index - 1,
+    })
+    return { token: token as number, logprob }
+  }
+
+  #drafterAfter(knownToken: number | undefined, following: readonly number[]): Drafter | null {
+    if (knownToken !== undefined) return certainDrafter([knownToken, ...following])
+    // A token mask is known for one token at a time, so constrained answers have no drafts.
+    return this.#options.constraintState.isUnconstrained ? this.#options.drafter : null
+  }
+}
 
 /** The output stages of one answer. */
 export interface Output {
@@ -232,38 +208,37 @@ export interface Output {
   toLogprob?: (row: Float32Array, token: number) => TokenLogprob | null
 }
 
-/** Creates the output stages for a prompt and the options of its run. */
-type OutputFactory = (
-  prompt: Prompt,
-  options: Pick<GenerateOptions, 'sampling' | 'visible' | 'logprobs'>,
-) => Output
-
 /** Returns a factory of output stages for a model. */
-export function createOutputFactory({
-  tokenizer,
-  tokenizerConfig,
-  sampling: defaults,
-}: ModelConfig): OutputFactory {
+export function createOutputFactory(config: ModelConfig) {
+  const { tokenizer, tokenizerConfig } = config
   const openDetokenizer = createDetokenizerFactory(tokenizer, tokenizerConfig)
-  /** Returns the bytes of all tokens, by the visible special tokens as JSON. */
-  const tokenBytesOf = memoize((visible: string) =>
-    listTokenBytes(tokenizer, tokenizerConfig, JSON.parse(visible) as string[]),
-  )
+  /** Bytes of all tokens, by the visible special tokens as JSON. */
+  const tokenBytes = new Map<string, (Uint8Array | null)[]>()
+  const tokenBytesOf = (visible: readonly string[]): (Uint8Array | null)[] => {
+    const key = JSON.stringify(visible)
+    const bytes = tokenBytes.get(key) ?? listTokenBytes(tokenizer, tokenizerConfig, visible)
+    tokenBytes.set(key, bytes)
+    return bytes
+  }
 
-  return (prompt, { sampling, visible = [], logprobs }) => ({
-    sampler: createSampler(sampling, defaults, withoutImageRows(prompt.tokens)),
-    detokenizer: openDetokenizer(visible, prompt.hasResponsePrefix),
-    ...(logprobs !== undefined && {
-      toLogprob: createToLogprob(
-        tokenBytesOf(JSON.stringify(visible)),
-        (token) => openDetokenizer(visible, prompt.hasResponsePrefix).push(token),
-        logprobs,
-      ),
-    }),
-  })
+  return (
+    prompt: Prompt,
+    {
+      sampling,
+      visible = [],
+      logprobs,
+    }: Pick<GenerateOptions, 'sampling' | 'visible' | 'logprobs'>,
+  ): Output => {
+    const open = () => openDetokenizer(visible, prompt.hasResponsePrefix)
+    return {
+      sampler: createSampler(sampling, config.sampling, withoutImageRows(prompt.tokens)),
+      detokenizer: open(),
+      ...(logprobs !== undefined && {
+        toLogprob: createToLogprob(tokenBytesOf(visible), (token) => open().push(token), logprobs),
+      }),
+    }
+  }
 }
-
-const SPACE = 0x20
 
 /**
  * Returns a function for the logprobs of a token and of the `count` most probable tokens.
@@ -280,7 +255,7 @@ function createToLogprob(
   const probability = (id: number, logprob: number): TokenProbability => {
     const bytes = [...(bytesOfToken[id] ?? [])]
     // Some tokenizers put a space before the first word. It is not part of the text.
-    if (isFirst && bytes[0] === SPACE && !textAtStart(id).startsWith(' ')) bytes.shift()
+    if (isFirst && bytes[0] === 0x20 && !textAtStart(id).startsWith(' ')) bytes.shift()
     return { text: decoder.decode(Uint8Array.from(bytes)), bytes, logprob }
   }
   return (row, token) => {
@@ -295,47 +270,19 @@ function createToLogprob(
   }
 }
 
-// Computes logprobs from a model's own logits.
-
-/** Logprobs at one position. */
-interface Logprobs {
-  /** Natural logarithm of the token's probability, at least -9999. */
-  logprob: number
-  /** Most probable tokens in descending order. The token itself may be among them. */
-  top: readonly { id: number; logprob: number }[]
-}
-
 /** Lower limit of logprobs, because JSON has no infinity. */
 const MIN_LOGPROB = -9999
 
 /**
- * Returns the logprobs of `token` and of the `count` most probable tokens. They are computed before
- * any adjustment and at temperature 1.
+ * Returns the logprobs of `token` and of the `count` most probable tokens in descending order,
+ * before any adjustment and at temperature 1. The token itself may be among them.
  */
-export function computeLogprobs(row: Float32Array, token: number, count: number): Logprobs {
+export function computeLogprobs(row: Float32Array, token: number, count: number) {
   const { ids, scores } = topLogits(row, Math.max(count, 1))
   const sum = logSumExp(row, scores[0] as number, 1)
   const logprob = (score: number): number => Math.max(score - sum, MIN_LOGPROB)
   return {
     logprob: logprob(row[token] ?? Number.NEGATIVE_INFINITY),
     top: Array.from(ids.subarray(0, count), (id) => ({ id, logprob: logprob(row[id] as number) })),
-  }
-}
-
-/** A place for results. A `WeakMap` lets them go with their key. */
-interface Cache<Key, Result> {
-  get(key: Key): Result | undefined
-  set(key: Key, result: Result): unknown
-}
-
-/** Returns a function that computes the result of each key once. */
-function memoize<Key, Result>(
-  compute: (key: Key) => Result,
-  cache: Cache<Key, Result> = new Map<Key, Result>(),
-): (key: Key) => Result {
-  return (key) => {
-    const result = cache.get(key) ?? compute(key)
-    cache.set(key, result)
-    return result
   }
 }

@@ -21,53 +21,51 @@ const NGRAM_TOKENS = 3
 /** Weight of the latest draft in the moving average. */
 const LATEST_DRAFT_WEIGHT = 0.15
 
-/** Creates a drafter that searches the prompt and the answer. */
-export function createDrafter(prompt: readonly number[]): Drafter {
-  const tokens: number[] = []
+/** Drafter that searches the prompt and the answer. */
+export class LookupDrafter implements Drafter {
+  acceptanceRate = 0.5
+  readonly #tokens: number[] = []
   /** Position after the last occurrence of each run of tokens, by the hash of the run. */
-  const positions = new Map<number, number>()
+  readonly #positions = new Map<number, number>()
   /** Position after an earlier occurrence of the last tokens; -1 if there is none. */
-  let match = -1
-  let acceptanceRate = 0.5
+  #match = -1
 
-  const push = (token: number): void => {
-    tokens.push(token)
-    const end = tokens.length
-    let hash = 0
-    for (let at = Math.max(0, end - NGRAM_TOKENS); at < end; at += 1)
-      hash = Math.imul(hash ^ (tokens[at] as number), 0x01000193) + 1
-    const position = positions.get(hash) ?? -1
-    match = position >= NGRAM_TOKENS && isSameNgram(position, end) ? position : -1
-    positions.set(hash, end)
+  constructor(prompt: readonly number[]) {
+    for (const token of prompt) this.#push(token)
   }
 
-  const isSameNgram = (one: number, other: number): boolean => {
-    for (let back = 1; back <= NGRAM_TOKENS; back += 1)
-      if (tokens[one - back] !== tokens[other - back]) return false
-    return true
-  }
-
-  const draft: Drafter['draft'] = (count) => {
-    if (match < 0) return []
-    const length = tokens.length
+  draft(count: number): number[] {
+    if (this.#match < 0) return []
+    const { length } = this.#tokens
     const drafted: number[] = []
     // After the end of the text, the draft repeats itself.
-    for (let at = match; drafted.length < count; at += 1)
-      drafted.push((at < length ? tokens[at] : drafted[at - length]) as number)
+    for (let at = this.#match; drafted.length < count; at += 1)
+      drafted.push((at < length ? this.#tokens[at] : drafted[at - length]) as number)
     return drafted
   }
 
-  for (const token of prompt) push(token)
-  return {
-    draft,
-    append: (token) => {
-      if (match >= 0)
-        acceptanceRate += LATEST_DRAFT_WEIGHT * (Number(tokens[match] === token) - acceptanceRate)
-      push(token)
-    },
-    get acceptanceRate() {
-      return acceptanceRate
-    },
+  append(token: number): void {
+    if (this.#match >= 0) {
+      const accepted = Number(this.#tokens[this.#match] === token)
+      this.acceptanceRate += LATEST_DRAFT_WEIGHT * (accepted - this.acceptanceRate)
+    }
+    this.#push(token)
+  }
+
+  #push(token: number): void {
+    const end = this.#tokens.push(token)
+    let hash = 0
+    for (let at = Math.max(0, end - NGRAM_TOKENS); at < end; at += 1)
+      hash = Math.imul(hash ^ (this.#tokens[at] as number), 0x01000193) + 1
+    const position = this.#positions.get(hash) ?? -1
+    this.#match = position >= NGRAM_TOKENS && this.#isSameNgram(position, end) ? position : -1
+    this.#positions.set(hash, end)
+  }
+
+  #isSameNgram(one: number, other: number): boolean {
+    for (let back = 1; back <= NGRAM_TOKENS; back += 1)
+      if (this.#tokens[one - back] !== this.#tokens[other - back]) return false
+    return true
   }
 }
 

@@ -21,28 +21,92 @@ export interface PrefixCacheBudget {
   bytes: number
 }
 
+/**
+ * Returns limits of 16 sequences and an eighth of the device memory. Browsers report at most 8 GiB.
+ * If they report nothing, 4 GiB are assumed.
+ */
+export const prefixCacheBudget = (): PrefixCacheBudget => ({
+  sequences: 16,
+  bytes: (getDeviceMemoryBytes() ?? 4 * 2 ** 30) / 8,
+})
+
 /** Sequences of finished answers, for reuse by later prompts. */
-export interface PrefixCache {
+export class PrefixCache {
+  readonly #budget: PrefixCacheBudget
+  /** Cached entries, the most recently used last. */
+  #entries: SequenceEntry[] = []
+
+  constructor(budget: PrefixCacheBudget) {
+    this.#budget = budget
+  }
+
   /** Returns how many tokens of the prompt `acquire` would find, without changing the cache. */
-  hitLength(prompt: readonly number[], partition: string, running: readonly SequenceEntry[]): number
+  hitLength(prompt: readonly number[], partition: string, running: SequenceEntry[]): number {
+    return findHit([...this.#entries, ...running], prompt, partition)?.length ?? 0
+  }
+
   /**
    * Resolves to an entry with the longest prefix of the prompt, from the cache or from `running`
    * ones. Resolves to `null` if no prefix is long enough. The prefix never includes the last token
    * of the prompt, whose logits are needed.
    */
-  acquire(
+  async acquire(
     prompt: readonly number[],
     partition: string,
-    running: readonly SequenceEntry[],
-  ): Promise<SequenceEntry | null>
-  /** Adds the entry of a finished answer. Evicts the least recently used entries. */
-  insert(entry: SequenceEntry): void
-  /** Evicts all entries. Returns `true` if there were any. */
-  clear(): boolean
-}
+    running: SequenceEntry[],
+  ): Promise<SequenceEntry | null> {
+    const hit = findHit([...this.#entries, ...running], prompt, partition)
+    if (!hit) return null
+    const { length } = hit
+    const { sequence } = hit.entry
+    const tokens = hit.entry.tokens.slice(0, length)
+    const others = this.#entries.filter((other) => other !== hit.entry)
+    const isCached = others.length < this.#entries.length
+    if (!isCached || !isMostOf(length, hit.entry)) {
+      if (isCached) this.#entries = [...others, hit.entry]
+      return { sequence: await sequence.fork(length), tokens, partition }
+    }
+    this.#entries = others
+    try {
+      await sequence.truncate(length)
+    } catch (thrown) {
+      sequence.close()
+      throw thrown
+    }
+    return { sequence, tokens, partition }
+  }
 
-/** Shortest prefix in tokens that is worth a copy. Shorter ones are faster to compute. */
-const MIN_COPY_TOKENS = 8
+  /** Adds the entry of a finished answer. Evicts the least recently used entries. */
+  insert(entry: SequenceEntry): void {
+    const entries = this.#entries
+    if (entry.tokens.length === 0 || entries.some((other) => replaces(other, entry)))
+      return entry.sequence.close()
+    const replaced = entries.filter((other) => replaces(entry, other))
+    this.#entries = [...entries.filter((other) => !replaced.includes(other)), entry]
+    for (const { sequence } of replaced) sequence.close()
+    this.#evict()
+  }
+
+  /** Evicts all entries. Returns `true` if there were any. */
+  clear(): boolean {
+    const cleared = this.#entries.splice(0)
+    for (const { sequence } of cleared) sequence.close()
+    return cleared.length > 0
+  }
+
+  #evict(): void {
+    const entries = this.#entries
+    let bytes = entries.reduce((sum, { sequence }) => sum + sequence.bytes, 0)
+    while (
+      entries.length > this.#budget.sequences ||
+      (bytes > this.#budget.bytes && entries.length > 1)
+    ) {
+      const { sequence } = entries.shift() as SequenceEntry
+      bytes -= sequence.bytes
+      sequence.close()
+    }
+  }
+}
 
 /** An entry and the number of its tokens to reuse. */
 interface PrefixHit {
@@ -50,68 +114,10 @@ interface PrefixHit {
   length: number
 }
 
-/** Creates an empty prefix cache. */
-export function createPrefixCache(budget: PrefixCacheBudget): PrefixCache {
-  /** Cached entries, the most recently used last. */
-  let entries: SequenceEntry[] = []
+/** Shortest prefix in tokens that is worth a copy. Shorter ones are faster to compute. */
+const MIN_COPY_TOKENS = 8
 
-  const evict = (): void => {
-    let bytes = entries.reduce((sum, { sequence }) => sum + sequence.bytes, 0)
-    while (entries.length > budget.sequences || (bytes > budget.bytes && entries.length > 1)) {
-      const [oldest] = entries.splice(0, 1)
-      bytes -= oldest?.sequence.bytes ?? 0
-      oldest?.sequence.close()
-    }
-  }
-
-  const acquire: PrefixCache['acquire'] = async (prompt, partition, running) => {
-    const hit = findHit([...entries, ...running], prompt, partition)
-    if (!hit) return null
-    const { entry, length } = hit
-    const tokens = entry.tokens.slice(0, length)
-    if (!entries.includes(entry)) {
-      return { sequence: await entry.sequence.fork(length), tokens, partition }
-    }
-    entries = entries.filter((other) => other !== entry)
-    if (!isMostOf(length, entry)) {
-      entries.push(entry)
-      return { sequence: await entry.sequence.fork(length), tokens, partition }
-    }
-    try {
-      await entry.sequence.truncate(length)
-    } catch (thrown) {
-      entry.sequence.close()
-      throw thrown
-    }
-    return { sequence: entry.sequence, tokens, partition }
-  }
-
-  const insert: PrefixCache['insert'] = (entry) => {
-    if (entry.tokens.length === 0 || entries.some((other) => replaces(other, entry))) {
-      entry.sequence.close()
-      return
-    }
-    const replaced = entries.filter((other) => replaces(entry, other))
-    entries = [...entries.filter((other) => !replaced.includes(other)), entry]
-    for (const { sequence } of replaced) sequence.close()
-    evict()
-  }
-
-  const clear = (): boolean => {
-    const hadEntries = entries.length > 0
-    for (const { sequence } of entries.splice(0)) sequence.close()
-    return hadEntries
-  }
-  return {
-    hitLength: (prompt, partition, running) =>
-      findHit([...entries, ...running], prompt, partition)?.length ?? 0,
-    acquire,
-    insert,
-    clear,
-  }
-}
-
-/** Returns the entry of the partition with the longest prefix of the prompt that is worth its use. */
+/** Returns the entry of the partition with the longest prefix that is worth its use. */
 function findHit(
   entries: readonly SequenceEntry[],
   prompt: readonly number[],
@@ -142,11 +148,3 @@ const replaces = (a: SequenceEntry, b: SequenceEntry): boolean =>
   a.partition === b.partition &&
   commonPrefixLength(a.tokens, b.tokens) === b.tokens.length &&
   a.sequence.reusableLength(b.tokens.length) === b.tokens.length
-
-/**
- * Returns limits of 16 sequences and an eighth of the device memory. Browsers report at most 8 GiB.
- * If they report nothing, 4 GiB are assumed.
- */
-export function prefixCacheBudget(): PrefixCacheBudget {
-  return { sequences: 16, bytes: (getDeviceMemoryBytes() ?? 4 * 2 ** 30) / 8 }
-}

@@ -1,33 +1,9 @@
-/**
- * State of one running answer in the scheduler: its sequence, pending tokens and pending read.
- */
+/** One running answer in the scheduler: its sequence, pending tokens and pending read of logits. */
 import { InoriginError } from '../../error.ts'
-import type { Prompt, StartInfo } from '../engine.ts'
 import type { CandidateRequest, Candidates, Logits } from '../decoder.ts'
+import type { Prompt, StartInfo } from '../engine.ts'
 import type { Drafter } from './drafter.ts'
 import type { SequenceEntry } from './prefix-cache.ts'
-
-/** The logits after the last computed token. They are valid until `readLogits` settles. */
-interface NextLogits {
-  readonly candidates: Candidates
-  /** Resolves to the whole row of logits, without adjustments. */
-  row(): Promise<Float32Array>
-}
-
-/** Callbacks of an answer for the logits of its next token. */
-export interface LogitsReader {
-  /**
-   * Resolves to the request for candidates after the pending token and then `drafted` draft tokens.
-   * It is called while the logits are computed, and again if that has to be repeated.
-   */
-  requestCandidates(drafted: readonly number[]): Promise<CandidateRequest>
-  /** Samples a token from the logits. */
-  readLogits(logits: NextLogits): Promise<void>
-  /** Drafter of the token to be read and the tokens after it; `null` for no drafts. */
-  drafter: Drafter | null
-  /** Largest number of draft tokens. */
-  maxDraftTokens: number
-}
 
 /** Input of one answer. */
 export interface SequenceRequest {
@@ -38,39 +14,22 @@ export interface SequenceRequest {
   onStart: (started: StartInfo) => void
 }
 
-/** A running answer, which occupies a slot of the scheduler. */
-export interface Slot {
-  readonly request: SequenceRequest
-  /** Sequence of the answer; `null` before its prefill starts and after its device was lost. */
-  entry: SequenceEntry | null
-  /** Tokens to compute, at first the whole prompt. */
-  pending: number[]
-  /** Lengths in tokens at which the sequence needs a checkpoint, ascending. */
-  readonly checkpointLengths: readonly number[]
-  /** Read of logits that the answer waits for. */
-  pendingRead: PendingRead | null
-  /** Draft tokens that the sequence holds after those of `entry`, and the logits after each. */
-  draft: Draft | null
-  /** `true` after `onStart` was called. */
-  started: boolean
-  /** `true` if the sequence had a decode step after the last prefill chunk of any answer. */
-  decodedSinceChunk: boolean
-  /** Error that ended the answer. */
-  error: InoriginError | null
-  /** Number of lost devices during this answer. */
-  lostDevices: number
-}
-
-/** An answer whose prefill has started. */
-export interface ActiveSlot extends Slot {
-  entry: SequenceEntry
-}
-
-/** A draft in a sequence, with its candidates and logits. */
-export interface Draft {
-  tokens: number[]
-  candidates: Candidates[]
-  logits: Logits
+/** Callbacks of an answer for the logits of its next token. */
+export interface LogitsReader {
+  /**
+   * Resolves to the request for candidates after the pending token and then `drafted` draft tokens.
+   * It is called while the logits are computed, and again if that has to be repeated.
+   */
+  requestCandidates(drafted: readonly number[]): Promise<CandidateRequest>
+  /**
+   * Samples a token from the logits, which are valid until the result settles. `row` resolves to
+   * the whole row of logits, without adjustments.
+   */
+  readLogits(candidates: Candidates, row: () => Promise<Float32Array>): Promise<void>
+  /** Drafter of the token to be read and the tokens after it; `null` for no drafts. */
+  drafter: Drafter | null
+  /** Largest number of draft tokens. */
+  maxDraftTokens: number
 }
 
 /** A pending promise for logits, or for the start only if `reader` is `null`. */
@@ -80,6 +39,27 @@ interface PendingRead {
   reject: (error: InoriginError) => void
 }
 
+/** Result of a reader's `requestCandidates`: a default after an error. */
+export interface RequestOutcome {
+  request: CandidateRequest
+  error?: unknown
+}
+
+const DEFAULT_REQUEST: CandidateRequest = { count: 1, temperature: 1 }
+
+/** A draft in a sequence, with its candidates and logits. */
+export interface Draft {
+  tokens: number[]
+  candidates: Candidates[]
+  logits: Logits
+}
+
+/** A slot whose prefill has started. */
+export type ActiveSlot = Slot & { entry: SequenceEntry }
+
+/** Returns `true` if the prefill of the answer has started. */
+export const isActive = (slot: Slot): slot is ActiveSlot => slot.entry !== null
+
 /**
  * Number of boundaries with a checkpoint at the start and at the end of a prompt. Each checkpoint
  * costs memory, and most conversations diverge at the first boundary or a late one.
@@ -87,72 +67,115 @@ interface PendingRead {
 const FIRST_CHECKPOINTS = 1
 const LAST_CHECKPOINTS = 3
 
-/** Creates the state of an answer whose prompt is not computed yet. */
-export function createSlot(request: SequenceRequest): Slot {
-  const { tokens, boundaries } = request.prompt
-  const selected = boundaries.filter(
-    (_, index) => index < FIRST_CHECKPOINTS || index >= boundaries.length - LAST_CHECKPOINTS,
-  )
-  return {
-    request,
-    entry: null,
-    pending: [...tokens],
-    checkpointLengths: [
-      ...selected.filter((each) => each > 0 && each < tokens.length),
-      tokens.length,
-    ],
-    pendingRead: null,
-    draft: null,
-    started: false,
-    decodedSinceChunk: false,
-    error: null,
-    lostDevices: 0,
+/** A running answer, which occupies a slot of the scheduler. */
+export class Slot {
+  readonly request: SequenceRequest
+  /** Sequence of the answer; `null` before its prefill starts and after its device was lost. */
+  entry: SequenceEntry | null = null
+  /** Tokens to compute, at first the whole prompt. */
+  pending: number[]
+  /** Lengths in tokens at which the sequence needs a checkpoint, ascending. */
+  readonly checkpointLengths: readonly number[]
+  /** Read of logits that the answer waits for. */
+  pendingRead: PendingRead | null = null
+  /** Draft tokens that the sequence holds after those of `entry`, and the logits after each. */
+  draft: Draft | null = null
+  /** `true` after `onStart` was called. */
+  started = false
+  /** `true` if the sequence had a decode step after the last prefill chunk of any answer. */
+  decodedSinceChunk = false
+  /** Error that ended the answer. */
+  error: InoriginError | null = null
+  /** Number of lost devices during this answer. */
+  lostDevices = 0
+
+  constructor(request: SequenceRequest) {
+    const { tokens, boundaries } = request.prompt
+    const selected = boundaries.filter(
+      (each, index) =>
+        (index < FIRST_CHECKPOINTS || index >= boundaries.length - LAST_CHECKPOINTS) &&
+        each > 0 &&
+        each < tokens.length,
+    )
+    this.request = request
+    this.pending = [...tokens]
+    this.checkpointLengths = [...selected, tokens.length]
   }
-}
 
-/** Registers a read of the logits after all pending tokens, or for the start only. */
-export function awaitRead(slot: Slot, reader: LogitsReader | null): Promise<void> {
-  return new Promise<void>((resolve, reject) => {
-    slot.pendingRead = { reader, resolve, reject }
-  })
-}
+  /** `true` if one token of the answer is left to compute. */
+  get isReady(): boolean {
+    return this.entry !== null && this.pending.length === 1
+  }
 
-/** Resolves the pending read. */
-export function resolveRead(slot: Slot): void {
-  const { pendingRead } = slot
-  slot.pendingRead = null
-  pendingRead?.resolve()
-}
+  /** All tokens of prompt and answer, computed or pending. */
+  get tokens(): number[] {
+    return [...(this.entry?.tokens ?? []), ...this.pending]
+  }
 
-/** Rejects the pending read. */
-export function rejectRead(slot: Slot, thrown: unknown): void {
-  const { pendingRead } = slot
-  slot.pendingRead = null
-  pendingRead?.reject(InoriginError.from(thrown))
-}
+  /** Registers a read of the logits after all pending tokens, or for the start only. */
+  awaitRead(reader: LogitsReader | null): Promise<void> {
+    return new Promise((resolve, reject) => (this.pendingRead = { reader, resolve, reject }))
+  }
 
-/** Returns all tokens of prompt and answer, computed or pending. */
-export const allTokens = ({ entry, pending }: Slot): number[] => [
-  ...(entry?.tokens ?? []),
-  ...pending,
-]
+  /**
+   * Requests the candidates before the logits are computed, so that a token mask is computed in
+   * parallel.
+   */
+  async requestCandidates(drafted: readonly number[] = []): Promise<RequestOutcome> {
+    const reader = this.pendingRead?.reader
+    try {
+      return { request: (await reader?.requestCandidates(drafted)) ?? DEFAULT_REQUEST }
+    } catch (error) {
+      return { request: DEFAULT_REQUEST, error }
+    }
+  }
 
-/** Returns `true` if the prefill of the answer has started. */
-export const isActive = (slot: Slot): slot is ActiveSlot => slot.entry !== null
+  /**
+   * Lets the answer read its row of logits, and settles its pending read. An error of the reader
+   * fails this answer only. An error of the decoder is thrown and concerns all answers.
+   */
+  async read(logits: Logits, index: number, candidates: Candidates): Promise<void> {
+    let hasDecoderFailed = false
+    const row = async (): Promise<Float32Array> => {
+      try {
+        return await logits.row(index)
+      } catch (thrown) {
+        hasDecoderFailed = true
+        throw thrown
+      }
+    }
+    try {
+      await this.pendingRead?.reader?.readLogits(candidates, row)
+      this.resolveRead()
+    } catch (thrown) {
+      if (hasDecoderFailed) throw thrown
+      this.rejectRead(thrown)
+    }
+  }
 
-/** Returns `true` if one token of the answer is left to compute. */
-export const isReady = (slot: Slot): boolean => isActive(slot) && slot.pending.length === 1
+  resolveRead(): void {
+    const { pendingRead } = this
+    this.pendingRead = null
+    pendingRead?.resolve()
+  }
 
-/** Frees the sequence and its draft. */
-export function closeSequence(slot: Slot): void {
-  slot.draft?.logits.release()
-  slot.draft = null
-  slot.entry?.sequence.close()
-  slot.entry = null
-}
+  rejectRead(thrown: unknown): void {
+    const { pendingRead } = this
+    this.pendingRead = null
+    pendingRead?.reject(InoriginError.from(thrown))
+  }
 
-/** Frees the sequence and makes all of its tokens pending again. */
-export function restart(slot: Slot): void {
-  slot.pending = allTokens(slot)
-  closeSequence(slot)
+  /** Frees the sequence and its draft. */
+  close(): void {
+    this.draft?.logits.release()
+    this.draft = null
+    this.entry?.sequence.close()
+    this.entry = null
+  }
+
+  /** Frees the sequence and makes all of its tokens pending again. */
+  restart(): void {
+    this.pending = this.tokens
+    this.close()
+  }
 }

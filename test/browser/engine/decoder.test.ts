@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import type { Sequence } from '../../../src/engine/decoder.ts'
 import { loadDecoder } from '../../../src/engine/onnx/load.ts'
 import { runDecodeLoop } from '../../../src/engine/run/decode-loop.ts'
-import { createScheduler, type Scheduler } from '../../../src/engine/run/scheduler.ts'
+import { Scheduler } from '../../../src/engine/run/scheduler.ts'
 import { createSampler } from '../../../src/engine/sampling/sampler.ts'
 import type { Device } from '../../../src/types/index.ts'
 import {
@@ -267,7 +267,7 @@ function scheduled(
     await close()
     const { decoder } = opened()
     const { maxChunkTokens, maxBatchSize } = decoder
-    scheduler = createScheduler({
+    scheduler = new Scheduler({
       decoder: {
         maxChunkTokens,
         maxBatchSize,

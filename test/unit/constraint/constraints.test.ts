@@ -6,7 +6,7 @@ import {
   type JsonSchema,
   type Matcher,
 } from '../../../src/constraint/index.ts'
-import { createConstraintState } from '../../../src/engine/run/constraints.ts'
+import { ConstraintState } from '../../../src/engine/run/constraints.ts'
 import { wrongGrammars } from '../../support/grammars.ts'
 import {
   isAllowed,
@@ -528,7 +528,7 @@ describe('forced tokens', () => {
     return [wordOf(next), ...encode(words.slice(next.length))]
   }
   const begin = async (schema: JsonSchema) => {
-    const state = createConstraintState({ constraints, encode, signal })
+    const state = new ConstraintState({ constraints, encode, signal })
     await state.setConstraint(json(schema))
     return state
   }

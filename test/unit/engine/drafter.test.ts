@@ -1,8 +1,8 @@
 /** Speculative decoding: drafted tokens, how many pay, and answers that do not change by them. */
 import { describe, expect, test } from 'vitest'
 import type { GenerationUpdate } from '../../../src/engine/engine.ts'
-import { createDrafter } from '../../../src/engine/run/drafter.ts'
-import { createDraftSizer } from '../../../src/engine/run/executor.ts'
+import { LookupDrafter } from '../../../src/engine/run/drafter.ts'
+import { DraftSizer } from '../../../src/engine/run/executor.ts'
 import { createChance } from '../../support/random.ts'
 import type { Chance } from '../../support/random.ts'
 import {
@@ -18,7 +18,7 @@ import {
 
 describe('a drafter', () => {
   test('drafts what followed the last tokens before', () => {
-    const drafter = createDrafter([1, 2, 3, 4, 5, 6, 1, 2, 3])
+    const drafter = new LookupDrafter([1, 2, 3, 4, 5, 6, 1, 2, 3])
     expect(drafter.draft(2)).toEqual([4, 5])
     drafter.append(4)
     expect(drafter.draft(2)).toEqual([5, 6])
@@ -36,18 +36,18 @@ describe('a drafter', () => {
     [[1, 2, 3, 4], 3, []],
     [[1, 2, 3, 9, 2, 3], 3, []],
   ])('after %j drafts at most %i: %j', (tokens, count, draft) => {
-    expect(createDrafter(tokens).draft(count)).toEqual(draft)
+    expect(new LookupDrafter(tokens).draft(count)).toEqual(draft)
   })
 
   test('measures its acceptance rate', () => {
-    const right = createDrafter([1, 2, 3, 1, 2, 3])
-    const wrong = createDrafter([1, 2, 3, 1, 2, 3])
+    const right = new LookupDrafter([1, 2, 3, 1, 2, 3])
+    const wrong = new LookupDrafter([1, 2, 3, 1, 2, 3])
     for (let round = 0; round < 10; round += 1) right.append((round % 3) + 1)
     expect(right.acceptanceRate).toBeGreaterThan(0.85)
     wrong.append(9)
     expect(wrong.acceptanceRate).toBeLessThan(0.5)
     // Without a draft, nothing was wrong.
-    const silent = createDrafter([1, 2, 3, 4])
+    const silent = new LookupDrafter([1, 2, 3, 4])
     const before = silent.acceptanceRate
     silent.append(5)
     expect(silent.acceptanceRate).toBe(before)
@@ -56,7 +56,7 @@ describe('a drafter', () => {
 
 describe('the length of a draft', () => {
   const sizerOf = (one: number, four: number, eight: number) => {
-    const draftSizer = createDraftSizer()
+    const draftSizer = new DraftSizer()
     for (let round = 0; round < 3; round += 1) {
       draftSizer.record(0, one)
       draftSizer.record(3, four)
@@ -78,7 +78,7 @@ describe('the length of a draft', () => {
   })
 
   test('does not depend on the first forward of a size, which may compile', () => {
-    const draftSizer = createDraftSizer()
+    const draftSizer = new DraftSizer()
     draftSizer.record(0, 10)
     draftSizer.record(3, 900)
     expect(draftSizer.draftLength(0.9, 3)).toBe(3)

@@ -17,7 +17,7 @@ import {
   runDecodeLoop,
 } from '../../../src/engine/run/decode-loop.ts'
 import type { ModelConstraints } from '../../../src/engine/run/constraints.ts'
-import { createScheduler } from '../../../src/engine/run/scheduler.ts'
+import { Scheduler } from '../../../src/engine/run/scheduler.ts'
 import { createCpuLogits } from '../../../src/engine/sampling/logits.ts'
 import { createSampler } from '../../../src/engine/sampling/sampler.ts'
 import { type ErrorCode, InoriginError } from '../../../src/error.ts'
@@ -233,7 +233,7 @@ export const textOf = (tokens: readonly number[]): string =>
 const encode = (text: string): number[] => text.split(' ').filter(Boolean).map(Number)
 
 /** Knows the pattern `even`, which allows even tokens, and `constant`, after which it ends. */
-const fakeConstraints: ModelConstraints = {
+const fakeConstraints: Pick<ModelConstraints, 'open'> = {
   open: async (constraint: Constraint) => {
     const wanted = constraint.type === 'constant' ? [...encode(constraint.text), END] : null
     let count = 0
@@ -257,7 +257,6 @@ const fakeConstraints: ModelConstraints = {
       close: () => undefined,
     }
   },
-  close: () => undefined,
 }
 
 export const EVEN: Constraint = { type: 'pattern', pattern: 'even' }
@@ -307,7 +306,7 @@ export function openLoop(given: LoopOptions = {}): Loop {
   const now = vi.spyOn(performance, 'now').mockImplementation(() => clock.now)
   const decoder = fakeDecoder(options)
   const reopened: FakeDecoder[] = []
-  const scheduler = createScheduler({
+  const scheduler = new Scheduler({
     decoder,
     budget: { sequences, bytes },
     reopen: async () => {

@@ -2,7 +2,7 @@
 import { readFile } from 'node:fs/promises'
 import { afterEach, expect, onTestFinished, test, vi } from 'vitest'
 import type { Constraint } from '../../../src/constraint/index.ts'
-import { createModelConstraints } from '../../../src/engine/run/constraints.ts'
+import { ModelConstraints } from '../../../src/engine/run/constraints.ts'
 import { readConfig } from '../../../src/engine/text/config.ts'
 import { WASM } from '../../support/random-constraints.ts'
 
@@ -24,7 +24,7 @@ async function open(
   const texts = new Map<string, Blob>()
   for (const name of NAMES) texts.set(name, new Blob([await readFile(new URL(name, GUIDE))]))
   const config = await readConfig(texts)
-  const constraints = createModelConstraints(config, 'http://app.test/inorigin/')
+  const constraints = new ModelConstraints(config, 'http://app.test/inorigin/')
   onTestFinished(() => constraints.close())
   return { matcher: await constraints.open(constraint, signal), config, fetched }
 }

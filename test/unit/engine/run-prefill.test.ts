@@ -1,6 +1,6 @@
 /** The prefill of long prompts, in chunks whose length depends on the speed of the device. */
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import { createChunkSizer } from '../../../src/engine/run/executor.ts'
+import { ChunkSizer } from '../../../src/engine/run/executor.ts'
 import { greedy, type LoopOptions, numbers, openLoop, textOf } from './fake-decoder.ts'
 
 const clock = { now: 0 }
@@ -12,7 +12,7 @@ describe('the length of a chunk', () => {
 
   /** Resolves with the lengths of eight chunks, of which each takes that long. */
   async function lengths(most: number, cost: (tokens: number) => number, alone = false) {
-    const sizer = createChunkSizer(most)
+    const sizer = new ChunkSizer(most)
     const chunks: number[] = []
     for (let count = 0; count < 8; count += 1) {
       const length = sizer.chunkTokens(alone)
@@ -58,7 +58,7 @@ describe('the length of a chunk', () => {
   })
 
   test('does not depend on a chunk of a few tokens', async () => {
-    const sizer = createChunkSizer(256)
+    const sizer = new ChunkSizer(256)
     const take = async (tokens: number, time: number): Promise<void> => {
       const start = clock.now
       clock.now += time
@@ -70,7 +70,7 @@ describe('the length of a chunk', () => {
   })
 
   test('depends on the time since the device began with the chunk', async () => {
-    const sizer = createChunkSizer(256)
+    const sizer = new ChunkSizer(256)
     let finish: (() => void) | undefined
     const first = sizer.record(64, 0, new Promise((resolve) => (finish = resolve)))
     let finishNext: (() => void) | undefined
