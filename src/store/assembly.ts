@@ -36,8 +36,7 @@ export class Assembly {
   readonly #database: Database
   readonly #wanted: WantedResource
   readonly #signal: AbortSignal
-  /** The stored resource, with the right to write it. */
-  readonly #record: LeasedResource
+  readonly #lease: WriteLease
   /** Hash of all bytes before `position`. */
   readonly #hash: IHasher
   /** State of the hash at the end of the last complete chunk. */
@@ -51,17 +50,17 @@ export class Assembly {
     database: Database,
     wanted: WantedResource,
     signal: AbortSignal,
-    record: LeasedResource,
+    lease: WriteLease,
     hash: IHasher,
   ) {
     this.#database = database
     this.#wanted = wanted
     this.#signal = signal
-    this.#record = record
+    this.#lease = lease
     this.#hash = hash
     this.#hashState = hash.init().save()
-    this.joined = record.chunks.some((chunk) => chunk !== null)
-    this.isRepair = record.knownDigests.length > 0
+    this.joined = lease.record.chunks.some((chunk) => chunk !== null)
+    this.isRepair = lease.knownDigests.length > 0
   }
 
   /**
@@ -71,13 +70,17 @@ export class Assembly {
   static async open(
     database: Database,
     wanted: WantedResource,
-    { chunkBytes, signal, tag }: { chunkBytes: number; signal: AbortSignal; tag?: Tag | undefined },
+    { chunkBytes, ...options }: { chunkBytes: number; signal: AbortSignal; tag?: Tag | undefined },
   ): Promise<Assembly> {
     const hash = await createSHA256()
-    const record = await acquireWriteLease(database, wanted, chunkBytes, { tag, signal })
-    const assembly = new Assembly(database, wanted, signal, record, hash)
+    const lease = await WriteLease.acquire(database, wanted, chunkBytes, options)
+    const assembly = new Assembly(database, wanted, options.signal, lease, hash)
     await assembly.#hashStoredChunks()
     return assembly
+  }
+
+  get #record(): ResourceRecord {
+    return this.#lease.record
   }
 
   /** Offset of the first missing byte, or the resource's length if none is missing. */
@@ -100,11 +103,6 @@ export class Assembly {
 
   get etag(): string | null {
     return this.#record.etag
-  }
-
-  /** Marks that the next bytes come from another response than the present ones. */
-  join(): void {
-    this.joined = true
   }
 
   /**
@@ -130,18 +128,13 @@ export class Assembly {
 
   /** Discards everything and starts over, for the version with that ETag. */
   async restart(etag: string | null): Promise<void> {
-    const database = this.#database
-    const record = this.#record
-    const remove = () => deleteAllChunks(database, record)
-    await trackDeletion(database, countStoredBytes(record), remove)
-    record.chunks.fill(null)
+    const bytes = countStoredBytes(this.#record)
+    await trackDeletion(this.#database, bytes, () => this.#lease.restart(etag))
     this.#hashState = this.#hash.init().save()
     this.#index = 0
     this.#dropPieces()
     this.joined = false
     this.isRepair = false
-    record.etag = etag
-    if (etag !== null) await setEtag(database, record, etag)
   }
 
   /**
@@ -149,51 +142,36 @@ export class Assembly {
    * mismatch and changes nothing.
    */
   async finish(): Promise<DigestMismatch | null> {
-    const record = this.#record
+    const expected = this.#record.sha256
     const got = this.#hash.digest()
-    if (got !== record.sha256) return { expected: record.sha256, got }
-    await markVerified(this.#database, record, record.chunks)
+    if (got !== expected) return { expected, got }
+    await this.#lease.markVerified()
     return null
   }
 
-  /** Hashes the stored chunks up to the next missing one. */
+  /** Hashes the stored chunks up to the next missing one. A damaged one becomes missing. */
   async #hashStoredChunks(): Promise<void> {
     const { chunks } = this.#record
     for (; (chunks[this.#index] ?? null) !== null; this.#index++) {
       this.#signal.throwIfAborted()
-      const content = await this.#readIntactChunk()
-      if (!content) {
-        await deleteChunk(this.#database, this.#record, this.#index)
-        chunks[this.#index] = null
-        return
-      }
-      this.#hashState = this.#hash.update(content).save()
+      const expected = this.#wanted.chunks?.[this.#index]
+      const intact = await readIntactChunk(this.#database, this.#record, this.#index, expected)
+      if (!intact) return this.#lease.deleteChunk(this.#index)
+      chunks[this.#index] = intact.hash
+      this.#hashState = this.#hash.update(new Uint8Array(intact.content)).save()
     }
   }
 
-  /** Resolves with the content of the stored chunk at `#index`, or with `null` if it is damaged. */
-  async #readIntactChunk(): Promise<Uint8Array<ArrayBuffer> | null> {
-    const [record, index] = [this.#record, this.#index]
-    const content = await readChunk(this.#database, record.sha256, index)
-    if (content?.byteLength !== getChunkLength(record, index)) return null
-    const expected = this.#wanted.chunks?.[index] ?? record.chunks[index]
-    const got = await computeDigest('SHA-256', content)
-    if (expected !== UNKNOWN_DIGEST && expected !== got) return null
-    record.chunks[index] = got
-    return new Uint8Array(content)
-  }
-
   async #storeChunk(): Promise<DigestMismatch | null> {
-    const [record, index] = [this.#record, this.#index]
+    const index = this.#index
     const chunk = new Blob(this.#pieces)
     const got = await computeDigest('SHA-256', await chunk.arrayBuffer())
-    const expected = this.#wanted.chunks?.[index] || record.knownDigests[index] || got
+    const expected = this.#wanted.chunks?.[index] || this.#lease.knownDigests[index] || got
     if (got !== expected) {
       this.#dropPieces()
       return { index, expected, got }
     }
-    await putChunk(this.#database, record, index, chunk, got)
-    record.chunks[index] = got
+    await this.#lease.putChunk(index, chunk, got)
     this.#hashState = this.#hash.save()
     this.#index++
     this.#dropPieces()
@@ -208,173 +186,142 @@ export class Assembly {
   }
 }
 
-// Writes resources. Every download takes a new `writer` id, and a chunk with an older id is
 /** Right to write one resource, until another download takes it. */
-export interface WriteLease {
-  sha256: string
-  writer: string
-}
-
-/** Record that {@link acquireWriteLease} found or created. */
-interface LeasedResource extends Omit<ResourceRecord, 'writer'>, WriteLease {
+export class WriteLease {
+  /** The resource as this writer has stored it. */
+  readonly record: ResourceRecord
   /** The hashes of all chunks if the resource was verified before; otherwise empty. */
-  knownDigests: readonly (string | null)[]
-}
+  readonly knownDigests: readonly (string | null)[]
+  readonly #database: Database
 
-/**
- * Acquires the lease to write the resource. Resolves with a record of the stored chunks. Chunks of
- * an earlier download are reused if they have the same size; otherwise they are deleted. Rejects
- * with the reason of the signal, as an `InoriginError`, if it has aborted, so that nothing is stored
- * after a deletion that follows it.
- */
-export function acquireWriteLease(
-  database: Database,
-  wanted: WantedResource,
-  chunkBytes: number,
-  { tag, signal }: { tag?: Tag | undefined; signal?: AbortSignal } = {},
-): Promise<LeasedResource> {
-  const { sha256, type, name, url, bytes } = wanted
-  const writer = crypto.randomUUID()
-  return writeResource(database, async (resources, chunks) => {
-    // A deletion that follows the abort begins its transaction after this one, and sees the record.
-    if (signal?.aborted) throw InoriginError.from(signal.reason)
-    const before = await resources.get(sha256)
-    const isResumable = before && before.bytes === bytes && before.chunkBytes === chunkBytes
-    if (!isResumable) await chunks.delete(toChunkKeyRange(sha256))
-    const keys = await chunks.getAllKeys(toChunkKeyRange(sha256))
-    const digests = isResumable ? before.chunks : createMissingChunks(bytes, chunkBytes)
-    const record = {
-      sha256,
-      type,
-      name,
-      url,
-      bytes,
-      chunkBytes,
-      writer,
-      // ETags of two servers cannot be compared.
-      etag: isResumable && before.url === url ? before.etag : null,
-      chunks: withoutLostChunks(digests, keys),
-      verified: false,
-      lastUsed: Date.now(),
-      tags: mergeTag(before?.tags ?? [], tag),
-    }
-    await resources.put(record)
-    return { ...record, knownDigests: isResumable && before.verified ? digests : [] }
-  })
-}
-
-const createMissingChunks = (bytes: number, chunkBytes: number): null[] =>
-  Array.from({ length: Math.ceil(bytes / chunkBytes) }, () => null)
-
-/** Stores a complete chunk. Uses an `ArrayBuffer` where the browser cannot store the Blob. */
-export async function putChunk(
-  database: Database,
-  lease: WriteLease,
-  index: number,
-  chunk: Blob,
-  hash: string,
-): Promise<void> {
-  try {
-    await putChunkContent(database, lease, index, chunk, hash)
-  } catch (thrown) {
-    if (!isBlobStorageError(thrown)) throw thrown
-    await putChunkContent(database, lease, index, await chunk.arrayBuffer(), hash)
+  constructor(
+    database: Database,
+    record: ResourceRecord,
+    knownDigests: readonly (string | null)[] = [],
+  ) {
+    this.#database = database
+    this.record = record
+    this.knownDigests = knownDigests
   }
-}
 
-const putChunkContent = (
-  database: Database,
-  lease: WriteLease,
-  index: number,
-  chunk: Blob | ArrayBuffer,
-  hash: string,
-): Promise<void> =>
-  updateLeased(
-    database,
-    lease,
-    (record) => ({ chunks: record.chunks.with(index, hash) }),
-    (chunks) => chunks.put(chunk, [lease.sha256, index]),
-  )
+  /**
+   * Acquires the lease to write the resource. Chunks of an earlier download are reused if they have
+   * the same size; otherwise they are deleted. Rejects with the reason of the signal, as an
+   * `InoriginError`, if it has aborted, so that nothing is stored after a deletion that follows it.
+   */
+  static acquire(
+    database: Database,
+    { sha256, type, name, url, bytes }: WantedResource,
+    chunkBytes: number,
+    { tag, signal }: { tag?: Tag | undefined; signal?: AbortSignal } = {},
+  ): Promise<WriteLease> {
+    const writer = crypto.randomUUID()
+    return writeResource(database, async (resources, chunks) => {
+      // A deletion that follows the abort begins its transaction after this one, and sees the record.
+      if (signal?.aborted) throw InoriginError.from(signal.reason)
+      const before = await resources.get(sha256)
+      const isResumable = before && before.bytes === bytes && before.chunkBytes === chunkBytes
+      if (!isResumable) await chunks.delete(toChunkKeyRange(sha256))
+      const keys = await chunks.getAllKeys(toChunkKeyRange(sha256))
+      const count = Math.ceil(bytes / chunkBytes)
+      const digests = isResumable ? before.chunks : Array.from({ length: count }, () => null)
+      const record = {
+        sha256,
+        type,
+        name,
+        url,
+        bytes,
+        chunkBytes,
+        writer,
+        // ETags of two servers cannot be compared.
+        etag: isResumable && before.url === url ? before.etag : null,
+        chunks: withoutLostChunks(digests, keys),
+        verified: false,
+        lastUsed: Date.now(),
+        tags: mergeTag(before?.tags ?? [], tag),
+      }
+      await resources.put(record)
+      return new WriteLease(database, record, isResumable && before.verified ? digests : [])
+    })
+  }
 
-/** Deletes one damaged chunk. The writer keeps its lease. */
-export const deleteChunk = (database: Database, lease: WriteLease, index: number): Promise<void> =>
-  updateLeased(
-    database,
-    lease,
-    (record) => ({ chunks: record.chunks.with(index, null) }),
-    (chunks) => chunks.delete([lease.sha256, index]),
-  )
+  /** Stores a complete chunk. Uses an `ArrayBuffer` where the browser cannot store the Blob. */
+  async putChunk(index: number, chunk: Blob, hash: string): Promise<void> {
+    const put = (content: Blob | ArrayBuffer) =>
+      this.#update({ chunks: this.record.chunks.with(index, hash) }, (chunks) =>
+        chunks.put(content, [this.record.sha256, index]),
+      )
+    try {
+      await put(chunk)
+    } catch (thrown) {
+      if (!isBlobStorageError(thrown)) throw thrown
+      await put(await chunk.arrayBuffer())
+    }
+  }
 
-/** Records the ETag of the version being downloaded. */
-export const setEtag = (
-  database: Database,
-  lease: WriteLease,
-  etag: string | null,
-): Promise<void> => updateLeased(database, lease, () => ({ etag }))
+  /** Deletes one damaged chunk. */
+  deleteChunk(index: number): Promise<void> {
+    const { sha256, chunks } = this.record
+    return this.#update({ chunks: chunks.with(index, null) }, (stored) =>
+      stored.delete([sha256, index]),
+    )
+  }
 
-/** Deletes every chunk. The writer keeps its lease. */
-export const deleteAllChunks = (database: Database, lease: WriteLease): Promise<void> =>
-  updateLeased(
-    database,
-    lease,
-    (record) => ({ chunks: record.chunks.map(() => null), etag: null }),
-    (chunks) => chunks.delete(toChunkKeyRange(lease.sha256)),
-  )
+  /** Deletes every chunk, and records the ETag of the version to download. */
+  restart(etag: string | null): Promise<void> {
+    const { sha256, chunks } = this.record
+    return this.#update({ chunks: chunks.map(() => null), etag }, (stored) =>
+      stored.delete(toChunkKeyRange(sha256)),
+    )
+  }
 
-/** Makes the resource readable after its hash was verified, and ends the lease. */
-export function markVerified(
-  database: Database,
-  lease: WriteLease,
-  chunks: (string | null)[],
-): Promise<void> {
-  return writeResource(database, async (resources) => {
-    const record = await resources.get(lease.sha256)
-    // This writer finished it just before the connection was lost, and now runs again.
-    if (record?.verified) return
-    await resources.put({ ...assertLeased(record, lease), chunks, verified: true, writer: null })
-  })
+  /** Makes the resource readable after its hash was verified, and ends the lease. */
+  markVerified(): Promise<void> {
+    const { sha256, chunks } = this.record
+    return writeResource(this.#database, async (resources) => {
+      const stored = await resources.get(sha256)
+      // This writer finished it just before the connection was lost, and now runs again.
+      if (stored?.verified) return
+      await resources.put({ ...this.#assertHeld(stored), chunks, verified: true, writer: null })
+    })
+  }
+
+  /** Changes the record and the chunks in one transaction. */
+  async #update(
+    change: Partial<ResourceRecord>,
+    changeChunks: (chunks: Store<'chunks'>) => Promise<unknown>,
+  ): Promise<void> {
+    await writeResource(this.#database, async (resources, chunks) => {
+      const stored = this.#assertHeld(await resources.get(this.record.sha256))
+      await changeChunks(chunks)
+      await resources.put({ ...stored, ...change })
+    })
+    Object.assign(this.record, change)
+  }
+
+  #assertHeld(stored: ResourceRecord | undefined): ResourceRecord {
+    if (stored?.writer === this.record.writer) return stored
+    const what = stored
+      ? `Another tab has taken over the download of ${stored.name}.`
+      : `The resource ${this.record.sha256} was removed while it was being downloaded.`
+    throw new InoriginError('aborted', what, { code: 'download_replaced' })
+  }
 }
 
 type Stores = ['resources', 'chunks']
 type Store<Name extends Stores[number]> = IDBPObjectStore<StoreSchema, Stores, Name, 'readwrite'>
 
-function writeResource<T>(
+const writeResource = <T>(
   database: Database,
   work: (resources: Store<'resources'>, chunks: Store<'chunks'>) => Promise<T>,
-): Promise<T> {
-  const stores: Stores = ['resources', 'chunks']
-  return runWrite(
+): Promise<T> =>
+  runWrite<Stores, T>(
     database,
-    stores,
+    ['resources', 'chunks'],
     (transaction) => work(transaction.objectStore('resources'), transaction.objectStore('chunks')),
     // A record must not survive a power failure without the chunk that it lists.
     { durability: 'strict' },
   )
-}
-
-/** Changes the record of a leased resource, and its chunks, in one transaction. */
-const updateLeased = (
-  database: Database,
-  lease: WriteLease,
-  update: (record: ResourceRecord) => Partial<ResourceRecord>,
-  changeChunks?: (chunks: Store<'chunks'>) => Promise<unknown>,
-): Promise<void> =>
-  writeResource(database, async (resources, chunks) => {
-    const record = assertLeased(await resources.get(lease.sha256), lease)
-    await changeChunks?.(chunks)
-    await resources.put({ ...record, ...update(record) })
-  })
-
-function assertLeased(record: ResourceRecord | undefined, lease: WriteLease): ResourceRecord {
-  if (record?.writer === lease.writer) return record
-  throw new InoriginError(
-    'aborted',
-    record
-      ? `Another tab has taken over the download of ${record.name}.`
-      : `The resource ${lease.sha256} was removed while it was being downloaded.`,
-    { code: 'download_replaced' },
-  )
-}
 
 /**
  * Returns `true` if the browser cannot store Blobs. Safari rejects them at times ("Error preparing
@@ -389,8 +336,9 @@ function isBlobStorageError(thrown: unknown): boolean {
 
 /**
  * Reads the stored chunks of these resources and deletes every chunk that is unreadable or changed.
- * A resource with a deleted chunk is not readable; the next download fetches that chunk alone.
- * Resolves with the number of bytes deleted. Calls `onBytes` with the bytes read, chunk by chunk.
+ * A resource with a deleted chunk is not readable; the next download fetches that chunk alone, and
+ * it must match the recorded hash. Resolves with the number of bytes deleted. Calls `onBytes` with
+ * the bytes read, chunk by chunk.
  */
 export async function deleteDamagedChunks(
   database: Database,
@@ -398,40 +346,42 @@ export async function deleteDamagedChunks(
   signal: AbortSignal,
   onBytes: (bytes: number) => void = () => undefined,
 ): Promise<number> {
-  let bytes = 0
+  let deletedBytes = 0
   for (const sha256 of new Set(digests)) {
     const record = await findResourceRecord(database, sha256)
     if (!record?.verified) continue
-    for (const [index, digest] of record.chunks.entries()) {
+    for (const index of record.chunks.keys()) {
       signal.throwIfAborted()
-      const content = await readChunk(database, sha256, index)
-      const isWhole = content?.byteLength === getChunkLength(record, index)
-      onBytes(getChunkLength(record, index))
-      const isSame =
-        isWhole &&
-        (digest === UNKNOWN_DIGEST || (await computeDigest('SHA-256', content)) === digest)
-      if (isSame) continue
-      await deleteChunkData(database, sha256, index)
-      bytes += getChunkLength(record, index)
+      const intact = await readIntactChunk(database, record, index)
+      const bytes = getChunkLength(record, index)
+      onBytes(bytes)
+      if (intact) continue
+      await runWrite(database, ['chunks'], (transaction) =>
+        transaction.objectStore('chunks').delete([sha256, index]),
+      )
+      deletedBytes += bytes
     }
   }
-  return bytes
+  return deletedBytes
 }
 
 /**
- * Resolves with the content of a stored chunk, whose resource may be unfinished; `null` if it is
- * missing, if its file is lost, or if the record is something else.
+ * Resolves with a stored chunk and its hash; with `null` if it is missing, if its file is lost, or
+ * if its length or hash is wrong. The resource may be unfinished.
  */
-async function readChunk(database: Database, sha256: string, index: number) {
+async function readIntactChunk(
+  database: Database,
+  record: ResourceRecord,
+  index: number,
+  expected = record.chunks[index],
+) {
   const chunk: unknown = await database.use((connection) =>
-    connection.get('chunks', [sha256, index]),
+    connection.get('chunks', [record.sha256, index]),
   )
-  if (chunk instanceof ArrayBuffer) return chunk
-  return chunk instanceof Blob ? chunk.arrayBuffer().catch(() => null) : null
+  const content = chunk instanceof Blob ? await chunk.arrayBuffer().catch(() => null) : chunk
+  const isWhole =
+    content instanceof ArrayBuffer && content.byteLength === getChunkLength(record, index)
+  if (!isWhole) return null
+  const hash = await computeDigest('SHA-256', content)
+  return expected === UNKNOWN_DIGEST || hash === expected ? { content, hash } : null
 }
-
-/** Deletes a chunk. Its recorded hash stays, and the chunk that replaces it must match. */
-const deleteChunkData = (database: Database, sha256: string, index: number): Promise<void> =>
-  runWrite(database, ['chunks'], (transaction) =>
-    transaction.objectStore('chunks').delete([sha256, index]),
-  )

@@ -197,7 +197,7 @@ class Download {
       if (action.type !== 'take') return action
       if (part.start === 0 && mustRestart(response, assembly))
         await assembly.restart(getEtag(response))
-      else if (from > 0) assembly.join()
+      else if (from > 0) assembly.joined = true
       /** Number of stored bytes that a server without range support sends again. */
       let resentBytes = assembly.position - part.start - action.from
       if (!response.body) return { type: 'ended' }

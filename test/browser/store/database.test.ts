@@ -1,16 +1,7 @@
 /** The database: its connection, versions of its schema, facts, predictions, and the fence around writes. */
 import { openDB } from 'idb'
 import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest'
-import {
-  acquireWriteLease,
-  deleteAllChunks,
-  deleteChunk,
-  deleteDamagedChunks,
-  markVerified,
-  putChunk,
-  setEtag,
-  type WriteLease,
-} from '../../../src/store/assembly.ts'
+import { deleteDamagedChunks, WriteLease } from '../../../src/store/assembly.ts'
 import {
   type Connection,
   type Database,
@@ -454,15 +445,16 @@ const WANTED: WantedResource = {
   bytes: 4,
   sha256: 'a',
 }
-const LEASE: WriteLease = { sha256: 'a', writer: 'nobody' }
+/** A lease that nobody holds. */
+const leaseOf = (database: Database): WriteLease =>
+  new WriteLease(database, { ...WANTED, chunks: [null], writer: 'nobody' } as never)
 
 const WRITES: Record<string, (database: Database) => Promise<unknown>> = {
-  acquireWriteLease: (database) => acquireWriteLease(database, { ...WANTED, sha256: 'b' }, 2),
-  putChunk: (database) => putChunk(database, LEASE, 0, new Blob(['xx']), 'hash'),
-  deleteChunk: (database) => deleteChunk(database, LEASE, 0),
-  deleteAllChunks: (database) => deleteAllChunks(database, LEASE),
-  setEtag: (database) => setEtag(database, LEASE, 'x'),
-  markVerified: (database) => markVerified(database, LEASE, ['hash']),
+  acquire: (database) => WriteLease.acquire(database, { ...WANTED, sha256: 'b' }, 2),
+  putChunk: (database) => leaseOf(database).putChunk(0, new Blob(['xx']), 'hash'),
+  deleteChunk: (database) => leaseOf(database).deleteChunk(0),
+  restart: (database) => leaseOf(database).restart('x'),
+  markVerified: (database) => leaseOf(database).markVerified(),
   touchResources: (database) => touchResources(database, ['a'], '@a/b'),
   removeResource: (database) => removeResource(database, 'a'),
   removeTag: (database) => removeTag(database, '@a/b'),
@@ -488,9 +480,9 @@ describe('the fence', () => {
   /** A database with a verified resource whose only chunk is damaged, and with a fact. */
   async function fill(): Promise<Database> {
     const database = freshDatabase()
-    const lease = await acquireWriteLease(database, WANTED, 4, { tag: '@a/b' })
-    await putChunk(database, lease, 0, new Blob(['xxxx']), 'another')
-    await markVerified(database, lease, ['another'])
+    const lease = await WriteLease.acquire(database, WANTED, 4, { tag: '@a/b' })
+    await lease.putChunk(0, new Blob(['xxxx']), 'another')
+    await lease.markVerified()
     await putDeviceFact(database, 'speed', 1)
     return database
   }

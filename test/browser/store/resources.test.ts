@@ -4,14 +4,7 @@ import { InoriginError } from '../../../src/error.ts'
 import type { Database } from '../../../src/store/database.ts'
 import type { ResourceRecord, WantedResource } from '../../../src/store/db.ts'
 import { ensureResources } from '../../../src/store/ensure.ts'
-import {
-  acquireWriteLease,
-  deleteAllChunks,
-  deleteChunk,
-  markVerified,
-  putChunk,
-  type WriteLease,
-} from '../../../src/store/assembly.ts'
+import { WriteLease } from '../../../src/store/assembly.ts'
 import {
   countStoredBytes,
   findResourceRecord,
@@ -56,22 +49,19 @@ const wantedOf = (sha256: string, changes: Partial<WantedResource> = {}): Wanted
 /** Returns what stands for the hash of a chunk. */
 const hash = (index: number) => `hash ${index}`
 
-const write = (database: Database, lease: WriteLease, index: number, chunk = chunks[index]!) =>
-  putChunk(database, lease, index, chunk, hash(index))
-
-const finish = (database: Database, lease: WriteLease) =>
-  markVerified(database, lease, [0, 1, 2].map(hash))
+const write = (lease: WriteLease, index: number, chunk = chunks[index]!) =>
+  lease.putChunk(index, chunk, hash(index))
 
 async function store(database: Database, sha256: string): Promise<void> {
-  const lease = await acquireWriteLease(database, wantedOf(sha256), CHUNK)
-  for (const index of chunks.keys()) await write(database, lease, index)
-  await finish(database, lease)
+  const lease = await WriteLease.acquire(database, wantedOf(sha256), CHUNK)
+  for (const index of chunks.keys()) await write(lease, index)
+  await lease.markVerified()
 }
 
 /** Resolves with a database and a lease on the resource `a`. */
 async function lend() {
   const database = freshDatabase()
-  return { database, lease: await acquireWriteLease(database, wantedOf('a'), CHUNK) }
+  return { database, lease: await WriteLease.acquire(database, wantedOf('a'), CHUNK) }
 }
 
 /** Lists the verified resources, the least recently used first. */
@@ -85,12 +75,12 @@ async function listVerified(database: Database): Promise<string[]> {
 test('a resource can be read as one Blob once it is verified', async () => {
   const { database, lease } = await lend()
   for (const index of chunks.keys()) {
-    await write(database, lease, index)
+    await write(lease, index)
     expect(await readResource(database, 'a')).toBeUndefined()
     expect(await hasResource(database, 'a')).toBe(false)
     expect(await listVerified(database)).toEqual([])
   }
-  await finish(database, lease)
+  await lease.markVerified()
   expect(await hasResource(database, 'a')).toBe(true)
   const blob = await readResource(database, 'a')
   await expectContent(blob, content)
@@ -99,7 +89,7 @@ test('a resource can be read as one Blob once it is verified', async () => {
 
 test('resources are removed, listed and counted', async () => {
   const { database, lease } = await lend()
-  await write(database, lease, 0)
+  await write(lease, 0)
   await store(database, 'b')
   await store(database, 'c')
   expect(await listVerified(database)).toEqual(['b', 'c'])
@@ -126,33 +116,33 @@ test('a use moves a resource to the end of the list', async () => {
 describe('a later lease', () => {
   test('continues with the stored chunks', async () => {
     const { database, lease } = await lend()
-    await write(database, lease, 0)
-    const second = await acquireWriteLease(database, wantedOf('a'), CHUNK)
-    expect(second.chunks).toEqual([hash(0), null, null])
-    for (const index of [1, 2]) await write(database, second, index)
-    await finish(database, second)
+    await write(lease, 0)
+    const second = await WriteLease.acquire(database, wantedOf('a'), CHUNK)
+    expect(second.record.chunks).toEqual([hash(0), null, null])
+    for (const index of [1, 2]) await write(second, index)
+    await second.markVerified()
     await expectContent(await readResource(database, 'a'), content)
   })
 
   test('starts over if the size of chunks or of the resource is another', async () => {
     const { database, lease } = await lend()
-    await write(database, lease, 0)
-    const larger = await acquireWriteLease(database, wantedOf('a'), 2 * CHUNK)
-    expect(larger.chunks).toEqual([null, null])
+    await write(lease, 0)
+    const larger = await WriteLease.acquire(database, wantedOf('a'), 2 * CHUNK)
+    expect(larger.record.chunks).toEqual([null, null])
     expect(await database.use((connection) => connection.getAllKeys('chunks'))).toEqual([])
-    const shorter = await acquireWriteLease(database, wantedOf('a', { bytes: 9 }), CHUNK)
-    expect(shorter.chunks).toEqual([null])
+    const shorter = await WriteLease.acquire(database, wantedOf('a', { bytes: 9 }), CHUNK)
+    expect(shorter.record.chunks).toEqual([null])
   })
 
-  test.each<[string, (database: Database, lease: WriteLease) => Promise<void>]>([
-    ['write a chunk', (database, lease) => write(database, lease, 1, new Blob([content]))],
-    ['delete chunks', deleteAllChunks],
-    ['verify the resource', finish],
+  test.each<[string, (lease: WriteLease) => Promise<void>]>([
+    ['write a chunk', (lease) => write(lease, 1, new Blob([content]))],
+    ['delete chunks', (lease) => lease.restart(null)],
+    ['verify the resource', (lease) => lease.markVerified()],
   ])('keeps the earlier one from its right to %s', async (_, attempt) => {
     const { database, lease } = await lend()
-    await write(database, lease, 0)
-    await acquireWriteLease(database, wantedOf('a'), CHUNK)
-    await expect(attempt(database, lease)).rejects.toMatchObject({
+    await write(lease, 0)
+    await WriteLease.acquire(database, wantedOf('a'), CHUNK)
+    await expect(attempt(lease)).rejects.toMatchObject({
       kind: 'aborted',
       code: 'download_replaced',
     })
@@ -163,21 +153,21 @@ describe('a later lease', () => {
 
 test('chunks can come in any order, again, and after they were deleted', async () => {
   const { database, lease } = await lend()
-  for (const index of [1, 0, 0, 2]) await write(database, lease, index)
-  await deleteChunk(database, lease, 1)
+  for (const index of [1, 0, 0, 2]) await write(lease, index)
+  await lease.deleteChunk(1)
   expect(await findResourceRecord(database, 'a')).toMatchObject({
     chunks: [hash(0), null, hash(2)],
   })
   expect(await storedBytes(database)).toBe(1500)
-  await write(database, lease, 1)
-  await finish(database, lease)
+  await write(lease, 1)
+  await lease.markVerified()
   await expectContent(await readResource(database, 'a'), content)
 })
 
 test('a resource has the tags that use it', async () => {
   const database = freshDatabase()
-  await acquireWriteLease(database, wantedOf('a'), CHUNK, { tag: '@a/one' })
-  await acquireWriteLease(database, wantedOf('a'), CHUNK, { tag: '@a/two' })
+  await WriteLease.acquire(database, wantedOf('a'), CHUNK, { tag: '@a/one' })
+  await WriteLease.acquire(database, wantedOf('a'), CHUNK, { tag: '@a/two' })
   await touchResources(database, ['a'], '@a/three')
   await touchResources(database, ['a'], '@a/one')
   const tags = ['@a/one', '@a/two', '@a/three']
@@ -187,9 +177,7 @@ test('a resource has the tags that use it', async () => {
 test('a write to a resource that was removed is rejected', async () => {
   const { database, lease } = await lend()
   await removeResource(database, 'a')
-  await expect(write(database, lease, 0)).rejects.toThrow(
-    'was removed while it was being downloaded',
-  )
+  await expect(write(lease, 0)).rejects.toThrow('was removed while it was being downloaded')
   expect(await storedBytes(database)).toBe(0)
 })
 
