@@ -2,7 +2,7 @@
  * Stores background responses: a small record of each, its request, and its events in batches as
  * they come. Only the present host writes.
  */
-import type { IDBPObjectStore } from 'idb'
+import type { IDBPTransaction } from 'idb'
 import { InoriginError } from '../error.ts'
 import type { BackgroundEvent, BackgroundLog, BackgroundResponse } from '../types/index.ts'
 import type { Database } from './database.ts'
@@ -28,24 +28,12 @@ export interface BackgroundStore {
   limits: BackgroundLimits
 }
 
+type Transaction = IDBPTransaction<StoreSchema, ['device', ...typeof STORES], 'readwrite'>
+
 const write = async <T>(
   { database, epoch }: BackgroundStore,
-  work: (stores: Stores) => Promise<T>,
-): Promise<T> =>
-  runFencedWrite(database, await epoch(), STORES, (transaction) =>
-    work({
-      records: transaction.objectStore('background'),
-      parts: transaction.objectStore('backgroundParts'),
-    }),
-  )
-
-type Store<Name extends (typeof STORES)[number]> = IDBPObjectStore<
-  StoreSchema,
-  ['device', ...typeof STORES],
-  Name,
-  'readwrite'
->
-type Stores = { records: Store<'background'>; parts: Store<'backgroundParts'> }
+  work: (transaction: Transaction) => Promise<T>,
+): Promise<T> => runFencedWrite(database, await epoch(), STORES, work)
 
 /**
  * Stores a new response and its first event. The oldest finished responses are deleted if there is
@@ -67,10 +55,11 @@ export async function createBackgroundRecord(
     parts: 2,
     idleHosts: 0,
   }
-  await write(store, async (stores) => {
-    await putWithinLimits(stores, record, store.limits)
-    await stores.parts.put(response, [id, 0])
-    await stores.parts.put(first, [id, 1])
+  await write(store, async (transaction) => {
+    await putWithinLimits(transaction, record, store.limits)
+    const parts = transaction.objectStore('backgroundParts')
+    await parts.put(response, [id, 0])
+    await parts.put(first, [id, 1])
   })
 }
 
@@ -83,46 +72,46 @@ export const appendBackgroundEvents = (
   id: string,
   events: readonly BackgroundEvent[],
 ): Promise<boolean> =>
-  write(store, async (stores) => {
-    const record = await stores.records.get(id)
+  write(store, async (transaction) => {
+    const records = transaction.objectStore('background')
+    const record = await records.get(id)
     if (!record || record.isFinished) return false
     const isFinished = events.at(-1)?.type === 'finish'
-    const grown: BackgroundRecord = {
-      ...record,
-      isFinished,
-      bytes: record.bytes + estimateBytes(events),
-      parts: record.parts + 1,
-      idleHosts: 0,
-    }
+    const bytes = record.bytes + estimateBytes(events)
+    const grown = { ...record, isFinished, bytes, parts: record.parts + 1, idleHosts: 0 }
     const isOnlyEnd = isFinished && events.length === 1
-    if (isOnlyEnd || !isLimitCheckDue(record, grown)) await stores.records.put(grown)
-    else await putWithinLimits(stores, grown, store.limits)
-    await stores.parts.put(events, [id, record.parts])
+    // The check reads all records, so it is not done each time.
+    const [before, after] = [record.bytes, bytes].map((size) =>
+      Math.floor(size / LIMIT_CHECK_BYTES),
+    )
+    if (isOnlyEnd || before === after) await records.put(grown)
+    else await putWithinLimits(transaction, grown, store.limits)
+    await transaction.objectStore('backgroundParts').put(events, [id, record.parts])
     return true
   })
 
-/** Returns `true` once in {@link LIMIT_CHECK_BYTES}, since the check reads all records. */
-function isLimitCheckDue(before: BackgroundRecord, grown: BackgroundRecord): boolean {
-  const stepsOf = ({ bytes }: BackgroundRecord): number => Math.floor(bytes / LIMIT_CHECK_BYTES)
-  return stepsOf(before) < stepsOf(grown)
-}
-
 /** Stores a record, and deletes the oldest finished ones for which there is no room then. */
-async function putWithinLimits(stores: Stores, record: BackgroundRecord, limits: BackgroundLimits) {
-  const others = (await stores.records.getAll()).filter(({ id }) => id !== record.id)
+async function putWithinLimits(
+  transaction: Transaction,
+  record: BackgroundRecord,
+  limits: BackgroundLimits,
+): Promise<void> {
+  const records = transaction.objectStore('background')
+  const others = (await records.getAll()).filter(({ id }) => id !== record.id)
   for (const { id } of selectDeleted([...others, record], record, limits))
-    await deleteFrom(stores, id)
-  await stores.records.put(record)
+    await deleteFrom(transaction, id)
+  await records.put(record)
 }
 
-async function deleteFrom({ records, parts }: Stores, id: string): Promise<void> {
-  await records.delete(id)
-  await parts.delete(partsFrom(id, 0))
+async function deleteFrom(transaction: Transaction, id: string): Promise<void> {
+  await transaction.objectStore('background').delete(id)
+  await transaction.objectStore('backgroundParts').delete(partsFrom(id, 0))
 }
 
 /** Counts a host that continues a response. Resolves with the number of those without progress. */
 export const countIdleHost = (store: BackgroundStore, id: string): Promise<number> =>
-  write(store, async ({ records }) => {
+  write(store, async (transaction) => {
+    const records = transaction.objectStore('background')
     const record = await records.get(id)
     if (!record) return 0
     const idleHosts = record.idleHosts + 1
@@ -132,13 +121,12 @@ export const countIdleHost = (store: BackgroundStore, id: string): Promise<numbe
 
 /** Deletes a response. */
 export const deleteBackgroundRecord = (store: BackgroundStore, id: string): Promise<void> =>
-  write(store, (stores) => deleteFrom(stores, id))
+  write(store, (transaction) => deleteFrom(transaction, id))
 
 /** Deletes all responses, of all API keys. */
 export const clearBackgroundRecords = (store: BackgroundStore): Promise<void> =>
-  write(store, async ({ records, parts }) => {
-    await records.clear()
-    await parts.clear()
+  write(store, async (transaction) => {
+    for (const name of STORES) await transaction.objectStore(name).clear()
   })
 
 /** Resolves with the record of that id. */
@@ -149,10 +137,8 @@ export const findBackgroundRecord = (
   database.use((connection) => connection.get('background', id))
 
 /** Resolves with all records, the oldest first. */
-export async function listBackgroundRecords(database: Database): Promise<BackgroundRecord[]> {
-  const records = await database.use((connection) => connection.getAll('background'))
-  return records.toSorted((one, other) => one.created - other.created)
-}
+export const listBackgroundRecords = async (database: Database): Promise<BackgroundRecord[]> =>
+  sortByAge(await database.use((connection) => connection.getAll('background')))
 
 /**
  * Reads at most {@link PARTS_READ_AT_ONCE} batches of events from that part on. `isStored` is `false`
@@ -165,8 +151,7 @@ export const readBackgroundParts = (database: Database, id: string, index: numbe
       transaction.objectStore('background').getKey(id),
       transaction.objectStore('backgroundParts').getAll(partsFrom(id, index), PARTS_READ_AT_ONCE),
     ])
-    const batches = parts as (readonly BackgroundEvent[])[]
-    return { isStored: record !== undefined, batches }
+    return { isStored: record !== undefined, batches: parts as (readonly BackgroundEvent[])[] }
   })
 
 /** Reads a response without its events; `undefined` if it is not stored. */
@@ -183,10 +168,8 @@ export const readBackgroundLog = (database: Database, id: string): Promise<Backg
   database.use(async (connection) => {
     const [response, ...batches] = await connection.getAll('backgroundParts', partsFrom(id, 0))
     if (!response) return null
-    return {
-      response: response as BackgroundResponse,
-      events: (batches as (readonly BackgroundEvent[])[]).flat(),
-    }
+    const events = (batches as (readonly BackgroundEvent[])[]).flat()
+    return { response: response as BackgroundResponse, events }
   })
 
 /** Estimates the size of a value in bytes: that of its JSON in UTF-16, and of its typed arrays. */
@@ -229,53 +212,45 @@ function selectDeleted(
   grown: BackgroundRecord,
   limits: BackgroundLimits,
 ): BackgroundRecord[] {
-  const oldestFirst = all.toSorted((one, other) => one.created - other.created)
-  const own = oldestFirst.filter(({ owner }) => owner === grown.owner)
-  const running = own.filter(({ isFinished }) => !isFinished)
-  if (running.length > limits.runningPerKey) throw tooManyRunning(limits)
-  const deleted = selectUntil(own, grown, (left) => {
-    return left.length <= limits.responsesPerKey && sumBytes(left) <= limits.bytesPerKey
-  })
-  if (!deleted) throw tooLarge(limits)
-  const others = oldestFirst.filter((record) => !deleted.includes(record))
-  const more = selectUntil(others, grown, (left) => sumBytes(left) <= limits.bytesTotal)
-  if (!more) throw tooLarge(limits)
-  return [...deleted, ...more]
-}
-
-/** Returns the finished records to delete until the rest fits; `null` if it never does. */
-function selectUntil(
-  oldestFirst: readonly BackgroundRecord[],
-  grown: BackgroundRecord,
-  fits: (left: readonly BackgroundRecord[]) => boolean,
-): BackgroundRecord[] | null {
   const deleted: BackgroundRecord[] = []
-  const candidates = oldestFirst.filter(({ id, isFinished }) => isFinished && id !== grown.id)
-  let left = oldestFirst
-  while (!fits(left)) {
-    const next = candidates.shift()
-    if (!next) return null
-    deleted.push(next)
-    left = left.filter((record) => record !== next)
+  let left = sortByAge(all)
+  const listOwn = () => left.filter(({ owner }) => owner === grown.owner)
+
+  function deleteUntil(
+    list: () => BackgroundRecord[],
+    maxBytes: number,
+    maxCount = Infinity,
+  ): void {
+    for (let kept = list(); kept.length > maxCount || sumBytes(kept) > maxBytes; kept = list()) {
+      const oldest = kept.find(({ id, isFinished }) => isFinished && id !== grown.id)
+      if (!oldest) throw tooLarge(limits)
+      deleted.push(oldest)
+      left = left.filter((record) => record !== oldest)
+    }
   }
+
+  const running = listOwn().filter(({ isFinished }) => !isFinished)
+  if (running.length > limits.runningPerKey) throw tooManyRunning(limits)
+  deleteUntil(listOwn, limits.bytesPerKey, limits.responsesPerKey)
+  deleteUntil(() => left, limits.bytesTotal)
   return deleted
 }
+
+const sortByAge = (records: readonly BackgroundRecord[]): BackgroundRecord[] =>
+  records.toSorted((one, other) => one.created - other.created)
 
 export const sumBytes = (records: readonly BackgroundRecord[]): number =>
   records.reduce((sum, { bytes }) => sum + bytes, 0)
 
 function tooManyRunning({ runningPerKey }: BackgroundLimits): InoriginError {
   const what = `This API key already has ${runningPerKey} running background responses, which is the limit.`
-  return new InoriginError('rate_limit', `${what} Cancel one, or wait until one is finished.`, {
-    code: 'background_full',
-    retryAfter: 5,
-  })
+  const why = `${what} Cancel one, or wait until one is finished.`
+  return new InoriginError('rate_limit', why, { code: 'background_full', retryAfter: 5 })
 }
 
 function tooLarge({ bytesPerKey }: BackgroundLimits): InoriginError {
   const mebibytes = Math.round(bytesPerKey / 2 ** 20)
   const what = `The running background responses of this API key need more than ${mebibytes} MiB.`
-  return new InoriginError('too_large', `${what} Cancel one, or send a shorter input.`, {
-    code: 'background_full',
-  })
+  const why = `${what} Cancel one, or send a shorter input.`
+  return new InoriginError('too_large', why, { code: 'background_full' })
 }

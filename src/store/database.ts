@@ -6,23 +6,15 @@ import { type ResourceRecord, type StoreSchema, UNKNOWN_DIGEST } from './db.ts'
 export type Connection = IDBPDatabase<StoreSchema>
 type StoreName = StoreNames<StoreSchema>
 
-/** Check that a host may still write: it may not once a later host was elected. */
-export interface Fence {
-  /** Resolves with the epoch of this host, which it raises before its first write. */
-  epoch(): Promise<number>
-  /** Rejects with `host_replaced` in a transaction that must not write. `facts` is its `device`. */
-  check(facts: Facts, epoch: number): Promise<void>
-}
-
-/** The store `device` of a transaction. */
-interface Facts {
-  get(subject: string): Promise<unknown>
-}
-
 export interface Database {
   readonly name: string
   /** Fence of an elected host. It is absent in a page that hosts for itself only. */
-  readonly fence?: Fence
+  readonly fence?: {
+    /** Resolves with the epoch of this host, which it raises before its first write. */
+    epoch(): Promise<number>
+    /** Rejects with `host_replaced` in a transaction that must not write. `facts` is its `device`. */
+    check(facts: Facts, epoch: number): Promise<void>
+  }
   /**
    * Runs `work` on an open connection and resolves with its result. If the connection is lost,
    * `work` runs once more on a new one, so it must be safe to repeat. Rejects with `unavailable`
@@ -32,10 +24,9 @@ export interface Database {
   close(): void
 }
 
-/** Connection being opened. `blocked` rejects when another tab blocks it for too long. */
-interface OpeningConnection {
-  connection: Promise<Connection>
-  blocked: Promise<never>
+/** The store `device` of a transaction. */
+export interface Facts {
+  get(subject: string): Promise<unknown>
 }
 
 /** Time in milliseconds for tabs of an earlier version to close the database. */
@@ -46,52 +37,45 @@ export function openDatabase(
   name: string,
   blockedTimeoutMs = UPGRADE_BLOCKED_TIMEOUT_MS,
 ): Database {
-  let current: OpeningConnection | null = null
+  let current: ReturnType<typeof openConnection> | null = null
   let closed = false
 
-  function connect(): OpeningConnection {
+  function connect() {
     if (closed) throw new InoriginError('unavailable', 'The store of this server was closed.')
     if (current) return current
-    const opening: OpeningConnection = openConnection(name, blockedTimeoutMs, () => {
+    const opening = openConnection(name, blockedTimeoutMs, () => {
       if (current === opening) current = null
     })
     current = opening
     return opening
   }
 
-  async function attempt<T>(
+  async function run<T>(
     work: (connection: Connection) => Promise<T>,
-  ): Promise<AttemptResult<T>> {
+    isRepeated = false,
+  ): Promise<T> {
     const opening = connect()
-    const open = Promise.race([opening.connection, opening.blocked])
-    const connection = await open.catch((thrown: unknown) => {
-      throw toOpenError(thrown)
-    })
+    const connection = await opening.open()
     try {
-      return { done: true, value: await work(connection) }
+      return await work(connection)
     } catch (thrown) {
-      if (current === opening && !isConnectionLost(thrown)) throw thrown
-      if (current === opening) current = null
-      return { done: false, thrown }
-    }
-  }
-
-  async function use<T>(work: (connection: Connection) => Promise<T>): Promise<T> {
-    try {
-      const first = await attempt(work)
-      if (first.done) return first.value
-      const second = await attempt(work)
-      if (second.done) return second.value
-      throw isConnectionLost(second.thrown) ? toOpenError(second.thrown) : second.thrown
-    } catch (thrown) {
-      if (isQuotaExceeded(thrown)) throw storageFullError(thrown)
-      throw thrown instanceof DOMException ? databaseFailedError(thrown) : thrown
+      const isLost = isConnectionLost(thrown)
+      if (current === opening) {
+        if (!isLost) throw thrown
+        current = null
+      }
+      if (!isRepeated) return run(work, true)
+      throw isLost ? toOpenError(thrown) : thrown
     }
   }
 
   return {
     name,
-    use,
+    use: (work) =>
+      run(work).catch((thrown: unknown) => {
+        if (isQuotaExceeded(thrown)) throw storageFullError(thrown)
+        throw thrown instanceof DOMException ? databaseFailedError(thrown) : thrown
+      }),
     close() {
       closed = true
       current?.connection.then((connection) => connection.close()).catch(() => undefined)
@@ -107,12 +91,13 @@ function openConnection(name: string, blockedTimeoutMs: number, onLost: () => vo
   blocked.catch(() => undefined)
   let blockedTimer: ReturnType<typeof setTimeout> | undefined
   // Browsers throw synchronously where a site may not store anything.
-  const connection = callAsync(() =>
+  const connection = (async () =>
     openDB<StoreSchema>(name, DB_VERSION, {
-      upgrade: (upgraded, oldVersion, _newVersion, transaction) =>
-        migrate(upgraded, oldVersion, transaction),
+      async upgrade(upgraded, oldVersion, _newVersion, transaction) {
+        for (const step of STEPS.slice(oldVersion)) await step(upgraded, transaction)
+      },
       // Opening continues by itself as soon as that tab is closed.
-      blocked: () => {
+      blocked() {
         blockedTimer = setTimeout(() => giveUp(upgradeBlockedError()), blockedTimeoutMs)
       },
       // Another tab wants to upgrade or delete. The next use opens the database again.
@@ -121,16 +106,22 @@ function openConnection(name: string, blockedTimeoutMs: number, onLost: () => vo
         ;(event.target as IDBDatabase).close()
       },
       terminated: onLost,
-    }),
-  )
+    }))()
   connection.catch(onLost).finally(() => clearTimeout(blockedTimer))
-  return { connection, blocked }
+  return {
+    connection,
+    /** Rejects also while another tab blocks the connection for too long. */
+    open: () =>
+      Promise.race([connection, blocked]).catch((thrown: unknown) => {
+        throw toOpenError(thrown)
+      }),
+  }
 }
 
 /**
  * Runs `work` in a transaction that writes, and resolves as {@link runAndCommit}. Rejects with
- * `host_replaced`, and writes nothing, if the {@link Fence} of the database forbids it. `work` must
- * name its stores, because the transaction of a fenced database has one more.
+ * `host_replaced`, and writes nothing, if the fence of the database forbids it. `work` must name its
+ * stores, because the transaction of a fenced database has one more.
  */
 export async function runWrite<Names extends [StoreName, ...StoreName[]], T>(
   database: Database,
@@ -166,21 +157,13 @@ export async function runAndCommit<T>(
     return value
   } catch (thrown) {
     // The requests only report an abort; the reason is in the transaction's own error.
-    throw isAbortError(thrown)
-      ? await done.then(
-          () => thrown,
-          (why: unknown) => why,
-        )
-      : thrown
+    if (isAbortError(thrown)) await done
+    throw thrown
   }
 }
 
-const callAsync = async <T>(work: () => Promise<T>): Promise<T> => work()
-
 const isAbortError = (thrown: unknown): boolean =>
   thrown instanceof DOMException && thrown.name === 'AbortError'
-
-type AttemptResult<T> = { done: true; value: T } | { done: false; thrown: unknown }
 
 /**
  * Returns `true` if the connection was lost, as opposed to an error in the work. Safari closes
@@ -230,19 +213,21 @@ function toOpenError(thrown: unknown): unknown {
 
 // Migrates a database of any earlier version to the current one, without losing downloads.
 
-type Transaction = IDBPTransaction<StoreSchema, StoreNames<StoreSchema>[], 'versionchange'>
-type MigrationStep = (connection: Connection, transaction: Transaction) => void | Promise<void>
+type Upgrade = IDBPTransaction<StoreSchema, StoreName[], 'versionchange'>
 
 /** Steps from each version to the next. Steps are only added, never changed. */
-const STEPS: readonly MigrationStep[] = [createStores, addChunkDigests, addEntries, addBackground]
+const STEPS: readonly ((connection: Connection, transaction: Upgrade) => void | Promise<void>)[] = [
+  createStores,
+  addChunkDigests,
+  (connection) => void connection.createObjectStore('entries', { keyPath: 'tag' }),
+  (connection) => {
+    connection.createObjectStore('background', { keyPath: 'id' })
+    connection.createObjectStore('backgroundParts')
+  },
+]
 
 /** Version of the database, which is the number of steps. */
 export const DB_VERSION = STEPS.length
-
-/** Runs the steps that a database of version `oldVersion` has not run. */
-async function migrate(connection: Connection, oldVersion: number, transaction: Transaction) {
-  for (const step of STEPS.slice(oldVersion)) await step(connection, transaction)
-}
 
 function createStores(connection: Connection): void {
   const resources = connection.createObjectStore('resources', { keyPath: 'sha256' })
@@ -254,51 +239,36 @@ function createStores(connection: Connection): void {
   connection.createObjectStore('device')
 }
 
-/** Resource record of version 1, with the number of complete chunks and without tags. */
-interface ResourceRecord1 extends Omit<ResourceRecord, 'chunks' | 'tags'> {
-  chunks: number
-  pinned?: boolean
-}
-
-/** Records a hash for each chunk, so that chunks can be lost alone, and replaces pins by tags. */
-async function addChunkDigests(connection: Connection, transaction: Transaction): Promise<void> {
+/**
+ * Records a hash for each chunk, so that chunks can be lost alone, and replaces pins by tags. In
+ * version 1, `chunks` was the number of complete chunks.
+ */
+async function addChunkDigests(connection: Connection, transaction: Upgrade): Promise<void> {
   connection.createObjectStore('pins', { keyPath: 'tag' })
   const predictions = await transaction.objectStore('predictions').getAll()
   let cursor = await transaction.objectStore('resources').openCursor()
   while (cursor) {
-    const { pinned: _, ...record } = cursor.value as unknown as ResourceRecord1
+    const { pinned: _, ...record }: ResourceRecord & { pinned?: boolean } = cursor.value
+    const complete = record.chunks as unknown as number
     const count = Math.ceil(record.bytes / record.chunkBytes)
     const chunks = Array.from({ length: count }, (__, index) =>
-      index < record.chunks ? UNKNOWN_DIGEST : null,
+      index < complete ? UNKNOWN_DIGEST : null,
     )
     const users = predictions.filter(({ resources }) =>
       resources.some(({ sha256 }) => sha256 === record.sha256),
     )
-    const tags = [...new Set(users.map(({ tag }) => tag))]
-    await cursor.update({ ...record, chunks, tags })
+    await cursor.update({ ...record, chunks, tags: [...new Set(users.map(({ tag }) => tag))] })
     cursor = await cursor.continue()
   }
 }
 
-function addEntries(connection: Connection): void {
-  connection.createObjectStore('entries', { keyPath: 'tag' })
-}
-
-function addBackground(connection: Connection): void {
-  connection.createObjectStore('background', { keyPath: 'id' })
-  connection.createObjectStore('backgroundParts')
-}
-
-/** Storage usage and quota of this origin in bytes; `null` where the browser does not report it. */
-interface StorageQuota {
-  usage: number | null
-  quota: number | null
-}
-
-/** Resolves with the browser's estimate for everything that this origin stores. */
-export async function estimateQuota(): Promise<StorageQuota> {
-  const { usage, quota } = (await navigator.storage?.estimate?.()) ?? {}
-  return { usage: usage ?? null, quota: quota ?? null }
+/**
+ * Resolves with the browser's estimate of the bytes that this origin uses and may use; `null` where
+ * it does not report them.
+ */
+export async function estimateQuota() {
+  const { usage = null, quota = null } = (await navigator.storage?.estimate?.()) ?? {}
+  return { usage, quota }
 }
 
 const isQuotaExceeded = (thrown: unknown): boolean =>

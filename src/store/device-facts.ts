@@ -26,7 +26,7 @@ export async function putDeviceFact<T>(
 }
 
 /** Resolves with the facts whose subjects start with `prefix`, as `[subject, fact]`. */
-export const listDeviceFacts = async <T>(
+export const listDeviceFacts = <T>(
   database: Database,
   prefix: string,
   isFact: (value: unknown) => value is T,
@@ -35,9 +35,9 @@ export const listDeviceFacts = async <T>(
     const range = toSubjectRange(prefix)
     const subjects = await connection.getAllKeys('device', range)
     const facts: unknown[] = await connection.getAll('device', range)
-    return subjects.flatMap((subject, index) => {
+    return subjects.flatMap((subject, index): [string, T][] => {
       const fact = facts[index]
-      return isFact(fact) ? [[subject, fact] as [string, T]] : []
+      return isFact(fact) ? [[subject, fact]] : []
     })
   })
 

@@ -1,12 +1,15 @@
-/** Provides all resources of an implementation as Blobs and downloads those that are missing. */
+/**
+ * Provides all resources of an implementation as Blobs and downloads those that are missing. Also
+ * has what downloads and imports share: the search for missing resources, and the space for them.
+ */
 import { InoriginError } from '../error.ts'
 import type { Tag } from '../types/index.ts'
 import { type Database, ignoreStorageFull } from './database.ts'
 import type { WantedResource } from './db.ts'
 import { download, type DownloadTuning } from './download.ts'
-import { reserveSpace, withEviction } from './eviction.ts'
+import { type EvictionOptions, reserveSpace, withEviction } from './eviction.ts'
+import { acquireUseLocks } from './exclusive.ts'
 import { isImported } from './imported-entries.ts'
-import type { CatalogIndex } from './inventory.ts'
 import { countStoredBytes, findResourceRecord, readResource, touchResources } from './resources.ts'
 import {
   Rate,
@@ -14,13 +17,9 @@ import {
   toTransferProgress,
   type TransferProgress,
 } from './transfer-rate.ts'
-import { acquireUseLocks } from './exclusive.ts'
 
-interface EnsureOptions {
-  signal: AbortSignal
+interface EnsureOptions extends EvictionOptions {
   tag?: Tag | undefined
-  /** Resolves with what the catalog knows of stored resources, used for eviction. Default: none. */
-  catalogIndex?: (() => Promise<CatalogIndex>) | undefined
   /** Signal that allows eviction of the resources. Default: allowed once all are stored. */
   inUse?: AbortSignal | undefined
   onProgress?: (progress: TransferProgress) => void
@@ -42,77 +41,47 @@ export async function ensureResources(
   options: EnsureOptions,
 ): Promise<ReadonlyMap<string, Blob>> {
   const { signal, inUse } = options
-  const unique = new Map(wanted.map((resource) => [resource.sha256, resource]))
-  const release = await acquireUseLocks(database, unique.keys(), signal)
-  if (!inUse) return loadOrDownload(database, wanted, unique, options).finally(release)
+  const digests = wanted.map(({ sha256 }) => sha256)
+  const release = await acquireUseLocks(database, digests, signal)
+  const loading = loadOrDownload(database, wanted, options)
+  if (!inUse) return loading.finally(release)
   inUse.addEventListener('abort', release, { once: true })
   if (inUse.aborted) release()
-  return loadOrDownload(database, wanted, unique, options).catch((error: unknown) => {
-    release()
-    throw error
-  })
+  loading.catch(() => release())
+  return loading
 }
 
 async function loadOrDownload(
   database: Database,
   wanted: readonly WantedResource[],
-  unique: ReadonlyMap<string, WantedResource>,
   options: EnsureOptions,
 ): Promise<ReadonlyMap<string, Blob>> {
-  const { signal, tag, onProgress = () => undefined, onDownload, tuning } = options
-  const { blobs, missing, storedBytes } = await readStored(database, unique)
-  const getMissingBytes = ({ sha256, bytes }: WantedResource) =>
-    Math.max(0, bytes - (storedBytes.get(sha256) ?? 0))
-
-  const rate = new Rate()
-  const totalBytes = sumOf(Array.from(unique.values(), (resource) => resource.bytes))
-  const progress = () => toTransferProgress(sumOf(storedBytes.values()), totalBytes, rate.perSecond)
-
-  async function downloadOne(resource: WantedResource, shared: AbortSignal): Promise<void> {
-    const { sha256, bytes } = resource
-    const onBytes = (stored: number, received: number) => {
-      storedBytes.set(sha256, stored)
-      rate.add(received)
-    }
-    const blob = await withEviction(database, { ...options, signal: shared }, () =>
-      download(database, resource, { signal: shared, tag, onBytes, tuning }),
-    )
-    blobs.set(sha256, blob)
-    storedBytes.set(sha256, bytes)
-  }
-
+  const { tag, onProgress = () => undefined, onDownload, tuning } = options
+  const stored = await readStored(database, wanted)
+  const { blobs, storedBytes, missing, totalBytes } = stored
   const lostImports = missing.filter(isImported)
   if (lostImports.length > 0) throw importLostError(lostImports, tag)
-  if (missing.length > 0) {
-    const wantedBytes = new Map(missing.map((one) => [one.sha256, () => getMissingBytes(one)]))
-    const releaseSpace = await reserveSpace(database, wantedBytes, options)
-    onDownload?.()
-    const stopReports = startProgressReports(progress, onProgress)
-    try {
-      await forEachParallel(missing, MAX_PARALLEL_DOWNLOADS, signal, downloadOne)
-    } finally {
-      stopReports()
-      releaseSpace()
-    }
+  const rate = new Rate()
+  const progress = () => toTransferProgress(sumOf(storedBytes.values()), totalBytes, rate.perSecond)
+  const how = {
+    ...options,
+    limit: MAX_PARALLEL_DOWNLOADS,
+    onStart: onDownload,
+    progress,
+    onProgress,
   }
-  await touchResources(database, unique.keys(), tag).catch(ignoreStorageFull)
+  await storeMissing(database, stored, how, async (resource, signal) => {
+    const { sha256, bytes } = resource
+    const onBytes = (loadedBytes: number, received: number) => {
+      storedBytes.set(sha256, loadedBytes)
+      rate.add(received)
+    }
+    blobs.set(sha256, await download(database, resource, { signal, tag, onBytes, tuning }))
+    storedBytes.set(sha256, bytes)
+  })
+  await touchResources(database, storedBytes.keys(), tag).catch(ignoreStorageFull)
   onProgress(progress())
   return new Map(wanted.map(({ name, sha256 }) => [name, blobs.get(sha256)!]))
-}
-
-async function readStored(database: Database, unique: ReadonlyMap<string, WantedResource>) {
-  const blobs = new Map<string, Blob>()
-  const missing: WantedResource[] = []
-  const storedBytes = new Map<string, number>()
-  for (const resource of unique.values()) {
-    const { sha256, bytes } = resource
-    const blob = await readResource(database, sha256)
-    const record = blob ? undefined : await findResourceRecord(database, sha256)
-    storedBytes.set(sha256, blob ? bytes : record ? countStoredBytes(record) : 0)
-    if (blob) blobs.set(sha256, blob)
-    else missing.push(resource)
-  }
-  return { blobs, missing, storedBytes }
 }
 
 function importLostError(lostImports: readonly WantedResource[], tag: Tag | undefined) {
@@ -125,17 +94,70 @@ function importLostError(lostImports: readonly WantedResource[], tag: Tag | unde
   )
 }
 
-function sumOf(values: Iterable<number>): number {
-  let total = 0
-  for (const value of values) total += value
-  return total
+type Stored = Awaited<ReturnType<typeof readStored>>
+
+/** Finds out which of the resources are missing. `storedBytes` counts the bytes of each by sha256. */
+export async function readStored(database: Database, wanted: Iterable<WantedResource>) {
+  const blobs = new Map<string, Blob>()
+  const missing: WantedResource[] = []
+  const storedBytes = new Map<string, number>()
+  let totalBytes = 0
+  for (const resource of wanted) {
+    const { sha256, bytes } = resource
+    if (storedBytes.has(sha256)) continue
+    const blob = await readResource(database, sha256)
+    const record = blob ? undefined : await findResourceRecord(database, sha256)
+    storedBytes.set(sha256, blob ? bytes : record ? countStoredBytes(record) : 0)
+    totalBytes += bytes
+    if (blob) blobs.set(sha256, blob)
+    else missing.push(resource)
+  }
+  return { blobs, missing, storedBytes, totalBytes }
 }
+
+/**
+ * Calls `store` for each missing resource, and again after each eviction that it needs. Reserves
+ * space for them first, and reports the progress meanwhile. At most `limit` are stored at once.
+ */
+export async function storeMissing<
+  Progress extends { loadedBytes: number; bytesPerSecond: number },
+>(
+  database: Database,
+  { missing, storedBytes }: Stored,
+  options: EvictionOptions & {
+    limit: number
+    onStart?: (() => void) | undefined
+    progress: () => Progress
+    onProgress: (progress: Progress) => void
+  },
+  store: (resource: WantedResource, signal: AbortSignal) => Promise<void>,
+): Promise<void> {
+  if (missing.length === 0) return
+  const missingBytes = missing.map(({ sha256, bytes }) => {
+    const count = () => Math.max(0, bytes - (storedBytes.get(sha256) ?? 0))
+    return [sha256, count] as const
+  })
+  const releaseSpace = await reserveSpace(database, new Map(missingBytes), options)
+  options.onStart?.()
+  const stopReports = startProgressReports(options.progress, options.onProgress)
+  try {
+    await forEachParallel(missing, options.limit, options.signal, (resource, signal) =>
+      withEviction(database, { ...options, signal }, () => store(resource, signal)),
+    )
+  } finally {
+    stopReports()
+    releaseSpace()
+  }
+}
+
+const sumOf = (values: Iterable<number>): number =>
+  Array.from(values).reduce((sum, value) => sum + value, 0)
 
 /**
  * Runs `work` for every item, at most `limit` at once. The first failure aborts the rest and is the
  * one that is thrown.
  */
-export async function forEachParallel<T>(
+async function forEachParallel<T>(
   items: readonly T[],
   limit: number,
   signal: AbortSignal,

@@ -16,20 +16,17 @@ import {
 import { countPendingDeletion, settleDeletions, trackDeletion } from './pending-deletions.ts'
 import { countStoredBytes, removeResource, sumStoredBytes } from './resources.ts'
 
-/** Resource being stored, with the number of bytes still to come. */
-interface Reservation {
-  database: string
-  sha256: string
-  getMissingBytes: () => number
-}
-
 export interface EvictionOptions {
   signal: AbortSignal
   /** Resolves with what the catalog knows of stored resources. Default: nothing. */
   catalogIndex?: (() => Promise<CatalogIndex>) | undefined
 }
 
-const reservations = new Set<Reservation>()
+/** Numbers of bytes still to come of resources, by sha256. */
+type MissingBytes = ReadonlyMap<string, () => number>
+
+/** What is being stored, with the name of its database. */
+const reservations = new Set<{ database: string; wanted: MissingBytes }>()
 
 /**
  * Reserves space for the missing bytes of these resources, given by sha256, besides those of other
@@ -41,7 +38,7 @@ const reservations = new Set<Reservation>()
  */
 export function reserveSpace(
   database: Database,
-  wanted: ReadonlyMap<string, () => number>,
+  wanted: MissingBytes,
   options: EvictionOptions,
 ): Promise<() => void> {
   return runEvictionExclusive(database, options, async () => {
@@ -55,13 +52,9 @@ export function reserveSpace(
     }
     if (free !== null && free < needed)
       await evictUntilFree(database, needed, free + pendingBytes, options, hasSpace)
-    const added = Array.from(wanted, ([sha256, getMissingBytes]) => ({
-      database: database.name,
-      sha256,
-      getMissingBytes,
-    }))
-    for (const one of added) reservations.add(one)
-    return () => added.forEach((one) => reservations.delete(one))
+    const reservation = { database: database.name, wanted }
+    reservations.add(reservation)
+    return () => void reservations.delete(reservation)
   })
 }
 
@@ -89,7 +82,7 @@ export async function withEviction<T>(
     }
     await runEvictionExclusive(database, options, async () => {
       // The rejected write needs at least one byte.
-      const needed = Math.max(1, countPendingBytes(database, new Map()))
+      const needed = Math.max(1, countPendingBytes(database))
       if ((await countPendingDeletion(database)) > 0)
         return evictUntilFree(database, needed, needed, options)
       const after = new Set(await listStoredDigests(database))
@@ -111,14 +104,12 @@ const runEvictionExclusive = <T>(
 ): Promise<T> => runExclusive(`${database.name}:room`, { signal }, work)
 
 /** Returns the number of missing bytes, of `wanted` and of everything in progress. */
-function countPendingBytes(database: Database, wanted: ReadonlyMap<string, () => number>): number {
-  const all = new Map(wanted)
-  for (const { database: name, sha256, getMissingBytes } of reservations)
-    if (name === database.name && !all.has(sha256)) all.set(sha256, getMissingBytes)
-  return Array.from(all.values(), (getMissingBytes) => getMissingBytes()).reduce(
-    (total, bytes) => total + bytes,
-    0,
-  )
+function countPendingBytes({ name }: Database, wanted: MissingBytes = new Map()): number {
+  const others = [...reservations].filter(({ database }) => database === name)
+  // The first one that was reserved counts for a resource, unless it is wanted now.
+  const all = [wanted, ...others.map((other) => other.wanted)].toReversed()
+  const bytes = new Map(all.flatMap((one) => [...one]))
+  return Array.from(bytes.values()).reduce((total, count) => total + count(), 0)
 }
 
 /**
@@ -152,7 +143,7 @@ async function evictUntilFree(
       trackDeletion(database, bytes, () => removeResource(database, record.sha256))
     if (await runUnlessInUse(database, record.sha256, evict)) free += bytes
   }
-  const isSettled = await settleDeletions(database, { signal, hasEnough })
+  const isSettled = await settleDeletions(database, signal, hasEnough)
   if (free >= needed && isSettled) return
   const pendingBytes = isSettled ? 0 : await countPendingDeletion(database)
   const missing = Math.min(needed, Math.max(0, needed - free + pendingBytes))
@@ -174,13 +165,6 @@ function listEvictable({ records, pins, inUse }: Inventory, catalog: CatalogInde
     )
 }
 
-function listRemovable(inventory: Inventory): StoredTag[] {
-  const rank = ({ pinned, inUse }: StoredTag) => (pinned ? 2 : 0) + (inUse ? 1 : 0)
-  return listStoredTags(inventory)
-    .filter(({ ownBytes }) => ownBytes > 0)
-    .toSorted((one, other) => rank(one) - rank(other))
-}
-
 /** Returns the error for a lack of storage. `pendingBytes` counts pending deletions. */
 function quotaShortageError(
   bytes: number,
@@ -188,13 +172,15 @@ function quotaShortageError(
   inventory: Inventory,
   pendingBytes = 0,
 ): InoriginError {
-  const tags = listRemovable(inventory)
+  const rank = ({ pinned, inUse }: StoredTag) => (pinned ? 2 : 0) + (inUse ? 1 : 0)
+  const tags = listStoredTags(inventory)
+    .filter(({ ownBytes }) => ownBytes > 0)
+    .toSorted((one, other) => rank(one) - rank(other))
   const named = tags
     .filter(({ inUse }) => !inUse)
-    .map(
-      ({ tag, ownBytes, pinned }) =>
-        `${tag} (${formatMegabytes(ownBytes)}${pinned ? ', pinned' : ''})`,
-    )
+    .map(({ tag, ownBytes, pinned }) => {
+      return `${tag} (${formatMegabytes(ownBytes)}${pinned ? ', pinned' : ''})`
+    })
   const todo =
     pendingBytes > 0
       ? `The browser has not given back ${formatMegabytes(pendingBytes)} of what was removed. Close other tabs ` +
@@ -214,13 +200,9 @@ function quotaShortageError(
         neededBytes: bytes,
         freeBytes: freeBytesLeft,
         missingBytes,
-        removable: tags.map(({ tag, ownBytes, pinned, inUse, lastUsed }) => ({
-          tag,
-          bytes: ownBytes,
-          pinned,
-          inUse,
-          lastUsed,
-        })),
+        removable: tags.map(({ tag, ownBytes, pinned, inUse, lastUsed }) => {
+          return { tag, bytes: ownBytes, pinned, inUse, lastUsed }
+        }),
       },
     },
   )
@@ -231,8 +213,6 @@ function formatMegabytes(bytes: number): string {
   return `${value < 10 ? value.toFixed(1) : Math.round(value)} MB`
 }
 
-// Measures the space that is really free. Chromium's `estimate()` reports 10 GiB to every site, to
-// prevent identification (https://chromestatus.com/feature/5120752402685952). Extending a file by
 const MIB = 2 ** 20
 
 /** Length of the largest file. Browsers count up to this exactly, and round longer files up. */
@@ -245,7 +225,9 @@ const PROBE_TIMEOUT_MS = 10_000
 
 /**
  * Resolves with the number of bytes that can still be stored, at most `wanted`, to the mebibyte.
- * Resolves with `null` where the browser does not report it.
+ * Resolves with `null` where the browser does not report it. Chromium's `estimate()` reports 10 GiB
+ * to every site, to prevent identification (https://chromestatus.com/feature/5120752402685952), so
+ * this reserves the space with files for a moment.
  */
 export async function measureFreeBytes(
   wanted: number,
@@ -274,10 +256,6 @@ interface SyncHandle {
   close(): void
 }
 
-interface SyncFile {
-  createSyncAccessHandle(): Promise<SyncHandle>
-}
-
 async function probeFreeBytes(wanted: number, timedOut: AbortSignal): Promise<number | null> {
   if (!('createSyncAccessHandle' in (globalThis.FileSystemFileHandle?.prototype ?? {}))) return null
   const root = await navigator.storage.getDirectory()
@@ -293,7 +271,9 @@ async function probeFreeBytes(wanted: number, timedOut: AbortSignal): Promise<nu
         // The caller stopped waiting, so the space must not be held any longer.
         timedOut.throwIfAborted()
         const file = await folder.getFileHandle(`${handles.length}`, { create: true })
-        const handle = await (file as unknown as SyncFile).createSyncAccessHandle()
+        const handle = await (
+          file as unknown as { createSyncAccessHandle(): Promise<SyncHandle> }
+        ).createSyncAccessHandle()
         handles.push(handle)
         if (!tryTruncate(handle, size)) break
         reserved += size

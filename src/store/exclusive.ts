@@ -5,24 +5,16 @@
 import { InoriginError } from '../error.ts'
 import type { Database } from './database.ts'
 
-interface ExclusiveOptions {
-  signal: AbortSignal
-  /** Milliseconds between two pings to the holder. Ten without an answer end its lock. */
-  pingIntervalMs?: number
-}
-
 const MAX_UNANSWERED_PINGS = 10
-
-type Message = 'there?' | 'here'
 
 /**
  * Runs `work` once no other thread runs work of that name, and resolves with its result. The signal
  * passed to `work` aborts when `signal` does, or when another thread takes over. In the second case
- * rejects with `aborted`.
+ * rejects with `aborted`. Ten pings to the holder without an answer end its lock.
  */
 export async function runExclusive<T>(
   name: string,
-  { signal, pingIntervalMs = 1000 }: ExclusiveOptions,
+  { signal, pingIntervalMs = 1000 }: { signal: AbortSignal; pingIntervalMs?: number },
   work: (signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
   signal.throwIfAborted()
@@ -55,11 +47,9 @@ export async function runExclusive<T>(
     // The lock was stolen: the request rejects at once, while the work still runs.
     if (!isHeld || !(thrown instanceof DOMException) || thrown.name !== 'AbortError') throw thrown
     replaced.abort(thrown)
-    throw new InoriginError(
-      'aborted',
-      'This tab did not respond for several seconds, and another tab took over its download.',
-      { code: 'download_replaced', cause: thrown },
-    )
+    const what =
+      'This tab did not respond for several seconds, and another tab took over its download.'
+    throw new InoriginError('aborted', what, { code: 'download_replaced', cause: thrown })
   } finally {
     signal.removeEventListener('abort', leaveQueue)
     queueing.abort()
@@ -69,9 +59,9 @@ export async function runExclusive<T>(
 /** Answers pings of waiting threads until the returned function is called. */
 function answerPings(name: string): () => void {
   const channel = new BroadcastChannel(name)
-  channel.addEventListener('message', (event: MessageEvent<Message>) => {
-    if (event.data === 'there?') channel.postMessage('here' satisfies Message)
-  })
+  channel.onmessage = ({ data }) => {
+    if (data === 'there?') channel.postMessage('here')
+  }
   return () => channel.close()
 }
 
@@ -80,16 +70,16 @@ function watchHolder(name: string, pingIntervalMs: number, signal: AbortSignal):
   return new Promise((resolve) => {
     let unanswered = 0
     const channel = new BroadcastChannel(name)
-    channel.addEventListener('message', (event: MessageEvent<Message>) => {
-      if (event.data === 'here') unanswered = 0
-    })
-    // The random part keeps two waiting threads from taking over at the same moment.
-    const timer = setInterval(ping, pingIntervalMs * (1 + Math.random() / 4))
+    channel.onmessage = ({ data }) => {
+      if (data === 'here') unanswered = 0
+    }
     function ping(): void {
       if (unanswered === MAX_UNANSWERED_PINGS) return resolve(true)
       unanswered++
-      channel.postMessage('there?' satisfies Message)
+      channel.postMessage('there?')
     }
+    // The random part keeps two waiting threads from taking over at the same moment.
+    const timer = setInterval(ping, pingIntervalMs * (1 + Math.random() / 4))
     signal.addEventListener('abort', () => {
       clearInterval(timer)
       channel.close()
@@ -97,10 +87,10 @@ function watchHolder(name: string, pingIntervalMs: number, signal: AbortSignal):
   })
 }
 
-// Tracks which resources are in use: loaded, or being downloaded or imported, by any thread of the
 /**
- * Protects these resources from eviction. Resolves with a function that ends the protection. Waits
- * for an eviction of one of them in progress.
+ * Protects these resources from eviction by any thread of the origin, because they are loaded,
+ * downloaded or imported. Resolves with a function that ends the protection. Waits for an eviction
+ * of one of them in progress.
  */
 export async function acquireUseLocks(
   database: Database,
@@ -109,10 +99,17 @@ export async function acquireUseLocks(
 ): Promise<() => void> {
   let release = () => {}
   const released = new Promise<void>((resolve) => (release = resolve))
+  const acquire = (sha256: string): Promise<void> =>
+    new Promise((resolve, reject) => {
+      const held = () => {
+        resolve()
+        return released
+      }
+      const name = toUseLockName(database, sha256)
+      navigator.locks.request(name, { mode: 'shared', signal }, held).catch(reject)
+    })
   try {
-    await Promise.all(
-      Array.from(new Set(digests), (sha256) => acquireUseLock(database, sha256, released, signal)),
-    )
+    await Promise.all(Array.from(new Set(digests), acquire))
   } catch (error) {
     release()
     throw error
@@ -120,33 +117,16 @@ export async function acquireUseLocks(
   return release
 }
 
-const acquireUseLock = (
-  database: Database,
-  sha256: string,
-  released: Promise<void>,
-  signal: AbortSignal,
-): Promise<void> =>
-  new Promise((resolve, reject) => {
-    const held = () => {
-      resolve()
-      return released
-    }
-    const name = toUseLockName(database, sha256)
-    navigator.locks.request(name, { mode: 'shared', signal }, held).catch(reject)
-  })
-
 /** Runs `work` while no thread can start to use the resource. Resolves with `false` if in use. */
-export async function runUnlessInUse(
+export const runUnlessInUse = (
   database: Database,
   sha256: string,
   work: () => Promise<void>,
-): Promise<boolean> {
-  const name = toUseLockName(database, sha256)
-  return navigator.locks.request(name, { ifAvailable: true }, async (lock) => {
+): Promise<boolean> =>
+  navigator.locks.request(toUseLockName(database, sha256), { ifAvailable: true }, async (lock) => {
     if (lock) await work()
     return lock !== null
   })
-}
 
 /** Resolves with the sha256 of every resource that is in use now. */
 export async function listResourcesInUse(database: Database): Promise<Set<string>> {

@@ -4,7 +4,8 @@
  */
 import type { IDBPTransaction, StoreNames } from 'idb'
 import { InoriginError } from '../error.ts'
-import { type Database, type Fence, runWrite } from './database.ts'
+import { cacheSuccess } from '../values/promises.ts'
+import { type Database, type Facts, runWrite } from './database.ts'
 import type { StoreSchema } from './db.ts'
 
 /**
@@ -16,35 +17,26 @@ import type { StoreSchema } from './db.ts'
 export function withFence(database: Database, election: string, onReplaced: () => void): Database {
   const subject = `epoch ${election}`
   const channel = new BroadcastChannel(subject)
-  let raised: Promise<number> | undefined
-
-  async function raise(): Promise<number> {
-    const epoch = await raiseEpoch(database, subject)
+  const epoch = cacheSuccess(async () => {
+    const raised = await raiseEpoch(database, subject)
     channel.onmessage = ({ data }: MessageEvent<number>) => {
-      if (data > epoch) onReplaced()
+      if (data > raised) onReplaced()
     }
-    channel.postMessage(epoch)
-    return epoch
-  }
-
-  const fence: Fence = {
-    epoch: () =>
-      (raised ??= raise().catch((error: unknown) => {
-        raised = undefined
-        throw error
-      })),
-    async check(facts, epoch) {
-      await assertEpoch(facts, epoch, subject).catch((error: unknown) => {
-        onReplaced()
-        throw error
-      })
-    },
-  }
+    channel.postMessage(raised)
+    return raised
+  })
   // A database that cannot be opened now reports its error to the first request that needs it.
-  fence.epoch().catch(() => undefined)
+  epoch().catch(() => undefined)
   return {
     ...database,
-    fence,
+    fence: {
+      epoch,
+      check: (facts, raised) =>
+        assertEpoch(facts, raised, subject).catch((error: unknown) => {
+          onReplaced()
+          throw error
+        }),
+    },
     close() {
       channel.close()
       database.close()
@@ -52,16 +44,12 @@ export function withFence(database: Database, election: string, onReplaced: () =
   }
 }
 
-// Fences the writes of hosts that were replaced. Each elected host raises the epoch of the database
-// in one transaction. A write checks the epoch in its own transaction, so a host that was frozen
 /**
  * Subject of the epoch of background responses. All hosts raise it, since all of them continue these
  * responses: hosts of two protocol versions, and pages that host for themselves. The epoch of an
- * election (`fence.ts`) would let each of them continue the same response.
+ * election would let each of them continue the same response.
  */
 const EPOCH_SUBJECT = 'epoch'
-
-type StoreName = StoreNames<StoreSchema>
 
 /**
  * Raises the epoch and resolves with it. The database rejects writes of lower epochs from then on.
@@ -69,55 +57,41 @@ type StoreName = StoreNames<StoreSchema>
  */
 export const raiseEpoch = (database: Database, subject = EPOCH_SUBJECT): Promise<number> =>
   runWrite(database, ['device'], async ({ store }) => {
-    const epoch = toEpoch(await store.get(subject)) + 1
+    const epoch = (await readEpoch(store, subject)) + 1
     await store.put(epoch, subject)
     return epoch
   })
 
 /**
- * Rejects with `host_replaced` if a later host has raised the epoch. `facts` is the store `device` of
- * the transaction that writes, so no epoch is raised between this check and the writes.
- */
-async function assertEpoch(
-  facts: { get(subject: string): Promise<unknown> },
-  epoch: number,
-  subject = EPOCH_SUBJECT,
-): Promise<void> {
-  if (toEpoch(await facts.get(subject)) > epoch) throw hostReplaced()
-}
-
-/**
  * Checks the epoch and runs `work` in one transaction that writes. Rejects with `host_replaced`, and
  * writes nothing, if a later host has raised the epoch. Resolves as `runWrite` does otherwise.
  */
-export function runFencedWrite<Names extends StoreName[], T>(
+export const runFencedWrite = <Names extends StoreNames<StoreSchema>[], T>(
   database: Database,
   epoch: number,
   stores: Names,
   work: (
     transaction: IDBPTransaction<StoreSchema, ['device', ...Names], 'readwrite'>,
   ) => Promise<T>,
-  options?: IDBTransactionOptions,
-): Promise<T> {
-  const names: ['device', ...Names] = ['device', ...stores]
-  return runWrite(
-    database,
-    names,
-    async (transaction) => {
-      await assertEpoch(transaction.objectStore('device'), epoch)
-      return work(transaction)
-    },
-    options,
-  )
+): Promise<T> =>
+  runWrite<['device', ...Names], T>(database, ['device', ...stores], async (transaction) => {
+    await assertEpoch(transaction.objectStore('device'), epoch, EPOCH_SUBJECT)
+    return work(transaction)
+  })
+
+/**
+ * Rejects with `host_replaced` if a later host has raised the epoch. `facts` is a store of the
+ * transaction that writes, so no epoch is raised between this check and the writes.
+ */
+async function assertEpoch(facts: Facts, epoch: number, subject: string): Promise<void> {
+  if ((await readEpoch(facts, subject)) <= epoch) return
+  const what = 'Another tab became the host, so this tab must not write to the store.'
+  const details = { code: 'host_replaced', retryAfter: 1 } as const
+  throw new InoriginError('unavailable', `${what} Try again.`, details)
 }
 
-/** Returns the stored epoch. A database that no host has used has the epoch 0. */
-const toEpoch = (value: unknown): number => (typeof value === 'number' ? value : 0)
-
-function hostReplaced(): InoriginError {
-  const what = 'Another tab became the host, so this tab must not write to the store.'
-  return new InoriginError('unavailable', `${what} Try again.`, {
-    code: 'host_replaced',
-    retryAfter: 1,
-  })
+/** Resolves with the stored epoch. A database that no host has used has the epoch 0. */
+async function readEpoch(facts: Facts, subject: string): Promise<number> {
+  const value = await facts.get(subject)
+  return typeof value === 'number' ? value : 0
 }

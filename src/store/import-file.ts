@@ -6,8 +6,8 @@ import { Assembly } from './assembly.ts'
 import type { Database } from './database.ts'
 import { CHUNK_BYTES, type WantedResource } from './db.ts'
 import { toDownloadLockName } from './download.ts'
-import { forEachParallel } from './ensure.ts'
-import { type EvictionOptions, reserveSpace, withEviction } from './eviction.ts'
+import { readStored, storeMissing } from './ensure.ts'
+import type { EvictionOptions } from './eviction.ts'
 import { acquireUseLocks, runExclusive } from './exclusive.ts'
 import { trackDeletion } from './pending-deletions.ts'
 import {
@@ -43,26 +43,8 @@ export async function readPiece(
 /** Returns the error for a file that changed after the user chose it. */
 export function fileChangedError(path: string, cause?: unknown): InoriginError {
   const what = `${path} was changed or removed while it was being read. Choose it again.`
-  return new InoriginError('invalid_request', what, {
-    code: 'import_changed',
-    param: 'files',
-    cause,
-  })
-}
-
-/** Computes the sha256 of a file, which may be larger than the memory. */
-async function digestFile(
-  file: Blob,
-  { signal, onBytes }: Pick<ImportFileOptions, 'signal' | 'onBytes'>,
-): Promise<string> {
-  const hash = (await createSHA256()).init()
-  for (let start = 0; start < file.size; start += READ_PIECE_BYTES) {
-    signal.throwIfAborted()
-    const piece = await readPiece(file, start, start + READ_PIECE_BYTES)
-    hash.update(piece)
-    onBytes(piece.length)
-  }
-  return hash.digest()
+  const details = { code: 'import_changed', param: 'files', cause } as const
+  return new InoriginError('invalid_request', what, details)
 }
 
 /**
@@ -121,15 +103,26 @@ export interface FileMatch {
 /** Number of files that are written at the same time. All come from one disk. */
 const MAX_PARALLEL_WRITES = 2
 
-/** Resolves with the sha256 of each file, in the same order. */
-export function digestFiles(files: readonly Blob[], options: ImportOptions): Promise<string[]> {
-  const { signal } = options
-  return withCheckProgress(files, options, async (onBytes) => {
-    const hashes: string[] = []
-    for (const file of files) hashes.push(await digestFile(file, { signal, onBytes }))
-    return hashes
+/** Resolves with the sha256 of each file, in the same order. They may be larger than the memory. */
+export const digestFiles = (
+  files: readonly Blob[],
+  { signal, ...options }: ImportOptions,
+): Promise<string[]> =>
+  withCheckProgress(files, options, async (onBytes) => {
+    const hash = await createSHA256()
+    const digests: string[] = []
+    for (const file of files) {
+      hash.init()
+      for (let start = 0; start < file.size; start += READ_PIECE_BYTES) {
+        signal.throwIfAborted()
+        const piece = await readPiece(file, start, start + READ_PIECE_BYTES)
+        hash.update(piece)
+        onBytes(piece.length)
+      }
+      digests.push(hash.digest())
+    }
+    return digests
   })
-}
 
 /** Runs `read` and reports the bytes that it passes to `onBytes` as the phase `check`. */
 export async function withCheckProgress<T>(
@@ -137,11 +130,8 @@ export async function withCheckProgress<T>(
   { tag, onProgress }: Pick<ImportOptions, 'tag' | 'onProgress'>,
   read: (onBytes: (bytes: number) => void) => Promise<T>,
 ): Promise<T> {
-  const meter = createProgressMeter(
-    tag,
-    'check',
-    files.reduce((sum, file) => sum + file.size, 0),
-  )
+  const bytes = files.reduce((sum, file) => sum + file.size, 0)
+  const meter = createProgressMeter(tag, 'check', bytes)
   const stopReports = startProgressReports(meter.progress, onProgress)
   const found = await read(meter.add).finally(stopReports)
   onProgress(meter.progress())
@@ -158,52 +148,34 @@ export async function importFiles(
   matches: readonly FileMatch[],
   options: ImportOptions,
 ): Promise<number> {
-  const { tag, signal, onProgress, onWrite = () => undefined } = options
-  const unique = new Map(matches.map((match) => [match.resource.sha256, match]))
-  const release = await acquireUseLocks(database, unique.keys(), signal)
-  let releaseSpace = () => {}
+  const { tag, signal, onProgress, onWrite } = options
+  const files = new Map(matches.map((match) => [match.resource.sha256, match]))
+  const release = await acquireUseLocks(database, files.keys(), signal)
   try {
-    const missing: FileMatch[] = []
-    const missingBytes = new Map<string, number>()
-    for (const match of unique.values()) {
-      const { sha256, bytes } = match.resource
-      if (await readResource(database, sha256)) continue
-      const record = await findResourceRecord(database, sha256)
-      missing.push(match)
-      missingBytes.set(sha256, Math.max(0, bytes - (record ? countStoredBytes(record) : 0)))
-    }
-    if (missing.length > 0) {
-      const remaining = Array.from(
-        missingBytes.keys(),
-        (sha256) => [sha256, () => missingBytes.get(sha256) ?? 0] as const,
-      )
-      releaseSpace = await reserveSpace(database, new Map(remaining), options)
-      onWrite()
-    }
-    const total = [...missingBytes.values()].reduce((sum, bytes) => sum + bytes, 0)
+    const stored = await readStored(
+      database,
+      matches.map(({ resource }) => resource),
+    )
+    const { missing, storedBytes } = stored
+    const countStored = (sha256: string): number => storedBytes.get(sha256) ?? 0
+    const total = missing.reduce((sum, one) => sum + one.bytes - countStored(one.sha256), 0)
     const meter = createProgressMeter(tag, 'store', total)
-    const stopReports = startProgressReports(meter.progress, onProgress)
-    await forEachParallel(
-      missing,
-      MAX_PARALLEL_WRITES,
-      signal,
-      async ({ path, file, resource }, shared) => {
-        const { sha256 } = resource
-        const onBytes = (bytes: number) => {
-          meter.add(bytes)
-          missingBytes.set(sha256, Math.max(0, (missingBytes.get(sha256) ?? 0) - bytes))
-        }
-        const isSame = await withEviction(database, { ...options, signal: shared }, () =>
-          importFile(database, resource, file, { signal: shared, tag, onBytes }),
-        )
-        if (!isSame) throw fileChangedError(path)
-      },
-    ).finally(stopReports)
-    await touchResources(database, unique.keys(), tag)
-    onProgress(meter.progress())
+    const { progress } = meter
+    const how = { ...options, limit: MAX_PARALLEL_WRITES, onStart: onWrite, progress }
+    await storeMissing(database, stored, how, async (resource, shared) => {
+      const { sha256 } = resource
+      const { path, file } = files.get(sha256) as FileMatch
+      const onBytes = (bytes: number) => {
+        meter.add(bytes)
+        storedBytes.set(sha256, countStored(sha256) + bytes)
+      }
+      if (!(await importFile(database, resource, file, { signal: shared, tag, onBytes })))
+        throw fileChangedError(path)
+    })
+    await touchResources(database, files.keys(), tag)
+    onProgress(progress())
     return total
   } finally {
-    releaseSpace()
     release()
   }
 }

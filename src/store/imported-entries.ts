@@ -27,11 +27,8 @@ export function putImportedEntry(
     if (present.length < hashes.size) throw filesRemovedError(tag)
     for (const other of stored) {
       if (hashes.has(other.sha256) || !other.tags.includes(tag)) continue
-      await keepForTags(
-        transaction,
-        other,
-        other.tags.filter((one) => one !== tag),
-      )
+      const tags = other.tags.filter((one) => one !== tag)
+      await keepForTags(transaction, other, tags)
     }
     await transaction.objectStore('entries').put(record)
     await transaction.objectStore('pins').put({ tag, since: new Date().toISOString() })

@@ -37,15 +37,11 @@ export async function loadInventory(
   const inUse = await listResourcesInUse(database)
   const records = await listResourceRecords(database)
   const pins = await database.use((connection) => connection.getAllKeys('pins'))
-  return {
-    records: records.map((record) =>
-      record.tags.length > 0
-        ? record
-        : { ...record, tags: catalogIndex?.tagsOf(record.sha256) ?? [] },
-    ),
-    pins: new Set(pins),
-    inUse,
-  }
+  const withTags = records.map((record) => {
+    const { sha256, tags } = record
+    return tags.length > 0 ? record : { ...record, tags: catalogIndex?.tagsOf(sha256) ?? [] }
+  })
+  return { records: withTags, pins: new Set(pins), inUse }
 }
 
 export const isPinned = ({ tags }: Pick<ResourceRecord, 'tags'>, pins: ReadonlySet<Tag>): boolean =>
@@ -78,17 +74,14 @@ export const listStoredResources = ({ records, pins, inUse }: Inventory): Stored
 /** Returns the stored tags, least recently used first. */
 export function listStoredTags(inventory: Inventory, catalogIndex?: CatalogIndex): StoredTag[] {
   const resources = listStoredResources(inventory)
-  const tags = [...new Set(resources.flatMap((resource) => resource.tags))]
-  return tags
+  return [...new Set(resources.flatMap(({ tags }) => tags))]
     .map((tag): StoredTag => {
-      const tagResources = resources.filter((resource) => resource.tags.includes(tag))
+      const tagResources = resources.filter(({ tags }) => tags.includes(tag))
       const stored = tagResources.filter(({ status }) => status === 'stored')
-      const isTagComplete = catalogIndex?.isComplete(
-        tag,
-        new Set(stored.map(({ sha256 }) => sha256)),
-      )
-      const hasUnlisted = stored.some(({ sha256 }) => catalogIndex?.needs(tag, sha256) === false)
-      const own = tagResources.filter((resource) => resource.tags.length === 1)
+      const digests = stored.map(({ sha256 }) => sha256)
+      const isTagComplete = catalogIndex?.isComplete(tag, new Set(digests))
+      const hasUnlisted = digests.some((sha256) => catalogIndex?.needs(tag, sha256) === false)
+      const own = tagResources.filter(({ tags }) => tags.length === 1)
       return {
         tag,
         status: (isTagComplete ?? stored.length === tagResources.length) ? 'stored' : 'partial',
@@ -97,10 +90,8 @@ export function listStoredTags(inventory: Inventory, catalogIndex?: CatalogIndex
         ownBytes: sumOf(own),
         pinned: inventory.pins.has(tag),
         inUse: own.some((resource) => resource.inUse),
-        lastUsed: tagResources.reduce(
-          (last, { lastUsed }) => (lastUsed > last ? lastUsed : last),
-          '',
-        ),
+        // They are sorted by their last use.
+        lastUsed: tagResources.at(-1)?.lastUsed ?? '',
         resources: tagResources,
       }
     })

@@ -9,19 +9,6 @@ import { type Database, estimateQuota } from './database.ts'
 import { sleep } from '../values/promises.ts'
 import { listResourceRecords, sumStoredBytes } from './resources.ts'
 
-interface PendingDeletion {
-  /** Bytes that the origin used besides resources before the deletion; `null` if unknown. */
-  otherBytes: number | null
-  bytes: number
-  since: number
-}
-
-interface SettleOptions {
-  signal: AbortSignal
-  /** Resolves with `true` if there is enough space despite the pending deletions. */
-  hasEnough?: () => Promise<boolean>
-}
-
 /** Time in milliseconds after which a deletion is no longer pending: other data has grown. */
 const PENDING_EXPIRY_MS = 120_000
 const MAX_SETTLE_MS = 60_000
@@ -39,7 +26,14 @@ const USAGE_TOLERANCE_BYTES = 2 ** 20
 /** Size of a buffer that makes Chromium collect garbage. Unwritten, it uses no memory. */
 const GC_BUFFER_BYTES = 64 * 2 ** 20
 
-const pendingDeletions = new Map<string, PendingDeletion>()
+/**
+ * Pending deletions by the name of their database. `otherBytes` are those that the origin used
+ * besides resources before the deletion; `null` if unknown.
+ */
+const pendingDeletions = new Map<
+  string,
+  { otherBytes: number | null; bytes: number; since: number }
+>()
 
 /** Runs `work`, which deletes that many bytes, and records them as pending deletions. */
 export async function trackDeletion<T>(
@@ -67,27 +61,29 @@ export async function trackDeletion<T>(
 export async function countPendingDeletion(database: Database): Promise<number> {
   const pending = pendingDeletions.get(database.name)
   if (!pending) return 0
-  const age = performance.now() - pending.since
-  const now = pending.otherBytes === null ? null : await measureOtherUsage(database)
-  const bytes =
-    pending.otherBytes === null || now === null
-      ? age < MAX_SETTLE_WITHOUT_USAGE_MS
-        ? pending.bytes
-        : 0
-      : Math.min(now - pending.otherBytes, pending.bytes)
-  if (bytes > USAGE_TOLERANCE_BYTES && age < PENDING_EXPIRY_MS) return bytes
+  const { otherBytes } = pending
+  const now = otherBytes === null ? null : await measureOtherUsage(database)
+  const isUnknown = otherBytes === null || now === null
+  const bytes = isUnknown ? pending.bytes : Math.min(now - otherBytes, pending.bytes)
+  const expiry = isUnknown ? MAX_SETTLE_WITHOUT_USAGE_MS : PENDING_EXPIRY_MS
+  const isExpired = performance.now() - pending.since >= expiry
+  if (bytes > USAGE_TOLERANCE_BYTES && !isExpired) return bytes
   if (pendingDeletions.get(database.name) === pending) pendingDeletions.delete(database.name)
   return 0
 }
 
-/** Resolves with `true` when the deletions completed or enough is free; `false` after a minute. */
+/**
+ * Resolves with `true` when the deletions completed, or when `hasEnough` finds enough space despite
+ * them; with `false` after a minute.
+ */
 export async function settleDeletions(
   database: Database,
-  { signal, hasEnough = async () => false }: SettleOptions,
+  signal: AbortSignal,
+  hasEnough?: () => Promise<boolean>,
 ): Promise<boolean> {
   const startedAt = performance.now()
   while ((await countPendingDeletion(database)) > 0) {
-    if (await hasEnough()) return true
+    if (await hasEnough?.()) return true
     if (performance.now() - startedAt > MAX_SETTLE_MS) return false
     triggerGarbageCollection()
     await sleep(POLL_INTERVAL_MS, signal)
@@ -100,13 +96,11 @@ async function measureOtherUsage(database: Database): Promise<number | null> {
   let stored = sumStoredBytes(await listResourceRecords(database))
   for (let read = 1; ; read++) {
     const { usage } = await estimateQuota().catch(() => ({ usage: null }))
-    const after = sumStoredBytes(await listResourceRecords(database))
+    const before = stored
+    stored = sumStoredBytes(await listResourceRecords(database))
     // A chunk that was stored in between would count on one side only.
-    if (after !== stored && read < MAX_USAGE_READS) {
-      stored = after
-      continue
-    }
-    return usage === null || usage < after ? null : usage - after
+    if (stored !== before && read < MAX_USAGE_READS) continue
+    return usage === null || usage < stored ? null : usage - stored
   }
 }
 

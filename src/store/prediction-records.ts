@@ -2,9 +2,6 @@
 import type { PredictionRecord } from './db.ts'
 import { runWrite, type Database } from './database.ts'
 
-/** Client, tag and configuration of a request. `configurationId` is empty if there was none. */
-type PredictionKey = Pick<PredictionRecord, 'tag' | 'clientId' | 'configurationId'>
-
 /** Maximum number of stored predictions. Beyond it, the least recently used are deleted. */
 const MAX_PREDICTIONS = 1000
 
@@ -52,10 +49,17 @@ export const findPredictionById = (
 ): Promise<PredictionRecord | undefined> =>
   database.use((connection) => connection.get('predictions', id))
 
-/** Finds the latest prediction of that client among those that `isWanted` accepts. */
+/**
+ * Finds the latest prediction of that client among those that `isWanted` accepts. `configurationId`
+ * is empty if the request had none.
+ */
 export const findPredictionByKey = (
   database: Database,
-  { tag, clientId, configurationId }: PredictionKey,
+  {
+    tag,
+    clientId,
+    configurationId,
+  }: Pick<PredictionRecord, 'tag' | 'clientId' | 'configurationId'>,
   isWanted: (record: PredictionRecord) => boolean = () => true,
 ): Promise<PredictionRecord | undefined> =>
   database.use(async (connection) => {

@@ -1,6 +1,7 @@
 /** Reads the verified resources of the store. Unfinished downloads are not visible here. */
 import type { IDBPTransaction } from 'idb'
 import type { Tag } from '../types/index.ts'
+import { withTimeout } from '../values/promises.ts'
 import type { ResourceRecord, StoreSchema } from './db.ts'
 import { runWrite, type Database } from './database.ts'
 
@@ -88,15 +89,11 @@ export async function readResource(database: Database, sha256: string): Promise<
 }
 
 /** Returns the length in bytes of that chunk. All chunks have the same length except the last. */
-export const getChunkLength = (
-  { bytes, chunkBytes }: Pick<ResourceRecord, 'bytes' | 'chunkBytes'>,
-  index: number,
-): number => Math.min(chunkBytes, bytes - index * chunkBytes)
+export const getChunkLength = ({ bytes, chunkBytes }: ResourceRecord, index: number): number =>
+  Math.min(chunkBytes, bytes - index * chunkBytes)
 
 /** Returns the number of bytes of a resource that are stored. */
-export const countStoredBytes = (
-  record: Pick<ResourceRecord, 'bytes' | 'chunkBytes' | 'chunks'>,
-): number =>
+export const countStoredBytes = (record: ResourceRecord): number =>
   record.chunks.reduce(
     (sum, chunk, index) => (chunk === null ? sum : sum + getChunkLength(record, index)),
     0,
@@ -135,21 +132,21 @@ export const removeResource = (database: Database, sha256: string): Promise<void
   })
 
 /** Stores that hold something of a model or predictor. */
-export const MODEL_STORES: ModelStores = ['resources', 'chunks', 'pins', 'entries']
-
-type ModelStores = ['resources', 'chunks', 'pins', 'entries']
+export const MODEL_STORES: ['resources', 'chunks', 'pins', 'entries'] = [
+  'resources',
+  'chunks',
+  'pins',
+  'entries',
+]
 
 /** Records which tags use a resource. Deletes the resource if there are none. */
 export async function keepForTags(
-  transaction: IDBPTransaction<StoreSchema, ModelStores, 'readwrite'>,
+  transaction: IDBPTransaction<StoreSchema, typeof MODEL_STORES, 'readwrite'>,
   record: ResourceRecord,
   tags: Tag[],
 ): Promise<void> {
   const resources = transaction.objectStore('resources')
-  if (tags.length > 0) {
-    await resources.put({ ...record, tags })
-    return
-  }
+  if (tags.length > 0) return void (await resources.put({ ...record, tags }))
   await resources.delete(record.sha256)
   await transaction.objectStore('chunks').delete(toChunkKeyRange(record.sha256))
 }
@@ -165,11 +162,6 @@ export const toChunkKeyRange = (sha256: string): IDBKeyRange =>
  */
 async function areReadable(parts: readonly Blob[]): Promise<boolean> {
   const read = Promise.all(parts.map((part) => part.slice(-1).arrayBuffer()))
-  let timer: ReturnType<typeof setTimeout> | undefined
-  const timeout = new Promise<null>((resolve) => {
-    timer = setTimeout(() => resolve(null), BLOB_READ_TIMEOUT_MS)
-  })
-  const last = await Promise.race([read.catch(() => null), timeout])
-  clearTimeout(timer)
-  return last !== null && last.every((byte) => byte.byteLength === 1)
+  const last = await withTimeout(BLOB_READ_TIMEOUT_MS, read, []).catch(() => [])
+  return last.length === parts.length && last.every(({ byteLength }) => byteLength === 1)
 }
