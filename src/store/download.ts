@@ -40,19 +40,15 @@ const DEFAULT_TUNING: Readonly<DownloadTuning> = {
 export async function download(
   database: Database,
   wanted: WantedResource,
-  {
-    signal,
-    onBytes = () => undefined,
-    tag,
-    tuning,
-  }: {
+  options: {
     signal: AbortSignal
     onBytes?: (stored: number, received: number) => void
     tag?: Tag | undefined
-    tuning?: Partial<DownloadTuning>
+    tuning?: Partial<DownloadTuning> | undefined
   },
 ): Promise<Blob> {
-  const settings = { ...DEFAULT_TUNING, ...tuning }
+  const { signal, onBytes, tag } = options
+  const settings = { ...DEFAULT_TUNING, ...options.tuning }
   const { chunkBytes } = settings
   const lock = toDownloadLockName(database, wanted.sha256)
   try {
@@ -60,7 +56,7 @@ export async function download(
       const stored = await readResource(database, wanted.sha256)
       if (stored) return stored
       const assembly = await Assembly.open(database, wanted, { chunkBytes, signal: exclusive, tag })
-      const report = (received: number) => onBytes(assembly.storedBytes, received)
+      const report = (received: number) => onBytes?.(assembly.storedBytes, received)
       report(0)
       await new Download(database, wanted, assembly, settings, exclusive, report).run()
       const blob = await readResource(database, wanted.sha256)
@@ -148,8 +144,8 @@ class Download {
     this.#onBytes(0)
   }
 
-  /** Waits before the next request. Rejects if another one cannot help. */
-  async #waitForRetry(outcome: FailedRange): Promise<void> {
+  /** Waits before the next request after a failed one. Rejects if another one cannot help. */
+  async #waitForRetry(outcome: Extract<RangeOutcome, { type: 'ended' | 'retry' }>): Promise<void> {
     const { position, storedBytes } = this.#assembly
     const { maxAttempts, backoffMs } = this.#settings
     if (outcome.type === 'ended') {
@@ -160,11 +156,17 @@ class Download {
     if (storedBytes > this.#maxStored) this.#failures = 0
     this.#maxStored = Math.max(this.#maxStored, storedBytes)
     this.#failures++
-    if (this.#failures === maxAttempts)
-      throw retriesExhaustedError(this.#wanted, outcome, storedBytes, maxAttempts)
-    const after = outcome.type === 'retry' ? (outcome.after ?? 0) : 0
+    const { why, after, cause } =
+      outcome.type === 'retry'
+        ? { ...outcome, why: `${outcome.why},` }
+        : { why: 'the response ended too early', after: null, cause: undefined }
+    if (this.#failures === maxAttempts) {
+      const reached = `${storedBytes} of ${this.#wanted.bytes} bytes were received`
+      const all = `${why} ${maxAttempts} times in a row; ${reached}`
+      throw downloadFailedError(this.#wanted, all, {}, cause)
+    }
     const backoff = computeBackoffMs(this.#failures, backoffMs)
-    await sleep(Math.max(after * 1000, backoff), this.#signal)
+    await sleep(Math.max((after ?? 0) * 1000, backoff), this.#signal)
   }
 
   /**
@@ -176,17 +178,19 @@ class Download {
     const ending = new AbortController()
     const signal = AbortSignal.any([this.#signal, ending.signal])
     try {
-      const { part, from, end, last } = nextRange(wanted, assembly)
+      const part = getPartAt(wanted, assembly.position)
+      const partEnd = part.start + part.bytes
+      const end = Math.min(partEnd, assembly.end)
+      // Where the request begins and ends in the part; `null` for the end of the part.
+      const from = assembly.position - part.start
+      const last = end < partEnd ? end - part.start - 1 : null
+      // This simple form of a range needs no CORS preflight, but `If-Range` would.
+      const headers: HeadersInit =
+        from > 0 || last !== null ? { range: `bytes=${from}-${last ?? ''}` } : {}
       const { value: response, retry } = await this.#receive(
         ending,
-        () =>
-          fetch(part.url, {
-            // This simple form of a range needs no CORS preflight, but `If-Range` would.
-            headers: from > 0 || last !== null ? { range: `bytes=${from}-${last ?? ''}` } : {},
-            // Firefox truncates huge responses while it writes them to its cache.
-            cache: 'no-store',
-            signal,
-          }),
+        // Firefox truncates huge responses while it writes them to its cache.
+        () => fetch(part.url, { headers, cache: 'no-store', signal }),
         'it cannot be reached, or its server rejects this origin (CORS)',
       )
       if (retry) return retry
@@ -261,25 +265,6 @@ type RangeOutcome =
   | { type: 'restart'; why: string }
   | { type: 'damaged'; damage: DigestMismatch }
 
-/** Outcome of a failed request, after which another one may succeed. */
-type FailedRange = Extract<RangeOutcome, { type: 'ended' | 'retry' }>
-
-function retriesExhaustedError(
-  wanted: WantedResource,
-  outcome: FailedRange,
-  position: number,
-  failures: number,
-): InoriginError {
-  const reached = `${position} of ${wanted.bytes} bytes were received`
-  if (outcome.type === 'ended')
-    return downloadFailedError(
-      wanted,
-      `the response ended too early ${failures} times in a row; ${reached}`,
-    )
-  const why = `${outcome.why}, ${failures} times in a row; ${reached}`
-  return downloadFailedError(wanted, why, {}, outcome.cause)
-}
-
 function digestMismatchError(wanted: WantedResource, { index, expected, got }: DigestMismatch) {
   const what = index === undefined ? 'It' : `Its chunk ${index}`
   return new InoriginError(
@@ -319,12 +304,12 @@ export function interpretResponse(
     return { type: 'restart', why: 'the server rejected the range (416)' }
   if (status === 408 || status === 425 || status === 429 || status >= 500) {
     const after = parseRetryAfter(response.headers.get('retry-after'), Date.now())
-    if (after !== null && after > MAX_RETRY_AFTER_SECONDS)
-      throw new InoriginError(
-        'unavailable',
-        `${wanted.url} returned ${status} and asks to retry after ${after} s.`,
-        { code: 'download_failed', retryAfter: after, details: { url: wanted.url, status } },
-      )
+    if (after !== null && after > MAX_RETRY_AFTER_SECONDS) {
+      const { url } = wanted
+      const what = `${url} returned ${status} and asks to retry after ${after} s.`
+      const details = { code: 'download_failed', details: { url, status } } as const
+      throw new InoriginError('unavailable', what, { ...details, retryAfter: after })
+    }
     return { type: 'retry', why: `the server returned ${status}`, after }
   }
   throw downloadFailedError(wanted, `the server returned ${status}`, { status })
@@ -332,8 +317,12 @@ export function interpretResponse(
 
 /** Returns the ETag of a response; `null` if it has none or CORS hides it. */
 const getEtag = (response: Response): string | null => response.headers.get('etag')
-const isOtherEtag = (one: string | null, other: string | null): boolean =>
-  one !== null && other !== null && toStrongEtag(one) !== toStrongEtag(other)
+
+/** Compares the strong forms of ETags, since a compressed response carries the weak form. */
+function isOtherEtag(response: Response, known: string | null): boolean {
+  const got = getEtag(response)
+  return got !== null && known !== null && got.replace(/^W\//, '') !== known.replace(/^W\//, '')
+}
 
 /** Returns the error for a download that cannot succeed. The message names the URL. */
 const downloadFailedError = (
@@ -379,7 +368,7 @@ function interpretPartialResponse(
 ): ResponseAction {
   // With chunk hashes the ETag does not matter: servers of one farm may tag the same file
   // differently.
-  if (!wanted.chunks && isOtherEtag(etag, getEtag(response)))
+  if (!wanted.chunks && isOtherEtag(response, etag))
     return { type: 'restart', why: 'the file has changed on the server' }
   // The range counts bytes of the encoded file, and a part of that cannot be decoded.
   const encoding = response.headers.get('content-encoding') ?? 'identity'
@@ -406,48 +395,25 @@ function parseRetryAfter(header: string | null, now: number): number | null {
   return Number.isNaN(moment) ? null : Math.max(0, Math.ceil((moment - now) / 1000))
 }
 
-/** Returns the strong form of an ETag. A compressed response carries the weak form of it. */
-const toStrongEtag = (etag: string): string => etag.replace(/^W\//, '')
-
-/**
- * Returns the part of the file at the assembly's position, where the request begins and ends in it
- * (`from`, `last`; `null` for its end), and the end in the file.
- */
-function nextRange(wanted: WantedResource, assembly: Assembly) {
-  const part = getPartAt(wanted, assembly.position)
-  const partEnd = part.start + part.bytes
-  const end = Math.min(partEnd, assembly.end)
-  const last = end < partEnd ? end - part.start - 1 : null
-  return { part, from: assembly.position - part.start, end, last }
-}
-
 /**
  * Returns `true` if a response with the whole file makes the stored bytes useless: there are none,
  * or its ETag is of another version. A repair keeps its chunks, whose hashes are known.
  */
 function mustRestart(response: Response, { storedBytes, etag, isRepair }: Assembly): boolean {
   if (isRepair || response.status !== 200) return false
-  return storedBytes === 0 || isOtherEtag(etag, getEtag(response))
+  return storedBytes === 0 || isOtherEtag(response, etag)
 }
 
-/** File that holds `bytes` of a resource, from offset `start` on. */
-interface FilePart {
-  url: string
-  start: number
-  bytes: number
-}
-
-/** Returns the part that holds the byte at `position`. An unsplit file is its only part. */
-export function getPartAt({ url, bytes, partBytes }: WantedResource, position: number): FilePart {
+/**
+ * Returns the file that holds the byte at `position`, with its length and its offset in the resource.
+ * An unsplit file is its only part. Index 2 of `https://host/model.onnx?v=1` is
+ * `https://host/model.onnx.2?v=1`.
+ */
+export function getPartAt({ url, bytes, partBytes }: WantedResource, position: number) {
   if (partBytes === undefined) return { url, start: 0, bytes }
   const index = Math.floor(position / partBytes)
   const start = index * partBytes
-  return { url: toPartUrl(url, index), start, bytes: Math.min(partBytes, bytes - start) }
-}
-
-/** Returns `https://host/model.onnx.2?v=1` for index 2 of `https://host/model.onnx?v=1`. */
-function toPartUrl(url: string, index: number): string {
   const part = new URL(url)
   part.pathname += `.${index}`
-  return part.href
+  return { url: part.href, start, bytes: Math.min(partBytes, bytes - start) }
 }
