@@ -36,7 +36,7 @@ export function crc32(bytes: Uint8Array): number {
  * Yields the pieces of a stream, and cancels it when the caller stops early. Not every browser can
  * iterate streams: https://developer.mozilla.org/docs/Web/API/ReadableStream#browser_compatibility
  */
-export async function* readStream(stream: ReadableStream<Uint8Array>): AsyncGenerator<Uint8Array> {
+export async function* readStream<T>(stream: ReadableStream<T>): AsyncGenerator<T> {
   const reader = stream.getReader()
   try {
     for (;;) {

@@ -26,79 +26,72 @@ export const newCreateMonitor = (): CreateMonitor => new CreateMonitor(createKey
 const STEPS = 0x10000
 const PERIOD_MS = 50
 
-/** Reports a download as fractions that only grow. */
-export interface ProgressReport {
-  /** Reports bytes on this device. Those of the first call count as there before. */
-  bytes(loaded: number, total: number): void
-  /** Reports 0 if nothing was reported before, and 1. */
-  end(): void
-}
+/** Reports a download to a monitor as fractions that only grow, until the signal aborts. */
+export class ProgressReport {
+  readonly #monitor: CreateMonitor
+  readonly #signal: AbortSignal
+  #last = -1
+  #lastTime = -Infinity
+  #before: number | undefined
 
-/** Creates a report to the monitor, which ends with the signal. */
-export function createProgressReport(monitor: CreateMonitor, signal: AbortSignal): ProgressReport {
-  let last = -1
-  let lastTime = -Infinity
-  let before: number | undefined
-
-  function fire(loaded: number): void {
-    if (signal.aborted || loaded <= last) return
-    last = loaded
-    lastTime = performance.now()
-    const init = { loaded, total: 1, lengthComputable: true }
-    monitor.dispatchEvent(new ProgressEvent('downloadprogress', init))
+  constructor(monitor: CreateMonitor, signal: AbortSignal) {
+    this.#monitor = monitor
+    this.#signal = signal
   }
 
-  return {
-    bytes(loaded, total) {
-      fire(0)
-      before ??= loaded
-      const fraction = total > before ? (loaded - before) / (total - before) : 0
-      // The end is reported once, when everything is there.
-      const step = Math.min(Math.floor(fraction * STEPS), STEPS - 1) / STEPS
-      if (performance.now() - lastTime > PERIOD_MS) fire(step)
-    },
-    end() {
-      fire(0)
-      fire(1)
-    },
+  /** Reports bytes on this device. Those of the first call count as there before. */
+  bytes(loaded: number, total: number): void {
+    this.#fire(0)
+    const before = (this.#before ??= loaded)
+    const fraction = total > before ? (loaded - before) / (total - before) : 0
+    // The end is reported once, when everything is there.
+    const step = Math.min(Math.floor(fraction * STEPS), STEPS - 1) / STEPS
+    if (performance.now() - this.#lastTime > PERIOD_MS) this.#fire(step)
+  }
+
+  /** Reports 0 if nothing was reported before, and 1. */
+  end(): void {
+    this.#fire(0)
+    this.#fire(1)
+  }
+
+  #fire(loaded: number): void {
+    if (this.#signal.aborted || loaded <= this.#last) return
+    this.#last = loaded
+    this.#lastTime = performance.now()
+    const init = { loaded, total: 1, lengthComputable: true }
+    this.#monitor.dispatchEvent(new ProgressEvent('downloadprogress', init))
   }
 }
 
 type Handler = (this: EventTarget, event: Event) => unknown
 
-interface Slot {
-  handler: Handler | null
-  listener: (event: Event) => void
-}
-
 /** Defines the attribute `on<type>` on a prototype of event targets. */
 export function defineEventHandler(prototype: EventTarget, type: string): void {
-  const slots = new WeakMap<EventTarget, Slot>()
+  const handlers = new WeakMap<EventTarget, Handler>()
+  /** Listeners of the targets that had a handler. A handler keeps its place among the listeners. */
+  const listeners = new WeakMap<EventTarget, (event: Event) => void>()
   Object.defineProperty(prototype, `on${type}`, {
     configurable: true,
     enumerable: true,
     get(this: EventTarget): Handler | null {
-      return slots.get(this)?.handler ?? null
+      return handlers.get(this) ?? null
     },
     set(this: EventTarget, value: unknown) {
-      const handler = typeof value === 'function' ? (value as Handler) : null
-      const known = slots.get(this)
-      if (known) {
-        // A handler keeps its place among the listeners until it is removed.
-        if (!handler) this.removeEventListener(type, known.listener)
-        else if (!known.handler) this.addEventListener(type, known.listener)
-        known.handler = handler
-        return
+      const listener =
+        listeners.get(this) ??
+        ((event: Event) => {
+          if (handlers.get(this)?.call(this, event) === false) event.preventDefault()
+        })
+      listeners.set(this, listener)
+      if (typeof value === 'function') {
+        // This does nothing if the listener is there already.
+        this.addEventListener(type, listener)
+        handlers.set(this, value as Handler)
+      } else {
+        this.removeEventListener(type, listener)
+        handlers.delete(this)
       }
-      if (!handler) return
-      const slot: Slot = {
-        handler,
-        listener: (event) => {
-          if (slot.handler?.call(this, event) === false) event.preventDefault()
-        },
-      }
-      slots.set(this, slot)
-      this.addEventListener(type, slot.listener)
     },
   })
 }

@@ -1,20 +1,15 @@
 /** Requests to the endpoints of the server. */
 import { EventSourceParserStream } from 'eventsource-parser/stream'
+import { readStream } from '../../values/bytes.ts'
 import { AnswerError, readCode } from './errors.ts'
+import type { ReadContent } from './messages.ts'
 import type { LanguageModelServer, LanguageModelTool } from './types.ts'
 import {
   type HistoryMessage,
   type ToolCallText,
   toResponsesItems,
-  toResponsesTools,
+  toTools,
 } from './wire-messages.ts'
-
-/** The server that answers, and how to ask it. */
-export interface Endpoint {
-  server: LanguageModelServer
-  model: string
-  apiKey: string | undefined
-}
 
 /** Text and tool calls of one answer of the model. */
 export interface ChatAnswer {
@@ -29,15 +24,16 @@ interface ErrorBody {
 
 interface ChatChunk extends ErrorBody {
   choices?: readonly {
-    delta: { content?: string | null; tool_calls?: readonly CallDelta[] }
+    delta: {
+      content?: string | null
+      tool_calls?: readonly {
+        index: number
+        id?: string
+        function?: { name?: string; arguments?: string }
+      }[]
+    }
     finish_reason: string | null
   }[]
-}
-
-interface CallDelta {
-  index: number
-  id?: string
-  function?: { name?: string; arguments?: string }
 }
 
 /** The model as the server describes it. */
@@ -46,46 +42,104 @@ export interface ModelCard {
   capabilities: { image_input: { supported: boolean } }
 }
 
-/** Resolves with the description of the model. */
-export const fetchModelCard = (endpoint: Endpoint, signal: AbortSignal): Promise<ModelCard> =>
-  fetchJson(endpoint, `/models/${endpoint.model}`, undefined, signal)
+/** Codes of errors that say that a prompt is too long to count at once. */
+const TOO_LONG = new Set(['context_length_exceeded', 'request_too_large'])
 
-async function fetchTokenCount(endpoint: Endpoint, body: object, signal: AbortSignal) {
-  const counted = await fetchJson<{ input_tokens: number }>(
-    endpoint,
-    '/responses/input_tokens',
-    { model: endpoint.model, ...body },
-    signal,
-  )
-  return counted.input_tokens
-}
+/** Length in characters of a text that is not divided any more. */
+const MIN_CHARACTERS = 256
 
-async function fetchJson<T>(
-  endpoint: Endpoint,
-  path: string,
-  body: object | undefined,
-  signal: AbortSignal,
-): Promise<T> {
-  const response = await send(endpoint, path, body, signal)
-  return (await response.json()) as T
-}
+/** The server and the model that answer. */
+export class Endpoint {
+  readonly server: LanguageModelServer
+  readonly model: string
+  readonly #apiKey: string | undefined
 
-async function send(
-  { server, apiKey }: Endpoint,
-  path: string,
-  body: object | undefined,
-  signal: AbortSignal,
-): Promise<Response> {
-  const response = await server.fetch(`${server.baseURL}${path}`, {
-    signal,
-    ...(body && { method: 'POST', body: JSON.stringify(body) }),
-    headers: {
-      'content-type': 'application/json',
-      ...(apiKey !== undefined && { authorization: `Bearer ${apiKey}` }),
-    },
-  })
-  if (response.ok) return response
-  throw toError((await response.json().catch(() => ({}))) as ErrorBody, response.status)
+  constructor(server: LanguageModelServer, model: string, apiKey: string | undefined) {
+    this.server = server
+    this.model = model
+    this.#apiKey = apiKey
+  }
+
+  /** Resolves with the description of the model. */
+  async fetchModelCard(signal: AbortSignal): Promise<ModelCard> {
+    const response = await this.#send(`/models/${this.model}`, undefined, signal)
+    return (await response.json()) as ModelCard
+  }
+
+  /**
+   * Resolves with the number of tokens of the messages, with those that surround them. The server
+   * counts only a few times the context, so longer prompts are counted in pieces.
+   */
+  async countTokens(messages: readonly HistoryMessage[], signal: AbortSignal): Promise<number> {
+    if (messages.length === 0) return 0
+    try {
+      return await this.#fetchTokenCount({ input: toResponsesItems(messages) }, signal)
+    } catch (thrown) {
+      const halves = TOO_LONG.has(readCode(thrown) ?? '') ? split(messages) : undefined
+      if (!halves) throw thrown
+      let count = 0
+      for (const half of halves) count += await this.countTokens(half, signal)
+      return count
+    }
+  }
+
+  /** Resolves with the number of tokens that the tools add to a prompt. */
+  async countToolTokens(tools: readonly LanguageModelTool[], signal: AbortSignal): Promise<number> {
+    if (tools.length === 0) return 0
+    const input = 'Hello'
+    const without = await this.#fetchTokenCount({ input }, signal)
+    return (await this.#fetchTokenCount({ input, tools: toTools(tools) }, signal)) - without
+  }
+
+  /** Streams a chat completion. Resolves with the whole answer after its last text. */
+  async streamChat(
+    body: object,
+    onText: (text: string) => void,
+    signal: AbortSignal,
+  ): Promise<ChatAnswer> {
+    const request = { model: this.model, stream: true, ...body }
+    const response = await this.#send('/chat/completions', request, signal)
+    const calls: ToolCallText[] = []
+    let text = ''
+    let finishReason = ''
+    for await (const { choices: [choice] = [], error } of readChunks(response)) {
+      if (error) throw toError({ error }, response.status)
+      const { content, tool_calls: deltas = [] } = choice?.delta ?? {}
+      for (const { index, id = '', function: given } of deltas) {
+        const call = (calls[index] ??= { id: '', name: '', arguments: '' })
+        call.id ||= id
+        call.name ||= given?.name ?? ''
+        call.arguments += given?.arguments ?? ''
+      }
+      finishReason = choice?.finish_reason ?? finishReason
+      if (!content) continue
+      text += content
+      onText(content)
+    }
+    signal.throwIfAborted()
+    if (finishReason === '') throw new AnswerError('The answer ended before it was complete.', '')
+    return { text, calls, finishReason }
+  }
+
+  async #fetchTokenCount(body: object, signal: AbortSignal): Promise<number> {
+    const request = { model: this.model, ...body }
+    const response = await this.#send('/responses/input_tokens', request, signal)
+    return ((await response.json()) as { input_tokens: number }).input_tokens
+  }
+
+  async #send(path: string, body: object | undefined, signal: AbortSignal): Promise<Response> {
+    const apiKey = this.#apiKey
+    const response = await this.server.fetch(`${this.server.baseURL}${path}`, {
+      signal,
+      ...(body && { method: 'POST', body: JSON.stringify(body) }),
+      headers: {
+        'content-type': 'application/json',
+        ...(apiKey !== undefined && { authorization: `Bearer ${apiKey}` }),
+      },
+    })
+    if (response.ok) return response
+    throw toError((await response.json().catch(() => ({}))) as ErrorBody, response.status)
+  }
 }
 
 function toError({ error }: ErrorBody, status: number): AnswerError {
@@ -93,130 +147,36 @@ function toError({ error }: ErrorBody, status: number): AnswerError {
   return new AnswerError(message, code ?? '')
 }
 
-/** Streams a chat completion. Resolves with the whole answer after its last text. */
-export async function streamChat(
-  endpoint: Endpoint,
-  body: object,
-  onText: (text: string) => void,
-  signal: AbortSignal,
-): Promise<ChatAnswer> {
-  const response = await send(
-    endpoint,
-    '/chat/completions',
-    { model: endpoint.model, stream: true, ...body },
-    signal,
-  )
-  const calls: Array<{ id: string; name: string; arguments: string }> = []
-  let text = ''
-  let finishReason = ''
-  for await (const { choices: [choice] = [], error } of readChunks(response)) {
-    if (error) throw toError({ error }, response.status)
-    const { content, tool_calls: deltas = [] } = choice?.delta ?? {}
-    for (const delta of deltas) addCall(calls, delta)
-    finishReason = choice?.finish_reason ?? finishReason
-    if (!content) continue
-    text += content
-    onText(content)
-  }
-  signal.throwIfAborted()
-  if (finishReason === '') throw new AnswerError('The answer ended before it was complete.', '')
-  return { text, calls, finishReason }
-}
-
+/** Yields the parts of an answer. The rest of an answer that nobody reads is not computed. */
 async function* readChunks({ body }: Response): AsyncGenerator<ChatChunk> {
   if (!body) return
-  const reader = body
+  const events = body
     .pipeThrough(new TextDecoderStream() as ReadableWritablePair<string, Uint8Array>)
     .pipeThrough(new EventSourceParserStream())
-    .getReader()
-  try {
-    for (;;) {
-      const { done, value } = await reader.read()
-      if (done || value.data === '[DONE]') return
-      yield JSON.parse(value.data) as ChatChunk
-    }
-  } finally {
-    // The rest of an answer that nobody reads is not computed.
-    await reader.cancel().catch(() => undefined)
+  for await (const { data } of readStream(events)) {
+    if (data === '[DONE]') return
+    yield JSON.parse(data) as ChatChunk
   }
 }
-
-function addCall(
-  calls: Array<{ id: string; name: string; arguments: string }>,
-  { index, id, function: given }: CallDelta,
-): void {
-  const call = (calls[index] ??= { id: '', name: '', arguments: '' })
-  call.id ||= id ?? ''
-  call.name ||= given?.name ?? ''
-  call.arguments += given?.arguments ?? ''
-}
-
-/** Codes of errors that say that a prompt is too long to count at once. */
-const TOO_LONG = new Set(['context_length_exceeded', 'request_too_large'])
-/** Length in characters of a text that is not divided any more. */
-const MIN_CHARACTERS = 256
-
-/**
- * Resolves with the number of tokens of the messages, with those that surround them. The server
- * counts only a few times the context, so longer prompts are counted in pieces.
- */
-export async function countTokens(
-  endpoint: Endpoint,
-  messages: readonly HistoryMessage[],
-  signal: AbortSignal,
-): Promise<number> {
-  if (messages.length === 0) return 0
-  try {
-    return await fetchTokenCount(endpoint, { input: toResponsesItems(messages) }, signal)
-  } catch (thrown) {
-    const halves = TOO_LONG.has(readCode(thrown) ?? '') ? split(messages) : undefined
-    if (!halves) throw thrown
-    const [first, second] = halves
-    const count = await countTokens(endpoint, first, signal)
-    return count + (await countTokens(endpoint, second, signal))
-  }
-}
-
-/** Resolves with the number of tokens that the tools add to a prompt. */
-export async function countToolTokens(
-  endpoint: Endpoint,
-  tools: readonly LanguageModelTool[],
-  signal: AbortSignal,
-): Promise<number> {
-  if (tools.length === 0) return 0
-  const input = 'Hello'
-  const without = await fetchTokenCount(endpoint, { input }, signal)
-  const body = { input, tools: toResponsesTools(tools) }
-  return (await fetchTokenCount(endpoint, body, signal)) - without
-}
-
-type Halves = [readonly HistoryMessage[], readonly HistoryMessage[]]
 
 /** Divides messages, or the text of the only one. Returns `undefined` if neither is possible. */
-function split(messages: readonly HistoryMessage[]): Halves | undefined {
+function split(messages: readonly HistoryMessage[]): HistoryMessage[][] | undefined {
+  const halve = <T>(all: readonly T[]) => {
+    const middle = Math.ceil(all.length / 2)
+    return [all.slice(0, middle), all.slice(middle)]
+  }
   const [only] = messages
-  if (messages.length > 1 || !only) {
-    const middle = Math.ceil(messages.length / 2)
-    return [messages.slice(0, middle), messages.slice(middle)]
-  }
+  if (messages.length > 1 || !only) return halve(messages)
   if (!('content' in only)) return undefined
-  const { content } = only
-  if (content.length > 1) {
-    const middle = Math.ceil(content.length / 2)
-    return [
-      [{ ...only, content: content.slice(0, middle) }],
-      [{ ...only, content: content.slice(middle) }],
-    ]
-  }
-  const [part] = content
-  if (part?.type !== 'text' || !('value' in part)) return undefined
-  const text = String(part.value)
-  if (text.length < MIN_CHARACTERS) return undefined
+  const withContent = (content: ReadContent[]): HistoryMessage[] => [{ ...only, content }]
+  if (only.content.length > 1) return halve(only.content).map(withContent)
+  const [part] = only.content
+  if (part?.type !== 'text' || part.value.length < MIN_CHARACTERS) return undefined
+  const text = part.value
   // Tokens seldom cross the beginning of a word.
   const space = text.lastIndexOf(' ', text.length / 2)
   const middle = space > 0 ? space : Math.ceil(text.length / 2)
-  const withText = (value: string): HistoryMessage[] => [
-    { ...only, content: [{ type: 'text', value }] },
-  ]
-  return [withText(text.slice(0, middle)), withText(text.slice(middle))]
+  return [text.slice(0, middle), text.slice(middle)].map((value) =>
+    withContent([{ type: 'text', value }]),
+  )
 }

@@ -66,8 +66,6 @@ interface QuotaFields {
   quota: number
 }
 
-type QuotaExceededErrorClass = new (message: string, fields: QuotaFields) => DOMException
-
 /** `QuotaExceededError` where the browser has only a `DOMException` of that name. */
 class QuotaExceeded extends DOMException {
   readonly requested: number
@@ -83,7 +81,7 @@ class QuotaExceeded extends DOMException {
 /** Creates the exception for a prompt that is larger than the context window. */
 export function quotaExceeded(requested: number, quota: number): DOMException {
   const { QuotaExceededError: Own = QuotaExceeded } = globalThis as {
-    QuotaExceededError?: QuotaExceededErrorClass
+    QuotaExceededError?: new (message: string, fields: QuotaFields) => DOMException
   }
   const message = `The context window has ${quota} tokens, and ${requested} are needed. Shorten the prompt.`
   return new Own(message, { requested, quota })

@@ -1,5 +1,5 @@
 /** Has the model answer, and calls the tools that it asks for. */
-import { type ChatAnswer, type Endpoint, streamChat } from './endpoint.ts'
+import type { Endpoint } from './endpoint.ts'
 import { domException } from './errors.ts'
 import { type LanguageModelAnswer, type LanguageModelTool, LanguageModelToolCall } from './types.ts'
 import {
@@ -23,62 +23,49 @@ interface GenerateRequest {
   signal: AbortSignal
 }
 
-interface Generated {
-  answer: LanguageModelAnswer
-  added: readonly HistoryMessage[]
-}
-
-/** Resolves with the answer after all calls of tools that the page executes. */
-export async function generate(request: GenerateRequest): Promise<Generated> {
-  const { endpoint, messages, constraint, tools, onText, signal } = request
-  const prefix = prefixOf(messages.at(-1))
+/** Resolves with the answer, and the messages to add, after all calls that the page executes. */
+export async function generate(
+  request: GenerateRequest,
+): Promise<{ answer: LanguageModelAnswer; added: readonly HistoryMessage[] }> {
+  const { endpoint, messages, constraint, tools, sampling, onText, signal } = request
+  const last = messages.at(-1)
+  /** The text that the answer continues; empty if there is none. */
+  const prefix = last && 'prefix' in last && last.prefix ? textOf(last.content) : ''
+  const asked = prefix === '' ? messages : messages.slice(0, -1)
   const added: HistoryMessage[] = []
   let written = ''
   for (let round = 0; ; round += 1) {
     const prefill = round === 0 ? prefix : ''
     // The prefix and the texts of all rounds together have to satisfy the constraint.
     const beginning = constraint ? constraint.normalize(prefix + written) : prefill
-    const body = toBody(request, added, round, beginning)
-    const { text, calls, finishReason } = await streamChat(endpoint, body, onText, signal)
+    const prefilled = beginning === '' ? [] : [toAssistantMessage(beginning)]
+    const isLast = round >= MAX_ROUNDS
+    const body = {
+      ...sampling,
+      messages: toChatMessages([...asked, ...added, ...prefilled]),
+      ...(beginning !== '' && { continue_final_message: true }),
+      ...(constraint && { response_format: constraint.format }),
+      ...(tools.length > 0 && { tools: toChatTools(tools) }),
+      ...(tools.length > 0 && isLast && { tool_choice: 'none' }),
+    }
+    const { text, calls, finishReason } = await endpoint.streamChat(body, onText, signal)
     written += text
-    if (calls.length === 0 || round >= MAX_ROUNDS) {
+    if (calls.length === 0 || isLast) {
       assertValid(constraint, prefix + written, finishReason)
       added.push(toAssistantMessage(prefill + text))
       return { answer: written, added }
     }
     added.push({ role: 'assistant', text: prefill + text, calls })
-    const executed = calls.map((call) => findExecute(tools, call))
+    const executed = calls.map(({ name }) => tools.find((tool) => tool.name === name)?.execute)
     if (executed.includes(undefined)) return { answer: toParts(text, calls), added }
     const results = await Promise.all(
-      executed.map(async (execute, index) => execute?.(parseArguments(calls[index]))),
+      calls.map(async (call, index) => executed[index]?.(parseArguments(call) as never)),
     )
     signal.throwIfAborted()
-    for (const [index, result] of results.entries())
-      added.push({ role: 'tool', callId: calls[index]?.id ?? '', text: String(result) })
+    for (const [index, { id }] of calls.entries())
+      added.push({ role: 'tool', callId: id, text: String(results[index]) })
   }
 }
-
-function toBody(
-  { messages, constraint, tools, sampling }: GenerateRequest,
-  added: readonly HistoryMessage[],
-  round: number,
-  beginning: string,
-): object {
-  const asked = prefixOf(messages.at(-1)) === '' ? messages : messages.slice(0, -1)
-  const prefilled = beginning === '' ? [] : [toAssistantMessage(beginning)]
-  return {
-    ...sampling,
-    messages: toChatMessages([...asked, ...added, ...prefilled]),
-    ...(beginning !== '' && { continue_final_message: true }),
-    ...(constraint && { response_format: constraint.format }),
-    ...(tools.length > 0 && { tools: toChatTools(tools) }),
-    ...(tools.length > 0 && round >= MAX_ROUNDS && { tool_choice: 'none' }),
-  }
-}
-
-/** Returns the text that the answer continues; empty if there is none. */
-const prefixOf = (last: HistoryMessage | undefined) =>
-  last && 'prefix' in last && last.prefix ? textOf(last.content) : ''
 
 const toAssistantMessage = (text: string): HistoryMessage => ({
   role: 'assistant',
@@ -89,26 +76,19 @@ const toAssistantMessage = (text: string): HistoryMessage => ({
 function assertValid(
   constraint: ResponseConstraint | undefined,
   answer: string,
-  finishReason: ChatAnswer['finishReason'],
+  finishReason: string,
 ): void {
   if (!constraint || constraint.isValid(answer)) return
   const why = finishReason === 'length' ? ', because it reached the end of the context window' : ''
   throw domException('SyntaxError', `The answer does not satisfy responseConstraint${why}.`)
 }
 
-type Execute = (input: unknown) => Promise<string> | string
-
-const findExecute = (tools: readonly LanguageModelTool[], { name }: ToolCallText) =>
-  tools.find((tool) => tool.name === name)?.execute as Execute | undefined
-
-const parseArguments = (call: ToolCallText | undefined): unknown =>
-  JSON.parse(call?.arguments || '{}')
+const parseArguments = (call: ToolCallText): object => JSON.parse(call.arguments || '{}') as object
 
 function toParts(text: string, calls: readonly ToolCallText[]): LanguageModelAnswer {
   const parts = calls.map((call) => {
-    const given = parseArguments(call) as object
-    const value = new LanguageModelToolCall({ callID: call.id, name: call.name, arguments: given })
-    return { type: 'tool-call' as const, value }
+    const init = { callID: call.id, name: call.name, arguments: parseArguments(call) }
+    return { type: 'tool-call' as const, value: new LanguageModelToolCall(init) }
   })
   return text === '' ? parts : [{ type: 'text', value: text }, ...parts]
 }
@@ -123,9 +103,6 @@ export interface ResponseConstraint {
   isValid(answer: string): boolean
 }
 
-/** Flags that do not change which texts match, or that the server supports. */
-const KNOWN_FLAGS = /^[dgisu]*$/
-
 /** Reads a constraint. Throws a `NotSupportedError` for one that answers cannot be kept to. */
 export const readConstraint = (constraint: object): ResponseConstraint =>
   Object.prototype.toString.call(constraint) === '[object RegExp]'
@@ -137,7 +114,8 @@ export const readConstraint = (constraint: object): ResponseConstraint =>
  * never come to the match then.
  */
 function readPattern({ source, flags }: RegExp): ResponseConstraint {
-  if (!KNOWN_FLAGS.test(flags)) {
+  // Flags that do not change which texts match, or that the server supports.
+  if (!/^[dgisu]*$/.test(flags)) {
     const what = `Regular expressions with the flags "${flags}" are not supported.`
     throw domException('NotSupportedError', `${what} Supported flags: d, g, i, s, u.`)
   }

@@ -3,12 +3,11 @@ import { assertKnownOptions, type OptionNames, parseTag } from '../../validate-a
 import { InoriginError } from '../../error.ts'
 import { cacheSuccess } from '../../values/promises.ts'
 import { CreateMonitor } from './create-monitor.ts'
-import type { Endpoint } from './endpoint.ts'
+import { Endpoint } from './endpoint.ts'
 import { defineInterface, type LanguageModelConstructor } from './language-model.ts'
 import {
   type InstallOptions,
   type LanguageModelOptions,
-  type LanguageModelServer,
   LanguageModelToolCall,
   LanguageModelToolError,
   LanguageModelToolSuccess,
@@ -23,14 +22,6 @@ const OPTIONS: OptionNames<LanguageModelOptions> = {
 }
 
 const INSTALL_OPTIONS: OptionNames<InstallOptions> = { ...OPTIONS, force: true }
-
-/** Interfaces that a page finds beside `LanguageModel`. */
-const OTHERS = {
-  CreateMonitor,
-  LanguageModelToolCall,
-  LanguageModelToolSuccess,
-  LanguageModelToolError,
-}
 
 /**
  * Defines the global `LanguageModel`, unless the browser has its own. Returns the one that the page
@@ -50,7 +41,14 @@ export function installLanguageModel(options: InstallOptions): LanguageModelCons
   const defined = defineLanguageModel(rest)
   const page = globalThis as { LanguageModel?: LanguageModelConstructor }
   if (page.LanguageModel && !force) return page.LanguageModel
-  for (const [name, value] of Object.entries({ ...OTHERS, LanguageModel: defined }))
+  const interfaces = {
+    CreateMonitor,
+    LanguageModelToolCall,
+    LanguageModelToolSuccess,
+    LanguageModelToolError,
+    LanguageModel: defined,
+  }
+  for (const [name, value] of Object.entries(interfaces))
     Object.defineProperty(globalThis, name, { value, configurable: true, writable: true })
   return defined
 }
@@ -64,23 +62,17 @@ export function defineLanguageModel(options: LanguageModelOptions): LanguageMode
   assertKnownOptions(options, OPTIONS)
   const { server, model, apiKey, languages, legacy = false } = options
   const tag = parseTag(model)
-  const open = createOpener(server)
-  return defineInterface({
-    legacy,
-    ...(languages && { languages: Intl.getCanonicalLocales([...languages]) }),
-    open: async (): Promise<Endpoint> => ({ server: await open(), model: tag, apiKey }),
-  })
-}
-
-/** Returns a function that opens the server once, and again after a failure. */
-function createOpener(server: LanguageModelOptions['server']): () => Promise<LanguageModelServer> {
-  if (typeof server !== 'function') {
-    if (typeof server?.fetch === 'function') return async () => server
+  if (typeof server !== 'function' && typeof server?.fetch !== 'function')
     throw new InoriginError(
       'invalid_request',
       'server must be what serve() resolves with, or a function that opens it.',
       { code: 'invalid_value', param: 'server' },
     )
-  }
-  return cacheSuccess(server)
+  // A function opens the server once, and again after a failure.
+  const open = cacheSuccess(typeof server === 'function' ? server : async () => server)
+  return defineInterface({
+    legacy,
+    ...(languages && { languages: Intl.getCanonicalLocales([...languages]) }),
+    open: async () => new Endpoint(await open(), tag, apiKey),
+  })
 }

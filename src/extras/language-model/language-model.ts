@@ -2,26 +2,15 @@
 import type { ModelState } from '../../types/index.ts'
 import { neverAborted } from '../../validate-arguments.ts'
 import { unlessAborted } from '../../values/promises.ts'
-import { assertArguments, canonicalize, readImages, toPrompt } from './messages.ts'
-import {
-  createProgressReport,
-  defineEventHandler,
-  newCreateMonitor,
-  type ProgressReport,
-} from './create-monitor.ts'
-import {
-  countTokens,
-  countToolTokens,
-  type Endpoint,
-  fetchModelCard,
-  type ModelCard,
-} from './endpoint.ts'
+import { readStream } from '../../values/bytes.ts'
+import { defineEventHandler, newCreateMonitor, ProgressReport } from './create-monitor.ts'
+import type { Endpoint } from './endpoint.ts'
 import { domException, quotaExceeded, toException } from './errors.ts'
+import { canonicalize, readImages, toPrompt } from './messages.ts'
 import {
   assertActive,
   assertOneSampling,
   PARAMS,
-  type Sampling,
   toCoreOptions,
   toCreateOptions,
   toExpectedTypes,
@@ -37,13 +26,11 @@ import type {
   LanguageModelCreateCoreOptions,
   LanguageModelCreateOptions,
   LanguageModelExpected,
-  LanguageModelMessageType,
   LanguageModelParams,
   LanguageModelPrompt,
   LanguageModelPromptOptions,
   LanguageModelSamplingMode,
   LanguageModelSignalOptions,
-  Message,
 } from './types.ts'
 
 /** A session with a language model. */
@@ -120,7 +107,14 @@ function partsOf(model: unknown): { session: Session; make: Make } {
 
 const sessionOf = (model: unknown): Session => partsOf(model).session
 
-const noop = (): void => {}
+/** Converts the first argument of a method, with the checks in the order of Web IDL. */
+function readCall(model: unknown, given: IArguments, method: string) {
+  if (given.length === 0) throw new TypeError(`${method}() requires 1 argument, but got 0.`)
+  const session = sessionOf(model)
+  const prompt = toPrompt(given[0])
+  assertActive()
+  return { session, prompt }
+}
 
 /** The members of every session. They are copied, so that they are enumerable as in Web IDL. */
 class Members {
@@ -136,35 +130,23 @@ class Members {
     return sessionOf(this).sampling.mode
   }
 
-  async prompt(input: unknown, options: unknown = {}): Promise<LanguageModelAnswer> {
-    assertArguments(arguments.length, 1, 'prompt()')
-    const session = sessionOf(this)
-    const prompt = toPrompt(input)
-    assertActive()
-    return session.prompt(prompt, toPromptOptions(options), noop)
+  async prompt(_input: unknown, options: unknown = {}): Promise<LanguageModelAnswer> {
+    const { session, prompt } = readCall(this, arguments, 'prompt')
+    return session.prompt(prompt, toPromptOptions(options), () => {})
   }
 
-  promptStreaming(input: unknown, options: unknown = {}): ReadableStream<LanguageModelChunk> {
-    assertArguments(arguments.length, 1, 'promptStreaming()')
-    const session = sessionOf(this)
-    const prompt = toPrompt(input)
-    assertActive()
+  promptStreaming(_input: unknown, options: unknown = {}): ReadableStream<LanguageModelChunk> {
+    const { session, prompt } = readCall(this, arguments, 'promptStreaming')
     return streamPrompt(session, prompt, toPromptOptions(options))
   }
 
-  async append(input: unknown, options: unknown = {}): Promise<undefined> {
-    assertArguments(arguments.length, 1, 'append()')
-    const session = sessionOf(this)
-    const prompt = toPrompt(input)
-    assertActive()
+  async append(_input: unknown, options: unknown = {}): Promise<undefined> {
+    const { session, prompt } = readCall(this, arguments, 'append')
     return session.append(prompt, toSignalOptions(options))
   }
 
-  async measureContextUsage(input: unknown, options: unknown = {}): Promise<number> {
-    assertArguments(arguments.length, 1, 'measureContextUsage()')
-    const session = sessionOf(this)
-    const prompt = toPrompt(input)
-    assertActive()
+  async measureContextUsage(_input: unknown, options: unknown = {}): Promise<number> {
+    const { session, prompt } = readCall(this, arguments, 'measureContextUsage')
     return session.measure(prompt, toPromptOptions(options))
   }
 
@@ -198,10 +180,9 @@ class LegacyMembers {
     return sessionOf(this).contextWindow
   }
 
-  async measureInputUsage(input: unknown, options: unknown = {}): Promise<number> {
-    assertArguments(arguments.length, 1, 'measureInputUsage()')
-    const session = sessionOf(this)
-    return session.measure(toPrompt(input), toPromptOptions(options))
+  async measureInputUsage(_input: unknown, options: unknown = {}): Promise<number> {
+    const { session, prompt } = readCall(this, arguments, 'measureInputUsage')
+    return session.measure(prompt, toPromptOptions(options))
   }
 }
 
@@ -218,7 +199,7 @@ export function defineInterface(backend: Backend): LanguageModelConstructor {
       assertActive()
       const core = toCoreOptions(options)
       assertOneSampling(core, backend.legacy)
-      return computeAvailability(backend.open, core, backend)
+      return computeAvailability(backend, core)
     }
 
     static async create(options: unknown = {}): Promise<LanguageModel> {
@@ -248,33 +229,22 @@ export function defineInterface(backend: Backend): LanguageModelConstructor {
   if (backend.legacy) {
     copyMembers(prototype, LegacyMembers.prototype)
     defineEventHandler(prototype, 'quotaoverflow')
-    defineParams(Interface, backend)
+    Object.assign(Interface, {
+      params: async (): Promise<LanguageModelParams | null> =>
+        (await computeAvailability(backend, {})) === 'unavailable' ? null : PARAMS,
+    })
   }
   const name = { value: 'LanguageModel', configurable: true }
+  const enumerable = { enumerable: true }
   Object.defineProperties(Interface, { name, availability: enumerable, create: enumerable })
   Object.defineProperty(prototype, Symbol.toStringTag, name)
   return Interface as unknown as LanguageModelConstructor
 }
 
-const enumerable: PropertyDescriptor = { enumerable: true }
-
 function copyMembers(target: object, source: object): void {
   const { constructor: _, ...members } = Object.getOwnPropertyDescriptors(source)
   for (const [name, descriptor] of Object.entries(members))
     Object.defineProperty(target, name, { ...descriptor, enumerable: true })
-}
-
-function defineParams(target: object, backend: Backend): void {
-  const params = async (): Promise<LanguageModelParams | null> => {
-    const availability = await computeAvailability(backend.open, {}, backend)
-    return availability === 'unavailable' ? null : PARAMS
-  }
-  Object.defineProperty(target, 'params', {
-    value: params,
-    enumerable: true,
-    configurable: true,
-    writable: true,
-  })
 }
 
 interface Backend {
@@ -289,39 +259,54 @@ async function createSessionStart(given: unknown, backend: Backend) {
   const options = toCreateOptions(given)
   assertOneSampling(options, backend.legacy)
   const sampling = toSampling(options, backend.legacy)
-  const { signal, initialPrompts = [] } = options
+  const { signal = neverAborted, initialPrompts = [], tools = [] } = options
   const expectedTypes = toExpectedTypes(options.expectedInputs)
   const initial =
     initialPrompts.length > 0 ? canonicalize(initialPrompts, expectedTypes, false) : []
-  signal?.throwIfAborted()
+  signal.throwIfAborted()
   const monitor = newCreateMonitor()
   options.monitor?.(monitor)
-  const report = createProgressReport(monitor, signal ?? neverAborted)
-  const work = load(backend, options, report)
-    .then((endpoint) => startSession(endpoint, options, { initial, sampling, expectedTypes }))
-    .catch((thrown: unknown) => {
-      throw toException(thrown, 'OperationError')
-    })
-  return { start: await unlessAborted(work, signal ?? neverAborted), signal }
+  const report = new ProgressReport(monitor, signal)
+
+  async function start(): Promise<SessionStart> {
+    const endpoint = await load(backend, options, report, signal)
+    const { max_input_tokens: contextWindow } = await endpoint.fetchModelCard(signal)
+    const toolTokens = await endpoint.countToolTokens(tools, signal)
+    const messages = await readImages(initial)
+    const usage = toolTokens + (await endpoint.countTokens(messages, signal))
+    if (usage > contextWindow) throw quotaExceeded(usage, contextWindow)
+    const state = { initial: messages, later: [], toolTokens, usage }
+    return { endpoint, contextWindow, sampling, expectedTypes, tools, state }
+  }
+
+  const work = start().catch((thrown: unknown) => {
+    throw toException(thrown, 'OperationError')
+  })
+  return { start: await unlessAborted(work, signal), signal: options.signal }
 }
 
-async function load(backend: Backend, options: LanguageModelCreateOptions, report: ProgressReport) {
-  const availability = await computeAvailability(backend.open, options, backend)
+/** Loads the model. Resolves with the endpoint. */
+async function load(
+  backend: Backend,
+  options: LanguageModelCreateOptions,
+  report: ProgressReport,
+  signal: AbortSignal,
+): Promise<Endpoint> {
+  const availability = await computeAvailability(backend, options)
   assertAvailable(availability)
   const endpoint = await backend.open()
   const { server, model } = endpoint
-  if (availability === 'available') report.end()
+  const isThere = availability === 'available'
+  if (isThere) report.end()
   const states = await server.models.list()
-  const isLocal = states.find(({ tag }) => tag === model)?.servedBy !== 'upstream'
-  if (isLocal)
+  if (states.find(({ tag }) => tag === model)?.servedBy !== 'upstream')
     await server.models.load(model, {
-      ...(options.signal && { signal: options.signal }),
+      signal,
       onProgress({ phase, loadedBytes, totalBytes }) {
-        const isDownload = availability !== 'available' && phase === 'download'
-        if (isDownload) report.bytes(loadedBytes, totalBytes)
+        if (!isThere && phase === 'download') report.bytes(loadedBytes, totalBytes)
       },
     })
-  if (availability !== 'available') report.end()
+  if (!isThere) report.end()
   return endpoint
 }
 
@@ -337,45 +322,27 @@ function assertAvailable(availability: Availability): void {
   throw domException('NotAllowedError', what)
 }
 
-async function startSession(
-  endpoint: Endpoint,
-  { tools = [], signal = neverAborted }: LanguageModelCreateOptions,
-  {
-    initial,
-    ...rest
-  }: { initial: readonly Message[]; sampling: Sampling } & Pick<SessionStart, 'expectedTypes'>,
-): Promise<SessionStart> {
-  const { max_input_tokens: contextWindow } = await fetchModelCard(endpoint, signal)
-  const toolTokens = await countToolTokens(endpoint, tools, signal)
-  const messages = await readImages(initial)
-  const usage = toolTokens + (await countTokens(endpoint, messages, signal))
-  if (usage > contextWindow) throw quotaExceeded(usage, contextWindow)
-  const state = { initial: messages, later: [], toolTokens, usage }
-  return { endpoint, contextWindow, tools, state, ...rest }
-}
-
-const OUTPUTS: readonly LanguageModelMessageType[] = ['text', 'tool-call']
-
 /** Resolves with the availability. Rejects with `UnknownError` if it cannot be found out. */
 async function computeAvailability(
-  open: () => Promise<Endpoint>,
+  { open, languages, legacy }: Backend,
   options: LanguageModelCreateCoreOptions,
-  { languages, legacy }: Backend,
 ): Promise<Availability> {
   const { expectedInputs = [], expectedOutputs = [] } = options
   const hasLanguages = [...expectedInputs, ...expectedOutputs].every((expected) =>
     knowsLanguages(expected, languages),
   )
-  const hasOutputs = expectedOutputs.every(({ type }) => OUTPUTS.includes(type))
+  const hasOutputs = expectedOutputs.every(({ type }) => type === 'text' || type === 'tool-call')
   if (!hasLanguages || !hasOutputs || !hasSampling(options, legacy)) return 'unavailable'
   try {
     const endpoint = await open()
     const states = await endpoint.server.models.list()
     const state = states.find(({ tag }) => tag === endpoint.model)
     const availability = state?.type === 'model' ? toAvailability(state) : 'unavailable'
-    if (availability === 'unavailable' || expectedInputs.every(isAlwaysTaken)) return availability
-    const card = await fetchModelCard(endpoint, neverAborted)
-    return expectedInputs.every(({ type }) => takes(type, card)) ? availability : 'unavailable'
+    const types = expectedInputs.map(({ type }) => type)
+    if (types.includes('audio')) return 'unavailable'
+    if (availability === 'unavailable' || !types.includes('image')) return availability
+    const { capabilities } = await endpoint.fetchModelCard(neverAborted)
+    return capabilities.image_input.supported ? availability : 'unavailable'
   } catch (thrown) {
     throw toException(thrown, 'UnknownError')
   }
@@ -388,11 +355,6 @@ function toAvailability({ status, servedBy, device, bytes }: ModelState): Availa
   if (servedBy === 'upstream' || status === 'loaded' || status === 'stored') return 'available'
   return status === 'loading' ? 'downloading' : 'downloadable'
 }
-
-const isAlwaysTaken = ({ type }: LanguageModelExpected) => type !== 'image' && type !== 'audio'
-
-const takes = (type: LanguageModelMessageType, { capabilities }: ModelCard) =>
-  type === 'image' ? capabilities.image_input.supported : type !== 'audio'
 
 function hasSampling(options: LanguageModelCreateCoreOptions, legacy: boolean): boolean {
   try {
@@ -431,8 +393,7 @@ function streamPrompt(
   session.ended.throwIfAborted()
   options.signal?.throwIfAborted()
   const canceling = new AbortController()
-  const signals = [canceling.signal, ...(options.signal ? [options.signal] : [])]
-  const signal = AbortSignal.any(signals)
+  const signal = AbortSignal.any([canceling.signal, options.signal ?? neverAborted])
   const stream = new ReadableStream<LanguageModelChunk>({
     start(controller) {
       const write = (part: LanguageModelChunk): void => controller.enqueue(part)
@@ -453,27 +414,8 @@ function streamPrompt(
       canceling.abort()
     },
   })
-  return makeIterable(stream)
-}
-
-// Streams for `for await` in browsers whose own streams have no iterator, such as WebKit's.
-
-/** Gives the stream an iterator if it has none. Leaving the loop cancels the stream, as usual. */
-function makeIterable<Chunk>(stream: ReadableStream<Chunk>): ReadableStream<Chunk> {
-  if (!(Symbol.asyncIterator in stream)) {
-    const iterate = () => iterateStream(stream)
-    Object.defineProperty(stream, Symbol.asyncIterator, { value: iterate })
-  }
+  // The streams of some browsers, such as WebKit's, have no iterator.
+  if (!(Symbol.asyncIterator in stream))
+    Object.defineProperty(stream, Symbol.asyncIterator, { value: () => readStream(stream) })
   return stream
-}
-
-async function* iterateStream<Chunk>(stream: ReadableStream<Chunk>): AsyncGenerator<Chunk> {
-  const reader = stream.getReader()
-  try {
-    for (let read = await reader.read(); !read.done; read = await reader.read()) yield read.value
-  } finally {
-    // A stream that has ended ignores this, and one that failed rejects with the same error.
-    await reader.cancel()
-    reader.releaseLock()
-  }
 }

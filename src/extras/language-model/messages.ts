@@ -16,48 +16,45 @@ import {
   MESSAGE_TYPES,
   ROLES,
 } from './types.ts'
+import {
+  isIterable,
+  isObject,
+  kindOf,
+  readDictionary,
+  toEnum,
+  toFunction,
+  toObject,
+  toSequence,
+  toText,
+} from './web-idl.ts'
 
 /** Converts the argument of `prompt()`. A value that is no list is a text. */
 export const toPrompt = (value: unknown): LanguageModelPrompt =>
-  isIterable(value) && typeof value !== 'string'
-    ? toMessages(value, 'input')
-    : toText(value, 'input')
-
-/** Converts a list of messages. */
-export const toMessages = (value: unknown, what: string): LanguageModelMessage[] =>
-  toSequence(value, what, toMessage)
+  isIterable(value) ? toMessages(value, 'input') : toText(value, 'input')
 
 function toMessage(value: unknown, what: string): LanguageModelMessage {
-  const given = toDictionary(value, what)
-  const content = requiredMember(given, 'content', what, toContent)
-  const prefix = optionalMember(given, 'prefix', what, Boolean) ?? false
-  return {
-    content,
-    prefix,
-    role: requiredMember(given, 'role', what, (role, place) => toEnum(role, place, ROLES)),
-  }
+  const { optional, required } = readDictionary(value, what)
+  const content = required('content', toContent)
+  const prefix = optional('prefix', Boolean) ?? false
+  return { content, prefix, role: required('role', toEnum(ROLES)) }
 }
 
+/** Converts a list of messages. */
+export const toMessages = toSequence(toMessage)
+
 const toContent = (value: unknown, what: string) =>
-  isIterable(value) ? toSequence(value, what, toContentPart) : toText(value, what)
+  isIterable(value) ? toSequence(toContentPart)(value, what) : toText(value, what)
 
 function toContentPart(value: unknown, what: string): LanguageModelMessageContent {
-  const given = toDictionary(value, what)
-  const type = requiredMember(given, 'type', what, (one, place) =>
-    toEnum(one, place, MESSAGE_TYPES),
-  )
-  return { type, value: requiredMember(given, 'value', what, toValue) }
+  const { required } = readDictionary(value, what)
+  return { type: required('type', toEnum(MESSAGE_TYPES)), value: required('value', toValue) }
 }
 
 /** Keeps objects of the platform. Everything else is a text. */
 function toValue(value: unknown, what: string): LanguageModelMessageValue {
-  if (!isObject(value)) return toText(value, what)
-  const isPlain = Object.prototype.toString.call(value) === '[object Object]'
-  const isOwn = isPlain && 'callID' in value
-  return isPlain && !isOwn ? toText(value, what) : (value as LanguageModelMessageValue)
+  const isPlain = !isObject(value) || (kindOf(value) === 'Object' && !('callID' in value))
+  return isPlain ? toText(value, what) : (value as LanguageModelMessageValue)
 }
-
-const emptyText = (): LanguageModelMessageContent => ({ type: 'text', value: '' })
 
 /**
  * Returns the messages in their long form. Throws what the specification names for a role, a type or
@@ -68,18 +65,17 @@ export function canonicalize(
   expectedTypes: readonly LanguageModelMessageType[],
   isLater: boolean,
 ): Message[] {
-  if (typeof input === 'string')
-    return [{ role: 'user', content: [{ type: 'text', value: input }], prefix: false }]
-  if (input.length === 0) return [{ role: 'user', content: [emptyText()], prefix: false }]
+  const toParts = (value: string) => [{ type: 'text', value } as const]
+  if (typeof input === 'string' || input.length === 0)
+    return [{ role: 'user', content: toParts(String(input)), prefix: false }]
   return input.map(({ role, content, prefix = false }, index) => {
     if (prefix) assertPrefix(role, index === input.length - 1)
     assertSystemFirst(role, isLater || index > 0)
-    const parts =
-      typeof content === 'string' ? [{ type: 'text', value: content } as const] : content
+    const parts = typeof content === 'string' ? toParts(content) : content
     for (const part of parts) assertPart(part, role, expectedTypes)
     if (prefix && parts.some(({ type }) => type !== 'text'))
       throw domException('NotSupportedError', 'A message with prefix: true can only have text.')
-    return { role, content: joinTexts(parts.length > 0 ? parts : [emptyText()]), prefix }
+    return { role, content: joinTexts(parts.length > 0 ? parts : toParts('')), prefix }
   })
 }
 
@@ -95,31 +91,32 @@ function assertPrefix(role: string, isLast: boolean): void {
   throw domException('SyntaxError', what)
 }
 
+/** Roles of messages that can have a call or a result. */
+const TOOL_ROLES: Partial<Record<LanguageModelMessageType, string>> = {
+  'tool-call': 'assistant',
+  'tool-response': 'user',
+}
+
 function assertPart(
   { type, value }: LanguageModelMessageContent,
   role: string,
   expectedTypes: readonly LanguageModelMessageType[],
 ): void {
-  if (type === 'tool-call' || type === 'tool-response')
-    return assertToolValue({ type, value }, role, expectedTypes)
-  if (role === 'assistant' && type !== 'text')
+  const toolRole = TOOL_ROLES[type]
+  if (toolRole && role !== toolRole)
+    throw new TypeError(`A part of type ${type} must be in a message of role ${toolRole}.`)
+  if (!toolRole && type !== 'text' && role === 'assistant')
     throw domException('NotSupportedError', `A message of role assistant cannot have ${type}.`)
-  if (type === 'text') {
-    if (typeof value === 'string') return
-    throw new TypeError('The value of a part of type text must be a string.')
+  if (type !== 'text' && !expectedTypes.includes(type)) {
+    const todo = `Add { type: '${type}' } to expectedInputs of create().`
+    throw domException('NotSupportedError', `This session does not take ${type}. ${todo}`)
   }
-  assertExpected(type, expectedTypes)
-  if (!isImageSource(value))
+  if (type === 'tool-call') assertCall(value)
+  else if (type === 'tool-response') readToolResult(value)
+  else if (type === 'text' && typeof value !== 'string')
+    throw new TypeError('The value of a part of type text must be a string.')
+  else if (type !== 'text' && !isBytes(value) && !IMAGE_KINDS.test(kindOf(value)))
     throw new TypeError('The value of a part of type image must be an image or its bytes.')
-}
-
-function assertExpected(
-  type: LanguageModelMessageType,
-  expectedTypes: readonly LanguageModelMessageType[],
-): void {
-  if (expectedTypes.includes(type)) return
-  const todo = `Add { type: '${type}' } to expectedInputs of create().`
-  throw domException('NotSupportedError', `This session does not take ${type}. ${todo}`)
 }
 
 function joinTexts(parts: readonly LanguageModelMessageContent[]): LanguageModelMessageContent[] {
@@ -137,17 +134,13 @@ function joinTexts(parts: readonly LanguageModelMessageContent[]): LanguageModel
 
 /** Converts a tool of the options of `create()`. */
 export function toTool(value: unknown, what: string): LanguageModelTool {
-  const given = toDictionary(value, what)
-  const description = requiredMember(given, 'description', what, toText)
-  const execute = optionalMember(given, 'execute', what, toFunction)
-  const inputSchema = requiredMember(given, 'inputSchema', what, toObject)
-  const name = requiredMember(given, 'name', what, toText)
-  return {
-    name,
-    description,
-    inputSchema: copySchema(inputSchema, `${what}.inputSchema`),
-    ...(execute && { execute: execute as NonNullable<LanguageModelTool['execute']> }),
-  }
+  const { optional, required } = readDictionary(value, what)
+  const description = required('description', toText)
+  const execute = optional('execute', toFunction) as LanguageModelTool['execute']
+  const inputSchema = required('inputSchema', toObject)
+  const name = required('name', toText)
+  const schema = copySchema(inputSchema, `${what}.inputSchema`)
+  return { name, description, inputSchema: schema, ...(execute && { execute }) }
 }
 
 /** Copies the schema of a tool. Exceptions of its getters and of `toJSON` are thrown to the page. */
@@ -176,26 +169,10 @@ export function assertTools(
   throw new TypeError("Tools require { type: 'tool-call' } in expectedOutputs.")
 }
 
-const ROLE_OF = { 'tool-call': 'assistant', 'tool-response': 'user' } as const
-
-/** Throws if a call or a result cannot be part of a message of this role. */
-function assertToolValue(
-  { type, value }: LanguageModelMessageContent,
-  role: string,
-  expectedTypes: readonly LanguageModelMessageType[],
-): void {
-  if (type !== 'tool-call' && type !== 'tool-response') return
-  if (role !== ROLE_OF[type])
-    throw new TypeError(`A part of type ${type} must be in a message of role ${ROLE_OF[type]}.`)
-  assertExpected(type, expectedTypes)
-  if (type === 'tool-call') assertCall(value)
-  else readToolResult(value)
-}
-
-function assertCall(value: unknown): asserts value is LanguageModelToolCall {
+function assertCall(value: unknown): void {
   if (!(value instanceof LanguageModelToolCall))
     throw new TypeError('The value of a part of type tool-call must be a LanguageModelToolCall.')
-  if (!Array.isArray(value.arguments) && isJson(value.arguments)) return
+  if (!Array.isArray(value.arguments) && toJson(value.arguments) !== undefined) return
   throw domException('DataError', 'The arguments of a tool call must be an object of JSON.')
 }
 
@@ -213,153 +190,40 @@ function readResultPart({ type, value }: { type: string; value: unknown }): stri
   if (type !== 'text' && type !== 'object')
     throw domException('NotSupportedError', `The result of a tool cannot have ${type}.`)
   if (type === 'text' && typeof value === 'string') return value
-  const kind = Object.prototype.toString.call(value)
-  const isData = JSON_KINDS.has(kind) && isJson(value)
-  if (isData) return JSON.stringify(value)
+  const isData = /^(Object|Array|String|Number|Boolean|Null)$/.test(kindOf(value))
+  const json = isData ? toJson(value) : undefined
+  if (json !== undefined) return json
   throw domException('DataError', 'A part of the result of a tool must be a string or JSON.')
 }
 
-const JSON_KINDS = new Set(
-  ['Object', 'Array', 'String', 'Number', 'Boolean', 'Null'].map((name) => `[object ${name}]`),
-)
-
-function isJson(value: unknown): boolean {
+/** Returns the value as JSON; `undefined` if it cannot be written. */
+function toJson(value: unknown): string | undefined {
   try {
-    return JSON.stringify(value) !== undefined
+    return JSON.stringify(value)
   } catch {
-    return false
+    return undefined
   }
 }
 
-// Converts arguments as Web IDL does, whose rules decide which mistakes are a `TypeError`.
+// Images: kinds of objects that `createImageBitmap()` accepts, and bytes.
 
-type Dictionary = Readonly<Record<string, unknown>>
+const IMAGE_KINDS =
+  /^(Blob|File|ImageData|ImageBitmap|VideoFrame|OffscreenCanvas|HTML(Canvas|Image|Video)Element|SVGImageElement)$/
 
-/** Returns the value as a dictionary: an object, or an empty one for `undefined` and `null`. */
-export function toDictionary(value: unknown, what: string): Dictionary {
-  if (value === undefined || value === null) return {}
-  if (isObject(value)) return value as Dictionary
-  throw new TypeError(`${what} is not an object.`)
-}
+const isBytes = (value: unknown): value is BufferSource =>
+  ArrayBuffer.isView(value) || ['ArrayBuffer', 'SharedArrayBuffer'].includes(kindOf(value))
 
-/** Returns the items of an iterable. */
-export function toSequence<T>(
-  value: unknown,
-  what: string,
-  convert: (item: unknown, what: string) => T,
-): T[] {
-  if (!isIterable(value)) throw new TypeError(`${what} is not iterable.`)
-  return Array.from(value, (item, index) => convert(item, `${what}[${index}]`))
-}
-
-/** Returns the value as a string. Symbols are a `TypeError`, and half surrogates stay. */
-export function toText(value: unknown, what: string): string {
-  if (typeof value === 'symbol') throw new TypeError(`${what} is a symbol, not a string.`)
-  return String(value)
-}
-
-/** Returns the value as one of the names. */
-export function toEnum<const Name extends string>(
-  value: unknown,
-  what: string,
-  names: readonly Name[],
-): Name {
-  const text = toText(value, what)
-  const name = names.find((one) => one === text)
-  if (name !== undefined) return name
-  throw new TypeError(`${what} is "${text}". Expected one of: ${names.join(', ')}.`)
-}
-
-/** Returns the value as a number. */
-export function toDouble(value: unknown, what: string): number {
-  const number = typeof value === 'bigint' ? NaN : Number(value)
-  if (Number.isNaN(number)) throw new TypeError(`${what} is not a number.`)
-  return number
-}
-
-/** Returns the value as an object. */
-export function toObject(value: unknown, what: string): object {
-  if (isObject(value)) return value
-  throw new TypeError(`${what} is not an object.`)
-}
-
-/** Returns the value as a function. */
-export function toFunction(value: unknown, what: string): (...given: never[]) => unknown {
-  if (typeof value === 'function') return value as (...given: never[]) => unknown
-  throw new TypeError(`${what} is not a function.`)
-}
-
-/** Returns the value as a signal. A signal of another frame is one, too. */
-export function toSignal(value: unknown, what: string): AbortSignal {
-  if (isObject(value) && 'aborted' in value && 'addEventListener' in value)
-    return value as AbortSignal
-  throw new TypeError(`${what} is not an AbortSignal.`)
-}
-
-/** Returns the converted value of a member; `undefined` if it is absent. */
-export function optionalMember<T>(
-  dictionary: Dictionary,
-  name: string,
-  what: string,
-  convert: (value: unknown, what: string) => T,
-): T | undefined {
-  const value = dictionary[name]
-  return value === undefined ? undefined : convert(value, `${what}.${name}`)
-}
-
-/** Returns the converted value of a member that must be there. */
-export function requiredMember<T>(
-  dictionary: Dictionary,
-  name: string,
-  what: string,
-  convert: (value: unknown, what: string) => T,
-): T {
-  const value = dictionary[name]
-  if (value === undefined) throw new TypeError(`${what}.${name} is missing.`)
-  return convert(value, `${what}.${name}`)
-}
-
-/** Throws if a method was called with fewer arguments than it requires. */
-export function assertArguments(count: number, required: number, method: string): void {
-  if (count >= required) return
-  throw new TypeError(`${method} requires ${required} argument, but got ${count}.`)
-}
-
-const isObject = (value: unknown): value is object =>
-  (typeof value === 'object' && value !== null) || typeof value === 'function'
-
-const isIterable = (value: unknown): value is Iterable<unknown> =>
-  isObject(value) && Symbol.iterator in value && typeof value[Symbol.iterator] === 'function'
-
-/** Kinds of objects that `createImageBitmap()` accepts, and bytes. */
-const IMAGE_KINDS = new Set([
-  'Blob',
-  'File',
-  'ImageData',
-  'ImageBitmap',
-  'VideoFrame',
-  'OffscreenCanvas',
-  'HTMLCanvasElement',
-  'HTMLImageElement',
-  'HTMLVideoElement',
-  'SVGImageElement',
-])
-
-interface ReadImage {
-  type: 'image'
-  url: string
-}
-
-/** A part of a message after its image was read. */
-export type ReadContent = Exclude<LanguageModelMessageContent, { type: 'image' }> | ReadImage
+/** A part of a checked message after its image was read. */
+export type ReadContent =
+  | { type: 'text'; value: string }
+  | { type: 'image'; url: string }
+  | { type: 'tool-call'; value: LanguageModelToolCall }
+  | { type: 'tool-response'; value: LanguageModelToolSuccess | LanguageModelToolError }
 
 /** A message after its images were read. */
 export interface ReadMessage extends Omit<Message, 'content'> {
   content: ReadContent[]
 }
-
-const isImageSource = (value: unknown): value is ImageBitmapSource | BufferSource =>
-  isBytes(value) || IMAGE_KINDS.has(kindOf(value))
 
 /** Returns the messages with the pixels that their images have now. */
 export const readImages = (messages: readonly Message[]): Promise<ReadMessage[]> =>
@@ -371,27 +235,23 @@ export const readImages = (messages: readonly Message[]): Promise<ReadMessage[]>
   )
 
 async function readPart(part: LanguageModelMessageContent): Promise<ReadContent> {
-  if (part.type !== 'image') return part
-  const { value } = part
-  if (!isImageSource(value)) throw new TypeError('The value of an image must be an image.')
-  // The page may change the bytes while they are decoded.
-  const source = isBytes(value) ? new Blob([copyBytes(value)]) : value
-  return { type: 'image', url: await toDataUrl(source) }
-}
-
-async function toDataUrl(source: ImageBitmapSource): Promise<string> {
-  const bitmap = await decode(source)
+  if (part.type !== 'image') return part as ReadContent
+  const bitmap = await decode(part.value as ImageBitmapSource | BufferSource)
   try {
     const canvas = new OffscreenCanvas(bitmap.width, bitmap.height)
     canvas.getContext('2d')?.drawImage(bitmap, 0, 0)
-    const png = await canvas.convertToBlob({ type: 'image/png' })
-    return `data:image/png;base64,${toBase64(new Uint8Array(await png.arrayBuffer()))}`
+    const png = new Uint8Array(
+      await (await canvas.convertToBlob({ type: 'image/png' })).arrayBuffer(),
+    )
+    return { type: 'image', url: `data:image/png;base64,${toBase64(png)}` }
   } finally {
     bitmap.close()
   }
 }
 
-async function decode(source: ImageBitmapSource): Promise<ImageBitmap> {
+async function decode(image: ImageBitmapSource | BufferSource): Promise<ImageBitmap> {
+  // The page may change the bytes while they are decoded.
+  const source = isBytes(image) ? new Blob([copyBytes(image)]) : image
   try {
     return await createImageBitmap(source)
   } catch (thrown) {
@@ -404,9 +264,3 @@ const copyBytes = (value: BufferSource) =>
   ArrayBuffer.isView(value)
     ? new Uint8Array(new Uint8Array(value.buffer, value.byteOffset, value.byteLength))
     : new Uint8Array(new Uint8Array(value))
-
-const isBytes = (value: unknown): value is BufferSource =>
-  ArrayBuffer.isView(value) || ['ArrayBuffer', 'SharedArrayBuffer'].includes(kindOf(value))
-
-/** Returns the name of the interface of an object, whichever frame it comes from. */
-const kindOf = (value: unknown): string => Object.prototype.toString.call(value).slice(8, -1)

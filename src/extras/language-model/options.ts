@@ -1,20 +1,6 @@
 /** Converts the options of the methods. */
 import { domException } from './errors.ts'
-import {
-  assertTools,
-  optionalMember,
-  requiredMember,
-  toDictionary,
-  toDouble,
-  toEnum,
-  toFunction,
-  toMessages,
-  toObject,
-  toSequence,
-  toSignal,
-  toText,
-  toTool,
-} from './messages.ts'
+import { assertTools, toMessages, toTool } from './messages.ts'
 import {
   type LanguageModelCreateCoreOptions,
   type LanguageModelCreateOptions,
@@ -27,24 +13,27 @@ import {
   MESSAGE_TYPES,
   SAMPLING_MODES,
 } from './types.ts'
-
-/** Returns a function that reads one option after the other. */
-function optionsReader(value: unknown) {
-  const given = toDictionary(value, 'options')
-  return <T>(name: string, convert: (value: unknown, what: string) => T): T | undefined =>
-    optionalMember(given, name, 'options', convert)
-}
+import {
+  readDictionary,
+  toDouble,
+  toEnum,
+  toFunction,
+  toObject,
+  toSequence,
+  toSignal,
+  toText,
+} from './web-idl.ts'
 
 /** Converts the options of `availability()`. */
 export function toCoreOptions(value: unknown): LanguageModelCreateCoreOptions {
-  const read = optionsReader(value)
+  const { optional } = readDictionary(value)
   return {
-    expectedInputs: read('expectedInputs', toExpectedList),
-    expectedOutputs: read('expectedOutputs', toExpectedList),
-    samplingMode: read('samplingMode', (mode, what) => toEnum(mode, what, SAMPLING_MODES)),
-    temperature: read('temperature', toDouble),
-    tools: read('tools', (tools, what) => toSequence(tools, what, toTool)),
-    topK: read('topK', toDouble),
+    expectedInputs: optional('expectedInputs', toSequence(toExpected)),
+    expectedOutputs: optional('expectedOutputs', toSequence(toExpected)),
+    samplingMode: optional('samplingMode', toEnum(SAMPLING_MODES)),
+    temperature: optional('temperature', toDouble),
+    tools: optional('tools', toSequence(toTool)),
+    topK: optional('topK', toDouble),
   }
 }
 
@@ -52,46 +41,40 @@ export function toCoreOptions(value: unknown): LanguageModelCreateCoreOptions {
 export function toCreateOptions(value: unknown): LanguageModelCreateOptions {
   const core = toCoreOptions(value)
   assertTools(core.tools ?? [], core.expectedOutputs)
-  const read = optionsReader(value)
+  const { optional } = readDictionary(value)
   return {
     ...core,
-    initialPrompts: read('initialPrompts', toMessages),
-    monitor: read('monitor', toFunction) as LanguageModelCreateOptions['monitor'],
-    signal: read('signal', toSignal),
+    initialPrompts: optional('initialPrompts', toMessages),
+    monitor: optional('monitor', toFunction) as LanguageModelCreateOptions['monitor'],
+    signal: optional('signal', toSignal),
   }
 }
 
 /** Converts the options of `append()` and `clone()`. */
 export const toSignalOptions = (value: unknown): LanguageModelSignalOptions => ({
-  signal: optionsReader(value)('signal', toSignal),
+  signal: readDictionary(value).optional('signal', toSignal),
 })
 
 /** Converts the options of `prompt()`. */
 export function toPromptOptions(value: unknown): LanguageModelPromptOptions {
-  const read = optionsReader(value)
-  const omits = read('omitResponseConstraintInput', Boolean) ?? false
-  const responseConstraint = read('responseConstraint', toObject)
-  const signal = read('signal', toSignal)
+  const { optional } = readDictionary(value)
+  const omits = optional('omitResponseConstraintInput', Boolean) ?? false
+  const responseConstraint = optional('responseConstraint', toObject)
+  const signal = optional('signal', toSignal)
   if (omits && responseConstraint === undefined)
     throw new TypeError('omitResponseConstraintInput requires a responseConstraint.')
   return { omitResponseConstraintInput: omits, responseConstraint, signal }
 }
-
-const toExpectedList = (value: unknown, what: string) => toSequence(value, what, toExpected)
 
 /**
  * Converts an expected input or output, with its languages in their canonical form. Throws a
  * `RangeError` for a tag that no language can have.
  */
 function toExpected(value: unknown, what: string): LanguageModelExpected {
-  const given = toDictionary(value, what)
-  const languages = optionalMember(given, 'languages', what, (tags, place) =>
-    toSequence(tags, place, toText),
-  )
-  return {
-    type: requiredMember(given, 'type', what, (type, place) => toEnum(type, place, MESSAGE_TYPES)),
-    ...(languages && { languages: Intl.getCanonicalLocales(languages) }),
-  }
+  const { optional, required } = readDictionary(value, what)
+  const languages = optional('languages', toSequence(toText))
+  const type = required('type', toEnum(MESSAGE_TYPES))
+  return { type, ...(languages && { languages: Intl.getCanonicalLocales(languages) }) }
 }
 
 /** Returns the types of input that a session takes. */
@@ -106,8 +89,6 @@ export function assertActive(): void {
   if (typeof document === 'undefined' || document.defaultView) return
   throw domException('InvalidStateError', 'The document of this LanguageModel is not active.')
 }
-
-// Sampling modes, and the parameters that stand behind them.
 
 export const PARAMS: LanguageModelParams = Object.freeze({
   defaultTopK: 40,
@@ -146,26 +127,21 @@ export function toSampling(
   legacy: boolean,
 ): Sampling {
   const { defaultTopK, maxTopK, defaultTemperature, maxTemperature } = PARAMS
-  const defaults = { topK: defaultTopK, temperature: defaultTemperature }
   if (!legacy || (topK === undefined && temperature === undefined)) {
     const mode = samplingMode ?? 'balanced'
-    if (mode !== 'balanced') {
-      const own = TEMPERATURES[mode]
-      return { mode, ...defaults, temperature: own, fields: { temperature: own } }
-    }
-    const fields = { temperature: defaultTemperature, top_k: defaultTopK }
-    return { mode, ...defaults, fields: legacy ? fields : {} }
+    const own = mode === 'balanced' ? defaultTemperature : TEMPERATURES[mode]
+    const all = { temperature: own, ...(mode === 'balanced' && { top_k: defaultTopK }) }
+    const fields = mode === 'balanced' && !legacy ? {} : all
+    return { mode, topK: defaultTopK, temperature: own, fields }
   }
   if (topK === undefined || temperature === undefined)
     throw domException('NotSupportedError', 'Give both topK and temperature, or neither.')
   if (!(topK >= 1)) throw new RangeError(`topK is ${topK}. It must be at least 1.`)
   if (!(temperature >= 0))
     throw new RangeError(`temperature is ${temperature}. It must be at least 0.`)
-  const own = {
-    topK: Math.min(Math.floor(topK), maxTopK),
-    temperature: Math.min(temperature, maxTemperature),
-  }
-  return { mode: null, ...own, fields: { temperature: own.temperature, top_k: own.topK } }
+  const used = Math.min(temperature, maxTemperature)
+  const top = Math.min(Math.floor(topK), maxTopK)
+  return { mode: null, topK: top, temperature: used, fields: { temperature: used, top_k: top } }
 }
 
 /** Throws if the page gave both a mode and parameters, which contradict each other. */

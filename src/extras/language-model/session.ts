@@ -1,7 +1,7 @@
 /** The state of a `LanguageModel`: its conversation, and what can be done with it. */
 import { unlessAborted } from '../../values/promises.ts'
 import { generate, readConstraint, type ResponseConstraint } from './generate.ts'
-import { countTokens, type Endpoint } from './endpoint.ts'
+import type { Endpoint } from './endpoint.ts'
 import { quotaExceeded, toException } from './errors.ts'
 import { assertSystemFirst, canonicalize, readImages, type ReadMessage } from './messages.ts'
 import type { Sampling } from './options.ts'
@@ -40,7 +40,7 @@ export class Session {
   }
 
   get contextUsage(): number {
-    return this.#conversation.usage
+    return this.#conversation.state.usage
   }
 
   get contextWindow(): number {
@@ -101,7 +101,7 @@ export class Session {
     const ready = prepare(input, this.#start.expectedTypes)
     return this.#operations.run(options.signal, async (signal) => {
       const { messages } = await readOptions(ready, options)
-      return countTokens(this.#start.endpoint, messages, signal)
+      return this.#start.endpoint.countTokens(messages, signal)
     })
   }
 
@@ -109,7 +109,7 @@ export class Session {
   copy({ signal }: LanguageModelSignalOptions): Promise<SessionStart> {
     return this.#operations.run(signal, async () => ({
       ...this.#start,
-      state: this.#conversation.copy(),
+      state: this.#conversation.state,
     }))
   }
 }
@@ -156,25 +156,17 @@ const [MAX_ANSWER_ROOM, ANSWER_SHARE] = [512, 1 / 8] as const
 class Conversation {
   readonly #endpoint: Endpoint
   readonly #window: number
-  #state: ConversationState
+  /** It never changes; a change makes a new one, so that other sessions can have it, too. */
+  state: ConversationState
 
   constructor({ endpoint, contextWindow, state }: SessionStart) {
     this.#endpoint = endpoint
     this.#window = contextWindow
-    this.#state = state
-  }
-
-  get usage(): number {
-    return this.#state.usage
+    this.state = state
   }
 
   get messages(): readonly HistoryMessage[] {
-    return [...this.#state.initial, ...this.#state.later]
-  }
-
-  /** Returns the state for another session. */
-  copy(): ConversationState {
-    return this.#state
+    return [...this.state.initial, ...this.state.later]
   }
 
   /**
@@ -184,7 +176,7 @@ class Conversation {
    */
   async makeRoom(added: readonly HistoryMessage[], isAnswered: boolean, signal: AbortSignal) {
     const window = this.#window
-    const { later } = this.#state
+    const { later } = this.state
     assertSystemFirst(added[0]?.role, this.messages.length > 0)
     const room = Math.min(MAX_ANSWER_ROOM, Math.floor(window * ANSWER_SHARE))
     const fits = (tokens: number): boolean => tokens + (isAnswered ? room : 0) <= window
@@ -207,20 +199,20 @@ class Conversation {
   }
 
   append(added: readonly HistoryMessage[], signal: AbortSignal): Promise<void> {
-    return this.#replace([...this.#state.later, ...added], signal)
+    return this.#replace([...this.state.later, ...added], signal)
   }
 
   /** Replaces the messages after the initial ones, unless the signal aborts meanwhile. */
   async #replace(later: readonly HistoryMessage[], signal: AbortSignal): Promise<void> {
     const tokens = await this.#count(later, signal)
     signal.throwIfAborted()
-    this.#state = { ...this.#state, later, usage: Math.min(this.#window, tokens) }
+    this.state = { ...this.state, later, usage: Math.min(this.#window, tokens) }
   }
 
   /** Counts the tokens of the tools, of the initial messages and of those that follow them. */
   async #count(following: readonly HistoryMessage[], signal: AbortSignal): Promise<number> {
-    const { initial, toolTokens } = this.#state
-    return toolTokens + (await countTokens(this.#endpoint, [...initial, ...following], signal))
+    const { initial, toolTokens } = this.state
+    return toolTokens + (await this.#endpoint.countTokens([...initial, ...following], signal))
   }
 }
 

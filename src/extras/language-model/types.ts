@@ -156,28 +156,10 @@ export type LanguageModelAnswer = string | LanguageModelMessageContent[]
 /** Next part of an answer: text, or a call of a tool that has no `execute`. */
 export type LanguageModelChunk = string | LanguageModelMessageContent
 
-interface ToolCallInit {
-  callID: string
-  name: string
-  arguments?: object
-}
-
 /** A part of a result: a text, or a value that JSON can have. */
 export interface LanguageModelToolResult {
   type: 'text' | 'object'
   value: unknown
-}
-
-interface ToolSuccessInit {
-  callID: string
-  name: string
-  result: LanguageModelToolResult[]
-}
-
-interface ToolErrorInit {
-  callID: string
-  name: string
-  errorMessage: string
 }
 
 /** A call that the model made. */
@@ -186,10 +168,10 @@ export class LanguageModelToolCall {
   readonly name: string
   readonly arguments: object
 
-  constructor({ callID, name, arguments: given }: ToolCallInit) {
-    this.callID = String(callID)
-    this.name = String(name)
-    this.arguments = given ?? {}
+  constructor(init: { callID: string; name: string; arguments?: object }) {
+    this.callID = String(init.callID)
+    this.name = String(init.name)
+    this.arguments = init.arguments ?? {}
   }
 }
 
@@ -199,10 +181,10 @@ export class LanguageModelToolSuccess {
   readonly name: string
   readonly result: readonly LanguageModelToolResult[]
 
-  constructor({ callID, name, result }: ToolSuccessInit) {
-    this.callID = String(callID)
-    this.name = String(name)
-    this.result = [...result]
+  constructor(init: { callID: string; name: string; result: LanguageModelToolResult[] }) {
+    this.callID = String(init.callID)
+    this.name = String(init.name)
+    this.result = [...init.result]
   }
 }
 
@@ -212,9 +194,9 @@ export class LanguageModelToolError {
   readonly name: string
   readonly errorMessage: string
 
-  constructor({ callID, name, errorMessage }: ToolErrorInit) {
-    this.callID = String(callID)
-    this.name = String(name)
-    this.errorMessage = String(errorMessage)
+  constructor(init: { callID: string; name: string; errorMessage: string }) {
+    this.callID = String(init.callID)
+    this.name = String(init.name)
+    this.errorMessage = String(init.errorMessage)
   }
 }

@@ -1,15 +1,12 @@
 /** Writes messages in the formats of the server's endpoints. */
 import { type ReadContent, type ReadMessage, readToolResult } from './messages.ts'
-import type { LanguageModelTool, LanguageModelToolCall } from './types.ts'
+import type { LanguageModelTool } from './types.ts'
 
 /** A message in the history of a session: one of the page, or what the model and its tools added. */
-export type HistoryMessage = ReadMessage | CallsMessage | ResultMessage
-
-interface CallsMessage {
-  role: 'assistant'
-  text: string
-  calls: readonly ToolCallText[]
-}
+export type HistoryMessage =
+  | ReadMessage
+  | { role: 'assistant'; text: string; calls: readonly ToolCallText[] }
+  | { role: 'tool'; callId: string; text: string }
 
 /** A call with its arguments as JSON. */
 export interface ToolCallText {
@@ -18,116 +15,84 @@ export interface ToolCallText {
   arguments: string
 }
 
-interface ResultMessage {
-  role: 'tool'
-  callId: string
-  text: string
-}
-
-/** Returns the tools of a request to chat completions. */
-export const toChatTools = (tools: readonly LanguageModelTool[]) =>
-  tools.map(({ name, description, inputSchema: parameters }) => ({
-    type: 'function',
-    function: { name, description, parameters },
-  }))
-
-/** Returns the tools of a request to responses. */
-export const toResponsesTools = (tools: readonly LanguageModelTool[]) =>
-  tools.map(({ name, description, inputSchema: parameters }) => ({
+/** Returns the tools of a request to responses, whose fields have an object of their own in chats. */
+export const toTools = (tools: readonly LanguageModelTool[]) =>
+  tools.map(({ name, description, inputSchema }) => ({
     type: 'function',
     name,
     description,
-    parameters,
+    parameters: inputSchema,
   }))
+
+/** Returns the tools of a request to chat completions. */
+export const toChatTools = (tools: readonly LanguageModelTool[]) =>
+  toTools(tools).map(({ type, ...described }) => ({ type, function: described }))
 
 /** Returns the messages of a request to chat completions. */
 export const toChatMessages = (messages: readonly HistoryMessage[]): object[] =>
-  messages.flatMap((message): object[] => {
-    if ('calls' in message) return [toChatCalls(message.text, message.calls)]
-    if (message.role === 'tool') {
-      return [{ role: 'tool', tool_call_id: message.callId, content: message.text }]
+  messages.flatMap(separateTools).map((message) => {
+    if ('calls' in message) {
+      const calls = message.calls.map(({ id, ...call }) => ({
+        id,
+        type: 'function',
+        function: call,
+      }))
+      return { role: 'assistant', content: message.text, tool_calls: calls }
     }
+    if (message.role === 'tool')
+      return { role: 'tool', tool_call_id: message.callId, content: message.text }
     const { role, content } = message
-    if (role !== 'user') return toOwnChatMessage(role, content)
-    const results = content.flatMap((part) => toChatResult(part))
-    const parts = content.flatMap((part): object[] => {
-      if (part.type === 'text') return [{ type: 'text', text: String(part.value) }]
-      return part.type === 'image' ? [{ type: 'image_url', image_url: { url: urlOf(part) } }] : []
-    })
-    return parts.length > 0 ? [...results, { role, content: parts }] : results
+    if (role !== 'user') return { role, content: textOf(content) }
+    const parts = content.map((part) =>
+      part.type === 'image'
+        ? { type: 'image_url', image_url: { url: part.url } }
+        : { type: 'text', text: textOf([part]) },
+    )
+    return { role, content: parts }
   })
-
-function toOwnChatMessage(role: string, content: readonly ReadContent[]): object[] {
-  const calls = content.flatMap((part) => (part.type === 'tool-call' ? [toCallText(part)] : []))
-  const text = textOf(content)
-  return calls.length > 0 ? [toChatCalls(text, calls)] : [{ role, content: text }]
-}
-
-const toChatCalls = (text: string, calls: readonly ToolCallText[]): object => ({
-  role: 'assistant',
-  content: text,
-  tool_calls: calls.map(({ id, name, arguments: given }) => ({
-    id,
-    type: 'function',
-    function: { name, arguments: given },
-  })),
-})
-
-function toChatResult(part: ReadContent): object[] {
-  if (part.type !== 'tool-response') return []
-  return [{ role: 'tool', tool_call_id: callIdOf(part), content: readToolResult(valueOf(part)) }]
-}
 
 /** Returns the items of a request that counts the tokens of the messages. */
 export const toResponsesItems = (messages: readonly HistoryMessage[]): object[] =>
-  messages.flatMap((message): object[] => {
+  messages.flatMap(separateTools).flatMap((message): object[] => {
     if ('calls' in message) {
-      return [...toTextItems('assistant', message.text), ...message.calls.map(toCallItem)]
+      const { role, text, calls } = message
+      const items = calls.map(({ id, ...call }) => ({
+        type: 'function_call',
+        call_id: id,
+        ...call,
+      }))
+      return text === '' ? items : [{ role, content: text }, ...items]
     }
-    if (message.role === 'tool') return [toResultItem(message.callId, message.text)]
+    if (message.role === 'tool')
+      return [{ type: 'function_call_output', call_id: message.callId, output: message.text }]
     const { role, content } = message
-    const calls = content.flatMap((part) =>
-      part.type === 'tool-call' ? [toCallItem(toCallText(part))] : [],
+    const parts = content.map((part) =>
+      part.type === 'image'
+        ? { type: 'input_image', image_url: part.url }
+        : { type: 'input_text', text: textOf([part]) },
     )
-    if (calls.length > 0) return [...toTextItems(role, textOf(content)), ...calls]
-    const results = content.flatMap((part) =>
-      part.type === 'tool-response'
-        ? [toResultItem(callIdOf(part), readToolResult(valueOf(part)))]
-        : [],
-    )
-    const parts = content.flatMap((part): object[] => {
-      if (part.type === 'text') return [{ type: 'input_text', text: String(part.value) }]
-      return part.type === 'image' ? [{ type: 'input_image', image_url: urlOf(part) }] : []
-    })
-    return parts.length > 0 ? [...results, { role, content: parts }] : results
+    return [{ role, content: parts }]
   })
 
-const toTextItems = (role: string, content: string) => (content === '' ? [] : [{ role, content }])
-
-const toCallItem = ({ id, name, arguments: given }: ToolCallText): object => ({
-  type: 'function_call',
-  call_id: id,
-  name,
-  arguments: given,
-})
-
-const toResultItem = (callId: string, output: string): object => ({
-  type: 'function_call_output',
-  call_id: callId,
-  output,
-})
+/** Returns the message with its calls and its results as messages of their own. */
+function separateTools(message: HistoryMessage): HistoryMessage[] {
+  if (!('content' in message)) return [message]
+  const { content } = message
+  const calls = content.flatMap((part): ToolCallText[] => {
+    if (part.type !== 'tool-call') return []
+    const { callID, name, arguments: given } = part.value
+    return [{ id: callID, name, arguments: JSON.stringify(given) }]
+  })
+  if (calls.length > 0) return [{ role: 'assistant', text: textOf(content), calls }]
+  const results = content.flatMap((part): HistoryMessage[] =>
+    part.type === 'tool-response'
+      ? [{ role: 'tool', callId: part.value.callID, text: readToolResult(part.value) }]
+      : [],
+  )
+  const rest = content.filter(({ type }) => type === 'text' || type === 'image')
+  return rest.length > 0 ? [...results, { ...message, content: rest }] : results
+}
 
 /** Returns the text of all parts. */
 export const textOf = (content: readonly ReadContent[]): string =>
-  content.map((part) => (part.type === 'text' ? String(valueOf(part)) : '')).join('')
-
-function toCallText(part: ReadContent): ToolCallText {
-  const { callID, name, arguments: given } = valueOf(part) as LanguageModelToolCall
-  return { id: callID, name, arguments: JSON.stringify(given) }
-}
-
-const valueOf = (part: ReadContent): unknown => ('value' in part ? part.value : undefined)
-
-const urlOf = (part: ReadContent): string => ('url' in part ? part.url : '')
-
-const callIdOf = (part: ReadContent): string => (valueOf(part) as LanguageModelToolCall).callID
+  content.map((part) => (part.type === 'text' ? part.value : '')).join('')
