@@ -4,8 +4,14 @@ import { InoriginError } from '../error.ts'
 import type { PredictOptions, Server } from '../server.ts'
 import type { InputsOf, OutputsOf, TypedTag } from '../typed.ts'
 import type { Tag } from '../types/index.ts'
-import { createModelStore, type ModelActions, type ModelView } from './store.ts'
-import type { StoredServer, StoreSnapshot } from './store.ts'
+import {
+  createModelStore,
+  type ModelActions,
+  type ModelView,
+  type StoredServer,
+  type StoreSnapshot,
+} from './store.ts'
+
 /** Function of the first `useServer` that was rendered. All hooks of the page share one server. */
 let openServer: (() => Promise<StoredServer>) | undefined
 const store = createModelStore(async () => {

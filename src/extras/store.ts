@@ -56,51 +56,105 @@ const WANTED_ENDS: readonly (string | undefined)[] = ['load_paused', 'unloaded',
  */
 export function createModelStore<S extends StoredServer>(open: () => Promise<S>): ModelStore<S> {
   const closing = new AbortController()
-  const state = createStoreState<S>()
-  const follower = createFollower(state, closing.signal)
+  const { signal } = closing
+  const listeners = new Set<() => void>()
+  const unknownViews = new Map<Tag, ModelView>()
+  let snapshot: StoreSnapshot<S> = { server: null, error: null, models: {} }
   let opening: Promise<void> | undefined
 
-  const start = async (): Promise<void> => follower.start(await open())
+  function update(change: Partial<StoreSnapshot<S>>): void {
+    snapshot = { ...snapshot, ...change }
+    for (const listener of listeners) listener()
+  }
+
+  function view(tag: Tag): ModelView {
+    const known = snapshot.models[tag] ?? unknownViews.get(tag)
+    if (known) return known
+    const unknown = { bytes: null, device: null, progress: null, error: null }
+    const created: ModelView = { tag, name: tag, state: 'unknown', ...unknown }
+    unknownViews.set(tag, created)
+    return created
+  }
+
+  function setView(tag: Tag, change: Partial<ModelView>): void {
+    update({ models: { ...snapshot.models, [tag]: { ...view(tag), ...change } } })
+  }
+
+  const report = (thrown: unknown) => {
+    if (!signal.aborted) update({ error: InoriginError.from(thrown) })
+  }
+
+  /** Updates the views to the states that the server reports. */
+  const refresh = coalesce(async () => {
+    const states = (await snapshot.server?.models.list()) ?? []
+    const views = states.map((state) => [state.tag, mergeState(view(state.tag), state)] as const)
+    update({ models: { ...snapshot.models, ...Object.fromEntries(views) } })
+  })
+
+  function onTrace(event: TraceEvent): void {
+    if (event.type !== 'load' && event.type !== 'host') return
+    if (event.type === 'load' && event.status === 'ended') {
+      const isPaused = event.error.code === 'load_paused'
+      setView(event.tag, { progress: null, ...(isPaused && { state: 'paused' }) })
+    }
+    refresh().catch(report)
+  }
+
+  function onProgress(progress: LoadProgress): void {
+    const isReady = progress.phase === 'ready'
+    const state = isReady ? 'loaded' : 'loading'
+    setView(progress.tag, { state, progress: isReady ? null : progress, error: null })
+  }
+
+  async function start(): Promise<void> {
+    const server = await open()
+    update({ server, error: null })
+    follow(server.models.progress({ signal }), onProgress).catch(report)
+    follow(server.trace({ signal }), onTrace).catch(report)
+    await refresh()
+  }
+
+  const openOnce = () =>
+    (opening ??= start().catch((thrown: unknown) => {
+      opening = undefined
+      report(thrown)
+    }))
 
   /** Runs a call of the server. Its error becomes part of the view. */
   async function act(tag: Tag, call: (models: S['models']) => Promise<void>): Promise<void> {
     try {
-      await api.open()
-      const { server, error } = state.snapshot
+      await openOnce()
+      const { server, error } = snapshot
       if (!server) throw error
-      state.setView(tag, { error: null })
+      setView(tag, { error: null })
       await call(server.models)
     } catch (thrown) {
       const error = InoriginError.from(thrown)
       const isWanted = error.kind === 'aborted' || WANTED_ENDS.includes(error.code)
-      if (!isWanted) state.setView(tag, { error })
+      if (!isWanted) setView(tag, { error })
     }
-    await follower.refresh().catch(follower.report)
+    await refresh().catch(report)
   }
 
   const close = () => closing.abort()
-  const api: ModelStore<S> = {
-    getSnapshot: () => state.snapshot,
-    subscribe: state.subscribe,
-    open() {
-      opening ??= start().catch((thrown: unknown) => {
-        opening = undefined
-        follower.report(thrown)
-      })
-      return opening
+  return {
+    getSnapshot: () => snapshot,
+    subscribe(listener) {
+      listeners.add(listener)
+      return () => listeners.delete(listener)
     },
-    view: state.view,
+    open: openOnce,
+    view,
     load: (tag, options) => act(tag, (models) => models.load(tag, options)),
     pause: (tag) => act(tag, (models) => models.pause(tag)),
     async cancel(tag) {
       await act(tag, (models) => models.cancel(tag))
-      if (state.view(tag).state === 'paused') state.setView(tag, { state: 'remote' })
+      if (view(tag).state === 'paused') setView(tag, { state: 'remote' })
     },
     unload: (tag) => act(tag, (models) => models.unload(tag)),
     close,
     [disposeKey]: close,
   }
-  return api
 }
 
 /** The parts of a server that the store needs. */
@@ -136,118 +190,16 @@ export interface StoreSnapshot<S extends StoredServer = Server> {
   models: Readonly<Record<Tag, ModelView>>
 }
 
-function createStoreState<S extends StoredServer>() {
-  const listeners = new Set<() => void>()
-  const unknownViews = new Map<Tag, ModelView>()
-  let snapshot: StoreSnapshot<S> = { server: null, error: null, models: {} }
-
-  function update(change: Partial<StoreSnapshot<S>>): void {
-    snapshot = { ...snapshot, ...change }
-    for (const listener of listeners) listener()
-  }
-
-  function view(tag: Tag): ModelView {
-    const known = snapshot.models[tag] ?? unknownViews.get(tag)
-    if (known) return known
-    const created = unknownView(tag)
-    unknownViews.set(tag, created)
-    return created
-  }
-
-  return {
-    get snapshot() {
-      return snapshot
-    },
-    update,
-    view,
-    setView(tag: Tag, change: Partial<ModelView>): void {
-      update({ models: { ...snapshot.models, [tag]: { ...view(tag), ...change } } })
-    },
-    /** Updates the views to the states that the server reports. */
-    setStates(states: readonly ModelState[]): void {
-      const views = states.map((state) => [state.tag, mergeState(view(state.tag), state)] as const)
-      update({ models: { ...snapshot.models, ...Object.fromEntries(views) } })
-    },
-    subscribe(listener: () => void) {
-      listeners.add(listener)
-      return () => listeners.delete(listener)
-    },
-  }
-}
-
-const unknownView = (tag: Tag): ModelView => ({
-  tag,
-  name: tag,
-  state: 'unknown',
-  bytes: null,
-  device: null,
-  progress: null,
-  error: null,
-})
-
 /**
  * Returns the view with the state that the server reports, or the same view if nothing changed. A
  * paused load stays paused.
  */
 function mergeState(view: ModelView, { tag, name, status, bytes, device }: ModelState): ModelView {
-  const isPaused = view.state === 'paused' && status === 'remote'
+  const state = view.state === 'paused' && status === 'remote' ? 'paused' : status
   const progress = status === 'loading' ? view.progress : null
-  const change = {
-    tag,
-    name,
-    bytes,
-    device,
-    progress,
-    state: isPaused ? 'paused' : status,
-  } as const
-  const isSame = Object.entries(change).every(
-    ([key, value]) => view[key as keyof ModelView] === value,
-  )
-  return isSame ? view : { ...view, ...change }
-}
-
-/** Creates what follows a server until the signal aborts. */
-function createFollower<S extends StoredServer>(
-  state: ReturnType<typeof createStoreState<S>>,
-  signal: AbortSignal,
-) {
-  const refresh = coalesce(async () =>
-    state.setStates((await state.snapshot.server?.models.list()) ?? []),
-  )
-
-  const report = (thrown: unknown) => {
-    if (!signal.aborted) state.update({ error: InoriginError.from(thrown) })
-  }
-
-  function onTrace(event: TraceEvent): void {
-    if (event.type !== 'load' && event.type !== 'host') return
-    if (event.type === 'load' && event.status === 'ended') {
-      const isPaused = event.error.code === 'load_paused'
-      state.setView(event.tag, { progress: null, ...(isPaused && { state: 'paused' }) })
-    }
-    refresh().catch(report)
-  }
-
-  function onProgress(progress: LoadProgress): void {
-    const isReady = progress.phase === 'ready'
-    state.setView(progress.tag, {
-      state: isReady ? 'loaded' : 'loading',
-      progress: isReady ? null : progress,
-      error: null,
-    })
-  }
-
-  return {
-    /** Follows the server. Resolves once its states are known. */
-    async start(server: S) {
-      state.update({ server, error: null })
-      follow(server.models.progress({ signal }), onProgress).catch(report)
-      follow(server.trace({ signal }), onTrace).catch(report)
-      await refresh()
-    },
-    refresh,
-    report,
-  }
+  const merged: ModelView = { ...view, tag, name, bytes, device, progress, state }
+  const names = Object.keys(merged) as (keyof ModelView)[]
+  return names.every((one) => merged[one] === view[one]) ? view : merged
 }
 
 async function follow<Event>(events: AsyncIterable<Event>, onEvent: (event: Event) => void) {
