@@ -33,7 +33,8 @@ export async function* playAnswer(
   request: GenerationRequest,
   signal: AbortSignal,
 ): AsyncGenerator<GenerationEvent> {
-  const { reasoning = '', text = '', toolCalls = [], error } = toParts(answer)
+  const parts = typeof answer === 'string' ? { text: answer } : answer
+  const { reasoning = '', text = '', toolCalls = [], error } = parts
   const cut = cutAtStop(text, request.stop)
   const limit = request.maxTokens ?? Infinity
   const written = splitWords(cut.text).slice(0, limit)
@@ -52,15 +53,17 @@ export async function* playAnswer(
   for (const [index, call] of toolCalls.entries()) {
     const { name } = call
     assertOffered(name, request)
-    const id = `call_${createCallNumber(request)}_${index}`
+    // Calls of one conversation have different ids, because each answer adds a message.
+    const id = `call_${request.messages.length}_${index}`
     yield mark({ type: 'tool_call', index, id, name })
     yield mark({ type: 'tool_arguments', index, text: JSON.stringify(call.arguments) })
   }
   if (error) throw error
   const isCutOff = written.length < splitWords(cut.text).length
+  const ended = cut.stop === null ? 'stop' : 'stop_sequence'
   yield {
     type: 'finish',
-    reason: toReason(isCutOff, toolCalls.length > 0, cut.stop),
+    reason: isCutOff ? 'length' : toolCalls.length > 0 ? 'tool_calls' : ended,
     stopSequence: isCutOff ? null : cut.stop,
     usage: {
       promptTokens,
@@ -78,12 +81,7 @@ export const countPromptTokens = ({ messages }: GenerationRequest): number =>
 
 export const countWords = (texts: readonly string[]): number => texts.flatMap(splitWords).length
 
-const toParts = (answer: ScriptedAnswer) => (typeof answer === 'string' ? { text: answer } : answer)
-
 const splitWords = (text: string): string[] => text.match(/\s*\S+|\s+$/g) ?? []
-
-/** Calls of one conversation have different ids, because each answer adds a message. */
-const createCallNumber = ({ messages }: GenerationRequest): number => messages.length
 
 function cutAtStop(text: string, stops: readonly string[]): { text: string; stop: string | null } {
   const found = stops
@@ -91,12 +89,6 @@ function cutAtStop(text: string, stops: readonly string[]): { text: string; stop
     .filter(({ at }) => at >= 0)
     .toSorted((one, other) => one.at - other.at)[0]
   return found ? { text: text.slice(0, found.at), stop: found.stop } : { text, stop: null }
-}
-
-function toReason(isCutOff: boolean, hasCalls: boolean, stop: string | null) {
-  if (isCutOff) return 'length'
-  if (hasCalls) return 'tool_calls'
-  return stop === null ? 'stop' : 'stop_sequence'
 }
 
 function assertOffered(name: string, { model, tools }: GenerationRequest): void {

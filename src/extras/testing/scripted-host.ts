@@ -23,7 +23,7 @@ import type {
   Tag,
 } from '../../types/index.ts'
 import { untilAccepted } from '../../values/accepted.ts'
-import { createSingleFlight } from '../../values/promises.ts'
+import { createSingleFlight, unlessAborted } from '../../values/promises.ts'
 import {
   countPromptTokens,
   countWords,
@@ -33,12 +33,12 @@ import {
   type TestEmbedder,
   type TestModel,
   type TestPredictor,
-  type TestServerOptions,
 } from './answers.ts'
 
-interface ScriptedOptions extends Required<
-  Pick<TestServerOptions, 'models' | 'predictors' | 'embedders'>
-> {
+interface ScriptedOptions {
+  models: readonly TestModel[]
+  predictors: readonly TestPredictor[]
+  embedders: readonly TestEmbedder[]
   /** Resolves when the tag is loaded. Rejects with `not_found` for an unknown one. */
   load(tag: Tag, caller: Caller<LoadProgress>): Promise<void>
   /** Throws `not_found` for an unknown tag. The error names the field of the body: `param`. */
@@ -54,8 +54,14 @@ const CREATED = '2026-01-01T00:00:00Z'
 const DEFAULT_CONTEXT_TOKENS = 4_096
 const CAPABILITIES = { tools: true, thinking: true, imageInput: true, structuredOutputs: true }
 
-export function createScriptedHost(options: ScriptedOptions) {
-  const { models, predictors, embedders, load, find, play = playAnswer } = options
+export function createScriptedHost({
+  models,
+  predictors,
+  embedders,
+  load,
+  find,
+  play = playAnswer,
+}: ScriptedOptions) {
   const requests: GenerationRequest[] = []
   const nextAnswer = createAnswers(models)
 
@@ -63,10 +69,12 @@ export function createScriptedHost(options: ScriptedOptions) {
     request: GenerationRequest,
     { signal }: Caller,
   ): AsyncGenerator<AcceptedEvent | GenerationEvent> {
-    assertModel(find(request.model))
+    const { tag, type } = find(request.model)
+    if (type !== 'model')
+      throw notFound(`${tag} is a predictor. Call server.predict() instead.`, 'model')
     const answer = await nextAnswer(request, () => requests.push(structuredClone(request)))
     const steps: LoadProgress[] = []
-    await load(request.model, { key: null, signal, onEvent: (step) => steps.push(step) })
+    await load(tag, { key: null, signal, onEvent: (step) => steps.push(step) })
     yield { type: 'accepted', ignored: [] }
     for (const progress of steps) yield { type: 'progress', progress }
     yield* play(answer, request, signal)
@@ -75,8 +83,7 @@ export function createScriptedHost(options: ScriptedOptions) {
   function findPredictor(tag: Tag): TestPredictor {
     const found = predictors.find((one) => one.tag === tag)
     if (found) return found
-    const what = `${find(tag, 'tag').tag} is no predictor.`
-    throw new InoriginError('not_found', what, { code: 'model_not_found', param: 'tag' })
+    throw notFound(`${find(tag, 'tag').tag} is no predictor.`, 'tag')
   }
 
   const predict: HostService['predict'] = async (tag, inputs, _configuration, caller) => {
@@ -88,11 +95,13 @@ export function createScriptedHost(options: ScriptedOptions) {
   }
 
   const embed: Host['embed'] = async ({ model, input, dimensions }, caller) => {
-    const embedder = findEmbedder(embedders, find(model).tag)
-    assertDimensions(embedder, dimensions)
+    const { tag } = find(model)
+    const embedder = embedders.find((one) => one.tag === tag)
+    if (!embedder) throw notFound(`${tag} is no embedding model. Add it to \`embedders\`.`, 'model')
+    const length = dimensions ?? embedder.dimensions
+    assertDimensions(embedder, length)
     await load(model, { key: null, signal: caller.signal })
     const rows = await Promise.all(input.map((text) => computeVector(embedder, text)))
-    const length = dimensions ?? embedder.dimensions
     const vectors = Float32Array.from(rows.flatMap((row) => row.slice(0, length)))
     async function* vectorEvents(): AsyncGenerator<EmbeddingEvent> {
       const tokens = countWords(input)
@@ -142,20 +151,10 @@ function createAnswers(models: readonly TestModel[]) {
   }
 }
 
-function assertModel({ tag, type }: Loadable): void {
-  if (type === 'model') return
-  const what = `${tag} is a predictor. Call server.predict() instead.`
-  throw new InoriginError('not_found', what, { code: 'model_not_found', param: 'model' })
-}
+const notFound = (what: string, param: TagParam) =>
+  new InoriginError('not_found', what, { code: 'model_not_found', param })
 
-function findEmbedder(embedders: readonly TestEmbedder[], tag: Tag): TestEmbedder {
-  const found = embedders.find((one) => one.tag === tag)
-  if (found) return found
-  const what = `${tag} is no embedding model. Add it to \`embedders\`.`
-  throw new InoriginError('not_found', what, { code: 'model_not_found', param: 'model' })
-}
-
-function assertDimensions({ tag, dimensions }: TestEmbedder, wanted = dimensions): void {
+function assertDimensions({ tag, dimensions }: TestEmbedder, wanted: number): void {
   if (wanted <= dimensions) return
   const what = `dimensions must be at most ${dimensions}, not ${wanted}`
   const why = `the vectors of ${tag} have ${dimensions} numbers.`
@@ -170,23 +169,15 @@ async function computeVector({ tag, dimensions, embed }: TestEmbedder, text: str
   throw scriptError(`${what}, but its \`dimensions\` is ${dimensions}.`)
 }
 
-const toEmbeddingModel = ({ tag, name = tag, dimensions }: TestEmbedder) => ({
-  tag,
-  name,
-  created: CREATED,
-  maxInputTokens: DEFAULT_CONTEXT_TOKENS,
-  maxOutputTokens: null,
-  capabilities: { embeddings: { dimensions } },
-})
+function toEmbeddingModel({ tag, name = tag, dimensions }: TestEmbedder) {
+  const limits = { maxInputTokens: DEFAULT_CONTEXT_TOKENS, maxOutputTokens: null }
+  return { tag, name, created: CREATED, ...limits, capabilities: { embeddings: { dimensions } } }
+}
 
-const toModel = ({ tag, name = tag, maxInputTokens = DEFAULT_CONTEXT_TOKENS }: TestModel) => ({
-  tag,
-  name,
-  created: CREATED,
-  maxInputTokens,
-  maxOutputTokens: maxInputTokens,
-  capabilities: CAPABILITIES,
-})
+function toModel({ tag, name = tag, maxInputTokens = DEFAULT_CONTEXT_TOKENS }: TestModel) {
+  const limits = { maxInputTokens, maxOutputTokens: maxInputTokens }
+  return { tag, name, created: CREATED, ...limits, capabilities: CAPABILITIES }
+}
 
 function toRemotePredictor({ tag, name = tag, signature }: TestPredictor) {
   const owner = { username: tag.slice(1).split('/')[0] ?? '', created: CREATED }
@@ -198,12 +189,58 @@ async function unsupported(what: string): Promise<never> {
   throw new InoriginError('invalid_request', `inorigin/testing has no ${what}.`)
 }
 
-interface Job {
-  key: string | null
-  response: BackgroundResponse
-  events: BackgroundEvent[]
-  count: LatestValue<number>
-  running: AbortController
+/** A background response, which ends with its last event or with its deletion. */
+class Job {
+  readonly key: string | null
+  readonly response: BackgroundResponse
+  readonly events: BackgroundEvent[] = [{ type: 'queued' }]
+  readonly running = new AbortController()
+  readonly #count = new LatestValue(1)
+
+  constructor(key: string | null, response: BackgroundResponse) {
+    this.key = key
+    this.response = response
+  }
+
+  async run(events: AsyncIterable<BackgroundEvent>): Promise<void> {
+    try {
+      for await (const event of events)
+        if (event.type !== 'progress' && event.type !== 'heartbeat') this.#add(event)
+    } catch (thrown) {
+      const error = InoriginError.from(thrown).toRecord()
+      this.finish({ type: 'finish', reason: 'failed', error })
+    }
+  }
+
+  /** Ends the response. One that is finished stays as it is. */
+  finish(last: BackgroundEvent): void {
+    this.#add(last)
+    this.running.abort()
+  }
+
+  delete(): void {
+    this.running.abort()
+    this.#count.fail(noBackgroundResponse())
+  }
+
+  async *read(skippedEvents: number, signal: AbortSignal): AsyncGenerator<BackgroundEvent> {
+    let next = skippedEvents
+    for await (const _ of this.#count.read(signal)) {
+      // Events may be added while the reader takes the ones before.
+      for (; next < this.events.length; next += 1) yield this.events[next] as BackgroundEvent
+      if (this.#isFinished) return
+    }
+  }
+
+  get #isFinished(): boolean {
+    return this.events.at(-1)?.type === 'finish'
+  }
+
+  #add(event: BackgroundEvent): void {
+    if (this.#isFinished) return
+    this.events.push(event)
+    this.#count.set(this.events.length)
+  }
 }
 
 /** Creates the methods. Each response is computed by `generate`, from its request on. */
@@ -217,13 +254,11 @@ export function createTestBackground(generate: Host['generate']): BackgroundMeth
 
   return {
     async createBackground(response, { key }) {
-      const running = new AbortController()
-      const job = { key, response, events: [], count: new LatestValue(0), running }
-      const generation = await generate(response.request, { key, signal: running.signal })
+      const job = new Job(key, response)
+      const generation = await generate(response.request, { key, signal: job.running.signal })
       const { ignored, events } = await untilAccepted(generation.events)
       jobs.set(response.id, job)
-      addEvent(job, { type: 'queued' })
-      void run(job, events)
+      void job.run(events)
       return { ignored }
     },
     async getBackground(id, caller) {
@@ -233,57 +268,18 @@ export function createTestBackground(generate: Host['generate']): BackgroundMeth
     async followBackground(id, skippedEvents, caller) {
       const job = find(id, caller)
       if (!job) throw noBackgroundResponse()
-      return { response: job.response, events: readEvents(job, skippedEvents, caller.signal) }
+      return { response: job.response, events: job.read(skippedEvents, caller.signal) }
     },
     async cancelBackground(id, caller) {
       const job = find(id, caller)
-      if (job) finish(job, { type: 'finish', reason: 'cancelled' })
+      job?.finish({ type: 'finish', reason: 'cancelled' })
       return job !== undefined
     },
     async deleteBackground(id, caller) {
       const job = find(id, caller)
-      job?.running.abort()
-      job?.count.fail(noBackgroundResponse())
+      job?.delete()
       return job !== undefined && jobs.delete(id)
     },
-  }
-}
-
-async function run(job: Job, events: AsyncIterable<BackgroundEvent>): Promise<void> {
-  try {
-    for await (const event of events) {
-      if (event.type !== 'progress' && event.type !== 'heartbeat') addEvent(job, event)
-    }
-  } catch (thrown) {
-    const error = InoriginError.from(thrown).toRecord()
-    finish(job, { type: 'finish', reason: 'failed', error })
-  }
-}
-
-function addEvent({ events, count }: Job, event: BackgroundEvent): void {
-  if (isFinished(events)) return
-  events.push(event)
-  count.set(events.length)
-}
-
-/** Ends the response. One that is finished stays as it is. */
-function finish(job: Job, last: BackgroundEvent): void {
-  addEvent(job, last)
-  job.running.abort()
-}
-
-const isFinished = (events: readonly BackgroundEvent[]) => events.at(-1)?.type === 'finish'
-
-async function* readEvents(
-  { events, count }: Job,
-  skippedEvents: number,
-  signal: AbortSignal,
-): AsyncGenerator<BackgroundEvent> {
-  let next = skippedEvents
-  for await (const _ of count.read(signal)) {
-    // Events may be added while the reader takes the ones before.
-    for (; next < events.length; next += 1) yield events[next] as BackgroundEvent
-    if (isFinished(events)) return
   }
 }
 
@@ -297,8 +293,6 @@ export interface Loadable {
   load: (signal: AbortSignal) => Promise<void> | void
 }
 
-export type Loads = ReturnType<typeof createLoads>
-
 export function createLoads(all: readonly Loadable[], trace: Trace) {
   const progress = new EventHub<LoadProgress>()
   const singleFlight = createSingleFlight()
@@ -306,23 +300,24 @@ export function createLoads(all: readonly Loadable[], trace: Trace) {
   const stored = new Set<Tag>()
   const loading = new Map<Tag, AbortController>()
 
-  const report = (...step: Parameters<typeof toProgress>) => progress.report(toProgress(...step))
-
-  async function start(item: Loadable, signal: AbortSignal): Promise<void> {
-    const { tag, bytes } = item
+  async function start({ tag, bytes, load: run }: Loadable, signal: AbortSignal): Promise<void> {
+    const report = (phase: LoadPhase, loadedBytes = bytes) => {
+      const transfer = { loadedBytes, totalBytes: bytes, bytesPerSecond: 0, remainingSeconds: null }
+      progress.report({ tag, phase, ...transfer })
+    }
     const load = toTraced(tag)
     const pausing = new AbortController()
     loading.set(tag, pausing)
     trace.report({ ...load, status: 'started' })
     try {
       const either = AbortSignal.any([signal, pausing.signal])
-      if (!stored.has(tag)) report(item, 'download', Math.floor(bytes / 2))
-      await Promise.race([item.load(either), rejectOnAbort(either)])
+      if (!stored.has(tag)) report('download', Math.floor(bytes / 2))
+      await unlessAborted(Promise.resolve(run(either)), either, InoriginError.from)
       stored.add(tag)
-      for (const phase of ['download', 'compile', 'warm'] as const) report(item, phase)
+      for (const phase of ['download', 'compile', 'warm'] as const) report(phase)
       loaded.add(tag)
       loading.delete(tag)
-      report(item, 'ready')
+      report('ready')
       trace.report({ ...load, status: 'ready' })
     } catch (thrown) {
       loading.delete(tag)
@@ -364,22 +359,6 @@ const toTraced = (tag: Tag) =>
   ({ type: 'load', tag, implementation: 'test', device: 'wasm' }) as const
 
 function toState({ tag, type, name, bytes }: Loadable, status: ModelState['status']): ModelState {
-  const users = status === 'loading' ? 1 : 0
-  const about = { tag, type, name, status, bytes, memory: bytes, users }
-  return { ...about, device: 'wasm', servedBy: 'local' }
-}
-
-const toProgress = ({ tag, bytes }: Loadable, phase: LoadPhase, loadedBytes = bytes) => ({
-  tag,
-  phase,
-  loadedBytes,
-  totalBytes: bytes,
-  bytesPerSecond: 0,
-  remainingSeconds: null,
-})
-
-function rejectOnAbort(signal: AbortSignal): Promise<never> {
-  return new Promise((_, reject) => {
-    signal.addEventListener('abort', () => reject(InoriginError.from(signal.reason)))
-  })
+  const about = { tag, type, name, status, bytes, memory: bytes }
+  return { ...about, users: status === 'loading' ? 1 : 0, device: 'wasm', servedBy: 'local' }
 }

@@ -19,13 +19,7 @@ import {
   parseOptions,
 } from '../../validate-arguments.ts'
 import { handle } from '../../wire/handler.ts'
-import {
-  createLoads,
-  createScriptedHost,
-  type Loadable,
-  type Loads,
-  type TagParam,
-} from './scripted-host.ts'
+import { createLoads, createScriptedHost, type Loadable, type TagParam } from './scripted-host.ts'
 import type { TestEntry, TestServerOptions } from './answers.ts'
 
 /** The parts of a server that need no browser, and a record of the requests. */
@@ -77,7 +71,8 @@ export function createTestServer(options: TestServerOptions = {}): TestServer {
     throw new InoriginError('not_found', what, { code: 'model_not_found', param })
   }
 
-  const load: Load = async (tag, { signal, onEvent }) => loads.load(find(tag), signal, onEvent)
+  const load = async (tag: Tag, { signal, onEvent }: Caller<LoadProgress>) =>
+    loads.load(find(tag), signal, onEvent)
   const scripted = createScriptedHost({ models, predictors, embedders, load, find })
   const host = withTrace(trace)(withAuthorization(createAuthorization(apiKeys))(scripted.host))
   return {
@@ -97,28 +92,20 @@ export function createTestServer(options: TestServerOptions = {}): TestServer {
       return host.predict(tag, inputs, undefined, caller)
     }) as Server['predict'],
     trace: (task) => trace.read(parseOptions(task, names.SIGNAL_ONLY).signal),
-    models: createTestModels(loads, find, load),
+    models: {
+      list: async () => loads.states(),
+      load: async (tag, task) => load(tag, toCaller(parseOptions(task, names.LOAD_OPTIONS))),
+      progress: (task) => loads.progress(parseOptions(task, names.SIGNAL_ONLY).signal),
+      pause: async (tag) => loads.pause(find(tag).tag),
+      cancel: async (tag) => loads.pause(find(tag).tag),
+      unload: async (tag) => loads.unload(find(tag).tag),
+      async remove(tag) {
+        loads.unload(find(tag).tag)
+        loads.remove(tag)
+      },
+    },
   }
 }
-
-type Load = (tag: Tag, caller: Caller<LoadProgress>) => Promise<void>
-
-const createTestModels = (
-  loads: Loads,
-  find: (tag: Tag) => Loadable,
-  load: Load,
-): Server['models'] => ({
-  list: async () => loads.states(),
-  load: async (tag, task) => load(tag, toCaller(parseOptions(task, names.LOAD_OPTIONS))),
-  progress: (task) => loads.progress(parseOptions(task, names.SIGNAL_ONLY).signal),
-  pause: async (tag) => loads.pause(find(tag).tag),
-  cancel: async (tag) => loads.pause(find(tag).tag),
-  unload: async (tag) => loads.unload(find(tag).tag),
-  async remove(tag) {
-    loads.unload(find(tag).tag)
-    loads.remove(tag)
-  },
-})
 
 function toLoadable(entry: TestEntry, type: Loadable['type']): Loadable {
   const { tag, name = tag, bytes = DEFAULT_BYTES, load = () => undefined } = entry
@@ -131,5 +118,11 @@ const toCaller = ({ signal = neverAborted, onProgress }: TaskOptions): Caller<Lo
   onEvent: onProgress,
 })
 
-export type { ScriptedAnswer, ScriptedCall } from './answers.ts'
-export type { TestEmbedder, TestModel, TestPredictor, TestServerOptions } from './answers.ts'
+export type {
+  ScriptedAnswer,
+  ScriptedCall,
+  TestEmbedder,
+  TestModel,
+  TestPredictor,
+  TestServerOptions,
+} from './answers.ts'
