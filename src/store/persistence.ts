@@ -1,5 +1,4 @@
 /** Asks the browser to keep the storage of this origin. */
-import { cacheSuccess } from '../values/promises.ts'
 
 /**
  * Asks the browser to keep this origin's storage until the user clears it. Resolves with `true` if
@@ -8,8 +7,10 @@ import { cacheSuccess } from '../values/promises.ts'
 export const askPersistence = async (): Promise<boolean> =>
   (await isPersisted()) || ((await navigator.storage?.persist?.().catch(() => false)) ?? false)
 
+let persistenceRequest: Promise<boolean> | undefined
+
 /** Calls {@link askPersistence} once and returns its promise on every call. */
-export const requestPersistence = cacheSuccess(askPersistence)
+export const requestPersistence = (): Promise<boolean> => (persistenceRequest ??= askPersistence())
 
 /** Resolves with `true` if the browser keeps this origin's storage until the user clears it. */
 export const isPersisted = async (): Promise<boolean> =>
