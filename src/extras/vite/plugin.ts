@@ -11,7 +11,6 @@ import {
   FILE_LIST,
   findRuntime,
   INORIGIN_FOLDER,
-  type LibraryChoice,
   readVersion,
 } from '../../cli/library-files.ts'
 import { formatByteCount } from '../../cli/output.ts'
@@ -77,77 +76,58 @@ export function inorigin(options: InoriginOptions = {}): Plugin {
   }
 }
 
-/** Facts about the app, which the hooks read once its configuration is resolved. */
-interface App {
-  config: ResolvedConfig
-  settings: PluginSettings
-  choice: LibraryChoice
-  /** Files of `inorigin/` by name. */
-  library: ReadonlyMap<string, Content>
-  /** Path that the development server serves the app at, with slashes at both ends. */
-  base: string
-  /** Folder with the app's own models, which Vite does not serve; `null` for the public folder. */
-  models: string | null
-  serviceWorker: 'library' | 'bundled' | 'none'
-  /** Bundles a script that keeps these files; `null` for none. */
-  bundle: (keep: AppFiles | null) => Promise<BundledScript>
-}
+type App = ReturnType<typeof openApp>
 
-function openApp(settings: PluginSettings, config: ResolvedConfig): App {
+/** Returns facts about the app, which the hooks read once its configuration is resolved. */
+function openApp(settings: PluginSettings, config: ResolvedConfig) {
   const { guide, mlc, webgpu, keepApp, models, serviceWorker } = settings
   const choice = { guide, mlc, webgpu, dist: DIST, runtime: findRuntime() }
   const own = typeof serviceWorker === 'string' ? resolve(config.root, serviceWorker) : null
   const needsBundle = own !== null || (keepApp && config.command === 'build')
+  const script = needsBundle ? 'bundled' : 'library'
   return {
     config,
     settings,
     choice,
+    /** Files of `inorigin/` by name. */
     library: collectLibraryFiles(choice),
+    /** Path that the development server serves the app at, with slashes at both ends. */
     base: new URL(config.base, 'http://localhost').pathname,
+    /** Folder with the app's own models, which Vite does not serve; `null` for the public folder. */
     models: models === null ? null : resolve(config.root, models),
-    serviceWorker: serviceWorker === false ? 'none' : needsBundle ? 'bundled' : 'library',
-    bundle: (keep) => bundleServiceWorker(own, keep, config),
+    serviceWorker: serviceWorker === false ? ('none' as const) : script,
+    /** Bundles a script that keeps these files; `null` for none. */
+    bundle: (keep: AppFiles | null) => bundleServiceWorker(own, keep, config),
   }
 }
 
-const hasOwnCatalog = ({ models, config }: App) =>
-  existsSync(join(models ?? config.publicDir, INORIGIN_FOLDER, 'catalog.json'))
-
-/** Resolves with the script for the development server; `undefined` if something else serves it. */
-async function readScript({ serviceWorker, bundle }: App): Promise<Content | undefined> {
-  if (serviceWorker === 'none') return undefined
-  if (serviceWorker === 'library') return { from: join(DIST, SCRIPT) }
-  return { text: (await bundle(null)).code }
-}
-
-// The module that pages get in place of `inorigin`: the package itself, with a `serve()` that knows
-// where the app's files are.
-
-/** `worker` is the expression for the URL of the script; `null` if the app names it. */
+/**
+ * Returns the module that pages get in place of `inorigin`: the package itself, with a `serve()` that
+ * knows where the app's files are. `worker` is the expression for the URL of the script; `null` if
+ * the app names it.
+ */
 function writeClientModule(app: App, worker: string | null): string {
   const path = JSON.stringify(join(DIST, 'index.js').replaceAll('\\', '/'))
   const catalog = `new URL('${INORIGIN_FOLDER}/catalog.json', script).href`
+  const folder = join(app.models ?? app.config.publicDir, INORIGIN_FOLDER)
+  const hasOwnCatalog = existsSync(join(folder, 'catalog.json'))
   const defaults = {
     isolate: `${app.settings.isolate}`,
     ...(worker !== null && { worker: 'script' }),
-    ...(worker !== null && hasOwnCatalog(app) && { catalog }),
+    ...(worker !== null && hasOwnCatalog && { catalog }),
   }
-  const lines = Object.entries(defaults).map(
-    // An option that is undefined must not hide the default.
-    ([name, value]) => `    ${name}: options.${name} ?? ${value},`,
-  )
-  return [
-    `import { serve as open } from ${path}`,
-    `export * from ${path}`,
-    ...(worker === null ? [] : [`const script = new URL(${worker}, location.href).href`]),
-    `export async function serve(options = {}) {`,
-    `  return open({`,
-    `    ...options,`,
-    ...lines,
-    `  })`,
-    `}`,
-    '',
-  ].join('\n')
+  // An option that is undefined must not hide the default.
+  const toLine = ([name, value]: [string, string]) => `${name}: options.${name} ?? ${value},`
+  return `import { serve as open } from ${path}
+export * from ${path}
+${worker === null ? '' : `const script = new URL(${worker}, location.href).href`}
+export async function serve(options = {}) {
+  return open({
+    ...options,
+    ${Object.entries(defaults).map(toLine).join('\n    ')}
+  })
+}
+`
 }
 
 const TYPES: Readonly<Record<string, string>> = {
@@ -174,8 +154,12 @@ function serveLibrary(app: App): Connect.NextHandleFunction {
 
 /** Resolves with `undefined` for a file of the app, and with `null` for one that must be missing. */
 async function findContent(app: App, path: string): Promise<Content | null | undefined> {
-  const { base, library, models } = app
-  if (path === `${base}sw.js`) return readScript(app)
+  const { base, library, models, serviceWorker } = app
+  if (path === base + SCRIPT) {
+    if (serviceWorker === 'none') return undefined
+    if (serviceWorker === 'library') return { from: join(DIST, SCRIPT) }
+    return { text: (await app.bundle(null)).code }
+  }
   const folder = `${base}${INORIGIN_FOLDER}/`
   if (!path.startsWith(folder)) return undefined
   const name = decodeURIComponent(path.slice(folder.length))
@@ -220,16 +204,9 @@ export interface InoriginOptions {
   keepApp?: boolean
 }
 
-/** Options with their defaults. `models` is `null` for Vite's public folder. */
-interface PluginSettings extends Required<Omit<InoriginOptions, 'models' | 'serviceWorker'>> {
-  models: string | null
-  /** Path of the app's own script; `null` for the library's. */
-  serviceWorker: string | false | null
-}
+type PluginSettings = ReturnType<typeof parsePluginOptions>
 
-type Kind = 'boolean' | 'string'
-
-const KINDS: Readonly<Record<keyof InoriginOptions, readonly Kind[]>> = {
+const KINDS: Readonly<Record<keyof InoriginOptions, readonly string[]>> = {
   guide: ['boolean'],
   mlc: ['boolean'],
   webgpu: ['boolean'],
@@ -239,14 +216,15 @@ const KINDS: Readonly<Record<keyof InoriginOptions, readonly Kind[]>> = {
   keepApp: ['boolean'],
 }
 
-function parsePluginOptions(options: InoriginOptions): PluginSettings {
+/** Returns the options with their defaults: `null` is Vite's public folder, and the library's script. */
+function parsePluginOptions(options: InoriginOptions) {
   for (const [name, value] of Object.entries(options)) {
     const kinds = Object.entries(KINDS).find(([known]) => known === name)?.[1]
     if (!kinds) {
       const known = Object.keys(KINDS).join(', ')
       throw invalidOption(name, `inorigin() of Vite has no option ${name}. Options: ${known}.`)
     }
-    if (value === undefined || kinds.some((kind) => typeof value === kind)) continue
+    if (value === undefined || kinds.includes(typeof value)) continue
     throw invalidOption(name, `${name} of inorigin() must be a ${kinds.join(' or ')}.`)
   }
   const { guide = true, mlc = false, webgpu = true, isolate = true, keepApp = false } = options
@@ -278,11 +256,10 @@ function log({ config, library, settings, serviceWorker }: App, verb: string, wh
   }
   const isRuntime = (name: string) => name.startsWith('ort/') || name.endsWith('.wasm')
   const isChat = (name: string) => /^models\/(guide|glance)\//.test(name)
-  const isModel = (name: string) => name.startsWith('models/') && !isChat(name)
   const parts = [
     `runtimes ${sum(isRuntime)}`,
     ...(sizes.some(({ name }) => isChat(name)) ? [`language models ${sum(isChat)}`] : []),
-    `predictors ${sum(isModel)}`,
+    `predictors ${sum((name) => name.startsWith('models/') && !isChat(name))}`,
     `scripts ${sum((name) => !isRuntime(name) && !name.startsWith('models/'))}`,
   ]
   const hasGpu = sizes.some(({ name }) => isRuntime(name) && name.includes('.jspi.'))
@@ -352,20 +329,17 @@ function checkPublicFolder(publicDir: string, writesScript: boolean): string | n
   )
 }
 
-interface BundledScript {
-  code: string
-  /** Source map as JSON; `null` unless the build has source maps in files. */
-  map: string | null
-}
-
 const VIRTUAL = 'inorigin-service-worker-'
 
-/** Returns one classic script, because service workers of all browsers can run that. */
+/**
+ * Returns one classic script, because service workers of all browsers can run that. `map` is its
+ * source map as JSON; `null` unless the build has source maps in files.
+ */
 async function bundleServiceWorker(
   own: string | null,
   keep: AppFiles | null,
   { root, mode, logLevel, resolve: { alias }, build: { sourcemap, minify } }: ResolvedConfig,
-): Promise<BundledScript> {
+) {
   const { build } = await import('vite')
   const library = join(DIST, 'sw/index.js')
   const modules = writeModules(own, keep)
@@ -392,10 +366,16 @@ async function bundleServiceWorker(
       reportCompressedSize: false,
       sourcemap,
       minify,
-      lib: { entry, formats: ['iife'], name: 'serviceWorker', fileName: () => 'sw.js' },
+      lib: { entry, formats: ['iife'], name: 'serviceWorker', fileName: () => SCRIPT },
     },
   })
-  return toScript(result)
+  const outputs = (Array.isArray(result) ? result : [result]).flatMap((one) =>
+    'output' in one ? one.output : [],
+  ) as (Rollup.OutputAsset | Rollup.OutputChunk)[]
+  const chunk = outputs.find((one) => one.type === 'chunk')
+  const map = outputs.find((one) => one.type === 'asset' && one.fileName.endsWith('.map'))
+  if (!chunk) throw new Error('The service worker was not bundled.')
+  return { code: chunk.code, map: map?.type === 'asset' ? String(map.source) : null }
 }
 
 /**
@@ -404,26 +384,13 @@ async function bundleServiceWorker(
  */
 function writeModules(own: string | null, keep: AppFiles | null): Map<string, string> {
   const isAttached = own !== null && /['"]inorigin\/sw['"]/.test(readFileSync(own, 'utf8'))
-  const calls = new Map<string, string>([
-    ...(isAttached ? [] : [[`${VIRTUAL}attach`, `attach()`] as const]),
-    ...(keep ? [[`${VIRTUAL}keep`, `keepApp(${JSON.stringify(keep)})`] as const] : []),
-  ])
+  const modules = new Map<string, string>()
+  if (!isAttached) modules.set(`${VIRTUAL}attach`, `import { attach } from 'inorigin/sw'\nattach()`)
+  const files = JSON.stringify(keep)
+  if (keep)
+    modules.set(`${VIRTUAL}keep`, `import { keepApp } from 'inorigin/sw'\nkeepApp(${files})`)
   const order = [`${VIRTUAL}attach`, own, `${VIRTUAL}keep`]
-  const imports = order.filter((name) => name === own || calls.has(name ?? ''))
-  const entry = imports.map((name) => name && `import ${JSON.stringify(name)}`).join('\n')
-  const modules = Array.from(calls, ([name, call]): [string, string] => [
-    name,
-    `import { ${call.split('(', 1)[0]} } from 'inorigin/sw'\n${call}`,
-  ])
-  return new Map([[`${VIRTUAL}entry`, entry], ...modules])
-}
-
-function toScript(result: Awaited<ReturnType<typeof import('vite').build>>): BundledScript {
-  const outputs = (Array.isArray(result) ? result : [result]).flatMap((one) =>
-    'output' in one ? one.output : [],
-  ) as (Rollup.OutputAsset | Rollup.OutputChunk)[]
-  const chunk = outputs.find((one) => one.type === 'chunk')
-  const map = outputs.find((one) => one.type === 'asset' && one.fileName.endsWith('.map'))
-  if (!chunk) throw new Error('The service worker was not bundled.')
-  return { code: chunk.code, map: map?.type === 'asset' ? String(map.source) : null }
+  const imported = order.filter((name) => name !== null && (name === own || modules.has(name)))
+  const entry = imported.map((name) => `import ${JSON.stringify(name)}`).join('\n')
+  return modules.set(`${VIRTUAL}entry`, entry)
 }
