@@ -46,15 +46,9 @@ export async function createBackgroundRecord(
 ): Promise<void> {
   const { id } = response
   const first: BackgroundEvent[] = [{ type: 'queued' }]
-  const record: BackgroundRecord = {
-    id,
-    owner,
-    created: Date.now(),
-    isFinished: false,
-    bytes: estimateBytes(response) + estimateBytes(first),
-    parts: 2,
-    idleHosts: 0,
-  }
+  const bytes = estimateBytes(response) + estimateBytes(first)
+  const state = { isFinished: false, bytes, parts: 2, idleHosts: 0 }
+  const record: BackgroundRecord = { id, owner, created: Date.now(), ...state }
   await write(store, async (transaction) => {
     await putWithinLimits(transaction, record, store.limits)
     const parts = transaction.objectStore('backgroundParts')

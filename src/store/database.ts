@@ -246,8 +246,7 @@ function createStores(connection: Connection): void {
 async function addChunkDigests(connection: Connection, transaction: Upgrade): Promise<void> {
   connection.createObjectStore('pins', { keyPath: 'tag' })
   const predictions = await transaction.objectStore('predictions').getAll()
-  let cursor = await transaction.objectStore('resources').openCursor()
-  while (cursor) {
+  for await (const cursor of transaction.objectStore('resources')) {
     const { pinned: _, ...record }: ResourceRecord & { pinned?: boolean } = cursor.value
     const complete = record.chunks as unknown as number
     const count = Math.ceil(record.bytes / record.chunkBytes)
@@ -258,7 +257,6 @@ async function addChunkDigests(connection: Connection, transaction: Upgrade): Pr
       resources.some(({ sha256 }) => sha256 === record.sha256),
     )
     await cursor.update({ ...record, chunks, tags: [...new Set(users.map(({ tag }) => tag))] })
-    cursor = await cursor.continue()
   }
 }
 

@@ -58,7 +58,7 @@ export async function download(
       const assembly = await Assembly.open(database, wanted, { chunkBytes, signal: exclusive, tag })
       const report = (received: number) => onBytes?.(assembly.storedBytes, received)
       report(0)
-      await new Download(database, wanted, assembly, settings, exclusive, report).run()
+      await new Download({ database, wanted, assembly, settings, signal: exclusive, report }).run()
       const blob = await readResource(database, wanted.sha256)
       if (!blob) throw downloadFailedError(wanted, 'the browser lost the stored data')
       return blob
@@ -75,40 +75,33 @@ export async function download(
 export const toDownloadLockName = ({ name }: Database, sha256: string): string =>
   `${name}:download:${sha256}`
 
+/** What a download works with. `report` is called with the bytes of each piece. */
+interface Job {
+  database: Database
+  wanted: WantedResource
+  assembly: Assembly
+  settings: DownloadTuning
+  signal: AbortSignal
+  report: (received: number) => void
+}
+
 /** Download of one resource, which this thread alone writes. */
 class Download {
-  readonly #database: Database
-  readonly #wanted: WantedResource
-  readonly #assembly: Assembly
-  readonly #settings: DownloadTuning
-  readonly #signal: AbortSignal
-  readonly #onBytes: (received: number) => void
+  readonly #job: Job
   /** `false` after a response that did not match the stored bytes: ranges are not used then. */
   #useRanges = true
   #maxStored: number
   #failures = 0
   #lastEndPosition = -1
 
-  constructor(
-    database: Database,
-    wanted: WantedResource,
-    assembly: Assembly,
-    settings: DownloadTuning,
-    signal: AbortSignal,
-    onBytes: (received: number) => void,
-  ) {
-    this.#database = database
-    this.#wanted = wanted
-    this.#assembly = assembly
-    this.#settings = settings
-    this.#signal = signal
-    this.#onBytes = onBytes
-    this.#maxStored = assembly.storedBytes
+  constructor(job: Job) {
+    this.#job = job
+    this.#maxStored = job.assembly.storedBytes
   }
 
   /** Sends requests until the whole resource is stored and its hash is right, or rejects. */
   async run(): Promise<void> {
-    const [database, wanted, assembly] = [this.#database, this.#wanted, this.#assembly]
+    const { database, wanted, assembly } = this.#job
     let damagedChunk = -1
     for (;;) {
       if (assembly.position === wanted.bytes) {
@@ -140,17 +133,18 @@ class Download {
 
   async #startOver(): Promise<void> {
     this.#useRanges = false
-    await this.#assembly.restart(null)
-    this.#onBytes(0)
+    await this.#job.assembly.restart(null)
+    this.#job.report(0)
   }
 
   /** Waits before the next request after a failed one. Rejects if another one cannot help. */
   async #waitForRetry(outcome: Extract<RangeOutcome, { type: 'ended' | 'retry' }>): Promise<void> {
-    const { position, storedBytes } = this.#assembly
-    const { maxAttempts, backoffMs } = this.#settings
+    const { wanted, assembly, settings, signal } = this.#job
+    const { position, storedBytes } = assembly
+    const { maxAttempts, backoffMs } = settings
     if (outcome.type === 'ended') {
       // A second end at the same byte is no network failure: the file is that short.
-      if (this.#lastEndPosition === position) throw wrongLengthError(this.#wanted, String(position))
+      if (this.#lastEndPosition === position) throw wrongLengthError(wanted, String(position))
       this.#lastEndPosition = position
     }
     if (storedBytes > this.#maxStored) this.#failures = 0
@@ -161,12 +155,12 @@ class Download {
         ? { ...outcome, why: `${outcome.why},` }
         : { why: 'the response ended too early', after: null, cause: undefined }
     if (this.#failures === maxAttempts) {
-      const reached = `${storedBytes} of ${this.#wanted.bytes} bytes were received`
+      const reached = `${storedBytes} of ${wanted.bytes} bytes were received`
       const all = `${why} ${maxAttempts} times in a row; ${reached}`
-      throw downloadFailedError(this.#wanted, all, {}, cause)
+      throw downloadFailedError(wanted, all, {}, cause)
     }
     const backoff = computeBackoffMs(this.#failures, backoffMs)
-    await sleep(Math.max((after ?? 0) * 1000, backoff), this.#signal)
+    await sleep(Math.max((after ?? 0) * 1000, backoff), signal)
   }
 
   /**
@@ -174,9 +168,9 @@ class Download {
    * `InoriginError` if a retry cannot help, and the signal's reason if it was aborted.
    */
   async #requestRange(): Promise<RangeOutcome> {
-    const [wanted, assembly] = [this.#wanted, this.#assembly]
+    const { wanted, assembly, report } = this.#job
     const ending = new AbortController()
-    const signal = AbortSignal.any([this.#signal, ending.signal])
+    const signal = AbortSignal.any([this.#job.signal, ending.signal])
     try {
       const part = getPartAt(wanted, assembly.position)
       const partEnd = part.start + part.bytes
@@ -220,7 +214,7 @@ class Download {
           return { type: 'restart', why: 'the server sent more bytes than are missing' }
         }
         const damage = await assembly.write(newBytes.subarray(0, missing))
-        this.#onBytes(piece.length)
+        report(piece.length)
         if (damage) return { type: 'damaged', damage }
         // Bytes past the requested range are stored already.
         if (last !== null && assembly.position >= end) return { type: 'next' }
@@ -239,12 +233,12 @@ class Download {
     work: () => Promise<T>,
     why: string,
   ): Promise<{ value: T; retry?: undefined } | { value?: undefined; retry: RangeOutcome }> {
-    const { stallTimeoutMs } = this.#settings
+    const { stallTimeoutMs } = this.#job.settings
     const timer = setTimeout(() => ending.abort(), stallTimeoutMs)
     try {
       return { value: await work() }
     } catch (cause) {
-      this.#signal.throwIfAborted()
+      this.#job.signal.throwIfAborted()
       const silent = `no data arrived for ${stallTimeoutMs / 1000} s`
       const reason = ending.signal.aborted ? silent : why
       return { retry: { type: 'retry', why: reason, after: null, cause } }

@@ -249,12 +249,12 @@ export async function measureFreeBytes(
   return reserved === null ? estimated : Math.min(reserved, wanted)
 }
 
-/** File handle of dedicated workers. TypeScript declares it only in its types for workers. */
-interface SyncHandle {
-  truncate(size: number): void
-  getSize(): number
-  close(): void
+/** File of dedicated workers. TypeScript declares it only in its types for workers. */
+interface SyncFile {
+  createSyncAccessHandle(): Promise<SyncHandle>
 }
+
+type SyncHandle = { truncate(size: number): void; getSize(): number; close(): void }
 
 async function probeFreeBytes(wanted: number, timedOut: AbortSignal): Promise<number | null> {
   if (!('createSyncAccessHandle' in (globalThis.FileSystemFileHandle?.prototype ?? {}))) return null
@@ -265,20 +265,16 @@ async function probeFreeBytes(wanted: number, timedOut: AbortSignal): Promise<nu
   const handles: SyncHandle[] = []
   let reserved = 0
   try {
-    for (let size = MAX_PROBE_FILE_BYTES; size >= MIB; size /= 2) {
-      const enough = () => reserved + size > Math.ceil(wanted / MIB) * MIB
-      while (!enough()) {
+    for (let size = MAX_PROBE_FILE_BYTES; size >= MIB; size /= 2)
+      while (reserved + size <= Math.ceil(wanted / MIB) * MIB) {
         // The caller stopped waiting, so the space must not be held any longer.
         timedOut.throwIfAborted()
         const file = await folder.getFileHandle(`${handles.length}`, { create: true })
-        const handle = await (
-          file as unknown as { createSyncAccessHandle(): Promise<SyncHandle> }
-        ).createSyncAccessHandle()
+        const handle = await (file as unknown as SyncFile).createSyncAccessHandle()
         handles.push(handle)
         if (!tryTruncate(handle, size)) break
         reserved += size
       }
-    }
     return reserved
   } finally {
     for (const handle of handles) handle.close()

@@ -83,12 +83,8 @@ export const findPredictionByResource = (
   sha256: string,
 ): Promise<PredictionRecord | undefined> =>
   database.use(async (connection) => {
-    let cursor = await connection.transaction('predictions').store.openCursor()
-    while (cursor) {
-      const { resources, entry } = cursor.value
-      if (entry && resources.some((resource) => resource.sha256 === sha256)) return cursor.value
-      cursor = await cursor.continue()
-    }
+    for await (const { value } of connection.transaction('predictions').store)
+      if (value.entry && value.resources.some((one) => one.sha256 === sha256)) return value
     return undefined
   })
 

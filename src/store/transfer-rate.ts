@@ -69,11 +69,7 @@ export function startProgressReports<
 }
 
 /** Creates a meter for the bytes of one phase of the work for a tag. */
-export function createProgressMeter<Phase extends string>(
-  tag: Tag,
-  phase: Phase,
-  totalBytes: number,
-) {
+export function createProgressMeter<P extends string>(tag: Tag, phase: P, totalBytes: number) {
   const rate = new Rate()
   let loadedBytes = 0
   return {
@@ -81,10 +77,8 @@ export function createProgressMeter<Phase extends string>(
       loadedBytes = Math.min(totalBytes, loadedBytes + bytes)
       rate.add(bytes)
     },
-    progress: () => ({
-      tag,
-      phase,
-      ...toTransferProgress(loadedBytes, totalBytes, rate.perSecond),
-    }),
+    progress() {
+      return { tag, phase, ...toTransferProgress(loadedBytes, totalBytes, rate.perSecond) }
+    },
   }
 }

@@ -31,7 +31,7 @@ export class Session {
   readonly #onOverflow: () => void
   readonly #conversation: Conversation
   readonly #destruction = new AbortController()
-  readonly #operations = new Operations(this.ended)
+  #lastOperation: Promise<unknown> = Promise.resolve()
 
   constructor(start: SessionStart, onOverflow: () => void) {
     this.#start = start
@@ -67,7 +67,7 @@ export class Session {
   ): Promise<LanguageModelAnswer> {
     const { endpoint, tools, sampling, expectedTypes } = this.#start
     const ready = prepare(input, expectedTypes)
-    return this.#operations.runNext(options.signal, async (signal) => {
+    return this.#runNext(options.signal, async (signal) => {
       const { messages, constraint } = await readOptions(ready, options)
       if (await this.#conversation.makeRoom(messages, true, signal)) this.#onOverflow()
       const { answer, added } = await generate({
@@ -87,7 +87,7 @@ export class Session {
 
   append(input: LanguageModelPrompt, options: LanguageModelSignalOptions): Promise<undefined> {
     const ready = prepare(input, this.#start.expectedTypes)
-    return this.#operations.runNext(options.signal, async (signal) => {
+    return this.#runNext(options.signal, async (signal) => {
       const messages = await ready
       // An empty list is an empty message for `prompt()`, and nothing here.
       if (input.length === 0) return undefined
@@ -99,7 +99,7 @@ export class Session {
 
   measure(input: LanguageModelPrompt, options: LanguageModelPromptOptions): Promise<number> {
     const ready = prepare(input, this.#start.expectedTypes)
-    return this.#operations.run(options.signal, async (signal) => {
+    return this.#run(options.signal, async (signal) => {
       const { messages } = await readOptions(ready, options)
       return this.#start.endpoint.countTokens(messages, signal)
     })
@@ -107,10 +107,39 @@ export class Session {
 
   /** Resolves with what another session with the same messages is created with. */
   copy({ signal }: LanguageModelSignalOptions): Promise<SessionStart> {
-    return this.#operations.run(signal, async () => ({
+    return this.#run(signal, async () => ({
       ...this.#start,
       state: this.#conversation.state,
     }))
+  }
+
+  /** Runs an operation at once. Its signal ends with the session, or with that of the caller. */
+  #run<T>(
+    signal: AbortSignal | undefined,
+    operation: (signal: AbortSignal) => Promise<T>,
+  ): Promise<T> {
+    const either = signal ? AbortSignal.any([this.ended, signal]) : this.ended
+    if (either.aborted) return Promise.reject(either.reason as Error)
+    const work = operation(either).catch((thrown: unknown) => {
+      throw either.aborted ? either.reason : toException(thrown, 'UnknownError')
+    })
+    return unlessAborted(work, either)
+  }
+
+  /** Runs an operation after those before it. */
+  #runNext<T>(
+    signal: AbortSignal | undefined,
+    operation: (signal: AbortSignal) => Promise<T>,
+  ): Promise<T> {
+    return this.#run(signal, (either) => {
+      const turn = this.#lastOperation.then(() => {
+        either.throwIfAborted()
+        return operation(either)
+      })
+      // The next operation does not wait for a server that is slow to notice the end.
+      this.#lastOperation = unlessAborted(turn, either).catch(() => undefined)
+      return turn
+    })
   }
 }
 
@@ -222,39 +251,3 @@ const exchangeStarts = (messages: readonly HistoryMessage[]) =>
     const isStart = index === 0 || (role === 'user' && messages[index - 1]?.role === 'assistant')
     return isStart ? [index] : []
   })
-
-/** Operation whose signal ends with the session, or with the signal of the caller. */
-type Operation<T> = (signal: AbortSignal) => Promise<T>
-
-/** The order of the operations of a session, which `ended` ends. */
-class Operations {
-  readonly #ended: AbortSignal
-  #last: Promise<unknown> = Promise.resolve()
-
-  constructor(ended: AbortSignal) {
-    this.#ended = ended
-  }
-
-  /** Runs an operation at once. */
-  run<T>(signal: AbortSignal | undefined, operation: Operation<T>): Promise<T> {
-    const either = signal ? AbortSignal.any([this.#ended, signal]) : this.#ended
-    if (either.aborted) return Promise.reject(either.reason as Error)
-    const work = operation(either).catch((thrown: unknown) => {
-      throw either.aborted ? either.reason : toException(thrown, 'UnknownError')
-    })
-    return unlessAborted(work, either)
-  }
-
-  /** Runs an operation after those before it. */
-  runNext<T>(signal: AbortSignal | undefined, operation: Operation<T>): Promise<T> {
-    return this.run(signal, (either) => {
-      const turn = this.#last.then(() => {
-        either.throwIfAborted()
-        return operation(either)
-      })
-      // The next operation does not wait for a server that is slow to notice the end.
-      this.#last = unlessAborted(turn, either).catch(() => undefined)
-      return turn
-    })
-  }
-}
