@@ -1,6 +1,6 @@
 /** Manages the connection to the database, which opens on first use and reopens after a loss. */
 import { type IDBPDatabase, type IDBPTransaction, openDB, type StoreNames } from 'idb'
-import { InoriginError, messageOf } from '../error.ts'
+import { type ErrorCode, InoriginError, messageOf } from '../error.ts'
 import { type ResourceRecord, type StoreSchema, UNKNOWN_DIGEST } from './db.ts'
 
 export type Connection = IDBPDatabase<StoreSchema>
@@ -178,37 +178,30 @@ function isConnectionLost(thrown: unknown): boolean {
 
 function upgradeBlockedError(): InoriginError {
   const what = 'The database upgrade is blocked by another tab of this app.'
-  return new InoriginError('unavailable', `${what} Close or reload the other tabs.`, {
-    code: 'store_blocked',
-    retryAfter: 5,
-  })
+  const details = { code: 'store_blocked', retryAfter: 5 } as const
+  return new InoriginError('unavailable', `${what} Close or reload the other tabs.`, details)
 }
+
+const unavailable = (code: ErrorCode, what: string, cause: unknown): InoriginError =>
+  new InoriginError('unavailable', what, { code, cause })
 
 /** Returns the error for a disk that cannot be read or written, or for an unknown browser error. */
 function databaseFailedError(cause: DOMException): InoriginError {
   const what = `The browser could not use its database (${cause.message || cause.name}).`
-  return new InoriginError('unavailable', `${what} Reload the page, or free space on the disk.`, {
-    code: 'store_unavailable',
-    cause,
-  })
+  const todo = 'Reload the page, or free space on the disk.'
+  return unavailable('store_unavailable', `${what} ${todo}`, cause)
 }
 
 function toOpenError(thrown: unknown): unknown {
   if (thrown instanceof InoriginError || isQuotaExceeded(thrown)) return thrown
-  if (thrown instanceof DOMException && thrown.name === 'VersionError')
-    return new InoriginError(
-      'unavailable',
-      'The store on this device was written by a newer version of this app. Reload all tabs of it. ' +
-        'If the app was set back to an older version, deploy the newer one again, or clear the ' +
-        "site's data; models are then downloaded again.",
-      { code: 'store_newer', cause: thrown },
-    )
-  return new InoriginError(
-    'unavailable',
-    `The browser refused to open its database (${messageOf(thrown)}). ` +
-      'This happens in private windows and on full disks. Reload the page to try again.',
-    { code: 'store_unavailable', cause: thrown },
-  )
+  const isNewer = thrown instanceof DOMException && thrown.name === 'VersionError'
+  const what = isNewer
+    ? 'The store on this device was written by a newer version of this app. Reload all tabs of it. ' +
+      'If the app was set back to an older version, deploy the newer one again, or clear the ' +
+      "site's data; models are then downloaded again."
+    : `The browser refused to open its database (${messageOf(thrown)}). ` +
+      'This happens in private windows and on full disks. Reload the page to try again.'
+  return unavailable(isNewer ? 'store_newer' : 'store_unavailable', what, thrown)
 }
 
 // Migrates a database of any earlier version to the current one, without losing downloads.
@@ -282,9 +275,9 @@ export function ignoreStorageFull(thrown: unknown): void {
 }
 
 const storageFullError = (cause: unknown): InoriginError =>
-  new InoriginError(
-    'unavailable',
+  unavailable(
+    'storage_full',
     'The storage that the browser grants this site is full. Downloaded data is kept. Remove ' +
       'models that you do not need, or free space on the disk, and try again.',
-    { code: 'storage_full', cause },
+    cause,
   )

@@ -138,11 +138,11 @@ class Download {
   }
 
   /** Waits before the next request after a failed one. Rejects if another one cannot help. */
-  async #waitForRetry(outcome: Extract<RangeOutcome, { type: 'ended' | 'retry' }>): Promise<void> {
+  async #waitForRetry(outcome: Exclude<RangeOutcome, { type: 'damaged' | 'restart' }>) {
     const { wanted, assembly, settings, signal } = this.#job
     const { position, storedBytes } = assembly
     const { maxAttempts, backoffMs } = settings
-    if (outcome.type === 'ended') {
+    if (outcome.type !== 'retry') {
       // A second end at the same byte is no network failure: the file is that short.
       if (this.#lastEndPosition === position) throw wrongLengthError(wanted, String(position))
       this.#lastEndPosition = position
@@ -253,10 +253,8 @@ class Download {
  * of the file, or a gap between stored chunks, is complete.
  */
 type RangeOutcome =
-  | { type: 'ended' }
-  | { type: 'next' }
-  | { type: 'retry'; why: string; after: number | null; cause?: unknown }
-  | { type: 'restart'; why: string }
+  | Exclude<ResponseAction, { type: 'take' }>
+  | { type: 'ended' | 'next' }
   | { type: 'damaged'; damage: DigestMismatch }
 
 function digestMismatchError(wanted: WantedResource, { index, expected, got }: DigestMismatch) {
@@ -274,7 +272,7 @@ type ResponseAction =
   /** The body holds the bytes from `from` on. */
   | { type: 'take'; from: number }
   /** Retry later, in `after` seconds if the server sent a retry-after. */
-  | { type: 'retry'; why: string; after: number | null }
+  | { type: 'retry'; why: string; after: number | null; cause?: unknown }
   /** The stored bytes do not match the server's file. Request the whole file, without a range. */
   | { type: 'restart'; why: string }
 

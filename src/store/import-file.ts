@@ -152,10 +152,8 @@ export async function importFiles(
   const files = new Map(matches.map((match) => [match.resource.sha256, match]))
   const release = await acquireUseLocks(database, files.keys(), signal)
   try {
-    const stored = await readStored(
-      database,
-      matches.map(({ resource }) => resource),
-    )
+    const wanted = matches.map(({ resource }) => resource)
+    const stored = await readStored(database, wanted)
     const { missing, storedBytes } = stored
     const countStored = (sha256: string): number => storedBytes.get(sha256) ?? 0
     const total = missing.reduce((sum, one) => sum + one.bytes - countStored(one.sha256), 0)

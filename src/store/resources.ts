@@ -15,13 +15,11 @@ export async function hasResource(database: Database, sha256: string): Promise<b
 }
 
 /** Resolves with `true` if all of these resources are stored completely and verified. */
-export async function areStored(
+export const areStored = async (
   database: Database,
   { resources }: { resources: readonly { sha256: string }[] },
-): Promise<boolean> {
-  const isStored = await Promise.all(resources.map(({ sha256 }) => hasResource(database, sha256)))
-  return isStored.every(Boolean)
-}
+): Promise<boolean> =>
+  (await Promise.all(resources.map((one) => hasResource(database, one.sha256)))).every(Boolean)
 
 /** Resolves with the metadata of all resources, least recently used first. Lost chunks are `null`. */
 export const listResourceRecords = (database: Database): Promise<ResourceRecord[]> =>

@@ -1,6 +1,6 @@
 /** The state of a `LanguageModel`: its conversation, and what can be done with it. */
 import { unlessAborted } from '../../values/promises.ts'
-import { generate, readConstraint, type ResponseConstraint } from './generate.ts'
+import { generate, readConstraint } from './generate.ts'
 import type { Endpoint } from './endpoint.ts'
 import { quotaExceeded, toException } from './errors.ts'
 import { assertSystemFirst, canonicalize, readImages, type ReadMessage } from './messages.ts'
@@ -150,24 +150,26 @@ function prepare(input: LanguageModelPrompt, expectedTypes: readonly LanguageMod
   return ready
 }
 
-async function readOptions(ready: Promise<ReadMessage[]>, options: LanguageModelPromptOptions) {
-  const { responseConstraint, omitResponseConstraintInput } = options
+/** Resolves with the constraint, and with the messages, which have its hint. */
+async function readOptions(
+  ready: Promise<ReadMessage[]>,
+  { responseConstraint, omitResponseConstraintInput }: LanguageModelPromptOptions,
+) {
   const constraint = responseConstraint && readConstraint(responseConstraint)
-  const hint = omitResponseConstraintInput ? undefined : constraint
-  return { constraint, messages: withHint(await ready, hint) }
-}
-
-function withHint(messages: readonly ReadMessage[], constraint: ResponseConstraint | undefined) {
-  if (!constraint) return messages
+  const messages = await ready
+  if (!constraint || omitResponseConstraintInput) return { constraint, messages }
   const index = messages.findLastIndex(({ role }) => role === 'user')
   const asked = messages[index]
   const value = asked ? `\n\n${constraint.hint}` : constraint.hint
   const hint = { type: 'text', value } as const
-  if (asked) return messages.with(index, { ...asked, content: [...asked.content, hint] })
+  if (asked) {
+    const content = [...asked.content, hint]
+    return { constraint, messages: messages.with(index, { ...asked, content }) }
+  }
   const added: ReadMessage = { role: 'user', content: [hint], prefix: false }
   // The text that the answer continues stays the last message.
   const at = messages.at(-1)?.prefix ? messages.length - 1 : messages.length
-  return messages.toSpliced(at, 0, added)
+  return { constraint, messages: messages.toSpliced(at, 0, added) }
 }
 
 interface ConversationState {
