@@ -9,7 +9,7 @@ import { join, posix } from 'node:path'
 import { parseSync, Visitor } from 'vite'
 import { expect, test } from 'vitest'
 import { BUDGETS, sizeReport, sizes } from '../../.ci/build/size.ts'
-import { toMlcCatalog } from '../../src/catalog/mlc/list-catalog.ts'
+import { toMlcCatalog } from '../../src/catalog/mlc/expand-entry.ts'
 import { MLC_LIST } from '../../src/catalog/mlc/list.ts'
 
 const DIST = join(import.meta.dirname, '../../dist')

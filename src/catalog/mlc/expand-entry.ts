@@ -1,7 +1,7 @@
 /** Expands a short entry of MLC models into a full one: into WebLLM's records, and by defaults. */
 import { sortBySimilarity } from '../../values/text.ts'
 import { expandHubEntry, PUBLIC_HUB_URL, UNKNOWN_CREATION_TIME } from '../hub/resolve-hub.ts'
-import type { Implementation, MlcEntry, ModelEntry } from '../schema.ts'
+import type { CatalogDocument, Implementation, MlcEntry, ModelEntry } from '../schema.ts'
 import type { MlcList } from './list.ts'
 import { toRequiredFeatures, DEFAULT_MAX_TOKENS, findMlcContextTokens } from './model-files.ts'
 import type { MlcRecord } from './record-schema.ts'
@@ -74,7 +74,7 @@ export function completeMlcEntry(
 }
 
 /** Returns the implementation of a record. Empty `resources` mean files not looked up yet. */
-export function toMlcImplementation(
+function toMlcImplementation(
   record: MlcRecord,
   resources: Implementation['resources'],
   others: readonly string[] = [],
@@ -96,7 +96,7 @@ export function toMlcImplementation(
 }
 
 /** Returns `SmolLM2-360M-Instruct` of `SmolLM2-360M-Instruct-q4f16_1-MLC`. */
-export const toMlcTitle = (id: string): string =>
+const toMlcTitle = (id: string): string =>
   id.replace(/-MLC(?=-|$)/, '').replace(/-q\d+f(16|32)(_\d+)?(?=-|$)/, '')
 
 /**
@@ -156,7 +156,7 @@ const EMBEDDING_MODEL_TYPE = 1
 const MAX_SUGGESTED_IDS = 3
 
 /** Returns `true` for an embedding model. */
-export const isEmbeddingRecord = ({ model_type }: MlcRecord): boolean =>
+const isEmbeddingRecord = ({ model_type }: MlcRecord): boolean =>
   model_type === EMBEDDING_MODEL_TYPE
 
 /** Returns the record of that id, or a message that describes the problem with the id. */
@@ -173,10 +173,55 @@ function findRecord(list: MlcList | undefined, id: string): MlcRecord | string {
 }
 
 /** Returns the variant of the model with 32-bit floats, if the list has one. */
-export function findFloat32Variant(
+function findFloat32Variant(
   records: readonly MlcRecord[],
   { model_id: id }: MlcRecord,
 ): MlcRecord | undefined {
   const wider = id.replace(/(-q\d+)f16(?=[_-])/, '$1f32')
   return wider === id ? undefined : records.find((record) => record.model_id === wider)
+}
+
+// Converts WebLLM's model list into a catalog that apps can serve or merge into their own.
+
+/** Name of the most common weights, which tags omit. */
+const DEFAULT_WEIGHTS = 'q4f16_1'
+
+/**
+ * Returns a catalog with an entry for every model of the list that generates text. The entry lists
+ * the variant with 32-bit floats second, if there is one.
+ */
+export function toMlcCatalog({ records }: MlcList): CatalogDocument {
+  const entries = records
+    .filter((record) => !isEmbeddingRecord(record))
+    .map((record) => {
+      const sibling = findFloat32Variant(records, record)
+      const context = findMlcContextTokens(record.overrides ?? {}) ?? DEFAULT_MAX_TOKENS
+      return {
+        tag: toMlcTag(record.model_id),
+        name: toMlcName(record.model_id),
+        maxInputTokens: context,
+        mlc: (sibling ? [record, sibling] : [record]).map(withImpliedFeatures),
+      }
+    })
+  return { version: 1, entries }
+}
+
+/**
+ * Returns `@mlc-ai/smollm2-360m-instruct` of `SmolLM2-360M-Instruct-q4f16_1-MLC`. Other weights
+ * remain in the name.
+ */
+export function toMlcTag(id: string): string {
+  const name = id.replace(/-MLC(?=-|$)/, '').replace(/-q4f16_1(?=-|$)/, '')
+  return `@mlc-ai/${name.toLowerCase()}`
+}
+
+/** Returns a name such as `SmolLM2-360M-Instruct (q4f32_1)`. A short context stays in the name. */
+function toMlcName(id: string): string {
+  const [, weights = DEFAULT_WEIGHTS] = /-(q\d+f(?:16|32)(?:_\d+)?)(?=-|$)/.exec(id) ?? []
+  return weights === DEFAULT_WEIGHTS ? toMlcTitle(id) : `${toMlcTitle(id)} (${weights})`
+}
+
+function withImpliedFeatures(record: MlcRecord): MlcRecord {
+  const { features } = toMlcImplementation(record, []).requires ?? {}
+  return { ...record, ...(features && { required_features: features }) }
 }

@@ -1,4 +1,5 @@
 /** The loopback server of `inorigin bridge`: `/v1` for clients, a page, and a WebSocket for tabs. */
+import { createHash, timingSafeEqual } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -18,17 +19,16 @@ import {
 import { InoriginError } from '../../error.ts'
 import { shorten } from '../../values/text.ts'
 import { errorResponse } from '../../wire/errors.ts'
-import { createId } from '../../wire/http.ts'
-import {
-  assertHost,
-  assertKey,
-  checkOrigin,
-  type GuardOptions,
-  isToken,
-  toPreflightHeaders,
-} from './guard.ts'
+import { createId, findApiKey } from '../../wire/http.ts'
 import type { openPageFiles } from './page-files.ts'
 import { MAX_TABS, Tab, Tabs, toFrame } from './tab.ts'
+
+interface GuardOptions {
+  token: string
+  /** `true` if clients must send the token as their API key. */
+  requireKey: boolean
+  origins: readonly string[]
+}
 
 /** The only address that the server listens at, so no other machine reaches it. */
 const LOOPBACK = '127.0.0.1'
@@ -119,6 +119,65 @@ async function refuse(response: ServerResponse, thrown: unknown): Promise<void> 
   response.setHeader('connection', 'close')
   response.writeHead(error.status, Object.fromEntries(error.headers))
   response.end(await error.text())
+}
+
+// Refuses requests that no program of the user meant to send.
+
+/**
+ * Throws `permission` for a `Host` that is not this machine: a web page can point a name of its own
+ * at 127.0.0.1 (DNS rebinding), and would then be of the same origin.
+ */
+function assertHost({ headers, socket }: IncomingMessage): void {
+  const { host = '' } = headers
+  const port = socket.localPort
+  const named = /^(127\.0\.0\.1|localhost)(?::(\d+))?$/i.exec(host)
+  if (named && (named[2] ?? '80') === String(port)) return
+  const what = `The header Host is "${shorten(host)}", not this machine.`
+  throw new InoriginError('permission', `${what} Use http://127.0.0.1:${port}.`)
+}
+
+/**
+ * Returns the CORS headers of a response, none for a request that comes from no web page.
+ *
+ * @throws InoriginError `permission` for a page whose origin is not allowed.
+ */
+function checkOrigin(
+  { headers }: IncomingMessage,
+  { origins }: GuardOptions,
+): Record<string, string> {
+  const { origin } = headers
+  // Images and scripts of other sites send no origin.
+  const site = headers['sec-fetch-site'] ?? 'none'
+  if (origin === undefined && (site === 'none' || site === 'same-origin')) return {}
+  if (origin !== undefined && origins.includes(origin))
+    return {
+      'access-control-allow-origin': origin,
+      'access-control-expose-headers': '*',
+      vary: 'origin',
+    }
+  const what = `${origin === undefined ? 'This web page' : shorten(origin)} must not use the bridge.`
+  const todo = 'Start `inorigin bridge --origin <origin>` to allow the pages of an origin.'
+  throw new InoriginError('permission', `${what} ${todo}`)
+}
+
+/** Returns the headers that answer a preflight request of an allowed page. */
+const toPreflightHeaders = ({ headers }: IncomingMessage): Record<string, string> => ({
+  'access-control-allow-methods': 'GET, HEAD, POST, DELETE',
+  'access-control-allow-headers': headers['access-control-request-headers'] ?? '',
+  'access-control-max-age': '600',
+})
+
+/** Throws `authentication` if clients need the token and this one does not send it. */
+function assertKey(headers: Headers, { token, requireKey }: GuardOptions): void {
+  if (!requireKey || isToken(findApiKey(headers) ?? '', token)) return
+  const what = 'Invalid API key. Send the token that `inorigin bridge` printed as the API key.'
+  throw new InoriginError('authentication', what, { code: 'invalid_api_key' })
+}
+
+/** Compares in a time that does not depend on the text. */
+function isToken(text: string, token: string): boolean {
+  const hash = (each: string) => createHash('sha256').update(each).digest()
+  return timingSafeEqual(hash(text), hash(token))
 }
 
 // Passes one HTTP request of a client to a tab, and its response back.

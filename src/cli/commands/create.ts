@@ -66,9 +66,7 @@ export const CREATE = defineCommand({
     'without a network after the first visit. It runs on any static host. Templates:',
     ...NAMES.map((name) => `  ${name.padEnd(8)} ${TEMPLATES[name]}`),
   ],
-  options: {
-    template: valued('<name>', `${NAMES.join(', ')} (default: ${NAMES[0]})`, 't'),
-  },
+  options: { template: valued('<name>', `${NAMES.join(', ')} (default: ${NAMES[0]})`, 't') },
   run({ template = 'vanilla' }, [folder = '']) {
     const found = NAMES.find((name) => name === template)
     if (found === undefined)

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { prebuiltAppConfig } from '@mlc-ai/web-llm'
 import { expect, test } from 'vitest'
-import { toMlcCatalog, toMlcTag } from '../../../src/catalog/mlc/list-catalog.ts'
+import { toMlcCatalog, toMlcTag } from '../../../src/catalog/mlc/expand-entry.ts'
 import { MLC_LIST } from '../../../src/catalog/mlc/list.ts'
 import { validate } from './entries.ts'
 

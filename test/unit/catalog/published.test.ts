@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { Ajv, type ErrorObject } from 'ajv'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { catalogJsonSchema } from '../../../.ci/build/schema.ts'
-import { toMlcCatalog } from '../../../src/catalog/mlc/list-catalog.ts'
+import { toMlcCatalog } from '../../../src/catalog/mlc/expand-entry.ts'
 import { MLC_LIST } from '../../../src/catalog/mlc/list.ts'
 import {
   catalog,
