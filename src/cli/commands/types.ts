@@ -61,7 +61,7 @@ export function generateTypes(catalogs: readonly string[]) {
 }
 
 /** Writes the types and creates the folder. Throws `invalid_request` for a link or on failure. */
-export const writeTypes = (path: string, { text }: { text: string }): number =>
+export const writeTypes = (path: string, { text }: ReturnType<typeof generateTypes>): number =>
   writeBelow(dirname(path), basename(path), { text })
 
 function declarePredictor(entry: PredictorEntry): string {

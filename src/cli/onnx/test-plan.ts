@@ -1,7 +1,7 @@
 /** Tests the planned model before anything is copied, and adds what the author must know to its notes. */
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import type { InferenceSession } from 'onnxruntime-web'
+import type { InferenceSession, Tensor, TensorConstructor } from 'onnxruntime-web'
 import { sumBytes } from '../../catalog/memory-bytes.ts'
 import type { Binding, Labels, PredictorEntry } from '../../catalog/schema.ts'
 import type { Item, Plan } from '../../draft/plan.ts'
@@ -11,11 +11,10 @@ import { InoriginError } from '../../error.ts'
 import { bindSignature } from '../../predictor/bind.ts'
 import { getLabelsSource, parseLabels, readMetadata, toLabelsKey } from '../../predictor/labels.ts'
 import { applySteps, type OpenStep } from '../../predictor/steps.ts'
-import { fitsShape } from '../../predictor/tensor.ts'
-import { countElements } from '../../values/elements.ts'
+import { fitsShape, isFixedLength } from '../../predictor/tensor.ts'
+import { ARRAYS, countElements } from '../../values/elements.ts'
 import { type ModelRoot, openFolder, readInside } from '../add/model-root.ts'
 import { stripWeights } from './strip-weights.ts'
-import { type ExampleShapes, SAMPLE_RATE_HZ, tryExample } from './try-example.ts'
 
 interface TestOptions {
   runtime: () => string
@@ -169,6 +168,104 @@ function toReason(thrown: unknown): string {
     .replace(/^\S*onnxruntime\/\S+:\d+ .*?\) ?(const )?/s, '')
   return reason.trim().replace(/\.?$/, '.')
 }
+
+// Finds inputs with which a model runs, so that the example code works as it is printed.
+
+/** Shapes by input or output with which the model ran. */
+export type ExampleShapes = ReadonlyMap<string, readonly number[]>
+
+/**
+ * Lengths that are tried for free dimensions, from the smallest. They are those of states, of
+ * windows of sound at 16 kHz, of images and of a second of sound.
+ */
+const FREE_LENGTHS = [1, 2, 16, 64, 224, 512, 1_280, 16_000]
+
+/**
+ * Runs the model on zeros of growing shapes until it runs. Resolves with these shapes, or with the
+ * failure of the smallest ones. The inputs are those that the example code has. Rejects with the
+ * reason of the signal, which is read between two runs: a run itself cannot be interrupted.
+ */
+export async function tryExample(
+  session: Pick<InferenceSession, 'inputMetadata' | 'run'>,
+  tensor: TensorConstructor,
+  signal: AbortSignal,
+): Promise<{ shapes: ExampleShapes; outputs: ExampleShapes; failure?: unknown }> {
+  const inputs = session.inputMetadata
+  const isFree = inputs.some((one) => one.isTensor && one.shape.some(isFreeLength))
+  const lengths = isFree ? FREE_LENGTHS : FREE_LENGTHS.slice(0, 1)
+  let failure: unknown
+  for (const shapes of lengths.flatMap((length) => listShapes(inputs, length))) {
+    signal.throwIfAborted()
+    if ([...shapes.values()].some((shape) => countElements(shape) > MAX_EXAMPLE_ELEMENTS)) continue
+    try {
+      const outputs = Object.entries(await session.run(toFeeds(inputs, shapes, tensor)))
+      const returned = new Map(outputs.map(([name, { dims }]) => [name, dims]))
+      for (const [, output] of outputs) output.dispose()
+      return { shapes, outputs: returned }
+    } catch (error) {
+      failure ??= error
+    }
+  }
+  return { shapes: new Map(), outputs: new Map(), failure }
+}
+
+const isFreeLength = (length: number | string): boolean => !isFixedLength(length) || length <= 0
+
+/**
+ * Returns the shapes with this length for all free dimensions, and those with it for the last one of a
+ * tensor only: others without a name can be batches, as in the state of a recurrent model.
+ */
+function listShapes(inputs: Tensors, length: number): Map<string, number[]>[] {
+  const all = toShapes(inputs, length, length)
+  const last = toShapes(inputs, length, 1)
+  const isSame = [...all].every(([name, shape]) => shape.join() === last.get(name)?.join())
+  return isSame ? [all] : [all, last]
+}
+
+/**
+ * Returns the shapes with `length` for free dimensions, except for batches, which are 1. Unnamed ones
+ * that are not the last get the length `inner`.
+ */
+function toShapes(inputs: Tensors, length: number, inner: number): Map<string, number[]> {
+  const tensors = inputs.filter((one) => one.isTensor)
+  const batches = new Set(
+    tensors.flatMap(({ shape }) => (shape.length > 1 ? shape.slice(0, 1) : [])),
+  )
+  return new Map(
+    tensors.map(({ name, shape }) => [
+      name,
+      shape.map((one, index) => {
+        if (!isFreeLength(one)) return Number(one)
+        const isNamed = typeof one === 'string' && one !== ''
+        const isBatch = isNamed ? batches.has(one) : index === 0
+        if (isBatch && shape.length > 1) return 1
+        return isNamed || index === shape.length - 1 ? length : inner
+      }),
+    ]),
+  )
+}
+
+const toFeeds = (inputs: Tensors, shapes: ExampleShapes, Constructor: TensorConstructor) =>
+  Object.fromEntries(
+    inputs
+      .filter((input) => input.isTensor)
+      .map(({ name, type }): [string, Tensor] => {
+        const shape = shapes.get(name) ?? []
+        const count = countElements(shape)
+        if (type === 'string')
+          return [name, new Constructor('string', Array<string>(count).fill('text'), shape)]
+        const data = new ARRAYS[type as keyof typeof ARRAYS](count)
+        if (isSampleRate(name, type))
+          data.fill((type === 'int64' ? BigInt(SAMPLE_RATE_HZ) : SAMPLE_RATE_HZ) as never)
+        return [name, new Constructor(type as 'float32', data as Float32Array, shape)]
+      }),
+  )
+
+/** Maximum length of a tensor that the example creates as an array. */
+export const MAX_EXAMPLE_ELEMENTS = 2 ** 24
+
+/** Sample rate in the example, which most models of speech expect. */
+export const SAMPLE_RATE_HZ = 16_000
 
 // Finds inputs that may be states, or take sound, and names the options that declare them.
 

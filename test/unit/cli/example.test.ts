@@ -3,7 +3,7 @@ import { type InferenceSession, Tensor } from 'onnxruntime-web'
 import { expect, test } from 'vitest'
 import { parseBindingFlags } from '../../../src/cli/commands/add.ts'
 import { createSnippet } from '../../../src/cli/report.ts'
-import { tryExample } from '../../../src/cli/onnx/try-example.ts'
+import { tryExample } from '../../../src/cli/onnx/test-plan.ts'
 import type { Graph } from '../../support/onnx.ts'
 import { addIn, freshFolder, toPort, weight } from './graphs.ts'
 
