@@ -7,7 +7,6 @@ import { disposeKey } from '../values/objects.ts'
 import { connect, type Connection, type ConnectionOptions } from './connection.ts'
 import { SOCKET_PATH, type TabCapability } from './protocol.ts'
 
-/** The server in this page. */
 export interface LentServer {
   /** Without a slash at its end. */
   origin: string

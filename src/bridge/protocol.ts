@@ -11,7 +11,6 @@ import * as v from 'valibot'
 export const SUBPROTOCOL = 'inorigin.bridge.1'
 /** Start of the second subprotocol, which carries the token: browsers can send no header. */
 export const TOKEN_PREFIX = 'token.'
-/** Path of the WebSocket. */
 export const SOCKET_PATH = '/bridge'
 
 /**
@@ -20,7 +19,6 @@ export const SOCKET_PATH = '/bridge'
  * 64 KiB, 27 with 256 KiB and 33 with 1 MiB (`npm run bench -- --only bridge`). No model is as fast.
  */
 export const WINDOW_BYTES = 2 ** 18
-/** Maximum length in bytes of the piece in one binary frame. */
 export const MAX_PIECE_BYTES = 2 ** 16
 /** Maximum length in bytes of a request body: 32 MiB, which is the limit of `/v1`. */
 export const MAX_BODY_BYTES = 32 * 2 ** 20
@@ -83,13 +81,11 @@ const tabMessageSchema = v.variant('type', [
   v.object({ type: v.literal('pong') }),
 ])
 
-/** Facts by which the server chooses among tabs. */
 export type TabCapability = v.InferOutput<typeof capabilitySchema>
 export type ServerMessage = v.InferOutput<typeof serverMessageSchema>
 export type TabMessage = v.InferOutput<typeof tabMessageSchema>
 export type RequestMessage = Extract<ServerMessage, { type: 'request' }>
 
-/** Piece of a body. */
 export interface Piece {
   id: number
   bytes: Uint8Array
@@ -113,7 +109,6 @@ function parseFrame<T>(schema: v.GenericSchema<T>, data: string | ArrayBuffer) {
 
 const ID_BYTES = 4
 
-/** Returns the binary frame of a piece. */
 export function encodePiece(id: number, bytes: Uint8Array): Uint8Array<ArrayBuffer> {
   const frame = new Uint8Array(ID_BYTES + bytes.byteLength)
   new DataView(frame.buffer).setUint32(0, id)
@@ -126,7 +121,6 @@ function decodePiece(data: ArrayBuffer): Piece | undefined {
   return { id: new DataView(data).getUint32(0), bytes: new Uint8Array(data, ID_BYTES) }
 }
 
-/** Yields the parts of a body that fit into frames. */
 export function* splitIntoPieces(bytes: Uint8Array): Generator<Uint8Array> {
   for (let at = 0; at < bytes.byteLength; at += MAX_PIECE_BYTES)
     yield bytes.subarray(at, at + MAX_PIECE_BYTES)

@@ -13,7 +13,6 @@ import { withUpstreamReasons } from './upstreams.ts'
 
 export type Preference = Device | 'auto'
 
-/** Result of a test run of an implementation on this device. */
 export type Measurement =
   | { milliseconds: number }
   | { failure: string }
@@ -25,7 +24,6 @@ export interface ImplementationChoice {
   reasons: Reason[]
 }
 
-/** What a choice follows from. */
 type Question = [
   entry: Pick<Entry, 'tag' | 'implementations' | 'upstreams'>,
   capabilities: Capabilities,
@@ -176,13 +174,11 @@ const formatMilliseconds = (milliseconds: number): string =>
 
 const GIB = 2 ** 30
 
-/** Maximum size of a 32-bit WebAssembly memory in bytes. */
 const MAX_WASM_MEMORY_BYTES = 4 * GIB
 
 /** Maximum values that older and newer browsers report. They mean "at least this much". */
 const REPORTED_MEMORY_CAPS: readonly number[] = [8 * GIB, 32 * GIB]
 
-/** Returns the obstacles; the array is empty if the implementation can run. */
 export function listObstacles(
   implementation: Implementation,
   capabilities: Capabilities,

@@ -48,14 +48,12 @@ export function findEmbedder(catalog: Pick<Catalog, 'entries'>, tag: Tag): Embed
   throw modelNotFoundError(`${tag} is a predictor that ${instead}.`, 'model')
 }
 
-/** Returns the error for a request that a listed model does not support. */
 export const unsupportedModelError = (tag: Tag, what: string): InoriginError =>
   new InoriginError('invalid_request', `${tag} ${what}.`, {
     code: 'unsupported_model',
     param: 'model',
   })
 
-/** Returns `true` if the entry embeds texts. */
 export const isEmbedder = (entry: Entry): entry is Embedder =>
   entry.type === 'predictor' && entry.embeddings !== undefined
 

@@ -10,14 +10,11 @@ import {
   type ValidateOptions,
 } from './validate.ts'
 
-/** Maximum length of a catalog document in bytes. */
 export const MAX_CATALOG_BYTES = 4 * 1024 * 1024
 
 const FETCH_TIMEOUT_MS = 30_000
-/** The same timeout if there is a copy of the catalog. */
 const COPY_TIMEOUT_MS = 3_000
 
-/** A catalog that was fetched. */
 export interface CatalogText {
   text: string
   /** URL that the catalog came from, against which its relative URLs are resolved. */

@@ -17,7 +17,6 @@ export const sumBytes = (files: readonly { bytes: number }[]): number =>
 export const estimateMemoryBytes = (weights: readonly { bytes: number }[]): number =>
   Math.ceil(sumBytes(weights) * MEMORY_PER_WEIGHT_BYTE)
 
-/** Returns the bytes of all resources. */
 export const sumResourceBytes = ({ resources }: Pick<Implementation, 'resources'>): number =>
   sumBytes(resources)
 

@@ -127,7 +127,6 @@ function describeUpstream(upstream: Upstream, isUsed: boolean, answering: string
 
 // Checks a predictor's parameters for contradictions that a schema cannot express.
 
-/** Reports a problem and its path. */
 export type ReportProblem = (path: string, problem: string) => void
 
 type Input = PredictorEntry['signature']['inputs'][number]

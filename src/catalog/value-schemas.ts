@@ -46,7 +46,6 @@ export const optionalText = v.optional(textSchema)
 export const optionalCount = v.optional(countSchema)
 export const optionalRecord = v.optional(v.record(textSchema, v.unknown()))
 
-/** Accepts an array with at least one item. */
 export const nonEmptyArray = <T extends v.GenericSchema>(item: T) =>
   v.pipe(v.array(item), v.minLength(1))
 

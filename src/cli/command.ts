@@ -116,7 +116,6 @@ export const createUsageError = (message: string): Error =>
 export const wrongValueError = (option: string, wanted: string, given: string): Error =>
   createUsageError(`${option} takes ${wanted}, not ${given}`)
 
-/** Parses the value of an option. Throws a usage error that names the option. */
 export type Parser<T> = (option: string, text: string) => T
 
 /** Returns a parser of what `parse` returns no `undefined` for. */

@@ -119,7 +119,6 @@ function assertExists(path: string): void {
   throw new InoriginError('unavailable', `${what} Install inorigin and onnxruntime-web again.`)
 }
 
-/** Reads a text. Throws `invalid_request` if it cannot be read. */
 export function readText(path: string): string {
   try {
     return readFileSync(path, 'utf8')

@@ -16,13 +16,11 @@ export function print(stream: NodeJS.WritableStream, lines: readonly string[]): 
   stream.write(lines.map((line) => `${escapeControls(line)}\n`).join(''))
 }
 
-/** Prints lines of a result and returns the exit code 0. */
 export function printLines(...lines: readonly string[]): number {
   print(process.stdout, lines)
   return 0
 }
 
-/** Replaces the last line on a terminal. */
 export function printOver(stream: NodeJS.WritableStream, line: string): void {
   stream.write(CLEAR_LINE + escapeControls(line))
 }

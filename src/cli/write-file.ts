@@ -27,7 +27,6 @@ interface FileContent {
   end?: number
 }
 
-/** Reads the content. */
 export function readContent(content: Content): Uint8Array {
   if ('text' in content) return Buffer.from(content.text)
   return readFileSync(content.from).subarray(content.start, content.end)

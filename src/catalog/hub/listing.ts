@@ -53,7 +53,6 @@ export async function fetchListing(source: HubSource, access: HubAccess): Promis
   return { revision: output.sha, created: output.createdAt, files }
 }
 
-/** Returns the download URL of a file at that commit. */
 export function toFileUrl({ repository, host }: HubSource, revision: string, path: string): string {
   const parts = path.split('/').map(encodeURIComponent).join('/')
   return new URL(`${repository}/resolve/${revision}/${parts}`, host).href
@@ -89,7 +88,6 @@ export async function fetchHub(
   }
 }
 
-/** Parses a JSON object. Returns `null` for anything else. */
 export function parseJsonObject(bytes: Uint8Array): Record<string, unknown> | null {
   try {
     const json: unknown = JSON.parse(new TextDecoder().decode(bytes))
@@ -124,11 +122,9 @@ function invalidHubResponseError({ host, repository }: HubSource, what: string):
   })
 }
 
-/** Returns the error for a server that may answer later. */
 export const unreachableError = (message: string, cause?: unknown, retryAfter = 5): InoriginError =>
   new InoriginError('unavailable', message, { code: 'hub_unreachable', retryAfter, cause })
 
-/** Returns the error for files that are no usable model. */
 export const unfitError = (what: string, where: 'files' | 'server'): InoriginError => {
   const message = `${what}. Correct the catalog entry, or the ${where}.`
   return new InoriginError('unavailable', message, { code: 'hub_unfit' })
@@ -142,7 +138,6 @@ const STALL_TIMEOUT_MS = 30_000
 /** Maximum length in bytes of a file to read into memory. No list, text or library is longer. */
 export const MAX_SMALL_FILE_BYTES = 64 * 2 ** 20
 
-/** Body of a response, piece by piece. */
 export type Pieces = AsyncIterable<Uint8Array<ArrayBuffer>>
 
 /**
@@ -159,7 +154,6 @@ export async function fetchBounded<T>(
   }: {
     signal: AbortSignal
     headers?: Record<string, string>
-    /** Maximum length of the body in bytes. */
     maxBytes?: number | undefined
   },
   read: (response: Response, pieces: Pieces) => Promise<T>,
@@ -190,7 +184,6 @@ export async function fetchBounded<T>(
   }
 }
 
-/** Resolves with all pieces, joined in memory. */
 export async function readAll(pieces: Pieces): Promise<Uint8Array<ArrayBuffer>> {
   const parts: Uint8Array<ArrayBuffer>[] = []
   for await (const piece of pieces) parts.push(piece)

@@ -128,7 +128,6 @@ const fileMismatchError = ({ host, repository }: HubSource, { path }: HubFile): 
 
 // Expands a short entry of a hub model into a full one by filling in defaults.
 
-/** URL of the public hub. */
 export const PUBLIC_HUB_URL = 'https://huggingface.co/'
 
 /** Context length in tokens to assume until the model's own is known. Every chat model has it. */

@@ -31,10 +31,8 @@ export const DTYPE_SUFFIXES = {
   q1f16: ['_q1f16'],
 } as const
 
-/** Precision of the weights in a repository of a hub. */
 export type Dtype = keyof typeof DTYPE_SUFFIXES
 
-/** All file name suffixes of precisions, except the empty one. */
 export const PRECISION_SUFFIXES: readonly string[] = Object.values(DTYPE_SUFFIXES)
   .flat()
   .filter((suffix) => suffix !== '')
@@ -73,7 +71,6 @@ export const TEXT_FILES: readonly { path: string; type: 'config' | 'tokenizer' }
 export const isModelFile = (path: string): boolean =>
   path.startsWith('onnx/') || TEXT_FILES.some((text) => text.path === path)
 
-/** Files of a model in one precision for one kind of device. */
 export interface Variant {
   dtype: Dtype
   device: Device
@@ -148,7 +145,6 @@ function findGraphFiles(
 /** Maximum context length to accept. No model has more, and memory is allocated for it. */
 export const MAX_CONTEXT_TOKENS = 2 ** 24
 
-/** Names of the context length in the configurations of model families. */
 const CONTEXT_FIELDS = [
   'max_position_embeddings',
   'n_positions',

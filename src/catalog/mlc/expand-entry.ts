@@ -155,7 +155,6 @@ export function expandRecords(
 const EMBEDDING_MODEL_TYPE = 1
 const MAX_SUGGESTED_IDS = 3
 
-/** Returns `true` for an embedding model. */
 const isEmbeddingRecord = ({ model_type }: MlcRecord): boolean =>
   model_type === EMBEDDING_MODEL_TYPE
 

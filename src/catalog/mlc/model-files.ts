@@ -4,7 +4,6 @@ import type { ResourceType } from '../../types/index.ts'
 import { isTokenCount } from '../hub/variants.ts'
 import { pathSchema } from '../value-schemas.ts'
 
-/** Name of MLC's configuration file. */
 export const CONFIG_FILE = 'mlc-chat-config.json'
 
 /** Name of the file that maps tasks to functions of a library, if they differ from the defaults. */
@@ -16,7 +15,6 @@ export const WEIGHT_LIST_FILES = ['tensor-cache.json', 'ndarray-cache.json']
 /** Names of the tokenizer's files, in the order of the listing. */
 export const TOKENIZER_FILES = ['tokenizer.json', 'tokenizer_config.json', 'chat_template.jinja']
 
-/** Returns the resource type of a file. */
 export function toMlcResourceType(name: string): ResourceType {
   if (name === CONFIG_FILE || name === MANIFEST_FILE) return 'config'
   return TOKENIZER_FILES.includes(name) ? 'tokenizer' : 'mlc'
@@ -34,7 +32,6 @@ const listSchema = v.object({
   ),
 })
 
-/** File of weights. */
 export interface Shard {
   path: string
   /** Length in bytes; `undefined` if the list does not give it. */

@@ -227,10 +227,8 @@ const tabGoneError = (): InoriginError =>
     { code: 'bridge_tab_gone', retryAfter: 1 },
   )
 
-/** Maximum number of connected tabs. */
 export const MAX_TABS = 16
 
-/** The connected tabs. */
 export class Tabs {
   readonly #tabs = new Set<Tab>()
 

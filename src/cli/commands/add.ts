@@ -54,7 +54,6 @@ const BINDING_OPTIONS = {
 
 type BindingOptions = typeof BINDING_OPTIONS
 
-/** Options as they were written. */
 export type BindingFlags = {
   [Name in keyof BindingOptions]?: BindingOptions[Name] extends { multiple: true }
     ? string[]

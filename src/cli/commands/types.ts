@@ -99,13 +99,11 @@ function declareMember(
   return [...toCommentLines(description, '        '), line].join('\n')
 }
 
-/** Returns a text as a string literal. */
 export function toStringLiteral(text: string): string {
   const content = JSON.stringify(text).slice(1, -1).replaceAll('\\"', '"').replaceAll("'", "\\'")
   return `'${escapeControls(content)}'`
 }
 
-/** Returns a text as the name of a member. */
 export const toMemberName = (name: string): string =>
   /^[A-Za-z_$][\w$]*$/.test(name) ? name : toStringLiteral(name)
 

@@ -109,7 +109,6 @@ async function run(
   }
 }
 
-/** Messages of the runtime about operators that it does not have. */
 const MISSING_OPERATOR =
   /No Op registered|is not a registered function|Could not find an implementation/
 
