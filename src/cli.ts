@@ -26,13 +26,9 @@ async function main(args: readonly string[]): Promise<number> {
     return await runCommand(args)
   } catch (error) {
     const isExpected = error instanceof InoriginError || isUsageError(error)
-    const text = isExpected
-      ? error.message
-      : error instanceof Error
-        ? (error.stack ?? error.message)
-        : String(error)
+    const stack = error instanceof Error ? (error.stack ?? error.message) : String(error)
     // Indentation of later lines prevents confusion with other lines of this command.
-    const [first = '', ...others] = text.split('\n')
+    const [first = '', ...others] = (isExpected ? error.message : stack).split('\n')
     print(process.stderr, [`inorigin: ${first}`, ...others.map((line) => `  ${line}`)])
     if (error instanceof InoriginError && error.kind === 'aborted') return 130
     return isUsageError(error) ? 2 : 1
@@ -55,25 +51,20 @@ function runCommand(args: readonly string[]): number | Promise<number> {
 
 function showHelp(args: readonly string[]): number {
   const command = findCommand(args)
-  const namesNone = args[0] === undefined || args[0].startsWith('-')
-  if (!command && !namesNone) throw unknownCommandError(args)
+  const [first = '-'] = args
+  if (!command && !first.startsWith('-')) throw unknownCommandError(args)
   return printLines(...(command?.help ?? OVERVIEW))
 }
 
 const findCommand = (args: readonly string[]): Command | undefined =>
-  COMMANDS.find(({ name }) => isCommand(name, args))
-
-const isCommand = (name: string, args: readonly string[]): boolean =>
-  name.split(' ').every((word, index) => args[index] === word)
+  COMMANDS.find(({ name }) => name.split(' ').every((word, index) => args[index] === word))
 
 function unknownCommandError([first = '', second = '']: readonly string[]): Error {
   const names = COMMANDS.map(({ name }) => name)
   const isGroup = names.some((name) => name.startsWith(`${first} `))
   const word = isGroup ? `${first} ${second}`.trim() : first
-  const hint = suggest(word, names)
-  return createUsageError(
-    `${word} is not a command.${hint} Commands: ${names.join(', ')}. See inorigin --help.`,
-  )
+  const what = `${word} is not a command.${suggest(word, names)}`
+  return createUsageError(`${what} Commands: ${names.join(', ')}. See inorigin --help.`)
 }
 
 // This must be the last statement, since it uses the constants above.

@@ -10,6 +10,8 @@ const MEMORY_PER_WEIGHT_BYTE = 1.25
  */
 const VOCABULARY_PER_TOKENIZER_BYTE = 8
 
+type Sized = Pick<Implementation, 'requires' | 'resources'>
+
 export const sumBytes = (files: readonly { bytes: number }[]): number =>
   files.reduce((sum, { bytes }) => sum + bytes, 0)
 
@@ -17,21 +19,16 @@ export const sumBytes = (files: readonly { bytes: number }[]): number =>
 export const estimateMemoryBytes = (weights: readonly { bytes: number }[]): number =>
   Math.ceil(sumBytes(weights) * MEMORY_PER_WEIGHT_BYTE)
 
-export const sumResourceBytes = ({ resources }: Pick<Implementation, 'resources'>): number =>
-  sumBytes(resources)
+export const sumResourceBytes = ({ resources }: Sized): number => sumBytes(resources)
 
 /** Returns `true` if the files are known. Those of MLC models are looked up at the first load. */
-export const hasResources = ({ resources }: Pick<Implementation, 'resources'>): boolean =>
-  resources.length > 0
+export const hasResources = ({ resources }: Sized): boolean => resources.length > 0
 
 /** Returns the bytes of memory needed, from the catalog or estimated from the files. */
-export const getMemoryBytes = ({
-  requires,
-  resources,
-}: Pick<Implementation, 'requires' | 'resources'>): number =>
+export const getMemoryBytes = ({ requires, resources }: Sized): number =>
   requires?.memory ?? estimateMemoryBytes(resources)
 
 /** Returns the bytes of memory that constrained answers need beside the weights. */
-export const estimateVocabularyBytes = ({ resources }: Pick<Implementation, 'resources'>): number =>
+export const estimateVocabularyBytes = ({ resources }: Sized): number =>
   sumBytes(resources.filter(({ name }) => name === 'tokenizer.json')) *
   VOCABULARY_PER_TOKENIZER_BYTE

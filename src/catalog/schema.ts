@@ -351,20 +351,21 @@ const createListedFields = <const T extends v.GenericSchema>(implementation: T) 
   implementations: nonEmptyArray(implementation),
 })
 
-/** Abilities of a model beyond text input and text output. */
-const capabilitiesSchema = v.strictObject({
-  /** `true` if it calls tools. */
-  tools: optionalFlag,
-  /** `true` if it writes its reasoning, which requests can switch off or limit. */
-  thinking: optionalFlag,
-  /** `true` if it accepts images in messages. */
-  imageInput: optionalFlag,
-  /** `true` if its output can follow a JSON schema. */
-  structuredOutputs: optionalFlag,
-})
-
-/** Settings of the dialog that override or complete the chat template. */
+/** Abilities, and settings of the dialog that override or complete the chat template. */
 const dialogFields = {
+  /** Abilities beyond text input and text output. */
+  capabilities: v.optional(
+    v.strictObject({
+      /** `true` if it calls tools. */
+      tools: optionalFlag,
+      /** `true` if it writes its reasoning, which requests can switch off or limit. */
+      thinking: optionalFlag,
+      /** `true` if it accepts images in messages. */
+      imageInput: optionalFlag,
+      /** `true` if its output can follow a JSON schema. */
+      structuredOutputs: optionalFlag,
+    }),
+  ),
   /** Format of tool calls. Default: the format that the chat template describes. */
   toolFormat: v.optional(v.picklist(TOOL_FORMATS)),
   /** Maximum number of reasoning tokens if a request sets none. Default: 0, no reasoning. */
@@ -387,8 +388,6 @@ const createModelSchema = <const T extends v.GenericSchema>(implementation: T) =
     maxInputTokens: tokenCountSchema,
     /** Maximum number of output tokens. */
     maxOutputTokens: tokenCountSchema,
-    /** Abilities beyond text input and text output. */
-    capabilities: v.optional(capabilitiesSchema),
   })
 
 const modelEntrySchema = createModelSchema(implementationSchema)
@@ -420,8 +419,6 @@ const lookedUpFields = {
   maxInputTokens: v.optional(tokenCountSchema),
   /** Maximum number of output tokens. Default: `maxInputTokens`, but at most 4,096. */
   maxOutputTokens: v.optional(tokenCountSchema),
-  /** Abilities beyond text input and text output. */
-  capabilities: v.optional(capabilitiesSchema),
   ...dialogFields,
   /** Ways to run it. Written by `inorigin catalog refresh`, or looked up at the hub. */
   implementations: v.optional(nonEmptyArray(anyImplementationSchema)),

@@ -67,11 +67,9 @@ export type WrittenUpstream = v.InferOutput<typeof upstreamSchema>
 export type Condition = (typeof CONDITIONS)[number]
 export type OptionalField = (typeof OPTIONAL_FIELDS)[number]
 
-export interface Upstream {
-  id: string
+export interface Upstream extends Pick<WrittenUpstream, 'id' | 'model'> {
   /** Absolute base URL without a trailing slash. */
   url: string
-  model: string
   when: readonly Condition[]
   forwardAuthorization: boolean
   continues: boolean

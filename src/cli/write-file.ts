@@ -18,14 +18,9 @@ import { refuse } from '../draft/refuse.ts'
 import { InoriginError } from '../error.ts'
 
 /** Content of a file to write: a copy of another file or of a range of its bytes, or a text. */
-export type Content = FileContent | { text: string }
-
-interface FileContent {
-  from: string
-  start?: number
-  /** End of the range, which is not part of it. Default: the end of the file. */
-  end?: number
-}
+export type Content =
+  /** The range ends before `end`, by default at the end of the file. */
+  { from: string; start?: number; end?: number } | { text: string }
 
 export function readContent(content: Content): Uint8Array {
   if ('text' in content) return Buffer.from(content.text)
@@ -65,10 +60,9 @@ export function writeBelow(folder: string, path: string, content: Content): numb
 /** Throws `invalid_request` if a step of the path below the folder is a link. */
 export function assertNoLinks(folder: string, path: string): void {
   const link = describeFirstLink(folder, path)
-  if (link) {
-    const what = `${link}, and inorigin does not write through links.`
-    throw refuse(what, 'Put a file or folder of its own in its place.')
-  }
+  if (!link) return
+  const what = `${link}, and inorigin does not write through links.`
+  throw refuse(what, 'Put a file or folder of its own in its place.')
 }
 
 /** Describes the first link in a path below a folder; `undefined` if there is none. */

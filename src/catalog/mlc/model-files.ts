@@ -32,18 +32,15 @@ const listSchema = v.object({
   ),
 })
 
-export interface Shard {
-  path: string
-  /** Length in bytes; `undefined` if the list does not give it. */
-  bytes: number | undefined
-}
-
-/** Returns the files in a list of weights; `null` if it is not such a list. */
-export function parseShards(list: unknown): Shard[] | null {
+/**
+ * Returns the files in a list of weights, without a length that the list does not give; `null` if it
+ * is not such a list.
+ */
+export function parseShards(list: unknown) {
   const { success, output } = v.safeParse(listSchema, list)
   if (!success) return null
-  const bytes = new Map(output.records.map(({ dataPath, nbytes }) => [dataPath, nbytes]))
-  return Array.from(bytes, ([name, length]) => ({ path: name, bytes: length }))
+  const lengths = new Map(output.records.map(({ dataPath, nbytes }) => [dataPath, nbytes]))
+  return Array.from(lengths, ([path, bytes]) => ({ path, bytes }))
 }
 
 /** Returns the context length in tokens from MLC's configuration or its overrides. */

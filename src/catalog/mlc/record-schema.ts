@@ -56,18 +56,14 @@ const mlcRecordSchema = v.strictObject({
 
 export type MlcRecord = v.InferOutput<typeof mlcRecordSchema>
 
-/** Value of `mlc` in an entry: an id of WebLLM's list, a record, or an array, best first. */
-export const mlcSchema = v.lazy(
-  (input): typeof textSchema | typeof mlcRecordSchema | typeof mlcListSchema => {
-    if (Array.isArray(input)) return mlcListSchema
-    return typeof input === 'string' ? textSchema : mlcRecordSchema
-  },
-)
+const selectItem = (input: unknown): typeof textSchema | typeof mlcRecordSchema =>
+  typeof input === 'string' ? textSchema : mlcRecordSchema
 
-const mlcListSchema = nonEmptyArray(
-  v.lazy((input): typeof textSchema | typeof mlcRecordSchema =>
-    typeof input === 'string' ? textSchema : mlcRecordSchema,
-  ),
+const mlcListSchema = nonEmptyArray(v.lazy(selectItem))
+
+/** Value of `mlc` in an entry: an id of WebLLM's list, a record, or an array, best first. */
+export const mlcSchema = v.lazy((input): typeof mlcListSchema | ReturnType<typeof selectItem> =>
+  Array.isArray(input) ? mlcListSchema : selectItem(input),
 )
 
 /** Same schema for external tools, which cannot inspect the input. */

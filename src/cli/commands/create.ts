@@ -1,5 +1,5 @@
 /** The command `inorigin create`. */
-import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
+import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { basename, dirname, join, resolve, sep } from 'node:path'
 import { refuse } from '../../draft/refuse.ts'
 import { defineCommand, suggest, valued, wrongValueError } from '../command.ts'
@@ -32,7 +32,10 @@ function create(folder: string, template: Template): string[] {
     const what = `${name} cannot be the name of a package.`
     throw refuse(what, 'Use lower-case letters, digits, dots, hyphens and underscores.')
   }
-  assertEmpty(folder)
+  const isFolder = statSync(folder, { throwIfNoEntry: false })?.isDirectory()
+  if (isFolder === false) throw refuse(`${folder} is a file.`, 'Name a new folder.')
+  if (isFolder && readdirSync(folder).some((file) => file !== '.git'))
+    throw refuse(`${folder} has files already.`, 'Name a new folder.')
   const from = join(DIST, '..', 'templates', template)
   const files = readdirSync(from, { recursive: true, encoding: 'utf8' })
     .filter((file) => statSync(join(from, file)).isFile())
@@ -45,14 +48,6 @@ function create(folder: string, template: Template): string[] {
     writeBelow(folder, to, { text })
     return to
   })
-}
-
-function assertEmpty(folder: string): void {
-  if (!existsSync(folder)) return
-  const isFolder = statSync(folder).isDirectory()
-  if (isFolder && readdirSync(folder).every((name) => name === '.git')) return
-  const what = isFolder ? `${folder} has files already.` : `${folder} is a file.`
-  throw refuse(what, 'Name a new folder.')
 }
 
 const NAMES = Object.keys(TEMPLATES) as Template[]
