@@ -42,9 +42,7 @@ const CONNECT_TIMEOUT_MS = 15_000
 const NORMAL_CLOSURE = 1000
 
 /**
- * Connects the tab. Resolves when the command accepted it.
- *
- * @throws InoriginError `unavailable` with `bridge_unreachable`; `authentication` with
+ * Connects the tab. Resolves when the command accepted it. Rejects with `bridge_unreachable` or
  * `bridge_refused`.
  */
 export async function connect({ address, token, capability, signal, ...rest }: ConnectionOptions) {

@@ -194,10 +194,10 @@ export function listObstacles(
   const lacking = device === 'webgpu' ? listGpuObstacles : listWasmObstacles
   obstacles.push(...lacking(requires, capabilities))
   const needed = getMemoryBytes(implementation)
-  if (device === 'wasm' && needed > MAX_WASM_MEMORY_BYTES)
-    obstacles.push(
-      `it needs ${formatGib(needed)} of memory and WebAssembly can have ${formatGib(MAX_WASM_MEMORY_BYTES)}`,
-    )
+  if (device === 'wasm' && needed > MAX_WASM_MEMORY_BYTES) {
+    const most = formatGib(MAX_WASM_MEMORY_BYTES)
+    obstacles.push(`it needs ${formatGib(needed)} of memory and WebAssembly can have ${most}`)
+  }
   const { memory } = capabilities
   const neededInAll = needed + estimateVocabularyBytes(implementation)
   if (memory !== null && neededInAll > memory && !REPORTED_MEMORY_CAPS.includes(memory))

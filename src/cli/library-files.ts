@@ -60,14 +60,14 @@ export function collectLibraryFiles(choice: LibraryChoice): Map<string, Content>
   const entries = catalog.entries.filter((entry) => guide || !GUIDE_TAGS.includes(entry.tag))
   const devices = webgpu ? undefined : ['wasm']
   sources.set(EMBEDDED_CATALOG, { text: toText({ ...catalog, devices, entries }) })
-  for (const { implementations = [] } of entries) {
-    for (const { url } of implementations.flatMap((one) => one.resources)) {
-      if (URL.canParse(url)) continue
-      sources.set(`models/${url}`, { from: join(dist, 'models', url) })
-      // Licenses of training data may require their notice to stay with copies of the model.
-      const notice = `models/${url.split('/', 1)[0] ?? ''}/NOTICE.md`
-      if (existsSync(join(dist, notice))) sources.set(notice, { from: join(dist, notice) })
-    }
+  const resources = entries.flatMap(({ implementations = [] }) =>
+    implementations.flatMap((one) => one.resources),
+  )
+  for (const { url } of resources.filter((one) => !URL.canParse(one.url))) {
+    sources.set(`models/${url}`, { from: join(dist, 'models', url) })
+    // Licenses of training data may require their notice to stay with copies of the model.
+    const notice = `models/${url.split('/', 1)[0] ?? ''}/NOTICE.md`
+    if (existsSync(join(dist, notice))) sources.set(notice, { from: join(dist, notice) })
   }
   for (const source of sources.values()) if ('from' in source) assertExists(source.from)
   return sources

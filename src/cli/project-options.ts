@@ -44,7 +44,7 @@ export function getRememberedFolder(app: string): string | undefined {
   const publicDir = readProjectOptions(app)?.publicDir
   if (publicDir === undefined) return undefined
   const path = relative(app, resolve(app, publicDir))
-  if (!isAbsolute(path) && path !== '..' && !/^\.\.[\\/]/.test(path)) return publicDir
+  if (!isAbsolute(path) && !/^\.\.([\\/]|$)/.test(path)) return publicDir
   throw refuse(
     `"publicDir" in ${join(app, PACKAGE_FILE)} is outside of this folder: ${publicDir}`,
     'Name the folder on the command line.',

@@ -13,16 +13,13 @@ export function formatAddReport(result: AddResult, { publicDir }: { publicDir: s
   const { entry, folder, catalog, files, bytes, splitFiles, notes, shapes, isReady } = result
   const url = `/${relative(publicDir, catalog).split(sep).join('/')}`
   const what = entry.type === 'predictor' ? 'predictor' : 'chat model'
-  const lines = [
-    `Added the ${what} ${entry.tag}: ${files} ${files === 1 ? 'file' : 'files'}, ${formatByteCount(bytes)}, in ${folder}${sep}`,
-  ]
+  const size = `${files} ${files === 1 ? 'file' : 'files'}, ${formatByteCount(bytes)}`
+  const lines = [`Added the ${what} ${entry.tag}: ${size}, in ${folder}${sep}`]
   if (splitFiles.length > 0) lines.push(`Split into parts: ${splitFiles.join(', ')}`)
-  if (entry.type === 'predictor') {
-    for (const side of ['inputs', 'outputs'] as const) {
-      lines.push('', `${side}:`)
-      for (const { name, type, description } of entry.signature[side])
-        lines.push(`  ${name}  ${type}  ${description ?? ''}`)
-    }
+  for (const side of entry.type === 'predictor' ? (['inputs', 'outputs'] as const) : []) {
+    lines.push('', `${side}:`)
+    for (const { name, type, description = '' } of entry.signature[side])
+      lines.push(`  ${name}  ${type}  ${description}`)
   }
   if (notes.length > 0) lines.push('', 'Please check:', ...notes.map((note) => `- ${note}`))
   lines.push('', `Its entry is in ${catalog}. You can edit it.`)

@@ -35,26 +35,20 @@ export function findInside(root: ModelRoot, path: string): string | undefined {
     throw refuse(what, 'Save the model again under names that begin with no dot.')
   }
   const link = describeFirstLink(root.path, path)
+  const todo = 'Copy the file into the folder in its place.'
   let real: string
   try {
     real = realpathSync(join(root.path, path))
   } catch (cause) {
     if (!link) return undefined
-    throw refuse(
-      `${link} and cannot be followed.`,
-      'Copy the file into the folder in its place.',
-      cause,
-    )
+    throw refuse(`${link} and cannot be followed.`, todo, cause)
   }
   const below = relative(root.real, real)
   const isInside = below !== '..' && !below.startsWith(`..${sep}`) && !isAbsolute(below)
   if (isInside && !isHidden(below, sep)) return real
   if (!isInside && root.blobs !== null && isBlob(root.blobs, real)) return real
   const where = isInside ? 'a hidden file' : `${real}, outside of ${root.path}`
-  throw refuse(
-    `${link ?? join(root.path, path)}${link ? ' and leads to' : ' is'} ${where}.`,
-    'Copy the file into the folder in its place.',
-  )
+  throw refuse(`${link ? `${link} and leads to` : `${join(root.path, path)} is`} ${where}.`, todo)
 }
 
 /**
@@ -105,10 +99,8 @@ function findBlobsFolder(real: string): string | null {
 }
 
 /** Returns `true` for a blob's path. Digests are SHA-1 for small files, SHA-256 for large ones. */
-function isBlob(blobs: string, real: string): boolean {
-  const name = relative(blobs, real)
-  return /^([\da-f]{40}|[\da-f]{64})$/.test(name)
-}
+const isBlob = (blobs: string, real: string): boolean =>
+  /^([\da-f]{40}|[\da-f]{64})$/.test(relative(blobs, real))
 
 /** Returns a folder on disk. Its files open only if {@link findInside} accepts them. */
 export const openFolder = (root: ModelRoot): Folder => ({

@@ -23,11 +23,15 @@ import { createId, findApiKey } from '../../wire/http.ts'
 import type { openPageFiles } from './page-files.ts'
 import { MAX_TABS, Tab, Tabs, toFrame } from './tab.ts'
 
-interface GuardOptions {
+interface BridgeServerOptions {
+  port: number
   token: string
   /** `true` if clients must send the token as their API key. */
   requireKey: boolean
+  /** Origins of web pages that may send requests. */
   origins: readonly string[]
+  files: ReturnType<typeof openPageFiles>
+  onTab(tab: Tab): void
 }
 
 /** The only address that the server listens at, so no other machine reaches it. */
@@ -41,13 +45,7 @@ export type BridgeServer = Awaited<ReturnType<typeof openBridgeServer>>
  *
  * @throws InoriginError `unavailable` if the port is in use or may not be used.
  */
-export async function openBridgeServer(
-  options: GuardOptions & {
-    port: number
-    files: ReturnType<typeof openPageFiles>
-    onTab(tab: Tab): void
-  },
-) {
+export async function openBridgeServer(options: BridgeServerOptions) {
   const tabs = new Tabs()
   const relay = new Relay(tabs, options)
   const sockets = new TabSockets(options.token, (tab) => {
@@ -60,7 +58,12 @@ export async function openBridgeServer(
 
   async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     assertHost(request)
-    const { pathname, search } = parsePath(request)
+    const { url = '' } = request
+    const whole = `http://${LOOPBACK}${url}`
+    if (!url.startsWith('/') || !URL.canParse(whole))
+      throw new InoriginError('not_found', `There is no ${shorten(url)}. Use a path below /v1.`)
+    // Dot segments, which would lead a tab out of `/v1`, are resolved here.
+    const { pathname, search } = new URL(whole)
     if (!pathname.startsWith('/v1/')) return options.files.send(request, response, pathname)
     const cors = checkOrigin(request, options)
     for (const [name, value] of Object.entries(cors)) response.setHeader(name, value)
@@ -100,13 +103,6 @@ export async function openBridgeServer(
   }
 }
 
-/** Returns the path without dot segments, which would lead a tab out of `/v1`. */
-function parsePath({ url = '' }: IncomingMessage): URL {
-  const whole = `http://${LOOPBACK}${url}`
-  if (url.startsWith('/') && URL.canParse(whole)) return new URL(whole)
-  throw new InoriginError('not_found', `There is no ${shorten(url)}. Use a path below /v1.`)
-}
-
 /** Sends the error, or closes the connection of a response that has started. */
 async function refuse(response: ServerResponse, thrown: unknown): Promise<void> {
   if (response.headersSent || response.destroyed) return void response.destroy()
@@ -143,7 +139,7 @@ function assertHost({ headers, socket }: IncomingMessage): void {
  */
 function checkOrigin(
   { headers }: IncomingMessage,
-  { origins }: GuardOptions,
+  { origins }: BridgeServerOptions,
 ): Record<string, string> {
   const { origin } = headers
   // Images and scripts of other sites send no origin.
@@ -168,7 +164,7 @@ const toPreflightHeaders = ({ headers }: IncomingMessage): Record<string, string
 })
 
 /** Throws `authentication` if clients need the token and this one does not send it. */
-function assertKey(headers: Headers, { token, requireKey }: GuardOptions): void {
+function assertKey(headers: Headers, { token, requireKey }: BridgeServerOptions): void {
   if (!requireKey || isToken(findApiKey(headers) ?? '', token)) return
   const what = 'Invalid API key. Send the token that `inorigin bridge` printed as the API key.'
   throw new InoriginError('authentication', what, { code: 'invalid_api_key' })
@@ -209,14 +205,14 @@ const CONNECTION_HEADERS = ['connection', 'keep-alive', 'transfer-encoding', 'up
 /** Passes requests of clients to tabs, and limits how many. */
 class Relay {
   readonly #tabs: Tabs
-  readonly #guard: GuardOptions
+  readonly #options: BridgeServerOptions
   #openRequests = 0
   /** Bytes of all bodies that are kept, because another tab may have to answer. */
   #waitingBytes = 0
 
-  constructor(tabs: Tabs, guard: GuardOptions) {
+  constructor(tabs: Tabs, options: BridgeServerOptions) {
     this.#tabs = tabs
-    this.#guard = guard
+    this.#options = options
   }
 
   /**
@@ -228,9 +224,9 @@ class Relay {
     this.#openRequests += 1
     try {
       const headers = pickHeaders(request)
-      assertKey(headers, this.#guard)
+      assertKey(headers, this.#options)
       // The key was for the bridge. An app with keys of its own would refuse it.
-      if (this.#guard.requireKey) for (const name of KEY_HEADERS) headers.delete(name)
+      if (this.#options.requireKey) for (const name of KEY_HEADERS) headers.delete(name)
       const left = new AbortController()
       response.once('close', () => left.abort())
       const { method = 'GET' } = request
@@ -274,10 +270,12 @@ function pickHeaders({ headers }: IncomingMessage): Headers {
   return picked
 }
 
-function tooLargeError(): InoriginError {
-  const message = `The body is larger than ${MAX_BODY_BYTES} bytes. Send less at once.`
-  return new InoriginError('too_large', message, { code: 'request_too_large' })
-}
+const tooLargeError = (): InoriginError =>
+  new InoriginError(
+    'too_large',
+    `The body is larger than ${MAX_BODY_BYTES} bytes. Send less at once.`,
+    { code: 'request_too_large' },
+  )
 
 function fullError(what: string): InoriginError {
   const message = `The bridge already has ${what}. Retry after 1 s.`
@@ -342,10 +340,7 @@ function findRefusal(
   const own = offered.find((one) => one.startsWith(TOKEN_PREFIX)) ?? ''
   if (!isToken(own.slice(TOKEN_PREFIX.length), token))
     return [CLOSE_CODES.wrongToken, 'Wrong token. Pass the one that `inorigin bridge` printed.']
-  if (!offered.includes(SUBPROTOCOL)) {
-    const reason = 'The page has another version of inorigin than the command. Update both.'
-    return [CLOSE_CODES.wrongVersion, reason]
-  }
-  if (count > MAX_TABS) return [CLOSE_CODES.tooManyTabs, `More than ${MAX_TABS} tabs.`]
-  return undefined
+  const wrongVersion = 'The page has another version of inorigin than the command. Update both.'
+  if (!offered.includes(SUBPROTOCOL)) return [CLOSE_CODES.wrongVersion, wrongVersion]
+  return count > MAX_TABS ? [CLOSE_CODES.tooManyTabs, `More than ${MAX_TABS} tabs.`] : undefined
 }

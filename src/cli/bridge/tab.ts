@@ -81,15 +81,11 @@ export class Tab {
     return exchange.response
   }
 
-  close(code: number, reason: string): void {
-    this.#socket.close(code, reason)
-  }
-
   #send(message: ServerMessage): void {
     this.#socket.send(JSON.stringify(message))
   }
 
-  #receive(message: ReturnType<typeof parseTabFrame>): void {
+  #receive(message: TabMessage | Piece | undefined): void {
     if (message && 'type' in message && message.type === 'pong') {
       if (this.#timer === undefined) return
       clearTimeout(this.#timer)
