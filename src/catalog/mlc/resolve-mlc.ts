@@ -7,14 +7,16 @@ import {
   type HubAccess,
   isNotHubError,
   MAX_SMALL_FILE_BYTES,
+  openRepository,
   parseJsonObject,
   type Pieces,
+  PUBLIC_HUB_URL,
   readAll,
+  type Repository,
   toFileUrl,
   unfitError,
   unreachableError,
-} from '../hub/listing.ts'
-import { openRepository, PUBLIC_HUB_URL, type Repository } from '../hub/resolve-hub.ts'
+} from '../hub/resolve-hub.ts'
 import { sumBytes } from '../memory-bytes.ts'
 import type { HubFile } from '../hub/variants.ts'
 import type { HubSource, Resource } from '../schema.ts'

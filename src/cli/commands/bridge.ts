@@ -12,8 +12,7 @@ import {
   startChromium,
   writeStartPage,
 } from '../bridge/chromium.ts'
-import { openBridgeServer } from '../bridge/http-server.ts'
-import { openPageFiles } from '../bridge/page-files.ts'
+import { openBridgeServer, openPageFiles } from '../bridge/http-server.ts'
 import type { Tab } from '../bridge/tab.ts'
 import {
   createUsageError,

@@ -1,7 +1,7 @@
 /** Explains failed loads and runs by what the store and the catalog know. */
 import { listObstacles, type Preference } from '../../catalog/choose-implementation.ts'
 import type { Entry, Implementation } from '../../catalog/schema.ts'
-import { suggestSmaller } from '../../catalog/suggest-smaller.ts'
+import { suggestSmaller } from '../../catalog/memory-bytes.ts'
 import type { Capabilities } from '../../device/capabilities.ts'
 import { InoriginError } from '../../error.ts'
 import { deleteDamagedChunks } from '../../store/assembly.ts'

@@ -1,6 +1,6 @@
 /** Files of a server that is slow or endless. */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { fetchListing, MAX_SMALL_FILE_BYTES } from '../../../src/catalog/hub/listing.ts'
+import { fetchListing, MAX_SMALL_FILE_BYTES } from '../../../src/catalog/hub/resolve-hub.ts'
 import { fetchSmallFile, openFolder } from '../../../src/catalog/mlc/resolve-mlc.ts'
 
 const { signal } = new AbortController()

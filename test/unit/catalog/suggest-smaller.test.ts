@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { Implementation } from '../../../src/catalog/schema.ts'
-import { suggestSmaller } from '../../../src/catalog/suggest-smaller.ts'
+import { suggestSmaller } from '../../../src/catalog/memory-bytes.ts'
 import { InoriginError } from '../../../src/error.ts'
 import { HASH, model, predictor } from './entries.ts'
 
