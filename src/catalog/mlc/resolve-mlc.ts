@@ -177,13 +177,28 @@ interface LocatedModel extends Omit<Repository, 'revision'> {
   urlOf(file: HubFile): string
 }
 
-interface FetchedFile {
-  bytes: Bytes
-  sha256: string
+export interface FileSink {
+  /** Called once before long files are read. Rejects with `unavailable` if they do not fit. */
+  reserve(bytes: number): Promise<void>
+  onBytes(bytes: number): void
+  store(resource: Resource, content: Blob): Promise<void>
 }
+
+interface MlcAccess extends HubAccess {
+  /** Storage for the files. Default: nothing is stored. */
+  sink?: FileSink
+}
+
+type FetchedFile = NonNullable<Awaited<ReturnType<typeof fetchSmallFile>>>
 
 /** Maximum length in bytes of a file of weights without a length in its list. */
 const MAX_SHARD_BYTES = 4 * 2 ** 30
+
+/** Maximum length of a file to hold until its hash is known. Longer ones are downloaded again. */
+const MAX_COLLECTED_BYTES = 512 * 2 ** 20
+
+/** Bytes collected before they become a Blob, since browsers store long Blobs on disk. */
+const BLOB_PART_BYTES = 16 * 2 ** 20
 
 /**
  * Opens the folder at the URL. A URL without `resolve/<revision>/` is tried with `resolve/main/`
@@ -205,7 +220,8 @@ async function readFolder(
   config: FetchedFile,
   access: MlcAccess,
 ): Promise<LocatedModel> {
-  const small = new Map<string, FetchedFile>([[CONFIG_FILE, config]])
+  const { sink } = access
+  const small = new Map([[CONFIG_FILE, config]])
   for (const path of [...TOKENIZER_FILES, MANIFEST_FILE, ...WEIGHT_LIST_FILES]) {
     const file = await fetchSmallFile(toUrl(base, path), access)
     if (file) small.set(path, file)
@@ -214,72 +230,67 @@ async function readFolder(
   }
   const list = WEIGHT_LIST_FILES.map((path) => small.get(path)).find((file) => file !== undefined)
   const shards = (list && parseShards(parseJsonObject(list.bytes))) ?? []
-  const hashes = new Map(Array.from(small, ([path, { sha256 }]) => [path, sha256]))
-  const files = Array.from(small, ([path, { bytes }]) => toHubFile(path, bytes.length))
-  const { sink } = access
-  const resourceOf = (path: string, bytes: number): Resource => ({
-    type: toMlcResourceType(path),
-    url: toUrl(base, path),
-    name: path,
-    bytes,
-    sha256: hashes.get(path) ?? '',
+  const files = Array.from(small, ([path, { bytes, sha256 }]): HubFile => {
+    return { path, bytes: bytes.length, sha256, blobId: '' }
   })
-  await sink?.reserve(sumBytes([...files, ...shards.map(({ bytes = 0 }) => ({ bytes }))]))
-  for (const { path, bytes } of shards) {
-    const found = await fetchWeights(toUrl(base, path), bytes, access)
-    if (!found) continue
-    hashes.set(path, found.sha256)
-    files.push(toHubFile(path, found.bytes))
-    if (found.content) await sink?.store(resourceOf(path, found.bytes), found.content)
+  const urlOf = ({ path }: { path: string }) => toUrl(base, path)
+  const store = async (file: HubFile, content: Blob) => {
+    const { path: name, bytes, sha256 } = file
+    const fields = { name, bytes, sha256: sha256 ?? '' }
+    await sink?.store({ type: toMlcResourceType(name), url: urlOf(file), ...fields }, content)
   }
-  for (const [path, { bytes }] of small) {
-    sink?.onBytes(bytes.length)
-    await sink?.store(resourceOf(path, bytes.length), new Blob([bytes]))
+  await sink?.reserve(sumBytes([...files, ...shards.map(({ bytes = 0 }) => ({ bytes }))]))
+  const weights: HubFile[] = []
+  for (const shard of shards) {
+    const found = await fetchWeights(urlOf(shard), shard.bytes, access)
+    if (!found) continue
+    const { content, ...fields } = found
+    const file = { path: shard.path, ...fields, blobId: '' }
+    weights.push(file)
+    if (content) await store(file, content)
+  }
+  for (const file of files) {
+    sink?.onBytes(file.bytes)
+    await store(file, new Blob([small.get(file.path)?.bytes ?? '']))
   }
   return {
     revision: null,
     created: undefined,
-    files,
-    urlOf: ({ path }) => toUrl(base, path),
-    sha256: async ({ path }) => hashes.get(path) ?? '',
+    files: [...files, ...weights],
+    urlOf,
+    sha256: async ({ sha256 }) => sha256 ?? '',
     read: async ({ path }) => small.get(path)?.bytes ?? new Uint8Array(),
   }
 }
-
-const toHubFile = (path: string, bytes: number): HubFile => ({
-  path,
-  bytes,
-  sha256: null,
-  blobId: '',
-})
 
 const toUrl = (base: string, path: string): string =>
   new URL(path.split('/').map(encodeURIComponent).join('/'), base).href
 
 /** Fetches a small file; `null` if there is none. Rejects with `unavailable` and `aborted`. */
-export const fetchSmallFile = async (url: string, access: HubAccess): Promise<FetchedFile | null> =>
+export const fetchSmallFile = (url: string, access: HubAccess) =>
   fetchOptional(url, access, MAX_SMALL_FILE_BYTES, async (pieces) => {
     const bytes = await readAll(pieces)
     return { bytes, sha256: await computeDigest('SHA-256', bytes) }
   })
 
-/** Fetches and hashes a file of any length. Returns its content only if there is a sink. */
-const fetchWeights = (
-  url: string,
-  maxBytes: number | undefined,
-  access: MlcAccess,
-): Promise<{ bytes: number; sha256: string; content: Blob | undefined } | null> =>
-  fetchOptional(url, access, maxBytes ?? MAX_SHARD_BYTES, async (pieces) => {
+/** Fetches and hashes a file of any length. Returns its content if there is a sink for it. */
+const fetchWeights = (url: string, maxBytes = MAX_SHARD_BYTES, { sink, ...access }: MlcAccess) =>
+  fetchOptional(url, access, maxBytes, async (pieces) => {
     const hash = (await createSHA256()).init()
-    const collector = access.sink && new Collector()
+    let content: Blob | undefined = sink && new Blob()
+    let parts: Bytes[] = []
     let bytes = 0
     for await (const piece of pieces) {
       hash.update(piece)
-      collector?.add(piece)
       bytes += piece.length
-      access.sink?.onBytes(piece.length)
+      sink?.onBytes(piece.length)
+      if (bytes > MAX_COLLECTED_BYTES) content = undefined
+      if (content) parts.push(piece)
+      if (content && bytes - content.size < BLOB_PART_BYTES) continue
+      content &&= new Blob([content, ...parts])
+      parts = []
     }
-    return { bytes, sha256: hash.digest(), content: collector?.end() }
+    return { bytes, sha256: hash.digest(), content: content && new Blob([content, ...parts]) }
   })
 
 async function fetchOptional<T>(
@@ -303,50 +314,5 @@ async function fetchOptional<T>(
   }
   function failed(why: string, cause?: unknown): InoriginError {
     return unreachableError(`${url} could not be looked up: ${why}. Try again later.`, cause)
-  }
-}
-
-export interface FileSink {
-  /** Called once before long files are read. Rejects with `unavailable` if they do not fit. */
-  reserve(bytes: number): Promise<void>
-  onBytes(bytes: number): void
-  store(resource: Resource, content: Blob): Promise<void>
-}
-
-interface MlcAccess extends HubAccess {
-  /** Storage for the files. Default: nothing is stored. */
-  sink?: FileSink
-}
-
-/** Bytes collected before they become a Blob, since browsers store long Blobs on disk. */
-const BLOB_PART_BYTES = 16 * 2 ** 20
-
-/** Maximum length of a file to hold until its hash is known. Longer ones are downloaded again. */
-const MAX_COLLECTED_BYTES = 512 * 2 ** 20
-
-/** Collects the pieces of one file, unless it is too long. */
-class Collector {
-  /** Blobs of earlier pieces, and the pieces since then. */
-  #parts: BlobPart[] = []
-  #blobs = 0
-  #bytes = 0
-  #filled = 0
-
-  add(piece: Bytes): void {
-    this.#bytes += piece.length
-    if (this.#bytes > MAX_COLLECTED_BYTES) {
-      this.#parts = []
-      return
-    }
-    this.#parts.push(piece)
-    this.#filled += piece.length
-    if (this.#filled < BLOB_PART_BYTES) return
-    this.#blobs = this.#parts.push(new Blob(this.#parts.splice(this.#blobs)))
-    this.#filled = 0
-  }
-
-  /** Returns the file; `undefined` if it is too long. */
-  end(): Blob | undefined {
-    return this.#bytes > MAX_COLLECTED_BYTES ? undefined : new Blob(this.#parts)
   }
 }
