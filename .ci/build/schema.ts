@@ -4,6 +4,9 @@ import { toJsonSchema } from '@valibot/to-json-schema'
 import { parseSync, runnerImport, Visitor, type Plugin } from 'vite'
 import type { publishedCatalogSchema } from '../../src/catalog/schema.ts'
 
+/** Syntax of a schema: a name, that of a module, or a call. */
+const SCHEMA_TYPES = ['Identifier', 'MemberExpression', 'CallExpression']
+
 const CATALOG = join(import.meta.dirname, '../../src/catalog')
 
 /** Of every catalog that can be used, for editors and other languages. */
@@ -50,9 +53,9 @@ function described(code: string, id: string): string {
   }
   new Visitor({
     Property({ start, key, value, shorthand }) {
-      // A schema is a name or a call; objects in it have comments of their own.
+      // Objects in a schema have comments of their own.
       if (shorthand && key.type === 'Identifier') add(start, value, `${key.name}: `)
-      else if (value.type === 'Identifier' || value.type === 'CallExpression') add(start, value)
+      else if (SCHEMA_TYPES.includes(value.type)) add(start, value)
     },
   }).visit(program)
   return edits

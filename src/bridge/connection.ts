@@ -2,20 +2,7 @@
 import { InoriginError, messageOf } from '../error.ts'
 import { readStream } from '../values/bytes.ts'
 import { unlessAborted } from '../values/promises.ts'
-import {
-  CLOSE_CODES,
-  encodePiece,
-  parseServerFrame,
-  type Piece,
-  type RequestMessage,
-  type ServerMessage,
-  splitIntoPieces,
-  SUBPROTOCOL,
-  type TabCapability,
-  type TabMessage,
-  TOKEN_PREFIX,
-  WINDOW_BYTES,
-} from './protocol.ts'
+import * as protocol from './protocol.ts'
 
 /** How requests of the command are answered. */
 interface AnswersOptions {
@@ -24,14 +11,14 @@ interface AnswersOptions {
   fetch: (request: Request) => Promise<Response>
   /** Called with the number of open requests whenever a request begins or ends. */
   onCount(open: number): void
-  send(message: TabMessage): void
-  sendPiece(piece: Piece): void
+  send(message: protocol.TabMessage): void
+  sendPiece(piece: protocol.Piece): void
 }
 
 export interface ConnectionOptions extends Omit<AnswersOptions, 'send' | 'sendPiece'> {
   address: string
   token: string
-  capability: TabCapability
+  capability: protocol.TabCapability
   signal: AbortSignal
 }
 
@@ -46,14 +33,15 @@ const NORMAL_CLOSURE = 1000
  * `bridge_refused`.
  */
 export async function connect({ address, token, capability, signal, ...rest }: ConnectionOptions) {
-  const socket = new WebSocket(address, [SUBPROTOCOL, TOKEN_PREFIX + token])
+  const socket = new WebSocket(address, [protocol.SUBPROTOCOL, protocol.TOKEN_PREFIX + token])
   socket.binaryType = 'arraybuffer'
   // An answer may end after the connection was closed.
   const sendFrame = (frame: string | Uint8Array<ArrayBuffer>): void => {
     if (socket.readyState === WebSocket.OPEN) socket.send(frame)
   }
-  const send = (message: TabMessage): void => sendFrame(JSON.stringify(message))
-  const sendPiece = ({ id, bytes }: Piece): void => sendFrame(encodePiece(id, bytes))
+  const send = (message: protocol.TabMessage): void => sendFrame(JSON.stringify(message))
+  const sendPiece = ({ id, bytes }: protocol.Piece): void =>
+    sendFrame(protocol.encodePiece(id, bytes))
   const answers = new Answers({ ...rest, send, sendPiece })
   const close = (): void => {
     answers.cancelAll()
@@ -61,8 +49,8 @@ export async function connect({ address, token, capability, signal, ...rest }: C
   }
   const accepted = new Promise<void>((resolve) => {
     socket.addEventListener('message', ({ data }: MessageEvent<string | ArrayBuffer>) => {
-      const message = parseServerFrame(data)
-      if (!message || !answers.receive(message)) socket.close(CLOSE_CODES.invalidMessage)
+      const message = protocol.parseServerFrame(data)
+      if (!message || !answers.receive(message)) socket.close(protocol.CLOSE_CODES.invalidMessage)
       else if ('type' in message && message.type === 'welcome') resolve()
     })
   })
@@ -84,7 +72,7 @@ export async function connect({ address, token, capability, signal, ...rest }: C
 }
 
 function toCloseError({ code, reason }: CloseEvent, address: string): InoriginError {
-  if (code === CLOSE_CODES.wrongToken || code === CLOSE_CODES.wrongVersion)
+  if (code === protocol.CLOSE_CODES.wrongToken || code === protocol.CLOSE_CODES.wrongVersion)
     return new InoriginError('authentication', reason, { code: 'bridge_refused' })
   const what = `The bridge at ${address} ${reason ? `closed the connection: ${reason}` : 'is not reachable.'}`
   const todo = 'Start `inorigin bridge`, and allow the connection if the browser asks.'
@@ -92,7 +80,7 @@ function toCloseError({ code, reason }: CloseEvent, address: string): InoriginEr
 }
 
 interface OpenRequest {
-  message: RequestMessage
+  message: protocol.RequestMessage
   abort: AbortController
   /** Body so far; `filled` is the number of its bytes that have arrived. */
   body: Uint8Array<ArrayBuffer>
@@ -112,7 +100,7 @@ export class Answers {
   }
 
   /** Handles a message. Returns `false` if it breaks the protocol. */
-  receive(message: ServerMessage | Piece): boolean {
+  receive(message: protocol.ServerMessage | protocol.Piece): boolean {
     if (!('type' in message) || message.type === 'credit') {
       const request = this.#open.get(message.id)
       // The rest of a body, and credit, may arrive after the request was canceled.
@@ -120,7 +108,7 @@ export class Answers {
       if (!('type' in message)) return this.#addPiece(request, message.bytes)
       request.credit += message.bytes
       request.onCredit()
-      return request.credit <= WINDOW_BYTES
+      return request.credit <= protocol.WINDOW_BYTES
     }
     if (message.type === 'request') return this.#begin(message)
     if (message.type === 'cancel') this.#cancel(message.id)
@@ -132,14 +120,14 @@ export class Answers {
     for (const id of this.#open.keys()) this.#cancel(id)
   }
 
-  #begin(message: RequestMessage): boolean {
+  #begin(message: protocol.RequestMessage): boolean {
     if (this.#open.has(message.id)) return false
     const request: OpenRequest = {
       message,
       abort: new AbortController(),
       body: new Uint8Array(message.bodyBytes),
       filled: 0,
-      credit: WINDOW_BYTES,
+      credit: protocol.WINDOW_BYTES,
       onCredit: () => {},
     }
     this.#open.set(message.id, request)
@@ -194,7 +182,7 @@ async function sendAnswer(request: OpenRequest, options: AnswersOptions): Promis
   if (!response.body) return
   // The next piece is read when this one was sent, so a client that stops reading stops the model.
   for await (const bytes of readStream(response.body)) {
-    for (const piece of splitIntoPieces(bytes)) {
+    for (const piece of protocol.splitIntoPieces(bytes)) {
       while (request.credit < piece.byteLength)
         await unlessAborted(new Promise<void>((resolve) => (request.onCredit = resolve)), signal)
       request.credit -= piece.byteLength

@@ -8,22 +8,7 @@ import { ARRAYS, SAMPLE_RATES } from '../values/elements.ts'
 import { type Dtype, DTYPE_SUFFIXES } from './hub/variants.ts'
 import { type MlcRecord, mlcSchema, publishedMlcSchema } from './mlc/record-schema.ts'
 import { type Upstream, upstreamSchema } from './upstream-schema.ts'
-import {
-  countSchema,
-  nonEmptyArray,
-  optionalCount,
-  optionalFlag,
-  optionalRecord,
-  optionalString,
-  optionalText,
-  pathSchema,
-  sha256Schema,
-  tagSchema,
-  textSchema,
-  timestampSchema,
-  tokenCountSchema,
-  wholeNumberSchema,
-} from './value-schemas.ts'
+import * as values from './value-schemas.ts'
 
 // Defines the schema of the steps that turn a model's output into what a person reads.
 
@@ -31,11 +16,11 @@ import {
 const labelsSchema = v.union([
   v.strictObject({
     /** Name of the resource, of type `config`: a JSON array or object, or one name in each line. */
-    file: pathSchema,
+    file: values.pathSchema,
   }),
   v.strictObject({
     /** Key of the metadata of the ONNX file, such as `names`, whose value has the same forms. */
-    metadata: textSchema,
+    metadata: values.textSchema,
   }),
 ])
 
@@ -52,7 +37,7 @@ const variants = v.variant('step', [
     /** Returns a `list` of `{ label, index, score }`, the highest score first. */
     step: v.literal('top-k'),
     /** Maximum number of classes to return. */
-    count: countSchema,
+    count: values.countSchema,
     /** Minimum score. Default: none. */
     threshold: v.optional(v.number()),
     /** Names of the classes. Without them, `label` is the index as text. */
@@ -64,9 +49,9 @@ const variants = v.variant('step', [
     /** Characters of the classes, without the blank. */
     labels: labelsSchema,
     /** Index of the blank. Default: 0. */
-    blank: v.optional(wholeNumberSchema),
+    blank: v.optional(values.wholeNumberSchema),
     /** `true` if a last class after those of the labels is the space. Default: false. */
-    space: optionalFlag,
+    space: values.optionalFlag,
   }),
   v.strictObject({
     /** Returns an `image` in gray: 0 is black and 1 is white. */
@@ -91,7 +76,7 @@ const parameterTypeSchema = v.picklist([...ARRAY_TYPES, ...OTHER_TYPES])
 const enumerationSchema = v.array(
   v.strictObject({
     /** Name that clients send and receive. */
-    name: textSchema,
+    name: values.textSchema,
     /** Value in the model's tensor. */
     value: v.any(),
   }),
@@ -101,13 +86,13 @@ const jsonSchema = v.record(v.string(), v.unknown())
 
 const inputParameterSchema = v.strictObject({
   /** Name of the parameter. */
-  name: textSchema,
+  name: values.textSchema,
   /** Type of its values. */
   type: parameterTypeSchema,
   /** Purpose of the parameter. */
-  description: optionalString,
+  description: values.optionalString,
   /** `true` if it may be omitted. It then needs a default value. */
-  optional: optionalFlag,
+  optional: values.optionalFlag,
   /** Bounds of a number. */
   range: v.optional(
     v.strictObject({
@@ -127,11 +112,11 @@ const inputParameterSchema = v.strictObject({
 
 const outputParameterSchema = v.strictObject({
   /** Name of the parameter. */
-  name: textSchema,
+  name: values.textSchema,
   /** Type of its values. */
   type: parameterTypeSchema,
   /** Meaning of the output. */
-  description: optionalString,
+  description: values.optionalString,
   /** Named values that it can have. */
   enumeration: v.optional(enumerationSchema),
   /** JSON Schema of a `list` or `dict`. */
@@ -141,18 +126,18 @@ const outputParameterSchema = v.strictObject({
 /** Parameters of a predictor that turns texts into comparable vectors. */
 const embeddingsSchema = v.strictObject({
   /** Input that takes the texts. Every implementation must bind it with `text` and a `mask`. */
-  input: textSchema,
+  input: values.textSchema,
   /** Output with one row of numbers for each text. */
-  output: textSchema,
+  output: values.textSchema,
   /** Length of a vector. */
-  dimensions: countSchema,
+  dimensions: values.countSchema,
   /**
    * `true` if the first part of a vector is a usable vector too (Matryoshka). Requests can then ask
    * for fewer dimensions. Default: false.
    */
-  shortens: optionalFlag,
+  shortens: values.optionalFlag,
   /** Maximum number of tokens of a text. */
-  maxInputTokens: countSchema,
+  maxInputTokens: values.countSchema,
 })
 
 // Defines the schema of an implementation: its files, requirements and tensor layouts.
@@ -162,30 +147,30 @@ const resourceSchema = v.strictObject({
   /** Kind of file: graph, external weights, tokenizer, configuration, wasm module, or MLC file. */
   type: v.picklist(['onnx', 'data', 'tokenizer', 'config', 'wasm', 'mlc']),
   /** Absolute URL, or a URL relative to the catalog's own. */
-  url: textSchema,
+  url: values.textSchema,
   /** Path within the implementation, such as `onnx/model.onnx`. */
-  name: pathSchema,
+  name: values.pathSchema,
   /** Length in bytes. */
-  bytes: wholeNumberSchema,
+  bytes: values.wholeNumberSchema,
   /** SHA-256 of the file, in lower-case hex digits. */
-  sha256: sha256Schema,
+  sha256: values.sha256Schema,
   /** Hashes of consecutive 16 MiB chunks. With them, a damaged chunk is downloaded again alone. */
-  chunks: v.optional(v.array(sha256Schema)),
+  chunks: v.optional(v.array(values.sha256Schema)),
   /**
    * Length in bytes of each part of a file that is split for hosts with a size limit. The last part
    * is shorter. The parts are at `url` with the suffixes `.0`, `.1`, and so on.
    */
-  partBytes: optionalCount,
+  partBytes: values.optionalCount,
 })
 
 /** Requirements that a device must meet to run an implementation. */
 const requirementsSchema = v.strictObject({
   /** WebGPU features, such as `shader-f16`; for `wasm`: `simd`, `threads`, `jspi`. */
-  features: v.optional(v.array(textSchema)),
+  features: v.optional(v.array(values.textSchema)),
   /** Minimum values of WebGPU limits. */
-  limits: v.optional(v.record(textSchema, v.pipe(v.number(), v.minValue(0)))),
+  limits: v.optional(v.record(values.textSchema, v.pipe(v.number(), v.minValue(0)))),
   /** Bytes of memory needed to run. */
-  memory: optionalCount,
+  memory: values.optionalCount,
 })
 
 /**
@@ -195,14 +180,14 @@ const requirementsSchema = v.strictObject({
  */
 const imageLayoutSchema = v.strictObject({
   /** Width in pixels. Default: it follows from the height or is the image's own. */
-  width: optionalCount,
+  width: values.optionalCount,
   /** Height in pixels. Default: it follows from the width or is the image's own. */
-  height: optionalCount,
+  height: values.optionalCount,
   /**
    * Number of pixels of which the sides that are not set become multiples: the nearest one if the
    * image is stretched, the next larger one if it is padded, the next smaller one if it is cropped.
    */
-  multipleOf: optionalCount,
+  multipleOf: values.optionalCount,
   /** Channels of each pixel, in the order of the tensor. */
   channels: v.picklist(['gray', 'rgb', 'bgr', 'rgba']),
   /** Memory order of the channels: planes (`nchw`) or interleaved in each pixel (`nhwc`). */
@@ -237,32 +222,32 @@ const imageLayoutSchema = v.strictObject({
    */
   resample: v.optional(v.picklist(['box', 'bilinear', 'bicubic', 'lanczos'])),
   /** CSS color behind transparent pixels, and around the image with `contain`. Default: black. */
-  background: optionalText,
+  background: values.optionalText,
 })
 
 /** Conversion of texts to token tensors: one row for each text, padded with zeros. */
 const textLayoutSchema = v.strictObject({
   /** Name of the tokenizer's resource, such as `tokenizer.json`. */
-  tokenizer: pathSchema,
+  tokenizer: values.pathSchema,
   /** Name of the attention mask tensor: 1 for a token, 0 for padding. */
-  mask: optionalText,
+  mask: values.optionalText,
   /** Name of the token type tensor. It is filled with zeros. */
-  types: optionalText,
+  types: values.optionalText,
   /** Maximum number of tokens of a text. */
-  most: countSchema,
+  most: values.countSchema,
 })
 
 /** Conversion of sound to a tensor of mono samples from -1 to 1. */
 const audioLayoutSchema = v.strictObject({
   /** Samples per second that the model expects, 1,000 to 768,000. */
-  rate: v.pipe(countSchema, v.minValue(SAMPLE_RATES[0]), v.maxValue(SAMPLE_RATES[1])),
+  rate: v.pipe(values.countSchema, v.minValue(SAMPLE_RATES[0]), v.maxValue(SAMPLE_RATES[1])),
   /**
    * Number of new samples that the model takes at once. Longer sound is cut into windows, and each
    * output gets a first dimension for them. Default: the tensor's length if it is fixed, else all.
    */
-  window: optionalCount,
+  window: values.optionalCount,
   /** Number of samples before the window that the model takes too, 0 at first. Default: 0. */
-  context: optionalCount,
+  context: values.optionalCount,
   /** Factor of the samples, such as 32768 for a model that takes 16-bit values. Default: 1. */
   scale: v.optional(v.pipe(v.number(), v.minValue(Number.MIN_VALUE))),
 })
@@ -270,25 +255,25 @@ const audioLayoutSchema = v.strictObject({
 /** Mapping of a signature parameter to a tensor of the model. */
 const bindingSchema = v.strictObject({
   /** Name of the model's input or output. */
-  tensor: textSchema,
+  tensor: values.textSchema,
   /** Tensor shape, with `null` for a dynamic dimension. Default: the model's own. */
-  shape: v.optional(v.array(v.nullable(countSchema))),
+  shape: v.optional(v.array(v.nullable(values.countSchema))),
   /** Layout of the image, if the tensor holds one. */
   image: v.optional(imageLayoutSchema),
   /** Tokenization, if the tensor holds the tokens of a `string` or a `list` of strings. */
   text: v.optional(textLayoutSchema),
   /** Names of the values of a `dict`, in the order of the tensor. */
-  keys: v.optional(nonEmptyArray(textSchema)),
+  keys: v.optional(values.nonEmptyArray(values.textSchema)),
   /** Conversion of sound, if the tensor holds its samples. */
   audio: v.optional(audioLayoutSchema),
   /** Steps that are applied to the tensor of an output, in order. Only the last returns no tensor. */
-  steps: v.optional(nonEmptyArray(stepSchema)),
+  steps: v.optional(values.nonEmptyArray(stepSchema)),
 })
 
 /** One way to run a tag: its files and requirements. */
 const implementationSchema = v.strictObject({
   /** Id that is unique within the tag, such as `fp32-webgpu`. */
-  id: textSchema,
+  id: values.textSchema,
   /** Engine that runs it. */
   engine: v.picklist(['onnx', 'mlc']),
   /** Device that it runs on. */
@@ -296,11 +281,11 @@ const implementationSchema = v.strictObject({
   /** Requirements on the device. Default: none. */
   requires: v.optional(requirementsSchema),
   /** Files of the implementation. */
-  resources: nonEmptyArray(resourceSchema),
+  resources: values.nonEmptyArray(resourceSchema),
   /** Bindings of a predictor's parameters by name. Default: the tensor of the parameter's name. */
-  bindings: v.optional(v.record(textSchema, bindingSchema)),
+  bindings: v.optional(v.record(values.textSchema, bindingSchema)),
   /** Values that replace parts of mlc-chat-config.json, for models of MLC. */
-  overrides: optionalRecord,
+  overrides: values.optionalRecord,
 })
 
 /** Precisions of weights, as used in the file names of exports on a hub. */
@@ -321,18 +306,18 @@ const anyImplementationSchema = v.variant('engine', [implementationSchema, upstr
 
 const describedFields = {
   /** Name that requests use as the model: `@owner/name`, in lower case. */
-  tag: tagSchema,
+  tag: values.tagSchema,
   /** One sentence about what it does. */
-  description: optionalString,
+  description: values.optionalString,
   /** Model card in Markdown. */
-  card: optionalString,
+  card: values.optionalString,
   /** Author of the model. Default: the owner in the tag. */
   owner: v.optional(
     v.strictObject({
       /** Name of the owner, as in tags. */
-      username: textSchema,
+      username: values.textSchema,
       /** Time when the owner was created, in RFC 3339. */
-      created: timestampSchema,
+      created: values.timestampSchema,
     }),
   ),
   /** State of the entry. Default: `active`. */
@@ -344,11 +329,11 @@ const describedFields = {
 const createListedFields = <const T extends v.GenericSchema>(implementation: T) => ({
   ...describedFields,
   /** Display name. */
-  name: textSchema,
+  name: values.textSchema,
   /** Time when it was created or added, in RFC 3339. */
-  created: timestampSchema,
+  created: values.timestampSchema,
   /** Ways to run it. Each device uses one that suits it; among equals, the first one. */
-  implementations: nonEmptyArray(implementation),
+  implementations: values.nonEmptyArray(implementation),
 })
 
 /** Abilities, and settings of the dialog that override or complete the chat template. */
@@ -357,19 +342,19 @@ const dialogFields = {
   capabilities: v.optional(
     v.strictObject({
       /** `true` if it calls tools. */
-      tools: optionalFlag,
+      tools: values.optionalFlag,
       /** `true` if it writes its reasoning, which requests can switch off or limit. */
-      thinking: optionalFlag,
+      thinking: values.optionalFlag,
       /** `true` if it accepts images in messages. */
-      imageInput: optionalFlag,
+      imageInput: values.optionalFlag,
       /** `true` if its output can follow a JSON schema. */
-      structuredOutputs: optionalFlag,
+      structuredOutputs: values.optionalFlag,
     }),
   ),
   /** Format of tool calls. Default: the format that the chat template describes. */
   toolFormat: v.optional(v.picklist(TOOL_FORMATS)),
   /** Maximum number of reasoning tokens if a request sets none. Default: 0, no reasoning. */
-  reasoningBudget: v.optional(wholeNumberSchema),
+  reasoningBudget: v.optional(values.wholeNumberSchema),
   /**
    * Detail of images whose request gives none: `low` is the whole image at the encoder's size, `high`
    * adds tiles at full resolution, which costs many tokens. Default: `low`.
@@ -385,9 +370,9 @@ const createModelSchema = <const T extends v.GenericSchema>(implementation: T) =
     ...createListedFields(implementation),
     ...dialogFields,
     /** Maximum number of tokens of prompt and output together. */
-    maxInputTokens: tokenCountSchema,
+    maxInputTokens: values.tokenCountSchema,
     /** Maximum number of output tokens. */
-    maxOutputTokens: tokenCountSchema,
+    maxOutputTokens: values.tokenCountSchema,
   })
 
 const modelEntrySchema = createModelSchema(implementationSchema)
@@ -403,25 +388,25 @@ const lookedUpFields = {
   type: v.optional(v.literal('model')),
   ...describedFields,
   /** Commit, branch or tag. Default: `main`, pinned to its commit at the first load. */
-  revision: optionalText,
+  revision: values.optionalText,
   /** URL of the hub or a mirror, relative to the catalog's URL. Default: https://huggingface.co */
-  host: optionalText,
+  host: values.optionalText,
   /** Precisions that may be used, best first. Default: the ones that suit the device. */
-  dtypes: v.optional(nonEmptyArray(v.picklist(DTYPES))),
+  dtypes: v.optional(values.nonEmptyArray(v.picklist(DTYPES))),
   /** Display name. Default: the name of the repository. */
-  name: optionalText,
+  name: values.optionalText,
   /** Time when it was created or added, in RFC 3339. Default: that of the repository. */
-  created: v.optional(timestampSchema),
+  created: v.optional(values.timestampSchema),
   /**
    * Maximum number of tokens of prompt and output together. Default: the limit in the model's
    * configuration, or 4,096 until that is known.
    */
-  maxInputTokens: v.optional(tokenCountSchema),
+  maxInputTokens: v.optional(values.tokenCountSchema),
   /** Maximum number of output tokens. Default: `maxInputTokens`, but at most 4,096. */
-  maxOutputTokens: v.optional(tokenCountSchema),
+  maxOutputTokens: v.optional(values.tokenCountSchema),
   ...dialogFields,
   /** Ways to run it. Written by `inorigin catalog refresh`, or looked up at the hub. */
-  implementations: v.optional(nonEmptyArray(anyImplementationSchema)),
+  implementations: v.optional(values.nonEmptyArray(anyImplementationSchema)),
 }
 
 /**
@@ -460,12 +445,12 @@ const createPredictorSchema = <const T extends v.GenericSchema>(implementation: 
     embeddings: v.optional(embeddingsSchema),
     /** States that are passed from one run to the next, such as those of a recurrent model. */
     states: v.optional(
-      nonEmptyArray(
+      values.nonEmptyArray(
         v.strictObject({
           /** Input that takes the state. Its default is the tensor's shape filled with zeros. */
-          input: textSchema,
+          input: values.textSchema,
           /** Output that returns the next state. */
-          output: textSchema,
+          output: values.textSchema,
         }),
       ),
     ),
@@ -491,7 +476,7 @@ const listedEntrySchema = v.variant('type', [
 const createCatalogSchema = <const T extends v.GenericSchema>(entry: T) =>
   v.strictObject({
     /** Location of the schema, for editors: `inorigin/catalog.schema.json` of the package. */
-    $schema: optionalString,
+    $schema: values.optionalString,
     /** Version of the catalog format. */
     version: v.literal(1),
     /** Models and predictors to serve. Each tag may appear once. */

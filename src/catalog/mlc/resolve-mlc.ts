@@ -2,34 +2,11 @@
 import { createSHA256 } from 'hash-wasm'
 import { InoriginError } from '../../error.ts'
 import { computeDigest } from '../../values/text.ts'
-import {
-  fetchBounded,
-  type HubAccess,
-  isNotHubError,
-  MAX_SMALL_FILE_BYTES,
-  openRepository,
-  parseJsonObject,
-  type Pieces,
-  PUBLIC_HUB_URL,
-  readAll,
-  type Repository,
-  toFileUrl,
-  unfitError,
-  unreachableError,
-} from '../hub/resolve-hub.ts'
+import * as hub from '../hub/resolve-hub.ts'
 import { sumBytes } from '../memory-bytes.ts'
 import type { HubFile } from '../hub/variants.ts'
 import type { HubSource, Resource } from '../schema.ts'
-import {
-  CONFIG_FILE,
-  findMlcContextTokens,
-  MANIFEST_FILE,
-  parseShards,
-  TOKENIZER_FILES,
-  toMlcResourceType,
-  toRequiredFeatures,
-  WEIGHT_LIST_FILES,
-} from './model-files.ts'
+import * as layout from './model-files.ts'
 import type { MlcRecord } from './record-schema.ts'
 
 /** Files of a record. It is plain data and stored, so that later loads need no look-up. */
@@ -70,11 +47,11 @@ async function locateModel({ model }: MlcRecord, access: MlcAccess): Promise<Loc
   const source = parseHubSource(model)
   if (!source) return openFolder(model, access)
   try {
-    const repository = await openRepository(source, access)
-    return { ...repository, urlOf: ({ path }) => toFileUrl(source, repository.revision, path) }
+    const repository = await hub.openRepository(source, access)
+    return { ...repository, urlOf: ({ path }) => hub.toFileUrl(source, repository.revision, path) }
   } catch (thrown) {
     const error = InoriginError.from(thrown)
-    if (source.host === PUBLIC_HUB_URL || !isNotHubError(error)) throw error
+    if (source.host === hub.PUBLIC_HUB_URL || !hub.isNotHubError(error)) throw error
     return openFolder(model, access)
   }
 }
@@ -99,11 +76,12 @@ async function describeFiles(
     if (!file) throw unusableMlcError(record, `it has no ${path}`)
     return file
   }
-  const list = WEIGHT_LIST_FILES.find((name) => known.has(name)) ?? WEIGHT_LIST_FILES[0] ?? ''
-  const [config, weights] = [get(CONFIG_FILE), get(list)]
-  const chat = parseJsonObject(await at.read(config))
-  if (!chat) throw unusableMlcError(record, `its ${CONFIG_FILE} cannot be read`)
-  const shards = parseShards(parseJsonObject(await at.read(weights)))
+  const list =
+    layout.WEIGHT_LIST_FILES.find((name) => known.has(name)) ?? layout.WEIGHT_LIST_FILES[0] ?? ''
+  const [config, weights] = [get(layout.CONFIG_FILE), get(list)]
+  const chat = hub.parseJsonObject(await at.read(config))
+  if (!chat) throw unusableMlcError(record, `its ${layout.CONFIG_FILE} cannot be read`)
+  const shards = layout.parseShards(hub.parseJsonObject(await at.read(weights)))
   if (!shards) throw unusableMlcError(record, `its ${list} is not a list of weights`)
   get('tokenizer.json')
 
@@ -113,11 +91,11 @@ async function describeFiles(
     resources.push({ type, url: at.urlOf(file), name, bytes: file.bytes, sha256 })
   }
   await assertIntegrity(record, 'config', () => at.read(config))
-  const tokenizers = TOKENIZER_FILES.flatMap((name) => known.get(name) ?? [])
+  const tokenizers = layout.TOKENIZER_FILES.flatMap((name) => known.get(name) ?? [])
   for (const file of tokenizers) await assertIntegrity(record, file.path, () => at.read(file))
   await add(config, 'config')
   const manifest = record.model_manifest
-  if (manifest !== undefined) await add(get(manifest), 'config', MANIFEST_FILE)
+  if (manifest !== undefined) await add(get(manifest), 'config', layout.MANIFEST_FILE)
   for (const file of tokenizers) await add(file, 'tokenizer')
   resources.push(library)
   await add(weights, 'mlc')
@@ -132,14 +110,14 @@ async function describeFiles(
   return {
     revision: at.revision,
     created: at.created,
-    context: findMlcContextTokens({ ...chat, ...record.overrides }),
-    features: toRequiredFeatures(`-${String(chat['quantization'] ?? '')}`),
+    context: layout.findMlcContextTokens({ ...chat, ...record.overrides }),
+    features: layout.toRequiredFeatures(`-${String(chat['quantization'] ?? '')}`),
     resources,
   }
 }
 
 const unusableMlcError = ({ model_id, model }: MlcRecord, why: string): InoriginError =>
-  unfitError(`${model_id} at ${model} cannot be used: ${why}`, 'files')
+  hub.unfitError(`${model_id} at ${model} cannot be used: ${why}`, 'files')
 
 type Bytes = Uint8Array<ArrayBuffer>
 
@@ -172,7 +150,7 @@ async function assertIntegrity(
 
 // Finds a model's files on a server that is no hub, by name, and hashes them while reading.
 
-interface LocatedModel extends Omit<Repository, 'revision'> {
+interface LocatedModel extends Omit<hub.Repository, 'revision'> {
   revision: string | null
   urlOf(file: HubFile): string
 }
@@ -184,7 +162,7 @@ export interface FileSink {
   store(resource: Resource, content: Blob): Promise<void>
 }
 
-interface MlcAccess extends HubAccess {
+interface MlcAccess extends hub.HubAccess {
   /** Storage for the files. Default: nothing is stored. */
   sink?: FileSink
 }
@@ -208,11 +186,11 @@ const BLOB_PART_BYTES = 16 * 2 ** 20
 export async function openFolder(model: string, access: MlcAccess): Promise<LocatedModel> {
   const bases = /\/resolve\/[^/]+\/$/.test(model) ? [model] : [`${model}resolve/main/`, model]
   for (const base of bases) {
-    const config = await fetchSmallFile(new URL(CONFIG_FILE, base).href, access)
-    if (config && parseJsonObject(config.bytes)) return readFolder(base, config, access)
+    const config = await fetchSmallFile(new URL(layout.CONFIG_FILE, base).href, access)
+    if (config && hub.parseJsonObject(config.bytes)) return readFolder(base, config, access)
   }
-  const what = `There is no ${CONFIG_FILE} at ${bases.join(' or ')}, so no model compiled by MLC`
-  throw unfitError(what, 'server')
+  const what = `There is no ${layout.CONFIG_FILE} at ${bases.join(' or ')}, so no model compiled by MLC`
+  throw hub.unfitError(what, 'server')
 }
 
 async function readFolder(
@@ -221,15 +199,21 @@ async function readFolder(
   access: MlcAccess,
 ): Promise<LocatedModel> {
   const { sink } = access
-  const small = new Map([[CONFIG_FILE, config]])
-  for (const path of [...TOKENIZER_FILES, MANIFEST_FILE, ...WEIGHT_LIST_FILES]) {
+  const small = new Map([[layout.CONFIG_FILE, config]])
+  for (const path of [
+    ...layout.TOKENIZER_FILES,
+    layout.MANIFEST_FILE,
+    ...layout.WEIGHT_LIST_FILES,
+  ]) {
     const file = await fetchSmallFile(toUrl(base, path), access)
     if (file) small.set(path, file)
     // A model has one list of weights, under one of the names.
-    if (file && WEIGHT_LIST_FILES.includes(path)) break
+    if (file && layout.WEIGHT_LIST_FILES.includes(path)) break
   }
-  const list = WEIGHT_LIST_FILES.map((path) => small.get(path)).find((file) => file !== undefined)
-  const shards = (list && parseShards(parseJsonObject(list.bytes))) ?? []
+  const list = layout.WEIGHT_LIST_FILES.map((path) => small.get(path)).find(
+    (file) => file !== undefined,
+  )
+  const shards = (list && layout.parseShards(hub.parseJsonObject(list.bytes))) ?? []
   const files = Array.from(small, ([path, { bytes, sha256 }]): HubFile => {
     return { path, bytes: bytes.length, sha256, blobId: '' }
   })
@@ -237,7 +221,10 @@ async function readFolder(
   const store = async (file: HubFile, content: Blob) => {
     const { path: name, bytes, sha256 } = file
     const fields = { name, bytes, sha256: sha256 ?? '' }
-    await sink?.store({ type: toMlcResourceType(name), url: urlOf(file), ...fields }, content)
+    await sink?.store(
+      { type: layout.toMlcResourceType(name), url: urlOf(file), ...fields },
+      content,
+    )
   }
   await sink?.reserve(sumBytes([...files, ...shards.map(({ bytes = 0 }) => ({ bytes }))]))
   const weights: HubFile[] = []
@@ -267,9 +254,9 @@ const toUrl = (base: string, path: string): string =>
   new URL(path.split('/').map(encodeURIComponent).join('/'), base).href
 
 /** Fetches a small file; `null` if there is none. Rejects with `unavailable` and `aborted`. */
-export const fetchSmallFile = (url: string, access: HubAccess) =>
-  fetchOptional(url, access, MAX_SMALL_FILE_BYTES, async (pieces) => {
-    const bytes = await readAll(pieces)
+export const fetchSmallFile = (url: string, access: hub.HubAccess) =>
+  fetchOptional(url, access, hub.MAX_SMALL_FILE_BYTES, async (pieces) => {
+    const bytes = await hub.readAll(pieces)
     return { bytes, sha256: await computeDigest('SHA-256', bytes) }
   })
 
@@ -295,12 +282,12 @@ const fetchWeights = (url: string, maxBytes = MAX_SHARD_BYTES, { sink, ...access
 
 async function fetchOptional<T>(
   url: string,
-  { signal }: HubAccess,
+  { signal }: hub.HubAccess,
   maxBytes: number,
-  read: (pieces: Pieces) => Promise<T>,
+  read: (pieces: hub.Pieces) => Promise<T>,
 ): Promise<T | null> {
   try {
-    return await fetchBounded(url, { signal, maxBytes }, async (response, pieces) => {
+    return await hub.fetchBounded(url, { signal, maxBytes }, async (response, pieces) => {
       const { ok, status, headers } = response
       // Servers of single-page apps send their index page for missing files.
       const isPage = /^text\/html\b/i.test(headers.get('content-type') ?? '')
@@ -313,6 +300,6 @@ async function fetchOptional<T>(
     throw thrown instanceof InoriginError ? thrown : failed(String(thrown), thrown)
   }
   function failed(why: string, cause?: unknown): InoriginError {
-    return unreachableError(`${url} could not be looked up: ${why}. Try again later.`, cause)
+    return hub.unreachableError(`${url} could not be looked up: ${why}. Try again later.`, cause)
   }
 }

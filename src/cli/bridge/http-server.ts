@@ -8,15 +8,7 @@ import { type Duplex, Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import type { ReadableStream as NodeStream } from 'node:stream/web'
 import { type WebSocket, WebSocketServer } from 'ws'
-import {
-  CLOSE_CODES,
-  MAX_BODY_BYTES,
-  MAX_FRAME_BYTES,
-  parseTabFrame,
-  SOCKET_PATH,
-  SUBPROTOCOL,
-  TOKEN_PREFIX,
-} from '../../bridge/protocol.ts'
+import * as protocol from '../../bridge/protocol.ts'
 import { InoriginError } from '../../error.ts'
 import { shorten } from '../../values/text.ts'
 import { errorResponse } from '../../wire/errors.ts'
@@ -78,7 +70,8 @@ export async function openBridgeServer(options: BridgeServerOptions) {
     socket.on('error', () => socket.destroy())
     try {
       assertHost(request)
-      if (request.url !== SOCKET_PATH) throw new InoriginError('not_found', 'No such path.')
+      if (request.url !== protocol.SOCKET_PATH)
+        throw new InoriginError('not_found', 'No such path.')
     } catch (error) {
       const { status } = InoriginError.from(error)
       return void socket.end(`HTTP/1.1 ${status} Refused\r\nconnection: close\r\n\r\n`)
@@ -181,7 +174,7 @@ function isToken(text: string, token: string): boolean {
 // Passes one HTTP request of a client to a tab, and its response back.
 
 /** Maximum number of bytes of request bodies that wait for the status of a tab, of all clients. */
-const MAX_WAITING_BYTES = 4 * MAX_BODY_BYTES
+const MAX_WAITING_BYTES = 4 * protocol.MAX_BODY_BYTES
 
 /** Maximum number of requests that are open at once. A tab queues fewer. */
 const MAX_OPEN_REQUESTS = 64
@@ -248,11 +241,11 @@ class Relay {
     const pieces: Uint8Array[] = []
     let length = 0
     try {
-      if (Number(request.headers['content-length']) > MAX_BODY_BYTES) throw tooLargeError()
+      if (Number(request.headers['content-length']) > protocol.MAX_BODY_BYTES) throw tooLargeError()
       for await (const piece of request as AsyncIterable<Uint8Array>) {
         length += piece.byteLength
         this.#waitingBytes += piece.byteLength
-        if (length > MAX_BODY_BYTES) throw tooLargeError()
+        if (length > protocol.MAX_BODY_BYTES) throw tooLargeError()
         if (this.#waitingBytes > MAX_WAITING_BYTES) throw fullError(`${MAX_WAITING_BYTES} bytes`)
         pieces.push(piece)
       }
@@ -275,7 +268,7 @@ function pickHeaders({ headers }: IncomingMessage): Headers {
 const tooLargeError = (): InoriginError =>
   new InoriginError(
     'too_large',
-    `The body is larger than ${MAX_BODY_BYTES} bytes. Send less at once.`,
+    `The body is larger than ${protocol.MAX_BODY_BYTES} bytes. Send less at once.`,
     { code: 'request_too_large' },
   )
 
@@ -293,8 +286,9 @@ const GOING_AWAY = 1001
 class TabSockets {
   readonly #server = new WebSocketServer({
     noServer: true,
-    maxPayload: MAX_FRAME_BYTES,
-    handleProtocols: (protocols) => (protocols.has(SUBPROTOCOL) ? SUBPROTOCOL : false),
+    maxPayload: protocol.MAX_FRAME_BYTES,
+    handleProtocols: (protocols) =>
+      protocols.has(protocol.SUBPROTOCOL) ? protocol.SUBPROTOCOL : false,
   })
   readonly #token: string
   readonly #onTab: (tab: Tab) => void
@@ -317,14 +311,14 @@ class TabSockets {
     socket.on('error', () => socket.terminate())
     const refusal = findRefusal(request, this.#token, this.#server.clients.size)
     if (refusal) return socket.close(...refusal)
-    const end = () => socket.close(CLOSE_CODES.timeout, 'The page sent no hello.')
+    const end = () => socket.close(protocol.CLOSE_CODES.timeout, 'The page sent no hello.')
     const timer = setTimeout(end, HELLO_TIMEOUT_MS)
     socket.once('close', () => clearTimeout(timer))
     socket.once('message', (data, isBinary) => {
       clearTimeout(timer)
-      const message = parseTabFrame(toFrame(data, isBinary))
+      const message = protocol.parseTabFrame(toFrame(data, isBinary))
       if (!message || !('type' in message) || message.type !== 'hello')
-        return socket.close(CLOSE_CODES.invalidMessage, 'The hello is invalid.')
+        return socket.close(protocol.CLOSE_CODES.invalidMessage, 'The hello is invalid.')
       const { capability } = message
       this.#onTab(new Tab(socket, { capability, origin: request.headers.origin ?? 'no page' }))
       socket.send(JSON.stringify({ type: 'welcome' }))
@@ -339,12 +333,18 @@ function findRefusal(
   count: number,
 ): [code: number, reason: string] | undefined {
   const offered = (headers['sec-websocket-protocol'] ?? '').split(',').map((one) => one.trim())
-  const own = offered.find((one) => one.startsWith(TOKEN_PREFIX)) ?? ''
-  if (!isToken(own.slice(TOKEN_PREFIX.length), token))
-    return [CLOSE_CODES.wrongToken, 'Wrong token. Pass the one that `inorigin bridge` printed.']
+  const own = offered.find((one) => one.startsWith(protocol.TOKEN_PREFIX)) ?? ''
+  if (!isToken(own.slice(protocol.TOKEN_PREFIX.length), token))
+    return [
+      protocol.CLOSE_CODES.wrongToken,
+      'Wrong token. Pass the one that `inorigin bridge` printed.',
+    ]
   const wrongVersion = 'The page has another version of inorigin than the command. Update both.'
-  if (!offered.includes(SUBPROTOCOL)) return [CLOSE_CODES.wrongVersion, wrongVersion]
-  return count > MAX_TABS ? [CLOSE_CODES.tooManyTabs, `More than ${MAX_TABS} tabs.`] : undefined
+  if (!offered.includes(protocol.SUBPROTOCOL))
+    return [protocol.CLOSE_CODES.wrongVersion, wrongVersion]
+  return count > MAX_TABS
+    ? [protocol.CLOSE_CODES.tooManyTabs, `More than ${MAX_TABS} tabs.`]
+    : undefined
 }
 
 // The small page that lends itself, with the library's files, as the command serves them.

@@ -1,16 +1,6 @@
 /** The server's end of one connected tab: sends it requests and receives its responses. */
 import type { RawData, WebSocket } from 'ws'
-import {
-  CLOSE_CODES,
-  encodePiece,
-  parseTabFrame,
-  type Piece,
-  type ServerMessage,
-  splitIntoPieces,
-  type TabCapability,
-  type TabMessage,
-  WINDOW_BYTES,
-} from '../../bridge/protocol.ts'
+import * as protocol from '../../bridge/protocol.ts'
 import { InoriginError } from '../../error.ts'
 
 /** Request of a client, read to its end, so that another tab can answer it too. */
@@ -35,7 +25,7 @@ interface TabResponse {
 const TAB_TIMES = { pingIntervalMs: 15_000, pongTimeoutMs: 15_000 }
 
 export class Tab {
-  readonly capability: TabCapability
+  readonly capability: protocol.TabCapability
   readonly origin: string
   readonly closed: Promise<void>
   readonly #socket: WebSocket
@@ -46,14 +36,16 @@ export class Tab {
 
   constructor(
     socket: WebSocket,
-    { capability, origin }: { capability: TabCapability; origin: string },
+    { capability, origin }: { capability: protocol.TabCapability; origin: string },
     times = TAB_TIMES,
   ) {
     this.capability = capability
     this.origin = origin
     this.#socket = socket
     this.#times = times
-    socket.on('message', (data, isBinary) => this.#receive(parseTabFrame(toFrame(data, isBinary))))
+    socket.on('message', (data, isBinary) =>
+      this.#receive(protocol.parseTabFrame(toFrame(data, isBinary))),
+    )
     socket.on('close', () => this.#failAll())
     this.closed = new Promise((resolve) => socket.on('close', () => resolve()))
   }
@@ -75,23 +67,24 @@ export class Tab {
     else if (!signal.aborted) {
       this.#exchanges.set(id, exchange)
       this.#send({ type: 'request', id, ...head, bodyBytes: body.byteLength })
-      for (const piece of splitIntoPieces(body)) this.#socket.send(encodePiece(id, piece))
+      for (const piece of protocol.splitIntoPieces(body))
+        this.#socket.send(protocol.encodePiece(id, piece))
       if (this.#timer === undefined) this.#ping()
     }
     return exchange.response
   }
 
-  #send(message: ServerMessage): void {
+  #send(message: protocol.ServerMessage): void {
     this.#socket.send(JSON.stringify(message))
   }
 
-  #receive(message: TabMessage | Piece | undefined): void {
+  #receive(message: protocol.TabMessage | protocol.Piece | undefined): void {
     if (message && 'type' in message && message.type === 'pong') {
       if (this.#timer === undefined) return
       clearTimeout(this.#timer)
       this.#timer = setTimeout(() => this.#ping(), this.#times.pingIntervalMs)
     } else if (!message || !this.#dispatch(message)) {
-      this.#socket.close(CLOSE_CODES.invalidMessage, 'The page sent an invalid message.')
+      this.#socket.close(protocol.CLOSE_CODES.invalidMessage, 'The page sent an invalid message.')
       this.#failAll()
     } else if (this.#exchanges.size === 0) this.#stopPings()
   }
@@ -100,7 +93,7 @@ export class Tab {
    * Passes a message to its request, and removes the request if it is the last one. Returns `false`
    * if the message breaks the protocol.
    */
-  #dispatch(message: TabMessage | Piece): boolean {
+  #dispatch(message: protocol.TabMessage | protocol.Piece): boolean {
     if ('type' in message && (message.type === 'hello' || message.type === 'pong')) return false
     const exchange = this.#exchanges.get(message.id)
     // A canceled request may still send something, which nobody reads.
@@ -117,7 +110,7 @@ export class Tab {
   #ping(): void {
     this.#send({ type: 'ping' })
     this.#timer = setTimeout(() => {
-      this.#socket.close(CLOSE_CODES.timeout, 'The page did not react.')
+      this.#socket.close(protocol.CLOSE_CODES.timeout, 'The page did not react.')
       // A frozen page does not confirm the close, so nothing waits for that.
       this.#failAll()
     }, this.#times.pongTimeoutMs)
@@ -142,7 +135,7 @@ export function toFrame(data: RawData, isBinary: boolean): string | ArrayBuffer 
 }
 
 /** Bytes that a client must have read before the tab gets credit for them. */
-const GRANT_BYTES = WINDOW_BYTES / 4
+const GRANT_BYTES = protocol.WINDOW_BYTES / 4
 
 /** One request: it turns the tab's messages into the response of the client. */
 class Exchange {
@@ -153,7 +146,7 @@ class Exchange {
   #controller!: ReadableStreamDefaultController<Uint8Array>
   #hasStatus = false
   /** Bytes that the tab may still send, and those that it sent since the last credit. */
-  #allowed = WINDOW_BYTES
+  #allowed = protocol.WINDOW_BYTES
   #received = 0
   #isOver = false
 
@@ -178,7 +171,7 @@ class Exchange {
           cancel()
         },
       },
-      new ByteLengthQueuingStrategy({ highWaterMark: WINDOW_BYTES / 2 }),
+      new ByteLengthQueuingStrategy({ highWaterMark: protocol.WINDOW_BYTES / 2 }),
     )
     const stop = (): void => {
       cancel()
@@ -264,7 +257,7 @@ function compareTabs(one: Tab, other: Tab): number {
 }
 
 /** A software GPU is slower than WASM, so it counts as no GPU. */
-const toRanks = ({ gpu, gpuBufferBytes, memoryBytes, threads }: TabCapability): number[] =>
+const toRanks = ({ gpu, gpuBufferBytes, memoryBytes, threads }: protocol.TabCapability): number[] =>
   gpu === 'hardware' ? [1, gpuBufferBytes, memoryBytes, threads] : [0, 0, threads, memoryBytes]
 
 const noTabError = (): InoriginError =>

@@ -1,14 +1,5 @@
 /** Turns the weights of an ONNX file into inputs, so that a graph of any size fits into memory. */
-import {
-  DIMENSION,
-  GRAPH,
-  MODEL,
-  SHAPE,
-  TENSOR,
-  TENSOR_TYPE,
-  TYPE,
-  VALUE,
-} from '../../draft/model.ts'
+import * as onnx from '../../draft/model.ts'
 import {
   type Field,
   fieldsOfFile,
@@ -42,17 +33,17 @@ export async function stripWeights(
     if (bytes > maxBytes) throw new TooLarge()
   }
   const stripTensor = async (field: Field): Promise<BlobPart[] | null> => {
-    const tensor = field.number === GRAPH.initializer ? await readTensor(file, field) : null
+    const tensor = field.number === onnx.GRAPH.initializer ? await readTensor(file, field) : null
     if (!tensor || countElements(tensor.lengths) < MIN_ELEMENTS) {
       keep(field)
       return null
     }
     // Files from before 2018 list all weights as inputs.
-    return inputs.has(tensor.name) ? [] : toMessage(GRAPH.input, toValue(tensor))
+    return inputs.has(tensor.name) ? [] : toMessage(onnx.GRAPH.input, toValue(tensor))
   }
   const stripGraph = async (field: Field): Promise<BlobPart[] | null> => {
-    if (field.number === MODEL.graph)
-      return toMessage(MODEL.graph, await rewrite(file, field, stripTensor))
+    if (field.number === onnx.MODEL.graph)
+      return toMessage(onnx.MODEL.graph, await rewrite(file, field, stripTensor))
     keep(field)
     return null
   }
@@ -70,9 +61,9 @@ class TooLarge extends Error {}
 async function readInputNames(file: Window & { size: number }): Promise<ReadonlySet<string>> {
   const names = new Set<string>()
   for await (const field of fieldsOfGraph(file, file.size))
-    if (field.number === GRAPH.input)
+    if (field.number === onnx.GRAPH.input)
       for await (const part of fieldsOfFile(file, field.from, field.to))
-        if (part.number === VALUE.name) names.add(await readText(file, part))
+        if (part.number === onnx.VALUE.name) names.add(await readText(file, part))
   return names
 }
 
@@ -96,10 +87,11 @@ async function rewrite(
 async function readTensor(file: Window, span: Span) {
   const head = { name: '', type: 0, lengths: [] as number[] }
   for await (const field of fieldsOfFile(file, span.from, span.to)) {
-    if (field.number === TENSOR.name) head.name = await readText(file, field)
-    if (field.number === TENSOR.type) [head.type = 0] = await readNumbers(file, field)
+    if (field.number === onnx.TENSOR.name) head.name = await readText(file, field)
+    if (field.number === onnx.TENSOR.type) [head.type = 0] = await readNumbers(file, field)
     // Exporters write the lengths one by one, or all in one field.
-    if (field.number === TENSOR.dimensions) head.lengths.push(...(await readNumbers(file, field)))
+    if (field.number === onnx.TENSOR.dimensions)
+      head.lengths.push(...(await readNumbers(file, field)))
   }
   return head
 }
@@ -117,12 +109,15 @@ async function readNumbers(file: Window, { from, to }: Span): Promise<number[]> 
 
 function toValue({ name, type, lengths }: Awaited<ReturnType<typeof readTensor>>): BlobPart[] {
   const shape = lengths.flatMap((length) =>
-    toMessage(SHAPE.dimension, [toNumber(DIMENSION.length, length)]),
+    toMessage(onnx.SHAPE.dimension, [toNumber(onnx.DIMENSION.length, length)]),
   )
-  const tensor = [toNumber(TENSOR_TYPE.element, type), ...toMessage(TENSOR_TYPE.shape, shape)]
+  const tensor = [
+    toNumber(onnx.TENSOR_TYPE.element, type),
+    ...toMessage(onnx.TENSOR_TYPE.shape, shape),
+  ]
   return [
-    ...toMessage(VALUE.name, [new TextEncoder().encode(name)]),
-    ...toMessage(VALUE.type, toMessage(TYPE.tensor, tensor)),
+    ...toMessage(onnx.VALUE.name, [new TextEncoder().encode(name)]),
+    ...toMessage(onnx.VALUE.type, toMessage(onnx.TYPE.tensor, tensor)),
   ]
 }
 
