@@ -3,17 +3,10 @@ import { existsSync, readdirSync, rmdirSync, rmSync } from 'node:fs'
 import { basename, dirname, join, relative } from 'node:path'
 import { refuse } from '../draft/refuse.ts'
 import type { ListedFile } from '../types/index.ts'
-import {
-  collectLibraryFiles,
-  FILE_LIST,
-  INORIGIN_FOLDER,
-  type LibraryChoice,
-  readText,
-  serializeFileList,
-} from './library-files.ts'
+import * as library from './library-files.ts'
 import { type Content, assertNoLinks, findStats, writeBelow } from './write-file.ts'
 
-interface InitOptions extends LibraryChoice {
+interface InitOptions extends library.LibraryChoice {
   /** Folder that the app's web server serves. It is created if missing. */
   publicDir: string
   /** File name of the service worker script in that folder; `null` to write none. */
@@ -41,18 +34,18 @@ export function init(options: InitOptions) {
     throw refuse(`There is no folder ${parent}.`, 'Create it first, or correct the path.')
   const script = sw === null ? null : join(publicDir, sw)
   if (sw !== null) assertOwnScript(publicDir, sw)
-  const folder = join(publicDir, INORIGIN_FOLDER)
-  const sources = collectLibraryFiles(options)
+  const folder = join(publicDir, library.INORIGIN_FOLDER)
+  const sources = library.collectLibraryFiles(options)
   const assertNone = (names: readonly string[]) =>
-    names.forEach((name) => assertNoLinks(publicDir, `${INORIGIN_FOLDER}/${name}`))
-  assertNone([FILE_LIST, ...sources.keys()])
+    names.forEach((name) => assertNoLinks(publicDir, `${library.INORIGIN_FOLDER}/${name}`))
+  assertNone([library.FILE_LIST, ...sources.keys()])
   const before = readFileList(folder)
   assertNone(before)
 
   const write = (name: string, content: Content) =>
-    writeBelow(publicDir, `${INORIGIN_FOLDER}/${name}`, content)
+    writeBelow(publicDir, `${library.INORIGIN_FOLDER}/${name}`, content)
   const written = [...sources].map(([name, source]) => write(name, source))
-  written.push(write(FILE_LIST, { text: serializeFileList(sources) }))
+  written.push(write(library.FILE_LIST, { text: library.serializeFileList(sources) }))
   const removed = before.filter((name) => !sources.has(name) && removeFile(folder, name))
   // The script comes last, so that a page that finds it finds the other files too.
   if (sw !== null) written.push(writeBelow(publicDir, sw, { from: join(dist, 'sw.js') }))
@@ -85,7 +78,7 @@ function assertOwnScript(publicDir: string, sw: string): void {
 
 /** Returns `true` for a file that an earlier run wrote as the service worker script. */
 export const isOwnScript = (path: string): boolean =>
-  (findStats(path)?.isFile() ?? false) && readText(path).startsWith(SCRIPT_MARK)
+  (findStats(path)?.isFile() ?? false) && library.readText(path).startsWith(SCRIPT_MARK)
 
 /** Deletes a file of an earlier version, and its folders if they become empty. */
 function removeFile(folder: string, name: string): boolean {
@@ -98,10 +91,10 @@ function removeFile(folder: string, name: string): boolean {
 }
 
 function readFileList(folder: string): string[] {
-  const path = join(folder, FILE_LIST)
+  const path = join(folder, library.FILE_LIST)
   if (!existsSync(path)) return []
   try {
-    const { files } = JSON.parse(readText(path)) as { files: Partial<ListedFile>[] }
+    const { files } = JSON.parse(library.readText(path)) as { files: Partial<ListedFile>[] }
     return files
       .map(({ name }) => name)
       .filter((name) => typeof name === 'string')

@@ -16,11 +16,12 @@ export function formatAddReport(result: AddResult, { publicDir }: { publicDir: s
   const size = `${files} ${files === 1 ? 'file' : 'files'}, ${formatByteCount(bytes)}`
   const lines = [`Added the ${what} ${entry.tag}: ${size}, in ${folder}${sep}`]
   if (splitFiles.length > 0) lines.push(`Split into parts: ${splitFiles.join(', ')}`)
-  for (const side of entry.type === 'predictor' ? (['inputs', 'outputs'] as const) : []) {
-    lines.push('', `${side}:`)
-    for (const { name, type, description = '' } of entry.signature[side])
-      lines.push(`  ${name}  ${type}  ${description}`)
-  }
+  const { inputs, outputs } = entry.type === 'predictor' ? entry.signature : {}
+  for (const [side, parameters] of Object.entries({ inputs, outputs }))
+    if (parameters) {
+      const rows = parameters.map((one) => `  ${one.name}  ${one.type}  ${one.description ?? ''}`)
+      lines.push('', `${side}:`, ...rows)
+    }
   if (notes.length > 0) lines.push('', 'Please check:', ...notes.map((note) => `- ${note}`))
   lines.push('', `Its entry is in ${catalog}. You can edit it.`)
   if (!isReady) lines.push(`The runtime is missing: run \`npx inorigin init ${publicDir}\`.`)

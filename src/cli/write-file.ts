@@ -1,18 +1,6 @@
 /** Writes files atomically, and never through a link. */
 import { randomUUID } from 'node:crypto'
-import {
-  chmodSync,
-  constants,
-  copyFileSync,
-  lstatSync,
-  mkdirSync,
-  readFileSync,
-  readlinkSync,
-  renameSync,
-  rmSync,
-  type Stats,
-  writeFileSync,
-} from 'node:fs'
+import * as fs from 'node:fs'
 import { basename, dirname, join, normalize, sep } from 'node:path'
 import { refuse } from '../draft/refuse.ts'
 import { InoriginError } from '../error.ts'
@@ -24,7 +12,7 @@ export type Content =
 
 export function readContent(content: Content): Uint8Array {
   if ('text' in content) return Buffer.from(content.text)
-  return readFileSync(content.from).subarray(content.start, content.end)
+  return fs.readFileSync(content.from).subarray(content.start, content.end)
 }
 
 /**
@@ -37,19 +25,19 @@ export function writeBelow(folder: string, path: string, content: Content): numb
   assertNoLinks(folder, path)
   const next = toTemporaryPath(to)
   try {
-    mkdirSync(dirname(to), { recursive: true })
+    fs.mkdirSync(dirname(to), { recursive: true })
     // Both ways of writing fail on an existing link instead of following it.
     const isWhole = 'from' in content && content.end === undefined
-    if (isWhole) copyFileSync(content.from, next, constants.COPYFILE_EXCL)
-    else writeFileSync(next, readContent(content), { flag: 'wx' })
+    if (isWhole) fs.copyFileSync(content.from, next, fs.constants.COPYFILE_EXCL)
+    else fs.writeFileSync(next, readContent(content), { flag: 'wx' })
     const before = findStats(to)
-    if (before && 'text' in content) chmodSync(next, before.mode & 0o777)
+    if (before && 'text' in content) fs.chmodSync(next, before.mode & 0o777)
     assertNoLinks(folder, path)
-    const { size } = lstatSync(next)
-    renameSync(next, to)
+    const { size } = fs.lstatSync(next)
+    fs.renameSync(next, to)
     return size
   } catch (cause) {
-    if (findStats(next)) rmSync(next)
+    if (findStats(next)) fs.rmSync(next)
     if (cause instanceof InoriginError) throw cause
     const { message } = InoriginError.from(cause)
     const todo = 'Check the folder, its permissions and the space on its disk.'
@@ -71,7 +59,7 @@ export function describeFirstLink(folder: string, path: string): string | undefi
   const link = parts
     .map((_, index) => join(folder, ...parts.slice(0, index + 1)))
     .find((step) => findStats(step)?.isSymbolicLink())
-  return link && `${link} is a link to ${readlinkSync(link)}`
+  return link && `${link} is a link to ${fs.readlinkSync(link)}`
 }
 
 /** Returns an unused path beside a file. It is hidden, so that web servers do not serve it. */
@@ -79,9 +67,9 @@ export const toTemporaryPath = (path: string): string =>
   join(dirname(path), `.${basename(path)}.${randomUUID()}.tmp`)
 
 /** Returns the status of a path without following links; `undefined` if there is nothing. */
-export function findStats(path: string): Stats | undefined {
+export function findStats(path: string): fs.Stats | undefined {
   try {
-    return lstatSync(path)
+    return fs.lstatSync(path)
   } catch {
     return undefined
   }

@@ -4,14 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { InoriginError } from '../../error.ts'
-import {
-  findChromium,
-  getProfileFolder,
-  isRoot,
-  openInBrowser,
-  startChromium,
-  writeStartPage,
-} from '../bridge/chromium.ts'
+import * as chromium from '../bridge/chromium.ts'
 import { openBridgeServer, openPageFiles } from '../bridge/http-server.ts'
 import type { Tab } from '../bridge/tab.ts'
 import {
@@ -60,7 +53,7 @@ export const BRIDGE = defineCommand({
   async run(flags) {
     const { open = false, headless = false, 'require-key': requireKey = false } = flags
     if (open && headless) throw createUsageError('Pass --open or --headless, not both.')
-    const program = headless ? findChromium() : null
+    const program = headless ? chromium.findChromium() : null
     const interrupted = deferInterrupts()
     const token = readToken()
     const server = await openBridgeServer({
@@ -81,7 +74,12 @@ export const BRIDGE = defineCommand({
     try {
       if (program !== null) {
         const port = Number(new URL(server.url).port)
-        await runChromium(program, flags.profile ?? getProfileFolder(port), page, interrupted)
+        await runChromium(
+          program,
+          flags.profile ?? chromium.getProfileFolder(port),
+          page,
+          interrupted,
+        )
       } else if (open) await openUntilInterrupted(page, interrupted)
       else await waitForAbort(interrupted)
     } finally {
@@ -104,11 +102,11 @@ async function runChromium(
   page: string,
   interrupted: AbortSignal,
 ): Promise<void> {
-  if (isRoot()) {
+  if (chromium.isRoot()) {
     const why = 'root runs it. Models and web pages are not isolated from your files'
     print(process.stderr, [`Warning: Chromium runs without its sandbox, because ${why}.`])
   }
-  const browser = startChromium(program, profile, page)
+  const browser = chromium.startChromium(program, profile, page)
   const code = await Promise.race([browser.ended, waitForAbort(interrupted)])
   await browser.close()
   if (interrupted.aborted) return
@@ -118,7 +116,7 @@ async function runChromium(
 
 async function openUntilInterrupted(page: string, interrupted: AbortSignal): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), 'inorigin-bridge-'))
-  openInBrowser(writeStartPage(folder, page))
+  chromium.openInBrowser(chromium.writeStartPage(folder, page))
   await waitForAbort(interrupted)
   rmSync(folder, { recursive: true, force: true })
 }

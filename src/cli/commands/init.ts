@@ -11,13 +11,7 @@ import {
 import { init } from '../init.ts'
 import { escapeControls, printLines } from '../output.ts'
 import { DIST, findRuntime, readVersion } from '../library-files.ts'
-import {
-  assertWritable,
-  getRememberedFolder,
-  readProjectOptions,
-  toRelativePath,
-  writeProjectOptions,
-} from '../project-options.ts'
+import * as project from '../project-options.ts'
 import { formatInitReport } from '../report.ts'
 
 export const INIT = defineCommand({
@@ -46,14 +40,15 @@ export const INIT = defineCommand({
   },
   run({ guide, mlc, webgpu, sw, 'own-sw': ownSw }, [folder]) {
     const app = process.cwd()
-    const before = readProjectOptions(app)
-    const publicDir = folder === undefined ? getRememberedFolder(app) : toRelativePath(folder)
+    const before = project.readProjectOptions(app)
+    const publicDir =
+      folder === undefined ? project.getRememberedFolder(app) : project.toRelativePath(folder)
     if (!publicDir) throw createUsageError('Name your public folder, such as: inorigin init public')
     // The remembered options belong to the remembered folder, so another folder does not use them.
     const remembered = publicDir === before?.publicDir ? before : undefined
     const script = ownSw ? false : (sw ?? remembered?.sw ?? 'sw.js')
     if (script !== false) assertScriptName(script)
-    assertWritable(app)
+    project.assertWritable(app)
     // An interrupt must not stop the command between two files. It takes only a second.
     deferInterrupts()
     const options = {
@@ -71,7 +66,7 @@ export const INIT = defineCommand({
       dist: DIST,
       runtime: findRuntime(),
     })
-    const isRemembered = writeProjectOptions(app, { publicDir, sw: script, ...options })
+    const isRemembered = project.writeProjectOptions(app, { publicDir, sw: script, ...options })
     return printLines(
       ...formatInitReport(result, { version: readVersion(), sw: script, isRemembered }),
     )
