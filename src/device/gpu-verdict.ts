@@ -45,20 +45,20 @@ export function toVerdictKey(adapter: AdapterDescription, browser: string): stri
 
 /** Returns `true` if a stored value has the shape of a {@link GpuVerdict}. */
 export function isGpuVerdict(value: unknown): value is GpuVerdict {
-  if (typeof value !== 'object' || value === null || !('features' in value)) return false
-  const { features } = value
-  return (
-    features === null ||
-    (Array.isArray(features) && features.every((feature) => typeof feature === 'string'))
-  )
+  const features = isObject(value) ? value['features'] : undefined
+  if (features === null) return true
+  return Array.isArray(features) && features.every((feature) => typeof feature === 'string')
 }
 
 /** Returns the verdict with which a load rejected the GPU, or `null` for any other error. */
 export function verdictFromError(error: unknown): GpuVerdict | null {
-  const isUntrusted = error instanceof InoriginError && error.code === 'gpu_untrusted'
-  const verdict: unknown = isUntrusted ? error.details?.['verdict'] : null
+  const verdict = detailOf(error, 'verdict')
   return isGpuVerdict(verdict) ? verdict : null
 }
+
+/** Returns a detail of the error of a GPU that is not trusted. */
+const detailOf = (error: unknown, name: string): unknown =>
+  error instanceof InoriginError && error.code === 'gpu_untrusted' ? error.details?.[name] : null
 
 /** Returns the error for a predictor whose outputs on the GPU differ from those of the CPU. */
 export function gpuDiffers(comparison: GpuComparison): InoriginError {
@@ -71,8 +71,7 @@ export function gpuDiffers(comparison: GpuComparison): InoriginError {
 
 /** Returns the comparison for which a prediction rejected the GPU, or `null` for any other error. */
 export function comparisonFromError(error: unknown): GpuComparison | null {
-  const isUntrusted = error instanceof InoriginError && error.code === 'gpu_untrusted'
-  const comparison: unknown = isUntrusted ? error.details?.['comparison'] : null
+  const comparison = detailOf(error, 'comparison')
   return isGpuComparison(comparison) ? comparison : null
 }
 

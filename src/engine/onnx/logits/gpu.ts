@@ -51,7 +51,7 @@ export function createGpuLogits(gpu: GPUDevice): Promise<GpuLogits> {
 
 async function open(gpu: GPUDevice): Promise<GpuLogits> {
   const [scan, merge] = await Promise.all([compile(gpu, SCAN), compile(gpu, MERGE)])
-  const readback = createReadback(gpu)
+  const readback = new Readback(gpu)
   const scratch = createScratch(gpu)
 
   const dispatch = (
@@ -67,18 +67,19 @@ async function open(gpu: GPUDevice): Promise<GpuLogits> {
     pass.dispatchWorkgroups(...groups)
   }
 
-  return ({ buffer, type, order, vocabulary, release }) => {
+  return (source) => {
+    const { buffer, type, order, vocabulary, release } = source
     const half = type === 'float16'
     const width = half ? 2 : 4
     const rows = order.length
     const size = roundUp((Math.max(...order) + 1) * vocabulary * width)
 
     const top = async (asks: readonly CandidateRequest[]): Promise<Candidates[]> => {
-      const { words, chunks, slots } = createJob({ half, order, vocabulary }, asks)
+      const { words, chunks, slots } = createJob(source, asks)
       const record = recordWords(slots)
       const bytes = 4 * record * rows
       const sizes = { job: words.byteLength, records: bytes * chunks, merged: bytes }
-      const read = await readback(bytes, (encoder, target) => {
+      const read = await readback.read(bytes, (encoder, target) => {
         const { job, records, merged } = scratch(sizes)
         gpu.queue.writeBuffer(job, 0, words)
         const found = { buffer: records, size: bytes * chunks }
@@ -99,7 +100,7 @@ async function open(gpu: GPUDevice): Promise<GpuLogits> {
       const begin = (order[index] as number) * vocabulary * width
       const from = begin & ~3
       const bytes = roundUp(begin + vocabulary * width) - from
-      const read = await readback(bytes, (encoder, target) =>
+      const read = await readback.read(bytes, (encoder, target) =>
         encoder.copyBufferToBuffer(buffer, from, target, 0, bytes),
       )
       return half
@@ -152,33 +153,14 @@ async function compile(gpu: GPUDevice, code: string): Promise<GPUComputePipeline
 /** Rounds up to whole 32-bit words, which copies and bindings require. */
 const roundUp = (bytes: number): number => Math.ceil(bytes / 4) * 4
 
-// Encodes the requests for candidates of each row as input of the shaders.
-
-/** Location and type of the selected rows of logits. */
-interface Rows {
-  /** `true` if the logits are float16. */
-  half: boolean
-  /** Index in the buffer of each selected row. */
-  order: readonly number[]
-  vocabulary: number
-}
-
-/** Input of the shaders. */
-interface Job {
-  /** Encoded job; see `layout.ts`. */
-  words: Uint32Array<ArrayBuffer>
-  /** Number of chunks of a row. */
-  chunks: number
-  /** Number of candidates that a record has room for. */
-  slots: number
-}
-
 /** Maximum of 1 / temperature, which must be finite for the shaders. */
 const MAX_INVERSE_TEMPERATURE = 1e30
 
-/** Creates a job; `asks` has one item per row. */
-function createJob({ half, order, vocabulary }: Rows, asks: readonly CandidateRequest[]): Job {
+/** Encodes requests for candidates, one of each row, as input of the shaders (`shader.ts`). */
+function createJob({ type, order, vocabulary }: GpuScores, asks: readonly CandidateRequest[]) {
+  /** Number of chunks of a row. */
   const chunks = Math.ceil(vocabulary / CHUNK_LOGITS)
+  /** Number of candidates that a record has room for. */
   const slots = Math.min(vocabulary, Math.max(...asks.map(({ count }) => count)))
   const entries = asks.map(({ adjustments }) => entriesOf(adjustments, vocabulary))
   const maskWords = Math.ceil(vocabulary / 32)
@@ -187,12 +169,12 @@ function createJob({ half, order, vocabulary }: Rows, asks: readonly CandidateRe
   const head = HEAD_WORDS + ROW_WORDS * order.length
   const words = new Uint32Array(head + ENTRY_WORDS * entryCount + maskWords * masked)
   const floats = new Float32Array(words.buffer)
-  words.set([vocabulary, half ? 1 : 0, chunks, slots])
+  words.set([vocabulary, type === 'float16' ? 1 : 0, chunks, slots])
 
   let next = head
   asks.forEach(({ count, temperature, adjustments }, index) => {
     const row = HEAD_WORDS + ROW_WORDS * index
-    const own = entries[index] as Entry[]
+    const own = entries[index] ?? []
     words[row] = (order[index] as number) * vocabulary
     words[row + 1] = Math.min(count, vocabulary)
     floats[row + 2] = temperature > 0 ? Math.min(1 / temperature, MAX_INVERSE_TEMPERATURE) : 0
@@ -212,16 +194,12 @@ function createJob({ half, order, vocabulary }: Rows, asks: readonly CandidateRe
   return { words, chunks, slots }
 }
 
-interface Entry {
-  id: number
-  positive: number
-  negative: number
-  amount: number
-}
-
 /** Merges the repetition penalty and the logit bias into one entry per token, sorted by id. */
-function entriesOf({ repetition, bias }: Adjustments = {}, vocabulary: number): Entry[] {
-  const entries = new Map<number, Entry>()
+function entriesOf({ repetition, bias }: Adjustments = {}, vocabulary: number) {
+  const entries = new Map<
+    number,
+    { id: number; positive: number; negative: number; amount: number }
+  >()
   if (repetition) {
     const factors = repetitionFactors(repetition.factor)
     for (const id of repetition.ids) entries.set(id, { id, ...factors, amount: 0 })
@@ -233,44 +211,34 @@ function entriesOf({ repetition, bias }: Adjustments = {}, vocabulary: number): 
   return [...entries.values()].filter(({ id }) => id < vocabulary).sort((a, b) => a.id - b.id)
 }
 
-// Reads results of the GPU back into CPU memory, through reused buffers.
-
-/**
- * Function that resolves with the bytes that `encode`, called synchronously, copies to the start of
- * `target`. Rejects with `unavailable` if the device is lost or reports an error.
- */
-type Readback = (
-  bytes: number,
-  encode: (encoder: GPUCommandEncoder, target: GPUBuffer) => void,
-) => Promise<ArrayBuffer>
-
 /** Usage flags `MAP_READ | COPY_DST` of `GPUBufferUsage`. */
 const USAGE = 0x01 | 0x08
 /** `GPUMapMode.READ`. */
 const READ = 0x01
 
-/** Creates a readback with its own buffers, which live as long as the device. */
-function createReadback(gpu: GPUDevice): Readback {
-  const free: GPUBuffer[] = []
+/** Reads results of the GPU back into CPU memory. Its buffers live as long as the device. */
+class Readback {
+  readonly #gpu: GPUDevice
+  readonly #free: GPUBuffer[] = []
 
-  const take = (bytes: number): GPUBuffer => {
-    const index = free.findIndex(({ size }) => size >= bytes && size <= 4 * Math.max(bytes, 1024))
-    const found = index === -1 ? undefined : free.splice(index, 1)[0]
-    return found ?? gpu.createBuffer({ label: 'readback', size: powerOfTwo(bytes), usage: USAGE })
+  constructor(gpu: GPUDevice) {
+    this.#gpu = gpu
   }
 
-  const giveBack = (buffer: GPUBuffer): void => {
-    if (free.length >= 4) buffer.destroy()
-    else free.push(buffer)
-  }
-
-  return async (bytes, encode) => {
+  /**
+   * Resolves with the bytes that `encode`, called synchronously, copies to the start of `target`.
+   * Rejects with `unavailable` if the device is lost or reports an error.
+   */
+  async read(
+    bytes: number,
+    encode: (encoder: GPUCommandEncoder, target: GPUBuffer) => void,
+  ): Promise<ArrayBuffer> {
     // WebGPU silently drops invalid commands, and the buffer would then hold older data.
-    const close = openScopes(gpu)
-    const target = take(bytes)
-    const encoder = gpu.createCommandEncoder({ label: 'scores' })
+    const close = openScopes(this.#gpu)
+    const target = this.#take(bytes)
+    const encoder = this.#gpu.createCommandEncoder({ label: 'scores' })
     encode(encoder, target)
-    gpu.queue.submit([encoder.finish()])
+    this.#gpu.queue.submit([encoder.finish()])
     const unmapped = target.mapAsync(READ, 0, bytes).then(
       () => null,
       (thrown: unknown) => deviceFailure(thrown) ?? deviceLost(thrown),
@@ -283,46 +251,41 @@ function createReadback(gpu: GPUDevice): Readback {
     }
     const copy = target.getMappedRange(0, bytes).slice(0)
     target.unmap()
-    giveBack(target)
+    if (this.#free.length >= 4) target.destroy()
+    else this.#free.push(target)
     return copy
+  }
+
+  #take(bytes: number): GPUBuffer {
+    const most = 4 * Math.max(bytes, 1024)
+    const index = this.#free.findIndex(({ size }) => size >= bytes && size <= most)
+    const found = index === -1 ? undefined : this.#free.splice(index, 1)[0]
+    if (found) return found
+    return this.#gpu.createBuffer({ label: 'readback', size: powerOfTwo(bytes), usage: USAGE })
   }
 }
 
 /** Returns the next power of two, at least 1 KiB. */
-function powerOfTwo(bytes: number): number {
-  return 2 ** Math.max(10, Math.ceil(Math.log2(bytes)))
-}
+const powerOfTwo = (bytes: number): number => 2 ** Math.max(10, Math.ceil(Math.log2(bytes)))
 
-// GPU buffers that all selections share; the queue of the device runs them one by one.
-
-interface Scratch {
-  job: GPUBuffer
-  /** Buffer for one record per chunk and row. */
-  records: GPUBuffer
-  /** Buffer for one record per row. */
-  merged: GPUBuffer
-}
-
-const NAMES = ['job', 'records', 'merged'] as const
-
-/** Returns a function that returns buffers of at least these sizes in bytes, and reuses them. */
-function createScratch(
-  gpu: GPUDevice,
-): (sizes: Readonly<Record<keyof Scratch, number>>) => Scratch {
-  const kept: Partial<Scratch> = {}
-  return (sizes) => {
-    for (const name of NAMES) {
+/**
+ * Returns a function that returns buffers of at least these sizes in bytes, and reuses them: for the
+ * job, for one record per chunk and row, and for one record per row. All selections share them, as
+ * the queue of the device runs one by one.
+ */
+function createScratch(gpu: GPUDevice) {
+  const kept: Partial<Record<'job' | 'records' | 'merged', GPUBuffer>> = {}
+  return (sizes: Readonly<Record<keyof typeof kept, number>>) => {
+    for (const name of ['job', 'records', 'merged'] as const) {
       if ((kept[name]?.size ?? 0) >= sizes[name]) continue
       // Commands that were already submitted can still use a destroyed buffer.
       kept[name]?.destroy()
       const size = powerOfTwo(sizes[name])
       kept[name] = gpu.createBuffer({ label: `candidates: ${name}`, size, usage: STORAGE_USAGE })
     }
-    return kept as Scratch
+    return kept as Required<typeof kept>
   }
 }
-
-// Reads logits from a tensor in CPU memory.
 
 /**
  * Returns row `index` of a tensor in CPU memory, whose last dimension is the vocabulary, as 32-bit

@@ -8,36 +8,26 @@ import { loadingCancelled } from '../../failure.ts'
 import { loadRuntime, type Runtime } from '../runtime.ts'
 import { computesCorrectly } from './selftest.ts'
 
-interface TrustOptions {
-  /** URL of the folder with the WebAssembly files, with a trailing slash. */
-  folder: string
-  /** Features that the weights need, such as `shader-f16`. Default: none. */
-  features?: readonly string[]
-  /** Earlier verdict on this GPU. Without it, the self-test runs, which takes seconds. */
-  verdict?: GpuVerdict
-}
-
-/** A device that passed the self-test, and a runtime on it. */
-interface TrustedGpu {
-  gpu: GPUDevice
-  runtime: Runtime
-  verdict: GpuVerdict
-}
-
 const HALF_FEATURE = 'shader-f16'
 
 /** Timeout in milliseconds of the self-test in one precision; compiling shaders takes longest. */
 const PRECISION_TIMEOUT_MS = 100_000
 
 /**
- * Resolves with a device and a runtime on it; the caller releases and destroys them. Rejects with
+ * Resolves with a device that passed the self-test, and a runtime on it; the caller releases and
+ * destroys them. `folder` is the URL of the WebAssembly files, with a trailing slash. `features` are
+ * those that the weights need. Without an earlier verdict, the self-test runs for seconds. Rejects with
  * `unavailable` if there is no device. The code is `gpu_untrusted`, with the verdict in `details`,
  * if the self-test failed, timed out, or passed only without a feature that the weights need.
  */
 export async function openTrusted(
-  { folder, features = [], verdict: earlierVerdict }: TrustOptions,
+  {
+    folder,
+    features = [],
+    verdict: earlierVerdict,
+  }: { folder: string; features?: readonly string[]; verdict?: GpuVerdict },
   signal: AbortSignal,
-): Promise<TrustedGpu> {
+): Promise<{ gpu: GPUDevice; runtime: Runtime; verdict: GpuVerdict }> {
   if (earlierVerdict?.features === null) throw untrustedGpu(earlierVerdict, features)
   const available = new Set<string>((await findAdapter())?.features)
   const sets = earlierVerdict
@@ -55,23 +45,22 @@ export async function openTrusted(
     })
     const { device: gpu } = opened
     const runtime = await loadRuntime({ device: 'webgpu', folder, gpu })
-    const drop = (): void => {
-      runtime.release()
-      gpu.destroy()
-    }
+    let isTrusted = false
     try {
       const sound = earlierVerdict ? true : await passesSelfTest(runtime, gpu, optional)
       late ||= sound === null
-      if (sound) {
-        const verdict = earlierVerdict ?? verdictOf(optional, late)
-        if (needsMore(features, optional)) throw untrustedGpu(verdict, features)
-        return { gpu, runtime, verdict }
+      if (!sound) continue
+      const verdict = earlierVerdict ?? verdictOf(optional, late)
+      if (features.includes(HALF_FEATURE) && !optional.includes(HALF_FEATURE))
+        throw untrustedGpu(verdict, features)
+      isTrusted = true
+      return { gpu, runtime, verdict }
+    } finally {
+      if (!isTrusted) {
+        runtime.release()
+        gpu.destroy()
       }
-    } catch (thrown) {
-      drop()
-      throw thrown
     }
-    drop()
   }
   throw untrustedGpu(verdictOf(null, late), features)
 }
@@ -80,9 +69,6 @@ const verdictOf = (features: readonly string[] | null, late: boolean): GpuVerdic
   features,
   ...(late && { late }),
 })
-
-const needsMore = (features: readonly string[], optional: readonly string[]): boolean =>
-  features.includes(HALF_FEATURE) && !optional.includes(HALF_FEATURE)
 
 /** Resolves with `true` if each precision passes, `false` if one fails, `null` after a timeout. */
 async function passesSelfTest(
