@@ -35,7 +35,14 @@ export async function loadDecoder(
   signal: AbortSignal,
 ): Promise<LoadedDecoder> {
   const files = getModelFiles(weights)
-  const options = withRememberedComparison(setup)
+  const options = { ...setup }
+  const { onEncoderComparison } = setup
+  // After a lost device, the image encoder is not compared again.
+  if (onEncoderComparison)
+    options.onEncoderComparison = (comparison) => {
+      options.encoderComparison = comparison
+      onEncoderComparison(comparison)
+    }
   let opened = await open(options, files, signal)
   return {
     get decoder() {
@@ -56,31 +63,13 @@ export async function loadDecoder(
   }
 }
 
-/** Returns options that keep the comparison of the image encoder, for the time after a lost device. */
-function withRememberedComparison(options: DecoderSetup): DecoderSetup {
-  const { onEncoderComparison } = options
-  if (!onEncoderComparison) return options
-  const remembering: DecoderSetup = {
-    ...options,
-    onEncoderComparison(comparison) {
-      remembering.encoderComparison = comparison
-      onEncoderComparison(comparison)
-    },
-  }
-  return remembering
-}
-
-type Opened = Omit<LoadedDecoder, 'reopen'>
-
 async function open(
   options: DecoderSetup,
   files: ModelFiles,
   signal: AbortSignal,
-): Promise<Opened> {
-  const { device, runtime: folder, features, verdict, threads, onWarm, warm = true } = options
+): Promise<Omit<LoadedDecoder, 'reopen'>> {
+  const { device, runtime: folder, features, verdict, threads, images } = options
   const { decoder: stored, embed, vision } = files
-  const { images } = options
-  const main = device === 'wasm' ? await toIntegers(stored, signal) : stored
   const releases: (() => unknown)[] = []
   const release = async (): Promise<void> => {
     for (const each of releases.splice(0).toReversed()) await settleWithTimeout(each())
@@ -92,15 +81,17 @@ async function open(
   const session = (runtime: Runtime, graph: GraphFiles, onCpu = false): Promise<Session> =>
     openSession(runtime, graph, { compact: large, onCpu }, releases)
 
-  // Reading waits for the disk while the runtime waits for its own files.
-  const operations = readOperations(main.model)
-  operations.catch(() => undefined)
   try {
+    const main = device === 'wasm' ? await convertToInt8(stored, signal) : stored
+    // Reading waits for the disk while the runtime waits for its own files.
+    const operations = readOperations(main.model)
+    operations.catch(() => undefined)
     assertNotAborted()
     const trusted =
       device === 'webgpu' ? await openTrusted({ folder, features, verdict }, signal) : null
-    const start = () => options.started ?? loadRuntime({ device, folder, large, threads })
-    const runtime = trusted?.runtime ?? (await start())
+    const runtime =
+      trusted?.runtime ??
+      (await (options.started ?? loadRuntime({ device, folder, large, threads })))
     if (trusted) releases.push(() => trusted.gpu.destroy())
     releases.push(() => runtime.release())
     assertNotAborted()
@@ -122,8 +113,8 @@ async function open(
     })
     releases.push(() => decoder.close())
     performance.mark('inorigin:session')
-    if (warm) {
-      onWarm?.()
+    if (options.warm !== false) {
+      options.onWarm?.()
       await warmUp(decoder, options, assertNotAborted)
       performance.mark('inorigin:warm')
     }
@@ -154,22 +145,13 @@ async function openSession(
   return { ...created, release: releaseOnce }
 }
 
-async function toIntegers(files: GraphFiles, signal: AbortSignal): Promise<GraphFiles> {
-  try {
-    return await convertToInt8(files, signal)
-  } catch (thrown) {
-    throw InoriginError.from(thrown)
-  }
-}
-
-// Warms a decoder up so that the first request does not wait. A device compiles shaders at the
-// first run of each shape, and a runtime allocates memory.
-
 /** Prompt lengths that use other GPU kernels than a full chunk: many rows, few rows, one row. */
 const SHADER_LENGTHS = [20, 3, 1]
 
 /**
- * Runs a prefill of each length and one decode step, and selects candidates as the sampler does.
+ * Warms a decoder up so that the first request does not wait: a device compiles shaders at the first
+ * run of each shape, and a runtime allocates memory. It runs a prefill of each length and one decode
+ * step, and selects candidates as the sampler does.
  * `assertNotAborted` is called before each run and may throw to stop the warm-up.
  */
 async function warmUp(

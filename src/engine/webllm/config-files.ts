@@ -10,11 +10,12 @@ import { readJson } from '../text/config.ts'
  */
 export async function toConfigFiles(files: Files): Promise<Files> {
   const chat = await readChatConfig(files)
-  const { model_config: model } = chat
+  const { model_config: model, conv_template: conversation } = chat
   const modelConfig = typeof model === 'object' && model !== null ? model : {}
   const tokens = findMlcContextTokens(chat)
   const specialTokens = await readSpecialTokens(files)
-  const listed = findEndTokenIds(chat['conv_template'], (text) => specialTokens.byText.get(text))
+  const template = (await hasTemplate(files)) ? null : toChatTemplate(conversation, specialTokens)
+  const listed = findEndTokenIds(conversation, specialTokens)
   const all = [...new Set([chat['eos_token_id'] ?? [], listed].flat())]
   // Without any end token here, the tokenizer's configuration decides.
   const endTokens = all.length > 0 ? all : undefined
@@ -30,14 +31,9 @@ export async function toConfigFiles(files: Files): Promise<Files> {
     ['config.json', blob(config)],
     ['generation_config.json', blob(generation)],
     ['tokenizer_config.json', blob({})],
-    ...((await hasTemplate(files)) ? [] : toTemplateFile(chat['conv_template'], specialTokens)),
+    ...(template === null ? [] : [['chat_template.jinja', new Blob([template])] as const]),
     ...files,
   ])
-}
-
-function toTemplateFile(conversation: unknown, specialTokens: SpecialTokens): [string, Blob][] {
-  const template = toChatTemplate(conversation, (id) => specialTokens.byId.get(id))
-  return template === null ? [] : [['chat_template.jinja', new Blob([template])]]
 }
 
 /** Resolves with `true` if the model brings its own chat template, which is more complete. */
@@ -46,19 +42,15 @@ async function hasTemplate(files: Files): Promise<boolean> {
   return Boolean((await tryReadJson(files, 'tokenizer_config.json'))?.['chat_template'])
 }
 
-/** Special tokens of the tokenizer. */
-interface SpecialTokens {
-  byId: ReadonlyMap<number, string>
-  byText: ReadonlyMap<string, number>
+/** A special token of the tokenizer. */
+interface SpecialToken {
+  id: number
+  content: string
 }
 
-async function readSpecialTokens(files: Files): Promise<SpecialTokens> {
+async function readSpecialTokens(files: Files): Promise<readonly SpecialToken[]> {
   const added = (await tryReadJson(files, 'tokenizer.json'))?.['added_tokens']
-  const tokens = (Array.isArray(added) ? added : []) as { id: number; content: string }[]
-  return {
-    byId: new Map(tokens.map(({ id, content }) => [id, content])),
-    byText: new Map(tokens.map(({ id, content }) => [content, id])),
-  }
+  return Array.isArray(added) ? (added as SpecialToken[]) : []
 }
 
 /** Resolves with a JSON file's content; `null` if it is missing or invalid (callers report it). */
@@ -79,10 +71,6 @@ export async function withOverrides(
 export const readChatConfig = (files: Files): Promise<Record<string, unknown>> =>
   readJson(files, CONFIG_FILE)
 
-// Converts MLC's `conv_template` into a Jinja chat template, such as other models bring.
-
-type ConversationTemplate = Readonly<Record<string, unknown>>
-
 /** Placeholders for the message in MLC's role templates. */
 const PLACEHOLDERS = {
   user: '{user_message}',
@@ -97,12 +85,12 @@ const TOOLS_PLACEHOLDER = '{function_string}'
 const DEFAULT_SEPARATOR = ': '
 
 /**
- * Returns a chat template that renders the same prompt as WebLLM, or `null` if the conversation is
- * not a valid `conv_template`. `nameOf` returns the text of a special token by its id.
+ * Returns a Jinja chat template, such as other models bring, that renders the same prompt as WebLLM.
+ * `null` if the conversation is not a valid `conv_template` of MLC.
  */
 function toChatTemplate(
   conversation: unknown,
-  nameOf: (id: number) => string | undefined,
+  specialTokens: readonly SpecialToken[],
 ): string | null {
   if (!isObject(conversation)) return null
   const { system_template: system, seps, roles } = conversation
@@ -111,7 +99,7 @@ function toChatTemplate(
   const names = Object.keys(PLACEHOLDERS) as (keyof typeof PLACEHOLDERS)[]
   const first = [conversation['system_prefix_token_ids'] ?? []]
     .flat()
-    .map((id) => nameOf(Number(id)) ?? '')
+    .map((id) => specialTokens.findLast((token) => token.id === Number(id))?.content ?? '')
   const hidesRole = conversation['add_role_after_system_message'] === false
   const body = names.map((role) => {
     const name = literal(
@@ -143,21 +131,19 @@ function toChatTemplate(
 
 /**
  * Returns the ids of the tokens that end a completion. A stop string counts only if it is a special
- * token, whose id `idOf` returns.
+ * token.
  */
-function findEndTokenIds(
-  conversation: unknown,
-  idOf: (text: string) => number | undefined,
-): number[] {
+function findEndTokenIds(conversation: unknown, specialTokens: readonly SpecialToken[]): number[] {
   if (!isObject(conversation)) return []
   const ids = [conversation['stop_token_ids'] ?? []].flat()
-  const texts = [conversation['stop_str'] ?? []].flat().map((text) => idOf(String(text)))
-  return [...ids, ...texts].filter((id): id is number => typeof id === 'number')
+  const texts = [conversation['stop_str'] ?? []].flat().map(String)
+  const named = texts.map((text) => specialTokens.findLast(({ content }) => content === text)?.id)
+  return [...ids, ...named].filter((id): id is number => typeof id === 'number')
 }
 
 /** Returns the template of one message of a role, without the placeholder for tools. */
 function messageTemplate(
-  { role_templates: templates }: ConversationTemplate,
+  { role_templates: templates }: Readonly<Record<string, unknown>>,
   role: keyof typeof PLACEHOLDERS,
 ): string {
   const template = isObject(templates) ? templates[role] : undefined
