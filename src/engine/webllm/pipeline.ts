@@ -16,7 +16,6 @@ import {
 import { readChatConfig } from './config-files.ts'
 import type { Pipeline } from './decoder.ts'
 
-/** Pipeline of a loaded model. */
 export interface LoadedPipeline extends Pipeline {
   /** Frees the model and its device. */
   release(): Promise<void>
@@ -154,17 +153,14 @@ async function load(engine: MLCEngine, options: ChatOptions, signal: AbortSignal
 const isLinkFailure = (thrown: unknown): boolean =>
   thrown instanceof WebAssembly.LinkError || /\bImport #\d/.test(String(thrown))
 
-/** Device limitations by the name of WebLLM's error. */
-const DEVICE_LACKS: Readonly<Record<string, string>> = {
-  WebGPUNotAvailableError: 'this browser offers no WebGPU here',
-  WebGPUNotFoundError: 'this browser offers no WebGPU here',
-  ShaderF16SupportError: 'the GPU has no shader-f16',
-  FeatureSupportError: 'the GPU lacks a feature that the model needs',
-}
+const NO_WEBGPU = 'this browser offers no WebGPU here'
 
-/** Device limitations by the message, for errors without a name of their own. */
-const LACKING_MESSAGES: readonly (readonly [pattern: RegExp, lacks: string])[] = [
-  [/unable to find a compatible gpu/i, 'this browser offers no WebGPU here'],
+/** Device limitations by the name of WebLLM's error, or by the message of one without a name. */
+const DEVICE_LACKS: readonly (readonly [pattern: RegExp, lacks: string])[] = [
+  [/^WebGPUNot(Available|Found)Error:/, NO_WEBGPU],
+  [/^ShaderF16SupportError:/, 'the GPU has no shader-f16'],
+  [/^FeatureSupportError:/, 'the GPU lacks a feature that the model needs'],
+  [/unable to find a compatible gpu/i, NO_WEBGPU],
   [
     /cannot initialize runtime because of requested (\w+)/i,
     'a limit of the GPU is too low for the model',
@@ -179,18 +175,12 @@ const LACKING_MESSAGES: readonly (readonly [pattern: RegExp, lacks: string])[] =
 function loadingFailure(thrown: unknown): InoriginError {
   if (thrown instanceof InoriginError) return thrown
   const { name, message } = thrown instanceof Error ? thrown : { name: '', message: String(thrown) }
-  const lacks =
-    DEVICE_LACKS[name] ?? LACKING_MESSAGES.find(([pattern]) => pattern.test(message))?.[1]
+  const lacks = DEVICE_LACKS.find(([pattern]) => pattern.test(`${name}: ${message}`))?.[1]
   if (lacks !== undefined) {
+    const what = `The model cannot run: ${lacks} (${message.slice(0, 200)}).`
     const todo = 'Choose another implementation, such as one of the same model with 32-bit floats.'
-    return new InoriginError(
-      'unavailable',
-      `The model cannot run: ${lacks} (${message.slice(0, 200)}). ${todo}`,
-      {
-        code: 'no_webgpu',
-        cause: thrown,
-      },
-    )
+    const cause = { code: 'no_webgpu', cause: thrown } as const
+    return new InoriginError('unavailable', `${what} ${todo}`, cause)
   }
   // The package reports a lost device most often because a buffer allocation failed.
   if (name === 'DeviceLostError') return outOfMemory(thrown)
@@ -198,17 +188,15 @@ function loadingFailure(thrown: unknown): InoriginError {
   // A library of another version lacks functions, which is no sign of too little memory.
   const foreign = failed?.code === 'runtime_crashed' && thrown instanceof TypeError
   if (failed && !foreign) return failed
-  return modelUnusable(`${message.replace(/\.?$/, '.')}`, thrown)
+  return modelUnusable(message.replace(/\.?$/, '.'), thrown)
 }
-
-// Serves a model's files to WebLLM through a fake Cache API. Nothing is fetched, and no file is
-// stored twice.
 
 /** Base URL of the model's files. It is never fetched; {@link openArtifacts} serves its content. */
 export const MODEL_URL = 'https://model.invalid/resolve/main/'
 
 /**
- * Returns a replacement for the worker's `caches`. A match for a missing file rejects with
+ * Returns a replacement for the worker's `caches`, which serves a model's files to WebLLM. Nothing is
+ * fetched, and no file is stored twice. A match for a missing file rejects with
  * `unavailable` and names the file, so that WebLLM does not try to fetch it.
  */
 export function openArtifacts(files: Files): Pick<CacheStorage, 'open'> {
@@ -216,9 +204,7 @@ export function openArtifacts(files: Files): Pick<CacheStorage, 'open'> {
     const name = decodeURIComponent(url.slice(MODEL_URL.length))
     const names = WEIGHT_LIST_FILES.includes(name) ? WEIGHT_LIST_FILES : [name]
     const file = names.map((each) => files.get(each)).find((each) => each !== undefined)
-    if (!url.startsWith(MODEL_URL) || !file) {
-      throw resourceMissing(name)
-    }
+    if (!url.startsWith(MODEL_URL) || !file) throw resourceMissing(name)
     return file
   }
   const cache = {
@@ -232,11 +218,11 @@ export function openArtifacts(files: Files): Pick<CacheStorage, 'open'> {
   return { open: async () => cache as unknown as Cache }
 }
 
-// Watches the GPUDevice that WebLLM requests for itself. When the device is lost, the package only
-// logs it and drops its model. When a buffer allocation fails, it destroys the device. Pending and
-// later calls learn of neither.
-
-/** Watches every device that this thread requests from now on, until `release`. */
+/**
+ * Watches every device that this thread requests from now on, until `release`. WebLLM requests one
+ * for itself. When the device is lost, the package only logs it and drops its model. When a buffer
+ * allocation fails, it destroys the device. Pending and later calls learn of neither.
+ */
 export class DeviceWatch {
   readonly #devices: GPUDevice[] = []
   readonly #stop: () => void
@@ -299,10 +285,7 @@ export class DeviceWatch {
 function onRequest(onDevice: (device: GPUDevice) => void): () => void {
   if (typeof GPUAdapter === 'undefined') return () => undefined
   const { requestDevice } = GPUAdapter.prototype
-  const watchedRequest = async function (
-    this: GPUAdapter,
-    descriptor?: GPUDeviceDescriptor,
-  ): Promise<GPUDevice> {
+  const watchedRequest = async function (this: GPUAdapter, descriptor?: GPUDeviceDescriptor) {
     const device = await requestDevice.call(this, descriptor)
     onDevice(device)
     return device
@@ -313,9 +296,6 @@ function onRequest(onDevice: (device: GPUDevice) => void): () => void {
       GPUAdapter.prototype.requestDevice = requestDevice
   }
 }
-
-// Finds the release of WebLLM that a model's library links with, from the functions it imports. A
-// library links only with releases that have the same runtime.
 
 /** Release of WebLLM in this package. */
 export const WEBLLM_RELEASE = '0.2.86'
