@@ -332,34 +332,18 @@ export interface HeapModule {
   _OrtReleaseSession(session: number): number
   _OrtGetInputOutputCount(session: number, inputs: number, outputs: number): number
   _OrtGetInputOutputMetadata(session: number, index: number, name: number, about: number): number
-  _OrtCreateTensor(
-    type: number,
-    address: number,
-    bytes: number,
-    dims: number,
-    rank: number,
-    location: number,
-  ): number
-  _OrtGetTensorData(
-    tensor: number,
-    type: number,
-    address: number,
-    dims: number,
-    rank: number,
-  ): number
+  /** The arguments are the type, the address, the bytes, the dimensions, the rank, the location. */
+  _OrtCreateTensor(...numbers: number[]): number
+  /** The arguments are the tensor, and addresses of type, address, dimensions and rank. */
+  _OrtGetTensorData(...numbers: number[]): number
   _OrtReleaseTensor(tensor: number): number
   _OrtCreateRunOptions(logLevel: number, verbosity: number, terminate: boolean, tag: number): number
   _OrtReleaseRunOptions(options: number): number
-  _OrtRun(
-    session: number,
-    inputNames: number,
-    inputs: number,
-    inputCount: number,
-    outputNames: number,
-    outputCount: number,
-    outputs: number,
-    options: number,
-  ): number | Promise<number>
+  /**
+   * The arguments are the session, names and values of the inputs and their count, names of the
+   * outputs and their count, values of the outputs, and options.
+   */
+  _OrtRun(...numbers: number[]): number | Promise<number>
 }
 
 /**

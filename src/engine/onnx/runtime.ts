@@ -4,7 +4,7 @@
  */
 import type { InferenceSession, Tensor } from 'onnxruntime-web'
 import { guessThreads, hasSharedMemory } from '../../device/capabilities.ts'
-import { InoriginError } from '../../error.ts'
+import { InoriginError, messageOf } from '../../error.ts'
 import type { Device } from '../../types/index.ts'
 import { RUNTIME_PARTS } from '../../values/asset-cache.ts'
 import { deviceFailure, modelUnusable, oneOf, outOfMemory } from '../failure.ts'
@@ -128,14 +128,19 @@ export class Runtime {
 
   /** Loads a model. Rejects with `unavailable` if the device fails or the model cannot be used. */
   async createSession(model: Blob, requested: SessionOptions = {}): Promise<Session> {
-    const { graph, externalData } = await toGraphAndWeights(model, requested.externalData)
+    const isWhole = model.size <= MAX_WHOLE_FILE_BYTES
+    const separated = isWhole ? { graph: model, externalData: [] } : await separateWeights(model)
+    const { graph } = separated
+    const externalData = [...(requested.externalData ?? []), ...separated.externalData].map(
+      ({ path, data }) => ({ path, data: toChunkedFile(data) }),
+    )
     const options = { ...requested, externalData }
     const weight = sum(externalData.map(({ data }) => data.size))
     const create = () => this.#create(graph, options)
     const created = await this.#queue.run(
       () => (this.#watch ? this.#watch.scope(create) : create()),
       (thrown) =>
-        isRuntimeMissing(thrown)
+        RUNTIME_MISSING.test(messageOf(thrown))
           ? runtimeMissing(this.#folder, thrown)
           : modelUnusable(runtimeMessage(thrown), thrown),
     )
@@ -202,17 +207,6 @@ async function importOrt(
   return ort
 }
 
-/** Resolves with the graph of a model and its weights, as files that are read in pieces. */
-async function toGraphAndWeights(model: Blob, external: SessionOptions['externalData'] = []) {
-  const isWhole = model.size <= MAX_WHOLE_FILE_BYTES
-  const separated = isWhole ? { graph: model, externalData: [] } : await separateWeights(model)
-  const externalData = [...external, ...separated.externalData].map(({ path, data }) => ({
-    path,
-    data: toChunkedFile(data),
-  }))
-  return { graph: separated.graph, externalData }
-}
-
 /**
  * Returns `true` for a graph that needs the heap for speed: only there is the flash attention of
  * `GroupQueryAttention` off (docs/decisions/0009-no-flash-attention-on-wasm.md).
@@ -258,9 +252,8 @@ const MAX_WASM_TENSOR_BYTES = 4 * 2 ** 30 - 256 * 2 ** 20
  * write them over the start of its own memory and compute wrong numbers.
  */
 function assertFitsInMemory(weight: number, feeds: Record<string, Tensor>): void {
-  const inputs = sum(
-    Object.values(feeds).map(({ data }) => (ArrayBuffer.isView(data) ? data.byteLength : 0)),
-  )
+  const views = Object.values(feeds).map(({ data }) => data)
+  const inputs = sum(views.map((data) => (ArrayBuffer.isView(data) ? data.byteLength : 0)))
   if (weight + inputs > MAX_WASM_TENSOR_BYTES) throw outOfMemory(`${weight} + ${inputs} bytes`)
 }
 
@@ -268,7 +261,7 @@ const sum = (numbers: readonly number[]): number => numbers.reduce((total, each)
 
 /** Returns the runtime's message without its error code, as a sentence. */
 function runtimeMessage(thrown: unknown): string {
-  const text = (thrown instanceof Error ? thrown.message : String(thrown))
+  const text = messageOf(thrown)
     .replace(/^.*ERROR_MESSAGE: /s, '')
     .trim()
     .slice(0, 300)
@@ -326,9 +319,8 @@ const READ_CHUNK_BYTES = 2 * 2 ** 20
  * own buffer (BYOB). On a busy machine, Chromium 156 sometimes never settles such a read. These
  * streams support only default reads. Each piece is valid until the next read, which frees it.
  */
-export function toChunkedFile(file: Blob): Blob {
-  return file instanceof ChunkedFile ? file : new ChunkedFile(file)
-}
+export const toChunkedFile = (file: Blob): Blob =>
+  file instanceof ChunkedFile ? file : new ChunkedFile(file)
 
 /** A file with such streams. It is a class because the runtime checks `instanceof Blob`. */
 class ChunkedFile extends Blob {
@@ -401,11 +393,6 @@ function runtimeMissing(folder: string, cause: unknown): InoriginError {
       'the app serves, and check that its content security policy allows WebAssembly.',
     { code: 'runtime_missing', cause },
   )
-}
-
-/** Returns `true` if the message says that a file of the runtime is missing. */
-function isRuntimeMissing(thrown: unknown): boolean {
-  return RUNTIME_MISSING.test(thrown instanceof Error ? thrown.message : String(thrown))
 }
 
 /**

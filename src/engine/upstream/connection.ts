@@ -159,9 +159,12 @@ export class UpstreamResponse {
   /** Resolves as the work does, which uses up the time limit. */
   async #limit<T>(work: Promise<T>): Promise<T> {
     const startedAt = performance.now()
-    const expire = () =>
-      this.#ending.abort(silentError(this.#call.upstream.url, SILENCE_TIMEOUT_MS))
-    this.#timer = setTimeout(expire, this.#leftMs)
+    this.#timer = setTimeout(() => {
+      const seconds = SILENCE_TIMEOUT_MS / 1000
+      const what = `The upstream server ${this.#call.upstream.url} sent no event or whole response`
+      const message = `${what} for ${seconds} s. Try again, or check the server.`
+      this.#ending.abort(unavailable('upstream_timeout', message))
+    }, this.#leftMs)
     try {
       return await work
     } finally {
@@ -176,7 +179,10 @@ export class UpstreamResponse {
     if (signal.aborted) return InoriginError.from(signal.reason)
     if (cause instanceof InoriginError) return cause
     const { reason } = this.#ending.signal
-    return reason instanceof InoriginError ? reason : unreachableError(upstream.url, cause)
+    if (reason instanceof InoriginError) return reason
+    const what = `The upstream server ${upstream.url} cannot be reached (${messageOf(cause)}).`
+    const todo = 'Check its URL and, on another origin, that it allows this origin by CORS.'
+    return unavailable('upstream_unreachable', `${what} ${todo}`, cause)
   }
 }
 
@@ -254,19 +260,6 @@ function upstreamStatusError(url: string, status: number, body: string, retryAft
 export function upstreamStreamError(url: string, error: unknown): InoriginError {
   const why = shorten(describeError(error), MAX_MESSAGE_CHARACTERS)
   return unavailable('upstream_error', `The upstream server ${url} ended its answer: ${why}`)
-}
-
-/** Returns the error for a connection that failed. */
-function unreachableError(url: string, cause: unknown): InoriginError {
-  const what = `The upstream server ${url} cannot be reached (${messageOf(cause)}).`
-  const todo = 'Check its URL and, on another origin, that it allows this origin by CORS.'
-  return unavailable('upstream_unreachable', `${what} ${todo}`, cause)
-}
-
-/** Returns the error for a server that sent nothing of use for that many milliseconds. */
-function silentError(url: string, milliseconds: number): InoriginError {
-  const what = `The upstream server ${url} sent no event or whole response for ${milliseconds / 1000} s.`
-  return unavailable('upstream_timeout', `${what} Try again, or check the server.`)
 }
 
 /** Returns the error for a response that is not what chat completions or embeddings send. */

@@ -6,6 +6,7 @@
 import type { Tensor } from 'onnxruntime-web'
 import { STORAGE_USAGE } from '../../../device/gpu.ts'
 import { InoriginError } from '../../../error.ts'
+import { fromBase64 } from '../../../values/bytes.ts'
 import { toHalf } from '../../../values/elements.ts'
 import { rowOf } from '../logits/gpu.ts'
 import {
@@ -82,7 +83,7 @@ async function* errorsOf(
   const one = createCaches(runtime, gpu, precision, 1)
   const pair = createCaches(runtime, gpu, precision, 2)
   const ask = (caches: Caches, tokens: readonly number[][], ends: readonly number[]) =>
-    run(runtime, session, caches.tensors, tokens, ends)
+    run(runtime, session, caches, tokens, ends)
   try {
     yield findLargestError(await ask(one, [idsBetween(0, 40)], [40]), EXPECTED_LOGITS.prompt)
     yield findLargestError(await ask(one, [idsBetween(40, 71)], [71]), EXPECTED_LOGITS.more)
@@ -101,10 +102,7 @@ async function* errorsOf(
 /** Returns the ONNX file of the decoder; {@link weightsOf} returns its external weights. */
 export function graphOf(precision: Precision): Blob {
   const [before, behind] = AROUND[precision]
-  const parts = [before, NODES, behind].map((part) =>
-    Uint8Array.from(atob(part), (each) => each.charCodeAt(0)),
-  )
-  return new Blob(parts)
+  return new Blob([before, NODES, behind].map(fromBase64))
 }
 
 /** Returns pseudorandom weights, computed with the same formula as in `test/models/selftest.py`. */
@@ -126,27 +124,17 @@ export const idAt = (position: number): number => (position * 37) % VOCABULARY
 const idsBetween = (from: number, to: number): number[] =>
   Array.from({ length: to - from }, (_, index) => idAt(from + index))
 
-/** KV cache of one run. */
-interface Caches {
-  /** Buffers of the keys and of the values. */
-  buffers: GPUBuffer[]
-  /** The same buffers as tensors, which a run reads and updates in place. */
-  tensors: Record<'key' | 'value', Tensor>
-}
+type Caches = ReturnType<typeof createCaches>
 
-function createCaches(
-  { ort }: Runtime,
-  gpu: GPUDevice,
-  precision: Precision,
-  rows: number,
-): Caches {
+/** Creates the keys and values of a KV cache, as buffers that runs read and update in place. */
+function createCaches({ ort }: Runtime, gpu: GPUDevice, dataType: Precision, rows: number) {
   const dims = [rows, KV_HEADS, CONTEXT, HEAD]
-  const size = bytesOf({ type: precision, dims })
-  const key = gpu.createBuffer({ size, usage: STORAGE_USAGE })
-  const value = gpu.createBuffer({ size, usage: STORAGE_USAGE })
-  const tensor = (buffer: GPUBuffer) =>
-    ort.Tensor.fromGpuBuffer(buffer, { dataType: precision, dims })
-  return { buffers: [key, value], tensors: { key: tensor(key), value: tensor(value) } }
+  const size = bytesOf({ type: dataType, dims })
+  const buffers = [0, 1].map(() => gpu.createBuffer({ size, usage: STORAGE_USAGE }))
+  const [key, value] = buffers.map((buffer) =>
+    ort.Tensor.fromGpuBuffer(buffer, { dataType, dims }),
+  ) as [Tensor, Tensor]
+  return { buffers, key, value }
 }
 
 /** Copies a KV cache of one row into both rows of another. */
@@ -164,7 +152,7 @@ function copyTwice(gpu: GPUDevice, one: Caches, pair: Caches): void {
 async function run(
   { ort }: Runtime,
   session: Session,
-  { key, value }: Caches['tensors'],
+  { key, value }: Caches,
   tokens: readonly number[][],
   ends: readonly number[],
 ): Promise<number[]> {
@@ -185,15 +173,9 @@ async function run(
     { scores: null, 'present.key': key, 'present.value': value },
   )
   if (!scores) throw new InoriginError('internal', 'The GPU self-test returned no logits.')
-  return numbersOf(scores)
+  const length = product(scores.dims.slice(0, -1))
+  return Array.from({ length }, (_, row) => [...rowOf(scores, row)]).flat()
 }
-
-function numbersOf(scores: Tensor): number[] {
-  const rows = product(scores.dims.slice(0, -1))
-  return Array.from({ length: rows }, (_, row) => [...rowOf(scores, row)]).flat()
-}
-
-// Draws the weights of the self-test, and compares its results.
 
 /** Returns a pseudorandom byte, the same as in `test/models/selftest.py`. */
 function draw(position: number): number {
@@ -214,12 +196,11 @@ function findLargestError(scores: readonly number[], answers: readonly number[])
 
 /** Resolves with the largest error of any output. */
 export async function findOperatorError(runtime: Runtime): Promise<number> {
-  const graph = Uint8Array.from(atob(OPERATOR_GRAPH), (each) => each.charCodeAt(0))
   const weights = Float32Array.from(
     { length: OPERATOR_WEIGHTS },
     (_, index) => (draw(index) - 128) / 256,
   )
-  const session = await runtime.createSession(new Blob([graph]), {
+  const session = await runtime.createSession(new Blob([fromBase64(OPERATOR_GRAPH)]), {
     externalData: [{ path: LOCATION, data: new Blob([weights]) }],
   })
   try {
