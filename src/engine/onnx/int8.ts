@@ -83,15 +83,13 @@ const maxWeightBytes = (): number =>
 /** Maximum bytes of integers in memory, beside the matrix that they are made of. */
 const PART_BYTES = 16 * 2 ** 20
 
-async function convertMatrix(
-  stored: StoredMatrix,
-): Promise<{ scales: Float32Array<ArrayBuffer>; parts: Blob[] }> {
-  const { rows, columns, blockSize } = stored
+async function convertMatrix(stored: StoredMatrix) {
+  const { rows, columns, blockSize, zeroPoints } = stored
   const matrix: BlockQuantized = {
     ...stored,
-    values: await readBytes(stored.values),
-    scales: new Float32Array((await readBytes(stored.scales)).buffer),
-    zeroPoints: stored.zeroPoints && (await readBytes(stored.zeroPoints)),
+    values: new Uint8Array(await stored.values.arrayBuffer()),
+    scales: new Float32Array(await stored.scales.arrayBuffer()),
+    zeroPoints: zeroPoints && new Uint8Array(await zeroPoints.arrayBuffer()),
   }
   const scales = columnScales(matrix)
   const parts: Blob[] = []
@@ -102,11 +100,6 @@ async function convertMatrix(
   }
   return { scales, parts }
 }
-
-const readBytes = async (file: Blob): Promise<Uint8Array<ArrayBuffer>> =>
-  new Uint8Array(await file.arrayBuffer())
-
-// Writes the nodes and constants that replace a product with block-quantized weights.
 
 /** Returns the nodes that take the place of each product, by the product's offset in the file. */
 function replaceProducts(products: readonly Product[], opset: number): Map<number, Fields> {
@@ -202,8 +195,6 @@ const sharedConstants = (opset: number): Fields[number][] => [
   inline(SHARED.step, 'float32', [], Float32Array.of(1 / 127)),
   inline(SHARED.zeroPoint, 'uint8', [], Uint8Array.of(128)),
 ]
-
-// Turns weights that are quantized in blocks into 8-bit integers with one scale per column.
 
 /** A matrix as `MatMulNBits` stores it: column by column, in blocks with a scale each. */
 export interface BlockQuantized {
@@ -322,8 +313,6 @@ function readBlock(
   }
 }
 
-// Finds the matrix products of a graph whose weights can become 8-bit integers.
-
 /** A product with weights that are quantized in blocks. */
 interface Product {
   node: Node
@@ -351,7 +340,7 @@ const ELEMENT = { float32: 1, uint8: 2, int8: 3, int64: 7 }
 /** Attributes of `MatMulNBits` that are understood. `accuracy_level` has no effect on WASM. */
 const ATTRIBUTES = ['K', 'N', 'bits', 'block_size', 'accuracy_level']
 
-/** Returns the products that can be converted; none if the graph has branches or loops. */
+/** Returns the products whose weights can be converted; none if the graph has branches or loops. */
 function findProducts(graph: GraphFile): Product[] {
   if (graph.opset < MIN_OPSET || graph.nodes.some(({ branches }) => branches.length > 0)) return []
   return graph.nodes.flatMap((node) => toProduct(graph, node) ?? [])

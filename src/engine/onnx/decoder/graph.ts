@@ -68,7 +68,6 @@ const KNOWN_INPUTS = new Set([
   'use_cache_branch',
 ])
 
-/** Returns `true` if the output is a cache. */
 const isCacheOutput = (output: string): boolean => output.startsWith('present')
 
 /** Returns `true` for outputs of either graph that stay in GPU memory: all that are used. */
@@ -103,6 +102,9 @@ export function readGraph(session: Session, sources: GraphSources = {}): Graph {
   const kvCaches = caches.filter(({ axis }) => axis >= 0)
   const states = caches.filter(({ axis }) => axis < 0)
   const positions = inputs.get('position_ids')?.shape
+  const leading = positions?.[0]
+  // A dimension without a size is that of the three axes.
+  const copies = typeof leading === 'number' ? leading : AXES
   const grouped =
     kvCaches.length > 0 && kvCaches.every(({ input }) => isGroupedQueryInput(input, operations))
   return {
@@ -111,7 +113,7 @@ export function readGraph(session: Session, sources: GraphSources = {}): Graph {
     states,
     embedded,
     attentionMask: inputs.has('attention_mask'),
-    positions: positions ? { copies: positions.length > 2 ? leadingSize(positions[0]) : 0 } : null,
+    positions: positions ? { copies: positions.length > 2 ? copies : 0 } : null,
     logitsToKeep: scalarShape(inputs, 'num_logits_to_keep'),
     cacheBranch: scalarShape(inputs, 'use_cache_branch'),
     grouped,
@@ -168,13 +170,8 @@ function sizeOf(dimension: number | string, heads: number | undefined): number |
   }, 1)
 }
 
-/** Returns the copies of position ids. A dimension without a size is that of the three axes. */
-const leadingSize = (dimension: number | string | undefined): number =>
-  typeof dimension === 'number' ? dimension : AXES
-
-function scalarShape(inputs: ReadonlyMap<string, Metadata>, name: string): number[] | null {
-  return inputs.get(name)?.shape.map(() => 1) ?? null
-}
+const scalarShape = (inputs: ReadonlyMap<string, Metadata>, name: string): number[] | null =>
+  inputs.get(name)?.shape.map(() => 1) ?? null
 
 function isGroupedQueryInput(input: string, operations: readonly Operation[]): boolean {
   const users = operations.filter(({ inputs }) => inputs.includes(input))
@@ -199,6 +196,5 @@ function isMaskOnlyCounted(operations: readonly Operation[]): boolean {
   return counts('attention_mask') && operations.every(({ kind }) => kind !== 'If')
 }
 
-function unsupportedInput(name: string): Error {
-  return modelUnusable(`its input ${name} is not supported.`)
-}
+const unsupportedInput = (name: string): Error =>
+  modelUnusable(`its input ${name} is not supported.`)

@@ -50,7 +50,7 @@ export async function openTrusted(
       const sound = earlierVerdict ? true : await passesSelfTest(runtime, gpu, optional)
       late ||= sound === null
       if (!sound) continue
-      const verdict = earlierVerdict ?? verdictOf(optional, late)
+      const verdict = earlierVerdict ?? { features: optional, ...(late && { late }) }
       if (features.includes(HALF_FEATURE) && !optional.includes(HALF_FEATURE))
         throw untrustedGpu(verdict, features)
       isTrusted = true
@@ -62,13 +62,8 @@ export async function openTrusted(
       }
     }
   }
-  throw untrustedGpu(verdictOf(null, late), features)
+  throw untrustedGpu({ features: null, ...(late && { late }) }, features)
 }
-
-const verdictOf = (features: readonly string[] | null, late: boolean): GpuVerdict => ({
-  features,
-  ...(late && { late }),
-})
 
 /** Resolves with `true` if each precision passes, `false` if one fails, `null` after a timeout. */
 async function passesSelfTest(
@@ -78,11 +73,8 @@ async function passesSelfTest(
 ): Promise<boolean | null> {
   for (const precision of ['float32', 'float16'] as const) {
     if (precision === 'float16' && !features.includes(HALF_FEATURE)) continue
-    const passes = await withTimeout(
-      PRECISION_TIMEOUT_MS,
-      computesCorrectly(runtime, gpu, precision),
-      null,
-    )
+    const passing = computesCorrectly(runtime, gpu, precision)
+    const passes = await withTimeout(PRECISION_TIMEOUT_MS, passing, null)
     if (!passes) return passes
   }
   return true

@@ -7,6 +7,7 @@ import type { DecoderLoadOptions } from '../../decoder-engine.ts'
 import { modelUnusable } from '../../failure.ts'
 import type { GraphFiles } from '../model-files.ts'
 import type { Runtime, Session } from '../runtime.ts'
+import { product } from '../tensor.ts'
 import type { EncoderInput, EncoderInputs } from './family.ts'
 
 /** Function that resolves with the rows of an image, one after the other. */
@@ -19,18 +20,13 @@ export function createEncoder({ ort }: Runtime, session: Session): RunEncoder {
   const types = new Map(
     session.inputs.map((input) => [input.name, input.isTensor ? input.type : 'string']),
   )
-  const [first] = session.outputs
-  const output = session.outputs.find(({ name }) => name === OUTPUT) ?? first
+  const output = session.outputs.find(({ name }) => name === OUTPUT) ?? session.outputs[0]
   if (!output) throw modelUnusable('its image encoder has no output.')
 
-  const toTensor = (name: string, { type, data, dims }: EncoderInput): Tensor => {
-    const wanted = types.get(name)
-    if (type === 'float' && wanted === 'float16')
-      return new ort.Tensor('float16', Uint16Array.from(data as Float32Array, toHalf), dims)
-    if (type === 'float') return new ort.Tensor('float32', data as Float32Array, dims)
-    if (type === 'int64') return new ort.Tensor('int64', data as BigInt64Array, dims)
-    return new ort.Tensor('bool', data as Uint8Array, dims)
-  }
+  const toTensor = (name: string, { type, data, dims }: EncoderInput): Tensor =>
+    type === 'float' && types.get(name) === 'float16'
+      ? new ort.Tensor('float16', Uint16Array.from(data as Float32Array, toHalf), dims)
+      : new ort.Tensor(type === 'float' ? 'float32' : type, data, dims)
 
   return async (inputs, rows) => {
     // Exports leave out inputs that the graph does not use.
@@ -44,16 +40,13 @@ export function createEncoder({ ort }: Runtime, session: Session): RunEncoder {
       throw modelUnusable(`the input ${missing} of its image encoder is not supported.`)
     const results = await session.run(feeds, [output.name])
     const tensor = results[output.name] as Tensor
-    const made = tensor.dims.slice(0, -1).reduce((product, size) => product * size, 1)
+    const made = product(tensor.dims.slice(0, -1))
     if (made !== rows)
       throw modelUnusable(`its image encoder made ${made} rows; its configuration says ${rows}.`)
     const { data } = tensor
     return tensor.type === 'float16' ? halfToFloat32(data as Uint16Array) : (data as Float32Array)
   }
 }
-
-// Compares the image encoder on the GPU with the CPU, at the first image. In 16 bits, an encoder
-// can compute numbers that are finite and wrong, with kernels that pass the self-test.
 
 /** An encoder with the session that it runs on. */
 export interface OpenEncoder {
@@ -70,7 +63,9 @@ const TOLERANCE = 0.1
 const UNCOMPARABLE = 'the CPU cannot run the image encoder, so its rows were not compared'
 
 /**
- * Creates an encoder that runs on the GPU, or on the CPU if the GPU computes something else.
+ * Creates an encoder that runs on the GPU, or on the CPU if the GPU computes something else for the
+ * first image. In 16 bits, an encoder can compute numbers that are finite and wrong, with kernels
+ * that pass the self-test.
  * `openOnCpu` opens the same files on the CPU. `onComparison` is called once with the result.
  */
 export function createCheckedEncoder({
@@ -84,16 +79,12 @@ export function createCheckedEncoder({
 }): RunEncoder {
   let chosen: RunEncoder | null = null
 
-  const conclude = (run: RunEncoder, comparison: GpuComparison): void => {
-    chosen = run
-    onComparison(comparison)
-  }
-
   const compare: RunEncoder = async (inputs, rows) => {
     const ours = await onGpu.run(inputs, rows)
     const reference = await runReference(openOnCpu, inputs, rows)
     if (!reference) {
-      conclude(onGpu.run, { agrees: true, why: UNCOMPARABLE, isTransient: true })
+      chosen = onGpu.run
+      onComparison({ agrees: true, why: UNCOMPARABLE, isTransient: true })
       return ours
     }
     const { onCpu, theirs } = reference
@@ -102,7 +93,8 @@ export function createCheckedEncoder({
     const percent = Number.isFinite(difference) ? `${(difference * 100).toPrecision(2)} %` : 'NaN'
     const why = `the rows of its image encoder differ from those of the CPU by ${percent}`
     await (agrees ? onCpu : onGpu).release()
-    conclude((agrees ? onGpu : onCpu).run, { agrees, why })
+    chosen = (agrees ? onGpu : onCpu).run
+    onComparison({ agrees, why })
     return agrees ? ours : theirs
   }
 

@@ -217,8 +217,6 @@ class RowCache {
   }
 }
 
-// Decodes image files. The browser decodes; scaling is Pillow's, which models were trained with.
-
 /**
  * Number of pixels that are read from the decoded image at once, 16 MiB of memory. An image of 64
  * megapixels would take 256 MiB as a whole.
@@ -227,7 +225,8 @@ const MAX_STRIP_PIXELS = 2 ** 22
 
 /**
  * Decodes an image: the first frame, turned upright, on white. Color profiles are ignored, as in
- * Python. Rejects with `invalid_request` if it cannot be decoded.
+ * Python. Scaling is Pillow's, which models were trained with. Rejects with `invalid_request` if it
+ * cannot be decoded.
  */
 async function openPicture({ bytes, mediaType, place }: ImageInput): Promise<Picture> {
   let bitmap: ImageBitmap
@@ -334,8 +333,6 @@ export function createIdentities(family: VisionFamily): (input: ImageInput) => K
     return found
   }
 }
-
-// Reads from a JPEG's header whether a browser turns the image.
 
 /** Marker of the segment that holds Exif data, and those of the frame and scan after it. */
 const [APP1, START_OF_SCAN, END_OF_IMAGE] = [0xe1, 0xda, 0xd9] as const
