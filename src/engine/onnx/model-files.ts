@@ -38,22 +38,16 @@ const PRECISION = new RegExp(`(?:${PRECISION_SUFFIXES.join('|')})$`)
  * encoders of audio are ignored. Throws `unavailable` if there is no decoder or more than one.
  */
 export function getModelFiles<File>(files: ReadonlyMap<string, File>): ModelFiles<File> {
-  const names = [...files.keys()]
-  const graphs = names.filter((name) => name.endsWith('.onnx'))
+  const graphs = [...files.keys()].filter((name) => name.endsWith('.onnx'))
   const decoder = graphs.length === 1 ? graphs[0] : findDecoder(graphs)
-  if (decoder === undefined) {
-    throw resourceMissing('onnx/model.onnx')
-  }
+  if (decoder === undefined) throw resourceMissing('onnx/model.onnx')
   const embeds = graphs.filter((name) => partOf(name) === 'embed_tokens')
   const embed = findClosest(embeds, decoder)
   const encoders = graphs.filter((name) => partOf(name) === 'vision_encoder')
   const vision = findClosest(encoders, decoder)
   const owned = (graph: string): GraphFiles<File> => ({
     model: files.get(graph) as File,
-    externalData: externalDataOf(graph, names).map(({ name, path }) => ({
-      path,
-      data: files.get(name) as File,
-    })),
+    externalData: externalDataOf(graph, files),
   })
   return {
     decoder: owned(decoder),
@@ -92,13 +86,13 @@ const precisionOf = (name: string): string => PRECISION.exec(stemOf(name))?.[0] 
  * `model.onnx_data_1` or `model.onnx.data`. A file that is named after no graph may belong to any
  * graph of its folder.
  */
-function externalDataOf(graph: string, names: readonly string[]): { name: string; path: string }[] {
+function externalDataOf<File>(graph: string, files: ReadonlyMap<string, File>) {
   const folder = graph.slice(0, graph.lastIndexOf('/') + 1)
-  const graphs = names.filter((name) => name.endsWith('.onnx'))
+  const graphs = [...files.keys()].filter((name) => name.endsWith('.onnx'))
   const isOf = (name: string, each: string): boolean =>
     name.startsWith(each) && /^[._]data/.test(name.slice(each.length))
-  return names
-    .filter((name) => name.startsWith(folder) && !graphs.includes(name))
-    .filter((name) => isOf(name, graph) || !graphs.some((each) => isOf(name, each)))
-    .map((name) => ({ name, path: name.slice(folder.length) }))
+  return [...files]
+    .filter(([name]) => name.startsWith(folder) && !graphs.includes(name))
+    .filter(([name]) => isOf(name, graph) || !graphs.some((each) => isOf(name, each)))
+    .map(([name, data]) => ({ path: name.slice(folder.length), data }))
 }

@@ -47,12 +47,14 @@ export async function postUpstream(
     const isRetried = RETRIED_STATUSES.includes(status) && retries < MAX_RETRIES
     if (!isRetried || waitedMs + waitMs > MAX_RETRY_WAIT_MS) {
       const text = opened.redact(await opened.readErrorText())
-      if (call.signal.aborted) throwAborted(call.signal)
+      if (call.signal.aborted) throw InoriginError.from(call.signal.reason)
       throw upstreamStatusError(call.upstream.url, status, text, retryAfter)
     }
     opened.close()
     waitedMs += waitMs
-    await sleep(waitMs, call.signal).catch(() => throwAborted(call.signal))
+    await sleep(waitMs, call.signal).catch(() => {
+      throw InoriginError.from(call.signal.reason)
+    })
   }
 }
 
@@ -223,10 +225,6 @@ function parseRetryAfter(header: string | null): number | undefined {
   return Number.isNaN(seconds) ? undefined : Math.max(0, seconds)
 }
 
-function throwAborted(signal: AbortSignal): never {
-  throw InoriginError.from(signal.reason)
-}
-
 // Errors of upstream servers. Each message says which server it came from.
 
 /** Maximum length in UTF-16 units of a server's own message in an error. */
@@ -269,9 +267,8 @@ export function invalidResponseError(url: string, what: string, cause?: unknown)
   return unavailable('upstream_invalid', message, cause)
 }
 
-function unavailable(code: ErrorCode, message: string, cause?: unknown): InoriginError {
-  return new InoriginError('unavailable', message, { code, upstreamStatus: 502, cause })
-}
+const unavailable = (code: ErrorCode, message: string, cause?: unknown): InoriginError =>
+  new InoriginError('unavailable', message, { code, upstreamStatus: 502, cause })
 
 /** Returns the message in an error body, in any of the usual shapes, or the body itself. */
 function findMessage(body: string): string {
