@@ -7,7 +7,7 @@ import {
 } from './constraint.ts'
 import { type Instance, MAX_ROW_ITEMS, nextTask } from './instance.ts'
 import { writeLark } from './lark.ts'
-import { isObject, type Loosened } from './schema/plain.ts'
+import { isObject, type Loosened, mapValues } from './schema/plain.ts'
 import { rewriteSchema } from './schema/rewrite.ts'
 
 export interface CompiledGrammar {
@@ -42,17 +42,15 @@ export async function compileConstraint(
   special: ReadonlyMap<string, number>,
 ): Promise<CompiledGrammar> {
   const states = new Map<JsonConstraint, SchemaState>()
-  const stateOf = (part: JsonConstraint): SchemaState => {
+  const schemaOf = (part: JsonConstraint): JsonSchema => {
     const state = states.get(part) ?? rewritePart(part)
     states.set(part, state)
-    return state
+    return state.schemas[0] ?? true
   }
   const mayGrow = limitDepth(() => hasGrammar(constraint))
   /** Returns the number of the grammar, or why the engine refuses it. */
   const compileOne = (each: Constraint): number | ConstraintError => {
-    const source = limitDepth(() =>
-      writeLark(each, special, (part) => stateOf(part).schemas[0] ?? true),
-    )
+    const source = limitDepth(() => writeLark(each, special, schemaOf))
     try {
       limitDivisors(source)
       return instance.compile(source, mayGrow ? countItems(source) : undefined)
@@ -91,7 +89,6 @@ export async function compileConstraint(
   return { number: result, loosened }
 }
 
-/** Returns `true` if a part of the constraint is a grammar. */
 function hasGrammar(constraint: Constraint): boolean {
   const { type } = constraint
   if (type === 'sequence' || type === 'choice') return constraint.parts.some(hasGrammar)
@@ -130,9 +127,8 @@ function rewritePart(part: JsonConstraint): SchemaState {
 
 /** Returns the error of a strict schema with a keyword that cannot be kept. */
 function toStrictError({ path, keyword, expected }: Loosened): ConstraintError {
-  const what = expected
-    ? `The keyword ${keyword} at ${path || 'the root'} must be ${expected}.`
-    : `The keyword ${keyword} at ${path || 'the root'} cannot be kept.`
+  const must = expected ? `must be ${expected}` : 'cannot be kept'
+  const what = `The keyword ${keyword} at ${path || 'the root'} ${must}.`
   const todo = 'Leave it out, or leave out strict to have a looser schema.'
   return new ConstraintError('unsupported_constraint', `${what} ${todo}`, { path, keyword })
 }
@@ -161,22 +157,16 @@ export function limitDepth<Result>(work: () => Result): Result {
   }
 }
 
-/**
- * Returns schemas that allow all that the schema does and more, each more than the one before: the types of the
- * properties, the type of the value, and any value.
- */
+/** Returns looser schemas, each allowing more than the one before: types of properties, the type, and any value. */
 function looserSchemas(schema: JsonSchema): JsonSchema[] {
   if (!isObject(schema)) return [true]
   const { type, properties, required } = schema
   const typed = type === undefined ? [] : [{ type }]
   if (type !== 'object' || !isObject(properties)) return [...typed, true]
-  const loose = Object.fromEntries(
-    Object.entries(properties).map(([name, each]) => [name, onlyType(each)]),
-  )
   const closed = schema['additionalProperties'] === false && !schema['patternProperties']
   const shaped = {
     type,
-    properties: loose,
+    properties: mapValues(properties, onlyType),
     ...(Array.isArray(required) && { required }),
     ...(closed && { additionalProperties: false }),
   }

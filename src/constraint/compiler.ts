@@ -16,26 +16,17 @@ export interface ConstraintCompilerOptions {
   /** Ids of the tokens that end an answer. */
   endTokens: readonly number[]
   wasm: WasmSource
-  /**
-   * Starts a worker that runs `vocabulary-worker.ts`. Default: none, so that the vocabulary is built in this thread,
-   * which is blocked for about a second then.
-   */
+  /** Starts a worker that runs `vocabulary-worker.ts`. Without it, this thread is blocked for about a second. */
   createWorker?: () => Worker
 }
 
 /** Largest number of cached grammars. Grammars in use are never evicted. */
 const MAX_CACHED_GRAMMARS = 16
 
-/**
- * Milliseconds without an open matcher after which the instance is freed. A chat that goes on does not wait again for
- * the vocabulary, which takes a second, and a page that does something else gets 100 MB back.
- */
+/** Milliseconds without a matcher until the instance, of 100 MB, is freed. To build it again takes a second. */
 const IDLE_MS = 5 * 60_000
 
-/**
- * Bytes that grammars may add to an instance, which is freed beyond that as soon as no matcher is open. Memory of WASM
- * never shrinks. Forty tools take 20 MB.
- */
+/** Bytes that grammars may add to an instance, whose memory never shrinks. Forty tools take 20 MB. */
 const MAX_GRAMMAR_BYTES = 256 * 2 ** 20
 
 /** Creates the compiler of a model. */
@@ -224,10 +215,7 @@ async function digestOf(constraint: Constraint): Promise<string> {
   return Array.from(new Uint8Array(digest), (byte) => String.fromCharCode(byte)).join('')
 }
 
-/**
- * Settles as the work does, and rejects at once when the signal aborts. The work goes on then, and `discard` gets what
- * it resolves with.
- */
+/** Rejects at once when the signal aborts, and `discard` gets what the work resolves with after that. */
 function unlessAborted<Result>(
   work: Promise<Result>,
   signal: AbortSignal,

@@ -21,21 +21,12 @@ const MAX_NESTED_BRACKETS = 100
 const MAX_REPETITIONS = 100_000
 const MAX_SHOWN_CHARACTERS = 100
 
-type Syntax = 'ebnf' | 'gbnf'
-
 const RULE_NAMES = { ebnf: /[A-Za-z_][\w.-]*/y, gbnf: /[\w-][\w.-]*/y }
 
-const ESCAPES: Readonly<Record<string, string>> = {
-  n: '\n',
-  r: '\r',
-  t: '\t',
-  b: '\b',
-  f: '\f',
-  v: '\v',
-  a: '\x07',
-  e: '\x1b',
-  '0': '\0',
-}
+/** Letters of escapes, and the characters that they stand for. */
+const ESCAPES = new Map(
+  [...'nrtbfvae0'].map((letter, at) => [letter, '\n\r\t\b\f\v\x07\x1b\0'[at]]),
+)
 
 /** What the reader of a grammar needs to know of the vocabulary. */
 interface GrammarOptions {
@@ -49,22 +40,22 @@ interface GrammarOptions {
   toText: (value: string) => Expression
 }
 
-/**
- * Reads a grammar in xgrammar's EBNF or in the GBNF of llama.cpp, and returns the expression of its rule `root`. In GBNF,
- * an alternative may have no element, and `.` is any character.
- */
-export const readGrammar = (source: string, syntax: Syntax, options: GrammarOptions): Expression =>
-  new GrammarReader(source, syntax, options).read()
+/** Reads a grammar in xgrammar's EBNF or in the GBNF of llama.cpp, and returns its rule `root`. */
+export const readGrammar = (
+  source: string,
+  syntax: keyof typeof RULE_NAMES,
+  options: GrammarOptions,
+): Expression => new GrammarReader(source, syntax, options).read()
 
 class GrammarReader extends Scanner {
-  readonly #syntax: Syntax
+  readonly #syntax: keyof typeof RULE_NAMES
   readonly #options: GrammarOptions
   readonly #isGbnf: boolean
   #elements = 0
   /** Names that are referred to, and where they are used first. */
   readonly #used = new Map<string, number>()
 
-  constructor(source: string, syntax: Syntax, options: GrammarOptions) {
+  constructor(source: string, syntax: keyof typeof RULE_NAMES, options: GrammarOptions) {
     super(source)
     this.#syntax = syntax
     this.#isGbnf = syntax === 'gbnf'
@@ -207,7 +198,7 @@ class GrammarReader extends Scanner {
       return code <= 0x10ffff ? code : this.#fail('a character above U+10FFFF')
     }
     const [escaped = ''] = this.match(/[^]/uy) ?? []
-    const known = ESCAPES[escaped] ?? (/[\w\s]/.test(escaped) ? undefined : escaped)
+    const known = ESCAPES.get(escaped) ?? (/[\w\s]/.test(escaped) ? undefined : escaped)
     return known?.codePointAt(0) ?? this.#fail(`an unknown escape \\${escaped}`)
   }
 
@@ -242,10 +233,7 @@ class GrammarReader extends Scanner {
 const LARK_PARTS =
   /(?<comment>(?:#|\/\/)[^\n]*)|(?<literal>"(?:[^"\\\n]|\\.)*"|\/(?:[^/\\]|\\.)+\/)|(?<token><[^<>\s]+>)|[^]/g
 
-/**
- * Prepares a Lark grammar of a request for the engine. Names of special tokens become their ids, since the engine
- * knows no names.
- */
+/** Prepares a Lark grammar of a request for the engine, which knows special tokens by their ids only. */
 export function readLark(
   source: string,
   findToken: (name: string) => { source: string } | null,
@@ -274,28 +262,27 @@ const shorten = (name: string): string =>
 const invalid = (message: string): ConstraintError =>
   new ConstraintError('invalid_grammar', message)
 
-/**
- * Writes a rule that refers to itself only where it begins, or only where it ends, as a repetition, which may become a
- * part of a lexeme: `a ::= b a | c` has the texts of `b* c`.
- */
+/** Writes a rule that begins or ends with itself as a repetition: `a ::= b a | c` has the texts of `b* c`. */
 function withoutTailRecursion(name: string, alternatives: readonly Expression[]): Expression {
   const isSelf = (part: Expression | undefined): boolean =>
     part?.type === 'rule' && part.name === name
   const lists = alternatives
     .flatMap((each) => expandEnd(toParts(each), name))
     .filter((parts) => parts.length !== 1 || !isSelf(parts[0]))
-  const [ending, others] = partition(lists, (parts) => isSelf(parts.at(-1)))
-  const [beginning, rest] = partition(lists, (parts) => isSelf(parts[0]))
+  const ending = lists.filter((parts) => isSelf(parts.at(-1)))
+  const beginning = lists.filter((parts) => isSelf(parts[0]))
   const toChoice = (all: readonly (readonly Expression[])[]): Expression =>
     choice(...all.map((parts) => sequence(...parts)))
   if (ending.length > 0 && beginning.length === 0) {
+    const others = lists.filter((parts) => !ending.includes(parts))
     return sequence(
       repeat(toChoice(ending.map((parts) => parts.slice(0, -1))), 0),
       toChoice(others),
     )
   }
   if (beginning.length > 0 && ending.length === 0) {
-    return sequence(toChoice(rest), repeat(toChoice(beginning.map((parts) => parts.slice(1))), 0))
+    const others = lists.filter((parts) => !beginning.includes(parts))
+    return sequence(toChoice(others), repeat(toChoice(beginning.map((parts) => parts.slice(1))), 0))
   }
   return choice(...alternatives)
 }
@@ -303,12 +290,8 @@ function withoutTailRecursion(name: string, alternatives: readonly Expression[])
 /** Returns the sequences of a sequence whose last part is optional, or a choice, and refers to the rule. */
 function expandEnd(parts: readonly Expression[], name: string): (readonly Expression[])[] {
   const last = parts.at(-1)
-  if (
-    !last ||
-    last.type === 'rule' ||
-    !contains<Expression>(last, (part) => part.type === 'rule' && part.name === name)
-  )
-    return [parts]
+  const isSelf = (part: Expression): boolean => part.type === 'rule' && part.name === name
+  if (!last || last.type === 'rule' || !contains(last, isSelf)) return [parts]
   const before = parts.slice(0, -1)
   if (last.type === 'choice')
     return last.parts.flatMap((part) => expandEnd([...before, ...toParts(part)], name))
@@ -320,8 +303,4 @@ function expandEnd(parts: readonly Expression[], name: string): (readonly Expres
 const toParts = (expression: Expression): readonly Expression[] => {
   if (expression.type === 'sequence') return expression.parts
   return isEmpty(expression) ? [] : [expression]
-}
-
-function partition<Item>(items: readonly Item[], holds: (item: Item) => boolean): [Item[], Item[]] {
-  return [items.filter(holds), items.filter((item) => !holds(item))]
 }

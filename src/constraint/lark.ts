@@ -34,10 +34,7 @@ import { write, writeCount } from './pattern/node.ts'
 /** Options of the engine for all JSON: one space after each `,` and `:`, and no other white space. */
 const JSON_OPTIONS = { whitespace_flexible: false, item_separator: ', ', key_separator: ': ' }
 
-/**
- * Escapes in the JSON of a schema. Without those by number, no name can be spelled in a way in which it escapes its
- * schema. A schema that names control characters needs them: the engine would leave out the characters.
- */
+/** Escapes in JSON. Without those by number, no name escapes its schema, but control characters need them. */
 const ESCAPES = 'nrbtf\\"'
 const CONTROL_CHARACTERS = /\\u00[01]|\x7f|\\x\{(?:[0-7BEF]|1[0-9A-F]|7F)\}/i
 

@@ -25,17 +25,11 @@ export { type Budget, PatternError }
 /** Leaves the limits to those of each pattern. */
 const NO_BUDGET: Budget = { spend: () => true }
 
-/**
- * Returns the pattern without assertions for the texts that the source matches as a whole. The flags are those of
- * ECMAScript. Throws a {@link PatternError}.
- */
+/** Returns the pattern for the texts that the source matches as a whole. Throws a {@link PatternError}. */
 export const toWholePattern = (source: string, flags?: string): PlainPattern =>
   toPlain(parsePattern(source, flags), NO_BUDGET) as PlainPattern
 
-/**
- * Returns the engine's `pattern` of a JSON Schema for the texts in which the pattern of JSON Schema finds something.
- * Throws a {@link PatternError}.
- */
+/** Returns the engine's `pattern` for what a JSON Schema's pattern finds. Throws a {@link PatternError}. */
 export function toEnginePattern(source: string, budget = NO_BUDGET): string {
   return writeWhole(toPlain(toSearch(parsePattern(source)), budget))
 }
@@ -70,7 +64,8 @@ export function toConjunction(source: string, budget = NO_BUDGET): Conjunction {
     return found ?? instead
   }
   const parsed = attempt(() => toSearch(parsePattern(source)), ANYTHING)
-  const { conditions, rest } = takeConditions(parsed)
+  const { left, right, parts, conditions } = takeEnds(parsed, 'end', 'end', true)
+  const rest = between(left, sequence(...parts), right)
   const patterns = [rest, ...conditions.flatMap(({ part, isNegative }) => (isNegative ? [] : part))]
     .map((part) => attempt(() => toPlain(part, budget), withoutAssertions(part)))
     .concat(
@@ -168,10 +163,7 @@ interface Condition {
 const isAssertion = (pattern: Pattern | undefined, kind: 'start' | 'end'): boolean =>
   pattern?.type === 'assertion' && pattern.assertion === kind
 
-/**
- * Takes the assertions at the ends of a sequence, and the text that may be there. Look-arounds are taken as conditions if
- * that is wanted.
- */
+/** Takes assertions and any text from the ends of a sequence, and look-arounds as conditions if that is wanted. */
 function takeEnds(pattern: Pattern, left: Side, right: Side, takesConditions: boolean) {
   const parts = pattern.type === 'sequence' ? [...pattern.parts] : [pattern]
   const conditions: Condition[] = []
@@ -197,12 +189,6 @@ function takeEnds(pattern: Pattern, left: Side, right: Side, takesConditions: bo
     } else return { left, right, parts, conditions }
     parts.shift()
   }
-}
-
-/** Returns the conditions on the whole text at the ends of a pattern, and what is left. */
-function takeConditions(pattern: Pattern): { conditions: readonly Condition[]; rest: Pattern } {
-  const { left, right, parts, conditions } = takeEnds(pattern, 'end', 'end', true)
-  return { conditions, rest: between(left, sequence(...parts), right) }
 }
 
 const between = (left: Side, pattern: Pattern, right: Side): Pattern => {

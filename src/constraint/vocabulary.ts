@@ -1,7 +1,4 @@
-/**
- * Builds the instance for a vocabulary. That takes about a second for 150,000 tokens, so a worker does it where there
- * is one, and the caller gets a copy of its memory, piece by piece.
- */
+/** Builds the instance for a vocabulary, in a worker if there is one: it takes a second for 150,000 tokens. */
 import { ConstraintError } from './constraint.ts'
 import { Instance } from './instance.ts'
 
@@ -24,18 +21,13 @@ export type VocabularyResponse =
   | { type: 'memory'; bytes: Uint8Array<ArrayBuffer>; start: number }
   | { type: 'failed'; reason: string }
 
-/**
- * Largest number of bytes of a token. The library holds longer ones for a fault of the caller, and no text needs them.
- */
+/** Largest number of bytes of a token. The library refuses longer ones, and no text needs them. */
 const MAX_TOKEN_BYTES = 1000
 
 /** Bytes that are copied at once. That takes 1 to 10 ms of a slow core, because the memory is new. */
 const PIECE_BYTES = 2 * 2 ** 20
 
-/**
- * Milliseconds in which the worker must start. It took 29 to 51 in 20 starts in an idle Chromium on two cores. After its service worker was replaced,
- * Chromium 156 sometimes never loads the script of a worker, and tells no error.
- */
+/** Milliseconds in which the worker must start, of which it takes 50. Chromium 156 sometimes never loads its script. */
 const START_TIMEOUT_MS = 5_000
 
 /** Packs a vocabulary. Tokens of more than 1,000 bytes have no text. */
@@ -66,10 +58,7 @@ export async function buildHere(
   return instance
 }
 
-/**
- * Builds an instance in a worker and copies it into this thread, in pieces of one task each. Resolves with `null` if
- * there is no such worker, as where a policy forbids it. Terminates the worker.
- */
+/** Builds an instance in a worker and copies it, piece by piece. Resolves with `null` if there is no such worker. */
 export async function buildInWorker(
   module: WebAssembly.Module,
   vocabulary: Vocabulary,

@@ -313,10 +313,7 @@ const ASSERTIONS: Readonly<
 /** Maximum size of the pattern that is made of an automaton. */
 const MAX_SIZE = 20_000
 
-/**
- * Returns the pattern of an automaton whose state 0 is the start, and whose rows have a state for each class. It takes
- * the states away one after the other.
- */
+/** Returns the pattern of an automaton that starts in state 0, by taking its states away one after the other. */
 function toPattern(
   rows: readonly (readonly number[])[],
   accepts: readonly boolean[],

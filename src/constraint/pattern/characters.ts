@@ -62,10 +62,7 @@ export const SPACE: Characters = [
   [0xfeff, 0xfeff],
 ]
 
-/**
- * Returns the characters that have a Unicode property, such as `Script=Greek` or `Lu`; `undefined` if the property is
- * unknown. It asks the regular expressions of JavaScript about each character.
- */
+/** Returns the characters of a Unicode property, such as `Script=Greek`, or `undefined` if it is unknown. */
 export const propertyOf = memoize((name: string): Characters | undefined => {
   try {
     return findIn(allCharacters(), new RegExp(`\\p{${name}}+`, 'gu'))

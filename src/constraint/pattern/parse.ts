@@ -24,15 +24,6 @@ const MAX_DEPTH = 100
 /** Maximum count of a repetition. */
 const MAX_COUNT = 1_000_000
 
-interface Flags {
-  ignoreCase: boolean
-  /** `true` if `.` matches line ends too. */
-  dotAll: boolean
-  /** `true` if `^` and `$` match at the ends of each line. */
-  multiline: boolean
-  unicode: boolean
-}
-
 /** Returns the pattern of a regular expression. Throws a {@link PatternError}. */
 export function parsePattern(source: string, flags = ''): Pattern {
   const unknown = /[^dgimsuy]/.exec(flags)
@@ -40,12 +31,7 @@ export function parsePattern(source: string, flags = ''): Pattern {
   if (source.length > MAX_CHARACTERS) {
     throw new PatternError(`more than ${MAX_CHARACTERS} characters`)
   }
-  return new PatternParser(source, {
-    ignoreCase: flags.includes('i'),
-    dotAll: flags.includes('s'),
-    multiline: flags.includes('m'),
-    unicode: flags.includes('u'),
-  }).parse()
+  return new PatternParser(source, flags).parse()
 }
 
 const CLASSES: Readonly<Record<string, Characters>> = {
@@ -91,12 +77,12 @@ export class Scanner {
 }
 
 class PatternParser extends Scanner {
-  #flags: Flags
+  #flags: string
   #depth = 0
   /** Number of groups that can be referred to, once it was counted. */
   #groups: number | undefined
 
-  constructor(source: string, flags: Flags) {
+  constructor(source: string, flags: string) {
     super(source)
     this.#flags = flags
   }
@@ -141,11 +127,14 @@ class PatternParser extends Scanner {
   }
 
   #atom(): Pattern {
-    const { multiline, dotAll } = this.#flags
+    const isMultiline = this.#flags.includes('m')
     if (this.take('(')) return this.#group()
-    if (this.take('^')) return assertion(multiline ? 'line-start' : 'start')
-    if (this.take('$')) return assertion(multiline ? 'line-end' : 'end')
-    if (this.take('.')) return { type: 'set', set: dotAll ? ANY_CHARACTER : complement(LINE_END) }
+    if (this.take('^')) return assertion(isMultiline ? 'line-start' : 'start')
+    if (this.take('$')) return assertion(isMultiline ? 'line-end' : 'end')
+    if (this.take('.')) {
+      const set = this.#flags.includes('s') ? ANY_CHARACTER : complement(LINE_END)
+      return { type: 'set', set }
+    }
     if (this.take('[')) return { type: 'set', set: this.#set() }
     if (this.take('\\')) {
       const known = ASSERTIONS[this.source[this.at] ?? '']
@@ -173,14 +162,7 @@ class PatternParser extends Scanner {
       return this.#closed()
     }
     const [, added = '', removed = '', end] = modifiers
-    const has = (flag: string, before: boolean): boolean =>
-      (before || added.includes(flag)) && !removed.includes(flag)
-    this.#flags = {
-      ...outer,
-      ignoreCase: has('i', outer.ignoreCase),
-      dotAll: has('s', outer.dotAll),
-      multiline: has('m', outer.multiline),
-    }
+    this.#flags = [...outer, ...added].filter((flag) => !removed.includes(flag)).join('')
     // Modifiers without a group hold up to the end of the group around them.
     if (end === ')') return EMPTY
     const inner = this.#closed()
@@ -265,8 +247,8 @@ class PatternParser extends Scanner {
   }
 
   #folded(set: Characters): Characters {
-    const { ignoreCase, unicode } = this.#flags
-    return ignoreCase ? withOtherCases(set, unicode) : set
+    const flags = this.#flags
+    return flags.includes('i') ? withOtherCases(set, flags.includes('u')) : set
   }
 
   #next(): string {

@@ -4,7 +4,6 @@ import {
   all,
   any,
   distinct,
-  isObject,
   type Kept,
   type Plain,
   type PlainKeywords,
@@ -53,9 +52,8 @@ function finiteValues(schema: Plain, facts: Facts): readonly unknown[] | undefin
   const { type, enum: listed, anyOf, minimum, maximum, $ref, ...more } = schema
   if (Object.keys(more).length > 0) return undefined
   if ($ref !== undefined) {
-    const target = facts.lookUp($ref)
-    const isAlone = Object.keys(schema).length === 1
-    return isAlone && isObject(target) && target['$ref'] === undefined
+    const target = Object.keys(schema).length === 1 ? facts.lookUp($ref) : undefined
+    return typeof target === 'object' && target.$ref === undefined
       ? finiteValues(target, facts)
       : undefined
   }
@@ -67,8 +65,7 @@ function finiteValues(schema: Plain, facts: Facts): readonly unknown[] | undefin
   if (anyOf) {
     if (type || minimum !== undefined || maximum !== undefined) return undefined
     const found = anyOf.map((option) => finiteValues(option, facts))
-    if (found.includes(undefined)) return undefined
-    return distinct(found.flatMap((each) => each ?? []))
+    return found.includes(undefined) ? undefined : distinct(found.flatMap((each) => each ?? []))
   }
   if (!type) return undefined
   const values: unknown[] = []
@@ -84,10 +81,7 @@ function finiteValues(schema: Plain, facts: Facts): readonly unknown[] | undefin
   return values
 }
 
-/**
- * Returns all arrays of different values of these lengths, with other values at the first places;
- * `undefined` if they are too many.
- */
+/** Returns all arrays of different values, with other ones at the first places, unless they are too many. */
 function arrange(
   first: readonly (readonly unknown[] | undefined)[],
   rest: readonly unknown[],
@@ -111,10 +105,7 @@ function arrange(
   return found
 }
 
-/**
- * Returns the schema of arrays of which some items are valid for `part`. `others` are the values
- * that are not valid for it, if the engine can tell them.
- */
+/** Returns the schema of arrays of which some items are valid for `part`. `others` are the other values, if known. */
 export function keepContained(
   own: PlainKeywords,
   part: Plain,

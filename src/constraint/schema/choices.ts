@@ -1,4 +1,4 @@
-/** Multiplies alternatives that apply together without the empty ones, and makes those of `oneOf` exclude each other. */
+/** Multiplies alternatives that apply together, and makes those of `oneOf` exclude each other. */
 import { commonTypes, expand, type Facts, isEmpty, propertySchemas } from './empty.ts'
 import { listProperty, negate } from './negate.ts'
 import {
@@ -78,31 +78,25 @@ function addOption(chosen: readonly Plain[], option: Plain, { complements }: Kno
 
 /** Returns one schema for two that list values of the same property; otherwise `undefined`. */
 function joinListed(a: Plain, b: Plain): Plain | undefined {
-  const [one, other] = [findListed(a), findListed(b)]
-  if (!one || one.name !== other?.name) return undefined
-  const keys = new Set(other.values.map(toKey))
-  const left = one.values.filter((value) => keys.has(toKey(value)))
-  return listProperty(one.name, left)
+  const [[name, values] = [], [other, others] = []] = [findListed(a), findListed(b)]
+  if (name === undefined || name !== other) return undefined
+  const keys = new Set(others?.map(toKey))
+  return listProperty(name, values?.filter((value) => keys.has(toKey(value))) ?? [])
 }
 
-/** Returns the property of which the schema lists the values, if it does nothing else. */
-function findListed(schema: Plain): { name: string; values: readonly unknown[] } | undefined {
+/** Returns the property of which the schema lists the values, and these, if it does nothing else. */
+function findListed(schema: Plain): [name: string, values: readonly unknown[]] | undefined {
   if (!isKeywords(schema)) return undefined
   const [[name, part] = ['', true], ...others] = Object.entries(schema.properties ?? {})
   if (!isKeywords(part) || !part.enum || others.length > 0) return undefined
-  const isSame = toKey(schema) === toKey(listProperty(name, part.enum))
-  return isSame ? { name, values: part.enum } : undefined
+  return toKey(schema) === toKey(listProperty(name, part.enum)) ? [name, part.enum] : undefined
 }
 
-/**
- * Returns choices between objects with and without a name on which several conditions depend. Where it
- * is absent, all of them hold, and where it is there, they mostly exclude each other.
- */
+/** Splits objects by the presence of names on which several conditions depend, which mostly exclude each other. */
 function splitByPresence(choices: readonly Part[], { complements }: Known): Part[] {
   const names = choices
     .flatMap(([, schema]) => optionsOf(schema))
-    .filter((option) => complements.has(option))
-    .flatMap((option) => (isKeywords(option) ? (option.required ?? []) : []))
+    .flatMap((option) => (complements.has(option) && isKeywords(option) && option.required) || [])
   const shared = new Set(names.filter((name, index) => names.indexOf(name) < index))
   return [...shared]
     .slice(0, MAX_SPLITS)
@@ -144,32 +138,24 @@ export function separateOptions(
   return { options: separate, isKept: true }
 }
 
-/**
- * Returns `true` if all schemas are of objects that require the same property, with other listed
- * values in each. It finds at once what comparing each two of them would find.
- */
+/** Returns `true` if all schemas require the same property, with other listed values in each. This is fast. */
 function haveDiscriminator(schemas: readonly Plain[], facts: Facts): boolean {
-  const flats = schemas.map((schema) => expand([schema], facts))
-  const alternatives = flats.flatMap((each) => each ?? [])
-  if (
-    flats.includes(undefined) ||
-    alternatives.some((flat) => commonTypes(flat).join() !== 'object')
-  )
-    return false
+  const flats = schemas.map((schema) => expand([schema], facts) ?? [[]])
+  const alternatives = flats.flat()
+  if (alternatives.some((flat) => commonTypes(flat).join() !== 'object')) return false
   const names = (alternatives[0] ?? []).flatMap(({ required = [] }) => required)
   return names.some((name) => {
-    const seen = new Map<string, number>()
+    const owners = new Map<string, number>()
     return flats.every((own, index) =>
-      own?.every((flat) => {
+      own.every((flat) => {
         const parts = propertySchemas(flat, name)
-        const listed = parts.find((part) => isKeywords(part) && part.enum !== undefined)
+        const listed = parts.filter(isKeywords).find((part) => part.enum !== undefined)
         if (!flat.some(({ required = [] }) => required.includes(name))) return false
-        if (!listed || !isKeywords(listed) || !facts.steps.spend(flat.length)) return false
-        return (listed.enum ?? []).every((value) => {
+        if (!listed?.enum || !facts.steps.spend(flat.length)) return false
+        return listed.enum.every((value) => {
           const key = toKey(value)
-          const owner = seen.get(key) ?? index
-          seen.set(key, owner)
-          return owner === index
+          owners.set(key, owners.get(key) ?? index)
+          return owners.get(key) === index
         })
       }),
     )

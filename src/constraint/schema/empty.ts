@@ -1,7 +1,4 @@
-/**
- * Proves that no value is valid for some schemas together. What it cannot prove it leaves open, so
- * a `false` says nothing.
- */
+/** Proves that no value is valid for some schemas together. A `false` says nothing. */
 import {
   isObject,
   type Plain,
@@ -117,22 +114,12 @@ export function commonTypes(flat: Flat): readonly TypeName[] {
 }
 
 function isTypeEmpty(type: TypeName, flat: Flat, facts: Facts, depth: number): boolean {
-  switch (type) {
-    case 'number':
-    case 'integer':
-      return isRangeEmpty(flat, type === 'integer')
-    case 'string':
-      return (
-        most(flat, 'minLength') > least(flat, 'maxLength') ||
-        haveDifferentBeginnings(flat.flatMap(({ pattern }) => pattern ?? []))
-      )
-    case 'array':
-      return isArrayEmpty(flat, facts, depth)
-    case 'object':
-      return isObjectEmpty(flat, facts, depth)
-    default:
-      return false
-  }
+  if (type === 'number' || type === 'integer') return isRangeEmpty(flat, type === 'integer')
+  if (type === 'array') return isArrayEmpty(flat, facts, depth)
+  if (type === 'object') return isObjectEmpty(flat, facts, depth)
+  if (type !== 'string') return false
+  const patterns = flat.flatMap(({ pattern }) => pattern ?? [])
+  return most(flat, 'minLength') > least(flat, 'maxLength') || haveDifferentBeginnings(patterns)
 }
 
 type Bound<Side extends string> = Extract<keyof PlainKeywords, `${Side}${string}`>
@@ -155,14 +142,11 @@ function isRangeEmpty(flat: Flat, isInteger: boolean): boolean {
 
 /** Returns `true` if two patterns begin with texts that exclude each other, such as `^a` and `^b`. */
 function haveDifferentBeginnings(patterns: readonly string[]): boolean {
-  const beginnings = patterns.map((pattern) => /^\^([\w:/@ -]+)/.exec(pattern)?.[0] ?? '^')
-  // A repeated or optional last character is not fixed, nor is a text that is one of several.
-  const fixed = beginnings.map((beginning, index) => {
-    const pattern = patterns[index] ?? ''
+  const fixed = patterns.map((pattern) => {
+    const beginning = /^\^([\w:/@ -]+)/.exec(pattern)?.[0] ?? '^'
+    // A repeated or optional last character is not fixed, nor is a text that is one of several.
     if (/(?:^|[^\\])\|/.test(pattern)) return ''
-    return /^[*+?{]/.test(pattern.slice(beginning.length))
-      ? beginning.slice(1, -1)
-      : beginning.slice(1)
+    return beginning.slice(1, /^[*+?{]/.test(pattern.slice(beginning.length)) ? -1 : undefined)
   })
   return fixed.some((one, index) =>
     fixed.slice(index + 1).some((other) => !one.startsWith(other) && !other.startsWith(one)),
@@ -176,12 +160,9 @@ export const itemSchemas = (flat: Flat, index: number): Plain[] =>
 function isArrayEmpty(flat: Flat, facts: Facts, depth: number): boolean {
   const min = most(flat, 'minItems')
   if (min > least(flat, 'maxItems')) return true
-  const places = Math.min(
-    min,
-    1 + Math.max(0, ...flat.map((part) => part.prefixItems?.length ?? 0)),
-  )
-  return Array.from({ length: places }, (_, index) => itemSchemas(flat, index)).some((schemas) =>
-    isEmpty(schemas, facts, depth + 1),
+  const places = 1 + Math.max(0, ...flat.map((part) => part.prefixItems?.length ?? 0))
+  return Array.from({ length: Math.min(min, places) }, (_, index) => itemSchemas(flat, index)).some(
+    (schemas) => isEmpty(schemas, facts, depth + 1),
   )
 }
 

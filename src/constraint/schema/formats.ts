@@ -12,22 +12,19 @@ const HOUR = '(?:[01][0-9]|2[0-3])'
 const CLOCK = `${HOUR}:[0-5][0-9]:[0-5][0-9](?:\\.[0-9]+)?`
 const ZONE = `(?:[Zz]|[+-]${HOUR}:[0-5][0-9])`
 
-const twoDigits = (count: number): string => String(count).padStart(2, '0')
-
 /** Returns the times of day that are 23:59:60 UTC, in the zones that are whole or half hours away from it. */
 function leapSeconds(): string {
-  const at = (minutes: number, sign: string, offset: number): string => {
-    const clock = [Math.floor(minutes / 60) % 24, minutes % 60].map(twoDigits).join(':')
-    const zone = [Math.floor(offset / 60), offset % 60].map(twoDigits).join(':')
-    return `${clock}:60(?:\\.[0-9]+)?\\${sign}${zone}`
-  }
+  const write = (minutes: number): string =>
+    [Math.floor(minutes / 60) % 24, minutes % 60]
+      .map((each) => `${each}`.padStart(2, '0'))
+      .join(':')
+  const at = (minutes: number, zone: string): string => `${write(minutes)}:60(?:\\.[0-9]+)?${zone}`
   const last = 23 * 60 + 59
-  const zones = Array.from({ length: 48 }, (_, index) => index * 30)
-  const local = zones.flatMap((offset) => [
-    at(last + offset, '+', offset),
-    at(last - offset, '-', offset),
+  const local = Array.from({ length: 48 }, (_, index) => index * 30).flatMap((offset) => [
+    at(last + offset, `\\+${write(offset)}`),
+    at(last - offset, `\\-${write(offset)}`),
   ])
-  return ['23:59:60(?:\\.[0-9]+)?[Zz]', ...local].join('|')
+  return [at(last, '[Zz]'), ...local].join('|')
 }
 
 const TIME = `(?:${CLOCK}${ZONE}|${leapSeconds()})`
@@ -96,77 +93,72 @@ const TEMPLATE_NAME = `(?:[A-Za-z0-9_]|%${HEX}{2})+(?::[1-9][0-9]{0,3}|\\*)?`
 const POINTER = '(?:/(?:[^~/]|~[01])*)*'
 const BASE64 = '(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?'
 
-const PATTERNS: Readonly<Record<string, string>> = {
-  date: DATE,
-  time: TIME,
-  'date-time': `${DATE}[Tt]${TIME}`,
-  'iso-time': `(?:${TIME}|${CLOCK})`,
-  'iso-date-time': `${DATE}[Tt ](?:${TIME}|${CLOCK})`,
-  duration: `P(?:${units('Y', 'M', 'D')}(?:${DURATION_TIME})?|${DURATION_TIME}|[0-9]+W)`,
-  email: EMAIL,
-  hostname: HOSTNAME,
-  ipv4: IPV4,
-  ipv6: IPV6,
-  uri: URI.absolute,
-  'uri-reference': URI.reference,
-  iri: IRI.absolute,
-  'iri-reference': IRI.reference,
-  'uri-template': `(?:[^\\x00-\\x20"'<>%\\\\^\`{|}\\x7f]|%${HEX}{2}|\\{[+#./;?&]?${TEMPLATE_NAME}(?:,${TEMPLATE_NAME})*\\})*`,
-  uuid: `${HEX}{8}(?:-${HEX}{4}){3}-${HEX}{12}`,
-  'json-pointer': POINTER,
-  'json-pointer-uri-fragment': `#(?:/(?:[A-Za-z0-9_.!$&'()*+,;:=@-]|%${HEX}{2}|~[01])*)*`,
-  'relative-json-pointer': `(?:0|[1-9][0-9]*)(?:#|${POINTER})`,
-  // Formats of zod. `byte` of OpenAPI is told as unknown: what people write under it is often no base64.
-  base64: BASE64,
-  base64url: '(?:[A-Za-z0-9_-]{4})*(?:[A-Za-z0-9_-]{2,3})?',
-  cidrv4: `${IPV4}/(?:[0-9]|[12][0-9]|3[0-2])`,
-  cidrv6: `${IPV6}/(?:12[0-8]|1[01][0-9]|[1-9]?[0-9])`,
-  cuid: '[Cc][0-9a-z]{6,}',
-  cuid2: '[0-9a-z]+',
-  e164: '\\+[1-9][0-9]{6,14}',
-  emoji:
-    '(?=[^]*[\\p{Extended_Pictographic}\\p{Regional_Indicator}\\u20E3])' +
-    '[\\p{Extended_Pictographic}\\p{Emoji_Component}]+',
-  guid: `${HEX}{8}(?:-${HEX}{4}){3}-${HEX}{12}`,
-  hex: `${HEX}*`,
-  ksuid: '[A-Za-z0-9]{27}',
-  lowercase: '[^A-Z]*',
-  mac: '(?:[0-9A-F]{2}(?::[0-9A-F]{2}){5}|[0-9a-f]{2}(?::[0-9a-f]{2}){5})',
-  nanoid: '[A-Za-z0-9_-]{21}',
-  ulid: '[0-7][0-9A-HJKMNP-TV-Za-hjkmnp-tv-z]{25}',
-  uppercase: '[^a-z]*',
-  xid: '[0-9a-vA-V]{20}',
-}
+const PATTERNS = new Map(
+  Object.entries({
+    date: DATE,
+    time: TIME,
+    'date-time': `${DATE}[Tt]${TIME}`,
+    'iso-time': `(?:${TIME}|${CLOCK})`,
+    'iso-date-time': `${DATE}[Tt ](?:${TIME}|${CLOCK})`,
+    duration: `P(?:${units('Y', 'M', 'D')}(?:${DURATION_TIME})?|${DURATION_TIME}|[0-9]+W)`,
+    email: EMAIL,
+    hostname: HOSTNAME,
+    ipv4: IPV4,
+    ipv6: IPV6,
+    uri: URI.absolute,
+    'uri-reference': URI.reference,
+    iri: IRI.absolute,
+    'iri-reference': IRI.reference,
+    'uri-template': `(?:[^\\x00-\\x20"'<>%\\\\^\`{|}\\x7f]|%${HEX}{2}|\\{[+#./;?&]?${TEMPLATE_NAME}(?:,${TEMPLATE_NAME})*\\})*`,
+    uuid: `${HEX}{8}(?:-${HEX}{4}){3}-${HEX}{12}`,
+    'json-pointer': POINTER,
+    'json-pointer-uri-fragment': `#(?:/(?:[A-Za-z0-9_.!$&'()*+,;:=@-]|%${HEX}{2}|~[01])*)*`,
+    'relative-json-pointer': `(?:0|[1-9][0-9]*)(?:#|${POINTER})`,
+    // Formats of zod. `byte` of OpenAPI is told as unknown: what people write under it is often no base64.
+    base64: BASE64,
+    base64url: '(?:[A-Za-z0-9_-]{4})*(?:[A-Za-z0-9_-]{2,3})?',
+    cidrv4: `${IPV4}/(?:[0-9]|[12][0-9]|3[0-2])`,
+    cidrv6: `${IPV6}/(?:12[0-8]|1[01][0-9]|[1-9]?[0-9])`,
+    cuid: '[Cc][0-9a-z]{6,}',
+    cuid2: '[0-9a-z]+',
+    e164: '\\+[1-9][0-9]{6,14}',
+    emoji:
+      '(?=[^]*[\\p{Extended_Pictographic}\\p{Regional_Indicator}\\u20E3])' +
+      '[\\p{Extended_Pictographic}\\p{Emoji_Component}]+',
+    guid: `${HEX}{8}(?:-${HEX}{4}){3}-${HEX}{12}`,
+    hex: `${HEX}*`,
+    ksuid: '[A-Za-z0-9]{27}',
+    lowercase: '[^A-Z]*',
+    mac: '(?:[0-9A-F]{2}(?::[0-9A-F]{2}){5}|[0-9a-f]{2}(?::[0-9a-f]{2}){5})',
+    nanoid: '[A-Za-z0-9_-]{21}',
+    ulid: '[0-7][0-9A-HJKMNP-TV-Za-hjkmnp-tv-z]{25}',
+    uppercase: '[^a-z]*',
+    xid: '[0-9a-vA-V]{20}',
+  }),
+)
 
 const IDN_LABEL = '(?:[A-Za-z0-9-]|[^\\x00-\\x7F\\s])+'
 const IDN_HOSTNAME = `${IDN_LABEL}(?:\\.${IDN_LABEL})*`
 
 /** Patterns of formats that are not regular, with more texts than those. */
-const LOOSE_PATTERNS: Readonly<Record<string, string>> = {
-  'idn-hostname': IDN_HOSTNAME,
-  'idn-email': `[^\\s@"]+@${IDN_HOSTNAME}`,
-  jwt: '[A-Za-z0-9_-]+\\.[A-Za-z0-9_-]+\\.[A-Za-z0-9_-]*',
-  regex: '[^]*',
-}
+const LOOSE_PATTERNS = new Map(
+  Object.entries({
+    'idn-hostname': IDN_HOSTNAME,
+    'idn-email': `[^\\s@"]+@${IDN_HOSTNAME}`,
+    jwt: '[A-Za-z0-9_-]+\\.[A-Za-z0-9_-]+\\.[A-Za-z0-9_-]*',
+    regex: '[^]*',
+  }),
+)
 
 /** Formats that restrict no string. Those of zod stand beside a pattern that says the same. */
 const FREE = new Set(
   'password binary int32 int64 float double starts_with ends_with includes'.split(' '),
 )
 
-/** A pattern of a format. */
-interface FormatPattern {
-  /** Regular expression of ECMAScript; `undefined` if the format restricts no string. */
-  source: string | undefined
-  /** `true` if the pattern has more texts than the format. */
-  isLoose: boolean
-}
-
-/** Returns the pattern of a format; `undefined` if the format is unknown. */
-export function findFormat(name: string): FormatPattern | undefined {
-  const source = Object.hasOwn(PATTERNS, name) ? PATTERNS[name] : undefined
-  if (source !== undefined) return { source: `^(?:${source})$`, isLoose: false }
-  const loose = Object.hasOwn(LOOSE_PATTERNS, name) ? LOOSE_PATTERNS[name] : undefined
-  if (loose !== undefined) return { source: `^(?:${loose})$`, isLoose: true }
-  return FREE.has(name) ? { source: undefined, isLoose: false } : undefined
+/** Returns the pattern of a known format, if it has any, and whether the pattern has more texts than the format. */
+export function findFormat(name: string): { source?: string; isLoose: boolean } | undefined {
+  const known = PATTERNS.get(name)
+  const source = known ?? LOOSE_PATTERNS.get(name)
+  if (source === undefined) return FREE.has(name) ? { isLoose: false } : undefined
+  return { source: `^(?:${source})$`, isLoose: known === undefined }
 }

@@ -1,5 +1,6 @@
 /** Puts a schema and its definitions together, so that the engine can resolve every reference. */
 import type { JsonSchema } from '../constraint.ts'
+import { memoize } from '../expression.ts'
 import { expand, type Facts, isEmpty, itemSchemas, least, most, propertySchemas } from './empty.ts'
 import {
   all,
@@ -8,6 +9,7 @@ import {
   isKeywords,
   joinKnown,
   mapSubschemas,
+  omit,
   type Plain,
   type PlainKeywords,
   type PlainMap,
@@ -113,42 +115,24 @@ function referencesOf(schema: Plain): string[] {
 
 /** Returns the definitions from which a recursive one is reached. */
 function findRecursive(definitions: ReadonlyMap<string, Plain>): ReadonlySet<string> {
-  const targets = new Map<string, readonly string[]>()
-  for (const [name, schema] of definitions) targets.set(name, [...new Set(referencesOf(schema))])
-  // Definitions that refer to nothing, or only to such, are removed until none is left.
-  const users = new Map<string, string[]>()
-  const open = new Map<string, number>()
-  for (const [name, own] of targets) {
-    open.set(name, own.length)
-    for (const target of own) users.set(target, [...(users.get(target) ?? []), name])
-  }
-  const done = [...open].filter(([, count]) => count === 0).map(([name]) => name)
-  const recursive = new Set(targets.keys())
-  for (let name = done.pop(); name !== undefined; name = done.pop()) {
-    recursive.delete(name)
-    for (const user of users.get(name) ?? []) {
-      const left = (open.get(user) ?? 0) - 1
-      open.set(user, left)
-      if (left === 0) done.push(user)
-    }
+  const recursive = new Set(definitions.keys())
+  // Definitions that refer to nothing, or only to such, are removed. They mostly come behind those that refer to them.
+  const targets = [...definitions].map(([name, schema]) => [name, referencesOf(schema)] as const)
+  for (let size = -1; size !== recursive.size;) {
+    size = recursive.size
+    for (const [name, own] of targets.toReversed())
+      if (!own.some((each) => recursive.has(each))) recursive.delete(name)
   }
   return recursive
 }
 
-// Joins schemas that all apply into one, so that the engine has nothing left to intersect.
-
 /** Keywords of objects and arrays, whose subschemas are joined name by name and place by place. */
-const STRUCTURE = new Set(
-  (
-    'type properties patternProperties additionalProperties required minProperties maxProperties ' +
-    'prefixItems items minItems maxItems'
-  ).split(' '),
-)
+const STRUCTURE = (
+  'type properties patternProperties additionalProperties required minProperties maxProperties ' +
+  'prefixItems items minItems maxItems'
+).split(' ')
 
-/**
- * Returns one schema for those of a flat list. Properties come in the order of the parts. It returns
- * `undefined` if parts have patterns of names that others do not have.
- */
+/** Returns one schema for those of a flat list, with properties in their order, unless patterns of names differ. */
 function fuse(flat: readonly PlainKeywords[]): Plain | undefined {
   const patterned = flat.filter((part) => Object.keys(part.patternProperties ?? {}).length > 0)
   const patterns = Object.keys(patterned[0]?.patternProperties ?? {})
@@ -160,9 +144,7 @@ function fuse(flat: readonly PlainKeywords[]): Plain | undefined {
   const types = flat.flatMap(({ type }) => (type ? [type] : []))
   const type = types.length > 0 ? types.reduce(intersect) : undefined
   if (type?.length === 0) return false
-  const others = flat.map((part) =>
-    Object.fromEntries(Object.entries(part).filter(([keyword]) => !STRUCTURE.has(keyword))),
-  )
+  const others = flat.map((part) => omit(part, STRUCTURE))
   const structure = { ...(type && { type }), ...fuseObjects(flat, patterns), ...fuseArrays(flat) }
   return all(structure, ...others)
 }
@@ -229,16 +211,12 @@ export function writeSchema(linked: Linked, steps: Facts['steps']): JsonSchema {
 
 /** Removes references by which a definition leads to itself in its own place. They say nothing. */
 function withoutLoops(definitions: ReadonlyMap<string, Plain>): ReadonlyMap<string, Plain> {
-  const targets = new Map<string, readonly string[]>()
-  for (const [name, schema] of definitions) {
-    const own = referencesInPlace(schema)
-    if (own.length > 0) targets.set(name, own)
-  }
-  const leads = (from: string, to: string): boolean => {
-    const seen = new Set([from])
-    for (const name of seen) for (const next of targets.get(name) ?? []) seen.add(next)
-    return [...seen].some((name) => targets.get(name)?.includes(to))
-  }
+  const targets = memoize((name: string) => referencesInPlace(definitions.get(name) ?? true))
+  const reached = memoize((from: string) => {
+    const seen = new Set(targets(from))
+    for (const name of seen) for (const next of targets(name)) seen.add(next)
+    return seen
+  })
   const without = (schema: Plain, name: string): Plain => {
     if (!isKeywords(schema)) return schema
     const { $ref, ...rest } = mapSubschemas(
@@ -246,11 +224,11 @@ function withoutLoops(definitions: ReadonlyMap<string, Plain>): ReadonlyMap<stri
       (part) => part,
       (part) => without(part, name),
     )
-    return $ref === undefined || leads(toName($ref), name) ? rest : { $ref, ...rest }
+    return $ref === undefined || reached(toName($ref)).has(name) ? rest : { $ref, ...rest }
   }
   const entries = [...definitions].map(([name, schema]): [string, Plain] => [
     name,
-    targets.has(name) && leads(name, name) ? without(schema, name) : schema,
+    reached(name).has(name) ? without(schema, name) : schema,
   ])
   return new Map(entries)
 }
@@ -287,11 +265,7 @@ function isSatisfiable(schema: Plain, found: ReadonlySet<string>): boolean {
   return typesOf(schema).some((type) => hasValue(type, schema, holds))
 }
 
-function hasValue(
-  type: TypeName,
-  schema: Exclude<Plain, boolean>,
-  holds: (part: Plain) => boolean,
-): boolean {
+function hasValue(type: TypeName, schema: PlainKeywords, holds: (part: Plain) => boolean): boolean {
   if (type === 'object')
     return (schema.required ?? []).every((name) => propertySchemas([schema], name).every(holds))
   if (type === 'string') return rewriteTexts(schema).schema['pattern'] !== NO_TEXT
@@ -311,13 +285,7 @@ function write(schema: Plain, satisfiable: ReadonlySet<string>): JsonSchema {
   const texts = TEXTS.some((keyword) => schema[keyword] !== undefined)
     ? rewriteTexts(schema)
     : undefined
-  const {
-    minLength: _,
-    maxLength: __,
-    pattern: ___,
-    format: ____,
-    ...own
-  } = mapSubschemas(schema, change, change)
+  const own = omit(mapSubschemas(schema, change, change), TEXTS)
   const { allOf = [], ...text } = texts?.schema ?? {}
   const parts = [...(own.allOf ?? []), ...(allOf as readonly Plain[])]
   return {
@@ -333,8 +301,5 @@ const TEXTS = ['pattern', 'format', 'minLength', 'maxLength'] as const
 
 const writeNames = (patterns: PlainMap): PlainMap =>
   Object.fromEntries(
-    Object.entries(patterns).map(([pattern, schema]) => [
-      toNamePattern(pattern) ?? pattern,
-      schema,
-    ]),
+    Object.entries(patterns).map(([name, schema]) => [toNamePattern(name) ?? name, schema]),
   )

@@ -51,14 +51,10 @@ export function negate(
     const { allOf = [], anyOf = [], $ref = '' } = schema
     if (keyword === 'enum') refusals.push(excludeValues(schema.enum ?? [], kept, below))
     else if (keyword === 'allOf') refusals.push(...allOf.map((part) => below(part, kept)))
-    else if (keyword === 'anyOf')
-      refusals.push(
-        joinKnown(
-          all,
-          anyOf.map((part) => below(part, kept)),
-        ),
-      )
-    else if (keyword === '$ref') {
+    else if (keyword === 'anyOf') {
+      const negated = anyOf.map((part) => below(part, kept))
+      refusals.push(joinKnown(all, negated))
+    } else if (keyword === '$ref') {
       const target = facts.lookUp($ref)
       refusals.push(target === undefined ? undefined : below(target, kept))
     } else if (keyword !== 'type') refusals.push(...negateAssertion(keyword, schema, kept, below))
@@ -66,10 +62,7 @@ export function negate(
   return joinKnown(any, refusals)
 }
 
-/**
- * Returns the other values of a property that has listed ones beside it, which is the usual form of
- * a condition.
- */
+/** Returns the other values of a property that has listed ones beside it, which is the usual form of a condition. */
 export function negateListed(
   schema: Plain,
   beside: readonly Plain[],
@@ -115,27 +108,26 @@ const OPPOSITES: Partial<Record<keyof PlainKeywords, keyof PlainKeywords>> = {
   exclusiveMaximum: 'minimum',
 }
 
-/** Schemas of the values that other keywords refuse, and the type of these values. */
+/** Schemas of the values that other keywords refuse, without their type, and this type. */
 const REFUSALS: Partial<
   Record<
     keyof PlainKeywords,
     readonly [TypeName, (schema: PlainKeywords, below: Negate) => Refusals]
   >
 > = {
-  minLength: ['string', ({ minLength = 0 }) => [atMost('string', 'maxLength', minLength - 1)]],
-  maxLength: ['string', ({ maxLength = 0 }) => [{ type: ['string'], minLength: maxLength + 1 }]],
+  minLength: ['string', ({ minLength = 0 }) => [atMost('maxLength', minLength - 1)]],
+  maxLength: ['string', ({ maxLength = 0 }) => [{ minLength: maxLength + 1 }]],
   pattern: ['string', ({ pattern = '' }) => [matching(combine([], [pattern]))]],
   format: ['string', () => [undefined]],
-  minItems: ['array', ({ minItems = 0 }) => [atMost('array', 'maxItems', minItems - 1)]],
-  maxItems: ['array', ({ maxItems = 0 }) => [{ type: ['array'], minItems: maxItems + 1 }]],
+  minItems: ['array', ({ minItems = 0 }) => [atMost('maxItems', minItems - 1)]],
+  maxItems: ['array', ({ maxItems = 0 }) => [{ minItems: maxItems + 1 }]],
   prefixItems: [
     'array',
     ({ prefixItems = [] }, below) =>
       prefixItems.map((part, index) => {
         const negated = below(part)
-        if (negated === undefined || negated === false) return negated
         const before = Array.from({ length: index }, () => true)
-        return { type: ['array'], prefixItems: [...before, negated], minItems: index + 1 }
+        return negated && { prefixItems: [...before, negated], minItems: index + 1 }
       }),
   ],
   items: ['array', negateItems],
@@ -144,24 +136,18 @@ const REFUSALS: Partial<
     ({ properties = {} }, below) =>
       Object.entries(properties).map(([name, part]) => {
         const negated = below(part)
-        if (negated === undefined || negated === false) return negated
-        return { type: ['object'], properties: { [name]: negated }, required: [name] }
+        return negated && { properties: { [name]: negated }, required: [name] }
       }),
   ],
-  required: [
-    'object',
-    ({ required = [] }) => required.map((name) => ({ type: ['object'], ...without(name) })),
-  ],
+  required: ['object', ({ required = [] }) => required.map((name) => without(name))],
   minProperties: [
     'object',
-    ({ minProperties = 0 }) => [atMost('object', 'maxProperties', minProperties - 1)],
+    ({ minProperties = 0 }) => [atMost('maxProperties', minProperties - 1)],
   ],
   // Other names may come twice, so that two of them are no two properties.
   maxProperties: [
     'object',
-    ({ maxProperties }) => [
-      maxProperties === 0 ? { type: ['object'], minProperties: 1 } : undefined,
-    ],
+    ({ maxProperties }) => [maxProperties === 0 ? { minProperties: 1 } : undefined],
   ],
   additionalProperties: ['object', negateAdditional],
   patternProperties: [
@@ -184,23 +170,19 @@ function negateAssertion(
   const known = REFUSALS[keyword]
   if (!known) return [undefined]
   const [type, refuse] = known
-  return types.includes(type) ? refuse(schema, below) : []
+  if (!types.includes(type)) return []
+  return refuse(schema, below).map((part) => part && { type: [type], ...Object(part) })
 }
 
-function atMost(
-  type: TypeName,
-  keyword: 'maxLength' | 'maxItems' | 'maxProperties',
-  count: number,
-): Plain {
-  return count < 0 ? false : { type: [type], [keyword]: count }
-}
+const atMost = (keyword: 'maxLength' | 'maxItems' | 'maxProperties', count: number): Plain =>
+  count >= 0 && { [keyword]: count }
 
 /** An item behind `prefixItems` can only be refused if its place is known. */
 function negateItems({ items = true, prefixItems = [] }: PlainKeywords, below: Negate): Refusals {
   const negated = below(items)
   if (negated === false) return [false]
   // Without a valid item, there is a refused one as soon as there is any.
-  return [items === false ? { type: ['array'], minItems: prefixItems.length + 1 } : undefined]
+  return [items === false ? { minItems: prefixItems.length + 1 } : undefined]
 }
 
 /** Returns schemas for objects with a name that is not listed. The engine counts those beside listed names. */
@@ -211,7 +193,6 @@ function negateAdditional(schema: PlainKeywords, below: Negate): Refusals {
   const isFew = names.length <= MAX_LISTED_NAMES && Object.keys(patternProperties).length === 0
   if (!isFew || additionalProperties !== false) return [undefined]
   return subsets(names).map((present) => ({
-    type: ['object'],
     properties: Object.fromEntries(names.map((name) => [name, present.includes(name)])),
     required: present,
     minProperties: present.length + 1,
@@ -238,11 +219,13 @@ function excludeValues(
       const left = [true, false].filter((value) => !listed.includes(value))
       return left.length === 0 ? false : { enum: left }
     }
-    if (type === 'string') return excludeTexts(listed.map(String))
-    return joinKnown(
-      all,
-      listed.map((value) => below(toSchema(value), [type])),
-    )
+    if (type === 'string') {
+      if (listed.length > MAX_EXCLUDED_TEXTS) return undefined
+      const others = matching(otherTexts(listed.map(String)))
+      return others && { type: [type], ...Object(others) }
+    }
+    const others = listed.map((value) => below(toSchema(value), [type]))
+    return joinKnown(all, others)
   })
   return joinKnown(any, parts)
 }
@@ -278,12 +261,6 @@ function toSchema(value: unknown): Plain {
   return { type: ['object'], properties, required: names, additionalProperties: false }
 }
 
-/** Returns a schema for the texts that differ from the listed ones. */
-const excludeTexts = (texts: readonly string[]): Plain | undefined =>
-  texts.length > MAX_EXCLUDED_TEXTS ? undefined : matching(otherTexts(texts))
-
 /** Returns a schema for the texts of a pattern, if the engine can match exactly those. */
-function matching(pattern: string): Plain | undefined {
-  const { loosened } = rewriteTexts({ pattern })
-  return loosened.length === 0 ? { type: ['string'], pattern } : undefined
-}
+const matching = (pattern: string): Plain | undefined =>
+  rewriteTexts({ pattern }).loosened.length === 0 ? { pattern } : undefined

@@ -5,6 +5,8 @@ import {
   any,
   defined,
   type Kept,
+  mapValues,
+  omit,
   type Plain,
   type PlainKeywords,
   toKey,
@@ -20,10 +22,7 @@ const MAX_SPLIT_PATTERNS = 3
 /** Returns the schema that holds for objects without the name, and for all other values. */
 export const without = (name: string): PlainKeywords => ({ properties: { [name]: false } })
 
-/**
- * Returns the schema of objects whose names are valid for `names`. Names of an enumeration become
- * properties, and a pattern that of the only other names.
- */
+/** Returns the schema of objects whose names are valid for `names`, as listed properties or by a pattern. */
 export function limitNames(own: PlainKeywords, names: Plain): Kept {
   const { properties = {}, patternProperties = {}, additionalProperties = true, ...more } = own
   const cannot: Kept = { schema: own, loosened: ['propertyNames'] }
@@ -50,10 +49,6 @@ export function limitNames(own: PlainKeywords, names: Plain): Kept {
   if (patterns.length === 0) return { schema: own, loosened: [] }
   const only = patterns.length === 1 ? (patterns[0] ?? '') : combine(patterns, [])
   if (toNamePattern(only) === undefined) return cannot
-  const entries = Object.entries(properties).map(([name, schema]): [string, Plain] => [
-    name,
-    matches(only, name) && schema,
-  ])
   // Names of other patterns have to match both, and the rest are the other names that match this one.
   const others = Object.keys(patternProperties)
   const both = others.map((each) => [combine([each, only], []), patternProperties[each]])
@@ -61,7 +56,7 @@ export function limitNames(own: PlainKeywords, names: Plain): Kept {
   return {
     schema: {
       ...more,
-      properties: Object.fromEntries(entries),
+      properties: mapValues(properties, (schema, name) => matches(only, name) && schema),
       patternProperties: Object.fromEntries([...both, [rest, additionalProperties]]),
       additionalProperties: false,
     },
@@ -77,38 +72,26 @@ function refuseRequired(schema: PlainKeywords): Plain {
     : { ...schema, type: typesBut(schema, 'object') }
 }
 
-function fits(
-  name: string,
-  { minLength = 0, maxLength = Infinity, pattern }: PlainKeywords,
-): boolean {
+function fits(name: string, keywords: PlainKeywords): boolean {
+  const { minLength = 0, maxLength = Infinity, pattern = '' } = keywords
   const { length } = Array.from(name)
-  return (
-    length >= minLength && length <= maxLength && (pattern === undefined || matches(pattern, name))
-  )
+  return length >= minLength && length <= maxLength && matches(pattern, name)
 }
 
-/**
- * Returns the object's schema without what a listed name and its pattern say both. The engine
- * intersects the two, which it cannot do with a schema that it is still reading.
- */
+/** Drops what a name and its pattern say both. The engine cannot intersect a schema that it is still reading. */
 export function dropRepeated(own: PlainKeywords): PlainKeywords {
   const { properties, patternProperties } = own
   if (!properties || !patternProperties) return own
   const patterns = Object.entries(patternProperties)
-  const entries = Object.entries(properties).map(([name, schema]): [string, Plain] => {
-    const key = toKey(schema)
-    const isRepeated = patterns.some(
-      ([pattern, other]) => toKey(other) === key && matches(pattern, name),
-    )
-    return [name, isRepeated || schema]
-  })
-  return { ...own, properties: Object.fromEntries(entries) }
+  const isRepeated = (schema: Plain, name: string): boolean =>
+    patterns.some(([pattern, other]) => toKey(other) === toKey(schema) && matches(pattern, name))
+  return {
+    ...own,
+    properties: mapValues(properties, (schema, name) => isRepeated(schema, name) || schema),
+  }
 }
 
-/**
- * Returns the object's schema with patterns of which no two match the same name. Those with the same
- * schema are joined, and a few others are split by which of them match.
- */
+/** Returns the schema with patterns of which no two match the same name. They are joined, or split if they are few. */
 export function separatePatterns(own: PlainKeywords): Kept {
   const { additionalProperties = true, patternProperties } = own
   if (!patternProperties) return { schema: own, loosened: [] }
@@ -146,14 +129,12 @@ function splitPatterns(groups: readonly PatternGroup[]): PatternGroup[] | undefi
   if (groups.length > MAX_SPLIT_PATTERNS) return undefined
   const choices = Array.from({ length: 2 ** groups.length - 1 }, (_, index) => index + 1)
   return choices.map((choice) => {
-    const isFound = (index: number): boolean => ((choice >> index) & 1) === 1
-    const found = groups.filter((_, index) => isFound(index))
-    const missing = groups.filter((_, index) => !isFound(index))
-    const patternsOf = (some: readonly PatternGroup[]): string[] =>
-      some.map(({ pattern }) => pattern)
+    const of = (bit: number): PatternGroup[] =>
+      groups.filter((_, index) => ((choice >> index) & 1) === bit)
+    const [missing, found] = [of(0), of(1)].map((some) => some.map(({ pattern }) => pattern))
     return {
-      pattern: combine(patternsOf(found), patternsOf(missing)),
-      schema: all(...found.map(({ schema }) => schema)),
+      pattern: combine(found ?? [], missing ?? []),
+      schema: all(...of(1).map(({ schema }) => schema)),
     }
   })
 }
@@ -170,19 +151,10 @@ function areDisjoint(patterns: readonly string[]): boolean {
   )
 }
 
-/**
- * Returns the schema of objects with a limited number of properties. The engine counts other names
- * only, so that each choice of optional properties becomes an alternative.
- */
+/** Limits the number of properties. The engine counts other names only, so each choice becomes an alternative. */
 export function limitCount(own: PlainKeywords): Kept {
-  const {
-    minProperties = 0,
-    maxProperties = Infinity,
-    properties = {},
-    required = [],
-    ...rest
-  } = own
-  const loose = { ...own, minProperties: undefined, maxProperties: undefined }
+  const { properties = {}, required = [] } = own
+  const { minProperties = 0, maxProperties = Infinity, ...loose } = own
   const optional = Object.keys(properties).filter(
     (name) => !required.includes(name) && properties[name] !== false,
   )
@@ -193,7 +165,7 @@ export function limitCount(own: PlainKeywords): Kept {
   const max = maxProperties - forced
   const isMaxFree = max === Infinity || (isClosed && max >= optional.length)
   if (max < 0 || (isClosed && min > optional.length)) return { schema: own, loosened: [] }
-  if (min === 0 && isMaxFree) return { schema: defined(loose), loosened: [] }
+  if (min === 0 && isMaxFree) return { schema: loose, loosened: [] }
   if (optional.length === 0) {
     // A name that comes twice counts twice for the engine.
     return { schema: own, loosened: min > 1 ? ['minProperties'] : [] }
@@ -205,8 +177,11 @@ export function limitCount(own: PlainKeywords): Kept {
   )
   const count = wanted.reduce((sum, size) => sum + choose(optional.length, size), 0)
   if (count > MAX_ALTERNATIVES) {
-    const keywords = [min > 0 ? 'minProperties' : '', isMaxFree ? '' : 'maxProperties']
-    return { schema: defined(loose), loosened: keywords.filter((keyword) => keyword !== '') }
+    const loosened = [
+      ...(min > 0 ? ['minProperties'] : []),
+      ...(isMaxFree ? [] : ['maxProperties']),
+    ]
+    return { schema: loose, loosened }
   }
   let isDoubtful = false
   const options = wanted.flatMap((size) =>
@@ -215,13 +190,9 @@ export function limitCount(own: PlainKeywords): Kept {
       const left = Math.max(0, min - size)
       isDoubtful ||= left > 1 && !isClosed
       const absent = isFree ? [] : optional.filter((name) => !present.includes(name))
-      const entries = Object.entries(properties).map(([name, schema]): [string, Plain] => [
-        name,
-        !absent.includes(name) && schema,
-      ])
       return defined({
-        ...rest,
-        properties: Object.fromEntries(entries),
+        ...omit(loose, ['properties', 'required']),
+        properties: mapValues(properties, (schema, name) => !absent.includes(name) && schema),
         required: [...required, ...present],
         minProperties: left > 0 ? forced + size + left : undefined,
         maxProperties: isMaxFree || isClosed ? undefined : maxProperties,

@@ -1,7 +1,4 @@
-/**
- * The form of schemas that the engine takes: the keywords of draft 2020-12 that say one thing each,
- * with `anyOf`, `allOf` and references to `#/$defs` between them.
- */
+/** Schemas as the engine takes them: keywords of draft 2020-12, `anyOf`, `allOf` and references to `#/$defs`. */
 import { ConstraintError } from '../constraint.ts'
 
 export const TYPES = ['null', 'boolean', 'number', 'string', 'array', 'object'] as const
@@ -117,10 +114,7 @@ export function toKey(value: unknown): string {
   return `{${names.map((name) => `${JSON.stringify(name)}:${toKey(value[name])}`).join()}}`
 }
 
-/**
- * Returns the schema with other subschemas: `below` changes those of items and properties, and
- * `inPlace` those that apply to the same value.
- */
+/** Changes subschemas: `below` those of items and properties, and `inPlace` those that apply to the same value. */
 export function mapSubschemas(
   schema: PlainKeywords,
   below: (part: Plain) => Plain,
@@ -148,6 +142,10 @@ export const mapValues = <Value, Result>(
   change: (value: Value, name: string) => Result,
 ): Record<string, Result> =>
   Object.fromEntries(Object.entries(object).map(([name, value]) => [name, change(value, name)]))
+
+/** Returns the object without some of its keys. */
+export const omit = <Value extends object>(value: Value, keys: readonly string[]): Partial<Value> =>
+  Object.fromEntries(Object.entries(value).filter(([key]) => !keys.includes(key))) as Partial<Value>
 
 /** Returns each value once. */
 export function distinct<Value>(values: readonly Value[]): Value[] {

@@ -1,7 +1,4 @@
-/**
- * Rewrites a schema of any draft into what the engine takes. What cannot be said there is left out,
- * so that the result allows all values of the schema, and perhaps more, which is then told.
- */
+/** Rewrites a schema of any draft for the engine. The result allows all its values, and tells if it allows more. */
 import type { JsonSchema } from '../constraint.ts'
 import { keepContained, keepUnique } from './arrays.ts'
 import { joinParts, type Known, type Part, separateOptions } from './choices.ts'
@@ -22,6 +19,7 @@ import {
   type Loosened,
   mapValues,
   merge,
+  omit,
   type Plain,
   type PlainKeywords,
   type PlainMap,
@@ -412,10 +410,7 @@ function rewriteObject(node: Node, { type }: PlainKeywords, source: Rewriter): P
   return isKeywords(own) ? source.take(limitCount(own), path) : own
 }
 
-/**
- * Returns what a schema says plainly, for proofs while it is not rewritten yet. It allows all values
- * of the schema.
- */
+/** Returns what a schema says plainly, for proofs before it is rewritten. It allows all values of the schema. */
 function sketch(value: unknown, depth = 2): Plain {
   if (typeof value === 'boolean') return value
   if (!isObject(value) || value['$ref'] !== undefined || depth === 0) return true
@@ -460,10 +455,7 @@ function keepBounds(keywords: Keywords): Kept {
   return { schema: bounds, loosened }
 }
 
-/**
- * Returns the schema of the multiples. The engine writes those of 0.25 with two decimals, so that
- * those of 0.5 and 1 are alternatives.
- */
+/** Returns the multiples. The engine writes those of 0.25 with two decimals, so those of 0.5 and 1 are alternatives. */
 function divisors({ multipleOf }: Keywords): Plain {
   const decimal = typeof multipleOf === 'number' ? toDecimal(multipleOf) : undefined
   if (!decimal) return true
@@ -512,10 +504,7 @@ const MAX_CASES = 128
 /** Keywords whose subschemas evaluate properties and items of the same value. */
 const APPLICATORS = '$ref $dynamicRef allOf anyOf oneOf if then else dependentSchemas'.split(' ')
 
-/**
- * Largest number of schemas with unevaluated keywords within each other. A schema that refers to itself in place has
- * no end of them, and each level multiplies the cases.
- */
+/** Largest number of schemas with unevaluated keywords within each other. Each level multiplies the cases. */
 const MAX_SPLITS = 3
 
 /** Returns the schema of the node with all keywords; `undefined` if it has no exact form. */
@@ -560,9 +549,6 @@ function close(node: Node, source: Rewriter): Plain {
 
 const toTrue = (names: readonly string[]): PlainMap =>
   Object.fromEntries(names.map((name) => [name, true]))
-
-const omit = (value: Keywords, keywords: readonly string[]): Keywords =>
-  Object.fromEntries(Object.entries(value).filter(([keyword]) => !keywords.includes(keyword)))
 
 /** Returns the cases of a schema. Throws an {@link UndividedError}. */
 function split(node: Node, source: Rewriter, chain: readonly unknown[]): readonly Case[] {

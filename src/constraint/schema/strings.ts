@@ -68,10 +68,7 @@ export function rewriteString(keywords: StringKeywords, budget?: Budget): Rewrit
 /** What texts of a format have to match. It takes 5 ms for `date-time`. */
 const parseFormat = memoize((source: string) => toConjunction(source))
 
-/**
- * Maximum number of characters that a text needs beyond those of its patterns. The engine looks for one text that has
- * them all, in as many steps.
- */
+/** Maximum number of characters that a text needs beyond its patterns. The engine looks for one in as many steps. */
 const MAX_MISSING_LENGTH = 40
 /** Maximum length beside a pattern that counts runs. */
 const MAX_COUNTED_LENGTH = 500
@@ -136,10 +133,7 @@ function joinRuns(parts: readonly Pattern[]): readonly Pattern[] {
 /** Maximum size of the pattern into which those that search are joined. */
 const MAX_JOINED_SIZE = 2_000
 
-/**
- * Joins the patterns that allow any text at the end into one. The engine takes too many steps for several of them, such
- * as those of a password, since each may have found its text at many places.
- */
+/** Joins patterns with any text at the end, such as a password's, of which several take the engine too many steps. */
 function joinSearches(parts: readonly Pattern[], budget?: Budget): readonly Pattern[] {
   const searches = parts.filter(isSearch)
   if (searches.length < 2) return parts
@@ -152,10 +146,7 @@ function joinSearches(parts: readonly Pattern[], budget?: Budget): readonly Patt
 const isSearch = (pattern: Pattern): boolean =>
   pattern.type === 'sequence' && pattern.parts.at(-1) === ANYTHING
 
-/**
- * Returns the pattern within the lengths, if all its parts have fixed lengths but one run. The engine counts in the
- * pattern then, which takes it fewer steps than to match the pattern and the length at once.
- */
+/** Returns the pattern within the lengths, if only one run in it is flexible. To match both takes longer. */
 function limitRun(pattern: Pattern, minLength: number, maxLength: number): Pattern | undefined {
   const parts = pattern.type === 'sequence' ? pattern.parts : [pattern]
   const flexible = parts.filter((part) => {
