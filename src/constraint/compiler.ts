@@ -138,7 +138,6 @@ export class ConstraintCompiler {
     this.#module = null
   }
 
-  /** Resolves with an engine that works. */
   async #ready(signal: AbortSignal): Promise<Engine> {
     signal.throwIfAborted()
     this.#closing.signal.throwIfAborted()

@@ -12,7 +12,7 @@ import {
   sequence,
   type Symbol,
 } from './expression.ts'
-import { ANY_CHARACTER, complement, setOf, union } from './pattern/characters.ts'
+import { ANY_CHARACTER, complement, setOf, setsOf, union } from './pattern/characters.ts'
 
 /** A set of bytes, one bit each. */
 type ByteSet = bigint
@@ -422,7 +422,7 @@ class AutomatonBuilder {
     const characters = new Set(words.join(''))
     const longestEnd = (written: string): string =>
       states.has(written) ? written : longestEnd(written.slice(1))
-    const known = union([...characters].flatMap(setOf))
+    const known = setsOf(words.join(''))
     for (const [beginning, state] of states) {
       if (end === null) this.#jump(state, accept)
       this.#step(state, complement(known), states.get(''))

@@ -77,9 +77,8 @@ export const text = (value: string): TextExpression => ({ type: 'text', text: va
 
 export function sequence(...parts: readonly Expression[]): Expression {
   const some = parts.filter((part) => !isEmpty(part))
-  const [only] = some
-  if (!only) return EMPTY
-  return some.length === 1 ? only : { type: 'sequence', parts: some }
+  const [only = EMPTY] = some
+  return some.length < 2 ? only : { type: 'sequence', parts: some }
 }
 
 export function choice(...parts: readonly Expression[]): Expression {

@@ -13,7 +13,6 @@ import {
 import { ANY_CHARACTER, complement, union } from './pattern/characters.ts'
 import { Scanner } from './pattern/parse.ts'
 
-/** Maximum length of a grammar in UTF-16 units. */
 const MAX_GRAMMAR_CHARACTERS = 200_000
 /** Maximum number of texts, sets, groups and references. */
 const MAX_GRAMMAR_ELEMENTS = 20_000
@@ -28,13 +27,11 @@ const ESCAPES = new Map(
   [...'nrtbfvae0'].map((letter, at) => [letter, '\n\r\t\b\f\v\x07\x1b\0'[at]]),
 )
 
-/** What the reader of a grammar needs to know of the vocabulary. */
 interface GrammarOptions {
   /** Prefix of the names of the grammar's rules. */
   scope: string
   /** Rules that the grammar's rules are added to. */
   rules: Map<string, Expression>
-  /** Returns the expression of a special token, or `null` if there is none of this name. */
   findToken: (name: string) => Expression | null
   /** Returns the expression of a text, in which special tokens may be spelled out. */
   toText: (value: string) => Expression
@@ -136,7 +133,6 @@ class GrammarReader extends Scanner {
     return repeat(part, min, max)
   }
 
-  /** Reads the name of a rule and the `::=` after it. */
   #definition(): string {
     const [name] =
       this.match(RULE_NAMES[this.#syntax]) ?? this.#fail('no rule where one is expected')
@@ -164,7 +160,6 @@ class GrammarReader extends Scanner {
     return this.#options.findToken(name) ?? this.#fail(`an unknown token ${shorten(name)}`)
   }
 
-  /** Reads a text after its first quote. */
   #quoted(): string {
     let value = ''
     for (let code = this.#character('"'); code !== null; code = this.#character('"')) {
@@ -202,7 +197,6 @@ class GrammarReader extends Scanner {
     return known?.codePointAt(0) ?? this.#fail(`an unknown escape \\${escaped}`)
   }
 
-  /** Moves past blanks and comments. */
   #skip(): void {
     this.match(/(?:\s+|#[^\n]*)*/y)
   }

@@ -27,7 +27,7 @@ import {
 } from './expression.ts'
 import { readGrammar, readLark } from './grammars.ts'
 import { divide } from './lexemes.ts'
-import { ANY_CHARACTER, setOf, union } from './pattern/characters.ts'
+import { ANY_CHARACTER, setsOf } from './pattern/characters.ts'
 import { PatternError, toWholePattern } from './pattern.ts'
 import { write, writeCount } from './pattern/node.ts'
 
@@ -61,7 +61,6 @@ export function writeLark(
 type Triggered = Extract<Constraint, { type: 'triggered' }>
 type Grammar = Extract<Constraint, { type: 'grammar' }>
 
-/** Converts constraints into expressions. */
 class Builder {
   readonly rules = new Map<string, Expression>()
   readonly #tokens: Tokens
@@ -244,7 +243,7 @@ const FIRST_OF_TYPE: Readonly<Record<string, string>> = {
 function firstCharacters(type: unknown): Characters {
   const known = [type].flat().map((each) => FIRST_OF_TYPE[String(each)])
   const characters = known.includes(undefined) ? Object.values(FIRST_OF_TYPE) : known
-  return union(...Array.from(characters.join(''), setOf))
+  return setsOf(characters.join(''))
 }
 
 const unended = (): ConstraintError =>

@@ -35,6 +35,11 @@ export function setOf(character: string): Characters {
   return [[code, code]]
 }
 
+/** Returns the set of all characters of a text. */
+export function setsOf(characters: string): Characters {
+  return union(...Array.from(characters, setOf))
+}
+
 export const includes = (set: Characters, code: number): boolean =>
   set.some(([first, last]) => first <= code && code <= last)
 
@@ -44,23 +49,10 @@ export const onlyOf = (set: Characters): number | undefined =>
 
 export const DIGIT: Characters = [[0x30, 0x39]]
 export const WORD: Characters = [...DIGIT, [0x41, 0x5a], [0x5f, 0x5f], [0x61, 0x7a]]
-export const LINE_END: Characters = [
-  [0xa, 0xa],
-  [0xd, 0xd],
-  [0x2028, 0x2029],
-]
-export const SPACE: Characters = [
-  [0x9, 0xd],
-  [0x20, 0x20],
-  [0xa0, 0xa0],
-  [0x1680, 0x1680],
+export const LINE_END = setsOf('\n\r\u2028\u2029')
+export const SPACE = union(setsOf('\t\n\v\f\r \u00a0\u1680\u2028\u2029\u202f\u205f\u3000\ufeff'), [
   [0x2000, 0x200a],
-  [0x2028, 0x2029],
-  [0x202f, 0x202f],
-  [0x205f, 0x205f],
-  [0x3000, 0x3000],
-  [0xfeff, 0xfeff],
-]
+])
 
 /** Returns the characters of a Unicode property, such as `Script=Greek`, or `undefined` if it is unknown. */
 export const propertyOf = memoize((name: string): Characters | undefined => {

@@ -42,12 +42,8 @@ export const ANYTHING: Pattern = {
 export function sequence(...parts: readonly Pattern[]): Pattern {
   const flat = parts.flatMap((part) => (part.type === 'sequence' ? part.parts : [part]))
   if (flat.includes(NOTHING)) return NOTHING
-  const [first] = flat
-  return first && flat.length === 1
-    ? first
-    : flat.length === 0
-      ? EMPTY
-      : { type: 'sequence', parts: flat }
+  const [only = EMPTY] = flat
+  return flat.length < 2 ? only : { type: 'sequence', parts: flat }
 }
 
 /** Joins the sets among the parts into one. */
@@ -57,9 +53,8 @@ export function choice(...parts: readonly Pattern[]): Pattern {
   const others = [...new Set(flat.filter((part) => part.type !== 'set'))]
   const all: readonly Pattern[] =
     sets.length > 0 ? [{ type: 'set', set: union(...sets) }, ...others] : others
-  const [first] = all
-  if (!first) return NOTHING
-  return all.length === 1 ? first : { type: 'choice', parts: all }
+  const [only = NOTHING] = all
+  return all.length < 2 ? only : { type: 'choice', parts: all }
 }
 
 export function repeat(part: Pattern, min: number, max: number): Pattern {
@@ -72,24 +67,17 @@ export function repeat(part: Pattern, min: number, max: number): Pattern {
 
 /** Returns the lowest and the highest number of characters that a text of the pattern has. */
 export function lengthsOf(pattern: Pattern): readonly [min: number, max: number] {
-  switch (pattern.type) {
-    case 'set':
-      return [1, 1]
-    case 'sequence': {
-      const parts = pattern.parts.map(lengthsOf)
-      return [sum(parts.map(([min]) => min)), sum(parts.map(([, max]) => max))]
-    }
-    case 'choice': {
-      const parts = pattern.parts.map(lengthsOf)
-      return [Math.min(...parts.map(([min]) => min)), Math.max(...parts.map(([, max]) => max))]
-    }
-    case 'repeat': {
-      const [min, max] = lengthsOf(pattern.part)
-      return [min * pattern.min, max === 0 ? 0 : max * pattern.max]
-    }
-    default:
-      return [0, 0]
+  if (pattern.type === 'set') return [1, 1]
+  if (pattern.type === 'repeat') {
+    const [min, max] = lengthsOf(pattern.part)
+    return [min * pattern.min, max === 0 ? 0 : max * pattern.max]
   }
+  if (pattern.type === 'assertion' || pattern.type === 'look') return [0, 0]
+  const parts = pattern.parts.map(lengthsOf)
+  const [least, most] = [parts.map(([min]) => min), parts.map(([, max]) => max)]
+  return pattern.type === 'sequence'
+    ? [sum(least), sum(most)]
+    : [Math.min(...least), Math.max(...most)]
 }
 
 const sum = (numbers: readonly number[]): number => numbers.reduce((total, one) => total + one, 0)

@@ -16,12 +16,10 @@ import { without } from './objects.ts'
 /** Schema that applies beside others, and the keyword from which it comes. */
 export type Part = readonly [keyword: string, schema: Plain]
 
-/** Alternatives of one schema. */
 const MAX_ALTERNATIVES = 160
 /** Names on which conditions depend, by whose presence objects are split. */
 const MAX_SPLITS = 2
 
-/** What is known about the parts. */
 export interface Known {
   facts: Facts
   /** Conditions, by the schemas of the values that do not meet them. */

@@ -214,15 +214,19 @@ export function isRefused(value: unknown, schema: Plain, facts: Facts): boolean 
     const target = facts.lookUp(schema.$ref)
     if (target !== undefined && refused(target)) return true
   }
-  if (typeof value === 'number') return isOutside(value, schema)
+  if (typeof value === 'number') {
+    const { minimum = -Infinity, maximum = Infinity } = schema
+    const { exclusiveMinimum: above = -Infinity, exclusiveMaximum: below = Infinity } = schema
+    return value < minimum || value > maximum || value <= above || value >= below
+  }
   if (typeof value === 'string') {
     const { length } = Array.from(value)
     if (length < (schema.minLength ?? 0) || length > (schema.maxLength ?? Infinity)) return true
     return schema.pattern !== undefined && compile(schema.pattern)?.test(value) === false
   }
   if (Array.isArray(value)) {
-    if (value.length < (schema.minItems ?? 0)) return true
-    if (value.length > (schema.maxItems ?? Infinity)) return true
+    const { minItems = 0, maxItems = Infinity } = schema
+    if (value.length < minItems || value.length > maxItems) return true
     return value.some((item: unknown, index) =>
       itemSchemas([schema], index).some((part) => isRefused(item, part, facts)),
     )
@@ -233,14 +237,5 @@ export function isRefused(value: unknown, schema: Plain, facts: Facts): boolean 
   if (schema.required?.some((name) => !Object.hasOwn(value, name))) return true
   return Object.entries(value).some(([name, each]) =>
     propertySchemas([schema], name).some((part) => isRefused(each, part, facts)),
-  )
-}
-
-function isOutside(value: number, schema: PlainKeywords): boolean {
-  return (
-    value < (schema.minimum ?? -Infinity) ||
-    value > (schema.maximum ?? Infinity) ||
-    value <= (schema.exclusiveMinimum ?? -Infinity) ||
-    value >= (schema.exclusiveMaximum ?? Infinity)
   )
 }

@@ -29,7 +29,6 @@ const MAX_FUSED = 1000
 
 interface Linked {
   schema: Plain
-  /** Definitions that the schema reaches, by name. */
   definitions: ReadonlyMap<string, Plain>
 }
 
@@ -101,7 +100,6 @@ export function link(root: Plain, definitions: ReadonlyMap<string, Plain>, facts
   return { schema, definitions: made }
 }
 
-/** Returns the names of all definitions that a schema refers to. */
 function referencesOf(schema: Plain): string[] {
   const found: string[] = []
   const visit = (part: Plain): Plain => {
@@ -192,7 +190,6 @@ function fuseArrays(flat: readonly PlainKeywords[]): PlainKeywords {
   }
 }
 
-/** Joins parts, each of which is written once. */
 const joinAll = (parts: readonly Plain[]): Plain => all(...distinct(parts))
 
 /** Returns the schema with its definitions; `false` if no value is valid. */

@@ -82,13 +82,11 @@ export const joinKnown = (
   parts: readonly (Plain | undefined)[],
 ): Plain | undefined => (parts.every((part) => part !== undefined) ? join(...parts) : undefined)
 
-/** Returns the keywords that have a value. */
 export const defined = (keywords: Readonly<Record<string, unknown>>): PlainKeywords =>
   Object.fromEntries(Object.entries(keywords).filter(([, value]) => value !== undefined))
 
 export const isKeywords = (schema: Plain): schema is PlainKeywords => typeof schema !== 'boolean'
 
-/** Returns the types that the keyword allows. */
 export const typesOf = ({ type }: PlainKeywords): readonly TypeName[] => type ?? TYPES
 
 /** Returns the types of the schema's values but this one. */
@@ -147,7 +145,6 @@ export const mapValues = <Value, Result>(
 export const omit = <Value extends object>(value: Value, keys: readonly string[]): Partial<Value> =>
   Object.fromEntries(Object.entries(value).filter(([key]) => !keys.includes(key))) as Partial<Value>
 
-/** Returns each value once. */
 export function distinct<Value>(values: readonly Value[]): Value[] {
   return [...new Map(values.map((value) => [toKey(value), value])).values()]
 }

@@ -4,7 +4,6 @@ import { isObject, under } from './plain.ts'
 /** Schema as it was sent, with its place. */
 export interface Node {
   readonly value: unknown
-  /** Path in the request. */
   readonly path: string
   /** Address at which its references begin. */
   readonly base: string
@@ -42,7 +41,6 @@ export class References {
     this.root = this.#enter({ ...root, base: this.#bases.get(value) ?? ROOT })
   }
 
-  /** Returns the node of a subschema. */
   below({ value, path, base, scope }: Node, ...keys: readonly (string | number)[]): Node {
     let now: unknown = value
     let at = path

@@ -18,14 +18,12 @@ export interface StringKeywords {
   minLength?: number
   maxLength?: number
   format?: string
-  /** Patterns that all have to match. */
   patterns: readonly string[]
 }
 
 interface RewrittenString {
   /** Keywords that allow the same strings, or more if any of the given ones is loosened. They do not name the type. */
   schema: Record<string, unknown>
-  /** Keywords that could not be kept. */
   loosened: string[]
   /** `format:` and the name of the format, if it is unknown. */
   ignored: string[]
@@ -106,13 +104,11 @@ const repetitionsIn = (pattern: Pattern): Repetition<Pattern>[] => [
   ...childrenOf(pattern).flatMap(repetitionsIn),
 ]
 
-/** Any number of characters of a set, with bounds. */
 type Run = Repetition<CharacterSet>
 
 const isRun = (pattern: Pattern): pattern is Run =>
   pattern.type === 'repeat' && pattern.part.type === 'set'
 
-/** Joins the patterns that are runs as a whole into one. */
 function joinRuns(parts: readonly Pattern[]): readonly Pattern[] {
   const [first, ...runs] = parts.filter(isRun)
   if (!first) return parts
@@ -162,7 +158,6 @@ function limitRun(pattern: Pattern, minLength: number, maxLength: number): Patte
   return sequence(...parts.map((part) => (part === run ? repeat(part.part, min, max) : part)))
 }
 
-/** Pattern of the engine that no text matches. */
 export const NO_TEXT = writeWhole(NOTHING)
 
 /** Results that are kept. One schema asks for them several times. */
