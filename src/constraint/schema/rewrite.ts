@@ -154,6 +154,12 @@ class Rewriter {
     return this.take(joinParts(this.#toParts(node), this.#known), node.path)
   }
 
+  /** Rewrites the subschema of a keyword, if it is given. */
+  rewriteGiven(node: Node, keyword: string): Plain | undefined {
+    const isGiven = keywordsOf(node)[keyword] !== undefined
+    return isGiven ? this.rewrite(this.below(node, keyword)) : undefined
+  }
+
   /** Rewrites a subschema whose loosened keywords are not noted yet. */
   rewriteApart(node: Node): Apart {
     const outer = this.#loosened
@@ -277,9 +283,8 @@ class Rewriter {
   }
 
   #toConditional(node: Node, types: readonly TypeName[]): Plain {
-    const branch = (keyword: 'then' | 'else'): Plain =>
-      Object.hasOwn(keywordsOf(node), keyword) ? this.rewrite(this.below(node, keyword)) : true
-    const [then, otherwise] = [branch('then'), branch('else')]
+    const then = this.rewriteGiven(node, 'then') ?? true
+    const otherwise = this.rewriteGiven(node, 'else') ?? true
     if (then === true && otherwise === true) return true
     const { schema, negated } = this.negate(this.below(node, 'if'), types)
     if (negated === undefined) this.loosen(node.path, 'if')
@@ -352,15 +357,15 @@ function rewriteText(node: Node, source: Rewriter): Plain {
 function rewriteArray(node: Node, { type }: PlainKeywords, source: Rewriter): Plain {
   const { path } = node
   const value = keywordsOf(node)
-  const { items, prefixItems, additionalItems, minItems, maxItems, contains, uniqueItems } = value
-  const places = Array.isArray(items) ? 'items' : 'prefixItems'
-  const rest = Array.isArray(items) ? 'additionalItems' : 'items'
-  const list = (Array.isArray(items) ? items : prefixItems) as unknown[] | undefined
-  const tail = Array.isArray(items) ? additionalItems : items
+  const { items, minItems, maxItems, contains, uniqueItems } = value
+  const [places, rest] = Array.isArray(items)
+    ? (['items', 'additionalItems'] as const)
+    : (['prefixItems', 'items'] as const)
+  const list = value[places] as unknown[] | undefined
   const own = defined({
     type,
     prefixItems: list?.map((_, index) => source.rewrite(source.below(node, places, index))),
-    items: tail === undefined ? undefined : source.rewrite(source.below(node, rest)),
+    items: source.rewriteGiven(node, rest),
     minItems,
     maxItems,
   })
@@ -370,9 +375,8 @@ function rewriteArray(node: Node, { type }: PlainKeywords, source: Rewriter): Pl
     const greatest = Number(value['maxContains'] ?? Infinity)
     const { schema, negated, loosened } = source.negate(source.below(node, 'contains'))
     for (const each of loosened) source.loosen(each.path, each.keyword)
-    parts.push(
-      source.take(keepContained(own, schema, negated, [least, greatest], source.facts), path),
-    )
+    const kept = keepContained(own, schema, negated, [least, greatest], source.facts)
+    parts.push(source.take(kept, path))
   }
   if (uniqueItems === true) parts.push(source.take(keepUnique(own, source.facts), path))
   return merge(parts)
@@ -387,15 +391,12 @@ function rewriteObject(node: Node, { type }: PlainKeywords, source: Rewriter): P
       : mapValues(Object(value[keyword]), (_, name) =>
           source.rewrite(source.below(node, keyword, name)),
         )
-  const { required, additionalProperties, propertyNames, minProperties, maxProperties } = value
+  const { required, propertyNames, minProperties, maxProperties } = value
   const given = defined({
     type,
     properties: below('properties'),
     patternProperties: below('patternProperties'),
-    additionalProperties:
-      additionalProperties === undefined
-        ? undefined
-        : source.rewrite(source.below(node, 'additionalProperties')),
+    additionalProperties: source.rewriteGiven(node, 'additionalProperties'),
     required: Array.isArray(required) ? [...new Set(required as string[])] : undefined,
     minProperties,
     maxProperties,
