@@ -122,10 +122,8 @@ const sortRunnable = (candidates: readonly Candidate[]): Candidate[] =>
     .filter(({ obstacles }) => obstacles.length === 0)
     .toSorted((one, other) => one.rank - other.rank)
 
-function selectComparable(fitting: readonly Candidate[]): Candidate[] {
-  const least = fitting[0]?.rank ?? 0
-  return fitting.filter(({ rank }) => rank < SOFTWARE_RANK || least === SOFTWARE_RANK)
-}
+const selectComparable = (fitting: readonly Candidate[]): Candidate[] =>
+  fitting.filter(({ rank }) => rank < SOFTWARE_RANK || fitting[0]?.rank === SOFTWARE_RANK)
 
 function findFastest(fitting: readonly Candidate[]): Candidate | undefined {
   const [first] = fitting

@@ -10,9 +10,6 @@ import { type MlcRecord, mlcSchema, publishedMlcSchema } from './mlc/record-sche
 import { type Upstream, upstreamSchema } from './upstream-schema.ts'
 import * as values from './value-schemas.ts'
 
-// Defines the schema of the steps that turn a model's output into what a person reads.
-
-/** Place of the names of classes. */
 const labelsSchema = v.union([
   v.strictObject({
     /** Name of the resource, of type `config`: a JSON array or object, or one name in each line. */
@@ -61,13 +58,11 @@ const variants = v.variant('step', [
   }),
 ])
 
-/** Step that is applied to an output of the model. */
+/** Step that turns an output of the model into what a person reads. */
 export type Step = v.InferOutput<typeof variants>
 
 // The type is given because TypeScript infers types of catalogs only to a certain depth.
 const stepSchema: v.GenericSchema<Step> = variants
-
-// Defines the schema of a predictor's signature in a catalog.
 
 const ARRAY_TYPES = Object.keys(ARRAYS) as (keyof typeof ARRAYS)[]
 const OTHER_TYPES = ['string', 'list', 'dict', 'image', 'binary', 'null'] as const
@@ -142,7 +137,6 @@ const embeddingsSchema = v.strictObject({
 
 // Defines the schema of an implementation: its files, requirements and tensor layouts.
 
-/** File with its URL, length and digest. */
 const resourceSchema = v.strictObject({
   /** Kind of file: graph, external weights, tokenizer, configuration, wasm module, or MLC file. */
   type: v.picklist(['onnx', 'data', 'tokenizer', 'config', 'wasm', 'mlc']),
@@ -163,7 +157,6 @@ const resourceSchema = v.strictObject({
   partBytes: values.optionalCount,
 })
 
-/** Requirements that a device must meet to run an implementation. */
 const requirementsSchema = v.strictObject({
   /** WebGPU features, such as `shader-f16`; for `wasm`: `simd`, `threads`, `jspi`. */
   features: v.optional(v.array(values.textSchema)),
@@ -237,7 +230,6 @@ const textLayoutSchema = v.strictObject({
   most: values.countSchema,
 })
 
-/** Conversion of sound to a tensor of mono samples from -1 to 1. */
 const audioLayoutSchema = v.strictObject({
   /** Samples per second that the model expects, 1,000 to 768,000. */
   rate: v.pipe(values.countSchema, v.minValue(SAMPLE_RATES[0]), v.maxValue(SAMPLE_RATES[1])),
@@ -252,7 +244,6 @@ const audioLayoutSchema = v.strictObject({
   scale: v.optional(v.pipe(v.number(), v.minValue(Number.MIN_VALUE))),
 })
 
-/** Mapping of a signature parameter to a tensor of the model. */
 const bindingSchema = v.strictObject({
   /** Name of the model's input or output. */
   tensor: values.textSchema,
@@ -270,7 +261,6 @@ const bindingSchema = v.strictObject({
   steps: v.optional(values.nonEmptyArray(stepSchema)),
 })
 
-/** One way to run a tag: its files and requirements. */
 const implementationSchema = v.strictObject({
   /** Id that is unique within the tag, such as `fp32-webgpu`. */
   id: values.textSchema,
@@ -506,7 +496,7 @@ export type Requirements = v.InferOutput<typeof requirementsSchema>
 /** Size, channels and range of the pixels that an input or output has. */
 export type ImageLayout = v.InferOutput<typeof imageLayoutSchema>
 export type TextLayout = v.InferOutput<typeof textLayoutSchema>
-/** Rate and window of the sound that an input takes. */
+/** Conversion of sound to a tensor of mono samples from -1 to 1. */
 export type AudioLayout = v.InferOutput<typeof audioLayoutSchema>
 export type Labels = NonNullable<Extract<Step, { step: 'top-k' }>['labels']>
 /** Connection of a parameter with an input or output of the graph. */

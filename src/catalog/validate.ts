@@ -210,12 +210,11 @@ export function toAbsoluteUrl(url: string, base: string): string | null {
 }
 
 /** Formats a path, such as `entries[3].implementations[0].bindings["input.1"]`. */
-function formatPath(path: readonly { key: unknown }[] | undefined): string {
-  const step = (key: unknown) => {
+function formatPath(path: readonly { key: unknown }[] = []): string {
+  const steps = path.map(({ key }) => {
     const name = String(key)
     if (typeof key === 'number') return `[${name}]`
     return /^[\w$]+$/.test(name) ? `.${name}` : `[${JSON.stringify(name)}]`
-  }
-  const steps = (path ?? []).map(({ key }) => step(key))
+  })
   return steps.join('').replace(/^\./, '') || 'the document'
 }

@@ -173,14 +173,14 @@ function toEntry(plan: Plan, copied: ReadonlyMap<string, CopiedFile>, { tag, nam
 function readAppCatalog(path: string): CatalogDocument {
   if (!existsSync(path)) return { $schema: `./${SCHEMA_FILE}`, version: 1, entries: [] }
   const text = readFileSync(path, 'utf8')
-  let document: unknown
   try {
-    document = JSON.parse(text)
+    const document = JSON.parse(text) as CatalogDocument
+    validateDocument(document, path, false)
+    return document
   } catch (cause) {
+    if (cause instanceof InoriginError) throw cause
     throw refuse(`${path} is not JSON: ${String(cause)}.`, 'Correct it first.', cause)
   }
-  validateDocument(document, path, false)
-  return document as CatalogDocument
 }
 
 // Copies files into the app, hashes them, and splits those that a host would reject.

@@ -4,13 +4,8 @@ import { findSimilar } from '../values/text.ts'
 
 type ParsedOption = NonNullable<ParseArgsConfig['options']>[string]
 
-interface CommandOption extends ParsedOption {
-  /** Name of the value in the help, such as `<tag>`. Absent for a switch. */
-  value?: string
-  about: string
-}
-
-type CommandOptions = Readonly<Record<string, CommandOption>>
+/** Options by name. `value` names the value in the help, such as `<tag>`; a switch has none. */
+type CommandOptions = Readonly<Record<string, ParsedOption & { value?: string; about: string }>>
 type OptionValues<O extends CommandOptions> = ReturnType<
   typeof parseArgs<{ options: O; allowPositionals: true; allowNegative: true }>
 >['values']

@@ -7,7 +7,7 @@ import { validateCatalog } from '../catalog/validate.ts'
 import { refuse } from '../draft/refuse.ts'
 import { InoriginError } from '../error.ts'
 import { createUsageError } from './command.ts'
-import { assertNoLinks, writeBelow } from './write-file.ts'
+import { writeBelow } from './write-file.ts'
 
 interface ProjectOptions {
   publicDir: string
@@ -18,7 +18,7 @@ interface ProjectOptions {
   webgpu?: boolean
 }
 
-const PACKAGE_FILE = 'package.json'
+export const PACKAGE_FILE = 'package.json'
 
 /** Returns the options stored in an app's folder; `undefined` if there are none. */
 export function readProjectOptions(app: string): ProjectOptions | undefined {
@@ -63,9 +63,6 @@ export function getPublicFolder(given: string | undefined): string {
 /** Returns a path relative to the current folder, which is valid on other machines too. */
 export const toRelativePath = (path: string): string =>
   relative(process.cwd(), resolve(path)).split(sep).join('/') || '.'
-
-/** Throws `invalid_request` if {@link writeProjectOptions} could not write. */
-export const assertWritable = (app: string): void => assertNoLinks(app, PACKAGE_FILE)
 
 /** Stores the options and keeps the indentation. Returns `false` if there is no package.json. */
 export function writeProjectOptions(

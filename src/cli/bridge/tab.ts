@@ -4,10 +4,7 @@ import * as protocol from '../../bridge/protocol.ts'
 import { InoriginError } from '../../error.ts'
 
 /** Request of a client, read to its end, so that another tab can answer it too. */
-interface ClientRequest {
-  method: string
-  path: string
-  headers: [string, string][]
+type ClientRequest = Pick<protocol.RequestMessage, 'method' | 'path' | 'headers'> & {
   body: Uint8Array
 }
 

@@ -135,17 +135,12 @@ const withoutUndefined = <T extends object>(fields: T) =>
 /** Default limit of file sizes in bytes. Hosts of static sites allow 25 MB or more. */
 const MAX_FILE_BYTES = 25_000_000
 
+const SOURCE_HELP = 'The model, or the folder that holds it'
 const DEVICES = ['webgpu', 'wasm'] as const
 
 export const ADD = defineCommand({
   name: 'add',
-  operands: [
-    {
-      name: 'model.onnx|folder',
-      about: 'The model, or the folder that holds it',
-      isRequired: true,
-    },
-  ],
+  operands: [{ name: 'model.onnx|folder', about: SOURCE_HELP, isRequired: true }],
   usage: '--tag @me/name [options]',
   about: [
     'Adds an ONNX model to your app as a predictor: drafts its signature from the inputs and',

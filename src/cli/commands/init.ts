@@ -13,16 +13,13 @@ import { escapeControls, printLines } from '../output.ts'
 import { DIST, findRuntime, readVersion } from '../library-files.ts'
 import * as project from '../project-options.ts'
 import { formatInitReport } from '../report.ts'
+import { assertNoLinks } from '../write-file.ts'
+
+const FOLDER_HELP = 'Folder that your web server serves at the root of your app, such as public'
 
 export const INIT = defineCommand({
   name: 'init',
-  operands: [
-    {
-      name: 'folder',
-      about: 'Folder that your web server serves at the root of your app, such as public',
-      isRequired: false,
-    },
-  ],
+  operands: [{ name: 'folder', about: FOLDER_HELP, isRequired: false }],
   usage: '[options]',
   about: [
     "Copies the service worker script, the runtime and the embedded models into your app's",
@@ -48,7 +45,7 @@ export const INIT = defineCommand({
     const remembered = publicDir === before?.publicDir ? before : undefined
     const script = ownSw ? false : (sw ?? remembered?.sw ?? 'sw.js')
     if (script !== false) assertScriptName(script)
-    project.assertWritable(app)
+    assertNoLinks(app, project.PACKAGE_FILE)
     // An interrupt must not stop the command between two files. It takes only a second.
     deferInterrupts()
     const options = {
