@@ -18,10 +18,9 @@ export interface LentServer {
 const FIRST_RECONNECT_MS = 1_000
 
 /**
- * Connects the tab to the command at that URL. Resolves when the command accepted the tab.
- *
- * @throws InoriginError `invalid_request` for invalid arguments; `unavailable` with
- * `bridge_unreachable` if nothing answers; `authentication` with `bridge_refused` for a wrong token.
+ * Connects the tab to the command at that URL. Resolves when the command accepted the tab. Rejects
+ * with `invalid_request` for invalid arguments, with `bridge_unreachable` if nothing answers, and
+ * with `bridge_refused` for a wrong token.
  */
 export async function lend(
   url: string | URL,
@@ -32,8 +31,8 @@ export async function lend(
   const token = parseToken(options.token)
   const ending = new AbortController()
   const close = (): void => ending.abort()
-  const own = options.signal ? [options.signal] : []
-  const signal = AbortSignal.any([server.closing, ...own, ending.signal])
+  const { signal: own = ending.signal } = options
+  const signal = AbortSignal.any([server.closing, own, ending.signal])
   let state: BridgeState = { status: 'connected', requests: 0, answered: 0 }
   const report: Report = (changed) => {
     const { requests = state.requests } = changed

@@ -20,10 +20,10 @@ export function findEntry(
   const entry = entries.find((one) => one.tag === tag)
   if (entry) return entry
   const tags = entries.filter(fits).map((one) => one.tag)
-  const alike = sortBySimilarity(tags, String(tag))
-  const known = alike.slice(0, MAX_LISTED_TAGS).join(', ')
-  const more = alike.length > MAX_LISTED_TAGS ? ` and ${alike.length - MAX_LISTED_TAGS} more` : ''
-  const hint = alike.length > 0 ? `Available: ${known}${more}.` : 'The catalog is empty.'
+  const known = sortBySimilarity(tags, String(tag)).slice(0, MAX_LISTED_TAGS).join(', ')
+  const rest = tags.length - MAX_LISTED_TAGS
+  const more = rest > 0 ? ` and ${rest} more` : ''
+  const hint = known ? `Available: ${known}${more}.` : 'The catalog is empty.'
   const asked = JSON.stringify(String(tag).slice(0, 100))
   throw modelNotFoundError(`Unknown ${param} ${asked}. ${hint}`, param)
 }

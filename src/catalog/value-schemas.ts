@@ -29,8 +29,8 @@ export const timestampSchema = v.pipe(
 function isCalendarDate(time: string): boolean {
   const day = time.slice(0, 10)
   const parsed = new Date(`${day}T00:00:00Z`)
-  if (Number.isNaN(Date.parse(time)) || Number.isNaN(parsed.getTime())) return false
-  return parsed.toISOString().startsWith(day)
+  const isDate = ![parsed.getTime(), Date.parse(time)].some(Number.isNaN)
+  return isDate && parsed.toISOString().startsWith(day)
 }
 
 export const sha256Schema = v.pipe(

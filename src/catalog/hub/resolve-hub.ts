@@ -18,7 +18,10 @@ export interface ResolvedHub {
 }
 
 /** Repository at one commit, on a hub or elsewhere. */
-export interface Repository extends Pick<Listing, 'revision' | 'created'> {
+export interface Repository {
+  revision: string
+  /** Time when the repository was created, in RFC 3339. */
+  created: string | undefined
   files: readonly HubFile[]
   sha256(file: HubFile): Promise<string>
   read(file: HubFile): Promise<Uint8Array<ArrayBuffer>>
@@ -171,14 +174,6 @@ export function toTokenLimits(
 
 // Reads from a hub which files a repository has, with their lengths and digests.
 
-/** Files of a repository at one commit. */
-interface Listing {
-  revision: string
-  /** Time when the repository was created, in RFC 3339. */
-  created: string | undefined
-  files: HubFile[]
-}
-
 export interface HubAccess {
   signal: AbortSignal
   /** Access token for private repositories. It is sent to this host only. */
@@ -203,14 +198,14 @@ const listingSchema = v.object({
  * Resolves with the files of a repository. Rejects with `unavailable` if the hub cannot be reached
  * or denies access, and with `not_found` if there is no such repository.
  */
-export async function fetchListing(source: HubSource, access: HubAccess): Promise<Listing> {
+export async function fetchListing(source: HubSource, access: HubAccess) {
   const { repository, revision, host } = source
   const path = `api/models/${repository}/revision/${encodeURIComponent(revision)}?blobs=true`
   const body = await fetchHub(source, new URL(path, host).href, access)
   const { success, output } = v.safeParse(listingSchema, parseJsonObject(body))
   if (!success)
     throw invalidHubResponseError(source, 'returned a list of files in an unknown format')
-  const files = output.siblings.map(({ rfilename, size, blobId, lfs }) => {
+  const files = output.siblings.map(({ rfilename, size, blobId, lfs }): HubFile => {
     if (size === undefined || blobId === undefined)
       throw invalidHubResponseError(source, `does not report the size of ${rfilename}`)
     return { path: rfilename, bytes: size, sha256: lfs?.sha256 ?? null, blobId }

@@ -31,6 +31,10 @@ interface BridgeServerOptions {
 /** The only address that the server listens at, so no other machine reaches it. */
 const LOOPBACK = '127.0.0.1'
 const MAX_CONNECTIONS = 256
+const PREFLIGHT_HEADERS = {
+  'access-control-allow-methods': 'GET, HEAD, POST, DELETE',
+  'access-control-max-age': '600',
+}
 
 export type BridgeServer = Awaited<ReturnType<typeof openBridgeServer>>
 
@@ -61,8 +65,12 @@ export async function openBridgeServer(options: BridgeServerOptions) {
     if (!pathname.startsWith('/v1/')) return options.files.send(request, response, pathname)
     const cors = checkOrigin(request, options)
     for (const [name, value] of Object.entries(cors)) response.setHeader(name, value)
-    if (request.method === 'OPTIONS')
-      return void response.writeHead(204, toPreflightHeaders(request)).end()
+    if (request.method === 'OPTIONS') {
+      const asked = request.headers['access-control-request-headers'] ?? ''
+      return void response
+        .writeHead(204, { ...PREFLIGHT_HEADERS, 'access-control-allow-headers': asked })
+        .end()
+    }
     await relay.pass(pathname + search, request, response)
   }
 
@@ -150,13 +158,6 @@ function checkOrigin(
   const todo = 'Start `inorigin bridge --origin <origin>` to allow the pages of an origin.'
   throw new InoriginError('permission', `${what} ${todo}`)
 }
-
-/** Returns the headers that answer a preflight request of an allowed page. */
-const toPreflightHeaders = ({ headers }: IncomingMessage): Record<string, string> => ({
-  'access-control-allow-methods': 'GET, HEAD, POST, DELETE',
-  'access-control-allow-headers': headers['access-control-request-headers'] ?? '',
-  'access-control-max-age': '600',
-})
 
 /** Throws `authentication` if clients need the token and this one does not send it. */
 function assertKey(headers: Headers, { token, requireKey }: BridgeServerOptions): void {

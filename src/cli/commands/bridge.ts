@@ -73,13 +73,8 @@ export const BRIDGE = defineCommand({
     )
     try {
       if (program !== null) {
-        const port = Number(new URL(server.url).port)
-        await runChromium(
-          program,
-          flags.profile ?? chromium.getProfileFolder(port),
-          page,
-          interrupted,
-        )
+        const profile = flags.profile ?? chromium.getProfileFolder(Number(new URL(server.url).port))
+        await runChromium(program, profile, page, interrupted)
       } else if (open) await openUntilInterrupted(page, interrupted)
       else await waitForAbort(interrupted)
     } finally {

@@ -110,7 +110,7 @@ export const toMemberName = (name: string): string =>
 function toLiteralType(value: unknown): string {
   if (typeof value === 'string') return toStringLiteral(value)
   if (Array.isArray(value)) return `[${value.map(toLiteralType).join(', ')}]`
-  if (typeof value !== 'object' || value === null) return String(value)
+  if (!isObject(value)) return String(value)
   const members = Object.entries(value).map(
     ([key, each]) => `${toMemberName(key)}: ${toLiteralType(each)}`,
   )
@@ -178,8 +178,7 @@ function findMultiplicity(
 ): 'one' | 'many' | null {
   if (!shape) return null
   if (type === 'image') return shape.length === 3 || shape[0] === 1 ? 'one' : null
-  if (shape.length === 0) return 'one'
-  if (shape.length > 1) return 'many'
+  if (shape.length !== 1) return shape.length === 0 ? 'one' : 'many'
   if (shape[0] === null) return null
   return shape[0] === 1 ? 'one' : 'many'
 }

@@ -62,8 +62,8 @@ async function openLarge(
   try {
     const stripped = await stripWeights(file, MAX_RUN_BYTES, signal)
     if (!stripped) return 'The model is too large to test here. Test it in a page.'
-    const options = { name: join(root.path, graph.path), runtime: runtime() }
-    const failure = await testGraph(stripped, options)
+    const name = join(root.path, graph.path)
+    const failure = await testGraph(stripped, { name, runtime: runtime() })
     const did =
       failure === null ? 'opened only its graph.' : `did not open its graph alone: ${failure}`
     return `The model is too large to run here, and the runtime ${did} Test it in a page.`
@@ -227,9 +227,7 @@ function listShapes(inputs: Tensors, length: number): Map<string, number[]>[] {
  */
 function toShapes(inputs: Tensors, length: number, inner: number): Map<string, number[]> {
   const tensors = inputs.filter((one) => one.isTensor)
-  const batches = new Set(
-    tensors.flatMap(({ shape }) => (shape.length > 1 ? shape.slice(0, 1) : [])),
-  )
+  const batches = new Set(tensors.flatMap(({ shape }) => (shape.length > 1 ? shape[0] : [])))
   return new Map(
     tensors.map(({ name, shape }) => [
       name,
