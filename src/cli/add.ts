@@ -80,9 +80,9 @@ export async function add(options: AddOptions) {
     const shapes = await testPlan(root, plan, options)
     const copied = await copyAll(root, items, staging, options)
     const entry = toEntry(plan, copied, options)
-    const at = appCatalog.entries.findIndex((one) => one.tag === tag)
-    const others = appCatalog.entries
-    const next = { ...appCatalog, entries: at < 0 ? [...others, entry] : others.with(at, entry) }
+    const { entries } = appCatalog
+    const at = entries.findIndex((one) => one.tag === tag)
+    const next = { ...appCatalog, entries: at < 0 ? [...entries, entry] : entries.with(at, entry) }
     // An invalid catalog could not be read again.
     validateDocument(next, catalog, false)
     signal.throwIfAborted()

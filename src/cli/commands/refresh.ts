@@ -99,10 +99,9 @@ const needsLookUp = (written: WrittenEntry): written is HubEntry | MlcEntry =>
 
 /** Returns the refreshed entry with the upstream implementations that the file lists. */
 function withUpstreams(refreshed: HubEntry | MlcEntry, written: WrittenEntry): WrittenEntry {
-  const { implementations = [] } = refreshed
-  const listed: readonly Implementation[] = written.implementations ?? []
-  const upstreams = listed.filter(({ engine }) => (engine as string) === 'upstream')
-  const others = implementations.filter((one) => !upstreams.includes(one))
+  const listed: readonly { engine: string }[] = written.implementations ?? []
+  const upstreams = listed.filter(({ engine }) => engine === 'upstream') as Implementation[]
+  const others = refreshed.implementations?.filter((one) => !upstreams.includes(one)) ?? []
   return { ...refreshed, implementations: [...others, ...upstreams] }
 }
 

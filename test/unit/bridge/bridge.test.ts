@@ -4,8 +4,7 @@ import { request as httpRequest, type IncomingHttpHeaders } from 'node:http'
 import { connect, type AddressInfo, type Socket } from 'node:net'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { WebSocket, WebSocketServer } from 'ws'
-import { Answers } from '../../../src/bridge/connection.ts'
-import { lend as lendTab } from '../../../src/bridge/lend.ts'
+import { Answers, lend as lendTab } from '../../../src/bridge/lend.ts'
 import {
   encodePiece,
   MAX_BODY_BYTES,
