@@ -9,10 +9,11 @@
  *
  * The decoder (`decoder.ts`) and the loading of weights belong to each engine.
  */
+import type { Constraint } from '../constraint/index.ts'
 import type { GpuVerdict } from '../device/gpu-verdict.ts'
 import { InoriginError } from '../error.ts'
 import type { Decoder } from './decoder.ts'
-import type { Engine, EngineSetup, Files } from './engine.ts'
+import type { Engine, EngineSetup, Files, GenerateOptions, Prompt } from './engine.ts'
 import type { ImageReader, PromptImage } from './images.ts'
 import { unlessAborted } from '../values/promises.ts'
 import { loadingCancelled } from './failure.ts'
@@ -68,7 +69,7 @@ export interface LoadedDecoder {
 }
 
 /**
- * Creates an engine around any decoder. Rejects if the model's tokenizer or configuration is
+ * Opens an engine around any decoder. Rejects if the model's tokenizer or configuration is
  * unusable.
  */
 export async function openDecoderEngine(
@@ -76,83 +77,66 @@ export async function openDecoderEngine(
   backend: DecoderBackend,
 ): Promise<Engine> {
   const config = await readConfig(texts)
-  const { endTokens, firstPosition, heads, templates } = config
   const contextWindow = Math.min(maxInputTokens, config.contextWindow)
-  const createOutput = createOutputFactory(config)
-  const images = backend.images ?? null
-  const { prepare, encodeTrusted } = createPromptBuilder(config, contextWindow, images?.placeholder)
-  const constraints = new ModelConstraints(config, setup.constraints)
-  const closing = new AbortController()
-  const loadOptions = { ...setup, contextWindow, firstPosition, heads }
-  const loader = createLoader(backend, loadOptions, closing.signal)
+  return new DecoderEngine(setup, backend, { ...config, contextWindow })
+}
 
-  const check: Engine['check'] = async (constraint) => {
-    const matcher = await constraints.open(constraint, closing.signal)
-    matcher.close()
-    return [...new Set(matcher.loosened.map(({ keyword }) => keyword))]
-  }
+class DecoderEngine implements Engine {
+  readonly contextWindow: number
+  readonly template: string
+  readonly images: DecoderBackend['images']
+  readonly prepare: Engine['prepare']
+  readonly #backend: DecoderBackend
+  readonly #loadOptions: DecoderLoadOptions
+  readonly #constraints: ModelConstraints
+  readonly #createOutput: ReturnType<typeof createOutputFactory>
+  readonly #loopSetup: Omit<DecodeLoopSetup, 'scheduler'>
+  readonly #closing = new AbortController()
+  /** The loaded model; `null` before it is loaded and after `close`. */
+  #model: { loaded: LoadedDecoder; scheduler: Scheduler } | null = null
+  /** The most recent load. It never rejects. */
+  #loading: Promise<unknown> = Promise.resolve()
 
-  const generate: Engine['generate'] = (prompt, options) => {
-    const { model } = loader
-    if (!model) {
-      throw new InoriginError('internal', 'Cannot generate: the engine is not loaded.')
-    }
-    const decodeLoopSetup: DecodeLoopSetup = {
-      scheduler: model.scheduler,
-      constraints,
-      encode: encodeTrusted,
+  constructor(
+    setup: Omit<EngineSetup, 'texts' | 'maxInputTokens'>,
+    backend: DecoderBackend,
+    config: ModelConfig,
+  ) {
+    const { contextWindow, endTokens, firstPosition, heads, templates } = config
+    this.contextWindow = contextWindow
+    this.template = templates.tools ?? templates.plain
+    this.images = backend.images ?? null
+    this.#backend = backend
+    this.#loadOptions = { ...setup, contextWindow, firstPosition, heads }
+    this.#createOutput = createOutputFactory(config)
+    const builder = createPromptBuilder(config, contextWindow, this.images?.placeholder)
+    this.prepare = builder.prepare
+    this.#constraints = new ModelConstraints(config, setup.constraints)
+    this.#loopSetup = {
+      constraints: this.#constraints,
+      encode: builder.encodeTrusted,
       endTokens,
       contextWindow,
       drafts: backend.drafts,
     }
-    const run = () => runDecodeLoop(decodeLoopSetup, createOutput(prompt, options), prompt, options)
-    return images && prompt.images ? whileRetained(images, prompt.images, run) : run()
   }
 
-  const close: Engine['close'] = async () => {
-    closing.abort()
-    await loader.close()
-    constraints.close()
-    images?.close()
+  get verdict(): GpuVerdict | null {
+    return this.#model?.loaded.verdict ?? null
   }
 
-  return {
-    contextWindow,
-    template: templates.tools ?? templates.plain,
-    images,
-    get verdict() {
-      return loader.model?.loaded.verdict ?? null
-    },
-    load: loader.load,
-    prepare,
-    check,
-    generate,
-    close,
+  /** Loads run one after the other, so that the second one finds the scheduler of the first. */
+  load(weights: Files, callerSignal: AbortSignal, onWarm?: () => void): Promise<void> {
+    const signal = AbortSignal.any([callerSignal, this.#closing.signal])
+    const loadDone = this.#loading.then(() => this.#load(weights, signal, onWarm))
+    this.#loading = loadDone.catch(() => undefined)
+    return unlessAborted(loadDone, signal, loadingCancelled)
   }
-}
 
-interface Loader {
-  /** The loaded model; `null` before it is loaded and after `close`. */
-  readonly model: { loaded: LoadedDecoder; scheduler: Scheduler } | null
-  load: Engine['load']
-  /** Waits for the load that is running, and frees the model. */
-  close(): Promise<void>
-}
-
-/** Creates a loader, whose loads end when `closing` aborts. */
-function createLoader(
-  backend: DecoderBackend,
-  options: Omit<DecoderLoadOptions, 'onWarm'>,
-  closing: AbortSignal,
-): Loader {
-  let model: Loader['model'] = null
-  /** The most recent load. It never rejects. */
-  let loading: Promise<unknown> = Promise.resolve()
-
-  const loadOnce: Engine['load'] = async (weights, signal, onWarm) => {
+  async #load(weights: Files, signal: AbortSignal, onWarm?: () => void): Promise<void> {
     if (signal.aborted) throw loadingCancelled()
-    if (model) return
-    const loaded = await backend.load({ ...options, onWarm }, weights, signal)
+    if (this.#model) return
+    const loaded = await this.#backend.load({ ...this.#loadOptions, onWarm }, weights, signal)
     if (signal.aborted) {
       await loaded.release()
       throw loadingCancelled()
@@ -160,28 +144,35 @@ function createLoader(
     const scheduler = new Scheduler({
       decoder: loaded.decoder,
       budget: prefixCacheBudget(),
-      reopen: () => loaded.reopen(closing),
+      reopen: () => loaded.reopen(this.#closing.signal),
     })
-    model = { loaded, scheduler }
+    this.#model = { loaded, scheduler }
   }
 
-  return {
-    get model() {
-      return model
-    },
-    /** Loads run one after the other, so that the second one finds the scheduler of the first. */
-    load(weights, callerSignal, onWarm) {
-      const signal = AbortSignal.any([callerSignal, closing])
-      const loadDone = loading.then(() => loadOnce(weights, signal, onWarm))
-      loading = loadDone.catch(() => undefined)
-      return unlessAborted(loadDone, signal, loadingCancelled)
-    },
-    async close() {
-      await loading
-      await model?.scheduler.close()
-      await model?.loaded.release()
-      model = null
-    },
+  async check(constraint: Constraint): Promise<readonly string[]> {
+    const matcher = await this.#constraints.open(constraint, this.#closing.signal)
+    matcher.close()
+    return [...new Set(matcher.loosened.map(({ keyword }) => keyword))]
+  }
+
+  generate(prompt: Prompt, options: GenerateOptions): ReturnType<Engine['generate']> {
+    if (!this.#model) {
+      throw new InoriginError('internal', 'Cannot generate: the engine is not loaded.')
+    }
+    const setup = { ...this.#loopSetup, scheduler: this.#model.scheduler }
+    const run = () => runDecodeLoop(setup, this.#createOutput(prompt, options), prompt, options)
+    const { images } = this
+    return images && prompt.images ? whileRetained(images, prompt.images, run) : run()
+  }
+
+  async close(): Promise<void> {
+    this.#closing.abort()
+    await this.#loading
+    await this.#model?.scheduler.close()
+    await this.#model?.loaded.release()
+    this.#model = null
+    this.#constraints.close()
+    this.images?.close()
   }
 }
 

@@ -64,7 +64,7 @@ export async function planGeneration(
   engine: Engine,
   request: GenerationRequest,
   traits: ModelTraits = {},
-  imageOptions: Omit<ImageOptions, 'detail'> = {},
+  { contexts, ...imageOptions }: Omit<ImageOptions, 'detail'> & { contexts?: number } = {},
 ): Promise<GenerationPlan> {
   const { template } = engine
   const { tools: use, format: answerFormat, reasoningBudget } = request
@@ -83,7 +83,7 @@ export async function planGeneration(
     ...createConversation(request, rendering, thinking),
     ...(images.size > 0 && { images }),
   }
-  const prompt = preparePrompt(engine, conversation, detected)
+  const prompt = preparePrompt(engine, conversation, detected, contexts)
   // Calls that must be the whole answer cannot follow a prefilled beginning.
   const excludesCalls = request.responsePrefix && rendering.format.isExclusive
   const offersTools = use && use.choice !== 'none' && use.tools.length > 0 && !excludesCalls
@@ -125,12 +125,13 @@ function preparePrompt(
   engine: Engine,
   conversation: Conversation,
   tags: ReasoningTags | null,
+  contexts: number | undefined,
 ): Prompt {
-  const prompt = engine.prepare(conversation)
+  const prompt = engine.prepare(conversation, contexts)
   const { responsePrefix } = conversation
   if (!responsePrefix || !tags || findReasoningState(prompt.opening, tags) !== 'open') return prompt
   const block = closingText(tags)
-  return engine.prepare({ ...conversation, responsePrefix: { ...responsePrefix, block } })
+  return engine.prepare({ ...conversation, responsePrefix: { ...responsePrefix, block } }, contexts)
 }
 
 /** Returns the text that closes reasoning which the prompt has opened. */

@@ -251,13 +251,8 @@ async function prepare(received: GenerationRequest, images: ImageOptions, contex
   const { maxOutputTokens, toolFormat, reasons, imageDetail } = setup
   const reasoningBudget = received.reasoningBudget ?? setup.reasoningBudget
   const request = { ...received, reasoningBudget }
-  const reader: Engine = { ...engine, prepare: (prompt) => engine.prepare(prompt, contexts) }
-  const planned = await planGeneration(
-    reader,
-    request,
-    { toolFormat, reasons, imageDetail },
-    images,
-  )
+  const traits = { toolFormat, reasons, imageDetail }
+  const planned = await planGeneration(engine, request, traits, { ...images, contexts })
   return { engine, request, planned, maxOutputTokens }
 }
 

@@ -10,7 +10,7 @@ import type {
 } from '../engine.ts'
 import { withoutImageRows } from '../images.ts'
 import { logSumExp, topLogits } from '../sampling/rank.ts'
-import { createSampler, type Sampler } from '../sampling/sampler.ts'
+import { Sampler } from '../sampling/sampler.ts'
 import type { ModelConfig } from '../text/config.ts'
 import { createDetokenizerFactory, type Detokenizer, listTokenBytes } from '../text/vocabulary.ts'
 import { ConstraintState, type ConstraintStateOptions } from './constraints.ts'
@@ -231,7 +231,7 @@ export function createOutputFactory(config: ModelConfig) {
   ): Output => {
     const open = () => openDetokenizer(visible, prompt.hasResponsePrefix)
     return {
-      sampler: createSampler(sampling, config.sampling, withoutImageRows(prompt.tokens)),
+      sampler: new Sampler(sampling, config.sampling, withoutImageRows(prompt.tokens)),
       detokenizer: open(),
       ...(logprobs !== undefined && {
         toLogprob: createToLogprob(tokenBytesOf(visible), (token) => open().push(token), logprobs),

@@ -4,7 +4,7 @@ import { InoriginError } from '../../error.ts'
 import type { Files } from '../engine.ts'
 import { modelUnusable, resourceMissing } from '../failure.ts'
 import { isObject } from '../../values/objects.ts'
-import type { SamplingDefaults } from '../sampling/defaults.ts'
+import type { SamplingDefaults } from '../sampling/sampler.ts'
 import type { AddedToken, TokenizerFile } from './vocabulary.ts'
 
 /** Configuration of a model, from its files. */

@@ -32,7 +32,7 @@ export async function openWithPipeline(open: OpenPipeline, setup: EngineSetup): 
       drafts: false,
     },
   )
-  return { ...engine, generate: runOneByOne(engine) }
+  return Object.assign(engine, { generate: runOneByOne(engine.generate.bind(engine)) })
 }
 
 async function loadDecoder(
@@ -80,11 +80,11 @@ async function warmUp(pipeline: LoadedPipeline): Promise<void> {
 }
 
 /** Returns a `generate` that runs one generation at a time. */
-function runOneByOne(engine: Engine): Engine['generate'] {
+function runOneByOne(generate: Engine['generate']): Engine['generate'] {
   const queue = new GenerationQueue()
   return async function* (prompt, options) {
     const ticket = queue.add(options.signal)
-    const running = engine.generate(prompt, options)
+    const running = generate(prompt, options)
     let steer: GenerationUpdate | undefined
     try {
       for (;;) {

@@ -4,7 +4,7 @@ import type { Sequence } from '../../../src/engine/decoder.ts'
 import { loadDecoder } from '../../../src/engine/onnx/load.ts'
 import { runDecodeLoop } from '../../../src/engine/run/decode-loop.ts'
 import { Scheduler } from '../../../src/engine/run/scheduler.ts'
-import { createSampler } from '../../../src/engine/sampling/sampler.ts'
+import { Sampler } from '../../../src/engine/sampling/sampler.ts'
 import type { Device } from '../../../src/types/index.ts'
 import {
   greedy,
@@ -305,7 +305,7 @@ function scheduled(
       contextWindow: 512,
       drafts,
     }
-    const sampler = createSampler(
+    const sampler = new Sampler(
       { temperature: 0, logitBias },
       { temperature: 0, topP: 1, topK: 0, minP: 0, repetitionPenalty: 1, suppress: [] },
       prompt,

@@ -19,7 +19,7 @@ import {
 import type { ModelConstraints } from '../../../src/engine/run/constraints.ts'
 import { Scheduler } from '../../../src/engine/run/scheduler.ts'
 import { createCpuLogits } from '../../../src/engine/sampling/logits.ts'
-import { createSampler } from '../../../src/engine/sampling/sampler.ts'
+import { Sampler } from '../../../src/engine/sampling/sampler.ts'
 import { type ErrorCode, InoriginError } from '../../../src/error.ts'
 
 const VOCABULARY = 64
@@ -331,7 +331,7 @@ export function openLoop(given: LoopOptions = {}): Loop {
   }
   const run: Loop['run'] = (tokens, { seed, text, logprob, boundaries = [], ...wanted } = {}) => {
     const output: Output = {
-      sampler: createSampler(
+      sampler: new Sampler(
         seed === undefined ? {} : { temperature: 1, seed },
         { temperature: 0, topP: 1, topK: 0, minP: 0, repetitionPenalty: 1, suppress: [] },
         [],

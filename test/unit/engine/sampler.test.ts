@@ -1,12 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { Candidates } from '../../../src/engine/decoder.ts'
 import { adjust, selectCandidates } from '../../../src/engine/sampling/logits.ts'
-import {
-  createRandom,
-  createSampler,
-  type Sampler,
-  type SamplingRange,
-} from '../../../src/engine/sampling/sampler.ts'
+import { createRandom, Sampler, type SamplingRange } from '../../../src/engine/sampling/sampler.ts'
 import type { Sampling } from '../../../src/types/index.ts'
 import { runs } from '../../support/runs.ts'
 
@@ -42,7 +37,7 @@ async function choose(
 
 /** Expects that each token is chosen with this probability. */
 async function expectShares(row: Float32Array, sampling: Sampling, expected: number[]) {
-  const sampler = createSampler({ seed: 42, ...sampling }, PLAIN, [])
+  const sampler = new Sampler({ seed: 42, ...sampling }, PLAIN, [])
   const counts = Array.from(row, () => 0)
   for (let index = 0; index < DRAWS; index += 1) {
     const { token } = await choose(sampler, row)
@@ -82,13 +77,13 @@ describe('greedy', () => {
     { temperature: 0, topP: 0.5, seed: 3 },
     { temperature: 1e-9 },
   ])('%j', async (sampling) => {
-    const sampler = createSampler(sampling, PLAIN, [])
+    const sampler = new Sampler(sampling, PLAIN, [])
     expect(sampler.ask(null)).toMatchObject({ count: 1, temperature: 0 })
     expect(await choose(sampler, Float32Array.of(1, 5, 5, 2))).toEqual({ token: 1, read: false })
   })
 
   test('is the default of a model that does not sample', async () => {
-    const sampler = createSampler({ seed: 1, topP: 0.9 }, { ...PLAIN, temperature: 0 }, [])
+    const sampler = new Sampler({ seed: 1, topP: 0.9 }, { ...PLAIN, temperature: 0 }, [])
     for (let index = 0; index < 50; index += 1)
       expect((await choose(sampler, Float32Array.of(1, 1.01, 1))).token).toBe(1)
   })
@@ -115,7 +110,7 @@ describe('a draw', () => {
         minP: oneOf(0, 0, 0.02, 0.5, 1),
       }
       const seed = Math.floor(random() * 1e9)
-      const sampler = createSampler({ ...sampling, seed }, PLAIN, [])
+      const sampler = new Sampler({ ...sampling, seed }, PLAIN, [])
       const error = (random() - 0.5) * 4e-6
       const { token, read } = await choose(sampler, row, { error })
       const at = createRandom(seed)()
@@ -131,7 +126,7 @@ describe('a draw', () => {
 
   test('does not need the row if few tokens are probable', async () => {
     const row = Float32Array.from({ length: 20_000 }, (_, id) => 18 - 3 * Math.log(1 + id))
-    const sampler = createSampler({ seed: 1, topP: 0.95 }, PLAIN, [])
+    const sampler = new Sampler({ seed: 1, topP: 0.95 }, PLAIN, [])
     let reads = 0
     for (let time = 0; time < 200; time += 1) reads += Number((await choose(sampler, row)).read)
     expect(reads).toBe(0)
@@ -139,7 +134,7 @@ describe('a draw', () => {
 
   test('reaches every token of a flat row', async () => {
     const row = new Float32Array(10_000)
-    const sampler = createSampler({ seed: 1 }, PLAIN, [])
+    const sampler = new Sampler({ seed: 1 }, PLAIN, [])
     const tokens: number[] = []
     for (let time = 0; time < 60; time += 1) tokens.push((await choose(sampler, row)).token)
     expect(Math.max(...tokens)).toBeGreaterThan(9_000)
@@ -178,7 +173,7 @@ describe('penalties', () => {
   const row = Float32Array.of(4, -4, 2, 1)
 
   test('for frequency and presence depend on the answer, not on the prompt', () => {
-    const sampler = createSampler({ frequencyPenalty: 0.5, presencePenalty: 1 }, PLAIN, [0, 0, 1])
+    const sampler = new Sampler({ frequencyPenalty: 0.5, presencePenalty: 1 }, PLAIN, [0, 0, 1])
     expect(adjusted(sampler, row)).toEqual([4, -4, 2, 1])
     for (const token of [2, 1, 2]) sampler.accept(token)
     expect(adjusted(sampler, row)).toEqual([4, -5.5, 0, 1])
@@ -188,13 +183,13 @@ describe('penalties', () => {
   })
 
   test('can reward', () => {
-    const sampler = createSampler({ frequencyPenalty: -2 }, PLAIN, [])
+    const sampler = new Sampler({ frequencyPenalty: -2 }, PLAIN, [])
     sampler.accept(3)
     expect(adjusted(sampler, row)).toEqual([4, -4, 2, 3])
   })
 
   test('for repetition depend on prompt and answer', () => {
-    const sampler = createSampler({ repetitionPenalty: 2 }, PLAIN, [0, 0])
+    const sampler = new Sampler({ repetitionPenalty: 2 }, PLAIN, [0, 0])
     expect(adjusted(sampler, row)).toEqual([2, -4, 2, 1])
     sampler.accept(1)
     sampler.accept(1)
@@ -204,20 +199,20 @@ describe('penalties', () => {
 
   test('are those of the model if the request has none', () => {
     const defaults = { ...PLAIN, repetitionPenalty: 2, suppress: [3] }
-    expect(adjusted(createSampler({}, defaults, [0]), row)).toEqual([2, -4, 2, -Infinity])
-    const own = createSampler({ repetitionPenalty: 1 }, defaults, [0])
+    expect(adjusted(new Sampler({}, defaults, [0]), row)).toEqual([2, -4, 2, -Infinity])
+    const own = new Sampler({ repetitionPenalty: 1 }, defaults, [0])
     expect(adjusted(own, row)).toEqual([4, -4, 2, -Infinity])
   })
 
   test('are added to the logit bias', () => {
     const logitBias = { 1: 9, 2: -100, 99: 5 }
-    const sampler = createSampler({ logitBias, presencePenalty: 2 }, PLAIN, [])
+    const sampler = new Sampler({ logitBias, presencePenalty: 2 }, PLAIN, [])
     sampler.accept(1)
     expect(adjusted(sampler, row)).toEqual([4, 3, -98, 1])
   })
 
   test('change a greedy choice', async () => {
-    const sampler = createSampler({ temperature: 0, presencePenalty: 2 }, PLAIN, [])
+    const sampler = new Sampler({ temperature: 0, presencePenalty: 2 }, PLAIN, [])
     const close = Float32Array.of(3, 2, 1.5)
     const tokens: number[] = []
     for (let index = 0; index < 4; index += 1) {
@@ -232,7 +227,7 @@ describe('penalties', () => {
     const wide = Float32Array.from({ length: 3_000 }, () => random() * 4)
     const prompt = Array.from({ length: 400 }, () => Math.floor(random() * 3_000))
     const sampling = { repetitionPenalty: 1.3, frequencyPenalty: 0.4, logitBias: { 5: 3 }, seed: 6 }
-    const sampler = createSampler(sampling, PLAIN, prompt)
+    const sampler = new Sampler(sampling, PLAIN, prompt)
     const at = createRandom(6)
     for (let time = 0; time < 60; time += 1) {
       const mask = Int32Array.from({ length: 94 }, () => Math.floor(random() * 2 ** 32))
@@ -253,14 +248,14 @@ describe('unusable scores', () => {
   ]
   test.each(rows.map((row) => [row]))('%j', async (scores) => {
     for (const sampling of [{}, { temperature: 0 }, { topP: 0.5 }]) {
-      const sampler = createSampler(sampling, PLAIN, [])
+      const sampler = new Sampler(sampling, PLAIN, [])
       const refused = { kind: 'unavailable', code: 'invalid_numbers' }
       await expect(choose(sampler, Float32Array.from(scores))).rejects.toMatchObject(refused)
     }
   })
 
   test('are another error than a constraint that allows nothing', async () => {
-    const sampler = createSampler({}, { ...PLAIN, suppress: [1] }, [])
+    const sampler = new Sampler({}, { ...PLAIN, suppress: [1] }, [])
     const mask = Int32Array.of(0b10)
     const refused = { kind: 'internal' }
     await expect(choose(sampler, Float32Array.of(1, 2), { mask })).rejects.toMatchObject(refused)
@@ -272,7 +267,7 @@ describe('unusable scores', () => {
     [[3e38, 2e38], { temperature: 1e-5 }, 0],
     [[-3e38, -3.1e38], { topP: 0.9 }, 0],
   ])('are not those that are far apart: %j %j', async (scores, sampling, token) => {
-    const sampler = createSampler(sampling, PLAIN, [])
+    const sampler = new Sampler(sampling, PLAIN, [])
     expect((await choose(sampler, Float32Array.from(scores))).token).toBe(token)
   })
 })
@@ -302,7 +297,7 @@ describe('seeds', () => {
   const row = new Float32Array(1_000)
 
   const run = async (seed?: number): Promise<number[]> => {
-    const sampler = createSampler({ seed }, PLAIN, [])
+    const sampler = new Sampler({ seed }, PLAIN, [])
     const ask = sampler.ask(null)
     const candidates = selectCandidates(row, ask)
     const tokens: number[] = []
