@@ -10,77 +10,126 @@ import type { PromptImage } from '../images.ts'
 import { parseTemplate, type Rendering } from './chat-template.ts'
 import type { ModelConfig } from './config.ts'
 import type { TextRange } from './message-markers.ts'
-import { createSpecialTokenEscapes, createWordMatcher } from './special-token-escape.ts'
+import { createSpecialTokenEscapes, WordMatcher } from './special-token-escape.ts'
 import { assertShallow, type EscapeText, hasToolCalls } from './template-variables.ts'
 import { createTokenBounds, promptTooLong } from './token-bounds.ts'
 import type { AddedToken, TokenizerFile } from './vocabulary.ts'
 
-/** Tokenizer of prompts. */
-interface PromptTokenizer {
-  /**
-   * Renders and tokenizes a conversation. Throws `invalid_request` as early as possible if it has
-   * more than `maxTokens` tokens. The message gives `fitting` as the limit, by default `maxTokens`.
-   */
-  encode(conversation: Conversation, render: Render, maxTokens: number, fitting?: number): Prompt
-  /** Tokenizes text of the engine itself, in which special tokens count. */
-  encodeTrusted(text: string): number[]
+/**
+ * Returns functions that turn conversations and texts into tokens, with the model's template for
+ * tools or the plain one. `contextWindow` is the limit of prompt and answer together, in tokens.
+ * `placeholder` is the text of the token that templates write in place of an image. Changes the
+ * tokenizer in `config`.
+ */
+export function createPromptBuilder(
+  config: ModelConfig,
+  contextWindow: number,
+  placeholder?: string,
+) {
+  const { tokenizer, tokenizerConfig, templates, tokenNames, endTokens } = config
+  const plain = parseTemplate(templates.plain, tokenNames)
+  const tools = templates.tools === null ? plain : parseTemplate(templates.tools, tokenNames)
+  const source = templates.plain + (templates.tools ?? '')
+  const encoder = new PromptTokenizer(tokenizer, tokenizerConfig, source, endTokens, placeholder)
+
+  // An answer needs at least one token.
+  const maxPromptTokens = contextWindow - 1
+  return {
+    /**
+     * Renders and tokenizes a conversation. Throws `invalid_request` if it does not fit into
+     * `contexts` context windows, or if the template rejects it.
+     */
+    prepare: (conversation: Conversation, contexts = 1): Prompt => {
+      const { messages, tools: offered = [] } = conversation
+      const { render } = offered.length > 0 || hasToolCalls(messages) ? tools : plain
+      return encoder.encode(conversation, render, contexts * maxPromptTokens, maxPromptTokens)
+    },
+    /** Tokenizes text of the engine itself, in which special tokens count. */
+    encodeTrusted: (text: string): number[] => encoder.encodeTrusted(text),
+  }
 }
 
 type Render = (conversation: Conversation, hide: EscapeText) => Rendering
 
+/** A part of a text: a structural token, or the text between two. */
+interface Section {
+  /** Position in the text. */
+  at: number
+  text: string
+  /** Token id; `null` for text. */
+  id: number | null
+}
+
 /**
- * Creates a tokenizer of prompts. `template` is the source of the chat template; tokens that it
- * names are structural. `endTokens` end messages. `placeholder` is the text of the token that stands
- * for an image. Changes `file`.
- *
- * All text of a request that could be structural, alone or with the text around it, is escaped
- * before the template reads it. The rendered text is split at the remaining structural tokens,
- * which come from the template. The text between them is restored. It is encoded by a tokenizer
- * that does not know the structural tokens.
+ * Tokenizer of prompts. All text of a request that could be structural, alone or with the text
+ * around it, is escaped before the template reads it. The rendered text is split at the remaining
+ * structural tokens, which come from the template. The text between them is restored. It is encoded
+ * by a tokenizer that does not know the structural tokens.
  */
-export function createPromptTokenizer(
-  file: TokenizerFile,
-  config: object,
-  template: string,
-  endTokens: ReadonlySet<number> = new Set(),
-  placeholder?: string,
-): PromptTokenizer {
-  const specialTokens = file.added_tokens.filter((token) => isSpecialToken(token, template))
-  const specialTokenEscapes = createSpecialTokenEscapes(specialTokens.map(({ content }) => content))
-  const textTokens = file.added_tokens.filter((token) => !specialTokens.includes(token))
-  const bounds = createTokenBounds(file, config, textTokens)
-  const tokenizer = createSectionTokenizer(file, config, specialTokens, textTokens, placeholder)
+export class PromptTokenizer {
+  readonly #template: string
+  readonly #endTokens: ReadonlySet<number>
+  readonly #placeholder: string | undefined
+  /** Structural tokens by their texts. */
+  readonly #structural: ReadonlyMap<string, AddedToken>
+  readonly #matcher: WordMatcher
+  readonly #createEscape: ReturnType<typeof createSpecialTokenEscapes>
+  readonly #bounds: ReturnType<typeof createTokenBounds>
+  readonly #plain: PlainTokenizer
 
-  const countLeast = (sections: readonly Section[], images: readonly PromptImage[]): number =>
-    sections.reduce(
-      (sum, { text, id }) => sum + (id === null ? bounds.text(tokenizer.normalize(text)) : 1),
-      images.reduce((sum, { rowCount }) => sum + rowCount, 0),
-    )
+  /**
+   * `template` is the source of the chat template; tokens that it names are structural.
+   * `endTokens` end messages. `placeholder` is the text of the token that stands for an image.
+   * Changes `file`.
+   */
+  constructor(
+    file: TokenizerFile,
+    config: object,
+    template: string,
+    endTokens: ReadonlySet<number> = new Set(),
+    placeholder?: string,
+  ) {
+    const structural = file.added_tokens.filter((token) => isSpecialToken(token, template))
+    const words = structural.map(({ content }) => content)
+    const textTokens = file.added_tokens.filter((token) => !structural.includes(token))
+    this.#template = template
+    this.#endTokens = endTokens
+    this.#placeholder = placeholder
+    this.#structural = new Map(structural.map((token) => [token.content, token]))
+    this.#matcher = new WordMatcher(words)
+    this.#createEscape = createSpecialTokenEscapes(words)
+    this.#bounds = createTokenBounds(file, config, textTokens)
+    this.#plain = new PlainTokenizer(file, config, structural, textTokens)
+  }
 
-  const encode: PromptTokenizer['encode'] = (
-    conversation,
-    render,
-    maxTokens,
+  /**
+   * Renders and tokenizes a conversation. Throws `invalid_request` as early as possible if it has
+   * more than `maxTokens` tokens. The message gives `fitting` as the limit, by default `maxTokens`.
+   */
+  encode(
+    conversation: Conversation,
+    render: Render,
+    maxTokens: number,
     fitting = maxTokens,
-  ) => {
+  ): Prompt {
     for (const { parameters } of conversation.tools ?? []) assertShallow(parameters)
-    const { least, likely } = bounds.conversation(conversation)
+    const { least, likely } = this.#bounds.conversation(conversation)
     if (least > maxTokens) throw promptTooLong(least, fitting, false)
     const tooLong = likely > maxTokens ? promptTooLong(likely, fitting, false) : null
-    const { escape, restore } = specialTokenEscapes(
-      template + JSON.stringify(conversation, textOnly),
+    const { escape, restore } = this.#createEscape(
+      this.#template + JSON.stringify(conversation, textOnly),
     )
     const rendering = renderOrThrow(() => render(conversation, escape), tooLong)
-    const sections = tokenizer.split(rendering.text)
+    const sections = this.#split(rendering.text)
     const restored = sections.map((section) => ({ ...section, text: restore(section.text) }))
     const images = listImages(conversation)
-    assertPlaced(images, sections, placeholder)
-    const leastTokens = countLeast(restored, images)
+    assertPlaced(images, sections, this.#placeholder)
+    const leastTokens = this.#countLeast(restored, images)
     if (leastTokens > maxTokens) throw promptTooLong(leastTokens, fitting, false)
-    const { tokens, starts } = tokenizer.join(restored, images)
+    const { tokens, starts } = this.#join(restored, images)
     if (tokens.length > maxTokens) throw promptTooLong(tokens.length, fitting, true)
 
-    const ends = findMessageEnds(sections, rendering.ends, endTokens)
+    const ends = findMessageEnds(sections, rendering.ends, this.#endTokens)
     return {
       tokens,
       boundaries: [...new Set(ends.map((index) => starts[index] ?? tokens.length))],
@@ -89,7 +138,76 @@ export function createPromptTokenizer(
       ...(images.length > 0 && { images }),
     }
   }
-  return { encode, encodeTrusted: tokenizer.encodeTrusted }
+
+  /** Tokenizes text of the engine itself, in which special tokens count. */
+  encodeTrusted(text: string): number[] {
+    return this.#split(text).flatMap((section) => this.#toTokens(section, false))
+  }
+
+  /** Splits a text at the structural tokens. */
+  #split(text: string): Section[] {
+    const texts = this.#matcher.split(text)
+    const tokenAt = (index: number) => this.#structural.get(texts[index] ?? '')
+    let at = 0
+    return texts.map((section, index) => {
+      const begin = at
+      at += section.length
+      const token = tokenAt(index)
+      if (token) return { at: begin, text: section, id: token.id }
+      let strippedText = section
+      if (tokenAt(index + 1)?.lstrip) strippedText = strippedText.trimEnd()
+      if (tokenAt(index - 1)?.rstrip) strippedText = strippedText.trimStart()
+      return { at: begin, text: strippedText, id: null }
+    })
+  }
+
+  #countLeast(sections: readonly Section[], images: readonly PromptImage[]): number {
+    let count = 0
+    for (const { rowCount } of images) count += rowCount
+    for (const { text, id } of sections)
+      count += id === null ? this.#bounds.text(this.#plain.normalize(text)) : 1
+    return count
+  }
+
+  #toTokens({ text, id }: Section, first: boolean): number[] {
+    if (id !== null) return [id]
+    return text === '' ? [] : this.#plain.encode(text, first)
+  }
+
+  /**
+   * Returns the tokens of all sections, with images in their places. `starts` has the number of
+   * tokens before each section.
+   */
+  #join(sections: readonly Section[], images: readonly PromptImage[]) {
+    const tokens: number[] = []
+    let imagesBefore = 0
+    const starts = sections.map((section, index) => {
+      const tokensBefore = tokens.length
+      const isPlace = section.id !== null && section.text === this.#placeholder
+      const image = isPlace ? images[imagesBefore++] : undefined
+      const added = image ? this.#expandImage(image) : this.#toTokens(section, index === 0)
+      for (const token of added) tokens.push(token)
+      return tokensBefore
+    })
+    return { tokens, starts }
+  }
+
+  /** Returns the tokens and the numbers of rows that stand for an image. */
+  #expandImage({ pieces, firstRow }: PromptImage): number[] {
+    let row = firstRow
+    const tokens: number[] = []
+    let text = ''
+    for (const piece of [...pieces, 0]) {
+      // Texts in a row are one text for the tokenizer.
+      if (typeof piece === 'string') text += piece
+      else {
+        tokens.push(...this.encodeTrusted(text))
+        text = ''
+        for (const end = row + piece; row < end; row += 1) tokens.push(row)
+      }
+    }
+    return tokens
+  }
 }
 
 /** Renders a conversation. Throws `tooLong`, if given, instead of an error of the template. */
@@ -153,134 +271,44 @@ function isSpecialToken({ special, content }: AddedToken, template: string): boo
 const CONTROL_TOKEN =
   /^<[|｜].+[|｜]>$|^[<[].*(think|thought|reason|tool|call|response|turn|role|system|user|assistant).*[>\]]$/i
 
-// Splits rendered text at structural tokens, and tokenizes the sections.
-
-/** A part of a text: a structural token, or the text between two. */
-interface Section {
-  /** Position in the text. */
-  at: number
-  text: string
-  /** Token id; `null` for text. */
-  id: number | null
-}
-
-interface SectionTokenizer {
-  split(text: string): Section[]
-  /** Returns the text of a section after the tokenizer's normalization. */
-  normalize(text: string): string
-  /** Tokenizes text of the engine itself, in which special tokens count. */
-  encodeTrusted(text: string): number[]
-  /**
-   * Returns the tokens of all sections, with images in their places. `starts` has the number of
-   * tokens before each section.
-   */
-  join(
-    sections: readonly Section[],
-    images: readonly PromptImage[],
-  ): { tokens: number[]; starts: number[] }
-}
-
 /**
- * Creates a tokenizer of sections. Text may become one of `textTokens`, but never a structural
- * token. `placeholder` is the text of the token that stands for an image. Changes `file`.
+ * Tokenizer of plain text, which never becomes a token of `structural` but may become one of
+ * `textTokens`. Changes `file`.
  */
-function createSectionTokenizer(
-  file: TokenizerFile,
-  config: object,
-  structuralTokens: readonly AddedToken[],
-  textTokens: readonly AddedToken[],
-  placeholder: string | undefined,
-): SectionTokenizer {
-  const plain = createPlainTokenizer(file, config, structuralTokens, textTokens)
-  const matcher = createWordMatcher(structuralTokens.map(({ content }) => content))
-  const byText = new Map(structuralTokens.map((token) => [token.content, token]))
+class PlainTokenizer {
+  readonly #tokenizer: Tokenizer
+  readonly #firstPreTokenizer: Tokenizer['pre_tokenizer']
+  readonly #laterPreTokenizer: Tokenizer['pre_tokenizer']
 
-  const split = (text: string): Section[] => toSections(matcher.split(text), byText)
-
-  const toTokens = ({ text, id }: Section, first: boolean): number[] => {
-    if (id !== null) return [id]
-    return text === '' ? [] : plain.encode(text, first)
+  constructor(
+    file: TokenizerFile,
+    config: object,
+    structural: readonly AddedToken[],
+    textTokens: readonly AddedToken[],
+  ) {
+    removeFromVocabulary(file, structural)
+    this.#tokenizer = createTokenizer({ ...file, added_tokens: textTokens }, config)
+    this.#firstPreTokenizer = this.#tokenizer.pre_tokenizer
+    // The library prepends a space to the first section of each call, but only one section is the
+    // first in the prompt.
+    this.#laterPreTokenizer = createLaterPreTokenizer(file, config) ?? this.#firstPreTokenizer
   }
 
-  const encodeTrusted = (text: string): number[] =>
-    split(text).flatMap((section) => toTokens(section, false))
-
-  return {
-    split,
-    normalize: plain.normalize,
-    encodeTrusted,
-    join(sections, images) {
-      const tokens: number[] = []
-      let imagesBefore = 0
-      const starts = sections.map((section, index) => {
-        const tokensBefore = tokens.length
-        const isPlace = section.id !== null && section.text === placeholder
-        const image = isPlace ? images[imagesBefore++] : undefined
-        const added = image ? expandImage(image, encodeTrusted) : toTokens(section, index === 0)
-        for (const token of added) tokens.push(token)
-        return tokensBefore
-      })
-      return { tokens, starts }
-    },
-  }
-}
-
-/** Returns the sections of these texts, which are structural tokens and the text between them. */
-function toSections(texts: readonly string[], byText: ReadonlyMap<string, AddedToken>): Section[] {
-  let at = 0
-  return texts.map((section, index) => {
-    const begin = at
-    at += section.length
-    const token = byText.get(section)
-    if (token) return { at: begin, text: section, id: token.id }
-    let strippedText = section
-    if (byText.get(texts[index + 1] ?? '')?.lstrip) strippedText = strippedText.trimEnd()
-    if (byText.get(texts[index - 1] ?? '')?.rstrip) strippedText = strippedText.trimStart()
-    return { at: begin, text: strippedText, id: null }
-  })
-}
-
-// Tokenizes plain text, with a tokenizer that does not know special tokens.
-
-/** Tokenizer of plain text. */
-interface PlainTokenizer {
   /**
    * Tokenizes a text as the model's tokenizer does, but without special tokens. `first` is `true`
    * for the text at the start of the prompt.
    */
-  encode(text: string, first: boolean): number[]
-  /** Returns the text after the tokenizer's normalization. */
-  normalize(text: string): string
-}
-
-/**
- * Creates a tokenizer in which text never becomes a token of `specialTokens` but may become one of
- * `textTokens`. Changes `file`.
- */
-function createPlainTokenizer(
-  file: TokenizerFile,
-  config: object,
-  specialTokens: readonly AddedToken[],
-  textTokens: readonly AddedToken[],
-): PlainTokenizer {
-  removeFromVocabulary(file, specialTokens)
-  const tokenizer = createTokenizer({ ...file, added_tokens: textTokens }, config)
-  const firstPreTokenizer = tokenizer.pre_tokenizer
-  // The library prepends a space to the first section of each call, but only one section is the
-  // first in the prompt.
-  const laterPreTokenizer = prependsToFirst(file.pre_tokenizer)
-    ? createLaterPreTokenizer(file, config)
-    : firstPreTokenizer
-
-  const encode: PlainTokenizer['encode'] = (text, first) => {
-    tokenizer.pre_tokenizer = first ? firstPreTokenizer : laterPreTokenizer
-    const { ids } = tokenizer.encode(text, { add_special_tokens: false })
-    if (ids.some((id) => id === undefined)) {
-      throw modelUnusable('its tokenizer lacks a token for some of the text.')
-    }
-    return ids
+  encode(text: string, first: boolean): number[] {
+    this.#tokenizer.pre_tokenizer = first ? this.#firstPreTokenizer : this.#laterPreTokenizer
+    const { ids } = this.#tokenizer.encode(text, { add_special_tokens: false })
+    if (!ids.some((id) => id === undefined)) return ids
+    throw modelUnusable('its tokenizer lacks a token for some of the text.')
   }
-  return { encode, normalize: (text) => tokenizer.normalizer?.normalize(text) ?? text }
+
+  /** Returns the text after the tokenizer's normalization. */
+  normalize(text: string): string {
+    return this.#tokenizer.normalizer?.normalize(text) ?? text
+  }
 }
 
 /**
@@ -302,20 +330,18 @@ function removeFromVocabulary(
   }
 }
 
-const prependsToFirst = (preTokenizer: unknown): boolean =>
-  JSON.stringify(preTokenizer ?? null).includes('"prepend_scheme":"first"')
-
-/** Returns the pre-tokenizer for sections after the first, which prepends no space. */
+/**
+ * Returns a pre-tokenizer that prepends no space, for a file whose own one prepends a space to the
+ * first section; otherwise `null`.
+ */
 function createLaterPreTokenizer(file: TokenizerFile, config: object): Tokenizer['pre_tokenizer'] {
-  const never = JSON.stringify(file.pre_tokenizer).replaceAll(
-    '"prepend_scheme":"first"',
-    '"prepend_scheme":"never"',
-  )
-  const empty = { type: 'BPE', vocab: {}, merges: [] }
+  const own = JSON.stringify(file.pre_tokenizer ?? null)
+  const never = own.replaceAll('"prepend_scheme":"first"', '"prepend_scheme":"never"')
+  if (never === own) return null
   const parts = {
     ...file,
     added_tokens: [],
-    model: empty,
+    model: { type: 'BPE', vocab: {}, merges: [] },
     pre_tokenizer: JSON.parse(never) as unknown,
   }
   return createTokenizer(parts, config).pre_tokenizer
@@ -329,8 +355,6 @@ function createTokenizer(file: object, config: object): Tokenizer {
     throw modelUnusable(`its tokenizer cannot be read (${String(cause)}).`, cause)
   }
 }
-
-// Puts images into prompts, in the places that the chat template wrote for them.
 
 /** Returns the images of a conversation, in order. */
 const listImages = ({ messages, images }: Conversation): PromptImage[] =>
@@ -364,68 +388,4 @@ function assertPlaced(
       'Leave images out, or use another model.',
     { code: 'template_refused', param: 'messages' },
   )
-}
-
-/** Returns the tokens and the numbers of rows that stand for an image. */
-function expandImage(
-  { pieces, firstRow }: PromptImage,
-  encode: (text: string) => readonly number[],
-): number[] {
-  let row = firstRow
-  const tokens: number[] = []
-  let text = ''
-  const flush = (): void => {
-    tokens.push(...encode(text))
-    text = ''
-  }
-  for (const piece of pieces) {
-    if (typeof piece === 'string') {
-      // Texts in a row are one text for the tokenizer.
-      text += piece
-      continue
-    }
-    flush()
-    for (const end = row + piece; row < end; row += 1) tokens.push(row)
-  }
-  flush()
-  return tokens
-}
-
-// Turns conversations into prompts, with the template for tools or the plain one.
-
-/** Turns conversations and texts into tokens. */
-export interface PromptBuilder {
-  /**
-   * Renders and tokenizes a conversation. Throws `invalid_request` if it does not fit into
-   * `contexts` context windows, by default 1, or if the template rejects it.
-   */
-  prepare(conversation: Conversation, contexts?: number): Prompt
-  /** Tokenizes a text in which special tokens count. */
-  encodeTrusted(text: string): number[]
-}
-
-/**
- * Parses the model's templates. `contextWindow` is the limit of prompt and answer together, in
- * tokens. `placeholder` is the text of the token that templates write in place of an image. Changes the
- * tokenizer in `config`.
- */
-export function createPromptBuilder(
-  config: ModelConfig,
-  contextWindow: number,
-  placeholder?: string,
-): PromptBuilder {
-  const { tokenizer, tokenizerConfig, templates, tokenNames, endTokens } = config
-  const plain = parseTemplate(templates.plain, tokenNames)
-  const tools = templates.tools === null ? plain : parseTemplate(templates.tools, tokenNames)
-  const source = templates.plain + (templates.tools ?? '')
-  const encoder = createPromptTokenizer(tokenizer, tokenizerConfig, source, endTokens, placeholder)
-
-  // An answer needs at least one token.
-  const maxPromptTokens = contextWindow - 1
-  const prepare: PromptBuilder['prepare'] = (conversation, contexts = 1) => {
-    const { messages, tools: offered = [] } = conversation
-    const { render } = offered.length > 0 || hasToolCalls(messages) ? tools : plain
-    return encoder.encode(conversation, render, contexts * maxPromptTokens, maxPromptTokens)
-  }
-  return { prepare, encodeTrusted: encoder.encodeTrusted }
 }

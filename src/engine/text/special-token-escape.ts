@@ -4,52 +4,46 @@
  */
 import { InoriginError } from '../../error.ts'
 
-/** Escape of the special tokens in the texts of one conversation. */
-interface SpecialTokenEscape {
-  /**
-   * Replaces characters that could belong to a word, whatever is trimmed from the text or put
-   * around it. With `enclosed`, the text right before it is assumed not to begin a word.
-   */
-  escape(text: string, enclosed?: boolean): string
-  /** Restores the original text. */
-  restore(text: string): string
-}
-
 /**
  * Returns a function that creates an escape of these words for each conversation. Its argument is
  * all text of the conversation and the template.
  */
-export function createSpecialTokenEscapes(
-  words: readonly string[],
-): (around: string) => SpecialTokenEscape {
+export function createSpecialTokenEscapes(words: readonly string[]) {
   // Most words begin and end with punctuation. Text without that punctuation cannot be part of such
   // a word.
   const edges = new Set(
     words.flatMap((word) => [word.charAt(0), word.charAt(word.length - 1)]).filter(isPunctuation),
   )
   const edge = new RegExp(`[${[...edges].map((sign) => `\\u{${toHex(sign)}}`).join('')}]`, 'gu')
-  const all = createWordMatcher(words)
-  const others = words.filter((word) => !edges.has(word.charAt(0)))
-  const rest = others.length > 0 ? createWordMatcher(others) : null
+  const all = new WordMatcher(words)
+  const rest = new WordMatcher(words.filter((word) => !edges.has(word.charAt(0))))
 
-  return (around) => {
-    const placeholders = createPlaceholders(around)
-    const escape: SpecialTokenEscape['escape'] = (text, enclosed = false) => {
-      // Templates may trim the text.
-      const continues = !enclosed && (all.continues(text) || all.continues(text.trim()))
-      // Half of a surrogate pair would not survive a template that writes JSON.
-      const beginning = continues ? text.search(/[^\s\uD800-\uDFFF]/) : -1
-      let escapedText = edges.size > 0 ? text.replace(edge, placeholders.of) : text
-      for (const position of [beginning, ...(rest?.starts(text) ?? [])]) {
-        if (position < 0 || escapedText.charAt(position) !== text.charAt(position)) continue
-        escapedText =
-          escapedText.slice(0, position) +
-          placeholders.of(text.charAt(position)) +
-          escapedText.slice(position + 1)
-      }
-      return escapedText
+  return (around: string) => {
+    const placeholders = new Placeholders(around)
+    const replace = (character: string): string => placeholders.of(character)
+    return {
+      /**
+       * Replaces characters that could belong to a word, whatever is trimmed from the text or put
+       * around it. With `enclosed`, the text right before it is assumed not to begin a word.
+       */
+      escape: (text: string, enclosed = false): string => {
+        // Templates may trim the text.
+        const continues = !enclosed && (all.continues(text) || all.continues(text.trim()))
+        // Half of a surrogate pair would not survive a template that writes JSON.
+        const beginning = continues ? text.search(/[^\s\uD800-\uDFFF]/) : -1
+        let escapedText = edges.size > 0 ? text.replace(edge, replace) : text
+        for (const position of [beginning, ...rest.starts(text)]) {
+          if (position < 0 || escapedText.charAt(position) !== text.charAt(position)) continue
+          escapedText =
+            escapedText.slice(0, position) +
+            replace(text.charAt(position)) +
+            escapedText.slice(position + 1)
+        }
+        return escapedText
+      },
+      /** Restores the original text. */
+      restore: (text: string): string => placeholders.restore(text),
     }
-    return { escape, restore: placeholders.restore }
   }
 }
 
@@ -57,70 +51,57 @@ const isPunctuation = (character: string): boolean =>
   /[^\s\p{L}\p{N}\uD800-\uDFFF]/u.test(character)
 const toHex = (character: string): string => character.charCodeAt(0).toString(16)
 
-/** A two-way mapping between characters and their private-use replacements. */
-interface Placeholders {
-  of(character: string): string
-  restore(text: string): string
-}
+const fromHex = (digits: string): string => String.fromCharCode(Number.parseInt(digits, 16))
 
 /**
- * Creates a mapping that does not use private-use characters from the texts `around`, escaped or
- * not.
+ * A two-way mapping between characters and private-use replacements. It does not use those in the
+ * texts `around`, escaped or not.
  */
-function createPlaceholders(around: string): Placeholders {
-  const used = new Set(around.match(/[\uE000-\uF8FF]/g))
-  for (const [, digits = ''] of around.matchAll(/\\u([ef][0-9a-f]{3})/gi)) {
-    used.add(String.fromCharCode(Number.parseInt(digits, 16)))
-  }
-  const placeholders = new Map<string, string>()
-  const originals = new Map<string, string>()
-  let code = 0xe000
+class Placeholders {
+  readonly #used: Set<string>
+  readonly #placeholders = new Map<string, string>()
+  readonly #originals = new Map<string, string>()
+  #code = 0xe000
 
-  const add = (character: string): string => {
-    while (used.has(String.fromCharCode(code))) code += 1
+  constructor(around: string) {
+    this.#used = new Set(around.match(/[\uE000-\uF8FF]/g))
+    for (const [, digits = ''] of around.matchAll(/\\u([ef][0-9a-f]{3})/gi))
+      this.#used.add(fromHex(digits))
+  }
+
+  /** Returns the replacement of a character. */
+  of(character: string): string {
+    return this.#placeholders.get(character) ?? this.#add(character)
+  }
+
+  restore(text: string): string {
+    return (
+      text
+        .replace(/[\uE000-\uF8FF]/g, (found) => this.#originals.get(found) ?? found)
+        // Templates that write only ASCII escape the characters.
+        .replace(
+          /\\u([ef][0-9a-f]{3})/g,
+          (escaped, digits: string) => this.#originals.get(fromHex(digits)) ?? escaped,
+        )
+    )
+  }
+
+  #add(character: string): string {
+    while (this.#used.has(String.fromCharCode(this.#code))) this.#code += 1
     // The last private-use characters are reserved for marks.
-    if (code > 0xf7ff) {
+    if (this.#code > 0xf7ff) {
       throw new InoriginError(
         'invalid_request',
         'The messages contain too many private-use characters. Remove some of them.',
         { param: 'messages' },
       )
     }
-    const placeholder = String.fromCharCode(code)
-    code += 1
-    placeholders.set(character, placeholder)
-    originals.set(placeholder, character)
+    const placeholder = String.fromCharCode(this.#code)
+    this.#code += 1
+    this.#placeholders.set(character, placeholder)
+    this.#originals.set(placeholder, character)
     return placeholder
   }
-  return {
-    of: (character) => placeholders.get(character) ?? add(character),
-    restore: (text) =>
-      text
-        .replace(/[\uE000-\uF8FF]/g, (character) => originals.get(character) ?? character)
-        // Templates that write only ASCII escape the characters.
-        .replace(/\\u([ef][0-9a-f]{3})/g, (escaped, digits: string) => {
-          const character = String.fromCharCode(Number.parseInt(digits, 16))
-          return originals.get(character) ?? escaped
-        }),
-  }
-}
-
-// Finds a fixed set of words in texts.
-
-/** Search for a fixed set of words. */
-interface WordMatcher {
-  /**
-   * Splits a text at the words, which are included in the result. The longest word at a position
-   * wins.
-   */
-  split(text: string): string[]
-  /**
-   * Returns the positions where a word starts, or where the end of the text could be the start of
-   * one. They are ascending.
-   */
-  starts(text: string): number[]
-  /** Returns `true` if the start of the text could complete a word that begins before it. */
-  continues(text: string): boolean
 }
 
 /** Node of a trie of words. */
@@ -129,34 +110,33 @@ interface TrieNode {
   word: string | null
 }
 
-/** Creates a matcher of these words. Empty words are ignored. */
-export function createWordMatcher(words: readonly string[]): WordMatcher {
-  const root: TrieNode = { next: new Map(), word: null }
-  for (const word of words) if (word !== '') insert(root, word)
+/** Search for a fixed set of words. Empty words are ignored. */
+export class WordMatcher {
+  readonly #root: TrieNode = { next: new Map(), word: null }
+  /** What may follow the first character of a word, in one text. */
+  readonly #rests: string
+  readonly #longestRest: number
+  /** The ends of words without their first character. */
+  readonly #ends: ReadonlySet<string>
 
-  /**
-   * Returns the longest word at `start`. `open` is `true` if the text ended where a word could
-   * continue.
-   */
-  const at = (text: string, start: number): { word: string | null; open: boolean } => {
-    let node: TrieNode | undefined = root
-    let word: string | null = null
-    let index = start
-    while (index < text.length) {
-      node = node.next.get(text.charAt(index))
-      if (!node) return { word, open: false }
-      word = node.word ?? word
-      index += 1
-    }
-    return { word, open: node !== root && node.next.size > 0 }
+  constructor(words: readonly string[]) {
+    for (const word of words) if (word !== '') insert(this.#root, word)
+    const rests = words.map((word) => word.slice(1)).filter((rest) => rest !== '')
+    this.#rests = rests.join('\0')
+    this.#longestRest = rests.reduce((most, { length }) => Math.max(most, length), 0)
+    this.#ends = new Set(rests.flatMap((rest) => rest.split('').map((_, at) => rest.slice(at))))
   }
 
-  const split = (text: string): string[] => {
+  /**
+   * Splits a text at the words, which are included in the result. The longest word at a position
+   * wins.
+   */
+  split(text: string): string[] {
     const sections: string[] = []
     let from = 0
     let index = 0
     while (index < text.length) {
-      const { word } = at(text, index)
+      const { word } = this.#at(text, index)
       if (word === null) {
         index += 1
         continue
@@ -170,30 +150,43 @@ export function createWordMatcher(words: readonly string[]): WordMatcher {
     return sections
   }
 
-  const starts = (text: string): number[] => {
+  /**
+   * Returns the positions where a word starts, or where the end of the text could be the start of
+   * one. They are ascending.
+   */
+  starts(text: string): number[] {
     const positions: number[] = []
+    if (this.#root.next.size === 0) return positions
     for (let index = 0; index < text.length; index += 1) {
-      const { word, open } = at(text, index)
+      const { word, open } = this.#at(text, index)
       if (word !== null || open) positions.push(index)
     }
     return positions
   }
-  return { split, starts, continues: createContinues(words) }
-}
 
-/** Creates the function `continues` of a matcher. */
-function createContinues(words: readonly string[]): WordMatcher['continues'] {
-  const rests = words.map((word) => word.slice(1)).filter((rest) => rest !== '')
-  const ends = new Set(rests.flatMap((rest) => rest.split('').map((_, at) => rest.slice(at))))
-  const longest = rests.reduce((most, { length }) => Math.max(most, length), 0)
-  const all = rests.join('\0')
-
-  return (text) => {
+  /** Returns `true` if the start of the text could complete a word that begins before it. */
+  continues(text: string): boolean {
     if (text === '') return false
-    if (text.length <= longest && all.includes(text)) return true
-    for (let end = Math.min(longest, text.length); end > 0; end -= 1)
-      if (ends.has(text.slice(0, end))) return true
+    if (text.length <= this.#longestRest && this.#rests.includes(text)) return true
+    for (let end = Math.min(this.#longestRest, text.length); end > 0; end -= 1)
+      if (this.#ends.has(text.slice(0, end))) return true
     return false
+  }
+
+  /**
+   * Returns the longest word at `start`. `open` is `true` if the text ended where a word could
+   * continue.
+   */
+  #at(text: string, start: number): { word: string | null; open: boolean } {
+    let node = this.#root
+    let word: string | null = null
+    for (let index = start; index < text.length; index += 1) {
+      const next = node.next.get(text.charAt(index))
+      if (!next) return { word, open: false }
+      node = next
+      word = node.word ?? word
+    }
+    return { word, open: node !== this.#root && node.next.size > 0 }
   }
 }
 
@@ -201,11 +194,8 @@ function createContinues(words: readonly string[]): WordMatcher['continues'] {
 function insert(root: TrieNode, word: string): void {
   let node = root
   for (const unit of word.split('')) {
-    let next = node.next.get(unit)
-    if (!next) {
-      next = { next: new Map(), word: null }
-      node.next.set(unit, next)
-    }
+    const next = node.next.get(unit) ?? { next: new Map(), word: null }
+    node.next.set(unit, next)
     node = next
   }
   node.word = word

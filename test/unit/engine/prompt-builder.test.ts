@@ -6,11 +6,7 @@ import { createOutputFactory } from '../../../src/engine/run/decode-loop.ts'
 import { parseTemplate } from '../../../src/engine/text/chat-template.ts'
 import type { ModelConfig } from '../../../src/engine/text/config.ts'
 import { createDetokenizerFactory } from '../../../src/engine/text/vocabulary.ts'
-import {
-  createPromptBuilder,
-  createPromptTokenizer,
-  type PromptBuilder,
-} from '../../../src/engine/text/prompt-tokenizer.ts'
+import { createPromptBuilder, PromptTokenizer } from '../../../src/engine/text/prompt-tokenizer.ts'
 import type { ChatMessage, Tool } from '../../../src/types/index.ts'
 import { BRACKETS, JOINED, KINDS, PLAIN, PYTHONIC, TAGGED } from '../../support/templates.ts'
 import { fileOf, idOf, SPECIAL_NAMES, TOKENIZER_NAMES } from '../../support/tokenizers.ts'
@@ -22,7 +18,7 @@ interface Options {
   window?: number
 }
 
-function open(source: string, options: Options = {}): PromptBuilder {
+function open(source: string, options: Options = {}) {
   const { name = 'bytes', tools = null, window = 100_000 } = options
   const tokenizer = fileOf(name)
   const config = {
@@ -328,8 +324,10 @@ test('a response prefix that is too long is rejected before it is rendered', () 
   )
   const { render } = parseTemplate(PLAIN, SPECIAL_NAMES)
   const watched = vi.fn<typeof render>(render)
-  const { encode } = createPromptTokenizer(fileOf('bytes'), SPECIAL_NAMES, PLAIN)
-  expect(() => encode(begun('a '.repeat(1_000_000)), watched, 2_000)).toThrow(/prompt is too long/)
+  const tokenizer = new PromptTokenizer(fileOf('bytes'), SPECIAL_NAMES, PLAIN)
+  expect(() => tokenizer.encode(begun('a '.repeat(1_000_000)), watched, 2_000)).toThrow(
+    /prompt is too long/,
+  )
   expect(watched).not.toHaveBeenCalled()
 })
 

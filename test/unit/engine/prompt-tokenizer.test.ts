@@ -5,7 +5,7 @@ import type { Conversation } from '../../../src/engine/engine.ts'
 import { modelUnusable } from '../../../src/engine/failure.ts'
 import { createRandom } from '../../../src/engine/sampling/sampler.ts'
 import { parseTemplate } from '../../../src/engine/text/chat-template.ts'
-import { createPromptTokenizer } from '../../../src/engine/text/prompt-tokenizer.ts'
+import { PromptTokenizer } from '../../../src/engine/text/prompt-tokenizer.ts'
 import type { ChatMessage } from '../../../src/types/index.ts'
 import { runs } from '../../support/runs.ts'
 import { KINDS, PLAIN } from '../../support/templates.ts'
@@ -24,7 +24,7 @@ const STRUCTURE = '<s> </s> <|im_start|> <|im_end|> <tool_call> <think> </think>
 function open(name: string, source = TEMPLATE, file = fileOf(name)) {
   const structure = new Set(STRUCTURE.map((content) => idOf(content, fileOf(name))))
   const { render } = parseTemplate(source, SPECIAL_NAMES)
-  const tokenizer = createPromptTokenizer(file, SPECIAL_NAMES, source)
+  const tokenizer = new PromptTokenizer(file, SPECIAL_NAMES, source)
   const tokens = (conversation: Conversation, most = Infinity, draw = render): number[] => [
     ...tokenizer.encode(conversation, draw, most).tokens,
   ]
