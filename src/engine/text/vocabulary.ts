@@ -1,6 +1,32 @@
-/** Lists the tokens of a tokenizer by id: their names, their bytes, and which ones are special. */
+/**
+ * The tokens of a tokenizer by id: their names, their bytes, which ones are special, and the text
+ * that they make together.
+ */
 import { isObject } from '../../values/objects.ts'
 import { modelUnusable } from '../failure.ts'
+
+/** Entry of `added_tokens` in tokenizer.json. */
+export interface AddedToken {
+  id: number
+  content: string
+  special?: boolean
+  lstrip?: boolean
+  rstrip?: boolean
+}
+
+/** Parts of tokenizer.json that this folder reads. */
+export interface TokenizerFile {
+  added_tokens: AddedToken[]
+  model: {
+    type?: string
+    vocab: Record<string, number> | [piece: string, score: number][]
+    unk_token?: string | null
+    byte_fallback?: boolean
+  }
+  normalizer?: unknown
+  pre_tokenizer: unknown
+  decoder: unknown
+}
 
 /** Tokens of a tokenizer. */
 interface Vocabulary {
@@ -35,6 +61,67 @@ export function readVocabulary(file: TokenizerFile, config: object): Vocabulary 
   }
 }
 
+/** Returns the texts of `additional_special_tokens`. */
+function readAdditionalSpecial(config: object): string[] {
+  const listed = 'additional_special_tokens' in config ? config.additional_special_tokens : []
+  const texts = Array.isArray(listed)
+    ? listed.map((each: unknown) => (isObject(each) ? each['content'] : each))
+    : []
+  return texts.filter((each) => typeof each === 'string')
+}
+
+/** Detokenizer of one text, piece by piece. Text that was returned never changes later. */
+export interface Detokenizer {
+  /**
+   * Returns the text that has become certain. It is empty for a part of a character and for special
+   * tokens that are not visible.
+   */
+  push(token: number): string
+  /** Drops the bytes of an incomplete character before another text follows. */
+  drop(): void
+}
+
+/**
+ * Reads a tokenizer and returns a function that creates a detokenizer for each text. `visible`
+ * lists the special tokens whose text is returned. `continues` is `true` if the text continues
+ * another one. Throws `model_unusable` for decoders that cannot work piece by piece.
+ */
+export function createDetokenizerFactory(file: TokenizerFile, config: object) {
+  const vocabulary = readVocabulary(file, config)
+  const decoder = readDecoder(file.decoder)
+
+  return (visible: readonly string[] = [], continues = false): Detokenizer => {
+    const readToken = createTokenReader(decoder, vocabulary, visible)
+    const utf8 = new TextDecoder('utf-8', { ignoreBOM: true })
+    const strips = decoder.strips.map(({ content = ' ', start = 0, stop = 0 }) =>
+      createStrip(content, continues ? 0 : start, stop),
+    )
+    return {
+      push: (token) => {
+        const bytes = readToken(vocabulary.names[token], token)
+        let text = bytes ? utf8.decode(bytes, { stream: true }) : ''
+        for (const stripPart of strips) text = stripPart(text)
+        return text
+      },
+      drop: () => void utf8.decode(),
+    }
+  }
+}
+
+/** Returns a function that strips both ends of a text that arrives in parts. */
+function createStrip(content: string, start: number, stop: number): (part: string) => string {
+  let left = start
+  let heldText = ''
+  return (part) => {
+    const text = strip(part, content, left, 0)
+    left = text === '' ? left - part.length : 0
+    const all = heldText + text
+    const certainText = strip(all, content, 0, stop)
+    heldText = all.slice(certainText.length)
+    return certainText
+  }
+}
+
 /**
  * Returns the exact bytes, by id, that each token adds in the middle of a text. They are `null` for
  * unused ids and for special tokens, except the `visible` ones.
@@ -45,7 +132,10 @@ export function listTokenBytes(
   visible: readonly string[] = [],
 ): (Uint8Array | null)[] {
   const vocabulary = readVocabulary(file, config)
-  return Array.from(vocabulary.names, createTokenReader(file, vocabulary, visible))
+  return Array.from(
+    vocabulary.names,
+    createTokenReader(readDecoder(file.decoder), vocabulary, visible),
+  )
 }
 
 /** Tokens that are read in one task. 5,000 byte-level tokens of Qwen3 take 14 ms at most. */
@@ -57,7 +147,7 @@ export async function listTokenBytesInTasks(
   vocabulary: Vocabulary,
   nextTask: () => Promise<void>,
 ): Promise<(Uint8Array | null)[]> {
-  const read = createTokenReader(file, vocabulary, [])
+  const read = createTokenReader(readDecoder(file.decoder), vocabulary, [])
   const bytes: (Uint8Array | null)[] = []
   for (let id = 0; id < vocabulary.names.length; id += 1) {
     if (id % TOKENS_PER_TASK === 0) await nextTask()
@@ -68,80 +158,16 @@ export async function listTokenBytesInTasks(
 
 /** Returns a function that returns the bytes of a token by its name and id. */
 function createTokenReader(
-  file: TokenizerFile,
+  { steps }: Decoder,
   { added, special }: Vocabulary,
   visible: readonly string[],
 ) {
-  const spellToken = createTokenSpeller(file.decoder)
-  return (name: string | undefined, id: number): Uint8Array | null =>
-    name === undefined || (special.has(id) && !visible.includes(name))
-      ? null
-      : spellToken(name, added.has(id))
-}
-
-/** Returns the texts of `additional_special_tokens`. */
-function readAdditionalSpecial(config: object): string[] {
-  const listed = 'additional_special_tokens' in config ? config.additional_special_tokens : []
-  const texts = Array.isArray(listed)
-    ? listed.map((each: unknown) => (isObject(each) ? each['content'] : each))
-    : []
-  return texts.filter((each) => typeof each === 'string')
-}
-
-// Implements the `decoder` of tokenizer.json, as stages that process one token at a time and as the
-// bytes of a token.
-
-/** One stage of a streaming decoder. */
-interface DecoderStage {
-  /** Returns the text that a token adds, in parts. `added` tokens stand for themselves. */
-  push(text: string, added: boolean): string[]
-  /** Drops the bytes of an incomplete character. */
-  drop?(): void
-}
-
-/** Decoder configuration in tokenizer.json. */
-interface Config {
-  type: string
-  decoders?: Config[]
-  pattern?: { String?: string; Regex?: string }
-  content?: string
-  replacement?: string
-  start?: number
-  stop?: number
-}
-
-/**
- * Returns a function that creates the stages of one text. Its argument is `true` if the text
- * continues another one. Throws `model_unusable` for decoders that cannot work piece by piece.
- */
-function createDecoderStages(decoder: unknown): (continues: boolean) => DecoderStage[] {
-  const chain = flatten(decoder as Config | null)
-  const factories = chain.map((config, index) =>
-    stageFactory(
-      config,
-      chain.slice(0, index).some(({ type }) => type === 'Fuse'),
-    ),
-  )
-  return (continues) => factories.map((open) => open(continues))
-}
-
-/**
- * Returns a function for the bytes that a token adds in the middle of a text. `added` tokens stand
- * for themselves.
- */
-function createTokenSpeller(decoder: unknown): (name: string, added: boolean) => Uint8Array {
-  const chain = flatten(decoder as Config | null)
-  const fuse = chain.findIndex(({ type }) => type === 'Fuse')
-  const fusedStrips = chain.filter(
-    ({ type }, index) => type === 'Strip' && fuse >= 0 && index > fuse,
-  )
-  const steps = chain.filter((config) => !fusedStrips.includes(config)).map(toSpellingStep)
   const utf8 = new TextEncoder()
-
-  return (name, added) => {
+  return (name: string | undefined, id: number): Uint8Array | null => {
+    if (name === undefined || (special.has(id) && !visible.includes(name))) return null
     let text = name
     for (const step of steps) {
-      const result = step(text, added)
+      const result = step(text, added.has(id))
       if (typeof result !== 'string') return result
       text = result
     }
@@ -149,114 +175,75 @@ function createTokenSpeller(decoder: unknown): (name: string, added: boolean) =>
   }
 }
 
-/** Returns a function that applies one decoder to a token. */
-function toSpellingStep(config: Config): (text: string, added: boolean) => string | Uint8Array {
-  const { type, content = '', replacement = '▁', start = 0, stop = 0 } = config
-  const pattern = type === 'Metaspace' ? replacement : config.pattern?.String
-  if (type === 'ByteLevel') return (text, added) => (added ? text : levelBytes(text))
-  if (type === 'Strip') return (text) => strip(text, content, start, stop)
-  if (type === 'ByteFallback') {
-    return (text) => {
-      const byte = fallbackByte(text)
-      return byte === null ? text : Uint8Array.of(byte)
-    }
+/** Part of the `decoder` of tokenizer.json. */
+interface DecoderConfig {
+  type: string
+  decoders?: DecoderConfig[]
+  pattern?: { String?: string; Regex?: string }
+  content?: string
+  replacement?: string
+  start?: number
+  stop?: number
+}
+
+/** Turns the name of a token into its bytes, or into the text for the next step. */
+type SpellingStep = (text: string, added: boolean) => string | Uint8Array
+
+/** The `decoder` of tokenizer.json. */
+interface Decoder {
+  /** Steps from the name of a token to the bytes that it adds in the middle of a text. */
+  steps: readonly SpellingStep[]
+  /** What is stripped from the ends of the whole text. */
+  strips: readonly DecoderConfig[]
+}
+
+function readDecoder(config: unknown): Decoder {
+  const chain = flatten(config as DecoderConfig | null)
+  const fuse = chain.findIndex(({ type }) => type === 'Fuse')
+  const isFused = (index: number): boolean => fuse >= 0 && index > fuse
+  return {
+    steps: chain.map((each, index) => toSpellingStep(each, isFused(index))),
+    strips: chain.flatMap((each, index) => {
+      // Metaspace removes the space before the first word.
+      if (each.type === 'Metaspace') return { type: 'Strip', content: ' ', start: 1 }
+      return each.type === 'Strip' && isFused(index) ? each : []
+    }),
   }
-  if (pattern === undefined) return (text) => text
-  return (text) => text.replaceAll(pattern, type === 'Metaspace' ? ' ' : content)
 }
 
 /** Returns the decoders of nested sequences as one list. */
-function flatten(config: Config | null): Config[] {
+function flatten(config: DecoderConfig | null): DecoderConfig[] {
   if (!config) throw modelUnusable('its tokenizer has no decoder.')
   return config.type === 'Sequence' ? (config.decoders ?? []).flatMap(flatten) : [config]
 }
 
-/**
- * Returns a factory of one stage. With `fused`, its inputs are parts of one text instead of tokens.
- */
-function stageFactory(config: Config, fused: boolean): (continues: boolean) => DecoderStage {
+/** Returns one decoder as a step. With `fused`, it decodes the whole text instead of tokens. */
+function toSpellingStep(config: DecoderConfig, fused: boolean): SpellingStep {
   const { type, content = '', replacement = '▁', start = 0, stop = 0 } = config
   switch (type) {
     case 'ByteLevel':
-      return byteLevel
+      return (text, added) =>
+        added ? text : Uint8Array.from(text, (character) => BYTES.get(character) ?? 0)
     case 'ByteFallback':
-      return byteFallback
+      return (text) => {
+        // A token like `<0xE2>` is a byte of a character without a token of its own.
+        const digits = /^<0x([0-9A-Fa-f]{2})>$/.exec(text)?.[1]
+        return digits === undefined ? text : Uint8Array.of(Number.parseInt(digits, 16))
+      }
     case 'Metaspace':
-      return (continues) => metaspace(replacement, continues)
+      return (text) => text.replaceAll(replacement, ' ')
     case 'Fuse':
-      return () => mapStage((text) => text)
+      return (text) => text
     case 'Replace': {
       const pattern = config.pattern?.String
-      // A longer pattern in a fused text could span two parts.
+      // A longer pattern in a fused text could span two tokens.
       if (pattern === undefined || (fused && pattern.length > 1)) break
-      return () => mapStage((text) => text.replaceAll(pattern, content))
+      return (text) => text.replaceAll(pattern, content)
     }
     case 'Strip':
-      return fused
-        ? (continues) => stripText(content, continues ? 0 : start, stop)
-        : () => mapStage((text) => strip(text, content, start, stop))
+      return (text) => (fused ? text : strip(text, content, start, stop))
   }
   throw modelUnusable(`its tokenizer has an unsupported decoder (${JSON.stringify(config)}).`)
-}
-
-const mapStage = (change: (text: string) => string): DecoderStage => ({
-  push: (text) => [change(text)],
-})
-
-const levelBytes = (text: string): Uint8Array<ArrayBuffer> =>
-  Uint8Array.from(text, (character) => BYTES.get(character) ?? 0)
-
-/** Returns the byte of a token like `<0xE2>`, or `null`. */
-function fallbackByte(text: string): number | null {
-  const digits = /^<0x([0-9A-Fa-f]{2})>$/.exec(text)?.[1]
-  return digits === undefined ? null : Number.parseInt(digits, 16)
-}
-
-/** Decodes tokens that write each byte as a printable character. */
-function byteLevel(): DecoderStage {
-  const utf8 = new TextDecoder('utf-8', { ignoreBOM: true })
-  return {
-    push: (text, added) => {
-      if (added) return [utf8.decode(), text]
-      return [utf8.decode(levelBytes(text), { stream: true })]
-    },
-    drop: () => void utf8.decode(),
-  }
-}
-
-/**
- * Decodes tokens like `<0xE2>`, one per byte, which encode characters without a token of their own.
- */
-function byteFallback(): DecoderStage {
-  const open = (): TextDecoder => new TextDecoder('utf-8', { ignoreBOM: true })
-  let utf8 = open()
-  let bytes = false
-  const end = (): string => {
-    const rest = bytes ? utf8.decode() : ''
-    bytes = false
-    utf8 = open()
-    return rest
-  }
-  return {
-    push: (text) => {
-      const byte = fallbackByte(text)
-      if (byte === null) return [end(), text]
-      bytes = true
-      return [utf8.decode(Uint8Array.of(byte), { stream: true })]
-    },
-    drop: () => void end(),
-  }
-}
-
-/** Decodes marks into spaces and removes the space before the first word. */
-function metaspace(replacement: string, continues: boolean): DecoderStage {
-  let first = !continues
-  return mapStage((text) => {
-    const spaced = text.replaceAll(replacement, ' ')
-    const plain = first && spaced.startsWith(' ') ? spaced.slice(1) : spaced
-    first = false
-    return plain
-  })
 }
 
 /** Removes up to `start` and `stop` occurrences of `content` from the two ends. */
@@ -266,28 +253,6 @@ function strip(text: string, content: string, start: number, stop: number): stri
   let to = text.length
   while (text.length - to < stop && to > from && text.charAt(to - 1) === content) to -= 1
   return text.slice(from, to)
-}
-
-/** Strips both ends of a text that arrives in parts. */
-function stripText(content: string, start: number, stop: number): DecoderStage {
-  let left = start
-  let heldText = ''
-  return {
-    push: (part) => {
-      let text = part
-      while (left > 0 && text !== '') {
-        if (text.charAt(0) !== content) left = 0
-        else {
-          text = text.slice(1)
-          left -= 1
-        }
-      }
-      const all = heldText + text
-      const certainText = strip(all, content, 0, stop)
-      heldText = all.slice(certainText.length)
-      return [certainText]
-    },
-  }
 }
 
 /**
@@ -305,73 +270,4 @@ function listBytes(): Map<string, number> {
     if (!printable) unprintable += 1
   }
   return bytes
-}
-
-// Detokenizes piece by piece. Text that was returned never changes later.
-
-/** Detokenizer of one text. */
-export interface Detokenizer {
-  /**
-   * Returns the text that has become certain. It is empty for a part of a character and for special
-   * tokens that are not visible.
-   */
-  push(token: number): string
-  /** Drops the bytes of an incomplete character before another text follows. */
-  drop(): void
-}
-
-/**
- * Reads a tokenizer and returns a function that creates a detokenizer for each text. `visible`
- * lists the special tokens whose text is returned. `continues` is `true` if the text continues
- * another one.
- */
-export function createDetokenizerFactory(
-  file: TokenizerFile,
-  config: object,
-): (visible?: readonly string[], continues?: boolean) => Detokenizer {
-  const { names, added, special } = readVocabulary(file, config)
-  const createStages = createDecoderStages(file.decoder)
-
-  return (visible = [], continues = false) => {
-    const stages = createStages(continues)
-    return {
-      push: (token) => {
-        const name = names[token]
-        if (name === undefined || (special.has(token) && !visible.includes(name))) return ''
-        return pushThrough(stages, name, added.has(token))
-      },
-      drop: () => stages.forEach((stage) => stage.drop?.()),
-    }
-  }
-}
-
-function pushThrough(stages: readonly DecoderStage[], text: string, added: boolean): string {
-  let texts = [text]
-  for (const stage of stages) texts = texts.flatMap((each) => stage.push(each, added))
-  return texts.join('')
-}
-
-// Types of a model's tokenizer.json.
-
-/** Entry of `added_tokens` in tokenizer.json. */
-export interface AddedToken {
-  id: number
-  content: string
-  special?: boolean
-  lstrip?: boolean
-  rstrip?: boolean
-}
-
-/** Parts of tokenizer.json that this folder reads. */
-export interface TokenizerFile {
-  added_tokens: AddedToken[]
-  model: {
-    type?: string
-    vocab: Record<string, number> | [piece: string, score: number][]
-    unk_token?: string | null
-    byte_fallback?: boolean
-  }
-  normalizer?: unknown
-  pre_tokenizer: unknown
-  decoder: unknown
 }
