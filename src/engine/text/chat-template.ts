@@ -4,12 +4,13 @@ import type { AssistantMessage, ChatMessage, UserMessage } from '../../types/ind
 import type { Conversation } from '../engine.ts'
 import { modelUnusable } from '../failure.ts'
 import { LimitExceeded, parseTemplateProgram, renderTemplate, TemplateRejection } from './jinja.ts'
-import { createMessageMarkers, type MessageMarkers, type TextRange } from './message-markers.ts'
+import { findEnds, MessageMarkers, type TextRange } from './message-markers.ts'
 import {
   CutArguments,
   DEFAULT_TOOL_CALL_FORM,
   type EscapeText,
   hasToolCalls,
+  type TemplateForm,
   type ToolCallForm,
   toTemplateVariables,
 } from './template-variables.ts'
@@ -29,26 +30,18 @@ export interface Rendering {
   answer: number
 }
 
-/** A parsed chat template. */
-interface ChatTemplate {
-  /**
-   * Renders a conversation. `escape` escapes all of its texts before the template reads them.
-   * Throws `invalid_request` if the template rejects the conversation.
-   */
-  render(conversation: Conversation, escape?: EscapeText): Rendering
-}
-
 /**
  * Parses a chat template. `tokens` are the texts of special tokens by the names that a template may
  * use, such as `bos_token`.
  */
-export function parseTemplate(
-  source: string,
-  tokens: Readonly<Record<string, string>>,
-): ChatTemplate {
+export function parseTemplate(source: string, tokens: Readonly<Record<string, string>>) {
   const renderOnce = createRenderer(source, tokens)
   return {
-    render(conversation, escape = (text) => text) {
+    /**
+     * Renders a conversation. `escape` escapes all of its texts before the template reads them.
+     * Throws `invalid_request` if the template rejects the conversation.
+     */
+    render(conversation: Conversation, escape: EscapeText = unescaped): Rendering {
       let rejection: unknown
       // Templates without a system role either reject system messages or leave them out.
       for (const simplify of [unchanged, withoutReasoning, mergeSystemMessages]) {
@@ -57,7 +50,9 @@ export function parseTemplate(
           if (candidate === null) continue
           const text = renderOnce(candidate, escape)
           const located = locate(renderOnce, text, candidate, escape)
-          if (located) return appendPrefill(renderOnce, text, located, candidate, escape)
+          if (!located) continue
+          const beginning = renderBeginning(renderOnce, text, candidate, escape)
+          return { ...located, text: text + beginning, answer: text.length }
         } catch (thrown) {
           if (!(thrown instanceof TemplateRejection)) throw toTemplateError(thrown)
           rejection = thrown
@@ -70,7 +65,7 @@ export function parseTemplate(
 
 const unchanged = (conversation: Conversation): Conversation => conversation
 
-type Located = Pick<Rendering, 'ends' | 'opening'>
+const unescaped: EscapeText = (text) => text
 
 /**
  * Locates the messages in a rendered text, by a second rendering with marks. Returns `null` if
@@ -81,52 +76,44 @@ function locate(
   text: string,
   conversation: Conversation,
   escape: EscapeText,
-): Located | null {
-  const markers = createMessageMarkers(text)
+): Pick<Rendering, 'ends' | 'opening'> | null {
+  const markers = new MessageMarkers(text)
   const found = markers.extract(render(conversation, escape, { markers, opening: false }))
+  const owners = new Set(found.positions.map(({ owner }) => owner))
   const hasSystemText = conversation.messages.every(
-    ({ role, content }, index) =>
-      role !== 'system' || content.trim() === '' || found.owners.has(index),
+    ({ role, content }, index) => role !== 'system' || content.trim() === '' || owners.has(index),
   )
   if (!hasSystemText) return null
   // The marks changed the template's behavior if the texts diverge before the last mark.
   const divergence = commonPrefixLength(text, found.text)
-  const last = found.positions.at(-1)?.at ?? 0
-  if (divergence >= last) return { ends: found.ends(divergence), opening: divergence }
+  const ends = findEnds(found.positions, divergence)
+  if (divergence >= (found.positions.at(-1)?.at ?? 0)) return { ends, opening: divergence }
   const opening = commonPrefixLength(text, render(conversation, escape, { opening: false }))
-  return { ends: found.ends(divergence).filter(({ to }) => to <= divergence), opening }
+  return { ends: ends.filter(({ to }) => to <= divergence), opening }
 }
 
-/** Appends the beginning of the answer to the rendered text. */
-function appendPrefill(
+/** Returns the beginning of the answer, which follows the rendered text; empty if there is none. */
+function renderBeginning(
   render: RenderTemplate,
   text: string,
-  located: Located,
   conversation: Conversation,
   escape: EscapeText,
-): Rendering {
+): string {
   const { messages, responsePrefix } = conversation
-  const answer = text.length
-  if (!responsePrefix) return { ...located, text, answer }
-  const { block = '', text: prefilledText } = responsePrefix
-  const findWhitespace = (): string => {
-    const whole = { ...conversation, messages: [...messages, SAMPLE_ANSWER] }
-    try {
-      return whitespaceAfter(text, render(whole, escape, { opening: false }))
-    } catch {
-      // The template never renders the answer itself, so it need not support it.
-      return ''
-    }
+  if (!responsePrefix) return ''
+  const { block = '', text: prefix } = responsePrefix
+  if (block !== '' || /^\s/.test(prefix)) return block + escape(prefix)
+  const sample = { role: 'assistant' as const, content: 'Yes' }
+  let whole = ''
+  try {
+    whole = render({ ...conversation, messages: [...messages, sample] }, escape, { opening: false })
+  } catch {
+    // The template never renders the answer itself, so it need not support it.
   }
-  const whitespace = block === '' && !/^\s/.test(prefilledText) ? findWhitespace() : ''
-  return { ...located, text: text + block + whitespace + escape(prefilledText), answer }
+  // The template may put white space between the opening of an answer and its text.
+  const rest = whole.startsWith(text) ? whole.slice(text.length) : ''
+  return (/^\s*(?=\S)/.exec(rest)?.[0] ?? '') + escape(prefix)
 }
-
-const SAMPLE_ANSWER: AssistantMessage = { role: 'assistant', content: 'Yes' }
-
-/** Returns the whitespace that a template puts between the opening of an answer and its text. */
-const whitespaceAfter = (open: string, whole: string): string =>
-  whole.startsWith(open) ? (/^\s*(?=\S)/.exec(whole.slice(open.length))?.[0] ?? '') : ''
 
 /** Converts an error of a template into a user-visible error. */
 function toTemplateError(thrown: unknown): InoriginError {
@@ -140,8 +127,6 @@ function toTemplateError(thrown: unknown): InoriginError {
   }
   return modelUnusable(`its chat template failed (${String(thrown)}).`, thrown)
 }
-
-// Conversations in the forms that templates with fewer roles accept.
 
 /** Removes reasoning from a conversation. Returns `null` if there is none. */
 function withoutReasoning(conversation: Conversation): Conversation | null {
@@ -189,42 +174,47 @@ function appendMessage(last: AssistantMessage, next: AssistantMessage): void {
   if (toolCalls.length > 0) last.toolCalls = toolCalls
 }
 
-// Renders a conversation as it is, in the forms of tool calls and contents that a template expects.
-
-interface RenderOptions {
-  /** Marks to put around the messages. */
-  markers?: MessageMarkers
-  /** `false` to leave out the opening of the answer. */
-  opening?: boolean
-}
-
-/** Renders a conversation. `escape` escapes its texts. Throws what the template throws. */
+/**
+ * Renders a conversation as it is, with marks around the messages, and with or without the opening
+ * of the answer. `escape` escapes its texts. Throws what the template throws.
+ */
 type RenderTemplate = (
   conversation: Conversation,
   escape: EscapeText,
-  options?: RenderOptions,
+  options?: { markers?: MessageMarkers; opening?: boolean },
 ) => string
 
-/** Parses a template, and returns the function that renders it. `tokens` become variables. */
+/**
+ * Parses a template, and returns a function that renders it in the forms of tool calls and contents
+ * that it expects. `tokens` become variables.
+ */
 function createRenderer(source: string, tokens: Readonly<Record<string, string>>): RenderTemplate {
   const program = parseTemplateProgram(source)
   const hasThinkBlocks = source.includes('</think>')
   let callForm: ToolCallForm | null = null
   let needsParts: boolean | null = null
 
+  const renderAs = (
+    form: Omit<TemplateForm, 'hasThinkBlocks'>,
+    conversation: Conversation,
+    escape: EscapeText,
+    { markers, ...more }: { markers?: MessageMarkers; add_generation_prompt?: boolean },
+  ): string => {
+    const cut = new CutArguments()
+    const variables = toTemplateVariables(conversation, { ...form, hasThinkBlocks }, escape, cut)
+    const rendered = renderTemplate(
+      program,
+      { ...tokens, ...(markers?.insert(variables) ?? variables), ...more },
+      { characters: countCharacters(conversation), messages: conversation.messages.length },
+    )
+    return cut.restore(rendered)
+  }
+
   /** Returns `true` if the template writes the text of a sample, as a text or as a list of parts. */
   const writesText = (asParts: boolean): boolean => {
-    const variables = toTemplateVariables(
-      SAMPLE_QUESTION,
-      DEFAULT_TOOL_CALL_FORM,
-      hasThinkBlocks,
-      unescaped,
-      new CutArguments(),
-      asParts,
-    )
-    const limits = { characters: QUESTION.length, messages: 1 }
+    const form = { calls: DEFAULT_TOOL_CALL_FORM, needsParts: asParts }
     try {
-      return renderTemplate(program, { ...tokens, ...variables }, limits).includes(QUESTION)
+      return renderAs(form, SAMPLE_QUESTION, unescaped, {}).includes(QUESTION)
     } catch (thrown) {
       // The conversation would exceed the limit again, after as long a time.
       if (thrown instanceof LimitExceeded) throw thrown
@@ -232,41 +222,23 @@ function createRenderer(source: string, tokens: Readonly<Record<string, string>>
     }
   }
 
-  const renderAs = (
-    form: ToolCallForm,
-    conversation: Conversation,
-    escape: EscapeText,
-    { markers, opening = true }: RenderOptions = {},
-  ): string => {
+  return (conversation, escape, { markers, opening = true } = {}) => {
     // Templates of some models with images leave out a text that is not in a list of parts.
-    needsParts ??= !writesText(false) && writesText(true)
-    const cut = new CutArguments()
-    const variables = toTemplateVariables(
-      conversation,
-      form,
-      hasThinkBlocks,
-      escape,
-      cut,
-      needsParts,
-    )
-    const withMarkers = markers ? markers.insert(variables) : variables
-    const rendered = renderTemplate(
-      program,
-      { ...tokens, ...withMarkers, add_generation_prompt: opening },
-      { characters: countCharacters(conversation), messages: conversation.messages.length },
-    )
-    return cut.restore(rendered)
-  }
-
-  return (conversation, escape, options) => {
+    const asParts = (needsParts ??= !writesText(false) && writesText(true))
     if (hasToolCalls(conversation.messages)) {
-      callForm ??= detectCallForm((form) => renderAs(form, SAMPLE_CALL, unescaped))
+      callForm ??= detectCallForm((calls) =>
+        renderAs({ calls, needsParts: asParts }, SAMPLE_CALL, unescaped, {
+          add_generation_prompt: true,
+        }),
+      )
     }
-    return renderAs(callForm ?? DEFAULT_TOOL_CALL_FORM, conversation, escape, options)
+    const form = { calls: callForm ?? DEFAULT_TOOL_CALL_FORM, needsParts: asParts }
+    return renderAs(form, conversation, escape, {
+      add_generation_prompt: opening,
+      ...(markers && { markers }),
+    })
   }
 }
-
-const unescaped: EscapeText = (text) => text
 
 const QUESTION = 'How warm is it?'
 

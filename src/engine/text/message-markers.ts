@@ -9,66 +9,70 @@ export interface TextRange {
   to: number
 }
 
-/** Marks for one conversation. */
-export interface MessageMarkers {
-  /** Returns a copy of the template variables with marks around contents and after names. */
-  insert(variables: Readonly<Record<string, unknown>>): Record<string, unknown>
-  /** Removes the marks from a rendered text and returns their positions. */
-  extract(rendered: string): LocatedMessages
+/**
+ * Position of a mark. The owner is the index of a message; tools have the index after the last
+ * message.
+ */
+interface MarkPosition {
+  owner: number
+  at: number
 }
 
-/** A rendered text and the positions of its marks. */
-interface LocatedMessages {
-  /** Text without marks. */
-  text: string
-  /**
-   * Owner and position of each mark, in order. The owner is the index of a message; tools have the
-   * index after the last message.
-   */
-  positions: readonly { owner: number; at: number }[]
-  /** Owners with at least one mark. */
-  owners: ReadonlySet<number>
-  /**
-   * Returns the ranges in which messages end: each from the last mark of one owner to the first
-   * mark of the next, the last one up to `end`.
-   */
-  ends(end: number): TextRange[]
-}
-
+/** Message of a template, whose content may be a list of texts and images. */
 interface Message {
   content: unknown
   tool_calls?: readonly Call[]
-}
-
-/** Part of a message: a text, or an image, which has none. */
-interface Part {
-  text?: string
 }
 
 interface Call {
   function: { name: string }
 }
 
-/** Creates marks from a private-use character that `text` does not contain. */
-export function createMessageMarkers(text: string): MessageMarkers {
-  let code = 0xf8ff
-  while (text.includes(String.fromCharCode(code))) code -= 1
-  const character = String.fromCharCode(code)
-  const markOf = (owner: number): string => `${character}${owner}${character}`
-  return {
-    insert(variables) {
-      const messages = variables['messages'] as readonly Message[]
-      const tools = variables['tools'] as readonly Call[] | undefined
-      const toolMark = markOf(messages.length)
-      return {
-        ...variables,
-        messages: messages.map((message, owner) => markMessage(message, markOf(owner))),
-        ...(tools && { tools: tools.map((tool) => markCall(tool, toolMark)) }),
-      }
-    },
-    extract: (rendered) => locate(rendered, new RegExp(`${character}(\\d+)${character}`, 'g')),
+/** Marks for one conversation, of a private-use character that `text` does not contain. */
+export class MessageMarkers {
+  readonly #character: string
+
+  constructor(text: string) {
+    let code = 0xf8ff
+    while (text.includes(String.fromCharCode(code))) code -= 1
+    this.#character = String.fromCharCode(code)
+  }
+
+  /** Returns a copy of the template variables with marks around contents and after names. */
+  insert(variables: Readonly<Record<string, unknown>>): Record<string, unknown> {
+    const messages = variables['messages'] as readonly Message[]
+    const tools = variables['tools'] as readonly Call[] | undefined
+    const markOf = (owner: number): string => `${this.#character}${owner}${this.#character}`
+    return {
+      ...variables,
+      messages: messages.map((message, owner) => markMessage(message, markOf(owner))),
+      ...(tools && { tools: tools.map((tool) => markCall(tool, markOf(messages.length))) }),
+    }
+  }
+
+  /** Removes the marks from a rendered text and returns their positions, in order. */
+  extract(rendered: string): { text: string; positions: readonly MarkPosition[] } {
+    const positions: MarkPosition[] = []
+    let removed = 0
+    const pattern = new RegExp(`${this.#character}(\\d+)${this.#character}`, 'g')
+    const text = rendered.replace(pattern, (mark: string, owner: string, at: number) => {
+      positions.push({ owner: Number(owner), at: at - removed })
+      removed += mark.length
+      return ''
+    })
+    return { text, positions }
   }
 }
+
+/**
+ * Returns the ranges in which messages end: each from the last mark of one owner to the first mark
+ * of the next, the last one up to `end`.
+ */
+export const findEnds = (positions: readonly MarkPosition[], end: number): TextRange[] =>
+  positions.flatMap(({ owner, at }, index) => {
+    const next = positions[index + 1]
+    return next?.owner === owner ? [] : [{ from: at, to: Math.max(at, next?.at ?? end) }]
+  })
 
 function markMessage(message: Message, mark: string): Message {
   const { content, tool_calls: calls } = message
@@ -76,7 +80,7 @@ function markMessage(message: Message, mark: string): Message {
     ...message,
     ...(typeof content === 'string' && { content: surround(content, mark) }),
     ...(Array.isArray(content) && {
-      content: content.map((part: Part) =>
+      content: content.map((part: { text?: string }) =>
         part.text === undefined ? part : { ...part, text: surround(part.text, mark) },
       ),
     }),
@@ -96,25 +100,3 @@ const markCall = <T extends Call>(call: T, mark: string): T => ({
   ...call,
   function: { ...call.function, name: call.function.name + mark },
 })
-
-/** Removes the marks. The group of `pattern` is the owner of a mark. */
-function locate(rendered: string, pattern: RegExp): LocatedMessages {
-  const positions: { owner: number; at: number }[] = []
-  let removed = 0
-  const text = rendered.replace(pattern, (mark: string, owner: string, at: number) => {
-    positions.push({ owner: Number(owner), at: at - removed })
-    removed += mark.length
-    return ''
-  })
-  return {
-    text,
-    positions,
-    owners: new Set(positions.map(({ owner }) => owner)),
-    ends: (end) =>
-      positions.flatMap(({ owner, at }, index) => {
-        const next = positions[index + 1]
-        if (next?.owner === owner) return []
-        return [{ from: at, to: Math.max(at, next?.at ?? end) }]
-      }),
-  }
-}

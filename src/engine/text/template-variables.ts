@@ -23,6 +23,15 @@ export interface ToolCallForm {
   shortIds: boolean
 }
 
+/** What a template expects of its variables. */
+export interface TemplateForm {
+  calls: ToolCallForm
+  /** `true` if the template handles `<think>` blocks. */
+  hasThinkBlocks: boolean
+  /** `true` if the template reads contents only as lists of parts. */
+  needsParts: boolean
+}
+
 /** Default form of tool calls. */
 export const DEFAULT_TOOL_CALL_FORM: ToolCallForm = {
   arguments: 'data',
@@ -39,22 +48,19 @@ export type EscapeText = (text: string, enclosed?: boolean) => string
 type Json = Record<string, unknown>
 
 /**
- * Returns the template variables of a conversation, with all texts escaped. `hasThinkBlocks` is
- * `true` if the template handles `<think>` blocks, `needsParts` if it reads no content that is a text.
- * `cut` gets the arguments that are no JSON object; it must restore them in the rendered text.
+ * Returns the template variables of a conversation, with all texts escaped. `cut` gets the arguments
+ * that are no JSON object; it must restore them in the rendered text.
  */
 export function toTemplateVariables(
   { messages, tools, thinking, serializeCalls }: Conversation,
-  form: ToolCallForm,
-  hasThinkBlocks: boolean,
+  form: TemplateForm,
   escape: EscapeText,
   cut: CutArguments,
-  needsParts = false,
 ): Json {
   const toArguments = (call: ToolCall): unknown => {
     const data = parseArguments(call)
-    if (data) return toTemplateArguments(call, data, form)
-    if (form.arguments !== 'data') return call.arguments
+    if (data) return toTemplateArguments(call, data, form.calls)
+    if (form.calls.arguments !== 'data') return call.arguments
     return { arguments: { [ESCAPED]: cut.mark(escape(call.arguments)) } }
   }
   const names = new Map(
@@ -67,8 +73,8 @@ export function toTemplateVariables(
   const plainVariables = {
     messages: messages
       .map((message) => (serializeCalls ? writeCallsOut(message, serializeCalls, escape) : message))
-      .map((message) => toTemplateMessage(message, form, hasThinkBlocks, names, toArguments))
-      .map((message) => (needsParts ? withParts(message) : message)),
+      .map((message) => toTemplateMessage(message, form, names, toArguments))
+      .map((message) => (form.needsParts ? withParts(message) : message)),
     ...(tools && tools.length > 0 && { tools: tools.map(toTemplateTool) }),
   }
   return {
@@ -112,8 +118,7 @@ type EscapedMessage = Omit<AssistantMessage, 'content'> & { content: { [ESCAPED]
 /** Returns a message in the form that templates read. */
 function toTemplateMessage(
   message: ChatMessage | EscapedMessage,
-  form: ToolCallForm,
-  hasThinkBlocks: boolean,
+  { calls: form, hasThinkBlocks }: TemplateForm,
   names: ReadonlyMap<string | undefined, string | undefined>,
   toArguments: (call: ToolCall) => unknown,
 ): Json {
