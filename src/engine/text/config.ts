@@ -66,14 +66,12 @@ export async function readJson(files: Files, name: string): Promise<Json> {
   const file = files.get(name)
   if (!file) throw resourceMissing(name)
   try {
-    return asRecord(JSON.parse(await file.text())) ?? fail('is not an object')
+    const value: unknown = JSON.parse(await file.text())
+    if (isObject(value)) return value
+    throw new Error('is not an object')
   } catch (cause) {
     throw modelUnusable(`${name} cannot be read (${String(cause)}).`, cause)
   }
-}
-
-const fail = (why: string): never => {
-  throw new Error(why)
 }
 
 const asRecord = (value: unknown): Json | null => (isObject(value) ? value : null)
@@ -107,12 +105,11 @@ function tokenText(value: unknown): string | null {
 
 /** Returns the texts of special tokens by their names. */
 function readTokenNames(tokenizerConfig: Json): Record<string, string> {
-  const names: Record<string, string> = {}
-  for (const [name, value] of Object.entries(tokenizerConfig)) {
+  const names = Object.entries(tokenizerConfig).flatMap(([name, value]) => {
     const text = name.endsWith('_token') ? tokenText(value) : null
-    if (text !== null) names[name] = text
-  }
-  return names
+    return text === null ? [] : [[name, text]]
+  })
+  return Object.fromEntries(names) as Record<string, string>
 }
 
 /**

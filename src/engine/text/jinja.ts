@@ -50,18 +50,13 @@ function stripEnd(text: string, set: unknown): string {
   return text.slice(0, to)
 }
 
-/** The part of a template value that this file reads. */
-interface PythonValue {
-  value: unknown
-}
-
 /** Returns Python's `repr` of a value. */
-function repr({ value }: PythonValue): string {
+function repr({ value }: { value: unknown }): string {
   if (typeof value === 'string') return quote(value)
   if (typeof value === 'boolean') return value ? 'True' : 'False'
-  if (Array.isArray(value)) return `[${value.map((each: PythonValue) => repr(each)).join(', ')}]`
+  if (Array.isArray(value)) return `[${value.map((each: Value) => repr(each)).join(', ')}]`
   if (value instanceof Map) {
-    const entries = [...(value as Map<string, PythonValue>)]
+    const entries = [...(value as Map<string, Value>)]
     return `{${entries.map(([name, each]) => `${quote(name)}: ${repr(each)}`).join(', ')}}`
   }
   return value === null || value === undefined ? 'None' : String(value)
@@ -134,12 +129,6 @@ type Value = ReturnType<Evaluate>
 type Method = (args: Value[], environment: Environment) => Value
 type Node = NonNullable<Parameters<Evaluate>[0]>
 
-interface MemberNode extends Node {
-  object: Node
-  property: Node & { value?: unknown }
-  computed: boolean
-}
-
 /** Fields of the nodes that this file reads. */
 interface Parts extends Node {
   operand: Node
@@ -149,19 +138,19 @@ interface Parts extends Node {
   iterable: Node & { lhs?: Node }
   left: Node
   right: Node
+  object: Node
+  property: Node & { value?: unknown }
+  computed: boolean
+  /** Value of a node that has been evaluated. */
+  value: Value
 }
 
 /** Fields with lists of statements. The values of these statements become text. */
 const BLOCKS = ['body', 'alternate', 'defaultBlock'] as const
 type Blocks = Partial<Record<(typeof BLOCKS)[number], Node[]>>
 
-/** A node that already has its value. */
-interface Evaluated extends Node {
-  type: 'Evaluated'
-  value: Value
-}
-
-const evaluated = (value: Value): Evaluated => ({ type: 'Evaluated', value })
+/** Returns a node that already has its value. */
+const evaluated = (value: Value) => ({ type: 'Evaluated', value })
 
 /** Interpreter with limits. `evaluate` runs for every node, so it sees all work. */
 class LimitedInterpreter extends Interpreter {
@@ -183,9 +172,8 @@ class LimitedInterpreter extends Interpreter {
     if (performance.now() > this.#deadline) throw new LimitExceeded('it runs for too long')
     const result = this.#evaluate(node, environment)
     const { value } = result
-    if (typeof value === 'string' && value.length > this.#characters) {
+    if (typeof value === 'string' && value.length > this.#characters)
       throw new LimitExceeded('it produces too much text')
-    }
     if (Array.isArray(value) && value.length > LIMITS.items)
       throw new LimitExceeded('it creates too long a list')
     if (node && this.#written.has(node)) this.#assertTextSize(result)
@@ -219,7 +207,7 @@ class LimitedInterpreter extends Interpreter {
     }
     switch (node?.type) {
       case 'Evaluated':
-        return (node as Evaluated).value
+        return parts.value
       case 'For':
         this.#iterables.add(parts.iterable.lhs ?? parts.iterable)
         break
@@ -237,7 +225,7 @@ class LimitedInterpreter extends Interpreter {
         return super.evaluate({ ...node, operand: evaluated(operand) } as Node, environment)
       }
       case 'MemberExpression': {
-        const { computed, property } = node as MemberNode
+        const { computed, property } = parts
         if (!computed || property.type === 'SliceExpression') break
         const key = this.evaluate(property, environment)
         if (key.type === 'UndefinedValue') return key
@@ -252,7 +240,7 @@ class LimitedInterpreter extends Interpreter {
 
   /** Calls a method. As in Python, methods take precedence over the entries of a mapping. */
   #call(node: Parts, environment: Environment): Value {
-    const callee = node.callee as MemberNode
+    const callee = node.callee as Parts
     const object = this.evaluate(callee.object, environment)
     const name = callee.computed ? '' : String(callee.property.value)
     const method = node.args.some(({ type }) => /Keyword|Spread/.test(type))
@@ -312,25 +300,25 @@ function strftime(date: Date, format: string): string {
   const name = (options: Intl.DateTimeFormatOptions): string =>
     date.toLocaleDateString('en', options)
   const pad = (value: number): string => String(value).padStart(2, '0')
-  const parts: Record<string, () => string> = {
-    '%Y': () => String(date.getFullYear()),
-    '%y': () => pad(date.getFullYear() % 100),
-    '%m': () => pad(date.getMonth() + 1),
-    '%d': () => pad(date.getDate()),
-    '%B': () => name({ month: 'long' }),
-    '%b': () => name({ month: 'short' }),
-    '%A': () => name({ weekday: 'long' }),
-    '%a': () => name({ weekday: 'short' }),
-    '%H': () => pad(date.getHours()),
-    '%I': () => pad(date.getHours() % 12 || 12),
-    '%p': () => (date.getHours() < 12 ? 'AM' : 'PM'),
-    '%M': () => pad(date.getMinutes()),
-    '%S': () => pad(date.getSeconds()),
-    '%%': () => '%',
+  const hours = date.getHours()
+  const parts: Record<string, string> = {
+    Y: String(date.getFullYear()),
+    y: pad(date.getFullYear() % 100),
+    m: pad(date.getMonth() + 1),
+    d: pad(date.getDate()),
+    B: name({ month: 'long' }),
+    b: name({ month: 'short' }),
+    A: name({ weekday: 'long' }),
+    a: name({ weekday: 'short' }),
+    H: pad(hours),
+    I: pad(hours % 12 || 12),
+    p: hours < 12 ? 'AM' : 'PM',
+    M: pad(date.getMinutes()),
+    S: pad(date.getSeconds()),
+    '%': '%',
   }
-  return format.replace(/%-?[a-zA-Z%]/g, (token) => {
-    const bare = token.replace('-', '')
-    const text = parts[bare]?.()
-    return text === undefined ? token : bare === token ? text : text.replace(/^0/, '')
+  return format.replace(/%(-?)([a-zA-Z%])/g, (token, dash: string, letter: string) => {
+    const text = parts[letter] ?? token
+    return dash === '' || text === token ? text : text.replace(/^0/, '')
   })
 }

@@ -15,28 +15,25 @@ const MAX_SHRINK_FACTOR = 8
 /** Pre-tokenizers that keep all characters. */
 const LOSSLESS_PRE_TOKENIZERS = new Set(['Sequence', 'ByteLevel', 'Split', 'Digits', 'Metaspace'])
 
-/** Lower bounds on the number of tokens. */
-interface TokenBounds {
-  /** Returns the least number of tokens of a normalized text. */
-  text(normalized: string): number
-  /**
-   * Returns lower bounds for a conversation. `likely` holds if the template leaves nothing out.
-   * `least` holds even if the template leaves most of it out.
-   */
-  conversation(conversation: Conversation): { least: number; likely: number }
-}
-
-/** Creates the bounds of a tokenizer. `textTokens` are the added tokens that text may become. */
+/**
+ * Returns lower bounds on the numbers of tokens of a tokenizer. `textTokens` are the added tokens
+ * that text may become.
+ */
 export function createTokenBounds(
   file: TokenizerFile,
   config: object,
   textTokens: readonly AddedToken[],
-): TokenBounds {
+) {
   const longest = findLongestToken(file, textTokens)
   const most = keepsCharacters(file, config, textTokens) ? longest : longest * MAX_SHRINK_FACTOR
   return {
-    text: (normalized) => Math.ceil(normalized.length / most),
-    conversation: (conversation) => {
+    /** Returns the least number of tokens of a normalized text. */
+    text: (normalized: string): number => Math.ceil(normalized.length / most),
+    /**
+     * Returns lower bounds for a conversation. `likely` holds if the template leaves nothing out.
+     * `least` holds even if the template leaves most of it out.
+     */
+    conversation: (conversation: Conversation) => {
       const { messages } = conversation
       // Templates leave out the reasoning of earlier answers.
       const characters = countCharacters(conversation) - countAll(messages, 'reasoning')
@@ -88,11 +85,10 @@ const countAll = (messages: readonly ChatMessage[], field: 'toolCalls' | 'reason
  * many units as its text.
  */
 function findLongestToken({ model }: TokenizerFile, textTokens: readonly AddedToken[]): number {
+  const { vocab } = model
+  const pieces = Array.isArray(vocab) ? vocab.map(([piece]) => piece) : Object.keys(vocab)
   let longest = 1
   for (const { content } of textTokens) longest = Math.max(longest, content.length)
-  const pieces = Array.isArray(model.vocab)
-    ? model.vocab.map(([piece]) => piece)
-    : Object.keys(model.vocab)
   for (const piece of pieces) longest = Math.max(longest, piece.length)
   return longest
 }
