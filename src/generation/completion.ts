@@ -11,7 +11,8 @@ import { createCallMarker } from '../values/custom-tools.ts'
 import type { GenerationPlan } from './plan.ts'
 import { ReasoningSplitter, type ReasoningTags, type Split } from './reasoning.ts'
 import { StopMatcher } from './stop-sequences.ts'
-import { type ParsedPart, ToolParser } from './tools/parser.ts'
+import { ToolParser } from './tools/parser.ts'
+import type { ParsedPart } from './tools/reader.ts'
 
 /** The answer to one request. */
 export class Completion {

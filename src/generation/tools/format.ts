@@ -5,17 +5,6 @@ import { parametersOf } from '../../values/custom-tools.ts'
 import { isObject } from '../../values/objects.ts'
 import type { Reader, Source } from './reader.ts'
 
-/** Receiver of the calls that a reader finds. */
-export interface CallSink {
-  /** Returns the tool with this name, if it may be called. */
-  tool(name: string): Tool | undefined
-  call(tool: Tool): void
-  /** Appends to the JSON text of the call's arguments. */
-  args(json: string): void
-  /** Ends the call. The text read so far is not read again. */
-  done(): void
-}
-
 /** A tool whose arguments are an object, and the place of its schema in the request. */
 export interface CallableTool extends Tool {
   path: string
@@ -41,7 +30,7 @@ export interface ToolFormat {
    * Reads the text after a trigger. Returns `false` if it is not a call or is incomplete. A call
    * that was already reported is over then.
    */
-  read(source: Source, sink: CallSink, trigger: string): Reader<boolean>
+  read(source: Source, trigger: string): Reader<boolean>
   /** Writes calls as the model would have written them. */
   write(calls: readonly ToolCall[]): string
 }
@@ -79,12 +68,8 @@ export const larkOf = ({ input }: Tool): string | null =>
   input?.type === 'grammar' && input.syntax === 'lark' ? input.definition : null
 
 /** Returns the constraint of the arguments as JSON. */
-export const argumentsConstraint = ({ parameters, strict, path }: CallableTool): Constraint => ({
-  type: 'json',
-  schema: parameters,
-  ...(strict ? { strict } : { isOptional: true }),
-  path,
-})
+export const argumentsConstraint = ({ parameters, strict, path }: CallableTool): Constraint =>
+  valueConstraint({ schema: parameters, strict, path })
 
 /** Text around and between calls that share one beginning and one end. */
 interface CallFrame {
@@ -103,13 +88,7 @@ export function framedConstraints(
   const frame = (tools: readonly CallableTool[], parallel: boolean): TaggedConstraint => ({
     type: 'tagged',
     begin: trigger,
-    content: sequence(lead, {
-      type: 'separated',
-      tags: tools.map(tag),
-      separator,
-      required: true,
-      single: !parallel,
-    }),
+    content: sequence(lead, separated(tools.map(tag), separator, parallel)),
     end: close,
   })
   return {
@@ -135,10 +114,22 @@ export const jsonListFormat = (
 
 export const constant = (text: string): Constraint => ({ type: 'constant', text })
 
-export const sequence = (...parts: readonly Constraint[]): Constraint => ({
-  type: 'sequence',
-  parts,
-})
+const EMPTY = constant('')
+
+/** Returns the constraint of these parts one after the other. */
+export function sequence(...parts: readonly Constraint[]): Constraint {
+  if (parts.length > 1) return { type: 'sequence', parts }
+  return parts[0] ?? EMPTY
+}
+
+const optional = (part: Constraint): Constraint => ({ type: 'choice', parts: [part, EMPTY] })
+
+/** Returns the constraint of one of these calls or, with `parallel`, of several. */
+export const separated = (
+  tags: readonly TaggedConstraint[],
+  separator: string,
+  parallel: boolean,
+): Constraint => ({ type: 'separated', tags, separator, required: true, single: !parallel })
 
 /** Returns the constraint of a call that is written as a JSON object. */
 export const jsonCallTag =
@@ -227,7 +218,11 @@ export function findParameters(
 }
 
 /** Returns the constraint of a value as JSON. */
-export const valueConstraint = ({ schema, strict, path }: Parameter): Constraint => ({
+export const valueConstraint = ({
+  schema,
+  strict,
+  path,
+}: Pick<CallableTool, 'strict' | 'path'> & { schema: JsonSchema }): Constraint => ({
   type: 'json',
   schema,
   ...(strict ? { strict } : { isOptional: true }),
@@ -251,35 +246,21 @@ export function parametersConstraint(
   write: (parameter: Parameter) => Constraint,
 ): Constraint {
   const after = (parameter: Parameter): Constraint =>
-    separator === ''
-      ? write(parameter)
-      : inSequence([{ type: 'constant', text: separator }, write(parameter)])
+    separator === '' ? write(parameter) : sequence(constant(separator), write(parameter))
   const following = (rest: readonly Parameter[]): Constraint[] =>
     rest.map((one) => (one.required ? after(one) : optional(after(one))))
 
+  if (separator === '') return sequence(...following(all))
   const first = all.findIndex(({ required }) => required)
-  if (separator === '') return inSequence(following(all))
   const [parameter, ...rest] = all.slice(Math.max(first, 0))
   if (!parameter) return EMPTY
   if (first >= 0) {
     const before = all
       .slice(0, first)
-      .map((one) => optional(inSequence([write(one), { type: 'constant', text: separator }])))
-    return inSequence([...before, write(parameter), ...following(rest)])
+      .map((one) => optional(sequence(write(one), constant(separator))))
+    return sequence(...before, write(parameter), ...following(rest))
   }
   // The first parameter that is present decides where separators stand.
-  const parts = all.map((one, index) =>
-    inSequence([write(one), ...following(all.slice(index + 1))]),
-  )
+  const parts = all.map((one, index) => sequence(write(one), ...following(all.slice(index + 1))))
   return optional({ type: 'choice', parts })
-}
-
-const EMPTY: Constraint = { type: 'constant', text: '' }
-
-const optional = (part: Constraint): Constraint => ({ type: 'choice', parts: [part, EMPTY] })
-
-function inSequence(parts: readonly Constraint[]): Constraint {
-  const [only] = parts
-  if (!only) return EMPTY
-  return parts.length === 1 ? only : { type: 'sequence', parts }
 }

@@ -4,23 +4,15 @@ import type { Tool } from '../../types/index.ts'
 import { isObject } from '../../values/objects.ts'
 import {
   type CallableTool,
-  type CallSink,
   constant,
   jsonCallTag,
   jsonListFormat,
+  separated,
   sequence,
   type ToolFormat,
   writeJsonCall,
 } from './format.ts'
-import {
-  consume,
-  peek,
-  type Reader,
-  readJson,
-  readValue,
-  skipSpace,
-  type Source,
-} from './reader.ts'
+import { type Reader, readJson, type Source } from './reader.ts'
 
 const ARGUMENTS = ['arguments', 'parameters']
 
@@ -28,25 +20,24 @@ const ARGUMENTS = ['arguments', 'parameters']
  * Reads `{"name": …, "arguments": {…}}`, with keys in any order and additional keys. Returns
  * `false` if the text is not such an object.
  */
-export function* readObject(source: Source, sink: CallSink): Reader<boolean> {
-  if (!(yield* consume(source, '{'))) return false
+export function* readObject(source: Source): Reader<boolean> {
+  if (!(yield* source.consume('{'))) return false
   let tool: Tool | undefined
   let earlyArguments: string | undefined
   let isCalled = false
 
   for (;;) {
-    yield* skipSpace(source)
-    if ((yield* peek(source)) !== '"') return false
+    yield* source.skipSpace()
+    if ((yield* source.peek()) !== '"') return false
     const key = parseJson(yield* readJson(source))
-    yield* skipSpace(source)
-    if (!(yield* consume(source, ':'))) return false
-    yield* skipSpace(source)
+    yield* source.skipSpace()
+    if (!(yield* source.consume(':'))) return false
+    yield* source.skipSpace()
     if (ARGUMENTS.includes(String(key))) {
-      if (tool && !isCalled && (yield* peek(source)) === '{') {
+      if (tool && !isCalled && (yield* source.peek()) === '{') {
         isCalled = true
-        sink.call(tool)
-        const rest = yield* readValue(source, sink.args)
-        if (rest !== null) return completeArguments(source, sink, rest)
+        source.call(tool)
+        if (!(yield* source.readArguments())) return false
       } else {
         earlyArguments = objectText(yield* readJson(source))
         if (earlyArguments === undefined) return false
@@ -55,46 +46,38 @@ export function* readObject(source: Source, sink: CallSink): Reader<boolean> {
       const value = parseJson(yield* readJson(source))
       if (value === undefined) return false
       if (key === 'name') {
-        tool = sink.tool(String(value))
+        tool = source.tool(String(value))
         if (!tool) return false
       }
     }
-    yield* skipSpace(source)
-    if (yield* consume(source, ',')) continue
+    yield* source.skipSpace()
+    if (yield* source.consume(',')) continue
     // Small models forget the last brace. The arguments are complete nevertheless.
-    if (!(yield* consume(source, '}')) && (!isCalled || (source.isEnded && source.isTruncated)))
+    if (!(yield* source.consume('}')) && (!isCalled || (source.isEnded && source.isTruncated)))
       return false
     break
   }
   if (!tool) return false
   if (!isCalled) {
-    sink.call(tool)
-    sink.args(earlyArguments ?? '{}')
+    source.call(tool)
+    source.args(earlyArguments ?? '{}')
   }
-  sink.done()
-  return true
-}
-
-/** Completes truncated arguments. They stay truncated if a token limit ended the answer. */
-export function completeArguments(source: Source, sink: CallSink, rest: string): false {
-  if (!(source.isEnded && source.isTruncated)) sink.args(rest)
-  return false
+  return source.done()
 }
 
 /** Reads `[call, call]`. Returns `false` if the list is malformed. */
 export function* readList(
   source: Source,
-  sink: CallSink,
-  read: (source: Source, sink: CallSink) => Reader<boolean>,
+  read: (source: Source) => Reader<boolean>,
 ): Reader<boolean> {
-  yield* skipSpace(source)
-  if (!(yield* consume(source, '['))) return false
+  yield* source.skipSpace()
+  if (!(yield* source.consume('['))) return false
   do {
-    yield* skipSpace(source)
-    if (!(yield* read(source, sink))) return false
-    yield* skipSpace(source)
-  } while (yield* consume(source, ','))
-  return yield* consume(source, ']')
+    yield* source.skipSpace()
+    if (!(yield* read(source))) return false
+    yield* source.skipSpace()
+  } while (yield* source.consume(','))
+  return yield* source.consume(']')
 }
 
 /** Returns the text of an object, which may be JSON inside a string; otherwise `undefined`. */
@@ -121,11 +104,14 @@ export const granite: ToolFormat = {
   markers: [TRIGGER],
   triggers: [TRIGGER],
   ...jsonListFormat(TRIGGER, constant('[')),
-  read: (source, sink) => readList(source, sink, readObject),
+  read: (source) => readList(source, readObject),
 }
 
 const OPEN = '{'
 const PYTHON = '<|python_tag|>'
+
+const toCallsConstraint = (tools: readonly CallableTool[], parallel: boolean): Constraint =>
+  separated(tools.map(jsonCallTag('parameters')), '; ', parallel)
 
 /**
  * The format of Llama 3.1 to 3.3: JSON objects and nothing else, separated by `; `. They may follow
@@ -150,24 +136,14 @@ export const llama: ToolFormat = {
   write: (calls) => calls.map(writeJsonCall('parameters')).join('; '),
 }
 
-function toCallsConstraint(tools: readonly CallableTool[], parallel: boolean): Constraint {
-  return {
-    type: 'separated',
-    tags: tools.map(jsonCallTag('parameters')),
-    separator: '; ',
-    required: true,
-    single: !parallel,
-  }
-}
-
-function* readCalls(source: Source, sink: CallSink, trigger: string): Reader<boolean> {
+function* readCalls(source: Source, trigger: string): Reader<boolean> {
   if (trigger === OPEN) source.at -= OPEN.length
   do {
-    yield* skipSpace(source)
-    yield* consume(source, PYTHON)
-    yield* skipSpace(source)
-    if (!(yield* readObject(source, sink))) return false
-    yield* skipSpace(source)
-  } while (yield* consume(source, ';'))
+    yield* source.skipSpace()
+    yield* source.consume(PYTHON)
+    yield* source.skipSpace()
+    if (!(yield* readObject(source))) return false
+    yield* source.skipSpace()
+  } while (yield* source.consume(';'))
   return true
 }

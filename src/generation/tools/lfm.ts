@@ -2,7 +2,6 @@ import type { Constraint, TaggedConstraint } from '../../constraint/index.ts'
 import type { ToolCall } from '../../types/index.ts'
 import {
   type CallableTool,
-  type CallSink,
   constant,
   findParameters,
   findPlainType,
@@ -13,16 +12,8 @@ import {
   type ToolFormat,
   valueConstraint,
 } from './format.ts'
-import { completeArguments, readList, readObject } from './json.ts'
-import {
-  consume,
-  consumeRun,
-  peek,
-  type Reader,
-  readValue,
-  skipSpace,
-  type Source,
-} from './reader.ts'
+import { readList, readObject } from './json.ts'
+import { type Reader, readValue, type Source } from './reader.ts'
 
 const OPEN = '<|tool_call_start|>'
 const CLOSE = '<|tool_call_end|>'
@@ -73,35 +64,33 @@ function toValueConstraint(parameter: Parameter): Constraint {
   return { type: 'choice', parts: [constant('True'), constant('False')] }
 }
 
-function* readCalls(source: Source, sink: CallSink): Reader<boolean> {
-  if (!(yield* readList(source, sink, readCall))) return false
-  yield* skipSpace(source)
-  return yield* consume(source, CLOSE)
+function* readCalls(source: Source): Reader<boolean> {
+  if (!(yield* readList(source, readCall))) return false
+  yield* source.skipSpace()
+  return yield* source.consume(CLOSE)
 }
 
-function* readCall(source: Source, sink: CallSink): Reader<boolean> {
-  if ((yield* peek(source)) === '{') return yield* readObject(source, sink)
-  const tool = sink.tool(yield* consumeRun(source, /[^\s()[\]{},]+/y))
-  if (!tool || !(yield* consume(source, '('))) return false
-  sink.call(tool)
-  sink.args('{')
-  yield* skipSpace(source)
-  for (let separator = ''; !(yield* consume(source, ')')); separator = ', ') {
-    if (separator !== '' && !(yield* consume(source, ',')))
-      return completeArguments(source, sink, '}')
-    yield* skipSpace(source)
-    const name = yield* consumeRun(source, /[^\s=(),]+/y)
-    yield* skipSpace(source)
-    if (name === '' || !(yield* consume(source, '='))) return completeArguments(source, sink, '}')
-    sink.args(`${separator}${JSON.stringify(name)}: `)
-    yield* skipSpace(source)
-    const rest = yield* readValue(source, sink.args)
-    if (rest !== null) return completeArguments(source, sink, `${rest}}`)
-    yield* skipSpace(source)
+function* readCall(source: Source): Reader<boolean> {
+  if ((yield* source.peek()) === '{') return yield* readObject(source)
+  const tool = source.tool(yield* source.consumeRun(/[^\s()[\]{},]+/y))
+  if (!tool || !(yield* source.consume('('))) return false
+  source.call(tool)
+  source.args('{')
+  yield* source.skipSpace()
+  for (let separator = ''; !(yield* source.consume(')')); separator = ', ') {
+    if (separator !== '' && !(yield* source.consume(','))) return source.completeArguments('}')
+    yield* source.skipSpace()
+    const name = yield* source.consumeRun(/[^\s=(),]+/y)
+    yield* source.skipSpace()
+    if (name === '' || !(yield* source.consume('='))) return source.completeArguments('}')
+    source.args(`${separator}${JSON.stringify(name)}: `)
+    yield* source.skipSpace()
+    const rest = yield* readValue(source, (json) => source.args(json))
+    if (rest !== null) return source.completeArguments(`${rest}}`)
+    yield* source.skipSpace()
   }
-  sink.args('}')
-  sink.done()
-  return true
+  source.args('}')
+  return source.done()
 }
 
 function writeCall({ name, arguments: text }: ToolCall): string {
@@ -109,6 +98,7 @@ function writeCall({ name, arguments: text }: ToolCall): string {
   const shown = all.map(([key, one]) => `${key}=${PYTHON_LITERALS.get(one) ?? JSON.stringify(one)}`)
   return `${name}(${shown.join(', ')})`
 }
+
 const PYTHON_LITERALS = new Map<unknown, string>([
   [true, 'True'],
   [false, 'False'],

@@ -2,22 +2,14 @@ import type { TaggedConstraint } from '../../constraint/index.ts'
 import {
   argumentsConstraint,
   type CallableTool,
-  type CallSink,
   constant,
   jsonListFormat,
+  separated,
   sequence,
   type ToolFormat,
 } from './format.ts'
-import { completeArguments, readList, readObject } from './json.ts'
-import {
-  consume,
-  consumeRun,
-  peek,
-  type Reader,
-  readValue,
-  skipSpace,
-  type Source,
-} from './reader.ts'
+import { readList, readObject } from './json.ts'
+import type { Reader, Source } from './reader.ts'
 
 const TRIGGER = '[TOOL_CALLS]'
 const ARGUMENTS = '[ARGS]'
@@ -44,13 +36,14 @@ export const mistralArgs: ToolFormat = {
   name: 'mistral-args',
   detect: (template) => template.includes(TRIGGER) && template.includes(ARGUMENTS),
   callsConstraint: (tools, parallel) =>
-    sequence(constant(TRIGGER), {
-      type: 'separated',
-      tags: tools.map((tool) => toArgsTag('', tool)),
-      separator: TRIGGER,
-      required: true,
-      single: !parallel,
-    }),
+    sequence(
+      constant(TRIGGER),
+      separated(
+        tools.map((tool) => toArgsTag('', tool)),
+        TRIGGER,
+        parallel,
+      ),
+    ),
   textOrCallsConstraint: (tools, parallel) => ({
     type: 'triggered',
     triggers: [TRIGGER],
@@ -70,19 +63,16 @@ const toArgsTag = (before: string, tool: CallableTool): TaggedConstraint => ({
 })
 
 /** Reads a list, or one call by name. */
-function* readCalls(source: Source, sink: CallSink): Reader<boolean> {
-  yield* skipSpace(source)
-  if ((yield* peek(source)) === '[') return yield* readList(source, sink, readObject)
-  const tool = sink.tool(yield* consumeRun(source, /[^[{\s]+/y))
+function* readCalls(source: Source): Reader<boolean> {
+  yield* source.skipSpace()
+  if ((yield* source.peek()) === '[') return yield* readList(source, readObject)
+  const tool = source.tool(yield* source.consumeRun(/[^[{\s]+/y))
   if (!tool) return false
   // Some models write an id of their own before the arguments.
-  if (yield* consume(source, ID)) yield* consumeRun(source, /[^[]+/y)
-  yield* consume(source, ARGUMENTS)
-  yield* skipSpace(source)
-  if ((yield* peek(source)) !== '{') return false
-  sink.call(tool)
-  const rest = yield* readValue(source, sink.args)
-  if (rest !== null) return completeArguments(source, sink, rest)
-  sink.done()
-  return true
+  if (yield* source.consume(ID)) yield* source.consumeRun(/[^[]+/y)
+  yield* source.consume(ARGUMENTS)
+  yield* source.skipSpace()
+  if ((yield* source.peek()) !== '{') return false
+  source.call(tool)
+  return (yield* source.readArguments()) && source.done()
 }

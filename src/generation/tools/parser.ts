@@ -1,16 +1,8 @@
 /** Separates tool calls from text while both are generated. */
 import type { Tool } from '../../types/index.ts'
 import { partialMatchLength } from '../stop-sequences.ts'
-import type { CallSink, ToolFormat } from './format.ts'
-import { createSource, type Reader } from './reader.ts'
-
-export type ParsedPart =
-  /** Text as it was generated; `from` is the number of characters before it. */
-  | { type: 'text'; text: string; from: number }
-  | { type: 'call'; name: string }
-  | { type: 'arguments'; text: string }
-  /** End of a call. */
-  | { type: 'called' }
+import type { ToolFormat } from './format.ts'
+import { type ParsedPart, type Reader, Source } from './reader.ts'
 
 /**
  * Parses tool calls. Text that begins like a call but is none stays text. White space before,
@@ -19,16 +11,9 @@ export type ParsedPart =
 export class ToolParser {
   readonly #format: ToolFormat
   readonly #keepSpace: boolean
-  readonly #source = createSource()
-  readonly #sink: CallSink
+  readonly #source: Source
   readonly #reading: Reader<void>
-  #parts: ParsedPart[] = []
-  /** Position after the last complete call. */
-  #consumed = 0
   #hasText = false
-  #isInCall = false
-  /** `true` if only white space has followed the last call. */
-  #isAfterCall = false
 
   /**
    * @param options.tools The tools that may be called.
@@ -36,10 +21,9 @@ export class ToolParser {
    *   match it. Default: `false`.
    */
   constructor(options: { format: ToolFormat; tools: readonly Tool[]; keepSpace?: boolean }) {
-    const { format, tools, keepSpace = false } = options
-    this.#format = format
-    this.#keepSpace = keepSpace
-    this.#sink = this.#createSink(tools)
+    this.#format = options.format
+    this.#keepSpace = options.keepSpace ?? false
+    this.#source = new Source(options.tools)
     this.#reading = this.#read()
   }
 
@@ -61,35 +45,30 @@ export class ToolParser {
 
   #parseMore(): ParsedPart[] {
     this.#reading.next()
-    const emitted = this.#parts
-    this.#parts = []
-    return emitted
+    return this.#source.parts.splice(0)
   }
 
   *#read(): Reader<void> {
     const source = this.#source
     const { isExclusive, triggers } = this.#format
     for (;;) {
-      source.droppedCharacters += source.at
-      source.text = source.text.slice(source.at)
-      source.at = 0
+      source.drop()
       // After a call that a limit ended, a partial trigger is the beginning of another call.
       const { end, trigger } = findTrigger(
         source.text,
         isExclusive && this.#hasText ? [] : triggers,
-        source.isEnded && !(this.#isAfterCall && source.isTruncated),
+        source.isEnded && !(source.isAfterCall && source.isTruncated),
       )
-      const keepsSpace = this.#keepSpace && !this.#isAfterCall
+      const keepsSpace = this.#keepSpace && !source.isAfterCall
       const textEnd = keepsSpace ? end : source.text.slice(0, end).trimEnd().length
       if (textEnd > 0) {
         // White space between a call and this text belongs to neither.
-        if (this.#isAfterCall) source.at = source.text.search(/\S/)
-        this.#isAfterCall = false
+        if (source.isAfterCall) source.at = source.text.search(/\S/)
         this.#emitText(textEnd)
       }
       if (trigger === null) {
         if (source.isEnded) {
-          if (!this.#isAfterCall) this.#emitText(source.text.length)
+          if (!source.isAfterCall) this.#emitText(source.text.length)
           return
         }
         yield
@@ -100,41 +79,24 @@ export class ToolParser {
       const start = source.at
       const triggerEnd = end + trigger.length
       source.at = triggerEnd
-      this.#consumed = start
-      if (yield* this.#format.read(source, this.#sink, trigger)) continue
+      source.consumed = start
+      if (yield* this.#format.read(source, trigger)) continue
       if (source.isEnded && source.isTruncated) return
-      if (this.#isInCall) this.#sink.done()
+      if (source.isInCall) source.done()
       // This is no call, or has other text after it. Text that belongs to no call is emitted as text.
-      source.at = this.#consumed
-      if (this.#consumed > start) continue
-      this.#isAfterCall = false
-      this.#emitText(triggerEnd)
+      source.at = source.consumed
+      if (source.consumed === start) this.#emitText(triggerEnd)
     }
   }
 
   #emitText(end: number): void {
-    const { text, at, droppedCharacters } = this.#source
+    const source = this.#source
+    const { text, at, droppedCharacters } = source
+    source.isAfterCall = false
     if (end === at) return
-    this.#parts.push({ type: 'text', text: text.slice(at, end), from: droppedCharacters + at })
-    this.#source.at = end
+    source.parts.push({ type: 'text', text: text.slice(at, end), from: droppedCharacters + at })
+    source.at = end
     this.#hasText = true
-  }
-
-  #createSink(tools: readonly Tool[]): CallSink {
-    return {
-      tool: (name) => tools.find((tool) => tool.name === name),
-      call: ({ name }) => {
-        this.#isInCall = true
-        this.#parts.push({ type: 'call', name })
-      },
-      args: (text) => this.#parts.push({ type: 'arguments', text }),
-      done: () => {
-        this.#isInCall = false
-        this.#isAfterCall = true
-        this.#consumed = this.#source.at
-        this.#parts.push({ type: 'called' })
-      },
-    }
   }
 }
 

@@ -2,89 +2,188 @@
  * Text that arrives in pieces. Generators read it and yield when they need more, so that readers
  * are written as if all the text were present.
  */
+import type { Tool } from '../../types/index.ts'
 
 /** Generator that yields to wait for more text and returns its result. */
 export type Reader<Result> = Generator<undefined, Result, undefined>
 
-export interface Source {
+export type ParsedPart =
+  /** Text as it was generated; `from` is the number of characters before it. */
+  | { type: 'text'; text: string; from: number }
+  | { type: 'call'; name: string }
+  | { type: 'arguments'; text: string }
+  /** End of a call. */
+  | { type: 'called' }
+
+/** Text that arrives in pieces, and the parts that were found in it. */
+export class Source {
   /** Text that has arrived and has not been dropped. */
-  text: string
+  text = ''
   /** Index of the next character in `text`. */
-  at: number
+  at = 0
   /** Number of characters that were dropped before `text`. */
-  droppedCharacters: number
+  droppedCharacters = 0
   /** `true` if no more text arrives. */
-  isEnded: boolean
+  isEnded = false
   /** `true` if a token limit ended the text, possibly in the middle of a value. */
-  isTruncated: boolean
-}
+  isTruncated = false
+  parts: ParsedPart[] = []
+  /** Position after the last complete call. */
+  consumed = 0
+  isInCall = false
+  /** `true` if only white space has followed the last call. */
+  isAfterCall = false
+  readonly #tools: readonly Tool[]
 
-export const createSource = (): Source => ({
-  text: '',
-  at: 0,
-  droppedCharacters: 0,
-  isEnded: false,
-  isTruncated: false,
-})
-
-/** Returns `true` if at least `count` characters follow. Waits until that is certain. */
-function* hasCharacters(source: Source, count: number): Reader<boolean> {
-  while (source.text.length - source.at < count && !source.isEnded) yield
-  return source.text.length - source.at >= count
-}
-
-/** Returns the next character without consuming it, or an empty string at the end. */
-export function* peek(source: Source): Reader<string> {
-  return (yield* hasCharacters(source, 1)) ? source.text.charAt(source.at) : ''
-}
-
-/** Consumes the word if it comes next. Returns `true` if it did. */
-export function* consume(source: Source, word: string): Reader<boolean> {
-  for (let length = 1; length <= word.length; length += 1) {
-    if (!(yield* hasCharacters(source, length))) return false
-    if (source.text.charAt(source.at + length - 1) !== word.charAt(length - 1)) return false
+  /** @param tools The tools that may be called. */
+  constructor(tools: readonly Tool[]) {
+    this.#tools = tools
   }
-  source.at += word.length
-  return true
-}
 
-/** Consumes and returns characters while they match. The pattern is sticky and matches a run. */
-export function* consumeRun(source: Source, pattern: RegExp): Reader<string> {
-  let consumed = ''
-  while (yield* hasCharacters(source, 1)) {
-    pattern.lastIndex = source.at
-    const more = pattern.exec(source.text)?.[0] ?? ''
-    consumed += more
-    source.at += more.length
-    if (source.at < source.text.length) break
+  /** Drops the text before the next character. */
+  drop(): void {
+    this.droppedCharacters += this.at
+    this.text = this.text.slice(this.at)
+    this.at = 0
   }
-  return consumed
-}
 
-/** Consumes white space. */
-export const skipSpace = (source: Source): Reader<string> => consumeRun(source, /\s+/y)
+  /** Returns `true` if at least `count` characters follow. Waits until that is certain. */
+  *has(count: number): Reader<boolean> {
+    while (this.text.length - this.at < count && !this.isEnded) yield
+    return this.text.length - this.at >= count
+  }
+
+  /** Returns the next character without consuming it, or an empty string at the end. */
+  *peek(): Reader<string> {
+    return (yield* this.has(1)) ? this.text.charAt(this.at) : ''
+  }
+
+  /** Consumes the word if it comes next. Returns `true` if it did. */
+  *consume(word: string): Reader<boolean> {
+    for (let length = 1; length <= word.length; length += 1) {
+      if (!(yield* this.has(length))) return false
+      if (this.text.charAt(this.at + length - 1) !== word.charAt(length - 1)) return false
+    }
+    this.at += word.length
+    return true
+  }
+
+  /** Consumes and returns characters while they match. The pattern is sticky and matches a run. */
+  *consumeRun(pattern: RegExp): Reader<string> {
+    let consumed = ''
+    while (yield* this.has(1)) {
+      pattern.lastIndex = this.at
+      const more = pattern.exec(this.text)?.[0] ?? ''
+      consumed += more
+      this.at += more.length
+      if (this.at < this.text.length) break
+    }
+    return consumed
+  }
+
+  /** Consumes white space. */
+  skipSpace(): Reader<string> {
+    return this.consumeRun(/\s+/y)
+  }
+
+  /**
+   * Consumes text and the word that ends it, and returns the text. If the word does not occur,
+   * consumes nothing and returns `null`.
+   */
+  *consumeUntil(word: string): Reader<string | null> {
+    let from = this.at
+    for (;;) {
+      const end = this.text.indexOf(word, from)
+      if (end >= 0) {
+        const text = this.text.slice(this.at, end)
+        this.at = end + word.length
+        return text
+      }
+      if (this.isEnded) return null
+      from = Math.max(this.at, this.text.length - word.length + 1)
+      yield
+    }
+  }
+
+  /** Returns the tool with this name, if it may be called. */
+  tool(name: string): Tool | undefined {
+    return this.#tools.find((tool) => tool.name === name)
+  }
+
+  /** Begins a call. */
+  call({ name }: Tool): void {
+    this.isInCall = true
+    this.parts.push({ type: 'call', name })
+  }
+
+  /** Appends to the JSON text of the call's arguments. */
+  args(text: string): void {
+    this.parts.push({ type: 'arguments', text })
+  }
+
+  /** Ends the call. The text read so far is not read again. */
+  done(): true {
+    this.isInCall = false
+    this.isAfterCall = true
+    this.consumed = this.at
+    this.parts.push({ type: 'called' })
+    return true
+  }
+
+  /**
+   * Reads the arguments of a call as they arrive. Returns `false` if they are incomplete. Then the
+   * text that completes them is added.
+   */
+  *readArguments(): Reader<boolean> {
+    const rest = yield* readValue(this, (json) => this.args(json))
+    return rest === null || this.completeArguments(rest)
+  }
+
+  /** Completes incomplete arguments. They stay so if a token limit ended the answer. */
+  completeArguments(rest: string): false {
+    if (!(this.isEnded && this.isTruncated)) this.args(rest)
+    return false
+  }
+}
 
 /**
- * Consumes text and the word that ends it, and returns the text. If the word does not occur,
- * consumes nothing and returns `null`.
+ * Reads one value and emits it as JSON piece by piece. Returns `null` if the value is complete.
+ * Otherwise, returns the text that completes the emitted JSON.
  */
-export function* consumeUntil(source: Source, word: string): Reader<string | null> {
-  let from = source.at
+export function* readValue(source: Source, emit: (json: string) => void): Reader<string | null> {
+  const json = new JsonWriter(emit)
   for (;;) {
-    const end = source.text.indexOf(word, from)
-    if (end >= 0) {
-      const text = source.text.slice(source.at, end)
-      source.at = end + word.length
-      return text
+    json.hold(yield* source.skipSpace())
+    const next = yield* source.peek()
+    if (next === '') return json.completion()
+    if (json.writeMark(next)) source.at += 1
+    else if (json.expected === 'more' || json.expected === 'colon') return json.completion()
+    else if (next === '"' || next === "'") {
+      const after = json.isKey() ? 'colon' : 'more'
+      json.write('"', after)
+      if (!(yield* readString(source, emit))) return `"${json.completion()}`
+      emit('"')
+    } else if (json.isKey()) return json.completion()
+    else {
+      const from = source.at
+      const word = yield* source.consumeRun(/[\w.+-]+/y)
+      const literal = NUMBER.test(word) ? word : LITERALS.get(word)
+      if (literal === undefined) {
+        source.at = from
+        return json.completion()
+      }
+      json.write(literal, 'more')
     }
-    if (source.isEnded) return null
-    from = Math.max(source.at, source.text.length - word.length + 1)
-    yield
+    if (json.isComplete()) return null
   }
 }
 
-// Reads values that models write in JSON or Python syntax, and converts them to JSON as they
-// arrive.
+/** Reads one whole value and returns it as JSON; `undefined` if it is not a value. */
+export function* readJson(source: Source): Reader<string | undefined> {
+  let json = ''
+  const rest = yield* readValue(source, (more) => (json += more))
+  return rest === null ? json : undefined
+}
 
 /** Literals of JSON and Python, and the JSON of each. */
 export const LITERALS: ReadonlyMap<string, string> = new Map([
@@ -98,38 +197,6 @@ export const LITERALS: ReadonlyMap<string, string> = new Map([
 const NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/
 
 type Expected = 'value' | 'element' | 'member' | 'key' | 'colon' | 'more'
-
-/**
- * Reads one value and emits it as JSON piece by piece. Returns `null` if the value is complete.
- * Otherwise, returns the text that completes the emitted JSON.
- */
-export function* readValue(source: Source, emit: (json: string) => void): Reader<string | null> {
-  const json = new JsonWriter(emit)
-  for (;;) {
-    json.hold(yield* skipSpace(source))
-    const next = yield* peek(source)
-    if (next === '') return json.completion()
-    if (json.writeMark(next)) source.at += 1
-    else if (json.expected === 'more' || json.expected === 'colon') return json.completion()
-    else if (next === '"' || next === "'") {
-      const after = json.isKey() ? 'colon' : 'more'
-      json.write('"', after)
-      if (!(yield* readString(source, emit))) return `"${json.completion()}`
-      emit('"')
-    } else if (json.isKey()) return json.completion()
-    else {
-      const from = source.at
-      const word = yield* consumeRun(source, /[\w.+-]+/y)
-      const literal = NUMBER.test(word) ? word : LITERALS.get(word)
-      if (literal === undefined) {
-        source.at = from
-        return json.completion()
-      }
-      json.write(literal, 'more')
-    }
-    if (json.isComplete()) return null
-  }
-}
 
 /** Emits JSON that is known piece by piece, and knows what may come next in it. */
 class JsonWriter {
@@ -199,7 +266,7 @@ class JsonWriter {
 function* readString(source: Source, emit: (json: string) => void): Reader<boolean> {
   const quote = source.text.charAt(source.at)
   source.at += 1
-  while (yield* hasCharacters(source, 1)) {
+  while (yield* source.has(1)) {
     const from = source.at
     while (isUnescaped(source.text.charAt(source.at), quote)) source.at += 1
     if (source.at > from) {
@@ -226,10 +293,10 @@ const isUnescaped = (character: string, quote: string): boolean =>
 
 /** Reads an escape sequence and returns it as JSON; `null` if the text ends inside it. */
 function* readEscape(source: Source): Reader<string | null> {
-  if (!(yield* hasCharacters(source, 2))) return null
+  if (!(yield* source.has(2))) return null
   const letter = source.text.charAt(source.at + 1)
   const digits = letter === 'u' ? 4 : letter === 'x' ? 2 : 0
-  if (!(yield* hasCharacters(source, 2 + digits))) return null
+  if (!(yield* source.has(2 + digits))) return null
   const hex = source.text.slice(source.at + 2, source.at + 2 + digits)
   const isHex = /^[0-9a-fA-F]*$/.test(hex)
   source.at += 2 + (isHex ? digits : 0)
@@ -238,11 +305,4 @@ function* readEscape(source: Source): Reader<string | null> {
   // In Python, an escaped line break joins lines, and a backslash without meaning stays.
   if (letter === '\n') return ''
   return letter === "'" ? letter : JSON.stringify(`\\${letter}`).slice(1, -1)
-}
-
-/** Reads one whole value and returns it as JSON; `undefined` if it is not a value. */
-export function* readJson(source: Source): Reader<string | undefined> {
-  let json = ''
-  const rest = yield* readValue(source, (more) => (json += more))
-  return rest === null ? json : undefined
 }

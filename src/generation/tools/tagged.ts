@@ -1,9 +1,9 @@
 /** Reads and writes calls between `<tool_call>` and `</tool_call>`. */
 import type { Constraint, TaggedConstraint } from '../../constraint/index.ts'
 import type { JsonSchema, ToolCall } from '../../types/index.ts'
+import { isObject } from '../../values/objects.ts'
 import {
   type CallableTool,
-  type CallSink,
   constant,
   findParameters,
   findPlainType,
@@ -16,16 +16,8 @@ import {
   valueConstraint,
   writeJsonCall,
 } from './format.ts'
-import { completeArguments, readObject } from './json.ts'
-import {
-  consume,
-  consumeUntil,
-  LITERALS,
-  peek,
-  type Reader,
-  skipSpace,
-  type Source,
-} from './reader.ts'
+import { readObject } from './json.ts'
+import { LITERALS, type Reader, type Source } from './reader.ts'
 
 const OPEN = '<tool_call>'
 const CLOSE = '</tool_call>'
@@ -60,38 +52,37 @@ function toTextTag(tool: CallableTool): TaggedConstraint | null {
 }
 
 /** Reads one call, either a JSON object or a function in its own tags. */
-function* readTagged(source: Source, sink: CallSink): Reader<boolean> {
-  yield* skipSpace(source)
-  const read = (yield* peek(source)) === '<' ? readFunction : readObject
-  if (!(yield* read(source, sink))) return false
-  yield* skipSpace(source)
-  return yield* consume(source, CLOSE)
+function* readTagged(source: Source): Reader<boolean> {
+  yield* source.skipSpace()
+  const read = (yield* source.peek()) === '<' ? readFunction : readObject
+  if (!(yield* read(source))) return false
+  yield* source.skipSpace()
+  return yield* source.consume(CLOSE)
 }
 
 /** Reads `<function=name><parameter=name>value</parameter></function>`. */
-function* readFunction(source: Source, sink: CallSink): Reader<boolean> {
-  if (!(yield* consume(source, '<function='))) return false
-  const tool = sink.tool(((yield* consumeUntil(source, '>')) ?? '').trim())
+function* readFunction(source: Source): Reader<boolean> {
+  if (!(yield* source.consume('<function='))) return false
+  const tool = source.tool(((yield* source.consumeUntil('>')) ?? '').trim())
   if (!tool) return false
-  sink.call(tool)
-  sink.args('{')
+  source.call(tool)
+  source.args('{')
   let comma = ''
   for (;;) {
-    yield* skipSpace(source)
-    if (!(yield* consume(source, '<parameter='))) break
-    const name = yield* consumeUntil(source, '>')
-    const value = name === null ? null : yield* consumeUntil(source, '</parameter>')
-    if (name === null || value === null) return completeArguments(source, sink, '}')
+    yield* source.skipSpace()
+    if (!(yield* source.consume('<parameter='))) break
+    const name = yield* source.consumeUntil('>')
+    const value = name === null ? null : yield* source.consumeUntil('</parameter>')
+    if (name === null || value === null) return source.completeArguments('}')
     // One line break at each end belongs to the format. All other white space is part of the value.
     const text = value.replace(/^\n/, '').replace(/\n$/, '')
     const json = toJson(text, findParameterSchema(tool.parameters, name.trim()))
-    sink.args(`${comma}${JSON.stringify(name.trim())}: ${json}`)
+    source.args(`${comma}${JSON.stringify(name.trim())}: ${json}`)
     comma = ', '
   }
-  if (!(yield* consume(source, '</function>'))) return completeArguments(source, sink, '}')
-  sink.args('}')
-  sink.done()
-  return true
+  if (!(yield* source.consume('</function>'))) return source.completeArguments('}')
+  source.args('}')
+  return source.done()
 }
 
 /** Returns a value as JSON. Quotes it unless it is valid JSON and may be something but a string. */
@@ -122,10 +113,10 @@ function findStringEnum(schema: JsonSchema): readonly string[] | null {
 
 function findParameterSchema(parameters: JsonSchema, name: string): JsonSchema | undefined {
   if (typeof parameters === 'boolean') return undefined
-  const all: unknown = parameters['properties']
-  if (typeof all !== 'object' || all === null || !Object.hasOwn(all, name)) return undefined
-  const schema: unknown = Reflect.get(all, name)
-  return typeof schema === 'object' && schema !== null ? { ...schema } : undefined
+  const { properties } = parameters
+  if (!isObject(properties) || !Object.hasOwn(properties, name)) return undefined
+  const schema = properties[name]
+  return isObject(schema) ? schema : undefined
 }
 
 /**
