@@ -28,9 +28,7 @@ import { createPromptBuilder } from './text/prompt-tokenizer.ts'
 export interface DecoderBackend {
   /** Loads the weights into a decoder. */
   load(options: DecoderLoadOptions, weights: Files, signal: AbortSignal): Promise<LoadedDecoder>
-  /**
-   * `true` if logits of several tokens cost little more than those of one, so that drafts pay off.
-   */
+  /** `true` if logits of several tokens cost little more than of one, so that drafts pay off. */
   drafts: boolean
   /** Reader of images in prompts; `null` if the model sees none. Default: `null`. */
   images?: (ImageReader & { close(): void }) | null
@@ -68,10 +66,7 @@ export interface LoadedDecoder {
   release(): Promise<void>
 }
 
-/**
- * Opens an engine around any decoder. Rejects if the model's tokenizer or configuration is
- * unusable.
- */
+/** Opens an engine around any decoder. Rejects if the tokenizer or configuration is unusable. */
 export async function openDecoderEngine(
   { texts, maxInputTokens, ...setup }: EngineSetup,
   backend: DecoderBackend,

@@ -60,23 +60,15 @@ export interface Sequence {
   checkpoint(): void
   /** Removes all tokens after this length, which must be a result of `reusableLength`. */
   truncate(length: number): Promise<void>
-  /**
-   * Resolves to a new sequence of the first `length` tokens. `length` must be a result of
-   * `reusableLength`.
-   */
+  /** Resolves to a new sequence of the first `length` tokens, a result of `reusableLength`. */
   fork(length: number): Promise<Sequence>
   /** Frees the sequence. */
   close(): void
 }
 
-/**
- * Changes to one row of logits, applied in the order repetition penalty, logit bias, token mask.
- */
+/** Changes to a row of logits, applied in the order repetition penalty, logit bias, token mask. */
 export interface Adjustments {
-  /**
-   * Distinct token ids. Their positive logits are divided by `factor`, negative ones multiplied by
-   * it.
-   */
+  /** Distinct ids. Their positive logits are divided by `factor`, negative ones multiplied. */
   repetition?: { ids: readonly number[]; factor: number }
   /** Amounts to add to the logits of these distinct token ids. */
   bias?: { ids: readonly number[]; amounts: readonly number[] }
@@ -95,10 +87,7 @@ export interface Candidates {
   /** Token ids in descending order of their logits. Of equal logits, the lower id comes first. */
   ids: Uint32Array
   scores: Float32Array
-  /**
-   * Logarithm of the sum of `exp(logit / temperature)` over the whole row. NaN if `temperature` is
-   * 0.
-   */
+  /** Logarithm of the sum of `exp(logit / temperature)` over the row. NaN if `temperature` is 0. */
   logSumExp: number
 }
 
@@ -111,19 +100,13 @@ export interface CandidateRequest {
   adjustments?: Adjustments
 }
 
-/**
- * Result of a forward pass: a row of logits for each sequence, or for each of the last tokens of
- * one sequence.
- */
+/** Result of a forward pass: a row of logits for each sequence, or for the last tokens of one. */
 export interface Logits {
   /** Number of rows. */
   readonly rows: number
   /** Number of logits in a row. */
   readonly vocabulary: number
-  /**
-   * Resolves to the candidates of each row. `requests` has one entry for each row. On a GPU, the
-   * GPU selects them.
-   */
+  /** Resolves to the candidates of each row, by its request. On a GPU, the GPU selects them. */
   top(requests: readonly CandidateRequest[]): Promise<Candidates[]>
   /** Resolves to one row of logits, without adjustments. */
   row(index: number): Promise<Float32Array>

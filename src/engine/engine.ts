@@ -52,10 +52,7 @@ export interface Conversation {
   messages: readonly ChatMessage[]
   /** Tools for templates that render tools themselves; see {@link Engine.template}. */
   tools?: readonly Tool[]
-  /**
-   * `true` if the model is to reason, for templates with such a switch. Default: the template's
-   * own.
-   */
+  /** `true` if the model is to reason, for templates with a switch. Default: the template's own. */
   thinking?: boolean
   /**
    * Serializes the tool calls of an assistant message as the model would, for templates that do
@@ -123,9 +120,7 @@ export interface StartInfo {
 
 /** Instructions that take effect at the next token. */
 export interface GenerationUpdate {
-  /**
-   * Text to force into the answer. It is yielded in chunks like generated text and counts as such.
-   */
+  /** Text to force into the answer. It is yielded and counted like generated text. */
   append?: string
   /** Constraint from here on. `null` removes the present one. */
   constraint?: Constraint | null
@@ -137,16 +132,11 @@ export interface GenerateOptions {
   maxTokens: number
   sampling: Sampling
   signal: AbortSignal
-  /**
-   * Constraint on the answer, from its first token. The end token is allowed when the answer is
-   * complete.
-   */
+  /** Constraint on the whole answer. The end token is allowed when the answer is complete. */
   constraint?: Constraint
   /** Special tokens whose text is yielded, such as `<think>`. Other special tokens have no text. */
   visible?: readonly string[]
-  /**
-   * Number of most probable tokens to list with each token, as in a request. Absent: no logprobs.
-   */
+  /** Number of most probable tokens to list with each token. Absent: no logprobs. */
   logprobs?: number
   /**
    * First tokens of the answer, from an interrupted run with the same prompt and options, which has
@@ -154,10 +144,7 @@ export interface GenerateOptions {
    * have. Default: none.
    */
   resumeTokens?: readonly number[]
-  /**
-   * Name of a part of the prefix cache. Only runs with the same name share cached prompts. Default:
-   * `''`.
-   */
+  /** Part of the prefix cache. Only runs of the same part share cached prompts. Default: `''`. */
   partition?: string
   /** Called once, before the first chunk of text. */
   onStart?: (started: StartInfo) => void
@@ -173,9 +160,7 @@ export interface Engine {
    * `thinking`.
    */
   readonly template: string | null
-  /**
-   * Reader of images in messages. If it is absent or `null`, the engine receives no images.
-   */
+  /** Reader of images in messages. If it is absent or `null`, the engine receives no images. */
   readonly images?: ImageReader | null
   /** Result of the GPU self-test in `load`, for later loads. `null` before `load` and on WASM. */
   readonly verdict?: GpuVerdict | null

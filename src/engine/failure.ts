@@ -117,9 +117,7 @@ function isCrash(thrown: unknown): boolean {
 
 // Timeouts and retries for a GPU that was lost.
 
-/**
- * Timeout in milliseconds for freeing a runtime. On a lost device, its promise may never settle.
- */
+/** Timeout in milliseconds for freeing a runtime, which may never settle on a lost device. */
 const RELEASE_TIMEOUT_MS = 5_000
 
 /** Resolves when `work` has settled or timed out. Never rejects. */

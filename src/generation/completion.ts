@@ -146,16 +146,11 @@ class Answer {
           break
         case 'call':
           this.#writer.flush()
-          this.#emitCall({
-            type: 'tool_call',
-            index: this.#calls,
-            id: createCallId(),
-            name: part.name,
-          })
+          this.#emitCall({ ...part, type: 'tool_call', index: this.#calls, id: createCallId() })
           this.#calls += 1
           break
         case 'arguments':
-          this.#emitCall({ type: 'tool_arguments', index: this.#calls - 1, text: part.text })
+          this.#emitCall({ ...part, type: 'tool_arguments', index: this.#calls - 1 })
           break
         case 'called':
           if (!this.#isParallel) this.ending = { reason: 'tool_calls', stopSequence: null }
@@ -323,17 +318,5 @@ class BudgetedReasoning {
   }
 }
 
-const LETTERS = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
-
 /** Returns a new unique id: `call_` and 24 letters and digits. */
-function createCallId(): string {
-  let id = 'call_'
-  // Bytes from `most` on are skipped, so that all 62 letters and digits are equally likely.
-  const most = 256 - (256 % LETTERS.length)
-  while (id.length < 29) {
-    for (const byte of crypto.getRandomValues(new Uint8Array(32))) {
-      if (byte < most && id.length < 29) id += LETTERS.charAt(byte % LETTERS.length)
-    }
-  }
-  return id
-}
+const createCallId = (): string => `call_${crypto.randomUUID().replaceAll('-', '').slice(-24)}`

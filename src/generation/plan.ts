@@ -279,10 +279,7 @@ const rendersCalls = (template: string | null): boolean =>
 /** Maximum length in characters of a schema in the prompt. Longer ones cost more than they help. */
 const MAX_PROMPT_SCHEMA_CHARACTERS = 2_000
 
-/**
- * Creates the conversation. Tools, calls and results become plain text if the chat template does
- * not write them.
- */
+/** Creates the conversation. What the chat template does not write of tools becomes plain text. */
 function createConversation(
   { messages: requestMessages, tools: use, format, responsePrefix }: GenerationRequest,
   rendering: ToolRendering,
@@ -433,10 +430,7 @@ function formatConstraint(format: AnswerFormat): Constraint {
   }
 }
 
-/**
- * Returns the constraint of an answer together with the text before it; `null` if any text is
- * valid.
- */
+/** Returns the constraint of an answer and the text before it; `null` if any text is valid. */
 export function withReasoningPrefix(
   prefix: ReasoningPrefix,
   completion: Constraint | null,

@@ -1,7 +1,4 @@
-/**
- * Ends an answer at the first stop sequence, even if it spans several pieces, and removes it from
- * the text.
- */
+/** Ends an answer at the first stop sequence, even across pieces, and removes the sequence. */
 
 /**
  * Matcher of stop sequences. The sequence that is complete first wins. If two are complete at the
@@ -18,9 +15,7 @@ export class StopMatcher {
     this.#scanners = this.#createScanners()
   }
 
-  /**
-   * Returns the text that cannot belong to a stop sequence, and the stop sequence that was found.
-   */
+  /** Returns the text that cannot belong to a stop sequence, and the sequence that was found. */
   push(text: string): { text: string; match: string | null } {
     for (let index = 0; index < text.length; index += 1) {
       const match = findLongestEnd(this.#scanners, text.charCodeAt(index))

@@ -26,10 +26,7 @@ export class ConstraintState {
     return this.#matcher === null
   }
 
-  /**
-   * Replaces the constraint from here on. `null` removes it. Rejects with `invalid_request` if it
-   * is not supported.
-   */
+  /** Replaces or removes the constraint. Rejects with `invalid_request` if it is not supported. */
   async setConstraint(constraint: Constraint | null): Promise<void> {
     const { constraints, signal } = this.#options
     this.close()

@@ -22,9 +22,7 @@ export interface DecodeLoopSetup extends Omit<ConstraintStateOptions, 'signal'> 
   scheduler: Scheduler
   endTokens: ReadonlySet<number>
   contextWindow: number
-  /**
-   * `true` to draft tokens, for a device that computes several tokens in little more time than one.
-   */
+  /** `true` to draft tokens, for a device that computes several about as fast as one. */
   drafts: boolean
 }
 
@@ -124,9 +122,7 @@ interface TokenSourceOptions extends Pick<Output, 'sampler' | 'toLogprob'> {
   tokenLimit: number
 }
 
-/**
- * Determines the tokens of an answer: forced ones, those of an interrupted run, or sampled ones.
- */
+/** Determines the tokens of an answer: forced ones, those of an interrupted run, or samples. */
 class TokenSource {
   readonly #options: TokenSourceOptions
   /** Tokens of the answer that the decoder has not computed yet. */

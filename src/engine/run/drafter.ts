@@ -1,7 +1,4 @@
-/**
- * Drafts tokens by prompt lookup: it proposes what followed the same tokens before, as in a
- * quotation.
- */
+/** Drafts tokens by prompt lookup: what followed the same tokens before, as in a quotation. */
 
 /** Proposes draft tokens for one answer. */
 export interface Drafter {

@@ -211,9 +211,7 @@ const MIN_CHUNK_TOKENS = 16
 /** Longest chunk in tokens before the first measurement. */
 const MAX_FIRST_CHUNK_TOKENS = 64
 
-/**
- * Largest growth factor between chunks. Predictions far from all measured lengths are unreliable.
- */
+/** Largest growth factor between chunks. Predictions far from measured lengths are unreliable. */
 const MAX_CHUNK_GROWTH = 4
 
 /** Length of a chunk in tokens and its time in milliseconds. */
@@ -289,15 +287,10 @@ export class ChunkSizer {
   }
 }
 
-/**
- * Possible numbers of draft tokens. There are few because a device compiles shaders for some of
- * them.
- */
+/** Possible numbers of draft tokens. There are few, as a device compiles shaders for some. */
 const DRAFT_LENGTHS = [3, 7]
 
-/**
- * Number of recorded times for each size. The shortest one counts, since others may include delays.
- */
+/** Number of recorded times for each size. The shortest counts, since others may have delays. */
 const MAX_SAMPLES = 6
 
 /** Number of recorded times after which they are used. The first may include compilation. */
@@ -336,10 +329,7 @@ export class DraftSizer {
   }
 }
 
-/**
- * Returns the expected number of tokens from one forward pass: the accepted drafts and one sampled
- * token.
- */
+/** Returns the expected tokens of one forward pass: the accepted drafts and one sampled token. */
 function expectedTokens(acceptanceRate: number, draftTokens: number): number {
   let sum = 1
   for (let count = 1; count <= draftTokens; count += 1) sum += acceptanceRate ** count

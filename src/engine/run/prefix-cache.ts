@@ -1,7 +1,4 @@
-/**
- * The prefix cache: keeps sequences of finished answers, so that later prompts reuse their KV
- * cache.
- */
+/** Keeps sequences of finished answers, so that later prompts reuse their KV cache. */
 import { getDeviceMemoryBytes } from '../../device/capabilities.ts'
 import type { Sequence } from '../decoder.ts'
 import { commonPrefixLength } from '../text/chat-template.ts'

@@ -117,10 +117,7 @@ export class Slot {
     return new Promise((resolve, reject) => (this.pendingRead = { reader, resolve, reject }))
   }
 
-  /**
-   * Requests the candidates before the logits are computed, so that a token mask is computed in
-   * parallel.
-   */
+  /** Requests candidates before the logits exist, so that a mask is computed in parallel. */
   async requestCandidates(drafted: readonly number[] = []): Promise<RequestOutcome> {
     const reader = this.pendingRead?.reader
     try {

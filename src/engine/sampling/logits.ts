@@ -50,10 +50,7 @@ export function adjust(row: Float32Array, adjustments: Adjustments = {}): Float3
   return scores
 }
 
-/**
- * Returns the factors for positive and negative logits. They are factors because division is not
- * exact on GPUs.
- */
+/** Returns the factors for positive and negative logits. Division is not exact on GPUs. */
 export function repetitionFactors(factor: number): { positive: number; negative: number } {
   return { positive: Math.fround(1 / factor), negative: Math.fround(factor) }
 }
@@ -71,9 +68,7 @@ function penalize(
   }
 }
 
-/**
- * Masks logits in place. NaN stays, because it shows a broken model, which a mask must not hide.
- */
+/** Masks logits in place. NaN stays: it shows a broken model, which a mask must not hide. */
 function applyTokenMask(scores: Float32Array, mask: Int32Array): void {
   for (let first = 0; first < scores.length; first += 32) {
     const word = mask[first >>> 5] ?? 0

@@ -32,10 +32,7 @@ export function topLogits(scores: Float32Array, count: number): RankedLogits {
   return unpack(entries.sort().subarray(size - wanted))
 }
 
-/**
- * Returns a key that at least `wanted` logits reach, and how many reach it. It is the first of a
- * bin of 2^16 keys.
- */
+/** Returns the first key of a bin that at least `wanted` logits reach, and how many reach it. */
 function findEdge(bits: Uint32Array, wanted: number): { edge: number; size: number } {
   if (bits.length <= MAX_SORTED_LOGITS) return { edge: 0, size: bits.length }
   const bins = new Uint32Array(2 ** 16)

@@ -172,9 +172,7 @@ function draw(known: KnownLogits, range: SamplingRange, random: number): number 
   return kept.closed ? firstRank(sums, (each) => each >= kept.most) : null
 }
 
-/**
- * The first `count` ranks are kept. If `closed` is `false`, unknown tokens after them are kept too.
- */
+/** The first `count` ranks are kept and, unless `closed`, the unknown tokens after them. */
 interface Kept {
   count: number
   closed: boolean

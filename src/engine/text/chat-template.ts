@@ -20,9 +20,7 @@ import { countCharacters } from './token-bounds.ts'
 export interface Rendering {
   /** Text of the prompt, including the beginning of the answer if it has begun. */
   text: string
-  /**
-   * Ranges in which messages end, each from the last text of one message to the first of the next.
-   */
+  /** Ranges in which messages end: from the last text of one to the first text of the next. */
   ends: readonly TextRange[]
   /** Position where the template opens the answer. */
   opening: number
@@ -140,10 +138,7 @@ function withoutReasoning(conversation: Conversation): Conversation | null {
   return found ? { ...conversation, messages } : null
 }
 
-/**
- * Turns system messages into user messages and merges consecutive messages of one role, except tool
- * messages.
- */
+/** Turns system messages into user messages, and merges neighbors of one role, except of tools. */
 function mergeSystemMessages(conversation: Conversation): Conversation {
   const merged: ChatMessage[] = []
   for (const message of conversation.messages) {

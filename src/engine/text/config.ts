@@ -11,10 +11,7 @@ import type { AddedToken, TokenizerFile } from './vocabulary.ts'
 export interface ModelConfig {
   tokenizer: TokenizerFile
   tokenizerConfig: Record<string, unknown>
-  /**
-   * Sources of the chat template and, if there is one, of the template for conversations with
-   * tools.
-   */
+  /** Sources of the chat template and of the template for tools, if there is one. */
   templates: { plain: string; tools: string | null }
   /** Texts of special tokens by the names that templates use, such as `bos_token`. */
   tokenNames: Record<string, string>
@@ -31,10 +28,7 @@ export interface ModelConfig {
 
 type Json = Record<string, unknown>
 
-/**
- * Reads and checks the configuration files. Rejects with `unavailable` if a required file is
- * missing or unusable.
- */
+/** Reads the configuration files. Rejects with `unavailable` if one is missing or unusable. */
 export async function readConfig(files: Files): Promise<ModelConfig> {
   const [config, generation, tokenizer, tokenizerConfig, jinja, templateJson] = await Promise.all([
     readJson(files, 'config.json'),
@@ -76,10 +70,7 @@ export async function readJson(files: Files, name: string): Promise<Json> {
 
 const asRecord = (value: unknown): Json | null => (isObject(value) ? value : null)
 
-/**
- * Adds the tokens of `added_tokens_decoder` to the tokenizer, by id. A few repositories list them
- * nowhere else.
- */
+/** Adds the tokens of `added_tokens_decoder`, which a few repositories list nowhere else. */
 function toTokenizerFile(json: Json, decoder: unknown): TokenizerFile {
   const vocab = asRecord(json['model'])?.['vocab']
   if (typeof vocab !== 'object' || vocab === null)
@@ -95,9 +86,7 @@ function toTokenizerFile(json: Json, decoder: unknown): TokenizerFile {
   return { ...file, added_tokens: [...file.added_tokens, ...others] }
 }
 
-/**
- * Returns the text of a token, which these files write as a string or as an object with `content`.
- */
+/** Returns the text of a token, which is written as a string or an object with `content`. */
 function tokenText(value: unknown): string | null {
   const text = asRecord(value)?.['content'] ?? value
   return typeof text === 'string' ? text : null

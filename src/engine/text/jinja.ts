@@ -158,9 +158,7 @@ class LimitedInterpreter extends Interpreter {
   readonly #characters: number
   /** Nodes whose whole value may become text. */
   readonly #written = new WeakSet<Node>()
-  /**
-   * Nodes that a loop iterates. Text is iterated by character, an undefined value as an empty list.
-   */
+  /** Nodes that a loop iterates: text by character, an undefined value as an empty list. */
   readonly #iterables = new WeakSet<Node>()
 
   constructor(environment: Environment, characters: number) {
@@ -184,10 +182,7 @@ class LimitedInterpreter extends Interpreter {
     return result
   }
 
-  /**
-   * Throws if a value would become too much text. A value that a list contains twice is written
-   * twice.
-   */
+  /** Throws if a value would become too much text. What a list has twice is written twice. */
   #assertTextSize(result: Value): void {
     let left = this.#characters
     const walk = ({ value }: Value): void => {

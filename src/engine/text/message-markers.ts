@@ -1,7 +1,4 @@
-/**
- * Puts marks into the texts of a conversation, so that each message can be located in the rendered
- * prompt.
- */
+/** Marks the texts of a conversation, so that each message can be located in the prompt. */
 
 /** A range of positions in a text, in UTF-16 units. */
 export interface TextRange {
@@ -9,10 +6,7 @@ export interface TextRange {
   to: number
 }
 
-/**
- * Position of a mark. The owner is the index of a message; tools have the index after the last
- * message.
- */
+/** Position of a mark. The owner is the index of a message; that of tools comes after the last. */
 interface MarkPosition {
   owner: number
   at: number

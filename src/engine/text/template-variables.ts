@@ -12,10 +12,7 @@ import type { Conversation } from '../engine.ts'
 
 /** Form of tool calls that a template expects. Templates differ, and fail on other forms. */
 export interface ToolCallForm {
-  /**
-   * Form of call arguments: `data` for objects, `text` for JSON text, `both` if the template
-   * accepts either.
-   */
+  /** Form of call arguments: `data` for objects, `text` for JSON text, `both` for either. */
   arguments: 'data' | 'text' | 'both'
   /** Content of a message that has only tool calls. */
   empty: '' | null
@@ -83,10 +80,7 @@ export function toTemplateVariables(
   }
 }
 
-/**
- * Writes the calls of an assistant message into its content. Only text from the request is
- * escaped.
- */
+/** Writes the calls of a message into its content. Only text from the request is escaped. */
 function writeCallsOut(
   message: ChatMessage,
   write: NonNullable<Conversation['serializeCalls']>,

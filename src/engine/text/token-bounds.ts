@@ -1,15 +1,10 @@
-/**
- * Estimates the least number of tokens of a prompt quickly. Tokenizing a huge prompt takes seconds.
- */
+/** Estimates the least number of tokens of a prompt, since tokenizing a huge one takes seconds. */
 import { InoriginError } from '../../error.ts'
 import type { ChatMessage } from '../../types/index.ts'
 import type { Conversation } from '../engine.ts'
 import { type AddedToken, BYTES, type TokenizerFile } from './vocabulary.ts'
 
-/**
- * Largest factor by which text may shrink before tokenization, if the tokenizer may drop
- * characters.
- */
+/** Largest factor by which text may shrink, if the tokenizer may drop characters. */
 const MAX_SHRINK_FACTOR = 8
 
 /** Pre-tokenizers that keep all characters. */
@@ -112,10 +107,7 @@ function keepsCharacters(
   )
 }
 
-/**
- * Returns `true` if the vocabulary covers all bytes. Otherwise several unknown characters may
- * become one token.
- */
+/** Returns `true` if the vocabulary covers all bytes, so that no token has several characters. */
 function coversAllBytes(model: TokenizerFile['model'], isByteLevel: boolean): boolean {
   const { type, vocab, byte_fallback: fallback } = model
   if (type !== 'BPE' || Array.isArray(vocab)) return false

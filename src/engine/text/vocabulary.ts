@@ -30,10 +30,7 @@ export interface TokenizerFile {
 
 /** Tokens of a tokenizer. */
 interface Vocabulary {
-  /**
-   * Names of the tokens by id, as the tokenizer writes them before decoding. Unused ids are
-   * `undefined`.
-   */
+  /** Names of the tokens by id, as written before decoding. Unused ids are `undefined`. */
   readonly names: readonly (string | undefined)[]
   /** Ids of added tokens, which stand for exactly their name. */
   readonly added: ReadonlySet<number>
@@ -255,10 +252,7 @@ function strip(text: string, content: string, start: number, stop: number): stri
   return text.slice(from, to)
 }
 
-/**
- * Bytes by the character that stands for them, as in GPT-2: printable Latin-1 for itself, the
- * others from U+0100.
- */
+/** Bytes by their characters, as in GPT-2: printable Latin-1 for itself, others from U+0100. */
 export const BYTES: ReadonlyMap<string, number> = listBytes()
 
 function listBytes(): Map<string, number> {

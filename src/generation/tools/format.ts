@@ -37,11 +37,8 @@ export interface ToolFormat {
 
 /** Returns the constraint of an answer that may call these tools. */
 export function toolConstraint(format: ToolFormat, use: ToolUse): Constraint {
-  const tools = callableTools(use)
-  return format[use.choice === 'required' ? 'callsConstraint' : 'textOrCallsConstraint'](
-    tools,
-    use.parallel,
-  )
+  const kind = use.choice === 'required' ? 'callsConstraint' : 'textOrCallsConstraint'
+  return format[kind](callableTools(use), use.parallel)
 }
 
 /** Returns the tools that may be called. Their schemas state that the arguments are an object. */
@@ -71,18 +68,17 @@ export const larkOf = ({ input }: Tool): string | null =>
 export const argumentsConstraint = ({ parameters, strict, path }: CallableTool): Constraint =>
   valueConstraint({ schema: parameters, strict, path })
 
-/** Text around and between calls that share one beginning and one end. */
-interface CallFrame {
-  trigger: string
-  /** Constraint of the text between the trigger and the first call. */
-  lead: Constraint
-  separator: string
-  close: string
-}
-
-/** Creates the constraints of a format that writes its calls in a frame. */
+/**
+ * Creates the constraints of a format that writes its calls in a frame. `lead` is the constraint of
+ * the text between the trigger and the first call.
+ */
 export function framedConstraints(
-  { trigger, lead, separator, close }: CallFrame,
+  {
+    trigger,
+    lead,
+    separator,
+    close,
+  }: { trigger: string; lead: Constraint; separator: string; close: string },
   tag: (tool: CallableTool) => TaggedConstraint,
 ): Pick<ToolFormat, 'callsConstraint' | 'textOrCallsConstraint'> {
   const frame = (tools: readonly CallableTool[], parallel: boolean): TaggedConstraint => ({
@@ -147,8 +143,7 @@ export const writeJsonCall =
   (call: ToolCall): string =>
     `{"name": ${JSON.stringify(call.name)}, "${key}": ${call.arguments}}`
 
-// Parses a tool's parameters for formats that do not write the arguments as one JSON object.
-
+/** A parameter of a tool, for formats that do not write the arguments as one JSON object. */
 export interface Parameter {
   name: string
   schema: JsonSchema
@@ -159,24 +154,13 @@ export interface Parameter {
 }
 
 /** Keywords of a schema that do not restrict its values. */
-const DESCRIPTIVE_KEYWORDS = new Set([
-  '$defs',
-  'definitions',
-  '$comment',
-  'title',
-  'description',
-  'default',
-  'examples',
-])
+const DESCRIPTIVE_KEYWORDS = new Set(
+  '$defs definitions $comment title description default examples'.split(' '),
+)
 /** Keywords of an object schema that the separate schemas of its parameters fully express. */
 const SEPARABLE_KEYWORDS = new Set([
   ...DESCRIPTIVE_KEYWORDS,
-  '$schema',
-  '$id',
-  'type',
-  'properties',
-  'required',
-  'additionalProperties',
+  ...'$schema $id type properties required additionalProperties'.split(' '),
 ])
 /** Maximum number of parameters. More of them, all optional, would make the grammar too large. */
 const MAX_PARAMETERS = 16
@@ -204,17 +188,13 @@ export function findParameters(
     ...(isObject($defs) && { $defs }),
     ...(isObject(definitions) && { definitions }),
   }
-  return names.map((name) => {
-    const ownSchema = properties[name]
-    const part = isObject(ownSchema) ? { ...ownSchema, ...shared } : ownSchema !== false
-    return {
-      name,
-      schema: part,
-      strict: tool.strict ?? false,
-      path: `${tool.path}.properties.${name}`,
-      required: required.includes(name),
-    }
-  })
+  return Object.entries(properties).map(([name, own]) => ({
+    name,
+    schema: isObject(own) ? { ...own, ...shared } : own !== false,
+    strict: tool.strict ?? false,
+    path: `${tool.path}.properties.${name}`,
+    required: required.includes(name),
+  }))
 }
 
 /** Returns the constraint of a value as JSON. */
