@@ -57,10 +57,7 @@ export interface LoadedDecoder {
   decoder: Decoder
   /** Result of the GPU self-test; `null` on `wasm`. */
   verdict: GpuVerdict | null
-  /**
-   * Frees the failed decoder and resolves to an empty one with the same weights on a new device.
-   * Rejects if no device is available.
-   */
+  /** Frees the failed decoder and resolves to an empty one on a new device, or rejects. */
   reopen(signal: AbortSignal): Promise<Decoder>
   /** Frees the model and the device. */
   release(): Promise<void>

@@ -49,10 +49,7 @@ export interface Sequence {
   readonly maxChunkTokens?: number
   /** Appends at most `maxChunkTokens` tokens without computing logits. */
   extend(tokens: readonly number[]): Promise<void>
-  /**
-   * Appends at most `maxChunkTokens` tokens and resolves to a row of logits for each of the last
-   * `rows` tokens. Default: 1.
-   */
+  /** Appends tokens like `extend`, and resolves to the logits of the last `rows`, by default 1. */
   forward(tokens: readonly number[], rows?: number): Promise<Logits>
   /** Returns the greatest length, at most `length`, to which the sequence can be truncated. */
   reusableLength(length: number): number
@@ -79,10 +76,7 @@ export interface Adjustments {
   mask?: Int32Array | null
 }
 
-/**
- * The highest logits of a row, after its adjustments. A NaN precedes all other values, even if it
- * is masked.
- */
+/** The highest logits of a row, after its adjustments. Even a masked NaN precedes all others. */
 export interface Candidates {
   /** Token ids in descending order of their logits. Of equal logits, the lower id comes first. */
   ids: Uint32Array

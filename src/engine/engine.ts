@@ -62,16 +62,11 @@ export interface Conversation {
   serializeCalls?: (calls: readonly ToolCall[]) => string
   /** Images of the messages, by their places in the request. Default: there are none. */
   images?: ReadonlyMap<string, PromptImage>
-  /** Beginning of the answer, which the prompt ends with. */
-  responsePrefix?: ResponsePrefix
-}
-
-/** Beginning of an answer, which a prompt ends with. */
-interface ResponsePrefix {
-  /** Text before `text`. Special tokens in it count. */
-  block?: string
-  /** Text that the answer begins with. Special tokens in it are plain text. */
-  text: string
+  /**
+   * Beginning of the answer, which the prompt ends with. Special tokens count in `block`, the text
+   * before it, and are plain text in `text`.
+   */
+  responsePrefix?: { block?: string; text: string }
 }
 
 /** A prompt ready to run: rendered by the chat template and tokenized. */
@@ -85,10 +80,7 @@ export interface Prompt {
   readonly boundaries: readonly number[]
   /** Text after the last message, with which the template opens the answer. */
   readonly opening: string
-  /**
-   * `true` if the prompt ends with the beginning of the answer. Then a space at the start of the
-   * completion is kept.
-   */
+  /** `true` if the prompt ends with the beginning of the answer. Then a first space is kept. */
   readonly hasResponsePrefix?: boolean
   /** Images of which `tokens` has rows. */
   readonly images?: readonly PromptImage[]
@@ -99,7 +91,6 @@ export interface TextChunk {
   text: string
   /** Number of tokens that went into the text. */
   tokens: number
-  /** Ids of these tokens. */
   tokenIds?: readonly number[]
   /** Logprobs of the tokens of this text, if requested. */
   logprobs?: readonly TokenLogprob[]

@@ -78,10 +78,7 @@ export function modelUnusable(why: string, cause?: unknown): InoriginError {
 export const resourceMissing = (name: string): InoriginError =>
   modelUnusable(`its catalog entry has no resource named ${name}.`)
 
-/**
- * Returns the error for a failure of the device or the runtime, judged by its message. `null` if
- * the message is not recognized.
- */
+/** Returns the error for a failure of device or runtime by its message; `null` if unknown. */
 export function deviceFailure(thrown: unknown): InoriginError | null {
   const message = thrown instanceof Error ? thrown.message : String(thrown)
   if (OUT_OF_MEMORY.test(message)) return outOfMemory(thrown)

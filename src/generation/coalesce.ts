@@ -16,24 +16,16 @@ const FAST_TOKENS_PER_INTERVAL = 3
 
 type TextEvent = Extract<GenerationEvent, { text: string }>
 
-/** Merges events of one generation. */
-export interface Coalescer {
-  /** Returns the events to send after this one has come. Holds it back if it may be merged. */
-  push(event: GenerationEvent): GenerationEvent[]
-  /** Returns the event that was held back, if there is one. */
-  flush(): GenerationEvent[]
-}
+export type Coalescer = ReturnType<typeof createCoalescer>
 
-/**
- * Creates a coalescer that merges consecutive text, reasoning or argument events of the same kind
- * that come within the interval.
- */
-export function createCoalescer(now: () => number = () => performance.now()): Coalescer {
+/** Creates a coalescer of text, reasoning or argument events of one kind within the interval. */
+export function createCoalescer(now: () => number = () => performance.now()) {
   let heldEvent: TextEvent | null = null
   let count = 0
   let interval = EVENT_INTERVAL_MS
   let last = -Infinity
 
+  /** Returns the event that was held back, if there is one. */
   const flush = (): GenerationEvent[] => {
     const events = heldEvent ? [heldEvent] : []
     heldEvent = null
@@ -42,7 +34,8 @@ export function createCoalescer(now: () => number = () => performance.now()): Co
 
   return {
     flush,
-    push(event) {
+    /** Returns the events to send after this one has come. Holds it back if it may be merged. */
+    push(event: GenerationEvent): GenerationEvent[] {
       const merged: TextEvent | null = heldEvent && mergeEvents(heldEvent, event)
       const events = merged ? [] : flush()
       heldEvent = null

@@ -98,8 +98,10 @@ export async function planGeneration(
   const constraint = withReasoningPrefix(prefix, completion)
   let loosened: readonly string[] = []
   if (completion && constraint) loosened = await checkConstraint(engine, constraint, request)
-  // If the block cannot be forced, the reasoning is closed when the model opens it.
-  else if (constraint && !(await isSupported(engine, constraint))) prefix = { type: 'nothing' }
+  else if (constraint) {
+    // If the block cannot be forced, the reasoning is closed when the model opens it.
+    await engine.check(constraint).catch(() => (prefix = { type: 'nothing' }))
+  }
   return {
     prompt,
     constraint: withReasoningPrefix(prefix, completion),
@@ -115,7 +117,11 @@ export async function planGeneration(
     reasoning: tags && {
       tags,
       isOpen: findReasoningState(prompt.opening, tags) === 'open',
-      budget: limitBudget(reasoningBudget, engine),
+      // A requested budget leaves half of the context to the answer.
+      budget:
+        reasoningBudget === undefined
+          ? Infinity
+          : Math.min(reasoningBudget, Math.floor(engine.contextWindow / 2)),
     },
   }
 }
@@ -159,12 +165,6 @@ function assertNoLark({ tools }: ToolUse): void {
   )
 }
 
-/** Returns the reasoning budget. A requested budget leaves half of the context to the answer. */
-const limitBudget = (requestedTokens: number | undefined, { contextWindow }: Engine): number =>
-  requestedTokens === undefined
-    ? Infinity
-    : Math.min(requestedTokens, Math.floor(contextWindow / 2))
-
 function chooseToolRendering(template: string | null, { toolFormat }: ModelTraits): ToolRendering {
   const wanted = FORMATS.find(({ name }) => name === toolFormat)
   if (toolFormat !== undefined && !wanted) {
@@ -174,12 +174,13 @@ function chooseToolRendering(template: string | null, { toolFormat }: ModelTrait
       `Unknown tool format "${toolFormat}" in the model's catalog entry. Expected: ${names}.`,
     )
   }
-  const detected = rendersTools(template) ? (wanted ?? detectFormat(template ?? '')) : null
-  const writesCallsItself = detected !== null && rendersCalls(template)
+  if (template === null) return { format: wanted ?? hermes, tools: false, calls: 'nobody' }
+  const rendersTools = /(?<![\w.'"])(?:xml_)?tools\b/.test(template)
+  const detected = rendersTools ? (wanted ?? detectFormat(template)) : null
   return {
     format: detected ?? wanted ?? hermes,
     tools: detected !== null,
-    calls: template === null ? 'nobody' : writesCallsItself ? 'template' : 'engine',
+    calls: detected && template.includes('tool_calls') ? 'template' : 'engine',
   }
 }
 
@@ -228,12 +229,6 @@ function assertValidTools({ tools, only, choice }: ToolUse): void {
   }
 }
 
-const isSupported = (engine: Engine, constraint: Constraint): Promise<boolean> =>
-  engine.check(constraint).then(
-    () => true,
-    () => false,
-  )
-
 /**
  * Resolves with the keywords of schemas that are not kept. Rejects with `invalid_request` if the
  * constraint is not supported. The error names the schema, or else what the constraint is made of.
@@ -254,8 +249,6 @@ async function checkConstraint(
   }
 }
 
-// Converts a request into the conversation from which the engine builds its prompt.
-
 /** Way in which tools and calls appear in the prompt. */
 interface ToolRendering {
   format: ToolFormat
@@ -268,14 +261,6 @@ interface ToolRendering {
   calls: 'template' | 'engine' | 'nobody'
 }
 
-/** Returns `true` if a chat template writes the tools that may be called. */
-const rendersTools = (template: string | null): boolean =>
-  template !== null && /(?<![\w.'"])(?:xml_)?tools\b/.test(template)
-
-/** Returns `true` if a chat template writes the calls of past answers. */
-const rendersCalls = (template: string | null): boolean =>
-  template !== null && template.includes('tool_calls')
-
 /** Maximum length in characters of a schema in the prompt. Longer ones cost more than they help. */
 const MAX_PROMPT_SCHEMA_CHARACTERS = 2_000
 
@@ -285,7 +270,10 @@ function createConversation(
   rendering: ToolRendering,
   thinking: boolean | undefined,
 ): Conversation {
-  const offered = use && use.choice !== 'none' ? use.tools.map(withInput) : []
+  const offered =
+    use && use.choice !== 'none'
+      ? use.tools.map((tool) => ({ ...tool, parameters: parametersOf(tool) }))
+      : []
   const results = rendering.tools
     ? requestMessages.map(markError)
     : inlineResults(requestMessages.map(markError))
@@ -303,10 +291,6 @@ function createConversation(
     ...(responsePrefix && { responsePrefix: { text: responsePrefix } }),
   }
 }
-
-/** Describes the text that a custom tool is called with. */
-const withInput = (tool: Tool): Tool =>
-  tool.input ? { ...tool, parameters: parametersOf(tool) } : tool
 
 /** Marks the result of a failed call as an error, since templates have no field for it. */
 const markError = (message: ChatMessage): ChatMessage =>
@@ -369,8 +353,6 @@ function addToSystem(messages: readonly ChatMessage[], text: string): ChatMessag
   const content = first.content === '' ? text : `${first.content}\n\n${text}`
   return [{ ...first, content }, ...rest]
 }
-
-// Builds the constraint of a whole answer from its reasoning, tools and format.
 
 /** Text that the model writes before its answer. */
 export type ReasoningPrefix =
@@ -441,15 +423,11 @@ export function withReasoningPrefix(
   }
   if (!completion || prefix.type === 'nothing') return completion
   const { open, close } = prefix.tags
+  const begin = prefix.type === 'open' ? '' : open
   const withReasoning: Constraint = {
     type: 'sequence',
     parts: [
-      {
-        type: 'tagged',
-        begin: prefix.type === 'open' ? '' : open,
-        content: { type: 'text' },
-        end: close,
-      },
+      { type: 'tagged', begin, content: { type: 'text' }, end: close },
       { type: 'pattern', pattern: '\\n{0,2}' },
       completion,
     ],

@@ -26,10 +26,7 @@ export interface DecodeLoopSetup extends Omit<ConstraintStateOptions, 'signal'> 
   drafts: boolean
 }
 
-/**
- * Yields text once later tokens cannot change it. Returns how the answer ended. Throws `aborted` as
- * soon as the signal aborts.
- */
+/** Yields text once it is certain. Returns how the answer ended. Throws `aborted` at an abort. */
 export async function* runDecodeLoop(
   setup: DecodeLoopSetup,
   { sampler, detokenizer, toLogprob }: Output,

@@ -238,10 +238,7 @@ export class ChunkSizer {
     this.#lengths = [...lengths, maxTokens]
   }
 
-  /**
-   * Returns the length of the next chunk in tokens. It is longer if the prompt is `alone`, so that
-   * no other answer waits.
-   */
+  /** Returns the length of the next chunk. It is longer if the prompt is `alone`: none waits. */
   chunkTokens(alone: boolean): number {
     const latest = this.#latest
     const targetMs = alone ? MAX_CHUNK_ALONE_MS : MAX_CHUNK_MS
@@ -273,10 +270,7 @@ export class ChunkSizer {
     this.#latest = { tokens, ms }
   }
 
-  /**
-   * Predicts the time of a chunk. One more token costs less than the average, because every chunk
-   * has a fixed cost.
-   */
+  /** Predicts the time of a chunk. As a chunk has a fixed cost, a token costs less than average. */
   #predictMs(measured: Measurement, tokens: number): number {
     const average = measured.ms / measured.tokens
     const reference = this.#reference

@@ -59,10 +59,7 @@ export type Decision<S> =
 /** Longest prefill chunk in milliseconds that calls for no additional decode steps. */
 const FAST_CHUNK_MS = 50
 
-/**
- * Longest time in milliseconds of the decode steps after one chunk. A single stall of the device
- * must not delay the prompt as long.
- */
+/** Longest time in milliseconds of decode steps after a chunk, in case the chunk stalled once. */
 const MAX_DECODE_BUDGET_MS = 2_000
 
 /**

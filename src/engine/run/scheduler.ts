@@ -52,10 +52,7 @@ export class Scheduler {
     this.#executor = new Executor(options.decoder, options.reopen, this.#prefixCache)
   }
 
-  /**
-   * Adds an answer and returns its handle, whose promises reject with `aborted` as soon as the
-   * signal aborts.
-   */
+  /** Adds an answer. The promises of its handle reject with `aborted` when the signal aborts. */
   add(request: SequenceRequest) {
     const slot = new Slot(request)
     this.#slots.push(slot)

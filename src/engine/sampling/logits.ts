@@ -2,10 +2,7 @@
 import type { Adjustments, CandidateRequest, Candidates, Logits } from '../decoder.ts'
 import { logSumExp, topLogits } from './rank.ts'
 
-/**
- * Creates logits from rows that are each as long as the vocabulary. The rows are never changed, and
- * `release` drops them.
- */
+/** Creates logits from rows as long as the vocabulary, which are dropped but never changed. */
 export function createCpuLogits(rows: readonly Float32Array[]): Logits {
   let currentRows = rows
   return {

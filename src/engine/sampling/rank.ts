@@ -79,10 +79,7 @@ function topLogit(scores: Float32Array): RankedLogits {
   return { ids: Uint32Array.of(top), scores: Float32Array.of(max + 0) }
 }
 
-/**
- * Returns the logarithm of the sum of `exp(logit / temperature)`. `max` is the highest logit; if it
- * is not finite, returns `max`.
- */
+/** Returns log(sum of `exp(logit / temperature)`); the highest logit `max` if it is not finite. */
 export function logSumExp(scores: Float32Array, max: number, temperature: number): number {
   if (!Number.isFinite(max)) return max
   let sum = 0

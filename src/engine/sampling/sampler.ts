@@ -288,10 +288,7 @@ function countToken(counts: Map<number, number>, token: number): void {
   counts.set(token, (counts.get(token) ?? 0) + 1)
 }
 
-/**
- * Creates a generator of numbers in [0, 1) with 53 bits each by xoshiro128**. Without a seed, every
- * generator differs.
- */
+/** Creates a generator of numbers in [0, 1) by xoshiro128**. Without a seed, each one differs. */
 export function createRandom(seed?: number): () => number {
   const state = seed === undefined ? crypto.getRandomValues(new Uint32Array(4)) : expand(seed)
   let [a = 0, b = 0, c = 0, d = 1] = state

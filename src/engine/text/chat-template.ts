@@ -65,10 +65,7 @@ const unchanged = (conversation: Conversation): Conversation => conversation
 
 const unescaped: EscapeText = (text) => text
 
-/**
- * Locates the messages in a rendered text, by a second rendering with marks. Returns `null` if
- * the template left system text out.
- */
+/** Locates the messages by a rendering with marks; `null` if the template left system text out. */
 function locate(
   render: RenderTemplate,
   text: string,

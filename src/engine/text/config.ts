@@ -101,10 +101,7 @@ function readTokenNames(tokenizerConfig: Json): Record<string, string> {
   return Object.fromEntries(names) as Record<string, string>
 }
 
-/**
- * Reads the chat templates from a string or a list of named templates. Throws `no_chat_template` if
- * there is none.
- */
+/** Reads the chat templates from a string or a named list. Throws `no_chat_template` if absent. */
 function readTemplates(value: unknown): ModelConfig['templates'] {
   if (typeof value === 'string') return { plain: value, tools: null }
   const named = new Map(

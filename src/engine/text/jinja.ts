@@ -287,10 +287,7 @@ const globals = {
   strftime_now: (format: string) => strftime(new Date(), format),
 }
 
-/**
- * Formats a date like Python's `strftime`. Names are in English, as in the training data, whatever
- * the browser's language.
- */
+/** Formats a date like Python's `strftime`, with English names, as in the training data. */
 function strftime(date: Date, format: string): string {
   const name = (options: Intl.DateTimeFormatOptions): string =>
     date.toLocaleDateString('en', options)

@@ -174,10 +174,7 @@ export class PromptTokenizer {
     return text === '' ? [] : this.#plain.encode(text, first)
   }
 
-  /**
-   * Returns the tokens of all sections, with images in their places. `starts` has the number of
-   * tokens before each section.
-   */
+  /** Returns the tokens of sections and images, and the number of tokens before each section. */
   #join(sections: readonly Section[], images: readonly PromptImage[]) {
     const tokens: number[] = []
     let imagesBefore = 0
@@ -271,10 +268,7 @@ function isSpecialToken({ special, content }: AddedToken, template: string): boo
 const CONTROL_TOKEN =
   /^<[|｜].+[|｜]>$|^[<[].*(think|thought|reason|tool|call|response|turn|role|system|user|assistant).*[>\]]$/i
 
-/**
- * Tokenizer of plain text, which never becomes a token of `structural` but may become one of
- * `textTokens`. Changes `file`.
- */
+/** Tokenizer of text, which may become `textTokens` but none of `structural`. Changes `file`. */
 class PlainTokenizer {
   readonly #tokenizer: Tokenizer
   readonly #firstPreTokenizer: Tokenizer['pre_tokenizer']
@@ -370,10 +364,7 @@ const listImages = ({ messages, images }: Conversation): PromptImage[] =>
 const textOnly = (_: string, value: unknown): unknown =>
   ArrayBuffer.isView(value) ? undefined : value
 
-/**
- * Throws `invalid_request` unless the template wrote one token for each image. Text of a user cannot
- * become that token.
- */
+/** Throws `invalid_request` unless the template wrote the token of an image for each image. */
 function assertPlaced(
   images: readonly PromptImage[],
   sections: readonly { text: string; id: number | null }[],

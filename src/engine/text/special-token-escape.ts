@@ -127,10 +127,7 @@ export class WordMatcher {
     this.#ends = new Set(rests.flatMap((rest) => rest.split('').map((_, at) => rest.slice(at))))
   }
 
-  /**
-   * Splits a text at the words, which are included in the result. The longest word at a position
-   * wins.
-   */
+  /** Splits a text at the words, which are included. The longest word at a position wins. */
   split(text: string): string[] {
     const sections: string[] = []
     let from = 0
@@ -150,10 +147,7 @@ export class WordMatcher {
     return sections
   }
 
-  /**
-   * Returns the positions where a word starts, or where the end of the text could be the start of
-   * one. They are ascending.
-   */
+  /** Returns the positions where a word starts or, at the end of the text, could start. */
   starts(text: string): number[] {
     const positions: number[] = []
     if (this.#root.next.size === 0) return positions

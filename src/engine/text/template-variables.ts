@@ -160,10 +160,7 @@ function splitReasoning<T extends AssistantMessage | EscapedMessage>(message: T)
   return { ...message, content, ...(reasoning && { reasoning }) }
 }
 
-/**
- * Returns the arguments in the template's form. Keeps the model's own text if possible, so that the
- * prefix cache matches.
- */
+/** Returns the arguments in the template's form. The prefix cache matches the model's own text. */
 function toTemplateArguments(
   { arguments: text }: ToolCall,
   data: object,

@@ -10,10 +10,7 @@ const MAX_SHRINK_FACTOR = 8
 /** Pre-tokenizers that keep all characters. */
 const LOSSLESS_PRE_TOKENIZERS = new Set(['Sequence', 'ByteLevel', 'Split', 'Digits', 'Metaspace'])
 
-/**
- * Returns lower bounds on the numbers of tokens of a tokenizer. `textTokens` are the added tokens
- * that text may become.
- */
+/** Returns lower bounds on numbers of tokens. Text may become one of `textTokens`. */
 export function createTokenBounds(
   file: TokenizerFile,
   config: object,
@@ -39,10 +36,7 @@ export function createTokenBounds(
   }
 }
 
-/**
- * Returns the error for a prompt that is too long. With `exact`, `tokens` is the exact count;
- * otherwise it is a lower bound.
- */
+/** Returns the error for a prompt that is too long. Unless `exact`, `tokens` is a lower bound. */
 export function promptTooLong(tokens: number, most: number, exact: boolean): InoriginError {
   return new InoriginError(
     'invalid_request',
@@ -75,10 +69,7 @@ const countAll = (messages: readonly ChatMessage[], field: 'toolCalls' | 'reason
     0,
   )
 
-/**
- * Returns the length of the longest token in UTF-16 units. A token written in bytes has at least as
- * many units as its text.
- */
+/** Returns the length of the longest token. Written in bytes, it is no shorter than its text. */
 function findLongestToken({ model }: TokenizerFile, textTokens: readonly AddedToken[]): number {
   const { vocab } = model
   const pieces = Array.isArray(vocab) ? vocab.map(([piece]) => piece) : Object.keys(vocab)

@@ -1,7 +1,4 @@
-/**
- * The tokens of a tokenizer by id: their names, their bytes, which ones are special, and the text
- * that they make together.
- */
+/** The tokens of a tokenizer: their names, their bytes, and the text that they make together. */
 import { isObject } from '../../values/objects.ts'
 import { modelUnusable } from '../failure.ts'
 
@@ -69,10 +66,7 @@ function readAdditionalSpecial(config: object): string[] {
 
 /** Detokenizer of one text, piece by piece. Text that was returned never changes later. */
 export interface Detokenizer {
-  /**
-   * Returns the text that has become certain. It is empty for a part of a character and for special
-   * tokens that are not visible.
-   */
+  /** Returns the text that became certain: none for hidden tokens and parts of a character. */
   push(token: number): string
   /** Drops the bytes of an incomplete character before another text follows. */
   drop(): void

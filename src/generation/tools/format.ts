@@ -216,10 +216,7 @@ export function findPlainType(schema: JsonSchema): string | null {
   return limits.length === 1 ? schema['type'] : null
 }
 
-/**
- * Returns the constraint of all parameters in order, with a separator between two. Optional
- * parameters may be missing.
- */
+/** Returns the constraint of all parameters in order, of which optional ones may be missing. */
 export function parametersConstraint(
   separator: string,
   all: readonly Parameter[],

@@ -259,10 +259,7 @@ class JsonWriter {
   }
 }
 
-/**
- * Reads a string in single or double quotes and emits its content as JSON. Returns `true` if the
- * string is complete.
- */
+/** Reads a string in either quotes, and emits its content as JSON. Returns `true` if complete. */
 function* readString(source: Source, emit: (json: string) => void): Reader<boolean> {
   const quote = source.text.charAt(source.at)
   source.at += 1
