@@ -37,16 +37,7 @@ export interface DecoderBackend {
 /** Options of {@link DecoderBackend.load} that are known before the weights are read. */
 export interface DecoderLoadOptions
   extends
-    Pick<
-      EngineSetup,
-      | 'device'
-      | 'runtime'
-      | 'features'
-      | 'verdict'
-      | 'threads'
-      | 'encoderComparison'
-      | 'onEncoderComparison'
-    >,
+    Omit<EngineSetup, 'texts' | 'maxInputTokens' | 'constraints'>,
     Pick<ModelConfig, 'contextWindow' | 'firstPosition' | 'heads'> {
   /** Called when the weights are on the device and the warm-up begins. */
   onWarm?: () => void

@@ -252,13 +252,9 @@ function detectCallForm(render: (callForm: ToolCallForm) => string): ToolCallFor
       if (data === null && text === null) continue
       const asData = data?.includes('Zurich') === true && !data.includes('[object ')
       const asText = text?.includes(ARGUMENTS) === true
-      if (asData || asText || empty === '') {
-        return {
-          arguments: asData ? (asText ? 'both' : 'data') : asText ? 'text' : 'data',
-          empty,
-          shortIds,
-        }
-      }
+      if (!asData && !asText && empty === null) continue
+      const form = asText ? (asData ? 'both' : 'text') : 'data'
+      return { arguments: form, empty, shortIds }
     }
   }
   return DEFAULT_TOOL_CALL_FORM

@@ -249,14 +249,9 @@ const TEMPLATE_WORDS = new Map([
   ],
 ])
 
-// Writes the content of messages as a list of parts, which templates of models with images read.
-
-/** Part of a message in the form that templates read. */
-type ContentPart = { type: 'text'; text: unknown } | { type: 'image' }
-
 /** Returns the texts and images of a message, in order. Empty texts are left out. */
-function toContentParts({ content, images = [] }: UserMessage): ContentPart[] {
-  const parts: ContentPart[] = []
+function toContentParts({ content, images = [] }: UserMessage): Json[] {
+  const parts: Json[] = []
   let from = 0
   const addText = (to: number): void => {
     if (to > from) parts.push({ type: 'text', text: content.slice(from, to) })
@@ -271,7 +266,7 @@ function toContentParts({ content, images = [] }: UserMessage): ContentPart[] {
 }
 
 /** Returns a template's message whose content is a list of parts. */
-const withParts = (message: Record<string, unknown>): Record<string, unknown> =>
+const withParts = (message: Json): Json =>
   Array.isArray(message['content'])
     ? message
     : { ...message, content: [{ type: 'text', text: message['content'] ?? '' }] }
@@ -306,9 +301,10 @@ export class CutArguments {
   /** Puts the texts in the place of their marks, or of the whole objects if they are JSON. */
   restore(written: string): string {
     if (this.#texts.size === 0) return written
-    const textOf = (found: string, _name: string, _value: string, inside?: string): string =>
-      this.#texts.get(inside ?? found) ?? found
-    return written.replace(MARKED, textOf)
+    return written.replace(
+      MARKED,
+      (found, _name, _value, inside?: string) => this.#texts.get(inside ?? found) ?? found,
+    )
   }
 }
 

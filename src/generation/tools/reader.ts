@@ -187,12 +187,8 @@ export function* readJson(source: Source): Reader<string | undefined> {
 
 /** Literals of JSON and Python, and the JSON of each. */
 export const LITERALS: ReadonlyMap<string, string> = new Map([
-  ['true', 'true'],
-  ['false', 'false'],
-  ['null', 'null'],
-  ['True', 'true'],
-  ['False', 'false'],
-  ['None', 'null'],
+  ...['true', 'false', 'null'].map((word): [string, string] => [word, word]),
+  ...Object.entries({ True: 'true', False: 'false', None: 'null' }),
 ])
 const NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/
 
