@@ -1,11 +1,29 @@
 /** Drafts models by their kind: one graph, the layout of web exports, or a folder of MLC. */
 import type { HubFile } from '../catalog/hub/variants.ts'
-import { CONFIG_FILE } from '../catalog/mlc/model-files.ts'
+import { estimateMemoryBytes } from '../catalog/memory-bytes.ts'
+import {
+  CONFIG_FILE,
+  DEFAULT_MAX_TOKENS,
+  findMlcContextTokens,
+  parseShards,
+  TOKENIZER_FILES,
+  toRequiredFeatures,
+  WEIGHT_LIST_FILES,
+} from '../catalog/mlc/model-files.ts'
 import type { InoriginError } from '../error.ts'
-import type { Folder } from './folder.ts'
+import { isObject } from '../values/objects.ts'
+import { type Folder, readJson } from './folder.ts'
+import {
+  capabilitiesOf,
+  type Item,
+  type Plan,
+  planGraph,
+  planLayout,
+  type PlanOptions,
+  refuseTensors,
+  titleOf,
+} from './plan.ts'
 import { findFormatByPath, refuse } from './refuse.ts'
-import { planMlc } from './mlc.ts'
-import { planGraph, planLayout, refuseTensors, type Plan, type PlanOptions } from './plan.ts'
 
 export type Kind = { kind: 'graph'; path: string } | { kind: 'layout' } | { kind: 'mlc' }
 
@@ -55,4 +73,59 @@ export async function planKind(
   refuseTensors(options)
   if (options.devices.includes('webgpu')) return planMlc(folder, files)
   throw refuse('--device wasm: a model compiled by MLC runs only on WebGPU.', 'Leave it out.')
+}
+
+/** Resolves with the plan of a folder that MLC compiled a model to. */
+async function planMlc(folder: Folder, files: readonly HubFile[]): Promise<Plan> {
+  const find = (name: string) => files.find((file) => file.path === name)
+  const item = (type: Item['type'], name: string): Item => {
+    const file = find(name)
+    if (file) return { type, name, path: name, bytes: file.bytes }
+    throw refuse(`${folder.nameOf('')} has no ${name}.`, 'Copy all files of the compiled model.')
+  }
+  const libraries = files.filter((file) => file.path.endsWith('.wasm'))
+  const [library] = libraries
+  if (!library || libraries.length > 1)
+    throw refuse(
+      `${folder.nameOf('')} has ${libraries.length} libraries (.wasm), and exactly one is needed.`,
+      'Put only the library there that the model was compiled to.',
+    )
+  const list = item('mlc', WEIGHT_LIST_FILES.find(find) ?? WEIGHT_LIST_FILES[0] ?? '')
+  const shards = parseShards(await readJson(folder, list.path))
+  if (!shards)
+    throw refuse(`${folder.nameOf(list.path)} is not a list of weights.`, 'Download it again.')
+  const chat = await readJson(folder, CONFIG_FILE)
+  const [tokenizer = '', ...others] = TOKENIZER_FILES
+  const items = [
+    item('config', CONFIG_FILE),
+    item('tokenizer', tokenizer),
+    ...others.filter(find).map((name) => item('tokenizer', name)),
+    item('wasm', library.path),
+    list,
+    ...shards.map(({ path }) => item('mlc', path)),
+  ]
+  const context = findMlcContextTokens(chat)
+  const maxInputTokens = Math.min(context ?? DEFAULT_MAX_TOKENS, DEFAULT_MAX_TOKENS)
+  const quantization = String(chat['quantization'] ?? 'mlc')
+  const features = toRequiredFeatures(quantization)
+  const requires = {
+    ...(features.length > 0 && { features }),
+    memory: estimateMemoryBytes(items),
+  }
+  return {
+    entry: {
+      type: 'model',
+      name: titleOf(folder.nameOf('')),
+      maxInputTokens,
+      maxOutputTokens: maxInputTokens,
+      capabilities: await capabilitiesOf(folder, isObject(chat['conv_template'])),
+    },
+    implementations: [{ id: quantization, engine: 'mlc', device: 'webgpu', requires, items }],
+    notes: [
+      'It runs with WebLLM, on WebGPU only. Run `npx inorigin init --mlc` once.',
+      ...((context ?? 0) > DEFAULT_MAX_TOKENS
+        ? [`It supports ${context} tokens. Raise "maxInputTokens" if devices have enough memory.`]
+        : []),
+    ],
+  }
 }

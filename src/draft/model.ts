@@ -1,5 +1,25 @@
 /** Reads the inputs, outputs and other metadata of an ONNX file, without its weights. */
-import { type Field, fieldsOfFile } from '../engine/onnx/protobuf.ts'
+import {
+  ATTRIBUTE,
+  DIMENSION,
+  ELEMENT_TYPES,
+  ENTRY,
+  type Field,
+  fieldsOf,
+  fieldsOfFile,
+  GRAPH,
+  MODEL,
+  NODE,
+  OPSET,
+  readNumber,
+  SHAPE,
+  TENSOR,
+  TENSOR_TYPE,
+  textsOf,
+  TYPE,
+  VALUE,
+  valuesOf,
+} from '../engine/onnx/protobuf.ts'
 import type { Folder, OpenFile } from './folder.ts'
 import { notOnnx, refuse } from './refuse.ts'
 
@@ -29,32 +49,31 @@ export interface OnnxModel {
   usesHalves: boolean
 }
 
-type Span = Pick<Field, 'from' | 'to'>
-
-/** State of reading one file. */
-interface Scan {
-  model: Omit<OnnxModel, 'externalData'>
-  text(span: Span): Promise<string>
-  /** Resolves with a varint. It is not exact beyond 2^53, which includes all negative numbers. */
-  number(span: Span): Promise<number>
-  fields(span: Span): AsyncGenerator<Field>
-  initializers: Set<string>
-  external: Set<string>
-}
-
 /** Reads the file. Rejects with `invalid_request` and its format if it is not an ONNX model. */
 export async function readModel(folder: Folder, path: string): Promise<OnnxModel> {
   const file = await folder.open(path)
   try {
-    return await read(file, folder.nameOf(path))
+    return await new ModelReader(file).read(folder.nameOf(path))
   } finally {
     await file.close()
   }
 }
 
-async function read(file: OpenFile, path: string): Promise<OnnxModel> {
-  const fields = ({ from, to }: Span) => fieldsOfFile(file, from, to)
-  const model: Scan['model'] = {
+const FUNCTION_NODE = 7
+const SPARSE = { values: 1, indices: 2 }
+
+/** Maximum size in bytes of what is read as a whole: all parts but graphs, nodes and tensors. */
+const MAX_PART_BYTES = 2 ** 20
+
+type Span = Pick<Field, 'from' | 'to'>
+type Readers = Readonly<Record<number, (field: Span) => unknown>>
+
+/** Reader of one file, which it passes once from its beginning to its end. */
+class ModelReader {
+  readonly #file: OpenFile
+  readonly #initializers = new Set<string>()
+  readonly #externalData = new Set<string>()
+  readonly #model: Omit<OnnxModel, 'externalData'> = {
     irVersion: 0,
     opsets: new Map(),
     description: '',
@@ -62,219 +81,143 @@ async function read(file: OpenFile, path: string): Promise<OnnxModel> {
     outputs: [],
     usesHalves: false,
   }
-  const scan: Scan = {
-    model,
-    fields,
-    text: async ({ from, to }) => new TextDecoder().decode(await file.read(from, to)),
-    async number({ from, to }) {
-      const bytes = await file.read(from, to)
-      return bytes.reduce((sum, byte, index) => sum + (byte & 0x7f) * 2 ** (7 * index), 0)
-    },
-    initializers: new Set(),
-    external: new Set(),
+
+  constructor(file: OpenFile) {
+    this.#file = file
   }
-  let end = 0
-  for await (const field of fields({ from: 0, to: file.size })) {
-    end = field.to
-    if (end > file.size) break
-    if (field.number === MODEL.irVersion) model.irVersion = await scan.number(field)
-    if (field.number === MODEL.opset) await readOpset(scan, field)
-    if (field.number === MODEL.graph) await readGraph(scan, field, true)
-    if (field.number === MODEL.function)
-      await readFields(scan, field, { [FUNCTION.node]: (node) => readNode(scan, node) })
+
+  async read(path: string): Promise<OnnxModel> {
+    const { size } = this.#file
+    const model = this.#model
+    let end = 0
+    for await (const field of fieldsOfFile(this.#file, 0, size)) {
+      end = field.to
+      if (end > size) break
+      if (field.number === MODEL.version) model.irVersion = toNumber(await this.#bytes(field))
+      if (field.number === MODEL.opset) {
+        const opset = await this.#bytes(field)
+        const domain = textsOf(opset, OPSET.domain).at(-1) ?? ''
+        const version = toNumber(valuesOf(opset, OPSET.version).at(-1))
+        model.opsets.set(domain === 'ai.onnx' ? '' : domain, version)
+      }
+      if (field.number === MODEL.graph) await this.#readGraph(field, true)
+      if (field.number === MODEL.function)
+        await this.#walk(field, { [FUNCTION_NODE]: (node) => this.#readNode(node) })
+    }
+    const { inputs, outputs, opsets } = model
+    if (end !== size || opsets.size === 0 || outputs.length === 0)
+      throw notOnnx(path, await this.#file.read(0, 64), end > size)
+    model.usesHalves ||= [...inputs, ...outputs].some(({ type }) => type === 'float16')
+    return {
+      ...model,
+      // Files from before 2018 list all weights as inputs. In later ones, such inputs have a default.
+      inputs: inputs.filter(({ name }) => !this.#initializers.has(name)),
+      externalData: [...this.#externalData],
+    }
   }
-  const { inputs, outputs, opsets } = model
-  if (end !== file.size || opsets.size === 0 || outputs.length === 0)
-    throw notOnnx(path, await file.read(0, 64), end > file.size)
-  return {
-    ...model,
-    // Files from before 2018 list all weights as inputs. In later ones, such inputs have a default.
-    inputs: inputs.filter(({ name }) => !scan.initializers.has(name)),
-    externalData: [...scan.external],
-    usesHalves: model.usesHalves || [...inputs, ...outputs].some(({ type }) => type === 'float16'),
+
+  #bytes({ from, to }: Span): Promise<Uint8Array> {
+    return this.#file.read(from, Math.min(to, from + MAX_PART_BYTES))
   }
-}
 
-/** Passes each field of a message to the reader of its number, one after the other. */
-async function readFields(
-  { fields }: Scan,
-  span: Span,
-  readers: Readonly<Record<number, (field: Span) => unknown>>,
-): Promise<void> {
-  for await (const field of fields(span)) await readers[field.number]?.(field)
-}
+  async #text(span: Span): Promise<string> {
+    return new TextDecoder().decode(await this.#bytes(span))
+  }
 
-const isHalf = async (scan: Scan, span: Span): Promise<boolean> =>
-  ELEMENTS[await scan.number(span)] === 'float16'
+  /** Passes each field of a message to the reader of its number, one after the other. */
+  async #walk({ from, to }: Span, readers: Readers): Promise<void> {
+    for await (const field of fieldsOfFile(this.#file, from, to))
+      await readers[field.number]?.(field)
+  }
 
-async function readOpset(scan: Scan, span: Span): Promise<void> {
-  let domain = ''
-  let version = 0
-  await readFields(scan, span, {
-    [OPSET.domain]: async (field) => (domain = await scan.text(field)),
-    [OPSET.version]: async (field) => (version = await scan.number(field)),
-  })
-  scan.model.opsets.set(domain === 'ai.onnx' ? '' : domain, version)
-}
+  async #readGraph(graph: Span, isMain: boolean): Promise<void> {
+    const model = this.#model
+    const readTensor = (field: Span) => this.#readTensor(field, isMain)
+    await this.#walk(graph, {
+      [GRAPH.node]: (field) => this.#readNode(field),
+      [GRAPH.initializer]: readTensor,
+      [GRAPH.sparseInitializer]: (field) =>
+        this.#walk(field, { [SPARSE.values]: readTensor, [SPARSE.indices]: readTensor }),
+      ...(isMain && {
+        [GRAPH.description]: async (field) => (model.description = await this.#text(field)),
+        [GRAPH.input]: async (field) => model.inputs.push(parseValue(await this.#bytes(field))),
+        [GRAPH.output]: async (field) => model.outputs.push(parseValue(await this.#bytes(field))),
+      }),
+    })
+  }
 
-async function readGraph(scan: Scan, span: Span, isMain: boolean): Promise<void> {
-  const readWeights = (field: Span) => readTensor(scan, field, true)
-  await readFields(scan, span, {
-    [GRAPH.node]: (field) => readNode(scan, field),
-    [GRAPH.initializer]: (field) => readTensor(scan, field, isMain),
-    [GRAPH.sparseInitializer]: (field) =>
-      readFields(scan, field, { [SPARSE.values]: readWeights, [SPARSE.indices]: readWeights }),
-    ...(isMain && {
-      [GRAPH.description]: async (field) => (scan.model.description = await scan.text(field)),
-      [GRAPH.input]: async (field) => scan.model.inputs.push(await readValue(scan, field)),
-      [GRAPH.output]: async (field) => scan.model.outputs.push(await readValue(scan, field)),
-    }),
-  })
-}
+  /** Reads the attributes of a node, which hold weights and subgraphs. */
+  #readNode(node: Span): Promise<void> {
+    const readTensor = (field: Span) => this.#readTensor(field, false)
+    const readSubgraph = (field: Span) => this.#readGraph(field, false)
+    const readAttribute = (attribute: Span) => {
+      let name = ''
+      return this.#walk(attribute, {
+        [ATTRIBUTE.name]: async (field) => (name = await this.#text(field)),
+        [ATTRIBUTE.integer]: (field) => name === 'to' && this.#readElementType(field),
+        [ATTRIBUTE.tensor]: readTensor,
+        [ATTRIBUTE.tensors]: readTensor,
+        [ATTRIBUTE.graph]: readSubgraph,
+        [ATTRIBUTE.graphs]: readSubgraph,
+      })
+    }
+    return this.#walk(node, { [NODE.attribute]: readAttribute })
+  }
 
-/** Reads the attributes of a node, which hold weights and subgraphs. */
-async function readNode(scan: Scan, span: Span): Promise<void> {
-  const readWeights = (field: Span) => readTensor(scan, field, false)
-  const readSubgraph = (field: Span) => readGraph(scan, field, false)
-  const readAttribute = (attribute: Span) => {
-    let name = ''
-    return readFields(scan, attribute, {
-      [ATTRIBUTE.name]: async (field) => (name = await scan.text(field)),
-      [ATTRIBUTE.tensor]: readWeights,
-      [ATTRIBUTE.tensors]: readWeights,
-      [ATTRIBUTE.graph]: readSubgraph,
-      [ATTRIBUTE.graphs]: readSubgraph,
-      async [ATTRIBUTE.integer](field) {
-        if (name === 'to' && (await isHalf(scan, field))) scan.model.usesHalves = true
+  #readTensor(tensor: Span, isInitializer: boolean): Promise<void> {
+    return this.#walk(tensor, {
+      [TENSOR.name]: async (field) =>
+        isInitializer && this.#initializers.add(await this.#text(field)),
+      [TENSOR.type]: (field) => this.#readElementType(field),
+      [TENSOR.external]: async (field) => {
+        const entry = await this.#bytes(field)
+        if (textsOf(entry, ENTRY.key)[0] === 'location')
+          this.#externalData.add(textsOf(entry, ENTRY.value)[0] ?? '')
       },
     })
   }
-  await readFields(scan, span, { [NODE.attribute]: readAttribute })
+
+  async #readElementType(field: Span): Promise<void> {
+    if (ELEMENT_TYPES[toNumber(await this.#bytes(field))] === 'float16')
+      this.#model.usesHalves = true
+  }
 }
 
-async function readTensor(scan: Scan, span: Span, isInitializer: boolean): Promise<void> {
-  await readFields(scan, span, {
-    async [TENSOR.name](field) {
-      if (isInitializer) scan.initializers.add(await scan.text(field))
-    },
-    async [TENSOR.type](field) {
-      if (await isHalf(scan, field)) scan.model.usesHalves = true
-    },
-    async [TENSOR.external](entry) {
-      let key = ''
-      let content = ''
-      await readFields(scan, entry, {
-        [ENTRY.key]: async (field) => (key = await scan.text(field)),
-        [ENTRY.value]: async (field) => (content = await scan.text(field)),
-      })
-      if (key === 'location') scan.external.add(content)
-    },
-  })
-}
+/** Returns a varint. It is not exact beyond 2^53, which includes all negative numbers. */
+const toNumber = (bytes: Uint8Array = new Uint8Array(0)): number => readNumber(bytes, 0)?.value ?? 0
 
-async function readValue(scan: Scan, span: Span): Promise<Value> {
+function parseValue(bytes: Uint8Array): Value {
   const value: Value = {
-    name: '',
+    name: textsOf(bytes, VALUE.name).at(-1) ?? '',
     type: 'undefined',
     isTensor: false,
     shape: null,
-    description: '',
+    description: textsOf(bytes, VALUE.description).at(-1) ?? '',
   }
-  await readFields(scan, span, {
-    [VALUE.name]: async (field) => (value.name = await scan.text(field)),
-    [VALUE.description]: async (field) => (value.description = await scan.text(field)),
-    [VALUE.type]: async (type) => {
-      for await (const kind of scan.fields(type)) {
-        if (kind.number === TYPE.tensor) Object.assign(value, await readTensorType(scan, kind))
-        else value.type = OTHERS[kind.number] ?? value.type
-      }
-    },
-  })
+  const [type = new Uint8Array(0)] = valuesOf(bytes, VALUE.type)
+  for (const { number, from, to } of fieldsOf(type)) {
+    if (number !== TYPE.tensor) value.type = OTHERS[number] ?? value.type
+    else Object.assign(value, parseTensorType(type.subarray(from, to)))
+  }
   return value
 }
 
-async function readTensorType(scan: Scan, span: Span) {
-  let type = 'undefined'
-  let shape: Value['shape'] = null
-  await readFields(scan, span, {
-    async [TENSOR_TYPE.element](field) {
-      const element = await scan.number(field)
-      type = ELEMENTS[element] ?? `type ${element}`
-    },
-    [TENSOR_TYPE.shape](field) {
-      const lengths: NonNullable<Value['shape']> = []
-      shape = lengths
-      return readFields(scan, field, {
-        [SHAPE.dimension]: async (one) => lengths.push(await readDimension(scan, one)),
-      })
-    },
-  })
-  return { type, isTensor: true, shape }
-}
-
-async function readDimension(scan: Scan, span: Span): Promise<number | string | null> {
-  for await (const field of scan.fields(span)) {
-    if (field.number === DIMENSION.name) return (await scan.text(field)) || null
-    // Exporters write 0 or -1 for a free length.
-    const length = field.number === DIMENSION.length ? await scan.number(field) : 0
-    if (Number.isSafeInteger(length) && length > 0) return length
+function parseTensorType(bytes: Uint8Array): Pick<Value, 'type' | 'isTensor' | 'shape'> {
+  const element = toNumber(valuesOf(bytes, TENSOR_TYPE.element)[0])
+  const [shape] = valuesOf(bytes, TENSOR_TYPE.shape)
+  return {
+    type: ELEMENT_TYPES[element] ?? `type ${element}`,
+    isTensor: true,
+    shape: shape ? valuesOf(shape, SHAPE.dimension).map(parseDimension) : null,
   }
-  return null
 }
 
-// Field and type numbers of onnx.proto that are needed to draft a signature.
-
-export const MODEL = { irVersion: 1, graph: 7, opset: 8, function: 25 }
-const OPSET = { domain: 1, version: 2 }
-export const GRAPH = {
-  node: 1,
-  initializer: 5,
-  description: 10,
-  input: 11,
-  output: 12,
-  sparseInitializer: 15,
+function parseDimension(bytes: Uint8Array): number | string | null {
+  const name = textsOf(bytes, DIMENSION.name)[0]
+  const length = toNumber(valuesOf(bytes, DIMENSION.length)[0])
+  // Exporters write 0 or -1 for a free length.
+  return name || (Number.isSafeInteger(length) && length > 0 ? length : null)
 }
-const FUNCTION = { node: 7 }
-const NODE = { attribute: 5 }
-const ATTRIBUTE = { name: 1, integer: 3, tensor: 5, graph: 6, tensors: 10, graphs: 11 }
-export const TENSOR = { dimensions: 1, type: 2, name: 8, external: 13 }
-const SPARSE = { values: 1, indices: 2 }
-const ENTRY = { key: 1, value: 2 }
-export const VALUE = { name: 1, type: 2, description: 3 }
-export const TYPE = { tensor: 1, sequence: 4, map: 5, sparse: 8, optional: 9 }
-export const TENSOR_TYPE = { element: 1, shape: 2 }
-export const SHAPE = { dimension: 1 }
-export const DIMENSION = { length: 1, name: 2 }
-
-const ELEMENTS = [
-  'undefined',
-  'float32',
-  'uint8',
-  'int8',
-  'uint16',
-  'int16',
-  'int32',
-  'int64',
-  'string',
-  'bool',
-  'float16',
-  'float64',
-  'uint32',
-  'uint64',
-  'complex64',
-  'complex128',
-  'bfloat16',
-  'float8e4m3fn',
-  'float8e4m3fnuz',
-  'float8e5m2',
-  'float8e5m2fnuz',
-  'uint4',
-  'int4',
-  'float4e2m1',
-  'float8e8m0',
-  'uint2',
-  'int2',
-] as const
 
 /** Types that are not tensors, by the field of their type. */
 const OTHERS: Readonly<Record<number, string>> = {
@@ -289,11 +232,11 @@ const OPSETS = { min: 7, max: 26 }
 const MAX_IR_VERSION = 13
 
 /** Element types that can be converted from and to JavaScript values. */
-const USABLE = new Set<string>(ELEMENTS.slice(1, ELEMENTS.indexOf('complex64')))
+const USABLE = new Set(ELEMENT_TYPES.slice(1, ELEMENT_TYPES.indexOf('complex64')))
 
 /** Element types that no output may have, because the runtime cannot open such a model. */
-const UNSUPPORTED_OUTPUTS = new Set<string>(
-  ELEMENTS.slice(ELEMENTS.indexOf('complex64'), ELEMENTS.indexOf('uint4')),
+const UNSUPPORTED_OUTPUTS = new Set(
+  ELEMENT_TYPES.slice(ELEMENT_TYPES.indexOf('complex64'), ELEMENT_TYPES.indexOf('uint4')),
 )
 
 export const isUsable = ({ isTensor, type }: Value): boolean => isTensor && USABLE.has(type)

@@ -32,10 +32,7 @@ export interface Plan {
   notes: string[]
 }
 
-/**
- * Applies what an author states to a draft. Only the command line has it, so it is no part of the
- * host worker.
- */
+/** Applies what an author states to a draft. Only the command line has it, not the host worker. */
 export interface Wishes {
   apply(draft: Draft, model: OnnxModel): Draft & Pick<PredictorEntry, 'states'>
   /** Returns further files that the implementation needs. */
@@ -53,43 +50,35 @@ export interface PlanOptions extends KeepTensor {
 /** Maximum number of tokens of a text if the encoder's configuration does not state it. */
 const DEFAULT_MAX_TEXT_TOKENS = 512
 
-/**
- * Resolves with the plan of one graph. Rejects with `invalid_request` for a bad graph or option.
- */
+/** Resolves with the plan of one graph. Rejects with `invalid_request` for a bad one. */
 export async function planGraph(folder: Folder, path: string, options: PlanOptions): Promise<Plan> {
   const model = await readChecked(folder, path)
   const drafted = draftSignature(model, options)
   const { wishes } = options
-  const { signature, bindings, notes, states } = wishes
-    ? wishes.apply(drafted, model)
-    : { ...drafted, states: undefined }
+  const draft: ReturnType<Wishes['apply']> = wishes ? wishes.apply(drafted, model) : drafted
+  const { signature, bindings, notes, states } = draft
   checkTensors(model, options)
-  if (wishes) notes.push(...noteLargeOutputs(model, signature))
   const items = itemsOf(folder, path, model)
-  if (wishes) items.push(...wishes.listItems(folder, path))
+  if (wishes) {
+    notes.push(...noteLargeOutputs(model, signature))
+    items.push(...wishes.listItems(folder, path))
+  }
   if (isDecoder(model))
     notes.push(
       'This graph is the decoder of a language model. To chat with it, add the folder that also has ' +
         'its config.json and tokenizer.json.',
     )
+  const described = { ...describedBy(model), ...(states && { states }) }
   return {
-    entry: {
-      type: 'predictor',
-      name: titleOf(path),
-      ...describedBy(model),
-      ...(states && { states }),
-      signature,
-    },
+    entry: { type: 'predictor', name: titleOf(path), ...described, signature },
     implementations: options.devices.map((device) =>
-      implementation(device, device, model.usesHalves, items, bindings),
+      toPlanned(device, device, model.usesHalves, items, bindings),
     ),
     notes,
   }
 }
 
-/**
- * Resolves with the plan of a folder in the layout of web exports. Rejects as {@link planGraph}.
- */
+/** Resolves with the plan of a folder in the layout of web exports. Rejects as `planGraph`. */
 export async function planLayout(
   folder: Folder,
   files: readonly HubFile[],
@@ -114,36 +103,18 @@ export async function planLayout(
   const models = new Map<string, OnnxModel>()
   const planned: PlannedVariant[] = []
   for (const variant of variants) {
-    const graphs = variant.files.map(({ path }) => path).filter((path) => path.endsWith('.onnx'))
     const items = [...texts]
     let model: OnnxModel | undefined
-    for (const path of graphs) {
+    for (const { path } of variant.files.filter((file) => file.path.endsWith('.onnx'))) {
       model = models.get(path) ?? (await readChecked(folder, path))
       models.set(path, model)
-      items.push(...inFolder(path, itemsOf(folder, path, model)))
+      items.push(...itemsOf(folder, path, model).map((item) => ({ ...item, name: item.path })))
     }
     if (model) planned.push({ ...variant, model, items })
   }
   const [best] = planned
   if (!best) throw refuse(`${folder.nameOf('')} has no graph.`, 'Check its files.')
-  return isDecoder(best.model)
-    ? planDecoder(folder, planned, { config, seesImages }, options)
-    : planEncoder(folder, [best, ...planned.slice(1)], config, options)
-}
-
-interface PlannedVariant extends Variant {
-  model: OnnxModel
-  items: Item[]
-}
-
-type Config = Readonly<Record<string, unknown>>
-
-async function planDecoder(
-  folder: Folder,
-  planned: readonly PlannedVariant[],
-  { config, seesImages }: { config: Config; seesImages: boolean },
-  options: PlanOptions,
-): Promise<Plan> {
+  if (!isDecoder(best.model)) return planEncoder(folder, best, planned, config, options)
   refuseTensors(options)
   const limits = toTokenLimits(
     { maxInputTokens: null, maxOutputTokens: null },
@@ -155,10 +126,17 @@ async function planDecoder(
   }
   return {
     entry: { type: 'model', name: titleOf(folder.nameOf('')), ...limits, capabilities },
-    implementations: planned.map((variant) => toPlanned(variant)),
+    implementations: planned.map((variant) => variantToPlanned(variant)),
     notes: seesImages ? [] : noteUnreadImages(config),
   }
 }
+
+interface PlannedVariant extends Variant {
+  model: OnnxModel
+  items: Item[]
+}
+
+type Config = Readonly<Record<string, unknown>>
 
 /** Returns a note if the model sees images in a way that no engine reads. */
 function noteUnreadImages({ model_type: type, vision_config: vision }: Config): string[] {
@@ -172,30 +150,26 @@ function noteUnreadImages({ model_type: type, vision_config: vision }: Config): 
 
 function planEncoder(
   folder: Folder,
-  planned: readonly [PlannedVariant, ...PlannedVariant[]],
+  best: PlannedVariant,
+  planned: readonly PlannedVariant[],
   config: Config,
   options: PlanOptions,
 ): Plan {
   const tokenizer = { name: 'tokenizer.json', most: maxTextTokens(config) }
   const draftOf = ({ model }: PlannedVariant) => draftSignature(model, { ...options, tokenizer })
-  const [{ model }] = planned
-  const { signature, bindings, notes } = draftOf(planned[0])
-  checkTensors(model, options)
+  const { signature, bindings, notes } = draftOf(best)
+  checkTensors(best.model, options)
   const drafted = JSON.stringify(signature)
   const isSame = (variant: PlannedVariant) => JSON.stringify(draftOf(variant).signature) === drafted
   const same = planned.filter(isSame)
   const others = planned.filter((variant) => !same.includes(variant)).map(({ dtype }) => dtype)
+  for (const dtype of new Set(others))
+    notes.push(`${dtype} has other inputs or outputs, and was left out.`)
   const name = titleOf(folder.nameOf(''))
   return {
-    entry: { type: 'predictor', name, ...describedBy(model), signature },
-    implementations: same.map((variant) => toPlanned(variant, bindings)),
-    notes: [
-      ...notes,
-      ...Array.from(
-        new Set(others),
-        (dtype) => `${dtype} has other inputs or outputs, and was left out.`,
-      ),
-    ],
+    entry: { type: 'predictor', name, ...describedBy(best.model), signature },
+    implementations: same.map((variant) => variantToPlanned(variant, bindings)),
+    notes,
   }
 }
 
@@ -218,7 +192,7 @@ function maxTextTokens(config: Config): number {
   return positions > unused ? positions - unused : positions
 }
 
-function implementation(
+function toPlanned(
   id: string,
   device: Device,
   usesHalves: boolean,
@@ -226,22 +200,21 @@ function implementation(
   bindings?: Implementation['bindings'],
 ): Planned {
   const weights = items.filter(({ type }) => type === 'onnx' || type === 'data')
-  const memory = estimateMemoryBytes(weights)
-  const features = device === 'webgpu' && usesHalves ? ['shader-f16'] : []
+  const features = device === 'webgpu' && usesHalves && { features: ['shader-f16'] }
   return {
     id,
     engine: 'onnx',
     device,
-    requires: { ...(features.length > 0 && { features }), memory },
+    requires: { ...features, memory: estimateMemoryBytes(weights) },
     ...(bindings && { bindings }),
     items,
   }
 }
 
-const toPlanned = (
+const variantToPlanned = (
   { dtype, device, features, items }: PlannedVariant,
   bindings?: Implementation['bindings'],
-): Planned => implementation(`${dtype}-${device}`, device, features.length > 0, items, bindings)
+): Planned => toPlanned(`${dtype}-${device}`, device, features.length > 0, items, bindings)
 
 /** Returns `true` for a decoder, which has a KV cache among its inputs and outputs. */
 const isDecoder = ({ inputs, outputs }: OnnxModel): boolean =>
@@ -278,20 +251,12 @@ function noteLargeOutputs(
     .map(({ shape }) => 4 * countElements((shape ?? []).map((length) => Number(length) || 1)))
     .reduce((sum, each) => sum + each, 0)
   if (bytes < LARGE_OUTPUT_BYTES) return []
-  const megabytes = Math.round(bytes / 1e6)
-  return [
-    `The ${declared.length} outputs have ${megabytes} MB or more for each prediction. To declare only those that you need, use --output.`,
-  ]
+  const what = `The ${declared.length} outputs have ${Math.round(bytes / 1e6)} MB or more`
+  return [`${what} for each prediction. To declare only those that you need, use --output.`]
 }
 
 const describedBy = ({ description }: OnnxModel): { description?: string } =>
   description.trim() ? { description: description.trim() } : {}
-
-/** Returns the items with names that include the folder of the graph. */
-function inFolder(graph: string, items: readonly Item[]): Item[] {
-  const folder = graph.slice(0, graph.lastIndexOf('/') + 1)
-  return items.map((item) => ({ ...item, name: folder + item.name }))
-}
 
 export interface Item {
   type: Resource['type']
@@ -301,33 +266,25 @@ export interface Item {
   bytes: number
 }
 
-/**
- * Returns a graph and the files of its weights. Names are relative to the folder of the graph.
- * Throws `invalid_request` if a file is missing or outside the folder; the message names it.
- */
+/** Returns a graph and the files of its weights. Rejects those that are not beside it. */
 function itemsOf(folder: Folder, graph: string, { externalData }: OnnxModel): Item[] {
   const slash = graph.lastIndexOf('/') + 1
-  const base = graph.slice(0, slash)
+  const keepsIn = (name: string): string => `${folder.nameOf(graph)} keeps weights in ${name},`
   const data = externalData.map((location): Item => {
     const name = below(location)
-    if (name === null)
-      throw refuse(
-        `${folder.nameOf(graph)} keeps weights in ${location}, outside of its folder.`,
-        'Save it again with its weights beside it.',
-      )
-    const path = base + name
+    const todo = 'Save it again with its weights beside it.'
+    if (name === null) throw refuse(`${keepsIn(location)} outside of its folder.`, todo)
+    const path = graph.slice(0, slash) + name
     const bytes = folder.sizeOf(path)
-    if (bytes === undefined)
-      throw refuse(
-        `${folder.nameOf(graph)} keeps weights in ${name}, which is not beside it.`,
-        `Put ${name.slice(name.lastIndexOf('/') + 1)} there, or save the model again in one file.`,
-      )
-    return { type: 'data', name, path, bytes }
+    if (bytes !== undefined) return { type: 'data', name, path, bytes }
+    const file = name.slice(name.lastIndexOf('/') + 1)
+    throw refuse(
+      `${keepsIn(name)} which is not beside it.`,
+      `Put ${file} there, or save the model again in one file.`,
+    )
   })
-  return [
-    { type: 'onnx', name: graph.slice(slash), path: graph, bytes: folder.sizeOf(graph) ?? 0 },
-    ...data,
-  ]
+  const bytes = folder.sizeOf(graph) ?? 0
+  return [{ type: 'onnx', name: graph.slice(slash), path: graph, bytes }, ...data]
 }
 
 /** Returns the normalized path; `null` for a path that leads out of the folder. */
@@ -343,10 +300,7 @@ function below(location: string): string | null {
 
 const JINJA = 'chat_template.jinja'
 
-/**
- * Resolves with the capabilities that the chat template supports. Every model has structured
- * outputs. Rejects with `invalid_request` without a chat template, unless `hasOtherWay` is set.
- */
+/** Resolves with what the chat template supports. Rejects without one, unless `hasOtherWay`. */
 export async function capabilitiesOf(
   folder: Folder,
   hasOtherWay = false,
@@ -370,9 +324,9 @@ export async function capabilitiesOf(
 
 /** Returns a title for a path, such as `Super resolution` for `models/super_resolution.onnx`. */
 export function titleOf(path: string): string {
-  const name = path.replace(/\/+$/, '').replace(/^.*\//, '')
-  const words = name
-    .replace(/\.onnx$/, '')
+  const words = path
+    .replace(/\/+$/, '')
+    .replace(/^.*\/|\.onnx$/g, '')
     .replaceAll(/[_-]+/g, ' ')
     .trim()
   return words ? words.charAt(0).toUpperCase() + words.slice(1) : 'Model'

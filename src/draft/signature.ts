@@ -1,8 +1,6 @@
-/**
- * Drafts a signature from the inputs and outputs of a graph. Notes name the parts that the author
- * must check or complete.
- */
+/** Drafts a signature from a graph. Notes name the parts that the author must check. */
 import type { Binding, ImageLayout, PredictorEntry } from '../catalog/schema.ts'
+import { formatShape } from '../values/elements.ts'
 import { isUsable, type OnnxModel, type Value } from './model.ts'
 
 type Signature = PredictorEntry['signature']
@@ -30,73 +28,57 @@ interface DraftOptions extends KeepTensor {
 }
 
 export function draftSignature(model: OnnxModel, options: DraftOptions): Draft {
+  const { tensors, tokenizer, makeImage } = options
   const draft: Draft = { signature: { inputs: [], outputs: [] }, bindings: {}, notes: [] }
   const { signature, bindings, notes } = draft
-  const texts = options.tokenizer ? textInputs(model.inputs) : null
+  const texts = tokenizer ? findTexts(model.inputs) : null
+  const tokens = Object.values(texts ?? {}).filter((name) => name !== undefined)
   for (const value of model.inputs) {
-    if (texts?.all.includes(value.name)) continue
-    const found = options.tensors.has(value.name) ? null : findImage(value)
-    const image = found?.layout
-    signature.inputs.push(image ? imageParameter(value) : parameterOf(value))
-    bindings[value.name] = { ...bindingOf(value), ...(image && { image }) }
+    if (tokens.includes(value.name)) continue
+    const isTensor = tensors.has(value.name)
+    const found = isTensor ? null : findImage(value)
+    signature.inputs.push(found ? imageParameter(value) : parameterOf(value))
+    bindings[value.name] = { ...bindingOf(value), ...(found && { image: found.layout }) }
     if (found) notes.push(imageNote(value, found, options))
-    else if (options.makeImage && layoutOf(value) && !options.tensors.has(value.name))
-      notes.push(tensorNote(value.name, options.makeImage(value.name)))
+    else if (makeImage && !isTensor && layoutOf(value))
+      notes.push(tensorNote(value.name, makeImage(value.name)))
   }
-  if (texts && options.tokenizer) {
-    const {
-      tokenizer: { name: tokenizer, most },
-    } = options
-    const { ids, mask, types } = texts
+  if (texts && tokenizer) {
+    const { name, most } = tokenizer
+    const { ids, ...others } = texts
     signature.inputs.unshift({
       name: 'text',
       type: 'string',
       description: `A text or a list of texts, each of at most ${most} tokens.`,
     })
-    bindings['text'] = { tensor: ids, text: { tokenizer, mask, types, most } }
-    notes.push(`${tokenizer} converts the input "text" to ${texts.all.join(', ')}.`)
+    bindings['text'] = { tensor: ids, text: { tokenizer: name, ...others, most } }
+    notes.push(`${name} converts the input "text" to ${tokens.join(', ')}.`)
   }
   for (const value of model.outputs) {
-    if (!isUsable(value)) {
-      notes.push(
-        `The output ${value.name} is ${value.type}, which a page cannot read. It was left out.`,
-      )
-      continue
-    }
-    signature.outputs.push(parameterOf(value))
-    // An input and an output of the same name are one tensor, so they share a binding.
-    if (!Object.hasOwn(bindings, value.name)) bindings[value.name] = bindingOf(value)
+    const { name, type } = value
+    if (isUsable(value)) {
+      signature.outputs.push(parameterOf(value))
+      // An input and an output of the same name are one tensor, so they share a binding.
+      if (!Object.hasOwn(bindings, name)) bindings[name] = bindingOf(value)
+    } else notes.push(`The output ${name} is ${type}, which a page cannot read. It was left out.`)
   }
   return draft
 }
 
-const parameterOf = (value: Value): Parameter => ({
-  name: value.name,
-  type: value.type as Parameter['type'],
-  description: describe(value),
-})
-
-function describe({ shape, description }: Value): string {
-  const text = description.trim()
-  return [...(text ? [text.replace(/\.?$/, '.')] : []), shapeText(shape)].join(' ')
-}
-
-function shapeText(shape: Value['shape']): string {
-  if (!shape) return 'Any shape.'
-  if (shape.length === 0) return 'One value.'
-  return `Shape ${listed(shape)}.`
-}
-
-const listed = (shape: NonNullable<Value['shape']>): string =>
-  `[${shape.map((length) => length ?? 'any').join(', ')}]`
-
-function bindingOf({ name, shape }: Value): Binding {
-  if (!shape) return { tensor: name }
+function parameterOf({ name, type, shape, description }: Value): Parameter {
+  const size = shape?.length === 0 ? 'One value.' : `Shape ${formatShape(shape ?? [])}.`
+  const text = description.trim().replace(/[^.]$/, '$&.')
   return {
-    tensor: name,
-    shape: shape.map((length) => (typeof length === 'number' ? length : null)),
+    name,
+    type: type as Parameter['type'],
+    description: `${text} ${shape ? size : 'Any shape.'}`.trim(),
   }
 }
+
+const bindingOf = ({ name, shape }: Value): Binding => ({
+  tensor: name,
+  ...(shape && { shape: shape.map((length) => (typeof length === 'number' ? length : null)) }),
+})
 
 const CHANNELS = { 1: 'gray', 3: 'rgb', 4: 'rgba' } as const
 
@@ -124,63 +106,40 @@ export function layoutOf({ type, shape, isTensor }: Value): ImageLayout | null {
 
 const IMAGE_NAME = /image|img|pixel|photo|picture|frame|rgb/i
 
-interface ImageEvidence {
-  layout: ImageLayout
-  evidence: string
-}
-
-/**
- * Returns the layout of an image if the shape and the name of the value are good evidence for one;
- * otherwise `null`. One channel alone is none, since embeddings and spectrograms have it too.
- */
-export function findImage(value: Value): ImageEvidence | null {
+/** Returns the layout of an image and the evidence for it. One channel alone is no evidence. */
+export function findImage(value: Value): { layout: ImageLayout; evidence: string } | null {
   const layout = layoutOf(value)
   const [batch, ...rest] = value.shape ?? []
   if (!layout || (typeof batch === 'number' && batch !== 1)) return null
   const [height, width] = layout.order === 'nchw' ? rest.slice(1) : rest
-  const sides = [isEdge(height, 'h'), isEdge(width, 'w')]
-  const tooSmall = [height, width].some((side) => typeof side === 'number' && side < MIN_IMAGE_EDGE)
-  if (tooSmall) return null
+  if ([height, width].some((side) => typeof side === 'number' && side < MIN_IMAGE_EDGE)) return null
+  const sides = [isEdge(height, HEIGHT_NAME), isEdge(width, WIDTH_NAME)]
   const isNamed = IMAGE_NAME.test(value.name) || IMAGE_NAME.test(value.description)
-  const sidesAreNamed =
-    typeof height === 'string' && typeof width === 'string' && sides.every(Boolean)
-  const hasColor = layout.channels !== 'gray'
+  const hasSideNames = typeof height === 'string' && typeof width === 'string'
+  const depth = layout.channels === 'rgba' ? 4 : 3
   const reasons = [
-    ...(isNamed ? ['its name'] : []),
-    ...(sidesAreNamed ? ['the names of its sides'] : []),
-    ...(hasColor && sides.some((side) => side)
-      ? [`${toDepth(layout)} channels and its sides`]
-      : []),
-  ]
+    isNamed && 'its name',
+    hasSideNames && sides.every(Boolean) && 'the names of its sides',
+    layout.channels !== 'gray' && sides.some(Boolean) && `${depth} channels and its sides`,
+  ].filter(Boolean)
   return reasons.length > 0 ? { layout, evidence: reasons.join(', ') } : null
 }
 
-/** Returns `true` for the length of an edge, or for a name such as `height`, `in_h` or `H`. */
-function isEdge(length: number | string | null | undefined, letter: 'h' | 'w'): boolean {
-  if (typeof length === 'number') return length >= MIN_IMAGE_EDGE
-  if (typeof length !== 'string') return false
-  return new RegExp(
-    `(^|[^a-z])(${letter}|${letter === 'h' ? 'height' : 'width'})([^a-z]|$)`,
-    'i',
-  ).test(length)
-}
+/** Names such as `height`, `in_h` or `H`. */
+const HEIGHT_NAME = /(^|[^a-z])(h|height)([^a-z]|$)/i
+const WIDTH_NAME = /(^|[^a-z])(w|width)([^a-z]|$)/i
 
-const toDepth = ({ channels }: ImageLayout): number => (channels === 'rgba' ? 4 : 3)
-
-const CONFIRM_NOTE = 'To be confirmed: recognized as an image by its shape'
+const isEdge = (length: number | string | null | undefined, name: RegExp): boolean =>
+  typeof length === 'number' ? length >= MIN_IMAGE_EDGE : name.test(length ?? '')
 
 function imageParameter({ name, shape, description }: Value): Parameter {
-  const drafted = `${CONFIRM_NOTE} ${listed(shape ?? [])}.`
-  return {
-    name,
-    type: 'image',
-    description: [description.trim(), drafted].filter(Boolean).join(' '),
-  }
+  const note = `To be confirmed: recognized as an image by its shape ${formatShape(shape ?? [])}.`
+  return { name, type: 'image', description: `${description.trim()} ${note}`.trim() }
 }
 
 function imageNote(
   { name, type, shape }: Value,
-  { layout: { channels, order }, evidence }: ImageEvidence,
+  { layout: { channels, order }, evidence }: NonNullable<ReturnType<typeof findImage>>,
   { keep }: KeepTensor,
 ): string {
   const scale =
@@ -189,7 +148,7 @@ function imageNote(
       : 'Its values are scaled to 0 to 1; set "mean" and "std" if the model expects another range'
   return (
     `${imageClaim(name)} (${channels}, ${order}) by ${evidence}: ` +
-    `${listed(shape ?? [])}. ${scale}. To keep it a tensor, use ${keep(name)}.`
+    `${formatShape(shape ?? [])}. ${scale}. To keep it a tensor, use ${keep(name)}.`
   )
 }
 
@@ -201,20 +160,11 @@ export const tensorNote = (name: string, option: string): string =>
   `The input ${name} stays a tensor, although its shape could be that of an image. ` +
   `To make it one, use ${option}.`
 
-interface TextInputs {
-  ids: string
-  mask?: string
-  types?: string
-  all: string[]
-}
-
 /** Returns the token inputs that exported text encoders have; `null` if there are none. */
-function textInputs(inputs: readonly Value[]): TextInputs | null {
+function findTexts(inputs: readonly Value[]) {
   const find = (name: string): string | undefined =>
     inputs.find((input) => input.name === name && /^int(32|64)$/.test(input.type))?.name
   const ids = find('input_ids')
   if (ids === undefined) return null
-  const mask = find('attention_mask')
-  const types = find('token_type_ids')
-  return { ids, mask, types, all: [ids, mask, types].filter((name) => name !== undefined) }
+  return { ids, mask: find('attention_mask'), types: find('token_type_ids') }
 }

@@ -6,17 +6,14 @@ import { type Entry, entrySchema, type Implementation, type Resource } from '../
 import { tagSchema } from '../catalog/value-schemas.ts'
 import { createWindow } from '../engine/onnx/protobuf.ts'
 import { InoriginError } from '../error.ts'
-import {
-  fileChangedError,
-  type ImportFileOptions,
-  type ImportOptions,
-  withCheckProgress,
-} from '../store/import-file.ts'
+import { fileChangedError, type ImportOptions, withCheckProgress } from '../store/import-file.ts'
 import { toImportUrl } from '../store/imported-entries.ts'
 import type { ChosenFile, ImportWishes, Tag } from '../types/index.ts'
 import type { Folder, OpenFile } from './folder.ts'
 import { kindOf, planKind } from './kind.ts'
 import { type Plan, type PlanOptions, titleOf } from './plan.ts'
+
+type DraftOptions = Pick<ImportOptions, 'tag' | 'signal' | 'onProgress'>
 
 /**
  * Resolves with the plan of an entry for the files. They are one graph with its weights, a folder
@@ -28,7 +25,7 @@ export async function draftUnlisted(
   tag: Tag,
   files: readonly ChosenFile[],
   { name, tensors = [] }: ImportWishes,
-  importOptions: Pick<ImportOptions, 'tag' | 'signal' | 'onProgress'>,
+  importOptions: DraftOptions,
 ): Promise<Plan> {
   checkTag(tag)
   checkWishes({ name, tensors })
@@ -70,10 +67,7 @@ function importUnfit(tag: Tag, why: string, cause?: unknown): InoriginError {
   return new InoriginError('invalid_request', what, { code: 'import_unfit', param: 'files', cause })
 }
 
-/**
- * Returns the entry of the plan, with the implementations whose files all have a hash in `hashes`.
- * If `hashes` is empty, it includes all implementations, with empty hashes.
- */
+/** Returns the entry, with the implementations whose files have a hash; all if there is none. */
 export function toEntry(tag: Tag, plan: Plan, hashes: ReadonlyMap<string, string>): Entry {
   const implementations = plan.implementations
     .filter(({ items }) => hashes.size === 0 || items.every(({ path }) => hashes.has(path)))
@@ -95,7 +89,7 @@ async function planIn(
   root: string,
   files: readonly ChosenFile[],
   options: PlanOptions,
-  importOptions: Pick<ImportOptions, 'tag' | 'signal' | 'onProgress'>,
+  importOptions: DraftOptions,
 ): Promise<Plan> {
   const inside = new Map(
     files
@@ -104,76 +98,60 @@ async function planIn(
       .filter(([path]) => !path.split('/').some((part) => part.startsWith('.'))),
   )
   // Weights are large and are not read, so they do not count for the progress.
-  const checkedFiles = Array.from(inside, ([path, file]) =>
+  const checkedFiles = [...inside].flatMap(([path, file]) =>
     /\.(onnx|json)$/.test(path) ? [file] : [],
-  ).flat()
+  )
+  const title = root.replace(/\/$/, '') || 'The selection'
   return withCheckProgress(checkedFiles, importOptions, (onBytes) => {
     const folder: Folder = {
-      nameOf: (path) => (path === '' ? titleFor(root) : root + path),
+      nameOf: (path) => (path === '' ? title : root + path),
       sizeOf: (path) => inside.get(path)?.size,
-      open: async (path) =>
-        openBlob(inside.get(path) as File, { signal: importOptions.signal, onBytes }),
+      open: async (path) => openBlob(inside.get(path) as File, importOptions.signal, onBytes),
     }
     const listed = Array.from(inside, ([path, { size }]) => {
       return { path, bytes: size, sha256: null, blobId: '' }
     }).toSorted((one, other) => (one.path < other.path ? -1 : 1))
-    return planKind(folder, kindOf(titleFor(root), listed), listed, options)
+    return planKind(folder, kindOf(title, listed), listed, options)
   })
 }
 
-const titleFor = (root: string): string => root.replace(/\/$/, '') || 'The selection'
-
-/**
- * Returns the name of the entry. The name of the tag is used if the files have no telling name: a
- * folder handle hides its path, and most graphs are called `model`.
- */
+/** Returns the name of the files, or that of the tag if theirs tells nothing, such as `model`. */
 function nameFor(tag: Tag, root: string, { entry }: Plan): string {
   const isDescriptive = entry.type === 'model' ? root !== '' : entry.name !== 'Model'
   return isDescriptive ? entry.name : titleOf(tag)
 }
 
+const invalid = (what: string, code: InoriginError['code'], param: string): InoriginError =>
+  new InoriginError('invalid_request', what, { code, param })
+
 function checkTag(tag: Tag): void {
   const { issues, success } = v.safeParse(tagSchema, tag)
-  const isReserved = success && getOwner(tag) === 'inorigin'
-  if (success && !isReserved) return
+  if (success && getOwner(tag) !== 'inorigin') return
   const why = success ? 'tags of @inorigin are reserved' : issues[0].message
-  throw new InoriginError('invalid_request', `${tag}: ${why}. Use one such as @me/name.`, {
-    code: 'import_tag',
-    param: 'tag',
-  })
+  throw invalid(`${tag}: ${why}. Use one such as @me/name.`, 'import_tag', 'tag')
 }
 
 function checkWishes({ name, tensors }: ImportWishes): void {
   const isText = (value: unknown): boolean => typeof value === 'string' && value.trim() !== ''
-  if (name !== undefined && !isText(name))
-    throw invalidOption('name', 'a non-empty string. Omit it to use the name of the files')
-  if (Array.isArray(tensors) && tensors.every(isText)) return
-  throw invalidOption('tensors', 'an array of input names')
+  if (name !== undefined && !isText(name)) {
+    const what = 'name must be a non-empty string. Omit it to use the name of the files.'
+    throw invalid(what, 'invalid_value', 'name')
+  }
+  if (!Array.isArray(tensors) || !tensors.every(isText))
+    throw invalid('tensors must be an array of input names.', 'invalid_value', 'tensors')
 }
 
-const invalidOption = (param: string, what: string): InoriginError =>
-  new InoriginError('invalid_request', `${param} must be ${what}.`, {
-    code: 'invalid_value',
-    param,
-  })
-
-/**
- * Returns a file that need not be closed. `onBytes` receives the number of bytes by which each read
- * went further. A read rejects with the reason of the signal, or with `invalid_request` if the file
- * has changed.
- */
-function openBlob(
-  file: File,
-  { signal, onBytes }: Pick<ImportFileOptions, 'signal' | 'onBytes'>,
-): OpenFile {
+/** Returns a file that reports how far it is read. Reads reject after an abort and a change. */
+function openBlob(file: File, signal: AbortSignal, onBytes: (bytes: number) => void): OpenFile {
+  const { size } = file
   const window = createWindow(file)
   let furthest = 0
   return {
-    size: file.size,
+    size,
     close: async () => undefined,
     async read(from, to) {
       signal.throwIfAborted()
-      const end = Math.min(to, file.size)
+      const end = Math.min(to, size)
       onBytes(Math.max(0, end - furthest))
       furthest = Math.max(furthest, end)
       return window.read(from, to).catch((cause: unknown) => {
@@ -186,15 +164,7 @@ function openBlob(
 /** Maximum number of files and folders. A folder with more is not a model. */
 const MAX_FOLDER_ENTRIES = 10_000
 
-/** The part of a directory handle that TypeScript's DOM types lack. */
-interface Directory {
-  values(): AsyncIterable<FileSystemFileHandle | FileSystemDirectoryHandle>
-}
-
-/**
- * Resolves with the files below a folder and their paths in it. Rejects with `invalid_request` if
- * there are too many for a model, and with the reason of the signal.
- */
+/** Resolves with the files below a folder. Rejects if they are too many, and with an abort. */
 export async function listFolder(
   folder: FileSystemDirectoryHandle,
   signal: AbortSignal,
@@ -203,10 +173,20 @@ export async function listFolder(
   let count = 0
 
   async function walk(directory: FileSystemDirectoryHandle, prefix: string): Promise<void> {
-    for await (const handle of (directory as unknown as Directory).values()) {
+    type Handle = FileSystemFileHandle | FileSystemDirectoryHandle
+    // TypeScript's DOM types lack this method.
+    const { values } = directory as unknown as { values(): AsyncIterable<Handle> }
+    for await (const handle of values.call(directory)) {
       signal.throwIfAborted()
       count += 1
-      if (count > MAX_FOLDER_ENTRIES) throw tooManyFiles()
+      if (count > MAX_FOLDER_ENTRIES) {
+        const what = `The folder has more than ${MAX_FOLDER_ENTRIES} files and folders`
+        throw invalid(
+          `${what}, too many for a model. Choose the folder of the model itself.`,
+          'too_many_files',
+          'files',
+        )
+      }
       const path = `${prefix}${handle.name}`
       if (handle.kind === 'directory') await walk(handle, `${path}/`)
       else files.push({ path, file: await handle.getFile() })
@@ -217,27 +197,12 @@ export async function listFolder(
   return files
 }
 
-function tooManyFiles(): InoriginError {
-  const limit = `more than ${MAX_FOLDER_ENTRIES} files and folders`
-  const what = `The folder has ${limit}, too many for a model.`
-  return new InoriginError('invalid_request', `${what} Choose the folder of the model itself.`, {
-    code: 'too_many_files',
-    param: 'files',
-  })
-}
-
-/**
- * Returns the folder of the model, with a trailing slash: the one with the uppermost configuration
- * file. Returns an empty string if there is no such file.
- */
+/** Returns the folder of the uppermost configuration file, such as `a/`, or an empty string. */
 export function findModelFolder(files: readonly ChosenFile[]): string {
+  const nameOf = (path: string): string => path.slice(path.lastIndexOf('/') + 1)
   const [first] = files
     .map(({ path }) => path)
-    .filter((path) => CONFIG_NAMES.includes(nameOf(path)))
+    .filter((path) => ['config.json', CONFIG_FILE].includes(nameOf(path)))
     .toSorted((one, other) => one.split('/').length - other.split('/').length)
   return first === undefined ? '' : first.slice(0, -nameOf(first).length)
 }
-
-const CONFIG_NAMES = ['config.json', CONFIG_FILE]
-
-const nameOf = (path: string): string => path.slice(path.lastIndexOf('/') + 1)

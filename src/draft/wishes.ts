@@ -7,7 +7,7 @@ import type {
   PredictorEntry,
   Step,
 } from '../catalog/schema.ts'
-import { RETURNED_TYPES } from '../predictor/bind.ts'
+import { RETURNED_TYPES } from '../predictor/steps.ts'
 import type { Folder } from './folder.ts'
 import type { OnnxModel, Value } from './model.ts'
 import type { Item, Wishes } from './plan.ts'
@@ -15,13 +15,16 @@ import { refuse } from './refuse.ts'
 import { type Draft, imageClaim, layoutOf, tensorNote } from './signature.ts'
 
 /** Facts that the author states. Errors name the options of the command line. */
-export interface BindingWishes extends OutputWishes {
+export interface BindingWishes {
   images: readonly string[]
   layout: Partial<ImageLayout>
   /** Tensors of the outputs to declare, by the names that they get; empty for all outputs. */
   outputs: ReadonlyMap<string, string>
   states: ReadonlyMap<string, string>
   sounds: ReadonlyMap<string, AudioLayout>
+  /** Steps and labels, by the names of the outputs. */
+  steps: ReadonlyMap<string, readonly StepWish[]>
+  labels: ReadonlyMap<string, Labels>
 }
 
 /** Returns the option that makes an input an image. */
@@ -45,16 +48,15 @@ export function applyWishes(
   const bindings: Record<string, Binding> = { ...draft.bindings }
   const signature = structuredClone(draft.signature)
   for (const name of images) {
-    const value = findValue(inputs, '--image', name)
-    const image = layoutOf(value) ?? refuseImage(name)
+    const image = layoutOf(findValue(inputs, '--image', name)) ?? refuseImage(name)
     bindings[name] = { ...bindings[name], tensor: name, image }
     const parameter = signature.inputs.find((input) => input.name === name)
     if (parameter) parameter.type = 'image'
   }
-  const drafted = signature.inputs.filter(({ type }) => type === 'image').map(({ name }) => name)
+  const drafted = signature.inputs.filter(({ type }) => type === 'image')
   if (Object.keys(layout).length > 0 && drafted.length === 0)
     throw refuse('No input is an image, but options describe one.', 'Name it with --image.')
-  for (const name of drafted) {
+  for (const { name } of drafted) {
     const binding = bindings[name]
     if (binding?.image) bindings[name] = { ...binding, image: { ...binding.image, ...layout } }
   }
@@ -68,21 +70,16 @@ export function applyWishes(
     findValue(outputs, '--state', output)
   }
   keepOutputs(signature, bindings, wishes, outputs)
-  addSteps(signature, bindings, new Set(states.values()), wishes)
+  addSteps(signature, bindings, wishes)
   const described = [...images, ...sounds.keys(), ...states.keys()]
-  const isAnswered = (note: string): boolean =>
-    described.some(
-      (name) => note === tensorNote(name, toImageOption(name)) || note.startsWith(imageClaim(name)),
+  const isOpen = (note: string): boolean =>
+    described.every(
+      (name) =>
+        note !== tensorNote(name, toImageOption(name)) && !note.startsWith(imageClaim(name)),
     )
-  return {
-    ...draft,
-    signature,
-    bindings,
-    notes: draft.notes.filter((note) => !isAnswered(note)),
-    ...(states.size > 0 && {
-      states: Array.from(states, ([input, output]) => ({ input, output })),
-    }),
-  }
+  const pairs = Array.from(states, ([input, output]) => ({ input, output }))
+  const notes = draft.notes.filter(isOpen)
+  return { ...draft, signature, bindings, notes, ...(pairs.length > 0 && { states: pairs }) }
 }
 
 /** Makes the rate of the sound the default of an input whose name says that it takes the rate. */
@@ -107,7 +104,7 @@ function keepOutputs(
     signature.outputs.map((output) => [output.name, { output, binding: bindings[output.name] }]),
   )
   for (const name of drafted.keys()) if (!isInput(name)) delete bindings[name]
-  signature.outputs = Array.from(all).flatMap(([name, tensor]) => {
+  signature.outputs = [...all].flatMap(([name, tensor]) => {
     const { output, binding } = drafted.get(tensor) ?? {}
     if (!output) return []
     if (name !== tensor && isInput(name))
@@ -138,14 +135,6 @@ export type StepWish = Step extends infer One
     : never
   : never
 
-/** Steps and labels, by the names of the outputs. Errors name the options of the command line. */
-interface OutputWishes {
-  steps: ReadonlyMap<string, readonly StepWish[]>
-  labels: ReadonlyMap<string, Labels>
-}
-
-type Signature = PredictorEntry['signature']
-
 const DEFAULT_COUNT = 5
 
 const DESCRIPTIONS: Partial<Record<Step['step'], string>> = {
@@ -156,10 +145,9 @@ const DESCRIPTIONS: Partial<Record<Step['step'], string>> = {
 
 /** Changes the outputs and their bindings. Throws `invalid_request` for what does not fit. */
 function addSteps(
-  { outputs }: Signature,
+  { outputs }: Draft['signature'],
   bindings: Record<string, Binding>,
-  states: ReadonlySet<string>,
-  { steps, labels }: OutputWishes,
+  { steps, labels, states }: BindingWishes,
 ): void {
   for (const [name] of labels)
     if (!steps.has(name)) throw refuseLabels(name, 'the output has no step.')
@@ -169,18 +157,17 @@ function addSteps(
       const names = outputs.map((one) => one.name).join(', ')
       throw refuse(`--step ${name}: there is no such output.`, `Expected: ${names}.`)
     }
-    if (output.type === 'string' || states.has(name)) {
+    if (output.type === 'string' || [...states.values()].includes(name)) {
       const why = output.type === 'string' ? 'has texts' : 'is a state'
       throw refuse(`--step ${name}: the output ${why}, so it can have no steps.`, 'Leave it out.')
     }
-    const open = wishes.map((wish, index) =>
-      toStep(name, wish, index === wishes.length - 1, labels),
-    )
+    const last = wishes.at(-1)
+    const open = wishes.map((wish) => toStep(name, wish, wish === last, labels.get(name)))
     if (labels.has(name) && !open.some((step) => 'labels' in step))
       throw refuseLabels(name, 'its steps take no labels.')
-    const last = open.at(-1)?.step ?? 'softmax'
-    output.type = RETURNED_TYPES[last]?.at(-1) ?? 'float32'
-    output.description = DESCRIPTIONS[last] ?? output.description
+    const { step = 'softmax' } = last ?? {}
+    output.type = RETURNED_TYPES[step]?.at(-1) ?? 'float32'
+    output.description = DESCRIPTIONS[step] ?? output.description
     bindings[name] = { tensor: name, ...bindings[name], steps: open }
   }
 }
@@ -188,19 +175,13 @@ function addSteps(
 const refuseLabels = (name: string, why: string): Error =>
   refuse(`--labels ${name}: ${why}`, `Add --step ${name}=top-k or --step ${name}=ctc.`)
 
-function toStep(
-  name: string,
-  wish: StepWish,
-  isLast: boolean,
-  labels: ReadonlyMap<string, Labels>,
-): Step {
+function toStep(name: string, wish: StepWish, isLast: boolean, labels: Labels | undefined): Step {
   if (!isLast && RETURNED_TYPES[wish.step])
     throw refuse(`--step ${name}: ${wish.step} must be the last step.`, 'Change the order.')
-  const names = labels.get(name)
   if (wish.step === 'top-k')
-    return { ...wish, count: wish.count ?? DEFAULT_COUNT, ...(names && { labels: names }) }
+    return { ...wish, count: wish.count ?? DEFAULT_COUNT, ...(labels && { labels }) }
   if (wish.step !== 'ctc') return wish
-  if (names) return { ...wish, labels: names }
+  if (labels) return { ...wish, labels }
   throw refuse(
     `--step ${name}: ctc needs the characters of the classes.`,
     `Name their file with --labels ${name}=characters.txt.`,
@@ -208,7 +189,7 @@ function toStep(
 }
 
 /** Returns the files of the labels, which lie beside the graph. Throws `invalid_request`. */
-function labelItems(folder: Folder, graph: string, { labels }: OutputWishes): Item[] {
+function labelItems(folder: Folder, graph: string, { labels }: BindingWishes): Item[] {
   const base = graph.slice(0, graph.lastIndexOf('/') + 1)
   const files = new Set([...labels.values()].flatMap((one) => ('file' in one ? [one.file] : [])))
   return Array.from(files, (name): Item => {

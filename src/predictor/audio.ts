@@ -14,10 +14,7 @@ const MAX_SAMPLES = 2 ** 26
 /** Maximum number of lists around the samples, such as those of a batch with channels. */
 const MAX_NESTED_LISTS = 3
 
-/**
- * Resolves with the sound of an input: {@link Sound}, samples at the model's own rate, `AudioData`
- * or a WAV file. Rejects with `invalid_request` that names `path` for anything else.
- */
+/** Resolves with sound, of samples at `rate`, `AudioData` or WAV. Rejects for anything else. */
 export async function parseSound(value: unknown, rate: number, path: string): Promise<Sound> {
   const sound = await readSound(value, rate, path)
   const { data, sampleRate } = sound
@@ -46,25 +43,18 @@ async function readSource(value: unknown, rate: number, path: string): Promise<S
   if (value instanceof Int16Array)
     return { data: Float32Array.from(value, (sample) => sample / 32768), sampleRate: rate }
   if (isInstanceOf(value, ['AudioData'])) return readAudioData(value as AudioData, path)
-  if (value instanceof Blob) return readFile(new Uint8Array(await value.arrayBuffer()), path)
-  if (value instanceof ArrayBuffer) return readFile(new Uint8Array(value), path)
-  if (value instanceof Uint8Array) return readFile(value, path)
+  const bytes = value instanceof Blob ? await value.arrayBuffer() : value
+  if (bytes instanceof ArrayBuffer || bytes instanceof Uint8Array) {
+    const channels = readWav(bytes instanceof ArrayBuffer ? new Uint8Array(bytes) : bytes)
+    if (channels) return { data: mixChannels(channels.data), sampleRate: channels.sampleRate }
+    const todo = 'Decode it with decodeAudioData, or send a Blob whose type is that of the file.'
+    throwInvalidInput(path, `is not a WAV file that can be read. ${todo}`)
+  }
   const samples: unknown[] | null = Array.isArray(value) ? value.flat(MAX_NESTED_LISTS) : null
   if (samples?.every((sample): sample is number => typeof sample === 'number'))
     return { data: Float32Array.from(samples), sampleRate: rate }
-  return throwInvalidInput(
-    path,
-    `must be sound (AudioBuffer, AudioData, a file, Float32Array or { data, sampleRate }), not ${describeValue(value)}.`,
-  )
-}
-
-function readFile(bytes: Uint8Array, path: string): Sound {
-  const channels = readWav(bytes)
-  if (channels) return { data: mixChannels(channels.data), sampleRate: channels.sampleRate }
-  return throwInvalidInput(
-    path,
-    'is not a WAV file that can be read. Decode it with decodeAudioData, or send a Blob whose type is that of the file.',
-  )
+  const wanted = 'sound (AudioBuffer, AudioData, a file, Float32Array or { data, sampleRate })'
+  return throwInvalidInput(path, `must be ${wanted}, not ${describeValue(value)}.`)
 }
 
 function readAudioData(audio: AudioData, path: string): Sound {
@@ -87,8 +77,6 @@ export function mixChannels(channels: readonly Float32Array[]): Float32Array {
   )
 }
 
-// Reads WAV files, which workers can read without the decoders of a page.
-
 /** Channels of a file, with samples from -1 to 1. */
 interface Channels {
   data: Float32Array[]
@@ -98,14 +86,16 @@ interface Channels {
 /** Numbers of the sample formats. The last one names the format in its extension. */
 const FORMATS = { integer: 1, float: 3, extensible: 0xfffe }
 const MAX_CHANNELS = 32
+const latin1 = new TextDecoder('latin1')
 
-/** Returns the channels of a file, or `null` if it is not an uncompressed WAV file. */
+/** Returns the channels of an uncompressed WAV file, also in workers; `null` for another file. */
 export function readWav(bytes: Uint8Array): Channels | null {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
-  if (readMark(view, 0) !== 'RIFF' || readMark(view, 8) !== 'WAVE') return null
+  const readMark = (at: number) => latin1.decode(bytes.subarray(at, at + 4))
+  if (readMark(0) !== 'RIFF' || readMark(8) !== 'WAVE') return null
   let header: Header | null = null
   for (let at = 12; at + 8 <= view.byteLength;) {
-    const mark = readMark(view, at)
+    const mark = readMark(at)
     const length = view.getUint32(at + 4, true)
     const from = at + 8
     if (mark === 'fmt ' && from + Math.max(length, 16) <= view.byteLength)
@@ -117,11 +107,6 @@ export function readWav(bytes: Uint8Array): Channels | null {
   }
   return null
 }
-
-const readMark = (view: DataView, at: number) =>
-  at + 4 <= view.byteLength
-    ? String.fromCharCode(...[0, 1, 2, 3].map((offset) => view.getUint8(at + offset)))
-    : ''
 
 interface Header {
   channels: number
@@ -137,29 +122,22 @@ function readHeader(view: DataView, at: number, length: number): Header | null {
   const channels = view.getUint16(at + 2, true)
   const sampleRate = view.getUint32(at + 4, true)
   const bits = view.getUint16(at + 14, true)
-  const read =
-    format === FORMATS.float
-      ? FLOATS.get(bits)
-      : format === FORMATS.integer
-        ? INTEGERS.get(bits)
-        : undefined
+  const read = SAMPLE_READERS[`${format} ${bits}`]
   const isUsable = channels >= 1 && channels <= MAX_CHANNELS
   return read && isUsable ? { channels, sampleRate, sampleBytes: bits / 8, read } : null
 }
 
-type Reader = Header['read']
-
-const INTEGERS = new Map<number, Reader>([
-  [8, (view, at) => (view.getUint8(at) - 128) / 128],
-  [16, (view, at) => view.getInt16(at, true) / 2 ** 15],
-  [24, (view, at) => (view.getUint16(at, true) + view.getInt8(at + 2) * 2 ** 16) / 2 ** 23],
-  [32, (view, at) => view.getInt32(at, true) / 2 ** 31],
-])
-
-const FLOATS = new Map<number, Reader>([
-  [32, (view, at) => view.getFloat32(at, true)],
-  [64, (view, at) => view.getFloat64(at, true)],
-])
+const { integer, float } = FORMATS
+/** Readers by the format and the bits of a sample. */
+const SAMPLE_READERS: Readonly<Partial<Record<string, Header['read']>>> = {
+  [`${integer} 8`]: (view, at) => (view.getUint8(at) - 128) / 128,
+  [`${integer} 16`]: (view, at) => view.getInt16(at, true) / 2 ** 15,
+  [`${integer} 24`]: (view, at) =>
+    (view.getUint16(at, true) + view.getInt8(at + 2) * 2 ** 16) / 2 ** 23,
+  [`${integer} 32`]: (view, at) => view.getInt32(at, true) / 2 ** 31,
+  [`${float} 32`]: (view, at) => view.getFloat32(at, true),
+  [`${float} 64`]: (view, at) => view.getFloat64(at, true),
+}
 
 function readSamples(view: DataView, from: number, bytes: number, header: Header): Channels {
   const { channels, sampleRate, sampleBytes, read } = header

@@ -6,18 +6,17 @@ import type {
   ImageLayout,
   Implementation,
   PredictorEntry,
-  Step,
   TextLayout,
 } from '../catalog/schema.ts'
 import { InoriginError } from '../error.ts'
 import type { InputParameter, OutputParameter, ParameterType } from '../types/index.ts'
 import { ARRAYS, countElements, type ElementType, isElementType } from '../values/elements.ts'
 import { throwPredictorUnusable } from '../values/input-errors.ts'
-import { createRasterizer, getLayoutSize } from './image.ts'
+import { getLayoutSize, Rasterizer } from './image.ts'
 import { countChannels, toImageShape } from './image-tensor.ts'
-import { getLabelsSource, type LabelTable, toLabelsKey } from './labels.ts'
+import type { LabelTable } from './labels.ts'
 import { parseInput } from './parse-inputs.ts'
-import type { OpenStep } from './steps.ts'
+import { endsTensor, type Fail, openSteps } from './steps.ts'
 import type { InputTensorSpec, OutputTensorSpec } from './tensor-codec.ts'
 import { fitsShape, isFixedLength, type Shape } from './tensor.ts'
 import type { TextTensorSpec, Tokenizers } from './text.ts'
@@ -59,37 +58,25 @@ export interface BoundSignature {
   sound: BoundSound | null
 }
 
-interface ModelTensors {
-  readonly inputs: readonly InferenceSession.ValueMetadata[]
-  readonly outputs: readonly InferenceSession.ValueMetadata[]
-}
+type ModelTensors = Record<'inputs' | 'outputs', readonly InferenceSession.ValueMetadata[]>
 
-const ALL_ELEMENT_TYPES = ['string', ...(Object.keys(ARRAYS) as (keyof typeof ARRAYS)[])] as const
+const NUMBER_TYPES = Object.keys(ARRAYS) as (keyof typeof ARRAYS)[]
 
 function listTensorTypes(type: ParameterType, binding: Binding): readonly ElementType[] {
-  const { text } = binding
-  if (endsTensor(binding)) return Object.keys(ARRAYS) as (keyof typeof ARRAYS)[]
-  if (text) return type === 'string' || type === 'list' ? ['int64', 'int32'] : []
-  if (type === 'list' || type === 'dict') return ALL_ELEMENT_TYPES
+  if (endsTensor(binding)) return NUMBER_TYPES
+  if (binding.text) return type === 'string' || type === 'list' ? ['int64', 'int32'] : []
+  if (type === 'list' || type === 'dict') return ['string', ...NUMBER_TYPES]
   if (type === 'image') return ['float32', 'float16', 'uint8']
   if (type === 'binary') return ['uint8']
   return isElementType(type) ? [type] : []
 }
 
-interface BoundFiles {
-  tokenizers?: Tokenizers
-  labels?: LabelTable
-}
-
-/**
- * Binds a signature, and checks everything that does not depend on the inputs of a prediction, so
- * that later errors are the caller's. Throws `unavailable` that names the parameter.
- */
+/** Binds a signature, and checks all that no input changes. Throws `unavailable` at a parameter. */
 export function bindSignature(
   entry: PredictorEntry,
   implementation: Implementation,
   model: ModelTensors,
-  { tokenizers = new Map(), labels = new Map() }: BoundFiles = {},
+  { tokenizers, labels }: { tokenizers?: Tokenizers; labels?: LabelTable } = {},
 ): BoundSignature {
   const { tag, signature } = entry
   const failAt =
@@ -105,12 +92,10 @@ export function bindSignature(
     const { type, shape } = findTensor(model.inputs, binding, parameter.type, fail)
     assertDefault(parameter, fail)
     const spec: InputTensorSpec = { type, shape }
-    if (parameter.type === 'image') {
-      const layout = parseImageLayout(binding, type, shape, fail)
-      spec.image = { layout, rasterize: createRasterizer(layout) }
-    }
+    if (parameter.type === 'image')
+      spec.image = new Rasterizer(parseImageLayout(binding, type, shape, fail))
     if (parameter.type === 'dict') spec.keys = getKeys(binding, fail)
-    if (binding.text) spec.text = createTextSlot(binding.text, type, model, tokenizers, fail)
+    if (binding.text) spec.text = bindText(binding.text, type, model, tokenizers, fail)
     return { parameter, tensor: binding.tensor, spec }
   })
   const outputs = signature.outputs.map((parameter): BoundOutput => {
@@ -118,38 +103,26 @@ export function bindSignature(
     const binding = bindingOf(parameter.name)
     const { type } = findTensor(model.outputs, binding, parameter.type, fail)
     const steps = openSteps(binding, parameter.type, labels, fail)
-    const spec: OutputTensorSpec = steps.length > 0 ? { steps, fail } : {}
-    if (steps.length > 0) return { parameter, tensor: binding.tensor, type, spec }
-    if (parameter.type === 'image') spec.layout = parseImageLayout(binding, type, null, fail)
-    if (parameter.type === 'dict') spec.keys = getKeys(binding, fail)
+    const spec: OutputTensorSpec = {}
+    if (steps.length > 0) Object.assign(spec, { steps, fail })
+    else if (parameter.type === 'image') spec.layout = parseImageLayout(binding, type, null, fail)
+    else if (parameter.type === 'dict') spec.keys = getKeys(binding, fail)
     return { parameter, tensor: binding.tensor, type, spec }
   })
 
   for (const { name } of model.inputs) {
-    const sources = inputs.filter((input) => listTensorNames(input).includes(name))
+    const sources = inputs.filter(
+      ({ tensor, spec: { text } }) =>
+        tensor === name || text?.layout.mask === name || text?.layout.types === name,
+    )
     if (sources.length !== 1)
       failAt(`inputs.${name}`)(
         `the model's input must be bound to one parameter, not to ${sources.length}.`,
       )
   }
-  const layouts = new Map(
-    [...bindings].flatMap(([name, { audio }]) => (audio ? [[name, audio]] : [])),
-  )
-  return {
-    inputs,
-    outputs,
-    states: bindStates(entry, inputs, outputs, failAt),
-    sound: bindSound(inputs, layouts, failAt),
-  }
+  const states = bindStates(entry, inputs, outputs, failAt)
+  return { inputs, outputs, states, sound: bindSound(inputs, bindingOf, failAt) }
 }
-
-const listTensorNames = ({ tensor, spec: { text } }: BoundInput): (string | undefined)[] => [
-  tensor,
-  text?.layout.mask,
-  text?.layout.types,
-]
-
-type Fail = (why: string) => never
 
 function findTensor(
   tensors: readonly InferenceSession.ValueMetadata[],
@@ -166,11 +139,10 @@ function findTensor(
   if (!found.isTensor) return fail(`the model's ${binding.tensor} is not a tensor.`)
   if (!listTensorTypes(type, binding).some((possible) => possible === found.type))
     return fail(`is declared ${type}, but the model's ${binding.tensor} is ${found.type}.`)
+  const own = found.shape.map((length) => (isFixedLength(length) ? length : null))
   // The runtime reports an empty shape both for a scalar and for an unknown shape.
-  const own = found.shape.length
-    ? found.shape.map((length) => (isFixedLength(length) ? length : null))
-    : null
-  return { type: found.type as ElementType, shape: binding.shape ?? own }
+  const shape = binding.shape ?? (own.length > 0 ? own : null)
+  return { type: found.type as ElementType, shape }
 }
 
 function assertDefault(parameter: InputParameter, fail: Fail): void {
@@ -189,28 +161,24 @@ function assertDefault(parameter: InputParameter, fail: Fail): void {
 const getKeys = ({ keys }: Binding, fail: Fail) =>
   keys ?? fail('is a dict, so its binding must have `keys`.')
 
-function createTextSlot(
+function bindText(
   layout: TextLayout,
   type: ElementType,
   model: ModelTensors,
-  tokenizers: Tokenizers,
+  tokenizers: Tokenizers | undefined,
   fail: Fail,
 ): TextTensorSpec {
   for (const name of [layout.mask, layout.types]) {
-    if (name === undefined) continue
     const other = model.inputs.find((tensor) => tensor.name === name)
-    if (!other?.isTensor || other.type !== type)
+    if (name !== undefined && (!other?.isTensor || other.type !== type))
       fail(`the model has no tensor ${name} of type ${type}, the type of its tokens.`)
   }
   const { tokenizer } = layout
-  const tokenize = tokenizers.get(tokenizer) ?? fail(`there is no tokenizer ${tokenizer}.`)
+  const tokenize = tokenizers?.get(tokenizer) ?? fail(`there is no tokenizer ${tokenizer}.`)
   return { layout, tokenize }
 }
 
-// Binds what is more than one tensor of one run: states between runs, and sound in windows.
-
-/** Returns the function that throws `unavailable` for a parameter. */
-type FailAt = (param: string) => (why: string) => never
+type FailAt = (param: string) => Fail
 
 const bindStates = (
   { states = [] }: PredictorEntry,
@@ -231,13 +199,9 @@ const bindStates = (
     if (after.parameter.type !== type || after.spec.steps)
       fail(`is ${type}, so the output ${output} must be ${type} without steps.`)
     const hasDefault = (before.parameter.defaultValue ?? null) !== null
-    if (!shape && !hasDefault) fail('has no shape. Set `shape` in its binding.')
-    return {
-      input,
-      output,
-      type,
-      shape: hasDefault || !shape ? null : shape.map((length) => length ?? 1),
-    }
+    if (hasDefault) return { input, output, type, shape: null }
+    const known = shape ?? fail('has no shape. Set `shape` in its binding.')
+    return { input, output, type, shape: known.map((length) => length ?? 1) }
   })
 
 /** Returns the number of samples that a tensor takes; `null` if it is free. A free batch is of 1. */
@@ -252,15 +216,14 @@ function countSamples(shape: Shape | null): number | null {
 
 const SAMPLE_TYPES = ['float32', 'float16', 'float64', 'int16']
 
-/** Returns the input that takes sound, or `null`. `layouts` are those of the inputs, by name. */
 function bindSound(
   inputs: readonly BoundInput[],
-  layouts: ReadonlyMap<string, AudioLayout>,
+  bindingOf: (name: string) => Binding,
   failAt: FailAt,
 ): BoundSound | null {
-  const [sound, ...others] = inputs.filter(({ parameter }) => layouts.has(parameter.name))
-  const layout = layouts.get(sound?.parameter.name ?? '')
-  if (!sound || !layout) return null
+  const [sound, ...others] = inputs.filter(({ parameter }) => bindingOf(parameter.name).audio)
+  const layout = sound && bindingOf(sound.parameter.name).audio
+  if (!layout) return null
   const fail = failAt(`inputs.${sound.parameter.name}`)
   if (others.length > 0) fail('only one input can take sound.')
   const { type, shape } = sound.spec
@@ -272,8 +235,6 @@ function bindSound(
     fail(`takes ${samples} samples, not ${window + context} of window and context.`)
   return { ...sound, layout, window: window ?? (samples === null ? null : samples - context) }
 }
-
-// Checks that the layout of an image fits the tensor that it is bound to.
 
 /** Returns the layout of a binding. `shape` is that of the tensor; `null` if it is unknown. */
 function parseImageLayout(
@@ -309,36 +270,3 @@ function assertNumbers(layout: ImageLayout, type: ElementType, fail: Fail): void
   for (const key of ['scale', 'mean', 'std'] as const)
     if (layout[key] !== undefined) fail(`the model takes raw bytes, so \`${key}\` is not allowed.`)
 }
-
-// Checks that the steps of an output fit its parameter, and opens their labels.
-
-/** Types of parameters that a last step returns, the default last; tensors keep their type. */
-export const RETURNED_TYPES: Partial<Record<Step['step'], readonly ParameterType[]>> = {
-  'top-k': ['list'],
-  ctc: ['string', 'list'],
-  mask: ['image'],
-}
-
-/** Returns `true` if the last step of a binding returns no tensor. */
-export const endsTensor = ({ steps = [] }: Binding): boolean =>
-  RETURNED_TYPES[steps.at(-1)?.step ?? 'softmax'] !== undefined
-
-/** Returns the steps with their labels. */
-export const openSteps = (
-  { steps = [] }: Binding,
-  type: ParameterType,
-  labels: LabelTable,
-  fail: Fail,
-): OpenStep[] =>
-  steps.map((step, index): OpenStep => {
-    const returned = RETURNED_TYPES[step.step]
-    if (returned && index < steps.length - 1) fail(`the step ${step.step} must be the last.`)
-    if (returned && !returned.includes(type))
-      fail(`is declared ${type}, but the step ${step.step} returns ${returned.join(' or ')}.`)
-    const isFloat = type === 'float32' || type === 'float16'
-    if (index === steps.length - 1 && !returned && !isFloat)
-      fail(`is declared ${type}, but the step ${step.step} returns float32.`)
-    const source = getLabelsSource(step)
-    const names = source && (labels.get(toLabelsKey(source)) ?? fail('its labels are missing.'))
-    return { step, labels: names ?? [] }
-  })

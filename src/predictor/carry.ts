@@ -1,7 +1,7 @@
 /** Prepares the runs of one call: the windows of its sound, and the states between runs. */
 import type { AudioLayout } from '../catalog/schema.ts'
-import type { InputParameter, Signature, TensorValue } from '../types/index.ts'
-import { countElements, toReadableData } from '../values/elements.ts'
+import type { ParameterType, Signature, TensorValue } from '../types/index.ts'
+import { ARRAYS, countElements, toReadableData } from '../values/elements.ts'
 import { throwInvalidInput } from '../values/input-errors.ts'
 import { isObject } from '../values/objects.ts'
 import { parseSound, type Sound } from './audio.ts'
@@ -25,13 +25,12 @@ export interface PlannedRuns {
   sound: SoundState | null
 }
 
-/**
- * Plans the runs of a call. `carried` is the state of a session; `null` for a call on its own, whose
- * sound ends with it. Rejects with `invalid_request` that names the first invalid input.
- */
+/** Plans the runs of a call. `carried` is the state of a session; `null` for a call on its own. */
 export async function planRuns(
-  { sound, states }: BoundSignature,
-  signature: Signature,
+  {
+    bound: { sound, states },
+    entry: { signature },
+  }: { bound: BoundSignature; entry: { signature: Signature } },
   inputs: unknown,
   carried: Carried | null,
 ): Promise<PlannedRuns> {
@@ -41,40 +40,35 @@ export async function planRuns(
         signature,
         isObject(inputs) ? { ...inputs, ...findStates(states, inputs, tensors) } : inputs,
       )
-    if (states.length > 0) {
-      check({})
-      return { count: 1, isWindowed: false, check: (_, tensors) => check(tensors), sound: null }
-    }
     const checked = check({})
-    return { count: 1, isWindowed: false, check: () => checked, sound: null }
+    return planOneRun(states.length > 0 ? (_, tensors) => check(tensors) : () => checked)
   }
   const { parameter, layout, window } = sound
   const path = `inputs.${parameter.name}`
   const heard = await parseSound(inputs[parameter.name], layout.rate, path)
-  const { windows, state } = cutWindows(
-    heard,
-    layout,
-    window,
-    carried?.sound ?? null,
-    !carried,
-    path,
-  )
-  const check: PlannedRuns['check'] = (index, tensors) => {
-    const samples = toSamples(parameter, windows[index] ?? new Float32Array(0), layout.scale)
-    // A state that the caller gives is the one before the first window.
-    const given = index === 0 ? inputs : {}
-    return parseInputs(signature, {
+  const before = carried?.sound ?? null
+  const { windows, state } = cutWindows(heard, layout, window, before, !carried, path)
+  const check: PlannedRuns['check'] = (index, tensors) =>
+    parseInputs(signature, {
       ...inputs,
-      ...findStates(states, given, tensors),
-      [parameter.name]: samples,
+      // A state that the caller gives is the one before the first window.
+      ...findStates(states, index === 0 ? inputs : {}, tensors),
+      [parameter.name]: toSamples(parameter.type, windows[index], layout.scale),
     })
-  }
   if (windows.length === 0 && !carried) throwInvalidInput(path, 'has no samples.')
   if (windows.length > 0) check(0, {})
   return { count: windows.length, isWindowed: window !== null, check, sound: state }
 }
 
-function toSamples({ type }: InputParameter, samples: Float32Array, scale = 1) {
+/** Returns the plan of a single run, whose outputs have no dimension for windows. */
+export const planOneRun = (check: PlannedRuns['check']): PlannedRuns => ({
+  count: 1,
+  isWindowed: false,
+  check,
+  sound: null,
+})
+
+function toSamples(type: ParameterType, samples: Float32Array = new Float32Array(0), scale = 1) {
   if (type === 'int16')
     return Int16Array.from(samples, (one) =>
       Math.max(-32768, Math.min(32767, Math.round(one * scale))),
@@ -92,13 +86,10 @@ const findStates = (
   Object.fromEntries(
     states.flatMap(({ input, type, shape }) => {
       const valueIn = (values: Record<string, unknown>) =>
-        Object.hasOwn(values, input) ? values[input] : null
-      const value = valueIn(given) ?? valueIn(left) ?? null
-      if (value !== null) return [[input, value]]
-      if (!shape) return []
-      const count = countElements(shape)
-      const zeros: unknown[] = Array.from({ length: count }, () => (type === 'bool' ? false : 0))
-      return [[input, { data: zeros, shape }]]
+        Object.hasOwn(values, input) ? (values[input] ?? null) : null
+      const value = valueIn(given) ?? valueIn(left)
+      if (value !== null || !shape) return value === null ? [] : [[input, value]]
+      return [[input, { data: new ARRAYS[type](countElements(shape)), shape }]]
     }),
   )
 
@@ -121,18 +112,19 @@ interface SoundState {
   tail: SoundTail | null
 }
 
+/** Part of the earlier pieces of a stream that {@link resampleSound} needs for the next one. */
+interface SoundTail {
+  /** Last samples of the pieces before, at the rate of the source. */
+  samples: Float32Array
+  /** Position of the next sample of the result, in samples of the source from the tail's start. */
+  position: number
+  sampleRate: number
+}
+
 /** Maximum number of windows of one call: more than an hour of windows of 32 ms. */
 const MAX_WINDOWS = 2 ** 17
 
-interface SoundWindows {
-  windows: Float32Array[]
-  state: SoundState
-}
-
-/**
- * Cuts the sound, which continues that of the state. `window` is the number of new samples of each
- * window; `null` for all of them. `isLast` fills the last window with silence.
- */
+/** Cuts the sound into windows of new samples. `isLast` fills the last one with silence. */
 export function cutWindows(
   { data, sampleRate }: Sound,
   { rate, context = 0 }: AudioLayout,
@@ -140,14 +132,13 @@ export function cutWindows(
   previous: SoundState | null,
   isLast: boolean,
   path: string,
-): SoundWindows {
-  const isSameRate = previous?.tail?.sampleRate === sampleRate
+): { windows: Float32Array[]; state: SoundState } {
+  const before = previous?.tail?.sampleRate === sampleRate ? previous.tail : null
   const { data: samples, tail } =
     sampleRate === rate
       ? { data, tail: null }
-      : resampleSound(data, sampleRate, rate, isSameRate ? previous.tail : null, isLast)
-  const rest = previous?.rest ?? new Float32Array(context)
-  const buffer = concatenate([rest, samples])
+      : resampleSound(data, sampleRate, rate, before, isLast)
+  const buffer = concatenate([previous?.rest ?? new Float32Array(context), samples])
   const length = window ?? Math.max(1, buffer.length - context)
   const windowCount = (buffer.length - context) / length
   const count = isLast ? Math.ceil(windowCount) : Math.floor(windowCount)
@@ -164,17 +155,6 @@ export function cutWindows(
   return { windows, state: { rest: buffer.slice(count * length), tail } }
 }
 
-// Converts sound to another number of samples per second, also in pieces of a stream.
-
-/** Part of the earlier pieces that the next one of a stream needs. It can be posted and stored. */
-interface SoundTail {
-  /** Last samples of the pieces before, at the rate of the source. */
-  samples: Float32Array
-  /** Position of the next sample of the result, in samples of the source from the tail's start. */
-  position: number
-  sampleRate: number
-}
-
 /** Zero crossings of the filter on each side. More make it steeper. */
 const CROSSINGS = 16
 /** Share of the lower of both half rates that the filter lets pass. */
@@ -189,9 +169,6 @@ const FILTER = Float64Array.from({ length: CROSSINGS * TABLE_STEPS + 1 }, (_, in
   return sinc * Math.cos((Math.PI * x) / (2 * CROSSINGS)) ** 2
 })
 
-const getReach = (sampleRate: number, rate: number) =>
-  Math.ceil((CROSSINGS * Math.max(1, sampleRate / rate)) / ROLL_OFF)
-
 /**
  * Returns the samples at `rate`, and the tail for the next piece. The result is late by the reach of
  * the filter, about 1 ms at 16 kHz, until `isLast` ends the stream with silence.
@@ -203,11 +180,11 @@ export function resampleSound(
   previous: SoundTail | null,
   isLast: boolean,
 ): { data: Float32Array; tail: SoundTail } {
-  const reach = getReach(sampleRate, rate)
+  const step = sampleRate / rate
+  const reach = Math.ceil((CROSSINGS * Math.max(1, step)) / ROLL_OFF)
   const tail = previous ?? { samples: new Float32Array(reach), position: reach, sampleRate }
   const silence = new Float32Array(isLast ? reach : 0)
   const source = concatenate([tail.samples, data, silence])
-  const step = sampleRate / rate
   const count = Math.max(0, Math.ceil((source.length - reach - tail.position) / step))
   const resampled = new Float32Array(count)
   for (let index = 0; index < count; index++)

@@ -3,31 +3,28 @@
  * two scores are nearly equal, two correct devices may choose differently.
  */
 import type { Operation } from '../engine/onnx/graph-file.ts'
-import { message, MODEL_GRAPH } from '../engine/onnx/protobuf.ts'
+import { GRAPH, message, MODEL_GRAPH, VALUE } from '../engine/onnx/protobuf.ts'
 import { countElements, toReadableData } from '../values/elements.ts'
 import type { RawTensor } from './tensor.ts'
 
 type Rounding = 'nearest' | 'down' | 'up' | 'zero'
 
-/**
- * Way in which numbers become integers: as the position of a number along an axis, by a comparison
- * of two numbers, or by rounding.
- */
+/** Way in which numbers become integers: a position on an axis, a comparison, or rounding. */
 type Choice =
   | { by: 'position'; axis: number }
   | { by: 'comparison' }
   | { by: 'rounding'; to: Rounding }
 
-/** A choice and the names of the tensors that it compares. */
+/** A choice and the names of the one or two tensors that it compares. */
 export interface ChoiceSource {
   choice: Choice
-  tensors: readonly [string] | readonly [string, string]
+  tensors: readonly string[]
 }
 
 /** A choice and the tensors that it compares. */
 export interface ChosenFrom {
   choice: Choice
-  tensors: readonly [RawTensor] | readonly [RawTensor, RawTensor]
+  tensors: readonly RawTensor[]
 }
 
 /** Smallest scale: smaller differences among scores are compared as if one of them had it. */
@@ -36,23 +33,9 @@ export const MIN_SCALE = 0.001
 export const GROSS_DIFFERENCE = 0.25
 
 /** Operators that keep the elements of a tensor and their order. */
-const PASSING: ReadonlySet<string> = new Set([
-  'Cast',
-  'Clip',
-  'Flatten',
-  'Identity',
-  'Reshape',
-  'Squeeze',
-  'Unsqueeze',
-])
-const COMPARING: ReadonlySet<string> = new Set([
-  'Equal',
-  'Greater',
-  'GreaterOrEqual',
-  'Less',
-  'LessOrEqual',
-])
-const ROUNDING: ReadonlyMap<string, Rounding> = new Map([
+const PASSING = /^(Cast|Clip|Flatten|Identity|Reshape|Squeeze|Unsqueeze)$/
+const COMPARING = /^(Equal|(Greater|Less)(OrEqual)?)$/
+const ROUNDING = new Map<string, Rounding>([
   ['Ceil', 'up'],
   ['Floor', 'down'],
   ['Round', 'nearest'],
@@ -77,40 +60,33 @@ export function findChoiceSource(
       return { choice: { by: 'position', axis: axis ?? 0 }, tensors: [first] }
     if (kind === 'TopK' && producer.outputs[1] === name)
       return { choice: { by: 'position', axis: axis ?? -1 }, tensors: [first] }
-    if (COMPARING.has(kind) && second)
+    if (COMPARING.test(kind) && second)
       return { choice: { by: 'comparison' }, tensors: [first, second] }
     const to = ROUNDING.get(kind)
     if (to) return { choice: { by: 'rounding', to }, tensors: [first] }
-    if (!PASSING.has(kind)) break
+    if (!PASSING.test(kind)) break
     if (kind === 'Cast') cast = first
     name = first
   }
-  return cast === undefined
-    ? undefined
-    : { choice: { by: 'rounding', to: 'zero' }, tensors: [cast] }
+  if (cast !== undefined) return { choice: { by: 'rounding', to: 'zero' }, tensors: [cast] }
+  return undefined
 }
-
-const GRAPH_OUTPUT = 12
-const VALUE_NAME = 1
 
 /** Returns the model with further outputs. Parsers of protobuf merge the two parts of the graph. */
 export function withOutputs(model: Blob, names: Iterable<string>): Blob {
   const outputs = Array.from(names, (name) =>
-    message(GRAPH_OUTPUT, new Blob(message(VALUE_NAME, new Blob([name])))),
+    message(GRAPH.output, new Blob(message(VALUE.name, new Blob([name])))),
   )
   return new Blob([model, ...message(MODEL_GRAPH, new Blob(outputs.flat()))])
 }
 
-/**
- * Returns a function that tells how much worse the chosen element at an index is than the one of the
- * reference, relative to the largest number. It returns `undefined` where the tensors do not tell.
- */
+/** Returns a function from an index to how much worse its choice is, if the tensors tell it. */
 export function createMargins(
   { choice, tensors: [first, second] }: ChosenFrom,
   computed: RawTensor,
   reference: RawTensor,
 ): (index: number) => number | undefined {
-  if (!first.type.startsWith('float')) return () => undefined
+  if (!first?.type.startsWith('float')) return () => undefined
   const scores = toReadableData(first) as Float32Array
   const scale = findScale(scores)
   const choices = reference.data.length
@@ -122,9 +98,8 @@ export function createMargins(
   if (choice.by === 'comparison') {
     const others = second && toReadableData(second)
     if (!others || scores.length !== choices) return () => undefined
-    const limitAt = (index: number) => Number(others[others.length === 1 ? 0 : index])
     return (index) => {
-      const limit = limitAt(index)
+      const limit = Number(others[others.length === 1 ? 0 : index])
       return Math.abs((scores[index] ?? NaN) - limit) / Math.max(scale, Math.abs(limit))
     }
   }

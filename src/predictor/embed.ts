@@ -21,25 +21,27 @@ const YIELD_INTERVAL_MS = 20
 
 type Tokens = readonly number[]
 
+/** The part of a predictor that embeds texts. */
+export type TextPredictor = Pick<OpenPredictor, 'tokenize' | 'predictTokens'>
+
 /** Throws `invalid_request` if the model cannot return vectors of that length. */
 export function assertDimensions({ tag, embeddings }: Embedder, wanted: number | undefined): void {
   const { dimensions, shortens = false } = embeddings
   if (wanted === undefined || wanted === dimensions || (shortens && wanted < dimensions)) return
   const what = `dimensions must be ${shortens ? `at most ${dimensions}` : dimensions}, not ${wanted}`
   const why = shortens ? '' : ' and cannot be shortened'
-  throw new InoriginError(
-    'invalid_request',
+  throw invalidValue(
+    'dimensions',
     `${what}: the vectors of ${tag} have ${dimensions} numbers${why}.`,
-    { code: 'invalid_value', param: 'dimensions' },
   )
 }
 
-/**
- * Tokenizes every text. Rejects with `invalid_request` that names a text which is too long, such as
- * `input[3]`, before anything is computed.
- */
+const invalidValue = (param: string, what: string) =>
+  new InoriginError('invalid_request', what, { code: 'invalid_value', param })
+
+/** Tokenizes every text. Rejects with `invalid_request` that names one which is too long. */
 export async function tokenizeTexts(
-  predictor: OpenPredictor,
+  predictor: TextPredictor,
   { tag, embeddings }: Embedder,
   { input }: EmbeddingRequest,
   signal: AbortSignal,
@@ -72,23 +74,15 @@ export async function tokenizeTexts(
     if (tokens.length > maxTokens) throw tooLong(path, tokens.length)
     rows.push(tokens)
     total += tokens.length
-    if (total > MAX_REQUEST_TOKENS) {
-      const what = `input has more than ${MAX_REQUEST_TOKENS} tokens, the limit of one request.`
-      throw new InoriginError('invalid_request', `${what} Send fewer texts at once.`, {
-        code: 'invalid_value',
-        param: 'input',
-      })
-    }
+    const what = `input has more than ${MAX_REQUEST_TOKENS} tokens, the limit of one request.`
+    if (total > MAX_REQUEST_TOKENS) throw invalidValue('input', `${what} Send fewer texts at once.`)
   }
   return rows
 }
 
-/**
- * Resolves with the vectors of tokenized texts, in the same order. Texts of similar length share a
- * batch. Other predictions and aborts are handled between batches.
- */
+/** Resolves with the vectors of tokenized texts. Texts of similar length share a batch. */
 export async function embedTexts(
-  predictor: OpenPredictor,
+  predictor: TextPredictor,
   entry: Embedder,
   rows: readonly Tokens[],
   wanted: number | undefined,

@@ -7,7 +7,7 @@ import { type GpuComparison, gpuDiffers } from '../device/gpu-verdict.ts'
 import type { Session } from '../engine/onnx/runtime.ts'
 import { InoriginError } from '../error.ts'
 import type { Device } from '../types/index.ts'
-import { type ElementType, toReadableData } from '../values/elements.ts'
+import { type ElementData, type ElementType, toReadableData } from '../values/elements.ts'
 import {
   type ChoiceSource,
   type ChosenFrom,
@@ -15,9 +15,10 @@ import {
   GROSS_DIFFERENCE,
   MIN_SCALE,
 } from './chosen-from.ts'
-import { fromTensor, type RawTensor } from './tensor.ts'
+import { fitsShape, fromTensor, type RawTensor } from './tensor.ts'
 
 type Feeds = Record<string, Tensor>
+type Results = Record<string, Tensor>
 
 /** Reasons for which no input is compared any more, and the GPU's self-test must do. */
 const UNCOMPARABLE = 'the CPU cannot run the same files, so its outputs were not compared'
@@ -60,7 +61,7 @@ export class GpuCheck {
   async run(
     feeds: Feeds,
     wanted: readonly string[],
-  ): Promise<{ results: Record<string, Tensor>; device: Device }> {
+  ): Promise<{ results: Results; device: Device }> {
     if (this.#comparison?.agrees === false) throw gpuDiffers(this.#comparison)
     if (this.#comparison) return this.#runOnGpu(feeds, wanted)
     const run = await this.#compare(feeds, wanted)
@@ -93,29 +94,48 @@ export class GpuCheck {
   async #compare(feeds: Feeds, wanted: readonly string[]) {
     const onGpu = await this.#runOnGpu(feeds, wanted)
     if (this.#lastAgreed && this.#evidence.isKnown(feeds)) {
-      const { agreement } = compareRuns(onGpu.results, this.#lastAgreed, wanted)
-      if (agreement === 'same') {
+      const difference = findDifference(onGpu.results, this.#lastAgreed, wanted)
+      if (!difference) {
         this.#evidence.addRepetition()
         return onGpu
       }
     }
-    this.#reference ??= this.#options.openReference(wanted)
-    const onCpu = await runReference(this.#reference, feeds, wanted)
+    const onCpu = await this.#runOnCpu(feeds, wanted)
     if (!onCpu) {
       await this.#conclude({ agrees: true, why: UNCOMPARABLE, isTransient: true })
       return onGpu
     }
-    const { agreement, why } = compareRuns(onGpu.results, onCpu, wanted)
-    if (agreement === 'same') {
-      this.#evidence.add(feeds, agreement, why)
+    const difference = findDifference(onGpu.results, onCpu, wanted)
+    if (!difference) {
+      this.#evidence.add(feeds, null)
       this.#keepAgreed(onCpu)
       return onGpu
     }
     dispose(onGpu.results)
-    const isRandom = await differsFromItself(onCpu, this.#reference, feeds, wanted)
+    const again = await this.#runOnCpu(feeds, wanted)
+    const isRandom = again && findDifference(again.results, onCpu, wanted)
+    if (again) dispose(again.results)
     if (isRandom) await this.#conclude({ agrees: true, why: RANDOM })
-    else this.#evidence.add(feeds, agreement, why)
+    else this.#evidence.add(feeds, difference)
     return { results: onCpu.results, device: 'wasm' as const }
+  }
+
+  /** Resolves with the outputs of the CPU, with what they were chosen from; `null` if it fails. */
+  async #runOnCpu(feeds: Feeds, wanted: readonly string[]): Promise<ReferenceRun | null> {
+    this.#reference ??= this.#options.openReference(wanted)
+    try {
+      const { session, sources } = await this.#reference
+      const chosenFrom = [...sources.values()].flatMap(({ tensors }) => tensors)
+      return {
+        results: await session.run(feeds, [...new Set([...wanted, ...chosenFrom])]),
+        sources,
+      }
+    } catch (thrown) {
+      const error = InoriginError.from(thrown)
+      // The runtime cannot be used after these, on either device.
+      if (error.code === 'device_lost' || error.code === 'runtime_crashed') throw error
+      return null
+    }
   }
 
   async #conclude(found: GpuComparison): Promise<void> {
@@ -131,64 +151,42 @@ export class GpuCheck {
 }
 
 interface ReferenceRun {
-  results: Record<string, Tensor>
+  results: Results
   sources: ReadonlyMap<string, ChoiceSource>
 }
 
-/** Resolves with the outputs of the CPU, with what they were chosen from; `null` if it fails. */
-async function runReference(
-  opening: Promise<ReferenceSession>,
-  feeds: Feeds,
-  wanted: readonly string[],
-): Promise<ReferenceRun | null> {
-  try {
-    const { session, sources } = await opening
-    const chosenFrom = [...sources.values()].flatMap(({ tensors }) => tensors)
-    const names = [...new Set([...wanted, ...chosenFrom])]
-    return { results: await session.run(feeds, names), sources }
-  } catch (thrown) {
-    const error = InoriginError.from(thrown)
-    // The runtime cannot be used after these, on either device.
-    if (error.code === 'device_lost' || error.code === 'runtime_crashed') throw error
-    return null
-  }
+/** The output that differs most from that of the CPU. */
+interface Difference {
+  isGross: boolean
+  why: string
 }
 
-/** Returns how the outputs agree, by the one that agrees least. */
-function compareRuns(
-  computed: Record<string, Tensor>,
+/** Returns how the outputs differ, by the one that agrees least; `null` if they agree. */
+function findDifference(
+  computed: Results,
   { results, sources }: ReferenceRun,
   wanted: readonly string[],
-): { agreement: Agreement; why: string } {
-  let worst: { agreement: Agreement; why: string } = { agreement: 'same', why: '' }
+): Difference | null {
+  let worst: Difference | null = null
   for (const name of wanted) {
     const [our, their] = [computed[name], results[name]]
     if (!our || !their) throw new InoriginError('internal', `The model returned no ${name}.`)
-    const agreement = compareOutput(name, our, { results, sources })
-    if (agreement === 'same' || worst.agreement === 'gross') continue
-    if (worst.agreement === agreement) continue
-    worst = { agreement, why: describeDifference(name, our, their) }
+    const [ours, theirs] = [fromTensor(our), fromTensor(their)]
+    const source = sources.get(name)
+    const tensors = source?.tensors.flatMap((tensor) => results[tensor] ?? []).map(fromTensor)
+    const chosenFrom = source && tensors?.length ? { ...source, tensors } : undefined
+    const agreement = compareTensors(ours, theirs, chosenFrom)
+    const isGross = agreement === 'gross'
+    if (agreement !== 'same' && (!worst || (isGross && !worst.isGross)))
+      worst = { isGross, why: `${name}${describeDifference(ours.data, theirs.data)} on the CPU` }
   }
   return worst
 }
 
-function compareOutput(name: string, our: Tensor, { results, sources }: ReferenceRun): Agreement {
-  const source = sources.get(name)
-  const [first, second] = source?.tensors.map((tensor) => results[tensor]) ?? []
-  const their = results[name] ?? our
-  if (!source || !first) return compareTensors(fromTensor(our), fromTensor(their))
-  const chosen = second
-    ? ([fromTensor(first), fromTensor(second)] as const)
-    : ([fromTensor(first)] as const)
-  const { choice } = source
-  return compareTensors(fromTensor(our), fromTensor(their), { choice, tensors: chosen })
-}
-
-/** Describes the first elements that are far from each other, for a reader. */
-function describeDifference(name: string, our: Tensor, their: Tensor): string {
-  const [ours, theirs] = [fromTensor(our).data, fromTensor(their).data]
+/** Describes the elements that are farthest from each other, for a reader. */
+function describeDifference(ours: ElementData, theirs: ElementData): string {
   if (ours.length !== theirs.length)
-    return `${name} has ${ours.length} elements on the GPU and ${theirs.length} on the CPU`
+    return ` has ${ours.length} elements on the GPU and ${theirs.length}`
   let at = 0
   let most = 0
   for (let index = 0; index < theirs.length; index += 1) {
@@ -198,23 +196,10 @@ function describeDifference(name: string, our: Tensor, their: Tensor): string {
   }
   const show = (value: unknown) =>
     typeof value === 'number' ? String(Number(value.toPrecision(4))) : String(value)
-  return `${name}[${at}] is ${show(ours[at])} on the GPU and ${show(theirs[at])} on the CPU`
+  return `[${at}] is ${show(ours[at])} on the GPU and ${show(theirs[at])}`
 }
 
-async function differsFromItself(
-  first: ReferenceRun,
-  reference: Promise<ReferenceSession> | undefined,
-  feeds: Feeds,
-  wanted: readonly string[],
-): Promise<boolean> {
-  const again = reference && (await runReference(reference, feeds, wanted))
-  if (!again) return false
-  const { agreement } = compareRuns(again.results, first, wanted)
-  dispose(again.results)
-  return agreement !== 'same'
-}
-
-function dispose(results: Record<string, Tensor>): void {
+function dispose(results: Results): void {
   for (const tensor of Object.values(results)) tensor.dispose()
 }
 
@@ -223,18 +208,10 @@ function dispose(results: Record<string, Tensor>): void {
 /** Number of inputs, out of three, that decide: two that agree, or two that differ. */
 const DECISIVE_INPUTS = 2
 
-/**
- * Number of runs after which a single input decides, for a caller that only ever sends the same one.
- * Silence never decides.
- */
+/** Runs after which one input decides for a caller that always sends it. Silence never does. */
 const MAX_RUNS = 64
 
-interface Copy {
-  data: ArrayLike<unknown>
-  shape: string
-}
-
-type Input = ReadonlyMap<string, Copy>
+type Input = ReadonlyMap<string, { data: ArrayLike<unknown>; shape: string }>
 
 class Evidence {
   #last: { input: Input; agrees: boolean } | undefined
@@ -255,19 +232,19 @@ class Evidence {
     this.#runs += 1
   }
 
-  /** Adds the comparison of an input; `why` describes the difference. */
-  add(feeds: Feeds, agreement: Agreement, why: string): void {
+  /** Adds the comparison of an input; `null` if both devices agreed. */
+  add(feeds: Feeds, difference: Difference | null): void {
     const isRepeated = this.#last !== undefined && isSameInput(this.#last.input, feeds)
-    this.#last = { input: copyOf(feeds), agrees: agreement === 'same' }
+    this.#last = { input: copyOf(feeds), agrees: !difference }
     this.#runs += 1
-    if (agreement === 'same') {
-      const uniform = findUniform(feeds)
-      for (const name of Object.keys(feeds)) if (!uniform.includes(name)) this.#varied.add(name)
-      if (!isRepeated && uniform.every((name) => this.#varied.has(name))) this.#agreeing += 1
+    if (!difference) {
+      const names = Object.keys(feeds)
+      for (const name of names) if (!isUniform(feeds[name])) this.#varied.add(name)
+      if (!isRepeated && names.every((name) => this.#varied.has(name))) this.#agreeing += 1
       return
     }
-    this.#difference = why
-    if (agreement === 'gross') this.#differing = DECISIVE_INPUTS
+    this.#difference = difference.why
+    if (difference.isGross) this.#differing = DECISIVE_INPUTS
     else if (!isRepeated) this.#differing += 1
   }
 
@@ -287,39 +264,34 @@ class Evidence {
   }
 }
 
-/** Returns the names of inputs with many numbers that are all the same, such as silence. */
-const findUniform = (feeds: Feeds) =>
-  Object.entries(feeds)
-    .filter(([, { type, data, size }]) => {
-      const hasSignal = type.startsWith('float') || type === 'uint8'
-      if (!hasSignal || size < 2) return false
-      const elements = data as Float32Array
-      return elements.every((element) => element === elements[0])
-    })
-    .map(([name]) => name)
-
-function copyOf(feeds: Feeds): Input {
-  const copies = Object.entries(feeds).map(([name, { data, dims }]): [string, Copy] => [
-    name,
-    { data: (data as Float32Array).slice(), shape: dims.join() },
-  ])
-  return new Map(copies)
+/** Returns `true` for an input of many numbers that are all the same, such as silence. */
+function isUniform(tensor: Tensor | undefined): boolean {
+  const hasSignal = tensor?.type.startsWith('float') || tensor?.type === 'uint8'
+  if (!tensor || !hasSignal || tensor.size < 2) return false
+  const elements = tensor.data as Float32Array
+  return elements.every((element) => element === elements[0])
 }
+
+const copyOf = (feeds: Feeds): Input =>
+  new Map(
+    Object.entries(feeds).map(([name, { data, dims }]) => [
+      name,
+      { data: (data as Float32Array).slice(), shape: dims.join() },
+    ]),
+  )
 
 const isSameInput = (before: Input, feeds: Feeds) =>
   Object.entries(feeds).every(([name, { data, dims }]) => {
     const old = before.get(name)
-    if (old?.shape !== dims.join()) return false
     const elements = data as Float32Array
-    return elements.every((element, index) => element === old.data[index])
+    return (
+      old?.shape === dims.join() && elements.every((element, index) => element === old.data[index])
+    )
   })
 
 // Compares tensors that two devices computed from the same inputs.
 
-/**
- * `same`: within the tolerance. `different`: beyond it. `gross`: so far beyond it that rounding
- * cannot be the cause.
- */
+/** `gross` is so far beyond the tolerance that rounding cannot be the cause. */
 type Agreement = 'same' | 'different' | 'gross'
 
 /**
@@ -339,27 +311,25 @@ const TOLERANCES: Partial<Record<ElementType, number>> = {
 const MAX_SLICES = 256
 const MIN_SLICE_ELEMENTS = 16
 
-/**
- * Compares an output with the reference. `source` names the tensors that integers and booleans were
- * chosen from: near-ties there count as the same.
- */
-export function compareTensors(computed: RawTensor, reference: RawTensor, source?: ChosenFrom) {
+/** Compares an output with the reference. Near-ties in `source`, if any, count as the same. */
+export function compareTensors(
+  computed: RawTensor,
+  reference: RawTensor,
+  source?: ChosenFrom,
+): Agreement {
   const isSameShape =
-    computed.data.length === reference.data.length &&
-    computed.shape.length === reference.shape.length &&
-    computed.shape.every((length, axis) => length === reference.shape[axis])
-  const tolerance = TOLERANCES[reference.type]
-  if (tolerance !== undefined) {
-    if (!isSameShape) return 'gross'
-    return rate(findLargestDifference(computed, reference, tolerance), tolerance)
-  }
+    computed.data.length === reference.data.length && fitsShape(computed.shape, reference.shape)
+  const isFloat = TOLERANCES[reference.type] !== undefined
   // The number of things that a model finds may depend on one near-tie.
-  if (!isSameShape) return 'different'
-  return compareChoices(computed, reference, source)
+  if (!isSameShape) return isFloat ? 'gross' : 'different'
+  const { type } = isFloat ? reference : (source?.tensors[0] ?? reference)
+  const tolerance = TOLERANCES[type] ?? 0
+  const difference = isFloat
+    ? findLargestDifference(computed, reference, tolerance)
+    : findWorstChoice(computed, reference, source)
+  if (difference <= tolerance) return 'same'
+  return difference <= GROSS_DIFFERENCE ? 'different' : 'gross'
 }
-
-const rate = (difference: number, tolerance: number) =>
-  difference <= tolerance ? 'same' : difference <= GROSS_DIFFERENCE ? 'different' : 'gross'
 
 /** Returns the largest relative difference of floats: of all of them, or in a slice. */
 function findLargestDifference(computed: RawTensor, reference: RawTensor, tolerance: number) {
@@ -403,21 +373,14 @@ function findSliceDifference(
   )
 }
 
-/** Compares integers, booleans or texts of the same shape. */
-function compareChoices(computed: RawTensor, reference: RawTensor, source: ChosenFrom | undefined) {
+/** Returns how much worse than those of the reference integers, booleans or texts are. */
+function findWorstChoice(computed: RawTensor, reference: RawTensor, source?: ChosenFrom): number {
   const marginAt = source && createMargins(source, computed, reference)
-  let worst: Agreement = 'same'
-  for (let index = 0; index < reference.data.length; index += 1) {
-    if (computed.data[index] === reference.data[index]) continue
-    const margin = marginAt?.(index)
-    const rated = margin === undefined ? 'different' : rate(margin, toleranceOf(source))
-    if (rated === 'gross') return rated
-    if (rated === 'different') worst = rated
-  }
+  let worst = 0
+  for (let index = 0; index < reference.data.length; index += 1)
+    if (computed.data[index] !== reference.data[index])
+      worst = Math.max(worst, marginAt?.(index) ?? GROSS_DIFFERENCE)
   return worst
 }
-
-const toleranceOf = (source: ChosenFrom | undefined) =>
-  (source && TOLERANCES[source.tensors[0].type]) ?? 0
 
 const toNumbers = (tensor: RawTensor) => toReadableData(tensor) as Float32Array | Float64Array

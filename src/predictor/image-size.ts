@@ -12,10 +12,7 @@ export type ImageSize = readonly [width: number, height: number]
 /** Formats of {@link readImageSize}, for messages. */
 export const IMAGE_FORMATS = 'PNG, JPEG, GIF, WebP or BMP'
 
-/**
- * Returns the size of the image whose file begins with these bytes. Returns `undefined` for a
- * format not in {@link IMAGE_FORMATS}, a damaged header and an image without pixels.
- */
+/** Returns the size of an image; `undefined` for another format, or a damaged or empty one. */
 export function readImageSize(bytes: Uint8Array): ImageSize | undefined {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   const [, read] = SIZE_READERS.find(([mark]) => startsWith(bytes, mark)) ?? []

@@ -8,21 +8,11 @@ import {
   type ImageSource,
   MAX_TENSOR_PIXELS,
   type Raster,
-  type Rasterize,
+  type Rasterizer,
 } from './image.ts'
 import type { RawTensor, Shape } from './tensor.ts'
 
-interface ImageTensorSpec {
-  type: ElementType
-  shape: Shape | null
-  layout: ImageLayout
-  rasterize: Rasterize
-}
-
-/**
- * Returns the shape of a tensor of images, with a batch dimension if the model has one. `count`
- * defaults to the batch size of the model, or 1.
- */
+/** Returns the shape of `count` images, with a batch dimension if the model has one. */
 export function toImageShape(
   layout: ImageLayout,
   spec: Shape | null,
@@ -34,89 +24,70 @@ export function toImageShape(
   return spec?.length === 3 ? image : [count, ...image]
 }
 
+/** Resolves with the tensor of images that `rasterizer` scales. */
 export async function encodeImages(
   sources: readonly ImageSource[],
-  { type, shape, layout, rasterize }: ImageTensorSpec,
+  type: ElementType,
+  shape: Shape | null,
+  rasterizer: Rasterizer,
   path: string,
 ): Promise<RawTensor> {
+  const { layout } = rasterizer
   const count = sources.length
   const wanted = shape?.length === 3 ? 1 : (shape?.[0] ?? null)
-  if (count === 0 || (wanted !== null && wanted !== count))
-    throwInvalidInput(
-      path,
-      `must be ${wanted ?? 'at least 1'} at a time for this model, not ${count}.`,
-    )
+  if (count === 0 || (wanted !== null && wanted !== count)) {
+    const what = `must be ${wanted ?? 'at least 1'} at a time for this model, not ${count}.`
+    throwInvalidInput(path, what)
+  }
   const rasters: Raster[] = []
   let size: Extent = [0, 0]
   for (const [index, source] of sources.entries()) {
     const at = count > 1 ? `${path}[${index}]` : path
-    const raster = await rasterize(source, at)
-    const isSame = index === 0 || raster.size.join() === size.join()
-    if (!isSame && layout.fit !== 'pad')
-      throwInvalidInput(
-        at,
-        `has ${raster.size.join(' x ')} pixels but the first ${size.join(' x ')}. Send them one by one.`,
-      )
+    const raster = await rasterizer.read(source, at)
+    const [own, first] = [raster.size.join(' x '), size.join(' x ')]
+    if (index > 0 && own !== first && layout.fit !== 'pad')
+      throwInvalidInput(at, `has ${own} pixels but the first ${first}. Send them one by one.`)
     size = [Math.max(size[0], raster.size[0]), Math.max(size[1], raster.size[1])]
-    if (count * size[0] * size[1] > MAX_TENSOR_PIXELS)
-      throwInvalidInput(
-        path,
-        `${count} images have more than ${MAX_TENSOR_PIXELS} pixels together. Send fewer at once.`,
-      )
+    if (count * size[0] * size[1] > MAX_TENSOR_PIXELS) {
+      const what = `${count} images have more than ${MAX_TENSOR_PIXELS} pixels together.`
+      throwInvalidInput(path, `${what} Send fewer at once.`)
+    }
     rasters.push(raster)
   }
-  // A model that takes bytes scales them itself.
-  const numbers = joinRasters(rasters, size, type === 'uint8' ? toByteLayout(layout) : layout)
-  return { type, data: toTypedData(numbers, type), shape: toImageShape(layout, shape, size, count) }
-}
-
-/** Returns the layout without normalization. */
-const toByteLayout = (layout: ImageLayout): ImageLayout => ({
-  ...layout,
-  scale: 1,
-  mean: [0],
-  std: [1],
-})
-
-function joinRasters(rasters: readonly Raster[], size: Extent, layout: ImageLayout): Float32Array {
   const length = size[0] * size[1] * countChannels(layout)
-  const numbers = new Float32Array(rasters.length * length)
+  const numbers = new Float32Array(count * length)
   for (const [index, { rgba, extent }] of rasters.entries()) {
     const before = getPaddingBefore(size, extent, layout)
-    writePixels(numbers, rgba, layout, { start: index * length, size, extent, before })
+    const frame = { start: index * length, size, extent, before }
+    writePixels(numbers, rgba, toOwnScale(layout, type), frame)
   }
-  return numbers
+  const bytes = type === 'uint8' && Uint8Array.from(numbers, Math.round)
+  const halves = type === 'float16' && Uint16Array.from(numbers, toHalf)
+  return { type, data: bytes || halves || numbers, shape: toImageShape(layout, shape, size, count) }
 }
 
-function toTypedData(numbers: Float32Array, type: ElementType) {
-  if (type === 'uint8') return Uint8Array.from(numbers, Math.round)
-  return type === 'float16' ? Uint16Array.from(numbers, toHalf) : numbers
-}
+/** Returns the layout without normalization for a model that takes bytes, since it scales them. */
+const toOwnScale = (layout: ImageLayout, type: ElementType): ImageLayout =>
+  type === 'uint8' ? { ...layout, scale: 1, mean: [0], std: [1] } : layout
 
 /** Returns the image in a tensor, or an array of images unless the batch size is 1. */
 export function decodeImages(tensor: RawTensor, layout: ImageLayout): ImageData | ImageData[] {
-  const [height, width] =
+  const [height = 0, width = 0] =
     layout.order === 'nchw' ? tensor.shape.slice(-2) : tensor.shape.slice(-3, -1)
-  const extent: [number, number] = [width ?? 0, height ?? 0]
   const numbers = toReadableData(tensor) as Float32Array | Uint8Array
-  const scale = tensor.type === 'uint8' ? toByteLayout(layout) : layout
-  const length = extent[0] * extent[1] * countChannels(layout)
+  const own = toOwnScale(layout, tensor.type)
+  const length = width * height * countChannels(layout)
   const count = tensor.shape.length === 4 ? (tensor.shape[0] ?? 1) : 1
   const images = Array.from({ length: count }, (_, index) => {
     const part = numbers.subarray(index * length, (index + 1) * length)
-    return new ImageData(denormalizePixels(part, scale, extent), ...extent)
+    return new ImageData(denormalizePixels(part, own, [width, height]), width, height)
   })
   const [first] = images
   return first && count === 1 ? first : images
 }
 
 /** Byte of an RGBA pixel that each channel of a tensor holds. Gray is computed from three. */
-const SOURCE_BYTES = {
-  gray: [0],
-  rgb: [0, 1, 2],
-  bgr: [2, 1, 0],
-  rgba: [0, 1, 2, 3],
-} as const satisfies Record<ImageLayout['channels'], readonly number[]>
+const SOURCE_BYTES = { gray: [0], rgb: [0, 1, 2], bgr: [2, 1, 0], rgba: [0, 1, 2, 3] } as const
 
 /** Weights of red, green and blue in the perceived brightness (ITU-R BT.601). */
 const [RED, GREEN, BLUE] = [0.299, 0.587, 0.114] as const
@@ -133,10 +104,7 @@ interface Frame {
   before: Extent
 }
 
-/**
- * Writes RGBA pixels as `(value * scale - mean) / std` for each channel, in the layout's order, and
- * the padding around them.
- */
+/** Writes pixels as `(value * scale - mean) / std` in the layout's order, and their padding. */
 export function writePixels(
   numbers: Float32Array,
   rgba: Uint8ClampedArray,

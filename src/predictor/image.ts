@@ -23,14 +23,8 @@ export const isImageSource = (value: unknown): value is ImageSource =>
 /** Largest number of pixels in a batch of images that keep their size, at up to 16 bytes each. */
 export const MAX_TENSOR_PIXELS = 2 ** 24
 
-/**
- * Largest number of pixels in an image file that is decoded and scaled, enough for photos of large
- * phone cameras. Each pixel takes 4 bytes while it is drawn, 256 MiB together.
- */
+/** Largest number of pixels in a decoded file, enough for photos: 256 MiB while it is drawn. */
 const MAX_DECODED_PIXELS = 2 ** 26
-
-/** Function that reads an image as RGBA pixels, scaled as the layout requires. */
-export type Rasterize = (source: ImageSource, path: string) => Promise<Raster>
 
 /** Pixels of an image, and the size of its tensor. */
 export interface Raster {
@@ -41,9 +35,21 @@ export interface Raster {
   size: Extent
 }
 
-export function createRasterizer(layout: ImageLayout): Rasterize {
-  const canvas = new ImageCanvas(layout.background ?? (layout.channels === 'rgba' ? null : 'black'))
-  return async (source, path) => {
+type Drawable = ImageBitmap | OffscreenCanvas | VideoFrame
+type Rectangle = readonly [x: number, y: number, width: number, height: number]
+
+/** Reads images as the layout requires them. It uses one canvas again for each image. */
+export class Rasterizer {
+  readonly layout: ImageLayout
+  #context: OffscreenCanvasRenderingContext2D | null = null
+
+  constructor(layout: ImageLayout) {
+    this.layout = layout
+  }
+
+  /** Resolves with scaled pixels. Rejects with `invalid_request` that names `path`. */
+  async read(source: ImageSource, path: string): Promise<Raster> {
+    const layout = this.layout
     const unchanged = findUnchanged(source, layout)
     if (unchanged) return unchanged
     const isSized = getLayoutSize(layout) !== null
@@ -52,48 +58,71 @@ export function createRasterizer(layout: ImageLayout): Rasterize {
     try {
       const own = getExtent(drawable, path)
       const placement = placeImage(own, layout)
-      if (!isSized)
-        for (const size of [own, placement.size]) assertPixelLimit(size, maxPixels, path)
-      const pixels = layout.resample
-        ? resampleInto(drawable, layout, placement, canvas, path)
-        : drawInto(drawable, layout, placement, canvas, path)
-      const { rgba, width, height } = pixels
-      return { rgba, extent: [width, height], size: placement.size }
+      const { size, scaled } = placement
+      if (!isSized) for (const each of [own, size]) assertPixelLimit(each, maxPixels, path)
+      const { rgba, width, height } = layout.resample
+        ? this.#resample(drawable, own, placement, path)
+        : layout.fit === 'pad'
+          ? this.#draw(drawable, scaled, [0, 0, ...scaled], path)
+          : this.#draw(drawable, size, centerRectangle(placement), path)
+      return { rgba, extent: [width, height], size }
     } finally {
       if (drawable !== source && drawable instanceof ImageBitmap) drawable.close()
     }
   }
+
+  #resample(image: Drawable, own: Extent, placement: Placement, path: string): Pixels {
+    const { fit, resample: filter = 'bilinear' } = this.layout
+    const isInside = fit === 'contain' || fit === 'pad'
+    const [width, height] = isInside ? toWholePixels(placement.scaled) : placement.size
+    assertPixelLimit(own, MAX_DECODED_PIXELS, path)
+    // The rows are scaled first, so this is the size of the image between the passes.
+    assertPixelLimit([width, own[1]], MAX_DECODED_PIXELS, path)
+    const pixels = this.#draw(image, own, [0, 0, ...own], path)
+    const scaled = resample(pixels, width, height, filter, findRegion(own, placement))
+    if (fit !== 'contain') return scaled
+    const { size } = placement
+    const cleared = this.#clear(size, path)
+    const middle = new ImageData(scaled.rgba.slice(), width, height)
+    cleared.putImageData(middle, (size[0] - width) >> 1, (size[1] - height) >> 1)
+    return readPixels(cleared, size)
+  }
+
+  /** Returns the pixels of a canvas of that size, on which the image was drawn. */
+  #draw(image: Drawable, size: Extent, rectangle: Rectangle, path: string): Pixels {
+    const cleared = this.#clear(size, path)
+    try {
+      cleared.drawImage(image, ...rectangle)
+    } catch (cause) {
+      throwInvalidInput(path, 'the image cannot be drawn; was it closed or transferred?', cause)
+    }
+    return readPixels(cleared, size)
+  }
+
+  #clear([width, height]: Extent, path: string): OffscreenCanvasRenderingContext2D {
+    const options = { willReadFrequently: true }
+    const context = (this.#context ??= new OffscreenCanvas(width, height).getContext('2d', options))
+    if (!context)
+      return throwInvalidInput(path, 'this browser provides no 2D canvas to read images.')
+    const { canvas } = context
+    if (canvas.width !== width || canvas.height !== height) Object.assign(canvas, { width, height })
+    context.clearRect(0, 0, width, height)
+    const { background, channels } = this.layout
+    const fill = background ?? (channels === 'rgba' ? null : 'black')
+    if (fill) {
+      context.fillStyle = fill
+      context.fillRect(0, 0, width, height)
+    }
+    context.imageSmoothingQuality = 'high'
+    return context
+  }
 }
 
-function drawInto(
-  image: Drawable,
-  { fit }: ImageLayout,
-  placement: Placement,
-  canvas: ImageCanvas,
-  path: string,
-): Pixels {
-  const { size, scaled } = placement
-  if (fit === 'pad') return canvas.draw(image, scaled, [0, 0, ...scaled], path)
-  return canvas.draw(image, size, centerRectangle(placement), path)
-}
-
-function resampleInto(
-  image: Drawable,
-  { fit, resample: filter = 'bilinear' }: ImageLayout,
-  placement: Placement,
-  canvas: ImageCanvas,
-  path: string,
-): Pixels {
-  const own = getExtent(image, path)
-  const isInside = fit === 'contain' || fit === 'pad'
-  const [width, height] = isInside ? toWholePixels(placement.scaled) : placement.size
-  assertPixelLimit(own, MAX_DECODED_PIXELS, path)
-  // The rows are scaled first, so this is the size of the image between the passes.
-  assertPixelLimit([width, own[1]], MAX_DECODED_PIXELS, path)
-  const pixels = canvas.draw(image, own, [0, 0, ...own], path)
-  const scaled = resample(pixels, width, height, filter, findRegion(own, placement))
-  return fit === 'contain' ? canvas.center(scaled, placement.size, path) : scaled
-}
+const readPixels = (context: OffscreenCanvasRenderingContext2D, [width, height]: Extent) => ({
+  rgba: context.getImageData(0, 0, width, height).data,
+  width,
+  height,
+})
 
 /** Returns pixels that need no drawing, because it would not change them. */
 function findUnchanged(source: ImageSource, layout: ImageLayout): Raster | null {
@@ -115,26 +144,17 @@ function assertPixelLimit([width, height]: Extent, maxPixels: number, path: stri
 
 async function toDrawable(source: ImageSource, maxPixels: number, path: string): Promise<Drawable> {
   if (!(source instanceof Blob) && !(source instanceof ImageData)) return source
-  if (source instanceof Blob) assertPixelLimit(await readFileExtent(source, path), maxPixels, path)
-  try {
-    return await createImageBitmap(source)
-  } catch (cause) {
-    return throwUnreadableImage(source, path, cause)
+  const throwUnreadable = (cause?: unknown): never => {
+    const type = source instanceof Blob && source.type ? ` (${source.type})` : ''
+    const what = `this is not an image that can be read${type}. Send ${IMAGE_FORMATS}.`
+    return throwInvalidInput(path, what, cause)
   }
-}
-
-async function readFileExtent(file: Blob, path: string): Promise<Extent> {
-  const head = await file.slice(0, MAX_HEADER_BYTES).arrayBuffer()
-  return readImageSize(new Uint8Array(head)) ?? throwUnreadableImage(file, path)
-}
-
-function throwUnreadableImage(source: Blob | ImageData, path: string, cause?: unknown): never {
-  const type = source instanceof Blob && source.type ? ` (${source.type})` : ''
-  return throwInvalidInput(
-    path,
-    `this is not an image that can be read${type}. Send ${IMAGE_FORMATS}.`,
-    cause,
-  )
+  if (source instanceof Blob) {
+    const head = await source.slice(0, MAX_HEADER_BYTES).arrayBuffer()
+    const extent = readImageSize(new Uint8Array(head)) ?? throwUnreadable()
+    assertPixelLimit(extent, maxPixels, path)
+  }
+  return createImageBitmap(source).catch(throwUnreadable)
 }
 
 function getExtent(drawable: Drawable, path: string): Extent {
@@ -145,68 +165,6 @@ function getExtent(drawable: Drawable, path: string): Extent {
     throwInvalidInput(path, 'the image has no pixels; was it closed or transferred?')
   return [width, height]
 }
-
-type Drawable = ImageBitmap | OffscreenCanvas | VideoFrame
-
-type Rectangle = readonly [x: number, y: number, width: number, height: number]
-
-/** One canvas that is used again for each image. `fill` is the CSS color behind the images. */
-class ImageCanvas {
-  readonly #fill: string | null
-  #context: OffscreenCanvasRenderingContext2D | null = null
-
-  constructor(fill: string | null) {
-    this.#fill = fill
-  }
-
-  /**
-   * Returns the pixels of a canvas of that size, on which the image was drawn. Throws
-   * `invalid_request` that names `path` if the image cannot be drawn.
-   */
-  draw(image: Drawable, size: Extent, rectangle: Rectangle, path: string): Pixels {
-    const cleared = this.#clear(size, path)
-    try {
-      cleared.drawImage(image, ...rectangle)
-    } catch (cause) {
-      throwInvalidInput(path, 'the image cannot be drawn; was it closed or transferred?', cause)
-    }
-    return readPixels(cleared, size)
-  }
-
-  /** Returns the pixels in the middle of an image of that size. */
-  center({ rgba, width, height }: Pixels, size: Extent, path: string): Pixels {
-    const cleared = this.#clear(size, path)
-    const image = new ImageData(rgba.slice(), width, height)
-    cleared.putImageData(image, (size[0] - width) >> 1, (size[1] - height) >> 1)
-    return readPixels(cleared, size)
-  }
-
-  #clear([width, height]: Extent, path: string): OffscreenCanvasRenderingContext2D {
-    this.#context ??= new OffscreenCanvas(width, height).getContext('2d', {
-      willReadFrequently: true,
-    })
-    const context = this.#context
-    if (!context)
-      return throwInvalidInput(path, 'this browser provides no 2D canvas to read images.')
-    const { canvas } = context
-    if (canvas.width !== width || canvas.height !== height) Object.assign(canvas, { width, height })
-    context.clearRect(0, 0, width, height)
-    if (this.#fill) {
-      context.fillStyle = this.#fill
-      context.fillRect(0, 0, width, height)
-    }
-    context.imageSmoothingQuality = 'high'
-    return context
-  }
-}
-
-const readPixels = (context: OffscreenCanvasRenderingContext2D, [width, height]: Extent) => ({
-  rgba: context.getImageData(0, 0, width, height).data,
-  width,
-  height,
-})
-
-// Computes the size of an image's tensor, and where the image goes in it.
 
 /** Width and height in pixels. */
 export type Extent = ImageSize

@@ -1,10 +1,17 @@
 /** Loads the names of classes from files and from the metadata of models. */
 import type { Implementation, Labels, PredictorEntry, Step } from '../catalog/schema.ts'
 import type { Files } from '../engine/engine.ts'
-import { createWindow, fieldsOf, fieldsOfFile, type Sliceable } from '../engine/onnx/protobuf.ts'
+import {
+  createWindow,
+  ENTRY,
+  fieldsOfFile,
+  type Sliceable,
+  textsOf,
+} from '../engine/onnx/protobuf.ts'
 import { throwPredictorUnusable } from '../values/input-errors.ts'
 import { isObject } from '../values/objects.ts'
 
+/** Maximum size in bytes of a file or an entry that is read. Lists of characters have up to 100 kB. */
 const MAX_LABELS_BYTES = 2 ** 22
 
 /** Names of classes by their source, as {@link toLabelsKey} writes it. */
@@ -28,19 +35,15 @@ export async function openLabels(
   const opened = sources.map(async (source): Promise<[string, readonly string[]]> => {
     const isFile = 'file' in source
     const at = isFile ? `resources.${source.file}` : `metadata.${source.metadata}`
+    const file = files.get(isFile ? source.file : graph) ?? new Blob()
     const text = isFile
-      ? await readText(files.get(source.file))
-      : await readMetadata(files.get(graph) ?? new Blob(), source.metadata)
-    const names = text === null ? null : parseLabels(text)
+      ? file.size <= MAX_LABELS_BYTES && (await file.text())
+      : await readMetadata(file, source.metadata)
+    const names = text ? parseLabels(text) : null
     return [toLabelsKey(source), names ?? throwPredictorUnusable(tag, at, 'has no labels.')]
   })
   return new Map(await Promise.all(opened))
 }
-
-const readText = async (file: Blob | undefined) =>
-  file && file.size <= MAX_LABELS_BYTES ? file.text() : null
-
-// Reads the names of a model's classes in the forms in which authors write them.
 
 /** Members of a dictionary as Python prints it: a number and a quoted name. */
 const PYTHON_MEMBERS = /(\d+)\s*:\s*(?:'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)")/g
@@ -76,13 +79,11 @@ function parseJson(text: string): Members | null {
   )
 }
 
-function parsePythonMembers(text: string): Members | null {
-  const members = Array.from(text.matchAll(PYTHON_MEMBERS), ([, index, single, double]) => {
-    const name = (single ?? double ?? '').replace(/\\(.)/g, '$1')
-    return [index, name] as const
-  })
-  return members.length > 0 ? members : null
-}
+const parsePythonMembers = (text: string): Members =>
+  Array.from(text.matchAll(PYTHON_MEMBERS), ([, index, single, double]) => [
+    index,
+    (single ?? double ?? '').replace(/\\(.)/g, '$1'),
+  ])
 
 /** Returns the names of the classes 0, 1, 2 and so on, or `null` if one of them is missing. */
 function orderMembers(members: Members): readonly string[] | null {
@@ -92,27 +93,16 @@ function orderMembers(members: Members): readonly string[] | null {
   return isWhole(ordered) && ordered.length > 0 ? ordered : null
 }
 
-// Reads the metadata that the author of a model has written into its ONNX file.
-
-/** Numbers of protobuf fields in onnx.proto. */
+/** Number of the field in onnx.proto. */
 const MODEL_METADATA = 14
-const ENTRY = { key: 1, value: 2 }
-/** Maximum size in bytes of an entry that is read. Lists of characters have up to 100 kB. */
-const MAX_ENTRY_BYTES = 2 ** 22
 
-/** Resolves with the value of a key, or `null` if the file has none that is short enough. */
+/** Resolves with the value of a key in the metadata of an ONNX file, or `null` without one. */
 export async function readMetadata(model: Sliceable, key: string): Promise<string | null> {
   const file = createWindow(model)
   for await (const { number, from, to } of fieldsOfFile(file, 0, model.size)) {
-    if (number !== MODEL_METADATA || to - from > MAX_ENTRY_BYTES) continue
+    if (number !== MODEL_METADATA || to - from > MAX_LABELS_BYTES) continue
     const entry = await file.read(from, to)
-    const texts = new Map(
-      Array.from(fieldsOf(entry), (field) => [
-        field.number,
-        new TextDecoder().decode(entry.subarray(field.from, field.to)),
-      ]),
-    )
-    if (texts.get(ENTRY.key) === key) return texts.get(ENTRY.value) ?? null
+    if (textsOf(entry, ENTRY.key)[0] === key) return textsOf(entry, ENTRY.value)[0] ?? null
   }
   return null
 }

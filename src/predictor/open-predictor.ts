@@ -8,17 +8,32 @@ import type { GpuComparison } from '../device/gpu-verdict.ts'
 import { requestGpu } from '../device/gpu.ts'
 import type { Files } from '../engine/engine.ts'
 import { pruneGraph, readOperations } from '../engine/onnx/graph-file.ts'
-import { createWindow, fieldsOfGraph, valuesOf } from '../engine/onnx/protobuf.ts'
-import { loadRuntime, type Runtime, type Session } from '../engine/onnx/runtime.ts'
+import {
+  createWindow,
+  ELEMENT_TYPES,
+  fieldsOfGraph,
+  GRAPH,
+  TENSOR_TYPE,
+  textsOf,
+  TYPE,
+  VALUE,
+  valuesOf,
+} from '../engine/onnx/protobuf.ts'
+import { loadRuntime, type Session } from '../engine/onnx/runtime.ts'
+import type { Ort } from '../engine/onnx/tensor.ts'
+import { Yielder } from '../engine/run/yielder.ts'
+import { InoriginError } from '../error.ts'
 import type { Device, PredictionResult, SessionPrediction, Tag } from '../types/index.ts'
 import { throwPredictorUnusable } from '../values/input-errors.ts'
+import { unlessAborted } from '../values/promises.ts'
 import { bindSignature, type BoundSignature } from './bind.ts'
-import { type Carried, type PlannedRuns, planRuns } from './carry.ts'
+import { type Carried, planOneRun, type PlannedRuns, planRuns, toNextTensors } from './carry.ts'
 import { type ChoiceSource, findChoiceSource, withOutputs } from './chosen-from.ts'
 import { GpuCheck, type ReferenceSession } from './gpu-check.ts'
 import { openLabels } from './labels.ts'
 import { parseInputs } from './parse-inputs.ts'
-import { assertNotAborted, PlanRunner } from './run-plan.ts'
+import { assertNotAborted, cancelledError, decodeRuns, runGraph } from './run-graph.ts'
+import type { RawTensor } from './tensor.ts'
 import { openTokenizers, tokenizeText } from './text.ts'
 
 /** Options of {@link openPredictor}. They can be posted to the worker that runs the predictor. */
@@ -34,37 +49,6 @@ export interface PredictorSetup {
   threads?: number
 }
 
-/** Loaded predictor. */
-export interface OpenPredictor {
-  /**
-   * Runs one prediction; concurrent calls are queued. Rejects with `invalid_request` that names the
-   * invalid input. Rejects with `aborted` at once, although a run that has started still completes.
-   */
-  predict(inputs: unknown, signal: AbortSignal): Promise<PredictionResult>
-  /**
-   * Runs the next prediction of a session, from the state of the one before; `null` for the first.
-   * It rejects like {@link predict}.
-   */
-  predictNext(
-    inputs: unknown,
-    carried: Carried | null,
-    signal: AbortSignal,
-  ): Promise<SessionPrediction>
-  /**
-   * Tokenizes a text for the input of that name. Throws `invalid_request` that names `path` if the
-   * tokenizer cannot encode it.
-   */
-  tokenize(name: string, text: string, path: string): readonly number[]
-  /** Runs one prediction from tokenized texts. The other inputs get their defaults. */
-  predictTokens(
-    name: string,
-    rows: readonly (readonly number[])[],
-    signal: AbortSignal,
-  ): Promise<PredictionResult>
-  /** Frees the model after the current prediction. */
-  close(): Promise<void>
-}
-
 /**
  * Loads a predictor. Rejects with `unavailable` if its files, its entry or the device cannot be
  * used, after freeing everything. With `onComparison`, which receives the result, its first outputs
@@ -77,7 +61,7 @@ export async function openPredictor(
 ): Promise<OpenPredictor> {
   const { entry, implementation, files, device, runtime: folder, threads } = setup
   const cleanups: (() => unknown)[] = []
-  const close = async (): Promise<void> => {
+  const free = async (): Promise<void> => {
     for (const step of cleanups.toReversed()) await step()
   }
   try {
@@ -87,32 +71,153 @@ export async function openPredictor(
     const runtime = await loadRuntime({ device, folder, gpu, threads })
     cleanups.push(() => runtime.release())
     assertNotAborted(signal)
-    const graphFiles = await getGraphFiles(setup)
-    const session = await openSession(entry.tag, graphFiles, runtime)
+    const { graph, externalData } = await getGraphFiles(setup)
+    const session = await openSession(entry.tag, graph, () =>
+      runtime.createSession(graph, { externalData }),
+    )
     cleanups.push(() => session.release())
-    const check =
-      device === 'webgpu' && onComparison && createCheck(graphFiles, runtime, session, onComparison)
-    if (check) cleanups.push(() => check.release())
-    const run: GpuCheck['run'] = check
-      ? (feeds, wanted) => check.run(feeds, wanted)
-      : async (feeds, wanted) => ({ results: await session.run(feeds, wanted), device })
+    let run: GpuCheck['run'] = async (feeds, wanted) => ({
+      results: await session.run(feeds, wanted),
+      device,
+    })
+    if (device === 'webgpu' && onComparison) {
+      const check = new GpuCheck({
+        session,
+        openReference: (wanted) =>
+          openReference(session, wanted, graph, (adapted) =>
+            runtime.createSession(adapted, { externalData, onCpu: true }),
+          ),
+        onComparison,
+      })
+      cleanups.push(() => check.release())
+      run = (feeds, wanted) => check.run(feeds, wanted)
+    }
     assertNotAborted(signal)
     const [tokenizers, labels] = await Promise.all([
       openTokenizers(entry, implementation, files),
       openLabels(entry, implementation, files),
     ])
     const bound = bindSignature(entry, implementation, session, { tokenizers, labels })
-    const runner = new PlanRunner({ entry, device, ort: runtime.ort, run, bound, close })
-    return createPredictor(entry, bound, runner)
+    return new OpenPredictor({ entry, device, ort: runtime.ort, run, bound, free })
   } catch (thrown) {
-    await close().catch(() => undefined)
+    await free().catch(() => undefined)
     throw thrown
   }
 }
 
-interface GraphFiles {
-  graph: Blob
-  externalData: { path: string; data: Blob }[]
+interface PredictorParts {
+  entry: PredictorEntry
+  bound: BoundSignature
+  ort: Ort
+  run: GpuCheck['run']
+  /** Device of predictions, unless `run` reports another one. */
+  device: Device
+  /** Frees the model. */
+  free(): Promise<void>
+}
+
+/** Loaded predictor. Concurrent calls are queued, and each may need several runs of the graph. */
+export class OpenPredictor {
+  readonly #parts: PredictorParts
+  readonly #yielder = new Yielder()
+  #last: Promise<unknown> = Promise.resolve()
+  #closing: Promise<void> | null = null
+
+  constructor(parts: PredictorParts) {
+    this.#parts = parts
+  }
+
+  /**
+   * Runs one prediction. Rejects with `invalid_request` that names the invalid input. Rejects with
+   * `aborted` at once, although a run that has started still completes.
+   */
+  predict(inputs: unknown, signal: AbortSignal): Promise<PredictionResult> {
+    return this.#runAlone(planRuns(this.#parts, inputs, null), signal)
+  }
+
+  /** Runs the next prediction of a session, from the state before it; `null` for the first. */
+  predictNext(
+    inputs: unknown,
+    carried: Carried | null,
+    signal: AbortSignal,
+  ): Promise<SessionPrediction> {
+    const before = carried ?? { tensors: {}, sound: null }
+    return this.#run(planRuns(this.#parts, inputs, before), before, signal)
+  }
+
+  /** Tokenizes a text for that input. Throws `invalid_request` if the tokenizer cannot. */
+  tokenize(name: string, text: string, path: string): readonly number[] {
+    const { bound, entry } = this.#parts
+    const spec = bound.inputs.find(({ parameter }) => parameter.name === name)?.spec.text
+    return spec
+      ? tokenizeText(text, spec, path)
+      : throwPredictorUnusable(entry.tag, `inputs.${name}`, 'takes no text.')
+  }
+
+  /** Runs one prediction from tokenized texts. The other inputs get their defaults. */
+  async predictTokens(
+    name: string,
+    rows: readonly (readonly number[])[],
+    signal: AbortSignal,
+  ): Promise<PredictionResult> {
+    const { signature } = this.#parts.entry
+    const inputs = signature.inputs.filter((parameter) => parameter.name !== name)
+    const checked = parseInputs({ ...signature, inputs }, {}).set(name, { form: 'tokens', rows })
+    return this.#runAlone(Promise.resolve(planOneRun(() => checked)), signal)
+  }
+
+  /** Frees the model after the current run. */
+  close(): Promise<void> {
+    this.#closing ??= this.#last.then(() => {
+      this.#yielder.close()
+      return this.#parts.free()
+    })
+    return this.#closing
+  }
+
+  async #runAlone(planned: Promise<PlannedRuns>, signal: AbortSignal): Promise<PredictionResult> {
+    const { state: _, ...result } = await this.#run(planned, null, signal)
+    return result
+  }
+
+  /** Runs a plan in its turn, or rejects at once. `carried` is `null` for a call on its own. */
+  async #run(
+    planned: Promise<PlannedRuns>,
+    carried: Carried | null,
+    signal: AbortSignal,
+  ): Promise<SessionPrediction> {
+    const { tag } = this.#parts.entry
+    const planning = planned.then((plan) => ({ plan, start: performance.now() }))
+    // The turn reports the same error later.
+    planning.catch(() => undefined)
+    assertNotAborted(signal)
+    if (this.#closing)
+      throw new InoriginError('unavailable', `${tag} has been unloaded. Load it again.`)
+    const queued = this.#last.then(async () => this.#runAll((await planning).plan, carried, signal))
+    this.#last = queued.catch(() => undefined)
+    const done = Promise.all([planning, queued])
+    const [{ start }, ran] = await unlessAborted(done, signal, () => cancelledError(signal))
+    return { tag, ...ran, latency: performance.now() - start }
+  }
+
+  async #runAll(planned: PlannedRuns, carried: Carried | null, signal: AbortSignal) {
+    const { ort, run, bound } = this.#parts
+    let { device } = this.#parts
+    let tensors = carried?.tensors ?? {}
+    const runs: Map<string, RawTensor>[] = []
+    for (let index = 0; index < planned.count; index++) {
+      // The pause lets the worker receive abort messages between two runs.
+      await this.#yielder.next()
+      assertNotAborted(signal)
+      const ran = await runGraph(ort, run, bound, planned.check(index, tensors), signal)
+      device = ran.device
+      tensors = toNextTensors(bound.states, ran.outputs)
+      runs.push(ran.outputs)
+    }
+    const outputs = decodeRuns(bound, runs, planned.isWindowed, carried !== null)
+    const state = { tensors, sound: planned.sound ?? carried?.sound ?? null }
+    return { outputs, state, device }
+  }
 }
 
 /** Resolves with the graph, of which only the declared outputs are computed, and with its weights. */
@@ -120,7 +225,7 @@ async function getGraphFiles({
   entry: { tag, signature },
   implementation: { resources, bindings = {} },
   files,
-}: PredictorSetup): Promise<GraphFiles> {
+}: PredictorSetup) {
   const file = (name: string) =>
     files.get(name) ?? throwPredictorUnusable(tag, `resources.${name}`, 'the file is missing.')
   const [model, ...others] = resources.filter((resource) => resource.type === 'onnx')
@@ -134,78 +239,22 @@ async function getGraphFiles({
   return { graph: await pruneGraph(file(model.name), new Set(declared)), externalData }
 }
 
-const createCheck = (
-  { graph, externalData }: GraphFiles,
-  runtime: Runtime,
-  session: Session,
-  onComparison: (comparison: GpuComparison) => void,
-): GpuCheck =>
-  new GpuCheck({
-    session,
-    openReference: (wanted) =>
-      openReference(session, wanted, graph, (adapted) =>
-        runtime.createSession(adapted, { externalData, onCpu: true }),
-      ),
-    onComparison,
-  })
-
-async function openSession(tag: Tag, { graph, externalData }: GraphFiles, runtime: Runtime) {
+async function openSession(tag: Tag, graph: Blob, open: () => Promise<Session>) {
   try {
-    return await runtime.createSession(graph, { externalData })
+    return await open()
   } catch (thrown) {
     const foreign = await findUnsupportedTensor(graph)
     if (!foreign) throw thrown
     const { side, name, type } = foreign
     const what = `the model's ${name} is ${type}, which the runtime does not support in browsers.`
-    return throwPredictorUnusable(
-      tag,
-      `${side}.${name}`,
-      `${what} Cast it inside the model.`,
-      thrown,
-    )
-  }
-}
-
-function createPredictor(
-  { tag, signature }: PredictorEntry,
-  bound: BoundSignature,
-  runner: PlanRunner,
-): OpenPredictor {
-  async function runOnce(planned: Promise<PlannedRuns>, signal: AbortSignal) {
-    const { state: _, ...result } = await runner.run(planned, null, signal)
-    return result
-  }
-
-  return {
-    async predict(inputs, signal) {
-      assertNotAborted(signal)
-      return runOnce(planRuns(bound, signature, inputs, null), signal)
-    },
-    async predictNext(inputs, carried, signal) {
-      assertNotAborted(signal)
-      const before = carried ?? { tensors: {}, sound: null }
-      return runner.run(planRuns(bound, signature, inputs, before), before, signal)
-    },
-    tokenize(name, text, path) {
-      const spec = bound.inputs.find(({ parameter }) => parameter.name === name)?.spec.text
-      return spec
-        ? tokenizeText(text, spec, path)
-        : throwPredictorUnusable(tag, `inputs.${name}`, 'takes no text.')
-    },
-    async predictTokens(name, rows, signal) {
-      const inputs = signature.inputs.filter((parameter) => parameter.name !== name)
-      const checked = parseInputs({ ...signature, inputs }, {}).set(name, { form: 'tokens', rows })
-      const planned = { count: 1, isWindowed: false, check: () => checked, sound: null }
-      return runOnce(Promise.resolve(planned), signal)
-    },
-    close: () => runner.close(),
+    const why = `${what} Cast it inside the model.`
+    return throwPredictorUnusable(tag, `${side}.${name}`, why, thrown)
   }
 }
 
 /**
  * Resolves with a session on the CPU, with further outputs: what the integer and boolean ones of
- * `wanted` were chosen from. `open` opens one with the graph `model` or
- * an adapted copy of it.
+ * `wanted` were chosen from. `open` opens one with the graph `model` or an adapted copy of it.
  */
 async function openReference(
   gpuSession: Session,
@@ -222,10 +271,9 @@ async function openReference(
     const source = findChoiceSource(operations, name)
     if (source) sources.set(name, source)
   }
-  const listed = new Set(gpuSession.outputs.map(({ name }) => name))
-  const added = new Set([...sources.values()].flatMap(({ tensors }) => tensors))
-  const extra = [...added].filter((name) => !listed.has(name))
-  if (extra.length === 0) return { session: await open(model), sources }
+  const extra = new Set([...sources.values()].flatMap(({ tensors }) => tensors))
+  for (const { name } of gpuSession.outputs) extra.delete(name)
+  if (extra.size === 0) return { session: await open(model), sources }
   try {
     return { session: await open(withOutputs(model, extra)), sources }
   } catch {
@@ -234,57 +282,25 @@ async function openReference(
   }
 }
 
-// Finds inputs and outputs of a model whose type the runtime does not support in JavaScript.
-
 const GRAPH_SIDES = new Map([
-  [11, 'inputs'],
-  [12, 'outputs'],
-])
-const VALUE_FIELDS = { name: 1, type: 2 }
-const TYPE_TENSOR = 1
-const TENSOR_ELEMENT = 1
-
-/** Names of the unsupported types by their numbers. All types with lower numbers are supported. */
-const UNSUPPORTED_TYPES = new Map([
-  [14, 'complex64'],
-  [15, 'complex128'],
-  [16, 'bfloat16'],
-  [17, 'float8e4m3fn'],
-  [18, 'float8e4m3fnuz'],
-  [19, 'float8e5m2'],
-  [20, 'float8e5m2fnuz'],
-  [21, 'uint4'],
-  [22, 'int4'],
-  [23, 'float4e2m1'],
-  [24, 'float8e8m0'],
-  [25, 'uint2'],
-  [26, 'int2'],
+  [GRAPH.input, 'inputs'],
+  [GRAPH.output, 'outputs'],
 ])
 
-interface UnsupportedTensor {
-  side: string
-  name: string
-  type: string
-}
-
-/** Resolves with the first such tensor, or `null` if there is none or the file is not a model. */
-async function findUnsupportedTensor(model: Blob): Promise<UnsupportedTensor | null> {
+/** Resolves with the first tensor of a type that the runtime does not support in JavaScript. */
+async function findUnsupportedTensor(model: Blob) {
   const file = createWindow(model)
   for await (const { number, from, to } of fieldsOfGraph(file, model.size)) {
     const side = GRAPH_SIDES.get(number)
     if (!side) continue
     const value = await file.read(from, to)
-    const type = UNSUPPORTED_TYPES.get(getElementType(value))
-    if (type)
-      return { side, name: new TextDecoder().decode(getField(value, VALUE_FIELDS.name)), type }
+    const [element] = valuesOf(value, VALUE.type)
+      .flatMap((type) => valuesOf(type, TYPE.tensor))
+      .flatMap((tensor) => valuesOf(tensor, TENSOR_TYPE.element))
+    const type = element?.[0] ?? 0
+    // All types with lower numbers are supported.
+    if (type >= ELEMENT_TYPES.indexOf('complex64') && ELEMENT_TYPES[type] !== undefined)
+      return { side, name: textsOf(value, VALUE.name)[0], type: ELEMENT_TYPES[type] }
   }
   return null
 }
-
-function getElementType(value: Uint8Array): number {
-  const tensor = getField(getField(value, VALUE_FIELDS.type), TYPE_TENSOR)
-  return getField(tensor, TENSOR_ELEMENT)[0] ?? 0
-}
-
-const getField = (bytes: Uint8Array, wanted: number): Uint8Array =>
-  valuesOf(bytes, wanted)[0] ?? new Uint8Array(0)

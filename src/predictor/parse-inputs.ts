@@ -30,8 +30,8 @@ export type ParsedInput =
  * wrong type, out of range or not a member of its enumeration.
  */
 export function parseInputs(signature: Signature, inputs: unknown): Map<string, ParsedInput> {
-  if (typeof inputs !== 'object' || inputs === null || Array.isArray(inputs))
-    throwWrongType('inputs', 'an object of values by parameter name', inputs)
+  if (!isObject(inputs))
+    return throwWrongType('inputs', 'an object of values by parameter name', inputs)
   const names = signature.inputs.map((parameter) => parameter.name)
   for (const name of Object.keys(inputs)) {
     if (!names.includes(name))
@@ -54,12 +54,12 @@ function throwWrongType(path: string, wanted: string, value: unknown): never {
 
 /** Checks one value against its parameter. The message of an error begins with `path`. */
 export function parseInput(parameter: InputParameter, value: unknown, path: string): ParsedInput {
-  const { type, enumeration, range } = parameter
+  const { type, enumeration, range, schema } = parameter
   if (type === 'image') return { form: 'image', sources: parseImages(value, path) }
   if (type === 'binary') return { form: 'binary', bytes: parseBytes(value, path) }
   if (type === 'list' || type === 'dict') {
-    const checked = type === 'list' ? parseList(value, path) : parseDict(value, path)
-    if (parameter.schema) assertMatchesSchema(parameter.schema, value, path)
+    const checked = parseStructure(type, value, path)
+    if (schema) assertMatchesSchema(schema, value, path)
     return checked
   }
   if (!isElementType(type)) throwInvalidInput(path, `inputs of type ${type} are not supported.`)
@@ -70,15 +70,16 @@ export function parseInput(parameter: InputParameter, value: unknown, path: stri
   return { form: 'elements', elements }
 }
 
-const parseImages = (value: unknown, path: string): ImageSource[] =>
-  Array.isArray(value)
-    ? value.flatMap((each, index) => parseImage(each, `${path}[${index}]`))
-    : [parseImage(value, path)]
-
-function parseImage(value: unknown, path: string): ImageSource {
-  if (isImageSource(value)) return value
-  return throwWrongType(path, `an image (${IMAGE_CLASSES.join(', ')})`, value)
+function parseImages(value: unknown, path: string): ImageSource[] {
+  if (Array.isArray(value))
+    return value.flatMap((each, index) =>
+      isImageSource(each) ? each : throwNoImage(each, `${path}[${index}]`),
+    )
+  return isImageSource(value) ? [value] : throwNoImage(value, path)
 }
+
+const throwNoImage = (value: unknown, path: string) =>
+  throwWrongType(path, `an image (${IMAGE_CLASSES.join(', ')})`, value)
 
 function parseBytes(value: unknown, path: string): Uint8Array | Blob {
   if (value instanceof Blob || value instanceof Uint8Array) return value
@@ -88,22 +89,16 @@ function parseBytes(value: unknown, path: string): Uint8Array | Blob {
   return throwWrongType(path, 'bytes (Uint8Array, ArrayBuffer or Blob)', value)
 }
 
-function parseList(value: unknown, path: string): ParsedInput {
-  if (Array.isArray(value)) return { form: 'list', items: value }
-  return throwWrongType(path, 'an array', value)
-}
-
-function parseDict(value: unknown, path: string): ParsedInput {
-  if (describeValue(value) === 'Object')
+function parseStructure(type: 'list' | 'dict', value: unknown, path: string): ParsedInput {
+  if (type === 'list' && Array.isArray(value)) return { form: 'list', items: value }
+  if (type === 'dict' && describeValue(value) === 'Object')
     return { form: 'dict', values: value as Record<string, unknown> }
-  return throwWrongType(path, 'an object of values by name', value)
+  return throwWrongType(path, type === 'list' ? 'an array' : 'an object of values by name', value)
 }
 
-function resolveMembers(
-  members: readonly EnumerationMember[],
-  value: unknown,
-  path: string,
-): unknown {
+type Members = readonly EnumerationMember[]
+
+function resolveMembers(members: Members, value: unknown, path: string): unknown {
   if (Array.isArray(value))
     return value.map((item, index) => resolveMembers(members, item, `${path}[${index}]`))
   if (typeof value === 'object' && value !== null) return value
@@ -113,24 +108,16 @@ function resolveMembers(
   return member ? member.value : throwNotMember(members, value, path)
 }
 
-function assertMembers(members: readonly EnumerationMember[], elements: Elements, path: string) {
-  for (const element of iterateElements(elements)) {
-    const stored = (member: EnumerationMember): unknown => roundToType(elements.type, member.value)
-    if (!members.some((member) => isSameValue(stored(member), element)))
-      throwNotMember(members, element, path)
-  }
+function assertMembers(members: Members, elements: Elements, path: string): void {
+  const stored = members.map(({ value }) => roundToType(elements.type, value))
+  for (const element of iterateElements(elements))
+    if (!stored.some((value) => isSameValue(value, element))) throwNotMember(members, element, path)
 }
 
-function throwNotMember(
-  members: readonly EnumerationMember[],
-  value: unknown,
-  path: string,
-): never {
+function throwNotMember(members: Members, value: unknown, path: string): never {
   const got = typeof value === 'string' ? JSON.stringify(value) : describeValue(value)
-  return throwInvalidInput(
-    path,
-    `must be one of ${formatNames(members.map((member) => member.name))}, not ${got}.`,
-  )
+  const names = formatNames(members.map((member) => member.name))
+  return throwInvalidInput(path, `must be one of ${names}, not ${got}.`)
 }
 
 function assertRange(range: { min?: number; max?: number }, elements: Elements, path: string) {
@@ -138,12 +125,9 @@ function assertRange(range: { min?: number; max?: number }, elements: Elements, 
   const [low = 0, high = 0] = [min, max].map((bound) => Number(roundToType(elements.type, bound)))
   for (const element of iterateElements(elements)) {
     if (typeof element === 'string' || (element >= low && element <= high)) continue
-    const bounds =
-      max === Infinity
-        ? `at least ${min}`
-        : min === -Infinity
-          ? `at most ${max}`
-          : `from ${min} to ${max}`
+    const oneBound = max === Infinity ? `at least ${min}` : `at most ${max}`
+    const isOne = max === Infinity || min === -Infinity
+    const bounds = isOne ? oneBound : `from ${min} to ${max}`
     throwInvalidInput(path, `must be ${bounds}, not ${element}.`)
   }
 }
@@ -174,9 +158,11 @@ function assertMatchesSchema(schema: Record<string, unknown>, value: unknown, pa
   const { valid, errors } = validate(schema, value, path)
   if (valid) return
   // The last error is the innermost. The others only say that a part is invalid.
-  const innermost = errors.at(-1)
-  const at = `${path}${pointerToPath(innermost?.instanceLocation ?? '#')}`
-  throwInvalidInput(at, `does not match its schema. ${innermost?.error ?? ''}`.trim())
+  const { instanceLocation = '#', error = '' } = errors.at(-1) ?? {}
+  throwInvalidInput(
+    path + pointerToPath(instanceLocation),
+    `does not match its schema. ${error}`.trim(),
+  )
 }
 
 function validate(schema: Record<string, unknown>, value: unknown, path: string) {
@@ -187,19 +173,16 @@ function validate(schema: Record<string, unknown>, value: unknown, path: string)
     validators.set(schema, validator)
     return validator.validate(value)
   } catch (cause) {
-    throw new InoriginError(
-      'unavailable',
-      `${path}: its schema in the catalog cannot be read: ${String(cause)}`,
-      { code: 'predictor_unusable', param: path, cause },
-    )
+    const what = `${path}: its schema in the catalog cannot be read: ${String(cause)}`
+    throw new InoriginError('unavailable', what, { code: 'predictor_unusable', param: path, cause })
   }
 }
 
 /** Converts a pointer such as `#/1/red` to a path such as `[1].red`. */
-function pointerToPath(pointer: string): string {
-  const steps = pointer.split('/').slice(1)
-  const names = steps.map((step) =>
-    decodeURIComponent(step).replaceAll('~1', '/').replaceAll('~0', '~'),
-  )
-  return names.map((name) => (/^\d+$/.test(name) ? `[${name}]` : `.${name}`)).join('')
-}
+const pointerToPath = (pointer: string): string =>
+  pointer
+    .split('/')
+    .slice(1)
+    .map((step) => decodeURIComponent(step).replaceAll('~1', '/').replaceAll('~0', '~'))
+    .map((name) => (/^\d+$/.test(name) ? `[${name}]` : `.${name}`))
+    .join('')

@@ -24,15 +24,17 @@ export async function encodePng({ data, width, height }: Pixels): Promise<Uint8A
   header.setUint8(8, EIGHT_BITS)
   header.setUint8(9, opaque ? RGB : RGBA)
   const rows = filterRows(data, width, height, opaque ? 3 : 4)
+  const deflated = new Blob([rows]).stream().pipeThrough(new CompressionStream('deflate'))
   const parts = [
     Uint8Array.from(SIGNATURE),
     createChunk('IHDR', new Uint8Array(header.buffer)),
-    createChunk('IDAT', await deflate(rows)),
+    createChunk('IDAT', new Uint8Array(await new Response(deflated).arrayBuffer())),
     createChunk('IEND', new Uint8Array(0)),
   ]
   return new Uint8Array(await new Blob(parts).arrayBuffer())
 }
 
+/** Returns `true` if all RGBA pixels are opaque. */
 function isOpaque(data: Pixels['data']): boolean {
   for (let alpha = 3; alpha < data.length; alpha += 4) if (data[alpha] !== 255) return false
   return true
@@ -64,11 +66,6 @@ function filterRows(data: Pixels['data'], width: number, height: number, depth: 
     }
   }
   return rows
-}
-
-function deflate(bytes: Uint8Array<ArrayBuffer>): Promise<Uint8Array> {
-  const stream = new Blob([bytes]).stream().pipeThrough(new CompressionStream('deflate'))
-  return new Response(stream).arrayBuffer().then((buffer) => new Uint8Array(buffer))
 }
 
 /** Returns a chunk of a PNG file: length, type, content and checksum. */

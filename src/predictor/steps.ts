@@ -1,17 +1,13 @@
 /** Turns outputs of a model into what a person reads: probabilities, classes, text and masks. */
-import type { Step } from '../catalog/schema.ts'
-import { type Elements, toReadableData } from '../values/elements.ts'
+import type { Binding, Step } from '../catalog/schema.ts'
+import type { ParameterType } from '../types/index.ts'
+import { toReadableData } from '../values/elements.ts'
+import { getLabelsSource, type LabelTable, toLabelsKey } from './labels.ts'
 import type { RawTensor } from './tensor.ts'
 
 interface RankedClass {
   label: string
   index: number
-  score: number
-}
-
-/** Text of an output with the step `ctc`. The score is the mean of those of its characters. */
-interface RecognizedText {
-  text: string
   score: number
 }
 
@@ -25,18 +21,48 @@ export interface OpenStep {
 export type StepResult =
   | { tensor: RawTensor }
   | { step: 'top-k'; rows: RankedClass[][] }
-  | { step: 'ctc'; rows: RecognizedText[] }
+  | { step: 'ctc'; rows: { text: string; score: number }[] }
   | { step: 'mask'; rows: ImageData[] }
 
-type Fail = (why: string) => never
+/** Throws `unavailable`, because the catalog entry does not fit the model. */
+export type Fail = (why: string) => never
+
+/** Types of parameters that a last step returns, the default last; tensors keep their type. */
+export const RETURNED_TYPES: Partial<Record<Step['step'], readonly ParameterType[]>> = {
+  'top-k': ['list'],
+  ctc: ['string', 'list'],
+  mask: ['image'],
+}
+
+/** Returns `true` if the last step of a binding returns no tensor. */
+export const endsTensor = ({ steps = [] }: Binding): boolean =>
+  RETURNED_TYPES[steps.at(-1)?.step ?? 'softmax'] !== undefined
+
+/** Returns the steps with their labels. */
+export const openSteps = (
+  { steps = [] }: Binding,
+  type: ParameterType,
+  labels: LabelTable = new Map(),
+  fail: Fail,
+): OpenStep[] =>
+  steps.map((step, index): OpenStep => {
+    const returned = RETURNED_TYPES[step.step]
+    if (returned && index < steps.length - 1) fail(`the step ${step.step} must be the last.`)
+    if (returned && !returned.includes(type))
+      fail(`is declared ${type}, but the step ${step.step} returns ${returned.join(' or ')}.`)
+    const isFloat = type === 'float32' || type === 'float16'
+    if (index === steps.length - 1 && !returned && !isFloat)
+      fail(`is declared ${type}, but the step ${step.step} returns float32.`)
+    const source = getLabelsSource(step)
+    const names = source && (labels.get(toLabelsKey(source)) ?? fail('its labels are missing.'))
+    return { step, labels: names ?? [] }
+  })
 
 /** Applies the steps in order. */
 export function applySteps(tensor: RawTensor, steps: readonly OpenStep[], fail: Fail): StepResult {
   let result: StepResult = { tensor }
-  for (const open of steps) {
-    if (!('tensor' in result)) break
-    result = applyStep(toFloats(result.tensor), open, fail)
-  }
+  for (const open of steps)
+    if ('tensor' in result) result = applyStep(toScores(result.tensor), open, fail)
   return result
 }
 
@@ -46,30 +72,30 @@ interface Scores {
   classes: number
 }
 
-function toFloats(tensor: RawTensor): Scores {
-  const readable = toReadableData(tensor as Elements)
-  const data =
-    readable instanceof Float32Array
-      ? readable
-      : Float32Array.from(readable as ArrayLike<number>, Number)
+function toScores(tensor: RawTensor): Scores {
+  const readable = toReadableData(tensor)
+  const isFloat = readable instanceof Float32Array
+  const data = isFloat ? readable : Float32Array.from(readable as ArrayLike<number>, Number)
   return { data, shape: tensor.shape, classes: tensor.shape.at(-1) ?? 1 }
 }
 
 function applyStep(scores: Scores, { step, labels }: OpenStep, fail: Fail): StepResult {
+  const { data, classes } = scores
   switch (step.step) {
-    case 'softmax': {
-      const rows = rowsOf(scores).flatMap((row) => [...softmax(row)])
-      return { tensor: toTensor(scores, rows) }
-    }
-    case 'sigmoid': {
-      const shares = scores.data.map((score) => 1 / (1 + Math.exp(-score)))
-      return { tensor: toTensor(scores, shares) }
-    }
-    case 'top-k': {
-      if (step.labels && labels.length < scores.classes)
-        fail(`has ${scores.classes} classes, but there are ${labels.length} labels.`)
+    case 'softmax':
+      return toTensor(
+        scores,
+        rowsOf(scores).flatMap((row) => [...softmax(row)]),
+      )
+    case 'sigmoid':
+      return toTensor(
+        scores,
+        data.map((score) => 1 / (1 + Math.exp(-score))),
+      )
+    case 'top-k':
+      if (step.labels && labels.length < classes)
+        fail(`has ${classes} classes, but there are ${labels.length} labels.`)
       return { step: 'top-k', rows: rowsOf(scores).map((row) => rankClasses(row, step, labels)) }
-    }
     case 'ctc':
       return { step: 'ctc', rows: decodeTexts(scores, step, labels, fail) }
     case 'mask':
@@ -77,10 +103,8 @@ function applyStep(scores: Scores, { step, labels }: OpenStep, fail: Fail): Step
   }
 }
 
-const toTensor = ({ shape }: Scores, data: ArrayLike<number>): RawTensor => ({
-  type: 'float32',
-  data: Float32Array.from(data),
-  shape,
+const toTensor = ({ shape }: Scores, data: ArrayLike<number>) => ({
+  tensor: { type: 'float32' as const, data: Float32Array.from(data), shape },
 })
 
 const rowsOf = ({ data, classes }: Scores) =>
@@ -105,35 +129,29 @@ const rankClasses = (
     .toSorted((one, other) => other.score - one.score)
     .slice(0, count)
 
-/** Decodes greedily: the best class of each step, without repetitions and blanks. */
+/** Decodes the best class of each step without repetitions and blanks, and their mean score. */
 function decodeTexts(
   scores: Scores,
   { blank = 0, space = false }: Extract<Step, { step: 'ctc' }>,
   labels: readonly string[],
   fail: Fail,
-): RecognizedText[] {
+) {
   const characters = [...labels, ...(space ? [' '] : [])]
-  if (characters.length + 1 !== scores.classes)
-    fail(
-      `has ${scores.classes} classes, but there are ${characters.length} characters and a blank.`,
-    )
+  const { length: count } = characters
+  if (count + 1 !== scores.classes)
+    fail(`has ${scores.classes} classes, but there are ${count} characters and a blank.`)
   characters.splice(blank, 0, '')
   const rows = rowsOf(scores)
   const length = scores.shape.at(-2) ?? 1
   return Array.from({ length: length ? rows.length / length : 0 }, (_, text) => {
-    const best = rows
-      .slice(text * length, (text + 1) * length)
-      .map((row) => row.reduce((most, score, at) => (score > (row[most] ?? 0) ? at : most), 0))
-    const kept = best.flatMap((at, step) =>
-      at === blank || at === best[step - 1]
-        ? []
-        : [{ at, score: rows[text * length + step]?.[at] ?? 0 }],
-    )
+    const best = rows.slice(text * length, (text + 1) * length).map((row) => {
+      const at = row.reduce((most, score, index) => (score > (row[most] ?? 0) ? index : most), 0)
+      return { at, score: row[at] ?? 0 }
+    })
+    const kept = best.filter(({ at }, step) => at !== blank && at !== best[step - 1]?.at)
     const sum = kept.reduce((total, { score }) => total + score, 0)
-    return {
-      text: kept.map(({ at }) => characters[at]).join(''),
-      score: kept.length > 0 ? sum / kept.length : 0,
-    }
+    const characterOf = ({ at }: { at: number }) => characters[at]
+    return { text: kept.map(characterOf).join(''), score: kept.length > 0 ? sum / kept.length : 0 }
   })
 }
 

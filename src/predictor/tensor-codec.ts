@@ -2,14 +2,17 @@
 import type { ImageLayout } from '../catalog/schema.ts'
 import type { OutputParameter, TensorValue } from '../types/index.ts'
 import {
+  countElements,
   type Elements,
   type ElementType,
+  formatShape,
+  nestElements,
   parseElements,
-  toReadableData,
   roundToType,
-  countElements,
+  toPlainElements,
+  toReadableData,
 } from '../values/elements.ts'
-import type { Rasterize } from './image.ts'
+import type { Rasterizer } from './image.ts'
 import { decodeImages, encodeImages } from './image-tensor.ts'
 import { throwInvalidInput } from '../values/input-errors.ts'
 import { type ParsedInput, isSameValue } from './parse-inputs.ts'
@@ -22,16 +25,13 @@ export interface InputTensorSpec {
   type: ElementType
   /** Shape of the tensor. `null`: the model does not declare it. */
   shape: Shape | null
-  image?: { layout: ImageLayout; rasterize: Rasterize }
+  image?: Rasterizer
   text?: TextTensorSpec
   /** Names of a dict's values, in the order of the tensor's elements. */
   keys?: readonly string[]
 }
 
-/**
- * Resolves with the tensors of a checked input by name: one, or several for texts. Rejects with
- * `invalid_request` that names `path` if the input does not fit.
- */
+/** Resolves with the tensors of an input by name. Rejects if the input does not fit. */
 export async function encodeInput(
   checked: ParsedInput,
   tensor: string,
@@ -52,7 +52,7 @@ export async function encodeTensor(
 ): Promise<RawTensor> {
   if (checked.form === 'image') {
     if (!spec.image) return throwInvalidInput(path, 'the implementation has no layout for images.')
-    return encodeImages(checked.sources, { ...spec, ...spec.image }, path)
+    return encodeImages(checked.sources, spec.type, spec.shape, spec.image, path)
   }
   if (checked.form === 'tokens') return throwInvalidInput(path, 'must not be text.')
   if (checked.form === 'binary') {
@@ -94,36 +94,23 @@ function resolveShape(
   spec: Shape | null,
   path: string,
 ): number[] {
-  if (!spec) return [...(given ?? [length])]
-  const scalar = given?.length === 0
-  if (given && !scalar) {
-    if (!fitsShape(given, spec)) {
-      const wanted = formatShape(spec)
-      throwInvalidInput(path, `must have the shape ${wanted}, not ${formatShape(given)}.`)
-    }
-    return [...given]
-  }
-  const fixed = countElements(spec.map((wanted) => wanted ?? 1))
+  if (!spec || (given && given.length > 0 && fitsShape(given, spec)))
+    return [...(given ?? [length])]
+  const fail = (why: string) => throwInvalidInput(path, why)
+  const wanted = formatShape(spec)
+  if (given && given.length > 0)
+    return fail(`must have the shape ${wanted}, not ${formatShape(given)}.`)
+  const free = spec.filter((one) => one === null).length
   // A flat array for `[any, any]` is a batch of one.
-  const isOneOfBatch = spec[0] === null && spec.filter((wanted) => wanted === null).length === 2
-  if (isOneOfBatch && !scalar && !given)
+  if (spec[0] === null && free === 2 && !given)
     return resolveShape(length, given, [1, ...spec.slice(1)], path)
-  const free = spec.filter((wanted) => wanted === null).length
-  if (free > 1 && !scalar)
-    throwInvalidInput(
-      path,
-      `must be given as { data, shape } with a shape like ${formatShape(spec)}.`,
-    )
-  const rest = free && !scalar ? length / fixed : 1
+  if (free > 1 && !given) fail(`must be given as { data, shape } with a shape like ${wanted}.`)
+  const fixed = countElements(spec.map((one) => one ?? 1))
+  const rest = free > 0 && !given ? length / fixed : 1
   if (!Number.isInteger(rest) || fixed * rest !== length)
-    throwInvalidInput(
-      path,
-      `${length === 1 ? '1 value does' : `${length} values do`} not fill the shape ${formatShape(spec)}.`,
-    )
-  return spec.map((wanted) => wanted ?? rest)
+    fail(`${length === 1 ? '1 value does' : `${length} values do`} not fill the shape ${wanted}.`)
+  return spec.map((one) => one ?? rest)
 }
-
-const formatShape = (shape: Shape) => `[${shape.map((length) => length ?? 'any').join(', ')}]`
 
 /** Options for decoding the tensor of an output. */
 export interface OutputTensorSpec {
@@ -152,13 +139,14 @@ export function decodeOutput(
   }
   if (parameter.type === 'image' && layout) return decodeImages(tensor, layout)
   if (parameter.type === 'binary') return tensor.data
-  if (parameter.type === 'list') return toNestedArrays(toPlainElements(tensor), tensor.shape)
+  const { shape } = tensor
+  if (parameter.type === 'list')
+    return nestElements(toPlainElements(tensor), shape.length > 0 ? shape : [1])
   if (parameter.type === 'dict') {
     const values = toPlainElements(tensor)
     return Object.fromEntries((keys ?? []).map((key, index) => [key, values[index]]))
   }
-  const { shape } = tensor
-  const scalar = shape.length === 0 || (shape.length === 1 && shape[0] === 1)
+  const isScalar = shape.length === 0 || (shape.length === 1 && shape[0] === 1)
   const { enumeration } = parameter
   if (enumeration?.length) {
     const names = Array.from<unknown, unknown>(toReadableData(tensor), (element) => {
@@ -166,36 +154,19 @@ export function decodeOutput(
       const member = enumeration.find((candidate) => isSameValue(stored(candidate.value), element))
       return member ? member.name : element
     })
-    return scalar ? names[0] : { data: names, shape }
+    return isScalar ? names[0] : { data: names, shape }
   }
-  if (!scalar) return { data: toReadableData(tensor), shape } satisfies TensorValue
-  const element = toReadableData(tensor)[0]
-  return tensor.type === 'bool' ? element === 1 : element
+  if (isScalar) return toPlainElements(tensor)[0]
+  return { data: toReadableData(tensor), shape } satisfies TensorValue
 }
 
 /** Returns the value of a single row, or those of several rows of a batch. */
 function toStepValue(
   { type }: OutputParameter,
-  result: Exclude<StepResult, { tensor: RawTensor }>,
+  { step, rows }: Exclude<StepResult, { tensor: RawTensor }>,
 ): unknown {
-  if (result.step === 'ctc') {
-    if (type === 'list') return result.rows
-    const texts = result.rows.map(({ text }) => text)
-    return texts.length === 1 ? texts[0] : { data: texts, shape: [texts.length] }
-  }
-  return result.rows.length === 1 ? result.rows[0] : result.rows
-}
-
-/** Returns the elements with booleans instead of 0 and 1. */
-const toPlainElements = (tensor: RawTensor) =>
-  Array.from<unknown, unknown>(toReadableData(tensor), (element) =>
-    tensor.type === 'bool' ? element === 1 : element,
-  )
-
-function toNestedArrays(elements: unknown[], [length, ...rest]: readonly number[]): unknown {
-  if (length === undefined || rest.length === 0) return elements
-  const step = countElements(rest)
-  return Array.from({ length }, (_, row) =>
-    toNestedArrays(elements.slice(row * step, (row + 1) * step), rest),
-  )
+  if (step === 'ctc' && type === 'list') return rows
+  const values = step === 'ctc' ? rows.map(({ text }) => text) : rows
+  if (values.length === 1) return values[0]
+  return step === 'ctc' ? { data: values, shape: [values.length] } : values
 }

@@ -30,9 +30,6 @@ export const fitsShape = (lengths: readonly number[], shape: Shape): boolean =>
   lengths.length === shape.length &&
   shape.every((wanted, axis) => wanted === null || wanted === lengths[axis])
 
-/**
- * Returns `false` for the length of a free dimension in the metadata of a session. The runtime reports an
- * unnamed one as -1 in 32 bits without a sign.
- */
+/** Returns `false` for a free dimension. The runtime reports an unnamed one as -1 in 32 bits. */
 export const isFixedLength = (length: number | string): length is number =>
   typeof length === 'number' && length < 2 ** 31

@@ -23,16 +23,16 @@ export async function openTokenizers(
 ): Promise<Tokenizers> {
   const names = Object.values(bindings).flatMap(({ text }) => text?.tokenizer ?? [])
   const opened = [...new Set(names)].map(async (name): Promise<[string, Tokenize]> => {
+    const fail = (why: string, cause?: unknown) =>
+      throwPredictorUnusable(tag, `resources.${name}`, why, cause)
     const config = files.get(name.replace(/[^/]*$/, 'tokenizer_config.json'))
-    const file =
-      files.get(name) ?? throwPredictorUnusable(tag, `resources.${name}`, 'the file is missing.')
+    const file = files.get(name) ?? fail('the file is missing.')
     try {
       const own = JSON.parse(await file.text())
       const tokenizer = new Tokenizer(own, JSON.parse((await config?.text()) ?? '{}'))
       return [name, (text) => tokenizer.encode(text).ids]
     } catch (cause) {
-      const why = `not a tokenizer (${String(cause)}).`
-      return throwPredictorUnusable(tag, `resources.${name}`, why, cause)
+      return fail(`not a tokenizer (${String(cause)}).`, cause)
     }
   })
   return new Map(await Promise.all(opened))
@@ -65,11 +65,8 @@ export function encodeText(
   const rows = texts.map((text, index) => {
     const at = texts.length > 1 ? `${path}[${index}]` : path
     const tokens = tokenizeText(text, spec, at)
-    if (tokens.length > maxTokens)
-      throwInvalidInput(
-        at,
-        `the text has ${tokens.length} tokens, but the maximum is ${maxTokens}. Shorten it.`,
-      )
+    const what = `the text has ${tokens.length} tokens, but the maximum is ${maxTokens}.`
+    if (tokens.length > maxTokens) throwInvalidInput(at, `${what} Shorten it.`)
     return tokens
   })
   return encodeTokens(rows, tensor, type, spec, path)
@@ -85,33 +82,22 @@ export function encodeTokens(
 ): Map<string, RawTensor> {
   const length = rows.reduce((longest, row) => Math.max(longest, row.length), 1)
   if (rows.length * length > MAX_CALL_TOKENS) {
-    const many = `${rows.length} texts of up to ${length} tokens`
-    throwInvalidInput(
-      path,
-      `${many} are more than ${MAX_CALL_TOKENS} tokens. Send fewer texts at once.`,
-    )
+    const what = `${rows.length} texts of up to ${length} tokens are more than ${MAX_CALL_TOKENS}`
+    throwInvalidInput(path, `${what} tokens. Send fewer texts at once.`)
   }
-  const even = rows.every((row) => row.length === length)
-  if (!layout.mask && !even)
+  if (!layout.mask && rows.some((row) => row.length !== length))
     throwInvalidInput(path, 'the model takes texts of equal length only; send them one by one.')
 
-  const shape = [rows.length, length]
-  const fill = (write: (row: readonly number[], at: number) => number): RawTensor => {
+  const tensors = new Map<string, RawTensor>()
+  const add = (name: string | undefined, write: (row: readonly number[], at: number) => number) => {
+    if (!name) return
     const flat = rows.flatMap((row) => Array.from({ length }, (_, at) => write(row, at)))
     const data =
       type === 'int64' ? BigInt64Array.from(flat, BigInt) : ARRAYS[type as 'int32'].from(flat)
-    return { type, data, shape }
+    tensors.set(name, { type, data, shape: [rows.length, length] })
   }
-  const tensors = new Map([[tensor, fill((row, at) => row[at] ?? 0)]])
-  if (layout.mask)
-    tensors.set(
-      layout.mask,
-      fill((row, at) => Number(at < row.length)),
-    )
-  if (layout.types)
-    tensors.set(
-      layout.types,
-      fill(() => 0),
-    )
+  add(tensor, (row, at) => row[at] ?? 0)
+  add(layout.mask, (row, at) => Number(at < row.length))
+  add(layout.types, () => 0)
   return tensors
 }

@@ -4,10 +4,7 @@ import { throwInvalidInput } from '../values/input-errors.ts'
 import { isInstanceOf } from '../values/objects.ts'
 import { mixChannels, type Sound } from './audio.ts'
 
-/**
- * Calls `send` with inputs that can be posted, and frees the bitmaps that were made for it. Rejects
- * with `invalid_request` that names an input which cannot be posted.
- */
+/** Calls `send` with inputs that can be posted, and frees the bitmaps that were made for it. */
 export async function withTransferableInputs<T>(
   inputs: Record<string, unknown>,
   send: (plain: Record<string, unknown>) => Promise<T>,
@@ -42,12 +39,10 @@ function throwUncloneableInput(plain: Record<string, unknown>, cause: unknown): 
 }
 
 function describeUncloneable(value: unknown): string {
-  const pixels = toArray(value).filter(isOwnedImage)
-  if (pixels.length === 0) return 'has a type that predictors do not take'
-  const isGone = pixels.some(
-    (image) => ('codedWidth' in image ? image.codedWidth : image.width) === 0,
-  )
-  if (isGone) return 'the image has no pixels: it was closed or transferred'
+  const images = toArray(value).filter(isOwnedImage)
+  if (images.length === 0) return 'has a type that predictors do not take'
+  if (images.some((image) => ('codedWidth' in image ? image.codedWidth : image.width) === 0))
+    return 'the image has no pixels: it was closed or transferred'
   return 'it shows pixels of another origin; load the image with crossorigin="anonymous"'
 }
 
@@ -56,13 +51,13 @@ const toArray = (value: unknown) =>
 
 /**
  * Resolves with the inputs, where canvases, images and videos are replaced by bitmaps of their
- * current content, and sound by its samples. Rejects with `invalid_request` that names an input without content, or with
- * content of another origin.
+ * current content, and sound by its samples. Rejects with `invalid_request` that names an input
+ * without content, or with content of another origin.
  */
 export async function toTransferable(inputs: Record<string, unknown>) {
   const plain = { ...inputs }
   const created: ImageBitmap[] = []
-  const replaced = async (value: unknown, path: string): Promise<unknown> => {
+  const replace = async (value: unknown, path: string): Promise<unknown> => {
     if (isPageSound(value)) return toPageSound(value, path)
     if (!isPageImage(value)) return value
     const bitmap = await captureBitmap(value, path)
@@ -73,12 +68,11 @@ export async function toTransferable(inputs: Record<string, unknown>) {
     for (const [name, value] of Object.entries(inputs)) {
       const path = `inputs.${name}`
       const several = toArray(value)
+      const isList = value === several
       if (!several.some((one) => isPageImage(one) || isPageSound(one))) continue
-      const bitmaps = several.map((one, index) =>
-        replaced(one, value === several ? `${path}[${index}]` : path),
-      )
-      await Promise.allSettled(bitmaps)
-      plain[name] = value === several ? await Promise.all(bitmaps) : await bitmaps[0]
+      const replaced = several.map((one, at) => replace(one, isList ? `${path}[${at}]` : path))
+      await Promise.allSettled(replaced)
+      plain[name] = isList ? await Promise.all(replaced) : await replaced[0]
     }
     return plain
   } catch (thrown) {
@@ -113,15 +107,10 @@ async function captureBitmap(element: PageImage, path: string): Promise<ImageBit
     return await createImageBitmap(element)
   } catch (thrown) {
     if (thrown instanceof InoriginError) throw thrown
-    return throwInvalidInput(
-      path,
-      'it shows no readable image. Check that it is loaded and larger than 0 x 0.',
-      thrown,
-    )
+    const what = 'it shows no readable image. Check that it is loaded and larger than 0 x 0.'
+    return throwInvalidInput(path, what, thrown)
   }
 }
-
-// Reads sound that only pages can read: buffers of Web Audio, and files in any format.
 
 /** Maximum size in bytes of a file that is decoded. Its samples take about ten times as much. */
 const MAX_FILE_BYTES = 2 ** 24
@@ -130,11 +119,6 @@ const DECODED_RATE = 48_000
 /** Minimum and maximum of samples per second to which every browser can decode. */
 const DECODABLE_RATES = [8000, 96_000] as const
 
-/** Mono samples with the file that they were decoded from. */
-interface DecodedSound extends Sound {
-  file?: Blob
-}
-
 /** Returns `true` for an `AudioBuffer`, and for a file of sound or video by its type. */
 export const isPageSound = (value: unknown): value is AudioBuffer | Blob =>
   isInstanceOf(value, ['AudioBuffer']) ||
@@ -142,8 +126,11 @@ export const isPageSound = (value: unknown): value is AudioBuffer | Blob =>
     /^(audio|video)\//.test(value.type) &&
     'OfflineAudioContext' in globalThis)
 
-/** Resolves with the mono samples. Rejects with `invalid_request` for a file without sound. */
-export async function toPageSound(value: AudioBuffer | Blob, path: string): Promise<DecodedSound> {
+/** Resolves with the mono samples and their file. Rejects with `invalid_request` without sound. */
+export async function toPageSound(
+  value: AudioBuffer | Blob,
+  path: string,
+): Promise<Sound & { file?: Blob }> {
   if (!(value instanceof Blob)) return toSound(value)
   if (value.size > MAX_FILE_BYTES)
     throwInvalidInput(path, `is larger than ${MAX_FILE_BYTES} bytes. Send it in parts.`)

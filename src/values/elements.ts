@@ -87,6 +87,29 @@ export function roundToType(type: ElementType, value: unknown): unknown {
 export const toReadableData = ({ type, data }: Pick<Elements, 'type' | 'data'>): ElementData =>
   type === 'float16' ? halfToFloat32(data as Uint16Array) : data
 
+/** Returns the elements for callers, with booleans instead of 0 and 1. */
+export const toPlainElements = (elements: Pick<Elements, 'type' | 'data'>): unknown[] =>
+  Array.from<unknown, unknown>(toReadableData(elements), (element) =>
+    elements.type === 'bool' ? element === 1 : element,
+  )
+
+/** Returns the elements as arrays in arrays; without a shape, the only element. */
+export function nestElements(
+  elements: readonly unknown[],
+  [length, ...rest]: readonly number[],
+): unknown {
+  if (length === undefined) return elements[0]
+  if (rest.length === 0) return elements
+  const step = countElements(rest)
+  return Array.from({ length }, (_, row) =>
+    nestElements(elements.slice(row * step, (row + 1) * step), rest),
+  )
+}
+
+/** Describes the shape for a message, such as `[any, 3]`. Lengths may have names. */
+export const formatShape = (shape: readonly (number | string | null)[]): string =>
+  `[${shape.map((length) => length ?? 'any').join(', ')}]`
+
 export const countElements = (shape: readonly number[]): number =>
   shape.reduce((product, length) => product * length, 1)
 

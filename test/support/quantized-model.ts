@@ -3,12 +3,13 @@ import {
   createWindow,
   fieldsOf,
   fieldsOfGraph,
+  GRAPH,
   message,
   MODEL_GRAPH,
   readNumber,
   rewriteMessage,
 } from '../../src/engine/onnx/protobuf.ts'
-import { GRAPH, readGraphFile, type Constant } from '../../src/engine/onnx/graph-file.ts'
+import { readGraphFile, type Constant } from '../../src/engine/onnx/graph-file.ts'
 import { halfToFloat32 } from '../../src/values/elements.ts'
 import { multiply, type Matrix, type Part } from '../bench/models/linear.ts'
 import { onnxGraph } from './onnx.ts'

@@ -1,5 +1,5 @@
 /** Turns the weights of an ONNX file into inputs, so that a graph of any size fits into memory. */
-import * as onnx from '../../draft/model.ts'
+import * as onnx from '../../engine/onnx/protobuf.ts'
 import {
   type Field,
   fieldsOfFile,
@@ -90,8 +90,7 @@ async function readTensor(file: Window, span: Span) {
     if (field.number === onnx.TENSOR.name) head.name = await readText(file, field)
     if (field.number === onnx.TENSOR.type) [head.type = 0] = await readNumbers(file, field)
     // Exporters write the lengths one by one, or all in one field.
-    if (field.number === onnx.TENSOR.dimensions)
-      head.lengths.push(...(await readNumbers(file, field)))
+    if (field.number === onnx.TENSOR.dims) head.lengths.push(...(await readNumbers(file, field)))
   }
   return head
 }

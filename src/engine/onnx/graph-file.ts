@@ -4,32 +4,29 @@
  */
 import type { GraphFiles } from './model-files.ts'
 import {
+  ATTRIBUTE,
   createWindow,
   encode,
+  ENTRY,
   type Field,
   type Fields,
   fieldsOf,
   fieldsOfFile,
   fieldsOfGraph,
+  GRAPH,
   message,
-  MODEL_GRAPH,
+  MODEL,
+  NODE,
+  OPSET,
   readNumber,
   rewriteGraph,
   rewriteMessage,
+  TENSOR,
   textsOf,
+  VALUE,
   valuesOf,
   type Window,
 } from './protobuf.ts'
-
-/** Field numbers from onnx.proto. */
-export const MODEL = { version: 1, graph: MODEL_GRAPH, opset: 8 }
-export const OPSET = { domain: 1, version: 2 }
-export const GRAPH = { node: 1, name: 2, initializer: 5, input: 11, output: 12 }
-export const NODE = { input: 1, output: 2, kind: 4, attribute: 5, domain: 7 }
-export const ATTRIBUTE = { name: 1, integer: 3, graph: 6, integers: 8, graphs: 11, type: 20 }
-export const TENSOR = { dims: 1, type: 2, name: 8, raw: 9, external: 13, location: 14 }
-export const VALUE = { name: 1, type: 2 }
-const ENTRY = { key: 1, value: 2 }
 
 /** Location of a tensor's data in another file. */
 const EXTERNAL = 1

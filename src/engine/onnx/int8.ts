@@ -6,19 +6,15 @@
 import { getDeviceMemoryBytes } from '../../device/capabilities.ts'
 import { loadingCancelled } from '../failure.ts'
 import {
-  ATTRIBUTE,
   constantField,
   externalFields,
-  GRAPH,
   type GraphFile,
   type Node,
-  NODE,
   nodeField,
   readGraphFile,
-  TENSOR,
 } from './graph-file.ts'
 import type { GraphFiles } from './model-files.ts'
-import { encode, type Fields, rewriteGraph } from './protobuf.ts'
+import { ATTRIBUTE, encode, type Fields, GRAPH, NODE, rewriteGraph, TENSOR } from './protobuf.ts'
 
 /** Path of the new weights, which no exported file uses. */
 const WEIGHTS_PATH = '.int8-weights'

@@ -66,8 +66,46 @@ export async function* fieldsOfFile(file: Window, from: number, to: number): Asy
   }
 }
 
-/** Field number of a model's graph, from onnx.proto. */
+// Numbers of fields and of element types, from onnx.proto.
+
 export const MODEL_GRAPH = 7
+export const MODEL = { version: 1, graph: MODEL_GRAPH, opset: 8, function: 25 }
+export const OPSET = { domain: 1, version: 2 }
+export const GRAPH = {
+  node: 1,
+  name: 2,
+  initializer: 5,
+  description: 10,
+  input: 11,
+  output: 12,
+  sparseInitializer: 15,
+}
+export const NODE = { input: 1, output: 2, kind: 4, attribute: 5, domain: 7 }
+export const ATTRIBUTE = {
+  name: 1,
+  integer: 3,
+  tensor: 5,
+  graph: 6,
+  integers: 8,
+  tensors: 10,
+  graphs: 11,
+  type: 20,
+}
+export const TENSOR = { dims: 1, type: 2, name: 8, raw: 9, external: 13, location: 14 }
+/** A key and its value, in metadata and where a tensor says in which file its weights are. */
+export const ENTRY = { key: 1, value: 2 }
+export const VALUE = { name: 1, type: 2, description: 3 }
+export const TYPE = { tensor: 1, sequence: 4, map: 5, sparse: 8, optional: 9 }
+export const TENSOR_TYPE = { element: 1, shape: 2 }
+export const SHAPE = { dimension: 1 }
+export const DIMENSION = { length: 1, name: 2 }
+
+/** Names of the element types by their numbers. */
+export const ELEMENT_TYPES = (
+  'undefined float32 uint8 int8 uint16 int16 int32 int64 string bool float16 float64 uint32 uint64 ' +
+  'complex64 complex128 bfloat16 float8e4m3fn float8e4m3fnuz float8e5m2 float8e5m2fnuz uint4 int4 ' +
+  'float4e2m1 float8e8m0 uint2 int2'
+).split(' ')
 
 /** Yields the fields of the graphs in a model's file. */
 export async function* fieldsOfGraph(file: Window, size: number): AsyncGenerator<Field> {

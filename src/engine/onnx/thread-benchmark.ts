@@ -3,18 +3,18 @@
  * steps of a model with 8-bit weights: chains of matrices, each multiplied by one vector. All
  * matrices together exceed the caches of most processors, as those of a model do.
  */
+import { constantField, nodeField } from './graph-file.ts'
 import {
   ATTRIBUTE,
-  constantField,
+  encode,
+  type Fields,
   GRAPH,
   MODEL,
   NODE,
-  nodeField,
   OPSET,
   TENSOR,
   VALUE,
-} from './graph-file.ts'
-import { encode, type Fields } from './protobuf.ts'
+} from './protobuf.ts'
 import { loadRuntime } from './runtime.ts'
 
 export interface ThreadBenchmarkSetup {

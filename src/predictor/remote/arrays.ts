@@ -15,30 +15,14 @@ export interface ArrayElements extends Elements {
   data: InstanceType<(typeof ARRAYS)[NumberType]>
 }
 
-/** Names of the types in the header, without the character for the byte order. */
-const CODES: Readonly<Record<NumberType, string>> = {
-  float16: 'f2',
-  float32: 'f4',
-  float64: 'f8',
-  int8: 'i1',
-  int16: 'i2',
-  int32: 'i4',
-  int64: 'i8',
-  uint8: 'u1',
-  uint16: 'u2',
-  uint32: 'u4',
-  uint64: 'u8',
-  bool: 'b1',
-}
+/** Returns the name of a type in a header, such as `f4`, without the character for the byte order. */
+const codeOf = (type: NumberType) => `${type[0]}${ARRAYS[type].BYTES_PER_ELEMENT}`
 
 const NPY_MAGIC = [0x93, 0x4e, 0x55, 0x4d, 0x50, 0x59]
 /** Alignment in bytes of the numbers, to which the header is padded. */
 const HEADER_ALIGNMENT_BYTES = 64
 const ARCHIVE_ENTRY = 'arr_0.npy'
-/**
- * Largest size of all arrays of a request: 64 MiB. A small archive can decompress to any size, and
- * small types can be converted to large ones.
- */
+/** Largest size of all arrays of a request after their decompression and conversion: 64 MiB. */
 export const MAX_ARRAY_BYTES = 2 ** 26
 /** Largest number of dimensions of an array, the same as in NumPy. */
 export const MAX_DIMENSIONS = 64
@@ -58,10 +42,7 @@ interface FileElements extends ArrayElements {
   isTransposed: boolean
 }
 
-/**
- * Resolves with the one array in a NumPy file. Rejects with an error that names `path`, also if an
- * archive decompresses to more than `mostBytes`.
- */
+/** Resolves with the one array in a NumPy file. Rejects beyond `mostBytes` of an archive. */
 export const decodeArray = async (
   bytes: Uint8Array<ArrayBuffer>,
   path: string,
@@ -74,24 +55,34 @@ async function unzipArray(archive: Uint8Array<ArrayBuffer>, path: string, mostBy
     const file = readZip(archive)
     if (!file?.name.endsWith('.npy'))
       return throwInvalidInput(path, 'must contain exactly one .npy file.')
-    if (file.size > mostBytes) throw tooLarge(path, mostBytes)
+    if (file.size > mostBytes) {
+      const what = `${path}: decompresses to more than ${mostBytes} bytes. Send less at once.`
+      throw new InoriginError('too_large', what, { code: 'request_too_large', param: path })
+    }
     if (file.method === STORED) return file.stored
-    if (file.method === DEFLATED) return await inflateExactly(file, path)
-    return throwInvalidInput(
-      path,
-      `is an archive that is compressed by method ${file.method}. Send it with method 8 (deflate).`,
-    )
+    if (file.method === DEFLATED) return await inflate(file, path)
+    const what = `is an archive that is compressed by method ${file.method}.`
+    return throwInvalidInput(path, `${what} Send it with method 8 (deflate).`)
   } catch (cause) {
     if (cause instanceof InoriginError) throw cause
     return throwInvalidInput(path, 'is an archive that is damaged.', cause)
   }
 }
 
-/** Decompresses up to the declared size only. */
-async function inflateExactly({ stored, size }: ZipFile, path: string): Promise<Uint8Array> {
+/** Decompresses up to the declared size, in steps, since a small input can take minutes. */
+async function inflate({ stored, size }: ZipFile, path: string): Promise<Uint8Array> {
+  let from = 0
+  const source = new ReadableStream<Uint8Array<ArrayBuffer>>({
+    pull(controller) {
+      if (from >= stored.length) return controller.close()
+      controller.enqueue(stored.subarray(from, from + INFLATE_STEP_BYTES))
+      from += INFLATE_STEP_BYTES
+    },
+  })
   const whole = new Uint8Array(size)
   let at = 0
-  for await (const piece of inflate(stored)) {
+  const pieces = readStream(source.pipeThrough(new DecompressionStream('deflate-raw')))
+  for await (const piece of pieces) {
     if (at + piece.length > size)
       throwInvalidInput(path, 'is an archive with more bytes than it declares.')
     whole.set(piece, at)
@@ -101,13 +92,8 @@ async function inflateExactly({ stored, size }: ZipFile, path: string): Promise<
   return whole
 }
 
-function tooLarge(path: string, mostBytes: number): InoriginError {
-  const what = `${path}: decompresses to more than ${mostBytes} bytes. Send less at once.`
-  return new InoriginError('too_large', what, { code: 'request_too_large', param: path })
-}
-
 function decodeNpy(bytes: Uint8Array, path: string): FileElements {
-  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  const view = viewOf(bytes)
   if (!isNpy(bytes) || bytes.length < 12) throwInvalidInput(path, 'is not a NumPy array.')
   const isFirst = view.getUint8(6) === 1
   const from = isFirst ? 10 : 12
@@ -118,12 +104,12 @@ function decodeNpy(bytes: Uint8Array, path: string): FileElements {
   const dimensions = /'shape'\s*:\s*\(([^)]*)\)/.exec(header)?.[1]
   if (!descr || dimensions === undefined)
     return throwInvalidInput(path, 'has an invalid NumPy header.')
-  const type = (Object.keys(CODES) as NumberType[]).find((name) => CODES[name] === descr[2])
-  if (!type || descr[1] === '>')
-    throwInvalidInput(
-      path,
-      `arrays of ${descr[1]}${descr[2]} are not supported. Send little-endian numbers or booleans.`,
-    )
+  const [, order = '', code = ''] = descr
+  const type = (Object.keys(ARRAYS) as NumberType[]).find((name) => codeOf(name) === code)
+  if (!type || order === '>') {
+    const what = `arrays of ${order}${code} are not supported.`
+    return throwInvalidInput(path, `${what} Send little-endian numbers or booleans.`)
+  }
   const shape = parseDimensions(dimensions, path)
   const elements = decodeElements(type, bytes.subarray(to), shape, path)
   return { ...elements, shape, isTransposed: /'fortran_order'\s*:\s*True/.test(header) }
@@ -152,11 +138,11 @@ export function decodeElements(
   if (bytes.length % width !== 0)
     throwInvalidInput(path, `has ${bytes.length} bytes, but each ${type} takes ${width}.`)
   const length = bytes.length / width
-  if (shape && countElements(shape) !== length)
-    throwInvalidInput(
-      path,
-      `shape [${shape.join(', ')}] is ${countElements(shape)} elements, but data has ${length}.`,
-    )
+  const wanted = shape ? countElements(shape) : length
+  if (shape && wanted !== length) {
+    const what = `shape [${shape.join(', ')}] is ${wanted} elements, but data has ${length}.`
+    throwInvalidInput(path, what)
+  }
   // The copy starts at offset 0, which is aligned for every type.
   const data = new ARRAYS[type](bytes.slice().buffer)
   return { type, data, shape }
@@ -197,7 +183,7 @@ function reorder(type: NumberType, data: ArrayElements['data'], lengths: readonl
 
 /** Returns an archive with that one array. */
 export function encodeArray({ type, data, shape }: ArrayElements): Uint8Array {
-  const code = `${data.BYTES_PER_ELEMENT === 1 ? '|' : '<'}${CODES[type]}`
+  const code = `${data.BYTES_PER_ELEMENT === 1 ? '|' : '<'}${codeOf(type)}`
   const lengths = (shape ?? [data.length]).map((length) => `${length},`).join(' ')
   const text = `{'descr': '${code}', 'fortran_order': False, 'shape': (${lengths}), }`
   const start = NPY_MAGIC.length + 4
@@ -208,7 +194,7 @@ export function encodeArray({ type, data, shape }: ArrayElements): Uint8Array {
   bytes.set([...NPY_MAGIC, 1, 0, padded & 255, padded >>> 8])
   bytes.set(header, start)
   bytes.set(new Uint8Array(data.buffer, data.byteOffset, data.byteLength), start + padded)
-  return writeZip(ARCHIVE_ENTRY, bytes, crc32(bytes))
+  return writeZip(ARCHIVE_ENTRY, bytes)
 }
 
 // Reads and writes ZIP archives of one file, as NumPy does.
@@ -223,18 +209,16 @@ const [LOCAL_HEADER_BYTES, DIRECTORY_ENTRY_BYTES, END_RECORD_BYTES] = [30, 46, 2
 
 const MAX_COMMENT_BYTES = 2 ** 16 - 1
 const STORED = 0
-/** Compression method that {@link inflate} reads. */
 const DEFLATED = 8
 /** Date of a file: 1 January 1980, the first that ZIP can represent. */
 const ZIP_DATE = 0x21
 /** Compressed bytes per decompression step. Each can expand to at most about 1000 bytes. */
 const INFLATE_STEP_BYTES = 2 ** 14
 
+/** File in an archive, with the size and compression method that the archive declares. */
 interface ZipFile {
   name: string
-  /** Number of bytes that the archive declares for the content. */
   size: number
-  /** Compression method as the archive declares it: {@link STORED}, {@link DEFLATED} or another. */
   method: number
   /** Bytes as they are in the archive. */
   stored: Uint8Array<ArrayBuffer>
@@ -243,10 +227,7 @@ interface ZipFile {
 const isZip = (bytes: Uint8Array) =>
   bytes.length > 3 && viewOf(bytes).getUint32(0, true) === LOCAL_HEADER_SIGNATURE
 
-/**
- * Returns the file in an archive, or `undefined` if the archive has another number of files. Throws
- * any error if the archive is damaged.
- */
+/** Returns the only file in an archive, or `undefined`. Throws any error if it is damaged. */
 function readZip(archive: Uint8Array<ArrayBuffer>): ZipFile | undefined {
   const view = viewOf(archive)
   let end = archive.length - END_RECORD_BYTES
@@ -257,35 +238,21 @@ function readZip(archive: Uint8Array<ArrayBuffer>): ZipFile | undefined {
   }
   if (view.getUint16(end + 8, true) !== 1) return undefined
   const entry = view.getUint32(end + 16, true)
-  const method = view.getUint16(entry + 10, true)
   const nameStart = entry + DIRECTORY_ENTRY_BYTES
   const name = archive.subarray(nameStart, nameStart + view.getUint16(entry + 28, true))
   const from = LOCAL_HEADER_BYTES + view.getUint16(26, true) + view.getUint16(28, true)
   return {
     name: new TextDecoder().decode(name),
     size: view.getUint32(entry + 24, true),
-    method,
+    method: view.getUint16(entry + 10, true),
     stored: archive.subarray(from, from + view.getUint32(entry + 20, true)),
   }
 }
 
-/** Yields the decompressed bytes in steps, because a small input can expand to minutes of work. */
-async function* inflate(compressed: Uint8Array<ArrayBuffer>): AsyncGenerator<Uint8Array> {
-  let from = 0
-  const source = new ReadableStream<Uint8Array<ArrayBuffer>>({
-    pull(controller) {
-      if (from >= compressed.length) return controller.close()
-      controller.enqueue(compressed.subarray(from, from + INFLATE_STEP_BYTES))
-      from += INFLATE_STEP_BYTES
-    },
-  })
-  yield* readStream(source.pipeThrough(new DecompressionStream('deflate-raw')))
-}
-
-/** Returns an archive with one uncompressed file. `checksum` is the CRC-32 of the content. */
-function writeZip(fileName: string, content: Uint8Array, checksum: number): Uint8Array {
+/** Returns an archive with one uncompressed file. */
+function writeZip(fileName: string, content: Uint8Array): Uint8Array {
   const name = new TextEncoder().encode(fileName)
-  const checksumAndSizes = [checksum, content.length, content.length]
+  const checksumAndSizes = [crc32(content), content.length, content.length]
   const directory = LOCAL_HEADER_BYTES + name.length + content.length
   const endRecord = directory + DIRECTORY_ENTRY_BYTES + name.length
   const bytes = new Uint8Array(endRecord + END_RECORD_BYTES)
@@ -297,14 +264,8 @@ function writeZip(fileName: string, content: Uint8Array, checksum: number): Uint
   writeUint32s(0, [LOCAL_HEADER_SIGNATURE, 20, 0])
   view.setUint16(12, ZIP_DATE, true)
   writeUint32s(14, [...checksumAndSizes, name.length])
-  writeUint32s(directory, [
-    DIRECTORY_SIGNATURE,
-    (20 << 16) | 20,
-    0,
-    ZIP_DATE << 16,
-    ...checksumAndSizes,
-    name.length,
-  ])
+  writeUint32s(directory, [DIRECTORY_SIGNATURE, (20 << 16) | 20, 0, ZIP_DATE << 16])
+  writeUint32s(directory + 16, [...checksumAndSizes, name.length])
   writeUint32s(endRecord, [END_SIGNATURE, 0, 0x10001, endRecord - directory, directory])
   bytes.set(name, LOCAL_HEADER_BYTES)
   bytes.set(content, LOCAL_HEADER_BYTES + name.length)

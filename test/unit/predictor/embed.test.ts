@@ -6,9 +6,9 @@ import {
   assertDimensions,
   embedTexts,
   MAX_REQUEST_TOKENS,
+  type TextPredictor,
   tokenizeTexts,
 } from '../../../src/predictor/embed.ts'
-import type { OpenPredictor } from '../../../src/predictor/open-predictor.ts'
 import { predictor } from '../catalog/entries.ts'
 
 const { signal } = new AbortController()
@@ -19,7 +19,7 @@ function entryOf(changes: Partial<Embedder['embeddings']> = {}): Embedder {
   return { ...predictor({ tag: '@acme/embed' }), embeddings: { ...embeddings, ...changes } }
 }
 
-interface Fake extends OpenPredictor {
+interface Fake extends TextPredictor {
   /** Lengths of the texts of each run. */
   runs: number[][]
   /** Number of characters that were tokenized. */
@@ -36,15 +36,9 @@ const sums = (rows: Rows) => ({
 
 /** Opens a predictor that embeds texts. `made` computes the vectors of a run. */
 function fake(made: (rows: Rows) => unknown = sums): Fake {
-  const predict = async (): Promise<never> => {
-    throw new Error('It is called with texts instead of tokens.')
-  }
   const opened: Fake = {
     runs: [],
     characters: 0,
-    predict,
-    predictNext: predict,
-    close: async () => undefined,
     tokenize(name, text) {
       expect(name).toBe('text')
       opened.characters += text.length

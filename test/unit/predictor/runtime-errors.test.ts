@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { findGpuShortage, findInputMismatch } from '../../../src/predictor/run-plan.ts'
+import { findGpuShortage, findInputMismatch } from '../../../src/predictor/run-graph.ts'
 
 const failed = (code: number, message: string) =>
   `failed to call OrtRun(). ERROR_CODE: ${code}, ERROR_MESSAGE: ${message}`

@@ -30,7 +30,8 @@ describe('A call of two windows begins with the state', () => {
     [{ h: undefined }, [0, 0]],
   ])('of %j', async (given, first) => {
     const inputs = { wave: new Float32Array(4), ...given }
-    const planned = await planRuns(BOUND, { inputs: [wave, h], outputs: [] }, inputs, null)
+    const entry = { signature: { inputs: [wave, h], outputs: [] } }
+    const planned = await planRuns({ bound: BOUND, entry }, inputs, null)
     const left = { h: { data: Float32Array.of(7, 8), shape: [1, 2] } }
     const states = [planned.check(0, {}), planned.check(1, left)].map((run) => {
       const input = run.get('h')

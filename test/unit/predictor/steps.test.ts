@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { Step } from '../../../src/catalog/schema.ts'
-import { endsTensor, openSteps } from '../../../src/predictor/bind.ts'
-import { applySteps } from '../../../src/predictor/steps.ts'
+import { applySteps, endsTensor, openSteps } from '../../../src/predictor/steps.ts'
 import { decodeOutput } from '../../../src/predictor/tensor-codec.ts'
 import type { RawTensor } from '../../../src/predictor/tensor.ts'
 import type { ParameterType } from '../../../src/types/index.ts'
