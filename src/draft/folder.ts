@@ -29,16 +29,13 @@ export async function readText(folder: Folder, path: string): Promise<string> {
 
 /** Resolves with the parsed file. Rejects with `invalid_request` if it is not a JSON object. */
 export async function readJson(folder: Folder, path: string): Promise<Record<string, unknown>> {
-  let json: unknown
+  const fail = (what: string, cause?: unknown) =>
+    refuse(`${folder.nameOf(path)} is not ${what}.`, 'Download it again.', cause)
   try {
-    json = JSON.parse(await readText(folder, path))
+    const json: unknown = JSON.parse(await readText(folder, path))
+    if (isObject(json)) return json
   } catch (cause) {
-    throw refuse(
-      `${folder.nameOf(path)} is not JSON: ${String(cause)}.`,
-      'Download it again.',
-      cause,
-    )
+    throw fail(`JSON: ${String(cause)}`, cause)
   }
-  if (isObject(json)) return json
-  throw refuse(`${folder.nameOf(path)} is not a JSON object.`, 'Download it again.')
+  throw fail('a JSON object')
 }

@@ -29,10 +29,7 @@ export interface Value {
   /** Element type, such as `float32`, or for non-tensors a phrase, such as `a sequence`. */
   type: string
   isTensor: boolean
-  /**
-   * Lengths of the dimensions. A free dimension has a name, or `null` if it is unnamed. The shape
-   * is `null` if even the number of dimensions is unknown.
-   */
+  /** Lengths, or the names of free dimensions, or `null`; `null` if their number is unknown. */
   shape: (number | string | null)[] | null
   description: string
 }

@@ -14,8 +14,7 @@ export function notOnnx(path: string, start: Uint8Array, isCut: boolean): Inorig
   return refuse(`${path} is not an ONNX model.`, 'Choose the .onnx file, or the folder it is in.')
 }
 
-// Formats of models other than ONNX: how they are recognized, and how they are converted.
-
+/** A format other than ONNX: how it is recognized, and how it is converted. */
 interface ModelFormat {
   /** Matches the path of a file that only this format has. Absent if names tell nothing. */
   path?: RegExp

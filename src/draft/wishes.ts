@@ -129,11 +129,8 @@ function refuseImage(name: string): never {
 }
 
 /** Step without the names of its classes, which are stated apart. */
-export type StepWish = Step extends infer One
-  ? One extends Step
-    ? Omit<One, 'labels'>
-    : never
-  : never
+export type StepWish = WithoutLabels<Step>
+type WithoutLabels<One> = One extends Step ? Omit<One, 'labels'> : never
 
 const DEFAULT_COUNT = 5
 

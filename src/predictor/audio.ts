@@ -77,19 +77,13 @@ export function mixChannels(channels: readonly Float32Array[]): Float32Array {
   )
 }
 
-/** Channels of a file, with samples from -1 to 1. */
-interface Channels {
-  data: Float32Array[]
-  sampleRate: number
-}
-
 /** Numbers of the sample formats. The last one names the format in its extension. */
 const FORMATS = { integer: 1, float: 3, extensible: 0xfffe }
 const MAX_CHANNELS = 32
 const latin1 = new TextDecoder('latin1')
 
 /** Returns the channels of an uncompressed WAV file, also in workers; `null` for another file. */
-export function readWav(bytes: Uint8Array): Channels | null {
+export function readWav(bytes: Uint8Array): { data: Float32Array[]; sampleRate: number } | null {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   const readMark = (at: number) => latin1.decode(bytes.subarray(at, at + 4))
   if (readMark(0) !== 'RIFF' || readMark(8) !== 'WAVE') return null
@@ -139,7 +133,7 @@ const SAMPLE_READERS: Readonly<Partial<Record<string, Header['read']>>> = {
   [`${float} 64`]: (view, at) => view.getFloat64(at, true),
 }
 
-function readSamples(view: DataView, from: number, bytes: number, header: Header): Channels {
+function readSamples(view: DataView, from: number, bytes: number, header: Header) {
   const { channels, sampleRate, sampleBytes, read } = header
   const frames = Math.floor(bytes / (channels * sampleBytes))
   const data = Array.from({ length: channels }, (_, channel) => {

@@ -142,11 +142,8 @@ export function cutWindows(
   const length = window ?? Math.max(1, buffer.length - context)
   const windowCount = (buffer.length - context) / length
   const count = isLast ? Math.ceil(windowCount) : Math.floor(windowCount)
-  if (count > MAX_WINDOWS)
-    throwInvalidInput(
-      path,
-      `has ${count} windows, but the maximum is ${MAX_WINDOWS}. Send it in parts.`,
-    )
+  const limit = `the maximum is ${MAX_WINDOWS}. Send it in parts.`
+  if (count > MAX_WINDOWS) throwInvalidInput(path, `has ${count} windows, but ${limit}`)
   const windows = Array.from({ length: count }, (_, index) => {
     const filled = new Float32Array(context + length)
     filled.set(buffer.subarray(index * length, (index + 1) * length + context))

@@ -15,17 +15,12 @@ type Choice =
   | { by: 'comparison' }
   | { by: 'rounding'; to: Rounding }
 
-/** A choice and the names of the one or two tensors that it compares. */
-export interface ChoiceSource {
+/** A choice and the one or two tensors that it compares, or their names. */
+export interface ChosenFrom<OneTensor = RawTensor> {
   choice: Choice
-  tensors: readonly string[]
+  tensors: readonly OneTensor[]
 }
-
-/** A choice and the tensors that it compares. */
-export interface ChosenFrom {
-  choice: Choice
-  tensors: readonly RawTensor[]
-}
+export type ChoiceSource = ChosenFrom<string>
 
 /** Smallest scale: smaller differences among scores are compared as if one of them had it. */
 export const MIN_SCALE = 0.001

@@ -191,8 +191,8 @@ function describeDifference(ours: ElementData, theirs: ElementData): string {
   let most = 0
   for (let index = 0; index < theirs.length; index += 1) {
     const far = Math.abs(Number(ours[index]) - Number(theirs[index]))
-    if (far > most || (Number.isNaN(far) && most < Infinity))
-      [at, most] = [index, Number.isNaN(far) ? Infinity : far]
+    const distance = Number.isNaN(far) ? Infinity : far
+    if (distance > most) [at, most] = [index, distance]
   }
   const show = (value: unknown) =>
     typeof value === 'number' ? String(Number(value.toPrecision(4))) : String(value)
@@ -203,8 +203,6 @@ function dispose(results: Results): void {
   for (const tensor of Object.values(results)) tensor.dispose()
 }
 
-// Counts the inputs for which a GPU agreed with the CPU, until that is enough for a verdict.
-
 /** Number of inputs, out of three, that decide: two that agree, or two that differ. */
 const DECISIVE_INPUTS = 2
 
@@ -213,6 +211,7 @@ const MAX_RUNS = 64
 
 type Input = ReadonlyMap<string, { data: ArrayLike<unknown>; shape: string }>
 
+/** Counts the inputs for which a GPU agreed with the CPU, until that is enough for a verdict. */
 class Evidence {
   #last: { input: Input; agrees: boolean } | undefined
   /** Inputs of the model that have had several values. With silence, wrong kernels return zeros. */
@@ -288,8 +287,6 @@ const isSameInput = (before: Input, feeds: Feeds) =>
       old?.shape === dims.join() && elements.every((element, index) => element === old.data[index])
     )
   })
-
-// Compares tensors that two devices computed from the same inputs.
 
 /** `gross` is so far beyond the tolerance that rounding cannot be the cause. */
 type Agreement = 'same' | 'different' | 'gross'

@@ -88,9 +88,8 @@ const parsePythonMembers = (text: string): Members =>
 /** Returns the names of the classes 0, 1, 2 and so on, or `null` if one of them is missing. */
 function orderMembers(members: Members): readonly string[] | null {
   const names = new Map(members.map(([index, name]) => [Number(index), String(name)]))
-  const ordered = Array.from({ length: names.size }, (_, index) => names.get(index))
-  const isWhole = (list: (string | undefined)[]): list is string[] => !list.includes(undefined)
-  return isWhole(ordered) && ordered.length > 0 ? ordered : null
+  const ordered = Array.from({ length: names.size }, (_, index) => names.get(index) ?? [])
+  return ordered.length > 0 && ordered.flat().length === names.size ? ordered.flat() : null
 }
 
 /** Number of the field in onnx.proto. */

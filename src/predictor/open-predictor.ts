@@ -247,8 +247,7 @@ async function openSession(tag: Tag, graph: Blob, open: () => Promise<Session>) 
     if (!foreign) throw thrown
     const { side, name, type } = foreign
     const what = `the model's ${name} is ${type}, which the runtime does not support in browsers.`
-    const why = `${what} Cast it inside the model.`
-    return throwPredictorUnusable(tag, `${side}.${name}`, why, thrown)
+    throwPredictorUnusable(tag, `${side}.${name}`, `${what} Cast it inside the model.`, thrown)
   }
 }
 
@@ -282,17 +281,12 @@ async function openReference(
   }
 }
 
-const GRAPH_SIDES = new Map([
-  [GRAPH.input, 'inputs'],
-  [GRAPH.output, 'outputs'],
-])
-
 /** Resolves with the first tensor of a type that the runtime does not support in JavaScript. */
 async function findUnsupportedTensor(model: Blob) {
   const file = createWindow(model)
   for await (const { number, from, to } of fieldsOfGraph(file, model.size)) {
-    const side = GRAPH_SIDES.get(number)
-    if (!side) continue
+    if (number !== GRAPH.input && number !== GRAPH.output) continue
+    const side = number === GRAPH.input ? 'inputs' : 'outputs'
     const value = await file.read(from, to)
     const [element] = valuesOf(value, VALUE.type)
       .flatMap((type) => valuesOf(type, TYPE.tensor))

@@ -21,9 +21,8 @@ export async function withTransferableInputs<T>(
   } finally {
     // Bitmaps of the caller stay open.
     const own = new Set(Object.values(inputs).flatMap(toArray))
-    for (const value of Object.values(plain).flatMap(toArray)) {
+    for (const value of Object.values(plain).flatMap(toArray))
       if (isOwned(value) && !own.has(value)) value.close()
-    }
   }
 }
 
