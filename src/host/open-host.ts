@@ -11,9 +11,9 @@ import { cacheSuccess } from '../values/promises.ts'
 import { GpuComparisons, GpuVerdicts } from './choice/gpu-verdict.ts'
 import { type HostLives, LoadCrashes } from './choice/load-crashes.ts'
 import { RecentInputs } from './choice/recent-inputs.ts'
-import { createSelector } from './choice/selector.ts'
+import { ImplementationSelector } from './choice/selector.ts'
 import { measureThreads, ThreadCount } from './choice/thread-count.ts'
-import { createCatalogIndex, createEntries, type LookUpOptions } from './library/entries.ts'
+import { createCatalogIndex, Entries, type LookUpOptions } from './library/entries.ts'
 import { createFailureExplainer } from './library/explain-failure.ts'
 import { createImporter } from './library/import.ts'
 import { createCatalogCopies, keepFilesWhenIdle } from './library/offline-files.ts'
@@ -151,7 +151,7 @@ function openLibrary(
     /** Resolves with the epoch of this host, which is later than those of its predecessors. */
     epoch: cacheSuccess(() => raiseEpoch(database)),
     catalog,
-    entries: createEntries(database, catalog, events),
+    entries: new Entries(database, catalog, events),
   }
 }
 
@@ -206,7 +206,7 @@ function openModels(options: HostModelsOptions) {
       }),
   })
   const known = { device, verdict, preference, threads, crashes, comparisons, recentInputs }
-  const selector = createSelector({ database, models, idle, ...known })
+  const selector = new ImplementationSelector({ database, models, idle, ...known })
   return { models, selector, crashes, recentInputs, device, verdict }
 }
 

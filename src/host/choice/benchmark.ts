@@ -72,8 +72,8 @@ export async function selectMeasurable(
  * Measures the implementations one after the other, because they would disturb each other, and
  * reports each result. A predictor is measured on inputs that a caller sent, and not before. The
  * measurement is `null` for an implementation that rejects them. A GPU that computes other numbers
- * than the CPU has no measurement. A download that times out is not reported. It ends early when `untilRequest` aborts, or when
- * requests use the language model.
+ * than the CPU has no measurement. A download that times out is not reported. It ends early when
+ * `untilRequest` aborts, or when requests use the language model.
  */
 export async function runBenchmark(
   { models, verdict, recentInputs }: BenchmarkOptions,

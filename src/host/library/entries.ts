@@ -33,131 +33,137 @@ import type { GenerationRequest, LoadProgress, Tag } from '../../types/index.ts'
 import { isObject } from '../../values/objects.ts'
 import { createSingleFlight } from '../../values/promises.ts'
 
-export type Entries = ReturnType<typeof createEntries>
-
 /** Callbacks of a look-up that reads large files. */
 export interface LookUpOptions {
   onDownload: () => void
   onProgress: (progress: LoadProgress) => void
 }
 
-export function createEntries(
-  database: Database,
-  load: () => Promise<Catalog>,
-  { onDownload, onProgress }: LookUpOptions = {
-    onDownload: () => undefined,
-    onProgress: () => undefined,
-  },
-) {
-  async function all(): Promise<Entry[]> {
-    const { entries } = await load()
-    const known = [...entries, ...(await listImported(database, entries))]
-    return Promise.all(known.map((entry) => withStoredLookUps(database, entry)))
+const SILENT: LookUpOptions = { onDownload: () => undefined, onProgress: () => undefined }
+
+export class Entries {
+  #database: Database
+  #load: () => Promise<Catalog>
+  #events: LookUpOptions
+  #singleFlight = createSingleFlight()
+  #catalogIndex = () => createCatalogIndex(this)
+
+  constructor(database: Database, load: () => Promise<Catalog>, events: LookUpOptions = SILENT) {
+    this.#database = database
+    this.#load = load
+    this.#events = events
   }
 
-  const catalogIndex = () => createCatalogIndex({ all })
-  const singleFlight = createSingleFlight()
+  /**
+   * Resolves with all entries, as complete as they are known without a request to a hub. Imported
+   * entries come last.
+   */
+  async all(): Promise<Entry[]> {
+    const { entries } = await this.#load()
+    const known = [...entries, ...(await this.#listImported(entries))]
+    return Promise.all(known.map((entry) => this.#withStoredLookUps(entry)))
+  }
+
+  /** Resolves with the entry of the tag. Rejects with `not_found` and similar tags that `fits`. */
+  async find(tag: Tag, param: 'model' | 'tag', fits?: (entry: Entry) => boolean): Promise<Entry> {
+    const { entries } = await this.#load()
+    const isListed = entries.some((entry) => entry.tag === tag)
+    const others = isListed ? [] : await this.#listImported(entries)
+    const found = findEntry({ entries: [...entries, ...others] }, tag, param, fits)
+    return this.#withStoredLookUps(found)
+  }
+
+  /**
+   * Resolves with the entry and its implementations. A hub is asked once and its answer is stored,
+   * so a model stays the same until its catalog entry names another revision.
+   */
+  async complete(entry: Entry, signal: AbortSignal): Promise<Entry> {
+    if (!isUnlistedHubEntry(entry)) return entry
+    const { hub } = entry
+    const work = (shared: AbortSignal) => resolveHub(hub, { signal: shared })
+    return completeEntry(entry, await this.#lookUp(subjectOf(hub), work, signal))
+  }
+
+  /** Resolves with the entry and the files of the implementation, which are looked up once. */
+  async listFiles(entry: Entry, { id }: Implementation, callerSignal: AbortSignal): Promise<Entry> {
+    const record = unlistedRecords(entry).find((one) => one.model_id === id)
+    if (!record || entry.type !== 'model') return entry
+    const { onDownload: onWrite, onProgress } = this.#events
+    const files = await this.#lookUp(
+      subjectOfMlc(record),
+      (signal) => {
+        const room = { tag: entry.tag, signal, catalogIndex: this.#catalogIndex }
+        return withLookUpWriter(this.#database, { ...room, onWrite, onProgress }, (sink) =>
+          resolveMlc(record, { signal, sink }),
+        )
+      },
+      callerSignal,
+    )
+    return completeMlcEntry(entry, record, files)
+  }
+
+  /**
+   * Deletes the stored look-up of the implementation, because its files have changed on the server.
+   * The next load looks them up again.
+   */
+  async deleteLookUp(entry: Entry, { id }: Implementation): Promise<void> {
+    const record = entry.type === 'model' && entry.mlc?.find((one) => one.model_id === id)
+    if (!record) return
+    await putDeviceFact(this.#database, subjectOfMlc(record), null).catch(ignoreStorageFull)
+  }
+
+  /** Stores the implementations in place of an answer of the hub. */
+  storeResolved(
+    { hub }: ModelEntry & { hub: HubSource },
+    resolved: ResolvedHub,
+    signal: AbortSignal,
+  ): Promise<void> {
+    return this.#write(subjectOf(hub), resolved, signal)
+  }
 
   /** Stores the fact. If the storage is full, the least recently used resources are evicted. */
-  function write(subject: string, fact: unknown, signal: AbortSignal): Promise<void> {
-    const room = { signal, catalogIndex }
-    return withEviction(database, room, () => putDeviceFact(database, subject, fact))
+  #write(subject: string, fact: unknown, signal: AbortSignal): Promise<void> {
+    const room = { signal, catalogIndex: this.#catalogIndex }
+    return withEviction(this.#database, room, () => putDeviceFact(this.#database, subject, fact))
   }
 
   /** Runs the look-up once for all concurrent callers and stores its result. */
-  function lookUp<T>(
+  #lookUp<T>(
     subject: string,
     work: (signal: AbortSignal) => Promise<T>,
     callerSignal: AbortSignal,
   ): Promise<T> {
     const lookUpAndStore = async (signal: AbortSignal) => {
       const found = await work(signal)
-      await write(subject, found, signal)
+      await this.#write(subject, found, signal)
       return found
     }
-    return singleFlight(subject, lookUpAndStore, callerSignal)
+    return this.#singleFlight(subject, lookUpAndStore, callerSignal)
   }
 
-  return {
-    /**
-     * Resolves with all entries, as complete as they are known without a request to a hub. Imported
-     * entries come last.
-     */
-    all,
-    /** Resolves with the entry of the tag. Rejects with `not_found` and similar tags that `fits`. */
-    async find(tag: Tag, param: 'model' | 'tag', fits?: (entry: Entry) => boolean): Promise<Entry> {
-      const { entries } = await load()
-      const isListed = entries.some((entry) => entry.tag === tag)
-      const others = isListed ? [] : await listImported(database, entries)
-      const found = findEntry({ entries: [...entries, ...others] }, tag, param, fits)
-      return withStoredLookUps(database, found)
-    },
-    /**
-     * Resolves with the entry and its implementations. A hub is asked once and its answer is stored,
-     * so a model stays the same until its catalog entry names another revision.
-     */
-    async complete(entry: Entry, signal: AbortSignal): Promise<Entry> {
-      if (!isUnlistedHubEntry(entry)) return entry
-      const { hub } = entry
-      const work = (shared: AbortSignal) => resolveHub(hub, { signal: shared })
-      return completeEntry(entry, await lookUp(subjectOf(hub), work, signal))
-    },
-    /** Resolves with the entry and the files of the implementation, which are looked up once. */
-    async listFiles(
-      entry: Entry,
-      { id }: Implementation,
-      callerSignal: AbortSignal,
-    ): Promise<Entry> {
-      const record = unlistedRecords(entry).find((one) => one.model_id === id)
-      if (!record || entry.type !== 'model') return entry
-      const { tag } = entry
-      const work = (signal: AbortSignal) =>
-        withLookUpWriter(
-          database,
-          { tag, signal, catalogIndex, onWrite: onDownload, onProgress },
-          (keeper) => resolveMlc(record, { signal, sink: keeper }),
-        )
-      return completeMlcEntry(entry, record, await lookUp(subjectOfMlc(record), work, callerSignal))
-    },
-    /**
-     * Deletes the stored look-up of the implementation, because its files have changed on the server.
-     * The next load looks them up again.
-     */
-    async deleteLookUp(entry: Entry, { id }: Implementation): Promise<void> {
-      const record = entry.type === 'model' && entry.mlc?.find((one) => one.model_id === id)
-      if (record) await putDeviceFact(database, subjectOfMlc(record), null).catch(ignoreStorageFull)
-    },
-    /** Stores the implementations in place of an answer of the hub. */
-    storeResolved: (
-      { hub }: ModelEntry & { hub: HubSource },
-      resolved: ResolvedHub,
-      signal: AbortSignal,
-    ) => write(subjectOf(hub), resolved, signal),
+  /** Resolves with the entry, completed by the look-ups that are stored. */
+  async #withStoredLookUps(entry: Entry): Promise<Entry> {
+    let completed = entry
+    if (isUnlistedHubEntry(completed)) {
+      const fact = await getDeviceFact(this.#database, subjectOf(completed.hub), isResolved)
+      if (fact) completed = completeEntry(completed, fact)
+    }
+    for (const record of unlistedRecords(completed)) {
+      const fact = await getDeviceFact(this.#database, subjectOfMlc(record), isMlcFiles)
+      if (fact && completed.type === 'model') completed = completeMlcEntry(completed, record, fact)
+    }
+    return completed
   }
-}
 
-/** Resolves with the entry, completed by the look-ups that are stored. */
-async function withStoredLookUps(database: Database, entry: Entry): Promise<Entry> {
-  let completed = entry
-  if (isUnlistedHubEntry(completed)) {
-    const fact = await getDeviceFact(database, subjectOf(completed.hub), isResolved)
-    if (fact) completed = completeEntry(completed, fact)
+  /** Resolves with the imported entries whose tag is not in the catalog. */
+  async #listImported(entries: readonly Entry[]): Promise<Entry[]> {
+    // Without working storage, nothing was imported.
+    const records = await listImportedEntries(this.#database).catch(() => [])
+    return records
+      .map(({ entry }) => entry)
+      .filter((entry) => v.is(entrySchema, entry))
+      .filter(({ tag }) => !entries.some((entry) => entry.tag === tag))
   }
-  for (const record of unlistedRecords(completed)) {
-    const fact = await getDeviceFact(database, subjectOfMlc(record), isMlcFiles)
-    if (fact && completed.type === 'model') completed = completeMlcEntry(completed, record, fact)
-  }
-  return completed
-}
-
-/** Resolves with the imported entries whose tag is not in the catalog. */
-async function listImported(database: Database, entries: readonly Entry[]): Promise<Entry[]> {
-  // Without working storage, nothing was imported.
-  const records = await listImportedEntries(database).catch(() => [])
-  return records
-    .map(({ entry }) => entry)
-    .filter((entry) => v.is(entrySchema, entry))
-    .filter(({ tag }) => !entries.some((entry) => entry.tag === tag))
 }
 
 /** Returns `true` for an entry of a hub whose files have not been listed yet. */

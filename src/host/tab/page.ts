@@ -18,7 +18,7 @@ import { HostThread, notStarted, type PageSetup } from './host-thread.ts'
 export type HostPage = ReturnType<typeof hostPage>
 
 /** Open host pages by scope. Two servers of one page are one candidate in the election. */
-const openPages = new Map<string, { page: Page; users: number }>()
+const openPages = new Map<string, Page>()
 
 /**
  * Enters the election for the host. `container` receives the service worker's messages. Without it,
@@ -30,95 +30,28 @@ export function hostPage(
   postToServiceWorker: PostToServiceWorker,
 ) {
   const key = `${container ? 'shared' : 'alone'} ${setup.scope}`
-  const entry = openPages.get(key) ?? {
-    page: new Page(setup, container, postToServiceWorker),
-    users: 0,
-  }
-  openPages.set(key, entry)
-  entry.users += 1
+  const page = openPages.get(key) ?? new Page(setup, container, postToServiceWorker)
+  openPages.set(key, page)
+  page.users += 1
   let closed = false
   return {
     /** `true` if this tab currently hosts. */
     get hosting() {
-      return entry.page.hosting
+      return page.hosting
     },
     /** Passes a port to the dedicated worker. Throws `host_unreachable` if this tab does not host. */
-    connect: (port: MessagePort) => entry.page.connect(port),
+    connect: (port: MessagePort) => page.connect(port),
     /** Enters the election again, with a new worker, if the lock manager of this page has changed. */
-    followLocks: () => entry.page.followLocks(),
+    followLocks: () => page.followLocks(),
     /** Releases the lock and terminates the worker when the last opener has closed the host page. */
     close() {
       if (closed) return
       closed = true
-      entry.users -= 1
-      if (entry.users > 0) return
+      page.users -= 1
+      if (page.users > 0) return
       openPages.delete(key)
-      entry.page.close()
+      page.close()
     },
-  }
-}
-
-/** A candidate in the election, which answers the messages of the service worker. */
-class Page {
-  #setup: PageSetup
-  #container: ServiceWorkerContainer | undefined
-  #postToServiceWorker: PostToServiceWorker
-  #candidacy: Candidacy
-
-  constructor(
-    setup: PageSetup,
-    container: ServiceWorkerContainer | undefined,
-    postToServiceWorker: PostToServiceWorker,
-  ) {
-    this.#setup = setup
-    this.#container = container
-    this.#postToServiceWorker = postToServiceWorker
-    this.#candidacy = new Candidacy(setup, !container, postToServiceWorker)
-    container?.addEventListener('message', this.#onMessage)
-    container?.startMessages()
-    addEventListener('pagehide', this.#onHide)
-    addEventListener('pageshow', this.#onShow)
-    this.#candidacy.enter()
-  }
-
-  get hosting(): boolean {
-    return this.#candidacy.thread !== undefined
-  }
-
-  connect(port: MessagePort): void {
-    if (!this.#candidacy.thread) throw unreachable()
-    this.#candidacy.thread.forward(port)
-  }
-
-  followLocks(): void {
-    this.#candidacy.followLocks()
-  }
-
-  close(): void {
-    this.#container?.removeEventListener('message', this.#onMessage)
-    removeEventListener('pagehide', this.#onHide)
-    removeEventListener('pageshow', this.#onShow)
-    this.#candidacy.leave()
-  }
-
-  #onMessage = ({ data, ports: [port] }: MessageEvent<WorkerToPage>): void => {
-    const { thread } = this.#candidacy
-    if (data?.protocol !== PROTOCOL || data.scope !== this.#setup.scope) return
-    if (data.type === 'inorigin:steal') return this.#candidacy.steal()
-    if (data.type === 'inorigin:who-hosts') {
-      const type = thread ? 'inorigin:hosting' : 'inorigin:standing'
-      return this.#postToServiceWorker({ type, protocol: PROTOCOL })
-    }
-    if (data.type !== 'inorigin:request' || !port) return
-    if (thread) thread.forward(port)
-    else port.postMessage({ type: 'moved' } satisfies AnswerMessage)
-  }
-
-  // A page in the back/forward cache is frozen, so it must release the lock.
-  #onHide = (): void => this.#candidacy.leave()
-
-  #onShow = (event: PageTransitionEvent): void => {
-    if (event.persisted) this.#candidacy.enter()
   }
 }
 
@@ -134,15 +67,18 @@ const ELECTION_RETRY_DELAY_MS = 10_000
 const RESTART_INTERVAL_MS = 10_000
 
 /**
- * The candidacy of a page in the election, and the host's worker, which runs while the page is the
- * leader. The worker is started again when it ends by itself. A page that is alone needs no election.
+ * A candidate in the election, which answers the messages of the service worker. While it is the
+ * leader, the host's worker runs, which is started again when it ends by itself. A page that is
+ * alone, without a container, needs no election.
  */
-class Candidacy {
-  /** The host's worker; `undefined` if this tab does not host. */
-  thread: HostThread | undefined
+class Page {
+  /** Number of openers. */
+  users = 0
   #setup: PageSetup
-  #isAlone: boolean
+  #container: ServiceWorkerContainer | undefined
   #postToServiceWorker: PostToServiceWorker
+  /** The host's worker; `undefined` if this tab does not host. */
+  #thread: HostThread | undefined
   #copies: ResponseCopies
   #election: Election | undefined
   #retryTimer: ReturnType<typeof setTimeout> | undefined
@@ -150,50 +86,89 @@ class Candidacy {
   #locks: LockManager | undefined
   #lastRestart = -Infinity
 
-  constructor(setup: PageSetup, isAlone: boolean, postToServiceWorker: PostToServiceWorker) {
+  constructor(
+    setup: PageSetup,
+    container: ServiceWorkerContainer | undefined,
+    postToServiceWorker: PostToServiceWorker,
+  ) {
     this.#setup = setup
-    this.#isAlone = isAlone
+    this.#container = container
     this.#postToServiceWorker = postToServiceWorker
     // A page that is alone shares its responses with its own worker only.
-    const channelName = isAlone ? crypto.randomUUID() : names(setup.scope).responses
+    const channelName = container ? names(setup.scope).responses : crypto.randomUUID()
     this.#copies = new ResponseCopies(channelName)
+    container?.addEventListener('message', this.#onMessage)
+    container?.startMessages()
+    addEventListener('pagehide', this.#leave)
+    addEventListener('pageshow', this.#onShow)
+    this.#enter()
+  }
+
+  get hosting(): boolean {
+    return this.#thread !== undefined
+  }
+
+  connect(port: MessagePort): void {
+    if (!this.#thread) throw unreachable()
+    this.#thread.forward(port)
+  }
+
+  followLocks(): void {
+    if (!this.#container || this.#locks === currentLocks()) return
+    this.#leave()
+    this.#enter()
+  }
+
+  close(): void {
+    this.#container?.removeEventListener('message', this.#onMessage)
+    removeEventListener('pagehide', this.#leave)
+    removeEventListener('pageshow', this.#onShow)
+    this.#leave()
+  }
+
+  #onMessage = ({ data, ports: [port] }: MessageEvent<WorkerToPage>): void => {
+    if (data?.protocol !== PROTOCOL || data.scope !== this.#setup.scope) return
+    if (data.type === 'inorigin:steal') return this.#election?.steal()
+    if (data.type === 'inorigin:who-hosts') {
+      const type = this.#thread ? 'inorigin:hosting' : 'inorigin:standing'
+      return this.#postToServiceWorker({ type, protocol: PROTOCOL })
+    }
+    if (data.type !== 'inorigin:request' || !port) return
+    if (this.#thread) this.#thread.forward(port)
+    else port.postMessage({ type: 'moved' } satisfies AnswerMessage)
+  }
+
+  #onShow = (event: PageTransitionEvent): void => {
+    if (event.persisted) this.#enter()
   }
 
   /** Enters the election, or hosts at once if the page is alone. */
-  enter(): void {
+  #enter(): void {
     clearTimeout(this.#retryTimer)
     this.#copies.open()
-    if (this.#isAlone) return this.#start()
+    if (!this.#container) return this.#start()
     const candidate = { onElected: () => this.#start(), onDeposed: () => this.#stop() }
     this.#locks = currentLocks()
     this.#election = new Election(names(this.#setup.scope).host, candidate, this.#locks)
   }
 
-  /** Leaves the election and terminates the worker. */
-  leave(): void {
+  /**
+   * Leaves the election and terminates the worker. A page in the back/forward cache is frozen, so it
+   * must release the lock.
+   */
+  #leave = (): void => {
     clearTimeout(this.#retryTimer)
-    if (this.thread) this.#postToServiceWorker({ type: 'inorigin:left' })
+    if (this.#thread) this.#postToServiceWorker({ type: 'inorigin:left' })
     this.#election?.leave()
     this.#election = undefined
     this.#stop()
     this.#copies.close()
   }
 
-  /** Takes the lock from the current leader. */
-  steal(): void {
-    this.#election?.steal()
-  }
-
-  followLocks(): void {
-    if (this.#isAlone || this.#locks === currentLocks()) return
-    this.leave()
-    this.enter()
-  }
-
   #start(): void {
     try {
-      this.thread = new HostThread(this.#setup, {
-        isElected: !this.#isAlone,
+      this.#thread = new HostThread(this.#setup, {
+        isElected: this.#container !== undefined,
         responses: this.#copies.handOver(),
         postToServiceWorker: this.#postToServiceWorker,
         onFailure: (error) => this.#fail(error),
@@ -217,13 +192,13 @@ class Candidacy {
   #fail(error: InoriginError): void {
     this.#stop(error)
     this.#election?.leave()
-    this.#retryTimer = setTimeout(() => this.enter(), ELECTION_RETRY_DELAY_MS)
+    this.#retryTimer = setTimeout(() => this.#enter(), ELECTION_RETRY_DELAY_MS)
   }
 
   /** Terminates the worker. Ports that wait for it are rejected with the error, if there is one. */
   #stop(error?: InoriginError): void {
-    this.thread?.stop(error)
-    this.thread = undefined
+    this.#thread?.stop(error)
+    this.#thread = undefined
   }
 }
 

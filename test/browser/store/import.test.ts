@@ -2,7 +2,7 @@
 import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { expandMlcEntry } from '../../../src/catalog/mlc/expand-entry.ts'
 import type { ImplementationSelector } from '../../../src/host/choice/selector.ts'
-import { createEntries, resourcesOf } from '../../../src/host/library/entries.ts'
+import { Entries, resourcesOf } from '../../../src/host/library/entries.ts'
 import { createImporter } from '../../../src/host/library/import.ts'
 import { ensureResources } from '../../../src/store/ensure.ts'
 import {
@@ -158,7 +158,7 @@ describe('files of the user', () => {
 describe('a tag of files of the user', () => {
   function open() {
     const database = freshDatabase()
-    const entries = createEntries(database, async () => ({ entries: [] }) as never)
+    const entries = new Entries(database, async () => ({ entries: [] }) as never)
     const selector = {
       select: async ({ implementations }: { implementations: readonly unknown[] }) => ({
         implementation: implementations.at(-1),
@@ -276,7 +276,7 @@ describe('a look-up of the files of a model', () => {
     const record = { model_id: 'own-q4f32_1', model: BASE, model_lib: `${BASE}library.wasm` }
     const short = expandMlcEntry({ tag: TAG, mlc: [] as never }, [record], undefined)
     const catalog = async () => ({ version: 1, entries: [short] }) as never
-    const entries = createEntries(database, catalog, {
+    const entries = new Entries(database, catalog, {
       onDownload: () => undefined,
       onProgress: (step) => void steps.push(step),
     })

@@ -6,7 +6,7 @@ import { type ErrorCode, InoriginError } from '../../../src/error.ts'
 import { GpuComparisons } from '../../../src/host/choice/gpu-verdict.ts'
 import { Measurements } from '../../../src/host/choice/measurements.ts'
 import { RecentInputs } from '../../../src/host/choice/recent-inputs.ts'
-import { createSelector } from '../../../src/host/choice/selector.ts'
+import { ImplementationSelector } from '../../../src/host/choice/selector.ts'
 import { ThreadCount } from '../../../src/host/choice/thread-count.ts'
 import { IdleMonitor, IDLE_DELAY_MS } from '../../../src/host/models/idle.ts'
 import type { ModelInstance } from '../../../src/host/models/model-instance.ts'
@@ -134,7 +134,7 @@ function open(
   const comparisons = new GpuComparisons(kept.database, async () => device)
   const recentInputs = new RecentInputs()
   if (hasInputs) recentInputs.keep(entry, { x: 1 })
-  const selector = createSelector({
+  const selector = new ImplementationSelector({
     database: kept.database,
     models: created.models,
     idle,
@@ -151,7 +151,18 @@ function open(
   })
   const chosen = async (one: Entry = entry, id?: string) =>
     (await selector.select(one, id)).implementation.id
-  return { ...created, ...selector, chosen, kept, idle, comparisons, recentInputs }
+  return {
+    ...created,
+    benchmark: (one: Entry, id?: string) => selector.benchmark(one, id),
+    benchmarkWhenIdle: (one: Entry) => selector.benchmarkWhenIdle(one),
+    select: (one: Entry, id?: string) => selector.select(one, id),
+    explain: (one: Entry) => selector.explain(one),
+    chosen,
+    kept,
+    idle,
+    comparisons,
+    recentInputs,
+  }
 }
 
 test('an implementation whose loads crashed is neither chosen nor measured, and is named', async () => {
