@@ -79,11 +79,11 @@ export function openHost(
   const trace = new Trace()
   const idle = new IdleMonitor()
   const lookUps = { onDownload, onProgress: progress.report }
-  const { database, epoch, catalog, entries } = openLibrary(setup, isElected, onReplaced, lookUps)
+  const opened = openLibrary(setup, isElected, onReplaced, lookUps)
+  const { database, epoch, catalog, entries } = opened
   if (offline) keepFilesWhenIdle(database.name, assets, idle)
-  const stored = { setup, database, catalog, entries, lives }
-  const watched = { progress, trace: trace.report, idle, onDownload }
-  const known = openModels({ ...stored, ...watched })
+  const watched = { progress, trace: trace.report, idle }
+  const known = openModels(setup, opened, lives, watched, onDownload)
   const { models, selector, crashes, recentInputs, device, verdict } = known
 
   const predictions = new Predictions({ scope, database, entries, device, selector })
@@ -155,29 +155,22 @@ function openLibrary(
   }
 }
 
-interface HostModelsOptions extends Pick<
-  ReturnType<typeof openLibrary>,
-  'database' | 'entries' | 'catalog'
-> {
-  setup: HostSetup
-  lives: HostLives
-  progress: EventHub<LoadProgress>
-  trace: Trace['report']
-  idle: IdleMonitor
-  onDownload(): void
-}
-
 /**
  * Opens the models in memory, and the choice of an implementation for this device. The device is
  * probed on first use.
  */
-function openModels(options: HostModelsOptions) {
-  const { setup, database, entries, catalog, idle, onDownload, progress, trace } = options
+function openModels(
+  setup: HostSetup,
+  { database, entries, catalog }: ReturnType<typeof openLibrary>,
+  lives: HostLives,
+  watched: { progress: EventHub<LoadProgress>; trace: Trace['report']; idle: IdleMonitor },
+  onDownload: () => void,
+) {
   const { assets, device: preference } = setup
   const probe = cacheSuccess(async () => withInstalled(await probeDevice(), await catalog()))
   const gpuVerdicts = new GpuVerdicts(database, probe)
   const { capabilities: device, verdict } = gpuVerdicts
-  const crashes = new LoadCrashes(database, options.lives)
+  const crashes = new LoadCrashes(database, lives)
   const comparisons = new GpuComparisons(database, device)
   const recentInputs = new RecentInputs()
   const threads = new ThreadCount({
@@ -187,9 +180,7 @@ function openModels(options: HostModelsOptions) {
   })
   const models = new Models({
     assets,
-    progress,
-    trace,
-    idle,
+    ...watched,
     crashes,
     threads: threads.get,
     comparisons,
@@ -206,6 +197,7 @@ function openModels(options: HostModelsOptions) {
       }),
   })
   const known = { device, verdict, preference, threads, crashes, comparisons, recentInputs }
+  const { idle } = watched
   const selector = new ImplementationSelector({ database, models, idle, ...known })
   return { models, selector, crashes, recentInputs, device, verdict }
 }

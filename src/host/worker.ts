@@ -3,20 +3,14 @@ import { answer } from '../link/answer.ts'
 import { holdLivenessLock, listLivenessLocks } from '../link/locks.ts'
 import { HEARTBEAT_INTERVAL_MS, PROTOCOL } from '../link/protocol.ts'
 import { HOST_SERVICE_METHODS } from '../types/control.ts'
-import type { HostService } from '../types/index.ts'
 import type { HostToPage, PageToHost } from './messages.ts'
 import { openHost } from './open-host.ts'
 import { UpstreamHeaders } from './requests/upstreams.ts'
 
 type StartMessage = Extract<PageToHost, { type: 'start' }>
 
-interface StartedHost {
-  service: HostService
-  livenessLock: string | null
-}
-
 const upstreamHeaders = new UpstreamHeaders(postToPage)
-let started: Promise<StartedHost> | undefined
+let started: ReturnType<typeof start> | undefined
 /** Number of requests in progress. */
 let openRequests = 0
 /** Number of requests in progress that only watch. No service worker waits for them. */
@@ -40,12 +34,7 @@ setInterval(() => {
   if (openRequests > watchRequests) postToPage({ type: 'pulse' })
 }, HEARTBEAT_INTERVAL_MS)
 
-async function start({
-  setup,
-  isElected,
-  lastEnded,
-  responses,
-}: StartMessage): Promise<StartedHost> {
+async function start({ setup, isElected, lastEnded, responses }: StartMessage) {
   const livenessLock = navigator.locks ? await holdLivenessLock(navigator.locks, 'host') : null
   postToPage({ type: 'started', protocol: PROTOCOL, life: livenessLock })
   const lives = { own: livenessLock, lastEnded, living: () => listLivenessLocks('host') }

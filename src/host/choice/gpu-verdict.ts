@@ -19,14 +19,13 @@ import {
 } from '../../store/device-facts.ts'
 import type { Tag } from '../../types/index.ts'
 import { isObject } from '../../values/objects.ts'
+import { cacheSuccess } from '../../values/promises.ts'
 import type { GpuComparisonRecords } from '../models/implementation-load.ts'
 
 export class GpuVerdicts {
   #database: Database
   #probe: () => Promise<Capabilities>
   #recorded: GpuVerdict | undefined
-  /** Stored verdict. It is read once: every prediction needs it, and only this host writes it. */
-  #stored: Promise<GpuVerdict | undefined> | undefined
 
   constructor(database: Database, probe: () => Promise<Capabilities>) {
     this.#database = database
@@ -40,14 +39,7 @@ export class GpuVerdicts {
   verdict = async (): Promise<GpuVerdict | undefined> => {
     const { webgpu } = await this.#probe()
     if (this.#recorded || !webgpu) return this.#recorded
-    const subject = toVerdictKey(webgpu, await getBrowserName())
-    this.#stored ??= getDeviceFact(this.#database, subject, isGpuVerdict).catch(
-      (error: unknown) => {
-        this.#stored = undefined
-        throw error
-      },
-    )
-    const stored = await this.#stored
+    const stored = await this.#readStored()
     return this.#recorded ?? stored
   }
 
@@ -57,6 +49,12 @@ export class GpuVerdicts {
     // If the verdict cannot be stored, the next host tests the GPU again.
     if (!verdict.late) this.#store(verdict).catch(() => undefined)
   }
+
+  /** The stored verdict is read once: every prediction needs it, and only this host writes it. */
+  #readStored = cacheSuccess(async () => {
+    const subject = await findSubject(this.#probe)
+    return subject === undefined ? undefined : getDeviceFact(this.#database, subject, isGpuVerdict)
+  })
 
   async #store(verdict: GpuVerdict): Promise<void> {
     const subject = await findSubject(this.#probe)

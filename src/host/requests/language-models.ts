@@ -20,8 +20,7 @@ import { type Entries, findModel } from '../library/entries.ts'
 import type { ModelInstance } from '../models/model-instance.ts'
 import type { Lease } from '../models/models.ts'
 import type { FetchImages } from './image-fetcher.ts'
-import { type Leases, withLoaded } from './leases.ts'
-import { createRetryPolicy } from './retry.ts'
+import { createRetryPolicy, type Leases, withLoaded } from './leases.ts'
 import { markInterruption, notAllowed, type Upstreams } from './upstreams.ts'
 
 interface LanguageModelOptions {

@@ -1,6 +1,7 @@
 /** Leases models and predictors to requests: chooses the implementation and starts its load. */
 import type { Entry } from '../../catalog/schema.ts'
-import type { GpuVerdict } from '../../device/gpu-verdict.ts'
+import { comparisonFromError, type GpuVerdict, verdictFromError } from '../../device/gpu-verdict.ts'
+import { InoriginError } from '../../error.ts'
 import type { Caller, LoadProgress, Tag, TraceReport } from '../../types/index.ts'
 import type { ImplementationSelector } from '../choice/selector.ts'
 import { type Entries, findPredictor, notPredictor } from '../library/entries.ts'
@@ -9,7 +10,6 @@ import { resolveImplementation } from '../library/stored-implementation.ts'
 import { type EventHub, loadPaused } from '../models/event-hub.ts'
 import type { ModelInstance } from '../models/model-instance.ts'
 import type { Lease, Models, ResolvedImplementation } from '../models/models.ts'
-import { withRetry } from './retry.ts'
 
 interface LeasesOptions {
   entries: Entries
@@ -143,4 +143,50 @@ async function waitUntilLoaded(
   instance.load().catch(() => undefined)
   for await (const progress of instance.progress.read(signal)) onProgress(progress)
   onProgress(instance.progress.latest)
+}
+
+/** Maximum number of attempts: with 16-bit floats, without them, and without the GPU. */
+const MAX_ATTEMPTS = 3
+
+/**
+ * Codes after which the next load may succeed: it replaces the damaged files, or starts a runtime
+ * with a memory and a device of its own.
+ */
+const RETRIED_CODES: ReadonlySet<string | undefined> = new Set([
+  'device_lost',
+  'storage_damaged',
+  'runtime_crashed',
+])
+
+/**
+ * Creates the decision for one request whether to retry it after an error. It allows retries after a rejected GPU, as long as
+ * another choice is left, and one retry after each of {@link RETRIED_CODES}.
+ */
+export function createRetryPolicy(): (error: unknown) => boolean {
+  let attempts = 1
+  const retried = new Set<string | undefined>()
+  return (error) => {
+    if (verdictFromError(error) ?? comparisonFromError(error)) return ++attempts <= MAX_ATTEMPTS
+    const { code } = InoriginError.from(error)
+    if (!RETRIED_CODES.has(code) || retried.has(code)) return false
+    retried.add(code)
+    return true
+  }
+}
+
+/**
+ * Runs the work and repeats it while `shouldRetry` allows. A verdict on the GPU removes features of
+ * the device, so the next attempt chooses another implementation.
+ */
+export async function withRetry<T>(
+  work: () => Promise<T>,
+  shouldRetry = createRetryPolicy(),
+): Promise<T> {
+  for (;;) {
+    try {
+      return await work()
+    } catch (error) {
+      if (!shouldRetry(error)) throw error
+    }
+  }
 }

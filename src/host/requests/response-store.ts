@@ -2,27 +2,16 @@
 import type { Host, StoredItem, StoredResponse } from '../../types/index.ts'
 import type { CopyMessage, ResponseCopy, ResponseHandover } from '../messages.ts'
 
-/** Limits of the stored responses. */
-interface ResponseLimits {
-  responses: number
-  /** Size of all responses in bytes, as JSON in memory with two bytes for each character. */
-  bytes: number
-}
+/**
+ * Default limits: enough for days of chatting, as a conversation fits into a model's context. The
+ * bytes are those of JSON in memory, with two for each character.
+ */
+const DEFAULT_LIMITS = { responses: 1000, bytes: 32 * 2 ** 20 }
 
-/** Default limits: enough for days of chatting, as a conversation fits into a model's context. */
-const DEFAULT_LIMITS: ResponseLimits = { responses: 1000, bytes: 32 * 2 ** 20 }
-
-interface StoredEntry extends ResponseCopy {
-  bytes: number
-}
-
-type ResponseMethods = Pick<
-  Host,
-  'storeResponse' | 'getStoredResponse' | 'getStoredItems' | 'deleteStoredResponse'
->
+type StoredEntry = ResponseCopy & { bytes: number }
 
 interface ResponseStoreOptions {
-  limits?: ResponseLimits
+  limits?: typeof DEFAULT_LIMITS
   /** Responses of an earlier host, the oldest first. */
   initial?: readonly ResponseCopy[]
   onStored?(copy: ResponseCopy): void
@@ -36,41 +25,41 @@ interface ResponseStoreOptions {
  * key that stores less; its own new response is not stored then.
  */
 export class ResponseStore {
-  #limits: ResponseLimits
+  #options: ResponseStoreOptions
   /** Responses by id, the least recently used first. */
   #entries = new Map<string, StoredEntry>()
   #responseIdByItem = new Map<string, string>()
-  readonly methods: ResponseMethods
 
-  constructor({ limits = DEFAULT_LIMITS, initial = [], ...events }: ResponseStoreOptions = {}) {
-    this.#limits = limits
-    for (const copy of initial) this.#add(copy)
-    const { onStored, onRemoved } = events
-    this.methods = {
-      storeResponse: async (response, { key }) => {
-        const copy = { response, key }
-        this.#remove(response.id)
-        this.#add(copy)
-        const evicted = selectEvicted(this.#entries, this.#limits)
-        if (evicted.includes(response.id)) {
-          this.#remove(response.id)
-          return false
-        }
-        for (const id of evicted) this.#remove(id)
-        onStored?.(copy)
-        if (evicted.length > 0) onRemoved?.(evicted)
-        return true
-      },
-      getStoredResponse: async (id, { key }) => this.#find(id, key),
-      getStoredItems: async (ids, { key }) => ids.map((id) => this.#findItem(id, key)),
-      deleteStoredResponse: async (id, { key }) => {
-        if (this.#find(id, key) === null) return false
-        this.#remove(id)
-        onRemoved?.([id])
-        return true
-      },
-    }
+  constructor(options: ResponseStoreOptions = {}) {
+    this.#options = options
+    for (const copy of options.initial ?? []) this.#add(copy)
   }
+
+  readonly methods = {
+    storeResponse: async (response, { key }) => {
+      const { limits = DEFAULT_LIMITS, onStored, onRemoved } = this.#options
+      const copy = { response, key }
+      this.#remove(response.id)
+      this.#add(copy)
+      const evicted = selectEvicted(this.#entries, limits)
+      if (evicted.includes(response.id)) {
+        this.#remove(response.id)
+        return false
+      }
+      for (const id of evicted) this.#remove(id)
+      onStored?.(copy)
+      if (evicted.length > 0) onRemoved?.(evicted)
+      return true
+    },
+    getStoredResponse: async (id, { key }) => this.#find(id, key),
+    getStoredItems: async (ids, { key }) => ids.map((id) => this.#findItem(id, key)),
+    deleteStoredResponse: async (id, { key }) => {
+      if (this.#find(id, key) === null) return false
+      this.#remove(id)
+      this.#options.onRemoved?.([id])
+      return true
+    },
+  } satisfies Partial<Host>
 
   /** Returns all stored responses, the least recently used first. */
   list(): ResponseCopy[] {
@@ -106,7 +95,10 @@ export class ResponseStore {
 }
 
 /** Returns the ids of the responses to evict, so that the rest is within the limits. */
-function selectEvicted(stored: ReadonlyMap<string, StoredEntry>, limits: ResponseLimits): string[] {
+function selectEvicted(
+  stored: ReadonlyMap<string, StoredEntry>,
+  limits: typeof DEFAULT_LIMITS,
+): string[] {
   const left = new Map(stored)
   const evicted: string[] = []
   const utilizationOf = (entries: readonly (readonly [string, StoredEntry])[]): number => {
@@ -127,9 +119,9 @@ function selectEvicted(stored: ReadonlyMap<string, StoredEntry>, limits: Respons
 
 /**
  * Creates the response methods of a host that takes over the responses of an earlier one. Every page
- * has a copy of them (`createResponseCopies` in `host/tab/page.ts`).
+ * has a copy of them (`ResponseCopies` in `host/tab/page.ts`).
  */
-export function createSharedResponses({ channelName, copies }: ResponseHandover): ResponseMethods {
+export function createSharedResponses({ channelName, copies }: ResponseHandover) {
   const channel = new BroadcastChannel(channelName)
   const publish = (message: CopyMessage): void => channel.postMessage(message)
   const store = new ResponseStore({

@@ -6,7 +6,7 @@ import { MODEL_METHODS, type ModelService } from '../../../src/host/models/model
 import { BatchWriter } from '../../../src/host/requests/batch-writer.ts'
 import { streamPrediction } from '../../../src/host/requests/prediction-stream.ts'
 import { createHttpPredictors } from '../../../src/host/requests/predictors.ts'
-import { createRetryPolicy, withRetry } from '../../../src/host/requests/retry.ts'
+import { createRetryPolicy, withRetry } from '../../../src/host/requests/leases.ts'
 import { answer } from '../../../src/link/answer.ts'
 import { remote } from '../../../src/link/ask.ts'
 import { HOST_METHODS } from '../../../src/types/host.ts'
