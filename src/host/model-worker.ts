@@ -97,13 +97,9 @@ if (navigator.locks) {
  * is notified of their number: it must not evict the model meanwhile.
  */
 async function answerDirectRequest(port: MessagePort): Promise<void> {
-  reportDirectRequests((directRequests += 1))
+  postToHost({ type: 'use', requests: (directRequests += 1) })
   await answer<DirectPredictor>(port, service, DIRECT_METHODS)
-  reportDirectRequests((directRequests -= 1))
-}
-
-function reportDirectRequests(requests: number): void {
-  postToHost({ type: 'use', requests })
+  postToHost({ type: 'use', requests: (directRequests -= 1) })
 }
 
 function postToHost(message: ModelToHost): void {

@@ -95,7 +95,7 @@ export function openHost(
   const languageModels = new LanguageModels(requests).methods
   const background = new BackgroundResponses({ database, epoch }, languageModels.generate)
   const library = { ...choice, database, onDownload }
-  const predictors = createPredictorControl({ entries, leases, recentInputs })
+  const predictors = createPredictorControl(entries, leases, recentInputs)
   const resources = createResources({ ...library, ensure: ensureResources })
   const host: Host = {
     authorize: async () => undefined,
@@ -116,7 +116,7 @@ export function openHost(
       await catalog()
       return findDifferences(await digestOptions(setup), options)
     },
-    openDirectPort: createDirectPortOpener(models, leases),
+    openDirectPort: createDirectPortOpener(models, (...args) => leases.resolvePredictor(...args)),
   }
   // A store that cannot be opened has no responses to continue. Later calls report its error.
   epoch()

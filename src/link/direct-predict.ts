@@ -30,44 +30,9 @@ export function predictDirectly(
   host: DirectHost,
 ): Pick<HostService, 'predict' | 'predictNext'> {
   const directLinks = new DirectLinks(link, host)
-
-  /** Calls the worker over its direct port, or the host if there is none or it fails. */
-  async function call<Result>(
-    tag: Tag,
-    configuration: string | undefined,
-    caller: Caller<LoadProgress>,
-    callWorker: (worker: DirectPredictor, caller: Caller) => Promise<Result>,
-    callHost: (caller: Caller<LoadProgress>) => Promise<Result>,
-  ): Promise<Result> {
-    const directLink = directLinks.get(tag, configuration)
-    if (directLink) {
-      let isAcknowledged = false
-      const onAck = () => {
-        isAcknowledged = true
-        if (directLink.progress) caller.onEvent?.(directLink.progress)
-      }
-      try {
-        const { signal } = caller
-        return await callWorker(directLink.predictor, { key: null, signal, onAck })
-      } catch (error) {
-        if (isAcknowledged && isFinal(error)) throw error
-        // The next prediction then does not wait for the same timeout.
-        if (!isAcknowledged && isHostLost(error)) directLinks.drop(tag, configuration, directLink)
-      }
-    }
-    let latest: LoadProgress | undefined
-    const onEvent = (progress: LoadProgress) => {
-      latest = progress
-      caller.onEvent?.(progress)
-    }
-    const result = await rerunOnDeath(() => callHost({ ...caller, onEvent }))
-    void directLinks.open(tag, configuration, latest)
-    return result
-  }
-
   return {
     predict: (tag, inputs, configuration, caller) =>
-      call(
+      directLinks.call(
         tag,
         configuration,
         caller,
@@ -75,7 +40,7 @@ export function predictDirectly(
         (own) => host.predict(tag, inputs, configuration, own),
       ),
     predictNext: (tag, inputs, configuration, state, caller) =>
-      call(
+      directLinks.call(
         tag,
         configuration,
         caller,
@@ -97,25 +62,53 @@ class DirectLinks {
     this.#host = host
   }
 
-  /** Returns the direct link to the predictor; `undefined` if there is none yet. */
-  get(tag: Tag, configuration: string | undefined): DirectLink | undefined {
-    return this.#links.get(keyOf(tag, configuration))
+  /** Calls the worker over its direct port, or the host if there is none or it fails. */
+  async call<Result>(
+    tag: Tag,
+    configuration: string | undefined,
+    caller: Caller<LoadProgress>,
+    callWorker: (worker: DirectPredictor, caller: Caller) => Promise<Result>,
+    callHost: (caller: Caller<LoadProgress>) => Promise<Result>,
+  ): Promise<Result> {
+    const key = JSON.stringify([tag, configuration])
+    const directLink = this.#links.get(key)
+    if (directLink) {
+      let isAcknowledged = false
+      const onAck = () => {
+        isAcknowledged = true
+        if (directLink.progress) caller.onEvent?.(directLink.progress)
+      }
+      try {
+        const { signal } = caller
+        return await callWorker(directLink.predictor, { key: null, signal, onAck })
+      } catch (error) {
+        if (isAcknowledged && isFinal(error)) throw error
+        // The next prediction then does not wait for the same timeout.
+        if (!isAcknowledged && isHostLost(error)) this.#drop(key, directLink)
+      }
+    }
+    let latest: LoadProgress | undefined
+    const onEvent = (progress: LoadProgress) => {
+      latest = progress
+      caller.onEvent?.(progress)
+    }
+    const result = await rerunOnDeath(() => callHost({ ...caller, onEvent }))
+    if (!this.#links.has(key)) void this.#open(key, tag, configuration, latest)
+    return result
   }
 
   /** Forgets the direct link, so that the next prediction goes to the host. */
-  drop(tag: Tag, configuration: string | undefined, directLink: DirectLink | undefined): void {
-    const key = keyOf(tag, configuration)
+  #drop(key: string, directLink: DirectLink | undefined): void {
     if (this.#links.get(key) === directLink) this.#links.delete(key)
   }
 
   /** Requests a direct port from the host, and uses it until the predictor is unloaded. */
-  async open(
+  async #open(
+    key: string,
     tag: Tag,
     configuration: string | undefined,
     progress: LoadProgress | undefined,
   ): Promise<void> {
-    const key = keyOf(tag, configuration)
-    if (this.#links.has(key)) return
     let directLink: DirectLink | undefined
     this.#links.set(key, directLink)
     const ended = new AbortController()
@@ -129,7 +122,7 @@ class DirectLinks {
     } catch (error) {
       ended.abort(error)
     } finally {
-      this.drop(tag, configuration, directLink)
+      this.#drop(key, directLink)
     }
   }
 
@@ -146,8 +139,6 @@ class DirectLinks {
     return remote<DirectPredictor>(workerLink, DIRECT_METHODS)
   }
 }
-
-const keyOf = (tag: Tag, configuration: string | undefined) => JSON.stringify([tag, configuration])
 
 /**
  * Returns `true` if the host would fail with the same error. After other errors the host may know

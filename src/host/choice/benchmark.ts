@@ -144,10 +144,7 @@ interface ScheduleOptions {
   idle: IdleMonitor
   /** Measures what is missing until the signal aborts. */
   run: (entry: Entry, device: string | undefined, untilRequest: AbortSignal) => Promise<void>
-  /**
-   * Measures what concerns all tags, until the signal aborts. It runs whenever the host was idle for
-   * `LONG_IDLE_DELAY_MS`.
-   */
+  /** Measures what concerns all tags. It runs whenever the host was idle for the long delay. */
   runIdle: (untilRequest: AbortSignal) => Promise<void>
 }
 

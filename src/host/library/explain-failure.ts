@@ -8,19 +8,17 @@ import { deleteDamagedChunks } from '../../store/assembly.ts'
 import type { Database } from '../../store/database.ts'
 import type { Entries } from './entries.ts'
 
-interface ExplainOptions {
-  database: Database
-  entries: Entries
-  device: () => Promise<Capabilities>
-  preference: Preference
-}
-
 /**
  * Creates the function that resolves with the error to report for a failure. The error says that
  * stored files were damaged, or names a smaller model. The look-up of files that have changed on
  * their server is deleted.
  */
-export function createFailureExplainer(options: ExplainOptions) {
+export function createFailureExplainer(options: {
+  database: Database
+  entries: Entries
+  device: () => Promise<Capabilities>
+  preference: Preference
+}) {
   const { database, entries, device, preference } = options
   const checkDamage = createDamageCheck(database)
   return async (error: unknown, entry: Entry, failed: Implementation): Promise<unknown> => {

@@ -17,21 +17,14 @@ interface LocatedResource {
   isListed: boolean
 }
 
-interface ResourcesOptions {
+export function createResources(options: {
   database: Database
   entries: Entries
   predictions: Predictions
   ensure: typeof ensureResources
   onDownload: () => void
-}
-
-export function createResources({
-  database,
-  ensure,
-  entries,
-  predictions,
-  onDownload,
-}: ResourcesOptions) {
+}) {
+  const { database, ensure, entries, predictions, onDownload } = options
   /** Resolves with the resource from the catalog, or else from a stored prediction. */
   async function findKnown(sha256: string): Promise<LocatedResource | undefined> {
     for (const entry of await entries.all()) {

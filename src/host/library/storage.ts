@@ -24,21 +24,14 @@ import { countAssetBytes, listAssets, removeAssets } from '../../values/asset-ca
 import { createCatalogIndex, type Entries, resourcesOf } from './entries.ts'
 import type { Models } from '../models/models.ts'
 
-interface StorageOptions {
+export function createStorage(options: {
   database: Database
   entries: Entries
   models: Models
   onDownload: () => void
   background: { clear(): Promise<void> }
-}
-
-export function createStorage({
-  database,
-  entries,
-  models,
-  onDownload,
-  background,
-}: StorageOptions) {
+}) {
+  const { database, entries, models, onDownload, background } = options
   const known = () => createCatalogIndex(entries)
 
   /** Resolves with the records of a tag. Rejects with `not_found` if it has none and is unknown. */

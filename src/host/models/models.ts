@@ -184,21 +184,17 @@ function keyOf(entry: Entry, implementation: Implementation): string {
 }
 
 /**
- * Creates the method that opens ports from pages directly to the workers of predictors. `leases`
- * know the implementation of a tag and configuration.
+ * Creates the method that opens ports from pages directly to the workers of predictors. `resolve`
+ * finds the implementation of a tag and configuration.
  */
 export function createDirectPortOpener(
   models: Models,
-  leases: {
-    resolvePredictor(
-      tag: Tag,
-      configuration: string | undefined,
-      signal: AbortSignal,
-    ): Promise<ResolvedImplementation>
-  },
+  resolve: (
+    ...args: [tag: Tag, configuration: string | undefined, signal: AbortSignal]
+  ) => Promise<ResolvedImplementation>,
 ): HostService['openDirectPort'] {
   return async (tag, configuration, { signal, onEvent }) => {
-    const { entry, implementation } = await leases.resolvePredictor(tag, configuration, signal)
+    const { entry, implementation } = await resolve(tag, configuration, signal)
     const instance = models.find(entry, implementation)
     if (entry.type !== 'predictor' || !instance?.ready || signal.aborted) return
     onEvent?.(instance.openDirectPort())

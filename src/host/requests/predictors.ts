@@ -17,15 +17,11 @@ import { streamPrediction } from './prediction-stream.ts'
 import { Queue } from './queue.ts'
 
 /** Creates the operations of the page's server handle. */
-export function createPredictorControl({
-  entries,
-  leases,
-  recentInputs,
-}: {
-  entries: Entries
-  leases: Leases
-  recentInputs: RecentInputs
-}) {
+export function createPredictorControl(
+  entries: Entries,
+  leases: Leases,
+  recentInputs: RecentInputs,
+) {
   /** Calls the worker of a predictor, and loads it first if necessary. */
   function callWorker<Result>(
     tag: Tag,

@@ -253,7 +253,7 @@ describe('a direct port', () => {
       state.reported += 1
       onOpened(caller)
     }
-    const opened = createDirectPortOpener(models, { resolvePredictor: () => found.promise })
+    const opened = createDirectPortOpener(models, () => found.promise)
     const ended = opened('@a/b', undefined, { key: null, signal: caller.signal, onEvent }).then(
       () => 'over',
       (error: Error) => error.message,
