@@ -27,8 +27,7 @@ import {
   type ResponseHandover,
 } from './messages.ts'
 import { EventHub } from './models/event-hub.ts'
-import { IdleMonitor } from './models/idle.ts'
-import { createDirectPortOpener, Models } from './models/models.ts'
+import { IdleMonitor, createDirectPortOpener, Models } from './models/models.ts'
 import { BackgroundResponses } from './requests/background.ts'
 import { createImageFetcher } from './requests/image-fetcher.ts'
 import { LanguageModels } from './requests/language-models.ts'

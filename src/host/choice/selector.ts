@@ -10,7 +10,7 @@ import type { Entry } from '../../catalog/schema.ts'
 import { withUpstreamReasons } from '../../catalog/upstreams.ts'
 import { toDeviceId, type Capabilities } from '../../device/capabilities.ts'
 import type { DeviceSummary, Explanation, Reason } from '../../types/index.ts'
-import type { IdleMonitor } from '../models/idle.ts'
+import type { IdleMonitor } from '../models/models.ts'
 import type { GpuComparisonRecords } from '../models/implementation-load.ts'
 import {
   type BenchmarkOptions,

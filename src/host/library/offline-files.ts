@@ -13,7 +13,7 @@ import {
   toStoredResponse,
   type Version,
 } from '../../values/asset-cache.ts'
-import { IDLE_DELAY_MS, type IdleMonitor } from '../models/idle.ts'
+import { IDLE_DELAY_MS, type IdleMonitor } from '../models/models.ts'
 
 /** Keeps the files whenever no request uses a model, and soon after the start of the host. */
 export function keepFilesWhenIdle(database: string, folder: string, idle: IdleMonitor): void {

@@ -7,9 +7,10 @@ import {
   createDirectPortOpener,
   Models,
   type ResolvedImplementation,
+  IDLE_DELAY_MS,
+  IdleMonitor,
 } from '../../../src/host/models/models.ts'
 import { EventHub } from '../../../src/host/models/event-hub.ts'
-import { IDLE_DELAY_MS, IdleMonitor } from '../../../src/host/models/idle.ts'
 import { ImplementationLoad } from '../../../src/host/models/implementation-load.ts'
 import type { ModelInstance } from '../../../src/host/models/model-instance.ts'
 import type { ModelService, ModelSetup } from '../../../src/host/models/model-service.ts'
