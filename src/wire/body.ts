@@ -21,27 +21,40 @@ const MAX_BODY_BYTES = 32 * 1024 * 1024
 /** Largest number of characters that a message shows of an invalid value. */
 const MAX_VALUE_CHARACTERS = 60
 
+/** A body that its schema and its conflicts have passed. */
+export interface ParsedBody<Fields> {
+  fields: Fields
+  /** JSON before the schema was applied. */
+  sent: unknown
+  /** Paths of the fields without effect, such as `messages[].name`. */
+  ignored: string[]
+  /** Count of the JSON values that have been checked. */
+  jsonCount: JsonCount
+}
+
 /**
- * Reads the body of a POST and checks it against a schema. Resolves with its fields, its JSON before
- * the schema was applied (`sent`), the paths of the fields without effect, such as
- * `messages[].name`, and the count of JSON values that have been checked. Rejects with
- * `authentication` first when the caller has no valid key, whatever else is wrong.
- *
- * @param findConflict Returns the first conflict between fields that are each valid alone.
+ * Reads the body of a POST and checks it against a schema. `findConflict` returns the first conflict
+ * between fields that are each valid alone. Rejects with `authentication` first when the caller has
+ * no valid key, whatever else is wrong.
  */
 export async function readBody<T extends v.GenericSchema>(
   { request, host, caller }: RouteContext,
   schema: T,
   findConflict: (fields: v.InferOutput<T>) => FieldConflict | undefined = () => undefined,
-) {
+): Promise<ParsedBody<v.InferOutput<T>>> {
   try {
     const jsonCount = createJsonCount()
     const text = await readText(request)
     const jsonError = findJsonError(text, jsonCount)
     if (jsonError) throw toJsonException(jsonError, text)
-    const input: unknown = JSON.parse(text)
+    const sent: unknown = JSON.parse(text)
     // The check runs at once, so no other request can change the count of the arguments meanwhile.
-    return withArgumentsCount(jsonCount, () => validate(schema, input, findConflict, jsonCount))
+    const fields = withArgumentsCount(jsonCount, () => validate(schema, sent))
+    const conflict = findConflict(fields)
+    if (conflict) throw toValidationError(conflict)
+    const ignored = new Set<string>()
+    collectUnknownFields(sent, fields, '', ignored)
+    return { fields, sent, ignored: [...ignored], jsonCount }
   } catch (error) {
     await host.authorize(caller).catch((refusal: unknown) => {
       if (refusal instanceof InoriginError && refusal.kind === 'authentication') throw refusal
@@ -62,41 +75,28 @@ async function readText(request: Request): Promise<string> {
     throw new InoriginError('invalid_request', message, { code: 'invalid_content_type' })
   }
   if (Number(request.headers.get('content-length')) > MAX_BODY_BYTES) throw bodyTooLarge()
-  const bytes = await readBytes(request)
-  try {
-    return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
-  } catch (cause) {
-    throw new InoriginError('invalid_request', 'The body is not UTF-8.', {
-      code: 'invalid_json',
-      cause,
-    })
-  }
-}
-
-/** Resolves with the body. Rejects with `too_large` before more than the limit is in memory. */
-async function readBytes(request: Request): Promise<ArrayBuffer | Uint8Array> {
   // Firefox has no `body`: https://developer.mozilla.org/docs/Web/API/Request/body
   const body = request.body as ReadableStream<Uint8Array> | null | undefined
-  if (!body) {
-    const bytes = await request.arrayBuffer()
-    if (bytes.byteLength > MAX_BODY_BYTES) throw bodyTooLarge()
-    return bytes
-  }
-  const pieces: Uint8Array[] = []
+  const decoder = new TextDecoder('utf-8', { fatal: true })
   let length = 0
-  // Leaving the loop by an error cancels the stream.
-  for await (const piece of readStream(body)) {
+  let text = ''
+  // Leaving the loop by an error cancels the stream before more than the limit is in memory.
+  for await (const piece of body ? readStream(body) : [await request.arrayBuffer()]) {
     length += piece.byteLength
     if (length > MAX_BODY_BYTES) throw bodyTooLarge()
-    pieces.push(piece)
+    text += decode(decoder, piece)
   }
-  const whole = new Uint8Array(length)
-  let at = 0
-  for (const piece of pieces) {
-    whole.set(piece, at)
-    at += piece.byteLength
+  return text + decode(decoder)
+}
+
+/** Decodes the next piece, or what is left after the last one. */
+function decode(decoder: TextDecoder, piece?: ArrayBuffer | Uint8Array): string {
+  try {
+    return decoder.decode(piece, { stream: piece !== undefined })
+  } catch (cause) {
+    const details = { code: 'invalid_json', cause } as const
+    throw new InoriginError('invalid_request', 'The body is not UTF-8.', details)
   }
-  return whole
 }
 
 function bodyTooLarge(): InoriginError {
@@ -109,10 +109,8 @@ function toJsonException(jsonError: JsonError, text: string): InoriginError {
     case 'syntax': {
       const { position } = jsonError
       const message = `The body is not JSON: ${describeSyntaxError(text, position)}.`
-      return new InoriginError('invalid_request', message, {
-        code: 'invalid_json',
-        details: { position },
-      })
+      const details = { code: 'invalid_json', details: { position } } as const
+      return new InoriginError('invalid_request', message, details)
     }
     case 'depth': {
       const param = pathOf(jsonError.path)
@@ -124,44 +122,26 @@ function toJsonException(jsonError: JsonError, text: string): InoriginError {
   }
 }
 
-const LINE_FEED = 0x0a
-
 function describeSyntaxError(text: string, position: number): string {
   const codePoint = text.codePointAt(position)
   if (codePoint === undefined) {
     return text.trim() === '' ? 'it is empty' : `it ends at position ${position} and is incomplete`
   }
   let line = 1
-  let lineStart = 0
-  for (let at = 0; at < position; at += 1) {
-    if (text.charCodeAt(at) !== LINE_FEED) continue
+  let column = position + 1
+  for (let at = text.indexOf('\n'); at >= 0 && at < position; at = text.indexOf('\n', at + 1)) {
     line += 1
-    lineStart = at + 1
+    column = position - at
   }
   const found = JSON.stringify(String.fromCodePoint(codePoint))
-  const column = position - lineStart + 1
   return `unexpected ${found} at position ${position} (line ${line}, column ${column})`
 }
 
-function validate<T extends v.GenericSchema>(
-  schema: T,
-  input: unknown,
-  findConflict: (fields: v.InferOutput<T>) => FieldConflict | undefined,
-  jsonCount: JsonCount,
-) {
+function validate<T extends v.GenericSchema>(schema: T, input: unknown): v.InferOutput<T> {
   const result = v.safeParse(schema, input, { abortEarly: true })
-  if (!result.success) {
-    const [{ type, message, input: value, path }] = result.issues
-    throw toValidationError(
-      { message, input: value, path: path?.map(({ key }) => key) ?? [] },
-      type,
-    )
-  }
-  const conflict = findConflict(result.output)
-  if (conflict) throw toValidationError(conflict)
-  const ignored = new Set<string>()
-  collectUnknownFields(input, result.output, '', ignored)
-  return { fields: result.output, sent: input, ignored: [...ignored], jsonCount }
+  if (result.success) return result.output
+  const [{ type, message, input: value, path }] = result.issues
+  throw toValidationError({ message, input: value, path: path?.map(({ key }) => key) ?? [] }, type)
 }
 
 /** Collects the paths of fields that are in the input but not in the output of the schema. */
@@ -191,12 +171,8 @@ function toValidationError(
 ): InoriginError {
   const param = path.length > 0 ? pathOf(path) : undefined
   const subject = param === undefined ? 'The body' : `\`${param}\``
-  const invalid = (code: ErrorDetails['code'], what: string, details?: Record<string, unknown>) =>
-    new InoriginError('invalid_request', `${subject}${what}.`, {
-      code,
-      param,
-      ...(details && { details }),
-    })
+  const invalid = (code: ErrorDetails['code'], what: string, details?: ErrorDetails['details']) =>
+    new InoriginError('invalid_request', `${subject}${what}.`, { code, param, details })
   if (type === 'custom') {
     const what = `${describeUnsupported(input)} is not supported by this server; ${message}`
     return invalid('unsupported_parameter', what, unsupportedDetails(param))
@@ -209,10 +185,10 @@ function toValidationError(
  * Names the refused field for clients that can retry without it. By this code, Anthropic's clients
  * know that `thread` is not supported, and then send the whole conversation.
  */
-function unsupportedDetails(param: string | undefined): Record<string, unknown> {
-  const field = param ?? ''
-  return { error_code: `${field.replace(/\W.*$/s, '')}_unsupported_request`, unsupported: [field] }
-}
+const unsupportedDetails = (field = ''): Record<string, unknown> => ({
+  error_code: `${field.replace(/\W.*$/s, '')}_unsupported_request`,
+  unsupported: [field],
+})
 
 function pathOf(keys: readonly unknown[]): string {
   return keys.reduce<string>((path, key) => {

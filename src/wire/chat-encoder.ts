@@ -6,6 +6,7 @@ import type {
   ToolCall,
   Usage,
 } from '../types/index.ts'
+import { type ChatBody, hasFunctions } from './chat.ts'
 import { wireError } from './errors.ts'
 import { createId, DONE, frame, nowInSeconds, SSE_TYPE } from './http.ts'
 import {
@@ -15,38 +16,39 @@ import {
   jsonEncoder,
   partsOfType,
 } from './response-body.ts'
-
-/** Options that decide what a chat completion contains. */
-interface ChatEncoderOptions {
-  model: string
-  reasoning: boolean
-  logprobs: boolean
-  calls: CallFormat
-}
+import { toReasoning } from './shared-fields.ts'
 
 function toFinishReason(reason: FinishReason, { finishReason }: CallFormat): string {
   if (reason === 'tool_calls') return finishReason
   return reason === 'stop_sequence' ? 'stop' : reason
 }
 
-function toUsageJson({ promptTokens, cachedTokens, completionTokens, reasoningTokens }: Usage) {
-  return {
-    prompt_tokens: promptTokens,
-    completion_tokens: completionTokens,
-    total_tokens: promptTokens + completionTokens,
-    prompt_tokens_details: { cached_tokens: cachedTokens },
-    completion_tokens_details: { reasoning_tokens: reasoningTokens },
-  }
+const toUsageJson = (usage: Usage) => ({
+  prompt_tokens: usage.promptTokens,
+  completion_tokens: usage.completionTokens,
+  total_tokens: usage.promptTokens + usage.completionTokens,
+  prompt_tokens_details: { cached_tokens: usage.cachedTokens },
+  completion_tokens_details: { reasoning_tokens: usage.reasoningTokens },
+})
+
+/** Encodes a chat completion as one JSON body, or as a stream of chunks. */
+export function chatEncoder(body: ChatBody): EventEncoder {
+  const object = body.stream ? 'chat.completion.chunk' : 'chat.completion'
+  const head = { id: createId('chatcmpl-'), object, created: nowInSeconds(), model: body.model }
+  const calls = hasFunctions(body) ? FUNCTION_CALL : createToolCalls()
+  const reasoning = toReasoning(body).shown
+  return body.stream
+    ? streamEncoder(body, head, reasoning, calls)
+    : jsonBodyEncoder(body, head, reasoning, calls)
 }
 
-function createHead(object: string, model: string) {
-  return { id: createId('chatcmpl-'), object, created: nowInSeconds(), model }
-}
-
-/** Encodes a chat completion as one JSON body. Spaces are sent ahead of it as heartbeats. */
-export function chatJsonEncoder(options: ChatEncoderOptions): EventEncoder {
-  const { model, reasoning, logprobs, calls: callFormat } = options
-  const head = createHead('chat.completion', model)
+/** Encodes the completion as one JSON body. Spaces are sent ahead of it as heartbeats. */
+function jsonBodyEncoder(
+  { logprobs }: ChatBody,
+  head: object,
+  reasoning: boolean,
+  callFormat: CallFormat,
+): EventEncoder {
   return jsonEncoder((parts, { reason, usage }) => {
     const text = joinText('text', parts)
     const reasoningText = reasoning ? joinText('reasoning', parts) : ''
@@ -69,12 +71,13 @@ export function chatJsonEncoder(options: ChatEncoderOptions): EventEncoder {
   })
 }
 
-/** Encodes a chat completion as a stream of chunks. */
-export function chatStreamEncoder(
-  { model, reasoning, logprobs, calls: callFormat }: ChatEncoderOptions,
-  includeUsage: boolean,
+function streamEncoder(
+  { logprobs, stream_options }: ChatBody,
+  head: object,
+  reasoning: boolean,
+  callFormat: CallFormat,
 ): EventEncoder {
-  const head = createHead('chat.completion.chunk', model)
+  const includeUsage = stream_options?.include_usage ?? false
   const chunk = (
     delta: object,
     finishReason: string | null = null,
@@ -107,10 +110,9 @@ export function chatStreamEncoder(
         case 'tool_arguments':
           return event.text === '' ? '' : chunk(callFormat.toDelta(event))
         case 'finish': {
-          const usage = includeUsage
-            ? frame({ ...head, choices: [], usage: toUsageJson(event.usage) })
-            : ''
-          return chunk({}, toFinishReason(event.reason, callFormat)) + usage + DONE
+          const last = chunk({}, toFinishReason(event.reason, callFormat))
+          if (!includeUsage) return last + DONE
+          return last + frame({ ...head, choices: [], usage: toUsageJson(event.usage) }) + DONE
         }
       }
     },
@@ -154,7 +156,7 @@ interface CallFormat {
 }
 
 /** Creates the form for tools: any number of calls, each with an id. */
-export function createToolCalls(): CallFormat {
+function createToolCalls(): CallFormat {
   let isCustom: boolean | undefined
   return {
     finishReason: 'tool_calls',
@@ -178,7 +180,7 @@ function toToolCallJson({ id, name, arguments: text, isCustom }: ToolCall & Cust
 }
 
 /** Deprecated form for functions: one call without an id. */
-export const FUNCTION_CALL: CallFormat = {
+const FUNCTION_CALL: CallFormat = {
   finishReason: 'function_call',
   toMessageFields: ([call]) => ({
     function_call: { name: call?.name, arguments: call?.arguments },

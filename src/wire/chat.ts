@@ -1,31 +1,25 @@
 /** Checks the body of `POST /v1/chat/completions` and converts it to a generation request. */
 import * as v from 'valibot'
-import type { ChatMessage, GenerationRequest, Tool, ToolCall } from '../types/index.ts'
+import type { ChatMessage, Tool, ToolCall } from '../types/index.ts'
+import type { ParsedBody } from './body.ts'
 import * as f from './fields.ts'
 import { findFormatConflict, formatFieldNames, formatFields, toAnswerFormat } from './formats.ts'
 import { chatImage, rejectedImage, toImage, toUserMessage } from './images.ts'
+import type { ParsedRequest } from './route.ts'
 import * as shared from './shared-fields.ts'
 import * as calls from './tools.ts'
 
 /** Returns the first conflict between the fields of a body. */
 export function findChatConflict(body: ChatBody): f.FieldConflict | undefined {
-  const { thinking, max_completion_tokens, max_tokens } = body
-  const limitTokens = max_completion_tokens ?? max_tokens
+  const { thinking, max_completion_tokens, max_tokens, logprobs, top_logprobs } = body
   return (
-    shared.findBudgetConflict(thinking, limitTokens) ??
-    findLogprobsConflict(body) ??
-    findFunctionsConflict(body) ??
+    shared.findBudgetConflict(thinking, max_completion_tokens ?? max_tokens) ??
+    (!logprobs && top_logprobs
+      ? f.conflict('top_logprobs', top_logprobs, '0 or left out unless logprobs is true')
+      : findFunctionsConflict(body)) ??
     findFormatConflict(body) ??
     findContinueConflict(body)
   )
-}
-
-function findLogprobsConflict({
-  logprobs,
-  top_logprobs: input,
-}: ChatBody): f.FieldConflict | undefined {
-  if (logprobs || !input) return undefined
-  return { path: ['top_logprobs'], message: '0 or left out unless logprobs is true', input }
 }
 
 /** Returns the conflict between `continue_final_message`, `add_generation_prompt` and messages. */
@@ -35,82 +29,77 @@ function findContinueConflict(body: ChatBody): f.FieldConflict | undefined {
     const message = continues
       ? 'false or left out when continue_final_message is true'
       : 'true or left out unless continue_final_message is true'
-    return { path: ['add_generation_prompt'], message, input: addsPrompt }
+    return f.conflict('add_generation_prompt', addsPrompt, message)
   }
   if (!continues) return undefined
   const last = messages.length - 1
   const prefilled = messages[last]
   if (prefilled?.role !== 'assistant') {
     const message = 'false or left out unless the last message has role assistant'
-    return { path: ['continue_final_message'], message, input: continues }
+    return f.conflict('continue_final_message', continues, message)
   }
   for (const field of ['tool_calls', 'function_call', 'reasoning_content', 'reasoning'] as const) {
     const input = prefilled[field]
     if (!input || (Array.isArray(input) && input.length === 0)) continue
     const message = 'left out when continue_final_message is true'
-    return { path: ['messages', last, field], message, input }
+    return f.conflict(['messages', last, field], input, message)
   }
   return shared.findPrefillConflict(messages, body)
 }
 
 /**
- * Returns the fields without effect. `max_completion_tokens` wins over `max_tokens`, and a
- * reasoning budget over an effort. Functions are called one at a time.
+ * Converts the body. `max_completion_tokens` wins over `max_tokens`, and a reasoning budget over an
+ * effort. Functions are called one at a time.
  */
-export function ignoredByChat(body: ChatBody): string[] {
-  const { max_tokens: deprecated, max_completion_tokens: current } = body
-  const limit = deprecated && current && deprecated !== current ? ['max_tokens'] : []
-  const parallelCalls =
-    hasFunctions(body) && body.parallel_tool_calls ? ['parallel_tool_calls'] : []
-  return [...limit, ...parallelCalls, ...shared.toReasoning(body).ignored]
-}
-
-/** Converts the body to a generation request. */
-export function toChatRequest(value: ChatBody): GenerationRequest {
-  const body = convertFunctions(value)
-  const { stop, max_completion_tokens, max_tokens, logprobs, top_logprobs } = body
+export function parseChat({ fields, ignored }: ParsedBody<ChatBody>): ParsedRequest {
+  const body = convertFunctions(fields)
+  const { stop, max_completion_tokens: current, max_tokens: deprecated, tools = [] } = body
   const messages = calls.withToolNames(body.messages.map(toChatMessage))
-  return {
-    model: body.model,
-    ...(body.continue_final_message ? shared.splitPrefilled(messages) : { messages }),
-    maxTokens: max_completion_tokens ?? max_tokens ?? undefined,
-    sampling: shared.toSampling(body),
-    stop: typeof stop === 'string' ? [stop] : (stop ?? []),
-    tools: calls.toToolUse(
-      (body.tools ?? []).map(toChatTool),
-      calls.toToolChoice(body.tool_choice),
-      calls.allowsParallelCalls(body),
-    ),
-    format: toAnswerFormat(body),
-    reasoningBudget: shared.toReasoning(body).budget,
-    logprobs: logprobs ? (top_logprobs ?? 0) : undefined,
-  }
-}
-
-/** Returns the mapping from fields of the request to those of the body. */
-export function chatFieldNames(body: ChatBody): f.FieldNames {
-  return {
-    rename: [
-      ...(hasFunctions(body) ? functionFieldNames : []),
-      [/^tools\[(\d+)\]\.input.*/, 'tools[$1].custom.format.grammar.definition'],
-      [/^tools\[(\d+)\]\.(?=name|parameters)/, toToolField(body)],
-      ...formatFieldNames(body),
-    ],
-    reasoning: shared.toReasoning(body).fields,
-  }
-}
-
-/** Returns a function that replaces the place of a tool by that of its definition. */
-const toToolField =
-  ({ tools }: ChatBody) =>
-  (_: string, index: string): string =>
+  const reasoning = shared.toReasoning(body)
+  const toToolField = (_: string, index: string): string =>
     `tools[${index}].${tools?.[Number(index)]?.type ?? 'function'}.`
+  return {
+    request: {
+      model: body.model,
+      ...(body.continue_final_message ? shared.splitPrefilled(messages) : { messages }),
+      maxTokens: current ?? deprecated ?? undefined,
+      sampling: shared.toSampling(body),
+      stop: typeof stop === 'string' ? [stop] : (stop ?? []),
+      tools: calls.toToolUse((tools ?? []).map(toChatTool), body),
+      format: toAnswerFormat(body),
+      reasoningBudget: reasoning.budget,
+      logprobs: body.logprobs ? (body.top_logprobs ?? 0) : undefined,
+    },
+    fieldNames: {
+      rename: [
+        ...(hasFunctions(body) ? functionFieldNames : []),
+        [/^tools\[(\d+)\]\.input.*/, 'tools[$1].custom.format.grammar.definition'],
+        [/^tools\[(\d+)\]\.(?=name|parameters)/, toToolField],
+        ...formatFieldNames(body),
+      ],
+      reasoning: reasoning.fields,
+    },
+    ignored: [
+      ...ignored,
+      ...(deprecated && current && deprecated !== current ? ['max_tokens'] : []),
+      ...(hasFunctions(body) && fields.parallel_tool_calls ? ['parallel_tool_calls'] : []),
+      ...reasoning.ignored,
+    ],
+  }
+}
 
 function toChatMessage(
   message: ReturnType<typeof convertFunctions>['messages'][number],
   index: number,
 ): ChatMessage {
-  if (message.role === 'user') return toChatUserMessage(message, index)
+  if (message.role === 'user') {
+    return toUserMessage(
+      [message.content ?? []].flat().map((part, at) => {
+        if (typeof part === 'string') return part
+        return part.type === 'text' ? part.text : toImage(part, `messages[${index}].content[${at}]`)
+      }),
+    )
+  }
   const content = toText(message.content)
   switch (message.role) {
     case 'system':
@@ -138,30 +127,10 @@ function toText(value: v.InferOutput<typeof contentSchema>): string {
   return (value ?? []).map((part) => (part.type === 'text' ? part.text : part.refusal)).join('')
 }
 
-function toChatUserMessage(
-  { content }: { content?: v.InferOutput<typeof userContentSchema> },
-  index: number,
-) {
-  if (typeof content === 'string') return toUserMessage([content])
-  return toUserMessage(
-    (content ?? []).map((part, at) =>
-      part.type === 'text' ? part.text : toImage(part, `messages[${index}].content[${at}]`),
-    ),
-  )
-}
+const toChatTool = (tool: v.InferOutput<typeof toolSchema>): Tool =>
+  tool.type === 'function' ? calls.toTool(tool.function) : calls.toCustomTool(tool.custom)
 
-function toChatTool(tool: NonNullable<ChatBody['tools']>[number]): Tool {
-  if (tool.type === 'function') return calls.toTool(tool.function)
-  const { format } = tool.custom
-  const input = format?.type === 'grammar' ? { ...format.grammar, type: format.type } : format
-  return calls.toCustomTool(tool.custom, input ?? null)
-}
-
-type ChatToolCall = NonNullable<
-  Extract<ChatBody['messages'][number], { role: 'assistant' }>['tool_calls']
->[number]
-
-function toToolCall(call: ChatToolCall): ToolCall {
+function toToolCall(call: v.InferOutput<typeof toolCallSchema>): ToolCall {
   const id = calls.toCallId(call.id)
   if ('custom' in call)
     return { id, name: call.custom.name, arguments: calls.toInputArguments(call.custom.input) }
@@ -175,24 +144,20 @@ const rejectedParts = { input_audio: f.rejected, file: f.rejected }
 
 /** Content without images. Absent content is an empty text, and a refusal counts as text. */
 const contentSchema = f.optional(
-  f.stringOrParts(
-    f.taggedUnion('type', {
-      text: shared.textPart,
-      refusal: { refusal: f.string },
-      image_url: rejectedImage,
-      ...rejectedParts,
-    }),
-  ),
+  f.stringOrParts({
+    text: shared.textPart,
+    refusal: { refusal: f.string },
+    image_url: rejectedImage,
+    ...rejectedParts,
+  }),
 )
 const userContentSchema = f.optional(
-  f.stringOrParts(
-    f.taggedUnion('type', {
-      text: shared.textPart,
-      image_url: chatImage,
-      ...rejectedParts,
-      refusal: f.rejected,
-    }),
-  ),
+  f.stringOrParts({
+    text: shared.textPart,
+    image_url: chatImage,
+    ...rejectedParts,
+    refusal: f.rejected,
+  }),
 )
 
 const functionCall = f.object({ name: f.nonEmptyString, arguments: calls.argumentsText })
@@ -238,17 +203,10 @@ const messageSchema = f.taggedUnion('role', {
 
 const toolSchema = f.taggedUnion('type', {
   function: { function: f.object(calls.functionFields) },
-  custom: {
-    custom: f.object({
-      ...calls.customToolFields,
-      format: f.optional(
-        f.taggedUnion('type', { text: {}, grammar: { grammar: f.object(calls.grammarFields) } }),
-      ),
-    }),
-  },
+  custom: { custom: f.object(calls.chatCustomFields) },
 })
 
-export const chatFields = f.object({
+export const chatBodySchema = f.object({
   model: f.tagString,
   messages: v.pipe(f.arrayOf(messageSchema), f.notEmpty('an array with at least one message')),
   stream: f.optional(f.flag),
@@ -261,7 +219,7 @@ export const chatFields = f.object({
   system: shared.renamedField('send a message of role system instead'),
   thread: f.rejectedField,
   tools: f.optional(f.arrayOf(toolSchema)),
-  tool_choice: calls.toolChoiceSchema,
+  tool_choice: calls.toolChoice,
   output_config: f.optional(
     f.object({
       effort: shared.outputEffortField,
@@ -278,7 +236,7 @@ export const chatFields = f.object({
   add_generation_prompt: f.optional(f.flag),
 })
 
-type ChatBody = v.InferOutput<typeof chatFields>
+export type ChatBody = v.InferOutput<typeof chatBodySchema>
 
 // The deprecated functions of chat completions, called one at a time and without an id.
 
@@ -290,25 +248,22 @@ type ToolsBody = Omit<ChatBody, 'messages'> & {
 }
 
 /** Returns `true` if the body offers functions. The completion then uses `function_call`. */
-export const hasFunctions = ({ functions }: ChatBody): boolean => Boolean(functions?.length)
+export const hasFunctions = ({ functions }: Pick<ChatBody, 'functions'>): boolean =>
+  Boolean(functions?.length)
 
 /** Returns the conflict between the fields for functions and those for tools. */
 function findFunctionsConflict(body: ChatBody): f.FieldConflict | undefined {
   const { functions, function_call: call, tools, tool_choice: choice } = body
   if (!functions?.length) {
     if (!call || typeof call === 'string') return undefined
-    const message = 'auto, none or left out unless functions is sent'
-    return { path: ['function_call'], message, input: call }
+    return f.conflict('function_call', call, 'auto, none or left out unless functions is sent')
   }
-  if (tools?.length) {
-    const message = 'left out when tools is sent'
-    return { path: ['functions'], message, input: functions }
-  }
+  if (tools?.length) return f.conflict('functions', functions, 'left out when tools is sent')
   const type = typeof choice === 'object' ? choice?.type : choice
   const isSame = type === 'none' && (!call || call === 'none')
   if (!type || type === 'auto' || isSame) return undefined
   const message = 'left out when functions is sent; send function_call instead'
-  return { path: ['tool_choice'], message, input: choice }
+  return f.conflict('tool_choice', choice, message)
 }
 
 /**

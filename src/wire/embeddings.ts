@@ -1,34 +1,25 @@
 /** Schema of `POST /v1/embeddings`, its conversion to a request, and the response. */
 import * as v from 'valibot'
-import type { EmbeddingEvent, EmbeddingRequest, Embeddings } from '../types/index.ts'
+import type { EmbeddingEvent, Embeddings } from '../types/index.ts'
 import type { EventEncoder } from './response-body.ts'
 import { toBase64 } from '../values/bytes.ts'
 import * as f from './fields.ts'
 import { JSON_TYPE } from './http.ts'
 import { renamedField } from './shared-fields.ts'
 
-/** Largest number of texts in a request. Clients send batches of up to this size. */
-const MAX_TEXTS = 2048
-
+/** Clients send batches of up to this many texts. */
 const texts = v.pipe(
-  f.withMaxLength(
-    MAX_TEXTS,
-    'strings',
-    v.array(f.nonEmptyString, 'a string or an array of strings'),
-  ),
+  f.withMaxLength(2048, 'strings', v.array(f.nonEmptyString, 'a string or an array of strings')),
   f.notEmpty('an array with at least one string'),
 )
 
 /** Refuses token ids, because clients compute them with the tokenizer of another model. */
 const rejectedTokens = f.rejectedWith('send the text itself: each model has its own tokenizer')
 
-const inputSchema = f.stringOr(
-  f.nonEmptyString,
-  v.lazy((input): typeof texts | typeof rejectedTokens => {
-    const first: unknown = Array.isArray(input) ? input[0] : undefined
-    return typeof first === 'number' || Array.isArray(first) ? rejectedTokens : texts
-  }),
-)
+const isTokens = (input: unknown): boolean =>
+  Array.isArray(input) && (typeof input[0] === 'number' || Array.isArray(input[0]))
+
+const inputSchema = f.stringOr(f.nonEmptyString, f.when(isTokens, rejectedTokens, texts))
 
 const SPLIT_ADVICE = 'split long texts into several'
 const disabledFlag = f.unsupported(f.flag, (is) => !is, SPLIT_ADVICE)
@@ -64,15 +55,16 @@ export const embeddingsBodySchema = f.object({
 
 type EmbeddingsBody = v.InferOutput<typeof embeddingsBodySchema>
 
-/** Converts the body to a request. */
-export function toEmbeddingsRequest(body: EmbeddingsBody): EmbeddingRequest {
-  const { model, input, dimensions } = body
-  return { model, input: [input].flat(), dimensions: dimensions ?? undefined }
-}
-
-/** Returns the mapping from fields of the request to those of the body. */
-export function embeddingsFieldNames({ input }: EmbeddingsBody): f.FieldNames {
-  return { rename: typeof input === 'string' ? [[/^input\[0\]/, 'input']] : [], reasoning: [] }
+/** Converts the body to a request, with the mapping of its fields back to the body's. */
+export function parseEmbeddings({ model, input, dimensions }: EmbeddingsBody) {
+  const fieldNames: f.FieldNames = {
+    rename: typeof input === 'string' ? [[/^input\[0\]/, 'input']] : [],
+    reasoning: [],
+  }
+  return {
+    request: { model, input: [input].flat(), dimensions: dimensions ?? undefined },
+    fieldNames,
+  }
 }
 
 /** Encodes embeddings as one JSON body. Spaces are sent ahead of it as heartbeats. */

@@ -33,16 +33,10 @@ export function notEmpty<T extends { length: number }>(phrase: string) {
   return v.check<T, string>(({ length }) => length > 0, phrase)
 }
 
-/** Largest number of characters of a tag, which is far more than any has. */
-const MAX_TAG_CHARACTERS = 1000
-
-/** Accepts a tag that may exist. */
+/** Accepts a tag that may exist. The limit is far more than any has. */
 export const tagString = v.pipe(
   nonEmptyString,
-  v.check(
-    ({ length }) => length <= MAX_TAG_CHARACTERS,
-    `a string of at most ${MAX_TAG_CHARACTERS} characters`,
-  ),
+  v.check(({ length }) => length <= 1000, 'a string of at most 1000 characters'),
 )
 
 export const anyArray = v.array(v.unknown(), 'an array')
@@ -73,15 +67,19 @@ export function oneOf<const T extends readonly string[]>(values: T) {
 
 /** Accepts an object with these entries, but no array. */
 export function object<const T extends v.ObjectEntries>(entries: T) {
-  return exceptArray(v.object(entries, 'an object'))
+  return when(Array.isArray, refusedAs('an object'), v.object(entries, 'an object'))
 }
 
 /** Accepts an object with any keys, and passes it on unchanged. */
 export const anyObject = valueWhere<Record<string, unknown>>(isObject, 'an object')
 
-function exceptArray<T extends v.GenericSchema>(rule: T) {
-  const list = refusedAs('an object')
-  return v.lazy((input): T | typeof list => (Array.isArray(input) ? list : rule))
+/** Checks values for which the condition holds by one rule, and all others by another. */
+export function when<Then extends v.GenericSchema, Otherwise extends v.GenericSchema>(
+  condition: (input: unknown) => boolean,
+  rule: Then,
+  otherwise: Otherwise,
+) {
+  return v.lazy((input): Then | Otherwise => (condition(input) ? rule : otherwise))
 }
 
 /** Accepts an array of such items. */
@@ -91,16 +89,11 @@ export function arrayOf<T extends v.GenericSchema>(item: T) {
 
 /** Adds a maximum length to a rule. The length is checked before any item. */
 export function withMaxLength<T extends v.GenericSchema>(most: number, items: string, rule: T) {
-  const tooLong = refusedAs(`an array of at most ${most} ${items}`)
-  return v.lazy((input): T | typeof tooLong =>
-    Array.isArray(input) && input.length > most ? tooLong : rule,
-  )
+  const isTooLong = (input: unknown) => Array.isArray(input) && input.length > most
+  return when(isTooLong, refusedAs(`an array of at most ${most} ${items}`), rule)
 }
 
-/**
- * Largest number of stop sequences. No client or specification names a limit; this one bounds the
- * time of the search through the completion.
- */
+/** Largest number of stop sequences, which bounds the time of the search for them. */
 export const MAX_STOP_SEQUENCES = 64
 
 /** Accepts up to {@link MAX_STOP_SEQUENCES} stop sequences, none of them empty. */
@@ -145,12 +138,25 @@ export function stringOr<Text extends v.GenericSchema, Other extends v.GenericSc
   text: Text,
   other: Other,
 ) {
-  return v.lazy((input): Text | Other => (typeof input === 'string' ? text : other))
+  return when((input) => typeof input === 'string', text, other)
 }
 
-/** Accepts a string, or an array of parts. */
-export function stringOrParts<T extends v.GenericSchema>(part: T) {
-  return stringOr(string, v.array(part, 'a string or an array of parts'))
+/** Accepts a string, or an array of parts of these types. */
+export function stringOrParts<const Kinds extends Record<string, Kind>>(kinds: Kinds) {
+  return stringOr(string, v.array(taggedUnion('type', kinds), 'a string or an array of parts'))
+}
+
+/** Accepts an object by one rule if it has the type, and any other value by another. */
+export function typeOr<Typed extends v.GenericSchema, Other extends v.GenericSchema>(
+  isType: (type: unknown) => boolean,
+  typed: Typed,
+  other: Other,
+) {
+  return when(
+    (input) => isType((input as { type?: unknown } | null | undefined)?.type),
+    typed,
+    other,
+  )
 }
 
 /**
@@ -177,21 +183,25 @@ export const rejected = rejectedWith('leave it out')
 export const rejectedField = optional(rejected)
 
 /** Accepts any value, and replaces it by another. */
-export function replacedBy<T>(value: T) {
-  return v.pipe(
+export const replacedBy = <T>(value: T) =>
+  v.pipe(
     v.unknown(),
     v.transform(() => value),
   )
+
+/** Conflict between fields that are each valid alone: the field to change, and what it must be. */
+export interface FieldConflict {
+  path: ReadonlyArray<string | number>
+  input: unknown
+  message: string
 }
 
-/** Conflict between fields that are each valid alone. */
-export interface FieldConflict {
-  /** Path of the field to change. */
-  path: ReadonlyArray<string | number>
-  /** End of the sentence "must be ...". */
-  message: string
-  input: unknown
-}
+/** Returns a conflict. The path of a field inside of an object has several keys. */
+export const conflict = (
+  path: string | FieldConflict['path'],
+  input: unknown,
+  message: string,
+): FieldConflict => ({ path: [path].flat(), input, message })
 
 // Translates field names of a request in errors of the host to those of the body.
 

@@ -115,8 +115,7 @@ const readFormats = (formats: Record<string, Format>, fields: object, prefix: st
 export function findFormatConflict(body: FormatFields): f.FieldConflict | undefined {
   const [first, second] = listFormats(body)
   if (!first || !second) return undefined
-  const message = `left out when ${first.field} is sent`
-  return { path: second.field.split('.'), message, input: second.input }
+  return f.conflict(second.field.split('.'), second.input, `left out when ${first.field} is sent`)
 }
 
 /** Returns the format that a body states; `undefined` if the answer may be any text. */

@@ -6,38 +6,18 @@
 import { InoriginError } from '../error.ts'
 import type { Host } from '../types/index.ts'
 import { readBody } from './body.ts'
-import {
-  chatFieldNames,
-  chatFields,
-  findChatConflict,
-  hasFunctions,
-  ignoredByChat,
-  toChatRequest,
-} from './chat.ts'
-import {
-  chatJsonEncoder,
-  chatStreamEncoder,
-  createToolCalls,
-  FUNCTION_CALL,
-} from './chat-encoder.ts'
-import {
-  embeddingsBodySchema,
-  embeddingsEncoder,
-  embeddingsFieldNames,
-  toEmbeddingsRequest,
-} from './embeddings.ts'
+import { chatBodySchema, findChatConflict, parseChat } from './chat.ts'
+import { chatEncoder } from './chat-encoder.ts'
+import { embeddingsBodySchema, embeddingsEncoder, parseEmbeddings } from './embeddings.ts'
 import { errorResponse } from './errors.ts'
 import { createCancellation, createId, findApiKey } from './http.ts'
 import {
   countTokensBodySchema,
   findMessagesConflict,
-  ignoredByMessages,
   messagesBodySchema,
-  messagesFieldNames,
-  toMessagesRequest,
-  type CountTokensBody,
+  parseMessages,
 } from './messages.ts'
-import { messageJsonEncoder, messageStreamEncoder } from './messages-encoder.ts'
+import { messageEncoder } from './messages-encoder.ts'
 import { getModel, toModelJson, toModelListJson } from './models.ts'
 import {
   ignoredByRemote,
@@ -47,9 +27,7 @@ import {
   toPredictionJson,
   toPredictionRequest,
   toPredictorJson,
-  toRemotePredictionRequest,
 } from './predictions.ts'
-import { toReasoning } from './shared-fields.ts'
 import { assertScriptedFetch, parseDigest, resourceResponse } from './resources.ts'
 import { responsesRoutes } from './responses-routes.ts'
 import {
@@ -57,10 +35,10 @@ import {
   eventResponse,
   jsonResponse,
   parseRoute,
-  respondWithGeneration,
   type ParsedRequest,
-  type RouteEntry,
+  respondWithGeneration,
   type RouteContext,
+  type RouteEntry,
   type RouteHandler,
 } from './route.ts'
 import { shorten } from '../values/text.ts'
@@ -96,53 +74,31 @@ export async function handle(
 }
 
 const createChatCompletion: RouteHandler = async (context) => {
-  const { fields, ignored } = await readBody(context, chatFields, findChatConflict)
-  const { model, stream, stream_options, logprobs } = fields
-  const options = {
-    model,
-    reasoning: toReasoning(fields).shown,
-    logprobs: logprobs ?? false,
-    calls: hasFunctions(fields) ? FUNCTION_CALL : createToolCalls(),
-  }
-  const encoder = stream
-    ? chatStreamEncoder(options, stream_options?.include_usage ?? false)
-    : chatJsonEncoder(options)
-  ignored.push(...ignoredByChat(fields))
-  const parsed = { request: toChatRequest(fields), fieldNames: chatFieldNames(fields), ignored }
-  return respondWithGeneration(parsed, encoder, context)
-}
-
-/** Converts a body of `/v1/messages` or of its path that counts tokens. */
-function parseMessages(
-  { request }: RouteContext,
-  { fields, ignored }: { fields: CountTokensBody; ignored: readonly string[] },
-): ParsedRequest {
-  const beta = request.headers.get('anthropic-beta') ? ['anthropic-beta'] : []
-  return {
-    request: toMessagesRequest(fields),
-    fieldNames: messagesFieldNames(fields),
-    ignored: [...ignored, ...beta, ...ignoredByMessages(fields)],
-  }
+  const body = await readBody(context, chatBodySchema, findChatConflict)
+  return respondWithGeneration(parseChat(body), chatEncoder(body.fields), context)
 }
 
 const createMessage: RouteHandler = async (context) => {
   const body = await readBody(context, messagesBodySchema, findMessagesConflict)
-  const { model, stream } = body.fields
-  const options = { model, reasoning: toReasoning(body.fields).shown }
-  const encoder = stream ? messageStreamEncoder(options) : messageJsonEncoder(options)
-  return respondWithGeneration(parseMessages(context, body), encoder, context)
+  const parsed = withBeta(parseMessages(body), context)
+  return respondWithGeneration(parsed, messageEncoder(body.fields), context)
 }
 
 const countMessageTokens: RouteHandler = async (context) => {
-  const parsed = parseMessages(context, await readBody(context, countTokensBodySchema))
+  const parsed = withBeta(parseMessages(await readBody(context, countTokensBodySchema)), context)
   return jsonResponse({ input_tokens: await countPromptTokens(parsed, context) }, parsed.ignored)
+}
+
+/** Adds the header by which clients ask for beta features to what had no effect. */
+function withBeta(parsed: ParsedRequest, { request }: RouteContext): ParsedRequest {
+  if (!request.headers.get('anthropic-beta')) return parsed
+  return { ...parsed, ignored: [...parsed.ignored, 'anthropic-beta'] }
 }
 
 const createEmbeddings: RouteHandler = async (context) => {
   const { fields, ignored } = await readBody(context, embeddingsBodySchema)
-  const fieldNames = embeddingsFieldNames(fields)
-  const request = { ...toEmbeddingsRequest(fields), ...parseRoute(context) }
-  const embedding = context.host.embed(request, context.caller)
+  const { request, fieldNames } = parseEmbeddings(fields)
+  const embedding = context.host.embed({ ...request, ...parseRoute(context) }, context.caller)
   return eventResponse(embedding, embeddingsEncoder(fields), context, ignored, fieldNames)
 }
 
@@ -156,18 +112,17 @@ const getPredictor: RouteHandler = async ({ param, host, caller }) =>
   jsonResponse(toPredictorJson(await host.predictor(param, caller)))
 
 const createPrediction: RouteHandler = async (context) => {
+  const { host, caller } = context
   const { fields, ignored } = await readBody(context, predictionBodySchema)
-  const prediction = await context.host.createPrediction(
-    toPredictionRequest(fields),
-    context.caller,
-  )
+  const prediction = await host.createPrediction(toPredictionRequest(fields), caller)
   return jsonResponse(toPredictionJson(prediction), ignored)
 }
 
 const runRemotePrediction: RouteHandler = async (context) => {
+  const { host, caller } = context
   const { fields, ignored, jsonCount } = await readBody(context, remoteBodySchema)
-  const request = toRemotePredictionRequest(fields, jsonCount)
-  const prediction = await context.host.createRemotePrediction(request, context.caller)
+  const request = { tag: fields.tag, inputs: fields.inputs ?? {}, jsonCount }
+  const prediction = await host.createRemotePrediction(request, caller)
   const encoder = remoteEncoder(prediction.tag, fields.stream ?? false)
   return eventResponse(Promise.resolve(prediction), encoder, context, [
     ...ignored,

@@ -8,13 +8,9 @@ import {
 } from './response-body.ts'
 import { wireError } from './errors.ts'
 import { createId, frame, SSE_TYPE } from './http.ts'
+import type { MessagesBody } from './messages.ts'
+import { toReasoning } from './shared-fields.ts'
 import { toToolUseId } from './tools.ts'
-
-/** Options that decide what a message contains. */
-interface MessageEncoderOptions {
-  model: string
-  reasoning: boolean
-}
 
 const STOP_REASON = {
   stop: 'end_turn',
@@ -42,11 +38,14 @@ function toStopFields({ reason, stopSequence }: FinishEvent) {
   }
 }
 
-/** Encodes a message as one JSON body. Spaces are sent ahead of it as heartbeats. */
-export function messageJsonEncoder({ model, reasoning }: MessageEncoderOptions): EventEncoder {
-  const head = { id: createId('msg_'), type: 'message', role: 'assistant', model }
+/** Encodes a message as one JSON body, or as a stream of events. */
+export function messageEncoder(body: MessagesBody): EventEncoder {
+  const head = { id: createId('msg_'), type: 'message', role: 'assistant', model: body.model }
+  const isReasoningShown = toReasoning(body).shown
+  if (body.stream) return streamEncoder(head, isReasoningShown)
   return jsonEncoder((parts, finish) => {
-    const blocks = parts.filter(({ type }) => reasoning || type !== 'reasoning').map(toBlock)
+    const shown = parts.filter(({ type }) => isReasoningShown || type !== 'reasoning')
+    const blocks = shown.map(toBlock)
     const content = blocks.length > 0 ? blocks : [{ type: 'text', text: '' }]
     return { ...head, content, ...toStopFields(finish), usage: toUsageJson(finish.usage) }
   })
@@ -87,11 +86,9 @@ function typedFrame(type: string, fields: object = {}): string {
   return frame({ type, ...fields }, type)
 }
 
-/** Encodes a message as a stream of events. */
-export function messageStreamEncoder({ model, reasoning }: MessageEncoderOptions): EventEncoder {
-  const head = { id: createId('msg_'), type: 'message', role: 'assistant', model, content: [] }
+function streamEncoder(head: object, isReasoningShown: boolean): EventEncoder {
   const ping = typedFrame('ping')
-  const blocks = createBlockStream()
+  const blocks = new BlockStream()
   return {
     type: SSE_TYPE,
     encode(event) {
@@ -106,11 +103,11 @@ export function messageStreamEncoder({ model, reasoning }: MessageEncoderOptions
           // Clients add the usage of the start to that of the end, so it reports no output.
           const usage = toUsageJson({ ...event, completionTokens: 0, reasoningTokens: 0 })
           return typedFrame('message_start', {
-            message: { ...head, stop_reason: null, stop_sequence: null, usage },
+            message: { ...head, content: [], stop_reason: null, stop_sequence: null, usage },
           })
         }
         case 'reasoning':
-          return reasoning ? blocks.add(THINKING, event.text) : ''
+          return isReasoningShown ? blocks.add(THINKING, event.text) : ''
         case 'text':
           return blocks.add(TEXT, event.text)
         case 'tool_call':
@@ -140,36 +137,40 @@ type Block = { type: 'text' | 'thinking' | 'tool_use' } & Record<string, unknown
 const TEXT: Block = { type: 'text', text: '' }
 const THINKING: Block = { type: 'thinking', thinking: '', signature: '' }
 
-/** Tracks the content blocks of a stream. Each block is closed before the next begins. */
-function createBlockStream() {
-  let open: Block['type'] | null = null
-  let index = -1
-  const delta = (fields: object): string =>
-    typedFrame('content_block_delta', { index, delta: fields })
+/** The content blocks of a stream. Each block is closed before the next begins. */
+class BlockStream {
+  #open: Block['type'] | null = null
+  #index = -1
 
-  const close = (): string => {
-    if (open === null) return ''
-    const signatureDelta =
-      open === 'thinking' ? delta({ type: 'signature_delta', signature: createSignature() }) : ''
-    open = null
-    return signatureDelta + typedFrame('content_block_stop', { index })
+  begin(block: Block): string {
+    const stopFrame = this.#close()
+    this.#open = block.type
+    this.#index += 1
+    return stopFrame + this.#frame('start', { content_block: block })
   }
-  const begin = (block: Block): string => {
-    const stopFrame = close()
-    open = block.type
-    index += 1
-    return stopFrame + typedFrame('content_block_start', { index, content_block: block })
+
+  /** Adds text to the open block, or to a new one if the open block has another type. */
+  add(block: Block | null, text: string): string {
+    if (text === '') return ''
+    const startFrame = block && block.type !== this.#open ? this.begin(block) : ''
+    return startFrame + this.#frame('delta', { delta: toDelta(this.#open, text) })
   }
-  return {
-    begin,
-    /** Adds text to the open block, or to a new one if the open block has another type. */
-    add(block: Block | null, text: string): string {
-      if (text === '') return ''
-      const startFrame = block && block.type !== open ? begin(block) : ''
-      return startFrame + delta(toDelta(open, text))
-    },
-    /** Closes the last block. An empty completion gets one empty text block. */
-    end: (): string => (index < 0 ? begin(TEXT) : '') + close(),
+
+  /** Closes the last block. An empty completion gets one empty text block. */
+  end(): string {
+    return (this.#index < 0 ? this.begin(TEXT) : '') + this.#close()
+  }
+
+  #close(): string {
+    if (this.#open === null) return ''
+    const signature = { type: 'signature_delta', signature: createSignature() }
+    const signed = this.#open === 'thinking' ? this.#frame('delta', { delta: signature }) : ''
+    this.#open = null
+    return signed + this.#frame('stop', {})
+  }
+
+  #frame(type: 'start' | 'delta' | 'stop', fields: object): string {
+    return typedFrame(`content_block_${type}`, { index: this.#index, ...fields })
   }
 }
 

@@ -1,16 +1,12 @@
 /** Schema of `POST /v1/messages`, and its conversion to a generation request. */
 import * as v from 'valibot'
-import type {
-  AssistantMessage,
-  ChatMessage,
-  GenerationRequest,
-  Tool,
-  ToolCall,
-} from '../types/index.ts'
-import * as shared from './shared-fields.ts'
+import type { AssistantMessage, ChatMessage, Tool, ToolCall } from '../types/index.ts'
+import type { ParsedBody } from './body.ts'
 import * as f from './fields.ts'
-import { imageBlock, rejectedImage, toImage, toUserMessage, type UserContent } from './images.ts'
 import { toFormat } from './formats.ts'
+import { imageBlock, rejectedImage, toImage, toUserMessage, type UserContent } from './images.ts'
+import type { ParsedRequest } from './route.ts'
+import * as shared from './shared-fields.ts'
 import * as calls from './tools.ts'
 
 const rejectedBlocks = {
@@ -35,50 +31,44 @@ const rejectedServerBlocks = {
 const result = {
   tool_use_id: f.nonEmptyString,
   content: f.optional(
-    f.stringOrParts(
-      f.taggedUnion('type', {
-        text: shared.textPart,
-        image: imageBlock,
-        ...rejectedBlocks,
-        tool_reference: f.rejected,
-      }),
-    ),
+    f.stringOrParts({
+      text: shared.textPart,
+      image: imageBlock,
+      ...rejectedBlocks,
+      tool_reference: f.rejected,
+    }),
   ),
   is_error: f.optional(f.flag),
 }
 
-const systemText = f.stringOrParts(f.taggedUnion('type', { text: shared.textPart }))
+const systemText = f.stringOrParts({ text: shared.textPart })
 
 const message = f.taggedUnion('role', {
   user: {
-    content: f.stringOrParts(
-      f.taggedUnion('type', {
-        text: shared.textPart,
-        image: imageBlock,
-        tool_result: result,
-        ...rejectedBlocks,
-        ...rejectedServerBlocks,
-      }),
-    ),
+    content: f.stringOrParts({
+      text: shared.textPart,
+      image: imageBlock,
+      tool_result: result,
+      ...rejectedBlocks,
+      ...rejectedServerBlocks,
+    }),
   },
   assistant: {
-    content: f.stringOrParts(
-      f.taggedUnion('type', {
-        text: shared.textPart,
-        thinking: { thinking: f.string, signature: f.optional(f.string) },
-        // Reasoning that another server encrypted cannot be decrypted here, so it is dropped.
-        redacted_thinking: { data: f.optional(f.string) },
-        tool_use: {
-          id: f.nonEmptyString,
-          name: f.nonEmptyString,
-          input: f.anyObject,
-          partial_json: f.optional(calls.argumentsText),
-        },
-        image: rejectedImage,
-        ...rejectedBlocks,
-        ...rejectedServerBlocks,
-      }),
-    ),
+    content: f.stringOrParts({
+      text: shared.textPart,
+      thinking: { thinking: f.string, signature: f.optional(f.string) },
+      // Reasoning that another server encrypted cannot be decrypted here, so it is dropped.
+      redacted_thinking: { data: f.optional(f.string) },
+      tool_use: {
+        id: f.nonEmptyString,
+        name: f.nonEmptyString,
+        input: f.anyObject,
+        partial_json: f.optional(calls.argumentsText),
+      },
+      image: rejectedImage,
+      ...rejectedBlocks,
+      ...rejectedServerBlocks,
+    }),
   },
   system: { content: systemText },
 })
@@ -96,10 +86,11 @@ const clientToolSchema = f.object({
 })
 
 /** Accepts client tools, which have no type or `custom`. Others run on the vendor's servers. */
-const tool = v.lazy((input): typeof clientToolSchema | typeof f.rejected => {
-  const type = (input as { type?: unknown } | null | undefined)?.type
-  return typeof type === 'string' && type !== 'custom' ? f.rejected : clientToolSchema
-})
+const tool = f.typeOr(
+  (type) => typeof type === 'string' && type !== 'custom',
+  f.rejected,
+  clientToolSchema,
+)
 
 const format = f.taggedUnion('type', {
   json_schema: { schema: f.anyObject, strict: f.optional(f.flag) },
@@ -113,7 +104,7 @@ const fields = {
   messages: v.pipe(f.arrayOf(message), f.notEmpty('an array with at least one message')),
   system: f.optional(systemText),
   tools: f.optional(f.arrayOf(tool)),
-  tool_choice: calls.toolChoiceSchema,
+  tool_choice: calls.toolChoice,
   output_config: f.optional(
     f.object({
       effort: shared.outputEffortField,
@@ -131,7 +122,6 @@ const fields = {
   ...shared.sharedFields,
 }
 
-/** Schema of the body of `POST /v1/messages`. */
 export const messagesBodySchema = f.object({
   thread,
   max_completion_tokens: shared.renamedField('send max_tokens instead'),
@@ -140,14 +130,8 @@ export const messagesBodySchema = f.object({
 })
 
 /** Returns the first conflict between the fields of a message. */
-export function findMessagesConflict(
-  body: v.InferOutput<typeof messagesBodySchema>,
-): f.FieldConflict | undefined {
-  return (
-    shared.findBudgetConflict(body.thinking, body.max_tokens) ??
-    shared.findLastMessageConflict(body)
-  )
-}
+export const findMessagesConflict = (body: MessagesBody): f.FieldConflict | undefined =>
+  shared.findBudgetConflict(body.thinking, body.max_tokens) ?? shared.findLastMessageConflict(body)
 
 /** Schema of `POST /v1/messages/count_tokens`, which needs no `max_tokens`. */
 export const countTokensBodySchema = f.object({
@@ -157,52 +141,47 @@ export const countTokensBodySchema = f.object({
 })
 
 /** Body of either path. Only a message must have a token limit. */
-export type CountTokensBody = v.InferOutput<typeof countTokensBodySchema>
+export type MessagesBody = v.InferOutput<typeof countTokensBodySchema>
 
 /**
- * Returns the fields without effect. `output_config.format` wins over `output_format`, and a
- * reasoning budget over an effort.
+ * Converts the body. `output_config.format` wins over `output_format`, and a reasoning budget over
+ * an effort.
  */
-export function ignoredByMessages(body: CountTokensBody): string[] {
-  const deprecated = body.output_format && body.output_config?.format ? ['output_format'] : []
-  return [...deprecated, ...shared.toReasoning(body).ignored]
-}
-
-/** Converts the body to a generation request. */
-export function toMessagesRequest(body: CountTokensBody): GenerationRequest {
+export function parseMessages({ fields: body, ignored }: ParsedBody<MessagesBody>): ParsedRequest {
   const system = toSystemText(body.system ?? '')
   const conversation = body.messages.flatMap(toMessages)
   const messages = calls.withToolNames(
     system === '' ? conversation : [{ role: 'system', content: system }, ...conversation],
   )
+  const reasoning = shared.toReasoning(body)
+  const ownFormat = body.output_config?.format
   return {
-    model: body.model,
-    ...(shared.isPrefilled(body.messages) ? shared.splitPrefilled(messages) : { messages }),
-    maxTokens: body.max_tokens ?? undefined,
-    sampling: shared.toSampling(body),
-    stop: body.stop_sequences ?? [],
-    tools: calls.toToolUse(
-      (body.tools ?? []).map(toClientTool),
-      calls.toToolChoice(body.tool_choice),
-      calls.allowsParallelCalls(body),
-    ),
-    format: toFormat(body.output_config?.format ?? body.output_format),
-    reasoningBudget: shared.toReasoning(body).budget,
-  }
-}
-
-/** Returns the mapping from fields of the request to those of the body. */
-export function messagesFieldNames(body: CountTokensBody): f.FieldNames {
-  return {
-    rename: [
-      [/^tools\[(\d+)\]\.parameters/, 'tools[$1].input_schema'],
-      [/^format\b/, body.output_config?.format ? 'output_config.format' : 'output_format'],
+    request: {
+      model: body.model,
+      ...(shared.isPrefilled(body.messages) ? shared.splitPrefilled(messages) : { messages }),
+      maxTokens: body.max_tokens ?? undefined,
+      sampling: shared.toSampling(body),
+      stop: body.stop_sequences ?? [],
+      tools: calls.toToolUse((body.tools ?? []).map(toClientTool), body),
+      format: toFormat(ownFormat ?? body.output_format),
+      reasoningBudget: reasoning.budget,
+    },
+    fieldNames: {
+      rename: [
+        [/^tools\[(\d+)\]\.parameters/, 'tools[$1].input_schema'],
+        [/^format\b/, ownFormat ? 'output_config.format' : 'output_format'],
+      ],
+      reasoning: reasoning.fields,
+    },
+    ignored: [
+      ...ignored,
+      ...(body.output_format && ownFormat ? ['output_format'] : []),
+      ...reasoning.ignored,
     ],
-    reasoning: shared.toReasoning(body).fields,
   }
 }
 
-type Message = CountTokensBody['messages'][number]
+type Message = MessagesBody['messages'][number]
 type Block = Extract<Message['content'], readonly unknown[]>[number]
 type ToolResult = Extract<Block, { type: 'tool_result' }>
 type ToolUseBlock = Extract<Block, { type: 'tool_use' }>
@@ -215,37 +194,28 @@ function toMessages({ role, content }: Message, index: number): ChatMessage[] {
   if (typeof content === 'string') return [{ role, content }]
   if (role === 'assistant') return [toAssistantMessage(content)]
   if (role === 'system') return [{ role, content: joinText(content) }]
-  const path = `messages[${index}].content`
-  const results = content.flatMap((block): ChatMessage[] =>
-    block.type === 'tool_result' ? [toToolMessage(block)] : [],
-  )
-  const resultImages = content.flatMap((block, at) =>
-    block.type === 'tool_result' ? toResultImages(block, `${path}[${at}].content`) : [],
-  )
-  const ownContent = content.flatMap((block, at): UserContent[] => {
-    if (block.type === 'text') return [block.text]
-    return block.type === 'image' ? [toImage(block, `${path}[${at}]`)] : []
-  })
+  const results: ChatMessage[] = []
+  const resultImages: UserContent[] = []
+  const ownContent: UserContent[] = []
+  for (const [at, block] of content.entries()) {
+    const path = `messages[${index}].content[${at}]`
+    if (block.type === 'text') ownContent.push(block.text)
+    if (block.type === 'image') ownContent.push(toImage(block, path))
+    if (block.type !== 'tool_result') continue
+    results.push(toToolMessage(block))
+    if (typeof block.content === 'string') continue
+    for (const [position, part] of (block.content ?? []).entries())
+      if (part.type === 'image') resultImages.push(toImage(part, `${path}.content[${position}]`))
+  }
   const userContent = [...resultImages, ...ownContent]
-  return results.length > 0 && userContent.length === 0
-    ? results
-    : [...results, toUserMessage(userContent)]
-}
-
-function toResultImages({ content }: ToolResult, path: string): UserContent[] {
-  if (typeof content === 'string') return []
-  return (content ?? []).flatMap((block, at) =>
-    block.type === 'image' ? [toImage(block, `${path}[${at}]`)] : [],
-  )
+  if (results.length > 0 && userContent.length === 0) return results
+  return [...results, toUserMessage(userContent)]
 }
 
 function toAssistantMessage(content: readonly Block[]): AssistantMessage {
-  const toolCalls = content.flatMap((block) =>
-    block.type === 'tool_use' ? [toToolCall(block)] : [],
-  )
-  const reasoning = content
-    .map((block) => (block.type === 'thinking' ? block.thinking : ''))
-    .join('')
+  const toolCalls = content.flatMap((each) => (each.type === 'tool_use' ? [toToolCall(each)] : []))
+  const thoughts = content.map((each) => (each.type === 'thinking' ? each.thinking : ''))
+  const reasoning = thoughts.join('')
   return {
     role: 'assistant',
     content: joinText(content),
@@ -288,7 +258,7 @@ function toClientTool(definition: v.InferOutput<typeof clientToolSchema>): Tool 
  * Returns the system prompt without the billing header of a coding client. The header changes with
  * every request, which would defeat the prefix cache.
  */
-function toSystemText(system: NonNullable<CountTokensBody['system']>): string {
+function toSystemText(system: NonNullable<MessagesBody['system']>): string {
   if (typeof system === 'string') return system
   return joinText(system.filter((block) => !block.text.startsWith('x-anthropic-billing-header')))
 }

@@ -5,11 +5,9 @@ import type {
   PredictionRequest,
   Predictor,
   RemotePredictionEvent,
-  RemotePredictionRequest,
   RemoteValue,
   Tag,
 } from '../types/index.ts'
-import type { JsonCount } from '../values/json.ts'
 import * as f from './fields.ts'
 import { createId, frame, JSON_TYPE, SSE_TYPE } from './http.ts'
 import { encodeStatus, type EventEncoder } from './response-body.ts'
@@ -64,20 +62,9 @@ export const remoteBodySchema = f.object({
   stream: f.optional(f.flag),
 })
 
-type RemoteBody = v.InferOutput<typeof remoteBodySchema>
-
 /** Returns the fields without effect: the server itself chooses the device. */
-export function ignoredByRemote({ acceleration }: RemoteBody): string[] {
-  return /^(((local|remote)_)?auto)?$/.test(acceleration ?? '') ? [] : ['acceleration']
-}
-
-/** Converts the body to a request. */
-export function toRemotePredictionRequest(
-  { tag, inputs }: RemoteBody,
-  jsonCount: JsonCount,
-): RemotePredictionRequest {
-  return { tag, inputs: inputs ?? {}, jsonCount }
-}
+export const ignoredByRemote = ({ acceleration }: v.InferOutput<typeof remoteBodySchema>) =>
+  /^(((local|remote)_)?auto)?$/.test(acceleration ?? '') ? [] : ['acceleration']
 
 /** Encodes a prediction as one JSON body, with spaces as heartbeats, or as a one-event stream. */
 export function remoteEncoder(tag: Tag, stream: boolean): EventEncoder<RemotePredictionEvent> {

@@ -9,31 +9,24 @@ import type {
 } from '../types/index.ts'
 import { isObject } from '../values/objects.ts'
 import { shorten } from '../values/text.ts'
-import { readBody } from './body.ts'
+import { type ParsedBody, readBody } from './body.ts'
 import { toBodyFields } from './fields.ts'
 import { createId, nowInSeconds } from './http.ts'
 import { toPageJson } from './models.ts'
 import {
   findResponseId,
   RESPONSE_PREFIX,
-  type ResponseEncoderOptions,
   type ResponseJson,
   responseJsonEncoder,
-  responseStreamEncoder,
-  type ResponseStreamEncoder,
+  ResponseEncoder,
 } from './responses-encoder.ts'
 import {
   findResponsesConflict,
-  ignoredByResponses,
-  includesEncryptedReasoning,
   type InputItem,
   itemsSchema,
+  parseResponses,
   type ResponsesBody,
   responsesBodySchema,
-  responsesFieldNames,
-  toResponsesReasoning,
-  toResponsesRequest,
-  toTopLogprobs,
 } from './responses.ts'
 import {
   countPromptTokens,
@@ -51,30 +44,19 @@ import { argumentsText } from './tools.ts'
 
 // Builds the conversation of a response from stored items and the new input.
 
-/** Input of a response, with all references resolved. */
-interface ResolvedInput {
-  /** Parsed items, each reference replaced by its item. */
-  items: readonly InputItem[]
-  /** The same items in the form in which they are stored. */
-  stored: readonly StoredItem[]
-}
-
 type RawItem = Readonly<Record<string, unknown>>
 type HostContext = Pick<RouteContext, 'host' | 'caller'>
 
 /**
- * Resolves with the input of a body and the stored items that it refers to. `sent` is the body
- * before its schema was applied. Rejects with a remedy when an item is not stored.
+ * Resolves with the input of a body, each reference replaced by its item, and with the same items in
+ * the form in which they are stored. Rejects with a remedy when an item is not stored.
  */
-async function resolveInput(
-  { input, previous_response_id: previous }: ResponsesBody,
-  sent: unknown,
-  context: HostContext,
-): Promise<ResolvedInput> {
+async function resolveInput({ fields, sent }: ParsedBody<ResponsesBody>, context: HostContext) {
+  const { input, previous_response_id: previous } = fields
   const sentItems = toRawItems(sent)
   const previousItems = previous ? await loadPreviousItems(previous, context) : []
   const storedById = await loadReferencedItems(sentItems, context)
-  const items = [
+  const items: InputItem[] = [
     ...parseItems(previousItems).map((item) => ({ item, path: 'previous_response_id' })),
     ...(typeof input === 'string'
       ? [{ item: { role: 'user' as const, content: input }, path: 'input' }]
@@ -110,27 +92,23 @@ async function loadReferencedItems(sentItems: readonly RawItem[], context: HostC
   const paramById = new Map<string, string>()
   for (const [index, item] of sentItems.entries()) {
     if (!isReference(item)) continue
-    const { id: itemId } = item
     const param = `input[${index}].id`
     // A short body with many references to one item could expand to any amount of text.
-    if (paramById.has(itemId)) {
-      const what = `Duplicate item found with id '${shorten(itemId)}'. Remove it from the input.`
+    if (paramById.has(item.id)) {
+      const what = `Duplicate item found with id '${shorten(item.id)}'. Remove it from the input.`
       throw new InoriginError('invalid_request', what, { code: 'duplicate_item', param })
     }
-    paramById.set(itemId, param)
+    paramById.set(item.id, param)
   }
   const found = paramById.size > 0 ? await host.getStoredItems([...paramById.keys()], caller) : []
-  const storedById = new Map<unknown, StoredItem>(
-    found.flatMap((item) => (item ? [[item.id, item]] : [])),
-  )
-  for (const [itemId, param] of paramById) {
-    const item = storedById.get(itemId) ?? (await findBackgroundItem(itemId, context))
-    if (item) {
-      storedById.set(itemId, item)
-      continue
+  const storedById = new Map<unknown, StoredItem>()
+  for (const [index, [itemId, param]] of [...paramById].entries()) {
+    const item = found[index] ?? (await findBackgroundItem(itemId, context))
+    if (item) storedById.set(itemId, item)
+    else {
+      const what = `Item with id '${shorten(itemId)}' not found. ${REMEDY}`
+      throw new InoriginError('not_found', what, { code: 'item_not_found', param })
     }
-    const what = `Item with id '${shorten(itemId)}' not found. ${REMEDY}`
-    throw new InoriginError('not_found', what, { code: 'item_not_found', param })
   }
   return storedById
 }
@@ -200,25 +178,19 @@ function withIdAndType(item: RawItem): StoredItem {
 /** Milliseconds to wait for the host to store a response before it is sent without. */
 const STORE_TIMEOUT_MS = 2_000
 
-async function parseResponsesRequest(context: RouteContext) {
+async function parseRequest(context: RouteContext) {
   const body = await readBody(context, responsesBodySchema, findResponsesConflict)
-  const { fields, sent, ignored } = body
-  const resolved = await resolveInput(fields, sent, context)
-  return {
-    fields,
-    resolved,
-    request: toResponsesRequest(fields, resolved.items),
-    fieldNames: responsesFieldNames(fields),
-    ignored: [...ignored, ...ignoredByResponses(fields)],
-  }
+  const { items, stored } = await resolveInput(body, context)
+  return { parsed: parseResponses(body, items), fields: body.fields, stored }
 }
 
 const createResponse: RouteHandler = async (context) => {
-  const { fields, resolved, ...parsed } = await parseResponsesRequest(context)
-  if (fields.background) return respondInBackground(parsed, fields, resolved.stored, context)
-  const store = createResponseStore(resolved.stored, context)
-  const options = { ...toEncoderOptions(fields), ...(fields.store !== false && { store }) }
-  const encoder = fields.stream ? responseStreamEncoder(options) : responseJsonEncoder(options)
+  const { parsed, fields, stored } = await parseRequest(context)
+  if (fields.background) return respondInBackground(parsed, fields, stored, context)
+  const store = fields.store === false ? undefined : createResponseStore(stored, context)
+  const encoder = fields.stream
+    ? new ResponseEncoder(fields, { store })
+    : responseJsonEncoder(fields, store)
   return respondWithGeneration(parsed, encoder, context)
 }
 
@@ -238,7 +210,7 @@ function createResponseStore(input: readonly StoredItem[], { host, caller: own }
 }
 
 const countInputTokens: RouteHandler = async (context) => {
-  const parsed = await parseResponsesRequest(context)
+  const { parsed } = await parseRequest(context)
   const input_tokens = await countPromptTokens(parsed, context)
   return jsonResponse({ object: 'response.input_tokens', input_tokens }, parsed.ignored)
 }
@@ -322,16 +294,6 @@ export const responsesRoutes: readonly RouteEntry[] = [
 // Background responses. The host stores their events, not their text, and each reader gets these
 // events encoded anew. So all readers see the same ids and sequence numbers.
 
-/** Returns the options of the encoder that follow from the body of the request. */
-function toEncoderOptions(fields: ResponsesBody): ResponseEncoderOptions {
-  return {
-    requestBody: fields,
-    reasoning: toResponsesReasoning(fields).shown,
-    logprobs: toTopLogprobs(fields) !== undefined,
-    encryptReasoning: includesEncryptedReasoning(fields),
-  }
-}
-
 /** Has the host compute a response in the background. Responds with it, queued, or streams it. */
 async function respondInBackground(
   { request, fieldNames, ignored }: ParsedRequest,
@@ -378,16 +340,12 @@ async function followResponse(
 function encodeLog({ response, events }: BackgroundLog): ResponseJson {
   const encoder = openEncoder(response, Infinity)
   for (const event of events) encoder.encode(event)
-  return encoder.snapshot()
+  return encoder.snapshot
 }
 
-function openEncoder(
-  { id: responseId, createdAt, fields }: BackgroundResponse,
-  after: number,
-): ResponseStreamEncoder {
+function openEncoder({ id, createdAt, fields }: BackgroundResponse, after: number) {
   // This file wrote the fields, of a body that passed its schema.
-  const options = toEncoderOptions(fields as ResponsesBody)
-  return responseStreamEncoder({ ...options, background: { id: responseId, createdAt, after } })
+  return new ResponseEncoder(fields as ResponsesBody, { background: { id, createdAt }, after })
 }
 
 /** Resolves with a response that is stored in memory or in the background; `null` if none is. */

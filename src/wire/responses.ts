@@ -1,16 +1,12 @@
 /** Schema of `POST /v1/responses`, and its conversion to a generation request. */
 import * as v from 'valibot'
-import type {
-  AssistantMessage,
-  ChatMessage,
-  GenerationRequest,
-  Tool,
-  ToolCall,
-} from '../types/index.ts'
+import type { AssistantMessage, ChatMessage, Tool, ToolCall } from '../types/index.ts'
 import { isObject } from '../values/objects.ts'
+import type { ParsedBody } from './body.ts'
 import * as f from './fields.ts'
 import { grammarFormats, toFormat } from './formats.ts'
 import { inputImage, rejectedImage, toImage, toUserMessage, type UserContent } from './images.ts'
+import type { ParsedRequest } from './route.ts'
 import * as shared from './shared-fields.ts'
 import * as calls from './tools.ts'
 
@@ -23,12 +19,8 @@ const parts = {
   input_file: f.rejected,
   input_audio: f.rejected,
 }
-const contentSchema = f.stringOrParts(
-  f.taggedUnion('type', { ...parts, input_image: rejectedImage }),
-)
-const userContentSchema = f.stringOrParts(
-  f.taggedUnion('type', { ...parts, input_image: inputImage }),
-)
+const contentSchema = f.stringOrParts({ ...parts, input_image: rejectedImage })
+const userContentSchema = f.stringOrParts({ ...parts, input_image: inputImage })
 /** Fields that clients send back from earlier responses. They have no effect. */
 const ignoredItemFields = { id: f.optional(f.string), status: f.optional(f.string) }
 
@@ -47,27 +39,14 @@ const messageSchema = f.taggedUnion('role', {
 
 const reasoningTextsSchema = f.optional(f.arrayOf(part))
 
-const callOutput = {
-  call_id: f.nonEmptyString,
-  output: userContentSchema,
-  ...ignoredItemFields,
-}
+const callFields = { call_id: f.nonEmptyString, name: f.nonEmptyString }
+const callOutput = { call_id: f.nonEmptyString, output: userContentSchema, ...ignoredItemFields }
 
 const item = f.taggedUnion('type', {
   message: messageSchema,
-  function_call: {
-    call_id: f.nonEmptyString,
-    name: f.nonEmptyString,
-    arguments: calls.argumentsText,
-    ...ignoredItemFields,
-  },
+  function_call: { ...callFields, arguments: calls.argumentsText, ...ignoredItemFields },
   function_call_output: callOutput,
-  custom_tool_call: {
-    call_id: f.nonEmptyString,
-    name: f.nonEmptyString,
-    input: f.string,
-    ...ignoredItemFields,
-  },
+  custom_tool_call: { ...callFields, input: f.string, ...ignoredItemFields },
   custom_tool_call_output: callOutput,
   reasoning: {
     summary: reasoningTextsSchema,
@@ -79,8 +58,10 @@ const item = f.taggedUnion('type', {
 })
 
 /** Accepts any item. An item without a type is a message. */
-const anyItem = v.lazy((input): typeof messageSchema | typeof item =>
-  isObject(input) && (input['type'] ?? null) === null ? messageSchema : item,
+const anyItem = f.when(
+  (input) => isObject(input) && (input['type'] ?? null) === null,
+  messageSchema,
+  item,
 )
 
 export const itemsSchema = v.array(anyItem, 'a string or an array of items')
@@ -91,12 +72,13 @@ export const itemsSchema = v.array(anyItem, 'a string or an array of items')
  */
 const MAX_INPUT_ITEMS = 20_000
 
-const boundedItems = v.pipe(
-  f.withMaxLength(MAX_INPUT_ITEMS, 'items', itemsSchema),
-  f.notEmpty('an array with at least one item'),
+const inputSchema = f.stringOr(
+  f.string,
+  v.pipe(
+    f.withMaxLength(MAX_INPUT_ITEMS, 'items', itemsSchema),
+    f.notEmpty('an array with at least one item'),
+  ),
 )
-
-const inputSchema = f.stringOr(f.string, boundedItems)
 
 /** Value of `include` that asks for logprobs, without a number of alternatives. */
 const INCLUDE_LOGPROBS = 'message.output_text.logprobs'
@@ -104,30 +86,15 @@ const INCLUDE_LOGPROBS = 'message.output_text.logprobs'
 /** Value of `include` that asks for reasoning in a form that can be sent back. */
 const INCLUDE_ENCRYPTED_REASONING = 'reasoning.encrypted_content'
 
-const toolReference = f.object({
-  type: f.optional(f.oneOf(['function', 'custom'])),
-  name: f.nonEmptyString,
-})
-const choice = f.taggedUnion('type', {
-  function: { name: f.nonEmptyString },
-  allowed_tools: { mode: f.oneOf(['auto', 'required']), tools: f.arrayOf(toolReference) },
-  custom: { name: f.nonEmptyString },
-})
-
-const functionTool = f.object({ type: f.oneOf(['function']), ...calls.functionFields })
-
-const customTool = f.object({
-  type: f.oneOf(['custom']),
-  ...calls.customToolFields,
-  format: f.optional(f.taggedUnion('type', { text: {}, grammar: calls.grammarFields })),
-})
-
 /** Accepts functions and custom tools. Tools of other types run on the vendor's servers. */
-const tool = v.lazy((input): typeof functionTool | typeof customTool | typeof f.rejected => {
-  const type = (input as { type?: unknown } | null | undefined)?.type
-  if (type === 'custom') return customTool
-  return typeof type === 'string' && type !== 'function' ? f.rejected : functionTool
-})
+const tool = f.typeOr(
+  (type) => typeof type === 'string' && type !== 'custom' && type !== 'function',
+  f.rejected,
+  calls.customOr(
+    f.object({ type: f.oneOf(['custom']), ...calls.responsesCustomFields }),
+    f.object({ type: f.oneOf(['function']), ...calls.functionFields }),
+  ),
+)
 
 const format = f.taggedUnion('type', {
   text: {},
@@ -143,9 +110,6 @@ const format = f.taggedUnion('type', {
 
 const summary = f.optional(f.oneOf(['auto', 'concise', 'detailed']))
 
-const CONVERSATION_ADVICE = 'send previous_response_id, or the whole conversation as input'
-
-/** Schema of the body. */
 export const responsesBodySchema = f.object({
   model: f.tagString,
   input: inputSchema,
@@ -160,7 +124,7 @@ export const responsesBodySchema = f.object({
   stop: shared.renamedField('use /v1/chat/completions, which supports it'),
   stop_sequences: shared.renamedField('use /v1/chat/completions, which supports stop'),
   tools: f.optional(f.arrayOf(tool)),
-  tool_choice: calls.toolChoiceWordOr(choice),
+  tool_choice: calls.responsesToolChoice,
   text: f.optional(
     f.object({ format: f.optional(format), verbosity: shared.sharedFields.verbosity }),
   ),
@@ -184,7 +148,9 @@ export const responsesBodySchema = f.object({
   include: f.optional(f.arrayOf(f.string)),
   top_logprobs: shared.topLogprobs,
   previous_response_id: f.optional(f.nonEmptyString),
-  conversation: f.optional(f.rejectedWith(CONVERSATION_ADVICE)),
+  conversation: f.optional(
+    f.rejectedWith('send previous_response_id, or the whole conversation as input'),
+  ),
   store: f.optional(f.flag),
   metadata: f.optional(f.anyObject),
   prompt: f.rejectedField,
@@ -203,98 +169,61 @@ export type ResponsesBody = v.InferOutput<typeof responsesBodySchema>
 /** Returns the conflict between the fields of a body, if any. */
 export function findResponsesConflict(body: ResponsesBody): f.FieldConflict | undefined {
   const { thinking, max_output_tokens, background, store } = body
-  if (background && store === false) {
-    const message = 'true or absent with background: true, which stores the response'
-    return { path: ['store'], message, input: store }
-  }
-  return shared.findBudgetConflict(thinking, max_output_tokens)
+  if (!background || store !== false) return shared.findBudgetConflict(thinking, max_output_tokens)
+  const message = 'true or absent with background: true, which stores the response'
+  return f.conflict('store', store, message)
 }
 
-/** Converts the body to a generation request. `items` are the resolved input. */
-export function toResponsesRequest(
-  body: ResponsesBody,
+/** Converts the body. `items` are the resolved input. */
+export function parseResponses(
+  { fields: body, ignored }: ParsedBody<ResponsesBody>,
   items: readonly InputItem[],
-): GenerationRequest {
-  const { instructions: content, text } = body
+): ParsedRequest {
+  const { instructions: content } = body
+  const reasoning = shared.toReasoning(body)
+  const isSupported = (name: string): boolean =>
+    name === INCLUDE_LOGPROBS || name === INCLUDE_ENCRYPTED_REASONING
   return {
-    model: body.model,
-    messages: calls.withToolNames([
-      ...(content ? [{ role: 'system' as const, content }] : []),
-      ...toMessages(items),
-    ]),
-    maxTokens: body.max_output_tokens ?? undefined,
-    sampling: shared.toSampling(body),
-    stop: [],
-    tools: calls.toToolUse(
-      (body.tools ?? []).map(toResponsesTool),
-      toResponsesToolChoice(body.tool_choice),
-      body.parallel_tool_calls !== false,
-    ),
-    format: toFormat(text?.format),
-    reasoningBudget: toResponsesReasoning(body).budget,
-    logprobs: toTopLogprobs(body),
-  }
-}
-
-/** Returns the reasoning settings. This style has the field `reasoning.effort` of its own. */
-export function toResponsesReasoning(body: ResponsesBody): shared.ReasoningSettings {
-  const own = body.reasoning?.effort
-  if (!own) return shared.toReasoning(body)
-  const { reasoning_effort: general } = body
-  const settings = shared.toReasoning({ ...body, reasoning_effort: own })
-  const toOwnName = (name: string) => (name === 'reasoning_effort' ? 'reasoning.effort' : name)
-  return {
-    ...settings,
-    fields: settings.fields.map(toOwnName),
+    request: {
+      model: body.model,
+      messages: calls.withToolNames([
+        ...(content ? [{ role: 'system' as const, content }] : []),
+        ...toMessages(items),
+      ]),
+      maxTokens: body.max_output_tokens ?? undefined,
+      sampling: shared.toSampling(body),
+      stop: [],
+      tools: calls.toToolUse((body.tools ?? []).map(toResponsesTool), body),
+      format: toFormat(body.text?.format),
+      reasoningBudget: reasoning.budget,
+      logprobs: toTopLogprobs(body),
+    },
+    fieldNames: {
+      rename: [
+        [/^(tools\[\d+\]\.)input.*/, '$1format.definition'],
+        [/^format\b/, 'text.format'],
+        [/^messages\b/, 'input'],
+      ],
+      reasoning: reasoning.fields,
+    },
     ignored: [
-      ...settings.ignored.map(toOwnName),
-      ...(general && general !== own ? ['reasoning_effort'] : []),
+      ...ignored,
+      ...(body.include?.every(isSupported) === false ? ['include'] : []),
+      ...reasoning.ignored,
     ],
-  }
-}
-
-/** Returns the mapping from fields of the request to those of the body. */
-export function responsesFieldNames(body: ResponsesBody): f.FieldNames {
-  return {
-    rename: [
-      [/^(tools\[\d+\]\.)input.*/, '$1format.definition'],
-      [/^format\b/, 'text.format'],
-      [/^messages\b/, 'input'],
-    ],
-    reasoning: toResponsesReasoning(body).fields,
   }
 }
 
 /** Returns `true` if the client intends to send reasoning back. */
-export function includesEncryptedReasoning({ include }: ResponsesBody): boolean {
-  return include?.includes(INCLUDE_ENCRYPTED_REASONING) ?? false
-}
-
-/** Returns the fields without effect, such as `include` with a value that is not supported. */
-export function ignoredByResponses(body: ResponsesBody): string[] {
-  const isUnsupported = (name: string) =>
-    name !== INCLUDE_LOGPROBS && name !== INCLUDE_ENCRYPTED_REASONING
-  const included = body.include?.some(isUnsupported) ? ['include'] : []
-  return [...included, ...toResponsesReasoning(body).ignored]
-}
+export const includesEncryptedReasoning = ({ include }: ResponsesBody): boolean =>
+  include?.includes(INCLUDE_ENCRYPTED_REASONING) ?? false
 
 /** Returns the number of alternatives for each token, or `undefined` without logprobs. */
-export function toTopLogprobs({ include, top_logprobs: count }: ResponsesBody) {
-  return count || include?.includes(INCLUDE_LOGPROBS) ? (count ?? 0) : undefined
-}
+export const toTopLogprobs = ({ include, top_logprobs: count }: ResponsesBody) =>
+  count || include?.includes(INCLUDE_LOGPROBS) ? (count ?? 0) : undefined
 
-function toResponsesToolChoice(value: ResponsesBody['tool_choice']): calls.ParsedToolChoice {
-  if (value === null || value === undefined) return { choice: 'auto' }
-  if (typeof value === 'string') return { choice: value }
-  if (value.type !== 'allowed_tools') return { choice: 'required', only: [value.name] }
-  return { choice: value.mode, only: value.tools.map(({ name }) => name) }
-}
-
-function toResponsesTool(definition: NonNullable<ResponsesBody['tools']>[number]): Tool {
-  return definition.type === 'function'
-    ? calls.toTool(definition)
-    : calls.toCustomTool(definition, definition.format ?? null)
-}
+const toResponsesTool = (definition: v.InferOutput<typeof tool>): Tool =>
+  definition.type === 'function' ? calls.toTool(definition) : calls.toCustomTool(definition)
 
 type Item = v.InferOutput<typeof itemsSchema>[number]
 

@@ -41,55 +41,51 @@ const thinkingField = f.optional(
   }),
 )
 
+type Level = keyof typeof BUDGET_TOKENS
+
 /** Reasoning fields of a body of any style. */
 interface ReasoningFields {
+  reasoning?: { effort?: v.InferOutput<typeof effortField> } | null | undefined
   reasoning_effort?: v.InferOutput<typeof effortField>
   thinking?: v.InferOutput<typeof thinkingField>
   output_config?: { effort?: v.InferOutput<typeof outputEffortField> } | null | undefined
 }
 
-/** Reasoning settings of a request. */
-export interface ReasoningSettings {
-  /** Budget in tokens. `undefined`: the model's default. */
-  budget: number | undefined
-  /** `true` if the response contains the reasoning. Clients that did not ask may not expect it. */
-  shown: boolean
-  /** Fields that the budget comes from. */
-  fields: string[]
-  /** Fields that state another budget. They have no effect. */
-  ignored: string[]
-}
-
-/** Returns the reasoning settings of a body. Disabled thinking wins over any effort. */
-export function toReasoning({
-  reasoning_effort: direct,
-  thinking: config,
-  output_config: output,
-}: ReasoningFields): ReasoningSettings {
-  const level = direct ?? output?.effort ?? undefined
-  const budget = toBudget(config, level)
-  const isOverridden = (requested: keyof typeof BUDGET_TOKENS | null | undefined): boolean =>
-    Boolean(requested && BUDGET_TOKENS[requested] !== budget)
+/**
+ * Returns the reasoning settings of a body. `budget` is in tokens, `undefined` for the model's
+ * default. `shown` is `true` if the response contains the reasoning: clients that did not ask may not
+ * expect it. `fields` are those that the budget comes from, and `ignored` those that state another
+ * one. Disabled thinking wins over any effort, and the effort of a style's own field over others.
+ */
+export function toReasoning(body: ReasoningFields) {
+  const { reasoning_effort: general, thinking: config } = body
+  const own = body.reasoning?.effort
+  const output = body.output_config?.effort
+  const direct = own || general
+  const directName = own ? 'reasoning.effort' : 'reasoning_effort'
+  const budget = toBudget(config, direct ?? output ?? undefined)
+  const isOverridden = (level: Level | null | undefined): boolean =>
+    Boolean(level && BUDGET_TOKENS[level] !== budget)
+  const isOmitted = config && config.type !== 'disabled' && config.display === 'omitted'
+  const namesOf = (entries: ReadonlyArray<[name: string, applies: unknown]>): string[] =>
+    entries.flatMap(([name, applies]) => (applies ? [name] : []))
   return {
     budget,
-    shown:
-      (budget ?? 0) > 0 && !(config && config.type !== 'disabled' && config.display === 'omitted'),
-    fields: [
-      ...(direct ? ['reasoning_effort'] : []),
-      ...(config ? ['thinking'] : []),
-      ...(output?.effort ? ['output_config.effort'] : []),
-    ],
-    ignored: [
-      ...(isOverridden(direct) ? ['reasoning_effort'] : []),
-      ...(isOverridden(output?.effort) ? ['output_config.effort'] : []),
-    ],
+    shown: (budget ?? 0) > 0 && !isOmitted,
+    fields: namesOf([
+      [directName, direct],
+      ['thinking', config],
+      ['output_config.effort', output],
+    ]),
+    ignored: namesOf([
+      [directName, isOverridden(direct)],
+      ['output_config.effort', isOverridden(output)],
+      ['reasoning_effort', own && general && general !== own],
+    ]),
   }
 }
 
-function toBudget(
-  config: ReasoningFields['thinking'],
-  level: keyof typeof BUDGET_TOKENS | undefined,
-): number | undefined {
+function toBudget(config: ReasoningFields['thinking'], level?: Level): number | undefined {
   if (!config) return level && BUDGET_TOKENS[level]
   if (config.type === 'enabled') return config.budget_tokens
   return config.type === 'disabled' ? 0 : BUDGET_TOKENS[level ?? 'medium']
@@ -100,13 +96,15 @@ export function findBudgetConflict(
   config: ReasoningFields['thinking'],
   maxTokens: number | null | undefined,
 ): f.FieldConflict | undefined {
-  if (config?.type !== 'enabled' || !maxTokens) return undefined
-  const { budget_tokens: input } = config
-  if (input < maxTokens) return undefined
+  if (config?.type !== 'enabled' || !maxTokens || config.budget_tokens < maxTokens) return undefined
   const message = `less than the limit of output tokens, ${maxTokens}`
-  return { path: ['thinking', 'budget_tokens'], message, input }
+  return f.conflict(['thinking', 'budget_tokens'], config.budget_tokens, message)
 }
 
+/** Accepts only values that change nothing. */
+const only = (...harmless: readonly unknown[]) =>
+  f.unsupported(v.unknown(), (value) => harmless.includes(value))
+const off = only(false, 0, '')
 const onlyOne = f.unsupported(
   f.integerAtLeast(1),
   (count) => count === 1,
@@ -118,8 +116,6 @@ const harmlessToolChoice = f.unsupported(
   'send tool_choice instead',
 )
 const namedToolChoice = f.unsupported(f.anyObject, () => false, 'send tool_choice instead')
-/** Accepts only values that switch the feature off. */
-const off = f.unsupported(v.unknown(), (value) => value === false || value === 0 || value === '')
 const emptyArray = f.unsupported(f.anyArray, (list) => list.length === 0)
 
 /** Fields of a text part, in the form that all styles use. */
@@ -164,10 +160,10 @@ export const sharedFields = {
   min_tokens: off,
   ignore_eos: off,
   continue_final_message: off,
-  add_generation_prompt: f.unsupported(v.unknown(), (value) => value === true),
+  add_generation_prompt: only(true),
   echo: off,
   suffix: off,
-  typical_p: f.unsupported(v.unknown(), (value) => value === 1),
+  typical_p: only(1),
   mirostat: off,
 
   n: onlyOne,
@@ -201,13 +197,11 @@ export const rejectedLogprobs = {
   ),
 }
 
-const MAX_TOP_LOGPROBS = 20
-
 /** Number of alternatives to report with the logprobs of each token. */
 export const topLogprobs = f.optional(
   v.pipe(
     f.integerAtLeast(0),
-    v.check((count) => count <= MAX_TOP_LOGPROBS, `at most ${MAX_TOP_LOGPROBS}`),
+    v.check((count) => count <= 20, 'at most 20'),
   ),
 )
 
@@ -256,8 +250,7 @@ export const messagesSampling = {
 
 /** Accepts -1 as absent: clients of the Anthropic style send it for unset values. */
 function exceptUnset<T extends v.GenericSchema>(rule: T) {
-  const unset = f.replacedBy(null)
-  return v.lazy((input): T | typeof unset => (input === -1 ? unset : rule))
+  return f.when((input) => input === -1, f.replacedBy(null), rule)
 }
 
 type Fields = { [Name in keyof typeof chatSampling]?: v.InferOutput<(typeof chatSampling)[Name]> }
@@ -281,9 +274,10 @@ export function toSampling(body: Fields): Sampling {
 // Prefill by the client: the completion continues the text of a last assistant message.
 
 /** Splits off the last message as the prefilled text. It must be an assistant message of text. */
-export function splitPrefilled(messages: readonly ChatMessage[]) {
-  return { messages: messages.slice(0, -1), responsePrefix: messages.at(-1)?.content ?? '' }
-}
+export const splitPrefilled = (messages: readonly ChatMessage[]) => ({
+  messages: messages.slice(0, -1),
+  responsePrefix: messages.at(-1)?.content ?? '',
+})
 
 /**
  * Returns what forbids a prefilled message apart from its role and content. Reasoning comes before
@@ -295,11 +289,11 @@ export function findPrefillConflict(
 ): f.FieldConflict | undefined {
   if (messages.length < 2) {
     const message = 'an array with a message before the prefilled assistant message'
-    return { path: ['messages'], message, input: messages }
+    return f.conflict('messages', messages, message)
   }
   if (!thinking || thinking.type === 'disabled') return undefined
   const message = 'disabled or left out with a prefilled assistant message'
-  return { path: ['thinking', 'type'], message, input: thinking.type }
+  return f.conflict(['thinking', 'type'], thinking.type, message)
 }
 
 /** Message in the Anthropic style. */
@@ -325,15 +319,15 @@ export function findLastMessageConflict(
   const { content } = last
   const at = findNonText(last)
   if (at >= 0 && typeof content !== 'string') {
-    const message = 'text in a prefilled assistant message'
-    return { path: ['messages', index, 'content', at, 'type'], message, input: content[at]?.type }
+    const path = ['messages', index, 'content', at, 'type']
+    return f.conflict(path, content[at]?.type, 'text in a prefilled assistant message')
   }
-  const input = typeof content === 'string' ? content : content.map(({ text }) => text).join('')
-  if (/\s$/.test(input)) {
+  const text = typeof content === 'string' ? content : content.map((block) => block.text).join('')
+  if (/\s$/.test(text)) {
     // Models seldom continue well after a space. Clients know the wording in parentheses.
     const message =
       'without whitespace at its end (final assistant content cannot end with trailing whitespace)'
-    return { path: ['messages', index, 'content'], message, input }
+    return f.conflict(['messages', index, 'content'], text, message)
   }
   return findPrefillConflict(messages, body)
 }

@@ -13,90 +13,91 @@ import { isObject } from '../values/objects.ts'
 import * as f from './fields.ts'
 
 const parallel = { disable_parallel_tool_use: f.optional(f.flag) }
-const namedTool = f.object({ name: f.nonEmptyString })
-const functionReference = f.object({
-  type: f.optional(f.oneOf(['function', 'custom'])),
-  function: namedTool,
-})
-const customReference = f.object({ type: f.oneOf(['custom']), custom: namedTool })
+const named = { name: f.nonEmptyString }
+const mode = f.oneOf(['auto', 'required'])
+const referenceType = f.optional(f.oneOf(['function', 'custom']))
 
-/** Accepts a reference to a function, or to a custom tool. */
-const toolReference = customOr(customReference, functionReference)
+/** Accepts an object of the type `custom` by one rule, and any other value by another. */
+export const customOr = <Custom extends v.GenericSchema, Other extends v.GenericSchema>(
+  custom: Custom,
+  other: Other,
+) => f.typeOr((type) => type === 'custom', custom, other)
 
 /** Accepts a tool choice: a word, or an object of the style. */
-export function toolChoiceWordOr<T extends v.GenericSchema>(choice: T) {
-  return f.optional(f.stringOr(f.oneOf(['auto', 'none', 'required']), choice))
-}
+const choiceOf = <const Kinds extends Parameters<typeof f.taggedUnion>[1]>(kinds: Kinds) =>
+  f.optional(f.stringOr(f.oneOf(['auto', 'none', 'required']), f.taggedUnion('type', kinds)))
 
-const choice = f.taggedUnion('type', {
+/** Accepts the tool choice of the chat and the Anthropic style, since clients mix them. */
+export const toolChoice = choiceOf({
   auto: parallel,
   none: parallel,
   any: parallel,
-  tool: { name: f.nonEmptyString, ...parallel },
-  function: { function: namedTool },
+  tool: { ...named, ...parallel },
+  function: { function: f.object(named) },
   allowed_tools: {
     allowed_tools: f.object({
-      mode: f.oneOf(['auto', 'required']),
-      tools: f.arrayOf(toolReference),
+      mode,
+      tools: f.arrayOf(
+        customOr(
+          f.object({ type: f.oneOf(['custom']), custom: f.object(named) }),
+          f.object({ type: referenceType, function: f.object(named) }),
+        ),
+      ),
     }),
   },
-  custom: { custom: namedTool },
+  custom: { custom: f.object(named) },
 })
 
-/** Accepts the tool choice of the chat and the Anthropic style, since clients mix them. */
-export const toolChoiceSchema = toolChoiceWordOr(choice)
+/** Accepts the tool choice of responses, whose objects have no inner ones. */
+export const responsesToolChoice = choiceOf({
+  function: named,
+  allowed_tools: { mode, tools: f.arrayOf(f.object({ type: referenceType, ...named })) },
+  custom: named,
+})
 
-/** Tool choice, independent of the style. */
-export type ParsedToolChoice = Pick<ToolUse, 'choice' | 'only'>
-
-/** Converts a tool choice. */
-export function toToolChoice(value: v.InferOutput<typeof toolChoiceSchema>): ParsedToolChoice {
-  if (value === null || value === undefined) return { choice: 'auto' }
-  if (typeof value === 'string') return { choice: value }
-  switch (value.type) {
-    case 'auto':
-    case 'none':
-      return { choice: value.type }
-    case 'any':
-      return { choice: 'required' }
-    case 'tool':
-      return { choice: 'required', only: [value.name] }
-    case 'function':
-      return { choice: 'required', only: [value.function.name] }
-    case 'custom':
-      return { choice: 'required', only: [value.custom.name] }
-    case 'allowed_tools': {
-      const { mode, tools } = value.allowed_tools
-      const only = tools.map((tool) => ('custom' in tool ? tool.custom : tool.function).name)
-      return { choice: mode, only }
-    }
-  }
-}
-
-/** Returns `true` if a completion may have several calls. The field of either style disables it. */
-export function allowsParallelCalls(body: {
+/** Fields of a body of any style that say how its tools may be called. */
+interface ToolFields {
+  tool_choice?: v.InferOutput<typeof toolChoice | typeof responsesToolChoice>
   parallel_tool_calls?: boolean | null | undefined
-  tool_choice?: v.InferOutput<typeof toolChoiceSchema>
-}): boolean {
-  const { parallel_tool_calls: parallelCalls, tool_choice: requestedChoice } = body
-  if (parallelCalls === false) return false
-  const hasDisableFlag = isObject(requestedChoice) && 'disable_parallel_tool_use' in requestedChoice
-  return !hasDisableFlag || requestedChoice.disable_parallel_tool_use !== true
 }
 
 /** Returns the tool settings, or `undefined` if there are no tools and no call is required. */
-export function toToolUse(
-  tools: readonly Tool[],
-  requestedChoice: ParsedToolChoice,
-  parallelCalls: boolean,
-): ToolUse | undefined {
-  if (tools.length === 0 && requestedChoice.choice !== 'required') return undefined
-  return { tools, ...requestedChoice, parallel: parallelCalls }
+export function toToolUse(tools: readonly Tool[], body: ToolFields): ToolUse | undefined {
+  const { tool_choice: sent, parallel_tool_calls: parallelCalls } = body
+  const choice = toChoice(sent)
+  if (tools.length === 0 && choice.choice !== 'required') return undefined
+  const isDisabled =
+    isObject(sent) && 'disable_parallel_tool_use' in sent && sent.disable_parallel_tool_use
+  return { tools, ...choice, parallel: parallelCalls !== false && isDisabled !== true }
+}
+
+function toChoice(sent: ToolFields['tool_choice']): Pick<ToolUse, 'choice' | 'only'> {
+  if (typeof sent !== 'object' || sent === null) return { choice: sent ?? 'auto' }
+  switch (sent.type) {
+    case 'auto':
+    case 'none':
+      return { choice: sent.type }
+    case 'any':
+      return { choice: 'required' }
+    case 'allowed_tools': {
+      const allowed = 'mode' in sent ? sent : sent.allowed_tools
+      return { choice: allowed.mode, only: allowed.tools.map(nameOf) }
+    }
+    default:
+      return { choice: 'required', only: [nameOf(sent)] }
+  }
+}
+
+type Named = { name: string }
+
+const nameOf = (reference: Named | { custom: Named } | { function: Named }): string => {
+  if ('name' in reference) return reference.name
+  return 'custom' in reference ? reference.custom.name : reference.function.name
 }
 
 /** Fields of a function definition, the same in all styles. */
 export const functionFields = {
-  name: f.nonEmptyString,
+  ...named,
   description: f.optional(f.string),
   parameters: f.optional(f.anyObject),
   strict: f.optional(f.flag),
@@ -104,27 +105,14 @@ export const functionFields = {
 
 type FunctionDefinition = v.InferOutput<v.ObjectSchema<typeof functionFields, undefined>>
 
-/** Schema of a tool without parameters. */
-const NO_ARGUMENTS = { type: 'object', properties: {} } as const
-
-/** Converts a function definition to a tool. */
+/** Converts a function definition to a tool. One without parameters takes an empty object. */
 export function toTool({ name, description, parameters, strict }: FunctionDefinition): Tool {
   return {
     name,
     ...(description && { description }),
-    parameters: parameters ?? NO_ARGUMENTS,
+    parameters: parameters ?? { type: 'object', properties: {} },
     ...(strict && { strict }),
   }
-}
-
-/** Accepts an object of the type `custom` by one rule, and any other value by another. */
-export function customOr<Custom extends v.GenericSchema, Other extends v.GenericSchema>(
-  custom: Custom,
-  other: Other,
-) {
-  return v.lazy((input): Custom | Other =>
-    isObject(input) && input['type'] === 'custom' ? custom : other,
-  )
 }
 
 /** Count of the request whose body is being validated. A rule of valibot gets no context. */
@@ -193,22 +181,29 @@ export function withToolNames(messages: readonly ChatMessage[]): ChatMessage[] {
 
 // Custom tools, which are called with a text. For the model, it is the argument `input`.
 
-/** Fields of a custom tool apart from its format, the same in all styles. */
-export const customToolFields = { name: f.nonEmptyString, description: f.optional(f.string) }
+const grammarFields = { syntax: f.oneOf(['lark', 'regex']), definition: f.nonEmptyString }
 
-/** Grammar of the text that a custom tool is called with. */
-export const grammarFields = { syntax: f.oneOf(['lark', 'regex']), definition: f.nonEmptyString }
+const customFieldsWith = <const Grammar extends v.ObjectEntries>(grammar: Grammar) => ({
+  ...named,
+  description: f.optional(f.string),
+  format: f.optional(f.taggedUnion('type', { text: {}, grammar })),
+})
+
+/** Fields of a custom tool in chat completions, and in responses. */
+export const chatCustomFields = customFieldsWith({ grammar: f.object(grammarFields) })
+export const responsesCustomFields = customFieldsWith(grammarFields)
+
+type CustomFields = typeof chatCustomFields | typeof responsesCustomFields
 
 /** Converts a custom tool. Without a format, it takes any text. */
-export const toCustomTool = (
-  { name, description }: { name: string; description?: string | null | undefined },
-  format: Tool['input'] | null,
-): Tool => ({
-  ...toTool({ name, description }),
-  // The host derives them from `input`.
-  parameters: true,
-  input: format ?? { type: 'text' },
-})
+export function toCustomTool(
+  definition: v.InferOutput<v.ObjectSchema<CustomFields, undefined>>,
+): Tool {
+  const { name, description, format } = definition
+  const input = format && 'grammar' in format ? { ...format.grammar, type: format.type } : format
+  // The host derives the parameters from `input`.
+  return { ...toTool({ name, description }), parameters: true, input: input ?? { type: 'text' } }
+}
 
 /** Returns the arguments of an earlier call of a custom tool, as a model writes them. */
 export const toInputArguments = (input: string): string => `{"input": ${JSON.stringify(input)}}`

@@ -21,14 +21,14 @@ import { summary } from '../../../demo/wire/summary.ts'
 import type { ScriptedAnswer } from '../../../src/extras/testing/server.ts'
 import { createTestServer } from '../../../src/extras/testing/server.ts'
 import { InoriginError } from '../../../src/error.ts'
-import { chatFields } from '../../../src/wire/chat.ts'
+import { chatBodySchema } from '../../../src/wire/chat.ts'
 import { messagesBodySchema } from '../../../src/wire/messages.ts'
 import { responsesBodySchema } from '../../../src/wire/responses.ts'
 
 const MODEL = '@a/b'
 const PATHS = Object.keys(STYLES) as StylePath[]
 const FIELDS = {
-  'chat/completions': chatFields,
+  'chat/completions': chatBodySchema,
   messages: messagesBodySchema,
   responses: responsesBodySchema,
 }
