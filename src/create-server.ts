@@ -1,8 +1,7 @@
 /** The server handle: the methods of the host, as a page calls them. */
 import { followEvents } from './link/ask.ts'
-import type { ModelStorage } from './model-storage.ts'
 import * as names from './server.ts'
-import type { Models, PredictOptions, Server, TaskOptions } from './server.ts'
+import type { Models, ModelStorage, PredictOptions, Server, TaskOptions } from './server.ts'
 import { askPersistence } from './store/persistence.ts'
 import type { Caller, HostService, Tag } from './types/index.ts'
 import {

@@ -5,15 +5,17 @@ export type { ServeOptions } from './serve.ts'
 export type { UpstreamServer } from './allowed-servers.ts'
 export type { Upstream } from './catalog/upstream-schema.ts'
 export type {
+  ImportOptions,
   LoadOptions,
   Models,
+  ModelStorage,
   PredictOptions,
   PredictorHandle,
+  RepairOptions,
   Server,
   Session,
   TaskOptions,
 } from './server.ts'
-export type { ImportOptions, ModelStorage, RepairOptions } from './model-storage.ts'
 export type { ErrorCode, ErrorDetails, ErrorKind } from './error.ts'
 export type { Dtype } from './catalog/hub/variants.ts'
 export type {

@@ -55,50 +55,39 @@ export type SoundInput =
   | Float32Array
   | { readonly data: Float32Array; readonly sampleRate: number }
 
-/** Typed arrays accepted for each parameter type. Outputs use the first one. */
-interface Arrays {
-  float16: Float32Array | Float64Array | Uint16Array
-  float32: Float32Array | Float64Array
-  float64: Float64Array
-  int8: Int8Array
-  int16: Int16Array
-  int32: Int32Array
-  int64: BigInt64Array
-  uint8: Uint8Array
-  uint16: Uint16Array
-  uint32: Uint32Array
-  uint64: BigUint64Array
-  bool: Uint8Array
-  string: never
+/** For each element type: a single value, the array of an output, and other arrays for an input. */
+interface Elements {
+  float16: [number, Float32Array, Float64Array | Uint16Array]
+  float32: [number, Float32Array, Float64Array]
+  float64: [number, Float64Array, never]
+  int8: [number, Int8Array, never]
+  int16: [number, Int16Array, never]
+  int32: [number, Int32Array, never]
+  int64: [bigint, BigInt64Array, never]
+  uint8: [number, Uint8Array, never]
+  uint16: [number, Uint16Array, never]
+  uint32: [number, Uint32Array, never]
+  uint64: [bigint, BigUint64Array, never]
+  bool: [boolean, Uint8Array, never]
+  string: [string, string[], never]
 }
 
-interface Scalars {
-  float16: number
-  float32: number
-  float64: number
-  int8: number
-  int16: number
-  int32: number
-  int64: bigint | number
-  uint8: number
-  uint16: number
-  uint32: number
-  uint64: bigint | number
-  bool: boolean
-  string: string
-}
-
+/** Value of an input. Integers of 64 bits may be numbers, and several strings are a plain array. */
+type Scalar<T extends keyof Elements> = T extends 'int64' | 'uint64'
+  ? bigint | number
+  : Elements[T][0]
+type Arrays<T extends keyof Elements> = T extends 'string' ? never : Elements[T][1 | 2]
 /** Nested arrays, one level for each dimension of a tensor. */
 export type Nested<T> = T | readonly Nested<T>[]
 
-type Tensor<T extends keyof Scalars, S> =
+type Tensor<T extends keyof Elements, S> =
   | Nested<S>
-  | Arrays[T]
-  | { readonly data: Arrays[T] | readonly S[]; readonly shape: readonly number[] }
+  | Arrays<T>
+  | { readonly data: Arrays<T> | readonly S[]; readonly shape: readonly number[] }
 
 /** Values accepted for an input of a parameter type. `Members` are the names of its enumeration. */
-export type InputValue<T extends ParameterType, Members = never> = T extends keyof Scalars
-  ? Tensor<T, Scalars[T] | Members>
+export type InputValue<T extends ParameterType, Members = never> = T extends keyof Elements
+  ? Tensor<T, Scalar<T> | Members>
   : T extends 'image'
     ? ImageInput | readonly ImageInput[]
     : T extends 'binary'
@@ -108,22 +97,6 @@ export type InputValue<T extends ParameterType, Members = never> = T extends key
         : T extends 'dict'
           ? Readonly<Record<string, unknown>>
           : null
-
-interface Values {
-  float16: { one: number; many: Float32Array }
-  float32: { one: number; many: Float32Array }
-  float64: { one: number; many: Float64Array }
-  int8: { one: number; many: Int8Array }
-  int16: { one: number; many: Int16Array }
-  int32: { one: number; many: Int32Array }
-  int64: { one: bigint; many: BigInt64Array }
-  uint8: { one: number; many: Uint8Array }
-  uint16: { one: number; many: Uint16Array }
-  uint32: { one: number; many: Uint32Array }
-  uint64: { one: bigint; many: BigUint64Array }
-  bool: { one: boolean; many: Uint8Array }
-  string: { one: string; many: string[] }
-}
 
 /** Several values of an output, with their shape. */
 export interface OutputTensor<Data extends TensorValue['data']> extends TensorValue {
@@ -137,10 +110,10 @@ export interface OutputTensor<Data extends TensorValue['data']> extends TensorVa
 export type OutputValue<
   T extends ParameterType,
   Shape extends 'one' | 'many' = 'one' | 'many',
-> = T extends keyof Values
+> = T extends keyof Elements
   ?
-      | ('one' extends Shape ? Values[T]['one'] : never)
-      | ('many' extends Shape ? OutputTensor<Values[T]['many']> : never)
+      | ('one' extends Shape ? Elements[T][0] : never)
+      | ('many' extends Shape ? OutputTensor<Elements[T][1]> : never)
   : T extends 'image'
     ? ('one' extends Shape ? ImageData : never) | ('many' extends Shape ? ImageData[] : never)
     : T extends 'binary'

@@ -26,56 +26,29 @@ import type {
 } from './storage.ts'
 
 /**
- * The operations of the page's server handle, in addition to `/v1`. They use the same ports and
- * need no API key.
+ * The operations of the page's server handle, in addition to `/v1`. They use the same ports and need
+ * no API key. Those without a comment do what the method of that name does in `src/server.ts`.
  */
 export interface Control {
-  /** Resolves with the state of every catalog entry. */
   modelStates(caller: Caller): Promise<ModelState[]>
-  /** Loads the tag, and downloads its missing files first. */
   load(tag: Tag, caller: Caller<LoadProgress>): Promise<void>
   /** Lets implementations of the tag be loaded again whose loads ended their page or worker. */
   forgetCrashes(tag: Tag, caller: Caller): Promise<void>
-  /** Streams the progress of every load, whichever tab started it. It ends with the signal. */
   progress(caller: Caller): Promise<EventStream<LoadProgress>>
-  /**
-   * Streams what the host does: requests, choices, loads and failures, of all tabs. It ends with
-   * the signal.
-   */
   trace(caller: Caller): Promise<EventStream<TraceEvent>>
-  /** Ends the load of the tag, whoever started it. Bytes that were downloaded stay stored. */
   pause(tag: Tag, caller: Caller): Promise<void>
-  /** Ends the load of the tag like `pause`, and deletes the bytes of an unfinished download. */
   cancel(tag: Tag, caller: Caller): Promise<void>
-  /** Frees the memory of the tag. Its stored files stay. */
   unload(tag: Tag, caller: Caller): Promise<void>
-  /** Unloads the tag and deletes the files that no other tag uses, including partial downloads. */
   remove(tag: Tag, caller: Caller): Promise<void>
-  /** Resolves with the storage in use and available. */
   storageUsage(caller: Caller): Promise<StorageUsage>
-  /** Resolves with the stored files, grouped by tag. */
   storedTags(caller: Caller): Promise<StoredTag[]>
-  /** Resolves with the stored files. */
   storedResources(caller: Caller): Promise<StoredResource[]>
-  /** Resolves with the files that let the app start without a network. */
   storedAssets(caller: Caller): Promise<StoredAsset[]>
-  /** Deletes those files. */
   removeAssets(caller: Caller): Promise<void>
-  /** Protects the files of the tag from eviction, or ends that protection. */
   pin(tag: Tag, pinned: boolean, caller: Caller): Promise<void>
-  /**
-   * Reads the stored files of the tag and downloads the damaged parts again. Resolves with the
-   * number of damaged bytes.
-   */
   repair(tag: Tag, caller: Caller<RepairProgress>): Promise<number>
-  /** Unloads everything and deletes all resources and all background responses. */
   clear(caller: Caller): Promise<void>
-  /** Ends and deletes all background responses, of all API keys. */
   clearResponses(caller: Caller): Promise<void>
-  /**
-   * Stores the user's files as the resources of the tag. If no catalog lists the tag, it drafts a
-   * catalog entry from the files.
-   */
   importTag(
     tag: Tag,
     files: readonly ChosenFile[] | FileSystemDirectoryHandle,
@@ -84,10 +57,6 @@ export interface Control {
   ): Promise<Imported>
   /** Resolves with the catalog's description of a predictor. Rejects with `not_found`. */
   describePredictor(tag: Tag, caller: Caller): Promise<Predictor>
-  /**
-   * Runs a predictor, and loads it first if necessary. The default of `configuration` is the best
-   * implementation for this device.
-   */
   predict(
     tag: Tag,
     inputs: Record<string, unknown>,
@@ -115,14 +84,17 @@ export interface Control {
     configuration: string | undefined,
     caller: Caller<MessagePort>,
   ): Promise<void>
-  /** Resolves with the implementation that this device uses, and why the others are not used. */
   explain(tag: Tag, caller: Caller): Promise<Explanation>
   /** Resolves with the names of the options in which a joining tab differs from the host. */
   compareOptions(options: OptionDigest, caller: Caller): Promise<string[]>
 }
 
-/** The methods of {@link Control}. */
-const CONTROL_METHODS = {
+/** Everything that other threads can ask of the host. */
+export interface HostService extends Host, Control {}
+
+/** The methods of {@link HostService}. */
+export const HOST_SERVICE_METHODS: MethodTable<HostService> = {
+  ...HOST_METHODS,
   modelStates: 'call',
   load: 'call',
   forgetCrashes: 'call',
@@ -148,15 +120,6 @@ const CONTROL_METHODS = {
   openDirectPort: 'call',
   explain: 'call',
   compareOptions: 'call',
-} as const satisfies MethodTable<Control>
-
-/** Everything that other threads can ask of the host. */
-export interface HostService extends Host, Control {}
-
-/** The methods of {@link HostService}. */
-export const HOST_SERVICE_METHODS: MethodTable<HostService> = {
-  ...HOST_METHODS,
-  ...CONTROL_METHODS,
 }
 
 /** Calls that a page makes to the worker of a predictor over a direct port. */

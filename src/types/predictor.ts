@@ -1,16 +1,7 @@
 /** Type of a predictor's parameter. */
 export type ParameterType =
-  | 'float16'
-  | 'float32'
-  | 'float64'
-  | 'int8'
-  | 'int16'
-  | 'int32'
-  | 'int64'
-  | 'uint8'
-  | 'uint16'
-  | 'uint32'
-  | 'uint64'
+  | `float${16 | 32 | 64}`
+  | `${'' | 'u'}int${8 | 16 | 32 | 64}`
   | 'bool'
   | 'string'
   | 'list'

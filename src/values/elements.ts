@@ -1,35 +1,12 @@
 /** Converts the numbers, booleans and strings of a caller to tensor data of the right type. */
+import type { TensorValue } from '../types/index.ts'
 import { throwInvalidInput } from './input-errors.ts'
 
 /** Parameter types whose values are tensors of the same type. */
-export type ElementType =
-  | 'float16'
-  | 'float32'
-  | 'float64'
-  | 'int8'
-  | 'int16'
-  | 'int32'
-  | 'int64'
-  | 'uint8'
-  | 'uint16'
-  | 'uint32'
-  | 'uint64'
-  | 'bool'
-  | 'string'
+export type ElementType = keyof typeof ARRAYS | 'string'
 
-export type NumberArray =
-  | Float32Array
-  | Float64Array
-  | Int8Array
-  | Int16Array
-  | Int32Array
-  | BigInt64Array
-  | Uint8Array
-  | Uint16Array
-  | Uint32Array
-  | BigUint64Array
-
-export type ElementData = NumberArray | string[]
+export type ElementData = TensorValue['data']
+export type NumberArray = Exclude<ElementData, string[]>
 
 /** Values of one parameter. float16 is stored as bits, bool as 0 and 1. */
 export interface Elements {

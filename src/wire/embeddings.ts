@@ -7,9 +7,15 @@ import * as f from './fields.ts'
 import { JSON_TYPE } from './http.ts'
 import { renamedField } from './shared-fields.ts'
 
-/** Clients send batches of up to this many texts. */
+/** Largest number of texts in a request. Clients send batches of up to this size. */
+const MAX_TEXTS = 2048
+
 const texts = v.pipe(
-  f.withMaxLength(2048, 'strings', v.array(f.nonEmptyString, 'a string or an array of strings')),
+  f.withMaxLength(
+    MAX_TEXTS,
+    'strings',
+    v.array(f.nonEmptyString, 'a string or an array of strings'),
+  ),
   f.notEmpty('an array with at least one string'),
 )
 

@@ -197,11 +197,13 @@ export const rejectedLogprobs = {
   ),
 }
 
+const MAX_TOP_LOGPROBS = 20
+
 /** Number of alternatives to report with the logprobs of each token. */
 export const topLogprobs = f.optional(
   v.pipe(
     f.integerAtLeast(0),
-    v.check((count) => count <= 20, 'at most 20'),
+    v.check((count) => count <= MAX_TOP_LOGPROBS, `at most ${MAX_TOP_LOGPROBS}`),
   ),
 )
 

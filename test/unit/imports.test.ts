@@ -28,7 +28,7 @@ const LAYERS: readonly (readonly string[])[] = [
     'src/cli.ts',
     'src/cli',
   ],
-  ['src/server.ts', 'src/model-storage.ts', 'src/typed.ts', 'src/validate-arguments.ts'],
+  ['src/server.ts', 'src/typed.ts', 'src/validate-arguments.ts'],
   // What a tab and `inorigin bridge` say to each other, and the tab's end of it.
   ['src/bridge'],
   ['src/wire'],
