@@ -2,30 +2,20 @@
  * Kind of an error, named after what the caller can do about it. Each kind has one HTTP status;
  * `src/wire/errors.ts` translates it into the error types of each wire format.
  */
-export type ErrorKind =
-  | 'invalid_request' // 400: the request is wrong, and a retry fails too
-  | 'authentication' // 401: the API key is missing or invalid
-  | 'permission' // 403: the request is valid, but not allowed
-  | 'not_found' // 404: no such path, model, predictor or prediction
-  | 'method_not_allowed' // 405
-  | 'too_large' // 413: the body is larger than the stated limit
-  | 'rate_limit' // 429: the queue is full; retry after `retryAfter`
-  | 'aborted' // 499: the caller canceled the request
-  | 'internal' // 500: a bug in inorigin
-  | 'unavailable' // 503: there is no host or no suitable device, or the model cannot be loaded now
+export type ErrorKind = keyof typeof STATUS
 
-export const STATUS: Readonly<Record<ErrorKind, number>> = {
-  invalid_request: 400,
-  authentication: 401,
-  permission: 403,
-  not_found: 404,
+export const STATUS = {
+  invalid_request: 400, // The request is wrong, and a retry fails too.
+  authentication: 401, // The API key is missing or invalid.
+  permission: 403, // The request is valid, but not allowed.
+  not_found: 404, // There is no such path, model, predictor or prediction.
   method_not_allowed: 405,
-  too_large: 413,
-  rate_limit: 429,
-  aborted: 499,
-  internal: 500,
-  unavailable: 503,
-}
+  too_large: 413, // The body is larger than the stated limit.
+  rate_limit: 429, // The queue is full; retry after `retryAfter`.
+  aborted: 499, // The caller canceled the request.
+  internal: 500, // This is a bug in inorigin.
+  unavailable: 503, // There is no host or no suitable device, or the model cannot be loaded now.
+} as const
 
 /** Optional fields of an {@link InoriginError}. */
 export interface ErrorDetails {

@@ -25,28 +25,126 @@ const PAGE_SCRIPT = 'index.js'
 /** Milliseconds for which a server that timed out is not waited for, unless it answers by then. */
 const SERVER_PAUSE_MS = 30_000
 
-interface State {
-  /** URL of the folder, with a trailing slash. */
-  readonly folder: string
-  readonly kept: ReturnType<typeof createKeptFiles>
+/** The answers for the folder that `inorigin init` created. `folder` is its URL, with a slash. */
+export class Assets {
+  readonly #folder: string
+  readonly #kept: ReturnType<typeof createKeptFiles>
   /** Version of the running host, if that has a list; `undefined` until it was read. */
-  current: Promise<Version | null | undefined> | undefined
+  #current: Promise<Version | null | undefined> | undefined
   /** Time in milliseconds since 1970 until which the web server is not waited for. */
-  pausedUntil: number
-}
+  #pausedUntil = 0
 
-/** Creates the answers for the folder that `inorigin init` created. */
-export function createAssets(database: string, folder: string) {
-  const kept = createKeptFiles(database, folder)
-  const state: State = { folder, kept, current: undefined, pausedUntil: 0 }
-  return {
-    /** Returns the answer, or `null` for a request that is not for one of these files. */
-    respond(event: FetchEvent): Promise<Response> | null {
-      const name = findName(event.request, folder)
-      if (name === null) return null
-      const isStart = name === HOST_SCRIPT && event.request.destination === 'worker'
-      return isStart ? startHost(state, event) : answer(state, event, name)
-    },
+  constructor(database: string, folder: string) {
+    this.#folder = folder
+    this.#kept = createKeptFiles(database, folder)
+  }
+
+  /** Returns the answer, or `null` for a request that is not for one of these files. */
+  respond(event: FetchEvent): Promise<Response> | null {
+    const name = findName(event.request, this.#folder)
+    if (name === null) return null
+    const isStart = name === HOST_SCRIPT && event.request.destination === 'worker'
+    return isStart ? this.#startHost(event) : this.#answer(event, name)
+  }
+
+  /** Answers the request for the host's script, and sets the version that the host runs. */
+  async #startHost(event: FetchEvent): Promise<Response> {
+    const fetching = this.#fetchStart(event.request)
+    // A server that is slow is heard all the same, so that the next start has its version.
+    event.waitUntil(fetching.catch(() => undefined))
+    const start = await this.#inTime(fetching)
+    const complete = await this.#kept.readMark('complete')
+    // A script that is not in the list of the same version was changed by hand, or by a proxy.
+    const isFresh =
+      start && (!start.version || start.isListed || start.version.text === complete?.text)
+    const copy = isFresh ? undefined : await this.#kept.find(complete?.files.get(HOST_SCRIPT))
+    const { version, response } = copy ? { version: complete, response: copy } : await fetching
+    await this.#setCurrent(version ?? null)
+    return response
+  }
+
+  /**
+   * Fetches the host's script and its version, both revalidated by the server. `isListed` is `true`
+   * if the script is the one of the version.
+   */
+  async #fetchStart(request: Request) {
+    const [{ version, isUsable }, fetched] = await Promise.all([
+      fetchVersion(this.#folder),
+      fetchFile(request, undefined, 'no-cache'),
+    ])
+    const file = version?.files.get(HOST_SCRIPT)
+    const bytes = file ? await readListed(fetched.response.clone(), file) : null
+    const start = { ...fetched, version, isListed: bytes !== null }
+    if (!isUsable || !fetched.isUsable) return { ...start, isUsable: false }
+    if (file && bytes) await this.#kept.put(file, bytes, fetched.response.headers)
+    await this.#kept.setMark('latest', version)
+    return start
+  }
+
+  /** Answers the request for any other file. */
+  async #answer(event: FetchEvent, name: string): Promise<Response> {
+    const kept = this.#kept
+    // A page may be newer than the host that another tab runs, but not older than the server.
+    const file = name === PAGE_SCRIPT ? undefined : (await this.#readCurrent())?.files.get(name)
+    const isChunk = name.startsWith('chunks/')
+    const isRuntime = name.endsWith('.wasm')
+    // Names of chunks have a digest, and a runtime is only checked in time if it is read from here.
+    const isFixed = isChunk || isRuntime
+    // If the copy does not compile, the model worker requests the file in the mode `reload`.
+    const isUnchecked = isRuntime && event.request.cache === 'no-cache'
+    const first = isFixed && (await kept.find(file, isUnchecked))
+    if (first) return first
+    const fetching = fetchFile(event.request, file, isChunk ? 'default' : 'no-cache')
+    const checking = fetching.then(async (fetched) => {
+      if (!isFixed) await fetched.bytes
+      return fetched
+    })
+    const fetched = await this.#inTime(checking)
+    if (fetched) {
+      const { response, bytes } = fetched
+      if (!file) return response
+      const { headers } = response
+      const keeping = bytes.then((listed) => listed && kept.put(file, listed, headers))
+      event.waitUntil(keeping)
+      if (isRuntime) {
+        // The browser keeps compiled code with the response that it compiled. Later visits get it.
+        await keeping
+        const copy = await kept.find(file, true)
+        if (copy) return copy
+      }
+      if (isFixed || (await bytes)) return response
+      // The server has another version by now, or the file was changed by hand.
+      const now = await this.#inTime(fetchVersion(this.#folder))
+      if (now?.version?.text === (await this.#readCurrent())?.text) return response
+    }
+    const listed = file ?? (await kept.readMark('complete'))?.files.get(name)
+    return (await kept.find(listed)) ?? (await fetching).response
+  }
+
+  #readCurrent(): Promise<Version | null | undefined> {
+    return (this.#current ??= this.#kept.readMark('current'))
+  }
+
+  /** Persists the version before its host starts, because this thread may end before the host. */
+  async #setCurrent(version: Version | null): Promise<void> {
+    if ((await this.#readCurrent())?.text === version?.text) return
+    this.#current = Promise.resolve(version)
+    await this.#kept.setMark('current', version)
+  }
+
+  /** Resolves with what the server sent; `undefined` if it failed or took too long. */
+  async #inTime<T extends { isUsable: boolean }>(work: Promise<T>) {
+    const settled = work.then(
+      (found) => {
+        this.#pausedUntil = 0
+        return found.isUsable ? found : undefined
+      },
+      () => undefined,
+    )
+    if (Date.now() < this.#pausedUntil) return undefined
+    const found = await unlessSlow(settled, 'slow')
+    if (found !== 'slow') return found
+    this.#pausedUntil = Date.now() + SERVER_PAUSE_MS
   }
 }
 
@@ -78,110 +176,6 @@ async function fetchVersion(folder: string) {
   return { version, isUsable: response.status < 500 }
 }
 
-/** Answers the request for the host's script, and sets the version that the host runs. */
-async function startHost(state: State, event: FetchEvent): Promise<Response> {
-  const { kept } = state
-  const fetching = fetchStart(state, event.request)
-  // A server that is slow is heard all the same, so that the next start has its version.
-  event.waitUntil(fetching.catch(() => undefined))
-  const start = await inTime(state, fetching)
-  const complete = await kept.readMark('complete')
-  // A script that is not in the list of the same version was changed by hand, or by a proxy.
-  const isFresh =
-    start && (!start.version || start.isListed || start.version.text === complete?.text)
-  const copy = isFresh ? undefined : await kept.find(complete?.files.get(HOST_SCRIPT))
-  const { version, response } = copy ? { version: complete, response: copy } : await fetching
-  await setCurrent(state, version ?? null)
-  return response
-}
-
-/**
- * Fetches the host's script and its version, both revalidated by the server. `isListed` is `true` if
- * the script is the one of the version.
- */
-async function fetchStart({ folder, kept }: State, request: Request) {
-  const [{ version, isUsable }, fetched] = await Promise.all([
-    fetchVersion(folder),
-    fetchFile(request, undefined, 'no-cache'),
-  ])
-  const file = version?.files.get(HOST_SCRIPT)
-  const bytes = file ? await readListed(fetched.response.clone(), file) : null
-  const start = { ...fetched, version, isListed: bytes !== null }
-  if (!isUsable || !fetched.isUsable) return { ...start, isUsable: false }
-  if (file && bytes) await kept.put(file, bytes, fetched.response.headers)
-  await kept.setMark('latest', version)
-  return start
-}
-
-/** Answers the request for any other file. */
-async function answer(state: State, event: FetchEvent, name: string): Promise<Response> {
-  const { kept, folder } = state
-  // A page may be newer than the host that another tab runs, but not older than the server.
-  const file = name === PAGE_SCRIPT ? undefined : (await currentOf(state))?.files.get(name)
-  const isChunk = name.startsWith('chunks/')
-  const isRuntime = name.endsWith('.wasm')
-  // Names of chunks have a digest, and a runtime is only checked in time if it is read from here.
-  const isFixed = isChunk || isRuntime
-  // If the copy does not compile, the model worker requests the file in the mode `reload`.
-  const isUnchecked = isRuntime && event.request.cache === 'no-cache'
-  const first = isFixed && (await kept.find(file, { isUnchecked }))
-  if (first) return first
-  const fetching = fetchFile(event.request, file, isChunk ? 'default' : 'no-cache')
-  const checking = fetching.then(async (fetched) => {
-    if (!isFixed) await fetched.bytes
-    return fetched
-  })
-  const fetched = await inTime(state, checking)
-  if (fetched) {
-    const { response, bytes } = fetched
-    if (!file) return response
-    const { headers } = response
-    const keeping = bytes.then((listed) => listed && kept.put(file, listed, headers))
-    event.waitUntil(keeping)
-    if (isRuntime) {
-      // The browser keeps compiled code with the response that it compiled. Later visits get the copy.
-      await keeping
-      const copy = await kept.find(file, { isUnchecked: true })
-      if (copy) return copy
-    }
-    if (isFixed || (await bytes)) return response
-    // The server has another version by now, or the file was changed by hand.
-    const now = await inTime(state, fetchVersion(folder))
-    if (now?.version?.text === (await currentOf(state))?.text) return response
-  }
-  const listed = file ?? (await kept.readMark('complete'))?.files.get(name)
-  return (await kept.find(listed)) ?? (await fetching).response
-}
-
-function currentOf(state: State): Promise<Version | null | undefined> {
-  return (state.current ??= state.kept.readMark('current'))
-}
-
-/** Persists the version before its host starts, because this thread may end before the host. */
-async function setCurrent(state: State, version: Version | null): Promise<void> {
-  if ((await currentOf(state))?.text === version?.text) return
-  state.current = Promise.resolve(version)
-  await state.kept.setMark('current', version)
-}
-
-/** Resolves with what the server sent; `undefined` if it failed or took too long. */
-async function inTime<T extends { isUsable: boolean }>(state: State, work: Promise<T>) {
-  const settled = work.then(
-    (found) => {
-      state.pausedUntil = 0
-      return found.isUsable ? found : undefined
-    },
-    () => undefined,
-  )
-  if (Date.now() < state.pausedUntil) return undefined
-  return unlessSlow(settled, () => {
-    state.pausedUntil = Date.now() + SERVER_PAUSE_MS
-  })
-}
-
-// The service worker's use of the library's own files in Cache Storage. The key of a file has its
-// SHA-256, so versions cannot mix, and a file that two versions share is kept once.
-
 /** Resolves with the bytes of the response, or with `null` if they are not those of the list. */
 async function readListed(response: Response, { sha256 }: ListedFile): Promise<ArrayBuffer | null> {
   if (!response.ok) return null
@@ -190,8 +184,9 @@ async function readListed(response: Response, { sha256 }: ListedFile): Promise<A
 }
 
 /**
- * Returns the kept files of one folder. All methods resolve with `undefined` if the browser lets a
- * site store nothing, or if the storage is full.
+ * Returns the kept files of one folder. The key of a file has its SHA-256, so versions cannot mix,
+ * and a file that two versions share is kept once. All methods resolve with `undefined` if the
+ * browser lets a site store nothing, or if the storage is full.
  */
 function createKeptFiles(database: string, folder: string) {
   // The page or the host may delete the cache at any time, so it is opened anew for each use.
@@ -201,11 +196,8 @@ function createKeptFiles(database: string, folder: string) {
       .catch(() => undefined)
 
   return {
-    /**
-     * Resolves with the kept file. A file whose bytes are not those of the list is deleted. With
-     * `isUnchecked`, the bytes are not read.
-     */
-    find: (file: ListedFile | undefined, { isUnchecked = false } = {}) =>
+    /** Resolves with the file. One whose bytes are not those of the list is deleted, if it is read. */
+    find: (file: ListedFile | undefined, isUnchecked = false) =>
       use(async (cache) => {
         if (!file) return undefined
         const key = toAssetKey(folder + file.name, file.sha256)

@@ -2,7 +2,7 @@
 import { ASSETS_PARAM, ISOLATE_PARAM, names, OFFLINE_PARAM } from '../src/link/protocol.ts'
 import { parseFlag } from '../src/validate-arguments.ts'
 import { removeAssets } from '../src/values/asset-cache.ts'
-import { createAssets } from './assets.ts'
+import { Assets } from './assets.ts'
 import { unlessSlow } from './keep-app.ts'
 
 declare const self: ServiceWorkerGlobalScope
@@ -15,7 +15,7 @@ export function openFiles({ isolate, offline }: { isolate?: boolean; offline?: b
   const policy = isIsolating ? chooseIsolationPolicy(navigator) : null
   const folder = new URL(params.get(ASSETS_PARAM) ?? 'inorigin/', self.location.href)
   const isKeeping = parseFlag('offline', offline, params.get(OFFLINE_PARAM) !== 'false')
-  const assets = isKeeping ? createAssets(database, folder.href) : null
+  const assets = isKeeping ? new Assets(database, folder.href) : null
   self.addEventListener('activate', (event) => {
     if (!assets) event.waitUntil(removeAssets(database))
   })
@@ -39,7 +39,10 @@ export function openFiles({ isolate, offline }: { isolate?: boolean; offline?: b
 async function fetchOrFind({ request, preloadResponse }: FetchEvent): Promise<Response> {
   const fetching = (async () =>
     ((await preloadResponse) as Response | undefined) ?? (await fetch(request)))()
-  const fetched = await unlessSlow(fetching.catch(() => undefined))
+  const fetched = await unlessSlow(
+    fetching.catch(() => undefined),
+    undefined,
+  )
   return fetched ?? (await caches.match(request, { ignoreSearch: true })) ?? fetching
 }
 

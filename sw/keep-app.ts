@@ -1,4 +1,5 @@
 /** Keeps an app's own files in Cache Storage, so that its pages open without a network. */
+import { withTimeout } from '../src/values/promises.ts'
 
 declare const self: ServiceWorkerGlobalScope
 
@@ -46,27 +47,14 @@ export function keepApp({ version, files }: AppFiles): void {
 
 async function fetchOrFind(request: Request): Promise<Response> {
   const fetching = fetch(request)
-  const fetched = await unlessSlow(fetching.catch(() => undefined))
+  const fetched = await unlessSlow(
+    fetching.catch(() => undefined),
+    undefined,
+  )
   if (fetched && fetched.status < 500) return fetched
   return (await caches.match(request, { ignoreSearch: true })) ?? fetching
 }
 
-// The wait for a web server where something that was kept can answer instead.
-
-/** Timeout in milliseconds for the web server. */
-const SERVER_TIMEOUT_MS = 3_000
-
-/** Resolves like the work, or with `undefined` after a timeout, of which it tells. */
-export async function unlessSlow<T>(
-  work: Promise<T>,
-  onTimeout: () => void = () => {},
-): Promise<T | undefined> {
-  let timer: ReturnType<typeof setTimeout> | undefined
-  const timeout = new Promise<undefined>((resolve) => {
-    timer = setTimeout(() => {
-      onTimeout()
-      resolve(undefined)
-    }, SERVER_TIMEOUT_MS)
-  })
-  return Promise.race([work, timeout]).finally(() => clearTimeout(timer))
-}
+/** Resolves like the work of a web server, or otherwise after 3 s. Something kept can answer then. */
+export const unlessSlow = <T, const Otherwise>(work: Promise<T>, otherwise: Otherwise) =>
+  withTimeout(3_000, work, otherwise)

@@ -7,9 +7,7 @@ import {
   type CompletionPart,
   encodeStatus,
   type EventEncoder,
-  joinText,
   jsonEncoder,
-  partsOfType,
 } from './response-body.ts'
 import { toReasoning } from './shared-fields.ts'
 
@@ -32,10 +30,12 @@ export function chatEncoder(body: ChatBody): EventEncoder {
   })
   if (!stream) {
     return jsonEncoder((parts, { reason, usage }) => {
-      const text = joinText('text', parts)
-      const reasoningText = isReasoningShown ? joinText('reasoning', parts) : ''
-      const calls = partsOfType('call', parts)
+      const textParts = parts.filter((part) => part.type === 'text')
+      const reasoning = parts.filter((part) => part.type === 'reasoning')
+      const calls = parts.filter((part) => part.type === 'call')
       const [call] = calls
+      const text = joinText(textParts)
+      const reasoningText = isReasoningShown ? joinText(reasoning) : ''
       const message = {
         role: 'assistant',
         content: text === '' && call ? null : text,
@@ -44,7 +44,7 @@ export function chatEncoder(body: ChatBody): EventEncoder {
         ...(call &&
           (isFunctionCall ? toFunctionCall(call) : { tool_calls: calls.map(toToolCallJson) })),
       }
-      const tokens = partsOfType('text', parts).flatMap((part) => part.logprobs)
+      const tokens = textParts.flatMap((part) => part.logprobs)
       const choice = {
         index: 0,
         message,
@@ -107,6 +107,8 @@ export function chatEncoder(body: ChatBody): EventEncoder {
     fail: (error) => frame({ error: wireError(error) }),
   }
 }
+
+const joinText = (parts: ReadonlyArray<{ text: string }>) => parts.map(({ text }) => text).join('')
 
 type Call = Omit<Extract<CompletionPart, { type: 'call' }>, 'type'>
 

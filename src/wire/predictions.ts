@@ -21,17 +21,10 @@ export const predictionBodySchema = f.object({
   predictionId: f.optional(f.nonEmptyString),
 })
 
-/** Converts the body to a request. */
-export function toPredictionRequest(
-  body: v.InferOutput<typeof predictionBodySchema>,
-): PredictionRequest {
-  return {
-    tag: body.tag,
-    clientId: body.clientId,
-    configurationId: body.configurationId ?? undefined,
-    deviceId: body.deviceId ?? undefined,
-    predictionId: body.predictionId ?? undefined,
-  }
+/** Converts the body to a request, in which no field is `null`. */
+export function toPredictionRequest(body: v.InferOutput<typeof predictionBodySchema>) {
+  const sent = Object.entries(body).filter(([, value]) => value !== null)
+  return Object.fromEntries(sent) as unknown as PredictionRequest
 }
 
 // The next two functions list every field, so that other fields of the host are never sent.
@@ -50,11 +43,11 @@ export function toPredictorJson(predictor: Predictor): Predictor {
   return { tag, owner: { username, created }, name, description, card, status, access, signature }
 }
 
-// Codec of `POST /v1/predictions/remote`, by which predictor clients run a predictor over HTTP.
-// Inputs and outputs have the form `{ data, dtype }`, where `data` is a data URL. The host decodes
-// and encodes these values, because large ones would block the service worker.
-
-/** Schema of the body. `clientId` has no effect and is reported like an unknown field. */
+/**
+ * Schema of `POST /v1/predictions/remote`, by which predictor clients run a predictor over HTTP. The
+ * host decodes and encodes the values, because large ones would block the service worker. `clientId`
+ * has no effect and is reported like an unknown field.
+ */
 export const remoteBodySchema = f.object({
   tag: f.tagString,
   inputs: f.optional(f.anyObject),

@@ -1,5 +1,6 @@
 import { InoriginError } from '../error.ts'
 import type { ResourceBody, ResourceInfo } from '../types/index.ts'
+import { withTimeout } from '../values/promises.ts'
 import { errorResponse } from './errors.ts'
 import { type Cancellation, createId, httpResponse } from './http.ts'
 
@@ -79,8 +80,7 @@ export async function resourceResponse(
   const loading = read().then(({ blob }) => toBlob(blob, segments))
   // The body fails with this error too; this only avoids an unhandled rejection.
   loading.catch(() => undefined)
-  const deadline = new Promise<undefined>((resolve) => setTimeout(resolve, STATUS_DEADLINE_MS))
-  const body = await Promise.race([loading, deadline])
+  const body = await withTimeout(STATUS_DEADLINE_MS, loading, undefined)
   return httpResponse(body ?? pendingBody(loading, cancellation), { status, headers })
 }
 

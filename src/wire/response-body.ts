@@ -147,18 +147,14 @@ export function jsonEncoder(
     encode(event) {
       if (event.type === 'progress' || event.type === 'heartbeat') return ' '
       if (event.type === 'finish') finish = event
-      else addEvent(parts, event)
+      const last = parts.at(-1)
+      const part = findPart(event, last)
+      if (part && part !== last) parts.push(part)
+      if (part && 'text' in event) extendPart(part, event.text, logprobsOf(event))
       return ''
     },
     settle: async () => (finish ? JSON.stringify(await toJson(parts, finish)) : ''),
   }
-}
-
-function addEvent(parts: CompletionPart[], event: GenerationEvent): void {
-  const last = parts.at(-1)
-  const part = findPart(event, last)
-  if (part && part !== last) parts.push(part)
-  if (part && 'text' in event) extendPart(part, event.text, logprobsOf(event))
 }
 
 /** Returns the part that an event belongs to: `last`, or a new empty one. */
@@ -192,18 +188,3 @@ export function extendPart(
 
 export const logprobsOf = (event: GenerationEvent): readonly TokenLogprob[] =>
   (event.type === 'text' && event.logprobs) || []
-
-/** Returns the parts of one type. */
-export function partsOfType<Type extends CompletionPart['type']>(
-  type: Type,
-  parts: readonly CompletionPart[],
-): Array<Extract<CompletionPart, { type: Type }>> {
-  return parts.filter((part): part is Extract<CompletionPart, { type: Type }> => part.type === type)
-}
-
-/** Returns the joined text of the parts of one type. */
-export function joinText(type: 'reasoning' | 'text', parts: readonly CompletionPart[]): string {
-  return partsOfType(type, parts)
-    .map(({ text }) => text)
-    .join('')
-}
