@@ -191,10 +191,7 @@ export function warnOfEarlyRequests(scope: string): void {
 
 let frame: HTMLIFrameElement | undefined
 
-/**
- * Returns the lock manager that newly started threads use. It belongs to a new hidden frame, which
- * must stay in the page.
- */
+/** Returns the lock manager of a new hidden frame, which must stay. New threads use it, too. */
 function locksOfNewFrame(): LockManager {
   frame?.remove()
   frame = document.createElement('iframe')

@@ -24,10 +24,7 @@ export interface WorkerScript {
   type: WorkerType
 }
 
-/**
- * Returns `true` if the worker runs this script. Another page of the scope may have registered it
- * with other parameters, which makes no difference to requests.
- */
+/** Returns `true` if the worker runs this script. Another page may have added other parameters. */
 export const runsScript = (worker: ServiceWorker | null, { url }: WorkerScript): boolean =>
   worker !== null && withoutParams(worker.scriptURL) === withoutParams(url.href)
 

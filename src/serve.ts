@@ -94,10 +94,7 @@ const SERVE_OPTIONS: OptionNames<ServeOptions> = {
   signal: true,
 }
 
-/**
- * Number of attempts to reach a host while the page starts: if `serve()` fails, the app has no server
- * to try again with.
- */
+/** Attempts to reach a host at the start. After a failure, the app has no server to try again. */
 const FIRST_CALL_ATTEMPTS = 6
 
 /**
@@ -343,10 +340,7 @@ class Hosting {
 
 const RELOAD_TIMEOUT_MS = 10_000
 
-/**
- * Reloads a page that did not come through the service worker, if the worker isolates pages.
- * Resolves when there is nothing to do, or when the user canceled the reload.
- */
+/** Reloads a page that the worker did not see, to isolate it. The user may cancel that. */
 async function reloadToIsolate({ active, scope }: ServiceWorkerRegistration): Promise<void> {
   // A frame is isolated only together with its parent, or when it is next loaded.
   if (crossOriginIsolated || window.top !== window || !active) return
@@ -358,10 +352,7 @@ async function reloadToIsolate({ active, scope }: ServiceWorkerRegistration): Pr
   await new Promise((resolve) => setTimeout(resolve, RELOAD_TIMEOUT_MS))
 }
 
-/**
- * Keeps the service worker running while this page is open, in Firefox. It stops an idle one after
- * 30 s, and with it the downloads that this page started, which are navigations.
- */
+/** Keeps the worker running in Firefox, which stops an idle one, and with it running downloads. */
 function keepAwake(control: PageControl, signal: AbortSignal): void {
   if (!navigator.userAgent.includes('Firefox/')) return
   const pulse = () => postToWorker(control.registration, { type: 'inorigin:pulse' })
@@ -369,10 +360,7 @@ function keepAwake(control: PageControl, signal: AbortSignal): void {
   signal.addEventListener('abort', () => clearInterval(timer))
 }
 
-/**
- * Returns `true` if this page was reloaded. It is not reloaded again, so there is no loop even in a
- * browser that bypasses the service worker or does not honor the headers.
- */
+/** Returns `true` if this page was reloaded. A second time could become a loop in some browsers. */
 function wasReloaded(scope: string): boolean {
   const [navigation] = performance.getEntriesByType('navigation') as PerformanceNavigationTiming[]
   // WebKitGTK 2.50 reports `navigate` after `location.reload()`, so there is a mark, too.

@@ -25,10 +25,7 @@ import type { OptionNames } from './validate-arguments.ts'
 export interface TaskOptions<Progress = LoadProgress> {
   /** Signal that cancels the operation. Bytes that were downloaded or stored stay. */
   signal?: AbortSignal
-  /**
-   * Callback for the progress: phase, bytes, rate and remaining time. It is called several times a
-   * second.
-   */
+  /** Callback for the progress: phase, bytes, rate and time, several times a second. */
   onProgress?: (progress: Progress) => void
 }
 
@@ -43,10 +40,7 @@ export interface LoadOptions extends TaskOptions {
 
 /** Options of {@link Server.predict}. */
 export interface PredictOptions extends TaskOptions {
-  /**
-   * The `configuration` of an earlier prediction, to run the same implementation. Default: the best
-   * implementation for this device.
-   */
+  /** The `configuration` of an earlier prediction. Default: the best one for this device. */
   configuration?: string
 }
 
@@ -99,10 +93,7 @@ export interface Models {
 
 /** Options of {@link ModelStorage.import}. */
 export interface ImportOptions extends TaskOptions<ImportProgress> {
-  /**
-   * Display name of a tag that no catalog lists. Default: the name of its file or folder, or the
-   * tag.
-   */
+  /** Display name of an unlisted tag. Default: the name of its file or folder, or the tag. */
   name?: string
   /** Names of inputs that stay tensors although they look like images; for unlisted tags only. */
   tensors?: readonly string[]
@@ -123,19 +114,14 @@ export interface ModelStorage {
   usage(): Promise<StorageUsage>
   /** Resolves with the stored tags, the least recently used first. */
   list(): Promise<StoredTag[]>
-  /**
-   * Resolves with the stored files, the least recently used first. Tags that use the same file
-   * share it.
-   */
+  /** Resolves with the stored files, the least recently used first. Tags may share a file. */
   resources(): Promise<StoredResource[]>
   /**
    * Resolves with the files that let the app start without a network; see `offline` of `serve()`.
    * They are deleted if a model needs their space.
    */
   assets(): Promise<StoredAsset[]>
-  /**
-   * Deletes those files, for example to free space. They are kept again when they are next used.
-   */
+  /** Deletes those files, to free space. They are kept again when they are next used. */
   removeAssets(): Promise<void>
   /**
    * Pins the tag: its current and future files are not evicted when another download needs space.
@@ -228,10 +214,7 @@ export interface Session<Name extends Tag = Tag> extends Disposable {
   close(): void
 }
 
-/**
- * This page's origin as an inference server. `using server = await serve()` closes it at the end of
- * the block.
- */
+/** This page's origin as an inference server. `using server = await serve()` closes it later. */
 export interface Server extends Disposable {
   /**
    * Answers requests to `/v1` without the service worker, for SDKs that accept a `fetch` option and

@@ -194,10 +194,7 @@ export function createHostFinder(worker: ServiceWorkerGlobalScope) {
       host = clientId
       for (const onHost of waiting) onHost(clientId)
     },
-    /**
-     * Forgets which tab hosts. Browsers still list a tab that closes, and a request to it would wait
-     * for an answer.
-     */
+    /** Forgets which tab hosts. Browsers still list a tab that closes. */
     forgetHost: () => void (host = undefined),
     /** Records that this tab does not host, but is a candidate. */
     addCandidate: (clientId: string) => void candidates.add(clientId),

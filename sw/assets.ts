@@ -63,10 +63,7 @@ export class Assets {
     return response
   }
 
-  /**
-   * Fetches the host's script and its version, both revalidated by the server. `isListed` is `true`
-   * if the script is the one of the version.
-   */
+  /** Fetches the host's script and its version. `isListed` says whether they belong together. */
   async #fetchStart(request: Request) {
     const [{ version, isUsable }, fetched] = await Promise.all([
       fetchVersion(this.#folder),

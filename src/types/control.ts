@@ -185,10 +185,7 @@ interface TracedLoad {
   device: Device
 }
 
-/**
- * An event of {@link Server.trace}. No event contains prompts, completions, inputs, outputs or API
- * keys.
- */
+/** An event of {@link Server.trace}. None contains prompts, completions, inputs or API keys. */
 export type TraceEvent = {
   /** Time of the event, in RFC 3339. */
   time: string

@@ -9,15 +9,9 @@ export interface Tool {
   description?: string
   /** Schema of the arguments. It must describe an object. That of a custom tool is `true`. */
   parameters: JsonSchema
-  /**
-   * `true` to reject a schema that cannot be kept exactly. Default: `false`, what cannot be kept is
-   * loosened.
-   */
+  /** `true` to reject a schema that cannot be kept exactly. Default: it is loosened. */
   strict?: boolean
-  /**
-   * Format of the text that a custom tool is called with. It is `input`, the only argument. Default:
-   * the tool is a function, called with an object.
-   */
+  /** Format of `input`, the only argument of a custom tool. Default: the tool is a function. */
   input?: ToolInput
 }
 
@@ -31,10 +25,7 @@ export interface ToolCall {
   /** Id of the call, unique within the conversation. The tool's result refers to it. */
   id: string
   name: string
-  /**
-   * The arguments: a JSON object as text. Those of an earlier call may be any text, since a limit
-   * may have cut them.
-   */
+  /** The arguments: a JSON object as text, or any text that a limit has cut. */
   arguments: string
 }
 
@@ -64,14 +55,9 @@ export interface Image {
   bytes: Uint8Array<ArrayBuffer>
   /** Number of characters of the message's content that come before the image. */
   at: number
-  /**
-   * Resolution at which the model sees the image: `high` shows small things, and costs more tokens
-   * and time. Default: the model's own.
-   */
+  /** Resolution: `high` shows small things, and costs more. Default: the model's own. */
   detail?: 'low' | 'high'
-  /**
-   * Path of the image in the request body, such as `messages[0].content[1]`; for error messages.
-   */
+  /** Path of the image in the body for errors, such as `messages[0].content[1]`. */
   place: string
 }
 
@@ -88,10 +74,7 @@ export interface AssistantMessage {
 export interface ToolMessage {
   role: 'tool'
   toolCallId: string
-  /**
-   * Name of the tool. It is empty if the request does not name the tool and no message has a call
-   * with that id.
-   */
+  /** Name of the tool; empty if neither the request nor an earlier call tells it. */
   name: string
   content: string
   /** `true` if the tool failed; `content` then describes the error. */
@@ -102,26 +85,17 @@ export interface ToolMessage {
 export interface Sampling {
   /** Temperature of the softmax; 0 always picks the most probable token. */
   temperature?: number
-  /**
-   * Nucleus sampling, in (0, 1]: only the smallest set of tokens whose probabilities add up to at
-   * least this value.
-   */
+  /** Nucleus sampling, in (0, 1]: the smallest set of tokens with this total probability. */
   topP?: number
   /** Number of most probable tokens to choose from; 0 means all tokens. */
   topK?: number
-  /**
-   * Minimum probability of a token relative to the most probable one, in [0, 1]; 0 means no
-   * minimum.
-   */
+  /** Minimum probability relative to the most probable token, in [0, 1]; 0 means none. */
   minP?: number
   /** Amount subtracted from a token's logit for each time it was generated, -2 to 2. */
   frequencyPenalty?: number
   /** Amount subtracted once from the logit of every token that was generated, -2 to 2. */
   presencePenalty?: number
-  /**
-   * Factor for the logits of tokens in the prompt or the completion. Positive logits are divided by
-   * it, negative ones multiplied; 1 changes nothing.
-   */
+  /** Divisor of positive logits, and factor of negative ones, of tokens that occurred already. */
   repetitionPenalty?: number
   /** Logit bias by token id. -100 practically forbids a token, 100 practically forces it. */
   logitBias?: Readonly<Record<number, number>>
@@ -132,9 +106,7 @@ export interface Sampling {
 /** The tools of a request and the rules for calling them. */
 export interface ToolUse {
   tools: readonly Tool[]
-  /**
-   * `auto`: text or calls, as the model decides; `none`: only text; `required`: at least one call.
-   */
+  /** `auto`: as the model decides; `none`: only text; `required`: at least one call. */
   choice: 'auto' | 'none' | 'required'
   /** Names of the only tools that may be called. Default: all tools. */
   only?: readonly string[]
@@ -146,10 +118,7 @@ export interface ToolUse {
 export type AnswerFormat =
   /** A JSON object. */
   | { type: 'json_object' }
-  /**
-   * JSON that is valid against the schema. A schema that cannot be kept exactly is rejected if
-   * `strict` is `true`; otherwise it is loosened.
-   */
+  /** JSON that is valid against the schema. `strict` has the meaning that it has in tools. */
   | { type: 'json_schema'; schema: JsonSchema; strict?: boolean }
   /** Text that matches an ECMAScript pattern as a whole. Flags: `i`, `s` and `u`. */
   | { type: 'regex'; pattern: string; flags?: string }
@@ -191,15 +160,9 @@ export interface GenerationRequest {
   reasoningBudget?: number
   /** Number of most probable tokens to report for each token, 0 to 20. Default: no logprobs. */
   logprobs?: number
-  /**
-   * Tokens that a host which stopped had generated for this request, with the same seed. The events
-   * of these tokens come again, and the completion continues after them. Default: none.
-   */
+  /** Tokens of a host that stopped, with the same seed. Their events come again. Default: none. */
   resumeTokens?: readonly number[]
-  /**
-   * The delivered part of a local answer that this device cannot finish. An upstream server
-   * continues it if the catalog entry allows that. Default: nothing.
-   */
+  /** The delivered part of an answer that an upstream server may continue. Default: nothing. */
   interrupted?: InterruptedAnswer
   /** The only place where the request may be answered. Default: any that the catalog allows. */
   route?: Route
@@ -263,8 +226,7 @@ export type ContentEvent = { tokens?: readonly number[] } & (
 
 /**
  * The host accepts a generation: its prompt is tokenized and queued, and its model does not fail to
- * load at once. Only `progress` and heartbeats come before it. A request that is refused throws
- * instead.
+ * load at once. Only `progress` and heartbeats come before it. A refused request throws instead.
  */
 export interface AcceptedEvent {
   type: 'accepted'
@@ -274,19 +236,13 @@ export interface AcceptedEvent {
   servedBy?: Route
 }
 
-/**
- * An event of a generation. The order is `start`, then `reasoning`, `text` and tool calls as the
- * model generates them, then `finish`.
- */
+/** Event of a generation: `start`, then reasoning, text and calls in any order, then `finish`. */
 export type GenerationEvent =
   /** The model is still loading. This event may occur any number of times before `start`. */
   | { type: 'progress'; progress: LoadProgress }
   /** A sign of life, sent when there was no other event for about 10 s. */
   | { type: 'heartbeat' }
-  /**
-   * Another server answers. This event comes before its `start`. `continues` marks an answer that
-   * began on this device, which the server continues from here.
-   */
+  /** Another server answers, or `continues` an answer of this device. It precedes `start`. */
   | { type: 'served_by'; servedBy: Route; continues?: boolean }
   /** Prefill starts; the tokens of the prompt are counted. */
   | { type: 'start'; promptTokens: number; cachedTokens: number }

@@ -83,15 +83,9 @@ export interface Host {
   ): Promise<Pick<AcceptedEvent, 'ignored'>>
   /** Resolves with a background response; `null` if there is none for this API key. */
   getBackground(id: string, caller: Caller): Promise<BackgroundLog | null>
-  /**
-   * Streams the events of a background response, first the stored ones, then those to come. It
-   * skips the first `skippedEvents` stored events. Rejects with `not_found`.
-   */
+  /** Streams all events of a background response but the first ones. Rejects with `not_found`. */
   followBackground(id: string, skippedEvents: number, caller: Caller): Promise<BackgroundStream>
-  /**
-   * Ends a background response that is not finished. Resolves with `true` if a background response
-   * with that id exists for this API key.
-   */
+  /** Ends an unfinished background response. Resolves with `true` if the key has that id. */
   cancelBackground(id: string, caller: Caller): Promise<boolean>
   /** Deletes a background response, and ends it first. Resolves with `true` if it existed. */
   deleteBackground(id: string, caller: Caller): Promise<boolean>
@@ -107,15 +101,9 @@ export interface Host {
     request: RemotePredictionRequest,
     caller: Caller,
   ): Promise<RemotePrediction>
-  /**
-   * Resolves with the description of a resource of the catalog or of an earlier prediction. It
-   * needs no API key.
-   */
+  /** Resolves with a resource of the catalog or of a prediction. It needs no API key. */
   resourceInfo(sha256: string, caller: Caller): Promise<ResourceInfo>
-  /**
-   * Resolves with a resource and its bytes, and downloads missing bytes first. The caller's signal
-   * cancels the download.
-   */
+  /** Resolves with a resource and its bytes, and downloads missing bytes first. */
   resource(sha256: string, caller: Caller): Promise<ResourceBody>
 }
 
@@ -169,10 +157,7 @@ export interface Caller<Event = never> {
 
 /** Result of a method that returns a stream. Its other fields are available before the events. */
 export interface EventStream<Event> {
-  /**
-   * Events of the stream. The iterator throws an `InoriginError` if the work fails later. Leaving
-   * the loop cancels the request.
-   */
+  /** Events. They throw an `InoriginError` if the work fails. Leaving the loop cancels it. */
   events: AsyncIterable<Event>
 }
 
@@ -245,10 +230,7 @@ export interface BackgroundResponse {
   input: readonly StoredItem[]
 }
 
-/**
- * An event of a background response. The first one is `queued`, the last one `finish`. All but
- * `progress` and `heartbeat` are stored.
- */
+/** An event of a background response, from `queued` to `finish`. Heartbeats are not stored. */
 export type BackgroundEvent =
   | { type: 'queued' }
   | GenerationEvent

@@ -225,10 +225,7 @@ export interface ModelState {
   type: 'model' | 'predictor'
   /** Display name. */
   name: string
-  /**
-   * `remote`: not downloaded; `stored`: in IndexedDB; `loading`: being loaded; `loaded`: in memory
-   * and ready.
-   */
+  /** `remote`: not downloaded; `stored`: in IndexedDB; `loaded`: in memory and ready. */
   status: 'remote' | 'stored' | 'loading' | 'loaded'
   /**
    * Download size in bytes of the implementation chosen for this device; 0 if none can run here. It
@@ -244,10 +241,7 @@ export interface ModelState {
   users: number
   /** Device that it runs on, or would run on; `null` if no implementation can run here. */
   device: Device | null
-  /**
-   * Place that answers a request that begins now: this device, or the app's upstream server.
-   * It is `null` if nothing can answer.
-   */
+  /** Place that answers a request that begins now; `null` if nothing can answer. */
   servedBy: Route | null
 }
 

@@ -15,10 +15,7 @@ export interface StorageUsage {
    * report the same number to every site, so each download checks the available storage itself.
    */
   quotaBytes: number | null
-  /**
-   * `true` if the browser keeps the stored data until the user clears it. Otherwise it may delete
-   * the data when the disk is full.
-   */
+  /** `true` if the browser keeps the data until the user clears it, even on a full disk. */
   persisted: boolean
 }
 
@@ -125,10 +122,7 @@ export interface Imported {
   ignored: string[]
   /** Number of bytes that were written. Bytes that were already stored do not count. */
   bytes: number
-  /**
-   * `true` if all files that this device needs for the tag are stored. Otherwise the next load
-   * downloads the rest.
-   */
+  /** `true` if all files for this device are stored. The next load downloads the rest. */
   complete: boolean
   /** Hints for checking a drafted signature, one sentence each. */
   notes: string[]

@@ -8,10 +8,7 @@ import type { FileList, ListedFile, StoredAsset } from '../types/index.ts'
 /** Name of the list of files, in the folder `inorigin/`. */
 export const LIST_NAME = 'files.json'
 
-/**
- * Parameter of all keys. An app's own service worker, which may search all caches for a URL, must
- * not find these files.
- */
+/** Parameter of all keys. A search of all caches by an app must not find these files. */
 const KEY_PARAM = 'inorigin'
 
 /** A version of the folder: what `inorigin init` wrote at one time. */

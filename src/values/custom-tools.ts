@@ -29,10 +29,7 @@ function toKeywords(input: ToolInput): object {
   return { description: `A text of this Lark grammar:\n${definition}` }
 }
 
-/**
- * Returns a pattern for the whole text. One with a stray parenthesis would be another pattern then,
- * so it is left as it is, and refused later.
- */
+/** Returns a pattern for the whole text. An invalid one is left as it is, and refused later. */
 function anchor(pattern: string): string {
   const whole = `^(?:${pattern})$`
   return compiles(whole) && !compiles(pattern) ? pattern : whole

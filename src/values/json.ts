@@ -65,10 +65,7 @@ export interface JsonCount {
 /** Creates a count for the body of a request and for the JSON texts in it. */
 export const createJsonCount = (): JsonCount => ({ values: 0, nodes: 0 })
 
-/**
- * Returns the first fault of a text, or `undefined` if it may be parsed. The limits apply to all
- * texts that are checked with the same `count`.
- */
+/** Returns the first fault of a text, if any. The limits apply to all texts of the same `count`. */
 export function findJsonError(text: string, count = createJsonCount()): JsonError | undefined {
   const open: Container[] = []
   let expected: Expected = 'value'

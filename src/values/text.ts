@@ -13,10 +13,7 @@ const MAX_TYPO_LETTERS = 3
 export const findSimilar = (name: string, known: readonly string[]): string | undefined =>
   sortBySimilarity(known, name, MAX_TYPO_LETTERS)[0]
 
-/**
- * Returns the names sorted by similarity to `to`, the most similar first. Names that differ in more
- * than `maxLetters` letters are left out.
- */
+/** Returns the names by similarity to `to`. Those that differ in more letters are left out. */
 export const sortBySimilarity = (
   names: readonly string[],
   to: string,

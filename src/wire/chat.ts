@@ -266,10 +266,7 @@ function findFunctionsConflict(body: ChatBody): f.FieldConflict | undefined {
   return f.conflict('tool_choice', choice, message)
 }
 
-/**
- * Converts functions to tools. A call gets an id, and the next function message with its name
- * becomes the result of the call.
- */
+/** Converts functions to tools. The next function message with its name is the result of a call. */
 function convertFunctions(body: ChatBody): ToolsBody {
   const ids = new Map<string, string>()
   const messages = body.messages.map((message, index) => convertMessage(message, index, ids))

@@ -52,10 +52,7 @@ export function errorResponse(
   })
 }
 
-/**
- * Returns headers that say whether and when a retry can help. Without them, clients send every
- * request with status 429 or 5xx three times.
- */
+/** Returns headers that say when a retry can help. Without them, clients retry all 429 and 5xx. */
 function retryHeaders(error: InoriginError): Record<string, string> {
   if (error.kind === 'internal') return {}
   const after = error.retryAfter ?? (error.kind === 'rate_limit' ? 1 : undefined)

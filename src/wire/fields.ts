@@ -159,9 +159,7 @@ export function typeOr<Typed extends v.GenericSchema, Other extends v.GenericSch
   )
 }
 
-/**
- * Refuses an optional field that is not supported, except for values that would change nothing.
- */
+/** Refuses an optional field, except for values that would change nothing. */
 export function unsupported<T extends v.GenericSchema>(
   rule: T,
   harmless: (value: v.InferOutput<T>) => boolean,

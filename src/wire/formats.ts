@@ -27,10 +27,7 @@ const responseFormat = f.taggedUnion('type', {
   },
 })
 
-/**
- * Rule of a field, and its conversion to a format. The rule has checked what is converted. An empty
- * text and `false` state no format.
- */
+/** Rule of a field, and its conversion to a format. An empty text and `false` state no format. */
 type Format = readonly [rule: v.GenericSchema, convert: (value: never) => AnswerFormat | undefined]
 
 const JSON_OBJECT = { type: 'json_object' } as const

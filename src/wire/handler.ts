@@ -137,10 +137,7 @@ const getResource: RouteHandler = async (context) => {
   return resourceResponse(request, info, () => host.resource(info.sha256, caller), context)
 }
 
-/**
- * All routes. A fixed path comes before a pattern that would match it. The slash of a tag may be
- * raw or encoded.
- */
+/** All routes. A fixed path comes before a pattern that would match it. */
 const ROUTES: readonly RouteEntry[] = [
   ['POST', '/chat/completions', createChatCompletion],
   ...responsesRoutes,
@@ -155,10 +152,7 @@ const ROUTES: readonly RouteEntry[] = [
   ['GET', '/resources/(.+)', getResource],
 ]
 
-/**
- * Returns the path below `/v1`. Some clients append a second `/v1` or a second slash to the base
- * URL; both are removed.
- */
+/** Returns the path below `/v1`, without a second `/v1` or slash that some clients append. */
 function pathBelow(prefix: string, { url }: Request): string {
   const { pathname } = new URL(url)
   if (!pathname.startsWith(`${prefix}/`)) return '/'

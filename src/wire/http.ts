@@ -56,10 +56,7 @@ export function comment(text: string): string {
   return `: ${text.replaceAll(/[\r\n]+/g, ' ')}\n\n`
 }
 
-/**
- * Returns the signal of a request that is not yet aborted, and a function to abort it when the
- * response is canceled.
- */
+/** Returns the signal of a request, and a function to abort it when the response is canceled. */
 export function createCancellation(request: Request) {
   const controller = new AbortController()
   const { signal } = request

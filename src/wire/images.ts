@@ -46,10 +46,7 @@ function toRemoteImage(url: string): Pick<Image, 'url' | 'mediaType' | 'bytes'> 
   return { url, mediaType: 'application/octet-stream', bytes: new Uint8Array() }
 }
 
-/**
- * Returns the media type in the head of a base64 data URL. A regular expression would overflow the
- * stack on a head of megabytes.
- */
+/** Returns the media type of a data URL in base64. The head of one may be megabytes long. */
 function parseMediaType(head: string): Image['mediaType'] | undefined {
   const isBase64 = head.slice(-';base64'.length).toLowerCase() === ';base64'
   if (!isBase64 || head.slice(0, 'data:'.length).toLowerCase() !== 'data:') return undefined

@@ -143,10 +143,7 @@ export const countTokensBodySchema = f.object({
 /** Body of either path. Only a message must have a token limit. */
 export type MessagesBody = v.InferOutput<typeof countTokensBodySchema>
 
-/**
- * Converts the body. `output_config.format` wins over `output_format`, and a reasoning budget over
- * an effort.
- */
+/** Converts the body. `output_config.format` wins over `output_format`. */
 export function parseMessages({ fields: body, ignored }: ParsedBody<MessagesBody>): ParsedRequest {
   const system = toSystemText(body.system ?? '')
   const conversation = body.messages.flatMap(toMessages)
@@ -254,10 +251,7 @@ function toClientTool(definition: v.InferOutput<typeof clientToolSchema>): Tool 
   return calls.toTool({ ...definition, description: lines.join('\n'), parameters })
 }
 
-/**
- * Returns the system prompt without the billing header of a coding client. The header changes with
- * every request, which would defeat the prefix cache.
- */
+/** Returns the system prompt without a client's header that would defeat the prefix cache. */
 function toSystemText(system: NonNullable<MessagesBody['system']>): string {
   if (typeof system === 'string') return system
   return joinText(system.filter((block) => !block.text.startsWith('x-anthropic-billing-header')))

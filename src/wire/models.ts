@@ -56,10 +56,7 @@ export function toModelJson(model: Model) {
   }
 }
 
-/**
- * Returns all models in one page. `after_id` and `before_id` narrow it, so a client that reads
- * pages until one is empty terminates.
- */
+/** Returns all models in one page, narrowed by `after_id` and `before_id` so that paging ends. */
 export function toModelListJson(models: readonly Model[], query: URLSearchParams) {
   const position = (key: string): number => models.findIndex(({ tag }) => tag === query.get(key))
   const before = position('before_id')

@@ -10,10 +10,7 @@ export interface EventEncoder<Event = GenerationEvent> {
   encode(event: Event): string
   /** Returns the last text of a stream that failed. Absent: the body is aborted instead. */
   fail?(error: InoriginError): string
-  /**
-   * Runs once, before the last text is sent or after the client has left. Resolves with text to
-   * append, which may be empty.
-   */
+  /** Resolves with the last text to append. Runs once, also after the client has left. */
   settle?(): Promise<string>
 }
 
@@ -81,10 +78,7 @@ export function createResponseBody<Event extends { type: string }>(
   )
 }
 
-/**
- * Leaves the events. The end of a finished stream is read, because leaving before it would be a
- * cancellation to its writer.
- */
+/** Leaves the events. To leave a finished stream before its end would cancel it for its writer. */
 async function leave(iterator: AsyncIterator<unknown>, isFinished: boolean): Promise<void> {
   try {
     if (isFinished) while (!(await iterator.next()).done);

@@ -194,10 +194,7 @@ const createResponse: RouteHandler = async (context) => {
   return respondWithGeneration(parsed, encoder, context)
 }
 
-/**
- * Returns a function that stores a response with its whole input. It resolves with `false` instead
- * of rejecting, so that the response never fails because of it.
- */
+/** Returns a function that stores a response. It resolves with `false` instead of rejecting. */
 function createResponseStore(input: readonly StoredItem[], { host, caller: own }: HostContext) {
   const { key, client } = own
   return async (body: ResponseJson): Promise<boolean> => {

@@ -27,10 +27,7 @@ export interface RouteContext {
 
 export type RouteHandler = (context: RouteContext) => Promise<Response>
 
-/**
- * Method, path and handler of a route. The path is a regular expression for the whole path below
- * `/v1`, with at most one group: the variable part.
- */
+/** Method, path below `/v1` as a pattern with at most one group, and handler of a route. */
 export type RouteEntry = readonly [
   method: 'GET' | 'POST' | 'DELETE',
   path: string,
