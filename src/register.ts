@@ -1,6 +1,4 @@
-/**
- * Page side of the service worker: registers it, and lets it control the page.
- */
+/** Page side of the service worker: registers it, and lets it control the page. */
 import { InoriginError, messageOf } from './error.ts'
 import {
   ASSETS_PARAM,
@@ -67,8 +65,15 @@ export async function register(
         throw await toRegistrationError(script, error)
       }))
   signal.throwIfAborted()
-  await waitUntilActive(registration, signal)
-  await waitUntilControlled(container, registration, signal)
+  const worker = registration.installing ?? registration.waiting
+  await waitUntil(() => registration.active !== null, worker, 'statechange', signal)
+  const isControlled = () =>
+    container.controller !== null &&
+    container.controller.scriptURL === registration.active?.scriptURL
+  await waitUntil(isControlled, container, 'controllerchange', signal, () =>
+    // A hard reload leaves the page uncontrolled. A claim avoids a second reload.
+    postToWorker(registration, { type: 'inorigin:claim' }),
+  )
   return registration
 }
 
@@ -102,41 +107,44 @@ export async function retakeControl(
   const retaken = { ...script, url }
   const registration = await register(container, retaken, signal)
   const isRetaken = () => container.controller?.scriptURL === url.href
-  if (isRetaken()) return retaken
-  await waitFor(signal, notControlledError, (done, listen) => {
+  await waitUntil(isRetaken, container, 'controllerchange', signal, (over) => {
     const activate = () =>
       registration.waiting && void activateIfIdle(registration, registration.waiting)
-    container.addEventListener('controllerchange', () => isRetaken() && done(), listen)
-    registration.installing?.addEventListener('statechange', activate, listen)
+    registration.installing?.addEventListener('statechange', activate, { signal: over })
     activate()
-    wakeActiveWorker(script.scope, listen.signal)
+    wakeActiveWorker(script.scope, over)
   })
   return retaken
 }
 
-async function waitUntilActive(registration: ServiceWorkerRegistration, signal: AbortSignal) {
-  if (registration.active) return
-  const worker = registration.installing ?? registration.waiting
-  await waitFor(signal, notControlledError, (done, listen) => {
-    worker?.addEventListener('statechange', () => registration.active && done(), listen)
-    if (registration.active) done()
-  })
-}
-
-async function waitUntilControlled(
-  container: ServiceWorkerContainer,
-  registration: ServiceWorkerRegistration,
+/**
+ * Waits until the condition holds, which it checks at each event of the target. `begin` gets a signal
+ * that aborts at the end. Rejects when `signal` aborts, and if the wait takes too long.
+ */
+async function waitUntil(
+  isDone: () => boolean,
+  target: EventTarget | null,
+  type: 'statechange' | 'controllerchange',
   signal: AbortSignal,
+  begin: (over: AbortSignal) => void = () => {},
 ): Promise<void> {
-  const isControlled = () =>
-    container.controller !== null &&
-    container.controller.scriptURL === registration.active?.scriptURL
-  if (isControlled()) return
-  await waitFor(signal, notControlledError, (done, listen) => {
-    container.addEventListener('controllerchange', () => isControlled() && done(), listen)
-    // A hard reload leaves the page uncontrolled. A claim avoids a second reload.
-    postToWorker(registration, { type: 'inorigin:claim' })
-  })
+  if (isDone()) return
+  const controller = new AbortController()
+  const { signal: over } = controller
+  const what = 'The service worker did not take control of this page within 20 s.'
+  const message = `${what} Close other tabs of this origin and reload.`
+  const late = new InoriginError('unavailable', message, { code: 'not_controlled' })
+  try {
+    await new Promise<void>((resolve, reject) => {
+      const timer = setTimeout(() => reject(late), CONTROL_TIMEOUT_MS)
+      over.addEventListener('abort', () => clearTimeout(timer))
+      signal.addEventListener('abort', () => reject(signal.reason), { signal: over })
+      target?.addEventListener(type, () => isDone() && resolve(), { signal: over })
+      begin(over)
+    })
+  } finally {
+    controller.abort()
+  }
 }
 
 /** Resolves with `true` if the worker uses the protocol version of this page. */
@@ -165,45 +173,13 @@ export async function usesSameProtocol(
     if (first) await registration.update().catch(() => undefined)
     if (registration.waiting) await activateIfIdle(registration, registration.waiting)
     if (performance.now() > deadline) {
-      if (!workerStatus) throw foreignWorkerError(registration)
-      return false
+      if (workerStatus) return false
+      const what = `The service worker at ${registration.active?.scriptURL} does not run inorigin.`
+      const message = `${what} Call attach() from 'inorigin/sw' in it.`
+      throw new InoriginError('unavailable', message, { code: 'foreign_service_worker' })
     }
     await new Promise((resolve) => setTimeout(resolve, 250))
   }
-}
-
-/** Waits for `done`, the deadline or the signal, and then removes all listeners. */
-async function waitFor(
-  signal: AbortSignal,
-  createTimeoutError: () => InoriginError,
-  arm: (done: () => void, listen: { signal: AbortSignal }) => void,
-): Promise<void> {
-  const over = new AbortController()
-  let timer: ReturnType<typeof setTimeout> | undefined
-  try {
-    await new Promise<void>((resolve, reject) => {
-      timer = setTimeout(() => reject(createTimeoutError()), CONTROL_TIMEOUT_MS)
-      signal.addEventListener('abort', () => reject(signal.reason), { signal: over.signal })
-      arm(resolve, { signal: over.signal })
-    })
-  } finally {
-    clearTimeout(timer)
-    over.abort()
-  }
-}
-
-function notControlledError(): InoriginError {
-  const what = 'The service worker did not take control of this page within 20 s.'
-  return new InoriginError('unavailable', `${what} Close other tabs of this origin and reload.`, {
-    code: 'not_controlled',
-  })
-}
-
-function foreignWorkerError(registration: ServiceWorkerRegistration): InoriginError {
-  const what = `The service worker at ${registration.active?.scriptURL} does not run inorigin.`
-  return new InoriginError('unavailable', `${what} Call attach() from 'inorigin/sw' in it.`, {
-    code: 'foreign_service_worker',
-  })
 }
 
 async function toRegistrationError({ url, scope }: WorkerScript, cause: unknown) {
@@ -264,7 +240,7 @@ export async function getWorkerStatus(worker: ServiceWorker): Promise<WorkerStat
  * https://chromium.googlesource.com/chromium/src/+/main/content/browser/service_worker/service_worker_version.cc
  */
 export function keepCurrent(current: () => ServiceWorkerRegistration, signal: AbortSignal): void {
-  const frame = createProbeFrame()
+  const frame = createProbeFrame(signal)
   frame.addEventListener('load', () => frame.remove())
   let asked: ServiceWorker | undefined
   async function check(): Promise<void> {
@@ -275,11 +251,13 @@ export function keepCurrent(current: () => ServiceWorkerRegistration, signal: Ab
       navigateToProbe(frame, registration.scope)
     asked = waiting
   }
-  const timer = setInterval(() => void check(), UPDATE_CHECK_INTERVAL_MS)
-  signal.addEventListener('abort', () => {
-    clearInterval(timer)
-    frame.remove()
-  })
+  repeat(() => void check(), UPDATE_CHECK_INTERVAL_MS, signal)
+}
+
+/** Calls the function at this interval until the signal aborts. */
+export function repeat(work: () => void, intervalMs: number, signal: AbortSignal): void {
+  const timer = setInterval(work, intervalMs)
+  signal.addEventListener('abort', () => clearInterval(timer))
 }
 
 /**
@@ -302,16 +280,14 @@ async function activateIfIdle(registration: ServiceWorkerRegistration, waiting: 
  * took over can keep the next script waiting for over 20 seconds. Such a request ends the wait.
  */
 function wakeActiveWorker(scope: string, signal: AbortSignal): void {
-  const frame = createProbeFrame()
-  const timer = setInterval(() => navigateToProbe(frame, scope), WAKE_INTERVAL_MS)
-  signal.addEventListener('abort', () => {
-    clearInterval(timer)
-    frame.remove()
-  })
+  const frame = createProbeFrame(signal)
+  repeat(() => navigateToProbe(frame, scope), WAKE_INTERVAL_MS, signal)
 }
 
-function createProbeFrame(): HTMLIFrameElement {
+/** Creates a hidden frame, which is removed when the signal aborts. */
+function createProbeFrame(signal: AbortSignal): HTMLIFrameElement {
   const frame = document.createElement('iframe')
+  signal.addEventListener('abort', () => frame.remove())
   frame.style.display = 'none'
   // If the web server answers, scripts of its page must not run.
   frame.sandbox.add('allow-same-origin')

@@ -19,7 +19,7 @@ import {
   type PageToWorker,
   PROTOCOL,
 } from './link/protocol.ts'
-import { getWorkerStatus, postToWorker, type WorkerScript } from './register.ts'
+import { getWorkerStatus, postToWorker, repeat, type WorkerScript } from './register.ts'
 import type { Server } from './server.ts'
 import { HOST_SERVICE_METHODS } from './types/control.ts'
 import type { Device, HostService } from './types/index.ts'
@@ -120,7 +120,11 @@ const FIRST_CALL_ATTEMPTS = 6
  * secure context, or if the service worker or the dedicated worker cannot start.
  */
 export async function serve(options: ServeOptions = {}): Promise<Server> {
-  if (!isSecureContext) throw insecureContextError()
+  if (!isSecureContext) {
+    const what = 'Service workers and WebGPU need a secure context.'
+    const message = `${what} Serve the page over https or from localhost.`
+    throw new InoriginError('unavailable', message, { code: 'insecure_context' })
+  }
   assertKnownOptions(options, SERVE_OPTIONS)
   const located = locateScript(options)
   const setup = await toHostSetup(options, located)
@@ -151,7 +155,7 @@ export async function serve(options: ServeOptions = {}): Promise<Server> {
     const host = remote<HostService>(link, HOST_SERVICE_METHODS)
     const differences = await listDifferences(link, setup, closing.signal)
     if (differences.length > 0) console.warn(describeDifferences(differences, hosting.isHere))
-    if (hosting.isAlone) console.warn(describeOwnHost())
+    if (hosting.isAlone) console.warn(OWN_HOST)
     return createServer({
       scope: script.scope,
       host: { ...host, ...predictDirectly(link, host) },
@@ -171,13 +175,6 @@ async function listDifferences(link: Link, setup: PageSetup, signal: AbortSignal
   const patientLink = { ...link, maxAttempts: FIRST_CALL_ATTEMPTS }
   const host = remote<HostService>(patientLink, HOST_SERVICE_METHODS)
   return host.compareOptions(await digestOptions(setup), { key: null, signal })
-}
-
-function insecureContextError(): InoriginError {
-  const what = 'Service workers and WebGPU need a secure context.'
-  return new InoriginError('unavailable', `${what} Serve the page over https or from localhost.`, {
-    code: 'insecure_context',
-  })
 }
 
 function locateScript(options: ServeOptions): WorkerScript {
@@ -264,11 +261,9 @@ function describeDifferences(names: string[], isHere: boolean): string {
   return `${what} Its options apply here too, until it is closed.`
 }
 
-function describeOwnHost(): string {
-  const what =
-    'inorigin: this page has no service worker of its version, so fetch("/v1/...") does not reach it.'
-  return `${what} Use server.fetch instead.`
-}
+const OWN_HOST =
+  'inorigin: this page has no service worker of its version, so fetch("/v1/...") does not reach it. ' +
+  'Use server.fetch instead.'
 
 /** Number of attempts to reach a host: one may be starting, or the next tab may be taking over. */
 const HOST_ATTEMPTS = 3
@@ -356,8 +351,7 @@ async function reloadToIsolate({ active, scope }: ServiceWorkerRegistration): Pr
 function keepAwake(control: PageControl, signal: AbortSignal): void {
   if (!navigator.userAgent.includes('Firefox/')) return
   const pulse = () => postToWorker(control.registration, { type: 'inorigin:pulse' })
-  const timer = setInterval(pulse, HEARTBEAT_INTERVAL_MS)
-  signal.addEventListener('abort', () => clearInterval(timer))
+  repeat(pulse, HEARTBEAT_INTERVAL_MS, signal)
 }
 
 /** Returns `true` if this page was reloaded. A second time could become a loop in some browsers. */

@@ -15,16 +15,11 @@ import type {
 /** A generation. It is refused or accepted by its first event besides `progress`. */
 export type Generation = EventStream<AcceptedEvent | GenerationEvent>
 
-/** Embeddings that are being computed. */
-export interface EmbeddingStream extends EventStream<EmbeddingEvent> {
-  /** Place that answers the request. Absent if that is not decided yet. */
-  servedBy?: Route
-}
+/** Embeddings that are being computed, and the place that answers if it is decided yet. */
+export type EmbeddingStream = EventStream<EmbeddingEvent> & { servedBy?: Route }
 
 /** A prediction for clients over HTTP. It is accepted once its predictor has run. */
-export interface RemotePrediction extends EventStream<AcceptedEvent | RemotePredictionEvent> {
-  tag: Tag
-}
+export type RemotePrediction = EventStream<AcceptedEvent | RemotePredictionEvent> & { tag: Tag }
 
 /** Description of a resource, available before its bytes are. */
 export interface ResourceInfo {
@@ -33,13 +28,8 @@ export interface ResourceInfo {
   bytes: number
 }
 
-/** A resource with its bytes. */
-export interface ResourceBody {
-  sha256: string
-  name: string
-  /** Bytes of the resource. The blob is backed by a file, so slicing it copies nothing. */
-  blob: Blob
-}
+/** A resource with its bytes. The blob is backed by a file, so slicing it copies nothing. */
+export type ResourceBody = Pick<ResourceInfo, 'sha256' | 'name'> & { blob: Blob }
 
 /**
  * The operations behind `/v1`. The host worker implements them. Service worker and pages call them
@@ -238,9 +228,7 @@ export type BackgroundEvent =
   | { type: 'finish'; reason: 'cancelled' }
 
 /** The events of a background response. */
-export interface BackgroundStream extends EventStream<BackgroundEvent> {
-  response: BackgroundResponse
-}
+export type BackgroundStream = EventStream<BackgroundEvent> & { response: BackgroundResponse }
 
 /** A background response and its stored events so far. */
 export interface BackgroundLog {

@@ -98,27 +98,26 @@ const isTensor = (value: unknown): value is { data: unknown; shape: unknown } =>
 
 function parseTensor(type: ElementType, value: { data: unknown; shape: unknown }, path: string) {
   const { data, shape } = value
-  if (
-    !Array.isArray(shape) ||
-    !shape.every((length) => Number.isSafeInteger(length) && length >= 0)
-  )
+  const isLength = (length: number): boolean => Number.isSafeInteger(length) && length >= 0
+  if (!Array.isArray(shape) || !shape.every(isLength))
     throwInvalidInput(`${path}.shape`, 'must be an array of whole numbers.')
   let elements: ElementData
   if (Array.isArray(data)) elements = fromValues(type, data, `${path}.data`)
   else if (ArrayBuffer.isView(data)) elements = fromTypedArray(type, data, `${path}.data`)
   else throwInvalidInput(`${path}.data`, 'must be an array or a typed array.')
   const wanted = countElements(shape)
-  if (elements.length !== wanted)
+  const got = elements.length
+  if (got !== wanted)
     throwInvalidInput(
       path,
-      `shape [${shape.join(', ')}] is ${wanted} elements, but data has ${elements.length}.`,
+      `shape [${shape.join(', ')}] is ${wanted} elements, but data has ${got}.`,
     )
   return { type, data: elements, shape }
 }
 
 /** Returns a typed array as tensor data, converted only where no value changes its meaning. */
 function fromTypedArray(type: ElementType, view: ArrayBufferView, path: string): ElementData {
-  if (type === 'string') throwInvalidInput(path, `must be text, not ${describeValue(view)}.`)
+  if (type === 'string') return throwWrongType('text', view, path)
   if (type === 'float16') {
     if (view instanceof Uint16Array) return view
     if (isFloat16Array(view)) return new Uint16Array(view.buffer, view.byteOffset, view.length)
@@ -134,7 +133,7 @@ function fromTypedArray(type: ElementType, view: ArrayBufferView, path: string):
       throwInvalidInput(path, 'bytes of a bool must be 0 or 1.')
     return view
   }
-  return throwInvalidInput(path, `must be ${withArticle(type)}, not ${describeValue(view)}.`)
+  return throwWrongType(withArticle(type), view, path)
 }
 
 const isFloat16Array = (view: ArrayBufferView): view is ArrayBufferView & { length: number } =>
@@ -142,41 +141,32 @@ const isFloat16Array = (view: ArrayBufferView): view is ArrayBufferView & { leng
 
 function fromValues(type: ElementType, values: readonly unknown[], path: string): ElementData {
   const at = (index: number): string => (values.length > 1 ? `${path}[${index}]` : path)
-  if (type === 'string') return values.map((value, index) => parseText(value, at(index)))
+  if (type === 'string')
+    return values.map((value, index) =>
+      typeof value === 'string' ? value : throwWrongType('text', value, at(index)),
+    )
   if (type === 'int64' || type === 'uint64') {
     const whole = values.map((value, index) => parseBigInteger(type, value, at(index)))
     return ARRAYS[type].from(whole)
   }
-  const read = NUMBER_PARSERS[type] ?? parseInteger
-  const numbers = values.map((value, index) => read(type, value, at(index)))
-  return ARRAYS[type].from(numbers)
+  return ARRAYS[type].from(values.map((value, index) => parseNumber(type, value, at(index))))
 }
 
-type NumberParser = (type: ElementType, value: unknown, path: string) => number
-
-const parseFloatNumber: NumberParser = (type, value, path) => {
-  if (typeof value === 'number' && !Number.isNaN(value)) return value
-  return throwInvalidInput(path, `must be ${withArticle(type)}, not ${describeValue(value)}.`)
+function parseNumber(type: ElementType, value: unknown, path: string): number {
+  if (type === 'bool')
+    return typeof value === 'boolean' ? Number(value) : throwWrongType('true or false', value, path)
+  if (!type.startsWith('float')) return Number(parseBigInteger(type, value, path))
+  if (typeof value !== 'number' || Number.isNaN(value))
+    return throwWrongType(withArticle(type), value, path)
+  return type === 'float16' ? toHalf(value) : value
 }
-
-const NUMBER_PARSERS: Partial<Record<ElementType, NumberParser>> = {
-  float16: (type, value, path) => toHalf(parseFloatNumber(type, value, path)),
-  float32: parseFloatNumber,
-  float64: parseFloatNumber,
-  bool: (_, value, path) => {
-    if (typeof value === 'boolean') return Number(value)
-    return throwInvalidInput(path, `must be true or false, not ${describeValue(value)}.`)
-  },
-}
-
-const parseInteger: NumberParser = (type, value, path) => Number(parseBigInteger(type, value, path))
 
 function parseBigInteger(type: ElementType, value: unknown, path: string): bigint {
   const whole =
     typeof value === 'bigint' ? value : Number.isSafeInteger(value) ? BigInt(value as number) : null
   if (whole === null) {
     const beyond = Number.isInteger(value) ? ' Use a bigint beyond 2^53.' : ''
-    throwInvalidInput(path, `must be ${withArticle(type)}, not ${describeValue(value)}.${beyond}`)
+    return throwWrongType(withArticle(type), value, path, beyond)
   }
   const bits = Number(type.replace(/\D/g, ''))
   const fits = type.startsWith('u') ? BigInt.asUintN(bits, whole) : BigInt.asIntN(bits, whole)
@@ -184,10 +174,8 @@ function parseBigInteger(type: ElementType, value: unknown, path: string): bigin
   return whole
 }
 
-const parseText = (value: unknown, path: string) =>
-  typeof value === 'string'
-    ? value
-    : throwInvalidInput(path, `must be text, not ${describeValue(value)}.`)
+const throwWrongType = (wanted: string, value: unknown, path: string, remedy = ''): never =>
+  throwInvalidInput(path, `must be ${wanted}, not ${describeValue(value)}.${remedy}`)
 
 const withArticle = (type: ElementType) =>
   /^[aeiou]/.test(type) && !type.startsWith('u') ? `an ${type}` : `a ${type}`

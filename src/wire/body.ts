@@ -1,5 +1,6 @@
 import * as v from 'valibot'
 import { InoriginError, type ErrorDetails } from '../error.ts'
+import { invalidRequest } from './errors.ts'
 import type { FieldConflict } from './fields.ts'
 import {
   createJsonCount,
@@ -72,7 +73,7 @@ async function readText(request: Request): Promise<string> {
   if (!/^application\/(?:[\w.+-]+\+)?json\s*(?:;|$)/i.test(type ?? '')) {
     const got = type ? `it is ${formatValue(type)}` : 'it is missing'
     const message = `The content-type header must be application/json; ${got}.`
-    throw new InoriginError('invalid_request', message, { code: 'invalid_content_type' })
+    throw invalidRequest(message, 'invalid_content_type')
   }
   if (Number(request.headers.get('content-length')) > MAX_BODY_BYTES) throw bodyTooLarge()
   // Firefox has no `body`: https://developer.mozilla.org/docs/Web/API/Request/body
@@ -115,7 +116,7 @@ function toJsonException(jsonError: JsonError, text: string): InoriginError {
     case 'depth': {
       const param = pathOf(jsonError.path)
       const message = `\`${param}\` is nested too deeply. Send at most ${MAX_DEPTH} levels.`
-      return new InoriginError('invalid_request', message, { code: 'nested_too_deeply', param })
+      return invalidRequest(message, 'nested_too_deeply', param)
     }
     case 'size':
       return tooManyValues('The body has')

@@ -1,4 +1,4 @@
-import type { ErrorCode, ErrorKind, InoriginError } from '../error.ts'
+import { type ErrorCode, type ErrorKind, InoriginError } from '../error.ts'
 import { httpResponse } from './http.ts'
 
 /** Error types that clients of both styles know. Kinds without a type of their own share one. */
@@ -24,6 +24,10 @@ const UNREACHABLE: ReadonlySet<string | null> = new Set<ErrorCode>([
   'upstream_unreachable',
 ])
 
+/** Returns the error for a request that is wrong, with the path of the field. */
+export const invalidRequest = (message: string, code: ErrorCode, param?: string): InoriginError =>
+  new InoriginError('invalid_request', message, { code, param })
+
 /** Returns the object `error` of a failed stream or body, as OpenAI's clients read it. */
 export function wireError(error: InoriginError) {
   const { message, kind, param = null, code = null } = error
@@ -31,10 +35,7 @@ export function wireError(error: InoriginError) {
   return { message, type, param, code }
 }
 
-/**
- * Returns the response to a request that failed before anything was sent. One body serves the
- * clients of both styles, and those that read a list of `errors`.
- */
+/** Returns the response to a request that failed. Its body serves the clients of all styles. */
 export function errorResponse(
   error: InoriginError,
   requestId: string,

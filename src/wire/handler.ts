@@ -31,7 +31,7 @@ import {
 import { assertScriptedFetch, parseDigest, resourceResponse } from './resources.ts'
 import { responsesRoutes } from './responses-routes.ts'
 import {
-  countPromptTokens,
+  countResponse,
   eventResponse,
   jsonResponse,
   parseRoute,
@@ -85,8 +85,8 @@ const createMessage: RouteHandler = async (context) => {
 }
 
 const countMessageTokens: RouteHandler = async (context) => {
-  const parsed = withBeta(parseMessages(await readBody(context, countTokensBodySchema)), context)
-  return jsonResponse({ input_tokens: await countPromptTokens(parsed, context) }, parsed.ignored)
+  const body = await readBody(context, countTokensBodySchema)
+  return countResponse(withBeta(parseMessages(body), context), context)
 }
 
 /** Adds the header by which clients ask for beta features to what had no effect. */

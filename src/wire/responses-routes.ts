@@ -10,6 +10,7 @@ import type {
 import { isObject } from '../values/objects.ts'
 import { shorten } from '../values/text.ts'
 import { type ParsedBody, readBody } from './body.ts'
+import { invalidRequest } from './errors.ts'
 import { toBodyFields } from './fields.ts'
 import { createId, nowInSeconds } from './http.ts'
 import { toPageJson } from './models.ts'
@@ -29,7 +30,7 @@ import {
   responsesBodySchema,
 } from './responses.ts'
 import {
-  countPromptTokens,
+  countResponse,
   eventResponse,
   jsonResponse,
   type ParsedRequest,
@@ -80,10 +81,7 @@ async function loadPreviousItems(previous: string, context: HostContext): Promis
     return [...response.input, ...response.output]
   }
   const what = `Previous response with id '${shorten(previous)}' not found. ${REMEDY}`
-  throw new InoriginError('invalid_request', what, {
-    code: 'previous_response_not_found',
-    param: 'previous_response_id',
-  })
+  throw invalidRequest(what, 'previous_response_not_found', 'previous_response_id')
 }
 
 /** Resolves with the stored items that the input refers to, by id. */
@@ -96,7 +94,7 @@ async function loadReferencedItems(sentItems: readonly RawItem[], context: HostC
     // A short body with many references to one item could expand to any amount of text.
     if (paramById.has(item.id)) {
       const what = `Duplicate item found with id '${shorten(item.id)}'. Remove it from the input.`
-      throw new InoriginError('invalid_request', what, { code: 'duplicate_item', param })
+      throw invalidRequest(what, 'duplicate_item', param)
     }
     paramById.set(item.id, param)
   }
@@ -208,8 +206,7 @@ function createResponseStore(input: readonly StoredItem[], { host, caller: own }
 
 const countInputTokens: RouteHandler = async (context) => {
   const { parsed } = await parseRequest(context)
-  const input_tokens = await countPromptTokens(parsed, context)
-  return jsonResponse({ object: 'response.input_tokens', input_tokens }, parsed.ignored)
+  return countResponse(parsed, context, { object: 'response.input_tokens' })
 }
 
 const getResponse: RouteHandler = async (context) => {
@@ -220,10 +217,7 @@ const getResponse: RouteHandler = async (context) => {
   if (!(await host.getStoredResponse(param, caller)))
     return followResponse(param, toSequenceNumber(query), context)
   const what = 'Only responses that were created with background: true can be streamed again.'
-  throw new InoriginError('invalid_request', `${what} Leave \`stream\` out.`, {
-    code: 'unsupported_parameter',
-    param: 'stream',
-  })
+  throw invalidRequest(`${what} Leave \`stream\` out.`, 'unsupported_parameter', 'stream')
 }
 
 /** Returns the sequence number after which a stream starts; -1 for the whole stream. */
@@ -240,9 +234,7 @@ const cancelResponse: RouteHandler = async (context) => {
   const { body } = await getStoredResponse(param, context)
   if (isCanceled) return jsonResponse(body)
   const what = 'Only responses that were created with background: true can be canceled.'
-  throw new InoriginError('invalid_request', `${what} Abort the request instead.`, {
-    code: 'not_in_background',
-  })
+  throw invalidRequest(`${what} Abort the request instead.`, 'not_in_background')
 }
 
 const deleteResponse: RouteHandler = async ({ param: id, host, caller }) => {
@@ -252,13 +244,10 @@ const deleteResponse: RouteHandler = async ({ param: id, host, caller }) => {
   return jsonResponse({ id, object: 'response', deleted: true })
 }
 
+/** Responds with one page of the items, by default the last item first. */
 const listInputItems: RouteHandler = async (context) => {
-  const { input } = await getStoredResponse(context.param, context)
-  return jsonResponse(toItemPage(input, new URL(context.request.url).searchParams))
-}
-
-/** Returns one page of the items, by default the last item first. */
-function toItemPage(items: readonly StoredItem[], query: URLSearchParams) {
+  const { input: items } = await getStoredResponse(context.param, context)
+  const query = new URL(context.request.url).searchParams
   const order = query.get('order') ?? 'desc'
   if (order !== 'asc' && order !== 'desc') throw invalidQuery('order', 'asc or desc', order)
   const limit = query.get('limit') ?? String(DEFAULT_PAGE_ITEMS)
@@ -269,14 +258,14 @@ function toItemPage(items: readonly StoredItem[], query: URLSearchParams) {
   const from = after === null ? 0 : ordered.findIndex(({ id }) => id === after) + 1
   const rest = after !== null && from === 0 ? [] : ordered.slice(from)
   const data = rest.slice(0, Number(limit))
-  return toPageJson(data, data.length < rest.length)
+  return jsonResponse(toPageJson(data, data.length < rest.length))
 }
 
 const DEFAULT_PAGE_ITEMS = 20
 
 function invalidQuery(param: string, what: string, sent: string): InoriginError {
   const message = `\`${param}\` must be ${what}, not ${JSON.stringify(sent.slice(0, 60))}.`
-  return new InoriginError('invalid_request', message, { code: 'invalid_value', param })
+  return invalidRequest(message, 'invalid_value', param)
 }
 
 export const responsesRoutes: readonly RouteEntry[] = [
@@ -373,8 +362,6 @@ function assertFinished({ id: responseId, body }: StoredResponse): void {
   const { status } = body
   if (status !== 'queued' && status !== 'in_progress') return
   const what = `Response with id '${shorten(responseId)}' is ${status}.`
-  throw new InoriginError('invalid_request', `${what} Wait until it is finished, or cancel it.`, {
-    code: 'response_not_finished',
-    param: 'previous_response_id',
-  })
+  const message = `${what} Wait until it is finished, or cancel it.`
+  throw invalidRequest(message, 'response_not_finished', 'previous_response_id')
 }

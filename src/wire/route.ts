@@ -12,6 +12,7 @@ import { untilAccepted } from '../values/accepted.ts'
 import { shorten } from '../values/text.ts'
 import { createResponseBody, type EventEncoder } from './response-body.ts'
 import { toBodyFields, withBodyFieldNames, type FieldNames } from './fields.ts'
+import { invalidRequest } from './errors.ts'
 import { type Cancellation, httpResponse } from './http.ts'
 
 /** One request and its context, passed to its route handler. */
@@ -28,11 +29,7 @@ export interface RouteContext {
 export type RouteHandler = (context: RouteContext) => Promise<Response>
 
 /** Method, path below `/v1` as a pattern with at most one group, and handler of a route. */
-export type RouteEntry = readonly [
-  method: 'GET' | 'POST' | 'DELETE',
-  path: string,
-  answer: RouteHandler,
-]
+export type RouteEntry = readonly [method: string, path: string, answer: RouteHandler]
 
 /** Parsed body: the request for the host, and the mapping of its fields back to the body's. */
 export interface ParsedRequest {
@@ -60,19 +57,20 @@ export function parseRoute({ request }: RouteContext): { route?: Route } {
   const route = request.headers.get('x-inorigin-route')
   if (route === null) return {}
   if (route === 'local' || route === 'upstream') return { route }
-  const what = `The header x-inorigin-route must be local or upstream, not ${JSON.stringify(shorten(route))}.`
-  throw new InoriginError('invalid_request', what, {
-    code: 'invalid_value',
-    param: 'x-inorigin-route',
-  })
+  const what = `must be local or upstream, not ${JSON.stringify(shorten(route))}.`
+  const param = 'x-inorigin-route'
+  throw invalidRequest(`The header ${param} ${what}`, 'invalid_value', param)
 }
 
-/** Returns the number of tokens of the prompt. */
-export function countPromptTokens(
-  { request, fieldNames }: ParsedRequest,
+/** Responds with the number of tokens of the prompt, and these fields. */
+export async function countResponse(
+  { request, fieldNames, ignored }: ParsedRequest,
   { host, caller }: RouteContext,
-): Promise<number> {
-  return host.countTokens(request, caller).catch(rethrowWithBodyFieldNames(fieldNames))
+  fields: object = {},
+): Promise<Response> {
+  const counting = host.countTokens(request, caller)
+  const input_tokens = await counting.catch(rethrowWithBodyFieldNames(fieldNames))
+  return jsonResponse({ ...fields, input_tokens }, ignored)
 }
 
 /** Returns a rejection handler that rethrows the error with the field names of the body. */

@@ -23,7 +23,7 @@ import type {
   Tag,
 } from '../../types/index.ts'
 import { untilAccepted } from '../../values/accepted.ts'
-import { createSingleFlight, unlessAborted } from '../../values/promises.ts'
+import { SingleFlight, unlessAborted } from '../../values/promises.ts'
 import {
   countPromptTokens,
   countWords,
@@ -295,7 +295,7 @@ export interface Loadable {
 
 export function createLoads(all: readonly Loadable[], trace: Trace) {
   const progress = new EventHub<LoadProgress>()
-  const singleFlight = createSingleFlight()
+  const singleFlight = new SingleFlight()
   const loaded = new Set<Tag>()
   const stored = new Set<Tag>()
   const loading = new Map<Tag, AbortController>()
@@ -339,7 +339,7 @@ export function createLoads(all: readonly Loadable[], trace: Trace) {
       const unsubscribe = progress.subscribe((step) => step.tag === item.tag && onProgress?.(step))
       const work = (shared: AbortSignal) => start(item, shared)
       try {
-        if (!loaded.has(item.tag)) await singleFlight(item.tag, work, signal)
+        if (!loaded.has(item.tag)) await singleFlight.run(item.tag, work, signal)
       } finally {
         unsubscribe()
       }

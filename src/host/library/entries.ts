@@ -31,7 +31,7 @@ import type { CatalogIndex } from '../../store/inventory.ts'
 import { createProgressMeter, startProgressReports } from '../../store/transfer-rate.ts'
 import type { GenerationRequest, LoadProgress, Tag } from '../../types/index.ts'
 import { isObject } from '../../values/objects.ts'
-import { createSingleFlight } from '../../values/promises.ts'
+import { SingleFlight } from '../../values/promises.ts'
 
 /** Callbacks of a look-up that reads large files. */
 export interface LookUpOptions {
@@ -45,7 +45,7 @@ export class Entries {
   #database: Database
   #load: () => Promise<Catalog>
   #events: LookUpOptions
-  #singleFlight = createSingleFlight()
+  #singleFlight = new SingleFlight()
   #catalogIndex = () => createCatalogIndex(this)
 
   constructor(database: Database, load: () => Promise<Catalog>, events: LookUpOptions = SILENT) {
@@ -138,7 +138,7 @@ export class Entries {
       await this.#write(subject, found, signal)
       return found
     }
-    return this.#singleFlight(subject, lookUpAndStore, callerSignal)
+    return this.#singleFlight.run(subject, lookUpAndStore, callerSignal)
   }
 
   /** Resolves with the entry, completed by the look-ups that are stored. */

@@ -16,7 +16,7 @@ import {
   toStoredEntry,
 } from '../../../src/host/library/stored-implementation.ts'
 import { createResources } from '../../../src/host/library/resources.ts'
-import { createSingleFlight } from '../../../src/values/promises.ts'
+import { SingleFlight } from '../../../src/values/promises.ts'
 import { createStorage } from '../../../src/host/library/storage.ts'
 import type { PredictionRecord } from '../../../src/store/db.ts'
 import type { ensureResources } from '../../../src/store/ensure.ts'
@@ -425,10 +425,10 @@ describe('work that several callers share', () => {
       current = createDeferred()
       return current.promise
     }
-    const singleFlight = createSingleFlight()
+    const singleFlight = new SingleFlight()
     return {
       seen,
-      start: (signal = never) => singleFlight('a', work, signal),
+      start: (signal = never) => singleFlight.run('a', work, signal),
       end: () => current.resolve('done'),
       fail: () => current.reject(new Error('no')),
     }
