@@ -220,13 +220,7 @@ export const chatBodySchema = f.object({
   thread: f.rejectedField,
   tools: f.optional(f.arrayOf(toolSchema)),
   tool_choice: calls.toolChoice,
-  output_config: f.optional(
-    f.object({
-      effort: shared.outputEffortField,
-      format: shared.renamedFormat('send response_format instead'),
-    }),
-  ),
-  output_format: shared.renamedFormat('send response_format instead'),
+  ...shared.renamedOutput('send response_format instead'),
   logprobs: f.optional(f.flag),
   top_logprobs: shared.topLogprobs,
   ...shared.sharedFields,

@@ -83,9 +83,7 @@ export function when<Then extends v.GenericSchema, Otherwise extends v.GenericSc
 }
 
 /** Accepts an array of such items. */
-export function arrayOf<T extends v.GenericSchema>(item: T) {
-  return v.array(item, 'an array')
-}
+export const arrayOf = <T extends v.GenericSchema>(item: T) => v.array(item, 'an array')
 
 /** Adds a maximum length to a rule. The length is checked before any item. */
 export function withMaxLength<T extends v.GenericSchema>(most: number, items: string, rule: T) {
@@ -129,9 +127,7 @@ export function taggedUnion<const Key extends string, const Kinds extends Record
   return rule as v.GenericSchema<unknown, TaggedOutput<Key, Kinds>>
 }
 
-function isSchema(kind: Kind): kind is v.GenericSchema {
-  return kind['kind'] === 'schema'
-}
+const isSchema = (kind: Kind): kind is v.GenericSchema => kind['kind'] === 'schema'
 
 /** Accepts a string by one rule, and any other value by another. */
 export function stringOr<Text extends v.GenericSchema, Other extends v.GenericSchema>(
@@ -170,9 +166,7 @@ export function unsupported<T extends v.GenericSchema>(
 }
 
 /** Refuses any value. The message is `advice`, which says what to do instead. */
-export function rejectedWith(advice: string) {
-  return v.custom<never>(() => false, advice)
-}
+export const rejectedWith = (advice: string) => v.custom<never>(() => false, advice)
 
 /** Refuses any value of a field that has no replacement. */
 export const rejected = rejectedWith('leave it out')
@@ -229,6 +223,5 @@ export function withBodyFieldNames({ rename }: FieldNames, error: InoriginError)
 }
 
 /** Returns the fields of the body that had no effect. */
-export function toBodyFields({ reasoning }: FieldNames, fields: readonly string[]): string[] {
-  return fields.flatMap((field) => (field === 'reasoningBudget' ? reasoning : field))
-}
+export const toBodyFields = ({ reasoning }: FieldNames, fields: readonly string[]): string[] =>
+  fields.flatMap((field) => (field === 'reasoningBudget' ? reasoning : field))

@@ -25,9 +25,7 @@ export function createId(prefix: string): string {
 }
 
 /** Returns the current time in whole seconds since 1970. */
-export function nowInSeconds(): number {
-  return Math.floor(Date.now() / 1000)
-}
+export const nowInSeconds = (): number => Math.floor(Date.now() / 1000)
 
 /**
  * Returns the API key of a request, or `null`. Both headers work on every path, because clients of
@@ -52,9 +50,7 @@ export function frame(data: unknown, name?: string): string {
 export const DONE = 'data: [DONE]\n\n'
 
 /** Encodes a comment. Clients skip it, but it keeps the connection alive. */
-export function comment(text: string): string {
-  return `: ${text.replaceAll(/[\r\n]+/g, ' ')}\n\n`
-}
+export const comment = (text: string): string => `: ${text.replaceAll(/[\r\n]+/g, ' ')}\n\n`
 
 /** Returns the signal of a request, and a function to abort it when the response is canceled. */
 export function createCancellation(request: Request) {

@@ -62,9 +62,8 @@ function toBlock(part: CompletionPart) {
   }
 }
 
-function toToolUse({ id: callId, name }: { id: string; name: string }) {
-  return { type: 'tool_use', id: toToolUseId(callId), name } as const
-}
+const toToolUse = ({ id, name }: { id: string; name: string }) =>
+  ({ type: 'tool_use', id: toToolUseId(id), name }) as const
 
 /**
  * Returns the input of a call. If a limit has cut the call, the input is empty, and the text is told
@@ -82,9 +81,7 @@ function toInput(text: string): { input: unknown; partial_json?: string } {
 const createSignature = () => createId('sig_')
 
 /** Encodes a frame whose event name is its type, which this style requires. */
-function typedFrame(type: string, fields: object = {}): string {
-  return frame({ type, ...fields }, type)
-}
+const typedFrame = (type: string, fields: object = {}) => frame({ type, ...fields }, type)
 
 function streamEncoder(head: object, isReasoningShown: boolean): EventEncoder {
   const ping = typedFrame('ping')

@@ -111,11 +111,9 @@ async function loadReferencedItems(sentItems: readonly RawItem[], context: HostC
   return storedById
 }
 
-/** Resolves with a stored response. Rejects with `not_found` if there is none. */
 const getStoredResponse = async (name: string, context: HostContext): Promise<StoredResponse> =>
   (await findResponse(name, context)) ?? throwNotStored(name)
 
-/** Throws `not_found` for a response that is not stored. */
 function throwNotStored(name: string): never {
   const what = `Response with id '${shorten(name)}' not found. ${STORAGE_NOTE}`
   throw new InoriginError('not_found', what, { code: 'response_not_found' })
@@ -128,9 +126,8 @@ const STORAGE_NOTE =
   'either the request said so, or the response is too large.'
 const REMEDY = `${STORAGE_NOTE} Send the items themselves, as clients do with store: false.`
 
-function isReference(item: RawItem): item is RawItem & { id: string } {
-  return item['type'] === 'item_reference' && typeof item['id'] === 'string'
-}
+const isReference = (item: RawItem): item is RawItem & { id: string } =>
+  item['type'] === 'item_reference' && typeof item['id'] === 'string'
 
 function toRawItems(sent: unknown): readonly RawItem[] {
   const given = isObject(sent) ? sent['input'] : undefined

@@ -129,13 +129,7 @@ export const responsesBodySchema = f.object({
     f.object({ format: f.optional(format), verbosity: shared.sharedFields.verbosity }),
   ),
   response_format: shared.renamedFormat('send text.format instead'),
-  output_format: shared.renamedFormat('send text.format instead'),
-  output_config: f.optional(
-    f.object({
-      effort: shared.outputEffortField,
-      format: shared.renamedFormat('send text.format instead'),
-    }),
-  ),
+  ...shared.renamedOutput('send text.format instead'),
   reasoning: f.optional(
     f.object({
       effort: shared.effortField,

@@ -208,10 +208,14 @@ export const topLogprobs = f.optional(
 )
 
 /** Refuses a format that this style takes in another field, unless it is plain text. */
-export function renamedFormat(advice: string) {
-  const isText = (value: unknown) => isObject(value) && value['type'] === 'text'
-  return f.unsupported(v.unknown(), isText, advice)
-}
+export const renamedFormat = (advice: string) =>
+  f.unsupported(v.unknown(), (value) => isObject(value) && value['type'] === 'text', advice)
+
+/** Fields of the Anthropic style: the effort, and formats that another style has elsewhere. */
+export const renamedOutput = (advice: string) => ({
+  output_config: f.optional(f.object({ effort: outputEffortField, format: renamedFormat(advice) })),
+  output_format: renamedFormat(advice),
+})
 
 // Sampling fields of all styles, and their conversion to sampler settings.
 

@@ -150,22 +150,13 @@ const tooLargeObject = f.refusedAs(
 )
 
 /** Returns the arguments of an earlier call. An empty text stands for no arguments. */
-export function normalizeArguments(text: string): string {
-  return text.trim() === '' ? '{}' : text
-}
-
-const MESSAGES_PREFIX = 'toolu_'
-const CHAT_PREFIX = 'call_'
+export const normalizeArguments = (text: string): string => (text.trim() === '' ? '{}' : text)
 
 /** Converts the id of a call to one that is the same in all styles, which a client may mix. */
-export function toCallId(id: string): string {
-  return id.startsWith(MESSAGES_PREFIX) ? CHAT_PREFIX + id.slice(MESSAGES_PREFIX.length) : id
-}
+export const toCallId = (id: string): string => id.replace(/^toolu_/, 'call_')
 
 /** Converts the id of a call to the Anthropic style. */
-export function toToolUseId(id: string): string {
-  return id.startsWith(CHAT_PREFIX) ? MESSAGES_PREFIX + id.slice(CHAT_PREFIX.length) : id
-}
+export const toToolUseId = (id: string): string => id.replace(/^call_/, 'toolu_')
 
 /** Adds the names of the called tools to results without a name. */
 export function withToolNames(messages: readonly ChatMessage[]): ChatMessage[] {
