@@ -24,7 +24,20 @@ const MAX_RETRY_DELAY_MS = 60_000
 const MAX_LOCK_CHECKS = 40
 const LOCK_CHECK_INTERVAL_MS = 100
 
-interface Listeners {
+/** Live state of this page's service worker. */
+export interface PageControl {
+  /** Current registration. It is replaced after control was lost. */
+  readonly registration: ServiceWorkerRegistration
+  /** `true` while this page's requests reach the worker of that registration. */
+  readonly controlled: boolean
+  /** `false` until the worker uses the protocol version of this page. The page is then on its own. */
+  readonly isShared: boolean
+}
+
+interface ControlOptions {
+  container: ServiceWorkerContainer
+  script: WorkerScript
+  signal: AbortSignal
   /** Called when this page's requests start to reach the web server. */
   onLost(): void
   /**
@@ -32,144 +45,6 @@ interface Listeners {
    * at last. `currentLocks()` may have changed by then.
    */
   onRegained(): Promise<void>
-}
-
-/**
- * The control of this page by its service worker. It is taken again whenever it is lost, until the
- * signal aborts. A worker with another protocol version serves its own tabs until it has no open
- * streams. The control is shared when the script of this version has replaced it.
- */
-export class PageControl {
-  readonly #container = navigator.serviceWorker
-  #script: WorkerScript
-  readonly #signal: AbortSignal
-  readonly #listeners: Listeners
-  #isLost = false
-  /** Current registration. It is replaced after control was lost. */
-  registration: ServiceWorkerRegistration
-  /** `false` until the worker uses the protocol version of this page. The page is then on its own. */
-  isShared = false
-
-  private constructor(
-    registration: ServiceWorkerRegistration,
-    script: WorkerScript,
-    signal: AbortSignal,
-    listeners: Listeners,
-  ) {
-    this.registration = registration
-    this.#script = script
-    this.#signal = signal
-    this.#listeners = listeners
-  }
-
-  /**
-   * Registers the script and resolves when it controls this page, or with `undefined` if the browser
-   * has no service workers.
-   *
-   * @throws InoriginError like {@link register} and {@link usesSameProtocol}.
-   */
-  static async take(
-    script: WorkerScript,
-    signal: AbortSignal,
-    listeners: Listeners,
-  ): Promise<PageControl | undefined> {
-    const { serviceWorker: container } = navigator
-    if (!container || !navigator.locks) return undefined
-    try {
-      const registration = await register(container, script, signal)
-      const control = new PageControl(registration, script, signal, listeners)
-      await control.#start()
-      return control
-    } catch (error) {
-      if (error instanceof InoriginError && error.code === 'no_service_worker') return undefined
-      throw error
-    }
-  }
-
-  /** `true` while this page's requests reach the worker of that registration. */
-  get controlled(): boolean {
-    return !this.#isLost && this.isShared && this.#hasController()
-  }
-
-  async #start(): Promise<void> {
-    const signal = this.#signal
-    this.isShared = await usesSameProtocol(this.#container, this.registration, signal)
-    keepCurrent(() => this.registration, signal)
-    const onChange = () => void this.#onControllerChange()
-    this.#container.addEventListener('controllerchange', onChange, { signal })
-    if (!this.isShared) return
-    const [isReached] = await Promise.all([this.#isReached(), this.#shareLocks()])
-    if (!isReached && !(await this.#retake().catch(() => false))) this.#lose()
-  }
-
-  async #onControllerChange(): Promise<void> {
-    if (this.#isLost) return
-    if (!this.#hasController()) return this.#lose()
-    if (!this.isShared) await this.#share()
-    if (this.isShared && !(await this.#isReached())) this.#lose()
-  }
-
-  async #share(): Promise<void> {
-    const isSame = await speaksProtocol(this.#container.controller)
-    if (!isSame || this.isShared || this.#signal.aborted) return
-    await this.#shareLocks()
-    this.isShared = true
-    await this.#listeners.onRegained()
-  }
-
-  #lose(): void {
-    if (this.#isLost || this.#signal.aborted) return
-    this.#isLost = true
-    this.#listeners.onLost()
-    void this.#regain()
-  }
-
-  /** Retries with growing delays until this page is controlled again, or the signal aborts. */
-  async #regain(): Promise<void> {
-    let delayMs = FIRST_RETRY_DELAY_MS
-    while (!(await this.#retake().catch(() => false)) && !this.#signal.aborted) {
-      await delay(delayMs)
-      delayMs = Math.min(2 * delayMs, MAX_RETRY_DELAY_MS)
-    }
-    if (this.#signal.aborted) return
-    this.#isLost = false
-    this.isShared = await speaksProtocol(this.#container.controller)
-    if (this.isShared) await this.#listeners.onRegained()
-  }
-
-  /** Registers the worker again. Resolves with `true` if it controls this page. */
-  async #retake(): Promise<boolean> {
-    this.registration = await register(this.#container, this.#script, this.#signal)
-    if (!(await this.#isReached())) {
-      this.#script = await retakeControl(this.#container, this.#script, this.#signal)
-      if (!(await this.#isReached())) return false
-    }
-    await this.#shareLocks()
-    return this.#hasController()
-  }
-
-  #hasController(): boolean {
-    return runsScript(this.#container.controller, this.#script)
-  }
-
-  #isReached(): Promise<boolean> {
-    return requestsReachWorker(this.#script.scope, this.#signal)
-  }
-
-  /** Resolves when this page shares its lock manager with the worker: it sees the worker's lock. */
-  async #shareLocks(): Promise<void> {
-    const { active } = this.registration
-    const life = active && (await getWorkerStatus(active))?.life
-    if (!life) return
-    for (let check = 0; check < MAX_LOCK_CHECKS; check += 1) {
-      const { held = [] } = await currentLocks().query()
-      if (held.some(({ name }) => name === life)) return
-      this.#signal.throwIfAborted()
-      replaceLocks(locksOfNewFrame())
-      // A frame that is created while the data are being cleared still has the old locks.
-      if (check > 0) await delay(LOCK_CHECK_INTERVAL_MS)
-    }
-  }
 }
 
 /**
@@ -189,9 +64,150 @@ export function warnOfEarlyRequests(scope: string): void {
   )
 }
 
+/** Takes control of this page. Resolves with `undefined` if the browser has no service workers. */
+export async function takeControlIfPossible(
+  script: WorkerScript,
+  signal: AbortSignal,
+  listeners: Pick<ControlOptions, 'onLost' | 'onRegained'>,
+): Promise<PageControl | undefined> {
+  const { serviceWorker: container } = navigator
+  if (!container || !navigator.locks) return undefined
+  try {
+    return await takeControl({ container, script, signal, ...listeners })
+  } catch (error) {
+    if (error instanceof InoriginError && error.code === 'no_service_worker') return undefined
+    throw error
+  }
+}
+
+/**
+ * Registers the script and resolves when it controls this page. Takes control again whenever it is
+ * lost, until the signal aborts. A worker with another protocol version serves its own tabs until it
+ * has no open streams. The control is shared when the script of this version has replaced it.
+ *
+ * @throws InoriginError like {@link register} and {@link usesSameProtocol}.
+ */
+async function takeControl(options: ControlOptions): Promise<PageControl> {
+  const { container, signal } = options
+  const worker = new RegisteredWorker(options, await register(container, options.script, signal))
+  let isShared = await usesSameProtocol(container, worker.registration, signal)
+  keepCurrent(() => worker.registration, signal)
+  let lost = false
+
+  async function regain(): Promise<void> {
+    await retryUntilTrue(() => worker.regain(), signal)
+    if (signal.aborted) return
+    lost = false
+    isShared = await speaksProtocol(container.controller)
+    if (isShared) await options.onRegained()
+  }
+
+  function lose(): void {
+    if (lost || signal.aborted) return
+    lost = true
+    options.onLost()
+    void regain()
+  }
+
+  async function share(): Promise<void> {
+    if (!(await speaksProtocol(container.controller)) || isShared || signal.aborted) return
+    await shareLocks(worker.registration, signal)
+    isShared = true
+    await options.onRegained()
+  }
+
+  async function onControllerChange(): Promise<void> {
+    if (lost) return
+    if (!worker.hasController()) return lose()
+    if (!isShared) await share()
+    if (isShared && !(await worker.isReached())) lose()
+  }
+  container.addEventListener('controllerchange', () => void onControllerChange(), { signal })
+  if (isShared) {
+    const { registration } = worker
+    const [reached] = await Promise.all([worker.isReached(), shareLocks(registration, signal)])
+    if (!reached && !(await worker.regain().catch(() => false))) lose()
+  }
+
+  return {
+    get registration() {
+      return worker.registration
+    },
+    get controlled() {
+      return !lost && isShared && worker.hasController()
+    },
+    get isShared() {
+      return isShared
+    },
+  }
+}
+
+/** The worker that a page has registered. */
+class RegisteredWorker {
+  readonly #options: ControlOptions
+  #script: WorkerScript
+  registration: ServiceWorkerRegistration
+
+  constructor(options: ControlOptions, registration: ServiceWorkerRegistration) {
+    this.#options = options
+    this.#script = options.script
+    this.registration = registration
+  }
+
+  /** Returns `true` if the worker is the controller of this page. */
+  hasController(): boolean {
+    return runsScript(this.#options.container.controller, this.#script)
+  }
+
+  /** Resolves with `true` if requests of this page reach the worker. */
+  isReached(): Promise<boolean> {
+    return requestsReachWorker(this.#script.scope, this.#options.signal)
+  }
+
+  /** Registers the worker again. Resolves with `true` if it controls this page. */
+  async regain(): Promise<boolean> {
+    const { container, signal } = this.#options
+    this.registration = await register(container, this.#script, signal)
+    if (!(await this.isReached())) {
+      this.#script = await retakeControl(container, this.#script, signal)
+      if (!(await this.isReached())) return false
+    }
+    await shareLocks(this.registration, signal)
+    return this.hasController()
+  }
+}
+
+/** Runs the attempt until it resolves with `true`, with growing delays, or the signal aborts. */
+async function retryUntilTrue(attempt: () => Promise<boolean>, signal: AbortSignal): Promise<void> {
+  let delayMs = FIRST_RETRY_DELAY_MS
+  while (!(await attempt().catch(() => false)) && !signal.aborted) {
+    await delay(delayMs)
+    delayMs = Math.min(2 * delayMs, MAX_RETRY_DELAY_MS)
+  }
+}
+
+/**
+ * Resolves when this page shares its lock manager with the worker: it then sees the worker's lock.
+ */
+async function shareLocks({ active }: ServiceWorkerRegistration, signal: AbortSignal) {
+  const life = active && (await getWorkerStatus(active))?.life
+  if (!life) return
+  for (let check = 0; check < MAX_LOCK_CHECKS; check += 1) {
+    const { held = [] } = await currentLocks().query()
+    if (held.some(({ name }) => name === life)) return
+    signal.throwIfAborted()
+    replaceLocks(locksOfNewFrame())
+    // A frame that is created while the data are being cleared still has the old locks.
+    if (check > 0) await delay(LOCK_CHECK_INTERVAL_MS)
+  }
+}
+
 let frame: HTMLIFrameElement | undefined
 
-/** Returns the lock manager of a new hidden frame, which must stay. New threads use it, too. */
+/**
+ * Returns the lock manager that newly started threads use. It belongs to a new hidden frame, which
+ * must stay in the page.
+ */
 function locksOfNewFrame(): LockManager {
   frame?.remove()
   frame = document.createElement('iframe')

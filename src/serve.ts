@@ -1,7 +1,7 @@
 /** The entry point of a page: `serve()` makes the page's origin answer `/v1`. */
 import type { UpstreamServer } from './allowed-servers.ts'
 import type { CatalogInput } from './catalog/schema.ts'
-import { PageControl, warnOfEarlyRequests } from './control.ts'
+import { type PageControl, takeControlIfPossible, warnOfEarlyRequests } from './control.ts'
 import { createServer } from './create-server.ts'
 import { InoriginError } from './error.ts'
 import { digestOptions, type HostSetup } from './host/messages.ts'
@@ -135,7 +135,7 @@ export async function serve(options: ServeOptions = {}): Promise<Server> {
 
   const hosting = new Hosting(setup)
   const wasUncontrolled = !navigator.serviceWorker?.controller
-  const control = await PageControl.take(script, closing.signal, {
+  const control = await takeControlIfPossible(script, closing.signal, {
     onLost: () => options.onControlChange?.(false),
     async onRegained() {
       await hosting.followControl()
