@@ -1,7 +1,7 @@
 /** Sets of characters, as ranges of code points. Surrogates in them stand for nothing. */
 import { type Characters, memoize } from '../expression.ts'
 
-export const MAX_CODE_POINT = 0x10ffff
+const MAX_CODE_POINT = 0x10ffff
 export const ANY_CHARACTER: Characters = [[0, MAX_CODE_POINT]]
 
 /** Returns the characters of all sets. Here, ranges may be in any order, and touch or overlap. */
