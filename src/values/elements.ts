@@ -6,6 +6,7 @@ import { throwInvalidInput } from './input-errors.ts'
 export type ElementType = keyof typeof ARRAYS | 'string'
 
 export type ElementData = TensorValue['data']
+
 /** Values of one parameter. float16 is stored as bits, bool as 0 and 1. */
 export interface Elements {
   type: ElementType

@@ -1,0 +1,84 @@
+/** Compares an answer of `/v1/chat/completions` with that of the exporter's own reference. */
+
+/** A token as its bytes, and its logprob. */
+export type Scored = readonly [bytes: readonly number[], logprob: number]
+
+/** One answer of `reference.json`: at each token, the best ones in descending order. */
+export interface ReferenceAnswer {
+  promptTokens: number
+  steps: readonly (readonly Scored[])[]
+}
+
+/** `reference.json`, which `tools/exporters/make.py` writes. */
+export interface Reference {
+  exporter: string
+  transformers: string
+  architecture: string
+  requests: readonly { name: string; messages: readonly { role: string; content: string }[] }[]
+  precisions: Readonly<Record<string, { from: string; answers: readonly ReferenceAnswer[] }>>
+}
+
+/** The part of a chat completion that is compared. */
+export interface Completion {
+  usage: { prompt_tokens: number; completion_tokens: number }
+  choices: readonly { logprobs: { content: readonly TokenLogprob[] } }[]
+}
+
+interface TokenLogprob {
+  bytes: readonly number[]
+  logprob: number
+}
+
+export interface Comparison {
+  /** Tokens of the reference that were compared. */
+  tokens: number
+  /** How many of them the answer has, from its start. */
+  equal: number
+  /**
+   * `true` if the answer left the reference at a token that the reference finds as likely as its own,
+   * within the tolerance. What follows cannot be compared, and is not counted.
+   */
+  isTie: boolean
+  /** Greatest difference of the logprobs of equal tokens. */
+  difference: number
+  /** What else is wrong; `null` if nothing is. */
+  fault: string | null
+}
+
+/** Returns the comparison. `tolerance` is the distance of two logprobs that counts as equal. */
+export function compareAnswer(
+  { promptTokens, steps }: ReferenceAnswer,
+  { usage, choices }: Completion,
+  tolerance: number,
+): Comparison {
+  const answer = choices[0]?.logprobs.content ?? []
+  let fault: string | null = null
+  if (usage.prompt_tokens !== promptTokens)
+    fault = `${usage.prompt_tokens} tokens of prompt, not ${promptTokens}`
+  else if (answer.length !== usage.completion_tokens)
+    fault = `${answer.length} logprobs for ${usage.completion_tokens} tokens`
+  let difference = 0
+  for (const [at, best] of steps.entries()) {
+    const token = answer[at]
+    const own = best[0]
+    if (token === undefined || own === undefined)
+      return {
+        tokens: steps.length,
+        equal: at,
+        isTie: false,
+        difference,
+        fault: fault ?? 'it ends early',
+      }
+    if (isSame(token.bytes, own[0])) {
+      difference = Math.max(difference, Math.abs(token.logprob - own[1]))
+      continue
+    }
+    const other = best.find(([bytes]) => isSame(token.bytes, bytes))
+    const isTie = other !== undefined && own[1] - other[1] <= tolerance
+    return { tokens: isTie ? at : steps.length, equal: at, isTie, difference, fault }
+  }
+  return { tokens: steps.length, equal: steps.length, isTie: false, difference, fault }
+}
+
+const isSame = (left: readonly number[], right: readonly number[]): boolean =>
+  left.length === right.length && left.every((byte, at) => byte === right[at])
