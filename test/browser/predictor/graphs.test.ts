@@ -487,7 +487,7 @@ async function openConvolution(channels: 8 | 9, device: Device = 'webgpu') {
     const { data: numbers } = outputs['y'] as TensorValue
     return { used, largest: Math.max(...(numbers as Float32Array)) }
   }
-  return { run, comparisons, close: predictor.close }
+  return { run, comparisons, close: () => predictor.close() }
 }
 
 describe('on a GPU', { tags: tagsOf('webgpu'), timeout: 300_000 }, () => {
