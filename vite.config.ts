@@ -112,7 +112,8 @@ const cli: EnvironmentOptions = {
     minify: false,
     license: { fileName: 'licenses/cli.json' },
     lib: { entry: at('src/cli.ts'), formats: ['es'], fileName: () => 'cli.js' },
-    rolldownOptions: { platform: 'node', external: /^node:/ },
+    // The command is one file.
+    rolldownOptions: { platform: 'node', external: /^node:/, output: { codeSplitting: false } },
   },
 }
 

@@ -204,10 +204,12 @@ export async function copyItem(
   let chunk = createHash('sha256')
   let at = 0
   let file: FileHandle | null = null
-  const source = await openInside(root, item.path)
+  const source = item.text === undefined ? await openInside(root, item.path) : null
   try {
     await mkdir(dirname(to), { recursive: true })
-    const stream = source.createReadStream({ highWaterMark: READ_PIECE_BYTES, signal })
+    const stream = source
+      ? source.createReadStream({ highWaterMark: READ_PIECE_BYTES, signal })
+      : [Buffer.from(item.text ?? '')]
     for await (const piece of stream) {
       for (let rest = piece as Buffer; rest.length > 0;) {
         if (!file || (isSplit && at % maxFileBytes === 0)) {
@@ -234,7 +236,7 @@ export async function copyItem(
     file ??= await open(to, 'wx')
   } finally {
     await file?.close()
-    await source.close()
+    await source?.close()
   }
   if (at !== item.bytes)
     throw refuse(`${join(root.path, item.path)} changed while it was copied.`, 'Run this again.')

@@ -1,4 +1,4 @@
-/** Drafts models by their kind: one graph, the layout of web exports, or a folder of MLC. */
+/** Drafts models by their kind: one graph, a folder of web exports or of ONNX Runtime GenAI, or MLC. */
 import type { HubFile } from '../catalog/hub/variants.ts'
 import { estimateMemoryBytes } from '../catalog/memory-bytes.ts'
 import {
@@ -13,19 +13,22 @@ import {
 import type { InoriginError } from '../error.ts'
 import { isObject } from '../values/objects.ts'
 import { type Folder, readJson } from './folder.ts'
+import { GENAI_CONFIG } from './genai.ts'
+import { planChatGraph, planGenai, planLayout } from './layout.ts'
 import {
   capabilitiesOf,
   type Item,
+  isDecoder,
   type Plan,
   planGraph,
-  planLayout,
   type PlanOptions,
+  readChecked,
   refuseTensors,
   titleOf,
 } from './plan.ts'
 import { findFormatByPath, refuse } from './refuse.ts'
 
-export type Kind = { kind: 'graph'; path: string } | { kind: 'layout' } | { kind: 'mlc' }
+export type Kind = { kind: 'graph'; path: string } | { kind: 'layout' | 'genai' | 'mlc' }
 
 const LAYOUT = 'config.json, tokenizer.json and onnx/model*.onnx for a language model'
 
@@ -36,6 +39,7 @@ export function kindOf(folder: string, files: readonly HubFile[]): Kind {
   if (has(CONFIG_FILE)) return { kind: 'mlc' }
   const hasGraphs = paths.some((path) => path.startsWith('onnx/'))
   if (has('config.json') && has('tokenizer.json') && hasGraphs) return { kind: 'layout' }
+  if (has(GENAI_CONFIG)) return { kind: 'genai' }
   const graphs = paths.filter((path) => path.endsWith('.onnx'))
   const [only] = graphs
   if (only === undefined) throw noGraph(folder, paths)
@@ -65,6 +69,11 @@ export async function planKind(
   options: PlanOptions,
 ): Promise<Plan> {
   if (found.kind === 'layout') return planLayout(folder, files, options)
+  if (found.kind === 'genai') return planGenai(folder, options)
+  if (found.kind === 'graph' && files.some(({ path }) => path === 'config.json')) {
+    const model = await readChecked(folder, found.path)
+    if (isDecoder(model)) return planChatGraph(folder, found.path, model, options)
+  }
   if (options.dtypes !== null) {
     const what = '--dtypes chooses among the graphs of a folder, and this is one model.'
     throw refuse(what, 'Leave it out.')

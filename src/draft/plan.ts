@@ -1,16 +1,7 @@
 /** Drafts a catalog entry from the files of a model. The hashes of the files are added later. */
-import { toTokenLimits } from '../catalog/hub/resolve-hub.ts'
-import {
-  type Dtype,
-  findContextTokens,
-  findVariants,
-  type HubFile,
-  TEXT_FILES,
-  type Variant,
-} from '../catalog/hub/variants.ts'
+import type { Dtype } from '../catalog/hub/variants.ts'
 import { estimateMemoryBytes } from '../catalog/memory-bytes.ts'
 import type { Implementation, ModelEntry, PredictorEntry, Resource } from '../catalog/schema.ts'
-import { isVisionModel, VISION_MODEL_TYPES } from '../engine/onnx/vision/families.ts'
 import type { Device } from '../types/index.ts'
 import { countElements } from '../values/elements.ts'
 import { type Folder, readJson, readText } from './folder.ts'
@@ -47,9 +38,6 @@ export interface PlanOptions extends KeepTensor {
   dtypes: readonly Dtype[] | null
 }
 
-/** Maximum number of tokens of a text if the encoder's configuration does not state it. */
-const DEFAULT_MAX_TEXT_TOKENS = 512
-
 /** Resolves with the plan of one graph. Rejects with `invalid_request` for a bad one. */
 export async function planGraph(folder: Folder, path: string, options: PlanOptions): Promise<Plan> {
   const model = await readChecked(folder, path)
@@ -66,7 +54,7 @@ export async function planGraph(folder: Folder, path: string, options: PlanOptio
   if (isDecoder(model))
     notes.push(
       'This graph is the decoder of a language model. To chat with it, add the folder that also has ' +
-        'its config.json and tokenizer.json.',
+        'its config.json or genai_config.json, and its tokenizer.json.',
     )
   const described = { ...describedBy(model), ...(states && { states }) }
   return {
@@ -78,121 +66,14 @@ export async function planGraph(folder: Folder, path: string, options: PlanOptio
   }
 }
 
-/** Resolves with the plan of a folder in the layout of web exports. Rejects as `planGraph`. */
-export async function planLayout(
-  folder: Folder,
-  files: readonly HubFile[],
-  options: PlanOptions,
-): Promise<Plan> {
-  const { devices, dtypes } = options
-  const config = await readJson(folder, 'config.json')
-  const seesImages =
-    isVisionModel(config) && files.some(({ path }) => path.startsWith('onnx/vision_encoder'))
-  const variants = findVariants(files, dtypes, seesImages).filter(({ device }) =>
-    devices.includes(device),
-  )
-  if (variants.length === 0) {
-    const wanted = dtypes ? ` in ${dtypes.join(' or ')}` : ''
-    const what = `${folder.nameOf('')} has no onnx/model*.onnx${wanted} for ${devices.join(' or ')}.`
-    throw refuse(what, 'Check its files.')
-  }
-  const texts = TEXT_FILES.flatMap(({ path, type }): Item[] => {
-    const bytes = folder.sizeOf(path)
-    return bytes === undefined ? [] : [{ type, name: path, path, bytes }]
-  })
-  const models = new Map<string, OnnxModel>()
-  const planned: PlannedVariant[] = []
-  for (const variant of variants) {
-    const items = [...texts]
-    let model: OnnxModel | undefined
-    for (const { path } of variant.files.filter((file) => file.path.endsWith('.onnx'))) {
-      model = models.get(path) ?? (await readChecked(folder, path))
-      models.set(path, model)
-      items.push(...itemsOf(folder, path, model).map((item) => ({ ...item, name: item.path })))
-    }
-    if (model) planned.push({ ...variant, model, items })
-  }
-  const [best] = planned
-  if (!best) throw refuse(`${folder.nameOf('')} has no graph.`, 'Check its files.')
-  if (!isDecoder(best.model)) return planEncoder(folder, best, planned, config, options)
-  refuseTensors(options)
-  const limits = toTokenLimits(
-    { maxInputTokens: null, maxOutputTokens: null },
-    findContextTokens(config),
-  )
-  const capabilities = {
-    ...(await capabilitiesOf(folder)),
-    ...(seesImages && { imageInput: true }),
-  }
-  return {
-    entry: { type: 'model', name: titleOf(folder.nameOf('')), ...limits, capabilities },
-    implementations: planned.map((variant) => variantToPlanned(variant)),
-    notes: seesImages ? [] : noteUnreadImages(config),
-  }
-}
-
-interface PlannedVariant extends Variant {
-  model: OnnxModel
-  items: Item[]
-}
-
-type Config = Readonly<Record<string, unknown>>
-
-/** Returns a note if the model sees images in a way that no engine reads. */
-function noteUnreadImages({ model_type: type, vision_config: vision }: Config): string[] {
-  if (vision === undefined) return []
-  const supported = VISION_MODEL_TYPES.join(', ')
-  const reason = VISION_MODEL_TYPES.includes(String(type))
-    ? 'the folder has no onnx/vision_encoder*.onnx'
-    : `the layout ${JSON.stringify(type)} is not supported (supported: ${supported})`
-  return [`The model answers text only: it sees images, but ${reason}.`]
-}
-
-function planEncoder(
-  folder: Folder,
-  best: PlannedVariant,
-  planned: readonly PlannedVariant[],
-  config: Config,
-  options: PlanOptions,
-): Plan {
-  const tokenizer = { name: 'tokenizer.json', most: maxTextTokens(config) }
-  const draftOf = ({ model }: PlannedVariant) => draftSignature(model, { ...options, tokenizer })
-  const { signature, bindings, notes } = draftOf(best)
-  checkTensors(best.model, options)
-  const drafted = JSON.stringify(signature)
-  const isSame = (variant: PlannedVariant) => JSON.stringify(draftOf(variant).signature) === drafted
-  const same = planned.filter(isSame)
-  const others = planned.filter((variant) => !same.includes(variant)).map(({ dtype }) => dtype)
-  for (const dtype of new Set(others))
-    notes.push(`${dtype} has other inputs or outputs, and was left out.`)
-  const name = titleOf(folder.nameOf(''))
-  return {
-    entry: { type: 'predictor', name, ...describedBy(best.model), signature },
-    implementations: same.map((variant) => variantToPlanned(variant, bindings)),
-    notes,
-  }
-}
-
-async function readChecked(folder: Folder, path: string): Promise<OnnxModel> {
+/** Reads a graph. Rejects with `invalid_request` if the runtime cannot run it. */
+export async function readChecked(folder: Folder, path: string): Promise<OnnxModel> {
   const model = await readModel(folder, path)
   checkModel(model, folder.nameOf(path))
   return model
 }
 
-/** Model families whose positions start after the id of the padding token. */
-const OFFSET_POSITION_FAMILIES =
-  /^(camembert|data2vec-text|ibert|longformer|mpnet|xmod|(xlm-)?roberta(-.+)?)$/
-
-/** Returns the maximum number of tokens of a text, by the positions that an encoder has. */
-function maxTextTokens(config: Config): number {
-  const positions = findContextTokens(config) ?? DEFAULT_MAX_TEXT_TOKENS
-  const { model_type: family, pad_token_id: padding = 1 } = config
-  const unused =
-    OFFSET_POSITION_FAMILIES.test(String(family)) && typeof padding === 'number' ? padding + 1 : 0
-  return positions > unused ? positions - unused : positions
-}
-
-function toPlanned(
+export function toPlanned(
   id: string,
   device: Device,
   usesHalves: boolean,
@@ -211,13 +92,8 @@ function toPlanned(
   }
 }
 
-const variantToPlanned = (
-  { dtype, device, features, items }: PlannedVariant,
-  bindings?: Implementation['bindings'],
-): Planned => toPlanned(`${dtype}-${device}`, device, features.length > 0, items, bindings)
-
 /** Returns `true` for a decoder, which has a KV cache among its inputs and outputs. */
-const isDecoder = ({ inputs, outputs }: OnnxModel): boolean =>
+export const isDecoder = ({ inputs, outputs }: OnnxModel): boolean =>
   inputs.some(({ name }) => name.startsWith('past_')) ||
   outputs.some(({ name }) => name.startsWith('present'))
 
@@ -229,7 +105,7 @@ export function refuseTensors({ tensors, keep }: KeepTensor): void {
   throw refuse(what, 'Leave it out.')
 }
 
-function checkTensors({ inputs }: OnnxModel, { tensors, keep }: KeepTensor): void {
+export function checkTensors({ inputs }: OnnxModel, { tensors, keep }: KeepTensor): void {
   const names = inputs.map(({ name }) => name)
   for (const tensor of tensors) {
     if (names.includes(tensor)) continue
@@ -255,7 +131,7 @@ function noteLargeOutputs(
   return [`${what} for each prediction. To declare only those that you need, use --output.`]
 }
 
-const describedBy = ({ description }: OnnxModel): { description?: string } =>
+export const describedBy = ({ description }: OnnxModel): { description?: string } =>
   description.trim() ? { description: description.trim() } : {}
 
 export interface Item {
@@ -264,10 +140,12 @@ export interface Item {
   name: string
   path: string
   bytes: number
+  /** Content of a file that is made from others. The path is that of no file then. */
+  text?: string
 }
 
 /** Returns a graph and the files of its weights. Rejects those that are not beside it. */
-function itemsOf(folder: Folder, graph: string, { externalData }: OnnxModel): Item[] {
+export function itemsOf(folder: Folder, graph: string, { externalData }: OnnxModel): Item[] {
   const slash = graph.lastIndexOf('/') + 1
   const keepsIn = (name: string): string => `${folder.nameOf(graph)} keeps weights in ${name},`
   const data = externalData.map((location): Item => {

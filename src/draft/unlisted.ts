@@ -10,6 +10,7 @@ import { fileChangedError, type ImportOptions, withCheckProgress } from '../stor
 import { toImportUrl } from '../store/imported-entries.ts'
 import type { ChosenFile, ImportWishes, Tag } from '../types/index.ts'
 import type { Folder, OpenFile } from './folder.ts'
+import { GENAI_CONFIG } from './genai.ts'
 import { kindOf, planKind } from './kind.ts'
 import { type Plan, type PlanOptions, titleOf } from './plan.ts'
 
@@ -17,7 +18,7 @@ type DraftOptions = Pick<ImportOptions, 'tag' | 'signal' | 'onProgress'>
 
 /**
  * Resolves with the plan of an entry for the files. They are one graph with its weights, a folder
- * in the layout of exports for the web, or a folder compiled by MLC. The items have the paths of
+ * of exports for the web or of ONNX Runtime GenAI, or a folder compiled by MLC. The items have the paths of
  * the files. Progress is reported as the `check` phase of an import. Rejects with `invalid_request`
  * if something is missing or wrong, and with the reason of the signal.
  */
@@ -202,7 +203,7 @@ export function findModelFolder(files: readonly ChosenFile[]): string {
   const nameOf = (path: string): string => path.slice(path.lastIndexOf('/') + 1)
   const [first] = files
     .map(({ path }) => path)
-    .filter((path) => ['config.json', CONFIG_FILE].includes(nameOf(path)))
+    .filter((path) => ['config.json', GENAI_CONFIG, CONFIG_FILE].includes(nameOf(path)))
     .toSorted((one, other) => one.split('/').length - other.split('/').length)
   return first === undefined ? '' : first.slice(0, -nameOf(first).length)
 }

@@ -64,14 +64,24 @@ function runtimeCrashed(cause: unknown): InoriginError {
   )
 }
 
+const UNUSABLE = 'The model cannot be used: '
+const UNUSABLE_TODO =
+  ' Remove it and load it again. If that does not help, the files of its catalog entry are wrong.'
+
 /** Returns the error for a model whose files cannot be used. */
 export function modelUnusable(why: string, cause?: unknown): InoriginError {
-  return new InoriginError(
-    'unavailable',
-    `The model cannot be used: ${why} Remove it and load it again. If that does not help, the ` +
-      'files of its catalog entry are wrong.',
-    { code: 'model_unusable', cause },
-  )
+  const message = `${UNUSABLE}${why}${UNUSABLE_TODO}`
+  return new InoriginError('unavailable', message, { code: 'model_unusable', cause })
+}
+
+/**
+ * Returns the reason of an error of {@link modelUnusable}, for files that are in no catalog yet;
+ * `null` for any other error.
+ */
+export function whyUnusable(thrown: unknown): string | null {
+  const { code, message } = InoriginError.from(thrown)
+  if (code !== 'model_unusable') return null
+  return message.replace(UNUSABLE, '').replace(UNUSABLE_TODO, '')
 }
 
 /** Returns the error for a model without a file that it needs. */

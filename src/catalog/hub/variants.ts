@@ -92,10 +92,22 @@ export const findVariants = (
       const text = findVariantFiles(files, dtype)
       const vision = seesImages ? findVisionFiles(files, dtype, device) : []
       const found = text && vision && [...vision, ...text]
-      const features = device === 'webgpu' && dtype.endsWith('16') ? ['shader-f16'] : []
-      return found ? [{ dtype, device, features, files: found }] : []
+      return found ? [{ dtype, device, features: featuresOf(dtype, device), files: found }] : []
     }),
   )
+
+const featuresOf = (dtype: Dtype, device: Device): string[] =>
+  device === 'webgpu' && dtype.endsWith('16') ? ['shader-f16'] : []
+
+/** Returns the variants of a graph in one precision; `dtypes` as in {@link findVariants}. */
+export const toVariants = (
+  dtype: Dtype,
+  files: HubFile[],
+  dtypes: readonly Dtype[] | null,
+): Variant[] =>
+  (['webgpu', 'wasm'] as const)
+    .filter((device) => (dtypes ?? PREFERRED_DTYPES[device]).includes(dtype))
+    .map((device) => ({ dtype, device, features: featuresOf(dtype, device), files }))
 
 function findVariantFiles(files: readonly HubFile[], dtype: Dtype): HubFile[] | null {
   const name = DECODER_NAMES.find((decoder) => findGraphFiles(files, decoder, [dtype]))
@@ -122,8 +134,8 @@ function findVisionFiles(files: readonly HubFile[], dtype: Dtype, device: Device
 const halvesOf = (dtype: Dtype): Dtype[] => (dtype.endsWith('16') ? ['fp16'] : [])
 
 /**
- * Finds a graph in the first of the precisions, and its files of weights: `x.onnx`, `x.onnx_data`,
- * `x.onnx_data_1`, and so on.
+ * Finds a graph in the first of the precisions, and its files of weights: `x.onnx.data`, or
+ * `x.onnx_data`, `x.onnx_data_1`, and so on.
  */
 function findGraphFiles(
   files: readonly HubFile[],
@@ -134,7 +146,9 @@ function findGraphFiles(
     const path = `onnx/${name}${suffix}.onnx`
     const main = files.find((file) => file.path === path)
     if (!main) continue
-    const data = files.filter((file) => file.path.startsWith(`${path}_data`))
+    const data = files.filter((file) =>
+      ['_data', '.data'].some((end) => file.path.startsWith(`${path}${end}`)),
+    )
     return [main, ...data.toSorted((a, b) => a.path.localeCompare(b.path, 'en', { numeric: true }))]
   }
   return null

@@ -101,10 +101,13 @@ export async function readGraphFile(files: GraphFiles): Promise<GraphFile> {
  * Resolves with all nodes, those in branches before the node that has these; empty if the file is
  * not an ONNX file. They show which kind of attention an export uses, which its inputs do not.
  */
-export async function readOperations(model: Blob): Promise<Operation[]> {
-  const file = createWindow(model)
+export const readOperations = (model: Blob): Promise<Operation[]> =>
+  readNodes({ size: model.size, ...createWindow(model) })
+
+/** Does the same with a file that is open. */
+export async function readNodes(file: Window & { size: number }): Promise<Node[]> {
   const nodes: Node[] = []
-  for await (const { number, from, to } of fieldsOfGraph(file, model.size))
+  for await (const { number, from, to } of fieldsOfGraph(file, file.size))
     if (number === GRAPH.node) nodes.push(parseNode(await file.read(from, to)))
   return nodes.flatMap(withBranches)
 }

@@ -34,6 +34,7 @@ import {
   listFolder,
   toEntry,
 } from '../../draft/unlisted.ts'
+import { GENAI_CONFIG } from '../../draft/genai.ts'
 import type { Models } from '../models/models.ts'
 import type { ImplementationSelector } from '../choice/selector.ts'
 
@@ -112,8 +113,10 @@ class Import {
     // Only the files that this device uses are stored, as in a download.
     const { implementation } = await selector.select(toEntry(tag, plan, new Map()))
     const planned = plan.implementations.find(({ id }) => id === implementation.id)?.items ?? []
-    const parts = planned.map(
-      ({ path }) => this.#files.find((one) => one.path === path) as ChosenFile,
+    const parts = planned.map(({ path, text }) =>
+      text === undefined
+        ? (this.#files.find((one) => one.path === path) as ChosenFile)
+        : { path, file: new File([text], path) },
     )
     const hashes = await this.#hashFiles(parts)
     const entry = toEntry(tag, plan, hashes)
@@ -131,7 +134,8 @@ class Import {
         putImportedEntry(database, { tag, entry }, new Set(hashes.values())),
       )
       models.unload(tag)
-      return { ...this.#summarize(matches), bytes, complete: true, notes: plan.notes }
+      const given = matches.filter((_, at) => planned[at]?.text === undefined)
+      return { ...this.#summarize(given), bytes, complete: true, notes: plan.notes }
     } finally {
       release()
     }
@@ -152,7 +156,10 @@ class Import {
     const hashes = new Set(matches.map(({ resource }) => resource.sha256))
     const missing = resources.filter(({ sha256 }) => !hashes.has(sha256))
     const isNewModelFile = ({ path }: ChosenFile): boolean =>
-      path.endsWith('.onnx') || missing.some((one) => `/${path}`.endsWith(`/${one.name}`))
+      path.endsWith('.onnx') ||
+      missing.some((one) => `/${path}`.endsWith(`/${one.name}`)) ||
+      // Files of configuration are made from it.
+      (missing.length > 0 && `/${path}`.endsWith(`/${GENAI_CONFIG}`))
     return (
       matches.length === 0 || this.#files.some((one) => !paths.has(one.path) && isNewModelFile(one))
     )

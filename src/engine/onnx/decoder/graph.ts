@@ -46,9 +46,12 @@ export interface Graph {
   ragged: boolean
 }
 
+/** Inputs and outputs of a graph, which need not be open. */
+export type Ports = Pick<Session, 'inputs' | 'outputs'>
+
 export interface GraphSources {
   /** Separate graph that computes embeddings from tokens, if there is one. */
-  embed?: Session
+  embed?: Ports
   /**
    * Nodes of the graph, from `readOperations`. Default: none, so that no attention counts as
    * grouped.
@@ -80,7 +83,7 @@ export const staysInHeap = (output: string): boolean => output !== 'logits' && s
 const EMBEDDING_OUTPUTS = new Set(['inputs_embeds', 'per_layer_inputs'])
 
 /** Reads the graph. Throws `unavailable` if it is no text decoder or has an unsupported input. */
-export function readGraph(session: Session, sources: GraphSources = {}): Graph {
+export function readGraph(session: Ports, sources: GraphSources = {}): Graph {
   const { embed, operations = [], heads } = sources
   const inputs = new Map(session.inputs.map((input) => [input.name, tensor(input)]))
   const outputs = session.outputs.map(({ name }) => name)
@@ -126,10 +129,7 @@ function tensor(input: InferenceSession.ValueMetadata): Metadata {
   return input
 }
 
-function embeddedInputs(
-  inputs: ReadonlyMap<string, Metadata>,
-  embed: Session | undefined,
-): string[] {
+function embeddedInputs(inputs: ReadonlyMap<string, Metadata>, embed: Ports | undefined): string[] {
   if (!embed) return []
   const unknown = embed.inputs.find(({ name }) => name !== 'input_ids')
   if (unknown) throw unsupportedInput(unknown.name)

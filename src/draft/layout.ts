@@ -1,0 +1,297 @@
+/** Drafts models from folders: chat models in one or more precisions, and encoders of texts. */
+import { toTokenLimits } from '../catalog/hub/resolve-hub.ts'
+import {
+  type Dtype,
+  findContextTokens,
+  findVariants,
+  type HubFile,
+  TEXT_FILES,
+  toVariants,
+  type Variant,
+} from '../catalog/hub/variants.ts'
+import type { Implementation } from '../catalog/schema.ts'
+import { readNodes } from '../engine/onnx/graph-file.ts'
+import { isVisionModel, VISION_MODEL_TYPES } from '../engine/onnx/vision/families.ts'
+import { InoriginError } from '../error.ts'
+import { type Folder, readJson } from './folder.ts'
+import { type GenaiModel, readGenai } from './genai.ts'
+import type { OnnxModel } from './model.ts'
+import {
+  capabilitiesOf,
+  checkTensors,
+  describedBy,
+  isDecoder,
+  type Item,
+  itemsOf,
+  type Plan,
+  type Planned,
+  type PlanOptions,
+  readChecked,
+  refuseTensors,
+  titleOf,
+  toPlanned,
+} from './plan.ts'
+import { refuse } from './refuse.ts'
+import { draftSignature } from './signature.ts'
+
+type Config = Readonly<Record<string, unknown>>
+
+/** Resolves with the plan of a folder in the layout of web exports. Rejects as `planGraph`. */
+export async function planLayout(
+  folder: Folder,
+  files: readonly HubFile[],
+  options: PlanOptions,
+): Promise<Plan> {
+  const { devices, dtypes } = options
+  const config = await readJson(folder, 'config.json')
+  const seesImages =
+    isVisionModel(config) && files.some(({ path }) => path.startsWith('onnx/vision_encoder'))
+  const variants = findVariants(files, dtypes, seesImages).filter(({ device }) =>
+    devices.includes(device),
+  )
+  if (variants.length === 0) {
+    const wanted = dtypes ? ` in ${dtypes.join(' or ')}` : ''
+    const what = `${folder.nameOf('')} has no onnx/model*.onnx${wanted} for ${devices.join(' or ')}.`
+    throw refuse(what, 'Check its files.')
+  }
+  return planVariants(folder, variants, { texts: listTexts(folder), config, seesImages }, options)
+}
+
+/** Resolves with the plan of a folder of ONNX Runtime GenAI. Rejects as `planGraph`. */
+export async function planGenai(folder: Folder, options: PlanOptions): Promise<Plan> {
+  const genai = await readGenai(folder)
+  const model = await readChecked(folder, genai.graph)
+  return planChatGraph(folder, genai.graph, model, { ...options, genai })
+}
+
+/**
+ * Resolves with the plan of a chat model of one graph, whose name does not tell its precision. Rejects
+ * as `planGraph`.
+ */
+export async function planChatGraph(
+  folder: Folder,
+  path: string,
+  model: OnnxModel,
+  options: PlanOptions & { genai?: GenaiModel },
+): Promise<Plan> {
+  const { devices, dtypes, genai } = options
+  const dtype = await readPrecision(folder, path, model)
+  const name = folder.nameOf(path)
+  if (dtypes && !dtypes.includes(dtype))
+    throw refuse(
+      `--dtypes ${dtypes.join(',')}: the weights of ${name} are ${dtype}.`,
+      `Use --dtypes ${dtype}, or leave it out.`,
+    )
+  const file = { path, bytes: folder.sizeOf(path) ?? 0, sha256: null, blobId: '' }
+  const all = toVariants(dtype, [file], dtypes)
+  const variants = all.filter(({ device }) => devices.includes(device))
+  if (variants.length === 0)
+    throw refuse(
+      `The weights of ${name} are ${dtype}, which is for ${all.map(({ device }) => device).join()}.`,
+      `Leave --device out, or use --dtypes ${dtype} to add it for ${devices.join()} nevertheless.`,
+    )
+  const texts = listTexts(folder)
+  const has = (text: string): boolean => texts.some((item) => item.name === text)
+  if (genai && !has('config.json')) texts.push(makeText('config.json', genai.config))
+  if (genai && !has('generation_config.json'))
+    texts.push(makeText('generation_config.json', genai.generation))
+  const config =
+    folder.sizeOf('config.json') !== undefined
+      ? await readJson(folder, 'config.json')
+      : (genai?.config ?? {})
+  const source = { texts, config, seesImages: false, isChat: true }
+  return planVariants(folder, variants, source, options)
+}
+
+const listTexts = (folder: Folder): Item[] =>
+  TEXT_FILES.flatMap(({ path, type }): Item[] => {
+    const bytes = folder.sizeOf(path)
+    return bytes === undefined ? [] : [{ type, name: path, path, bytes }]
+  })
+
+/** Returns a file of configuration that is made from another one. */
+function makeText(name: string, content: Config): Item {
+  const text = `${JSON.stringify(content, null, 2)}\n`
+  const { length: bytes } = new TextEncoder().encode(text)
+  return { type: 'config', name, path: name, bytes, text }
+}
+
+const BITS_DTYPES: Readonly<Record<number, Dtype>> = { 1: 'q1', 2: 'q2', 4: 'q4', 8: 'q8' }
+
+/** Resolves with the precision of a graph's weights and tensors, by its operators. */
+async function readPrecision(folder: Folder, path: string, model: OnnxModel): Promise<Dtype> {
+  const file = await folder.open(path)
+  const nodes = await readNodes(file).finally(() => file.close())
+  const has = (kind: RegExp): boolean => nodes.some((node) => kind.test(node.kind))
+  const halves = [...model.inputs, ...model.outputs].some(({ type }) => type === 'float16')
+  const bits = nodes
+    .filter(({ kind }) => kind === 'MatMulNBits')
+    .map(({ attributes }) => attributes.get('bits') ?? 4)
+  // A mixed export has more bits in a few layers.
+  const dtype = BITS_DTYPES[Math.min(...bits)]
+  if (dtype) return halves && dtype !== 'q8' ? (`${dtype}f16` as Dtype) : dtype
+  if (has(/^MatMulBnb4$/)) return 'bnb4'
+  if (has(/^(MatMulInteger|MatMulIntegerToFloat|DynamicQuantizeMatMul|QLinearMatMul)$/)) return 'q8'
+  return halves ? 'fp16' : 'fp32'
+}
+
+/** What the variants of a folder share. */
+interface Source {
+  /** Files of the configuration and the tokenizer. */
+  texts: readonly Item[]
+  config: Config
+  seesImages: boolean
+  /** `true` for a chat model; by default, the graphs and the configuration tell. */
+  isChat?: boolean
+}
+
+interface PlannedVariant extends Variant {
+  /** The decoder, or the only graph. */
+  model: OnnxModel
+  items: Item[]
+}
+
+/** Architectures that continue text, with or without a KV cache among the inputs of their graphs. */
+const CAUSAL = /(ForCausalLM|LMHeadModel)$/
+
+/** Precisions that cannot run, with the reason. */
+type Unfit = Map<Dtype, InoriginError>
+
+async function planVariants(
+  folder: Folder,
+  variants: readonly Variant[],
+  source: Source,
+  options: PlanOptions,
+): Promise<Plan> {
+  const { texts, config, seesImages } = source
+  const models = new Map<string, OnnxModel>()
+  const unfit: Unfit = new Map()
+  const planned = await filterFit(variants, unfit, async (variant) => {
+    const items = [...texts]
+    let model: OnnxModel | undefined
+    for (const { path } of variant.files.filter((file) => file.path.endsWith('.onnx'))) {
+      model = models.get(path) ?? (await readChecked(folder, path))
+      models.set(path, model)
+      items.push(...itemsOf(folder, path, model).map((item) => ({ ...item, name: item.path })))
+    }
+    return model ? { ...variant, model, items } : null
+  })
+  const [best] = planned
+  if (!best) throw noneFit(folder, unfit)
+  const isCausal = [config['architectures']].flat().some((name) => CAUSAL.test(String(name)))
+  if (!source.isChat && !isCausal && !planned.some(({ model }) => isDecoder(model))) {
+    const plan = planEncoder(folder, best, planned, config, options)
+    return { ...plan, notes: [...plan.notes, ...noteUnfit(unfit)] }
+  }
+  refuseTensors(options)
+  const limits = toTokenLimits(
+    { maxInputTokens: null, maxOutputTokens: null },
+    findContextTokens(config),
+  )
+  const capabilities = {
+    ...(await capabilitiesOf(folder)),
+    ...(seesImages && { imageInput: true }),
+  }
+  const { checkGraphs, checkTexts } = await import('./chat.ts')
+  const read = await checkTexts(folder, texts, seesImages)
+  const fit = await filterFit(planned, unfit, async (variant) => {
+    await checkGraphs(folder, variant.items, models, read)
+    return variant
+  })
+  if (fit.length === 0) throw noneFit(folder, unfit)
+  return {
+    entry: { type: 'model', name: titleOf(folder.nameOf('')), ...limits, capabilities },
+    implementations: fit.map((variant) => variantToPlanned(variant)),
+    notes: [...(seesImages ? [] : noteUnreadImages(config)), ...noteUnfit(unfit)],
+  }
+}
+
+/** Resolves with the results for the variants that can run. Adds the precisions of others to `unfit`. */
+async function filterFit<One extends Variant, Result>(
+  variants: readonly One[],
+  unfit: Unfit,
+  check: (variant: One) => Promise<Result | null>,
+): Promise<Result[]> {
+  const results: Result[] = []
+  for (const variant of variants) {
+    if (unfit.has(variant.dtype)) continue
+    try {
+      const result = await check(variant)
+      if (result !== null) results.push(result)
+    } catch (thrown) {
+      const error = InoriginError.from(thrown)
+      if (error.kind !== 'invalid_request') throw thrown
+      unfit.set(variant.dtype, error)
+    }
+  }
+  return results
+}
+
+const noteUnfit = (unfit: Unfit): string[] =>
+  Array.from(unfit, ([dtype, { message }]) => `${dtype} was left out: ${message}`)
+
+/** Returns the error for a folder of which no precision can run. */
+function noneFit(folder: Folder, unfit: Unfit): InoriginError {
+  const [first, ...others] = unfit.values()
+  if (!first) return refuse(`${folder.nameOf('')} has no graph.`, 'Check its files.')
+  if (others.length === 0) return first
+  const list = Array.from(unfit, ([dtype, { message }]) => `\n- ${dtype}: ${message}`).join('')
+  const what = `No precision of ${folder.nameOf('')} can run:${list}`
+  return new InoriginError('invalid_request', what, { cause: first })
+}
+
+/** Returns a note if the model sees images in a way that no engine reads. */
+function noteUnreadImages({ model_type: type, vision_config: vision }: Config): string[] {
+  if (vision === undefined) return []
+  const supported = VISION_MODEL_TYPES.join(', ')
+  const reason = VISION_MODEL_TYPES.includes(String(type))
+    ? 'the folder has no onnx/vision_encoder*.onnx'
+    : `the layout ${JSON.stringify(type)} is not supported (supported: ${supported})`
+  return [`The model answers text only: it sees images, but ${reason}.`]
+}
+
+function planEncoder(
+  folder: Folder,
+  best: PlannedVariant,
+  planned: readonly PlannedVariant[],
+  config: Config,
+  options: PlanOptions,
+): Plan {
+  const tokenizer = { name: 'tokenizer.json', most: maxTextTokens(config) }
+  const draftOf = ({ model }: PlannedVariant) => draftSignature(model, { ...options, tokenizer })
+  const { signature, bindings, notes } = draftOf(best)
+  checkTensors(best.model, options)
+  const drafted = JSON.stringify(signature)
+  const isSame = (variant: PlannedVariant) => JSON.stringify(draftOf(variant).signature) === drafted
+  const same = planned.filter(isSame)
+  const others = planned.filter((variant) => !same.includes(variant)).map(({ dtype }) => dtype)
+  for (const dtype of new Set(others))
+    notes.push(`${dtype} has other inputs or outputs, and was left out.`)
+  const name = titleOf(folder.nameOf(''))
+  return {
+    entry: { type: 'predictor', name, ...describedBy(best.model), signature },
+    implementations: same.map((variant) => variantToPlanned(variant, bindings)),
+    notes,
+  }
+}
+
+/** Maximum number of tokens of a text if the encoder's configuration does not state it. */
+const DEFAULT_MAX_TEXT_TOKENS = 512
+
+/** Model families whose positions start after the id of the padding token. */
+const OFFSET_POSITION_FAMILIES =
+  /^(camembert|data2vec-text|ibert|longformer|mpnet|xmod|(xlm-)?roberta(-.+)?)$/
+
+/** Returns the maximum number of tokens of a text, by the positions that an encoder has. */
+function maxTextTokens(config: Config): number {
+  const positions = findContextTokens(config) ?? DEFAULT_MAX_TEXT_TOKENS
+  const { model_type: family, pad_token_id: padding = 1 } = config
+  const unused =
+    OFFSET_POSITION_FAMILIES.test(String(family)) && typeof padding === 'number' ? padding + 1 : 0
+  return positions > unused ? positions - unused : positions
+}
+
+const variantToPlanned = (
+  { dtype, device, features, items }: PlannedVariant,
+  bindings?: Implementation['bindings'],
+): Planned => toPlanned(`${dtype}-${device}`, device, features.length > 0, items, bindings)
