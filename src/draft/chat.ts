@@ -1,6 +1,5 @@
 /**
- * Applies the rules by which the engine loads a chat model to files that are in no catalog yet. They
- * are imported only for chat models, because they need the tokenizer.
+ * Applies the rules by which the engine loads a chat model to files that are in no catalog yet.
  */
 import type { Files } from '../engine/engine.ts'
 import { whyUnusable } from '../engine/failure.ts'

@@ -14,7 +14,6 @@ import type { InoriginError } from '../error.ts'
 import { isObject } from '../values/objects.ts'
 import { type Folder, readJson } from './folder.ts'
 import { GENAI_CONFIG } from './genai.ts'
-import { planChatGraph, planGenai, planLayout } from './layout.ts'
 import {
   capabilitiesOf,
   type Item,
@@ -61,6 +60,9 @@ function noGraph(folder: string, paths: readonly string[]): InoriginError {
   return refuse(`${folder} has no .onnx file.`, `Choose a folder with one, or with ${LAYOUT}.`)
 }
 
+/** Imports what only these folders need, such as the tokenizer. */
+const layout = () => import('./layout.ts')
+
 /** Resolves with the plan. Item paths are relative to the folder. Rejects with `invalid_request`. */
 export async function planKind(
   folder: Folder,
@@ -68,11 +70,11 @@ export async function planKind(
   files: readonly HubFile[],
   options: PlanOptions,
 ): Promise<Plan> {
-  if (found.kind === 'layout') return planLayout(folder, files, options)
-  if (found.kind === 'genai') return planGenai(folder, options)
+  if (found.kind === 'layout') return (await layout()).planLayout(folder, files, options)
+  if (found.kind === 'genai') return (await layout()).planGenai(folder, options)
   if (found.kind === 'graph' && files.some(({ path }) => path === 'config.json')) {
     const model = await readChecked(folder, found.path)
-    if (isDecoder(model)) return planChatGraph(folder, found.path, model, options)
+    if (isDecoder(model)) return (await layout()).planChatGraph(folder, found.path, model, options)
   }
   if (options.dtypes !== null) {
     const what = '--dtypes chooses among the graphs of a folder, and this is one model.'

@@ -13,6 +13,7 @@ import type { Implementation } from '../catalog/schema.ts'
 import { readNodes } from '../engine/onnx/graph-file.ts'
 import { isVisionModel, VISION_MODEL_TYPES } from '../engine/onnx/vision/families.ts'
 import { InoriginError } from '../error.ts'
+import { checkGraphs, checkTexts } from './chat.ts'
 import { type Folder, readJson } from './folder.ts'
 import { type GenaiModel, readGenai } from './genai.ts'
 import type { OnnxModel } from './model.ts'
@@ -192,7 +193,6 @@ async function planVariants(
     ...(await capabilitiesOf(folder)),
     ...(seesImages && { imageInput: true }),
   }
-  const { checkGraphs, checkTexts } = await import('./chat.ts')
   const read = await checkTexts(folder, texts, seesImages)
   const fit = await filterFit(planned, unfit, async (variant) => {
     await checkGraphs(folder, variant.items, models, read)
