@@ -3,6 +3,7 @@ import { toTokenLimits } from '../catalog/hub/resolve-hub.ts'
 import {
   type Dtype,
   findContextTokens,
+  findIncomplete,
   findVariants,
   type HubFile,
   TEXT_FILES,
@@ -50,12 +51,24 @@ export async function planLayout(
   const variants = findVariants(files, dtypes, seesImages).filter(({ device }) =>
     devices.includes(device),
   )
+  const unfit: Unfit = new Map(
+    findIncomplete(files, dtypes, seesImages).map((dtype) => [
+      dtype,
+      refuse(
+        `${folder.nameOf('onnx')} has a decoder in ${dtype}, but no ` +
+          `${seesImages ? 'embed_tokens or vision_encoder' : 'embed_tokens'} for it.`,
+        'Export all graphs in that precision.',
+      ),
+    ]),
+  )
+  if (variants.length === 0 && unfit.size > 0) throw noneFit(folder, unfit)
   if (variants.length === 0) {
     const wanted = dtypes ? ` in ${dtypes.join(' or ')}` : ''
     const what = `${folder.nameOf('')} has no onnx/model*.onnx${wanted} for ${devices.join(' or ')}.`
     throw refuse(what, 'Check its files.')
   }
-  return planVariants(folder, variants, { texts: listTexts(folder), config, seesImages }, options)
+  const source = { texts: listTexts(folder), config, seesImages, unfit }
+  return planVariants(folder, variants, source, options)
 }
 
 /** Resolves with the plan of a folder of ONNX Runtime GenAI. Rejects as `planGraph`. */
@@ -144,6 +157,8 @@ interface Source {
   seesImages: boolean
   /** `true` for a chat model; by default, the graphs and the configuration tell. */
   isChat?: boolean
+  /** Precisions that are known to be incomplete. Default: none. */
+  unfit?: Unfit
 }
 
 interface PlannedVariant extends Variant {
@@ -166,7 +181,7 @@ async function planVariants(
 ): Promise<Plan> {
   const { texts, config, seesImages } = source
   const models = new Map<string, OnnxModel>()
-  const unfit: Unfit = new Map()
+  const unfit: Unfit = new Map(source.unfit)
   const planned = await filterFit(variants, unfit, async (variant) => {
     const items = [...texts]
     let model: OnnxModel | undefined

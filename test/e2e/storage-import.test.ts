@@ -1,8 +1,9 @@
 /** Files of the user's own as a tag: found by what they hold, stored and run without the network. */
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { basename, join } from 'node:path'
 import type { Page } from 'playwright'
-import { afterEach, beforeEach, expect, test } from 'vitest'
+import { afterEach, beforeEach, expect, onTestFinished, test } from 'vitest'
 import type { Imported, ImportProgress, Server } from '../../src/index.ts'
 import { CHAT, fetchIn } from '../support/requests.ts'
 import { onnxFile, type Graph } from '../support/onnx.ts'
@@ -111,6 +112,24 @@ test('a folder in the layout of a hub is the model, and no hub is asked', async 
     bytes: 0,
     complete: true,
   })
+})
+
+test('a folder of ONNX Runtime GenAI chats, with the configuration that is made from it', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'genai-'))
+  onTestFinished(() => rmSync(folder, { recursive: true }))
+  for (const name of ['onnx/model.onnx', 'tokenizer.json', 'tokenizer_config.json'])
+    cpSync(join(MODELS, 'guide', name), join(folder, basename(name)))
+  const decoder = { filename: 'model.onnx', num_attention_heads: 6 }
+  const model = { type: 'llama', context_length: 2048, eos_token_id: 2034, decoder }
+  writeFileSync(join(folder, 'genai_config.json'), JSON.stringify({ model }))
+  await page.setInputFiles('#folder', folder)
+  const { imported, message } = await importFrom('folder', '@me/genai')
+  expect(message).toBeUndefined()
+  expect(imported).toMatchObject({ complete: true, notes: [] })
+  const names = imported?.files.map((path) => basename(path)).toSorted()
+  expect(names).toEqual(['model.onnx', 'tokenizer.json', 'tokenizer_config.json'])
+  await expectAnswer('@me/genai')
+  expect((await importFrom('folder', '@me/genai')).imported).toMatchObject({ complete: true })
 })
 
 test('files are told by what they hold; what is something else is refused', SLOW, async () => {

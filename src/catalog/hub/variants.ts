@@ -96,6 +96,19 @@ export const findVariants = (
     }),
   )
 
+/** Returns the precisions of which the files have a decoder, but no other graph that it needs. */
+export function findIncomplete(
+  files: readonly HubFile[],
+  dtypes: readonly Dtype[] | null,
+  seesImages: boolean,
+): Dtype[] {
+  const all = Object.keys(DTYPE_SUFFIXES) as Dtype[]
+  const complete = findVariants(files, all, seesImages).map(({ dtype }) => dtype)
+  return (dtypes ?? all)
+    .filter((dtype) => !complete.includes(dtype))
+    .filter((dtype) => DECODER_NAMES.some((name) => findGraphFiles(files, name, [dtype])))
+}
+
 const featuresOf = (dtype: Dtype, device: Device): string[] =>
   device === 'webgpu' && dtype.endsWith('16') ? ['shader-f16'] : []
 

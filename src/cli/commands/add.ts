@@ -147,7 +147,8 @@ export const ADD = defineCommand({
     'outputs of the graph, tests it in the runtime, copies its files to',
     '<public>/inorigin/@me/name and lists it in <public>/inorigin/catalog.json. A folder with',
     'config.json, tokenizer.json and onnx/ becomes a chat model or a text encoder. A folder of',
-    'a model compiled by MLC, with its library, becomes a chat model that WebLLM runs.',
+    'ONNX Runtime GenAI, with genai_config.json, becomes a chat model. A folder of a model',
+    'compiled by MLC, with its library, becomes a chat model that WebLLM runs.',
   ],
   options: {
     tag: valued('<tag>', 'Name that requests use for the model, such as @me/name'),

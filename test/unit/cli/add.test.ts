@@ -153,6 +153,35 @@ test('A folder of a chat model becomes one, in all or the requested precisions',
   expect(ids).toEqual(['q4f16-webgpu', 'q4f16-wasm'])
 })
 
+test('A folder of ONNX Runtime GenAI is added with the configuration that is made from it', async () => {
+  const read = (name: string) => readFileSync(join(GUIDE, name))
+  const decoder = { filename: 'model.onnx', num_attention_heads: 6 }
+  const model = { type: 'llama', context_length: 2048, eos_token_id: 2034, decoder }
+  const folder = freshFolder({
+    'm/genai_config.json': JSON.stringify({ model }),
+    'm/model.onnx': read('onnx/model.onnx'),
+    'm/tokenizer.json': read('tokenizer.json'),
+    'm/tokenizer_config.json': read('tokenizer_config.json'),
+  })
+  const { entry } = await addIn(folder, 'm')
+  expect(entry).toMatchObject({ type: 'model', maxInputTokens: 2048 })
+  expectWhole(folder)
+  const made = readFileSync(join(folder, 'public/inorigin/@me/model/config.json'), 'utf8')
+  expect(JSON.parse(made)).toMatchObject({ model_type: 'llama', eos_token_id: 2034 })
+})
+
+test('A chat model that cannot run is refused, and leaves nothing behind', async () => {
+  const folder = freshFolder()
+  cpSync(GUIDE, join(folder, 'm'), { recursive: true })
+  const graph = { ...passing({ name: 'input_ids' }), outputs: [toPort('logits float32 n')] }
+  writeFileSync(join(folder, 'm/onnx/model.onnx'), onnxFile(graph))
+  await expect(addIn(folder, 'm')).rejects.toMatchObject({
+    kind: 'invalid_request',
+    message: expect.stringContaining('model.onnx cannot run as a chat model: it has no inputs for'),
+  })
+  expect(existsSync(join(folder, 'public'))).toBe(false)
+})
+
 test('A folder whose images no engine reads becomes a model of text, with a note', async () => {
   const folder = freshFolder()
   cpSync(GUIDE, join(folder, 'm'), { recursive: true })

@@ -296,6 +296,29 @@ describe('What the engine refuses is refused before it is added', () => {
     ])
   })
 
+  test('a precision whose embeddings are missing', async () => {
+    const taken = withInputs('inputs_embeds float32 batch,n,8', 'attention_mask int64 batch,all')
+    const embed = {
+      inputs: [toPort('input_ids int64 batch,n')],
+      outputs: [toPort('inputs_embeds float32 batch,n,8')],
+      nodes: [{ type: 'Cast', inputs: ['input_ids'], outputs: ['inputs_embeds'] }],
+    }
+    const { 'onnx/model.onnx': _, ...texts } = WEB
+    const files = {
+      ...texts,
+      'onnx/decoder_model_merged_q4.onnx': taken,
+      'onnx/embed_tokens_q4.onnx': embed,
+      'onnx/decoder_model_merged.onnx': taken,
+    }
+    const drafted = await plan(files)
+    expect(idsOf(drafted)).toEqual(['q4-webgpu', 'q4-wasm'])
+    const why = 'mine/onnx has a decoder in fp32, but no embed_tokens for it.'
+    expect(drafted.notes).toEqual([
+      `fp32 was left out: ${why} Export all graphs in that precision.`,
+    ])
+    await expect(plan(files, { dtypes: ['fp32'] })).rejects.toThrow(why)
+  })
+
   test('all precisions, each with its reason', async () => {
     const files = { ...WEB, 'onnx/model.onnx': bad, 'onnx/model_q4.onnx': bad }
     await expect(plan(files)).rejects.toThrow(
