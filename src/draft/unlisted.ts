@@ -104,10 +104,17 @@ async function planIn(
   )
   const title = root.replace(/\/$/, '') || 'The selection'
   return withCheckProgress(checkedFiles, importOptions, (onBytes) => {
+    // A file may be opened several times. Its bytes count once.
+    const ends = new Map(checkedFiles.map((file) => [file, 0]))
+    const countTo = (file: File, end: number): void => {
+      const last = ends.get(file) ?? end
+      if (end > last) onBytes(end - last)
+      if (end > last) ends.set(file, end)
+    }
     const folder: Folder = {
       nameOf: (path) => (path === '' ? title : root + path),
       sizeOf: (path) => inside.get(path)?.size,
-      open: async (path) => openBlob(inside.get(path) as File, importOptions.signal, onBytes),
+      open: async (path) => openBlob(inside.get(path) as File, importOptions.signal, countTo),
     }
     const listed = Array.from(inside, ([path, { size }]) => {
       return { path, bytes: size, sha256: null, blobId: '' }
@@ -143,18 +150,20 @@ function checkWishes({ name, tensors }: ImportWishes): void {
 }
 
 /** Returns a file that reports how far it is read. Reads reject after an abort and a change. */
-function openBlob(file: File, signal: AbortSignal, onBytes: (bytes: number) => void): OpenFile {
+function openBlob(
+  file: File,
+  signal: AbortSignal,
+  onRead: (file: File, end: number) => void,
+): OpenFile {
   const { size } = file
   const window = createWindow(file)
-  let furthest = 0
   return {
     size,
     close: async () => undefined,
     async read(from, to) {
       signal.throwIfAborted()
       const end = Math.min(to, size)
-      onBytes(Math.max(0, end - furthest))
-      furthest = Math.max(furthest, end)
+      onRead(file, end)
       return window.read(from, to).catch((cause: unknown) => {
         throw fileChangedError(file.name, cause)
       })

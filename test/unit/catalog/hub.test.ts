@@ -169,6 +169,11 @@ describe('findVariants', () => {
       ],
     ],
     [
+      'weights by the name that PyTorch and ONNX Runtime GenAI give them',
+      find([...graphs('model_q4'), 'onnx/model_q4.onnx.data'], ['q4']).slice(0, 1),
+      ['q4 webgpu model_q4 model_q4.onnx.data'],
+    ],
+    [
       'the token embeddings of a multimodal model, in a precision that exists',
       find(graphs('embed_tokens_fp16 embed_tokens decoder_model_merged_q4f16 vision_encoder_q4'), [
         'q4f16',

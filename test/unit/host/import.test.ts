@@ -113,8 +113,13 @@ test('a folder in the layout of exports is a chat model, at any depth', async ()
   const files = Object.fromEntries(
     names.map((name) => [`a/guide/${name}`, readFileSync(join(GUIDE, name)) as BlobPart]),
   )
-  const plan = await draft({ ...files, 'a/README.md': '#' })
+  const steps: ImportProgress[] = []
+  const onProgress = (step: ImportProgress) => steps.push(step)
+  const plan = await draft({ ...files, 'a/README.md': '#' }, {}, TAG, { onProgress })
   expect(plan.entry).toMatchObject({ type: 'model', capabilities: { tools: true } })
+  // Files that are read again count once.
+  const last = steps.at(-1)
+  expect(last?.loadedBytes).toBeLessThanOrEqual(last?.totalBytes ?? 0)
   expect(plan.implementations.length).toBeGreaterThan(1)
   expect(plan.implementations[0]?.items.map(({ path }) => path)).toContain('a/guide/tokenizer.json')
   await expect(draft(files, { tensors: ['input_ids'] })).rejects.toThrow(
