@@ -38,7 +38,7 @@ export interface DecoderBackend {
 export interface DecoderLoadOptions
   extends
     Omit<EngineSetup, 'texts' | 'maxInputTokens' | 'constraints'>,
-    Pick<ModelConfig, 'contextWindow' | 'firstPosition' | 'heads'> {
+    Pick<ModelConfig, 'contextWindow' | 'firstPosition' | 'heads' | 'shortRopeTokens'> {
   /** Called when the weights are on the device and the warm-up begins. */
   onWarm?: () => void
 }
@@ -85,12 +85,12 @@ class DecoderEngine implements Engine {
     backend: DecoderBackend,
     config: ModelConfig,
   ) {
-    const { contextWindow, endTokens, firstPosition, heads, templates } = config
+    const { contextWindow, endTokens, firstPosition, heads, shortRopeTokens, templates } = config
     this.contextWindow = contextWindow
     this.template = templates.tools ?? templates.plain
     this.images = backend.images ?? null
     this.#backend = backend
-    this.#loadOptions = { ...setup, contextWindow, firstPosition, heads }
+    this.#loadOptions = { ...setup, contextWindow, firstPosition, heads, shortRopeTokens }
     this.#createOutput = createOutputFactory(config)
     const builder = createPromptBuilder(config, contextWindow, this.images?.placeholder)
     this.prepare = builder.prepare

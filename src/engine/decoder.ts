@@ -18,13 +18,23 @@ export interface Decoder {
    */
   readonly checkpoints?: boolean
   /**
+   * Largest length in tokens of a sequence that is not opened as a long one. A long one is computed
+   * in another way from its first token on. Default: there is only one way.
+   */
+  readonly maxShortLength?: number
+  /**
+   * `true` if several tokens at once are computed correctly only at the start of a sequence. Then
+   * the first run has the whole prompt, and each later one a single token. Default: `false`.
+   */
+  readonly chunksOnlyAtStart?: boolean
+  /**
    * Encodes the first image that these numbers of a prompt have rows of, or a part of it, unless it
    * is encoded. Resolves to `true` if there was something to encode. Absent if prompts have no
    * images.
    */
   encodeNext?(tokens: readonly number[]): Promise<boolean>
-  /** Returns a new, empty sequence. */
-  open(): Sequence
+  /** Returns a new, empty sequence; with `isLong`, one that may exceed `maxShortLength`. */
+  open(isLong?: boolean): Sequence
   /**
    * Runs one decode step: appends one token to each sequence, at most `maxBatchSize` of them.
    * Resolves to one row of logits for each entry.
@@ -42,6 +52,8 @@ export interface Sequence {
   readonly length: number
   /** Memory that the sequence holds, in bytes. */
   readonly bytes: number
+  /** `true` if it was opened as a long one. Default: `false`. */
+  readonly isLong?: boolean
   /**
    * Largest number of tokens in the next call of `extend` or `forward`, at least 1. It bounds the
    * memory that attention needs. Default: `maxChunkTokens` of the decoder.

@@ -10,6 +10,7 @@ import { staysInHeap, staysOnDevice } from './decoder/graph.ts'
 import { convertToInt8 } from './int8.ts'
 import { getModelFiles, type GraphFiles, hasLargeWeights, type ModelFiles } from './model-files.ts'
 import { readOperations } from './graph-file.ts'
+import { withRopeSwitch } from './rope-switch.ts'
 import { loadRuntime, type Runtime, type Session } from './runtime.ts'
 import { openTrusted } from './selftest/open.ts'
 import { openEncoder } from './vision/encoder.ts'
@@ -69,6 +70,7 @@ async function open(
   signal: AbortSignal,
 ): Promise<Omit<LoadedDecoder, 'reopen'>> {
   const { device, runtime: folder, features, verdict, threads, images } = options
+  const { contextWindow, shortRopeTokens } = options
   const { decoder: stored, embed, vision } = files
   const releases: (() => unknown)[] = []
   const release = async (): Promise<void> => {
@@ -82,7 +84,8 @@ async function open(
     openSession(runtime, graph, { compact: large, onCpu }, releases)
 
   try {
-    const main = device === 'wasm' ? await convertToInt8(stored, signal) : stored
+    const converted = device === 'wasm' ? await convertToInt8(stored, signal) : stored
+    const main = shortRopeTokens === undefined ? converted : await withRopeSwitch(converted)
     // Reading waits for the disk while the runtime waits for its own files.
     const operations = readOperations(main.model)
     operations.catch(() => undefined)
@@ -112,10 +115,13 @@ async function open(
       images: images ?? undefined,
     })
     releases.push(() => decoder.close())
+    await decoder.checkChunks()
+    assertNotAborted()
     performance.mark('inorigin:session')
     if (options.warm !== false) {
       options.onWarm?.()
-      await warmUp(decoder, options, assertNotAborted)
+      const longest = Math.min(contextWindow, decoder.maxShortLength ?? contextWindow)
+      await warmUp(decoder, { device, contextWindow: longest }, assertNotAborted)
       performance.mark('inorigin:warm')
     }
     assertNotAborted()

@@ -3,8 +3,14 @@
  * `verify`. Each one computes the logits of sequences and lets their answers read them.
  */
 import type { Candidates, Decoder, Logits } from '../decoder.ts'
-import type { PrefixCache, SequenceEntry } from './prefix-cache.ts'
-import type { ActiveSlot, Draft, RequestOutcome, Slot } from './slot.ts'
+import type { PrefixCache, ReuseLimits, SequenceEntry } from './prefix-cache.ts'
+import { type ActiveSlot, type Draft, isActive, type RequestOutcome, type Slot } from './slot.ts'
+
+/**
+ * Largest number of prompt tokens that are computed one at a time after a cached prefix, if a
+ * decoder computes only whole prompts at once. More tokens take longer than the whole prompt.
+ */
+const MAX_STEPS_AFTER_PREFIX = 16
 
 /** Runs sequences on a decoder. Each call must settle before the next one. */
 export class Executor {
@@ -40,11 +46,25 @@ export class Executor {
     return this.#chunkSizer.chunkTokens(alone)
   }
 
+  /** Returns what a sequence of these tokens may reuse of others. */
+  reuseLimits({ length }: readonly number[]): ReuseLimits {
+    const { maxShortLength = Infinity, chunksOnlyAtStart } = this.#decoder
+    const maxRest = chunksOnlyAtStart ? MAX_STEPS_AFTER_PREFIX : Infinity
+    return { isLong: length > maxShortLength, maxRest }
+  }
+
+  /** Returns `true` if the tokens of the slot need a long sequence, and it has another one. */
+  outgrows(slot: Slot): boolean {
+    return isActive(slot) && lengthOf(slot) > this.#maxLength(slot.entry)
+  }
+
   /** Gives the slot a sequence: the longest cached prefix of its prompt, or an empty one. */
   async start(slot: Slot, running: SequenceEntry[]): Promise<ActiveSlot> {
     const { partition, onStart } = slot.request
-    const hit = await this.#prefixCache.acquire(slot.tokens, partition, running)
-    const entry = hit ?? { sequence: this.#decoder.open(), tokens: [], partition }
+    const limits = this.reuseLimits(slot.tokens)
+    const hit = await this.#prefixCache.acquire(slot.tokens, partition, running, limits)
+    const sequence = hit?.sequence ?? this.#decoder.open(limits.isLong)
+    const entry = hit ?? { sequence, tokens: [], partition }
     const active = Object.assign(slot, { entry })
     slot.pending.splice(0, entry.tokens.length)
     if (!slot.started) onStart({ cachedTokens: entry.tokens.length })
@@ -61,7 +81,7 @@ export class Executor {
     // Forced tokens differ from the draft.
     await discardDraft(slot)
     const { sequence, tokens } = slot.entry
-    const count = Math.min(maxTokens, sequence.maxChunkTokens ?? maxTokens)
+    const count = this.#chunkLength(slot, maxTokens)
     const chunk = slot.pending.slice(0, count)
     if (await this.#decoder.encodeNext?.(chunk)) return
     const isFirstChunk = tokens.length === 0
@@ -109,6 +129,28 @@ export class Executor {
     this.#decoder = await this.#reopen()
   }
 
+  /** Returns how many pending tokens the next run has, of at most `maxTokens` if there is a choice. */
+  #chunkLength({ entry, pending }: ActiveSlot, maxTokens: number): number {
+    const { sequence, tokens } = entry
+    if (this.#decoder.chunksOnlyAtStart) return tokens.length === 0 ? pending.length : 1
+    return Math.min(maxTokens, sequence.maxChunkTokens ?? maxTokens)
+  }
+
+  /** Returns the largest length to which the sequence can grow. */
+  #maxLength({ sequence }: SequenceEntry): number {
+    return sequence.isLong ? Infinity : (this.#decoder.maxShortLength ?? Infinity)
+  }
+
+  /** Returns the largest number of draft tokens that can follow the pending tokens. */
+  #maxDraftTokens(slot: ActiveSlot): number {
+    if (this.#decoder.chunksOnlyAtStart) return 0
+    const { drafter, maxDraftTokens } = slot.pendingRead?.reader ?? { maxDraftTokens: 0 }
+    const most = Math.min(maxDraftTokens, this.#maxLength(slot.entry) - lengthOf(slot))
+    if (!drafter?.isCertain) return this.#draftSizer.draftLength(drafter?.acceptanceRate ?? 0, most)
+    const { maxChunkTokens = this.#decoder.maxChunkTokens } = slot.entry.sequence
+    return Math.min(most, maxChunkTokens - 1)
+  }
+
   /** Computes the one pending token of each answer in a batch, and reads the logits. */
   #step(slots: readonly ActiveSlot[]): Promise<void> {
     const inputs = slots.map(({ entry, pending }) => ({
@@ -123,13 +165,10 @@ export class Executor {
    * the pending token. Keeps the logits of the drafts until they are verified.
    */
   async #decodeWithDraft(slot: ActiveSlot): Promise<void> {
-    const { drafter = null, maxDraftTokens = 0 } = slot.pendingRead?.reader ?? {}
+    const { drafter = null } = slot.pendingRead?.reader ?? {}
     const { sequence } = slot.entry
     const isCertain = drafter?.isCertain ?? false
-    const length = isCertain
-      ? Math.min(maxDraftTokens, (sequence.maxChunkTokens ?? this.#decoder.maxChunkTokens) - 1)
-      : this.#draftSizer.draftLength(drafter?.acceptanceRate ?? 0, maxDraftTokens)
-    const drafted = drafter?.draft(length) ?? []
+    const drafted = drafter?.draft(this.#maxDraftTokens(slot)) ?? []
     const start = performance.now()
     if (drafted.length === 0) {
       await this.#step([slot])
@@ -173,6 +212,9 @@ async function readNext(
     logits.release()
   }
 }
+
+/** Returns the number of tokens that are computed or pending. */
+const lengthOf = ({ entry, pending }: ActiveSlot): number => entry.tokens.length + pending.length
 
 /** Removes the draft from the sequence. */
 async function discardDraft(slot: ActiveSlot): Promise<void> {

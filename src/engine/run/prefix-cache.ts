@@ -27,6 +27,16 @@ export const prefixCacheBudget = (): PrefixCacheBudget => ({
   bytes: (getDeviceMemoryBytes() ?? 4 * 2 ** 30) / 8,
 })
 
+/** Limits of what a prompt may reuse. */
+export interface ReuseLimits {
+  /** `true` if only long sequences can be used; `false` if only the others can. */
+  isLong: boolean
+  /** Largest number of tokens of the prompt that may remain to be computed. */
+  maxRest: number
+}
+
+const NO_LIMITS: ReuseLimits = { isLong: false, maxRest: Infinity }
+
 /** Sequences of finished answers, for reuse by later prompts. */
 export class PrefixCache {
   readonly #budget: PrefixCacheBudget
@@ -38,8 +48,13 @@ export class PrefixCache {
   }
 
   /** Returns how many tokens of the prompt `acquire` would find, without changing the cache. */
-  hitLength(prompt: readonly number[], partition: string, running: SequenceEntry[]): number {
-    return findHit([...this.#entries, ...running], prompt, partition)?.length ?? 0
+  hitLength(
+    prompt: readonly number[],
+    partition: string,
+    running: SequenceEntry[],
+    limits = NO_LIMITS,
+  ): number {
+    return findHit([...this.#entries, ...running], prompt, partition, limits)?.length ?? 0
   }
 
   /**
@@ -51,8 +66,9 @@ export class PrefixCache {
     prompt: readonly number[],
     partition: string,
     running: SequenceEntry[],
+    limits = NO_LIMITS,
   ): Promise<SequenceEntry | null> {
-    const hit = findHit([...this.#entries, ...running], prompt, partition)
+    const hit = findHit([...this.#entries, ...running], prompt, partition, limits)
     if (!hit) return null
     const { length } = hit
     const { sequence } = hit.entry
@@ -119,13 +135,15 @@ function findHit(
   entries: readonly SequenceEntry[],
   prompt: readonly number[],
   partition: string,
+  { isLong, maxRest }: ReuseLimits,
 ): PrefixHit | null {
   let best: PrefixHit | null = null
   for (const entry of entries) {
-    if (entry.partition !== partition) continue
+    if (entry.partition !== partition || isLongEntry(entry) !== isLong) continue
     const longest = Math.min(commonPrefixLength(entry.tokens, prompt), prompt.length - 1)
     const length = entry.sequence.reusableLength(longest)
-    if (length < 1 || (!isMostOf(length, entry) && length < MIN_COPY_TOKENS)) continue
+    if (length < 1 || prompt.length - length > maxRest) continue
+    if (!isMostOf(length, entry) && length < MIN_COPY_TOKENS) continue
     const better = best
       ? length - best.length || unusedTokens(best) - unusedTokens({ entry, length })
       : 1
@@ -133,6 +151,8 @@ function findHit(
   }
   return best
 }
+
+const isLongEntry = ({ sequence }: SequenceEntry): boolean => sequence.isLong ?? false
 
 const unusedTokens = ({ entry, length }: PrefixHit): number => entry.tokens.length - length
 
@@ -143,5 +163,6 @@ const isMostOf = (length: number, { tokens }: SequenceEntry): boolean =>
 /** Returns `true` if `a` can replace `b` for every prompt. */
 const replaces = (a: SequenceEntry, b: SequenceEntry): boolean =>
   a.partition === b.partition &&
+  isLongEntry(a) === isLongEntry(b) &&
   commonPrefixLength(a.tokens, b.tokens) === b.tokens.length &&
   a.sequence.reusableLength(b.tokens.length) === b.tokens.length

@@ -128,6 +128,7 @@ export class Scheduler {
 
   /** Runs what the policy decides, and records how long it took. */
   async #runNext(): Promise<void> {
+    for (const slot of this.#waiting) if (this.#executor.outgrows(slot)) slot.restart()
     const decision = this.#decide()
     const start = performance.now()
     if (decision.type === 'start' || decision.type === 'prefill') {
@@ -220,7 +221,12 @@ export class Scheduler {
     const reader = pendingRead?.reader ?? null
     const cachedTokens = entry
       ? 0
-      : this.#prefixCache.hitLength(pending, request.partition, this.#runningEntries())
+      : this.#prefixCache.hitLength(
+          pending,
+          request.partition,
+          this.#runningEntries(),
+          this.#executor.reuseLimits(pending),
+        )
     return {
       slot,
       hasSequence: entry !== null,

@@ -41,6 +41,10 @@ export interface FakeOptions {
   /** Returns the logits of the token that follows these. Default: {@link logitsOf}. */
   logitsFunction?: (tokens: readonly number[]) => Float32Array
   contextWindow?: number
+  /** As of the decoder; default: no limit. */
+  maxShortLength?: number
+  /** As of the decoder. */
+  chunksOnlyAtStart?: boolean
   /** Returns the milliseconds that a forward of so many tokens of one sequence takes. Default: none. */
   cost?: (tokens: number) => number
   /** Clock of the costs. No real time passes, so a busy machine changes nothing. */
@@ -83,6 +87,7 @@ export function fakeDecoder(options: FakeOptions = {}): FakeDecoder {
   const { chunk = 8, batch = 4, checkpointsOnly = false, fail, change, encodes } = options
   const { logitsFunction = logitsOf, cost = () => 0, clock = { now: 0 } } = options
   const { contextWindow = Infinity, chunkAt = () => chunk } = options
+  const { maxShortLength = Infinity, chunksOnlyAtStart = false } = options
   const calls: string[] = []
   const alive = new Set<Sequence>()
   const memory = new WeakMap<Sequence, { tokens: number[]; checkpoints: Set<number> }>()
@@ -113,7 +118,7 @@ export function fakeDecoder(options: FakeOptions = {}): FakeDecoder {
     return createCpuLogits(rows)
   }
 
-  const open = (tokens: readonly number[] = []): Sequence => {
+  const open = (tokens: readonly number[] = [], isLong = false): Sequence => {
     const reusableLength = (length: number): number => {
       const { checkpoints, tokens: computed } = memoryOf(sequence)
       if (length > computed.length) throw new Error('It is not computed yet.')
@@ -125,15 +130,20 @@ export function fakeDecoder(options: FakeOptions = {}): FakeDecoder {
     }
     const compute = <T>(what: string, more: readonly number[], work: (all: number[]) => T) =>
       exclusive(
-        `${what} ${checked(more, chunkAt(sequence.length))}`,
+        `${what} ${checked(more, chunksOnlyAtStart ? Infinity : chunkAt(sequence.length))}`,
         () => {
           const { tokens: computed } = memoryOf(sequence)
+          if (!isLong && computed.length + more.length > maxShortLength)
+            throw new Error('It must be a long sequence.')
+          if (chunksOnlyAtStart && computed.length > 0 && more.length > 1)
+            throw new Error('It computes chunks at the start only.')
           computed.push(...more)
           return work(computed)
         },
         more.length,
       )
     const sequence: Sequence = {
+      isLong,
       get length() {
         return memoryOf(sequence).tokens.length
       },
@@ -163,7 +173,7 @@ export function fakeDecoder(options: FakeOptions = {}): FakeDecoder {
       fork: (length) =>
         exclusive(`fork ${length}`, () => {
           assertReusable(length)
-          return open(memoryOf(sequence).tokens.slice(0, length))
+          return open(memoryOf(sequence).tokens.slice(0, length), isLong)
         }),
       close: () => {
         alive.delete(sequence)
@@ -186,12 +196,16 @@ export function fakeDecoder(options: FakeOptions = {}): FakeDecoder {
     calls,
     alive,
     closed: false,
-    open,
+    maxShortLength,
+    chunksOnlyAtStart,
+    open: (isLong) => open([], isLong),
     step: (entries) =>
       exclusive(`step ${checked(entries, batch)}`, () =>
         logits(
           entries.map(({ sequence, token }) => {
             const { tokens } = memoryOf(sequence)
+            if (!sequence.isLong && tokens.length >= maxShortLength)
+              throw new Error('It must be a long sequence.')
             tokens.push(token)
             return logitsFunction(tokens)
           }),

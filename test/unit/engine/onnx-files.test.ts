@@ -53,6 +53,7 @@ test('the usual export is supported', () => {
     embedded: [],
     attentionMask: true,
     positions: { copies: 0 },
+    longRope: false,
     logitsToKeep: [],
     cacheBranch: null,
     grouped: false,

@@ -18,6 +18,7 @@ import { createCpuLogits } from '../../sampling/logits.ts'
 import { createGpuLogits, rowOf } from '../logits/gpu.ts'
 import type { Runtime, Session } from '../runtime.ts'
 import { bytesOf } from '../tensor.ts'
+import { CHECKED_TOKENS, computesChunks } from './chunk-check.ts'
 import { createEmbedTokens, type EmbedTokens } from '../vision/embed.ts'
 import type { ImageStore } from '../vision/image-store.ts'
 import { Feeds } from './feeds.ts'
@@ -43,6 +44,8 @@ interface DecoderOptions extends Omit<GraphSources, 'embed'> {
   contextWindow: number
   /** Position id of the first token. */
   firstPosition: number
+  /** Length in tokens beyond which a graph with a switch uses the long factors of its rope. */
+  shortRopeTokens?: number | undefined
   /** Device of the runtime on `webgpu`, where KV caches and logits stay. */
   gpu?: GPUDevice
   /** Rows of images in prompts. Default: prompts have no images. */
@@ -59,6 +62,8 @@ const SYNCHRONIZE_TIMEOUT_MS = 10_000
 export class OnnxDecoder implements Decoder {
   readonly maxChunkTokens: number
   readonly maxBatchSize: number
+  readonly maxShortLength?: number
+  chunksOnlyAtStart = false
   readonly encodeNext?: Decoder['encodeNext']
   readonly #forward: ForwardPass
   readonly #options: DecoderOptions
@@ -66,24 +71,34 @@ export class OnnxDecoder implements Decoder {
 
   /** Throws `unavailable` if the graph has inputs that are not supported. */
   constructor(runtime: Runtime, sessions: Sessions, options: DecoderOptions) {
-    const { contextWindow, gpu, images } = options
+    const { contextWindow, gpu, images, shortRopeTokens } = options
     const forward = new ForwardPass(runtime, sessions, options)
     this.#forward = forward
     this.#options = options
     this.maxChunkTokens = forward.chunkLimit.maxTokens
     this.maxBatchSize = maxBatchSizeOf(forward, contextWindow, gpu)
+    if (forward.graph.longRope) this.maxShortLength = shortRopeTokens
     if (images)
       this.encodeNext = (tokens) =>
         forward.whileRunning(() => images.encodeNext(tokens.filter(isImageRow)))
   }
 
-  open(): Sequence {
+  /** Finds out whether chunks are computed correctly after a cache. Call it before any sequence. */
+  async checkChunks(): Promise<void> {
+    const { cacheBranch } = this.#forward.graph
+    if (cacheBranch && this.#options.contextWindow >= CHECKED_TOKENS)
+      this.chunksOnlyAtStart = !(await computesChunks(this))
+  }
+
+  open(isLong = false): Sequence {
     const { images, firstPosition } = this.#options
     const { graph, memory } = this.#forward
     return this.#add({
       kvRow: { batch: null, row: 0, length: 0 },
       history: new StateHistory(() => graph.states.map((spec) => memory.allocate(spec, 1, 0))),
       positions: images?.locate && new Positions(images.locate, firstPosition),
+      maxLength: isLong ? Infinity : (this.maxShortLength ?? Infinity),
+      isLong,
     })
   }
 
@@ -148,6 +163,9 @@ interface SequenceCache {
   history: StateHistory
   /** Positions on three axes, if the model places rows of images so. */
   positions?: Positions | undefined
+  isLong: boolean
+  /** Largest number of tokens; more need a long sequence. */
+  maxLength: number
 }
 
 /** One sequence of a decoder. It owns its KV cache. */
@@ -176,6 +194,10 @@ class GraphSequence implements Sequence {
 
   get bytes(): number {
     return this.#pass.kvPool.bytes(this.cache.kvRow) + this.cache.history.bytes
+  }
+
+  get isLong(): boolean {
+    return this.cache.isLong
   }
 
   get maxChunkTokens(): number {
@@ -214,8 +236,10 @@ class GraphSequence implements Sequence {
 
   async fork(length: number): Promise<Sequence> {
     this.#assertReusable(length)
-    const { kvRow, history, positions } = this.cache
+    const { kvRow, history, positions, isLong, maxLength } = this.cache
     return this.#open({
+      isLong,
+      maxLength,
       kvRow: this.#pass.kvPool.fork(kvRow, length),
       history: history.fork(length),
       positions: positions?.fork(length),
@@ -289,13 +313,15 @@ class ForwardPass {
   /**
    * Appends tokens to sequences, equally many to each. Resolves with the logits of the last `keep`
    * tokens, or with `null` if `keep` is 0. Its rows are in the order of the KV batch. Rejects with
-   * `internal` if a sequence exceeds the context window; the model knows no later positions.
+   * `internal` if a sequence exceeds the context window, after which the model knows no positions,
+   * or the length up to which it need not be a long one.
    */
   async run(entries: readonly ForwardEntry[], keep: number): Promise<Tensor | null> {
     for (const { cache, tokens } of entries) {
       const length = cache.kvRow.length + tokens.length
-      if (length <= this.#contextWindow) continue
-      const what = `${length} tokens exceed the context window of ${this.#contextWindow}.`
+      const most = Math.min(this.#contextWindow, cache.maxLength)
+      if (length <= most) continue
+      const what = `${length} tokens exceed the ${most} tokens of the sequence.`
       throw new InoriginError('internal', what)
     }
     return this.whileRunning(() => this.#run(entries, keep))
@@ -361,6 +387,7 @@ class ForwardPass {
       tokens,
       pastLength: cache.kvRow.length,
       positions: cache.positions,
+      isLong: cache.isLong,
     }))
     const longest = Math.max(...rows.map(({ pastLength }) => pastLength)) + newTokens
 

@@ -1,6 +1,7 @@
 /** Creates the inputs of a run besides its caches: tokens, attention mask and positions. */
 import type { Tensor } from 'onnxruntime-web'
 import { isImageRow } from '../../images.ts'
+import { LONG_ROPE_INPUT } from '../rope-switch.ts'
 import type { Ort } from '../tensor.ts'
 import type { Graph } from './graph.ts'
 import { AXES, type Positions } from './positions.ts'
@@ -13,6 +14,8 @@ interface FeedRow {
   pastLength: number
   /** Positions on three axes. Default: a token's index is its position. */
   positions?: Positions | undefined
+  /** `true` for a long sequence. */
+  isLong: boolean
 }
 
 /** Creates the inputs of a graph's runs. */
@@ -50,7 +53,7 @@ export class Feeds {
    * of each row whose logits are needed.
    */
   otherInputs(rows: readonly FeedRow[], keep: number): Record<string, Tensor> {
-    const { attentionMask, positions, logitsToKeep, cacheBranch } = this.#graph
+    const { attentionMask, positions, logitsToKeep, cacheBranch, longRope } = this.#graph
     const inputs: Record<string, Tensor> = {}
     if (attentionMask) inputs['attention_mask'] = this.#mask(rows)
     if (positions) inputs['position_ids'] = this.#positionIds(rows, positions.copies)
@@ -62,6 +65,10 @@ export class Feeds {
     if (cacheBranch) {
       const hasPast = rows.some(({ pastLength }) => pastLength > 0)
       inputs['use_cache_branch'] = new this.#Tensor('bool', [hasPast], cacheBranch)
+    }
+    if (longRope) {
+      const isLong = rows.some((row) => row.isLong)
+      inputs[LONG_ROPE_INPUT] = new this.#Tensor('bool', [isLong], [])
     }
     return inputs
   }

@@ -6,6 +6,7 @@ import type { InferenceSession, Tensor } from 'onnxruntime-web'
 import { modelUnusable } from '../../failure.ts'
 import type { Session } from '../runtime.ts'
 import type { Operation } from '../graph-file.ts'
+import { LONG_ROPE_INPUT } from '../rope-switch.ts'
 import { AXES } from './positions.ts'
 
 /** A cache of the graph: the tensor `output` of a run is the `input` of the next run. */
@@ -40,6 +41,8 @@ export interface Graph {
   logitsToKeep: readonly number[] | null
   /** Shape of the input that is true if there are past tokens; `null` if there is no such input. */
   cacheBranch: readonly number[] | null
+  /** `true` if an input chooses the rotation factors of long sequences (`rope-switch.ts`). */
+  longRope: boolean
   /** `true` if attention gets the length of KV caches, so that runs can update them in place. */
   grouped: boolean
   /** `true` if a batch may have sequences of different lengths. */
@@ -69,6 +72,7 @@ const KNOWN_INPUTS = new Set([
   'position_ids',
   'num_logits_to_keep',
   'use_cache_branch',
+  LONG_ROPE_INPUT,
 ])
 
 const isCacheOutput = (output: string): boolean => output.startsWith('present')
@@ -119,6 +123,7 @@ export function readGraph(session: Ports, sources: GraphSources = {}): Graph {
     positions: positions ? { copies: positions.length > 2 ? copies : 0 } : null,
     logitsToKeep: scalarShape(inputs, 'num_logits_to_keep'),
     cacheBranch: scalarShape(inputs, 'use_cache_branch'),
+    longRope: inputs.has(LONG_ROPE_INPUT),
     grouped,
     ragged: grouped && states.length === 0 && isMaskOnlyCounted(operations),
   }

@@ -1,0 +1,204 @@
+/** Graphs as exporters write them whose faults show only in sequences of some length. */
+import { expect, onTestFinished, test } from 'vitest'
+import type { Decoder } from '../../../src/engine/decoder.ts'
+import { loadDecoder } from '../../../src/engine/onnx/load.ts'
+import { Scheduler } from '../../../src/engine/run/scheduler.ts'
+import { type Graph, onnxFile, onnxGraph, type Operator, type Weight } from '../../support/onnx.ts'
+import { runtimeFolder } from '../../models/tiny.ts'
+
+const VOCABULARY = 5
+/** Each token's row, of which the sums are the logits. They depend on all tokens before. */
+const EMBEDDINGS = Float32Array.from({ length: VOCABULARY ** 2 }, (_, at) => (at * 7) % 11)
+
+const LIMIT = 6
+
+const int64 = (name: string, ...values: number[]): Weight => ({
+  name,
+  type: 'int64',
+  shape: [values.length],
+  data: new Uint8Array(BigInt64Array.from(values, BigInt).buffer),
+})
+const scalar = (weight: Weight): Weight => ({ ...weight, shape: [] })
+const floats = (name: string, shape: readonly number[], values: Float32Array): Weight => ({
+  name,
+  type: 'float32',
+  shape,
+  data: new Uint8Array(values.buffer.slice(0)) as Uint8Array<ArrayBuffer>,
+})
+const op = (type: string, inputs: string[], output: string, attributes = {}): Operator => ({
+  type,
+  inputs,
+  outputs: [output],
+  attributes,
+})
+
+/** Returns a branch that copies one tensor. */
+const branch = (from: string, to: string) =>
+  onnxGraph({
+    inputs: [],
+    outputs: [{ name: to, type: 'float32', shape: null }],
+    nodes: [op('Identity', [from], to)],
+  })
+
+const chosen = (condition: string, yes: string, no: string, output: string): Operator => ({
+  ...op('If', [condition], output),
+  graphs: { then_branch: branch(yes, `${output}_then`), else_branch: branch(no, `${output}_else`) },
+})
+
+/**
+ * A decoder whose cache has the row of each token, times `factor`, and whose logits are sums over the
+ * cache: `sum` up to each token, `all` over all tokens, also those after it.
+ */
+const decoderOf = (changes: Pick<Graph, 'inputs' | 'nodes'> & { weights?: Weight[] }): Blob => {
+  const cache = [1, 1, 'length', VOCABULARY]
+  const file = onnxFile({
+    inputs: [
+      { name: 'input_ids', type: 'int64', shape: ['batch', 'sequence'] },
+      {
+        name: 'past_key_values.0.key',
+        type: 'float32',
+        shape: ['batch', 1, 'past', VOCABULARY],
+      },
+      ...changes.inputs,
+    ],
+    outputs: [
+      { name: 'logits', type: 'float32', shape: ['batch', 'sequence', VOCABULARY] },
+      { name: 'present.0.key', type: 'float32', shape: cache },
+    ],
+    nodes: [
+      op('Gather', ['embeddings', 'input_ids'], 'rows'),
+      op('Unsqueeze', ['rows', 'one'], 'headed'),
+      op('Shape', ['input_ids'], 'shape'),
+      op('Gather', ['shape', 'one'], 'count'),
+      op('Neg', ['count'], 'start'),
+      ...changes.nodes,
+      op('Concat', ['past_key_values.0.key', 'new'], 'present.0.key', { axis: 2 }),
+      op('CumSum', ['present.0.key', 'two_scalar'], 'sums'),
+      op('Slice', ['sums', 'start', 'end', 'two'], 'sum'),
+      op('ReduceSum', ['present.0.key', 'two'], 'total', { keepdims: 1 }),
+      op('Expand', ['total', 'sum_shape'], 'all'),
+      op('Shape', ['sum'], 'sum_shape'),
+      op('Squeeze', ['selected', 'one'], 'logits'),
+    ],
+    weights: [
+      floats('embeddings', [VOCABULARY, VOCABULARY], EMBEDDINGS),
+      floats('small', [], Float32Array.of(1)),
+      floats('large', [], Float32Array.of(-1)),
+      int64('one', 1),
+      int64('two', 2),
+      int64('end', 2 ** 40),
+      scalar(int64('one_scalar', 1)),
+      scalar(int64('two_scalar', 2)),
+      scalar(int64('limit', LIMIT)),
+    ],
+  })
+  return new Blob([file])
+}
+
+const LONG_ROPE = decoderOf({
+  inputs: [{ name: 'attention_mask', type: 'int64', shape: ['batch', 'total'] }],
+  nodes: [
+    op('Shape', ['attention_mask'], 'mask_shape'),
+    op('Gather', ['mask_shape', 'one_scalar'], 'length'),
+    op('Greater', ['length', 'limit'], 'is_long'),
+    chosen('is_long', 'large', 'small', 'factor'),
+    op('Mul', ['headed', 'factor'], 'new'),
+    op('Identity', ['sum'], 'selected'),
+  ],
+})
+
+const merged = (withCache: string): Blob =>
+  decoderOf({
+    inputs: [{ name: 'use_cache_branch', type: 'bool', shape: [1] }],
+    nodes: [
+      op('Identity', ['headed'], 'new'),
+      chosen('use_cache_branch', withCache, 'sum', 'selected'),
+    ],
+  })
+
+async function open(model: Blob, shortRopeTokens?: number): Promise<Decoder> {
+  const loaded = await loadDecoder(
+    {
+      device: 'wasm',
+      runtime: runtimeFolder(),
+      contextWindow: 64,
+      firstPosition: 0,
+      shortRopeTokens,
+    },
+    new Map([['onnx/model.onnx', model]]),
+    new AbortController().signal,
+  )
+  onTestFinished(() => loaded.release())
+  return loaded.decoder
+}
+
+/** Resolves with the greedy tokens after a prompt, which the scheduler computes. */
+async function answer(decoder: Decoder, prompt: readonly number[], count: number) {
+  const scheduler = new Scheduler({
+    decoder,
+    budget: { sequences: 4, bytes: 2 ** 20 },
+    reopen: () => Promise.reject(new Error('The decoder must not fail.')),
+  })
+  const slot = scheduler.add({
+    prompt: { tokens: prompt, boundaries: [], opening: '' },
+    partition: '',
+    signal: new AbortController().signal,
+    onStart: () => undefined,
+  })
+  const tokens: number[] = []
+  let pending: number[] = []
+  while (tokens.length < count) {
+    await slot.computeNext(pending, {
+      requestCandidates: async () => ({ count: 1, temperature: 0 }),
+      readLogits: async ({ ids }) => void tokens.push(ids[0] as number),
+      drafter: null,
+      maxDraftTokens: 0,
+    })
+    pending = tokens.slice(-1)
+  }
+  slot.release()
+  await scheduler.close()
+  return tokens
+}
+
+/** Returns the greedy tokens after a prompt; from `limit` tokens on, all rows are negative. */
+function expected(prompt: readonly number[], count: number, limit = Infinity): number[] {
+  const tokens = [...prompt]
+  while (tokens.length < prompt.length + count) {
+    const factor = tokens.length > limit ? -1 : 1
+    const sums = Array.from({ length: VOCABULARY }, (_, column) =>
+      tokens.reduce(
+        (sum, token) => sum + factor * (EMBEDDINGS[token * VOCABULARY + column] ?? 0),
+        0,
+      ),
+    )
+    tokens.push(sums.indexOf(Math.max(...sums)))
+  }
+  return tokens.slice(prompt.length)
+}
+
+const PROMPT = [3, 1, 4, 1, 0, 2, 2, 4, 3]
+
+test.each([2, LIMIT, LIMIT + 1, 9])(
+  'a long rope uses the same factors for all tokens after a prompt of %i',
+  async (length) => {
+    const decoder = await open(LONG_ROPE, LIMIT)
+    const prompt = PROMPT.slice(0, length)
+    expect(decoder.maxShortLength).toBe(LIMIT)
+    expect(await answer(decoder, prompt, 12)).toEqual(expected(prompt, 12, LIMIT))
+  },
+)
+
+test('a graph without a choice of factors has no limit', async () => {
+  const decoder = await open(merged('sum'), LIMIT)
+  expect(decoder.maxShortLength).toBe(undefined)
+})
+
+test.each([
+  ['sum', false],
+  ['all', true],
+])('a branch for caches with %s logits gets single tokens: %s', async (withCache, only) => {
+  const decoder = await open(merged(withCache))
+  expect(decoder.chunksOnlyAtStart).toBe(only)
+  expect(await answer(decoder, PROMPT, 5)).toEqual(expected(PROMPT, 5))
+})
