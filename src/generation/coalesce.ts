@@ -62,6 +62,9 @@ export function mergeEvents(first: TextEvent, second: GenerationEvent): TextEven
     return merged.index === second.index ? merged : null
   }
   if (merged.type !== 'text' || second.type !== 'text') return merged
-  const logprobs = merged.logprobs && second.logprobs && [...merged.logprobs, ...second.logprobs]
+  const logprobs = (merged.logprobs || second.logprobs) && [
+    ...(merged.logprobs ?? []),
+    ...(second.logprobs ?? []),
+  ]
   return logprobs ? { ...merged, logprobs } : merged
 }

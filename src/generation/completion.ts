@@ -235,6 +235,9 @@ class TextWriter {
   }
 }
 
+/** Returns what a token adds to the text. A special token has a name, but adds no bytes. */
+const textOf = ({ text, bytes }: TokenLogprob): string => (bytes.length > 0 ? text : '')
+
 /** Buffers the logprobs of tokens until the text of those tokens is emitted. */
 export class LogprobBuffer {
   #length = 0
@@ -242,10 +245,10 @@ export class LogprobBuffer {
 
   add({ text, logprobs = [] }: TextChunk): void {
     // Tokens that end within a character have no own text. Then the piece is one unit.
-    const isSplittable = logprobs.map((token) => token.text).join('') === text
+    const isSplittable = logprobs.map(textOf).join('') === text
     let from = this.#length
     for (const token of logprobs) {
-      const to = isSplittable ? from + token.text.length : this.#length + text.length
+      const to = isSplittable ? from + textOf(token).length : this.#length + text.length
       this.#buffered.push({ from, to, token })
       if (isSplittable) from = to
     }

@@ -189,9 +189,9 @@ export interface Usage {
 
 /** A token and its log probability, before penalties and constraints. */
 export interface TokenProbability {
-  /** Text of the token. Incomplete UTF-8 characters are replaced. */
+  /** Text of the token, or name of a special one. Incomplete UTF-8 characters are replaced. */
   text: string
-  /** Exact UTF-8 bytes of the token. */
+  /** Exact UTF-8 bytes that the token adds to the text. A special token adds none. */
   bytes: readonly number[]
   /** Natural logarithm of the probability. */
   logprob: number

@@ -127,19 +127,20 @@ const toUsageJson = (usage: Usage) => ({
 
 /** Returns the `logprobs` of a choice. */
 const toLogprobsJson = (tokens: readonly TokenLogprob[] | undefined) =>
-  tokens ? { content: tokens.map(toTokenLogprobJson), refusal: null } : null
+  tokens ? { content: tokens.map((token) => toTokenLogprobJson(token, null)), refusal: null } : null
 
-/** Returns a token with its logprob and its alternatives, in the form that all styles use. */
-export const toTokenLogprobJson = (token: TokenLogprob) => ({
-  ...toLogprobJson(token),
-  top_logprobs: token.top.map(toLogprobJson),
-})
+/**
+ * Returns a token with its logprob and its alternatives. `noBytes` is the style's value for a token
+ * without bytes.
+ */
+export function toTokenLogprobJson<None>(token: TokenLogprob, noBytes: None) {
+  const toJson = ({ text, bytes, logprob }: TokenProbability) => ({
+    token: text,
+    logprob: Math.max(logprob, MIN_LOGPROB),
+    bytes: bytes.length > 0 ? bytes : noBytes,
+  })
+  return { ...toJson(token), top_logprobs: token.top.map(toJson) }
+}
 
 /** Logprob of a token with probability 0. JSON has no -Infinity, and clients know this number. */
 const MIN_LOGPROB = -9999
-
-const toLogprobJson = ({ text, bytes, logprob }: TokenProbability) => ({
-  token: text,
-  logprob: Math.max(logprob, MIN_LOGPROB),
-  bytes,
-})

@@ -1,4 +1,4 @@
-import { type ErrorCode, type ErrorKind, InoriginError } from '../error.ts'
+import { type ErrorCode, type ErrorKind, type ErrorRecord, InoriginError } from '../error.ts'
 import { httpResponse } from './http.ts'
 
 /** Error types that clients of both styles know. Kinds without a type of their own share one. */
@@ -29,25 +29,28 @@ export const invalidRequest = (message: string, code: ErrorCode, param?: string)
   new InoriginError('invalid_request', message, { code, param })
 
 /** Returns the object `error` of a failed stream or body, as OpenAI's clients read it. */
-export function wireError(error: InoriginError) {
+export function wireError(error: InoriginError | ErrorRecord) {
   const { message, kind, param = null, code = null } = error
   const type = UNREACHABLE.has(code) ? 'api_error' : TYPE[kind]
   return { message, type, param, code }
 }
 
-/** Returns the response to a request that failed. Its body serves the clients of all styles. */
+/** Returns the body of a request that failed. It serves the clients of all styles. */
+export const errorJson = (error: InoriginError, requestId: string): string =>
+  JSON.stringify({
+    type: 'error',
+    error: { ...wireError(error), details: error.details ?? {} },
+    request_id: requestId,
+    errors: [{ message: error.message }],
+  })
+
+/** Returns the response to a request that failed. */
 export function errorResponse(
   error: InoriginError,
   requestId: string,
   init: { status?: number; headers?: Record<string, string> } = {},
 ): Response {
-  const body = {
-    type: 'error',
-    error: { ...wireError(error), details: error.details ?? {} },
-    request_id: requestId,
-    errors: [{ message: error.message }],
-  }
-  return httpResponse(JSON.stringify(body), {
+  return httpResponse(errorJson(error, requestId), {
     status: init.status ?? error.status,
     headers: { ...retryHeaders(error), ...init.headers },
   })

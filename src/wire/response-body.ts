@@ -8,7 +8,7 @@ export interface EventEncoder<Event = GenerationEvent> {
   readonly type: string
   /** Returns the text for an event, empty if there is nothing to send. */
   encode(event: Event): string
-  /** Returns the last text of a stream that failed. Absent: the body is aborted instead. */
+  /** Returns the last text after a failure. Absent: the text is the JSON of the error. */
   fail?(error: InoriginError): string
   /** Resolves with the last text to append. Runs once, also after the client has left. */
   settle?(): Promise<string>
@@ -17,14 +17,14 @@ export interface EventEncoder<Event = GenerationEvent> {
 /**
  * Creates the body of a response. Events are read when the consumer asks for more, up to the one of
  * type `finish`; after it, the end of the stream is read. Cancelling the body cancels the work, and
- * aborted work makes the body fail, as in `fetch`. `translateError` translates a late error to the
- * field names of the body.
+ * aborted work makes the body fail, as in `fetch`. `encodeError` returns the last text after a late
+ * error, because the status has been sent.
  */
 export function createResponseBody<Event extends { type: string }>(
   events: AsyncIterable<Event>,
   encoder: EventEncoder<Event>,
   cancellation: Cancellation,
-  translateError: (error: InoriginError) => InoriginError,
+  encodeError: (error: InoriginError) => string,
 ): ReadableStream<Uint8Array> {
   const iterator = events[Symbol.asyncIterator]()
   const utf8 = new TextEncoder()
@@ -54,14 +54,14 @@ export function createResponseBody<Event extends { type: string }>(
             text = encoder.encode(value)
             last = value.type === 'finish'
           }
+          if (last) text += await settle()
         } catch (thrown) {
           hasFailed = true
-          const error = translateError(InoriginError.from(thrown))
-          if (encoder.fail === undefined) return controller.error(error)
-          text = encoder.fail(error)
           last = true
+          text += encodeError(InoriginError.from(thrown))
+          // What cannot be stored either is part of the same failure.
+          text += await settle().catch(() => '')
         }
-        if (last) text += await settle()
         if (signal.aborted) return
         controller.enqueue(utf8.encode(text))
         if (!last) return

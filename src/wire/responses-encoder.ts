@@ -45,6 +45,7 @@ export function responseJsonEncoder(body: ResponsesBody, store?: StoreResponse):
       isFinished = event.type === 'finish'
       return event.type === 'progress' || event.type === 'heartbeat' ? ' ' : ''
     },
+    fail: (error) => JSON.stringify(encoder.failed(error)),
     // A response that was aborted is not stored, because no client knows its id.
     settle: async () => (isFinished ? JSON.stringify(await encoder.store()) : ''),
   }
@@ -122,6 +123,13 @@ export class ResponseEncoder implements EventEncoder<BackgroundEvent> {
     // A background response goes on, so this event must not take the number of a stored one.
     const sequence_number = this.#background ? this.#eventCount - 1 : this.#eventCount++
     return frame({ ...fields, type: 'error', sequence_number, error: fields }, 'error')
+  }
+
+  /** Ends the response with this error, and returns it. It is not stored. */
+  failed(error: InoriginError): ResponseJson {
+    this.#close('incomplete')
+    this.#finished = { ...this.#toJson('failed', null, error), store: false }
+    return this.#finished
   }
 
   async settle(): Promise<string> {
@@ -219,14 +227,15 @@ export class ResponseEncoder implements EventEncoder<BackgroundEvent> {
   #toJson(
     status: ResponseJson['status'],
     usage: Usage | null = null,
-    failure?: ErrorRecord,
+    failure?: ErrorRecord | InoriginError,
   ): ResponseJson {
     const { reasoning, text, tools, ...fields } = this.#body
     return {
       ...this.#head,
       status,
       background: fields.background ?? false,
-      error: failure ? { code: 'server_error', message: failure.message } : null,
+      // Some clients read no error without a code.
+      error: failure ? { ...wireError(failure), code: failure.code ?? 'server_error' } : null,
       instructions: fields.instructions ?? null,
       max_output_tokens: fields.max_output_tokens ?? null,
       metadata: fields.metadata ?? {},
@@ -332,7 +341,7 @@ function toPartJson(part: Exclude<CompletionPart, { type: 'call' }>) {
 }
 
 function toLogprobs(logprobs: readonly TokenLogprob[]) {
-  return { logprobs: logprobs.map(toTokenLogprobJson) }
+  return { logprobs: logprobs.map((token) => toTokenLogprobJson(token, [])) }
 }
 
 /** Returns the events that open an empty item. */

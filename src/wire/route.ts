@@ -12,7 +12,7 @@ import { untilAccepted } from '../values/accepted.ts'
 import { shorten } from '../values/text.ts'
 import { createResponseBody, type EventEncoder } from './response-body.ts'
 import { toBodyFields, withBodyFieldNames, type FieldNames } from './fields.ts'
-import { invalidRequest } from './errors.ts'
+import { errorJson, invalidRequest } from './errors.ts'
 import { type Cancellation, httpResponse } from './http.ts'
 
 /** One request and its context, passed to its route handler. */
@@ -82,21 +82,22 @@ export function rethrowWithBodyFieldNames(fieldNames: FieldNames): (thrown: unkn
 
 /**
  * Returns a response with the encoded events. An error of its first 5 s becomes its status, unless
- * the request is accepted before. All errors name the fields of the body.
+ * the request is accepted before. A later error ends the body. All name the fields of the body.
  */
 export async function eventResponse<Event extends { type: string; servedBy?: Route }>(
   opening: Promise<EventStream<Event | AcceptedEvent> & { servedBy?: Route }>,
   encoder: EventEncoder<Event>,
-  { cancellation }: RouteContext,
+  { cancellation, requestId }: RouteContext,
   ignored: readonly string[],
   fieldNames: FieldNames = { rename: [], reasoning: [] },
 ): Promise<Response> {
   const { servedBy, ...begun } = await opening
     .then(async (stream) => ({ ...stream, ...(await untilAccepted(stream.events)) }))
     .catch(rethrowWithBodyFieldNames(fieldNames))
-  const body = createResponseBody(begun.events, encoder, cancellation, (error) =>
-    withBodyFieldNames(fieldNames, error),
-  )
+  const body = createResponseBody(begun.events, encoder, cancellation, (failed) => {
+    const error = withBodyFieldNames(fieldNames, failed)
+    return encoder.fail?.(error) ?? errorJson(error, requestId)
+  })
   return httpResponse(body, {
     headers: {
       'content-type': encoder.type,

@@ -16,6 +16,7 @@ import {
   readStream,
   streamEnd,
 } from '../support/requests.ts'
+import { bundleSdks } from '../support/sdks.ts'
 import { openSite, serveIn, type Site } from '../support/site.ts'
 
 const FOLDER = '/inorigin/models/guide'
@@ -28,6 +29,10 @@ afterEach(() => site?.close())
 
 interface InPage {
   server: Server
+  sdks: typeof import('../support/sdks-entry.ts')
+  /** Number of responses whose status has come. */
+  heads: number
+  results: Promise<object>[]
   steps: LoadProgress[]
 }
 
@@ -114,8 +119,71 @@ test(
     expect(checkChatStream(good!.text).content).not.toBe('')
     expect(checkChatStream(chat!.text).error?.['message']).toMatch(/prompt is too long/)
     expect(checkMessageStream(message!.text).error?.['message']).toMatch(/prompt is too long/)
-    // Never an error object under 200: the body breaks off instead.
-    expect(plain!.end).not.toBe('done')
+    // The body has spaces and then the error.
+    expect(plain!.end).toBe('done')
+    expect(JSON.parse(plain!.text)).toMatchObject({
+      type: 'error',
+      error: { message: expect.stringMatching(/prompt is too long/) },
+    })
+  },
+)
+
+test(
+  'a load that fails after 5 s has its error in every body that is not a stream',
+  SLOW,
+  async () => {
+    let isReleased = false
+    site = await openSite({
+      slow: { [`${FOLDER}/tokenizer.json`]: () => isReleased },
+      pages: { [WEIGHTS]: 'not a model at all', '/sdks.js': await bundleSdks() },
+    })
+    const page = await openTab()
+    await page.addScriptTag({ url: '/sdks.js' })
+    await page.evaluate(
+      ([model, paths]) => {
+        const shared = globalThis as unknown as InPage
+        const { server, sdks } = shared
+        const messages = [{ role: 'user' as const, content: 'Hi' }]
+        const body = { model, messages, input: 'Hi', max_tokens: 6 }
+        shared.heads = 0
+        shared.results = []
+        for (const send of [fetch, server.fetch]) {
+          // Counts the responses whose status has come.
+          const counted: typeof fetch = async (...request) => {
+            const response = await send.apply(globalThis, request)
+            shared.heads += 1
+            return response
+          }
+          const options = { apiKey: 'k', dangerouslyAllowBrowser: true, fetch: counted }
+          const openai = new sdks.OpenAI({ ...options, baseURL: server.baseURL })
+          const anthropic = new sdks.Anthropic({ ...options, baseURL: location.origin })
+          const init = { method: 'POST', headers: { 'content-type': 'application/json' } }
+          const raw = paths.map(async (path) => {
+            const response = await counted(path, { ...init, body: JSON.stringify(body) })
+            return JSON.parse(await response.text()) as object
+          })
+          shared.results.push(
+            ...raw,
+            openai.chat.completions.create({ model, messages }),
+            openai.responses.create({ model, input: 'Hi' }),
+            anthropic.messages.create({ model, messages, max_tokens: 6 }),
+          )
+        }
+      },
+      [GUIDE, [CHAT, MESSAGES]] as const,
+    )
+    const COUNT = 10
+    // Each has status 200, 5 s after it was sent.
+    await page.waitForFunction((count) => (globalThis as unknown as InPage).heads === count, COUNT)
+    isReleased = true
+    const results = await page.evaluate(() =>
+      Promise.all((globalThis as unknown as InPage).results),
+    )
+    expect(results).toHaveLength(COUNT)
+    for (const result of results)
+      expect(result).toMatchObject({
+        error: { message: expect.stringMatching(/@inorigin\/guide.*onnx\/model\.onnx/s) },
+      })
   },
 )
 

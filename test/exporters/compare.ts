@@ -25,7 +25,9 @@ export interface Completion {
 }
 
 interface TokenLogprob {
-  bytes: readonly number[]
+  token: string
+  /** `null` for a special token, of which the reference has the bytes of its name. */
+  bytes: readonly number[] | null
   logprob: number
 }
 
@@ -69,11 +71,12 @@ export function compareAnswer(
         difference,
         fault: fault ?? 'it ends early',
       }
-    if (isSame(token.bytes, own[0])) {
+    const bytes = token.bytes ?? [...new TextEncoder().encode(token.token)]
+    if (isSame(bytes, own[0])) {
       difference = Math.max(difference, Math.abs(token.logprob - own[1]))
       continue
     }
-    const other = best.find(([bytes]) => isSame(token.bytes, bytes))
+    const other = best.find(([one]) => isSame(bytes, one))
     const isTie = other !== undefined && own[1] - other[1] <= tolerance
     return { tokens: isTie ? at : steps.length, equal: at, isTie, difference, fault }
   }

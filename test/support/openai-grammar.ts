@@ -241,8 +241,9 @@ function probability(value: unknown, more = ''): Fields {
   const { token, logprob, bytes } = fields
   ensure(typeof token === 'string', 'a token without its text')
   ensure(typeof logprob === 'number' && logprob <= 0, 'a logprob')
-  ensure(Array.isArray(bytes), 'no bytes')
-  for (const byte of bytes) ensure(count(byte, 'byte') < 256, 'a byte over 255')
+  // A special token adds no bytes to the text.
+  ensure(bytes === null || (Array.isArray(bytes) && bytes.length > 0), 'no bytes')
+  for (const byte of bytes ?? []) ensure(count(byte, 'byte') < 256, 'a byte over 255')
   return fields
 }
 

@@ -233,7 +233,11 @@ export function checkResponse(value: unknown): Fields {
   const cut = response['status'] === 'incomplete'
   const details = response['incomplete_details']
   ensure((details !== null) === cut, 'incomplete_details')
-  if (response['status'] === 'in_progress') {
+  if (response['status'] === 'failed') {
+    const error = keys(response['error'], 'error', 'message type param code')
+    for (const field of ['message', 'type', 'code']) text(error[field], field)
+  }
+  if (response['status'] === 'in_progress' || response['status'] === 'failed') {
     oneOf(response['usage'], 'usage', [null])
     return response
   }

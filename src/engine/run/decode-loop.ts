@@ -71,18 +71,19 @@ export async function* runDecodeLoop(
     while (completionTokens < tokenLimit) {
       const { token, logprob } = await source.next(completionTokens)
       completionTokens += 1
-      if (logprob) logprobs.push(logprob)
       tokenIds.push(token)
       if (setup.endTokens.has(token)) {
         reason = 'stop'
         break
       }
+      if (logprob) logprobs.push(logprob)
       text += detokenizer.push(token)
       if (text === '' || forcedTokens.length > 0 || completionTokens === tokenLimit) continue
       const update = yield takeChunk()
       if (update) await applyUpdate(update, constraintState, detokenizer)
     }
-    // Bytes of an incomplete character are dropped, but the logprobs of their tokens are yielded.
+    // The last tokens may have no text, as those of an incomplete character and special ones.
+    // Their logprobs are yielded.
     if (text !== '' || logprobs.length > 0) yield takeChunk()
     return { reason, completionTokens }
   } finally {
@@ -105,7 +106,7 @@ async function applyUpdate(
 
 interface NextToken {
   token: number
-  /** `null` unless logprobs were requested and the token has text. */
+  /** `null` unless logprobs were requested. */
   logprob: TokenLogprob | null
 }
 
@@ -195,16 +196,18 @@ export interface Output {
   sampler: Sampler
   detokenizer: Detokenizer
   /**
-   * Returns the logprobs of a token from a row of logits, or `null` if the token has no text.
-   * Absent if logprobs were not requested.
+   * Returns the logprobs of a token from a row of logits. A special token, which has no text, has
+   * its name and no bytes. Absent if logprobs were not requested.
    */
-  toLogprob?: (row: Float32Array, token: number) => TokenLogprob | null
+  toLogprob?: (row: Float32Array, token: number) => TokenLogprob
 }
 
 /** Returns a factory of output stages for a model. */
 export function createOutputFactory(config: ModelConfig) {
   const { tokenizer, tokenizerConfig } = config
   const openDetokenizer = createDetokenizerFactory(tokenizer, tokenizerConfig)
+  /** Names of the tokens that may have no bytes. */
+  const names = new Map(tokenizer.added_tokens.map(({ id, content }) => [id, content]))
   /** Bytes of all tokens, by the visible special tokens as JSON. */
   const tokenBytes = new Map<string, (Uint8Array | null)[]>()
   const tokenBytesOf = (visible: readonly string[]): (Uint8Array | null)[] => {
@@ -227,7 +230,11 @@ export function createOutputFactory(config: ModelConfig) {
       sampler: new Sampler(sampling, config.sampling, withoutImageRows(prompt.tokens)),
       detokenizer: open(),
       ...(logprobs !== undefined && {
-        toLogprob: createToLogprob(tokenBytesOf(visible), (token) => open().push(token), logprobs),
+        toLogprob: createToLogprob(
+          { bytes: tokenBytesOf(visible), names },
+          (token) => open().push(token),
+          logprobs,
+        ),
       }),
     }
   }
@@ -238,7 +245,7 @@ export function createOutputFactory(config: ModelConfig) {
  * `textAtStart` returns the text of a token at the start of the answer.
  */
 function createToLogprob(
-  bytesOfToken: readonly (Uint8Array | null)[],
+  tokens: { bytes: readonly (Uint8Array | null)[]; names: ReadonlyMap<number, string> },
   textAtStart: (token: number) => string,
   count: number,
 ): NonNullable<Output['toLogprob']> {
@@ -246,19 +253,20 @@ function createToLogprob(
   let isFirst = true
 
   const probability = (id: number, logprob: number): TokenProbability => {
-    const bytes = [...(bytesOfToken[id] ?? [])]
+    const known = tokens.bytes[id]
+    if (!known) return { text: tokens.names.get(id) ?? '', bytes: [], logprob }
+    const bytes = [...known]
     // Some tokenizers put a space before the first word. It is not part of the text.
     if (isFirst && bytes[0] === 0x20 && !textAtStart(id).startsWith(' ')) bytes.shift()
     return { text: decoder.decode(Uint8Array.from(bytes)), bytes, logprob }
   }
   return (row, token) => {
-    if (!bytesOfToken[token]) return null
     const { logprob, top } = computeLogprobs(row, token, count)
     const result = {
       ...probability(token, logprob),
       top: top.map((each) => probability(each.id, each.logprob)),
     }
-    isFirst = false
+    if (tokens.bytes[token]) isFirst = false
     return result
   }
 }

@@ -164,9 +164,10 @@ function toTokenLogprobs(logprobs: unknown): TokenLogprob[] | undefined {
 function toProbability(token: JsonObject): TokenProbability {
   const text = textOf(token['token'])
   const { bytes, logprob } = token
+  const listed = bytes === null ? [] : bytes
   return {
     text,
-    bytes: Array.isArray(bytes) ? bytes.map(countOf) : [...new TextEncoder().encode(text)],
+    bytes: Array.isArray(listed) ? listed.map(countOf) : [...new TextEncoder().encode(text)],
     logprob: typeof logprob === 'number' ? logprob : -Infinity,
   }
 }

@@ -16,6 +16,7 @@ import {
   postUpstream,
   type UpstreamCall,
   type UpstreamResponse,
+  upstreamStreamError,
 } from './connection.ts'
 
 /** Maximum number of UTF-16 units of one event of a stream. */
@@ -149,7 +150,9 @@ export async function embedUpstream(
   } catch (cause) {
     throw invalid('it is not JSON', cause)
   }
-  const { data, usage } = isObject(parsed) ? parsed : {}
+  const { data, usage, error } = isObject(parsed) ? parsed : {}
+  // A server whose status was sent before the failure, as inorigin itself, reports it in the body.
+  if (isObject(error)) throw withoutSecrets(upstreamStreamError(url, error), response)
   if (!Array.isArray(data) || data.length !== input.length)
     throw invalid(`it has not ${input.length} vectors`)
   const vectors = new Float32Array(length * input.length)

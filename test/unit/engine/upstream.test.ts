@@ -317,6 +317,16 @@ test('embeddings are vectors in the order of the texts', async () => {
   })
 })
 
+test('embeddings that fail after their status are the error in their body', async () => {
+  const error = { message: 'The GPU is gone.', type: 'overloaded_error' }
+  const { call } = await open((response) => {
+    response.writeHead(200, JSON_TYPE).end(`  ${JSON.stringify({ type: 'error', error })}`)
+  })
+  const failure = await failureOf(embedUpstream({ model: '@a/b', input: ['a'] }, 2, call))
+  expect(failure.code).toBe('upstream_error')
+  expect(failure.message).toContain('The GPU is gone.')
+})
+
 /** Writes as long as the client takes it. Resolves with the number of bytes when it has left. */
 async function writeForever(response: ServerResponse, piece: string): Promise<number> {
   const left = once(response, 'close')

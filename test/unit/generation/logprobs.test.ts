@@ -129,6 +129,29 @@ describe('The tokens of an incomplete character', () => {
   })
 })
 
+/** A special token, which has a name and no text. */
+const special: TokenLogprob = { text: '<|im_start|>', bytes: [], logprob: -9, top: [] }
+
+test('A special token has an entry wherever it stands', async () => {
+  const pieces: TextChunk[] = [
+    { text: 'a', tokens: 2, logprobs: [special, token('a')] },
+    { text: 'bc', tokens: 3, logprobs: [token('b'), special, token('c')] },
+    { text: ' EN', tokens: 2, logprobs: [token(' EN'), special] },
+    { text: 'T', tokens: 1, logprobs: [token('T')] },
+    { text: '', tokens: 2, logprobs: [special, special] },
+  ]
+  const name = special.text
+  for (const tools of [{}, { tools: use() }]) {
+    const fields = { logprobs: 0, stop: ['END'], ...tools }
+    for (const ending of ['stop', 'length'] as const) {
+      const answered = await answer(pieces, fields, { ending })
+      expect(answered).toEqual(
+        ['abc ENT', name, 'a', 'b', name, 'c', ' EN', name, 'T', name, name], //
+      )
+    }
+  }
+})
+
 test('Random tokens are sent once and in order, and their bytes are the text', async () => {
   const chance = createChance(9)
   const bits = 'a ab é 🙂 漢 < <tool _call b< 👩‍🔬 \ufeff'.split(' ').concat(' ', '\n')
@@ -144,6 +167,8 @@ test('Random tokens are sent once and in order, and their bytes are the text', a
       const own = bytes.splice(0, 1 + chance.below(5))
       const part = decoder().decode(Uint8Array.from(own))
       waiting.push({ text: part, bytes: own, logprob: -1, top: [] })
+      // A special token may stand anywhere, also within a character.
+      if (chance.often(0.1)) waiting.push(special)
       const certain = reader.decode(Uint8Array.from(own), { stream: true })
       if (certain === '' && bytes.length > 0) continue
       pieces.push({ text: certain, tokens: waiting.length, logprobs: waiting })

@@ -112,7 +112,7 @@ describe('embeddings', () => {
     expect(await errorOf(sent, 400)).toMatchObject({ param, message })
   })
 
-  it('that fail late break off the body, which begins with a space', async () => {
+  it('that fail late end the body with the error, after its spaces', async () => {
     async function* late(): AsyncGenerator<EmbeddingEvent> {
       yield { type: 'heartbeat' }
       throw new InoriginError('unavailable', 'The GPU is gone.')
@@ -121,7 +121,10 @@ describe('embeddings', () => {
     expect(response.status).toBe(200)
     const reader = response.body!.getReader()
     expect((await reader.read()).value).toEqual(new TextEncoder().encode(' '))
-    await expect(reader.read()).rejects.toThrow('The GPU is gone.')
+    const { value } = await reader.read()
+    const { error } = JSON.parse(new TextDecoder().decode(value))
+    expect(error).toMatchObject({ message: 'The GPU is gone.', type: 'overloaded_error' })
+    expect(await reader.read()).toMatchObject({ done: true })
   })
 
   it('are canceled with the request', async () => {

@@ -138,6 +138,12 @@ describe.each(WAYS)('$style, stream: $stream:', ({ style, stream }) => {
 
 const MESSAGE = 'The tab that computed was closed.'
 const FAILURE = new InoriginError('unavailable', MESSAGE, { code: 'host_gone' })
+/** Fields of the one body of a failed answer, by which clients tell it from an answer. */
+const FAILED_BODY = {
+  chat: { type: 'error' },
+  messages: { type: 'error' },
+  responses: { object: 'response', status: 'failed', store: false, usage: null },
+}
 const WIRE_ERROR = { message: MESSAGE, type: 'overloaded_error', param: null, code: 'host_gone' }
 const ERRORS: Readonly<Record<Style, object>> = {
   chat: WIRE_ERROR,
@@ -169,10 +175,12 @@ describe.each(STYLES)('an answer of %s', (style) => {
     expect(JSON.stringify(error)).toContain('"api_error"')
   })
 
-  it('breaks off its one body if it fails late', async () => {
+  it('ends its one body with the error if it fails late, after the spaces', async () => {
     const response = await ask(style, {}, [...HELLO.slice(0, 4), FAILURE])
     expect(response.status).toBe(200)
-    await expect(response.text()).rejects.toThrow(MESSAGE)
+    const text = await response.text()
+    expect(text).toMatch(/^ {2}\{/)
+    expect(JSON.parse(text)).toMatchObject({ error: WIRE_ERROR, ...FAILED_BODY[style] })
   })
 
   it('has spaces before its one body while it is computed', async () => {
@@ -327,40 +335,44 @@ describe('a call of a custom tool', () => {
 })
 
 describe('log probabilities', () => {
+  const { top, ...rest } = tokenOf('<|im_start|>')
+  const special = { ...rest, bytes: [], top: top.map((each) => ({ ...each, bytes: [] })) }
   const script: Script = [
     { type: 'start', promptTokens: 1, cachedTokens: 0 },
     { type: 'text', text: 'Hi ', logprobs: [tokenOf('H'), tokenOf('i ')] },
-    // A token that is part of a character has no text.
-    { type: 'text', text: '', logprobs: [tokenOf('')] },
+    // A special token has a name and no text.
+    { type: 'text', text: '', logprobs: [special] },
     { type: 'text', text: 'é', logprobs: [tokenOf('é')] },
     finish('stop'),
   ]
-  const probability = (token: string, bytes: number[]) => {
-    const top = [
-      { token, bytes, logprob: -0.25 },
-      { token: '', bytes: [], logprob: -9999 },
-    ]
-    return { token, bytes, logprob: -0.25, top_logprobs: top }
-  }
-  const ALL = [
-    probability('H', [72]),
-    probability('i ', [105, 32]),
-    probability('', []),
-    probability('é', [195, 169]),
-  ]
+  /** All entries. `none` stands for the bytes of a token that adds none to the text. */
+  const allWith = (none: null | []) =>
+    [
+      { token: 'H', bytes: [72] },
+      { token: 'i ', bytes: [105, 32] },
+      { token: '<|im_start|>', bytes: none },
+      { token: 'é', bytes: [195, 169] },
+    ].map((entry) => ({
+      ...entry,
+      logprob: -0.25,
+      top_logprobs: [
+        { ...entry, logprob: -0.25 },
+        { token: '', bytes: none, logprob: -9999 },
+      ],
+    }))
 
   it('are in a chat completion if it asks for them', async () => {
     const fields = { logprobs: true, top_logprobs: 2 }
     const seen = checkChatStream(await streamOf('chat', fields, script), { logprobs: true })
-    expect(seen).toMatchObject({ content: 'Hi é', logprobs: ALL })
+    expect(seen).toMatchObject({ content: 'Hi é', logprobs: allWith(null) })
     const { choices } = await bodyOfAnswer('chat', fields, script)
-    expect(choices[0].logprobs).toEqual({ content: ALL, refusal: null })
+    expect(choices[0].logprobs).toEqual({ content: allWith(null), refusal: null })
     const hidden = [...script.slice(0, 2), finish('stop')]
     expect(checkChatStream(await streamOf('chat', {}, hidden)).content).toBe('Hi ')
   })
 
   it('are in a response if it asks for them', async () => {
-    const output = [{ content: [{ text: 'Hi é', logprobs: ALL }] }]
+    const output = [{ content: [{ text: 'Hi é', logprobs: allWith([]) }] }]
     await expectBoth({ top_logprobs: 2 }, script, { output })
   })
 })

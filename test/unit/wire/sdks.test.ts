@@ -3,9 +3,10 @@ import { createOpenAI } from '@ai-sdk/openai'
 import Anthropic from '@anthropic-ai/sdk'
 import { generateText, stepCountIs, streamText, type ToolSet } from 'ai'
 import OpenAI from 'openai'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, test } from 'vitest'
 import { createTestServer } from '../../../src/extras/testing/server.ts'
 import { InoriginError } from '../../../src/error.ts'
+import type { EmbeddingEvent } from '../../../src/types/index.ts'
 import { collect, fetchOf, HELLO, scriptedHost, TINY } from './scripted-host.ts'
 import { WEATHER_SCHEMA } from './scripts.ts'
 
@@ -93,8 +94,13 @@ describe.each(CLIENTS)('$name', ({ create, stream, help, lost }) => {
     await expect(help(fetchOf(LOST_HOST()), false)).rejects.toThrow(/./)
   })
 
-  it('rejects if a body breaks off', async () => {
-    await expect(create(fetchOf(LOST_HOST()))).rejects.toThrow(LOST.message)
+  // These SDKs read only the status. So the result has the error, and nothing that looks like text.
+  it('resolves with the error if a body ends with one', async () => {
+    const result = (await create(fetchOf(LOST_HOST()))) as Record<string, unknown>
+    expect(result['error']).toMatchObject({ code: 'device_lost', message: LOST.message })
+    expect([result['choices'], result['content']]).toEqual([undefined, undefined])
+    expect(['error', 'response']).toContain(result['type'] ?? result['object'])
+    if (result['object']) expect(result).toMatchObject({ status: 'failed', store: false })
   })
 
   it('ends the work by leaving its stream, and by aborting its helper', async () => {
@@ -104,6 +110,35 @@ describe.each(CLIENTS)('$name', ({ create, stream, help, lost }) => {
     await expect.poll(() => [host.returned, aborted()]).toEqual([true, 1])
     await expect(help(fetchOf(host), true)).rejects.toThrow('Request was aborted.')
     await expect.poll(aborted).toBe(2)
+  })
+})
+
+test('embeddings of openai resolve with the error that ends their body', async () => {
+  async function* late(): AsyncGenerator<EmbeddingEvent> {
+    yield { type: 'heartbeat' }
+    throw LOST
+  }
+  const embed = () => Promise.resolve({ events: late() })
+  const { embeddings } = openai(fetchOf(scriptedHost({ overrides: { embed } })))
+  const result = await embeddings.create({ model: TINY.tag, input: 'x' })
+  expect(result).toMatchObject({ error: { message: LOST.message, code: 'device_lost' } })
+  expect(result.data).toBeUndefined()
+})
+
+describe('the AI SDK', () => {
+  const provider = (fetch: Fetch) =>
+    createOpenAI({ apiKey: 'k', baseURL: 'http://localhost/v1', fetch })
+
+  it('throws the message of a response that failed', async () => {
+    const model = provider(fetchOf(LOST_HOST())).responses(TINY.tag)
+    await expect(generateText({ model, prompt: 'Oslo?' })).rejects.toThrow(LOST.message)
+  })
+
+  it('throws for a chat completion without choices, with the body', async () => {
+    const model = provider(fetchOf(LOST_HOST())).chat(TINY.tag)
+    await expect(generateText({ model, prompt: 'Oslo?' })).rejects.toMatchObject({
+      responseBody: expect.stringContaining(LOST.message),
+    })
   })
 })
 
