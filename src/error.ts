@@ -157,6 +157,7 @@ export const ERROR_CODES = [
   'not_controlled',
   'not_finite',
   'not_in_background',
+  'operator_unsupported',
   'out_of_memory',
   'prediction_not_found',
   'predictor_unusable',

@@ -18,6 +18,8 @@ export type Measurement =
   | { failure: string }
   /** Difference of its outputs on the GPU from those on the CPU. It must not be used. */
   | { differs: string }
+  /** Part of its graph that the runtime cannot compute on its device. It must not be used. */
+  | { unsupported: string }
 
 export interface ImplementationChoice {
   implementation: Implementation
@@ -61,11 +63,20 @@ export function chooseImplementation(...question: Question): ImplementationChoic
   const [entry, , , measured = new Map<string, Measurement>(), refusals] = question
   const all = withUpstreamReasons(entry, reasons).reasons
   const list = all.map(({ id, why }) => `${id}: ${why}`).join('. ')
-  const isUntrusted = [...measured.values()].some((measurement) => 'differs' in measurement)
-  throw new InoriginError('unavailable', `${entry.tag} cannot run on this device. ${list}.`, {
-    code: isUntrusted ? 'gpu_untrusted' : refusals?.size ? 'load_crashed' : 'no_implementation',
-    details: { tag: entry.tag, reasons: all },
-  })
+  const known = [...measured.values()]
+  const isUntrusted = known.some((measurement) => 'differs' in measurement)
+  const isUnsupported = known.some((measurement) => 'unsupported' in measurement)
+  const todo = isUnsupported ? ' Use another precision of it, or another model.' : ''
+  const crashed = refusals?.size ? 'load_crashed' : null
+  const unsupported = isUnsupported ? 'operator_unsupported' : 'no_implementation'
+  throw new InoriginError(
+    'unavailable',
+    `${entry.tag} cannot run on this device. ${list}.${todo}`,
+    {
+      code: isUntrusted ? 'gpu_untrusted' : (crashed ?? unsupported),
+      details: { tag: entry.tag, reasons: all },
+    },
+  )
 }
 
 /** Chooses like {@link chooseImplementation}, but returns an absent `chosen` if none can run. */
@@ -107,6 +118,8 @@ const toCandidates = (
     const obstacles = listObstacles(implementation, capabilities, preference)
     if (measurement && 'differs' in measurement)
       obstacles.push(`the GPU computes wrong numbers for it: ${measurement.differs}`)
+    if (measurement && 'unsupported' in measurement)
+      obstacles.push(`the runtime cannot compute a part of it here: ${measurement.unsupported}`)
     const refusal = refusals?.get(id)
     if (refusal !== undefined) obstacles.push(refusal)
     const gpuRank = capabilities.webgpu?.software ? SOFTWARE_RANK : 0

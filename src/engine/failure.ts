@@ -24,6 +24,14 @@ const OUT_OF_MEMORY = oneOf(
   'exceeds the max(imum)? buffer size',
   'larger than the maximum (storage |uniform )?buffer binding size',
 )
+/** Messages of ONNX Runtime for an operator that its device has no code for. */
+const UNSUPPORTED = oneOf(
+  // NOT_IMPLEMENTED
+  'ERROR_CODE: 9,',
+  'could not find an implementation for',
+  'implemented only on',
+  'only (implemented|supported) on',
+)
 const DEVICE_LOST = oneOf(
   'device (is |was )?lost',
   'lost device',
@@ -64,6 +72,30 @@ function runtimeCrashed(cause: unknown): InoriginError {
   )
 }
 
+/** Returns the error for a model with a part that the runtime has no code for on this device. */
+function operatorUnsupported(message: string, cause: unknown): InoriginError {
+  const why = message
+    .replace(/^.*(ERROR_MESSAGE|Status Message): /s, '')
+    .trim()
+    .replace(/\.$/, '')
+    .slice(0, 300)
+  return new InoriginError(
+    'unavailable',
+    `The runtime cannot compute a part of the model on this device: ${why}. Use another precision ` +
+      'of the model, another device, or another model.',
+    { code: 'operator_unsupported', cause, details: { why } },
+  )
+}
+
+/** Returns what the runtime cannot compute, if that is the error; `null` for any other error. */
+export function unsupportedFromError(error: unknown): string | null {
+  const why =
+    error instanceof InoriginError && error.code === 'operator_unsupported'
+      ? error.details?.['why']
+      : null
+  return typeof why === 'string' ? why : null
+}
+
 const UNUSABLE = 'The model cannot be used: '
 const UNUSABLE_TODO =
   ' Remove it and load it again. If that does not help, the files of its catalog entry are wrong.'
@@ -93,6 +125,7 @@ export function deviceFailure(thrown: unknown): InoriginError | null {
   const message = thrown instanceof Error ? thrown.message : String(thrown)
   if (OUT_OF_MEMORY.test(message)) return outOfMemory(thrown)
   if (DEVICE_LOST.test(message)) return deviceLost(thrown)
+  if (UNSUPPORTED.test(message)) return operatorUnsupported(message, thrown)
   return isCrash(thrown) ? runtimeCrashed(thrown) : null
 }
 

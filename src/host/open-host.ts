@@ -13,6 +13,7 @@ import { type HostLives, LoadCrashes } from './choice/load-crashes.ts'
 import { RecentInputs } from './choice/recent-inputs.ts'
 import { ImplementationSelector } from './choice/selector.ts'
 import { measureThreads, ThreadCount } from './choice/thread-count.ts'
+import { UnsupportedLoads } from './choice/unsupported-loads.ts'
 import { createCatalogIndex, Entries, type LookUpOptions } from './library/entries.ts'
 import { createFailureExplainer } from './library/explain-failure.ts'
 import { createImporter } from './library/import.ts'
@@ -171,6 +172,7 @@ function openModels(
   const { capabilities: device, verdict } = gpuVerdicts
   const crashes = new LoadCrashes(database, lives)
   const comparisons = new GpuComparisons(database, device)
+  const unsupported = new UnsupportedLoads(database)
   const recentInputs = new RecentInputs()
   const threads = new ThreadCount({
     database,
@@ -181,6 +183,7 @@ function openModels(
     assets,
     ...watched,
     crashes,
+    unsupported,
     threads: threads.get,
     comparisons,
     onVerdict: gpuVerdicts.record,
@@ -195,7 +198,16 @@ function openModels(
         onDownload,
       }),
   })
-  const known = { device, verdict, preference, threads, crashes, comparisons, recentInputs }
+  const known = {
+    device,
+    verdict,
+    preference,
+    threads,
+    crashes,
+    unsupported,
+    comparisons,
+    recentInputs,
+  }
   const { idle } = watched
   const selector = new ImplementationSelector({ database, models, idle, ...known })
   return { models, selector, crashes, recentInputs, device, verdict }

@@ -21,6 +21,7 @@ import {
 import type { LoadCrashes } from './load-crashes.ts'
 import { Measurements } from './measurements.ts'
 import type { ThreadCount } from './thread-count.ts'
+import type { UnsupportedLoads } from './unsupported-loads.ts'
 
 interface SelectorOptions extends BenchmarkOptions {
   idle: IdleMonitor
@@ -28,6 +29,7 @@ interface SelectorOptions extends BenchmarkOptions {
   preference: Preference
   threads: Pick<ThreadCount, 'current' | 'measure'>
   crashes: Pick<LoadCrashes, 'find'>
+  unsupported: Pick<UnsupportedLoads, 'find'>
   comparisons: GpuComparisonRecords
 }
 
@@ -120,7 +122,7 @@ export class ImplementationSelector {
 
   /** Resolves with what is known of the implementations of an entry on a device. */
   async #getKnown(entry: Entry, device: string | undefined) {
-    const { crashes, comparisons } = this.#options
+    const { crashes, unsupported, comparisons } = this.#options
     const capabilities = await this.#options.device()
     const id = device ?? toDeviceId(capabilities)
     const refusals = await crashes.find(entry)
@@ -129,6 +131,8 @@ export class ImplementationSelector {
       const comparison = await comparisons.find(entry, implementation)
       if (comparison?.agrees === false) measured.set(implementation.id, { differs: comparison.why })
     }
+    for (const [failed, why] of await unsupported.find(entry))
+      measured.set(failed, { unsupported: why })
     return { capabilities, id, refusals, measured, tried }
   }
 }

@@ -64,6 +64,8 @@ export interface LoadOptions {
     /** Writes the record of a load. Rejects with `load_crashed` if it must not be loaded. */
     begin(entry: Entry, implementation: Implementation): Promise<LoadRecord>
   }
+  /** Remembers implementations with a part that the runtime cannot compute on their device. */
+  unsupported: { record(entry: Entry, implementation: Implementation, why: string): void }
   /** Comparisons of predictors on the GPU with the CPU. */
   comparisons: GpuComparisonRecords
   /** Receives the verdict on the GPU that a load reached. */

@@ -4,6 +4,7 @@
  */
 import type { Entry, Implementation } from '../../catalog/schema.ts'
 import { comparisonFromError, gpuDiffers, type GpuComparison } from '../../device/gpu-verdict.ts'
+import { unsupportedFromError } from '../../engine/failure.ts'
 import { InoriginError } from '../../error.ts'
 import { remote } from '../../link/ask.ts'
 import type { LoadProgress, Remote } from '../../types/index.ts'
@@ -26,6 +27,7 @@ const FATAL_DEVICE_CODES: ReadonlySet<string | undefined> = new Set([
   'device_lost',
   'gpu_error',
   'gpu_untrusted',
+  'operator_unsupported',
   'out_of_memory',
   'runtime_crashed',
 ])
@@ -138,7 +140,10 @@ export class ModelInstance {
   }
 
   #explain(error: unknown): Promise<unknown> {
-    return this.#options.explain(error, this.entry, this.implementation)
+    const { explain, unsupported } = this.#options
+    const why = unsupportedFromError(error)
+    if (why !== null) unsupported.record(this.entry, this.implementation, why)
+    return explain(error, this.entry, this.implementation)
   }
 
   /**

@@ -1,6 +1,7 @@
 /** Leases models and predictors to requests: chooses the implementation and starts its load. */
 import type { Entry } from '../../catalog/schema.ts'
 import { comparisonFromError, type GpuVerdict, verdictFromError } from '../../device/gpu-verdict.ts'
+import { unsupportedFromError } from '../../engine/failure.ts'
 import { InoriginError } from '../../error.ts'
 import type { Caller, LoadProgress, Tag, TraceReport } from '../../types/index.ts'
 import type { ImplementationSelector } from '../choice/selector.ts'
@@ -148,6 +149,9 @@ async function waitUntilLoaded(
 /** Maximum number of attempts: with 16-bit floats, without them, and without the GPU. */
 const MAX_ATTEMPTS = 3
 
+/** Maximum number of implementations that are left because the runtime cannot compute them. */
+const MAX_UNSUPPORTED = 8
+
 /**
  * Codes after which the next load may succeed: it replaces the damaged files, or starts a runtime
  * with a memory and a device of its own.
@@ -164,10 +168,13 @@ const RETRIED_CODES: ReadonlySet<string | undefined> = new Set([
  */
 export function createRetryPolicy(): (error: unknown) => boolean {
   let attempts = 1
+  let unsupported = 0
   const retried = new Set<string | undefined>()
   return (error) => {
     if (verdictFromError(error) ?? comparisonFromError(error)) return ++attempts <= MAX_ATTEMPTS
     const { code } = InoriginError.from(error)
+    // The implementation is not chosen again, and an error without a choice names what it lacks.
+    if (unsupportedFromError(error) !== null) return ++unsupported <= MAX_UNSUPPORTED
     if (!RETRIED_CODES.has(code) || retried.has(code)) return false
     retried.add(code)
     return true

@@ -202,3 +202,67 @@ test.each([
   expect(decoder.chunksOnlyAtStart).toBe(only)
   expect(await answer(decoder, PROMPT, 5)).toEqual(expected(PROMPT, 5))
 })
+
+test('attention that WASM has no code for is named', async () => {
+  const size = 8
+  const cache = (name: string) =>
+    ({ name, type: 'float32', shape: ['batch', 1, 'length', size] }) as const
+  const [past, present] = ['past_key_values.0', 'present.0']
+  const attention: Operator = {
+    type: 'GroupQueryAttention',
+    domain: 'com.microsoft',
+    inputs: [
+      'rows',
+      'rows',
+      'rows',
+      `${past}.key`,
+      `${past}.value`,
+      'last',
+      'length',
+      '',
+      '',
+      '',
+      '',
+      '',
+      '',
+      '',
+      'norm',
+      'norm',
+    ],
+    outputs: ['logits', `${present}.key`, `${present}.value`],
+    attributes: { num_heads: 1, kv_num_heads: 1 },
+  }
+  const file = onnxFile({
+    inputs: [
+      { name: 'input_ids', type: 'int64', shape: ['batch', 'sequence'] },
+      { name: 'attention_mask', type: 'int64', shape: ['batch', 'total'] },
+      cache(`${past}.key`),
+      cache(`${past}.value`),
+    ],
+    outputs: [
+      { name: 'logits', type: 'float32', shape: ['batch', 'sequence', size] },
+      cache(`${present}.key`),
+      cache(`${present}.value`),
+    ],
+    nodes: [
+      op('Gather', ['embeddings', 'input_ids'], 'rows'),
+      op('ReduceSum', ['attention_mask', 'one'], 'ones', { keepdims: 0 }),
+      op('Sub', ['ones', 'one'], 'before'),
+      op('Cast', ['before'], 'last', { to: 6 }),
+      op('Shape', ['attention_mask'], 'shape'),
+      op('Gather', ['shape', 'one_scalar'], 'total'),
+      op('Cast', ['total'], 'length', { to: 6 }),
+      attention,
+    ],
+    weights: [
+      floats('embeddings', [size, size], new Float32Array(size * size).fill(1)),
+      floats('norm', [size], new Float32Array(size).fill(1)),
+      int64('one', 1),
+      scalar(int64('one_scalar', 1)),
+    ],
+  })
+  await expect(open(new Blob([file]))).rejects.toMatchObject({
+    code: 'operator_unsupported',
+    details: { why: expect.stringContaining('q_norm_weight') },
+  })
+})

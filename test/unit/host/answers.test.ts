@@ -68,6 +68,11 @@ describe('a retry policy', () => {
     ['one retry after a lost device', failure('device_lost'), 1],
     ['one retry after damaged files', failure('storage_damaged'), 1],
     ['one retry after a crashed runtime', failure('runtime_crashed'), 1],
+    [
+      'a retry for each implementation that the runtime cannot compute',
+      failure('operator_unsupported', { why: 'It has no kernel' }),
+      8,
+    ],
     ['no retry after other errors', failure('out_of_memory'), 0],
   ])('allows %s', async (_, error, retries) => {
     const work = (failures: number) => {

@@ -7,6 +7,7 @@ import { GpuComparisons } from '../../../src/host/choice/gpu-verdict.ts'
 import { Measurements } from '../../../src/host/choice/measurements.ts'
 import { RecentInputs } from '../../../src/host/choice/recent-inputs.ts'
 import { ImplementationSelector } from '../../../src/host/choice/selector.ts'
+import { UnsupportedLoads } from '../../../src/host/choice/unsupported-loads.ts'
 import { ThreadCount } from '../../../src/host/choice/thread-count.ts'
 import { IdleMonitor, IDLE_DELAY_MS, type Models } from '../../../src/host/models/models.ts'
 import type { ModelInstance } from '../../../src/host/models/model-instance.ts'
@@ -145,6 +146,7 @@ function open(
       measure: async () => undefined,
     },
     crashes: { find: async () => new Map(crashed.map((id) => [id, 'its load crashed'])) },
+    unsupported: new UnsupportedLoads(kept.database),
     comparisons,
     recentInputs,
   })
@@ -178,6 +180,31 @@ test('an implementation whose loads crashed is neither chosen nor measured, and 
     code: 'load_crashed',
     message: expect.stringContaining('webgpu: its load crashed'),
   })
+})
+
+test('an implementation that the runtime cannot compute is passed over, and is named', async () => {
+  const kept = memory()
+  const unsupported = new UnsupportedLoads(kept.database)
+  const three = entryOf(wasm, other)
+  const { tag } = three
+  expect(await open({}, { kept }).chosen(three)).toBe('wasm')
+  unsupported.record(three, wasm, 'no q_norm_weight')
+  expect(await unsupported.find(three)).toEqual(new Map([['wasm', 'no q_norm_weight']]))
+  await vi.waitFor(() => expect(kept.facts.has(`unsupported ${tag}`)).toBe(true), 20_000)
+
+  const { chosen, explain } = open({}, { kept })
+  expect(await chosen(three)).toBe('wasm-other')
+  const [first] = (await explain(three)).reasons
+  const why = 'the runtime cannot compute a part of it here: no q_norm_weight'
+  expect(first).toMatchObject({ id: 'wasm', chosen: false, why })
+  await expect(chosen(entryOf(wasm))).rejects.toMatchObject({
+    code: 'operator_unsupported',
+    message: `${tag} cannot run on this device. wasm: ${why}. Use another precision of it, or another model.`,
+  })
+  const changed = { ...wasm, resources: wasm.resources.map((one) => ({ ...one, sha256: 'f' })) }
+  expect(await open({}, { kept }).chosen(entryOf(changed, other))).toBe('wasm')
+  vi.stubGlobal('navigator', { userAgent: 'Browser/2' })
+  expect(await open({}, { kept }).chosen(three)).toBe('wasm')
 })
 
 describe('a benchmark', () => {

@@ -31,6 +31,7 @@ afterEach(() => {
 const LOADING = {
   assets: 'https://app.test/inorigin/',
   threads: async () => undefined,
+  unsupported: { record: () => undefined },
   crashes: { begin: async () => NO_RECORD },
   comparisons: {
     find: async () => undefined,
