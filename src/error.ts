@@ -145,6 +145,7 @@ export const ERROR_CODES = [
   'load_crashed',
   'load_paused',
   'missing_required_parameter',
+  'model_failed',
   'model_not_found',
   'model_unresponsive',
   'model_unusable',

@@ -1,5 +1,5 @@
 /** Converts errors of the runtime, the wasm heap and the GPU into errors that say what to do. */
-import { InoriginError } from '../error.ts'
+import { InoriginError, messageOf } from '../error.ts'
 import { sleep, withTimeout } from '../values/promises.ts'
 
 /** Returns an expression that matches any of these patterns, ignoring case. */
@@ -99,6 +99,34 @@ export function unsupportedFromError(error: unknown): string | null {
 const UNUSABLE = 'The model cannot be used: '
 const UNUSABLE_TODO =
   ' Remove it and load it again. If that does not help, the files of its catalog entry are wrong.'
+
+/** Returns the runtime's message without its error code, as a sentence. */
+export function runtimeMessage(thrown: unknown): string {
+  const text = messageOf(thrown)
+    .replace(/^.*ERROR_MESSAGE: /s, '')
+    .trim()
+    .slice(0, 300)
+  return /[.!?]$/.test(text) ? text : `${text}.`
+}
+
+/**
+ * Returns the failure of a model to load or run, with a message that names the model. A raw error of
+ * the runtime gets a code and a remedy. Errors about a request stay as they are.
+ */
+export function nameFailure(error: InoriginError, tag: string): InoriginError {
+  const { kind, code, message } = error
+  if (kind !== 'internal' && kind !== 'unavailable') return error
+  if (code !== undefined && message.includes(tag)) return error
+  const todo =
+    'Try again. If it fails again, unload the model, use another device with serve({ device }), ' +
+    'or choose another model.'
+  const what = code === undefined ? `${runtimeMessage(error)} ${todo}` : message
+  return new InoriginError(kind, `${tag} failed. ${what}`, {
+    ...error.toRecord(),
+    code: code ?? 'model_failed',
+    cause: error,
+  })
+}
 
 /** Returns the error for a model whose files cannot be used. */
 export function modelUnusable(why: string, cause?: unknown): InoriginError {

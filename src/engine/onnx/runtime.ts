@@ -7,7 +7,7 @@ import { guessThreads, hasSharedMemory } from '../../device/capabilities.ts'
 import { InoriginError, messageOf } from '../../error.ts'
 import type { Device } from '../../types/index.ts'
 import { RUNTIME_PARTS } from '../../values/asset-cache.ts'
-import { deviceFailure, modelUnusable, oneOf, outOfMemory } from '../failure.ts'
+import { deviceFailure, modelUnusable, oneOf, outOfMemory, runtimeMessage } from '../failure.ts'
 import { readOperations, separateWeights } from './graph-file.ts'
 import { MAX_WHOLE_FILE_BYTES } from './protobuf.ts'
 import { Heap, HeapSession, openModule } from './heap.ts'
@@ -258,15 +258,6 @@ function assertFitsInMemory(weight: number, feeds: Record<string, Tensor>): void
 }
 
 const sum = (numbers: readonly number[]): number => numbers.reduce((total, each) => total + each, 0)
-
-/** Returns the runtime's message without its error code, as a sentence. */
-function runtimeMessage(thrown: unknown): string {
-  const text = messageOf(thrown)
-    .replace(/^.*ERROR_MESSAGE: /s, '')
-    .trim()
-    .slice(0, 300)
-  return /[.!?]$/.test(text) ? text : `${text}.`
-}
 
 /** Queues the work on one device: two runs of a runtime at once hang its thread. */
 class DeviceQueue {

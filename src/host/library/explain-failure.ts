@@ -3,14 +3,15 @@ import { listObstacles, type Preference } from '../../catalog/choose-implementat
 import type { Entry, Implementation } from '../../catalog/schema.ts'
 import { suggestSmaller } from '../../catalog/memory-bytes.ts'
 import type { Capabilities } from '../../device/capabilities.ts'
+import { nameFailure } from '../../engine/failure.ts'
 import { InoriginError } from '../../error.ts'
 import { deleteDamagedChunks } from '../../store/assembly.ts'
 import type { Database } from '../../store/database.ts'
 import type { Entries } from './entries.ts'
 
 /**
- * Creates the function that resolves with the error to report for a failure. The error says that
- * stored files were damaged, or names a smaller model. The look-up of files that have changed on
+ * Creates the function that resolves with the error to report for a failure. The error names the
+ * model, and says that stored files were damaged, or names a smaller model. The look-up of files that have changed on
  * their server is deleted.
  */
 export function createFailureExplainer(options: {
@@ -25,12 +26,12 @@ export function createFailureExplainer(options: {
     // The reader of a stream cancels it after the last event, so this is the end of most requests.
     if (InoriginError.from(error).kind === 'aborted') return error
     const damage = await checkDamage(error, failed)
-    if (damage) return damage
+    if (damage) return nameFailure(damage, entry.tag)
     const [all, capabilities] = await Promise.all([entries.all(), device()])
     const fits = (one: Implementation) => listObstacles(one, capabilities, preference).length === 0
     const explained = suggestSmaller(InoriginError.from(error), all, entry.tag, failed, fits)
     if (explained.code === 'hash_mismatch') await entries.deleteLookUp(entry, failed)
-    return explained
+    return nameFailure(explained, entry.tag)
   }
 }
 

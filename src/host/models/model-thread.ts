@@ -49,7 +49,8 @@ export class ModelThread {
     this.#worker.onmessage = ({ data }: MessageEvent<ModelToHost>) => this.#receive(data)
     this.#worker.onerror = ({ message = 'not found' }) => {
       const what = `The worker of ${tag} at ${script.pathname} failed: ${message}.`
-      closing.abort(new InoriginError('internal', `${what} Try again, or unload the model.`))
+      const todo = 'Try again, or unload the model.'
+      closing.abort(new InoriginError('internal', `${what} ${todo}`, { code: 'model_failed' }))
     }
     closing.signal.addEventListener('abort', () => {
       this.#stopStartTimeout()

@@ -91,6 +91,27 @@ describe('a failure', () => {
     return { reads, explain: (error: unknown) => explain(error, model(), wasm) }
   }
 
+  test('names the model, once, and wraps what the runtime says', async () => {
+    const { explain } = open()
+    const raw = new Error('failed to call OrtRun(). ERROR_CODE: 1, ERROR_MESSAGE: Bad node')
+    await explain(raw)
+    const explained = InoriginError.from(await explain(raw))
+    expect(explained).toMatchObject({
+      kind: 'internal',
+      code: 'model_failed',
+      cause: { cause: raw },
+    })
+    expect(explained.message).toMatch(/^@acme\/tiny failed\. Bad node\. Try again\. /)
+    expect(await explain(explained)).toBe(explained)
+    const lost = InoriginError.from(await explain(failure('unavailable', 'device_lost')))
+    expect(lost.message).toBe('@acme/tiny failed. It failed.')
+    expect(await explain(lost)).toBe(lost)
+    for (const kind of ['invalid_request', 'rate_limit'] as const) {
+      const refused = failure(kind)
+      expect(await explain(refused)).toBe(refused)
+    }
+  })
+
   test.each([
     new DOMException('The answer was canceled.', 'AbortError'),
     failure('aborted'),
