@@ -21,7 +21,7 @@ export interface Reference {
 /** The part of a chat completion that is compared. */
 export interface Completion {
   usage: { prompt_tokens: number; completion_tokens: number }
-  choices: readonly { logprobs: { content: readonly TokenLogprob[] } }[]
+  choices: readonly { finish_reason: string; logprobs: { content: readonly TokenLogprob[] } }[]
 }
 
 interface TokenLogprob {
@@ -54,15 +54,30 @@ export function compareAnswer(
   tolerance: number,
 ): Comparison {
   const answer = choices[0]?.logprobs.content ?? []
+  const isEnded = choices[0]?.finish_reason === 'stop'
   let fault: string | null = null
   if (usage.prompt_tokens !== promptTokens)
     fault = `${usage.prompt_tokens} tokens of prompt, not ${promptTokens}`
-  else if (answer.length !== usage.completion_tokens)
+  // The token that ends an answer counts, and has no entry.
+  else if (answer.length + Number(isEnded) !== usage.completion_tokens)
     fault = `${answer.length} logprobs for ${usage.completion_tokens} tokens`
   let difference = 0
   for (const [at, best] of steps.entries()) {
     const token = answer[at]
     const own = best[0]
+    if (isEnded && at === answer.length && own) {
+      const end = best.find(([one]) => isSpecial(one))
+      if (end && own[1] - end[1] <= tolerance) {
+        const isTie = end !== own
+        return {
+          tokens: isTie ? at : steps.length,
+          equal: isTie ? at : at + 1,
+          isTie,
+          difference,
+          fault,
+        }
+      }
+    }
     if (token === undefined || own === undefined)
       return {
         tokens: steps.length,
@@ -85,3 +100,7 @@ export function compareAnswer(
 
 const isSame = (left: readonly number[], right: readonly number[]): boolean =>
   left.length === right.length && left.every((byte, at) => byte === right[at])
+
+/** Returns `true` for the name of a special token, such as `<|im_end|>`. */
+const isSpecial = (bytes: readonly number[]): boolean =>
+  /^<[^<>]+>$/.test(new TextDecoder().decode(Uint8Array.from(bytes)))

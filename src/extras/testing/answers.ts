@@ -25,8 +25,6 @@ export type ScriptedAnswer =
 /**
  * Yields the events of the answer, one word at a time. A token is a word with the spaces before it.
  * It keeps to the limit of tokens and to the stop sequences of the request.
- *
- * @throws InoriginError `scripted_answer` if it calls a tool that the request does not offer.
  */
 export async function* playAnswer(
   answer: ScriptedAnswer,
@@ -52,7 +50,6 @@ export async function* playAnswer(
   const mark = createCallMarker(request.tools?.tools ?? [])
   for (const [index, call] of toolCalls.entries()) {
     const { name } = call
-    assertOffered(name, request)
     // Calls of one conversation have different ids, because each answer adds a message.
     const id = `call_${request.messages.length}_${index}`
     yield mark({ type: 'tool_call', index, id, name })
@@ -91,9 +88,12 @@ function cutAtStop(text: string, stops: readonly string[]): { text: string; stop
   return found ? { text: text.slice(0, found.at), stop: found.stop } : { text, stop: null }
 }
 
-function assertOffered(name: string, { model, tools }: GenerationRequest): void {
+/** Throws `scripted_answer` if the answer calls a tool that the request does not offer. */
+export function assertOffered(answer: ScriptedAnswer, { model, tools }: GenerationRequest): void {
   const offered = tools?.tools.map((tool) => tool.name) ?? []
-  if (offered.includes(name)) return
+  const { toolCalls = [] } = typeof answer === 'string' ? {} : answer
+  const name = toolCalls.map((call) => call.name).find((each) => !offered.includes(each))
+  if (name === undefined) return
   const what = `The scripted answer of ${model} calls ${name}, which the request does not offer.`
   throw scriptError(`${what} Tools of the request: ${offered.join(', ') || 'none'}.`)
 }

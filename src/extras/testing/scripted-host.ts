@@ -25,6 +25,7 @@ import type {
 import { untilAccepted } from '../../values/accepted.ts'
 import { SingleFlight, unlessAborted } from '../../values/promises.ts'
 import {
+  assertOffered,
   countPromptTokens,
   countWords,
   playAnswer,
@@ -73,6 +74,8 @@ export function createScriptedHost({
     if (type !== 'model')
       throw notFound(`${tag} is a predictor. Call server.predict() instead.`, 'model')
     const answer = await nextAnswer(request, () => requests.push(structuredClone(request)))
+    // A later error would be in a body with status 200, which most clients do not check.
+    assertOffered(answer, request)
     const steps: LoadProgress[] = []
     await load(tag, { key: null, signal, onEvent: (step) => steps.push(step) })
     yield { type: 'accepted', ignored: [] }

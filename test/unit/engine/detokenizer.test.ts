@@ -109,6 +109,16 @@ describe.each(TOKENIZER_NAMES)('%s', (name) => {
     expect(first?.top[0]).toEqual({ text, bytes, logprob })
   })
 
+  test('every token has a logprob, a special one with its name and no bytes', () => {
+    const { toLogprob } = outputs(prompt, { sampling: {}, logprobs: 0 })
+    for (const { id, content, special } of fileOf(name).added_tokens) {
+      const { text, bytes } = toLogprob?.(row, id) ?? {}
+      if (special) expect([text, bytes]).toEqual([content, []])
+      else expect(bytes?.length).toBeGreaterThan(0)
+    }
+    expect(toLogprob?.(row, size + 5)).toMatchObject({ text: '', bytes: [] })
+  })
+
   test('special tokens have no bytes, but for visible ones', () => {
     const visible = listTokenBytes(fileOf(name), CONFIG, ['<|im_end|>'])
     for (const { id, content, special } of fileOf(name).added_tokens) {

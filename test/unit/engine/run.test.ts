@@ -85,6 +85,14 @@ describe('one answer', () => {
     expect(decoder.calls).toEqual(['forward 6', 'forward 2', 'step 1'])
   })
 
+  test('has a logprob for every token but the end token, which counts', async () => {
+    const options = { constraint: constant('5 6 7'), logprob: row, text: groupsOf(2) }
+    const { pieces, ending } = await openLoop().run(numbers(6), options).all()
+    const logprobs = pieces.flatMap((piece) => piece.logprobs ?? [])
+    expect(logprobs.map(({ bytes }) => bytes)).toEqual([[5], [6], [7]])
+    expect(ending).toEqual({ reason: 'stop', completionTokens: 4 })
+  })
+
   test('has the logprobs of forced tokens in one run beside another answer, too', async () => {
     const { decoder, run } = openLoop()
     const forced = { maxTokens: 5, constraint: constant('5 6 7 8'), logprob: row }

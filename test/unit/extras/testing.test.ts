@@ -69,7 +69,7 @@ describe('answers', () => {
         : `You said ${messages[0]?.content}.`,
     )
     expect((await ask('hello')).choices[0]?.message.content).toBe('You said hello.')
-    await expect(ask('fail')).rejects.toThrow('Gone.')
+    expect(await ask('fail')).toMatchObject({ error: { message: 'Gone.', code: 'device_lost' } })
   })
 
   test('that are missing, or call a tool that is not offered, say so', async () => {
