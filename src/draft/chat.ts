@@ -72,7 +72,7 @@ export async function checkGraphs(
   folder: Folder,
   items: readonly Item[],
   models: ReadonlyMap<string, OnnxModel>,
-  { heads }: Pick<ModelConfig, 'heads'>,
+  { heads, kvHeads, headSize }: Pick<ModelConfig, 'heads' | 'kvHeads' | 'headSize'>,
 ): Promise<void> {
   const weights = items.filter(({ type }) => type === 'onnx' || type === 'data')
   let where = folder.nameOf('')
@@ -86,7 +86,9 @@ export async function checkGraphs(
     readGraph(toPorts(decoder), {
       ...(embed && { embed: toPorts(embed) }),
       operations: await readOperationsAt(folder, path),
-      ...(heads !== undefined && { heads }),
+      heads,
+      kvHeads,
+      headSize,
     })
   } catch (cause) {
     throw toRefusal(where, cause, EXPORT_AGAIN)

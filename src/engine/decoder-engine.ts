@@ -38,7 +38,10 @@ export interface DecoderBackend {
 export interface DecoderLoadOptions
   extends
     Omit<EngineSetup, 'texts' | 'maxInputTokens' | 'constraints'>,
-    Pick<ModelConfig, 'contextWindow' | 'firstPosition' | 'heads' | 'shortRopeTokens'> {
+    Pick<
+      ModelConfig,
+      'contextWindow' | 'firstPosition' | 'heads' | 'kvHeads' | 'headSize' | 'shortRopeTokens'
+    > {
   /** Called when the weights are on the device and the warm-up begins. */
   onWarm?: () => void
 }
@@ -85,12 +88,21 @@ class DecoderEngine implements Engine {
     backend: DecoderBackend,
     config: ModelConfig,
   ) {
-    const { contextWindow, endTokens, firstPosition, heads, shortRopeTokens, templates } = config
+    const { contextWindow, endTokens, firstPosition, templates } = config
+    const { heads, kvHeads, headSize, shortRopeTokens } = config
     this.contextWindow = contextWindow
     this.template = templates.tools ?? templates.plain
     this.images = backend.images ?? null
     this.#backend = backend
-    this.#loadOptions = { ...setup, contextWindow, firstPosition, heads, shortRopeTokens }
+    this.#loadOptions = {
+      ...setup,
+      contextWindow,
+      firstPosition,
+      heads,
+      kvHeads,
+      headSize,
+      shortRopeTokens,
+    }
     this.#createOutput = createOutputFactory(config)
     const builder = createPromptBuilder(config, contextWindow, this.images?.placeholder)
     this.prepare = builder.prepare

@@ -12,6 +12,8 @@ export interface Decoder {
   readonly maxChunkTokens: number
   /** Largest batch of {@link Decoder.step}. With 1, sequences are computed one at a time. */
   readonly maxBatchSize: number
+  /** Largest number of rows that {@link Sequence.forward} can compute. Default: any number. */
+  readonly maxRows?: number | undefined
   /**
    * `false` if {@link Sequence.checkpoint} has no use. Otherwise a prefill chunk ends at each
    * length that needs a checkpoint. Default: `true`.

@@ -45,6 +45,8 @@ export interface Weight {
   name: string
   type: Element
   shape: readonly number[]
+  /** `true` if it says of its bytes that they are here, as those do that were elsewhere before. */
+  isSaidHere?: boolean
   /** The bytes, or the place of the bytes. */
   data: Uint8Array | { location: string; offset?: number; length?: number }
 }
@@ -113,13 +115,14 @@ const attribute = (value: number): Message =>
     ? [field(3, value), field(20, 2)]
     : [field(2, Float32Array.of(value)), field(20, 1)]
 
-function tensor({ name, type, shape, data }: Weight): Message {
+function tensor({ name, type, shape, data, isSaidHere = false }: Weight): Message {
   const head: Message = [
     ...shape.map((length) => field(1, length)),
     field(2, ELEMENT[type]),
     field(8, name),
   ]
-  if (data instanceof Uint8Array) return [...head, field(9, data)]
+  if (data instanceof Uint8Array)
+    return [...head, field(9, data), ...(isSaidHere ? [field(14, 0)] : [])]
   const entries = Object.entries(data).map(([key, value]) =>
     field(13, [field(1, key), field(2, String(value))]),
   )

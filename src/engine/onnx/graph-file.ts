@@ -20,7 +20,6 @@ import {
   OPSET,
   readNumber,
   rewriteGraph,
-  rewriteMessage,
   TENSOR,
   textsOf,
   VALUE,
@@ -167,18 +166,21 @@ async function readConstant(
   let name = ''
   let type = 0
   let data: Blob | null = null
+  let location = 0
   const place = new Map<string, string>()
   for await (const field of fieldsOfFile(window, from, to)) {
     if (field.number === TENSOR.raw) data = model.slice(field.from, field.to)
-    if (![TENSOR.name, TENSOR.type, TENSOR.external].includes(field.number)) continue
+    if (![TENSOR.name, TENSOR.type, TENSOR.external, TENSOR.location].includes(field.number))
+      continue
     const value = await window.read(field.from, field.to)
     if (field.number === TENSOR.name) name = decoder.decode(value)
     if (field.number === TENSOR.type) type = toInteger(value)
+    if (field.number === TENSOR.location) location = toInteger(value)
     if (field.number === TENSOR.external)
       place.set(textsOf(value, ENTRY.key)[0] ?? '', textsOf(value, ENTRY.value)[0] ?? '')
   }
   const file = externalData.find(({ path }) => path === place.get('location'))
-  if (file && place.has('length')) {
+  if (file && place.has('length') && location === EXTERNAL) {
     const offset = Number(place.get('offset') ?? 0)
     data = file.data.slice(offset, offset + Number(place.get('length')))
   }
@@ -299,17 +301,43 @@ export async function separateWeights(
   model: Blob,
 ): Promise<{ graph: Blob; externalData: { path: string; data: Blob }[] }> {
   let found = false
-  const isLarge = ({ from, to }: Field): boolean => to - from >= MAX_INLINE_TENSOR_BYTES
   const graph = await rewriteGraph(model, async (tensor, window) => {
     if (tensor.number !== GRAPH.initializer || !isLarge(tensor)) return null
-    const rewritten = await rewriteMessage(model, window, tensor, async (field) => {
-      if (field.number !== TENSOR.raw || !isLarge(field)) return null
-      found = true
-      return encode(externalFields(WEIGHTS_PATH, field.from, field.to - field.from))
-    })
+    const rewritten = await separateTensor(model, window, tensor)
+    if (!rewritten) return null
+    found = true
     return message(GRAPH.initializer, rewritten)
   })
   return found
     ? { graph, externalData: [{ path: WEIGHTS_PATH, data: model }] }
     : { graph: model, externalData: [] }
+}
+
+const isLarge = ({ from, to }: Field): boolean => to - from >= MAX_INLINE_TENSOR_BYTES
+
+/**
+ * Resolves with the tensor of a file whose elements are external data in the same file; with `null` if
+ * they are few, in another file already, or not stored as bytes.
+ */
+async function separateTensor(
+  model: Blob,
+  window: Window,
+  { from, to }: Field,
+): Promise<Blob | null> {
+  const kept: Blob[] = []
+  let raw: Field | null = null
+  let location = 0
+  let start = from
+  for await (const field of fieldsOfFile(window, from, to)) {
+    const { number } = field
+    if (number === TENSOR.raw) raw = field
+    else if (number === TENSOR.location)
+      location = toInteger(await window.read(field.from, field.to))
+    // Of a field that is there twice, readers take the last one: no other place may remain.
+    else if (number !== TENSOR.external) kept.push(model.slice(start, field.to))
+    start = field.to
+  }
+  if (!raw || !isLarge(raw) || location === EXTERNAL) return null
+  const place = encode(externalFields(WEIGHTS_PATH, raw.from, raw.to - raw.from))
+  return new Blob([...kept, ...place])
 }

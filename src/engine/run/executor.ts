@@ -145,9 +145,11 @@ export class Executor {
   #maxDraftTokens(slot: ActiveSlot): number {
     if (this.#decoder.chunksOnlyAtStart) return 0
     const { drafter, maxDraftTokens } = slot.pendingRead?.reader ?? { maxDraftTokens: 0 }
-    const most = Math.min(maxDraftTokens, this.#maxLength(slot.entry) - lengthOf(slot))
+    const { maxChunkTokens: maxChunk, maxRows = Infinity } = this.#decoder
+    const room = this.#maxLength(slot.entry) - lengthOf(slot)
+    const most = Math.max(0, Math.min(maxDraftTokens, maxRows - 1, room))
     if (!drafter?.isCertain) return this.#draftSizer.draftLength(drafter?.acceptanceRate ?? 0, most)
-    const { maxChunkTokens = this.#decoder.maxChunkTokens } = slot.entry.sequence
+    const { maxChunkTokens = maxChunk } = slot.entry.sequence
     return Math.min(most, maxChunkTokens - 1)
   }
 
@@ -168,7 +170,8 @@ export class Executor {
     const { drafter = null } = slot.pendingRead?.reader ?? {}
     const { sequence } = slot.entry
     const isCertain = drafter?.isCertain ?? false
-    const drafted = drafter?.draft(this.#maxDraftTokens(slot)) ?? []
+    const length = this.#maxDraftTokens(slot)
+    const drafted = length > 0 ? (drafter?.draft(length) ?? []) : []
     const start = performance.now()
     if (drafted.length === 0) {
       await this.#step([slot])

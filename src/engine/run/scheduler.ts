@@ -227,6 +227,7 @@ export class Scheduler {
           this.#runningEntries(),
           this.#executor.reuseLimits(pending),
         )
+    const { maxRows = Infinity } = this.#executor.decoder
     return {
       slot,
       hasSequence: entry !== null,
@@ -237,7 +238,7 @@ export class Scheduler {
       startsOnly: reader === null,
       // Without a drafter, the request differs from the one that was made for the draft.
       matchesDraft: Boolean(reader?.drafter) && draft !== null && draft.tokens[0] === pending[0],
-      hasCertainDraft: reader?.drafter?.isCertain ?? false,
+      hasCertainDraft: maxRows > 1 && (reader?.drafter?.isCertain ?? false),
       decodedSinceChunk: slot.decodedSinceChunk,
     }
   }

@@ -22,6 +22,10 @@ export interface ModelConfig {
   sampling: SamplingDefaults
   /** Number of attention heads, which determines the shape of some KV caches. Absent if unknown. */
   heads?: number
+  /** Number of heads of keys and values. Absent if unknown. */
+  kvHeads?: number
+  /** Size of an attention head. Absent if unknown. */
+  headSize?: number
   /** First position id. A few families count from 1. */
   firstPosition: 0 | 1
   /**
@@ -145,11 +149,20 @@ function endTokens(
   return new Set(ids)
 }
 
-/** Returns the number of attention heads, if known. */
-function findHeads(config: Json): Pick<ModelConfig, 'heads'> {
+/** Returns the numbers of attention heads and their size, as far as they are known. */
+function findHeads(config: Json): Pick<ModelConfig, 'heads' | 'kvHeads' | 'headSize'> {
   const text = textConfigOf(config)
-  const heads = text['num_attention_heads'] ?? text['n_head']
-  return typeof heads === 'number' && heads > 0 ? { heads } : {}
+  const isCount = (value: unknown): value is number => Number.isInteger(value) && Number(value) > 0
+  const sizeOf = (...names: string[]) => names.map((name) => text[name]).find(isCount)
+  const heads = sizeOf('num_attention_heads', 'n_head')
+  const kvHeads = sizeOf('num_key_value_heads') ?? heads
+  const width = sizeOf('hidden_size', 'n_embd')
+  const headSize = sizeOf('head_dim') ?? (width && heads && width / heads)
+  return {
+    ...(heads !== undefined && { heads }),
+    ...(kvHeads !== undefined && { kvHeads }),
+    ...(headSize !== undefined && Number.isInteger(headSize) && { headSize }),
+  }
 }
 
 /** Returns the length up to which the short factors of a long rope apply, if the model has one. */

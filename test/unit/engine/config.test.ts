@@ -39,6 +39,43 @@ test('reads what a model says of itself', async () => {
   expect([...config.endTokens]).toEqual([2, 3, 7])
 })
 
+test.each([
+  [
+    { num_attention_heads: 8, hidden_size: 256 },
+    { heads: 8, kvHeads: 8, headSize: 32 },
+  ],
+  [
+    {
+      text_config: {
+        num_attention_heads: 4,
+        num_key_value_heads: 2,
+        hidden_size: 96,
+        head_dim: 64,
+      },
+    },
+    { heads: 4, kvHeads: 2, headSize: 64 },
+  ],
+  [
+    { n_head: 3, n_embd: 48, head_dim: null },
+    { heads: 3, kvHeads: 3, headSize: 16 },
+  ],
+  [
+    { num_attention_heads: 3, hidden_size: 100 },
+    { heads: 3, kvHeads: 3 },
+  ],
+  [{ num_attention_heads: 0, hidden_size: 100 }, {}],
+])('reads the heads of attention: %j', async (sizes, expected) => {
+  const { heads, kvHeads, headSize } = await readConfig(
+    files({ 'config.json': { max_position_embeddings: 2048, eos_token_id: 1, ...sizes } }),
+  )
+  expect({ heads, kvHeads, headSize }).toEqual({
+    heads: undefined,
+    kvHeads: undefined,
+    headSize: undefined,
+    ...expected,
+  })
+})
+
 const GREEDY = { temperature: 0, topP: 1, topK: 0, minP: 0, repetitionPenalty: 1, suppress: [] }
 
 test.each([

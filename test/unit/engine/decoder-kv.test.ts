@@ -341,6 +341,11 @@ describe('the limit of a chunk', () => {
     expect([maxTokens, maxTokensFor(rowOf(0))]).toEqual([64, 64])
   })
 
+  test('is large if the graph computes the logits of the last token', () => {
+    const last = { logitsToKeep: null, lastLogits: true } as Graph
+    expect(createChunkLimit(last, kvPool, { heads: 32 }).maxTokens).toBe(256)
+  })
+
   test('does not depend on scores on a GPU', () => {
     const { maxTokensFor } = createChunkLimit(graph([]), kvPool, { gpu, heads: 32 })
     expect(maxTokensFor(rowOf(32_000))).toBe(256)

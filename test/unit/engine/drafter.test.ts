@@ -13,6 +13,7 @@ import {
   numbers,
   openLoop,
   repeating,
+  type RunOptions,
   textOf,
 } from './fake-decoder.ts'
 
@@ -106,6 +107,18 @@ describe('an answer with drafts', () => {
     expect(ending).toEqual({ reason: 'length', completionTokens: 120 })
     expect(decoder.calls).toContain('forward 8')
     expect(decoder.calls.filter((call) => !call.startsWith('truncate')).length).toBeLessThan(80)
+  })
+
+  test('has no drafts if the decoder computes one row only', async () => {
+    const { decoder, run } = open({ maxRows: 1 })
+    expect((await run(prompt, long).all()).text).toBe(textAfter(prompt, 120))
+    const constant: RunOptions = {
+      ...long,
+      constraint: { type: 'constant', text: textOf(numbers(12, 3)) },
+      logprob: (row) => ({ text: '', logprob: row[0] as number, bytes: [], top: [] }),
+    }
+    expect((await run(prompt, constant).all()).text).toBe(textOf(numbers(12, 3)))
+    expect(decoder.calls.filter((call) => call.startsWith('forward'))).toEqual(['forward 4'])
   })
 
   test('ends at its context window', async () => {

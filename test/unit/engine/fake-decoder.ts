@@ -30,6 +30,8 @@ export interface FakeOptions {
   /** Returns the length of the largest chunk of a sequence of this length. Default: `chunk`. */
   chunkAt?: (length: number) => number
   batch?: number
+  /** Largest number of rows of a `forward`. Default: any number. */
+  maxRows?: number
   /** `true` if a sequence can be truncated only to its checkpoints. */
   checkpointsOnly?: boolean
   /** Returns the error of the call with this number, counted from 1. */
@@ -86,7 +88,7 @@ export const repeating =
 export function fakeDecoder(options: FakeOptions = {}): FakeDecoder {
   const { chunk = 8, batch = 4, checkpointsOnly = false, fail, change, encodes } = options
   const { logitsFunction = logitsOf, cost = () => 0, clock = { now: 0 } } = options
-  const { contextWindow = Infinity, chunkAt = () => chunk } = options
+  const { contextWindow = Infinity, chunkAt = () => chunk, maxRows } = options
   const { maxShortLength = Infinity, chunksOnlyAtStart = false } = options
   const calls: string[] = []
   const alive = new Set<Sequence>()
@@ -156,6 +158,7 @@ export function fakeDecoder(options: FakeOptions = {}): FakeDecoder {
       extend: (more) => compute('extend', more, () => undefined),
       forward: (more, rows = 1) =>
         compute('forward', more, (all) => {
+          if (rows > (maxRows ?? Infinity)) throw new Error(`It computes no ${rows} rows.`)
           if (all.length > contextWindow) throw new Error('The context ends before.')
           const last = Array.from({ length: rows }, (_, index) => all.length - rows + 1 + index)
           return logits(last.map((length) => logitsFunction(all.slice(0, length))))
@@ -193,6 +196,7 @@ export function fakeDecoder(options: FakeOptions = {}): FakeDecoder {
     }),
     maxChunkTokens: chunk,
     maxBatchSize: batch,
+    maxRows,
     calls,
     alive,
     closed: false,

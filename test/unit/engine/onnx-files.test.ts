@@ -17,19 +17,27 @@ type Shape = (number | string)[]
 type Type = 'float32' | 'float16' | 'int64' | 'bool'
 type Inputs = Record<string, [Type, Shape]>
 
-function session(inputs: Inputs, outputs: readonly string[]): Session {
+/** Shapes and types of outputs. Of those that are given by their names, nothing else is known. */
+type Outputs = readonly string[] | Inputs
+
+function session(inputs: Inputs, outputs: Outputs): Session {
   const unused = (): never => {
     throw new Error('not run')
   }
   const isTensor = true
+  const ports = (described: Inputs) =>
+    Object.entries(described).map(([name, [type, shape]]) => ({ name, isTensor, type, shape }))
+  const typeOf = (output: string): Type =>
+    inputs[output.replace('present_', 'past_')]?.[0] ??
+    inputs[output.replace('present', 'past_key_values')]?.[0] ??
+    'float32'
   return {
-    inputs: Object.entries(inputs).map(([name, [type, shape]]) => ({
-      name,
-      isTensor,
-      type,
-      shape,
-    })),
-    outputs: outputs.map((name) => ({ name, isTensor, type: 'float32', shape: [] })),
+    inputs: ports(inputs),
+    outputs: ports(
+      Array.isArray(outputs)
+        ? Object.fromEntries((outputs as string[]).map((name) => [name, [typeOf(name), []]]))
+        : (outputs as Inputs),
+    ),
     run: unused,
     release: unused,
   }
@@ -55,6 +63,7 @@ test('the usual export is supported', () => {
     positions: { copies: 0 },
     longRope: false,
     logitsToKeep: [],
+    lastLogits: false,
     cacheBranch: null,
     grouped: false,
     ragged: false,
@@ -103,6 +112,84 @@ test('caches that grow differ from states that are replaced', () => {
   expect(graph.positions).toEqual({ copies: 3 })
   expect(graph.attentionMask).toBe(false)
   expect(graph.logitsToKeep).toBeNull()
+})
+
+describe('the caches of another exporter', () => {
+  const SHAPE: Shape = ['batch_size', 2, 'past_sequence_length', 'kv_cache_dim']
+  const GROWN: Shape = ['batch_size', 2, 'total_sequence_length', 'kv_cache_dim']
+  const STATE: [Type, Shape] = ['float32', ['batch_size', 256, 2]]
+  const LOGITS: [Type, Shape] = ['float32', ['batch_size', 'sequence_length', 99]]
+
+  test('have a length, a size that only the configuration knows, and states', () => {
+    const inputs: Inputs = {
+      input_ids: IDS,
+      'past_key_values.1.key': ['float32', SHAPE],
+      'past.2.value': ['float32', SHAPE],
+      'past.0.conv': STATE,
+      'past.0.recurrent': ['float16', ['batch_size', 4, 16, 16]],
+    }
+    const outputs: Inputs = {
+      logits: LOGITS,
+      'present.0.recurrent': ['float16', ['batch_size', 4, 16, 16]],
+      'present.0.conv': STATE,
+      'present_key_values.2.value': ['float32', GROWN],
+      'present.1.key': ['float32', GROWN],
+    }
+    const graph = readGraph(session(inputs, outputs), { headSize: 32 })
+    expect(graph.kvCaches).toEqual([
+      expect.objectContaining({ output: 'present.1.key', dims: [1, 2, 0, 32], axis: 2 }),
+      expect.objectContaining({ output: 'present_key_values.2.value', dims: [1, 2, 0, 32] }),
+    ])
+    expect(graph.states.map(({ output, dims }) => [output, dims])).toEqual([
+      ['present.0.conv', [1, 256, 2]],
+      ['present.0.recurrent', [1, 4, 16, 16]],
+    ])
+    expect(() => readGraph(session(inputs, outputs))).toThrow(/kv_cache_dim, of past_key_values.1/)
+  })
+
+  test.each<[shape: Shape, dims: number[], axis: number]>([
+    [['n', 'num_key_value_heads', 'length', 'head_dim'], [1, 2, 0, 32], 2],
+    [['batch', 'past', 2, 32], [1, 0, 2, 32], 1],
+    [[-1, 2, 2 ** 32 - 1, 32], [1, 2, 0, 32], 2],
+    [['batch', 2, 'window', 'head_dim'], [1, 2, 0, 32], 2],
+  ])('have a shape of lengths and sizes: %j', (shape, dims, axis) => {
+    const inputs: Inputs = { input_ids: IDS, 'past.0.key': ['float32', shape] }
+    const outputs: Inputs = { logits: LOGITS, 'present.0.key': ['float32', shape] }
+    const sizes = { heads: 4, kvHeads: 2, headSize: 32 }
+    expect(readGraph(session(inputs, outputs), sizes).kvCaches).toEqual([
+      expect.objectContaining({ dims, axis }),
+    ])
+  })
+
+  test('are refused if their length could be one of several dimensions', () => {
+    const shape: Shape = ['batch', 'a', 'b', 32]
+    const inputs: Inputs = { input_ids: IDS, 'past.0.key': ['float32', shape] }
+    const outputs: Inputs = { logits: LOGITS, 'present.0.key': ['float32', shape] }
+    expect(() => readGraph(session(inputs, outputs), { headSize: 32 })).toThrow(/dimension a, of/)
+  })
+
+  test.each<[name: string, type: Type, shape: Shape]>([
+    ['present.1.conv', ...STATE],
+    ['present.0.conv', 'float16', STATE[1]],
+    ['present.0.conv', 'float32', ['batch_size', 256, 3]],
+    ['present.0.conv', 'float32', ['batch_size', 256]],
+  ])('are none if the output is another: %s %s %j', (name, type, shape) => {
+    const outputs: Inputs = { logits: LOGITS, [name]: [type, shape] }
+    const inputs: Inputs = { input_ids: IDS, 'past.0.conv': STATE }
+    expect(() => readGraph(session(inputs, outputs))).toThrow(/past.0.conv is not supported/)
+  })
+
+  test.each<[Shape, boolean]>([
+    [['batch_size', 1, 99], true],
+    [['batch_size', 99], true],
+    [['batch_size', 'sequence_length', 99], false],
+    [['sequence_length', 99], false],
+    [[], false],
+  ])('come with the logits of one token or of all: %j', (shape, isLast) => {
+    const outputs: Inputs = { logits: ['float32', shape], 'present.0.conv': STATE }
+    const inputs: Inputs = { input_ids: IDS, 'past.0.conv': STATE }
+    expect(readGraph(session(inputs, outputs)).lastLogits).toBe(isLast)
+  })
 })
 
 test('older merged exports, and caches shaped by heads, are supported', () => {
@@ -419,6 +506,50 @@ describe('weights are separated from their graph', () => {
     ]
     const expected = file(away(one, large.length), away(other, larger.length))
     expect((await bytes(graph)).equals(writeMessage(expected))).toBe(true)
+  })
+
+  test('and nothing else says so', async () => {
+    const stale = pair('location', 'model.onnx_data')
+    const model = new Blob([
+      writeMessage(
+        file(
+          [
+            [9, large],
+            [14, 0],
+          ],
+          [
+            [13, stale],
+            [14, 0],
+            [9, small],
+            [9, larger],
+            [13, stale],
+          ],
+        ),
+      ),
+    ])
+    const { graph, externalData } = await separateWeights(model)
+    expect(graph.size).toBeLessThan(1000)
+    const { constants } = await readGraphFile({ model: graph, externalData })
+    expect((await bytes(constants.get('large')?.data as Blob)).equals(large)).toBe(true)
+    expect((await bytes(constants.get('larger')?.data as Blob)).equals(larger)).toBe(true)
+    const text = (await bytes(graph)).toString('latin1')
+    expect([text.split('location').length - 1, text.includes('model.onnx_data')]).toEqual([
+      2,
+      false,
+    ])
+    // Both say last that the elements are in another file.
+    expect(text.split('p\u0001').length - 1).toBe(2)
+    expect(text.includes('p\u0000')).toBe(false)
+  })
+
+  test('unless they are in another file already', async () => {
+    const away: [number, Value][] = [
+      [9, large],
+      [13, pair('location', 'model.onnx_data')],
+      [14, 1],
+    ]
+    const model = new Blob([writeMessage(file(away, [[9, small]]))])
+    expect((await separateWeights(model)).graph).toBe(model)
   })
 
   test('only if they are large', async () => {

@@ -17,7 +17,7 @@ import { isImageRow } from '../../images.ts'
 import { createCpuLogits } from '../../sampling/logits.ts'
 import { createGpuLogits, rowOf } from '../logits/gpu.ts'
 import type { Runtime, Session } from '../runtime.ts'
-import { bytesOf } from '../tensor.ts'
+import { bytesOf, product } from '../tensor.ts'
 import { CHECKED_TOKENS, computesChunks } from './chunk-check.ts'
 import { createEmbedTokens, type EmbedTokens } from '../vision/embed.ts'
 import type { ImageStore } from '../vision/image-store.ts'
@@ -64,6 +64,7 @@ export class OnnxDecoder implements Decoder {
   readonly maxBatchSize: number
   readonly maxShortLength?: number
   chunksOnlyAtStart = false
+  readonly maxRows: number | undefined
   readonly encodeNext?: Decoder['encodeNext']
   readonly #forward: ForwardPass
   readonly #options: DecoderOptions
@@ -76,6 +77,7 @@ export class OnnxDecoder implements Decoder {
     this.#forward = forward
     this.#options = options
     this.maxChunkTokens = forward.chunkLimit.maxTokens
+    this.maxRows = forward.graph.lastLogits ? 1 : undefined
     this.maxBatchSize = maxBatchSizeOf(forward, contextWindow, gpu)
     if (forward.graph.longRope) this.maxShortLength = shortRopeTokens
     if (images)
@@ -209,13 +211,19 @@ class GraphSequence implements Sequence {
   }
 
   async forward(tokens: readonly number[], rows = 1): Promise<Logits> {
-    if (!this.#pass.graph.logitsToKeep && tokens.length > rows) {
+    const { logitsToKeep, lastLogits } = this.#pass.graph
+    if (!logitsToKeep && !lastLogits && tokens.length > rows) {
       // Such a run would compute and store the logits of all positions only to use the last ones.
       await this.extend(tokens.slice(0, -rows))
       return this.forward(tokens.slice(-rows), rows)
     }
     const logits = await this.#pass.run([{ cache: this.cache, tokens }], rows)
-    return this.#pass.wrap(logits, [...Array(rows).keys()])
+    // Shapes may be wrong, so a graph may return more rows than it says.
+    const first = logits ? countRows(logits) - rows : 0
+    return this.#pass.wrap(
+      logits,
+      Array.from({ length: rows }, (_, index) => first + index),
+    )
   }
 
   reusableLength(length: number): number {
@@ -261,6 +269,8 @@ class GraphSequence implements Sequence {
     throw new InoriginError('internal', `The sequence cannot be cut to ${length} tokens.`)
   }
 }
+
+const countRows = ({ dims }: Tensor): number => product(dims.slice(0, -1))
 
 /** A sequence and the tokens to append to it. */
 interface ForwardEntry {
@@ -474,7 +484,8 @@ export function createChunkLimit(
   kvPool: KvPool,
   { gpu, heads = DEFAULT_HEADS }: { gpu?: GPUDevice; heads?: number },
 ) {
-  const maxTokens = graph.logitsToKeep ? MAX_CHUNK_TOKENS : MAX_CHUNK_TOKENS_WITH_LOGITS
+  const maxTokens =
+    graph.logitsToKeep || graph.lastLogits ? MAX_CHUNK_TOKENS : MAX_CHUNK_TOKENS_WITH_LOGITS
   return {
     /** Largest number of tokens in a chunk of any sequence. */
     maxTokens,

@@ -7,6 +7,7 @@ import { modelUnusable } from '../../failure.ts'
 import type { Session } from '../runtime.ts'
 import type { Operation } from '../graph-file.ts'
 import { LONG_ROPE_INPUT } from '../rope-switch.ts'
+import { product } from '../tensor.ts'
 import { AXES } from './positions.ts'
 
 /** A cache of the graph: the tensor `output` of a run is the `input` of the next run. */
@@ -39,6 +40,8 @@ export interface Graph {
   positions: { copies: number } | null
   /** Shape of the input with the number of logits to compute; `null` if all are computed. */
   logitsToKeep: readonly number[] | null
+  /** `true` if the graph returns the logits of the last token only. */
+  lastLogits: boolean
   /** Shape of the input that is true if there are past tokens; `null` if there is no such input. */
   cacheBranch: readonly number[] | null
   /** `true` if an input chooses the rotation factors of long sequences (`rope-switch.ts`). */
@@ -60,9 +63,13 @@ export interface GraphSources {
    * grouped.
    */
   operations?: readonly Operation[]
-  /** Number of attention heads in the model's configuration; some cache shapes depend on it. */
-  heads?: number
+  /** Sizes in the model's configuration, on which some cache shapes depend. */
+  heads?: number | undefined
+  kvHeads?: number | undefined
+  headSize?: number | undefined
 }
+
+type HeadSizes = Pick<GraphSources, 'heads' | 'kvHeads' | 'headSize'>
 
 type Metadata = InferenceSession.TensorValueMetadata
 
@@ -75,7 +82,11 @@ const KNOWN_INPUTS = new Set([
   LONG_ROPE_INPUT,
 ])
 
-const isCacheOutput = (output: string): boolean => output.startsWith('present')
+/** Part of the names of caches: `past_key_values.0.key`, `past.0.conv`, `present_conv.0`. */
+const PAST = /(?<![a-z])past(?:_key_values)?(?![a-z])/i
+const PRESENT = /(?<![a-z])present(?:_key_values)?(?![a-z])/i
+
+const isCacheOutput = (output: string): boolean => PRESENT.test(output)
 
 /** Returns `true` for outputs of either graph that stay in GPU memory: all that are used. */
 export const staysOnDevice = (output: string): boolean =>
@@ -88,10 +99,10 @@ const EMBEDDING_OUTPUTS = new Set(['inputs_embeds', 'per_layer_inputs'])
 
 /** Reads the graph. Throws `unavailable` if it is no text decoder or has an unsupported input. */
 export function readGraph(session: Ports, sources: GraphSources = {}): Graph {
-  const { embed, operations = [], heads } = sources
+  const { embed, operations = [] } = sources
   const inputs = new Map(session.inputs.map((input) => [input.name, tensor(input)]))
-  const outputs = session.outputs.map(({ name }) => name)
-  if (!outputs.includes('logits')) {
+  const logits = session.outputs.find(({ name }) => name === 'logits')
+  if (!logits) {
     throw modelUnusable('it is not a text decoder: it has no output named logits.')
   }
   const embedded = embeddedInputs(inputs, embed)
@@ -99,19 +110,17 @@ export function readGraph(session: Ports, sources: GraphSources = {}): Graph {
     const what = 'it is not a text decoder: it has no input named input_ids'
     throw modelUnusable(`${what}, and no other graph computes its inputs_embeds.`)
   }
-  const produced = new Map(
-    outputs.filter(isCacheOutput).map((output) => [cacheInputOf(output, inputs), output]),
-  )
+  const produced = session.outputs.filter(({ name }) => isCacheOutput(name))
   const caches = [...inputs.values()]
     .filter(({ name }) => !KNOWN_INPUTS.has(name) && !embedded.includes(name))
-    .map((input) => toCacheSpec(input, produced.get(input.name), heads))
+    .map((input) => toCacheSpec(input, produced, sources))
   if (caches.length === 0) throw modelUnusable('it has no inputs for a KV cache.')
   const kvCaches = caches.filter(({ axis }) => axis >= 0)
   const states = caches.filter(({ axis }) => axis < 0)
   const positions = inputs.get('position_ids')?.shape
   const leading = positions?.[0]
   // A dimension without a size is that of the three axes.
-  const copies = typeof leading === 'number' ? leading : AXES
+  const copies = isSize(leading) ? leading : AXES
   const grouped =
     kvCaches.length > 0 && kvCaches.every(({ input }) => isGroupedQueryInput(input, operations))
   return {
@@ -122,6 +131,7 @@ export function readGraph(session: Ports, sources: GraphSources = {}): Graph {
     attentionMask: inputs.has('attention_mask'),
     positions: positions ? { copies: positions.length > 2 ? copies : 0 } : null,
     logitsToKeep: scalarShape(inputs, 'num_logits_to_keep'),
+    lastLogits: hasOneRow(logits),
     cacheBranch: scalarShape(inputs, 'use_cache_branch'),
     longRope: inputs.has(LONG_ROPE_INPUT),
     grouped,
@@ -141,38 +151,90 @@ function embeddedInputs(inputs: ReadonlyMap<string, Metadata>, embed: Ports | un
   return embed.outputs.map(({ name }) => name).filter((name) => inputs.has(name))
 }
 
+type Dimension = Metadata['shape'][number]
+
+/** Returns `true` for a size. Where there is neither a size nor a name, the runtime has -1 or 2^32 - 1. */
+const isSize = (dimension: Dimension | undefined): dimension is number =>
+  typeof dimension === 'number' && dimension >= 0 && dimension < 2 ** 31
+
+/** Returns `true` for the name of a length in tokens. */
+const isLength = (dimension: Dimension | undefined): boolean =>
+  /seq|len|past|total|token/i.test(String(dimension))
+
+/** Returns `true` if the shape says that a run returns the logits of one token of each sequence. */
+const hasOneRow = (logits: InferenceSession.ValueMetadata): boolean =>
+  logits.isTensor &&
+  (logits.shape.length === 2 ? !isLength(logits.shape[0]) : logits.shape.at(-2) === 1)
+
+/** Returns the cache of an input. Throws `unavailable` if no output is that cache after a run. */
+function toCacheSpec(input: Metadata, outputs: Ports['outputs'], sizes: HeadSizes): CacheSpec {
+  const { name, type, shape } = input
+  const output = outputs.find((each) => isNextOf(each, input))
+  if (!output) throw unsupportedInput(name)
+  const growing = findGrowingAxis(shape)
+  const dims = shape.map((dimension, index) => {
+    if (index === growing) return 0
+    const isOfBatch = isBatch(dimension, index)
+    // Where no dimension is known to be the length, another one cannot be known not to be it.
+    const isKnown = isSize(dimension) || isOfBatch || growing >= 0
+    const size = isKnown ? sizeOf(dimension, isOfBatch, sizes) : undefined
+    if (size !== undefined && !Number.isNaN(size)) return size
+    throw modelUnusable(`the size of its cache dimension ${dimension}, of ${name}, is unknown.`)
+  })
+  // Of other caches that grow, it is not known that they do so by one entry for each token.
+  const isKvCache = /key|value|kv/i.test(name)
+  return { input: name, output: output.name, type, dims, axis: isKvCache ? growing : -1 }
+}
+
 /**
- * Returns the input of a cache output: `past_key_values.0.key` for `present.0.key`, `past_conv.0`
- * for `present_conv.0`.
+ * Returns `true` if the output is the cache after a run whose cache before it is the input. Their
+ * names differ only in that: `past_key_values.0.key` or `past.0.key` and `present.0.key`,
+ * `past_conv.0` and `present_conv.0`.
  */
-function cacheInputOf(output: string, inputs: ReadonlyMap<string, unknown>): string {
-  const named = output.replace('present_', 'past_')
-  return inputs.has(named) ? named : output.replace('present', 'past_key_values')
-}
-
-function toCacheSpec(
+function isNextOf(
+  output: InferenceSession.ValueMetadata,
   { name, type, shape }: Metadata,
-  output: string | undefined,
-  heads: number | undefined,
-): CacheSpec {
-  if (output === undefined) throw unsupportedInput(name)
-  const sizes = shape.map((dimension) => sizeOf(dimension, heads))
-  const growingAxes = sizes.flatMap((size, index) => (size === null ? [index] : []))
-  const isKvCache = name.startsWith('past_key_values') && growingAxes.length === 1
-  const dims = sizes.map((size) => size ?? 0)
-  return { input: name, output, type, dims, axis: isKvCache ? (growingAxes[0] ?? -1) : -1 }
+): boolean {
+  if (!PAST.test(name) || name.replace(PAST, '') !== output.name.replace(PRESENT, '')) return false
+  if (!output.isTensor || output.type !== type) return false
+  const isSame = (size: Dimension, index: number): boolean => {
+    const other = output.shape[index]
+    return !isSize(size) || !isSize(other) || size === other
+  }
+  // A shape of which nothing is known is empty.
+  const { length } = output.shape
+  return length === 0 || (length === shape.length && shape.every(isSame))
 }
 
-/** Returns a dimension's size for one sequence; `null` for a length, which starts at 0. */
-function sizeOf(dimension: number | string, heads: number | undefined): number | null {
-  if (typeof dimension === 'number') return dimension
-  if (!dimension.startsWith('batch')) return null
-  const factors = dimension.split(/\s*[x*]\s*/).slice(1)
-  return factors.reduce((product, factor) => {
-    const size = /head/.test(factor) ? heads : Number(factor)
-    if (!size) throw modelUnusable(`the size of its cache dimension ${dimension} is unknown.`)
-    return product * size
-  }, 1)
+/** Returns `true` for the dimension of the sequences, the first one. It may be a product. */
+const isBatch = (dimension: Dimension, index: number): boolean =>
+  String(dimension).startsWith('batch') ||
+  (index === 0 && !isSize(dimension) && !isLength(dimension))
+
+/** Returns the dimension that is a length in tokens, which starts at 0; -1 if there is none. */
+function findGrowingAxis(shape: Metadata['shape']): number {
+  const unknown = [...shape.keys()].filter((index) => {
+    const dimension = shape[index] as Dimension
+    return !isSize(dimension) && !isBatch(dimension, index)
+  })
+  const named = unknown.find((index) => isLength(shape[index]))
+  const others = unknown.filter((index) => !/head|dim/i.test(String(shape[index])))
+  return named ?? (others.length === 1 ? (others[0] ?? -1) : -1)
+}
+
+/** Returns the size for one sequence of a dimension that does not grow; nothing if it is unknown. */
+function sizeOf(
+  dimension: Dimension,
+  isOfBatch: boolean,
+  { heads, kvHeads, headSize }: HeadSizes,
+): number | undefined {
+  if (isSize(dimension)) return dimension
+  if (!isOfBatch) return /heads/i.test(dimension) ? kvHeads : headSize
+  const factors = String(dimension)
+    .split(/\s*[x*]\s*/)
+    .slice(1)
+    .map((factor) => (/head/.test(factor) ? heads : Number(factor)))
+  return product(factors.map((factor) => factor ?? NaN))
 }
 
 const scalarShape = (inputs: ReadonlyMap<string, Metadata>, name: string): number[] | null =>
