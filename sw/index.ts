@@ -18,18 +18,12 @@ import {
   type WorkerStatus,
 } from '../src/link/protocol.ts'
 import { assertKnownOptions, type OptionNames } from '../src/validate-arguments.ts'
-import {
-  type AppRoutes,
-  createApi,
-  createHostFinder,
-  type HostFinder,
-  parseRoutes,
-  runRoute,
-} from './api.ts'
+import { createApi, createHostFinder, type HostFinder } from './api.ts'
 import { openFiles } from './files.ts'
+import { type AppRoutes, parseRoutes, runRoute } from './routes.ts'
 
 export { keepApp, type AppFiles } from './keep-app.ts'
-export type { AppRoute, AppRoutes, RouteServer } from './api.ts'
+export type { AppRoute, AppRoutes, RouteServer } from './routes.ts'
 
 declare const self: ServiceWorkerGlobalScope
 

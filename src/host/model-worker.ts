@@ -199,8 +199,8 @@ function createMeasuredRun(
   signal: AbortSignal,
 ): () => Promise<number> {
   if (predictor) {
-    const { predict } = predictor
-    return () => predict(inputs, signal).then(() => 1)
+    const measured = predictor
+    return () => measured.predict(inputs, signal).then(() => 1)
   }
   return async () => {
     const { events } = await queueGeneration(MEASUREMENT_REQUEST, { key: 'measure', signal })
