@@ -28,7 +28,7 @@ const OUTCOMES: Readonly<Record<string, readonly (RegExp | string)[]>> = {
   'docs/choosing-a-model.md': [HUB],
   'docs/deploy.md': ['needs an app below a sub-path: test/templates'],
   'docs/endpoints.md': [/^$/],
-  'docs/errors.md': [/^not_found .*\n404 .*@me\/missing/],
+  'docs/errors.md': [/^not_found .*\n404 .*@me\/missing/, /\w/],
   'docs/frameworks.md': [/loaded/, /^$/, /^$/, WORKER, /tool: It is 12/, /^$/, 'never ends', /^$/],
   'docs/images.md': [/^$/, /click.*x.*y/],
   'docs/isolation.md': [RELOAD],
