@@ -82,8 +82,9 @@ test('each tab takes its control back when data are cleared, whichever hosts', S
   const later = await site.open()
   await serveIn(later)
   expect(await askGuide(later)).toBe(text)
-  const tabs = [host, follower, later]
-  expect(tabs.map((each) => each.workers().length > 0)).toEqual([true, false, false])
+  // Both earlier tabs ask for the place at once when data are cleared, and either may get it.
+  const hosting = [host, follower].filter((each) => each.workers().length > 0)
+  expect([hosting.length, later.workers().length]).toEqual([1, 0])
 
   // What was stored is gone; the database is opened anew.
   await host.evaluate(async () => {
