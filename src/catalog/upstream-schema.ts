@@ -67,6 +67,7 @@ export type WrittenUpstream = v.InferOutput<typeof upstreamSchema>
 export type Condition = (typeof CONDITIONS)[number]
 export type OptionalField = (typeof OPTIONAL_FIELDS)[number]
 
+/** Upstream implementation of a validated catalog. */
 export interface Upstream extends Pick<WrittenUpstream, 'id' | 'model'> {
   /** Absolute base URL without a trailing slash. */
   url: string

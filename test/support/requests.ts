@@ -88,7 +88,8 @@ export async function askGuide(page: AnyPage, sender?: Sender): Promise<string> 
     max_tokens: 8,
   }
   const { status, text } = await fetchIn(page, CHAT, body, {}, sender)
-  return status === 200 ? JSON.parse(text).choices[0].message.content : `${status} ${text}`
+  // A load that fails late ends a body of status 200 with the error.
+  return JSON.parse(text).choices?.[0].message.content ?? `${status} ${text}`
 }
 
 /** Asks the guide for a message of four tokens. */

@@ -31,6 +31,7 @@ export const DTYPE_SUFFIXES = {
   q1f16: ['_q1f16'],
 } as const
 
+/** Precision of the weights, as the hub names it. */
 export type Dtype = keyof typeof DTYPE_SUFFIXES
 
 export const PRECISION_SUFFIXES: readonly string[] = Object.values(DTYPE_SUFFIXES)
