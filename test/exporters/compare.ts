@@ -62,40 +62,29 @@ export function compareAnswer(
   else if (answer.length + Number(isEnded) !== usage.completion_tokens)
     fault = `${answer.length} logprobs for ${usage.completion_tokens} tokens`
   let difference = 0
-  for (const [at, best] of steps.entries()) {
-    const token = answer[at]
-    const own = best[0]
-    if (isEnded && at === answer.length && own) {
-      const end = best.find(([one]) => isSpecial(one))
-      if (end && own[1] - end[1] <= tolerance) {
-        const isTie = end !== own
-        return {
-          tokens: isTie ? at : steps.length,
-          equal: isTie ? at : at + 1,
-          isTie,
-          difference,
-          fault,
-        }
-      }
-    }
-    if (token === undefined || own === undefined)
-      return {
-        tokens: steps.length,
-        equal: at,
-        isTie: false,
-        difference,
-        fault: fault ?? 'it ends early',
-      }
-    const bytes = token.bytes ?? [...new TextEncoder().encode(token.token)]
-    if (isSame(bytes, own[0])) {
-      difference = Math.max(difference, Math.abs(token.logprob - own[1]))
-      continue
-    }
-    const other = best.find(([one]) => isSame(bytes, one))
-    const isTie = other !== undefined && own[1] - other[1] <= tolerance
-    return { tokens: isTie ? at : steps.length, equal: at, isTie, difference, fault }
+  /** Returns the comparison of an answer that left the reference at a token, or has it whole. */
+  const leave = (equal: number, isTie = false, alsoWrong: string | null = null): Comparison => {
+    const tokens = isTie ? equal : steps.length
+    return { tokens, equal, isTie, difference, fault: fault ?? alsoWrong }
   }
-  return { tokens: steps.length, equal: steps.length, isTie: false, difference, fault }
+  for (const [at, best] of steps.entries()) {
+    const own = best[0]
+    const token = answer[at]
+    if (own === undefined) break
+    if (token === undefined) {
+      const end = isEnded ? best.find(([bytes]) => isSpecial(bytes)) : undefined
+      if (end === own) return leave(at + 1)
+      const isTie = end !== undefined && own[1] - end[1] <= tolerance
+      return leave(at, isTie, isTie ? null : 'it ends early')
+    }
+    const bytes = token.bytes ?? [...new TextEncoder().encode(token.token)]
+    if (!isSame(bytes, own[0])) {
+      const other = best.find(([one]) => isSame(bytes, one))
+      return leave(at, other !== undefined && own[1] - other[1] <= tolerance)
+    }
+    difference = Math.max(difference, Math.abs(token.logprob - own[1]))
+  }
+  return leave(steps.length)
 }
 
 const isSame = (left: readonly number[], right: readonly number[]): boolean =>
