@@ -38,10 +38,7 @@ export interface DecoderBackend {
 export interface DecoderLoadOptions
   extends
     Omit<EngineSetup, 'texts' | 'maxInputTokens' | 'constraints'>,
-    Pick<
-      ModelConfig,
-      'contextWindow' | 'firstPosition' | 'heads' | 'kvHeads' | 'headSize' | 'shortRopeTokens'
-    > {
+    Pick<ModelConfig, 'contextWindow' | 'firstPosition' | 'heads' | 'kvHeads' | 'headSize'> {
   /** Called when the weights are on the device and the warm-up begins. */
   onWarm?: () => void
 }
@@ -89,7 +86,7 @@ class DecoderEngine implements Engine {
     config: ModelConfig,
   ) {
     const { contextWindow, endTokens, firstPosition, templates } = config
-    const { heads, kvHeads, headSize, shortRopeTokens } = config
+    const { heads, kvHeads, headSize } = config
     this.contextWindow = contextWindow
     this.template = templates.tools ?? templates.plain
     this.images = backend.images ?? null
@@ -101,7 +98,6 @@ class DecoderEngine implements Engine {
       heads,
       kvHeads,
       headSize,
-      shortRopeTokens,
     }
     this.#createOutput = createOutputFactory(config)
     const builder = createPromptBuilder(config, contextWindow, this.images?.placeholder)

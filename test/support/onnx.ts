@@ -37,6 +37,8 @@ export interface Operator {
   domain?: 'com.microsoft'
   /** Whole numbers are written as integers, others as floats. */
   attributes?: Readonly<Record<string, number>>
+  /** Tensors, by the attribute's name. */
+  tensors?: Readonly<Record<string, Weight>>
   /** A graph it runs, by the attribute's name. */
   graphs?: Readonly<Record<string, Message>>
 }
@@ -94,7 +96,7 @@ export function onnxGraph({ inputs, outputs, nodes, weights = [], description }:
 }
 
 function operator(node: Operator): Message {
-  const { type, inputs, outputs, domain, attributes = {}, graphs = {} } = node
+  const { type, inputs, outputs, domain, attributes = {}, tensors = {}, graphs = {} } = node
   return [
     ...inputs.map((name) => field(1, name)),
     ...outputs.map((name) => field(2, name)),
@@ -102,6 +104,9 @@ function operator(node: Operator): Message {
     field(4, type),
     ...Object.entries(attributes).map(([name, value]) =>
       field(5, [field(1, name), ...attribute(value)]),
+    ),
+    ...Object.entries(tensors).map(([name, weight]) =>
+      field(5, [field(1, name), field(5, tensor(weight)), field(20, 4)]),
     ),
     ...Object.entries(graphs).map(([name, graph]) =>
       field(5, [field(1, name), field(6, graph), field(20, 5)]),

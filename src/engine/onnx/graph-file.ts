@@ -6,6 +6,7 @@ import type { GraphFiles } from './model-files.ts'
 import {
   ATTRIBUTE,
   createWindow,
+  ELEMENT_TYPES,
   encode,
   ENTRY,
   type Field,
@@ -47,6 +48,8 @@ export interface Node extends Operation {
   domain: string
   /** Attributes that are integers; all others are `null`. */
   attributes: Map<string, number | null>
+  /** Integer that a node `Constant` returns; `null` for other nodes and other constants. */
+  integer: number | null
   /** Branches or the body of a loop, which may use any tensor. */
   branches: { nodes: Node[]; outputs: string[] }[]
 }
@@ -119,7 +122,16 @@ const withBranches = (node: Node): Node[] => [
 function parseNode(bytes: Uint8Array, from = 0): Node {
   const [inputs, outputs]: [string[], string[]] = [[], []]
   const attributes: Node['attributes'] = new Map()
-  const node: Node = { from, kind: '', domain: '', inputs, outputs, attributes, branches: [] }
+  const node: Node = {
+    from,
+    kind: '',
+    domain: '',
+    inputs,
+    outputs,
+    attributes,
+    integer: null,
+    branches: [],
+  }
   for (const { number, from: start, to } of fieldsOf(bytes)) {
     const value = bytes.subarray(start, to)
     if (number === NODE.input) inputs.push(decoder.decode(value))
@@ -138,6 +150,7 @@ function addAttribute(node: Node, bytes: Uint8Array): void {
     const value = bytes.subarray(from, to)
     if (number === ATTRIBUTE.name) name = decoder.decode(value)
     else if (number === ATTRIBUTE.integer) integer = toInteger(value)
+    else if (number === ATTRIBUTE.tensor) node.integer = readScalar(value)
     else if (number === ATTRIBUTE.graph || number === ATTRIBUTE.graphs) {
       const nodes = valuesOf(value, GRAPH.node).map((inner) => parseNode(inner))
       node.branches.push({ nodes, outputs: valuesOf(value, GRAPH.output).map(nameOf) })
@@ -146,6 +159,17 @@ function addAttribute(node: Node, bytes: Uint8Array): void {
   node.attributes.set(name, integer)
   if (name === 'axis' && integer !== null) node.axis = integer
 }
+
+/** Returns the integer of a tensor that has one element of type int64; `null` for others. */
+function readScalar(tensor: Uint8Array): number | null {
+  const [type] = valuesOf(tensor, TENSOR.type)
+  const [raw] = valuesOf(tensor, TENSOR.raw)
+  if (!type || toInteger(type) !== INT64 || raw?.length !== 8) return null
+  return Number(new DataView(raw.buffer, raw.byteOffset).getBigInt64(0, true))
+}
+
+/** Number of the element type in onnx.proto. */
+const INT64 = ELEMENT_TYPES.indexOf('int64')
 
 const decoder = new TextDecoder()
 

@@ -70,7 +70,7 @@ async function open(
   signal: AbortSignal,
 ): Promise<Omit<LoadedDecoder, 'reopen'>> {
   const { device, runtime: folder, features, verdict, threads, images } = options
-  const { contextWindow, shortRopeTokens } = options
+  const { contextWindow } = options
   const { decoder: stored, embed, vision } = files
   const releases: (() => unknown)[] = []
   const release = async (): Promise<void> => {
@@ -85,7 +85,7 @@ async function open(
 
   try {
     const converted = device === 'wasm' ? await convertToInt8(stored, signal) : stored
-    const main = shortRopeTokens === undefined ? converted : await withRopeSwitch(converted)
+    const { files: main, maxShortLength } = await withRopeSwitch(converted)
     // Reading waits for the disk while the runtime waits for its own files.
     const operations = readOperations(main.model)
     operations.catch(() => undefined)
@@ -111,6 +111,7 @@ async function open(
     const decoder = new OnnxDecoder(runtime, sessions, {
       ...options,
       gpu: trusted?.gpu,
+      maxShortLength,
       operations: await operations,
       images: images ?? undefined,
     })

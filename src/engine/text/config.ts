@@ -1,5 +1,5 @@
 /** Reads a model's own configuration and tokenizer files. */
-import { findContextTokens, isTokenCount } from '../../catalog/hub/variants.ts'
+import { findContextTokens } from '../../catalog/hub/variants.ts'
 import { InoriginError } from '../../error.ts'
 import type { Files } from '../engine.ts'
 import { modelUnusable, resourceMissing } from '../failure.ts'
@@ -28,11 +28,6 @@ export interface ModelConfig {
   headSize?: number
   /** First position id. A few families count from 1. */
   firstPosition: 0 | 1
-  /**
-   * Length in tokens up to which the short factors of a long rope apply, and beyond which the long
-   * ones do. Absent if the model has no such rope.
-   */
-  shortRopeTokens?: number
 }
 
 type Json = Record<string, unknown>
@@ -60,7 +55,6 @@ export async function readConfig(files: Files): Promise<ModelConfig> {
     contextWindow: findContextTokens(config) ?? Number.POSITIVE_INFINITY,
     sampling: toSamplingDefaults(generation),
     ...findHeads(config),
-    ...findShortRope(config),
     firstPosition: /^(gemma3|gemma3_text|paligemma)$/.test(String(config['model_type'])) ? 1 : 0,
   }
 }
@@ -163,17 +157,6 @@ function findHeads(config: Json): Pick<ModelConfig, 'heads' | 'kvHeads' | 'headS
     ...(kvHeads !== undefined && { kvHeads }),
     ...(headSize !== undefined && Number.isInteger(headSize) && { headSize }),
   }
-}
-
-/** Returns the length up to which the short factors of a long rope apply, if the model has one. */
-function findShortRope(config: Json): Pick<ModelConfig, 'shortRopeTokens'> {
-  const text = textConfigOf(config)
-  const rope = asRecord(text['rope_parameters']) ?? asRecord(text['rope_scaling'])
-  const tokens =
-    rope?.['original_max_position_embeddings'] ?? text['original_max_position_embeddings']
-  return rope?.['short_factor'] !== undefined && isTokenCount(tokens)
-    ? { shortRopeTokens: tokens }
-    : {}
 }
 
 /** Returns the text model's part of a multimodal configuration. */

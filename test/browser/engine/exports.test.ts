@@ -95,16 +95,27 @@ const decoderOf = (changes: Pick<Graph, 'inputs' | 'nodes'> & { weights?: Weight
   return new Blob([file])
 }
 
-const LONG_ROPE = decoderOf({
-  inputs: [{ name: 'attention_mask', type: 'int64', shape: ['batch', 'total'] }],
-  nodes: [
-    op('Shape', ['attention_mask'], 'mask_shape'),
-    op('Gather', ['mask_shape', 'one_scalar'], 'length'),
-    op('Greater', ['length', 'limit'], 'is_long'),
-    chosen('is_long', 'large', 'small', 'factor'),
-    op('Mul', ['headed', 'factor'], 'new'),
-    op('Identity', ['sum'], 'selected'),
-  ],
+/** A decoder whose factor is -1 for long sequences, by a comparison of their length with a limit. */
+const longRope = (comparison: string, ...limit: [Operator] | []): Blob => {
+  const branches = comparison.startsWith('Greater') ? ['large', 'small'] : ['small', 'large']
+  const [yes = '', no = ''] = branches
+  return decoderOf({
+    inputs: [{ name: 'attention_mask', type: 'int64', shape: ['batch', 'total'] }],
+    nodes: [
+      op('Shape', ['attention_mask'], 'mask_shape'),
+      op('Gather', ['mask_shape', 'one_scalar'], 'length'),
+      ...limit,
+      op(comparison, ['length', limit[0]?.outputs[0] ?? 'limit'], 'is_chosen'),
+      chosen('is_chosen', yes, no, 'factor'),
+      op('Mul', ['headed', 'factor'], 'new'),
+      op('Identity', ['sum'], 'selected'),
+    ],
+  })
+}
+
+const constant = (value: number): Operator => ({
+  ...op('Constant', [], 'constant'),
+  tensors: { value: scalar(int64('', value)) },
 })
 
 const merged = (withCache: string): Blob =>
@@ -116,14 +127,13 @@ const merged = (withCache: string): Blob =>
     ],
   })
 
-async function open(model: Blob, shortRopeTokens?: number): Promise<Decoder> {
+async function open(model: Blob): Promise<Decoder> {
   const loaded = await loadDecoder(
     {
       device: 'wasm',
       runtime: runtimeFolder(),
       contextWindow: 64,
       firstPosition: 0,
-      shortRopeTokens,
     },
     new Map([['onnx/model.onnx', model]]),
     new AbortController().signal,
@@ -161,7 +171,7 @@ async function answer(decoder: Decoder, prompt: readonly number[], count: number
   return tokens
 }
 
-/** Returns the greedy tokens after a prompt; from `limit` tokens on, all rows are negative. */
+/** Returns the greedy tokens after a prompt; beyond `limit` tokens, all rows are negative. */
 function expected(prompt: readonly number[], count: number, limit = Infinity): number[] {
   const tokens = [...prompt]
   while (tokens.length < prompt.length + count) {
@@ -182,15 +192,27 @@ const PROMPT = [3, 1, 4, 1, 0, 2, 2, 4, 3]
 test.each([2, LIMIT, LIMIT + 1, 9])(
   'a long rope uses the same factors for all tokens after a prompt of %i',
   async (length) => {
-    const decoder = await open(LONG_ROPE, LIMIT)
+    const decoder = await open(longRope('Greater'))
     const prompt = PROMPT.slice(0, length)
     expect(decoder.maxShortLength).toBe(LIMIT)
     expect(await answer(decoder, prompt, 12)).toEqual(expected(prompt, 12, LIMIT))
   },
 )
 
+test.each([
+  ['Greater', LIMIT],
+  ['GreaterOrEqual', LIMIT + 1],
+  ['Less', LIMIT + 1],
+  ['LessOrEqual', LIMIT],
+])('%s a constant of %i chooses the factors', async (comparison, value) => {
+  const decoder = await open(longRope(comparison, constant(value)))
+  const prompt = PROMPT.slice(0, 4)
+  expect(decoder.maxShortLength).toBe(LIMIT)
+  expect(await answer(decoder, prompt, 12)).toEqual(expected(prompt, 12, LIMIT))
+})
+
 test('a graph without a choice of factors has no limit', async () => {
-  const decoder = await open(merged('sum'), LIMIT)
+  const decoder = await open(merged('sum'))
   expect(decoder.maxShortLength).toBe(undefined)
 })
 

@@ -44,8 +44,8 @@ interface DecoderOptions extends Omit<GraphSources, 'embed'> {
   contextWindow: number
   /** Position id of the first token. */
   firstPosition: number
-  /** Length in tokens beyond which a graph with a switch uses the long factors of its rope. */
-  shortRopeTokens?: number | undefined
+  /** Maximum length in tokens with the short factors of a rope, if an input chooses them. */
+  maxShortLength?: number | undefined
   /** Device of the runtime on `webgpu`, where KV caches and logits stay. */
   gpu?: GPUDevice
   /** Rows of images in prompts. Default: prompts have no images. */
@@ -62,7 +62,7 @@ const SYNCHRONIZE_TIMEOUT_MS = 10_000
 export class OnnxDecoder implements Decoder {
   readonly maxChunkTokens: number
   readonly maxBatchSize: number
-  readonly maxShortLength?: number
+  readonly maxShortLength: number | undefined
   chunksOnlyAtStart = false
   readonly maxRows: number | undefined
   readonly encodeNext?: Decoder['encodeNext']
@@ -72,14 +72,14 @@ export class OnnxDecoder implements Decoder {
 
   /** Throws `unavailable` if the graph has inputs that are not supported. */
   constructor(runtime: Runtime, sessions: Sessions, options: DecoderOptions) {
-    const { contextWindow, gpu, images, shortRopeTokens } = options
+    const { contextWindow, gpu, images, maxShortLength } = options
     const forward = new ForwardPass(runtime, sessions, options)
     this.#forward = forward
     this.#options = options
     this.maxChunkTokens = forward.chunkLimit.maxTokens
     this.maxRows = forward.graph.lastLogits ? 1 : undefined
     this.maxBatchSize = maxBatchSizeOf(forward, contextWindow, gpu)
-    if (forward.graph.longRope) this.maxShortLength = shortRopeTokens
+    this.maxShortLength = maxShortLength
     if (images)
       this.encodeNext = (tokens) =>
         forward.whileRunning(() => images.encodeNext(tokens.filter(isImageRow)))
