@@ -1,6 +1,7 @@
 /** Decoders that compute long sequences in another way, or several tokens only at the start of one. */
 import { describe, expect, test } from 'vitest'
-import { greedy, numbers, openLoop, repeating, textOf } from './fake-decoder.ts'
+import { computesChunks } from '../../../src/engine/onnx/decoder/chunk-check.ts'
+import { fakeDecoder, greedy, numbers, openLoop, repeating, textOf } from './fake-decoder.ts'
 
 const LIMIT = 24
 
@@ -48,6 +49,10 @@ describe('a decoder with a limit of short sequences', () => {
 })
 
 describe('a decoder that computes chunks only at the start', () => {
+  test.each([undefined, 1])('is not one with the same logits, %s rows at once', async (maxRows) => {
+    expect(await computesChunks(fakeDecoder({ maxRows }))).toBe(true)
+  })
+
   test('computes a prompt in one run, and each later token alone', async () => {
     const logitsFunction = repeating(5)
     const options = { chunksOnlyAtStart: true, drafts: true, chunk: 8, logitsFunction }
