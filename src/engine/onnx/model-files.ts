@@ -17,7 +17,7 @@ export interface ModelFiles<File = Blob> {
   vision?: GraphFiles<File>
 }
 
-/** Size in bytes of weights from which low memory use matters more than a quick start. */
+/** Size in bytes of weights from which low memory use matters more than a quick start; a guess. */
 const LARGE_WEIGHT_BYTES = 150 * 2 ** 20
 
 /** Returns `true` if low memory use matters more than a quick start for these weights. */

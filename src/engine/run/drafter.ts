@@ -12,7 +12,7 @@ export interface Drafter {
   readonly acceptanceRate: number
 }
 
-/** Number of tokens in a row (n-gram) that must have occurred before. */
+/** Number of tokens in a row (n-gram) that must have occurred before; a guess. */
 const NGRAM_TOKENS = 3
 
 /** Weight of the latest draft in the moving average. */

@@ -8,7 +8,8 @@ import { type ActiveSlot, type Draft, isActive, type RequestOutcome, type Slot }
 
 /**
  * Largest number of prompt tokens that are computed one at a time after a cached prefix, if a
- * decoder computes only whole prompts at once. More tokens take longer than the whole prompt.
+ * decoder computes only whole prompts at once. It is a guess: from some number of tokens on, the
+ * whole prompt takes less time.
  */
 const MAX_STEPS_AFTER_PREFIX = 16
 
@@ -335,7 +336,7 @@ const MAX_SAMPLES = 6
 /** Number of recorded times after which they are used. The first may include compilation. */
 const MIN_SAMPLES = 3
 
-/** Assumed cost until then, relative to a forward pass of a single token. */
+/** Assumed cost until then, relative to a forward pass of a single token; a guess. */
 const ASSUMED_COST = 1.3
 
 /** Chooses how many draft tokens a forward pass verifies, from measured times on this device. */

@@ -56,7 +56,7 @@ export type Decision<S> =
   /** Accepts a draft token and reads the stored logits after it, without a forward pass. */
   | { type: 'verify'; slot: S }
 
-/** Longest prefill chunk in milliseconds that calls for no additional decode steps. */
+/** Longest prefill chunk in milliseconds that calls for no additional decode steps; a guess. */
 const FAST_CHUNK_MS = 50
 
 /** Longest time in milliseconds of decode steps after a chunk, in case the chunk stalled once. */

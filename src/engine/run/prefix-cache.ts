@@ -19,8 +19,8 @@ export interface PrefixCacheBudget {
 }
 
 /**
- * Returns limits of 16 sequences and an eighth of the device memory. Browsers report at most 8 GiB.
- * If they report nothing, 4 GiB are assumed.
+ * Returns limits of 16 sequences and an eighth of the device memory, which are guesses. Browsers
+ * report at most 8 GiB. If they report nothing, 4 GiB are assumed.
  */
 export const prefixCacheBudget = (): PrefixCacheBudget => ({
   sequences: 16,
@@ -127,7 +127,7 @@ interface PrefixHit {
   length: number
 }
 
-/** Shortest prefix in tokens that is worth a copy. Shorter ones are faster to compute. */
+/** Shortest prefix in tokens that is worth a copy; a guess. Shorter ones are computed again. */
 const MIN_COPY_TOKENS = 8
 
 /** Returns the entry of the partition with the longest prefix that is worth its use. */

@@ -10,7 +10,7 @@ interface RankedLogits {
 const ID_RANGE = 2 ** 21
 const packEntry = (key: number, id: number): number => key * ID_RANGE + (ID_RANGE - 1 - id)
 
-/** Number of logits up to which sorting all is faster than counting them in bins. */
+/** Number of logits up to which all are sorted instead of counted in bins; a guess. */
 const MAX_SORTED_LOGITS = 1024
 
 /**

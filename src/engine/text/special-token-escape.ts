@@ -113,7 +113,7 @@ interface TrieNode {
 /** Search for a fixed set of words. Empty words are ignored. */
 export class WordMatcher {
   readonly #root: TrieNode = { next: new Map(), word: null }
-  /** What may follow the first character of a word, in one text. */
+  /** All words without their first character, in one text. */
   readonly #rests: string
   readonly #longestRest: number
   /** The ends of words without their first character. */

@@ -20,7 +20,7 @@ export interface ToolCallForm {
   shortIds: boolean
 }
 
-/** What a template expects of its variables. */
+/** Form of variables that a template expects. */
 export interface TemplateForm {
   calls: ToolCallForm
   /** `true` if the template handles `<think>` blocks. */

@@ -184,7 +184,7 @@ type SpellingStep = (text: string, added: boolean) => string | Uint8Array
 interface Decoder {
   /** Steps from the name of a token to the bytes that it adds in the middle of a text. */
   steps: readonly SpellingStep[]
-  /** What is stripped from the ends of the whole text. */
+  /** Decoders that strip the ends of the whole text. */
   strips: readonly DecoderConfig[]
 }
 

@@ -52,7 +52,7 @@ export class WebllmDecoder implements Decoder {
 /** The KV cache of the device. */
 class KvCache {
   readonly #pipeline: Pipeline
-  /** Its content: the tokens, and the sequence they belong to. `null` while it is unknown. */
+  /** Tokens in the cache and the sequence they belong to; `null` while they are unknown. */
   #resident: { sequenceId: symbol; tokens: readonly number[] } | null = null
 
   constructor(pipeline: Pipeline) {

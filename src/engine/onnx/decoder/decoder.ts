@@ -52,7 +52,7 @@ interface DecoderOptions extends Omit<GraphSources, 'embed'> {
   images?: ImageStore
 }
 
-/** Maximum number of sequences in a batch; larger ones gain little, as KV caches are not shared. */
+/** Maximum number of sequences in a batch, a guess: each one adds its own KV cache. */
 const MAX_BATCH_SIZE = 8
 
 /** Timeout in milliseconds of the submitted work; a working device computes two chunks in it. */
@@ -461,13 +461,13 @@ function assertGrown(
   throw modelUnusable(`its KV cache ${kvCaches[other]?.output} does not grow with each token.`)
 }
 
-/** Largest chunk in tokens of a graph that computes the logits of the last token only. */
+/** Largest chunk in tokens of a graph that computes the logits of the last token only; a guess. */
 const MAX_CHUNK_TOKENS = 256
 
-/** Largest chunk in tokens of a graph that computes the logits of all tokens. */
+/** Largest chunk in tokens of a graph that computes the logits of all tokens; a guess. */
 const MAX_CHUNK_TOKENS_WITH_LOGITS = 64
 
-/** Maximum size in bytes of the attention scores of a layer. */
+/** Maximum size in bytes of the attention scores of a layer; a guess. */
 const MAX_SCORE_BYTES = 64 * 2 ** 20
 
 /** Number of attention heads if it is unknown; few models that fit in a browser have more. */

@@ -181,7 +181,7 @@ function toCacheSpec(input: Metadata, outputs: Ports['outputs'], sizes: HeadSize
     if (size !== undefined && !Number.isNaN(size)) return size
     throw modelUnusable(`the size of its cache dimension ${dimension}, of ${name}, is unknown.`)
   })
-  // Of other caches that grow, it is not known that they do so by one entry for each token.
+  // Other caches may grow, but not by one entry for each token.
   const isKvCache = /key|value|kv/i.test(name)
   return { input: name, output: output.name, type, dims, axis: isKvCache ? growing : -1 }
 }

@@ -13,7 +13,7 @@ interface StateTensors {
   references: number
 }
 
-/** Maximum number of checkpoints of a sequence. */
+/** Maximum number of checkpoints of a sequence; a guess. */
 const MAX_CHECKPOINTS = 8
 
 /** Current states of a sequence, and those that it can be truncated to. */
