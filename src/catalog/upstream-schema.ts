@@ -68,9 +68,12 @@ export type Condition = (typeof CONDITIONS)[number]
 export type OptionalField = (typeof OPTIONAL_FIELDS)[number]
 
 /** Upstream implementation of a validated catalog. */
-export interface Upstream extends Pick<WrittenUpstream, 'id' | 'model'> {
+export interface Upstream {
+  id: string
   /** Absolute base URL without a trailing slash. */
   url: string
+  /** Name of the model on that server. */
+  model: string
   when: readonly Condition[]
   forwardAuthorization: boolean
   continues: boolean

@@ -4,7 +4,7 @@ import { ConstraintError } from './constraint.ts'
 import { type Instance, nextTask } from './instance.ts'
 import type { Loosened } from './schema/plain.ts'
 
-/** What callers see of a matcher. */
+/** Methods of a matcher that callers use. */
 export type Matcher = Pick<
   EngineMatcher,
   'loosened' | 'mask' | 'accept' | 'forced' | 'canExtend' | 'close'

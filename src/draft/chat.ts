@@ -85,7 +85,7 @@ export async function checkGraphs(
     if (!decoder) return
     readGraph(toPorts(decoder), {
       ...(embed && { embed: toPorts(embed) }),
-      operations: await readOperationsAt(folder, path),
+      operations: await readNodesAt(folder, path),
       heads,
       kvHeads,
       headSize,
@@ -95,7 +95,8 @@ export async function checkGraphs(
   }
 }
 
-async function readOperationsAt(folder: Folder, path: string) {
+/** Resolves with the nodes of a graph. */
+export async function readNodesAt(folder: Folder, path: string): ReturnType<typeof readNodes> {
   const file = await folder.open(path)
   try {
     return await readNodes(file)

@@ -40,11 +40,12 @@ export async function readGenai(folder: Folder): Promise<GenaiModel> {
       'Build the model for another execution provider, such as cpu or webgpu.',
     )
   if (folder.sizeOf(graph) === undefined)
-    throw refuse(`${path} names ${graph}, and there is no ${folder.nameOf(graph)}.`, PUT_THERE)
+    throw refuse(
+      `${path} names ${graph}, and there is no ${folder.nameOf(graph)}.`,
+      'Put the file there.',
+    )
   return { graph, config: toConfig(model, decoder), generation: toGeneration(model, search) }
 }
-
-const PUT_THERE = 'Put the file there.'
 
 /** Fields of config.json by those of the model and of its decoder. */
 const MODEL_FIELDS = {

@@ -11,10 +11,9 @@ import {
   type Variant,
 } from '../catalog/hub/variants.ts'
 import type { Implementation } from '../catalog/schema.ts'
-import { readNodes } from '../engine/onnx/graph-file.ts'
 import { isVisionModel, VISION_MODEL_TYPES } from '../engine/onnx/vision/families.ts'
 import { InoriginError } from '../error.ts'
-import { checkGraphs, checkTexts } from './chat.ts'
+import { checkGraphs, checkTexts, readNodesAt } from './chat.ts'
 import { type Folder, readJson } from './folder.ts'
 import { type GenaiModel, readGenai } from './genai.ts'
 import type { OnnxModel } from './model.ts'
@@ -134,8 +133,7 @@ const BITS_DTYPES: Readonly<Record<number, Dtype>> = { 1: 'q1', 2: 'q2', 4: 'q4'
 
 /** Resolves with the precision of a graph's weights and tensors, by its operators. */
 async function readPrecision(folder: Folder, path: string, model: OnnxModel): Promise<Dtype> {
-  const file = await folder.open(path)
-  const nodes = await readNodes(file).finally(() => file.close())
+  const nodes = await readNodesAt(folder, path)
   const has = (kind: RegExp): boolean => nodes.some((node) => kind.test(node.kind))
   const halves = [...model.inputs, ...model.outputs].some(({ type }) => type === 'float16')
   const bits = nodes
@@ -149,7 +147,7 @@ async function readPrecision(folder: Folder, path: string, model: OnnxModel): Pr
   return halves ? 'fp16' : 'fp32'
 }
 
-/** What the variants of a folder share. */
+/** Files and facts that the variants of a folder share. */
 interface Source {
   /** Files of the configuration and the tokenizer. */
   texts: readonly Item[]

@@ -59,7 +59,10 @@ beforeAll(async () => {
   const weights = Float32Array.from({ length: 12_000 }, (_, index) => index % 7)
   app.put('models/weights/w.bin', new Uint8Array(weights.buffer))
   app.put('models/mean.onnx', onnxFile(MEAN))
-  cpSync(join(ROOT, 'demo/models/guide'), app.path('models/guide'), { recursive: true })
+  for (const folder of ['guide', 'speechless'])
+    cpSync(join(ROOT, 'demo/models/guide'), app.path(`models/${folder}`), { recursive: true })
+  app.put('models/speechless/tokenizer.json', '{}')
+  app.put('models/genai/genai_config.json', '{"model": {"decoder": {}, "vision": {}}}')
   app.init('--no-guide')
   site = await serveStatic({ folders: { '/': app.path('public') }, pages: { '/app.html': PAGE } })
   browser = await openBrowser()
@@ -216,6 +219,8 @@ test.each([
   [2, 'add models/mean.onnx --tag @me/x --max-file-bytes 1k', 'number of bytes'],
   [2, 'add models/mean.onnx --tag @me/x --dtypes q4,q5', 'not q5'],
   [1, 'add package.json --tag @me/x', 'is not an ONNX model'],
+  [1, 'add models/speechless --tag @me/x', 'cannot run as a chat model: tokenizer.json has no'],
+  [1, 'add models/genai --tag @me/x', 'genai_config.json describes a pipeline with "vision"'],
   [2, 'init public --tag @me/x', 'inorigin init takes no --tag'],
   [2, 'types --no-mlc', 'inorigin types takes no --no-mlc'],
   [1, 'types -o package.json/x.d.ts', 'cannot be written'],

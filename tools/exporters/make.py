@@ -53,8 +53,8 @@ def export_optimum(name, source, root):
     copy_texts(source, folder)
     with tempfile.TemporaryDirectory() as made:
         main_export(str(source), made, task="text-generation-with-past", do_validation=False, no_post_process=True)
-        # External data, as the hub has it for larger models: what is read from it and saved as one file
-        # says of each tensor that its location is the default one.
+        # Larger models on the hub keep their weights in external data. Files of one piece that are made
+        # from such a model still name, for each tensor, a location: the default one.
         onnx.save(
             onnx.load(f"{made}/model.onnx"),
             str(graphs / "model.onnx"),
@@ -141,7 +141,7 @@ def main():
     parser.add_argument("--dir", type=Path, required=True, help="folder to write to")
     given = parser.parse_args()
     export = {"optimum": export_optimum, "genai": export_genai}[given.exporter]
-    # The quantizer tells of each node.
+    # The quantizer logs each node.
     logging.disable(logging.INFO)
     failed = 0
     for name in given.names or ARCHITECTURES:

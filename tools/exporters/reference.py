@@ -1,4 +1,4 @@
-"""What an exporter's file answers outside the browser: `reference.json` beside each folder.
+"""Writes `reference.json` beside each folder: the answers of its files outside the browser.
 
 The file of 32 bits is compared with transformers itself, so that a mistake of the exporter is seen
 too; every other precision with ONNX Runtime on the same file, in one pass without a cache.

@@ -114,7 +114,7 @@ const PATTERNS = new Map(
     'json-pointer': POINTER,
     'json-pointer-uri-fragment': `#(?:/(?:[A-Za-z0-9_.!$&'()*+,;:=@-]|%${HEX}{2}|~[01])*)*`,
     'relative-json-pointer': `(?:0|[1-9][0-9]*)(?:#|${POINTER})`,
-    // Formats of zod. `byte` of OpenAPI is told as unknown: what people write under it is often no base64.
+    // Formats of zod. `byte` of OpenAPI is reported as unknown, because texts under it are often no base64.
     base64: BASE64,
     base64url: '(?:[A-Za-z0-9_-]{4})*(?:[A-Za-z0-9_-]{2,3})?',
     cidrv4: `${IPV4}/(?:[0-9]|[12][0-9]|3[0-2])`,

@@ -173,7 +173,7 @@ class Rewriter {
     return this.#references.below(node, ...keys)
   }
 
-  /** Rewrites a subschema, and returns one for all other values, if it can be told exactly. */
+  /** Rewrites a subschema, and returns one for all other values if it has an exact form. */
   negate(node: Node, types?: readonly TypeName[]): Apart & { negated: Plain | undefined } {
     const apart = this.rewriteApart(node)
     const { schema, loosened } = apart
@@ -522,7 +522,7 @@ function closeUnevaluated(node: Node, source: Rewriter): Plain | undefined {
   }
 }
 
-/** The cases of a schema cannot be told apart, or are too many. */
+/** Error for a schema that cannot be divided into cases, or into too many. */
 class UndividedError extends Error {}
 
 function close(node: Node, source: Rewriter): Plain {

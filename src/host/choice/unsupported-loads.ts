@@ -12,7 +12,7 @@ import { isObject } from '../../values/objects.ts'
 /** Unsupported implementations of a tag. They are void with any other runtime or browser. */
 interface StoredReasons {
   where: string
-  /** What is not supported, by implementation. */
+  /** Parts that are not supported, by the key of the implementation. */
   reasons: Record<string, string>
   /** Time of the last record in milliseconds since 1970. */
   recorded: number

@@ -163,8 +163,9 @@ const RETRIED_CODES: ReadonlySet<string | undefined> = new Set([
 ])
 
 /**
- * Creates the decision for one request whether to retry it after an error. It allows retries after a rejected GPU, as long as
- * another choice is left, and one retry after each of {@link RETRIED_CODES}.
+ * Creates the decision for one request whether to retry it after an error. It allows retries after
+ * a rejected GPU, up to {@link MAX_ATTEMPTS}; one for each implementation that the runtime cannot
+ * compute, up to {@link MAX_UNSUPPORTED}; and one after each of {@link RETRIED_CODES}.
  */
 export function createRetryPolicy(): (error: unknown) => boolean {
   let attempts = 1
