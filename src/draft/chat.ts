@@ -4,7 +4,6 @@
 import type { Files } from '../engine/engine.ts'
 import { whyUnusable } from '../engine/failure.ts'
 import { type Ports, readGraph } from '../engine/onnx/decoder/graph.ts'
-import { readNodes } from '../engine/onnx/graph-file.ts'
 import { getModelFiles } from '../engine/onnx/model-files.ts'
 import { readVisionFamily } from '../engine/onnx/vision/families.ts'
 import { type ModelConfig, readConfig } from '../engine/text/config.ts'
@@ -65,15 +64,15 @@ const EXPORT_AGAIN =
   '`optimum-cli export onnx --task text-generation-with-past`.'
 
 /**
- * Reads the graphs of one implementation as the engine does. Rejects with `invalid_request` if they
- * are no decoder that it runs. `models` has the graphs by their paths.
+ * Reads the graphs of one implementation as the engine does. Throws `invalid_request` if they are
+ * no decoder that it runs. `models` has the graphs by their paths.
  */
-export async function checkGraphs(
+export function checkGraphs(
   folder: Folder,
   items: readonly Item[],
   models: ReadonlyMap<string, OnnxModel>,
   { heads, kvHeads, headSize }: Pick<ModelConfig, 'heads' | 'kvHeads' | 'headSize'>,
-): Promise<void> {
+): void {
   const weights = items.filter(({ type }) => type === 'onnx' || type === 'data')
   let where = folder.nameOf('')
   try {
@@ -83,25 +82,10 @@ export async function checkGraphs(
     const decoder = models.get(path)
     const embed = models.get(files.embed?.model.path ?? '')
     if (!decoder) return
-    readGraph(toPorts(decoder), {
-      ...(embed && { embed: toPorts(embed) }),
-      operations: await readNodesAt(folder, path),
-      heads,
-      kvHeads,
-      headSize,
-    })
+    const ports = embed && { embed: toPorts(embed) }
+    readGraph(toPorts(decoder), { ...ports, heads, kvHeads, headSize })
   } catch (cause) {
     throw toRefusal(where, cause, EXPORT_AGAIN)
-  }
-}
-
-/** Resolves with the nodes of a graph. */
-export async function readNodesAt(folder: Folder, path: string): ReturnType<typeof readNodes> {
-  const file = await folder.open(path)
-  try {
-    return await readNodes(file)
-  } finally {
-    await file.close()
   }
 }
 

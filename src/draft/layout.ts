@@ -11,9 +11,10 @@ import {
   type Variant,
 } from '../catalog/hub/variants.ts'
 import type { Implementation } from '../catalog/schema.ts'
+import { readNodes } from '../engine/onnx/graph-file.ts'
 import { isVisionModel, VISION_MODEL_TYPES } from '../engine/onnx/vision/families.ts'
 import { InoriginError } from '../error.ts'
-import { checkGraphs, checkTexts, readNodesAt } from './chat.ts'
+import { checkGraphs, checkTexts } from './chat.ts'
 import { type Folder, readJson } from './folder.ts'
 import { type GenaiModel, readGenai } from './genai.ts'
 import type { OnnxModel } from './model.ts'
@@ -133,7 +134,8 @@ const BITS_DTYPES: Readonly<Record<number, Dtype>> = { 1: 'q1', 2: 'q2', 4: 'q4'
 
 /** Resolves with the precision of a graph's weights and tensors, by its operators. */
 async function readPrecision(folder: Folder, path: string, model: OnnxModel): Promise<Dtype> {
-  const nodes = await readNodesAt(folder, path)
+  const file = await folder.open(path)
+  const nodes = await readNodes(file).finally(() => file.close())
   const has = (kind: RegExp): boolean => nodes.some((node) => kind.test(node.kind))
   const halves = [...model.inputs, ...model.outputs].some(({ type }) => type === 'float16')
   const bits = nodes
@@ -208,7 +210,7 @@ async function planVariants(
   }
   const read = await checkTexts(folder, texts, seesImages)
   const fit = await filterFit(planned, unfit, async (variant) => {
-    await checkGraphs(folder, variant.items, models, read)
+    checkGraphs(folder, variant.items, models, read)
     return variant
   })
   if (fit.length === 0) throw noneFit(folder, unfit)

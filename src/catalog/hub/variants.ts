@@ -43,8 +43,7 @@ export const PRECISION_SUFFIXES: readonly string[] = Object.values(DTYPE_SUFFIXE
  * kernels for them there. WebAssembly lists no 16-bit ones; q4f16 does run. On WebAssembly, 8-bit
  * weights precede 4-bit ones: docs/decisions/0011-int8-weights-on-wasm.md has the measurements.
  * fp32 follows the 4-bit weights because it takes three times their bytes and memory. The places of
- * q2 and q1 are guesses. 8-bit weights precede 4-bit ones although their matrices take about twice the
- * bytes. An app for metered connections orders the precisions with `dtypes`.
+ * q2 and q1 are guesses. 8-bit matrices take about twice the bytes of 4-bit ones. An app for metered connections orders the precisions with `dtypes`.
  */
 const PREFERRED_DTYPES: Readonly<Record<Device, readonly Dtype[]>> = {
   webgpu: ['q4f16', 'q4', 'fp16', 'fp32', 'q2f16', 'q2', 'q1f16', 'q1'],

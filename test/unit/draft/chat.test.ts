@@ -81,6 +81,9 @@ const product = (bits: number): Graph['nodes'][number] => ({
   attributes: { bits },
 })
 
+const integers = { type: 'MatMulInteger', inputs: ['a', 'b'], outputs: ['c'] }
+const bitsandbytes = { ...integers, type: 'MatMulBnb4', domain: 'com.microsoft' }
+
 const TOKENIZER = {
   'tokenizer.json': fileOf('bytes'),
   'tokenizer_config.json': SPECIAL_NAMES,
@@ -155,10 +158,10 @@ describe('A folder of ONNX Runtime GenAI', () => {
     })
   })
 
-  test('keeps the config.json that it has', async () => {
-    const { implementations, entry } = await plan({ ...genai(), ...CONFIG })
-    const config = implementations[0]?.items.find(({ name }) => name === 'config.json')
-    expect(config).not.toHaveProperty('text')
+  test('keeps the files of configuration that it has', async () => {
+    const files = { ...genai(), ...CONFIG, 'generation_config.json': {} }
+    const { implementations, entry } = await plan(files)
+    expect(implementations[0]?.items.filter(({ text }) => text !== undefined)).toEqual([])
     expect(entry).toMatchObject({ maxInputTokens: 512 })
   })
 
@@ -173,6 +176,8 @@ describe('A folder of ONNX Runtime GenAI', () => {
     ],
     ['4 bits between halves', decoder('float16', { nodes: [product(4)] }), ['q4f16-webgpu']],
     ['8 bits', decoder('float32', { nodes: [product(8)] }), ['q8-wasm']],
+    ['products of integers', decoder('float32', { nodes: [integers] }), ['q8-wasm']],
+    ['4 bits of bitsandbytes', decoder('float32', { nodes: [bitsandbytes] }), ['bnb4-wasm']],
   ])('has the precision of its graph: %s', async (_, graph, ids) => {
     const drafted = await plan(genai(graph))
     expect(idsOf(drafted)).toEqual(ids)
@@ -296,16 +301,31 @@ describe('What the engine refuses is refused before it is added', () => {
     ])
   })
 
-  test('a precision whose embeddings are missing', async () => {
-    const taken = withInputs('inputs_embeds float32 batch,n,8', 'attention_mask int64 batch,all')
-    const embed = {
-      inputs: [toPort('input_ids int64 batch,n')],
-      outputs: [toPort('inputs_embeds float32 batch,n,8')],
-      nodes: [{ type: 'Cast', inputs: ['input_ids'], outputs: ['inputs_embeds'] }],
-    }
-    const { 'onnx/model.onnx': _, ...texts } = WEB
+  const taken = withInputs('inputs_embeds float32 batch,n,8', 'attention_mask int64 batch,all')
+  const embed = {
+    inputs: [toPort('input_ids int64 batch,n')],
+    outputs: [toPort('inputs_embeds float32 batch,n,8')],
+    nodes: [{ type: 'Cast', inputs: ['input_ids'], outputs: ['inputs_embeds'] }],
+  }
+
+  test('a processor of images', async () => {
     const files = {
-      ...texts,
+      ...TOKENIZER,
+      'config.json': { ...CONFIG['config.json'], model_type: 'qwen2_vl', vision_config: {} },
+      'preprocessor_config.json': { resample: 9 },
+      'onnx/decoder_model_merged.onnx': taken,
+      'onnx/embed_tokens.onnx': embed,
+      'onnx/vision_encoder.onnx': embed,
+    }
+    await expect(plan(files)).rejects.toThrow('resample 9 of its image processor')
+    const drafted = await plan({ ...files, 'preprocessor_config.json': {} })
+    expect(drafted.entry).toMatchObject({ capabilities: { imageInput: true } })
+  })
+
+  test('a precision whose embeddings are missing', async () => {
+    const files = {
+      ...TOKENIZER,
+      ...CONFIG,
       'onnx/decoder_model_merged_q4.onnx': taken,
       'onnx/embed_tokens_q4.onnx': embed,
       'onnx/decoder_model_merged.onnx': taken,
