@@ -6,6 +6,7 @@ import type { GraphFiles } from './model-files.ts'
 import {
   ATTRIBUTE,
   createWindow,
+  DIMENSION,
   ELEMENT_TYPES,
   encode,
   ENTRY,
@@ -21,8 +22,11 @@ import {
   OPSET,
   readNumber,
   rewriteGraph,
+  SHAPE,
   TENSOR,
+  TENSOR_TYPE,
   textsOf,
+  TYPE,
   VALUE,
   valuesOf,
   type Window,
@@ -257,6 +261,25 @@ export const constantField = (
   ],
 ]
 
+/** Returns an input or output to write, by the number of its field in the graph. */
+export function portField(
+  number: number,
+  name: string,
+  type: number,
+  dims: readonly number[],
+): Fields[number] {
+  const shape = dims.map((size) => [SHAPE.dimension, [[DIMENSION.length, size]]] as const)
+  const tensor: Fields = [
+    [TENSOR_TYPE.element, type],
+    [TENSOR_TYPE.shape, shape],
+  ]
+  const value: Fields = [
+    [VALUE.name, name],
+    [VALUE.type, [[TYPE.tensor, tensor]]],
+  ]
+  return [number, value]
+}
+
 // Removes from a graph what the wanted outputs do not need. The runtime computes all outputs of a
 // graph, also those that a run does not ask for.
 
@@ -284,7 +307,7 @@ export async function pruneGraph(model: Blob, wanted: ReadonlySet<string>): Prom
 }
 
 /** Returns the nodes from which the wanted tensors are computed. */
-function findNeeded(nodes: readonly Node[], wanted: ReadonlySet<string>): ReadonlySet<Node> {
+export function findNeeded(nodes: readonly Node[], wanted: ReadonlySet<string>): Set<Node> {
   const producers = new Map(
     nodes.flatMap((node) => node.outputs.map((name) => [name, node] as const)),
   )
@@ -340,7 +363,7 @@ export async function separateWeights(
 const isLarge = ({ from, to }: Field): boolean => to - from >= MAX_INLINE_TENSOR_BYTES
 
 /**
- * Resolves with the tensor of a file whose elements are external data in the same file; with `null` if
+ * Resolves with the tensor, whose elements are now external data in the same file; with `null` if
  * they are few, in another file already, or not stored as bytes.
  */
 async function separateTensor(
@@ -357,7 +380,7 @@ async function separateTensor(
     if (number === TENSOR.raw) raw = field
     else if (number === TENSOR.location)
       location = toInteger(await window.read(field.from, field.to))
-    // Of a field that is there twice, readers take the last one: no other place may remain.
+    // Readers take the last of several equal fields, so no other place may remain.
     else if (number !== TENSOR.external) kept.push(model.slice(start, field.to))
     start = field.to
   }

@@ -4,15 +4,20 @@
  * in the graph, by the number of tokens so far. A sequence that grows beyond that length would mix
  * keys of both kinds. With the input, all tokens of a sequence use the same factors.
  */
-import { type GraphFile, type Node, nodeField, readGraphFile } from './graph-file.ts'
+import {
+  findNeeded,
+  type GraphFile,
+  type Node,
+  nodeField,
+  portField,
+  readGraphFile,
+} from './graph-file.ts'
 import type { GraphFiles } from './model-files.ts'
-import { encode, type Fields, GRAPH, rewriteGraph, TENSOR_TYPE, TYPE, VALUE } from './protobuf.ts'
+import { encode, GRAPH, rewriteGraph } from './protobuf.ts'
+import { kindOf } from './tensor.ts'
 
 /** Name of the input: a boolean that is `true` for long sequences. */
 export const LONG_ROPE_INPUT = 'inorigin.long_rope'
-
-/** Number of the boolean element type in onnx.proto. */
-const BOOL = 9
 
 /** Operators that compare a length with a limit, as a rope is chosen by it. */
 const COMPARISONS: Readonly<
@@ -49,26 +54,10 @@ export async function withRopeSwitch(
       if (!node || !replacement) return null
       return encode([nodeField(replacement, [LONG_ROPE_INPUT], node.outputs)])
     },
-    encode([[GRAPH.input, INPUT]]),
+    encode([portField(GRAPH.input, LONG_ROPE_INPUT, kindOf('bool').number, [])]),
   )
   return { files: { ...files, model }, maxShortLength }
 }
-
-const INPUT: Fields = [
-  [VALUE.name, LONG_ROPE_INPUT],
-  [
-    VALUE.type,
-    [
-      [
-        TYPE.tensor,
-        [
-          [TENSOR_TYPE.element, BOOL],
-          [TENSOR_TYPE.shape, []],
-        ],
-      ],
-    ],
-  ],
-]
 
 /** Returns the comparisons that choose between constants by the number of tokens, with the limit. */
 async function findLengthChoices({ nodes, constants }: GraphFile) {
@@ -89,7 +78,7 @@ async function findLengthChoices({ nodes, constants }: GraphFile) {
     const [length, limit] = node?.inputs ?? []
     if (!node || !comparison || length === undefined || limit === undefined) return []
     const integer = await readInteger(limit)
-    if (integer === null || !comesFromLength(length, producers)) return []
+    if (integer === null || !comesFromLength(nodes, length)) return []
     return [{ node, maxShortLength: comparison.isLimitShort ? integer : integer - 1 }]
   })
   return (await Promise.all(found)).flat()
@@ -100,15 +89,7 @@ const isConstant = ({ nodes }: Node['branches'][number]): boolean =>
   nodes.every(({ kind }) => kind === 'Constant' || kind === 'Identity')
 
 /** Returns `true` if a tensor is computed from an input that says the number of tokens. */
-function comesFromLength(name: string, producers: ReadonlyMap<string, Node>): boolean {
-  const pending = [name]
-  const seen = new Set<string>()
-  let found = false
-  for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
-    if (seen.has(next)) continue
-    seen.add(next)
-    found ||= LENGTH_INPUTS.has(next)
-    pending.push(...(producers.get(next)?.inputs ?? []))
-  }
-  return found
-}
+const comesFromLength = (nodes: readonly Node[], name: string): boolean =>
+  [...findNeeded(nodes, new Set([name]))].some(({ inputs }) =>
+    inputs.some((input) => LENGTH_INPUTS.has(input)),
+  )

@@ -3,18 +3,8 @@
  * steps of a model with 8-bit weights: chains of matrices, each multiplied by one vector. All
  * matrices together exceed the caches of most processors, as those of a model do.
  */
-import { constantField, nodeField } from './graph-file.ts'
-import {
-  ATTRIBUTE,
-  encode,
-  type Fields,
-  GRAPH,
-  MODEL,
-  NODE,
-  OPSET,
-  TENSOR,
-  VALUE,
-} from './protobuf.ts'
+import { constantField, nodeField, portField } from './graph-file.ts'
+import { ATTRIBUTE, encode, type Fields, GRAPH, MODEL, NODE, OPSET, TENSOR } from './protobuf.ts'
 import { loadRuntime } from './runtime.ts'
 
 export interface ThreadBenchmarkSetup {
@@ -56,8 +46,6 @@ export async function benchmarkThreads(setup: ThreadBenchmarkSetup): Promise<num
   return fastestMs
 }
 
-/** Numbers of the fields of types, from onnx.proto. */
-const TYPE = { tensor: 1, element: 1, shape: 2, dimension: 1, size: 1 }
 /** Numbers of the types `FLOAT` and `INT8` of tensors, and `INT` of attributes. */
 const [FLOAT, INT8, INTEGER] = [1, 3, 2]
 
@@ -67,8 +55,8 @@ function createModel(): Blob {
   const graph: Fields = [
     ...layers.flat(),
     [GRAPH.name, 'threads'],
-    [GRAPH.input, vectorInfo('x0')],
-    [GRAPH.output, vectorInfo(`x${MATRICES}`)],
+    portField(GRAPH.input, 'x0', FLOAT, [1, NARROW]),
+    portField(GRAPH.output, `x${MATRICES}`, FLOAT, [1, NARROW]),
   ]
   const opset: Fields = [
     [OPSET.domain, ''],
@@ -101,19 +89,6 @@ function createLayer(layer: number): Fields {
     nodeField('MatMulInteger', [integers, matrix, zero], [product]),
     nodeField('Cast', [product], [`x${layer + 1}`], [[NODE.attribute, toFloat]]),
     constantField(matrix, INT8, dims, [[TENSOR.raw, createWeights(layer)]]),
-  ]
-}
-
-/** Describes an input or output of the graph: a row of `NARROW` numbers. */
-function vectorInfo(name: string): Fields {
-  const shape = [1, NARROW].map((size) => [TYPE.dimension, [[TYPE.size, size]]] as const)
-  const tensor: Fields = [
-    [TYPE.element, FLOAT],
-    [TYPE.shape, shape],
-  ]
-  return [
-    [VALUE.name, name],
-    [VALUE.type, [[TYPE.tensor, tensor]]],
   ]
 }
 

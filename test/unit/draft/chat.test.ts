@@ -82,7 +82,7 @@ const product = (bits: number): Graph['nodes'][number] => ({
 })
 
 const integers = { type: 'MatMulInteger', inputs: ['a', 'b'], outputs: ['c'] }
-const bitsandbytes = { ...integers, type: 'MatMulBnb4', domain: 'com.microsoft' }
+const bitsandbytes = { ...integers, type: 'MatMulBnb4', domain: 'com.microsoft' } as const
 
 const TOKENIZER = {
   'tokenizer.json': fileOf('bytes'),
