@@ -4,7 +4,7 @@ import type { Decoder, Logits, Sequence } from '../../src/engine/decoder.ts'
 import { OnnxDecoder } from '../../src/engine/onnx/decoder/decoder.ts'
 import { staysInHeap, staysOnDevice } from '../../src/engine/onnx/decoder/graph.ts'
 import { readOperations } from '../../src/engine/onnx/graph-file.ts'
-import { convertToInt8 } from '../../src/engine/onnx/int8.ts'
+import { convertWeights } from '../../src/engine/onnx/convert-weights.ts'
 import type { GraphFiles } from '../../src/engine/onnx/model-files.ts'
 import { loadRuntime, type Runtime, type Session } from '../../src/engine/onnx/runtime.ts'
 import { runtimeFolder } from './tiny.ts'
@@ -60,7 +60,7 @@ export async function openDecoder(
   const within = shared ?? (await openRuntime(device, large))
   const { runtime, gpu } = within
   const files = await readFiles(model)
-  const session = await open(runtime, int8 ? await convertToInt8(files, NEVER) : files)
+  const session = await open(runtime, int8 ? await convertWeights(files, 'int8', NEVER) : files)
   const first = embed === undefined ? null : await open(runtime, await readFiles(embed))
   const operations = await readOperations(files.model)
   const decoder = new OnnxDecoder(runtime, first ? { decoder: session, embed: first } : session, {

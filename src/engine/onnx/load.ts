@@ -7,7 +7,7 @@ import type { Files } from '../engine.ts'
 import { loadingCancelled, resourceMissing, retryOnLostGpu, settleWithTimeout } from '../failure.ts'
 import { OnnxDecoder } from './decoder/decoder.ts'
 import { staysInHeap, staysOnDevice } from './decoder/graph.ts'
-import { convertToInt8 } from './int8.ts'
+import { convertWeights } from './convert-weights.ts'
 import { getModelFiles, type GraphFiles, hasLargeWeights, type ModelFiles } from './model-files.ts'
 import { readOperations } from './graph-file.ts'
 import { withRopeSwitch } from './rope-switch.ts'
@@ -84,7 +84,7 @@ async function open(
     openSession(runtime, graph, { compact: large, onCpu }, releases)
 
   try {
-    const converted = device === 'wasm' ? await convertToInt8(stored, signal) : stored
+    const converted = device === 'wasm' ? await convertWeights(stored, 'int8', signal) : stored
     const { files: main, maxShortLength } = await withRopeSwitch(converted)
     // Reading waits for the disk while the runtime waits for its own files.
     const operations = readOperations(main.model)

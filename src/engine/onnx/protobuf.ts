@@ -234,9 +234,14 @@ export const message = (number: number, bytes: Blob): BlobPart[] => [
 const headOf = (number: number, size: number): Uint8Array<ArrayBuffer> =>
   Uint8Array.of(...varint(number * 8 + BYTES), ...varint(size))
 
-/** Encodes a varint: seven bits a byte, the lowest first. */
+/** Encodes a varint: seven bits a byte, the lowest first. A negative number becomes 2^64 more. */
 export function varint(value: number): number[] {
   const bytes: number[] = []
+  if (value < 0) {
+    let rest = BigInt.asUintN(64, BigInt(value))
+    for (; rest > 127n; rest >>= 7n) bytes.push(Number(rest & 127n) + 128)
+    return [...bytes, Number(rest)]
+  }
   for (let rest = value; ; rest = Math.floor(rest / 128)) {
     if (rest < 128) return [...bytes, rest]
     bytes.push((rest % 128) + 128)
