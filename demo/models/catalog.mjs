@@ -1,7 +1,10 @@
 /**
  * Writes catalog.json. It lists the embedded entries, with the length and hash of every file, and with
- * the README of the folder as the card. The entries of hub.json follow; their descriptions repeat what
- * their makers say. `node catalog.mjs --check` writes nothing and fails if the file is out of date.
+ * the README of the folder as the card. The entries of hub.json follow; their descriptions, licenses
+ * and languages repeat what their makers say. `npm run catalog:refresh` pins the entries of hub.json
+ * to the commits, files, lengths and hashes of the hub, and prints what it could not look up.
+ * An entry without implementations is not pinned yet.
+ * `node catalog.mjs --check` writes nothing and fails if the file is out of date.
  */
 import { createHash } from 'node:crypto'
 import { readFileSync, writeFileSync } from 'node:fs'
@@ -36,7 +39,7 @@ const catalog = {
   version: 1,
   entries: [
     ...Object.entries(entries).map(([folder, entry]) => complete(folder, entry)),
-    ...JSON.parse(readFileSync(at('hub.json'), 'utf8')),
+    ...JSON.parse(readFileSync(at('hub.json'), 'utf8')).entries,
   ],
 }
 const text = `${JSON.stringify(catalog, null, 2)}\n`

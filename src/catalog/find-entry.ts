@@ -59,14 +59,15 @@ export const isEmbedder = (entry: Entry): entry is Embedder =>
 
 /** Returns a language or embedding model in the form of `/v1/models`. */
 export function toModel(entry: ModelEntry | Embedder): Model {
-  const { tag, name, created } = entry
+  const { tag, name, created, license, languages } = entry
+  const card = { ...(license && { license }), ...(languages && { languages }) }
   if (entry.type === 'predictor') {
     const { dimensions, maxInputTokens } = entry.embeddings
     const capabilities = { embeddings: { dimensions } }
-    return { tag, name, created, maxInputTokens, maxOutputTokens: null, capabilities }
+    return { tag, name, created, maxInputTokens, maxOutputTokens: null, ...card, capabilities }
   }
   const { maxInputTokens, maxOutputTokens, capabilities = {} } = entry
-  return { tag, name, created, maxInputTokens, maxOutputTokens, capabilities }
+  return { tag, name, created, maxInputTokens, maxOutputTokens, ...card, capabilities }
 }
 
 /** Returns a predictor in the form of `/v1/predictors/{tag}`, with defaults filled in. */

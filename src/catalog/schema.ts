@@ -301,6 +301,10 @@ const describedFields = {
   description: values.optionalString,
   /** Model card in Markdown. */
   card: values.optionalString,
+  /** License of the files: an id of SPDX, or the name that the hub has for it, such as `gemma`. */
+  license: values.optionalText,
+  /** Languages that its makers state, as BCP 47 tags. Absent if they state none. */
+  languages: v.optional(values.nonEmptyArray(values.languageSchema)),
   /** Author of the model. Default: the owner in the tag. */
   owner: v.optional(
     v.strictObject({
@@ -377,7 +381,10 @@ const lookedUpFields = {
   /** Marks a language model. */
   type: v.optional(v.literal('model')),
   ...describedFields,
-  /** Commit, branch or tag. Default: `main`, pinned to its commit at the first load. */
+  /**
+   * Commit, branch or tag. Only a commit always names the same files. Default: `main`, pinned to
+   * its commit at the first load.
+   */
   revision: values.optionalText,
   /** URL of the hub or a mirror, relative to the catalog's URL. Default: https://huggingface.co */
   host: values.optionalText,

@@ -33,6 +33,11 @@ function isCalendarDate(time: string): boolean {
   return isDate && parsed.toISOString().startsWith(day)
 }
 
+export const languageSchema = v.pipe(
+  v.string(),
+  v.regex(/^[a-z]{2,3}(-[A-Za-z0-9]{2,8})*$/, 'a language looks like en or pt-BR (BCP 47)'),
+)
+
 export const sha256Schema = v.pipe(
   v.string(),
   v.regex(/^[0-9a-f]{64}$/, 'a sha256 is 64 lower-case hex digits'),

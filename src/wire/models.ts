@@ -52,6 +52,8 @@ export function toModelJson(model: Model) {
     created_at: created.toISOString(),
     max_input_tokens: model.maxInputTokens,
     max_tokens: model.maxOutputTokens,
+    ...(model.license !== undefined && { license: model.license }),
+    ...(model.languages && { languages: model.languages }),
     capabilities: toCapabilitiesJson(model.capabilities),
   }
 }

@@ -115,7 +115,12 @@ async function main(wish: Wish): Promise<boolean> {
 function pageOf({ entries, hub, device }: Wish): string {
   const catalog: Catalog = {
     version: 1,
-    entries: entries.map((entry) => ({ ...entry, host: hub })),
+    // The addresses of listed files are those of the public hub, so a mirror is asked for its own.
+    entries: entries.map(({ implementations, ...entry }) => ({
+      ...entry,
+      ...(hub === PUBLIC_HUB && implementations && { implementations }),
+      host: hub,
+    })),
   }
   const options = JSON.stringify({ device, catalog, isolate: true })
   return `<!doctype html><meta charset="utf-8"><title>hub</title>

@@ -32,6 +32,15 @@ export interface Hub {
   close(): Promise<void>
 }
 
+/** Metadata of a card in the form of the hub's API; the license is one that the hub does not list. */
+const CARD = {
+  license: 'other',
+  license_name: 'tiny-1.0',
+  license_link: 'LICENSE',
+  language: ['en', 'pt-BR', 'multilingual', 'code', 'en'],
+  base_model: ['me/base'],
+}
+
 /** Files above this are kept apart, with their SHA-256 known. */
 const LARGE = 10_000
 
@@ -112,7 +121,8 @@ function listing(id: string, { files, commit }: Repository): object {
       bytes.length > LARGE ? { lfs: { sha256, size: bytes.length, pointerSize: 130 } } : {}
     return { rfilename, size: bytes.length, blobId, ...lfs }
   })
-  return { id, sha: commit, createdAt: '2025-04-29T10:00:00.000Z', private: false, siblings }
+  const createdAt = '2025-04-29T10:00:00.000Z'
+  return { id, sha: commit, createdAt, private: false, gated: false, cardData: CARD, siblings }
 }
 
 function send(

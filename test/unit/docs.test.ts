@@ -70,9 +70,17 @@ test('the list of pages has each page once', () => {
 })
 
 test('the table of models is that of the catalog', () => {
-  const rows = read(ROOT, 'docs/choosing-a-model.md').matchAll(/^\| `(@.*?)` \| ([\d,]+) \|/gm)
-  expect(Array.from(rows, ([, tag, context]) => `${tag} ${context?.replace(',', '')}`)).toEqual(
-    hub.map(({ tag, maxInputTokens }) => `${tag} ${maxInputTokens}`),
+  const rows = read(ROOT, 'docs/choosing-a-model.md').matchAll(
+    /^\| `(@.*?)` \| ([\d,]+) \| [^|]+ \| (.+?) \| (.+?) \|$/gm,
+  )
+  const written = Array.from(rows, ([, tag, context, license, languages]) =>
+    [tag, context?.replace(',', ''), license, languages].join(' '),
+  )
+  const unknown = 'not known'
+  expect(written).toEqual(
+    hub.entries.map(({ tag, maxInputTokens, license = unknown, languages = [unknown] }) =>
+      [tag, maxInputTokens, license, languages.join(', ')].join(' '),
+    ),
   )
 })
 

@@ -5,7 +5,7 @@ import { isObjectOrArray } from '../../values/objects.ts'
 import { computeDigest } from '../../values/text.ts'
 import { estimateMemoryBytes } from '../memory-bytes.ts'
 import type { HubEntry, HubSource, Implementation, ModelEntry, Resource } from '../schema.ts'
-import { optionalString, sha256Schema, timestampSchema } from '../value-schemas.ts'
+import { languageSchema, optionalString, sha256Schema, timestampSchema } from '../value-schemas.ts'
 import { findContextTokens, findVariants, type HubFile, TEXT_FILES } from './variants.ts'
 
 /** Result of a look-up at one commit: plain data to store, so that later loads need no hub. */
@@ -14,6 +14,10 @@ export interface ResolvedHub {
   created: string | undefined
   /** Context length of the model in tokens, if its configuration gives one. */
   context: number | undefined
+  /** License that the model's card names, as in a catalog entry. */
+  license?: string | undefined
+  /** Languages that the model's card names, as BCP 47 tags; never empty. */
+  languages?: string[] | undefined
   implementations: Implementation[]
 }
 
@@ -22,6 +26,9 @@ export interface Repository {
   revision: string
   /** Time when the repository was created, in RFC 3339. */
   created: string | undefined
+  /** License and languages of the model's card; absent if it names none. */
+  license?: string | undefined
+  languages?: string[] | undefined
   files: readonly HubFile[]
   sha256(file: HubFile): Promise<string>
   read(file: HubFile): Promise<Uint8Array<ArrayBuffer>>
@@ -48,7 +55,7 @@ export async function openRepository(source: HubSource, access: HubAccess): Prom
 /** Resolves with the implementations in a repository. Rejects with `unavailable` if it has none. */
 export async function resolveRepository(
   source: HubSource,
-  { revision, created, files, sha256, read }: Repository,
+  { revision, created, license, languages, files, sha256, read }: Repository,
 ): Promise<ResolvedHub> {
   const known = new Map(files.map((file) => [file.path, file]))
   const variants = findVariants(files, source.dtypes, source.imageInput)
@@ -80,7 +87,8 @@ export async function resolveRepository(
       ...weights.map((file) => resource(file, file.path.endsWith('.onnx') ? 'onnx' : 'data')),
     ],
   }))
-  return { revision, created, context: findContextTokens(config), implementations }
+  const context = findContextTokens(config)
+  return { revision, created, context, license, languages, implementations }
 }
 
 /** Returns the entry completed with the result of a look-up. Fields set in the catalog stay. */
@@ -89,7 +97,9 @@ export function completeEntry(entry: ModelEntry, resolved: ResolvedHub): ModelEn
   const created = entry.hub?.created ?? resolved.created ?? entry.created
   // Implementations of MLC come before those of the repository.
   const implementations = [...entry.implementations, ...resolved.implementations]
-  return { ...entry, ...limits, created, implementations }
+  const { license = resolved.license, languages = resolved.languages } = entry
+  const card = { ...(license && { license }), ...(languages && { languages }) }
+  return { ...entry, ...limits, ...card, created, implementations }
 }
 
 /** Reads a small file and checks it against its Git blob id or SHA-256. */
@@ -180,10 +190,21 @@ export interface HubAccess {
   token?: string | undefined
 }
 
+const optionalField = v.fallback(optionalString, undefined)
+
+/** Metadata at the start of the model's card. Everything in it is optional. */
+const cardSchema = v.object({
+  license: optionalField,
+  /** Name of a license that the hub does not list. `license` is then `other`. */
+  license_name: optionalField,
+  language: v.fallback(v.optional(v.union([v.string(), v.array(v.string())])), undefined),
+})
+
 const listingSchema = v.object({
   sha: v.pipe(v.string(), v.regex(/^[0-9a-f]{40}$/)),
   // The field is optional information, so a mirror with another format is tolerated.
   createdAt: v.fallback(v.optional(timestampSchema), undefined),
+  cardData: v.fallback(cardSchema, {}),
   siblings: v.array(
     v.object({
       rfilename: v.string(),
@@ -210,7 +231,20 @@ export async function fetchListing(source: HubSource, access: HubAccess) {
       throw invalidHubResponseError(source, `does not report the size of ${rfilename}`)
     return { path: rfilename, bytes: size, sha256: lfs?.sha256 ?? null, blobId }
   })
-  return { revision: output.sha, created: output.createdAt, files }
+  const isPinned = /^[0-9a-f]{40}$/.test(revision)
+  if (isPinned && output.sha !== revision)
+    throw invalidHubResponseError(source, `returned the commit ${output.sha}, not ${revision}`)
+  return { revision: output.sha, created: output.createdAt, ...readCard(output.cardData), files }
+}
+
+/** Returns the license and the languages of a model's card. Words that name no language are left out. */
+function readCard({ license, license_name, language }: v.InferOutput<typeof cardSchema>) {
+  const named = license === 'other' ? license_name : license
+  const languages = [language ?? []].flat().filter((one) => v.is(languageSchema, one))
+  return {
+    ...(named && { license: named }),
+    ...(languages.length > 0 && { languages: [...new Set(languages)] }),
+  }
 }
 
 export function toFileUrl({ repository, host }: HubSource, revision: string, path: string): string {

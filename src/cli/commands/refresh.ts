@@ -31,16 +31,21 @@ export const REFRESH = defineCommand({
   about: [
     'Looks up every model that a catalog lists by its hub repository or as a WebLLM model',
     '("mlc"), and writes its commit, files, lengths and hashes into the catalog, so that',
-    'browsers need no look-up. The environment variable HF_TOKEN may hold an access token for',
+    'browsers need no look-up. License and languages are written where the card of the model',
+    'names them and the catalog does not. A model that cannot be looked up is not changed, and',
+    'the exit code is then 1. The environment variable HF_TOKEN may hold an access token for',
     'private repositories.',
   ],
   options: { host: valued('<url>', 'Mirror to use instead of the hub that entries name') },
   async run({ host }, [file = '']) {
     const onEntry = (tag: string, name: string) => printLines(`${tag}: looking up ${name}`)
     const { signal } = new AbortController()
-    const { refreshed, failed } = await refreshCatalog({ file, host, onEntry, signal })
+    const { refreshed, failed, unknown } = await refreshCatalog({ file, host, onEntry, signal })
+    const gaps = unknown.map(
+      ({ tag, fields }) => `${tag}: the hub names no ${fields.join(', no ')}.`,
+    )
     const kept = failed.map(({ tag, why }) => `${tag} was not changed. ${why}`)
-    print(process.stderr, kept)
+    print(process.stderr, [...gaps, ...kept])
     printLines(`${file}: ${refreshed.length} models refreshed, ${failed.length} not.`)
     return failed.length > 0 ? 1 : 0
   },
@@ -57,8 +62,9 @@ interface RefreshOptions {
 
 /**
  * Looks up every model that is listed by its repository or as a WebLLM model, at its revision.
- * Writes commit, files, lengths and hashes into the catalog. An entry whose look-up fails stays
- * unchanged. Throws `invalid_request` if the file is not a catalog, or is a link.
+ * Writes commit, files, lengths and hashes into the catalog, and license and languages where the
+ * catalog has none. An entry whose look-up fails stays unchanged; if all fail, the file does.
+ * `unknown` names the fields that neither the hub nor the catalog has. Throws `invalid_request` if the file is not a catalog, or is a link.
  */
 export async function refreshCatalog(options: RefreshOptions) {
   const { file, onEntry } = options
@@ -67,6 +73,7 @@ export async function refreshCatalog(options: RefreshOptions) {
   const catalog = validateDocument(document, file, true)
   const refreshedTags: string[] = []
   const failed: { tag: string; why: string }[] = []
+  const unknown: { tag: string; fields: string[] }[] = []
   const entries: CatalogDocument['entries'] = []
   for (const [index, written] of document.entries.entries()) {
     const entry = catalog.entries[index]
@@ -79,18 +86,22 @@ export async function refreshCatalog(options: RefreshOptions) {
     try {
       const look =
         'mlc' in written ? refreshMlc(written, entry, options) : refreshHub(written, entry, options)
-      entries.push(withUpstreams(await look, written))
+      const found = await look
+      entries.push(withUpstreams(found, written))
       refreshedTags.push(entry.tag)
+      const fields = (['license', 'languages'] as const).filter((name) => !found[name])
+      if (fields.length > 0) unknown.push({ tag: entry.tag, fields })
     } catch (error) {
       entries.push(written)
       failed.push({ tag: entry.tag, why: InoriginError.from(error).message })
     }
   }
+  if (refreshedTags.length === 0) return { refreshed: refreshedTags, failed, unknown }
   const refreshed = { ...document, entries }
   // An invalid catalog must not be written, since it could not be read again.
   validateDocument(refreshed, file, true)
   writeBelow(dirname(file), basename(file), { text: `${JSON.stringify(refreshed, null, 2)}\n` })
-  return { refreshed: refreshedTags, failed }
+  return { refreshed: refreshedTags, failed, unknown }
 }
 
 type WrittenEntry = CatalogDocument['entries'][number]
@@ -114,8 +125,10 @@ function lookUpHub(hub: HubSource, { host, signal }: LookUpAccess): Promise<Reso
 
 async function refreshHub(written: HubEntry, { hub }: ModelEntry, access: LookUpAccess) {
   if (!hub) return written
-  const { revision, created, context, implementations } = await lookUpHub(hub, access)
-  return { created, ...written, revision, ...toTokenLimits(hub, context), implementations }
+  const found = await lookUpHub(hub, access)
+  const { revision, created, license, languages, context, implementations } = found
+  const limits = toTokenLimits(hub, context)
+  return { created, license, languages, ...written, revision, ...limits, implementations }
 }
 
 /** Lists all files that any device may need. */
@@ -133,8 +146,16 @@ async function refreshMlc(written: MlcEntry, entry: ModelEntry, access: LookUpAc
     found = completeMlcEntry(found, record, files)
   }
   if (hub) found = completeEntry(found, await lookUpHub(hub, access))
-  const { created, maxInputTokens, maxOutputTokens, implementations } = found
-  return { created, ...written, maxInputTokens, maxOutputTokens, implementations }
+  const { created, license, languages, maxInputTokens, maxOutputTokens, implementations } = found
+  return {
+    created,
+    license,
+    languages,
+    ...written,
+    maxInputTokens,
+    maxOutputTokens,
+    implementations,
+  }
 }
 
 const toHubUrl = (own: string, instead: string | undefined): string =>

@@ -1,9 +1,15 @@
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
-import { refreshCatalog } from '../../../src/cli/commands/refresh.ts'
-import { completeEntry, expandHubEntry, resolveHub } from '../../../src/catalog/hub/resolve-hub.ts'
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
+import { REFRESH, refreshCatalog } from '../../../src/cli/commands/refresh.ts'
+import { toModel } from '../../../src/catalog/find-entry.ts'
+import {
+  completeEntry,
+  expandHubEntry,
+  type ResolvedHub,
+  resolveHub,
+} from '../../../src/catalog/hub/resolve-hub.ts'
 import { findContextTokens, findVariants } from '../../../src/catalog/hub/variants.ts'
 import { openHub, repositoryOf, type Hub } from '../../support/hub.ts'
 import { freshFolder } from '../cli/graphs.ts'
@@ -99,6 +105,27 @@ describe('resolveHub', () => {
   ])('refuses a listing with %s', async (_, lie) => {
     hub.lie = lie
     await expect(resolve()).rejects.toMatchObject({ code: 'hub_unreachable' })
+  })
+
+  test.each([
+    [undefined, 'tiny-1.0', ['en', 'pt-BR']],
+    [{ license: 'mit', language: 'de' }, 'mit', ['de']],
+    [{ license: 'other' }, undefined, undefined],
+    [{ license: 1, language: { en: true } }, undefined, undefined],
+    [{ language: ['multilingual'] }, undefined, undefined],
+    ['none', undefined, undefined],
+    [null, undefined, undefined],
+  ])('reads the card %j', async (cardData, license, languages) => {
+    if (cardData !== undefined) hub.lie = { cardData }
+    const found = await resolve()
+    expect([found.license, found.languages]).toEqual([license, languages])
+  })
+
+  test('refuses another commit than the one that the catalog names', async () => {
+    expect((await resolve({ revision: COMMIT })).revision).toBe(COMMIT)
+    hub.lie = { sha: 'f'.repeat(40) }
+    const error = { code: 'hub_unreachable', message: containing('f'.repeat(40)) }
+    await expect(resolve({ revision: COMMIT })).rejects.toMatchObject(error)
   })
 
   test('ignores an invalid time of creation', async () => {
@@ -224,6 +251,9 @@ describe('A short entry', () => {
   test.each([
     [{ huggingface: 'tiny' }, /entries\[0\]\.huggingface: a repository looks like/],
     [{ dtypes: ['q5'] }, /entries\[0\]\.dtypes\[0\]/],
+    [{ license: '' }, /entries\[0\]\.license/],
+    [{ languages: [] }, /entries\[0\]\.languages/],
+    [{ languages: ['English'] }, /entries\[0\]\.languages\[0\]: a language looks like en/],
     [{ host: 'ftp://x' }, /entries\[0\]\.host/],
     [{ weights: 1 }, /entries\[0\]\.weights/],
   ])('is refused with %j', (changes, message) => {
@@ -247,6 +277,19 @@ describe('A short entry', () => {
     expect(completeEntry(entry, { ...resolved, context })).toMatchObject(expected)
   })
 
+  test('has the license and languages of the catalog, else those of the card', () => {
+    const card = { license: 'mit', languages: ['de'] }
+    const own = { license: 'apache-2.0', languages: ['en'] }
+    const complete = (entry: object, found: object) =>
+      toModel(
+        completeEntry(expandHubEntry({ ...ENTRY, ...entry }, undefined), found as ResolvedHub),
+      )
+    expect(complete(own, { ...resolved, ...card })).toMatchObject(own)
+    expect(complete({}, { ...resolved, ...card })).toMatchObject(card)
+    // Look-ups that an earlier version stored have neither.
+    expect(complete({}, resolved)).not.toHaveProperty('license')
+  })
+
   test('has the time of creation of the catalog, else that of the repository', () => {
     const own = '2024-01-01T00:00:00Z'
     const listed = (created?: string) => expandHubEntry({ ...ENTRY, created }, undefined)
@@ -267,12 +310,47 @@ describe('refreshCatalog', () => {
     expect(result).toMatchObject({
       refreshed: ['@me/tiny'],
       failed: [{ tag: '@me/none', why: expect.stringContaining('me/none') }],
+      unknown: [],
     })
     const written = JSON.parse(readFileSync(file, 'utf8'))
-    expect(written.entries[0]).toMatchObject({ ...ENTRY, revision: COMMIT })
+    const card = { license: 'tiny-1.0', languages: ['en', 'pt-BR'] }
+    expect(written.entries[0]).toMatchObject({ ...ENTRY, revision: COMMIT, ...card })
     expect(written.entries[1]).toEqual(entries[1])
     const [entry] = validate(written, { base: hub.url }).entries
     expect(entry?.implementations[1]?.resources[0]).toMatchObject({ name: 'config.json' })
+  })
+
+  test('keeps what the catalog states, and names what nobody does', async () => {
+    hub.lie = { cardData: { license: 'mit' } }
+    const entries = [{ ...ENTRY, license: 'apache-2.0', maxInputTokens: 100_000 }]
+    const folder = freshFolder({ 'catalog.json': JSON.stringify({ version: 1, entries }) })
+    const file = join(folder, 'catalog.json')
+    const result = await refreshCatalog({
+      file,
+      host: hub.url,
+      onEntry: () => undefined,
+      ...access,
+    })
+    expect(result.unknown).toEqual([{ tag: '@me/tiny', fields: ['languages'] }])
+    const [entry] = JSON.parse(readFileSync(file, 'utf8')).entries
+    expect(entry).toMatchObject({ license: 'apache-2.0', revision: COMMIT })
+    // The configuration of the model has the context that it was made for.
+    const { max_position_embeddings } = JSON.parse(readFileSync(join(TINY, 'config.json'), 'utf8'))
+    expect(entry.maxInputTokens).toBe(max_position_embeddings)
+  })
+
+  test('leaves the catalog of the package as it is without a network, and says so', async () => {
+    const text = readFileSync(join(import.meta.dirname, '../../../demo/models/hub.json'), 'utf8')
+    const file = join(freshFolder({ 'hub.json': text }), 'hub.json')
+    const print = vi.spyOn(process.stderr, 'write').mockReturnValue(true)
+    vi.spyOn(process.stdout, 'write').mockReturnValue(true)
+    const code = await REFRESH.run([file, '--host', 'http://127.0.0.1:1/'])
+    const said = print.mock.calls.map(([line]) => String(line)).join('')
+    vi.restoreAllMocks()
+    expect(code).toBe(1)
+    expect(readFileSync(file, 'utf8')).toBe(text)
+    for (const { tag } of JSON.parse(text).entries)
+      expect(said).toContain(`${tag} was not changed. `)
   })
 
   test('refuses a file that is no catalog', async () => {

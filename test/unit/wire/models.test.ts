@@ -24,6 +24,14 @@ const NOTHING = {
 }
 
 describe('a list of models', () => {
+  it('has the license and languages of a model only where they are known', async () => {
+    const card = { license: 'apache-2.0', languages: ['en', 'pt-BR'] }
+    const { data } = await read('/v1/models', hostOf({ ...TINY, ...card }, SEEING))
+    expect(data[0]).toMatchObject(card)
+    expect(Object.keys(data[1])).not.toContain('license')
+    expect(Object.keys(data[1])).not.toContain('languages')
+  })
+
   it('describes each in one form for both styles', async () => {
     const shared = { type: 'model', object: 'model', owned_by: 'acme' }
     expect(await read('/v1/models')).toEqual({
