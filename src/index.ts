@@ -49,6 +49,7 @@ export type {
   ModelState,
   OutputParameter,
   ParameterType,
+  Precision,
   PredictionResult,
   Predictor,
   Reason,

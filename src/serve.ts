@@ -22,7 +22,7 @@ import {
 import { getWorkerStatus, postToWorker, repeat, type WorkerScript } from './register.ts'
 import type { Server } from './server.ts'
 import { HOST_SERVICE_METHODS } from './types/control.ts'
-import type { Device, HostService } from './types/index.ts'
+import type { Device, HostService, Precision } from './types/index.ts'
 import { assertKnownOptions, type OptionNames, parseFlag } from './validate-arguments.ts'
 
 /** Options of {@link serve}. */
@@ -44,6 +44,13 @@ export interface ServeOptions {
   apiKeys?: readonly string[]
   /** Device that models run on. Default: `auto`, the best implementation for this device. */
   device?: Device | 'auto'
+  /**
+   * Precision of language models whose catalog entry names none. With `fast`, models on WASM may round
+   * weights and activations to 8 bits, which changes some tokens. `exact` computes with the values of
+   * the files and, of a hub's precisions, prefers those that change the answers least; it is slower
+   * and needs more memory. Default: `fast`.
+   */
+  precision?: Precision
   /**
    * `true` to isolate the pages of the scope, so that WASM uses threads. The service worker then
    * adds headers to navigations, and `serve()` reloads the page once on the first visit. Pass the
@@ -86,6 +93,7 @@ const SERVE_OPTIONS: OptionNames<ServeOptions> = {
   assets: true,
   apiKeys: true,
   device: true,
+  precision: true,
   isolate: true,
   offline: true,
   upstreams: true,
@@ -200,7 +208,7 @@ function withParams(script: WorkerScript, options: ServeOptions, { assets, offli
 }
 
 async function toHostSetup(options: ServeOptions, script: WorkerScript): Promise<PageSetup> {
-  const { apiKeys, catalog, device = 'auto' } = options
+  const { apiKeys, catalog, device = 'auto', precision = 'fast' } = options
   // A string has `includes`, too: every part of it would be accepted as a key.
   if (apiKeys !== undefined && !(Array.isArray(apiKeys) && apiKeys.every(isKey))) {
     const what =
@@ -209,6 +217,10 @@ async function toHostSetup(options: ServeOptions, script: WorkerScript): Promise
   }
   if (!['auto', 'webgpu', 'wasm'].includes(device))
     throw invalidOption('device', `device must be auto, webgpu or wasm, not ${String(device)}.`)
+  if (precision !== 'fast' && precision !== 'exact') {
+    const message = `precision must be fast or exact, not ${String(precision)}.`
+    throw invalidOption('precision', message)
+  }
   const byUrl = typeof catalog === 'string' || catalog instanceof URL
   const assets = new URL(
     options.assets ?? 'inorigin/',
@@ -227,6 +239,7 @@ async function toHostSetup(options: ServeOptions, script: WorkerScript): Promise
     catalog: byUrl ? new URL(catalog, document.baseURI).href : catalog ? toPlain(catalog) : null,
     apiKeys: apiKeys ?? null,
     device,
+    precision,
     offline: parseFlag('offline', options.offline, true),
     ...(await parseServers(options)),
   }

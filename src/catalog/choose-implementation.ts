@@ -135,8 +135,11 @@ const sortRunnable = (candidates: readonly Candidate[]): Candidate[] =>
     .filter(({ obstacles }) => obstacles.length === 0)
     .toSorted((one, other) => one.rank - other.rank)
 
+/** An exact implementation is compared with no other one, which may be faster but less exact. */
 const selectComparable = (fitting: readonly Candidate[]): Candidate[] =>
-  fitting.filter(({ rank }) => rank < SOFTWARE_RANK || fitting[0]?.rank === SOFTWARE_RANK)
+  fitting[0]?.implementation.precision === 'exact'
+    ? fitting.slice(0, 1)
+    : fitting.filter(({ rank }) => rank < SOFTWARE_RANK || fitting[0]?.rank === SOFTWARE_RANK)
 
 function findFastest(fitting: readonly Candidate[]): Candidate | undefined {
   const [first] = fitting

@@ -4,6 +4,7 @@
  * the schema; `dist/catalog.schema.json` is the same schema as JSON Schema.
  */
 import * as v from 'valibot'
+import type { Precision } from '../types/index.ts'
 import { ARRAYS, SAMPLE_RATES } from '../values/elements.ts'
 import { type Dtype, DTYPE_SUFFIXES } from './hub/variants.ts'
 import { type MlcRecord, mlcSchema, publishedMlcSchema } from './mlc/record-schema.ts'
@@ -261,6 +262,8 @@ const bindingSchema = v.strictObject({
   steps: v.optional(values.nonEmptyArray(stepSchema)),
 })
 
+const precisionSchema = v.optional(v.picklist(['fast', 'exact']))
+
 const implementationSchema = v.strictObject({
   /** Id that is unique within the tag, such as `fp32-webgpu`. */
   id: values.textSchema,
@@ -276,6 +279,11 @@ const implementationSchema = v.strictObject({
   bindings: v.optional(v.record(values.textSchema, bindingSchema)),
   /** Values that replace parts of mlc-chat-config.json, for models of MLC. */
   overrides: values.optionalRecord,
+  /**
+   * `exact` to compute a language model in ONNX with the values of its files. `fast` may round its
+   * weights once more on WASM, and its activations. Default: `precision` of `serve()`.
+   */
+  precision: precisionSchema,
 })
 
 /** Precisions of weights, as used in the file names of exports on a hub. */
@@ -390,6 +398,11 @@ const lookedUpFields = {
   host: values.optionalText,
   /** Precisions that may be used, best first. Default: the ones that suit the device. */
   dtypes: v.optional(values.nonEmptyArray(v.picklist(DTYPES))),
+  /**
+   * `exact` to compute with the values of the files, and to prefer precisions that change the answers
+   * least. `fast` may round weights once more on WASM. Default: `precision` of `serve()`.
+   */
+  precision: precisionSchema,
   /** Display name. Default: the name of the repository. */
   name: values.optionalText,
   /** Time when it was created or added, in RFC 3339. Default: that of the repository. */
@@ -559,6 +572,8 @@ export interface HubSource {
   host: string
   /** Allowed precisions; `null` for those that suit the device. */
   dtypes: readonly Dtype[] | null
+  /** Default: that of the app. */
+  precision?: Precision
   /** Limit from the catalog; `null` to use the model's configuration. */
   maxInputTokens: number | null
   maxOutputTokens: number | null

@@ -184,11 +184,13 @@ function validateEmbeddings(entry: PredictorEntry, path: string, report: ReportP
 }
 
 function validateEngine(
-  { engine, device, resources }: Implementation,
+  { engine, device, precision, resources }: Implementation,
   type: Entry['type'],
   path: string,
   report: ReportProblem,
 ): void {
+  if (precision && (type !== 'model' || engine !== 'onnx'))
+    report(`${path}.precision`, 'applies only to language models in ONNX; delete it')
   if (engine !== 'mlc') return
   if (type !== 'model') report(`${path}.engine`, 'mlc runs only language models')
   if (device !== 'webgpu') report(`${path}.device`, 'mlc runs only on webgpu')

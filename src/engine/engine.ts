@@ -5,7 +5,15 @@
  * gigabytes of weights are read.
  */
 import type { GpuComparison, GpuVerdict } from '../device/gpu-verdict.ts'
-import type { ChatMessage, Device, Sampling, TokenLogprob, Tool, ToolCall } from '../types/index.ts'
+import type {
+  ChatMessage,
+  Device,
+  Precision,
+  Sampling,
+  TokenLogprob,
+  Tool,
+  ToolCall,
+} from '../types/index.ts'
 import type { Constraint } from '../constraint/index.ts'
 import type { ImageReader, PromptImage } from './images.ts'
 
@@ -43,6 +51,8 @@ export interface EngineSetup {
    * while the files are read. Default: a load is not expected.
    */
   expectedWeights?: FileSizes
+  /** `exact` to compute with the weights as the files have them. Default: `fast`. */
+  precision?: Precision
   /** Number of WASM threads of a page that can have several. Default: a guess. */
   threads?: number
 }

@@ -1,7 +1,7 @@
 /** The messages between a page, its host worker and the model workers, beside those on ports. */
 import type { CatalogInput } from '../catalog/schema.ts'
 import type { GpuComparison } from '../device/gpu-verdict.ts'
-import type { Device, OptionDigest, StoredResponse } from '../types/index.ts'
+import type { Device, OptionDigest, Precision, StoredResponse } from '../types/index.ts'
 import { computeDigest } from '../values/text.ts'
 
 /** Parameters with which the host worker is started. */
@@ -17,6 +17,8 @@ export interface HostSetup {
   /** API keys to accept; `null` accepts any key, or none. */
   apiKeys: readonly string[] | null
   device: Device | 'auto'
+  /** Precision of language models of which the catalog names none. */
+  precision: Precision
   /** `true` to keep a copy of the catalog for starts without a network. */
   offline: boolean
   /** URLs that the app allows as upstream of a catalog from a URL. */
@@ -105,6 +107,7 @@ export async function digestOptions(setup: HostSetup): Promise<OptionDigest> {
     catalog: await digest(setup.scope, setup.catalog),
     apiKeys: await digest(setup.scope, keys),
     device: setup.device,
+    precision: setup.precision,
     upstreams: await digest(setup.scope, [...setup.upstreams].sort()),
     imageUrls: await digest(setup.scope, [...setup.imageUrls].sort()),
   }
@@ -112,7 +115,7 @@ export async function digestOptions(setup: HostSetup): Promise<OptionDigest> {
 
 /** Returns the names of the options that differ. */
 export function findDifferences(one: OptionDigest, other: OptionDigest): string[] {
-  const names = ['catalog', 'apiKeys', 'device', 'upstreams', 'imageUrls'] as const
+  const names = ['catalog', 'apiKeys', 'device', 'precision', 'upstreams', 'imageUrls'] as const
   return names.filter((name) => one[name] !== other[name])
 }
 

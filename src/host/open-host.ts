@@ -135,7 +135,7 @@ export function openHost(
  * catalog and the database are read on first use.
  */
 function openLibrary(
-  { scope, assets, offline, catalog: given, upstreams }: HostSetup,
+  { scope, assets, offline, catalog: given, precision, upstreams }: HostSetup,
   isElected: boolean,
   onReplaced: () => void,
   events: LookUpOptions,
@@ -151,7 +151,7 @@ function openLibrary(
     /** Resolves with the epoch of this host, which is later than those of its predecessors. */
     epoch: cacheSuccess(() => raiseEpoch(database)),
     catalog,
-    entries: new Entries(database, catalog, events),
+    entries: new Entries(database, catalog, precision, events),
   }
 }
 

@@ -145,6 +145,7 @@ export interface OptionDigest {
   catalog: string
   apiKeys: string
   device: string
+  precision: string
   /** Upstream URLs that the app allows. */
   upstreams: string
   /** URLs from which images are fetched. */

@@ -252,6 +252,12 @@ export interface ModelState {
 /** Device that an implementation runs on. */
 export type Device = 'webgpu' | 'wasm'
 
+/**
+ * How a language model computes with its weights. `fast` may round them once more where that is
+ * faster; `exact` computes with the values of the files.
+ */
+export type Precision = 'fast' | 'exact'
+
 /** Place where a request is answered: on this device, or by another server that the app named. */
 export type Route = 'local' | 'upstream'
 

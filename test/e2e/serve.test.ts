@@ -77,6 +77,7 @@ test('serve() says what is wrong with its options, and what to do', EVERYDAY, as
     [{ apiKeys: 'abc' }, /apiKeys must be an array/],
     [{ apiKeys: [' outer '] }, /apiKeys/],
     [{ device: 'tpu' }, /device must be auto, webgpu or wasm/],
+    [{ precision: 'high' }, /precision must be fast or exact, not high\.$/],
     [{ imageUrls: 'https://images.example' }, /`imageUrls` must be an array of URLs\.$/],
     [{ imageUrls: ['ftp://a.example'] }, /`imageUrls\[0\]` must be an http or https URL\.$/],
     [{ isolate: 'yes' }, /isolate must be true or false, not string\.$/],
@@ -259,7 +260,7 @@ test('a second server of a page warns only of other options, and names this page
 
 test("options that differ from the host's are named", async () => {
   const page = await openPage()
-  await serveIn(page, { device: 'wasm' })
+  await serveIn(page, { device: 'wasm', precision: 'exact' })
   const two = await openBeside(page)
   const warnings = await collectWarnings(
     two,
@@ -268,8 +269,9 @@ test("options that differ from the host's are named", async () => {
   expect(await two.evaluate(() => (globalThis as unknown as InPage).server.differences)).toEqual([
     'apiKeys',
     'device',
+    'precision',
   ])
-  expect(warnings.join()).toContain('apiKeys, device')
+  expect(warnings.join()).toContain('apiKeys, device, precision')
   // The options of the host apply: it takes any key.
   expect((await fetchIn(two, '/v1/models')).status).toBe(200)
 })

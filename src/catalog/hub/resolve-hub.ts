@@ -58,7 +58,7 @@ export async function resolveRepository(
   { revision, created, license, languages, files, sha256, read }: Repository,
 ): Promise<ResolvedHub> {
   const known = new Map(files.map((file) => [file.path, file]))
-  const variants = findVariants(files, source.dtypes, source.imageInput)
+  const variants = findVariants(files, source.dtypes, source.imageInput, source.precision)
   const configFile = known.get('config.json')
   if (variants.length === 0 || !configFile || !known.has('tokenizer.json'))
     throw noModelError(source)
@@ -82,6 +82,7 @@ export async function resolveRepository(
     engine: 'onnx' as const,
     device,
     requires: { ...(features.length > 0 && { features }), memory: estimateMemoryBytes(weights) },
+    ...(source.precision === 'exact' && { precision: source.precision }),
     resources: [
       ...texts.map(({ file, type }) => resource(file, type)),
       ...weights.map((file) => resource(file, file.path.endsWith('.onnx') ? 'onnx' : 'data')),
@@ -144,12 +145,13 @@ export const UNKNOWN_CREATION_TIME = '1970-01-01T00:00:00Z'
 
 /** Returns a full entry. `host` is an absolute URL, or `undefined` for the public hub. */
 export function expandHubEntry(entry: HubEntry, host: string | undefined): ModelEntry {
-  const { huggingface, revision = 'main', dtypes = null, host: _, ...described } = entry
+  const { huggingface, revision = 'main', dtypes = null, precision, host: _, ...described } = entry
   const hub: HubSource = {
     repository: huggingface,
     revision,
     host: host ?? PUBLIC_HUB_URL,
     dtypes,
+    ...(precision && { precision }),
     maxInputTokens: entry.maxInputTokens ?? null,
     maxOutputTokens: entry.maxOutputTokens ?? null,
     created: entry.created ?? null,

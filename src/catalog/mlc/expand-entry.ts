@@ -113,7 +113,7 @@ export function expandRecords(
   path: string,
   report: (path: string, problem: string) => void,
 ): MlcRecord[] {
-  for (const key of ['revision', 'dtypes'] as const) {
+  for (const key of ['revision', 'dtypes', 'precision'] as const) {
     if (entry[key] === undefined || entry.huggingface !== undefined) continue
     const instead = "a record's `model` contains its commit as /resolve/<commit>/"
     report(`${path}.${key}`, `applies only to \`huggingface\`; ${instead}`)

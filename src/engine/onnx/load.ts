@@ -70,7 +70,7 @@ async function open(
   signal: AbortSignal,
 ): Promise<Omit<LoadedDecoder, 'reopen'>> {
   const { device, runtime: folder, features, verdict, threads, images } = options
-  const { contextWindow } = options
+  const { contextWindow, precision } = options
   const { decoder: stored, embed, vision } = files
   const releases: (() => unknown)[] = []
   const release = async (): Promise<void> => {
@@ -84,7 +84,8 @@ async function open(
     openSession(runtime, graph, { compact: large, onCpu }, releases)
 
   try {
-    const converted = device === 'wasm' ? await convertWeights(stored, 'int8', signal) : stored
+    const form = precision === 'exact' ? 'float32' : 'int8'
+    const converted = device === 'wasm' ? await convertWeights(stored, form, signal) : stored
     const { files: main, maxShortLength } = await withRopeSwitch(converted)
     // Reading waits for the disk while the runtime waits for its own files.
     const operations = readOperations(main.model)

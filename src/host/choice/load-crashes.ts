@@ -82,7 +82,7 @@ export class LoadCrashes {
     if (life === null) return NO_RECORD
     await this.#settled
     if (this.#hasCrashed(tag, implementation)) throw loadCrashed(tag, implementation)
-    const subject = subjectOf(tag, implementation.id)
+    const subject = subjectOf(tag, implementation)
     const fact = this.#read(tag, implementation)
     const since = Date.now()
     const store = (next: CrashFact) => this.#put(subject, next).catch(() => undefined)
@@ -98,7 +98,7 @@ export class LoadCrashes {
   /** Forgets the crashes of the tag, so that it is loaded again. */
   async forget(tag: Tag): Promise<void> {
     await this.#settled
-    const subjects = [...this.#facts.keys()].filter((one) => one.startsWith(subjectOf(tag, '')))
+    const subjects = [...this.#facts.keys()].filter((one) => one.startsWith(prefixOf(tag)))
     for (const subject of subjects) this.#facts.delete(subject)
     await deleteDeviceFacts(this.#database, subjects)
   }
@@ -130,8 +130,8 @@ export class LoadCrashes {
     await putDeviceFact(this.#database, subject, current)
   }
 
-  #read(tag: Tag, { id }: Implementation): CrashFact {
-    const fact = this.#facts.get(subjectOf(tag, id))
+  #read(tag: Tag, implementation: Implementation): CrashFact {
+    const fact = this.#facts.get(subjectOf(tag, implementation))
     const where = navigator.userAgent
     return fact?.where === where ? fact : { where, crashes: [], loading: null }
   }
@@ -141,7 +141,11 @@ export class LoadCrashes {
   }
 }
 
-const subjectOf = (tag: Tag, id: string): string => `${SUBJECT_PREFIX}${tag} ${id}`
+const prefixOf = (tag: Tag): string => `${SUBJECT_PREFIX}${tag} `
+
+/** An exact load needs other memory than a fast one of the same files. */
+const subjectOf = (tag: Tag, { id, precision }: Implementation): string =>
+  prefixOf(tag) + [id, ...(precision === 'exact' ? [precision] : [])].join(' ')
 
 const withCrash = (fact: CrashFact, since: number): CrashFact => ({
   ...fact,

@@ -1,5 +1,6 @@
 /** Stores how fast implementations ran on this device. Each one is measured once. */
 import type { Measurement } from '../../catalog/choose-implementation.ts'
+import { listKeyParts } from '../../catalog/precision.ts'
 import type { Entry, Implementation } from '../../catalog/schema.ts'
 import type { Capabilities } from '../../device/capabilities.ts'
 import { SELF_TEST_RUNTIME } from '../../device/gpu-verdict.ts'
@@ -146,8 +147,9 @@ function environmentOf({ webgpu, wasm }: Capabilities): string {
 }
 
 /** Returns the key of an implementation. Its digests cause changed files to be measured again. */
-function keyOf({ id, device, resources }: Implementation): string {
-  return [id, device, ...resources.map(({ sha256 }) => sha256)].join(' ')
+function keyOf(one: Implementation): string {
+  const [id, ...parts] = listKeyParts(one)
+  return [id, one.device, ...parts].join(' ')
 }
 
 function isStoredMeasurements(value: unknown): value is StoredMeasurements {

@@ -2,6 +2,7 @@
  * Remembers implementations whose graph has a part that this runtime cannot compute on their device.
  * They are not loaded again, until the files, the runtime or the browser change.
  */
+import { listKeyParts } from '../../catalog/precision.ts'
 import type { Entry, Implementation } from '../../catalog/schema.ts'
 import { SELF_TEST_RUNTIME } from '../../device/gpu-verdict.ts'
 import type { Database } from '../../store/database.ts'
@@ -76,8 +77,7 @@ export class UnsupportedLoads {
 const subjectOf = (tag: Tag): string => `${UNSUPPORTED.prefix}${tag}`
 
 /** Returns the key of an implementation. Its digests cause changed files to be tried again. */
-const keyOf = ({ id, resources }: Implementation): string =>
-  [id, ...resources.map(({ sha256 }) => sha256)].join(' ')
+const keyOf = (one: Implementation): string => listKeyParts(one).join(' ')
 
 function isStoredReasons(value: unknown): value is StoredReasons {
   return (

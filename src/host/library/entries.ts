@@ -6,6 +6,7 @@ import * as v from 'valibot'
 import { findEntry, isEmbedder, unsupportedModelError } from '../../catalog/find-entry.ts'
 import { completeEntry, type ResolvedHub, resolveHub } from '../../catalog/hub/resolve-hub.ts'
 import { hasResources } from '../../catalog/memory-bytes.ts'
+import { withPrecision } from '../../catalog/precision.ts'
 import { completeMlcEntry } from '../../catalog/mlc/expand-entry.ts'
 import { type FileSink, type MlcFiles, resolveMlc } from '../../catalog/mlc/resolve-mlc.ts'
 import type { MlcRecord } from '../../catalog/mlc/record-schema.ts'
@@ -29,7 +30,7 @@ import { importFile } from '../../store/import-file.ts'
 import { listImportedEntries } from '../../store/imported-entries.ts'
 import type { CatalogIndex } from '../../store/inventory.ts'
 import { createProgressMeter, startProgressReports } from '../../store/transfer-rate.ts'
-import type { GenerationRequest, LoadProgress, Tag } from '../../types/index.ts'
+import type { GenerationRequest, LoadProgress, Precision, Tag } from '../../types/index.ts'
 import { isObject } from '../../values/objects.ts'
 import { SingleFlight } from '../../values/promises.ts'
 
@@ -44,13 +45,21 @@ const SILENT: LookUpOptions = { onDownload: () => undefined, onProgress: () => u
 export class Entries {
   #database: Database
   #load: () => Promise<Catalog>
+  #precision: Precision
   #events: LookUpOptions
   #singleFlight = new SingleFlight()
   #catalogIndex = () => createCatalogIndex(this)
 
-  constructor(database: Database, load: () => Promise<Catalog>, events: LookUpOptions = SILENT) {
+  /** @param precision Precision of language models of which the catalog names none. */
+  constructor(
+    database: Database,
+    load: () => Promise<Catalog>,
+    precision: Precision = 'fast',
+    events: LookUpOptions = SILENT,
+  ) {
     this.#database = database
     this.#load = load
+    this.#precision = precision
     this.#events = events
   }
 
@@ -143,7 +152,7 @@ export class Entries {
 
   /** Resolves with the entry, completed by the look-ups that are stored. */
   async #withStoredLookUps(entry: Entry): Promise<Entry> {
-    let completed = entry
+    let completed = withPrecision(entry, this.#precision)
     if (isUnlistedHubEntry(completed)) {
       const fact = await getDeviceFact(this.#database, subjectOf(completed.hub), isResolved)
       if (fact) completed = completeEntry(completed, fact)
@@ -179,8 +188,9 @@ function unlistedRecords(entry: Entry): MlcRecord[] {
   return entry.mlc?.filter((record) => unlisted.includes(record.model_id)) ?? []
 }
 
-function subjectOf({ host, repository, revision, dtypes }: HubSource): string {
-  return ['hub', host, repository, revision, ...(dtypes ?? [])].join(' ')
+function subjectOf({ host, repository, revision, dtypes, precision }: HubSource): string {
+  const wanted = [...(dtypes ?? []), ...(precision === 'exact' ? [precision] : [])]
+  return ['hub', host, repository, revision, ...wanted].join(' ')
 }
 
 function subjectOfMlc({

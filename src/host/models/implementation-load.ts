@@ -158,6 +158,7 @@ export class ImplementationLoad {
       encoderComparison: await comparisons.findEncoder(entry, implementation),
       features: implementation.requires?.features,
       overrides: implementation.overrides,
+      precision: implementation.precision ?? 'fast',
       verdict,
       // `finish` may have been called meanwhile.
       ...(this.#finished && { expectedWeights: toSizes(resources.filter(isWeight)) }),

@@ -1,4 +1,5 @@
 /** The models and predictors in memory. Idle ones are evicted when another one needs the memory. */
+import { listKeyParts } from '../../catalog/precision.ts'
 import type { Entry, Implementation } from '../../catalog/schema.ts'
 import type { GpuVerdict } from '../../device/gpu-verdict.ts'
 import type { HostService, LoadProgress, Tag, TracedError, TraceReport } from '../../types/index.ts'
@@ -178,8 +179,7 @@ export class Models {
  * Returns the key of an implementation. Its digests prevent the use of a model of an old catalog.
  */
 function keyOf(entry: Entry, implementation: Implementation): string {
-  const hashes = implementation.resources.map((resource) => resource.sha256)
-  return [entry.tag, implementation.id, ...hashes].join(' ')
+  return [entry.tag, ...listKeyParts(implementation)].join(' ')
 }
 
 /** Time in milliseconds without any request after which the host is idle. */

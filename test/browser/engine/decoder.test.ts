@@ -441,7 +441,10 @@ describe('4-bit weights that were converted to 8-bit integers', () => {
     for (const sequence of together) sequence.close()
   })
 
-  test('are what a load on WASM computes with', async () => {
+  test.each([
+    ['are what a load on WASM computes with', 'fast'],
+    ['are not what an exact load computes with', 'exact'],
+  ] as const)('%s', async (_, precision) => {
     const { model, externalData } = await readFiles(Q4.model)
     const weights = new Map([
       ['onnx/model_q4.onnx', model],
@@ -449,12 +452,14 @@ describe('4-bit weights that were converted to 8-bit integers', () => {
     ])
     const options = { contextWindow: 512, firstPosition: 0, warm: false } as const
     const loaded = await loadDecoder(
-      { device: 'wasm', runtime: runtimeFolder(), ...options },
+      { device: 'wasm', runtime: runtimeFolder(), precision, ...options },
       weights,
       new AbortController().signal,
     )
-    const [wanted] = await logitsAfter(int8, 9)
-    expect(maxDifference(wanted, (await logitsAfter(loaded, 9))[0])).toBeLessThan(EXACT)
+    const [same, other] = precision === 'fast' ? [int8, exact] : [exact, int8]
+    const [row] = await logitsAfter(loaded, 9)
+    expect(maxDifference((await logitsAfter(same, 9))[0], row)).toBeLessThan(EXACT)
+    expect(maxDifference((await logitsAfter(other, 9))[0], row)).toBeGreaterThan(EXACT)
     await loaded.release()
   })
 })

@@ -276,7 +276,7 @@ describe('a look-up of the files of a model', () => {
     const record = { model_id: 'own-q4f32_1', model: BASE, model_lib: `${BASE}library.wasm` }
     const short = expandMlcEntry({ tag: TAG, mlc: [] as never }, [record], undefined)
     const catalog = async () => ({ version: 1, entries: [short] }) as never
-    const entries = new Entries(database, catalog, {
+    const entries = new Entries(database, catalog, 'fast', {
       onDownload: () => undefined,
       onProgress: (step) => void steps.push(step),
     })

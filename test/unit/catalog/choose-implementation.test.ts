@@ -89,6 +89,7 @@ test.each<[string, Implementation[], Capabilities, string, Preference?]>([
 
 describe('With measurements', () => {
   const quick = implementation('wasm-quick')
+  const exact: Implementation = { ...full, precision: 'exact' }
   const both = [full, wasm]
   const ids = (all: Implementation[], on: Capabilities) =>
     listComparable({ tag: '@a/b', implementations: all }, on).map(({ id }) => id)
@@ -120,6 +121,7 @@ describe('With measurements', () => {
     ['a failed first loses to an unmeasured one', both, { 'webgpu-full': 'no' }, 'wasm'],
     ['the first wins if all failed', both, { 'webgpu-full': 'no', wasm: 'no' }, full.id],
     ['a software GPU cannot win', both, { 'webgpu-full': 1, wasm: 90 }, 'wasm', software],
+    ['an exact first stays', [exact, quick], { [exact.id]: 90, [quick.id]: 1 }, exact.id],
     ['what cannot run cannot win', [half, wasm], { [half.id]: 1, wasm: 90 }, 'wasm', plainGpu],
   ])('%s', (_, all, times, id, on) => {
     expect(fastest(all, times, on).id).toBe(id)
@@ -130,6 +132,7 @@ describe('With measurements', () => {
     expect(ids([...both, quick], software)).toEqual(['wasm', 'wasm-quick'])
     expect(ids([full, half], software)).toEqual(['webgpu-full'])
     expect(ids([half], noGpu)).toEqual([])
+    expect(ids([exact, quick], device())).toEqual([exact.id])
     expect(fastest(both, {}, software).why['webgpu-full']).toContain('is a software GPU')
     expect(fastest(both, {}).why['wasm']).toContain('not compared')
   })

@@ -11,6 +11,7 @@ import {
   resolveHub,
 } from '../../../src/catalog/hub/resolve-hub.ts'
 import { findContextTokens, findVariants } from '../../../src/catalog/hub/variants.ts'
+import type { Precision } from '../../../src/types/index.ts'
 import { openHub, repositoryOf, type Hub } from '../../support/hub.ts'
 import { freshFolder } from '../cli/graphs.ts'
 import { validate } from './entries.ts'
@@ -62,6 +63,13 @@ describe('resolveHub', () => {
       'tokenizer tokenizer_config.json',
       'onnx onnx/model.onnx',
     ])
+  })
+
+  test('marks the implementations of an exact model', async () => {
+    const precisionsOf = async (changes: object) =>
+      (await resolve(changes)).implementations.map(({ precision }) => precision)
+    expect(await precisionsOf({ precision: 'exact' })).toEqual(['exact', 'exact'])
+    expect(await precisionsOf({ precision: 'fast' })).toEqual([undefined, undefined])
   })
 
   const containing = (text: string) => expect.stringContaining(text)
@@ -159,9 +167,13 @@ test.each([
 describe('findVariants', () => {
   const graphs = (names: string) => names.split(' ').map((name) => `onnx/${name}.onnx`)
   /** Returns the precision, device, features and files of each variant. */
-  const find = (paths: string[], ...rest: [Parameters<typeof findVariants>[1]?, boolean?]) => {
+  const find = (
+    paths: string[],
+    dtypes: Parameters<typeof findVariants>[1] = null,
+    ...rest: [boolean?, Precision?]
+  ) => {
     const files = paths.map((path) => ({ path, bytes: 1, sha256: null, blobId: '' }))
-    const variants = findVariants(files, rest[0] ?? null, rest[1])
+    const variants = findVariants(files, dtypes, ...rest)
     return variants.map(({ dtype, device, features, files: used }) => {
       const names = used.map(({ path }) => path.replace(/^onnx\//, '').replace(/\.onnx$/, ''))
       return [dtype, device, ...features, ...names].join(' ')
@@ -186,6 +198,24 @@ describe('findVariants', () => {
         'q4 wasm model_q4',
         'fp32 wasm model',
       ],
+    ],
+    [
+      'every precision for an exact model, those first that change the answers least',
+      find(graphs('model model_fp16 model_q4 model_q4f16 model_quantized'), null, false, 'exact'),
+      [
+        'fp32 webgpu model',
+        'fp16 webgpu shader-f16 model_fp16',
+        'q4 webgpu model_q4',
+        'q4f16 webgpu shader-f16 model_q4f16',
+        'fp32 wasm model',
+        'q4 wasm model_q4',
+        'q8 wasm model_quantized',
+      ],
+    ],
+    [
+      'the precisions of an exact model in the order that its entry gives',
+      find(graphs('model model_q4 model_quantized'), ['q8', 'fp32'], false, 'exact').slice(2),
+      ['q8 wasm model_quantized', 'fp32 wasm model'],
     ],
     [
       'the weights beside a graph, in order',

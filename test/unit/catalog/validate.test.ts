@@ -64,6 +64,8 @@ describe('A wrong value is refused with its place', () => {
     ['version', 2],
     ['entries', {}],
     [`${RESOURCE}.chunks`, [HASH, HASH], 'needs 1 hashes'],
+    [`${IMPLEMENTATION}.precision`, 'high'],
+    ['entries[1].implementations[0].precision', 'exact', 'applies only to language models'],
     ...times.map((time): [string, string] => ['entries[0].created', time]),
     ...[...names, 'a\n/../../b', 'a\u2028/..'].map((name): [string, string, string] => [
       `${RESOURCE}.name`,

@@ -24,13 +24,13 @@ import { EXPECTED_OUTPUTS, OPERATOR_GRAPH, OPERATOR_WEIGHTS } from './operator-g
 import type { Runtime, Session } from '../runtime.ts'
 import { bytesOf, product } from '../tensor.ts'
 
-type Precision = keyof typeof AROUND
+type FloatType = keyof typeof AROUND
 
 /**
  * Maximum error of a logit; typical logits are about 0.4, the largest 1.5. Some kernels round their
  * factors to 8 bits. SwiftShader's error is 0.35 with `subgroups` and 0.00005 without.
  */
-const TOLERANCE: Record<Precision, number> = { float32: 0.02, float16: 0.06 }
+const TOLERANCE: Record<FloatType, number> = { float32: 0.02, float16: 0.06 }
 
 /** Maximum error of a number of the operators; the largest is about 1. SwiftShader's is 0.000001. */
 const OPERATOR_TOLERANCE = 0.005
@@ -42,7 +42,7 @@ const OPERATOR_TOLERANCE = 0.005
 export async function computesCorrectly(
   runtime: Runtime,
   gpu: GPUDevice,
-  precision: Precision,
+  precision: FloatType,
 ): Promise<boolean> {
   try {
     for await (const error of errorsOf(runtime, gpu, precision)) {
@@ -75,7 +75,7 @@ async function computesOperators(runtime: Runtime): Promise<boolean> {
 async function* errorsOf(
   runtime: Runtime,
   gpu: GPUDevice,
-  precision: Precision,
+  precision: FloatType,
 ): AsyncGenerator<number> {
   const session = await runtime.createSession(graphOf(precision), {
     externalData: [{ path: LOCATION, data: weightsOf(precision) }],
@@ -100,13 +100,13 @@ async function* errorsOf(
 }
 
 /** Returns the ONNX file of the decoder; {@link weightsOf} returns its external weights. */
-export function graphOf(precision: Precision): Blob {
+export function graphOf(precision: FloatType): Blob {
   const [before, behind] = AROUND[precision]
   return new Blob([before, NODES, behind].map(fromBase64))
 }
 
 /** Returns pseudorandom weights, computed with the same formula as in `test/models/selftest.py`. */
-export function weightsOf(precision: Precision): Blob {
+export function weightsOf(precision: FloatType): Blob {
   let start = 0
   const tensors = LAYOUT.map(([count, exponent]) => {
     const bytes = Uint8Array.from({ length: count }, (_, index) => draw(start + index))
@@ -127,7 +127,7 @@ const idsBetween = (from: number, to: number): number[] =>
 type Caches = ReturnType<typeof createCaches>
 
 /** Creates the keys and values of a KV cache, as buffers that runs read and update in place. */
-function createCaches({ ort }: Runtime, gpu: GPUDevice, dataType: Precision, rows: number) {
+function createCaches({ ort }: Runtime, gpu: GPUDevice, dataType: FloatType, rows: number) {
   const dims = [rows, KV_HEADS, CONTEXT, HEAD]
   const size = bytesOf({ type: dataType, dims })
   const buffers = [0, 1].map(() => gpu.createBuffer({ size, usage: STORAGE_USAGE }))
