@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import type { Page } from 'playwright'
 import { openSite, type Site } from '../support/site.ts'
 import { writeGguf } from './models/gguf.ts'
-import type { GgufFormat, OnnxFormat, ShapeName } from './models/shapes.ts'
+import { type GgufFormat, type OnnxFormat, REAL_MODEL, type ShapeName } from './models/shapes.ts'
 import { writeModel } from './models/write-model.ts'
 import { buildScripts } from './scripts.ts'
 import type { Answers, Opening, Order, Run, SideName, Task } from './side.ts'
@@ -52,13 +52,17 @@ export function prepareModel(model: ShapeName, format: OnnxFormat | GgufFormat):
   else writeModel(model, format, folder)
 }
 
-/** A site with the models, all sides and their runtimes; on a GPU where the machine has one. */
-export async function openComparison(): Promise<Site> {
+/**
+ * A site with the models, all sides and their runtimes; on a GPU where the machine has one.
+ * `real` is the folder of the model with real weights, if that is measured.
+ */
+export async function openComparison(real?: string): Promise<Site> {
   const installed = join(import.meta.dirname, 'node_modules')
   const open = (gpu: 'software' | 'hardware'): Promise<Site> =>
     openSite({
       gpu,
       folders: {
+        ...(real === undefined ? {} : { [`/bench/models/${REAL_MODEL}/`]: real }),
         '/bench/models/': MODELS,
         '/bench/sides/': SCRIPTS,
         '/bench/ort/': join(installed, 'onnxruntime-web/dist'),
@@ -129,13 +133,22 @@ export async function openSide(site: Site, name: SideName, threads = 1): Promise
   }
 }
 
-/** Opens a side on WASM with a model, which is written if it is not there. */
+/** Opens a side on WASM with a model of that shape, which is written if it is not there. */
 export async function openOnWasm(
+  site: Site,
+  name: SideName,
+  opening: { model: ShapeName; format: OnnxFormat | GgufFormat; threads: number },
+): Promise<OpenSide> {
+  prepareModel(opening.model, opening.format)
+  return openPrepared(site, name, opening)
+}
+
+/** Opens a side on WASM with a model that is there. */
+export async function openPrepared(
   site: Site,
   name: SideName,
   opening: Pick<Opening, 'model' | 'format' | 'threads'>,
 ): Promise<OpenSide> {
-  prepareModel(opening.model, opening.format)
   const side = await openSide(site, name, opening.threads)
   try {
     await side.order({ type: 'open', device: 'wasm', ...opening })

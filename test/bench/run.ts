@@ -5,11 +5,12 @@
  * session, forcing, wasm, webgpu, drafts, memory, formats, peers-decode, peers-prefill, peers-threads, context, sizes) measures a
  * part.
  * `--peers` is short for the three parts with the peers. `--dtypes` prints a table of the formats of
- * weights instead, for all shapes or those of `--shape NAME`.
+ * weights instead, for all shapes or those of `--shape NAME`. `--fidelity DIR` compares forms of a
+ * model with real weights instead; `--sides NAMES` and `--prompts COUNT` measure a part of them.
  */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { cpus } from 'node:os'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { sizes } from '../../.ci/build/size.ts'
 import { buildDemo } from '../setup/demo.ts'
@@ -21,6 +22,7 @@ import { measureSide, printComparison, type Device, type Effort, type Measured }
 import { measureDrafts } from './drafts.ts'
 import { measureEndpoint } from './endpoint.ts'
 import { measureFailover } from './failover.ts'
+import { measureFidelity } from './fidelity.ts'
 import { measureForcing } from './forcing.ts'
 import { atLeast, atMost, printFigures, type Figure } from './figure.ts'
 import { compareDefault, MEASURED_SHAPES, printFormats } from './formats.ts'
@@ -43,6 +45,9 @@ const OPTIONS = {
   peers: { type: 'boolean', default: false },
   dtypes: { type: 'boolean', default: false },
   shape: { type: 'string', multiple: true },
+  fidelity: { type: 'string' },
+  sides: { type: 'string' },
+  prompts: { type: 'string' },
 } as const
 
 /** Parts that need the site where sides are compared. */
@@ -62,6 +67,16 @@ async function main(): Promise<void> {
   if (values.dtypes) {
     const shapes = MEASURED_SHAPES.filter((shape) => values.shape?.includes(shape) ?? true)
     return onSite((site) => printFormats(site, shapes))
+  }
+  if (values.fidelity !== undefined) {
+    const folder = resolve(values.fidelity)
+    const sides = values.sides?.split(',')
+    const prompts = values.prompts === undefined ? undefined : Number(values.prompts)
+    if (prompts !== undefined && !(prompts >= 1)) throw new Error('--prompts must be 1 or more.')
+    return onSite(async (site) => {
+      const figures = await measureFidelity(site, { folder, sides, prompts })
+      if (values.json !== undefined) writeFigures(values.json, figures)
+    }, folder)
   }
   const only = values.peers ? [...Object.keys(PEER_PARTS), ...(values.only ?? [])] : values.only
   const wanted = (part: string) => only === undefined || only.includes(part)
@@ -93,9 +108,10 @@ function writeFigures(file: string, figures: readonly Figure[]): void {
   writeFileSync(file, `${JSON.stringify({ ...before, ...measured }, null, 2)}\n`)
 }
 
-async function onSite(measure: (site: Site) => Promise<void>): Promise<void> {
+/** `real` as in {@link openComparison}. */
+async function onSite(measure: (site: Site) => Promise<void>, real?: string): Promise<void> {
   await prepareComparison()
-  const site = await openComparison()
+  const site = await openComparison(real)
   try {
     console.log(await describe(site))
     await measure(site)

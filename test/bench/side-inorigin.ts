@@ -1,19 +1,28 @@
 /** Our engine, with nothing around it. */
-import { openDecoderEngine } from '../../src/engine/decoder-engine.ts'
+import { type LoadedDecoder, openDecoderEngine } from '../../src/engine/decoder-engine.ts'
 import { loadDecoder } from '../../src/engine/onnx/load.ts'
 import type { Engine } from '../../src/engine/engine.ts'
-import { onnxPath, type OnnxFormat, SHAPES } from './models/shapes.ts'
+import { contextOf, onnxPath, type OnnxFormat } from './models/shapes.ts'
 import { serveSide } from './side.ts'
 
-const TEXTS = ['config.json', 'generation_config.json', 'tokenizer.json', 'tokenizer_config.json']
+const TEXTS = [
+  'config.json',
+  'generation_config.json',
+  'tokenizer.json',
+  'tokenizer_config.json',
+  'chat_template.jinja',
+]
 const signal = new AbortController().signal
 
 let engine: Engine
+let loaded: LoadedDecoder
 
 async function filesOf(model: string, names: readonly string[]): Promise<Map<string, Blob>> {
   const files = new Map<string, Blob>()
   for (const name of names) {
-    files.set(name, await (await fetch(`/bench/models/${model}/${name}`)).blob())
+    const response = await fetch(`/bench/models/${model}/${name}`)
+    // A made model has no file for its template.
+    if (response.ok) files.set(name, await response.blob())
   }
   return files
 }
@@ -24,8 +33,10 @@ serveSide({
     const constraints = `${location.origin}/inorigin/`
     const runtime = `${constraints}ort/`
     const texts = await filesOf(model, TEXTS)
-    const setup = { device, runtime, constraints, texts, maxInputTokens: SHAPES[model].context }
-    engine = await openDecoderEngine(setup, { load: loadDecoder, drafts })
+    const setup = { device, runtime, constraints, texts, maxInputTokens: contextOf(model) }
+    const load = async (...given: Parameters<typeof loadDecoder>) =>
+      (loaded = await loadDecoder(...given))
+    engine = await openDecoderEngine(setup, { load, drafts })
     await engine.load(await filesOf(model, [graph, `${graph}_data`]), signal)
   },
   async continue(tokens, { answer, sampling }, onPiece) {
@@ -40,6 +51,30 @@ serveSide({
       const { done, value } = await pieces.next()
       if (done) return
       onPiece(value.text, value.tokens)
+    }
+  },
+  async force({ prompt, answer }) {
+    const { decoder } = loaded
+    const sequence = decoder.open()
+    try {
+      const best: number[] = []
+      let rest = prompt
+      for (;;) {
+        const { maxChunkTokens = decoder.maxChunkTokens } = sequence
+        if (rest.length <= maxChunkTokens) break
+        await sequence.extend(rest.slice(0, maxChunkTokens))
+        rest = rest.slice(maxChunkTokens)
+      }
+      let logits = await sequence.forward(rest)
+      for (const token of answer) {
+        const [found] = await logits.top([{ count: 1, temperature: 0 }])
+        logits.release()
+        best.push(found?.ids[0] ?? NaN)
+        if (best.length < answer.length) logits = await decoder.step([{ sequence, token }])
+      }
+      return best
+    } finally {
+      sequence.close()
     }
   },
 })

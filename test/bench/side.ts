@@ -1,6 +1,6 @@
 /** What is measured of each side, on the same files, device and run: ours and those of others. */
 import type { Sampling } from '../../src/types/index.ts'
-import type { GgufFormat, OnnxFormat, ShapeName } from './models/shapes.ts'
+import type { Format, ModelName } from './models/shapes.ts'
 import { countWork, type Work, workBetween, workDone } from './work.ts'
 
 export type SideName = 'inorigin' | 'transformers' | 'wllama'
@@ -10,10 +10,29 @@ export interface Task {
   /** Tokens of the prompt, drawn from this seed. */
   prompt: number
   seed: number
+  /** The prompt instead, for a model whose tokens mean something. */
+  given?: Given
   /** Tokens of the answer. */
   answer: number
   /** Ours only. Default: greedy. */
   sampling?: Pick<Sampling, 'temperature' | 'frequencyPenalty'>
+}
+
+/** A prompt as tokens, and as the text that has them. */
+export interface Given {
+  tokens: readonly number[]
+  text: string
+}
+
+/** Prompt and answer of the model in 32 bits. */
+export interface ReferenceAnswer {
+  /** Tokens of the prompt. */
+  prompt: readonly number[]
+  answer: readonly number[]
+  /** The text before each token of the answer; `null` if that text has other tokens. */
+  texts: readonly (string | null)[]
+  /** Distance of the two best logits at each token of the answer. */
+  margins: readonly number[]
 }
 
 export interface Run {
@@ -28,9 +47,9 @@ export interface Run {
 }
 
 export interface Opening {
-  model: ShapeName
+  model: ModelName
   /** Format of the weights. */
-  format: OnnxFormat | GgufFormat
+  format: Format
   device: 'wasm' | 'webgpu'
   /** Threads on WASM. More than one needs a page that is isolated. */
   threads: number
@@ -45,6 +64,8 @@ export type Order =
   | { type: 'run'; tasks: Task[]; together: boolean }
   /** A prompt, and then the same prompt with this many tokens more. */
   | { type: 'turns'; task: Task; more: number }
+  /** An answer that is forced. */
+  | { type: 'force'; reference: ReferenceAnswer }
 
 export interface Answers {
   /** Milliseconds from the files on the disk to a model that answers. */
@@ -52,6 +73,11 @@ export interface Answers {
   run: { runs: Run[]; milliseconds: number; work: Work }
   /** The two runs. */
   turns: [Run, Run]
+  /**
+   * The best token in place of each token of the answer, after the same tokens; `null` if the side
+   * takes only texts, and there is none.
+   */
+  force: (number | null)[]
 }
 
 /** Tokens below 2,000 of no meaning; the same for the same seed. */
@@ -71,9 +97,11 @@ export interface Side {
   /** Calls `onPiece` whenever tokens of the answer are there. */
   continue(
     tokens: readonly number[],
-    wanted: Pick<Task, 'answer' | 'sampling'>,
+    wanted: Pick<Task, 'answer' | 'sampling' | 'given'>,
     onPiece: OnPiece,
   ): Promise<void>
+  /** Computes the answer token by token, as if it had chosen them itself. See {@link Answers}. */
+  force(reference: ReferenceAnswer): Promise<Answers['force']>
 }
 
 /** Answers orders with a side. */
@@ -104,7 +132,8 @@ export function serveSide(side: Side): void {
         await side.open(order)
         return performance.now() - begin
       case 'run': {
-        const work = (task: Task) => run(drawTokens(task.prompt, task.seed), task)
+        const work = (task: Task) =>
+          run(task.given?.tokens ?? drawTokens(task.prompt, task.seed), task)
         const runs: Run[] = []
         const from = workDone()
         if (order.together) runs.push(...(await Promise.all(order.tasks.map(work))))
@@ -119,6 +148,8 @@ export function serveSide(side: Side): void {
         const one = await run(tokens, task)
         return [one, await run([...tokens, ...drawTokens(order.more, seed + 1)], task)]
       }
+      case 'force':
+        return side.force(order.reference)
     }
   }
 

@@ -81,8 +81,21 @@ export type OnnxFormat = Extract<Dtype, 'fp32' | 'q8' | 'uint8' | 'q4' | 'q4f16'
 /** Format of a GGUF file's matrices. */
 export type GgufFormat = 'q4_0' | 'q8_0'
 
+/**
+ * Folder of a model with real weights, which `tools/exporters/fidelity.py` makes. It has forms of its
+ * own: `q8b32` has blocks of 32 weights in 8 bits each, and `q4_1` is the GGUF file as it was published.
+ */
+export const REAL_MODEL = 'real'
+
+export type ModelName = ShapeName | typeof REAL_MODEL
+export type Format = OnnxFormat | GgufFormat | 'q8b32' | 'q4_1'
+
+/** Returns the longest context of a model in tokens. */
+export const contextOf = (model: ModelName): number =>
+  model === REAL_MODEL ? SHAPES['135M'].context : SHAPES[model].context
+
 /** File name endings of each format, as hubs have them. */
-const SUFFIXES: Readonly<Record<OnnxFormat, string>> = {
+const SUFFIXES: Readonly<Record<OnnxFormat | 'q8b32', string>> = {
   fp32: '',
   q8: '_quantized',
   uint8: '_uint8',
@@ -91,10 +104,12 @@ const SUFFIXES: Readonly<Record<OnnxFormat, string>> = {
   q4a4: '_q4a4',
   q4f16: '_q4f16',
   bnb4: '_bnb4',
+  q8b32: '_q8b32',
 }
 
 /** Returns the path of a model's graph in its folder. Its weights are at the path with `_data` added. */
-export const onnxPath = (format: OnnxFormat): string => `onnx/model${SUFFIXES[format]}.onnx`
+export const onnxPath = (format: keyof typeof SUFFIXES): string =>
+  `onnx/model${SUFFIXES[format]}.onnx`
 
 /** Returns the path of a model's GGUF file in its folder. */
-export const ggufPath = (format: GgufFormat): string => `${format}.gguf`
+export const ggufPath = (format: GgufFormat | 'q4_1'): string => `${format}.gguf`
