@@ -147,7 +147,7 @@ export async function openOnWasm(
 export async function openPrepared(
   site: Site,
   name: SideName,
-  opening: Pick<Opening, 'model' | 'format' | 'threads'>,
+  opening: Pick<Opening, 'model' | 'format' | 'threads' | 'precision'>,
 ): Promise<OpenSide> {
   const side = await openSide(site, name, opening.threads)
   try {

@@ -17,6 +17,8 @@ interface Form {
   name: 'ours' | 'wllama' | 'transformers'
   side: SideName
   format: Format
+  /** Default: `fast`. */
+  precision?: 'exact'
 }
 
 const FORMS: readonly Form[] = [
@@ -25,6 +27,7 @@ const FORMS: readonly Form[] = [
     side: 'inorigin',
     format,
   })),
+  { name: 'ours', side: 'inorigin', format: 'q8b32', precision: 'exact' },
   ...(['q4_1', 'q8_0'] as const).map((format): Form => ({
     name: 'wllama',
     side: 'wllama',
@@ -81,7 +84,8 @@ export async function measureFidelity(
   site: Site,
   { folder, sides, prompts }: FidelityOptions,
 ): Promise<Figure[]> {
-  const labelOf = ({ name, format }: Form): string => `${name}/${format}`
+  const labelOf = ({ name, format, precision }: Form): string =>
+    `${name}/${format}${precision ? `-${precision}` : ''}`
   const forms = FORMS.filter(
     (form) => sides?.some((side) => side === form.name || side === labelOf(form)) ?? true,
   )
@@ -97,8 +101,13 @@ export async function measureFidelity(
   const all: Measured[] = []
   try {
     for (const form of forms) {
-      const { side: name, format } = form
-      const side = await openPrepared(site, name, { model: REAL_MODEL, format, threads: THREADS })
+      const { side: name, format, precision } = form
+      const side = await openPrepared(site, name, {
+        model: REAL_MODEL,
+        format,
+        threads: THREADS,
+        precision,
+      })
       const counts = { positions: 0, same: 0, shares: [], lost: [], decode: [], prefill: [] }
       all.push({ label: labelOf(form), side, ...counts })
       console.log(`${labelOf(form)} is loaded`)

@@ -28,12 +28,19 @@ async function filesOf(model: string, names: readonly string[]): Promise<Map<str
 }
 
 serveSide({
-  async open({ model, format, device, drafts = device === 'webgpu' }) {
+  async open({ model, format, device, precision, drafts = device === 'webgpu' }) {
     const graph = onnxPath(format as OnnxFormat)
     const constraints = `${location.origin}/inorigin/`
     const runtime = `${constraints}ort/`
     const texts = await filesOf(model, TEXTS)
-    const setup = { device, runtime, constraints, texts, maxInputTokens: contextOf(model) }
+    const setup = {
+      device,
+      runtime,
+      constraints,
+      texts,
+      maxInputTokens: contextOf(model),
+      precision,
+    }
     const load = async (...given: Parameters<typeof loadDecoder>) =>
       (loaded = await loadDecoder(...given))
     engine = await openDecoderEngine(setup, { load, drafts })

@@ -1,5 +1,5 @@
 /** What is measured of each side, on the same files, device and run: ours and those of others. */
-import type { Sampling } from '../../src/types/index.ts'
+import type { Precision, Sampling } from '../../src/types/index.ts'
 import type { Format, ModelName } from './models/shapes.ts'
 import { countWork, type Work, workBetween, workDone } from './work.ts'
 
@@ -53,6 +53,8 @@ export interface Opening {
   device: 'wasm' | 'webgpu'
   /** Threads on WASM. More than one needs a page that is isolated. */
   threads: number
+  /** Ours only. Default: `fast`. */
+  precision?: Precision
   /** Ours only: whether to guess tokens ahead. Default: as it does on that device. */
   drafts?: boolean
 }
