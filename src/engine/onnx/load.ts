@@ -8,6 +8,7 @@ import { loadingCancelled, resourceMissing, retryOnLostGpu, settleWithTimeout } 
 import { OnnxDecoder } from './decoder/decoder.ts'
 import { staysInHeap, staysOnDevice } from './decoder/graph.ts'
 import { convertWeights } from './convert-weights.ts'
+import { withFullCaches } from './full-caches.ts'
 import { getModelFiles, type GraphFiles, hasLargeWeights, type ModelFiles } from './model-files.ts'
 import { readOperations } from './graph-file.ts'
 import { withRopeSwitch } from './rope-switch.ts'
@@ -86,7 +87,8 @@ async function open(
   try {
     const form = precision === 'exact' ? 'float32' : 'int8'
     const converted = device === 'wasm' ? await convertWeights(stored, form, signal) : stored
-    const { files: main, maxShortLength } = await withRopeSwitch(converted)
+    const full = { ...converted, model: await withFullCaches(converted.model) }
+    const { files: main, maxShortLength } = await withRopeSwitch(full)
     // Reading waits for the disk while the runtime waits for its own files.
     const operations = readOperations(main.model)
     operations.catch(() => undefined)

@@ -3,6 +3,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import type { Decoder } from '../../../src/engine/decoder.ts'
 import { loadDecoder } from '../../../src/engine/onnx/load.ts'
 import { Scheduler } from '../../../src/engine/run/scheduler.ts'
+
 import { type Graph, onnxFile, onnxGraph, type Operator, type Weight } from '../../support/onnx.ts'
 import { runtimeFolder } from '../../models/tiny.ts'
 
@@ -132,7 +133,7 @@ async function open(model: Blob): Promise<Decoder> {
     {
       device: 'wasm',
       runtime: runtimeFolder(),
-      contextWindow: 64,
+      contextWindow: 512,
       firstPosition: 0,
     },
     new Map([['onnx/model.onnx', model]]),
@@ -225,34 +226,21 @@ test.each([
   expect(await answer(decoder, PROMPT, 5)).toEqual(expected(PROMPT, 5))
 })
 
-test('attention that WASM has no code for is named', async () => {
-  const size = 8
+/** Size of the vectors of the attention, one for each token. */
+const SIZE = 8
+
+/** A decoder of one attention over the embeddings, with a norm of queries and keys if it is given. */
+function attentionOf(attributes: Operator['attributes'], norm = ''): Blob {
   const cache = (name: string) =>
-    ({ name, type: 'float32', shape: ['batch', 1, 'length', size] }) as const
+    ({ name, type: 'float32', shape: ['batch', 1, 'length', SIZE] }) as const
   const [past, present] = ['past_key_values.0', 'present.0']
+  const inputs = ['rows', 'rows', 'rows', `${past}.key`, `${past}.value`, 'last', 'length']
   const attention: Operator = {
     type: 'GroupQueryAttention',
     domain: 'com.microsoft',
-    inputs: [
-      'rows',
-      'rows',
-      'rows',
-      `${past}.key`,
-      `${past}.value`,
-      'last',
-      'length',
-      '',
-      '',
-      '',
-      '',
-      '',
-      '',
-      '',
-      'norm',
-      'norm',
-    ],
+    inputs: norm === '' ? inputs : [...inputs, ...Array<string>(7).fill(''), norm, norm],
     outputs: ['logits', `${present}.key`, `${present}.value`],
-    attributes: { num_heads: 1, kv_num_heads: 1 },
+    attributes: { num_heads: 1, kv_num_heads: 1, ...attributes },
   }
   const file = onnxFile({
     inputs: [
@@ -262,7 +250,7 @@ test('attention that WASM has no code for is named', async () => {
       cache(`${past}.value`),
     ],
     outputs: [
-      { name: 'logits', type: 'float32', shape: ['batch', 'sequence', size] },
+      { name: 'logits', type: 'float32', shape: ['batch', 'sequence', SIZE] },
       cache(`${present}.key`),
       cache(`${present}.value`),
     ],
@@ -277,14 +265,53 @@ test('attention that WASM has no code for is named', async () => {
       attention,
     ],
     weights: [
-      floats('embeddings', [size, size], new Float32Array(size * size).fill(1)),
-      floats('norm', [size], new Float32Array(size).fill(1)),
+      floats(
+        'embeddings',
+        [SIZE, SIZE],
+        Float32Array.from({ length: SIZE ** 2 }, (_, at) => ((at * 7) % 11) / 8),
+      ),
+      floats('norm', [SIZE], new Float32Array(SIZE).fill(1)),
       int64('one', 1),
       scalar(int64('one_scalar', 1)),
     ],
   })
-  await expect(open(new Blob([file]))).rejects.toMatchObject({
+  return new Blob([file])
+}
+
+test('attention that WASM has no code for is named', async () => {
+  await expect(open(attentionOf({}, 'norm'))).rejects.toMatchObject({
     code: 'operator_unsupported',
     details: { why: expect.stringContaining('q_norm_weight') },
   })
+})
+
+/** Resolves with the logits after 310 tokens, after one more, and after another one in its place. */
+async function logitsBeyond(decoder: Decoder): Promise<Float32Array[]> {
+  const sequence = decoder.open()
+  const forward = async (...tokens: number[]): Promise<Float32Array> => {
+    const logits = await sequence.forward(tokens)
+    const row = (await logits.row(0)).slice()
+    logits.release()
+    return row
+  }
+  // The first tokens differ from those behind them, which a smaller window sees more of.
+  const tokens = Array.from({ length: 310 }, (_, at) => (at < 40 ? 7 : (at * 5) % 7))
+  const rows: Float32Array[] = []
+  for (let at = 0; at < tokens.length; at += 64)
+    rows.splice(0, 1, await forward(...tokens.slice(at, at + 64)))
+  rows.push(await forward(1))
+  await sequence.truncate(200)
+  rows.push(await forward(2))
+  sequence.close()
+  return rows
+}
+
+test('a cache that could hold its window only holds all tokens', async () => {
+  // The window is larger than the room that a sequence has at first.
+  const window = { local_window_size: 300 }
+  const logits = async (attributes: Operator['attributes']): Promise<Float32Array[]> =>
+    logitsBeyond(await open(attentionOf(attributes)))
+  const inFullCache = await logits(window)
+  expect(await logits({ ...window, sliding_window_cache: 1 })).toEqual(inFullCache)
+  expect(await logits({})).not.toEqual(inFullCache)
 })
