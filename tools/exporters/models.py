@@ -64,6 +64,14 @@ ARCHITECTURES = {
             query_pre_attn_scalar=64,
             sliding_window=256,
             layer_types=["sliding_attention", "full_attention"] * 2,
+            # Builder 0.18 reads the keys of older versions, which transformers 5 keeps only in here.
+            rope_parameters=dict(
+                full_attention=dict(rope_type="default", rope_theta=1e6),
+                sliding_attention=dict(rope_type="default", rope_theta=1e4),
+                rope_type="default",
+                rope_theta=1e6,
+                rope_local_base_freq=1e4,
+            ),
         ),
     ),
     "phi3": ("Phi3", dict(num_key_value_heads=8, tie_word_embeddings=False, **long_rope(4096))),
