@@ -15,7 +15,7 @@ import { serveStatic } from '../support/static.ts'
 import { compareAnswer, type Comparison, type Completion, type Reference } from './compare.ts'
 
 const USAGE =
-  'npm run test:exporters -- --dir DIR [--only NAME] [--precision NAME] [--device wasm|webgpu] [--tolerance N] [--built]'
+  'npm run test:exporters -- --dir DIR [--only NAME] [--precision NAME] [--device wasm|webgpu] [--max-prompt TOKENS] [--tolerance N] [--built]'
 
 /** One precision of one folder. */
 interface Model {
@@ -25,13 +25,18 @@ interface Model {
   reference: Reference
 }
 
+/** The comparison of one answer, with the name of its request. */
+type Answer = Comparison & { name: string }
+
 /** One row of the table. */
 interface Row extends Model {
   /** Absent if the model could not be added, or did not load. */
-  answers?: Comparison[]
+  answers?: Answer[]
   /** What `inorigin add`, or the first request, said instead. */
   refusal?: { at: 'add' | 'load'; message: string }
 }
+
+type Arguments = ReturnType<typeof readArguments>
 
 function readArguments() {
   const { values } = parseArgs({
@@ -40,6 +45,7 @@ function readArguments() {
       only: { type: 'string', multiple: true },
       precision: { type: 'string', multiple: true },
       device: { type: 'string', default: 'wasm' },
+      'max-prompt': { type: 'string', default: 'Infinity' },
       tolerance: { type: 'string', default: '0.05' },
       built: { type: 'boolean', default: false },
     },
@@ -49,12 +55,14 @@ function readArguments() {
   if (device !== 'wasm' && device !== 'webgpu') throw new Error(`Unknown device "${device}".`)
   const tolerance = Number(values.tolerance)
   if (!(tolerance >= 0)) throw new Error('--tolerance must be a number of at least 0.')
+  const maxPrompt = Number(values['max-prompt'])
+  if (!(maxPrompt > 0)) throw new Error('--max-prompt must be a number greater than 0.')
   const models = listModels(resolve(dir)).filter(
     (model) =>
       (!only || only.includes(model.folder)) && (!precision || precision.includes(model.precision)),
   )
   if (models.length === 0) throw new Error(`${dir} has no folder with a reference.json to compare.`)
-  return { dir: resolve(dir), device, tolerance, models, isBuilt: built }
+  return { dir: resolve(dir), device, tolerance, maxPrompt, models, isBuilt: built }
 }
 
 function listModels(dir: string): Model[] {
@@ -70,7 +78,7 @@ function listModels(dir: string): Model[] {
 }
 
 /** Adds the models to the app. Returns a row for each, with the refusal of those that were not added. */
-function addModels({ dir, models }: ReturnType<typeof readArguments>, app: CliApp): Row[] {
+function addModels({ dir, models }: Arguments, app: CliApp): Row[] {
   return models.map((model) => {
     const options = [
       '--tag',
@@ -91,39 +99,48 @@ const pageOf = (device: string): string => `<!doctype html><title>exporters</tit
   globalThis.server = await serve({ catalog: '/inorigin/catalog.json', device: '${device}' })
 </script>`
 
-/** Asks all requests of a model. Those whose names begin with "at once" run together. */
-async function askAll(page: Page, { tag, precision, reference }: Row, tolerance: number) {
+/** Returns the requests of a model whose prompts are not too long, each with its reference. */
+function requestsOf({ reference, precision }: Model, maxPrompt: number) {
   const answers = reference.precisions[precision]?.answers ?? []
-  const ask = async (at: number): Promise<Comparison> => {
+  return reference.requests.flatMap((request, at) => {
+    const expected = answers[at]
+    if (!expected) throw new Error(`reference.json has no answer "${request.name}".`)
+    return expected.promptTokens <= maxPrompt ? [{ ...request, expected }] : []
+  })
+}
+
+type Request = ReturnType<typeof requestsOf>[number]
+
+/** Asks all requests of a model. Those whose names begin with "at once" run together. */
+async function askAll(page: Page, row: Row, { maxPrompt, tolerance }: Arguments) {
+  const ask = async ({ name, messages, expected }: Request): Promise<Answer> => {
     const body = {
-      model: tag,
-      messages: reference.requests[at]?.messages,
-      max_completion_tokens: answers[at]?.steps.length,
+      model: row.tag,
+      messages,
+      max_completion_tokens: expected.steps.length,
       temperature: 0,
       logprobs: true,
     }
     const { text } = await fetchIn(page, CHAT, body)
     const answer = JSON.parse(text) as Completion & { error?: { message: string } }
     if (answer.error) throw new Error(answer.error.message)
-    const expected = answers[at]
-    if (!expected) throw new Error(`reference.json has no answer ${at}.`)
-    return compareAnswer(expected, answer, tolerance)
+    return { name, ...compareAnswer(expected, answer, tolerance) }
   }
-  const found: Comparison[] = []
-  let together: Promise<Comparison>[] = []
-  for (const [at, { name }] of reference.requests.entries()) {
-    if (name.startsWith('at once')) {
-      together.push(ask(at))
+  const found: Answer[] = []
+  let together: Promise<Answer>[] = []
+  for (const request of requestsOf(row, maxPrompt)) {
+    if (request.name.startsWith('at once')) {
+      together.push(ask(request))
       continue
     }
     found.push(...(await Promise.all(together)))
     together = []
-    found.push(await ask(at))
+    found.push(await ask(request))
   }
   return [...found, ...(await Promise.all(together))]
 }
 
-async function main(given: ReturnType<typeof readArguments>): Promise<boolean> {
+async function main(given: Arguments): Promise<boolean> {
   if (!given.isBuilt) buildDemo()
   const app = new CliApp()
   app.init('--no-guide')
@@ -140,7 +157,7 @@ async function main(given: ReturnType<typeof readArguments>): Promise<boolean> {
     for (const row of rows) {
       if (!row.refusal) {
         try {
-          row.answers = await askAll(page, row, given.tolerance)
+          row.answers = await askAll(page, row, given)
         } catch (error) {
           row.refusal = {
             at: 'load',
@@ -177,11 +194,9 @@ function toLine(row: Row): string {
   }
   const sum = (count: (each: Comparison) => number) =>
     answers.reduce((total, each) => total + count(each), 0)
-  const faults = answers.flatMap(({ fault }, at) =>
-    fault === null ? [] : [`${reference.requests[at]?.name}: ${fault}`],
-  )
-  const left = answers.flatMap(({ tokens, equal }, at) =>
-    equal === tokens ? [] : [`${reference.requests[at]?.name} ${equal} of ${tokens}`],
+  const faults = answers.flatMap(({ name, fault }) => (fault === null ? [] : [`${name}: ${fault}`]))
+  const left = answers.flatMap(({ name, tokens, equal }) =>
+    equal === tokens ? [] : [`${name} ${equal} of ${tokens}`],
   )
   const equal = `${sum((each) => each.equal)} of ${sum((each) => each.tokens)}`
   const cells = [
@@ -194,7 +209,7 @@ function toLine(row: Row): string {
   return `| ${[...head, ...cells].join(' | ')} |`
 }
 
-let given: ReturnType<typeof readArguments> | undefined
+let given: Arguments | undefined
 try {
   given = readArguments()
   console.log(HEAD)
