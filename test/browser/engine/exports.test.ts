@@ -4,7 +4,14 @@ import type { Decoder } from '../../../src/engine/decoder.ts'
 import { loadDecoder } from '../../../src/engine/onnx/load.ts'
 import { Scheduler } from '../../../src/engine/run/scheduler.ts'
 
-import { type Graph, onnxFile, onnxGraph, type Operator, type Weight } from '../../support/onnx.ts'
+import {
+  type Graph,
+  onnxFile,
+  onnxGraph,
+  type Operator,
+  type Port,
+  type Weight,
+} from '../../support/onnx.ts'
 import { runtimeFolder } from '../../models/tiny.ts'
 
 const VOCABULARY = 5
@@ -46,15 +53,17 @@ const chosen = (condition: string, yes: string, no: string, output: string): Ope
   graphs: { then_branch: branch(yes, `${output}_then`), else_branch: branch(no, `${output}_else`) },
 })
 
+const IDS: Port = { name: 'input_ids', type: 'int64', shape: ['batch', 'sequence'] }
+
 /**
  * A decoder whose cache has the row of each token, times `factor`, and whose logits are sums over the
  * cache: `sum` up to each token, `all` over all tokens, also those after it.
  */
-const decoderOf = (changes: Pick<Graph, 'inputs' | 'nodes'> & { weights?: Weight[] }): Blob => {
+const decoderOf = (changes: Pick<Graph, 'inputs' | 'nodes'>, ids = IDS): Blob => {
   const cache = [1, 1, 'length', VOCABULARY]
   const file = onnxFile({
     inputs: [
-      { name: 'input_ids', type: 'int64', shape: ['batch', 'sequence'] },
+      ids,
       {
         name: 'past_key_values.0.key',
         type: 'float32',
@@ -210,6 +219,19 @@ test.each([
   const prompt = PROMPT.slice(0, 4)
   expect(decoder.maxShortLength).toBe(LIMIT)
   expect(await answer(decoder, prompt, 12)).toEqual(expected(prompt, 12, LIMIT))
+})
+
+test('tokens, mask and positions may be integers of 32 bits, of one sequence', async () => {
+  const integers = (name: string): Port => ({ name, type: 'int32', shape: [1, `${name}_length`] })
+  const inputs = ['attention_mask', 'position_ids'].map(integers)
+  const nodes = [
+    op('ReduceMin', ['attention_mask'], 'mask', { keepdims: 0 }),
+    op('Cast', ['mask'], 'factor', { to: 1 }),
+    op('Mul', ['headed', 'factor'], 'new'),
+    op('Identity', ['sum'], 'selected'),
+  ]
+  const decoder = await open(decoderOf({ inputs, nodes }, integers('input_ids')))
+  expect(await answer(decoder, PROMPT, 5)).toEqual(expected(PROMPT, 5))
 })
 
 test('a graph without a choice of factors has no limit', async () => {

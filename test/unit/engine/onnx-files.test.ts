@@ -1,7 +1,9 @@
 /** Files and graphs of ONNX models. */
 import { readFile } from 'node:fs/promises'
+import { Tensor } from 'onnxruntime-web'
 import { describe, expect, test } from 'vitest'
 import { type Session, toChunkedFile } from '../../../src/engine/onnx/runtime.ts'
+import { Feeds } from '../../../src/engine/onnx/decoder/feeds.ts'
 import { readGraph, staysOnDevice } from '../../../src/engine/onnx/decoder/graph.ts'
 import {
   pruneGraph,
@@ -14,7 +16,7 @@ import { onnxFile, onnxGraph, type Operator, type Port } from '../../support/onn
 import { type Message, type Value, writeMessage } from '../../support/protobuf.ts'
 
 type Shape = (number | string)[]
-type Type = 'float32' | 'float16' | 'int64' | 'bool'
+type Type = 'float32' | 'float16' | 'int32' | 'int64' | 'bool'
 type Inputs = Record<string, [Type, Shape]>
 
 /** Shapes and types of outputs. Of those that are given by their names, nothing else is known. */
@@ -59,6 +61,11 @@ test('the usual export is supported', () => {
   expect(readGraph(session(inputs, PRESENT))).toEqual({
     tokens: true,
     embedded: [],
+    integers: new Map([
+      ['input_ids', 'int64'],
+      ['attention_mask', 'int64'],
+      ['position_ids', 'int64'],
+    ]),
     attentionMask: true,
     positions: { copies: 0 },
     longRope: false,
@@ -152,6 +159,11 @@ describe('the caches of another exporter', () => {
     [['batch', 'past', 2, 32], [1, 0, 2, 32], 1],
     [[-1, 2, 2 ** 32 - 1, 32], [1, 2, 0, 32], 2],
     [['batch', 2, 'window', 'head_dim'], [1, 2, 0, 32], 2],
+    [[1, 2, 'past_sliding_length', 'kv_cache_dim'], [1, 2, 0, 32], 2],
+    [['past.0.key_dynamic_axes_1', 2, 'past.0.key_dynamic_axes_2', 32], [1, 2, 0, 32], 2],
+    [['past.0.key_dim_0', 2, 'past.0.key_dim_2', 32], [1, 2, 0, 32], 2],
+    [['unk__7', 2, 'unk__8', 32], [1, 2, 0, 32], 2],
+    [['s77', 2, 's34', 32], [1, 2, 0, 32], 2],
   ])('have a shape of lengths and sizes: %j', (shape, dims, axis) => {
     const inputs: Inputs = { input_ids: IDS, 'past.0.key': ['float32', shape] }
     const outputs: Inputs = { logits: LOGITS, 'present.0.key': ['float32', shape] }
@@ -160,6 +172,21 @@ describe('the caches of another exporter', () => {
       expect.objectContaining({ dims, axis }),
     ])
   })
+
+  test.each(['past.0.key', 'past_key_values.0.value', 'past_kv_cache', 'past.value_3'])(
+    'are refused if %s has a fixed length',
+    (name) => {
+      const cache: [Type, Shape] = ['float32', ['batch', 2, 128, 32]]
+      const outputs: Inputs = {
+        logits: LOGITS,
+        [name.replace(/past(_key_values)?/, 'present')]: cache,
+      }
+      const inputs: Inputs = { input_ids: IDS, [name]: cache }
+      expect(() => readGraph(session(inputs, outputs))).toThrow(
+        `its KV cache ${name} has the shape [batch, 2, 128, 32]`,
+      )
+    },
+  )
 
   test('are refused if their length could be one of several dimensions', () => {
     const shape: Shape = ['batch', 'a', 'b', 32]
@@ -266,6 +293,65 @@ test.each([
   expect(() => readGraph(session(inputs as unknown as Inputs, outputs))).toThrow(
     expect.objectContaining({ kind: 'unavailable', message: expect.stringContaining(named) }),
   )
+})
+
+test('a graph for one sequence computes no others beside it', () => {
+  const read = (batch: number | string) => {
+    const inputs: Inputs = {
+      input_ids: ['int64', [batch, 'sequence_length']],
+      attention_mask: ['int64', ['batch_size', 'total_sequence_length']],
+      ...ONE_LAYER,
+    }
+    return readGraph(session(inputs, PRESENT), { operations: [GROUPED, ...COUNTED] })
+  }
+  expect(read('batch_size')).toMatchObject({ grouped: true, ragged: true })
+  expect(read(1)).toMatchObject({ grouped: true, ragged: false })
+})
+
+test.each<[inputs: Inputs, why: string]>([
+  [{ input_ids: ['int64', ['batch', 16]] }, 'input_ids has the shape [batch, 16]'],
+  [{ input_ids: ['int64', [2, 'length']] }, 'input_ids has the shape [2, length]'],
+  [{ input_ids: ['int64', ['length']] }, 'input_ids has the shape [length]'],
+  [{ input_ids: ['float32', ['batch', 'length']] }, 'input_ids has the type float32'],
+  [
+    { input_ids: IDS, attention_mask: ['int64', [1, 1, 'sequence', 'total']] },
+    'attention_mask has the shape [1, 1, sequence, total]',
+  ],
+  [
+    { input_ids: IDS, attention_mask: ['bool', ['batch', 'total']] },
+    'attention_mask has the type bool',
+  ],
+  [{ input_ids: IDS, position_ids: ['float32', []] }, 'position_ids has the type float32'],
+])('inputs that cannot be filled are refused: %j', (inputs, why) => {
+  expect(() => readGraph(session({ ...inputs, ...ONE_LAYER }, PRESENT))).toThrow(why)
+})
+
+test('tokens, masks and positions have the type that the graph takes', () => {
+  const inputs: Inputs = {
+    input_ids: ['int32', ['batch', 'length']],
+    attention_mask: ['int32', ['batch', 'total']],
+    position_ids: IDS,
+    num_logits_to_keep: ['int64', []],
+    ...ONE_LAYER,
+  }
+  const graph = readGraph(session(inputs, PRESENT))
+  const feeds = new Feeds({ Tensor }, graph, {
+    contextWindow: 8,
+    firstPosition: 1,
+  })
+  const rows = [
+    { tokens: [7], pastLength: 2, isLong: false },
+    { tokens: [9], pastLength: 1, isLong: false },
+  ]
+  expect(feeds.tokens(rows)).toEqual(new Tensor('int32', Int32Array.of(7, 9), [2, 1]))
+  expect(feeds.otherInputs(rows.slice(0, 1), 1)).toEqual({
+    attention_mask: new Tensor('int32', Int32Array.of(1, 1, 1), [1, 3]),
+    position_ids: new Tensor('int64', BigInt64Array.of(3n), [1, 1]),
+    num_logits_to_keep: new Tensor('int64', BigInt64Array.of(1n), []),
+  })
+  expect(feeds.otherInputs(rows, 1)).toMatchObject({
+    attention_mask: new Tensor('int32', Int32Array.of(1, 1, 1, 1, 1, 0), [2, 3]),
+  })
 })
 
 test('inputs of the next run or the sampler stay on the device', () => {

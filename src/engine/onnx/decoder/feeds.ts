@@ -45,7 +45,7 @@ export class Feeds {
     const tokens = rows.flatMap((row) => row.tokens)
     // Any valid id will do for a row of an image, which replaces its embedding.
     const ids = BigInt64Array.from(tokens, (token) => BigInt(isImageRow(token) ? 0 : token))
-    return this.#int64(ids, [rows.length, tokensPerRow(rows)])
+    return this.#integers('input_ids', ids, [rows.length, tokensPerRow(rows)])
   }
 
   /**
@@ -60,7 +60,7 @@ export class Feeds {
     if (logitsToKeep) {
       // Exports interpret 0 as the logits of all tokens.
       const count = BigInt64Array.of(BigInt(Math.max(keep, 1)))
-      inputs['num_logits_to_keep'] = this.#int64(count, logitsToKeep)
+      inputs['num_logits_to_keep'] = this.#integers('num_logits_to_keep', count, logitsToKeep)
     }
     if (cacheBranch) {
       const hasPast = rows.some(({ pastLength }) => pastLength > 0)
@@ -73,18 +73,21 @@ export class Feeds {
     return inputs
   }
 
-  #int64(values: BigInt64Array, dims: readonly number[]): Tensor {
-    return new this.#Tensor('int64', values, dims)
+  /** Creates the tensor of an input, in the type that the graph takes. Default: int64. */
+  #integers(name: string, values: BigInt64Array, dims: readonly number[]): Tensor {
+    if (this.#graph.integers.get(name) !== 'int32') return new this.#Tensor('int64', values, dims)
+    return new this.#Tensor('int32', Int32Array.from(values, Number), dims)
   }
 
   #mask(rows: readonly FeedRow[]): Tensor {
     const ends = rows.map(({ tokens: { length }, pastLength }) => pastLength + length)
     const longest = Math.max(...ends)
-    if (rows.length === 1) return this.#int64(this.#ones.subarray(0, longest), [1, longest])
+    if (rows.length === 1)
+      return this.#integers('attention_mask', this.#ones.subarray(0, longest), [1, longest])
     // Shorter rows are padded at the end, because batched attention uses only the count of ones.
     const values = new BigInt64Array(rows.length * longest)
     ends.forEach((end, row) => values.fill(1n, row * longest, row * longest + end))
-    return this.#int64(values, [rows.length, longest])
+    return this.#integers('attention_mask', values, [rows.length, longest])
   }
 
   /** Creates the position ids of rows, in so many copies along a leading dimension, if any. */
@@ -101,7 +104,7 @@ export class Feeds {
       else for (const each of parts) each.set(this.#positions.subarray(pastLength, end))
     }
     const dims = [rows.length, count]
-    return this.#int64(values, copies === 0 ? dims : [copies, ...dims])
+    return this.#integers('position_ids', values, copies === 0 ? dims : [copies, ...dims])
   }
 }
 

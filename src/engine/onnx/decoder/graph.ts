@@ -21,6 +21,9 @@ export interface CacheSpec {
   axis: number
 }
 
+/** Type of an input of integers. Most exports take int64. */
+export type IntegerType = 'int32' | 'int64'
+
 /** Inputs and outputs of a decoder's graph. */
 export interface Graph {
   /** `true` if the graph takes token ids. */
@@ -31,6 +34,8 @@ export interface Graph {
   states: readonly CacheSpec[]
   /** Names of the inputs that a separate graph computes from the tokens. */
   embedded: readonly string[]
+  /** Types of the tokens, the attention mask and the position ids, by the names of their inputs. */
+  integers: ReadonlyMap<string, IntegerType>
   /** `true` if the graph takes an attention mask. */
   attentionMask: boolean
   /**
@@ -111,6 +116,14 @@ export function readGraph(session: Ports, sources: GraphSources = {}): Graph {
     throw modelUnusable(`${what}, and no other graph computes its inputs_embeds.`)
   }
   const produced = session.outputs.filter(({ name }) => isCacheOutput(name))
+  const ids = inputs.get('input_ids') ?? embed?.inputs.find(({ name }) => name === 'input_ids')
+  const rows = [ids && tensor(ids), inputs.get('attention_mask')].filter(
+    (each) => each !== undefined,
+  )
+  const integers = [...rows, inputs.get('position_ids')].flatMap((each) =>
+    each ? [[each.name, integerTypeOf(each)] as const] : [],
+  )
+  for (const each of rows) assertAnyLength(each)
   const caches = [...inputs.values()]
     .filter(({ name }) => !KNOWN_INPUTS.has(name) && !embedded.includes(name))
     .map((input) => toCacheSpec(input, produced, sources))
@@ -128,6 +141,7 @@ export function readGraph(session: Ports, sources: GraphSources = {}): Graph {
     kvCaches,
     states,
     embedded,
+    integers: new Map(integers),
     attentionMask: inputs.has('attention_mask'),
     positions: positions ? { copies: positions.length > 2 ? copies : 0 } : null,
     logitsToKeep: scalarShape(inputs, 'num_logits_to_keep'),
@@ -135,7 +149,11 @@ export function readGraph(session: Ports, sources: GraphSources = {}): Graph {
     cacheBranch: scalarShape(inputs, 'use_cache_branch'),
     longRope: inputs.has(LONG_ROPE_INPUT),
     grouped,
-    ragged: grouped && states.length === 0 && isMaskOnlyCounted(operations),
+    ragged:
+      grouped &&
+      states.length === 0 &&
+      !rows.some(({ shape }) => isSize(shape[0])) &&
+      isMaskOnlyCounted(operations),
   }
 }
 
@@ -149,6 +167,22 @@ function embeddedInputs(inputs: ReadonlyMap<string, Metadata>, embed: Ports | un
   const unknown = embed.inputs.find(({ name }) => name !== 'input_ids')
   if (unknown) throw unsupportedInput(unknown.name)
   return embed.outputs.map(({ name }) => name).filter((name) => inputs.has(name))
+}
+
+function integerTypeOf({ name, type }: Metadata): IntegerType {
+  if (type === 'int64' || type === 'int32') return type
+  throw modelUnusable(`its input ${name} has the type ${type}. int64 and int32 are supported.`)
+}
+
+/** Throws `unavailable` unless an input may have a row of any length for a sequence. */
+function assertAnyLength({ name, shape }: Metadata): void {
+  const [batch, length] = shape
+  // A shape of which nothing is known is empty.
+  if (shape.length === 0) return
+  const isOneRow = shape.length === 2 && (!isSize(batch) || batch === 1)
+  if (isOneRow && !isSize(length)) return
+  const what = `its input ${name} has the shape [${shape.join(', ')}]`
+  throw modelUnusable(`${what}. Export it with the free sizes [batch_size, sequence_length].`)
 }
 
 type Dimension = Metadata['shape'][number]
@@ -168,7 +202,8 @@ const hasOneRow = (logits: InferenceSession.ValueMetadata): boolean =>
 
 /** Returns the cache of an input. Throws `unavailable` if no output is that cache after a run. */
 function toCacheSpec(input: Metadata, outputs: Ports['outputs'], sizes: HeadSizes): CacheSpec {
-  const { name, type, shape } = input
+  const { name, type } = input
+  const shape = input.shape.map((dimension) => withoutNumber(dimension, name))
   const output = outputs.find((each) => isNextOf(each, input))
   if (!output) throw unsupportedInput(name)
   const growing = findGrowingAxis(shape)
@@ -183,6 +218,13 @@ function toCacheSpec(input: Metadata, outputs: Ports['outputs'], sizes: HeadSize
   })
   // Other caches may grow, but not by one entry for each token.
   const isKvCache = /key|value|kv/i.test(name)
+  if (
+    growing < 0 &&
+    /(?<![a-z])(?:key|value|kv)(?:s|_?cache)?[._\d]*$/i.test(name.replace(PAST, ''))
+  )
+    throw modelUnusable(
+      `its KV cache ${name} has the shape [${shape.join(', ')}], which has no free length.`,
+    )
   return { input: name, output: output.name, type, dims, axis: isKvCache ? growing : -1 }
 }
 
@@ -205,6 +247,16 @@ function isNextOf(
   const { length } = output.shape
   return length === 0 || (length === shape.length && shape.every(isSame))
 }
+
+/**
+ * Returns the dimension; -1 if its name is only a number that an exporter gave to an unnamed one, such
+ * as `unk__3`, `dim_2`, or `past_key_values.0.key_dynamic_axes_2` after the name of its tensor.
+ */
+const withoutNumber = (dimension: Dimension, tensorName: string): Dimension =>
+  /^[._]*(?:unk|dim|dynamic_axes|axis)?_*\d+$/i.test(String(dimension).replace(tensorName, '')) &&
+  !isSize(dimension)
+    ? -1
+    : dimension
 
 /** Returns `true` for the dimension of the sequences, the first one. It may be a product. */
 const isBatch = (dimension: Dimension, index: number): boolean =>
