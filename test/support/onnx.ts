@@ -49,8 +49,11 @@ export interface Weight {
   shape: readonly number[]
   /** `true` if it says of its bytes that they are here, as those do that were elsewhere before. */
   isSaidHere?: boolean
-  /** The bytes, or the place of the bytes. */
-  data: Uint8Array | { location: string; offset?: number; length?: number }
+  /** The bytes, the place of the bytes, or integers, as tools write them that do not write bytes. */
+  data:
+    | Uint8Array
+    | { location: string; offset?: number; length?: number }
+    | { integers: readonly number[] }
 }
 
 export interface Graph {
@@ -128,6 +131,10 @@ function tensor({ name, type, shape, data, isSaidHere = false }: Weight): Messag
   ]
   if (data instanceof Uint8Array)
     return [...head, field(9, data), ...(isSaidHere ? [field(14, 0)] : [])]
+  if ('integers' in data) {
+    const number = type === 'int64' ? 7 : 5
+    return [...head, ...data.integers.map((integer) => field(number, integer))]
+  }
   const entries = Object.entries(data).map(([key, value]) =>
     field(13, [field(1, key), field(2, String(value))]),
   )

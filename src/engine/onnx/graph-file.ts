@@ -62,6 +62,8 @@ export interface Node extends Operation {
 export interface Constant {
   /** Offset of the constant in the file. */
   from: number
+  /** Offset of its end in the file. */
+  to: number
   /** Number of the element type in onnx.proto. */
   type: number
   /** Bytes of the elements; `null` if they are not stored as bytes or their file is missing. */
@@ -74,6 +76,8 @@ export interface GraphFile {
   opset: number
   nodes: Node[]
   constants: Map<string, Constant>
+  /** Names of the graph's inputs. Older files list their constants, too. */
+  inputs: Set<string>
   /** Names of the graph's inputs and outputs. */
   ports: Set<string>
 }
@@ -82,7 +86,13 @@ export interface GraphFile {
 export async function readGraphFile(files: GraphFiles): Promise<GraphFile> {
   const { model } = files
   const window = createWindow(model)
-  const found: GraphFile = { opset: 0, nodes: [], constants: new Map(), ports: new Set() }
+  const found: GraphFile = {
+    opset: 0,
+    nodes: [],
+    constants: new Map(),
+    inputs: new Set(),
+    ports: new Set(),
+  }
   for await (const { number, from, to } of fieldsOfFile(window, 0, model.size)) {
     if (number !== MODEL.opset) continue
     const opset = await window.read(from, to)
@@ -97,8 +107,11 @@ export async function readGraphFile(files: GraphFiles): Promise<GraphFile> {
       const { name, ...constant } = await readConstant(files, window, field)
       found.constants.set(name, constant)
     }
-    if (number === GRAPH.input || number === GRAPH.output)
-      found.ports.add(nameOf(await window.read(from, to)))
+    if (number === GRAPH.input || number === GRAPH.output) {
+      const name = nameOf(await window.read(from, to))
+      found.ports.add(name)
+      if (number === GRAPH.input) found.inputs.add(name)
+    }
   }
   return found
 }
@@ -154,25 +167,39 @@ function addAttribute(node: Node, bytes: Uint8Array): void {
     const value = bytes.subarray(from, to)
     if (number === ATTRIBUTE.name) name = decoder.decode(value)
     else if (number === ATTRIBUTE.integer) integer = toInteger(value)
-    else if (number === ATTRIBUTE.tensor) node.integer = readScalar(value)
+    else if (number === ATTRIBUTE.tensor) node.integer = readInteger(value)
     else if (number === ATTRIBUTE.graph || number === ATTRIBUTE.graphs) {
       const nodes = valuesOf(value, GRAPH.node).map((inner) => parseNode(inner))
       node.branches.push({ nodes, outputs: valuesOf(value, GRAPH.output).map(nameOf) })
     }
   }
   node.attributes.set(name, integer)
+  if (name === 'value_int') node.integer = integer
   if (name === 'axis' && integer !== null) node.axis = integer
 }
 
-/** Returns the integer of a tensor that has one element of type int64; `null` for others. */
-function readScalar(tensor: Uint8Array): number | null {
-  const [type] = valuesOf(tensor, TENSOR.type)
-  const [raw] = valuesOf(tensor, TENSOR.raw)
-  if (!type || toInteger(type) !== INT64 || raw?.length !== 8) return null
-  return Number(new DataView(raw.buffer, raw.byteOffset).getBigInt64(0, true))
+/** Returns the only element of a tensor of type int64 or int32; `null` for other tensors. */
+export function readInteger(tensor: Uint8Array): number | null {
+  const [typeBytes] = valuesOf(tensor, TENSOR.type)
+  const type = typeBytes && toInteger(typeBytes)
+  if (type !== INT32 && type !== INT64) return null
+  const [raw, ...others] = valuesOf(tensor, TENSOR.raw)
+  if (!raw) {
+    // A field of several numbers may have them one by one, or together, which are the same for one.
+    const numbers = valuesOf(tensor, type === INT32 ? TENSOR.int32s : TENSOR.int64s)
+    return numbers.length === 1 && numbers[0] && isOneNumber(numbers[0])
+      ? toInteger(numbers[0])
+      : null
+  }
+  const view = new DataView(raw.buffer, raw.byteOffset, raw.length)
+  if (others.length > 0 || view.byteLength !== (type === INT32 ? 4 : 8)) return null
+  return type === INT32 ? view.getInt32(0, true) : Number(view.getBigInt64(0, true))
 }
 
-/** Number of the element type in onnx.proto. */
+const isOneNumber = (bytes: Uint8Array): boolean => readNumber(bytes, 0)?.to === bytes.length
+
+/** Numbers of element types in onnx.proto. */
+const INT32 = ELEMENT_TYPES.indexOf('int32')
 const INT64 = ELEMENT_TYPES.indexOf('int64')
 
 const decoder = new TextDecoder()
@@ -212,7 +239,7 @@ async function readConstant(
     const offset = Number(place.get('offset') ?? 0)
     data = file.data.slice(offset, offset + Number(place.get('length')))
   }
-  return { name, from, type, data }
+  return { name, from, to, type, data }
 }
 
 /** Returns the fields of a tensor whose elements are in the file of that path. */
@@ -325,7 +352,7 @@ export function findNeeded(nodes: readonly Node[], wanted: ReadonlySet<string>):
 }
 
 /** Returns all names that a node reads itself, or that its branches may take from around them. */
-const readsOf = ({ inputs, branches }: Node): string[] => [
+export const readsOf = ({ inputs, branches }: Node): string[] => [
   ...inputs,
   ...branches.flatMap(({ nodes, outputs }) => [...nodes.flatMap(readsOf), ...outputs]),
 ]

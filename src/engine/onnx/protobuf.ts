@@ -91,7 +91,16 @@ export const ATTRIBUTE = {
   graphs: 11,
   type: 20,
 }
-export const TENSOR = { dims: 1, type: 2, name: 8, raw: 9, external: 13, location: 14 }
+export const TENSOR = {
+  dims: 1,
+  type: 2,
+  int32s: 5,
+  int64s: 7,
+  name: 8,
+  raw: 9,
+  external: 13,
+  location: 14,
+}
 /** A key and its value, in metadata and where a tensor says in which file its weights are. */
 export const ENTRY = { key: 1, value: 2 }
 export const VALUE = { name: 1, type: 2, description: 3 }

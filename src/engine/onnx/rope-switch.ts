@@ -11,6 +11,8 @@ import {
   nodeField,
   portField,
   readGraphFile,
+  readInteger,
+  readsOf,
 } from './graph-file.ts'
 import type { GraphFiles } from './model-files.ts'
 import { encode, GRAPH, rewriteGraph } from './protobuf.ts'
@@ -29,6 +31,14 @@ const COMPARISONS: Readonly<
   LessOrEqual: { replacement: 'Not', isLimitShort: true },
 }
 
+const OPPOSITES = { Identity: 'Not', Not: 'Identity' } as const
+
+/** Operators that may stand between a comparison and the choice that it makes. */
+const CONVERSIONS: ReadonlySet<string> = new Set(['Identity', 'Not', 'Cast'])
+
+/** Size in bytes beyond which a constant is no single integer: its name may be long. */
+const MAX_INTEGER_BYTES = 1024
+
 /** Inputs of a decoder whose shapes or values say how many tokens there are. */
 const LENGTH_INPUTS: ReadonlySet<string> = new Set(['input_ids', 'attention_mask', 'position_ids'])
 
@@ -41,18 +51,17 @@ export async function withRopeSwitch(
   files: GraphFiles,
 ): Promise<{ files: GraphFiles; maxShortLength?: number }> {
   const graph = await readGraphFile({ ...files, externalData: [] })
-  const choices = await findLengthChoices(graph)
+  const choices = await findLengthChoices(files.model, graph)
   const limits = new Set(choices.map(({ maxShortLength }) => maxShortLength))
   const [maxShortLength] = limits
   if (maxShortLength === undefined || limits.size > 1) return { files }
-  const nodes = new Map(choices.map(({ node }) => [node.from, node] as const))
+  const replaced = new Map(choices.map((choice) => [choice.node.from, choice] as const))
   const model = await rewriteGraph(
     files.model,
     async ({ from }) => {
-      const node = nodes.get(from)
-      const replacement = COMPARISONS[node?.kind ?? '']?.replacement
-      if (!node || !replacement) return null
-      return encode([nodeField(replacement, [LONG_ROPE_INPUT], node.outputs)])
+      const choice = replaced.get(from)
+      if (!choice) return null
+      return encode([nodeField(choice.replacement, [LONG_ROPE_INPUT], choice.node.outputs)])
     },
     encode([portField(GRAPH.input, LONG_ROPE_INPUT, kindOf('bool').number, [])]),
   )
@@ -60,36 +69,61 @@ export async function withRopeSwitch(
 }
 
 /** Returns the comparisons that choose between constants by the number of tokens, with the limit. */
-async function findLengthChoices({ nodes, constants }: GraphFile) {
+async function findLengthChoices(model: Blob, graph: GraphFile) {
+  const { nodes, constants } = graph
   const producers = new Map(
     nodes.flatMap((node) => node.outputs.map((name) => [name, node] as const)),
   )
-  const readInteger = async (name: string): Promise<number | null> => {
-    const data = constants.get(name)?.data
-    if (data?.size !== 8) return producers.get(name)?.integer ?? null
-    return Number(new DataView(await data.arrayBuffer()).getBigInt64(0, true))
+  const readLimit = async (name = ''): Promise<number | null> => {
+    const constant = constants.get(name)
+    if (!constant) return producers.get(name)?.integer ?? null
+    if (constant.to - constant.from > MAX_INTEGER_BYTES) return null
+    return readInteger(new Uint8Array(await model.slice(constant.from, constant.to).arrayBuffer()))
   }
-  const conditions = nodes
-    .filter(({ kind, branches }) => kind === 'If' && branches.every(isConstant))
-    .flatMap(({ inputs }) => inputs.slice(0, 1))
-  const found = [...new Set(conditions)].map(async (condition) => {
+  /** Returns the comparison behind a condition, which may be negated or converted. */
+  const findComparison = (condition = ''): Node | undefined => {
     const node = producers.get(condition)
-    const comparison = COMPARISONS[node?.kind ?? '']
-    const [length, limit] = node?.inputs ?? []
-    if (!node || !comparison || length === undefined || limit === undefined) return []
-    const integer = await readInteger(limit)
-    if (integer === null || !comesFromLength(nodes, length)) return []
-    return [{ node, maxShortLength: comparison.isLimitShort ? integer : integer - 1 }]
-  })
+    return node && CONVERSIONS.has(node.kind) ? findComparison(node.inputs[0]) : node
+  }
+  const choices = nodes.filter(
+    ({ kind, branches }) => kind === 'If' && branches.every((each) => isConstant(graph, each)),
+  )
+  const found = [...new Set(choices.map(({ inputs }) => findComparison(inputs[0])))].map(
+    async (node) => {
+      const comparison = COMPARISONS[node?.kind ?? '']
+      const [left, right] = node?.inputs ?? []
+      if (!node || !comparison || left === undefined || right === undefined) return []
+      const { isLimitShort, replacement } = comparison
+      const [onLeft, onRight] = [await readLimit(left), await readLimit(right)]
+      if (onRight !== null && comesFrom(nodes, left, LENGTH_INPUTS))
+        return [{ node, replacement, maxShortLength: isLimitShort ? onRight : onRight - 1 }]
+      // With the limit on the left, the comparison is the opposite one.
+      if (onLeft !== null && comesFrom(nodes, right, LENGTH_INPUTS))
+        return [
+          {
+            node,
+            replacement: OPPOSITES[replacement],
+            maxShortLength: isLimitShort ? onLeft - 1 : onLeft,
+          },
+        ]
+      return []
+    },
+  )
   return (await Promise.all(found)).flat()
 }
 
-/** Returns `true` for a branch that only returns tensors that are there, or constants of its own. */
-const isConstant = ({ nodes }: Node['branches'][number]): boolean =>
-  nodes.every(({ kind }) => kind === 'Constant' || kind === 'Identity')
+/** Returns `true` for a branch whose results depend on no input of the graph. */
+function isConstant(
+  { nodes, constants, inputs }: GraphFile,
+  { nodes: inner, outputs }: Node['branches'][number],
+): boolean {
+  const given = new Set([...inputs].filter((name) => !constants.has(name)))
+  return [...inner.flatMap(readsOf), ...outputs].every((name) => !comesFrom(nodes, name, given))
+}
 
-/** Returns `true` if a tensor is computed from an input that says the number of tokens. */
-const comesFromLength = (nodes: readonly Node[], name: string): boolean =>
-  [...findNeeded(nodes, new Set([name]))].some(({ inputs }) =>
-    inputs.some((input) => LENGTH_INPUTS.has(input)),
+/** Returns `true` if a tensor is one of the inputs, or is computed from one of them. */
+const comesFrom = (nodes: readonly Node[], name: string, inputs: ReadonlySet<string>): boolean =>
+  inputs.has(name) ||
+  [...findNeeded(nodes, new Set([name]))].some((node) =>
+    readsOf(node).some((input) => inputs.has(input)),
   )

@@ -59,7 +59,10 @@ const IDS: Port = { name: 'input_ids', type: 'int64', shape: ['batch', 'sequence
  * A decoder whose cache has the row of each token, times `factor`, and whose logits are sums over the
  * cache: `sum` up to each token, `all` over all tokens, also those after it.
  */
-const decoderOf = (changes: Pick<Graph, 'inputs' | 'nodes'>, ids = IDS): Blob => {
+const decoderOf = (
+  changes: Pick<Graph, 'inputs' | 'nodes'> & { weights?: readonly Weight[] | undefined },
+  ids = IDS,
+): Blob => {
   const cache = [1, 1, 'length', VOCABULARY]
   const file = onnxFile({
     inputs: [
@@ -100,32 +103,58 @@ const decoderOf = (changes: Pick<Graph, 'inputs' | 'nodes'>, ids = IDS): Blob =>
       scalar(int64('one_scalar', 1)),
       scalar(int64('two_scalar', 2)),
       scalar(int64('limit', LIMIT)),
+      ...(changes.weights ?? []),
     ],
   })
   return new Blob([file])
 }
 
+/** How a graph finds out that a sequence is long, where it differs from the usual way. */
+interface Choice {
+  /** Operators that make the limit. */
+  nodes?: readonly Operator[]
+  /** Constants among which the limit is. */
+  weights?: readonly Weight[]
+  /** Operands of the comparison. */
+  sides?: string[]
+  /** Operator between the comparison and the choice. */
+  after?: Operator
+  /** `true` if the comparison is true for short sequences. */
+  isTrueIfShort?: boolean
+}
+
 /** A decoder whose factor is -1 for long sequences, by a comparison of their length with a limit. */
-const longRope = (comparison: string, ...limit: [Operator] | []): Blob => {
-  const branches = comparison.startsWith('Greater') ? ['large', 'small'] : ['small', 'large']
-  const [yes = '', no = ''] = branches
+function longRope(comparison: string, choice: Choice = {}): Blob {
+  const { nodes = [], weights, sides = ['length', 'limit'], after } = choice
+  const [yes, no] = choice.isTrueIfShort
+    ? (['small', 'large'] as const)
+    : (['large', 'small'] as const)
   return decoderOf({
     inputs: [{ name: 'attention_mask', type: 'int64', shape: ['batch', 'total'] }],
     nodes: [
       op('Shape', ['attention_mask'], 'mask_shape'),
       op('Gather', ['mask_shape', 'one_scalar'], 'length'),
-      ...limit,
-      op(comparison, ['length', limit[0]?.outputs[0] ?? 'limit'], 'is_chosen'),
+      op('Cast', ['length'], 'short_length', { to: 6 }),
+      ...nodes,
+      op(comparison, sides, 'compared'),
+      after ?? op('Identity', ['compared'], 'is_chosen'),
       chosen('is_chosen', yes, no, 'factor'),
       op('Mul', ['headed', 'factor'], 'new'),
       op('Identity', ['sum'], 'selected'),
     ],
+    weights,
   })
 }
 
-const constant = (value: number): Operator => ({
-  ...op('Constant', [], 'constant'),
-  tensors: { value: scalar(int64('', value)) },
+const constant = (value: Weight): Operator => ({
+  ...op('Constant', [], 'own'),
+  tensors: { value: scalar({ ...value, name: '' }) },
+})
+const own = (integer: number, type: 'int32' | 'int64', data?: Uint8Array): Weight => ({
+  name: 'own',
+  type,
+  shape: [],
+  data: data ?? { integers: [integer] },
 })
 
 const merged = (withCache: string): Blob =>
@@ -210,12 +239,42 @@ test.each([2, LIMIT, LIMIT + 1, 9])(
 )
 
 test.each([
-  ['Greater', LIMIT],
-  ['GreaterOrEqual', LIMIT + 1],
-  ['Less', LIMIT + 1],
-  ['LessOrEqual', LIMIT],
-])('%s a constant of %i chooses the factors', async (comparison, value) => {
-  const decoder = await open(longRope(comparison, constant(value)))
+  ['Greater', LIMIT, false],
+  ['GreaterOrEqual', LIMIT + 1, false],
+  ['Less', LIMIT + 1, true],
+  ['LessOrEqual', LIMIT, true],
+])('%s a constant of %i chooses the factors', async (comparison, value, isTrueIfShort) => {
+  const prompt = PROMPT.slice(0, 4)
+  const swap = (name: string): string =>
+    name.startsWith('Greater') ? name.replace('Greater', 'Less') : name.replace('Less', 'Greater')
+  const nodes = [constant(int64('', value))]
+  for (const model of [
+    longRope(comparison, { nodes, sides: ['length', 'own'], isTrueIfShort }),
+    longRope(swap(comparison), { nodes, sides: ['own', 'length'], isTrueIfShort }),
+  ]) {
+    const decoder = await open(model)
+    expect(decoder.maxShortLength).toBe(LIMIT)
+    expect(await answer(decoder, prompt, 12)).toEqual(expected(prompt, 12, LIMIT))
+  }
+})
+
+const inBytes = new Uint8Array(Int32Array.of(LIMIT).buffer)
+const long = ['length', 'own']
+const short = ['short_length', 'own']
+
+test.each<[what: string, choice: Choice]>([
+  [
+    'an integer of an operator',
+    { nodes: [op('Constant', [], 'own', { value_int: LIMIT })], sides: long },
+  ],
+  ['a constant without bytes', { weights: [own(LIMIT, 'int64')], sides: long }],
+  ['a constant of 32 bits', { weights: [own(LIMIT, 'int32', inBytes)], sides: short }],
+  ['a constant of 32 bits without bytes', { weights: [own(LIMIT, 'int32')], sides: short }],
+  ['an operator without bytes', { nodes: [constant(own(LIMIT, 'int64'))], sides: long }],
+  ['a negation', { after: op('Not', ['compared'], 'is_chosen'), isTrueIfShort: true }],
+  ['a conversion', { after: op('Cast', ['compared'], 'is_chosen', { to: 9 }) }],
+])('the limit of a long rope is found behind %s', async (_, choice) => {
+  const decoder = await open(longRope('Greater', choice))
   const prompt = PROMPT.slice(0, 4)
   expect(decoder.maxShortLength).toBe(LIMIT)
   expect(await answer(decoder, prompt, 12)).toEqual(expected(prompt, 12, LIMIT))
