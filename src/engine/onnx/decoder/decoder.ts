@@ -218,8 +218,12 @@ class GraphSequence implements Sequence {
       return this.forward(tokens.slice(-rows), rows)
     }
     const logits = await this.#pass.run([{ cache: this.cache, tokens }], rows)
-    // Shapes may be wrong, so a graph may return more rows than it says.
+    // Shapes may be wrong, so a graph may return more rows than it says, or fewer.
     const first = logits ? countRows(logits) - rows : 0
+    if (first < 0) {
+      logits?.dispose()
+      throw modelUnusable(`it returned logits for ${first + rows} of ${rows} tokens.`)
+    }
     return this.#pass.wrap(
       logits,
       Array.from({ length: rows }, (_, index) => first + index),
