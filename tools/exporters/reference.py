@@ -1,7 +1,7 @@
 """Writes `reference.json` beside each folder: the answers of its files outside the browser.
 
 The file of 32 bits is compared with transformers itself, so that a mistake of the exporter is seen
-too; every other precision with its own values, computed in 32 bits (`exact.py`).
+too; every other precision with its own values, computed in 32 bits where they can be (`exact.py`).
 """
 
 import json
@@ -69,16 +69,15 @@ class TorchModel:
 
 
 class OnnxModel:
-    """An exported file, whose values ONNX Runtime computes in 32 bits."""
-
-    name = "the file in 32 bits"
+    """An exported file, whose own values ONNX Runtime computes."""
 
     def __init__(self, path, head_size):
         options = onnxruntime.SessionOptions()
         options.log_severity_level = 3
         options.intra_op_num_threads = 2
+        model, self.name = load_exact(path)
         self.session = onnxruntime.InferenceSession(
-            load_exact(path).SerializeToString(), options, providers=["CPUExecutionProvider"]
+            model.SerializeToString(), options, providers=["CPUExecutionProvider"]
         )
         self.head_size = head_size
         self.inputs = self.session.get_inputs()
