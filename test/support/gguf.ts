@@ -79,7 +79,7 @@ export const uint64 = (value: number | bigint): Uint8Array =>
   bytesOf(BigUint64Array.of(BigInt(value)))
 
 /** Returns the bytes of numbers. */
-const bytesOf = ({ buffer, byteOffset, byteLength }: ArrayBufferView): Uint8Array =>
+export const bytesOf = ({ buffer, byteOffset, byteLength }: ArrayBufferView): Uint8Array =>
   new Uint8Array(buffer, byteOffset, byteLength)
 
 /** Encodes a text with its length before it. */

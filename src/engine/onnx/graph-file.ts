@@ -288,14 +288,20 @@ export const constantField = (
   ],
 ]
 
-/** Returns an input or output to write, by the number of its field in the graph. */
+/**
+ * Returns an input or output to write, by the number of its field in the graph. A dimension is a size
+ * or the name of an unknown one.
+ */
 export function portField(
   number: number,
   name: string,
   type: number,
-  dims: readonly number[],
+  dims: readonly (number | string)[],
 ): Fields[number] {
-  const shape = dims.map((size) => [SHAPE.dimension, [[DIMENSION.length, size]]] as const)
+  const shape = dims.map((size): Fields[number] => {
+    const part = typeof size === 'number' ? DIMENSION.length : DIMENSION.name
+    return [SHAPE.dimension, [[part, size]]]
+  })
   const tensor: Fields = [
     [TENSOR_TYPE.element, type],
     [TENSOR_TYPE.shape, shape],

@@ -9,6 +9,7 @@ import { OnnxDecoder } from './decoder/decoder.ts'
 import { staysInHeap, staysOnDevice } from './decoder/graph.ts'
 import { convertWeights } from './convert-weights.ts'
 import { withFullCaches } from './full-caches.ts'
+import { withoutGguf } from './gguf/convert.ts'
 import { getModelFiles, type GraphFiles, hasLargeWeights, type ModelFiles } from './model-files.ts'
 import { readOperations } from './graph-file.ts'
 import { withRopeSwitch } from './rope-switch.ts'
@@ -36,7 +37,10 @@ export async function loadDecoder(
   weights: Files,
   signal: AbortSignal,
 ): Promise<LoadedDecoder> {
-  const files = getModelFiles(weights)
+  const found = getModelFiles(weights)
+  const { contextWindow: contextTokens } = setup
+  const decoder = await withoutGguf(found.decoder, { contextTokens, signal })
+  const files = { ...found, decoder }
   const options = { ...setup }
   const { onEncoderComparison } = setup
   // After a lost device, the image encoder is not compared again.

@@ -35,10 +35,16 @@ const PRECISION = new RegExp(`(?:${PRECISION_SUFFIXES.join('|')})$`)
 
 /**
  * Returns the only decoder among the files, in any precision, with the graphs that it needs;
- * encoders of audio are ignored. Throws `unavailable` if there is no decoder or more than one.
+ * encoders of audio are ignored. A GGUF file takes the place of a graph, and the other parts of a
+ * split one that of external weights. Throws `unavailable` if there is no decoder or more than one.
  */
 export function getModelFiles<File>(files: ReadonlyMap<string, File>): ModelFiles<File> {
   const graphs = [...files.keys()].filter((name) => name.endsWith('.onnx'))
+  const [first, ...others] = [...files]
+    .filter(([name]) => name.endsWith('.gguf'))
+    .toSorted(([one], [other]) => (one < other ? -1 : 1))
+    .map(([path, data]) => ({ path, data }))
+  if (first && graphs.length === 0) return { decoder: { model: first.data, externalData: others } }
   const decoder = graphs.length === 1 ? graphs[0] : findDecoder(graphs)
   if (decoder === undefined) throw resourceMissing('onnx/model.onnx')
   const embeds = graphs.filter((name) => partOf(name) === 'embed_tokens')

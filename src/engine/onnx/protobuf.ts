@@ -83,6 +83,7 @@ export const GRAPH = {
 export const NODE = { input: 1, output: 2, kind: 4, attribute: 5, domain: 7 }
 export const ATTRIBUTE = {
   name: 1,
+  float: 2,
   integer: 3,
   tensor: 5,
   graph: 6,
@@ -211,11 +212,19 @@ export const rewriteGraph = (
   })
 }
 
-/** Fields of a message to write, by their numbers. */
+/** A number that is written as a 32-bit float. */
+export interface Float {
+  float: number
+}
+
+/** Fields of a message to write, by their numbers. A number is an integer of at least 0. */
 export type Fields = readonly (readonly [
   number: number,
-  value: number | string | Uint8Array<ArrayBuffer> | Fields,
+  value: number | Float | string | Uint8Array<ArrayBuffer> | Fields,
 ])[]
+
+/** Wire type of 32-bit floats. */
+const FLOAT = 5
 
 const encoder = new TextEncoder()
 
@@ -223,6 +232,10 @@ const encoder = new TextEncoder()
 export function encode(fields: Fields): Uint8Array<ArrayBuffer>[] {
   return fields.flatMap(([number, value]) => {
     if (typeof value === 'number') return [Uint8Array.of(...varint(number * 8), ...varint(value))]
+    if (isFloat(value)) {
+      const bytes = new Uint8Array(Float32Array.of(value.float).buffer)
+      return [Uint8Array.of(...varint(number * 8 + FLOAT), ...bytes)]
+    }
     const pieces =
       typeof value === 'string'
         ? [encoder.encode(value)]
@@ -233,6 +246,9 @@ export function encode(fields: Fields): Uint8Array<ArrayBuffer>[] {
     return [headOf(number, size), ...pieces]
   })
 }
+
+const isFloat = (value: object | string): value is Float =>
+  typeof value === 'object' && 'float' in value
 
 /** Encodes a length-delimited field. */
 export const message = (number: number, bytes: Blob): BlobPart[] => [

@@ -1,0 +1,120 @@
+/** Converts matrices of a GGUF file piece by piece, as the file is read. */
+import { loadingCancelled } from '../../failure.ts'
+import { BLOCK_LAYOUTS, type BlockType, createBlocks, dequantize } from '../../gguf/blocks.ts'
+import type { ByteSource, TensorInfo } from '../../gguf/header.ts'
+import { TENSOR_TYPES } from '../../gguf/types.ts'
+
+/** Rows of a tensor that become a matrix. */
+export interface MatrixPart {
+  tensor: TensorInfo
+  /** First row. */
+  from: number
+  /** Number of rows. */
+  count: number
+  /** Length of a row. */
+  columns: number
+  /**
+   * Number of neighboring rows that are one head whose halves alternate in the file, row by row; in
+   * the result, the first half comes first. Absent: the rows stay in their order.
+   */
+  interleaved?: number | undefined
+}
+
+/** Reader of a GGUF file whose reads end with the signal. */
+export interface Reading {
+  source: ByteSource
+  signal: AbortSignal
+}
+
+/** Bytes of a file that are read and converted at once. */
+const PIECE_BYTES = 2 ** 20
+
+/** Yields the rows in pieces, in the order of the result. */
+async function* readRows(
+  { source, signal }: Reading,
+  { tensor, from, count, columns, interleaved }: MatrixPart,
+): AsyncGenerator<{ bytes: Uint8Array; rows: number }> {
+  const block = TENSOR_TYPES[tensor.type]
+  const rowBytes = (columns / block.values) * block.bytes
+  const unit = interleaved ?? 1
+  const step = Math.max(1, Math.floor(PIECE_BYTES / (rowBytes * unit))) * unit
+  for (let row = 0; row < count; row += step) {
+    const rows = Math.min(step, count - row)
+    const start = tensor.offset + (from + row) * rowBytes
+    const bytes = await source.read(start, start + rows * rowBytes)
+    if (signal.aborted) throw loadingCancelled()
+    yield { bytes: interleaved ? separateHalves(bytes, rowBytes, interleaved) : bytes, rows }
+  }
+}
+
+/** Returns the rows of heads with the first half of each head first. */
+function separateHalves(bytes: Uint8Array, rowBytes: number, headRows: number): Uint8Array {
+  const ordered = new Uint8Array(bytes.length)
+  const rows = bytes.length / rowBytes
+  for (let row = 0; row < rows; row += 1) {
+    const inHead = row % headRows
+    const target = row - inHead + (inHead >> 1) + (inHead & 1) * (headRows / 2)
+    ordered.set(bytes.subarray(row * rowBytes, (row + 1) * rowBytes), target * rowBytes)
+  }
+  return ordered
+}
+
+/** Yields the rows as 32-bit floats. */
+export async function* readFloats(
+  reading: Reading,
+  part: MatrixPart,
+): AsyncGenerator<Uint8Array<ArrayBuffer>> {
+  for await (const { bytes, rows } of readRows(reading, part))
+    yield new Uint8Array(dequantize(part.tensor.type, bytes, rows * part.columns).buffer)
+}
+
+/**
+ * Yields the bytes of a matrix for `MatMulNBits`: the integers of all rows, then a scale for each
+ * block, and an offset for each block if the type has offsets.
+ */
+export async function* readBlocks(
+  reading: Reading,
+  part: MatrixPart,
+  type: BlockType,
+): AsyncGenerator<Uint8Array<ArrayBuffer>> {
+  const { bits, blockSize, middle, decode } = BLOCK_LAYOUTS[type]
+  const blocks = part.columns / blockSize
+  const scales = new Float32Array(part.count * blocks)
+  const offsets = new Float32Array(middle === null ? 0 : scales.length)
+  let row = 0
+  for await (const { bytes, rows } of readRows(reading, part)) {
+    const values = rows * part.columns
+    const decoded = createBlocks(type, values)
+    decode(bytes, values / TENSOR_TYPES[type].values, decoded)
+    scales.set(decoded.scales, row * blocks)
+    if (middle !== null) offsets.set(decoded.offsets, row * blocks)
+    row += rows
+    yield bits === 4
+      ? packHalfBytes(decoded.codes, 8 - (middle ?? 0))
+      : moveCodes(decoded.codes, 128 - (middle ?? 0))
+  }
+  yield new Uint8Array(scales.buffer)
+  if (middle === null) return
+  // The integers are now symmetric around 0, so the offsets are those of their middle.
+  for (let block = 0; block < offsets.length; block += 1)
+    offsets[block] = (offsets[block] as number) + middle * (scales[block] as number)
+  yield new Uint8Array(offsets.buffer)
+}
+
+/** Returns the integers plus `zero`, two in a byte, the first one in its low half. */
+function packHalfBytes(codes: Int8Array, zero: number): Uint8Array<ArrayBuffer> {
+  const packed = new Uint8Array(codes.length / 2)
+  for (let at = 0; at < packed.length; at += 1) {
+    const low = (codes[at * 2] as number) + zero
+    const high = (codes[at * 2 + 1] as number) + zero
+    packed[at] = low | (high << 4)
+  }
+  return packed
+}
+
+/** Returns the integers plus `zero`. */
+function moveCodes(codes: Int8Array, zero: number): Uint8Array<ArrayBuffer> {
+  const moved = new Uint8Array(codes.length)
+  for (let at = 0; at < moved.length; at += 1) moved[at] = (codes[at] as number) + zero
+  return moved
+}
