@@ -6,24 +6,27 @@
 import { halfToFloat32 } from '../../values/elements.ts'
 import { TENSOR_TYPES, type TensorType } from './types.ts'
 
-/** Values of quantized blocks: `codes[i] * scales[b] + offsets[b]`, where `b` is the block of `i`. */
+/** Values of quantized blocks: `(integer - zero) * scale + offset`. */
 export interface Blocks {
-  /** Integer of each value. */
-  codes: Int8Array
+  /**
+   * Integers as `MatMulNBits` stores them: bytes, or two in a byte, the first one in its low half.
+   */
+  integers: Uint8Array<ArrayBuffer>
   /** Scale of each block. */
-  scales: Float32Array
-  /** Offset of each block; unused by types without offsets. */
-  offsets: Float32Array
+  scales: Float32Array<ArrayBuffer>
+  /** Offset of each block; empty for types without offsets. */
+  offsets: Float32Array<ArrayBuffer>
 }
 
 /** Layout of a type that stores integers with scales. */
 interface BlockLayout {
   /** Number of values with a common scale. */
   blockSize: 16 | 32
-  /** Least number of bits for the integers that `MatMulNBits` can use. */
+  /** Number of bits of an integer after decoding. */
   bits: 4 | 8
-  /** Middle of the integers of a type with offsets, which are not negative; `null` without offsets. */
-  middle: number | null
+  /** Integer that means 0. */
+  zero: number
+  hasOffsets: boolean
   /** Decodes `count` stored blocks, which may contain several blocks with a scale each. */
   decode: (bytes: Uint8Array, count: number, into: Blocks) => void
 }
@@ -33,33 +36,36 @@ export type BlockType = Exclude<TensorType, 'F32' | 'F16' | 'BF16'>
 
 /** Layouts of the types that store integers with scales. */
 export const BLOCK_LAYOUTS: Readonly<Record<BlockType, BlockLayout>> = {
-  Q8_0: { blockSize: 32, bits: 8, middle: null, decode: decodeQ8 },
-  Q4_0: { blockSize: 32, bits: 4, middle: null, decode: decodeQ4 },
-  Q4_1: { blockSize: 32, bits: 4, middle: 8, decode: decodeQ4WithOffset },
-  Q5_0: { blockSize: 32, bits: 8, middle: null, decode: decodeQ5 },
-  Q5_1: { blockSize: 32, bits: 8, middle: 16, decode: decodeQ5WithOffset },
-  Q2_K: { blockSize: 16, bits: 4, middle: 2, decode: decodeQ2K },
-  Q3_K: { blockSize: 16, bits: 4, middle: null, decode: decodeQ3K },
-  Q4_K: { blockSize: 32, bits: 4, middle: 8, decode: decodeQ4K },
-  Q5_K: { blockSize: 32, bits: 8, middle: 16, decode: decodeQ5K },
-  Q6_K: { blockSize: 16, bits: 8, middle: null, decode: decodeQ6K },
-  IQ4_NL: { blockSize: 32, bits: 8, middle: null, decode: decodeIq4 },
-  IQ4_XS: { blockSize: 32, bits: 8, middle: null, decode: decodeIq4Xs },
-  MXFP4: { blockSize: 32, bits: 8, middle: null, decode: decodeMxfp4 },
+  Q8_0: { blockSize: 32, bits: 8, zero: 128, hasOffsets: false, decode: decodeQ8 },
+  Q4_0: { blockSize: 32, bits: 4, zero: 8, hasOffsets: false, decode: decodeQ4 },
+  Q4_1: { blockSize: 32, bits: 4, zero: 0, hasOffsets: true, decode: decodeQ4WithOffset },
+  Q5_0: { blockSize: 32, bits: 8, zero: 128, hasOffsets: false, decode: decodeQ5 },
+  Q5_1: { blockSize: 32, bits: 8, zero: 112, hasOffsets: true, decode: decodeQ5WithOffset },
+  Q2_K: { blockSize: 16, bits: 4, zero: 6, hasOffsets: true, decode: decodeQ2K },
+  Q3_K: { blockSize: 16, bits: 4, zero: 8, hasOffsets: false, decode: decodeQ3K },
+  Q4_K: { blockSize: 32, bits: 4, zero: 0, hasOffsets: true, decode: decodeQ4K },
+  Q5_K: { blockSize: 32, bits: 8, zero: 112, hasOffsets: true, decode: decodeQ5K },
+  Q6_K: { blockSize: 16, bits: 8, zero: 128, hasOffsets: false, decode: decodeQ6K },
+  IQ4_NL: { blockSize: 32, bits: 8, zero: 128, hasOffsets: false, decode: decodeIq4 },
+  IQ4_XS: { blockSize: 32, bits: 8, zero: 128, hasOffsets: false, decode: decodeIq4Xs },
+  MXFP4: { blockSize: 32, bits: 8, zero: 128, hasOffsets: false, decode: decodeMxfp4 },
 }
 
 /** Returns `true` for a type that stores integers with scales. */
 export const isBlockType = (type: TensorType): type is BlockType =>
   Object.hasOwn(BLOCK_LAYOUTS, type)
 
-/** Creates room for so many values of a type. */
-export function createBlocks(type: BlockType, values: number): Blocks {
-  const blocks = values / BLOCK_LAYOUTS[type].blockSize
-  return {
-    codes: new Int8Array(values),
+/** Decodes blocks. `values` is the number of their values. */
+export function decodeBlocks(type: BlockType, bytes: Uint8Array, values: number): Blocks {
+  const { blockSize, bits, hasOffsets, decode } = BLOCK_LAYOUTS[type]
+  const blocks = values / blockSize
+  const into = {
+    integers: new Uint8Array((values * bits) / 8),
     scales: new Float32Array(blocks),
-    offsets: new Float32Array(BLOCK_LAYOUTS[type].middle === null ? 0 : blocks),
+    offsets: new Float32Array(hasOffsets ? blocks : 0),
   }
+  decode(bytes, values / TENSOR_TYPES[type].values, into)
+  return into
 }
 
 /** Decodes values of any type to 32-bit floats. `values` is their number, a multiple of a block. */
@@ -69,20 +75,26 @@ export function dequantize(
   values: number,
 ): Float32Array<ArrayBuffer> {
   if (!isBlockType(type)) return toFloats(type, bytes, values)
-  const { blockSize, decode, middle } = BLOCK_LAYOUTS[type]
-  const into = createBlocks(type, values)
-  decode(bytes, values / TENSOR_TYPES[type].values, into)
-  const { codes, scales, offsets } = into
+  const { blockSize, bits, zero, hasOffsets } = BLOCK_LAYOUTS[type]
+  const { integers, scales, offsets } = decodeBlocks(type, bytes, values)
   const floats = new Float32Array(values)
   for (let block = 0, at = 0; at < values; block += 1) {
     const scale = scales[block] as number
     const end = at + blockSize
-    if (middle === null) {
-      for (; at < end; at += 1) floats[at] = (codes[at] as number) * scale
+    if (bits === 8) {
+      for (; at < end; at += 1) floats[at] = ((integers[at] as number) - zero) * scale
     } else {
-      const offset = offsets[block] as number
-      for (; at < end; at += 1) floats[at] = Math.fround((codes[at] as number) * scale) + offset
+      for (; at < end; at += 2) {
+        const pair = integers[at >> 1] as number
+        floats[at] = ((pair & 15) - zero) * scale
+        floats[at + 1] = ((pair >> 4) - zero) * scale
+      }
     }
+    if (!hasOffsets) continue
+    // The product has been rounded to 32 bits before the sum is.
+    const offset = offsets[block] as number
+    for (let index = end - blockSize; index < end; index += 1)
+      floats[index] = (floats[index] as number) + offset
   }
   return floats
 }
@@ -121,89 +133,85 @@ const halfAt = (table: Float32Array, bytes: Uint8Array, at: number): number =>
   table[(bytes[at] as number) | ((bytes[at + 1] as number) << 8)] as number
 
 /**
- * Writes the integers of 16 bytes: those of the low halves, then those of the high halves, less
- * `zero`.
+ * Writes 32 integers of 4 bits, which 16 bytes have: the low halves first, then the high ones. The
+ * result has neighbors in the same byte.
  */
-function readHalfBytes(
-  bytes: Uint8Array,
-  from: number,
-  codes: Int8Array,
-  at: number,
-  zero: number,
-): void {
-  for (let index = 0; index < 16; index += 1) {
-    const pair = bytes[from + index] as number
-    codes[at + index] = (pair & 15) - zero
-    codes[at + index + 16] = (pair >> 4) - zero
+function readHalfBytes(bytes: Uint8Array, from: number, integers: Uint8Array, at: number): void {
+  for (let index = 0; index < 8; index += 1) {
+    const first = bytes[from + index * 2] as number
+    const second = bytes[from + index * 2 + 1] as number
+    integers[at + index] = (first & 15) | ((second & 15) << 4)
+    integers[at + index + 8] = (first >> 4) | (second & 0xf0)
   }
 }
 
-function decodeQ8(bytes: Uint8Array, count: number, { codes, scales }: Blocks): void {
+function decodeQ8(bytes: Uint8Array, count: number, { integers, scales }: Blocks): void {
   const table = getHalves()
-  const signed = new Int8Array(bytes.buffer, bytes.byteOffset, bytes.length)
   for (let block = 0; block < count; block += 1) {
     const from = block * 34
+    const at = block * 32
     scales[block] = halfAt(table, bytes, from)
-    codes.set(signed.subarray(from + 2, from + 34), block * 32)
+    // A signed integer plus 128 differs in its highest bit.
+    for (let index = 0; index < 32; index += 1)
+      integers[at + index] = (bytes[from + 2 + index] as number) ^ 128
   }
 }
 
-function decodeQ4(bytes: Uint8Array, count: number, { codes, scales }: Blocks): void {
+function decodeQ4(bytes: Uint8Array, count: number, { integers, scales }: Blocks): void {
   const table = getHalves()
   for (let block = 0; block < count; block += 1) {
     const from = block * 18
     scales[block] = halfAt(table, bytes, from)
-    readHalfBytes(bytes, from + 2, codes, block * 32, 8)
+    readHalfBytes(bytes, from + 2, integers, block * 16)
   }
 }
 
 function decodeQ4WithOffset(bytes: Uint8Array, count: number, into: Blocks): void {
   const table = getHalves()
-  const { codes, scales, offsets } = into
+  const { integers, scales, offsets } = into
   for (let block = 0; block < count; block += 1) {
     const from = block * 20
     scales[block] = halfAt(table, bytes, from)
     offsets[block] = halfAt(table, bytes, from + 2)
-    readHalfBytes(bytes, from + 4, codes, block * 32, 0)
+    readHalfBytes(bytes, from + 4, integers, block * 16)
   }
 }
 
-function decodeQ5(bytes: Uint8Array, count: number, { codes, scales }: Blocks): void {
+function decodeQ5(bytes: Uint8Array, count: number, { integers, scales }: Blocks): void {
   const table = getHalves()
   for (let block = 0; block < count; block += 1) {
     const from = block * 22
     scales[block] = halfAt(table, bytes, from)
-    readFiveBits(bytes, from + 2, codes, block * 32, 16)
+    readFiveBits(bytes, from + 2, integers, block * 32)
   }
 }
 
 function decodeQ5WithOffset(bytes: Uint8Array, count: number, into: Blocks): void {
   const table = getHalves()
-  const { codes, scales, offsets } = into
+  const { integers, scales, offsets } = into
   for (let block = 0; block < count; block += 1) {
     const from = block * 24
     scales[block] = halfAt(table, bytes, from)
     offsets[block] = halfAt(table, bytes, from + 2)
-    readFiveBits(bytes, from + 4, codes, block * 32, 0)
+    readFiveBits(bytes, from + 4, integers, block * 32)
   }
 }
+
+/** What integers of 5 bits become in 8 bits: their middle becomes 128. */
+const FIVE_BITS_START = 128 - 16
 
 /** Writes 32 integers of 5 bits: the fifth bits are in 4 bytes, before 16 bytes with the others. */
-function readFiveBits(
-  bytes: Uint8Array,
-  from: number,
-  codes: Int8Array,
-  at: number,
-  zero: number,
-): void {
-  readHalfBytes(bytes, from + 4, codes, at, zero)
-  for (let index = 0; index < 32; index += 1) {
-    const bit = ((bytes[from + (index >> 3)] as number) >> (index & 7)) & 1
-    codes[at + index] = (codes[at + index] as number) + bit * 16
+function readFiveBits(bytes: Uint8Array, from: number, integers: Uint8Array, at: number): void {
+  const low = (bytes[from] as number) | ((bytes[from + 1] as number) << 8)
+  const high = (bytes[from + 2] as number) | ((bytes[from + 3] as number) << 8)
+  for (let index = 0; index < 16; index += 1) {
+    const pair = bytes[from + 4 + index] as number
+    integers[at + index] = FIVE_BITS_START + ((pair & 15) | (((low >> index) & 1) << 4))
+    integers[at + index + 16] = FIVE_BITS_START + ((pair >> 4) | (((high >> index) & 1) << 4))
   }
 }
 
-function decodeQ2K(bytes: Uint8Array, count: number, { codes, scales, offsets }: Blocks): void {
+function decodeQ2K(bytes: Uint8Array, count: number, { integers, scales, offsets }: Blocks): void {
   const table = getHalves()
   for (let block = 0; block < count; block += 1) {
     const from = block * 84
@@ -213,30 +221,20 @@ function decodeQ2K(bytes: Uint8Array, count: number, { codes, scales, offsets }:
       const both = bytes[from + part] as number
       scales[block * 16 + part] = scale * (both & 15)
       offsets[block * 16 + part] = -step * (both >> 4)
-      readTwoBits(bytes, from + 16, part, codes, block * 256)
+      // Each half of the integers has 32 bytes: the lowest bits of all come first, then the next ones.
+      const start = from + 16 + (part >> 3) * 32 + (part & 1) * 16
+      const shift = part & 6
+      const at = block * 128 + part * 8
+      for (let index = 0; index < 8; index += 1) {
+        const first = ((bytes[start + index * 2] as number) >> shift) & 3
+        const second = ((bytes[start + index * 2 + 1] as number) >> shift) & 3
+        integers[at + index] = (first + 6) | ((second + 6) << 4)
+      }
     }
   }
 }
 
-/**
- * Writes 16 integers of 2 bits. Each of two halves of the integers has 32 bytes: the lowest bits of
- * all bytes come first, then the next ones.
- */
-function readTwoBits(
-  bytes: Uint8Array,
-  from: number,
-  part: number,
-  codes: Int8Array,
-  block: number,
-): void {
-  const start = from + (part >> 3) * 32 + (part & 1) * 16
-  const shift = (part & 6) as 0 | 2 | 4 | 6
-  const at = block + part * 16
-  for (let index = 0; index < 16; index += 1)
-    codes[at + index] = ((bytes[start + index] as number) >> shift) & 3
-}
-
-function decodeQ3K(bytes: Uint8Array, count: number, { codes, scales }: Blocks): void {
+function decodeQ3K(bytes: Uint8Array, count: number, { integers, scales }: Blocks): void {
   const table = getHalves()
   for (let block = 0; block < count; block += 1) {
     const from = block * 110
@@ -245,13 +243,18 @@ function decodeQ3K(bytes: Uint8Array, count: number, { codes, scales }: Blocks):
       const low = (bytes[from + 96 + (part & 7)] as number) >> ((part >> 3) * 4)
       const high = (bytes[from + 104 + (part & 3)] as number) >> ((part >> 2) * 2)
       scales[block * 16 + part] = scale * (((low & 15) | ((high & 3) << 4)) - 32)
-      readTwoBits(bytes, from + 32, part, codes, block * 256)
-      // The third bit is stored apart. Where it is 0, the integer is 4 less.
-      const start = from + (part & 1) * 16
-      const at = block * 256 + part * 16
-      for (let index = 0; index < 16; index += 1) {
-        const bit = ((bytes[start + index] as number) >> (part >> 1)) & 1
-        codes[at + index] = (codes[at + index] as number) - (1 - bit) * 4
+      const start = from + 32 + (part >> 3) * 32 + (part & 1) * 16
+      // The third bit of an integer is stored apart. It counts 4 more, from -4 on.
+      const third = from + (part & 1) * 16
+      const shift = part & 6
+      const at = block * 128 + part * 8
+      for (let index = 0; index < 8; index += 1) {
+        const place = index * 2
+        const first = ((bytes[start + place] as number) >> shift) & 3
+        const second = ((bytes[start + place + 1] as number) >> shift) & 3
+        const firstBit = ((bytes[third + place] as number) >> (part >> 1)) & 1
+        const secondBit = ((bytes[third + place + 1] as number) >> (part >> 1)) & 1
+        integers[at + index] = (first + firstBit * 4 + 4) | ((second + secondBit * 4 + 4) << 4)
       }
     }
   }
@@ -274,43 +277,46 @@ function readSixBits(bytes: Uint8Array, from: number, block: number, into: Block
   }
 }
 
-/** Writes 64 integers: the low halves of 32 bytes, then the high halves. */
-function readWideHalfBytes(bytes: Uint8Array, from: number, codes: Int8Array, at: number): void {
-  for (let index = 0; index < 32; index += 1) {
-    const pair = bytes[from + index] as number
-    codes[at + index] = pair & 15
-    codes[at + index + 32] = pair >> 4
-  }
-}
-
 function decodeQ4K(bytes: Uint8Array, count: number, into: Blocks): void {
+  const { integers } = into
   for (let block = 0; block < count; block += 1) {
     const from = block * 144
     readSixBits(bytes, from, block, into)
-    for (let pair = 0; pair < 4; pair += 1)
-      readWideHalfBytes(bytes, from + 16 + pair * 32, into.codes, block * 256 + pair * 64)
-  }
-}
-
-function decodeQ5K(bytes: Uint8Array, count: number, into: Blocks): void {
-  const { codes } = into
-  for (let block = 0; block < count; block += 1) {
-    const from = block * 176
-    readSixBits(bytes, from, block, into)
-    for (let pair = 0; pair < 4; pair += 1)
-      readWideHalfBytes(bytes, from + 48 + pair * 32, codes, block * 256 + pair * 64)
-    for (let part = 0; part < 8; part += 1) {
-      const at = block * 256 + part * 32
-      for (let index = 0; index < 32; index += 1) {
-        const bit = ((bytes[from + 16 + index] as number) >> part) & 1
-        codes[at + index] = (codes[at + index] as number) + bit * 16
+    // The low halves of 32 bytes come before their high halves.
+    for (let pair = 0; pair < 4; pair += 1) {
+      const start = from + 16 + pair * 32
+      const at = block * 128 + pair * 32
+      for (let index = 0; index < 16; index += 1) {
+        const first = bytes[start + index * 2] as number
+        const second = bytes[start + index * 2 + 1] as number
+        integers[at + index] = (first & 15) | ((second & 15) << 4)
+        integers[at + index + 16] = (first >> 4) | (second & 0xf0)
       }
     }
   }
 }
 
-function decodeQ6K(bytes: Uint8Array, count: number, { codes, scales }: Blocks): void {
+function decodeQ5K(bytes: Uint8Array, count: number, into: Blocks): void {
+  const { integers } = into
+  for (let block = 0; block < count; block += 1) {
+    const from = block * 176
+    readSixBits(bytes, from, block, into)
+    for (let pair = 0; pair < 4; pair += 1) {
+      const at = block * 256 + pair * 64
+      for (let index = 0; index < 32; index += 1) {
+        const both = bytes[from + 48 + pair * 32 + index] as number
+        const bits = (bytes[from + 16 + index] as number) >> (pair * 2)
+        integers[at + index] = FIVE_BITS_START + ((both & 15) | ((bits & 1) << 4))
+        integers[at + index + 32] = FIVE_BITS_START + ((both >> 4) | ((bits & 2) << 3))
+      }
+    }
+  }
+}
+
+function decodeQ6K(bytes: Uint8Array, count: number, { integers, scales }: Blocks): void {
   const table = getHalves()
+  // The middle of the integers, 32, becomes 128.
+  const start = 128 - 32
   for (let block = 0; block < count; block += 1) {
     const from = block * 210
     const scale = halfAt(table, bytes, from + 208)
@@ -324,48 +330,52 @@ function decodeQ6K(bytes: Uint8Array, count: number, { codes, scales }: Blocks):
         const first = bytes[low + index] as number
         const second = bytes[low + index + 32] as number
         const bits = bytes[high + index] as number
-        codes[at + index] = ((first & 15) | ((bits & 3) << 4)) - 32
-        codes[at + index + 32] = ((second & 15) | (((bits >> 2) & 3) << 4)) - 32
-        codes[at + index + 64] = ((first >> 4) | (((bits >> 4) & 3) << 4)) - 32
-        codes[at + index + 96] = ((second >> 4) | ((bits >> 6) << 4)) - 32
+        integers[at + index] = start + ((first & 15) | ((bits & 3) << 4))
+        integers[at + index + 32] = start + ((second & 15) | ((bits & 12) << 2))
+        integers[at + index + 64] = start + ((first >> 4) | (bits & 48))
+        integers[at + index + 96] = start + ((second >> 4) | ((bits & 192) >> 2))
       }
     }
   }
 }
 
-/** Integers that 4 bits choose in `IQ4_NL` and `IQ4_XS`. */
-const IQ4_CODES = Int8Array.from([
-  -127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113,
-])
+/** Integers that 4 bits choose in `IQ4_NL` and `IQ4_XS`, plus 128. */
+const IQ4_INTEGERS = Uint8Array.from(
+  [-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113],
+  (value) => value + 128,
+)
 
-/** Integers that 4 bits choose in `MXFP4`: twice the value of a float with 4 bits. */
-const MXFP4_CODES = Int8Array.of(0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12)
+/** Integers that 4 bits choose in `MXFP4`, plus 128: twice the value of a float with 4 bits. */
+const MXFP4_INTEGERS = Uint8Array.from(
+  [0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12],
+  (value) => value + 128,
+)
 
 /** Writes the integers that 16 bytes choose: those of the low halves, then those of the high ones. */
 function readChosen(
-  table: Int8Array,
+  table: Uint8Array,
   bytes: Uint8Array,
   from: number,
-  codes: Int8Array,
+  integers: Uint8Array,
   at: number,
 ): void {
   for (let index = 0; index < 16; index += 1) {
     const pair = bytes[from + index] as number
-    codes[at + index] = table[pair & 15] as number
-    codes[at + index + 16] = table[pair >> 4] as number
+    integers[at + index] = table[pair & 15] as number
+    integers[at + index + 16] = table[pair >> 4] as number
   }
 }
 
-function decodeIq4(bytes: Uint8Array, count: number, { codes, scales }: Blocks): void {
+function decodeIq4(bytes: Uint8Array, count: number, { integers, scales }: Blocks): void {
   const table = getHalves()
   for (let block = 0; block < count; block += 1) {
     const from = block * 18
     scales[block] = halfAt(table, bytes, from)
-    readChosen(IQ4_CODES, bytes, from + 2, codes, block * 32)
+    readChosen(IQ4_INTEGERS, bytes, from + 2, integers, block * 32)
   }
 }
 
-function decodeIq4Xs(bytes: Uint8Array, count: number, { codes, scales }: Blocks): void {
+function decodeIq4Xs(bytes: Uint8Array, count: number, { integers, scales }: Blocks): void {
   const table = getHalves()
   for (let block = 0; block < count; block += 1) {
     const from = block * 136
@@ -374,16 +384,16 @@ function decodeIq4Xs(bytes: Uint8Array, count: number, { codes, scales }: Blocks
     for (let part = 0; part < 8; part += 1) {
       const low = (bytes[from + 4 + (part >> 1)] as number) >> ((part & 1) * 4)
       scales[block * 8 + part] = scale * (((low & 15) | (((high >> (part * 2)) & 3) << 4)) - 32)
-      readChosen(IQ4_CODES, bytes, from + 8 + part * 16, codes, block * 256 + part * 32)
+      readChosen(IQ4_INTEGERS, bytes, from + 8 + part * 16, integers, block * 256 + part * 32)
     }
   }
 }
 
-function decodeMxfp4(bytes: Uint8Array, count: number, { codes, scales }: Blocks): void {
+function decodeMxfp4(bytes: Uint8Array, count: number, { integers, scales }: Blocks): void {
   for (let block = 0; block < count; block += 1) {
     const from = block * 17
     // The byte is an exponent. The integers are twice the values, so the scale is half.
     scales[block] = 2 ** ((bytes[from] as number) - 128)
-    readChosen(MXFP4_CODES, bytes, from + 1, codes, block * 32)
+    readChosen(MXFP4_INTEGERS, bytes, from + 1, integers, block * 32)
   }
 }

@@ -1,6 +1,6 @@
 /** Converts matrices of a GGUF file piece by piece, as the file is read. */
 import { loadingCancelled } from '../../failure.ts'
-import { BLOCK_LAYOUTS, type BlockType, createBlocks, dequantize } from '../../gguf/blocks.ts'
+import { BLOCK_LAYOUTS, type BlockType, decodeBlocks, dequantize } from '../../gguf/blocks.ts'
 import type { ByteSource, TensorInfo } from '../../gguf/header.ts'
 import { TENSOR_TYPES } from '../../gguf/types.ts'
 
@@ -77,44 +77,23 @@ export async function* readBlocks(
   part: MatrixPart,
   type: BlockType,
 ): AsyncGenerator<Uint8Array<ArrayBuffer>> {
-  const { bits, blockSize, middle, decode } = BLOCK_LAYOUTS[type]
+  const { bits, blockSize, zero, hasOffsets } = BLOCK_LAYOUTS[type]
   const blocks = part.columns / blockSize
   const scales = new Float32Array(part.count * blocks)
-  const offsets = new Float32Array(middle === null ? 0 : scales.length)
+  const offsets = new Float32Array(hasOffsets ? scales.length : 0)
   let row = 0
   for await (const { bytes, rows } of readRows(reading, part)) {
-    const values = rows * part.columns
-    const decoded = createBlocks(type, values)
-    decode(bytes, values / TENSOR_TYPES[type].values, decoded)
+    const decoded = decodeBlocks(type, bytes, rows * part.columns)
     scales.set(decoded.scales, row * blocks)
-    if (middle !== null) offsets.set(decoded.offsets, row * blocks)
+    if (hasOffsets) offsets.set(decoded.offsets, row * blocks)
     row += rows
-    yield bits === 4
-      ? packHalfBytes(decoded.codes, 8 - (middle ?? 0))
-      : moveCodes(decoded.codes, 128 - (middle ?? 0))
+    yield decoded.integers
   }
   yield new Uint8Array(scales.buffer)
-  if (middle === null) return
-  // The integers are now symmetric around 0, so the offsets are those of their middle.
+  if (!hasOffsets) return
+  // For `MatMulNBits`, half the range of the integers means 0, so the offsets move as far.
+  const moved = 2 ** (bits - 1) - zero
   for (let block = 0; block < offsets.length; block += 1)
-    offsets[block] = (offsets[block] as number) + middle * (scales[block] as number)
+    offsets[block] = (offsets[block] as number) + moved * (scales[block] as number)
   yield new Uint8Array(offsets.buffer)
-}
-
-/** Returns the integers plus `zero`, two in a byte, the first one in its low half. */
-function packHalfBytes(codes: Int8Array, zero: number): Uint8Array<ArrayBuffer> {
-  const packed = new Uint8Array(codes.length / 2)
-  for (let at = 0; at < packed.length; at += 1) {
-    const low = (codes[at * 2] as number) + zero
-    const high = (codes[at * 2 + 1] as number) + zero
-    packed[at] = low | (high << 4)
-  }
-  return packed
-}
-
-/** Returns the integers plus `zero`. */
-function moveCodes(codes: Int8Array, zero: number): Uint8Array<ArrayBuffer> {
-  const moved = new Uint8Array(codes.length)
-  for (let at = 0; at < moved.length; at += 1) moved[at] = (codes[at] as number) + zero
-  return moved
 }

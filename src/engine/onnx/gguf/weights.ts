@@ -217,13 +217,13 @@ export class Weights {
         this.#constant(key, { type: 'float32', dims: [count, columns], entry, at: 0 })
       return { form: 'floats', floats } as const
     }
-    const { bits, blockSize, middle } = BLOCK_LAYOUTS[type]
+    const { bits, blockSize, hasOffsets } = BLOCK_LAYOUTS[type]
     const blocks = columns / blockSize
     const valueBytes = (count * columns * bits) / 8
     const scaleBytes = count * blocks * 4
     const entry = this.#entry(key, {
       order,
-      length: valueBytes + scaleBytes * (middle === null ? 1 : 2),
+      length: valueBytes + scaleBytes * (hasOffsets ? 2 : 1),
       write: (reading) => readBlocks(reading, matrix, type),
     })
     const add = (kind: string, dims: readonly number[], at: number) => (): string => {
@@ -239,7 +239,7 @@ export class Weights {
       // The same bytes, as another operator wants them.
       packed: add('packed', [count, (columns * bits) / 8], 0),
       scales: add('scales', [count, blocks], valueBytes),
-      offsets: middle === null ? null : add('offsets', [count, blocks], valueBytes + scaleBytes),
+      offsets: hasOffsets ? add('offsets', [count, blocks], valueBytes + scaleBytes) : null,
     } as const
   }
 
