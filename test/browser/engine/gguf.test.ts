@@ -20,42 +20,39 @@ function distance(found: readonly Float32Array[], wanted: readonly (readonly num
   return Math.max(...distances) / greatest
 }
 
-test.each(TYPES.flatMap((type) => (['floats', 'blocks'] as const).map((form) => ({ type, form }))))(
-  'a graph with $type as $form has the logits of the file',
-  async ({ type, form }) => {
-    const { file, logits } = createGgufDecoder(type)
-    const { source, gguf } = await readGgufParts([new Blob([file])])
-    const planned = await planGguf(source, gguf, { form, signal })
-    const pieces: Uint8Array<ArrayBuffer>[] = []
-    for await (const piece of planned.write()) pieces.push(piece)
-    const data = new Blob(pieces)
-    expect(data.size).toBe(planned.bytes)
-    const runtime = await loadRuntime({ device: 'wasm', folder: runtimeFolder() })
-    const session = await runtime.createSession(planned.model, {
-      externalData: [{ path: planned.path, data }],
-    })
-    const { Tensor } = runtime.ort
-    const int64 = (...values: number[]) => BigInt64Array.from(values, BigInt)
-    const { length } = TOKENS
-    const caches = Array.from({ length: LAYERS }, (_, layer) =>
-      ['key', 'value'].map((kind) => {
-        const empty = new Tensor('float32', new Float32Array(0), [1, 2, 0, 16])
-        return [`past_key_values.${layer}.${kind}`, empty] as const
-      }),
-    )
-    const outputs = await session.run({
-      input_ids: new Tensor('int64', int64(...TOKENS), [1, length]),
-      attention_mask: new Tensor('int64', new BigInt64Array(length).fill(1n), [1, length]),
-      num_logits_to_keep: new Tensor('int64', int64(length), [1]),
-      ...Object.fromEntries(caches.flat()),
-    })
-    const found = outputs['logits']?.data as Float32Array
-    const rows = TOKENS.map((_, at) => found.subarray(at * 64, (at + 1) * 64))
-    expect(distance(rows, logits(TOKENS))).toBeLessThan(1e-5)
-    await session.release()
-    runtime.release()
-  },
-)
+test.each(TYPES)('a graph with %s has the logits of the file', async (type) => {
+  const { file, logits } = createGgufDecoder(type)
+  const { source, gguf } = await readGgufParts([new Blob([file])])
+  const planned = await planGguf(source, gguf, { signal })
+  const pieces: Uint8Array<ArrayBuffer>[] = []
+  for await (const piece of planned.write()) pieces.push(piece)
+  const data = new Blob(pieces)
+  expect(data.size).toBe(planned.bytes)
+  const runtime = await loadRuntime({ device: 'wasm', folder: runtimeFolder() })
+  const session = await runtime.createSession(planned.model, {
+    externalData: [{ path: planned.path, data }],
+  })
+  const { Tensor } = runtime.ort
+  const int64 = (...values: number[]) => BigInt64Array.from(values, BigInt)
+  const { length } = TOKENS
+  const caches = Array.from({ length: LAYERS }, (_, layer) =>
+    ['key', 'value'].map((kind) => {
+      const empty = new Tensor('float32', new Float32Array(0), [1, 2, 0, 16])
+      return [`past_key_values.${layer}.${kind}`, empty] as const
+    }),
+  )
+  const outputs = await session.run({
+    input_ids: new Tensor('int64', int64(...TOKENS), [1, length]),
+    attention_mask: new Tensor('int64', new BigInt64Array(length).fill(1n), [1, length]),
+    num_logits_to_keep: new Tensor('int64', int64(length), [1]),
+    ...Object.fromEntries(caches.flat()),
+  })
+  const found = outputs['logits']?.data as Float32Array
+  const rows = TOKENS.map((_, at) => found.subarray(at * 64, (at + 1) * 64))
+  expect(distance(rows, logits(TOKENS))).toBeLessThan(1e-5)
+  await session.release()
+  runtime.release()
+})
 
 test.each(TYPES)('the engine loads a file with %s and continues sequences', async (type) => {
   const { file, logits } = createGgufDecoder(type)

@@ -9,15 +9,10 @@ import type { GraphFiles } from '../model-files.ts'
 import { buildDecoder, type RopeFactors } from './decoder.ts'
 import { GraphBuilder } from './graph-builder.ts'
 import { readShape } from './shape.ts'
-import { type WeightForm, Weights } from './weights.ts'
+import { Weights } from './weights.ts'
 
 /** Options of {@link planGguf}. */
 export interface ConversionOptions {
-  /**
-   * Form of matrices. Both compute with the file's own values, in 32 bits. `floats` needs 4 bytes for
-   * each value; `blocks` needs about as many as the file.
-   */
-  form: WeightForm
   /**
    * Greatest number of tokens of a sequence, which tables of positions are made for. Default: the
    * number that the model was trained for.
@@ -45,10 +40,10 @@ export async function planGguf(
   gguf: Gguf,
   options: ConversionOptions,
 ): Promise<PlannedGraph> {
-  const { form, signal } = options
+  const { signal } = options
   const shape = readShape(gguf)
   const graph = new GraphBuilder()
-  const weights = new Weights(graph, gguf.tensors, form)
+  const weights = new Weights(graph, gguf.tensors)
   const contextTokens = Math.min(options.contextTokens ?? Infinity, shape.contextTokens)
   const reading = { source, signal }
   const factorsOf = async (name: string): Promise<Float32Array | null> => {
@@ -79,14 +74,14 @@ const PART_BYTES = 16 * 2 ** 20
  */
 export async function withoutGguf(
   files: GraphFiles,
-  options: Pick<ConversionOptions, 'contextTokens' | 'signal'>,
+  options: ConversionOptions,
 ): Promise<GraphFiles> {
   if (!(await isGguf(files.model))) return files
   const { source, gguf } = await readGgufParts([
     files.model,
     ...files.externalData.map(({ data }) => data),
   ])
-  const { model, path, write } = await planGguf(source, gguf, { ...options, form: 'blocks' })
+  const { model, path, write } = await planGguf(source, gguf, options)
   const parts: Blob[] = []
   let pieces: Uint8Array<ArrayBuffer>[] = []
   let size = 0

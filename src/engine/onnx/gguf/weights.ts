@@ -1,7 +1,7 @@
 /**
  * Turns the tensors of a GGUF file into weights of a graph, in a form that the runtime computes with.
- * A matrix becomes 32-bit floats, or blocks of 4-bit or 8-bit integers with a scale each. Both have
- * the file's own values. Integers of `MatMulNBits` have no offset, so the offsets of a type that has
+ * A quantized matrix becomes blocks of 4-bit or 8-bit integers with a scale each, and any other one
+ * 32-bit floats. Both have the file's own values. Integers of `MatMulNBits` have no offset, so the offsets of a type that has
  * them are multiplied by the sums of the input's blocks, and added.
  */
 import { BLOCK_LAYOUTS, isBlockType } from '../../gguf/blocks.ts'
@@ -10,9 +10,6 @@ import { modelUnusable } from '../../failure.ts'
 import { bytesOf, product } from '../tensor.ts'
 import { type MatrixPart, readBlocks, readFloats, type Reading } from './convert-matrix.ts'
 import type { GraphBuilder, GraphType } from './graph-builder.ts'
-
-/** Form of the matrices: 32-bit floats, or blocks of integers. */
-export type WeightForm = 'floats' | 'blocks'
 
 /** A matrix, by its tensor and the rows that are used. */
 export interface MatrixUse {
@@ -61,16 +58,14 @@ interface WeightConstant {
 export class Weights {
   readonly #graph: GraphBuilder
   readonly #tensors: ReadonlyMap<string, TensorInfo>
-  readonly #form: WeightForm
   readonly #entries = new Map<string, Entry>()
   readonly #constants = new Map<string, WeightConstant>()
   /** Sums of blocks, by input and block size. */
   readonly #sums = new Map<string, string>()
 
-  constructor(graph: GraphBuilder, tensors: readonly TensorInfo[], form: WeightForm) {
+  constructor(graph: GraphBuilder, tensors: readonly TensorInfo[]) {
     this.#graph = graph
     this.#tensors = new Map(tensors.map((tensor) => [tensor.name, tensor]))
-    this.#form = form
   }
 
   /** Returns `true` if the file has the tensor. */
@@ -210,7 +205,7 @@ export class Weights {
     const key = part ? `${name}/${from}` : name
     const { type } = tensor
     const order = tensor.offset + from
-    if (this.#form === 'floats' || !isBlockType(type)) {
+    if (!isBlockType(type)) {
       const write = (reading: Reading) => readFloats(reading, matrix)
       const entry = this.#entry(key, { order, length: count * columns * 4, write })
       const floats = (): string =>

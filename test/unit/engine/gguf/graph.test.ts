@@ -20,7 +20,7 @@ async function plan(changes: Changes, { tensors = 'token_embd.weight' } = {}) {
   const data = new Uint8Array(64 * 64 * 4)
   const file = writeGguf({ metadata, tensors: [{ name: tensors, shape: [64, 64], type: 0, data }] })
   const source = toByteSource(new Blob([file]))
-  return planGguf(source, await readGguf(source), { form: 'blocks', signal })
+  return planGguf(source, await readGguf(source), { signal })
 }
 
 test.each<[string, Changes, string]>([
@@ -80,7 +80,7 @@ test('refuses a tensor of another shape', async () => {
   const tensors = head.tensors.map((tensor) =>
     tensor.name === 'blk.1.ffn_up.weight' ? { ...tensor, shape: [96, 64] } : tensor,
   )
-  await expect(planGguf(source, { ...head, tensors }, { form: 'blocks', signal })).rejects.toThrow(
+  await expect(planGguf(source, { ...head, tensors }, { signal })).rejects.toThrow(
     'the tensor `blk.1.ffn_up.weight` of the GGUF file has the shape 96 x 64 instead of 64 x 96',
   )
 })
@@ -88,7 +88,7 @@ test('refuses a tensor of another shape', async () => {
 test('uses the operators that the fast paths know', async () => {
   const { file } = createGgufDecoder('Q4_1')
   const source = toByteSource(new Blob([file]))
-  const { model } = await planGguf(source, await readGguf(source), { form: 'blocks', signal })
+  const { model } = await planGguf(source, await readGguf(source), { signal })
   const kinds = (await readOperations(model)).map(({ kind }) => kind)
   const count = (kind: string): number => kinds.filter((each) => each === kind).length
   expect(count('GroupQueryAttention')).toBe(2)
@@ -103,7 +103,7 @@ test('stops when the signal aborts', async () => {
   const { file } = createGgufDecoder('Q8_0')
   const source = toByteSource(new Blob([file]))
   const controller = new AbortController()
-  const options = { form: 'blocks', signal: controller.signal } as const
+  const options = { signal: controller.signal }
   const { write } = await planGguf(source, await readGguf(source), options)
   let pieces = 0
   const convert = async () => {
