@@ -10,6 +10,7 @@ import type { PromptImage } from '../images.ts'
 import { parseTemplate, type Rendering } from './chat-template.ts'
 import type { ModelConfig } from './config.ts'
 import type { TextRange } from './message-markers.ts'
+import { createScoreEncoder } from './score-merges.ts'
 import { createSpecialTokenEscapes, WordMatcher } from './special-token-escape.ts'
 import { assertShallow, type EscapeText, hasToolCalls } from './template-variables.ts'
 import { createTokenBounds, promptTooLong } from './token-bounds.ts'
@@ -282,6 +283,8 @@ class PlainTokenizer {
   ) {
     removeFromVocabulary(file, structural)
     this.#tokenizer = createTokenizer({ ...file, added_tokens: textTokens }, config)
+    const { model } = this.#tokenizer
+    if (file.model.scores && model) model.encode = createScoreEncoder(file.model)
     this.#firstPreTokenizer = this.#tokenizer.pre_tokenizer
     // The library prepends a space to the first section of each call, but only one section is the
     // first in the prompt.
@@ -294,7 +297,9 @@ class PlainTokenizer {
    */
   encode(text: string, first: boolean): number[] {
     this.#tokenizer.pre_tokenizer = first ? this.#firstPreTokenizer : this.#laterPreTokenizer
-    const { ids } = this.#tokenizer.encode(text, { add_special_tokens: false })
+    // Half of a surrogate pair has no bytes. It is replaced before the vocabulary is searched.
+    const wellFormedText = text.replace(/[\uD800-\uDFFF]/gu, '\uFFFD')
+    const { ids } = this.#tokenizer.encode(wellFormedText, { add_special_tokens: false })
     if (!ids.some((id) => id === undefined)) return ids
     throw modelUnusable('its tokenizer lacks a token for some of the text.')
   }

@@ -19,6 +19,8 @@ export interface TokenizerFile {
     vocab: Record<string, number> | [piece: string, score: number][]
     unk_token?: string | null
     byte_fallback?: boolean
+    /** Scores by id, by which neighbors are merged instead of a list of merges. */
+    scores?: readonly number[]
   }
   normalizer?: unknown
   pre_tokenizer: unknown
