@@ -261,7 +261,7 @@ function findMessageEnds(
  * Document markup is text. Runs of spaces or letters are never structural, even if the template
  * contains them.
  */
-function isSpecialToken({ special, content }: AddedToken, template: string): boolean {
+export function isSpecialToken({ special, content }: AddedToken, template: string): boolean {
   if (special === true || CONTROL_TOKEN.test(content)) return true
   return /[^\s\p{L}\p{N}▁]/u.test(content) && template.includes(content)
 }

@@ -2,6 +2,7 @@
 import { Tokenizer } from '@huggingface/tokenizers'
 import { describe, expect, test } from 'vitest'
 import type { Conversation } from '../../../../src/engine/engine.ts'
+import { describeModel } from '../../../../src/engine/gguf/card.ts'
 import { readGguf, toByteSource } from '../../../../src/engine/gguf/header.ts'
 import { toModelFiles } from '../../../../src/engine/gguf/model-files.ts'
 import { findPreTokenizer } from '../../../../src/engine/gguf/pre-tokenizers.ts'
@@ -367,4 +368,26 @@ test('a token without a text, or with a text that is not UTF-8, gets a name', as
   const names = Object.keys(file.model.vocab)
   expect(names).toHaveLength(280)
   expect(names).toEqual(expect.arrayContaining(['[EMPTY_270]', '[INVALID_277]', '\uFFFD']))
+})
+
+test('a model is described by what its metadata states', async () => {
+  const described = describeModel(
+    await readBack({
+      ...HEAD,
+      'general.name': { text: 'A model' },
+      'general.license': { text: 'mit' },
+      'general.size_label': { text: '135M' },
+      'general.file_type': { uint32: 15 },
+      'general.languages': { texts: ['en', 'de'] },
+    }),
+  )
+  expect(described).toEqual({
+    name: 'A model',
+    license: 'mit',
+    size: '135M',
+    quantization: 'Q4_K_M',
+    contextTokens: 100,
+    languages: ['en', 'de'],
+  })
+  expect(describeModel(await readBack({ 'general.file_type': { uint32: 99 } }))).toEqual({})
 })
