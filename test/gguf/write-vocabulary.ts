@@ -30,8 +30,12 @@ function toMetadata({ added_tokens: added, model }: TokenizerJson, pre: string) 
     tokens[id] = { text: content, kind: special ? KIND.control : KIND.userDefined }
   // Ids without a token get one that no text has.
   const all = Array.from(tokens, (token, id) => token ?? { text: `[PAD${id}]`, kind: KIND.unused })
+  // Without these ids, llama.cpp takes any token for the one that ends an answer.
+  const special = { uint32: all.findIndex(({ kind }) => kind === KIND.control) }
   return {
     ...MODEL,
+    'tokenizer.ggml.bos_token_id': special,
+    'tokenizer.ggml.eos_token_id': special,
     'tokenizer.ggml.model': { text: 'gpt2' },
     'tokenizer.ggml.pre': { text: pre },
     'tokenizer.ggml.tokens': { texts: all.map(({ text }) => text) },
