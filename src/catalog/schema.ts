@@ -139,8 +139,8 @@ const embeddingsSchema = v.strictObject({
 // Defines the schema of an implementation: its files, requirements and tensor layouts.
 
 const resourceSchema = v.strictObject({
-  /** Kind of file: graph, external weights, tokenizer, configuration, wasm module, or MLC file. */
-  type: v.picklist(['onnx', 'data', 'tokenizer', 'config', 'wasm', 'mlc']),
+  /** Kind of file: graph, external weights, GGUF, tokenizer, configuration, wasm module, or MLC. */
+  type: v.picklist(['onnx', 'data', 'gguf', 'tokenizer', 'config', 'wasm', 'mlc']),
   /** Absolute URL, or a URL relative to the catalog's own. */
   url: values.textSchema,
   /** Path within the implementation, such as `onnx/model.onnx`. */

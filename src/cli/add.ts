@@ -250,9 +250,12 @@ export async function copyItem(
 
 /** Returns the kind of a model and its files. All paths are relative and use forward slashes. */
 function findSource(path: string): { root: ModelRoot; files: HubFile[] } & Kind {
-  if (!existsSync(path)) throw refuse(`There is no ${path}.`, 'Name an .onnx file, or a folder.')
-  if (!statSync(path).isDirectory())
-    return { root: openRoot(dirname(path)), files: [], kind: 'graph', path: basename(path) }
+  if (!existsSync(path))
+    throw refuse(`There is no ${path}.`, 'Name an .onnx or .gguf file, or a folder.')
+  if (!statSync(path).isDirectory()) {
+    const kind = /\.gguf$/i.test(path) ? 'gguf' : 'graph'
+    return { root: openRoot(dirname(path)), files: [], kind, path: basename(path) }
+  }
   const root = openRoot(path)
   const files = listFolder(root, '', [root.real])
   files.sort((one, other) => (one.path < other.path ? -1 : 1))

@@ -105,7 +105,8 @@ const toMetadata = ({ name, isTensor, type, shape }: Value): Ports['inputs'][num
       } as Ports['inputs'][number])
     : { name, isTensor }
 
-function toRefusal(where: string, cause: unknown, todo: string): unknown {
+/** Returns the refusal of a file that the engine cannot use; other errors as they are. */
+export function toRefusal(where: string, cause: unknown, todo: string): unknown {
   const why = whyUnusable(cause)
   return why === null ? cause : refuse(`${where} cannot run as a chat model: ${why}`, todo, cause)
 }

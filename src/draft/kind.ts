@@ -27,7 +27,7 @@ import {
 } from './plan.ts'
 import { findFormatByPath, refuse } from './refuse.ts'
 
-export type Kind = { kind: 'graph'; path: string } | { kind: 'layout' | 'genai' | 'mlc' }
+export type Kind = { kind: 'graph' | 'gguf'; path: string } | { kind: 'layout' | 'genai' | 'mlc' }
 
 const LAYOUT = 'config.json, tokenizer.json and onnx/model*.onnx for a language model'
 
@@ -76,6 +76,8 @@ export async function planKind(
     const model = await readChecked(folder, found.path)
     if (isDecoder(model)) return (await layout()).planChatGraph(folder, found.path, model, options)
   }
+  if (found.kind === 'gguf')
+    return (await import('./gguf.ts')).planGguf(folder, found.path, options)
   if (options.dtypes !== null) {
     const what = '--dtypes chooses among the graphs of a folder, and this is one model.'
     throw refuse(what, 'Leave it out.')

@@ -73,6 +73,9 @@ export async function readChecked(folder: Folder, path: string): Promise<OnnxMod
   return model
 }
 
+/** Types of resources that are in memory while a model runs. */
+const WEIGHTS: ReadonlySet<Item['type']> = new Set(['onnx', 'data', 'gguf'])
+
 export function toPlanned(
   id: string,
   device: Device,
@@ -80,7 +83,7 @@ export function toPlanned(
   items: Item[],
   bindings?: Implementation['bindings'],
 ): Planned {
-  const weights = items.filter(({ type }) => type === 'onnx' || type === 'data')
+  const weights = items.filter(({ type }) => WEIGHTS.has(type))
   const features = device === 'webgpu' && usesHalves && { features: ['shader-f16'] }
   return {
     id,
@@ -193,12 +196,15 @@ export async function capabilitiesOf(
       `${folder.nameOf('')} has no chat template, neither in tokenizer_config.json nor as ${JINJA}.`,
       'Copy them from the original model, or add its graph alone.',
     )
-  return {
-    ...(/\btools\b/.test(template) && { tools: true }),
-    ...(/enable_thinking|<think>/.test(template) && { thinking: true }),
-    structuredOutputs: true,
-  }
+  return toCapabilities(template)
 }
+
+/** Returns what a chat template supports. */
+export const toCapabilities = (template: string): ModelEntry['capabilities'] => ({
+  ...(/\btools\b/.test(template) && { tools: true }),
+  ...(/enable_thinking|<think>/.test(template) && { thinking: true }),
+  structuredOutputs: true,
+})
 
 /** Returns a title for a path, such as `Super resolution` for `models/super_resolution.onnx`. */
 export function titleOf(path: string): string {

@@ -58,9 +58,10 @@ const FORMATS: readonly ModelFormat[] = [
     path: /\.gguf$/i,
     magic: { at: 0, text: 'GGUF' },
     what: 'is a GGUF file, which holds weights and no graph.',
-    todo: () =>
-      'Take the original weights of the model instead: ' +
-      '`optimum-cli export onnx --model <owner>/<name> onnx-model`.',
+    todo: (path) =>
+      /\.gguf$/i.test(path)
+        ? `Add that file: \`inorigin add ${quote(path)} --tag @me/name\`.`
+        : 'Rename it so that its name ends in .gguf.',
   },
   {
     path: /\.safetensors$/i,

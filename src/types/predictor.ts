@@ -61,7 +61,7 @@ export interface Predictor {
 }
 
 /** Kind of an implementation's file. `data` holds the external weights of an `onnx` file. */
-export type ResourceType = 'onnx' | 'data' | 'tokenizer' | 'config' | 'wasm' | 'mlc'
+export type ResourceType = 'onnx' | 'data' | 'gguf' | 'tokenizer' | 'config' | 'wasm' | 'mlc'
 
 /** A file of an implementation, as a prediction lists it. */
 export interface PredictionResource {

@@ -323,7 +323,7 @@ describe('refuses, and writes nothing,', () => {
 
 test.each([
   ['', 'Usage: inorigin init [folder] [options]'],
-  ['add', 'needs model.onnx|folder. Usage: inorigin add <model.onnx|folder>'],
+  ['add', 'needs model.onnx|model.gguf|folder. Usage: inorigin add <model.onnx|model.gguf|folder>'],
   ['init one two', 'inorigin init does not expect two. Usage: '],
   ['initt', 'initt is not a command. Did you mean init?'],
   ['xyzzyx', 'xyzzyx is not a command. Commands: init, add, types, catalog refresh'],

@@ -87,8 +87,11 @@ function writeBlocks(
   }
 }
 
-/** Returns the file of a tiny model, and a function that returns the logits of each token. */
-export function createGgufDecoder(type: MatrixType) {
+/**
+ * Returns the file of a tiny model, and a function that returns the logits of each token. `metadata`
+ * takes the place of that of the file.
+ */
+export function createGgufDecoder(type: MatrixType, metadata = METADATA) {
   const random = chanceOf(type)
   const matrices = new Map<string, Matrix>()
   const tensors: WrittenTensor[] = []
@@ -118,7 +121,7 @@ export function createGgufDecoder(type: MatrixType) {
     add(`${block}.ffn_down`, FEED_FORWARD, HIDDEN, type)
   }
   addNorm('output_norm')
-  return { file: writeGguf({ metadata: METADATA, tensors }), logits: compute.bind(null, matrices) }
+  return { file: writeGguf({ metadata, tensors }), logits: compute.bind(null, matrices) }
 }
 
 const chanceOf = (type: MatrixType): Random => {

@@ -140,7 +140,7 @@ const DEVICES = ['webgpu', 'wasm'] as const
 
 export const ADD = defineCommand({
   name: 'add',
-  operands: [{ name: 'model.onnx|folder', about: SOURCE_HELP, isRequired: true }],
+  operands: [{ name: 'model.onnx|model.gguf|folder', about: SOURCE_HELP, isRequired: true }],
   usage: '--tag @me/name [options]',
   about: [
     'Adds an ONNX model to your app as a predictor: drafts its signature from the inputs and',
@@ -148,7 +148,8 @@ export const ADD = defineCommand({
     '<public>/inorigin/@me/name and lists it in <public>/inorigin/catalog.json. A folder with',
     'config.json, tokenizer.json and onnx/ becomes a chat model or a text encoder. A folder of',
     'ONNX Runtime GenAI, with genai_config.json, becomes a chat model. A folder of a model',
-    'compiled by MLC, with its library, becomes a chat model that WebLLM runs.',
+    'compiled by MLC, with its library, becomes a chat model that WebLLM runs. A GGUF file',
+    'becomes a chat model; all parts of a split file must be beside it.',
   ],
   options: {
     tag: valued('<tag>', 'Name that requests use for the model, such as @me/name'),

@@ -82,7 +82,7 @@ function toChatTemplate(metadata: Metadata, tokenizer: GgufTokenizer): object {
     (name) => [name, findText(metadata, `${key}.${name}`)] as const,
   )
   const all = [['default', findText(metadata, key)] as const, ...named].flatMap(([name, source]) =>
-    source === undefined ? [] : [{ name, template: withBos(source, tokenizer) }],
+    !source ? [] : [{ name, template: withBos(source, tokenizer) }],
   )
   const [first, ...others] = all
   if (!first) return {}

@@ -249,7 +249,7 @@ const outside = { ...passing({}), weights: [weight('w', [1], { location: '../w' 
 const short = { 'm.onnx': MIXED, 'weights/w.bin': WEIGHTS.subarray(0, 4100) }
 
 test.each<[string, Parameters<typeof freshFolder>[0], RegExp, object?]>([
-  ['a missing file', {}, /There is no .*m\.onnx\. Name an \.onnx file/],
+  ['a missing file', {}, /There is no .*m\.onnx\. Name an \.onnx or \.gguf file/],
   ['a tag without an owner', plain, /--tag model: a tag looks like @owner\/name/, { tag: 'model' }],
   ['a tag in capitals', plain, /a tag looks like/, { tag: '@Me/model' }],
   ['a reserved tag', plain, /reserved/, { tag: '@inorigin/guide' }],
