@@ -214,7 +214,6 @@ export default defineConfig(({ command, mode }) => ({
     // Found late, a dependency makes the page reload: in the middle of a test, or of an answer.
     include: [
       '@cfworker/json-schema',
-      '@huggingface/jinja',
       '@huggingface/tokenizers',
       '@mlc-ai/web-llm',
       ...(CODE_LANGUAGES ?? []).map((name) => `highlight.js/lib/languages/${name}`),

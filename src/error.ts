@@ -181,6 +181,7 @@ export const ERROR_CODES = [
   'store_blocked',
   'store_newer',
   'store_unavailable',
+  'template_failed',
   'template_refused',
   'too_many_files',
   'too_many_images',

@@ -64,7 +64,7 @@ export const JOINED =
 export const PYTHONIC =
   "{%- macro show(value) -%}{%- if value is string -%}{{- '\"' + value + '\"' -}}" +
   '{%- else -%}{{- value | string -}}{%- endif -%}{%- endmacro -%}' +
-  "{%- for tool in tools %}{%- set tool = tool.function %}{{- 'def ' + tool.name + '(' }}" +
+  "{%- for tool in tools or [] %}{%- set tool = tool.function %}{{- 'def ' + tool.name + '(' }}" +
   '{%- for name, about in tool.parameters.properties.items() %}' +
   "{{- name + ': ' + about.type }}{%- if name in (tool.parameters.required or []) %}{{- '!' }}{%- endif %}" +
   "{{- ' ' + about.description | trim }}{%- if not loop.last %}{{- ', ' }}{%- endif %}{%- endfor %}" +

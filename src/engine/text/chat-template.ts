@@ -1,9 +1,17 @@
 /** Renders a conversation with the model's chat template into the text that the model continues. */
 import { InoriginError } from '../../error.ts'
-import type { AssistantMessage, ChatMessage, UserMessage } from '../../types/index.ts'
+import type { AssistantMessage, ChatMessage, Tool, UserMessage } from '../../types/index.ts'
 import type { Conversation } from '../engine.ts'
-import { modelUnusable } from '../failure.ts'
-import { LimitExceeded, parseTemplateProgram, renderTemplate, TemplateRejection } from './jinja.ts'
+import {
+  LimitExceeded,
+  parse,
+  type Program,
+  render as renderProgram,
+  TemplateError,
+  TemplateRejection,
+  toValue,
+  type Value,
+} from '../jinja/index.ts'
 import { findEnds, MessageMarkers, type TextRange } from './message-markers.ts'
 import {
   CutArguments,
@@ -37,26 +45,27 @@ export function parseTemplate(source: string, tokens: Readonly<Record<string, st
   return {
     /**
      * Renders a conversation. `escape` escapes all of its texts before the template reads them.
-     * Throws `invalid_request` if the template rejects the conversation.
+     * Throws `invalid_request` if the template rejects the conversation, fails or is invalid.
      */
     render(conversation: Conversation, escape: EscapeText = unescaped): Rendering {
-      let rejection: unknown
+      let failure: InoriginError | undefined
       // Templates without a system role either reject system messages or leave them out.
-      for (const simplify of [unchanged, withoutReasoning, mergeSystemMessages]) {
+      for (const simplify of [unchanged, withToolDefaults, withoutReasoning, mergeSystemMessages]) {
         const candidate = simplify(conversation)
+        if (candidate === null) continue
         try {
-          if (candidate === null) continue
           const text = renderOnce(candidate, escape)
           const located = locate(renderOnce, text, candidate, escape)
           if (!located) continue
           const beginning = renderBeginning(renderOnce, text, candidate, escape)
           return { ...located, text: text + beginning, answer: text.length }
         } catch (thrown) {
-          if (!(thrown instanceof TemplateRejection)) throw toTemplateError(thrown)
-          rejection = thrown
+          if (!isTemplateFailure(thrown)) throw thrown
+          // The first failure is about the conversation as it was sent.
+          failure ??= thrown
         }
       }
-      throw toTemplateError(rejection)
+      throw failure ?? toTemplateError(new TemplateRejection('it leaves out the system message'))
     },
   }
 }
@@ -110,18 +119,56 @@ function renderBeginning(
   return (/^\s*(?=\S)/.exec(rest)?.[0] ?? '') + escape(prefix)
 }
 
-/** Converts an error of a template into a user-visible error. */
-function toTemplateError(thrown: unknown): InoriginError {
-  if (thrown instanceof InoriginError) return thrown
-  if (thrown instanceof TemplateRejection) {
+/** Returns `true` for errors of templates that another form of the conversation may avoid. */
+const isTemplateFailure = (thrown: unknown): thrown is InoriginError =>
+  thrown instanceof InoriginError &&
+  thrown.cause instanceof TemplateError &&
+  !(thrown.cause instanceof LimitExceeded)
+
+/**
+ * Converts an error of a template into a user-visible error, which says where the template failed.
+ * Its place in the conversation is the innermost loop over `messages`.
+ */
+function toTemplateError(error: TemplateError, messages: readonly Value[] = []): InoriginError {
+  const index = messages.findLastIndex((message) => error.loopItems.includes(message))
+  const place = index < 0 ? '' : ` at message ${index + 1} of ${messages.length}`
+  const line = error.line === undefined ? '' : ` (line ${error.line} of the template)`
+  const details = { param: 'messages', cause: error }
+  if (error instanceof TemplateRejection) {
     return new InoriginError(
       'invalid_request',
-      `The chat template of this model rejects the conversation: ${thrown.message}`,
-      { code: 'template_refused', param: 'messages', cause: thrown },
+      `The chat template of this model rejects the conversation${place}: ${error.message}`,
+      { code: 'template_refused', ...details },
     )
   }
-  return modelUnusable(`its chat template failed (${String(thrown)}).`, thrown)
+  return new InoriginError(
+    'invalid_request',
+    `The chat template of this model fails${place}${line}: ${error.message}. ` +
+      'Change the conversation, or use another model.',
+    { code: 'template_failed', ...details },
+  )
 }
+
+/** Adds a description and a schema to tools that lack them. Returns `null` if none does. */
+function withToolDefaults(conversation: Conversation): Conversation | null {
+  const { tools = [] } = conversation
+  if (tools.every((tool) => tool.description !== undefined && hasAllKeys(tool))) return null
+  return {
+    ...conversation,
+    tools: tools.map((tool) => ({
+      ...tool,
+      description: tool.description ?? '',
+      parameters: {
+        type: 'object',
+        properties: {},
+        ...(typeof tool.parameters === 'object' && tool.parameters),
+      },
+    })),
+  }
+}
+
+const hasAllKeys = ({ parameters }: Tool): boolean =>
+  typeof parameters === 'object' && 'type' in parameters && 'properties' in parameters
 
 /** Removes reasoning from a conversation. Returns `null` if there is none. */
 function withoutReasoning(conversation: Conversation): Conversation | null {
@@ -181,7 +228,7 @@ type RenderTemplate = (
  * that it expects. `tokens` become variables.
  */
 function createRenderer(source: string, tokens: Readonly<Record<string, string>>): RenderTemplate {
-  const program = parseTemplateProgram(source)
+  const program = parseOrFail(source)
   const hasThinkBlocks = source.includes('</think>')
   let callForm: ToolCallForm | null = null
   let needsParts: boolean | null = null
@@ -194,12 +241,22 @@ function createRenderer(source: string, tokens: Readonly<Record<string, string>>
   ): string => {
     const cut = new CutArguments()
     const variables = toTemplateVariables(conversation, { ...form, hasThinkBlocks }, escape, cut)
-    const rendered = renderTemplate(
-      program,
-      { ...tokens, ...(markers?.insert(variables) ?? variables), ...more },
-      { characters: countCharacters(conversation), messages: conversation.messages.length },
+    const marked = markers?.insert(variables) ?? variables
+    const others = Object.entries({ ...tokens, ...more }).map(
+      ([name, value]) => [name, toValue(value)] as const,
     )
-    return cut.restore(rendered)
+    const size = {
+      characters: countCharacters(conversation),
+      messages: conversation.messages.length,
+    }
+    try {
+      if (program instanceof TemplateError) throw program
+      return cut.restore(renderProgram(program, [...marked, ...others], size))
+    } catch (thrown) {
+      if (!(thrown instanceof TemplateError)) throw thrown
+      const messages = marked.get('messages')
+      throw toTemplateError(thrown, Array.isArray(messages) ? messages : [])
+    }
   }
 
   /** Returns `true` if the template writes the text of a sample, as a text or as a list of parts. */
@@ -209,7 +266,7 @@ function createRenderer(source: string, tokens: Readonly<Record<string, string>>
       return renderAs(form, SAMPLE_QUESTION, unescaped, {}).includes(QUESTION)
     } catch (thrown) {
       // The conversation would exceed the limit again, after as long a time.
-      if (thrown instanceof LimitExceeded) throw thrown
+      if (!isTemplateFailure(thrown)) throw thrown
       return false
     }
   }
@@ -229,6 +286,16 @@ function createRenderer(source: string, tokens: Readonly<Record<string, string>>
       add_generation_prompt: opening,
       ...(markers && { markers }),
     })
+  }
+}
+
+/** Parses a template. Returns the error of an invalid one, which each rendering throws. */
+function parseOrFail(source: string): Program | TemplateError {
+  try {
+    return parse(source)
+  } catch (thrown) {
+    if (thrown instanceof TemplateError) return thrown
+    throw thrown
   }
 }
 

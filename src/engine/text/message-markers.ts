@@ -1,4 +1,5 @@
 /** Marks the texts of a conversation, so that each message can be located in the prompt. */
+import { Dict, type Value } from '../jinja/index.ts'
 
 /** A range of positions in a text, in UTF-16 units. */
 export interface TextRange {
@@ -12,16 +13,6 @@ interface MarkPosition {
   at: number
 }
 
-/** Message of a template, whose content may be a list of texts and images. */
-interface Message {
-  content: unknown
-  tool_calls?: readonly Call[]
-}
-
-interface Call {
-  function: { name: string }
-}
-
 /** Marks for one conversation, of a private-use character that `text` does not contain. */
 export class MessageMarkers {
   readonly #character: string
@@ -32,16 +23,18 @@ export class MessageMarkers {
     this.#character = String.fromCharCode(code)
   }
 
-  /** Returns a copy of the template variables with marks around contents and after names. */
-  insert(variables: Readonly<Record<string, unknown>>): Record<string, unknown> {
-    const messages = variables['messages'] as readonly Message[]
-    const tools = variables['tools'] as readonly Call[] | undefined
+  /** Returns the template variables with marks around contents and after names. */
+  insert(variables: ReadonlyMap<string, Value>): Map<string, Value> {
+    const messages = toList(variables.get('messages'))
     const markOf = (owner: number): string => `${this.#character}${owner}${this.#character}`
-    return {
+    const tools = variables.get('tools')
+    return new Map<string, Value>([
       ...variables,
-      messages: messages.map((message, owner) => markMessage(message, markOf(owner))),
-      ...(tools && { tools: tools.map((tool) => markCall(tool, markOf(messages.length))) }),
-    }
+      ['messages', messages.map((message, owner) => markMessage(message, markOf(owner)))],
+      ...(Array.isArray(tools)
+        ? [['tools', tools.map((tool) => markCall(tool, markOf(messages.length)))] as const]
+        : []),
+    ])
   }
 
   /** Removes the marks from a rendered text and returns their positions, in order. */
@@ -68,18 +61,28 @@ export const findEnds = (positions: readonly MarkPosition[], end: number): TextR
     return next?.owner === owner ? [] : [{ from: at, to: Math.max(at, next?.at ?? end) }]
   })
 
-function markMessage(message: Message, mark: string): Message {
-  const { content, tool_calls: calls } = message
-  return {
-    ...message,
-    ...(typeof content === 'string' && { content: surround(content, mark) }),
-    ...(Array.isArray(content) && {
-      content: content.map((part: { text?: string }) =>
-        part.text === undefined ? part : { ...part, text: surround(part.text, mark) },
-      ),
+const toList = (value: Value | undefined): Value[] => (Array.isArray(value) ? value : [])
+
+/** Returns a dict with some of its values changed; any other value as it is. */
+function change(value: Value, changes: Readonly<Record<string, (value: Value) => Value>>): Value {
+  if (!(value instanceof Dict)) return value
+  return new Dict(
+    value.entries().map(([key, item]) => {
+      const edit = typeof key === 'string' && Object.hasOwn(changes, key) ? changes[key] : undefined
+      return [key, edit ? edit(item) : item] as const
     }),
-    ...(calls && { tool_calls: calls.map((call) => markCall(call, mark)) }),
-  }
+  )
+}
+
+function markMessage(message: Value, mark: string): Value {
+  const markText = (text: Value): Value => (typeof text === 'string' ? surround(text, mark) : text)
+  return change(message, {
+    content: (content) =>
+      Array.isArray(content)
+        ? content.map((part) => change(part, { text: markText }))
+        : markText(content),
+    tool_calls: (calls) => toList(calls).map((call) => markCall(call, mark)),
+  })
 }
 
 /** Puts marks around a text, inside of its white space. An empty text gets none. */
@@ -90,7 +93,9 @@ function surround(content: string, mark: string): string {
   return [content.slice(0, from), trimmed, content.slice(from + trimmed.length)].join(mark)
 }
 
-const markCall = <T extends Call>(call: T, mark: string): T => ({
-  ...call,
-  function: { ...call.function, name: call.function.name + mark },
-})
+/** Marks the name of a call or of a tool. */
+const markCall = (call: Value, mark: string): Value =>
+  change(call, {
+    function: (definition) =>
+      change(definition, { name: (name) => (typeof name === 'string' ? name + mark : name) }),
+  })

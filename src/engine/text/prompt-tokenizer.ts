@@ -214,7 +214,7 @@ function renderOrThrow(render: () => Rendering, tooLong: InoriginError | null): 
     return render()
   } catch (thrown) {
     // The template is not at fault if it fails on a conversation that would not fit.
-    const failed = thrown instanceof InoriginError && thrown.kind === 'unavailable'
+    const failed = thrown instanceof InoriginError && thrown.code === 'template_failed'
     throw failed && tooLong ? tooLong : thrown
   }
 }

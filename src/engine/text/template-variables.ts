@@ -9,6 +9,7 @@ import type {
 } from '../../types/index.ts'
 import { isObject } from '../../values/objects.ts'
 import type { Conversation } from '../engine.ts'
+import { Dict, parseJson, toCompactJson, toValue, type Value } from '../jinja/index.ts'
 
 /** Form of tool calls that a template expects. Templates differ, and fail on other forms. */
 export interface ToolCallForm {
@@ -45,15 +46,16 @@ export type EscapeText = (text: string, enclosed?: boolean) => string
 type Json = Record<string, unknown>
 
 /**
- * Returns the template variables of a conversation, with all texts escaped. `cut` gets the arguments
- * that are no JSON object; it must restore them in the rendered text.
+ * Returns the template variables of a conversation, with all texts escaped. As in transformers,
+ * `tools` and `documents` are None if there are none. `cut` gets the arguments that are no JSON
+ * object; it must restore them in the rendered text.
  */
 export function toTemplateVariables(
   { messages, tools, thinking, serializeCalls }: Conversation,
   form: TemplateForm,
   escape: EscapeText,
   cut: CutArguments,
-): Json {
+): Map<string, Value> {
   const toArguments = (call: ToolCall): unknown => {
     const data = parseArguments(call)
     if (data) return toTemplateArguments(call, data, form.calls)
@@ -67,17 +69,19 @@ export function toTemplateVariables(
         : [],
     ),
   )
-  const plainVariables = {
-    messages: messages
-      .map((message) => (serializeCalls ? writeCallsOut(message, serializeCalls, escape) : message))
-      .map((message) => toTemplateMessage(message, form, names, toArguments))
-      .map((message) => (form.needsParts ? withParts(message) : message)),
-    ...(tools && tools.length > 0 && { tools: tools.map(toTemplateTool) }),
-  }
-  return {
-    ...(escapeTexts(plainVariables, '', escape) as Json),
-    ...(thinking !== undefined && { enable_thinking: thinking, thinking }),
-  }
+  const plainMessages = messages
+    .map((message) => (serializeCalls ? writeCallsOut(message, serializeCalls, escape) : message))
+    .map((message) => toTemplateMessage(message, form, names, toArguments))
+    .map((message) => (form.needsParts ? withParts(message) : message))
+  const plainTools = tools && tools.length > 0 ? tools.map(toTemplateTool) : null
+  return new Map([
+    ['messages', toEscapedValue(plainMessages, '', escape)],
+    ['tools', toEscapedValue(plainTools, '', escape)],
+    ['documents', null],
+    ...(thinking === undefined
+      ? []
+      : [['enable_thinking', thinking] as const, ['thinking', thinking] as const]),
+  ])
 }
 
 /** Writes the calls of a message into its content. Only text from the request is escaped. */
@@ -91,13 +95,13 @@ function writeCallsOut(
   const escapeEnclosed: EscapeText = (text) => escape(text, true)
   const calls = (toolCalls ?? []).map((call) => {
     const { id, name, arguments: text } = call
-    const data = assertShallow(parseArguments(call))
+    const data = parseArguments(call)
     const escapedText = escapeEnclosed(text)
     const isText = !data || (escapedText === text && !text.includes('\\u'))
     return {
       id: escapeEnclosed(id),
       name: escapeEnclosed(name),
-      arguments: isText ? escapedText : JSON.stringify(escapeTexts(data, '', escapeEnclosed)),
+      arguments: isText ? escapedText : toCompactJson(toEscapedValue(data, '', escapeEnclosed)),
     }
   })
   const parts = [escape(rest.content), writeCalls(write, calls)].filter((part) => part !== '')
@@ -163,13 +167,12 @@ function splitReasoning<T extends AssistantMessage | EscapedMessage>(message: T)
 /** Returns the arguments in the template's form. The prefix cache matches the model's own text. */
 function toTemplateArguments(
   { arguments: text }: ToolCall,
-  data: object,
+  data: Dict,
   form: ToolCallForm,
 ): unknown {
   if (form.arguments === 'text') return text
-  assertShallow(data)
   // Arguments without any space come from a program rather than a model.
-  return form.arguments === 'both' && JSON.stringify(data) !== text ? text : data
+  return form.arguments === 'both' && toCompactJson(data) !== text ? text : data
 }
 
 /** Returns `true` if a message has tool calls, or the result of one. */
@@ -195,14 +198,16 @@ export function assertShallow<T>(value: T, depth = MAX_NESTED_LEVELS): T {
   return value
 }
 
-/** Returns a tool in the form that templates read, with defaults for absent fields. */
-function toTemplateTool({ name, description = '', parameters }: Tool): Json {
-  const schema = typeof parameters === 'object' ? parameters : {}
-  return {
-    type: 'function',
-    function: { name, description, parameters: { type: 'object', properties: {}, ...schema } },
-  }
-}
+/** Returns a tool in the form that templates read, with the keys of the schema in their order. */
+const toTemplateTool = ({ name, description, parameters, strict }: Tool): Json => ({
+  type: 'function',
+  function: {
+    name,
+    ...(description !== undefined && { description }),
+    parameters: typeof parameters === 'object' ? parameters : { type: 'object', properties: {} },
+    ...(strict !== undefined && { strict }),
+  },
+})
 
 /** Returns an id of nine letters and digits, which is the same for the same input. */
 function toShortId(id: string): string {
@@ -216,18 +221,24 @@ function toShortId(id: string): string {
   return (digits(low) + digits(high)).slice(-9)
 }
 
-/** Escapes all texts, including property names, except for the words that templates look for. */
-function escapeTexts(value: unknown, key: string, escape: EscapeText): unknown {
+/**
+ * Returns data as a value of templates. All texts are escaped, including property names, except for
+ * the words that templates look for.
+ */
+function toEscapedValue(value: unknown, key: string, escape: EscapeText): Value {
   if (typeof value === 'string')
     return TEMPLATE_WORDS.get(key)?.has(value) === true ? value : escape(value)
-  if (typeof value !== 'object' || value === null) return value
-  if (ESCAPED in value) return value[ESCAPED]
-  if (Array.isArray(value)) return value.map((each) => escapeTexts(each, key, escape))
-  return Object.fromEntries(
-    Object.entries(value).map(([name, each]) => [
-      TEMPLATE_KEYS.has(name) ? name : escape(name),
-      escapeTexts(each, name, escape),
-    ]),
+  if (Array.isArray(value)) return value.map((each) => toEscapedValue(each, key, escape))
+  if (typeof value !== 'object' || value === null) return toValue(value)
+  if (ESCAPED in value) return value[ESCAPED] as string
+  const entries = value instanceof Dict ? value.entries() : Object.entries(value)
+  return new Dict(
+    entries
+      .filter(([, each]) => each !== undefined)
+      .map(([name, each]) => [
+        typeof name === 'string' && !TEMPLATE_KEYS.has(name) ? escape(name) : name,
+        toEscapedValue(each, String(name), escape),
+      ]),
   )
 }
 
@@ -274,16 +285,23 @@ const withParts = (message: Json): Json =>
 // Writes calls whose arguments are no JSON object: a limit has cut them, or another program wrote
 // them. Templates and tool formats get an object with a mark, which becomes their text afterwards.
 
-/** Returns the arguments of a call; `null` if they are no JSON object. */
-function parseArguments({ arguments: text }: ToolCall): object | null {
+/**
+ * Returns the arguments of a call; `null` if they are no JSON object. Throws `invalid_request` if
+ * they are nested too deeply.
+ */
+function parseArguments({ arguments: text }: ToolCall): Dict | null {
   // Other JSON may be of any size, because only objects have been counted.
   if (!text.trimStart().startsWith('{')) return null
+  let data: unknown
   try {
-    const data: unknown = JSON.parse(text)
-    return isObject(data) ? data : null
+    data = JSON.parse(text)
   } catch {
     return null
   }
+  assertShallow(data)
+  // The own parser keeps the order of keys such as "1", and tells 1.0 from 1.
+  const value = isObject(data) ? parseJson(text) : null
+  return value instanceof Dict ? value : null
 }
 
 /** The texts of one conversation that are written as they are, and their marks. */

@@ -1,5 +1,5 @@
 /** Chat templates: the constructs of Jinja and Python that they need, and the text of conversations. */
-import { describe, expect, test, vi } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import type { Conversation } from '../../../src/engine/engine.ts'
 import { parseTemplate } from '../../../src/engine/text/chat-template.ts'
 import type { EscapeText } from '../../../src/engine/text/template-variables.ts'
@@ -50,16 +50,16 @@ test.each([
   ["{{ 'a\nb\n'.splitlines() | join('+') }}", 'a+b'],
   [
     "{{ 'ab'.startswith('a') }}{{ 'ab'.endswith('a') }}{{ 'ab'.replace('a', 'c').upper() }}",
-    'truefalseCB',
+    'TrueFalseCB',
   ],
   ['{% for c in "abc" %}{{ c }}{{ "," if not loop.last }}{% endfor %}', 'a,b,c'],
   ['{% for m in nothing %}x{% else %}none{% endfor %}', 'none'],
   ['{% for x in [3, 1, 2] if x > 1 %}{{ x }}{% endfor %}', '32'],
   ['{{ nothing | trim }}{{ nothing | length }}{% for x in nothing | items %}x{% endfor %}', '0'],
-  ["{{ {'a': 1}[nothing] is defined }}", 'false'],
+  ["{{ {'a': 1}[nothing] is defined }}", 'False'],
   [
     '{% for x in [1, 2] %}{{ loop.previtem is defined }}{{ loop.nextitem }};{% endfor %}',
-    'false2;true;',
+    'False2;True;',
   ],
   [
     '{% set ns = namespace(a=1) %}{% for x in [1, 2] %}{% set ns.a = ns.a + x %}{% endfor %}{{ ns.a }}',
@@ -70,7 +70,7 @@ test.each([
   ['{% generation %}a{% endgeneration %}b', 'ab'],
   [
     '{{ messages is iterable }}{{ messages[0] is mapping }}{{ messages[0].content is string }}',
-    'truetruetrue',
+    'TrueTrueTrue',
   ],
   ['{{ [1, 2, 3][::-1] | tojson }}{{ "abc"[:-1] }}{{ [1, 2, 3][1:] | length }}', '[3, 2, 1]ab2'],
   ['{% for x in range(1, 9, 2) %}{% if x == 5 %}{% break %}{% endif %}{{ x }}{% endfor %}', '13'],
@@ -81,7 +81,7 @@ test.each([
   ["{{ {'b': 1, 'a': [true, none]} | tojson }}", '{"b": 1, "a": [true, null]}'],
   ["{{ {'a': {'b': 1}} | tojson(indent=2) }}", '{\n  "a": {\n    "b": 1\n  }\n}'],
   ["{{ 'a' if nothing is not defined else 'b' }}{{ nothing | default('c') }}", 'ac'],
-  ["{{ 'a' ~ 1 ~ true }}{{ 7 // 2 }}{{ 7 % 2 }}", 'a1true31'],
+  ["{{ 'a' ~ 1 ~ true }}{{ 7 // 2 }}{{ 7 % 2 }}", 'a1True31'],
 ])('a construct has its result: %s', (source, text) => {
   expect(draw(source, typed)).toBe(text)
 })
@@ -89,11 +89,11 @@ test.each([
 test.each([
   [
     '{% for name, about in p.items() %}{{ name }}:{{ about.type is string }} {% endfor %}',
-    'items:true keys:false get:true values:true ',
+    'items:True keys:False get:True values:True ',
   ],
   ['{{ p.keys() | join("+") }}', 'items+keys+get+values'],
   ["{{ p.get('get').type }}{{ p.get('none', 'x') }}", 'booleanx'],
-  ["{{ p['items'].type }}{{ p.items['items'].type }}", 'arraystring'],
+  ["{{ p['items'].type }}{{ p['items']['items'].type }}", 'arraystring'],
 ])('a parameter may have the name of a method: %s', (source, text) => {
   expect(draw(PROPERTIES + source, typed)).toBe(text)
 })
@@ -114,12 +114,25 @@ test('a date has its parts', () => {
   )
 })
 
-test.each(['{% include "x" %}', '{{ a | nope }}', "{{ 'a'.nope() }}", '{{ none + 1 }}'])(
-  'a construct is rejected: %s',
-  (source) => {
-    expect(() => draw(source, typed)).toThrow(expect.objectContaining({ kind: 'unavailable' }))
-  },
-)
+test.each([
+  ['{% include "x" %}', "(line 1 of the template): the tag 'include' is not supported."],
+  ['{{ a | nope }}', "No filter named 'nope' found."],
+  ["{{ 'a'.nope() }}", "'str object' has no attribute 'nope'."],
+  ['a\n{{ none + 1 }}', '(line 2 of the template): unsupported operand type(s) for +'],
+  ['{{ messages[', '(line 1 of the template): '],
+  [
+    '{% for m in messages %}{{ m.content + none }}{% endfor %}',
+    'fails at message 1 of 1 (line 1 of the template): can only concatenate str',
+  ],
+])('a construct is an error of the request: %s', (source, message) => {
+  expect(() => draw(source, typed)).toThrow(
+    expect.objectContaining({
+      kind: 'invalid_request',
+      code: 'template_failed',
+      message: expect.stringContaining(message),
+    }),
+  )
+})
 
 const TURNS = '{% for m in messages %}[{{ m.role }}: {{ m.content }}]{% endfor %}'
 
@@ -141,8 +154,8 @@ test('a template has a variable for reasoning only if the request has it', () =>
     const source = `{{ "as ever" if ${name} is not defined else ${name} }}`
     const { render } = parseTemplate(source, {})
     expect(render({ messages: [user] }).text).toBe('as ever')
-    expect(render({ messages: [user], thinking: true }).text).toBe('true')
-    expect(render({ messages: [user], thinking: false }).text).toBe('false')
+    expect(render({ messages: [user], thinking: true }).text).toBe('True')
+    expect(render({ messages: [user], thinking: false }).text).toBe('False')
   }
 })
 
@@ -212,9 +225,7 @@ test('a date is in English', () => {
 })
 
 test.each<[string, string]>([
-  ['{{ messages[', 'cannot be read'],
-  ['{{ 1 + none }}', 'failed'],
-  ['{% for i in range(100000000000) %}{% endfor %}', 'too long a list'],
+  ['{% for i in range(100000000000) %}{% endfor %}', 'Range too big'],
   [
     '{% set n = namespace(x="a") %}{% for i in range(60) %}{% set n.x = n.x ~ n.x %}{% endfor %}',
     'too much',
@@ -229,10 +240,14 @@ test.each<[string, string]>([
     `{% set n = namespace(x=["a"]) %}{% for i in range(40) %}{% set n.x = [n.x, n.x] %}{% endfor %}${use}`,
     'too much text',
   ]),
-  ['{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}', 'failed'],
-])('a broken or hostile template is rejected: %s', (source, why) => {
+  ['{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}', 'maximum recursion depth exceeded'],
+  [
+    `${'('.repeat(1_000)}1${')'.repeat(1_000)}`.replace(/^/, '{{ ').concat(' }}'),
+    'nested too deeply',
+  ],
+])('a hostile template is an error of the request: %#', (source, why) => {
   expect(() => drawMessages(source, user)).toThrow(
-    expect.objectContaining({ kind: 'unavailable', message: expect.stringContaining(why) }),
+    expect.objectContaining({ kind: 'invalid_request', message: expect.stringContaining(why) }),
   )
 })
 
@@ -244,17 +259,25 @@ test('the text may be as long as the conversation', () => {
 })
 
 test('a template that would run for hours is stopped', () => {
-  // A clock on which every step of the template takes 20 ms.
-  const now = vi.spyOn(performance, 'now')
-  let time = 0
-  now.mockImplementation(() => (time += 20))
   const loop = (body: string): string => `{% for i in range(2000) %}${body}{% endfor %}`
   const source = loop(loop(loop('{% set x = i %}')))
   expect(() => drawMessages(source, user)).toThrow(
     expect.objectContaining({ message: expect.stringContaining('too long') }),
   )
-  expect(time).toBeLessThan(10_000)
-  now.mockRestore()
+})
+
+test('the error of a template names the message', () => {
+  const source =
+    "{% for m in messages[1:] %}{% if m.role == 'tool' %}\n" +
+    "{{ raise_exception('No ' + m.role) }}{% endif %}{% endfor %}"
+  expect(() => drawMessages(source, user, call('{}'), result(), user)).toThrow(
+    expect.objectContaining({
+      code: 'template_refused',
+      param: 'messages',
+      message:
+        'The chat template of this model rejects the conversation at message 3 of 4: No tool',
+    }),
+  )
 })
 
 const tool: Tool = {
@@ -312,7 +335,7 @@ test('arguments are text for a template that concatenates them', () => {
 
 test('arguments are data for a template that iterates them', () => {
   const text = draw(PYTHONIC, called('{"place":"Bern","n":2,"far":true,"at":{"x":null}}'))
-  expect(text).toContain('<tool_call>warmth(place="Bern", n=2, far=true, at={\'x\': None})')
+  expect(text).toContain('<tool_call>warmth(place="Bern", n=2, far=True, at={\'x\': None})')
   expect(text).toContain('def warmth(place: string! Where., items: array ) # How warm it is.\n')
 })
 
@@ -331,7 +354,7 @@ test('a call and its result have the same short id if the template needs one', (
       result('call_1'),
       result('aB3dE6gH9'),
       { role: 'assistant', content: 'Warm.' },
-      asked,
+      { role: 'user', content: 'And now?' },
     ],
     tools: [tool],
   }
@@ -420,10 +443,10 @@ test('a template has fields that a tool leaves out', () => {
 
 test('a template has no variables of absent parts', () => {
   const source =
-    "{{ tools is defined }} {{ 'tool_calls' in messages[0] }} {{ 'reasoning_content' in messages[0] }} " +
-    '{{ documents is defined }} {{ builtin_tools is defined }}'
+    "{{ tools is not none }} {{ 'tool_calls' in messages[0] }} {{ 'reasoning_content' in messages[0] }} " +
+    '{{ documents is not none }} {{ builtin_tools is defined }}'
   expect(draw(source, { messages: [{ role: 'assistant', content: 'a' }], tools: [] })).toBe(
-    'false false false false false',
+    'False False False False False',
   )
 })
 

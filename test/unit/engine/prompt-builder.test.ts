@@ -150,7 +150,7 @@ test('a template may depend on the begin and end of messages', () => {
 
 test('the template for tools is used with tools, calls or results', () => {
   const { prepare } = open('plain', {
-    tools: '{% for t in tools %}{{ t.function.name }}{% endfor %}+',
+    tools: '{% for t in tools or [] %}{{ t.function.name }}{% endfor %}+',
   })
   const say = (conversation: Conversation): string => textOf(prepare(conversation).tokens, 'bytes')
   expect(say({ messages: talk.slice(0, 2) })).toBe('plain')

@@ -2,7 +2,7 @@
 import { Tokenizer } from '@huggingface/tokenizers'
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import type { Conversation } from '../../../src/engine/engine.ts'
-import { modelUnusable } from '../../../src/engine/failure.ts'
+import { InoriginError } from '../../../src/error.ts'
 import { createRandom } from '../../../src/engine/sampling/sampler.ts'
 import { parseTemplate } from '../../../src/engine/text/chat-template.ts'
 import { PromptTokenizer } from '../../../src/engine/text/prompt-tokenizer.ts'
@@ -345,11 +345,11 @@ describe('a prompt that is too long', () => {
 
   test('is the cause of an error of the template only if it could not fit', () => {
     const fail = (): never => {
-      throw modelUnusable('its chat template failed.')
+      throw new InoriginError('invalid_request', 'It fails.', { code: 'template_failed' })
     }
     expect(() => encode(user('x'.repeat(1000)), 50, fail)).toThrow(rejected(112, 50))
     expect(() => encode(user('x'.repeat(100)), 50, fail)).toThrow(
-      expect.objectContaining({ code: 'model_unusable' }),
+      expect.objectContaining({ code: 'template_failed' }),
     )
   })
 })

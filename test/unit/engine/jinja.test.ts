@@ -1,0 +1,106 @@
+/** The Jinja interpreter, compared with what Python's jinja2 rendered. */
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { parse, render, TemplateError, toValue } from '../../../src/engine/jinja/index.ts'
+import { formatDate } from '../../../src/engine/jinja/globals.ts'
+
+/** Variables of the templates, which `record.py` has too. */
+const VARIABLES = {
+  messages: [
+    { role: 'system', content: 'Be brief.' },
+    { role: 'user', content: 'Hello' },
+    { role: 'assistant', content: null, tool_calls: [{ id: 'a', index: 0 }] },
+  ],
+  tools: null,
+  price: 2.5,
+  keys: { items: [1, 2], b: { c: null }, é: true },
+}
+
+const write = (source: string, variables: object = VARIABLES): string =>
+  render(
+    parse(source),
+    Object.entries(variables).map(([name, value]) => [name, toValue(value)] as const),
+    { characters: 100, messages: 3 },
+  )
+
+/** Texts of templates, or `["error", type]`. `test/chat-templates/record.py` writes the file. */
+const RECORDED = JSON.parse(
+  readFileSync(join(import.meta.dirname, 'jinja-expressions.json'), 'utf8'),
+) as Readonly<Record<string, string | [string, string]>>
+
+const all = Object.entries(RECORDED)
+
+test.each(all.filter(([, result]) => typeof result === 'string'))(
+  'renders what Python renders: %j',
+  (source, text) => {
+    expect(write(source)).toBe(text)
+  },
+)
+
+test.each(all.filter(([, result]) => typeof result !== 'string'))(
+  'fails where Python fails: %j',
+  (source) => {
+    expect(() => write(source)).toThrow(TemplateError)
+  },
+)
+
+test.each([
+  ['a\nb {{ missing.x }}', 'UndefinedError', "'missing' is undefined", 2],
+  ['{{ [1,\n2] + none }}', 'TypeError', 'can only concatenate list (not "NoneType") to list', 2],
+  ["{% for x in [1] %}\n\n{{ 'a' < x }}{% endfor %}", 'TypeError', "'<' not supported", 3],
+  ['{% macro m() %}\n{{ 1 / 0 }}{% endmacro %}\n{{ m() }}', 'ZeroDivisionError', 'division', 2],
+  ['\n\n{{ 1 | nope }}', 'TemplateRuntimeError', "No filter named 'nope' found.", 3],
+  ['\n{% if x %}', 'TemplateSyntaxError', 'Unexpected end of template', 2],
+  ["\n\n{{ 'a", 'TemplateSyntaxError', 'unexpected char', 3],
+  ["\n{{ raise_exception('no') }}", 'TemplateError', 'no', 2],
+])('an error has its type, its message and its line: %j', (source, type, message, line) => {
+  expect(() => write(source)).toThrow(
+    expect.objectContaining({ type, line, message: expect.stringContaining(message) }),
+  )
+})
+
+test('an error has the items of the loops around it', () => {
+  const source = '{% for a in x %}{% for b in a %}{{ b.c.d }}{% endfor %}{% endfor %}'
+  expect(() => write(source, { x: [['s'], ['t']] })).toThrow(
+    expect.objectContaining({ loopItems: ['s', ['s']] }),
+  )
+})
+
+test('a loop does not change its variables for good, and macros see the latest ones', () => {
+  const source =
+    '{% macro m() %}{{ x }}{% endmacro %}{% set x = 1 %}{{ m() }}' +
+    '{% for i in [2, 3] %}{% set x = i %}{{ m() }}{{ x }}{% endfor %}{{ x }}'
+  expect(write(source)).toBe('112131')
+})
+
+test('a long history takes as many steps as it has messages', () => {
+  const messages = Array.from({ length: 240 }, (_, index) => ({
+    role: ['user', 'assistant', 'tool'][index % 3],
+    content: `message ${index} `.repeat(50),
+  }))
+  const source =
+    "{% set last = (messages | selectattr('role', 'equalto', 'user') | list)[-1] %}" +
+    '{% for m in messages %}{% if m in messages and m != last %}{{ m.content | length }},' +
+    '{% endif %}{% endfor %}'
+  const text = write(source, { messages })
+  expect(text.split(',')).toHaveLength(240)
+})
+
+test.each(['{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}'])(
+  'work is limited: %s',
+  (source) => {
+    expect(() => write(source)).toThrow('it runs for too long')
+  },
+)
+
+test('a date has its parts', () => {
+  const date = new Date(2026, 2, 5, 15, 4, 9)
+  const format =
+    '%Y %y %m %d %-d %e %j %B %b %h %A %a %w %u %U %H %I %-I %p %M %S %D %F %R %T %x %X %c %% %Q'
+  // `datetime(2026, 3, 5, 15, 4, 9).strftime(...)` in Python.
+  expect(formatDate(date, format)).toBe(
+    '2026 26 03 05 5  5 064 March Mar Mar Thursday Thu 4 4 09 15 03 3 PM 04 09 ' +
+      '03/05/26 2026-03-05 15:04 15:04:09 03/05/26 15:04:09 Thu Mar  5 15:04:09 2026 % %Q',
+  )
+})
