@@ -77,8 +77,9 @@ export async function planGeneration(
   const detected = traits.reasons === false ? null : detectReasoningTags(template)
   // Reasoning comes before an answer, so a prefilled answer has none.
   const tags = request.responsePrefix ? null : detected
-  const budget = request.responsePrefix ? 0 : reasoningBudget
-  const thinking = detected && budget !== undefined ? budget > 0 : undefined
+  // The template decides what it writes before a prefilled answer.
+  const isSwitched = detected && reasoningBudget !== undefined && !request.responsePrefix
+  const thinking = isSwitched ? reasoningBudget > 0 : undefined
   const conversation = {
     ...createConversation(request, rendering, thinking),
     ...(images.size > 0 && { images }),

@@ -52,17 +52,21 @@ export class Python {
 
 /**
  * Returns the variables of a body, in the ways in which callers of Python write it: arguments of
- * calls as an object or as text, and an empty content as None or left out. `mark` ends the text of a
- * prefilled answer.
+ * calls as an object or as text, an empty content as None or left out, and parts of text as a list
+ * or as one text. `mark` ends the text of a prefilled answer.
  */
 export function toVariables(body: Body, mark: string): Variables[] {
   const hasCalls = body.messages.some((message) => message.tool_calls)
   const hasNull = body.messages.some(({ content }) => content === null)
-  const ways = [true, ...(hasCalls ? [false] : [])].flatMap((parsed) =>
-    [true, ...(hasNull ? [false] : [])].map((keepsNull) => ({ parsed, keepsNull })),
+  const hasParts = body.messages.some(({ content }) => isText(content))
+  const either = (isPossible: boolean): boolean[] => (isPossible ? [true, false] : [true])
+  const ways = either(hasCalls).flatMap((parsesArguments) =>
+    either(hasNull).flatMap((keepsNull) =>
+      either(hasParts).map((keepsParts) => ({ parsesArguments, keepsNull, keepsParts })),
+    ),
   )
-  return ways.map(({ parsed, keepsNull }) => {
-    const messages = body.messages.map((message) => toPythonMessage(message, parsed, keepsNull))
+  return ways.map((way) => {
+    const messages = body.messages.map((message) => toPythonMessage(message, way))
     const last = messages.at(-1)
     const continues = body.continue_final_message === true
     if (continues && last) last['content'] = `${String(last['content'])}${mark}`
@@ -77,19 +81,35 @@ export function toVariables(body: Body, mark: string): Variables[] {
   })
 }
 
+/** How a caller writes a body. */
+interface Way {
+  parsesArguments: boolean
+  keepsNull: boolean
+  keepsParts: boolean
+}
+
+/** Returns `true` for content that is a list of texts. */
+const isText = (content: unknown): content is readonly { text: string }[] =>
+  Array.isArray(content) && content.every((part: { type: string }) => part.type === 'text')
+
+const joinParts = (parts: readonly { text: string }[]): string =>
+  parts.map(({ text }) => text).join('')
+
 function toPythonMessage(
   { role, content, tool_calls: calls, ...rest }: BodyMessage,
-  parsed: boolean,
-  keepsNull: boolean,
+  { parsesArguments, keepsNull, keepsParts }: Way,
 ): Record<string, unknown> {
   return {
-    role,
-    ...((content !== null || keepsNull) && { content: toPythonContent(content) }),
+    // The role of instructions has had this name since 2024. Templates know the older one.
+    role: role === 'developer' ? 'system' : role,
+    ...((content !== null || keepsNull) && {
+      content: isText(content) && !keepsParts ? joinParts(content) : toPythonContent(content),
+    }),
     ...rest,
     ...(calls && {
       tool_calls: calls.map((call) => {
         const { name, arguments: text } = call.function
-        return { ...call, function: { name, arguments: parsed ? JSON.parse(text) : text } }
+        return { ...call, function: { name, arguments: parsesArguments ? JSON.parse(text) : text } }
       }),
     }),
   }

@@ -6,6 +6,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
+import { parse, render, TemplateError, toValue } from '../../src/engine/jinja/index.ts'
 import { messageOf } from '../../src/error.ts'
 import { BODIES, type Body } from './conversations.ts'
 import { preparePrompt } from './prompt.ts'
@@ -26,6 +27,8 @@ type Outcome =
 
 interface Comparison {
   outcome: Outcome
+  /** `true` if the interpreter renders what Python renders of the same variables. */
+  isSame: boolean
   ours: string
   expected: string
 }
@@ -36,8 +39,10 @@ const CONTINUE = 'CONTINUE_FINAL_MESSAGE_TAG '
 async function compare(python: Python, template: string, body: Body): Promise<Comparison> {
   const expected = new Set<string>()
   let failure = ''
+  let isSame = true
   for (const variables of toVariables(body, CONTINUE)) {
     const result = await python.render(template, variables)
+    isSame &&= renderDirectly(template, variables) === (result.text ?? null)
     if (result.text === undefined) failure ||= `${result.error}: ${result.message}`
     else expected.add(cutAtMark(result.text, variables))
   }
@@ -45,10 +50,21 @@ async function compare(python: Python, template: string, body: Body): Promise<Co
   try {
     const ours = await preparePrompt(template, body)
     const outcome = expected.size === 0 ? 'only ours' : expected.has(ours) ? 'equal' : 'different'
-    return { outcome, ours, expected: first }
+    return { outcome, isSame, ours, expected: first }
   } catch (thrown) {
     const outcome = expected.size === 0 ? 'both refuse' : 'refused'
-    return { outcome, ours: messageOf(thrown), expected: first }
+    return { outcome, isSame, ours: messageOf(thrown), expected: first }
+  }
+}
+
+/** Returns the text that the interpreter renders of the variables of Python; `null` if it fails. */
+function renderDirectly(template: string, variables: Variables): string | null {
+  const values = Object.entries(variables).map(([name, value]) => [name, toValue(value)] as const)
+  try {
+    return render(parse(template), values, { characters: 100_000, messages: 100 })
+  } catch (thrown) {
+    if (thrown instanceof TemplateError) return null
+    throw thrown
   }
 }
 
@@ -84,10 +100,15 @@ async function main(): Promise<void> {
   const python = new Python()
   const counts = new Map<Outcome, number>()
   let shown = 0
+  let others = 0
   for (const name of names) {
     const template = readFileSync(join(dir, name), 'utf8')
     for (const [kind, body] of Object.entries(BODIES)) {
-      const { outcome, ours, expected } = await compare(python, template, body)
+      const { outcome, isSame, ours, expected } = await compare(python, template, body)
+      if (!isSame) {
+        others += 1
+        console.log(`${name}, ${kind}: the interpreter differs`)
+      }
       counts.set(outcome, (counts.get(outcome) ?? 0) + 1)
       if ((outcome === 'different' || outcome === 'refused') && shown < Number(values.show)) {
         shown += 1
@@ -103,6 +124,7 @@ async function main(): Promise<void> {
     `${names.length} templates, ${Object.keys(BODIES).length} conversations, ${total} prompts`,
   )
   for (const [outcome, number] of counts) console.log(`  ${outcome}: ${number}`)
+  console.log(`The interpreter differs from Python in ${others} of ${total} renderings`)
   console.log(`${((100 * count('equal')) / rendered).toFixed(2)} % of Python's prompts are equal`)
 }
 

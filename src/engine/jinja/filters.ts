@@ -4,6 +4,7 @@ import { formatPercent } from './format.ts'
 import { defineAll, type Filter, REQUIRED, type Runtime } from './functions.ts'
 import { getOnlyAttribute } from './attributes.ts'
 import { toJson } from './json.ts'
+import { escapeHtml } from './markup.ts'
 import { parseFloatText, parseInteger, roundNumber, truncate } from './numbers.ts'
 import { lengthOf } from './sequences.ts'
 import { SEQUENCE_FILTERS } from './sequence-filters.ts'
@@ -25,16 +26,7 @@ import {
 
 // Texts.
 
-const HTML = new Map([
-  ['&', '&amp;'],
-  ['<', '&lt;'],
-  ['>', '&gt;'],
-  ['"', '&#34;'],
-  ["'", '&#39;'],
-])
-
-const escapeHtml = ({ budget }: Runtime, value: Value): string =>
-  toText(value, budget).replace(/[&<>"']/g, (found) => HTML.get(found) ?? found)
+const escape = ({ budget }: Runtime, value: Value): string => escapeHtml(toText(value, budget))
 
 function indent(
   { budget }: Runtime,
@@ -240,11 +232,11 @@ export const FILTERS: ReadonlyMap<string, Filter> = new Map<string, Filter>([
     count: [{}, ({ budget }, value) => BigInt(lengthOf(value, budget))],
     d: [{ default_value: '', boolean: false }, fallback],
     default: [{ default_value: '', boolean: false }, fallback],
-    e: [{}, escapeHtml],
-    escape: [{}, escapeHtml],
+    e: [{}, escape],
+    escape: [{}, escape],
     filesizeformat: [{ binary: false }, fileSize],
     float: [{ default: 0 }, (_, value, other: Value) => toFloat(value) ?? other],
-    forceescape: [{}, escapeHtml],
+    forceescape: [{}, escape],
     indent: [{ width: 4n, first: false, blank: false }, indent],
     int: [{ default: 0n, base: 10n }, toInt],
     items: [{}, items],

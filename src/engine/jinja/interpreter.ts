@@ -5,6 +5,7 @@ import { FILTERS } from './filters.ts'
 import { type Filter, NO_ARGUMENTS, type Runtime, type Test } from './functions.ts'
 import { createGlobals } from './globals.ts'
 import { Loop } from './loop.ts'
+import { addMarkup, Markup, MARKUP_FILTERS, toPlain } from './markup.ts'
 import type {
   CallArguments,
   CompareOperator,
@@ -32,19 +33,19 @@ import {
 
 /** Variables of a part of a template. A name that it lacks is looked up in its parent. */
 class Scope {
-  readonly #values = new Map<string, Value>()
+  readonly #values = new Map<string, Value | Markup>()
   readonly #parent: Scope | null
 
   constructor(parent: Scope | null) {
     this.#parent = parent
   }
 
-  get(name: string): Value | undefined {
+  get(name: string): Value | Markup | undefined {
     const value = this.#values.get(name)
     return value === undefined ? this.#parent?.get(name) : value
   }
 
-  set(name: string, value: Value): void {
+  set(name: string, value: Value | Markup): void {
     this.#values.set(name, value)
   }
 }
@@ -130,7 +131,7 @@ export class Interpreter implements Runtime {
         this.#loop(statement, this.#evaluate(statement.iterable, scope), scope, 1)
         return 'end'
       case 'set':
-        this.#assign(statement.target, this.#evaluate(statement.value, scope), scope)
+        this.#assign(statement.target, this.#evaluateMarkup(statement.value, scope), scope)
         return 'end'
       case 'set_block': {
         const text = this.#capture(statement.body, new Scope(scope))
@@ -242,8 +243,9 @@ export class Interpreter implements Runtime {
     return selected
   }
 
-  #assign(target: Target, value: Value, scope: Scope): void {
-    if (target.type === 'name') scope.set(target.name, value)
+  #assign(target: Target, assigned: Value | Markup, scope: Scope): void {
+    const value = toPlain(assigned)
+    if (target.type === 'name') scope.set(target.name, assigned)
     else if (target.type === 'tuple') {
       const values = unpack(value, target.targets.length, this.budget)
       for (const [at, each] of target.targets.entries())
@@ -278,7 +280,13 @@ export class Interpreter implements Runtime {
 
   // Expressions.
 
+  /** Returns the value of an expression. */
   #evaluate(node: Expression, scope: Scope): Value {
+    return toPlain(this.#evaluateMarkup(node, scope))
+  }
+
+  /** Returns the value of an expression, which may be markup. */
+  #evaluateMarkup(node: Expression, scope: Scope): Value | Markup {
     this.budget.spend(1)
     this.#line = node.line
     switch (node.type) {
@@ -314,24 +322,28 @@ export class Interpreter implements Runtime {
       case 'call':
         return this.#call(node, scope)
       case 'filter':
-        return this.#filter(this.#evaluate(node.value, scope), node.filter, scope)
+        return this.#filter(this.#evaluateMarkup(node.value, scope), node.filter, scope)
       case 'test': {
-        const value = this.#evaluate(node.value, scope)
+        const value = this.#evaluateMarkup(node.value, scope)
         const args = this.#arguments(node.test.args, scope)
-        return this.getTest(node.test.name)(value, args, this)
+        if (node.test.name === 'escaped') return value instanceof Markup
+        return this.getTest(node.test.name)(toPlain(value), args, this)
       }
       case 'not':
         return !isTrue(this.#evaluate(node.value, scope))
       case 'sign':
         return applySign(node.operator, this.#evaluate(node.value, scope))
       case 'binary': {
-        const left = this.#evaluate(node.left, scope)
-        return calculate(node.operator, left, this.#evaluate(node.right, scope), this.budget)
+        const left = this.#evaluateMarkup(node.left, scope)
+        const right = this.#evaluateMarkup(node.right, scope)
+        const isMarkup = left instanceof Markup || right instanceof Markup
+        if (node.operator === '+' && isMarkup) return addMarkup(left, right)
+        return calculate(node.operator, toPlain(left), toPlain(right), this.budget)
       }
       case 'logic': {
-        const left = this.#evaluate(node.left, scope)
-        const isDecided = isTrue(left) === (node.operator === 'or')
-        return isDecided ? left : this.#evaluate(node.right, scope)
+        const left = this.#evaluateMarkup(node.left, scope)
+        const isDecided = isTrue(toPlain(left)) === (node.operator === 'or')
+        return isDecided ? left : this.#evaluateMarkup(node.right, scope)
       }
       case 'concat': {
         const texts = node.parts.map((part) => toText(this.#evaluate(part, scope), this.budget))
@@ -342,8 +354,8 @@ export class Interpreter implements Runtime {
       case 'compare':
         return this.#compare(node, scope)
       case 'condition': {
-        if (isTrue(this.#evaluate(node.test, scope))) return this.#evaluate(node.value, scope)
-        if (node.otherwise) return this.#evaluate(node.otherwise, scope)
+        if (isTrue(this.#evaluate(node.test, scope))) return this.#evaluateMarkup(node.value, scope)
+        if (node.otherwise) return this.#evaluateMarkup(node.otherwise, scope)
         return new Undefined(
           `the inline if-expression on line ${node.line} evaluated to false ` +
             'and no else section was defined.',
@@ -390,17 +402,19 @@ export class Interpreter implements Runtime {
     return callee.call({ positional, keywords: all })
   }
 
-  #filter(value: Value, { name, args, line }: NamedCall, scope: Scope): Value {
+  #filter(value: Value | Markup, { name, args, line }: NamedCall, scope: Scope): Value | Markup {
     const filter = this.getFilter(name)
     const values = this.#arguments(args, scope)
     this.#line = line
-    return filter(value, values, this)
+    if (!MARKUP_FILTERS.has(name)) return filter(toPlain(value), values, this)
+    if (value instanceof Markup && name !== 'forceescape') return value
+    return new Markup(toText(filter(toPlain(value), values, this), this.budget))
   }
 
   #filterAll(text: string, filters: readonly NamedCall[], scope: Scope): Value {
-    let value: Value = text
+    let value: Value | Markup = text
     for (const filter of filters) value = this.#filter(value, filter, scope)
-    return value
+    return toPlain(value)
   }
 
   #arguments(args: CallArguments, scope: Scope): Arguments {

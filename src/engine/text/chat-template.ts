@@ -54,9 +54,11 @@ export function parseTemplate(source: string, tokens: Readonly<Record<string, st
         const candidate = simplify(conversation)
         if (candidate === null) continue
         try {
-          const text = renderOnce(candidate, escape)
+          const whole = renderPrefilled(renderOnce, candidate, escape)
+          const text = whole?.text ?? renderOnce(candidate, escape)
           const located = locate(renderOnce, text, candidate, escape)
           if (!located) continue
+          if (whole) return { ...located, ...whole }
           const beginning = renderBeginning(renderOnce, text, candidate, escape)
           return { ...located, text: text + beginning, answer: text.length }
         } catch (thrown) {
@@ -73,6 +75,40 @@ export function parseTemplate(source: string, tokens: Readonly<Record<string, st
 const unchanged = (conversation: Conversation): Conversation => conversation
 
 const unescaped: EscapeText = (text) => text
+
+/** Ends the beginning of an answer. A template writes it as a part of the message. */
+const PREFIX_END = 'endoftheprefilledanswer'
+
+/**
+ * Renders a conversation whose answer has begun as a message that ends in the middle, as
+ * transformers does: so the template writes its own marks before the answer. Returns `null` if the
+ * template does not write the message, or changes its text.
+ */
+function renderPrefilled(
+  render: RenderTemplate,
+  conversation: Conversation,
+  escape: EscapeText,
+): Pick<Rendering, 'text' | 'answer'> | null {
+  const { messages, responsePrefix } = conversation
+  if (!responsePrefix || responsePrefix.block) return null
+  const { text: prefix } = responsePrefix
+  // The space after the mark shows whether the template trims the message.
+  const begun = { role: 'assistant' as const, content: `${prefix}${PREFIX_END} ` }
+  let whole = ''
+  try {
+    whole = render({ ...conversation, messages: [...messages, begun] }, escape, { opening: false })
+  } catch (thrown) {
+    // The template need not support the message, since it never renders the answer itself.
+    if (!isTemplateFailure(thrown)) throw thrown
+  }
+  const end = whole.lastIndexOf(PREFIX_END)
+  if (end < 0) return null
+  const isTrimmed = !whole.startsWith(' ', end + PREFIX_END.length)
+  const text = isTrimmed ? whole.slice(0, end).trimEnd() : whole.slice(0, end)
+  const shown = [escape(prefix), escape(prefix).trimEnd(), escape(prefix).trim()]
+  const written = shown.find((each) => text.endsWith(each))
+  return written === undefined ? null : { text, answer: text.length - written.length }
+}
 
 /** Locates the messages by a rendering with marks; `null` if the template left system text out. */
 function locate(

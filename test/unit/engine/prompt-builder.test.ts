@@ -264,15 +264,25 @@ test('a response prefix and the opening do not become structure together', () =>
 const written = (source: string, conversation: Conversation): string =>
   parseTemplate(source, SPECIAL_NAMES).render(conversation).text
 
+/** Writes a mark before the text of an answer. */
+const MARKED =
+  "{% for m in messages %}[{{ m.role }}]{{ ':final:' if m.role == 'assistant' }}{{ m.content }}[/]" +
+  '{% endfor %}{% if add_generation_prompt %}[assistant]{% endif %}'
+
 test('a response prefix stands where the template writes answers', () => {
   expect(written(PLAIN, begun('Sat'))).toBe(
     '<|im_start|>user\nthe cat <|im_end|>\n<|im_start|>assistant\nSat',
   )
+  // Like transformers, it continues the message and not the opening of an answer.
   expect(written(TAGGED, { ...begun('Sat'), thinking: false })).toBe(
-    '<|im_start|>user\nthe cat <|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\nSat',
+    '<|im_start|>user\nthe cat <|im_end|>\n<|im_start|>assistant\nSat',
+  )
+  expect(written(MARKED, begun('It is '))).toBe('[user]the cat [/][assistant]:final:It is ')
+  expect(written(MARKED.replaceAll('content', 'content | trim'), begun('It is '))).toBe(
+    '[user]the cat[/][assistant]:final:It is',
   )
   expect(written(SPACED, begun('Sat'))).toBe('<s>[INST]the cat [/INST] Sat')
-  expect(written(SPACED, begun(' Sat'))).toBe('<s>[INST]the cat [/INST] Sat')
+  expect(written(SPACED, begun(' Sat'))).toBe('<s>[INST]the cat [/INST]  Sat')
   expect(written(SPACED, begun('Sat', '<b>'))).toBe('<s>[INST]the cat [/INST]<b>Sat')
   expect(written(JOINED, begun('Sat', '\n</think>\n\n'))).toBe(
     '<|im_start|>the cat <|im_start|>assistant<think>\n\n</think>\n\nSat',

@@ -216,11 +216,11 @@ describe('A prefilled answer', () => {
   })
 
   test.each([undefined, 0, 100])(
-    'switches off reasoning, with a budget of %s',
+    'has no reasoning, with a budget of %s',
     async (reasoningBudget) => {
       const script = { template: SWITCH, opening: 'A:<think>\n\n</think>\n\n' }
       const { engine, reasoning, constraint } = await prefilled({ reasoningBudget }, script)
-      expect(engine.conversations).toEqual([{ messages, thinking: false, responsePrefix }])
+      expect(engine.conversations).toEqual([{ messages, responsePrefix }])
       expect([reasoning, constraint]).toEqual([null, null])
     },
   )
