@@ -298,6 +298,14 @@ export const TOOL_FORMATS = [
   'lfm',
   'granite',
   'xml',
+  'deepseek',
+  'deepseek-v3.1',
+  'kimi',
+  'minimax',
+  'seed',
+  'glm',
+  'glm-compact',
+  'functionary',
 ] as const
 
 const anyImplementationSchema = v.variant('engine', [implementationSchema, upstreamSchema])

@@ -353,9 +353,11 @@ function detectCallForm(render: (callForm: ToolCallForm) => string): ToolCallFor
       const data = tryForm({ arguments: 'data', empty, shortIds })
       const text = tryForm({ arguments: 'text', empty, shortIds })
       if (data === null && text === null) continue
-      const asData = data?.includes('Zurich') === true && !data.includes('[object ')
+      const asData = data?.includes('Zurich') === true
       const asText = text?.includes(ARGUMENTS) === true
-      if (!asData && !asText && empty === null) continue
+      // Some templates leave a call out unless there is no content, and others write "None" then.
+      const writesNone = `${data ?? ''}${text ?? ''}`.includes('None')
+      if (empty === null && (writesNone || (!asData && !asText))) continue
       const form = asText ? (asData ? 'both' : 'text') : 'data'
       return { arguments: form, empty, shortIds }
     }

@@ -6,6 +6,7 @@
 import { granite, llama } from './json.ts'
 import { hermes, xml } from './tagged.ts'
 import { lfm } from './lfm.ts'
+import { MARKED_FORMATS } from './marked.ts'
 import { mistral, mistralArgs } from './mistral.ts'
 import type { ToolFormat } from './format.ts'
 
@@ -14,6 +15,7 @@ export { callableTools, larkOf, toolConstraint, type ToolFormat } from './format
 /** All formats, specific ones first: their templates may contain the markers of simpler formats. */
 export const FORMATS: readonly ToolFormat[] = [
   lfm,
+  ...MARKED_FORMATS,
   mistralArgs,
   mistral,
   granite,

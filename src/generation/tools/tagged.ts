@@ -86,7 +86,7 @@ function* readFunction(source: Source): Reader<boolean> {
 }
 
 /** Returns a value as JSON. Quotes it unless it is valid JSON and may be something but a string. */
-function toJson(text: string, schema: JsonSchema | undefined): string {
+export function toJson(text: string, schema: JsonSchema | undefined): string {
   if (isVerbatimString(schema)) return JSON.stringify(text)
   const json = LITERALS.get(text.trim()) ?? text.trim()
   try {
@@ -111,7 +111,8 @@ function findStringEnum(schema: JsonSchema): readonly string[] | null {
     : null
 }
 
-function findParameterSchema(parameters: JsonSchema, name: string): JsonSchema | undefined {
+/** Returns the schema of a parameter; `undefined` if there is none. */
+export function findParameterSchema(parameters: JsonSchema, name: string): JsonSchema | undefined {
   if (typeof parameters === 'boolean') return undefined
   const { properties } = parameters
   if (!isObject(properties) || !Object.hasOwn(properties, name)) return undefined
@@ -157,16 +158,19 @@ function toCallTag(tool: CallableTool): TaggedConstraint {
 }
 
 function toParameterTag(parameter: Parameter): Constraint {
-  const { name, schema } = parameter
-  const begin = `\n<parameter=${name}>\n`
-  const end = '\n</parameter>'
+  return toValueTag(parameter, `\n<parameter=${parameter.name}>\n`, '\n</parameter>')
+}
+
+/** Returns the constraint of a value between two marks: a string verbatim, others as JSON. */
+export function toValueTag(parameter: Parameter, begin: string, end: string): Constraint {
+  const { schema } = parameter
   const choices = findStringEnum(schema)
   if (choices)
     return { type: 'tagged', begin, content: { type: 'choice', parts: choices.map(constant) }, end }
   if (!isVerbatimString(schema))
     return { type: 'tagged', begin, content: valueConstraint(parameter), end }
   // Text ends at the tag. The model itself writes the line break before the tag.
-  return { type: 'tagged', begin, content: { type: 'text' }, end: '</parameter>' }
+  return { type: 'tagged', begin, content: { type: 'text' }, end: end.trimStart() }
 }
 
 function writeXmlCall({ name, arguments: text }: ToolCall): string {

@@ -333,6 +333,15 @@ test('arguments are text for a template that concatenates them', () => {
   )
 })
 
+test('a message with calls has no content of "None"', () => {
+  const source =
+    '{% for m in messages %}[{{ m.content }}]{% for c in m.tool_calls %}{{ c.function.arguments | tojson }}' +
+    '{% endfor %}{% endfor %}'
+  expect(draw(source, called('{"place": "Bern"}'))).toBe(
+    '[How warm?][]{"place": "Bern"}[{"degrees": 21}]',
+  )
+})
+
 test('arguments are data for a template that iterates them', () => {
   const text = draw(PYTHONIC, called('{"place":"Bern","n":2,"far":true,"at":{"x":null}}'))
   expect(text).toContain('<tool_call>warmth(place="Bern", n=2, far=True, at={\'x\': None})')

@@ -120,6 +120,71 @@ const GOLDEN: Readonly<Record<string, readonly [written: string, calls: Calls, t
         { ...PARIS, ...NOW },
       ],
     ],
+    deepseek: [
+      [
+        'Let me look.<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>get_weather\n```json\n{"city": "Paris"}\n```<｜tool▁call▁end｜>\n<｜tool▁call▁begin｜>function<｜tool▁sep｜>get_time\n```json\n{}\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>',
+        { ...PARIS, ...NOW },
+        'Let me look.',
+      ],
+    ],
+    'deepseek-v3.1': [
+      [
+        '<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>get_weather<｜tool▁sep｜>{"city": "Paris"}<｜tool▁call▁end｜><｜tool▁call▁begin｜>get_time<｜tool▁sep｜>{}<｜tool▁call▁end｜><｜tool▁calls▁end｜>',
+        { ...PARIS, ...NOW },
+      ],
+      [
+        '<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>nothing<｜tool▁sep｜>{}',
+        {},
+        '<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>nothing<｜tool▁sep｜>{}',
+      ],
+    ],
+    kimi: [
+      [
+        'Looking.<|tool_calls_section_begin|><|tool_call_begin|>functions.get_weather:0<|tool_call_argument_begin|>{"city": "Paris"}<|tool_call_end|><|tool_call_begin|>functions.get_time:1<|tool_call_argument_begin|>{}<|tool_call_end|><|tool_calls_section_end|>',
+        { ...PARIS, ...NOW },
+        'Looking.',
+      ],
+    ],
+    minimax: [
+      [
+        '<minimax:tool_call>\n<invoke name="set">\n<parameter name="on">true</parameter>\n<parameter name="names">["a", "b"]</parameter>\n</invoke>\n<invoke name="get_time">\n</invoke>\n</minimax:tool_call>',
+        { set: { on: true, names: ['a', 'b'] }, ...NOW },
+      ],
+      [
+        '<minimax:tool_call>\n<invoke name="get_weather">\n<parameter name="city">Two lines:\n"a" < b</parameter>\n</invoke>\n</minimax:tool_call>',
+        { get_weather: { city: 'Two lines:\n"a" < b' } },
+      ],
+    ],
+    seed: [
+      [
+        '<seed:tool_call>\n<function=get_weather>\n<parameter=city>Paris</parameter>\n<parameter=days>2</parameter>\n</function>\n</seed:tool_call>\n<seed:tool_call>\n<function=get_time>\n</function>\n</seed:tool_call>',
+        { get_weather: { city: 'Paris', days: 2 }, ...NOW },
+      ],
+    ],
+    glm: [
+      [
+        'Looking.\n<tool_call>get_weather\n<arg_key>city</arg_key>\n<arg_value>Two lines:\n"a" < b</arg_value>\n<arg_key>days</arg_key>\n<arg_value>2</arg_value>\n</tool_call>\n<tool_call>get_time\n</tool_call>',
+        { get_weather: { city: 'Two lines:\n"a" < b', days: 2 }, ...NOW },
+        'Looking.',
+      ],
+    ],
+    'glm-compact': [
+      [
+        '<tool_call>get_weather<arg_key>city</arg_key><arg_value>12</arg_value></tool_call><tool_call>get_time</tool_call>',
+        { get_weather: { city: '12' }, ...NOW },
+      ],
+      // As earlier models of the family write it.
+      [
+        '<tool_call>get_weather\n<arg_key>city</arg_key>\n<arg_value>Oslo</arg_value>\n</tool_call>',
+        OSLO,
+      ],
+    ],
+    functionary: [
+      [
+        '<function=get_weather>{"city": "Paris"}</function>\n<function=get_time>{}</function>',
+        { ...PARIS, ...NOW },
+      ],
+    ],
   }
 
 /** Parses a text in pieces, and joins texts and arguments that follow each other. */
