@@ -6,6 +6,7 @@ import { whyUnusable } from '../engine/failure.ts'
 import { type Ports, readGraph } from '../engine/onnx/decoder/graph.ts'
 import { getModelFiles } from '../engine/onnx/model-files.ts'
 import { readVisionFamily } from '../engine/onnx/vision/families.ts'
+import { assertValidTemplate } from '../engine/text/chat-template.ts'
 import { type ModelConfig, readConfig } from '../engine/text/config.ts'
 import { createPromptBuilder } from '../engine/text/prompt-tokenizer.ts'
 import { createDetokenizerFactory } from '../engine/text/vocabulary.ts'
@@ -38,6 +39,8 @@ export async function checkTexts(
   try {
     const config = await readConfig(texts)
     createDetokenizerFactory(config.tokenizer, config.tokenizerConfig)
+    assertValidTemplate(config.templates.plain)
+    assertValidTemplate(config.templates.tools ?? '')
     createPromptBuilder(config, config.contextWindow)
     if (seesImages) await readVisionFamily(texts)
     return config

@@ -2,6 +2,7 @@
 import { InoriginError } from '../../error.ts'
 import type { AssistantMessage, ChatMessage, Tool, UserMessage } from '../../types/index.ts'
 import type { Conversation } from '../engine.ts'
+import { modelUnusable } from '../failure.ts'
 import {
   LimitExceeded,
   parse,
@@ -387,6 +388,14 @@ const SAMPLE_CALL: Conversation = {
       },
     },
   ],
+}
+
+/** Throws `model_unusable` if a template is invalid, for models that are about to be added. */
+export function assertValidTemplate(source: string): void {
+  const program = parseOrFail(source)
+  if (!(program instanceof TemplateError)) return
+  const place = `line ${program.line ?? 1}: ${program.message}`
+  throw modelUnusable(`its chat template cannot be read (${place}).`, program)
 }
 
 /** Returns the length of the common prefix of two texts, or of two lists of tokens. */
