@@ -39,15 +39,16 @@ export const PRECISION_SUFFIXES: readonly string[] = Object.values(DTYPE_SUFFIXE
   .filter((suffix) => suffix !== '')
 
 /**
- * Precisions by device, the fastest first. WebGPU lists no 8-bit weights, because the runtime has no
- * kernels for them there. WebAssembly lists no 16-bit ones; q4f16 does run. On WebAssembly, 8-bit
- * weights precede 4-bit ones: docs/decisions/0011-int8-weights-on-wasm.md has the measurements.
- * fp32 follows the 4-bit weights because it takes three times their bytes and memory. The places of
- * q2 and q1 are guesses. 8-bit matrices take about twice the bytes of 4-bit ones. An app for metered connections orders the precisions with `dtypes`.
+ * Precisions by device, the best first. WebGPU lists no 8-bit weights, because the runtime has no
+ * kernels for them there. WebAssembly lists no 16-bit ones; q4f16 does run. On WebAssembly, 4-bit
+ * blocks precede 8-bit weights, which have one scale for a whole matrix and one for its input: they
+ * are half the bytes, keep more of the answers and are about as fast.
+ * docs/decisions/0011-int8-weights-on-wasm.md has the measurements. fp32 follows because it takes three
+ * times the bytes and memory. The places of q2 and q1 are guesses.
  */
 const PREFERRED_DTYPES: Readonly<Record<Device, readonly Dtype[]>> = {
   webgpu: ['q4f16', 'q4', 'fp16', 'fp32', 'q2f16', 'q2', 'q1f16', 'q1'],
-  wasm: ['q8', 'int8', 'uint8', 'q4', 'bnb4', 'fp32', 'q2', 'q1'],
+  wasm: ['q4', 'q8', 'int8', 'uint8', 'bnb4', 'fp32', 'q2', 'q1'],
 }
 
 /**

@@ -20,6 +20,6 @@ test('transposing swaps rows and columns', () => {
 })
 
 test('the default format is the one that the catalog chooses of those there are', () => {
-  expect(defaultFormat(['fp32', 'uint8', 'q4'])).toBe('uint8')
+  expect(defaultFormat(['fp32', 'uint8', 'q4'])).toBe('q4')
   expect(() => defaultFormat([])).toThrow('chooses none')
 })

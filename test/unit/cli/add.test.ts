@@ -173,7 +173,8 @@ test('A folder of ONNX Runtime GenAI is added with the configuration that is mad
 test('A chat model that cannot run is refused, and leaves nothing behind', async () => {
   const folder = freshFolder()
   cpSync(GUIDE, join(folder, 'm'), { recursive: true })
-  const graph = { ...passing({ name: 'input_ids' }), outputs: [toPort('logits float32 n')] }
+  const ids = passing({ name: 'input_ids', type: 'int64', shape: ['batch', 'sequence'] })
+  const graph = { ...ids, outputs: [toPort('logits float32 n')] }
   writeFileSync(join(folder, 'm/onnx/model.onnx'), onnxFile(graph))
   await expect(addIn(folder, 'm')).rejects.toMatchObject({
     kind: 'invalid_request',
