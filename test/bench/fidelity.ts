@@ -118,9 +118,12 @@ export async function measureFidelity(
       const given = at % PROMPTS_PER_ROUND === 0 ? speed[at / PROMPTS_PER_ROUND] : undefined
       if (given) for (const form of all) await measureSpeed(form, given)
       for (const form of all) await force(form, answer)
-      console.log(
-        `${at + 1}: ${all.map(({ label, shares }) => `${label} ${(shares[at] ?? 0).toFixed(2)}`).join(', ')}`,
+      // A run takes long, and a peer may fail in the middle: so each line has all until then.
+      const soFar = all.map(
+        ({ label, same, positions, shares }) =>
+          `${label} ${percent(same, positions)}, share ${mean(shares).toFixed(2)}`,
       )
+      console.log(`${at + 1}: ${soFar.join('; ')}`)
     }
   } finally {
     for (const { side } of all) await side.close()
@@ -136,7 +139,7 @@ export async function measureFidelity(
     ],
     ...all.map(({ label, positions, same, shares, lost, decode, prefill }) => [
       label,
-      `${((same / positions) * 100).toFixed(1)} %`,
+      percent(same, positions),
       mean(shares).toFixed(2),
       Math.max(0, ...lost).toFixed(2),
       median(decode).toFixed(1),
@@ -180,6 +183,8 @@ async function measureSpeed({ label, side, decode, prefill }: Measured, given: G
 
 const write = (side: OpenSide, given: Given, answer: number): Promise<Run> =>
   side.run({ prompt: 0, seed: 0, given, answer })
+
+const percent = (part: number, whole: number): string => `${((part / whole) * 100).toFixed(1)} %`
 
 const mean = (numbers: readonly number[]): number =>
   numbers.reduce((sum, number) => sum + number, 0) / numbers.length

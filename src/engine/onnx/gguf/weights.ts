@@ -1,8 +1,8 @@
 /**
  * Turns the tensors of a GGUF file into weights of a graph, in a form that the runtime computes with.
  * A quantized matrix becomes blocks of 4-bit or 8-bit integers with a scale each, and any other one
- * 32-bit floats. Both have the file's own values. Integers of `MatMulNBits` have no offset, so the offsets of a type that has
- * them are multiplied by the sums of the input's blocks, and added.
+ * 32-bit floats. Both have the file's own values. Integers of `MatMulNBits` have no offset, so the
+ * offsets of a type that has them are multiplied by the sums of the input's blocks, and added.
  */
 import { BLOCK_LAYOUTS, isBlockType } from '../../gguf/blocks.ts'
 import type { TensorInfo } from '../../gguf/header.ts'
