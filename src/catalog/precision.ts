@@ -1,4 +1,4 @@
-/** Whether the weights of language models may be rounded once more on a device, for speed. */
+/** Precision of entries: an exact one keeps the values of its files, a fast one may round them. */
 import type { Precision } from '../types/index.ts'
 import { DTYPE_SUFFIXES, type Dtype, sortByFidelity } from './hub/variants.ts'
 import type { Entry, Implementation } from './schema.ts'

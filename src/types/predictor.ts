@@ -253,7 +253,7 @@ export interface ModelState {
 export type Device = 'webgpu' | 'wasm'
 
 /**
- * How a language model computes with its weights. `fast` may round them once more where that is
+ * Precision in which a language model computes. `fast` may round weights once more where that is
  * faster; `exact` computes with the values of the files.
  */
 export type Precision = 'fast' | 'exact'

@@ -197,7 +197,7 @@ function decodeQ5WithOffset(bytes: Uint8Array, count: number, into: Blocks): voi
   }
 }
 
-/** What integers of 5 bits become in 8 bits: their middle becomes 128. */
+/** Offset from integers of 5 bits to those of 8 bits, by which their middle becomes 128. */
 const FIVE_BITS_START = 128 - 16
 
 /** Writes 32 integers of 5 bits: the fifth bits are in 4 bytes, before 16 bytes with the others. */

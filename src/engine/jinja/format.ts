@@ -15,7 +15,7 @@ import {
   type Value,
 } from './values.ts'
 
-/** How a value becomes text. Each field is empty or absent if it is left out. */
+/** Format of a value. Each field is empty or absent if it is left out. */
 interface Spec {
   fill: string
   align: string

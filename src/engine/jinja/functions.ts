@@ -1,4 +1,4 @@
-/** What functions, methods, filters and tests of templates share: parameters and the runtime. */
+/** Parameters and the runtime, which functions, methods, filters and tests of templates share. */
 import { type Budget, typeError } from './errors.ts'
 import type { Arguments, Value } from './values.ts'
 
@@ -8,7 +8,7 @@ export type Filter = (value: Value, args: Arguments, runtime: Runtime) => Value
 /** A test, with the value before `is` and its arguments. */
 export type Test = (value: Value, args: Arguments, runtime: Runtime) => boolean
 
-/** What functions need of the interpreter. */
+/** Methods of the interpreter that functions call. */
 export interface Runtime {
   readonly budget: Budget
   /** Returns a filter. Throws if there is none of this name. */

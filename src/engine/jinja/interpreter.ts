@@ -50,7 +50,7 @@ class Scope {
   }
 }
 
-/** How a list of statements ended. */
+/** End of a list of statements. */
 type Completion = 'end' | 'break' | 'continue'
 
 /** Interpreter of one rendering. */

@@ -81,9 +81,9 @@ const unescaped: EscapeText = (text) => text
 const PREFIX_END = 'endoftheprefilledanswer'
 
 /**
- * Renders a conversation whose answer has begun as a message that ends in the middle, as
- * transformers does: so the template writes its own marks before the answer. Returns `null` if the
- * template does not write the message, or changes its text.
+ * Renders a conversation with the beginning of its answer as the last message, as transformers does,
+ * and cuts the text after it. So the template writes its own marks before the answer. Returns `null`
+ * if the template does not write the message, or changes its text.
  */
 function renderPrefilled(
   render: RenderTemplate,
@@ -164,7 +164,7 @@ const isTemplateFailure = (thrown: unknown): thrown is InoriginError =>
 
 /**
  * Converts an error of a template into a user-visible error, which says where the template failed.
- * Its place in the conversation is the innermost loop over `messages`.
+ * The innermost loop over `messages` shows its place in the conversation.
  */
 function toTemplateError(error: TemplateError, messages: readonly Value[] = []): InoriginError {
   const index = messages.findLastIndex((message) => error.loopItems.includes(message))

@@ -3,7 +3,7 @@ import type { Gguf, Metadata, MetadataValue, NumberArray } from '../../gguf/head
 import { shorten } from '../../../values/text.ts'
 import { modelUnusable } from '../../failure.ts'
 
-/** How an architecture differs from the others. All else shows in the metadata and the tensors. */
+/** Traits of an architecture that neither the metadata nor the tensors show. */
 interface Architecture {
   /** `true` if the halves of each head of queries and keys alternate in the file. */
   interleaved?: boolean
