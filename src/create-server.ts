@@ -1,15 +1,24 @@
 /** The server handle: the methods of the host, as a page calls them. */
 import { followEvents } from './link/ask.ts'
 import * as names from './server.ts'
-import type { Models, ModelStorage, PredictOptions, Server, TaskOptions } from './server.ts'
+import type {
+  ImportOptions,
+  Models,
+  ModelStorage,
+  PredictOptions,
+  Server,
+  TaskOptions,
+} from './server.ts'
 import { askPersistence } from './store/persistence.ts'
-import type { Caller, HostService, Tag } from './types/index.ts'
+import type { Caller, HostService, Imported, Tag } from './types/index.ts'
 import {
   assertKnownOptions,
+  isFile,
   neverAborted,
   parseFiles,
   parseOptions,
   parseTag,
+  toOwnTag,
 } from './validate-arguments.ts'
 import { disposeKey } from './values/objects.ts'
 
@@ -48,6 +57,10 @@ export function createServer(parts: ServerParts): Server {
     fetch: answer,
     models: createModels(host),
     storage: createStorage(host),
+    async import(given, options) {
+      const files = parseFiles(isFile(given) ? [given] : given)
+      return importFiles(host, toOwnTag(files), files, options)
+    },
     predict,
     session: createSessionOpener(host),
     async predictor(tag) {
@@ -148,11 +161,19 @@ const createStorage = (host: HostService): ModelStorage => ({
   persist: askPersistence,
   repair: async (tag, options) =>
     host.repair(parseTag(tag), toCaller(parseOptions(options, names.REPAIR_OPTIONS))),
-  async import(tag, files, options) {
-    const { name, tensors, ...task } = parseOptions(options, names.IMPORT_OPTIONS)
-    return host.importTag(parseTag(tag), parseFiles(files), { name, tensors }, toCaller(task))
-  },
+  import: async (tag, files, options) =>
+    importFiles(host, parseTag(tag), parseFiles(files), options),
 })
+
+function importFiles(
+  host: HostService,
+  tag: Tag,
+  files: ReturnType<typeof parseFiles>,
+  options: ImportOptions | undefined,
+): Promise<Imported> {
+  const { name, tensors, ...task } = parseOptions(options, names.IMPORT_OPTIONS)
+  return host.importTag(tag, files, { name, tensors }, toCaller(task))
+}
 
 const toCaller = <Event>({
   signal = neverAborted,

@@ -164,7 +164,8 @@ export interface ModelStorage {
    * folder in the repository's layout replaces the look-up.
    *
    * A tag that no catalog lists becomes the user's own model on this device. It is made from an
-   * ONNX graph with its weights, or from a model folder exported for the web or for MLC. The
+   * ONNX graph with its weights, from a GGUF file or all parts of a split one, or from a model
+   * folder exported for the web or for MLC. The
    * signature of an ONNX graph is drafted as by `inorigin add`; check the `notes`. The tag is
    * listed like all others and stays after reloads. It is pinned, because its files cannot be
    * downloaded. Another import replaces it, and {@link ModelStorage.remove} deletes it.
@@ -225,6 +226,21 @@ export interface Server extends Disposable {
   readonly models: Models
   /** The files of models and predictors on this device. */
   readonly storage: ModelStorage
+  /**
+   * Stores the user's files as a model of the user's own, like {@link ModelStorage.import}. Its tag
+   * is `@me/` with the name of the file or folder, such as `@me/smollm2-135m.q4_1` for
+   * `SmolLM2-135M.Q4_1.gguf`. Another import of that name replaces it.
+   *
+   * @example
+   * ```ts
+   * const { tag } = await server.import(file)
+   * ```
+   * @throws InoriginError as {@link ModelStorage.import} does.
+   */
+  import(
+    files: File | Iterable<File> | FileSystemDirectoryHandle,
+    options?: ImportOptions,
+  ): Promise<Imported>
   /**
    * Runs a predictor, and loads it first if necessary. Pass the inputs by name:
    *

@@ -82,11 +82,23 @@ export function parseFiles(
     return files as FileSystemDirectoryHandle
   const listed =
     isObjectOrArray(input) && Symbol.iterator in input ? Array.from(files as Iterable<File>) : null
-  // `instanceof` fails for files that come from another frame.
-  if (listed?.every((file) => typeName(file) === 'File'))
+  if (listed?.every(isFile))
     return listed.map((file) => ({ path: file.webkitRelativePath || file.name, file }))
   const what = 'files must be a list of files or the handle of a folder'
   throw invalid('files', `${what}, not ${typeName(input)}. Put a single file into an array.`)
+}
+
+/** Returns `true` for a file. `instanceof` fails for files that come from another frame. */
+export const isFile = (value: unknown): value is File => typeName(value) === 'File'
+
+/** Returns the tag of a model of the user's own for its files, by the name of their file or folder. */
+export function toOwnTag(chosen: ReturnType<typeof parseFiles>): Tag {
+  const paths = 'kind' in chosen ? [`${chosen.name}/`] : chosen.map(({ path }) => path)
+  const path = paths.find((one) => /\.(gguf|onnx)$/i.test(one)) ?? paths[0] ?? ''
+  const [name = ''] = path.split('/')
+  const stem = name.replace(/(-\d{5}-of-\d{5})?\.(gguf|onnx)$/i, '').toLowerCase()
+  const plain = stem.replaceAll(/[^a-z0-9._-]+/g, '-').replaceAll(/^[._-]+|[._-]+$/g, '')
+  return `@me/${plain || 'model'}`
 }
 
 /**

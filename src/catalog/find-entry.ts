@@ -59,8 +59,13 @@ export const isEmbedder = (entry: Entry): entry is Embedder =>
 
 /** Returns a language or embedding model in the form of `/v1/models`. */
 export function toModel(entry: ModelEntry | Embedder): Model {
-  const { tag, name, created, license, languages } = entry
-  const card = { ...(license && { license }), ...(languages && { languages }) }
+  const { tag, name, created, license, languages, parameters, quantization } = entry
+  const card = {
+    ...(license && { license }),
+    ...(languages && { languages }),
+    ...(parameters && { parameters }),
+    ...(quantization && { quantization }),
+  }
   if (entry.type === 'predictor') {
     const { dimensions, maxInputTokens } = entry.embeddings
     const capabilities = { embeddings: { dimensions } }

@@ -10,11 +10,12 @@ import type { Entry, Implementation } from './schema.ts'
  */
 export function withPrecision(entry: Entry, byDefault: Precision): Entry {
   if (entry.type !== 'model') return entry
-  const precision = entry.hub?.precision ?? byDefault
+  const precision = (entry.hub ?? entry.gguf)?.precision ?? byDefault
   if (precision === 'fast') return entry
   const implementations = entry.implementations.map((one): Implementation =>
     one.engine === 'onnx' ? { precision, ...one } : one,
   )
+  if (entry.gguf) return { ...entry, gguf: { ...entry.gguf, precision }, implementations }
   if (!entry.hub) return { ...entry, implementations }
   const { dtypes } = entry.hub
   return {

@@ -321,6 +321,10 @@ const describedFields = {
   license: values.optionalText,
   /** Languages that its makers state, as BCP 47 tags. Absent if they state none. */
   languages: v.optional(values.nonEmptyArray(values.languageSchema)),
+  /** Number of its parameters as its makers state it, such as `135M`. */
+  parameters: values.optionalText,
+  /** Type of most of its weights, such as `Q4_K_M`. */
+  quantization: values.optionalText,
   /** Author of the model. Default: the owner in the tag. */
   owner: v.optional(
     v.strictObject({
@@ -393,19 +397,10 @@ const repositorySchema = v.pipe(
 )
 
 /** Fields of an entry that may be omitted, since the first load of the model looks them up. */
-const lookedUpFields = {
+const fileFields = {
   /** Marks a language model. */
   type: v.optional(v.literal('model')),
   ...describedFields,
-  /**
-   * Commit, branch or tag. Only a commit always names the same files. Default: `main`, pinned to
-   * its commit at the first load.
-   */
-  revision: values.optionalText,
-  /** URL of the hub or a mirror, relative to the catalog's URL. Default: https://huggingface.co */
-  host: values.optionalText,
-  /** Precisions that may be used, best first. Default: the ones that suit the device. */
-  dtypes: v.optional(values.nonEmptyArray(v.picklist(DTYPES))),
   /**
    * `exact` to compute with the values of the files, and to prefer precisions that change the answers
    * least. `fast` may round weights once more on WASM. Default: `precision` of `serve()`.
@@ -427,6 +422,20 @@ const lookedUpFields = {
   implementations: v.optional(values.nonEmptyArray(anyImplementationSchema)),
 }
 
+/** The same of an entry that names a repository. */
+const lookedUpFields = {
+  ...fileFields,
+  /**
+   * Commit, branch or tag. Only a commit always names the same files. Default: `main`, pinned to
+   * its commit at the first load.
+   */
+  revision: values.optionalText,
+  /** URL of the hub or a mirror, relative to the catalog's URL. Default: https://huggingface.co */
+  host: values.optionalText,
+  /** Precisions that may be used, best first. Default: the ones that suit the device. */
+  dtypes: v.optional(values.nonEmptyArray(v.picklist(DTYPES))),
+}
+
 /**
  * Language model of a hub that implements Hugging Face's API. `tag` and `huggingface` are
  * sufficient. Omitted fields are looked up at the first load of the model, or written into the
@@ -436,6 +445,18 @@ const hubEntrySchema = v.strictObject({
   ...lookedUpFields,
   /** Repository, such as `onnx-community/Qwen3-0.6B-ONNX`. */
   huggingface: repositorySchema,
+  /**
+   * Path of a GGUF file in the repository; of a split one, that of its first part. Default: the
+   * exports in ONNX.
+   */
+  file: v.optional(values.ggufPathSchema),
+})
+
+/** Language model in a GGUF file at a URL. `tag` and `gguf` are sufficient. */
+const ggufEntrySchema = v.strictObject({
+  ...fileFields,
+  /** URL of the file, relative to the catalog's own; of a split one, that of its first part. */
+  gguf: values.textSchema,
 })
 
 const createMlcEntrySchema = <const T extends v.GenericSchema>(mlc: T) =>
@@ -503,18 +524,26 @@ const createCatalogSchema = <const T extends v.GenericSchema>(entry: T) =>
     devices: v.optional(v.array(implementationSchema.entries.device)),
   })
 
+type LookedUpSchema = typeof mlcEntrySchema | typeof hubEntrySchema | typeof ggufEntrySchema
+
 /** Schema for validation. It picks the kind of an entry by its keys, so that messages fit it. */
 export const catalogSchema = createCatalogSchema(
-  v.lazy((input): typeof mlcEntrySchema | typeof hubEntrySchema | typeof listedEntrySchema => {
+  v.lazy((input): LookedUpSchema | typeof listedEntrySchema => {
     const has = (key: string) => typeof input === 'object' && input !== null && key in input
     if (has('mlc')) return mlcEntrySchema
+    if (has('gguf')) return ggufEntrySchema
     return has('huggingface') ? hubEntrySchema : listedEntrySchema
   }),
 )
 
 /** Schema for external tools, which cannot inspect the input: a union of all kinds. */
 export const publishedCatalogSchema = createCatalogSchema(
-  v.union([createMlcEntrySchema(publishedMlcSchema), hubEntrySchema, listedEntrySchema]),
+  v.union([
+    createMlcEntrySchema(publishedMlcSchema),
+    hubEntrySchema,
+    ggufEntrySchema,
+    listedEntrySchema,
+  ]),
 )
 
 /** A file of an implementation: its URL, size and digest. */
@@ -533,6 +562,8 @@ export type Binding = v.InferOutput<typeof bindingSchema>
 export type Implementation = v.InferOutput<typeof implementationSchema>
 /** A catalog entry for a model in a repository of a hub. */
 export type HubEntry = WithLocal<v.InferOutput<typeof hubEntrySchema>>
+/** A catalog entry for a model in a GGUF file at a URL. */
+export type GgufEntry = WithLocal<v.InferOutput<typeof ggufEntrySchema>>
 /** A catalog entry for a model that was compiled by MLC. */
 export type MlcEntry = WithLocal<v.InferOutput<typeof mlcEntrySchema>>
 /** A catalog entry for a predictor, with its signature. */
@@ -565,37 +596,50 @@ interface Written<T> {
 }
 
 /** Catalog as an app writes it in a JSON document, with implementations on other servers. */
-export type CatalogInput = Written<
-  v.InferOutput<typeof mlcEntrySchema | typeof hubEntrySchema | typeof listedEntrySchema>
->
+export type CatalogInput = Written<v.InferOutput<LookedUpSchema | typeof listedEntrySchema>>
 
 /** Catalog as the package itself writes it: all implementations run on this device. */
-export type CatalogDocument = Written<MlcEntry | HubEntry | v.InferOutput<typeof entrySchema>>
+export type CatalogDocument = Written<
+  MlcEntry | HubEntry | GgufEntry | v.InferOutput<typeof entrySchema>
+>
 
-/** Repository that lists the files of a model. */
-export interface HubSource {
-  repository: string
-  revision: string
-  /** Absolute URL with a trailing slash. */
-  host: string
-  /** Allowed precisions; `null` for those that suit the device. */
-  dtypes: readonly Dtype[] | null
+/** What the catalog says of a model whose files are looked up. */
+interface Source {
   /** Default: that of the app. */
   precision?: Precision
   /** Limit from the catalog; `null` to use the model's configuration. */
   maxInputTokens: number | null
   maxOutputTokens: number | null
   created: string | null
+}
+
+/** Repository that lists the files of a model. */
+export interface HubSource extends Source {
+  repository: string
+  revision: string
+  /** Absolute URL with a trailing slash. */
+  host: string
+  /** Path of a GGUF file, or of its first part. Default: the exports in ONNX. */
+  file?: string
+  /** Allowed precisions; `null` for those that suit the device. */
+  dtypes: readonly Dtype[] | null
   /** `true` if the catalog says that the model accepts images. Default: `false`. */
   imageInput?: boolean
 }
 
+/** GGUF file, or first part of one, at a URL. */
+export interface GgufSource extends Source {
+  /** Absolute URL. */
+  url: string
+}
+
 /**
- * Language model. A hub model has no implementations until its files are listed. An MLC model has
+ * Language model. One of a hub, or of a GGUF file at a URL, has no implementations until its files
+ * are listed. An MLC model has
  * one implementation for each record, without resources until its files are listed.
  */
 export type ModelEntry = v.InferOutput<typeof modelEntrySchema> &
-  Routed & { hub?: HubSource; mlc?: readonly MlcRecord[] }
+  Routed & { hub?: HubSource; gguf?: GgufSource; mlc?: readonly MlcRecord[] }
 export type Entry = ModelEntry | PredictorEntry
 
 /** Validated catalog, with absolute URLs and default values filled in. */

@@ -3,7 +3,7 @@ import * as v from 'valibot'
 import { InoriginError } from '../error.ts'
 import { CHUNK_BYTES } from '../store/db.ts'
 import { getOwner } from './find-entry.ts'
-import { expandHubEntry, PUBLIC_HUB_URL } from './hub/resolve-hub.ts'
+import { expandGgufEntry, expandHubEntry, PUBLIC_HUB_URL } from './hub/resolve-hub.ts'
 import { expandMlcEntry, expandRecords } from './mlc/expand-entry.ts'
 import type { MlcList } from './mlc/list.ts'
 import {
@@ -19,6 +19,7 @@ import {
   type CatalogDocument,
   type CatalogInput,
   type Entry,
+  type GgufEntry,
   type HubEntry,
   type Implementation,
   type MlcEntry,
@@ -117,13 +118,18 @@ function resolveDocument(catalog: CatalogInput, options: ValidateOptions, proble
   return { version: catalog.version, entries, ...(devices && { devices }) }
 }
 
-/** Returns the model of an entry that names a hub or models of MLC. */
+/** Returns the model of an entry that names a hub, a GGUF file or models of MLC. */
 function expandEntry(
-  entry: HubEntry | MlcEntry,
+  entry: HubEntry | GgufEntry | MlcEntry,
   path: string,
   { base, mlc }: ValidateOptions,
   report: ReportProblem,
 ): ModelEntry {
+  if ('gguf' in entry) {
+    const url = toAbsoluteUrl(entry.gguf, base)
+    if (!url) report(`${path}.gguf`, `"${entry.gguf}" is not an http or https URL`)
+    return expandGgufEntry(entry, url ?? base)
+  }
   const { host: given = PUBLIC_HUB_URL } = entry
   const host = toAbsoluteUrl(given.endsWith('/') ? given : `${given}/`, base)
   if (!host) report(`${path}.host`, `"${entry.host}" is not an http or https URL`)
@@ -160,8 +166,8 @@ function divide(
 
 const isLookedUp = <T extends object>(
   entry: T,
-): entry is Extract<T, { mlc: unknown } | { huggingface: string }> =>
-  'mlc' in entry || 'huggingface' in entry
+): entry is Extract<T, { mlc: unknown } | { huggingface: string } | { gguf: string }> =>
+  'mlc' in entry || 'huggingface' in entry || 'gguf' in entry
 
 function validateEmbeddings(entry: PredictorEntry, path: string, report: ReportProblem): void {
   const { embeddings, signature, implementations } = entry

@@ -63,3 +63,12 @@ export const pathSchema = v.pipe(
     'a name is a path without empty, "." or ".." parts',
   ),
 )
+
+/** Path of a GGUF file. JSON Schema takes one pattern for a value. */
+export const ggufPathSchema = v.pipe(
+  v.string(),
+  v.regex(
+    /^(?![\s\S]*(^|\/)\.{0,2}(\/|$))[^\\]+\.gguf$/,
+    'a GGUF file is a path that ends in .gguf, without empty, "." or ".." parts',
+  ),
+)

@@ -39,3 +39,16 @@ export async function readJson(folder: Folder, path: string): Promise<Record<str
   }
   throw fail('a JSON object')
 }
+
+/** Returns the paths of all parts of a split file, in their order; the path itself of another one. */
+export function listPartPaths(path: string): string[] {
+  const [, before = '', , count = ''] = /^(.*)-(\d{5})-of-(\d{5})(?=\.gguf$)/i.exec(path) ?? []
+  if (count === '') return [path]
+  const end = path.slice(-'.gguf'.length)
+  return Array.from({ length: Math.min(Number(count), MAX_PARTS) }, (_, index) => {
+    return `${before}-${String(index + 1).padStart(5, '0')}-of-${count}${end}`
+  })
+}
+
+/** Greatest number of parts; a guess. */
+const MAX_PARTS = 1_000

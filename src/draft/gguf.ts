@@ -1,12 +1,16 @@
 /** Drafts a chat model from a GGUF file, or from all parts of a split one. */
+import * as v from 'valibot'
 import { toTokenLimits } from '../catalog/hub/resolve-hub.ts'
+import { estimateMemoryBytes } from '../catalog/memory-bytes.ts'
+import { languageSchema } from '../catalog/value-schemas.ts'
 import { describeModel } from '../engine/gguf/card.ts'
 import { type ByteSource, type Gguf, readGguf } from '../engine/gguf/header.ts'
 import { toModelFiles } from '../engine/gguf/model-files.ts'
+import { joinParts } from '../engine/gguf/parts.ts'
 import { planGguf as planGraph } from '../engine/onnx/gguf/convert.ts'
 import { InoriginError } from '../error.ts'
 import { checkTexts, toRefusal } from './chat.ts'
-import type { Folder } from './folder.ts'
+import { type Folder, listPartPaths, type OpenFile } from './folder.ts'
 import {
   type Item,
   type Plan,
@@ -27,7 +31,7 @@ export async function planGguf(folder: Folder, path: string, options: PlanOption
   }
   refuseTensors(options)
   const weights = listParts(folder, path)
-  const { metadata } = await readParts(folder, weights)
+  const { metadata, bytes } = await readParts(folder, weights)
   const texts = toTexts(folder, path, metadata)
   const config = await checkTexts(folder, texts, false).catch((cause: unknown) => {
     throw InoriginError.from(cause).code === 'no_chat_template'
@@ -38,36 +42,39 @@ export async function planGguf(folder: Folder, path: string, options: PlanOption
         )
       : cause
   })
-  const { name = titleOf(path.replace(/\.gguf$/i, '')), quantization = 'gguf' } =
-    describeModel(metadata)
+  const card = describeModel(metadata)
+  const { name = titleOf(path.replace(/\.gguf$/i, '')), license, size, quantization } = card
+  const languages = card.languages?.filter((language) => v.is(languageSchema, language)) ?? []
   const { plain, tools } = config.templates
-  const id = quantization.toLowerCase()
+  const id = quantization?.toLowerCase() ?? 'gguf'
+  const requires = { memory: estimateMemoryBytes([{ bytes }]) }
   return {
     entry: {
       type: 'model',
       name,
+      ...(license !== undefined && { license }),
+      ...(languages.length > 0 && { languages }),
+      ...(size !== undefined && { parameters: size }),
+      ...(quantization !== undefined && { quantization }),
       ...toTokenLimits({ maxInputTokens: null, maxOutputTokens: null }, config.contextWindow),
       capabilities: toCapabilities(plain + (tools ?? '')),
     },
-    implementations: devices.map((device) =>
-      toPlanned(`${id}-${device}`, device, false, [...texts, ...weights]),
-    ),
+    implementations: devices.map((device) => ({
+      ...toPlanned(`${id}-${device}`, device, false, [...texts, ...weights]),
+      // The weights have another size in the form in which they are computed with.
+      requires,
+    })),
     notes: [],
   }
 }
 
 /** Returns the file, with the other parts of a split one. Throws `invalid_request` if one is missing. */
 function listParts(folder: Folder, path: string): Item[] {
-  const [, before = '', , count = ''] = /^(.*)-(\d{5})-of-(\d{5})\.gguf$/i.exec(path) ?? []
-  const paths =
-    count === ''
-      ? [path]
-      : Array.from({ length: Math.min(Number(count), MAX_PARTS) }, (_, index) => {
-          return `${before}-${String(index + 1).padStart(5, '0')}-of-${count}.gguf`
-        })
-  return paths.map((part) => {
+  return listPartPaths(path).map((part) => {
     const bytes = folder.sizeOf(part)
-    if (bytes !== undefined) return { type: 'gguf', name: part, path: part, bytes }
+    // The engine knows the file by this end of its name.
+    const name = part.replace(/\.gguf$/i, '.gguf')
+    if (bytes !== undefined) return { type: 'gguf', name, path: part, bytes }
     throw refuse(
       `There is no ${folder.nameOf(part)}.`,
       'Put all parts of the file into one folder.',
@@ -75,29 +82,31 @@ function listParts(folder: Folder, path: string): Item[] {
   })
 }
 
-/** Greatest number of parts; a guess. */
-const MAX_PARTS = 1_000
-
-/** Resolves with the head of the first part. Rejects if a part or the architecture cannot be read. */
-async function readParts(folder: Folder, parts: readonly Item[]): Promise<Gguf> {
-  const heads: Gguf[] = []
-  for (const { path } of parts) {
-    const file = await folder.open(path)
-    try {
+/**
+ * Resolves with the metadata of the first part, and the bytes of the weights that are computed with.
+ * Rejects if a part or the architecture cannot be read.
+ */
+async function readParts(folder: Folder, parts: readonly Item[]) {
+  const files: OpenFile[] = []
+  const heads: { source: ByteSource; head: Gguf }[] = []
+  let where = ''
+  try {
+    for (const { path } of parts) {
+      where = folder.nameOf(path)
+      const file = await folder.open(path)
+      files.push(file)
       const source: ByteSource = { size: file.size, read: (from, to) => file.read(from, to) }
-      const head = await readGguf(source)
-      heads.push(head)
-      const { signal } = new AbortController()
-      if (parts.length === 1) await planGraph(source, head, { signal })
-    } catch (cause) {
-      throw toRefusal(folder.nameOf(path), cause, 'Download it again, or choose another file.')
-    } finally {
-      await file.close()
+      heads.push({ source, head: await readGguf(source) })
     }
+    const { source, gguf } = joinParts(heads)
+    const { signal } = new AbortController()
+    const { bytes } = await planGraph(source, gguf, { signal })
+    return { metadata: gguf.metadata, bytes }
+  } catch (cause) {
+    throw toRefusal(where, cause, 'Download it again, or choose another file.')
+  } finally {
+    for (const file of files) await file.close()
   }
-  const [first] = heads
-  if (first) return first
-  throw refuse(`${folder.nameOf('')} has no GGUF file.`, 'Check its files.')
 }
 
 /** Returns the files of configuration and tokenizer, which are made from the metadata. */

@@ -1,4 +1,7 @@
-/** Drafts models by their kind: one graph, a folder of web exports or of ONNX Runtime GenAI, or MLC. */
+/**
+ * Drafts models by their kind: one graph, a GGUF file, a folder of web exports or of ONNX Runtime
+ * GenAI, or MLC.
+ */
 import type { HubFile } from '../catalog/hub/variants.ts'
 import { estimateMemoryBytes } from '../catalog/memory-bytes.ts'
 import {
@@ -12,7 +15,7 @@ import {
 } from '../catalog/mlc/model-files.ts'
 import type { InoriginError } from '../error.ts'
 import { isObject } from '../values/objects.ts'
-import { type Folder, readJson } from './folder.ts'
+import { type Folder, listPartPaths, readJson } from './folder.ts'
 import { GENAI_CONFIG } from './genai.ts'
 import {
   capabilitiesOf,
@@ -41,11 +44,27 @@ export function kindOf(folder: string, files: readonly HubFile[]): Kind {
   if (has(GENAI_CONFIG)) return { kind: 'genai' }
   const graphs = paths.filter((path) => path.endsWith('.onnx'))
   const [only] = graphs
-  if (only === undefined) throw noGraph(folder, paths)
+  if (only === undefined) {
+    const path = findGguf(folder, paths)
+    if (path === undefined) throw noGraph(folder, paths)
+    return { kind: 'gguf', path }
+  }
   if (graphs.length === 1) return { kind: 'graph', path: only }
   throw refuse(
     `${folder} has ${graphs.length} graphs: ${graphs.join(', ')}.`,
     `Choose one of them, or add ${LAYOUT}.`,
+  )
+}
+
+/** Returns the GGUF file of a folder; `undefined` if there is none. Throws if there are several. */
+function findGguf(folder: string, paths: readonly string[]): string | undefined {
+  const found = paths.filter((path) => /\.gguf$/i.test(path))
+  const first = new Set(found.map((path) => listPartPaths(path)[0] ?? path))
+  const [path] = first
+  if (first.size < 2) return path
+  throw refuse(
+    `${folder} has ${first.size} GGUF files: ${found.join(', ')}.`,
+    'Choose one of them.',
   )
 }
 

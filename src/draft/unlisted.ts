@@ -17,9 +17,9 @@ import { type Plan, type PlanOptions, titleOf } from './plan.ts'
 type DraftOptions = Pick<ImportOptions, 'tag' | 'signal' | 'onProgress'>
 
 /**
- * Resolves with the plan of an entry for the files. They are one graph with its weights, a folder
- * of exports for the web or of ONNX Runtime GenAI, or a folder compiled by MLC. The items have the paths of
- * the files. Progress is reported as the `check` phase of an import. Rejects with `invalid_request`
+ * Resolves with the plan of an entry for the files. They are one graph with its weights, a GGUF file
+ * or all parts of one, a folder of exports for the web or of ONNX Runtime GenAI, or a folder compiled
+ * by MLC. The items have the paths of the files. Progress is reported as the `check` phase of an import. Rejects with `invalid_request`
  * if something is missing or wrong, and with the reason of the signal.
  */
 export async function draftUnlisted(
@@ -124,8 +124,9 @@ async function planIn(
 }
 
 /** Returns the name of the files, or that of the tag if theirs tells nothing, such as `model`. */
-function nameFor(tag: Tag, root: string, { entry }: Plan): string {
-  const isDescriptive = entry.type === 'model' ? root !== '' : entry.name !== 'Model'
+function nameFor(tag: Tag, root: string, { entry, implementations }: Plan): string {
+  const isGguf = implementations.some(({ items }) => items.some(({ type }) => type === 'gguf'))
+  const isDescriptive = entry.type === 'model' ? root !== '' || isGguf : entry.name !== 'Model'
   return isDescriptive ? entry.name : titleOf(tag)
 }
 

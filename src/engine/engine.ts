@@ -30,7 +30,7 @@ export interface EngineSetup {
   runtime: string
   /** URL of the folder with the engine of constraints and its worker, with a trailing slash. */
   constraints: string
-  /** Tokenizer and configuration files. They are small. */
+  /** Tokenizer and configuration files, which are small, or the GGUF file that says the same. */
   texts: Files
   /** Limit of the catalog entry for the tokens of prompt and answer together. */
   maxInputTokens: number

@@ -195,6 +195,10 @@ export interface Model {
   license?: string | undefined
   /** Languages that its makers state, as BCP 47 tags. Absent if they are not known. */
   languages?: readonly string[] | undefined
+  /** Number of its parameters as its makers state it, such as `135M`. Absent if not known. */
+  parameters?: string | undefined
+  /** Type of most of its weights, such as `Q4_K_M`. Absent if it is not known. */
+  quantization?: string | undefined
   capabilities: ModelCapabilities
 }
 

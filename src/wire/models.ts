@@ -54,6 +54,8 @@ export function toModelJson(model: Model) {
     max_tokens: model.maxOutputTokens,
     ...(model.license !== undefined && { license: model.license }),
     ...(model.languages && { languages: model.languages }),
+    ...(model.parameters !== undefined && { parameters: model.parameters }),
+    ...(model.quantization !== undefined && { quantization: model.quantization }),
     capabilities: toCapabilitiesJson(model.capabilities),
   }
 }

@@ -5,7 +5,10 @@
 import { bytesOf, join, type Written, writeGguf, type WrittenTensor } from './gguf.ts'
 import { createChance } from './random.ts'
 
-const [VOCABULARY, HIDDEN, HEADS, KV_HEADS, HEAD_SIZE, FEED_FORWARD] = [64, 64, 4, 2, 16, 96]
+const [HIDDEN, HEADS, KV_HEADS, HEAD_SIZE, FEED_FORWARD] = [64, 4, 2, 16, 96]
+
+/** Number of tokens of a model without a tokenizer. */
+const VOCABULARY = 64
 
 /** Number of layers. */
 export const LAYERS = 2
@@ -88,10 +91,13 @@ function writeBlocks(
 }
 
 /**
- * Returns the file of a tiny model, and a function that returns the logits of each token. `metadata`
- * takes the place of that of the file.
+ * Returns the file of a tiny model, its contents, and a function that returns the logits of each
+ * token. `metadata` takes the place of that of the file. With a tokenizer, it says the number of
+ * tokens.
  */
 export function createGgufDecoder(type: MatrixType, metadata = METADATA) {
+  const tokens = metadata['tokenizer.ggml.tokens']
+  const vocabulary = tokens && 'texts' in tokens ? tokens.texts.length : VOCABULARY
   const random = chanceOf(type)
   const matrices = new Map<string, Matrix>()
   const tensors: WrittenTensor[] = []
@@ -107,7 +113,7 @@ export function createGgufDecoder(type: MatrixType, metadata = METADATA) {
     tensors.push({ name: `${name}.weight`, shape: [HIDDEN], type: 0, data: bytesOf(values) })
     matrices.set(name, { columns: HIDDEN, values: Float64Array.from(values) })
   }
-  add('token_embd', HIDDEN, VOCABULARY, type)
+  add('token_embd', HIDDEN, vocabulary, type)
   for (let layer = 0; layer < LAYERS; layer += 1) {
     const block = `blk.${layer}`
     addNorm(`${block}.attn_norm`)
@@ -121,7 +127,8 @@ export function createGgufDecoder(type: MatrixType, metadata = METADATA) {
     add(`${block}.ffn_down`, FEED_FORWARD, HIDDEN, type)
   }
   addNorm('output_norm')
-  return { file: writeGguf({ metadata, tensors }), logits: compute.bind(null, matrices) }
+  const contents = { metadata, tensors }
+  return { file: writeGguf(contents), contents, logits: compute.bind(null, matrices) }
 }
 
 const chanceOf = (type: MatrixType): Random => {

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { createTestServer, type TestServerOptions } from '../../src/extras/testing/server.ts'
 import type { ServeOptions } from '../../src/index.ts'
 import type { LoadOptions } from '../../src/server.ts'
-import { assertKnownOptions, type OptionNames } from '../../src/validate-arguments.ts'
+import { assertKnownOptions, type OptionNames, toOwnTag } from '../../src/validate-arguments.ts'
 
 const names = { apiKeys: true, isolate: true, signal: true } as unknown as OptionNames<ServeOptions>
 
@@ -44,4 +44,17 @@ test('the test server refuses what the server of a page refuses', async () => {
   expect(() => server.trace({ timeout: 5 } as object)).toThrow('Known options: signal.')
   expect(() => server.models.progress({ signals: 5 } as object)).toThrow('Did you mean signal?')
   expect(() => createTestServer({ model: [] } as TestServerOptions)).toThrow('Did you mean models?')
+})
+
+test.each([
+  [['model.onnx'], '@me/model'],
+  [['SmolLM2-1.7B'], '@me/smollm2-1.7b'],
+  [['readme.md', 'SmolLM2.Q4_1.gguf'], '@me/smollm2.q4_1'],
+  [['big-00001-of-00002.gguf', 'big-00002-of-00002.gguf'], '@me/big'],
+  [['Folder/onnx/model.onnx', 'Folder/config.json'], '@me/folder'],
+  [['Mein Modell (neu).onnx'], '@me/mein-modell-neu'],
+  [['…'], '@me/model'],
+  [[], '@me/model'],
+])('files named %j become %j', (paths, tag) => {
+  expect(toOwnTag(paths.map((path) => ({ path, file: new File([], path) })))).toBe(tag)
 })

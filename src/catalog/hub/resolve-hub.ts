@@ -4,20 +4,32 @@ import { InoriginError } from '../../error.ts'
 import { isObjectOrArray } from '../../values/objects.ts'
 import { computeDigest } from '../../values/text.ts'
 import { estimateMemoryBytes } from '../memory-bytes.ts'
-import type { HubEntry, HubSource, Implementation, ModelEntry, Resource } from '../schema.ts'
+import type {
+  GgufEntry,
+  HubEntry,
+  HubSource,
+  Implementation,
+  ModelEntry,
+  Resource,
+} from '../schema.ts'
 import { languageSchema, optionalString, sha256Schema, timestampSchema } from '../value-schemas.ts'
 import { findContextTokens, findVariants, type HubFile, TEXT_FILES } from './variants.ts'
 
+/** Facts of a model that a look-up finds, and a catalog entry may state. */
+type ModelFacts = Pick<
+  ModelEntry,
+  'license' | 'languages' | 'parameters' | 'quantization' | 'capabilities'
+>
+
 /** Result of a look-up at one commit: plain data to store, so that later loads need no hub. */
-export interface ResolvedHub {
-  revision: string
+export interface ResolvedHub extends ModelFacts {
+  /** Commit; `null` if the files are in no repository. */
+  revision: string | null
+  /** Name of the model, if its file states one. */
+  name?: string | undefined
   created: string | undefined
   /** Context length of the model in tokens, if its configuration gives one. */
   context: number | undefined
-  /** License that the model's card names, as in a catalog entry. */
-  license?: string | undefined
-  /** Languages that the model's card names, as BCP 47 tags; never empty. */
-  languages?: string[] | undefined
   implementations: Implementation[]
 }
 
@@ -94,13 +106,24 @@ export async function resolveRepository(
 
 /** Returns the entry completed with the result of a look-up. Fields set in the catalog stay. */
 export function completeEntry(entry: ModelEntry, resolved: ResolvedHub): ModelEntry {
-  const limits = entry.hub && toTokenLimits(entry.hub, resolved.context)
-  const created = entry.hub?.created ?? resolved.created ?? entry.created
+  const source = entry.hub ?? entry.gguf
+  const limits = source && toTokenLimits(source, resolved.context)
+  const created = source?.created ?? resolved.created ?? entry.created
   // Implementations of MLC come before those of the repository.
   const implementations = [...entry.implementations, ...resolved.implementations]
-  const { license = resolved.license, languages = resolved.languages } = entry
-  const card = { ...(license && { license }), ...(languages && { languages }) }
-  return { ...entry, ...limits, ...card, created, implementations }
+  const { license, languages, parameters, quantization, capabilities } = resolved
+  const found = { license, languages, parameters, quantization, capabilities }
+  const name = entry.name === toDefaultName(entry) ? (resolved.name ?? entry.name) : entry.name
+  return { ...withoutUndefined(found), ...entry, ...limits, name, created, implementations }
+}
+
+const withoutUndefined = (facts: ModelFacts): ModelFacts =>
+  Object.fromEntries(Object.entries(facts).filter(([, value]) => value !== undefined))
+
+/** Returns the name of an entry that the catalog gives none: that of its repository or file. */
+const toDefaultName = ({ hub, gguf }: Pick<ModelEntry, 'hub' | 'gguf'>): string => {
+  const path = hub?.repository ?? decodeURIComponent(new URL(gguf?.url ?? 'file:').pathname)
+  return path.slice(path.lastIndexOf('/') + 1).replace(/\.gguf$/i, '')
 }
 
 /** Reads a small file and checks it against its Git blob id or SHA-256. */
@@ -145,26 +168,46 @@ export const UNKNOWN_CREATION_TIME = '1970-01-01T00:00:00Z'
 
 /** Returns a full entry. `host` is an absolute URL, or `undefined` for the public hub. */
 export function expandHubEntry(entry: HubEntry, host: string | undefined): ModelEntry {
-  const { huggingface, revision = 'main', dtypes = null, precision, host: _, ...described } = entry
+  const { huggingface, file, revision = 'main', dtypes = null, host: _, ...described } = entry
   const hub: HubSource = {
     repository: huggingface,
     revision,
     host: host ?? PUBLIC_HUB_URL,
     dtypes,
-    ...(precision && { precision }),
-    maxInputTokens: entry.maxInputTokens ?? null,
-    maxOutputTokens: entry.maxOutputTokens ?? null,
-    created: entry.created ?? null,
+    ...(file !== undefined && { file }),
+    ...toWritten(entry),
     ...(entry.capabilities?.imageInput && { imageInput: true }),
   }
+  return { ...toModelEntry(described, { hub }), hub }
+}
+
+/** Returns a full entry. `url` is absolute. */
+export function expandGgufEntry(entry: GgufEntry, url: string): ModelEntry {
+  const { gguf: _, ...described } = entry
+  const gguf = { url, ...toWritten(entry) }
+  return { ...toModelEntry(described, { gguf }), gguf }
+}
+
+type WrittenFields = Omit<GgufEntry, 'gguf'>
+
+/** Returns what the catalog says of a model whose files are looked up. */
+const toWritten = ({ precision, maxInputTokens, maxOutputTokens, created }: WrittenFields) => ({
+  ...(precision && { precision }),
+  maxInputTokens: maxInputTokens ?? null,
+  maxOutputTokens: maxOutputTokens ?? null,
+  created: created ?? null,
+})
+
+/** Returns a full entry without its source, by which it is named if the catalog gives no name. */
+function toModelEntry(entry: WrittenFields, source: Pick<ModelEntry, 'hub' | 'gguf'>): ModelEntry {
+  const { precision: _, ...described } = entry
   return {
     ...described,
     type: 'model',
-    name: entry.name ?? huggingface.slice(huggingface.indexOf('/') + 1),
+    name: entry.name ?? toDefaultName(source),
     created: entry.created ?? UNKNOWN_CREATION_TIME,
-    ...toTokenLimits(hub, undefined),
+    ...toTokenLimits(toWritten(entry), undefined),
     implementations: entry.implementations ?? [],
-    hub,
   }
 }
 

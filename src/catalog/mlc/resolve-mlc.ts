@@ -260,8 +260,15 @@ export const fetchSmallFile = (url: string, access: hub.HubAccess) =>
     return { bytes, sha256: await computeDigest('SHA-256', bytes) }
   })
 
-/** Fetches and hashes a file of any length. Returns its content if there is a sink for it. */
-const fetchWeights = (url: string, maxBytes = MAX_SHARD_BYTES, { sink, ...access }: MlcAccess) =>
+/**
+ * Fetches and hashes a file of any length; `null` if there is none. Returns its content if there is a
+ * sink for it, and it is not too long. Rejects with `unavailable` and `aborted`.
+ */
+export const fetchWeights = (
+  url: string,
+  maxBytes = MAX_SHARD_BYTES,
+  { sink, ...access }: MlcAccess,
+) =>
   fetchOptional(url, access, maxBytes, async (pieces) => {
     const hash = (await createSHA256()).init()
     let content: Blob | undefined = sink && new Blob()

@@ -1,6 +1,7 @@
 /** Writes the files that other models bring for the metadata of a GGUF file. */
+import type { Files } from '../engine.ts'
 import { parseTemplate } from '../text/chat-template.ts'
-import type { Metadata } from './header.ts'
+import { type Metadata, readGguf, toByteSource } from './header.ts'
 import { findNumber, findNumbers, findText, findTexts, wrongValue } from './metadata.ts'
 import { type GgufTokenizer, readTokenizer } from './tokenizer.ts'
 
@@ -22,6 +23,18 @@ export function toModelFiles(metadata: Metadata): ReadonlyMap<string, string> {
     },
   }
   return new Map(Object.entries(contents).map(([name, value]) => [name, JSON.stringify(value)]))
+}
+
+/**
+ * Resolves with the files of configuration and tokenizer; the same ones if they have any. Those of a
+ * GGUF file, or of the first part of one, are made from its head. Rejects as {@link toModelFiles}.
+ */
+export async function withModelFiles(files: Files): Promise<Files> {
+  const [first] = [...files.keys()].filter((name) => name.endsWith('.gguf')).toSorted()
+  const file = files.get(first ?? '')
+  if (!file || files.has('config.json')) return files
+  const { metadata } = await readGguf(toByteSource(file))
+  return new Map(Array.from(toModelFiles(metadata), ([name, text]) => [name, new Blob([text])]))
 }
 
 /** Returns the sizes that the engine reads, in the words of config.json. */

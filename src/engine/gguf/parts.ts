@@ -14,14 +14,28 @@ export const isGguf = async (file: Blob): Promise<boolean> =>
 export async function readGgufParts(
   parts: readonly Blob[],
 ): Promise<{ source: ByteSource; gguf: Gguf }> {
-  const heads = await Promise.all(parts.map((part) => readGguf(toByteSource(part))))
-  const [first] = heads
+  return joinParts(
+    await Promise.all(
+      parts.map(async (part) => {
+        const source = toByteSource(part)
+        return { source, head: await readGguf(source) }
+      }),
+    ),
+  )
+}
+
+/** Returns the parts of a file as one, as {@link readGgufParts} does. `head` is that of its part. */
+export function joinParts(parts: readonly { source: ByteSource; head: Gguf }[]): {
+  source: ByteSource
+  gguf: Gguf
+} {
+  const [first] = parts
   if (!first) throw modelUnusable('there is no GGUF file.')
   let start = 0
-  const tensors = heads.flatMap((head, index) => {
+  const tensors = parts.flatMap(({ source, head }, index) => {
     assertPart(head.metadata, index, parts.length)
     const from = start
-    start += parts[index]?.size ?? 0
+    start += source.size
     return head.tensors.map((tensor) => ({ ...tensor, offset: from + tensor.offset }))
   })
   const names = new Set<string>()
@@ -30,8 +44,34 @@ export async function readGgufParts(
       throw modelUnusable(`the tensor \`${name}\` is in two parts of the GGUF file.`)
     names.add(name)
   }
-  // A joined blob refers to the parts, and copies none of their bytes.
-  return { source: toByteSource(new Blob([...parts])), gguf: { ...first, tensors } }
+  const source = parts.length === 1 ? first.source : joinSources(parts.map((part) => part.source))
+  return { source, gguf: { ...first.head, tensors } }
+}
+
+/** Returns the sources as one, in their order. */
+const joinSources = (sources: readonly ByteSource[]): ByteSource => ({
+  size: sources.reduce((sum, { size }) => sum + size, 0),
+  async read(from, to) {
+    const pieces: Uint8Array[] = []
+    let start = 0
+    for (const source of sources) {
+      const [first, last] = [Math.max(from - start, 0), Math.min(to - start, source.size)]
+      if (first < last) pieces.push(await source.read(first, last))
+      start += source.size
+    }
+    const [only] = pieces
+    return only && pieces.length === 1 ? only : joinBytes(pieces)
+  },
+})
+
+function joinBytes(pieces: readonly Uint8Array[]): Uint8Array {
+  const joined = new Uint8Array(pieces.reduce((sum, { length }) => sum + length, 0))
+  let at = 0
+  for (const piece of pieces) {
+    joined.set(piece, at)
+    at += piece.length
+  }
+  return joined
 }
 
 /** Throws if a file says that it is another part of a split file. */

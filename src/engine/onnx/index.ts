@@ -8,6 +8,7 @@
  */
 import { openDecoderEngine } from '../decoder-engine.ts'
 import type { EngineSetup, FileSizes, OpenEngine } from '../engine.ts'
+import { withModelFiles } from '../gguf/model-files.ts'
 import { loadDecoder } from './load.ts'
 import { getModelFiles, hasLargeWeights } from './model-files.ts'
 import { loadRuntime, type Runtime } from './runtime.ts'
@@ -15,12 +16,13 @@ import { readVisionFamily } from './vision/families.ts'
 import { ImageStore } from './vision/image-store.ts'
 
 /** Opens an engine for a model in the ONNX format. */
-export const openOnnx: OpenEngine = async (setup) => {
-  const { device, expectedWeights } = setup
+export const openOnnx: OpenEngine = async ({ texts, ...given }) => {
+  const { device, expectedWeights } = given
   // Compiling WebAssembly takes longer than opening the tokenizer and reading small weights.
   let started =
-    device === 'wasm' && expectedWeights ? startRuntime(setup, expectedWeights) : undefined
+    device === 'wasm' && expectedWeights ? startRuntime(given, expectedWeights) : undefined
   started?.catch(() => undefined)
+  const setup = { ...given, texts: await withModelFiles(texts) }
   const family = setup.takesImages === false ? null : await readVisionFamily(setup.texts)
   const images = family && new ImageStore(family)
   return openDecoderEngine(setup, {
@@ -37,7 +39,7 @@ export const openOnnx: OpenEngine = async (setup) => {
 
 /** Starts the runtime of a load on WASM. Rejects as the load would. */
 async function startRuntime(
-  { runtime: folder, threads }: EngineSetup,
+  { runtime: folder, threads }: Pick<EngineSetup, 'runtime' | 'threads'>,
   weights: FileSizes,
 ): Promise<Runtime> {
   const large = hasLargeWeights(getModelFiles(weights))

@@ -14,6 +14,7 @@ import {
   type Catalog,
   type Entry,
   entrySchema,
+  type GgufSource,
   type HubSource,
   type Implementation,
   type ModelEntry,
@@ -83,29 +84,40 @@ export class Entries {
   }
 
   /**
-   * Resolves with the entry and its implementations. A hub is asked once and its answer is stored,
-   * so a model stays the same until its catalog entry names another revision.
+   * Resolves with the entry and its implementations. A server is asked once and its answer is stored,
+   * so a model stays the same until its catalog entry names another revision or file.
    */
   async complete(entry: Entry, signal: AbortSignal): Promise<Entry> {
-    if (!isUnlistedHubEntry(entry)) return entry
-    const { hub } = entry
-    const work = (shared: AbortSignal) => resolveHub(hub, { signal: shared })
-    return completeEntry(entry, await this.#lookUp(subjectOf(hub), work, signal))
+    if (!isUnlisted(entry)) return entry
+    const work = (shared: AbortSignal) => this.#resolve(entry, shared)
+    return completeEntry(entry, await this.#lookUp(subjectOf(entry), work, signal))
+  }
+
+  async #resolve({ tag, hub, gguf }: ModelEntry, signal: AbortSignal): Promise<ResolvedHub> {
+    const { file } = hub ?? {}
+    if (hub && file === undefined) return resolveHub(hub, { signal })
+    // It reads the metadata of GGUF files, which other models do not need.
+    const remote = await import('../../draft/remote-gguf.ts')
+    if (hub && file !== undefined) return remote.resolveGgufRepository({ ...hub, file }, { signal })
+    if (!gguf) throw new InoriginError('internal', `${tag} has no place to look its files up.`)
+    return this.#withWriter(tag, signal, (sink) => remote.resolveGgufUrl(gguf, { signal, sink }))
+  }
+
+  /** Runs a look-up that stores the files that it reads. */
+  #withWriter<T>(tag: Tag, signal: AbortSignal, work: (sink: FileSink) => Promise<T>): Promise<T> {
+    const { onDownload: onWrite, onProgress } = this.#events
+    const room = { tag, signal, catalogIndex: this.#catalogIndex }
+    return withLookUpWriter(this.#database, { ...room, onWrite, onProgress }, work)
   }
 
   /** Resolves with the entry and the files of the implementation, which are looked up once. */
   async listFiles(entry: Entry, { id }: Implementation, callerSignal: AbortSignal): Promise<Entry> {
     const record = unlistedRecords(entry).find((one) => one.model_id === id)
     if (!record || entry.type !== 'model') return entry
-    const { onDownload: onWrite, onProgress } = this.#events
     const files = await this.#lookUp(
       subjectOfMlc(record),
-      (signal) => {
-        const room = { tag: entry.tag, signal, catalogIndex: this.#catalogIndex }
-        return withLookUpWriter(this.#database, { ...room, onWrite, onProgress }, (sink) =>
-          resolveMlc(record, { signal, sink }),
-        )
-      },
+      (signal) =>
+        this.#withWriter(entry.tag, signal, (sink) => resolveMlc(record, { signal, sink })),
       callerSignal,
     )
     return completeMlcEntry(entry, record, files)
@@ -122,12 +134,8 @@ export class Entries {
   }
 
   /** Stores the implementations in place of an answer of the hub. */
-  storeResolved(
-    { hub }: ModelEntry & { hub: HubSource },
-    resolved: ResolvedHub,
-    signal: AbortSignal,
-  ): Promise<void> {
-    return this.#write(subjectOf(hub), resolved, signal)
+  storeResolved(entry: UnlistedEntry, resolved: ResolvedHub, signal: AbortSignal): Promise<void> {
+    return this.#write(subjectOf(entry), resolved, signal)
   }
 
   /** Stores the fact. If the storage is full, the least recently used resources are evicted. */
@@ -153,8 +161,8 @@ export class Entries {
   /** Resolves with the entry, completed by the look-ups that are stored. */
   async #withStoredLookUps(entry: Entry): Promise<Entry> {
     let completed = withPrecision(entry, this.#precision)
-    if (isUnlistedHubEntry(completed)) {
-      const fact = await getDeviceFact(this.#database, subjectOf(completed.hub), isResolved)
+    if (isUnlisted(completed)) {
+      const fact = await getDeviceFact(this.#database, subjectOf(completed), isResolved)
       if (fact) completed = completeEntry(completed, fact)
     }
     for (const record of unlistedRecords(completed)) {
@@ -175,11 +183,18 @@ export class Entries {
   }
 }
 
-/** Returns `true` for an entry of a hub whose files have not been listed yet. */
-export function isUnlistedHubEntry(entry: Entry): entry is ModelEntry & { hub: HubSource } {
-  if (entry.type !== 'model' || entry.hub === undefined) return false
+/** Entry of a hub, or of a GGUF file at a URL, whose files have not been listed yet. */
+type UnlistedEntry = ModelEntry & ({ hub: HubSource } | { gguf: GgufSource })
+
+/** Returns `true` for an entry whose files have not been listed yet. */
+export function isUnlisted(entry: Entry): entry is UnlistedEntry {
+  if (entry.type !== 'model' || (entry.hub ?? entry.gguf) === undefined) return false
   return !entry.implementations.some(({ engine }) => engine === 'onnx')
 }
+
+/** Returns `true` for such an entry whose files are those of a folder of exports. */
+export const isUnlistedFolder = (entry: Entry): entry is ModelEntry & { hub: HubSource } =>
+  isUnlisted(entry) && entry.hub !== undefined && entry.hub.file === undefined
 
 /** Returns the MLC records whose files have not been listed yet. */
 function unlistedRecords(entry: Entry): MlcRecord[] {
@@ -188,8 +203,11 @@ function unlistedRecords(entry: Entry): MlcRecord[] {
   return entry.mlc?.filter((record) => unlisted.includes(record.model_id)) ?? []
 }
 
-function subjectOf({ host, repository, revision, dtypes, precision }: HubSource): string {
-  const wanted = [...(dtypes ?? []), ...(precision === 'exact' ? [precision] : [])]
+function subjectOf({ hub, gguf }: Pick<ModelEntry, 'hub' | 'gguf'>): string {
+  const exact = (hub ?? gguf)?.precision === 'exact' ? ['exact'] : []
+  if (!hub) return ['gguf', gguf?.url, ...exact].join(' ')
+  const { host, repository, revision, dtypes, file } = hub
+  const wanted = [...(dtypes ?? []), ...(file === undefined ? [] : [file]), ...exact]
   return ['hub', host, repository, revision, ...wanted].join(' ')
 }
 

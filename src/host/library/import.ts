@@ -4,7 +4,13 @@
  */
 import { isModelFile } from '../../catalog/hub/variants.ts'
 import { completeEntry, resolveRepository } from '../../catalog/hub/resolve-hub.ts'
-import type { Entry, Implementation, Resource } from '../../catalog/schema.ts'
+import type {
+  Entry,
+  HubSource,
+  Implementation,
+  ModelEntry,
+  Resource,
+} from '../../catalog/schema.ts'
 import { InoriginError } from '../../error.ts'
 import { acquireUseLocks, runExclusive } from '../../store/exclusive.ts'
 import { isImported, putImportedEntry } from '../../store/imported-entries.ts'
@@ -26,7 +32,7 @@ import type {
   Tag,
 } from '../../types/index.ts'
 import { areStored } from '../../store/resources.ts'
-import { createCatalogIndex, type Entries, isUnlistedHubEntry, resourcesOf } from './entries.ts'
+import { createCatalogIndex, type Entries, isUnlistedFolder, resourcesOf } from './entries.ts'
 import {
   checkEntry,
   draftUnlisted,
@@ -91,7 +97,7 @@ class Import {
   /** Imports files of a tag that the catalog lists or that was imported before. */
   async #importListed(entry: Entry): Promise<Imported> {
     const { database, entries, selector } = this.#importer
-    const unlisted = isUnlistedHubEntry(entry) ? entry : undefined
+    const unlisted = isUnlistedFolder(entry) ? entry : undefined
     const folder = unlisted && (await this.#readFolder(unlisted))
     const listed = folder?.entry ?? entry
     const resources = resourcesOf([listed])
@@ -179,7 +185,7 @@ class Import {
   }
 
   /** Resolves an entry of a hub from the files of a folder, without the network. */
-  async #readFolder(entry: Parameters<Entries['storeResolved']>[0]) {
+  async #readFolder(entry: ModelEntry & { hub: HubSource }) {
     const root = findModelFolder(this.#files)
     const inside = new Map(
       this.#files.flatMap((chosen) =>

@@ -27,7 +27,7 @@ const PROBE_TIMEOUT_MS = 10_000
 export function toStoredEntry({ entry, implementation }: ResolvedImplementation): unknown {
   const { card: _, description: __, upstreams: _____, ...rest } = entry
   if (rest.type === 'predictor') return { ...rest, implementations: [implementation] }
-  const { hub: ___, mlc: ____, ...model } = rest
+  const { hub: ___, gguf: ______, mlc: ____, ...model } = rest
   return { ...model, implementations: [implementation] }
 }
 

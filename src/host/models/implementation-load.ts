@@ -141,7 +141,7 @@ export class ImplementationLoad {
   async #openModel(entry: ModelEntry): Promise<void> {
     const { implementation, assets, verdict, comparisons } = this.#options
     const { resources } = implementation
-    const texts = await this.#getFiles(resources.filter(isTextResource), 0)
+    const texts = await this.#getFiles(textResourcesOf(resources), 0)
     const setup: ModelSetup = {
       engine: implementation.engine,
       device: implementation.device,
@@ -245,6 +245,12 @@ export class ImplementationLoad {
 /** Returns `true` for files that are needed to accept a request, before the weights are loaded. */
 const isTextResource = ({ type }: Resource) => type === 'tokenizer' || type === 'config'
 const isWeight = (resource: Resource) => !isTextResource(resource)
+
+/** Returns the files that the tokenizer is opened from. A GGUF file may have all that they say. */
+function textResourcesOf(resources: readonly Resource[]): readonly Resource[] {
+  const texts = resources.filter(isTextResource)
+  return texts.length > 0 ? texts : resources.filter(({ type }) => type === 'gguf')
+}
 
 const toSizes = (resources: readonly Resource[]): FileSizes =>
   new Map(resources.map(({ name, bytes }) => [name, { size: bytes }]))

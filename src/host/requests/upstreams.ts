@@ -17,7 +17,7 @@ import type {
 } from '../../types/index.ts'
 import { unlessAborted } from '../../values/promises.ts'
 import type { ImplementationSelector } from '../choice/selector.ts'
-import { isUnlistedHubEntry } from '../library/entries.ts'
+import { isUnlisted } from '../library/entries.ts'
 import type { HostToPage, PageToHost } from '../messages.ts'
 import type { Models } from '../models/models.ts'
 import type { Leases } from './leases.ts'
@@ -125,7 +125,7 @@ export class Upstreams {
 
   /** Resolves with `true` if an implementation can run on this device, as far as is known. */
   async #canRun(entry: Routed): Promise<boolean> {
-    if (isUnlistedHubEntry(entry)) return true
+    if (isUnlisted(entry)) return true
     return this.#options.selector.select(entry).then(
       () => true,
       () => false,
