@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { type FileHandle, mkdir, open, rename, rm, rmdir } from 'node:fs/promises'
-import { basename, dirname, join } from 'node:path'
+import { basename, dirname, join, sep } from 'node:path'
 import * as v from 'valibot'
 import { getOwner } from '../catalog/find-entry.ts'
 import type { Dtype, HubFile } from '../catalog/hub/variants.ts'
@@ -19,7 +19,7 @@ import type { Device, Tag } from '../types/index.ts'
 import { findInside, type ModelRoot, openFolder, openInside, openRoot } from './add/model-root.ts'
 import { INORIGIN_FOLDER } from './library-files.ts'
 import { validateDocument } from './project-options.ts'
-import { testPlan } from './onnx/test-plan.ts'
+import { type ExampleShapes, testPlan } from './onnx/test-plan.ts'
 import { assertNoLinks, type Content, toTemporaryPath, writeBelow } from './write-file.ts'
 
 export interface AddOptions {
@@ -42,7 +42,23 @@ export interface AddOptions {
   onStep: (what: string, done?: number, total?: number) => void
 }
 
-export type AddResult = Awaited<ReturnType<typeof add>>
+/** Result of an addition, for its report. */
+export interface AddResult {
+  entry: Entry
+  /** Path of the catalog. */
+  catalog: string
+  /** Place of the files, as the end of a sentence. */
+  place: string
+  /** Number of files, and their bytes. */
+  files: number
+  bytes: number
+  /** Names of files that were split into parts. */
+  splitFiles: string[]
+  notes: readonly string[]
+  shapes: ExampleShapes
+  /** `true` if the app has the files of the library. */
+  isReady: boolean
+}
 
 const CATALOG_FILE = 'catalog.json'
 /** Name of the schema file beside the catalog, for editors. */
@@ -52,16 +68,10 @@ const SCHEMA_FILE = 'catalog.schema.json'
  * Drafts an entry, copies its files and writes both into the app's catalog. Throws
  * `invalid_request` with instructions, and `aborted`. In both cases nothing has changed.
  */
-export async function add(options: AddOptions) {
-  const { tag, publicDir, signal, onStep } = options
-  assertTag(tag)
-  const home = join(publicDir, INORIGIN_FOLDER)
-  const catalog = join(home, CATALOG_FILE)
-  const folder = join(home, tag)
-  for (const name of [CATALOG_FILE, SCHEMA_FILE, tag])
-    assertNoLinks(publicDir, `${INORIGIN_FOLDER}/${name}`)
-  const appCatalog = readAppCatalog(catalog)
-  if (!options.force) assertNotPresent(appCatalog, folder, tag)
+export async function add(options: AddOptions): Promise<AddResult> {
+  const { signal, onStep } = options
+  const place = openCatalog(options)
+  const { catalog, folder } = place
 
   onStep(`Reading ${options.source}`)
   const { root, files, ...kind } = findSource(options.source)
@@ -80,24 +90,11 @@ export async function add(options: AddOptions) {
     const shapes = await testPlan(root, plan, options)
     const copied = await copyAll(root, items, staging, options)
     const entry = toEntry(plan, copied, options)
-    const { entries } = appCatalog
-    const at = entries.findIndex((one) => one.tag === tag)
-    const next = { ...appCatalog, entries: at < 0 ? [...entries, entry] : entries.with(at, entry) }
-    // An invalid catalog could not be read again.
-    validateDocument(next, catalog, false)
-    signal.throwIfAborted()
-    assertNoLinks(publicDir, `${INORIGIN_FOLDER}/${tag}`)
-    await rm(folder, { recursive: true, force: true })
-    await rename(staging, folder)
-    const write = (name: string, content: Content) =>
-      writeBelow(publicDir, `${INORIGIN_FOLDER}/${name}`, content)
-    write(CATALOG_FILE, { text: `${JSON.stringify(next, null, 2)}\n` })
-    const schema = join(options.dist, SCHEMA_FILE)
-    if (existsSync(schema)) write(SCHEMA_FILE, { from: schema })
+    await writeEntry(place, entry, options, () => rename(staging, folder))
     return {
       entry,
       catalog,
-      folder,
+      place: `in ${folder}${sep}`,
       files: [...copied.values()]
         .map(({ bytes, partBytes = Infinity }) => Math.ceil(bytes / partBytes) || 1)
         .reduce((sum, parts) => sum + parts, 0),
@@ -105,7 +102,7 @@ export async function add(options: AddOptions) {
       splitFiles: items.map(({ name }) => name).filter((name) => copied.get(name)?.partBytes),
       notes: plan.notes,
       shapes,
-      isReady: existsSync(join(home, 'index.js')),
+      isReady: place.isReady,
     }
   } catch (thrown) {
     await rm(staging, { recursive: true, force: true })
@@ -115,6 +112,59 @@ export async function add(options: AddOptions) {
       throw new InoriginError('aborted', 'Interrupted. Nothing was added.', { cause: thrown })
     throw thrown
   }
+}
+
+type CatalogOptions = Pick<AddOptions, 'tag' | 'publicDir' | 'force' | 'dist' | 'signal'>
+
+/** Place of an entry in the app: its catalog, and the folder of its files. */
+interface CatalogPlace {
+  /** Path of the catalog. */
+  catalog: string
+  /** Path of the folder. */
+  folder: string
+  document: CatalogDocument
+  /** `true` if the app has the files of the library. */
+  isReady: boolean
+}
+
+/** Opens the app's catalog for an entry. Throws `invalid_request` if it cannot be written. */
+export function openCatalog({ tag, publicDir, force }: CatalogOptions): CatalogPlace {
+  assertTag(tag)
+  const home = join(publicDir, INORIGIN_FOLDER)
+  const catalog = join(home, CATALOG_FILE)
+  const folder = join(home, tag)
+  for (const name of [CATALOG_FILE, SCHEMA_FILE, tag])
+    assertNoLinks(publicDir, `${INORIGIN_FOLDER}/${name}`)
+  const document = readAppCatalog(catalog)
+  if (!force) assertNotPresent(document, folder, tag)
+  return { catalog, folder, document, isReady: existsSync(join(home, 'index.js')) }
+}
+
+/**
+ * Writes the entry into the catalog, in place of an earlier one of its tag, whose files it deletes.
+ * `putFiles` puts the new ones into their folder. Rejects before anything has changed if the entry
+ * is not valid.
+ */
+export async function writeEntry(
+  { catalog, folder, document }: CatalogPlace,
+  entry: CatalogDocument['entries'][number],
+  { tag, publicDir, dist, signal }: CatalogOptions,
+  putFiles: () => Promise<void>,
+): Promise<void> {
+  const { entries } = document
+  const at = entries.findIndex((one) => one.tag === tag)
+  const next = { ...document, entries: at < 0 ? [...entries, entry] : entries.with(at, entry) }
+  // An invalid catalog could not be read again.
+  validateDocument(next, catalog, false)
+  signal.throwIfAborted()
+  assertNoLinks(publicDir, `${INORIGIN_FOLDER}/${tag}`)
+  await rm(folder, { recursive: true, force: true })
+  await putFiles()
+  const write = (name: string, content: Content) =>
+    writeBelow(publicDir, `${INORIGIN_FOLDER}/${name}`, content)
+  write(CATALOG_FILE, { text: `${JSON.stringify(next, null, 2)}\n` })
+  const schema = join(dist, SCHEMA_FILE)
+  if (existsSync(schema)) write(SCHEMA_FILE, { from: schema })
 }
 
 function assertTag(tag: string): void {
@@ -251,7 +301,10 @@ export async function copyItem(
 /** Returns the kind of a model and its files. All paths are relative and use forward slashes. */
 function findSource(path: string): { root: ModelRoot; files: HubFile[] } & Kind {
   if (!existsSync(path))
-    throw refuse(`There is no ${path}.`, 'Name an .onnx or .gguf file, or a folder.')
+    throw refuse(
+      `There is no ${path}.`,
+      'Name an .onnx or .gguf file, or a folder. Name a GGUF file of a hub with --file.',
+    )
   if (!statSync(path).isDirectory()) {
     const kind = /\.gguf$/i.test(path) ? 'gguf' : 'graph'
     return { root: openRoot(dirname(path)), files: [], kind, path: basename(path) }

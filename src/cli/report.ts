@@ -10,11 +10,11 @@ import type { InitResult } from './init.ts'
 import { formatByteCount } from './output.ts'
 
 export function formatAddReport(result: AddResult, { publicDir }: { publicDir: string }): string[] {
-  const { entry, folder, catalog, files, bytes, splitFiles, notes, shapes, isReady } = result
+  const { entry, place, catalog, files, bytes, splitFiles, notes, shapes, isReady } = result
   const url = `/${relative(publicDir, catalog).split(sep).join('/')}`
   const what = entry.type === 'predictor' ? 'predictor' : 'chat model'
   const size = `${files} ${files === 1 ? 'file' : 'files'}, ${formatByteCount(bytes)}`
-  const lines = [`Added the ${what} ${entry.tag}: ${size}, in ${folder}${sep}`]
+  const lines = [`Added the ${what} ${entry.tag}: ${size}, ${place}`]
   if (splitFiles.length > 0) lines.push(`Split into parts: ${splitFiles.join(', ')}`)
   const { inputs, outputs } = entry.type === 'predictor' ? entry.signature : {}
   for (const [side, parameters] of Object.entries({ inputs, outputs }))

@@ -323,7 +323,10 @@ describe('refuses, and writes nothing,', () => {
 
 test.each([
   ['', 'Usage: inorigin init [folder] [options]'],
-  ['add', 'needs model.onnx|model.gguf|folder. Usage: inorigin add <model.onnx|model.gguf|folder>'],
+  [
+    'add',
+    'needs model.onnx|model.gguf|folder|owner/name. Usage: inorigin add <model.onnx|model.gguf|folder|owner/name>',
+  ],
   ['init one two', 'inorigin init does not expect two. Usage: '],
   ['initt', 'initt is not a command. Did you mean init?'],
   ['xyzzyx', 'xyzzyx is not a command. Commands: init, add, types, catalog refresh'],

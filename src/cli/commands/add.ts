@@ -1,8 +1,11 @@
 /** The command `inorigin add`. */
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
 import { type AudioLayout, DTYPES, type ImageLayout, type Labels } from '../../catalog/schema.ts'
 import type { BindingWishes, StepWish } from '../../draft/wishes.ts'
 import { SAMPLE_RATES } from '../../values/elements.ts'
 import { add, type AddOptions } from '../add.ts'
+import { addFromHub } from '../add/from-hub.ts'
 import {
   createUsageError,
   deferInterrupts,
@@ -135,12 +138,14 @@ const withoutUndefined = <T extends object>(fields: T) =>
 /** Default limit of file sizes in bytes. Hosts of static sites allow 25 MB or more. */
 const MAX_FILE_BYTES = 25_000_000
 
-const SOURCE_HELP = 'The model, or the folder that holds it'
+const SOURCE_HELP = 'The model, the folder that holds it, or with --file its repository'
 const DEVICES = ['webgpu', 'wasm'] as const
 
 export const ADD = defineCommand({
   name: 'add',
-  operands: [{ name: 'model.onnx|model.gguf|folder', about: SOURCE_HELP, isRequired: true }],
+  operands: [
+    { name: 'model.onnx|model.gguf|folder|owner/name', about: SOURCE_HELP, isRequired: true },
+  ],
   usage: '--tag @me/name [options]',
   about: [
     'Adds an ONNX model to your app as a predictor: drafts its signature from the inputs and',
@@ -149,11 +154,15 @@ export const ADD = defineCommand({
     'config.json, tokenizer.json and onnx/ becomes a chat model or a text encoder. A folder of',
     'ONNX Runtime GenAI, with genai_config.json, becomes a chat model. A folder of a model',
     'compiled by MLC, with its library, becomes a chat model that WebLLM runs. A GGUF file',
-    'becomes a chat model; all parts of a split file must be beside it.',
+    'becomes a chat model; all parts of a split file must be beside it. With --file, pages',
+    'download a GGUF file from a repository of a hub, and only its entry is written. The',
+    'environment variable HF_TOKEN may hold an access token for the look-up.',
   ],
   options: {
     tag: valued('<tag>', 'Name that requests use for the model, such as @me/name'),
     name: valued('<name>', 'Display name (default: the file name)'),
+    file: valued('<name>', 'GGUF file, or first part of one, in the repository or folder'),
+    host: valued('<url>', 'Hub or mirror of the repository (default: https://huggingface.co)'),
     public: valued('<folder>', "Your app's public folder (default: the one passed to init)"),
     'max-file-bytes': valued(
       '<n>',
@@ -173,8 +182,10 @@ export const ADD = defineCommand({
     if (tag === undefined)
       throw createUsageError(`Name a tag for the model: inorigin add ${source} --tag @me/name`)
     const progress = createProgress(process.stderr)
+    const { file, host } = flags
+    const isLocal = existsSync(source)
     const options: AddOptions = {
-      source,
+      source: file !== undefined && isLocal ? join(source, file) : source,
       tag,
       name,
       force,
@@ -190,7 +201,11 @@ export const ADD = defineCommand({
       signal: deferInterrupts(),
       onStep: progress.step,
     }
-    const result = await add(options).finally(progress.end)
+    if (host !== undefined && (file === undefined || isLocal))
+      throw createUsageError('--host needs --file, and a repository such as owner/name')
+    const adding =
+      file === undefined || isLocal ? add(options) : addFromHub({ ...options, file, host })
+    const result = await adding.finally(progress.end)
     return printLines(...formatAddReport(result, options))
   },
 })

@@ -11,6 +11,8 @@ import { completeMlcEntry } from '../../catalog/mlc/expand-entry.ts'
 import { resolveMlc } from '../../catalog/mlc/resolve-mlc.ts'
 import type {
   CatalogDocument,
+  GgufEntry,
+  GgufSource,
   HubEntry,
   HubSource,
   Implementation,
@@ -18,6 +20,7 @@ import type {
   ModelEntry,
 } from '../../catalog/schema.ts'
 import { refuse } from '../../draft/refuse.ts'
+import { resolveGgufRepository, resolveGgufUrl } from '../../draft/remote-gguf.ts'
 import { InoriginError } from '../../error.ts'
 import { readDocument, validateDocument } from '../project-options.ts'
 import { defineCommand, valued } from '../command.ts'
@@ -29,8 +32,8 @@ export const REFRESH = defineCommand({
   operands: [{ name: 'file', about: 'The catalog, a JSON document', isRequired: true }],
   usage: '[--host <url>]',
   about: [
-    'Looks up every model that a catalog lists by its hub repository or as a WebLLM model',
-    '("mlc"), and writes its commit, files, lengths and hashes into the catalog, so that',
+    'Looks up every model that a catalog lists by its hub repository, as a GGUF file ("gguf") or',
+    'as a WebLLM model ("mlc"), and writes its commit, files, lengths and hashes into the catalog, so that',
     'browsers need no look-up. License and languages are written where the card of the model',
     'names them and the catalog does not. A model that cannot be looked up is not changed, and',
     'the exit code is then 1. The environment variable HF_TOKEN may hold an access token for',
@@ -82,11 +85,9 @@ export async function refreshCatalog(options: RefreshOptions) {
       continue
     }
     const records = entry.mlc?.map((one) => one.model_id).join(', ') ?? ''
-    onEntry(entry.tag, entry.hub?.repository ?? records)
+    onEntry(entry.tag, entry.hub?.repository ?? entry.gguf?.url ?? records)
     try {
-      const look =
-        'mlc' in written ? refreshMlc(written, entry, options) : refreshHub(written, entry, options)
-      const found = await look
+      const found = await refreshEntry(written, entry, options)
       entries.push(withUpstreams(found, written))
       refreshedTags.push(entry.tag)
       const fields = (['license', 'languages'] as const).filter((name) => !found[name])
@@ -105,11 +106,13 @@ export async function refreshCatalog(options: RefreshOptions) {
 }
 
 type WrittenEntry = CatalogDocument['entries'][number]
-const needsLookUp = (written: WrittenEntry): written is HubEntry | MlcEntry =>
-  'mlc' in written || 'huggingface' in written
+type LookedUpEntry = HubEntry | GgufEntry | MlcEntry
+
+const needsLookUp = (written: WrittenEntry): written is LookedUpEntry =>
+  'mlc' in written || 'huggingface' in written || 'gguf' in written
 
 /** Returns the refreshed entry with the upstream implementations that the file lists. */
-function withUpstreams(refreshed: HubEntry | MlcEntry, written: WrittenEntry): WrittenEntry {
+function withUpstreams(refreshed: LookedUpEntry, written: WrittenEntry): WrittenEntry {
   const listed: readonly { engine: string }[] = written.implementations ?? []
   const upstreams = listed.filter(({ engine }) => engine === 'upstream') as Implementation[]
   const others = refreshed.implementations?.filter((one) => !upstreams.includes(one)) ?? []
@@ -118,24 +121,53 @@ function withUpstreams(refreshed: HubEntry | MlcEntry, written: WrittenEntry): W
 
 type LookUpAccess = Pick<RefreshOptions, 'host' | 'signal'>
 
-function lookUpHub(hub: HubSource, { host, signal }: LookUpAccess): Promise<ResolvedHub> {
+function refreshEntry(written: LookedUpEntry, entry: ModelEntry, access: LookUpAccess) {
+  if ('mlc' in written) return refreshMlc(written, entry, access)
+  return 'gguf' in written
+    ? refreshGguf(written, entry, access)
+    : refreshHub(written, entry, access)
+}
+
+/** Looks up a model of a hub. Rejects with `unavailable` and `not_found`. */
+export function lookUpHub(hub: HubSource, { host, signal }: LookUpAccess): Promise<ResolvedHub> {
   const source = { ...hub, host: toHubUrl(hub.host, host) }
-  return resolveHub(source, { signal, token: getAccessToken(source.host) })
+  const access = { signal, token: getAccessToken(source.host) }
+  const { file } = source
+  if (file === undefined) return resolveHub(source, access)
+  return resolveGgufRepository({ ...source, file }, access)
 }
 
 async function refreshHub(written: HubEntry, { hub }: ModelEntry, access: LookUpAccess) {
   if (!hub) return written
   const found = await lookUpHub(hub, access)
-  const { revision, created, license, languages, context, implementations } = found
-  const limits = toTokenLimits(hub, context)
-  return { created, license, languages, ...written, revision, ...limits, implementations }
+  const { revision } = found
+  return { ...toFacts(found), ...written, ...(revision && { revision }), ...toFiles(hub, found) }
 }
+
+async function refreshGguf(written: GgufEntry, { gguf }: ModelEntry, { signal }: LookUpAccess) {
+  if (!gguf) return written
+  assertAbsoluteUrls([written.gguf])
+  const found = await resolveGgufUrl(gguf, { signal })
+  return { ...toFacts(found), ...written, ...toFiles(gguf, found) }
+}
+
+/** Returns what the catalog may say in another way. */
+function toFacts(found: ResolvedHub) {
+  const { created, name, license, languages, parameters, quantization, capabilities } = found
+  return { name, created, license, languages, parameters, quantization, capabilities }
+}
+
+const toFiles = (source: HubSource | GgufSource, { context, implementations }: ResolvedHub) => ({
+  ...toTokenLimits(source, context),
+  implementations,
+})
 
 /** Lists all files that any device may need. */
 async function refreshMlc(written: MlcEntry, entry: ModelEntry, access: LookUpAccess) {
   const { hub, mlc: records = [] } = entry
   const { host, signal } = access
-  assertAbsoluteUrls(written)
+  const own = [written.mlc].flat().filter((one) => typeof one === 'object')
+  assertAbsoluteUrls(own.flatMap(({ model, model_lib }) => [model, model_lib]))
   const isRecord = (id: string) => records.some((record) => record.model_id === id)
   // Implementations of the repository are listed anew below.
   const kept = entry.implementations.filter(({ id }) => !hub || isRecord(id))
@@ -166,9 +198,7 @@ const getAccessToken = (url: string): string | undefined =>
   url.startsWith(PUBLIC_HUB_URL) ? process.env['HF_TOKEN'] : undefined
 
 /** Throws for URLs relative to the catalog, since its own URL is unknown here. */
-function assertAbsoluteUrls({ mlc }: MlcEntry): void {
-  const own = [mlc].flat().filter((one) => typeof one === 'object')
-  const urls = own.flatMap(({ model, model_lib }) => [model, model_lib])
+function assertAbsoluteUrls(urls: readonly string[]): void {
   const url = urls.find((one) => !URL.canParse(one))
   if (url === undefined) return
   const what = `${url} is relative to the catalog, whose URL is not known here.`
