@@ -2,13 +2,20 @@
 import type { Server } from '../src/index.ts'
 import { byId } from './dom.ts'
 import type { Models } from './models.ts'
+import { type Drops, receiveModels } from './models-page/dropped.ts'
 import { createPage } from './page.ts'
 
 export function openPages(starting: Promise<Server>, models: Models): void {
+  const drops: Drops = { waiting: [] }
   const openModels = createPage('Models', async () => {
     const { fillModelsPage } = await import('./models-page/page.ts')
     const onChange = (): void => void models.refresh().catch(() => {})
-    return fillModelsPage({ starting, use: models.select, onChange })
+    return fillModelsPage({ starting, use: models.select, onChange, drops })
+  })
+  receiveModels((files) => {
+    if (drops.take) drops.take(files)
+    else drops.waiting.push(files)
+    openModels()
   })
   const openDevice = createPage('Device', async () => {
     const { fillDevicePage } = await import('./device/page.ts')

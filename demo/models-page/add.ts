@@ -1,9 +1,9 @@
 /** Ways to add a model: by its repository on the hub, by an address, and by files of the visitor. */
 import type { Server } from '../../src/index.ts'
 import { element } from '../dom.ts'
-import { addOwnEntry, toRepository, toTag } from '../own-catalog.ts'
+import { addOwnEntry, toEntry } from '../own-catalog.ts'
 import { troubleWith } from '../trouble.ts'
-import { droppedFiles, type ChosenFiles } from './dropped.ts'
+import { droppedFiles, type ChosenFiles, type Drops } from './dropped.ts'
 import { importFiles, importUrl } from './import.ts'
 
 export interface AddOptions {
@@ -11,9 +11,11 @@ export interface AddOptions {
   signal: AbortSignal
   /** Called after a model was added. */
   onAdded(): Promise<void>
+  /** Files that are dropped elsewhere. */
+  drops: Drops
 }
 
-export function createAdd({ server, signal, onAdded }: AddOptions): HTMLElement {
+export function createAdd({ server, signal, onAdded, drops }: AddOptions): HTMLElement {
   const section = element('section', '')
   const head = element('h2', '', 'Add a model')
   const ways = element('div', 'add')
@@ -41,9 +43,9 @@ export function createAdd({ server, signal, onAdded }: AddOptions): HTMLElement 
 
   function addByName(text: string): void {
     run(text, async () => {
-      const repository = toRepository(text)
-      if (repository) {
-        addOwnEntry({ tag: toTag(repository), huggingface: repository })
+      const entry = toEntry(text)
+      if (entry) {
+        addOwnEntry(entry)
         location.reload()
         return 'The page is loaded again with this model in its catalog.'
       }
@@ -62,6 +64,9 @@ export function createAdd({ server, signal, onAdded }: AddOptions): HTMLElement 
 
   ways.append(nameForm(addByName), dropZone(importAll))
   section.append(head, ways, said)
+  drops.take = importAll
+  signal.addEventListener('abort', () => (drops.take = undefined))
+  for (const files of drops.waiting.splice(0)) importAll(files)
   return section
 }
 
@@ -69,13 +74,14 @@ function nameForm(add: (text: string) => void): HTMLElement {
   const form = element('form', '')
   const label = element('label', '', 'Repository of the hub, or an address')
   const input = element('input', '')
-  input.placeholder = 'owner/name or https://…'
+  input.placeholder = 'owner/name, owner/name/file.gguf or https://…'
   input.required = true
   label.append(input)
   const submit = element('button', 'plain', 'Add')
   const note =
-    'owner/name is looked up at huggingface.co. An address ends in .onnx for a model of one file, ' +
-    'or in .json for a catalog. Its server must allow this page by CORS.'
+    'owner/name is looked up at huggingface.co, and so is owner/name/file.gguf. An address ends in ' +
+    '.gguf or .onnx for a model of one file, or in .json for a catalog. Its server must allow this ' +
+    'page by CORS.'
   form.append(label, element('p', 'quiet', note), submit)
   form.addEventListener('submit', (event) => {
     event.preventDefault()
@@ -89,7 +95,11 @@ function dropZone(add: (files: ChosenFiles) => void): HTMLElement {
   const files = picker('Files of a model', false, add)
   const folder = picker('A folder of a model', true, add)
   zone.append(
-    element('p', '', 'Drop an ONNX file with its weights here, or a folder of a chat model.'),
+    element(
+      'p',
+      '',
+      'Drop a GGUF file here, an ONNX file with its weights, or a folder of a chat model.',
+    ),
     element('p', 'quiet', 'The files stay in this browser. They are copied into its storage.'),
     files,
     folder,

@@ -107,6 +107,12 @@ function rowsOf(tag: Tag, { state, stored, listed }: EntryFacts): [name: string,
   if (listed?.max_input_tokens) {
     rows.push(['Context', `${listed.max_input_tokens.toLocaleString('en')} tokens`])
   }
+  const stated = {
+    License: listed?.license,
+    Parameters: listed?.parameters,
+    Quantization: listed?.quantization,
+  }
+  for (const [name, value] of Object.entries(stated)) if (value) rows.push([name, value])
   return rows
 }
 

@@ -1,5 +1,5 @@
 /** Imports of the visitor's files and of a file at an address, with their progress in words. */
-import type { ImportProgress, Server, Tag } from '../../src/index.ts'
+import type { ImportProgress, Server } from '../../src/index.ts'
 import { bytes, bytesOf } from '../format.ts'
 import type { ChosenFiles } from './dropped.ts'
 
@@ -14,8 +14,7 @@ export async function importFiles(
   { name, files }: ChosenFiles,
   { signal, onProgress }: ImportTask,
 ): Promise<string> {
-  const tag = toOwnTag(name)
-  const { complete, notes } = await server.storage.import(tag, files, {
+  const { tag, complete, notes } = await server.import(files, {
     signal,
     onProgress: (progress) => onProgress(wordsFor(name, progress)),
   })
@@ -39,13 +38,6 @@ export async function importUrl(server: Server, url: URL, task: ImportTask): Pro
     task.onProgress(`Downloading ${name} · ${bytes(count)}`)
   }
   return importFiles(server, { name, files: [new File(parts, name)] }, task)
-}
-
-/** Returns a tag of the visitor's own for the name of a file or folder. */
-export function toOwnTag(name: string): Tag {
-  const stem = name.toLowerCase().replace(/\.onnx$/, '')
-  const plain = stem.replace(/[^a-z0-9._-]+/g, '-').replace(/^[._-]+|[._-]+$/g, '')
-  return `@me/${plain || 'model'}`
 }
 
 function wordsFor(name: string, { phase, loadedBytes, totalBytes }: ImportProgress): string {

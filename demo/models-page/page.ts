@@ -5,6 +5,7 @@ import type { FillPage } from '../page.ts'
 import { troubleWith } from '../trouble.ts'
 import { createAdd } from './add.ts'
 import { createCard, type Card } from './card.ts'
+import type { Drops } from './dropped.ts'
 import { readFacts } from './facts.ts'
 import { createStorageLine } from './storage-line.ts'
 
@@ -14,10 +15,12 @@ export interface ModelsPageOptions {
   use(tag: Tag): void
   /** Called after a change of what is listed or stored. */
   onChange(): void
+  /** Files that are dropped outside of the page's zone. */
+  drops: Drops
 }
 
 /** Returns the function that fills the page. */
-export function fillModelsPage({ starting, use, onChange }: ModelsPageOptions): FillPage {
+export function fillModelsPage({ starting, use, onChange, drops }: ModelsPageOptions): FillPage {
   return (body, signal, close) => {
     const said = element('p', 'quiet', 'Reading the catalog …')
     said.role = 'status'
@@ -88,7 +91,7 @@ export function fillModelsPage({ starting, use, onChange }: ModelsPageOptions): 
       search.ariaLabel = 'Search models and predictors'
       search.addEventListener('input', filter)
       body.replaceChildren(search, said, storage.element, here.element, others.element)
-      body.append(createAdd({ server, signal, onAdded: changed }))
+      body.append(createAdd({ server, signal, onAdded: changed, drops }))
       await followLoads(server, cards, refresh, signal)
     }
   }

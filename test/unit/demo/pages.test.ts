@@ -2,8 +2,7 @@
 import { expect, test } from 'vitest'
 import { describeSelfTest } from '../../../demo/bench/environment.ts'
 import { type Comparison, toJson, toMarkdown } from '../../../demo/compare/result.ts'
-import { toOwnTag } from '../../../demo/models-page/import.ts'
-import { toRepository, toTag } from '../../../demo/own-catalog.ts'
+import { toEntry, toRepository, toTag } from '../../../demo/own-catalog.ts'
 import { troubleWith } from '../../../demo/trouble.ts'
 import type { Reason } from '../../../src/index.ts'
 
@@ -24,12 +23,23 @@ test('a tag is in lower case', () => {
 })
 
 test.each([
-  ['model.onnx', '@me/model'],
-  ['SmolLM2-1.7B', '@me/smollm2-1.7b'],
-  ['Mein Modell (neu).onnx', '@me/mein-modell-neu'],
-  ['…', '@me/model'],
-])('files named %j become %j', (name, tag) => {
-  expect(toOwnTag(name)).toBe(tag)
+  ['me/One', { tag: '@me/one', huggingface: 'me/One' }],
+  [
+    'me/One/Tiny.Q4_1.gguf',
+    { tag: '@me/tiny.q4_1', huggingface: 'me/One', file: 'Tiny.Q4_1.gguf' },
+  ],
+  [
+    'https://huggingface.co/Me/One/blob/main/q4/a-00001-of-00002.gguf?download=true',
+    { tag: '@me/a', huggingface: 'Me/One', file: 'q4/a-00001-of-00002.gguf', revision: 'main' },
+  ],
+  [
+    'https://example.com/x/My%20file.gguf',
+    { tag: '@me/my-file', gguf: 'https://example.com/x/My%20file.gguf' },
+  ],
+  ['https://example.com/x/model.onnx', undefined],
+  ['model.gguf', undefined],
+])('%j means the entry %j', (text, entry) => {
+  expect(toEntry(text)).toEqual(entry)
 })
 
 test('a known trouble is told in short, another one with its message', () => {
