@@ -4,7 +4,7 @@
  * The tensors of a block show which parts it has.
  */
 import { branchOf, type GraphBuilder } from './graph-builder.ts'
-import { computeTable, type Rope } from './rope.ts'
+import { computeTable, type Rope, yarnDivisors } from './rope.ts'
 import { type DecoderShape, EMBEDDINGS, type Layer } from './shape.ts'
 import type { MatrixUse, Weights } from './weights.ts'
 
@@ -281,19 +281,21 @@ class BlockBuilder {
     const key = `rope/${ropeBase}${scalesRope ? '' : '/unscaled'}`
     const known = this.#ropes.get(key)
     if (known) return known
-    const { contextTokens, factors } = this.#setup
-    const { ropeSize: size, ropeScaling: scaling } = this.#shape
-    const rope: Rope = { size, base: ropeBase, divisors: 1, scale: 1, tokens: contextTokens }
-    const { long } = factors
-    const tables =
-      scalesRope && long
-        ? this.#longRope(key, { ...rope, scale: scaling.attentionFactor }, long)
-        : this.#tables(key, {
-            ...rope,
-            divisors: scalesRope ? (factors.all ?? scaling.divisor) : 1,
-          })
+    const { contextTokens: tokens } = this.#setup
+    const rope: Rope = { size: this.#shape.ropeSize, base: ropeBase, divisors: 1, scale: 1, tokens }
+    const tables = scalesRope ? this.#scaledRope(key, rope) : this.#tables(key, rope)
     this.#ropes.set(key, tables)
     return tables
+  }
+
+  /** Adds the tables of a rope that is scaled as the metadata and the tensors of factors say. */
+  #scaledRope(key: string, rope: Rope): readonly [cos: string, sin: string] {
+    const { all, long } = this.#setup.factors
+    const { divisor, attentionFactor, yarn } = this.#shape.ropeScaling
+    if (long) return this.#longRope(key, { ...rope, scale: attentionFactor }, long)
+    if (!yarn) return this.#tables(key, { ...rope, divisors: all ?? divisor })
+    const divisors = yarnDivisors(rope.size, rope.base, yarn)
+    return this.#tables(key, { ...rope, divisors, scale: attentionFactor })
   }
 
   /** Adds tables, and a choice between those of short sequences and those of long ones. */

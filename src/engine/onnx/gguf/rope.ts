@@ -14,6 +14,32 @@ export interface Rope {
   tokens: number
 }
 
+/** The method YaRN, by which a model works in longer contexts than it was trained for. */
+export interface Yarn {
+  /** Divisor of low frequencies. */
+  factor: number
+  /** Number of tokens that the model was trained for. */
+  originalTokens: number
+  /** Number of turns within these tokens, from which a frequency stays as it is. */
+  fastTurns: number
+  /** Number of turns, up to which a frequency is divided by the factor. */
+  slowTurns: number
+}
+
+/** Returns the divisors of the frequencies: from 1 for high ones to the factor for low ones. */
+export function yarnDivisors(size: number, base: number, yarn: Yarn): Float32Array {
+  const { factor, originalTokens, fastTurns, slowTurns } = yarn
+  /** Place of the frequency that makes so many turns. */
+  const placeOf = (turns: number): number =>
+    (size * Math.log(originalTokens / (turns * 2 * Math.PI))) / (2 * Math.log(base))
+  const low = Math.max(Math.floor(placeOf(fastTurns)), 0)
+  const high = Math.min(Math.ceil(placeOf(slowTurns)), size - 1)
+  return Float32Array.from({ length: size / 2 }, (_, pair) => {
+    const share = Math.min(Math.max((pair - low) / Math.max(high - low, 0.001), 0), 1)
+    return 1 / (share / factor + 1 - share)
+  })
+}
+
 /**
  * Returns the table of one function. The frequencies and angles are rounded to 32 bits, as in the
  * usual implementations: at long distances, angles depend on it.

@@ -2,6 +2,7 @@
 import type { Gguf, Metadata, MetadataValue, NumberArray } from '../../gguf/header.ts'
 import { shorten } from '../../../values/text.ts'
 import { modelUnusable } from '../../failure.ts'
+import type { Yarn } from './rope.ts'
 
 /** Traits of an architecture that neither the metadata nor the tensors show. */
 interface Architecture {
@@ -13,8 +14,13 @@ interface Architecture {
   scalesEmbeddings?: boolean
   /** Every layer whose number is a multiple of this one differs from those between. */
   period?: number
-  /** `true` if the layers between have a sliding window and another rope. */
+  /**
+   * `true` if the layers between have a sliding window, if the metadata has its size. Their rope is
+   * not scaled.
+   */
   slides?: boolean
+  /** Base of the frequencies of layers with a sliding window. Default: that of the others. */
+  slidingBase?: number
   /** `true` if the layers that are a multiple have no rope. */
   skipsRope?: boolean
   /** Name of the last norm. Default: `output_norm`. */
@@ -25,12 +31,13 @@ const ARCHITECTURES: Readonly<Record<string, Architecture>> = {
   llama: { interleaved: true },
   qwen2: {},
   qwen3: {},
-  gemma3: { gelu: true, scalesEmbeddings: true, period: 6, slides: true },
+  gemma3: { gelu: true, scalesEmbeddings: true, period: 6, slides: true, slidingBase: 10_000 },
   phi3: {},
   lfm2: { lastNorm: 'token_embd_norm' },
   smollm3: { interleaved: true, period: 4, skipsRope: true },
   granite: { interleaved: true },
-  olmo2: {},
+  // The third OLMo has this name, too, and is the one with windows.
+  olmo2: { period: 4, slides: true },
 }
 
 /** A layer of a decoder. */
@@ -81,8 +88,10 @@ export interface RopeScaling {
   divisor: number
   /** Length in tokens up to which a long rope uses its short factors. */
   originalTokens: number
-  /** Factor of cosines and sines of a long rope. */
+  /** Factor of cosines and sines of a long rope, or of one with the method YaRN. */
   attentionFactor: number
+  /** The method YaRN; `null` for others. */
+  yarn: Yarn | null
 }
 
 /** Limit of layers, of heads and of sizes; a guess. */
@@ -98,7 +107,9 @@ export function readShape({ metadata, tensors }: Pick<Gguf, 'metadata' | 'tensor
       `the architecture of the GGUF file is ${shown}, and only these are supported: ${known}.`,
     )
   }
-  const { period, slides, skipsRope, ...architecture } = ARCHITECTURES[name] as Architecture
+  const { period, slides, slidingBase, skipsRope, ...architecture } = ARCHITECTURES[
+    name
+  ] as Architecture
   const keys = new Keys(metadata, name)
   const count = keys.size('block_count', MAX_LAYERS)
   const hidden = keys.size('embedding_length')
@@ -108,20 +119,17 @@ export function readShape({ metadata, tensors }: Pick<Gguf, 'metadata' | 'tensor
     throw keys.failure('attention.value_length', `must be ${headSize}, the size of keys`)
   const kvHeads = keys.sizes('attention.head_count_kv', count, heads)
   const ropeBase = keys.number('rope.freq_base', 10_000)
-  const window = keys.number('attention.sliding_window', 0)
+  const window = slides ? keys.number('attention.sliding_window', 0) : 0
+  const localBase = keys.number('rope.freq_base_swa', slidingBase ?? ropeBase)
+  const sliding = keys.pattern('attention.sliding_window_pattern', count, period)
   const layers = kvHeads.map((each, layer): Layer => {
-    const isSpecial = period !== undefined && (layer + 1) % period === 0
-    const isSliding = slides === true && !isSpecial
+    const skips = skipsRope === true && (layer + 1) % (period ?? 1) === 0
+    const isSliding = window > 0 && sliding[layer] === true
     return {
       kvHeads: each,
-      ropeBase:
-        skipsRope && isSpecial
-          ? null
-          : isSliding
-            ? keys.number('rope.freq_base_swa', LOCAL_ROPE_BASE)
-            : ropeBase,
+      ropeBase: skips ? null : isSliding ? localBase : ropeBase,
       scalesRope: !isSliding,
-      window: isSliding && window > 0 ? window : null,
+      window: isSliding ? window : null,
     }
   })
   if (layers.some((layer) => layer.kvHeads > 0 && heads % layer.kvHeads !== 0))
@@ -156,21 +164,28 @@ export function readShape({ metadata, tensors }: Pick<Gguf, 'metadata' | 'tensor
   }
 }
 
-/** Base of the rotation frequencies of Gemma 3 in layers with a sliding window. */
-const LOCAL_ROPE_BASE = 10_000
-
 /** Limit of the length that a model was trained for; a guess. */
 const MAX_CONTEXT_TOKENS = 2 ** 24
 
 function readRopeScaling(keys: Keys): RopeScaling {
   const type = keys.text('rope.scaling.type', 'none')
-  if (!['none', 'linear', 'longrope'].includes(type))
+  if (!['none', 'linear', 'longrope', 'yarn'].includes(type))
     throw keys.failure('rope.scaling.type', `is "${shorten(type)}", which is not supported`)
-  return {
-    divisor: type === 'linear' ? keys.number('rope.scaling.factor', 1) : 1,
-    originalTokens: keys.number('rope.scaling.original_context_length', 0),
-    attentionFactor: keys.number('rope.scaling.attn_factor', 1),
+  const originalTokens = keys.number('rope.scaling.original_context_length', 0)
+  const attentionFactor = keys.number('rope.scaling.attn_factor', 1)
+  const divisor = type === 'linear' ? keys.number('rope.scaling.factor', 1) : 1
+  if (type !== 'yarn') return { divisor, originalTokens, attentionFactor, yarn: null }
+  const yarn = {
+    factor: keys.number('rope.scaling.factor', 1),
+    originalTokens: originalTokens || keys.size('context_length', MAX_CONTEXT_TOKENS),
+    fastTurns: keys.number('rope.scaling.yarn_beta_fast', 32),
+    slowTurns: keys.number('rope.scaling.yarn_beta_slow', 1),
   }
+  if (yarn.factor < 1) throw keys.failure('rope.scaling.factor', 'must be at least 1')
+  // By this much, the scores of a longer context are raised.
+  const usual = 1 + 0.1 * Math.log(yarn.factor)
+  const stated = keys.number('rope.scaling.yarn_attn_factor', usual)
+  return { divisor, originalTokens, attentionFactor: attentionFactor * stated, yarn }
 }
 
 function vocabularyOf(tensors: Gguf['tensors'], hidden: number): number {
@@ -230,6 +245,20 @@ class Keys {
     return Array.from<number | bigint, number>(value, (each) =>
       this.#assertSize(key, Number(each), 0, MAX_SIZE),
     )
+  }
+
+  /**
+   * Returns for each layer whether it has a trait that the layers between those of a period have. The
+   * metadata may have the period, or a list of booleans.
+   */
+  pattern(key: string, count: number, period: number | undefined): readonly boolean[] {
+    const value = this.#get(key)
+    if (Array.isArray(value)) {
+      if (value.length === count && value.every((each) => typeof each === 'boolean')) return value
+      throw this.failure(key, `must have ${count} booleans, one for each layer`)
+    }
+    const length = value === undefined ? period : this.size(key, MAX_LAYERS)
+    return Array.from({ length: count }, (_, layer) => !!length && (layer + 1) % length !== 0)
   }
 
   #assertSize(key: string, value: number, min: number, max: number): number {

@@ -1,7 +1,9 @@
 /** Graphs of GGUF files: their operators, and files that do not fit them. */
 import { expect, test } from 'vitest'
-import { readGguf, toByteSource } from '../../../../src/engine/gguf/header.ts'
+import { type MetadataValue, readGguf, toByteSource } from '../../../../src/engine/gguf/header.ts'
 import { planGguf } from '../../../../src/engine/onnx/gguf/convert.ts'
+import { yarnDivisors } from '../../../../src/engine/onnx/gguf/rope.ts'
+import { readShape } from '../../../../src/engine/onnx/gguf/shape.ts'
 import { readOperations } from '../../../../src/engine/onnx/graph-file.ts'
 import { createGgufDecoder, METADATA } from '../../../support/gguf-decoder.ts'
 import { type Written, writeGguf } from '../../../support/gguf.ts'
@@ -56,8 +58,13 @@ test.each<[string, Changes, string]>([
   ],
   [
     'an unknown scaling',
-    { 'llama.rope.scaling.type': { text: 'yarn' } },
-    '`llama.rope.scaling.type` of the GGUF file is "yarn", which is not supported',
+    { 'llama.rope.scaling.type': { text: 'dynamic' } },
+    '`llama.rope.scaling.type` of the GGUF file is "dynamic", which is not supported',
+  ],
+  [
+    'a scaling that makes ropes faster',
+    { 'llama.rope.scaling.type': { text: 'yarn' }, 'llama.rope.scaling.factor': { float32: 0.5 } },
+    '`llama.rope.scaling.factor` of the GGUF file must be at least 1',
   ],
   [
     'another size of embeddings',
@@ -66,6 +73,70 @@ test.each<[string, Changes, string]>([
   ],
 ])('refuses metadata with %s', async (_, changes, message) => {
   await expect(plan(changes)).rejects.toThrow(message)
+})
+
+const shapeWith = (name: string, keys: Readonly<Record<string, MetadataValue>>) => {
+  const metadata = new Map<string, MetadataValue>([['general.architecture', name]])
+  const all = {
+    block_count: 6,
+    embedding_length: 64,
+    'attention.head_count': 4,
+    'attention.layer_norm_rms_epsilon': 1e-5,
+    feed_forward_length: 96,
+    context_length: 512,
+    ...keys,
+  }
+  for (const [key, value] of Object.entries(all)) metadata.set(`${name}.${key}`, value)
+  const embeddings = { name: 'token_embd.weight', shape: [64, 64], offset: 0, bytes: 4 * 64 ** 2 }
+  return readShape({ metadata, tensors: [{ ...embeddings, type: 'F32' }] })
+}
+
+test('reads sliding windows from their size, and from a list or a period', () => {
+  const windows = (name: string, keys: Readonly<Record<string, MetadataValue>>) =>
+    shapeWith(name, keys).layers.map(({ window }) => window ?? 0)
+  const size = { 'attention.sliding_window': 8 }
+  const pattern = 'attention.sliding_window_pattern'
+  expect(windows('olmo2', {})).toEqual([0, 0, 0, 0, 0, 0])
+  expect(windows('olmo2', size)).toEqual([8, 8, 8, 0, 8, 8])
+  expect(windows('gemma3', size)).toEqual([8, 8, 8, 8, 8, 0])
+  expect(windows('gemma3', { ...size, [pattern]: 2 })).toEqual([8, 0, 8, 0, 8, 0])
+  const listed = [true, false, false, true, false, true]
+  expect(windows('olmo2', { ...size, [pattern]: listed })).toEqual([8, 0, 0, 8, 0, 8])
+  // llama.cpp has no windows in these, either.
+  expect(windows('llama', size)).toEqual([0, 0, 0, 0, 0, 0])
+  expect(() => windows('olmo2', { ...size, [pattern]: [true] })).toThrow('must have 6 booleans')
+})
+
+test('scales the ropes of layers without a window only', () => {
+  const { layers, ropeScaling } = shapeWith('olmo2', {
+    'attention.sliding_window': 8,
+    'rope.scaling.type': 'yarn',
+    'rope.scaling.factor': 8,
+    'rope.scaling.original_context_length': 64,
+  })
+  expect(layers.map(({ scalesRope }) => scalesRope)).toEqual([
+    false,
+    false,
+    false,
+    true,
+    false,
+    false,
+  ])
+  expect(layers.every(({ ropeBase }) => ropeBase === 10_000)).toBe(true)
+  expect(ropeScaling.attentionFactor).toBeCloseTo(1.2079441541679836, 12)
+  expect(ropeScaling.yarn).toEqual({ factor: 8, originalTokens: 64, fastTurns: 32, slowTurns: 1 })
+})
+
+test('divides frequencies as transformers does for YaRN', () => {
+  const yarn = { fastTurns: 32, slowTurns: 1 }
+  const round = (divisors: Float32Array) =>
+    Array.from(divisors, (each) => each.toFixed(4)).join(' ')
+  expect(round(yarnDivisors(16, 1e6, { ...yarn, factor: 4, originalTokens: 4_096 }))).toBe(
+    '1.0000 1.0000 1.3333 2.0000 4.0000 4.0000 4.0000 4.0000',
+  )
+  expect(round(yarnDivisors(16, 1_000, { ...yarn, factor: 8, originalTokens: 64 }))).toBe(
+    '1.0000 1.4118 2.4000 8.0000 8.0000 8.0000 8.0000 8.0000',
+  )
 })
 
 test('refuses a file without a tensor', async () => {
