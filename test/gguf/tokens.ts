@@ -30,13 +30,14 @@ interface Difference {
   theirs: readonly number[]
 }
 
-/** Resolves with the comparison of `count` texts. */
+/** Resolves with the comparison of `count` texts; with `null` if the file has no tokenizer. */
 export async function compareTokens(
   path: string,
   count: number,
   seed: number,
-): Promise<TokenComparison> {
+): Promise<TokenComparison | null> {
   const { metadata } = await readGguf(toByteSource(await openAsBlob(path)))
+  if (!metadata.has('tokenizer.ggml.model')) return null
   const { file, endTokens, addsBos } = readTokenizer(metadata)
   const specials = file.added_tokens.map(({ content }) => content)
   // Text of a request never becomes a token that looks special, whatever its kind in the file.
