@@ -179,7 +179,9 @@ type TextEvent = Extract<ContentEvent, { text: string }>
 /** What was delivered of a generation, from which another host can continue it. */
 export class Delivery {
   #isAccepted = false
-  #started: Pick<Usage, 'promptTokens' | 'cachedTokens'> | null = null
+  #hasStarted = false
+  /** Counts of the host's `start` event; `null` if an upstream server sent it. */
+  #prompt: Pick<Usage, 'promptTokens' | 'cachedTokens'> | null = null
   #isUpstream = false
   /** `true` once an upstream server continues an answer that a host began. */
   #isInterrupted = false
@@ -192,7 +194,7 @@ export class Delivery {
 
   /** `true` once prefill had started on a host. */
   get hasStarted(): boolean {
-    return this.#started !== null
+    return this.#hasStarted
   }
 
   /** `false` once another server has sent content, which no host can continue or repeat. */
@@ -226,23 +228,29 @@ export class Delivery {
   select(event: AcceptedEvent | GenerationEvent): AcceptedEvent | GenerationEvent | null {
     switch (event.type) {
       case 'accepted':
+        this.#isUpstream = event.servedBy === 'upstream'
         if (this.#isAccepted) return null
         this.#isAccepted = true
         return event
-      case 'start':
-        if (this.#started) return null
-        this.#started = { promptTokens: event.promptTokens, cachedTokens: event.cachedTokens }
+      case 'start': {
+        if (this.#hasStarted) return null
+        this.#hasStarted = true
+        const { promptTokens, cachedTokens } = event
+        if (!this.#isUpstream) this.#prompt = { promptTokens, cachedTokens }
         return event
+      }
       case 'progress':
-        return this.#started ? { type: 'heartbeat' } : event
+        return this.#hasStarted ? { type: 'heartbeat' } : event
       case 'heartbeat':
         return event
       case 'served_by':
         this.#isUpstream = event.servedBy === 'upstream'
         return event
       case 'finish':
+        // Servers count the prompt in their last chunk, and their `start` often has no counts.
+        if (this.#isUpstream && !this.#isInterrupted) return event
         // The next host prefills the prompt anew, or has parts of it in its own prefix cache.
-        return { ...event, usage: { ...this.#totalUsage(event.usage), ...this.#started } }
+        return { ...event, usage: { ...this.#totalUsage(event.usage), ...this.#prompt } }
       default:
         return this.#selectContent(event)
     }

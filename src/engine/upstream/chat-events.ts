@@ -47,7 +47,7 @@ export class ChunkReader {
     if (!isObject(chunk)) throw invalidResponseError(this.#url, 'a chunk is not a JSON object')
     if (chunk['error'] !== undefined && chunk['error'] !== null)
       throw upstreamStreamError(this.#url, chunk['error'])
-    if (isObject(chunk['usage'])) this.#usage = toUsage(chunk['usage'])
+    if (isObject(chunk['usage'])) this.#usage = toUsage(chunk['usage'], this.#usage)
     const { choices } = chunk
     const [choice] = Array.isArray(choices) ? choices : []
     if (choice === undefined) return []
@@ -136,15 +136,18 @@ class CallReader {
 
 const objectOf = (value: unknown): JsonObject => (isObject(value) ? value : {})
 const textOf = (value: unknown): string => (typeof value === 'string' ? value : '')
-const countOf = (value: unknown): number =>
-  typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? value : 0
+const countOf = (value: unknown, otherwise = 0): number =>
+  typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? value : otherwise
 
-function toUsage(given: JsonObject): Usage {
+/** Returns the counts of a chunk. One that it lacks is that of the chunks before. */
+function toUsage(given: JsonObject, before: Usage): Usage {
+  const prompt = objectOf(given['prompt_tokens_details'])
+  const completion = objectOf(given['completion_tokens_details'])
   return {
-    promptTokens: countOf(given['prompt_tokens']),
-    cachedTokens: countOf(objectOf(given['prompt_tokens_details'])['cached_tokens']),
-    completionTokens: countOf(given['completion_tokens']),
-    reasoningTokens: countOf(objectOf(given['completion_tokens_details'])['reasoning_tokens']),
+    promptTokens: countOf(given['prompt_tokens'], before.promptTokens),
+    cachedTokens: countOf(prompt['cached_tokens'], before.cachedTokens),
+    completionTokens: countOf(given['completion_tokens'], before.completionTokens),
+    reasoningTokens: countOf(completion['reasoning_tokens'], before.reasoningTokens),
   }
 }
 
@@ -167,7 +170,7 @@ function toProbability(token: JsonObject): TokenProbability {
   const listed = bytes === null ? [] : bytes
   return {
     text,
-    bytes: Array.isArray(listed) ? listed.map(countOf) : [...new TextEncoder().encode(text)],
+    bytes: Array.isArray(listed) ? listed.map((byte) => countOf(byte)) : [...new TextEncoder().encode(text)],
     logprob: typeof logprob === 'number' ? logprob : -Infinity,
   }
 }

@@ -26,7 +26,14 @@ import {
   type Phase,
 } from '../../support/routed-host.ts'
 import { runs } from '../../support/runs.ts'
-import { startFetchServer, type UpstreamServer } from '../../support/upstream-server.ts'
+import {
+  chunkOf,
+  DONE,
+  sendEvents,
+  startFetchServer,
+  startUpstream,
+  type UpstreamServer,
+} from '../../support/upstream-server.ts'
 import { model } from '../catalog/entries.ts'
 
 const TAG = '@acme/tiny'
@@ -75,6 +82,88 @@ const failIn = (phase: Phase, kind: ErrorKind, code: ErrorCode): Fault => ({
   error: new InoriginError(kind, `It: ${code}.`, { code }),
 })
 const UNFIT = failIn('select', 'unavailable', 'no_implementation')
+
+describe('the usage of a server that sends it in its last chunk', () => {
+  let counting: UpstreamServer
+  beforeAll(async () => {
+    const usage = {
+      prompt_tokens: 40,
+      completion_tokens: 8,
+      prompt_tokens_details: { cached_tokens: 30 },
+      completion_tokens_details: { reasoning_tokens: 2 },
+    }
+    counting = await startUpstream((response) => {
+      const chunks = [
+        chunkOf({ role: 'assistant' }),
+        chunkOf({ content: 'far' }),
+        chunkOf({}, 'stop'),
+      ]
+      sendEvents(response, [...chunks, { choices: [], usage }, DONE])
+      response.end()
+    })
+  })
+  afterAll(() => counting?.close())
+
+  const entryOf = (...when: Condition[]) =>
+    model({ upstreams: [upstreamOf({ url: counting.url, continues: true, when })] })
+  const bodies: Array<[path: string, body: object, event: RegExp]> = [
+    ['chat/completions', { stream_options: { include_usage: true } }, /"usage":{.*}/],
+    ['messages', { max_tokens: 9 }, /"message_delta".*"usage":{.*}/],
+    ['responses', { messages: undefined, input: 'Hi' }, /"response.completed".*"usage":{.*}/],
+  ]
+
+  /** Returns the numbers of input, cached and output tokens, as the style counts them. */
+  function countsIn(text: string): number[] {
+    const numberOf = (...names: string[]) => {
+      const found = new RegExp(`"(?:${names.join('|')})":(\\d+)`).exec(text)
+      return Number(found?.[1])
+    }
+    return [
+      numberOf('prompt_tokens', 'input_tokens'),
+      numberOf('cached_tokens', 'cache_read_input_tokens'),
+      numberOf('completion_tokens', 'output_tokens'),
+    ]
+  }
+
+  async function usageOf(
+    opened: Opened,
+    [path, fields, event]: (typeof bodies)[number],
+    stream: boolean,
+  ) {
+    const body = { ...chatOf(TAG), ...fields, stream }
+    const { status, text } = await opened.post(
+      path,
+      stream ? body : { ...body, stream_options: null },
+    )
+    expect([status, text]).toEqual([200, expect.stringContaining('far')])
+    const [found = ''] = (stream ? text.match(event) : /"usage":{.*}/.exec(text)) ?? []
+    const [input = NaN, cached = NaN, output] = countsIn(found)
+    return [path === 'messages' ? input + cached : input, cached, output]
+  }
+
+  describe.each(bodies)('in %s', (...style) => {
+    test.each([true, false])('is that of the answer, streamed: %s', async (stream) => {
+      const opened = openHost(entryOf('always'))
+      expect(await usageOf(opened, style, stream)).toEqual([40, 30, 8])
+    })
+
+    test.each([true, false])('is that after failover, streamed: %s', async (stream) => {
+      const failing = openHost(entryOf('unavailable'), {
+        faults: Array.from({ length: 4 }, () => ({ phase: 'load', error: DEVICE_LOST }) as const),
+        isReady: false,
+      })
+      expect(await usageOf(failing, style, stream)).toEqual([40, 30, 8])
+    })
+
+    test.each([true, false])('adds to that of the device, streamed: %s', async (stream) => {
+      const broken = openHost(entryOf('interrupted'), {
+        faults: Array.from({ length: 4 }, () => ({ phase: 'middle', error: DEVICE_LOST }) as const),
+      })
+      // The prompt is that of the client, which the device counted.
+      expect(await usageOf(broken, style, stream)).toEqual([1, 0, 9])
+    })
+  })
+})
 
 describe('a condition', () => {
   const cases: [Condition, Fault | null, boolean][] = [

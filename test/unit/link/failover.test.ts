@@ -236,6 +236,36 @@ describe('a generation', () => {
   )
 })
 
+describe('an answer of a server, which counts the prompt at its end,', () => {
+  const far: GenerationEvent[] = [
+    { type: 'served_by', servedBy: 'upstream' },
+    { type: 'start', promptTokens: 0, cachedTokens: 0 },
+    text('far'),
+    finish(4),
+  ]
+
+  test.each<[string, Life[]]>([
+    ['', []],
+    ['if its host dies before any content', [{ events: far.slice(0, 2), error: gone }]],
+    ['if a host has started before', [{ events: [start(0)], error: gone }]],
+  ])('has those counts %s', async (_when, lives) => {
+    const { events, error } = await read([...lives, { events: far }])
+    expect(error).toBeUndefined()
+    expect(join(events)).toMatchObject({ text: 'far', starts: 1 })
+    expect(events.at(-1)).toEqual(finish(4))
+  })
+
+  test('has those of the host that answers in place of the server', async () => {
+    const lives = [
+      { events: far.slice(0, 2), error: gone },
+      { events: whole, error: gone },
+    ]
+    const { events, requests } = await read([...lives, { events: again }])
+    expect(requests).toHaveLength(2)
+    expect(events.at(-1)).toEqual(finish(0))
+  })
+})
+
 describe('an answer that its device cannot finish', () => {
   const lost = (code: ErrorCode = 'device_lost') =>
     new InoriginError('unavailable', 'It is lost.', { code, mayContinueUpstream: true })
