@@ -9,6 +9,7 @@ import { hasToolCalls, writeCalls } from '../engine/text/template-variables.ts'
 import { InoriginError } from '../error.ts'
 import type { AnswerFormat, ChatMessage, GenerationRequest, Tool, ToolUse } from '../types/index.ts'
 import { parametersOf } from '../values/custom-tools.ts'
+import { shorten } from '../values/text.ts'
 import { describeImages, type ImageOptions } from './images.ts'
 import {
   detectReasoningTags,
@@ -199,31 +200,34 @@ function toReasoningPrefix(
   return { type: 'block', text: `${tags.open}\n\n${tags.close}\n\n` }
 }
 
+const TOOL_NAME = /^[\w.:/-]{1,128}$/
+const TOOL_NAME_RULE = '1 to 128 characters of A-Z, a-z, 0-9, "_", "-", ".", ":" and "/"'
+
 function assertValidTools({ tools, only, choice }: ToolUse): void {
   const refuse = (message: string, param: string): InoriginError =>
     new InoriginError('invalid_request', message, { param })
   const names = new Set<string>()
   tools.forEach(({ name, parameters }, index) => {
-    const type = typeof parameters === 'object' ? parameters['type'] : undefined
+    const shown = `"${shorten(name)}"`
+    const place = `tools[${index}].name`
+    const type = typeof parameters === 'object' ? (parameters['type'] ?? undefined) : undefined
     if (parameters === false || (type !== undefined && ![type].flat().includes('object'))) {
-      throw refuse(
-        `The parameters of "${name}" must be the schema of an object.`,
-        `tools[${index}].parameters`,
-      )
+      const path = `tools[${index}].parameters`
+      throw refuse(`\`${path}\` of the tool ${shown} must be the schema of an object.`, path)
     }
-    if (!/^[\w.:/-]{1,128}$/.test(name)) {
-      throw refuse(
-        `"${name}" is not a valid tool name. Use at most 128 letters, digits, "_" and "-".`,
-        `tools[${index}].name`,
-      )
+    if (!TOOL_NAME.test(name))
+      throw refuse(`\`${place}\` must be ${TOOL_NAME_RULE}, not ${shown}.`, place)
+    if (names.has(name)) {
+      const what = `\`${place}\` is ${shown}, which is the name of an earlier tool.`
+      throw refuse(`${what} Give each tool another name.`, place)
     }
-    if (names.has(name)) throw refuse(`Two tools are named "${name}".`, `tools[${index}].name`)
     names.add(name)
   })
   if (choice === 'none') return
   const unknown = only?.find((name) => !names.has(name))
   if (unknown !== undefined) {
-    throw refuse(`tool_choice names "${unknown}", which is not one of the tools.`, 'tool_choice')
+    const what = `tool_choice names "${shorten(unknown)}", which is not one of the tools.`
+    throw refuse(`${what} Name one of them: ${shorten([...names].join(', '))}.`, 'tool_choice')
   }
   if (choice === 'required' && (only?.length ?? names.size) === 0) {
     throw refuse('tool_choice requires a call, but no tool can be called.', 'tool_choice')

@@ -209,6 +209,8 @@ function describeUnsupported(input: unknown): string {
 function formatValue(value: unknown): string {
   if (Array.isArray(value)) return `an array of ${value.length}`
   if (isObjectOrArray(value)) return 'an object'
+  // A number such as 1e400 is read as Infinity, for which JSON has only null.
+  if (typeof value === 'number') return String(value)
   // Only the beginning of a string is shown, and a string may be 32 MiB long.
   const shown = typeof value === 'string' ? value.slice(0, MAX_VALUE_CHARACTERS) : value
   return shorten(JSON.stringify(shown) ?? String(shown), MAX_VALUE_CHARACTERS)

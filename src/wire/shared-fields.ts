@@ -153,7 +153,7 @@ export const sharedFields = {
   json_schema: f.rejectedField,
   chat_template_kwargs: f.unsupported(
     f.anyObject,
-    (values) => Object.keys(values).length === 0,
+    (values) => Object.values(values).every((value) => value === null),
     'send reasoning_effort instead',
   ),
   enable_thinking: f.optional(f.rejectedWith('send reasoning_effort instead')),
@@ -232,7 +232,7 @@ const biases = v.lazy((input) => {
   // The message then ends with the key, such as `not "-1"`.
   return v.pipe(f.replacedBy(other as never), notTokenIds)
 })
-const bias = f.numberBetween(-100, 100)
+const bias = f.optional(f.numberBetween(-100, 100))
 const notBias = f.refusedAs('an object that maps token ids to biases')
 const notTokenIds = v.check<never, string>(() => false, 'an object whose keys are token ids')
 
@@ -272,9 +272,15 @@ export function toSampling(body: Fields): Sampling {
     frequencyPenalty: body.frequency_penalty ?? undefined,
     presencePenalty: body.presence_penalty ?? undefined,
     repetitionPenalty: body.repetition_penalty ?? undefined,
-    logitBias: body.logit_bias ?? undefined,
+    logitBias: toLogitBias(body.logit_bias),
     seed: body.seed ?? undefined,
   }
+}
+
+function toLogitBias(sent: Fields['logit_bias']): Sampling['logitBias'] {
+  if (!sent) return undefined
+  const given = Object.entries(sent).flatMap(([id, one]) => (one === null ? [] : [[id, one]]))
+  return Object.fromEntries(given) as Sampling['logitBias']
 }
 
 // Prefill by the client: the completion continues the text of a last assistant message.

@@ -128,7 +128,7 @@ class InputDecoder {
       if (isNumberType(type) && value !== null) this.#dialect.numbers ??= 'text'
       return value
     }
-    const key = 'dtype' in value ? 'dtype' : 'type'
+    const key = (value['dtype'] ?? null) !== null || !('type' in value) ? 'dtype' : 'type'
     const { data, shape, [key]: dtype } = value
     if (typeof dtype !== 'string' || !SUPPORTED_DTYPES.includes(dtype)) {
       const got = typeof dtype === 'string' ? JSON.stringify(dtype) : describeValue(dtype)

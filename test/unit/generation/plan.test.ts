@@ -157,6 +157,12 @@ describe('The format of an answer', () => {
   })
 })
 
+test('A type of null in the parameters of a tool counts as absent', async () => {
+  const parameters = { type: null, properties: { city: { type: 'string' } } }
+  const tools = use({ tools: [{ name: 'f', parameters }] })
+  expect((await plan({ tools }, { template: NATIVE })).tools?.callable).toHaveLength(1)
+})
+
 describe('A request is refused', () => {
   const refused = (fields: Partial<GenerationRequest>, refuse?: () => Error): Promise<unknown> =>
     plan(fields, { template: NATIVE, ...(refuse && { refuse }) }).then(
@@ -179,6 +185,32 @@ describe('A request is refused', () => {
     ['impossible arguments', use({ tools: [f(false)] }), 'tools[0].parameters'],
   ])('for %s', async (_name, tools, param) => {
     expect(await refused({ tools })).toMatchObject({ kind: 'invalid_request', param })
+  })
+
+  const long = 'n'.repeat(5_000)
+  const RULE = 'must be 1 to 128 characters of A-Z, a-z, 0-9, "_", "-", ".", ":" and "/", not'
+  test.each([
+    [use({ tools: [{ ...TIME, name: 'é' }] }), `\`tools[0].name\` ${RULE} "é".`],
+    [
+      use({ tools: [TIME, { ...TIME, name: long }] }),
+      `\`tools[1].name\` ${RULE} "${long.slice(0, 100)}...".`,
+    ],
+    [
+      use({ tools: [TIME, TIME] }),
+      `\`tools[1].name\` is "${TIME.name}", which is the name of an earlier tool.`,
+    ],
+    [
+      use({ tools: [f({ type: 'string' })] }),
+      '`tools[0].parameters` of the tool "f" must be the schema of an object.',
+    ],
+    [
+      use({ tools: [TIME, WEATHER], only: [long] }),
+      `tool_choice names "${long.slice(0, 100)}...", which is not one of the tools. ` +
+        `Name one of them: ${TIME.name}, ${WEATHER.name}.`,
+    ],
+  ])('with the tool and the rule: %#', async (tools, message) => {
+    const error = (await refused({ tools })) as Error
+    expect(error.message.startsWith(message), error.message).toBe(true)
   })
 
   test.each<[Partial<GenerationRequest>, string, string]>([

@@ -216,6 +216,19 @@ describe('the message about a field', () => {
     expect((await refusalOf(path, fields)).message).toBe(message)
   })
 
+  it.each([
+    ['1e400', 'Infinity'],
+    ['-1e400', '-Infinity'],
+    ['null', 'null'],
+  ])('shows %s as %s', async (sent, shown) => {
+    const body = JSON.stringify(chatOf({ messages: 0 })).replace(
+      '"messages":0',
+      `"messages":${sent}`,
+    )
+    const { message } = await errorOf(await send(scriptedHost(), CHAT, { body }), 400)
+    expect(message).toBe(`\`messages\` must be an array, not ${shown}.`)
+  })
+
   it('shows only the beginning of a long value', async () => {
     expect((await refusalOf(CHAT, { stream: 'x'.repeat(1e6) })).message.length).toBeLessThan(150)
   })

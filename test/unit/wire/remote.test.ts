@@ -364,6 +364,7 @@ describe('an input', () => {
       { data: bytesUrl(BigInt64Array.of(-5n)), type: 'int64', shape: [] },
       { data: BigInt64Array.of(-5n), shape: [] },
     ],
+    ['float32', { data: plain('2.5'), dtype: null, type: 'float32' }, 2.5],
     ['float32', typed('float32', plain('2.5')), 2.5],
     ['bool', typed('bool', plain('true')), true],
     ['float32', 2.5, 2.5],
