@@ -11,6 +11,7 @@ export const STATUS = {
   not_found: 404, // There is no such path, model, predictor or prediction.
   method_not_allowed: 405,
   too_large: 413, // The body is larger than the stated limit.
+  unsupported_media_type: 415, // The body is compressed in a way that is not decoded here.
   rate_limit: 429, // The queue is full; retry after `retryAfter`.
   aborted: 499, // The caller canceled the request.
   internal: 500, // This is a bug in inorigin.
@@ -134,6 +135,7 @@ export const ERROR_CODES = [
   'insecure_context',
   'invalid_api_key',
   'invalid_catalog',
+  'invalid_content_encoding',
   'invalid_content_type',
   'invalid_grammar',
   'invalid_image',

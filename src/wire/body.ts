@@ -75,6 +75,9 @@ async function readText(request: Request): Promise<string> {
     const message = `The content-type header must be application/json; ${got}.`
     throw invalidRequest(message, 'invalid_content_type')
   }
+  const encoding = request.headers.get('content-encoding')
+  // `inorigin bridge` decodes bodies, and sends them on without the header.
+  if (encoding && encoding.toLowerCase() !== 'identity') throw encodingError(encoding)
   if (Number(request.headers.get('content-length')) > MAX_BODY_BYTES) throw bodyTooLarge()
   // Firefox has no `body`: https://developer.mozilla.org/docs/Web/API/Request/body
   const body = request.body as ReadableStream<Uint8Array> | null | undefined
@@ -98,6 +101,12 @@ function decode(decoder: TextDecoder, piece?: ArrayBuffer | Uint8Array): string 
     const details = { code: 'invalid_json', cause } as const
     throw new InoriginError('invalid_request', 'The body is not UTF-8.', details)
   }
+}
+
+function encodingError(encoding: string): InoriginError {
+  const what = `The content-encoding ${formatValue(encoding)} is not supported here.`
+  const code = 'invalid_content_encoding'
+  return new InoriginError('unsupported_media_type', `${what} Send the body as it is.`, { code })
 }
 
 function bodyTooLarge(): InoriginError {

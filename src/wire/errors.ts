@@ -9,6 +9,7 @@ const TYPE: Readonly<Record<ErrorKind, string>> = {
   not_found: 'not_found_error',
   method_not_allowed: 'invalid_request_error',
   too_large: 'request_too_large',
+  unsupported_media_type: 'invalid_request_error',
   rate_limit: 'rate_limit_error',
   aborted: 'api_error',
   internal: 'api_error',

@@ -137,8 +137,15 @@ const getResource: RouteHandler = async (context) => {
   return resourceResponse(request, info, () => host.resource(info.sha256, caller), context)
 }
 
+/** Returns the response to `GET /v1`, which lists the endpoints. It needs no host. */
+export async function listEndpoints(): Promise<Response> {
+  const data = ROUTES.map(([method, path]) => ({ method, path: toDocumentedPath(path) }))
+  return jsonResponse({ object: 'list', server: 'inorigin', data })
+}
+
 /** All routes. A fixed path comes before a pattern that would match it. */
 const ROUTES: readonly RouteEntry[] = [
+  ['GET', '', listEndpoints],
   ['POST', '/chat/completions', createChatCompletion],
   ...responsesRoutes,
   ['POST', '/messages', createMessage],
@@ -152,11 +159,25 @@ const ROUTES: readonly RouteEntry[] = [
   ['GET', '/resources/(.+)', getResource],
 ]
 
-/** Returns the path below `/v1`, without a second `/v1` or slash that some clients append. */
-function pathBelow(prefix: string, { url }: Request): string {
+/** Returns the path of a route as the documentation writes it, such as `/v1/models/...`. */
+const toDocumentedPath = (pattern: string): string => `/v1${pattern.replace(/\(.*\)/, '...')}`
+
+/** Endpoints of other servers, and the routes that do the same. */
+const REPLACEMENTS: ReadonlyArray<readonly [path: RegExp, instead: string]> = [
+  [/^\/(completions|complete)$/, 'POST /v1/chat/completions'],
+  [/^\/realtime\b/, 'POST /v1/responses with stream: true'],
+  [/^\/(assistants|threads|conversations)\b/, 'POST /v1/responses with previous_response_id'],
+  [/^\/(batches|messages\/batches)\b/, 'POST /v1/responses with background: true'],
+]
+
+/**
+ * Returns the path below `/v1`, without a second `/v1` or slash that some clients append. That of
+ * `/v1` itself is empty. Returns `null` for a path outside of `/v1`.
+ */
+function pathBelow(prefix: string, { url }: Pick<Request, 'url'>): string | null {
   const { pathname } = new URL(url)
-  if (!pathname.startsWith(`${prefix}/`)) return '/'
-  const path = pathname.slice(prefix.length).replace(/^\/+(?:v1\/+)?/, '/')
+  if (!`${pathname}/`.startsWith(`${prefix}/`)) return null
+  const path = pathname.slice(prefix.length).replace(/^\/+(?:v1(?:\/+|$))?/, '/')
   let end = path.length
   // A regular expression for trailing slashes takes quadratic time on a million slashes.
   while (path[end - 1] === '/') end -= 1
@@ -164,18 +185,41 @@ function pathBelow(prefix: string, { url }: Request): string {
 }
 
 /** Calls the handler of the first path that matches, or responds with 405. */
-async function routeRequest(path: string, context: RouteContext): Promise<Response> {
-  const { request, requestId } = context
-  const [, pattern] = ROUTES.find(([, each]) => matchPath(each, path)) ?? throwNoEndpoint(request)
-  const routes = ROUTES.filter(([, each]) => each === pattern)
+async function routeRequest(path: string | null, context: RouteContext): Promise<Response> {
+  const { request } = context
+  const routes = findRoutes(path, request)
   const method = request.method === 'HEAD' ? 'GET' : request.method
-  const [, , answer] = routes.find(([each]) => each === method) ?? []
-  if (answer) return answer({ ...context, param: decodePath(matchPath(pattern, path)?.[1] ?? '') })
+  const [, pattern = '', answer] = routes.find(([each]) => each === method) ?? []
+  if (!answer) return refuseMethod(request.method, routes, context.requestId)
+  return answer({ ...context, param: decodePath(matchPath(pattern, path ?? '')?.[1] ?? '') })
+}
+
+/** Returns the routes of a path, one for each method. Throws `not_found` if there are none. */
+function findRoutes(path: string | null, request: Pick<Request, 'method' | 'url'>) {
+  const [, pattern] = ROUTES.find(([, each]) => path !== null && matchPath(each, path)) ?? []
+  return pattern === undefined
+    ? throwNoEndpoint(request, path)
+    : ROUTES.filter(([, each]) => each === pattern)
+}
+
+function refuseMethod(method: string, routes: readonly RouteEntry[], requestId: string): Response {
   const allow = routes.map(([each]) => (each === 'GET' ? 'GET, HEAD' : each)).join(', ')
-  const message = `${shorten(request.method)} is not allowed on this path. Use ${allow}.`
+  const message = `${shorten(method)} is not allowed on this path. Use ${allow}.`
   const error = new InoriginError('method_not_allowed', message)
   return errorResponse(error, requestId, { headers: { allow } })
 }
+
+/**
+ * Returns the response to a request with a method that no `Request` can have, such as TRACE: a 405
+ * with the methods of the path.
+ *
+ * @throws InoriginError `not_found` for a path that is no endpoint.
+ */
+export const refuseForbiddenMethod = (
+  request: Pick<Request, 'method' | 'url'>,
+  requestId: string,
+): Response =>
+  refuseMethod(request.method, findRoutes(pathBelow('/v1', request), request), requestId)
 
 function matchPath(pattern: string, path: string): RegExpExecArray | null {
   return new RegExp(`^${pattern}$`).exec(path)
@@ -192,10 +236,13 @@ function decodePath(path: string): string {
   })
 }
 
-function throwNoEndpoint({ method, url }: Request): never {
-  const paths = new Set(ROUTES.map(([, path]) => `/v1${path.replace(/\(.*\)/, '...')}`))
-  const { pathname } = new URL(url)
-  const endpoint = `${shorten(method)} ${shorten(pathname)}`
-  const what = `${endpoint} is not an endpoint here; use ${[...paths].join(', ')}.`
-  throw new InoriginError('not_found', what)
+function throwNoEndpoint(
+  { method, url }: Pick<Request, 'method' | 'url'>,
+  path: string | null,
+): never {
+  const paths = [...new Set(ROUTES.map(([, each]) => toDocumentedPath(each)))].slice(1).join(', ')
+  const endpoint = `${shorten(method)} ${shorten(new URL(url).pathname)}`
+  const [, instead] = REPLACEMENTS.find(([other]) => other.test(path ?? '')) ?? []
+  const todo = instead ? `use ${instead}. The endpoints are ${paths}` : `use ${paths}`
+  throw new InoriginError('not_found', `${endpoint} is not an endpoint here; ${todo}.`)
 }

@@ -11,10 +11,21 @@ import { type WebSocket, WebSocketServer } from 'ws'
 import * as protocol from '../../bridge/protocol.ts'
 import { InoriginError } from '../../error.ts'
 import { shorten } from '../../values/text.ts'
-import { errorResponse } from '../../wire/errors.ts'
-import { createId, findApiKey } from '../../wire/http.ts'
+import { listEndpoints } from '../../wire/handler.ts'
+import { findApiKey } from '../../wire/http.ts'
 import { collectLibraryFiles, INORIGIN_FOLDER } from '../library-files.ts'
 import { type Content, readContent } from '../write-file.ts'
+import {
+  isForbiddenMethod,
+  outsideError,
+  refuseMethod,
+  sendRawRefusal,
+  sendRefusal,
+  toParserRefusal,
+  toResponse,
+  withRequestId,
+} from './refusals.ts'
+import { readBody } from './request-body.ts'
 import { MAX_TABS, Tab, Tabs, toFrame } from './tab.ts'
 
 interface BridgeServerOptions {
@@ -45,24 +56,47 @@ export type BridgeServer = Awaited<ReturnType<typeof openBridgeServer>>
  */
 export async function openBridgeServer(options: BridgeServerOptions) {
   const tabs = new Tabs()
+  /** The last response of each connection. Nothing may be written between its pieces. */
+  const openResponses = new WeakMap<Duplex, ServerResponse>()
   const relay = new Relay(tabs, options)
   const sockets = new TabSockets(options.token, (tab) => {
     tabs.add(tab)
     options.onTab(tab)
   })
-  const server = createServer((request, response) => {
-    answer(request, response).catch((error: unknown) => refuse(response, error))
+  const server = createServer({ requireHostHeader: false })
+  const onRequest = (request: IncomingMessage, response: ServerResponse): void => {
+    openResponses.set(request.socket, response)
+    answer(request, response).catch((error: unknown) =>
+      sendRefusal(request, response, toResponse(error, { path: request.url ?? '' })),
+    )
+  }
+  server.on('request', onRequest)
+  // The client waits with the body. It is told to go on when the body is read.
+  server.on('checkContinue', onRequest)
+  server.on('checkExpectation', (request, response) => {
+    const what = `The header Expect "${shorten(request.headers.expect ?? '')}" is not supported.`
+    const error = new InoriginError('invalid_request', `${what} Send 100-continue or none.`)
+    void sendRefusal(request, response, toResponse(error, { status: 417 }))
+  })
+  server.on('connect', ({ url = '' }, socket) => {
+    socket.on('error', () => socket.destroy())
+    void sendRawRefusal(socket, refuseMethod('CONNECT', url))
+  })
+  server.on('clientError', (error, socket) => {
+    const open = openResponses.get(socket)
+    const isInterrupted = open?.headersSent === true && !open.writableEnded
+    if (isInterrupted || (error as NodeJS.ErrnoException).code === 'ECONNRESET') socket.destroy()
+    else void sendRawRefusal(socket, toParserRefusal(error))
   })
 
   async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     assertHost(request)
-    const { url = '' } = request
+    const { url = '', method = 'GET' } = request
     const whole = `http://${LOOPBACK}${url}`
-    if (!url.startsWith('/') || !URL.canParse(whole))
-      throw new InoriginError('not_found', `There is no ${shorten(url)}. Use a path below /v1.`)
+    if (!url.startsWith('/') || !URL.canParse(whole)) throw outsideError(method, url)
     // Dot segments, which would lead a tab out of `/v1`, are resolved here.
     const { pathname, search } = new URL(whole)
-    if (!pathname.startsWith('/v1/')) return options.files.send(request, response, pathname)
+    if (!`${pathname}/`.startsWith('/v1/')) return options.files.send(request, response, pathname)
     const cors = checkOrigin(request, options)
     for (const [name, value] of Object.entries(cors)) response.setHeader(name, value)
     if (request.method === 'OPTIONS') {
@@ -78,11 +112,9 @@ export async function openBridgeServer(options: BridgeServerOptions) {
     socket.on('error', () => socket.destroy())
     try {
       assertHost(request)
-      if (request.url !== protocol.SOCKET_PATH)
-        throw new InoriginError('not_found', 'No such path.')
+      if (request.url !== protocol.SOCKET_PATH) throw noSocketError(request.url)
     } catch (error) {
-      const { status } = InoriginError.from(error)
-      return void socket.end(`HTTP/1.1 ${status} Refused\r\nconnection: close\r\n\r\n`)
+      return void sendRawRefusal(socket, toResponse(error, { path: request.url ?? '' }))
     }
     sockets.upgrade(request, socket, head)
   })
@@ -106,18 +138,10 @@ export async function openBridgeServer(options: BridgeServerOptions) {
   }
 }
 
-/** Sends the error, or closes the connection of a response that has started. */
-async function refuse(response: ServerResponse, thrown: unknown): Promise<void> {
-  if (response.headersSent || response.destroyed) return void response.destroy()
-  const requestId = createId('req_')
-  const error = errorResponse(InoriginError.from(thrown), requestId)
-  // OpenAI's clients read the first header, Anthropic's the second.
-  response.setHeader('x-request-id', requestId)
-  response.setHeader('request-id', requestId)
-  // The rest of a body that is too large is not read.
-  response.setHeader('connection', 'close')
-  response.writeHead(error.status, Object.fromEntries(error.headers))
-  response.end(await error.text())
+function noSocketError(url = ''): InoriginError {
+  const what = `${shorten(url)} is no WebSocket here.`
+  const todo = 'Use HTTP: POST /v1/responses and POST /v1/chat/completions, with stream: true'
+  return new InoriginError('not_found', `${what} ${todo}. GET /v1 lists all endpoints.`)
 }
 
 // Refuses requests that no program of the user meant to send.
@@ -127,8 +151,12 @@ async function refuse(response: ServerResponse, thrown: unknown): Promise<void> 
  * at 127.0.0.1 (DNS rebinding), and would then be of the same origin.
  */
 function assertHost({ headers, socket }: IncomingMessage): void {
-  const { host = '' } = headers
+  const { host } = headers
   const port = socket.localPort
+  if (host === undefined) {
+    const what = `The header Host is missing. Send "Host: 127.0.0.1:${port}".`
+    throw new InoriginError('invalid_request', what)
+  }
   const named = /^(127\.0\.0\.1|localhost)(?::(\d+))?$/i.exec(host)
   if (named && (named[2] ?? '80') === String(port)) return
   const what = `The header Host is "${shorten(host)}", not this machine.`
@@ -223,10 +251,12 @@ class Relay {
       assertKey(headers, this.#options)
       // The key was for the bridge. An app with keys of its own would refuse it.
       if (this.#options.requireKey) for (const name of KEY_HEADERS) headers.delete(name)
+      const { method = 'GET' } = request
+      const own = await respondWithoutTab(method, path)
+      if (own) return await sendRefusal(request, response, own)
       const left = new AbortController()
       response.once('close', () => left.abort())
-      const { method = 'GET' } = request
-      const answer = await this.#withBody(request, (body) =>
+      const answer = await this.#withBody(request, response, (body) =>
         this.#tabs.request({ method, path, headers: [...headers], body }, left.signal),
       )
       const passed = answer.headers.filter(([name]) => !CONNECTION_HEADERS.includes(name))
@@ -238,23 +268,37 @@ class Relay {
     }
   }
 
-  async #withBody<T>(request: IncomingMessage, work: (body: Uint8Array) => Promise<T>): Promise<T> {
-    const pieces: Uint8Array[] = []
+  async #withBody<T>(
+    request: IncomingMessage,
+    response: ServerResponse,
+    work: (body: Uint8Array) => Promise<T>,
+  ): Promise<T> {
     let length = 0
+    const onBytes = (count: number): void => {
+      length += count
+      this.#waitingBytes += count
+      if (this.#waitingBytes > MAX_WAITING_BYTES) throw fullError(`${MAX_WAITING_BYTES} bytes`)
+    }
+    const onBegin = (): void => {
+      if (request.headers.expect) response.writeContinue()
+    }
     try {
-      if (Number(request.headers['content-length']) > protocol.MAX_BODY_BYTES) throw tooLargeError()
-      for await (const piece of request as AsyncIterable<Uint8Array>) {
-        length += piece.byteLength
-        this.#waitingBytes += piece.byteLength
-        if (length > protocol.MAX_BODY_BYTES) throw tooLargeError()
-        if (this.#waitingBytes > MAX_WAITING_BYTES) throw fullError(`${MAX_WAITING_BYTES} bytes`)
-        pieces.push(piece)
-      }
-      return await work(Buffer.concat(pieces))
+      const options = { maxBytes: protocol.MAX_BODY_BYTES, onBegin, onBytes }
+      return await work(await readBody(request, options))
     } finally {
       this.#waitingBytes -= length
     }
   }
+}
+
+/** Returns the response to a request that is the same for all tabs, or that no tab can answer. */
+async function respondWithoutTab(method: string, path: string): Promise<Response | null> {
+  if (isForbiddenMethod(method)) return refuseMethod(method, path)
+  const [plain = ''] = path.split('?')
+  if (!/^\/v1\/*$/.test(plain)) return null
+  return method === 'GET' || method === 'HEAD'
+    ? withRequestId(await listEndpoints())
+    : refuseMethod(method, path)
 }
 
 function pickHeaders({ headers }: IncomingMessage): Headers {
@@ -265,13 +309,6 @@ function pickHeaders({ headers }: IncomingMessage): Headers {
   }
   return picked
 }
-
-const tooLargeError = (): InoriginError =>
-  new InoriginError(
-    'too_large',
-    `The body is larger than ${protocol.MAX_BODY_BYTES} bytes. Send less at once.`,
-    { code: 'request_too_large' },
-  )
 
 function fullError(what: string): InoriginError {
   const message = `The bridge already has ${what}. Retry after 1 s.`
@@ -403,11 +440,13 @@ export function openPageFiles(dist: string, runtime: string) {
   for (const [name, content] of library) files.set(`/${INORIGIN_FOLDER}/${name}`, content)
   return {
     /** Answers a request for a file. Throws `not_found` or `method_not_allowed`. */
-    send({ method }: IncomingMessage, response: ServerResponse, path: string) {
+    send({ method = 'GET' }: IncomingMessage, response: ServerResponse, path: string) {
       const content = files.get(decodePath(path))
-      if (!content) throw new InoriginError('not_found', 'The bridge has no such file. Use /v1.')
-      if (method !== 'GET' && method !== 'HEAD')
-        throw new InoriginError('method_not_allowed', 'Files are only read. Use GET.')
+      if (!content) throw outsideError(method, path)
+      if (method !== 'GET' && method !== 'HEAD') {
+        response.setHeader('allow', 'GET, HEAD')
+        throw new InoriginError('method_not_allowed', 'Files are only read. Use GET or HEAD.')
+      }
       response.setHeader('content-type', TYPES[extname(path)] ?? 'application/octet-stream')
       response.writeHead(200, HEADERS).end(method === 'HEAD' ? null : readContent(content))
     },

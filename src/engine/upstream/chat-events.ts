@@ -170,7 +170,9 @@ function toProbability(token: JsonObject): TokenProbability {
   const listed = bytes === null ? [] : bytes
   return {
     text,
-    bytes: Array.isArray(listed) ? listed.map((byte) => countOf(byte)) : [...new TextEncoder().encode(text)],
+    bytes: Array.isArray(listed)
+      ? listed.map((byte) => countOf(byte))
+      : [...new TextEncoder().encode(text)],
     logprob: typeof logprob === 'number' ? logprob : -Infinity,
   }
 }

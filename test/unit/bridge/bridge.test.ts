@@ -1,109 +1,28 @@
 /** The two ends of `inorigin bridge` over real WebSockets and real HTTP: the command and its tabs. */
 import { once } from 'node:events'
-import { request as httpRequest, type IncomingHttpHeaders } from 'node:http'
+import { request as httpRequest } from 'node:http'
 import { connect, type AddressInfo, type Socket } from 'node:net'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { WebSocket, WebSocketServer } from 'ws'
 import { Answers, lend as lendTab } from '../../../src/bridge/lend.ts'
 import {
   encodePiece,
-  MAX_BODY_BYTES,
   MAX_FRAME_BYTES,
   MAX_PIECE_BYTES,
   SUBPROTOCOL,
   WINDOW_BYTES,
   type TabMessage,
 } from '../../../src/bridge/protocol.ts'
-import { openBridgeServer, type BridgeServer } from '../../../src/cli/bridge/http-server.ts'
 import { Tab } from '../../../src/cli/bridge/tab.ts'
-import type { Bridge, BridgeOptions, BridgeState } from '../../../src/types/index.ts'
+import type { BridgeState } from '../../../src/types/index.ts'
+import { ALLOWED, closeAll, type Fetch, open, TOKEN } from './open-bridge.ts'
 
-const TOKEN = 'token-of-the-test'
-const ALLOWED = 'https://app.example'
-
-const bridges: BridgeServer[] = []
 const sockets: Socket[] = []
 afterEach(async () => {
   vi.useRealTimers()
-  vi.unstubAllGlobals()
   for (const socket of sockets.splice(0)) socket.destroy()
-  await Promise.all(bridges.splice(0).map((server) => server.close()))
+  await closeAll()
 })
-
-type Fetch = (request: Request) => Promise<Response> | Response
-type LendOptions = { cores?: number } & Pick<BridgeOptions, 'reconnect' | 'onChange'>
-
-/** Opens the server of the command, on a free port by default. */
-async function open({ port = 0, token = TOKEN, requireKey = false, origins = [ALLOWED] } = {}) {
-  vi.stubGlobal('WebSocket', WebSocket)
-  const server = await openBridgeServer({
-    port,
-    token,
-    requireKey,
-    origins,
-    files: { send: (_request, response) => void response.writeHead(404).end() },
-    onTab: () => {},
-  })
-  bridges.push(server)
-  const models = `${server.url}/v1/models`
-  return {
-    server,
-    models,
-    port: Number(new URL(server.url).port),
-    ask: (options: AskOptions = {}) => ask(models, options),
-    post: (body: string, headers: object = {}) =>
-      ask(`${server.url}/v1/chat/completions`, {
-        method: 'POST',
-        headers: { 'content-type': 'application/json', ...headers },
-        body,
-      }),
-    /** Lends a tab that answers by the function. Tabs are ranked by their cores. */
-    lend(fetch: Fetch, { cores = 1, ...rest }: LendOptions = {}): Promise<Bridge> {
-      vi.stubGlobal('crossOriginIsolated', true)
-      vi.stubGlobal('navigator', { hardwareConcurrency: cores })
-      const { signal: closing } = new AbortController()
-      return lendTab(
-        server.url,
-        { token, ...rest },
-        { origin: 'http://localhost:1', fetch: async (request) => fetch(request), closing },
-      )
-    },
-    /** Opens the WebSocket of a tab. */
-    connectTab: () =>
-      new WebSocket(`${server.url.replace('http', 'ws')}/bridge`, [SUBPROTOCOL, `token.${TOKEN}`]),
-  }
-}
-
-interface AskOptions {
-  method?: string
-  headers?: object
-  body?: string
-  path?: string
-}
-
-interface Answered {
-  status: number
-  headers: IncomingHttpHeaders
-  text: string
-}
-
-/** Sends a request with headers that `fetch` does not allow. Rejects if the connection breaks. */
-function ask(url: string, { headers = {}, body = '', ...rest }: AskOptions): Promise<Answered> {
-  return new Promise((resolve, reject) => {
-    const options = { ...rest, headers: { ...headers }, agent: false }
-    const asked = httpRequest(url, options, (response) => {
-      let text = ''
-      response.setEncoding('utf8')
-      response.on('data', (piece: string) => (text += piece))
-      response.on('error', reject)
-      response.on('end', () =>
-        resolve({ status: response.statusCode ?? 0, headers: response.headers, text }),
-      )
-    })
-    asked.on('error', reject)
-    asked.end(body)
-  })
-}
 
 /** A response that never ends by itself, and what its reader did. */
 function endless(piece: Uint8Array) {
@@ -128,7 +47,7 @@ const until = (check: () => void) => vi.waitFor(check, { interval: 10, timeout: 
 const BROKEN = /aborted|hang up|reset/
 
 /** Paths that are not in `/v1/`. */
-const OUTSIDE = ['/v1/../account', '/v1/%2e%2e/account', '/v1', '/v1x']
+const OUTSIDE = ['/v1/../account', '/v1/%2e%2e/account', '/v1x']
 
 describe('a request', () => {
   test('reaches the tab as it was sent, and its response comes back', async () => {
@@ -424,32 +343,6 @@ describe('the guard', () => {
     for (const headers of [{ authorization: `Bearer ${TOKEN}` }, { 'x-api-key': TOKEN }])
       expect((await keyed.ask({ headers })).status).toBe(200)
     expect(reached).toEqual(['none', 'none'])
-  })
-
-  /** Sends a request that `fetch` would not, and resolves with the first line of the response. */
-  function sendRaw(headers: string, pieces: Iterable<string>): Promise<string> {
-    return new Promise((resolve) => {
-      const socket = connect(bridge.port, '127.0.0.1')
-      let text = ''
-      socket.on('data', (data) => (text += data.toString()))
-      // The server closes although bytes are on their way, which some systems report as a reset.
-      socket.on('error', () => undefined)
-      socket.on('close', () => resolve(text.split('\r\n', 1)[0] ?? ''))
-      socket.write(
-        `POST /v1/models HTTP/1.1\r\nhost: 127.0.0.1:${bridge.port}\r\n${headers}\r\n\r\n`,
-      )
-      for (const piece of pieces) socket.write(piece)
-    })
-  }
-
-  test('rejects a body that is too large, by its header and by its bytes', async () => {
-    const tooLarge = 'HTTP/1.1 413 Payload Too Large'
-    expect(await sendRaw(`content-length: ${MAX_BODY_BYTES + 1}`, [])).toBe(tooLarge)
-    const size = 2 ** 20
-    const piece = `${size.toString(16)}\r\n${'x'.repeat(size)}\r\n`
-    const pieces = Array.from({ length: MAX_BODY_BYTES / size + 1 }, () => piece)
-    expect([tooLarge, '']).toContain(await sendRaw('transfer-encoding: chunked', pieces))
-    expect(reached).toEqual([])
   })
 
   test.each([

@@ -30,6 +30,7 @@ describe('an error of the host', () => {
     ['not_found', 404, 'not_found_error', 'false'],
     ['method_not_allowed', 405, 'invalid_request_error', 'false'],
     ['too_large', 413, 'request_too_large', 'false'],
+    ['unsupported_media_type', 415, 'invalid_request_error', 'false'],
     ['rate_limit', 429, 'rate_limit_error', null],
     ['aborted', 499, 'api_error', 'false'],
     ['internal', 500, 'api_error', null],

@@ -1,7 +1,7 @@
 /** Paths, methods, API keys and bodies of requests, whatever endpoint they are for. */
 import { describe, expect, it } from 'vitest'
 import { InoriginError } from '../../../src/error.ts'
-import { handle } from '../../../src/wire/handler.ts'
+import { handle, refuseForbiddenMethod } from '../../../src/wire/handler.ts'
 import { chatOf, EMBEDDER, errorOf, KEY, messageOf, scriptedHost, send } from './scripted-host.ts'
 import type { Sent } from './scripted-host.ts'
 
@@ -18,6 +18,11 @@ const POSTS = [
 const MIB = 1024 * 1024
 const MAX_BODY = 32 * MIB
 
+interface Endpoint {
+  method: string
+  path: string
+}
+
 const statusOf = async (path: string, sent: Sent = {}) =>
   (await send(scriptedHost(), path, sent)).status
 
@@ -33,8 +38,6 @@ const streamed = (body: BodyInit): Request =>
 describe('a path', () => {
   it.each([
     ['/v1/nothing', 'GET'],
-    ['/v1/', 'GET'],
-    ['/v1', 'GET'],
     ['/', 'GET'],
     ['/v2/models', 'GET'],
     ['/v1x/models', 'GET'],
@@ -51,9 +54,48 @@ describe('a path', () => {
     expect(error.message).toContain(CHAT)
   })
 
+  it.each(['/v1', '/v1/', '/v1/v1', '/v1/v1/', '/app/v1'])('%s lists all others', async (path) => {
+    const base = path.startsWith('/app') ? '/app/' : '/'
+    const response = await send(scriptedHost({ keyed: true }), path, { base })
+    const { object, data } = (await response.json()) as { object: string; data: Endpoint[] }
+    expect([response.status, object]).toEqual([200, 'list'])
+    const posts = data.filter(({ method }) => method === 'POST').map((each) => each.path)
+    expect(posts).toEqual(expect.arrayContaining(POSTS))
+    expect(data).toContainEqual({ method: 'GET', path: '/v1/models/...' })
+    expect(data).toContainEqual({ method: 'DELETE', path: '/v1/responses/...' })
+  })
+
+  it.each([
+    ['POST', '/v1/completions', 'POST /v1/chat/completions'],
+    ['POST', '/v1/complete', 'POST /v1/chat/completions'],
+    ['GET', '/v1/realtime?model=x', 'POST /v1/responses'],
+    ['POST', '/v1/realtime/client_secrets', 'POST /v1/responses'],
+    ['POST', '/v1/threads/t/runs', 'POST /v1/responses'],
+    ['POST', '/v1/messages/batches', 'POST /v1/responses'],
+  ])('%s %s of another server names what is here', async (method, path, instead) => {
+    const error = await errorOf(await send(scriptedHost(), path, { method }), 404)
+    const [plain = ''] = path.split('?')
+    const start = `${method} ${plain} is not an endpoint here; use ${instead}`
+    expect([error.type, error.message.startsWith(start)]).toEqual(['not_found_error', true])
+    expect(error.message).toContain('The endpoints are /v1/chat/completions, ')
+  })
+
+  it.each([
+    ['TRACE', CHAT, 'POST'],
+    ['CONNECT', '/v1/models', 'GET, HEAD'],
+    ['BREW', '/v1/responses/resp_1', 'GET, HEAD, DELETE'],
+    ['get', '/v1', 'GET, HEAD'],
+  ])('refuses %s, which no Request can have: %s', async (method, path, allow) => {
+    const response = refuseForbiddenMethod({ method, url: `http://localhost${path}` }, 'req_1')
+    expect([response.status, response.headers.get('allow')]).toEqual([405, allow])
+    const { error } = (await response.json()) as { error: { message: string } }
+    expect(error.message).toBe(`${method} is not allowed on this path. Use ${allow}.`)
+  })
+
   it.each([
     ['GET', CHAT, 'POST'],
     ['PUT', '/v1/messages', 'POST'],
+    ['POST', '/v1', 'GET, HEAD'],
     ['HEAD', '/v1/messages', 'POST'],
     ['OPTIONS', '/v1/predictions', 'POST'],
     ['DELETE', '/v1/models', 'GET, HEAD'],
@@ -263,6 +305,28 @@ describe('a body', () => {
 
   it('may begin with a byte order mark', async () => {
     expect(await statusOf(CHAT, { body: `\ufeff${JSON.stringify(chatOf())}` })).toBe(200)
+  })
+
+  it.each(['gzip', 'br', 'zstd', 'x'.repeat(1000)])(
+    'in the encoding %s is refused',
+    async (name) => {
+      const headers = { 'content-encoding': name }
+      const error = await errorOf(
+        await send(scriptedHost(), CHAT, { body: chatOf(), headers }),
+        415,
+      )
+      expect(error).toMatchObject({
+        type: 'invalid_request_error',
+        code: 'invalid_content_encoding',
+        message: expect.stringContaining(`The content-encoding "${name.slice(0, 50)}`),
+      })
+      expect(error.message.length).toBeLessThan(200)
+    },
+  )
+
+  it('has no encoding by the name identity', async () => {
+    const headers = { 'content-encoding': 'identity' }
+    expect(await statusOf(CHAT, { body: chatOf(), headers })).toBe(200)
   })
 
   it('has at most 32 MiB, by its header and by its bytes', async () => {
