@@ -10,6 +10,7 @@ import { InoriginError } from '../error.ts'
 import type { AnswerFormat, ChatMessage, GenerationRequest, Tool, ToolUse } from '../types/index.ts'
 import { parametersOf } from '../values/custom-tools.ts'
 import { shorten } from '../values/text.ts'
+import { explainTooLong } from './context-limit.ts'
 import { describeImages, type ImageOptions } from './images.ts'
 import {
   detectReasoningTags,
@@ -81,11 +82,17 @@ export async function planGeneration(
   // The template decides what it writes before a prefilled answer.
   const isSwitched = detected && reasoningBudget !== undefined && !request.responsePrefix
   const thinking = isSwitched ? reasoningBudget > 0 : undefined
-  const conversation = {
-    ...createConversation(request, rendering, thinking),
+  const converse = (one: GenerationRequest): Conversation => ({
+    ...createConversation(one, rendering, thinking),
     ...(images.size > 0 && { images }),
+  })
+  let prompt: Prompt
+  try {
+    prompt = preparePrompt(engine, converse(request), detected, contexts)
+  } catch (error) {
+    const count = (one: GenerationRequest) => engine.prepare(converse(one), Infinity).tokens.length
+    throw explainTooLong(error, request, count)
   }
-  const prompt = preparePrompt(engine, conversation, detected, contexts)
   // Calls that must be the whole answer cannot follow a prefilled beginning.
   const excludesCalls = request.responsePrefix && rendering.format.isExclusive
   const offersTools = use && use.choice !== 'none' && use.tools.length > 0 && !excludesCalls

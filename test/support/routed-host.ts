@@ -62,6 +62,8 @@ export interface LocalModel {
   isReady?: boolean
   /** Worker of the model. Default: one that writes "near", or the vector 5, 6. */
   worker?: Remote<Pick<ModelService, 'generate'>>
+  /** Other models of the catalog. */
+  others?: readonly ModelEntry[]
   /** Promise for which a load waits. */
   loaded?: Promise<void>
 }
@@ -155,7 +157,8 @@ export function openHost(entry: ModelEntry | Embedder, model: LocalModel = {}) {
     selector: { select: local.select as never },
     getHeaders: async () => ((seen.headers += 1), {}),
   })
-  const entries = { find: async () => entry } as unknown as Entries
+  const all = [entry, ...(model.others ?? [])]
+  const entries = { find: async () => entry, all: async () => all } as unknown as Entries
   const catalog = async (): Promise<Catalog> => ({ version: 1, entries: [entry] })
   const fetchImages = createImageFetcher([])
   const recentInputs = new RecentInputs()

@@ -50,6 +50,9 @@ export function createPromptBuilder(
   }
 }
 
+/** The number of tokens in an error is a lower bound. */
+const BOUND = { isExact: false }
+
 type Render = (conversation: Conversation, hide: EscapeText) => Rendering
 
 /** A part of a text: a structural token, or the text between two. */
@@ -115,8 +118,8 @@ export class PromptTokenizer {
   ): Prompt {
     for (const { parameters } of conversation.tools ?? []) assertShallow(parameters)
     const { least, likely } = this.#bounds.conversation(conversation)
-    if (least > maxTokens) throw promptTooLong(least, fitting, false)
-    const tooLong = likely > maxTokens ? promptTooLong(likely, fitting, false) : null
+    if (least > maxTokens) throw promptTooLong(least, fitting, BOUND)
+    const tooLong = likely > maxTokens ? promptTooLong(likely, fitting, BOUND) : null
     const { escape, restore } = this.#createEscape(
       this.#template + JSON.stringify(conversation, textOnly),
     )
@@ -126,9 +129,9 @@ export class PromptTokenizer {
     const images = listImages(conversation)
     assertPlaced(images, sections, this.#placeholder)
     const leastTokens = this.#countLeast(restored, images)
-    if (leastTokens > maxTokens) throw promptTooLong(leastTokens, fitting, false)
+    if (leastTokens > maxTokens) throw promptTooLong(leastTokens, fitting, BOUND)
     const { tokens, starts } = this.#join(restored, images)
-    if (tokens.length > maxTokens) throw promptTooLong(tokens.length, fitting, true)
+    if (tokens.length > maxTokens) throw promptTooLong(tokens.length, fitting, { isExact: true })
 
     const ends = findMessageEnds(sections, rendering.ends, this.#endTokens)
     return {

@@ -36,15 +36,43 @@ export function createTokenBounds(
   }
 }
 
-/** Returns the error for a prompt that is too long. Unless `exact`, `tokens` is a lower bound. */
-export function promptTooLong(tokens: number, most: number, exact: boolean): InoriginError {
-  return new InoriginError(
-    'invalid_request',
-    // Clients look for these words and numbers, and for "exceeds the context window".
-    `prompt is too long: ${tokens} tokens > ${most} maximum. The prompt ` +
-      `${exact ? '' : 'has at least that many tokens and '}exceeds the context window; ` +
-      'shorten the conversation.',
-    { code: 'context_length_exceeded', param: 'messages' },
+/** Numbers of tokens of the parts of a prompt. */
+export interface PromptParts {
+  tools: number
+  /** Instructions, in system messages and for a format of the answer. */
+  system: number
+  /** All other messages, with their images. */
+  history: number
+}
+
+/**
+ * Returns the error for a prompt that is too long. Unless `isExact`, `tokens` is a lower bound, and
+ * the parts are estimated. Parts that are not known yet are left out.
+ */
+export function promptTooLong(
+  tokens: number,
+  maximum: number,
+  { isExact, parts }: { isExact: boolean; parts?: PromptParts },
+): InoriginError {
+  // Clients look for these words and numbers, and for "exceeds the context window".
+  const what =
+    `prompt is too long: ${tokens} tokens > ${maximum} maximum. The prompt ` +
+    `${isExact ? '' : 'has at least that many tokens and '}exceeds the context window; `
+  const todo = parts
+    ? `${describeParts(parts, isExact)}. Send fewer or shorter ones.`
+    : 'shorten the conversation.'
+  return new InoriginError('invalid_request', what + todo, {
+    code: 'context_length_exceeded',
+    param: 'messages',
+    details: { tokens, maximum, ...(parts && { parts }) },
+  })
+}
+
+function describeParts({ tools, system, history }: PromptParts, isExact: boolean): string {
+  const about = isExact ? '' : 'about '
+  return (
+    `its tools take ${about}${tools} tokens, its system text ${about}${system}, ` +
+    `and its history ${about}${history}`
   )
 }
 

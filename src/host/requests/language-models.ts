@@ -1,6 +1,6 @@
 /** The operations of language models and embedders, on this device or on a server in its place. */
 import { findEmbedder, isEmbedder, toModel } from '../../catalog/find-entry.ts'
-import type { Catalog, Embedder, Entry } from '../../catalog/schema.ts'
+import type { Catalog, Embedder, Entry, ModelEntry } from '../../catalog/schema.ts'
 import type { Upstream } from '../../catalog/upstream-schema.ts'
 import { InoriginError } from '../../error.ts'
 import { assertDimensions } from '../../predictor/embed.ts'
@@ -32,6 +32,9 @@ interface LanguageModelOptions {
   recentInputs: RecentInputs
 }
 
+/** Largest number of models that an error names. */
+const MAX_NAMED_MODELS = 5
+
 type GenerationEvents = AsyncGenerator<AcceptedEvent | GenerationEvent>
 
 export class LanguageModels {
@@ -57,6 +60,8 @@ export class LanguageModels {
       try {
         await instance.opened
         return await instance.worker.countTokens(request, caller)
+      } catch (error) {
+        throw await this.#withLargerModels(error, entry)
       } finally {
         release()
       }
@@ -101,10 +106,30 @@ export class LanguageModels {
         if (!local.isAnswering && shouldRetry(error)) continue
         const mayReplace = !local.isAnswering && !resumeTokens
         const instead = mayReplace ? upstreams.findAfter(entry, route, error) : undefined
-        if (!instead) throw markInterruption(entry, request, error)
+        if (!instead)
+          throw await this.#withLargerModels(markInterruption(entry, request, error), entry)
         return yield* upstreams.generate(instead, entry, request, caller)
       }
     }
+  }
+
+  /** Adds the models that would hold it to the error of a prompt that is too long. */
+  async #withLargerModels(error: unknown, own: ModelEntry): Promise<unknown> {
+    if (!(error instanceof InoriginError) || error.code !== 'context_length_exceeded') return error
+    const tokens = Number(error.details?.['tokens'])
+    const all = await this.#options.entries.all()
+    const larger = all
+      .flatMap((entry) => (entry.type === 'model' && entry.tag !== own.tag ? [entry] : []))
+      .filter(({ maxInputTokens }) => maxInputTokens > tokens)
+      .toSorted((one, other) => one.maxInputTokens - other.maxInputTokens)
+      .slice(0, MAX_NAMED_MODELS)
+    const named = larger.map(({ tag, maxInputTokens }) => `${tag} (${maxInputTokens})`).join(', ')
+    const what = named
+      ? `These models of the catalog have a larger context, in tokens: ${named}.`
+      : 'No model of the catalog has a context of that many tokens.'
+    const details = { ...error.details, models: larger.map(({ tag }) => tag) }
+    const record = { ...error.toRecord(), details, cause: error }
+    return new InoriginError(error.kind, `${error.message} ${what}`, record)
   }
 
   /** Embeds on the server if there is one, else on this device or after its error on a server. */

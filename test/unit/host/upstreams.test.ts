@@ -165,6 +165,55 @@ describe('the usage of a server that sends it in its last chunk', () => {
   })
 })
 
+describe('a prompt that is too long, and no server may answer it,', () => {
+  const message = 'prompt is too long: 9000 tokens > 2047 maximum.'
+  const tooLong: Fault = {
+    phase: 'accept',
+    error: new InoriginError('invalid_request', message, {
+      code: 'context_length_exceeded',
+      param: 'messages',
+      details: { tokens: 9_000, maximum: 2_047 },
+    }),
+  }
+  const larger = (tag: string, maxInputTokens: number) => model({ tag, maxInputTokens })
+  const failWith = async (
+    path: string,
+    others: ReturnType<typeof model>[],
+    fields: object = { max_tokens: 9 },
+  ) => {
+    const opened = openHost(model(), { faults: [tooLong], others })
+    const { status, text } = await opened.post(path, { ...chatOf(TAG), ...fields })
+    return [status, JSON.parse(text).error]
+  }
+  const OTHERS = [larger('@a/huge', 131_072), larger('@a/same', 9_000), larger('@a/just', 9_001)]
+
+  test.each(['chat/completions', 'messages', 'messages/count_tokens', 'responses'])(
+    'is refused in %s with the models that would hold it',
+    async (path) => {
+      const fields = path === 'responses' ? { messages: undefined, input: 'Hi' } : undefined
+      const [status, error] = await failWith(path, OTHERS, fields)
+      expect(status).toBe(400)
+      expect(error).toMatchObject({
+        code: 'context_length_exceeded',
+        details: { tokens: 9_000, maximum: 2_047, models: ['@a/just', '@a/huge'] },
+      })
+      const models = '@a/just (9001), @a/huge (131072)'
+      expect(error.message).toBe(
+        `${message} These models of the catalog have a larger context, in tokens: ${models}.`,
+      )
+    },
+  )
+
+  test('is refused with at most five of them, or with none', async () => {
+    const many = Array.from({ length: 9 }, (_, at) => larger(`@a/m${at}`, 10_000 + at))
+    const [, error] = await failWith('messages', many)
+    expect(error.details.models).toEqual(['@a/m0', '@a/m1', '@a/m2', '@a/m3', '@a/m4'])
+    const [, alone] = await failWith('messages', [])
+    expect(alone.details.models).toEqual([])
+    expect(alone.message).toContain('No model of the catalog has a context of that many tokens.')
+  })
+})
+
 describe('a condition', () => {
   const cases: [Condition, Fault | null, boolean][] = [
     ['always', null, true],
