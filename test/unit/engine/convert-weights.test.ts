@@ -180,10 +180,10 @@ describe('floats made of blocks', () => {
 })
 
 test.each([
-  [576, 144],
+  [576, 96],
   [1536, 128],
-  [896, 112],
-  [640, 80],
+  [896, 64],
+  [640, 64],
   [2048, 128],
   [32, 32],
   [70, 70],
@@ -191,7 +191,7 @@ test.each([
   expect(groupSizeOf(rows)).toBe(size)
 })
 
-test.each([1, 2, 16])('a rotation of %i values is its own inverse', (size) => {
+test.each([1, 2, 16, 32])('a rotation of %i values is its own inverse', (size) => {
   const matrix = toRows([...rotationMatrix(size)], size)
   for (const [row, left] of matrix.entries())
     for (const [column] of matrix.entries()) {
@@ -260,7 +260,7 @@ describe('8-bit groups made of blocks', () => {
         energy += value ** 2
       }
     }
-    expect(Math.sqrt(error / energy)).toBeLessThan(0.015)
+    expect(Math.sqrt(error / energy)).toBeLessThan(0.02)
     expect(Math.sqrt(error / energy)).toBeGreaterThan(0.002)
   })
 
