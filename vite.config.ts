@@ -1,5 +1,5 @@
 import { readFileSync, writeFileSync } from 'node:fs'
-import { resolve } from 'node:path'
+import { join, resolve } from 'node:path'
 import {
   defaultClientConditions,
   type EnvironmentOptions,
@@ -9,6 +9,7 @@ import {
 import { defineConfig } from 'vitest/config'
 import { toLlmsText, writeDocs, writePageList } from './.ci/build/docs.ts'
 import {
+  copyPlaygroundModels,
   describeShell,
   emitCatalogSchema,
   emitConstraintEngine,
@@ -187,6 +188,7 @@ const builder: UserConfig['builder'] = {
     writeLicenses(DIST, { name, version, identifier, text: readFileSync(at('LICENSE'), 'utf8') })
     const choice = { guide: true, mlc: false, webgpu: true }
     init({ publicDir: DEMO, sw: 'sw.js', ...choice, dist: DIST, runtime: RUNTIME })
+    copyPlaygroundModels(MODELS, join(DEMO, 'inorigin/models'))
     writeDocs(import.meta.dirname, DEMO, packageJson)
     writePageList(import.meta.dirname, DEMO, packageJson)
     writeSource(import.meta.dirname, DEMO)

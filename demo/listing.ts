@@ -1,8 +1,10 @@
 /** The models that chat, in the selector. */
 import type { ModelState, Server, Tag } from '../src/index.ts'
+import { holdsSmolLM2 } from './default-model.ts'
 import { element } from './dom.ts'
 import { bytes } from './format.ts'
 import { keptModel } from './kept.ts'
+import { SMOLLM2 } from './own-catalog.ts'
 
 /** Model that comes with the page, so it needs no other site. */
 export const GUIDE = '@inorigin/guide'
@@ -41,7 +43,8 @@ export function createListing(starting: Promise<Server>, select: HTMLSelectEleme
       select.replaceChildren(...toGroups(models, states))
       // The user named a catalog in the address to use its models, which come first.
       const own = new URLSearchParams(location.search).has('catalog') ? models[0]?.id : undefined
-      const kept = [before, own, keptModel(), GUIDE].find((tag) => tag && isOffered(tag))
+      const preferred = (await holdsSmolLM2(states)) ? SMOLLM2 : GUIDE
+      const kept = [before, own, keptModel(), preferred, GUIDE].find((tag) => tag && isOffered(tag))
       select.value = kept ?? models[0]?.id ?? ''
       select.disabled = select.value === ''
       return models

@@ -35,10 +35,9 @@ export function createModels(starting: Promise<Server>, loading: Loading): Model
   const { isOffered, refresh } = createListing(starting, select)
 
   const canUseGuide = (tag: Tag): boolean => tag !== GUIDE && isOffered(GUIDE)
-  const useGuide = (): void => pick(GUIDE)
   const remedies = (tag: Tag): readonly StripAction[] =>
-    canUseGuide(tag) ? [{ label: 'Use the guide', run: useGuide }] : []
-  const preparation = createPreparation({ starting, loading, select, canUseGuide, useGuide })
+    canUseGuide(tag) ? [{ label: 'Use the guide', run: () => pick(GUIDE) }] : []
+  const preparation = createPreparation({ starting, loading, select, canUseGuide, use: pick })
 
   const findSelected = (models: readonly ListedModel[]): ListedModel | undefined =>
     models.find(({ id }) => id === select.value)

@@ -1,5 +1,12 @@
-/** Entries that the visitor added by a hub's repository or an address. `start()` serves them. */
+/**
+ * The playground's own catalog: the model that comes with it, and entries that the visitor added by a
+ * hub's repository or an address. `start()` serves them.
+ */
 import type { CatalogInput, Tag } from '../src/index.ts'
+import playground from './models/playground.json' with { type: 'json' }
+
+/** Model whose files the page's own server has. */
+export const SMOLLM2: Tag = '@huggingfacetb/smollm2-135m'
 
 const KEY = 'playground:own-catalog'
 
@@ -15,10 +22,11 @@ export function ownEntries(): OwnEntry[] {
   return JSON.parse(localStorage.getItem(KEY) ?? '[]') as OwnEntry[]
 }
 
-/** Returns the entries as a catalog for `serve()`; `undefined` if there are none. */
-export function ownCatalog(): CatalogInput | undefined {
-  const entries = ownEntries()
-  return entries.length > 0 ? { version: 1, entries } : undefined
+/** Returns the catalog for `serve()`. An entry of the visitor takes the place of one with its tag. */
+export function ownCatalog(): CatalogInput {
+  const added = ownEntries()
+  const tags = new Set(added.map(({ tag }) => tag))
+  return { version: 1, entries: [...added, ...ownModels().filter(({ tag }) => !tags.has(tag))] }
 }
 
 /** Adds an entry, in place of an earlier one of its tag. */
@@ -66,6 +74,18 @@ function toPlain(path: string): string {
   const name = path.slice(path.lastIndexOf('/') + 1).toLowerCase()
   const stem = name.replace(/(-\d{5}-of-\d{5})?\.gguf$/, '')
   return stem.replaceAll(/[^a-z0-9._-]+/g, '-').replaceAll(/^[._-]+|[._-]+$/g, '') || 'model'
+}
+
+/** Returns the entries of the playground's models, whose files lie beside those of the library. */
+function ownModels(): CatalogInput['entries'] {
+  const base = new URL('inorigin/models/', document.baseURI)
+  return playground.entries.map(({ implementations, ...entry }) => ({
+    ...entry,
+    implementations: implementations.map(({ resources, ...implementation }) => ({
+      ...implementation,
+      resources: resources.map((file) => ({ ...file, url: new URL(file.url, base).href })),
+    })),
+  })) as CatalogInput['entries']
 }
 
 function write(entries: readonly OwnEntry[]): void {

@@ -1,16 +1,19 @@
 /** Preparation of the selected model: what is downloaded for it at once, and what after a question. */
 import type { ModelState, Server, Tag } from '../src/index.ts'
+import { holdsSmolLM2 } from './default-model.ts'
 import { describeAdapter } from './device.ts'
 import { byId } from './dom.ts'
 import { askToDownload } from './download-question.ts'
 import { bytes } from './format.ts'
-import type { ListedModel } from './listing.ts'
-import type { Loading } from './loading.ts'
+import { GUIDE, type ListedModel } from './listing.ts'
+import { ORIGIN_WORDS, type Loading } from './loading.ts'
 import { lookUp } from './look-up.ts'
+import { SMOLLM2 } from './own-catalog.ts'
+import type { StripAction } from './strip.ts'
 import { troubleWith } from './trouble.ts'
 import { AnswerError } from './wire/answer.ts'
 
-/** Largest download in bytes that starts without a question to the visitor. */
+/** Largest download in bytes from elsewhere that starts without a question to the visitor. */
 const EAGER_BYTES = 32_000_000
 
 /** Code of the error of a question whose model is not there. */
@@ -22,7 +25,8 @@ interface Parts {
   select: HTMLSelectElement
   /** Returns `true` if the visitor can use the guide in place of the model. */
   canUseGuide(tag: Tag): boolean
-  useGuide(): void
+  /** Selects a model. */
+  use(tag: Tag): void
 }
 
 export interface Preparation {
@@ -53,9 +57,25 @@ export function createPreparation(parts: Parts): Preparation {
     return state
   }
 
+  /** Resolves with `true` if the page's own server has the model, and this device holds it. */
+  async function comesUnasked(tag: Tag): Promise<boolean> {
+    return tag === SMOLLM2 && (await holdsSmolLM2(await (await starting).models.list()))
+  }
+
+  /** Resolves with the offer of SmolLM2 beside the guide, on devices that do not start with it. */
+  async function offersBeside(tag: Tag): Promise<StripAction[]> {
+    if (tag !== GUIDE) return []
+    const states = await (await starting).models.list()
+    const larger = states.find((state) => state.tag === SMOLLM2 && state.device !== null)
+    if (!larger) return []
+    const size = larger.status === 'remote' ? ` · ${bytes(larger.bytes ?? 0)}` : ''
+    return [{ label: `Use ${larger.name}${size}`, run: () => parts.use(SMOLLM2) }]
+  }
+
   async function consent(tag: Tag): Promise<boolean> {
     const state = await readState(tag)
     if (!state || state.status !== 'remote' || isSmall(state) || agreed.has(tag)) return true
+    if (await comesUnasked(tag)) return true
     if (state.bytes === null) loading.wait(`Looking up the size of ${state.name} …`)
     const facts = await lookUp(await starting, tag).catch((error: unknown) => {
       loading.clear()
@@ -65,7 +85,7 @@ export function createPreparation(parts: Parts): Preparation {
     if (isSmall(facts.state)) return true
     const answer = await askToDownload(facts, parts.canUseGuide(tag))
     if (answer === 'download') agreed.add(tag)
-    if (answer === 'guide') parts.useGuide()
+    if (answer === 'guide') parts.use(GUIDE)
     return answer === 'download'
   }
 
@@ -75,13 +95,18 @@ export function createPreparation(parts: Parts): Preparation {
     },
     async prepare() {
       const tag = select.value
-      const state = await readState(tag)
+      const [state, isUnasked] = await Promise.all([readState(tag), comesUnasked(tag)])
       if (!state || select.value !== tag) return
-      if (state.status === 'remote' && !(isSmall(state) && isWanted)) {
-        const words = await announce(await starting, state)
+      if (state.status === 'remote' && !isUnasked && !(isSmall(state) && isWanted)) {
+        const [words, offers] = [await announce(await starting, state), await offersBeside(tag)]
         // A question may have started the load meanwhile.
-        if (select.value === tag && !(isSmall(state) && isWanted)) loading.say(words)
-      } else if (state.device !== null) await loading.load(tag)
+        if (select.value === tag && !(isSmall(state) && isWanted)) loading.say(words, offers)
+        return
+      }
+      if (state.device === null) return
+      if (isUnasked && state.status === 'remote')
+        loading.say(`${state.name} · ${bytes(state.bytes ?? 0)}, ${ORIGIN_WORDS}`)
+      await loading.load(tag)
     },
     consent,
     async assertConsent({ id, display_name: name }) {

@@ -22,8 +22,8 @@ import {
 import { getWorkerStatus, postToWorker, repeat, type WorkerScript } from './register.ts'
 import type { Server } from './server.ts'
 import { HOST_SERVICE_METHODS } from './types/control.ts'
-import type { Device, HostService, Precision } from './types/index.ts'
-import { assertKnownOptions, type OptionNames, parseFlag } from './validate-arguments.ts'
+import type { Device, HostService, Precision, Tag } from './types/index.ts'
+import { assertKnownOptions, type OptionNames, parseFlag, parseTag } from './validate-arguments.ts'
 
 /** Options of {@link serve}. */
 export interface ServeOptions {
@@ -51,6 +51,11 @@ export interface ServeOptions {
    * and needs more memory. Default: `fast`.
    */
   precision?: Precision
+  /**
+   * Tag of a model to load as soon as the server has started, so that the first request waits less. Its
+   * requests wait for the load and get its error. Default: a model is loaded by its first request.
+   */
+  model?: Tag
   /**
    * `true` to isolate the pages of the scope, so that WASM uses threads. The service worker then
    * adds headers to navigations, and `serve()` reloads the page once on the first visit. Pass the
@@ -94,6 +99,7 @@ const SERVE_OPTIONS: OptionNames<ServeOptions> = {
   apiKeys: true,
   device: true,
   precision: true,
+  model: true,
   isolate: true,
   offline: true,
   upstreams: true,
@@ -135,6 +141,7 @@ export async function serve(options: ServeOptions = {}): Promise<Server> {
   }
   assertKnownOptions(options, SERVE_OPTIONS)
   const located = locateScript(options)
+  const model = options.model === undefined ? undefined : parseTag(options.model)
   const setup = await toHostSetup(options, located)
   const script = withParams(located, options, setup)
   const closing = new AbortController()
@@ -164,7 +171,7 @@ export async function serve(options: ServeOptions = {}): Promise<Server> {
     const differences = await listDifferences(link, setup, closing.signal)
     if (differences.length > 0) console.warn(describeDifferences(differences, hosting.isHere))
     if (hosting.isAlone) console.warn(OWN_HOST)
-    return createServer({
+    const server = createServer({
       scope: script.scope,
       host: { ...host, ...predictDirectly(link, host) },
       differences,
@@ -172,6 +179,11 @@ export async function serve(options: ServeOptions = {}): Promise<Server> {
       closing: closing.signal,
       close: () => closing.abort(),
     })
+    if (model !== undefined)
+      server.models.load(model, { signal: closing.signal }).catch((error: unknown) => {
+        if (!closing.signal.aborted) console.warn(`inorigin: ${model} was not loaded.`, error)
+      })
+    return server
   } catch (error) {
     const given = closing.signal.aborted ? closing.signal.reason : error
     closing.abort()

@@ -1,6 +1,6 @@
 /** Vite plugins that put into the package what is not code. */
 import { createHash } from 'node:crypto'
-import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
+import { cpSync, existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { join, sep } from 'node:path'
 import type { Plugin } from 'vite'
 import { toMlcCatalog } from '../../src/catalog/mlc/expand-entry.ts'
@@ -103,6 +103,32 @@ export function emitModels(folder: string): Plugin {
       }
     },
   }
+}
+
+/**
+ * Copies the files of the playground's own models from `folder` into `target`, with their licenses. The package does
+ * not carry them, and neither does the list of files that the page keeps, because the store keeps models.
+ */
+export function copyPlaygroundModels(folder: string, target: string): void {
+  const source = readFileSync(join(folder, 'playground.json'), 'utf8')
+  const { entries } = JSON.parse(source) as CatalogDocument
+  const resources = entries.flatMap(({ implementations = [] }) =>
+    implementations.flatMap((one) => one.resources),
+  )
+  for (const { url, bytes, sha256, partBytes } of new Map(
+    resources.map((resource) => [resource.url, resource]),
+  ).values()) {
+    const count = partBytes === undefined ? 0 : Math.ceil(bytes / partBytes)
+    const names = count === 0 ? [url] : Array.from({ length: count }, (_, part) => `${url}.${part}`)
+    const hash = createHash('sha256')
+    for (const name of names) hash.update(readFileSync(join(folder, name)))
+    if (hash.digest('hex') !== sha256)
+      throw new Error(`${url} is not the file that playground.json describes.`)
+    for (const name of names) cpSync(join(folder, name), join(target, name))
+  }
+  for (const model of new Set(resources.map(({ url }) => url.split('/', 1)[0] ?? '')))
+    for (const name of ['LICENSE', 'NOTICE.md'])
+      cpSync(join(folder, model, name), join(target, model, name))
 }
 
 /** What makes the playground installable: its manifest and icons, whose names have no digests. */

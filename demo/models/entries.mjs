@@ -58,5 +58,36 @@ const glance = {
   ]),
 }
 
-/** Entries by folder. */
+const smollm2 = {
+  type: 'model',
+  tag: '@huggingfacetb/smollm2-135m',
+  name: 'SmolLM2 135M',
+  description:
+    'Small chat model that answers in English. It is often wrong about facts and sums, and knows no ' +
+    'other language.',
+  license: 'apache-2.0',
+  languages: ['en'],
+  created: '2026-11-21T00:00:00Z',
+  maxInputTokens: 8192,
+  maxOutputTokens: 4096,
+  capabilities: { tools: true, structuredOutputs: true },
+  implementations: ['webgpu', 'wasm'].map((device) => ({
+    id: `q4_1-${device}`,
+    engine: 'onnx',
+    device,
+    requires: { memory: 122_953_040 },
+    resources: [
+      { type: 'config', name: 'config.json' },
+      { type: 'config', name: 'generation_config.json' },
+      { type: 'tokenizer', name: 'tokenizer.json' },
+      { type: 'tokenizer', name: 'tokenizer_config.json' },
+      { type: 'gguf', name: 'SmolLM2-135M-Instruct.Q4_1.gguf' },
+    ],
+  })),
+}
+
+/** Entries of the package by folder. */
 export const entries = { guide, glance, digits, edges, embed }
+
+/** Entries that only the playground brings, by folder. */
+export const playgroundEntries = { 'smollm2-135m': smollm2 }

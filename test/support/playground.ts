@@ -29,6 +29,11 @@ export interface PlaygroundOptions extends BrowserContextOptions {
   before?: () => void
   /** `true` for answers by a script, {@link scriptAnswers}. Default: those of the models. */
   isScripted?: boolean
+  /**
+   * `true` for a visitor who has chosen nothing, whose device downloads the larger model. Default: the
+   * visitor has chosen the guide.
+   */
+  isNew?: boolean
 }
 
 export const PHONE = {
@@ -40,7 +45,7 @@ export const PHONE = {
 export async function openPlayground(
   browser: Browser,
   url: string,
-  { before, isScripted, ...options }: PlaygroundOptions = {},
+  { before, isScripted, isNew, ...options }: PlaygroundOptions = {},
 ): Promise<Playground> {
   // An animation without end took 0.5 s of CPU while the first model was loaded.
   const context = await browser.newContext({ reducedMotion: 'reduce', ...options })
@@ -58,6 +63,7 @@ export async function openPlayground(
     })
   })
   if (isScripted) await context.addInitScript({ content: await scriptedFetch() })
+  if (!isNew) await page.addInitScript(chooseGuide)
   if (before) await page.addInitScript(before)
   await visit(page, url)
   return {
@@ -67,6 +73,14 @@ export async function openPlayground(
     answer: () => page.locator('.answer').last().innerText(),
     close: () => context.close(),
   }
+}
+
+/** Chooses the guide in a page that is about to open, as a visitor who has chosen it before. */
+export function chooseGuide(): void {
+  localStorage.setItem(
+    'playground:model',
+    localStorage.getItem('playground:model') ?? '@inorigin/guide',
+  )
 }
 
 /** Opens an address. The first visit is reloaded, unless it cannot be isolated or first has to ask. */

@@ -1,6 +1,8 @@
 /** The command `inorigin create`. */
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { basename, dirname, join, resolve, sep } from 'node:path'
+import * as v from 'valibot'
+import { tagSchema } from '../../catalog/value-schemas.ts'
 import { refuse } from '../../draft/refuse.ts'
 import { defineCommand, suggest, valued, wrongValueError } from '../command.ts'
 import { printLines } from '../output.ts'
@@ -26,7 +28,7 @@ const RENAMED: Readonly<Record<string, string>> = { _gitignore: '.gitignore' }
  * Writes the app and returns the names of its files. Throws `invalid_request` if the folder has
  * files already, or if its name cannot be the name of a package.
  */
-function create(folder: string, template: Template): string[] {
+function create(folder: string, template: Template, model: string): string[] {
   const name = basename(resolve(folder))
   if (!/^[a-z0-9][a-z0-9._-]*$/.test(name)) {
     const what = `${name} cannot be the name of a package.`
@@ -45,9 +47,24 @@ function create(folder: string, template: Template): string[] {
     const text = readFileSync(join(from, file), 'utf8')
       .replaceAll('__NAME__', name)
       .replaceAll('__VERSION__', `^${readVersion()}`)
+      .replaceAll(`'${GUIDE}'`, `'${model}'`)
     writeBelow(folder, to, { text })
     return to
   })
+}
+
+/** Model that the templates name. */
+const GUIDE = '@inorigin/guide'
+
+/** Returns the tag. Throws `invalid_request` if it is none. */
+function parseModel(tag: string): string {
+  const { issues, success } = v.safeParse(tagSchema, tag)
+  if (success) return tag
+  throw wrongValueError(
+    '--model',
+    'a tag such as @huggingfacetb/smollm2-135m',
+    `${tag}. ${issues[0].message}`,
+  )
 }
 
 const NAMES = Object.keys(TEMPLATES) as Template[]
@@ -55,14 +72,17 @@ const NAMES = Object.keys(TEMPLATES) as Template[]
 export const CREATE = defineCommand({
   name: 'create',
   operands: [{ name: 'folder', about: 'Folder of the new app', isRequired: true }],
-  usage: '[--template <name>]',
+  usage: '[--template <name>] [--model <tag>]',
   about: [
     'Makes a new app that chats with a model in the browser, shows how the model loads, and opens',
     'without a network after the first visit. It runs on any static host. Templates:',
     ...NAMES.map((name) => `  ${name.padEnd(8)} ${TEMPLATES[name]}`),
   ],
-  options: { template: valued('<name>', `${NAMES.join(', ')} (default: ${NAMES[0]})`, 't') },
-  run({ template = 'vanilla' }, [folder = '']) {
+  options: {
+    template: valued('<name>', `${NAMES.join(', ')} (default: ${NAMES[0]})`, 't'),
+    model: valued('<tag>', `Model that answers (default: ${GUIDE})`),
+  },
+  run({ template = 'vanilla', model = GUIDE }, [folder = '']) {
     const found = NAMES.find((name) => name === template)
     if (found === undefined)
       throw wrongValueError(
@@ -70,7 +90,7 @@ export const CREATE = defineCommand({
         NAMES.join(', '),
         `${template}.${suggest(template, NAMES)}`,
       )
-    const files = create(folder, found)
+    const files = create(folder, found, parseModel(model))
     const isHere = resolve(folder) === process.cwd()
     const steps = [...(isHere ? [] : [`cd ${folder}`]), 'npm install', 'npm run dev']
     return printLines(

@@ -1,0 +1,33 @@
+/** Tells whether the larger model of the playground answers a visitor who has chosen none. */
+import type { ModelState } from '../src/index.ts'
+import { SMOLLM2 } from './own-catalog.ts'
+
+/** Minimum memory of the device in GiB, and free storage in bytes, to start with the larger model. */
+const MIN_MEMORY_GIB = 4
+const MIN_FREE_BYTES = 400_000_000
+
+/** What some browsers say about the device. */
+interface DeviceFacts extends Navigator {
+  /** GiB of memory, at most 8 or 32. */
+  deviceMemory?: number
+  connection?: { saveData?: boolean }
+}
+
+/**
+ * Resolves with `true` if this device holds SmolLM2, so that its files come without a question. A
+ * device that has them already needs no storage and no download.
+ */
+export async function holdsSmolLM2(states: readonly ModelState[]): Promise<boolean> {
+  const state = states.find(({ tag }) => tag === SMOLLM2)
+  if (!state || state.device === null) return false
+  const { deviceMemory = MIN_MEMORY_GIB, connection } = navigator as DeviceFacts
+  if (deviceMemory < MIN_MEMORY_GIB) return false
+  if (state.status !== 'remote') return true
+  return !connection?.saveData && (await readFreeBytes()) >= MIN_FREE_BYTES
+}
+
+/** Resolves with the bytes that the origin may still store; unlimited if the browser does not say. */
+async function readFreeBytes(): Promise<number> {
+  const { quota = Infinity, usage = 0 } = (await navigator.storage?.estimate()) ?? {}
+  return quota - usage
+}
