@@ -12,6 +12,7 @@ import { afterEach, describe, expect, test } from 'vitest'
 import type { TraceEvent } from '../../src/index.ts'
 import type { Catalog, Implementation } from '../../src/catalog/schema.ts'
 import { findAccessibilityProblems } from '../support/axe.ts'
+import { CARD, createGgufChat } from '../support/gguf-chat.ts'
 import { openHub, repositoryOf, type Hub } from '../support/hub.ts'
 import { untilKept } from '../support/offline.ts'
 import {
@@ -231,6 +232,31 @@ describe('the page of models', () => {
     await added.waitFor({ state: 'attached' })
     expect(await added.innerText()).toBe('Some.Model')
   })
+})
+
+test('a GGUF file that is dropped on the chat becomes a model with a card', async () => {
+  const { page, ask, answer, faults } = await open()
+  const bytes = Buffer.from(createGgufChat()).toString('base64')
+  await page.evaluate(async (content) => {
+    const blob = await (await fetch(`data:;base64,${content}`)).blob()
+    const dataTransfer = new DataTransfer()
+    dataTransfer.items.add(new File([blob], 'Tiny.Q4_1.gguf'))
+    const options = { bubbles: true, cancelable: true, dataTransfer }
+    document.querySelector('#composer')?.dispatchEvent(new DragEvent('drop', options))
+  }, bytes)
+  await page.getByText('@me/tiny.q4_1 was added.').waitFor()
+  const card = page.locator('.card').filter({ hasText: '@me/tiny.q4_1' })
+  await card.getByRole('heading', { name: CARD.name }).waitFor()
+  const text = await card.innerText()
+  expect(text).toMatch(/License\s+apache-2\.0/)
+  expect(text).toMatch(/Parameters\s+0\.1M/)
+  expect(text).toMatch(/Quantization\s+Q4_1/)
+  expect(text).toMatch(/Download\s+\d+(\.\d)? kB/)
+  await card.getByRole('button', { name: /^Use in chat/ }).click()
+  await page.locator('.page').waitFor({ state: 'detached' })
+  await ask('Hi')
+  expect(await answer()).not.toBe('')
+  expect(faults).toEqual([])
 })
 
 describe('downloads', () => {

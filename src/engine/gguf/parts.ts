@@ -1,4 +1,5 @@
 /** Reads GGUF files that are split into several, such as `model-00001-of-00003.gguf`. */
+import { joinBytes } from '../../values/bytes.ts'
 import { modelUnusable } from '../failure.ts'
 import { type ByteSource, type Gguf, type Metadata, readGguf, toByteSource } from './header.ts'
 
@@ -63,16 +64,6 @@ const joinSources = (sources: readonly ByteSource[]): ByteSource => ({
     return only && pieces.length === 1 ? only : joinBytes(pieces)
   },
 })
-
-function joinBytes(pieces: readonly Uint8Array[]): Uint8Array {
-  const joined = new Uint8Array(pieces.reduce((sum, { length }) => sum + length, 0))
-  let at = 0
-  for (const piece of pieces) {
-    joined.set(piece, at)
-    at += piece.length
-  }
-  return joined
-}
 
 /** Throws if a file says that it is another part of a split file. */
 function assertPart(metadata: Metadata, index: number, count: number): void {

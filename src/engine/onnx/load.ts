@@ -37,10 +37,7 @@ export async function loadDecoder(
   weights: Files,
   signal: AbortSignal,
 ): Promise<LoadedDecoder> {
-  const found = getModelFiles(weights)
-  const { contextWindow: contextTokens } = setup
-  const decoder = await withoutGguf(found.decoder, { contextTokens, signal })
-  const files = { ...found, decoder }
+  const files = getModelFiles(weights)
   const options = { ...setup }
   const { onEncoderComparison } = setup
   // After a lost device, the image encoder is not compared again.
@@ -76,7 +73,7 @@ async function open(
 ): Promise<Omit<LoadedDecoder, 'reopen'>> {
   const { device, runtime: folder, features, verdict, threads, images } = options
   const { contextWindow, precision } = options
-  const { decoder: stored, embed, vision } = files
+  const { decoder: given, embed, vision } = files
   const releases: (() => unknown)[] = []
   const release = async (): Promise<void> => {
     for (const each of releases.splice(0).toReversed()) await settleWithTimeout(each())
@@ -89,6 +86,8 @@ async function open(
     openSession(runtime, graph, { compact: large, onCpu }, releases)
 
   try {
+    // It is made again after a lost device, so that the model holds no second copy of its weights.
+    const stored = await withoutGguf(given, { contextTokens: contextWindow, signal })
     const form = precision === 'exact' ? 'float32' : 'int8'
     const converted = device === 'wasm' ? await convertWeights(stored, form, signal) : stored
     const full = { ...converted, model: await withFullCaches(converted.model) }

@@ -1,5 +1,6 @@
 /** Tiny GGUF files that run in the engine, against logits that are computed from the file's values. */
 import { expect, onTestFinished, test } from 'vitest'
+import { requestGpu } from '../../../src/device/gpu.ts'
 import { readGgufParts } from '../../../src/engine/gguf/parts.ts'
 import { planGguf } from '../../../src/engine/onnx/gguf/convert.ts'
 import { loadDecoder } from '../../../src/engine/onnx/load.ts'
@@ -20,7 +21,13 @@ function distance(found: readonly Float32Array[], wanted: readonly (readonly num
   return Math.max(...distances) / greatest
 }
 
-test.each(TYPES)('a graph with %s has the logits of the file', async (type) => {
+/** Types by device. The software GPU of tests takes seconds for each. */
+const CASES = [
+  ...TYPES.map((type) => [type, 'wasm'] as const),
+  ...(['Q8_0', 'Q4_1'] as const).map((type) => [type, 'webgpu'] as const),
+]
+
+test.each(CASES)('a graph with %s has the logits of the file on %s', async (type, device) => {
   const { file, logits } = createGgufDecoder(type)
   const { source, gguf } = await readGgufParts([new Blob([file])])
   const planned = await planGguf(source, gguf, { signal })
@@ -28,7 +35,8 @@ test.each(TYPES)('a graph with %s has the logits of the file', async (type) => {
   for await (const piece of planned.write()) pieces.push(piece)
   const data = new Blob(pieces)
   expect(data.size).toBe(planned.bytes)
-  const runtime = await loadRuntime({ device: 'wasm', folder: runtimeFolder() })
+  const gpu = device === 'webgpu' ? (await requestGpu()).device : undefined
+  const runtime = await loadRuntime({ device, folder: runtimeFolder(), gpu })
   const session = await runtime.createSession(planned.model, {
     externalData: [{ path: planned.path, data }],
   })
@@ -52,6 +60,7 @@ test.each(TYPES)('a graph with %s has the logits of the file', async (type) => {
   expect(distance(rows, logits(TOKENS))).toBeLessThan(1e-5)
   await session.release()
   runtime.release()
+  gpu?.destroy()
 })
 
 test.each(TYPES)('the engine loads a file with %s and continues sequences', async (type) => {

@@ -139,15 +139,14 @@ export class Weights {
     const matrix = this.#matrix(use)
     if (matrix.form === 'floats') return this.#graph.node('Gather', [matrix.floats(), ids])
     const { bits, blockSize } = matrix
-    const attributes = { bits, block_size: blockSize, quantize_axis: 1, gather_axis: 0 }
-    const inputs = [matrix.packed(), ids, matrix.scales()]
+    // The blocks stay apart, so that this operator and `MatMulNBits` share the integers in memory.
+    const attributes = { bits, block_size: blockSize, quantize_axis: 2, gather_axis: 0 }
+    const inputs = [matrix.values(), ids, matrix.scalesApart()]
     const rows = this.#graph.node('GatherBlockQuantized', inputs, { attributes, contrib: true })
-    if (!matrix.offsets) return rows
-    const blocks = use.columns / blockSize
-    const apart = this.#reshape(rows, [0, 0, blocks, blockSize])
+    if (!matrix.offsets) return this.#reshape(rows, [0, 0, use.columns])
     const offsets = this.#graph.node('Gather', [matrix.offsets(), ids])
-    const moved = this.#graph.node('Add', [apart, this.#reshape(offsets, [0, 0, blocks, 1])])
-    return this.#reshape(moved, [0, 0, use.columns])
+    const added = this.#reshape(offsets, [0, 0, use.columns / blockSize, 1])
+    return this.#reshape(this.#graph.node('Add', [rows, added]), [0, 0, use.columns])
   }
 
   /** Adds the constants to the graph. Returns the path and the size in bytes of their file. */
@@ -231,9 +230,9 @@ export class Weights {
       blockSize,
       count,
       values: add('values', [count, blocks, (blockSize * bits) / 8], 0),
-      // The same bytes, as another operator wants them.
-      packed: add('packed', [count, (columns * bits) / 8], 0),
       scales: add('scales', [count, blocks], valueBytes),
+      // The same bytes, as another operator wants them.
+      scalesApart: add('scales_apart', [count, blocks, 1], valueBytes),
       offsets: hasOffsets ? add('offsets', [count, blocks], valueBytes + scaleBytes) : null,
     } as const
   }
