@@ -5,6 +5,7 @@
 import type { Constraint } from '../constraint/index.ts'
 import type { Conversation, Engine, Prompt } from '../engine/engine.ts'
 import type { ImageDetail } from '../engine/images.ts'
+import { templateTraits } from '../engine/text/template-traits.ts'
 import { hasToolCalls, writeCalls } from '../engine/text/template-variables.ts'
 import { InoriginError } from '../error.ts'
 import type { AnswerFormat, ChatMessage, GenerationRequest, Tool, ToolUse } from '../types/index.ts'
@@ -75,7 +76,8 @@ export async function planGeneration(
   if (use) assertValidTools(use)
   if (request.responsePrefix) assertNoRequiredCall(request)
 
-  const rendering = chooseToolRendering(template, traits)
+  const hasTools = use !== undefined && use.choice !== 'none' && use.tools.length > 0
+  const rendering = chooseToolRendering(template, traits, hasTools)
   const detected = traits.reasons === false ? null : detectReasoningTags(template)
   // Reasoning comes before an answer, so a prefilled answer has none.
   const tags = request.responsePrefix ? null : detected
@@ -95,8 +97,7 @@ export async function planGeneration(
   }
   // Calls that must be the whole answer cannot follow a prefilled beginning.
   const excludesCalls = request.responsePrefix && rendering.format.isExclusive
-  const offersTools = use && use.choice !== 'none' && use.tools.length > 0 && !excludesCalls
-  const offered = offersTools ? { format: rendering.format, use } : null
+  const offered = hasTools && !excludesCalls ? { format: rendering.format, use } : null
   if (offered && !offered.format.writesPlainText) assertNoLark(offered.use)
   const whole = completionConstraint(offered, answerFormat)
   const completion: Constraint | null =
@@ -174,7 +175,12 @@ function assertNoLark({ tools }: ToolUse): void {
   )
 }
 
-function chooseToolRendering(template: string | null, { toolFormat }: ModelTraits): ToolRendering {
+/** Chooses the writer of tools, calls and results. `hasTools` is `true` if tools are offered. */
+function chooseToolRendering(
+  template: string | null,
+  { toolFormat }: ModelTraits,
+  hasTools: boolean,
+): ToolRendering {
   const wanted = FORMATS.find(({ name }) => name === toolFormat)
   if (toolFormat !== undefined && !wanted) {
     const names = FORMATS.map(({ name }) => name).join(', ')
@@ -183,13 +189,15 @@ function chooseToolRendering(template: string | null, { toolFormat }: ModelTrait
       `Unknown tool format "${toolFormat}" in the model's catalog entry. Expected: ${names}.`,
     )
   }
-  if (template === null) return { format: wanted ?? hermes, tools: false, calls: 'nobody' }
-  const rendersTools = /(?<![\w.'"])(?:xml_)?tools\b/.test(template)
-  const detected = rendersTools ? (wanted ?? detectFormat(template)) : null
+  if (template === null)
+    return { format: wanted ?? hermes, tools: false, calls: 'nobody', results: false }
+  const traits = templateTraits(template)
+  const { calls, results } = hasTools && traits.tools ? traits.withTools : traits.withoutTools
   return {
-    format: detected ?? wanted ?? hermes,
-    tools: detected !== null,
-    calls: detected && template.includes('tool_calls') ? 'template' : 'engine',
+    format: wanted ?? detectFormat(template) ?? hermes,
+    tools: traits.tools,
+    calls: calls ? 'template' : 'engine',
+    results,
   }
 }
 
@@ -264,13 +272,15 @@ async function checkConstraint(
 /** Way in which tools and calls appear in the prompt. */
 interface ToolRendering {
   format: ToolFormat
-  /** `true` if the chat template writes the tools and asks for calls in that format. */
+  /** `true` if the chat template writes the tools. */
   tools: boolean
   /**
    * Writer of the calls in past answers: the chat template, the engine through the format's
    * `write`, or nobody. Without a writer, calls become plain text here.
    */
   calls: 'template' | 'engine' | 'nobody'
+  /** `true` if the chat template writes messages of the role `tool`. */
+  results: boolean
 }
 
 /** Maximum length in characters of a schema in the prompt. Longer ones cost more than they help. */
@@ -286,9 +296,8 @@ function createConversation(
     use && use.choice !== 'none'
       ? use.tools.map((tool) => ({ ...tool, parameters: parametersOf(tool) }))
       : []
-  const results = rendering.tools
-    ? requestMessages.map(markError)
-    : inlineResults(requestMessages.map(markError))
+  const marked = requestMessages.map(markError)
+  const results = rendering.results ? marked : inlineResults(marked)
   const messages = rendering.calls === 'nobody' ? inlineCalls(results, rendering.format) : results
   const instructions = [
     ...(offered.length > 0 && !rendering.tools ? [describeTools(offered, rendering.format)] : []),

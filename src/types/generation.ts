@@ -74,7 +74,7 @@ export interface AssistantMessage {
 export interface ToolMessage {
   role: 'tool'
   toolCallId: string
-  /** Name of the tool; empty if neither the request nor an earlier call tells it. */
+  /** Name of the tool; empty if it is not known, or if a chat completion does not tell it. */
   name: string
   content: string
   /** `true` if the tool failed; `content` then describes the error. */

@@ -1,8 +1,8 @@
 /**
- * Custom tools, which are called with a text. For the model, the text is the argument `input` of a
- * function. Who writes the events of an answer turns it into the text again.
+ * Custom tools, which are called with a text, and names of results. For the model, the text is the
+ * argument `input` of a function. Who writes the events of an answer turns it into the text again.
  */
-import type { GenerationEvent, JsonSchema, Tool, ToolInput } from '../types/index.ts'
+import type { ChatMessage, GenerationEvent, JsonSchema, Tool, ToolInput } from '../types/index.ts'
 
 /** Maximum length in characters of a grammar in the prompt. Longer ones cost more than they help. */
 const MAX_PROMPT_GRAMMAR_CHARACTERS = 2_000
@@ -96,4 +96,15 @@ function unescape(part: string): string {
   } catch {
     return part
   }
+}
+
+/** Adds the names of the called tools to results without a name. */
+export function withToolNames(messages: readonly ChatMessage[]): ChatMessage[] {
+  const names = new Map<string, string>()
+  return messages.map((message): ChatMessage => {
+    if (message.role === 'assistant')
+      for (const { id, name } of message.toolCalls ?? []) names.set(id, name)
+    if (message.role !== 'tool' || message.name !== '') return message
+    return { ...message, name: names.get(message.toolCallId) ?? '' }
+  })
 }

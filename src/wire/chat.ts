@@ -54,7 +54,8 @@ function findContinueConflict(body: ChatBody): f.FieldConflict | undefined {
 export function parseChat({ fields, ignored }: ParsedBody<ChatBody>): ParsedRequest {
   const body = convertFunctions(fields)
   const { stop, max_completion_tokens: current, max_tokens: deprecated, tools = [] } = body
-  const messages = calls.withToolNames(body.messages.map(toChatMessage))
+  // Results have only the names that the client sent, since templates write them.
+  const messages = body.messages.map(toChatMessage)
   const reasoning = shared.toReasoning(body)
   const toToolField = (_: string, index: string): string =>
     `tools[${index}].${tools?.[Number(index)]?.type ?? 'function'}.`

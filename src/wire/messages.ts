@@ -1,6 +1,7 @@
 /** Schema of `POST /v1/messages`, and its conversion to a generation request. */
 import * as v from 'valibot'
 import type { AssistantMessage, ChatMessage, Tool, ToolCall } from '../types/index.ts'
+import { withToolNames } from '../values/custom-tools.ts'
 import type { ParsedBody } from './body.ts'
 import * as f from './fields.ts'
 import { toFormat } from './formats.ts'
@@ -147,7 +148,7 @@ export type MessagesBody = v.InferOutput<typeof countTokensBodySchema>
 export function parseMessages({ fields: body, ignored }: ParsedBody<MessagesBody>): ParsedRequest {
   const system = toSystemText(body.system ?? '')
   const conversation = body.messages.flatMap(toMessages)
-  const messages = calls.withToolNames(
+  const messages = withToolNames(
     system === '' ? conversation : [{ role: 'system', content: system }, ...conversation],
   )
   const reasoning = shared.toReasoning(body)

@@ -1,6 +1,7 @@
 /** Schema of `POST /v1/responses`, and its conversion to a generation request. */
 import * as v from 'valibot'
 import type { AssistantMessage, ChatMessage, Tool, ToolCall } from '../types/index.ts'
+import { withToolNames } from '../values/custom-tools.ts'
 import { isObject } from '../values/objects.ts'
 import type { ParsedBody } from './body.ts'
 import * as f from './fields.ts'
@@ -180,7 +181,7 @@ export function parseResponses(
   return {
     request: {
       model: body.model,
-      messages: calls.withToolNames([
+      messages: withToolNames([
         ...(content ? [{ role: 'system' as const, content }] : []),
         ...toMessages(items),
       ]),

@@ -1,6 +1,6 @@
 /** Schemas and conversions of tools, tool choice and earlier tool calls that all styles share. */
 import * as v from 'valibot'
-import type { ChatMessage, Tool, ToolMessage, ToolUse } from '../types/index.ts'
+import type { Tool, ToolUse } from '../types/index.ts'
 import {
   findJsonError,
   type JsonCount,
@@ -157,18 +157,6 @@ export const toCallId = (id: string): string => id.replace(/^toolu_/, 'call_')
 
 /** Converts the id of a call to the Anthropic style. */
 export const toToolUseId = (id: string): string => id.replace(/^call_/, 'toolu_')
-
-/** Adds the names of the called tools to results without a name. */
-export function withToolNames(messages: readonly ChatMessage[]): ChatMessage[] {
-  const names = new Map<string, string>()
-  return messages.map((message): ChatMessage => {
-    if (message.role === 'assistant') {
-      for (const { id, name } of message.toolCalls ?? []) names.set(id, name)
-    }
-    if (message.role !== 'tool' || message.name !== '') return message
-    return { ...message, name: names.get(message.toolCallId) ?? '' } satisfies ToolMessage
-  })
-}
 
 // Custom tools, which are called with a text. For the model, it is the argument `input`.
 

@@ -5,7 +5,9 @@ export interface BodyMessage {
   role: string
   content?: unknown
   reasoning_content?: string
-  tool_calls?: readonly BodyCall[]
+  reasoning?: string
+  thinking?: string
+  tool_calls?: readonly BodyCall[] | undefined
   tool_call_id?: string
   name?: string
 }

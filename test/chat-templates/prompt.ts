@@ -1,6 +1,6 @@
 /** Prepares prompts of chat completions as the package does, without a tokenizer and a model. */
 import * as v from 'valibot'
-import type { Engine, Prompt } from '../../src/engine/engine.ts'
+import type { Conversation, Engine, Prompt } from '../../src/engine/engine.ts'
 import { parseTemplate } from '../../src/engine/text/chat-template.ts'
 import { planGeneration } from '../../src/generation/plan.ts'
 import { chatBodySchema, parseChat } from '../../src/wire/chat.ts'
@@ -13,14 +13,17 @@ import { TOKENS } from './python.ts'
 let last: { source: string; template: ReturnType<typeof parseTemplate> } | undefined
 
 /** Resolves with the prompt of a body. Rejects if the body or the template refuses it. */
-export async function preparePrompt(source: string, body: Body): Promise<string> {
+export async function preparePrompt(
+  source: string,
+  body: Body,
+): Promise<{ text: string; conversation: Conversation }> {
   if (last?.source !== source) last = { source, template: parseTemplate(source, TOKENS) }
   const { template } = last
   const sent = { ...body, model: '@test/template' }
   const jsonCount = createJsonCount()
   const fields = withArgumentsCount(jsonCount, () => v.parse(chatBodySchema, sent))
   const { request } = parseChat({ fields, sent, ignored: [], jsonCount })
-  let text = ''
+  let prepared: { text: string; conversation: Conversation } | undefined
   const never = (): never => {
     throw new Error('This engine only prepares prompts.')
   }
@@ -37,7 +40,8 @@ export async function preparePrompt(source: string, body: Body): Promise<string>
     } as never,
     prepare: (conversation): Prompt => {
       const rendering = template.render(conversation)
-      text = rendering.text
+      const { text } = rendering
+      prepared = { text, conversation }
       return {
         tokens: [],
         boundaries: [],
@@ -46,5 +50,5 @@ export async function preparePrompt(source: string, body: Body): Promise<string>
     },
   }
   await planGeneration(engine, request)
-  return text
+  return prepared ?? never()
 }

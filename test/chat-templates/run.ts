@@ -6,75 +6,11 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { parse, render, TemplateError, toValue } from '../../src/engine/jinja/index.ts'
-import { messageOf } from '../../src/error.ts'
-import { BODIES, type Body } from './conversations.ts'
-import { preparePrompt } from './prompt.ts'
-import { Python, toVariables, type Variables } from './python.ts'
+import { compare } from './compare.ts'
+import { BODIES } from './conversations.ts'
+import { Python } from './python.ts'
 
 const USAGE = 'npm run test:chat-templates -- --dir DIR [--only TEXT] [--show COUNT]'
-
-/** How our prompt and Python's relate. */
-type Outcome =
-  | 'equal'
-  | 'different'
-  /** Python has a prompt, but we refuse the conversation. */
-  | 'refused'
-  /** Neither has a prompt. */
-  | 'both refuse'
-  /** Python's rendering fails, but we change the conversation so that it does not. */
-  | 'only ours'
-
-interface Comparison {
-  outcome: Outcome
-  /** `true` if the interpreter renders what Python renders of the same variables. */
-  isSame: boolean
-  ours: string
-  expected: string
-}
-
-/** Text that marks the end of a prefilled answer in Python, as in transformers. */
-const CONTINUE = 'CONTINUE_FINAL_MESSAGE_TAG '
-
-async function compare(python: Python, template: string, body: Body): Promise<Comparison> {
-  const expected = new Set<string>()
-  let failure = ''
-  let isSame = true
-  for (const variables of toVariables(body, CONTINUE)) {
-    const result = await python.render(template, variables)
-    isSame &&= renderDirectly(template, variables) === (result.text ?? null)
-    if (result.text === undefined) failure ||= `${result.error}: ${result.message}`
-    else expected.add(cutAtMark(result.text, variables))
-  }
-  const [first = failure] = expected
-  try {
-    const ours = await preparePrompt(template, body)
-    const outcome = expected.size === 0 ? 'only ours' : expected.has(ours) ? 'equal' : 'different'
-    return { outcome, isSame, ours, expected: first }
-  } catch (thrown) {
-    const outcome = expected.size === 0 ? 'both refuse' : 'refused'
-    return { outcome, isSame, ours: messageOf(thrown), expected: first }
-  }
-}
-
-/** Returns the text that the interpreter renders of the variables of Python; `null` if it fails. */
-function renderDirectly(template: string, variables: Variables): string | null {
-  const values = Object.entries(variables).map(([name, value]) => [name, toValue(value)] as const)
-  try {
-    return render(parse(template), values, { characters: 100_000, messages: 100 })
-  } catch (thrown) {
-    if (thrown instanceof TemplateError) return null
-    throw thrown
-  }
-}
-
-/** Returns the text up to the end of a prefilled answer, if there is one. */
-function cutAtMark(text: string, { continues }: Variables): string {
-  if (!continues) return text
-  const at = text.lastIndexOf(CONTINUE.trim())
-  if (at < 0) return text
-  return text.startsWith(CONTINUE, at) ? text.slice(0, at) : text.slice(0, at).trimEnd()
-}
 
 /** Returns the place where two texts diverge, with some text around it. */
 function showDifference(ours: string, expected: string): string {
@@ -98,34 +34,45 @@ async function main(): Promise<void> {
     .filter((name) => name.endsWith('.jinja') && name.includes(values.only))
     .sort()
   const python = new Python()
-  const counts = new Map<Outcome, number>()
+  const counts = new Map<string, number>()
   let shown = 0
   let others = 0
   for (const name of names) {
     const template = readFileSync(join(dir, name), 'utf8')
     for (const [kind, body] of Object.entries(BODIES)) {
-      const { outcome, isSame, ours, expected } = await compare(python, template, body)
+      const { outcome, added, isSame, ours, expected } = await compare(python, template, body)
       if (!isSame) {
         others += 1
         console.log(`${name}, ${kind}: the interpreter differs`)
       }
-      counts.set(outcome, (counts.get(outcome) ?? 0) + 1)
-      if ((outcome === 'different' || outcome === 'refused') && shown < Number(values.show)) {
-        shown += 1
-        console.log(`${name}, ${kind}: ${outcome}\n${showDifference(ours, expected)}`)
-      }
+      const what = [outcome, added.join(' and ')].join(' ').trim()
+      counts.set(what, (counts.get(what) ?? 0) + 1)
+      if (!SHOWN.has(outcome) || shown >= Number(values.show)) continue
+      shown += 1
+      console.log(`${name}, ${kind}: ${what}\n${showDifference(ours, expected)}`)
     }
   }
   python.close()
-  const total = [...counts.values()].reduce((sum, count) => sum + count, 0)
-  const count = (outcome: Outcome): number => counts.get(outcome) ?? 0
+  const total = names.length * Object.keys(BODIES).length
+  const count = (outcome: string): number =>
+    [...counts].reduce((sum, [what, number]) => sum + (what.startsWith(outcome) ? number : 0), 0)
+  const added = count('equal but for')
   const rendered = count('equal') + count('different') + count('refused')
+  const percent = (part: number, whole: number): string => `${((100 * part) / whole).toFixed(2)} %`
   console.log(
     `${names.length} templates, ${Object.keys(BODIES).length} conversations, ${total} prompts`,
   )
-  for (const [outcome, number] of counts) console.log(`  ${outcome}: ${number}`)
+  for (const [what, number] of [...counts].sort(([, a], [, b]) => b - a))
+    console.log(`  ${what}: ${number}`)
   console.log(`The interpreter differs from Python in ${others} of ${total} renderings`)
-  console.log(`${((100 * count('equal')) / rendered).toFixed(2)} % of Python's prompts are equal`)
+  console.log(
+    `${percent(count('equal'), rendered)} of Python's prompts are equal, or equal but for parts that ` +
+      `the template leaves out; without those ${added}, ` +
+      `${percent(count('equal') - added, rendered - added)} are equal`,
+  )
 }
+
+/** Outcomes that are shown with the place where the prompts differ. */
+const SHOWN: ReadonlySet<string> = new Set(['different', 'refused'])
 
 await main()

@@ -28,6 +28,8 @@ const MAX_DEPTH = 200
 export class ExpressionParser {
   readonly #tokens: readonly Token[]
   readonly #readers: Set<string>[] = []
+  /** Names that the parsed expressions read. */
+  protected readonly names = new Set<string>()
   #at = 0
   #depth = 0
 
@@ -255,6 +257,7 @@ export class ExpressionParser {
   #name(name: string, line: number): Expression {
     const constant = SPECIAL_NAMES.get(name)
     if (constant !== undefined) return { type: 'constant', value: constant, line }
+    this.names.add(name)
     if (MACRO_NAMES.has(name)) for (const reader of this.#readers) reader.add(name)
     return { type: 'name', name, line }
   }

@@ -2,8 +2,7 @@
 import { type Limits, LimitExceeded, TemplateError, TemplateRejection } from './errors.ts'
 import { Interpreter } from './interpreter.ts'
 import { parseJson, toCompactJson, toValue } from './json.ts'
-import type { Statement } from './nodes.ts'
-import { parse } from './parser.ts'
+import { parse, type Program } from './parser.ts'
 import { Dict, type Value } from './values.ts'
 
 export {
@@ -16,10 +15,7 @@ export {
   toCompactJson,
   toValue,
 }
-export type { Value }
-
-/** A parsed template. */
-export type Program = readonly Statement[]
+export type { Program, Value }
 
 /** Size of the input of a rendering, on which its limits depend. */
 export interface InputSize {
@@ -30,7 +26,7 @@ export interface InputSize {
 
 /** Renders a template. Throws {@link TemplateError} if it fails or exceeds a limit. */
 export function render(
-  program: Program,
+  { statements }: Program,
   variables: Iterable<readonly [string, Value]>,
   { characters, messages }: InputSize,
 ): string {
@@ -40,7 +36,7 @@ export function render(
     items: 1_000_000,
     depth: 200,
   }
-  return new Interpreter(variables, limits).render(program)
+  return new Interpreter(variables, limits).render(statements)
 }
 
 /**

@@ -3,8 +3,15 @@ import { ExpressionParser, SPECIAL_NAMES } from './expression-parser.ts'
 import { tokenize } from './lexer.ts'
 import type { Expression, MacroDefinition, NamedCall, Statement, Target } from './nodes.ts'
 
+/** A parsed template. */
+export interface Program {
+  statements: readonly Statement[]
+  /** Names that it reads: its variables, functions, macros and loop variables. */
+  names: ReadonlySet<string>
+}
+
 /** Parses a template. Throws a `TemplateSyntaxError` if it is invalid. */
-export function parse(source: string): readonly Statement[] {
+export function parse(source: string): Program {
   return new Parser(tokenize(source)).parse()
 }
 
@@ -15,8 +22,8 @@ class Parser extends ExpressionParser {
   /** Number of loops around the current statement, within its macro. */
   #loops = 0
 
-  parse(): readonly Statement[] {
-    return this.#statements([])
+  parse(): Program {
+    return { statements: this.#statements([]), names: this.names }
   }
 
   /** Parses statements up to a tag with one of these names, or to the end if there is none. */

@@ -15,8 +15,8 @@ import { Dict, parseJson, toCompactJson, toValue, type Value } from '../jinja/in
 export interface ToolCallForm {
   /** Form of call arguments: `data` for objects, `text` for JSON text, `both` for either. */
   arguments: 'data' | 'text' | 'both'
-  /** Content of a message that has only tool calls. */
-  empty: '' | null
+  /** Content of a message that has only tool calls. `part` is a list of one empty text. */
+  empty: '' | null | 'part'
   /** `true` if ids must have nine letters or digits. */
   shortIds: boolean
 }
@@ -62,16 +62,10 @@ export function toTemplateVariables(
     if (form.calls.arguments !== 'data') return call.arguments
     return { arguments: { [ESCAPED]: cut.mark(escape(call.arguments)) } }
   }
-  const names = new Map(
-    messages.flatMap((message) =>
-      message.role === 'assistant'
-        ? (message.toolCalls ?? []).map(({ id, name }) => [id, name])
-        : [],
-    ),
-  )
   const plainMessages = messages
+    .map((message) => (form.hasThinkBlocks ? keepThinkMarks(message, escape) : message))
     .map((message) => (serializeCalls ? writeCallsOut(message, serializeCalls, escape) : message))
-    .map((message) => toTemplateMessage(message, form, names, toArguments))
+    .map((message) => toTemplateMessage(message, form, toArguments))
     .map((message) => (form.needsParts ? withParts(message) : message))
   const plainTools = tools && tools.length > 0 ? tools.map(toTemplateTool) : null
   return new Map([
@@ -84,16 +78,35 @@ export function toTemplateVariables(
   ])
 }
 
+/** Key of text that is already escaped. */
+const ESCAPED = Symbol('written')
+
+type EscapedMessage = Omit<AssistantMessage, 'content'> & { content: { [ESCAPED]: string } }
+
+/**
+ * Escapes the content of an answer, but not the marks of a `<think>` block at its start. Clients may
+ * send an answer back with its reasoning in the text, and templates search there for the marks.
+ */
+function keepThinkMarks(message: ChatMessage, escape: EscapeText): ChatMessage | EscapedMessage {
+  if (message.role !== 'assistant' || message.reasoning) return message
+  const { content } = message
+  const [whole, open = '', reasoning = '', close = ''] =
+    /^(\s*<think>)([\s\S]*?)(<\/think>)/.exec(content) ?? []
+  if (whole === undefined) return message
+  const text = escape(content.slice(whole.length), true)
+  return { ...message, content: { [ESCAPED]: open + escape(reasoning, true) + close + text } }
+}
+
 /** Writes the calls of a message into its content. Only text from the request is escaped. */
 function writeCallsOut(
-  message: ChatMessage,
+  message: ChatMessage | EscapedMessage,
   write: NonNullable<Conversation['serializeCalls']>,
   escape: EscapeText,
 ): ChatMessage | EscapedMessage {
   if (message.role !== 'assistant' || !message.toolCalls?.length) return message
-  const { toolCalls, ...rest } = splitReasoning(message)
+  const { toolCalls, content, ...rest } = message
   const escapeEnclosed: EscapeText = (text) => escape(text, true)
-  const calls = (toolCalls ?? []).map((call) => {
+  const calls = toolCalls.map((call) => {
     const { id, name, arguments: text } = call
     const data = parseArguments(call)
     const escapedText = escapeEnclosed(text)
@@ -104,30 +117,24 @@ function writeCallsOut(
       arguments: isText ? escapedText : toCompactJson(toEscapedValue(data, '', escapeEnclosed)),
     }
   })
-  const parts = [escape(rest.content), writeCalls(write, calls)].filter((part) => part !== '')
+  const escaped = typeof content === 'string' ? escape(content) : content[ESCAPED]
+  const parts = [escaped, writeCalls(write, calls)].filter((part) => part !== '')
   return { ...rest, content: { [ESCAPED]: parts.join('\n') } }
 }
-
-/** Key of text that is already escaped. */
-const ESCAPED = Symbol('written')
-
-type EscapedMessage = Omit<AssistantMessage, 'content'> & { content: { [ESCAPED]: string } }
 
 /** Returns a message in the form that templates read. */
 function toTemplateMessage(
   message: ChatMessage | EscapedMessage,
-  { calls: form, hasThinkBlocks }: TemplateForm,
-  names: ReadonlyMap<string | undefined, string | undefined>,
+  { calls: form }: TemplateForm,
   toArguments: (call: ToolCall) => unknown,
 ): Json {
   const { role, content } = message
   switch (role) {
     case 'assistant': {
-      const { toolCalls = [], ...rest } = hasThinkBlocks ? splitReasoning(message) : message
-      const { reasoning } = rest
+      const { toolCalls = [], reasoning } = message
       return {
         role,
-        content: rest.content === '' && toolCalls.length > 0 ? form.empty : rest.content,
+        content: content === '' && toolCalls.length > 0 ? toEmptyContent(form) : content,
         ...(reasoning && { reasoning_content: reasoning, reasoning, thinking: reasoning }),
         ...(toolCalls.length > 0 && {
           tool_calls: toolCalls.map((call) => ({
@@ -139,9 +146,13 @@ function toTemplateMessage(
       }
     }
     case 'tool': {
-      const { toolCallId: id } = message
-      const name = message.name || (names.get(id) ?? '')
-      return { role, name, tool_call_id: form.shortIds ? toShortId(id) : id, content }
+      const { toolCallId: id, name } = message
+      return {
+        role,
+        ...(name !== '' && { name }),
+        tool_call_id: form.shortIds ? toShortId(id) : id,
+        content,
+      }
     }
     case 'user':
       return { role, content: message.images?.length ? toContentParts(message) : content }
@@ -150,19 +161,8 @@ function toTemplateMessage(
   }
 }
 
-/**
- * Moves a `<think>` block from the content to `reasoning`. Clients may send an answer back with its
- * reasoning in the text. Templates search there for the end of the block, but the text is
- * escaped.
- */
-function splitReasoning<T extends AssistantMessage | EscapedMessage>(message: T): T {
-  if (message.reasoning || typeof message.content !== 'string') return message
-  const found = /^\s*<think>([\s\S]*?)<\/think>\s*/.exec(message.content)
-  if (!found) return message
-  const reasoning = (found[1] ?? '').trim()
-  const content = message.content.slice(found[0].length)
-  return { ...message, content, ...(reasoning && { reasoning }) }
-}
+const toEmptyContent = ({ empty }: ToolCallForm): unknown =>
+  empty === 'part' ? [{ type: 'text', text: '' }] : empty
 
 /** Returns the arguments in the template's form. The prefix cache matches the model's own text. */
 function toTemplateArguments(

@@ -375,10 +375,13 @@ test('a call and its result have the same short id if the template needs one', (
   expect(text.indexOf('[TOOLS]')).toBeGreaterThan(text.indexOf('Warm.'))
 })
 
-test('a result has the name of its call', () => {
+test('a result has the name of its call for a template that fails without one', () => {
   const source = '{% for m in messages %}{{ m.name }};{% endfor %}'
-  expect(draw(source, { messages: [asked, call('{}'), result('call_1', '')] })).toBe(';;warmth;')
-  expect(draw(source, { messages: [asked, result('other', '')] })).toBe(';;')
+  const strict = "{% for m in messages if m.role == 'tool' %}{{ m.name + ';' }}{% endfor %}"
+  const messages = [asked, call('{}'), result('call_1', '')]
+  expect(draw(source, { messages })).toBe(';;;')
+  expect(draw(strict, { messages })).toBe('warmth;')
+  expect(draw(source, { messages: [asked, result('other', 'own')] })).toBe(';own;')
 })
 
 describe.each([
@@ -471,12 +474,19 @@ describe('reasoning in the text of a message', () => {
     messages: [asked, { role, content }],
   })
 
-  test('is separated from an answer for a template that supports it', () => {
+  test('reaches a template that separates it', () => {
     const text = '<|im_start|>assistant\n<think>\nhm\n</think>\n\n Yes.<|im_end|>'
-    expect(draw(TAGGED, said('<think>\nhm\n</think>\n Yes.'))).toContain(
-      text.replace(' Yes', 'Yes'),
-    )
+    expect(draw(TAGGED, said('<think>\nhm\n</think>\n Yes.'))).toContain(text)
     expect(draw(JOINED, said('<think>hm</think>Yes.'))).toContain('How warm?Yes.<|im_end|>')
+  })
+
+  test('keeps only the marks of a block at the start from being escaped', () => {
+    const { render } = parseTemplate(JOINED, {})
+    const escape = (content: string): string => content.replaceAll('think>', 'T>')
+    const { text } = render(said(' <think>a<think>b</think>c</think>'), escape)
+    expect(text).toContain('c</T>')
+    const other = render(said('So <think>b</think>c'), escape)
+    expect(other.text).toContain('So <T>b</T>c')
   })
 
   test('stays if the template does not support it', () => {
@@ -491,6 +501,24 @@ describe('reasoning in the text of a message', () => {
       expect(draw(TAGGED, said(content, role))).toContain(`${role}\n${content}<|im_end|>`)
     }
   })
+})
+
+test('the content of calls is one empty part for a template that fails otherwise', () => {
+  const source =
+    '{% for m in messages %}{% if m.tool_calls %}{% if not m.content[0].text is defined %}' +
+    "{{ raise_exception('No.') }}{% endif %}{{ m.tool_calls[0].function.arguments }}{% endif %}" +
+    '{% endfor %}'
+  expect(draw(source, { messages: [asked, call('{"place": "Rome"}'), result()] })).toContain('Rome')
+})
+
+test('several system messages at the start become one if the template takes one', () => {
+  const source =
+    '{% for m in messages %}{% if loop.first or m.role != "system" %}[{{ m.role }}: {{ m.content }}]' +
+    '{% endif %}{% endfor %}'
+  const kind: ChatMessage = { role: 'system', content: 'Be brief.' }
+  expect(draw(source, { messages: [system, kind, asked] })).toBe(
+    '[system: Be kind.\n\nBe brief.][user: How warm?]',
+  )
 })
 
 test('reasoning that the template rejects beside a call is left out', () => {

@@ -4,7 +4,10 @@ import { planGeneration } from '../../../src/generation/plan.ts'
 import type { ChatMessage, GenerationRequest, Tool } from '../../../src/types/index.ts'
 import { collect, request, type Script, scripted, sum, TIME, use, WEATHER } from './scripted.ts'
 
-const NATIVE = "{% if tools %}<tool_call>{'arguments': {% endif %}{{ message.tool_calls }}"
+/** Writes tools, calls and results. */
+const NATIVE =
+  "{{ tools | tojson }}{# <tool_call>{'arguments': #}" +
+  '{% for m in messages %}{{ m | tojson }}{% endfor %}'
 
 /** Plans a request, and returns the plan with the engine. */
 async function plan(fields: Partial<GenerationRequest>, script: Script = {}) {
@@ -97,10 +100,12 @@ To call one, answer with:
     expect(called).toEqual({ role: 'assistant', content })
   })
 
+  const RESULTS = "{% for m in messages if m.role == 'tool' %}{{ m.content }}{% endfor %}"
   const python = '<|tool_call_start|>[get_weather(city="Rome"), get_time()]<|tool_call_end|>'
   test.each([
     ['', [...LOOP.slice(0, 2), results, LOOP[4]], calls],
-    ['{% if tools %}List of tools: ', failed, python],
+    [`List of tools: {{ tools }}${RESULTS}`, failed, python],
+    ['List of tools: {{ tools }}', [...LOOP.slice(0, 2), results, LOOP[4]], python],
   ])('have calls that the engine writes after %j', async (template, messages, written) => {
     const [conversation] = await conversationsOf({ messages: LOOP }, { template })
     expect(conversation?.messages).toEqual(messages)

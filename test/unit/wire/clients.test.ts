@@ -64,7 +64,7 @@ describe('the AI SDK', () => {
       reasoning: 'Hm.',
       toolCalls: [{ id: 'call_1' }],
     })
-    expect(request.messages[2]).toMatchObject({ name: 'weather', content: '{"degrees":5}' })
+    expect(request.messages[2]).toMatchObject({ toolCallId: 'call_1', content: '{"degrees":5}' })
   })
 
   it('sends a conversation whole where nothing is stored', async () => {

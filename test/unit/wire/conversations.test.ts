@@ -85,7 +85,7 @@ const chatHistory = (kind: string) => [
     reasoning_content: 'Hm.',
     tool_calls: [chatCall(`${kind}_1`, 'weather', OSLO), chatCall(`${kind}_2`, 'now', '')],
   }),
-  { role: 'tool', tool_call_id: `${kind}_1`, content: '5 degrees' },
+  { role: 'tool', tool_call_id: `${kind}_1`, content: '5 degrees', name: 'weather' },
   { role: 'tool', tool_call_id: `${kind}_2`, content: [text('noon')], name: 'now' },
   user('And?'),
 ]
@@ -156,15 +156,12 @@ describe('a conversation', () => {
       [result('', '', 'x'), result('', '', '')],
     ],
     [
-      'results that are named by the last call of their id',
-      ['a', 'b'].flatMap((name) => [
-        assistant(null, { tool_calls: [chatCall('same', name)] }),
-        { role: 'tool', tool_call_id: 'same', content: 'x' },
-      ]),
-      ['a', 'b'].flatMap((name) => [
-        assistant('', { toolCalls: [toolCall('same', name)] }),
-        result('same', name, 'x'),
-      ]),
+      'results without names',
+      [
+        assistant(null, { tool_calls: [chatCall('a', 'now')] }),
+        { role: 'tool', tool_call_id: 'a', content: 'x' },
+      ],
+      [assistant('', { toolCalls: [toolCall('a', 'now')] }), result('a', '', 'x')],
     ],
     [
       'arguments whose JSON text stays as it is',
