@@ -9,6 +9,8 @@ import { parametersOf } from '../values/custom-tools.ts'
  * core with the tokenizer of `@inorigin/guide`. The parts of a longer prompt are estimated.
  */
 const MAX_COUNTED_CHARACTERS = 400_000
+/** Maximum number of messages, calls and tools of such a prompt, because templates render each. */
+const MAX_COUNTED_PIECES = 1_000
 
 /**
  * Returns the error for a prompt that is too long with the tokens of its parts. Any other error is
@@ -23,10 +25,12 @@ export function explainTooLong(
   const { tokens, maximum } = thrown.details ?? {}
   if (typeof tokens !== 'number' || typeof maximum !== 'number') return thrown
   const characters = countCharacters(request)
-  const counted = sum(characters) <= MAX_COUNTED_CHARACTERS ? countParts(request, count) : null
+  const isShort = sum(characters) <= MAX_COUNTED_CHARACTERS
+  const isCounted = isShort && countPieces(request) <= MAX_COUNTED_PIECES
+  const counted = isCounted ? countParts(request, count) : null
   if (counted && sum(counted) >= tokens)
     return promptTooLong(sum(counted), maximum, { isExact: true, parts: counted })
-  const share = (part: number): number => Math.round((tokens * part) / sum(characters))
+  const share = (part: number): number => Math.round((tokens * part) / Math.max(1, sum(characters)))
   const tools = share(characters.tools)
   const system = share(characters.system)
   const parts = { tools, system, history: Math.max(0, tokens - tools - system) }
@@ -53,6 +57,13 @@ function countParts(
     return null
   }
 }
+
+const countPieces = ({ messages, tools }: GenerationRequest): number =>
+  messages.reduce(
+    (count, message) =>
+      count + 1 + (message.role === 'assistant' ? (message.toolCalls?.length ?? 0) : 0),
+    tools?.tools.length ?? 0,
+  )
 
 function countCharacters({ messages, tools, responsePrefix }: GenerationRequest): PromptParts {
   const counts = { tools: 0, system: 0, history: responsePrefix?.length ?? 0 }

@@ -177,6 +177,8 @@ export function openHost(entry: ModelEntry | Embedder, model: LocalModel = {}) {
     generate: methods.generate,
     embed: methods.embed,
     seen,
+    /** Answers a request of a client. */
+    fetch: (request: Request) => handle(request, host),
     /** Says that the headers were sent, for requests that `post` does not send. */
     sendHeaders,
     async post(path: string, body: object, route?: string) {

@@ -122,6 +122,12 @@ describe('the error has the tokens of', () => {
   })
 })
 
+test('a prompt of very many messages is refused before it is rendered', async () => {
+  const request = requestOf(Array.from({ length: 50_000 }, () => user(1)))
+  const { parts } = await refusalOf(request)
+  expect(parts).toMatchObject({ tools: 0, system: 0 })
+}, 10_000)
+
 test('a prompt that fits is planned as before', async () => {
   const { prompt } = await planGeneration(engine, requestOf([system(5), user(20)]))
   expect(prompt.tokens.length).toBeLessThan(CONTEXT)
