@@ -84,6 +84,8 @@ const CHECKS: Readonly<Record<string, (page: string, args: readonly string[]) =>
   },
   // Programs of others, which no test has.
   claude: () => {},
+  codex: () => {},
+  opencode: () => {},
   'llama-server': () => {},
   cd: (_page, args) => {
     if (args.length !== 1) throw new Error('cd takes one folder.')
