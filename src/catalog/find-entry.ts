@@ -2,7 +2,7 @@
 import { InoriginError } from '../error.ts'
 import type { Model, Predictor, Tag } from '../types/index.ts'
 import { sortBySimilarity } from '../values/text.ts'
-import type { Catalog, Embedder, Entry, ModelEntry, PredictorEntry } from './schema.ts'
+import type { Catalog, Embedder, Entry, ModelEntry, PredictorEntry, Reranker } from './schema.ts'
 
 const MAX_LISTED_TAGS = 5
 
@@ -48,6 +48,23 @@ export function findEmbedder(catalog: Pick<Catalog, 'entries'>, tag: Tag): Embed
   throw modelNotFoundError(`${tag} is a predictor that ${instead}.`, 'model')
 }
 
+/**
+ * Returns the entry of a tag that scores documents. Throws `not_found` if there is none, and
+ * `invalid_request` if it is a language model.
+ */
+export function findReranker(catalog: Pick<Catalog, 'entries'>, tag: Tag): Reranker {
+  const all = catalog.entries.filter(isReranker).map((entry) => entry.tag)
+  if (all.length === 0) {
+    const what = 'No model of this catalog scores documents.'
+    throw modelNotFoundError(`${what} Add a predictor whose entry has \`rerank\`.`, 'model')
+  }
+  const entry = findEntry(catalog, tag, 'model', isReranker)
+  if (isReranker(entry)) return entry
+  const instead = `does not score documents; ${all.slice(0, MAX_LISTED_TAGS).join(', ')} does`
+  if (entry.type === 'model') throw unsupportedModelError(tag, `generates text and ${instead}`)
+  throw modelNotFoundError(`${tag} is a predictor that ${instead}.`, 'model')
+}
+
 export const unsupportedModelError = (tag: Tag, what: string): InoriginError =>
   new InoriginError('invalid_request', `${tag} ${what}.`, {
     code: 'unsupported_model',
@@ -57,8 +74,16 @@ export const unsupportedModelError = (tag: Tag, what: string): InoriginError =>
 export const isEmbedder = (entry: Entry): entry is Embedder =>
   entry.type === 'predictor' && entry.embeddings !== undefined
 
-/** Returns a language or embedding model in the form of `/v1/models`. */
-export function toModel(entry: ModelEntry | Embedder): Model {
+/** Returns `true` for a predictor that scores documents. */
+export const isReranker = (entry: Entry): entry is Reranker =>
+  entry.type === 'predictor' && entry.rerank !== undefined
+
+/** Returns `true` for an entry of `/v1/models`: all but predictors without an endpoint. */
+export const isListed = (entry: Entry): entry is ModelEntry | Embedder | Reranker =>
+  entry.type === 'model' || isEmbedder(entry) || isReranker(entry)
+
+/** Returns a model, or a predictor with an endpoint of its own, in the form of `/v1/models`. */
+export function toModel(entry: ModelEntry | Embedder | Reranker): Model {
   const { tag, name, created, license, languages, parameters, quantization } = entry
   const card = {
     ...(license && { license }),
@@ -67,13 +92,25 @@ export function toModel(entry: ModelEntry | Embedder): Model {
     ...(quantization && { quantization }),
   }
   if (entry.type === 'predictor') {
-    const { dimensions, maxInputTokens } = entry.embeddings
-    const capabilities = { embeddings: { dimensions } }
+    const { embeddings, rerank } = entry
+    const maxInputTokens = embeddings?.maxInputTokens ?? countPairTokens(entry)
+    const capabilities = {
+      ...(embeddings && { embeddings: { dimensions: embeddings.dimensions } }),
+      ...(rerank && { rerank: true }),
+    }
     return { tag, name, created, maxInputTokens, maxOutputTokens: null, ...card, capabilities }
   }
   const { maxInputTokens, maxOutputTokens, capabilities = {} } = entry
   return { tag, name, created, maxInputTokens, maxOutputTokens, ...card, capabilities }
 }
+
+/** Returns the maximum number of tokens of a pair, which all implementations read. */
+const countPairTokens = ({ rerank, implementations }: PredictorEntry): number =>
+  Math.min(
+    ...implementations.flatMap(
+      ({ bindings = {} }) => bindings[rerank?.input ?? '']?.text?.most ?? [],
+    ),
+  )
 
 /** Returns a predictor in the form of `/v1/predictors/{tag}`, with defaults filled in. */
 export function toPredictor(entry: PredictorEntry): Predictor {

@@ -36,6 +36,8 @@ const variants = v.variant('step', [
     step: v.literal('top-k'),
     /** Maximum number of classes to return. */
     count: values.countSchema,
+    /** Name of an optional input, an `int32`, that replaces `count` in a prediction. */
+    countInput: values.optionalText,
     /** Minimum score. Default: none. */
     threshold: v.optional(v.number()),
     /** Names of the classes. Without them, `label` is the index as text. */
@@ -56,6 +58,19 @@ const variants = v.variant('step', [
     step: v.literal('mask'),
     /** Value from which a pixel is white. The others are then black. */
     threshold: v.optional(v.number()),
+  }),
+  v.strictObject({
+    /** Makes one vector of those of the tokens of each text: `[texts, tokens, n]` to `[texts, n]`. */
+    step: v.literal('pool'),
+    /**
+     * Vector to return: the `mean` of all tokens, that of the `first` or the `last` one, the largest
+     * number of all (`max`), or their sum divided by the root of their count (`mean-sqrt`).
+     */
+    by: v.picklist(['mean', 'first', 'last', 'max', 'mean-sqrt']),
+  }),
+  v.strictObject({
+    /** Scales each vector to the length 1 (L2 norm). */
+    step: v.literal('normalize'),
   }),
 ])
 
@@ -134,6 +149,18 @@ const embeddingsSchema = v.strictObject({
   shortens: values.optionalFlag,
   /** Maximum number of tokens of a text. */
   maxInputTokens: values.countSchema,
+  /** Texts to put before each text, by the names that requests use as `prompt_name`. */
+  prompts: v.optional(v.record(values.textSchema, v.string())),
+  /** Name of the prompt of requests that name none. Default: no prompt. */
+  defaultPrompt: values.optionalText,
+})
+
+/** Parameters of a predictor that scores how well a document answers a query. */
+const rerankSchema = v.strictObject({
+  /** Input that takes the query. Every implementation must bind it with `text` and a `pair`. */
+  input: values.textSchema,
+  /** Output with one number for each document. */
+  output: values.textSchema,
 })
 
 // Defines the schema of an implementation: its files, requirements and tensor layouts.
@@ -198,6 +225,27 @@ const imageLayoutSchema = v.strictObject({
    * sizes needs `pad`, which fills up to the largest. Default: `stretch`.
    */
   fit: v.optional(v.picklist(['stretch', 'contain', 'cover', 'pad'])),
+  /**
+   * Size to which the whole image is scaled. Then its middle of `width` x `height` pixels is cut out,
+   * and what it lacks is filled with the background. Not possible with `fit`. Default: the image is
+   * scaled to `width` and `height`.
+   */
+  resize: v.optional(
+    v.union([
+      v.strictObject({
+        /** Width in pixels. */
+        width: values.countSchema,
+        /** Height in pixels. */
+        height: values.countSchema,
+      }),
+      v.strictObject({
+        /** Length of the shorter side in pixels. The other one follows, rounded down. */
+        shortest: values.countSchema,
+        /** Maximum length of the longer side. Default: none. */
+        longest: values.optionalCount,
+      }),
+    ]),
+  ),
   /** Padding of `fit: 'pad'`. */
   padding: v.optional(
     v.strictObject({
@@ -214,21 +262,27 @@ const imageLayoutSchema = v.strictObject({
    * Filter that gives the same pixels as Pillow. Not possible with `rgba`. Default: the browser's
    * own, which differs between browsers.
    */
-  resample: v.optional(v.picklist(['box', 'bilinear', 'bicubic', 'lanczos'])),
+  resample: v.optional(v.picklist(['nearest', 'box', 'bilinear', 'hamming', 'bicubic', 'lanczos'])),
   /** CSS color behind transparent pixels, and around the image with `contain`. Default: black. */
   background: values.optionalText,
 })
 
-/** Conversion of texts to token tensors: one row for each text, padded with zeros. */
+/** Conversion of texts to token tensors: one row for each text, padded to the longest. */
 const textLayoutSchema = v.strictObject({
   /** Name of the tokenizer's resource, such as `tokenizer.json`. */
   tokenizer: values.pathSchema,
   /** Name of the attention mask tensor: 1 for a token, 0 for padding. */
   mask: values.optionalText,
-  /** Name of the token type tensor. It is filled with zeros. */
+  /** Name of the token type tensor: 1 for the tokens of the second text of a pair, else 0. */
   types: values.optionalText,
-  /** Maximum number of tokens of a text. */
+  /** Maximum number of tokens of a text, or of both texts of a pair. */
   most: values.countSchema,
+  /** Side at which tokens beyond `most` are left out. Default: longer texts are refused. */
+  truncate: v.optional(v.picklist(['start', 'end'])),
+  /** Token that fills up shorter texts. Default: 0. */
+  pad: v.optional(values.wholeNumberSchema),
+  /** Name of an optional input, a `string`, with the second text of each pair. */
+  pair: values.optionalText,
 })
 
 const audioLayoutSchema = v.strictObject({
@@ -243,6 +297,8 @@ const audioLayoutSchema = v.strictObject({
   context: values.optionalCount,
   /** Factor of the samples, such as 32768 for a model that takes 16-bit values. Default: 1. */
   scale: v.optional(v.pipe(v.number(), v.minValue(Number.MIN_VALUE))),
+  /** `true` to shift and scale all samples to the mean 0 and the variance 1. Default: false. */
+  normalize: values.optionalFlag,
 })
 
 const bindingSchema = v.strictObject({
@@ -482,6 +538,8 @@ const createPredictorSchema = <const T extends v.GenericSchema>(implementation: 
     ...createListedFields(implementation),
     /** Parameters that embed texts. They make the predictor a model of `/v1/embeddings`. */
     embeddings: v.optional(embeddingsSchema),
+    /** Parameters that score documents. They make the predictor a model of `/v1/rerank`. */
+    rerank: v.optional(rerankSchema),
     /** States that are passed from one run to the next, such as those of a recurrent model. */
     states: v.optional(
       values.nonEmptyArray(
@@ -583,6 +641,9 @@ interface Routed {
 
 /** Predictor that embeds texts. */
 export type Embedder = PredictorEntry & { embeddings: v.InferOutput<typeof embeddingsSchema> }
+
+/** Predictor that scores documents for a query. */
+export type Reranker = PredictorEntry & { rerank: v.InferOutput<typeof rerankSchema> }
 
 /** Catalog before it is validated. It is not inferred, which is too deep for the compiler of an app. */
 interface Written<T> {

@@ -87,6 +87,7 @@ function resolveDocument(catalog: CatalogInput, options: ValidateOptions, proble
     if (entry.type === 'predictor') {
       validateParameters(entry, path, report)
       validateEmbeddings(entry, `${path}.embeddings`, report)
+      validateRerank(entry, `${path}.rerank`, report)
     }
     const all = [...entry.implementations, ...upstreams]
     reportDuplicates(all, 'id', `${path}.implementations`, report)
@@ -186,6 +187,24 @@ function validateEmbeddings(entry: PredictorEntry, path: string, report: ReportP
       report(`${path}.input`, `${id} does not bind ${input} with \`text\` and a mask`)
     else if (layout.most < maxInputTokens)
       report(`${path}.maxInputTokens`, `is above the ${layout.most} tokens that ${id} reads`)
+  }
+}
+
+function validateRerank(entry: PredictorEntry, path: string, report: ReportProblem): void {
+  const { rerank, signature, implementations } = entry
+  if (!rerank) return
+  const { input, output } = rerank
+  const type = signature.outputs.find(({ name }) => name === output)?.type
+  if (!type) report(`${path}.output`, `there is no output ${output}`)
+  else if (!/^float(16|32)$/.test(type))
+    report(`${path}.output`, `${output} is ${type}, not floats`)
+  if (!signature.inputs.some(({ name }) => name === input))
+    return report(`${path}.input`, `there is no input ${input}`)
+  for (const { id, bindings = {} } of implementations) {
+    const layout = Object.hasOwn(bindings, input) ? bindings[input]?.text : undefined
+    // Pairs of different lengths share a batch, so padding must be masked.
+    if (!layout?.mask || !layout.pair)
+      report(`${path}.input`, `${id} does not bind ${input} with \`text\`, a mask and a pair`)
   }
 }
 

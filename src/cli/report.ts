@@ -58,7 +58,13 @@ export function createSnippet(
   shapes: ExampleShapes = new Map(),
 ): string {
   const lines =
-    entry.type === 'predictor' ? createPredictLines(entry, shapes) : createChatLines(entry.tag)
+    entry.type === 'model'
+      ? createChatLines(entry.tag)
+      : entry.embeddings
+        ? createEmbedLines(entry.tag)
+        : entry.rerank
+          ? createRerankLines(entry.tag)
+          : createPredictLines(entry, shapes)
   const serving = `const server = await serve({ catalog: '${catalog}' })`
   return ["import { serve } from 'inorigin'", '', serving, ...lines].join('\n')
 }
@@ -70,6 +76,24 @@ const createChatLines = (tag: string): string[] => [
   `  body: JSON.stringify({ model: '${tag}', messages: [{ role: 'user', content: 'Hello' }] }),`,
   '})',
   'console.log((await response.json()).choices[0].message.content)',
+]
+
+const createEmbedLines = (tag: string): string[] => [
+  "const response = await fetch('/v1/embeddings', {",
+  "  method: 'POST',",
+  "  headers: { 'content-type': 'application/json' },",
+  `  body: JSON.stringify({ model: '${tag}', input: ['A text', 'Another one'] }),`,
+  '})',
+  'console.log((await response.json()).data[0].embedding)',
+]
+
+const createRerankLines = (tag: string): string[] => [
+  "const response = await fetch('/v1/rerank', {",
+  "  method: 'POST',",
+  "  headers: { 'content-type': 'application/json' },",
+  `  body: JSON.stringify({ model: '${tag}', query: 'A question', documents: ['A text', 'Another'] }),`,
+  '})',
+  'console.log((await response.json()).results[0].relevance_score)',
 ]
 
 function createPredictLines(
@@ -102,6 +126,7 @@ function createExample(
   tried: readonly number[] | undefined,
 ): string {
   if (type === 'image') return 'document.images[0]'
+  if (binding?.text) return "'text'"
   if (binding?.audio) return `new Float32Array(${binding.audio.window ?? binding.audio.rate})`
   const shape = binding?.shape ?? tried ?? []
   const lengths = shape.map((length, index) => length ?? tried?.[index] ?? 1)

@@ -20,7 +20,6 @@ import { GENAI_CONFIG } from './genai.ts'
 import {
   capabilitiesOf,
   type Item,
-  isDecoder,
   type Plan,
   planGraph,
   type PlanOptions,
@@ -30,9 +29,11 @@ import {
 } from './plan.ts'
 import { findFormatByPath, refuse } from './refuse.ts'
 
-export type Kind = { kind: 'graph' | 'gguf'; path: string } | { kind: 'layout' | 'genai' | 'mlc' }
+export type Kind =
+  | { kind: 'graph' | 'gguf'; path: string }
+  | { kind: 'layout' | 'flat' | 'genai' | 'mlc' }
 
-const LAYOUT = 'config.json, tokenizer.json and onnx/model*.onnx for a language model'
+const LAYOUT = 'config.json and onnx/model*.onnx'
 
 /** Returns the kind of a folder. Throws `invalid_request` with the expected files. */
 export function kindOf(folder: string, files: readonly HubFile[]): Kind {
@@ -40,9 +41,11 @@ export function kindOf(folder: string, files: readonly HubFile[]): Kind {
   const has = (path: string): boolean => paths.includes(path)
   if (has(CONFIG_FILE)) return { kind: 'mlc' }
   const hasGraphs = paths.some((path) => path.startsWith('onnx/'))
-  if (has('config.json') && has('tokenizer.json') && hasGraphs) return { kind: 'layout' }
+  if (has('config.json') && hasGraphs) return { kind: 'layout' }
   if (has(GENAI_CONFIG)) return { kind: 'genai' }
   const graphs = paths.filter((path) => path.endsWith('.onnx'))
+  const isBeside = graphs.length > 1 && graphs.some((path) => !path.includes('/'))
+  if (has('config.json') && isBeside) return { kind: 'flat' }
   const [only] = graphs
   if (only === undefined) {
     const path = findGguf(folder, paths)
@@ -91,9 +94,10 @@ export async function planKind(
 ): Promise<Plan> {
   if (found.kind === 'layout') return (await layout()).planLayout(folder, files, options)
   if (found.kind === 'genai') return (await layout()).planGenai(folder, options)
+  if (found.kind === 'flat') return (await layout()).planFlat(folder, files, options)
   if (found.kind === 'graph' && files.some(({ path }) => path === 'config.json')) {
     const model = await readChecked(folder, found.path)
-    if (isDecoder(model)) return (await layout()).planChatGraph(folder, found.path, model, options)
+    return (await layout()).planConfigGraph(folder, found.path, model, options)
   }
   if (found.kind === 'gguf')
     return (await import('./gguf.ts')).planGguf(folder, found.path, options)

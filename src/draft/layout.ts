@@ -10,7 +10,7 @@ import {
   toVariants,
   type Variant,
 } from '../catalog/hub/variants.ts'
-import type { Implementation } from '../catalog/schema.ts'
+import type { Implementation, PredictorEntry } from '../catalog/schema.ts'
 import { readNodes } from '../engine/onnx/graph-file.ts'
 import { isVisionModel, VISION_MODEL_TYPES } from '../engine/onnx/vision/families.ts'
 import { InoriginError } from '../error.ts'
@@ -35,8 +35,14 @@ import {
 } from './plan.ts'
 import { refuse } from './refuse.ts'
 import { draftSignature } from './signature.ts'
-
-type Config = Readonly<Record<string, unknown>>
+import {
+  architectureOf,
+  type Config,
+  positive,
+  readTaskFiles,
+  type TaskFiles,
+} from './tasks/files.ts'
+import { draftTask } from './tasks/index.ts'
 
 /** Resolves with the plan of a folder in the layout of web exports. Rejects as `planGraph`. */
 export async function planLayout(
@@ -46,6 +52,8 @@ export async function planLayout(
 ): Promise<Plan> {
   const { devices, dtypes } = options
   const config = await readJson(folder, 'config.json')
+  const names = files.map(({ path }) => path.slice(path.lastIndexOf('/') + 1))
+  refuseSeveral(folder, config, names)
   const seesImages =
     isVisionModel(config) && files.some(({ path }) => path.startsWith('onnx/vision_encoder'))
   const variants = findVariants(files, dtypes, seesImages).filter(({ device }) =>
@@ -65,30 +73,91 @@ export async function planLayout(
   if (variants.length === 0) {
     const wanted = dtypes ? ` in ${dtypes.join(' or ')}` : ''
     const what = `${folder.nameOf('')} has no onnx/model*.onnx${wanted} for ${devices.join(' or ')}.`
-    throw refuse(what, 'Check its files.')
+    const graphs = names.filter((name) => name.endsWith('.onnx')).join(', ')
+    throw refuse(what, `It has ${graphs}. Name one file to add it as a predictor of its own.`)
   }
   const source = { texts: listTexts(folder), config, seesImages, unfit }
   return planVariants(folder, variants, source, options)
+}
+
+/**
+ * Resolves with the plan of a folder with the graphs of a predictor beside `config.json`, as Optimum
+ * writes them. Rejects as `planGraph`.
+ */
+export async function planFlat(
+  folder: Folder,
+  files: readonly HubFile[],
+  options: PlanOptions,
+): Promise<Plan> {
+  const inside = (path: string): string => path.replace(/^onnx\//, '')
+  const moved = files
+    .filter(({ path }) => !path.includes('/'))
+    .map((file) => ({ ...file, path: `onnx/${file.path}` }))
+  const nested: Folder = {
+    nameOf: (path) => folder.nameOf(inside(path)),
+    sizeOf: (path) => folder.sizeOf(inside(path)),
+    open: (path) => folder.open(inside(path)),
+  }
+  const plan = await planLayout(nested, moved, options)
+  const implementations = plan.implementations.map((one) => ({
+    ...one,
+    items: one.items.map((item) => ({
+      ...item,
+      name: inside(item.name),
+      path: inside(item.path),
+    })),
+  }))
+  return { ...plan, implementations }
 }
 
 /** Resolves with the plan of a folder of ONNX Runtime GenAI. Rejects as `planGraph`. */
 export async function planGenai(folder: Folder, options: PlanOptions): Promise<Plan> {
   const genai = await readGenai(folder)
   const model = await readChecked(folder, genai.graph)
-  return planChatGraph(folder, genai.graph, model, { ...options, genai })
+  return planOne(folder, genai.graph, model, { ...options, genai, isChat: true })
 }
 
-/**
- * Resolves with the plan of a chat model of one graph, whose name does not tell its precision. Rejects
- * as `planGraph`.
- */
-export async function planChatGraph(
+/** Resolves with the plan of one graph beside `config.json`. Rejects as `planGraph`. */
+export async function planConfigGraph(
   folder: Folder,
   path: string,
   model: OnnxModel,
-  options: PlanOptions & { genai?: GenaiModel },
+  options: PlanOptions,
 ): Promise<Plan> {
-  const { devices, dtypes, genai } = options
+  const config = await readJson(folder, 'config.json')
+  const slash = path.lastIndexOf('/') + 1
+  refuseSeveral(folder, config, [path.slice(slash)])
+  return planOne(folder, path, model, { ...options, isChat: isDecoder(model) })
+}
+
+/** Parts of encoder-decoders that have a graph of their own. */
+const ENCODER_DECODER = /^(encoder_model|decoder_model|decoder_with_past_model|encoder|decoder)[_.]/
+const GENERATES = /(ForConditionalGeneration|MTModel|EncoderDecoderModel|ForSpeechSeq2Seq)$/
+
+/** Throws `invalid_request` for an encoder-decoder. `graphs` has the names of its graphs. */
+function refuseSeveral(folder: Folder, config: Config, graphs: readonly string[]): void {
+  const isDivided =
+    graphs.some((name) => /^encoder(_model)?[_.]/.test(name)) &&
+    graphs.some((name) => ENCODER_DECODER.test(name) && name.startsWith('decoder'))
+  const isEncoderDecoder =
+    config['is_encoder_decoder'] === true && GENERATES.test(architectureOf(config))
+  if (!isDivided && !isEncoderDecoder) return
+  const name = architectureOf(config) || String(config['model_type'] ?? 'its architecture')
+  const what = `${folder.nameOf('')} is an encoder-decoder (${name}), which is not supported yet.`
+  throw refuse(what, 'To use its parts as predictors, add each graph file alone.')
+}
+
+/**
+ * Resolves with the plan of a model of one graph, whose name does not tell its precision. Rejects as
+ * `planGraph`.
+ */
+async function planOne(
+  folder: Folder,
+  path: string,
+  model: OnnxModel,
+  options: PlanOptions & { genai?: GenaiModel; isChat: boolean },
+): Promise<Plan> {
+  const { devices, dtypes, genai, isChat } = options
   const dtype = await readPrecision(folder, path, model)
   const name = folder.nameOf(path)
   if (dtypes && !dtypes.includes(dtype))
@@ -113,7 +182,7 @@ export async function planChatGraph(
     folder.sizeOf('config.json') !== undefined
       ? await readJson(folder, 'config.json')
       : (genai?.config ?? {})
-  const source = { texts, config, seesImages: false, isChat: true }
+  const source = { texts, config, seesImages: false, isChat }
   return planVariants(folder, variants, source, options)
 }
 
@@ -196,7 +265,7 @@ async function planVariants(
   if (!best) throw noneFit(folder, unfit)
   const isCausal = [config['architectures']].flat().some((name) => CAUSAL.test(String(name)))
   if (!source.isChat && !isCausal && !planned.some(({ model }) => isDecoder(model))) {
-    const plan = planEncoder(folder, best, planned, config, options)
+    const plan = await planPredictor(folder, best, planned, config, options)
     return { ...plan, notes: [...plan.notes, ...noteUnfit(unfit)] }
   }
   refuseTensors(options)
@@ -265,27 +334,62 @@ function noteUnreadImages({ model_type: type, vision_config: vision }: Config): 
   return [`The model answers text only: it sees images, but ${reason}.`]
 }
 
-function planEncoder(
+/** Files of a tokenizer and a processor that a predictor needs in a page. */
+const TOKENIZER_FILES = ['tokenizer.json', 'tokenizer_config.json']
+
+async function planPredictor(
   folder: Folder,
   best: PlannedVariant,
   planned: readonly PlannedVariant[],
   config: Config,
   options: PlanOptions,
-): Plan {
-  const tokenizer = { name: 'tokenizer.json', most: maxTextTokens(config) }
-  const draftOf = ({ model }: PlannedVariant) => draftSignature(model, { ...options, tokenizer })
-  const { signature, bindings, notes } = draftOf(best)
+): Promise<Plan> {
+  const { wishes } = options
+  const files = await readTaskFiles(folder, config)
+  const tokenizer = files.hasTokenizer && {
+    tokenizer: { name: 'tokenizer.json', ...toTextLimits(files) },
+  }
   checkTensors(best.model, options)
-  const drafted = JSON.stringify(signature)
-  const isSame = (variant: PlannedVariant) => JSON.stringify(draftOf(variant).signature) === drafted
+  const draftOf = ({ model }: PlannedVariant) => {
+    const base = draftSignature(model, { ...options, ...tokenizer })
+    const drafted: ReturnType<typeof draftTask> & Pick<PredictorEntry, 'states'> = draftTask(
+      base,
+      model,
+      files,
+      options,
+    )
+    return wishes ? wishes.apply(drafted, model) : drafted
+  }
+  const { signature, bindings, notes, items, ...others } = draftOf(best)
+  const drafted = JSON.stringify([signature, bindings])
+  const isSame = (variant: PlannedVariant) => {
+    const own = draftOf(variant)
+    return JSON.stringify([own.signature, own.bindings]) === drafted
+  }
   const same = planned.filter(isSame)
-  const others = planned.filter((variant) => !same.includes(variant)).map(({ dtype }) => dtype)
-  for (const dtype of new Set(others))
+  const left = planned.filter((variant) => !same.includes(variant)).map(({ dtype }) => dtype)
+  for (const dtype of new Set(left))
     notes.push(`${dtype} has other inputs or outputs, and was left out.`)
-  const name = titleOf(folder.nameOf(''))
+  const readsTexts = Object.values(bindings).some(({ text }) => text)
+  const isNeeded = ({ name }: Item): boolean => readsTexts || !TOKENIZER_FILES.includes(name)
+  const graph = best.items.find(({ type }) => type === 'onnx')?.path ?? ''
+  const labels = wishes?.listItems(folder, graph) ?? []
+  const { description } = describedBy(best.model)
+  const { embeddings, rerank, states } = others
   return {
-    entry: { type: 'predictor', name, ...describedBy(best.model), signature },
-    implementations: same.map((variant) => variantToPlanned(variant, bindings)),
+    entry: {
+      type: 'predictor',
+      name: titleOf(folder.nameOf('')),
+      ...(description && { description }),
+      ...(embeddings && { embeddings }),
+      ...(rerank && { rerank }),
+      ...(states && { states }),
+      signature,
+    },
+    implementations: same.map((variant) => {
+      const own = variant.items.filter(isNeeded)
+      return variantToPlanned({ ...variant, items: [...own, ...items, ...labels] }, bindings)
+    }),
     notes,
   }
 }
@@ -296,6 +400,22 @@ const DEFAULT_MAX_TEXT_TOKENS = 512
 /** Model families whose positions start after the id of the padding token. */
 const OFFSET_POSITION_FAMILIES =
   /^(camembert|data2vec-text|ibert|longformer|mpnet|xmod|(xlm-)?roberta(-.+)?)$/
+
+/** Largest `model_max_length` that is a number of tokens. Files without one have 1e30. */
+const MAX_STATED_TOKENS = 1e6
+
+/** Returns how many tokens a text may have, where others are left out, and what fills up a row. */
+function toTextLimits({ config, tokenizer, sentence }: TaskFiles) {
+  const stated = positive(tokenizer['model_max_length']) ?? Infinity
+  const own = positive(sentence['max_seq_length']) ?? stated
+  const most = Math.min(own < MAX_STATED_TOKENS ? own : Infinity, maxTextTokens(config))
+  const pad = config['pad_token_id']
+  return {
+    most,
+    truncate: tokenizer['truncation_side'] === 'left' ? ('start' as const) : ('end' as const),
+    ...(typeof pad === 'number' && pad > 0 && { pad }),
+  }
+}
 
 /** Returns the maximum number of tokens of a text, by the positions that an encoder has. */
 function maxTextTokens(config: Config): number {

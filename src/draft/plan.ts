@@ -25,7 +25,12 @@ export interface Plan {
 
 /** Applies what an author states to a draft. Only the command line has it, not the host worker. */
 export interface Wishes {
-  apply(draft: Draft, model: OnnxModel): Draft & Pick<PredictorEntry, 'states'>
+  /** Options that are given, such as `--step`. */
+  options: readonly string[]
+  apply<One extends Draft & Pick<PredictorEntry, 'embeddings' | 'rerank'>>(
+    draft: One,
+    model: OnnxModel,
+  ): One & Pick<PredictorEntry, 'states'>
   /** Returns further files that the implementation needs. */
   listItems(folder: Folder, graph: string): Item[]
 }
@@ -43,7 +48,9 @@ export async function planGraph(folder: Folder, path: string, options: PlanOptio
   const model = await readChecked(folder, path)
   const drafted = draftSignature(model, options)
   const { wishes } = options
-  const draft: ReturnType<Wishes['apply']> = wishes ? wishes.apply(drafted, model) : drafted
+  const draft: Draft & Pick<PredictorEntry, 'states'> = wishes
+    ? wishes.apply(drafted, model)
+    : drafted
   const { signature, bindings, notes, states } = draft
   checkTensors(model, options)
   const items = itemsOf(folder, path, model)
@@ -100,11 +107,16 @@ export const isDecoder = ({ inputs, outputs }: OnnxModel): boolean =>
   inputs.some(({ name }) => name.startsWith('past_')) ||
   outputs.some(({ name }) => name.startsWith('present'))
 
-/** Throws `invalid_request` if tensors are named for a chat model, which has no such inputs. */
-export function refuseTensors({ tensors, keep }: KeepTensor): void {
+/**
+ * Throws `invalid_request` if tensors are named or described for a chat model, which has no such inputs
+ * and outputs.
+ */
+export function refuseTensors({ tensors, keep, wishes }: PlanOptions): void {
   const [tensor] = tensors
-  if (tensor === undefined) return
-  const what = `${keep(tensor)} is for the inputs of predictors, and this is a chat model.`
+  const [option] = wishes?.options ?? []
+  const given = tensor === undefined ? option : keep(tensor)
+  if (given === undefined) return
+  const what = `${given} is for the inputs and outputs of predictors, and this is a chat model.`
   throw refuse(what, 'Leave it out.')
 }
 

@@ -1,5 +1,5 @@
 /** Drafts a signature from a graph. Notes name the parts that the author must check. */
-import type { Binding, ImageLayout, PredictorEntry } from '../catalog/schema.ts'
+import type { Binding, ImageLayout, PredictorEntry, TextLayout } from '../catalog/schema.ts'
 import { formatShape } from '../values/elements.ts'
 import { isUsable, type OnnxModel, type Value } from './model.ts'
 
@@ -23,15 +23,15 @@ export interface KeepTensor {
 }
 
 interface DraftOptions extends KeepTensor {
-  /** Tokenizer of the model, and the maximum number of tokens of a text. */
-  tokenizer?: { name: string; most: number }
+  /** Tokenizer of the model, with its name, and how many tokens a text may have. */
+  tokenizer?: { name: string } & Pick<TextLayout, 'most' | 'truncate' | 'pad'>
 }
 
 export function draftSignature(model: OnnxModel, options: DraftOptions): Draft {
   const { tensors, tokenizer, makeImage } = options
   const draft: Draft = { signature: { inputs: [], outputs: [] }, bindings: {}, notes: [] }
   const { signature, bindings, notes } = draft
-  const texts = tokenizer ? findTexts(model.inputs) : null
+  const texts = tokenizer ? findTexts(model.inputs, tensors) : null
   const tokens = Object.values(texts ?? {}).filter((name) => name !== undefined)
   for (const value of model.inputs) {
     if (tokens.includes(value.name)) continue
@@ -44,14 +44,16 @@ export function draftSignature(model: OnnxModel, options: DraftOptions): Draft {
       notes.push(tensorNote(value.name, makeImage(value.name)))
   }
   if (texts && tokenizer) {
-    const { name, most } = tokenizer
+    const { name, most, truncate, pad } = tokenizer
     const { ids, ...others } = texts
+    const cut = truncate ? ` Further tokens are left out at the ${truncate}.` : ''
     signature.inputs.unshift({
       name: 'text',
       type: 'string',
-      description: `A text or a list of texts, each of at most ${most} tokens.`,
+      description: `A text or a list of texts, each of at most ${most} tokens.${cut}`,
     })
-    bindings['text'] = { tensor: ids, text: { tokenizer: name, ...others, most } }
+    const length = { most, ...(truncate && { truncate }), ...(pad !== undefined && { pad }) }
+    bindings['text'] = { tensor: ids, text: { tokenizer: name, ...others, ...length } }
     notes.push(`${name} converts the input "text" to ${tokens.join(', ')}.`)
   }
   for (const value of model.outputs) {
@@ -65,7 +67,8 @@ export function draftSignature(model: OnnxModel, options: DraftOptions): Draft {
   return draft
 }
 
-function parameterOf({ name, type, shape, description }: Value): Parameter {
+/** Returns the parameter of a tensor that stays one. */
+export function parameterOf({ name, type, shape, description }: Value): Parameter {
   const size = shape?.length === 0 ? 'One value.' : `Shape ${formatShape(shape ?? [])}.`
   const text = description.trim().replace(/[^.]$/, '$&.')
   return {
@@ -75,12 +78,16 @@ function parameterOf({ name, type, shape, description }: Value): Parameter {
   }
 }
 
-const bindingOf = ({ name, shape }: Value): Binding => ({
+/** Returns the binding of a tensor that stays one. */
+export const bindingOf = ({ name, shape }: Value): Binding => ({
   tensor: name,
   ...(shape && { shape: shape.map((length) => (typeof length === 'number' ? length : null)) }),
 })
 
 const CHANNELS = { 1: 'gray', 3: 'rgb', 4: 'rgba' } as const
+
+const isChannels = (length: number | string | null | undefined): boolean =>
+  typeof length === 'string' && /channel/i.test(length)
 
 /** Least length of an image's edge. Shorter edges belong to kernels and feature maps. */
 const MIN_IMAGE_EDGE = 16
@@ -92,7 +99,8 @@ export function layoutOf({ type, shape, isTensor }: Value): ImageLayout | null {
   for (const order of ['nchw', 'nhwc'] as const) {
     const [, ...rest] = shape
     const [depth, height, width] = order === 'nchw' ? rest : [rest[2], rest[0], rest[1]]
-    const channels = CHANNELS[depth as keyof typeof CHANNELS]
+    // Exporters leave the number of channels free, and images have three of them.
+    const channels = isChannels(depth) ? 'rgb' : CHANNELS[depth as keyof typeof CHANNELS]
     if (!channels) continue
     return {
       ...(typeof width === 'number' && { width }),
@@ -106,9 +114,12 @@ export function layoutOf({ type, shape, isTensor }: Value): ImageLayout | null {
 
 const IMAGE_NAME = /image|img|pixel|photo|picture|frame|rgb/i
 
+/** Names of the keys and values of a KV cache, which can have the shape of an image. */
+const CACHE_NAME = /^(past|present)([._]|$)|[._](key|value)$/i
+
 /** Returns the layout of an image and the evidence for it. One channel alone is no evidence. */
 export function findImage(value: Value): { layout: ImageLayout; evidence: string } | null {
-  const layout = layoutOf(value)
+  const layout = CACHE_NAME.test(value.name) ? null : layoutOf(value)
   const [batch, ...rest] = value.shape ?? []
   if (!layout || (typeof batch === 'number' && batch !== 1)) return null
   const [height, width] = layout.order === 'nchw' ? rest.slice(1) : rest
@@ -155,15 +166,19 @@ function imageNote(
 /** Returns the beginning of the note on an input that is drafted as an image. */
 export const imageClaim = (name: string): string => `The input ${name} is treated as an image`
 
+/** Returns the beginning of the note on an input that has the shape of an image, but stays a tensor. */
+export const tensorClaim = (name: string): string => `The input ${name} stays a tensor`
+
 /** Returns the note on an input that has the shape of an image, but no other evidence. */
 export const tensorNote = (name: string, option: string): string =>
-  `The input ${name} stays a tensor, although its shape could be that of an image. ` +
-  `To make it one, use ${option}.`
+  `${tensorClaim(name)}, although its shape could be that of an image. To make it one, use ${option}.`
 
 /** Returns the token inputs that exported text encoders have; `null` if there are none. */
-function findTexts(inputs: readonly Value[]) {
+function findTexts(inputs: readonly Value[], tensors: ReadonlySet<string>) {
   const find = (name: string): string | undefined =>
     inputs.find((input) => input.name === name && /^int(32|64)$/.test(input.type))?.name
+  if (['input_ids', 'attention_mask', 'token_type_ids'].some((name) => tensors.has(name)))
+    return null
   const ids = find('input_ids')
   if (ids === undefined) return null
   return { ids, mask: find('attention_mask'), types: find('token_type_ids') }

@@ -1,6 +1,6 @@
 /** Entry of the dedicated worker that runs one language model or predictor. */
-import { isEmbedder } from '../catalog/find-entry.ts'
-import type { Embedder } from '../catalog/schema.ts'
+import { isEmbedder, isReranker } from '../catalog/find-entry.ts'
+import type { Embedder, Reranker } from '../catalog/schema.ts'
 import type { GpuComparison, GpuVerdict } from '../device/gpu-verdict.ts'
 import type { Engine, Files } from '../engine/engine.ts'
 import { openOnnx } from '../engine/onnx/index.ts'
@@ -16,6 +16,7 @@ import { holdLivenessLock } from '../link/locks.ts'
 import type { Carried } from '../predictor/carry.ts'
 import { embedTexts, tokenizeTexts } from '../predictor/embed.ts'
 import { openPredictor, type OpenPredictor } from '../predictor/open-predictor.ts'
+import { scorePairs, tokenizePairs } from '../predictor/rerank.ts'
 import { closeImages } from '../predictor/transferable-inputs.ts'
 import { DIRECT_METHODS } from '../types/control.ts'
 import type {
@@ -26,6 +27,8 @@ import type {
   EventStream,
   GenerationRequest,
   PredictionResult,
+  Ranking,
+  RerankRequest,
 } from '../types/index.ts'
 import type { HostToModel, ModelToHost } from './messages.ts'
 import {
@@ -58,6 +61,7 @@ const MEASUREMENT_REQUEST: GenerationRequest = {
 let model: { engine: Engine; setup: ModelSetup } | undefined
 let predictor: OpenPredictor | undefined
 let embedder: Embedder | undefined
+let reranker: Reranker | undefined
 let resolveWeights: (() => void) | undefined
 const weightsLoaded = new Promise<void>((resolve) => (resolveWeights = resolve))
 
@@ -74,6 +78,7 @@ const service: ModelService = {
     (await prepare(received, { decodes: false }, MAX_COUNTED_CONTEXTS)).planned.prompt.tokens
       .length,
   embed: queueEmbedding,
+  rerank: queueRanking,
   measure: (inputs, { signal }) => measure(createMeasuredRun(inputs, signal), signal),
   measureThreads: benchmarkThreads,
 }
@@ -152,6 +157,31 @@ async function queueEmbedding(
   }
 }
 
+/** Queues pairs after they have been read, as texts are. */
+async function queueRanking(
+  request: RerankRequest,
+  { client = '', signal }: Caller,
+): Promise<EventStream<Ranking>> {
+  if (!predictor || !reranker) throw notOpen()
+  const [opened, entry] = [predictor, reranker]
+  const ticket = await queue.admit(client, signal)
+  const rows = await tokenizePairs(opened, entry, request, signal).catch((error: unknown) => {
+    ticket.release()
+    throw error
+  })
+  return { events: events() }
+
+  async function* events(): AsyncGenerator<Ranking> {
+    try {
+      ticket.confirm()
+      await ticket.granted
+      yield await scorePairs(opened, entry, rows, signal)
+    } finally {
+      ticket.release()
+    }
+  }
+}
+
 async function loadPredictor(
   setup: PredictorFiles,
   { signal }: Caller,
@@ -163,6 +193,7 @@ async function loadPredictor(
     : undefined
   predictor = await openPredictor({ ...setup, device }, signal, onComparison)
   embedder = isEmbedder(setup.entry) ? setup.entry : undefined
+  reranker = isReranker(setup.entry) ? setup.entry : undefined
   return verdict
 }
 

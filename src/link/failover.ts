@@ -39,6 +39,7 @@ export function withFailover(host: Host): Host {
     followBackground: (id, skippedEvents, caller) =>
       followBackground(host, id, skippedEvents, caller),
     embed: (request, caller) => openWithFailover(() => host.embed(request, caller)),
+    rerank: (request, caller) => openWithFailover(() => host.rerank(request, caller)),
     createRemotePrediction: (request, caller) =>
       openWithFailover(() => host.createRemotePrediction(request, caller)),
   }

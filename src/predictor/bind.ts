@@ -52,6 +52,8 @@ export interface BoundOutput {
 
 export interface BoundSignature {
   inputs: readonly BoundInput[]
+  /** Names of inputs that are no tensors: numbers that change steps. */
+  settings: readonly string[]
   outputs: readonly BoundOutput[]
   states: readonly BoundState[]
   /** Input that takes sound, or `null`. */
@@ -86,7 +88,22 @@ export function bindSignature(
   const bindings = new Map(Object.entries(implementation.bindings ?? {}))
   const bindingOf = (name: string): Binding => bindings.get(name) ?? { tensor: name }
 
-  const inputs = signature.inputs.map((parameter): BoundInput => {
+  const all = signature.outputs.map(({ name }) => bindingOf(name))
+  const settings = all.flatMap(({ steps = [] }) =>
+    steps.flatMap((step) => ('countInput' in step && step.countInput) || []),
+  )
+  const pairs = [...bindings.values()].flatMap(({ text }) => text?.pair ?? [])
+  for (const [names, type] of [
+    [settings, 'int32'],
+    [pairs, 'string'],
+  ] as const)
+    for (const name of names) {
+      const found = signature.inputs.find((input) => input.name === name)
+      if (!found?.optional || found.type !== type)
+        failAt(`inputs.${name}`)(`must be an optional input of type ${type}.`)
+    }
+  const tensors = signature.inputs.filter(({ name }) => ![...settings, ...pairs].includes(name))
+  const inputs = tensors.map((parameter): BoundInput => {
     const fail = failAt(`inputs.${parameter.name}`)
     const binding = bindingOf(parameter.name)
     const { type, shape } = findTensor(model.inputs, binding, parameter.type, fail)
@@ -121,7 +138,7 @@ export function bindSignature(
       )
   }
   const states = bindStates(entry, inputs, outputs, failAt)
-  return { inputs, outputs, states, sound: bindSound(inputs, bindingOf, failAt) }
+  return { inputs, settings, outputs, states, sound: bindSound(inputs, bindingOf, failAt) }
 }
 
 function findTensor(
@@ -231,6 +248,8 @@ function bindSound(
     fail(`takes sound, so it must be ${SAMPLE_TYPES.join(' or ')}.`)
   const { window = null, context = 0 } = layout
   const samples = countSamples(shape)
+  if (layout.normalize && (window !== null || context > 0))
+    fail('`normalize` needs all samples at once, so it is not possible with `window`.')
   if (samples !== null && window !== null && window + context !== samples)
     fail(`takes ${samples} samples, not ${window + context} of window and context.`)
   return { ...sound, layout, window: window ?? (samples === null ? null : samples - context) }
@@ -246,6 +265,8 @@ function parseImageLayout(
   if (!layout) return fail('is an image, so its binding must have `image`.')
   assertNumbers(layout, type, fail)
   const { width = NaN, height = NaN, fit, padding, multipleOf, resample, channels } = layout
+  if (layout.resize && (fit || multipleOf !== undefined))
+    fail('`resize` is not possible with `fit` or `multipleOf`.')
   if (padding && fit !== 'pad') fail("`padding` needs `fit: 'pad'`.")
   if (resample && channels === 'rgba') fail('`resample` is not possible with `rgba`.')
   if (multipleOf !== undefined && getLayoutSize(layout))

@@ -53,7 +53,7 @@ export async function planRuns(
       ...inputs,
       // A state that the caller gives is the one before the first window.
       ...findStates(states, index === 0 ? inputs : {}, tensors),
-      [parameter.name]: toSamples(parameter.type, windows[index], layout.scale),
+      [parameter.name]: toSamples(parameter.type, windows[index], layout),
     })
   if (windows.length === 0 && !carried) throwInvalidInput(path, 'has no samples.')
   if (windows.length > 0) check(0, {})
@@ -68,13 +68,29 @@ export const planOneRun = (check: PlannedRuns['check']): PlannedRuns => ({
   sound: null,
 })
 
-function toSamples(type: ParameterType, samples: Float32Array = new Float32Array(0), scale = 1) {
+function toSamples(
+  type: ParameterType,
+  given: Float32Array = new Float32Array(0),
+  { scale = 1, normalize = false }: AudioLayout,
+) {
+  const samples = normalize ? normalizeSamples(given) : given
   if (type === 'int16')
     return Int16Array.from(samples, (one) =>
       Math.max(-32768, Math.min(32767, Math.round(one * scale))),
     )
   if (type === 'float64') return Float64Array.from(samples, (one) => one * scale)
   return scale === 1 ? samples : samples.map((one) => one * scale)
+}
+
+/** Keeps silence from being divided by 0, by the value that transformers uses. */
+const LEAST_VARIANCE = 1e-7
+
+/** Returns the samples with the mean 0 and the variance 1. */
+function normalizeSamples(samples: Float32Array): Float32Array {
+  const mean = samples.reduce((sum, one) => sum + one, 0) / (samples.length || 1)
+  const squares = samples.reduce((sum, one) => sum + (one - mean) ** 2, 0)
+  const deviation = Math.sqrt(squares / (samples.length || 1) + LEAST_VARIANCE)
+  return samples.map((one) => (one - mean) / deviation)
 }
 
 /** Returns the states before a run: the given ones, else those that the last run left, else zeros. */

@@ -4,6 +4,7 @@ import { InoriginError } from '../error.ts'
 import type { EmbeddingRequest, Embeddings } from '../types/index.ts'
 import { throwPredictorUnusable } from '../values/input-errors.ts'
 import type { OpenPredictor } from './open-predictor.ts'
+import type { TokenRow } from './text.ts'
 
 /** Largest number of tokens in all texts of a request. */
 export const MAX_REQUEST_TOKENS = 300_000
@@ -17,9 +18,7 @@ const MAX_BATCH_SCORES = 2 ** 22
 /** Characters per allowed token beyond which the beginning of a text is tokenized first. */
 const MAX_CHARACTERS_PER_TOKEN = 64
 /** Milliseconds of tokenizing after which the worker handles messages, such as aborts. */
-const YIELD_INTERVAL_MS = 20
-
-type Tokens = readonly number[]
+export const YIELD_INTERVAL_MS = 20
 
 /** The part of a predictor that embeds texts. */
 export type TextPredictor = Pick<OpenPredictor, 'tokenize' | 'predictTokens'>
@@ -39,14 +38,19 @@ export function assertDimensions({ tag, embeddings }: Embedder, wanted: number |
 const invalidValue = (param: string, what: string) =>
   new InoriginError('invalid_request', what, { code: 'invalid_value', param })
 
-/** Tokenizes every text. Rejects with `invalid_request` that names one which is too long. */
+/**
+ * Tokenizes every text behind the prompt of the request. Rejects with `invalid_request` that names a
+ * text which is too long, unless the request or the model cuts it, and a prompt that is unknown.
+ */
 export async function tokenizeTexts(
   predictor: TextPredictor,
-  { tag, embeddings }: Embedder,
-  { input }: EmbeddingRequest,
+  entry: Embedder,
+  { input, promptName, truncate }: EmbeddingRequest,
   signal: AbortSignal,
-): Promise<Tokens[]> {
+): Promise<TokenRow[]> {
+  const { tag, embeddings } = entry
   const { input: name, maxInputTokens: maxTokens } = embeddings
+  const prompt = findPrompt(entry, promptName)
   const tooLong = (path: string, tokens: number, least = '') => {
     const what = `${path} is too long: ${least}${tokens} tokens > ${maxTokens} maximum of ${tag}.`
     return new InoriginError('invalid_request', `${what} Split it into several texts.`, {
@@ -54,10 +58,12 @@ export async function tokenizeTexts(
       param: path,
     })
   }
-  const rows: Tokens[] = []
+  const rows: TokenRow[] = []
+  const how = { isCut: truncate }
   let total = 0
   let start = performance.now()
-  for (const [index, text] of input.entries()) {
+  for (const [index, given] of input.entries()) {
+    const text = prompt + given
     if (performance.now() - start > YIELD_INTERVAL_MS) {
       await new Promise((resolve) => setTimeout(resolve))
       start = performance.now()
@@ -67,24 +73,36 @@ export async function tokenizeTexts(
     if (text.length > maxTokens * MAX_CHARACTERS_PER_TOKEN) {
       // Tokenizing megabytes takes seconds. The factor 2 allows for the tokens of a cut word.
       const beginning = text.slice(0, maxTokens * MAX_CHARACTERS_PER_TOKEN)
-      const least = predictor.tokenize(name, beginning, path).length
+      const least = predictor.tokenize(name, beginning, path, how).ids.length
       if (least > 2 * maxTokens) throw tooLong(path, least, 'more than ')
     }
-    const tokens = predictor.tokenize(name, text, path)
-    if (tokens.length > maxTokens) throw tooLong(path, tokens.length)
-    rows.push(tokens)
-    total += tokens.length
+    const row = predictor.tokenize(name, text, path, how)
+    const { length } = row.ids
+    if (length > maxTokens) throw tooLong(path, length)
+    rows.push(row)
+    total += length
     const what = `input has more than ${MAX_REQUEST_TOKENS} tokens, the limit of one request.`
     if (total > MAX_REQUEST_TOKENS) throw invalidValue('input', `${what} Send fewer texts at once.`)
   }
   return rows
 }
 
+/** Returns the text before each text. Throws `invalid_request` for a name that the model lacks. */
+function findPrompt({ tag, embeddings }: Embedder, name: string | undefined): string {
+  const { prompts = {}, defaultPrompt } = embeddings
+  const wanted = name ?? defaultPrompt
+  if (wanted === undefined) return ''
+  if (Object.hasOwn(prompts, wanted)) return prompts[wanted] ?? ''
+  const known = Object.keys(prompts).join(', ') || 'none'
+  const what = `prompt_name ${JSON.stringify(wanted)} is unknown to ${tag}. Known: ${known}.`
+  throw invalidValue('prompt_name', what)
+}
+
 /** Resolves with the vectors of tokenized texts. Texts of similar length share a batch. */
 export async function embedTexts(
   predictor: TextPredictor,
   entry: Embedder,
-  rows: readonly Tokens[],
+  rows: readonly TokenRow[],
   wanted: number | undefined,
   signal: AbortSignal,
 ): Promise<Embeddings> {
@@ -92,7 +110,7 @@ export async function embedTexts(
   const dimensions = wanted ?? size
   const vectors = new Float32Array(rows.length * dimensions)
   for (const indices of createBatches(rows)) {
-    const batch = indices.map((index) => rows[index] ?? [])
+    const batch = indices.flatMap((index) => rows[index] ?? [])
     const { outputs } = await predictor.predictTokens(input, batch, signal)
     const batchVectors = parseVectors(outputs[output], batch.length, entry)
     indices.forEach((index, row) => {
@@ -100,12 +118,12 @@ export async function embedTexts(
       vectors.set(shortenVector(vector, dimensions), index * dimensions)
     })
   }
-  return { vectors, dimensions, tokens: rows.reduce((sum, { length }) => sum + length, 0) }
+  return { vectors, dimensions, tokens: rows.reduce((sum, { ids }) => sum + ids.length, 0) }
 }
 
 /** Groups texts into batches, as their indices. */
-export function createBatches(rows: readonly Tokens[]): number[][] {
-  const lengthOf = (index: number): number => rows[index]?.length ?? 0
+export function createBatches(rows: readonly TokenRow[]): number[][] {
+  const lengthOf = (index: number): number => rows[index]?.ids.length ?? 0
   const batches: number[][] = []
   for (const index of [...rows.keys()].toSorted((one, other) => lengthOf(one) - lengthOf(other))) {
     const batch = batches.at(-1)

@@ -60,11 +60,13 @@ export class Rasterizer {
       const placement = placeImage(own, layout)
       const { size, scaled } = placement
       if (!isSized) for (const each of [own, size]) assertPixelLimit(each, maxPixels, path)
-      const { rgba, width, height } = layout.resample
-        ? this.#resample(drawable, own, placement, path)
-        : layout.fit === 'pad'
-          ? this.#draw(drawable, scaled, [0, 0, ...scaled], path)
-          : this.#draw(drawable, size, centerRectangle(placement), path)
+      const { rgba, width, height } = layout.resize
+        ? this.#crop(drawable, own, placement, path)
+        : layout.resample
+          ? this.#resample(drawable, own, placement, path)
+          : layout.fit === 'pad'
+            ? this.#draw(drawable, scaled, [0, 0, ...scaled], path)
+            : this.#draw(drawable, size, centerRectangle(placement), path)
       return { rgba, extent: [width, height], size }
     } finally {
       if (drawable !== source && drawable instanceof ImageBitmap) drawable.close()
@@ -85,6 +87,24 @@ export class Rasterizer {
     const cleared = this.#clear(size, path)
     const middle = new ImageData(scaled.rgba.slice(), width, height)
     cleared.putImageData(middle, (size[0] - width) >> 1, (size[1] - height) >> 1)
+    return readPixels(cleared, size)
+  }
+
+  /** Scales the whole image, and cuts out its middle. */
+  #crop(image: Drawable, own: Extent, { size, scaled }: Placement, path: string): Pixels {
+    const [x, y] = [getMargin(size[0], scaled[0]), getMargin(size[1], scaled[1])]
+    const { resample: filter } = this.layout
+    if (!filter) return this.#draw(image, size, [x, y, ...scaled], path)
+    const [width, height] = scaled
+    assertPixelLimit(own, MAX_DECODED_PIXELS, path)
+    // The rows are scaled first, so this is the size of the image between the passes.
+    for (const each of [scaled, [width, own[1]] as const])
+      assertPixelLimit(each, MAX_DECODED_PIXELS, path)
+    const pixels = this.#draw(image, own, [0, 0, ...own], path)
+    const resized = resample(pixels, width, height, filter)
+    if (size[0] === width && size[1] === height) return resized
+    const cleared = this.#clear(size, path)
+    cleared.putImageData(new ImageData(resized.rgba.slice(), width, height), x, y)
     return readPixels(cleared, size)
   }
 
@@ -182,6 +202,10 @@ export const getLayoutSize = ({ width, height }: ImageLayout): Extent | null =>
 /** Returns the place of an image of that size. */
 export function placeImage(source: Extent, layout: ImageLayout): Placement {
   const { width, height, fit = 'stretch', multipleOf = 1 } = layout
+  if (layout.resize) {
+    const scaled = resizeExtent(source, layout.resize)
+    return { size: [width ?? scaled[0], height ?? scaled[1]], scaled }
+  }
   const wanted: [number | undefined, number | undefined] = [width, height]
   const ratios = wanted.map((length, axis) => length && length / (source[axis] ?? 1))
   const [ratio = ratios[1] ?? 1, otherRatio = ratio] = ratios
@@ -193,6 +217,21 @@ export function placeImage(source: Extent, layout: ImageLayout): Placement {
   if (fit === 'stretch') return { size, scaled: size }
   return fit === 'pad' ? { size, scaled: toWholePixels(scaled) } : { size, scaled }
 }
+
+/** Returns the size to which a whole image is scaled before it is cropped. */
+function resizeExtent([width, height]: Extent, resize: NonNullable<ImageLayout['resize']>): Extent {
+  if (!('shortest' in resize)) return [resize.width, resize.height]
+  const { longest = Infinity } = resize
+  const [short, long] = [Math.min(width, height), Math.max(width, height)]
+  const free: Extent = [resize.shortest, Math.floor((resize.shortest * long) / short)]
+  const [less, more] =
+    free[1] > longest ? [Math.floor((longest * free[0]) / free[1]), longest] : free
+  const [low, high] = [Math.max(1, less), Math.max(1, more)]
+  return width <= height ? [low, high] : [high, low]
+}
+
+/** Returns the place of an image in the middle of a side; below 0 for a longer one. */
+const getMargin = (side: number, length: number): number => Math.ceil((side - length) / 2)
 
 function toMultiple(length: number, step: number, fit: ImageLayout['fit']): number {
   const round = { stretch: Math.round, cover: Math.floor, contain: Math.ceil, pad: Math.ceil }

@@ -32,9 +32,14 @@ import { type ChoiceSource, findChoiceSource, withOutputs } from './chosen-from.
 import { GpuCheck, type ReferenceSession } from './gpu-check.ts'
 import { openLabels } from './labels.ts'
 import { parseInputs } from './parse-inputs.ts'
-import { assertNotAborted, cancelledError, decodeRuns, runGraph } from './run-graph.ts'
-import type { RawTensor } from './tensor.ts'
-import { openTokenizers, tokenizeText } from './text.ts'
+import {
+  assertNotAborted,
+  cancelledError,
+  decodeRuns,
+  type GraphRun,
+  runGraph,
+} from './run-graph.ts'
+import { openTokenizers, tokenizeText, type TokenRow } from './text.ts'
 
 /** Options of {@link openPredictor}. They can be posted to the worker that runs the predictor. */
 export interface PredictorSetup {
@@ -145,19 +150,27 @@ export class OpenPredictor {
     return this.#run(planRuns(this.#parts, inputs, before), before, signal)
   }
 
-  /** Tokenizes a text for that input. Throws `invalid_request` if the tokenizer cannot. */
-  tokenize(name: string, text: string, path: string): readonly number[] {
+  /**
+   * Tokenizes a text for that input, or a pair of texts. `isCut` says whether tokens beyond the maximum
+   * are left out; default: as the binding does. Throws `invalid_request` if the tokenizer cannot.
+   */
+  tokenize(
+    name: string,
+    text: string,
+    path: string,
+    { pair, isCut }: { pair?: string; isCut?: boolean | undefined } = {},
+  ): TokenRow {
     const { bound, entry } = this.#parts
     const spec = bound.inputs.find(({ parameter }) => parameter.name === name)?.spec.text
-    return spec
-      ? tokenizeText(text, spec, path)
-      : throwPredictorUnusable(entry.tag, `inputs.${name}`, 'takes no text.')
+    if (!spec) return throwPredictorUnusable(entry.tag, `inputs.${name}`, 'takes no text.')
+    const side = isCut ? (spec.layout.truncate ?? 'end') : null
+    return tokenizeText(text, spec, path, { pair, ...(isCut !== undefined && { cut: side }) })
   }
 
   /** Runs one prediction from tokenized texts. The other inputs get their defaults. */
   async predictTokens(
     name: string,
-    rows: readonly (readonly number[])[],
+    rows: readonly TokenRow[],
     signal: AbortSignal,
   ): Promise<PredictionResult> {
     const { signature } = this.#parts.entry
@@ -204,7 +217,7 @@ export class OpenPredictor {
     const { ort, run, bound } = this.#parts
     let { device } = this.#parts
     let tensors = carried?.tensors ?? {}
-    const runs: Map<string, RawTensor>[] = []
+    const runs: GraphRun[] = []
     for (let index = 0; index < planned.count; index++) {
       // The pause lets the worker receive abort messages between two runs.
       await this.#yielder.next()
@@ -212,7 +225,7 @@ export class OpenPredictor {
       const ran = await runGraph(ort, run, bound, planned.check(index, tensors), signal)
       device = ran.device
       tensors = toNextTensors(bound.states, ran.outputs)
-      runs.push(ran.outputs)
+      runs.push(ran)
     }
     const outputs = decodeRuns(bound, runs, planned.isWindowed, carried !== null)
     const state = { tensors, sound: planned.sound ?? carried?.sound ?? null }

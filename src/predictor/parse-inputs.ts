@@ -13,6 +13,7 @@ import {
 import { throwInvalidInput } from '../values/input-errors.ts'
 import { isObject } from '../values/objects.ts'
 import { IMAGE_CLASSES, type ImageSource, isImageSource } from './image.ts'
+import type { TokenRow } from './text.ts'
 
 /** Checked value of one parameter, ready to become a tensor. */
 export type ParsedInput =
@@ -22,7 +23,7 @@ export type ParsedInput =
   | { form: 'list'; items: readonly unknown[] }
   | { form: 'dict'; values: Readonly<Record<string, unknown>> }
   /** Tokenized texts, one row for each. */
-  | { form: 'tokens'; rows: readonly (readonly number[])[] }
+  | { form: 'tokens'; rows: readonly TokenRow[] }
 
 /**
  * Returns the checked values by parameter name, with defaults. An optional input without a default

@@ -9,8 +9,15 @@ import { throwInvalidInput } from '../values/input-errors.ts'
 import type { BoundOutput, BoundSignature } from './bind.ts'
 import type { GpuCheck } from './gpu-check.ts'
 import type { ParsedInput } from './parse-inputs.ts'
+import type { RunFacts } from './steps.ts'
 import { decodeOutput, encodeInput } from './tensor-codec.ts'
 import { fromTensor, type RawTensor } from './tensor.ts'
+
+/** Tensors of the outputs of one run by name, and what their steps need to know of it. */
+export interface GraphRun {
+  outputs: ReadonlyMap<string, RawTensor>
+  facts: RunFacts
+}
 
 /**
  * Returns the values by name of the output. Windowed runs give tensors with a first dimension for
@@ -19,7 +26,7 @@ import { fromTensor, type RawTensor } from './tensor.ts'
  */
 export function decodeRuns(
   { outputs, states }: BoundSignature,
-  runs: readonly ReadonlyMap<string, RawTensor>[],
+  runs: readonly GraphRun[],
   isWindowed: boolean,
   hidesStates: boolean,
 ): Record<string, unknown> {
@@ -27,19 +34,24 @@ export function decodeRuns(
     const { name } = output.parameter
     const isState = states.some((state) => state.output === name)
     if (isState && hidesStates) return []
-    const tensors = runs.flatMap((run) => run.get(name) ?? [])
+    const tensors = runs.flatMap((run) => run.outputs.get(name) ?? [])
     const last = tensors.at(-1)
-    if (isWindowed && !isState) return [[name, joinWindows(output, tensors)]]
-    return [[name, last && decodeOutput(output.parameter, last, output.spec)]]
+    const facts = runs.at(-1)?.facts
+    if (isWindowed && !isState) return [[name, joinWindows(output, tensors, facts)]]
+    return [[name, last && decodeOutput(output.parameter, last, output.spec, facts)]]
   })
   return Object.fromEntries(decoded)
 }
 
-function joinWindows({ parameter, type, spec }: BoundOutput, tensors: readonly RawTensor[]) {
+function joinWindows(
+  { parameter, type, spec }: BoundOutput,
+  tensors: readonly RawTensor[],
+  facts: RunFacts | undefined,
+) {
   const [first] = tensors
   const isSame = tensors.every(({ shape }) => shape.join() === first?.shape.join())
   if (!isElementType(parameter.type) || type === 'string' || spec.steps || !isSame)
-    return tensors.map((tensor) => decodeOutput(parameter, tensor, spec))
+    return tensors.map((tensor) => decodeOutput(parameter, tensor, spec, facts))
   const shape = [tensors.length, ...(first?.shape ?? [])]
   const data = new ARRAYS[type](countElements(shape))
   let at = 0
@@ -58,19 +70,25 @@ function joinWindows({ parameter, type, spec }: BoundOutput, tensors: readonly R
 export async function runGraph(
   ort: Ort,
   run: GpuCheck['run'],
-  { inputs, outputs }: BoundSignature,
+  { inputs, outputs, settings }: BoundSignature,
   checked: ReadonlyMap<string, ParsedInput>,
   signal: AbortSignal,
-): Promise<{ outputs: Map<string, RawTensor>; device: Device }> {
+): Promise<GraphRun & { device: Device }> {
   const wanted = outputs.map(({ tensor }) => tensor)
   const tensors: Tensor[] = []
+  const facts: RunFacts = { settings: readSettings(settings, checked) }
   try {
     const feeds: Record<string, Tensor> = {}
     for (const { parameter, tensor, spec } of inputs) {
       const value = checked.get(parameter.name)
       if (!value) continue
       const path = `inputs.${parameter.name}`
-      for (const [name, { type, data, shape }] of await encodeInput(value, tensor, spec, path)) {
+      const { mask, pair } = spec.text?.layout ?? {}
+      const second = checked.get(pair ?? '')
+      const encoded = await encodeInput(value, tensor, spec, path, second)
+      const flags = encoded.get(mask ?? '')
+      if (flags) facts.lengths = countTokens(flags)
+      for (const [name, { type, data, shape }] of encoded) {
         feeds[name] = new ort.Tensor(type as 'float32', data as Float32Array, shape)
         tensors.push(feeds[name])
       }
@@ -83,10 +101,33 @@ export async function runGraph(
       if (!result) throw new InoriginError('internal', `The model returned no ${tensor}.`)
       return [parameter.name, fromTensor(result)] as const
     })
-    return { outputs: new Map(named), device }
+    return { outputs: new Map(named), facts, device }
   } finally {
     for (const tensor of tensors) tensor.dispose()
   }
+}
+
+/** Returns the numbers of the settings that are given. */
+const readSettings = (
+  names: readonly string[],
+  checked: ReadonlyMap<string, ParsedInput>,
+): ReadonlyMap<string, number> =>
+  new Map(
+    names.flatMap((name) => {
+      const value = checked.get(name)
+      return value?.form === 'elements' ? [[name, Number(value.elements.data[0])] as const] : []
+    }),
+  )
+
+/** Returns the number of tokens of each row of a mask. */
+function countTokens({ data, shape }: RawTensor): number[] {
+  const [rows = 0, length = 0] = shape
+  return Array.from({ length: rows }, (_, row) =>
+    Array.from(data.slice(row * length, (row + 1) * length), Number).reduce(
+      (sum, flag) => sum + flag,
+      0,
+    ),
+  )
 }
 
 /** Rethrows a runtime error, as `invalid_request` if the model rejected the inputs. */

@@ -17,6 +17,14 @@ export interface OpenStep {
   labels: readonly string[]
 }
 
+/** What steps need to know of a run of the graph. */
+export interface RunFacts {
+  /** Number of tokens of each text. Default: all texts have as many as the tensor. */
+  lengths?: readonly number[]
+  /** Values of optional inputs that change steps, by name. */
+  settings?: ReadonlyMap<string, number>
+}
+
 /** Result of the steps: a tensor, or a value that is no tensor, one for each row. */
 export type StepResult =
   | { tensor: RawTensor }
@@ -59,10 +67,15 @@ export const openSteps = (
   })
 
 /** Applies the steps in order. */
-export function applySteps(tensor: RawTensor, steps: readonly OpenStep[], fail: Fail): StepResult {
+export function applySteps(
+  tensor: RawTensor,
+  steps: readonly OpenStep[],
+  fail: Fail,
+  facts: RunFacts = {},
+): StepResult {
   let result: StepResult = { tensor }
   for (const open of steps)
-    if ('tensor' in result) result = applyStep(toScores(result.tensor), open, fail)
+    if ('tensor' in result) result = applyStep(toScores(result.tensor), open, fail, facts)
   return result
 }
 
@@ -79,7 +92,12 @@ function toScores(tensor: RawTensor): Scores {
   return { data, shape: tensor.shape, classes: tensor.shape.at(-1) ?? 1 }
 }
 
-function applyStep(scores: Scores, { step, labels }: OpenStep, fail: Fail): StepResult {
+function applyStep(
+  scores: Scores,
+  { step, labels }: OpenStep,
+  fail: Fail,
+  { lengths, settings }: RunFacts,
+): StepResult {
   const { data, classes } = scores
   switch (step.step) {
     case 'softmax':
@@ -95,17 +113,63 @@ function applyStep(scores: Scores, { step, labels }: OpenStep, fail: Fail): Step
     case 'top-k':
       if (step.labels && labels.length < classes)
         fail(`has ${classes} classes, but there are ${labels.length} labels.`)
-      return { step: 'top-k', rows: rowsOf(scores).map((row) => rankClasses(row, step, labels)) }
+      return {
+        step: 'top-k',
+        rows: rowsOf(scores).map((row) =>
+          rankClasses(
+            row,
+            { ...step, count: settings?.get(step.countInput ?? '') ?? step.count },
+            labels,
+          ),
+        ),
+      }
     case 'ctc':
       return { step: 'ctc', rows: decodeTexts(scores, step, labels, fail) }
     case 'mask':
       return { step: 'mask', rows: toMasks(scores, step.threshold, fail) }
+    case 'pool':
+      return poolTokens(scores, step.by, lengths, fail)
+    case 'normalize':
+      return toTensor(
+        scores,
+        rowsOf(scores).flatMap((row) => {
+          const norm = Math.hypot(...row)
+          return Array.from(row, (number) => number / (norm || 1))
+        }),
+      )
   }
 }
 
 const toTensor = ({ shape }: Scores, data: ArrayLike<number>) => ({
   tensor: { type: 'float32' as const, data: Float32Array.from(data), shape },
 })
+
+/** Makes one vector of those of the tokens of each text. Padding does not count. */
+function poolTokens(
+  { data, shape, classes }: Scores,
+  by: Extract<Step, { step: 'pool' }>['by'],
+  lengths: readonly number[] | undefined,
+  fail: Fail,
+): StepResult {
+  const [texts = 0, tokens = 0] = shape
+  if (shape.length !== 3)
+    return fail(`has the shape [${shape.join(', ')}], which has no vector for each token.`)
+  const pooled = new Float32Array(texts * classes)
+  for (let text = 0; text < texts; text++) {
+    const length = Math.max(1, Math.min(tokens, lengths?.[text] ?? tokens))
+    const [from, to] = by === 'first' ? [0, 1] : by === 'last' ? [length - 1, length] : [0, length]
+    const divisor = by === 'mean' ? length : by === 'mean-sqrt' ? Math.sqrt(length) : 1
+    for (let place = 0; place < classes; place++) {
+      let value = by === 'max' ? -Infinity : 0
+      for (let token = from; token < to; token++) {
+        const number = data[(text * tokens + token) * classes + place] ?? 0
+        value = by === 'max' ? Math.max(value, number) : value + number
+      }
+      pooled[text * classes + place] = value / divisor
+    }
+  }
+  return { tensor: { type: 'float32', data: pooled, shape: [texts, classes] } }
+}
 
 const rowsOf = ({ data, classes }: Scores) =>
   Array.from({ length: classes ? data.length / classes : 0 }, (_, row) =>

@@ -16,7 +16,7 @@ import type { Rasterizer } from './image.ts'
 import { decodeImages, encodeImages } from './image-tensor.ts'
 import { throwInvalidInput } from '../values/input-errors.ts'
 import { type ParsedInput, isSameValue } from './parse-inputs.ts'
-import { applySteps, type OpenStep, type StepResult } from './steps.ts'
+import { applySteps, type OpenStep, type RunFacts, type StepResult } from './steps.ts'
 import { fitsShape, type RawTensor, type Shape } from './tensor.ts'
 import { encodeTokens, encodeText, type TextTensorSpec } from './text.ts'
 
@@ -31,17 +31,22 @@ export interface InputTensorSpec {
   keys?: readonly string[]
 }
 
-/** Resolves with the tensors of an input by name. Rejects if the input does not fit. */
+/**
+ * Resolves with the tensors of an input by name. `pair` has the second texts of a text. Rejects if the
+ * input does not fit.
+ */
 export async function encodeInput(
   checked: ParsedInput,
   tensor: string,
   spec: InputTensorSpec,
   path: string,
+  pair?: ParsedInput,
 ): Promise<ReadonlyMap<string, RawTensor>> {
   if (!spec.text) return new Map([[tensor, await encodeTensor(checked, spec, path)]])
   if (checked.form === 'tokens')
     return encodeTokens(checked.rows, tensor, spec.type, spec.text, path)
-  return encodeText(toTexts(checked, path), tensor, spec.type, spec.text, path)
+  const pairs = pair ? toTexts(pair, `inputs.${spec.text.layout.pair}`) : null
+  return encodeText(toTexts(checked, path), tensor, spec.type, spec.text, path, pairs)
 }
 
 /** Resolves with the tensor of a checked input. Rejects like {@link encodeInput}. */
@@ -124,15 +129,16 @@ export interface OutputTensorSpec {
 /**
  * Returns the value of an output: a scalar for the shapes `[]` and `[1]`, else `{ data, shape }`.
  * Enumeration members become names, images `ImageData`, binary bytes, lists nested arrays, dicts
- * objects. An int64 is a bigint.
+ * objects. An int64 is a bigint. `facts` tells what the steps need to know of the run.
  */
 export function decodeOutput(
   parameter: OutputParameter,
   tensor: RawTensor,
   { layout, keys, steps, fail }: OutputTensorSpec = {},
+  facts: RunFacts = {},
 ): unknown {
   if (steps && fail) {
-    const result = applySteps(tensor, steps, fail)
+    const result = applySteps(tensor, steps, fail, facts)
     return 'tensor' in result
       ? decodeOutput(parameter, result.tensor)
       : toStepValue(parameter, result)

@@ -9,8 +9,23 @@ import type { RawTensor } from './tensor.ts'
 /** Largest number of tokens of a call, with every text padded to the longest. */
 const MAX_CALL_TOKENS = 2 ** 18
 
-/** Function that returns the tokens of a text, including the special tokens around it. */
-type Tokenize = (text: string) => readonly number[]
+/** Tokens of a text, or of a pair of texts, with those around them. */
+export interface TokenRow {
+  ids: readonly number[]
+  /** For each token, 1 if it belongs to the second text of a pair, else 0. */
+  types: readonly number[]
+}
+
+/** Options of {@link Tokenize}. */
+interface TokenizeOptions {
+  /** Second text of a pair. Default: none. */
+  pair?: string | undefined
+  /** `true` to leave out the special tokens around the text. Default: false. */
+  isPlain?: boolean
+}
+
+/** Function that returns the tokens of a text. */
+export type Tokenize = (text: string, options?: TokenizeOptions) => TokenRow
 
 /** Tokenizers by the names of their resources. */
 export type Tokenizers = ReadonlyMap<string, Tokenize>
@@ -30,7 +45,17 @@ export async function openTokenizers(
     try {
       const own = JSON.parse(await file.text())
       const tokenizer = new Tokenizer(own, JSON.parse((await config?.text()) ?? '{}'))
-      return [name, (text) => tokenizer.encode(text).ids]
+      return [
+        name,
+        (text, { pair, isPlain = false } = {}) => {
+          const { ids, token_type_ids: types } = tokenizer.encode(text, {
+            text_pair: pair ?? null,
+            add_special_tokens: !isPlain,
+            return_token_type_ids: true,
+          })
+          return { ids, types }
+        },
+      ]
     } catch (cause) {
       return fail(`not a tokenizer (${String(cause)}).`, cause)
     }
@@ -44,60 +69,155 @@ export interface TextTensorSpec {
   tokenize: Tokenize
 }
 
-/** Tokenizes a text. Throws `invalid_request` that names `path` if some of it has no token. */
-export function tokenizeText(text: string, { tokenize }: TextTensorSpec, path: string) {
-  const tokens = tokenize(text)
-  if (tokens.some((token) => token === undefined))
-    throwInvalidInput(path, 'the tokenizer has no token for some of the text.')
-  return tokens
+/** Characters per token beyond which the beginning of a text that is cut is tokenized first. */
+const MAX_CHARACTERS_PER_TOKEN = 64
+
+/** Options of {@link tokenizeText}. */
+interface CutOptions {
+  /** Second text of a pair. Default: none. */
+  pair?: string | undefined
+  /** Side at which tokens beyond the maximum are left out; `null` for none. Default: the layout's. */
+  cut?: TextLayout['truncate'] | null
 }
 
-/** Encodes texts as the tensor of tokens, with the mask and the token types, by tensor name. */
+/**
+ * Tokenizes a text, or a pair of texts, and leaves out tokens beyond the maximum at one side. Throws
+ * `invalid_request` that names `path` if some of it has no token.
+ */
+export function tokenizeText(
+  text: string,
+  spec: TextTensorSpec,
+  path: string,
+  { pair, cut = spec.layout.truncate ?? null }: CutOptions = {},
+): TokenRow {
+  const { most } = spec.layout
+  const beginning = most * MAX_CHARACTERS_PER_TOKEN
+  if (cut === 'end' && pair === undefined && text.length > beginning) {
+    // Tokenizing megabytes takes seconds. One more token shows that the text was long enough.
+    const row = readTokens(text.slice(0, beginning), spec, path)
+    if (row.ids.length > most) return cutTokens(row, text.slice(0, beginning), spec, { cut })
+  }
+  const row = readTokens(text, spec, path, pair)
+  if (cut === null || row.ids.length <= most) return row
+  return cutTokens(row, text, spec, { cut, pair })
+}
+
+function readTokens(text: string, { tokenize }: TextTensorSpec, path: string, pair?: string) {
+  const row = tokenize(text, { pair })
+  if (row.ids.some((id) => id === undefined))
+    throwInvalidInput(path, 'the tokenizer has no token for some of the text.')
+  return row
+}
+
+/**
+ * Leaves out tokens beyond the maximum, but none of those around the texts. Of a pair, the longer text
+ * is cut first, then both to the same length.
+ */
+function cutTokens(
+  { ids, types }: TokenRow,
+  text: string,
+  { layout: { most }, tokenize }: TextTensorSpec,
+  { cut, pair }: { cut: 'start' | 'end'; pair?: string | undefined },
+): TokenRow {
+  const plain = { isPlain: true }
+  const bodies = [
+    tokenize(text, plain).ids,
+    ...(pair === undefined ? [] : [tokenize(pair, plain).ids]),
+  ]
+  let from = 0
+  const spans = bodies.map((body) => {
+    const start = findTokens(ids, body, from)
+    from = start + body.length
+    return { start, length: body.length }
+  })
+  const around = ids.length - bodies.reduce((sum, { length }) => sum + length, 0)
+  const kept = shareTokens(
+    bodies.map(({ length }) => length),
+    Math.max(0, most - around),
+  )
+  const isKept = (at: number): boolean =>
+    spans.every(({ start, length }, index) => {
+      const place = at - start
+      const count = kept[index] ?? 0
+      if (place < 0 || place >= length) return true
+      return cut === 'end' ? place < count : place >= length - count
+    })
+  return { ids: ids.filter((_, at) => isKept(at)), types: types.filter((_, at) => isKept(at)) }
+}
+
+/** Returns the place of consecutive tokens among others, at `from` or after it. */
+function findTokens(ids: readonly number[], wanted: readonly number[], from: number): number {
+  for (let start = from; start + wanted.length <= ids.length; start++)
+    if (wanted.every((id, at) => ids[start + at] === id)) return start
+  return from
+}
+
+/** Returns how many tokens of one or two texts are kept, `total` together. */
+function shareTokens(lengths: readonly number[], total: number): number[] {
+  const [one = 0, other] = lengths
+  if (other === undefined) return [Math.min(one, total)]
+  if (one + other <= total) return [one, other]
+  const shorter = Math.min(one, other)
+  const longer = Math.max(shorter, total - shorter)
+  const half = Math.floor(total / 2)
+  const [low, high] = shorter + longer > total ? [half, total - half] : [shorter, longer]
+  return one <= other ? [low, high] : [high, low]
+}
+
+/**
+ * Encodes texts as the tensor of tokens, with the mask and the token types, by tensor name. `pairs`
+ * has the second text of each.
+ */
 export function encodeText(
   texts: readonly string[],
   tensor: string,
   type: ElementType,
   spec: TextTensorSpec,
   path: string,
+  pairs: readonly string[] | null = null,
 ): Map<string, RawTensor> {
   if (texts.length === 0) throwInvalidInput(path, 'must have at least one text.')
+  if (pairs && pairs.length !== texts.length) {
+    const what = `has ${pairs.length} texts, but there are ${texts.length} first ones.`
+    throwInvalidInput(`inputs.${spec.layout.pair}`, what)
+  }
   const { most: maxTokens } = spec.layout
   const rows = texts.map((text, index) => {
     const at = texts.length > 1 ? `${path}[${index}]` : path
-    const tokens = tokenizeText(text, spec, at)
-    const what = `the text has ${tokens.length} tokens, but the maximum is ${maxTokens}.`
-    if (tokens.length > maxTokens) throwInvalidInput(at, `${what} Shorten it.`)
-    return tokens
+    const row = tokenizeText(text, spec, at, { pair: pairs?.[index] })
+    const what = `the text has ${row.ids.length} tokens, but the maximum is ${maxTokens}.`
+    if (row.ids.length > maxTokens) throwInvalidInput(at, `${what} Shorten it.`)
+    return row
   })
   return encodeTokens(rows, tensor, type, spec, path)
 }
 
 /** Encodes tokenized texts, like {@link encodeText}. */
 export function encodeTokens(
-  rows: readonly (readonly number[])[],
+  rows: readonly TokenRow[],
   tensor: string,
   type: ElementType,
   { layout }: TextTensorSpec,
   path: string,
 ): Map<string, RawTensor> {
-  const length = rows.reduce((longest, row) => Math.max(longest, row.length), 1)
+  const length = rows.reduce((longest, { ids }) => Math.max(longest, ids.length), 1)
   if (rows.length * length > MAX_CALL_TOKENS) {
     const what = `${rows.length} texts of up to ${length} tokens are more than ${MAX_CALL_TOKENS}`
     throwInvalidInput(path, `${what} tokens. Send fewer texts at once.`)
   }
-  if (!layout.mask && rows.some((row) => row.length !== length))
+  if (!layout.mask && rows.some(({ ids }) => ids.length !== length))
     throwInvalidInput(path, 'the model takes texts of equal length only; send them one by one.')
 
   const tensors = new Map<string, RawTensor>()
-  const add = (name: string | undefined, write: (row: readonly number[], at: number) => number) => {
+  const add = (name: string | undefined, write: (row: TokenRow, at: number) => number) => {
     if (!name) return
     const flat = rows.flatMap((row) => Array.from({ length }, (_, at) => write(row, at)))
     const data =
       type === 'int64' ? BigInt64Array.from(flat, BigInt) : ARRAYS[type as 'int32'].from(flat)
     tensors.set(name, { type, data, shape: [rows.length, length] })
   }
-  add(tensor, (row, at) => row[at] ?? 0)
-  add(layout.mask, (row, at) => Number(at < row.length))
-  add(layout.types, () => 0)
+  add(tensor, ({ ids }, at) => ids[at] ?? layout.pad ?? 0)
+  add(layout.mask, ({ ids }, at) => Number(at < ids.length))
+  add(layout.types, ({ types }, at) => types[at] ?? 0)
   return tensors
 }

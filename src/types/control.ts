@@ -157,6 +157,7 @@ export type TracedOperation =
   | 'generate'
   | 'countTokens'
   | 'embed'
+  | 'rerank'
   | 'createPrediction'
   | 'createRemotePrediction'
   | 'createBackground'

@@ -51,6 +51,8 @@ export interface Host {
   countTokens(request: GenerationRequest, caller: Caller): Promise<number>
   /** Embeds texts. The events end after `finish`, or throw the error of the request. */
   embed(request: EmbeddingRequest, caller: Caller): Promise<EmbeddingStream>
+  /** Scores documents. The events end after `finish`, or throw the error of the request. */
+  rerank(request: RerankRequest, caller: Caller): Promise<EventStream<RerankEvent>>
   /**
    * Stores a response for later requests with the same API key. It is stored in memory only, until
    * the host ends or it is evicted. Resolves with `false` if there is no room for it.
@@ -104,6 +106,7 @@ export const HOST_METHODS = {
   generate: 'monitored',
   countTokens: 'call',
   embed: 'monitored',
+  rerank: 'monitored',
   storeResponse: 'call',
   getStoredResponse: 'call',
   getStoredItems: 'call',
@@ -243,6 +246,10 @@ export interface EmbeddingRequest {
   input: readonly string[]
   /** Length of the vectors. Default: the length that the model produces. */
   dimensions?: number
+  /** Name of the model's prompt that is put before each text. Default: as the model says. */
+  promptName?: string
+  /** `true` to leave out tokens beyond the maximum, `false` to refuse them. Default: the model's way. */
+  truncate?: boolean
   /** The only place where the request may be answered. Default: any that the catalog allows. */
   route?: Route
 }
@@ -261,3 +268,23 @@ export interface Embeddings {
 export type EmbeddingEvent =
   /** A sign of life, sent when there was no other event for about 10 s. */
   { type: 'heartbeat' } | { type: 'finish'; embeddings: Embeddings; servedBy?: Route }
+
+/** The parsed body of `POST /v1/rerank`. */
+export interface RerankRequest {
+  model: Tag
+  /** Text that the documents are to answer. */
+  query: string
+  /** Texts to score: at least one. */
+  documents: readonly string[]
+}
+
+/** Scores of documents, in their order. */
+export interface Ranking {
+  /** How well each document answers the query, most often from 0 to 1. */
+  scores: readonly number[]
+  /** Number of tokens of all pairs, including the special tokens that the tokenizer adds. */
+  tokens: number
+}
+
+/** An event of a running request for scores. */
+export type RerankEvent = { type: 'heartbeat' } | { type: 'finish'; ranking: Ranking }

@@ -178,16 +178,18 @@ export interface ModelCapabilities {
   structuredOutputs?: boolean
   /** Text embeddings with vectors of this length. Such a model does not chat. */
   embeddings?: { dimensions: number }
+  /** Scores of how well documents answer a query. Such a model does not chat. */
+  rerank?: boolean
 }
 
-/** A language model or an embedding predictor, as the catalog describes it. */
+/** A language model, or a predictor that embeds or scores texts, as the catalog describes it. */
 export interface Model {
   tag: Tag
   /** Display name. */
   name: string
   /** Date on which it was added, in RFC 3339. */
   created: string
-  /** Maximum number of tokens of prompt and completion together, or of one text to embed. */
+  /** Maximum number of tokens of prompt and completion together, or of one text to embed or to score. */
   maxInputTokens: number
   /** Maximum number of tokens of one completion; `null` if the model generates no text. */
   maxOutputTokens: number | null

@@ -3,8 +3,11 @@
  * differently in each browser, and thins out what it shrinks.
  */
 
-/** Filter of {@link resample}. Each widens with the scale when the image shrinks (antialiasing). */
-export type ResampleFilter = 'box' | 'bilinear' | 'bicubic' | 'lanczos'
+/**
+ * Filter of {@link resample}. Each but the nearest pixel widens with the scale when the image shrinks
+ * (antialiasing).
+ */
+export type ResampleFilter = 'nearest' | 'box' | 'bilinear' | 'hamming' | 'bicubic' | 'lanczos'
 
 /** Opaque pixels: red, green, blue and alpha in bytes, row by row. */
 export interface Pixels {
@@ -22,9 +25,12 @@ const WEIGHT_BITS = 22
 const CUBIC = -0.5
 
 /** Kernels with the distance from their center, in pixels, at which they end. */
-const KERNELS: Readonly<Record<ResampleFilter, { reach: number; weigh: (x: number) => number }>> = {
+const KERNELS: Readonly<
+  Record<Exclude<ResampleFilter, 'nearest'>, { reach: number; weigh: (x: number) => number }>
+> = {
   box: { reach: 0.5, weigh: (x) => (x > -0.5 && x <= 0.5 ? 1 : 0) },
   bilinear: { reach: 1, weigh: (x) => Math.max(0, 1 - Math.abs(x)) },
+  hamming: { reach: 1, weigh: (x) => sinc(x) * (0.54 + 0.46 * Math.cos(Math.PI * x)) },
   bicubic: { reach: 2, weigh: (x) => weighCubic(Math.abs(x)) },
   lanczos: { reach: 3, weigh: (x) => (x >= -3 && x < 3 ? sinc(x) * sinc(x / 3) : 0) },
 }
@@ -51,7 +57,13 @@ export function resample(
   const [left, top, right, bottom] = region
   const isWidthSame = left === 0 && right === image.width && width === image.width
   const isHeightSame = top === 0 && bottom === image.height && height === image.height
-  // The rounding between the passes shows, so they must have this order.
+  const shrinks = image.height - height
+  // Pillow 13 scales columns first if the height shrinks by far more. The rounding between the passes
+  // shows, so they must have its order.
+  if (!isWidthSame && !isHeightSame && shrinks > 0 && shrinks > (image.width - width) * 2) {
+    const low = scaleColumns(image, height, createTaps(filter, top, bottom, height, image.height))
+    return scaleRows(low, width, createTaps(filter, left, right, width, image.width))
+  }
   const wide = isWidthSame
     ? image
     : scaleRows(image, width, createTaps(filter, left, right, width, image.width))
@@ -77,8 +89,9 @@ function createTaps(
   targetLength: number,
   sourceLength: number,
 ): Taps {
-  const { reach, weigh } = KERNELS[filter]
   const scale = (to - from) / targetLength
+  if (filter === 'nearest') return pickTaps(from, scale, targetLength, sourceLength)
+  const { reach, weigh } = KERNELS[filter]
   const widening = Math.max(scale, 1)
   const support = reach * widening
   const stride = Math.ceil(support) * 2 + 1
@@ -106,6 +119,21 @@ function createTaps(
     count[target] = length
   }
   return { first, count, weights, stride }
+}
+
+/** Returns the taps of the one pixel that is nearest to the middle of each pixel of the target. */
+function pickTaps(from: number, scale: number, targetLength: number, sourceLength: number): Taps {
+  const first = new Int32Array(targetLength)
+  // Pillow adds the steps one after the other, and the rounding of the sum shows.
+  let place = from + scale * 0.5
+  for (let target = 0; target < targetLength; target++, place += scale)
+    first[target] = Math.min(sourceLength - 1, Math.trunc(place))
+  return {
+    first,
+    count: new Int32Array(targetLength).fill(1),
+    weights: new Int32Array(targetLength).fill(2 ** WEIGHT_BITS),
+    stride: 1,
+  }
 }
 
 const HALF = 2 ** (WEIGHT_BITS - 1)

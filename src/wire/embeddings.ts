@@ -28,8 +28,11 @@ const isTokens = (input: unknown): boolean =>
 const inputSchema = f.stringOr(f.nonEmptyString, f.when(isTokens, rejectedTokens, texts))
 
 const SPLIT_ADVICE = 'split long texts into several'
-const disabledFlag = f.unsupported(f.flag, (is) => !is, SPLIT_ADVICE)
-const truncateNone = f.unsupported(f.string, (way) => way === 'NONE', SPLIT_ADVICE)
+const endOrNone = f.unsupported(
+  f.string,
+  (way) => ['NONE', 'END'].includes(way),
+  `send "END", or ${SPLIT_ADVICE}`,
+)
 const enabledFlag = f.unsupported(f.flag, (is) => is)
 const floatEncoding = f.unsupported(v.unknown(), (value) => value === 'float')
 const rejectedPrefix = f.optional(f.rejectedWith("put the model's own prefix before the text"))
@@ -45,9 +48,9 @@ export const embeddingsBodySchema = f.object({
   stream: f.unsupported(f.flag, (is) => !is),
   input_type: rejectedPrefix,
   task: rejectedPrefix,
-  prompt_name: rejectedPrefix,
-  truncate: f.optional(f.stringOr(truncateNone, disabledFlag)),
-  truncation: disabledFlag,
+  prompt_name: f.optional(f.nonEmptyString),
+  truncate: f.optional(f.stringOr(endOrNone, f.flag)),
+  truncation: f.optional(f.flag),
   truncate_prompt_tokens: f.rejectedField,
   late_chunking: f.unsupported(f.flag, (is) => !is),
   add_special_tokens: enabledFlag,
@@ -62,13 +65,22 @@ export const embeddingsBodySchema = f.object({
 type EmbeddingsBody = v.InferOutput<typeof embeddingsBodySchema>
 
 /** Converts the body to a request, with the mapping of its fields back to the body's. */
-export function parseEmbeddings({ model, input, dimensions }: EmbeddingsBody) {
+export function parseEmbeddings(body: EmbeddingsBody) {
+  const { model, input, dimensions, prompt_name: promptName } = body
+  const wanted = body.truncate ?? body.truncation ?? undefined
+  const truncate = typeof wanted === 'string' ? wanted === 'END' : wanted
   const fieldNames: f.FieldNames = {
     rename: typeof input === 'string' ? [[/^input\[0\]/, 'input']] : [],
     reasoning: [],
   }
   return {
-    request: { model, input: [input].flat(), dimensions: dimensions ?? undefined },
+    request: {
+      model,
+      input: [input].flat(),
+      dimensions: dimensions ?? undefined,
+      ...(promptName && { promptName }),
+      ...(truncate !== undefined && { truncate }),
+    },
     fieldNames,
   }
 }

@@ -29,6 +29,7 @@ import {
   toPredictorJson,
 } from './predictions.ts'
 import { assertScriptedFetch, parseDigest, resourceResponse } from './resources.ts'
+import { parseRerank, rerankBodySchema, rerankEncoder } from './rerank.ts'
 import { responsesRoutes } from './responses-routes.ts'
 import {
   countResponse,
@@ -102,6 +103,13 @@ const createEmbeddings: RouteHandler = async (context) => {
   return eventResponse(embedding, embeddingsEncoder(fields), context, ignored, fieldNames)
 }
 
+const createRanking: RouteHandler = async (context) => {
+  const { fields, ignored } = await readBody(context, rerankBodySchema)
+  const request = parseRerank(fields)
+  const ranking = context.host.rerank(request, context.caller)
+  return eventResponse(ranking, rerankEncoder(fields, request), context, ignored)
+}
+
 const listModels: RouteHandler = async ({ request, host, caller }) =>
   jsonResponse(toModelListJson(await host.models(caller), new URL(request.url).searchParams))
 
@@ -151,6 +159,7 @@ const ROUTES: readonly RouteEntry[] = [
   ['POST', '/messages', createMessage],
   ['POST', '/messages/count_tokens', countMessageTokens],
   ['POST', '/embeddings', createEmbeddings],
+  ['POST', '/rerank', createRanking],
   ['GET', '/models', listModels],
   ['GET', '/models/(.+)', getModelByTag],
   ['POST', '/predictions', createPrediction],

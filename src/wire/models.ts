@@ -6,7 +6,7 @@ const supports = (supported = false) => ({ supported })
 const no = supports()
 
 function toCapabilitiesJson(given: ModelCapabilities) {
-  const { tools, imageInput, structuredOutputs, embeddings } = given
+  const { tools, imageInput, structuredOutputs, embeddings, rerank } = given
   const thinking = supports(given.thinking)
   return {
     batch: no,
@@ -36,6 +36,7 @@ function toCapabilitiesJson(given: ModelCapabilities) {
     },
     tools: supports(tools),
     embeddings: { ...supports(embeddings !== undefined), ...embeddings },
+    rerank: supports(rerank),
   }
 }
 

@@ -1,6 +1,6 @@
 """Writes resample/fixtures.json: images that Pillow scaled, for test/unit/values/resample.test.ts.
 
-Run it with Debian's python3-pil: /usr/bin/python3 test/models/resample.py
+Run it with Pillow 13 or later: python3 test/models/resample.py
 """
 import base64
 import json
@@ -10,8 +10,10 @@ import PIL
 from PIL import Image
 
 FILTERS = {
+    "nearest": Image.NEAREST,
     "box": Image.BOX,
     "bilinear": Image.BILINEAR,
+    "hamming": Image.HAMMING,
     "bicubic": Image.BICUBIC,
     "lanczos": Image.LANCZOS,
 }
@@ -25,6 +27,9 @@ CASES = [
     ((64, 48), (24, 24), (8, 0, 56, 48)),
     ((33, 21), (17, 17), (6.25, 0.5, 26.75, 20.5)),
     ((5, 3), (1, 1), None),
+    # Pillow 13 scales the columns of these first.
+    ((24, 40), (32, 32), None),
+    ((15, 60), (12, 20), (1, 3.5, 14, 60)),
 ]
 
 

@@ -38,12 +38,12 @@ const BINDING_OPTIONS = {
   std: valued('<numbers>', 'Standard deviation to divide images by'),
   resample: valued(
     '<filter>',
-    'Resize as Pillow does: box, bilinear, bicubic, lanczos (default: as the browser)',
+    'Resize as Pillow does: nearest, box, bilinear, hamming, bicubic, lanczos (default: as the browser)',
   ),
   output: repeated('[<name>=]<out>', 'Declare only this output, and rename it; may be repeated'),
   step: repeated(
     '<out>=<step>',
-    'Apply softmax, sigmoid, top-k,count=5, ctc or mask,threshold=0.5; may be repeated',
+    'Apply softmax, sigmoid, top-k,count=5, ctc, mask, pool,by=mean or normalize; may be repeated',
   ),
   labels: repeated(
     '<out>=<file>',
@@ -92,7 +92,7 @@ function parseLayout(flags: BindingFlags): Partial<ImageLayout> {
   return withoutUndefined(layout)
 }
 
-const FILTERS = ['box', 'bilinear', 'bicubic', 'lanczos'] as const
+const FILTERS = ['nearest', 'box', 'bilinear', 'hamming', 'bicubic', 'lanczos'] as const
 
 function parseOutputs(texts: readonly string[]): Map<string, string> {
   const outputs = new Map<string, string>()
@@ -151,7 +151,7 @@ export const ADD = defineCommand({
     'Adds an ONNX model to your app as a predictor: drafts its signature from the inputs and',
     'outputs of the graph, tests it in the runtime, copies its files to',
     '<public>/inorigin/@me/name and lists it in <public>/inorigin/catalog.json. A folder with',
-    'config.json, tokenizer.json and onnx/ becomes a chat model or a text encoder. A folder of',
+    'config.json becomes a chat model, or a predictor of its task, such as embeddings. A folder of',
     'ONNX Runtime GenAI, with genai_config.json, becomes a chat model. A folder of a model',
     'compiled by MLC, with its library, becomes a chat model that WebLLM runs. A GGUF file',
     'becomes a chat model; all parts of a split file must be beside it. With --file, pages',
@@ -217,6 +217,8 @@ const SETTINGS: Readonly<Record<StepWish['step'], Readonly<Record<string, RegExp
   'top-k': { count: /^[1-9]\d{0,8}$/, threshold: /^-?\d+(\.\d+)?$/ },
   ctc: { blank: /^\d{1,9}$/, space: /^$/ },
   mask: { threshold: /^-?\d+(\.\d+)?$/ },
+  pool: { by: /^(mean|first|last|max|mean-sqrt)$/ },
+  normalize: {},
 }
 
 const STEPS = Object.keys(SETTINGS) as StepWish['step'][]
@@ -235,14 +237,17 @@ function parseStep(text: string): StepWish {
   const [name = '', ...settings] = text.split(',')
   const step = oneOf(STEPS)('--step', name)
   const known = SETTINGS[step]
-  const parsed = settings.map((setting): [string, number | true] => {
+  const parsed = settings.map((setting): [string, number | string | true] => {
     const [key = '', value = ''] = setting.split('=')
     const form = Object.hasOwn(known, key) ? known[key] : undefined
-    if (form?.test(value)) return [key, value === '' ? true : Number(value)]
+    const isNumber = value !== '' && Number.isFinite(Number(value))
+    if (form?.test(value)) return [key, value === '' || (isNumber ? Number(value) : value)]
     const names = Object.keys(known).join(', ') || 'no settings'
     const wanted = form ? 'has an invalid value' : `is unknown: ${step} takes ${names}`
     throw createUsageError(`--step ${text}: ${setting} ${wanted}`)
   })
+  if (step === 'pool' && parsed.length === 0)
+    throw createUsageError('--step takes a vector for pool, such as y=pool,by=mean')
   return { step, ...Object.fromEntries(parsed) } as StepWish
 }
 

@@ -11,6 +11,7 @@ import { InoriginError } from '../../error.ts'
 import { bindSignature } from '../../predictor/bind.ts'
 import { getLabelsSource, parseLabels, readMetadata, toLabelsKey } from '../../predictor/labels.ts'
 import { applySteps, type OpenStep } from '../../predictor/steps.ts'
+import { toImageShape } from '../../predictor/image-tensor.ts'
 import { fitsShape, isFixedLength } from '../../predictor/tensor.ts'
 import { ARRAYS, countElements } from '../../values/elements.ts'
 import { type ModelRoot, openFolder, readInside } from '../add/model-root.ts'
@@ -42,13 +43,13 @@ export async function testPlan(
   options.onStep('Testing it in the runtime')
   if (sumBytes(items) > MAX_RUN_BYTES) {
     notes.push(await openLarge(root, graph, options))
-    await checkSteps(bindings, new Map(), root, graph.path)
+    await checkSteps(bindings, new Map(), root, items)
     return new Map()
   }
-  const model = await run(root, graph, items, notes, options)
+  const model = await run(root, graph, items, bindings, notes, options)
   checkBindings(entry, bindings, model)
   notes.push(...suggestOptions(model, bindings, entry.states !== undefined))
-  await checkSteps(bindings, model.outputs, root, graph.path)
+  await checkSteps(bindings, model.outputs, root, items)
   return model.shapes
 }
 
@@ -80,6 +81,7 @@ async function run(
   root: ModelRoot,
   graph: Item,
   items: readonly Item[],
+  bindings: Bindings,
   notes: string[],
   { runtime, signal }: TestOptions,
 ) {
@@ -97,7 +99,7 @@ async function run(
     throw refuseModel(join(root.path, graph.path), cause)
   })
   try {
-    const { failure, ...ran } = await tryExample(session, ort.Tensor, signal)
+    const { failure, ...ran } = await tryExample(session, ort.Tensor, signal, bindings)
     if (failure !== undefined)
       notes.push(
         `The example below fails, because the model ran on none of the inputs that were tried: ${toReason(failure)} ` +
@@ -181,23 +183,29 @@ const FREE_LENGTHS = [1, 2, 16, 64, 224, 512, 1_280, 16_000]
 
 /**
  * Runs the model on zeros of growing shapes until it runs. Resolves with these shapes, or with the
- * failure of the smallest ones. The inputs are those that the example code has. Rejects with the
- * reason of the signal, which is read between two runs: a run itself cannot be interrupted.
+ * failure of the first ones. The inputs are those that the example code has: images and sounds have the
+ * sizes of their bindings. Rejects with the reason of the signal, which is read between two runs: a
+ * run itself cannot be interrupted.
  */
 export async function tryExample(
   session: Pick<InferenceSession, 'inputMetadata' | 'run'>,
   tensor: TensorConstructor,
   signal: AbortSignal,
+  bindings: Bindings = {},
 ): Promise<{ shapes: ExampleShapes; outputs: ExampleShapes; failure?: unknown }> {
   const inputs = session.inputMetadata
   const isFree = inputs.some((one) => one.isTensor && one.shape.some(isFreeLength))
   const lengths = isFree ? FREE_LENGTHS : FREE_LENGTHS.slice(0, 1)
   let failure: unknown
-  for (const shapes of lengths.flatMap((length) => listShapes(inputs, length))) {
+  const tried = lengths.flatMap((length) => listShapes(inputs, length))
+  const bound = Object.values(bindings).some(({ text, image, audio }) => text ?? image ?? audio)
+  for (const shapes of bound ? tried.map((each) => withBound(each, inputs, bindings)) : tried) {
     signal.throwIfAborted()
     if ([...shapes.values()].some((shape) => countElements(shape) > MAX_EXAMPLE_ELEMENTS)) continue
     try {
-      const outputs = Object.entries(await session.run(toFeeds(inputs, shapes, tensor)))
+      // The runtime would print the errors of shapes that do not fit, which are tried in turn.
+      const quiet = { logSeverityLevel: 4 } as const
+      const outputs = Object.entries(await session.run(toFeeds(inputs, shapes, tensor), quiet))
       const returned = new Map(outputs.map(([name, { dims }]) => [name, dims]))
       for (const [, output] of outputs) output.dispose()
       return { shapes, outputs: returned }
@@ -206,6 +214,52 @@ export async function tryExample(
     }
   }
   return { shapes: new Map(), outputs: new Map(), failure }
+}
+
+/** Number of tokens of the text in a test. */
+const TEXT_TOKENS = 8
+/** Side of an image whose size is free, in pixels. */
+const IMAGE_SIDE = 224
+/** Number of samples of a sound whose length is free: a second of most models of speech. */
+const SOUND_SAMPLES = 16_000
+
+/** Returns the shapes with those that the bindings of texts, images and sounds give. */
+function withBound(shapes: ExampleShapes, inputs: Tensors, bindings: Bindings): ExampleShapes {
+  const next = new Map(shapes)
+  const ownOf = (name: string): readonly (number | string)[] => {
+    const found = inputs.find((one) => one.name === name)
+    return found?.isTensor ? found.shape : []
+  }
+  for (const { tensor, text, image, audio } of Object.values(bindings)) {
+    const names = text ? [tensor, text.mask, text.types] : [tensor]
+    for (const name of names) {
+      const shape = shapes.get(name ?? '')
+      if (name === undefined || !shape) continue
+      const isFree = (at: number): boolean => isFreeLength(ownOf(name)[at] ?? '')
+      if (text)
+        next.set(
+          name,
+          shape.map((length, at) => (isFree(at) && at > 0 ? TEXT_TOKENS : length)),
+        )
+      if (image) {
+        const size = [image.width ?? IMAGE_SIDE, image.height ?? IMAGE_SIDE] as const
+        const wanted = toImageShape(image, shape, size)
+        next.set(
+          name,
+          wanted.map((length, at) => (isFree(at) ? length : (shape[at] ?? length))),
+        )
+      }
+      if (audio) {
+        const samples = (audio.window ?? SOUND_SAMPLES) + (audio.context ?? 0)
+        const last = shape.length - 1
+        next.set(
+          name,
+          shape.map((length, at) => (isFree(at) && at === last ? samples : length)),
+        )
+      }
+    }
+  }
+  return next
 }
 
 const isFreeLength = (length: number | string): boolean => !isFixedLength(length) || length <= 0
@@ -359,13 +413,13 @@ async function checkSteps(
   bindings: Bindings,
   shapes: ExampleShapes,
   root: ModelRoot,
-  graph: string,
+  items: readonly Item[],
 ): Promise<void> {
   for (const [name, { tensor, steps = [] }] of Object.entries(bindings)) {
     const open = await Promise.all(
       steps.map(async (step): Promise<OpenStep> => {
         const source = getLabelsSource(step)
-        return { step, labels: source ? await readLabels(name, source, root, graph) : [] }
+        return { step, labels: source ? await readLabels(name, source, root, items) : [] }
       }),
     )
     const shape = shapes.get(tensor)
@@ -379,12 +433,13 @@ async function checkSteps(
   }
 }
 
-async function readLabels(name: string, source: Labels, root: ModelRoot, graph: string) {
-  const base = graph.slice(0, graph.lastIndexOf('/') + 1)
+async function readLabels(name: string, source: Labels, root: ModelRoot, items: readonly Item[]) {
+  const graph = items.find(({ type }) => type === 'onnx')?.path ?? ''
+  const item = 'file' in source ? items.find((one) => one.name === source.file) : undefined
   const text =
-    'file' in source
-      ? new TextDecoder().decode(await readInside(root, base + source.file))
-      : await readMetadata(new Blob([(await readInside(root, graph)) as BlobPart]), source.metadata)
+    'metadata' in source
+      ? await readMetadata(new Blob([(await readInside(root, graph)) as BlobPart]), source.metadata)
+      : (item?.text ?? new TextDecoder().decode(await readInside(root, item?.path ?? source.file)))
   const names = text === null ? null : parseLabels(text)
   if (names) return names
   const what = 'file' in source ? source.file : `the metadata ${source.metadata} of the model`
@@ -393,8 +448,7 @@ async function readLabels(name: string, source: Labels, root: ModelRoot, graph: 
 
 /**
  * Binds the entry as a browser does. Throws `invalid_request` that names the parameter, also if an
- * output did not have the shape that its input needs next. Entries with texts are not checked, since
- * they need a tokenizer.
+ * output did not have the shape that its input needs next. Texts are not tokenized.
  */
 function checkBindings(
   { signature, states: declared }: Pick<PredictorEntry, 'signature' | 'states'>,
@@ -402,7 +456,8 @@ function checkBindings(
   { tensors, outputs: shapes }: RanModel,
 ): void {
   const all = Object.values(bindings)
-  if (all.some(({ text }) => text)) return
+  const names = all.flatMap(({ text }) => text?.tokenizer ?? [])
+  const tokenizers = new Map(names.map((name) => [name, () => ({ ids: [], types: [] })]))
   const sources = all.flatMap(({ steps = [] }) => steps.map(getLabelsSource))
   const labels = new Map(sources.flatMap((one) => (one ? [[toLabelsKey(one), []]] : [])))
   const runs = { id: 'wasm', engine: 'onnx', device: 'wasm' } as const
@@ -410,7 +465,9 @@ function checkBindings(
   const named = { type: 'predictor', tag: '@drafted/model', name: '', created: '' } as const
   const states = declared && { states: declared }
   const entry = { ...named, signature, implementations: [implementation], ...states }
-  const bound = bindOrRefuse(() => bindSignature(entry, implementation, tensors, { labels }))
+  const bound = bindOrRefuse(() =>
+    bindSignature(entry, implementation, tensors, { labels, tokenizers }),
+  )
   for (const { input, output } of bound.states) {
     const wanted = bound.inputs.find(({ parameter }) => parameter.name === input)?.spec.shape
     const next = bound.outputs.find(({ parameter }) => parameter.name === output)

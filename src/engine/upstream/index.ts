@@ -131,13 +131,20 @@ async function* readLimited(
 
 /** Embeds texts on the upstream server. Resolves with one vector for each text. */
 export async function embedUpstream(
-  { input, dimensions }: EmbeddingRequest,
+  { input, dimensions, promptName, truncate }: EmbeddingRequest,
   expectedDimensions: number,
   call: UpstreamCall,
 ): Promise<Embeddings> {
   const { upstream } = call
   const { url, model } = upstream
-  const body = { model, input, encoding_format: 'float', ...(dimensions && { dimensions }) }
+  const body = {
+    model,
+    input,
+    encoding_format: 'float',
+    ...(dimensions && { dimensions }),
+    ...(promptName !== undefined && { prompt_name: promptName }),
+    ...(truncate !== undefined && { truncate }),
+  }
   const response = await postUpstream('embeddings', body, call)
   const length = dimensions ?? expectedDimensions
   const maxBytes = MAX_EMBEDDING_REST_BYTES + input.length * length * MAX_NUMBER_BYTES

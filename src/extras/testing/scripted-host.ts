@@ -120,6 +120,7 @@ export function createScriptedHost({
     generate: open,
     countTokens: async (request) => countPromptTokens(request),
     embed,
+    rerank: () => unsupported('scores of documents'),
     ...new ResponseStore().methods,
     ...createTestBackground(open),
     predictor: async (tag) => toRemotePredictor(findPredictor(tag)),

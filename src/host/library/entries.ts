@@ -3,7 +3,12 @@
  * completed by look-ups, whose results are stored.
  */
 import * as v from 'valibot'
-import { findEntry, isEmbedder, unsupportedModelError } from '../../catalog/find-entry.ts'
+import {
+  findEntry,
+  isEmbedder,
+  isReranker,
+  unsupportedModelError,
+} from '../../catalog/find-entry.ts'
 import { completeEntry, type ResolvedHub, resolveHub } from '../../catalog/hub/resolve-hub.ts'
 import { hasResources } from '../../catalog/memory-bytes.ts'
 import { withPrecision } from '../../catalog/precision.ts'
@@ -321,6 +326,8 @@ export async function findModel(
   const entry = await entries.find(tag, 'model')
   if (isEmbedder(entry))
     throw unsupportedModelError(tag, 'embeds texts and does not chat; use /v1/embeddings')
+  if (isReranker(entry))
+    throw unsupportedModelError(tag, 'scores documents and does not chat; use /v1/rerank')
   if (entry.type !== 'model') {
     throw wrongType(tag, 'model', 'is a predictor; run it with server.predict()')
   }

@@ -14,6 +14,8 @@ import type {
   GenerationEvent,
   GenerationRequest,
   MethodTable,
+  Ranking,
+  RerankRequest,
 } from '../../types/index.ts'
 
 /** Parameters with which a model worker opens a language model. */
@@ -65,6 +67,8 @@ export interface ModelService extends DirectPredictor {
   countTokens(request: GenerationRequest, caller: Caller): Promise<number>
   /** Accepts a request when its texts are tokenized and queued. The only event has all vectors. */
   embed(request: EmbeddingRequest, caller: Caller): Promise<EventStream<Embeddings>>
+  /** Accepts a request when its pairs are tokenized and queued. The only event has all scores. */
+  rerank(request: RerankRequest, caller: Caller): Promise<EventStream<Ranking>>
   /**
    * Measures one run of a predictor with the inputs, in milliseconds. For a language model, which
    * takes no inputs here, it is the time for one token.
@@ -84,6 +88,7 @@ export const MODEL_METHODS = {
   generate: 'stream',
   countTokens: 'call',
   embed: 'stream',
+  rerank: 'stream',
   measure: 'call',
   measureThreads: 'call',
 } as const satisfies MethodTable<ModelService>

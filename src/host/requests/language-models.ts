@@ -1,6 +1,15 @@
-/** The operations of language models and embedders, on this device or on a server in its place. */
-import { findEmbedder, isEmbedder, toModel } from '../../catalog/find-entry.ts'
-import type { Catalog, Embedder, Entry, ModelEntry } from '../../catalog/schema.ts'
+/**
+ * The operations of language models, embedders and rerankers, on this device or, for the first two, on a
+ * server in its place.
+ */
+import {
+  findEmbedder,
+  findReranker,
+  isEmbedder,
+  isListed,
+  toModel,
+} from '../../catalog/find-entry.ts'
+import type { Catalog, Embedder, Entry, ModelEntry, Reranker } from '../../catalog/schema.ts'
 import type { Upstream } from '../../catalog/upstream-schema.ts'
 import { InoriginError } from '../../error.ts'
 import { assertDimensions } from '../../predictor/embed.ts'
@@ -13,6 +22,9 @@ import type {
   GenerationEvent,
   GenerationRequest,
   Host,
+  Ranking,
+  RerankEvent,
+  RerankRequest,
 } from '../../types/index.ts'
 import { withTimeout } from '../../values/promises.ts'
 import type { RecentInputs } from '../choice/recent-inputs.ts'
@@ -47,7 +59,7 @@ export class LanguageModels {
   readonly methods = {
     models: async () => {
       const all = await this.#options.entries.all()
-      return all.filter((entry) => entry.type === 'model' || isEmbedder(entry)).map(toModel)
+      return all.filter(isListed).map(toModel)
     },
     generate: async (request, caller) => ({ events: this.#generate(request, caller) }),
     countTokens: async (received, caller) => {
@@ -79,6 +91,10 @@ export class LanguageModels {
         ...(servedBy && { servedBy }),
         events: this.#embed(entry, request, caller, first),
       }
+    },
+    rerank: async (request, caller) => {
+      const entry = findReranker(await this.#options.catalog(), request.model)
+      return { events: this.#rerank(entry, request, caller) }
     },
   } satisfies Partial<Host>
 
@@ -151,6 +167,28 @@ export class LanguageModels {
     if (instead) embeddings = await upstreams.embed(instead, entry, request, caller)
     if (!embeddings) throw new InoriginError('internal', 'The model sent no vectors.')
     yield { type: 'finish', embeddings, servedBy: instead ? 'upstream' : 'local' }
+  }
+
+  async *#rerank(
+    entry: Reranker,
+    request: RerankRequest,
+    caller: Caller,
+  ): AsyncGenerator<RerankEvent> {
+    const { leases } = this.#options
+    const acquire = () => leases.acquire(entry, caller.signal)
+    const ranking = await withLoaded(
+      acquire,
+      { key: null, signal: caller.signal },
+      async (instance) => {
+        const { events } = await instance.worker.rerank(request, caller)
+        let last: Ranking | undefined
+        // The stream is read to its end, because an earlier leave would cancel it.
+        for await (const each of events) last = each
+        return last
+      },
+    )
+    if (!ranking) throw new InoriginError('internal', 'The model sent no scores.')
+    yield { type: 'finish', ranking }
   }
 
   #embedHere(entry: Embedder, request: EmbeddingRequest, caller: Caller) {

@@ -95,6 +95,7 @@ const TAG_OF: { [Name in TracedOperation]: (first: Parameters<HostService[Name]>
   generate: ({ model }) => model,
   countTokens: ({ model }) => model,
   embed: ({ model }) => model,
+  rerank: ({ model }) => model,
   createPrediction: ({ tag }) => tag,
   createRemotePrediction: ({ tag }) => tag,
   createBackground: ({ request }) => request.model,

@@ -232,7 +232,12 @@ test('A folder of an encoder becomes a predictor of texts', async () => {
   expect(entry?.signature.inputs).toMatchObject([{ name: 'text', type: 'string' }])
   expect(entry?.implementations[0]?.bindings?.['text']).toEqual({
     tensor: 'input_ids',
-    text: { tokenizer: 'tokenizer.json', mask: 'attention_mask', most: 128 },
+    text: {
+      tokenizer: 'tokenizer.json',
+      mask: 'attention_mask',
+      most: 128,
+      truncate: 'end',
+    },
   })
   expect(entry?.implementations.map(({ id }) => id)).toEqual(['fp32-webgpu', 'fp32-wasm'])
   expect(notes.at(-1)).toBe('q8 has other inputs or outputs, and was left out.')

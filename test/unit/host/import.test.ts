@@ -123,7 +123,7 @@ test('a folder in the layout of exports is a chat model, at any depth', async ()
   expect(plan.implementations.length).toBeGreaterThan(1)
   expect(plan.implementations[0]?.items.map(({ path }) => path)).toContain('a/guide/tokenizer.json')
   await expect(draft(files, { tensors: ['input_ids'] })).rejects.toThrow(
-    "tensors: ['input_ids'] is for the inputs of predictors",
+    "tensors: ['input_ids'] is for the inputs and outputs of predictors",
   )
 })
 
@@ -156,10 +156,10 @@ describe('refusals', () => {
       /tensors: \['z'\]: unknown input/,
     ],
     [
-      'a folder without its tokenizer',
+      'a folder of graphs with other names',
       { 'config.json': '{}', 'onnx/a.onnx': GRAPH, 'onnx/b.onnx': GRAPH },
       {},
-      /has 2 graphs/,
+      /has no onnx\/model\*\.onnx for webgpu or wasm\. It has a\.onnx, b\.onnx\./,
     ],
     ['MLC without its library', { 'mlc-chat-config.json': '{}' }, {}, /has 0 libraries \(\.wasm\)/],
   ])('name the fault: %s', async (_, files, wishes, message) => {

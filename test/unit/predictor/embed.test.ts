@@ -9,9 +9,11 @@ import {
   type TextPredictor,
   tokenizeTexts,
 } from '../../../src/predictor/embed.ts'
+import type { TokenRow } from '../../../src/predictor/text.ts'
 import { predictor } from '../catalog/entries.ts'
 
 const { signal } = new AbortController()
+const toRow = (ids: number[]): TokenRow => ({ ids, types: ids.map(() => 0) })
 const ones = (length: number): number[] => Array<number>(length).fill(1)
 
 function entryOf(changes: Partial<Embedder['embeddings']> = {}): Embedder {
@@ -26,11 +28,11 @@ interface Fake extends TextPredictor {
   characters: number
 }
 
-type Rows = readonly (readonly number[])[]
+type Rows = readonly TokenRow[]
 
 const sums = (rows: Rows) => ({
   data: Float32Array.from(
-    rows.flatMap((row) => [row.reduce((total, token) => total + token, 0), row.length, 0, 0]),
+    rows.flatMap(({ ids }) => [ids.reduce((total, token) => total + token, 0), ids.length, 0, 0]),
   ),
 })
 
@@ -42,11 +44,11 @@ function fake(made: (rows: Rows) => unknown = sums): Fake {
     tokenize(name, text) {
       expect(name).toBe('text')
       opened.characters += text.length
-      return text.split(' ').map((word) => word.length)
+      return toRow(text.split(' ').map((word) => word.length))
     },
     async predictTokens(_name, rows, { aborted }) {
       if (aborted) throw new Error('aborted')
-      opened.runs.push(rows.map((row) => row.length))
+      opened.runs.push(rows.map(({ ids }) => ids.length))
       return { tag: '', outputs: { vector: made(rows) }, latency: 0, device: 'wasm' }
     },
   }
@@ -86,13 +88,13 @@ describe('Texts', () => {
   })
 
   test('that are longer than the bound are computed alone', () => {
-    expect(createBatches([9000, 3, 9000].map(ones))).toEqual([[1], [0], [2]])
+    expect(createBatches([9000, 3, 9000].map(ones).map(toRow))).toEqual([[1], [0], [2]])
     expect(createBatches([])).toEqual([])
   })
 
   test('have as few texts that the scores of attention stay bounded', () => {
     const batchesOf = (length: number) =>
-      createBatches(Array.from({ length: 20 }, () => ones(length)))
+      createBatches(Array.from({ length: 20 }, () => toRow(ones(length))))
     expect(batchesOf(512).map(({ length }) => length)).toEqual([16, 4])
     expect(batchesOf(1024).map(({ length }) => length)).toEqual([4, 4, 4, 4, 4])
     expect(batchesOf(4096)).toHaveLength(20)
@@ -106,7 +108,7 @@ describe('Texts', () => {
       controller.abort()
       return predictTokens(...given)
     }
-    const rows = Array.from({ length: 20 }, () => ones(1000))
+    const rows = Array.from({ length: 20 }, () => toRow(ones(1000)))
     const made = embedTexts(opened, entryOf(), rows, undefined, controller.signal)
     await expect(made).rejects.toThrow('aborted')
     expect(opened.runs).toEqual([])
@@ -139,7 +141,7 @@ describe('Too long', () => {
   })
 
   test('a huge text of few tokens is read', async () => {
-    expect(await read(fake(), ['x'.repeat(100_000)])).toEqual([[100_000]])
+    expect(await read(fake(), ['x'.repeat(100_000)])).toEqual([toRow([100_000])])
   })
 
   test('all texts together are refused', async () => {

@@ -18,6 +18,7 @@ describe('A call of two windows begins with the state', () => {
   /** A sound in windows of two samples, and a state of two numbers. */
   const BOUND: BoundSignature = {
     inputs: [SOUND, { parameter: h, tensor: 'h', spec: { type: 'float32', shape: [1, 2] } }],
+    settings: [],
     outputs: [],
     states: [{ input: 'h', output: 'hn', type: 'float32', shape: [1, 2] }],
     sound: { ...SOUND, layout: { rate: 8000, window: 2 }, window: 2 },

@@ -124,3 +124,44 @@ test('A mask is no tensor of its parameter, and softmax is', () => {
     applySteps(floats([], [0, 4]), [{ step: { step: 'mask' }, labels: [] }], fail),
   ).toThrow('has the shape [0, 4], which is no mask.')
 })
+
+describe('Vectors of tokens', () => {
+  /** Two texts of three tokens, the second of which has one of padding. */
+  const states = floats([1, 2, 3, 4, 5, 9, 8, 0, 2, 6, 100, 100], [2, 3, 2])
+  const facts = { lengths: [3, 2] }
+
+  test.each<['mean' | 'first' | 'last' | 'max' | 'mean-sqrt', number[]]>([
+    ['mean', [3, 5, 5, 3]],
+    ['first', [1, 2, 8, 0]],
+    ['last', [5, 9, 2, 6]],
+    ['max', [5, 9, 8, 6]],
+    ['mean-sqrt', [9 / Math.sqrt(3), 15 / Math.sqrt(3), 10 / Math.SQRT2, 6 / Math.SQRT2]],
+  ])('become one of each text by %s, without padding', (by, expected) => {
+    const result = applySteps(states, [{ step: { step: 'pool', by }, labels: [] }], fail, facts)
+    const { tensor } = result as { tensor: RawTensor }
+    expect(tensor.shape).toEqual([2, 2])
+    expect([...(tensor.data as Float32Array)]).toEqual(
+      expected.map((one) => expect.closeTo(one, 5)),
+    )
+  })
+
+  test('are scaled to the length 1, and zeros stay', () => {
+    const result = decode([{ step: 'normalize' }], 'float32', floats([3, 4, 0, 0], [2, 2]))
+    const data = (result as RawTensor).data as Float32Array
+    expect([...data]).toEqual([0.6, 0.8, 0, 0].map((one) => expect.closeTo(one, 6)))
+  })
+
+  test('that are none are refused', () => {
+    const pool = { step: { step: 'pool', by: 'mean' }, labels: [] } as const
+    expect(() => applySteps(floats([1, 2], [1, 2]), [pool], fail)).toThrow(
+      'no vector for each token',
+    )
+  })
+})
+
+test('An input changes the number of classes', () => {
+  const step = { step: 'top-k', count: 1, countInput: 'top_k' } as const
+  const settings = new Map([['top_k', 2]])
+  const result = applySteps(floats([1, 3, 2], [1, 3]), [{ step, labels: [] }], fail, { settings })
+  expect(result).toMatchObject({ rows: [[{ index: 1 }, { index: 2 }]] })
+})

@@ -1,11 +1,11 @@
 /** Values to tensors and back. Texts are tokenized by the length of each word. */
-import { describe, expect, test } from 'vitest'
+import { afterEach, describe, expect, test } from 'vitest'
 import type { TextLayout } from '../../../src/catalog/schema.ts'
 import { InoriginError } from '../../../src/error.ts'
 import { parseInput } from '../../../src/predictor/parse-inputs.ts'
 import { decodeOutput, encodeInput, encodeTensor } from '../../../src/predictor/tensor-codec.ts'
 import type { RawTensor, Shape } from '../../../src/predictor/tensor.ts'
-import { encodeText } from '../../../src/predictor/text.ts'
+import { encodeText, type Tokenize } from '../../../src/predictor/text.ts'
 import type { OutputParameter } from '../../../src/types/index.ts'
 import type { ElementType } from '../../../src/values/elements.ts'
 
@@ -145,7 +145,18 @@ describe('The value of an output', () => {
 
 describe('Texts', () => {
   const layout: TextLayout = { tokenizer: 'tokenizer.json', mask: 'mask', types: 'types', most: 3 }
-  const tokenize = (text: string): number[] => text.split(' ').map((word) => word.length)
+  /** Tokens are the lengths of words; those around the texts are 90, 91 and 92. */
+  const tokenize: Tokenize = (text, { pair, isPlain } = {}) => {
+    const toIds = (words: string) => words.split(' ').map((word) => word.length)
+    const [first, second] = [toIds(text), pair === undefined ? [] : toIds(pair)]
+    if (!isFramed || isPlain) return { ids: first, types: first.map(() => 0) }
+    const [one, two] = [[90, ...first, 91], pair === undefined ? [] : [...second, 92]]
+    return { ids: [...one, ...two], types: [...one.map(() => 0), ...two.map(() => 1)] }
+  }
+  let isFramed = false
+  afterEach(() => {
+    isFramed = false
+  })
 
   function encode(
     texts: readonly string[],
@@ -188,6 +199,35 @@ describe('Texts', () => {
   ])('are refused: %#', (texts, changes, message) => {
     expect(() => encode(texts, changes)).toThrow(
       expect.objectContaining({ kind: 'invalid_request', message }),
+    )
+  })
+
+  test.each<[string, string | null, 'start' | 'end', number, number[], number[]]>([
+    ['a bb ccc dddd', null, 'end', 4, [90, 1, 2, 91], [0, 0, 0, 0]],
+    ['a bb ccc dddd', null, 'start', 4, [90, 3, 4, 91], [0, 0, 0, 0]],
+    ['a bb', null, 'end', 4, [90, 1, 2, 91], [0, 0, 0, 0]],
+    // Of a pair, the longer text is cut first, then both to the same length.
+    ['a', 'bb bb bb bb', 'end', 6, [90, 1, 91, 2, 2, 92], [0, 0, 0, 1, 1, 1]],
+    ['a a a a', 'bb', 'end', 6, [90, 1, 1, 91, 2, 92], [0, 0, 0, 0, 1, 1]],
+    ['a a a a', 'bb bb bb bb bb', 'end', 6, [90, 1, 91, 2, 2, 92], [0, 0, 0, 1, 1, 1]],
+    ['a a a a a', 'bb bb bb bb', 'end', 6, [90, 1, 1, 91, 2, 92], [0, 0, 0, 0, 1, 1]],
+  ])('%j with %j are cut at the %s to %i tokens', (text, pair, truncate, most, ids, types) => {
+    isFramed = true
+    const spec = { layout: { ...layout, truncate, most }, tokenize }
+    const pairs = pair === null ? null : [pair]
+    const encoded = encodeText([text], 'ids', 'int64', spec, 'inputs.text', pairs)
+    const shape = [1, ids.length]
+    expect(encoded.get('ids')).toEqual(tensor('int64', ids, shape))
+    expect(encoded.get('types')).toEqual(tensor('int64', types, shape))
+  })
+
+  test('are filled up with the padding token, and each needs its second text', () => {
+    expect(encode(['a bb', 'ccc'], { pad: 7 })['ids']).toEqual(
+      tensor('int64', [1, 2, 3, 7], [2, 2]),
+    )
+    const spec = { layout: { ...layout, pair: 'second' }, tokenize }
+    expect(() => encodeText(['a', 'b'], 'ids', 'int64', spec, 'inputs.text', ['c'])).toThrow(
+      'inputs.second: has 1 texts, but there are 2 first ones.',
     )
   })
 

@@ -49,7 +49,7 @@ describe('embeddings', () => {
     ['spaces, and half a character', { input: [' ', '\ud83d'] }, [' ', '\ud83d']],
     [
       'fields of other servers that change nothing',
-      { input: 'one', truncate: false, normalize: true, stream: false, messages: [] },
+      { input: 'one', normalize: true, stream: false, messages: [] },
       ['one'],
     ],
   ])('are computed for %s', async (_, fields, input, dimensions) => {
@@ -58,6 +58,19 @@ describe('embeddings', () => {
     expect(response.status).toBe(200)
     expect(host.embedded).toEqual([{ model, input, dimensions }])
     expect((await response.json()).data[0].embedding).toHaveLength(dimensions ?? 3)
+  })
+
+  it.each([
+    [{ prompt_name: 'query' }, { promptName: 'query' }],
+    [{ truncate: true }, { truncate: true }],
+    [{ truncate: 'END' }, { truncate: true }],
+    [{ truncate: 'NONE' }, { truncate: false }],
+    [{ truncation: false }, { truncate: false }],
+  ])('pass on %j', async (fields, passed) => {
+    const host = scriptedHost()
+    const body = { model, input: 'one', ...fields }
+    expect((await send(host, '/v1/embeddings', { body })).status).toBe(200)
+    expect(host.embedded).toEqual([expect.objectContaining(passed)])
   })
 
   it('as base64 are the bytes of the same numbers, lowest first', async () => {
@@ -85,9 +98,8 @@ describe('embeddings', () => {
     [{ dimensions: 1.5 }, 'dimensions', /an integer/],
     [{ input_type: 'query' }, 'input_type', /own prefix/],
     [{ task: 'query' }, 'task', /own prefix/],
-    [{ prompt_name: 'query' }, 'prompt_name', /own prefix/],
-    [{ truncate: true }, 'truncate', /split long texts into several/],
-    [{ truncate: 'END' }, 'truncate', /split long texts into several/],
+    [{ prompt_name: 5 }, 'prompt_name', /a string/],
+    [{ truncate: 'START' }, 'truncate', /send "END", or split long texts into several/],
     [{ normalize: false }, 'normalize', /leave it out/],
     [{ output_dtype: 'int8' }, 'output_dtype', /leave it out/],
     [{ stream: true }, 'stream', /leave it out/],

@@ -21,6 +21,7 @@ const NOTHING = {
   thinking: { ...no, types: { adaptive: no, between_tools: no, disabled: yes, enabled: no } },
   tools: no,
   embeddings: no,
+  rerank: no,
 }
 
 describe('a list of models', () => {

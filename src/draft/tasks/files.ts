@@ -1,0 +1,82 @@
+/** Reads the files beside a graph that say what its task is, and how inputs are prepared for it. */
+import { isObject } from '../../values/objects.ts'
+import { type Folder, readJson, readText } from '../folder.ts'
+import { refuse } from '../refuse.ts'
+
+/** Content of a JSON file. */
+export type Config = Readonly<Record<string, unknown>>
+
+/** Part of an encoder of sentence-transformers. */
+export interface SentenceModule {
+  /** Name of its class, such as `Pooling`. */
+  kind: string
+  /** Content of its `config.json`; empty without one. */
+  config: Config
+}
+
+/** Files of a model folder. Those that it lacks are empty objects. */
+export interface TaskFiles {
+  /** `config.json`. */
+  config: Config
+  /** `tokenizer_config.json`. */
+  tokenizer: Config
+  /** `true` if there is a `tokenizer.json`. */
+  hasTokenizer: boolean
+  /** `preprocessor_config.json`. */
+  preprocessor: Config
+  /** `sentence_bert_config.json`. */
+  sentence: Config
+  /** `config_sentence_transformers.json`. */
+  prompts: Config
+  /** Parts that `modules.json` lists, in order; `null` without that file. */
+  modules: readonly SentenceModule[] | null
+}
+
+/** Resolves with the files. Rejects with `invalid_request` that names a file which is no JSON. */
+export async function readTaskFiles(folder: Folder, config: Config): Promise<TaskFiles> {
+  const has = (path: string): boolean => folder.sizeOf(path) !== undefined
+  const read = async (path: string): Promise<Config> => (has(path) ? readJson(folder, path) : {})
+  const [tokenizer, preprocessor, sentence, prompts] = await Promise.all(
+    [
+      'tokenizer_config.json',
+      'preprocessor_config.json',
+      'sentence_bert_config.json',
+      'config_sentence_transformers.json',
+    ].map(read),
+  )
+  return {
+    config,
+    tokenizer: tokenizer ?? {},
+    hasTokenizer: has('tokenizer.json'),
+    preprocessor: preprocessor ?? {},
+    sentence: sentence ?? {},
+    prompts: prompts ?? {},
+    modules: has('modules.json') ? await readModules(folder, read) : null,
+  }
+}
+
+async function readModules(folder: Folder, read: (path: string) => Promise<Config>) {
+  let list: unknown
+  try {
+    list = JSON.parse(await readText(folder, 'modules.json'))
+  } catch (cause) {
+    throw refuse(`${folder.nameOf('modules.json')} is not JSON.`, 'Download it again.', cause)
+  }
+  if (!Array.isArray(list))
+    throw refuse(`${folder.nameOf('modules.json')} is not a list.`, 'Download it again.')
+  return Promise.all(
+    list.filter(isObject).map(async ({ type, path }): Promise<SentenceModule> => {
+      const kind = String(type).replace(/^.*\./, '')
+      const place = typeof path === 'string' && path !== '' ? `${path}/config.json` : ''
+      return { kind, config: place ? await read(place) : {} }
+    }),
+  )
+}
+
+/** Returns the architecture that `config.json` names, such as `BertModel`; empty without one. */
+export const architectureOf = ({ architectures }: Config): string =>
+  String([architectures].flat()[0] ?? '')
+
+/** Returns a number greater than 0 of a file; `undefined` for anything else. */
+export const positive = (value: unknown): number | undefined =>
+  typeof value === 'number' && value > 0 && Number.isFinite(value) ? value : undefined

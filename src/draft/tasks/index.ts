@@ -1,0 +1,21 @@
+/** Makes the draft of a graph one of its task: labels, vectors or scores instead of bare tensors. */
+import type { OnnxModel } from '../model.ts'
+import type { Draft, KeepTensor } from '../signature.ts'
+import { draftClasses } from './classes.ts'
+import { draftEmbeddings } from './embeddings.ts'
+import type { TaskFiles } from './files.ts'
+import { draftImages } from './images.ts'
+import { draftSounds } from './sounds.ts'
+import type { TaskDraft } from './task-draft.ts'
+
+/** Returns the draft of the task that the files of a folder tell. Throws `invalid_request`. */
+export function draftTask(
+  draft: Draft,
+  model: OnnxModel,
+  files: TaskFiles,
+  keep: KeepTensor,
+): TaskDraft {
+  const prepared = draftSounds(draftImages(draft, model, files, keep), model, files, keep)
+  const open: TaskDraft = { ...prepared, items: [] }
+  return draftEmbeddings(open, model, files) ?? draftClasses(open, model, files) ?? open
+}

@@ -1,0 +1,75 @@
+/** Compares answers of tasks with those of Python. */
+
+/** A class with its score. */
+interface Label {
+  label: string
+  score: number
+}
+
+/** Input of one request, and what Python answers to it. */
+export type Case =
+  | { input: readonly string[]; vectors: readonly (readonly number[])[] }
+  | { query: string; documents: readonly string[]; scores: readonly number[] }
+  | { input: string; labels: readonly Label[] }
+  | { file: string; labels: readonly Label[] }
+
+/** The content of `reference.json`. */
+export interface Reference {
+  task: string
+  cases: readonly Case[]
+}
+
+/** How an answer compares with the reference. */
+export interface Comparison {
+  isEqual: boolean
+  /** Largest difference of a score, or of a cosine from 1. */
+  difference: number
+  fault: string | null
+}
+
+const TOLERANCE = 1e-4
+/** A vector is the same if its cosine with that of Python is at least 0.99999. */
+const COSINE_TOLERANCE = 1e-5
+
+/** Returns how the answer of the browser compares with that of Python. */
+export function compareCase(one: Case, answer: unknown): Comparison {
+  if ('vectors' in one) {
+    const { data } = answer as { data: { embedding: number[] }[] }
+    const differences = one.vectors.map((vector, at) =>
+      compareVectors(vector, data[at]?.embedding ?? []),
+    )
+    return judge(Math.max(...differences), COSINE_TOLERANCE, null)
+  }
+  if ('query' in one) {
+    const { results } = answer as { results: { index: number; relevance_score: number }[] }
+    const scores = new Map(results.map(({ index, relevance_score: score }) => [index, score]))
+    const differences = one.scores.map((score, at) => Math.abs(score - (scores.get(at) ?? NaN)))
+    const isSorted = results.every(
+      ({ relevance_score: score }, at) => score <= (results[at - 1]?.relevance_score ?? Infinity),
+    )
+    return judge(Math.max(...differences), TOLERANCE, isSorted ? null : 'not sorted')
+  }
+  const { labels } = answer as { labels: Label[] }
+  const scores = new Map(labels.map(({ label, score }) => [label, score]))
+  const differences = one.labels.map(({ label, score }) =>
+    Math.abs(score - (scores.get(label) ?? NaN)),
+  )
+  const best = labels[0]?.label === one.labels[0]?.label
+  const fault = best ? null : `${labels[0]?.label} instead of ${one.labels[0]?.label}`
+  return judge(Math.max(...differences), TOLERANCE, fault)
+}
+
+const judge = (difference: number, tolerance: number, fault: string | null): Comparison => ({
+  isEqual: difference <= tolerance && fault === null,
+  difference,
+  fault,
+})
+
+/** Returns 1 minus the cosine, or the difference of the lengths if that is larger than it should be. */
+function compareVectors(one: readonly number[], other: readonly number[]): number {
+  if (one.length !== other.length) return Infinity
+  const dot = one.reduce((sum, number, at) => sum + number * (other[at] ?? 0), 0)
+  const [first, second] = [Math.hypot(...one), Math.hypot(...other)]
+  const lengths = Math.abs(second / first - 1)
+  return Math.max(1 - dot / (first * second), lengths > TOLERANCE ? lengths : 0)
+}

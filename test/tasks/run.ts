@@ -1,0 +1,177 @@
+/**
+ * `npm run test:tasks -- --dir DIR`: adds each folder of `tools/exporters/tasks.py` with `inorigin add`
+ * and no option, asks its model in Chromium, and compares the answers with those of Python in
+ * `reference.json`.
+ */
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { parseArgs } from 'node:util'
+import type { Page } from 'playwright'
+import { buildDemo } from '../setup/demo.ts'
+import { makePatient, openBrowser } from '../support/browser.ts'
+import { CliApp } from '../support/cli-app.ts'
+import { fetchIn } from '../support/requests.ts'
+import { serveStatic } from '../support/static.ts'
+import { type Case, compareCase, type Comparison, type Reference } from './compare.ts'
+
+const USAGE = 'npm run test:tasks -- --dir DIR [--only NAME] [--device wasm|webgpu] [--built]'
+
+/** A folder with its reference, and the tag that it gets. */
+interface Model {
+  folder: string
+  tag: string
+  reference: Reference
+}
+
+type Arguments = ReturnType<typeof readArguments>
+
+function readArguments() {
+  const { values } = parseArgs({
+    options: {
+      dir: { type: 'string' },
+      only: { type: 'string', multiple: true },
+      device: { type: 'string', default: 'wasm' },
+      built: { type: 'boolean', default: false },
+    },
+  })
+  const { dir, device, only, built } = values
+  if (dir === undefined) throw new Error('--dir is missing.')
+  if (device !== 'wasm' && device !== 'webgpu') throw new Error(`Unknown device "${device}".`)
+  const models = listModels(resolve(dir)).filter(({ folder }) => !only || only.includes(folder))
+  if (models.length === 0) throw new Error(`${dir} has no folder with a reference.json to compare.`)
+  return { dir: resolve(dir), device, models, isBuilt: built }
+}
+
+const listModels = (dir: string): Model[] =>
+  readdirSync(dir)
+    .filter((name) => existsSync(join(dir, name, 'reference.json')))
+    .toSorted()
+    .map((folder) => {
+      const text = readFileSync(join(dir, folder, 'reference.json'), 'utf8')
+      return { folder, tag: `@tasks/${folder}`, reference: JSON.parse(text) as Reference }
+    })
+
+const pageOf = (device: string): string => `<!doctype html><title>tasks</title>
+<script type="module">
+  import { serve } from './inorigin/index.js'
+  globalThis.server = await serve({ catalog: '/inorigin/catalog.json', device: '${device}' })
+</script>`
+
+interface InPage {
+  server: { predict(tag: string, inputs: object): Promise<{ outputs: Record<string, unknown> }> }
+}
+
+/** Value of an input: a text, or a data URL of a file. */
+type Value = { text: string } | { url: string }
+
+/** Resolves with the outputs of a prediction. A file is passed as the page would read it. */
+const predict = (page: Page, tag: string, input: string, value: Value): Promise<unknown> =>
+  page.evaluate(
+    async ([name, parameter, given]) => {
+      const read = async (url: string) => (await fetch(url)).blob()
+      const { server } = globalThis as unknown as InPage
+      const own = 'url' in given ? await read(given.url) : given.text
+      return (await server.predict(name, { [parameter]: own, top_k: 100 })).outputs
+    },
+    [tag, input, value] as const,
+  )
+
+/** Returns a file as a data URL. */
+function toUrl(path: string): string {
+  const type = path.endsWith('.png') ? 'image/png' : 'audio/wav'
+  return `data:${type};base64,${readFileSync(path).toString('base64')}`
+}
+
+/** Returns the name of the input that takes the files of a task. */
+const inputOf = (task: string): string =>
+  task === 'image-classification' ? 'pixel_values' : 'input_values'
+
+async function post(page: Page, path: string, body: object): Promise<unknown> {
+  const { text } = await fetchIn(page, path, body)
+  const answer = JSON.parse(text) as { error?: { message: string } }
+  if (answer.error) throw new Error(answer.error.message)
+  return answer
+}
+
+/** Resolves with what the endpoint, or the predictor, answers to the input of a case. */
+function ask(page: Page, dir: string, model: Model, one: Case): Promise<unknown> {
+  const { tag, reference } = model
+  if ('vectors' in one) return post(page, '/v1/embeddings', { model: tag, input: one.input })
+  if ('query' in one) {
+    const { query, documents } = one
+    return post(page, '/v1/rerank', { model: tag, query, documents })
+  }
+  if ('file' in one) {
+    const url = toUrl(join(dir, '.inputs', one.file))
+    return predict(page, tag, inputOf(reference.task), { url })
+  }
+  return predict(page, tag, 'text', { text: one.input })
+}
+
+async function main({ dir, device, models, isBuilt }: Arguments): Promise<boolean> {
+  if (!isBuilt) buildDemo()
+  const app = new CliApp()
+  app.init('--no-guide')
+  const added = models.map((model) => {
+    const { code, err, out } = app.inorigin('add', join(dir, model.folder), '--tag', model.tag)
+    return { model, refusal: code === 0 ? null : err.trim(), isQuiet: err.trim() === '', out }
+  })
+  const site = await serveStatic({
+    folders: { '/': app.path('public') },
+    pages: { '/app.html': pageOf(device) },
+  })
+  const browser = await openBrowser()
+  let isGood = true
+  try {
+    const page = makePatient(await browser.newPage())
+    await page.goto(`${site.url}/app.html`)
+    await page.waitForFunction(() => 'server' in globalThis)
+    for (const { model, refusal, isQuiet } of added) {
+      let answers: Comparison[] = []
+      let what = refusal
+      try {
+        if (what === null)
+          for (const one of model.reference.cases)
+            answers = [...answers, compareCase(one, await ask(page, dir, model, one))]
+      } catch (error) {
+        what = error instanceof Error ? error.message : String(error)
+      }
+      const isEqual = what === null && isQuiet && answers.every((answer) => answer.isEqual)
+      isGood &&= isEqual
+      console.log(toLine(model, answers, isQuiet ? what : (what ?? 'add printed errors')))
+    }
+    return isGood
+  } finally {
+    await browser.close()
+    await site.close()
+    app.remove()
+  }
+}
+
+const HEAD =
+  '| folder | task | equal answers | largest difference | fault |\n| --- | --- | --- | --- | --- |'
+
+function toLine(model: Model, answers: readonly Comparison[], fault: string | null): string {
+  const { folder, reference } = model
+  const equal = answers.filter(({ isEqual }) => isEqual).length
+  const largest = Math.max(0, ...answers.map(({ difference }) => difference))
+  const cells = [
+    folder,
+    reference.task,
+    `${equal} of ${reference.cases.length}`,
+    largest.toPrecision(2),
+    fault?.replaceAll(/\s+/g, ' ') ?? answers.find(({ fault: why }) => why)?.fault ?? '',
+  ]
+  return `| ${cells.join(' | ')} |`
+}
+
+let given: Arguments | undefined
+try {
+  given = readArguments()
+  console.log(HEAD)
+  process.exitCode = (await main(given)) ? 0 : 1
+} catch (error) {
+  const what = error instanceof Error ? error.message : String(error)
+  process.stderr.write(given ? `${what}\n` : `${what}\nUsage: ${USAGE}\n`)
+  process.exitCode = 1
+}

@@ -1,0 +1,353 @@
+/** Folders of tasks: what their configuration says becomes the draft, and options change it. */
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import type { PredictorEntry } from '../../../src/catalog/schema.ts'
+import { type BindingFlags, parseBindingFlags } from '../../../src/cli/commands/add.ts'
+import { formatAddReport } from '../../../src/cli/report.ts'
+import type { Graph } from '../../support/onnx.ts'
+import { addIn, catalogIn, expectWhole, freshFolder, GUIDE, toPort, weight } from './graphs.ts'
+
+const TOKENIZER = readFileSync(join(GUIDE, 'tokenizer.json'))
+
+const TOKENS = ['input_ids', 'attention_mask'].map((name) => toPort(`${name} int64 batch,tokens`))
+
+/** Each token is a vector of three numbers: its id, once for each. */
+const ENCODER: Graph = {
+  inputs: TOKENS,
+  outputs: [toPort('last_hidden_state float32 batch,tokens,3')],
+  nodes: [
+    { type: 'Mul', inputs: TOKENS.map(({ name }) => name), outputs: ['kept'] },
+    { type: 'Cast', inputs: ['kept'], outputs: ['floats'], attributes: { to: 1 } },
+    { type: 'Unsqueeze', inputs: ['floats', 'axes'], outputs: ['column'] },
+    {
+      type: 'Concat',
+      inputs: ['column', 'column', 'column'],
+      outputs: ['last_hidden_state'],
+      attributes: { axis: 2 },
+    },
+  ],
+  weights: [weight('axes', [1], { integers: [2] }, 'int64')],
+}
+
+/** Scores of `count` classes, from the sum of the tokens. */
+const scorer = (count: number): Graph => ({
+  inputs: TOKENS,
+  outputs: [toPort(`logits float32 batch,${count}`)],
+  nodes: [
+    { type: 'Mul', inputs: TOKENS.map(({ name }) => name), outputs: ['kept'] },
+    { type: 'Cast', inputs: ['kept'], outputs: ['floats'], attributes: { to: 1 } },
+    { type: 'ReduceSum', inputs: ['floats', 'axes'], outputs: ['sum'] },
+    {
+      type: 'Concat',
+      inputs: Array<string>(count).fill('sum'),
+      outputs: ['logits'],
+      attributes: { axis: 1 },
+    },
+  ],
+  weights: [weight('axes', [1], { integers: [1] }, 'int64')],
+})
+
+/** Mean of the pixels, with free lengths as exporters write them. */
+const CLASSIFIER: Graph = {
+  inputs: [toPort('pixel_values float32 batch_size,num_channels,height,width')],
+  outputs: [toPort('logits float32 batch_size,3')],
+  nodes: [
+    { type: 'GlobalAveragePool', inputs: ['pixel_values'], outputs: ['mean'] },
+    { type: 'Flatten', inputs: ['mean'], outputs: ['logits'] },
+  ],
+}
+
+const SOUND: Graph = {
+  inputs: [toPort('input_values float32 batch_size,sequence_length')],
+  outputs: [toPort('logits float32 batch_size,2')],
+  nodes: [
+    { type: 'ReduceSum', inputs: ['input_values', 'axes'], outputs: ['sum'] },
+    { type: 'Concat', inputs: ['sum', 'sum'], outputs: ['logits'], attributes: { axis: 1 } },
+  ],
+  weights: [weight('axes', [1], { integers: [1] }, 'int64')],
+}
+
+const json = (content: unknown): string => JSON.stringify(content)
+
+const sentence = (mode: string, ...kinds: string[]) => ({
+  'm/modules.json': json(
+    ['Transformer', 'Pooling', ...kinds].map((kind, at) => ({
+      type: `sentence_transformers.models.${kind}`,
+      path: at === 0 ? '' : `${at}_${kind}`,
+    })),
+  ),
+  'm/1_Pooling/config.json': json({ word_embedding_dimension: 3, [mode]: true }),
+})
+
+const encoder = (config: object = {}) => ({
+  'm/config.json': json({ architectures: ['BertModel'], max_position_embeddings: 64, ...config }),
+  'm/tokenizer.json': TOKENIZER,
+})
+
+type Files = Parameters<typeof freshFolder>[0]
+
+/** Adds the folder `m` of the files, and returns its entry and what the command prints. */
+async function addFolder(files: Files, flags: BindingFlags = {}, tensors: string[] = []) {
+  const folder = freshFolder(files)
+  const result = await addIn(folder, 'm', { wishes: parseBindingFlags(flags), tensors })
+  expectWhole(folder)
+  const [entry] = catalogIn(folder).entries
+  return {
+    entry: entry as PredictorEntry,
+    binding: (name: string) => (entry as PredictorEntry).implementations[0]?.bindings?.[name],
+    notes: result.notes,
+    printed: formatAddReport(result, { publicDir: join(folder, 'public') }).join('\n'),
+  }
+}
+
+const normalize = { step: 'normalize' } as const
+
+describe('An encoder of texts', () => {
+  test.each<[string, string[], object[]]>([
+    ['pooling_mode_mean_tokens', ['Normalize'], [{ step: 'pool', by: 'mean' }, normalize]],
+    ['pooling_mode_cls_token', [], [{ step: 'pool', by: 'first' }]],
+    ['pooling_mode_lasttoken', ['Normalize'], [{ step: 'pool', by: 'last' }, normalize]],
+    ['pooling_mode_max_tokens', [], [{ step: 'pool', by: 'max' }]],
+  ])('pools as %s says', async (mode, kinds, steps) => {
+    const files = { ...encoder(), ...sentence(mode, ...kinds), 'm/model.onnx': ENCODER }
+    const { entry, binding, printed, notes } = await addFolder(files)
+    expect(binding('embedding')).toEqual({ tensor: 'last_hidden_state', steps })
+    expect(entry.embeddings).toMatchObject({ input: 'text', output: 'embedding', dimensions: 3 })
+    expect(printed).toContain("fetch('/v1/embeddings'")
+    expect(notes.filter((note) => !note.startsWith('tokenizer.json'))).toEqual([])
+  })
+
+  test('without the files of sentence-transformers is the mean, with a note', async () => {
+    const { binding, notes } = await addFolder({ ...encoder(), 'm/onnx/model.onnx': ENCODER })
+    expect(binding('embedding')?.steps).toEqual([{ step: 'pool', by: 'mean' }, normalize])
+    expect(notes.join()).toContain('The folder has no modules.json')
+  })
+
+  test('is cut where and to the length that its files say', async () => {
+    const limits = {
+      'm/tokenizer_config.json': json({ model_max_length: 48, truncation_side: 'left' }),
+      'm/onnx/model.onnx': ENCODER,
+    }
+    const { binding, entry } = await addFolder({ ...encoder({ pad_token_id: 1 }), ...limits })
+    expect(binding('text')?.text).toMatchObject({ most: 48, truncate: 'start', pad: 1 })
+    expect(entry.embeddings?.maxInputTokens).toBe(48)
+    const own = { 'm/sentence_bert_config.json': json({ max_seq_length: 32 }) }
+    const shorter = await addFolder({ ...encoder(), ...limits, ...own })
+    expect(shorter.entry.embeddings?.maxInputTokens).toBe(32)
+  })
+
+  test('has prompts, and vectors that can be shortened if its files say so', async () => {
+    const prompts = { prompts: { query: 'query: ' }, default_prompt_name: 'query' }
+    const { entry } = await addFolder({
+      ...encoder({ matryoshka_dimensions: [3, 2] }),
+      'm/config_sentence_transformers.json': json(prompts),
+      'm/model.onnx': ENCODER,
+    })
+    expect(entry.embeddings).toMatchObject({
+      shortens: true,
+      prompts: { query: 'query: ' },
+      defaultPrompt: 'query',
+    })
+  })
+
+  test('with a part that the graph lacks is refused', async () => {
+    const files = { ...encoder(), ...sentence('pooling_mode_mean_tokens', 'Dense') }
+    await expect(addFolder({ ...files, 'm/model.onnx': ENCODER })).rejects.toThrow(
+      'modules.json lists a part Dense, which the graph does not have.',
+    )
+  })
+
+  test('keeps its vectors in several precisions beside config.json', async () => {
+    const graphs = { 'm/model.onnx': ENCODER, 'm/model_fp16.onnx': ENCODER }
+    const { entry } = await addFolder({ ...encoder(), ...graphs })
+    const ids = entry.implementations.map(({ id }) => id)
+    expect(ids).toEqual(['fp16-webgpu', 'fp32-webgpu', 'fp32-wasm'])
+    expect(entry.implementations[0]?.resources.map(({ name }) => name)).toContain('model_fp16.onnx')
+  })
+})
+
+const classes = (names: readonly string[], changes: object = {}) => ({
+  architectures: ['BertForSequenceClassification'],
+  id2label: Object.fromEntries(names.entries()),
+  ...changes,
+})
+
+describe('A classifier of texts', () => {
+  const top = { step: 'top-k', count: 3, countInput: 'top_k', labels: { file: 'id2label.json' } }
+
+  test('names its classes, and its example is a text', async () => {
+    const config = encoder(classes(['a', 'b', 'c']))
+    const { entry, binding, printed } = await addFolder({ ...config, 'm/model.onnx': scorer(3) })
+    expect(binding('labels')?.steps).toEqual([{ step: 'softmax' }, top])
+    const inputs = entry.signature.inputs.map(({ name, type }) => `${name} ${type}`)
+    expect(inputs).toEqual(['text string', 'text_pair string', 'top_k int32'])
+    expect(printed).toContain("text: 'text',")
+  })
+
+  test.each([
+    [{ problem_type: 'multi_label_classification' }, [{ step: 'sigmoid' }]],
+    [{ problem_type: 'regression' }, []],
+  ])('has the scores of %j', async (changes, steps) => {
+    const config = encoder(classes(['a', 'b', 'c'], changes))
+    const { binding } = await addFolder({ ...config, 'm/onnx/model.onnx': scorer(3) })
+    expect(binding('labels')?.steps).toEqual([...steps, top])
+  })
+
+  test('of one class scores pairs', async () => {
+    const { entry, binding } = await addFolder({
+      ...encoder(classes(['LABEL_0'])),
+      'm/model.onnx': scorer(1),
+    })
+    expect(entry.rerank).toEqual({ input: 'text', output: 'score' })
+    expect(binding('score')).toEqual({ tensor: 'logits', steps: [{ step: 'sigmoid' }] })
+  })
+})
+
+test('A classifier of images is prepared as its processor says, whatever lengths are free', async () => {
+  const { entry, binding, notes, printed } = await addFolder({
+    'm/config.json': json(
+      classes(['a', 'b', 'c'], { architectures: ['ResNetForImageClassification'] }),
+    ),
+    'm/preprocessor_config.json': json({
+      image_processor_type: 'ConvNextImageProcessor',
+      size: { shortest_edge: 224 },
+      crop_pct: 0.875,
+      resample: 3,
+      image_mean: [0.5, 0.4, 0.3],
+      image_std: [0.2, 0.2, 0.2],
+    }),
+    'm/model.onnx': CLASSIFIER,
+  })
+  expect(binding('pixel_values')).toEqual({
+    tensor: 'pixel_values',
+    shape: [null, null, null, null],
+    image: {
+      channels: 'rgb',
+      order: 'nchw',
+      width: 224,
+      height: 224,
+      resize: { shortest: 256 },
+      resample: 'bicubic',
+      mean: [0.5, 0.4, 0.3],
+      std: [0.2, 0.2, 0.2],
+    },
+  })
+  expect(entry.signature.outputs.map(({ name, type }) => `${name} ${type}`)).toEqual([
+    'labels list',
+  ])
+  expect(notes).toEqual([])
+  expect(printed).toContain('pixel_values: document.images[0]')
+})
+
+test('A classifier of sounds hears samples as its processor says', async () => {
+  const { binding } = await addFolder({
+    'm/config.json': json(
+      classes(['a', 'b'], { architectures: ['Wav2Vec2ForSequenceClassification'] }),
+    ),
+    'm/preprocessor_config.json': json({
+      feature_extractor_type: 'Wav2Vec2FeatureExtractor',
+      sampling_rate: 16_000,
+      do_normalize: true,
+    }),
+    'm/model.onnx': SOUND,
+  })
+  expect(binding('input_values')?.audio).toEqual({ rate: 16_000, normalize: true })
+  expect(binding('labels')?.steps?.map(({ step }) => step)).toEqual(['softmax', 'top-k'])
+})
+
+describe('Options of a folder', () => {
+  const files = { ...encoder(classes(['a', 'b', 'c'])), 'm/onnx/model.onnx': scorer(3) }
+
+  test('change the steps of an output by its tensor, and keep the rest', async () => {
+    const { entry, binding } = await addFolder(files, {
+      step: ['logits=sigmoid', 'logits=top-k,count=2'],
+    })
+    expect(binding('logits')?.steps).toMatchObject([
+      { step: 'sigmoid' },
+      { step: 'top-k', count: 2, labels: { file: 'id2label.json' } },
+    ])
+    expect(entry.signature.inputs.at(-1)).toMatchObject({ name: 'top_k', defaultValue: 2 })
+  })
+
+  test('make scores of labels, without what only labels need', async () => {
+    const { entry } = await addFolder(files, { step: ['logits=softmax'] })
+    expect(entry.signature.outputs).toMatchObject([{ name: 'logits', type: 'float32' }])
+    expect(entry.signature.inputs.map(({ name }) => name)).toEqual(['text', 'text_pair'])
+  })
+
+  test('name labels beside the folder or its graph', async () => {
+    const flags = { step: ['logits=top-k'], labels: ['logits=names.txt'] }
+    const { binding } = await addFolder({ ...files, 'm/names.txt': 'x\ny\nz\n' }, flags)
+    expect(binding('logits')?.steps).toMatchObject([{ labels: { file: 'names.txt' } }])
+  })
+
+  test('rename the vectors, also for the endpoint', async () => {
+    const vectors = { ...encoder(), ...sentence('pooling_mode_cls_token'), 'm/model.onnx': ENCODER }
+    const { entry } = await addFolder(vectors, { output: ['vector=last_hidden_state'] })
+    expect(entry.embeddings?.output).toBe('vector')
+    const raw = await addFolder(vectors, { step: ['last_hidden_state=sigmoid'] })
+    expect(raw.entry.embeddings).toBeUndefined()
+    const kept = await addFolder(vectors, {}, ['input_ids'])
+    expect(kept.entry.signature.inputs.map(({ name }) => name)).toEqual([
+      'input_ids',
+      'attention_mask',
+    ])
+  })
+
+  const spectrogram: Graph = {
+    inputs: [toPort('input_features float32 batch_size,feature_size,frames')],
+    outputs: [toPort('y float32 batch_size,feature_size,frames')],
+    nodes: [{ type: 'Identity', inputs: ['input_features'], outputs: ['y'] }],
+  }
+
+  test.each<[string, Files, BindingFlags, string]>([
+    ['an unknown output', files, { step: ['z=softmax'] }, '--step z: there is no such output.'],
+    [
+      'an image of a text',
+      files,
+      { image: ['input_ids'] },
+      '--image input_ids: the input is no image.',
+    ],
+    ['the size of no image', files, { size: '9x9' }, 'No input is an image'],
+    [
+      'sound of a spectrogram',
+      { 'm/config.json': '{}', 'm/model.onnx': spectrogram },
+      { audio: ['input_features=16000'] },
+      '--audio input_features: the input takes no samples',
+    ],
+    [
+      'steps of a chat model',
+      Object.fromEntries(
+        ['config.json', 'tokenizer.json', 'tokenizer_config.json', 'onnx/model.onnx'].map(
+          (name) => [`m/${name}`, readFileSync(join(GUIDE, name))],
+        ),
+      ),
+      { step: ['logits=softmax'] },
+      '--step is for the inputs and outputs of predictors, and this is a chat model.',
+    ],
+  ])('are refused: %s', async (_, given, flags, message) => {
+    await expect(addFolder(given, flags)).rejects.toThrow(message)
+  })
+})
+
+test('An encoder-decoder is refused by its name', async () => {
+  const config = { is_encoder_decoder: true, architectures: ['T5ForConditionalGeneration'] }
+  const graphs = { 'm/encoder_model.onnx': ENCODER, 'm/decoder_model.onnx': ENCODER }
+  const files = { ...encoder(config), ...graphs, 'm/chat_template.jinja': '{{ messages }}' }
+  await expect(addFolder(files)).rejects.toThrow(
+    'is an encoder-decoder (T5ForConditionalGeneration), which is not supported yet.',
+  )
+})
+
+test('Keys and values of a cache are no images', async () => {
+  const cache = toPort('past_key_values.0.key float32 batch,4,32,64')
+  const graph = {
+    inputs: [cache],
+    outputs: [{ ...cache, name: 'y' }],
+    nodes: [{ type: 'Identity', inputs: [cache.name], outputs: ['y'] }],
+  }
+  const folder = freshFolder({ 'm.onnx': graph })
+  const { entry } = await addIn(folder, 'm.onnx')
+  expect(entry).toMatchObject({ signature: { inputs: [{ type: 'float32' }] } })
+})

