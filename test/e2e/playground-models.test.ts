@@ -237,10 +237,10 @@ describe('the page of models', () => {
 test('a GGUF file that is dropped on the chat becomes a model with a card', async () => {
   const { page, ask, answer, faults } = await open()
   const bytes = Buffer.from(createGgufChat()).toString('base64')
-  await page.evaluate(async (content) => {
-    const blob = await (await fetch(`data:;base64,${content}`)).blob()
+  await page.evaluate((content) => {
+    const file = Uint8Array.from(atob(content), (byte) => byte.charCodeAt(0))
     const dataTransfer = new DataTransfer()
-    dataTransfer.items.add(new File([blob], 'Tiny.Q4_1.gguf'))
+    dataTransfer.items.add(new File([file], 'Tiny.Q4_1.gguf'))
     const options = { bubbles: true, cancelable: true, dataTransfer }
     document.querySelector('#composer')?.dispatchEvent(new DragEvent('drop', options))
   }, bytes)
