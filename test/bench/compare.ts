@@ -5,7 +5,13 @@ import { join } from 'node:path'
 import type { Page } from 'playwright'
 import { openSite, type Site } from '../support/site.ts'
 import { writeGguf } from './models/gguf.ts'
-import { type GgufFormat, type OnnxFormat, REAL_MODEL, type ShapeName } from './models/shapes.ts'
+import {
+  GGUF_MODEL,
+  type GgufFormat,
+  type OnnxFormat,
+  REAL_MODEL,
+  type ShapeName,
+} from './models/shapes.ts'
 import { writeModel } from './models/write-model.ts'
 import { buildScripts } from './scripts.ts'
 import type { Answers, Opening, Order, Run, SideName, Task } from './side.ts'
@@ -54,7 +60,7 @@ export function prepareModel(model: ShapeName, format: OnnxFormat | GgufFormat):
 
 /**
  * A site with the models, all sides and their runtimes; on a GPU where the machine has one.
- * `real` is the folder of the model with real weights, if that is measured.
+ * `real` is the folder of the model with real weights or with a GGUF file, if that is measured.
  */
 export async function openComparison(real?: string): Promise<Site> {
   const installed = join(import.meta.dirname, 'node_modules')
@@ -62,7 +68,10 @@ export async function openComparison(real?: string): Promise<Site> {
     openSite({
       gpu,
       folders: {
-        ...(real === undefined ? {} : { [`/bench/models/${REAL_MODEL}/`]: real }),
+        ...(real !== undefined && {
+          [`/bench/models/${REAL_MODEL}/`]: real,
+          [`/bench/models/${GGUF_MODEL}/`]: real,
+        }),
         '/bench/models/': MODELS,
         '/bench/sides/': SCRIPTS,
         '/bench/ort/': join(installed, 'onnxruntime-web/dist'),

@@ -7,6 +7,7 @@
  * `--peers` is short for the three parts with the peers. `--dtypes` prints a table of the formats of
  * weights instead, for all shapes or those of `--shape NAME`. `--fidelity DIR` compares forms of a
  * model with real weights instead; `--sides NAMES` and `--prompts COUNT` measure a part of them.
+ * `--gguf FILE` measures a GGUF file instead, ours beside wllama.
  */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { cpus } from 'node:os'
@@ -24,6 +25,7 @@ import { measureEndpoint } from './endpoint.ts'
 import { measureFailover } from './failover.ts'
 import { measureFidelity } from './fidelity.ts'
 import { measureForcing } from './forcing.ts'
+import { linkGguf, measureGguf } from './gguf.ts'
 import { atLeast, atMost, printFigures, type Figure } from './figure.ts'
 import { compareDefault, MEASURED_SHAPES, printFormats } from './formats.ts'
 import { measureImages } from './images.ts'
@@ -48,6 +50,7 @@ const OPTIONS = {
   fidelity: { type: 'string' },
   sides: { type: 'string' },
   prompts: { type: 'string' },
+  gguf: { type: 'string' },
 } as const
 
 /** Parts that need the site where sides are compared. */
@@ -77,6 +80,14 @@ async function main(): Promise<void> {
       const figures = await measureFidelity(site, { folder, sides, prompts })
       if (values.json !== undefined) writeFigures(values.json, figures)
     }, folder)
+  }
+  if (values.gguf !== undefined) {
+    const file = resolve(values.gguf)
+    return onSite(async (site) => {
+      const figures = await measureGguf(site, file)
+      printFigures(figures)
+      if (values.json !== undefined) writeFigures(values.json, figures)
+    }, linkGguf(file))
   }
   const only = values.peers ? [...Object.keys(PEER_PARTS), ...(values.only ?? [])] : values.only
   const wanted = (part: string) => only === undefined || only.includes(part)

@@ -2,7 +2,16 @@
 import { type LoadedDecoder, openDecoderEngine } from '../../src/engine/decoder-engine.ts'
 import { loadDecoder } from '../../src/engine/onnx/load.ts'
 import type { Engine } from '../../src/engine/engine.ts'
-import { contextOf, onnxPath, type OnnxFormat } from './models/shapes.ts'
+import { readGguf, toByteSource } from '../../src/engine/gguf/header.ts'
+import { toModelFiles } from '../../src/engine/gguf/model-files.ts'
+import {
+  contextOf,
+  GGUF_MODEL,
+  ggufPath,
+  type ModelName,
+  onnxPath,
+  type OnnxFormat,
+} from './models/shapes.ts'
 import { serveSide } from './side.ts'
 
 const TEXTS = [
@@ -27,12 +36,31 @@ async function filesOf(model: string, names: readonly string[]): Promise<Map<str
   return files
 }
 
+/** Resolves with the weights, and the texts beside them. */
+async function findFiles(model: ModelName, format: string) {
+  if (model !== GGUF_MODEL) {
+    const graph = onnxPath(format as OnnxFormat)
+    return {
+      weights: await filesOf(model, [graph, `${graph}_data`]),
+      texts: await filesOf(model, TEXTS),
+    }
+  }
+  const weights = await filesOf(model, [ggufPath(GGUF_MODEL)])
+  const [file] = weights.values()
+  if (!file) throw new Error('There is no GGUF file.')
+  const { metadata } = await readGguf(toByteSource(file))
+  const made = Array.from(
+    toModelFiles(metadata),
+    ([name, text]) => [name, new Blob([text])] as const,
+  )
+  return { weights, texts: new Map(made) }
+}
+
 serveSide({
   async open({ model, format, device, precision, drafts = device === 'webgpu' }) {
-    const graph = onnxPath(format as OnnxFormat)
     const constraints = `${location.origin}/inorigin/`
     const runtime = `${constraints}ort/`
-    const texts = await filesOf(model, TEXTS)
+    const { weights, texts } = await findFiles(model, format)
     const setup = {
       device,
       runtime,
@@ -44,7 +72,7 @@ serveSide({
     const load = async (...given: Parameters<typeof loadDecoder>) =>
       (loaded = await loadDecoder(...given))
     engine = await openDecoderEngine(setup, { load, drafts })
-    await engine.load(await filesOf(model, [graph, `${graph}_data`]), signal)
+    await engine.load(weights, signal)
   },
   async continue(tokens, { answer, sampling }, onPiece) {
     const prompt = { tokens, boundaries: [], opening: '' }

@@ -10,12 +10,13 @@ import type { Device, Precision } from '../../src/types/index.ts'
 import { printTable } from '../bench/figure.ts'
 import { buildDemo } from '../setup/demo.ts'
 import { compareAnswers, hasReference, openAnswers } from './answers.ts'
+import { damageFile } from './damage.ts'
 import { prepareLlama } from './llama.ts'
 import { compareTokens } from './tokens.ts'
 
 const USAGE =
   'npm run test:gguf -- --dir DIR [--only NAME] [--texts 10000] [--seed 1] [--prompts COUNT]' +
-  ' [--precision fast|exact] [--device wasm|webgpu] [--writes] [--built]'
+  ' [--precision fast|exact] [--device wasm|webgpu] [--writes] [--damage COUNT] [--built]'
 
 /** Differences that are printed of a file. */
 const SHOWN = 3
@@ -34,6 +35,7 @@ function readArguments() {
       precision: { type: 'string', multiple: true, default: ['fast', 'exact'] },
       device: { type: 'string', default: 'wasm' },
       writes: { type: 'boolean', default: false },
+      damage: { type: 'string', default: '0' },
       built: { type: 'boolean', default: false },
     },
   })
@@ -42,9 +44,11 @@ function readArguments() {
   const [texts, seed] = [Number(values.texts), Number(values.seed)]
   if (!(texts >= 0) || !Number.isInteger(seed)) throw new Error('--texts or --seed is wrong.')
   const prompts = values.prompts === undefined ? undefined : Number(values.prompts)
-  if (prompts !== undefined && !(prompts >= 1)) throw new Error('--prompts must be 1 or more.')
+  if (prompts !== undefined && !(prompts >= 0)) throw new Error('--prompts is wrong.')
   if (!isDevice(device)) throw new Error(`Unknown device "${device}".`)
   if (!precisions.every(isPrecision)) throw new Error(`Unknown precision in "${precisions}".`)
+  const damage = Number(values.damage)
+  if (!(damage >= 0)) throw new Error('--damage must be a number of at least 0.')
   const folder = resolve(dir)
   const names = readdirSync(folder).filter(
     (name) => name.endsWith('.gguf') && (!only || only.some((part) => name.includes(part))),
@@ -59,6 +63,7 @@ function readArguments() {
     precisions,
     device,
     writes,
+    damage,
     built,
   }
 }
@@ -87,10 +92,30 @@ async function compareAllTokens({ folder, names, texts, seed }: Arguments): Prom
   return isSame
 }
 
+/** Most bytes that a damaged file may take. */
+const MAX_BYTES = 200_000_000
+/** Most milliseconds for one. */
+const MAX_MILLISECONDS = 60_000
+
+/** Prints what became of damaged files. Resolves with `true` if none took too long or too much. */
+async function damageAll({ folder, names, damage }: Arguments): Promise<boolean> {
+  let isSafe = true
+  for (const name of names) {
+    const { refused, same, other, slowest, memory } = await damageFile(join(folder, name), damage)
+    isSafe &&= slowest < MAX_MILLISECONDS && memory < MAX_BYTES
+    console.log(
+      `${name}: of ${damage} damaged heads, ${refused} were refused, ${same} are the same model ` +
+        `and ${other} another one; at most ${(slowest / 1_000).toFixed(1)} s and ` +
+        `${(memory / 1e6).toFixed(0)} MB`,
+    )
+  }
+  return isSafe
+}
+
 /** Prints the comparison of the answers of each file. Resolves with `true` if all are close. */
 async function compareAllAnswers({ folder, names, ...given }: Arguments): Promise<boolean> {
   const files = names.filter((name) => hasReference(join(folder, name)))
-  if (files.length === 0) return true
+  if (files.length === 0 || given.prompts === 0) return true
   if (!given.built) buildDemo(false)
   const { device, prompts } = given
   const rows = [
@@ -131,8 +156,9 @@ async function compareAllAnswers({ folder, names, ...given }: Arguments): Promis
 try {
   const given = readArguments()
   const isSame = given.texts === 0 || (await compareAllTokens(given))
+  const isSafe = given.damage === 0 || (await damageAll(given))
   const isClose = await compareAllAnswers(given)
-  process.exitCode = isSame && isClose ? 0 : 1
+  process.exitCode = isSame && isSafe && isClose ? 0 : 1
 } catch (thrown) {
   console.error(`${String(thrown)}\n${USAGE}`)
   process.exitCode = 2

@@ -3,7 +3,8 @@
     python architectures.py --dir DIR
 
 There is one file for each architecture that inorigin builds from GGUF, and for each way in which its
-ropes and windows differ. Beside each is what transformers computes with the same weights.
+ropes and windows differ. A small Llama, whose rows are multiples of 256, is there in each type. Beside
+each file is what transformers computes with the same weights.
 """
 
 import argparse
@@ -14,7 +15,7 @@ import gguf
 import numpy as np
 import torch
 import transformers
-from make import write_answer, write_reference
+from make import ALL, convert, write_answer, write_reference
 
 VOCABULARY, HIDDEN, LAYERS, HEADS, KV_HEADS, FEED_FORWARD, CONTEXT = 96, 64, 8, 4, 2, 96, 64
 HEAD_SIZE = HIDDEN // HEADS
@@ -107,6 +108,9 @@ MODELS = {
     ),
 }
 
+# The model that is written in each type.
+TYPED = dict(hidden_size=256, intermediate_size=512, num_hidden_layers=2, rope_theta=10_000.0)
+
 # Architectures of files whose names are others.
 NAMES = {"llama-3": "llama", "mistral": "llama", "qwen3-yarn": "qwen3", "phi3-long": "phi3", "olmo3": "olmo2"}
 # In these, the halves of each head alternate.
@@ -159,9 +163,8 @@ def name_of(parameter, architecture):
 
 
 @torch.no_grad()
-def create(name):
+def create(kind, changes):
     """Returns a model with random weights, and its configuration."""
-    kind, changes = MODELS[name]
     given = {**BASE, "tie_word_embeddings": False, **changes}
     if kind == "Lfm2":
         del given["rms_norm_eps"]
@@ -180,10 +183,10 @@ def create(name):
 
 
 def add_metadata(writer, name, architecture, model, config):
-    writer.add_block_count(LAYERS)
+    writer.add_block_count(config.num_hidden_layers)
     writer.add_context_length(CONTEXT)
-    writer.add_embedding_length(HIDDEN)
-    writer.add_feed_forward_length(FEED_FORWARD)
+    writer.add_embedding_length(config.hidden_size)
+    writer.add_feed_forward_length(config.intermediate_size)
     writer.add_head_count(HEADS)
     writer.add_layer_norm_rms_eps(1e-5)
     writer.add_vocab_size(VOCABULARY)
@@ -193,8 +196,9 @@ def add_metadata(writer, name, architecture, model, config):
         writer.add_shortconv_l_cache(config.conv_L_cache)
     else:
         writer.add_head_count_kv(KV_HEADS)
-    size = getattr(config, "head_dim", None) or HEAD_SIZE
-    if size != HEAD_SIZE:
+    usual = config.hidden_size // HEADS
+    size = getattr(config, "head_dim", None) or usual
+    if size != usual:
         writer.add_key_length(size)
         writer.add_value_length(size)
     if architecture == "granite":
@@ -228,7 +232,8 @@ def interleave(rows, heads):
     return halves.swapaxes(1, 2).reshape(rows.shape)
 
 
-def write(path, name, model, config):
+def write(path, name, model, config, kind="F32"):
+    """Writes the file. Its matrices have a type, whose values the model gets, too."""
     architecture = NAMES.get(name, name)
     writer = gguf.GGUFWriter(path, architecture)
     add_metadata(writer, name, architecture, model, config)
@@ -242,7 +247,15 @@ def write(path, name, model, config):
             numbers = numbers.reshape(HIDDEN, -1)
         if architecture in INTERLEAVED and (".attn_q." in stored or ".attn_k." in stored):
             numbers = interleave(numbers, HEADS if ".attn_q." in stored else KV_HEADS)
-        writer.add_tensor(stored, np.ascontiguousarray(numbers, np.float32))
+        numbers = np.ascontiguousarray(numbers, np.float32)
+        if kind == "F32" or numbers.ndim == 1:
+            writer.add_tensor(stored, numbers)
+            continue
+        data, raw = convert(numbers, kind)
+        writer.add_tensor(stored, data, raw_dtype=raw)
+        # A row has the same values wherever it is.
+        data, raw = convert(values.numpy(), kind)
+        values.copy_(torch.from_numpy(gguf.quants.dequantize(data, raw).astype(np.float32)))
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
@@ -254,16 +267,25 @@ def main():
     parser.add_argument("--dir", type=Path, required=True, help="folder to write to")
     given = parser.parse_args()
     given.dir.mkdir(parents=True, exist_ok=True)
-    for name in MODELS:
-        model, config = create(name)
-        # The answers do not end before their length.
-        model.generation_config.eos_token_id = -1
+    for name, (kind, changes) in MODELS.items():
+        model, config = create(kind, changes)
         path = given.dir / f"{name}.gguf"
         write(path, name, model, config)
-        random = np.random.default_rng(5)
-        prompts = [(random.integers(3, VOCABULARY, length).tolist(), count) for length, count in LENGTHS]
-        answers = [(prompt, write_answer(model, prompt, count)) for prompt, count in prompts]
-        write_reference(path, model, answers, {"F32": len(model.state_dict())})
+        write_answers(path, model, "F32")
+    for kind in ALL:
+        model, config = create("Llama", TYPED)
+        path = given.dir / f"type-{kind}.gguf"
+        write(path, "llama", model, config, kind)
+        write_answers(path, model, kind)
+
+
+def write_answers(path, model, kind):
+    # The answers do not end before their length.
+    model.generation_config.eos_token_id = -1
+    random = np.random.default_rng(5)
+    prompts = [(random.integers(3, VOCABULARY, length).tolist(), count) for length, count in LENGTHS]
+    answers = [(prompt, write_answer(model, prompt, count)) for prompt, count in prompts]
+    write_reference(path, model, answers, {kind: sum(each.dim() > 1 for each in model.parameters())})
 
 
 if __name__ == "__main__":

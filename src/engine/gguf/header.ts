@@ -82,6 +82,9 @@ const MAX_ARRAY_VALUES = 4 * 2 ** 20
 /** Greatest number of keys, and of tensors; a guess. The largest models have 2,000 tensors. */
 const MAX_ENTRIES = 2 ** 16
 
+/** Greatest size of a text in bytes; a guess. The longest ones are chat templates, of some 100 kB. */
+const MAX_TEXT_BYTES = 16 * 2 ** 20
+
 /** Greatest size in bytes of the name of a key or a tensor; the format's own limit for keys. */
 const MAX_NAME_BYTES = 2 ** 16 - 1
 
@@ -173,7 +176,7 @@ const NUMBERS: ReadonlyMap<number, new (buffer: ArrayBuffer) => NumberArray> = n
 async function readValue(cursor: Cursor, budget: { values: number }): Promise<MetadataValue> {
   await cursor.require(4)
   const type = cursor.uint32()
-  if (type === TEXT) return cursor.text(cursor.left)
+  if (type === TEXT) return cursor.text(MAX_TEXT_BYTES)
   if (type === ARRAY) return readArray(cursor, budget)
   if (type === BOOLEAN) return (await readBooleans(cursor, 1))[0] === true
   const value = (await readNumbers(cursor, type, 1))[0] ?? 0
@@ -195,7 +198,7 @@ async function readArray(cursor: Cursor, budget: { values: number }): Promise<Me
   for (let index = 0; index < count; index += 1) {
     cursor.place = `${place}, value ${index + 1} of ${count}`
     // A wait for each of hundreds of thousands of texts would take longer than all the rest.
-    texts.push(cursor.textInWindow() ?? (await cursor.text(cursor.left)))
+    texts.push(cursor.textInWindow() ?? (await cursor.text(MAX_TEXT_BYTES)))
   }
   return texts
 }

@@ -87,12 +87,17 @@ export type GgufFormat = 'q4_0' | 'q8_0'
  */
 export const REAL_MODEL = 'real'
 
-export type ModelName = ShapeName | typeof REAL_MODEL
-export type Format = OnnxFormat | GgufFormat | 'q8b32' | 'q4_1'
+/** Folder of a GGUF file that is measured, and its format, by which the file is named there. */
+export const GGUF_MODEL = 'gguf'
+
+export type ModelName = ShapeName | typeof REAL_MODEL | typeof GGUF_MODEL
+export type Format = OnnxFormat | GgufFormat | 'q8b32' | 'q4_1' | typeof GGUF_MODEL
 
 /** Returns the longest context of a model in tokens. */
-export const contextOf = (model: ModelName): number =>
-  model === REAL_MODEL ? SHAPES['135M'].context : SHAPES[model].context
+export function contextOf(model: ModelName): number {
+  if (model === GGUF_MODEL) return 2_048
+  return SHAPES[model === REAL_MODEL ? '135M' : model].context
+}
 
 /** File name endings of each format, as hubs have them. */
 const SUFFIXES: Readonly<Record<OnnxFormat | 'q8b32', string>> = {
@@ -112,4 +117,5 @@ export const onnxPath = (format: keyof typeof SUFFIXES): string =>
   `onnx/model${SUFFIXES[format]}.onnx`
 
 /** Returns the path of a model's GGUF file in its folder. */
-export const ggufPath = (format: GgufFormat | 'q4_1'): string => `${format}.gguf`
+export const ggufPath = (format: GgufFormat | 'q4_1' | typeof GGUF_MODEL): string =>
+  `${format}.gguf`
