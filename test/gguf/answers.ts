@@ -1,6 +1,8 @@
 /** Compares the tokens that models of GGUF files find best with those of the files in 32 bits. */
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, openAsBlob, readFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
+import { describeModel } from '../../src/engine/gguf/card.ts'
+import { readGguf, toByteSource } from '../../src/engine/gguf/header.ts'
 import type { Device, Precision } from '../../src/types/index.ts'
 import { buildScripts } from '../bench/scripts.ts'
 import { openSite, type Site } from '../support/site.ts'
@@ -49,6 +51,7 @@ export interface AnswerComparison {
 /** Margin below which two tokens are as good as each other. */
 const TIE = 0.02
 const THREADS = 2
+/** Most tokens of a sequence. */
 const CONTEXT_TOKENS = 2_048
 
 const SCRIPTS = join(import.meta.dirname, '../../node_modules/.cache/inorigin-gguf')
@@ -80,6 +83,8 @@ export async function compareAnswers(
   { device, precision, prompts, writes }: AnswerOptions,
 ): Promise<AnswerComparison> {
   const { answers, matrices } = JSON.parse(readFileSync(referenceOf(path), 'utf8')) as Reference
+  const { metadata } = await readGguf(toByteSource(await openAsBlob(path)))
+  const { contextTokens = CONTEXT_TOKENS } = describeModel(metadata)
   const { order, close } = await openWorker(site)
   const compared = { matrices, places: 0, same: 0, lost: [] as number[] }
   const written = { answers: 0, equal: 0, ties: 0, other: 0 }
@@ -90,7 +95,7 @@ export async function compareAnswers(
       device,
       precision,
       threads: device === 'wasm' ? THREADS : 1,
-      contextTokens: CONTEXT_TOKENS,
+      contextTokens: Math.min(contextTokens, CONTEXT_TOKENS),
     })
     for (const { prompt, answer, best, margins } of answers.slice(0, prompts)) {
       const found = await order({ type: 'judge', prompt, answer })
