@@ -238,8 +238,11 @@ export class ExpressionParser {
         while (this.current.type === 'string') text += this.expect('string')
         return { type: 'constant', value: text, line }
       }
-      case 'integer':
-        return { type: 'constant', value: parseInteger(value, 0) ?? 0n, line }
+      case 'integer': {
+        const integer = parseInteger(value, 0)
+        if (integer === null) throw this.error('The integer has too many digits', line)
+        return { type: 'constant', value: integer, line }
+      }
       case 'float':
         return { type: 'constant', value: Number(value.replaceAll('_', '')), line }
       case 'operator':

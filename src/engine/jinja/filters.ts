@@ -1,5 +1,5 @@
 /** Filters of jinja2 for texts, numbers and single values. */
-import { TemplateError, typeError, valueError } from './errors.ts'
+import { type Budget, TemplateError, typeError, valueError } from './errors.ts'
 import { formatPercent } from './format.ts'
 import { defineAll, type Filter, REQUIRED, type Runtime } from './functions.ts'
 import { getOnlyAttribute } from './attributes.ts'
@@ -35,7 +35,7 @@ function indent(
   first: Value,
   blank: Value,
 ): string {
-  const indention = typeof width === 'string' ? width : ' '.repeat(Math.max(0, toCount(width)))
+  const indention = typeof width === 'string' ? width : spaces(toCount(width), budget)
   const text = `${toText(value, budget)}\n`
   budget.read(text)
   const lines = splitLines(text)
@@ -45,6 +45,11 @@ function indent(
     .map((line) => (line !== '' || isTrue(blank) ? indention + line : line))
   const indented = [lines[0] ?? '', ...rest].join('\n')
   return isTrue(first) ? indention + indented : indented
+}
+
+function spaces(count: number, budget: Budget): string {
+  budget.assertLength(count)
+  return ' '.repeat(Math.max(0, count))
 }
 
 function truncateText(
@@ -72,9 +77,21 @@ const WORDS = new RegExp(`([-${SPACE}({\\[<]+)`, 'u')
 const title = ({ budget }: Runtime, value: Value): string =>
   toText(value, budget).split(WORDS).map(capitalize).join('')
 
+/** Removes the parts of a text from each `open` to the next `close`, in linear time. */
+function removeParts(text: string, open: string, close: string): string {
+  const kept: string[] = []
+  let at = 0
+  for (;;) {
+    const start = text.indexOf(open, at)
+    const end = start < 0 ? -1 : text.indexOf(close, start)
+    if (end < 0) return kept.join('') + text.slice(at)
+    kept.push(text.slice(at, start))
+    at = end + close.length
+  }
+}
+
 const stripTags = ({ budget }: Runtime, value: Value): string =>
-  toText(value, budget)
-    .replace(/<!--[\s\S]*?-->|<[^>]*>/g, '')
+  removeParts(removeParts(toText(value, budget), '<!--', '-->'), '<', '>')
     .split(new RegExp(`[${SPACE}]+`))
     .filter((word) => word !== '')
     .join(' ')
@@ -195,12 +212,14 @@ function json(
   const [item, key] = Array.isArray(given)
     ? (given as readonly Value[])
     : [indention === null ? ', ' : ',', ': ']
-  const width = indention === null || typeof indention === 'string' ? 0 : toCount(indention)
   return toJson(
     value,
     {
       ensureAscii: isTrue(ensureAscii),
-      indent: indention === null || typeof indention === 'string' ? indention : ' '.repeat(width),
+      indent:
+        indention === null || typeof indention === 'string'
+          ? indention
+          : spaces(toCount(indention), budget),
       separators: [toStr(item ?? ''), toStr(key ?? '')],
       sortKeys: isTrue(sortKeys),
     },

@@ -30,7 +30,7 @@ interface Spec {
 /** Largest width and precision. */
 const MAX_SIZE = 100_000
 
-function toSize(digits: string): number {
+function toSize(digits: string | bigint): number {
   const size = Number(digits)
   if (size > MAX_SIZE) throw valueError('Too many decimal digits in format string')
   return size
@@ -56,8 +56,7 @@ export function formatPercent(text: string, args: Value, budget: Budget): string
     PERCENT,
     (_: string, name?: string, flags = '', width = '', precision?: string, type = '') => {
       if (type === '%') return '%'
-      const size = (digits: string): number =>
-        digits === '*' ? Number(toInteger(take())) : toSize(digits)
+      const size = (digits: string): number => toSize(digits === '*' ? toInteger(take()) : digits)
       const spec = {
         fill: flags.includes('0') && !flags.includes('-') ? '0' : ' ',
         grouping: '',

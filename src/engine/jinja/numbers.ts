@@ -67,6 +67,9 @@ export function toGeneral(value: number, precision: number, keepZeros: boolean):
   return text.replace(/\.?0+(?=e|$)/, '')
 }
 
+/** Largest number of digits of an integer in a text, as in Python. */
+const MAX_INTEGER_DIGITS = 4_300
+
 const SPACES = new RegExp(`^[${SPACE}]+|[${SPACE}]+$`, 'g')
 
 /** Returns `int(text, base)`; `null` if the text is no integer. */
@@ -76,6 +79,7 @@ export function parseInteger(text: string, base = 10): bigint | null {
   if (!found) return null
   const [, sign, prefix = '', digits = ''] = found
   const own = { '0x': 16, '0o': 8, '0b': 2 }[prefix] ?? base
+  if (digits.length > MAX_INTEGER_DIGITS) return null
   // With base 16, `0b1` has no prefix.
   const all = own === base || base === 0 ? digits : prefix + digits
   const radix = BigInt(base === 0 ? (own === 0 ? 10 : own) : base)

@@ -231,7 +231,7 @@ class Parser extends ExpressionParser {
     if (this.skip('(') || this.skip('[')) {
       const targets: Target[] = []
       while (!this.isOperator(')') && !this.isOperator(']')) {
-        targets.push(this.#singleTarget(mayBeMember))
+        targets.push(this.nest(() => this.#singleTarget(mayBeMember)))
         if (!this.skip(',')) break
       }
       if (!this.skip(']')) this.expect('operator', ')')

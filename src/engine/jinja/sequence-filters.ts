@@ -206,7 +206,10 @@ function batch({ budget }: Runtime, value: Value, count: Value, fill: Value): Py
   const batches: Value[][] = []
   for (let at = 0; at < items.length; at += size) batches.push(items.slice(at, at + size))
   const rest = batches.at(-1)
-  if (fill !== null && rest) while (rest.length < size) rest.push(fill)
+  if (fill !== null && rest) {
+    budget.items(size)
+    while (rest.length < size) rest.push(fill)
+  }
   return new PyIterator(batches)
 }
 

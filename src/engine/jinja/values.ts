@@ -116,10 +116,14 @@ export function hashOf(key: Value): Hash {
   return key
 }
 
+/** Longest text that stands for a tuple. Tuples that share their items could have any length. */
+const MAX_HASH_CHARACTERS = 100_000
+
 /** Returns a text that is the same only for equal items of a tuple. */
 function describeHash(item: Value): string {
   const hash = hashOf(item)
   const text = typeof hash === 'object' || typeof hash === 'symbol' ? repr(hash) : String(hash)
+  if (text.length > MAX_HASH_CHARACTERS) throw typeError('unhashable type: a tuple of this size')
   return `,${typeof hash}:${text.length}:${text}`
 }
 

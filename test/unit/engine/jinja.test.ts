@@ -94,6 +94,40 @@ test.each(['{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{%
   },
 )
 
+test.each([
+  ["{{ '%*d' % (10**9, 1) }}", 'Too many decimal digits'],
+  ["{{ 'a' | indent(10**10) }}", 'too much text'],
+  ['{{ [1] | tojson(indent=10**10) }}', 'too much text'],
+  ['{{ [1] | batch(10**9, 0) | list }}', 'too long a list'],
+  ["{{ 'a' * 10**9 }}", 'too much text'],
+  ['{{ [1] * 10**9 }}', 'too long a list'],
+  ['{{ range(10**9) }}', 'Range too big'],
+  ['{{ 10**5000 }}', 'too large'],
+  ['{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}', 'recursion'],
+  ['{% for x in [1] recursive %}{{ loop([1]) }}{% endfor %}', 'recursion'],
+  [`{{ ${'9'.repeat(5000)} }}`, 'too many digits'],
+  [`{{ ${'['.repeat(300)}${']'.repeat(300)} }}`, 'nested too deeply'],
+  [`{% set ${'('.repeat(300)}a${')'.repeat(300)} = 1 %}`, 'nested too deeply'],
+  [`{{ 1${' + 1'.repeat(50_000)} }}`, 'recursion'],
+  [
+    '{% set ns = namespace(x=(1,)) %}{% for i in range(60) %}' +
+      '{% set ns.x = (ns.x, ns.x) %}{% endfor %}{{ {ns.x: 1} }}',
+    'unhashable',
+  ],
+  [
+    '{% set ns = namespace(x=[1]) %}{% for i in range(60) %}' +
+      '{% set ns.x = [ns.x, ns.x] %}{% endfor %}{{ ns.x }}',
+    'too much text',
+  ],
+])('no template takes memory or time without limits: %.60s', (source, message) => {
+  expect(() => write(source)).toThrow(message)
+})
+
+test('tags are removed in linear time', () => {
+  expect(write("{{ ('<' * 200000) | striptags | length }}")).toBe('200000')
+  expect(write("{{ 'a<!-- > -->b <i>c</i> <!--d' | striptags }}")).toBe('ab c <!--d')
+})
+
 test('a date has its parts', () => {
   const date = new Date(2026, 2, 5, 15, 4, 9)
   const format =
