@@ -64,6 +64,8 @@ export interface Conversation {
   tools?: readonly Tool[]
   /** `true` if the model is to reason, for templates with a switch. Default: the template's own. */
   thinking?: boolean
+  /** More variables of the template, as parsed JSON. They override `thinking`. Default: none. */
+  variables?: Readonly<Record<string, unknown>>
   /**
    * Serializes the tool calls of an assistant message as the model would, for templates that do
    * not. The result follows the message's content. Special tokens in the result count, except in

@@ -19,6 +19,7 @@ import {
   hasReasoningSwitch,
   type ReasoningTags,
 } from './reasoning.ts'
+import { findUnread, readsThinking, toTemplateSwitches } from './template-switches.ts'
 import { hermes } from './tools/tagged.ts'
 import {
   callableTools,
@@ -53,6 +54,8 @@ export interface GenerationPlan {
   tools: { format: ToolFormat; callable: readonly Tool[]; parallel: boolean } | null
   /** What of the schemas the constraint does not keep, each keyword once. */
   loosened: readonly string[]
+  /** Fields of the request that the chat template does not read. */
+  unread: readonly string[]
   /** Reasoning that is split off from the answer; `null` if there is none. */
   reasoning: { tags: ReasoningTags; isOpen: boolean; budget: number } | null
 }
@@ -82,10 +85,13 @@ export async function planGeneration(
   // Reasoning comes before an answer, so a prefilled answer has none.
   const tags = request.responsePrefix ? null : detected
   // The template decides what it writes before a prefilled answer.
-  const isSwitched = detected && reasoningBudget !== undefined && !request.responsePrefix
+  const canSwitch = detected !== null || (traits.reasons !== false && readsThinking(template))
+  const isSwitched = canSwitch && reasoningBudget !== undefined && !request.responsePrefix
   const thinking = isSwitched ? reasoningBudget > 0 : undefined
+  const variables = toTemplateSwitches(request, template)
   const converse = (one: GenerationRequest): Conversation => ({
     ...createConversation(one, rendering, thinking),
+    ...(Object.keys(variables).length > 0 && { variables }),
     ...(images.size > 0 && { images }),
   })
   let prompt: Prompt
@@ -118,6 +124,7 @@ export async function planGeneration(
     forcedCharacters: prefix.type === 'block' ? prefix.text.length : 0,
     removesConstraint: prefix.type === 'block' && !completion,
     loosened,
+    unread: findUnread(request, template),
     visible: [...(tags ? [tags.open, tags.close] : []), ...(offered ? offered.format.markers : [])],
     tools: offered && {
       format: offered.format,

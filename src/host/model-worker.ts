@@ -292,7 +292,7 @@ async function queueGeneration(
   const { engine, request, planned, maxOutputTokens } = await prepare(received, { partition })
   const ticket = await queue.admit(client, signal)
   // A budget of 0 is never ignored: a model without reasoning complies with it.
-  const ignored = [...planned.loosened]
+  const ignored = [...planned.loosened, ...planned.unread]
   if (received.reasoningBudget && !planned.reasoning) ignored.push('reasoningBudget')
   const options: GenerationOptions = {
     maxOutputTokens,

@@ -133,6 +133,9 @@ export type AnswerFormat =
  */
 export type GrammarSyntax = 'ebnf' | 'gbnf' | 'lark'
 
+/** Name of a reasoning effort. */
+export type ReasoningEffort = 'none' | 'minimal' | 'low' | 'medium' | 'high' | 'xhigh' | 'max'
+
 /** A generation request, parsed from any of the wire formats. */
 export interface GenerationRequest {
   model: Tag
@@ -158,6 +161,13 @@ export interface GenerationRequest {
    * reason.
    */
   reasoningBudget?: number
+  /** Reasoning effort by name, for chat templates that read it. Default: that of the template. */
+  reasoningEffort?: ReasoningEffort
+  /**
+   * Variables for the chat template, as parsed JSON. They override others of the same name, but not
+   * the messages and the tools. Default: none.
+   */
+  templateVariables?: Readonly<Record<string, unknown>>
   /** Number of most probable tokens to report for each token, 0 to 20. Default: no logprobs. */
   logprobs?: number
   /** Tokens of a host that stopped, with the same seed. Their events come again. Default: none. */

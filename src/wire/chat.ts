@@ -69,6 +69,7 @@ export function parseChat({ fields, ignored }: ParsedBody<ChatBody>): ParsedRequ
       tools: calls.toToolUse((tools ?? []).map(toChatTool), body),
       format: toAnswerFormat(body),
       reasoningBudget: reasoning.budget,
+      ...reasoning.forTemplate,
       logprobs: body.logprobs ? (body.top_logprobs ?? 0) : undefined,
     },
     fieldNames: {

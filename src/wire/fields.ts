@@ -224,4 +224,8 @@ export function withBodyFieldNames({ rename }: FieldNames, error: InoriginError)
 
 /** Returns the fields of the body that had no effect. */
 export const toBodyFields = ({ reasoning }: FieldNames, fields: readonly string[]): string[] =>
-  fields.flatMap((field) => (field === 'reasoningBudget' ? reasoning : field))
+  fields.flatMap((field) =>
+    field === 'reasoningBudget'
+      ? reasoning
+      : field.replace(/^templateVariables\b/, 'chat_template_kwargs'),
+  )

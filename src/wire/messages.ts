@@ -163,6 +163,7 @@ export function parseMessages({ fields: body, ignored }: ParsedBody<MessagesBody
       tools: calls.toToolUse((body.tools ?? []).map(toClientTool), body),
       format: toFormat(ownFormat ?? body.output_format),
       reasoningBudget: reasoning.budget,
+      ...reasoning.forTemplate,
     },
     fieldNames: {
       rename: [

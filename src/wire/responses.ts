@@ -191,6 +191,7 @@ export function parseResponses(
       tools: calls.toToolUse((body.tools ?? []).map(toResponsesTool), body),
       format: toFormat(body.text?.format),
       reasoningBudget: reasoning.budget,
+      ...reasoning.forTemplate,
       logprobs: toTopLogprobs(body),
     },
     fieldNames: {

@@ -3,7 +3,7 @@
  * including extensions of other servers, are refused unless their value is the default.
  */
 import * as v from 'valibot'
-import type { ChatMessage, Sampling } from '../types/index.ts'
+import type { ChatMessage, ReasoningEffort, Sampling } from '../types/index.ts'
 import { isObject } from '../values/objects.ts'
 import * as f from './fields.ts'
 
@@ -18,7 +18,7 @@ const BUDGET_TOKENS = {
   high: 4096,
   xhigh: Infinity,
   max: Infinity,
-} as const
+} as const satisfies Record<ReasoningEffort, number>
 
 /** Reasoning effort, the name of a budget. */
 export const effortField = f.optional(
@@ -41,7 +41,19 @@ const thinkingField = f.optional(
   }),
 )
 
-type Level = keyof typeof BUDGET_TOKENS
+/** Variables of chat templates that the server sets. */
+const OWN_VARIABLES = /^(?:messages|tools|add_generation_prompt|continue_final_message|\w+_token)$/
+
+/** Variables for the chat template, in the field of vLLM and llama.cpp. */
+const templateVariables = f.optional(
+  v.pipe(
+    f.anyObject,
+    v.check(
+      (values) => !Object.keys(values).some((name) => OWN_VARIABLES.test(name)),
+      'an object without messages, tools, add_generation_prompt, continue_final_message and tokens',
+    ),
+  ),
+)
 
 /** Reasoning fields of a body of any style. */
 interface ReasoningFields {
@@ -49,6 +61,7 @@ interface ReasoningFields {
   reasoning_effort?: v.InferOutput<typeof effortField>
   thinking?: v.InferOutput<typeof thinkingField>
   output_config?: { effort?: v.InferOutput<typeof outputEffortField> } | null | undefined
+  chat_template_kwargs?: v.InferOutput<typeof templateVariables>
 }
 
 /**
@@ -63,19 +76,27 @@ export function toReasoning(body: ReasoningFields) {
   const output = body.output_config?.effort
   const direct = own || general
   const directName = own ? 'reasoning.effort' : 'reasoning_effort'
-  const budget = toBudget(config, direct ?? output ?? undefined)
-  const isOverridden = (level: Level | null | undefined): boolean =>
+  const effort = direct ?? output ?? undefined
+  const variables = withoutNull(body.chat_template_kwargs)
+  const budget = toBudget(config, effort) ?? toVariablesBudget(variables ?? {})
+  const isOverridden = (level: ReasoningEffort | null | undefined): boolean =>
     Boolean(level && BUDGET_TOKENS[level] !== budget)
   const isOmitted = config && config.type !== 'disabled' && config.display === 'omitted'
   const namesOf = (entries: ReadonlyArray<[name: string, applies: unknown]>): string[] =>
     entries.flatMap(([name, applies]) => (applies ? [name] : []))
   return {
     budget,
+    /** Fields of a request that chat templates read. */
+    forTemplate: {
+      reasoningEffort: config?.type === 'disabled' ? ('none' as const) : effort,
+      templateVariables: variables,
+    },
     shown: (budget ?? 0) > 0 && !isOmitted,
     fields: namesOf([
       [directName, direct],
       ['thinking', config],
       ['output_config.effort', output],
+      ['chat_template_kwargs', !config && !effort && variables],
     ]),
     ignored: namesOf([
       [directName, isOverridden(direct)],
@@ -85,11 +106,33 @@ export function toReasoning(body: ReasoningFields) {
   }
 }
 
-function toBudget(config: ReasoningFields['thinking'], level?: Level): number | undefined {
+function toBudget(
+  config: ReasoningFields['thinking'],
+  level?: ReasoningEffort,
+): number | undefined {
   if (!config) return level && BUDGET_TOKENS[level]
   if (config.type === 'enabled') return config.budget_tokens
   return config.type === 'disabled' ? 0 : BUDGET_TOKENS[level ?? 'medium']
 }
+
+/** Returns the members that are not null; `undefined` if there are none. */
+function withoutNull(values: ReasoningFields['chat_template_kwargs']) {
+  const given = Object.entries(values ?? {}).filter(([, value]) => value !== null)
+  return given.length > 0 ? Object.fromEntries(given) : undefined
+}
+
+/** Returns the budget that variables of a chat template state; `undefined` if they state none. */
+function toVariablesBudget(variables: Readonly<Record<string, unknown>>): number | undefined {
+  const { enable_thinking: enabled, thinking, thinking_budget: tokens } = variables
+  if (enabled === false || thinking === false) return 0
+  if (Number.isInteger(tokens) && Number(tokens) >= 0) return Number(tokens)
+  if (enabled === true || thinking === true) return Infinity
+  const level = variables['reasoning_effort']
+  return isLevel(level) ? BUDGET_TOKENS[level] : undefined
+}
+
+const isLevel = (value: unknown): value is ReasoningEffort =>
+  typeof value === 'string' && Object.hasOwn(BUDGET_TOKENS, value)
 
 /** Returns the conflict between a reasoning budget and the limit of output tokens. */
 export function findBudgetConflict(
@@ -151,12 +194,8 @@ export const sharedFields = {
   structured_outputs: f.rejectedField,
   grammar: off,
   json_schema: f.rejectedField,
-  chat_template_kwargs: f.unsupported(
-    f.anyObject,
-    (values) => Object.values(values).every((value) => value === null),
-    'send reasoning_effort instead',
-  ),
-  enable_thinking: f.optional(f.rejectedWith('send reasoning_effort instead')),
+  chat_template_kwargs: templateVariables,
+  enable_thinking: f.optional(f.rejectedWith('send chat_template_kwargs instead')),
   min_tokens: off,
   ignore_eos: off,
   continue_final_message: off,

@@ -51,7 +51,7 @@ type Json = Record<string, unknown>
  * object; it must restore them in the rendered text.
  */
 export function toTemplateVariables(
-  { messages, tools, thinking, serializeCalls }: Conversation,
+  { messages, tools, thinking, variables = {}, serializeCalls }: Conversation,
   form: TemplateForm,
   escape: EscapeText,
   cut: CutArguments,
@@ -68,13 +68,12 @@ export function toTemplateVariables(
     .map((message) => toTemplateMessage(message, form, toArguments))
     .map((message) => (form.needsParts ? withParts(message) : message))
   const plainTools = tools && tools.length > 0 ? tools.map(toTemplateTool) : null
+  const switches = thinking === undefined ? {} : { enable_thinking: thinking, thinking }
+  const others = Object.entries({ documents: null, ...switches, ...variables })
   return new Map([
+    ...others.map(([name, value]) => [name, toEscapedValue(value, name, escape)] as const),
     ['messages', toEscapedValue(plainMessages, '', escape)],
     ['tools', toEscapedValue(plainTools, '', escape)],
-    ['documents', null],
-    ...(thinking === undefined
-      ? []
-      : [['enable_thinking', thinking] as const, ['thinking', thinking] as const]),
   ])
 }
 

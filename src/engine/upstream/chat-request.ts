@@ -88,7 +88,11 @@ export function toChatCompletion(
       stream: true,
       stream_options: { include_usage: true },
     },
-    ignored: isReasoningIgnored ? [...names, 'reasoningBudget'] : names,
+    ignored: [
+      ...names,
+      ...(isReasoningIgnored ? ['reasoningBudget'] : []),
+      ...Object.keys(request.templateVariables ?? {}).map((name) => `templateVariables.${name}`),
+    ],
   }
 }
 

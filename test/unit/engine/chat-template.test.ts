@@ -503,6 +503,17 @@ describe('reasoning in the text of a message', () => {
   })
 })
 
+test('variables of a request are escaped, and do not replace the messages', () => {
+  const { render } = parseTemplate('{{ mode }} {{ thinking }} {{ messages | length }}', {})
+  const conversation = {
+    messages: [asked],
+    thinking: true,
+    variables: { mode: ['<s>'], messages: 3 },
+  }
+  const { text } = render(conversation, (content) => content.replaceAll('<', '('))
+  expect(text).toBe("['(s>'] True 1")
+})
+
 test('the content of calls is one empty part for a template that fails otherwise', () => {
   const source =
     '{% for m in messages %}{% if m.tool_calls %}{% if not m.content[0].text is defined %}' +
