@@ -9,7 +9,7 @@ export const BUDGETS = [
   { name: 'page client', file: 'index.js', limit: 17 },
   { name: 'model store', file: 'store.js', limit: 3 },
   { name: 'React hooks', file: 'react.js', limit: 4 },
-  { name: 'test server', file: 'testing.js', limit: 56 },
+  { name: 'test server', file: 'testing.js', limit: 57 },
   { name: 'Prompt API', file: 'language-model.js', limit: 18 },
   { name: 'own service worker', file: 'sw/index.js', limit: 55 },
   { name: 'host worker', file: 'worker.js', limit: 121 },

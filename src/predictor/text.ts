@@ -16,6 +16,12 @@ export interface TokenRow {
   types: readonly number[]
 }
 
+/** What the tokenizer returns, whose own type says that types are always there. */
+interface Encoded {
+  ids: readonly number[]
+  token_type_ids: readonly number[]
+}
+
 /** Options of {@link Tokenize}. */
 interface TokenizeOptions {
   /** Second text of a pair. Default: none. */
@@ -48,12 +54,14 @@ export async function openTokenizers(
       return [
         name,
         (text, { pair, isPlain = false } = {}) => {
-          const { ids, token_type_ids: types } = tokenizer.encode(text, {
-            text_pair: pair ?? null,
-            add_special_tokens: !isPlain,
-            return_token_type_ids: true,
-          })
-          return { ids, types }
+          const { ids, token_type_ids: types }: Partial<Encoded> & Pick<Encoded, 'ids'> =
+            tokenizer.encode(text, {
+              text_pair: pair ?? null,
+              add_special_tokens: !isPlain,
+              return_token_type_ids: true,
+            })
+          // Without a template of special tokens, the tokenizer returns no types.
+          return { ids, types: types ?? ids.map(() => 0) }
         },
       ]
     } catch (cause) {

@@ -1,11 +1,12 @@
 /** Values to tensors and back. Texts are tokenized by the length of each word. */
+import { readFileSync } from 'node:fs'
 import { afterEach, describe, expect, test } from 'vitest'
 import type { TextLayout } from '../../../src/catalog/schema.ts'
 import { InoriginError } from '../../../src/error.ts'
 import { parseInput } from '../../../src/predictor/parse-inputs.ts'
 import { decodeOutput, encodeInput, encodeTensor } from '../../../src/predictor/tensor-codec.ts'
 import type { RawTensor, Shape } from '../../../src/predictor/tensor.ts'
-import { encodeText, type Tokenize } from '../../../src/predictor/text.ts'
+import { encodeText, openTokenizers, type Tokenize } from '../../../src/predictor/text.ts'
 import type { OutputParameter } from '../../../src/types/index.ts'
 import type { ElementType } from '../../../src/values/elements.ts'
 
@@ -251,5 +252,33 @@ describe('Texts', () => {
     ['list', ['a', 5], 'inputs.text[1]: must be text, not 5.'],
   ])('may not be the %s %j', async (type, value, message) => {
     await expect(shapeOf(type, value)).rejects.toMatchObject({ message })
+  })
+})
+
+test('A tokenizer without a template of special tokens has texts cut, and types of 0', async () => {
+  const name = 'tokenizer.json'
+  const text = { tokenizer: name, mask: 'mask', types: 'types', most: 3, truncate: 'end' } as const
+  const file = new URL('../../../demo/models/guide/tokenizer.json', import.meta.url)
+  const files = new Map([[name, new Blob([readFileSync(file)])]])
+  const bindings = { text: { tensor: 'ids', text } }
+  const implementation = {
+    id: 'a',
+    engine: 'onnx',
+    device: 'wasm',
+    resources: [],
+    bindings,
+  } as const
+  const named = { type: 'predictor', tag: '@a/b', name: '', created: '' } as const
+  const entry = { ...named, signature: { inputs: [], outputs: [] }, implementations: [] }
+  const tokenizers = await openTokenizers(entry, { ...implementation, resources: [] }, files)
+  const tokenize = tokenizers.get(name)
+  if (!tokenize) throw new Error('There is no tokenizer.')
+  const spec = { layout: text, tokenize }
+  const encoded = encodeText(['one two three four five'], 'ids', 'int64', spec, 'inputs.text')
+  expect(encoded.get('ids')?.shape).toEqual([1, 3])
+  expect(encoded.get('types')).toEqual({
+    type: 'int64',
+    data: new BigInt64Array(3),
+    shape: [1, 3],
   })
 })

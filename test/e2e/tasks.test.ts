@@ -1,0 +1,159 @@
+/** Folders of tasks from `inorigin add` to answers of their endpoints, in a browser. */
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { Tokenizer } from '@huggingface/tokenizers'
+import type { Browser, Page } from 'playwright'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { makePatient, openBrowser } from '../support/browser.ts'
+import { CliApp, ROOT } from '../support/cli-app.ts'
+import { type Graph, onnxFile, type Port } from '../support/onnx.ts'
+import { fetchIn } from '../support/requests.ts'
+import { serveStatic, type StaticServer } from '../support/static.ts'
+
+const PAGE = `<!doctype html><title>App</title><link rel="icon" href="data:,">
+<script type="module">
+  import { serve } from './inorigin/index.js'
+  globalThis.server = await serve({ catalog: '/inorigin/catalog.json', device: 'wasm' })
+</script>`
+
+const TOKENS: Port[] = ['input_ids', 'attention_mask'].map((name) => ({
+  name,
+  type: 'int64',
+  shape: ['batch', 'tokens'],
+}))
+
+const toFloats = (name: string) =>
+  ({ type: 'Cast', inputs: [name], outputs: [`${name}.float`], attributes: { to: 1 } }) as const
+
+/** The vector of each token: its id, and 100. */
+const ENCODER: Graph = {
+  inputs: TOKENS,
+  outputs: [{ name: 'last_hidden_state', type: 'float32', shape: ['batch', 'tokens', 2] }],
+  nodes: [
+    toFloats('input_ids'),
+    toFloats('attention_mask'),
+    { type: 'Mul', inputs: ['attention_mask.float', 'hundred'], outputs: ['hundreds'] },
+    { type: 'Unsqueeze', inputs: ['input_ids.float', 'last'], outputs: ['ids'] },
+    { type: 'Unsqueeze', inputs: ['hundreds', 'last'], outputs: ['others'] },
+    {
+      type: 'Concat',
+      inputs: ['ids', 'others'],
+      outputs: ['last_hidden_state'],
+      attributes: { axis: 2 },
+    },
+  ],
+  weights: [
+    { name: 'last', type: 'int64', shape: [1], data: { integers: [2] } },
+    float('hundred', 100),
+  ],
+}
+
+/** One score for each pair: the sum of the ids, scaled. */
+const SCORER: Graph = {
+  inputs: TOKENS,
+  outputs: [{ name: 'logits', type: 'float32', shape: ['batch', 1] }],
+  nodes: [
+    { type: 'Mul', inputs: TOKENS.map(({ name }) => name), outputs: ['kept'] },
+    toFloats('kept'),
+    { type: 'ReduceSum', inputs: ['kept.float', 'last'], outputs: ['sum'] },
+    { type: 'Mul', inputs: ['sum', 'scale'], outputs: ['logits'] },
+  ],
+  weights: [
+    { name: 'last', type: 'int64', shape: [1], data: { integers: [1] } },
+    float('scale', 0.0001),
+  ],
+}
+
+function float(name: string, value: number) {
+  const data = new Uint8Array(Float32Array.of(value).buffer)
+  return { name, type: 'float32', shape: [1], data } as const
+}
+
+const GUIDE = join(ROOT, 'demo/models/guide')
+const TOKENIZER = readFileSync(join(GUIDE, 'tokenizer.json'), 'utf8')
+const tokenizer = new Tokenizer(JSON.parse(TOKENIZER) as object, {})
+const idsOf = (text: string, pair: string | null = null): number[] =>
+  tokenizer.encode(text, { text_pair: pair }).ids
+
+const MOST_TOKENS = 16
+
+let app: CliApp
+let site: StaticServer
+let browser: Browser
+let page: Page
+
+beforeAll(async () => {
+  app = new CliApp()
+  app.init('--no-guide')
+  put('encoder', 'BertModel', ENCODER)
+  put('reranker', 'BertForSequenceClassification', SCORER)
+  site = await serveStatic({ folders: { '/': app.path('public') }, pages: { '/app.html': PAGE } })
+  browser = await openBrowser()
+  page = makePatient(await browser.newPage())
+  await page.goto(`${site.url}/app.html`)
+  await page.waitForFunction(() => 'server' in globalThis)
+})
+
+afterAll(async () => {
+  await browser?.close()
+  await site?.close()
+  app?.remove()
+})
+
+/** Writes a folder as Optimum does, and adds it. */
+function put(name: string, architecture: string, graph: Graph): void {
+  const config = { architectures: [architecture], max_position_embeddings: MOST_TOKENS }
+  app.put(`${name}/config.json`, JSON.stringify({ ...config, id2label: { 0: 'LABEL_0' } }))
+  app.put(`${name}/tokenizer.json`, TOKENIZER)
+  app.put(`${name}/model.onnx`, onnxFile(graph))
+  expect(app.inorigin('add', name, '--tag', `@me/${name}`)).toMatchObject({ code: 0, err: '' })
+}
+
+const post = async (path: string, body: object) =>
+  JSON.parse((await fetchIn(page, path, body)).text)
+
+test(
+  'An encoder answers at /v1/embeddings: the mean without padding, of the tokens that fit',
+  { tags: ['everyday'] },
+  async () => {
+    const input = ['Lists.', 'How is a list sorted, and what does it return?', 'word '.repeat(200)]
+    const answer = await post('/v1/embeddings', { model: '@me/encoder', input })
+    expect(answer.error?.message).toBeUndefined()
+    const { data } = answer
+    const expected = input.map((text) => {
+      const ids = idsOf(text).slice(0, MOST_TOKENS)
+      const mean = ids.reduce((sum, id) => sum + id, 0) / ids.length
+      return [mean, 100].map((one) => expect.closeTo(one / Math.hypot(mean, 100), 4))
+    })
+    expect(data.map(({ embedding }: { embedding: number[] }) => embedding)).toEqual(expected)
+
+    const whole = { model: '@me/encoder', input, truncate: false }
+    expect((await post('/v1/embeddings', whole)).error).toMatchObject({
+      code: 'context_length_exceeded',
+      param: 'input[2]',
+    })
+  },
+)
+
+test(
+  'A classifier with one class answers at /v1/rerank, the best document first',
+  { tags: ['everyday'] },
+  async () => {
+    const query = 'a list'
+    const documents = ['is', 'how to sort it again', 'a tuple']
+    const { results } = await post('/v1/rerank', { model: '@me/reranker', query, documents })
+    const scores = documents.map((text, index) => {
+      const sum = idsOf(query, text).reduce((all, id) => all + id, 0)
+      return { index, relevance_score: 1 / (1 + Math.exp(-sum / 10_000)) }
+    })
+    const sorted = scores.toSorted((one, other) => other.relevance_score - one.relevance_score)
+    expect(results).toEqual(
+      sorted.map(({ index, relevance_score }) => ({
+        index,
+        relevance_score: expect.closeTo(relevance_score, 4),
+      })),
+    )
+    const listed = await fetchIn(page, '/v1/models/@me/reranker')
+    expect(JSON.parse(listed.text)).toMatchObject({ capabilities: { rerank: { supported: true } } })
+  },
+)
