@@ -104,7 +104,7 @@ export async function planGeneration(
   // Calls that must be the whole answer cannot follow a prefilled beginning.
   const excludesCalls = request.responsePrefix && rendering.format.isExclusive
   const offered = hasTools && !excludesCalls ? { format: rendering.format, use } : null
-  if (offered && !offered.format.writesPlainText) assertNoLark(offered.use)
+  const describedOnly = offered && !offered.format.writesPlainText ? larkPaths(offered.use) : []
   const whole = completionConstraint(offered, answerFormat)
   const completion: Constraint | null =
     whole && answerFormat && request.responsePrefix
@@ -123,7 +123,7 @@ export async function planGeneration(
     constraint: withReasoningPrefix(prefix, completion),
     forcedCharacters: prefix.type === 'block' ? prefix.text.length : 0,
     removesConstraint: prefix.type === 'block' && !completion,
-    loosened,
+    loosened: [...loosened, ...describedOnly],
     unread: findUnread(request, template),
     visible: [...(tags ? [tags.open, tags.close] : []), ...(offered ? offered.format.markers : [])],
     tools: offered && {
@@ -170,17 +170,11 @@ function assertNoRequiredCall({ tools }: GenerationRequest): void {
   )
 }
 
-/** Throws if a custom tool has a grammar that a JSON string cannot keep. */
-function assertNoLark({ tools }: ToolUse): void {
-  const index = tools.findIndex((tool) => larkOf(tool) !== null)
-  if (index < 0) return
-  throw new InoriginError(
-    'invalid_request',
-    'This model calls tools with JSON, whose strings cannot keep a Lark grammar. Use the syntax `regex`, or a model ' +
-      'with the tool format hermes or xml.',
-    { code: 'unsupported_constraint', param: `tools[${index}].input.definition` },
+/** Returns the paths of Lark grammars, which a JSON string cannot keep. The prompt describes them. */
+const larkPaths = ({ tools }: ToolUse): string[] =>
+  tools.flatMap((tool, index) =>
+    larkOf(tool) === null ? [] : [`tools[${index}].input.definition`],
   )
-}
 
 /** Chooses the writer of tools, calls and results. `hasTools` is `true` if tools are offered. */
 function chooseToolRendering(

@@ -226,7 +226,8 @@ export interface BackgroundResponse {
 /** An event of a background response, from `queued` to `finish`. Heartbeats are not stored. */
 export type BackgroundEvent =
   | { type: 'queued' }
-  | GenerationEvent
+  /** The last event also has the time of the end in seconds since 1970. */
+  | (GenerationEvent & { completedAt?: number })
   | { type: 'finish'; reason: 'failed'; error: ErrorRecord }
   | { type: 'finish'; reason: 'cancelled' }
 

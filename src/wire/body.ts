@@ -154,7 +154,7 @@ function validate<T extends v.GenericSchema>(schema: T, input: unknown): v.Infer
   throw toValidationError({ message, input: value, path: path?.map(({ key }) => key) ?? [] }, type)
 }
 
-/** Collects the paths of fields that are in the input but not in the output of the schema. */
+/** Collects the paths of fields of the input that the output of the schema leaves out. */
 function collectUnknownFields(
   input: unknown,
   output: unknown,
@@ -169,7 +169,9 @@ function collectUnknownFields(
   }
   for (const [key, value] of Object.entries(input)) {
     const here = path === '' ? key : `${path}.${key}`
-    if (Object.hasOwn(output, key)) collectUnknownFields(value, output[key], here, found)
+    const kept: unknown = Object.hasOwn(output, key) ? output[key] : undefined
+    // A field that its rule accepts without effect is `undefined`, too.
+    if (kept !== undefined) collectUnknownFields(value, kept, here, found)
     else if (value !== null) found.add(here)
   }
 }

@@ -165,6 +165,19 @@ export function unsupported<T extends v.GenericSchema>(
   return optional(v.pipe(rule, v.custom<v.InferOutput<T>>(isHarmless, advice)))
 }
 
+/**
+ * Accepts an optional field that changes nothing here. It becomes `undefined`, by which the response
+ * lists it as ignored, unless its value is the default.
+ */
+export function withoutEffect<T extends v.GenericSchema>(
+  rule: T,
+  isDefault: (value: v.InferOutput<T>) => boolean = () => false,
+) {
+  const toEffect = (value: v.InferOutput<T>): v.InferOutput<T> | undefined =>
+    isDefault(value) ? value : undefined
+  return optional(v.pipe(rule, v.transform(toEffect)))
+}
+
 /** Refuses any value. The message is `advice`, which says what to do instead. */
 export const rejectedWith = (advice: string) => v.custom<never>(() => false, advice)
 
@@ -222,10 +235,19 @@ export function withBodyFieldNames({ rename }: FieldNames, error: InoriginError)
   })
 }
 
-/** Returns the fields of the body that had no effect. */
-export const toBodyFields = ({ reasoning }: FieldNames, fields: readonly string[]): string[] =>
-  fields.flatMap((field) =>
-    field === 'reasoningBudget'
-      ? reasoning
-      : field.replace(/^templateVariables\b/, 'chat_template_kwargs'),
-  )
+/**
+ * Returns the fields of the body that had no effect, or only part of it. Keywords of schemas stay as
+ * they are.
+ */
+export const toBodyFields = (
+  { reasoning, rename }: FieldNames,
+  fields: readonly string[],
+): string[] =>
+  fields.flatMap((field) => {
+    if (field === 'reasoningBudget') return reasoning
+    if (field.startsWith('templateVariables'))
+      return field.replace(/^templateVariables\b/, 'chat_template_kwargs')
+    const isPath = field.startsWith('tools[')
+    const [from, to] = (isPath && rename.find(([pattern]) => pattern.test(field))) || []
+    return from ? field.replace(from, to as string) : field
+  })

@@ -19,6 +19,7 @@ import {
   logprobsOf,
 } from './response-body.ts'
 import { includesEncryptedReasoning, type ResponsesBody, toTopLogprobs } from './responses.ts'
+import { type CalledName, namesOfTools, type ResponsesTool } from './responses-tools.ts'
 import { toReasoning } from './shared-fields.ts'
 
 /** Prefix of the ids of responses. */
@@ -67,6 +68,8 @@ export class ResponseEncoder implements EventEncoder<BackgroundEvent> {
   readonly #after: number
   readonly #head: { id: string; object: string; created_at: number }
   readonly #isReasoningShown: boolean
+  /** Names of the tools as the client knows them, by those that the model writes. */
+  readonly #names: ReadonlyMap<string, CalledName>
   #status: 'none' | 'queued' | 'in_progress' = 'none'
   #finished: ResponseJson | null = null
   readonly #closed: StoredItem[] = []
@@ -93,6 +96,7 @@ export class ResponseEncoder implements EventEncoder<BackgroundEvent> {
       created_at: background?.createdAt ?? nowInSeconds(),
     }
     this.#isReasoningShown = toReasoning(body).shown
+    this.#names = namesOfTools(body.tools)
   }
 
   /** The response so far. */
@@ -178,7 +182,11 @@ export class ResponseEncoder implements EventEncoder<BackgroundEvent> {
     const status = event.reason === 'length' ? 'incomplete' : 'completed'
     const empty = !this.#open && this.#closed.length === 0 ? this.#begin(EMPTY_TEXT) : ''
     const last = empty + this.#close(status)
-    this.#finished = this.#toJson(status, event.usage)
+    const end = event.completedAt ?? (this.#background ? null : nowInSeconds())
+    this.#finished = {
+      ...this.#toJson(status, event.usage),
+      completed_at: status === 'completed' ? end : null,
+    }
     return last
   }
 
@@ -204,6 +212,7 @@ export class ResponseEncoder implements EventEncoder<BackgroundEvent> {
       id: this.#createId(PREFIX[isCustom ? 'custom' : part.type]),
       // The part is copied, so that deltas can extend it.
       part: { ...part },
+      ...(part.type === 'call' && { called: this.#names.get(part.name) ?? { name: part.name } }),
       ...(isEncrypted && { encryptedContent: this.#createId('seal_') }),
     }
     return doneFrames + this.#itemFrames(itemAddedEvents(this.#open))
@@ -232,27 +241,33 @@ export class ResponseEncoder implements EventEncoder<BackgroundEvent> {
     const { reasoning, text, tools, ...fields } = this.#body
     return {
       ...this.#head,
+      completed_at: null,
       status,
       background: fields.background ?? false,
       // Some clients read no error without a code.
       error: failure ? { ...wireError(failure), code: failure.code ?? 'server_error' } : null,
+      frequency_penalty: fields.frequency_penalty ?? 0,
       instructions: fields.instructions ?? null,
       max_output_tokens: fields.max_output_tokens ?? null,
+      max_tool_calls: fields.max_tool_calls ?? null,
       metadata: fields.metadata ?? {},
       model: fields.model,
       parallel_tool_calls: fields.parallel_tool_calls ?? true,
+      presence_penalty: fields.presence_penalty ?? 0,
       previous_response_id: fields.previous_response_id ?? null,
+      prompt_cache_key: fields.prompt_cache_key ?? null,
       reasoning: { effort: reasoning?.effort ?? null, summary: reasoning?.summary ?? null },
+      safety_identifier: fields.safety_identifier ?? null,
+      // No request here has another one.
+      service_tier: 'default',
       store: fields.store ?? true,
-      temperature: fields.temperature ?? null,
-      text: { format: text?.format ?? { type: 'text' } },
+      // Clients need numbers. A model may have other defaults, which this thread does not know.
+      temperature: fields.temperature ?? 1,
+      text: { format: toFormatJson(text?.format), verbosity: 'medium' },
       tool_choice: fields.tool_choice ?? 'auto',
-      tools: (tools ?? []).map((tool) =>
-        tool.type === 'custom'
-          ? { format: { type: 'text' }, ...tool }
-          : { strict: false, parameters: {}, ...tool },
-      ),
-      top_p: fields.top_p ?? null,
+      tools: (tools ?? []).map(toToolJson),
+      top_logprobs: fields.top_logprobs ?? 0,
+      top_p: fields.top_p ?? 1,
       truncation: 'disabled',
       // A response that was aborted has no usage, and no reason that clients know.
       incomplete_details: status === 'incomplete' && usage ? { reason: 'max_output_tokens' } : null,
@@ -260,16 +275,37 @@ export class ResponseEncoder implements EventEncoder<BackgroundEvent> {
       output: this.#open
         ? [...this.#closed, toItemJson(this.#open, 'incomplete')]
         : [...this.#closed],
-      usage: usage && {
-        input_tokens: usage.promptTokens,
-        input_tokens_details: { cached_tokens: usage.cachedTokens },
-        output_tokens: usage.completionTokens,
-        output_tokens_details: { reasoning_tokens: usage.reasoningTokens },
-        total_tokens: usage.promptTokens + usage.completionTokens,
-      },
+      usage: usage && toUsageJson(usage),
     }
   }
 }
+
+/** Returns a tool with the fields that clients expect, as absent or `null`. */
+function toToolJson(tool: ResponsesTool): object {
+  switch (tool.type) {
+    case 'custom':
+      return { format: { type: 'text' }, ...tool }
+    case 'function':
+      return { description: null, strict: false, parameters: {}, ...tool }
+    default:
+      return tool
+  }
+}
+
+/** Returns the format of the text with the fields that clients expect. */
+function toFormatJson(format: NonNullable<ResponsesBody['text']>['format']): object {
+  if (format?.type !== 'json_schema') return format ?? { type: 'text' }
+  return { ...format, description: format.description ?? null, strict: format.strict ?? false }
+}
+
+/** Returns the token counts of a response. */
+export const toUsageJson = (usage: Usage): object => ({
+  input_tokens: usage.promptTokens,
+  input_tokens_details: { cached_tokens: usage.cachedTokens },
+  output_tokens: usage.completionTokens,
+  output_tokens_details: { reasoning_tokens: usage.reasoningTokens },
+  total_tokens: usage.promptTokens + usage.completionTokens,
+})
 
 /** Returns the id of the background response that an item would belong to, by its id. */
 export function findResponseId(itemId: string): string | null {
@@ -283,6 +319,8 @@ export function findResponseId(itemId: string): string | null {
 interface OutputItem {
   id: string
   part: CompletionPart
+  /** Name of the called tool as the client knows it. */
+  called?: CalledName
   /** Value of `encrypted_content`, never read. Some clients send reasoning back only with it. */
   encryptedContent?: string
 }
@@ -312,8 +350,8 @@ const EVENTS = {
 function toItemJson(item: OutputItem, status: Status): StoredItem {
   const { part } = item
   if (part.type !== 'call') return toItemWithParts(item, status, [toPartJson(part)])
-  const { id: call_id, name, arguments: text } = part
-  const called = { status, call_id, name }
+  const { id: call_id, arguments: text } = part
+  const called = { status, call_id, name: part.name, ...item.called }
   return part.isCustom
     ? { id: item.id, type: 'custom_tool_call', ...called, input: text }
     : { id: item.id, type: 'function_call', ...called, arguments: text }
@@ -378,7 +416,8 @@ function itemDoneEvents(item: OutputItem, status: 'completed' | 'incomplete'): R
   const { id: item_id, part } = item
   const done: ResponseEvent = ['response.output_item.done', { item: toItemJson(item, status) }]
   if (part.type === 'call') {
-    const { name, arguments: text } = part
+    const { name = part.name } = item.called ?? {}
+    const { arguments: text } = part
     const fields = part.isCustom ? { input: text } : { name, arguments: text }
     return [[`${callEvent(part)}.done`, { item_id, ...fields }], done]
   }

@@ -13,15 +13,20 @@ import { type ParsedBody, readBody } from './body.ts'
 import { invalidRequest } from './errors.ts'
 import { toBodyFields } from './fields.ts'
 import { createId, nowInSeconds } from './http.ts'
-import { toPageJson } from './models.ts'
+import { keepItems, summarize, writeSummary } from './compaction.ts'
+import { getModel, toPageJson } from './models.ts'
+import { jsonEncoder } from './response-body.ts'
 import {
   findResponseId,
   RESPONSE_PREFIX,
   type ResponseJson,
   responseJsonEncoder,
   ResponseEncoder,
+  toUsageJson,
 } from './responses-encoder.ts'
 import {
+  compactionBodySchema,
+  findCompactionConflict,
   findResponsesConflict,
   type InputItem,
   itemsSchema,
@@ -29,6 +34,7 @@ import {
   type ResponsesBody,
   responsesBodySchema,
 } from './responses.ts'
+import { assertCallsExist } from './responses-tools.ts'
 import {
   countResponse,
   eventResponse,
@@ -52,7 +58,10 @@ type HostContext = Pick<RouteContext, 'host' | 'caller'>
  * Resolves with the input of a body, each reference replaced by its item, and with the same items in
  * the form in which they are stored. Rejects with a remedy when an item is not stored.
  */
-async function resolveInput({ fields, sent }: ParsedBody<ResponsesBody>, context: HostContext) {
+async function resolveInput(
+  { fields, sent }: Pick<ParsedBody<ResponsesBody>, 'fields' | 'sent'>,
+  context: HostContext,
+) {
   const { input, previous_response_id: previous } = fields
   const sentItems = toRawItems(sent)
   const previousItems = previous ? await loadPreviousItems(previous, context) : []
@@ -62,15 +71,17 @@ async function resolveInput({ fields, sent }: ParsedBody<ResponsesBody>, context
     ...(typeof input === 'string'
       ? [{ item: { role: 'user' as const, content: input }, path: 'input' }]
       : input.map((item, index) => ({
-          item:
-            (item.type === 'item_reference' && parseItems([storedById.get(item.id)])[0]) || item,
+          item: (isReference(item) && parseItems([storedById.get(item.id)])[0]) || item,
           path: `input[${index}]`,
         }))),
   ]
   const ownItems = sentItems.map(
     (item) => (isReference(item) && storedById.get(item['id'])) || withIdAndType(item),
   )
-  return { items, stored: [...previousItems, ...ownItems] }
+  const stored = [...previousItems, ...ownItems]
+  // Clients that send the whole conversation may have cut it.
+  if (previous) assertCallsExist(stored, previousItems.length)
+  return { items, stored }
 }
 
 /** Resolves with all items of a stored response: its input and its output. */
@@ -130,7 +141,7 @@ const isReference = (item: RawItem): item is RawItem & { id: string } =>
   item['type'] === 'item_reference' && typeof item['id'] === 'string'
 
 function toRawItems(sent: unknown): readonly RawItem[] {
-  const given = isObject(sent) ? sent['input'] : undefined
+  const given = isObject(sent) ? (sent['input'] ?? []) : []
   return Array.isArray(given) ? given.filter(isObject) : [{ role: 'user', content: given }]
 }
 
@@ -176,7 +187,8 @@ const STORE_TIMEOUT_MS = 2_000
 async function parseRequest(context: RouteContext) {
   const body = await readBody(context, responsesBodySchema, findResponsesConflict)
   const { items, stored } = await resolveInput(body, context)
-  return { parsed: parseResponses(body, items), fields: body.fields, stored }
+  const { tools, ...parsed } = parseResponses(body, items)
+  return { parsed, fields: { ...body.fields, tools: [...tools] }, stored }
 }
 
 const createResponse: RouteHandler = async (context) => {
@@ -199,6 +211,32 @@ function createResponseStore(input: readonly StoredItem[], { host, caller: own }
     const { id, output } = body
     return host.storeResponse({ id, body, input, output }, caller).catch(() => false)
   }
+}
+
+/** Has the model summarize a conversation, and responds with the items that stand for it. */
+const compactResponse: RouteHandler = async (context) => {
+  const { host, caller } = context
+  const { fields, ...body } = await readBody(context, compactionBodySchema, findCompactionConflict)
+  const compacted = { ...body, fields: { ...fields, input: fields.input ?? [] } }
+  const { items, stored } = await resolveInput(compacted, context)
+  const { request, fieldNames, ignored } = parseResponses(compacted, items)
+  const { maxInputTokens } = getModel(await host.models(caller), fields.model)
+  const events = summarize({ ...request, ...parseRoute(context) }, maxInputTokens, (each) =>
+    host.generate(each, caller),
+  )
+  const encoder = jsonEncoder(([summary], { usage }) => {
+    const text = summary && 'text' in summary ? summary.text : ''
+    const { before, after } = keepItems(stored)
+    const item = { type: 'compaction', id: createId('cmp_'), encrypted_content: writeSummary(text) }
+    return {
+      id: createId(RESPONSE_PREFIX),
+      object: 'response.compaction',
+      created_at: nowInSeconds(),
+      output: [...before, item, ...after],
+      usage: toUsageJson(usage),
+    }
+  })
+  return eventResponse(Promise.resolve({ events }), encoder, context, ignored, fieldNames)
 }
 
 const countInputTokens: RouteHandler = async (context) => {
@@ -268,6 +306,7 @@ function invalidQuery(param: string, what: string, sent: string): InoriginError 
 export const responsesRoutes: readonly RouteEntry[] = [
   ['POST', '/responses', createResponse],
   ['POST', '/responses/input_tokens', countInputTokens],
+  ['POST', '/responses/compact', compactResponse],
   ['GET', '/responses/([^/]+)', getResponse],
   ['DELETE', '/responses/([^/]+)', deleteResponse],
   ['POST', '/responses/([^/]+)/cancel', cancelResponse],

@@ -1,12 +1,21 @@
 /** Schema of `POST /v1/responses`, and its conversion to a generation request. */
 import * as v from 'valibot'
-import type { AssistantMessage, ChatMessage, Tool, ToolCall } from '../types/index.ts'
+import type { AssistantMessage, ChatMessage, ToolCall } from '../types/index.ts'
 import { withToolNames } from '../values/custom-tools.ts'
 import { isObject } from '../values/objects.ts'
 import type { ParsedBody } from './body.ts'
+import { readSummary } from './compaction.ts'
 import * as f from './fields.ts'
 import { grammarFormats, toFormat } from './formats.ts'
 import { inputImage, rejectedImage, toImage, toUserMessage, type UserContent } from './images.ts'
+import {
+  flattenTools,
+  responsesToolChoice,
+  type ResponsesTool,
+  toFullName,
+  toolsSchema,
+  toResponsesToolUse,
+} from './responses-tools.ts'
 import type { ParsedRequest } from './route.ts'
 import * as shared from './shared-fields.ts'
 import * as calls from './tools.ts'
@@ -40,8 +49,16 @@ const messageSchema = f.taggedUnion('role', {
 
 const reasoningTextsSchema = f.optional(f.arrayOf(part))
 
-const callFields = { call_id: f.nonEmptyString, name: f.nonEmptyString }
+const callFields = {
+  call_id: f.nonEmptyString,
+  name: f.nonEmptyString,
+  namespace: f.optional(f.string),
+}
 const callOutput = { call_id: f.nonEmptyString, output: userContentSchema, ...ignoredItemFields }
+/** A call of a tool that the client runs. Calls of some types have their id as `id` only. */
+const clientCall = { call_id: f.optional(f.nonEmptyString), ...ignoredItemFields }
+const clientOutput = { ...clientCall, output: f.optional(v.unknown()) }
+const loadedTools = { tools: toolsSchema, ...ignoredItemFields }
 
 const item = f.taggedUnion('type', {
   message: messageSchema,
@@ -49,20 +66,53 @@ const item = f.taggedUnion('type', {
   function_call_output: callOutput,
   custom_tool_call: { ...callFields, input: f.string, ...ignoredItemFields },
   custom_tool_call_output: callOutput,
+  local_shell_call: { ...clientCall, action: f.anyObject },
+  local_shell_call_output: clientOutput,
+  shell_call: { ...clientCall, action: f.anyObject },
+  shell_call_output: clientOutput,
+  apply_patch_call: { ...clientCall, operation: f.anyObject },
+  apply_patch_call_output: clientOutput,
   reasoning: {
     summary: reasoningTextsSchema,
     content: reasoningTextsSchema,
     encrypted_content: f.optional(f.string),
     ...ignoredItemFields,
   },
+  compaction: { encrypted_content: f.string, ...ignoredItemFields },
+  additional_tools: loadedTools,
+  tool_search_output: loadedTools,
   item_reference: { id: f.nonEmptyString },
 })
 
-/** Accepts any item. An item without a type is a message. */
+const KNOWN_TYPES: ReadonlySet<unknown> = new Set<KnownItem['type']>([
+  undefined,
+  null,
+  'message',
+  'function_call',
+  'function_call_output',
+  'custom_tool_call',
+  'custom_tool_call_output',
+  'local_shell_call',
+  'local_shell_call_output',
+  'shell_call',
+  'shell_call_output',
+  'apply_patch_call',
+  'apply_patch_call_output',
+  'reasoning',
+  'compaction',
+  'additional_tools',
+  'tool_search_output',
+  'item_reference',
+])
+
+/**
+ * Accepts any item. An item without a type is a message. One of a type that is not known here, such
+ * as the call of a tool of a vendor, is left out of the prompt and named.
+ */
 const anyItem = f.when(
   (input) => isObject(input) && (input['type'] ?? null) === null,
   messageSchema,
-  item,
+  f.typeOr((type) => typeof type === 'string' && !KNOWN_TYPES.has(type), f.anyObject, item),
 )
 
 export const itemsSchema = v.array(anyItem, 'a string or an array of items')
@@ -86,16 +136,6 @@ const INCLUDE_LOGPROBS = 'message.output_text.logprobs'
 
 /** Value of `include` that asks for reasoning in a form that can be sent back. */
 const INCLUDE_ENCRYPTED_REASONING = 'reasoning.encrypted_content'
-
-/** Accepts functions and custom tools. Tools of other types run on the vendor's servers. */
-const tool = f.typeOr(
-  (type) => typeof type === 'string' && type !== 'custom' && type !== 'function',
-  f.rejected,
-  calls.customOr(
-    f.object({ type: f.oneOf(['custom']), ...calls.responsesCustomFields }),
-    f.object({ type: f.oneOf(['function']), ...calls.functionFields }),
-  ),
-)
 
 const format = f.taggedUnion('type', {
   text: {},
@@ -124,8 +164,9 @@ export const responsesBodySchema = f.object({
   ...shared.chatSampling,
   stop: shared.renamedField('use /v1/chat/completions, which supports it'),
   stop_sequences: shared.renamedField('use /v1/chat/completions, which supports stop'),
-  tools: f.optional(f.arrayOf(tool)),
-  tool_choice: calls.responsesToolChoice,
+  tools: f.optional(toolsSchema),
+  tool_choice: responsesToolChoice,
+  max_tool_calls: f.optional(f.integerAtLeast(1)),
   text: f.optional(
     f.object({ format: f.optional(format), verbosity: shared.sharedFields.verbosity }),
   ),
@@ -156,8 +197,37 @@ export const responsesBodySchema = f.object({
     'shorten the input',
   ),
   thread: f.rejectedField,
+  service_tier: f.optional(f.string),
+  safety_identifier: f.optional(f.string),
+  prompt_cache_key: f.optional(f.string),
   ...shared.sharedFields,
+  context_management: f.withoutEffect(v.unknown(), shared.keepsAllContext),
 })
+
+/** Accepts the body of a compaction, which needs the input or an earlier response. */
+export const compactionBodySchema = f.object({
+  model: f.tagString,
+  input: f.optional(inputSchema),
+  instructions: f.optional(f.string),
+  previous_response_id: f.optional(f.nonEmptyString),
+  prompt_cache_key: f.optional(f.string),
+})
+
+/** Returns what a body of a compaction lacks, if anything. */
+export function findCompactionConflict(
+  body: v.InferOutput<typeof compactionBodySchema>,
+): f.FieldConflict | undefined {
+  if (body.input || body.previous_response_id) return undefined
+  return f.conflict('input', body.input, 'sent, or previous_response_id')
+}
+
+/** Fields that the response repeats, and that have no other effect. */
+const REPEATED_FIELDS = [
+  'max_tool_calls',
+  'service_tier',
+  'safety_identifier',
+  'prompt_cache_key',
+] as const
 
 export type ResponsesBody = v.InferOutput<typeof responsesBodySchema>
 
@@ -169,26 +239,49 @@ export function findResponsesConflict(body: ResponsesBody): f.FieldConflict | un
   return f.conflict('store', store, message)
 }
 
-/** Converts the body. `items` are the resolved input. */
+/** Returns the tools of a body, with those of its items, of which the last one of a name counts. */
+function listTools(body: ResponsesBody, items: readonly InputItem[]) {
+  const own = { tools: body.tools ?? [], ...flattenTools(body.tools ?? [], 'tools') }
+  return items.reduce((known, { item: each, path }) => {
+    if (!isKnown(each) || (each.type !== 'additional_tools' && each.type !== 'tool_search_output'))
+      return known
+    const { flat, omitted } = flattenTools(each.tools, `${path}.tools`)
+    const names = new Set(flat.map(({ tool }) => tool.name))
+    return {
+      tools: [...known.tools, ...each.tools],
+      flat: [...known.flat.filter(({ tool }) => !names.has(tool.name)), ...flat],
+      omitted: [...known.omitted, ...omitted],
+    }
+  }, own)
+}
+
+/**
+ * Converts the body. `items` are the resolved input. `tools` are all that the request has, to be
+ * repeated in the response.
+ */
 export function parseResponses(
   { fields: body, ignored }: ParsedBody<ResponsesBody>,
   items: readonly InputItem[],
-): ParsedRequest {
+): ParsedRequest & { tools: readonly ResponsesTool[] } {
   const { instructions: content } = body
   const reasoning = shared.toReasoning(body)
   const isSupported = (name: string): boolean =>
     name === INCLUDE_LOGPROBS || name === INCLUDE_ENCRYPTED_REASONING
+  const { tools, flat, omitted } = listTools(body, items)
+  const { use, omitted: omittedChoices } = toResponsesToolUse(flat, body)
+  const conversation = toMessages(items)
   return {
+    tools,
     request: {
       model: body.model,
       messages: withToolNames([
         ...(content ? [{ role: 'system' as const, content }] : []),
-        ...toMessages(items),
+        ...conversation.messages,
       ]),
       maxTokens: body.max_output_tokens ?? undefined,
       sampling: shared.toSampling(body),
       stop: [],
-      tools: calls.toToolUse((body.tools ?? []).map(toResponsesTool), body),
+      tools: use,
       format: toFormat(body.text?.format),
       reasoningBudget: reasoning.budget,
       ...reasoning.forTemplate,
@@ -196,7 +289,11 @@ export function parseResponses(
     },
     fieldNames: {
       rename: [
-        [/^(tools\[\d+\]\.)input.*/, '$1format.definition'],
+        [
+          /^tools\[(\d+)\](\.input\b.*)?/,
+          (found, index = '', input = '') =>
+            (flat[Number(index)]?.path ?? found) + (input && '.format.definition'),
+        ],
         [/^format\b/, 'text.format'],
         [/^messages\b/, 'input'],
       ],
@@ -204,8 +301,12 @@ export function parseResponses(
     },
     ignored: [
       ...ignored,
+      ...REPEATED_FIELDS.filter((name) => (body[name] ?? null) !== null),
       ...(body.include?.every(isSupported) === false ? ['include'] : []),
       ...reasoning.ignored,
+      ...omitted,
+      ...omittedChoices,
+      ...conversation.omitted,
     ],
   }
 }
@@ -218,10 +319,10 @@ export const includesEncryptedReasoning = ({ include }: ResponsesBody): boolean 
 export const toTopLogprobs = ({ include, top_logprobs: count }: ResponsesBody) =>
   count || include?.includes(INCLUDE_LOGPROBS) ? (count ?? 0) : undefined
 
-const toResponsesTool = (definition: v.InferOutput<typeof tool>): Tool =>
-  definition.type === 'function' ? calls.toTool(definition) : calls.toCustomTool(definition)
-
+type KnownItem = v.InferOutput<typeof item> | v.InferOutput<typeof messageSchema>
 type Item = v.InferOutput<typeof itemsSchema>[number]
+
+const isKnown = (each: Item): each is KnownItem => KNOWN_TYPES.has(each.type)
 
 /** Item, and its path in the body. */
 export interface InputItem {
@@ -233,23 +334,44 @@ export interface InputItem {
 type OpenMessage = AssistantMessage & { toolCalls?: ToolCall[] }
 type InputMessage = Exclude<ChatMessage, AssistantMessage> | OpenMessage
 
+/** Item that becomes a message of its own, or a part of one. */
+type ContentItem = Exclude<
+  KnownItem,
+  { type: 'item_reference' | 'additional_tools' | 'tool_search_output' } | ResultItem
+>
+type ResultItem = Extract<KnownItem, { output?: unknown }>
+
+const isResult = (each: KnownItem): each is ResultItem =>
+  typeof each.type === 'string' && each.type.endsWith('_output') && 'output' in each
+
 /**
  * Converts items to messages. Consecutive reasoning, text and calls become one assistant message.
- * Images in tool results become a user message after the last result.
+ * Images in tool results become a user message after the last result. `omitted` names the items that
+ * are left out.
  */
-function toMessages(items: readonly InputItem[]): ChatMessage[] {
+function toMessages(items: readonly InputItem[]): { messages: ChatMessage[]; omitted: string[] } {
   const messages: InputMessage[] = []
+  const omitted: string[] = []
   let resultImages: UserContent[] = []
   const flushImages = (): void => {
     if (resultImages.length > 0) messages.push(toUserMessage(resultImages))
     resultImages = []
   }
   for (const { item: each, path } of items) {
-    // `resolveInput` has replaced every reference that it resolved.
-    if (each.type === 'item_reference') continue
-    if (each.type === 'function_call_output' || each.type === 'custom_tool_call_output') {
-      const userContent = toUserContent(each.output, `${path}.output`)
-      const toolCallId = calls.toCallId(each.call_id)
+    if (!isKnown(each) || (each.type === 'compaction' && readSummary(each) === null)) {
+      omitted.push(`${path}:${String(each.type)}`)
+      continue
+    }
+    // `resolveInput` has replaced every reference that it resolved, and `listTools` read the tools.
+    if (
+      each.type === 'item_reference' ||
+      each.type === 'additional_tools' ||
+      each.type === 'tool_search_output'
+    )
+      continue
+    if (isResult(each)) {
+      const toolCallId = calls.toCallId(idOfCall(each))
+      const userContent = toResultContent(each, `${path}.output`)
       messages.push({ role: 'tool', toolCallId, name: '', content: joinText(userContent) })
       resultImages.push(...userContent.filter((one) => typeof one !== 'string'))
       continue
@@ -261,32 +383,43 @@ function toMessages(items: readonly InputItem[]): ChatMessage[] {
     if (itemMessage !== open) messages.push(itemMessage)
   }
   flushImages()
-  return messages
+  return { messages, omitted }
+}
+
+const idOfCall = (each: { call_id?: string | null | undefined; id?: string | null | undefined }) =>
+  each.call_id ?? each.id ?? ''
+
+/** Returns the content of a result. That of some tools is an object. */
+function toResultContent(result: ResultItem, path: string): UserContent[] {
+  switch (result.type) {
+    case 'function_call_output':
+    case 'custom_tool_call_output':
+      return toUserContent(result.output, path)
+    default: {
+      const { output = '' } = result
+      return [typeof output === 'string' ? output : JSON.stringify(output)]
+    }
+  }
 }
 
 /** Returns the message of an item, or the open assistant message with the item added. */
 function addToMessage(
-  value: Exclude<
-    Item,
-    { type: 'item_reference' | 'function_call_output' | 'custom_tool_call_output' }
-  >,
+  value: ContentItem,
   open: OpenMessage | undefined,
   path: string,
 ): InputMessage {
   switch (value.type) {
     case 'function_call':
-    case 'custom_tool_call': {
-      const { call_id: id, name } = value
-      const text =
-        value.type === 'custom_tool_call'
-          ? calls.toInputArguments(value.input)
-          : calls.normalizeArguments(value.arguments)
-      const call = { id: calls.toCallId(id), name, arguments: text }
-      const itemMessage: OpenMessage = open ?? { role: 'assistant', content: '' }
-      itemMessage.toolCalls ??= []
-      itemMessage.toolCalls.push(call)
-      return itemMessage
-    }
+      return addCall(open, value, toFullName(value), calls.normalizeArguments(value.arguments))
+    case 'custom_tool_call':
+      return addCall(open, value, toFullName(value), calls.toInputArguments(value.input))
+    case 'local_shell_call':
+    case 'shell_call':
+      return addCall(open, value, value.type.replace(/_call$/, ''), JSON.stringify(value.action))
+    case 'apply_patch_call':
+      return addCall(open, value, 'apply_patch', JSON.stringify(value.operation))
+    case 'compaction':
+      return { role: 'user', content: `Summary of the conversation so far:\n${readSummary(value)}` }
     case 'reasoning': {
       const reasoningTexts = value.content?.length ? value.content : value.summary
       const reasoning = (reasoningTexts ?? []).map(({ text }) => text).join('\n')
@@ -304,6 +437,19 @@ function addToMessage(
       return open
     }
   }
+}
+
+/** Adds a call to the open message, or to a new one. */
+function addCall(
+  open: OpenMessage | undefined,
+  value: Parameters<typeof idOfCall>[0],
+  name: string,
+  argumentsJson: string,
+): OpenMessage {
+  const message: OpenMessage = open ?? { role: 'assistant', content: '' }
+  message.toolCalls ??= []
+  message.toolCalls.push({ id: calls.toCallId(idOfCall(value)), name, arguments: argumentsJson })
+  return message
 }
 
 function toUserContent(

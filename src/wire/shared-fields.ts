@@ -171,7 +171,7 @@ export function renamedField(advice: string) {
 }
 
 /** Returns `true` for context edits that keep everything. */
-function keepsAllContext(management: unknown): boolean {
+export function keepsAllContext(management: unknown): boolean {
   const edits = isObject(management) ? (management['edits'] ?? []) : management
   return Array.isArray(edits) && edits.every((edit) => isObject(edit) && edit['keep'] === 'all')
 }
@@ -208,18 +208,14 @@ export const sharedFields = {
   n: onlyOne,
   best_of: onlyOne,
 
-  verbosity: f.unsupported(
-    f.oneOf(['low', 'medium', 'high']),
-    (level) => level === 'medium',
-    'ask for it in the prompt',
-  ),
+  verbosity: f.withoutEffect(f.oneOf(['low', 'medium', 'high']), (level) => level === 'medium'),
   modalities: f.unsupported(
     f.anyArray,
     (kinds) => kinds.every((kind) => kind === 'text'),
     'models output text',
   ),
   audio: f.rejectedField,
-  prediction: f.rejectedField,
+  prediction: f.withoutEffect(f.anyObject),
   web_search_options: f.rejectedField,
 
   container: f.rejectedField,

@@ -14,7 +14,8 @@ import * as f from './fields.ts'
 
 const parallel = { disable_parallel_tool_use: f.optional(f.flag) }
 const named = { name: f.nonEmptyString }
-const mode = f.oneOf(['auto', 'required'])
+/** Accepts the mode of a choice among some tools. */
+export const mode = f.oneOf(['auto', 'required'])
 const referenceType = f.optional(f.oneOf(['function', 'custom']))
 
 /** Accepts an object of the type `custom` by one rule, and any other value by another. */
@@ -24,7 +25,7 @@ export const customOr = <Custom extends v.GenericSchema, Other extends v.Generic
 ) => f.typeOr((type) => type === 'custom', custom, other)
 
 /** Accepts a tool choice: a word, or an object of the style. */
-const choiceOf = <const Kinds extends Parameters<typeof f.taggedUnion>[1]>(kinds: Kinds) =>
+export const choiceOf = <const Kinds extends Parameters<typeof f.taggedUnion>[1]>(kinds: Kinds) =>
   f.optional(f.stringOr(f.oneOf(['auto', 'none', 'required']), f.taggedUnion('type', kinds)))
 
 /** Accepts the tool choice of the chat and the Anthropic style, since clients mix them. */
@@ -48,16 +49,16 @@ export const toolChoice = choiceOf({
   custom: { custom: f.object(named) },
 })
 
-/** Accepts the tool choice of responses, whose objects have no inner ones. */
-export const responsesToolChoice = choiceOf({
-  function: named,
-  allowed_tools: { mode, tools: f.arrayOf(f.object({ type: referenceType, ...named })) },
-  custom: named,
-})
+type Named = { name: string }
+
+/** Tool choice of responses, whose objects have no inner ones. */
+type ResponsesChoice =
+  | { type: 'function' | 'custom'; name: string }
+  | { type: 'allowed_tools'; mode: v.InferOutput<typeof mode>; tools: readonly Named[] }
 
 /** Fields of a body of any style that say how its tools may be called. */
-interface ToolFields {
-  tool_choice?: v.InferOutput<typeof toolChoice | typeof responsesToolChoice>
+export interface ToolFields {
+  tool_choice?: v.InferOutput<typeof toolChoice> | ResponsesChoice
   parallel_tool_calls?: boolean | null | undefined
 }
 
@@ -87,8 +88,6 @@ function toChoice(sent: ToolFields['tool_choice']): Pick<ToolUse, 'choice' | 'on
       return { choice: 'required', only: [nameOf(sent)] }
   }
 }
-
-type Named = { name: string }
 
 const nameOf = (reference: Named | { custom: Named } | { function: Named }): string => {
   if ('name' in reference) return reference.name

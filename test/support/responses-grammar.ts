@@ -215,12 +215,13 @@ function checkPart(value: unknown, type: string): string {
 }
 
 const WORK =
-  'id object created_at status background error incomplete_details model output ' +
-  'previous_response_id store usage'
+  'id object created_at completed_at status background error incomplete_details model output ' +
+  'previous_response_id service_tier store usage'
 /** Fields of the request that a response repeats. */
 const REPEATED =
-  'instructions max_output_tokens metadata parallel_tool_calls reasoning temperature text ' +
-  'tool_choice tools top_p truncation'
+  'frequency_penalty instructions max_output_tokens max_tool_calls metadata parallel_tool_calls ' +
+  'presence_penalty prompt_cache_key reasoning safety_identifier temperature text tool_choice ' +
+  'tools top_logprobs top_p truncation'
 
 /** Checks a whole response, of a stream or of a body. */
 export function checkResponse(value: unknown): Fields {
@@ -228,6 +229,10 @@ export function checkResponse(value: unknown): Fields {
   ensure(text(response['id'], 'id').startsWith('resp_'), 'id does not begin with resp_')
   oneOf(response['object'], 'object', ['response'])
   ensure(count(response['created_at'], 'created_at') > 1e9, 'created_at is not in seconds')
+  const isCompleted = response['status'] === 'completed'
+  ensure((response['completed_at'] !== null) === isCompleted, 'completed_at')
+  if (isCompleted) count(response['completed_at'], 'completed_at')
+  oneOf(response['service_tier'], 'service_tier', ['default'])
   text(response['model'], 'model')
   ensure(Array.isArray(response['output']), 'no output')
   const cut = response['status'] === 'incomplete'

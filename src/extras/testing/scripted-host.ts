@@ -242,7 +242,8 @@ class Job {
 
   #add(event: BackgroundEvent): void {
     if (this.#isFinished) return
-    this.events.push(event)
+    const isEnd = event.type === 'finish' && 'usage' in event
+    this.events.push(isEnd ? { ...event, completedAt: Math.floor(Date.now() / 1000) } : event)
     this.#count.set(this.events.length)
   }
 }

@@ -176,7 +176,7 @@ export class BackgroundResponses {
     try {
       for await (const event of events) {
         if (event.type === 'progress') this.#readers.notify(id, event.progress)
-        else if (event.type !== 'heartbeat') writer.add(event)
+        else if (event.type !== 'heartbeat') writer.add(withTime(event))
       }
       await writer.close()
     } catch (error) {
@@ -211,6 +211,10 @@ const toCaller = (owner: string, key: string | null, signal: AbortSignal): Calle
   client: `background ${owner}`,
   signal,
 })
+
+/** Adds the time to the last event, so that all readers see the same one. */
+const withTime = (event: GenerationEvent): BackgroundEvent =>
+  event.type === 'finish' ? { ...event, completedAt: Math.floor(Date.now() / 1000) } : event
 
 /** Returns `true` for an event of the model. */
 const isGenerated = (event: BackgroundEvent): event is GenerationEvent =>

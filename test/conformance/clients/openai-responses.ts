@@ -120,6 +120,13 @@ function createClient({ baseURL, apiKey, model, fetch }: Settings): Client<Items
         const { message } = openaiComplaint(await thrownBy(lost))
         ensure(message.includes('store: false'), `the message is ${message}`)
       },
+      async serverTool() {
+        const asked = openai.responses.create({ ...question, tools: [{ type: 'web_search' }] })
+        const { data, response } = await asked.withResponse()
+        ensure(data.output_text !== '', 'there is no text')
+        const ignored = response.headers.get('x-inorigin-ignored')
+        equal(ignored, 'tools[0]:web_search', 'the header that names what is left out')
+      },
     },
 
     refused: {
@@ -132,7 +139,6 @@ function createClient({ baseURL, apiKey, model, fetch }: Settings): Client<Items
             file_data: 'data:application/pdf;base64,JVBERi0=',
           }),
         }),
-      serverTool: () => openai.responses.create({ ...question, tools: [{ type: 'web_search' }] }),
     },
   }
 }

@@ -52,7 +52,7 @@ async function expectBoth(fields: object, script: Script, expected: object): Pro
 const settled = (raw: string) =>
   raw
     .replaceAll(/"(chatcmpl-|msg|resp|fc|rs|sig)_?[0-9a-f]{24}"/g, '"$1"')
-    .replaceAll(/"(created(?:_at)?)":\d{10},/g, '"$1":0,')
+    .replaceAll(/"(created(?:_at)?|completed_at)":\d{10},/g, '"$1":0,')
 
 const FINISH: Readonly<Record<Style, Readonly<Record<FinishReason, string>>>> = {
   chat: { stop: 'stop', length: 'length', stop_sequence: 'stop', tool_calls: 'tool_calls' },
@@ -321,7 +321,7 @@ describe('a call of a custom tool', () => {
     const { tools, output } = await bodyOfAnswer('responses', { tools: TOOLS }, script)
     expect(tools).toEqual([
       { type: 'custom', name: 'run', format: { type: 'text' } },
-      { type: 'function', name: 'now', strict: false, parameters: {} },
+      { type: 'function', name: 'now', description: null, strict: false, parameters: {} },
     ])
     const result = { type: 'custom_tool_call_output', call_id: 'call_A1', output: 'done' }
     const body = { model: '@acme/tiny', input: [output[0], result] }
@@ -500,12 +500,14 @@ describe('a message', () => {
 describe('a response', () => {
   it('streams these bytes', async () => {
     const rest =
-      '"background":false,"error":null,"instructions":null,"max_output_tokens":null,"metadata":{},"model":"@acme/tiny",' +
-      '"parallel_tool_calls":true,"previous_response_id":null,"reasoning":{"effort":null,"summary":null},"store":true,' +
-      '"temperature":null,"text":{"format":{"type":"text"}},"tool_choice":"auto","tools":[],"top_p":null,"truncation":"disabled",' +
-      '"incomplete_details":null'
+      '"background":false,"error":null,"frequency_penalty":0,"instructions":null,"max_output_tokens":null,' +
+      '"max_tool_calls":null,"metadata":{},"model":"@acme/tiny","parallel_tool_calls":true,"presence_penalty":0,' +
+      '"previous_response_id":null,"prompt_cache_key":null,"reasoning":{"effort":null,"summary":null},' +
+      '"safety_identifier":null,"service_tier":"default","store":true,"temperature":1,' +
+      '"text":{"format":{"type":"text"},"verbosity":"medium"},"tool_choice":"auto","tools":[],"top_logprobs":0,' +
+      '"top_p":1,"truncation":"disabled","incomplete_details":null'
     const head = (status: string, end: string) =>
-      `{"id":"resp","object":"response","created_at":0,"status":"${status}",${rest},${end}}`
+      `{"id":"resp","object":"response","created_at":0,"completed_at":${status === 'completed' ? 0 : null},"status":"${status}",${rest},${end}}`
     const beginning = head('in_progress', '"output":[],"usage":null')
     const message = (status: string, content: string) =>
       `{"id":"msg","type":"message","status":"${status}","role":"assistant","content":[${content}]}`

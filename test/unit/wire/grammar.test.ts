@@ -263,11 +263,13 @@ describe('checkMessageStream', () => {
 
 describe('checkResponseStream', () => {
   const rest =
-    '"background":false,"error":null,"instructions":null,"max_output_tokens":null,"metadata":{},"model":"m",' +
-    '"parallel_tool_calls":true,"previous_response_id":null,"reasoning":null,"store":false,"temperature":null,' +
-    '"text":{},"tool_choice":"auto","tools":[],"top_p":null,"truncation":"disabled","incomplete_details":null'
+    '"background":false,"error":null,"frequency_penalty":0,"instructions":null,"max_output_tokens":null,' +
+    '"max_tool_calls":null,"metadata":{},"model":"m","parallel_tool_calls":true,"presence_penalty":0,' +
+    '"previous_response_id":null,"prompt_cache_key":null,"reasoning":null,"safety_identifier":null,' +
+    '"service_tier":"default","store":false,"temperature":1,"text":{},"tool_choice":"auto","tools":[],' +
+    '"top_logprobs":0,"top_p":1,"truncation":"disabled","incomplete_details":null'
   const response = (status: string, output: string, usage: string) =>
-    `"response":{"id":"resp_1","object":"response","created_at":1767225600,"status":"${status}",${rest},"output":[${output}],"usage":${usage}}`
+    `"response":{"id":"resp_1","object":"response","created_at":1767225600,"completed_at":${status === 'completed' ? 1767225601 : null},"status":"${status}",${rest},"output":[${output}],"usage":${usage}}`
   const usage =
     '{"input_tokens":2,"input_tokens_details":{"cached_tokens":1},"output_tokens":1,"output_tokens_details":{"reasoning_tokens":0},"total_tokens":3}'
   const textPart = (content: string) =>
@@ -321,8 +323,9 @@ describe('checkResponseStream', () => {
   it('accepts no other damage than in fields that repeat the request', () => {
     const repeated = /response\.(\w+) (wrong|with more)$/
     const unchecked =
-      'background error instructions max_output_tokens metadata parallel_tool_calls ' +
-      'previous_response_id reasoning store temperature text tool_choice tools top_p truncation'
+      'background error frequency_penalty instructions max_output_tokens max_tool_calls metadata ' +
+      'parallel_tool_calls presence_penalty previous_response_id prompt_cache_key reasoning ' +
+      'safety_identifier store temperature text tool_choice tools top_logprobs top_p truncation'
     const damage = acceptedDamage(FRAMES, check)
     const isRepeated = (name: string) =>
       unchecked.split(' ').includes(repeated.exec(name)?.[1] ?? '')

@@ -49,8 +49,19 @@ const more = (...items: object[]) => [...BASE.input, ...items]
 const partOf = (role: string, part: object) => more({ role, content: [part] })
 const lastItem = (role: string, part: object) => messageAt(3, { role, ...part }, 4)
 const ITEMS =
-  'one of message, function_call, function_call_output, custom_tool_call, custom_tool_call_output, ' +
-  'reasoning, item_reference, not'
+  'function_call, function_call_output, custom_tool_call, custom_tool_call_output, local_shell_call, ' +
+  'local_shell_call_output, shell_call, shell_call_output, apply_patch_call, apply_patch_call_output, ' +
+  'reasoning, compaction, additional_tools, tool_search_output, item_reference'
+const namespaceOf = (...inner: object[]) => ({ type: 'namespace', name: 'ns', tools: inner })
+const call = (fields: object) => ({
+  type: 'function_call',
+  call_id: 'b',
+  arguments: '{}',
+  ...fields,
+})
+const lastCall = (name: string, text = '{}') =>
+  messageAt(3, { toolCalls: [{ id: 'b', name, arguments: text }] }, 4)
+const lastResult = (content: string) => messageAt(4, { role: 'tool', toolCallId: 'b', content }, 5)
 const CHOICES = 'one of function, allowed_tools, custom, not'
 const inputImage = { type: 'input_image', image_url: pngUrl }
 const named = { type: 'function', name: 'f' }
@@ -61,7 +72,8 @@ const inGrammar = (syntax: string, definition: string) => ({
 })
 
 const ROWS: Row[] = [
-  ...SHARED,
+  // Responses accept context edits, which have no effect.
+  ...SHARED.filter(([field]) => field !== 'context_management'),
   ['input', 'X', asks({ messages: [{ role: 'user', content: 'X' }] })],
   ['input', 5, 'a string or an array of items, not 5'],
   ['input', [], 'an array with at least one item, not an array of 0'],
@@ -86,7 +98,66 @@ const ROWS: Row[] = [
   ],
   ['input[0]', 'Hi', 'an object, not "Hi"'],
   ['input[0].role', 'tool', 'one of user, assistant, system, developer, not "tool"'],
-  ['input[0].type', 'web_search_call', `${ITEMS} "web_search_call"`],
+  ['input', more({ type: 'web_search_call', id: 'w' }), IGNORED, 'input[3]:web_search_call'],
+  ['input', more({ type: 'tool_of_tomorrow', a: 1 }), IGNORED, 'input[3]:tool_of_tomorrow'],
+  ['input[0].type', 5, `one of message, ${ITEMS}, not 5`],
+  ['input', more(call({ name: 'g', namespace: 'ns' })), lastCall('ns__g')],
+  [
+    'input',
+    more({ type: 'local_shell_call', id: 'b', action: { type: 'exec', command: ['ls'] } }),
+    lastCall('local_shell', '{"type":"exec","command":["ls"]}'),
+  ],
+  [
+    'input',
+    more(
+      { type: 'local_shell_call', id: 'x', call_id: 'b', action: {} },
+      { type: 'local_shell_call_output', id: 'b', output: 'a.txt' },
+    ),
+    lastResult('a.txt'),
+  ],
+  [
+    'input',
+    more(
+      { type: 'shell_call', call_id: 'b', action: { commands: ['ls'] } },
+      { type: 'shell_call_output', call_id: 'b', output: [{ stdout: 'a' }] },
+    ),
+    lastResult('[{"stdout":"a"}]'),
+  ],
+  [
+    'input',
+    more({ type: 'apply_patch_call', call_id: 'b', operation: { type: 'delete_file', path: 'a' } }),
+    lastCall('apply_patch', '{"type":"delete_file","path":"a"}'),
+  ],
+  ['input', more({ type: 'local_shell_call', id: 'b' }), REQUIRED, 'input[3].action'],
+  [
+    'input',
+    more({ type: 'additional_tools', role: 'developer', tools: [named, { ...named, name: 'g' }] }),
+    tools({ tools: [{ name: 'f' }, { name: 'g' }] }),
+    'input[].role',
+  ],
+  [
+    'input',
+    more({ type: 'tool_search_output', tools: [namespaceOf({ ...named, name: 'g' })] }),
+    tools({ tools: [{ name: 'f' }, { name: 'ns__g' }] }),
+  ],
+  [
+    'input',
+    more({ type: 'compaction', encrypted_content: 'gAAAA' }),
+    IGNORED,
+    'input[3]:compaction',
+  ],
+  [
+    'input',
+    more({ type: 'compaction', encrypted_content: 'inorigin.1.T2xk' }),
+    lastItem('user', { content: 'Summary of the conversation so far:\nOld' }),
+  ],
+  [
+    'input',
+    more({ type: 'compaction', encrypted_content: 'inorigin.1./w==' }),
+    IGNORED,
+    'input[3]:compaction',
+  ],
+  ['input', more({ type: 'compaction' }), REQUIRED, 'input[3].encrypted_content'],
   ['input', [{ type: 'item_reference', id: 5 }], 'a string, not 5', 'input[0].id'],
   ['input[1].arguments', '{"a":1}', messageAt(1, { toolCalls: [{ arguments: '{"a":1}' }] }, 3)],
   ...CUT_ARGUMENTS.map((text): Row => [
@@ -134,7 +205,56 @@ const ROWS: Row[] = [
   ],
   ['tools[0]', inGrammar('x', 'a'), 'one of lark, regex, not "x"', 'tools[0].format.syntax'],
   ['tools[0]', { type: 'custom' }, REQUIRED, 'tools[0].name'],
-  ['tools[0].type', 'web_search', UNSUPPORTED, 'tools[0]'],
+  ...[
+    'web_search',
+    'local_shell',
+    'tool_search',
+    'file_search',
+    'code_interpreter',
+    'image_generation',
+    'mcp',
+    'computer',
+  ].map((type, index): Row => {
+    const hosted = { type, ...(index > 3 && { name: 'x', container: { a: 1 } }) }
+    return ['tools', [...BASE.tools, hosted], IGNORED, `tools[1]:${type}`]
+  }),
+  ['tools', [{ type: 'web_search' }], asks({ tools: undefined }), 'tools[0]:web_search'],
+  ['tools[0].type', 5, '"function", not 5'],
+  [
+    'tools',
+    [namespaceOf({ ...named, description: 'F' }, { ...custom, name: 'c' })],
+    tools({
+      tools: [
+        { name: 'ns__f', description: 'F' },
+        { ...customTool(), name: 'ns__c' },
+      ],
+    }),
+  ],
+  ['tools', [{ ...namespaceOf(named), name: 'a__' }], tools({ tools: [{ name: 'a__f' }] })],
+  ['tools', [...BASE.tools, namespaceOf({ type: 'mcp' })], IGNORED, 'tools[1].tools[0]:mcp'],
+  ['tools', [namespaceOf({ type: 'function' })], REQUIRED, 'tools[0].tools[0].name'],
+  ['tools', [{ type: 'namespace', name: 'ns' }], REQUIRED, 'tools[0].tools'],
+  [
+    '',
+    { tools: [namespaceOf(named)], tool_choice: { ...named, namespace: 'ns' } },
+    tools({ choice: 'required', only: ['ns__f'] }),
+  ],
+  [
+    '',
+    {
+      tools: [...BASE.tools, namespaceOf(named, custom)],
+      tool_choice: {
+        type: 'allowed_tools',
+        mode: 'auto',
+        tools: [
+          { type: 'namespace', name: 'ns' },
+          { type: 'mcp', server_label: 'x' },
+        ],
+      },
+    },
+    tools({ choice: 'auto', only: ['ns__f', 'ns__f'] }),
+    'tool_choice.tools[1]:mcp',
+  ],
   ['tool_choice', named, tools({ choice: 'required', only: ['f'] })],
   [
     'tool_choice',
@@ -163,7 +283,12 @@ const ROWS: Row[] = [
   ],
   ['text.format', { type: 'json_object' }, asksJson],
   ['text', { format: { type: 'text' }, verbosity: 'medium' }, SAME],
-  ['text.verbosity', 'low', UNSUPPORTED],
+  ['text.verbosity', 'low', IGNORED],
+  ['context_management', [], SAME],
+  ['context_management', { edits: [] }, SAME],
+  ['context_management', [{ type: 'compaction', compact_threshold: 1000 }], IGNORED],
+  ['max_tool_calls', 3, IGNORED],
+  ['max_tool_calls', 0, 'an integer of at least 1, not 0'],
   ['text.format', { ...jsonSchema, schema: 1 }, 'an object, not 1', 'text.format.schema'],
   ...effortRows('reasoning.effort'),
   ['reasoning', null, SAME],
