@@ -26,6 +26,7 @@ import {
   withRequestId,
 } from './refusals.ts'
 import { readBody } from './request-body.ts'
+import { type Exchange, RESPONSES_PATH, ResponseSockets } from './response-socket.ts'
 import { MAX_TABS, Tab, Tabs, toFrame } from './tab.ts'
 
 interface BridgeServerOptions {
@@ -63,6 +64,7 @@ export async function openBridgeServer(options: BridgeServerOptions) {
     tabs.add(tab)
     options.onTab(tab)
   })
+  const clients = new ResponseSockets()
   const server = createServer({ requireHostHeader: false })
   const onRequest = (request: IncomingMessage, response: ServerResponse): void => {
     openResponses.set(request.socket, response)
@@ -112,6 +114,10 @@ export async function openBridgeServer(options: BridgeServerOptions) {
     socket.on('error', () => socket.destroy())
     try {
       assertHost(request)
+      if (request.url?.split('?')[0] === RESPONSES_PATH) {
+        checkOrigin(request, options)
+        return clients.upgrade(request, socket, head, relay.openExchange(request))
+      }
       if (request.url !== protocol.SOCKET_PATH) throw noSocketError(request.url)
     } catch (error) {
       return void sendRawRefusal(socket, toResponse(error, { path: request.url ?? '' }))
@@ -130,6 +136,7 @@ export async function openBridgeServer(options: BridgeServerOptions) {
     /** Closes all connections. Resolves when the port is free. */
     async close() {
       sockets.close()
+      clients.close()
       const closed = once(server, 'close')
       server.close()
       server.closeAllConnections()
@@ -244,13 +251,8 @@ class Relay {
    * the first byte was sent, or if the client left, or if the tab was closed in the middle.
    */
   async pass(path: string, request: IncomingMessage, response: ServerResponse): Promise<void> {
-    if (this.#openRequests >= MAX_OPEN_REQUESTS) throw fullError(`${MAX_OPEN_REQUESTS} requests`)
-    this.#openRequests += 1
-    try {
-      const headers = pickHeaders(request)
-      assertKey(headers, this.#options)
-      // The key was for the bridge. An app with keys of its own would refuse it.
-      if (this.#options.requireKey) for (const name of KEY_HEADERS) headers.delete(name)
+    await this.#whileOpen(async () => {
+      const headers = this.#authorize(request)
       const { method = 'GET' } = request
       const own = await respondWithoutTab(method, path)
       if (own) return await sendRefusal(request, response, own)
@@ -263,6 +265,41 @@ class Relay {
       response.writeHead(answer.status, passed.flat())
       response.flushHeaders()
       await pipeline(Readable.fromWeb(answer.body as NodeStream), response)
+    })
+  }
+
+  /**
+   * Returns a function that sends requests of a client with a WebSocket, which this request opens.
+   *
+   * @throws InoriginError `authentication` if the client needs the token and does not send it.
+   */
+  openExchange(request: IncomingMessage): Exchange {
+    const headers = this.#authorize(request)
+    headers.set('content-type', 'application/json')
+    const head = { method: 'POST', headers: [...headers] }
+    return (path, body, signal, read) =>
+      this.#whileOpen(async () => {
+        this.#waitingBytes += body.byteLength
+        const asked = this.#tabs.request({ ...head, path, body }, signal)
+        await read(await asked.finally(() => (this.#waitingBytes -= body.byteLength)))
+      })
+  }
+
+  /** Returns the headers for the tab. */
+  #authorize(request: IncomingMessage): Headers {
+    const headers = pickHeaders(request)
+    assertKey(headers, this.#options)
+    // The key was for the bridge. An app with keys of its own would refuse it.
+    if (this.#options.requireKey) for (const name of KEY_HEADERS) headers.delete(name)
+    return headers
+  }
+
+  /** Does the work of one request, unless too many are open. */
+  async #whileOpen(work: () => Promise<void>): Promise<void> {
+    if (this.#openRequests >= MAX_OPEN_REQUESTS) throw fullError(`${MAX_OPEN_REQUESTS} requests`)
+    this.#openRequests += 1
+    try {
+      await work()
     } finally {
       this.#openRequests -= 1
     }
