@@ -1,24 +1,26 @@
 /**
  * `npm run conformance`: runs every client against the built playground and compares with
  * `docs/conformance.md`. `--write` writes that page; `--only TEXT` runs the columns, or the one check,
- * of that name and compares nothing; `--public` runs a public suite instead, with what follows `--`.
+ * of that name and compares nothing; `--current` runs the current majors of the clients and compares
+ * nothing; `--public` runs a public suite instead, with what follows `--`.
  */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { buildDemo } from '../setup/demo.ts'
 import { DOCUMENT, documentOf } from './document.ts'
 import { runPublic } from './public.ts'
-import { MODEL, runConformance } from './run.ts'
+import { installCurrent, MODEL, runConformance } from './run.ts'
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: {
     write: { type: 'boolean' },
     only: { type: 'string', multiple: true },
+    current: { type: 'boolean' },
     public: { type: 'boolean' },
   },
 })
-const { only = [], write = false } = values
+const { only = [], write = false, current = false } = values
 
 buildDemo()
 if (values.public) process.exit(await runPublic(MODEL, positionals))
@@ -34,18 +36,20 @@ const results = await runConformance(
     only.every((text) => check === text || `${table} ${title}`.includes(text)),
   ({ table, title }, check, { outcome, reason }) =>
     console.log([outcome, elapsed(), `${table} ${title}`, check, reason].join('\t')),
+  current ? installCurrent() : undefined,
 )
 const outcomes = results.flatMap((result) => Object.values(result.outcomes))
 const count = (wanted: string) => outcomes.filter(({ outcome }) => outcome === wanted).length
 console.log(`${count('pass')} pass, ${count('refused')} refused, ${count('failed')} failed`)
 
+const isWhole = only.length === 0 && !current
 const page = documentOf(results)
 const before = existsSync(DOCUMENT) ? readFileSync(DOCUMENT, 'utf8') : ''
 if (count('failed') > 0) {
   process.exitCode = 1
-} else if (write && only.length === 0) {
+} else if (write && isWhole) {
   writeFileSync(DOCUMENT, page)
-} else if (only.length === 0 && page !== before) {
+} else if (isWhole && page !== before) {
   console.log('docs/conformance.md is out of date. Write it again with --write.')
   process.exitCode = 1
 }

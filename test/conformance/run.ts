@@ -1,5 +1,7 @@
 /** The conformance run: one browser, one page, one host, every client in turn. */
-import { readFileSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { bundleScript } from '../support/sdks.ts'
 import { openSite, serveIn } from '../support/site.ts'
 import type { Settings } from './client.ts'
@@ -36,9 +38,25 @@ interface InPage {
   server: import('../../src/index.ts').Server
 }
 
-/** Opens the page; needs the built playground. */
-export async function openStage(): Promise<Stage> {
-  const script = await bundleScript('../conformance/page.ts', 'conformance')
+/**
+ * Installs the current majors of the clients and returns their folder. Some of them need Node 22, but
+ * here they only run in the browser.
+ */
+export function installCurrent(): string {
+  const folder = join(import.meta.dirname, 'current')
+  if (!existsSync(join(folder, 'node_modules/openai'))) {
+    const args = ['ci', '--ignore-scripts', '--no-audit', '--no-fund', '--prefix', folder]
+    execFileSync('npm', args, { stdio: 'inherit', shell: process.platform === 'win32' })
+  }
+  return folder
+}
+
+/**
+ * Opens the page; needs the built playground. `packages` is a folder with other versions of the
+ * clients. Default: those of the repository.
+ */
+export async function openStage(packages?: string): Promise<Stage> {
+  const script = await bundleScript('../conformance/page.ts', 'conformance', packages)
   const site = await openSite({ pages: { '/conformance.js': script } })
   const page = await site.open()
   const faults: string[] = []
@@ -71,8 +89,9 @@ export async function openStage(): Promise<Stage> {
 export async function runConformance(
   wanted: (column: Column, check: string) => boolean,
   onOutcome: (column: Column, check: string, outcome: Outcome) => void,
+  packages?: string,
 ): Promise<Result[]> {
-  const stage = await openStage()
+  const stage = await openStage(packages)
   try {
     const results: Result[] = []
     for (const [index, column] of stage.columns.entries()) {

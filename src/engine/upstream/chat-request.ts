@@ -55,8 +55,6 @@ export function toChatCompletion(
   if (sampling.logitBias) throw notHonored('logit_bias', 'its token ids are those of another model')
   if (format && !format.type.startsWith('json'))
     throw notHonored('format', 'servers differ in their grammars')
-  if (tools?.tools.some(({ input }) => input?.type === 'grammar' && input.syntax === 'lark'))
-    throw notHonored('tools', 'servers differ in their grammars')
   const isContinued = request.responsePrefix !== undefined
   if (isContinued && !upstream.continues)
     throw notHonored('messages', 'it does not continue an assistant message')
@@ -92,9 +90,18 @@ export function toChatCompletion(
       ...names,
       ...(isReasoningIgnored ? ['reasoningBudget'] : []),
       ...Object.keys(request.templateVariables ?? {}).map((name) => `templateVariables.${name}`),
+      ...larkPaths(tools),
     ],
   }
 }
+
+/** Returns the paths of Lark grammars. Servers get them in the schema of the tool, as a description. */
+const larkPaths = (use: ToolUse | undefined): string[] =>
+  (use?.tools ?? []).flatMap(({ input }, index) =>
+    input?.type === 'grammar' && input.syntax === 'lark'
+      ? [`tools[${index}].input.definition`]
+      : [],
+  )
 
 /** Fields that make vLLM, SGLang and inorigin continue the last message. */
 const CONTINUATION = { continue_final_message: true, add_generation_prompt: false }

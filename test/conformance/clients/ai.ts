@@ -219,11 +219,12 @@ function createClient(provider: Provider): Client<Own> {
           maxOutputTokens: 160,
         }
         const asked: ModelMessage = { role: 'user', content: 'What is inorigin?' }
-        const { text, steps, response } = await generateText({ ...params, messages: [asked] })
+        const first = await generateText({ ...params, messages: [asked] })
+        const { text, steps } = first
         ensure(called.length > 0 && text !== '', `${called.length} tools were run`)
         equal(steps.length, 2, 'how many steps there were')
         const more: ModelMessage = { role: 'user', content: 'And what else?' }
-        const again = streamText({ ...params, messages: [asked, ...response.messages, more] })
+        const again = streamText({ ...params, messages: [asked, ...generatedBy(first), more] })
         const said = await again.text
         equal((await again.steps).length, 1, 'how many more steps there were')
         ensure(said !== '', 'there is no second text')
@@ -344,3 +345,9 @@ function isError(failure: Failure, thrown: unknown): boolean {
   if (!APICallError.isInstance(thrown)) return false
   return thrown.statusCode === STATUS[failure] && !thrown.isRetryable
 }
+
+/** All messages of an answer with tools. Those of `response` are the last step's in version 7. */
+const generatedBy = (answer: {
+  response: { messages: ModelMessage[] }
+  responseMessages?: ModelMessage[]
+}): ModelMessage[] => answer.responseMessages ?? answer.response.messages

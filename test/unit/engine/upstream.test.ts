@@ -277,7 +277,6 @@ describe('a request', () => {
       [{ format: { type: 'grammar', grammar: 'root ::= "a"' } }, 'format'],
       [{ format: { type: 'regex', pattern: 'a*' } }, 'format'],
       [{ format: { type: 'choice', choices: ['a'] } }, 'format'],
-      [{ tools: { tools: [LARK_TOOL], choice: 'auto', parallel: true } }, 'tools'],
       [{ sampling: { logitBias: { 1: 2 } } }, 'logit_bias'],
       [{ responsePrefix: 'Once' }, 'messages'],
       [{ logprobs: 2 }, 'logprobs'],
@@ -287,6 +286,14 @@ describe('a request', () => {
         code: 'unsupported_parameter',
         param,
       })
+  })
+
+  test('sends a grammar in Lark as a description, and lists it', async () => {
+    const { call, received } = await open(answers(...HELLO, ...END))
+    const tools = { tools: [LARK_TOOL], choice: 'auto', parallel: true } as const
+    const { ignored } = await askUpstream(call, { tools })
+    expect(ignored).toEqual(['tools[0].input.definition'])
+    expect(JSON.stringify(received[0]?.body['tools'])).toContain('start: \\"a\\"')
   })
 
   test('rejects a format of a prefilled answer, which servers apply to the rest only', async () => {
