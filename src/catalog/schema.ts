@@ -362,6 +362,21 @@ export const TOOL_FORMATS = [
   'glm',
   'glm-compact',
   'functionary',
+  'gpt-oss',
+  'gemma',
+  'minimax-m3',
+  'solar',
+  'hunyuan',
+  'functionary-v3.2',
+  'command',
+  'command-plus',
+  'apertus',
+  'nemotron',
+  'phi',
+  'tool-calls',
+  'pythonic',
+  'deepseek-v3.2',
+  'deepseek-v4',
 ] as const
 
 const anyImplementationSchema = v.variant('engine', [implementationSchema, upstreamSchema])

@@ -9,7 +9,7 @@ import type {
 } from '../types/index.ts'
 import { createCallMarker } from '../values/custom-tools.ts'
 import type { GenerationPlan } from './plan.ts'
-import { ReasoningSplitter, type ReasoningTags, type Split } from './reasoning.ts'
+import { closingText, ReasoningSplitter, type ReasoningTags, type Split } from './reasoning.ts'
 import { StopMatcher } from './stop-sequences.ts'
 import { ToolParser } from './tools/parser.ts'
 import type { ParsedPart } from './tools/reader.ts'
@@ -273,17 +273,17 @@ export class LogprobBuffer {
 
 /** Splits the reasoning off an answer, counts its tokens and enforces its budget. */
 class BudgetedReasoning {
-  readonly #tags: ReasoningTags
+  readonly #tags: ReasoningTags | null
   readonly #budget: number
   readonly #splitter: ReasoningSplitter
   #tokens = 0
   #hasText = false
   #isClosing = false
 
-  constructor({ tags, isOpen, budget }: NonNullable<GenerationPlan['reasoning']>) {
+  constructor({ tags, frame, begun, budget }: NonNullable<GenerationPlan['reasoning']>) {
     this.#tags = tags
     this.#budget = budget
-    this.#splitter = new ReasoningSplitter(tags, isOpen)
+    this.#splitter = new ReasoningSplitter(tags, begun, frame)
   }
 
   /** Number of tokens of reasoning. The marks of an empty block do not count. */
@@ -310,9 +310,10 @@ class BudgetedReasoning {
 
   /** Returns the text that closes the reasoning, once, when the budget is used up. */
   takeClosing(): string | undefined {
-    if (!this.isOpen || this.#isClosing || this.#tokens < this.#budget) return undefined
+    if (!this.#tags || !this.isOpen || this.#isClosing || this.#tokens < this.#budget)
+      return undefined
     this.#isClosing = true
-    return `\n${this.#tags.close}\n\n`
+    return closingText(this.#tags)
   }
 
   #noteText(split: Split): Split {

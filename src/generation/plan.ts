@@ -14,17 +14,21 @@ import { shorten } from '../values/text.ts'
 import { explainTooLong } from './context-limit.ts'
 import { describeImages, type ImageOptions } from './images.ts'
 import {
+  closingText,
   detectReasoningTags,
+  detectTextFrame,
   findReasoningState,
   hasReasoningSwitch,
   type ReasoningTags,
+  type TextFrame,
+  tokensOf,
 } from './reasoning.ts'
 import { findUnread, readsThinking, toTemplateSwitches } from './template-switches.ts'
-import { hermes } from './tools/tagged.ts'
 import {
   callableTools,
   detectFormat,
   FORMATS,
+  hermes,
   larkOf,
   toolConstraint,
   type ToolFormat,
@@ -51,13 +55,25 @@ export interface GenerationPlan {
   /** Special tokens that must appear in the engine's text. */
   visible: readonly string[]
   /** Tools whose calls are parsed from the answer; `null` if none can be called. */
-  tools: { format: ToolFormat; callable: readonly Tool[]; parallel: boolean } | null
+  tools: {
+    format: ToolFormat
+    callable: readonly Tool[]
+    parallel: boolean
+    /** Text that the prompt ends with and with which a call may begin. */
+    opening: string
+  } | null
   /** What of the schemas the constraint does not keep, each keyword once. */
   loosened: readonly string[]
   /** Fields of the request that the chat template does not read. */
   unread: readonly string[]
-  /** Reasoning that is split off from the answer; `null` if there is none. */
-  reasoning: { tags: ReasoningTags; isOpen: boolean; budget: number } | null
+  /** Reasoning that is split off from the answer, and marks of its text; `null` if it has none. */
+  reasoning: {
+    tags: ReasoningTags | null
+    frame: TextFrame | null
+    /** What the prompt has already opened. */
+    begun: 'reasoning' | 'text' | 'nothing'
+    budget: number
+  } | null
 }
 
 /**
@@ -82,6 +98,7 @@ export async function planGeneration(
   const hasTools = use !== undefined && use.choice !== 'none' && use.tools.length > 0
   const rendering = chooseToolRendering(template, traits, hasTools)
   const detected = traits.reasons === false ? null : detectReasoningTags(template)
+  const frame = detectTextFrame(template)
   // Reasoning comes before an answer, so a prefilled answer has none.
   const tags = request.responsePrefix ? null : detected
   // The template decides what it writes before a prefilled answer.
@@ -105,11 +122,11 @@ export async function planGeneration(
   const excludesCalls = request.responsePrefix && rendering.format.isExclusive
   const offered = hasTools && !excludesCalls ? { format: rendering.format, use } : null
   const describedOnly = offered && !offered.format.writesPlainText ? larkPaths(offered.use) : []
-  const whole = completionConstraint(offered, answerFormat)
+  const opening = frame?.opening && prompt.opening.endsWith(frame.opening) ? frame.opening : ''
+  const whole = completionConstraint(offered, answerFormat, request.responsePrefix ? null : frame)
+  const begun = opening || (answerFormat && request.responsePrefix)
   const completion: Constraint | null =
-    whole && answerFormat && request.responsePrefix
-      ? { type: 'rest', text: request.responsePrefix, whole }
-      : whole
+    whole && begun ? { type: 'rest', text: begun, whole } : whole
   let prefix = toReasoningPrefix(prompt, tags, hasReasoningSwitch(template), reasoningBudget)
   const constraint = withReasoningPrefix(prefix, completion)
   let loosened: readonly string[] = []
@@ -125,15 +142,20 @@ export async function planGeneration(
     removesConstraint: prefix.type === 'block' && !completion,
     loosened: [...loosened, ...describedOnly],
     unread: findUnread(request, template),
-    visible: [...(tags ? [tags.open, tags.close] : []), ...(offered ? offered.format.markers : [])],
+    visible: [
+      ...tokensOf([...(tags ? [tags.open, tags.close] : []), ...(frame ? listMarks(frame) : [])]),
+      ...(offered ? offered.format.markers : []),
+    ],
     tools: offered && {
       format: offered.format,
       callable: callableTools(offered.use),
       parallel: offered.use.parallel,
+      opening,
     },
-    reasoning: tags && {
+    reasoning: (tags ?? frame) && {
       tags,
-      isOpen: findReasoningState(prompt.opening, tags) === 'open',
+      frame,
+      begun: request.responsePrefix ? 'text' : findBegun(prompt, tags),
       // A requested budget leaves half of the context to the answer.
       budget:
         reasoningBudget === undefined
@@ -142,6 +164,11 @@ export async function planGeneration(
     },
   }
 }
+
+const listMarks = ({ begin, end, next = '' }: TextFrame): string[] => [...begin, ...end, next]
+
+const findBegun = ({ opening }: Prompt, tags: ReasoningTags | null): 'reasoning' | 'nothing' =>
+  tags && findReasoningState(opening, tags) === 'open' ? 'reasoning' : 'nothing'
 
 /** Returns the prompt. If it ends with the beginning of the answer, reasoning before it is closed. */
 function preparePrompt(
@@ -156,9 +183,6 @@ function preparePrompt(
   const block = closingText(tags)
   return engine.prepare({ ...conversation, responsePrefix: { ...responsePrefix, block } }, contexts)
 }
-
-/** Returns the text that closes reasoning which the prompt has opened. */
-const closingText = ({ close }: ReasoningTags): string => `\n${close}\n\n`
 
 /** Throws if the request needs a call, which a prefilled answer cannot begin with. */
 function assertNoRequiredCall({ tools }: GenerationRequest): void {
@@ -213,7 +237,8 @@ function toReasoningPrefix(
   if (budget !== 0) return { type: state === 'open' ? 'open' : 'free', tags }
   if (state === 'open') return { type: 'block', text: closingText(tags) }
   if (state === 'closed' || isSwitched) return { type: 'nothing' }
-  return { type: 'block', text: `${tags.open}\n\n${tags.close}\n\n` }
+  const space = tags.next === undefined ? '\n' : ''
+  return { type: 'block', text: `${tags.open}${space}${closingText(tags)}` }
 }
 
 const TOOL_NAME = /^[\w.:/-]{1,128}$/
@@ -389,13 +414,18 @@ export type ReasoningPrefix =
 
 /**
  * Returns the constraint of an answer after its reasoning; `null` if any text is valid. A format
- * applies to the text of an answer that calls no tool.
+ * applies to the text of an answer that calls no tool, after the mark of `frame`.
  */
 export function completionConstraint(
   tools: { format: ToolFormat; use: ToolUse } | null,
   format: AnswerFormat | undefined,
+  frame: TextFrame | null = null,
 ): Constraint | null {
-  const formatOnly = format ? formatConstraint(format) : null
+  const content = format ? formatConstraint(format) : null
+  const formatOnly: Constraint | null =
+    content && frame
+      ? { type: 'sequence', parts: [{ type: 'constant', text: frame.begin[0] }, content] }
+      : content
   if (!tools || callableTools(tools.use).length === 0) return formatOnly
   if (!formatOnly || tools.use.choice === 'required') return toolConstraint(tools.format, tools.use)
   const calls = toolConstraint(tools.format, { ...tools.use, choice: 'required' })
@@ -444,13 +474,15 @@ export function withReasoningPrefix(
     return { type: 'sequence', parts: [text, completion ?? { type: 'text' }] }
   }
   if (!completion || prefix.type === 'nothing') return completion
-  const { open, close } = prefix.tags
+  const { open, close, next } = prefix.tags
   const begin = prefix.type === 'open' ? '' : open
   const withReasoning: Constraint = {
     type: 'sequence',
     parts: [
       { type: 'tagged', begin, content: { type: 'text' }, end: close },
-      { type: 'pattern', pattern: '\\n{0,2}' },
+      next === undefined
+        ? { type: 'pattern', pattern: '\\n{0,2}' }
+        : { type: 'constant', text: next },
       completion,
     ],
   }

@@ -1,6 +1,6 @@
 /**
  * Separates the reasoning that models write before the answer, between two marks. Only marks at the
- * beginning of an answer count. Later marks are text.
+ * beginning of an answer count. Later marks are text. Some models write the text between marks, too.
  */
 import { partialMatchLength } from './stop-sequences.ts'
 
@@ -8,26 +8,110 @@ import { partialMatchLength } from './stop-sequences.ts'
 export interface ReasoningTags {
   open: string
   close: string
+  /** Text that follows the reasoning. Default: up to two line breaks. */
+  next?: string
 }
 
-const KNOWN_TAGS: readonly ReasoningTags[] = [
-  { open: '<think>', close: '</think>' },
-  { open: '[THINK]', close: '[/THINK]' },
-  { open: '<|START_THINKING|>', close: '<|END_THINKING|>' },
-  { open: '<seed:think>', close: '</seed:think>' },
-  { open: '<reasoning>', close: '</reasoning>' },
-  { open: '<thinking>', close: '</thinking>' },
-  { open: '<thought>', close: '</thought>' },
+/** The marks around the text of an answer. They are dropped. */
+export interface TextFrame {
+  /** Marks with which text begins. The first of them is the usual one. */
+  begin: readonly [string, ...string[]]
+  /** Marks with which text ends. Reasoning or calls may follow. */
+  end: readonly string[]
+  /** Mark that stands before reasoning, text or a call that is not the first. Default: none. */
+  next?: string
+  /** Beginning of `begin`, and of calls, that the prompt may end with. Default: none. */
+  opening?: string
+}
+
+/** The marks of a family of models, and the text by which its chat templates are known. */
+interface FamilyMarks {
+  detect: string
+  tags: ReasoningTags | null
+  frame: TextFrame | null
+}
+
+const FAMILIES: readonly FamilyMarks[] = [
+  {
+    detect: '<|channel|>analysis',
+    tags: {
+      open: '<|channel|>analysis<|message|>',
+      close: '<|end|>',
+      next: '<|start|>assistant',
+    },
+    frame: {
+      begin: [
+        '<|channel|>final<|message|>',
+        '<|channel|>commentary<|message|>',
+        '<|channel|>final <|constrain|>json<|message|>',
+      ],
+      end: ['<|end|>', '<|return|>'],
+      next: '<|start|>assistant',
+    },
+  },
+  {
+    detect: '<|START_RESPONSE|>',
+    tags: { open: '<|START_THINKING|>', close: '<|END_THINKING|>', next: '' },
+    frame: { begin: ['<|START_RESPONSE|>'], end: ['<|END_RESPONSE|>'] },
+  },
+  {
+    detect: '<|START_TEXT|>',
+    tags: { open: '<|START_THINKING|>', close: '<|END_THINKING|>', next: '' },
+    frame: { begin: ['<|START_TEXT|>'], end: ['<|END_TEXT|>'] },
+  },
+  {
+    detect: '<|tool_call:begin|>',
+    tags: { open: '<|think|>', close: '<|end|>', next: '<|begin|>assistant' },
+    frame: { begin: ['<|content|>'], end: ['<|end|>'], next: '<|begin|>assistant' },
+  },
+  {
+    detect: '>>>${recipient}',
+    tags: null,
+    frame: { begin: ['>>>all\n', 'all\n'], end: [], opening: '>>>' },
+  },
+  ...[
+    { open: '<|channel>thought\n', close: '<channel|>', next: '' },
+    { open: '<think>', close: '</think>' },
+    { open: '[THINK]', close: '[/THINK]' },
+    { open: '<|START_THINKING|>', close: '<|END_THINKING|>' },
+    { open: '<seed:think>', close: '</seed:think>' },
+    { open: '<mm:think>', close: '</mm:think>' },
+    { open: '<|inner_prefix|>', close: '<|inner_suffix|>', next: '' },
+    { open: '<reasoning>', close: '</reasoning>' },
+    { open: '<thinking>', close: '</thinking>' },
+    { open: '<thought>', close: '</thought>' },
+  ].map((tags) => ({ detect: tags.close, tags, frame: null })),
+  {
+    detect: "'<think{}>'",
+    tags: { open: '<think:opensource>', close: '</think:opensource>' },
+    frame: null,
+  },
 ]
+
+const DEFAULT_TAGS: ReasoningTags = { open: '<think>', close: '</think>' }
+
+const findFamily = (template: string | null): FamilyMarks | undefined =>
+  FAMILIES.find(({ detect }) => template?.includes(detect))
 
 /**
  * Returns the marks that a chat template writes or removes, or `null` if it has none. Without a
  * template, returns the most common marks.
  */
-export function detectReasoningTags(template: string | null): ReasoningTags | null {
-  if (template === null) return KNOWN_TAGS[0] ?? null
-  return KNOWN_TAGS.find(({ close }) => template.includes(close)) ?? null
-}
+export const detectReasoningTags = (template: string | null): ReasoningTags | null =>
+  template === null ? DEFAULT_TAGS : (findFamily(template)?.tags ?? null)
+
+/** Returns the marks around the text of an answer, or `null` if a chat template has none. */
+export const detectTextFrame = (template: string | null): TextFrame | null =>
+  findFamily(template)?.frame ?? null
+
+/** Returns the special tokens among marks, as they are written. */
+export const tokensOf = (marks: readonly string[]): string[] => [
+  ...new Set(marks.flatMap((mark) => mark.match(/<[^<>]+>|\[[^[\]]+\]/g) ?? [])),
+]
+
+/** Returns the text that closes reasoning which has been opened. */
+export const closingText = ({ close, next }: ReasoningTags): string =>
+  next === undefined ? `\n${close}\n\n` : `${close}${next}`
 
 /** Returns `true` if a chat template has a switch that turns reasoning off. */
 export const hasReasoningSwitch = (template: string | null): boolean =>
@@ -52,16 +136,23 @@ export interface Split {
 
 /** Splits an answer. White space around reasoning is dropped with the marks. */
 export class ReasoningSplitter {
-  readonly #tags: ReasoningTags
-  #state: 'before' | 'inside' | 'behind' | 'text'
+  readonly #tags: ReasoningTags | null
+  readonly #frame: TextFrame | null
+  #state: 'before' | 'inside' | 'behind' | 'framed' | 'text'
   #heldText = ''
   /** `true` until the first reasoning text is returned. */
   #isFirst = true
 
-  /** @param isOpen `true` if the prompt has already opened the reasoning. */
-  constructor(tags: ReasoningTags, isOpen: boolean) {
+  /** @param begun What the prompt has already opened. Default: nothing. */
+  constructor(
+    tags: ReasoningTags | null,
+    begun: 'reasoning' | 'text' | 'nothing' = 'nothing',
+    frame: TextFrame | null = null,
+  ) {
     this.#tags = tags
-    this.#state = isOpen ? 'inside' : 'before'
+    this.#frame = frame
+    const text = frame ? 'framed' : 'text'
+    this.#state = begun === 'reasoning' ? 'inside' : begun === 'text' ? text : 'before'
   }
 
   /** `true` while the reasoning is open. */
@@ -70,39 +161,79 @@ export class ReasoningSplitter {
   }
 
   push(piece: string): Split {
-    const { open, close } = this.#tags
-    let text = this.#heldText + piece
+    const split = { reasoning: '', text: '' }
+    let rest = this.#heldText + piece
     this.#heldText = ''
-    let reasoning = ''
-    if (this.#state === 'before') {
-      const trimmed = text.trimStart()
-      if (trimmed.startsWith(open)) {
-        this.#state = 'inside'
-        text = trimmed.slice(open.length)
-      } else if (open.startsWith(trimmed)) {
-        this.#heldText = text
-        return { reasoning, text: '' }
-      } else this.#state = 'text'
+    // Each step returns the text after the marks that it has read; `null` if all is read or held.
+    for (let next: string | null = rest; next !== null;) {
+      rest = next
+      if (this.#state === 'inside') next = this.#readReasoning(rest, split)
+      else if (this.#state === 'framed') next = this.#readFramed(rest, split)
+      else if (this.#state === 'text') {
+        split.text += rest
+        next = null
+      } else next = this.#readMarks(rest)
     }
-    if (this.#state === 'inside') {
-      const end = text.indexOf(close)
-      if (end < 0) return { reasoning: this.#takeReasoning(text, close), text: '' }
-      reasoning = this.#takeReasoning(text.slice(0, end), null)
-      text = text.slice(end + close.length)
+    return split
+  }
+
+  /** Reads the marks before reasoning or text. */
+  #readMarks(text: string): string | null {
+    const trimmed = text.trimStart()
+    const isFirst = this.#state === 'before'
+    const { begin = [], next } = this.#frame ?? {}
+    const open = this.#tags && (isFirst || this.#frame) ? [this.#tags.open] : []
+    const marks = [...open, ...begin, ...(next === undefined ? [] : [next])]
+    const found = marks.find((mark) => trimmed.startsWith(mark))
+    if (found !== undefined) {
+      if (found !== next) this.#state = open.includes(found) ? 'inside' : 'framed'
+      return trimmed.slice(found.length)
+    }
+    if (marks.some((mark) => mark.startsWith(trimmed))) this.#heldText = text
+    else if (trimmed !== '' || isFirst) {
+      this.#state = 'text'
+      return isFirst ? text : trimmed
+    }
+    return null
+  }
+
+  #readReasoning(text: string, split: Split): string | null {
+    const { close = '' } = this.#tags ?? {}
+    const end = text.indexOf(close)
+    if (end < 0) {
+      split.reasoning += this.#takeReasoning(text, close)
+      return null
+    }
+    split.reasoning += this.#takeReasoning(text.slice(0, end), null)
+    this.#state = 'behind'
+    return text.slice(end + close.length)
+  }
+
+  #readFramed(text: string, split: Split): string | null {
+    const ends = this.#frame?.end ?? []
+    const found = ends
+      .map((mark) => ({ mark, at: text.indexOf(mark) }))
+      .filter(({ at }) => at >= 0)
+      .toSorted((a, b) => a.at - b.at)[0]
+    if (found) {
+      split.text += text.slice(0, found.at)
       this.#state = 'behind'
+      return text.slice(found.at + found.mark.length)
     }
-    if (this.#state === 'behind') {
-      text = text.trimStart()
-      if (text !== '') this.#state = 'text'
-    }
-    return { reasoning, text }
+    const certain = text.length - partialMatchLength(text, ends)
+    split.text += text.slice(0, certain)
+    this.#heldText = text.slice(certain)
+    return null
   }
 
   /** Returns the text that was held back as the possible beginning of a mark. */
   end(): Split {
     const rest = this.#heldText
     this.#heldText = ''
-    return this.isOpen ? { reasoning: rest.trimEnd(), text: '' } : { reasoning: '', text: rest }
+    const isSpace = this.#state === 'behind' && rest.trim() === ''
+    return this.isOpen
+      ? { reasoning: rest.trimEnd(), text: '' }
+      : { reasoning: '', text: isSpace ? '' : rest }
   }
 
   /**

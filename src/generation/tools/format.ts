@@ -68,45 +68,20 @@ export const larkOf = ({ input }: Tool): string | null =>
 export const argumentsConstraint = ({ parameters, strict, path }: CallableTool): Constraint =>
   valueConstraint({ schema: parameters, strict, path })
 
-/**
- * Creates the constraints of a format that writes its calls in a frame. `lead` is the constraint of
- * the text between the trigger and the first call.
- */
-export function framedConstraints(
-  {
-    trigger,
-    lead,
-    separator,
-    close,
-  }: { trigger: string; lead: Constraint; separator: string; close: string },
-  tag: (tool: CallableTool) => TaggedConstraint,
-): Pick<ToolFormat, 'callsConstraint' | 'textOrCallsConstraint'> {
-  const frame = (tools: readonly CallableTool[], parallel: boolean): TaggedConstraint => ({
-    type: 'tagged',
-    begin: trigger,
-    content: sequence(lead, separated(tools.map(tag), separator, parallel)),
-    end: close,
-  })
-  return {
-    callsConstraint: frame,
-    textOrCallsConstraint: (tools, parallel) => ({
-      type: 'triggered',
-      triggers: [trigger],
-      tags: [frame(tools, parallel)],
-      required: false,
-      single: true,
-    }),
-  }
+/** How one call is written. */
+export interface CallSyntax {
+  /** `true` if a call is a JSON object. Default: `false`. */
+  readonly isObject?: boolean
+  /** Returns the constraint of a call of this tool. */
+  tag(tool: CallableTool): TaggedConstraint
+  /**
+   * Reads a call. `isBegun` is `true` if the text with which it begins has been read. Returns
+   * `false` if this is no such call.
+   */
+  read(source: Source, isBegun: boolean): Reader<boolean>
+  /** Writes the call with this index among the calls of its answer. */
+  write(call: ToolCall, index: number): string
 }
-
-/** Returns the part of a format that writes its calls as one JSON list after the trigger. */
-export const jsonListFormat = (
-  trigger: string,
-  lead: Constraint,
-): Pick<ToolFormat, 'callsConstraint' | 'textOrCallsConstraint' | 'write'> => ({
-  ...framedConstraints({ trigger, lead, separator: ', ', close: ']' }, jsonCallTag('arguments')),
-  write: (calls) => `${trigger}[${calls.map(writeJsonCall('arguments')).join(', ')}]`,
-})
 
 export const constant = (text: string): Constraint => ({ type: 'constant', text })
 
@@ -128,20 +103,12 @@ export const separated = (
 ): Constraint => ({ type: 'separated', tags, separator, required: true, single: !parallel })
 
 /** Returns the constraint of a call that is written as a JSON object. */
-export const jsonCallTag =
-  (key: 'arguments' | 'parameters') =>
-  (tool: CallableTool): TaggedConstraint => ({
-    type: 'tagged',
-    begin: `{"name": ${JSON.stringify(tool.name)}, "${key}": `,
-    content: argumentsConstraint(tool),
-    end: '}',
-  })
-
-/** Writes a call as a JSON object, in the same form as {@link jsonCallTag}. */
-export const writeJsonCall =
-  (key: 'arguments' | 'parameters') =>
-  (call: ToolCall): string =>
-    `{"name": ${JSON.stringify(call.name)}, "${key}": ${call.arguments}}`
+export const jsonCallTag = (tool: CallableTool): TaggedConstraint => ({
+  type: 'tagged',
+  begin: `{"name": ${JSON.stringify(tool.name)}, "arguments": `,
+  content: argumentsConstraint(tool),
+  end: '}',
+})
 
 /** A parameter of a tool, for formats that do not write the arguments as one JSON object. */
 export interface Parameter {
@@ -195,6 +162,14 @@ export function findParameters(
     path: `${tool.path}.properties.${name}`,
     required: required.includes(name),
   }))
+}
+
+/** Returns the schema of an array's elements; `null` if it is no array, or has more limits. */
+export function findItems(schema: JsonSchema): JsonSchema | null {
+  if (typeof schema === 'boolean' || schema['type'] !== 'array') return null
+  const { type: _, items, description: _description, title: _title, $defs, ...rest } = schema
+  if (!isObject(items) || Object.keys(rest).length > 0) return null
+  return isObject($defs) ? { ...items, $defs } : items
 }
 
 /** Returns the constraint of a value as JSON. */

@@ -1,28 +1,22 @@
 /**
- * The formats in which models call tools. Each defines how to detect it in a chat template, the
- * constraints of an answer, and how to read and write a call. Calls are parsed while they arrive:
- * `parser.ts` finds a format's triggers, and readers wait for more text where they need it.
+ * The formats in which models call tools. A row of the table has the marks of a format and the
+ * syntax of its calls. The detection in a chat template, the constraints of an answer, the reader
+ * and the writer follow from it. Calls are parsed while they arrive: `parser.ts` finds a format's
+ * triggers, and readers wait for more text where they need it.
  */
-import { granite, llama } from './json.ts'
-import { hermes, xml } from './tagged.ts'
-import { lfm } from './lfm.ts'
-import { MARKED_FORMATS } from './marked.ts'
-import { mistral, mistralArgs } from './mistral.ts'
 import type { ToolFormat } from './format.ts'
+import { createFormat } from './frame.ts'
+import { FORMAT_ROWS, HERMES_ROW } from './table.ts'
 
 export { callableTools, larkOf, toolConstraint, type ToolFormat } from './format.ts'
 
+/** The format of models that have none of their own. */
+export const hermes: ToolFormat = createFormat(HERMES_ROW)
+
 /** All formats, specific ones first: their templates may contain the markers of simpler formats. */
-export const FORMATS: readonly ToolFormat[] = [
-  lfm,
-  ...MARKED_FORMATS,
-  mistralArgs,
-  mistral,
-  granite,
-  xml,
-  hermes,
-  llama,
-]
+export const FORMATS: readonly ToolFormat[] = FORMAT_ROWS.map((row) =>
+  row === HERMES_ROW ? hermes : createFormat(row),
+)
 
 /** Returns the format that a chat template teaches; `null` if it is unknown. */
 export const detectFormat = (template: string): ToolFormat | null =>

@@ -13,23 +13,34 @@ export class ToolParser {
   readonly #keepSpace: boolean
   readonly #source: Source
   readonly #reading: Reader<void>
+  readonly #trigger: RegExp
   #hasText = false
+  /** White space that is text unless a call follows. It has left the window of the source. */
+  #space: string[] = []
 
   /**
    * @param options.tools The tools that may be called.
    * @param options.keepSpace `true` if white space before a call is text, since a stop sequence may
    *   match it. Default: `false`.
+   * @param options.opening Text that the prompt ends with and with which a call may begin. It is
+   *   never text of the answer. Default: none.
    */
-  constructor(options: { format: ToolFormat; tools: readonly Tool[]; keepSpace?: boolean }) {
+  constructor(options: {
+    format: ToolFormat
+    tools: readonly Tool[]
+    keepSpace?: boolean
+    opening?: string
+  }) {
     this.#format = options.format
     this.#keepSpace = options.keepSpace ?? false
-    this.#source = new Source(options.tools)
+    this.#source = new Source(options.tools, options.opening)
+    this.#trigger = toPattern(options.format.triggers)
     this.#reading = this.#read()
   }
 
   /** Returns the parts that are certain. Pieces affect only how text is divided into parts. */
   push(text: string): ParsedPart[] {
-    this.#source.text += text
+    this.#source.append(text)
     return this.#parseMore()
   }
 
@@ -50,15 +61,10 @@ export class ToolParser {
 
   *#read(): Reader<void> {
     const source = this.#source
-    const { isExclusive, triggers } = this.#format
+    const { isExclusive } = this.#format
     for (;;) {
-      source.drop()
-      // After a call that a limit ended, a partial trigger is the beginning of another call.
-      const { end, trigger } = findTrigger(
-        source.text,
-        isExclusive && this.#hasText ? [] : triggers,
-        source.isEnded && !(source.isAfterCall && source.isTruncated),
-      )
+      source.keep()
+      const { end, trigger } = this.#findTrigger()
       const keepsSpace = this.#keepSpace && !source.isAfterCall
       const textEnd = keepsSpace ? end : source.text.slice(0, end).trimEnd().length
       if (textEnd > 0) {
@@ -67,8 +73,10 @@ export class ToolParser {
         this.#emitText(textEnd)
       }
       if (trigger === null) {
+        if (!source.isAfterCall) this.#space.push(source.text.slice(source.at, end))
+        source.at = end
         if (source.isEnded) {
-          if (!source.isAfterCall) this.#emitText(source.text.length)
+          this.#emitText(end)
           return
         }
         yield
@@ -76,41 +84,54 @@ export class ToolParser {
       }
       if (isExclusive && this.#hasText) continue
 
-      const start = source.at
-      const triggerEnd = end + trigger.length
-      source.at = triggerEnd
-      source.consumed = start
-      if (yield* this.#format.read(source, trigger)) continue
+      if (!source.isAfterCall) this.#space.push(source.text.slice(source.at, end))
+      source.at = end
+      source.keep()
+      const { backTo } = source
+      source.at = trigger.length
+      if (yield* this.#format.read(source, trigger)) {
+        this.#space = []
+        continue
+      }
       if (source.isEnded && source.isTruncated) return
       if (source.isInCall) source.done()
       // This is no call, or has other text after it. Text that belongs to no call is emitted as text.
-      source.at = source.consumed
-      if (source.consumed === start) this.#emitText(triggerEnd)
+      source.back()
+      if (source.backTo === backTo) this.#emitText(trigger.length)
+      else this.#space = []
     }
   }
 
+  /** Emits the white space that was held, and the window up to this index. */
   #emitText(end: number): void {
     const source = this.#source
-    const { text, at, droppedCharacters } = source
-    source.isAfterCall = false
-    if (end === at) return
-    source.parts.push({ type: 'text', text: text.slice(at, end), from: droppedCharacters + at })
+    const held = this.#space.join('')
+    this.#space = []
+    const from = source.position - held.length
+    const text = held + source.text.slice(source.at, end)
     source.at = end
+    const shown = text.slice(Math.max(0, -from))
+    if (shown === '') return
+    source.isAfterCall = false
+    source.parts.push({ type: 'text', text: shown, from: Math.max(0, from) })
     this.#hasText = true
+  }
+
+  /** Finds the first trigger, or the index where an incomplete one may begin. */
+  #findTrigger(): { end: number; trigger: string | null } {
+    const { text, isEnded, isAfterCall, isTruncated } = this.#source
+    const { triggers, isExclusive } = this.#format
+    if (isExclusive && this.#hasText) return { end: text.length, trigger: null }
+    const found = this.#trigger.exec(text)
+    if (found) return { end: found.index, trigger: found[0] }
+    // After a call that a limit ended, a partial trigger is the beginning of another call.
+    if (isEnded && !(isAfterCall && isTruncated)) return { end: text.length, trigger: null }
+    return { end: text.length - partialMatchLength(text, triggers), trigger: null }
   }
 }
 
-/** Finds the first trigger, or the position where an incomplete one may begin. */
-function findTrigger(
-  text: string,
-  triggers: readonly string[],
-  ended: boolean,
-): { end: number; trigger: string | null } {
-  let found: { end: number; trigger: string | null } = { end: text.length, trigger: null }
-  for (const trigger of triggers) {
-    const at = text.indexOf(trigger)
-    if (at >= 0 && (at < found.end || found.trigger === null)) found = { end: at, trigger }
-  }
-  if (found.trigger !== null || ended) return found
-  return { end: text.length - partialMatchLength(text, triggers), trigger: null }
+/** Returns the pattern of these words, of which a longer one is found before its beginning. */
+function toPattern(words: readonly string[]): RegExp {
+  const longestFirst = words.toSorted((a, b) => b.length - a.length)
+  return new RegExp(longestFirst.map((word) => word.replace(/[^\w<>]/g, '\\$&')).join('|'))
 }

@@ -3,6 +3,7 @@
  * are written as if all the text were present.
  */
 import type { Tool } from '../../types/index.ts'
+import { partialMatchLength } from '../stop-sequences.ts'
 
 /** Generator that yields to wait for more text and returns its result. */
 export type Reader<Result> = Generator<undefined, Result, undefined>
@@ -15,35 +16,84 @@ export type ParsedPart =
   /** End of a call. */
   | { type: 'called' }
 
-/** Text that arrives in pieces, and the parts that were found in it. */
+/**
+ * Text that arrives in pieces, and the parts that were found in it. Text that has been read leaves
+ * the window, so that a piece costs time in proportion to its own length.
+ */
 export class Source {
-  /** Text that has arrived and has not been dropped. */
+  /** Window of the text: what was read of the last piece, and what has not been read. */
   text = ''
-  /** Index of the next character in `text`. */
+  /** Index of the next character in the window. */
   at = 0
-  /** Number of characters that were dropped before `text`. */
-  droppedCharacters = 0
   /** `true` if no more text arrives. */
   isEnded = false
   /** `true` if a token limit ended the text, possibly in the middle of a value. */
   isTruncated = false
   parts: ParsedPart[] = []
-  /** Position after the last complete call. */
-  consumed = 0
   isInCall = false
   /** `true` if only white space has followed the last call. */
   isAfterCall = false
   readonly #tools: readonly Tool[]
+  /** Position of the window, in characters of the whole text. */
+  #windowStart: number
+  /** Text before the window that may be read again; `null` if none may. */
+  #passed: string[] | null = null
+  /** Position of the first text that may be read again. */
+  #backTo = 0
 
-  /** @param tools The tools that may be called. */
-  constructor(tools: readonly Tool[]) {
+  /**
+   * @param tools The tools that may be called.
+   * @param opening Text that the prompt ends with and that is read first. Default: none.
+   */
+  constructor(tools: readonly Tool[], opening = '') {
     this.#tools = tools
+    this.text = opening
+    this.#windowStart = -opening.length
   }
 
-  /** Drops the text before the next character. */
-  drop(): void {
-    this.droppedCharacters += this.at
+  /** Position of the next character, in characters of the whole text. The opening is below 0. */
+  get position(): number {
+    return this.#windowStart + this.at
+  }
+
+  /** Position of the first text that belongs to no call, if reading fails. */
+  get backTo(): number {
+    return this.#backTo
+  }
+
+  /** `true` if a token limit ended the text and some of it is left, such as half of a mark. */
+  get isCut(): boolean {
+    return this.isEnded && this.isTruncated && this.at < this.text.length
+  }
+
+  /** Adds a piece. */
+  append(piece: string): void {
+    this.pass()
+    this.text += piece
+  }
+
+  /** Moves the window to the next character. */
+  pass(): void {
+    if (this.at === 0) return
+    this.#passed?.push(this.text.slice(0, this.at))
+    this.#windowStart += this.at
     this.text = this.text.slice(this.at)
+    this.at = 0
+  }
+
+  /** Keeps the text from here on, so that {@link back} can return to this position. */
+  keep(): void {
+    this.#passed = null
+    this.pass()
+    this.#passed = []
+    this.#backTo = this.position
+  }
+
+  /** Returns to the position of the last call's end, or of the last {@link keep}. */
+  back(): void {
+    this.text = [...(this.#passed ?? []), this.text].join('')
+    this.#passed = null
+    this.#windowStart = this.#backTo
     this.at = 0
   }
 
@@ -68,6 +118,12 @@ export class Source {
     return true
   }
 
+  /** Consumes the first of the words that comes next. Returns `true` if one did. */
+  *consumeAny(words: readonly string[]): Reader<boolean> {
+    for (const word of words) if (yield* this.consume(word)) return true
+    return false
+  }
+
   /** Consumes and returns characters while they match. The pattern is sticky and matches a run. */
   *consumeRun(pattern: RegExp): Reader<string> {
     let consumed = ''
@@ -87,20 +143,18 @@ export class Source {
   }
 
   /**
-   * Consumes text and the word that ends it, and returns the text. If the word does not occur,
-   * consumes nothing and returns `null`.
+   * Consumes text and the word that ends it, and passes the text on as it arrives. Returns `false`
+   * if the word does not occur.
    */
-  *consumeUntil(word: string): Reader<string | null> {
-    let from = this.at
+  *consumeUntil(word: string, emit: (text: string) => void): Reader<boolean> {
     for (;;) {
-      const end = this.text.indexOf(word, from)
-      if (end >= 0) {
-        const text = this.text.slice(this.at, end)
-        this.at = end + word.length
-        return text
-      }
-      if (this.isEnded) return null
-      from = Math.max(this.at, this.text.length - word.length + 1)
+      const end = this.text.indexOf(word, this.at)
+      const rest = this.text.slice(this.at, end < 0 ? undefined : end)
+      const isOver = end >= 0 || this.isEnded
+      const certain = isOver ? rest : rest.slice(0, rest.length - partialMatchLength(rest, [word]))
+      if (certain !== '') emit(certain)
+      this.at += certain.length + (end < 0 ? 0 : word.length)
+      if (isOver) return end >= 0
       yield
     }
   }
@@ -110,9 +164,10 @@ export class Source {
     return this.#tools.find((tool) => tool.name === name)
   }
 
-  /** Begins a call. */
+  /** Begins a call. The text before it is not read again. */
   call({ name }: Tool): void {
     this.isInCall = true
+    this.#passed = null
     this.parts.push({ type: 'call', name })
   }
 
@@ -125,8 +180,8 @@ export class Source {
   done(): true {
     this.isInCall = false
     this.isAfterCall = true
-    this.consumed = this.at
     this.parts.push({ type: 'called' })
+    this.keep()
     return true
   }
 
@@ -134,8 +189,8 @@ export class Source {
    * Reads the arguments of a call as they arrive. Returns `false` if they are incomplete. Then the
    * text that completes them is added.
    */
-  *readArguments(): Reader<boolean> {
-    const rest = yield* readValue(this, (json) => this.args(json))
+  *readArguments(syntax?: ValueSyntax): Reader<boolean> {
+    const rest = yield* readValue(this, (json) => this.args(json), syntax)
     return rest === null || this.completeArguments(rest)
   }
 
@@ -146,14 +201,24 @@ export class Source {
   }
 }
 
+/** How values differ from JSON. */
+export interface ValueSyntax {
+  /** Mark around strings, in which nothing is escaped. */
+  quote: string
+}
+
 /**
  * Reads one value and emits it as JSON piece by piece. Returns `null` if the value is complete.
  * Otherwise, returns the text that completes the emitted JSON.
  */
-export function* readValue(source: Source, emit: (json: string) => void): Reader<string | null> {
+export function* readValue(
+  source: Source,
+  emit: (json: string) => void,
+  { quote }: Partial<ValueSyntax> = {},
+): Reader<string | null> {
   const json = new JsonWriter(emit)
   for (;;) {
-    json.hold(yield* source.skipSpace())
+    json.hold((yield* source.skipSpace()).replace(/[^ \t\r\n]/g, ' '))
     const next = yield* source.peek()
     if (next === '') return json.completion()
     if (json.writeMark(next)) source.at += 1
@@ -163,15 +228,20 @@ export function* readValue(source: Source, emit: (json: string) => void): Reader
       json.write('"', after)
       if (!(yield* readString(source, emit))) return `"${json.completion()}`
       emit('"')
-    } else if (json.isKey()) return json.completion()
-    else {
-      const from = source.at
+    } else if (quote !== undefined && (yield* source.consume(quote))) {
+      const after = json.isKey() ? 'colon' : 'more'
+      json.write('"', after)
+      const isOver = yield* source.consumeUntil(quote, (text) => emit(escapeJson(text)))
+      if (!isOver) return `"${json.completion()}`
+      emit('"')
+    } else if (json.isKey()) {
+      const key = quote === undefined ? '' : yield* source.consumeRun(/[^\s:{}[\],<>"']+/y)
+      if (key === '') return json.completion()
+      json.write(JSON.stringify(key), 'colon')
+    } else {
       const word = yield* source.consumeRun(/[\w.+-]+/y)
       const literal = NUMBER.test(word) ? word : LITERALS.get(word)
-      if (literal === undefined) {
-        source.at = from
-        return json.completion()
-      }
+      if (literal === undefined) return json.completion()
       json.write(literal, 'more')
     }
     if (json.isComplete()) return null
@@ -185,8 +255,22 @@ export function* readJson(source: Source): Reader<string | undefined> {
   return rest === null ? json : undefined
 }
 
+/** Returns a text that is one whole value as JSON; `undefined` if it is none. */
+export function parseValue(text: string): string | undefined {
+  const source = new Source([], text.trim())
+  source.isEnded = true
+  let json = ''
+  const { value: rest } = readValue(source, (more) => (json += more)).next()
+  return rest === null && source.text.slice(source.at).trim() === '' ? json : undefined
+}
+
+/** Returns text as it stands in a string of JSON. Pieces of a text can be escaped separately. */
+export const escapeJson = (text: string): string =>
+  // oxlint-disable-next-line no-control-regex
+  text.replace(/["\\\u0000-\u001f]/g, (character) => JSON.stringify(character).slice(1, -1))
+
 /** Literals of JSON and Python, and the JSON of each. */
-export const LITERALS: ReadonlyMap<string, string> = new Map([
+const LITERALS: ReadonlyMap<string, string> = new Map([
   ...['true', 'false', 'null'].map((word): [string, string] => [word, word]),
   ...Object.entries({ True: 'true', False: 'false', None: 'null' }),
 ])

@@ -1,46 +1,79 @@
-/** Reads and writes calls between `<tool_call>` and `</tool_call>`. */
+/** Calls with each argument in tags of its own. */
 import type { Constraint, TaggedConstraint } from '../../constraint/index.ts'
-import type { JsonSchema, ToolCall } from '../../types/index.ts'
+import type { JsonSchema, Tool } from '../../types/index.ts'
 import { isObject } from '../../values/objects.ts'
 import {
   type CallableTool,
+  type CallSyntax,
   constant,
   findParameters,
   findPlainType,
-  framedConstraints,
   jsonCallTag,
   larkOf,
   type Parameter,
   parametersConstraint,
-  type ToolFormat,
   valueConstraint,
-  writeJsonCall,
 } from './format.ts'
-import { readObject } from './json.ts'
-import { LITERALS, type Reader, type Source } from './reader.ts'
+import { escapeJson, parseValue, type Reader, type Source } from './reader.ts'
 
-const OPEN = '<tool_call>'
-const CLOSE = '</tool_call>'
-const BETWEEN = `\n${CLOSE}\n${OPEN}\n`
+/** Marks of a call whose arguments stand in tags. */
+export interface TagMarks {
+  /** Text before the tool's name. */
+  before: string
+  afterName: string
+  /** Text after the arguments. */
+  after: string
+  /** Tags of an argument. A line break within them does not belong to the value. */
+  argument: {
+    before: string
+    /** Text between the name and the value, for all values or for strings only. */
+    afterName: string
+    /** Text between the name and a value that is no string. Default: as for strings. */
+    afterNameOfOther?: string
+    after: string
+  }
+}
 
-/** Returns a format that writes each call between these tags. */
-const taggedFormat = (
-  tag: (tool: CallableTool) => TaggedConstraint,
-  writeCall: (call: ToolCall) => string,
-): Omit<ToolFormat, 'name' | 'detect'> => ({
-  markers: [OPEN, CLOSE],
-  triggers: [OPEN],
-  ...framedConstraints(
-    { trigger: OPEN, lead: constant('\n'), separator: BETWEEN, close: `\n${CLOSE}` },
-    (tool) => toTextTag(tool) ?? tag(tool),
-  ),
-  writesPlainText: true,
-  read: readTagged,
-  write: (calls) => `${OPEN}\n${calls.map(writeCall).join(BETWEEN)}\n${CLOSE}`,
-})
+/**
+ * The syntax of calls with these marks. Strings are written verbatim, other values as JSON. A tool
+ * whose schema restricts more than each parameter on its own is called with a JSON object. Earlier
+ * models learned that format.
+ */
+export function taggedCall(marks: TagMarks): CallSyntax {
+  const { before, afterName, after, argument } = marks
+  const afterNameOf = (isText: boolean): string =>
+    isText ? argument.afterName : (argument.afterNameOfOther ?? argument.afterName)
+  return {
+    tag(tool) {
+      const all = isTagName(tool.name) ? findParameters(tool, isTagName) : null
+      if (!all) return jsonCallTag(tool)
+      const content = parametersConstraint('', all, (parameter) => {
+        const begin = `${argument.before}${parameter.name}${afterNameOf(isVerbatim(parameter.schema))}`
+        return toValueTag(parameter, begin, argument.after)
+      })
+      return { type: 'tagged', begin: `${before}${tool.name}${afterName}`, content, end: after }
+    },
+    *read(source, isBegun) {
+      yield* source.skipSpace()
+      return (isBegun || (yield* source.consume(before))) && (yield* readTagged(source, marks))
+    },
+    write({ name, arguments: text }) {
+      const values = Object.entries(JSON.parse(text) as Record<string, unknown>)
+      const tags = values.map(([key, value]) => {
+        const isText = typeof value === 'string'
+        const shown = isText ? value : JSON.stringify(value)
+        return `${argument.before}${key}${afterNameOf(isText)}${shown}${argument.after}`
+      })
+      return `${before}${name}${afterName}${tags.join('')}${after}`
+    },
+  }
+}
+
+/** Returns `true` if a name can stand in a tag. */
+export const isTagName = (name: string): boolean => /^[^\s<>"]+$/.test(name)
 
 /** Returns the call of a custom tool whose text is of a Lark grammar. `null` for other tools. */
-function toTextTag(tool: CallableTool): TaggedConstraint | null {
+export function toTextTag(tool: CallableTool): TaggedConstraint | null {
   const grammar = larkOf(tool)
   if (grammar === null) return null
   return {
@@ -51,58 +84,91 @@ function toTextTag(tool: CallableTool): TaggedConstraint | null {
   }
 }
 
-/** Reads one call, either a JSON object or a function in its own tags. */
-function* readTagged(source: Source): Reader<boolean> {
-  yield* source.skipSpace()
-  const read = (yield* source.peek()) === '<' ? readFunction : readObject
-  if (!(yield* read(source))) return false
-  yield* source.skipSpace()
-  return yield* source.consume(CLOSE)
-}
-
-/** Reads `<function=name><parameter=name>value</parameter></function>`. */
-function* readFunction(source: Source): Reader<boolean> {
-  if (!(yield* source.consume('<function='))) return false
-  const tool = source.tool(((yield* source.consumeUntil('>')) ?? '').trim())
-  if (!tool) return false
+/** Reads a call from its name on. */
+function* readTagged(source: Source, { afterName, after, argument }: TagMarks): Reader<boolean> {
+  const tool = source.tool(yield* source.consumeRun(/[^\s<>"]+/y))
+  if (!tool || !(yield* source.consume(afterName.trim()))) return false
   source.call(tool)
   source.args('{')
   let comma = ''
   for (;;) {
     yield* source.skipSpace()
-    if (!(yield* source.consume('<parameter='))) break
-    const name = yield* source.consumeUntil('>')
-    const value = name === null ? null : yield* source.consumeUntil('</parameter>')
-    if (name === null || value === null) return source.completeArguments('}')
-    // One line break at each end belongs to the format. All other white space is part of the value.
-    const text = value.replace(/^\n/, '').replace(/\n$/, '')
-    const json = toJson(text, findParameterSchema(tool.parameters, name.trim()))
-    source.args(`${comma}${JSON.stringify(name.trim())}: ${json}`)
+    if (!(yield* source.consume(argument.before.trim()))) break
+    const name = yield* source.consumeRun(/[^\s<>"]+/y)
+    const isText = name === '' ? null : yield* readAfterName(source, argument)
+    if (isText === null) return source.completeArguments('}')
+    const before = `${comma}${JSON.stringify(name)}: `
     comma = ', '
+    const schema = isText === undefined ? findParameterSchema(tool.parameters, name) : isText
+    const rest = yield* readTaggedValue(source, { before, after: argument.after, schema })
+    if (rest !== null) return source.completeArguments(`${rest}}`)
   }
-  if (!(yield* source.consume('</function>'))) return source.completeArguments('}')
+  if (!(yield* source.consume(after.trim()))) return source.completeArguments('}')
   source.args('}')
   return source.done()
 }
 
-/** Returns a value as JSON. Quotes it unless it is valid JSON and may be something but a string. */
-export function toJson(text: string, schema: JsonSchema | undefined): string {
-  if (isVerbatimString(schema)) return JSON.stringify(text)
-  const json = LITERALS.get(text.trim()) ?? text.trim()
-  try {
-    JSON.parse(json)
-    return json
-  } catch {
-    return JSON.stringify(text)
+/**
+ * Reads the text between a name and its value. Returns `true` if it says that the value is a string,
+ * `false` if it says that it is not, and `undefined` if it does not say. `null` if it is no such text.
+ */
+function* readAfterName(
+  source: Source,
+  { afterName, afterNameOfOther }: TagMarks['argument'],
+): Reader<boolean | undefined | null> {
+  if (afterNameOfOther !== undefined) {
+    if (yield* source.consume(afterName)) return true
+    return (yield* source.consume(afterNameOfOther)) ? false : null
   }
+  for (const mark of afterName.trim().split(/(?<=>)\s*/)) {
+    yield* source.skipSpace()
+    if (!(yield* source.consume(mark))) return null
+  }
+  return undefined
 }
 
-/** Returns `true` if values of such a parameter are written without quotes. */
-const isVerbatimString = (schema: JsonSchema | undefined): boolean =>
+/**
+ * Reads a value up to the text `after` and emits it as JSON after `before`; strings as they arrive.
+ * Returns `null` if the value is complete. Otherwise, returns the text that completes the JSON.
+ *
+ * @param options.schema The schema of the value, or `true` for a string and `false` for JSON.
+ */
+export function* readTaggedValue(
+  source: Source,
+  { before, after, schema }: { before: string; after: string; schema: JsonSchema | undefined },
+): Reader<string | null> {
+  const hasBreaks = after.startsWith('\n')
+  const isString = schema === true || isVerbatim(schema)
+  if (hasBreaks) yield* source.consume('\n')
+  let whole = ''
+  // The last line break is a part of the value unless the tag follows.
+  let held = ''
+  if (isString) source.args(`${before}"`)
+  const isOver = yield* source.consumeUntil(after.trim(), (text) => {
+    const more = held + text
+    held = hasBreaks && more.endsWith('\n') ? '\n' : ''
+    const certain = more.slice(0, more.length - held.length)
+    if (!isString) whole += certain
+    else if (certain !== '') source.args(escapeJson(certain))
+  })
+  if (isString && !isOver) return `${escapeJson(held)}"`
+  if (!isOver) return ''
+  source.args(isString ? '"' : `${before}${toJson(whole, schema)}`)
+  return null
+}
+
+/** Returns a value as JSON. Quotes it unless it is a value that may be something but a string. */
+function toJson(text: string, schema: JsonSchema | undefined): string {
+  const json = schema !== undefined && isVerbatim(schema) ? undefined : parseValue(text)
+  return json ?? JSON.stringify(text)
+}
+
+/** Returns `true` if values of a parameter are written without quotes. */
+export const isVerbatim = (schema: JsonSchema | undefined): boolean =>
   schema !== undefined && (findPlainType(schema) === 'string' || findStringEnum(schema) !== null)
 
 /** Returns the strings that a schema lists in `enum`; `null` if it is not such a list. */
-function findStringEnum(schema: JsonSchema): readonly string[] | null {
+export function findStringEnum(schema: JsonSchema): readonly string[] | null {
   if (typeof schema === 'boolean') return null
   const { enum: values, ...rest } = schema
   if (!Array.isArray(values) || values.length === 0 || findPlainType(rest) !== 'string') return null
@@ -112,72 +178,26 @@ function findStringEnum(schema: JsonSchema): readonly string[] | null {
 }
 
 /** Returns the schema of a parameter; `undefined` if there is none. */
-export function findParameterSchema(parameters: JsonSchema, name: string): JsonSchema | undefined {
-  if (typeof parameters === 'boolean') return undefined
+export function findParameterSchema(
+  parameters: Tool['parameters'] | undefined,
+  name: string,
+): JsonSchema | undefined {
+  if (parameters === undefined || typeof parameters === 'boolean') return undefined
   const { properties } = parameters
   if (!isObject(properties) || !Object.hasOwn(properties, name)) return undefined
   const schema = properties[name]
   return isObject(schema) ? schema : undefined
 }
 
-/**
- * The format of Hermes, Qwen 2.5 and 3, SmolLM3 and Granite 4: a JSON object in `<tool_call>` tags
- * for each call. Models without a format of their own use it, too.
- */
-export const hermes: ToolFormat = {
-  name: 'hermes',
-  // Other formats use the same tags around different content.
-  detect: (template) => template.includes(OPEN) && /["']arguments\\?["']:/.test(template),
-  ...taggedFormat(jsonCallTag('arguments'), writeJsonCall('arguments')),
-}
-
-/**
- * The format of Qwen3-Coder and Qwen 3.5: a function with its parameters in tags, within
- * `<tool_call>` tags. Strings are written verbatim, other values as JSON. A tool whose schema
- * restricts more than each parameter on its own is called with a JSON object. Earlier models
- * learned that format.
- */
-export const xml: ToolFormat = {
-  name: 'xml',
-  detect: (template) =>
-    [OPEN, '<function=', '<parameter='].every((mark) => template.includes(mark)),
-  ...taggedFormat(toCallTag, writeXmlCall),
-}
-
-const isTagName = (name: string): boolean => /^[^\s<>]+$/.test(name)
-
-function toCallTag(tool: CallableTool): TaggedConstraint {
-  const all = isTagName(tool.name) ? findParameters(tool, isTagName) : null
-  if (!all) return jsonCallTag('arguments')(tool)
-  return {
-    type: 'tagged',
-    begin: `<function=${tool.name}>`,
-    content: parametersConstraint('', all, toParameterTag),
-    end: '\n</function>',
-  }
-}
-
-function toParameterTag(parameter: Parameter): Constraint {
-  return toValueTag(parameter, `\n<parameter=${parameter.name}>\n`, '\n</parameter>')
-}
-
 /** Returns the constraint of a value between two marks: a string verbatim, others as JSON. */
-export function toValueTag(parameter: Parameter, begin: string, end: string): Constraint {
+export function toValueTag(parameter: Parameter, begin: string, end: string): TaggedConstraint {
   const { schema } = parameter
   const choices = findStringEnum(schema)
   if (choices)
     return { type: 'tagged', begin, content: { type: 'choice', parts: choices.map(constant) }, end }
-  if (!isVerbatimString(schema))
+  if (!isVerbatim(schema))
     return { type: 'tagged', begin, content: valueConstraint(parameter), end }
   // Text ends at the tag. The model itself writes the line break before the tag.
-  return { type: 'tagged', begin, content: { type: 'text' }, end: end.trimStart() }
-}
-
-function writeXmlCall({ name, arguments: text }: ToolCall): string {
-  const values = Object.entries(JSON.parse(text) as Record<string, unknown>)
-  const tags = values.map(([key, value]) => {
-    const shown = typeof value === 'string' ? value : JSON.stringify(value)
-    return `<parameter=${key}>\n${shown}\n</parameter>\n`
-  })
-  return `<function=${name}>\n${tags.join('')}</function>`
+  const content: Constraint = { type: 'text' }
+  return { type: 'tagged', begin, content, end: end.trimStart() }
 }

@@ -61,7 +61,7 @@ describe('Reasoning and text', () => {
     ['', true, '', ''],
   ])('of %j are split, in any pieces', (written, inside, reasoning, text) => {
     const read = (pieces: readonly string[]): [string, string] => {
-      const splitter = new ReasoningSplitter(THINK, inside)
+      const splitter = new ReasoningSplitter(THINK, inside ? 'reasoning' : 'nothing')
       const parts = [...pieces.map((piece) => splitter.push(piece)), splitter.end()]
       return [parts.map((part) => part.reasoning).join(''), parts.map((part) => part.text).join('')]
     }
@@ -72,7 +72,7 @@ describe('Reasoning and text', () => {
   })
 
   test('are sent at once unless a tag may follow', () => {
-    const splitter = new ReasoningSplitter(THINK, false)
+    const splitter = new ReasoningSplitter(THINK)
     const push = (piece: string) => {
       const { reasoning, text } = splitter.push(piece)
       return [reasoning, text, splitter.isOpen]

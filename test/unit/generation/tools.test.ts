@@ -74,6 +74,7 @@ const GOLDEN: Readonly<Record<string, readonly [written: string, calls: Calls, t
       [`<tool_call>\n${TO_NOW}\n</tool_call>`, NOW],
     ],
     llama: [
+      ["[get_weather(city='Paris'), get_time()]", { ...PARIS, ...NOW }],
       [LLAMA_PARIS, PARIS],
       [`<|python_tag|>${LLAMA_PARIS}`, PARIS],
       [`${LLAMA_PARIS}; {"name": "get_time", "parameters": {}}`, { ...PARIS, ...NOW }],
@@ -184,6 +185,104 @@ const GOLDEN: Readonly<Record<string, readonly [written: string, calls: Calls, t
         '<function=get_weather>{"city": "Paris"}</function>\n<function=get_time>{}</function>',
         { ...PARIS, ...NOW },
       ],
+    ],
+    'gpt-oss': [
+      [
+        '<|channel|>commentary to=functions.get_weather <|constrain|>json<|message|>{"city": "Paris"}',
+        PARIS,
+      ],
+      // The recipient in other places, calls in the analysis, and the mark after a call.
+      [' to=functions.get_time<|channel|>commentary json<|message|>{}<|call|>', NOW],
+      ['<|channel|>analysis to=functions.get_time code<|message|>{}', NOW],
+      ['Write to=functions.nothing here.', {}, 'Write to=functions.nothing here.'],
+    ],
+    gemma: [
+      [
+        'Looking.<|tool_call>call:set{on:false,names:[<|"|>a "b"\n<|"|>,<|"|>c<|"|>],extra:{x:{},y:null}}<tool_call|>',
+        { set: { on: false, names: ['a "b"\n', 'c'], extra: { x: {}, y: null } } },
+        'Looking.',
+      ],
+      [
+        '<|tool_call>call:get_weather{city:<|"|>Zürich \\ {1}<|"|>,days:2}<tool_call|><|tool_call>call:get_time{}<tool_call|>',
+        { get_weather: { city: 'Zürich \\ {1}', days: 2 }, ...NOW },
+      ],
+      ['<|tool_call>call:get_weather{"city": "Oslo"}<tool_call|>', OSLO],
+    ],
+    'minimax-m3': [
+      [
+        ']<]minimax[>[<tool_call>\n]<]minimax[>[<invoke name="set">]<]minimax[>[<names>]<]minimax[>[<item>a < "b"]<]minimax[>[</item>]<]minimax[>[<item>12]<]minimax[>[</item>]<]minimax[>[</names>]<]minimax[>[<extra>]<]minimax[>[<x>]<]minimax[>[<item>1]<]minimax[>[</item>]<]minimax[>[</x>]<]minimax[>[<y>z]<]minimax[>[</y>]<]minimax[>[</extra>]<]minimax[>[<on>true]<]minimax[>[</on>]<]minimax[>[</invoke>\n]<]minimax[>[<invoke name="get_time">]<]minimax[>[</invoke>\n]<]minimax[>[</tool_call>',
+        { set: { names: ['a < "b"', '12'], extra: { x: [1], y: 'z' }, on: true }, ...NOW },
+      ],
+    ],
+    'deepseek-v3.2': [
+      [
+        'Looking.\n\n<｜DSML｜function_calls>\n<｜DSML｜invoke name="get_weather">\n<｜DSML｜parameter name="city" string="true">Two\n"lines"</｜DSML｜parameter>\n<｜DSML｜parameter name="days" string="false">2</｜DSML｜parameter>\n</｜DSML｜invoke>\n<｜DSML｜invoke name="get_time">\n</｜DSML｜invoke>\n</｜DSML｜function_calls>',
+        { get_weather: { city: 'Two\n"lines"', days: 2 }, ...NOW },
+        'Looking.',
+      ],
+    ],
+    'deepseek-v4': [
+      [
+        '<｜DSML｜tool_calls>\n<｜DSML｜invoke name="set">\n<｜DSML｜parameter name="extra" string="false">{"x": 1}</｜DSML｜parameter>\n</｜DSML｜invoke>\n</｜DSML｜tool_calls>',
+        { set: { extra: { x: 1 } } },
+      ],
+    ],
+    solar: [
+      [
+        '<|tool_calls|><|tool_call:begin|>call-1<|tool_call:name|>get_weather<|tool_call:args|>{"city": "Paris"}<|tool_call:end|><|tool_call:begin|>2<|tool_call:name|>get_time<|tool_call:args|>{}<|tool_call:end|>',
+        { ...PARIS, ...NOW },
+      ],
+    ],
+    hunyuan: [
+      [
+        '<tool_calls:opensource>\n<tool_call:opensource>get_weather<tool_sep:opensource>\n<arg_key:opensource>city</arg_key:opensource>\n<arg_value:opensource>Paris</arg_value:opensource>\n</tool_call:opensource>\n<tool_call:opensource>get_time<tool_sep:opensource>\n</tool_call:opensource>\n</tool_calls:opensource>',
+        { ...PARIS, ...NOW },
+      ],
+    ],
+    'functionary-v3.2': [
+      [
+        'Looking.>>>get_weather\n{"city": "Paris"}>>>get_time\n{}',
+        { ...PARIS, ...NOW },
+        'Looking.',
+      ],
+      ['2 >>> 1', {}, '2 >>> 1'],
+    ],
+    command: [
+      [
+        '<|START_ACTION|>[\n    {"tool_call_id": "0", "tool_name": "get_weather", "parameters": {"city": "Paris"}},\n    {"tool_call_id": "1", "tool_name": "get_time", "parameters": {}}\n]<|END_ACTION|>',
+        { ...PARIS, ...NOW },
+      ],
+    ],
+    'command-plus': [
+      [
+        'Action:\n```json\n[\n    {\n        "tool_name": "get_weather",\n        "parameters": {\n            "city": "Paris"\n        }\n    }\n]```',
+        PARIS,
+      ],
+      ['Action: wait.', {}, 'Action: wait.'],
+    ],
+    apertus: [
+      [
+        '<|tools_prefix|>[{"get_weather": {"city": "Paris"}}, {"get_time": {}}]<|tools_suffix|>',
+        { ...PARIS, ...NOW },
+      ],
+    ],
+    nemotron: [
+      [`Looking.\n<TOOLCALL>[${TO_PARIS}, ${TO_NOW}]</TOOLCALL>`, { ...PARIS, ...NOW }, 'Looking.'],
+    ],
+    phi: [[`<|tool_call|>[${TO_PARIS}, ${TO_NOW}]<|/tool_call|>`, { ...PARIS, ...NOW }]],
+    'tool-calls': [
+      [`<tool_calls>[\n    ${TO_PARIS},\n    ${TO_NOW}\n]</tool_calls>`, { ...PARIS, ...NOW }],
+      // Objects on lines of their own.
+      [`<tool_calls>\n${TO_PARIS}\n${TO_NOW}\n</tool_calls>`, { ...PARIS, ...NOW }],
+    ],
+    pythonic: [
+      [
+        "[get_weather(city='It\\'s', days=2), get_time()]",
+        { get_weather: { city: "It's", days: 2 }, ...NOW },
+      ],
+      ['<|python_start|>[get_time()]<|python_end|>', NOW],
+      [LLAMA_PARIS, PARIS],
+      ['[1] and [get_time()]', {}, '[1] and [get_time()]'],
     ],
   }
 
@@ -377,6 +476,12 @@ test.each([
   [undefined, "{{ '<tool_call>' + name + '<arg_key>' + call.arguments }}"],
   ['xml', "{{ '<tool_call>\\n<function=' }}<parameter="],
   ['mistral', '[TOOL_CALLS] ['],
+  ['gpt-oss', "'<|channel|>commentary<|message|>' ## functions"],
+  ['gemma', "'<|tool_call>call:' }<tool_call|>"],
+  ['phi', "'<|tool|>' + tools + '<|/tool|>'"],
+  ['pythonic', '<|header_start|>user<|header_end|>'],
+  ['deepseek', '<｜tool▁call▁begin｜>{{ call }}<｜tool▁call▁end｜>'],
+  ['deepseek-v3.1', '<｜tool▁call▁begin｜>{{ name }}<｜tool▁sep｜>'],
   ['mistral-args', "'[TOOL_CALLS]' + name + '[ARGS]'"],
   ['lfm', 'List of tools: <|tool_list_start|>['],
   ['granite', 'respond with <|tool_call|> followed by a JSON list'],

@@ -66,7 +66,7 @@ function read(
   written: string,
 ): ParsedPart[] {
   const parser = new ToolParser({ format, tools })
-  const splitter = new ReasoningSplitter(TAGS, before.type === 'open')
+  const splitter = new ReasoningSplitter(TAGS, before.type === 'open' ? 'reasoning' : 'nothing')
   const at = below(written.length + 1)
   const pieces = [written.slice(0, at), written.slice(at)].map((piece) => splitter.push(piece))
   return [
