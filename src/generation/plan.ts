@@ -427,12 +427,33 @@ export function completionConstraint(
       ? { type: 'sequence', parts: [{ type: 'constant', text: frame.begin[0] }, content] }
       : content
   if (!tools || callableTools(tools.use).length === 0) return formatOnly
-  if (!formatOnly || tools.use.choice === 'required') return toolConstraint(tools.format, tools.use)
   const calls = toolConstraint(tools.format, { ...tools.use, choice: 'required' })
+  if (tools.use.choice === 'required') return calls
+  if (!formatOnly && frame && frame.end.length > 0) return framedTextOrCalls(frame, calls)
+  if (!formatOnly) return toolConstraint(tools.format, tools.use)
   return {
     type: 'choice',
     parts: [calls, calls.type === 'tagged' ? formatOnly : toOpenEnded(formatOnly)],
   }
+}
+
+/** Returns the constraint of calls, text, or text and then calls, with the marks of text. */
+function framedTextOrCalls({ begin, end, next }: TextFrame, calls: Constraint): Constraint {
+  const constant = (text: string): Constraint => ({ type: 'constant', text })
+  const content: Constraint = { type: 'text' }
+  // Special tokens stand in no free text, so that each mark has a place of its own.
+  const texts = begin.map((mark): Constraint => {
+    return { type: 'sequence', parts: [constant(mark), content] }
+  })
+  const [text = content] = texts
+  const ended = begin.flatMap((mark): Constraint[] => {
+    const [close = ''] = end
+    const tag: Constraint = { type: 'tagged', begin: mark, content, end: close }
+    if (next === undefined) return [tag]
+    const more: Constraint = { type: 'choice', parts: [calls, text] }
+    return [tag, { type: 'sequence', parts: [tag, constant(next), more] }]
+  })
+  return { type: 'choice', parts: [calls, ...texts, ...ended] }
 }
 
 /**

@@ -18,7 +18,10 @@ export interface TextFrame {
   begin: readonly [string, ...string[]]
   /** Marks with which text ends. Reasoning or calls may follow. */
   end: readonly string[]
-  /** Mark that stands before reasoning, text or a call that is not the first. Default: none. */
+  /**
+   * Text that stands before reasoning, text or calls that are not the first. Default: nothing
+   * follows text.
+   */
   next?: string
   /** Beginning of `begin`, and of calls, that the prompt may end with. Default: none. */
   opening?: string

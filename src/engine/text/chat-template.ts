@@ -12,6 +12,7 @@ import {
   toTemplateError,
   unescaped,
 } from './template-renderer.ts'
+import { withSingleCalls, writesOneCall } from './single-calls.ts'
 import type { EscapeText } from './template-variables.ts'
 
 /** A rendered conversation. All positions are in UTF-16 units. */
@@ -32,13 +33,17 @@ export interface Rendering {
  */
 export function parseTemplate(source: string, tokens: Readonly<Record<string, string>>) {
   const renderOnce = createRenderer(source, tokens)
+  let losesCalls: boolean | null = null
   return {
     /**
      * Renders a conversation. `escape` escapes all of its texts before the template reads them.
      * Throws `invalid_request` if the template rejects the conversation, fails or is invalid.
      */
-    render(conversation: Conversation, escape: EscapeText = unescaped): Rendering {
+    render(sent: Conversation, escape: EscapeText = unescaped): Rendering {
       let failure: InoriginError | undefined
+      const divided = withSingleCalls(sent)
+      if (divided) losesCalls ??= writesOneCall((sample) => renderOnce(sample, unescaped))
+      const conversation = divided && losesCalls ? divided : sent
       // Templates without a system role either reject system messages or leave them out.
       for (const simplify of CHANGES) {
         const candidate = simplify(conversation)
@@ -69,6 +74,7 @@ const CHANGES: readonly ((conversation: Conversation) => Conversation | null)[] 
   unchanged,
   withToolDefaults,
   withResultNames,
+  withSingleCalls,
   withoutReasoning,
   joinSystemMessages,
   mergeSystemMessages,

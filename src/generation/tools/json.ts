@@ -149,11 +149,17 @@ export function namedCall(own: NamedMarks): CallSyntax {
     *read(source, isBegun) {
       yield* source.skipSpace()
       if (!isBegun && !(yield* source.consumeAny([before, mark]))) return false
-      const tool = yield* readHeader(source, headMarks, kinds)
-      if (!tool) return false
-      source.call(tool)
-      if (!(yield* source.readArguments())) return false
-      source.done()
+      yield* source.skipSpace()
+      if ((yield* source.peek()) === '{') {
+        // Some models write the name as a part of the object.
+        if (!(yield* readObject(source))) return false
+      } else {
+        const tool = yield* readHeader(source, headMarks, kinds)
+        if (!tool) return false
+        source.call(tool)
+        if (!(yield* source.readArguments())) return false
+        source.done()
+      }
       do yield* source.skipSpace()
       while (yield* source.consumeAny(endMarks))
       source.keep()

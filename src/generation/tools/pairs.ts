@@ -71,7 +71,12 @@ export function pairsCall(before: string, quote: string): CallSyntax {
       const tool = source.tool(yield* source.consumeRun(/[^\s{}<>"]+/y))
       if (!tool || (yield* source.peek()) !== '{') return false
       source.call(tool)
-      return (yield* source.readArguments({ quote })) && source.done()
+      // A template that gets JSON text for arguments puts it between the braces.
+      const isDouble = yield* source.consume('{{')
+      if (isDouble) source.at -= 1
+      if (!(yield* source.readArguments({ quote }))) return false
+      if (isDouble) yield* source.consume('}')
+      return source.done()
     },
     write: ({ name, arguments: text }) => `${before}${name}${write(JSON.parse(text))}`,
   }

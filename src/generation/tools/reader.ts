@@ -202,7 +202,7 @@ export class Source {
 }
 
 /** How values differ from JSON. */
-export interface ValueSyntax {
+interface ValueSyntax {
   /** Mark around strings, in which nothing is escaped. */
   quote: string
 }

@@ -262,6 +262,23 @@ export const FORMAT_ROWS: readonly FormatRow[] = [
     textMark: '>>>all\n',
   },
   {
+    name: 'minicpm',
+    detect: ['<function name="', '<param name="'],
+    call: taggedCall({
+      before: '<function name="',
+      afterName: '">',
+      after: '</function>',
+      argument: {
+        before: '<param name="',
+        afterName: '">',
+        after: '</param>',
+        verbatim: ['<![CDATA[', ']]>'],
+      },
+    }),
+    between: '\n',
+    triggers: ['<function name="'],
+  },
+  {
     name: 'command',
     detect: ['<|START_ACTION|>', 'tool_name'],
     section: { trigger: '<|START_ACTION|>', lead: '[\n    ', close: '\n]<|END_ACTION|>' },
@@ -321,6 +338,13 @@ export const FORMAT_ROWS: readonly FormatRow[] = [
     between: ', ',
   },
   {
+    name: 'tool-calls',
+    detect: ['<tool_calls>', '</tool_calls>'],
+    section: { trigger: '<tool_calls>', lead: '[', close: ']</tool_calls>' },
+    call: objectCall({ name: 'name', arguments: 'arguments' }),
+    between: ', ',
+  },
+  {
     ...TOOL_CALL,
     name: 'xml',
     detect: ['<tool_call>', '<function=', '<parameter='],
@@ -328,13 +352,6 @@ export const FORMAT_ROWS: readonly FormatRow[] = [
     writesPlainText: true,
   },
   HERMES_ROW,
-  {
-    name: 'tool-calls',
-    detect: ['<tool_calls>', '</tool_calls>'],
-    section: { trigger: '<tool_calls>', lead: '[', close: ']</tool_calls>' },
-    call: objectCall({ name: 'name', arguments: 'arguments' }),
-    between: ', ',
-  },
   {
     name: 'llama',
     detect: ['<|start_header_id|>', /"parameters\\?": /],

@@ -130,6 +130,10 @@ const GOLDEN: Readonly<Record<string, readonly [written: string, calls: Calls, t
     ],
     'deepseek-v3.1': [
       [
+        `<｜tool▁calls▁begin｜><｜tool▁call▁begin｜> ${LLAMA_PARIS} <｜tool▁call▁end｜> <｜tool▁call▁begin｜>function<｜tool▁sep｜>get_time\n\`\`\`json\n{}\n\`\`\`<｜tool▁call▁end｜><｜tool▁calls▁end｜>`,
+        { ...PARIS, ...NOW },
+      ],
+      [
         '<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>get_weather<｜tool▁sep｜>{"city": "Paris"}<｜tool▁call▁end｜><｜tool▁call▁begin｜>get_time<｜tool▁sep｜>{}<｜tool▁call▁end｜><｜tool▁calls▁end｜>',
         { ...PARIS, ...NOW },
       ],
@@ -207,6 +211,7 @@ const GOLDEN: Readonly<Record<string, readonly [written: string, calls: Calls, t
         { get_weather: { city: 'Zürich \\ {1}', days: 2 }, ...NOW },
       ],
       ['<|tool_call>call:get_weather{"city": "Oslo"}<tool_call|>', OSLO],
+      ['<|tool_call>call:get_weather{{"city": "Oslo"}}<tool_call|>', OSLO],
     ],
     'minimax-m3': [
       [
@@ -246,6 +251,14 @@ const GOLDEN: Readonly<Record<string, readonly [written: string, calls: Calls, t
         'Looking.',
       ],
       ['2 >>> 1', {}, '2 >>> 1'],
+    ],
+    minicpm: [
+      [
+        'Looking.\n<function name="get_weather"><param name="city"><![CDATA[a < "b"\n]]></param><param name="days">2</param></function>\n<function name="get_time"></function>',
+        { get_weather: { city: 'a < "b"\n', days: 2 }, ...NOW },
+        'Looking.',
+      ],
+      ['<function name="get_weather"><param name="city">Oslo</param></function>', OSLO],
     ],
     command: [
       [
