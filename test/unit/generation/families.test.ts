@@ -68,12 +68,10 @@ const FAMILIES: Readonly<Record<string, Family>> = {
     script: {
       template: '{{ tools }}<|START_THINKING|><|START_ACTION|>"tool_name"<|START_RESPONSE|>',
     },
-    special: [
-      ...['THINKING', 'ACTION', 'RESPONSE'].flatMap((mark) => [
-        `<|START_${mark}|>`,
-        `<|END_${mark}|>`,
-      ]),
-    ],
+    special: ['THINKING', 'ACTION', 'RESPONSE'].flatMap((mark) => [
+      `<|START_${mark}|>`,
+      `<|END_${mark}|>`,
+    ]),
     answers: [
       ['<|START_RESPONSE|>Yes.<|END_RESPONSE|>', { text: 'Yes.' }],
       [
