@@ -13,9 +13,7 @@ test(
     await expect.poll(() => strip.innerText()).toContain("from this page's own server")
     await ask(page, 'What is the capital of France?')
     expect(await answer()).toContain('Paris')
-    expect(await page.locator('#model').inputValue()).toBe(
-      '@huggingfacetb/smollm2-135m',
-    )
+    expect(await page.locator('#model').inputValue()).toBe('@huggingfacetb/smollm2-135m')
     await page.context().setOffline(true)
     await visit(page, inject('demo'))
     await ask(page, 'What is the capital of Italy?')

@@ -2,6 +2,7 @@
 import type { Page } from 'playwright'
 import {
   ask,
+  chooseGuide,
   fakeCamera,
   openTab,
   scriptAnswers,
@@ -136,6 +137,7 @@ export async function openPlaygroundPage(
   url: string,
   { path = '', before, isScripted, reach }: PlaygroundPage,
 ): Promise<void> {
+  await page.addInitScript(chooseGuide)
   if (before) await page.addInitScript(before)
   if (isScripted) await page.addInitScript({ content: await scriptedFetch() })
   await visit(page, new URL(path, url).href)

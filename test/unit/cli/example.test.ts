@@ -97,7 +97,6 @@ test('A note says that the example fails if no tried input runs', async () => {
 })
 
 test.each([
-  ['weights.gguf', 'is a GGUF file', 'inorigin add '],
   ['model.safetensors', 'is a safetensors file', 'optimum-cli export onnx --model '],
   ['model.tflite', 'is a TensorFlow Lite file', 'tf2onnx.convert --tflite '],
   ['saved_model.pb', 'belongs to a TensorFlow SavedModel', 'tf2onnx.convert --saved-model '],
