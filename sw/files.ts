@@ -3,7 +3,7 @@ import { ASSETS_PARAM, ISOLATE_PARAM, names, OFFLINE_PARAM } from '../src/link/p
 import { parseFlag } from '../src/validate-arguments.ts'
 import { removeAssets } from '../src/values/asset-cache.ts'
 import { Assets } from './assets.ts'
-import { unlessSlow } from './keep-app.ts'
+import { findKept, unlessSlow } from './keep-app.ts'
 
 declare const self: ServiceWorkerGlobalScope
 
@@ -43,7 +43,7 @@ async function fetchOrFind({ request, preloadResponse }: FetchEvent): Promise<Re
     fetching.catch(() => undefined),
     undefined,
   )
-  return fetched ?? (await caches.match(request, { ignoreSearch: true })) ?? fetching
+  return fetched ?? (await findKept(request)) ?? fetching
 }
 
 // Cross-origin isolation for pages whose web server sends no headers for it. Isolated pages have

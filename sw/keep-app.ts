@@ -35,7 +35,7 @@ export function keepApp({ version, files }: AppFiles): void {
 
   async function keep(): Promise<void> {
     const cache = await caches.open(cacheName)
-    await cache.addAll(urls.map((url) => new Request(url, { cache: 'no-cache' })))
+    await Promise.all(urls.map(async (url) => cache.put(url, await fetchFile(url))))
   }
 
   async function removeOthers(): Promise<void> {
@@ -45,6 +45,21 @@ export function keepApp({ version, files }: AppFiles): void {
   }
 }
 
+/**
+ * Fetches a file to keep. A kept file is found by its address, so it does not vary by headers of the
+ * request, and it answers navigations even if the server redirected it.
+ */
+async function fetchFile(url: string): Promise<Response> {
+  const { ok, status, headers, body } = await fetch(url, { cache: 'no-cache' })
+  if (!ok) throw new Error(`${url} cannot be kept: the server returned ${status}.`)
+  const kept = new Headers(headers)
+  kept.delete('vary')
+  // The body is decompressed.
+  kept.delete('content-encoding')
+  kept.delete('content-length')
+  return new Response(body, { headers: kept })
+}
+
 async function fetchOrFind(request: Request): Promise<Response> {
   const fetching = fetch(request)
   const fetched = await unlessSlow(
@@ -52,8 +67,12 @@ async function fetchOrFind(request: Request): Promise<Response> {
     undefined,
   )
   if (fetched && fetched.status < 500) return fetched
-  return (await caches.match(request, { ignoreSearch: true })) ?? fetching
+  return (await findKept(request)) ?? fetching
 }
+
+/** Resolves with the kept answer to a request, whatever headers it varies by. */
+export const findKept = (request: Request): Promise<Response | undefined> =>
+  caches.match(request, { ignoreSearch: true, ignoreVary: true })
 
 /** Resolves like the work of a web server, or otherwise after 3 s. Something kept can answer then. */
 export const unlessSlow = <T, const Otherwise>(work: Promise<T>, otherwise: Otherwise) =>

@@ -2,7 +2,7 @@
 
     /usr/bin/python3 test/models/vision.py
 
-Needs numpy, onnx and Pillow. The images are processed as the Python class of transformers does it
+Needs numpy, onnx and Pillow 13. The images are processed as the Python class of transformers does it
 with Pillow: the longest side is scaled, then the image is one tile, or a grid of tiles and the whole.
 `expected.json` has the rows of the encoder, and greedy continuations in which no choice is close.
 """

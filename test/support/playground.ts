@@ -77,10 +77,10 @@ export async function openPlayground(
 
 /** Chooses the guide in a page that is about to open, as a visitor who has chosen it before. */
 export function chooseGuide(): void {
-  localStorage.setItem(
-    'playground:model',
-    localStorage.getItem('playground:model') ?? '@inorigin/guide',
-  )
+  // Frames in a sandbox have no storage.
+  if (window !== window.top) return
+  const kept = localStorage.getItem('playground:model')
+  localStorage.setItem('playground:model', kept ?? '@inorigin/guide')
 }
 
 /** Opens an address. The first visit is reloaded, unless it cannot be isolated or first has to ask. */
