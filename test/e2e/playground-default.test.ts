@@ -4,6 +4,13 @@ import { expect, inject, test } from 'vitest'
 import { chromiumLaunch } from '../setup/chromium.ts'
 import { ask, openPlayground, usePlayground, visit } from '../support/playground.ts'
 
+/** Resolves with `true` in a page whose library is kept as a whole. */
+async function isKept(): Promise<boolean> {
+  const names = await caches.keys()
+  const keys = await Promise.all(names.map(async (name) => (await caches.open(name)).keys()))
+  return keys.flat().some(({ url }) => /\/files\.json\?[^?]*=complete$/.test(url))
+}
+
 const open = usePlayground({ isNew: true })
 
 test(
@@ -22,6 +29,7 @@ test(
       await ask(page, 'What is the capital of France?')
       expect(await answer()).toContain('Paris')
       expect(await page.locator('#model').inputValue()).toBe('@huggingfacetb/smollm2-135m')
+      await expect.poll(() => page.evaluate(isKept)).toBe(true)
       await page.context().setOffline(true)
       await visit(page, inject('demo'))
       // The conversation is shown again.
