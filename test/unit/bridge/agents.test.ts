@@ -6,7 +6,7 @@ import { execFile } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import type { Upstream } from '../../../src/catalog/upstream-schema.ts'
@@ -58,6 +58,20 @@ const AGENTS: Agent[] = [
     }),
     tool: 'Read',
     toArguments: (file_path) => ({ file_path }),
+  },
+  {
+    name: '@openai/codex@0.171.0',
+    // A script, which starts the program of this platform.
+    program: '@openai/codex/bin/codex.js',
+    args: [
+      ...['exec', '--skip-git-repo-check', '-s', 'danger-full-access', '-m', TAG],
+      ...['-c', 'model_provider=tab', '-c', 'model_providers.tab.name=tab', PROMPT],
+    ],
+    files: (url) => ({
+      '.codex/config.toml': `[model_providers.tab]\nbase_url = "${url}/v1"\n`,
+    }),
+    tool: 'exec_command',
+    toArguments: (path) => ({ cmd: `cat ${path}` }),
   },
   {
     name: 'opencode-ai@1.18.33',
@@ -168,7 +182,10 @@ describe.each(AGENTS)('$name', SLOW, (each) => {
     })
     const { url } = bridge.server
     const files = { 'fact.txt': `The secret word is ${SECRET}.\n`, ...agent.files?.(url) }
-    for (const [name, text] of Object.entries(files)) await writeFile(join(home, name), text)
+    for (const [name, text] of Object.entries(files)) {
+      await mkdir(dirname(join(home, name)), { recursive: true })
+      await writeFile(join(home, name), text)
+    }
     const started = run(program, agent.args, {
       cwd: home,
       env: { PATH: process.env['PATH'], HOME: home, ...agent.env?.(url) },
