@@ -3,7 +3,6 @@
  * hub's repository or an address. `start()` serves them.
  */
 import type { CatalogInput, Tag } from '../src/index.ts'
-import playground from './models/playground.json' with { type: 'json' }
 
 /** Model whose files the page's own server has. */
 export const SMOLLM2: Tag = '@huggingfacetb/smollm2-135m'
@@ -22,11 +21,12 @@ export function ownEntries(): OwnEntry[] {
   return JSON.parse(localStorage.getItem(KEY) ?? '[]') as OwnEntry[]
 }
 
-/** Returns the catalog for `serve()`. An entry of the visitor takes the place of one with its tag. */
-export function ownCatalog(): CatalogInput {
+/** Resolves with the catalog for `serve()`. An entry of the visitor takes the place of one with its tag. */
+export async function ownCatalog(): Promise<CatalogInput> {
   const added = ownEntries()
   const tags = new Set(added.map(({ tag }) => tag))
-  return { version: 1, entries: [...added, ...ownModels().filter(({ tag }) => !tags.has(tag))] }
+  const models = await ownModels()
+  return { version: 1, entries: [...added, ...models.filter(({ tag }) => !tags.has(tag))] }
 }
 
 /** Adds an entry, in place of an earlier one of its tag. */
@@ -76,10 +76,12 @@ function toPlain(path: string): string {
   return stem.replaceAll(/[^a-z0-9._-]+/g, '-').replaceAll(/^[._-]+|[._-]+$/g, '') || 'model'
 }
 
-/** Returns the entries of the playground's models, whose files lie beside those of the library. */
-function ownModels(): CatalogInput['entries'] {
+/** Resolves with the playground's models, whose files lie beside those of the library. */
+async function ownModels(): Promise<CatalogInput['entries']> {
+  // The first paint does without it.
+  const { entries } = await import('./models/playground.json')
   const base = new URL('inorigin/models/', document.baseURI)
-  return playground.entries.map(({ implementations, ...entry }) => ({
+  return entries.map(({ implementations, ...entry }) => ({
     ...entry,
     implementations: implementations.map(({ resources, ...implementation }) => ({
       ...implementation,

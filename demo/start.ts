@@ -18,7 +18,7 @@ export async function start(): Promise<Server> {
   const query = new URLSearchParams(location.search)
   const device = readDevice(query.get('device'))
   const wish = query.get('catalog')
-  const catalog = (await consented(wish)) ?? ownCatalog()
+  const catalog = (await consented(wish)) ?? (await ownCatalog())
   try {
     // Beside the page, so that the playground also works in a sub-folder.
     const worker = new URL('playground-sw.js', document.baseURI)

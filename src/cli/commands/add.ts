@@ -38,12 +38,12 @@ const BINDING_OPTIONS = {
   std: valued('<numbers>', 'Standard deviation to divide images by'),
   resample: valued(
     '<filter>',
-    'Resize as Pillow does: nearest, box, bilinear, hamming, bicubic, lanczos (default: as the browser)',
+    'Resize as Pillow does: nearest, box, bilinear, hamming, bicubic or lanczos',
   ),
   output: repeated('[<name>=]<out>', 'Declare only this output, and rename it; may be repeated'),
   step: repeated(
     '<out>=<step>',
-    'Apply softmax, sigmoid, top-k,count=5, ctc, mask, pool,by=mean or normalize; may be repeated',
+    'Apply softmax, sigmoid, top-k, ctc, mask, pool or normalize; may be repeated',
   ),
   labels: repeated(
     '<out>=<file>',
