@@ -139,9 +139,10 @@ export function checkMessageStream(raw: string, { cut: torn = false } = {}): Mes
       for (const [key, value] of Object.entries(counts)) count(value, key)
       if (details !== undefined)
         countWithin(details, 'thinking_tokens', Number(counts['output_tokens']))
-      if ('input_tokens' in seen.usage) {
-        ensure(promptOf(seen.usage) === promptOf(seen.startUsage), 'the prompt changed its size')
-      }
+      // A server that is asked in place of the device tells its counts at the end.
+      const begun = promptOf(seen.startUsage)
+      if ('input_tokens' in seen.usage && begun > 0)
+        ensure(promptOf(seen.usage) === begun, 'the prompt changed its size')
       stage = 'stop'
     },
 

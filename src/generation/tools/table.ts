@@ -262,23 +262,6 @@ export const FORMAT_ROWS: readonly FormatRow[] = [
     textMark: '>>>all\n',
   },
   {
-    name: 'minicpm',
-    detect: ['<function name="', '<param name="'],
-    call: taggedCall({
-      before: '<function name="',
-      afterName: '">',
-      after: '</function>',
-      argument: {
-        before: '<param name="',
-        afterName: '">',
-        after: '</param>',
-        verbatim: ['<![CDATA[', ']]>'],
-      },
-    }),
-    between: '\n',
-    triggers: ['<function name="'],
-  },
-  {
     name: 'command',
     detect: ['<|START_ACTION|>', 'tool_name'],
     section: { trigger: '<|START_ACTION|>', lead: '[\n    ', close: '\n]<|END_ACTION|>' },

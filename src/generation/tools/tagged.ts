@@ -31,8 +31,6 @@ export interface TagMarks {
     /** Text between the name and a value that is no string. Default: as for strings. */
     afterNameOfOther?: string
     after: string
-    /** Marks within the tags around a string with special characters. Default: there are none. */
-    verbatim?: readonly [open: string, close: string]
   }
 }
 
@@ -63,8 +61,7 @@ export function taggedCall(marks: TagMarks): CallSyntax {
       const values = Object.entries(JSON.parse(text) as Record<string, unknown>)
       const tags = values.map(([key, value]) => {
         const isText = typeof value === 'string'
-        const [open, close] = (isText && /[<&\n]/.test(value) && argument.verbatim) || ['', '']
-        const shown = isText ? open + value + close : JSON.stringify(value)
+        const shown = isText ? value : JSON.stringify(value)
         return `${argument.before}${key}${afterNameOf(isText)}${shown}${argument.after}`
       })
       return `${before}${name}${afterName}${tags.join('')}${after}`
@@ -103,13 +100,7 @@ function* readTagged(source: Source, { afterName, after, argument }: TagMarks): 
     const before = `${comma}${JSON.stringify(name)}: `
     comma = ', '
     const schema = isText === undefined ? findParameterSchema(tool.parameters, name) : isText
-    const [open, close] = argument.verbatim ?? []
-    const isMarked = open !== undefined && (yield* source.consume(open))
-    const value = { before, after: argument.after, schema }
-    const rest = yield* isMarked && close !== undefined
-      ? readTaggedValue(source, { before, after: close, schema: true })
-      : readTaggedValue(source, value)
-    if (rest === null && isMarked) yield* source.consume(argument.after)
+    const rest = yield* readTaggedValue(source, { before, after: argument.after, schema })
     if (rest !== null) return source.completeArguments(`${rest}}`)
   }
   if (!(yield* source.consume(after.trim()))) return source.completeArguments('}')

@@ -64,8 +64,17 @@ const AGENTS: Agent[] = [
     // A script, which starts the program of this platform.
     program: '@openai/codex/bin/codex.js',
     args: [
-      ...['exec', '--skip-git-repo-check', '-s', 'danger-full-access', '-m', TAG],
-      ...['-c', 'model_provider=tab', '-c', 'model_providers.tab.name=tab', PROMPT],
+      'exec',
+      '--skip-git-repo-check',
+      '-s',
+      'danger-full-access',
+      '-m',
+      TAG,
+      '-c',
+      'model_provider=tab',
+      '-c',
+      'model_providers.tab.name=tab',
+      PROMPT,
     ],
     files: (url) => ({
       '.codex/config.toml': `[model_providers.tab]\nbase_url = "${url}/v1"\n`,
