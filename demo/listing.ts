@@ -42,7 +42,9 @@ export function createListing(starting: Promise<Server>, select: HTMLSelectEleme
       const before = select.value
       select.replaceChildren(...toGroups(models, states))
       // The user named a catalog in the address to use its models, which come first.
-      const own = new URLSearchParams(location.search).has('catalog') ? models[0]?.id : undefined
+      // The playground's own model comes first if the user declined to load that catalog.
+      const isNamed = new URLSearchParams(location.search).has('catalog')
+      const own = isNamed ? models.find(({ id }) => id !== SMOLLM2)?.id : undefined
       const preferred = (await holdsSmolLM2(states)) ? SMOLLM2 : GUIDE
       const kept = [before, own, keptModel(), preferred, GUIDE].find((tag) => tag && isOffered(tag))
       select.value = kept ?? models[0]?.id ?? ''
