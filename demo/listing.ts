@@ -1,10 +1,9 @@
 /** The models that chat, in the selector. */
 import type { ModelState, Server, Tag } from '../src/index.ts'
-import { holdsSmolLM2 } from './default-model.ts'
 import { element } from './dom.ts'
 import { bytes } from './format.ts'
 import { keptModel } from './kept.ts'
-import { SMOLLM2 } from './own-catalog.ts'
+import { holdsSmolLM2, SMOLLM2 } from './smollm2.ts'
 
 /** Model that comes with the page, so it needs no other site. */
 export const GUIDE = '@inorigin/guide'

@@ -1,7 +1,7 @@
 import type { LoadProgress, Server, Tag } from '../src/index.ts'
 import { byId } from './dom.ts'
 import { bytes, bytesOf, duration } from './format.ts'
-import { SMOLLM2 } from './own-catalog.ts'
+import { SMOLLM2, SMOLLM2_ORIGIN } from './smollm2.ts'
 import { createStrip, type StripAction } from './strip.ts'
 import { codeOf, troubleWith } from './trouble.ts'
 
@@ -200,13 +200,10 @@ async function showStart(starting: Promise<Server>, show: (words: string) => voi
 
 const nameOf = (tag: Tag): string => tag.slice(tag.indexOf('/') + 1)
 
-/** Says where the files of the playground's own model come from. */
-export const ORIGIN_WORDS = "from this page's own server"
-
 /** Returns a line about a download: bytes, rate and remaining time. */
 export function wordsFor(progress: LoadProgress): string {
   const { tag, loadedBytes, totalBytes, bytesPerSecond, remainingSeconds } = progress
-  const origin = tag === SMOLLM2 ? `, ${ORIGIN_WORDS}` : ''
+  const origin = tag === SMOLLM2 ? `, ${SMOLLM2_ORIGIN}` : ''
   const facts = [`Downloading ${nameOf(tag)}`, bytesOf(loadedBytes, totalBytes) + origin]
   if (bytesPerSecond > 0) facts.push(`${bytes(bytesPerSecond)}/s`)
   if (remainingSeconds !== null) facts.push(`${duration(1_000 * remainingSeconds)} left`)

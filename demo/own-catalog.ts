@@ -4,9 +4,6 @@
  */
 import type { CatalogInput, Tag } from '../src/index.ts'
 
-/** Model whose files the page's own server has. */
-export const SMOLLM2: Tag = '@huggingfacetb/smollm2-135m'
-
 const KEY = 'playground:own-catalog'
 
 /** Name of a repository on the hub: an owner and a name. */

@@ -1,14 +1,13 @@
 /** Preparation of the selected model: what is downloaded for it at once, and what after a question. */
 import type { ModelState, Server, Tag } from '../src/index.ts'
-import { holdsSmolLM2 } from './default-model.ts'
 import { describeAdapter } from './device.ts'
 import { byId } from './dom.ts'
 import { askToDownload } from './download-question.ts'
 import { bytes } from './format.ts'
 import { GUIDE, type ListedModel } from './listing.ts'
-import { ORIGIN_WORDS, type Loading } from './loading.ts'
+import type { Loading } from './loading.ts'
 import { lookUp } from './look-up.ts'
-import { SMOLLM2 } from './own-catalog.ts'
+import { holdsSmolLM2, SMOLLM2, SMOLLM2_ORIGIN } from './smollm2.ts'
 import type { StripAction } from './strip.ts'
 import { troubleWith } from './trouble.ts'
 import { AnswerError } from './wire/answer.ts'
@@ -105,7 +104,7 @@ export function createPreparation(parts: Parts): Preparation {
       }
       if (state.device === null) return
       if (isUnasked && state.status === 'remote')
-        loading.say(`${state.name} · ${bytes(state.bytes ?? 0)}, ${ORIGIN_WORDS}`)
+        loading.say(`${state.name} · ${bytes(state.bytes ?? 0)}, ${SMOLLM2_ORIGIN}`)
       await loading.load(tag)
     },
     consent,

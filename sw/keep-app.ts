@@ -1,4 +1,5 @@
 /** Keeps an app's own files in Cache Storage, so that its pages open without a network. */
+import { toStoredResponse } from '../src/values/asset-cache.ts'
 import { withTimeout } from '../src/values/promises.ts'
 
 declare const self: ServiceWorkerGlobalScope
@@ -34,8 +35,10 @@ export function keepApp({ version, files }: AppFiles): void {
   })
 
   async function keep(): Promise<void> {
+    // Nothing is kept if a file is missing.
+    const copies = await Promise.all(urls.map(async (url) => [url, await fetchFile(url)] as const))
     const cache = await caches.open(cacheName)
-    await Promise.all(urls.map(async (url) => cache.put(url, await fetchFile(url))))
+    await Promise.all(copies.map(([url, copy]) => cache.put(url, copy)))
   }
 
   async function removeOthers(): Promise<void> {
@@ -46,18 +49,14 @@ export function keepApp({ version, files }: AppFiles): void {
 }
 
 /**
- * Fetches a file to keep. A kept file is found by its address, so it does not vary by headers of the
- * request, and it answers navigations even if the server redirected it.
+ * Fetches a file to keep. The copy is found by its address, whatever headers it varied by, and it answers
+ * navigations even if the server redirected it.
  */
 async function fetchFile(url: string): Promise<Response> {
-  const { ok, status, headers, body } = await fetch(url, { cache: 'no-cache' })
-  if (!ok) throw new Error(`${url} cannot be kept: the server returned ${status}.`)
-  const kept = new Headers(headers)
-  kept.delete('vary')
-  // The body is decompressed.
-  kept.delete('content-encoding')
-  kept.delete('content-length')
-  return new Response(body, { headers: kept })
+  const response = await fetch(url, { cache: 'no-cache' })
+  if (!response.ok)
+    throw new Error(`${url} cannot be kept: the server returned ${response.status}.`)
+  return toStoredResponse(await response.arrayBuffer(), response.headers)
 }
 
 async function fetchOrFind(request: Request): Promise<Response> {

@@ -77,28 +77,23 @@ export function emitModels(folder: string): Plugin {
       const source = readFileSync(join(folder, 'catalog.json'), 'utf8')
       const catalog = JSON.parse(source) as CatalogDocument
       this.emitFile({ type: 'asset', fileName: 'models/catalog.json', source })
-      for (const { tag, implementations = [] } of catalog.entries) {
-        const all = implementations.flatMap((one) => one.resources)
-        const resources = all.filter(({ url }) => !URL.canParse(url))
+      for (const entry of catalog.entries) {
+        const resources = ownFiles(entry)
         let bytes = 0
-        for (const { url, sha256 } of new Map(resources.map((one) => [one.url, one])).values()) {
-          const content = readFileSync(join(folder, url))
-          if (createHash('sha256').update(content).digest('hex') !== sha256) {
-            this.error(
-              `${url} is not the file that catalog.json describes. Write the catalog again.`,
-            )
+        for (const resource of resources) {
+          for (const { name, content } of readParts(folder, resource)) {
+            bytes += content.length
+            this.emitFile({ type: 'asset', fileName: `models/${name}`, source: content })
           }
-          bytes += content.length
-          this.emitFile({ type: 'asset', fileName: `models/${url}`, source: content })
         }
-        for (const model of new Set(resources.map(({ url }) => url.split('/', 1)[0] ?? ''))) {
+        for (const model of foldersOf(resources)) {
           const notice = join(folder, model, 'NOTICE.md')
           if (!existsSync(notice)) continue
           const fileName = `models/${model}/NOTICE.md`
           this.emitFile({ type: 'asset', fileName, source: readFileSync(notice) })
         }
         if (bytes > MODEL_LIMIT) {
-          this.error(`${tag} has ${bytes} bytes; the package carries at most ${MODEL_LIMIT}.`)
+          this.error(`${entry.tag} has ${bytes} bytes; the package carries at most ${MODEL_LIMIT}.`)
         }
       }
     },
@@ -112,23 +107,39 @@ export function emitModels(folder: string): Plugin {
 export function copyPlaygroundModels(folder: string, target: string): void {
   const source = readFileSync(join(folder, 'playground.json'), 'utf8')
   const { entries } = JSON.parse(source) as CatalogDocument
-  const resources = entries.flatMap(({ implementations = [] }) =>
-    implementations.flatMap((one) => one.resources),
-  )
-  for (const { url, bytes, sha256, partBytes } of new Map(
-    resources.map((resource) => [resource.url, resource]),
-  ).values()) {
-    const count = partBytes === undefined ? 0 : Math.ceil(bytes / partBytes)
-    const names = count === 0 ? [url] : Array.from({ length: count }, (_, part) => `${url}.${part}`)
-    const hash = createHash('sha256')
-    for (const name of names) hash.update(readFileSync(join(folder, name)))
-    if (hash.digest('hex') !== sha256)
-      throw new Error(`${url} is not the file that playground.json describes.`)
-    for (const name of names) cpSync(join(folder, name), join(target, name))
-  }
-  for (const model of new Set(resources.map(({ url }) => url.split('/', 1)[0] ?? '')))
+  const resources = entries.flatMap(ownFiles)
+  for (const resource of resources)
+    for (const { name } of readParts(folder, resource))
+      cpSync(join(folder, name), join(target, name))
+  for (const model of foldersOf(resources))
     for (const name of ['LICENSE', 'NOTICE.md'])
       cpSync(join(folder, model, name), join(target, model, name))
+}
+
+type Entry = CatalogDocument['entries'][number]
+type Resource = NonNullable<Entry['implementations']>[number]['resources'][number]
+
+/** Returns the files of an entry that lie beside the catalog, each once. */
+function ownFiles({ implementations = [] }: Entry): Resource[] {
+  const all = implementations.flatMap((one) => one.resources)
+  const own = all.filter(({ url }) => !URL.canParse(url))
+  return [...new Map(own.map((one) => [one.url, one])).values()]
+}
+
+/** Returns the folders of files. */
+const foldersOf = (resources: readonly Resource[]): Set<string> =>
+  new Set(resources.map(({ url }) => url.split('/', 1)[0] ?? ''))
+
+/** Reads a file, or its parts. Throws if its bytes are not those of the catalog. */
+function readParts(folder: string, { url, bytes, sha256, partBytes }: Resource) {
+  const count = partBytes === undefined ? 0 : Math.ceil(bytes / partBytes)
+  const names = count === 0 ? [url] : Array.from({ length: count }, (_, part) => `${url}.${part}`)
+  const parts = names.map((name) => ({ name, content: readFileSync(join(folder, name)) }))
+  const hash = createHash('sha256')
+  for (const { content } of parts) hash.update(content)
+  if (hash.digest('hex') !== sha256)
+    throw new Error(`${url} is not the file that the catalog describes. Write the catalog again.`)
+  return parts
 }
 
 /** What makes the playground installable: its manifest and icons, whose names have no digests. */

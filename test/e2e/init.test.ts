@@ -252,6 +252,23 @@ test(
   },
 )
 
+test('a new app asks the model that is named, and else the guide', () => {
+  for (const template of ['vanilla', 'react', 'static']) {
+    const find = (folder: string): string | undefined =>
+      readdirSync(app.path(folder), { recursive: true, encoding: 'utf8' })
+        .filter((name) => /\.jsx?$/.test(name))
+        .map((name) => /const MODEL = '(.*)'/.exec(app.get(`${folder}/${name}`))?.[1])
+        .find((model) => model !== undefined)
+    inorigin('create', `${template}-a`, '--template', template)
+    expect(find(`${template}-a`)).toBe('@inorigin/guide')
+    inorigin('create', `${template}-b`, '--template', template, '--model', '@a/b')
+    expect(find(`${template}-b`)).toBe('@a/b')
+  }
+  const { code, err } = inorigin('create', 'c', '--model', 'guide')
+  expect(code).not.toBe(0)
+  expect(err).toContain('--model takes a tag such as @huggingfacetb/smollm2-135m, not guide.')
+})
+
 test('says how it is used, the whole and each command', () => {
   const help = inorigin('--help').out
   expect(help).toContain('Usage: inorigin init')

@@ -78,6 +78,7 @@ test('serve() says what is wrong with its options, and what to do', EVERYDAY, as
     [{ apiKeys: [' outer '] }, /apiKeys/],
     [{ device: 'tpu' }, /device must be auto, webgpu or wasm/],
     [{ precision: 'high' }, /precision must be fast or exact, not high\.$/],
+    [{ model: 'guide' }, /guide/],
     [{ imageUrls: 'https://images.example' }, /`imageUrls` must be an array of URLs\.$/],
     [{ imageUrls: ['ftp://a.example'] }, /`imageUrls\[0\]` must be an http or https URL\.$/],
     [{ isolate: 'yes' }, /isolate must be true or false, not string\.$/],
@@ -95,6 +96,22 @@ test('serve() says what is wrong with its options, and what to do', EVERYDAY, as
   for (const [index, [, error]] of cases.entries()) expect(failures[index]).toMatch(error)
   for (const failure of failures) expect(failure).toMatch(/^InoriginError /)
 })
+
+test(
+  'the named model is loaded without a request, and one that fails is warned of',
+  EVERYDAY,
+  async () => {
+    const page = await openPage()
+    const warned = page.waitForEvent('console', (line) => line.text().includes('was not loaded'))
+    await serveIn(page, { model: '@inorigin/absent' })
+    expect((await warned).text()).toContain('@inorigin/absent')
+    await serveIn(page, { model: GUIDE })
+    await page.waitForFunction(async (tag) => {
+      const { server } = globalThis as unknown as InPage
+      return (await server.models.list()).some((one) => one.tag === tag && one.status === 'loaded')
+    }, GUIDE)
+  },
+)
 
 test('a catalog that cannot be sent to a worker is refused', async () => {
   const page = await openPage()

@@ -47,14 +47,13 @@ function create(folder: string, template: Template, model: string): string[] {
     const text = readFileSync(join(from, file), 'utf8')
       .replaceAll('__NAME__', name)
       .replaceAll('__VERSION__', `^${readVersion()}`)
-      .replaceAll(`'${GUIDE}'`, `'${model}'`)
+      .replaceAll('__MODEL__', model)
     writeBelow(folder, to, { text })
     return to
   })
 }
 
-/** Model that the templates name. */
-const GUIDE = '@inorigin/guide'
+const DEFAULT_MODEL = '@inorigin/guide'
 
 /** Returns the tag. Throws `invalid_request` if it is none. */
 function parseModel(tag: string): string {
@@ -80,9 +79,9 @@ export const CREATE = defineCommand({
   ],
   options: {
     template: valued('<name>', `${NAMES.join(', ')} (default: ${NAMES[0]})`, 't'),
-    model: valued('<tag>', `Model that answers (default: ${GUIDE})`),
+    model: valued('<tag>', `Model that answers (default: ${DEFAULT_MODEL})`),
   },
-  run({ template = 'vanilla', model = GUIDE }, [folder = '']) {
+  run({ template = 'vanilla', model = DEFAULT_MODEL }, [folder = '']) {
     const found = NAMES.find((name) => name === template)
     if (found === undefined)
       throw wrongValueError(

@@ -4,7 +4,7 @@ import { useEffect, useState } from 'react'
 import { chat } from './chat.js'
 
 /** Any tag of the catalog: `server.models.list()` lists them. */
-const MODEL = '@inorigin/guide'
+const MODEL = '__MODEL__'
 
 export function App() {
   const { server, error: startError } = useServer(serve)

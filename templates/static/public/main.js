@@ -2,7 +2,7 @@ import { serve } from './inorigin/index.js'
 import { chat } from './chat.js'
 
 /** Any tag of the catalog: `server.models.list()` lists them. */
-const MODEL = '@inorigin/guide'
+const MODEL = '__MODEL__'
 
 const [status, progress, log, form, input] = ['status', 'progress', 'log', 'form', 'input'].map(
   (id) => document.getElementById(id),

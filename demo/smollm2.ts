@@ -1,12 +1,16 @@
-/** Tells whether the larger model of the playground answers a visitor who has chosen none. */
-import type { ModelState } from '../src/index.ts'
-import { SMOLLM2 } from './own-catalog.ts'
+/** The model that comes with the playground, and not with the package. */
+import type { ModelState, Tag } from '../src/index.ts'
+
+export const SMOLLM2: Tag = '@huggingfacetb/smollm2-135m'
+
+/** Says where its files come from. */
+export const SMOLLM2_ORIGIN = "from this page's own server"
 
 /** Minimum memory of the device in GiB, and free storage in bytes, to start with the larger model. */
 const MIN_MEMORY_GIB = 4
 const MIN_FREE_BYTES = 400_000_000
 
-/** What some browsers say about the device. */
+/** Facts about the device that some browsers tell. */
 interface DeviceFacts extends Navigator {
   /** GiB of memory, at most 8 or 32. */
   deviceMemory?: number
