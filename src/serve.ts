@@ -141,7 +141,7 @@ export async function serve(options: ServeOptions = {}): Promise<Server> {
   }
   assertKnownOptions(options, SERVE_OPTIONS)
   const located = locateScript(options)
-  const model = options.model === undefined ? undefined : parseTag(options.model)
+  const model = options.model === undefined ? undefined : parseTag(options.model, 'model')
   const setup = await toHostSetup(options, located)
   const script = withParams(located, options, setup)
   const closing = new AbortController()

@@ -17,13 +17,13 @@ export const neverAborted = new AbortController().signal
 const noop = () => {}
 
 /**
- * Returns the tag if it is a string, without looking it up.
+ * Returns the tag if it is a string, without looking it up. `name` is that of the argument.
  *
  * @throws InoriginError `invalid_request` for other values.
  */
-export function parseTag(tag: Tag): Tag {
+export function parseTag(tag: Tag, name = 'tag'): Tag {
   if (typeof tag === 'string') return tag
-  throw invalid('tag', `tag must be a string such as @owner/name, not ${typeName(tag)}.`)
+  throw invalid(name, `${name} must be a string such as @owner/name, not ${typeName(tag)}.`)
 }
 
 /** Names of all options of a function. The type makes sure that none is missing. */

@@ -78,7 +78,7 @@ test('serve() says what is wrong with its options, and what to do', EVERYDAY, as
     [{ apiKeys: [' outer '] }, /apiKeys/],
     [{ device: 'tpu' }, /device must be auto, webgpu or wasm/],
     [{ precision: 'high' }, /precision must be fast or exact, not high\.$/],
-    [{ model: 'guide' }, /guide/],
+    [{ model: 7 }, /model must be a string such as @owner\/name, not number\.$/],
     [{ imageUrls: 'https://images.example' }, /`imageUrls` must be an array of URLs\.$/],
     [{ imageUrls: ['ftp://a.example'] }, /`imageUrls\[0\]` must be an http or https URL\.$/],
     [{ isolate: 'yes' }, /isolate must be true or false, not string\.$/],
@@ -106,10 +106,13 @@ test(
     await serveIn(page, { model: '@inorigin/absent' })
     expect((await warned).text()).toContain('@inorigin/absent')
     await serveIn(page, { model: GUIDE })
-    await page.waitForFunction(async (tag) => {
-      const { server } = globalThis as unknown as InPage
-      return (await server.models.list()).some((one) => one.tag === tag && one.status === 'loaded')
-    }, GUIDE)
+    const isLoaded = (tag: string) =>
+      page.evaluate(async (wanted) => {
+        const { server } = globalThis as unknown as InPage
+        const models = await server.models.list()
+        return models.some((one) => one.tag === wanted && one.status === 'loaded')
+      }, tag)
+    await expect.poll(() => isLoaded(GUIDE), { timeout: 30_000 }).toBe(true)
   },
 )
 
