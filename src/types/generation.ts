@@ -9,6 +9,11 @@ export interface Tool {
   description?: string
   /** Schema of the arguments. It must describe an object. That of a custom tool is `true`. */
   parameters: JsonSchema
+  /**
+   * JSON text of `parameters` for chat templates, where its value has lost something: 1.0, digits of
+   * a long integer, or the order of numeric keys. Default: nothing is lost.
+   */
+  parametersText?: string
   /** `true` to reject a schema that cannot be kept exactly. Default: it is loosened. */
   strict?: boolean
   /** Format of `input`, the only argument of a custom tool. Default: the tool is a function. */

@@ -14,6 +14,7 @@ import { withArgumentsCount } from './tools.ts'
 import { isObjectOrArray } from '../values/objects.ts'
 import { readStream } from '../values/bytes.ts'
 import type { RouteContext } from './route.ts'
+import { keepSchemaTexts } from './schema-texts.ts'
 import { shorten } from '../values/text.ts'
 
 /** Largest body: 32 MiB, enough for a long conversation with images. */
@@ -49,6 +50,7 @@ export async function readBody<T extends v.GenericSchema>(
     const jsonError = findJsonError(text, jsonCount)
     if (jsonError) throw toJsonException(jsonError, text)
     const sent: unknown = JSON.parse(text)
+    keepSchemaTexts(text, sent)
     // The check runs at once, so no other request can change the count of the arguments meanwhile.
     const fields = withArgumentsCount(jsonCount, () => validate(schema, sent))
     const conflict = findConflict(fields)

@@ -11,6 +11,7 @@ import {
 } from '../values/json.ts'
 import { isObject } from '../values/objects.ts'
 import * as f from './fields.ts'
+import { findSchemaText } from './schema-texts.ts'
 
 const parallel = { disable_parallel_tool_use: f.optional(f.flag) }
 const named = { name: f.nonEmptyString }
@@ -106,10 +107,12 @@ type FunctionDefinition = v.InferOutput<v.ObjectSchema<typeof functionFields, un
 
 /** Converts a function definition to a tool. One without parameters takes an empty object. */
 export function toTool({ name, description, parameters, strict }: FunctionDefinition): Tool {
+  const parametersText = findSchemaText(parameters)
   return {
     name,
     ...(description && { description }),
     parameters: parameters ?? { type: 'object', properties: {} },
+    ...(parametersText !== undefined && { parametersText }),
     ...(strict && { strict }),
   }
 }

@@ -5,6 +5,7 @@ import { defineAll, type Filter, REQUIRED, type Runtime } from './functions.ts'
 import { getOnlyAttribute } from './attributes.ts'
 import { toJson } from './json.ts'
 import { escapeHtml } from './markup.ts'
+import { MARKUP_FILTER_TABLE } from './markup-filters.ts'
 import { parseFloatText, parseInteger, roundNumber, truncate } from './numbers.ts'
 import { lengthOf } from './sequences.ts'
 import { SEQUENCE_FILTERS } from './sequence-filters.ts'
@@ -241,6 +242,7 @@ function format(value: Value, { positional, keywords }: Arguments, { budget }: R
 /** The filters of templates by their names. */
 export const FILTERS: ReadonlyMap<string, Filter> = new Map<string, Filter>([
   ...SEQUENCE_FILTERS,
+  ...MARKUP_FILTER_TABLE,
   ...defineAll<Value, Value>({
     abs: [{}, abs],
     attr: [

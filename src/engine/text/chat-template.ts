@@ -165,7 +165,7 @@ function withToolDefaults(conversation: Conversation): Conversation | null {
   if (tools.every((tool) => tool.description !== undefined && hasAllKeys(tool))) return null
   return {
     ...conversation,
-    tools: tools.map((tool) => ({
+    tools: tools.map(({ parametersText: text, ...tool }) => ({
       ...tool,
       description: tool.description ?? '',
       parameters: {
@@ -173,6 +173,7 @@ function withToolDefaults(conversation: Conversation): Conversation | null {
         properties: {},
         ...(typeof tool.parameters === 'object' && tool.parameters),
       },
+      ...(text !== undefined && hasAllKeys(tool) && { parametersText: text }),
     })),
   }
 }

@@ -198,15 +198,19 @@ export function assertShallow<T>(value: T, depth = MAX_NESTED_LEVELS): T {
 }
 
 /** Returns a tool in the form that templates read, with the keys of the schema in their order. */
-const toTemplateTool = ({ name, description, parameters, strict }: Tool): Json => ({
-  type: 'function',
-  function: {
-    name,
-    ...(description !== undefined && { description }),
-    parameters: typeof parameters === 'object' ? parameters : { type: 'object', properties: {} },
-    ...(strict !== undefined && { strict }),
-  },
-})
+const toTemplateTool = (tool: Tool): Json => {
+  const { name, description, parameters, parametersText: text, strict } = tool
+  const schema = typeof parameters === 'object' ? parameters : { type: 'object', properties: {} }
+  return {
+    type: 'function',
+    function: {
+      name,
+      ...(description !== undefined && { description }),
+      parameters: text === undefined ? schema : parseJson(text),
+      ...(strict !== undefined && { strict }),
+    },
+  }
+}
 
 /** Returns an id of nine letters and digits, which is the same for the same input. */
 function toShortId(id: string): string {
@@ -222,12 +226,20 @@ function toShortId(id: string): string {
 
 /**
  * Returns data as a value of templates. All texts are escaped, including property names, except for
- * the words that templates look for.
+ * the words that templates look for. `isParsed` is `true` inside a `Dict`, whose numbers are values
+ * of templates, so that 1.0 is no integer.
  */
-function toEscapedValue(value: unknown, key: string, escape: EscapeText): Value {
+function toEscapedValue(
+  value: unknown,
+  key: string,
+  escape: EscapeText,
+  isParsed = value instanceof Dict,
+): Value {
   if (typeof value === 'string')
     return TEMPLATE_WORDS.get(key)?.has(value) === true ? value : escape(value)
-  if (Array.isArray(value)) return value.map((each) => toEscapedValue(each, key, escape))
+  if (isParsed && typeof value === 'number') return value
+  if (Array.isArray(value))
+    return value.map((each) => toEscapedValue(each, key, escape, isParsed || undefined))
   if (typeof value !== 'object' || value === null) return toValue(value)
   if (ESCAPED in value) return value[ESCAPED] as string
   const entries = value instanceof Dict ? value.entries() : Object.entries(value)
@@ -236,7 +248,7 @@ function toEscapedValue(value: unknown, key: string, escape: EscapeText): Value 
       .filter(([, each]) => each !== undefined)
       .map(([name, each]) => [
         typeof name === 'string' && !TEMPLATE_KEYS.has(name) ? escape(name) : name,
-        toEscapedValue(each, String(name), escape),
+        toEscapedValue(each, String(name), escape, isParsed || undefined),
       ]),
   )
 }
