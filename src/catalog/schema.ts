@@ -15,6 +15,12 @@ const labelsSchema = v.union([
   v.strictObject({
     /** Name of the resource, of type `config`: a JSON array or object, or one name in each line. */
     file: values.pathSchema,
+    /** Key of the names in a JSON object, such as `id2label` of `config.json`. Default: all of it. */
+    key: values.optionalText,
+  }),
+  v.strictObject({
+    /** The names themselves, in the order of the classes. */
+    names: values.nonEmptyArray(v.string()),
   }),
   v.strictObject({
     /** Key of the metadata of the ONNX file, such as `names`, whose value has the same forms. */
@@ -462,6 +468,32 @@ const createModelSchema = <const T extends v.GenericSchema>(implementation: T) =
 
 const modelEntrySchema = createModelSchema(implementationSchema)
 
+/** Fields of predictors that say what their task is. */
+const predictorFields = {
+  /** Parameters that embed texts. They make the predictor a model of `/v1/embeddings`. */
+  embeddings: v.optional(embeddingsSchema),
+  /** Parameters that score documents. They make the predictor a model of `/v1/rerank`. */
+  rerank: v.optional(rerankSchema),
+  /** States that are passed from one run to the next, such as those of a recurrent model. */
+  states: v.optional(
+    values.nonEmptyArray(
+      v.strictObject({
+        /** Input that takes the state. Its default is the tensor's shape filled with zeros. */
+        input: values.textSchema,
+        /** Output that returns the next state. */
+        output: values.textSchema,
+      }),
+    ),
+  ),
+}
+
+const signatureSchema = v.strictObject({
+  /** Input parameters. */
+  inputs: v.array(inputParameterSchema),
+  /** Output parameters. */
+  outputs: v.array(outputParameterSchema),
+})
+
 const repositorySchema = v.pipe(
   v.string(),
   v.regex(/^[\w.-]+\/[\w.-]+$/, 'a repository looks like owner/name'),
@@ -508,12 +540,17 @@ const lookedUpFields = {
 }
 
 /**
- * Language model of a hub that implements Hugging Face's API. `tag` and `huggingface` are
+ * Model of a hub that implements Hugging Face's API: a language model, or a predictor. `tag` and `huggingface` are
  * sufficient. Omitted fields are looked up at the first load of the model, or written into the
  * catalog in advance by `inorigin catalog refresh`.
  */
 const hubEntrySchema = v.strictObject({
   ...lookedUpFields,
+  /** `predictor` with a `signature`. Default: `model`, or what the files tell once they are looked up. */
+  type: v.optional(v.picklist(['model', 'predictor'])),
+  ...predictorFields,
+  /** Inputs and outputs of a predictor. Written by `inorigin catalog refresh`. */
+  signature: v.optional(signatureSchema),
   /** Repository, such as `onnx-community/Qwen3-0.6B-ONNX`. */
   huggingface: repositorySchema,
   /**
@@ -551,28 +588,9 @@ const createPredictorSchema = <const T extends v.GenericSchema>(implementation: 
     /** Marks a compiled model with a typed signature. */
     type: v.literal('predictor'),
     ...createListedFields(implementation),
-    /** Parameters that embed texts. They make the predictor a model of `/v1/embeddings`. */
-    embeddings: v.optional(embeddingsSchema),
-    /** Parameters that score documents. They make the predictor a model of `/v1/rerank`. */
-    rerank: v.optional(rerankSchema),
-    /** States that are passed from one run to the next, such as those of a recurrent model. */
-    states: v.optional(
-      values.nonEmptyArray(
-        v.strictObject({
-          /** Input that takes the state. Its default is the tensor's shape filled with zeros. */
-          input: values.textSchema,
-          /** Output that returns the next state. */
-          output: values.textSchema,
-        }),
-      ),
-    ),
+    ...predictorFields,
     /** Inputs and outputs. */
-    signature: v.strictObject({
-      /** Input parameters. */
-      inputs: v.array(inputParameterSchema),
-      /** Output parameters. */
-      outputs: v.array(outputParameterSchema),
-    }),
+    signature: signatureSchema,
   })
 
 export const predictorEntrySchema = createPredictorSchema(implementationSchema)
@@ -640,7 +658,8 @@ export type GgufEntry = WithLocal<v.InferOutput<typeof ggufEntrySchema>>
 /** A catalog entry for a model that was compiled by MLC. */
 export type MlcEntry = WithLocal<v.InferOutput<typeof mlcEntrySchema>>
 /** A catalog entry for a predictor, with its signature. */
-export type PredictorEntry = v.InferOutput<typeof predictorEntrySchema> & Routed
+export type PredictorEntry = v.InferOutput<typeof predictorEntrySchema> &
+  Routed & { hub?: HubSource }
 
 /** Entry as written, whose list of implementations is divided when a catalog is validated. */
 type WithLocal<T extends { implementations?: unknown }> = Omit<T, 'implementations'> & {

@@ -3,7 +3,12 @@ import * as v from 'valibot'
 import { InoriginError } from '../error.ts'
 import { CHUNK_BYTES } from '../store/db.ts'
 import { getOwner } from './find-entry.ts'
-import { expandGgufEntry, expandHubEntry, PUBLIC_HUB_URL } from './hub/resolve-hub.ts'
+import {
+  expandGgufEntry,
+  expandHubEntry,
+  expandHubPredictor,
+  PUBLIC_HUB_URL,
+} from './hub/resolve-hub.ts'
 import { expandMlcEntry, expandRecords } from './mlc/expand-entry.ts'
 import type { MlcList } from './mlc/list.ts'
 import {
@@ -23,7 +28,6 @@ import {
   type HubEntry,
   type Implementation,
   type MlcEntry,
-  type ModelEntry,
   type PredictorEntry,
   type Resource,
 } from './schema.ts'
@@ -119,13 +123,13 @@ function resolveDocument(catalog: CatalogInput, options: ValidateOptions, proble
   return { version: catalog.version, entries, ...(devices && { devices }) }
 }
 
-/** Returns the model of an entry that names a hub, a GGUF file or models of MLC. */
+/** Returns the entry of one that names a hub, a GGUF file or models of MLC. */
 function expandEntry(
   entry: HubEntry | GgufEntry | MlcEntry,
   path: string,
   { base, mlc }: ValidateOptions,
   report: ReportProblem,
-): ModelEntry {
+): Entry {
   if ('gguf' in entry) {
     const url = toAbsoluteUrl(entry.gguf, base)
     if (!url) report(`${path}.gguf`, `"${entry.gguf}" is not an http or https URL`)
@@ -134,7 +138,16 @@ function expandEntry(
   const { host: given = PUBLIC_HUB_URL } = entry
   const host = toAbsoluteUrl(given.endsWith('/') ? given : `${given}/`, base)
   if (!host) report(`${path}.host`, `"${entry.host}" is not an http or https URL`)
-  if (!('mlc' in entry)) return expandHubEntry(entry, host ?? undefined)
+  if (!('mlc' in entry)) {
+    const { type = 'model', signature, embeddings, rerank, states, implementations } = entry
+    const isWritten = signature ?? embeddings ?? rerank ?? states
+    if (type === 'model' && isWritten)
+      report(path, 'has fields of a predictor; set "type" to "predictor"')
+    if (type === 'predictor' && (!signature || !implementations))
+      report(path, 'is a predictor, so it needs "signature" and "implementations"')
+    const found = expandHubPredictor(entry, host ?? undefined)
+    return found ?? expandHubEntry(entry, host ?? undefined)
+  }
   const absoluteUrl = (url: string) => toAbsoluteUrl(url, base)
   const hub = host ?? PUBLIC_HUB_URL
   const records = expandRecords(entry, mlc, hub, absoluteUrl, path, report)

@@ -50,13 +50,35 @@ export async function planLayout(
   files: readonly HubFile[],
   options: PlanOptions,
 ): Promise<Plan> {
-  const { devices, dtypes } = options
+  const { variants, source } = await findLayout(folder, files, options)
+  return planVariants(folder, variants, source, options)
+}
+
+/**
+ * Resolves with the plan of the predictor in a folder in the layout of web exports; `null` if it has a
+ * language model. Rejects as `planGraph`.
+ */
+export async function planLayoutPredictor(
+  folder: Folder,
+  files: readonly HubFile[],
+  options: PlanOptions,
+): Promise<Plan | null> {
+  const { variants, source } = await findLayout(folder, files, options)
+  const { planned, unfit } = await readVariants(folder, variants, source, options)
+  return isChat(source, planned)
+    ? null
+    : planPredictorVariants(folder, planned, source, unfit, options)
+}
+
+/** Resolves with the variants of a folder in the layout of web exports. Rejects as `planGraph`. */
+async function findLayout(folder: Folder, files: readonly HubFile[], options: PlanOptions) {
+  const { devices, dtypes, precision } = options
   const config = await readJson(folder, 'config.json')
   const names = files.map(({ path }) => path.slice(path.lastIndexOf('/') + 1))
   refuseSeveral(folder, config, names)
   const seesImages =
     isVisionModel(config) && files.some(({ path }) => path.startsWith('onnx/vision_encoder'))
-  const variants = findVariants(files, dtypes, seesImages).filter(({ device }) =>
+  const variants = findVariants(files, dtypes, seesImages, precision).filter(({ device }) =>
     devices.includes(device),
   )
   const unfit: Unfit = new Map(
@@ -76,8 +98,8 @@ export async function planLayout(
     const graphs = names.filter((name) => name.endsWith('.onnx')).join(', ')
     throw refuse(what, `It has ${graphs}. Name one file to add it as a predictor of its own.`)
   }
-  const source = { texts: listTexts(folder), config, seesImages, unfit }
-  return planVariants(folder, variants, source, options)
+  const source: Source = { texts: listTexts(folder), config, seesImages, unfit }
+  return { variants, source }
 }
 
 /**
@@ -249,25 +271,9 @@ async function planVariants(
   options: PlanOptions,
 ): Promise<Plan> {
   const { texts, config, seesImages } = source
-  const models = new Map<string, OnnxModel>()
-  const unfit: Unfit = new Map(source.unfit)
-  const planned = await filterFit(variants, unfit, async (variant) => {
-    const items = [...texts]
-    let model: OnnxModel | undefined
-    for (const { path } of variant.files.filter((file) => file.path.endsWith('.onnx'))) {
-      model = models.get(path) ?? (await readChecked(folder, path))
-      models.set(path, model)
-      items.push(...itemsOf(folder, path, model).map((item) => ({ ...item, name: item.path })))
-    }
-    return model ? { ...variant, model, items } : null
-  })
-  const [best] = planned
-  if (!best) throw noneFit(folder, unfit)
-  const isCausal = [config['architectures']].flat().some((name) => CAUSAL.test(String(name)))
-  if (!source.isChat && !isCausal && !planned.some(({ model }) => isDecoder(model))) {
-    const plan = await planPredictor(folder, best, planned, config, options)
-    return { ...plan, notes: [...plan.notes, ...noteUnfit(unfit)] }
-  }
+  const { planned, models, unfit } = await readVariants(folder, variants, source, options)
+  if (!isChat(source, planned))
+    return planPredictorVariants(folder, planned, source, unfit, options)
   refuseTensors(options)
   const limits = toTokenLimits(
     { maxInputTokens: null, maxOutputTokens: null },
@@ -288,6 +294,50 @@ async function planVariants(
     implementations: fit.map((variant) => variantToPlanned(variant)),
     notes: [...(seesImages ? [] : noteUnreadImages(config)), ...noteUnfit(unfit)],
   }
+}
+
+/** Resolves with the variants whose graphs can run, of which there is at least one. */
+async function readVariants(
+  folder: Folder,
+  variants: readonly Variant[],
+  { texts, unfit: before }: Source,
+  { readGraph = readChecked }: PlanOptions,
+) {
+  const models = new Map<string, OnnxModel>()
+  const unfit: Unfit = new Map(before)
+  const planned = await filterFit(variants, unfit, async (variant) => {
+    const items = [...texts]
+    let model: OnnxModel | undefined
+    for (const { path } of variant.files.filter((file) => file.path.endsWith('.onnx'))) {
+      model = models.get(path) ?? (await readGraph(folder, path))
+      models.set(path, model)
+      items.push(...itemsOf(folder, path, model).map((item) => ({ ...item, name: item.path })))
+    }
+    return model ? { ...variant, model, items } : null
+  })
+  if (planned.length === 0) throw noneFit(folder, unfit)
+  return { planned, models, unfit }
+}
+
+/** Returns `true` for a language model, by what is known of it or by its graphs. */
+const isChat = (source: Source, planned: readonly PlannedVariant[]): boolean =>
+  source.isChat === true || isCausal(source.config) || planned.some(({ model }) => isDecoder(model))
+
+/** Returns `true` if the configuration is that of a model which continues text. */
+export const isCausal = (config: Config): boolean =>
+  [config['architectures']].flat().some((name) => CAUSAL.test(String(name)))
+
+async function planPredictorVariants(
+  folder: Folder,
+  planned: readonly PlannedVariant[],
+  { config }: Source,
+  unfit: Unfit,
+  options: PlanOptions,
+): Promise<Plan> {
+  const [best] = planned
+  if (!best) throw noneFit(folder, unfit)
+  const plan = await planPredictor(folder, best, planned, config, options)
+  return { ...plan, notes: [...plan.notes, ...noteUnfit(unfit)] }
 }
 
 /** Resolves with the results for the variants that can run. Adds the precisions of others to `unfit`. */
@@ -360,7 +410,7 @@ async function planPredictor(
     )
     return wishes ? wishes.apply(drafted, model) : drafted
   }
-  const { signature, bindings, notes, items, ...others } = draftOf(best)
+  const { signature, bindings, notes, ...others } = draftOf(best)
   const drafted = JSON.stringify([signature, bindings])
   const isSame = (variant: PlannedVariant) => {
     const own = draftOf(variant)
@@ -388,7 +438,7 @@ async function planPredictor(
     },
     implementations: same.map((variant) => {
       const own = variant.items.filter(isNeeded)
-      return variantToPlanned({ ...variant, items: [...own, ...items, ...labels] }, bindings)
+      return variantToPlanned({ ...variant, items: [...own, ...labels] }, bindings)
     }),
     notes,
   }

@@ -2,7 +2,7 @@
 import type { Dtype } from '../catalog/hub/variants.ts'
 import { estimateMemoryBytes } from '../catalog/memory-bytes.ts'
 import type { Implementation, ModelEntry, PredictorEntry, Resource } from '../catalog/schema.ts'
-import type { Device } from '../types/index.ts'
+import type { Device, Precision } from '../types/index.ts'
 import { countElements } from '../values/elements.ts'
 import { type Folder, readJson, readText } from './folder.ts'
 import { checkModel, type OnnxModel, readModel } from './model.ts'
@@ -41,6 +41,10 @@ export interface PlanOptions extends KeepTensor {
   devices: readonly Device[]
   /** Precisions to include from a folder; `null` for all of them. */
   dtypes: readonly Dtype[] | null
+  /** Precision that decides which implementation is the best without `dtypes`. Default: `fast`. */
+  precision?: Precision | undefined
+  /** Reads a graph of a folder. Default: {@link readChecked}. */
+  readGraph?: typeof readChecked
 }
 
 /** Resolves with the plan of one graph. Rejects with `invalid_request` for a bad one. */

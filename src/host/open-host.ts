@@ -91,7 +91,7 @@ export function openHost(
   const leases = new Leases({ ...choice, progress, verdict, trace: trace.report })
   const upstreams = new Upstreams({ selector, leases, models, getHeaders: getUpstreamHeaders })
   const fetchImages = createImageFetcher(setup.imageUrls)
-  const requests = { catalog, entries, leases, upstreams, fetchImages, recentInputs }
+  const requests = { entries, leases, upstreams, fetchImages, recentInputs }
   const languageModels = new LanguageModels(requests).methods
   const background = new BackgroundResponses({ database, epoch }, languageModels.generate)
   const library = { ...choice, database, onDownload }

@@ -16,7 +16,7 @@ import { getLayoutSize, Rasterizer } from './image.ts'
 import { countChannels, toImageShape } from './image-tensor.ts'
 import type { LabelTable } from './labels.ts'
 import { parseInput } from './parse-inputs.ts'
-import { endsTensor, type Fail, openSteps } from './steps.ts'
+import { type Fail, openSteps } from './steps.ts'
 import type { InputTensorSpec, OutputTensorSpec } from './tensor-codec.ts'
 import { fitsShape, isFixedLength, type Shape } from './tensor.ts'
 import type { TextTensorSpec, Tokenizers } from './text.ts'
@@ -65,7 +65,8 @@ type ModelTensors = Record<'inputs' | 'outputs', readonly InferenceSession.Value
 const NUMBER_TYPES = Object.keys(ARRAYS) as (keyof typeof ARRAYS)[]
 
 function listTensorTypes(type: ParameterType, binding: Binding): readonly ElementType[] {
-  if (endsTensor(binding)) return NUMBER_TYPES
+  // Steps compute with floats, whatever the tensor has.
+  if (binding.steps) return NUMBER_TYPES
   if (binding.text) return type === 'string' || type === 'list' ? ['int64', 'int32'] : []
   if (type === 'list' || type === 'dict') return ['string', ...NUMBER_TYPES]
   if (type === 'image') return ['float32', 'float16', 'uint8']

@@ -9,7 +9,7 @@ import {
   textsOf,
 } from '../engine/onnx/protobuf.ts'
 import { throwPredictorUnusable } from '../values/input-errors.ts'
-import { isObject } from '../values/objects.ts'
+import { isObject, isObjectOrArray } from '../values/objects.ts'
 
 /** Maximum size in bytes of a file or an entry that is read. Lists of characters have up to 100 kB. */
 const MAX_LABELS_BYTES = 2 ** 22
@@ -33,16 +33,45 @@ export async function openLabels(
     steps.flatMap((step) => getLabelsSource(step) ?? []),
   )
   const opened = sources.map(async (source): Promise<[string, readonly string[]]> => {
-    const isFile = 'file' in source
-    const at = isFile ? `resources.${source.file}` : `metadata.${source.metadata}`
-    const file = files.get(isFile ? source.file : graph) ?? new Blob()
-    const text = isFile
-      ? file.size <= MAX_LABELS_BYTES && (await file.text())
-      : await readMetadata(file, source.metadata)
-    const names = text ? parseLabels(text) : null
+    const names = await readNames(source, {
+      file: async (name) => readShortText(files.get(name) ?? new Blob()),
+      metadata: (key) => readMetadata(files.get(graph) ?? new Blob(), key),
+    })
+    const at = 'file' in source ? `resources.${source.file}` : 'metadata'
     return [toLabelsKey(source), names ?? throwPredictorUnusable(tag, at, 'has no labels.')]
   })
   return new Map(await Promise.all(opened))
+}
+
+const readShortText = async (file: Blob): Promise<string> =>
+  file.size <= MAX_LABELS_BYTES ? file.text() : ''
+
+/** Access to what labels name: a file of the implementation, and the metadata of its graph. */
+interface LabelTexts {
+  file(name: string): Promise<string>
+  metadata(key: string): Promise<string | null>
+}
+
+/** Resolves with the names of the classes, or with `null` if the source has none. */
+export async function readNames(
+  source: Labels,
+  { file, metadata }: LabelTexts,
+): Promise<readonly string[] | null> {
+  if ('names' in source) return source.names
+  if ('metadata' in source) return parseLabels((await metadata(source.metadata)) ?? '')
+  return parseLabels(partOf(await file(source.file), source.key))
+}
+
+/** Returns the value of a key of a JSON object as text; an empty one if there is none. */
+function partOf(text: string, key: string | undefined): string {
+  if (key === undefined) return text
+  try {
+    const whole: unknown = JSON.parse(text)
+    const part = isObject(whole) && Object.hasOwn(whole, key) ? whole[key] : null
+    return isObjectOrArray(part) ? JSON.stringify(part) : ''
+  } catch {
+    return ''
+  }
 }
 
 /** Members of a dictionary as Python prints it: a number and a quoted name. */

@@ -42,10 +42,6 @@ export const RETURNED_TYPES: Partial<Record<Step['step'], readonly ParameterType
   mask: ['image'],
 }
 
-/** Returns `true` if the last step of a binding returns no tensor. */
-export const endsTensor = ({ steps = [] }: Binding): boolean =>
-  RETURNED_TYPES[steps.at(-1)?.step ?? 'softmax'] !== undefined
-
 /** Returns the steps with their labels. */
 export const openSteps = (
   { steps = [] }: Binding,

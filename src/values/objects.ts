@@ -7,6 +7,16 @@ export const isObject = (value: unknown): value is Record<string, unknown> =>
 export const isObjectOrArray = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null
 
+/** Returns a copy of an object without these keys. */
+export function omit<T extends object, Key extends keyof T>(
+  object: T,
+  keys: readonly Key[],
+): Omit<T, Key> {
+  const kept = { ...object }
+  for (const key of keys) delete kept[key]
+  return kept
+}
+
 /**
  * Returns `true` if the value is an instance of one of these global classes. A thread may lack some
  * of them: workers have no elements, and Node.js has no images.

@@ -3,10 +3,15 @@
  *
  * @module-tag slow
  */
+import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { Tokenizer } from '@huggingface/tokenizers'
 import type { Page } from 'playwright'
-import { afterEach, expect, test } from 'vitest'
+import { afterEach, expect, onTestFinished, test } from 'vitest'
 import type { LoadProgress, Server } from '../../src/index.ts'
+import { ENCODER } from '../support/encoder.ts'
+import { onnxFile } from '../support/onnx.ts'
 import { askModel, openHub, repositoryOf, type Hub } from '../support/hub.ts'
 import { fetchIn } from '../support/requests.ts'
 import { openSite, serveIn, type Site } from '../support/site.ts'
@@ -95,4 +100,35 @@ test('a hub that cannot be reached is a 503 that says so, and the next request t
   expect(await askModel(page, TAG)).toEqual([503, expect.stringMatching(/^hub_unreachable: /)])
   hub.refuseWith = 0
   expect((await askModel(page, TAG))[0]).toBe(200)
+})
+
+test('an encoder is found to be one by its files, and embeds texts also without the hub', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'inorigin-hub-'))
+  onTestFinished(() => rmSync(folder, { recursive: true }))
+  const config = { architectures: ['BertModel'], max_position_embeddings: 16 }
+  writeFileSync(join(folder, 'config.json'), JSON.stringify(config))
+  copyFileSync(join(GUIDE, 'tokenizer.json'), join(folder, 'tokenizer.json'))
+  mkdirSync(join(folder, 'onnx'))
+  writeFileSync(join(folder, 'onnx/model.onnx'), onnxFile(ENCODER))
+  hub = await openHub({ 'me/guide': repositoryOf(folder, COMMITS[0]) })
+  site = await openSite()
+  const page = await site.open()
+  await serveFromHub(page)
+  const embed = async () =>
+    JSON.parse((await fetchIn(page, '/v1/embeddings', { model: TAG, input: ['Lists.'] })).text)
+  const { data, error } = await embed()
+  expect(error).toBeUndefined()
+  const own = new Tokenizer(JSON.parse(readFileSync(join(GUIDE, 'tokenizer.json'), 'utf8')), {})
+  const { ids } = own.encode('Lists.')
+  const mean = ids.reduce((sum, id) => sum + id, 0) / ids.length
+  expect(data[0].embedding).toEqual(
+    [mean, 100].map((one) => expect.closeTo(one / Math.hypot(mean, 100), 4)),
+  )
+  expect((await fetchIn(page, `/v1/models/${TAG}`)).text).toContain('"embeddings"')
+  expect(await askModel(page, TAG)).toEqual([400, expect.stringMatching(/^unsupported_model: /)])
+
+  hub.refuseWith = 500
+  await page.reload()
+  await serveFromHub(page)
+  expect((await embed()).data).toEqual(data)
 })

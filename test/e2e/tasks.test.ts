@@ -6,7 +6,8 @@ import type { Browser, Page } from 'playwright'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { makePatient, openBrowser } from '../support/browser.ts'
 import { CliApp, ROOT } from '../support/cli-app.ts'
-import { type Graph, onnxFile, type Port } from '../support/onnx.ts'
+import { ENCODER, float, toFloats, TOKENS } from '../support/encoder.ts'
+import { type Graph, onnxFile } from '../support/onnx.ts'
 import { fetchIn } from '../support/requests.ts'
 import { serveStatic, type StaticServer } from '../support/static.ts'
 
@@ -15,38 +16,6 @@ const PAGE = `<!doctype html><title>App</title><link rel="icon" href="data:,">
   import { serve } from './inorigin/index.js'
   globalThis.server = await serve({ catalog: '/inorigin/catalog.json', device: 'wasm' })
 </script>`
-
-const TOKENS: Port[] = ['input_ids', 'attention_mask'].map((name) => ({
-  name,
-  type: 'int64',
-  shape: ['batch', 'tokens'],
-}))
-
-const toFloats = (name: string) =>
-  ({ type: 'Cast', inputs: [name], outputs: [`${name}.float`], attributes: { to: 1 } }) as const
-
-/** The vector of each token: its id, and 100. */
-const ENCODER: Graph = {
-  inputs: TOKENS,
-  outputs: [{ name: 'last_hidden_state', type: 'float32', shape: ['batch', 'tokens', 2] }],
-  nodes: [
-    toFloats('input_ids'),
-    toFloats('attention_mask'),
-    { type: 'Mul', inputs: ['attention_mask.float', 'hundred'], outputs: ['hundreds'] },
-    { type: 'Unsqueeze', inputs: ['input_ids.float', 'last'], outputs: ['ids'] },
-    { type: 'Unsqueeze', inputs: ['hundreds', 'last'], outputs: ['others'] },
-    {
-      type: 'Concat',
-      inputs: ['ids', 'others'],
-      outputs: ['last_hidden_state'],
-      attributes: { axis: 2 },
-    },
-  ],
-  weights: [
-    { name: 'last', type: 'int64', shape: [1], data: { integers: [2] } },
-    float('hundred', 100),
-  ],
-}
 
 /** One score for each pair: the sum of the ids, scaled. */
 const SCORER: Graph = {
@@ -62,11 +31,6 @@ const SCORER: Graph = {
     { name: 'last', type: 'int64', shape: [1], data: { integers: [1] } },
     float('scale', 0.0001),
   ],
-}
-
-function float(name: string, value: number) {
-  const data = new Uint8Array(Float32Array.of(value).buffer)
-  return { name, type: 'float32', shape: [1], data } as const
 }
 
 const GUIDE = join(ROOT, 'demo/models/guide')

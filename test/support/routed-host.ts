@@ -2,7 +2,7 @@
  * A host whose local model fails in a phase of an answer, with the real code that chooses between it and
  * a server, and that tries again: what a request gets, and where its bytes go.
  */
-import type { Catalog, Embedder, ModelEntry } from '../../src/catalog/schema.ts'
+import type { Embedder, ModelEntry } from '../../src/catalog/schema.ts'
 import { InoriginError } from '../../src/error.ts'
 import { RecentInputs } from '../../src/host/choice/recent-inputs.ts'
 import type { Entries } from '../../src/host/library/entries.ts'
@@ -150,7 +150,7 @@ export function openHost(entry: ModelEntry | Embedder, model: LocalModel = {}) {
   const { promise: headersSent, resolve: sendHeaders } = createDeferred()
   const local = openModel(model, entry, headersSent)
   const seen = Object.assign(local.seen, { headers: 0 })
-  const leases = { acquire: local.acquire } as never
+  const leases = { acquire: local.acquire, lookUp: async () => undefined } as never
   const upstreams = new Upstreams({
     leases,
     models: { ofTag: () => (model.isReady === false ? [] : [local.current()]) },
@@ -159,11 +159,9 @@ export function openHost(entry: ModelEntry | Embedder, model: LocalModel = {}) {
   })
   const all = [entry, ...(model.others ?? [])]
   const entries = { find: async () => entry, all: async () => all } as unknown as Entries
-  const catalog = async (): Promise<Catalog> => ({ version: 1, entries: [entry] })
   const fetchImages = createImageFetcher([])
   const recentInputs = new RecentInputs()
   const { methods } = new LanguageModels({
-    catalog,
     entries,
     leases,
     upstreams,

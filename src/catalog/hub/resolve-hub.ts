@@ -1,15 +1,17 @@
 /** Resolves a short entry into a full one with the files of its repository on a hub. */
 import * as v from 'valibot'
 import { InoriginError } from '../../error.ts'
-import { isObjectOrArray } from '../../values/objects.ts'
+import { isObjectOrArray, omit } from '../../values/objects.ts'
 import { computeDigest } from '../../values/text.ts'
 import { estimateMemoryBytes } from '../memory-bytes.ts'
 import type {
+  Entry,
   GgufEntry,
   HubEntry,
   HubSource,
   Implementation,
   ModelEntry,
+  PredictorEntry,
   Resource,
 } from '../schema.ts'
 import { languageSchema, optionalString, sha256Schema, timestampSchema } from '../value-schemas.ts'
@@ -30,8 +32,16 @@ export interface ResolvedHub extends ModelFacts {
   created: string | undefined
   /** Context length of the model in tokens, if its configuration gives one. */
   context: number | undefined
+  /** What makes it a predictor. Absent for a language model. */
+  predictor?: PredictorFacts
   implementations: Implementation[]
 }
+
+/** Fields of a predictor that its files tell. */
+export type PredictorFacts = Pick<
+  PredictorEntry,
+  'description' | 'embeddings' | 'rerank' | 'states' | 'signature'
+>
 
 /** Repository at one commit, on a hub or elsewhere. */
 export interface Repository {
@@ -46,13 +56,6 @@ export interface Repository {
   read(file: HubFile): Promise<Uint8Array<ArrayBuffer>>
 }
 
-/**
- * Looks up the repository of an entry. Rejects with `unavailable` if the hub cannot be reached, or
- * if the repository contains no supported model.
- */
-export const resolveHub = async (source: HubSource, access: HubAccess): Promise<ResolvedHub> =>
-  resolveRepository(source, await openRepository(source, access))
-
 /** Opens a repository of a hub at its current commit. Rejects with `unavailable` or `not_found`. */
 export async function openRepository(source: HubSource, access: HubAccess): Promise<Repository> {
   const listing = await fetchListing(source, access)
@@ -64,7 +67,7 @@ export async function openRepository(source: HubSource, access: HubAccess): Prom
   }
 }
 
-/** Resolves with the implementations in a repository. Rejects with `unavailable` if it has none. */
+/** Resolves with the language model of a repository. Rejects with `unavailable` if it has none. */
 export async function resolveRepository(
   source: HubSource,
   { revision, created, license, languages, files, sha256, read }: Repository,
@@ -104,21 +107,67 @@ export async function resolveRepository(
   return { revision, created, context, license, languages, implementations }
 }
 
-/** Returns the entry completed with the result of a look-up. Fields set in the catalog stay. */
-export function completeEntry(entry: ModelEntry, resolved: ResolvedHub): ModelEntry {
+/**
+ * Returns the entry completed with the result of a look-up, which may tell that it is a predictor.
+ * Fields set in the catalog stay.
+ */
+export const completeEntry = (entry: ModelEntry, resolved: ResolvedHub): Entry =>
+  resolved.predictor
+    ? completePredictor(entry, resolved, resolved.predictor)
+    : completeModel(entry, resolved)
+
+/** Fields of an entry that only a language model has. */
+const MODEL_FIELDS = [
+  'gguf',
+  'mlc',
+  'capabilities',
+  'toolFormat',
+  'reasoningBudget',
+  'imageDetail',
+  'maxInputTokens',
+  'maxOutputTokens',
+] as const
+
+function completePredictor(
+  { hub, ...entry }: ModelEntry,
+  { created, license, languages, implementations }: ResolvedHub,
+  facts: PredictorFacts,
+): PredictorEntry {
+  return {
+    ...withoutUndefined({ license, languages }),
+    ...facts,
+    ...omit(entry, MODEL_FIELDS),
+    type: 'predictor',
+    created: hub?.created ?? created ?? entry.created,
+    ...(hub && { hub }),
+    implementations,
+  }
+}
+
+/** Returns a language model completed with the result of a look-up. Fields set in the catalog stay. */
+export function completeModel(entry: ModelEntry, resolved: ResolvedHub): ModelEntry {
   const source = entry.hub ?? entry.gguf
   const limits = source && toTokenLimits(source, resolved.context)
   const created = source?.created ?? resolved.created ?? entry.created
   // Implementations of MLC come before those of the repository.
   const implementations = [...entry.implementations, ...resolved.implementations]
   const { license, languages, parameters, quantization, capabilities } = resolved
-  const found = { license, languages, parameters, quantization, capabilities }
+  const found = withoutUndefined<ModelFacts>({
+    license,
+    languages,
+    parameters,
+    quantization,
+    capabilities,
+  })
   const name = entry.name === toDefaultName(entry) ? (resolved.name ?? entry.name) : entry.name
-  return { ...withoutUndefined(found), ...entry, ...limits, name, created, implementations }
+  return { ...found, ...entry, ...limits, name, created, implementations }
 }
 
-const withoutUndefined = (facts: ModelFacts): ModelFacts =>
-  Object.fromEntries(Object.entries(facts).filter(([, value]) => value !== undefined))
+/** Object whose absent fields may also be `undefined`. */
+type Loose<T> = { [Key in keyof T]: T[Key] | undefined }
+
+const withoutUndefined = <T extends object>(facts: Loose<T>): T =>
+  Object.fromEntries(Object.entries(facts).filter(([, value]) => value !== undefined)) as T
 
 /** Returns the name of an entry that the catalog gives none: that of its repository or file. */
 const toDefaultName = ({ hub, gguf }: Pick<ModelEntry, 'hub' | 'gguf'>): string => {
@@ -145,7 +194,7 @@ async function readSmallFile(
 }
 
 function noModelError({ repository, dtypes }: HubSource): InoriginError {
-  const what = `${repository} has no language model for the browser`
+  const what = `${repository} has no model for the browser`
   const wanted = dtypes ? ` in ${dtypes.join(' or ')}` : ''
   const expected = 'config.json, tokenizer.json and onnx/model*.onnx are expected'
   return new InoriginError('unavailable', `${what}${wanted}: ${expected}.`, { code: 'hub_unfit' })
@@ -166,20 +215,45 @@ const DEFAULT_CONTEXT_TOKENS = 4_096
 /** Creation time of a model whose own is unknown. */
 export const UNKNOWN_CREATION_TIME = '1970-01-01T00:00:00Z'
 
-/** Returns a full entry. `host` is an absolute URL, or `undefined` for the public hub. */
+const SOURCE_FIELDS = ['huggingface', 'file', 'revision', 'dtypes', 'host'] as const
+
+/** Fields of an entry that only a predictor has. */
+export const PREDICTOR_FIELDS = ['embeddings', 'rerank', 'states', 'signature'] as const
+
+/**
+ * Returns the full entry of a language model, or of a model whose kind its files will tell. `host` is an
+ * absolute URL, or `undefined` for the public hub.
+ */
 export function expandHubEntry(entry: HubEntry, host: string | undefined): ModelEntry {
-  const { huggingface, file, revision = 'main', dtypes = null, host: _, ...described } = entry
-  const hub: HubSource = {
-    repository: huggingface,
-    revision,
-    host: host ?? PUBLIC_HUB_URL,
-    dtypes,
-    ...(file !== undefined && { file }),
-    ...toWritten(entry),
-    ...(entry.capabilities?.imageInput && { imageInput: true }),
-  }
-  return { ...toModelEntry(described, { hub }), hub }
+  const described = omit(entry, [...SOURCE_FIELDS, ...PREDICTOR_FIELDS])
+  const hub = toHubSource(entry, host)
+  return { ...toModelEntry({ ...described, type: 'model' }, { hub }), hub }
 }
+
+/** Returns the full entry of a predictor with its signature; `null` for another one. */
+export function expandHubPredictor(
+  entry: HubEntry,
+  host: string | undefined,
+): PredictorEntry | null {
+  const { signature, implementations } = entry
+  if (entry.type !== 'predictor' || !signature || !implementations) return null
+  const hub = toHubSource(entry, host)
+  const { embeddings, rerank, states } = entry
+  const facts = { signature, embeddings, rerank, states }
+  const model = expandHubEntry(entry, host)
+  const resolved = { created: undefined, context: undefined, revision: null, implementations }
+  return { ...completePredictor(model, resolved, withoutUndefined(facts)), hub }
+}
+
+const toHubSource = (entry: HubEntry, host: string | undefined): HubSource => ({
+  repository: entry.huggingface,
+  revision: entry.revision ?? 'main',
+  host: host ?? PUBLIC_HUB_URL,
+  dtypes: entry.dtypes ?? null,
+  ...(entry.file !== undefined && { file: entry.file }),
+  ...toWritten(entry),
+  ...(entry.capabilities?.imageInput && { imageInput: true }),
+})
 
 /** Returns a full entry. `url` is absolute. */
 export function expandGgufEntry(entry: GgufEntry, url: string): ModelEntry {
@@ -191,7 +265,12 @@ export function expandGgufEntry(entry: GgufEntry, url: string): ModelEntry {
 type WrittenFields = Omit<GgufEntry, 'gguf'>
 
 /** Returns what the catalog says of a model whose files are looked up. */
-const toWritten = ({ precision, maxInputTokens, maxOutputTokens, created }: WrittenFields) => ({
+const toWritten = ({
+  precision,
+  maxInputTokens,
+  maxOutputTokens,
+  created,
+}: Pick<WrittenFields, 'precision' | 'maxInputTokens' | 'maxOutputTokens' | 'created'>) => ({
   ...(precision && { precision }),
   maxInputTokens: maxInputTokens ?? null,
   maxOutputTokens: maxOutputTokens ?? null,

@@ -110,9 +110,13 @@ export const TEXT_FILES: readonly { path: string; type: 'config' | 'tokenizer' }
   { path: 'chat_template.json', type: 'tokenizer' },
 ]
 
+/** Further files that say how a predictor is used, such as how vectors of texts are pooled. */
+const TASK_FILE =
+  /^(modules|sentence_bert_config|config_sentence_transformers|\d+_\w+\/config)\.json$/
+
 /** Returns `true` if a model may need the file at that path. */
 export const isModelFile = (path: string): boolean =>
-  path.startsWith('onnx/') || TEXT_FILES.some((text) => text.path === path)
+  path.startsWith('onnx/') || TEXT_FILES.some((text) => text.path === path) || TASK_FILE.test(path)
 
 export interface Variant {
   dtype: Dtype

@@ -1,16 +1,17 @@
 /** The command `inorigin catalog refresh`. */
 import { basename, dirname } from 'node:path'
 import {
-  completeEntry,
+  completeModel,
+  PREDICTOR_FIELDS,
   PUBLIC_HUB_URL,
   type ResolvedHub,
-  resolveHub,
   toTokenLimits,
 } from '../../catalog/hub/resolve-hub.ts'
 import { completeMlcEntry } from '../../catalog/mlc/expand-entry.ts'
 import { resolveMlc } from '../../catalog/mlc/resolve-mlc.ts'
 import type {
   CatalogDocument,
+  Entry,
   GgufEntry,
   GgufSource,
   HubEntry,
@@ -20,8 +21,10 @@ import type {
   ModelEntry,
 } from '../../catalog/schema.ts'
 import { refuse } from '../../draft/refuse.ts'
+import { resolveHub } from '../../draft/hub.ts'
 import { resolveGgufRepository, resolveGgufUrl } from '../../draft/remote-gguf.ts'
 import { InoriginError } from '../../error.ts'
+import { omit } from '../../values/objects.ts'
 import { readDocument, validateDocument } from '../project-options.ts'
 import { defineCommand, valued } from '../command.ts'
 import { print, printLines } from '../output.ts'
@@ -80,12 +83,11 @@ export async function refreshCatalog(options: RefreshOptions) {
   const entries: CatalogDocument['entries'] = []
   for (const [index, written] of document.entries.entries()) {
     const entry = catalog.entries[index]
-    if (!needsLookUp(written) || entry?.type !== 'model') {
+    if (!needsLookUp(written) || !entry) {
       entries.push(written)
       continue
     }
-    const records = entry.mlc?.map((one) => one.model_id).join(', ') ?? ''
-    onEntry(entry.tag, entry.hub?.repository ?? entry.gguf?.url ?? records)
+    onEntry(entry.tag, nameOf(entry))
     try {
       const found = await refreshEntry(written, entry, options)
       entries.push(withUpstreams(found, written))
@@ -119,13 +121,23 @@ function withUpstreams(refreshed: LookedUpEntry, written: WrittenEntry): Written
   return { ...refreshed, implementations: [...others, ...upstreams] }
 }
 
+/** Returns what is looked up: a repository, a URL or the ids of records. */
+function nameOf(entry: Entry): string {
+  if (entry.type === 'predictor') return entry.hub?.repository ?? entry.tag
+  const records = entry.mlc?.map((one) => one.model_id).join(', ') ?? ''
+  return entry.hub?.repository ?? entry.gguf?.url ?? records
+}
+
 type LookUpAccess = Pick<RefreshOptions, 'host' | 'signal'>
 
-function refreshEntry(written: LookedUpEntry, entry: ModelEntry, access: LookUpAccess) {
-  if ('mlc' in written) return refreshMlc(written, entry, access)
-  return 'gguf' in written
-    ? refreshGguf(written, entry, access)
-    : refreshHub(written, entry, access)
+async function refreshEntry(
+  written: LookedUpEntry,
+  entry: Entry,
+  access: LookUpAccess,
+): Promise<LookedUpEntry> {
+  if (!('mlc' in written) && !('gguf' in written)) return refreshHub(written, entry, access)
+  if (entry.type === 'predictor') return written
+  return 'mlc' in written ? refreshMlc(written, entry, access) : refreshGguf(written, entry, access)
 }
 
 /** Looks up a model of a hub. Rejects with `unavailable` and `not_found`. */
@@ -137,11 +149,19 @@ export function lookUpHub(hub: HubSource, { host, signal }: LookUpAccess): Promi
   return resolveGgufRepository({ ...source, file }, access)
 }
 
-async function refreshHub(written: HubEntry, { hub }: ModelEntry, access: LookUpAccess) {
+async function refreshHub(
+  written: HubEntry,
+  { hub }: Entry,
+  access: LookUpAccess,
+): Promise<HubEntry> {
   if (!hub) return written
   const found = await lookUpHub(hub, access)
-  const { revision } = found
-  return { ...toFacts(found), ...written, ...(revision && { revision }), ...toFiles(hub, found) }
+  const { revision, predictor, implementations } = found
+  const kept = omit(written, ['type', ...PREDICTOR_FIELDS])
+  const described = { ...toFacts(found), ...kept, ...(revision && { revision }) }
+  if (!predictor) return { ...described, ...toFiles(hub, found) }
+  const own = omit(described, ['maxInputTokens', 'maxOutputTokens'])
+  return { ...predictor, ...own, type: 'predictor', implementations }
 }
 
 async function refreshGguf(written: GgufEntry, { gguf }: ModelEntry, { signal }: LookUpAccess) {
@@ -177,7 +197,7 @@ async function refreshMlc(written: MlcEntry, entry: ModelEntry, access: LookUpAc
     const files = await resolveMlc({ ...record, model }, { signal, token: getAccessToken(model) })
     found = completeMlcEntry(found, record, files)
   }
-  if (hub) found = completeEntry(found, await lookUpHub(hub, access))
+  if (hub) found = completeModel(found, await lookUpHub(hub, access))
   const { created, license, languages, maxInputTokens, maxOutputTokens, implementations } = found
   return {
     created,

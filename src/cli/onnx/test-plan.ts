@@ -9,7 +9,7 @@ import { refuse } from '../../draft/refuse.ts'
 import { isSampleRate } from '../../draft/wishes.ts'
 import { InoriginError } from '../../error.ts'
 import { bindSignature } from '../../predictor/bind.ts'
-import { getLabelsSource, parseLabels, readMetadata, toLabelsKey } from '../../predictor/labels.ts'
+import { getLabelsSource, readMetadata, readNames, toLabelsKey } from '../../predictor/labels.ts'
 import { applySteps, type OpenStep } from '../../predictor/steps.ts'
 import { toImageShape } from '../../predictor/image-tensor.ts'
 import { fitsShape, isFixedLength } from '../../predictor/tensor.ts'
@@ -435,14 +435,16 @@ async function checkSteps(
 
 async function readLabels(name: string, source: Labels, root: ModelRoot, items: readonly Item[]) {
   const graph = items.find(({ type }) => type === 'onnx')?.path ?? ''
-  const item = 'file' in source ? items.find((one) => one.name === source.file) : undefined
-  const text =
-    'metadata' in source
-      ? await readMetadata(new Blob([(await readInside(root, graph)) as BlobPart]), source.metadata)
-      : (item?.text ?? new TextDecoder().decode(await readInside(root, item?.path ?? source.file)))
-  const names = text === null ? null : parseLabels(text)
+  const names = await readNames(source, {
+    async file(path) {
+      const item = items.find((one) => one.name === path)
+      return item?.text ?? new TextDecoder().decode(await readInside(root, item?.path ?? path))
+    },
+    metadata: async (key) =>
+      readMetadata(new Blob([(await readInside(root, graph)) as BlobPart]), key),
+  })
   if (names) return names
-  const what = 'file' in source ? source.file : `the metadata ${source.metadata} of the model`
+  const what = 'file' in source ? source.file : 'the metadata of the model'
   throw refuse(`--labels ${name}: ${what} has no labels.`, 'Name another file or key.')
 }
 

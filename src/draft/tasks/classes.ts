@@ -1,16 +1,14 @@
 /** Drafts classifiers of texts, images and sounds: labels with scores, and scores of documents. */
-import type { Step } from '../../catalog/schema.ts'
+import type { Labels, Step } from '../../catalog/schema.ts'
 import { isObject } from '../../values/objects.ts'
 import type { OnnxModel } from '../model.ts'
-import { architectureOf, positive, type TaskFiles } from './files.ts'
-import { makeItem, type TaskDraft, withOutput } from './task-draft.ts'
+import { architectureOf, type Config, positive, type TaskFiles } from './files.ts'
+import { type TaskDraft, withOutput } from './task-draft.ts'
 
 const CLASSIFIER = /For(Sequence|Image|Audio)Classification(WithTeacher)?$/
 
 /** Number of classes of an answer that names none, as the pipelines of images and sounds have. */
 const DEFAULT_COUNT = 5
-
-const LABELS_FILE = 'id2label.json'
 
 const TOP_K = 'top_k'
 
@@ -50,7 +48,7 @@ export function draftClasses(
     step: 'top-k',
     count,
     countInput: TOP_K,
-    labels: { file: LABELS_FILE },
+    labels: toLabels(labels, config),
   }
   const drafted = withOutput(
     paired,
@@ -65,7 +63,15 @@ export function draftClasses(
     range: { min: 1 },
     defaultValue: count,
   })
-  return { ...drafted, items: [...drafted.items, makeItem(LABELS_FILE, labels)] }
+  return drafted
+}
+
+/** Returns where the names of the classes are: in `config.json`, unless it lacks some of them. */
+function toLabels(names: readonly string[], config: Config): Labels {
+  const named = isObject(config['id2label']) ? config['id2label'] : {}
+  const isWhole =
+    Object.keys(named).length === names.length && names.every((name, at) => named[at] === name)
+  return isWhole ? { file: 'config.json', key: 'id2label' } : { names: [...names] }
 }
 
 /** Returns the names of the classes in order. Those without one are named as transformers does. */

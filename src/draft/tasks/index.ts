@@ -16,6 +16,5 @@ export function draftTask(
   keep: KeepTensor,
 ): TaskDraft {
   const prepared = draftSounds(draftImages(draft, model, files, keep), model, files, keep)
-  const open: TaskDraft = { ...prepared, items: [] }
-  return draftEmbeddings(open, model, files) ?? draftClasses(open, model, files) ?? open
+  return draftEmbeddings(prepared, model, files) ?? draftClasses(prepared, model, files) ?? prepared
 }

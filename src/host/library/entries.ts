@@ -9,7 +9,7 @@ import {
   isReranker,
   unsupportedModelError,
 } from '../../catalog/find-entry.ts'
-import { completeEntry, type ResolvedHub, resolveHub } from '../../catalog/hub/resolve-hub.ts'
+import { completeEntry, type ResolvedHub } from '../../catalog/hub/resolve-hub.ts'
 import { hasResources } from '../../catalog/memory-bytes.ts'
 import { withPrecision } from '../../catalog/precision.ts'
 import { completeMlcEntry } from '../../catalog/mlc/expand-entry.ts'
@@ -98,9 +98,24 @@ export class Entries {
     return completeEntry(entry, await this.#lookUp(subjectOf(entry), work, signal))
   }
 
+  /**
+   * Looks the tag up at its hub if its files tell what it is, a language model or a predictor. Then
+   * `find` and `all` know it. Does nothing for other tags, and for those that are not known.
+   */
+  async lookUp(tag: Tag, signal: AbortSignal): Promise<void> {
+    const { entries } = await this.#load()
+    const listed = entries.find((entry) => entry.tag === tag)
+    const entry = listed && (await this.#withStoredLookUps(listed))
+    if (entry && isUnlistedFolder(entry)) await this.complete(entry, signal)
+  }
+
   async #resolve({ tag, hub, gguf }: ModelEntry, signal: AbortSignal): Promise<ResolvedHub> {
     const { file } = hub ?? {}
-    if (hub && file === undefined) return resolveHub(hub, { signal })
+    if (hub && file === undefined) {
+      // It drafts predictors from their files, which other models do not need.
+      const { resolveHub } = await import('../../draft/hub.ts')
+      return resolveHub(hub, { signal })
+    }
     // It reads the metadata of GGUF files, which other models do not need.
     const remote = await import('../../draft/remote-gguf.ts')
     if (hub && file !== undefined) return remote.resolveGgufRepository({ ...hub, file }, { signal })
@@ -342,11 +357,16 @@ async function findImageModel(entries: EntryFinder): Promise<Tag | undefined> {
   return all.find((entry) => entry.type === 'model' && entry.capabilities?.imageInput)?.tag
 }
 
-/** Resolves with the predictor. Rejects with `not_found` if the tag is unknown or a model. */
+/**
+ * Resolves with the predictor, which is looked up at its hub if need be. Rejects with `not_found` if the
+ * tag is unknown or a model.
+ */
 export async function findPredictor(
-  entries: Pick<Entries, 'find'>,
+  entries: Pick<Entries, 'find' | 'lookUp'>,
   tag: Tag,
+  signal: AbortSignal,
 ): Promise<PredictorEntry> {
+  await entries.lookUp(tag, signal)
   const entry = await entries.find(tag, 'tag')
   if (entry.type === 'predictor') return entry
   throw notPredictor(tag)

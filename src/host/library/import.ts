@@ -2,8 +2,8 @@
  * Imports files of the user as a tag. Files of a listed tag are matched by their digests. For an
  * unlisted tag, an entry is drafted from the files. They are stored like downloads.
  */
-import { isModelFile } from '../../catalog/hub/variants.ts'
-import { completeEntry, resolveRepository } from '../../catalog/hub/resolve-hub.ts'
+import { type HubFile, isModelFile } from '../../catalog/hub/variants.ts'
+import { completeEntry } from '../../catalog/hub/resolve-hub.ts'
 import type {
   Entry,
   HubSource,
@@ -11,6 +11,7 @@ import type {
   ModelEntry,
   Resource,
 } from '../../catalog/schema.ts'
+import { createWindow } from '../../engine/onnx/protobuf.ts'
 import { InoriginError } from '../../error.ts'
 import { acquireUseLocks, runExclusive } from '../../store/exclusive.ts'
 import { isImported, putImportedEntry } from '../../store/imported-entries.ts'
@@ -196,12 +197,17 @@ class Import {
     const parts = [...inside.keys()].filter(isModelFile)
     const hashes = await this.#hashFiles(parts.map((path) => ({ path, file: get(path).file })))
     const { hub } = entry
-    const resolved = await resolveRepository(hub, {
+    const repository = {
       revision: hub.revision,
       created: undefined,
       files: parts.map((path) => ({ path, bytes: get(path).file.size, sha256: null, blobId: '' })),
-      sha256: async ({ path }) => hashes.get(path) ?? '',
-      read: ({ path }) => readPiece(get(path).file),
+      sha256: async ({ path }: HubFile) => hashes.get(path) ?? '',
+      read: ({ path }: HubFile) => readPiece(get(path).file),
+    }
+    const { resolveFiles } = await import('../../draft/hub.ts')
+    const resolved = await resolveFiles(hub, repository, ({ path }) => {
+      const { file } = get(path)
+      return { ...createWindow(file), size: file.size, close: async () => undefined }
     })
     const complete = completeEntry(entry, resolved)
     const matches = resourcesOf([complete]).map((resource) => ({ ...get(resource.name), resource }))

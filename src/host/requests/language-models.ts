@@ -9,7 +9,7 @@ import {
   isListed,
   toModel,
 } from '../../catalog/find-entry.ts'
-import type { Catalog, Embedder, Entry, ModelEntry, Reranker } from '../../catalog/schema.ts'
+import type { Embedder, Entry, ModelEntry, Reranker } from '../../catalog/schema.ts'
 import type { Upstream } from '../../catalog/upstream-schema.ts'
 import { InoriginError } from '../../error.ts'
 import { assertDimensions } from '../../predictor/embed.ts'
@@ -36,7 +36,6 @@ import { createRetryPolicy, type Leases, withLoaded } from './leases.ts'
 import { markInterruption, notAllowed, type Upstreams } from './upstreams.ts'
 
 interface LanguageModelOptions {
-  catalog: () => Promise<Catalog>
   entries: Entries
   leases: Leases
   upstreams: Upstreams
@@ -65,6 +64,7 @@ export class LanguageModels {
     countTokens: async (received, caller) => {
       const { entries, fetchImages, leases } = this.#options
       const { signal } = caller
+      await leases.lookUp(received.model, signal)
       const entry = await findModel(entries, received)
       const request = await fetchImages(received, signal)
       const { instance, release } = await leases.acquire(entry, signal)
@@ -79,8 +79,9 @@ export class LanguageModels {
       }
     },
     embed: async (request, caller) => {
-      const { catalog, upstreams } = this.#options
-      const entry = findEmbedder(await catalog(), request.model)
+      const { entries, leases, upstreams } = this.#options
+      await leases.lookUp(request.model, caller.signal)
+      const entry = findEmbedder({ entries: await entries.all() }, request.model)
       assertDimensions(entry, request.dimensions)
       const { route } = request
       const first = await upstreams.findFirst(entry, route)
@@ -93,7 +94,9 @@ export class LanguageModels {
       }
     },
     rerank: async (request, caller) => {
-      const entry = findReranker(await this.#options.catalog(), request.model)
+      const { entries, leases } = this.#options
+      await leases.lookUp(request.model, caller.signal)
+      const entry = findReranker({ entries: await entries.all() }, request.model)
       return { events: this.#rerank(entry, request, caller) }
     },
   } satisfies Partial<Host>
@@ -109,7 +112,10 @@ export class LanguageModels {
     const first = resumeTokens ? undefined : await upstreams.findFirst(entry, route)
     if (first) return yield* upstreams.generate(first, entry, request, caller)
     const local = new LocalGeneration(request, caller, {
-      acquireLease: async () => leases.acquire(await findModel(entries, request), caller.signal),
+      acquireLease: async () => {
+        await leases.lookUp(request.model, caller.signal)
+        return leases.acquire(await findModel(entries, request), caller.signal)
+      },
       isOnly: resumeTokens !== undefined || !upstreams.mayAnswerAfter(entry, route),
       refusal: route === 'upstream' ? notAllowed(entry) : undefined,
     })

@@ -59,7 +59,7 @@ export class Leases {
     signal: AbortSignal,
   ): Promise<Lease> {
     if (configuration === undefined)
-      return this.acquire(await findPredictor(this.#options.entries, tag), signal)
+      return this.acquire(await findPredictor(this.#options.entries, tag, signal), signal)
     return this.#untilPaused(tag, async (paused) =>
       this.#lease(await this.resolvePredictor(tag, configuration, signal), paused),
     )
@@ -73,10 +73,18 @@ export class Leases {
   ): Promise<ResolvedImplementation> {
     const { entries, predictions } = this.#options
     if (configuration === undefined)
-      return resolveImplementation(this.#options, await findPredictor(entries, tag), signal)
+      return resolveImplementation(this.#options, await findPredictor(entries, tag, signal), signal)
     const resolved = await predictions.resolveConfiguration(tag, configuration, signal)
     if (resolved.entry.type !== 'predictor') throw notPredictor(tag)
     return resolved
+  }
+
+  /** Looks the tag up as {@link Entries.lookUp}, until loads of it are paused. */
+  lookUp(tag: Tag, signal: AbortSignal): Promise<void> {
+    const { entries } = this.#options
+    return this.#untilPaused(tag, (paused) =>
+      entries.lookUp(tag, AbortSignal.any([signal, paused])),
+    )
   }
 
   /** Ends the loads of the tag for everyone who waits for them, and look-ups of its files. */

@@ -42,7 +42,8 @@ export function createPredictorControl(
   }
 
   return {
-    describePredictor: async (tag) => toPredictor(await findPredictor(entries, tag)),
+    describePredictor: async (tag, { signal }) =>
+      toPredictor(await findPredictor(entries, tag, signal)),
     predict: (tag, inputs, configuration, caller) =>
       callWorker(tag, inputs, configuration, caller, (worker, own) => worker.predict(inputs, own)),
     predictNext: (tag, inputs, configuration, state, caller) =>

@@ -6,14 +6,15 @@ import { REFRESH, refreshCatalog } from '../../../src/cli/commands/refresh.ts'
 import { toModel } from '../../../src/catalog/find-entry.ts'
 import {
   completeEntry,
+  completeModel,
   expandHubEntry,
   type ResolvedHub,
-  resolveHub,
 } from '../../../src/catalog/hub/resolve-hub.ts'
 import { findContextTokens, findVariants } from '../../../src/catalog/hub/variants.ts'
 import type { Precision } from '../../../src/types/index.ts'
+import { resolveHub } from '../../../src/draft/hub.ts'
 import { openHub, repositoryOf, type Hub } from '../../support/hub.ts'
-import { freshFolder } from '../cli/graphs.ts'
+import { freshFolder, GUIDE, toPort } from '../cli/graphs.ts'
 import { validate } from './entries.ts'
 
 const TINY = join(import.meta.dirname, '../../models/tiny')
@@ -152,6 +153,120 @@ describe('resolveHub', () => {
   })
 })
 
+describe('A repository of a predictor', () => {
+  const tokens = ['input_ids', 'attention_mask'].map((name) => toPort(`${name} int64 batch,tokens`))
+  /** Vectors of tokens, with weights that are not read. `type` is that of the vectors. */
+  const encoder = (type: string) => ({
+    inputs: tokens,
+    outputs: [toPort(`last_hidden_state ${type} batch,tokens,3`)],
+    nodes: [{ type: 'Identity', inputs: ['weights'], outputs: ['last_hidden_state'] }],
+    weights: [
+      { name: 'weights', type: 'float32' as const, shape: [500_000], data: new Uint8Array(2e6) },
+    ],
+  })
+  const pooling = { word_embedding_dimension: 3, pooling_mode_cls_token: true }
+  const modules = ['Transformer', 'Pooling'].map((kind, at) => ({
+    type: `sentence_transformers.models.${kind}`,
+    path: at === 0 ? '' : `${at}_${kind}`,
+  }))
+  const config = { architectures: ['BertModel'], max_position_embeddings: 64 }
+
+  function put(changes: Parameters<typeof freshFolder>[0] = {}) {
+    const folder = freshFolder({
+      'config.json': JSON.stringify(config),
+      'tokenizer.json': readFileSync(join(GUIDE, 'tokenizer.json')),
+      'modules.json': JSON.stringify(modules),
+      '1_Pooling/config.json': JSON.stringify(pooling),
+      'onnx/model.onnx': encoder('float32'),
+      'onnx/model_quantized.onnx': encoder('float32'),
+      ...changes,
+    })
+    hub.repositories['me/encoder'] = repositoryOf(folder, COMMIT)
+    hub.asked.length = 0
+  }
+  const resolve = () => resolveHub(source({ repository: 'me/encoder' }), access)
+
+  test('becomes what its files tell, and its weights are not read', async () => {
+    put()
+    const { predictor, implementations } = await resolve()
+    expect(predictor?.embeddings).toMatchObject({
+      input: 'text',
+      output: 'embedding',
+      dimensions: 3,
+      maxInputTokens: 64,
+    })
+    expect(implementations.map(({ id }) => id)).toEqual(['fp32-webgpu', 'q8-wasm', 'fp32-wasm'])
+    for (const { resources, bindings } of implementations) {
+      expect(bindings?.['embedding']?.steps).toEqual([{ step: 'pool', by: 'first' }])
+      expect(resources.map(({ type }) => type)).toEqual(['config', 'tokenizer', 'onnx'])
+      for (const { sha256, url } of resources) {
+        expect(sha256).toMatch(/^[0-9a-f]{64}$/)
+        expect(url).toContain(`/me/encoder/resolve/${COMMIT}/`)
+      }
+    }
+    const graphs = hub.asked.filter((path) => path.endsWith('.onnx'))
+    // Two parts of one of both graphs: what is before the weights, and what is behind them.
+    expect(graphs).toHaveLength(2)
+    expect(new Set(graphs).size).toBe(1)
+  })
+
+  test('is read once more for the precisions in 16 bits', async () => {
+    put({ 'onnx/model_fp16.onnx': encoder('float16'), 'onnx/model_q4f16.onnx': encoder('float16') })
+    const { implementations } = await resolve()
+    expect(implementations.map(({ id }) => id)).toEqual(
+      ['q4f16', 'fp16', 'fp32'].map((id) => `${id}-webgpu`).concat('q8-wasm', 'fp32-wasm'),
+    )
+    const graphs = hub.asked.filter((path) => path.endsWith('.onnx'))
+    expect(new Set(graphs).size).toBe(2)
+  })
+
+  test.each([
+    [
+      'an encoder-decoder',
+      {
+        'config.json': JSON.stringify({
+          architectures: ['T5ForConditionalGeneration'],
+          is_encoder_decoder: true,
+        }),
+      },
+      'me/encoder cannot run in a browser. me/encoder is an encoder-decoder (T5ForConditionalGeneration)',
+    ],
+    [
+      'vectors that nobody can pool',
+      { '1_Pooling/config.json': JSON.stringify({ pooling_mode: 'weighted' }) },
+      'The configuration of the pooling asks for weighted',
+    ],
+  ])('is refused for %s', async (_, changes, message) => {
+    put(changes)
+    await expect(resolve()).rejects.toMatchObject({
+      kind: 'unavailable',
+      code: 'hub_unfit',
+      message: expect.stringContaining(message),
+    })
+  })
+
+  test('is written into a catalog, and found there again', async () => {
+    put()
+    const entry = { tag: '@me/encoder', huggingface: 'me/encoder', name: 'Vectors' }
+    const text = JSON.stringify({ version: 1, entries: [entry] })
+    const file = join(freshFolder({ 'catalog.json': text }), 'catalog.json')
+    const refresh = () =>
+      refreshCatalog({ file, host: hub.url, onEntry: () => undefined, ...access })
+    for (const _ of ['first', 'again']) {
+      expect((await refresh()).refreshed).toEqual(['@me/encoder'])
+      const [read] = validate(JSON.parse(readFileSync(file, 'utf8')), { base: hub.url }).entries
+      expect(read).toMatchObject({
+        type: 'predictor',
+        name: 'Vectors',
+        license: 'tiny-1.0',
+        embeddings: { dimensions: 3 },
+        hub: { repository: 'me/encoder', revision: COMMIT },
+      })
+      expect(read?.implementations).toHaveLength(3)
+    }
+  })
+})
+
 test.each([
   [{ max_position_embeddings: 2048 }, 2048],
   [{ text_config: { max_position_embeddings: 4096 }, max_position_embeddings: 8 }, 4096],
@@ -286,6 +401,8 @@ describe('A short entry', () => {
     [{ languages: ['English'] }, /entries\[0\]\.languages\[0\]: a language looks like en/],
     [{ host: 'ftp://x' }, /entries\[0\]\.host/],
     [{ weights: 1 }, /entries\[0\]\.weights/],
+    [{ type: 'predictor' }, /entries\[0\]: is a predictor, so it needs "signature"/],
+    [{ signature: { inputs: [], outputs: [] } }, /entries\[0\]: has fields of a predictor/],
   ])('is refused with %j', (changes, message) => {
     expect(() => expand({ ...ENTRY, ...changes })).toThrowError(message)
   })
@@ -312,7 +429,7 @@ describe('A short entry', () => {
     const own = { license: 'apache-2.0', languages: ['en'] }
     const complete = (entry: object, found: object) =>
       toModel(
-        completeEntry(expandHubEntry({ ...ENTRY, ...entry }, undefined), found as ResolvedHub),
+        completeModel(expandHubEntry({ ...ENTRY, ...entry }, undefined), found as ResolvedHub),
       )
     expect(complete(own, { ...resolved, ...card })).toMatchObject(own)
     expect(complete({}, { ...resolved, ...card })).toMatchObject(card)

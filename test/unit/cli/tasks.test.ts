@@ -174,7 +174,12 @@ const classes = (names: readonly string[], changes: object = {}) => ({
 })
 
 describe('A classifier of texts', () => {
-  const top = { step: 'top-k', count: 3, countInput: 'top_k', labels: { file: 'id2label.json' } }
+  const top = {
+    step: 'top-k',
+    count: 3,
+    countInput: 'top_k',
+    labels: { file: 'config.json', key: 'id2label' },
+  }
 
   test('names its classes, and its example is a text', async () => {
     const config = encoder(classes(['a', 'b', 'c']))
@@ -265,7 +270,7 @@ describe('Options of a folder', () => {
     })
     expect(binding('logits')?.steps).toMatchObject([
       { step: 'sigmoid' },
-      { step: 'top-k', count: 2, labels: { file: 'id2label.json' } },
+      { step: 'top-k', count: 2, labels: { file: 'config.json', key: 'id2label' } },
     ])
     expect(entry.signature.inputs.at(-1)).toMatchObject({ name: 'top_k', defaultValue: 2 })
   })

@@ -232,3 +232,15 @@ describe('A signature that does not fit the model is refused', () => {
     expect(() => bound(unfit)).toThrow(expect.objectContaining(error))
   })
 })
+
+test('Steps take tensors of any type of number', () => {
+  const steps = [{ step: 'softmax' } as const]
+  const of = (type: string) =>
+    bound({
+      outputs: [{ name: 'y', type: 'float32' }],
+      bindings: { y: { tensor: 'y', steps } },
+      gives: { y: [type, 1, 3] },
+    }).outputs[0]?.type
+  expect(['float16', 'float32', 'int64'].map(of)).toEqual(['float16', 'float32', 'int64'])
+  expect(() => of('string')).toThrow("is declared float32, but the model's y is string.")
+})

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { Step } from '../../../src/catalog/schema.ts'
-import { applySteps, endsTensor, openSteps } from '../../../src/predictor/steps.ts'
+import { applySteps, openSteps } from '../../../src/predictor/steps.ts'
 import { decodeOutput } from '../../../src/predictor/tensor-codec.ts'
 import type { RawTensor } from '../../../src/predictor/tensor.ts'
 import type { ParameterType } from '../../../src/types/index.ts'
@@ -117,9 +117,7 @@ test.each<[Step[], ParameterType, string]>([
   expect(() => openSteps({ tensor: 'y', steps }, type, labels, fail)).toThrow(why)
 })
 
-test('A mask is no tensor of its parameter, and softmax is', () => {
-  expect(endsTensor({ tensor: 'y', steps: [{ step: 'mask' }] })).toBe(true)
-  expect(endsTensor({ tensor: 'y', steps: [softmax] })).toBe(false)
+test('A mask of no pixels is refused', () => {
   expect(() =>
     applySteps(floats([], [0, 4]), [{ step: { step: 'mask' }, labels: [] }], fail),
   ).toThrow('has the shape [0, 4], which is no mask.')
