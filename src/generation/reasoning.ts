@@ -142,6 +142,9 @@ export class ReasoningSplitter {
   readonly #tags: ReasoningTags | null
   readonly #frame: TextFrame | null
   #state: 'before' | 'inside' | 'behind' | 'framed' | 'text'
+  /** White space that is dropped unless text follows. It is not read again. */
+  #space: string[] = []
+  /** Possible beginning of a mark, which follows the white space. */
   #heldText = ''
   /** `true` until the first reasoning text is returned. */
   #isFirst = true
@@ -183,19 +186,22 @@ export class ReasoningSplitter {
   /** Reads the marks before reasoning or text. */
   #readMarks(text: string): string | null {
     const trimmed = text.trimStart()
+    this.#space.push(text.slice(0, text.length - trimmed.length))
     const isFirst = this.#state === 'before'
     const { begin = [], next } = this.#frame ?? {}
     const open = this.#tags && (isFirst || this.#frame) ? [this.#tags.open] : []
     const marks = [...open, ...begin, ...(next === undefined ? [] : [next])]
     const found = marks.find((mark) => trimmed.startsWith(mark))
     if (found !== undefined) {
+      this.#takeSpace()
       if (found !== next) this.#state = open.includes(found) ? 'inside' : 'framed'
       return trimmed.slice(found.length)
     }
-    if (marks.some((mark) => mark.startsWith(trimmed))) this.#heldText = text
+    if (marks.some((mark) => mark.startsWith(trimmed))) this.#heldText = trimmed
     else if (trimmed !== '' || isFirst) {
+      const space = this.#takeSpace()
       this.#state = 'text'
-      return isFirst ? text : trimmed
+      return isFirst ? space + trimmed : trimmed
     }
     return null
   }
@@ -231,7 +237,7 @@ export class ReasoningSplitter {
 
   /** Returns the text that was held back as the possible beginning of a mark. */
   end(): Split {
-    const rest = this.#heldText
+    const rest = this.#takeSpace() + this.#heldText
     this.#heldText = ''
     const isSpace = this.#state === 'behind' && rest.trim() === ''
     return this.isOpen
@@ -245,12 +251,26 @@ export class ReasoningSplitter {
    * `close`, the reasoning is complete.
    */
   #takeReasoning(text: string, close: string | null): string {
-    const start = this.#isFirst ? text.length - text.trimStart().length : 0
     const certain =
       close === null ? text : text.slice(0, text.length - partialMatchLength(text, [close]))
-    const end = Math.max(start, certain.trimEnd().length)
-    this.#heldText = close === null ? '' : text.slice(end)
-    if (end > start) this.#isFirst = false
-    return text.slice(start, end)
+    this.#heldText = text.slice(certain.length)
+    const isFirst = this.#isFirst
+    const shown = isFirst ? certain.trim() : certain.trimEnd()
+    if (shown === '') {
+      if (close === null) this.#takeSpace()
+      else if (!isFirst) this.#space.push(certain)
+      return ''
+    }
+    this.#isFirst = false
+    const before = this.#takeSpace()
+    const end = certain.length - certain.trimEnd().length
+    if (close !== null && end > 0) this.#space.push(certain.slice(-end))
+    return isFirst ? shown : before + shown
+  }
+
+  #takeSpace(): string {
+    const space = this.#space.join('')
+    this.#space = []
+    return space
   }
 }
