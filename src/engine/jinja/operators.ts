@@ -1,6 +1,7 @@
 /** Operators of Python: comparison, membership and arithmetic. */
 import { type Budget, TemplateError, typeError, valueError } from './errors.ts'
 import { formatPercent } from './format.ts'
+import { findMembers } from './members.ts'
 import { isIterable, iterate } from './sequences.ts'
 import {
   Dict,
@@ -135,9 +136,10 @@ export function contains(container: Value, item: Value, budget: Budget): boolean
   }
   if (!isIterable(container))
     throw typeError(`argument of type '${typeNameOf(container)}' is not iterable`)
-  const items = iterate(container, budget)
-  // Templates ask for members of a long history, which are found by their identity at once.
-  return items.includes(item) || items.some((each) => isSame(each, item, budget))
+  const members = Array.isArray(container)
+    ? findMembers(container, item, budget)
+    : iterate(container, budget)
+  return members === true || members.some((each) => isSame(each, item, budget))
 }
 
 /** Operators of two values with a value as result. */

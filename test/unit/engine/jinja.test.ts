@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { parse, render, TemplateError, toValue } from '../../../src/engine/jinja/index.ts'
+import { Budget } from '../../../src/engine/jinja/errors.ts'
 import { formatDate } from '../../../src/engine/jinja/globals.ts'
 
 /** Variables of the templates, which `record.py` has too. */
@@ -74,17 +75,72 @@ test('a loop does not change its variables for good, and macros see the latest o
   expect(write(source)).toBe('112131')
 })
 
-test('a long history takes as many steps as it has messages', () => {
-  const messages = Array.from({ length: 240 }, (_, index) => ({
-    role: ['user', 'assistant', 'tool'][index % 3],
-    content: `message ${index} `.repeat(50),
-  }))
+/** Returns the number of steps that a rendering takes. */
+function countSteps(run: () => void): number {
+  let steps = 0
+  const original = Budget.prototype.spend
+  Budget.prototype.spend = function (this: Budget, more: number): void {
+    steps += more
+    original.call(this, more)
+  }
+  try {
+    run()
+  } finally {
+    Budget.prototype.spend = original
+  }
+  return steps
+}
+
+/** Returns rounds of a question, a call and its result. Calls and results differ in depth. */
+const roundsOf = (count: number): object[] =>
+  Array.from({ length: count }, (_, round) => [
+    { role: 'user', content: `question ${round} `.repeat(50) },
+    { role: 'assistant', content: null, tool_calls: [{ function: { arguments: { at: round } } }] },
+    { role: 'tool', content: `result ${round}` },
+  ]).flat()
+
+test.each([
+  // Each message is found by itself.
+  ['{% for m in messages %}{% if m in messages %}1{% endif %}{% endfor %}', '111'],
+  // No message is found, since the copies differ, as texts or as objects.
+  [
+    "{% set users = messages | selectattr('role', 'eq', 'user') | list %}" +
+      '{% for m in messages %}{{ 1 if m not in users }}{% endfor %}',
+    '11',
+  ],
+  [
+    "{% set texts = messages | map(attribute='content') | list %}" +
+      "{% for m in messages %}{{ 1 if (m.content or '') ~ '!' not in texts }}{% endfor %}",
+    '111',
+  ],
+  // Equal copies are found.
+  [
+    '{% for m in messages %}{% set copy = dict(m, role=m.role) %}{{ 1 if copy in messages }}{% endfor %}',
+    '111',
+  ],
+  [
+    '{% set ids = messages | map(attribute="role") | list %}' +
+      '{% for m in messages %}{{ 1 if loop.index0 in range(ids | length) }}{% endfor %}',
+    '111',
+  ],
+])('80 rounds of calls take twice the steps of 40: %s', (source, perRound) => {
+  const [one = 0, two = 0] = [40, 80].map((count) => {
+    const messages = roundsOf(count)
+    let text = ''
+    const steps = countSteps(() => (text = write(source, { messages })))
+    expect(text).toBe(perRound.repeat(count))
+    return steps
+  })
+  expect(two / one).toBeLessThan(2.1)
+})
+
+test('members of a list are those that Python finds', () => {
   const source =
-    "{% set last = (messages | selectattr('role', 'equalto', 'user') | list)[-1] %}" +
-    '{% for m in messages %}{% if m in messages and m != last %}{{ m.content | length }},' +
-    '{% endif %}{% endfor %}'
-  const text = write(source, { messages })
-  expect(text.split(',')).toHaveLength(240)
+    "{% set list = [1, 'a', 2.5, none, [1, [2.0]], (1,), {'b': [true], 'a': {'c': 'x' * 99}}, true] %}" +
+    "{% for x in [1.0, true, 'a', 'A', 2.5, 2, none, false, [1.0, [2]], [1, [3]], (1.0,), [1], " +
+    "{'a': {'c': 'x' * 99}, 'b': [1]}, {'a': {'c': 'x' * 98 ~ 'y'}, 'b': [1]}, {}, missing] %}" +
+    '{{ 1 if x in list else 0 }}{% endfor %}'
+  expect(write(source)).toBe('1110101010101000')
 })
 
 test.each(['{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}'])(
