@@ -16,10 +16,9 @@ import {
 import {
   type BlockQuantized,
   groupSizeOf,
+  MatrixConverter,
   rotationMatrix,
   rotationSizeOf,
-  toFloatRows,
-  toInt8Groups,
 } from './matrices.ts'
 import type { GraphFiles } from './model-files.ts'
 import {
@@ -32,6 +31,7 @@ import {
   TENSOR,
   varint,
 } from './protobuf.ts'
+import { WrittenFile } from './written-file.ts'
 
 /** Form of the new weights: 8-bit integers, or 32-bit floats, which keep the values of the file. */
 export type WeightForm = 'int8' | 'float32'
@@ -60,20 +60,25 @@ export async function convertWeights(
   )
   if (products.length === 0 || bytes > maxBytes) return files
   const constants = new Map(products.flatMap((product) => smallConstants(product, form)))
-  const elements: BlobPart[] = []
-  let offset = 0
+  const converter = await MatrixConverter.open()
+  const elements = new WrittenFile()
   for (const [weights, product] of matrices) {
-    const converted = await convertMatrix(product, form, signal)
     const names = namesOfWeights(weights)
-    const place = externalFields(WEIGHTS_PATH, offset, converted.bytes)
+    const from = elements.size
+    const scales = await convertMatrix(converter, product, form, elements, signal)
+    const place = externalFields(WEIGHTS_PATH, from, elements.size - from)
     const dims = form === 'int8' ? groupedDims(product) : [product.rows, product.columns]
     constants.set(names.elements, constantField(names.elements, ELEMENT[form], dims, place))
     if (form === 'int8') {
       const [groups = 0, , columns = 0] = dims
-      constants.set(...inline(names.scales, 'float32', [groups, 1, columns], converted.scales))
+      const scalePlace = externalFields(WEIGHTS_PATH, elements.size, scales.byteLength)
+      const scaleDims = [groups, 1, columns]
+      elements.write(new Uint8Array(scales.buffer))
+      constants.set(
+        names.scales,
+        constantField(names.scales, ELEMENT.float32, scaleDims, scalePlace),
+      )
     }
-    elements.push(...converted.parts)
-    offset += converted.bytes
   }
   // The products are replaced, the new constants are added, and unused ones are removed.
   const removed = findUnused(graph, found)
@@ -83,11 +88,11 @@ export async function convertWeights(
     async ({ number, from }) => {
       if (number === GRAPH.initializer && removed.has(from)) return []
       const nodes = replaced.get(from)
-      return nodes ? encode(nodes) : null
+      return nodes ? [encode(nodes)] : null
     },
-    encode([...constants.values()]),
+    [encode([...constants.values()])],
   )
-  const converted = { path: WEIGHTS_PATH, data: new Blob(elements) }
+  const converted = { path: WEIGHTS_PATH, data: elements.close() }
   return { model, externalData: [...files.externalData, converted] }
 }
 
@@ -106,26 +111,31 @@ const ELEMENT_BYTES: Readonly<Record<WeightForm, number>> = { int8: 1, float32: 
 /** Maximum bytes of new elements in memory, beside the matrix that they are made of. */
 const PART_BYTES = 16 * 2 ** 20
 
-async function convertMatrix(product: JoinedProduct, form: WeightForm, signal: AbortSignal) {
+/** Writes the elements, and resolves with the scale of each group of each column. */
+async function convertMatrix(
+  converter: MatrixConverter,
+  product: JoinedProduct,
+  form: WeightForm,
+  elements: WrittenFile,
+  signal: AbortSignal,
+): Promise<Float32Array<ArrayBuffer>> {
   const { rows, columns } = product
-  const matrices: BlockQuantized[] = []
-  for (const { matrix } of product.parts) matrices.push(await readMatrix(matrix))
+  converter.load(await Promise.all(product.parts.map(({ matrix }) => readMatrix(matrix))))
   const groupSize = groupSizeOf(rows)
   const rowBytes = columns * ELEMENT_BYTES[form]
   const partRows = Math.max(1, Math.floor(PART_BYTES / rowBytes / groupSize)) * groupSize
   const scales = new Float32Array((rows / groupSize) * columns)
-  const parts: Blob[] = []
   for (let from = 0; from < rows; from += partRows) {
     if (signal.aborted) throw loadingCancelled()
     const to = Math.min(from + partRows, rows)
-    if (form === 'float32') parts.push(new Blob([toFloatRows(matrices, from, to)]))
+    if (form === 'float32') elements.write(new Uint8Array(converter.toFloatRows(from, to).buffer))
     else {
-      const groups = toInt8Groups(matrices, from, to)
+      const groups = converter.toInt8Groups(from, to)
       scales.set(groups.scales, (from / groupSize) * columns)
-      parts.push(new Blob([groups.integers]))
+      elements.write(new Uint8Array(groups.integers.buffer))
     }
   }
-  return { scales, parts, bytes: rows * rowBytes }
+  return scales
 }
 
 const readMatrix = async (stored: StoredMatrix): Promise<BlockQuantized> => ({

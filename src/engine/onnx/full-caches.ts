@@ -13,26 +13,27 @@ import {
   rewriteGraph,
   rewriteMessage,
   textsOf,
+  valuesOf,
 } from './protobuf.ts'
 
 /** Attribute of an attention whose caches hold the window only. */
 const WINDOW_CACHE = 'sliding_window_cache'
+
+const isWindowCache = (attribute: Uint8Array): boolean =>
+  textsOf(attribute, ATTRIBUTE.name).includes(WINDOW_CACHE)
 
 /** Resolves with a model whose caches are full; the same model if they are already. */
 export async function withFullCaches(model: Blob): Promise<Blob> {
   let found = false
   const rewritten = await rewriteGraph(model, async (node, window) => {
     if (node.number !== GRAPH.node) return null
-    let isChanged = false
-    const kept = await rewriteMessage(model, window, node, async ({ number, from, to }) => {
-      if (number !== NODE.attribute) return null
-      const [name] = textsOf(await window.read(from, to), ATTRIBUTE.name)
-      if (name !== WINDOW_CACHE) return null
-      isChanged = true
-      return []
-    })
-    found ||= isChanged
-    return isChanged ? message(GRAPH.node, kept) : null
+    const attributes = valuesOf(await window.read(node.from, node.to), NODE.attribute)
+    if (!attributes.some(isWindowCache)) return null
+    found = true
+    const kept = await rewriteMessage(model, window, node, async ({ number, from, to }) =>
+      number === NODE.attribute && isWindowCache(await window.read(from, to)) ? [] : null,
+    )
+    return message(GRAPH.node, kept)
   })
   return found ? rewritten : model
 }

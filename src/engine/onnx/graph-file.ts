@@ -1,6 +1,6 @@
 /**
  * Reads and rewrites the graphs of model files. Their weights, which may be large, are not read, but
- * for the time of their conversion to 8 bits (`int8.ts`).
+ * for the time of their conversion to other forms (`convert-weights.ts`).
  */
 import type { GraphFiles } from './model-files.ts'
 import {
@@ -419,5 +419,5 @@ async function separateTensor(
   }
   if (!raw || !isLarge(raw) || location === EXTERNAL) return null
   const place = encode(externalFields(WEIGHTS_PATH, raw.from, raw.to - raw.from))
-  return new Blob([...kept, ...place])
+  return new Blob([...kept, place])
 }

@@ -2,7 +2,7 @@
  * The engine for decoders in the ONNX format. `load.ts` loads weights into a `decoder/`, which runs
  * the graph and keeps the KV caches. `runtime.ts` is the only interface to ONNX Runtime, and
  * `graph-file.ts` reads and rewrites its files. `gguf/` builds the graph of a GGUF file. On WASM,
- * `int8.ts` converts weights, and `heap.ts` keeps tensors in the runtime's memory. On GPUs, `logits/`
+ * `convert-weights.ts` converts weights, and `heap.ts` keeps tensors in the runtime's memory. On GPUs, `logits/`
  * finds the highest logits, and `selftest/` checks that the GPU computes correctly. `vision/` reads
  * images of prompts.
  */

@@ -2,6 +2,7 @@
  * Reads and writes the protobuf messages of ONNX files. Fields are read without their content,
  * because weights may be large.
  */
+import { joinBytes } from '../../values/bytes.ts'
 
 /** Wire types of fields: varint, length-delimited bytes, and two with a fixed size in bytes. */
 const NUMBER = 0
@@ -228,23 +229,29 @@ const FLOAT = 5
 
 const encoder = new TextEncoder()
 
-/** Encodes fields, in pieces. */
-export function encode(fields: Fields): Uint8Array<ArrayBuffer>[] {
-  return fields.flatMap(([number, value]) => {
-    if (typeof value === 'number') return [Uint8Array.of(...varint(number * 8), ...varint(value))]
-    if (isFloat(value)) {
-      const bytes = new Uint8Array(Float32Array.of(value.float).buffer)
-      return [Uint8Array.of(...varint(number * 8 + FLOAT), ...bytes)]
-    }
-    const pieces =
-      typeof value === 'string'
-        ? [encoder.encode(value)]
-        : value instanceof Uint8Array
-          ? [value]
-          : encode(value)
-    const size = pieces.reduce((sum, { length }) => sum + length, 0)
-    return [headOf(number, size), ...pieces]
-  })
+/** Encodes fields. */
+export function encode(fields: Fields): Uint8Array<ArrayBuffer> {
+  return joinBytes(fields.flatMap(encodeField))
+}
+
+function encodeField([number, value]: Fields[number]): Uint8Array[] {
+  if (typeof value === 'number') return [Uint8Array.of(...varint(number * 8), ...varint(value))]
+  if (isFloat(value)) {
+    const bytes = new Uint8Array(Float32Array.of(value.float).buffer)
+    return [Uint8Array.of(...varint(number * 8 + FLOAT), ...bytes)]
+  }
+  if (typeof value === 'string' || value instanceof Uint8Array) {
+    const bytes = typeof value === 'string' ? encoder.encode(value) : value
+    return [headOf(number, bytes.length), bytes]
+  }
+  const pieces = value.flatMap(encodeField)
+  return [
+    headOf(
+      number,
+      pieces.reduce((sum, { length }) => sum + length, 0),
+    ),
+    ...pieces,
+  ]
 }
 
 const isFloat = (value: object | string): value is Float =>

@@ -61,9 +61,9 @@ export async function withRopeSwitch(
     async ({ from }) => {
       const choice = replaced.get(from)
       if (!choice) return null
-      return encode([nodeField(choice.replacement, [LONG_ROPE_INPUT], choice.node.outputs)])
+      return [encode([nodeField(choice.replacement, [LONG_ROPE_INPUT], choice.node.outputs)])]
     },
-    encode([portField(GRAPH.input, LONG_ROPE_INPUT, kindOf('bool').number, [])]),
+    [encode([portField(GRAPH.input, LONG_ROPE_INPUT, kindOf('bool').number, [])])],
   )
   return { files: { ...files, model }, maxShortLength }
 }

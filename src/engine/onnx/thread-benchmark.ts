@@ -67,7 +67,7 @@ function createModel(): Blob {
     [MODEL.opset, opset],
     [MODEL.graph, graph],
   ]
-  return new Blob(encode(model))
+  return new Blob([encode(model)])
 }
 
 /** Creates the nodes and the matrix that compute the vector of `layer + 1` from that of `layer`. */

@@ -2,14 +2,13 @@
 import { readFile } from 'node:fs/promises'
 import { describe, expect, test } from 'vitest'
 import { convertWeights, type WeightForm } from '../../../src/engine/onnx/convert-weights.ts'
-import { readGraphFile } from '../../../src/engine/onnx/graph-file.ts'
+import { type Constant, readGraphFile } from '../../../src/engine/onnx/graph-file.ts'
 import {
   type BlockQuantized,
   groupSizeOf,
+  MatrixConverter,
   rotationMatrix,
   rotationSizeOf,
-  toFloatRows,
-  toInt8Groups,
 } from '../../../src/engine/onnx/matrices.ts'
 import type { GraphFiles } from '../../../src/engine/onnx/model-files.ts'
 import { createChance } from '../../support/random.ts'
@@ -28,6 +27,9 @@ const FORMS = [
   ['int8', 'MatMulIntegerToFloat', 3],
   ['float32', 'MatMul', 1],
 ] as const satisfies [WeightForm, string, number][]
+
+const countBytes = (constants: readonly [string, Constant][]): number =>
+  constants.reduce((sum, [, { data }]) => sum + (data?.size ?? NaN), 0)
 
 describe.each(FORMS)('a graph with 4-bit weights, converted to %s', (form, kind, element) => {
   test('gets a product for each input, in an order that can run', async () => {
@@ -58,16 +60,16 @@ describe.each(FORMS)('a graph with 4-bit weights, converted to %s', (form, kind,
     const used = new Set(nodes.flatMap(({ inputs }) => inputs))
     expect([...constants.keys()].filter((name) => !used.has(name))).toEqual([])
     expect(converted.externalData[0]).toBe(files.externalData[0])
-    const sizes = [...constants]
-      .filter(([name, { type }]) => type === element && name.endsWith('/elements'))
-      .map(([, { data }]) => data?.size)
-    const bytes = sizes.reduce<number>((sum, size) => sum + (size ?? NaN), 0)
-    expect(converted.externalData[1]?.data.size).toBe(bytes)
+    const elements = [...constants].filter(([name]) => name.endsWith('/elements'))
+    expect(new Set(elements.map(([, { type }]) => type))).toEqual(new Set([element]))
+    const scales = [...constants].filter(([name]) => /^inorigin\/.*\/scales$/.test(name))
+    expect(converted.externalData[1]?.data.size).toBe(countBytes(elements) + countBytes(scales))
   })
 
   test('stays as it is if the new weights are too large', async () => {
     const files = await readQ4()
-    const bytes = (await convertWeights(files, form, NEVER)).externalData[1]?.data.size ?? 0
+    const { constants } = await readGraphFile(await convertWeights(files, form, NEVER))
+    const bytes = countBytes([...constants].filter(([name]) => name.endsWith('/elements')))
     expect(await convertWeights(files, form, NEVER, bytes - 1)).toBe(files)
     expect(await convertWeights(files, form, NEVER, bytes)).not.toBe(files)
   })
@@ -114,9 +116,17 @@ const matrixOf = (parts: Partial<BlockQuantized>): BlockQuantized => ({
   ...parts,
 })
 
+async function load(matrices: readonly BlockQuantized[]): Promise<MatrixConverter> {
+  const converter = await MatrixConverter.open()
+  converter.load(matrices)
+  return converter
+}
+
 /** Returns a matrix in rows, as floats. */
-const rowsOf = (matrix: BlockQuantized): number[][] =>
-  toRows([...toFloatRows([matrix], 0, matrix.rows)], matrix.columns)
+async function rowsOf(matrix: BlockQuantized): Promise<number[][]> {
+  const converter = await load([matrix])
+  return toRows([...converter.toFloatRows(0, matrix.rows)], matrix.columns)
+}
 
 const toRows = (values: readonly number[], columns: number): number[][] =>
   Array.from({ length: values.length / columns }, (_, row) =>
@@ -124,13 +134,13 @@ const toRows = (values: readonly number[], columns: number): number[][] =>
   )
 
 describe('floats made of blocks', () => {
-  test('have the numbers of blocks of 4 bits without zero points', () => {
+  test('have the numbers of blocks of 4 bits without zero points', async () => {
     // Two columns of two blocks; 8 means 0.
     const matrix = matrixOf({
       values: pack([8, 15, 1, 8, 9, 7, 8, 8]),
       scales: Float32Array.of(127 / 7, 1, 1, 5),
     })
-    expect(rowsOf(matrix)).toEqual([
+    expect(await rowsOf(matrix)).toEqual([
       [0, 1],
       [127, -1],
       [-7, 0],
@@ -138,14 +148,14 @@ describe('floats made of blocks', () => {
     ])
   })
 
-  test('respect the zero point of each block, where a column has an odd number of them', () => {
+  test('respect the zero point of each block, where a column has an odd number of them', async () => {
     const matrix = matrixOf({
       rows: 6,
       values: pack([0, 15, 3, 5, 7, 7, 1, 2, 4, 14, 9, 0]),
       // Three blocks a column, so the second column begins with the third byte.
       zeroPoints: Uint8Array.of(2 + 16 * 5, 7, 1 + 16 * 4, 9),
     })
-    expect(rowsOf(matrix)).toEqual([
+    expect(await rowsOf(matrix)).toEqual([
       [-2, 0],
       [13, 1],
       [-2, 0],
@@ -155,23 +165,23 @@ describe('floats made of blocks', () => {
     ])
   })
 
-  test('have the numbers of blocks of 8 bits, with zero points or without', () => {
+  test('have the numbers of blocks of 8 bits, with zero points or without', async () => {
     const values = Uint8Array.of(255, 1, 100, 110)
     const matrix = matrixOf({ rows: 2, bits: 8, values, scales: Float32Array.of(1, 0.5) })
-    expect(rowsOf(matrix)).toEqual([
+    expect(await rowsOf(matrix)).toEqual([
       [127, -14],
       [-127, -9],
     ])
-    expect(rowsOf({ ...matrix, zeroPoints: Uint8Array.of(128, 100) })).toEqual([
+    expect(await rowsOf({ ...matrix, zeroPoints: Uint8Array.of(128, 100) })).toEqual([
       [127, 0],
       [-127, 5],
     ])
   })
 
-  test('ignore the padding of the last block', () => {
+  test('ignore the padding of the last block', async () => {
     const values = pack([9, 9, 9, 0, 8, 8, 8, 15])
     const matrix = matrixOf({ rows: 3, values, scales: Float32Array.of(1, 1, 3, 3) })
-    expect(rowsOf(matrix)).toEqual([
+    expect(await rowsOf(matrix)).toEqual([
       [1, 0],
       [1, 0],
       [1, 0],
@@ -220,14 +230,18 @@ describe('8-bit groups made of blocks', () => {
   }
 
   /** Returns rows of the matrices side by side, with the rotation undone. */
-  function restore(matrices: readonly BlockQuantized[], partRows: number): number[][] {
+  async function restore(
+    matrices: readonly BlockQuantized[],
+    partRows: number,
+  ): Promise<number[][]> {
+    const converter = await load(matrices)
     const rows = matrices[0]?.rows ?? 0
     const size = groupSizeOf(rows)
     const rotation = toRows([...rotationMatrix(rotationSizeOf(size))], rotationSizeOf(size))
     const columns = matrices.reduce((sum, matrix) => sum + matrix.columns, 0)
     const rotated: number[][] = []
     for (let from = 0; from < rows; from += partRows) {
-      const { integers, scales } = toInt8Groups(matrices, from, Math.min(from + partRows, rows))
+      const { integers, scales } = converter.toInt8Groups(from, Math.min(from + partRows, rows))
       for (const [row, values] of toRows([...integers], columns).entries()) {
         const first = Math.floor(row / size) * columns
         rotated.push(values.map((value, column) => value * (scales[first + column] ?? NaN)))
@@ -245,12 +259,12 @@ describe('8-bit groups made of blocks', () => {
     })
   }
 
-  test.each([288, 160, 32])('are close to random weights of %i rows', (rows) => {
+  test.each([288, 160, 32])('are close to random weights of %i rows', async (rows) => {
     const matrices = [randomMatrix(rows, 130), randomMatrix(rows, 3)]
-    const wanted = matrices.map((matrix) => rowsOf(matrix))
-    const restored = restore(matrices, rows)
+    const wanted = await Promise.all(matrices.map((matrix) => rowsOf(matrix)))
+    const restored = await restore(matrices, rows)
     // A part of one group gives the same as all at once.
-    expect(restore(matrices, groupSizeOf(rows))).toEqual(restored)
+    expect(await restore(matrices, groupSizeOf(rows))).toEqual(restored)
     let [error, energy] = [0, 0]
     for (const [row, values] of restored.entries()) {
       const original = wanted.flatMap((matrix) => matrix[row] ?? [])
@@ -264,10 +278,10 @@ describe('8-bit groups made of blocks', () => {
     expect(Math.sqrt(error / energy)).toBeGreaterThan(0.002)
   })
 
-  test('of zeros have the scale 0', () => {
+  test('of zeros have the scale 0', async () => {
     const values = new Uint8Array(32).fill(0x88)
     const matrix = matrixOf({ rows: 32, blockSize: 32, values, scales: Float32Array.of(1, 1) })
-    const { integers, scales } = toInt8Groups([matrix], 0, 32)
+    const { integers, scales } = (await load([matrix])).toInt8Groups(0, 32)
     expect([...scales]).toEqual([0, 0])
     expect(integers.every((value) => value === 0)).toBe(true)
   })

@@ -9,6 +9,7 @@ import type { GraphFiles } from '../model-files.ts'
 import { buildDecoder, type RopeFactors } from './decoder.ts'
 import { GraphBuilder } from './graph-builder.ts'
 import { readShape } from './shape.ts'
+import { WrittenFile } from '../written-file.ts'
 import { Weights } from './weights.ts'
 
 /** Options of {@link planGguf}. */
@@ -64,9 +65,6 @@ export async function planGguf(
   return { model: graph.build(), path, bytes, write: () => weights.write(reading) }
 }
 
-/** Bytes of converted weights that are in memory before the browser may write them to a disk. */
-const PART_BYTES = 16 * 2 ** 20
-
 /**
  * Resolves with the graph of a GGUF file, or with other files as they are. Weights stay blocks of
  * integers. Rejects with `model_unusable` if the file is wrong or not supported, and with `aborted`
@@ -82,16 +80,7 @@ export async function withoutGguf(
     ...files.externalData.map(({ data }) => data),
   ])
   const { model, path, write } = await planGguf(source, gguf, options)
-  const parts: Blob[] = []
-  let pieces: Uint8Array<ArrayBuffer>[] = []
-  let size = 0
-  for await (const piece of write()) {
-    pieces.push(piece)
-    size += piece.length
-    if (size < PART_BYTES) continue
-    parts.push(new Blob(pieces))
-    pieces = []
-    size = 0
-  }
-  return { model, externalData: [{ path, data: new Blob([...parts, ...pieces]) }] }
+  const weights = new WrittenFile()
+  for await (const piece of write()) weights.write(piece)
+  return { model, externalData: [{ path, data: weights.close() }] }
 }

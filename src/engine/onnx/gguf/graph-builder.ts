@@ -11,7 +11,6 @@ import {
   TENSOR,
   varint,
 } from '../protobuf.ts'
-import { joinBytes } from '../../../values/bytes.ts'
 import { kindOf } from '../tensor.ts'
 
 /** Types of elements that the graphs here use. */
@@ -114,7 +113,7 @@ export class GraphBuilder {
       [MODEL.graph, graph],
     ]
     // A blob of thousands of pieces takes ten times as long as one of joined bytes.
-    return new Blob([joinBytes(encode(model))])
+    return new Blob([encode(model)])
   }
 }
 
