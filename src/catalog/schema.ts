@@ -698,7 +698,7 @@ export type CatalogDocument = Written<
   MlcEntry | HubEntry | GgufEntry | v.InferOutput<typeof entrySchema>
 >
 
-/** What the catalog says of a model whose files are looked up. */
+/** Facts of a model that its catalog entry states, because its files are looked up. */
 interface Source {
   /** Default: that of the app. */
   precision?: Precision

@@ -183,18 +183,36 @@ const isLookedUp = <T extends object>(
 ): entry is Extract<T, { mlc: unknown } | { huggingface: string } | { gguf: string }> =>
   'mlc' in entry || 'huggingface' in entry || 'gguf' in entry
 
-function validateEmbeddings(entry: PredictorEntry, path: string, report: ReportProblem): void {
-  const { embeddings, signature, implementations } = entry
-  if (!embeddings) return
-  const { input, output, maxInputTokens } = embeddings
+/** Reports an output that is not floats, and an input that does not exist. */
+function validatePorts(
+  { signature }: PredictorEntry,
+  { input, output }: { input: string; output: string },
+  path: string,
+  report: ReportProblem,
+): void {
   const type = signature.outputs.find(({ name }) => name === output)?.type
   if (!type) report(`${path}.output`, `there is no output ${output}`)
   else if (!/^float(16|32)$/.test(type))
     report(`${path}.output`, `${output} is ${type}, not floats`)
   if (!signature.inputs.some(({ name }) => name === input))
-    return report(`${path}.input`, `there is no input ${input}`)
-  for (const { id, bindings = {} } of implementations) {
-    const layout = Object.hasOwn(bindings, input) ? bindings[input]?.text : undefined
+    report(`${path}.input`, `there is no input ${input}`)
+}
+
+/** Returns how each implementation reads a text input, with the implementation's id. */
+const textLayoutsOf = ({ signature, implementations }: PredictorEntry, input: string) =>
+  signature.inputs.some(({ name }) => name === input)
+    ? implementations.map(({ id, bindings = {} }) => ({
+        id,
+        layout: Object.hasOwn(bindings, input) ? bindings[input]?.text : undefined,
+      }))
+    : []
+
+function validateEmbeddings(entry: PredictorEntry, path: string, report: ReportProblem): void {
+  const { embeddings } = entry
+  if (!embeddings) return
+  const { input, maxInputTokens } = embeddings
+  validatePorts(entry, embeddings, path, report)
+  for (const { id, layout } of textLayoutsOf(entry, input)) {
     // Texts of different lengths share a batch, so padding must be masked.
     if (!layout?.mask)
       report(`${path}.input`, `${id} does not bind ${input} with \`text\` and a mask`)
@@ -204,20 +222,16 @@ function validateEmbeddings(entry: PredictorEntry, path: string, report: ReportP
 }
 
 function validateRerank(entry: PredictorEntry, path: string, report: ReportProblem): void {
-  const { rerank, signature, implementations } = entry
+  const { rerank } = entry
   if (!rerank) return
-  const { input, output } = rerank
-  const type = signature.outputs.find(({ name }) => name === output)?.type
-  if (!type) report(`${path}.output`, `there is no output ${output}`)
-  else if (!/^float(16|32)$/.test(type))
-    report(`${path}.output`, `${output} is ${type}, not floats`)
-  if (!signature.inputs.some(({ name }) => name === input))
-    return report(`${path}.input`, `there is no input ${input}`)
-  for (const { id, bindings = {} } of implementations) {
-    const layout = Object.hasOwn(bindings, input) ? bindings[input]?.text : undefined
+  validatePorts(entry, rerank, path, report)
+  for (const { id, layout } of textLayoutsOf(entry, rerank.input)) {
     // Pairs of different lengths share a batch, so padding must be masked.
     if (!layout?.mask || !layout.pair)
-      report(`${path}.input`, `${id} does not bind ${input} with \`text\`, a mask and a pair`)
+      report(
+        `${path}.input`,
+        `${id} does not bind ${rerank.input} with \`text\`, a mask and a pair`,
+      )
   }
 }
 

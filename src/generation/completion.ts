@@ -280,10 +280,10 @@ class BudgetedReasoning {
   #hasText = false
   #isClosing = false
 
-  constructor({ tags, frame, begun, budget }: NonNullable<GenerationPlan['reasoning']>) {
+  constructor({ tags, frame, opened, budget }: NonNullable<GenerationPlan['reasoning']>) {
     this.#tags = tags
     this.#budget = budget
-    this.#splitter = new ReasoningSplitter(tags, begun, frame)
+    this.#splitter = new ReasoningSplitter(tags, opened, frame)
   }
 
   /** Number of tokens of reasoning. The marks of an empty block do not count. */

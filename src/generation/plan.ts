@@ -71,7 +71,7 @@ export interface GenerationPlan {
     tags: ReasoningTags | null
     frame: TextFrame | null
     /** What the prompt has already opened. */
-    begun: 'reasoning' | 'text' | 'nothing'
+    opened: 'reasoning' | 'text' | 'nothing'
     budget: number
   } | null
 }
@@ -124,9 +124,9 @@ export async function planGeneration(
   const describedOnly = offered && !offered.format.writesPlainText ? larkPaths(offered.use) : []
   const opening = frame?.opening && prompt.opening.endsWith(frame.opening) ? frame.opening : ''
   const whole = completionConstraint(offered, answerFormat, request.responsePrefix ? null : frame)
-  const begun = opening || (answerFormat && request.responsePrefix)
+  const written = opening || (answerFormat && request.responsePrefix)
   const completion: Constraint | null =
-    whole && begun ? { type: 'rest', text: begun, whole } : whole
+    whole && written ? { type: 'rest', text: written, whole } : whole
   let prefix = toReasoningPrefix(prompt, tags, hasReasoningSwitch(template), reasoningBudget)
   const constraint = withReasoningPrefix(prefix, completion)
   let loosened: readonly string[] = []
@@ -155,7 +155,7 @@ export async function planGeneration(
     reasoning: (tags ?? frame) && {
       tags,
       frame,
-      begun: request.responsePrefix ? 'text' : findBegun(prompt, tags),
+      opened: request.responsePrefix ? 'text' : findOpened(prompt, tags),
       // A requested budget leaves half of the context to the answer.
       budget:
         reasoningBudget === undefined
@@ -167,7 +167,7 @@ export async function planGeneration(
 
 const listMarks = ({ begin, end, next = '' }: TextFrame): string[] => [...begin, ...end, next]
 
-const findBegun = ({ opening }: Prompt, tags: ReasoningTags | null): 'reasoning' | 'nothing' =>
+const findOpened = ({ opening }: Prompt, tags: ReasoningTags | null): 'reasoning' | 'nothing' =>
   tags && findReasoningState(opening, tags) === 'open' ? 'reasoning' : 'nothing'
 
 /** Returns the prompt. If it ends with the beginning of the answer, reasoning before it is closed. */

@@ -149,16 +149,16 @@ export class ReasoningSplitter {
   /** `true` until the first reasoning text is returned. */
   #isFirst = true
 
-  /** @param begun What the prompt has already opened. Default: nothing. */
+  /** @param opened What the prompt has already opened. Default: nothing. */
   constructor(
     tags: ReasoningTags | null,
-    begun: 'reasoning' | 'text' | 'nothing' = 'nothing',
+    opened: 'reasoning' | 'text' | 'nothing' = 'nothing',
     frame: TextFrame | null = null,
   ) {
     this.#tags = tags
     this.#frame = frame
     const text = frame ? 'framed' : 'text'
-    this.#state = begun === 'reasoning' ? 'inside' : begun === 'text' ? text : 'before'
+    this.#state = opened === 'reasoning' ? 'inside' : opened === 'text' ? text : 'before'
   }
 
   /** `true` while the reasoning is open. */

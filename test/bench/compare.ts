@@ -58,20 +58,23 @@ export function prepareModel(model: ShapeName, format: OnnxFormat | GgufFormat):
   else writeModel(model, format, folder)
 }
 
-/**
- * A site with the models, all sides and their runtimes; on a GPU where the machine has one.
- * `real` is the folder of the model with real weights or with a GGUF file, if that is measured.
- */
-export async function openComparison(real?: string): Promise<Site> {
+/** Folders of models with real weights. */
+export interface RealModels {
+  /** Forms that `tools/exporters/fidelity.py` makes. */
+  real?: string | undefined
+  /** A GGUF file. */
+  gguf?: string | undefined
+}
+
+/** A site with the models, all sides and their runtimes; on a GPU where the machine has one. */
+export async function openComparison({ real, gguf }: RealModels = {}): Promise<Site> {
   const installed = join(import.meta.dirname, 'node_modules')
   const open = (gpu: 'software' | 'hardware'): Promise<Site> =>
     openSite({
       gpu,
       folders: {
-        ...(real !== undefined && {
-          [`/bench/models/${REAL_MODEL}/`]: real,
-          [`/bench/models/${GGUF_MODEL}/`]: real,
-        }),
+        ...(real !== undefined && { [`/bench/models/${REAL_MODEL}/`]: real }),
+        ...(gguf !== undefined && { [`/bench/models/${GGUF_MODEL}/`]: gguf }),
         '/bench/models/': MODELS,
         '/bench/sides/': SCRIPTS,
         '/bench/ort/': join(installed, 'onnxruntime-web/dist'),

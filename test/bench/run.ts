@@ -7,25 +7,33 @@
  * `--peers` is short for the three parts with the peers. `--dtypes` prints a table of the formats of
  * weights instead, for all shapes or those of `--shape NAME`. `--fidelity DIR` compares forms of a
  * model with real weights instead; `--sides NAMES` and `--prompts COUNT` measure a part of them.
- * `--gguf FILE` measures a GGUF file instead, ours beside wllama.
+ * `--gguf FILE` measures a GGUF file instead, ours beside wllama, and `--model TAG` that of an entry of the
+ * playground, with one thread and with two. With `--fidelity DIR`, transformers.js runs ONNX forms of the
+ * model in that folder beside them.
  */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { cpus } from 'node:os'
-import { join, resolve } from 'node:path'
+import { dirname, join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { sizes } from '../../.ci/build/size.ts'
 import { buildDemo } from '../setup/demo.ts'
 import type { Site } from '../support/site.ts'
 import { measureBridge } from './bridge.ts'
 import { measureContext } from './context.ts'
-import { type Adapter, findAdapter, openComparison, prepareComparison } from './compare.ts'
+import {
+  type Adapter,
+  findAdapter,
+  openComparison,
+  prepareComparison,
+  type RealModels,
+} from './compare.ts'
 import { measureSide, printComparison, type Device, type Effort, type Measured } from './decode.ts'
 import { measureDrafts } from './drafts.ts'
 import { measureEndpoint } from './endpoint.ts'
 import { measureFailover } from './failover.ts'
 import { measureFidelity } from './fidelity.ts'
 import { measureForcing } from './forcing.ts'
-import { linkGguf, measureGguf } from './gguf.ts'
+import { joinGguf, linkGguf, measureGguf } from './gguf.ts'
 import { atLeast, atMost, printFigures, type Figure } from './figure.ts'
 import { compareDefault, MEASURED_SHAPES, printFormats } from './formats.ts'
 import { measureImages } from './images.ts'
@@ -51,6 +59,7 @@ const OPTIONS = {
   sides: { type: 'string' },
   prompts: { type: 'string' },
   gguf: { type: 'string' },
+  model: { type: 'string' },
 } as const
 
 /** Parts that need the site where sides are compared. */
@@ -71,23 +80,32 @@ async function main(): Promise<void> {
     const shapes = MEASURED_SHAPES.filter((shape) => values.shape?.includes(shape) ?? true)
     return onSite((site) => printFormats(site, shapes))
   }
+  if (values.gguf !== undefined || values.model !== undefined) {
+    const file = values.gguf === undefined ? joinGguf(values.model ?? '') : resolve(values.gguf)
+    const folders = {
+      gguf: values.gguf === undefined ? dirname(file) : linkGguf(file),
+      real: values.fidelity === undefined ? undefined : resolve(values.fidelity),
+    }
+    return onSite(async (site) => {
+      const threads = values.gguf === undefined ? [1, 2] : [2]
+      const onnx = folders.real === undefined ? [] : (['q4', 'q8'] as const)
+      const figures = await measureGguf(site, { file, threads, onnx })
+      printFigures(figures)
+      if (values.json !== undefined) writeFigures(values.json, figures)
+    }, folders)
+  }
   if (values.fidelity !== undefined) {
     const folder = resolve(values.fidelity)
     const sides = values.sides?.split(',')
     const prompts = values.prompts === undefined ? undefined : Number(values.prompts)
     if (prompts !== undefined && !(prompts >= 1)) throw new Error('--prompts must be 1 or more.')
-    return onSite(async (site) => {
-      const figures = await measureFidelity(site, { folder, sides, prompts })
-      if (values.json !== undefined) writeFigures(values.json, figures)
-    }, folder)
-  }
-  if (values.gguf !== undefined) {
-    const file = resolve(values.gguf)
-    return onSite(async (site) => {
-      const figures = await measureGguf(site, file)
-      printFigures(figures)
-      if (values.json !== undefined) writeFigures(values.json, figures)
-    }, linkGguf(file))
+    return onSite(
+      async (site) => {
+        const figures = await measureFidelity(site, { folder, sides, prompts })
+        if (values.json !== undefined) writeFigures(values.json, figures)
+      },
+      { real: folder },
+    )
   }
   const only = values.peers ? [...Object.keys(PEER_PARTS), ...(values.only ?? [])] : values.only
   const wanted = (part: string) => only === undefined || only.includes(part)
@@ -119,10 +137,12 @@ function writeFigures(file: string, figures: readonly Figure[]): void {
   writeFileSync(file, `${JSON.stringify({ ...before, ...measured }, null, 2)}\n`)
 }
 
-/** `real` as in {@link openComparison}. */
-async function onSite(measure: (site: Site) => Promise<void>, real?: string): Promise<void> {
+async function onSite(
+  measure: (site: Site) => Promise<void>,
+  folders: RealModels = {},
+): Promise<void> {
   await prepareComparison()
-  const site = await openComparison(real)
+  const site = await openComparison(folders)
   try {
     console.log(await describe(site))
     await measure(site)

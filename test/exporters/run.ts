@@ -8,6 +8,7 @@ import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import type { Page } from 'playwright'
 import { buildDemo } from '../setup/demo.ts'
+import { runCommand } from '../support/command.ts'
 import { makePatient, openBrowser } from '../support/browser.ts'
 import { CliApp } from '../support/cli-app.ts'
 import { CHAT, fetchIn } from '../support/requests.ts'
@@ -209,13 +210,7 @@ function toLine(row: Row): string {
   return `| ${[...head, ...cells].join(' | ')} |`
 }
 
-let given: Arguments | undefined
-try {
-  given = readArguments()
+await runCommand(USAGE, readArguments, (given) => {
   console.log(HEAD)
-  process.exitCode = (await main(given)) ? 0 : 1
-} catch (error) {
-  const what = error instanceof Error ? error.message : String(error)
-  process.stderr.write(given ? `${what}\n` : `${what}\nUsage: ${USAGE}\n`)
-  process.exitCode = 1
-}
+  return main(given)
+})

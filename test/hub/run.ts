@@ -13,6 +13,7 @@ import type { UsedImplementation } from '../../demo/bench/result.ts'
 import type { Catalog, HubEntry, Tag } from '../../src/index.ts'
 import { buildScripts } from '../bench/scripts.ts'
 import { buildDemo } from '../setup/demo.ts'
+import { runCommand } from '../support/command.ts'
 import { canReadPeaks, findProcesses, readMemory, resetPeak } from '../support/process-memory.ts'
 import { openSite, type Site } from '../support/site.ts'
 import type { HubPage } from './page.ts'
@@ -209,12 +210,4 @@ function toError(thrown: unknown): Error {
   return new Error(line)
 }
 
-let wish: Wish | undefined
-try {
-  wish = readArguments()
-  process.exitCode = (await main(wish)) ? 0 : 1
-} catch (error) {
-  const what = error instanceof Error ? error.message : String(error)
-  process.stderr.write(wish ? `${what}\n` : `${what}\nUsage: ${USAGE}\n`)
-  process.exitCode = 1
-}
+await runCommand(USAGE, readArguments, main)

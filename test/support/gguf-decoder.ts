@@ -2,7 +2,8 @@
  * A tiny Llama as a GGUF file, and its logits computed here with 64-bit numbers, in the order in which
  * the file has its numbers: the halves of each head of queries and keys alternate.
  */
-import { bytesOf, join, type Written, writeGguf, type WrittenTensor } from './gguf.ts'
+import { joinBytes } from '../../src/values/bytes.ts'
+import { bytesOf, type Written, writeGguf, type WrittenTensor } from './gguf.ts'
 import { createChance } from './random.ts'
 
 const [HIDDEN, HEADS, KV_HEADS, HEAD_SIZE, FEED_FORWARD] = [64, 4, 2, 16, 96]
@@ -85,7 +86,7 @@ function writeBlocks(
 ) {
   const blocks = Array.from({ length: count / 32 }, write)
   return {
-    bytes: join(blocks.flatMap(({ bytes }) => bytes)),
+    bytes: joinBytes(blocks.flatMap(({ bytes }) => bytes)),
     values: Float64Array.from(blocks.flatMap(({ values }) => values)),
   }
 }

@@ -1,4 +1,5 @@
 /** Writes GGUF files for tests. */
+import { joinBytes } from '../../src/values/bytes.ts'
 
 /** A value with its type in the file. `texts` and `numbers` are arrays. */
 export type Written =
@@ -54,22 +55,11 @@ export function writeGguf(contents: GgufContents): Uint8Array<ArrayBuffer> {
     data.push(tensor.data, padded)
     offset += tensor.data.length + padded.length
   }
-  return join([...head, padding(join(head).length, alignment), ...data])
+  return joinBytes([...head, padding(joinBytes(head).length, alignment), ...data])
 }
 
 const padding = (length: number, alignment: number): Uint8Array =>
   new Uint8Array((alignment - (length % alignment)) % alignment)
-
-/** Joins pieces. */
-export function join(pieces: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
-  const joined = new Uint8Array(pieces.reduce((sum, { length }) => sum + length, 0))
-  let at = 0
-  for (const piece of pieces) {
-    joined.set(piece, at)
-    at += piece.length
-  }
-  return joined
-}
 
 /** Encodes a number of 4 bytes. */
 export const uint32 = (value: number): Uint8Array => bytesOf(Uint32Array.of(value))

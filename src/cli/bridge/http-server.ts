@@ -73,7 +73,7 @@ export async function openBridgeServer(options: BridgeServerOptions) {
     )
   }
   server.on('request', onRequest)
-  // The client waits with the body. It is told to go on when the body is read.
+  // The client sends the body after a response with the status 100, which the first read of the body sends.
   server.on('checkContinue', onRequest)
   server.on('checkExpectation', (request, response) => {
     const what = `The header Expect "${shorten(request.headers.expect ?? '')}" is not supported.`

@@ -28,7 +28,7 @@ export function refuseMethod(method: string, path: string): Response {
   }
 }
 
-/** What an error is about, apart from itself. */
+/** Request that an error answers. */
 interface Refused {
   /** Path of the request. Errors below `/api/` have the form that Ollama's clients read. */
   path?: string

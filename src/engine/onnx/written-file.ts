@@ -1,4 +1,5 @@
 /** Collects the bytes of a file that is made at load. */
+import { joinBytes } from '../../values/bytes.ts'
 
 /** Number of bytes up to which a file stays in the memory of its thread; a guess. */
 const MAX_MEMORY_BYTES = 256 * 2 ** 20
@@ -79,13 +80,7 @@ class MemoryFile extends Blob {
   }
 
   override async arrayBuffer(): Promise<ArrayBuffer> {
-    const whole = new Uint8Array(this.#size)
-    let at = 0
-    for (const piece of this.#pieces) {
-      whole.set(piece, at)
-      at += piece.length
-    }
-    return whole.buffer
+    return joinBytes(this.#pieces).buffer
   }
 
   override stream(): ReadableStream<Uint8Array<ArrayBuffer>> {

@@ -4,13 +4,13 @@ import { InoriginError } from '../../../../src/error.ts'
 import { type ByteSource, readGguf, toByteSource } from '../../../../src/engine/gguf/header.ts'
 import {
   type GgufContents,
-  join,
   text,
   uint32,
   uint64,
   writeGguf,
   type WrittenTensor,
 } from '../../../support/gguf.ts'
+import { joinBytes } from '../../../../src/values/bytes.ts'
 import { createChance } from '../../../support/random.ts'
 
 const read = (bytes: Uint8Array<ArrayBuffer>) => readGguf(toByteSource(new Blob([bytes])))
@@ -93,7 +93,7 @@ test('reads version 2, and a head of several windows', async () => {
 
 /** A head with counts of tensors and keys, and bytes behind it. */
 const head = (tensors: number | bigint, keys: number | bigint, ...rest: Uint8Array[]) =>
-  join([new TextEncoder().encode('GGUF'), uint32(3), uint64(tensors), uint64(keys), ...rest])
+  joinBytes([new TextEncoder().encode('GGUF'), uint32(3), uint64(tensors), uint64(keys), ...rest])
 
 const entry = (type: number, ...value: Uint8Array[]) =>
   head(0, 1, ...text('k'), uint32(type), ...value)
